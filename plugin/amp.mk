@@ -11,7 +11,7 @@ ifeq ($(GPU), 1)
 ifneq ($(CUDNN), 1)
 $(error AMP=1 with GPU=1 computes with cuDNN: add CUDNN=1)
 endif
-AMP_SOURCES += $(wildcard $(AMP_DIR)/backend/cuda/*.c)
+AMP_SOURCES += $(wildcard $(AMP_DIR)/backend/cuda/*.c $(AMP_DIR)/comm/nccl/*.c)
 AMP_KERNELS = $(wildcard $(AMP_DIR)/backend/cuda/*.cu)
 LDFLAGS += -ldl
 endif

@@ -1,6 +1,6 @@
 # Darknet with GPU=1 and AMP=1 on the CPU, for whole trainings (cuda_host.c): its C files and the plugin's
-# folder for this fork as a GPU build has them, doubles of its kernels and of CUDA's libraries; and what a
-# step asks of CUDA (cuda_step.c). Only with a whole CUDA backend (cuda_doubles.cmake), and where
+# folder for this fork as a GPU build has them, doubles of its kernels and of CUDA's libraries; what a
+# step asks of CUDA (cuda_step.c); and ranks on GPUs (cuda_ranks.c). Only with a whole CUDA backend (cuda_doubles.cmake), and where
 # Darknet's own build has no GPU.
 if(NOT cuda_double_whole OR DARKNET_AMP_CUDA OR DARKNET_AMP_SANITIZE)
     return()
@@ -25,7 +25,7 @@ target_include_directories(gpu_double_host SYSTEM PRIVATE ${DARKNET_PATCHED}/inc
 set_target_properties(gpu_double_host PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
 
 set(rooms)
-foreach(room files backend_cpu layers amp host_common host_data host_training)
+foreach(room files backend_cpu layers comm amp host_common host_data host_training)
     list(APPEND rooms $<TARGET_OBJECTS:amp_room_${room}>)
 endforeach()
 function(gpu_double_program name)
@@ -42,6 +42,9 @@ endfunction()
 gpu_double_program(cuda_host_double cuda_host.c)
 gpu_double_program(test_cuda_step cuda_step.c ${CMAKE_SOURCE_DIR}/bench/gpu_parts.c)
 target_link_options(test_cuda_step PRIVATE -Wl,--wrap=clock_gettime) # the benchmark's clock is the test's
+gpu_double_program(test_cuda_ranks cuda_ranks.c doubles/nccl_double.cc
+    ${CMAKE_SOURCE_DIR}/plugin/comm/nccl/nccl.c)
+target_link_options(test_cuda_ranks PRIVATE -Wl,--wrap=dlopen -Wl,--wrap=dlsym) # libnccl.so.2 is the double
 
 add_executable(cuda_host_cpu cuda_host.c)
 target_include_directories(cuda_host_cpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/plugin)
@@ -56,4 +59,5 @@ set_tests_properties(test_cuda_host PROPERTIES TIMEOUT ${unit_timeout} DISABLED 
     ENVIRONMENT "${environment};ON_CPU=$<TARGET_FILE:cuda_host_cpu>;ON_DOUBLES=$<TARGET_FILE:cuda_host_double>")
 
 add_test(NAME test_cuda_step COMMAND test_cuda_step)
-set_tests_properties(test_cuda_step PROPERTIES TIMEOUT ${unit_timeout} ENVIRONMENT "${environment}")
+add_test(NAME test_cuda_ranks COMMAND test_cuda_ranks)
+set_tests_properties(test_cuda_step test_cuda_ranks PROPERTIES TIMEOUT ${unit_timeout} ENVIRONMENT "${environment}")

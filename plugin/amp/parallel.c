@@ -37,47 +37,66 @@ amp_status amp_parallel_layer_done(amp_parallel *p, const amp_parameters *params
 
 /* A rank that starts at r0 and makes S passes has r = k r0 + (what it saw), k = (1 - rolling_factor)^S. One
  * rank making the passes of all N, in their order, would have k^N r0 + Σ k^(N-1-rank)·(r - k r0). */
-static void write_terms(const amp_parallel *p, const amp_statistics *s, float *terms)
+static void to_terms(const amp_parallel *p, const amp_statistics *s, const float *committed,
+                     const float *now, float *terms)
 {
     double k = pow(1 - (double)s->rolling_factor, p->passes);
     double weight = pow(k, p->comm->size - 1 - p->comm->rank);
     for (size_t j = 0; j < s->count; j++)
-        terms[j] = (float)(weight * ((double)s->array[j] - k * (double)s->committed[j]));
+        terms[j] = (float)(weight * ((double)now[j] - k * (double)committed[j]));
 }
 
-static void add_terms(const amp_parallel *p, const amp_statistics *s, const float *terms)
+static void from_terms(const amp_parallel *p, const amp_statistics *s, const float *committed,
+                       const float *terms, float *now)
 {
     double kept = pow(1 - (double)s->rolling_factor, (double)p->passes * p->comm->size);
-    for (size_t j = 0; j < s->count; j++)
-        s->array[j] = (float)(kept * (double)s->committed[j] + (double)terms[j]);
+    for (size_t j = 0; j < s->count; j++) now[j] = (float)(kept * (double)committed[j] + (double)terms[j]);
 }
 
-static amp_status combine_statistics(amp_parallel *p, amp_parameters *params, amp_error *error)
+/* Statistics lie in many arrays, of a device perhaps. The backend copies them to the block of the committed
+ * ones and back, which is as before in the end. committed, now, terms: as large as it, in the program's
+ * memory; terms are 0. A recurrent layer's state stays as it is. */
+static amp_status combine(const amp_parallel *p, const amp_parameters *params, amp_backend *b,
+                          float *committed, float *now, float *terms, amp_error *error)
 {
-    size_t count = 0, at = 0;
-    for (int i = 0; i < params->statistics_count; i++)
-        if (params->statistics[i].rolling_factor > 0) count += params->statistics[i].count;
-    if (!count) return AMP_OK;
-    float *terms = malloc(count * sizeof *terms);
-    if (!terms) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for %zu running statistics", count);
+    float *block = params->committed_block;
+    size_t bytes = params->committed_count * sizeof *block;
+    AMP_TRY(b->download(b, committed, block, bytes, error));
+    AMP_TRY(b->keep_statistics(b, params->statistics, params->statistics_count, error));
+    AMP_TRY(b->download(b, now, block, bytes, error));
     for (int i = 0; i < params->statistics_count; i++) {
         const amp_statistics *s = &params->statistics[i];
-        if (s->rolling_factor <= 0) continue;
-        write_terms(p, s, terms + at);
-        at += s->count;
+        size_t at = (size_t)(s->committed - block);
+        if (s->rolling_factor > 0) to_terms(p, s, committed + at, now + at, terms + at);
     }
+    AMP_TRY(b->upload(b, block, terms, bytes, error));
+    AMP_TRY(p->comm->sum_begin(p->comm, block, params->committed_count, AMP_FP32, NULL, error));
+    AMP_TRY(p->comm->sum_end(p->comm, error));
+    AMP_TRY(b->download(b, terms, block, bytes, error));
+    for (int i = 0; i < params->statistics_count; i++) {
+        const amp_statistics *s = &params->statistics[i];
+        size_t at = (size_t)(s->committed - block);
+        if (s->rolling_factor > 0) from_terms(p, s, committed + at, terms + at, now + at);
+    }
+    AMP_TRY(b->upload(b, block, now, bytes, error));
+    AMP_TRY(b->restore_statistics(b, params->statistics, params->statistics_count, error));
+    return b->upload(b, block, committed, bytes, error);
+}
+
+static amp_status combine_statistics(amp_parallel *p, const amp_parameters *params, amp_backend *b,
+                                     amp_error *error)
+{
+    size_t count = params->committed_count;
+    int any = 0;
+    for (int i = 0; i < params->statistics_count; i++) any |= params->statistics[i].rolling_factor > 0;
+    if (!any) return AMP_OK;
+    float *memory = calloc(3 * count, sizeof *memory);
+    if (!memory)
+        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for %zu running statistics", count);
     snprintf(p->comm->phase, sizeof p->comm->phase, "step %llu, running statistics",
              (unsigned long long)p->step);
-    amp_status status = p->comm->sum_begin(p->comm, terms, count, AMP_FP32, NULL, error);
-    if (status == AMP_OK) status = p->comm->sum_end(p->comm, error);
-    at = 0;
-    for (int i = 0; status == AMP_OK && i < params->statistics_count; i++) {
-        const amp_statistics *s = &params->statistics[i];
-        if (s->rolling_factor <= 0) continue;
-        add_terms(p, s, terms + at);
-        at += s->count;
-    }
-    free(terms);
+    amp_status status = combine(p, params, b, memory, memory + count, memory + 2 * count, error);
+    free(memory);
     return status;
 }
 
@@ -174,7 +193,7 @@ amp_status amp_parallel_finish(amp_parallel *p, amp_parameters *params, const am
     AMP_TRY(begin_sums(p, params, params->gradient_count, error));
     AMP_TRY(p->comm->sum_end(p->comm, error));
     p->step++;
-    AMP_TRY(combine_statistics(p, params, error));
+    AMP_TRY(combine_statistics(p, params, b, error));
     AMP_TRY(agree(p, params, scaler, b, rejected, error));
     p->begun = 0;
     p->passes = p->is_last_pass = 0;

@@ -27,6 +27,7 @@ struct amp_comm {
     int local_rank, local_size;  /* among those on the same machine */
     char phase[128];             /* what the collective calls are made for, as "step 17, gradients": kept up
                                     by the callers, for messages */
+    double seconds;              /* the time limit of a call; 0: none */
     void (*lost)(const char *line); /* set by who joined: a call has passed its limit. Ends the program with
                                        this line, in a thread of comm's own */
 

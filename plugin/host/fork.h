@@ -20,6 +20,7 @@
 
 struct network;
 struct darknet_amp;
+struct amp_comm;
 
 /* ---- a network as numbers ---- */
 
@@ -118,6 +119,12 @@ amp_dtype amp_fork_default_dtype(void);
  * AMP cannot train there. device: that GPU's number, -1 for the CPU. */
 amp_backend *amp_fork_backend(amp_error *);
 int amp_fork_device(void);
+
+/* On a GPU: ranks. take_gpu: before CUDA is called, the GPU of this number among those that the program may
+ * see becomes the only one; 0: there is none of that number. sum_on_gpu: *comm becomes one that sums memory
+ * of this backend's. In a Darknet without GPU=1 both do nothing, and succeed. */
+int amp_fork_take_gpu(int number);
+amp_status amp_fork_sum_on_gpu(amp_backend *, struct amp_comm **comm, amp_error *);
 
 /* Bytes free on the GPU that networks are made on, and how many it has. 0: there is no GPU. */
 size_t amp_fork_free_gpu_memory(size_t *all);

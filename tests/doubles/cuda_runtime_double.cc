@@ -311,6 +311,7 @@ struct stream {
     std::deque<operation> queue;
     uint64_t done = 0, queued = 0; /* operations, ever */
     bool blocking = true;
+    bool at_work = false; /* one of its operations runs, or waits for another rank (nccl_double.h) */
     int number = 0;
 };
 
@@ -343,7 +344,7 @@ bool alive(stream *s) { return s == &default_stream || streams.count(s); }
 /* Runs the stream's work until `count` operations were ever done. */
 void run_until(stream *s, uint64_t count)
 {
-    if (!alive(s)) return;
+    if (!alive(s) || s->at_work) return;
     opened o;
     watch();
     while (s->done < count && !s->queue.empty()) {
@@ -351,7 +352,9 @@ void run_until(stream *s, uint64_t count)
         s->queue.pop_front();
         std::string before = running;
         running = op.what;
+        s->at_work = true;
         if (sticky == cudaSuccess) op.run();
+        s->at_work = false;
         running = before.empty() ? op.what : before;
         ++s->done;
     }

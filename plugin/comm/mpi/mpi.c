@@ -342,6 +342,7 @@ amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_err
                             .sum_begin = sum_begin, .sum_end = sum_end, .gather = gather,
                             .broadcast = broadcast, .speaks = speaks, .abort = end_all,
                             .destroy = destroy };
+    mpi->comm.seconds = seconds;
     AMP_TRY(amp_watchdog_start(seconds, be_late, mpi, &mpi->watchdog, error));
     amp_watchdog_begin(mpi->watchdog, MAIN, limits(mpi), mpi->comm.phase);
     /* Threads that wait for others leave the processor to those that compute. */

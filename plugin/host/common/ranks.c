@@ -199,6 +199,28 @@ static void check_processors(void)
     free(all);
 }
 
+void amp_ranks_take_gpu(void)
+{
+    if (!comm || amp_fork_take_gpu(comm->local_rank)) return;
+    darknet_amp_refuse("ranks: rank %d is number %d on its machine, counted from 0, where it finds no GPU of "
+                       "that number; start no more ranks on a machine than it has GPUs (mpirun --map-by "
+                       "ppr:GPUS:node), or say with -i which each takes", comm->rank, comm->local_rank);
+}
+
+amp_status amp_ranks_use(amp_backend *backend, amp_error *error)
+{
+    static const amp_comm *on_gpu;
+    if (!comm || amp_fork_device() < 0) return AMP_OK;
+    if (comm == on_gpu)
+        return amp_fail(error, AMP_UNSUPPORTED, "command line: a launcher started %d of this program, and "
+                        "each trains on one GPU; leave -gpus out, and start as many ranks as GPUs",
+                        comm->size);
+    AMP_TRY(amp_fork_sum_on_gpu(backend, &comm, error));
+    on_gpu = comm;
+    if (amp_ranks_leads()) fprintf(stderr, "ranks: their GPUs sum by %s\n", comm->name);
+    return AMP_OK;
+}
+
 /* Only what amp_training_goes_on and its neighbours are hooked into is shared. */
 static int is_shared(const char *command)
 {

@@ -4,6 +4,7 @@
 #ifndef AMP_HOST_RANKS_H
 #define AMP_HOST_RANKS_H
 
+#include "../../backend/backend.h"
 #include "../../comm/comm.h"
 
 struct network;
@@ -12,6 +13,12 @@ struct network;
  * training, which is then refused unless it is under AMP and all have been given the same. words: of the
  * command line. All ranks but 0 are silent from here on, but for errors. */
 void amp_ranks_start(const char *const *words, int count, int under_amp);
+
+/* Gives this rank the GPU of its number among the ranks on this machine, where Darknet runs on GPUs. Before
+ * CUDA is called; not where -i or -gpus says which. */
+void amp_ranks_take_gpu(void);
+/* The engine's sums will be of this backend's memory. Once, where that is a GPU's. */
+amp_status amp_ranks_use(amp_backend *, amp_error *);
 
 /* NULL: the program is alone. */
 amp_comm *amp_ranks(void);

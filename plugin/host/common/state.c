@@ -118,6 +118,7 @@ static amp_status make_engine(struct darknet_amp *amp, struct network *net,
     }
     amp_host host = amp_fork_callbacks(amp);
     status = amp_engine_create(settings, backend, &host, &described, &amp->engine, error);
+    if (status == AMP_OK) status = amp_ranks_use(backend, error);
     if (status == AMP_OK && amp_ranks())
         amp_engine_join(amp->engine, amp_ranks(), amp->config->wire, AMP_BUCKET);
     amp_network_desc_free(&described);

@@ -2,6 +2,7 @@
 #include "device.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "room.h"
 
@@ -31,6 +32,24 @@ static int use_gpu(int gpu)
 {
     check(cudaSetDevice(gpu), "cudaSetDevice");
     return 1;
+}
+
+/* CUDA numbers what this variable names from 0. Where it names one, somebody has chosen: Slurm does. */
+static int take_gpu(int number)
+{
+    static const char variable[] = "CUDA_VISIBLE_DEVICES";
+    const char *all = getenv(variable);
+    char one[64];
+    int count = 0;
+    if (all && !strchr(all, ',')) return 1;
+    for (int i = 0; all && i < number; i++) {
+        all = strchr(all, ',');
+        if (!all++) return 0;
+    }
+    if (all) snprintf(one, sizeof one, "%.*s", (int)strcspn(all, ","), all);
+    else snprintf(one, sizeof one, "%d", number);
+    setenv(variable, one, 1);
+    return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
 }
 
 static int wait_for_gpu(void)
@@ -81,6 +100,8 @@ static int cpu_give_back(void *memory)
 /* ---- where ---- */
 
 int amp_fork_device(void) { return ON_SIDE(1, -1, gpu_index); }
+
+int amp_fork_take_gpu(int number) { return ON_SIDE(1, ((void)number, 1), take_gpu(number)); }
 
 int amp_host_on_gpu(const network *net) { return ON_SIDE(1, ((void)net, 0), net->gpu_index >= 0); }
 

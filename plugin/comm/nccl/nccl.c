@@ -1,0 +1,239 @@
+/* See nccl.h.
+ *
+ * A sum is queued on a stream of NCCL's own, which first waits for an event on the backend's: so it waits for
+ * the gradients that it adds, and backward goes on beside it. At sum_end the backend's stream waits for an
+ * event behind the last sum.
+ *
+ * Nobody but the host can notice that another rank is gone: NCCL's kernels wait for ever. So from sum_end on
+ * a watchdog runs, until the next call between the hosts, since before that the host has read something that
+ * lies behind the sums. What NCCL itself has noticed (a connection that broke) is asked for at both. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../backend/cuda/state.h"
+#include "../watchdog.h"
+#include "nccl.h"
+#include "nccl_calls.h"
+
+enum {
+    FIRST = 4 /* time limits that the start and the first step's sums may take: ranks prepare by themselves */
+};
+
+typedef struct nccl_comm {
+    amp_comm comm, *host;
+    amp_nccl_calls call;
+    void *library;
+    char name[160];
+    ncclComm_t ranks;       /* NULL before the start and behind the end */
+    cudaStream_t backend, sums;
+    cudaEvent_t written, summed; /* on the backend's stream: what is to be summed; on sums: the last sum */
+    amp_watchdog *watchdog;
+    int has_summed;         /* sums have been asked for to their end */
+} nccl_comm;
+
+/* ---- errors ---- */
+
+static amp_status fail(const nccl_comm *nccl, ncclResult_t result, const char *call, amp_error *error)
+{
+    return amp_fail(error, AMP_COMM_FAILED, "ranks: %s failed in %s on rank %d: %s (NCCL_DEBUG=WARN in the "
+                    "environment lets NCCL say more)", call, nccl->comm.phase, nccl->comm.rank,
+                    nccl->call.GetErrorString(result));
+}
+
+/* Leave the calling function, which has `nccl` and `error`, if a call of NCCL's fails. */
+#define TRY(name, ...) do { ncclResult_t result_ = nccl->call.name(__VA_ARGS__); \
+        if (result_ != ncclSuccess) return fail(nccl, result_, "nccl" #name, error); \
+    } while (0)
+
+/* What became of sums that are under way. */
+static amp_status check_sums(const nccl_comm *nccl, amp_error *error)
+{
+    ncclResult_t of_sums = ncclSuccess;
+    TRY(CommGetAsyncError, nccl->ranks, &of_sums);
+    if (of_sums == ncclSuccess || of_sums == ncclInProgress) return AMP_OK;
+    return fail(nccl, of_sums, "ncclAllReduce", error);
+}
+
+static void be_late(void *context, const char *phase)
+{
+    const nccl_comm *nccl = context;
+    amp_error error;
+    char line[512];
+    if (check_sums(nccl, &error) == AMP_OK)
+        amp_fail(&error, AMP_COMM_FAILED, "NCCL has noticed nothing");
+    snprintf(line, sizeof line, "ranks: %s: rank %d's GPU got no answer from another within the time limit "
+             "(AMP_COMM_TIMEOUT=SECONDS): that one is stopped, hangs or cannot be reached; %.200s", phase,
+             nccl->comm.rank, error.message);
+    nccl->comm.lost(line);
+}
+
+static void watch(const nccl_comm *nccl)
+{
+    amp_watchdog_begin(nccl->watchdog, 0, nccl->has_summed ? 1 : FIRST, nccl->comm.phase);
+}
+
+/* ---- sums ---- */
+
+static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, void *ready,
+                            amp_error *error)
+{
+    nccl_comm *nccl = (nccl_comm *)comm;
+    (void)ready; /* the backend's stream tells */
+    if (wire != AMP_FP32) /* NCCL would round at each hop of its ring, and comm.h promises sums in fp32 */
+        return amp_fail(error, AMP_UNSUPPORTED, "amp: [amp] wire=%s: between GPUs gradients travel in fp32 "
+                        "only; leave wire= out", amp_dtype_name(wire));
+    AMP_CUDA_TRY(cudaEventRecord(nccl->written, nccl->backend));
+    AMP_CUDA_TRY(cudaStreamWaitEvent(nccl->sums, nccl->written, 0));
+    TRY(AllReduce, values, values, count, ncclFloat32, ncclSum, nccl->ranks, nccl->sums);
+    return AMP_OK;
+}
+
+static amp_status sum_end(amp_comm *comm, amp_error *error)
+{
+    nccl_comm *nccl = (nccl_comm *)comm;
+    AMP_CUDA_TRY(cudaEventRecord(nccl->summed, nccl->sums));
+    AMP_CUDA_TRY(cudaStreamWaitEvent(nccl->backend, nccl->summed, 0));
+    watch(nccl);
+    nccl->has_summed = 1;
+    return check_sums(nccl, error);
+}
+
+/* ---- the host's calls ---- */
+
+/* The comm that makes the call; NULL where sums have failed. */
+static amp_comm *host_of(amp_comm *comm, amp_error *error)
+{
+    nccl_comm *nccl = (nccl_comm *)comm;
+    amp_watchdog_end(nccl->watchdog, 0);
+    memcpy(nccl->host->phase, comm->phase, sizeof comm->phase);
+    return check_sums(nccl, error) == AMP_OK ? nccl->host : NULL;
+}
+
+static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *all, amp_error *error)
+{
+    amp_comm *host = host_of(comm, error);
+    return host ? host->gather(host, mine, bytes, all, error) : AMP_COMM_FAILED;
+}
+
+static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root, amp_error *error)
+{
+    amp_comm *host = host_of(comm, error);
+    return host ? host->broadcast(host, memory, bytes, root, error) : AMP_COMM_FAILED;
+}
+
+/* ---- the end ---- */
+
+static int speaks(amp_comm *comm)
+{
+    amp_comm *host = ((nccl_comm *)comm)->host;
+    return !host->speaks || host->speaks(host);
+}
+
+/* The host's first: where it ends the processes, NCCL has nothing to do, and could wait for its GPU. */
+static void end_all(amp_comm *comm, int status)
+{
+    nccl_comm *nccl = (nccl_comm *)comm;
+    nccl->host->abort(nccl->host, status);
+    if (nccl->ranks) nccl->call.CommAbort(nccl->ranks);
+    nccl->ranks = NULL;
+}
+
+/* All but the host's; also of what is not complete. At a program's exit CUDA may have gone before, which
+ * leaves NCCL nothing to do; the library itself stays, since it has threads of its own. */
+static void release(nccl_comm *nccl)
+{
+    amp_watchdog_stop(nccl->watchdog);
+    if (nccl->ranks && cudaStreamSynchronize(nccl->sums) == cudaSuccess) nccl->call.CommDestroy(nccl->ranks);
+    if (nccl->written) cudaEventDestroy(nccl->written);
+    if (nccl->summed) cudaEventDestroy(nccl->summed);
+    if (nccl->sums) cudaStreamDestroy(nccl->sums);
+    free(nccl);
+}
+
+static void destroy(amp_comm *comm)
+{
+    amp_comm *host = ((nccl_comm *)comm)->host;
+    memcpy(host->phase, comm->phase, sizeof comm->phase);
+    release((nccl_comm *)comm);
+    host->destroy(host);
+}
+
+/* ---- the start ---- */
+
+static amp_status find_library(nccl_comm *nccl, amp_error *error)
+{
+    static const char name[] = "libnccl.so.2";
+    int version;
+    nccl->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!nccl->library)
+        return amp_fail(error, AMP_UNSUPPORTED, "ranks: %s was not found, by which GPUs sum gradients: "
+                        "install NVIDIA's package libnccl2 (or pip's nvidia-nccl-cu12 or -cu13, with its "
+                        "folder lib in LD_LIBRARY_PATH), or train on one GPU: %.200s", name, dlerror());
+#define FIND(result, function, arguments) \
+    *(void **)&nccl->call.function = dlsym(nccl->library, "nccl" #function); \
+    if (!nccl->call.function) \
+        return amp_fail(error, AMP_UNSUPPORTED, \
+                        "ranks: %s has no nccl" #function ": install NCCL 2.10 or later", name);
+    AMP_NCCL_CALLS(FIND)
+#undef FIND
+    TRY(GetVersion, &version);
+    snprintf(nccl->name, sizeof nccl->name, "NCCL %d.%d.%d, %s", version / 10000, version / 100 % 100,
+             version % 100, nccl->host->name);
+    return AMP_OK;
+}
+
+/* Where the same bits are promised, NCCL must not choose by what it measures, nor let switches add, whose
+ * order is any. */
+static void pin_order(const amp_cuda_backend *cuda)
+{
+    if (!cuda->settings.deterministic) return;
+    setenv("NCCL_NVLS_ENABLE", "0", 0);
+    setenv("NCCL_ALGO", "Ring", 0);
+    setenv("NCCL_PROTO", "Simple", 0);
+}
+
+static amp_status join(nccl_comm *nccl, amp_error *error)
+{
+    amp_comm *host = nccl->host;
+    ncclComm_t ranks;
+    ncclUniqueId id;
+    memset(&id, 0, sizeof id);
+    if (host->rank == 0) TRY(GetUniqueId, &id);
+    AMP_TRY(host->broadcast(host, &id, sizeof id, 0, error));
+    AMP_CUDA_TRY(cudaStreamCreateWithFlags(&nccl->sums, cudaStreamNonBlocking));
+    AMP_CUDA_TRY(cudaEventCreateWithFlags(&nccl->written, cudaEventDisableTiming));
+    AMP_CUDA_TRY(cudaEventCreateWithFlags(&nccl->summed, cudaEventDisableTiming));
+    AMP_TRY(amp_watchdog_start(host->seconds, be_late, nccl, &nccl->watchdog, error));
+    watch(nccl);
+    TRY(CommInitRank, &ranks, host->size, id, host->rank);
+    nccl->ranks = ranks;
+    amp_watchdog_end(nccl->watchdog, 0);
+    return AMP_OK;
+}
+
+amp_status amp_comm_nccl(amp_comm *host, amp_backend *cuda, amp_comm **out, amp_error *error)
+{
+    nccl_comm *nccl = calloc(1, sizeof *nccl);
+    *out = NULL;
+    if (!nccl) return amp_fail(error, AMP_NO_MEMORY, "ranks: out of memory");
+    nccl->host = host;
+    nccl->backend = amp_cuda_of(cuda)->stream;
+    nccl->comm = *host;
+    nccl->comm.name = nccl->name;
+    snprintf(nccl->comm.phase, sizeof nccl->comm.phase, "joining the ranks' GPUs");
+    memcpy(host->phase, nccl->comm.phase, sizeof host->phase);
+    nccl->comm.sum_begin = sum_begin;
+    nccl->comm.sum_end = sum_end;
+    nccl->comm.gather = gather;
+    nccl->comm.broadcast = broadcast;
+    nccl->comm.speaks = speaks;
+    nccl->comm.abort = end_all;
+    nccl->comm.destroy = destroy;
+    pin_order(amp_cuda_of(cuda));
+    amp_status status = find_library(nccl, error);
+    if (status == AMP_OK) status = join(nccl, error);
+    if (status == AMP_OK) *out = &nccl->comm;
+    else release(nccl);
+    return status;
+}

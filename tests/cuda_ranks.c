@@ -1,0 +1,451 @@
+/* Ranks on GPUs, two threads of this program, over doubles of NCCL and CUDA (doubles/nccl_double.h): they train
+ * what one network does, of Darknet built with GPU=1, and each call of NCCL's that fails ends all of them, with
+ * a line that names it. */
+#define _DEFAULT_SOURCE
+#include "testing.h"
+
+#include <math.h>
+#include <omp.h>
+#include <pthread.h>
+
+#include "comm/nccl/nccl.h"
+#include "comm/threads.h"
+#include "doubles/cuda_doubles.h"
+#include "doubles/nccl_double.h"
+#include "host/common/state.h"
+#include "network.h"
+#include "parser.h"
+
+enum { RANKS = 2, SUBDIVISIONS = 4, FLOATS = 300, UPDATES = 3 };
+
+typedef struct rank {
+    amp_comm host, *threads, *comm; /* the hosts', and that of these; NCCL's over it */
+    void (*live)(struct rank *);
+    amp_backend *backend;
+    network *net;
+    amp_status status;
+    amp_error error;
+    char lost[512];
+} rank;
+
+static rank ranks[RANKS];
+static amp_dtype wire;
+
+static int begin(void **state)
+{
+    (void)state;
+    gpu_index = 0;
+    nccl_double_reset();
+    amp_cuda_any_stream(1);
+    wire = AMP_FP32;
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    assert_int_equal(nccl_double.communicators, 0);
+    if (amp_cuda_faults()) print_message("%s\n", amp_cuda_fault());
+    int faults = amp_cuda_faults();
+    amp_cuda_forget_faults();
+    return faults;
+}
+
+/* ---- ranks as threads ---- */
+
+#define WHILE_OTHERS_RUN(call) do { nccl_double_give_turn(); amp_status status_ = (call); \
+        nccl_double_take_turn(); return status_; } while (0)
+
+static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *all, amp_error *error)
+{
+    amp_comm *threads = ((rank *)comm)->threads;
+    WHILE_OTHERS_RUN(threads->gather(threads, mine, bytes, all, error));
+}
+
+static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root, amp_error *error)
+{
+    amp_comm *threads = ((rank *)comm)->threads;
+    WHILE_OTHERS_RUN(threads->broadcast(threads, memory, bytes, root, error));
+}
+
+static void end_all(amp_comm *comm, int status)
+{
+    ((rank *)comm)->threads->abort(((rank *)comm)->threads, status);
+    nccl_double_is_gone();
+}
+
+static void destroy(amp_comm *comm) { ((rank *)comm)->threads->destroy(((rank *)comm)->threads); }
+
+static void *run(void *pointer)
+{
+    rank *r = pointer;
+    omp_set_num_threads(1);
+    nccl_double_take_turn();
+    r->live(r);
+    nccl_double_give_turn();
+    return NULL;
+}
+
+static void make_ranks(void)
+{
+    amp_comm *threads[RANKS];
+    amp_error error;
+    assert_int_equal(amp_comm_threads(RANKS, threads, &error), AMP_OK);
+    for (int i = 0; i < RANKS; i++) {
+        memset(&ranks[i], 0, sizeof ranks[i]);
+        ranks[i].threads = threads[i];
+        ranks[i].host = *threads[i];
+        ranks[i].host.gather = gather;
+        ranks[i].host.broadcast = broadcast;
+        ranks[i].host.abort = end_all;
+        ranks[i].host.destroy = destroy;
+    }
+}
+
+static void run_ranks(void (*live)(rank *))
+{
+    pthread_t threads[RANKS];
+    for (int i = 0; i < RANKS; i++) {
+        ranks[i].live = live;
+        assert_int_equal(pthread_create(&threads[i], NULL, run, &ranks[i]), 0);
+    }
+    for (int i = 0; i < RANKS; i++) pthread_join(threads[i], NULL);
+}
+
+/* What the program does when something fails. */
+static void give_up(rank *r)
+{
+    amp_comm *comm = r->comm ? r->comm : &r->host;
+    comm->abort(comm, 1);
+}
+
+static void join(rank *r)
+{
+    r->status = amp_comm_nccl(&r->host, r->backend, &r->comm, &r->error);
+    if (r->status != AMP_OK) give_up(r);
+}
+
+static void free_ranks(void)
+{
+    for (int i = 0; i < RANKS; i++) {
+        amp_comm *comm = ranks[i].comm ? ranks[i].comm : &ranks[i].host;
+        comm->destroy(comm);
+        if (ranks[i].backend) ranks[i].backend->destroy(ranks[i].backend);
+    }
+}
+
+/* ---- a training ---- */
+
+#define NET(more) "[net]\nbatch=4\nsubdivisions=4\nlearning_rate=.01\nmomentum=.9\ndecay=.0005\n" \
+    "max_batches=100\ninit_scale=8\n" more
+#define CONV(filters) "[convolutional]\nbatch_normalize=1\nfilters=" #filters "\nsize=3\nstride=1\npad=1\n" \
+    "activation=leaky\n"
+
+/* A detector; a classifier of which Darknet computes two layers itself, on the default stream. */
+static const char *const cfgs[] = {
+    NET("width=16\nheight=16\nchannels=3\n") CONV(8) "[maxpool]\nsize=2\nstride=2\n" CONV(16)
+    "[convolutional]\nfilters=14\nsize=1\nstride=1\nactivation=linear\n"
+    "[yolo]\nmask=0,1\nanchors=4,5, 8,9, 12,12\nclasses=2\nnum=3\n",
+    NET("width=8\nheight=8\nchannels=3\nadam=1\n") CONV(8) "[normalization]\nalpha=0.1\nbeta=.75\nsize=5\n"
+    "[l2norm]\n[connected]\noutput=6\nactivation=linear\n[softmax]\n",
+};
+
+static network *make(const char *cfg)
+{
+    char path[] = "/tmp/cuda_ranks_XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, cfg, strlen(cfg)), strlen(cfg));
+    close(file);
+    darknet_amp_start(3, (char *[]){ "darknet", "-amp", "fp32", NULL });
+    srand(5);
+    network *net = parse_network_cfg(path);
+    unlink(path);
+    return net;
+}
+
+static void copy_masters(network *from, network *to)
+{
+    int count;
+    const amp_param *a = amp_engine_params(from->amp->engine, &count);
+    const amp_param *b = amp_engine_params(to->amp->engine, &count);
+    for (int i = 0; i < count; i++)
+        assert_int_equal(cudaMemcpy(b[i].master, a[i].master, a[i].count * sizeof(float), cudaMemcpyDefault), 0);
+    amp_host_weights_changed(to);
+}
+
+static void feed(network *net, unsigned seed)
+{
+    int boxes = net->layers[net->n - 1].type == YOLO;
+    memset(net->truth, 0, sizeof(float) * (size_t)net->truths);
+    for (int i = 0; i < net->inputs; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        net->input[i] = (float)(seed >> 8) / 16777216.0f;
+    }
+    float box[5] = { .5f, .4f, .3f, .2f, (float)(seed >> 8 & 1) };
+    if (boxes) memcpy(net->truth, box, sizeof box);
+    else net->truth[(seed >> 8) % (unsigned)net->truths] = 1;
+}
+
+/* As host/common/sharing.c has it: the rank's block of each step's subdivisions. */
+static void train_network_of(network *net, int rank_number, int size)
+{
+    int passes = SUBDIVISIONS / size;
+    for (int step = 0; step < UPDATES; step++) {
+        for (int s = 0; s < passes; s++) {
+            feed(net, 77u * (unsigned)step + (unsigned)(rank_number * passes + s));
+            net->train = 1;
+            *net->seen += (size_t)(net->batch * size);
+            forward_network(net);
+            long waits = amp_cuda_counted().waits;
+            backward_network(net);
+            assert_int_equal(amp_cuda_counted().waits, waits);
+        }
+        update_network(net);
+    }
+}
+
+static size_t bucket;
+
+static void train(rank *r)
+{
+    r->backend = amp_engine_backend(r->net->amp->engine);
+    join(r);
+    r->backend = NULL; /* the engine's */
+    if (r->status != AMP_OK) return;
+    amp_engine_join(r->net->amp->engine, r->comm, wire, bucket);
+    train_network_of(r->net, r->host.rank, RANKS);
+}
+
+static void add_distance(const float *there, const float *wanted, size_t count, double *apart, double *size)
+{
+    float *a = calloc(2 * count, sizeof *a), *b = a + count;
+    cudaMemcpy(a, there, count * sizeof *a, cudaMemcpyDefault);
+    cudaMemcpy(b, wanted, count * sizeof *b, cudaMemcpyDefault);
+    for (size_t i = 0; i < count; i++) {
+        *apart += pow((double)a[i] - (double)b[i], 2);
+        *size += pow((double)b[i], 2);
+    }
+    free(a);
+}
+
+/* Layer by layer, weights and running statistics apart. */
+static void assert_near(network *net, network *wanted, double bound)
+{
+    amp_engine_state a = amp_engine_state_of(net->amp->engine);
+    amp_engine_state b = amp_engine_state_of(wanted->amp->engine);
+    for (int layer = 0; layer < net->n; layer++) {
+        double apart[2] = { 0, 0 }, size[2] = { 0, 0 };
+        for (int i = 0; i < a.param_count; i++)
+            if (a.params[i].layer == layer)
+                add_distance(a.params[i].master, b.params[i].master, a.params[i].count, &apart[0], &size[0]);
+        for (int i = 0; i < a.statistics_count; i++)
+            if (a.statistics[i].layer == layer)
+                add_distance(a.statistics[i].array, b.statistics[i].array, a.statistics[i].count, &apart[1],
+                             &size[1]);
+        for (int k = 0; k < 2; k++)
+            if (!(sqrt(apart[k]) <= bound * sqrt(size[k])))
+                fail_msg("%s of layer %d: %g of %g apart", k ? "statistics" : "weights", layer,
+                         sqrt(apart[k]), sqrt(size[k]));
+    }
+}
+
+TEST_WITH(two_gpus_train_what_one_does, begin, end)
+{
+    for (size_t c = 0; c < COUNT(cfgs); c++) {
+        network *one = make(cfgs[c]);
+        make_ranks();
+        for (int i = 0; i < RANKS; i++) {
+            ranks[i].net = make(cfgs[c]);
+            copy_masters(one, ranks[i].net);
+        }
+        bucket = c ? AMP_BUCKET : 100;
+        nccl_double.sums = 0;
+        train_network_of(one, 0, 1);
+        run_ranks(train);
+        for (int i = 0; i < RANKS; i++) {
+            if (ranks[i].status != AMP_OK) fail_msg("%s", ranks[i].error.message);
+            assert_non_null(strstr(ranks[i].comm->name, "NCCL 2.32.3, threads"));
+            assert_near(ranks[i].net, one, 1e-6);
+        }
+        assert_near(ranks[0].net, ranks[1].net, 0);
+        assert_int_equal(ranks[0].net->amp->skipped, 0);
+        /* Each step's statistics, and gradients in one or many buckets. */
+        assert_true(nccl_double.sums >= (c ? 2 : 10) * RANKS * UPDATES);
+        for (int i = 0; i < RANKS; i++) free_network(ranks[i].net);
+        free_ranks();
+        free_network(one);
+    }
+}
+
+/* ---- sums alone ---- */
+
+#define STEP(call) do { if (r->status == AMP_OK) r->status = (call); } while (0)
+
+static void sum_steps(rank *r, float *memory)
+{
+    amp_backend *b = r->backend;
+    amp_error *e = &r->error;
+    float values[FLOATS];
+    int all[RANKS] = { 0 };
+    for (int step = 0; step < UPDATES && r->status == AMP_OK; step++) {
+        for (int i = 0; i < FLOATS; i++) values[i] = (float)(i + step + r->host.rank);
+        snprintf(r->comm->phase, sizeof r->comm->phase, "step %d", step);
+        STEP(b->upload(b, memory, values, sizeof values, e));
+        STEP(b->scale(b, memory, FLOATS, 2, e));
+        STEP(r->comm->sum_begin(r->comm, memory, 100, wire, NULL, e));
+        STEP(r->comm->sum_begin(r->comm, memory + 100, FLOATS - 100, wire, NULL, e));
+        STEP(r->comm->sum_end(r->comm, e));
+        STEP(b->scale(b, memory, FLOATS, 3, e));
+        STEP(b->download(b, values, memory, sizeof values, e));
+        STEP(r->comm->gather(r->comm, &step, sizeof step, all, e));
+        for (int i = 0; i < FLOATS && r->status == AMP_OK; i++)
+            assert_true(values[i] == 6 * (float)(2 * (i + step) + 1));
+    }
+}
+
+static void sum(rank *r)
+{
+    void *memory;
+    join(r);
+    if (r->status != AMP_OK) return;
+    STEP(r->backend->allocate(r->backend, FLOATS * sizeof(float), &memory, &r->error));
+    sum_steps(r, memory);
+    if (r->status != AMP_OK) give_up(r);
+    r->backend->release(r->backend, memory);
+}
+
+/* Whether the ranks summed. If not, all of them failed, and one says `what`; no line has a second. */
+static int sums_or_says(const char *what, void (*live)(rank *))
+{
+    amp_error error;
+    int failed = 0, said = 0;
+    make_ranks();
+    for (int i = 0; i < RANKS; i++) {
+        ranks[i].backend = amp_cuda_backend_create(&error);
+        assert_non_null(ranks[i].backend);
+    }
+    run_ranks(live);
+    for (int i = 0; i < RANKS; i++) {
+        failed += ranks[i].status != AMP_OK;
+        said += failed && strstr(ranks[i].error.message, what);
+        if (failed) assert_null(strchr(ranks[i].error.message, '\n'));
+    }
+    if (failed && failed != RANKS) fail_msg("%s: one of the ranks alone failed", what);
+    if (failed && !said) fail_msg("no rank says %s: %s; %s", what, ranks[0].error.message, ranks[1].error.message);
+    free_ranks();
+    assert_int_equal(amp_cuda_leaks(), 0);
+    return !failed;
+}
+
+TEST_WITH(gpus_sum_what_was_queued_before_for_what_is_queued_after, begin, end)
+{
+    assert_true(sums_or_says("", sum));
+    assert_int_equal(nccl_double.sums, 2 * UPDATES * RANKS);
+}
+
+TEST_WITH(each_call_of_nccls_that_fails_ends_all_ranks, begin, end)
+{
+    static const struct { const char *name; int times[RANKS]; } calls[] = {
+        { "ncclGetVersion", { 2, 0 } }, /* both count as rank 0's */
+        { "ncclGetUniqueId", { 1, 0 } },
+        { "ncclCommInitRank", { 1, 1 } },
+        { "ncclAllReduce", { 2 * UPDATES, 2 * UPDATES } },
+        { "ncclCommGetAsyncError", { 2 * UPDATES, 2 * UPDATES } },
+    };
+    for (size_t c = 0; c < COUNT(calls); c++)
+        for (int r = 0; r < RANKS; r++)
+            for (int nth = 1; nth <= calls[c].times[r] + 1; nth++) {
+                nccl_double_reset();
+                nccl_double.fails = calls[c].name;
+                nccl_double.of_rank = r;
+                nccl_double.nth = nth;
+                assert_int_equal(sums_or_says(calls[c].name, sum), nth > calls[c].times[r]);
+            }
+}
+
+TEST_WITH(a_connection_that_breaks_ends_all_ranks, begin, end)
+{
+    nccl_double.breaks = 1;
+    assert_false(sums_or_says("ncclAllReduce failed in step 0 on rank", sum));
+    assert_true(nccl_double.aborts > 0);
+}
+
+TEST_WITH(each_call_of_cudas_that_fails_ends_all_ranks, begin, end)
+{
+    static const struct { const char *name; int times; } calls[] = {
+        { "cudaEventRecord", 3 * UPDATES * RANKS }, { "cudaStreamWaitEvent", 3 * UPDATES * RANKS },
+    };
+    for (size_t c = 0; c < COUNT(calls); c++)
+        for (int nth = 1; nth <= calls[c].times + 1; nth++) {
+            amp_cuda_fail_call(calls[c].name, nth, cudaErrorNotSupported);
+            assert_int_equal(sums_or_says(calls[c].name, sum), nth > calls[c].times);
+        }
+    amp_cuda_fail_call("cudaEventRecord", 0, cudaSuccess);
+    amp_cuda_fail_call("cudaStreamWaitEvent", 0, cudaSuccess);
+}
+
+TEST_WITH(a_library_that_is_missing_or_old_is_said_with_what_to_do, begin, end)
+{
+    nccl_double.missing = 1;
+    assert_false(sums_or_says("libnccl.so.2 was not found, by which GPUs sum gradients: install", sum));
+    nccl_double_reset();
+    nccl_double.lacks = "ncclCommAbort";
+    assert_false(sums_or_says("libnccl.so.2 has no ncclCommAbort: install NCCL 2.10 or later", sum));
+}
+
+TEST_WITH(gradients_travel_in_fp32_only, begin, end)
+{
+    wire = AMP_BF16;
+    assert_false(sums_or_says("wire=bf16: between GPUs gradients travel in fp32 only", sum));
+}
+
+TEST_WITH(where_bits_are_promised_nccls_order_is_pinned, begin, end)
+{
+    setenv("AMP_CUDA_DETERMINISTIC", "1", 1);
+    setenv("NCCL_ALGO", "Tree", 1);
+    assert_true(sums_or_says("", sum));
+    assert_string_equal(getenv("NCCL_NVLS_ENABLE"), "0");
+    assert_string_equal(getenv("NCCL_ALGO"), "Tree");
+    unsetenv("NCCL_NVLS_ENABLE");
+    unsetenv("AMP_CUDA_DETERMINISTIC");
+    assert_true(sums_or_says("", sum));
+    assert_null(getenv("NCCL_NVLS_ENABLE"));
+    unsetenv("NCCL_ALGO");
+    unsetenv("NCCL_PROTO");
+}
+
+/* ---- a rank that does not come ---- */
+
+static void note_lost(const char *line)
+{
+    nccl_double_take_turn();
+    snprintf(ranks[0].lost, sizeof ranks[0].lost, "%s", line);
+    nccl_double_is_gone();
+    nccl_double_give_turn();
+}
+
+static void sum_without_rank_1(rank *r)
+{
+    r->host.seconds = .05;
+    r->host.lost = note_lost;
+    if (r->host.rank == 0) {
+        sum(r);
+        return;
+    }
+    join(r);
+    if (r->status == AMP_OK) r->status = AMP_COMM_FAILED;
+    r->error.message[0] = 0;
+}
+
+TEST_WITH(a_rank_that_does_not_come_is_told_of_after_the_time_limit, begin, end)
+{
+    assert_false(sums_or_says("ncclAllReduce failed in step 0 on rank 0", sum_without_rank_1));
+    assert_non_null(strstr(ranks[0].lost, "ranks: step 0: rank 0's GPU got no answer"));
+}
+
+int main(void)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    return run_listed_tests("ranks on GPUs", NULL, NULL);
+}
