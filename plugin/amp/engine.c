@@ -203,7 +203,7 @@ static void forget_plans(amp_engine *engine)
 
 void amp_engine_forget_plans(amp_engine *engine)
 {
-    while (engine->plan_count) forget_oldest_plan(engine);
+    while (engine->plan_count) forget_plan(engine, engine->plan_count - 1);
 }
 
 static amp_status make_plan(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
