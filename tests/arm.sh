@@ -11,8 +11,8 @@
 #
 # Takes Debian's cross compiler and qemu-user. oneDNN and CMocka for arm64 are unpacked into build/arm/sysroot
 # by an apt with lists and settings of its own: the machine's apt knows of no other architecture afterwards.
-# The build for this machine (build/cpu) is made where it lacks. Where CUDA's and cuDNN's headers are, the CUDA
-# backend is compiled too, and its kernels' tests run.
+# The build for this machine (build/cpu) is made where it lacks. Where CUDA's and cuDNN's headers are, the
+# CUDA backend is compiled too, and its kernels' tests run.
 set -eu
 cd "$(dirname "$0")/.."
 sysroot=$PWD/build/arm/sysroot

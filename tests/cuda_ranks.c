@@ -1,6 +1,6 @@
-/* Ranks on GPUs, two threads of this program, over doubles of NCCL and CUDA (doubles/nccl_double.h): they train
- * what one network does, of Darknet built with GPU=1, and each call of NCCL's that fails ends all of them, with
- * a line that names it. */
+/* Ranks on GPUs, two threads of this program, over doubles of NCCL and CUDA (doubles/nccl_double.h): they
+ * train what one network does, of Darknet built with GPU=1, and each call of NCCL's that fails ends all of
+ * them, with a line that names it. */
 #define _DEFAULT_SOURCE
 #include "testing.h"
 
@@ -170,7 +170,8 @@ static void copy_masters(network *from, network *to)
     const amp_param *a = amp_engine_params(from->amp->engine, &count);
     const amp_param *b = amp_engine_params(to->amp->engine, &count);
     for (int i = 0; i < count; i++)
-        assert_int_equal(cudaMemcpy(b[i].master, a[i].master, a[i].count * sizeof(float), cudaMemcpyDefault), 0);
+        assert_int_equal(cudaMemcpy(b[i].master, a[i].master, a[i].count * sizeof(float), cudaMemcpyDefault),
+                         0);
     amp_host_weights_changed(to);
 }
 
@@ -332,7 +333,8 @@ static int sums_or_says(const char *what, void (*live)(rank *))
         if (failed) assert_null(strchr(ranks[i].error.message, '\n'));
     }
     if (failed && failed != RANKS) fail_msg("%s: one of the ranks alone failed", what);
-    if (failed && !said) fail_msg("no rank says %s: %s; %s", what, ranks[0].error.message, ranks[1].error.message);
+    if (failed && !said)
+        fail_msg("no rank says %s: %s; %s", what, ranks[0].error.message, ranks[1].error.message);
     free_ranks();
     assert_int_equal(amp_cuda_leaks(), 0);
     return !failed;

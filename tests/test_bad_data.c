@@ -294,9 +294,11 @@ TEST(a_loader_without_memory_or_threads_ends_the_program)
 #endif
     assert_null(darknet_amp_calloc((size_t)1 << 46, 4, "m.cols"));
     run_child(wants_too_much, said, sizeof said, &status);
-    if (status != 1 || !strstr(said, "no memory for 268435456.0 MiB more; ")) fail_msg("%d: %s", status, said);
+    if (status != 1 || !strstr(said, "no memory for 268435456.0 MiB more; "))
+        fail_msg("%d: %s", status, said);
     run_child(starts_loaders, said, sizeof said, &status);
-    if (status != 1 || !strstr(said, "no thread that loads images can be started: ")) fail_msg("%d: %s", status, said);
+    if (status != 1 || !strstr(said, "no thread that loads images can be started: "))
+        fail_msg("%d: %s", status, said);
     assert_int_equal(strchr(said, '\n') - said, strlen(said) - 1); /* one line */
 }
 

@@ -536,7 +536,6 @@ TEST(an_engine_takes_the_copies_and_the_arena_that_are_told)
     static const char *const dtypes[] = { "bf16", "fp32" };
     static const char text[] = "[net]\nbatch=8\nwidth=96\nheight=96\nchannels=3\nmax_batches=9\n" CONV(16, "")
         CONV(32, "") POINTWISE(16, "") "[cost]\ntype=sse\n";
-    if (!runs_bf16()) skip();
     for (int t = 0; t < 2; t++) {
         amp_needs needs;
         amp_error error = { 0 };

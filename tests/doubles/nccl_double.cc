@@ -16,7 +16,8 @@ nccl_double_state nccl_double;
 
 namespace {
 
-const ncclResult_t OK = ncclSuccess, SYSTEM = (ncclResult_t)2, BAD = (ncclResult_t)4, REMOTE = (ncclResult_t)6;
+const ncclResult_t OK = ncclSuccess, SYSTEM = (ncclResult_t)2, BAD = (ncclResult_t)4,
+    REMOTE = (ncclResult_t)6;
 
 pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t changed = PTHREAD_COND_INITIALIZER;

@@ -1,6 +1,6 @@
-# A training that does not fit into memory says so before it begins, with both numbers and with what fits, and makes
-# nothing; what it proposes trains under the same limit. Under twenty limits between too little and enough each
-# training either trains or ends with a line and status 1, never by a signal.
+# A training that does not fit into memory says so before it begins, with both numbers and with what fits, and
+# makes nothing; what it proposes trains under the same limit. Under twenty limits between too little and
+# enough each training either trains or ends with a line and status 1, never by a signal.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 [ -z "$SANITIZERS" ] || skip 'sanitizers take an address space of their own'
@@ -15,7 +15,8 @@ train() {
     local limit=$1 cfg=$2 status=0
     shift 2
     rm -rf backup && mkdir backup
-    (ulimit -v $((limit * 1024)) && exec "$DARKNET" detector train tiny.data "$cfg" -seed 1 "$@") > out 2>&1 ||
+    (ulimit -v $((limit * 1024)) && exec "$DARKNET" detector train tiny.data "$cfg" -seed 1 "$@") \
+        > out 2>&1 ||
         status=$?
     return $status
 }

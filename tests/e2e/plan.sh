@@ -178,7 +178,8 @@ for verb in 'amp check' 'amp plan' 'amp bench' 'amp compare' 'amp probe' 'amp va
     "$DARKNET" $verb -h > help 2> err || fail "$verb -h: status $?"
     "$DARKNET" $verb --help 2> err | cmp - help || fail "$verb --help says something else than -h"
     options=$(sed -n '0,/^  -/s/^  -.*/ \\[options]/p' help)
-    head -n 1 help | grep -q "^usage: darknet $verb [^a-z]*CFG[^a-z]*$options$" || fail "$verb -h: $(cat help)"
+    head -n 1 help | grep -q "^usage: darknet $verb [^a-z]*CFG[^a-z]*$options$" ||
+        fail "$verb -h: $(cat help)"
     ! sed 1d help | grep -v '^  [A-Z-][a-zA-Z]*\( [^ ]*\)\? \+[a-z][a-z0-9]* .*[a-z)]$' ||
         fail "$verb -h: these lines explain nothing"
     ! grep -n '.\{111\}' help || fail "$verb -h: these lines are too wide"

@@ -43,7 +43,8 @@ static size_t picture_bytes(const asked *a)
 {
     int at_once = amp_loaders_at_once();
     if (a->view.on_gpu) return 0;
-    return (size_t)(a->images < at_once ? a->images : at_once) * amp_checked_pixels() * 3 * (1 + sizeof(float));
+    return (size_t)(a->images < at_once ? a->images : at_once) * amp_checked_pixels() * 3 *
+        (1 + sizeof(float));
 }
 
 static amp_status needs_at(const asked *a, int batch, int images, amp_needs *needs, amp_error *error)
@@ -116,7 +117,8 @@ static amp_status try_checkpoints(const asked *a, const amp_needs *needs, char *
     size_t beside = amp_needs_sum(needs) - needs->pass.arena;
     amp_needs with;
     if (before.on || beside >= a->there) return AMP_OK;
-    amp_recompute_settings settings = { .on = 1, .budget = (size_t)((double)(a->there - beside) / needs->area) };
+    amp_recompute_settings settings = { .on = 1,
+                                        .budget = (size_t)((double)(a->there - beside) / needs->area) };
     amp_engine_set_recompute(amp->engine, &settings);
     amp_status status = needs_at(a, a->view.batch, a->images, &with, error);
     amp_engine_set_recompute(amp->engine, &before);
@@ -166,10 +168,11 @@ static amp_status say_too_little(const asked *a, const amp_needs *needs, amp_err
     AMP_TRY(try_checkpoints(a, needs, fits, sizeof fits, error));
     try_sizes(a, needs, fits, sizeof fits);
     if (!*fits) AMP_TRY(try_batches(a, fits, sizeof fits, error));
-    return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: this training needs %.0f MiB, and there are "
+    return amp_fail(error, AMP_NO_MEMORY,
+                    "amp: not enough memory: this training needs %.0f MiB, and there are "
                     "%.0f MiB of %s; %s%s", (double)amp_needs_sum(needs) / 0x1p20,
-                    (double)a->there / 0x1p20, a->what, *fits ? "what fits: " : "no batch is small enough, use "
-                    "a smaller network", fits);
+                    (double)a->there / 0x1p20, a->what,
+                    *fits ? "what fits: " : "no batch is small enough, use a smaller network", fits);
 }
 
 /* ---- the two questions ---- */
@@ -184,7 +187,8 @@ amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *erro
     double share = status == AMP_OK && a.there ? (double)amp_needs_sum(&needs) / (double)a.there : 0;
     if (share > 1) status = say_too_little(&a, &needs, error);
     else if (share > .9 && !roughly)
-        fprintf(stderr, "amp: warning: this training needs %.0f of the %.0f MiB of %s that there are; if it is "
+        fprintf(stderr,
+                "amp: warning: this training needs %.0f of the %.0f MiB of %s that there are; if it is "
                 "killed, use more subdivisions\n", (double)amp_needs_sum(&needs) / 0x1p20,
                 (double)a.there / 0x1p20, a.what);
     forget(&a);

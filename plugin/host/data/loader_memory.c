@@ -23,8 +23,8 @@ static struct {
     sem_t free;
 } loaders;
 
-/* Of a loader's thread; the C library would take what a program's own stack may have, 8 MiB. A thread that has
- * ended keeps its stack until it is joined, which those of a batch are at its end. */
+/* Of a loader's thread; the C library would take what a program's own stack may have, 8 MiB. A thread that
+ * has ended keeps its stack until it is joined, which those of a batch are at its end. */
 enum { STACK = 1 << 20, THREADS = 64 + 1 };
 
 size_t amp_loaders_stacks(void) { return (size_t)THREADS * STACK; }
