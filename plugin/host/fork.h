@@ -176,7 +176,7 @@ enum { AMP_FORK_PATH = 4096 };
 /* The file that Darknet takes for the labels of an image, at most as many bytes longer as
  * there are in "images". */
 void amp_fork_label_path(const char *image, char *path);
-/* Pixels of an image as its file's head tells; 0: it is no image, or this Darknet does not tell. */
+/* Pixels of an image as its file's head tells; 0: it is no image. */
 size_t amp_fork_image_pixels(const char *image);
 /* What Darknet's commands name the files of a training of this .cfg after: the caller's; the program ends
  * where there is no memory. */

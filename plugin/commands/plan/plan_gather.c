@@ -170,7 +170,8 @@ size_t amp_plan_loaded_bytes(const amp_plan_report *r, int images)
 }
 
 /* A pass of so many images, of the .cfg's step or, where that has fewer, of one of as many. */
-static amp_status needs_at(amp_plan_report *r, int images, amp_dtype dtype, amp_needs *needs, amp_error *error)
+static amp_status needs_at(amp_plan_report *r, int images, amp_dtype dtype, amp_needs *needs,
+                           amp_error *error)
 {
     return amp_host_needs(r->net, r->plan, images * r->steps, images > r->batch ? images : r->batch, dtype,
                           needs, error);

@@ -403,12 +403,3 @@ void amp_fork_average_weights(struct network **nets, int count)
 }
 
 void amp_fork_label_path(const char *image, char *path) { replace_image_to_label(image, path); }
-
-/* ---- images ---- */
-
-/* With OpenCV it has no reader of its own. */
-int amp_own_image_size(const char *file, int *w, int *h)
-{
-    (void)file, (void)w, (void)h;
-    return 0;
-}

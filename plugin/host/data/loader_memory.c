@@ -23,8 +23,8 @@ static struct {
     sem_t free;
 } loaders;
 
-/* Of a loader's thread; the C library would take what a program's own stack may have, 8 MiB. A thread that has
- * ended keeps its stack until it is joined, which those of a batch are at its end. */
+/* Of a loader's thread; the C library would take what a program's own stack may have, 8 MiB. A thread that
+ * has ended keeps its stack until it is joined, which those of a batch are at its end. */
 enum { STACK = 1 << 20, THREADS = 64 + 1 };
 
 size_t amp_loaders_stacks(void) { return (size_t)THREADS * STACK; }
@@ -94,7 +94,8 @@ void *darknet_amp_calloc(size_t count, size_t size, const char *text)
      * that are needed are missed in amp_fork_take_over. */
     if (amp_host_is_asked() && (strstr(text, "batch") || strstr(text, "output_size"))) return NULL;
     amp_available_memory available = amp_host_available_memory();
-    darknet_amp_refuse("darknet: no memory for %.1f MiB more; %.0f MiB of %s are left: use more subdivisions, "
-                       "a smaller width and height, or fewer filters", (double)count * (double)size / 0x1p20,
-                       (double)available.bytes / 0x1p20, available.what);
+    darknet_amp_refuse("darknet: no memory for %.1f MiB more; %.0f MiB of %s are left: use more "
+                       "subdivisions, a smaller width and height, or fewer filters",
+                       (double)count * (double)size / 0x1p20, (double)available.bytes / 0x1p20,
+                       available.what);
 }
