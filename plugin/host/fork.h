@@ -44,6 +44,12 @@ typedef struct amp_view {
 
 amp_view amp_fork_view(const struct network *);
 
+/* How many times as many pixels as now the largest input has. */
+static inline double amp_largest_area(const amp_view *v)
+{
+    return v->w > 0 && v->h > 0 ? (double)v->largest_w * v->largest_h / ((double)v->w * v->h) : 1;
+}
+
 /* Whether its training has made all its steps. */
 static inline int amp_fork_is_over(const struct network *net)
 {

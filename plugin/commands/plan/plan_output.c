@@ -290,7 +290,7 @@ static void print_memory(const amp_plan_report *r, FILE *stream)
     fprintf(stream, "  ");
     amp_print_wrapped(stream, 2, "Counted: arenas planned at these batches, Darknet's buffers that stay, "
                       "images and labels (of the pass%s), weights, gradients, momentum, workspace, the "
-                      "program itself%s.", loads ? ", and two loaded batches of the .cfg's size" : "",
+                      "program itself%s.", loads ? ", and two loaded batches of `batch=`" : "",
                       loads ? "; not counted: pictures while they are decoded" : "");
     if (r->view.largest_w != r->view.w || r->view.largest_h != r->view.h)
         fprintf(stream, "  All at %d x %d, the largest that random=1 takes.\n", r->view.largest_w,
