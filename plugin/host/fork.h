@@ -45,6 +45,12 @@ typedef struct amp_view {
 
 amp_view amp_fork_view(const struct network *);
 
+/* How many times as many pixels as now the largest input has. */
+static inline double amp_largest_area(const amp_view *v)
+{
+    return v->w > 0 && v->h > 0 ? (double)v->largest_w * v->largest_h / ((double)v->w * v->h) : 1;
+}
+
 /* Whether its training has made all its steps. */
 static inline int amp_fork_is_over(const struct network *net)
 {
@@ -186,9 +192,7 @@ enum { AMP_FORK_PATH = 4096 };
 /* The file that Darknet takes for the labels of an image, at most as many bytes longer as
  * there are in "images". */
 void amp_fork_label_path(const char *image, char *path);
-/* For people who miss one: where it looks, and which images it knows labels of. */
-extern const char amp_fork_label_place[], amp_fork_label_images[];
-/* Pixels of an image as its file's head tells; 0: it is no image, or this Darknet does not tell. */
+/* Pixels of an image as its file's head tells; 0: it is no image. */
 size_t amp_fork_image_pixels(const char *image);
 /* What Darknet's commands name the files of a training of this .cfg after: the caller's; the program ends
  * where there is no memory. */

@@ -179,10 +179,12 @@ static amp_status needs_at(amp_plan_report *r, int images, amp_dtype dtype, amp_
 static size_t stock_at(const amp_plan_report *r, int images)
 {
     size_t batch = (size_t)(images * r->steps), each = r->view.adam ? 4 : 2; /* gradients are the momentum */
-    size_t bytes = (r->parameters * each + r->statistics) * sizeof(float) + r->stock_workspace
-                 + amp_plan_loaded_bytes(r, images)
-                 + ((size_t)r->view.inputs + (size_t)r->view.truths) * batch * sizeof(float);
-    for (int i = 0; i < r->count; i++) bytes += amp_fork_stock_bytes(r->net, i, (int)batch);
+    const amp_view *v = &r->view;
+    size_t grows = r->stock_workspace + amp_plan_loaded_bytes(r, images)
+                 + ((size_t)v->inputs + (size_t)v->truths) * batch * sizeof(float);
+    for (int i = 0; i < r->count; i++) grows += amp_fork_stock_bytes(r->net, i, (int)batch);
+    size_t bytes = (r->parameters * each + r->statistics) * sizeof(float);
+    bytes += (size_t)((double)grows * amp_largest_area(v));
     return bytes;
 }
 

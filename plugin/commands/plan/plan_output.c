@@ -279,6 +279,7 @@ static const amp_field fit_fields[] = {
 static void print_memory(const amp_plan_report *r, FILE *stream)
 {
     static const char beyond[] = " (and Darknet cannot count more)";
+    int loads = amp_plan_loaded_bytes(r, 1) > 0;
     fprintf(stream, "\nMemory of a training: weights, activations, loaded images\n");
     amp_table_print(stream, 2, batch_fields, r->batches, sizeof *r->batches, r->batch_count, r);
     if (r->memory.bytes)
@@ -288,9 +289,12 @@ static void print_memory(const amp_plan_report *r, FILE *stream)
                 r->fits_stock, r->fits_stock >= r->most_images ? beyond : "");
     fprintf(stream, "  ");
     amp_print_wrapped(stream, 2, "Counted: arenas planned at these batches, Darknet's buffers that stay, "
-                      "images and labels (of the pass%s), weights, gradients, momentum, workspace. Not "
-                      "counted: the program and its libraries, pictures while they are decoded.",
-                      amp_plan_loaded_bytes(r, 1) ? ", and two loaded batches" : "");
+                      "images and labels (of the pass%s), weights, gradients, momentum, workspace, the "
+                      "program itself%s.", loads ? ", and two loaded batches of `batch=`" : "",
+                      loads ? "; not counted: pictures while they are decoded" : "");
+    if (r->view.largest_w != r->view.w || r->view.largest_h != r->view.h)
+        fprintf(stream, "  All at %d x %d, the largest that random=1 takes.\n", r->view.largest_w,
+                r->view.largest_h);
 }
 
 static void arena_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])

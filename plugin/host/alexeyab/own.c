@@ -416,12 +416,3 @@ const char amp_fork_label_place[] =
     "labels beside their image (in labels/ for one in JPEGImages/, or COCO's images/train2017/ and the like)";
 const char amp_fork_label_images[] = ".jpg, .jpeg, .png, .bmp, .ppm or .tiff, or all that in capitals";
 void amp_fork_label_path(const char *image, char *path) { replace_image_to_label(image, path); }
-
-/* ---- images ---- */
-
-/* With OpenCV it has no reader of its own. */
-int amp_own_image_size(const char *file, int *w, int *h)
-{
-    (void)file, (void)w, (void)h;
-    return 0;
-}

@@ -43,8 +43,8 @@ static size_t picture_bytes(const asked *a)
 {
     int at_once = amp_loaders_at_once();
     if (a->view.on_gpu) return 0;
-    return (size_t)(a->images < at_once ? a->images : at_once) * amp_checked_pixels() * 3 *
-        (1 + sizeof(float));
+    if (a->images < at_once) at_once = a->images;
+    return (size_t)at_once * amp_checked_pixels() * 3 * (1 + sizeof(float));
 }
 
 static amp_status needs_at(const asked *a, int batch, int images, amp_needs *needs, amp_error *error)
@@ -83,6 +83,8 @@ static void forget(asked *a)
     if (a->outline) amp_plan_free(a->outline, amp_engine_backend(amp_fork_state(a->net)->engine));
 }
 
+static double mib(size_t bytes) { return (double)bytes / 0x1p20; }
+
 /* ---- what would fit ---- */
 
 __attribute__((format(printf, 3, 4)))
@@ -103,7 +105,7 @@ static amp_status try_subdivisions(const asked *a, char *text, size_t room, amp_
         if (a->images % s) continue;
         AMP_TRY(needs_at(a, a->images / s * a->steps, a->images / amp_ranks_count(), &needs, error));
         if (amp_needs_sum(&needs) > a->there) continue;
-        add(text, room, "subdivisions=%d (%.0f MiB)", s, (double)amp_needs_sum(&needs) / 0x1p20);
+        add(text, room, "subdivisions=%d (%.0f MiB)", s, mib(amp_needs_sum(&needs)));
         return AMP_OK;
     }
     return AMP_OK;
@@ -117,8 +119,8 @@ static amp_status try_checkpoints(const asked *a, const amp_needs *needs, char *
     size_t beside = amp_needs_sum(needs) - needs->pass.arena;
     amp_needs with;
     if (before.on || beside >= a->there) return AMP_OK;
-    amp_recompute_settings settings = { .on = 1,
-                                        .budget = (size_t)((double)(a->there - beside) / needs->area) };
+    size_t budget = (size_t)((double)(a->there - beside) / needs->area);
+    amp_recompute_settings settings = { .on = 1, .budget = budget };
     amp_engine_set_recompute(amp->engine, &settings);
     amp_status status = needs_at(a, a->view.batch, a->images, &with, error);
     amp_engine_set_recompute(amp->engine, &before);
@@ -155,7 +157,7 @@ static amp_status try_batches(const asked *a, char *text, size_t room, amp_error
         AMP_TRY(needs_at(a, a->steps, images, &needs, error));
         if (amp_needs_sum(&needs) > a->there) continue;
         add(text, room, "batch=%d subdivisions=%d (%.0f MiB)", images, images,
-            (double)amp_needs_sum(&needs) / 0x1p20);
+            mib(amp_needs_sum(&needs)));
         return AMP_OK;
     }
     return AMP_OK;
@@ -168,10 +170,8 @@ static amp_status say_too_little(const asked *a, const amp_needs *needs, amp_err
     AMP_TRY(try_checkpoints(a, needs, fits, sizeof fits, error));
     try_sizes(a, needs, fits, sizeof fits);
     if (!*fits) AMP_TRY(try_batches(a, fits, sizeof fits, error));
-    return amp_fail(error, AMP_NO_MEMORY,
-                    "amp: not enough memory: this training needs %.0f MiB, and there are "
-                    "%.0f MiB of %s; %s%s", (double)amp_needs_sum(needs) / 0x1p20,
-                    (double)a->there / 0x1p20, a->what,
+    return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: this training needs %.0f MiB, and there "
+                    "are %.0f MiB of %s; %s%s", mib(amp_needs_sum(needs)), mib(a->there), a->what,
                     *fits ? "what fits: " : "no batch is small enough, use a smaller network", fits);
 }
 
@@ -187,10 +187,8 @@ amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *erro
     double share = status == AMP_OK && a.there ? (double)amp_needs_sum(&needs) / (double)a.there : 0;
     if (share > 1) status = say_too_little(&a, &needs, error);
     else if (share > .9 && !roughly)
-        fprintf(stderr,
-                "amp: warning: this training needs %.0f of the %.0f MiB of %s that there are; if it is "
-                "killed, use more subdivisions\n", (double)amp_needs_sum(&needs) / 0x1p20,
-                (double)a.there / 0x1p20, a.what);
+        fprintf(stderr, "amp: warning: this training needs %.0f of the %.0f MiB of %s that there are; if it "
+                "is killed, use more subdivisions\n", mib(amp_needs_sum(&needs)), mib(a.there), a.what);
     forget(&a);
     return status;
 }

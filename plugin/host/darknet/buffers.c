@@ -50,10 +50,11 @@ static void forget_borrowed_buffers(struct darknet_amp *amp, network *net, int i
     amp->memory->buffers[i] = (amp_host_buffers){ 0 };
 }
 
-/* darknet_amp_calloc lets what grows with the batch go without memory, since most of it is given back:
- * this is what stays. */
+/* darknet_amp_calloc lets what grows with the batch go without memory, since most of it is given back: this
+ * is what stays. */
 static amp_status check_made(const network *net, amp_error *error)
 {
+    if (darknet_amp_draws_nothing) return AMP_OK; /* it is only looked at */
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
         if (l->output || l->outputs < 1 || amp_host_is_native(l) || amp_own_borrows_buffers(l)) continue;
@@ -63,9 +64,8 @@ static amp_status check_made(const network *net, amp_error *error)
     if ((net->input || net->inputs < 1) && (net->truth || net->truths < 1)) return AMP_OK;
     amp_available_memory memory = amp_host_available_memory();
     double bytes = ((double)net->inputs + net->truths) * net->batch * sizeof(float);
-    return amp_fail(error, AMP_NO_MEMORY,
-                    "amp: not enough memory: the images of a pass alone take %.0f MiB, and "
-                    "there are %.0f MiB of %s; use more subdivisions", bytes / 0x1p20,
+    return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: the images of a pass alone take %.0f MiB, "
+                    "and there are %.0f MiB of %s; use more subdivisions", bytes / 0x1p20,
                     (double)memory.bytes / 0x1p20, memory.what);
 }
 

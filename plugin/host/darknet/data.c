@@ -8,7 +8,6 @@
 #include "../data/images.h"
 #include "../data/loading.h"
 #include "darknet.h"
-#include "own.h"
 
 /* The loaders whose loops ask darknet_amp_another_image. */
 static int takes_another(const load_args *args)
@@ -83,10 +82,4 @@ int darknet_amp_read_boxes(const char *file, void *found, int *count)
     if (!boxes) darknet_amp_refuse("%.700s: no memory for %d labels", file, *count);
     *(box_label **)found = boxes;
     return 1;
-}
-
-size_t amp_fork_image_pixels(const char *image)
-{
-    int w, h;
-    return amp_own_image_size(image, &w, &h) ? (size_t)w * (size_t)h : 0;
 }

@@ -66,6 +66,12 @@ static image load_color(const char *path, const char **why)
     return (image){ .w = w, .h = h, .c = 3, .data = data };
 }
 
+size_t amp_fork_image_pixels(const char *image)
+{
+    int w, h, channels;
+    return !amp_is_device(image) && stbi_info(image, &w, &h, &channels) ? (size_t)w * (size_t)h : 0;
+}
+
 float *amp_fork_read_image(const char *path, int w, int h, amp_image_fit fit, int size[2], const char **why)
 {
     image im = load_color(path, why);

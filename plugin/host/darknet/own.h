@@ -132,8 +132,6 @@ void amp_own_sort_classes(float *probabilities, network *net);
 int amp_own_pass_index(const amp_pass *);
 const network *amp_own_pass_network(const amp_pass *);
 
-/* An image's size by its file's head; 0: it is none, or this fork has nothing that tells. */
-int amp_own_image_size(const char *file, int *w, int *h);
 /* What train_detector and train_classifier have their loaders do, but for paths, labels and how many
  * images. */
 void amp_own_detector_args(network *net, const layer *last, load_args *args);

@@ -27,8 +27,7 @@ static void measure_images(const amp_path_list *list)
 {
     size_t tried = list->count < IMAGES_MEASURED ? list->count : IMAGES_MEASURED;
     for (size_t i = 0; i < tried; i++) {
-        const char *image = list->line[i * list->count / tried];
-        size_t pixels = amp_is_device(image) ? 0 : amp_fork_image_pixels(image);
+        size_t pixels = amp_fork_image_pixels(list->line[i * list->count / tried]);
         if (pixels > checked.pixels) checked.pixels = pixels;
     }
 }

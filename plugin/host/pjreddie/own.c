@@ -10,7 +10,6 @@
 #include "deconvolutional_layer.h"
 #include "network.h"
 #include "parser.h"
-#include "stb_image.h"
 #include "utils.h"
 
 const char amp_fork_name[] = "pjreddie's; patches for its commit 61c9d02e";
@@ -251,12 +250,4 @@ void amp_fork_label_path(const char *image, char *path)
         strcpy(before, path);
         find_replace(before, replacements[i][0], replacements[i][1], path);
     }
-}
-
-/* ---- images ---- */
-
-int amp_own_image_size(const char *file, int *w, int *h)
-{
-    int channels;
-    return stbi_info(file, w, h, &channels);
 }
