@@ -1,6 +1,6 @@
 /* weights_distance A B MOST MOST_OF_BLOCK: fails unless two .weights files hold as many numbers, and the L2
- * norm of their difference is at most MOST times that of the first; in each block of 8 numbers, as a layer's 8
- * rolling means are one, at most MOST_OF_BLOCK times. */
+ * norm of their difference is at most MOST times that of the first; in each block of 8 numbers, as a layer's
+ * 8 rolling means are one, at most MOST_OF_BLOCK times. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
