@@ -134,7 +134,176 @@ static void free_ranks(void)
     }
 }
 
-/* ---- a training ---- */
+/* ---- sums alone ---- */
+
+#define STEP(call) do { if (r->status == AMP_OK) r->status = (call); } while (0)
+
+static void sum_steps(rank *r, float *memory)
+{
+    amp_backend *b = r->backend;
+    amp_error *e = &r->error;
+    float values[FLOATS];
+    int all[RANKS] = { 0 };
+    for (int step = 0; step < UPDATES && r->status == AMP_OK; step++) {
+        for (int i = 0; i < FLOATS; i++) values[i] = (float)(i + step + r->host.rank);
+        snprintf(r->comm->phase, sizeof r->comm->phase, "step %d", step);
+        STEP(b->upload(b, memory, values, sizeof values, e));
+        STEP(b->scale(b, memory, FLOATS, 2, e));
+        STEP(r->comm->sum_begin(r->comm, memory, 100, wire, NULL, e));
+        STEP(r->comm->sum_begin(r->comm, memory + 100, FLOATS - 100, wire, NULL, e));
+        STEP(r->comm->sum_end(r->comm, e));
+        STEP(b->scale(b, memory, FLOATS, 3, e));
+        STEP(b->download(b, values, memory, sizeof values, e));
+        STEP(r->comm->gather(r->comm, &step, sizeof step, all, e));
+        for (int i = 0; i < FLOATS && r->status == AMP_OK; i++)
+            assert_true(values[i] == 6 * (float)(2 * (i + step) + 1));
+    }
+}
+
+static void sum(rank *r)
+{
+    void *memory;
+    join(r);
+    if (r->status != AMP_OK) return;
+    STEP(r->backend->allocate(r->backend, FLOATS * sizeof(float), &memory, &r->error));
+    sum_steps(r, memory);
+    if (r->status != AMP_OK) give_up(r);
+    r->backend->release(r->backend, memory);
+}
+
+static int fails_in_cuda; /* the call of CUDA's that fails, counted from 1, of the function `what` */
+
+/* Whether the ranks summed. If not, all of them failed, and one says `what`; no line has a second. */
+static int sums_or_says(const char *what, void (*live)(rank *))
+{
+    amp_error error;
+    int failed = 0, said = 0;
+    make_ranks();
+    for (int i = 0; i < RANKS; i++) {
+        ranks[i].backend = amp_cuda_backend_create(&error);
+        assert_non_null(ranks[i].backend);
+    }
+    amp_cuda_fail_call(what, fails_in_cuda, cudaErrorNotSupported);
+    run_ranks(live);
+    amp_cuda_fail_call(what, 0, cudaSuccess);
+    for (int i = 0; i < RANKS; i++) {
+        failed += ranks[i].status != AMP_OK;
+        said += failed && strstr(ranks[i].error.message, what);
+        if (failed) assert_null(strchr(ranks[i].error.message, '\n'));
+    }
+    if (failed && failed != RANKS) fail_msg("%s: one of the ranks alone failed", what);
+    if (failed && !said)
+        fail_msg("no rank says %s: %s; %s", what, ranks[0].error.message, ranks[1].error.message);
+    free_ranks();
+    assert_int_equal(amp_cuda_leaks(), 0);
+    return !failed;
+}
+
+TEST_WITH(gpus_sum_what_was_queued_before_for_what_is_queued_after, begin, end)
+{
+    assert_true(sums_or_says("", sum));
+    assert_int_equal(nccl_double.sums, 2 * UPDATES * RANKS);
+}
+
+TEST_WITH(each_call_of_nccls_that_fails_ends_all_ranks, begin, end)
+{
+    static const struct { const char *name; int times[RANKS]; } calls[] = {
+        { "ncclGetVersion", { 2, 0 } }, /* both count as rank 0's */
+        { "ncclGetUniqueId", { 1, 0 } },
+        { "ncclCommInitRank", { 1, 1 } },
+        { "ncclAllReduce", { 2 * UPDATES, 2 * UPDATES } },
+        { "ncclCommGetAsyncError", { 2 * UPDATES, 2 * UPDATES } },
+    };
+    for (size_t c = 0; c < COUNT(calls); c++)
+        for (int r = 0; r < RANKS; r++)
+            for (int nth = 1; nth <= calls[c].times[r] + 1; nth++) {
+                nccl_double_reset();
+                nccl_double.fails = calls[c].name;
+                nccl_double.of_rank = r;
+                nccl_double.nth = nth;
+                assert_int_equal(sums_or_says(calls[c].name, sum), nth > calls[c].times[r]);
+            }
+}
+
+TEST_WITH(a_connection_that_breaks_ends_all_ranks, begin, end)
+{
+    nccl_double.breaks = 1;
+    assert_false(sums_or_says("ncclAllReduce failed in step 0 on rank", sum));
+    assert_true(nccl_double.aborts > 0);
+}
+
+TEST_WITH(each_call_of_cudas_that_fails_ends_all_ranks, begin, end)
+{
+    static const struct { const char *name; int times; } calls[] = {
+        { "cudaStreamCreate", RANKS }, { "cudaEventCreate", 2 * RANKS },
+        { "cudaEventRecord", 3 * UPDATES * RANKS }, { "cudaStreamWaitEvent", 3 * UPDATES * RANKS },
+    };
+    for (size_t c = 0; c < COUNT(calls); c++)
+        for (fails_in_cuda = 1; fails_in_cuda <= calls[c].times + 1; fails_in_cuda++)
+            assert_int_equal(sums_or_says(calls[c].name, sum), fails_in_cuda > calls[c].times);
+    fails_in_cuda = 0;
+}
+
+TEST_WITH(a_library_that_is_missing_or_old_is_said_with_what_to_do, begin, end)
+{
+    nccl_double.missing = 1;
+    assert_false(sums_or_says("libnccl.so.2 was not found, by which GPUs sum gradients: install", sum));
+    nccl_double_reset();
+    nccl_double.lacks = "ncclCommAbort";
+    assert_false(sums_or_says("libnccl.so.2 has no ncclCommAbort: install NCCL 2.10 or later", sum));
+}
+
+TEST_WITH(gradients_travel_in_fp32_only, begin, end)
+{
+    wire = AMP_BF16;
+    assert_false(sums_or_says("wire=bf16: between GPUs gradients travel in fp32 only", sum));
+}
+
+TEST_WITH(where_bits_are_promised_nccls_order_is_pinned, begin, end)
+{
+    setenv("AMP_CUDA_DETERMINISTIC", "1", 1);
+    setenv("NCCL_ALGO", "Tree", 1);
+    assert_true(sums_or_says("", sum));
+    assert_string_equal(getenv("NCCL_NVLS_ENABLE"), "0");
+    assert_string_equal(getenv("NCCL_ALGO"), "Tree");
+    unsetenv("NCCL_NVLS_ENABLE");
+    unsetenv("AMP_CUDA_DETERMINISTIC");
+    assert_true(sums_or_says("", sum));
+    assert_null(getenv("NCCL_NVLS_ENABLE"));
+    unsetenv("NCCL_ALGO");
+    unsetenv("NCCL_PROTO");
+}
+
+/* ---- a rank that does not come ---- */
+
+static void note_lost(const char *line)
+{
+    nccl_double_take_turn();
+    snprintf(ranks[0].lost, sizeof ranks[0].lost, "%s", line);
+    nccl_double_is_gone();
+    nccl_double_give_turn();
+}
+
+static void sum_without_rank_1(rank *r)
+{
+    r->host.seconds = .05;
+    r->host.lost = note_lost;
+    if (r->host.rank == 0) {
+        sum(r);
+        return;
+    }
+    join(r);
+    if (r->status == AMP_OK) r->status = AMP_COMM_FAILED;
+    r->error.message[0] = 0;
+}
+
+TEST_WITH(a_rank_that_does_not_come_is_told_of_after_the_time_limit, begin, end)
+{
+    assert_false(sums_or_says("ncclAllReduce failed in step 0 on rank 0", sum_without_rank_1));
+    assert_non_null(strstr(ranks[0].lost, "ranks: step 0: rank 0's GPU got no answer"));
+}
+
+/* ---- a training; last, since Darknet leaves some memory behind ---- */
 
 #define NET(more) "[net]\nbatch=4\nsubdivisions=4\nlearning_rate=.01\nmomentum=.9\ndecay=.0005\n" \
     "max_batches=100\ninit_scale=8\n" more
@@ -171,7 +340,7 @@ static void copy_masters(network *from, network *to)
     const amp_param *b = amp_engine_params(to->amp->engine, &count);
     for (int i = 0; i < count; i++)
         assert_int_equal(cudaMemcpy(b[i].master, a[i].master, a[i].count * sizeof(float), cudaMemcpyDefault),
-                         0);
+                         cudaSuccess);
     amp_host_weights_changed(to);
 }
 
@@ -277,173 +446,6 @@ TEST_WITH(two_gpus_train_what_one_does, begin, end)
         free_ranks();
         free_network(one);
     }
-}
-
-/* ---- sums alone ---- */
-
-#define STEP(call) do { if (r->status == AMP_OK) r->status = (call); } while (0)
-
-static void sum_steps(rank *r, float *memory)
-{
-    amp_backend *b = r->backend;
-    amp_error *e = &r->error;
-    float values[FLOATS];
-    int all[RANKS] = { 0 };
-    for (int step = 0; step < UPDATES && r->status == AMP_OK; step++) {
-        for (int i = 0; i < FLOATS; i++) values[i] = (float)(i + step + r->host.rank);
-        snprintf(r->comm->phase, sizeof r->comm->phase, "step %d", step);
-        STEP(b->upload(b, memory, values, sizeof values, e));
-        STEP(b->scale(b, memory, FLOATS, 2, e));
-        STEP(r->comm->sum_begin(r->comm, memory, 100, wire, NULL, e));
-        STEP(r->comm->sum_begin(r->comm, memory + 100, FLOATS - 100, wire, NULL, e));
-        STEP(r->comm->sum_end(r->comm, e));
-        STEP(b->scale(b, memory, FLOATS, 3, e));
-        STEP(b->download(b, values, memory, sizeof values, e));
-        STEP(r->comm->gather(r->comm, &step, sizeof step, all, e));
-        for (int i = 0; i < FLOATS && r->status == AMP_OK; i++)
-            assert_true(values[i] == 6 * (float)(2 * (i + step) + 1));
-    }
-}
-
-static void sum(rank *r)
-{
-    void *memory;
-    join(r);
-    if (r->status != AMP_OK) return;
-    STEP(r->backend->allocate(r->backend, FLOATS * sizeof(float), &memory, &r->error));
-    sum_steps(r, memory);
-    if (r->status != AMP_OK) give_up(r);
-    r->backend->release(r->backend, memory);
-}
-
-/* Whether the ranks summed. If not, all of them failed, and one says `what`; no line has a second. */
-static int sums_or_says(const char *what, void (*live)(rank *))
-{
-    amp_error error;
-    int failed = 0, said = 0;
-    make_ranks();
-    for (int i = 0; i < RANKS; i++) {
-        ranks[i].backend = amp_cuda_backend_create(&error);
-        assert_non_null(ranks[i].backend);
-    }
-    run_ranks(live);
-    for (int i = 0; i < RANKS; i++) {
-        failed += ranks[i].status != AMP_OK;
-        said += failed && strstr(ranks[i].error.message, what);
-        if (failed) assert_null(strchr(ranks[i].error.message, '\n'));
-    }
-    if (failed && failed != RANKS) fail_msg("%s: one of the ranks alone failed", what);
-    if (failed && !said)
-        fail_msg("no rank says %s: %s; %s", what, ranks[0].error.message, ranks[1].error.message);
-    free_ranks();
-    assert_int_equal(amp_cuda_leaks(), 0);
-    return !failed;
-}
-
-TEST_WITH(gpus_sum_what_was_queued_before_for_what_is_queued_after, begin, end)
-{
-    assert_true(sums_or_says("", sum));
-    assert_int_equal(nccl_double.sums, 2 * UPDATES * RANKS);
-}
-
-TEST_WITH(each_call_of_nccls_that_fails_ends_all_ranks, begin, end)
-{
-    static const struct { const char *name; int times[RANKS]; } calls[] = {
-        { "ncclGetVersion", { 2, 0 } }, /* both count as rank 0's */
-        { "ncclGetUniqueId", { 1, 0 } },
-        { "ncclCommInitRank", { 1, 1 } },
-        { "ncclAllReduce", { 2 * UPDATES, 2 * UPDATES } },
-        { "ncclCommGetAsyncError", { 2 * UPDATES, 2 * UPDATES } },
-    };
-    for (size_t c = 0; c < COUNT(calls); c++)
-        for (int r = 0; r < RANKS; r++)
-            for (int nth = 1; nth <= calls[c].times[r] + 1; nth++) {
-                nccl_double_reset();
-                nccl_double.fails = calls[c].name;
-                nccl_double.of_rank = r;
-                nccl_double.nth = nth;
-                assert_int_equal(sums_or_says(calls[c].name, sum), nth > calls[c].times[r]);
-            }
-}
-
-TEST_WITH(a_connection_that_breaks_ends_all_ranks, begin, end)
-{
-    nccl_double.breaks = 1;
-    assert_false(sums_or_says("ncclAllReduce failed in step 0 on rank", sum));
-    assert_true(nccl_double.aborts > 0);
-}
-
-TEST_WITH(each_call_of_cudas_that_fails_ends_all_ranks, begin, end)
-{
-    static const struct { const char *name; int times; } calls[] = {
-        { "cudaEventRecord", 3 * UPDATES * RANKS }, { "cudaStreamWaitEvent", 3 * UPDATES * RANKS },
-    };
-    for (size_t c = 0; c < COUNT(calls); c++)
-        for (int nth = 1; nth <= calls[c].times + 1; nth++) {
-            amp_cuda_fail_call(calls[c].name, nth, cudaErrorNotSupported);
-            assert_int_equal(sums_or_says(calls[c].name, sum), nth > calls[c].times);
-        }
-    amp_cuda_fail_call("cudaEventRecord", 0, cudaSuccess);
-    amp_cuda_fail_call("cudaStreamWaitEvent", 0, cudaSuccess);
-}
-
-TEST_WITH(a_library_that_is_missing_or_old_is_said_with_what_to_do, begin, end)
-{
-    nccl_double.missing = 1;
-    assert_false(sums_or_says("libnccl.so.2 was not found, by which GPUs sum gradients: install", sum));
-    nccl_double_reset();
-    nccl_double.lacks = "ncclCommAbort";
-    assert_false(sums_or_says("libnccl.so.2 has no ncclCommAbort: install NCCL 2.10 or later", sum));
-}
-
-TEST_WITH(gradients_travel_in_fp32_only, begin, end)
-{
-    wire = AMP_BF16;
-    assert_false(sums_or_says("wire=bf16: between GPUs gradients travel in fp32 only", sum));
-}
-
-TEST_WITH(where_bits_are_promised_nccls_order_is_pinned, begin, end)
-{
-    setenv("AMP_CUDA_DETERMINISTIC", "1", 1);
-    setenv("NCCL_ALGO", "Tree", 1);
-    assert_true(sums_or_says("", sum));
-    assert_string_equal(getenv("NCCL_NVLS_ENABLE"), "0");
-    assert_string_equal(getenv("NCCL_ALGO"), "Tree");
-    unsetenv("NCCL_NVLS_ENABLE");
-    unsetenv("AMP_CUDA_DETERMINISTIC");
-    assert_true(sums_or_says("", sum));
-    assert_null(getenv("NCCL_NVLS_ENABLE"));
-    unsetenv("NCCL_ALGO");
-    unsetenv("NCCL_PROTO");
-}
-
-/* ---- a rank that does not come ---- */
-
-static void note_lost(const char *line)
-{
-    nccl_double_take_turn();
-    snprintf(ranks[0].lost, sizeof ranks[0].lost, "%s", line);
-    nccl_double_is_gone();
-    nccl_double_give_turn();
-}
-
-static void sum_without_rank_1(rank *r)
-{
-    r->host.seconds = .05;
-    r->host.lost = note_lost;
-    if (r->host.rank == 0) {
-        sum(r);
-        return;
-    }
-    join(r);
-    if (r->status == AMP_OK) r->status = AMP_COMM_FAILED;
-    r->error.message[0] = 0;
-}
-
-TEST_WITH(a_rank_that_does_not_come_is_told_of_after_the_time_limit, begin, end)
-{
-    assert_false(sums_or_says("ncclAllReduce failed in step 0 on rank 0", sum_without_rank_1));
-    assert_non_null(strstr(ranks[0].lost, "ranks: step 0: rank 0's GPU got no answer"));
 }
 
 int main(void)

@@ -37,7 +37,7 @@ struct sum {
     size_t number;
     float *values;
     size_t count;
-    bool arrived;
+    bool arrived, done; /* the stream has come to it, and goes on */
 };
 
 struct communicator {
@@ -70,13 +70,15 @@ bool is_alive(communicator *c, const char *name)
     return false;
 }
 
-/* The device of another rank goes on by itself; until its host has asked for its part, this one waits. */
+/* The device of another rank goes on by itself; but until its host has asked for its part, and while that
+ * one's thread is on the way to it, this one waits. */
 void await(const sum *mine, communicator *other)
 {
     group *all = mine->of->all;
+    size_t n = mine->number;
     while (!all->broken) {
-        if (other->sums.size() <= mine->number) wait();
-        else if (!other->sums[mine->number]->arrived) cudaStreamQuery(other->stream);
+        if (other->sums.size() <= n || (other != mine->of && n && !other->sums[n - 1]->done)) wait();
+        else if (!other->sums[n]->arrived) cudaStreamQuery(other->stream);
         else return;
     }
 }
@@ -108,6 +110,8 @@ void make_sum(void *user)
     if (last && !all->broken) add_up(all, mine->number);
     tell();
     for (communicator *c : all->ranks) await(mine, c);
+    mine->done = true;
+    tell();
 }
 
 void drop(communicator *c)
@@ -187,7 +191,7 @@ static ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, nccl
     if (!amp_cuda_is_device(to, count * sizeof(float), "ncclAllReduce")) return BAD;
     if (c->stream && c->stream != stream) return amp_cuda_report("ncclAllReduce: on two streams"), BAD;
     c->stream = stream;
-    sum *s = new sum { c, c->sums.size(), (float *)to, count, false };
+    sum *s = new sum { c, c->sums.size(), (float *)to, count, false, false };
     c->sums.push_back(s);
     nccl_double.sums++;
     if (!amp_cuda_enqueue(stream, "ncclAllReduce", make_sum, s)) return BAD;
