@@ -192,6 +192,8 @@ enum { AMP_FORK_PATH = 4096 };
 /* The file that Darknet takes for the labels of an image, at most as many bytes longer as
  * there are in "images". */
 void amp_fork_label_path(const char *image, char *path);
+/* For people who miss one: where it looks, and which images it knows labels of. */
+extern const char amp_fork_label_place[], amp_fork_label_images[];
 /* Pixels of an image as its file's head tells; 0: it is no image. */
 size_t amp_fork_image_pixels(const char *image);
 /* What Darknet's commands name the files of a training of this .cfg after: the caller's; the program ends
