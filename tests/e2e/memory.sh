@@ -1,6 +1,6 @@
-# A training that does not fit into memory says so before it begins, with both numbers and with what fits, and makes
-# nothing; what it proposes trains under the same limit. Under twenty limits between too little and enough each
-# training either trains or ends with a line and status 1, never by a signal.
+# A training that does not fit into memory says so before it begins, with both numbers and with what fits, and
+# makes nothing; what it proposes trains under the same limit. Under twenty limits between too little and enough
+# each training either trains or ends with a line and status 1, never by a signal.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 [ -z "$SANITIZERS" ] || skip 'sanitizers take an address space of their own'
@@ -19,7 +19,8 @@ train() {
         status=$?
     return $status
 }
-refusal='^amp: not enough memory: this training needs [0-9]* MiB, and there are [0-9]* MiB of address space (ulimit -v); '
+refusal='^amp: not enough memory: this training needs [0-9]* MiB, and there are [0-9]* MiB of address space '
+refusal+='(ulimit -v); '
 
 # Enough by far, and far too little.
 train 16000 large.cfg -amp bf16 || fail "does not train: $(tail -n 3 out)"

@@ -16,7 +16,7 @@ enum { CLASSES_UNLESS_GIVEN = 2 }; /* train_classifier */
 
 static const char TRAIN_UNLESS_GIVEN[] = "data/train.list", LABELS_UNLESS_GIVEN[] = "data/labels.list";
 
-/* Of the training that this program runs: the .data file's classes, for its networks; pixels of its images. */
+/* Of the training that this program runs: the .data file's classes, for its networks; an image's pixels. */
 static struct { int read, classes, classifier; size_t pixels; } checked;
 
 /* ---- lists ---- */
