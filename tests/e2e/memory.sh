@@ -1,22 +1,22 @@
 # A training that does not fit into memory says so before it begins, with both numbers and with what fits, and
-# makes nothing; what it proposes trains under the same limit. Under twenty limits between too little and enough
-# each training either trains or ends with a line and status 1, never by a signal.
+# makes nothing; what it proposes trains under the same limit. Under twenty limits between too little and
+# enough each training either trains or ends with a line and status 1, never by a signal.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 [ -z "$SANITIZERS" ] || skip 'sanitizers take an address space of their own'
 export OMP_NUM_THREADS=1
 
 tiny_training
-sed -e 's/^batch=4/batch=32/; s/^width=32/width=160/; s/^height=32/height=160/; s/^max_batches=5/max_batches=1/' \
-    tiny.cfg > large.cfg
+sed -e 's/^batch=4/batch=32/; s/^width=32/width=160/; s/^height=32/height=160/; ' \
+    -e 's/^max_batches=5/max_batches=1/' tiny.cfg > large.cfg
 
 # train <MiB of address space> <cfg> [arguments]: its status; all it prints is in `out`.
 train() {
     local limit=$1 cfg=$2 status=0
     shift 2
     rm -rf backup && mkdir backup
-    (ulimit -v $((limit * 1024)) && exec "$DARKNET" detector train tiny.data "$cfg" -seed 1 "$@") > out 2>&1 ||
-        status=$?
+    (ulimit -v $((limit * 1024)) && exec "$DARKNET" detector train tiny.data "$cfg" -seed 1 "$@") \
+        > out 2>&1 || status=$?
     return $status
 }
 refusal='^amp: not enough memory: this training needs [0-9]* MiB, and there are [0-9]* MiB of address space '
