@@ -7,8 +7,8 @@ set -eu
 export OMP_NUM_THREADS=1
 
 tiny_training
-sed -e 's/^batch=4/batch=32/; s/^width=32/width=160/; s/^height=32/height=160/; s/^max_batches=5/max_batches=1/' \
-    tiny.cfg > large.cfg
+sed -e 's/^batch=4/batch=32/; s/^width=32/width=160/; s/^height=32/height=160/; ' \
+    -e 's/^max_batches=5/max_batches=1/' tiny.cfg > large.cfg
 
 # train <MiB of address space> <cfg> [arguments]: its status; all it prints is in `out`.
 train() {
@@ -16,11 +16,11 @@ train() {
     shift 2
     rm -rf backup && mkdir backup
     (ulimit -v $((limit * 1024)) && exec "$DARKNET" detector train tiny.data "$cfg" -seed 1 "$@") \
-        > out 2>&1 ||
-        status=$?
+        > out 2>&1 || status=$?
     return $status
 }
-refusal='^amp: not enough memory: this training needs [0-9]* MiB, and there are [0-9]* MiB of address space (ulimit -v); '
+refusal='^amp: not enough memory: this training needs [0-9]* MiB, and there are [0-9]* MiB of address space '
+refusal+='(ulimit -v); '
 
 # Enough by far, and far too little.
 train 16000 large.cfg -amp bf16 || fail "does not train: $(tail -n 3 out)"

@@ -1,6 +1,8 @@
 /* The checks of data_check.h. */
 #include "data_check.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -14,22 +16,30 @@ enum { CLASSES_UNLESS_GIVEN = 2 }; /* train_classifier */
 
 static const char TRAIN_UNLESS_GIVEN[] = "data/train.list", LABELS_UNLESS_GIVEN[] = "data/labels.list";
 
-/* Of the training that this program runs: the .data file's classes, for its networks; the largest of some of
- * its images. */
+/* Of the training that this program runs: the .data file's classes, for its networks; an image's pixels. */
 static struct { int read, classes, classifier; size_t pixels; } checked;
 
 /* ---- lists ---- */
 
 enum { IMAGES_MEASURED = 32 };
 
-/* Only their first bytes are read. */
+static int compare_pixels(const void *a, const void *b)
+{
+    size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Only their first bytes are read. The median, since the head of a damaged image may tell anything. */
 static void measure_images(const amp_path_list *list)
 {
-    size_t tried = list->count < IMAGES_MEASURED ? list->count : IMAGES_MEASURED;
+    size_t tried = list->count < IMAGES_MEASURED ? list->count : IMAGES_MEASURED, found = 0;
+    size_t pixels[IMAGES_MEASURED];
     for (size_t i = 0; i < tried; i++) {
-        size_t pixels = amp_fork_image_pixels(list->line[i * list->count / tried]);
-        if (pixels > checked.pixels) checked.pixels = pixels;
+        pixels[found] = amp_fork_image_pixels(list->line[i * list->count / tried]);
+        found += pixels[found] > 0;
     }
+    qsort(pixels, found, sizeof *pixels, compare_pixels);
+    checked.pixels = found ? pixels[(found - 1) / 2] : 0;
 }
 
 static amp_status check_lengths(const amp_path_list *list, const char *file, amp_error *error)

@@ -16,7 +16,7 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier);
 
 /* Whether it did: this program is such a training. */
 int amp_checks_training(void);
-/* Pixels of the largest of some images of its training list; 0: not known. */
+/* Pixels of an image of its training list, the median of some; 0: not known. */
 size_t amp_checked_pixels(void);
 
 struct network;
