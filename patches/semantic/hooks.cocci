@@ -2,11 +2,14 @@
 // either Darknet that somebody has changed (apply.sh --adapt). Networks are passed by pointer in pjreddie's
 // and by value in AlexeyAB's. Each rule leaves a mark, AMP_HOOK_name(...), for which hooks.sed puts the
 // hook's text.
+//
+// Functions are named in lists: spatch has one kind of regular expression in Debian 12, another in Debian 13.
 
 // ---- passes
 @pass_by_pointer@
 typedef network, network_state, layer, list, load_args, box_label, pthread_t, FILE;
-identifier f =~ "^(forward|backward|update)_network(_gpu)?$";
+identifier f = {forward_network, forward_network_gpu, backward_network, backward_network_gpu,
+    update_network, update_network_gpu};
 identifier N;
 @@
  void f(network *N)
@@ -16,7 +19,7 @@ identifier N;
  }
 
 @pass_by_value@
-identifier f =~ "^(forward|backward)_network(_gpu)?$";
+identifier f = {forward_network, forward_network_gpu, backward_network, backward_network_gpu};
 symbol net, state;
 @@
  void f(network net, network_state state)
@@ -26,7 +29,7 @@ symbol net, state;
  }
 
 @update_by_value@
-identifier f =~ "^update_network(_gpu)?$";
+identifier f = {update_network, update_network_gpu};
 identifier N;
 @@
  void f(network N)
@@ -37,7 +40,7 @@ identifier N;
 
 // ---- making, resizing and freeing
 @made_by_pointer@
-identifier f =~ "^parse_network_cfg(_custom)?$", i, L;
+identifier f = {parse_network_cfg, parse_network_cfg_custom}, i, L;
 expression O;
 identifier N;
 @@
@@ -52,7 +55,7 @@ identifier N;
  }
 
 @made_by_value@
-identifier f =~ "^parse_network_cfg(_custom)?$", i, L;
+identifier f = {parse_network_cfg, parse_network_cfg_custom}, i, L;
 expression O;
 identifier N;
 @@
@@ -67,7 +70,7 @@ identifier N;
  }
 
 @all_made_by_pointer@
-identifier f =~ "^parse_network_cfg(_custom)?$";
+identifier f = {parse_network_cfg, parse_network_cfg_custom};
 identifier N;
 @@
  network *f(...)
@@ -81,7 +84,7 @@ identifier N;
  }
 
 @all_made_by_value@
-identifier f =~ "^parse_network_cfg(_custom)?$";
+identifier f = {parse_network_cfg, parse_network_cfg_custom};
 identifier N;
 @@
  network f(...)
@@ -172,7 +175,7 @@ type T;
 
 // ---- products, loading
 @gemm@
-identifier f =~ "^gemm_(cpu|gpu|ongpu)$";
+identifier f = {gemm_cpu, gemm_gpu, gemm_ongpu};
 identifier TA, TB, M, N, K, ALPHA, A, lda, B, ldb, BETA, C, ldc;
 @@
  void f(int TA, int TB, int M, int N, int K, float ALPHA, float *A, int lda, float *B, int ldb, float BETA, float *C, int ldc)
