@@ -304,6 +304,27 @@ TEST_WITH(a_rank_that_does_not_come_is_told_of_after_the_time_limit, begin, end)
     assert_non_null(strstr(ranks[0].lost, "ranks: step 0: rank 0's GPU got no answer"));
 }
 
+/* ---- which GPU ---- */
+
+TEST_WITH(a_rank_takes_the_gpu_of_its_number_among_those_it_may_see, begin, end)
+{
+    static const char variable[] = "CUDA_VISIBLE_DEVICES";
+    static const struct { const char *seen; int number, there; const char *taken; } cases[] = {
+        { NULL, 3, 1, "3" }, { "4,5,GPU-7f", 0, 1, "4" }, { "4,5,GPU-7f", 2, 1, "GPU-7f" },
+        { "4,5,GPU-7f", 3, 0, "4,5,GPU-7f" }, { "6", 3, 1, "6" },
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        if (cases[i].seen) setenv(variable, cases[i].seen, 1);
+        assert_int_equal(amp_fork_take_gpu(cases[i].number), cases[i].there);
+        assert_string_equal(getenv(variable), cases[i].taken);
+        unsetenv(variable);
+    }
+    amp_cuda_fail_call("cudaGetDeviceCount", 1, cudaErrorNoDevice);
+    assert_false(amp_fork_take_gpu(9));
+    cudaGetLastError();
+    unsetenv(variable);
+}
+
 /* ---- a training; last, since Darknet leaves some memory behind ---- */
 
 #define NET(more) "[net]\nbatch=4\nsubdivisions=4\nlearning_rate=.01\nmomentum=.9\ndecay=.0005\n" \
