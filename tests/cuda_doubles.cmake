@@ -9,6 +9,7 @@
 #   test_cuda_backend          the backend around its kernels, and each call beneath it failing
 #   test_cuda_large            that the test of large tensors, for a GPU, is right
 #   darknet-on-doubles         Darknet's program over all of them, for e2e/cuda_doubles.sh
+#   test_nccl_library          the NCCL of this machine, if there is one, has the functions that ranks call
 #   test_cuda_update           what the end of a step costs there, and each call beneath it failing
 #   test_cuda_compiles         nvcc takes every .cu file, for each generation of GPUs from 7.0 that it knows
 find_package(CUDAToolkit QUIET)
@@ -124,6 +125,18 @@ if(cuda_double_whole)
     target_include_directories(gpu_programs_compile SYSTEM PRIVATE ${CUDA_HEADERS} ${CUDNN_INCLUDE_DIR}
         ${CMOCKA_INCLUDE_DIR})
 endif()
+
+find_path(NCCL_HEADERS nccl.h HINTS ${CUDA_HEADERS} DOC "The folder that holds NCCL's header, for a test")
+mark_as_advanced(NCCL_HEADERS)
+add_executable(test_nccl_library cuda/nccl_library.c)
+set_target_properties(test_nccl_library PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+target_link_libraries(test_nccl_library PRIVATE cuda_double_settings ${CMAKE_DL_LIBS})
+if(NCCL_HEADERS)
+    target_compile_definitions(test_nccl_library PRIVATE AMP_NCCL_HEADER)
+    target_include_directories(test_nccl_library SYSTEM PRIVATE ${NCCL_HEADERS})
+endif()
+add_test(NAME test_nccl_library COMMAND test_nccl_library)
+set_tests_properties(test_nccl_library PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${unit_timeout})
 
 # Darknet as it is on the CPU, but that it gets the CUDA backend where it asks for the CPU's.
 if(cuda_double_whole AND NOT DARKNET_AMP_CUDA)

@@ -37,7 +37,8 @@ struct sum {
     size_t number;
     float *values;
     size_t count;
-    bool arrived, done; /* the stream has come to it, and goes on */
+    std::vector<float> read; /* what it is of, where the stream has read it early */
+    bool was_read, arrived, done; /* the stream has come to it, and goes on */
 };
 
 struct communicator {
@@ -97,6 +98,14 @@ void add_up(const group *all, size_t number)
     }
 }
 
+/* An idle stream begins as soon as it may: what is not written by then was not waited for. */
+void read_early(void *user)
+{
+    sum *s = (sum *)user;
+    s->read.assign(s->values, s->values + s->count);
+    s->was_read = true;
+}
+
 /* The stream has come to it. Who comes last adds up. */
 void make_sum(void *user)
 {
@@ -104,6 +113,8 @@ void make_sum(void *user)
     group *all = mine->of->all;
     bool last = true;
     if (nccl_double.breaks) all->broken = true;
+    if (memcmp(mine->read.data(), mine->values, mine->read.size() * sizeof(float)))
+        amp_cuda_report("ncclAllReduce: what it sums was written to after it had begun");
     mine->arrived = true;
     for (communicator *c : all->ranks)
         last = last && c->sums.size() > mine->number && c->sums[mine->number]->arrived;
@@ -175,7 +186,7 @@ static ncclResult_t ncclCommInitRank(ncclComm_t *out, int size, ncclUniqueId id,
     nccl_double.communicators++;
     tell();
     while (all->joined < size && !all->broken) wait();
-    if (all->broken) return drop(c), REMOTE;
+    if (all->joined < size) return drop(c), REMOTE;
     *out = (ncclComm_t)c;
     return OK;
 }
@@ -191,9 +202,12 @@ static ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, nccl
     if (!amp_cuda_is_device(to, count * sizeof(float), "ncclAllReduce")) return BAD;
     if (c->stream && c->stream != stream) return amp_cuda_report("ncclAllReduce: on two streams"), BAD;
     c->stream = stream;
-    sum *s = new sum { c, c->sums.size(), (float *)to, count, false, false };
+    sum *s = new sum { c, c->sums.size(), (float *)to, count, {}, false, false, false };
+    bool idle = c->sums.empty() || c->sums.back()->done;
     c->sums.push_back(s);
     nccl_double.sums++;
+    if (idle && !amp_cuda_enqueue(stream, "ncclAllReduce", read_early, s)) return BAD;
+    while (idle && !s->was_read && cudaStreamQuery(stream) == cudaErrorNotReady) {}
     if (!amp_cuda_enqueue(stream, "ncclAllReduce", make_sum, s)) return BAD;
     tell();
     return OK;

@@ -23,7 +23,6 @@ enum {
 typedef struct nccl_comm {
     amp_comm comm, *host;
     amp_nccl_calls call;
-    void *library;
     char name[160];
     ncclComm_t ranks;       /* NULL before the start and behind the end */
     cudaStream_t backend, sums;
@@ -60,7 +59,7 @@ static void be_late(void *context, const char *phase)
     const nccl_comm *nccl = context;
     amp_error error;
     char line[512];
-    if (check_sums(nccl, &error) == AMP_OK)
+    if (!nccl->ranks || check_sums(nccl, &error) == AMP_OK)
         amp_fail(&error, AMP_COMM_FAILED, "NCCL has noticed nothing");
     snprintf(line, sizeof line, "ranks: %s: rank %d's GPU got no answer from another within the time limit "
              "(AMP_COMM_TIMEOUT=SECONDS): that one is stopped, hangs or cannot be reached; %.200s", phase,
@@ -164,14 +163,14 @@ static void destroy(amp_comm *comm)
 static amp_status find_library(nccl_comm *nccl, amp_error *error)
 {
     static const char name[] = "libnccl.so.2";
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     int version;
-    nccl->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (!nccl->library)
+    if (!library)
         return amp_fail(error, AMP_UNSUPPORTED, "ranks: %s was not found, by which GPUs sum gradients: "
                         "install NVIDIA's package libnccl2 (or pip's nvidia-nccl-cu12 or -cu13, with its "
                         "folder lib in LD_LIBRARY_PATH), or train on one GPU: %.200s", name, dlerror());
 #define FIND(result, function, arguments) \
-    *(void **)&nccl->call.function = dlsym(nccl->library, "nccl" #function); \
+    *(void **)&nccl->call.function = dlsym(library, "nccl" #function); \
     if (!nccl->call.function) \
         return amp_fail(error, AMP_UNSUPPORTED, \
                         "ranks: %s has no nccl" #function ": install NCCL 2.10 or later", name);
