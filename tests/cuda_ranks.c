@@ -149,8 +149,8 @@ static void sum_steps(rank *r, float *memory)
         snprintf(r->comm->phase, sizeof r->comm->phase, "step %d", step);
         STEP(b->upload(b, memory, values, sizeof values, e));
         STEP(b->scale(b, memory, FLOATS, 2, e));
-        STEP(r->comm->sum_begin(r->comm, memory, 100, wire, NULL, e));
-        STEP(r->comm->sum_begin(r->comm, memory + 100, FLOATS - 100, wire, NULL, e));
+        STEP(r->comm->sum_begin(r->comm, memory, 100, wire, e));
+        STEP(r->comm->sum_begin(r->comm, memory + 100, FLOATS - 100, wire, e));
         STEP(r->comm->sum_end(r->comm, e));
         STEP(b->scale(b, memory, FLOATS, 3, e));
         STEP(b->download(b, values, memory, sizeof values, e));

@@ -26,13 +26,12 @@ static int rank_count;
 
 /* ---- a comm that counts ---- */
 
-static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, void *ready,
-                            amp_error *error)
+static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, amp_error *error)
 {
     rank *r = (rank *)comm;
     r->sums++;
     r->sums_in_backward += r->in_backward;
-    return r->real->sum_begin(r->real, values, count, wire, ready, error);
+    return r->real->sum_begin(r->real, values, count, wire, error);
 }
 
 static amp_status sum_end(amp_comm *comm, amp_error *error)
@@ -357,7 +356,7 @@ static void *wait_for_sum(void *pointer)
 {
     rank *r = pointer;
     float x = 1;
-    statuses[r->comm.rank] = r->comm.sum_begin(&r->comm, &x, 1, AMP_FP32, NULL, &errors[r->comm.rank]);
+    statuses[r->comm.rank] = r->comm.sum_begin(&r->comm, &x, 1, AMP_FP32, &errors[r->comm.rank]);
     return NULL;
 }
 

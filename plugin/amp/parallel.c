@@ -17,7 +17,7 @@ static amp_status begin_sums(amp_parallel *p, const amp_parameters *params, size
         if (count > complete - p->begun) break;
         snprintf(p->comm->phase, sizeof p->comm->phase, "step %llu, gradients %zu to %zu of %zu",
                  (unsigned long long)p->step + 1, left - count, left, params->gradient_count);
-        AMP_TRY(p->comm->sum_begin(p->comm, end - p->begun - count, count, p->wire, NULL, error));
+        AMP_TRY(p->comm->sum_begin(p->comm, end - p->begun - count, count, p->wire, error));
         p->begun += count;
     }
     return AMP_OK;
@@ -70,7 +70,7 @@ static amp_status combine(const amp_parallel *p, const amp_parameters *params, a
         if (s->rolling_factor > 0) to_terms(p, s, committed + at, now + at, terms + at);
     }
     AMP_TRY(b->upload(b, block, terms, bytes, error));
-    AMP_TRY(p->comm->sum_begin(p->comm, block, params->committed_count, AMP_FP32, NULL, error));
+    AMP_TRY(p->comm->sum_begin(p->comm, block, params->committed_count, AMP_FP32, error));
     AMP_TRY(p->comm->sum_end(p->comm, error));
     AMP_TRY(b->download(b, terms, block, bytes, error));
     for (int i = 0; i < params->statistics_count; i++) {

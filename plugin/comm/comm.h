@@ -33,9 +33,8 @@ struct amp_comm {
 
     /* Begins to sum count floats over all ranks, in place; wire: the type that they travel in (fp32, or bf16
      * or fp16, and sums are made in fp32). The memory belongs to comm until sum_end, which waits for all sums
-     * that have begun. ready: NULL, or what the backend gives for memory that is being written (an event). */
-    amp_status (*sum_begin)(amp_comm *, float *values, size_t count, amp_dtype wire, void *ready,
-                            amp_error *);
+     * that have begun. */
+    amp_status (*sum_begin)(amp_comm *, float *values, size_t count, amp_dtype wire, amp_error *);
     amp_status (*sum_end)(amp_comm *, amp_error *);
 
     /* all (size · bytes): every rank's `mine`, in the order of ranks. Host memory. */

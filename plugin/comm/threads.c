@@ -53,12 +53,10 @@ static float as_sent(float x, amp_dtype wire)
 }
 
 /* Each rank adds up a part of the elements, in the order of ranks, and writes it to all. */
-static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, void *ready,
-                            amp_error *error)
+static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, amp_error *error)
 {
     float **arrays = (float **)team_of(comm)->arrays;
     size_t rank = (size_t)comm->rank, size = (size_t)comm->size;
-    (void)ready;
     AMP_TRY(show(comm, values, error));
     for (size_t i = count * rank / size; i < count * (rank + 1) / size; i++) {
         float sum = as_sent(arrays[0][i], wire);

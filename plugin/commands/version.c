@@ -1,5 +1,5 @@
 /* `darknet amp version`: what a bug report needs to say of the program and of the machine. */
-#include "version.h"
+#include "../host/common/version.h"
 
 #include <stdio.h>
 

@@ -169,12 +169,10 @@ static void *keep_summing(void *context)
     return NULL;
 }
 
-static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, void *ready,
-                            amp_error *error)
+static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, amp_error *error)
 {
     mpi_comm *mpi = (mpi_comm *)comm;
     amp_status status = AMP_OK;
-    (void)ready;
     pthread_mutex_lock(&mpi->lock);
     if (mpi->queued == mpi->room) {
         size_t room = mpi->room ? 2 * mpi->room : 16;

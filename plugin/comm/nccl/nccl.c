@@ -74,11 +74,9 @@ static void watch(const nccl_comm *nccl)
 
 /* ---- sums ---- */
 
-static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, void *ready,
-                            amp_error *error)
+static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, amp_error *error)
 {
     nccl_comm *nccl = (nccl_comm *)comm;
-    (void)ready; /* the backend's stream tells */
     if (wire != AMP_FP32) /* NCCL would round at each hop of its ring, and comm.h promises sums in fp32 */
         return amp_fail(error, AMP_UNSUPPORTED, "amp: [amp] wire=%s: between GPUs gradients travel in fp32 "
                         "only; leave wire= out", amp_dtype_name(wire));

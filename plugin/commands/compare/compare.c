@@ -4,7 +4,7 @@
 
 #include "../command.h"
 #include "../probe/probe.h"
-#include "../version.h"
+#include "../../host/common/version.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "../../comm/launch.h"
-#include "../../commands/version.h"
 #include "../../files/checksum.h"
 #include "../training/turns.h"
 #include "random.h"
 #include "state.h"
+#include "version.h"
 
 static amp_comm *comm;
 static int over; /* the training has ended as it should */

@@ -73,7 +73,7 @@ int main(void)
             values[k] = malloc(counts[k] * sizeof **values);
             if (!values[k]) fail("no memory");
             for (size_t i = 0; i < counts[k]; i++) values[k][i] = given(comm->rank, i);
-            must(comm->sum_begin(comm, values[k], counts[k], (amp_dtype)wire, NULL, &error));
+            must(comm->sum_begin(comm, values[k], counts[k], (amp_dtype)wire, &error));
         }
         must(comm->sum_end(comm, &error));
         for (int k = 0; k < COUNTS; k++, made++) {
