@@ -1,7 +1,7 @@
 # Darknet with GPU=1 and AMP=1 on the CPU, for whole trainings (cuda_host.c): its C files and the plugin's
 # folder for this fork as a GPU build has them, doubles of its kernels and of CUDA's libraries; what a
-# step asks of CUDA (cuda_step.c); and ranks on GPUs (cuda_ranks.c). Only with a whole CUDA backend (cuda_doubles.cmake), and where
-# Darknet's own build has no GPU.
+# step asks of CUDA (cuda_step.c); and ranks on GPUs (cuda_ranks.c). Only with a whole CUDA backend
+# (cuda_doubles.cmake), and where Darknet's own build has no GPU.
 if(NOT cuda_double_whole OR DARKNET_AMP_CUDA OR DARKNET_AMP_SANITIZE)
     return()
 endif()
@@ -53,11 +53,13 @@ target_link_libraries(cuda_host_cpu PRIVATE darknet_static oneDNN OpenMP::OpenMP
 set_target_properties(cuda_host_cpu PROPERTIES C_STANDARD 11 LINKER_LANGUAGE CXX
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
-add_test(NAME test_cuda_host COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/in_empty_folder.sh ${CMAKE_BINARY_DIR}/tests/cuda_host
-    ${CMAKE_CURRENT_SOURCE_DIR}/cuda/host.sh)
+add_test(NAME test_cuda_host COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/in_empty_folder.sh
+    ${CMAKE_BINARY_DIR}/tests/cuda_host ${CMAKE_CURRENT_SOURCE_DIR}/cuda/host.sh)
 set_tests_properties(test_cuda_host PROPERTIES TIMEOUT ${unit_timeout} DISABLED "${CMAKE_CROSSCOMPILING}"
-    ENVIRONMENT "${environment};ON_CPU=$<TARGET_FILE:cuda_host_cpu>;ON_DOUBLES=$<TARGET_FILE:cuda_host_double>")
+    ENVIRONMENT
+    "${environment};ON_CPU=$<TARGET_FILE:cuda_host_cpu>;ON_DOUBLES=$<TARGET_FILE:cuda_host_double>")
 
 add_test(NAME test_cuda_step COMMAND test_cuda_step)
 add_test(NAME test_cuda_ranks COMMAND test_cuda_ranks)
-set_tests_properties(test_cuda_step test_cuda_ranks PROPERTIES TIMEOUT ${unit_timeout} ENVIRONMENT "${environment}")
+set_tests_properties(test_cuda_step test_cuda_ranks PROPERTIES TIMEOUT ${unit_timeout}
+    ENVIRONMENT "${environment}")

@@ -7,8 +7,8 @@
 #                  (scripts/dependencies.sh)
 #   --quick        the tests that take a second or two: a minute in all, once it is built
 #   --isa LEVEL    as on a processor that has no more than LEVEL: SSE41, AVX, AVX2, AVX2_VNNI, AVX512_CORE,
-#                  AVX512_CORE_VNNI, AVX512_CORE_BF16, AVX512_CORE_FP16 or AVX512_CORE_AMX; caps oneDNN and the
-#                  plugin's own loops
+#                  AVX512_CORE_VNNI, AVX512_CORE_BF16, AVX512_CORE_FP16 or AVX512_CORE_AMX; caps oneDNN and
+#                  the plugin's own loops
 #
 # Ends with CTest's summary and its exit status. PRESET=asan tests/run.sh builds with AddressSanitizer and
 # UndefinedBehaviorSanitizer; PRESET=tsan builds with ThreadSanitizer and passes the tests that start threads.

@@ -2,6 +2,7 @@
 #include "evaluation.h"
 
 #include "../../host/common/clock.h"
+#include "../../host/common/state.h"
 #include "../../host/common/weights_check.h"
 #include "../arguments.h"
 
@@ -77,6 +78,7 @@ amp_status amp_evaluate(struct network *net, const amp_evaluation *e, amp_evalua
     int batch = amp_fork_view(net).batch;
     *out = (amp_evaluated){ 0 };
     AMP_TRY(amp_check_channels(net, error));
+    if (amp_fork_state(net)) amp_fork_state(net)->measures = 1;
     amp_fork_set_batch(net, 1);
     amp_status status = measure_all(net, e, out, error);
     amp_fork_set_batch(net, batch);

@@ -19,8 +19,8 @@ struct darknet_amp {
     struct network *net;           /* of the hook that runs now; it may be a copy, and ends with the hook */
     struct amp_fork_memory *memory;
     struct amp_resume *resume;     /* files saved and loaded */
-    int measures;                  /* the command measures accuracy: no batch norm is folded into weights, so
-                                      that it finds what -map does, which measures a network that trains */
+    int measures;                  /* its accuracy is measured: no batch norm is folded into weights, so that
+                                      a network finds the same before, during and after its training */
     int layer_count, batch, w, h;  /* as parsed: Darknet's own fp32 layers cannot grow beyond that batch */
     unsigned long unsynced_steps;  /* taken since the replicas' weights were last averaged (replicas.c) */
 
