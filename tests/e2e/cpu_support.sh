@@ -51,6 +51,20 @@ behaviour_34_a_dtype_the_device_lacks_is_refused_with_a_line() {
     [ -z "$(ls backup)" ] || fail 'files were written'
 }
 
+# The same for a bug report, with what the program is.
+version_says_what_a_bug_report_needs() {
+    local version
+    version=$(sed -n 's/.*AMP_VERSION "\(.*\)"/\1/p' "$SOURCE_DIR/plugin/host/common/version.h")
+    DNNL_MAX_CPU_ISA=SSE41 "$DARKNET" amp version > version || fail "amp version ends with status $?"
+    for line in "Darknet AMP $version" "  Darknet   .*'s; patches for its commit [0-9a-f]*" \
+        '  compiler  [a-zA-Z ]*[0-9.]\+.*' '  CPU       ..*' '  oneDNN [0-9.]*, sse41, 1 thread' \
+        '  fp32     native *' '  bf16     storage *bf16 .*'; do
+        grep -qx "$line" version || fail "amp version: no line '$line' in: $(cat version)"
+    done
+    ! "$DARKNET" amp version x > version 2> err && [ ! -s version ] || fail 'amp version takes a file'
+    [ "$(head -n 1 err)" = 'usage: darknet amp version' ] || fail "amp version x: $(cat err)"
+}
+
 behaviour_34_a_dtype_the_cpu_only_stores_is_said
 behaviour_34_a_dtype_the_device_lacks_is_refused_with_a_line
 behaviour_34_no_message_where_nothing_lacks
