@@ -2,6 +2,7 @@
 #include "evaluation.h"
 
 #include "../../host/common/clock.h"
+#include "../../host/common/failure.h"
 #include "../../host/common/state.h"
 #include "../../host/common/weights_check.h"
 #include "../arguments.h"
@@ -58,7 +59,7 @@ static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_
             status = e->measure(e->context, net, (int)i, &image, error);
             out->images++;
         } else {
-            fprintf(stderr, "%s; it is left out\n", image.failure);
+            amp_host_tell("%s; it is left out", image.failure);
             status = amp_lines_add(&out->unreadable, image.failure, strlen(image.failure), error);
         }
         free(image.fitted);

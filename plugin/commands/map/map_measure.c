@@ -30,6 +30,7 @@ amp_status amp_detection_data_read(const char *data_file, amp_detection_data *da
     *data = (amp_detection_data){ 0 };
     amp_status status = amp_data_file_read(data_file, &file, error);
     if (status == AMP_OK) status = amp_validation_images_read(&file, &data->images, error);
+    if (status == AMP_OK) amp_ranks_note_file("a list of validation images", file.valid);
     if (status == AMP_OK && file.names)
         status = amp_lines_read(file.names, "the class names (`names` in the .data file)", &data->names,
                                 error);

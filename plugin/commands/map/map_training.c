@@ -157,6 +157,8 @@ static amp_status begin(struct network *net, const char *data_file, const char *
     amp_log_reader reader = { &so_far, see_row, rows_to_keep };
     AMP_TRY(check_network(net, error));
     AMP_TRY(amp_detection_data_read(data_file, &map.data, error));
+    amp_ranks_phase("beginning -map");
+    amp_ranks_agree(); /* each measures a part of one list */
     snprintf(name, sizeof name, "%s/%s_map.csv", folder, base);
     snprintf(map.best_file, sizeof map.best_file, "%s/%s_best.weights", folder, base);
     if (amp_ranks_leads())

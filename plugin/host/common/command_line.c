@@ -97,7 +97,8 @@ int darknet_amp_start(int argc, char **argv)
     int count = amp_host_words(argc, argv, words, 4);
     if (takes_long) start_again(given);
     amp_ranks_start(words, count, takes_long);
-    if (!has_word(argc, argv, "-i") && !has_word(argc, argv, "-gpus")) amp_ranks_take_gpu();
+    if (!has_word(argc, argv, "-i") && !has_word(argc, argv, "-gpus") && !has_word(argc, argv, "-nogpu"))
+        amp_ranks_take_gpu();
     amp_host_check(amp_turns_take(&error), &error);
     int classifies = count > 2 && !strcmp(words[0], "classifier");
     if (count > 2 && !strcmp(words[1], "train") && (classifies || !strcmp(words[0], "detector")))

@@ -53,10 +53,11 @@ void *amp_host_allocated(void *memory)
 void amp_host_tell(const char *format, ...)
 {
     char line[4096];
+    const amp_comm *comm = amp_ranks(); /* once: loaders tell too, while the main thread leaves the others */
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    if (amp_ranks_leads()) fprintf(stderr, "%s\n", line);
-    else dprintf(error_stream, "rank %d: %s\n", amp_ranks()->rank, line);
+    if (!comm || comm->rank == 0) fprintf(stderr, "%s\n", line);
+    else dprintf(error_stream, "rank %d: %s\n", comm->rank, line);
 }

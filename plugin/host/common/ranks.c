@@ -158,6 +158,8 @@ void amp_ranks_agree_to_train(struct network *net)
     amp_ranks_note("dtype %s\n", amp_dtype_name(amp->config->dtype));
     amp_ranks_note("weights with checksum %016llx\n", (unsigned long long)amp_checksum_value(&sum));
     amp_ranks_note("a start at step %ld\n", amp_fork_view(net).batch_number);
+    /* without a sidecar they are 0, and momentum too */
+    amp_ranks_note("a sidecar of %lu steps\n", amp->steps);
     amp_ranks_note("loss scale %a\n", (double)amp_engine_scaler(amp->engine)->scale);
     amp_ranks_agree();
 }

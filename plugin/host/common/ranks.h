@@ -15,7 +15,7 @@ struct network;
 void amp_ranks_start(const char *const *words, int count, int under_amp);
 
 /* Gives this rank the GPU of its number among the ranks on this machine, where Darknet runs on GPUs. Before
- * CUDA is called; not where -i or -gpus says which. */
+ * CUDA is called; not where -i or -gpus says which, or -nogpu that none is used. */
 void amp_ranks_take_gpu(void);
 /* The engine's sums will be of this backend's memory. Once, where that is a GPU's. */
 amp_status amp_ranks_use(amp_backend *, amp_error *);

@@ -60,22 +60,22 @@ int amp_sharing_subdivisions(const char *cfg_file)
 /* ---- images ---- */
 
 /* Of the job under way; all of a training's are alike. Set by the thread that starts jobs, before those that
- * load. first to last: the parts that hold images of this rank. */
-static struct { int images, parts, first, last; } job;
+ * load: they still load when the training has stopped, and the main thread leaves the other ranks. first to
+ * last: the parts that hold images of this rank. */
+static struct { int images, parts, first, last, rank, ranks; } job;
 
 /* Where part i's images begin in the step, the last part's being first. */
 static int begin_of(int i) { return job.images - (int)((long)(i + 1) * job.images / job.parts); }
 
 /* This rank's images of the step. */
-static int own_begin(void)
-{
-    return (amp_ranks() ? amp_ranks()->rank : 0) * (job.images / amp_ranks_count());
-}
-static int own_end(void) { return own_begin() + job.images / amp_ranks_count(); }
+static int own_begin(void) { return job.rank * (job.images / job.ranks); }
+static int own_end(void) { return own_begin() + job.images / job.ranks; }
 
 void amp_sharing_begin_job(int images, int parts)
 {
     if (amp_ranks_count() < 2) return;
+    job.rank = amp_ranks()->rank;
+    job.ranks = amp_ranks_count();
     job.images = images;
     job.parts = parts < 1 ? 1 : parts;
     job.first = 0;

@@ -6,7 +6,6 @@
 
 #include "device.h"
 #include "losses.h"
-#include "../common/memory.h"
 #include "../common/products.h"
 #include "utils.h"
 
@@ -50,25 +49,6 @@ static void forget_borrowed_buffers(struct darknet_amp *amp, network *net, int i
     amp->memory->buffers[i] = (amp_host_buffers){ 0 };
 }
 
-/* darknet_amp_calloc lets what grows with the batch go without memory, since most of it is given back: this
- * is what stays. */
-static amp_status check_made(const network *net, amp_error *error)
-{
-    if (darknet_amp_draws_nothing) return AMP_OK; /* it is only looked at */
-    for (int i = 0; i < net->n; i++) {
-        const layer *l = &net->layers[i];
-        if (l->output || l->outputs < 1 || amp_host_is_native(l) || amp_own_borrows_buffers(l)) continue;
-        return amp_fail(error, AMP_NO_MEMORY, "layer %d [%s]: no memory for its fp32 output; use more "
-                        "subdivisions", i, amp_host_type_name(l->type));
-    }
-    if ((net->input || net->inputs < 1) && (net->truth || net->truths < 1)) return AMP_OK;
-    amp_available_memory memory = amp_host_available_memory();
-    double bytes = ((double)net->inputs + net->truths) * net->batch * sizeof(float);
-    return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: the images of a pass alone take %.0f MiB, "
-                    "and there are %.0f MiB of %s; use more subdivisions", bytes / 0x1p20,
-                    (double)memory.bytes / 0x1p20, memory.what);
-}
-
 amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_error *error)
 {
     amp_own_complete(net);
@@ -78,7 +58,6 @@ amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_
     if (amp->memory) amp->memory->held = calloc((size_t)net->n + 1, 1);
     if (!amp->memory || !amp->memory->buffers || !amp->memory->held)
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
-    AMP_TRY(check_made(net, error));
     for (int i = 0; i < net->n; i++)
         if (!amp_host_is_native(&net->layers[i])
             && !amp_own_prepare_layer(&net->layers[i], amp_host_on_gpu(net)))

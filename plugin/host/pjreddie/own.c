@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/memory.h"
 #include "../darknet/device.h"
 #include "../fork_commands.h"
 #include "deconvolutional_layer.h"
@@ -75,10 +76,23 @@ void amp_own_largest_size(const network *net, int *w, int *h)
     *w = *h = net->layers[net->n - 1].random ? 608 : 448;
 }
 
+/* darknet_amp_calloc lets what grows with the batch go without memory, since most of it is given back: this
+ * is what stays. */
 amp_status amp_own_check(const network *net, amp_error *error)
 {
-    (void)net, (void)error;
-    return AMP_OK;
+    if (darknet_amp_draws_nothing) return AMP_OK; /* it is only looked at */
+    for (int i = 0; i < net->n; i++) {
+        const layer *l = &net->layers[i];
+        if (l->output || l->outputs < 1 || amp_host_is_native(l) || amp_own_borrows_buffers(l)) continue;
+        return amp_fail(error, AMP_NO_MEMORY, "layer %d [%s]: no memory for its fp32 output; use more "
+                        "subdivisions", i, amp_host_type_name(l->type));
+    }
+    if ((net->input || net->inputs < 1) && (net->truth || net->truths < 1)) return AMP_OK;
+    amp_available_memory memory = amp_host_available_memory();
+    double bytes = ((double)net->inputs + net->truths) * net->batch * sizeof(float);
+    return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: the images of a pass alone take %.0f MiB, "
+                    "and there are %.0f MiB of %s; use more subdivisions", bytes / 0x1p20,
+                    (double)memory.bytes / 0x1p20, memory.what);
 }
 
 int amp_fork_frozen(const struct network *net)
