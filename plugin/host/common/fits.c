@@ -47,9 +47,10 @@ static size_t picture_bytes(const asked *a)
     return (size_t)at_once * amp_checked_pixels() * 3 * (1 + sizeof(float));
 }
 
+/* Of a step of so many images, of which each rank loads its part. */
 static amp_status needs_at(const asked *a, int batch, int images, amp_needs *needs, amp_error *error)
 {
-    AMP_TRY(amp_host_needs(a->net, a->plan, batch, images, a->dtype, needs, error));
+    AMP_TRY(amp_host_needs(a->net, a->plan, batch, images / amp_ranks_count(), a->dtype, needs, error));
     needs->program += a->pictures;
     return AMP_OK;
 }
@@ -73,7 +74,7 @@ static amp_status ask(struct network *net, int roughly, asked *a, amp_needs *nee
     a->images = a->view.batch / a->steps * a->view.subdivisions;
     a->pictures = picture_bytes(a);
     AMP_TRY(plan_of(a, roughly, error));
-    AMP_TRY(needs_at(a, a->view.batch, a->images / amp_ranks_count(), needs, error));
+    AMP_TRY(needs_at(a, a->view.batch, a->images, needs, error));
     find_memory(a, roughly, needs);
     return AMP_OK;
 }
@@ -103,7 +104,7 @@ static amp_status try_subdivisions(const asked *a, char *text, size_t room, amp_
     for (int s = a->view.subdivisions + 1; s <= a->images; s++) {
         amp_needs needs;
         if (a->images % s) continue;
-        AMP_TRY(needs_at(a, a->images / s * a->steps, a->images / amp_ranks_count(), &needs, error));
+        AMP_TRY(needs_at(a, a->images / s * a->steps, a->images, &needs, error));
         if (amp_needs_sum(&needs) > a->there) continue;
         add(text, room, "subdivisions=%d (%.0f MiB)", s, mib(amp_needs_sum(&needs)));
         return AMP_OK;
@@ -154,6 +155,7 @@ static amp_status try_batches(const asked *a, char *text, size_t room, amp_error
 {
     for (int images = a->images / 2; images >= 1; images /= 2) {
         amp_needs needs;
+        if (images % amp_ranks_count()) continue; /* ranks cannot share it */
         AMP_TRY(needs_at(a, a->steps, images, &needs, error));
         if (amp_needs_sum(&needs) > a->there) continue;
         add(text, room, "batch=%d subdivisions=%d (%.0f MiB)", images, images,
