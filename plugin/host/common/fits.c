@@ -199,8 +199,8 @@ amp_status amp_host_arena_budget(struct network *net, size_t memory, size_t *bud
 {
     asked a;
     amp_needs needs;
-    /* A network that is perhaps only predicted with gets no plan of a training: that would take gradients, and
-     * nothing would be folded any more (amp_engine_trains). */
+    /* Where a network is perhaps only predicted with, no plan of a training is made: it would take gradients,
+     * and nothing would be folded any more (amp_engine_trains). */
     amp_status status = ask(net, !amp_checks_training(), &a, &needs, error);
     if (status == AMP_OK) {
         size_t beside = amp_needs_sum(&needs) - needs.pass.arena, allowed = memory ? memory : a.there;
