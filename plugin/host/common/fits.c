@@ -24,7 +24,8 @@ typedef struct asked {
     const char *what;      /* of what */
 } asked;
 
-/* A GPU's backend times kernels while it makes a plan, which takes memory itself. */
+/* Finds a->plan: the engine's own, which the training then runs, or an outline. Always an outline on a GPU,
+ * where the backend times kernels while it makes a plan, which takes memory itself. */
 static amp_status plan_of(asked *a, int roughly, amp_error *error)
 {
     amp_plan_key key = { .batch = a->view.batch, .w = a->view.w, .h = a->view.h, .keeps_state = 1 };
@@ -55,8 +56,10 @@ static amp_status needs_at(const asked *a, int batch, int images, amp_needs *nee
     return AMP_OK;
 }
 
-/* What the program may still take, and what it has already of what `needs` counts: of the address space its
- * arrays, and at last what the backend's library has made. */
+/* Finds what the training may take in all: what is free, and what the program already has of that which
+ * `needs` counts. Of RAM that is what it has resident. Of an address space or a GPU it is calculated: the
+ * parameters and the input of a pass and, unless roughly, the program with what the backend's library has
+ * made. Gradients count as there already, although the first plan takes them. */
 static void find_memory(asked *a, int roughly, const amp_needs *needs)
 {
     amp_available_memory memory = amp_host_available_memory();

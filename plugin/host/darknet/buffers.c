@@ -50,8 +50,9 @@ static void forget_borrowed_buffers(struct darknet_amp *amp, network *net, int i
     amp->memory->buffers[i] = (amp_host_buffers){ 0 };
 }
 
-/* darknet_amp_calloc lets what grows with the batch go without memory, since most of it is given back: this
- * is what stays. */
+/* Where there is no memory for an array that grows with the batch, darknet_amp_calloc returns NULL, since
+ * most of these arrays are given back as soon as their layer is made. Outputs of Darknet's own layers, images
+ * and labels stay, and so must be there. */
 static amp_status check_made(const network *net, amp_error *error)
 {
     if (darknet_amp_draws_nothing) return AMP_OK; /* it is only looked at */
