@@ -42,7 +42,8 @@ struct amp_engine {
     unsigned long uses;
     void *block;          /* memory of the active plan's arena */
     size_t block_bytes;
-    int training, trains; /* the pass under way; amp_engine_trains */
+    int training;         /* the pass under way is one of a training */
+    int trains;           /* amp_engine_trains */
     unsigned long weights_version; /* from 1, counts the changes of the masters; a copy made at another count
                                       is stale */
 
@@ -154,7 +155,7 @@ amp_engine_state amp_engine_state_of(const amp_engine *engine)
 
 /* ---- plans ---- */
 
-/* It folds weights that are others by now. */
+/* Whether it folds weights that have changed since it was planned. */
 static int is_outdated(const amp_engine *engine, const amp_plan *plan)
 {
     return plan->key.folds && plan->planned_version != engine->weights_version;

@@ -56,7 +56,7 @@ const amp_plan *amp_engine_find_plan(const amp_engine *, const amp_plan_key *);
  * amp_plan_free. */
 amp_status amp_engine_outline(amp_engine *, const amp_network_desc *, const amp_plan_key *, amp_dtype,
                               const amp_recompute_settings *, amp_plan **out, amp_error *);
-/* All that it has. */
+/* Frees all plans that the engine has. */
 void amp_engine_forget_plans(amp_engine *);
 /* What its plans recompute, from the next one on (recompute.h). */
 const amp_recompute_settings *amp_engine_recompute(const amp_engine *);

@@ -78,16 +78,31 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
     }
 }
 
+/* Layers that share an array of running statistics move it one after the other in a pass: each of its records
+ * has what all of them together move it by. Returns that. */
+static float join_factors(amp_parameters *p, const amp_statistics_desc *d)
+{
+    float factor = d->rolling_factor;
+    for (int i = 0; i < p->statistics_count; i++) {
+        amp_statistics *s = &p->statistics[i];
+        if (s->array != d->array) continue;
+        factor = 1 - (1 - s->rolling_factor) * (1 - d->rolling_factor);
+        s->rolling_factor = factor;
+    }
+    return factor;
+}
+
 static void add_statistics(amp_parameters *p, const amp_layer_desc *layer, int index)
 {
     for (int k = 0; k < layer->statistics_count; k++) {
         const amp_statistics_desc *d = &layer->statistics[k];
+        float factor = join_factors(p, d);
         p->states[p->statistics_count] = (amp_param){ .grad = d->array, .count = d->count, .layer = index,
                                                       .name = "running statistics" };
         p->statistics_unsaved[p->statistics_count] = (char)d->unsaved;
         p->statistics[p->statistics_count++] = (amp_statistics){ .array = d->array, .count = d->count,
                                                                  .layer = index,
-                                                                 .rolling_factor = d->rolling_factor };
+                                                                 .rolling_factor = factor };
     }
 }
 

@@ -55,19 +55,23 @@ void amp_gap_forward(layer l, network_state state)
 
 /* ---- a shortcut with weights ---- */
 
-/* y = sum of p[k] x[k] over its inputs k, the layer before first. The weights w lie input by input, each with
- * one of the whole input or one a channel, and p is w[k], relu(w[k]) / s or exp(w[k]) / s, where s is the sum
- * over the inputs. */
-typedef struct shares { int inputs, groups; float *p, *slope; } shares; /* slope: of p[k] s by w[k], over s */
+/* y = sum of p[k] x[k] over its inputs k, of which the layer before is the first. An input has one weight
+ * (groups is 1) or one for each channel (groups is the number of channels); w[k * groups + g] is that of
+ * input k and group g. In each group, with f = relu or exp(w - the largest w) (the .cfg's weights_normalization,
+ * without which weights are refused), and s = .0001 + sum of f(w[k]):
+ *
+ *     p[k] = f(w[k]) / s        slope[k] = f'(w[k]) / s        dy/dw[k] = slope[k] (x[k] - y)
+ */
+typedef struct shares { int inputs, groups; float *p, *slope; } shares; /* p and slope lie as w does */
 
 static shares shares_of(const layer *l)
 {
-    const float nothing = .0001f; /* Darknet adds it to s */
+    const float epsilon = .0001f; /* as in Darknet's forward */
     shares m = { .inputs = l->n + 1, .groups = l->nweights / (l->n + 1) };
     m.p = scratch(2 * (size_t)l->nweights);
     m.slope = m.p + l->nweights;
     for (int g = 0; g < m.groups; g++) {
-        float largest = -INFINITY, sum = nothing;
+        float largest = -INFINITY, sum = epsilon;
         for (int at = g; at < l->nweights; at += m.groups) largest = fmaxf(largest, l->weights[at]);
         for (int at = g; at < l->nweights; at += m.groups) {
             float w = l->weights[at];

@@ -24,7 +24,8 @@ typedef struct asked {
     const char *what;      /* of what */
 } asked;
 
-/* A GPU's backend times kernels while it makes a plan, which takes memory itself. */
+/* Finds a->plan: the engine's own, which the training then runs, or an outline. Always an outline on a GPU,
+ * where the backend times kernels while it makes a plan, which takes memory itself. */
 static amp_status plan_of(asked *a, int roughly, amp_error *error)
 {
     amp_plan_key key = { .batch = a->view.batch, .w = a->view.w, .h = a->view.h, .keeps_state = 1 };
@@ -47,15 +48,18 @@ static size_t picture_bytes(const asked *a)
     return (size_t)at_once * amp_checked_pixels() * 3 * (1 + sizeof(float));
 }
 
+/* Of a step of so many images, of which each rank loads its part. */
 static amp_status needs_at(const asked *a, int batch, int images, amp_needs *needs, amp_error *error)
 {
-    AMP_TRY(amp_host_needs(a->net, a->plan, batch, images, a->dtype, needs, error));
+    AMP_TRY(amp_host_needs(a->net, a->plan, batch, images / amp_ranks_count(), a->dtype, needs, error));
     needs->program += a->pictures;
     return AMP_OK;
 }
 
-/* What the program may still take, and what it has already of what `needs` counts: of the address space its
- * arrays, and at last what the backend's library has made. */
+/* Finds what the training may take in all: what is free, and what the program already has of that which
+ * `needs` counts. Of RAM that is what it has resident. Of an address space or a GPU it is calculated: the
+ * parameters and the input of a pass and, unless roughly, the program with what the backend's library has
+ * made. Gradients count as there already, although the first plan takes them. */
 static void find_memory(asked *a, int roughly, const amp_needs *needs)
 {
     amp_available_memory memory = amp_host_available_memory();
@@ -73,7 +77,7 @@ static amp_status ask(struct network *net, int roughly, asked *a, amp_needs *nee
     a->images = a->view.batch / a->steps * a->view.subdivisions;
     a->pictures = picture_bytes(a);
     AMP_TRY(plan_of(a, roughly, error));
-    AMP_TRY(needs_at(a, a->view.batch, a->images / amp_ranks_count(), needs, error));
+    AMP_TRY(needs_at(a, a->view.batch, a->images, needs, error));
     find_memory(a, roughly, needs);
     return AMP_OK;
 }
@@ -103,7 +107,7 @@ static amp_status try_subdivisions(const asked *a, char *text, size_t room, amp_
     for (int s = a->view.subdivisions + 1; s <= a->images; s++) {
         amp_needs needs;
         if (a->images % s) continue;
-        AMP_TRY(needs_at(a, a->images / s * a->steps, a->images / amp_ranks_count(), &needs, error));
+        AMP_TRY(needs_at(a, a->images / s * a->steps, a->images, &needs, error));
         if (amp_needs_sum(&needs) > a->there) continue;
         add(text, room, "subdivisions=%d (%.0f MiB)", s, mib(amp_needs_sum(&needs)));
         return AMP_OK;
@@ -154,6 +158,7 @@ static amp_status try_batches(const asked *a, char *text, size_t room, amp_error
 {
     for (int images = a->images / 2; images >= 1; images /= 2) {
         amp_needs needs;
+        if (images % amp_ranks_count()) continue; /* ranks cannot share it */
         AMP_TRY(needs_at(a, a->steps, images, &needs, error));
         if (amp_needs_sum(&needs) > a->there) continue;
         add(text, room, "batch=%d subdivisions=%d (%.0f MiB)", images, images,
@@ -197,7 +202,9 @@ amp_status amp_host_arena_budget(struct network *net, size_t memory, size_t *bud
 {
     asked a;
     amp_needs needs;
-    amp_status status = ask(net, 0, &a, &needs, error);
+    /* Where a network is perhaps only predicted with, no plan of a training is made: it would take gradients,
+     * and nothing would be folded any more (amp_engine_trains). */
+    amp_status status = ask(net, !amp_checks_training(), &a, &needs, error);
     if (status == AMP_OK) {
         size_t beside = amp_needs_sum(&needs) - needs.pass.arena, allowed = memory ? memory : a.there;
         *budget = allowed > beside ? (size_t)((double)(allowed - beside) / needs.area) : 0;

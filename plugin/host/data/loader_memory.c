@@ -1,5 +1,6 @@
-/* The memory of loading, and of Darknet's arrays: kept small while a network is trained under AMP, and one
- * line instead of a crash where there is none. Nothing of this happens in a program without such a network.
+/* The memory of loading images, and of Darknet's arrays: kept small from the moment that the program makes a
+ * network under AMP, and one line instead of a crash where there is none. Nothing of this happens in a
+ * program without such a network.
  *
  * Darknet starts 64 threads for each batch. Each decodes an image of its own at the same time as the others
  * do, and gets one of the C library's many arenas, which keep what they once held: a small detector takes

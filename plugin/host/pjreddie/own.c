@@ -76,8 +76,9 @@ void amp_own_largest_size(const network *net, int *w, int *h)
     *w = *h = net->layers[net->n - 1].random ? 608 : 448;
 }
 
-/* darknet_amp_calloc lets what grows with the batch go without memory, since most of it is given back: this
- * is what stays. */
+/* Where there is no memory for an array that grows with the batch, darknet_amp_calloc returns NULL, since
+ * most of these arrays are given back as soon as their layer is made. Outputs of Darknet's own layers, images
+ * and labels stay, and so must be there. */
 amp_status amp_own_check(const network *net, amp_error *error)
 {
     if (darknet_amp_draws_nothing) return AMP_OK; /* it is only looked at */
