@@ -18,6 +18,7 @@
 #include "../../include/darknet_amp.h"
 #include "../common/memory.h"
 #include "../common/state.h"
+#include "data_check.h"
 
 static struct {
     int on; /* set once and for all, before there are loaders; read by all threads */
@@ -41,12 +42,15 @@ void amp_loaders_watch(void)
 {
     if (loaders.on) return;
 #ifdef M_ARENA_MAX
-    /* The C library would learn from a large block that was freed to keep blocks of that size in its arenas;
-     * given a threshold it stays there. Below these, images are not given back and asked for again all the
-     * time, which costs as much as a third of their decoding. */
-    mallopt(M_ARENA_MAX, 1);
-    mallopt(M_MMAP_THRESHOLD, 32 << 20);
-    mallopt(M_TRIM_THRESHOLD, 64 << 20);
+    /* A training alone sets these: they are the whole program's, which may be another's with the library in
+     * it. The C library would learn from a large block that was freed to keep blocks of that size in its
+     * arenas; given a threshold it stays there. Below these, images are not given back and asked for again
+     * all the time, which costs as much as a third of their decoding. */
+    if (amp_checks_training()) {
+        mallopt(M_ARENA_MAX, 1);
+        mallopt(M_MMAP_THRESHOLD, 32 << 20);
+        mallopt(M_TRIM_THRESHOLD, 64 << 20);
+    }
 #endif
     sem_init(&loaders.free, 0, (unsigned)amp_loaders_at_once());
     loaders.on = 1;
