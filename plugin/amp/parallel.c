@@ -53,9 +53,11 @@ static void from_terms(const amp_parallel *p, const amp_statistics *s, const flo
     for (size_t j = 0; j < s->count; j++) now[j] = (float)(kept * (double)committed[j] + (double)terms[j]);
 }
 
-/* Statistics lie in many arrays, of a device perhaps. The backend copies them to the block of the committed
- * ones and back, which is as before in the end. committed, now, terms: as large as it, in the program's
- * memory; terms are 0. A recurrent layer's state stays as it is. */
+/* Statistics lie in many arrays, perhaps of a device, and their committed copies in one block. So the block
+ * is lent: the backend copies the arrays into it (keep_statistics), it is downloaded, summed over the ranks
+ * and filled with the result, which the backend copies into the arrays (restore_statistics). In the end it
+ * holds the committed copies again. committed, now, terms: as large as the block, in the program's memory;
+ * terms are 0 at first. A recurrent layer's state, whose rolling_factor is 0, stays as it is. */
 static amp_status combine(const amp_parallel *p, const amp_parameters *params, amp_backend *b,
                           float *committed, float *now, float *terms, amp_error *error)
 {

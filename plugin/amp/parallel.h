@@ -31,7 +31,8 @@ typedef struct amp_rank_record {
     char pass[16], tensor[64];
 } amp_rank_record;
 
-/* A rank's part; zeroed but for the first three, it is at a step's beginning. */
+/* A rank's part. The first three are set once, and all else is 0 then; passes, is_last_pass and begun are 0
+ * at the beginning of every step. */
 typedef struct amp_parallel {
     amp_comm *comm;           /* NULL: there is one rank, and nothing here does anything */
     amp_dtype wire;           /* what gradients travel in, */

@@ -2,8 +2,8 @@
  * that the core names no library for it.
  *
  * Each rank has a network and an engine of its own, trains its share of a step's images, and makes the
- * same update: gradients are summed over all ranks before it. comm/threads.c lets threads of one process be
- * ranks, comm/mpi.c the processes that mpirun has started, comm/nccl.c GPUs.
+ * same update: gradients are summed over all ranks before it. threads.c lets threads of one process be ranks,
+ * and mpi/mpi.c the processes that mpirun has started; nccl/nccl.c takes another comm, and sums on GPUs.
  *
  * Conventions, for every function but abort and destroy:
  *  - It is collective: all ranks call it, in the same order, with the same sizes. After a failure nothing
@@ -33,7 +33,8 @@ struct amp_comm {
 
     /* Begins to sum count floats over all ranks, in place; wire: the type that they travel in (fp32, or bf16
      * or fp16, and sums are made in fp32). The memory belongs to comm until sum_end, which waits for all sums
-     * that have begun. */
+     * that have begun. It is the program's, and a GPU's for nccl/nccl.c: there the backend's stream waits in
+     * place of the program. */
     amp_status (*sum_begin)(amp_comm *, float *values, size_t count, amp_dtype wire, amp_error *);
     amp_status (*sum_end)(amp_comm *, amp_error *);
 

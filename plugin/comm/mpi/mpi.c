@@ -9,6 +9,7 @@
  * adds them up in fp32, in the order of ranks; then all get the parts. What travels is as much as for the
  * best MPI_Allreduce, but every element's sum is ((r0 + r1) + r2) + ... whatever the library, its version and
  * the number of floats in a call, and what travels in 16 bits is rounded twice in all. */
+#include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
@@ -213,6 +214,9 @@ static amp_status sum_end(amp_comm *comm, amp_error *error)
 static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *all, amp_error *error)
 {
     mpi_comm *mpi = (mpi_comm *)comm;
+    if (bytes > INT_MAX) /* which MPI counts in; it is the same on all ranks */
+        return amp_fail(error, AMP_COMM_FAILED, "ranks: %s: %zu bytes of a rank are more than MPI sends in a "
+                        "call; use more ranks, or one", comm->phase, bytes);
     amp_watchdog_begin(mpi->watchdog, MAIN, limits(mpi), comm->phase);
     int result = MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, mpi->calls);
     amp_watchdog_end(mpi->watchdog, MAIN);

@@ -4,9 +4,10 @@
  * the gradients that it adds, and backward goes on beside it. At sum_end the backend's stream waits for an
  * event behind the last sum.
  *
- * Nobody but the host can notice that another rank is gone: NCCL's kernels wait for ever. So from sum_end on
- * a watchdog runs, until the next call between the hosts, since before that the host has read something that
- * lies behind the sums. What NCCL itself has noticed (a connection that broke) is asked for at both. */
+ * Where another rank is gone, NCCL's kernels wait for ever, and the host with them as soon as it downloads
+ * something that was queued behind the sums. The engine does so between sum_end and the next call between the
+ * hosts; so a watchdog runs from the one to the other. What NCCL itself has noticed (a connection that broke)
+ * is asked for at both. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,11 +11,11 @@ static int error_stream = STDERR_FILENO;
 void amp_host_keep_error_stream(void) { error_stream = dup(STDERR_FILENO); }
 
 /* Of several ranks that meet an error, one speaks: the first of its machine, and rank 0 before they have
- * joined. */
+ * joined. Programs that a launcher starts side by side, and that do not join, speak each for itself. */
 static int speaks(void)
 {
     amp_comm *comm = amp_ranks();
-    if (!comm) return amp_comm_launched_rank() == 0;
+    if (!comm) return !amp_ranks_is_awaited() || amp_comm_launched_rank() == 0;
     return !comm->speaks || comm->speaks(comm);
 }
 

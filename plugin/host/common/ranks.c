@@ -15,6 +15,7 @@
 #include "version.h"
 
 static amp_comm *comm;
+static int awaited; /* amp_ranks_start has not decided yet */
 static int over; /* the training has ended as it should */
 
 amp_comm *amp_ranks(void) { return comm; }
@@ -229,13 +230,26 @@ static int is_shared(const char *command)
     return !strcmp(command, "detector") || !strcmp(command, "classifier");
 }
 
+void amp_ranks_await(void) { awaited = 1; }
+int amp_ranks_is_awaited(void) { return awaited; }
+
+/* Whether this program is one of several that train together, or would: then it is refused by those that
+ * cannot. */
+static int is_one_of_several(const char *const *words, int count, int under_amp)
+{
+    return amp_comm_is_launched() && count >= 2 && !strcmp(words[1], "train")
+        && (under_amp || amp_comm_is_here);
+}
+
 void amp_ranks_start(const char *const *words, int count, int under_amp)
 {
     amp_error error;
     unsigned seed;
-    if (comm || !amp_comm_is_launched() || count < 2 || strcmp(words[1], "train")) return;
-    if (!under_amp && !amp_comm_is_here) return;
-    amp_host_check(amp_comm_join(end_lost, &comm, &error), &error);
+    if (comm) return;
+    if (is_one_of_several(words, count, under_amp))
+        amp_host_check(amp_comm_join(end_lost, &comm, &error), &error);
+    awaited = 0;
+    if (!comm) return;
     atexit(leave_or_end);
     amp_ranks_phase("comparing what the ranks were given");
     amp_ranks_note("version %s\n%s %s %s AMP\n", AMP_VERSION, words[0], words[1],

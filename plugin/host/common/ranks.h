@@ -9,6 +9,11 @@
 
 struct network;
 
+/* Before the arguments are read: amp_ranks_start follows. Until it has joined the others, or has seen that
+ * there are none to join, amp_ranks_is_awaited. */
+void amp_ranks_await(void);
+int amp_ranks_is_awaited(void);
+
 /* For the program's start, before there are threads: joins the others if a launcher has started several of a
  * training, which is then refused unless it is under AMP and all have been given the same. words: of the
  * command line. All ranks but 0 are silent from here on, but for errors. */

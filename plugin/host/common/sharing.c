@@ -98,7 +98,8 @@ amp_shared_part amp_sharing_part(int thread)
 
 /* ---- a pass ---- */
 
-/* Numbers that other ranks' passes draw from the generator, whose state all have in common. */
+/* Draws, and throws away, the random numbers of so many passes of other ranks: the main thread's generator
+ * begins each step in the same state on all ranks, and one rank would draw the numbers of all passes. */
 static void draw_for_others(const struct network *net, int passes)
 {
     amp_random_skip((size_t)passes * amp_fork_random_numbers(net));

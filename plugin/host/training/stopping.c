@@ -8,7 +8,8 @@
 #include "../common/failure.h"
 #include "../common/ranks.h"
 
-/* SIGUSR1 of ranks alone: launchers hand it on, while after SIGINT and SIGTERM they kill soon. */
+/* SIGUSR1 stops a training of several ranks only: launchers hand it on to all, while soon after a SIGINT or
+ * SIGTERM they kill the ranks. */
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
