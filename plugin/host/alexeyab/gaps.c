@@ -57,8 +57,8 @@ void amp_gap_forward(layer l, network_state state)
 
 /* y = sum of p[k] x[k] over its inputs k, of which the layer before is the first. An input has one weight
  * (groups is 1) or one for each channel (groups is the number of channels); w[k * groups + g] is that of
- * input k and group g. In each group, with f = relu or exp(w - the largest w) (the .cfg's weights_normalization,
- * without which weights are refused), and s = .0001 + sum of f(w[k]):
+ * input k and group g. In each group, with f = relu or exp(w - the largest w) (the .cfg's
+ * weights_normalization, without which weights are refused), and s = .0001 + sum of f(w[k]):
  *
  *     p[k] = f(w[k]) / s        slope[k] = f'(w[k]) / s        dy/dw[k] = slope[k] (x[k] - y)
  */
