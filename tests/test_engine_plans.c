@@ -454,6 +454,19 @@ TEST(folding_stays_out_of_a_training)
     }
 }
 
+/* The memory that checkpoint=auto may use is worked out when the network is made, by a plan of a training
+ * that is looked at only. */
+TEST(a_prediction_with_checkpoint_auto_is_no_training)
+{
+    network *net = parse_branched("amp=1\ncheckpoint=auto\n", "", "fp32");
+    int count;
+    free(outputs_of(net, 1));
+    assert_false(amp_engine_trains(net->amp->engine));
+    const amp_param *params = amp_engine_params(net->amp->engine, &count);
+    for (int i = 0; i < count; i++) assert_null(params[i].grad);
+    release(net);
+}
+
 /* A variance of 0 makes weights of 10^6 times their size, which fp16 does not have. */
 TEST(what_a_dtype_cannot_hold_is_not_folded)
 {
