@@ -118,6 +118,7 @@ status_of env OMP_NUM_THREADS=2 taskset -c "$(taskset -pc $$ | sed 's/.*[ ]\([0-
 [ $status = 0 ] || fail "$name: $status $(tail -n 3 err)"
 says 'ranks: rank 0 may use 1 processor, for 2 threads of OpenMP' '--bind-to none, or --map-by slot:PE='
 mv backup/one_final.weights one.weights
+mv backup/one_final.weights.amp with.weights.amp
 
 # ---- other weights ----
 
@@ -127,6 +128,10 @@ mv backup/two_final.weights two.weights
 echo 'set -- "$@" one.weights' > rank.0
 sed 's/one/two/' rank.0 > rank.1
 refused 'rank 0 has weights with checksum [0-9a-f]\{16\}, but rank 1 has weights with'
+cp one.weights with.weights # the same, and momentum beside them for one rank only
+echo 'set -- "$@" with.weights' > rank.0
+echo 'set -- "$@" one.weights' > rank.1
+refused 'rank 0 has a sidecar of 1 steps, but rank 1 has a sidecar of 0 steps;'
 
 # ---- signals ----
 
