@@ -47,8 +47,8 @@ struct amp_comm {
     /* Whether this rank is the first on its machine that asks, and so the one that says why the program
      * ends. NULL: it always is. Any thread may call it. */
     int (*speaks)(amp_comm *);
-    /* Ends all ranks, with this status. Returns only where there is nothing to end. Any
-     * thread may call it. */
+    /* Ends all ranks, with this status. Returns only where there is nothing to end. Any thread may call
+     * it. */
     void (*abort)(amp_comm *, int status);
     void (*destroy)(amp_comm *);
 };

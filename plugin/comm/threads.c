@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tensor/half.h"
+#include "wire.h"
 
 typedef struct team {
     pthread_mutex_t mutex;
@@ -48,8 +48,10 @@ static amp_status show(amp_comm *comm, void *array, amp_error *error)
 
 static float as_sent(float x, amp_dtype wire)
 {
-    return wire == AMP_BF16 ? amp_bf16_to_float(amp_float_to_bf16(x))
-         : wire == AMP_FP16 ? amp_fp16_to_float(amp_float_to_fp16(x)) : x;
+    float packed, sent;
+    amp_wire_pack(&packed, &x, 1, wire);
+    amp_wire_unpack(&sent, &packed, 1, wire);
+    return sent;
 }
 
 /* Each rank adds up a part of the elements, in the order of ranks, and writes it to all. */

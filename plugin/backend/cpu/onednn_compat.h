@@ -214,24 +214,25 @@ static inline dnnl_status_t amp_append_sum(dnnl_post_ops_t post_ops, float facto
 #endif
 }
 
+static inline dnnl_status_t amp_append_eltwise(dnnl_post_ops_t post_ops, dnnl_alg_kind_t kind, float alpha)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_post_ops_append_eltwise(post_ops, kind, alpha, 0.0f);
+#else
+    return dnnl_post_ops_append_eltwise(post_ops, 1.0f, kind, alpha, 0.0f);
+#endif
+}
+
 /* Make a primitive multiply its results that are not above 0. */
 static inline dnnl_status_t amp_append_leaky(dnnl_post_ops_t post_ops, float factor)
 {
-#if DNNL_VERSION_MAJOR >= 3
-    return dnnl_post_ops_append_eltwise(post_ops, dnnl_eltwise_relu, factor, 0.0f);
-#else
-    return dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_relu, factor, 0.0f);
-#endif
+    return amp_append_eltwise(post_ops, dnnl_eltwise_relu, factor);
 }
 
 /* Make a primitive multiply its result. */
 static inline dnnl_status_t amp_append_factor(dnnl_post_ops_t post_ops, float factor)
 {
-#if DNNL_VERSION_MAJOR >= 3
-    return dnnl_post_ops_append_eltwise(post_ops, dnnl_eltwise_linear, factor, 0.0f);
-#else
-    return dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_linear, factor, 0.0f);
-#endif
+    return amp_append_eltwise(post_ops, dnnl_eltwise_linear, factor);
 }
 
 #endif

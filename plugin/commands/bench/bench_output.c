@@ -56,6 +56,12 @@ static const amp_field spread_fields[] = {
 #define PHASE(key, phase) AMP_RECORD_AS(key, amp_bench_side, spread[phase], spread_fields)
 #define TYPICAL(phase, heading) SIDE(NULL, spread[phase].typical, .title = heading, .cell = number_cell)
 
+#define RATIOS \
+    SIDE("speedup_over_stock", over_stock.ratio, .known = AMP_ABOVE_0, .title = "to stock", \
+         .cell = ratio_cell), \
+    SIDE("speedup_over_fp32", over_fp32.ratio, .known = AMP_ABOVE_0, .title = "to fp32", \
+         .cell = bounded_ratio_cell)
+
 static const amp_field phase_fields[] = {
     PHASE("forward", AMP_BENCH_FORWARD), PHASE("backward", AMP_BENCH_BACKWARD),
     PHASE("update", AMP_BENCH_UPDATE), PHASE("step", AMP_BENCH_STEP), { 0 } };
@@ -74,11 +80,7 @@ static const amp_field measured_fields[] = {
     SIDE("images_per_second", images_per_second, .title = "images/s", .cell = number_cell),
     SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .cell = mb_cell),
     SIDE("training_memory_mb", training_mb, .title = "training", .cell = mb_cell),
-    SIDE("speedup_over_stock", over_stock.ratio, .known = AMP_ABOVE_0, .title = "to stock",
-         .cell = ratio_cell),
-    SIDE("speedup_over_fp32", over_fp32.ratio, .known = AMP_ABOVE_0, .title = "to fp32",
-         .cell = bounded_ratio_cell),
-    { 0 } };
+    RATIOS, { 0 } };
 
 /* The same of predictions. */
 static const amp_field predicted_fields[] = {
@@ -87,11 +89,7 @@ static const amp_field predicted_fields[] = {
     SIDE("passes", steps, .title = "passes"),
     SIDE("images_per_second", images_per_second, .title = "images/s", .cell = number_cell),
     SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .cell = mb_cell),
-    SIDE("speedup_over_stock", over_stock.ratio, .known = AMP_ABOVE_0, .title = "to stock",
-         .cell = ratio_cell),
-    SIDE("speedup_over_fp32", over_fp32.ratio, .known = AMP_ABOVE_0, .title = "to fp32",
-         .cell = bounded_ratio_cell),
-    { 0 } };
+    RATIOS, { 0 } };
 
 static void print_sides(const amp_bench *b, const amp_field *fields, FILE *out)
 {

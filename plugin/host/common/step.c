@@ -136,14 +136,13 @@ void darknet_amp_update(struct network *net)
     struct darknet_amp *amp = enter(net);
     amp_view view = amp_fork_view(net);
     amp_update_args args = { .learning_rate = amp_fork_rate(net), .momentum = view.momentum,
-                             .batch = view.batch * view.subdivisions,
-                             .t = amp_fork_counters(net).t + 1,
+                             .batch = view.batch * view.subdivisions, .t = amp_fork_counters(net).t + 1,
                              .beta1 = view.beta1, .beta2 = view.beta2, .eps = view.eps };
     amp_engine_hold(amp->engine, amp_fork_held(net));
     amp_status status = amp_engine_update(amp->engine, &args, view.decay, &report, &error);
     if (status != AMP_DIVERGED) amp_host_check(status, &error);
     amp->computed += amp_clock_seconds() - began;
-    count_step(net, view.batch * view.subdivisions, report.skipped);
+    count_step(net, args.batch, report.skipped);
     size_t good_steps = (size_t)amp_fork_view(net).batch_number - !report.skipped;
     amp_host_tell_anomaly(amp, &report, good_steps);
     amp->step_skipped = report.skipped;
