@@ -293,12 +293,12 @@ TEST(numbers_of_net_are_read)
     double value;
     amp_error error;
     put("some.cfg", "[net]\n#batch=1\nbatch = 6 4\nbatch=32\n[yolo]\nclasses=3\n");
-    assert_int_equal(amp_cfg_number("some.cfg", "batch", 1, &value, &error), AMP_OK);
+    assert_int_equal(cfg_net_number("some.cfg", "batch", 1, &value, &error), AMP_OK);
     assert_true(value == 64);
-    assert_int_equal(amp_cfg_number("some.cfg", "classes", -1, &value, &error), AMP_OK);
+    assert_int_equal(cfg_net_number("some.cfg", "classes", -1, &value, &error), AMP_OK);
     assert_true(value == -1);
     unlink("some.cfg");
-    assert_int_equal(amp_cfg_number("some.cfg", "batch", 1, &value, &error), AMP_BAD_CONFIG);
+    assert_int_equal(cfg_net_number("some.cfg", "batch", 1, &value, &error), AMP_BAD_CONFIG);
 }
 
 /* ---- records (table.h) ---- */

@@ -167,7 +167,7 @@ TEST(copies_of_a_cfg)
         copied++;
         for (int k = 0; k < 2 && !memchr(text, 0, length); k++) {
             double value = 0;
-            status = amp_cfg_number(copy, changes[k].key, -1, &value, &error);
+            status = cfg_net_number(copy, changes[k].key, -1, &value, &error);
             if (status != AMP_OK) fail_msg("%s in: %s", error.message, text);
             if (value != changes[k].value) fail_msg("%s is %g in a copy of: %s", changes[k].key, value, text);
         }

@@ -152,6 +152,24 @@ amp_status cfg_reader_next(cfg_reader *reader, cfg_item *item, amp_error *error)
 
 int cfg_is_net(const char *section) { return !strcmp(section, "[net]") || !strcmp(section, "[network]"); }
 
+amp_status cfg_net_number(const char *cfg, const char *key, double fallback, double *value, amp_error *error)
+{
+    cfg_reader *reader;
+    cfg_item item = { 0 };
+    int in_net = 0, found = 0;
+    *value = fallback;
+    AMP_TRY(cfg_reader_open(cfg, &reader, error));
+    amp_status status;
+    while ((status = cfg_reader_next(reader, &item, error)) == AMP_OK && item.kind != CFG_END && !found) {
+        if (item.kind == CFG_SECTION) in_net = cfg_is_net(item.text);
+        if (item.kind != CFG_OPTION || !in_net || !item.value || strcmp(item.text, key)) continue;
+        *value = strtod(item.value, NULL);
+        found = 1;
+    }
+    cfg_reader_close(reader);
+    return status;
+}
+
 /* ---- numbers ---- */
 
 static size_t digits(const char *text) { return strspn(text, "0123456789"); }

@@ -53,6 +53,10 @@ amp_status cfg_fail(amp_error *error, cfg_place place, const char *problem, cons
 
 int cfg_is_net(const char *section); /* "[net]" or its other name, "[network]" */
 
+/* The whole number that `key` has in [net], as Darknet reads it: of two, the first. fallback where it is not
+ * given. */
+amp_status cfg_net_number(const char *cfg, const char *key, double fallback, double *value, amp_error *);
+
 /* A plain decimal number: strtod alone would also take "nan", "inf", "0x10" and the front half of "2x".
  * Returns NULL, or what is wrong with value; *number is then of no meaning. */
 const char *cfg_parse_number(const char *value, double *number);

@@ -106,21 +106,3 @@ amp_status amp_cfg_copy_temporary(const char *from, const amp_cfg_change *change
     *name = NULL;
     return status;
 }
-
-amp_status amp_cfg_number(const char *cfg, const char *key, double fallback, double *value, amp_error *error)
-{
-    cfg_reader *reader;
-    cfg_item item = { 0 };
-    int in_net = 0, found = 0;
-    *value = fallback;
-    AMP_TRY(cfg_reader_open(cfg, &reader, error));
-    amp_status status;
-    while ((status = cfg_reader_next(reader, &item, error)) == AMP_OK && item.kind != CFG_END && !found) {
-        if (item.kind == CFG_SECTION) in_net = is_net(item.text);
-        if (item.kind != CFG_OPTION || !in_net || !item.value || strcmp(item.text, key)) continue;
-        *value = strtod(item.value, NULL);
-        found = 1;
-    }
-    cfg_reader_close(reader);
-    return status;
-}

@@ -3,7 +3,7 @@
 #ifndef AMP_COMMANDS_CFG_COPY_H
 #define AMP_COMMANDS_CFG_COPY_H
 
-#include "../tensor/status.h"
+#include "../amp/cfg_reader.h"
 
 typedef struct amp_cfg_change { const char *key; double value; } amp_cfg_change;
 
@@ -19,9 +19,5 @@ amp_status amp_cfg_copy_temporary(const char *from, const amp_cfg_change *change
 
 /* Whether a line of a .cfg or .data file gives this key, as Darknet reads it: blanks do not count. */
 int amp_line_has_key(const char *line, const char *key);
-
-/* The whole number that `key` has in [net], as Darknet reads it: of two, the first. fallback where it is not
- * given. */
-amp_status amp_cfg_number(const char *cfg, const char *key, double fallback, double *value, amp_error *);
 
 #endif

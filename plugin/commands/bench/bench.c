@@ -80,8 +80,8 @@ static amp_status check_cfg(amp_bench_request *r, amp_bench *b, amp_error *error
     AMP_TRY(amp_config_read(r->cfg, "fp32", AMP_FP32, &config, error));
     amp_config_free(config);
     AMP_TRY(amp_host_check_cfg(r->cfg, CFG_FOR_ANYTHING, error));
-    AMP_TRY(amp_cfg_number(r->cfg, "batch", 1, &batch, error));
-    AMP_TRY(amp_cfg_number(r->cfg, "subdivisions", 1, &subdivisions, error));
+    AMP_TRY(cfg_net_number(r->cfg, "batch", 1, &batch, error));
+    AMP_TRY(cfg_net_number(r->cfg, "subdivisions", 1, &subdivisions, error));
     b->subdivisions = r->batch || r->detect ? 1 : (int)subdivisions;
     if (!r->batch) r->batch = (long)batch / (long)subdivisions;
     return AMP_OK;

@@ -67,10 +67,10 @@ static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
     AMP_TRY(amp_config_read(c->cfg, "fp32", AMP_FP32, &config, error));
     amp_config_free(config);
     AMP_TRY(amp_host_check_cfg(c->cfg, CFG_TRAINS_DATA, error));
-    AMP_TRY(amp_cfg_number(c->cfg, "batch", 1, &batch, error));
-    AMP_TRY(amp_cfg_number(c->cfg, "width", 0, &width, error));
-    AMP_TRY(amp_cfg_number(c->cfg, "height", 0, &height, error));
-    AMP_TRY(amp_cfg_number(c->cfg, "max_batches", 0, &iterations, error));
+    AMP_TRY(cfg_net_number(c->cfg, "batch", 1, &batch, error));
+    AMP_TRY(cfg_net_number(c->cfg, "width", 0, &width, error));
+    AMP_TRY(cfg_net_number(c->cfg, "height", 0, &height, error));
+    AMP_TRY(cfg_net_number(c->cfg, "max_batches", 0, &iterations, error));
     c->batch = (int)batch;
     c->width = (int)width;
     c->height = (int)height;

@@ -66,8 +66,8 @@ static amp_status read_arguments(int argc, char **argv, plan_wishes *w, amp_erro
 static amp_status check_batch(const plan_wishes *w, amp_error *error)
 {
     double batch = (double)w->batch, subdivisions = (double)w->subdivisions;
-    if (!w->batch) AMP_TRY(amp_cfg_number(w->cfg, "batch", 1, &batch, error));
-    if (!w->subdivisions) AMP_TRY(amp_cfg_number(w->cfg, "subdivisions", 1, &subdivisions, error));
+    if (!w->batch) AMP_TRY(cfg_net_number(w->cfg, "batch", 1, &batch, error));
+    if (!w->subdivisions) AMP_TRY(cfg_net_number(w->cfg, "subdivisions", 1, &subdivisions, error));
     if (batch < 1 || subdivisions < 1 || (long)batch / (long)subdivisions < 1)
         return amp_fail(error, AMP_BAD_CONFIG, "%s: batch=%.0f with subdivisions=%.0f leaves no image for a "
                         "pass; both must be at least 1, and batch no less than subdivisions", w->cfg, batch,

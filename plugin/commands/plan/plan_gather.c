@@ -293,7 +293,7 @@ static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error 
 static amp_status make_network(amp_plan_report *r, const char *made_from, amp_error *error)
 {
     double batch;
-    AMP_TRY(amp_cfg_number(made_from, "batch", 1, &batch, error));
+    AMP_TRY(cfg_net_number(made_from, "batch", 1, &batch, error));
     r->batch = (int)batch;
     r->memory = amp_host_available_memory();
     r->net = amp_fork_make_network(made_from, r->cfg, 0);

@@ -11,28 +11,6 @@
 
 /* ---- subdivisions ---- */
 
-/* batch= and subdivisions= under [net]; the first of several counts, as in Darknet. */
-static void read_batch(const char *cfg_file, int *batch, int *subdivisions)
-{
-    amp_error error;
-    cfg_reader *reader;
-    cfg_item item;
-    int in_net = 0;
-    *batch = *subdivisions = 0;
-    amp_host_check(cfg_reader_open(cfg_file, &reader, &error), &error);
-    do {
-        amp_host_check(cfg_reader_next(reader, &item, &error), &error);
-        if (item.kind == CFG_SECTION) in_net = cfg_is_net(item.text);
-        if (item.kind != CFG_OPTION || !in_net || !item.value) continue;
-        int is_batch = !strcmp(item.text, "batch"), is_subdivisions = !strcmp(item.text, "subdivisions");
-        int *number = is_batch ? batch : is_subdivisions ? subdivisions : NULL;
-        if (number && !*number) *number = atoi(item.value);
-    } while (item.kind != CFG_END);
-    cfg_reader_close(reader);
-    if (*batch < 1) *batch = 1;
-    if (*subdivisions < 1) *subdivisions = 1;
-}
-
 static int greatest_common_divisor(int a, int b) { return b ? greatest_common_divisor(b, a % b) : a; }
 
 long amp_sharing_cut(int ranks, int subdivisions)
@@ -42,9 +20,13 @@ long amp_sharing_cut(int ranks, int subdivisions)
 
 int amp_sharing_subdivisions(const char *cfg_file)
 {
-    int ranks = amp_ranks_count(), batch, subdivisions;
+    int ranks = amp_ranks_count();
+    double batch_given, subdivisions_given;
+    amp_error error;
     if (ranks < 2) return 0;
-    read_batch(cfg_file, &batch, &subdivisions);
+    amp_host_check(cfg_net_number(cfg_file, "batch", 1, &batch_given, &error), &error);
+    amp_host_check(cfg_net_number(cfg_file, "subdivisions", 1, &subdivisions_given, &error), &error);
+    int batch = (int)batch_given, subdivisions = (int)subdivisions_given; /* checked: whole, from 1 */
     long step = amp_sharing_cut(ranks, subdivisions);
     int images = batch / subdivisions, cut = (int)(step / subdivisions);
     if (images % cut || !images)
@@ -153,9 +135,8 @@ void amp_sharing_align(struct network *net)
 
 static amp_comm *begin_telling(const char *what)
 {
-    amp_comm *comm = amp_ranks();
-    if (comm) snprintf(comm->phase, sizeof comm->phase, "%s", what);
-    return comm;
+    amp_ranks_phase("%s", what);
+    return amp_ranks();
 }
 
 void amp_sharing_tell(void *value, size_t bytes, const char *what)

@@ -96,7 +96,7 @@ void *darknet_amp_calloc(size_t count, size_t size, const char *text)
     void *memory = calloc(count, size);
     if (memory || (!loaders.on && !amp_host_is_asked())) return memory;
     /* Layers' outputs and what has their size: most are given back as soon as the layer is made, and those
-     * that are needed are missed in amp_fork_take_over. */
+     * that are needed are missed in amp_own_check. */
     if (amp_host_is_asked() && (strstr(text, "batch") || strstr(text, "output_size"))) return NULL;
     amp_available_memory available = amp_host_available_memory();
     darknet_amp_refuse("darknet: no memory for %.1f MiB more; %.0f MiB of %s are left: use more "
