@@ -57,7 +57,7 @@ static void *tensor(amp_backend *backend, amp_dtype dtype, size_t count)
     amp_error error;
     void *plain, *cast;
     need(backend->allocate(backend, count * sizeof(float), &plain, &error), &error);
-    for (size_t i = 0; i < count; ++i) ((float *)plain)[i] = (float)rand() / (float)RAND_MAX - 0.5f;
+    for (size_t i = 0; i < count; i++) ((float *)plain)[i] = (float)rand() / (float)RAND_MAX - 0.5f;
     if (dtype == AMP_FP32) return plain;
     need(backend->allocate(backend, count * 2, &cast, &error), &error);
     amp_shape shape = { 1, 1, 1, (int)count };
@@ -86,7 +86,7 @@ static double measure(amp_backend *backend, const layer *l, amp_dtype dtype, int
     double create = now_ms();
     need(backend->conv_create(backend, &desc, &conv, &error), &error);
     create = now_ms() - create;
-    for (int run = -1; run < runs; ++run) { /* the first, which touches all memory, does not count */
+    for (int run = -1; run < runs; run++) { /* the first, which touches all memory, does not count */
         int slot = run < 0 ? 0 : run;
         double t0 = now_ms();
         need(backend->conv_load_weights(backend, &(amp_conv_weights){ conv, w }, 1, &failed, &error), &error);
@@ -100,13 +100,13 @@ static double measure(amp_backend *backend, const layer *l, amp_dtype dtype, int
         times[0][slot] = t1 - t0, times[1][slot] = t2 - t1, times[2][slot] = t3 - t2,
             times[3][slot] = t4 - t3;
     }
-    for (int op = 0; op < OPS; ++op) {
+    for (int op = 0; op < OPS; op++) {
         qsort(times[op], runs, sizeof(double), by_value);
         ms[op] = times[op][runs / 2];
     }
     backend->conv_destroy(backend, conv);
     void *all[] = { x, dx, y, dy, w, dw };
-    for (int i = 0; i < 6; ++i) backend->release(backend, all[i]);
+    for (int i = 0; i < 6; i++) backend->release(backend, all[i]);
     return create;
 }
 
@@ -124,17 +124,17 @@ int main(int argc, char **argv)
     if (!backend) need(error.status, &error);
     printf("%s; yolov3-tiny's convolutions, batch %d, %dx%d, median of %d runs, ms\n", backend->description,
            batch, size, size, runs);
-    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; ++d) {
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
         double sum[OPS] = { 0 }, created = 0;
         printf("%-24s %8s %8s %8s %8s %8s\n", amp_dtype_name(dtypes[d]), "create", "load", "fwd", "bwd_x",
                "bwd_w");
-        for (size_t i = 0; i < sizeof trunk / sizeof *trunk; ++i) {
+        for (size_t i = 0; i < sizeof trunk / sizeof *trunk; i++) {
             double ms[OPS];
             double create = measure(backend, &trunk[i], dtypes[d], batch, runs, size, ms);
             printf("  %4d -> %4d %dx%d /%-6d %8.2f %8.2f %8.2f %8.2f %8.2f\n", trunk[i].c, trunk[i].k,
                    trunk[i].size, trunk[i].size, trunk[i].shrink, create, ms[0], ms[1], ms[2], ms[3]);
             created += create;
-            for (int op = 0; op < OPS; ++op) sum[op] += ms[op];
+            for (int op = 0; op < OPS; op++) sum[op] += ms[op];
         }
         printf("  %-22s %8.2f %8.2f %8.2f %8.2f %8.2f   fwd + bwd %.1f\n", "sum", created, sum[0], sum[1],
                sum[2], sum[3], sum[1] + sum[2] + sum[3]);

@@ -152,7 +152,7 @@ void gpu_parts_watch(struct network *net)
         parts.has_upload = 1;
     }
 #endif
-    for (int i = 0; i < net->n; ++i) {
+    for (int i = 0; i < net->n; i++) {
         layer *l = &net->layers[i];
         if (is_loss(l->type)) {
             parts.loss[l->type] = l->forward_gpu; /* one function for all layers of a type */

@@ -58,7 +58,7 @@ static amp_tensor tensor(amp_dtype dtype, int n, int h, int w, int c)
     amp_tensor t = { NULL, dtype, AMP_NHWC, { n, c, h, w } };
     t.data = need(aligned_alloc(64, (amp_tensor_bytes(&t) + 63) / 64 * 64));
     uint32_t state = 12345;
-    for (size_t i = 0; i < amp_shape_count(t.shape); ++i) {
+    for (size_t i = 0; i < amp_shape_count(t.shape); i++) {
         state = state * 1664525u + 1013904223u;
         float value = (float)(state >> 8) * 0x1p-23f - 1;
         if (dtype == AMP_FP32) ((float *)t.data)[i] = value;
@@ -71,7 +71,7 @@ static amp_tensor tensor(amp_dtype dtype, int n, int h, int w, int c)
 static float *array(size_t count, float value)
 {
     float *a = need(malloc(count * sizeof *a));
-    for (size_t i = 0; i < count; ++i) a[i] = value;
+    for (size_t i = 0; i < count; i++) a[i] = value;
     return a;
 }
 
@@ -86,11 +86,11 @@ static void layer(amp_dtype dtype, int size, int c, int stride, int repetitions,
     amp_tensor p = tensor(dtype, 4, pooled, pooled, c);
     uint8_t *choice = need(malloc(amp_shape_count(p.shape)));
     float *params[8];
-    for (int i = 0; i < 8; ++i) params[i] = array((size_t)c, i & 1 ? .5f : 1);
+    for (int i = 0; i < 8; i++) params[i] = array((size_t)c, i & 1 ? .5f : 1);
     const amp_batchnorm norm = { { 1, 0, 1e-6f, 1e-5f, .01f }, AMP_LEAKY, params[0], params[1], params[2],
         params[3], params[4], params[5], params[6], params[7] };
     amp_error error;
-    for (int r = 0; r < repetitions; ++r) {
+    for (int r = 0; r < repetitions; r++) {
         double t0 = now_ms();
         expect(amp_cpu_batchnorm_forward_train(NULL, &x, &y, &norm, &error), &error);
         double t1 = now_ms();
@@ -107,13 +107,13 @@ static void layer(amp_dtype dtype, int size, int c, int stride, int repetitions,
         * 1e-6 : 0;
     double moved[4] = { 3 * gb, 7 * gb, pool_gb, pool_gb };
     printf("  %4d @ %3d²", c, size);
-    for (int k = 0; k < 4; ++k) {
+    for (int k = 0; k < 4; k++) {
         ms[k] = median(times[k], repetitions);
         total[k] += ms[k];
         printf("  %7.3f ms %6.1f GB/s", ms[k], moved[k] / ms[k]);
     }
     putchar('\n');
-    for (int i = 0; i < 8; ++i) free(params[i]);
+    for (int i = 0; i < 8; i++) free(params[i]);
     free(choice);
     free(x.data); free(y.data); free(dy.data); free(dx.data); free(p.data);
 }
@@ -126,7 +126,7 @@ static void trunk(amp_dtype dtype, int repetitions)
     double total[4] = { 0 };
     printf("%s       batch norm forward       backward             max pool forward     backward\n",
            amp_dtype_name(dtype));
-    for (size_t i = 0; i < sizeof layers / sizeof *layers; ++i)
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
         layer(dtype, layers[i].size, layers[i].c, layers[i].stride, repetitions, total);
     printf("  all: %.2f + %.2f + %.2f + %.2f = %.2f ms\n\n", total[0], total[1], total[2], total[3],
         total[0] + total[1] + total[2] + total[3]);
@@ -140,7 +140,7 @@ static void update(int repetitions)
     double times[3][MAX_REPETITIONS];
     amp_param params[LAYERS];
     size_t all = 0;
-    for (int i = 0; i < LAYERS; ++i) {
+    for (int i = 0; i < LAYERS; i++) {
         params[i] = (amp_param){ .master = array(counts[i], .1f), .grad = array(counts[i], .2f),
             .momentum = array(counts[i], 0), .m = array(counts[i], 0), .v = array(counts[i], 0),
             .count = counts[i], .decay = .0005f, .rate_scale = 1, .layer = i, .name = "weights" };
@@ -151,7 +151,7 @@ static void update(int repetitions)
     end.update = (amp_update_args){ .learning_rate = 1e-6f, .momentum = .9f, .batch = 64,
         .inverse_scale = 1, .t = 1, .beta1 = .9f, .beta2 = .999f, .eps = 1e-8f };
     amp_error error;
-    for (int r = 0; r < repetitions; ++r) {
+    for (int r = 0; r < repetitions; r++) {
         int found;
         double squares, t0 = now_ms();
         expect(amp_cpu_check_gradients(NULL, params, LAYERS, 1, &found, &squares, &error), &error);
@@ -165,12 +165,12 @@ static void update(int repetitions)
     }
     static const char *names[3] = { "check_gradients", "a step, SGD", "a step, Adam" };
     static const double streams[3] = { 1, 7, 9 };
-    for (int k = 0; k < 3; ++k) {
+    for (int k = 0; k < 3; k++) {
         double ms = median(times[k], repetitions);
         printf("%-16s %.2f M parameters  %7.3f ms %6.1f GB/s\n", names[k], (double)all * 1e-6, ms,
             streams[k] * 4e-6 * (double)all / ms);
     }
-    for (int i = 0; i < LAYERS; ++i) {
+    for (int i = 0; i < LAYERS; i++) {
         free(params[i].master); free(params[i].grad); free(params[i].momentum); free(params[i].m);
         free(params[i].v);
     }

@@ -80,13 +80,13 @@ static options read_arguments(int argc, char **argv)
     options o = {.dtype = "stock", .subdivisions = 1, .warmup = 1, .iters = 5, .phases = 1, .seed = 1};
 #ifdef AMP
     o.dtype = "cfg";
-    for (int i = 1; i + 1 < argc; ++i)
+    for (int i = 1; i + 1 < argc; i++)
         if (!strcmp(argv[i], "-amp")) o.dtype = argv[i + 1];
     char *dtype = strdup(o.dtype); /* darknet_amp_start takes its own out of argv */
     o.dtype = dtype;
     darknet_amp_start(argc, argv);
 #endif
-    for (int i = 1; i < argc && argv[i]; ++i) {
+    for (int i = 1; i < argc && argv[i]; i++) {
         const char *name = argv[i];
         if (name[0] != '-') {
             if (o.cfg) fail("one .cfg file at a time; this is the second: ", name);
@@ -123,7 +123,7 @@ static options read_arguments(int argc, char **argv)
 /* Whether a line of a .cfg gives this key, as Darknet reads it: blanks do not count. */
 static int line_has_key(const char *line, const char *key)
 {
-    for (; *line && *line != '='; ++line) {
+    for (; *line && *line != '='; line++) {
         if (isspace((unsigned char)*line)) continue;
         if (*line != *key) return 0;
         ++key;
@@ -185,18 +185,18 @@ static float uniform(uint64_t *state)
 static void fill_batch(network *net, unsigned seed)
 {
     uint64_t state = seed;
-    for (int i = 0; i < net->inputs * net->batch; ++i) net->input[i] = uniform(&state);
+    for (int i = 0; i < net->inputs * net->batch; i++) net->input[i] = uniform(&state);
 
     layer last = net->layers[net->n - 1];
     int detector = last.type == YOLO || last.type == REGION;
-    for (int b = 0; b < net->batch; ++b) {
+    for (int b = 0; b < net->batch; b++) {
         float *truth = net->truth + (size_t)b * net->truths;
         if (!detector) {
             truth[(int)(uniform(&state) * net->truths)] = 1;
             continue;
         }
         int boxes = 1 + (int)(uniform(&state) * 10);
-        for (int t = 0; t < boxes && 5 * (t + 1) <= net->truths; ++t) {
+        for (int t = 0; t < boxes && 5 * (t + 1) <= net->truths; t++) {
             float w = .05f + .45f * uniform(&state), h = .05f + .45f * uniform(&state);
             truth[5 * t + 0] = w / 2 + (1 - w) * uniform(&state);
             truth[5 * t + 1] = h / 2 + (1 - h) * uniform(&state);
@@ -298,12 +298,12 @@ static void print_phases(network *net, int steps, FILE *result)
     }
     if (!values) fail("out of memory", "");
     gpu_parts_watch(net);
-    for (int i = 0; i < steps; ++i) {
+    for (int i = 0; i < steps; i++) {
         double phase[PHASES];
         step_in_phases(net, phase);
-        for (int p = 0; p < PHASES; ++p) values[p * steps + i] = phase[p];
+        for (int p = 0; p < PHASES; p++) values[p * steps + i] = phase[p];
     }
-    for (int p = 0; p < PHASES; ++p)
+    for (int p = 0; p < PHASES; p++)
 #ifndef GPU
         if (p != INPUT && p != LOSS)
 #endif
@@ -315,7 +315,7 @@ static void print_phases(network *net, int steps, FILE *result)
 static float train_step(network *net)
 {
     float sum = 0;
-    for (int s = 0; s < net->subdivisions; ++s) sum += train_network_datum(net);
+    for (int s = 0; s < net->subdivisions; s++) sum += train_network_datum(net);
     gpu_wait();
     return sum / net->subdivisions;
 }
@@ -332,16 +332,16 @@ static void print_costs(network *net, int steps, FILE *result)
         free(values);
         return;
     }
-    for (int i = 0; i < steps; ++i) {
+    for (int i = 0; i < steps; i++) {
         double begin = costs_now();
         train_step(net);
         double step = costs_now() - begin;
         costs c = costs_take();
         double row[NUMBERS] = {c.check_update, c.half_copies, c.casts, step,
                                100 * (c.check_update + c.half_copies + c.casts) / step};
-        for (int k = 0; k < NUMBERS; ++k) values[k * steps + i] = row[k];
+        for (int k = 0; k < NUMBERS; k++) values[k * steps + i] = row[k];
     }
-    for (int k = 0; k < NUMBERS; ++k) median[k] = summarize(values + k * steps, steps).median;
+    for (int k = 0; k < NUMBERS; k++) median[k] = summarize(values + k * steps, steps).median;
     fprintf(stderr, "costs: %d x %d images a step, " COSTS_CLOCK
             ", medians of %d steps: check and update %.2f ms, half copies "
             "%.2f ms, casts %.2f ms, of %.1f ms: %.2f %%\n", net->subdivisions, net->batch, steps,
@@ -395,7 +395,7 @@ int main(int argc, char **argv)
     if (!losses || !times) fail("out of memory", "");
     size_t seen = *net->seen;
     double first = 0, cpu = 0, device_mb = 0, took = 0;
-    for (int i = 0; i < o.warmup + o.iters; ++i) {
+    for (int i = 0; i < o.warmup + o.iters; i++) {
         if (i == o.warmup) {
             device_mb = gpu_memory_peak(); /* the thread that looks would slow the steps that are measured */
             if (o.seconds && took > 0) o.iters = steps_in(o.seconds, took, MOST_STEPS);
@@ -427,7 +427,7 @@ int main(int argc, char **argv)
     print_costs(net, o.costs, result);
 #endif
     fprintf(result, "\"losses\": [");
-    for (int i = 0; i < o.warmup + o.iters; ++i) {
+    for (int i = 0; i < o.warmup + o.iters; i++) {
         /* nan and inf are not JSON; -Ofast may assume that there are none, so look at what is printed. */
         char text[32];
         snprintf(text, sizeof text, "%.6g", losses[i]);

@@ -102,7 +102,7 @@ static char *make_out_folder(const char *path)
 {
     char part[PATH_MAX];
     if (strlen(path) >= PATH_ROOM) fail("--out: the name is too long (%d characters at most)", PATH_ROOM - 1);
-    for (size_t i = 1; i <= strlen(path); ++i)
+    for (size_t i = 1; i <= strlen(path); i++)
         if (path[i] == '/' || path[i] == '\0') {
             snprintf(part, sizeof part, "%.*s", (int)i, path);
             make_folder(part);
@@ -117,7 +117,7 @@ static char *make_out_folder(const char *path)
 static void check_darknet_finds_labels(const char *folder)
 {
     static const char *const replaced[] = {"images", "JPEGImages", "raw", ".jpg", ".png", ".JPG", ".JPEG"};
-    for (size_t i = 0; i < sizeof replaced / sizeof *replaced; ++i)
+    for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++)
         if (strstr(folder, replaced[i]))
             fail("%s has \"%s\" in its name, and Darknet would look for the labels elsewhere; choose another "
                  "--out", folder, replaced[i]);
@@ -147,7 +147,7 @@ static void write_labels(const char *path, const scene *s, int size)
 {
     FILE *file = open_for_writing(path);
     double whole = (double)size * UNIT;
-    for (int i = 0; i < s->count; ++i) {
+    for (int i = 0; i < s->count; i++) {
         point low, high;
         figure_bounds(&s->figures[i], &low, &high);
         fprintf(file, "%d %.6f %.6f %.6f %.6f\n", s->figures[i].kind, (low.x + high.x) / 2.0 / whole,
@@ -165,7 +165,7 @@ static void write_pictures(const request *r, const char *folder, const char *set
 
     snprintf(list_path, sizeof list_path, "%s/%s.txt", folder, set);
     FILE *list = open_for_writing(list_path);
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < count; i++) {
         shapes_random random = random_stream(r->seed, (uint64_t)set_number, (uint64_t)i);
         scene s = scene_draw(&c, owner, &random);
         snprintf(path, sizeof path, "%s/labels/%s_%05d.txt", folder, set, i);
@@ -205,7 +205,7 @@ int main(int argc, char **argv)
 
     snprintf(data_path, sizeof data_path, "%s/shapes.data", folder);
     if (unlink(data_path) != 0 && errno != ENOENT) fail("cannot replace %s: %s", data_path, strerror(errno));
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; ++i) {
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, folders[i]);
         make_folder(path);
     }

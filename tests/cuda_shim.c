@@ -63,15 +63,15 @@ static int sums_are_right(cuda_fault fault, const char *order)
 {
     float x[COUNT], sums[BLOCKS];
     float *x_device = device(sizeof x), *sums_device = device(sizeof sums);
-    for (int i = 0; i < COUNT; ++i) x[i] = (float)(i * 7 % 13 + i / 256);
+    for (int i = 0; i < COUNT; i++) x[i] = (float)(i * 7 % 13 + i / 256);
     amp_shim_order(order);
     assert_int_equal(cudaMemcpyAsync(x_device, x, sizeof x, cudaMemcpyHostToDevice, stream), cudaSuccess);
     cuda_faults_sums(fault, x_device, sums_device, BLOCKS, stream);
     int right = cudaGetLastError() == cudaSuccess;
     right &= cudaMemcpyAsync(sums, sums_device, sizeof sums, cudaMemcpyDeviceToHost, stream) == cudaSuccess;
-    for (int b = 0; b < BLOCKS && right; ++b) {
+    for (int b = 0; b < BLOCKS && right; b++) {
         float want = 0;
-        for (int i = 0; i < 256; ++i) want += x[b * 256 + i];
+        for (int i = 0; i < 256; i++) want += x[b * 256 + i];
         right &= sums[b] == want;
     }
     cudaStreamSynchronize(stream);
@@ -88,14 +88,14 @@ static int sums_are_right(cuda_fault fault, const char *order)
 
 TEST_WITH(the_kernel_without_a_fault_passes_in_every_order, begin, end)
 {
-    for (int o = 0; o < ORDERS; ++o) assert_true(sums_are_right(FAULT_NONE, orders[o]));
+    for (int o = 0; o < ORDERS; o++) assert_true(sums_are_right(FAULT_NONE, orders[o]));
 }
 
 /* In how many of the orders the fault does not show. */
 static int passes(cuda_fault fault)
 {
     int count = 0;
-    for (int o = 0; o < ORDERS; ++o) count += sums_are_right(fault, orders[o]), amp_cuda_forget_faults();
+    for (int o = 0; o < ORDERS; o++) count += sums_are_right(fault, orders[o]), amp_cuda_forget_faults();
     return count;
 }
 
@@ -119,7 +119,7 @@ TEST_WITH(unset_shared_memory_is_not_zero, begin, end)
 
 TEST_WITH(a_barrier_that_not_all_reach_is_reported, begin, end)
 {
-    for (int o = 0; o < ORDERS; ++o) {
+    for (int o = 0; o < ORDERS; o++) {
         assert_false(sums_are_right(FAULT_DIVERGENT_BARRIER, orders[o]));
         assert_fault("divergent barrier");
         assert_false(sums_are_right(FAULT_BARRIER_IN_ONE_WARP, orders[o]));
@@ -130,7 +130,7 @@ TEST_WITH(a_barrier_that_not_all_reach_is_reported, begin, end)
 
 TEST_WITH(lanes_that_a_shuffle_lacks_are_reported, begin, end)
 {
-    for (int o = 0; o < ORDERS; ++o) {
+    for (int o = 0; o < ORDERS; o++) {
         assert_false(sums_are_right(FAULT_MISSING_LANES, orders[o]));
         assert_fault("a shuffle waits for lanes that do not come");
         assert_false(sums_are_right(FAULT_ABSENT_LANE, orders[o]));
@@ -150,7 +150,7 @@ static int in_a_child(int (*run)(void), char said[8192])
     assert_true(child >= 0);
     if (child == 0) {
         static const int caught[] = { SIGSEGV, SIGABRT, SIGBUS };
-        for (int i = 0; i < 3; ++i) signal(caught[i], SIG_DFL);
+        for (int i = 0; i < 3; i++) signal(caught[i], SIG_DFL);
         dup2(ends[1], 2);
         close(ends[0]);
         _exit(run());
@@ -181,7 +181,7 @@ TEST_WITH(accesses_outside_of_arrays_do_not_pass, begin, end)
     static char said[8192];
     chosen = FAULT_NONE;
     assert_int_equal(in_a_child(chosen_passes_in_some_order, said), 0);
-    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; ++i) {
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
         chosen = beyond[i];
         if (in_a_child(chosen_passes_in_some_order, said) == 0) fail_msg("fault %d passes", chosen);
         if (chosen == FAULT_WRITES_FAR_BEYOND && !strstr(said, "AddressSanitizer"))
@@ -217,7 +217,7 @@ TEST_WITH(without_a_synchronisation_nothing_is_there, begin, end)
 {
     float *x = managed(4 * sizeof *x), *pinned, host[4] = { 9, 9, 9, 9 };
     assert_int_equal(cudaMallocHost((void **)&pinned, 4 * sizeof *pinned), cudaSuccess);
-    for (int i = 0; i < 4; ++i) x[i] = (float)i;
+    for (int i = 0; i < 4; i++) x[i] = (float)i;
 
     cuda_faults_add(x, 4, 10, stream);
     assert_true(x[2] == 2); /* read too early */
@@ -330,7 +330,7 @@ TEST_WITH(work_on_another_stream_is_reported, begin, end)
 {
     cudaStream_t other;
     float *x = managed(4 * sizeof *x);
-    for (int i = 0; i < 4; ++i) x[i] = 0;
+    for (int i = 0; i < 4; i++) x[i] = 0;
     assert_int_equal(cudaStreamCreate(&other), cudaSuccess);
     cuda_faults_add(x, 4, 1, stream);
     assert_int_equal(amp_cuda_faults(), 0);
@@ -435,7 +435,7 @@ TEST_WITH(use_after_destruction_is_reported, begin, end)
 static int reads_freed_memory_by_a_table(void)
 {
     float *x = device(64), **table = device(sizeof *table), *out = device(sizeof *out), sum, ones[16];
-    for (int i = 0; i < 16; ++i) ones[i] = 1;
+    for (int i = 0; i < 16; i++) ones[i] = 1;
     cudaMemcpyAsync(x, ones, sizeof ones, cudaMemcpyHostToDevice, stream);
     cudaMemcpyAsync(table, &x, sizeof x, cudaMemcpyHostToDevice, stream);
     cuda_faults_indirect((const float *const *)table, 16, out, stream);
@@ -487,11 +487,11 @@ TEST_WITH(what_is_no_address_is_not_taken_for_one, begin, end)
     assert_true(page != MAP_FAILED);
     cuda_faults_lists *lists = malloc(sizeof *lists);
     assert_non_null(lists);
-    for (size_t i = 0; i < sizeof *lists; ++i) /* volatile: or the compiler leaves padding out */
+    for (size_t i = 0; i < sizeof *lists; i++) /* volatile: or the compiler leaves padding out */
         ((volatile char *)lists)[i] = ((const char *)&page)[i % sizeof page];
     lists->counts[0] = lists->counts[1] = 0; /* the third and the padding behind it stay */
     lists->none = 0;
-    for (int k = 0; k < 2; ++k) lists->list[k].count = 0, lists->list[k].numbers = x;
+    for (int k = 0; k < 2; k++) lists->list[k].count = 0, lists->list[k].numbers = x;
     cuda_faults_structures(*lists, x, stream);
     cuda_faults_structure(lists->list[0], x, stream);
     cudaMemcpyAsync(&sum, x, sizeof sum, cudaMemcpyDeviceToHost, stream);
@@ -529,7 +529,7 @@ TEST_WITH(launches_that_a_gpu_refuses_are_refused, begin, end)
         { { 1, 1, 65536 }, { 1, 1, 1 } }, { { 0x80000000u, 1, 1 }, { 1, 1, 1 } } };
     unsigned *counter = managed(sizeof *counter);
     *counter = 0;
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i) {
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         cuda_faults_shape(refused[i].blocks, refused[i].threads, counter, stream);
         assert_int_equal(cudaGetLastError(), cudaErrorInvalidConfiguration);
     }
@@ -549,7 +549,7 @@ TEST_WITH(threads_and_blocks_run_in_the_order_asked_for, begin, end)
     enum { N = 4 * 64 };
     int *order = managed(N * sizeof *order), seen[N], forward = 0;
     unsigned *counter = managed(sizeof *counter);
-    for (int o = 0; o < ORDERS; ++o) {
+    for (int o = 0; o < ORDERS; o++) {
         amp_shim_order(orders[o]);
         *counter = 0;
         cuda_faults_order(4, 64, order, counter, stream);
@@ -557,10 +557,10 @@ TEST_WITH(threads_and_blocks_run_in_the_order_asked_for, begin, end)
         assert_int_equal(*counter, N);
         memset(seen, 0, sizeof seen);
         forward = 0;
-        for (int i = 0; i < N; ++i) ++seen[order[i]], forward += order[i] == i;
-        for (int i = 0; i < N; ++i) assert_int_equal(seen[i], 1);
+        for (int i = 0; i < N; i++) ++seen[order[i]], forward += order[i] == i;
+        for (int i = 0; i < N; i++) assert_int_equal(seen[i], 1);
         if (o == 0) assert_int_equal(forward, N);
-        else if (o == 1) for (int i = 0; i < N; ++i) assert_int_equal(order[i], N - 1 - i);
+        else if (o == 1) for (int i = 0; i < N; i++) assert_int_equal(order[i], N - 1 - i);
         else assert_true(forward < N / 4);
     }
     cudaFree(order), cudaFree(counter);

@@ -14,7 +14,7 @@ static const amp_update_args step = { .learning_rate = .01f, .momentum = .9f, .b
 
 static void make(amp_param params[PARAMS])
 {
-    for (int i = 0; i < PARAMS; ++i) {
+    for (int i = 0; i < PARAMS; i++) {
         uint32_t seed = 100u * (uint32_t)i;
         params[i] = (amp_param){ .master = filled_array(COUNT_OF_EACH, seed + 1, -1, 1),
             .grad = filled_array(COUNT_OF_EACH, seed + 2, -1, 1),
@@ -27,7 +27,7 @@ static void make(amp_param params[PARAMS])
 
 static void destroy(amp_param params[PARAMS])
 {
-    for (int i = 0; i < PARAMS; ++i) {
+    for (int i = 0; i < PARAMS; i++) {
         release(params[i].master); release(params[i].grad); release(params[i].momentum); release(params[i].m);
         release(params[i].v);
     }
@@ -37,7 +37,7 @@ static void destroy(amp_param params[PARAMS])
 static int same_weights(const amp_param a[PARAMS], const amp_param b[PARAMS])
 {
     size_t bytes = COUNT_OF_EACH * sizeof(float);
-    for (int i = 0; i < PARAMS; ++i)
+    for (int i = 0; i < PARAMS; i++)
         if (memcmp(a[i].master, b[i].master, bytes) || memcmp(a[i].momentum, b[i].momentum, bytes) ||
             memcmp(a[i].m, b[i].m, bytes) || memcmp(a[i].v, b[i].v, bytes)) return 0;
     return 1;
@@ -59,7 +59,7 @@ static amp_status update(const amp_param *params, amp_error *error)
 /* Every field that an update reads. */
 TEST(a_changed_list_of_parameters_is_noticed)
 {
-    for (int field = 0; field < 6; ++field) {
+    for (int field = 0; field < 6; field++) {
         amp_param p[PARAMS], q[PARAMS];
         amp_backend *other = machine.create(NULL);
         assert_non_null(other);
@@ -73,10 +73,10 @@ TEST(a_changed_list_of_parameters_is_noticed)
         if (field == 3) c->clip = .125f;
         if (field == 4) { float *grad = c->grad; c->grad = p[2].grad; p[2].grad = grad; }
         if (field == 5) { float *master = c->master; c->master = p[2].master; p[2].master = master; }
-        for (int i = 0; i < PARAMS; ++i) {
+        for (int i = 0; i < PARAMS; i++) {
             memcpy(q[i].master, p[i].master, COUNT_OF_EACH * sizeof(float));
             memcpy(q[i].momentum, p[i].momentum, COUNT_OF_EACH * sizeof(float));
-            for (size_t k = 0; k < COUNT_OF_EACH; ++k)
+            for (size_t k = 0; k < COUNT_OF_EACH; k++)
                 p[i].grad[k] = q[i].grad[k] = (float)(k % 31) - (float)i;
             q[i].count = p[i].count, q[i].decay = p[i].decay, q[i].rate_scale = p[i].rate_scale,
                 q[i].clip = p[i].clip;
@@ -99,20 +99,20 @@ enum { STATISTICS = 40 };
 
 static void make_statistics(amp_statistics s[STATISTICS])
 {
-    for (int i = 0; i < STATISTICS; ++i)
+    for (int i = 0; i < STATISTICS; i++)
         s[i] = (amp_statistics){ .array = filled_array(5, 900u + (uint32_t)i, -1, 1),
                                  .committed = filled_array(5, 7, 2, 3), .count = 5 };
 }
 
 static void destroy_statistics(amp_statistics s[STATISTICS])
 {
-    for (int i = 0; i < STATISTICS; ++i) release(s[i].array), release(s[i].committed);
+    for (int i = 0; i < STATISTICS; i++) release(s[i].array), release(s[i].committed);
 }
 
 static int committed(const amp_statistics s[STATISTICS])
 {
     int count = 0;
-    for (int i = 0; i < STATISTICS; ++i) count += !memcmp(s[i].array, s[i].committed, 5 * sizeof(float));
+    for (int i = 0; i < STATISTICS; i++) count += !memcmp(s[i].array, s[i].committed, 5 * sizeof(float));
     return count;
 }
 
@@ -126,7 +126,7 @@ TEST(a_step_end_is_three_launches_one_copy_and_one_wait)
         { "cudaStreamSynchronize", 0 }, { "cudaDeviceSynchronize", 0 },
         { "cudaPointerGetAttributes", 0 }, { "cudaMemsetAsync", 0 }, { "cudaMemcpy", 0 },
         { "cudaMemcpyAsync", 1 }, { "cudaEventRecord", 1 }, { "cudaEventSynchronize", 1 } };
-    for (int bad = 0; bad < 2; ++bad) {
+    for (int bad = 0; bad < 2; bad++) {
         amp_param p[PARAMS];
         amp_statistics s[STATISTICS];
         amp_step_outcome out;
@@ -135,19 +135,19 @@ TEST(a_step_end_is_three_launches_one_copy_and_one_wait)
         make_statistics(s);
         amp_step_end end = end_of(p, s, STATISTICS);
         ASSERT_OK(CALL(finish_step, &end, &out, e));
-        for (int i = 0; i < STATISTICS; ++i) s[i].array[0] = 5;
+        for (int i = 0; i < STATISTICS; i++) s[i].array[0] = 5;
         if (bad) s[STATISTICS - 1].array[4] = NAN;
         end.update.learning_rate = .5f; /* what a policy changes is no part of the table */
         end.update.clip_norm = 1e-3;
         end.update.t = 2;
-        for (size_t i = 0; i < COUNT(allowed); ++i)
+        for (size_t i = 0; i < COUNT(allowed); i++)
             amp_cuda_fail_call(allowed[i].function, allowed[i].calls + 1, cudaErrorUnknown);
         long before = amp_cuda_launches();
         machine.begin();
         assert_int_equal(backend->finish_step(backend, &end, &out, &error), AMP_OK);
         assert_int_equal(amp_cuda_launches() - before, 3);
         assert_int_equal(cudaStreamQuery(amp_cuda_of(backend)->stream), cudaErrorNotReady);
-        for (size_t i = 0; i < COUNT(allowed); ++i) amp_cuda_fail_call(allowed[i].function, 0, cudaSuccess);
+        for (size_t i = 0; i < COUNT(allowed); i++) amp_cuda_fail_call(allowed[i].function, 0, cudaSuccess);
         cudaGetLastError();
         assert_null(machine.finish(backend));
         assert_int_equal(out.taken, !bad);
@@ -192,8 +192,8 @@ TEST(any_call_of_a_step_end_may_fail)
         { "cudaEventCreate", cudaErrorUnknown, 1 }, { "cudaMemcpyAsync", cudaErrorUnknown, 2 },
         { "cudaStreamSynchronize", cudaErrorUnknown, 1 }, { "cudaEventRecord", cudaErrorUnknown, 1 },
         { "launch", cudaErrorInvalidConfiguration, 3 }, { "cudaEventSynchronize", cudaErrorUnknown, 1 } };
-    for (size_t i = 0; i < COUNT(cases); ++i)
-        for (int call = 1; call <= cases[i].calls; ++call) {
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (int call = 1; call <= cases[i].calls; call++) {
             amp_param p[PARAMS], before[PARAMS], moved[PARAMS];
             amp_statistics s[STATISTICS];
             amp_step_outcome out;
@@ -213,7 +213,7 @@ TEST(any_call_of_a_step_end_may_fail)
             assert_int_equal(out.taken, 0);
             assert_true(same_weights(p, queued ? moved : before));
             assert_int_equal(committed(s), queued ? STATISTICS : 0);
-            for (int k = 0; k < PARAMS; ++k) memcpy(p[k].grad, before[k].grad, COUNT_OF_EACH * sizeof(float));
+            for (int k = 0; k < PARAMS; k++) memcpy(p[k].grad, before[k].grad, COUNT_OF_EACH * sizeof(float));
             if (!queued) {
                 ASSERT_OK(CALL(finish_step, &end, &out, e));
                 assert_int_equal(out.taken, 1);

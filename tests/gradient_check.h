@@ -42,7 +42,7 @@ static inline float uniform(float low, float high)
 
 static inline void randomise(float *x, size_t n, float low, float high)
 {
-    for (size_t i = 0; i < n; ++i) x[i] = uniform(low, high);
+    for (size_t i = 0; i < n; i++) x[i] = uniform(low, high);
 }
 
 /* `images` is the batch times the steps. Workspace stays NULL unless the layer says that it needs one. */
@@ -93,7 +93,7 @@ static inline void restore_stdout(int original)
 static inline void run_forward(struct subject *s)
 {
     int carried = s->l.outputs*s->l.batch;
-    for (int i = 0; i < s->states; ++i) memcpy(s->state[i], s->first_state[i], carried*sizeof(float));
+    for (int i = 0; i < s->states; i++) memcpy(s->state[i], s->first_state[i], carried*sizeof(float));
     s->net.seen = &s->seen;
     if (s->l.delta) memset(s->l.delta, 0, s->outputs*sizeof(float));
     int original = mute_stdout();
@@ -105,7 +105,7 @@ static inline double weighted_output(struct subject *s)
 {
     double loss = 0;
     run_forward(s);
-    for (int i = 0; i < s->outputs; ++i) loss += (double)s->coefficient[i]*s->l.output[i];
+    for (int i = 0; i < s->outputs; i++) loss += (double)s->coefficient[i]*s->l.output[i];
     return loss;
 }
 
@@ -113,7 +113,7 @@ static inline double weighted_output(struct subject *s)
 static inline void run_both(struct subject *s)
 {
     run_forward(s);
-    for (int i = 0; i < s->outputs; ++i) s->l.delta[i] = -s->coefficient[i];
+    for (int i = 0; i < s->outputs; i++) s->l.delta[i] = -s->coefficient[i];
     amp_gap_backward(s->l, s->net);
 }
 
@@ -124,7 +124,7 @@ static inline double slope(struct subject *s, loss_of loss, float *x)
 {
     const float h = 1.f/32, at = *x;
     double difference[2];
-    for (int i = 0; i < 2; ++i){
+    for (int i = 0; i < 2; i++){
         float up = at + (i + 1)*h, down = at - (i + 1)*h;
         *x = up;
         double above = loss(s);
@@ -139,8 +139,8 @@ static inline void assert_close(const char *what, const float *x, const float *e
                                 double tolerance)
 {
     double size = 1e-3;
-    for (int i = 0; i < n; ++i) if (fabs(expected[i]) > size) size = fabs(expected[i]);
-    for (int i = 0; i < n; ++i){
+    for (int i = 0; i < n; i++) if (fabs(expected[i]) > size) size = fabs(expected[i]);
+    for (int i = 0; i < n; i++){
         double error = fabs((double)x[i] - expected[i])/size;
         if (!(error <= tolerance)) fail_msg("%s[%d] is %g, expected %g", what, i, x[i], expected[i]);
     }
@@ -153,7 +153,7 @@ static inline void assert_gradient(struct subject *s, loss_of loss, const char *
 {
     float *got = zeros(n), *expected = zeros(n);
     memcpy(got, minus_gradient, n*sizeof(float));
-    for (int i = 0; i < n; ++i) expected[i] = -factor*slope(s, loss, x + i);
+    for (int i = 0; i < n; i++) expected[i] = -factor*slope(s, loss, x + i);
     assert_close(what, got, expected, n, 1e-3);
     free(got);
     free(expected);
@@ -182,7 +182,7 @@ static inline void free_sub_layers(layer *l)
     layer *subs[] = {l->input_layer, l->self_layer, l->output_layer, l->uz, l->wz, l->ur, l->wr, l->uh, l->wh,
         l->uf, l->wf, l->ui, l->wi, l->ug, l->wg, l->uo, l->wo};
     if (l->output_layer) l->output = l->delta = NULL; /* the output layer's own */
-    for (size_t i = 0; i < sizeof subs/sizeof *subs; ++i){
+    for (size_t i = 0; i < sizeof subs/sizeof *subs; i++){
         if (!subs[i]) continue;
         free_layer(*subs[i]);
         free(subs[i]);
@@ -196,13 +196,13 @@ static inline void release(struct subject *s)
     /* What free_layer forgets. */
     float *forgotten[] = {l->loss, l->prev_state_cpu, l->prev_cell_cpu, l->cell_cpu, l->f_cpu, l->i_cpu,
         l->g_cpu, l->o_cpu, l->c_cpu, l->temp_cpu, l->temp2_cpu, l->temp3_cpu, l->dc_cpu, l->dh_cpu};
-    for (size_t i = 0; i < sizeof forgotten/sizeof *forgotten; ++i) free(forgotten[i]);
-    for (int i = 0; l->sums && i < 90; ++i) free(l->sums[i]);
+    for (size_t i = 0; i < sizeof forgotten/sizeof *forgotten; i++) free(forgotten[i]);
+    for (int i = 0; l->sums && i < 90; i++) free(l->sums[i]);
     free(l->sums);
     free(l->counts);
     free(l->mask);
     free_layer(*l);
-    for (int i = 0; i < s->states; ++i) free(s->first_state[i]);
+    for (int i = 0; i < s->states; i++) free(s->first_state[i]);
     free(s->coefficient);
     free(s->net.input);
     free(s->net.delta);

@@ -69,7 +69,7 @@ static inline float uniform(uint32_t *state)
 
 static inline void fill(const amp_tensor *t, uint32_t seed, float low, float high)
 {
-    for (size_t i = 0; i < amp_shape_count(t->shape); ++i)
+    for (size_t i = 0; i < amp_shape_count(t->shape); i++)
         set_element(t, i, low + (high - low) * uniform(&seed));
 }
 
@@ -91,7 +91,7 @@ static inline amp_tensor copy_of(const amp_tensor *t)
 static inline float *filled_array(size_t count, uint32_t seed, float low, float high)
 {
     float *a = memory((count ? count : 1) * sizeof *a);
-    for (size_t i = 0; i < count; ++i) a[i] = low + (high - low) * uniform(&seed);
+    for (size_t i = 0; i < count; i++) a[i] = low + (high - low) * uniform(&seed);
     return a;
 }
 
@@ -127,7 +127,7 @@ static inline void assert_rounded(amp_dtype dtype, double got, double want, doub
 static inline void assert_same(const amp_tensor *a, const amp_tensor *b)
 {
     size_t size = amp_dtype_size(a->dtype);
-    for (size_t i = 0; i < amp_shape_count(a->shape); ++i) {
+    for (size_t i = 0; i < amp_shape_count(a->shape); i++) {
         const char *left = (const char *)a->data + i * size, *right = (const char *)b->data + i * size;
         if (!memcmp(left, right, size) || (isnan(element(a, i)) && isnan(element(b, i)))) continue;
         fail_msg("element %zu in %s: %.9g and %.9g (%s)", i, amp_dtype_name(a->dtype), element(a, i),
@@ -178,7 +178,7 @@ static inline int with_variant(int (*run)(void), const char *name)
 static inline int for_each_variant(int (*run)(void))
 {
     int failed = 0;
-    for (const char *const *v = machine.variants; *v; ++v)
+    for (const char *const *v = machine.variants; *v; v++)
         if (machine.select(*v)) failed += with_variant(run, *v);
     machine.select(NULL);
     return failed;

@@ -40,7 +40,7 @@ static inline void make_rows(amp_run *run, size_t steps, int dtype)
     float scale = is_fp16 ? 65536 : 1;
     long counted = 0;
     run->rows = calloc(steps + 1, sizeof *run->rows);
-    for (size_t i = 0; i < steps; ++i) {
+    for (size_t i = 0; i < steps; i++) {
         amp_log_row *row = &run->rows[run->count++];
         drift = .98 * drift + .02 * (wander(&own) - .5);
         double loss = (.6 + 40 * exp(-6. * (double)i / (double)steps) +
@@ -77,9 +77,9 @@ static inline made *make_comparison(int dtypes, int seeds, size_t steps)
         .dtype_count = dtypes, .seed_count = seeds, .dtypes = m->dtypes, .seeds = m->seeds, .runs = m->runs,
         .summaries = m->summaries, .points_allowed = 1, .doubt = .05,
         .verdict = m->verdict, .verdict_count = 3, .reference = dtypes > 1 && !first ? 1 : 0 };
-    for (int s = 0; s < seeds; ++s) m->seeds[s] = (unsigned)s + 1;
-    for (int d = 0; d < dtypes; ++d) m->dtypes[d] = names[d + first];
-    for (int r = 0; r < dtypes * seeds; ++r) {
+    for (int s = 0; s < seeds; s++) m->seeds[s] = (unsigned)s + 1;
+    for (int d = 0; d < dtypes; d++) m->dtypes[d] = names[d + first];
+    for (int r = 0; r < dtypes * seeds; r++) {
         amp_run *run = &m->runs[r];
         int d = r / seeds, s = r % seeds;
         uint64_t state = 31 + 7u * (unsigned)r;
@@ -102,7 +102,7 @@ static inline made *make_comparison(int dtypes, int seeds, size_t steps)
 
 static inline void free_comparison(made *m)
 {
-    for (int r = 0; r < m->c.dtype_count * m->c.seed_count; ++r) free(m->runs[r].rows);
+    for (int r = 0; r < m->c.dtype_count * m->c.seed_count; r++) free(m->runs[r].rows);
     free(m);
 }
 
@@ -129,14 +129,14 @@ static inline made *classifier(void)
 
 static inline void set_states(made *m, amp_training_state state)
 {
-    for (int r = 0; r < m->c.dtype_count * m->c.seed_count; ++r) m->runs[r].state = state;
+    for (int r = 0; r < m->c.dtype_count * m->c.seed_count; r++) m->runs[r].state = state;
     summarize(m);
 }
 
 static inline made *not_begun(void)
 {
     made *m = make_comparison(3, 3, 0);
-    for (int r = 0; r < 9; ++r) {
+    for (int r = 0; r < 9; r++) {
         amp_run *run = &m->runs[r];
         run->images_per_second = run->compute_images_per_second = run->peak_memory_mb = 0;
     }
@@ -149,12 +149,12 @@ static inline made *not_begun(void)
 static inline made *interrupted(void)
 {
     made *m = make_comparison(3, 3, 600);
-    for (int r = 0; r < 9; ++r) {
+    for (int r = 0; r < 9; r++) {
         if (r % 3 == 0) continue;
         m->runs[r].state = r % 3 == 1 ? AMP_RUN_TRAINING : AMP_RUN_WAITING;
         m->runs[r].count = r % 3 == 1 ? 240 : 0;
         m->runs[r].skipped = 0;
-        for (size_t i = 0; i < m->runs[r].count; ++i) m->runs[r].skipped += m->runs[r].rows[i].found_inf;
+        for (size_t i = 0; i < m->runs[r].count; i++) m->runs[r].skipped += m->runs[r].rows[i].found_inf;
         if (r % 3 == 2)
             m->runs[r].images_per_second = m->runs[r].compute_images_per_second =
                 m->runs[r].peak_memory_mb = 0;
@@ -168,7 +168,7 @@ static inline made *all_failed(void)
 {
     made *m = make_comparison(3, 2, 50);
     set_states(m, AMP_RUN_FAILED);
-    for (int r = 0; r < 6; ++r)
+    for (int r = 0; r < 6; r++)
         snprintf(m->runs[r].failure, sizeof m->runs[r].failure,
                  "amp: step %d: every gradient is inf <or> \"NaN\" & so on; try a lower learning_rate", r);
     return m;
@@ -178,8 +178,8 @@ static inline made *all_failed(void)
 static inline made *diverging(void)
 {
     made *m = make_comparison(3, 3, 400);
-    for (int r = 6; r < 9; ++r) {
-        for (size_t i = 120; i < 400; ++i)
+    for (int r = 6; r < 9; r++) {
+        for (size_t i = 120; i < 400; i++)
             m->runs[r].rows[i].loss = i < 160 ? 1e30f * (float)(i - 119) : i % 2 ? INFINITY : NAN;
         m->runs[r].rows[399].avg_loss = NAN;
         m->runs[r].state = AMP_RUN_FAILED;
@@ -192,13 +192,13 @@ static inline made *diverging(void)
 static inline made *no_finite_loss(void)
 {
     made *m = make_comparison(2, 2, 80);
-    for (int r = 0; r < 4; ++r)
-        for (size_t i = 0; i < 80; ++i) {
+    for (int r = 0; r < 4; r++)
+        for (size_t i = 0; i < 80; i++) {
             m->runs[r].rows[i].loss = i % 2 ? -INFINITY : NAN;
             m->runs[r].rows[i].scale = i % 2 ? INFINITY : 0;
             m->runs[r].rows[i].avg_loss = NAN;
         }
-    for (int r = 0; r < 4; ++r) m->runs[r].score[0] = m->runs[r].score[1] = (double)NAN;
+    for (int r = 0; r < 4; r++) m->runs[r].score[0] = m->runs[r].score[1] = (double)NAN;
     summarize(m);
     return m;
 }
@@ -206,8 +206,8 @@ static inline made *no_finite_loss(void)
 static inline made *constant(void)
 {
     made *m = make_comparison(3, 3, 100);
-    for (int r = 0; r < 9; ++r) {
-        for (size_t i = 0; i < 100; ++i) m->runs[r].rows[i].loss = m->runs[r].rows[i].avg_loss = 2.5f;
+    for (int r = 0; r < 9; r++) {
+        for (size_t i = 0; i < 100; i++) m->runs[r].rows[i].loss = m->runs[r].rows[i].avg_loss = 2.5f;
         m->runs[r].score[0] = 0;
         m->runs[r].score[1] = 1;
         m->runs[r].images_per_second = m->runs[r].compute_images_per_second = 100;
@@ -219,8 +219,8 @@ static inline made *constant(void)
 static inline made *negative(void)
 {
     made *m = make_comparison(3, 2, 100);
-    for (int r = 0; r < 6; ++r)
-        for (size_t i = 0; i < 100; ++i) m->runs[r].rows[i].loss -= 50;
+    for (int r = 0; r < 6; r++)
+        for (size_t i = 0; i < 100; i++) m->runs[r].rows[i].loss -= 50;
     return m;
 }
 
@@ -228,8 +228,8 @@ static inline made *negative(void)
 static inline made *extreme(void)
 {
     made *m = make_comparison(3, 2, 100);
-    for (int r = 0; r < 6; ++r) {
-        for (size_t i = 0; i < 100; ++i) {
+    for (int r = 0; r < 6; r++) {
+        for (size_t i = 0; i < 100; i++) {
             m->runs[r].rows[i].loss = i < 50 ? 3.4e38f : 1e-36f;
             m->runs[r].rows[i].scale = i < 50 ? 8.5e37f : 6.1e-5f;
             m->runs[r].rows[i].found_inf = 1;

@@ -59,7 +59,7 @@ TEST(a_perfect_detector_scores_one)
     const amp_detected detected[] = {{0, 0, .9f, at(0)}, {0, 1, .6f, at(1)}, {1, 0, .3f, at(0)}};
     const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 1, at(1), 0}, {1, 0, at(0), 0}};
     const amp_ap_points ways[] = {AMP_AP_AREA, AMP_AP_VOC2007, AMP_AP_COCO};
-    for (size_t i = 0; i < COUNT(ways); ++i) {
+    for (size_t i = 0; i < COUNT(ways); i++) {
         outcome o = run(detected, COUNT(detected), truths, COUNT(truths), 2, ways[i], .25f);
         assert_near(o.total.map50, 1);
         assert_near(o.total.map50_95, 1);
@@ -196,7 +196,7 @@ TEST(an_overlap_of_three_quarters_counts_up_to_that_threshold)
     const amp_detected detected[] = {{0, 0, .9f, {1.5f, 0, 3, 1}}};
     const amp_truth truths[] = {{0, 0, {2, 0, 4, 1}, 0}};
     outcome o = run(detected, 1, truths, 1, 1, AMP_AP_COCO, .25f);
-    for (int t = 0; t < AMP_AP_THRESHOLDS; ++t) assert_near(o.per_class[0].ap[t], t <= 5);
+    for (int t = 0; t < AMP_AP_THRESHOLDS; t++) assert_near(o.per_class[0].ap[t], t <= 5);
     assert_near(o.total.map50_95, .6);
 }
 
@@ -216,8 +216,8 @@ TEST(recall_points_round_as_numpy_does)
 {
     amp_detected detected[7];
     amp_truth truths[20];
-    for (int i = 0; i < 20; ++i) truths[i] = (amp_truth){0, 0, at(i), 0};
-    for (int i = 0; i < 7; ++i) detected[i] = (amp_detected){0, 0, .9f, at(i)};
+    for (int i = 0; i < 20; i++) truths[i] = (amp_truth){0, 0, at(i), 0};
+    for (int i = 0; i < 7; i++) detected[i] = (amp_detected){0, 0, .9f, at(i)};
     outcome o = run(detected, 7, truths, 20, 1, AMP_AP_COCO, .25f);
     assert_near(o.total.map50, 35. / 101);
 }
@@ -227,8 +227,8 @@ TEST(recall_points_of_voc_are_exact)
 {
     amp_detected detected[3];
     amp_truth truths[10];
-    for (int i = 0; i < 10; ++i) truths[i] = (amp_truth){0, 0, at(i), 0};
-    for (int i = 0; i < 3; ++i) detected[i] = (amp_detected){0, 0, .9f, at(i)};
+    for (int i = 0; i < 10; i++) truths[i] = (amp_truth){0, 0, at(i), 0};
+    for (int i = 0; i < 3; i++) detected[i] = (amp_detected){0, 0, .9f, at(i)};
     outcome o = run(detected, 3, truths, 10, 1, AMP_AP_VOC2007, .25f);
     assert_near(o.total.map50, 4. / 11);
 }
@@ -260,8 +260,8 @@ TEST(a_difficult_object_counts_neither_way)
     const amp_detected seen[] = {{0, 0, .9f, at(1)}, {0, 0, .8f, at(0)}};
     const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 0, at(1), 1}};
     const amp_ap_points ways[] = {AMP_AP_AREA, AMP_AP_VOC2007, AMP_AP_COCO};
-    for (size_t i = 0; i < COUNT(ways); ++i)
-        for (size_t first = 0; first < 2; ++first) { /* seen or not */
+    for (size_t i = 0; i < COUNT(ways); i++)
+        for (size_t first = 0; first < 2; first++) { /* seen or not */
             outcome o = run(seen + first, 2 - first, truths, 2, 1, ways[i], .25f);
             assert_near(o.total.map50, 1);
             assert_int_equal(o.per_class[0].truths, 1);
@@ -310,7 +310,7 @@ TEST(the_hundred_and_first_detection_counts)
 {
     amp_detected detected[101];
     const amp_truth truths[] = {{0, 0, at(0), 0}};
-    for (int i = 0; i < 101; ++i)
+    for (int i = 0; i < 101; i++)
         detected[i] = (amp_detected){0, 0, .9f - (float)i / 200, at(i < 100 ? 7 : 0)};
     outcome o = run(detected, 101, truths, 1, 1, AMP_AP_COCO, .25f);
     assert_near(o.total.map50, 1. / 101);

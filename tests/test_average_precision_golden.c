@@ -35,14 +35,14 @@ static void read_case(FILE *golden, golden_case *c)
     c->per_class = calloc((size_t)c->classes, sizeof *c->per_class);
     c->points = -1;
     assert_true(c->truths && c->detections && c->per_class);
-    for (size_t i = 0; i < c->truth_count; ++i) {
+    for (size_t i = 0; i < c->truth_count; i++) {
         amp_truth *t = &c->truths[i];
         assert_non_null(fgets(line, sizeof line, golden));
         assert_int_equal(sscanf(line, "t %d %d %n%*d %*d %*d %*d %d", &t->image, &t->class_id, &after,
                                 &t->difficult), 3);
         read_box(&t->box, line + after);
     }
-    for (size_t i = 0; i < c->detection_count; ++i) {
+    for (size_t i = 0; i < c->detection_count; i++) {
         amp_detected *d = &c->detections[i];
         assert_non_null(fgets(line, sizeof line, golden));
         assert_int_equal(sscanf(line, "d %d %d %d %n", &d->image, &d->class_id, &score, &after), 3);
@@ -85,7 +85,7 @@ static void expect_class(golden_case *c, char *text)
     assert_true(class_id < c->classes && c->per_class[class_id].truths > 0);
     for (char *word = strtok(text + after, " \n"); word; word = strtok(NULL, " \n")) {
         char *star = strchr(word, '*');
-        for (int n = star ? atoi(star + 1) : 1; n > 0; --n, ++t) {
+        for (int n = star ? atoi(star + 1) : 1; n > 0; --n, t++) {
             assert_true(t < AMP_AP_THRESHOLDS);
             expect_score(c, "threshold", t, c->per_class[class_id].ap[t], strtod(word, NULL));
         }
@@ -109,7 +109,7 @@ static void expect_counts(golden_case *c, const char *text)
     int points, true_positives, false_positives, objects = 0;
     assert_int_equal(sscanf(text, "at .25 %d %d %d", &points, &true_positives, &false_positives), 3);
     compute(c, points);
-    for (size_t i = 0; i < c->truth_count; ++i) objects += !c->truths[i].difficult;
+    for (size_t i = 0; i < c->truth_count; i++) objects += !c->truths[i].difficult;
     expect_score(c, "true positives at", 50, c->total.true_positives, true_positives);
     expect_score(c, "false positives at", 50, c->total.false_positives, false_positives);
     expect_score(c, "false negatives at", 50, c->total.false_negatives, objects - true_positives);

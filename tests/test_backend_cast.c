@@ -43,7 +43,7 @@ static void check_cast(amp_shape shape, amp_dtype from, amp_layout from_layout, 
     amp_tensor src = { memory(count * amp_dtype_size(from)), from, from_layout, shape };
     amp_tensor dst = { memory(count * amp_dtype_size(to)), to, to_layout, shape };
     amp_tensor old = { memory(count * amp_dtype_size(to)), to, to_layout, shape };
-    for (size_t i = 0; i < count; ++i) { /* moderate numbers, an inf now and then */
+    for (size_t i = 0; i < count; i++) { /* moderate numbers, an inf now and then */
         float a = (float)(int64_t)next_random(&seed) * 0x1p-60f,
             b = (float)(int64_t)next_random(&seed) * 0x1p-61f;
         uint32_t a_bits = bits_of(from, i % 97 == 5 ? INFINITY : a), b_bits = bits_of(to, b);
@@ -59,10 +59,10 @@ static void check_cast(amp_shape shape, amp_dtype from, amp_layout from_layout, 
     if (accumulate) memcpy(dst.data, old.data, count * amp_dtype_size(to));
     else memset(dst.data, 0xff, count * amp_dtype_size(to));
     ASSERT_OK(CALL(cast, &src, &dst, accumulate, e));
-    for (int n = 0; n < shape.n; ++n)
-    for (int c = 0; c < shape.c; ++c)
-    for (int h = 0; h < shape.h; ++h)
-    for (int w = 0; w < shape.w; ++w) {
+    for (int n = 0; n < shape.n; n++)
+    for (int c = 0; c < shape.c; c++)
+    for (int h = 0; h < shape.h; h++)
+    for (int w = 0; w < shape.w; w++) {
         size_t i = offset(&src, n, c, h, w), o = offset(&dst, n, c, h, w);
         float value = get(from, src.data, i) + (accumulate ? get(to, old.data, o) : 0);
         if (stored_bits(to, dst.data, o) != bits_of(to, value))
@@ -85,11 +85,11 @@ TEST(tensors_of_any_dtype_and_layout)
         { 1, 2, 100, 100 }, { 1, 1024, 4, 5 },
         { 2, 3, 40, 52 }, { 3, 3, 13, 27 }, { 2, 4, 33, 31 }, { 2, 4, 16, 20 }, { 3, 1, 24, 32 }, /* images */
     };
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; ++s)
-        for (amp_dtype from = AMP_FP32; from <= AMP_BF16; ++from)
-            for (amp_dtype to = AMP_FP32; to <= AMP_BF16; ++to)
-                for (int layouts = 0; layouts < 4; ++layouts)
-                    for (int accumulate = 0; accumulate < 2; ++accumulate)
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (amp_dtype from = AMP_FP32; from <= AMP_BF16; from++)
+            for (amp_dtype to = AMP_FP32; to <= AMP_BF16; to++)
+                for (int layouts = 0; layouts < 4; layouts++)
+                    for (int accumulate = 0; accumulate < 2; accumulate++)
                         check_cast(shapes[s], from, layouts & 1, to, layouts >> 1, accumulate, s + 1);
 }
 
@@ -97,14 +97,14 @@ TEST(all_halves_and_the_floats_about_them)
 {
     enum { HALVES = 65536, FLOATS = 8 * HALVES };
     NEEDS(cast);
-    for (amp_dtype half = AMP_FP16; half <= AMP_BF16; ++half) {
+    for (amp_dtype half = AMP_FP16; half <= AMP_BF16; half++) {
         amp_tensor halves = poisoned(half, 1, 64, 64, HALVES / 4096),
             wide = poisoned(AMP_FP32, 1, 64, 64, HALVES / 4096);
         amp_tensor floats = poisoned(AMP_FP32, 8, 64, 64, HALVES / 4096),
             back = poisoned(half, 8, 64, 64, HALVES / 4096);
-        for (int h = 0; h < HALVES; ++h) ((amp_half_bits *)halves.data)[h] = (amp_half_bits)h;
+        for (int h = 0; h < HALVES; h++) ((amp_half_bits *)halves.data)[h] = (amp_half_bits)h;
         /* Each half, the tie to the next, and the neighbours of both. */
-        for (uint32_t i = 0; i < FLOATS; ++i) {
+        for (uint32_t i = 0; i < FLOATS; i++) {
             static const uint32_t beside[8] = { 0, 1, (uint32_t)-1, 0x1000, 0x0fff, 0x1001, 0x8000, 0x8001 };
             float value = half == AMP_FP16 ? amp_fp16_to_float((amp_half_bits)(i / 8))
                 : amp_bf16_to_float((amp_half_bits)(i / 8));
@@ -112,13 +112,13 @@ TEST(all_halves_and_the_floats_about_them)
         }
         ASSERT_OK(CALL(cast, &halves, &wide, 0, e));
         ASSERT_OK(CALL(cast, &floats, &back, 0, e));
-        for (size_t h = 0; h < HALVES; ++h) {
+        for (size_t h = 0; h < HALVES; h++) {
             float got = ((const float *)wide.data)[h], want = get(half, halves.data, h);
             if (isnan(want) ? !isnan(got) : amp_float_bits(got) != amp_float_bits(want))
                 fail_msg("%s %04zx widens to %08x, not %08x", amp_dtype_name(half), h, amp_float_bits(got),
                          amp_float_bits(want));
         }
-        for (size_t i = 0; i < FLOATS; ++i) {
+        for (size_t i = 0; i < FLOATS; i++) {
             float value = ((const float *)floats.data)[i];
             uint32_t got = stored_bits(half, back.data, i), want = bits_of(half, value);
             if (isnan(value) ? !isnan(get(half, back.data, i)) : got != want)
@@ -133,9 +133,9 @@ TEST(all_halves_and_the_floats_about_them)
 TEST(addresses_of_any_alignment)
 {
     NEEDS(cast);
-    for (size_t from = 0; from < 3; ++from)
-        for (size_t to = 0; to < 3; ++to)
-            for (size_t shift = 1; shift < 9; ++shift) {
+    for (size_t from = 0; from < 3; from++)
+        for (size_t to = 0; to < 3; to++)
+            for (size_t shift = 1; shift < 9; shift++) {
                 size_t from_size = amp_dtype_size(all_dtypes[from]), to_size = amp_dtype_size(all_dtypes[to]),
                     count = 8 * 40;
                 amp_tensor src = filled(all_dtypes[from], 1, 1, 8, 40, 3, -2, 2),
@@ -176,15 +176,15 @@ TEST(scale_multiplies_as_fp32_does)
 {
     static const size_t sizes[] = { 0, 1, 3, 4, 257, 100003 };
     NEEDS(scale);
-    for (size_t s = 0; s < COUNT(sizes); ++s)
-        for (size_t shift = 0; shift < 2; ++shift) { /* also at an address that is not 16 bytes' */
+    for (size_t s = 0; s < COUNT(sizes); s++)
+        for (size_t shift = 0; shift < 2; shift++) { /* also at an address that is not 16 bytes' */
             size_t n = sizes[s];
             float *array = filled_array(n + shift, 5, -3, 3), *old;
             if (n > 2) array[shift] = INFINITY, array[shift + 1] = NAN, array[n - 1] = 1e-42f;
             old = array_copy(array, n + shift);
             ASSERT_OK(CALL(scale, array + shift, n, 1024.3f, e));
             if (shift) assert_memory_equal(array, old, sizeof *array);
-            for (size_t i = shift; i < n + shift; ++i) {
+            for (size_t i = shift; i < n + shift; i++) {
                 volatile float want = old[i] * 1024.3f;
                 assert_true(isnan(want) ? isnan(array[i]) : array[i] == want);
             }
@@ -197,17 +197,17 @@ TEST(zero_and_upload_set_those_bytes_and_no_other)
     NEEDS(zero);
     NEEDS(upload);
     static const size_t sizes[] = { 0, 1, 2, 63, 4096, 100001 };
-    for (size_t s = 0; s < COUNT(sizes); ++s) {
+    for (size_t s = 0; s < COUNT(sizes); s++) {
         size_t n = sizes[s];
         unsigned char *bytes = memory(n + 2), *from = malloc(n + 1);
         assert_non_null(from);
         memset(bytes, 0xff, n + 2);
-        for (size_t i = 0; i < n; ++i) from[i] = (unsigned char)(i * 7 + 1);
+        for (size_t i = 0; i < n; i++) from[i] = (unsigned char)(i * 7 + 1);
         ASSERT_OK(CALL(upload, bytes + 1, from, n, e));
         assert_memory_equal(bytes + 1, from, n);
         assert_true(bytes[0] == 0xff && bytes[n + 1] == 0xff);
         ASSERT_OK(CALL(zero, bytes + 1, n, e));
-        for (size_t i = 0; i < n; ++i) assert_int_equal(bytes[i + 1], 0);
+        for (size_t i = 0; i < n; i++) assert_int_equal(bytes[i + 1], 0);
         assert_true(bytes[0] == 0xff && bytes[n + 1] == 0xff);
         release(bytes); free(from);
     }
@@ -225,7 +225,7 @@ TEST(upload_has_taken_its_copy_on_return)
     memset(from, 2, sizeof from);
     assert_null(machine.finish(backend));
     assert_int_equal(status, AMP_OK);
-    for (size_t i = 0; i < sizeof from; ++i) assert_int_equal(to[i], 1);
+    for (size_t i = 0; i < sizeof from; i++) assert_int_equal(to[i], 1);
     release(to);
 }
 
@@ -237,22 +237,22 @@ TEST(later_uploads_have_taken_their_copy_when_done)
     NEEDS(upload_later);
     unsigned char *to = memory(PARTS * BYTES), *mine = malloc(BYTES);
     assert_non_null(mine);
-    for (int round = 1; round < 4; ++round) {
+    for (int round = 1; round < 4; round++) {
         void *host[PARTS] = { [PARTS - 1] = mine };
         amp_error error = { AMP_OK, "" };
         memset(to, 0xff, PARTS * BYTES);
         machine.begin();
-        for (int p = 0; p < PARTS - 1; ++p)
+        for (int p = 0; p < PARTS - 1; p++)
             assert_int_equal(CALL(stage, to + p * BYTES, BYTES, &host[p], &error), AMP_OK);
-        for (int p = 0; p < PARTS; ++p) memset(host[p], 10 * p + round, BYTES);
+        for (int p = 0; p < PARTS; p++) memset(host[p], 10 * p + round, BYTES);
         for (int p = PARTS - 1; p >= 0; --p)
             assert_int_equal(CALL(upload_later, to + p * BYTES, host[p], BYTES, &error), AMP_OK);
         assert_int_equal(CALL(upload_later, to, host[0], 0, &error), AMP_OK);
         assert_int_equal(CALL(uploads_done, &error), AMP_OK);
-        for (int p = 0; p < PARTS; ++p) if (host[p] != to + p * BYTES) memset(host[p], 0xee, BYTES);
+        for (int p = 0; p < PARTS; p++) if (host[p] != to + p * BYTES) memset(host[p], 0xee, BYTES);
         assert_int_equal(CALL(uploads_done, &error), AMP_OK);
         assert_null(machine.finish(backend));
-        for (int i = 0; i < PARTS * BYTES; ++i) assert_int_equal(to[i], 10 * (i / BYTES) + round);
+        for (int i = 0; i < PARTS * BYTES; i++) assert_int_equal(to[i], 10 * (i / BYTES) + round);
     }
     release(to); free(mine);
 }

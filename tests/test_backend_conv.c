@@ -136,7 +136,7 @@ static void *tensor_memory(size_t bytes)
 
 static void fill_randomly(amp_dtype dtype, void *data, size_t count)
 {
-    for (size_t i = 0; i < count; ++i) set(dtype, data, i, random_number());
+    for (size_t i = 0; i < count; i++) set(dtype, data, i, random_number());
 }
 
 static void begin(fixture *f, const shape_case *s, amp_dtype dtype)
@@ -162,7 +162,7 @@ static void begin(fixture *f, const shape_case *s, amp_dtype dtype)
     fill_randomly(dtype, f->dy, f->y_count);
     fill_randomly(AMP_FP32, f->bias, s->k);
     fill_randomly(AMP_FP32, f->dw, f->w_count);
-    for (size_t i = 0; i < f->w_count; ++i) f->w[i] = rounded(dtype, random_number());
+    for (size_t i = 0; i < f->w_count; i++) f->w[i] = rounded(dtype, random_number());
     ASSERT_OK(CALL(conv_create, &f->d, &f->conv, e));
     ASSERT_OK(load(f->conv, f->w, e));
 }
@@ -170,7 +170,7 @@ static void begin(fixture *f, const shape_case *s, amp_dtype dtype)
 static void end(fixture *f)
 {
     void *all[] = { f->x, f->y, f->dx, f->dy, f->w, f->dw, f->bias };
-    for (size_t i = 0; i < COUNT(all); ++i) machine.release_tensor(backend, all[i]);
+    for (size_t i = 0; i < COUNT(all); i++) machine.release_tensor(backend, all[i]);
     backend->conv_destroy(backend, f->conv);
     free(f->want);
     free(f->magnitude);
@@ -190,17 +190,17 @@ static void reference(fixture *f, pass which)
     amp_shape in = d->x, out = f->y_shape;
     int group_c = in.c / d->groups, group_k = d->k / d->groups;
     int stride_x = d->stride_x ? d->stride_x : d->stride, apart = d->dilation ? d->dilation : 1;
-    for (int n = 0; n < in.n; ++n)
-    for (int i = 0; i < out.h; ++i)
-    for (int j = 0; j < out.w; ++j)
-    for (int r = 0; r < d->size_h; ++r) {
+    for (int n = 0; n < in.n; n++)
+    for (int i = 0; i < out.h; i++)
+    for (int j = 0; j < out.w; j++)
+    for (int r = 0; r < d->size_h; r++) {
         int row = i * d->stride - d->pad + r * apart;
         if (row < 0 || row >= in.h) continue;
-        for (int s = 0; s < d->size_w; ++s) {
+        for (int s = 0; s < d->size_w; s++) {
             int column = j * stride_x - d->pad + s * apart;
             if (column < 0 || column >= in.w) continue;
-            for (int k = 0; k < d->k; ++k)
-            for (int c = 0; c < group_c; ++c) {
+            for (int k = 0; k < d->k; k++)
+            for (int c = 0; c < group_c; c++) {
                 size_t xi = (((size_t)n * in.h + row) * in.w + column) * in.c + k / group_k * group_c + c;
                 size_t yi = (((size_t)n * out.h + i) * out.w + j) * out.c + k;
                 size_t wi = (((size_t)k * group_c + c) * d->size_h + r) * d->size_w + s;
@@ -228,13 +228,13 @@ static void reference_rounded(fixture *f, pass which, size_t count)
     assert_non_null(before);
     memcpy(before, f->want, count * sizeof *before);
     reference(f, which);
-    for (size_t i = 0; i < count; ++i) f->slack[i] += rounding(f->d.dtype, f->want[i] - before[i]);
+    for (size_t i = 0; i < count; i++) f->slack[i] += rounding(f->d.dtype, f->want[i] - before[i]);
     free(before);
 }
 
 static void compare(const fixture *f, const char *what, const void *got, amp_dtype dtype, size_t count)
 {
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; i++) {
         double value = get(dtype, got, i), want = f->want[i];
         double bound = unit_roundoff(dtype) * fabs(want) + 1e-5 * f->magnitude[i] +
             (dtype == AMP_FP16 ? 0x1p-25 : 0);
@@ -269,7 +269,7 @@ static void compare_leaky(fixture *f)
     assert_string_equal(facts.kernel, plain_facts.kernel);
     backend->conv_destroy(backend, plain);
     memset(f->y, 0xff, f->y_count * amp_dtype_size(f->d.dtype));
-    for (size_t i = 0; i < f->y_count; ++i) {
+    for (size_t i = 0; i < f->y_count; i++) {
         if (machine.rounds_before_bias) f->slack[i] += rounding(f->d.dtype, f->want[i]);
         if (!(f->want[i] > 0)) f->want[i] *= (double).1f;
     }
@@ -290,9 +290,9 @@ static void agrees_with_double_precision(void **state)
     begin(&f, t->shape, t->dtype);
     int k = f.d.k;
 
-    for (int with_bias = 0; with_bias < 2; ++with_bias) {
+    for (int with_bias = 0; with_bias < 2; with_bias++) {
         memset(f.y, 0xff, f.y_count * amp_dtype_size(t->dtype));
-        for (size_t i = 0; i < f.y_count; ++i) start_at(&f, i, with_bias ? f.bias[i % k] : 0);
+        for (size_t i = 0; i < f.y_count; i++) start_at(&f, i, with_bias ? f.bias[i % k] : 0);
         if (with_bias && machine.rounds_before_bias) reference_rounded(&f, FORWARD, f.y_count);
         else reference(&f, FORWARD);
         ASSERT_OK(CALL(conv_forward, f.conv, f.x, with_bias ? f.bias : NULL, f.y, e));
@@ -300,13 +300,13 @@ static void agrees_with_double_precision(void **state)
         if (with_bias) compare_leaky(&f);
     }
 
-    for (size_t i = 0; i < f.x_count; ++i) start_at(&f, i, 0);
+    for (size_t i = 0; i < f.x_count; i++) start_at(&f, i, 0);
     reference(&f, BACKWARD_DATA);
     ASSERT_OK(CALL(conv_backward_data, f.conv, f.dy, f.dx, 0, e));
     compare(&f, "backward by data", f.dx, t->dtype, f.x_count);
 
     /* What is there nearly cancels what is added: a sum of two roundings would not pass. */
-    for (size_t i = 0; i < f.x_count; ++i) {
+    for (size_t i = 0; i < f.x_count; i++) {
         set(t->dtype, f.dx, i, (float)(-1.01 * f.want[i]) + 0.01f * random_number());
         start_at(&f, i, get(t->dtype, f.dx, i));
     }
@@ -314,8 +314,8 @@ static void agrees_with_double_precision(void **state)
     ASSERT_OK(CALL(conv_backward_data, f.conv, f.dy, f.dx, 1, e));
     compare(&f, "backward by data, adding", f.dx, t->dtype, f.x_count);
 
-    for (size_t i = 0; i < f.w_count; ++i) start_at(&f, i, f.dw[i]);
-    for (int twice = 0; twice < 2; ++twice) {
+    for (size_t i = 0; i < f.w_count; i++) start_at(&f, i, f.dw[i]);
+    for (int twice = 0; twice < 2; twice++) {
         if (machine.rounds_weight_gradients) reference_rounded(&f, BACKWARD_WEIGHTS, f.w_count);
         else reference(&f, BACKWARD_WEIGHTS);
         ASSERT_OK(CALL(conv_backward_weights, f.conv, f.x, f.dy, f.dw, e));
@@ -335,9 +335,9 @@ TEST(spreads_non_finite_inputs)
 {
     NEEDS(conv_create);
     static const int chosen[] = { 0, 3, 12, 13, 28, 32, 37 };
-    for (size_t s = 0; s < COUNT(chosen); ++s)
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t)
-    for (int inf = 0; inf < 2; ++inf) {
+    for (size_t s = 0; s < COUNT(chosen); s++)
+    for (size_t t = 0; t < COUNT(all_dtypes); t++)
+    for (int inf = 0; inf < 2; inf++) {
         fixture f;
         begin(&f, &shapes[chosen[s]], all_dtypes[t]);
             float bad = inf ? INFINITY : NAN;
@@ -350,19 +350,19 @@ TEST(spreads_non_finite_inputs)
         amp_conv *leaky = predicting(&f, 1);
         float *leaked = tensor_memory(f.y_count * sizeof *leaked);
         ASSERT_OK(CALL(conv_forward, leaky, f.x, NULL, leaked, e));
-        for (size_t i = 0; i < f.y_count; ++i)
+        for (size_t i = 0; i < f.y_count; i++)
             if (amp_is_finite(get(f.d.dtype, leaked, i)) != amp_is_finite(get(f.d.dtype, f.y, i)))
                 fail_msg("%s, %s, leaky: element %zu is %g, not %g", shapes[chosen[s]].what,
                          amp_dtype_name(f.d.dtype), i, get(f.d.dtype, leaked, i), get(f.d.dtype, f.y, i));
         machine.release_tensor(backend, leaked);
         backend->conv_destroy(backend, leaky);
-        for (pass p = FORWARD; p <= BACKWARD_WEIGHTS; ++p) {
+        for (pass p = FORWARD; p <= BACKWARD_WEIGHTS; p++) {
             const void *got = p == FORWARD ? f.y : p == BACKWARD_DATA ? f.dx : f.dw;
             size_t count = p == FORWARD ? f.y_count : p == BACKWARD_DATA ? f.x_count : f.w_count;
             amp_dtype dtype = p == BACKWARD_WEIGHTS ? AMP_FP32 : f.d.dtype;
-            for (size_t i = 0; i < count; ++i) start_at(&f, i, 0);
+            for (size_t i = 0; i < count; i++) start_at(&f, i, 0);
             reference(&f, p);
-            for (size_t i = 0; i < count; ++i) {
+            for (size_t i = 0; i < count; i++) {
                 float value = get(dtype, got, i);
                 if (p == BACKWARD_WEIGHTS && amp_is_finite((float)f.want[i])) continue;
                 if (amp_is_finite(value) != amp_is_finite((float)f.want[i]))
@@ -379,12 +379,12 @@ TEST(spreads_non_finite_inputs)
 TEST(weight_gradients_exceed_the_range_of_fp16)
 {
     NEEDS(conv_create);
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
+    for (size_t t = 0; t < COUNT(all_dtypes); t++) {
         fixture f;
         begin(&f, &shapes[0], all_dtypes[t]);
-        for (size_t i = 0; i < f.x_count; ++i) set(f.d.dtype, f.x, i, 32);
-        for (size_t i = 0; i < f.y_count; ++i) set(f.d.dtype, f.dy, i, 16);
-        for (size_t i = 0; i < f.w_count; ++i) start_at(&f, i, f.dw[i] = 0);
+        for (size_t i = 0; i < f.x_count; i++) set(f.d.dtype, f.x, i, 32);
+        for (size_t i = 0; i < f.y_count; i++) set(f.d.dtype, f.dy, i, 16);
+        for (size_t i = 0; i < f.w_count; i++) start_at(&f, i, f.dw[i] = 0);
         ASSERT_OK(CALL(conv_backward_weights, f.conv, f.x, f.dy, f.dw, e));
         if (machine.rounds_weight_gradients) reference_rounded(&f, BACKWARD_WEIGHTS, f.w_count);
         else reference(&f, BACKWARD_WEIGHTS);
@@ -397,22 +397,22 @@ TEST(weight_gradients_exceed_the_range_of_fp16)
 TEST(uses_new_weights_after_loading_again)
 {
     NEEDS(conv_create);
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
+    for (size_t t = 0; t < COUNT(all_dtypes); t++) {
         amp_error error = { 0 };
         fixture f;
         begin(&f, &small, all_dtypes[t]);
             ASSERT_OK(CALL(conv_forward, f.conv, f.x, NULL, f.y, e));
-        for (size_t i = 0; i < f.w_count; ++i) f.w[i] = rounded(all_dtypes[t], random_number());
+        for (size_t i = 0; i < f.w_count; i++) f.w[i] = rounded(all_dtypes[t], random_number());
         CALL(conv_drop_weights, f.conv);
         assert_int_equal(CALL(conv_forward, f.conv, f.x, NULL, f.y, &error), AMP_BACKEND_FAILED);
         assert_int_equal(CALL(conv_backward_data, f.conv, f.dy, f.dx, 0, &error), AMP_BACKEND_FAILED);
         assert_non_null(strstr(error.message, "weights were not loaded"));
         ASSERT_OK(load(f.conv, f.w, e));
-        for (size_t i = 0; i < f.y_count; ++i) start_at(&f, i, 0);
+        for (size_t i = 0; i < f.y_count; i++) start_at(&f, i, 0);
         reference(&f, FORWARD);
         ASSERT_OK(CALL(conv_forward, f.conv, f.x, NULL, f.y, e));
         compare(&f, "forward with new weights", f.y, all_dtypes[t], f.y_count);
-        for (size_t i = 0; i < f.x_count; ++i) start_at(&f, i, 0);
+        for (size_t i = 0; i < f.x_count; i++) start_at(&f, i, 0);
         reference(&f, BACKWARD_DATA);
         ASSERT_OK(CALL(conv_backward_data, f.conv, f.dy, f.dx, 0, e));
         compare(&f, "backward by data with new weights", f.dx, all_dtypes[t], f.x_count);
@@ -423,7 +423,7 @@ TEST(uses_new_weights_after_loading_again)
 TEST(gives_the_same_bits_twice)
 {
     NEEDS(conv_create);
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
+    for (size_t t = 0; t < COUNT(all_dtypes); t++) {
         fixture f;
         begin(&f, &small, all_dtypes[t]);
             size_t bytes = f.y_count * amp_dtype_size(all_dtypes[t]);
@@ -452,7 +452,7 @@ TEST(runs_in_a_thread_that_did_not_create_it)
     size_t bytes = f.y_count * 2;
     void *here = tensor_memory(bytes), *result = NULL;
     ASSERT_OK(CALL(conv_forward, f.conv, f.x, f.bias, here, e));
-    for (int again = 0; again < 3; ++again) {
+    for (int again = 0; again < 3; again++) {
         pthread_t thread;
         memset(f.y, 0xff, bytes);
         machine.begin();
@@ -485,7 +485,7 @@ TEST(refuses_impossible_shapes_by_name)
         { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, -2, 1, 0 }, "stride must be at least 1" },
     };
     amp_error error = { 0 };
-    for (size_t i = 0; i < COUNT(bad); ++i) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         amp_conv *conv = NULL;
         assert_int_equal(CALL(conv_create, &bad[i].d, &conv, &error), AMP_BAD_NETWORK);
         assert_non_null(strstr(error.message, bad[i].says));
@@ -509,14 +509,14 @@ TEST(weights_of_many_convolutions_are_loaded_at_once)
     fixture f[MANY];
     amp_conv_weights all[MANY];
     int failed;
-    for (size_t i = 0; i < MANY; ++i) {
+    for (size_t i = 0; i < MANY; i++) {
         begin(&f[i], &mixed[i / COUNT(all_dtypes)], all_dtypes[i % COUNT(all_dtypes)]);
         /* Not those that begin() has loaded. */
-        for (size_t k = 0; k < f[i].w_count; ++k) f[i].w[k] = rounded(f[i].d.dtype, random_number());
+        for (size_t k = 0; k < f[i].w_count; k++) f[i].w[k] = rounded(f[i].d.dtype, random_number());
         all[i] = (amp_conv_weights){ f[i].conv, f[i].w };
     }
     ASSERT_OK(CALL(conv_load_weights, all, MANY, &failed, e));
-    for (size_t i = 0; i < MANY; ++i) {
+    for (size_t i = 0; i < MANY; i++) {
         size_t bytes = f[i].y_count * amp_dtype_size(f[i].d.dtype);
         void *at_once = malloc(bytes);
         assert_non_null(at_once);
@@ -530,7 +530,7 @@ TEST(weights_of_many_convolutions_are_loaded_at_once)
         free(at_once);
     }
     ASSERT_OK(CALL(conv_load_weights, all, 0, &failed, e));
-    for (size_t i = 0; i < MANY; ++i) end(&f[i]);
+    for (size_t i = 0; i < MANY; i++) end(&f[i]);
 }
 
 TEST(refuses_backward_of_an_inference_convolution)
@@ -577,7 +577,7 @@ static void runs_as_a_deconvolution(const shape_case *shape, amp_dtype dtype, in
     assert_int_equal(CALL(conv_backward_data, f.conv, f.dy, f.dx, 0, &error), AMP_BACKEND_FAILED);
     assert_non_null(strstr(error.message, "weights were not loaded"));
     ASSERT_OK(load(f.conv, f.w, e));
-    for (size_t i = 0; i < f.x_count; ++i) start_at(&f, i, 0);
+    for (size_t i = 0; i < f.x_count; i++) start_at(&f, i, 0);
     reference(&f, BACKWARD_DATA);
     ASSERT_OK(CALL(conv_backward_data, f.conv, f.dy, f.dx, 0, e));
     compare(&f, "forward of a deconvolution", f.dx, dtype, f.x_count);
@@ -585,7 +585,7 @@ static void runs_as_a_deconvolution(const shape_case *shape, amp_dtype dtype, in
     assert_non_null(strstr(error.message, "a deconvolution does not add to its output"));
 
     if (training && wants_dx) {
-        for (size_t i = 0; i < f.y_count; ++i) start_at(&f, i, 0);
+        for (size_t i = 0; i < f.y_count; i++) start_at(&f, i, 0);
         reference(&f, FORWARD);
         ASSERT_OK(CALL(conv_forward, f.conv, f.x, NULL, f.y, e));
         compare(&f, "backward by data of a deconvolution", f.y, dtype, f.y_count);
@@ -593,7 +593,7 @@ static void runs_as_a_deconvolution(const shape_case *shape, amp_dtype dtype, in
         assert_int_equal(CALL(conv_forward, f.conv, f.x, NULL, f.y, &error), AMP_BACKEND_FAILED);
         assert_non_null(strstr(error.message, "it was created without"));
     }
-    for (size_t i = 0; i < f.w_count; ++i) start_at(&f, i, f.dw[i]);
+    for (size_t i = 0; i < f.w_count; i++) start_at(&f, i, f.dw[i]);
     if (training) {
         if (machine.rounds_weight_gradients) reference_rounded(&f, BACKWARD_WEIGHTS, f.w_count);
         else reference(&f, BACKWARD_WEIGHTS);
@@ -611,8 +611,8 @@ static void runs_as_a_deconvolution(const shape_case *shape, amp_dtype dtype, in
 TEST(a_deconvolution_is_its_convolution_run_backwards)
 {
     NEEDS(conv_create);
-    for (size_t s = 0; s < COUNT(deconvolutions); ++s)
-        for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
+    for (size_t s = 0; s < COUNT(deconvolutions); s++)
+        for (size_t t = 0; t < COUNT(all_dtypes); t++) {
             runs_as_a_deconvolution(&deconvolutions[s], all_dtypes[t], 0, 0);
             runs_as_a_deconvolution(&deconvolutions[s], all_dtypes[t], 1, 0);
             runs_as_a_deconvolution(&deconvolutions[s], all_dtypes[t], 1, 1);
@@ -622,7 +622,7 @@ TEST(a_deconvolution_is_its_convolution_run_backwards)
 TEST(tells_what_became_of_a_convolution)
 {
     NEEDS(conv_facts);
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
+    for (size_t t = 0; t < COUNT(all_dtypes); t++) {
         char note[256];
         amp_conv_facts facts = { .padded_in = -1 };
         fixture f;
@@ -659,7 +659,7 @@ TEST(says_what_it_is)
     print_message("%s\n", backend->description);
     assert_string_equal(backend->name, machine.name);
     assert_true(backend->description[0] != '\0' && !strchr(backend->description, '\n'));
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
+    for (size_t t = 0; t < COUNT(all_dtypes); t++) {
         char note[256] = "unset";
         amp_support support = backend->supports(backend, all_dtypes[t], note);
         assert_int_equal(support == AMP_SUPPORT_NATIVE, note[0] == '\0');
@@ -671,7 +671,7 @@ static int run(void)
     static conv_test cases[SHAPES * 3];
     static char names[SHAPES * 3][96];
     static struct CMUnitTest table[SHAPES * 3];
-    for (size_t i = 0; i < SHAPES * 3; ++i) {
+    for (size_t i = 0; i < SHAPES * 3; i++) {
         cases[i] = (conv_test){ &shapes[i / 3], all_dtypes[i % 3] };
         snprintf(names[i], sizeof names[i], "%s, %s", shapes[i / 3].what, amp_dtype_name(all_dtypes[i % 3]));
         table[i] = (struct CMUnitTest){ names[i], agrees_with_double_precision, NULL, NULL, &cases[i] };

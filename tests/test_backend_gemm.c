@@ -31,7 +31,7 @@ static float *matrix(int rows, int columns, int ld, uint32_t seed, float low, fl
 {
     size_t extent = (size_t)(rows - 1) * (size_t)ld + (size_t)columns;
     float *a = memory(extent * sizeof *a);
-    for (size_t i = 0; i < extent; ++i)
+    for (size_t i = 0; i < extent; i++)
         a[i] = i % (size_t)ld < (size_t)columns ? low + (high - low) * uniform(&seed) : NAN;
     return a;
 }
@@ -82,7 +82,7 @@ static void check_element(const product *p, const float *old, int i, int j)
     size_t at = (size_t)i * (size_t)d->ldc + (size_t)j;
     double sum = 0, terms = 0, kept = d->beta == 0 ? 0 : (double)d->beta * (double)old[at];
     char what[160];
-    for (int l = 0; l < d->k; ++l) {
+    for (int l = 0; l < d->k; l++) {
         double term = element_of(&d->a, d->dtype, i, l) * element_of(&d->b, d->dtype, l, j);
         sum += term;
         terms += fabs(term);
@@ -97,9 +97,9 @@ static void check_element(const product *p, const float *old, int i, int j)
 
 static void check(const product *p, const float *old)
 {
-    for (int i = 0; i < p->d.m; ++i)
-        for (int j = 0; j < p->d.n; ++j) check_element(p, old, i, j);
-    for (size_t i = 0; i < p->c_extent; ++i)
+    for (int i = 0; i < p->d.m; i++)
+        for (int j = 0; j < p->d.n; j++) check_element(p, old, i, j);
+    for (size_t i = 0; i < p->c_extent; i++)
         if (i % (size_t)p->d.ldc >= (size_t)p->d.n && memcmp(&p->d.c[i], &old[i], sizeof *old))
             fail_msg("c[%zu], between rows, was written", i);
 }
@@ -119,9 +119,9 @@ static void agrees_with_double_precision(void **state)
     const amp_dtype dtype = *(const amp_dtype *)*state;
     static const struct { float alpha, beta; } scales[] = { { 1, 0 }, { 1, 1 }, { -.75f, 0 }, { 2.5f, .5f } };
     NEEDS(gemm);
-    for (size_t s = 0; s < SIZES; ++s)
-        for (int transposes = 0; transposes < 4; ++transposes)
-            for (size_t k = 0; k < COUNT(scales); ++k) {
+    for (size_t s = 0; s < SIZES; s++)
+        for (int transposes = 0; transposes < 4; transposes++)
+            for (size_t k = 0; k < COUNT(scales); k++) {
                 product p = make(sizes[s], transposes, dtype, -1, 1);
                 p.d.alpha = scales[k].alpha;
                 p.d.beta = scales[k].beta;
@@ -135,8 +135,8 @@ static void agrees_with_double_precision(void **state)
 TEST(long_sums_are_fp32)
 {
     NEEDS(gemm);
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t)
-        for (int transposes = 0; transposes < 4; ++transposes) {
+    for (size_t t = 0; t < COUNT(all_dtypes); t++)
+        for (int transposes = 0; transposes < 4; transposes++) {
             product p = make((size_case){ 5, 6, 4100, 0, 0, 0 }, transposes, all_dtypes[t], .25f, 1);
             run_and_check(&p);
             p.d.beta = 1;
@@ -160,10 +160,10 @@ TEST(sums_exceed_the_range_of_fp16)
 TEST(beta_0_overwrites_whatever_was_there)
 {
     NEEDS(gemm);
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t)
-        for (size_t s = 0; s < SIZES; ++s) {
+    for (size_t t = 0; t < COUNT(all_dtypes); t++)
+        for (size_t s = 0; s < SIZES; s++) {
             product p = make(sizes[s], s % 4, all_dtypes[t], -1, 1);
-            for (size_t i = 0; i < p.c_extent; ++i) p.d.c[i] = i % 3 ? NAN : INFINITY;
+            for (size_t i = 0; i < p.c_extent; i++) p.d.c[i] = i % 3 ? NAN : INFINITY;
             run_and_check(&p);
             drop(&p);
         }
@@ -173,9 +173,9 @@ TEST(inf_and_nan_reach_their_rows_and_no_other)
 {
     static const float bad[] = { INFINITY, -INFINITY, NAN };
     NEEDS(gemm);
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t)
-        for (size_t b = 0; b < COUNT(bad); ++b)
-            for (size_t s = 0; s < SIZES; ++s) {
+    for (size_t t = 0; t < COUNT(all_dtypes); t++)
+        for (size_t b = 0; b < COUNT(bad); b++)
+            for (size_t s = 0; s < SIZES; s++) {
                 product p = make(sizes[s], (int)(s + b) % 4, all_dtypes[t], .5f, 1);
                 p.a[0] = bad[b];
                 if (p.d.n > 2) p.b[p.d.b.transposed ? p.d.b.ld : 1] = bad[2 - b];
@@ -193,13 +193,13 @@ TEST(factors_are_rounded_to_nearest_even)
                                      0x1p-14f, 0x1p-24f, 0x1.8p-24f, 0x1p-25f, 0x1.8p-25f, 3.4e38f,
                                      -3.3961775e38f, 1e-30f, 0 };
     NEEDS(gemm);
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t)
+    for (size_t t = 0; t < COUNT(all_dtypes); t++)
         for (int k = 1; k <= 64; k += 63) { /* alone, and among others that are multiplied by 0 */
             product p = make((size_case){ COUNT(numbers), 2, k, 0, 0, 0 }, 0, all_dtypes[t], 1, 1);
-            for (int l = 0; l < k; ++l) p.b[2 * l] = p.b[2 * l + 1] = l ? 0 : 1;
-            for (size_t i = 0; i < COUNT(numbers); ++i) p.a[i * (size_t)k] = numbers[i];
+            for (int l = 0; l < k; l++) p.b[2 * l] = p.b[2 * l + 1] = l ? 0 : 1;
+            for (size_t i = 0; i < COUNT(numbers); i++) p.a[i * (size_t)k] = numbers[i];
             ASSERT_OK(CALL(gemm, &p.d, e));
-            for (size_t i = 0; i < COUNT(numbers); ++i) {
+            for (size_t i = 0; i < COUNT(numbers); i++) {
                 float want = rounded(all_dtypes[t], numbers[i]);
                 if (p.d.c[2 * i] != want || p.d.c[2 * i + 1] != want)
                     fail_msg("%g in %s: got %g and %g, want %g", (double)numbers[i],
@@ -214,15 +214,15 @@ TEST(factors_are_rounded_to_nearest_even)
 
 static void renew(float *array, size_t count, uint32_t seed)
 {
-    for (size_t i = 0; i < count; ++i) array[i] = uniform(&seed) - .5f;
+    for (size_t i = 0; i < count; i++) array[i] = uniform(&seed) - .5f;
 }
 
 /* With the version of then, the product is that of the factor then or now, and not of a mixture. */
 TEST(a_version_stands_for_its_contents)
 {
     NEEDS(gemm);
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t)
-        for (int which = 0; which < 2; ++which) {
+    for (size_t t = 0; t < COUNT(all_dtypes); t++)
+        for (int which = 0; which < 2; which++) {
             product p = make((size_case){ 9, 40, 50, 0, 0, 0 }, which, all_dtypes[t], -1, 1);
             amp_factor *f = which ? &p.d.a : &p.d.b;
             float *array = which ? p.a : p.b;
@@ -272,9 +272,9 @@ TEST(copies_are_told_apart_by_extent_and_dtype)
 TEST(one_copy_serves_both_sides_and_both_directions)
 {
     NEEDS(gemm);
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t)
-        for (int side = 0; side < 2; ++side)
-            for (int transposed = 0; transposed < 2; ++transposed) {
+    for (size_t t = 0; t < COUNT(all_dtypes); t++)
+        for (int side = 0; side < 2; side++)
+            for (int transposed = 0; transposed < 2; transposed++) {
                 product p = make((size_case){ 36, 36, 36, 0, 0, 0 }, side ? transposed : transposed << 1,
                                  all_dtypes[t], -1, 1);
                 (side ? &p.d.a : &p.d.b)->version = 5;
@@ -293,7 +293,7 @@ TEST(one_copy_serves_both_sides_and_both_directions)
 TEST(dropped_copies_are_made_anew)
 {
     NEEDS(gemm);
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
+    for (size_t t = 0; t < COUNT(all_dtypes); t++) {
         product p = make((size_case){ 9, 40, 50, 0, 0, 0 }, 2, all_dtypes[t], -1, 1);
         backend->gemm_drop_copies(backend);
         p.d.b.version = 3;
@@ -309,7 +309,7 @@ TEST(dropped_copies_are_made_anew)
 TEST(both_factors_may_have_versions)
 {
     NEEDS(gemm);
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
+    for (size_t t = 0; t < COUNT(all_dtypes); t++) {
         product p = make((size_case){ 9, 40, 50, 0, 0, 0 }, 3, all_dtypes[t], -1, 1);
         p.d.a.version = p.d.b.version = 1;
         run_and_check(&p);
@@ -328,8 +328,8 @@ TEST(both_factors_may_have_versions)
 TEST(many_shapes_in_turn)
 {
     NEEDS(gemm);
-    for (int round = 0; round < 2; ++round)
-        for (int i = 0; i < 100; ++i) {
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < 100; i++) {
             product p = make((size_case){ 1 + i % 7, 1 + i / 7, 32 + i % 3, 0, 0, 0 }, i % 4,
                              AMP_BF16, -1, 1);
             run_and_check(&p);
@@ -340,8 +340,8 @@ TEST(many_shapes_in_turn)
 TEST(gives_the_same_bits_twice)
 {
     NEEDS(gemm);
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t)
-        for (int transposes = 0; transposes < 4; ++transposes) {
+    for (size_t t = 0; t < COUNT(all_dtypes); t++)
+        for (int transposes = 0; transposes < 4; transposes++) {
             product p = make((size_case){ 65, 130, 257, 0, 0, 0 }, transposes, all_dtypes[t], -1, 1);
             ASSERT_OK(CALL(gemm, &p.d, e));
             float *first = array_copy(p.d.c, p.c_extent);
@@ -358,7 +358,7 @@ TEST(computes_in_the_dtype_or_in_fp32)
 {
     NEEDS(gemm_computes);
     assert_int_equal(backend->gemm_computes(backend, AMP_FP32), AMP_FP32);
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
+    for (size_t t = 0; t < COUNT(all_dtypes); t++) {
         char note[256];
         amp_dtype computes = backend->gemm_computes(backend, all_dtypes[t]);
         assert_true(computes == all_dtypes[t] || computes == AMP_FP32);
@@ -392,7 +392,7 @@ static int run(void)
 {
     static struct CMUnitTest table[COUNT(all_dtypes)];
     static char names[COUNT(all_dtypes)][64];
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
+    for (size_t t = 0; t < COUNT(all_dtypes); t++) {
         snprintf(names[t], sizeof names[t], "agrees_with_double_precision, %s",
                  amp_dtype_name(all_dtypes[t]));
         table[t] = (struct CMUnitTest){ names[t], agrees_with_double_precision, NULL, NULL,

@@ -30,14 +30,14 @@ static long place(const pool_case *p, size_t o, int r, int m)
 TEST(maxpool_takes_the_first_greatest_of_each_window)
 {
     NEEDS(maxpool_forward);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t k = 0; k < COUNT(pools); ++k) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t k = 0; k < COUNT(pools); k++) {
             const pool_case *p = &pools[k];
             amp_tensor x = filled(all_dtypes[d], p->n, p->h, p->w, p->c, 5, -3, 3);
             amp_tensor y = poisoned(all_dtypes[d], p->n, pooled(p->h, p), pooled(p->w, p), p->c);
             size_t count = amp_shape_count(x.shape), out = amp_shape_count(y.shape);
             /* Many ties. */
-            for (size_t i = 0; i < count; ++i) set_element(&x, i, roundf((float)element(&x, i)));
+            for (size_t i = 0; i < count; i++) set_element(&x, i, roundf((float)element(&x, i)));
             for (size_t i = 0; i < count; i += 7) set_element(&x, i, NAN);
             for (size_t i = 1; i < count; i += 11) set_element(&x, i, -INFINITY);
             /* Channel 0: all NaN. */
@@ -47,11 +47,11 @@ TEST(maxpool_takes_the_first_greatest_of_each_window)
             ASSERT_OK(CALL(maxpool_forward, &x, &y, choice, p->size, p->stride, p->pad, e));
             amp_tensor none = poisoned(all_dtypes[d], 1, 1, 1, 1);
             set_element(&none, 0, -FLT_MAX);
-            for (size_t o = 0; o < out; ++o) {
+            for (size_t o = 0; o < out; o++) {
                 double best = -(double)FLT_MAX;
                 int which = 255;
-                for (int r = 0; r < p->size; ++r)
-                    for (int m = 0; m < p->size; ++m) {
+                for (int r = 0; r < p->size; r++)
+                    for (int m = 0; m < p->size; m++) {
                         long at = place(p, o, r, m);
                         if (at >= 0 && element(&x, (size_t)at) > best) {
                             best = element(&x, (size_t)at);
@@ -70,9 +70,9 @@ TEST(maxpool_gradient_goes_to_the_chosen_and_zero_elsewhere)
 {
     NEEDS(maxpool_backward);
     NEEDS(maxpool_forward);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t k = 0; k < COUNT(pools); ++k)
-            for (int accumulate = 0; accumulate < 2; ++accumulate) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t k = 0; k < COUNT(pools); k++)
+            for (int accumulate = 0; accumulate < 2; accumulate++) {
                 const pool_case *p = &pools[k];
                 amp_tensor x = filled(all_dtypes[d], p->n, p->h, p->w, p->c, 5, -3, 3), old = copy_of(&x);
                 amp_tensor y = poisoned(all_dtypes[d], p->n, pooled(p->h, p), pooled(p->w, p), p->c);
@@ -83,7 +83,7 @@ TEST(maxpool_gradient_goes_to_the_chosen_and_zero_elsewhere)
                 double *want = calloc(count, sizeof *want), *size = calloc(count, sizeof *size);
                 for (size_t i = 0; i < count; i += 3) set_element(&x, i, NAN);
                 ASSERT_OK(CALL(maxpool_forward, &x, &y, choice, p->size, p->stride, p->pad, e));
-                for (size_t o = 0; o < out; ++o) {
+                for (size_t o = 0; o < out; o++) {
                     if (choice[o] == 255) set_element(&dy, o, NAN); /* must reach nobody */
                     else {
                         long at = place(p, o, choice[o] / p->size, choice[o] % p->size);
@@ -95,7 +95,7 @@ TEST(maxpool_gradient_goes_to_the_chosen_and_zero_elsewhere)
                 if (accumulate) memcpy(dx.data, old.data, amp_tensor_bytes(&dx));
                 ASSERT_OK(CALL(maxpool_backward, &dy, choice, &dx, p->size, p->stride, p->pad,
                                accumulate, e));
-                for (size_t i = 0; i < count; ++i) {
+                for (size_t i = 0; i < count; i++) {
                     double base = accumulate ? element(&old, i) : 0, slack = 0x1p-23 * (size[i] + fabs(base));
                     if (!accumulate && size[i] == fabs(want[i]) && p->stride >= p->size) slack = 0;
                     assert_rounded(dx.dtype, element(&dx, i), base + want[i], isfinite(slack) ? slack : 0,
@@ -125,24 +125,24 @@ TEST(avgpool_averages_and_shares_out)
 {
     NEEDS(avgpool_backward);
     NEEDS(avgpool_forward);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t k = 0; k < COUNT(images); ++k)
-            for (int accumulate = 0; accumulate < 2; ++accumulate) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t k = 0; k < COUNT(images); k++)
+            for (int accumulate = 0; accumulate < 2; accumulate++) {
                 const int *z = images[k];
                 size_t channels = (size_t)z[3], pixels = (size_t)z[1] * z[2];
                 amp_tensor x = filled(all_dtypes[d], z[0], z[1], z[2], z[3], 5, -1, 3);
                 amp_tensor y = poisoned(all_dtypes[d], z[0], 1, 1, z[3]), dx = copy_of(&x);
                 amp_tensor dy = filled(all_dtypes[d], z[0], 1, 1, z[3], 6, -1, 1);
                 ASSERT_OK(CALL(avgpool_forward, &x, &y, e));
-                for (size_t o = 0; o < amp_shape_count(y.shape); ++o) {
+                for (size_t o = 0; o < amp_shape_count(y.shape); o++) {
                     double sum = 0, n = (double)pixels;
-                    for (size_t p = 0; p < pixels; ++p)
+                    for (size_t p = 0; p < pixels; p++)
                         sum += element(&x, (o / channels * pixels + p) * channels + o % channels);
                     assert_rounded(y.dtype, element(&y, o), sum / n, 0x1p-24 * 24, "y", o);
                 }
                 if (!accumulate) memset(dx.data, 0xff, amp_tensor_bytes(&dx));
                 ASSERT_OK(CALL(avgpool_backward, &dy, &dx, accumulate, e));
-                for (size_t i = 0; i < amp_shape_count(dx.shape); ++i) {
+                for (size_t i = 0; i < amp_shape_count(dx.shape); i++) {
                     double share = element(&dy,
                                            i / channels / pixels * channels + i % channels) / (double)pixels;
                     double want = share + (accumulate ? element(&x, i) : 0);
@@ -157,10 +157,10 @@ TEST(upsample_repeats_and_its_gradient_sums)
 {
     NEEDS(upsample_backward);
     NEEDS(upsample_forward);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t k = 1; k < 5; ++k)
-            for (int stride = 1; stride < 4; ++stride)
-                for (int accumulate = 0; accumulate < 2; ++accumulate) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t k = 1; k < 5; k++)
+            for (int stride = 1; stride < 4; stride++)
+                for (int accumulate = 0; accumulate < 2; accumulate++) {
                     const int *z = images[k];
                     int h = z[1] * stride, w = z[2] * stride, c = z[3];
                     float scale = stride == 2 ? 1 : .7f;
@@ -169,7 +169,7 @@ TEST(upsample_repeats_and_its_gradient_sums)
                     amp_tensor dy = filled(all_dtypes[d], z[0], h, w, c, 6, -1, 1);
                     double *sum = calloc(amp_shape_count(x.shape), sizeof *sum);
                     ASSERT_OK(CALL(upsample_forward, &x, &y, stride, scale, e));
-                    for (size_t o = 0; o < amp_shape_count(y.shape); ++o) {
+                    for (size_t o = 0; o < amp_shape_count(y.shape); o++) {
                         /* Of all images: h is whole strides. */
                         size_t pixel = o / (size_t)c, row = pixel / (size_t)w;
                         size_t from = (row / (size_t)stride * (size_t)z[2] +
@@ -181,7 +181,7 @@ TEST(upsample_repeats_and_its_gradient_sums)
                     }
                     if (!accumulate) memset(dx.data, 0xff, amp_tensor_bytes(&dx));
                     ASSERT_OK(CALL(upsample_backward, &dy, &dx, stride, scale, accumulate, e));
-                    for (size_t i = 0; i < amp_shape_count(dx.shape); ++i)
+                    for (size_t i = 0; i < amp_shape_count(dx.shape); i++)
                         assert_rounded(dx.dtype, element(&dx, i), (double)scale * sum[i] +
                             (accumulate ? element(&x, i) : 0), 0x1p-23 * (stride * stride + 4), "dx", i);
                     release(x.data); release(dx.data); release(y.data); release(dy.data); free(sum);
@@ -202,9 +202,9 @@ TEST(products_with_elements_channels_and_pixels)
                                     { 2, 70, 33, 24 }, { 1, 4, 4, 1024 } };
     NEEDS(multiply);
     NEEDS(multiply_sums);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t k = 0; k < COUNT(sizes); ++k)
-            for (int mode = 0; mode < 6; ++mode) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t k = 0; k < COUNT(sizes); k++)
+            for (int mode = 0; mode < 6; mode++) {
                 const int *z = sizes[k];
                 int accumulate = mode & 1, of = mode / 2, h = of == 1 ? 1 : z[1], w = of == 1 ? 1 : z[2];
                 amp_tensor x = filled(all_dtypes[d], z[0], z[1], z[2], z[3], 5, -1, 3);
@@ -217,14 +217,14 @@ TEST(products_with_elements_channels_and_pixels)
                 double *sum = calloc(numbers, sizeof *sum), *size = calloc(numbers, sizeof *size);
                 ASSERT_OK(CALL(multiply, &x, &s, &y, accumulate, e));
                 ASSERT_OK(CALL(multiply_sums, &x, &b, &ds, accumulate, e));
-                for (size_t i = 0; i < amp_shape_count(x.shape); ++i) {
+                for (size_t i = 0; i < amp_shape_count(x.shape); i++) {
                     size_t f = factor_of(&x, of, i);
                     double product = element(&x, i) * element(&s, f), old = accumulate ? element(&b, i) : 0;
                     assert_rounded(y.dtype, element(&y, i), product + old, 0x1p-24 * fabs(product), "y", i);
                     sum[f] += element(&x, i) * element(&b, i);
                     size[f] += fabs(element(&x, i) * element(&b, i));
                 }
-                for (size_t f = 0; f < numbers; ++f)
+                for (size_t f = 0; f < numbers; f++)
                     assert_rounded(ds.dtype, element(&ds, f), sum[f] + (accumulate ? element(&s, f) : 0),
                                    0x1p-24 * (8 * size[f] + fabs(sum[f])), "ds", f);
                 release(x.data); release(b.data); release(s.data); release(y.data); release(ds.data);
@@ -244,20 +244,20 @@ TEST(channels_copies_adds_and_touches_no_other)
         { 16, 0, 48, 32, 16 }, { 17, 3, 9, 2, 5 }, { 1, 0, 3, 2, 1 }, { 70, 0, 70, 0, 70 }, { 8, 1, 8, 1, 0 },
         { 16, 8, 24, 16, 5 }, { 20, 4, 12, 8, 4 }, { 600, 0, 640, 40, 600 } };
     NEEDS(channels);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t k = 0; k < COUNT(cases); ++k)
-            for (int mode = 0; mode < 4; ++mode) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t k = 0; k < COUNT(cases); k++)
+            for (int mode = 0; mode < 4; mode++) {
                 const int *z = cases[k];
                 int accumulate = mode & 1;
                 float alpha = mode & 2 ? -.3f : 1;
                 amp_tensor src = filled(all_dtypes[d], 2, 11, 23, z[0], 5, -1, 3);
                 amp_tensor dst = filled(all_dtypes[d], 2, 11, 23, z[2], 6, -1, 3), old = copy_of(&dst);
-                for (size_t i = 0; i < amp_shape_count(dst.shape); ++i) { /* what is overwritten may be NaN */
+                for (size_t i = 0; i < amp_shape_count(dst.shape); i++) { /* what is overwritten may be NaN */
                     int c = (int)(i % (size_t)z[2]) - z[3];
                     if (!accumulate && c >= 0 && c < z[4]) set_element(&dst, i, NAN);
                 }
                 ASSERT_OK(CALL(channels, &src, z[1], &dst, z[3], z[4], alpha, accumulate, e));
-                for (size_t i = 0; i < amp_shape_count(dst.shape); ++i) {
+                for (size_t i = 0; i < amp_shape_count(dst.shape); i++) {
                     int c = (int)(i % (size_t)z[2]) - z[3];
                     double want = element(&old, i), slack = 0;
                     if (c >= 0 && c < z[4]) {
@@ -282,15 +282,15 @@ TEST(shortcut_blends_common_channels_and_passes_the_rest)
     static const int channels[][2] = { { 16, 16 }, { 5, 9 }, { 33, 20 }, { 1, 1 }, { 64, 3 }, { 32, 16 },
         { 16, 40 }, { 15, 15 } };
     NEEDS(shortcut_forward);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t k = 0; k < COUNT(channels); ++k)
-            for (int linear = 0; linear < 2; ++linear) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t k = 0; k < COUNT(channels); k++)
+            for (int linear = 0; linear < 2; linear++) {
                 size_t c = (size_t)channels[k][0], from_c = (size_t)channels[k][1];
                 amp_tensor x = filled(all_dtypes[d], 2, 13, 11, (int)c, 5, -1, 1);
                 amp_tensor from = filled(all_dtypes[d], 2, 13, 11, (int)from_c, 6, -1, 1);
                 amp_tensor y = poisoned(all_dtypes[d], 2, 13, 11, (int)c);
                 ASSERT_OK(CALL(shortcut_forward, &x, &from, &y, .5f, 2, linear ? AMP_LINEAR : AMP_LEAKY, e));
-                for (size_t i = 0; i < amp_shape_count(x.shape); ++i) {
+                for (size_t i = 0; i < amp_shape_count(x.shape); i++) {
                     double want = element(&x, i);
                     if (i % c < from_c) want = .5 * want + 2 * element(&from, i / c * from_c + i % c);
                     if (!linear && want <= 0) want *= .1;
@@ -318,10 +318,10 @@ static void darknet_shortcut(const int *add_size, const double *add, char *met, 
     int h1 = add_size[0], w1 = add_size[1], c1 = add_size[2], h2 = out_size[0], w2 = out_size[1],
         c2 = out_size[2];
     int stride = w1 / w2 < 1 ? 1 : w1 / w2, sample = w2 / w1 < 1 ? 1 : w2 / w1;
-    for (int b = 0; b < images; ++b)
-        for (int k = 0; k < c1 && k < c2; ++k)
-            for (int j = 0; j < h1 && j < h2; ++j)
-                for (int i = 0; i < w1 && i < w2; ++i) {
+    for (int b = 0; b < images; b++)
+        for (int k = 0; k < c1 && k < c2; k++)
+            for (int j = 0; j < h1 && j < h2; j++)
+                for (int i = 0; i < w1 && i < w2; i++) {
                     size_t at = (((size_t)b * h2 + j * sample) * w2 + i * sample) * c2 + k;
                     size_t from = (((size_t)b * h1 + j * stride) * w1 + i * stride) * c1 + k;
                     out[at] = s1 * out[at] + s2 * add[from];
@@ -334,22 +334,22 @@ static double *doubles_of(const amp_tensor *t)
     size_t count = amp_shape_count(t->shape);
     double *d = calloc(count, sizeof *d);
     assert_non_null(d);
-    for (size_t i = 0; i < count; ++i) d[i] = element(t, i);
+    for (size_t i = 0; i < count; i++) d[i] = element(t, i);
     return d;
 }
 
 /* What is not met, but its neighbour is, must reach nobody. */
 static void spoil_unmet(const amp_tensor *t, const char *met)
 {
-    for (size_t i = 0; i < amp_shape_count(t->shape); ++i) if (!met[i]) set_element(t, i, NAN);
+    for (size_t i = 0; i < amp_shape_count(t->shape); i++) if (!met[i]) set_element(t, i, NAN);
 }
 
 TEST(shortcut_joins_sizes_as_darknet)
 {
     NEEDS(shortcut_forward);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t k = 0; k < COUNT(joined); ++k)
-            for (int linear = 0; linear < 2; ++linear) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t k = 0; k < COUNT(joined); k++)
+            for (int linear = 0; linear < 2; linear++) {
                 const int *z = joined[k];
                 amp_tensor x = filled(all_dtypes[d], 2, z[0], z[1], z[2], 5, -1, 1),
                     y = poisoned(all_dtypes[d], 2, z[0], z[1], z[2]);
@@ -359,7 +359,7 @@ TEST(shortcut_joins_sizes_as_darknet)
                 darknet_shortcut(z + 3, add, met, z, want, 2, .5, 2);
                 spoil_unmet(&from, met);
                 ASSERT_OK(CALL(shortcut_forward, &x, &from, &y, .5f, 2, linear ? AMP_LINEAR : AMP_LEAKY, e));
-                for (size_t i = 0; i < amp_shape_count(y.shape); ++i)
+                for (size_t i = 0; i < amp_shape_count(y.shape); i++)
                     assert_rounded(y.dtype, element(&y, i), linear || want[i] > 0 ? want[i] : .1 * want[i],
                                    0x1p-22, "y", i);
                 release(x.data); release(from.data); release(y.data); free(want); free(add); free(met);
@@ -369,21 +369,21 @@ TEST(shortcut_joins_sizes_as_darknet)
 TEST(shortcut_gradient_goes_where_it_came_from)
 {
     NEEDS(shortcut_backward);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t k = 0; k < COUNT(joined); ++k)
-            for (int mode = 0; mode < 4; ++mode) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t k = 0; k < COUNT(joined); k++)
+            for (int mode = 0; mode < 4; mode++) {
                 const int *z = joined[k], accumulate = mode & 1;
                 float beta = mode & 2 ? .75f : 1;
                 amp_tensor dy = filled(all_dtypes[d], 2, z[0], z[1], z[2], 5, -1, 1);
                 amp_tensor dfrom = filled(all_dtypes[d], 2, z[3], z[4], z[5], 6, -1, 1);
                 if (!accumulate) memset(dfrom.data, 0xff, amp_tensor_bytes(&dfrom));
                 double *delta = doubles_of(&dy), *want = doubles_of(&dfrom);
-                for (size_t i = 0; !accumulate && i < amp_shape_count(dfrom.shape); ++i) want[i] = 0;
+                for (size_t i = 0; !accumulate && i < amp_shape_count(dfrom.shape); i++) want[i] = 0;
                 char *met = calloc(amp_shape_count(dy.shape), 1);
                 darknet_shortcut(z, delta, met, z + 3, want, 2, 1, (double)beta);
                 spoil_unmet(&dy, met);
                 ASSERT_OK(CALL(shortcut_backward, &dy, &dfrom, beta, accumulate, e));
-                for (size_t i = 0; i < amp_shape_count(dfrom.shape); ++i)
+                for (size_t i = 0; i < amp_shape_count(dfrom.shape); i++)
                     assert_rounded(dfrom.dtype, element(&dfrom, i), want[i], mode ? 0x1p-22 : 0, "dfrom", i);
                 release(dy.data); release(dfrom.data); free(delta); free(want); free(met);
             }
@@ -397,7 +397,7 @@ TEST(shortcut_refuses_what_does_not_fit)
         { 4, 4, 4, 8, 12, 4 }, { 8, 12, 4, 4, 4, 4 }, { 5, 3, 4, 9, 6, 4 } };
     NEEDS(shortcut_forward);
     NEEDS(shortcut_backward);
-    for (size_t k = 0; k < COUNT(unfit); ++k) {
+    for (size_t k = 0; k < COUNT(unfit); k++) {
         const int *z = unfit[k];
         amp_tensor x = filled(AMP_FP32, 1, z[0], z[1], z[2], 1, 0, 1),
             from = filled(AMP_FP32, 1, z[3], z[4], z[5], 1, 0, 1);
@@ -422,26 +422,26 @@ TEST(gather_moves_by_the_map_and_back)
     NEEDS(gather_backward);
     NEEDS(gather_forward);
     int32_t *map = memory(OUT * sizeof *map);
-    for (int i = 0, next = 0; i < OUT; ++i) map[i] = i >= 50 && i < 62 ? -1 : (next++ * 7 + 3) % IN;
-    for (size_t d = 0; d < 3; ++d)
-        for (int accumulate = 0; accumulate < 2; ++accumulate) {
+    for (int i = 0, next = 0; i < OUT; i++) map[i] = i >= 50 && i < 62 ? -1 : (next++ * 7 + 3) % IN;
+    for (size_t d = 0; d < 3; d++)
+        for (int accumulate = 0; accumulate < 2; accumulate++) {
             amp_tensor x = filled(all_dtypes[d], 3, 4, 6, 5, 5, -1, 1), dx = copy_of(&x);
             amp_tensor y = poisoned(all_dtypes[d], 3, 2, 3, 22),
                 dy = filled(all_dtypes[d], 3, 2, 3, 22, 6, -1, 1);
             set_element(&x, 8, NAN);
             double want[3 * IN];
-            for (int i = 0; i < 3 * IN; ++i) want[i] = accumulate ? element(&dx, (size_t)i) : 0;
+            for (int i = 0; i < 3 * IN; i++) want[i] = accumulate ? element(&dx, (size_t)i) : 0;
             if (!accumulate) memset(dx.data, 0xff, amp_tensor_bytes(&dx));
             ASSERT_OK(CALL(gather_forward, &x, &y, map, e));
             ASSERT_OK(CALL(gather_backward, &dy, &dx, map, accumulate, e));
-            for (size_t o = 0; o < 3 * OUT; ++o) {
+            for (size_t o = 0; o < 3 * OUT; o++) {
                 size_t n = o / OUT;
                 int32_t at = map[o % OUT];
                 double moved = at < 0 ? 0 : element(&x, n * IN + (size_t)at);
                 assert_true(isnan(moved) ? isnan(element(&y, o)) : element(&y, o) == moved);
                 if (at >= 0) want[n * IN + (size_t)at] += element(&dy, o);
             }
-            for (size_t i = 0; i < 3 * IN; ++i)
+            for (size_t i = 0; i < 3 * IN; i++)
                 assert_rounded(dx.dtype, element(&dx, i), want[i], accumulate ? 0x1p-24 : 0, "dx", i);
             release(x.data); release(dx.data); release(y.data); release(dy.data);
         }
@@ -453,10 +453,10 @@ TEST(gather_backward_leaves_zero_or_the_old_where_no_entry_points)
     NEEDS(gather_backward);
     int32_t *map = memory(2 * sizeof *map);
     map[0] = 3, map[1] = -1;
-    for (size_t d = 0; d < 3; ++d) {
+    for (size_t d = 0; d < 3; d++) {
         amp_tensor dy = filled(all_dtypes[d], 1, 1, 1, 2, 5, 1, 2), dx = poisoned(all_dtypes[d], 1, 1, 1, 5);
         ASSERT_OK(CALL(gather_backward, &dy, &dx, map, 0, e));
-        for (size_t i = 0; i < 5; ++i) assert_true(element(&dx, i) == (i == 3 ? element(&dy, 0) : 0));
+        for (size_t i = 0; i < 5; i++) assert_true(element(&dx, i) == (i == 3 ? element(&dy, 0) : 0));
         set_element(&dx, 1, 8);
         ASSERT_OK(CALL(gather_backward, &dy, &dx, map, 1, e));
         assert_true(element(&dx, 1) == 8);
@@ -472,20 +472,20 @@ TEST(gather_backward_sums_the_entries_that_name_one_element)
     enum { IN = 40, OUT = 48, IMAGES = 3 }; /* elements 0 to 6: six entries each; 7 to 9: one; others: none */
     NEEDS(gather_backward);
     int32_t *map = memory(OUT * sizeof *map);
-    for (int i = 0; i < OUT; ++i) map[i] = i < 42 ? (i * 5 + 2) % 7 : i < 45 ? i - 35 : -1;
-    for (size_t d = 0; d < 3; ++d)
-        for (int accumulate = 0; accumulate < 2; ++accumulate) {
+    for (int i = 0; i < OUT; i++) map[i] = i < 42 ? (i * 5 + 2) % 7 : i < 45 ? i - 35 : -1;
+    for (size_t d = 0; d < 3; d++)
+        for (int accumulate = 0; accumulate < 2; accumulate++) {
             amp_tensor dy = poisoned(all_dtypes[d], IMAGES, 2, 3, 8),
                 dx = poisoned(all_dtypes[d], IMAGES, 1, 5, 8);
             double want[IMAGES * IN];
-            for (int i = 0; i < IMAGES * IN; ++i) want[i] = accumulate ? (i % 13) / 8. : 0;
-            for (size_t i = 0; accumulate && i < IMAGES * IN; ++i) set_element(&dx, i, (float)want[i]);
-            for (size_t i = 0; i < IMAGES * OUT; ++i) {
+            for (int i = 0; i < IMAGES * IN; i++) want[i] = accumulate ? (i % 13) / 8. : 0;
+            for (size_t i = 0; accumulate && i < IMAGES * IN; i++) set_element(&dx, i, (float)want[i]);
+            for (size_t i = 0; i < IMAGES * OUT; i++) {
                 set_element(&dy, i, (float)(i * 11 % 16) / 8);
                 if (map[i % OUT] >= 0) want[i / OUT * IN + (size_t)map[i % OUT]] += element(&dy, i);
             }
             ASSERT_OK(CALL(gather_backward, &dy, &dx, map, accumulate, e));
-            for (size_t i = 0; i < IMAGES * IN; ++i) assert_true(element(&dx, i) == want[i]);
+            for (size_t i = 0; i < IMAGES * IN; i++) assert_true(element(&dx, i) == want[i]);
             release(dy.data); release(dx.data);
         }
     release(map);
@@ -494,18 +494,18 @@ TEST(gather_backward_sums_the_entries_that_name_one_element)
 TEST(dropout_drops_even_nan_and_scales_the_kept)
 {
     NEEDS(dropout);
-    for (size_t d = 0; d < 3; ++d)
-        for (int accumulate = 0; accumulate < 2; ++accumulate)
+    for (size_t d = 0; d < 3; d++)
+        for (int accumulate = 0; accumulate < 2; accumulate++)
             for (int c = 1; c < 40; c += 19) {
                 amp_tensor x = filled(all_dtypes[d], 2, 31, 29, c, 5, -1, 1), y = copy_of(&x);
                 size_t count = amp_shape_count(x.shape);
                 uint8_t *keep = memory(count);
-                for (size_t i = 0; i < count; ++i) keep[i] = i % 3 ? (uint8_t)(1 + i % 255) : 0;
+                for (size_t i = 0; i < count; i++) keep[i] = i % 3 ? (uint8_t)(1 + i % 255) : 0;
                 for (size_t i = 0; i < count; i += 9) set_element(&x, i, NAN);
                 amp_tensor old = copy_of(&y);
                 if (!accumulate) memset(y.data, 0xff, amp_tensor_bytes(&y));
                 ASSERT_OK(CALL(dropout, &x, &y, keep, 1.6f, accumulate, e));
-                for (size_t i = 0; i < count; ++i) {
+                for (size_t i = 0; i < count; i++) {
                     double kept = keep[i] ? (double)1.6f * element(&x, i) : 0;
                     double want = kept + (accumulate ? element(&old, i) : 0);
                     assert_rounded(y.dtype, element(&y, i), want, 0x1p-24 * (fabs(kept) + fabs(want)),

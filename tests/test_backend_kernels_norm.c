@@ -65,8 +65,8 @@ static double true_gradient(double y, amp_activation a)
 TEST(activations_follow_darknets_formulas)
 {
     NEEDS(activation_forward);
-    for (size_t d = 0; d < 3; ++d)
-        for (int a = 0; a < AMP_ACTIVATIONS; ++a)
+    for (size_t d = 0; d < 3; d++)
+        for (int a = 0; a < AMP_ACTIVATIONS; a++)
             for (int c = 1; c < 70; c += 17) {
                 amp_tensor x = filled(all_dtypes[d], 1, 3, 7, c, 1u + (uint32_t)a, -6, 6), y = copy_of(&x);
                 set_element(&x, 0, 0);
@@ -78,7 +78,7 @@ TEST(activations_follow_darknets_formulas)
                 if (all_dtypes[d] != AMP_FP16) set_element(&x, 4, -3e38f), set_element(&x, 6, 1e38f);
                 memset(y.data, 0xff, amp_tensor_bytes(&y));
                 ASSERT_OK(CALL(activation_forward, &x, &y, (amp_activation)a, e));
-                for (size_t i = 0; i < amp_shape_count(x.shape); ++i) {
+                for (size_t i = 0; i < amp_shape_count(x.shape); i++) {
                     double want = true_activate(element(&x, i), (amp_activation)a);
                     assert_rounded(x.dtype, element(&y, i), want, 0x1p-22 * fmin(1, fabs(element(&x, i))) +
                         0x1p-23 * fabs(want), "y", i);
@@ -93,9 +93,9 @@ TEST(activations_follow_darknets_formulas)
 TEST(gradients_are_taken_from_the_output)
 {
     NEEDS(activation_backward);
-    for (size_t d = 0; d < 3; ++d)
-        for (int a = 0; a < AMP_ACTIVATIONS; ++a)
-            for (int accumulate = 0; accumulate < 2; ++accumulate) {
+    for (size_t d = 0; d < 3; d++)
+        for (int a = 0; a < AMP_ACTIVATIONS; a++)
+            for (int accumulate = 0; accumulate < 2; accumulate++) {
                 amp_activation act = (amp_activation)a;
                 amp_tensor y = filled(all_dtypes[d], 2, 3, 5, 19, 7, -1.5f, 1.5f);
                 amp_tensor dy = filled(all_dtypes[d], 2, 3, 5, 19, 8, -2, 2);
@@ -117,7 +117,7 @@ TEST(gradients_are_taken_from_the_output)
                 }
                 if (accumulate) memcpy(dx.data, old.data, amp_tensor_bytes(&dx));
                 ASSERT_OK(CALL(activation_backward, &y, &dy, &dx, act, accumulate, e));
-                for (size_t i = 0; i < amp_shape_count(y.shape); ++i) {
+                for (size_t i = 0; i < amp_shape_count(y.shape); i++) {
                     double product = element(&dy, i) * true_gradient(element(&y, i), act);
                     double want = product + (accumulate ? element(&old, i) : 0);
                     double slack = 0x1p-22 * (fabs(element(&dy, i)) + fabs(want));
@@ -135,14 +135,14 @@ TEST(gradients_are_taken_from_the_output)
 TEST(a_bias_is_added_to_each_pixel)
 {
     NEEDS(add_bias);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t s = 0; s < COUNT(sizes); ++s) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t s = 0; s < COUNT(sizes); s++) {
             size_case z = sizes[s];
             amp_tensor y = filled(all_dtypes[d], z.n, z.h, z.w, z.c, 3, -1, 2), old = copy_of(&y);
             float *bias = filled_array((size_t)z.c, 4, -1, 1);
             bias[z.c / 2] = NAN;
             ASSERT_OK(CALL(add_bias, &y, bias, e));
-            for (size_t i = 0; i < amp_shape_count(y.shape); ++i)
+            for (size_t i = 0; i < amp_shape_count(y.shape); i++)
                 assert_rounded(y.dtype, element(&y, i), element(&old, i) + (double)bias[i % (size_t)z.c],
                                0x1p-23, "y", i);
             release(y.data); release(old.data); release(bias);
@@ -152,16 +152,16 @@ TEST(a_bias_is_added_to_each_pixel)
 TEST(bias_gradient_adds_the_sum_over_pixels)
 {
     NEEDS(bias_gradient);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t s = 0; s < COUNT(sizes); ++s) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t s = 0; s < COUNT(sizes); s++) {
             size_case z = sizes[s];
             amp_tensor dy = filled(all_dtypes[d], z.n, z.h, z.w, z.c, 3, -1, 2);
             size_t pixels = (size_t)z.n * z.h * z.w, channels = (size_t)z.c;
             float *db = filled_array(channels, 4, -1, 1), *old = array_copy(db, channels);
             ASSERT_OK(CALL(bias_gradient, &dy, db, e));
-            for (size_t c = 0; c < channels; ++c) {
+            for (size_t c = 0; c < channels; c++) {
                 double sum = 0, size = 0;
-                for (size_t p = 0; p < pixels; ++p) {
+                for (size_t p = 0; p < pixels; p++) {
                     sum += element(&dy, p * channels + c);
                     size += fabs(element(&dy, p * channels + c));
                 }
@@ -238,9 +238,9 @@ static void true_statistics(const amp_tensor *x, size_t c, double *mean, double 
 {
     size_t channels = (size_t)x->shape.c, pixels = amp_shape_count(x->shape) / channels;
     *mean = *variance = 0;
-    for (size_t p = 0; p < pixels; ++p) *mean += element(x, p * channels + c);
+    for (size_t p = 0; p < pixels; p++) *mean += element(x, p * channels + c);
     *mean /= (double)pixels;
-    for (size_t p = 0; p < pixels; ++p) *variance += pow(element(x, p * channels + c) - *mean, 2);
+    for (size_t p = 0; p < pixels; p++) *variance += pow(element(x, p * channels + c) - *mean, 2);
     *variance = pixels > 1 ? *variance / (double)(pixels - 1) : 0;
 }
 
@@ -255,8 +255,8 @@ static const amp_batchnorm_rule *rule_of(size_t d, size_t s) { return &rules[(s 
 TEST(batchnorm_forward_goes_by_the_rule)
 {
     NEEDS(batchnorm_forward_train);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t s = 0; s < 2 * COUNT(sizes); ++s) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t s = 0; s < 2 * COUNT(sizes); s++) {
             size_case z = sizes[s / 2];
             const float *range = ranges[s % 2];
             amp_activation a = fused[s % COUNT(fused)];
@@ -268,7 +268,7 @@ TEST(batchnorm_forward_goes_by_the_rule)
             float *old_mean = array_copy(b.rolling_mean, channels),
                 *old_var = array_copy(b.rolling_variance, channels);
             ASSERT_OK(forward(&b, a, e));
-            for (size_t c = 0; c < channels; ++c) {
+            for (size_t c = 0; c < channels; c++) {
                 double mean, unbiased;
                 true_statistics(&b.x, c, &mean, &unbiased);
                 double variance = r->unbiased ? unbiased : unbiased * (double)(pixels - 1) / (double)pixels;
@@ -282,7 +282,7 @@ TEST(batchnorm_forward_goes_by_the_rule)
                     (1 - moved) * (double)old_var[c] + moved * unbiased,
                     0x1p-22 + moved * variance_slack, "rolling variance", c);
                 double gain = (double)b.scale[c] / true_spread(r, variance), bias = (double)b.bias[c];
-                for (size_t p = 0; p < pixels; ++p) {
+                for (size_t p = 0; p < pixels; p++) {
                     double x = element(&b.x, p * channels + c),
                         v = pixels > 1 ? (x - mean) * gain + bias : bias;
                     double slack = pixels > 1
@@ -299,17 +299,17 @@ TEST(batchnorm_forward_goes_by_the_rule)
 TEST(batchnorm_inference_uses_the_rolling_statistics)
 {
     NEEDS(batchnorm_forward_infer);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t s = 0; s < 2 * COUNT(sizes); ++s) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t s = 0; s < 2 * COUNT(sizes); s++) {
             size_case z = sizes[s / 2];
             const float *range = ranges[s % 2];
             norm b = norm_make(all_dtypes[d], z, range[0], range[1]);
             size_t channels = (size_t)z.c;
             b.rule = *rule_of(d, s);
             if (s % 2) /* as of such narrow values */
-                for (size_t c = 0; c < channels; ++c) b.rolling_variance[c] *= 1e-6f;
+                for (size_t c = 0; c < channels; c++) b.rolling_variance[c] *= 1e-6f;
             ASSERT_OK(infer(&b, AMP_LEAKY, e));
-            for (size_t i = 0; i < amp_shape_count(b.x.shape); ++i) {
+            for (size_t i = 0; i < amp_shape_count(b.x.shape); i++) {
                 size_t c = i % channels;
                 double gain = (double)b.scale[c] / true_spread(&b.rule, (double)b.rolling_variance[c]);
                 double v = (element(&b.x, i) - (double)b.rolling_mean[c]) * gain + (double)b.bias[c];
@@ -325,8 +325,8 @@ TEST(batchnorm_inference_with_a_batchs_statistics_repeats_its_forward)
 {
     NEEDS(batchnorm_forward_train);
     NEEDS(batchnorm_forward_infer);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t s = 0; s < COUNT(sizes); ++s) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t s = 0; s < COUNT(sizes); s++) {
             norm b = norm_make(all_dtypes[d], sizes[s], -2, 5);
             size_t bytes = amp_tensor_bytes(&b.y);
             b.rule = *rule_of(d, s);
@@ -347,8 +347,8 @@ TEST(batchnorm_backward_goes_by_the_rule)
 {
     NEEDS(batchnorm_backward);
     NEEDS(batchnorm_forward_train);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t s = 0; s < 2 * COUNT(sizes); ++s) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t s = 0; s < 2 * COUNT(sizes); s++) {
             size_case z = sizes[s / 2];
             const float *range = ranges[s % 2];
             amp_activation a = fused[s % COUNT(fused)];
@@ -360,7 +360,7 @@ TEST(batchnorm_backward_goes_by_the_rule)
             int input = amp_gradient_wants_input(a);
             if (input) memset(b.y.data, 0xff, amp_tensor_bytes(&b.y)); /* not read */
             ASSERT_OK(backward(&b, &b.dx, a, e));
-            for (size_t c = 0; c < channels; ++c) {
+            for (size_t c = 0; c < channels; c++) {
                 double mean = (double)b.mean[c], variance = (double)b.variance[c];
                 double back = (double)b.rule.backward_epsilon, inv = 1 / sqrt(variance + back);
                 double direct = b.rule.direct_outside_root ? 1 / (sqrt(variance) + back) : inv;
@@ -401,18 +401,18 @@ TEST(backward_goes_by_the_rounded_output)
     static const amp_activation by_sign[] = { AMP_LEAKY, AMP_RELU, AMP_RELIE };
     NEEDS(batchnorm_backward);
     NEEDS(batchnorm_forward_train);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t k = 0; k < 3 * COUNT(by_sign); ++k) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t k = 0; k < 3 * COUNT(by_sign); k++) {
             amp_activation a = by_sign[k % COUNT(by_sign)];
             size_case z = { 2, 9, 7, k < 3 ? 16 : k < 6 ? 5 : 320 };
             norm b = norm_make(all_dtypes[d], z, -2, 5);
-            for (int c = 0; c < z.c; ++c) {
+            for (int c = 0; c < z.c; c++) {
                 b.scale[c] = c % 2 ? -0x1p-25f : 0x1p-26f; /* half of fp16's least number, and a quarter */
                 b.bias[c] = b.dbias[c] = 0;
             }
             ASSERT_OK(forward(&b, a, e));
             ASSERT_OK(backward(&b, &b.dx, a, e));
-            for (size_t c = 0; c < (size_t)z.c; ++c) {
+            for (size_t c = 0; c < (size_t)z.c; c++) {
                 double sum = 0, size = 0;
                 for (size_t i = c; i < amp_shape_count(b.x.shape); i += (size_t)z.c) {
                     sum += element(&b.dy, i) * true_gradient(element(&b.y, i), a);
@@ -427,13 +427,13 @@ TEST(backward_goes_by_the_rounded_output)
 TEST(variance_survives_a_mean_far_above_the_spread)
 {
     NEEDS(batchnorm_forward_train);
-    for (size_t s = 0; s < COUNT(sizes); ++s) {
+    for (size_t s = 0; s < COUNT(sizes); s++) {
         /* mean/spread = 1e5: Σx² - (Σx)² has no digit left. */
         norm b = norm_make(AMP_FP32, sizes[s], 10000.f, 10000.25f);
         size_t channels = (size_t)sizes[s].c;
         set_element(&b.x, 0, 9000); /* and a first element that is a bad guess of the mean */
         ASSERT_OK(forward(&b, AMP_LINEAR, e));
-        for (size_t c = 0; c < channels; ++c) {
+        for (size_t c = 0; c < channels; c++) {
             double mean, variance;
             true_statistics(&b.x, c, &mean, &variance);
             assert_rounded(AMP_FP32, (double)b.mean[c], mean, 0x1p-24 * mean, "mean", c);
@@ -447,13 +447,13 @@ TEST(variance_survives_a_mean_far_above_the_spread)
 TEST(a_nan_spoils_its_channel_and_no_other)
 {
     NEEDS(batchnorm_forward_train);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t s = 0; s < COUNT(sizes); ++s) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t s = 0; s < COUNT(sizes); s++) {
             norm b = norm_make(all_dtypes[d], sizes[s], -2, 5);
             size_t channels = (size_t)sizes[s].c, count = amp_shape_count(b.x.shape), bad = count - 1;
             set_element(&b.x, bad, NAN);
             ASSERT_OK(forward(&b, AMP_RELU, e));
-            for (size_t i = 0; i < count; ++i)
+            for (size_t i = 0; i < count; i++)
                 assert_int_equal(!!isnan(element(&b.y, i)), i % channels == bad % channels);
             assert_true(isnan(b.mean[bad % channels]));
             norm_free(&b);
@@ -475,7 +475,7 @@ TEST(sums_over_millions_of_pixels_are_exact)
     assert_rounded(AMP_FP32, (double)b.variance[0], variance, 0x1p-24 * 8 * variance, "variance", 0);
     b.dscale[0] = b.dbias[0] = 0;
     ASSERT_OK(backward(&b, &b.dx, AMP_LEAKY, e));
-    for (size_t i = 0; i < amp_shape_count(b.x.shape); ++i) {
+    for (size_t i = 0; i < amp_shape_count(b.x.shape); i++) {
         double delta = element(&b.dy, i) * true_gradient(element(&b.y, i), AMP_LEAKY);
         sum += delta;
         product += delta * (element(&b.x, i) - (double)b.mean[0]);
@@ -494,11 +494,11 @@ TEST(tensors_may_begin_anywhere)
 {
     NEEDS(batchnorm_forward_train);
     NEEDS(batchnorm_backward);
-    for (size_t d = 0; d < 3; ++d) {
+    for (size_t d = 0; d < 3; d++) {
         size_case z = { 2, 7, 9, 16 }, larger = { 2, 7, 9, 17 };
         norm b = norm_make(all_dtypes[d], z, -2, 5), off = norm_make(all_dtypes[d], larger, -2, 5), at = off;
         amp_tensor *from[] = { &b.x, &b.y, &b.dy, &b.dx }, *to[] = { &at.x, &at.y, &at.dy, &at.dx };
-        for (size_t t = 0; t < COUNT(to); ++t) {
+        for (size_t t = 0; t < COUNT(to); t++) {
             to[t]->shape = b.x.shape;
             to[t]->data = (char *)to[t]->data + amp_dtype_size(all_dtypes[d]);
             memcpy(to[t]->data, from[t]->data, amp_tensor_bytes(from[t]));
@@ -508,12 +508,12 @@ TEST(tensors_may_begin_anywhere)
         memcpy(at.y.data, b.y.data, amp_tensor_bytes(&b.y)); /* a sign may differ where y is all but 0 */
         ASSERT_OK(backward(&b, &b.dx, AMP_LEAKY, e));
         ASSERT_OK(backward(&at, &at.dx, AMP_LEAKY, e));
-        for (size_t i = 0; i < amp_shape_count(b.x.shape); ++i) {
+        for (size_t i = 0; i < amp_shape_count(b.x.shape); i++) {
             double want = element(&b.dx, i);
             assert_rounded(all_dtypes[d], element(&at.dx, i), want, rounding(all_dtypes[d], want) + 0x1p-21,
                            "dx", i);
         }
-        for (size_t c = 0; c < 16; ++c) {
+        for (size_t c = 0; c < 16; c++) {
             assert_rounded(AMP_FP32, (double)at.mean[c], (double)b.mean[c], 0x1p-21, "mean", c);
             assert_rounded(AMP_FP32, (double)at.dscale[c], (double)b.dscale[c], 0x1p-17, "dscale", c);
         }
@@ -526,12 +526,12 @@ TEST(an_infinite_gradient_reaches_the_parameters)
 {
     NEEDS(batchnorm_backward);
     NEEDS(batchnorm_forward_train);
-    for (size_t d = 0; d < 3; ++d) {
+    for (size_t d = 0; d < 3; d++) {
         norm b = norm_make(all_dtypes[d], (size_case){ 1, 9, 9, 21 }, -2, 5);
         ASSERT_OK(forward(&b, AMP_LEAKY, e));
         set_element(&b.dy, 3 * 21 + 4, INFINITY);
         ASSERT_OK(backward(&b, &b.dx, AMP_LEAKY, e));
-        for (int c = 0; c < 21; ++c) {
+        for (int c = 0; c < 21; c++) {
             assert_int_equal(amp_is_finite(b.dbias[c]), c != 4);
             assert_int_equal(amp_is_finite(b.dscale[c]), c != 4);
             assert_int_equal(!!isfinite(element(&b.dx, (size_t)c)), c != 4);
@@ -557,12 +557,12 @@ TEST(no_count_of_processors_changes_a_bit)
 {
     NEEDS(batchnorm_forward_train);
     NEEDS(batchnorm_backward);
-    for (size_t d = 0; d < 3; ++d) {
+    for (size_t d = 0; d < 3; d++) {
         norm one = norm_make(all_dtypes[d], (size_case){ 2, 130, 130, 16 }, -2, 5);
         machine.set_processors(backend, 1);
         ASSERT_OK(forward(&one, AMP_LEAKY, e));
         ASSERT_OK(backward(&one, &one.dx, AMP_LEAKY, e));
-        for (int processors = 2; processors < 6; ++processors) {
+        for (int processors = 2; processors < 6; processors++) {
             norm many = norm_make(all_dtypes[d], (size_case){ 2, 130, 130, 16 }, -2, 5);
             machine.set_processors(backend, processors);
             ASSERT_OK(forward(&many, AMP_LEAKY, e));
@@ -582,8 +582,8 @@ TEST(no_variant_changes_a_bit)
                                             AMP_MISH, AMP_SWISH };
     NEEDS(batchnorm_forward_train);
     NEEDS(batchnorm_backward);
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t s = 0; s < COUNT(sizes); ++s) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t s = 0; s < COUNT(sizes); s++) {
             amp_activation a = exact[s % COUNT(exact)];
             norm here = norm_make(all_dtypes[d], sizes[s], -2, 5),
                 base = norm_make(all_dtypes[d], sizes[s], -2, 5);

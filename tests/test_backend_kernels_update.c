@@ -10,7 +10,7 @@ enum { PARAMS = COUNT(counts) };
 
 static void make(amp_param params[PARAMS])
 {
-    for (int i = 0; i < PARAMS; ++i) {
+    for (int i = 0; i < PARAMS; i++) {
         uint32_t seed = 100u * (uint32_t)i;
         size_t n = counts[i];
         params[i] = (amp_param){ .master = filled_array(n, seed + 1, -1, 1),
@@ -22,7 +22,7 @@ static void make(amp_param params[PARAMS])
 
 static void destroy(amp_param params[PARAMS])
 {
-    for (int i = 0; i < PARAMS; ++i) {
+    for (int i = 0; i < PARAMS; i++) {
         release(params[i].master); release(params[i].grad); release(params[i].momentum); release(params[i].m);
         release(params[i].v);
     }
@@ -49,9 +49,9 @@ TEST(behaviour_11_fused_sgd_equals_unscale_decay_axpy_scal_bit_for_bit)
     amp_update_args args = sgd_args;
     make(mine);
     make(stock);
-    for (int step = 0; step < 3; ++step) {
+    for (int step = 0; step < 3; step++) {
         args.inverse_scale = step == 2 ? 0.000123f : 0x1p-16f;
-        for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k) {
+        for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++) {
             volatile float w = stock[i].master[k], update = stock[i].momentum[k], product;
             float rate = args.learning_rate * stock[i].rate_scale;
             product = stock[i].grad[k] * (float)args.inverse_scale;
@@ -64,10 +64,10 @@ TEST(behaviour_11_fused_sgd_equals_unscale_decay_axpy_scal_bit_for_bit)
             stock[i].momentum[k] = update * args.momentum;
         }
         ASSERT_OK(updated(mine, &args, e));
-        for (int i = 0; i < PARAMS; ++i) {
+        for (int i = 0; i < PARAMS; i++) {
             assert_memory_equal(mine[i].master, stock[i].master, counts[i] * sizeof(float));
             assert_memory_equal(mine[i].momentum, stock[i].momentum, counts[i] * sizeof(float));
-            for (size_t k = 0; k < counts[i]; ++k) {
+            for (size_t k = 0; k < counts[i]; k++) {
                 assert_int_equal(amp_float_bits(mine[i].grad[k]), 0);
                 stock[i].grad[k] = mine[i].grad[k] = (float)(k % 17) - 5;
             }
@@ -85,11 +85,11 @@ TEST(behaviour_11_fused_adam_equals_darknets_calls_bit_for_bit)
     args.adam = 1;
     make(mine);
     make(stock);
-    for (args.t = 1; args.t <= 3; ++args.t) {
+    for (args.t = 1; args.t <= 3; args.t++) {
         float b1 = args.beta1, b2 = args.beta2, c1 = 1.f - powf(b1, (float)args.t),
             c2 = 1.f - powf(b2, (float)args.t);
         args.inverse_scale = args.t == 2 ? (double)0.000123f : 0x1p-16;
-        for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k) {
+        for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++) {
             volatile float w = stock[i].master[k], d = stock[i].grad[k], m = stock[i].m[k], v = stock[i].v[k],
                 product, root;
             d = d * (float)args.inverse_scale;
@@ -112,11 +112,11 @@ TEST(behaviour_11_fused_adam_equals_darknets_calls_bit_for_bit)
             stock[i].v[k] = v;
         }
         ASSERT_OK(updated(mine, &args, e));
-        for (int i = 0; i < PARAMS; ++i) {
+        for (int i = 0; i < PARAMS; i++) {
             assert_memory_equal(mine[i].master, stock[i].master, counts[i] * sizeof(float));
             assert_memory_equal(mine[i].m, stock[i].m, counts[i] * sizeof(float));
             assert_memory_equal(mine[i].v, stock[i].v, counts[i] * sizeof(float));
-            for (size_t k = 0; k < counts[i]; ++k) stock[i].grad[k] = mine[i].grad[k] = (float)(k % 17) - 5;
+            for (size_t k = 0; k < counts[i]; k++) stock[i].grad[k] = mine[i].grad[k] = (float)(k % 17) - 5;
         }
     }
     destroy(mine);
@@ -127,22 +127,22 @@ TEST(behaviour_11_fused_adam_equals_darknets_calls_bit_for_bit)
 TEST(behaviour_02_finite_gradients_come_out_exactly_g_times_inv)
 {
     static const float inverses[] = { 1, 0x1p-16f, 0.000123f, 3, 0x1p-126f };
-    for (size_t s = 0; s < COUNT(inverses); ++s) {
+    for (size_t s = 0; s < COUNT(inverses); s++) {
         amp_param p[PARAMS];
         float *grads[PARAMS];
         amp_update_args args = sgd_args;
         args.momentum = 1;
         args.inverse_scale = (double)inverses[s];
         make(p);
-        for (int i = 0; i < PARAMS; ++i) {
+        for (int i = 0; i < PARAMS; i++) {
             memset(p[i].momentum, 0, counts[i] * sizeof(float));
             p[i].decay = 0;
-            if (s == 4) for (size_t k = 0; k < counts[i]; ++k) p[i].grad[k] *= 0x1p100f;
+            if (s == 4) for (size_t k = 0; k < counts[i]; k++) p[i].grad[k] *= 0x1p100f;
             grads[i] = array_copy(p[i].grad, counts[i]);
         }
         ASSERT_OK(updated(p, &args, e));
-        for (int i = 0; i < PARAMS; ++i) {
-            for (size_t k = 0; k < counts[i]; ++k) {
+        for (int i = 0; i < PARAMS; i++) {
+            for (size_t k = 0; k < counts[i]; k++) {
                 volatile float want = grads[i][k] * inverses[s];
                 assert_int_equal(amp_float_bits(p[i].momentum[k]), amp_float_bits(want));
             }
@@ -155,20 +155,20 @@ TEST(behaviour_02_finite_gradients_come_out_exactly_g_times_inv)
 /* Gradients 2^k larger under a scale of 2^k are the same gradients: weights, decay and all, to the bit. */
 TEST(behaviour_12_weight_decay_acts_on_unscaled_values)
 {
-    for (int adam = 0; adam < 2; ++adam) {
+    for (int adam = 0; adam < 2; adam++) {
         amp_param scaled[PARAMS], plain[PARAMS];
         amp_update_args args = sgd_args;
         args.adam = adam;
         args.t = 2;
         make(scaled);
         make(plain);
-        for (int i = 0; i < PARAMS; ++i)
-            for (size_t k = 0; k < counts[i]; ++k) scaled[i].grad[k] *= 0x1p14f;
+        for (int i = 0; i < PARAMS; i++)
+            for (size_t k = 0; k < counts[i]; k++) scaled[i].grad[k] *= 0x1p14f;
         args.inverse_scale = 0x1p-14;
         ASSERT_OK(updated(scaled, &args, e));
         args.inverse_scale = 1;
         ASSERT_OK(updated(plain, &args, e));
-        for (int i = 0; i < PARAMS; ++i) {
+        for (int i = 0; i < PARAMS; i++) {
             assert_memory_equal(scaled[i].master, plain[i].master, counts[i] * sizeof(float));
             assert_memory_equal(scaled[i].momentum, plain[i].momentum, counts[i] * sizeof(float));
             assert_memory_equal(scaled[i].m, plain[i].m, counts[i] * sizeof(float));
@@ -183,7 +183,7 @@ TEST(behaviour_12_weight_decay_acts_on_unscaled_values)
  * history is not touched. */
 TEST(clip_is_darknets_constrain_after_the_update)
 {
-    for (int adam = 0; adam < 2; ++adam) {
+    for (int adam = 0; adam < 2; adam++) {
         amp_param clipped[PARAMS], plain[PARAMS];
         amp_update_args args = sgd_args;
         size_t kept = 0, cut = 0;
@@ -191,10 +191,10 @@ TEST(clip_is_darknets_constrain_after_the_update)
         args.t = 2;
         make(clipped);
         make(plain);
-        for (int i = 0; i < PARAMS; ++i) clipped[i].clip = i == 5 ? 0 : .25f;
+        for (int i = 0; i < PARAMS; i++) clipped[i].clip = i == 5 ? 0 : .25f;
         ASSERT_OK(updated(clipped, &args, e));
         ASSERT_OK(updated(plain, &args, e));
-        for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k) {
+        for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++) {
             float want = plain[i].master[k];
             if (i != 5) want = fminf(.25f, fmaxf(-.25f, want));
             assert_int_equal(amp_float_bits(clipped[i].master[k]), amp_float_bits(want));
@@ -214,19 +214,19 @@ TEST(clip_is_darknets_constrain_after_the_update)
 TEST(a_factor_below_fp32_still_unscales)
 {
     static const double factors[] = { 0x1p-126, 0x1p-127, 1e-40, 3e-43, 1e-52 };
-    for (size_t s = 0; s < COUNT(factors); ++s) {
+    for (size_t s = 0; s < COUNT(factors); s++) {
         amp_param p[PARAMS];
         amp_update_args args = sgd_args;
         args.momentum = 1;
         args.inverse_scale = factors[s];
         make(p);
-        for (int i = 0; i < PARAMS; ++i) {
+        for (int i = 0; i < PARAMS; i++) {
             memset(p[i].momentum, 0, counts[i] * sizeof(float));
             p[i].decay = 0;
-            for (size_t k = 0; k < counts[i]; ++k) p[i].grad[k] = k & 1 ? FLT_MAX : -FLT_MAX / 3;
+            for (size_t k = 0; k < counts[i]; k++) p[i].grad[k] = k & 1 ? FLT_MAX : -FLT_MAX / 3;
         }
         ASSERT_OK(updated(p, &args, e));
-        for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k) {
+        for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++) {
             double want = (double)(k & 1 ? FLT_MAX : -FLT_MAX / 3) * factors[s];
             assert_true(fabs((double)p[i].momentum[k] - want) <= fabs(want) * 0x1p-22);
         }
@@ -241,7 +241,7 @@ TEST(sgd_is_the_formula_in_double)
     make(p);
     make(old);
     ASSERT_OK(updated(p, &sgd_args, e));
-    for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k) {
+    for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++) {
         double step = (double)old[i].momentum[k] + (double)old[i].grad[k] * 0x1p-16 -
             (double)old[i].decay * 64 * (double)old[i].master[k];
         double rate = (double).01f * (double)old[i].rate_scale / 64;
@@ -258,21 +258,21 @@ TEST(adam_is_darknets_for_every_t)
 {
     static const int ts[] = { 1, 2, 10, 1000, 100000 };
     NEEDS(finish_step);
-    for (size_t s = 0; s < COUNT(ts); ++s) {
+    for (size_t s = 0; s < COUNT(ts); s++) {
         amp_param p[PARAMS], old[PARAMS];
         amp_update_args args = sgd_args;
         args.adam = 1;
         args.t = ts[s];
         make(p);
         make(old);
-        if (ts[s] == 1) for (int i = 0; i < PARAMS; ++i) { /* as at the start of training */
+        if (ts[s] == 1) for (int i = 0; i < PARAMS; i++) { /* as at the start of training */
             memset(p[i].m, 0, counts[i] * sizeof(float));
             memset(p[i].v, 0, counts[i] * sizeof(float));
         }
         ASSERT_OK(updated(p, &args, e));
         double correction1 = (double)(1.f - powf(.9f, (float)ts[s])),
             correction2 = (double)(1.f - powf(.999f, (float)ts[s]));
-        for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k) {
+        for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++) {
             double w = (double)old[i].master[k], m0 = ts[s] == 1 ? 0 : (double)old[i].m[k];
             double v0 = ts[s] == 1 ? 0 : (double)old[i].v[k];
             double d = (double)old[i].grad[k] * 0x1p-16 - (double)old[i].decay * 64 * w;
@@ -298,7 +298,7 @@ TEST(update_is_the_same_for_any_count_of_processors_and_variant)
 {
     NEEDS(check_gradients);
     NEEDS(finish_step);
-    for (int adam = 0; adam < 2; ++adam) {
+    for (int adam = 0; adam < 2; adam++) {
         amp_param a[PARAMS], b[PARAMS];
         amp_update_args args = sgd_args;
         double squares_a, squares_b;
@@ -316,7 +316,7 @@ TEST(update_is_the_same_for_any_count_of_processors_and_variant)
         ASSERT_OK(updated(b, &args, e));
         machine.select(variant);
         assert_memory_equal(&squares_a, &squares_b, sizeof squares_a);
-        for (int i = 0; i < PARAMS; ++i) {
+        for (int i = 0; i < PARAMS; i++) {
             assert_memory_equal(a[i].master, b[i].master, counts[i] * sizeof(float));
             assert_memory_equal(a[i].momentum, b[i].momentum, counts[i] * sizeof(float));
         }
@@ -361,7 +361,7 @@ TEST(behaviour_02_one_bad_gradient_is_found_wherever_it_lies)
     amp_param p[PARAMS];
     make(p);
     check(p, 1, 0);
-    for (int i = 0; i < PARAMS; ++i) {
+    for (int i = 0; i < PARAMS; i++) {
         size_t n = counts[i], step = n > 64 ? n / 37 : 1;
         /* Always the last one too. */
         for (size_t k = 0; k < n; k = k + 1 < n && k + step >= n ? n - 1 : k + step) {
@@ -380,9 +380,9 @@ TEST(behaviour_02_one_bad_gradient_is_found_wherever_it_lies)
 TEST(behaviour_02_a_bad_gradient_is_found_in_unaligned_tails)
 {
     float *memory = filled_array(160, 3, -50, 50), *other = filled_array(160, 4, -1, 1);
-    for (size_t start = 0; start < 17; ++start)
-        for (size_t n = 1; n < 70; ++n)
-            for (size_t at = 0; at < 3; ++at) {
+    for (size_t start = 0; start < 17; start++)
+        for (size_t n = 1; n < 70; n++)
+            for (size_t at = 0; at < 3; at++) {
                 amp_param p = { .master = other, .grad = memory + start, .momentum = other, .count = n,
                                 .name = "weights" };
                 int found;
@@ -422,15 +422,15 @@ TEST(no_norm_overflows_or_vanishes)
     int found;
     double squares, n = 0;
     make(p);
-    for (int i = 0; i < PARAMS; ++i) {
+    for (int i = 0; i < PARAMS; i++) {
         n += (double)counts[i];
-        for (size_t k = 0; k < counts[i]; ++k) p[i].grad[k] = FLT_MAX;
+        for (size_t k = 0; k < counts[i]; k++) p[i].grad[k] = FLT_MAX;
     }
     ASSERT_OK(CALL(check_gradients, p, PARAMS, FLT_MAX, &found, &squares, e));
     assert_int_equal(found, 0);
     assert_true(fabs(squares / (n * pow((double)FLT_MAX, 4)) - 1) < 1e-12);
-    for (int i = 0; i < PARAMS; ++i)
-        for (size_t k = 0; k < counts[i]; ++k) p[i].grad[k] = FLT_MIN;
+    for (int i = 0; i < PARAMS; i++)
+        for (size_t k = 0; k < counts[i]; k++) p[i].grad[k] = FLT_MIN;
     ASSERT_OK(CALL(check_gradients, p, PARAMS, 0x1p-126f, &found, &squares, e));
     assert_true(fabs(squares / (n * pow((double)FLT_MIN, 4)) - 1) < 1e-12);
     destroy(p);
@@ -441,7 +441,7 @@ TEST(large_and_subnormal_gradients_are_finite)
     NEEDS(check_gradients);
     amp_param p[PARAMS];
     make(p);
-    for (size_t k = 0; k < counts[5]; ++k) p[5].grad[k] = k & 1 ? FLT_MAX : -FLT_MIN / 4;
+    for (size_t k = 0; k < counts[5]; k++) p[5].grad[k] = k & 1 ? FLT_MAX : -FLT_MIN / 4;
     check(p, 1, 0);
     int found;
     double squares;
@@ -457,12 +457,12 @@ TEST(sum_of_squares_is_that_of_the_unscaled_gradients)
     double want = 0, got;
     int found;
     make(p);
-    for (int i = 0; i < PARAMS; ++i)
-        for (size_t k = 0; k < counts[i]; ++k) want += pow((double)p[i].grad[k] * (double).37f, 2);
+    for (int i = 0; i < PARAMS; i++)
+        for (size_t k = 0; k < counts[i]; k++) want += pow((double)p[i].grad[k] * (double).37f, 2);
     ASSERT_OK(CALL(check_gradients, p, PARAMS, .37f, &found, &got, e));
     assert_true(fabs(got - want) < want * 1e-12);
-    for (int i = 0; i < PARAMS; ++i) /* and nothing moved */
-        for (size_t k = 0; k < counts[i]; ++k) assert_true(p[i].grad[k] >= -50 && p[i].grad[k] <= 50);
+    for (int i = 0; i < PARAMS; i++) /* and nothing moved */
+        for (size_t k = 0; k < counts[i]; k++) assert_true(p[i].grad[k] >= -50 && p[i].grad[k] <= 50);
     ASSERT_OK(CALL(check_gradients, p, 0, 1, &found, &got, e));
     assert_true(found == 0 && got == 0);
     destroy(p);

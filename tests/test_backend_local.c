@@ -38,7 +38,7 @@ static void fill_rounded(amp_dtype dtype, float *w, size_t count)
 {
     amp_tensor one = poisoned(dtype, 1, 1, 1, 1);
     uint32_t seed = 9;
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; i++) {
         set_element(&one, 0, 2 * uniform(&seed) - 1);
         w[i] = (float)element(&one, 0);
     }
@@ -67,7 +67,7 @@ static void end(fixture *f)
 {
     void *all[] = { f->x.data, f->y.data, f->dx.data, f->dy.data, f->w, f->dw };
     backend->local_destroy(backend, f->local);
-    for (size_t i = 0; i < COUNT(all); ++i) release(all[i]);
+    for (size_t i = 0; i < COUNT(all); i++) release(all[i]);
     free(f->want);
     free(f->magnitude);
 }
@@ -87,15 +87,15 @@ static void add_term(fixture *f, pass which, size_t xi, size_t yi, size_t wi)
 static void reference(fixture *f, pass which)
 {
     const amp_local_desc *d = &f->d;
-    for (int n = 0; n < d->x.n; ++n)
-    for (int i = 0; i < d->y.h; ++i)
-    for (int j = 0; j < d->y.w; ++j)
-    for (int r = 0; r < d->size; ++r)
-    for (int s = 0; s < d->size; ++s) {
+    for (int n = 0; n < d->x.n; n++)
+    for (int i = 0; i < d->y.h; i++)
+    for (int j = 0; j < d->y.w; j++)
+    for (int r = 0; r < d->size; r++)
+    for (int s = 0; s < d->size; s++) {
         int row = i * d->stride - d->pad + r, column = j * d->stride - d->pad + s;
         if (row < 0 || row >= d->x.h || column < 0 || column >= d->x.w) continue;
-        for (int k = 0; k < d->y.c; ++k)
-        for (int c = 0; c < d->x.c; ++c) {
+        for (int k = 0; k < d->y.c; k++)
+        for (int c = 0; c < d->x.c; c++) {
             size_t place = (size_t)i * d->y.w + j;
             size_t xi = (((size_t)n * d->x.h + row) * d->x.w + column) * d->x.c + c;
             size_t yi = ((size_t)n * d->y.h * d->y.w + place) * d->y.c + k;
@@ -110,11 +110,11 @@ static void start_at(fixture *f, size_t i, double value)
     f->magnitude[i] = fabs(value);
 }
 
-static void start(fixture *f, size_t count) { for (size_t i = 0; i < count; ++i) start_at(f, i, 0); }
+static void start(fixture *f, size_t count) { for (size_t i = 0; i < count; i++) start_at(f, i, 0); }
 
 static void compare(const fixture *f, const char *what, const amp_tensor *got)
 {
-    for (size_t i = 0; i < amp_shape_count(got->shape); ++i)
+    for (size_t i = 0; i < amp_shape_count(got->shape); i++)
         assert_rounded(got->dtype, element(got, i), f->want[i], 0x1p-20 * f->magnitude[i], what, i);
 }
 
@@ -144,7 +144,7 @@ static void agrees_with_double_precision(void **state)
     compare(&f, "backward by data", &f.dx);
 
     /* What is there nearly cancels what is added: a sum of two roundings would not pass. */
-    for (size_t i = 0; i < x_count; ++i) {
+    for (size_t i = 0; i < x_count; i++) {
         set_element(&f.dx, i, (float)(-1.01 * f.want[i]));
         start_at(&f, i, element(&f.dx, i));
     }
@@ -153,8 +153,8 @@ static void agrees_with_double_precision(void **state)
     compare(&f, "backward by data, adding", &f.dx);
 
     amp_tensor dw = gradient_of(&f);
-    for (size_t i = 0; i < f.w_count; ++i) start_at(&f, i, (double)f.dw[i]);
-    for (int twice = 0; twice < 2; ++twice) {
+    for (size_t i = 0; i < f.w_count; i++) start_at(&f, i, (double)f.dw[i]);
+    for (int twice = 0; twice < 2; twice++) {
         reference(&f, BACKWARD_WEIGHTS);
         ASSERT_OK(CALL(local_backward_weights, f.local, f.x.data, f.dy.data, f.dw, e));
         compare(&f, "backward by weights", &dw);
@@ -180,7 +180,7 @@ TEST(a_layer_larger_than_its_scratch_is_taken_in_slices)
     reference(&f, BACKWARD_DATA);
     ASSERT_OK(CALL(local_backward_data, f.local, f.dy.data, f.dx.data, 0, e));
     compare(&f, "backward by data", &f.dx);
-    for (size_t i = 0; i < f.w_count; ++i) start_at(&f, i, (double)f.dw[i]);
+    for (size_t i = 0; i < f.w_count; i++) start_at(&f, i, (double)f.dw[i]);
     reference(&f, BACKWARD_WEIGHTS);
     ASSERT_OK(CALL(local_backward_weights, f.local, f.x.data, f.dy.data, f.dw, e));
     compare(&f, "backward by weights", &dw);
@@ -192,9 +192,9 @@ TEST(a_layer_larger_than_its_scratch_is_taken_in_slices)
 TEST(spreads_non_finite_inputs)
 {
     NEEDS(local_create);
-    for (size_t s = 0; s < 4; ++s)
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t)
-    for (int inf = 0; inf < 2; ++inf) {
+    for (size_t s = 0; s < 4; s++)
+    for (size_t t = 0; t < COUNT(all_dtypes); t++)
+    for (int inf = 0; inf < 2; inf++) {
         fixture f;
         begin(&f, &cases[s], all_dtypes[t], 1);
         amp_tensor dw = gradient_of(&f), *results[] = { &f.y, &f.dx, &dw };
@@ -204,11 +204,11 @@ TEST(spreads_non_finite_inputs)
         ASSERT_OK(CALL(local_forward, f.local, f.x.data, f.y.data, e));
         ASSERT_OK(CALL(local_backward_data, f.local, f.dy.data, f.dx.data, 0, e));
         ASSERT_OK(CALL(local_backward_weights, f.local, f.x.data, f.dy.data, f.dw, e));
-        for (pass p = FORWARD; p <= BACKWARD_WEIGHTS; ++p) {
+        for (pass p = FORWARD; p <= BACKWARD_WEIGHTS; p++) {
             size_t count = amp_shape_count(results[p]->shape);
             start(&f, count);
             reference(&f, p);
-            for (size_t i = 0; i < count; ++i) {
+            for (size_t i = 0; i < count; i++) {
                 if (p == BACKWARD_WEIGHTS && amp_is_finite((float)f.want[i])) continue;
                 if (amp_is_finite((float)element(results[p], i)) != amp_is_finite((float)f.want[i]))
                     fail_msg("%s, %s, pass %d: element %zu is %g, not %g", cases[s].what,
@@ -224,13 +224,13 @@ TEST(weight_gradients_exceed_the_range_of_fp16)
 {
     NEEDS(local_create);
     static const local_case many = { "many images", 32, 3, 4, 4, 2, 3, 1, 1, 4, 4 };
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
+    for (size_t t = 0; t < COUNT(all_dtypes); t++) {
         fixture f;
         begin(&f, &many, all_dtypes[t], 1);
         amp_tensor dw = gradient_of(&f);
         fill(&f.x, 1, 64, 64);
         fill(&f.dy, 1, 64, 64);
-        for (size_t i = 0; i < f.w_count; ++i) start_at(&f, i, f.dw[i] = 0);
+        for (size_t i = 0; i < f.w_count; i++) start_at(&f, i, f.dw[i] = 0);
         reference(&f, BACKWARD_WEIGHTS);
         assert_true(f.want[4] == 32. * 64 * 64);
         ASSERT_OK(CALL(local_backward_weights, f.local, f.x.data, f.dy.data, f.dw, e));
@@ -242,12 +242,12 @@ TEST(weight_gradients_exceed_the_range_of_fp16)
 TEST(uses_new_weights_after_loading_again)
 {
     NEEDS(local_create);
-    for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
+    for (size_t t = 0; t < COUNT(all_dtypes); t++) {
         amp_error error = { 0 };
         fixture f;
         begin(&f, &cases[0], all_dtypes[t], 1);
         ASSERT_OK(CALL(local_forward, f.local, f.x.data, f.y.data, e));
-        for (size_t i = 0; i < f.w_count; ++i) f.w[i] = -f.w[i];
+        for (size_t i = 0; i < f.w_count; i++) f.w[i] = -f.w[i];
         CALL(local_drop_weights, f.local);
         assert_int_equal(CALL(local_forward, f.local, f.x.data, f.y.data, &error), AMP_BACKEND_FAILED);
         assert_int_equal(CALL(local_backward_data, f.local, f.dy.data, f.dx.data, 0, &error),
@@ -275,7 +275,7 @@ TEST(refuses_what_cannot_be_and_backward_at_inference)
         { { { 1, 3000, 8, 8 }, { 1, 4, 8, 8 }, 1000, 1, 1, AMP_FP32, 1 }, "it is too large" },
     };
     amp_error error = { 0 };
-    for (size_t i = 0; i < COUNT(bad); ++i) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         amp_local *local = NULL;
         assert_int_equal(CALL(local_create, &bad[i].d, &local, &error), AMP_BAD_NETWORK);
         assert_non_null(strstr(error.message, bad[i].says));
@@ -311,7 +311,7 @@ static int run(void)
     static local_test tests[COUNT(cases) * 3];
     static char names[COUNT(cases) * 3][96];
     static struct CMUnitTest table[COUNT(cases) * 3];
-    for (size_t i = 0; i < COUNT(table); ++i) {
+    for (size_t i = 0; i < COUNT(table); i++) {
         tests[i] = (local_test){ &cases[i / 3], all_dtypes[i % 3] };
         snprintf(names[i], sizeof names[i], "%s, %s", cases[i / 3].what, amp_dtype_name(all_dtypes[i % 3]));
         table[i] = (struct CMUnitTest){ names[i], agrees_with_double_precision, NULL, NULL, &tests[i] };

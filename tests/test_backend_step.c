@@ -17,7 +17,7 @@ typedef struct network {
 /* The last parameter and the last statistic do not begin at a multiple of 16 bytes. */
 static void make(network *n)
 {
-    for (int i = 0; i < PARAMS; ++i) {
+    for (int i = 0; i < PARAMS; i++) {
         uint32_t seed = 100u * (uint32_t)i;
         size_t off = i == PARAMS - 1 ? UNALIGNED : 0, all = counts[i] + off;
         n->params[i] = (amp_param){ .master = filled_array(all, seed + 1, -1, 1) + off,
@@ -27,7 +27,7 @@ static void make(network *n)
             .count = counts[i], .decay = i & 1 ? .0005f : 0, .rate_scale = i & 2 ? .5f : 1,
             .clip = i == 3 ? .5f : 0, .layer = i, .name = "weights" };
     }
-    for (int i = 0; i < STATES; ++i) {
+    for (int i = 0; i < STATES; i++) {
         uint32_t seed = 1000u + 10u * (uint32_t)i;
         size_t off = i == STATES - 1 ? UNALIGNED : 0, all = sizes[i] + off;
         n->statistics[i] = (amp_statistics){ .array = filled_array(all, seed, -9, 9) + off,
@@ -37,13 +37,13 @@ static void make(network *n)
 
 static void destroy(network *n)
 {
-    for (int i = 0; i < PARAMS; ++i) {
+    for (int i = 0; i < PARAMS; i++) {
         amp_param *p = &n->params[i];
         size_t off = i == PARAMS - 1 ? UNALIGNED : 0;
         release(p->master - off); release(p->grad - off); release(p->momentum - off); release(p->m - off);
         release(p->v - off);
     }
-    for (int i = 0; i < STATES; ++i) {
+    for (int i = 0; i < STATES; i++) {
         size_t off = i == STATES - 1 ? UNALIGNED : 0;
         release(n->statistics[i].array - off);
         release(n->statistics[i].committed - off);
@@ -53,14 +53,14 @@ static void destroy(network *n)
 /* All of them, or without the gradients. */
 static int same(const network *a, const network *b, int gradients)
 {
-    for (int i = 0; i < PARAMS; ++i) {
+    for (int i = 0; i < PARAMS; i++) {
         const amp_param *p = &a->params[i], *q = &b->params[i];
         size_t bytes = counts[i] * sizeof(float);
         if (memcmp(p->master, q->master, bytes) || memcmp(p->momentum, q->momentum, bytes) ||
             memcmp(p->m, q->m, bytes) ||
             memcmp(p->v, q->v, bytes) || (gradients && memcmp(p->grad, q->grad, bytes))) return 0;
     }
-    for (int i = 0; i < STATES; ++i) {
+    for (int i = 0; i < STATES; i++) {
         const amp_statistics *s = &a->statistics[i], *t = &b->statistics[i];
         size_t bytes = sizes[i] * sizeof(float);
         if (memcmp(s->array, t->array, bytes) || memcmp(s->committed, t->committed, bytes)) return 0;
@@ -89,7 +89,7 @@ static amp_step_outcome finished(const network *n, const amp_update_args *args)
 static double norm_of(const network *n, const amp_update_args *args)
 {
     double sum = 0;
-    for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k) {
+    for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++) {
         double g = (double)n->params[i].grad[k] * args->inverse_scale;
         sum += g * g;
     }
@@ -99,7 +99,7 @@ static double norm_of(const network *n, const amp_update_args *args)
 TEST(a_step_that_is_taken_moves_everything_once)
 {
     NEEDS(finish_step);
-    for (int adam = 0; adam < 2; ++adam) {
+    for (int adam = 0; adam < 2; adam++) {
         network mine, other;
         amp_update_args args = usual;
         args.adam = adam;
@@ -110,13 +110,13 @@ TEST(a_step_that_is_taken_moves_everything_once)
         assert_int_equal(out.taken, 1);
         /* 25000 sums, each off by 2^-53 at most. */
         assert_true(fabs(out.gradient_norm - norm) <= norm * 1e-13);
-        for (int i = 0; i < STATES; ++i) {
+        for (int i = 0; i < STATES; i++) {
             assert_memory_equal(mine.statistics[i].array, other.statistics[i].array,
                                 sizes[i] * sizeof(float));
             assert_memory_equal(mine.statistics[i].committed, other.statistics[i].array,
                                 sizes[i] * sizeof(float));
         }
-        for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k)
+        for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++)
             assert_int_equal(amp_float_bits(mine.params[i].grad[k]), 0);
         assert_false(same(&mine, &other, 0));
         finished(&other, &args);
@@ -135,9 +135,9 @@ TEST(a_step_with_one_bad_number_anywhere_moves_nothing)
     unsigned tried = 0;
     make(&mine);
     make(&before);
-    for (int i = 0; i < PARAMS + STATES; ++i) {
+    for (int i = 0; i < PARAMS + STATES; i++) {
         size_t count = i < PARAMS ? counts[i] : sizes[i - PARAMS];
-        for (int last = 0; last < 2 && count; ++last, ++tried) {
+        for (int last = 0; last < 2 && count; last++, tried++) {
             float *a = i < PARAMS ? mine.params[i].grad : mine.statistics[i - PARAMS].array;
             float *b = i < PARAMS ? before.params[i].grad : before.statistics[i - PARAMS].array,
                 old = a[last ? count - 1 : 0];
@@ -164,7 +164,7 @@ TEST(clip_norm_is_a_factor_in_double)
 {
     static const double bounds[] = { 1e9, 1e-3, 3.7e-8, 1e-42 };
     NEEDS(finish_step);
-    for (size_t k = 0; k < 2 * COUNT(bounds); ++k) {
+    for (size_t k = 0; k < 2 * COUNT(bounds); k++) {
         network clipped, plain;
         amp_update_args args = usual;
         args.adam = k % 2;
@@ -194,12 +194,12 @@ TEST(a_clipped_gradient_has_the_bounds_norm)
     make(&n);
     args.momentum = 1;
     args.clip_norm = 1e-4;
-    for (int i = 0; i < PARAMS; ++i) {
+    for (int i = 0; i < PARAMS; i++) {
         memset(n.params[i].momentum, 0, counts[i] * sizeof(float));
         n.params[i].decay = 0;
     }
     assert_true(finished(&n, &args).gradient_norm > 1e-4);
-    for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k)
+    for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++)
         sum += (double)n.params[i].momentum[k] * (double)n.params[i].momentum[k];
     assert_true(fabs(sqrt(sum) / args.batch - 1e-4) <= 1e-4 * 0x1p-22); /* each rounded to float */
     destroy(&n);
@@ -225,7 +225,7 @@ TEST(a_step_of_nothing_is_taken)
     out = (amp_step_outcome){ 7, NAN };
     ASSERT_OK(CALL(finish_step, &end, &out, e));
     assert_true(out.taken == 1 && out.gradient_norm == 0);
-    for (int i = 0; i < STATES; ++i)
+    for (int i = 0; i < STATES; i++)
         assert_memory_equal(n.statistics[i].committed, n.statistics[i].array, sizes[i] * sizeof(float));
     destroy(&n);
 }
@@ -242,16 +242,16 @@ TEST(lists_may_change_from_call_to_call)
     make(&mine);
     make(&other);
     make(&third);
-    for (int round = 0; round < 6; ++round) {
+    for (int round = 0; round < 6; round++) {
         amp_step_end end = end_of(&mine, &usual);
         end.param_count = PARAMS - round % 3;
         end.statistics_count = STATES - round % 2;
-        for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k)
+        for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++)
             mine.params[i].grad[k] = other.params[i].grad[k] = (float)(k % 31) - (float)round;
-        for (int i = 0; i < STATES; ++i) for (size_t k = 0; k < sizes[i]; ++k)
+        for (int i = 0; i < STATES; i++) for (size_t k = 0; k < sizes[i]; k++)
             mine.statistics[i].array[k] = other.statistics[i].array[k] = (float)(k % 17) - (float)round;
         ASSERT_OK(CALL(finish_step, &end, &out, e));
-        for (int i = 0; i < PARAMS; ++i) { /* one by one */
+        for (int i = 0; i < PARAMS; i++) { /* one by one */
             amp_step_end one = { .params = &other.params[i], .param_count = i < end.param_count,
                 .statistics = &other.statistics[i], .statistics_count = i < end.statistics_count,
                 .update = usual };
@@ -274,15 +274,15 @@ TEST(statistics_are_kept_and_restored_as_they_are)
     make(&before);
     mine.statistics[0].array[3] = before.statistics[0].array[3] = NAN; /* bytes, not numbers */
     ASSERT_OK(CALL(keep_statistics, mine.statistics, STATES, e));
-    for (int i = 0; i < STATES; ++i) {
+    for (int i = 0; i < STATES; i++) {
         assert_memory_equal(mine.statistics[i].array, before.statistics[i].array, sizes[i] * sizeof(float));
         assert_memory_equal(mine.statistics[i].committed, before.statistics[i].array,
                             sizes[i] * sizeof(float));
-        for (size_t k = 0; k < sizes[i]; ++k) mine.statistics[i].array[k] = -7;
+        for (size_t k = 0; k < sizes[i]; k++) mine.statistics[i].array[k] = -7;
     }
     ASSERT_OK(CALL(restore_statistics, mine.statistics, STATES - 1, e));
     ASSERT_OK(CALL(restore_statistics, mine.statistics, 0, e));
-    for (int i = 0; i < STATES - 1; ++i) {
+    for (int i = 0; i < STATES - 1; i++) {
         assert_memory_equal(mine.statistics[i].array, before.statistics[i].array, sizes[i] * sizeof(float));
         assert_memory_equal(mine.statistics[i].committed, before.statistics[i].array,
                             sizes[i] * sizeof(float));

@@ -55,7 +55,7 @@ static void check(dnnl_engine_t engine, const dnnl_dims_t dims, dnnl_format_tag_
     float *masters = malloc(count * sizeof *masters);
     amp_half_bits *rounded = malloc(count * sizeof *rounded), *copies[2], *wanted[2];
     uint32_t state = (uint32_t)count;
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; i++) {
         masters[i] = i % 97 == 5 ? INFINITY : i % 89 == 7 ? NAN : number(&state);
         rounded[i] = amp_float_to_bf16(masters[i]);
     }
@@ -64,7 +64,7 @@ static void check(dnnl_engine_t engine, const dnnl_dims_t dims, dnnl_format_tag_
     size_t bytes[2];
     dnnl_format_tag_t tags[2] = { first, second };
     ok(amp_md_create(&plain, 4, dims, dnnl_bf16, dnnl_abcd));
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; i++) {
         ok(amp_md_create(&blocked[i], 4, dims, dnnl_bf16, tags[i]));
         layouts[i] = amp_weights_layout_of(blocked[i]);
         assert_int_not_equal(layouts[i].order, AMP_WEIGHTS_UNKNOWN);
@@ -78,12 +78,12 @@ static void check(dnnl_engine_t engine, const dnnl_dims_t dims, dnnl_format_tag_
     amp_weights_copy(masters, (size_t)dims[0], (size_t)dims[1], places,
                      (amp_weights_target){ &layouts[0], copies[0] },
                      (amp_weights_target){ &layouts[1], copies[1] }, scratch);
-    for (int i = 0; i < 2; ++i) assert_memory_equal(copies[i], wanted[i], bytes[i]);
+    for (int i = 0; i < 2; i++) assert_memory_equal(copies[i], wanted[i], bytes[i]);
     memset(copies[1], 0xff, bytes[1]); /* and each alone */
     amp_weights_copy(masters, (size_t)dims[0], (size_t)dims[1], places, (amp_weights_target){ NULL, NULL },
                      (amp_weights_target){ &layouts[1], copies[1] }, scratch);
     assert_memory_equal(copies[1], wanted[1], bytes[1]);
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; i++) {
         amp_md_destroy(blocked[i]);
         free(copies[i]);
         free(wanted[i]);
@@ -105,8 +105,8 @@ TEST(copies_equal_the_librarys)
     ok(dnnl_engine_create(&engine, dnnl_cpu, 0));
     for (int threads = 1; threads <= 3; threads += 2) {
         omp_set_num_threads(threads);
-        for (size_t s = 0; s < COUNT(shapes); ++s)
-            for (size_t t = 0; t < COUNT(tags); ++t)
+        for (size_t s = 0; s < COUNT(shapes); s++)
+            for (size_t t = 0; t < COUNT(tags); t++)
                 check(engine, shapes[s], tags[t], tags[(t + s) % COUNT(tags)]);
     }
     dnnl_engine_destroy(engine);
@@ -118,7 +118,7 @@ TEST(other_layouts_are_left_to_the_library)
     static const dnnl_format_tag_t tags[] = { dnnl_abcd, dnnl_acdb, dnnl_ABcd16b16a, dnnl_ABcd16a16b2a,
                                               dnnl_AcdB16b16a2b };
     amp_md md;
-    for (size_t t = 0; t < COUNT(tags); ++t) {
+    for (size_t t = 0; t < COUNT(tags); t++) {
         ok(amp_md_create(&md, 4, dims, dnnl_bf16, tags[t]));
         assert_int_equal(amp_weights_layout_of(md).order, AMP_WEIGHTS_UNKNOWN);
         amp_md_destroy(md);
@@ -138,13 +138,13 @@ TEST(loops_agree_across_instruction_sets)
     int count = rows_of_this_machine(sets);
     uint32_t seed = 9;
     float even[100], odd[100], want[100], got[100];
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < 100; i++) {
         even[i] = i == 50 ? NAN : number(&seed);
         odd[i] = i == 51 ? -INFINITY : number(&seed) * 0x1p-120f;
     }
     amp_half_bits *zipped = aligned(32 * 6 * sizeof *zipped), *expected = aligned(32 * 6 * sizeof *expected);
-    for (int s = 1; s < count; ++s) {
-        for (size_t n = 0; n <= 100; ++n) {
+    for (int s = 1; s < count; s++) {
+        for (size_t n = 0; n <= 100; n++) {
             memset(want, 0x55, sizeof want);
             memset(got, 0x55, sizeof got);
             sets[0]->pair_bf16(even, odd, want, n);

@@ -87,8 +87,8 @@ static const yolo_case cases[] = {
 static void draw_labels(const yolo_case *c, const amp_yolo_desc *d, float *labels, uint32_t seed)
 {
     memset(labels, 0, (size_t)c->n * (size_t)d->truths * sizeof *labels);
-    for (int b = 0; b < c->n; ++b)
-        for (int i = 0; i < c->labels; ++i) {
+    for (int b = 0; b < c->n; b++)
+        for (int i = 0; i < c->labels; i++) {
             float *label = labels + (size_t)b * (size_t)d->truths + (size_t)(LABEL * i);
             draw_label(label, c->w, c->h, c->classes, &seed);
             if (c->change) c->change(c, label, i, &seed);
@@ -159,7 +159,7 @@ static void learn_class(reference *r, size_t q, const float *label)
         if (category >= 0) r->delta[q + 5 + (size_t)category] = 1 - r->out[q + 5 + (size_t)category];
         return;
     }
-    for (int n = 0; n < r->d.classes; ++n)
+    for (int n = 0; n < r->d.classes; n++)
         r->delta[q + 5 + (size_t)n] = (n == category) - r->out[q + 5 + (size_t)n];
 }
 
@@ -168,11 +168,11 @@ static void look_at_box(reference *r, const float *labels, int count, int b, int
     size_t q = at(r, b, j, i, k);
     double best = 0;
     int which = 0;
-    for (int t = 0; t < count; ++t) {
+    for (int t = 0; t < count; t++) {
         double iou = iou_of(predicted(r, q, j, i, k), box_of(labels + LABEL * t));
         if (iou > best) best = iou, which = t;
     }
-    for (int t = 0; t < count; ++t) /* another that is nearly as good must be just as good, and later */
+    for (int t = 0; t < count; t++) /* another that is nearly as good must be just as good, and later */
         if (t != which && best > 0 && (double)r->d.truth_thresh < 1) {
             double iou = iou_of(predicted(r, q, j, i, k), box_of(labels + LABEL * t));
             if (iou != best) above(r, iou, best);
@@ -188,13 +188,13 @@ static void apply_label(reference *r, const float *label, int b)
 {
     double x = (double)label[0] * r->w, y = (double)label[1] * r->h, best = 0;
     int anchor = 0;
-    for (int a = 0; a < r->d.total; ++a) {
+    for (int a = 0; a < r->d.total; a++) {
         double w = (double)r->d.anchors[2 * a] / r->d.net_w, h = (double)r->d.anchors[2 * a + 1] / r->d.net_h;
         double iou = iou_of((box){ 0, 0, w, h }, (box){ 0, 0, (double)label[2], (double)label[3] });
         if (above(r, iou, best)) best = iou, anchor = a;
     }
     if (x <= -1 || y <= -1 || x >= r->w || y >= r->h) return;
-    for (int k = 0; k < r->d.n; ++k) {
+    for (int k = 0; k < r->d.n; k++) {
         int i = (int)x, j = (int)y;
         size_t q = at(r, b, j, i, k);
         if (r->d.mask[k] != anchor) continue;
@@ -217,20 +217,20 @@ static reference reference_of(const amp_tensor *x, const float *labels, const am
     size_t count = amp_shape_count(x->shape), size = (size_t)(5 + d->classes);
     reference r = { .d = *d, .h = x->shape.h, .w = x->shape.w, .clear = 1,
                     .out = calloc(count, sizeof(double)), .delta = calloc(count, sizeof(double)) };
-    for (size_t e = 0; e < count; ++e) {
+    for (size_t e = 0; e < count; e++) {
         double v = element(x, e);
         r.out[e] = e % size == 2 || e % size == 3 ? v : (double)(float)(1 / (1 + exp(-v)));
     }
-    for (int b = 0; b < x->shape.n; ++b) {
+    for (int b = 0; b < x->shape.n; b++) {
         const float *of_image = labels ? labels + (size_t)b * (size_t)d->truths : NULL;
         int found = 0;
         while (of_image && found < d->max_boxes && of_image[LABEL * found] != 0) ++found;
-        for (int j = 0; j < r.h; ++j)
-            for (int i = 0; i < r.w; ++i)
-                for (int k = 0; k < d->n; ++k) look_at_box(&r, of_image, found, b, j, i, k);
-        for (int t = 0; t < found; ++t) apply_label(&r, of_image + LABEL * t, b);
+        for (int j = 0; j < r.h; j++)
+            for (int i = 0; i < r.w; i++)
+                for (int k = 0; k < d->n; k++) look_at_box(&r, of_image, found, b, j, i, k);
+        for (int t = 0; t < found; t++) apply_label(&r, of_image + LABEL * t, b);
     }
-    for (size_t e = 0; e < count; ++e) r.sums.cost += r.delta[e] * r.delta[e];
+    for (size_t e = 0; e < count; e++) r.sums.cost += r.delta[e] * r.delta[e];
     return r;
 }
 
@@ -246,7 +246,7 @@ static void forget(reference *r)
  * comes out, or of 1. */
 static void assert_delta(const reference *r, const amp_tensor *dx, const amp_tensor *old, float scale)
 {
-    for (size_t e = 0; e < amp_shape_count(dx->shape); ++e) {
+    for (size_t e = 0; e < amp_shape_count(dx->shape); e++) {
         size_t entry = e % (size_t)(5 + r->d.classes);
         double want = (double)scale * r->delta[e],
             slack = 0x1p-22 * (entry < 4 ? 2 * (r->w + r->h) + 4 : 1) * (double)scale;
@@ -275,7 +275,7 @@ static drawn draw(const yolo_case *c, amp_dtype dtype)
 {
     drawn w = { .d = desc_of(c), .labels = memory((size_t)c->n * (MOST_LABELS * LABEL + 3) * sizeof(float)) };
     w.x = poisoned(dtype, c->n, c->h, c->w, c->boxes * (5 + c->classes));
-    for (uint32_t seed = 1; seed < 100; ++seed) {
+    for (uint32_t seed = 1; seed < 100; seed++) {
         fill(&w.x, 7 * seed, -2, 1.5f);
         draw_labels(c, &w.d, w.labels, seed);
         w.r = reference_of(&w.x, w.labels, &w.d);
@@ -299,9 +299,9 @@ TEST(yolo_loss_is_darknets)
 {
     NEEDS(yolo_loss);
     amp_yolo_result *result = memory(sizeof *result);
-    for (size_t k = 0; k < COUNT(cases); ++k)
-        for (size_t t = 0; t < 3; ++t)
-            for (int accumulate = 0; accumulate < 2; ++accumulate) {
+    for (size_t k = 0; k < COUNT(cases); k++)
+        for (size_t t = 0; t < 3; t++)
+            for (int accumulate = 0; accumulate < 2; accumulate++) {
                 drawn w = draw(&cases[k], all_dtypes[t]);
                 amp_tensor dx = filled(all_dtypes[t], cases[k].n, cases[k].h, cases[k].w, w.x.shape.c,
                                        9, -3, 3),
@@ -326,8 +326,8 @@ TEST(a_second_label_overwrites_classes_where_the_first_delta_is_zero)
     const yolo_case c = { "two labels", 1, 2, 2, 3, 1, 4, { 1 }, 2, .9f, 1, one_place };
     static const float sure[] = { 100, -200, 0 };
     amp_yolo_result *result = memory(sizeof *result);
-    for (size_t s = 0; s < 3; ++s)
-        for (int first = 0; first < 3; ++first) {
+    for (size_t s = 0; s < 3; s++)
+        for (int first = 0; first < 3; first++) {
             amp_yolo_desc d = desc_of(&c);
             amp_tensor x = filled(AMP_FP32, 1, 2, 2, 8, 3, -1, 1), dx = poisoned(AMP_FP32, 1, 2, 2, 8);
             float *labels = memory((size_t)d.truths * sizeof *labels);
@@ -351,11 +351,11 @@ TEST(a_number_that_is_not_finite_makes_the_cost_nan)
     const yolo_case *c = &cases[3];
     static const float bad[] = { INFINITY, -INFINITY, NAN };
     amp_yolo_result *result = memory(sizeof *result);
-    for (size_t t = 0; t < 3; ++t) {
+    for (size_t t = 0; t < 3; t++) {
         drawn w = draw(c, all_dtypes[t]);
         amp_tensor dx = poisoned(all_dtypes[t], c->n, c->h, c->w, w.x.shape.c);
         size_t count = amp_shape_count(w.x.shape);
-        for (size_t i = 0; i < 24; ++i) {
+        for (size_t i = 0; i < 24; i++) {
             size_t e = i < 16 ? i : count - 24 + i;
             float was = (float)element(&w.x, e);
             set_element(&w.x, e, bad[i % 3]);
@@ -424,7 +424,7 @@ TEST(yolo_activate_squashes_all_but_sizes)
 {
     NEEDS(yolo_activate);
     static const int sizes[][4] = { { 1, 1, 1, 6 }, { 2, 5, 7, 3 * 85 }, { 1, 17, 19, 2 * 8 } };
-    for (size_t k = 0; k < 3; ++k) {
+    for (size_t k = 0; k < 3; k++) {
         const int *z = sizes[k], size = k == 0 ? 6 : k == 1 ? 85 : 8;
         amp_tensor y = filled(AMP_FP32, z[0], z[1], z[2], z[3], 5, -9, 9), x = copy_of(&y);
         size_t pixels = (size_t)z[1] * (size_t)z[2];
@@ -432,7 +432,7 @@ TEST(yolo_activate_squashes_all_but_sizes)
         set_element(&y, 0, NAN), set_element(&x, 0, NAN);
         amp_yolo_desc d = { AMP_YOLO_AS_PJREDDIE, .classes = size - 5, .n = z[3] / size };
         ASSERT_OK(CALL(yolo_activate, &y, &d, e));
-        for (size_t e = 0; e < amp_shape_count(y.shape); ++e) {
+        for (size_t e = 0; e < amp_shape_count(y.shape); e++) {
             int entry = (int)(e / pixels % (size_t)size), kept = entry == 2 || entry == 3;
             double v = element(&x, e), want = kept ? v : 1 / (1 + exp(-v));
             assert_rounded(AMP_FP32, element(&y, e), want, kept ? 0 : 0x1p-22 * want, "y", e);

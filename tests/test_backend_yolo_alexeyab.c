@@ -172,8 +172,8 @@ static const labels_case all_labels[] = {
 static void draw_labels(const labels_case *c, const amp_yolo_desc *d, float *labels, uint32_t seed)
 {
     memset(labels, 0, IMAGES * (size_t)d->truths * sizeof *labels);
-    for (int b = 0; b < IMAGES; ++b)
-        for (int i = 0; i < c->labels; ++i) {
+    for (int b = 0; b < IMAGES; b++)
+        for (int i = 0; i < c->labels; i++) {
             float *label = labels + (size_t)b * (size_t)d->truths + (size_t)(NUMBERS * i);
             draw_label(label, W, H, CLASSES, &seed);
             label[5] = (float)(7 * i + 1);
@@ -279,7 +279,7 @@ static void gradient(reference *r, box a, box l, double g[4])
     if (a.w == 0) a.w = 1;
     if (a.h == 0) a.h = 1;
     ends_of(a, e), ends_of(l, f);
-    for (int k = 0; k < 4; ++k) above(r, e[k], f[k]), above(r, e[k], f[(k + 2) % 4]);
+    for (int k = 0; k < 4; k++) above(r, e[k], f[k]), above(r, e[k], f[(k + 2) % 4]);
     parts p = parts_of(e, l);
     int apart = p.shared_w <= 0 || p.shared_h <= 0;
     if (kind == AMP_YOLO_CIOU) {
@@ -287,7 +287,7 @@ static void gradient(reference *r, box a, box l, double g[4])
         turn = shape / (1 - p.shared_w * p.shared_h / p.both + shape + 1e-6) * 8 / PI_SQUARED
                * angle_between(a, l);
     }
-    for (int k = 0; k < 2; ++k) {
+    for (int k = 0; k < 2; k++) {
         double low = as_moves(share, e, l, k), high = as_moves(share, e, l, k + 2), c = diagonal(e, l);
         if (kind == AMP_YOLO_GIOU) {
             low = (apart ? 0 : low) + as_moves(filling, e, l, k);
@@ -337,11 +337,11 @@ static void learn_box(reference *r, size_t q, int j, int i, int k, const float *
                scale = weight * (2 - t.w * t.h);
         double want[4] = { t.x * W - i, t.y * H - j, r->d.new_coords ? sqrt(w / 4) : log(w),
                            r->d.new_coords ? sqrt(h / 4) : log(h) };
-        for (int e = 0; e < 4; ++e) delta[e] += scale * (want[e] - v[e]);
+        for (int e = 0; e < 4; e++) delta[e] += scale * (want[e] - v[e]);
         return;
     }
     gradient(r, predicted(r, q, j, i, k), t, g);
-    for (int e = 0; e < 4; ++e) {
+    for (int e = 0; e < 4; e++) {
         double one = or_zero(weight * g[e] * (e >= 2 && !r->d.new_coords ? exp(v[e]) : 1)),
                most = (double)r->d.max_delta;
         delta[e] += one > most ? most : one < -most ? -most : one;
@@ -358,7 +358,7 @@ static void learn_class(reference *r, size_t q, const float *label)
     }
     double sure = (double)((float)p[c] + 1e-15f),
            focus = -.5 * (1 - sure) * (2 * sure * log(sure) + sure - 1);
-    for (int n = 0; n < CLASSES; ++n)
+    for (int n = 0; n < CLASSES; n++)
         delta[n] = r->d.focal_loss ? ((n == c) - p[n]) * focus : (n == c ? 1 - eps / 2 : eps / 2) - p[n];
     if (!r->d.focal_loss && r->d.class_table) delta[c] *= multiplier(r, label) * (double)r->d.cls_normalizer;
 }
@@ -369,18 +369,18 @@ static void look_at_box(reference *r, const float *labels, int count, int b, int
     const double *v = r->out + q, obj = (double)r->d.obj_normalizer;
     double best = 0, *object = r->delta + q + 4;
     int which = 0, sure = 0;
-    for (int t = 0; t < count; ++t) {
+    for (int t = 0; t < count; t++) {
         if (named(labels + NUMBERS * t) < 0) continue;
         double iou = likeness(AMP_YOLO_IOU, predicted(r, q, j, i, k), box_of(labels + NUMBERS * t));
         if (iou > best) best = iou, which = t;
     }
-    for (int t = 0; t < count && (double)r->d.truth_thresh < 1; ++t)
+    for (int t = 0; t < count && (double)r->d.truth_thresh < 1; t++)
         if (named(labels + NUMBERS * t) >= 0 && t != which && best > 0)
             above(r, likeness(AMP_YOLO_IOU, predicted(r, q, j, i, k), box_of(labels + NUMBERS * t)), best);
     r->sums.any_object += v[4];
     *object = obj * (0 - v[4]);
     if (above(r, best, (double)r->d.ignore_thresh)) {
-        for (int c = 0; c < CLASSES; ++c) sure |= above(r, v[5 + c], .25);
+        for (int c = 0; c < CLASSES; c++) sure |= above(r, v[5 + c], .25);
         if (sure && !r->d.objectness_smooth) *object = 0;
         if (sure && r->d.objectness_smooth && above(r, obj * (best - v[4]), *object))
             *object = obj * (best - v[4]);
@@ -400,12 +400,12 @@ static void apply_label(reference *r, const float *label, int b)
     double x = (double)label[0] * W, y = (double)label[1] * H, best = 0;
     int anchor = 0, i = (int)x, j = (int)y;
     if (named(label) < 0 || x <= -1 || y <= -1 || x >= W || y >= H) return;
-    for (int a = 0; a < r->d.total; ++a) {
+    for (int a = 0; a < r->d.total; a++) {
         box of_anchor = { 0, 0, (double)anchors[2 * a] / NET_W, (double)anchors[2 * a + 1] / NET_H };
         double iou = likeness(AMP_YOLO_IOU, of_anchor, shape);
         if (above(r, iou, best)) best = iou, anchor = a;
     }
-    for (int k = 0; k < BOXES; ++k) {
+    for (int k = 0; k < BOXES; k++) {
         int a = r->d.mask[k];
         if (k == 2 && a == r->d.mask[1]) break; /* the first stands for both */
         size_t q = at(b, j, i, k);
@@ -432,33 +432,33 @@ static void apply_label(reference *r, const float *label, int b)
 static void average(reference *r, size_t q)
 {
     int positive = 0;
-    for (size_t c = 5; c < SIZE; ++c) positive += r->delta[q + c] > 0;
-    for (size_t e = 0; e < 4 && positive > 0 && r->delta[q + 4] != 0; ++e) r->delta[q + e] /= positive;
+    for (size_t c = 5; c < SIZE; c++) positive += r->delta[q + c] > 0;
+    for (size_t e = 0; e < 4 && positive > 0 && r->delta[q + 4] != 0; e++) r->delta[q + e] /= positive;
 }
 
 /* Squashed numbers are floats, as in Darknet: beyond about 17 they are 1, and below -104 they are 0. */
 static reference reference_of(const amp_tensor *x, const float *labels, const amp_yolo_desc *d)
 {
     reference r = { .d = *d, .clear = 1 };
-    for (size_t e = 0; e < ALL; ++e) {
+    for (size_t e = 0; e < ALL; e++) {
         double v = element(x, e), p = (double)(float)(1 / (1 + exp(-v))), s = (double)d->scale_x_y;
         int kept = d->new_coords ? !d->before_logistic : e % SIZE == 2 || e % SIZE == 3;
         r.out[e] = kept ? v : p;
         if (e % SIZE < 2) r.out[e] = s * r.out[e] - (s - 1) / 2;
         r.slope[e] = (double)d->delta_normalizer * (d->before_logistic ? 1 / (2 + exp(v) + exp(-v)) : 1);
     }
-    for (int b = 0; b < IMAGES; ++b) {
+    for (int b = 0; b < IMAGES; b++) {
         const float *of_image = labels + (size_t)b * (size_t)d->truths;
         int found = 0;
         while (found < d->max_boxes && of_image[NUMBERS * found] != 0) ++found;
-        for (int j = 0; j < H; ++j)
-            for (int i = 0; i < W; ++i)
-                for (int k = 0; k < BOXES; ++k) look_at_box(&r, of_image, found, b, j, i, k);
-        for (int t = 0; t < found; ++t) apply_label(&r, of_image + NUMBERS * t, b);
+        for (int j = 0; j < H; j++)
+            for (int i = 0; i < W; i++)
+                for (int k = 0; k < BOXES; k++) look_at_box(&r, of_image, found, b, j, i, k);
+        for (int t = 0; t < found; t++) apply_label(&r, of_image + NUMBERS * t, b);
     }
     for (size_t q = 0; q < ALL && d->iou_thresh < 1; q += SIZE) average(&r, q);
-    for (size_t e = 0; e < ALL; ++e) r.sums.cost += r.delta[e] * r.delta[e];
-    for (size_t e = 0; e < ALL; ++e) r.sums.box_cost += e % SIZE < 4 ? r.delta[e] * r.delta[e] : 0;
+    for (size_t e = 0; e < ALL; e++) r.sums.cost += r.delta[e] * r.delta[e];
+    for (size_t e = 0; e < ALL; e++) r.sums.box_cost += e % SIZE < 4 ? r.delta[e] * r.delta[e] : 0;
     return r;
 }
 
@@ -472,10 +472,10 @@ static drawn draw(const keys *k, const labels_case *c, int round, amp_dtype dtyp
     uint32_t first = 1000 * (uint32_t)(round + 10 * (c - all_labels) + 200 * (k - all_keys));
     drawn w = { .d = desc_of(k), .x = poisoned(dtype, IMAGES, H, W, BOXES * SIZE) };
     w.labels = memory(IMAGES * (size_t)w.d.truths * sizeof(float));
-    for (uint32_t seed = first; seed < first + 1000; ++seed) {
+    for (uint32_t seed = first; seed < first + 1000; seed++) {
         int squashed = k->new_coords && !k->before_logistic;
         fill(&w.x, 7 * seed, squashed ? .05f : -2, squashed ? .95f : 1.5f);
-        for (size_t e = 0; e < ALL; ++e) /* every second box is sure of no class */
+        for (size_t e = 0; e < ALL; e++) /* every second box is sure of no class */
             if (e % SIZE >= 5 && e / SIZE % 2)
                 set_element(&w.x, e, (float)element(&w.x, e) * (squashed ? .2f : .5f) - (squashed ? 0 : 2));
         if (c->saturated && !squashed) saturate(&w.d, &w.x);
@@ -502,9 +502,9 @@ static void assert_delta(const drawn *w, const amp_tensor *dx, const amp_tensor 
     snprintf(what, sizeof what, "%s: dx", name);
     for (size_t q = 0; q < ALL; q += SIZE) {
         double most = 0;
-        for (size_t e = 0; e < 4; ++e)
+        for (size_t e = 0; e < 4; e++)
             if (isfinite(w->r.delta[q + e])) most = fmax(most, fabs(w->r.delta[q + e]));
-        for (size_t e = q; e < q + SIZE; ++e) {
+        for (size_t e = q; e < q + SIZE; e++) {
             double want = (double)scale * w->r.delta[e] * w->r.slope[e],
                    slack = (e < q + 4 ? 1e-5 * (1 + most) : 0x1p-21) * (double)scale;
             if (w->r.delta[e] == 0 && (e >= q + 4 || most == 0)) slack = 0;
@@ -541,8 +541,8 @@ TEST(yolo_loss_is_alexeyabs)
 {
     NEEDS(yolo_loss);
     amp_yolo_result *result = memory(sizeof *result);
-    for (size_t k = 0; k < COUNT(all_keys); ++k)
-        for (size_t c = 0; c < COUNT(all_labels); ++c) {
+    for (size_t k = 0; k < COUNT(all_keys); k++)
+        for (size_t c = 0; c < COUNT(all_labels); c++) {
             amp_dtype dtype = all_dtypes[(k + c) % 3];
             int accumulate = (k + c) / 3 % 2;
             drawn w = draw(&all_keys[k], &all_labels[c], 0, dtype);
@@ -564,19 +564,19 @@ TEST(yolo_loss_is_alexeyabs)
 TEST(likeness_is_that_of_doubles)
 {
     uint32_t random = 5;
-    for (int i = 0; i < 400; ++i) {
+    for (int i = 0; i < 400; i++) {
         float l[5], a[5];
         draw_label(l, W, H, CLASSES, &random);
         draw_label(a, W, H, CLASSES, &random);
         if (i % 2) a[0] = l[0] + .1f * l[2], a[1] = l[1] - .2f * l[3];
         if (i % 5 == 0) l[2 + i % 2] = 0;
         if (i % 7 == 0) a[2 + i % 2] = 0;
-        for (int kind = AMP_YOLO_IOU; kind <= AMP_YOLO_CIOU; ++kind)
+        for (int kind = AMP_YOLO_IOU; kind <= AMP_YOLO_CIOU; kind++)
             assert_near(
                 (double)amp_yolo_likeness((amp_yolo_kind)kind, amp_yolo_label_box(a), amp_yolo_label_box(l)),
                 likeness((amp_yolo_kind)kind, box_of(a), box_of(l)), "likeness");
     }
-    for (int kind = AMP_YOLO_IOU; kind <= AMP_YOLO_CIOU; ++kind) {
+    for (int kind = AMP_YOLO_IOU; kind <= AMP_YOLO_CIOU; kind++) {
         amp_yolo_box empty = { .3f, .2f, 0, 0 };
         assert_true(amp_yolo_likeness((amp_yolo_kind)kind, empty, empty) == 0);
     }
@@ -611,7 +611,7 @@ static void assert_as_the_fork(alexeyab_yolo_function *own, const drawn *w, cons
                y = poisoned(AMP_FP32, IMAGES, H, W, BOXES * SIZE);
     amp_yolo_result *result = memory(sizeof *result);
     y.layout = AMP_NCHW;
-    for (size_t e = 0; e < ALL; ++e) {
+    for (size_t e = 0; e < ALL; e++) {
         float v = (float)element(&w->x, e);
         x[planar(e)] = w->d.before_logistic ? 1 / (1 + expf(-v)) : v;
         set_element(&y, planar(e), v);
@@ -621,9 +621,9 @@ static void assert_as_the_fork(alexeyab_yolo_function *own, const drawn *w, cons
     ASSERT_OK(CALL(yolo_loss, &w->x, w->labels, &w->d, 1, &dx, 0, result, e));
     for (size_t q = 0; q < ALL; q += SIZE) {
         double most = 0;
-        for (size_t e = q; e < q + 4; ++e)
+        for (size_t e = q; e < q + 4; e++)
             if (isfinite(delta[planar(e)])) most = fmax(most, fabs((double)delta[planar(e)]));
-        for (size_t e = q; e < q + SIZE; ++e) {
+        for (size_t e = q; e < q + SIZE; e++) {
             double want = (double)delta[planar(e)] * w->r.slope[e], got = element(&dx, e),
                    size = fabs(want) + (e < q + 4 ? most : 0);
             if (got != want && !(fabs(got - want) <= 1e-5 * (1 + size)))
@@ -657,7 +657,7 @@ TEST(yolo_loss_is_that_of_the_forks_own_layer)
         print_message("not compared: no library in ALEXEYAB_YOLO (tests/alexeyab/yolo.sh makes it)\n");
         skip();
     }
-    for (size_t i = 0; i < ROUNDS * COUNT(all_keys) * COUNT(all_labels); ++i) {
+    for (size_t i = 0; i < ROUNDS * COUNT(all_keys) * COUNT(all_labels); i++) {
         const keys *k = &all_keys[i / ROUNDS % COUNT(all_keys)];
         const labels_case *c = &all_labels[i / ROUNDS / COUNT(all_keys)];
         char name[128];
@@ -676,12 +676,12 @@ TEST(a_box_beyond_floats_has_no_delta_of_its_own)
 {
     NEEDS(yolo_loss);
     amp_yolo_result *result = memory(sizeof *result);
-    for (size_t k = 1; k < 5; ++k) {
+    for (size_t k = 1; k < 5; k++) {
         drawn w = draw(&all_keys[k], &all_labels[2], 0, AMP_FP32);
         amp_tensor dx = poisoned(AMP_FP32, IMAGES, H, W, BOXES * SIZE);
         for (size_t q = 0; q < ALL; q += SIZE) set_element(&w.x, q + 2, 200);
         ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, &dx, 0, result, e));
-        for (size_t e = 0; e < ALL; ++e) {
+        for (size_t e = 0; e < ALL; e++) {
             if (!isfinite(element(&dx, e)))
                 fail_msg("%s: delta[%zu] is %g (%s)", all_keys[k].name, e, element(&dx, e), variant);
             if (e % SIZE == 2) assert_true(element(&dx, e) == 0);
@@ -727,10 +727,10 @@ TEST(by_mse_dx_is_the_gradient_of_the_cost)
     double box_weight = 1.5 * (2 - (double)w.labels[2] * (double)w.labels[3]);
     ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, &dx, 0, result, e));
     assert_true(result->labels == IMAGES);
-    for (size_t e = 0; e < SIZE * BOXES * 2; ++e) { /* two cells, the first of them with the label */
+    for (size_t e = 0; e < SIZE * BOXES * 2; e++) { /* two cells, the first of them with the label */
         float was = (float)element(&w.x, e), step = 0x1p-5f;
         double cost[2], weight = e % SIZE < 4 ? box_weight : e % SIZE == 4 ? .5 : 1;
-        for (int more = 0; more < 2; ++more) {
+        for (int more = 0; more < 2; more++) {
             set_element(&w.x, e, more ? was + step : was - step);
             ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, NULL, 0, result, e));
             cost[more] = result->cost;
@@ -748,7 +748,7 @@ TEST(results_do_not_depend_on_the_processors)
 {
     NEEDS(yolo_loss);
     amp_yolo_result *result = memory(sizeof *result), want;
-    for (size_t k = 5; k < 7; ++k) {
+    for (size_t k = 5; k < 7; k++) {
         drawn w = draw(&all_keys[k], &all_labels[4], 0, AMP_BF16);
         amp_tensor dx = poisoned(AMP_BF16, IMAGES, H, W, BOXES * SIZE), first = copy_of(&dx);
         for (int processors = 1; processors < 6; processors += 2) {

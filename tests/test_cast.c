@@ -28,9 +28,9 @@ static size_t awkward_floats(float **out)
     size_t count = 0, capacity = HALVES * 12 + RANDOMS + 16;
     uint32_t *bits = malloc(capacity * sizeof *bits);
     assert_non_null(bits);
-    for (uint32_t h = 0; h < HALVES; ++h) {
+    for (uint32_t h = 0; h < HALVES; h++) {
         uint32_t fp16 = amp_float_bits(amp_fp16_to_float((amp_half_bits)h)), bf16 = h << 16;
-        for (int d = -1; d <= 1; ++d) {
+        for (int d = -1; d <= 1; d++) {
             bits[count++] = fp16 + d;
             bits[count++] = fp16 + 0x1000 + d; /* halfway to the next fp16, where that is normal */
             bits[count++] = bf16 + d;
@@ -38,7 +38,7 @@ static size_t awkward_floats(float **out)
         }
     }
     uint64_t state = 7;
-    for (int i = 0; i < RANDOMS; ++i) bits[count++] = (uint32_t)next_random(&state);
+    for (int i = 0; i < RANDOMS; i++) bits[count++] = (uint32_t)next_random(&state);
     *out = (float *)bits;
     return count;
 }
@@ -66,14 +66,14 @@ TEST(all_halves_widen_as_defined)
     int count = rows_of_this_machine(sets);
     static amp_half_bits halves[HALVES];
     static uint32_t got[HALVES];
-    for (int h = 0; h < HALVES; ++h) halves[h] = (amp_half_bits)h;
-    for (int s = 0; s < count; ++s) {
+    for (int h = 0; h < HALVES; h++) halves[h] = (amp_half_bits)h;
+    for (int s = 0; s < count; s++) {
         print_message("%s\n", sets[s]->name);
         sets[s]->widen(AMP_FP16, halves, (float *)got, HALVES);
-        for (int h = 0; h < HALVES; ++h)
+        for (int h = 0; h < HALVES; h++)
             assert_int_equal(got[h], amp_float_bits(amp_fp16_to_float((amp_half_bits)h)));
         sets[s]->widen(AMP_BF16, halves, (float *)got, HALVES);
-        for (int h = 0; h < HALVES; ++h) assert_int_equal(got[h], (uint32_t)h << 16);
+        for (int h = 0; h < HALVES; h++) assert_int_equal(got[h], (uint32_t)h << 16);
     }
 }
 
@@ -82,13 +82,13 @@ TEST(halves_survive_the_way_to_fp32_and_back)
     static amp_half_bits halves[HALVES], back[HALVES];
     static float wide[HALVES];
     static const amp_dtype dtypes[] = { AMP_FP16, AMP_BF16 };
-    for (int h = 0; h < HALVES; ++h) halves[h] = (amp_half_bits)h;
-    for (int t = 0; t < 2; ++t) {
+    for (int h = 0; h < HALVES; h++) halves[h] = (amp_half_bits)h;
+    for (int t = 0; t < 2; t++) {
         uint32_t infinity = dtypes[t] == AMP_FP16 ? 0x7c00 : 0x7f80,
             quiet = dtypes[t] == AMP_FP16 ? 0x200 : 0x40;
         amp_cpu_rows_best()->widen(dtypes[t], halves, wide, HALVES);
         amp_cpu_rows_best()->narrow(dtypes[t], wide, back, HALVES, 0);
-        for (uint32_t h = 0; h < HALVES; ++h) /* NaNs come back quiet, all else as it was */
+        for (uint32_t h = 0; h < HALVES; h++) /* NaNs come back quiet, all else as it was */
             assert_int_equal(back[h], (h & 0x7fff) > infinity ? h | quiet : h);
     }
 }
@@ -101,12 +101,12 @@ static void check_rounding(int flushing)
     int count = rows_of_this_machine(sets);
     amp_half_bits *got = malloc(n * sizeof *got);
     assert_non_null(got);
-    for (int s = 0; s < count; ++s)
-        for (int bf16 = 0; bf16 < 2; ++bf16) {
+    for (int s = 0; s < count; s++)
+        for (int bf16 = 0; bf16 < 2; bf16++) {
             if (flushing) flush_subnormals(1);
             sets[s]->narrow(bf16 ? AMP_BF16 : AMP_FP16, floats, got, n, 0);
             flush_subnormals(0);
-            for (size_t i = 0; i < n; ++i) {
+            for (size_t i = 0; i < n; i++) {
                 amp_half_bits want = bf16 ? amp_float_to_bf16(floats[i]) : amp_float_to_fp16(floats[i]);
                 if (got[i] != want)
                     fail_msg("%s: %s of %08x is %04x, not %04x", sets[s]->name, bf16 ? "bf16" : "fp16",
@@ -134,18 +134,18 @@ TEST(rows_of_any_length_stay_within_bounds)
 {
     const amp_cpu_rows *sets[3];
     int count = rows_of_this_machine(sets);
-    for (int s = 0; s < count; ++s)
-        for (size_t n = 0; n <= 70; ++n) {
+    for (int s = 0; s < count; s++)
+        for (size_t n = 0; n <= 70; n++) {
             /* exact blocks from malloc: the sanitizer sees reads beyond them, the guard catches writes */
             amp_half_bits *half = malloc((n + 2) * sizeof *half), *to = malloc((n + 2) * sizeof *to);
             float *wide = malloc((n + 2) * sizeof *wide), *sum = malloc((n + 2) * sizeof *sum);
             assert_true(half && to && wide && sum);
-            for (size_t i = 0; i < n + 2; ++i)
+            for (size_t i = 0; i < n + 2; i++)
                 half[i] = (amp_half_bits)(0x3c00 + i), to[i] = 0xabcd, wide[i] = 99, sum[i] = 5;
             sets[s]->widen(AMP_FP16, half + 1, wide + 1, n);
             sets[s]->narrow(AMP_FP16, wide + 1, to + 1, n, 0);
             sets[s]->narrow(AMP_FP32, wide + 1, sum + 1, n, 1);
-            for (size_t i = 0; i < n; ++i) {
+            for (size_t i = 0; i < n; i++) {
                 assert_int_equal(to[i + 1], half[i + 1]);
                 assert_true(sum[i + 1] == wide[i + 1] + 5);
             }
@@ -153,7 +153,7 @@ TEST(rows_of_any_length_stay_within_bounds)
             assert_true(wide[0] == 99 && wide[n + 1] == 99);
             sets[s]->widen(AMP_BF16, half + 1, wide + 1, n);
             sets[s]->narrow(AMP_BF16, wide + 1, to + 1, n, 0);
-            for (size_t i = 0; i < n; ++i) assert_int_equal(to[i + 1], half[i + 1]);
+            for (size_t i = 0; i < n; i++) assert_int_equal(to[i + 1], half[i + 1]);
             assert_true(to[0] == 0xabcd && to[n + 1] == 0xabcd && wide[0] == 99 && wide[n + 1] == 99);
             free(half);
             free(to);
@@ -167,16 +167,16 @@ TEST(transposes_any_size)
     const amp_cpu_rows *sets[3];
     int count = rows_of_this_machine(sets);
     float src[40 * 40], dst[40 * 40];
-    for (int i = 0; i < 40 * 40; ++i) src[i] = (float)i;
-    for (int s = 0; s < count; ++s)
-        for (size_t rows = 1; rows <= 33; ++rows)
-            for (size_t columns = 1; columns <= 33; ++columns)
-                for (int padded = 0; padded < 2; ++padded) {
+    for (int i = 0; i < 40 * 40; i++) src[i] = (float)i;
+    for (int s = 0; s < count; s++)
+        for (size_t rows = 1; rows <= 33; rows++)
+            for (size_t columns = 1; columns <= 33; columns++)
+                for (int padded = 0; padded < 2; padded++) {
                     size_t from = padded ? 40 : columns, to = padded ? 40 : rows;
-                    for (int i = 0; i < 40 * 40; ++i) dst[i] = -1;
+                    for (int i = 0; i < 40 * 40; i++) dst[i] = -1;
                     sets[s]->transpose(src, from, dst, to, rows, columns);
-                    for (size_t c = 0; c < columns; ++c)
-                        for (size_t r = 0; r < rows; ++r) assert_true(dst[c * to + r] == src[r * from + c]);
+                    for (size_t c = 0; c < columns; c++)
+                        for (size_t r = 0; r < rows; r++) assert_true(dst[c * to + r] == src[r * from + c]);
                     assert_true(dst[columns * to] == -1 && (!padded || dst[rows] == -1));
                 }
 }

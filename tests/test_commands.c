@@ -22,7 +22,7 @@ typedef struct wishes {
 static amp_status read_wishes(wishes *w, int argc, const char *const *argv, amp_error *error)
 {
     char *copy[16] = { 0 };
-    for (int i = 0; i < argc; ++i) copy[i] = (char *)(uintptr_t)argv[i];
+    for (int i = 0; i < argc; i++) copy[i] = (char *)(uintptr_t)argv[i];
     const amp_argument arguments[] = {
         { .name = "CFG", .text = &w->cfg, .about = "a network" },
         { .name = "WEIGHTS", .optional = 1, .text = &w->weights, .about = "its weights" },
@@ -81,7 +81,7 @@ TEST(mistakes_are_told_with_the_usage)
         { { "a", "-thresh", "nan" }, "from 0 to 1" }, { { "a", "-thresh", "" }, "-thresh needs a value" },
         { { "a", "-points", "1" }, "expected 0|11|101" }, { { "a", "-points", "0|11" }, "expected 0|11|101" },
         { { "a", "-clear", "-clear" }, "given twice" } };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         wishes w;
         amp_error error;
         int argc = 0;
@@ -112,7 +112,7 @@ TEST(lists_are_split)
     assert_string_equal(list.line[1], "bf16");
     assert_string_equal(list.line[2], "f");
     amp_lines_free(&list);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(amp_list_split("-dtypes", bad[i], &list, &error), AMP_BAD_CONFIG);
         assert_non_null(strstr(error.message, "-dtypes"));
         assert_null(list.line);
@@ -179,7 +179,7 @@ static void write_number(amp_json *json) { amp_json_number(json, NULL, numbers[w
 
 TEST(numbers_are_read_back_exactly)
 {
-    for (which = 0; which < (int)(sizeof numbers / sizeof *numbers); ++which) {
+    for (which = 0; which < (int)(sizeof numbers / sizeof *numbers); which++) {
         char *text = written_json(write_number);
         double back = strtod(text, NULL);
         assert_memory_equal(&back, &numbers[which], sizeof back);
@@ -235,7 +235,7 @@ TEST(a_full_disk_is_told)
     amp_error error;
     if (access("/dev/full", W_OK)) skip();
     assert_int_equal(amp_output_begin("/dev/full", &out, &stream, &error), AMP_OK);
-    for (int i = 0; i < 100000; ++i) fputs("line\n", stream);
+    for (int i = 0; i < 100000; i++) fputs("line\n", stream);
     assert_int_equal(amp_output_end(out, &error), AMP_IO_FAILED);
     assert_non_null(strstr(error.message, "/dev/full"));
 }

@@ -24,14 +24,14 @@ static void make_up(made_up *m)
     m->c = (amp_comparison){ .kind = AMP_COMPARED_DETECTOR, .dtype_count = DTYPES, .seed_count = SEEDS,
                              .dtypes = m->dtypes, .seeds = m->seeds, .runs = m->runs, .batch = 8,
                              .classes = 10, .points_allowed = 1, .doubt = AMP_COMPARE_DOUBT };
-    for (int d = 0; d < DTYPES; ++d) {
+    for (int d = 0; d < DTYPES; d++) {
         m->dtypes[d] = names[d];
-        for (int s = 0; s < SEEDS; ++s) {
+        for (int s = 0; s < SEEDS; s++) {
             int i = d * SEEDS + s;
             m->seeds[s] = (unsigned)s + 1;
             m->runs[i] = (amp_run){ .dtype = names[d], .seed = (unsigned)s + 1, .state = AMP_RUN_DONE,
                                     .rows = m->rows[i], .count = STEPS, .score = { .5, .25 } };
-            for (int k = 0; k < STEPS; ++k)
+            for (int k = 0; k < STEPS; k++)
                 m->rows[i][k] = (amp_log_row){ .iteration = k + 1, .loss = 2, .avg_loss = 2.5f,
                                                .load_seconds = .25, .train_seconds = .25,
                                                .peak_memory_mb = 100 };
@@ -54,7 +54,7 @@ static void judge(made_up *m, const char *const *notes)
 
 static void forget(made_up *m)
 {
-    for (int i = 0; i < m->c.verdict_count; ++i) free(m->c.verdict[i]);
+    for (int i = 0; i < m->c.verdict_count; i++) free(m->c.verdict[i]);
     free(m->c.verdict);
     free(m->c.summaries);
 }
@@ -62,19 +62,19 @@ static void forget(made_up *m)
 static void set_scores(made_up *m, int dtype, double a, double b, double c)
 {
     const double scores[SEEDS] = { a, b, c };
-    for (int s = 0; s < SEEDS; ++s) amp_comparison_run(&m->c, dtype, s)->score[0] = scores[s];
+    for (int s = 0; s < SEEDS; s++) amp_comparison_run(&m->c, dtype, s)->score[0] = scores[s];
 }
 
 static int says(const made_up *m, const char *text)
 {
-    for (int i = 0; i < m->c.verdict_count; ++i) if (strstr(m->c.verdict[i], text)) return 1;
+    for (int i = 0; i < m->c.verdict_count; i++) if (strstr(m->c.verdict[i], text)) return 1;
     return 0;
 }
 
 static void expect(const made_up *m, const char *text)
 {
     if (says(m, text)) return;
-    for (int i = 0; i < m->c.verdict_count; ++i) print_message("%s\n", m->c.verdict[i]);
+    for (int i = 0; i < m->c.verdict_count; i++) print_message("%s\n", m->c.verdict[i]);
     fail_msg("nothing says: %s", text);
 }
 
@@ -100,7 +100,7 @@ TEST(a_run_is_measured_without_its_first_tenth)
     made_up m;
     make_up(&m);
     amp_log_row *rows = m.rows[0];
-    for (int k = 0; k < STEPS; ++k) {
+    for (int k = 0; k < STEPS; k++) {
         rows[k].train_seconds = k < 2 ? 1000 : k < 11 ? 1 : 2; /* 9 of 1 s, 9 of 2 s */
         rows[k].load_seconds = 1;
         rows[k].peak_memory_mb = k == 0 ? 300 : 100 + k;
@@ -133,7 +133,7 @@ TEST(a_run_of_few_steps_has_what_they_tell)
  * the one before. */
 static void set_times(made_up *m, int dtype, int seed, double begin, double seconds, double apart)
 {
-    for (int k = 0; k < STEPS; ++k) {
+    for (int k = 0; k < STEPS; k++) {
         amp_log_row *row = &m->rows[dtype * SEEDS + seed][k];
         row->load_seconds = 0;
         row->train_seconds = seconds;
@@ -147,10 +147,10 @@ TEST(speeds_are_of_the_time_in_which_all_trained)
 {
     made_up m;
     make_up(&m);
-    for (int s = 0; s < SEEDS; ++s) {
+    for (int s = 0; s < SEEDS; s++) {
         set_times(&m, 0, s, 1000 * s, 4, 6);
         set_times(&m, 1, s, 1000 * s + 4, 2, 3);
-        for (int k = STEPS / 2 + 1; k < STEPS; ++k) m.rows[s][k].train_seconds = 2;
+        for (int k = STEPS / 2 + 1; k < STEPS; k++) m.rows[s][k].train_seconds = 2;
         amp_comparison_run(&m.c, 2, s)->state = AMP_RUN_FAILED;
     }
     judge(&m, NULL);
@@ -170,7 +170,7 @@ TEST(trainings_that_never_ran_at_the_same_time_are_told)
 {
     made_up m;
     make_up(&m);
-    for (int s = 0; s < SEEDS; ++s) {
+    for (int s = 0; s < SEEDS; s++) {
         set_times(&m, 0, s, 0, 4, 4);
         set_times(&m, 1, s, 1000, 2, 2);
         set_times(&m, 2, s, 0, 4, 4);
@@ -191,8 +191,8 @@ TEST(summaries_are_paired_by_seed)
     set_scores(&m, 0, .50, .60, .70);
     set_scores(&m, 1, .51, .60, .73);
     const double seconds[] = { .2, .1, .4 }; /* against .5: ratios 2.5, 5, 1.25 */
-    for (int s = 0; s < SEEDS; ++s)
-        for (int k = 0; k < STEPS; ++k) {
+    for (int s = 0; s < SEEDS; s++)
+        for (int k = 0; k < STEPS; k++) {
             amp_log_row *row = &m.rows[SEEDS + s][k];
             row->load_seconds = row->train_seconds = seconds[s] / 2;
             row->peak_memory_mb = 50 + s;
@@ -247,7 +247,7 @@ TEST(nothing_is_known_of_nothing)
 {
     made_up m;
     make_up(&m);
-    for (int i = 0; i < DTYPES * SEEDS; ++i) {
+    for (int i = 0; i < DTYPES * SEEDS; i++) {
         m.runs[i].state = AMP_RUN_WAITING;
         m.runs[i].count = 0;
     }
@@ -269,7 +269,7 @@ TEST(the_interval_is_students)
             { 31, .05, 2.042 },
         { 121, .05, 1.980 }, { 3, .01, 9.925 }, { 6, .01, 4.032 }, { 7, .1, 1.943 }, { 25, .01, 2.797 } };
     assert_false(amp_is_number(amp_student(1, .05)));
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_true(fabs(amp_student(cases[i].count, cases[i].doubt) - cases[i].t) < 6e-4);
     const double values[] = { 1, 2, 6 };
     amp_interval interval = amp_interval_of(values, 3, .05);
@@ -312,7 +312,7 @@ TEST(accuracy_is_judged_by_the_interval)
         { { .55, .65, .75 }, "bf16: as good as fp32" },
         /* +1 0 +6 */
         { { .51, .60, .76 }, "bf16: cannot tell yet" } };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         made_up m;
         make_up(&m);
         set_scores(&m, 0, .5, .6, .7);
@@ -329,7 +329,7 @@ TEST(both_scores_count)
 {
     made_up m;
     make_up(&m);
-    for (int s = 0; s < SEEDS; ++s) amp_comparison_run(&m.c, 1, s)->score[1] = .23;
+    for (int s = 0; s < SEEDS; s++) amp_comparison_run(&m.c, 1, s)->score[1] = .23;
     amp_comparison_run(&m.c, 2, 1)->score[1] = .20;
     judge(&m, NULL);
     expect(&m, "bf16: worse than fp32 by more than 1 point: mAP@0.5 50.00 % against 50.00 %, +0.00 points");
@@ -415,7 +415,7 @@ TEST(one_seed_cannot_tell)
     made_up m;
     make_up(&m);
     m.c.seed_count = 1;
-    for (int d = 0; d < DTYPES; ++d) m.c.runs[d] = m.runs[d * SEEDS];
+    for (int d = 0; d < DTYPES; d++) m.c.runs[d] = m.runs[d * SEEDS];
     judge(&m, NULL);
     expect(&m, "bf16: cannot tell yet whether it loses more than 1 point to fp32: mAP@0.5 50.00 % against "
            "50.00 %, +0.00 points; mAP@0.5:0.95 25.00 % against 25.00 %, +0.00 points: one seed cannot tell "
@@ -440,8 +440,8 @@ TEST(what_has_learnt_nothing_is_not_judged)
 
 static void set_seconds(made_up *m, int dtype, double load, double train)
 {
-    for (int s = 0; s < SEEDS; ++s)
-        for (int k = 0; k < STEPS; ++k) {
+    for (int s = 0; s < SEEDS; s++)
+        for (int k = 0; k < STEPS; k++) {
             m->rows[dtype * SEEDS + s][k].load_seconds = load;
             m->rows[dtype * SEEDS + s][k].train_seconds = train;
         }
@@ -485,8 +485,8 @@ TEST(seeds_that_differ_do_not_tell_the_speed)
     static const double times[SEEDS] = { 1.78, 1.44, .89 };
     made_up m;
     make_up(&m);
-    for (int s = 0; s < SEEDS; ++s)
-        for (int k = 0; k < STEPS; ++k)
+    for (int s = 0; s < SEEDS; s++)
+        for (int k = 0; k < STEPS; k++)
             m.rows[SEEDS + s][k].load_seconds = m.rows[SEEDS + s][k].train_seconds = .25 / times[s];
     judge(&m, NULL);
     const amp_dtype_summary *bf16 = &m.c.summaries[1];
@@ -503,10 +503,10 @@ TEST(speeds_are_of_the_seeds_that_all_have)
 {
     made_up m;
     make_up(&m);
-    for (int k = 0; k < STEPS; ++k) m.rows[2][k].train_seconds = m.rows[SEEDS + 2][k].train_seconds = 100;
+    for (int k = 0; k < STEPS; k++) m.rows[2][k].train_seconds = m.rows[SEEDS + 2][k].train_seconds = 100;
     amp_comparison_run(&m.c, 2, 2)->state = AMP_RUN_FAILED;
     summarize(&m);
-    for (int d = 0; d < DTYPES; ++d) {
+    for (int d = 0; d < DTYPES; d++) {
         near(m.c.summaries[d].images_per_second.mean, 16);
         near(m.c.summaries[d].speedup.ratio, 1);
         assert_int_equal(m.c.summaries[d].images_per_second.count, 2);
@@ -554,7 +554,7 @@ TEST(failures_skips_and_an_interruption_are_told)
     amp_run *failed = amp_comparison_run(&m.c, 2, 1);
     failed->state = AMP_RUN_FAILED;
     snprintf(failed->failure, sizeof failed->failure, "gradients stay inf");
-    for (int k = 0; k < 3; ++k) m.rows[1 * SEEDS + 2][k].found_inf = 1;
+    for (int k = 0; k < 3; k++) m.rows[1 * SEEDS + 2][k].found_inf = 1;
     judge(&m, NULL);
     assert_int_equal(strncmp(m.c.verdict[0], "Interrupted: 8 of 9 trainings are done", 38), 0);
     expect(&m, "fp16: 1 of 3 trainings failed and are left out; seed 2: gradients stay inf");

@@ -25,7 +25,7 @@ TEST(the_backend_says_what_it_is)
     assert_non_null(strstr(backend->description, "oneDNN"));
     assert_int_equal(backend->supports(backend, AMP_FP32, note), AMP_SUPPORT_NATIVE);
     assert_int_equal(strlen(note), 0);
-    for (size_t t = 1; t < COUNT(all_dtypes); ++t) {
+    for (size_t t = 1; t < COUNT(all_dtypes); t++) {
         amp_support support = backend->supports(backend, all_dtypes[t], note);
         print_message("%s: %d %s\n", amp_dtype_name(all_dtypes[t]), support, note);
         if (support == AMP_SUPPORT_NATIVE) assert_int_equal(strlen(note), 0);
@@ -47,7 +47,7 @@ TEST(the_processor_is_asked_once)
 {
     assert_non_null(amp_cpu_rows_best());
     questions = 0;
-    for (int i = 0; i < 100; ++i) assert_ptr_equal(amp_cpu_rows_best(), amp_cpu_rows_best());
+    for (int i = 0; i < 100; i++) assert_ptr_equal(amp_cpu_rows_best(), amp_cpu_rows_best());
     assert_int_equal(questions, 0);
 }
 

@@ -63,7 +63,7 @@ TEST(parameters_learn_without_net_delta)
     s.net.delta = NULL;
     run_both(&s);
     float sum = 0;
-    for (int i = 0; i < s.l.outputs; ++i) sum += fabsf(s.l.bias_updates[i]);
+    for (int i = 0; i < s.l.outputs; i++) sum += fabsf(s.l.bias_updates[i]);
     assert_true(sum > 0);
     s.net.delta = delta;
     release(&s);
@@ -81,7 +81,7 @@ TEST(batchnorm_runs_once_prepared)
     run_both(&s);
     float expected[64];
     const int n = 64;
-    for (int i = 0; i < n; ++i) expected[i] = -slope(&s, weighted_output, s.net.input + i);
+    for (int i = 0; i < n; i++) expected[i] = -slope(&s, weighted_output, s.net.input + i);
     assert_close("net.delta", s.net.delta, expected, n, 2./(BATCH*side*side));
     assert_gradient(&s, weighted_output, "scale_updates", s.l.scales, 2, s.l.scale_updates, 1);
     assert_gradient(&s, weighted_output, "bias_updates", s.l.biases, 2, s.l.bias_updates, 1);
@@ -95,9 +95,9 @@ TEST(batchnorm_runs_once_prepared)
 static void passes_the_gradient_on(layer l)
 {
     struct subject s = subject_of(l, BATCH);
-    for (int i = 0; i < s.inputs; ++i) s.net.delta[i] = 100 + i;
+    for (int i = 0; i < s.inputs; i++) s.net.delta[i] = 100 + i;
     run_both(&s);
-    for (int i = 0; i < s.inputs; ++i) s.net.delta[i] -= 100 + i;
+    for (int i = 0; i < s.inputs; i++) s.net.delta[i] -= 100 + i;
     assert_input_gradient(&s, weighted_output, 1);
 
     float *delta = s.net.delta;
@@ -115,7 +115,7 @@ TEST(avgpool_passes_the_gradient_on)
 /* Stock's gemm for size 1 writes into net.delta with beta 0. */
 TEST(convolutional_adds_the_gradient_whatever_its_size)
 {
-    for (int size = 1; size <= 3; ++size){
+    for (int size = 1; size <= 3; size++){
         passes_the_gradient_on(make_convolutional_layer(BATCH, SIDE, SIDE, CHANNELS, 3, 1, size, 1, size/2,
             TANH, 0, 0, 0, 0));
     }
@@ -148,7 +148,7 @@ TEST(maxpool_passes_the_gradient_on)
 {
     struct subject s = subject_of(make_maxpool_layer(BATCH, SIDE, SIDE, 1, 2, 2, 1), BATCH);
     /* No ties within reach of a slope. */
-    for (int i = 0; i < s.inputs; ++i) s.net.input[i] = (i*7 % s.inputs)*.25f;
+    for (int i = 0; i < s.inputs; i++) s.net.input[i] = (i*7 % s.inputs)*.25f;
     run_both(&s);
     assert_input_gradient(&s, weighted_output, 1);
     release(&s);
@@ -177,7 +177,7 @@ TEST(route_sends_its_delta_to_every_input)
 {
     layer sources[2] = {{0}, {0}};
     int *indexes = calloc(2, sizeof(int)), *sizes = calloc(2, sizeof(int));
-    for (int i = 0; i < 2; ++i){
+    for (int i = 0; i < 2; i++){
         indexes[i] = i;
         sizes[i] = 3 + i;
         sources[i].output = zeros(BATCH*sizes[i]);
@@ -188,12 +188,12 @@ TEST(route_sends_its_delta_to_every_input)
     float *delta = s.net.delta;
     s.net.delta = NULL;
     run_both(&s);
-    for (int i = 0; i < 2; ++i){
+    for (int i = 0; i < 2; i++){
         assert_gradient(&s, weighted_output, "source delta", sources[i].output, BATCH*sizes[i],
                         sources[i].delta, 1);
     }
     s.net.delta = delta;
-    for (int i = 0; i < 2; ++i){
+    for (int i = 0; i < 2; i++){
         free(sources[i].output);
         free(sources[i].delta);
     }
@@ -207,7 +207,7 @@ TEST(crop_lets_nothing_back)
     struct subject s = subject_of(l, BATCH);
     run_forward(&s);
     amp_gap_backward(s.l, s.net);
-    for (int i = 0; i < s.inputs; ++i) assert_true(s.net.delta[i] == 0);
+    for (int i = 0; i < s.inputs; i++) assert_true(s.net.delta[i] == 0);
     release(&s);
 }
 
@@ -215,7 +215,7 @@ TEST(crop_lets_nothing_back)
 TEST(dropout_drops_the_delta_of_what_it_dropped)
 {
     struct subject s = subject_of(make_dropout_layer(BATCH, 32, .5), BATCH);
-    for (int i = 0; i < s.inputs; ++i) s.net.input[i] = s.net.delta[i] = 1;
+    for (int i = 0; i < s.inputs; i++) s.net.input[i] = s.net.delta[i] = 1;
     run_forward(&s);
     amp_gap_backward(s.l, s.net);
     assert_memory_equal(s.net.input, s.net.delta, s.inputs*sizeof(float));
@@ -234,12 +234,12 @@ static struct subject l2norm(void)
 TEST(l2norm_leaves_a_zero_pixel_at_zero)
 {
     struct subject s = l2norm();
-    for (int c = 0; c < CHANNELS; ++c) s.net.input[c*SIDE*SIDE] = 0;
+    for (int c = 0; c < CHANNELS; c++) s.net.input[c*SIDE*SIDE] = 0;
     run_forward(&s);
-    for (int c = 0; c < CHANNELS; ++c) assert_true(s.l.output[c*SIDE*SIDE] == 0);
-    for (int pixel = 1; pixel < SIDE*SIDE; ++pixel){
+    for (int c = 0; c < CHANNELS; c++) assert_true(s.l.output[c*SIDE*SIDE] == 0);
+    for (int pixel = 1; pixel < SIDE*SIDE; pixel++){
         double sum = 0;
-        for (int c = 0; c < CHANNELS; ++c) sum += pow(s.l.output[c*SIDE*SIDE + pixel], 2);
+        for (int c = 0; c < CHANNELS; c++) sum += pow(s.l.output[c*SIDE*SIDE + pixel], 2);
         assert_float_equal(sum, 1, 1e-5);
     }
     release(&s);
@@ -253,8 +253,8 @@ TEST(l2norm_passes_delta_straight_through)
 {
     struct subject s = l2norm();
     run_both(&s);
-    for (int i = 0; i < s.inputs; ++i) assert_true(s.net.delta[i] == -s.coefficient[i]);
-    for (int i = 0; i < s.inputs; ++i){
+    for (int i = 0; i < s.inputs; i++) assert_true(s.net.delta[i] == -s.coefficient[i]);
+    for (int i = 0; i < s.inputs; i++){
         float norm = s.net.input[i]/s.l.output[i];
         assert_float_equal(s.l.scales[i], (1 - s.l.output[i])/norm, 1e-3*(1 + fabsf(s.l.scales[i])));
     }
@@ -266,10 +266,10 @@ TEST(normalization_adds_stocks_approximation)
 {
     struct subject s = subject_of(make_normalization_layer(BATCH, SIDE, SIDE, CHANNELS, 3, .1, .75, 1),
                                   BATCH);
-    for (int i = 0; i < s.inputs; ++i) s.net.delta[i] = 1;
+    for (int i = 0; i < s.inputs; i++) s.net.delta[i] = 1;
     run_both(&s);
     float *expected = zeros(s.inputs);
-    for (int i = 0; i < s.inputs; ++i) expected[i] = 1 - s.coefficient[i]*powf(s.l.norms[i], -.75f);
+    for (int i = 0; i < s.inputs; i++) expected[i] = 1 - s.coefficient[i]*powf(s.l.norms[i], -.75f);
     assert_close("net.delta", s.net.delta, expected, s.inputs, 1e-5);
     free(expected);
     release(&s);

@@ -21,7 +21,7 @@ static double printed_cost(struct subject *s)
     run_forward(s);
     double sum = 0; /* l.cost[0] is the same sum in float */
     const float *loss = s->l.loss ? s->l.loss : s->l.output;
-    for (int i = 0; i < s->outputs; ++i) sum += loss[i];
+    for (int i = 0; i < s->outputs; i++) sum += loss[i];
     assert_float_equal(s->l.cost[0], sum, 1e-4*(1 + fabs(sum)));
     return sum;
 }
@@ -37,7 +37,7 @@ static void assert_backward_adds(struct subject *s)
     float *once = zeros(s->inputs);
     memcpy(once, s->net.delta, s->inputs*sizeof(float));
     carry_down(s);
-    for (int i = 0; i < s->inputs; ++i) once[i] *= 2;
+    for (int i = 0; i < s->inputs; i++) once[i] *= 2;
     assert_close("net.delta after a second backward", s->net.delta, once, s->inputs, 1e-5);
     free(once);
 }
@@ -58,7 +58,7 @@ static struct subject softmax_subject(int inputs, int groups)
 TEST(softmax_with_groups_has_the_gradient)
 {
     struct subject s = softmax_subject(6, 2);
-    for (int group = 0; group < 2*BATCH; ++group) s.net.truth[3*group + group % 3] = 1;
+    for (int group = 0; group < 2*BATCH; group++) s.net.truth[3*group + group % 3] = 1;
     carry_down(&s);
     assert_input_gradient(&s, printed_cost, 1);
     assert_backward_adds(&s);
@@ -72,11 +72,11 @@ TEST(spatial_softmax_is_over_channels_at_each_pixel)
     s.l.spatial = 1;
     s.l.c = c;
     s.l.w = s.l.h = 2;
-    for (int b = 0; b < BATCH; ++b)
-        for (int i = 0; i < pixels; ++i) s.net.truth[(b*c + (b + i) % c)*pixels + i] = 1;
+    for (int b = 0; b < BATCH; b++)
+        for (int i = 0; i < pixels; i++) s.net.truth[(b*c + (b + i) % c)*pixels + i] = 1;
     carry_down(&s);
-    for (int b = 0; b < BATCH; ++b){
-        for (int i = 0; i < pixels; ++i){
+    for (int b = 0; b < BATCH; b++){
+        for (int i = 0; i < pixels; i++){
             const float *x = s.l.output + b*c*pixels + i;
             assert_float_equal(x[0] + x[pixels] + x[2*pixels], 1, 1e-6);
         }
@@ -97,9 +97,9 @@ TEST(softmax_tree_skips_secret_truths)
     s.l.softmax_tree = &small_tree;
     s.net.truth[0] = s.net.truth[3] = 1;
     s.net.truth[5 + 1] = 1;
-    for (int i = 2; i < 5; ++i) s.net.truth[5 + i] = SECRET_NUM; /* the second image has no second level */
+    for (int i = 2; i < 5; i++) s.net.truth[5 + i] = SECRET_NUM; /* the second image has no second level */
     carry_down(&s);
-    for (int i = 2; i < 5; ++i) assert_true(s.net.delta[5 + i] == 0);
+    for (int i = 2; i < 5; i++) assert_true(s.net.delta[5 + i] == 0);
     assert_input_gradient(&s, printed_cost, 1);
     release(&s);
 }
@@ -124,7 +124,7 @@ TEST(logistic_has_the_gradient)
 TEST(logistic_loss_stays_finite_when_the_output_saturates)
 {
     struct subject s = logistic_subject();
-    for (int i = 0; i < s.inputs; ++i) s.net.input[i] = (i & 1) ? 200 : -200;
+    for (int i = 0; i < s.inputs; i++) s.net.input[i] = (i & 1) ? 200 : -200;
     run_forward(&s);
     assert_true(s.l.cost[0] > 0 && s.l.cost[0] < 1000);
     release(&s);
@@ -139,7 +139,7 @@ static struct subject cost(COST_TYPE type)
     s.net.truth = zeros(s.inputs);
     randomise(s.net.input, s.inputs, -2, 2);
     randomise(s.net.truth, s.inputs, -2, 2);
-    for (int i = 0; i < s.inputs; ++i){ /* away from the kinks at |truth - input| = 0 and 1 */
+    for (int i = 0; i < s.inputs; i++){ /* away from the kinks at |truth - input| = 0 and 1 */
         double diff = fabs(s.net.truth[i] - s.net.input[i]);
         if (diff < .1 || fabs(diff - 1) < .1) s.net.input[i] += .25;
     }
@@ -177,7 +177,7 @@ TEST(cost_smooth_has_half_the_gradient_on_both_sides_of_its_knee)
 TEST(cost_wgan_has_the_gradient)
 {
     struct subject s = cost(WGAN);
-    for (int i = 0; i < s.inputs; ++i) s.net.truth[i] = i & 1;
+    for (int i = 0; i < s.inputs; i++) s.net.truth[i] = i & 1;
     carry_down(&s);
     assert_input_gradient(&s, printed_cost, .5);
     release(&s);
@@ -243,7 +243,7 @@ static double spelt_out(struct subject *s)
 {
     run_forward(s);
     double loss = 0;
-    for (int i = 0; i < s->outputs; ++i){
+    for (int i = 0; i < s->outputs; i++){
         double p = s->l.output[i], t = targets[i];
         if (terms[i] == SQUARE) loss += weights[i]*(t - p)*(t - p)/2;
         if (terms[i] == LOGISTIC_CROSS_ENTROPY) loss -= weights[i]*(t*log(p) + (1 - t)*log(1 - p));
@@ -259,7 +259,7 @@ static void name_targets(struct subject *s, const enum term *of_entry, int entri
 {
     assert_true(s->outputs <= 512);
     run_forward(s);
-    for (int i = 0; i < s->outputs; ++i){
+    for (int i = 0; i < s->outputs; i++){
         terms[i] = s->l.delta[i] == 0 ? NOTHING : of_entry[i/spatial % entries];
         weights[i] = terms[i] == SOFTMAX_CROSS_ENTROPY ? class_weight : 1;
         targets[i] = s->l.output[i] + s->l.delta[i]/weights[i];
@@ -270,13 +270,13 @@ static void name_targets(struct subject *s, const enum term *of_entry, int entri
 static void draw_boxes(struct subject *s, int truths, int coords, int classes)
 {
     s->net.truth = zeros((size_t)BATCH*truths);
-    for (int object = 0; object < 3; ++object){
+    for (int object = 0; object < 3; object++){
         float *box = s->net.truth + (object == 2)*truths + (object == 1)*(coords + 1);
         box[0] = .3f + .2f*object;
         box[1] = .7f - .25f*object;
         box[2] = .4f;
         box[3] = .3f;
-        for (int i = 4; i < coords; ++i) box[i] = .2f*(i - 3);
+        for (int i = 4; i < coords; i++) box[i] = .2f*(i - 3);
         box[coords] = (object + 1) % classes;
     }
 }
@@ -294,7 +294,7 @@ static struct subject region(int coords, int classes)
     l.noobject_scale = .5;
     l.class_scale = 2;
     l.mask_scale = 1;
-    for (int i = 0; i < 2*ANCHORS; ++i) l.biases[i] = .5f + .4f*i;
+    for (int i = 0; i < 2*ANCHORS; i++) l.biases[i] = .5f + .4f*i;
     struct subject s = subject_of(l, BATCH);
     s.seen = 100000; /* past the first images, which teach the anchors */
     draw_boxes(&s, l.truths, coords, classes);
@@ -306,14 +306,14 @@ static void assert_region_gradient(struct subject *s)
     const layer *l = &s->l;
     const int entries = l->coords + 1 + l->classes;
     enum term of_entry[16];
-    for (int i = 0; i < entries; ++i) of_entry[i] = i <= l->coords ? SQUARE : SOFTMAX_CROSS_ENTROPY;
+    for (int i = 0; i < entries; i++) of_entry[i] = i <= l->coords ? SQUARE : SOFTMAX_CROSS_ENTROPY;
     if (!l->softmax && !l->softmax_tree){
-        for (int i = l->coords + 1; i < entries; ++i) of_entry[i] = LOGISTIC_CROSS_ENTROPY;
+        for (int i = l->coords + 1; i < entries; i++) of_entry[i] = LOGISTIC_CROSS_ENTROPY;
     }
     name_targets(s, of_entry, entries, SIDE*SIDE, l->class_scale);
     carry_down(s);
     float size = 0;
-    for (int i = 0; i < s->inputs; ++i) size += fabsf(s->net.delta[i]);
+    for (int i = 0; i < s->inputs; i++) size += fabsf(s->net.delta[i]);
     assert_true(size > 1);
     assert_input_gradient(s, spelt_out, 1);
     assert_backward_adds(s);
@@ -350,8 +350,8 @@ TEST(region_tree_is_a_softmax_per_pixel_and_group)
     struct subject s = region(4, 5);
     s.l.softmax_tree = &small_tree;
     assert_region_gradient(&s);
-    for (int anchor = 0; anchor < BATCH*ANCHORS; ++anchor){
-        for (int i = 0; i < SIDE*SIDE; ++i){
+    for (int anchor = 0; anchor < BATCH*ANCHORS; anchor++){
+        for (int i = 0; i < SIDE*SIDE; i++){
             const float *p = s.l.output + (anchor*10 + 5)*SIDE*SIDE + i;
             const int next = SIDE*SIDE;
             assert_float_equal(p[0] + p[next], 1, 1e-6);
@@ -372,7 +372,7 @@ TEST(region_with_background_leaves_objectness_to_the_softmax)
     float delta[512];
     memcpy(delta, s.l.delta, s.outputs*sizeof(float));
     amp_gap_backward(s.l, s.net);
-    for (int i = 0; i < s.outputs; ++i){
+    for (int i = 0; i < s.outputs; i++){
         int entry = i/(SIDE*SIDE) % (5 + CLASSES);
         float p = s.l.output[i];
         assert_float_equal(s.net.delta[i], entry < 2 ? delta[i]*p*(1 - p) : delta[i], 1e-6);
@@ -386,12 +386,12 @@ TEST(yolo_has_the_gradient_of_cross_entropies_and_squares)
     l.max_boxes = 90;
     l.ignore_thresh = .5;
     l.truth_thresh = 1;
-    for (int i = 0; i < 2*ANCHORS; ++i) l.biases[i] = 4 + 3*i;
+    for (int i = 0; i < 2*ANCHORS; i++) l.biases[i] = 4 + 3*i;
     struct subject s = subject_of(l, BATCH);
     s.net.w = s.net.h = 16;
     draw_boxes(&s, l.truths, 4, CLASSES);
     enum term of_entry[5 + CLASSES];
-    for (int i = 0; i < 5 + CLASSES; ++i) of_entry[i] = (i == 2 || i == 3) ? SQUARE : LOGISTIC_CROSS_ENTROPY;
+    for (int i = 0; i < 5 + CLASSES; i++) of_entry[i] = (i == 2 || i == 3) ? SQUARE : LOGISTIC_CROSS_ENTROPY;
     name_targets(&s, of_entry, 5 + CLASSES, SIDE*SIDE, 1);
     carry_down(&s);
     assert_input_gradient(&s, spelt_out, 1);
@@ -401,7 +401,7 @@ TEST(yolo_has_the_gradient_of_cross_entropies_and_squares)
 
 TEST(detection_has_the_gradient)
 {
-    for (int softmax = 0; softmax < 2; ++softmax){
+    for (int softmax = 0; softmax < 2; softmax++){
         const int cells = SIDE*SIDE, inputs = cells*(5*ANCHORS + CLASSES);
         layer l = make_detection_layer(BATCH, inputs, ANCHORS, SIDE, CLASSES, 4, 1);
         l.softmax = softmax;
@@ -418,7 +418,7 @@ TEST(detection_has_the_gradient)
             randomise(truth + 1 + CLASSES, 4, .2, .8);
         }
         enum term of_entry[5*ANCHORS + CLASSES];
-        for (int i = 0; i < 5*ANCHORS + CLASSES; ++i){
+        for (int i = 0; i < 5*ANCHORS + CLASSES; i++){
             of_entry[i] = softmax && i < CLASSES ? SOFTMAX_CROSS_ENTROPY : SQUARE;
         }
         /* Its classes lie together, before objectness and boxes: the entries need not
@@ -441,7 +441,7 @@ TEST(iseg_adds_its_delta)
     layer l = make_iseg_layer(BATCH, SIDE, SIDE, CLASSES, IDS);
     struct subject s = subject_of(l, BATCH);
     s.net.truth = zeros((size_t)BATCH*l.truths);
-    for (int b = 0; b < BATCH; ++b){
+    for (int b = 0; b < BATCH; b++){
         float *truth = s.net.truth + b*l.truths;
         truth[0] = 1;
         truth[1 + b] = truth[2 + b] = 1;
@@ -450,7 +450,7 @@ TEST(iseg_adds_its_delta)
     carry_down(&s);
     assert_close("net.delta", s.net.delta, s.l.delta, s.inputs, 0);
     /* Classes: minus the gradient of logistic cross entropy. */
-    for (int i = 0; i < CLASSES*pixels; ++i){
+    for (int i = 0; i < CLASSES*pixels; i++){
         float t = i == pixels || i == pixels + 1;
         assert_float_equal(s.net.delta[i], t - 1/(1 + exp(-s.net.input[i])), 1e-6);
     }

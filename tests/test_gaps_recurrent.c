@@ -25,7 +25,7 @@ static struct subject gru(int tanh)
 
 TEST(gru_backward_is_the_gradient)
 {
-    for (int tanh = 0; tanh < 2; ++tanh){
+    for (int tanh = 0; tanh < 2; tanh++){
         struct subject s = gru(tanh);
         run_both(&s);
         assert_input_gradient(&s, weighted_output, 1);
@@ -71,7 +71,7 @@ static struct subject rnn(ACTIVATION activation, int shortcut)
 
 TEST(rnn_backward_is_the_gradient)
 {
-    for (int shortcut = 0; shortcut < 2; ++shortcut){
+    for (int shortcut = 0; shortcut < 2; shortcut++){
         struct subject s = rnn(TANH, shortcut);
         run_both(&s);
         assert_input_gradient(&s, weighted_output, 1);
@@ -87,7 +87,7 @@ TEST(rnn_carries_its_last_state_to_the_next_batch)
     struct subject s = rnn(TANH, 0);
     run_both(&s);
     const int last = (TIMES - 1)*BATCH*OUT;
-    for (int i = 0; i < BATCH*OUT; ++i){
+    for (int i = 0; i < BATCH*OUT; i++){
         float sum = s.l.input_layer->output[last + i] + s.l.self_layer->output[last + i];
         assert_float_equal(s.l.state[i], sum, 1e-6);
     }
@@ -113,7 +113,7 @@ TEST(lstm_of_one_step_from_rest_has_the_gradient)
     assert_input_gradient(&s, weighted_output, 1);
     layer *subs[] = {s.l.uf, s.l.ui, s.l.ug, s.l.uo, s.l.wf, s.l.wi, s.l.wg, s.l.wo};
     const char *names[] = {"uf", "ui", "ug", "uo", "wf", "wi", "wg", "wo"};
-    for (int i = 0; i < 8; ++i) assert_parameter_gradients(&s, subs[i], names[i], i < 4 ? IN*OUT : OUT*OUT);
+    for (int i = 0; i < 8; i++) assert_parameter_gradients(&s, subs[i], names[i], i < 4 ? IN*OUT : OUT*OUT);
     release(&s);
 }
 
@@ -141,19 +141,19 @@ TEST(lstm_takes_the_first_step_for_the_one_before_it)
     struct subject s = lstm(TIMES);
     run_both(&s);
     layer *subs[] = {s.l.wf, s.l.wi, s.l.wg, s.l.wo};
-    for (int w = 0; w < 4; ++w){
+    for (int w = 0; w < 4; w++){
         float expected[OUT*OUT] = {0};
-        for (int t = 0; t < TIMES; ++t){
+        for (int t = 0; t < TIMES; t++){
             const float *h = s.l.output + (t ? t - 1 : 0)*BATCH*OUT;
             const float *delta = subs[w]->delta + t*BATCH*OUT;
-            for (int b = 0; b < BATCH; ++b)
-                for (int o = 0; o < OUT; ++o)
-                    for (int i = 0; i < OUT; ++i) expected[o*OUT + i] += delta[b*OUT + o]*h[b*OUT + i];
+            for (int b = 0; b < BATCH; b++)
+                for (int o = 0; o < OUT; o++)
+                    for (int i = 0; i < OUT; i++) expected[o*OUT + i] += delta[b*OUT + o]*h[b*OUT + i];
         }
         assert_close("w.weight_updates", subs[w]->weight_updates, expected, OUT*OUT, 1e-5);
     }
     float expected[BATCH*OUT];
-    for (int i = 0; i < BATCH*OUT; ++i){
+    for (int i = 0; i < BATCH*OUT; i++){
         float f = logistic_activate(s.l.uf->output[i] + s.l.wf->output[i]);
         float in = logistic_activate(s.l.ui->output[i] + s.l.wi->output[i]);
         float g = tanh_activate(s.l.ug->output[i] + s.l.wg->output[i]);
@@ -171,7 +171,7 @@ TEST(lstm_forgets_the_overflow_of_the_batch_before)
     float *clean = zeros(s.inputs);
     memcpy(clean, s.net.delta, s.inputs*sizeof(float));
 
-    for (int i = 0; i < BATCH*OUT; ++i) s.l.dc_cpu[i] = 1e30f;
+    for (int i = 0; i < BATCH*OUT; i++) s.l.dc_cpu[i] = 1e30f;
     memset(s.net.delta, 0, s.inputs*sizeof(float));
     run_both(&s);
     assert_close("net.delta", s.net.delta, clean, s.inputs, 0);
@@ -219,7 +219,7 @@ TEST(crnn_sends_the_self_layers_delta_to_the_input_layer)
     run_both(&s);
     const int n = TIMES*BATCH*SIDE*SIDE*HIDDEN;
     float *expected = zeros(n);
-    for (int i = 0; i < n; ++i){
+    for (int i = 0; i < n; i++){
         expected[i] = s.l.self_layer->delta[i]*tanh_gradient(s.l.input_layer->output[i]);
     }
     assert_close("input.delta", s.l.input_layer->delta, expected, n, 1e-6);

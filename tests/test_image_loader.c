@@ -21,13 +21,13 @@ static int set_up(void **state)
     amp_error error;
     strcpy(f.path, "/tmp/image_loader_XXXXXX");
     if (!mkdtemp(f.path)) return -1;
-    for (int i = 0; i < IMAGES; ++i) {
+    for (int i = 0; i < IMAGES; i++) {
         char name[128];
         snprintf(name, sizeof name, "%s/%d.ppm", f.path, i);
         FILE *file = fopen(name, "w");
         if (!file || amp_lines_add(&f.images, name, strlen(name), &error) != AMP_OK) return -1;
         fputs(is_broken(i) ? "no image\n" : "P6\n2 2\n255\n", file);
-        for (int k = 0; k < 12; ++k) fputc(i, file);
+        for (int k = 0; k < 12; k++) fputc(i, file);
         fclose(file);
     }
     *state = &f;
@@ -37,7 +37,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     folder *f = *state;
-    for (size_t i = 0; i < f->images.count; ++i) unlink(f->images.line[i]);
+    for (size_t i = 0; i < f->images.count; i++) unlink(f->images.line[i]);
     amp_lines_free(&f->images);
     return rmdir(f->path);
 }
@@ -58,7 +58,7 @@ static void take(const folder *f, struct amp_image_loader *loader, int i)
         assert_non_null(strstr(loaded.failure, f->images.line[i]));
     } else {
         assert_true(loaded.size[0] == 2 && loaded.size[1] == 2);
-        for (int k = 0; k < 48; ++k) assert_int_equal((int)(loaded.fitted[k] * 255 + .5f), i);
+        for (int k = 0; k < 48; k++) assert_int_equal((int)(loaded.fitted[k] * 255 + .5f), i);
     }
     free(loaded.fitted);
 }
@@ -68,9 +68,9 @@ static void wait_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = 200000
 TEST(images_come_in_their_order)
 {
     const amp_image_fit fits[] = {AMP_FIT_LETTERBOX, AMP_FIT_CENTER_CROP};
-    for (size_t k = 0; k < 2; ++k) {
+    for (size_t k = 0; k < 2; k++) {
         struct amp_image_loader *loader = started(*state, fits[k]);
-        for (int i = 0; i < IMAGES; ++i) {
+        for (int i = 0; i < IMAGES; i++) {
             if (i % 20 == 0) wait_a_little(); /* so that the threads run as far ahead as they may */
             take(*state, loader, i);
         }
@@ -82,7 +82,7 @@ TEST(a_loader_stops_at_any_time)
 {
     for (int taken = 0; taken <= IMAGES; taken += 15) {
         struct amp_image_loader *loader = started(*state, AMP_FIT_LETTERBOX);
-        for (int i = 0; i < taken; ++i) take(*state, loader, i);
+        for (int i = 0; i < taken; i++) take(*state, loader, i);
         if (taken % 2) wait_a_little();
         amp_image_loader_stop(loader);
     }

@@ -44,8 +44,8 @@ static int set_up(void **state)
     unsigned char picture[13 + 3 * SIDE * SIDE] = "P6\n40 40\n255\n";
     (void)state;
     if (!mkdtemp(folder) || chdir(folder) || mkdir("images", 0700) || mkdir("labels", 0700)) return -1;
-    for (int n = 0; n < IMAGES; ++n) {
-        for (size_t i = 13; i < sizeof picture; ++i)
+    for (int n = 0; n < IMAGES; n++) {
+        for (size_t i = 13; i < sizeof picture; i++)
             picture[i] = (unsigned char)((i * (size_t)(n + 3)) % 251);
         snprintf(name, sizeof name, "images/%d.jpg", n); /* whatever it is, Darknet looks inside */
         write_file(name, picture, sizeof picture);
@@ -63,14 +63,14 @@ static int tear_down(void **state)
 {
     char name[64];
     (void)state;
-    for (int n = 0; n < IMAGES; ++n) {
+    for (int n = 0; n < IMAGES; n++) {
         snprintf(name, sizeof name, "images/%d.jpg", n);
         unlink(name);
         snprintf(name, sizeof name, "labels/%d.txt", n);
         unlink(name);
     }
     const char *const files[] = {"valid.txt", "my.data", "my.cfg", "now.weights", "now.weights.amp"};
-    for (size_t i = 0; i < sizeof files / sizeof *files; ++i) unlink(files[i]);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) unlink(files[i]);
     rmdir("images");
     rmdir("labels");
     char folder[4096];
@@ -85,8 +85,8 @@ static network *made(const char *dtype)
     network *net = parse_network_cfg("my.cfg");
     assert_int_equal(net->amp != NULL, strcmp(dtype, "off") != 0);
     /* Darknet's start at 0, which fp16 divides by and overflows. */
-    for (int i = 0; i < net->n; ++i)
-        for (int k = 0; net->layers[i].batch_normalize && k < net->layers[i].n; ++k)
+    for (int i = 0; i < net->n; i++)
+        for (int k = 0; net->layers[i].batch_normalize && k < net->layers[i].n; k++)
             net->layers[i].rolling_variance[k] = 1;
     if (net->amp) amp_host_weights_changed(net);
     return net;
@@ -96,16 +96,16 @@ static void unmake(network *net)
 {
     void *left[] = {net->workspace, net->seen, net->t, net->cost};
     free_network(net);
-    for (size_t i = 0; i < sizeof left / sizeof *left; ++i) free(left[i]);
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) free(left[i]);
 }
 
 static void train(network *net, int steps)
 {
-    for (int n = 0; n < steps * net->subdivisions; ++n) {
+    for (int n = 0; n < steps * net->subdivisions; n++) {
         int number = (int)*net->seen + 3; /* of the batch: a training in two parts sees the same ones */
-        for (int i = 0; i < net->inputs * net->batch; ++i) net->input[i] = (float)((i * number) % 97) / 97;
+        for (int i = 0; i < net->inputs * net->batch; i++) net->input[i] = (float)((i * number) % 97) / 97;
         memset(net->truth, 0, sizeof(float) * (size_t)net->truths * (size_t)net->batch);
-        for (int b = 0; b < net->batch; ++b) {
+        for (int b = 0; b < net->batch; b++) {
             float box[5] = {.5f, .4f, .3f, .2f, (float)(b % 2)};
             memcpy(net->truth + b * net->truths, box, sizeof box);
         }
@@ -133,7 +133,7 @@ static amp_map_score measured(network *net, size_t *detections)
 
 static void assert_same_weights(const network *a, const network *b)
 {
-    for (int i = 0; i < a->n; ++i) {
+    for (int i = 0; i < a->n; i++) {
         const layer *l = &a->layers[i], *m = &b->layers[i];
         if (l->type != CONVOLUTIONAL) continue;
         assert_memory_equal(l->weights, m->weights, (size_t)l->nweights * sizeof(float));

@@ -53,7 +53,7 @@ static int times(const char *text, const char *part)
 
 TEST(every_page_holds_its_json_and_nothing_from_elsewhere)
 {
-    for (int i = 0; i < REPORT_CASES; ++i) {
+    for (int i = 0; i < REPORT_CASES; i++) {
         made *m = report_cases[i].make();
         char *json = written(amp_report_json, m), *page = written(amp_report_html, m);
         assert_holds(page, json);
@@ -96,14 +96,14 @@ static char *array_of(const char *json, int run, const char *key)
     char find[64];
     size_t length = 0;
     json = strstr(json, "\"runs\": [");
-    for (int r = 0; r <= run; ++r) {
+    for (int r = 0; r <= run; r++) {
         assert_non_null(json);
         json = strstr(json + 1, "\"seed\": ");
     }
     snprintf(find, sizeof find, "\"%s\": [", key);
     json = strstr(json, find);
     assert_non_null(json);
-    for (json += strlen(find); *json != ']'; ++json) if (*json > ' ') out[length++] = *json;
+    for (json += strlen(find); *json != ']'; json++) if (*json > ' ') out[length++] = *json;
     out[length] = 0;
     return out;
 }
@@ -113,7 +113,7 @@ TEST(a_point_is_the_median_of_its_finite_losses)
 {
     made *m = make_comparison(1, 2, 300);
     static const float losses[] = { 7, 1, 5, INFINITY, 4, NAN, NAN, INFINITY, -INFINITY, 3, NAN, 8 };
-    for (int i = 0; i < 300; ++i) m->runs[0].rows[i].loss = i < 12 ? losses[i] : 2;
+    for (int i = 0; i < 300; i++) m->runs[0].rows[i].loss = i < 12 ? losses[i] : 2;
     m->runs[1].count = 100;
     char *json = written(amp_report_json, m);
     assert_int_equal(strncmp(array_of(json, 0, "loss"), "5,4,null,5.5,2,2,", 17), 0);
@@ -130,12 +130,12 @@ TEST(a_long_training_keeps_its_first_scale_and_every_skipped_step)
 {
     static const size_t skipped[] = { 0, 1, 60, 50000, 50200 };
     made *m = make_comparison(1, 1, 100000);
-    for (size_t i = 0; i < 100000; ++i) {
+    for (size_t i = 0; i < 100000; i++) {
         m->runs[0].rows[i].found_inf = 0;
         m->runs[0].rows[i].scale = i < 1 ? 65536 : i < 2 ? 32768 : i < 60 ? 16384 : 8192;
     }
     m->runs[0].rows[70000].scale = 131072;
-    for (size_t k = 0; k < 5; ++k) m->runs[0].rows[skipped[k]].found_inf = 1;
+    for (size_t k = 0; k < 5; k++) m->runs[0].rows[skipped[k]].found_inf = 1;
     char *json = written(amp_report_json, m);
     /* 50 steps are one column, which shows its first, least, largest and last scale, and one tick */
     assert_string_equal(array_of(json, 0, "scale"), "65536,16384,8192,131072,8192");
@@ -145,7 +145,7 @@ TEST(a_long_training_keeps_its_first_scale_and_every_skipped_step)
     free_comparison(m);
     m = make_comparison(1, 1, 6); /* a step is a column */
     static const float scales[] = { 8, 4, NAN, NAN, 4, 4 };
-    for (size_t i = 0; i < 6; ++i) m->runs[0].rows[i].scale = scales[i];
+    for (size_t i = 0; i < 6; i++) m->runs[0].rows[i].scale = scales[i];
     json = written(amp_report_json, m);
     assert_string_equal(array_of(json, 0, "scale"), "8,4,null,4");
     assert_string_equal(array_of(json, 0, "scale_from_step"), "1,2,3,5");
@@ -156,7 +156,7 @@ TEST(a_long_training_keeps_its_first_scale_and_every_skipped_step)
 TEST(half_a_million_steps_stay_short)
 {
     made *m = long_training();
-    for (size_t i = 0; i < m->runs[1].count; ++i) m->runs[1].rows[i].scale = i % 2 ? 4 : 1024;
+    for (size_t i = 0; i < m->runs[1].count; i++) m->runs[1].rows[i].scale = i % 2 ? 4 : 1024;
     char *page = written(amp_report_html, m);
     assert_true(strlen(page) < 300000);
     free(page);
@@ -225,7 +225,7 @@ TEST(a_folder_that_is_missing_is_one_line)
     made *m = typical();
     amp_error error;
     static writer *const writers[] = { amp_report_html, amp_report_json, amp_report_csv };
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 3; i++) {
         assert_int_equal(writers[i](&m->c, "/no/such/folder/report", &error), AMP_IO_FAILED);
         assert_holds(error.message, "/no/such/folder/report");
     }
@@ -252,7 +252,7 @@ static amp_status write_case(const char *folder, const char *case_name, made *m,
     static const struct { const char *ending; writer *write; } files[] = {
         { "html", amp_report_html }, { "json", amp_report_json }, { "csv", amp_report_csv } };
     amp_status status = AMP_OK;
-    for (int i = 0; i < 3 && status == AMP_OK; ++i) {
+    for (int i = 0; i < 3 && status == AMP_OK; i++) {
         char name[4096];
         snprintf(name, sizeof name, "%s/%s.%s", folder, case_name, files[i].ending);
         status = files[i].write(&m->c, name, error);
@@ -265,7 +265,7 @@ static int write_cases(const char *folder)
 {
     amp_error error;
     amp_status status = write_case(folder, "known", known(), &error);
-    for (int i = 0; i < REPORT_CASES && status == AMP_OK; ++i)
+    for (int i = 0; i < REPORT_CASES && status == AMP_OK; i++)
         status = write_case(folder, report_cases[i].name, report_cases[i].make(), &error);
     if (status != AMP_OK) fprintf(stderr, "%s\n", error.message);
     return status != AMP_OK;

@@ -27,7 +27,7 @@ static int play(int argc, char **argv)
     fflush(stdout);
     if (!strcmp(argv[2], "dies")) abort();
     int stop = amp_turns_ready();
-    for (int i = 0; i < steps && !stop; ++i) {
+    for (int i = 0; i < steps && !stop; i++) {
         char line[64];
         sleep_ms(atol(argv[4]));
         if (!strcmp(argv[2], "fails") && i == 2) return 7;
@@ -93,7 +93,7 @@ static amp_status run(seen *s, const char *const *first, const char *const *seco
 static int changes(const seen *s)
 {
     int count = 0;
-    for (int i = 1; i < s->lines; ++i) count += s->who[i] != s->who[i - 1];
+    for (int i = 1; i < s->lines; i++) count += s->who[i] != s->who[i - 1];
     return count;
 }
 
@@ -108,7 +108,7 @@ TEST(all_steps_of_all_are_seen)
     assert_int_equal(s.steps[1], 40);
     assert_int_equal(s.steps[2], 8);
     assert_int_equal(s.ended, 3);
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 3; i++) {
         assert_true(s.ends[i].exited && s.ends[i].status == 0 && !s.ends[i].stopped);
         assert_int_equal(s.results[i], 1);
     }
@@ -163,7 +163,7 @@ TEST(stop_reaches_all_at_their_next_line)
     seen s = { .stop_at = 10 };
     amp_error error;
     assert_int_equal(run(&s, a, b, NULL, .01, &error), AMP_OK);
-    for (int i = 0; i < 2; ++i) assert_true(s.ends[i].exited && s.ends[i].status == 3 && s.ends[i].stopped);
+    for (int i = 0; i < 2; i++) assert_true(s.ends[i].exited && s.ends[i].status == 3 && s.ends[i].stopped);
     assert_in_range(s.lines, 10, 13);
     assert_int_equal(s.results[0] + s.results[1], 2); /* they end in good order */
 }
@@ -207,7 +207,7 @@ TEST(descriptors_that_are_not_open_are_refused)
     static const char *const bad[] = { "", "3", "x,y", "900,901", "0", "0,", ",1", "0,1x", "-1,1",
                                        "99999999999,1" };
     amp_error error;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(setenv(AMP_TURNS, bad[i], 1), 0);
         assert_int_equal(amp_turns_take(&error), AMP_BAD_CONFIG);
     }

@@ -23,7 +23,7 @@ figure figure_make(int kind, point centre, int radius, int angle)
 {
     figure f = {.kind = kind, .centre = centre, .radius = radius};
     f.corners = kind == SQUARE ? 4 : kind == TRIANGLE ? 3 : 0;
-    for (int i = 0; i < f.corners; ++i) {
+    for (int i = 0; i < f.corners; i++) {
         int step = angle + i * (ANGLES / f.corners);
         f.corner[i].x = centre.x + radius * cosine(step) / (1 << 14);
         f.corner[i].y = centre.y + radius * sine(step) / (1 << 14);
@@ -39,7 +39,7 @@ void figure_bounds(const figure *f, point *low, point *high)
         return;
     }
     *low = *high = f->corner[0];
-    for (int i = 1; i < f->corners; ++i) {
+    for (int i = 1; i < f->corners; i++) {
         *low = (point){smaller(low->x, f->corner[i].x), smaller(low->y, f->corner[i].y)};
         *high = (point){larger(high->x, f->corner[i].x), larger(high->y, f->corner[i].y)};
     }
@@ -51,7 +51,7 @@ static int contains(const figure *f, int x, int y)
         int64_t dx = x - f->centre.x, dy = y - f->centre.y;
         return dx * dx + dy * dy <= (int64_t)f->radius * f->radius;
     }
-    for (int i = 0; i < f->corners; ++i) { /* inside is to the same side of every edge */
+    for (int i = 0; i < f->corners; i++) { /* inside is to the same side of every edge */
         point a = f->corner[i], b = f->corner[(i + 1) % f->corners];
         if ((int64_t)(b.x - a.x) * (y - a.y) - (int64_t)(b.y - a.y) * (x - a.x) < 0) return 0;
     }
@@ -61,8 +61,8 @@ static int contains(const figure *f, int x, int y)
 int figure_coverage(const figure *f, int x, int y)
 {
     int covered = 0;
-    for (int i = 0; i < 4; ++i)
-        for (int j = 0; j < 4; ++j) covered += contains(f, x * UNIT + 2 + 4 * i, y * UNIT + 2 + 4 * j);
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 4; j++) covered += contains(f, x * UNIT + 2 + 4 * i, y * UNIT + 2 + 4 * j);
     return covered;
 }
 
@@ -70,11 +70,11 @@ void draw_figure(canvas *c, const figure *f)
 {
     point low, high;
     figure_bounds(f, &low, &high);
-    for (int y = larger(0, low.y / UNIT); y <= smaller(c->size - 1, high.y / UNIT); ++y)
-        for (int x = larger(0, low.x / UNIT); x <= smaller(c->size - 1, high.x / UNIT); ++x) {
+    for (int y = larger(0, low.y / UNIT); y <= smaller(c->size - 1, high.y / UNIT); y++)
+        for (int x = larger(0, low.x / UNIT); x <= smaller(c->size - 1, high.x / UNIT); x++) {
             int covered = figure_coverage(f, x, y);
             unsigned char *pixel = c->rgb + 3 * ((size_t)y * c->size + x);
-            for (int k = 0; k < 3; ++k)
+            for (int k = 0; k < 3; k++)
                 pixel[k] = (unsigned char)(pixel[k] + (f->fill.channel[k] - pixel[k]) * covered
                                            / COVERAGE_FULL);
         }
@@ -83,14 +83,14 @@ void draw_figure(canvas *c, const figure *f)
 colour random_colour(shapes_random *random)
 {
     colour c;
-    for (int k = 0; k < 3; ++k) c.channel[k] = random_between(random, 0, 255);
+    for (int k = 0; k < 3; k++) c.channel[k] = random_between(random, 0, 255);
     return c;
 }
 
 int colour_distance(colour a, colour b)
 {
     int sum = 0;
-    for (int k = 0; k < 3; ++k) sum += abs(a.channel[k] - b.channel[k]);
+    for (int k = 0; k < 3; k++) sum += abs(a.channel[k] - b.channel[k]);
     return sum;
 }
 
@@ -134,20 +134,20 @@ void draw_background(canvas *c, shapes_random *random, colour used[2])
     t.kind = random_between(random, 0, BACKGROUNDS - 1);
     t.angle = random_between(random, 0, ANGLES - 1);
     t.period = random_between(random, larger(2, c->size / 32), larger(3, c->size / 8));
-    for (int j = 0; j < LATTICE; ++j)
-        for (int i = 0; i < LATTICE; ++i) t.lattice[j][i] = random_between(random, 0, 256);
+    for (int j = 0; j < LATTICE; j++)
+        for (int i = 0; i < LATTICE; i++) t.lattice[j][i] = random_between(random, 0, 256);
 
     /* A pattern is kept faint, or its own squares would deserve a label. */
     int contrast = t.kind == GRADIENT ? 90 : t.kind == CLOUDS ? 60 : 25;
     used[0] = used[1] = random_colour(random);
-    for (int k = 0; k < 3; ++k)
+    for (int k = 0; k < 3; k++)
         used[1].channel[k] = clamp(used[0].channel[k] + random_between(random, -contrast, contrast));
 
-    for (int y = 0; y < c->size; ++y)
-        for (int x = 0; x < c->size; ++x) {
+    for (int y = 0; y < c->size; y++)
+        for (int x = 0; x < c->size; x++) {
             int mix = texture_mix(&t, c->size, x, y);
             unsigned char *pixel = c->rgb + 3 * ((size_t)y * c->size + x);
-            for (int k = 0; k < 3; ++k)
+            for (int k = 0; k < 3; k++)
                 pixel[k] = (unsigned char)clamp(used[0].channel[k] +
                                                 (used[1].channel[k] - used[0].channel[k]) * mix / 256);
         }
@@ -155,6 +155,6 @@ void draw_background(canvas *c, shapes_random *random, colour used[2])
 
 void draw_noise(canvas *c, shapes_random *random, int strength)
 {
-    for (size_t i = 0; i < (size_t)c->size * c->size * 3; ++i)
+    for (size_t i = 0; i < (size_t)c->size * c->size * 3; i++)
         c->rgb[i] = (unsigned char)clamp(c->rgb[i] + random_between(random, -strength, strength));
 }

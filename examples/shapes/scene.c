@@ -14,8 +14,8 @@ static int area_of(const figure *f, int size, const unsigned char *owner, int ta
     int area = 0;
     memset(taken, 0, SCENE_MOST * sizeof *taken);
     figure_bounds(f, &low, &high);
-    for (int y = low.y / UNIT; y <= high.y / UNIT && y < size; ++y)
-        for (int x = low.x / UNIT; x <= high.x / UNIT && x < size; ++x) {
+    for (int y = low.y / UNIT; y <= high.y / UNIT && y < size; y++)
+        for (int x = low.x / UNIT; x <= high.x / UNIT && x < size; x++) {
             if (figure_coverage(f, x, y) < COVERAGE_FULL / 2) continue;
             int below = owner[(size_t)y * size + x];
             if (below) ++taken[below - 1];
@@ -28,8 +28,8 @@ static void own(const figure *f, int size, unsigned char *owner, int number)
 {
     point low, high;
     figure_bounds(f, &low, &high);
-    for (int y = low.y / UNIT; y <= high.y / UNIT && y < size; ++y)
-        for (int x = low.x / UNIT; x <= high.x / UNIT && x < size; ++x)
+    for (int y = low.y / UNIT; y <= high.y / UNIT && y < size; y++)
+        for (int x = low.x / UNIT; x <= high.x / UNIT && x < size; x++)
             if (figure_coverage(f, x, y) >= COVERAGE_FULL / 2)
                 owner[(size_t)y * size + x] = (unsigned char)number;
 }
@@ -49,7 +49,7 @@ static figure random_figure(int size, shapes_random *random)
 static int may_stand(const scene *s, const sight *seen, const int taken[SCENE_MOST], const figure *f,
                      int size)
 {
-    for (int i = 0; i < s->count; ++i) {
+    for (int i = 0; i < s->count; i++) {
         int64_t dx = f->centre.x - s->figures[i].centre.x, dy = f->centre.y - s->figures[i].centre.y;
         int64_t apart = size * UNIT / 10;
         if (dx * dx + dy * dy < apart * apart) return 0; /* a detector's grid cell could answer for only
@@ -64,10 +64,10 @@ static colour distinct_colour(const colour *others, int count, shapes_random *ra
 {
     colour best = {{0, 0, 0}};
     int best_distance = -1;
-    for (int t = 0; t < COLOUR_TRIES && best_distance < COLOUR_APART; ++t) {
+    for (int t = 0; t < COLOUR_TRIES && best_distance < COLOUR_APART; t++) {
         colour c = random_colour(random);
         int nearest = 3 * 255;
-        for (int i = 0; i < count; ++i) {
+        for (int i = 0; i < count; i++) {
             int distance = colour_distance(c, others[i]);
             if (distance < nearest) nearest = distance;
         }
@@ -88,12 +88,12 @@ scene scene_draw(canvas *c, unsigned char *owner, shapes_random *random)
     memset(owner, 0, (size_t)c->size * c->size);
 
     int wanted = random_between(random, 1, SCENE_MOST);
-    for (int t = 0; t < PLACE_TRIES && s.count < wanted; ++t) {
+    for (int t = 0; t < PLACE_TRIES && s.count < wanted; t++) {
         int taken[SCENE_MOST];
         figure f = random_figure(c->size, random);
         int area = area_of(&f, c->size, owner, taken);
         if (!may_stand(&s, seen, taken, &f, c->size)) continue;
-        for (int i = 0; i < s.count; ++i) seen[i].visible -= taken[i];
+        for (int i = 0; i < s.count; i++) seen[i].visible -= taken[i];
         f.fill = used[2 + s.count] = distinct_colour(used, 2 + s.count, random);
         seen[s.count] = (sight){area, area};
         s.figures[s.count++] = f;

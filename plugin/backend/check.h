@@ -130,7 +130,7 @@ static inline amp_status amp_check_yolo(const amp_tensor *x, const amp_yolo_desc
     if (d->n < 1 || d->n > AMP_YOLO_MAX_ANCHORS || d->total < 1 || d->total > AMP_YOLO_MAX_ANCHORS)
         return amp_fail(error, AMP_UNSUPPORTED, "yolo: %d boxes a cell of %d anchors; both must be 1 to %d",
                         d->n, d->total, AMP_YOLO_MAX_ANCHORS);
-    for (int k = 0; k < d->n; ++k)
+    for (int k = 0; k < d->n; k++)
         if (d->mask[k] < 0 || d->mask[k] >= d->total)
             return amp_fail(error, AMP_BACKEND_FAILED, "yolo: mask has %d, and there are %d anchors",
                             d->mask[k], d->total);
@@ -181,7 +181,7 @@ static inline amp_status amp_check_gather(const amp_tensor *x, const amp_tensor 
 static inline amp_status amp_check_update(const amp_step_end *end, amp_error *error)
 {
     int adam = end->update.adam;
-    for (int i = 0; i < end->param_count; ++i) {
+    for (int i = 0; i < end->param_count; i++) {
         const amp_param *p = &end->params[i];
         if (p->count && (adam ? !p->m || !p->v : !p->momentum))
             return amp_fail(error, AMP_BACKEND_FAILED, "update: layer %d, %s has no %s", p->layer, p->name,

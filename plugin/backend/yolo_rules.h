@@ -232,11 +232,11 @@ AMP_ACTIVATE amp_yolo_own amp_yolo_own_boxes(const amp_yolo_desc *d, int w, int 
     amp_yolo_own own = { i >= 0 && j >= 0 && amp_yolo_counts(d, label) ? j * w + i : -1, 0 };
     unsigned seen = 0;
     float best = 0;
-    for (int a = 0; a < d->total; ++a) {
+    for (int a = 0; a < d->total; a++) {
         float iou = amp_yolo_iou(amp_yolo_anchor(d, a), shape);
         if (iou > best) best = iou, anchor = a;
     }
-    for (int k = 0; k < d->n; ++k) {
+    for (int k = 0; k < d->n; k++) {
         int a = d->mask[k];
         if (!(seen >> a & 1)
             && (a == anchor || (d->iou_thresh < 1 && amp_yolo_likeness(d->thresh_kind, amp_yolo_anchor(d, a),
@@ -310,7 +310,7 @@ AMP_ACTIVATE void amp_yolo_box_delta(const amp_yolo_desc *d, amp_yolo_place p, c
     }
     amp_yolo_gradient(d->loss, predicted, b, delta);
     if (!d->new_coords) delta[2] *= expf(squashed[2]), delta[3] *= expf(squashed[3]);
-    for (int e = 0; e < 4; ++e) {
+    for (int e = 0; e < 4; e++) {
         delta[e] *= weight;
         if (!(fabsf(delta[e]) <= FLT_MAX)) delta[e] = 0;
         delta[e] = fminf(fmaxf(delta[e], -d->max_delta), d->max_delta);
@@ -325,7 +325,7 @@ AMP_ACTIVATE float amp_yolo_class_delta(const amp_yolo_target *t, const amp_yolo
     int from_iou = t->since == AMP_YOLO_FROM_IOU, later = -1;
     const float *first = amp_yolo_label(l, from_iou ? t->overlapping : t->since);
     int wanted = amp_yolo_class(d, first) == category;
-    for (int i = from_iou ? 0 : t->since + 1; i < l.count; ++i)
+    for (int i = from_iou ? 0 : t->since + 1; i < l.count; i++)
         if (amp_yolo_owns(l, i, place) && amp_yolo_class(d, amp_yolo_label(l, i)) == category) later = i;
     float target = (float)(wanted || later >= 0) * (1 - d->label_smooth_eps) + .5f * d->label_smooth_eps;
     if (later >= 0) return (target - p) * amp_yolo_multiplier(d, amp_yolo_label(l, later));
@@ -355,7 +355,7 @@ AMP_ACTIVATE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp
     sums->rewritten += t->delta[0] != 0 || t->delta[1] != 0 || t->delta[2] != 0 || t->delta[3] != 0;
     amp_yolo_box_delta(d, place, squashed, predicted, amp_yolo_label_box(label),
                        d->iou_normalizer * multiplier, delta);
-    for (int e = 0; e < 4; ++e)
+    for (int e = 0; e < 4; e++)
         t->delta[e] = d->rules == AMP_YOLO_PJREDDIE ? delta[e] : t->delta[e] + delta[e];
     if (!d->objectness_smooth || which < 0 || t->delta[4] == 0) t->delta[4] = object_delta;
     if (amp_yolo_class_delta(t, d, l, place, amp_yolo_deciding_class(d, label), deciding) != 0) return;
@@ -371,7 +371,7 @@ AMP_ACTIVATE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp
 AMP_ACTIVATE void amp_yolo_average(amp_yolo_target *t, const amp_yolo_desc *d, int positive)
 {
     if (!(d->iou_thresh < 1) || t->delta[4] == 0 || positive < 2) return;
-    for (int e = 0; e < 4; ++e) t->delta[e] /= (float)positive;
+    for (int e = 0; e < 4; e++) t->delta[e] /= (float)positive;
 }
 
 /* ---- sums ---- */

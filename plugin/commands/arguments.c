@@ -21,13 +21,13 @@ static void print_usage(FILE *stream, const char *verb, const amp_argument *argu
 {
     int width = 0, options = 0;
     fprintf(stream, "usage: darknet %s", verb);
-    for (const amp_argument *a = arguments; a->name; ++a) {
+    for (const amp_argument *a = arguments; a->name; a++) {
         if (!is_option(a)) fprintf(stream, a->optional ? " [%s]" : " %s", a->name);
         if (width_of(a) > width) width = width_of(a);
         options |= is_option(a);
     }
     fprintf(stream, options ? " [options]\n" : "\n");
-    for (const amp_argument *a = arguments; a->name; ++a)
+    for (const amp_argument *a = arguments; a->name; a++)
         fprintf(stream, "  %s %-*s  %s\n", a->name, width - (int)strlen(a->name) - 1, value_of(a), a->about);
 }
 
@@ -72,7 +72,7 @@ static amp_status read_option(const amp_argument *a, int argc, char **argv, int 
 
 static int find_option(const amp_argument *arguments, const char *name)
 {
-    for (int k = 0; arguments[k].name; ++k)
+    for (int k = 0; arguments[k].name; k++)
         if (is_option(&arguments[k]) && !strcmp(arguments[k].name, name)) return k;
     return -1;
 }
@@ -87,7 +87,7 @@ static amp_status read_all(int argc, char **argv, const amp_argument *arguments,
 {
     char given[MOST_ARGUMENTS] = { 0 };
     int place = next_place(arguments, 0);
-    for (int i = 0; i < argc && argv[i]; ++i) {
+    for (int i = 0; i < argc && argv[i]; i++) {
         if (argv[i][0] == '-' && argv[i][1]) {
             int k = find_option(arguments, argv[i]);
             if (k < 0) return amp_fail(error, AMP_BAD_CONFIG, "%s: there is no such option", argv[i]);
@@ -113,7 +113,7 @@ int amp_asks_for_help(const char *argument)
 amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp_argument *arguments,
                               amp_error *error)
 {
-    for (int i = 0; i < argc; ++i) {
+    for (int i = 0; i < argc; i++) {
         if (!amp_asks_for_help(argv[i])) continue;
         print_usage(stdout, verb, arguments);
         return AMP_HELP_PRINTED;
@@ -127,7 +127,7 @@ static amp_status add_part(const char *option, const char *part, size_t length, 
                            amp_error *error)
 {
     if (!length) return amp_fail(error, AMP_BAD_CONFIG, "%s: an empty name in its list", option);
-    for (size_t i = 0; i < list->count; ++i)
+    for (size_t i = 0; i < list->count; i++)
         if (strlen(list->line[i]) == length && !strncmp(list->line[i], part, length))
             return amp_fail(error, AMP_BAD_CONFIG, "%s: %s stands in its list twice", option, list->line[i]);
     return amp_lines_add(list, part, length, error);

@@ -15,7 +15,7 @@ static int is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == 
 
 int amp_line_has_key(const char *line, const char *key)
 {
-    for (; *line && *line != '='; ++line) {
+    for (; *line && *line != '='; line++) {
         if (is_blank(*line)) continue;
         if (*line != *key) return 0;
         ++key;
@@ -28,7 +28,7 @@ static int is_net(const char *line)
 {
     char name[16];
     size_t length = 0;
-    for (; *line && length + 1 < sizeof name; ++line) if (!is_blank(*line)) name[length++] = *line;
+    for (; *line && length + 1 < sizeof name; line++) if (!is_blank(*line)) name[length++] = *line;
     name[length] = 0;
     return !strcmp(name, "[net]") || !strcmp(name, "[network]");
 }
@@ -41,7 +41,7 @@ static int is_section(const char *line)
 
 static int changed(const char *line, const amp_cfg_change *changes, int count)
 {
-    for (int i = 0; i < count; ++i) if (amp_line_has_key(line, changes[i].key)) return 1;
+    for (int i = 0; i < count; i++) if (amp_line_has_key(line, changes[i].key)) return 1;
     return 0;
 }
 
@@ -57,7 +57,7 @@ static int copy_lines(FILE *in, FILE *out, const amp_cfg_change *changes, int co
         if (in_net && !section && changed(line, changes, count)) continue;
         fwrite(line, 1, (size_t)length, out); /* a NUL too: it is for the copy's reader to refuse */
         if (line[length - 1] != '\n') putc('\n', out);
-        for (int i = 0; begins && !found && i < count; ++i)
+        for (int i = 0; begins && !found && i < count; i++)
             fprintf(out, "%s=%.17g\n", changes[i].key, changes[i].value);
         found |= begins;
     }

@@ -28,7 +28,7 @@ enum { VERBS = sizeof verbs / sizeof *verbs };
 static void print_usage(FILE *stream)
 {
     fprintf(stream, "usage: darknet amp VERB ...\n");
-    for (int i = 0; i < VERBS; ++i) fprintf(stream, "  %-8s %s\n", verbs[i].name, verbs[i].what);
+    for (int i = 0; i < VERBS; i++) fprintf(stream, "  %-8s %s\n", verbs[i].name, verbs[i].what);
     fprintf(stream, "`darknet amp VERB -h` explains what a verb takes.\n");
 }
 
@@ -42,7 +42,7 @@ static int run_verb(int argc, char **argv)
         print_usage(stdout);
         return 0;
     }
-    for (int i = 0; i < VERBS; ++i) {
+    for (int i = 0; i < VERBS; i++) {
         amp_error error;
         if (strcmp(argv[2], verbs[i].name)) continue;
         amp_status status = verbs[i].run(argc, argv, &error);

@@ -17,10 +17,10 @@ int amp_utf8_bytes(const char *at)
         { 0x00, 0x7f, 0, 0, 1 }, { 0xc2, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 },
         { 0xe1, 0xec, 0x80, 0xbf, 3 }, { 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 },
         { 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 }, { 0xf4, 0xf4, 0x80, 0x8f, 4 } };
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; ++k) {
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         if (text[0] < kinds[k].low || text[0] > kinds[k].high) continue;
         if (kinds[k].bytes > 1 && (text[1] < kinds[k].second_low || text[1] > kinds[k].second_high)) return 0;
-        for (int i = 2; i < kinds[k].bytes; ++i) if ((text[i] & 0xc0) != 0x80) return 0;
+        for (int i = 2; i < kinds[k].bytes; i++) if ((text[i] & 0xc0) != 0x80) return 0;
         return kinds[k].bytes;
     }
     return 0;
@@ -98,7 +98,7 @@ void amp_json_number(amp_json *json, const char *key, double value)
 {
     static const int digits[] = { 6, 9, 17 };
     char text[40] = "null";
-    for (int i = 0; i < 3 && value >= -DBL_MAX && value <= DBL_MAX; ++i) {
+    for (int i = 0; i < 3 && value >= -DBL_MAX && value <= DBL_MAX; i++) {
         snprintf(text, sizeof text, "%.*g", digits[i], value);
         if (strtod(text, NULL) == value) break;
     }

@@ -49,7 +49,7 @@ double amp_student(int count, double doubt)
 {
     double low = 0, high = acos(-1) / 2;
     if (count < 2) return NAN;
-    for (int i = 0; i < 60; ++i) {
+    for (int i = 0; i < 60; i++) {
         double middle = (low + high) / 2;
         if (probability_within(middle, count - 1) < 1 - doubt) low = middle;
         else high = middle;
@@ -61,10 +61,10 @@ amp_interval amp_interval_of(const double *values, int count, double doubt)
 {
     amp_interval interval = { .count = count, .mean = NAN, .error = NAN, .least = NAN, .most = NAN };
     double sum = 0, squares = 0;
-    for (int i = 0; i < count; ++i) sum += values[i];
+    for (int i = 0; i < count; i++) sum += values[i];
     if (count) interval.mean = sum / count;
     if (count < 2) return interval;
-    for (int i = 0; i < count; ++i) squares += (values[i] - interval.mean) * (values[i] - interval.mean);
+    for (int i = 0; i < count; i++) squares += (values[i] - interval.mean) * (values[i] - interval.mean);
     interval.error = sqrt(squares / (count - 1) / count);
     double reach = amp_student(count, doubt) * interval.error;
     interval.least = interval.mean - reach;

@@ -57,7 +57,7 @@ static void write_field(amp_json *json, const amp_field *f, const void *value)
 
 void amp_json_fields(amp_json *json, const void *record, const amp_field *fields)
 {
-    for (const amp_field *f = fields; f->key || f->title; ++f)
+    for (const amp_field *f = fields; f->key || f->title; f++)
         if (f->key) write_field(json, f, value_of(f, record));
 }
 
@@ -72,7 +72,7 @@ void amp_json_records(amp_json *json, const char *key, const void *records, size
                       const amp_field *fields)
 {
     amp_json_array(json, key);
-    for (int i = 0; i < count; ++i)
+    for (int i = 0; i < count; i++)
         amp_json_record(json, NULL, (const char *)records + (size_t)i * size, fields);
     amp_json_close(json);
 }
@@ -80,7 +80,7 @@ void amp_json_records(amp_json *json, const char *key, const void *records, size
 void amp_json_texts(amp_json *json, const char *key, char *const *texts, int count)
 {
     amp_json_array(json, key);
-    for (int i = 0; i < count; ++i) amp_json_text(json, NULL, texts[i]);
+    for (int i = 0; i < count; i++) amp_json_text(json, NULL, texts[i]);
     amp_json_close(json);
 }
 
@@ -90,7 +90,7 @@ void amp_json_texts(amp_json *json, const char *key, char *const *texts, int cou
 static int width_of(const char *text)
 {
     int letters = 0;
-    for (; *text; ++text) letters += (*text & 0xc0) != 0x80;
+    for (; *text; text++) letters += (*text & 0xc0) != 0x80;
     return letters;
 }
 
@@ -119,9 +119,9 @@ void amp_table_print(FILE *stream, int indent, const amp_field *fields, const vo
     const amp_field *columns[MOST_COLUMNS];
     int widths[MOST_COLUMNS], n = 0;
     char text[AMP_CELL_TEXT];
-    for (const amp_field *f = fields; (f->key || f->title) && n < MOST_COLUMNS; ++f) {
+    for (const amp_field *f = fields; (f->key || f->title) && n < MOST_COLUMNS; f++) {
         int width = 0;
-        for (int i = 0; f->title && i < count; ++i) {
+        for (int i = 0; f->title && i < count; i++) {
             make_cell(f, (const char *)records + (size_t)i * size, context, text);
             if (width_of(text) > width) width = width_of(text);
         }
@@ -129,7 +129,7 @@ void amp_table_print(FILE *stream, int indent, const amp_field *fields, const vo
         columns[n] = f;
         widths[n++] = width > width_of(f->title) ? width : width_of(f->title);
     }
-    for (int i = -1; i < count; ++i) { /* -1: the titles */
+    for (int i = -1; i < count; i++) { /* -1: the titles */
         fprintf(stream, "%*s", indent, "");
         for (int k = 0, at = indent; k < n; at += widths[k++] + GAP) {
             if (i >= 0) make_cell(columns[k], (const char *)records + (size_t)i * size, context, text);
@@ -147,13 +147,13 @@ static void print_csv_text(FILE *stream, const char *text)
         return;
     }
     putc('"', stream);
-    for (; *text; ++text) fprintf(stream, *text == '"' ? "\"\"" : "%c", *text);
+    for (; *text; text++) fprintf(stream, *text == '"' ? "\"\"" : "%c", *text);
     putc('"', stream);
 }
 
 void amp_csv_print(FILE *stream, const amp_field *fields, const void *record)
 {
-    for (const amp_field *f = fields; f->key; ++f) {
+    for (const amp_field *f = fields; f->key; f++) {
         const void *value = record ? value_of(f, record) : NULL;
         if (f != fields) putc(',', stream);
         if (!record) fputs(f->key, stream);

@@ -86,9 +86,9 @@ static int open_plumbing(const amp_turns_program *program, plumbing *p)
     *p = (plumbing){ { -1, -1 }, { -1, -1 }, { -1, -1 }, -1 };
     p->output = open(program->output ? program->output : "/dev/null",
                      program->output ? how : O_WRONLY | O_CLOEXEC, 0666);
-    for (int k = 0; k < 3 && p->output >= 0 && !failed; ++k) {
+    for (int k = 0; k < 3 && p->output >= 0 && !failed; k++) {
         failed = pipe(pipes[k]);
-        for (int end = 0; end < 2 && !failed; ++end) fcntl(pipes[k][end], F_SETFD, FD_CLOEXEC);
+        for (int end = 0; end < 2 && !failed; end++) fcntl(pipes[k][end], F_SETFD, FD_CLOEXEC);
     }
     return failed || p->output < 0 ? -1 : 0;
 }
@@ -97,7 +97,7 @@ static void close_plumbing(const plumbing *p)
 {
     const int ends[] = { p->answers[0], p->answers[1], p->lines[0], p->lines[1], p->errors[0], p->errors[1],
                          p->output };
-    for (size_t k = 0; k < sizeof ends / sizeof *ends; ++k) if (ends[k] >= 0) close(ends[k]);
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) if (ends[k] >= 0) close(ends[k]);
 }
 
 /* fork and exec; 0, or why not. The two descriptors the child keeps lose their close-on-exec in the child
@@ -164,7 +164,7 @@ static void give_turn(game *g)
 {
     const player *current = g->turn == NOBODY ? NULL : &g->players[g->turn];
     double now = amp_clock_seconds();
-    for (int i = 0; i < g->count; ++i) if (g->players[i].state != GONE && !g->players[i].ready) return;
+    for (int i = 0; i < g->count; i++) if (g->players[i].state != GONE && !g->players[i].ready) return;
     if (current && current->state == BUSY) return;
     int least = g->slice > 0 ? LEAST_STEPS : 1;
     if (!current || current->state == GONE || (g->steps >= least && now - g->turn_began >= g->slice)) {
@@ -237,16 +237,16 @@ static amp_status play(game *g, amp_error *error)
     for (int stopping = 0;;) {
         int left = 0;
         stopping |= status != AMP_OK || (g->stop && *g->stop);
-        for (int i = 0; stopping && i < g->count; ++i) answer(g, i, 's');
+        for (int i = 0; stopping && i < g->count; i++) answer(g, i, 's');
         if (!stopping) give_turn(g);
-        for (int i = 0; i < g->count; ++i) {
+        for (int i = 0; i < g->count; i++) {
             int here = g->players[i].state != GONE;
             watched[i] = (struct pollfd){ .fd = here ? g->players[i].in : -1, .events = POLLIN };
             left += here;
         }
         if (!left) return status;
         if (poll(watched, (nfds_t)g->count, 100) <= 0) continue;
-        for (int i = 0; i < g->count; ++i) {
+        for (int i = 0; i < g->count; i++) {
             if (watched[i].fd < 0 || !watched[i].revents) continue;
             amp_status now_failed = listen_to(g, i, status == AMP_OK ? error : &later);
             if (status == AMP_OK) status = now_failed;
@@ -273,7 +273,7 @@ amp_status amp_turns_run(const amp_turns_program *programs, int count, double sl
     while (g.count < count
            && (status = start(&g.players[g.count], &programs[g.count], self, error)) == AMP_OK) ++g.count;
     if (status == AMP_OK) status = play(&g, error);
-    for (int i = 0; i < g.count; ++i) {
+    for (int i = 0; i < g.count; i++) {
         if (g.players[i].state == GONE) continue; /* else one of them could not be started */
         kill(g.players[i].process, SIGKILL);
         wait_for_end(&g.players[i]);

@@ -26,7 +26,7 @@ static inline int amp_is_finite(float value) { return (amp_float_bits(value) & 0
 static inline int amp_all_finite(const float *values, size_t count)
 {
     unsigned bad = 0; /* without a way out of the loop, so that it can be made of vectors */
-    for (size_t i = 0; i < count; ++i) bad |= !amp_is_finite(values[i]);
+    for (size_t i = 0; i < count; i++) bad |= !amp_is_finite(values[i]);
     return !bad;
 }
 

@@ -63,8 +63,8 @@ static void give_classes(layer *l, const amp_yolo_desc *d)
     if (!d->class_table) return;
     l->map = calloc((size_t)d->classes, sizeof *l->map);
     l->classes_multipliers = calloc((size_t)d->classes, sizeof *l->classes_multipliers);
-    for (int c = 0; c < d->classes; ++c) l->classes_multipliers[c] = 1;
-    for (int c = 0; c < d->classes; ++c) {
+    for (int c = 0; c < d->classes; c++) l->classes_multipliers[c] = 1;
+    for (int c = 0; c < d->classes; c++) {
         l->map[c] = d->class_table[c].learnt;
         l->classes_multipliers[l->map[c]] = d->class_table[c].multiplier;
     }

@@ -56,7 +56,7 @@ static void release(void *memory)
     for (piece **p = &pieces; *p; p = &(*p)->next) {
         piece *found = *p;
         if (found->memory != memory) continue;
-        for (size_t i = 0; i < guard(); ++i) {
+        for (size_t i = 0; i < guard(); i++) {
             if (found->memory[found->bytes + i] == PATTERN) continue;
             fprintf(stderr, "byte %zu behind %zu bytes was written\n", i, found->bytes);
             ++overrun;

@@ -38,7 +38,7 @@ template <int FAULT> __global__ void sums(const float *x, float *out)
     else __syncthreads();
     if (t == 0) {
         if (FAULT != FAULT_SHARED_UNSET) total[0] = 0;
-        for (int w = 0; w < WARPS; ++w) total[0] += part[w];
+        for (int w = 0; w < WARPS; w++) total[0] += part[w];
         if (FAULT == FAULT_WRITES_BEYOND) out[gridDim.x] = total[0];
         if (FAULT == FAULT_WRITES_FAR_BEYOND) out[(size_t)1 << 40] = total[0];
         out[blockIdx.x] = total[0];
@@ -60,20 +60,20 @@ void cuda_faults_sums(cuda_fault fault, const float *x, float *out, int blocks, 
 __global__ void sum_of_list(cuda_faults_list list, float *out)
 {
     if (threadIdx.x == 0) *out = 0;
-    for (int i = 0; i < list.count; ++i) *out += list.numbers[i];
+    for (int i = 0; i < list.count; i++) *out += list.numbers[i];
 }
 
 __global__ void sum_of_lists(cuda_faults_lists lists, float *out)
 {
     *out = (float)lists.none;
-    for (int k = 0; k < 2; ++k)
-        for (int i = 0; i < lists.list[k].count; ++i) *out += lists.list[k].numbers[i];
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < lists.list[k].count; i++) *out += lists.list[k].numbers[i];
 }
 
 __global__ void sum_of_table(const float *const *table, int count, float *out)
 {
     *out = 0;
-    for (int i = 0; i < count; ++i) *out += table[0][i];
+    for (int i = 0; i < count; i++) *out += table[0][i];
 }
 
 __global__ void add_to(float *x, int count, float add)

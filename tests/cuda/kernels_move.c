@@ -29,9 +29,9 @@ static shifted shifted_tensor(amp_dtype dtype, int n, int h, int w, int c, int s
 
 TEST(weights_become_krsc_and_their_gradient_is_added_back)
 {
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t i = 0; i < COUNT(filters); ++i)
-            for (int shift = 0; shift < 2; ++shift) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t i = 0; i < COUNT(filters); i++)
+            for (int shift = 0; shift < 2; shift++) {
                 const int *f = filters[i];
                 int k = f[0], c = f[1], taps = f[2] * f[3], count = k * c * taps;
                 amp_dtype dtype = all_dtypes[d];
@@ -46,7 +46,7 @@ TEST(weights_become_krsc_and_their_gradient_is_added_back)
                 ASSERT_OK(amp_cuda_gradient_from_krsc(backend, copy.part.data, dtype, 8, oihw_sum, k, c, f[2],
                                                       f[3], e));
                 amp_tensor once = poisoned(dtype, 1, 1, 1, 1); /* a master in the copy's dtype */
-                for (int at = 0; at < count; ++at) {
+                for (int at = 0; at < count; at++) {
                     int filter = at / (c * taps), channel = at / taps % c, tap = at % taps;
                     size_t from = oihw(f, filter, channel, tap), to = krsc(f, filter, channel, tap);
                     float w = (float)element(&masters.part, from);
@@ -68,7 +68,7 @@ TEST(the_weights_of_a_network_take_one_launch)
     enum { KINDS = COUNT(filters), ALL = 6 * KINDS };
     amp_cuda_weights all[ALL + 1], one;
     shifted masters[ALL], copies[ALL];
-    for (int i = 0; i < ALL; ++i) {
+    for (int i = 0; i < ALL; i++) {
         const int *f = filters[i % KINDS], shift = i / KINDS % 2;
         amp_dtype dtype = all_dtypes[i / KINDS / 2];
         masters[i] = shifted_tensor(AMP_FP32, f[0], f[2], f[3], f[1], shift, 30u + (uint32_t)i);
@@ -78,7 +78,7 @@ TEST(the_weights_of_a_network_take_one_launch)
                                      f[2], f[3] };
     }
     all[ALL] = (amp_cuda_weights){ NULL, NULL, AMP_FP16, 0, 3, 3, 3 };
-    for (int again = 0; again < 2; ++again) { /* the second time the list is known */
+    for (int again = 0; again < 2; again++) { /* the second time the list is known */
 #ifndef ON_DEVICE
         long before = amp_cuda_launches();
         if (again) amp_cuda_fail_call("cudaMemcpyAsync", 1, cudaErrorUnknown);
@@ -89,7 +89,7 @@ TEST(the_weights_of_a_network_take_one_launch)
         assert_int_equal(amp_cuda_launches() - before, 1);
 #endif
     }
-    for (int i = 0; i < ALL; ++i) {
+    for (int i = 0; i < ALL; i++) {
         amp_tensor together = copy_of(&copies[i].all);
         memset(copies[i].all.data, 0xff, amp_tensor_bytes(&copies[i].all));
         one = all[i];
@@ -103,15 +103,15 @@ TEST(bias_is_added_to_each_pixel)
 {
     static const int sizes[][4] = { { 1, 1, 1, 1 }, { 2, 13, 11, 255 }, { 3, 4, 5, 16 }, { 1, 1, 1, 1003 },
         { 1, 37, 3, 4104 } };
-    for (size_t d = 0; d < 3; ++d)
-        for (size_t i = 0; i < COUNT(sizes); ++i)
-            for (int shift = 0; shift < 2; ++shift) {
+    for (size_t d = 0; d < 3; d++)
+        for (size_t i = 0; i < COUNT(sizes); i++)
+            for (int shift = 0; shift < 2; shift++) {
                 const int *z = sizes[i];
                 shifted y = shifted_tensor(all_dtypes[d], z[0], z[1], z[2], z[3], shift, 5);
                 amp_tensor old = copy_of(&y.all);
                 float *bias = filled_array((size_t)z[3], 6, -2, 2);
                 ASSERT_OK(amp_cuda_add_bias(backend, &y.part, bias, e));
-                for (size_t k = 0; k < amp_shape_count(y.all.shape); ++k) {
+                for (size_t k = 0; k < amp_shape_count(y.all.shape); k++) {
                     size_t at = k - (size_t)shift;
                     double want = element(&old, k) +
                         (k < (size_t)shift ? 0 : (double)bias[at % (size_t)z[3]]);
@@ -157,10 +157,10 @@ TEST(addresses_of_any_alignment_give_the_same_numbers)
     static const int further[] = { 0, ALL, X, OTHER, SMALL, Y, KEEP, MAP };
     uint8_t *keep = memory(IMAGES * IMAGE + 1);
     int32_t *map = memory((IMAGE + 1) * sizeof *map);
-    for (size_t d = 0; d < 3; ++d)
-        for (int which = 0; which <= OPERATIONS; ++which) {
+    for (size_t d = 0; d < 3; d++)
+        for (int which = 0; which <= OPERATIONS; which++) {
             amp_tensor aligned = { 0 };
-            for (size_t k = 0; k < COUNT(further); ++k) {
+            for (size_t k = 0; k < COUNT(further); k++) {
                 int shift = further[k], part = halves(which) ? 2 : 1;
                 amp_dtype dtype = all_dtypes[d];
                 shifted x = shifted_tensor(dtype, IMAGES, HEIGHT, WIDTH, CHANNELS, !!(shift & X), 1);
@@ -173,8 +173,8 @@ TEST(addresses_of_any_alignment_give_the_same_numbers)
                 int32_t *entries = map + !!(shift & MAP);
                 fill(&x.part, 1, -2, 2), fill(&other.part, 2, -2, 2), fill(&small.part, 3, -2, 2),
                     fill(&y.part, 4, -2, 2);
-                for (int i = 0; i < IMAGES * IMAGE; ++i) kept[i] = (uint8_t)(i * 7 / 3 & 1);
-                for (int i = 0; i < IMAGE; ++i) entries[i] = (i * 5 + 1) % IMAGE;
+                for (int i = 0; i < IMAGES * IMAGE; i++) kept[i] = (uint8_t)(i * 7 / 3 & 1);
+                for (int i = 0; i < IMAGE; i++) entries[i] = (i * 5 + 1) % IMAGE;
                 double before = element(&y.all, 0);
                 machine.set_processors(backend, shift ? 1 : 0);
                 ASSERT_OK(operate(which, &x.part, &other.part, &small.part, &y.part, kept, entries, e));

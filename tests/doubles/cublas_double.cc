@@ -92,8 +92,8 @@ std::vector<float> packed(const matrix &m, bool transpose, bool short_inputs)
     int rows = transpose ? m.columns : m.rows, columns = transpose ? m.rows : m.columns;
     std::vector<float> out;
     out.reserve((size_t)rows * (size_t)columns);
-    for (int j = 0; j < columns; ++j)
-        for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < columns; j++)
+        for (int i = 0; i < rows; i++) {
             float v = load(m.type, m.data, transpose ? j + (int64_t)i * m.ld : i + (int64_t)j * m.ld);
             out.push_back(short_inputs && m.type == number::fp32 ? amp_double::tf32(v) : v);
         }
@@ -105,14 +105,14 @@ void multiply(const product &p, std::vector<double> &sums)
     enum { STEP = 64 };
     std::vector<float> a = packed(p.a, p.transpose_a, p.tf32_inputs);
     std::vector<float> b = packed(p.b, p.transpose_b, p.tf32_inputs);
-    for (int j = 0; j < p.n; ++j)
-        for (int l = 0; l < p.k; ++l) {
+    for (int j = 0; j < p.n; j++)
+        for (int l = 0; l < p.k; l++) {
             double factor = b[(size_t)l + (size_t)j * (size_t)p.k];
             const float *row = &a[(size_t)l * (size_t)p.m];
             double *to = &sums[(size_t)j * (size_t)p.m];
-            for (int i = 0; i < p.m; ++i) to[i] += factor * row[i];
+            for (int i = 0; i < p.m; i++) to[i] += factor * row[i];
             if (p.short_sums && l % STEP == STEP - 1)
-                for (int i = 0; i < p.m; ++i) to[i] = amp_double::rounded(p.c.type, to[i]);
+                for (int i = 0; i < p.m; i++) to[i] = amp_double::rounded(p.c.type, to[i]);
         }
 }
 
@@ -122,8 +122,8 @@ void compute(void *user)
     if (p.workspace_bytes) std::memset(p.workspace, 0xff, p.workspace_bytes);
     std::vector<double> sums((size_t)p.m * (size_t)p.n);
     if (p.alpha != 0) multiply(p, sums);
-    for (int j = 0; j < p.n; ++j)
-        for (int i = 0; i < p.m; ++i) {
+    for (int j = 0; j < p.n; j++)
+        for (int i = 0; i < p.m; i++) {
             int64_t at = i + (int64_t)j * p.c.ld;
             double v = p.alpha * sums[(size_t)i + (size_t)j * (size_t)p.m];
             store(p.c.type, p.c.data, at,
@@ -359,7 +359,7 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t op
     if (!number_of(a_type, &a_number) || !number_of(b_type, &b_number) || !number_of(c_type, &c_number))
         return reject(CUBLAS_STATUS_NOT_SUPPORTED, "cublasGemmStridedBatchedEx: types %d, %d and %d",
             (int)a_type, (int)b_type, (int)c_type);
-    for (long long i = 0; i < count; ++i) {
+    for (long long i = 0; i < count; i++) {
         cublasStatus_t status = enqueue(h, op_a, op_b, m, n, k, alpha,
             (const char *)a + i * stride_a * (long long)size_of(a_number), a_type, lda,
             (const char *)b + i * stride_b * (long long)size_of(b_number), b_type, ldb, beta,

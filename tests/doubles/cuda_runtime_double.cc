@@ -171,13 +171,13 @@ void reserve(arena &a)
 
 __attribute__((no_sanitize("address"))) void fill_guard(char *at, size_t bytes)
 {
-    for (size_t i = 0; i + 1 < bytes + 1; ++i)
+    for (size_t i = 0; i + 1 < bytes + 1; i++)
         ((volatile unsigned char *)at)[i] = (unsigned char)(GUARD_WORD >> (i & 1) * 8);
 }
 
 __attribute__((no_sanitize("address"))) bool guard_holds(const char *at, size_t bytes)
 {
-    for (size_t i = 0; i < bytes; ++i)
+    for (size_t i = 0; i < bytes; i++)
         if (((const unsigned char *)at)[i] != (unsigned char)(GUARD_WORD >> (i & 1) * 8)) return false;
     return true;
 }
@@ -199,7 +199,7 @@ char *take(arena &a, size_t bytes)
 {
     size_t span = (bytes + UNIT - 1) / UNIT * UNIT + 2 * GUARD;
     if ((size_t)(a.next - a.base) > 2 * a.live + WINDOW) a.next = a.base;
-    for (int round = 0; round < 2; ++round) {
+    for (int round = 0; round < 2; round++) {
         auto after = a.blocks.lower_bound(a.next);
         while (a.next + span <= a.base + arena_bytes) {
             char *end = after == a.blocks.end() ? a.base + arena_bytes : after->first - GUARD;
@@ -443,7 +443,7 @@ void enqueue(launch l, cudaStream_t on, const std::vector<argument> &arguments)
     }
     if (!limits_hold(l.grid, l.block)) { result(cudaErrorInvalidConfiguration); return; }
     int before = fault_count;
-    for (size_t i = 0; i < arguments.size(); ++i)
+    for (size_t i = 0; i < arguments.size(); i++)
         for (size_t at : arguments[i].addresses) {
             void *p;
             std::memcpy(&p, (const char *)arguments[i].bytes + at, sizeof p);

@@ -78,7 +78,7 @@ static void prepare(fibre *f)
     void **top = (void **)(f->stack + STACK) - 1;
     *top = nullptr; /* where a return address would be: fibre_main never returns */
     *--top = (void *)fibre_main;
-    for (int i = 0; i < 6; ++i) *--top = nullptr;
+    for (int i = 0; i < 6; i++) *--top = nullptr;
     f->sp = top;
 }
 
@@ -160,7 +160,7 @@ static void arrange(std::vector<int> &list, size_t n)
 {
     if (list.size() == n && order.how != order.random) return; /* still in order */
     list.resize(n);
-    for (size_t i = 0; i < n; ++i) list[i] = (int)(order.how == order.backward ? n - 1 - i : i);
+    for (size_t i = 0; i < n; i++) list[i] = (int)(order.how == order.backward ? n - 1 - i : i);
     if (order.how == order.random)
         for (size_t i = n; i > 1; --i) std::swap(list[i - 1], list[random_below((uint32_t)i)]);
 }
@@ -242,7 +242,7 @@ static bool open_group(int t)
     const thread &first = block.threads[t];
     int base = t & ~31, count = (int)block.threads.size();
     if (!(first.mask >> (t - base) & 1)) return fault("its own lane is not in the mask", t), false;
-    for (int i = 0; i < 32; ++i) {
+    for (int i = 0; i < 32; i++) {
         if (!(first.mask >> i & 1)) continue;
         if (base + i >= count) return fault("the mask names a lane that the block does not have", t), false;
         const thread &w = block.threads[base + i];
@@ -250,7 +250,7 @@ static bool open_group(int t)
         if (w.now != state::waiting || w.how != first.how || w.mask != first.mask || w.line != first.line)
             return false;
     }
-    for (int i = 0; i < 32; ++i) {
+    for (int i = 0; i < 32; i++) {
         if (!(first.mask >> i & 1) || block.threads[base + i].now != state::waiting) continue;
         thread &w = block.threads[base + i];
         if (w.how != sync::exchange) continue;
@@ -259,7 +259,7 @@ static bool open_group(int t)
             return fault("shuffles from a lane that does not take part", base + i), false;
         w.result = block.threads[w.source].value;
     }
-    for (int i = 0; i < 32; ++i) {
+    for (int i = 0; i < 32; i++) {
         if (!(first.mask >> i & 1) || block.threads[base + i].now != state::waiting) continue;
         block.threads[base + i].now = state::ready;
         --block.warp_waits[base / 32];
@@ -271,7 +271,7 @@ static bool open_warp(int warp)
 {
     int end = std::min<int>((warp + 1) * 32, (int)block.threads.size());
     bool opened = false;
-    for (int t = warp * 32; t < end && !block.failed; ++t)
+    for (int t = warp * 32; t < end && !block.failed; t++)
         if (block.threads[t].now == state::waiting && block.threads[t].how != sync::block)
             opened |= open_group(t);
     return opened;
@@ -282,13 +282,13 @@ static bool open_barriers()
 {
     int warps = (int)block.warp_waits.size(),
         from = order.how == order.random ? (int)random_below((uint32_t)warps) : 0;
-    for (int i = 0; i < warps; ++i) {
+    for (int i = 0; i < warps; i++) {
         int warp = order.how == order.backward ? warps - 1 - i : (from + i) % warps;
         if (block.warp_waits[warp] && open_warp(warp)) return true;
         if (block.failed) return false;
     }
     int first = -1;
-    for (size_t t = 0; t < block.threads.size(); ++t) {
+    for (size_t t = 0; t < block.threads.size(); t++) {
         thread &w = block.threads[t];
         if (w.now != state::waiting) continue;
         if (w.how != sync::block) {
@@ -330,7 +330,7 @@ static std::vector<range> find_shared()
     const ElfW(Ehdr) *elf = (const ElfW(Ehdr) *)file;
     const ElfW(Shdr) *sections = (const ElfW(Shdr) *)(file + elf->e_shoff);
     const char *names = file + sections[elf->e_shstrndx].sh_offset;
-    for (int i = 0; i < elf->e_shnum; ++i)
+    for (int i = 0; i < elf->e_shnum; i++)
         if (!std::strncmp(names + sections[i].sh_name, "amp_shared_", 11))
             found.push_back({ (char *)base + sections[i].sh_addr, sections[i].sh_size });
     munmap(file, (size_t)st.st_size);
@@ -342,7 +342,7 @@ __attribute__((no_sanitize("address"))) static void poison_shared()
     static const std::vector<range> shared = find_shared();
     for (const range &r : shared) {
         volatile char *at = r.at;
-        for (size_t i = 0; i < r.bytes; ++i) at[i] = (char)0xff; /* NaN in every dtype, -1 as an integer */
+        for (size_t i = 0; i < r.bytes; i++) at[i] = (char)0xff; /* NaN in every dtype, -1 as an integer */
     }
 }
 
@@ -392,7 +392,7 @@ static void run_block(unsigned index)
     poison_shared();
     for (;;) {
         while (block.started < n) resume(free_fibre());
-        for (size_t i = 0; i < n; ++i) {
+        for (size_t i = 0; i < n; i++) {
             thread &t = block.threads[block.order[i]];
             if (t.now != state::ready) continue;
             become(block.order[i]);
@@ -424,7 +424,7 @@ bool run_grid(const launch &l)
     block.what = &l;
     block.failed = false, block.active = true;
     arrange(block.blocks, (size_t)l.grid.x * l.grid.y * l.grid.z);
-    for (size_t i = 0; i < block.blocks.size() && !block.failed; ++i) run_block((unsigned)block.blocks[i]);
+    for (size_t i = 0; i < block.blocks.size() && !block.failed; i++) run_block((unsigned)block.blocks[i]);
     if (block.failed) reset_fibres();
     block.active = false;
     return !block.failed;

@@ -9,7 +9,7 @@ namespace amp_double {
 size_t strided::bytes() const
 {
     int64_t last = 0;
-    for (int i = 0; i < 4; ++i) last += (dims[i] - 1) * strides[i];
+    for (int i = 0; i < 4; i++) last += (dims[i] - 1) * strides[i];
     return (size_t)(last + 1) * size_of(type);
 }
 
@@ -27,10 +27,10 @@ std::vector<float> packed(const strided &t, const int (&order)[4], unsigned arit
     std::vector<float> out((size_t)(t.dims[0] * t.dims[1] * t.dims[2] * t.dims[3]));
     size_t to = 0;
     const int64_t *d = t.dims, *s = t.strides;
-    for (int64_t i = 0; i < d[order[0]]; ++i)
-        for (int64_t j = 0; j < d[order[1]]; ++j)
-            for (int64_t k = 0; k < d[order[2]]; ++k)
-                for (int64_t l = 0; l < d[order[3]]; ++l)
+    for (int64_t i = 0; i < d[order[0]]; i++)
+        for (int64_t j = 0; j < d[order[1]]; j++)
+            for (int64_t k = 0; k < d[order[2]]; k++)
+                for (int64_t l = 0; l < d[order[3]]; l++)
                     out[to++] = seen(t.type, arithmetic,
                         load(t.type, t.data, i * s[order[0]] + j * s[order[1]] + k * s[order[2]] +
                              l * s[order[3]]));
@@ -43,10 +43,10 @@ const int CHANNELS_LAST[4] = { 0, 2, 3, 1 }, FILTERS_LAST[4] = { 2, 3, 1, 0 };
 void write(const strided &t, const std::vector<double> &sums, double alpha, double beta)
 {
     size_t from = 0;
-    for (int64_t n = 0; n < t.dims[0]; ++n)
-        for (int64_t h = 0; h < t.dims[2]; ++h)
-            for (int64_t w = 0; w < t.dims[3]; ++w)
-                for (int64_t c = 0; c < t.dims[1]; ++c) {
+    for (int64_t n = 0; n < t.dims[0]; n++)
+        for (int64_t h = 0; h < t.dims[2]; h++)
+            for (int64_t w = 0; w < t.dims[3]; w++)
+                for (int64_t c = 0; c < t.dims[1]; c++) {
                     int64_t at = n * t.strides[0] + c * t.strides[1] + h * t.strides[2] + w * t.strides[3];
                     double v = alpha * sums[from++];
                     store(t.type, t.data, at, beta == 0 ? v : v + beta * load(t.type, t.data, at));
@@ -55,7 +55,7 @@ void write(const strided &t, const std::vector<double> &sums, double alpha, doub
 
 void add(double *sums, const float *row, float factor, int64_t count)
 {
-    for (int64_t i = 0; i < count; ++i) sums[i] += (double)factor * row[i];
+    for (int64_t i = 0; i < count; i++) sums[i] += (double)factor * row[i];
 }
 
 void shorten_all(std::vector<double> &sums, number type)
@@ -67,13 +67,13 @@ void shorten_all(std::vector<double> &sums, number type)
  * meets the image, window positions outermost; after a position, done(). */
 template <class Each, class Done> void walk(const convolution &c, Each each, Done done)
 {
-    for (int64_t r = 0; r < c.w.dims[2]; ++r)
-        for (int64_t s = 0; s < c.w.dims[3]; ++s, done())
-            for (int64_t n = 0; n < c.x.dims[0]; ++n)
-                for (int64_t p = 0; p < c.y.dims[2]; ++p) {
+    for (int64_t r = 0; r < c.w.dims[2]; r++)
+        for (int64_t s = 0; s < c.w.dims[3]; s++, done())
+            for (int64_t n = 0; n < c.x.dims[0]; n++)
+                for (int64_t p = 0; p < c.y.dims[2]; p++) {
                     int64_t i = p * c.stride[0] - c.pad[0] + r * c.dilation[0];
                     if (i < 0 || i >= c.x.dims[2]) continue;
-                    for (int64_t q = 0; q < c.y.dims[3]; ++q) {
+                    for (int64_t q = 0; q < c.y.dims[3]; q++) {
                         int64_t j = q * c.stride[1] - c.pad[1] + s * c.dilation[1];
                         if (j >= 0 && j < c.x.dims[3]) each(n, p, q, i, j, r, s);
                     }
@@ -103,7 +103,7 @@ void forward(const convolution &v)
             const float *from = &x[row_of(v.x, n, i, j)],
                 *filters = &w[(r * v.w.dims[3] + s) * z.group_c * z.k];
             double *to = &y[row_of(v.y, n, p, q)];
-            for (int64_t c = 0; c < z.c; ++c) {
+            for (int64_t c = 0; c < z.c; c++) {
                 int64_t first = c / z.group_c * z.group_k;
                 add(to + first, filters + c % z.group_c * z.k + first, from[c], z.group_k);
             }
@@ -122,7 +122,7 @@ void backward_data(const convolution &v)
         [&](int64_t n, int64_t p, int64_t q, int64_t i, int64_t j, int64_t r, int64_t s) {
             const float *from = &dy[row_of(v.y, n, p, q)];
             double *to = &dx[row_of(v.x, n, i, j)];
-            for (int64_t k = 0; k < z.k; ++k)
+            for (int64_t k = 0; k < z.k; k++)
                 add(to + k / z.group_k * z.group_c, &w[row_of(v.w, k, r, s)], from[k], z.group_c);
         },
         [&] { if (v.arithmetic & SHORT_SUMS) shorten_all(dx, v.x.type); });
@@ -141,7 +141,7 @@ void backward_filter(const convolution &v)
             if (n != image && v.arithmetic & SHORT_SUMS) shorten_all(dw, v.w.type);
             image = n;
             const float *from = &x[row_of(v.x, n, i, j)], *factors = &dy[row_of(v.y, n, p, q)];
-            for (int64_t k = 0; k < z.k; ++k)
+            for (int64_t k = 0; k < z.k; k++)
                 add(&dw[row_of(v.w, k, r, s)], from + k / z.group_k * z.group_c, factors[k], z.group_c);
         },
         [] {});

@@ -99,7 +99,7 @@ cudnnStatus_t name_engines(const content &heuristics, int64_t room, int64_t *cou
     bool fallback = one<cudnnBackendHeurMode_t>(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE) ==
         CUDNN_HEUR_MODE_FALLBACK;
     *count = 0;
-    for (int i = 0; i < cudnn_double.engines; ++i) {
+    for (int i = 0; i < cudnn_double.engines; i++) {
         if (!cudnn_double.engine[i].fallback == fallback) continue;
         if (*count < room) {
             descriptor *config = to_fill((void *const *)values, *count, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
@@ -117,7 +117,7 @@ cudnnStatus_t name_engines(const content &heuristics, int64_t room, int64_t *cou
 template <class T> cudnnStatus_t answer(const std::vector<T> &values, int64_t room, int64_t *count, void *out)
 {
     *count = (int64_t)values.size();
-    for (int64_t i = 0; i < room && i < *count; ++i) static_cast<T *>(out)[i] = values[i];
+    for (int64_t i = 0; i < room && i < *count; i++) static_cast<T *>(out)[i] = values[i];
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -310,7 +310,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t d, cudnnBackendA
     v.count = count;
     v.bytes.assign((const char *)values, (const char *)values + size_of_type(type) * (size_t)count);
     if (type == CUDNN_TYPE_HANDLE) CHECK(handles.count(*(void *const *)values), "%s: no handle", r->text);
-    for (int64_t i = 0; type == CUDNN_TYPE_BACKEND_DESCRIPTOR && i < count; ++i) {
+    for (int64_t i = 0; type == CUDNN_TYPE_BACKEND_DESCRIPTOR && i < count; i++) {
         descriptor *inner = find(((void *const *)values)[i]);
         CHECK(inner && inner->finalized, "%s: a descriptor that is not finalized, or no more", r->text);
         CHECK(!r->refers_to || inner->content_->type == r->refers_to, "%s: a descriptor of type %d", r->text,

@@ -32,7 +32,7 @@ bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 cudnnStatus_t place(cudnn_double_tensor *t, const content &pack)
 {
     const value &ids = pack.values.at(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
-    for (int64_t i = 0; i < ids.count; ++i)
+    for (int64_t i = 0; i < ids.count; i++)
         if (one<int64_t>(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, i) == t->id)
             t->data = one<void *>(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, i);
     CHECK(t->data, "variant pack: tensor %lld has no memory", (long long)t->id);
@@ -70,7 +70,7 @@ std::unique_ptr<job> job_of(const cudnn_double_run &r, const cudnn_double_engine
             ? amp_double::pass::backward_data
         : amp_double::pass::backward_filter;
     c.x = strided_of(r.x), c.w = strided_of(r.w), c.y = strided_of(r.y);
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < 2; i++)
         c.pad[i] = r.pre_pad[i], c.stride[i] = r.stride[i], c.dilation[i] = r.dilation[i];
     c.alpha = r.alpha, c.beta = r.beta;
     c.arithmetic = (e.tensor_core ? amp_double::TF32_INPUTS : 0) |
@@ -99,7 +99,7 @@ cudnnStatus_t execute(cudaStream_t stream, const content &plan, const content &p
     const cudnn_double_tensor *const all[] = { &r.x, &r.w, &r.y };
     int output = r.operation == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ? 2
         : r.operation == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ? 0 : 1;
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; i++)
         CHECK(i == output || !overlap(all[i]->data, strided_of(*all[i]).bytes(), all[output]->data,
             strided_of(*all[output]).bytes()),
             "variant pack: the output overlaps tensor %lld", (long long)all[i]->id);

@@ -64,7 +64,7 @@ cudnn_double_tensor tensor_of(const content &c)
     t.type = one<cudnnDataType_t>(c, CUDNN_ATTR_TENSOR_DATA_TYPE);
     t.id = one<int64_t>(c, CUDNN_ATTR_TENSOR_UNIQUE_ID);
     t.alignment = one<int64_t>(c, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 4; i++) {
         t.dimensions[i] = one<int64_t>(c, CUDNN_ATTR_TENSOR_DIMENSIONS, i);
         t.strides[i] = one<int64_t>(c, CUDNN_ATTR_TENSOR_STRIDES, i);
     }
@@ -85,7 +85,7 @@ amp_double::strided strided_of(const cudnn_double_tensor &t)
 {
     amp_double::strided s = {};
     number_of(t.type, &s.type);
-    for (int i = 0; i < 4; ++i) s.dims[i] = t.dimensions[i], s.strides[i] = t.strides[i];
+    for (int i = 0; i < 4; i++) s.dims[i] = t.dimensions[i], s.strides[i] = t.strides[i];
     s.data = t.data;
     return s;
 }
@@ -94,7 +94,7 @@ amp_double::strided strided_of(const cudnn_double_tensor &t)
 bool disjoint(const cudnn_double_tensor &t)
 {
     std::multimap<int64_t, int64_t> by_stride;
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; i++)
         if (t.dimensions[i] > 1) by_stride.emplace(t.strides[i], t.dimensions[i]);
     int64_t covered = 1;
     for (auto &d : by_stride) {
@@ -109,7 +109,7 @@ cudnnStatus_t check_tensor(const content &c)
     cudnn_double_tensor t = tensor_of(c);
     amp_double::number type;
     CHECK(number_of(t.type, &type), "tensor %lld: data type %d", (long long)t.id, (int)t.type);
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; i++)
         CHECK(t.dimensions[i] > 0 && t.strides[i] > 0, "tensor %lld: dimension %d is %lld, its stride %lld",
             (long long)t.id, i,
             (long long)t.dimensions[i], (long long)t.strides[i]);
@@ -126,7 +126,7 @@ cudnnStatus_t check_convolution(const content &c)
     CHECK(one<cudnnConvolutionMode_t>(c, CUDNN_ATTR_CONVOLUTION_CONV_MODE) == CUDNN_CROSS_CORRELATION,
         "convolution: not a cross-correlation");
     CHECK(one<int64_t>(c, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS) == 2, "convolution: not of 2 dimensions");
-    for (size_t i = 0; i < 2; ++i) {
+    for (size_t i = 0; i < 2; i++) {
         CHECK(one<int64_t>(c, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, i) >= 0 &&
             one<int64_t>(c, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, i) >= 0, "convolution: negative padding");
         CHECK(one<int64_t>(c, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, i) > 0, "convolution: a stride below 1");
@@ -153,7 +153,7 @@ cudnn_double_run run_of(const content &operation)
     r.x = tensor_of(referred(operation, names[3].name));
     r.w = tensor_of(referred(operation, names[4].name));
     r.y = tensor_of(referred(operation, names[5].name));
-    for (size_t i = 0; i < 2; ++i) {
+    for (size_t i = 0; i < 2; i++) {
         r.pre_pad[i] = one<int64_t>(c, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, i);
         r.post_pad[i] = one<int64_t>(c, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, i);
         r.stride[i] = one<int64_t>(c, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, i);
@@ -174,7 +174,7 @@ cudnnStatus_t check_operation(const content &operation)
     CHECK(x[1] % w[1] == 0 && w[0] % r.groups == 0,
         "operation: %lld channels of x and %lld filters of %lld channels",
         (long long)x[1], (long long)w[0], (long long)w[1]);
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; i++) {
         int64_t room = x[2 + i] + r.pre_pad[i] + r.post_pad[i] - (w[2 + i] - 1) * r.dilation[i] - 1;
         int64_t out = room < 0 ? 0 : room / r.stride[i] + 1;
         CHECK(y[2 + i] == out, "operation: y is of size %lld where the convolution gives %lld",
@@ -213,7 +213,7 @@ cudnnStatus_t check_pack(const content &c)
     CHECK(ids.count == c.values.at(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS).count,
         "variant pack: as many ids as pointers are needed");
     std::set<int64_t> distinct;
-    for (int64_t i = 0; i < ids.count; ++i)
+    for (int64_t i = 0; i < ids.count; i++)
         distinct.insert(one<int64_t>(c, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, i));
     CHECK((int64_t)distinct.size() == ids.count, "variant pack: an id twice");
     return CUDNN_STATUS_SUCCESS;

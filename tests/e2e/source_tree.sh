@@ -74,6 +74,11 @@ tight=$(cd "$SOURCE_DIR" && grep -rnE '\b(if|for|while|switch)\(' plugin bench e
     --include='*.c' --include='*.h' --include='*.cu' --include='*.cuh' --include='*.cc') || true
 [ -z "$tight" ] || fail "no blank before the parenthesis: $tight"
 
+# A counting loop ends in i++.
+prefix=$(cd "$SOURCE_DIR" && grep -rnE '\bfor \([^;]*;[^;]*; [^()]*\+\+[A-Za-z_]' plugin bench examples tests \
+    --include='*.c' --include='*.h' --include='*.cu' --include='*.cuh' --include='*.cc') || true
+[ -z "$prefix" ] || fail "a counting loop ends in ++i: $prefix"
+
 # Lines of at most 110 characters. What follows the first byte of a UTF-8 character is left out before they
 # are counted as bytes, so that the locale does not matter. Tables of Markdown, golden data and patches have
 # lines as long as they come.

@@ -23,7 +23,7 @@ static void choose_spots(void)
     const size_t wanted[SPOTS] = { 0, 5, 70, count() / 3, count() / 2 + 9, ((size_t)1 << 31) - 1,
         (size_t)1 << 31, ((size_t)1 << 31) + 33, ((size_t)1 << 32) - 1, (size_t)1 << 32, count() - 34,
         count() - 1 };
-    for (int i = 0; i < SPOTS; ++i) {
+    for (int i = 0; i < SPOTS; i++) {
         size_t s = wanted[i];
         int to = spot_count;
         if (s >= count()) continue;
@@ -71,7 +71,7 @@ static double at(const amp_tensor *t, size_t i)
 static amp_tensor spotted(amp_shape s)
 {
     amp_tensor t = zero_tensor(AMP_FP16, AMP_NHWC, s);
-    for (int k = 0; k < spot_count; ++k) put(&t, spots[k], value(k));
+    for (int k = 0; k < spot_count; k++) put(&t, spots[k], value(k));
     return t;
 }
 
@@ -87,7 +87,7 @@ static void expect(const char *what, const amp_tensor *t, size_t i, double want)
 /* Each spot of t holds factor times its value, and what lies two behind it holds `otherwise`. */
 static void expect_spots(const char *what, const amp_tensor *t, double factor, double otherwise)
 {
-    for (int k = 0; k < spot_count; ++k) {
+    for (int k = 0; k < spot_count; k++) {
         expect(what, t, spots[k], factor * (double)value(k));
         if (spots[k] + 2 < count()) expect(what, t, spots[k] + 2, otherwise);
     }
@@ -131,9 +131,9 @@ TEST(channel_copies)
         amp_tensor x = spotted(shape);
         amp_shape wider = { shape.n, CHANNELS + 8, shape.h, shape.w };
         amp_tensor y = zero_tensor(AMP_FP16, AMP_NHWC, wider);
-        for (int accumulate = 0; accumulate < 2; ++accumulate) {
+        for (int accumulate = 0; accumulate < 2; accumulate++) {
             ASSERT_OK(CALL(channels, &x, 0, &y, first, CHANNELS, 1, accumulate, e));
-            for (int k = 0; k < spot_count; ++k)
+            for (int k = 0; k < spot_count; k++)
                 expect("channels", &y, spots[k] / CHANNELS * (CHANNELS + 8) + (size_t)first +
                     spots[k] % CHANNELS, (1 + accumulate) * (double)value(k));
         }
@@ -145,7 +145,7 @@ TEST(casts)
 {
     amp_tensor x = spotted(shape), y = zero_tensor(AMP_FP32, AMP_NCHW, shape);
     ASSERT_OK(CALL(cast, &x, &y, 0, e));
-    for (int k = 0; k < spot_count; ++k) {
+    for (int k = 0; k < spot_count; k++) {
         place p = place_of(spots[k]);
         size_t to = ((p.n * CHANNELS + p.c) * (size_t)shape.h + p.h) * (size_t)shape.w + p.w;
         expect("cast", &y, to, (double)value(k));
@@ -160,14 +160,14 @@ TEST(casts)
 static double channel_sum(size_t c)
 {
     double sum = 0;
-    for (int k = 0; k < spot_count; ++k) sum += spots[k] % CHANNELS == c ? (double)value(k) : 0;
+    for (int k = 0; k < spot_count; k++) sum += spots[k] % CHANNELS == c ? (double)value(k) : 0;
     return sum;
 }
 
 static float *parameters(float number)
 {
     float numbers[CHANNELS], *p = zeros(sizeof numbers);
-    for (int c = 0; c < CHANNELS; ++c) numbers[c] = number;
+    for (int c = 0; c < CHANNELS; c++) numbers[c] = number;
     ASSERT_OK(CALL(upload, p, numbers, sizeof numbers, e));
     return p;
 }
@@ -185,7 +185,7 @@ TEST(sums)
     amp_tensor dy = spotted(shape);
     float *db = parameters(1);
     ASSERT_OK(CALL(bias_gradient, &dy, db, e));
-    for (size_t c = 0; c < CHANNELS; ++c) expect_channels("bias gradient", db, c, 1 + channel_sum(c), 0);
+    for (size_t c = 0; c < CHANNELS; c++) expect_channels("bias gradient", db, c, 1 + channel_sum(c), 0);
     drop(&dy);
     backend->release(backend, db);
 }
@@ -196,14 +196,14 @@ TEST(batch_norm)
     amp_tensor x = spotted(shape), y = zero_tensor(AMP_FP16, AMP_NHWC, shape), dy = spotted(shape);
     float *p[ARRAYS];
     double n = (double)(count() / CHANNELS);
-    for (int i = 0; i < ARRAYS; ++i) p[i] = parameters(i == SCALE ? 0x1p-10f : i == BIAS ? .5f : 0);
+    for (int i = 0; i < ARRAYS; i++) p[i] = parameters(i == SCALE ? 0x1p-10f : i == BIAS ? .5f : 0);
     const amp_batchnorm norm = { { 1, 0, 1e-6f, 1e-5f, 0, .01f }, AMP_LEAKY, p[SCALE], p[BIAS], p[MEAN],
         p[VARIANCE], p[ROLLING_MEAN], p[ROLLING_VARIANCE], p[DSCALE], p[DBIAS] };
     ASSERT_OK(CALL(batchnorm_forward_train, &x, &y, &norm, e));
-    for (int k = 0; k < spot_count; ++k) {
+    for (int k = 0; k < spot_count; k++) {
         size_t c = spots[k] % CHANNELS;
         double mean = channel_sum(c) / n, square = 0;
-        for (int j = 0; j < spot_count; ++j)
+        for (int j = 0; j < spot_count; j++)
             square += spots[j] % CHANNELS == c ? pow((double)value(j), 2) : 0;
         double variance = (square - mean * mean * n) / (n - 1);
         double want = ((double)value(k) - mean) * 0x1p-10 / (sqrt(variance) + 1e-6);
@@ -212,9 +212,9 @@ TEST(batch_norm)
         expect("batch norm", &y, spots[k], want + .5);
     }
     ASSERT_OK(CALL(batchnorm_backward, &x, &y, &dy, &dy, &norm, e));
-    for (size_t c = 0; c < CHANNELS; ++c)
+    for (size_t c = 0; c < CHANNELS; c++)
         expect_channels("bias gradient of batch norm", p[DBIAS], c, channel_sum(c), 0);
-    for (int i = 0; i < ARRAYS; ++i) backend->release(backend, p[i]);
+    for (int i = 0; i < ARRAYS; i++) backend->release(backend, p[i]);
     drop(&x), drop(&y), drop(&dy);
 }
 
@@ -224,7 +224,7 @@ TEST(pooling)
     amp_tensor x = spotted(shape), y = zero_tensor(AMP_FP16, AMP_NHWC, half);
     uint8_t *choice = zeros(amp_shape_count(half));
     ASSERT_OK(CALL(maxpool_forward, &x, &y, choice, 2, 2, 0, e));
-    for (int k = 0; k < spot_count; ++k) {
+    for (int k = 0; k < spot_count; k++) {
         place p = place_of(spots[k]);
         expect("max pooling", &y, ((p.n * (size_t)half.h + p.h / 2) * (size_t)half.w + p.w / 2) * CHANNELS +
                p.c, (double)value(k));
@@ -253,7 +253,7 @@ TEST(convolutions)
     float weights[CHANNELS][CHANNELS] = { { 0 } }, *masters = zeros(sizeof weights);
     amp_conv *conv = NULL;
     amp_error error = { AMP_OK, "" };
-    for (int c = 0; c < CHANNELS; ++c) weights[c][c] = 2;
+    for (int c = 0; c < CHANNELS; c++) weights[c][c] = 2;
     ASSERT_OK(CALL(upload, masters, weights, sizeof weights, e));
     amp_status status = backend->conv_create(backend, &d, &conv, &error);
     if (status == AMP_OK) {

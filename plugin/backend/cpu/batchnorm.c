@@ -30,7 +30,7 @@ static amp_status scratch_make(const amp_cpu_plan *plan, scratch *out, amp_error
         amp_cpu_sums_free(&out->sums);
         return amp_fail(error, AMP_NO_MEMORY, "no memory for batch norm over %zu channels", plan->channels);
     }
-    for (int i = 0; i < LANES; ++i) out->lanes[i] = memory + (size_t)i * plan->period;
+    for (int i = 0; i < LANES; i++) out->lanes[i] = memory + (size_t)i * plan->period;
     return AMP_OK;
 }
 
@@ -51,7 +51,7 @@ amp_status amp_cpu_add_bias(amp_backend *backend, const amp_tensor *y, const flo
         return amp_fail(error, AMP_NO_MEMORY, "no memory for the biases of %zu channels", plan.channels);
     amp_cpu_replicate(&plan, bias, lanes);
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
-    for (size_t b = 0; b < plan.blocks; ++b)
+    for (size_t b = 0; b < plan.blocks; b++)
         rows->spread(y->dtype, lanes, plan.period, amp_cpu_into(y, amp_cpu_block_first(&plan, b)),
             amp_cpu_block_count(&plan, b), 1);
     free(lanes);
@@ -68,11 +68,11 @@ amp_status amp_cpu_bias_gradient(amp_backend *backend, const amp_tensor *dy, flo
     if (plan.rows == 0) return AMP_OK;
     AMP_TRY(amp_cpu_sums_make(&plan, &sums, error));
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
-    for (size_t b = 0; b < plan.blocks; ++b)
+    for (size_t b = 0; b < plan.blocks; b++)
         rows->sum(dy->dtype, amp_cpu_at(dy, amp_cpu_block_first(&plan, b)), amp_cpu_block_count(&plan, b),
             plan.period, amp_cpu_sums_scratch(&plan, &sums, b), amp_cpu_sums_of(&plan, &sums, b, 0));
     amp_cpu_sums_fold(&plan, &sums);
-    for (size_t c = 0; c < plan.channels; ++c) db[c] += (float)sums.lanes[c];
+    for (size_t c = 0; c < plan.channels; c++) db[c] += (float)sums.lanes[c];
     amp_cpu_sums_free(&sums);
     return AMP_OK;
 }
@@ -90,7 +90,7 @@ static void forward_lanes(const amp_cpu_plan *plan, float *const *lanes, const a
 {
     amp_cpu_replicate(plan, mean, lanes[MEAN]);
     amp_cpu_replicate(plan, norm->bias, lanes[BIAS]);
-    for (size_t l = 0; l < plan->period; ++l) {
+    for (size_t l = 0; l < plan->period; l++) {
         size_t c = l % plan->channels;
         lanes[GAIN][l] = (float)((double)norm->scale[c] / spread_of(&norm->rule, variance[c]));
     }
@@ -103,7 +103,7 @@ static void normalize(const amp_cpu_plan *plan, float *const *lanes, const amp_t
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     forward_lanes(plan, lanes, norm, mean, variance);
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
-    for (size_t i = 0; i < plan->blocks; ++i) {
+    for (size_t i = 0; i < plan->blocks; i++) {
         size_t b = plan->blocks - 1 - i, first = amp_cpu_block_first(plan, b);
         rows->normalize(x->dtype, norm->activation, amp_cpu_at(x, first), amp_cpu_into(y, first),
             amp_cpu_block_count(plan, b), plan->period, lanes[MEAN], lanes[GAIN], lanes[BIAS]);
@@ -118,16 +118,16 @@ static void statistics(const amp_cpu_plan *plan, const scratch *s, const amp_ten
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     float *origin = s->lanes[MEAN];
     rows->widen(x->dtype, x->data, origin, plan->channels);
-    for (size_t l = plan->channels; l < plan->period; ++l) origin[l] = origin[l - plan->channels];
+    for (size_t l = plan->channels; l < plan->period; l++) origin[l] = origin[l - plan->channels];
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
-    for (size_t b = 0; b < plan->blocks; ++b)
+    for (size_t b = 0; b < plan->blocks; b++)
         rows->moments(x->dtype, amp_cpu_at(x, amp_cpu_block_first(plan, b)), amp_cpu_block_count(plan, b),
             plan->period, origin, amp_cpu_sums_scratch(plan, &s->sums, b),
             amp_cpu_sums_of(plan, &s->sums, b, 0), amp_cpu_sums_of(plan, &s->sums, b, 1));
     amp_cpu_sums_fold(plan, &s->sums);
     double count = (double)plan->rows;
     float moved = norm->rule.rolling_factor, kept = 1 - moved;
-    for (size_t c = 0; c < plan->channels; ++c) {
+    for (size_t c = 0; c < plan->channels; c++) {
         double sum = s->sums.lanes[c], square = s->sums.lanes[plan->period + c];
         double squares = square - sum * sum / count;
         if (squares < 0) squares = 0; /* rounding; a NaN passes */
@@ -177,7 +177,7 @@ static void backward_lanes(const amp_cpu_plan *plan, const scratch *s, const amp
     float *const *lanes = s->lanes;
     amp_cpu_sums_fold(plan, &s->sums);
     double count = (double)plan->rows;
-    for (size_t c = 0; c < plan->channels; ++c) {
+    for (size_t c = 0; c < plan->channels; c++) {
         double sum = s->sums.lanes[c], product = s->sums.lanes[plan->period + c];
         double variance = (double)norm->variance[c], epsilon = (double)norm->rule.backward_epsilon;
         double scale = (double)norm->scale[c], inv = 1 / sqrt(variance + epsilon), a = inv * scale;
@@ -187,8 +187,8 @@ static void backward_lanes(const amp_cpu_plan *plan, const scratch *s, const amp
         lanes[B][c] = (float)(-a * inv * inv * product / count);
         lanes[C][c] = (float)(-a * sum / count);
     }
-    for (size_t l = plan->channels; l < plan->period; ++l)
-        for (int i = A; i <= C; ++i) lanes[i][l] = lanes[i][l - plan->channels];
+    for (size_t l = plan->channels; l < plan->period; l++)
+        for (int i = A; i <= C; i++) lanes[i][l] = lanes[i][l - plan->channels];
 }
 
 amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
@@ -208,7 +208,7 @@ amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x,
         forward_lanes(&plan, s.lanes, norm, norm->mean, norm->variance);
     else amp_cpu_replicate(&plan, norm->mean, s.lanes[MEAN]);
     #pragma omp parallel for schedule(static) if (threads)
-    for (size_t b = 0; b < plan.blocks; ++b) {
+    for (size_t b = 0; b < plan.blocks; b++) {
         size_t first = amp_cpu_block_first(&plan, b);
         rows->delta_sums(x->dtype, norm->activation, amp_cpu_at(x, first), amp_cpu_at(y, first),
             amp_cpu_at(dy, first), amp_cpu_block_count(&plan, b), plan.period, s.lanes[MEAN], s.lanes[GAIN],
@@ -217,7 +217,7 @@ amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x,
     }
     backward_lanes(&plan, &s, norm);
     #pragma omp parallel for schedule(static) if (threads)
-    for (size_t i = 0; i < plan.blocks; ++i) {
+    for (size_t i = 0; i < plan.blocks; i++) {
         size_t b = plan.blocks - 1 - i, first = amp_cpu_block_first(&plan, b);
         rows->normalize_delta(x->dtype, norm->activation, amp_cpu_at(x, first), amp_cpu_at(y, first),
             amp_cpu_at(dy, first), amp_cpu_into(dx, first), amp_cpu_block_count(&plan, b), plan.period,

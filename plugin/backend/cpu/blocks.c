@@ -69,10 +69,10 @@ float *amp_cpu_sums_scratch(const amp_cpu_plan *plan, const amp_cpu_sums *sums, 
 void amp_cpu_sums_fold(const amp_cpu_plan *plan, const amp_cpu_sums *sums)
 {
     size_t both = 2 * plan->period;
-    for (size_t b = 1; b < plan->blocks; ++b)
-        for (size_t l = 0; l < both; ++l) sums->lanes[l] += sums->lanes[b * both + l];
-    for (int which = 0; which < 2; ++which) {
+    for (size_t b = 1; b < plan->blocks; b++)
+        for (size_t l = 0; l < both; l++) sums->lanes[l] += sums->lanes[b * both + l];
+    for (int which = 0; which < 2; which++) {
         double *lanes = amp_cpu_sums_of(plan, sums, 0, which);
-        for (size_t l = plan->channels; l < plan->period; ++l) lanes[l % plan->channels] += lanes[l];
+        for (size_t l = plan->channels; l < plan->period; l++) lanes[l % plan->channels] += lanes[l];
     }
 }

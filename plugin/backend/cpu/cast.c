@@ -69,11 +69,11 @@ static void transpose_tile(const amp_cpu_rows *loops, amp_dtype from, const char
     size_t tile_length = columns;
     if (from == AMP_FP32) tile = (const float *)src, tile_length = src_length;
     else if (columns == src_length) loops->widen(from, src, in, rows * columns);
-    else for (size_t r = 0; r < rows; ++r)
+    else for (size_t r = 0; r < rows; r++)
         loops->widen(from, src + r * src_length * from_size, in + r * columns, columns);
     loops->transpose(tile, tile_length, out, rows, rows, columns);
     if (rows == dst_length) loops->narrow(to, out, dst, rows * columns, accumulate);
-    else for (size_t c = 0; c < columns; ++c)
+    else for (size_t c = 0; c < columns; c++)
         loops->narrow(to, out + c * rows, dst + c * dst_length * to_size, rows, accumulate);
 }
 
@@ -89,7 +89,7 @@ static void cast_transposed(const amp_tensor *src, const amp_tensor *dst, int ac
     size_t down = (pixels + tile_pixels - 1) / tile_pixels;
     size_t tiles = (size_t)src->shape.n * across * down;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(src->shape)))
-    for (size_t t = 0; t < tiles; ++t) {
+    for (size_t t = 0; t < tiles; t++) {
         size_t image = t / (across * down) * channels * pixels;
         size_t pixel = t / across % down * tile_pixels, channel = t % across * tile_channels;
         size_t c = min_size(tile_channels, channels - channel), p = min_size(tile_pixels, pixels - pixel);

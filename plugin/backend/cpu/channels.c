@@ -27,7 +27,7 @@ amp_status amp_cpu_channels(amp_backend *backend, const amp_tensor *src, int src
     size_t unit = pixels_per_stretch((size_t)channels), units = (pixels + unit - 1) / unit;
     size_t element = amp_dtype_size(src->dtype);
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * channels))
-    for (size_t u = 0; u < units; ++u) {
+    for (size_t u = 0; u < units; u++) {
         size_t p = u * unit, end = p + unit < pixels ? p + unit : pixels;
         size_t step = whole ? end - p : 1, count = step * (size_t)channels; /* equal strides: one run */
         for (; p < end; p += step) {
@@ -82,9 +82,9 @@ static void join_sizes(const amp_tensor *x, const amp_tensor *from, const amp_te
         from_c = (size_t)from->shape.c;
     size_t both = c < from_c ? c : from_c;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(x->shape)))
-    for (size_t line = 0; line < lines; ++line) {
+    for (size_t line = 0; line < lines; line++) {
         ptrdiff_t met = line_met(&m, line, h);
-        for (int j = 0; j < m.w; ++j) {
+        for (int j = 0; j < m.w; j++) {
             ptrdiff_t p = pixel_met(&m, met, j);
             const void *other = p < 0 ? NULL : amp_cpu_at(from, (size_t)p * from_c);
             join_pixel(rows, x, other, y, line * (size_t)m.w + (size_t)j, other ? both : 0, alpha, beta,
@@ -108,13 +108,13 @@ amp_status amp_cpu_shortcut_forward(amp_backend *backend, const amp_tensor *x, c
     }
     size_t both = c < from_c ? c : from_c, unit = pixels_per_stretch(c), units = (pixels + unit - 1) / unit;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * c))
-    for (size_t u = 0; u < units; ++u) {
+    for (size_t u = 0; u < units; u++) {
         size_t p = u * unit, end = p + unit < pixels ? p + unit : pixels;
         if (c == from_c)
             rows->blend(x->dtype, activation, amp_cpu_at(x, p * c), amp_cpu_at(from, p * c),
                         amp_cpu_into(y, p * c), (end - p) * c, alpha, beta);
         else
-            for (; p < end; ++p)
+            for (; p < end; p++)
                 join_pixel(rows, x, amp_cpu_at(from, p * from_c), y, p, both, alpha, beta, activation);
     }
     return AMP_OK;
@@ -134,10 +134,10 @@ amp_status amp_cpu_shortcut_backward(amp_backend *backend, const amp_tensor *dy,
         dy_c = (size_t)dy->shape.c;
     size_t both = c < dy_c ? c : dy_c, element = amp_dtype_size(dfrom->dtype);
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(dfrom->shape)))
-    for (size_t line = 0; line < lines; ++line) {
+    for (size_t line = 0; line < lines; line++) {
         ptrdiff_t met = line_met(&m, line, h);
         if (met < 0 && accumulate) continue;
-        for (int j = 0; j < m.w; ++j) {
+        for (int j = 0; j < m.w; j++) {
             size_t first = (line * (size_t)m.w + (size_t)j) * c;
             ptrdiff_t p = pixel_met(&m, met, j);
             size_t moved = p < 0 ? 0 : both;
@@ -158,16 +158,16 @@ amp_status amp_cpu_gather_forward(amp_backend *backend, const amp_tensor *x, con
     size_t image = amp_shape_image(y->shape), stretches = amp_cpu_stretches(image),
         images = (size_t)y->shape.n;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(images * image))
-    for (size_t u = 0; u < images * stretches; ++u) {
+    for (size_t u = 0; u < images * stretches; u++) {
         size_t s = u % stretches, first = s * AMP_CPU_STRETCH, count = amp_cpu_stretch_count(image, s);
         const void *from = amp_cpu_at(x, u / stretches * amp_shape_image(x->shape));
         void *to = amp_cpu_into(y, u / stretches * image + first);
         const int32_t *entry = map + first;
         if (amp_dtype_size(x->dtype) == 4)
-            for (size_t i = 0; i < count; ++i)
+            for (size_t i = 0; i < count; i++)
                 ((uint32_t *)to)[i] = entry[i] < 0 ? 0 : ((const uint32_t *)from)[entry[i]];
         else
-            for (size_t i = 0; i < count; ++i)
+            for (size_t i = 0; i < count; i++)
                 ((uint16_t *)to)[i] = entry[i] < 0 ? 0 : ((const uint16_t *)from)[entry[i]];
     }
     return AMP_OK;
@@ -178,7 +178,7 @@ static void scatter(amp_dtype dtype, const void *dy, void *dx, const int32_t *ma
 {
     const amp_half_bits *from = dy;
     amp_half_bits *to = dx;
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; i++) {
         if (map[i] < 0) continue;
         if (dtype == AMP_FP32)
             ((float *)dx)[map[i]] += ((const float *)dy)[i];
@@ -197,7 +197,7 @@ amp_status amp_cpu_gather_backward(amp_backend *backend, const amp_tensor *dy, c
     size_t from = amp_shape_image(dy->shape), to = amp_shape_image(dx->shape), images = (size_t)dy->shape.n;
     /* by whole images: two entries of a map may name one element */
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(images * from))
-    for (size_t n = 0; n < images; ++n) {
+    for (size_t n = 0; n < images; n++) {
         if (!accumulate) memset(amp_cpu_into(dx, n * to), 0, to * amp_dtype_size(dx->dtype));
         scatter(dx->dtype, amp_cpu_at(dy, n * from), amp_cpu_into(dx, n * to), map, from);
     }
@@ -212,7 +212,7 @@ amp_status amp_cpu_dropout(amp_backend *backend, const amp_tensor *x, const amp_
     size_t count = amp_shape_count(x->shape);
     AMP_TRY(amp_check_pair("dropout", x, y, 1, error));
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(count))
-    for (size_t s = 0; s < amp_cpu_stretches(count); ++s) {
+    for (size_t s = 0; s < amp_cpu_stretches(count); s++) {
         size_t first = s * AMP_CPU_STRETCH;
         rows->mask(x->dtype, amp_cpu_at(x, first), amp_cpu_into(y, first), keep + first,
             amp_cpu_stretch_count(count, s), scale, accumulate);

@@ -84,14 +84,14 @@ static void read_columns(const amp_local *local, size_t place, const void *x, fl
 {
     const amp_local_desc *d = &local->desc;
     size_t c = (size_t)d->x.c, taps = (size_t)d->size * d->size;
-    for (size_t n = 0; n < local->images; ++n, columns += local->window)
-        for (size_t tap = 0; tap < taps; ++tap) {
+    for (size_t n = 0; n < local->images; n++, columns += local->window)
+        for (size_t tap = 0; tap < taps; tap++) {
             ptrdiff_t pixel = pixel_of(d, place, (int)tap / d->size, (int)tap % d->size);
             if (pixel < 0) memset(row, 0, c * sizeof *row);
             else
                 local->rows->widen(d->dtype, at(x, n * amp_shape_image(d->x) + (size_t)pixel * c, d->dtype),
                                    row, c);
-            for (size_t k = 0; k < c; ++k) columns[k * taps + tap] = row[k];
+            for (size_t k = 0; k < c; k++) columns[k * taps + tap] = row[k];
         }
 }
 
@@ -100,9 +100,9 @@ static void add_columns(const amp_local *local, size_t place, const float *colum
 {
     const amp_local_desc *d = &local->desc;
     size_t c = (size_t)d->x.c, taps = (size_t)d->size * d->size;
-    for (size_t tap = 0; tap < taps; ++tap) {
+    for (size_t tap = 0; tap < taps; tap++) {
         ptrdiff_t pixel = pixel_of(d, place, (int)tap / d->size, (int)tap % d->size);
-        for (size_t k = 0; pixel >= 0 && k < c; ++k) image[(size_t)pixel * c + k] += columns[k * taps + tap];
+        for (size_t k = 0; pixel >= 0 && k < c; k++) image[(size_t)pixel * c + k] += columns[k * taps + tap];
     }
 }
 
@@ -115,7 +115,7 @@ static size_t at_place(const amp_local *local, size_t n, size_t place)
 static void read_place(const amp_local *local, size_t place, const void *y, float *out)
 {
     amp_dtype dtype = local->desc.dtype;
-    for (size_t n = 0; n < local->images; ++n)
+    for (size_t n = 0; n < local->images; n++)
         local->rows->widen(dtype, at(y, at_place(local, n, place), dtype), out + n * local->filters,
                            local->filters);
 }
@@ -123,7 +123,7 @@ static void read_place(const amp_local *local, size_t place, const void *y, floa
 static void write_place(const amp_local *local, size_t place, const float *from, void *y)
 {
     amp_dtype dtype = local->desc.dtype;
-    for (size_t n = 0; n < local->images; ++n)
+    for (size_t n = 0; n < local->images; n++)
         local->rows->narrow(dtype, from + n * local->filters, (void *)at(y, at_place(local, n, place), dtype),
                             local->filters, 0);
 }
@@ -177,7 +177,7 @@ amp_status amp_cpu_local_forward(amp_backend *backend, amp_local *local, const v
     if (!local->weights) return local_fail("its weights were not loaded", error);
     AMP_TRY(take_room(local, &all, error));
     #pragma omp parallel for schedule(static) reduction(|: failed)
-    for (size_t place = 0; place < local->places; ++place) {
+    for (size_t place = 0; place < local->places; place++) {
         const own_room own = room_of_thread(local, &all);
         read_columns(local, place, x, own.columns, own.row);
         failed |= product(matrix(own.columns, window, 0), matrix(local->weights + place * filters * window,
@@ -199,7 +199,7 @@ amp_status amp_cpu_local_backward_weights(amp_backend *backend, amp_local *local
     if (!local->desc.training) return local_fail("it was created without training", error);
     AMP_TRY(take_room(local, &all, error));
     #pragma omp parallel for schedule(static) reduction(|: failed)
-    for (size_t place = 0; place < local->places; ++place) {
+    for (size_t place = 0; place < local->places; place++) {
         const own_room own = room_of_thread(local, &all);
         read_columns(local, place, x, own.columns, own.row);
         read_place(local, place, dy, own.place);
@@ -218,7 +218,7 @@ static int add_places(const amp_local *local, const room *all, size_t first, siz
     const size_t images = local->images, window = local->window, filters = local->filters;
     int failed = 0;
     #pragma omp parallel for schedule(static) reduction(|: failed)
-    for (size_t k = 0; k < count; ++k) {
+    for (size_t k = 0; k < count; k++) {
         const own_room own = room_of_thread(local, all);
         read_place(local, first + k, dy, own.place);
         failed |= product(matrix(own.place, filters, 0),
@@ -226,8 +226,8 @@ static int add_places(const amp_local *local, const room *all, size_t first, siz
                           columns + k * images * window, images, window, filters, 0);
     }
     #pragma omp parallel for schedule(static)
-    for (size_t n = 0; n < images; ++n)
-        for (size_t k = 0; k < count; ++k)
+    for (size_t n = 0; n < images; n++)
+        for (size_t k = 0; k < count; k++)
             add_columns(local, first + k, columns + (k * images + n) * window,
                         sums + n * amp_shape_image(local->desc.x));
     return failed;

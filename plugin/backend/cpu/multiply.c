@@ -23,7 +23,7 @@ amp_status amp_cpu_multiply(amp_backend *backend, const amp_tensor *x, const amp
     AMP_TRY(amp_check_pair("product", x, y, 1, error));
     AMP_TRY(amp_check_multiply(x, s, &of, error));
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * c))
-    for (size_t p = 0; p < pixels; ++p) {
+    for (size_t p = 0; p < pixels; p++) {
         const void *from = amp_cpu_at(x, p * c);
         void *to = amp_cpu_into(y, p * c);
         size_t row = of == AMP_FACTOR_OF_CHANNEL ? p / image : p;
@@ -45,7 +45,7 @@ static double sum_of_products(const amp_cpu_rows *rows, const amp_tensor *a, con
         size_t count = c - i < PART ? c - i : PART;
         rows->widen(a->dtype, amp_cpu_at(a, first + i), left, count);
         rows->widen(b->dtype, amp_cpu_at(b, first + i), right, count);
-        for (size_t k = 0; k < count; ++k) sum += (double)left[k] * (double)right[k];
+        for (size_t k = 0; k < count; k++) sum += (double)left[k] * (double)right[k];
     }
     return sum;
 }
@@ -64,7 +64,7 @@ static amp_status sum_image(const amp_tensor *a, const amp_tensor *b, size_t sta
         return amp_fail(error, AMP_NO_MEMORY, "no memory for products of %zu channels", plan.channels);
     }
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
-    for (size_t k = 0; k < plan.blocks; ++k) { /* batch norm's sums of d·(x - mean) */
+    for (size_t k = 0; k < plan.blocks; k++) { /* batch norm's sums of d·(x - mean) */
         size_t first = start + amp_cpu_block_first(&plan, k);
         rows->delta_sums(a->dtype, AMP_LINEAR, amp_cpu_at(a, first), amp_cpu_at(a, first),
                          amp_cpu_at(b, first), amp_cpu_block_count(&plan, k), plan.period, mean, NULL, NULL,
@@ -72,7 +72,7 @@ static amp_status sum_image(const amp_tensor *a, const amp_tensor *b, size_t sta
                          amp_cpu_sums_of(&plan, &sums, k, 1));
     }
     amp_cpu_sums_fold(&plan, &sums);
-    for (size_t c = 0; c < plan.channels; ++c) total[c] = (float)sums.lanes[plan.period + c];
+    for (size_t c = 0; c < plan.channels; c++) total[c] = (float)sums.lanes[plan.period + c];
     free(mean);
     amp_cpu_sums_free(&sums);
     return AMP_OK;
@@ -85,7 +85,7 @@ static amp_status sum_images(const amp_tensor *a, const amp_tensor *b, const amp
     float *total = malloc(c * sizeof *total);
     if (!total) return amp_fail(error, AMP_NO_MEMORY, "no memory for products of %zu channels", c);
     amp_status status = AMP_OK;
-    for (size_t n = 0; n < (size_t)a->shape.n && status == AMP_OK; ++n) {
+    for (size_t n = 0; n < (size_t)a->shape.n && status == AMP_OK; n++) {
         status = sum_image(a, b, n * amp_shape_image(a->shape), total, error);
         if (status == AMP_OK)
             amp_cpu_rows_best()->spread(s->dtype, total, c, amp_cpu_into(s, n * c), c, accumulate);
@@ -105,7 +105,7 @@ amp_status amp_cpu_multiply_sums(amp_backend *backend, const amp_tensor *a, cons
     if (of == AMP_FACTOR_OF_ELEMENT) return amp_cpu_multiply(backend, a, b, s, accumulate, error);
     if (of == AMP_FACTOR_OF_CHANNEL) return sum_images(a, b, s, accumulate, error);
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * c))
-    for (size_t p = 0; p < pixels; ++p) {
+    for (size_t p = 0; p < pixels; p++) {
         float sum = (float)sum_of_products(rows, a, b, p * c);
         rows->spread(s->dtype, &sum, 1, amp_cpu_into(s, p), 1, accumulate);
     }

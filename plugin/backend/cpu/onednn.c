@@ -34,7 +34,7 @@ static const char *isa_name(void)
         { dnnl_cpu_isa_avx, "avx" },
         { dnnl_cpu_isa_sse41, "sse41" },
     };
-    for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (has_isa(known[i].isa)) return known[i].name;
     return "no vector instructions known";
 }
@@ -169,7 +169,7 @@ dnnl_status_t amp_pass_build(amp_onednn *library, amp_pass *pass, const_dnnl_pri
 {
     memset(pass, 0, sizeof *pass);
     dnnl_status_t status = dnnl_primitive_create(&pass->primitive, pd);
-    for (int i = 0; i < count && status == dnnl_success; ++i)
+    for (int i = 0; i < count && status == dnnl_success; i++)
         status = add_argument(library, pass, ids[i],
                               dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, ids[i]));
     if (status == dnnl_success) {
@@ -197,14 +197,14 @@ dnnl_status_t amp_pass_build_reorder(amp_onednn *library, amp_pass *pass, amp_co
 
 void amp_pass_destroy(amp_pass *pass)
 {
-    for (int i = 0; i < pass->count; ++i) dnnl_memory_destroy(pass->arguments[i].memory);
+    for (int i = 0; i < pass->count; i++) dnnl_memory_destroy(pass->arguments[i].memory);
     if (pass->primitive) dnnl_primitive_destroy(pass->primitive);
     memset(pass, 0, sizeof *pass);
 }
 
 dnnl_status_t amp_pass_set(amp_pass *pass, int id, const void *address)
 {
-    for (int i = 0; i < pass->count; ++i)
+    for (int i = 0; i < pass->count; i++)
         if (pass->arguments[i].arg == id) /* the library takes inputs without const, too */
             return dnnl_memory_set_data_handle(pass->arguments[i].memory, (void *)address);
     return dnnl_invalid_arguments;
@@ -226,7 +226,7 @@ amp_status amp_scratch_take(amp_onednn *library, const size_t *sizes, void **par
                             amp_error *error)
 {
     size_t total = 0;
-    for (int i = 0; i < count; ++i) total += (sizes[i] + 63) / 64 * 64;
+    for (int i = 0; i < count; i++) total += (sizes[i] + 63) / 64 * 64;
     if (total > library->scratch_bytes) {
         void *larger = NULL;
         /* First, so that the two do not exist at once; nothing in it outlives a call. */
@@ -238,7 +238,7 @@ amp_status amp_scratch_take(amp_onednn *library, const size_t *sizes, void **par
         library->scratch_bytes = total;
     }
     char *next = library->scratch;
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < count; i++) {
         parts[i] = sizes[i] ? next : NULL;
         next += (sizes[i] + 63) / 64 * 64;
     }

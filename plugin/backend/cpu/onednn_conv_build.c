@@ -276,7 +276,7 @@ static void unbuild(amp_conv *conv)
     amp_pass *passes[] = { &conv->forward, &conv->backward_data, &conv->backward_weights,
                            &conv->backward_data_adding, &conv->load_forward, &conv->load_backward,
                            &conv->add_weights };
-    for (size_t i = 0; i < sizeof passes / sizeof *passes; ++i) amp_pass_destroy(passes[i]);
+    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) amp_pass_destroy(passes[i]);
     if (conv->forward_pd) dnnl_primitive_desc_destroy(conv->forward_pd);
     if (conv->backward_data_pd) dnnl_primitive_desc_destroy(conv->backward_data_pd);
     conv->forward_pd = conv->backward_data_pd = NULL;

@@ -111,7 +111,7 @@ static product *free_place(amp_cpu_products *products)
 {
     product *oldest = products->made;
     if (products->count < MOST_PASSES) return &products->made[products->count++];
-    for (int i = 1; i < MOST_PASSES; ++i)
+    for (int i = 1; i < MOST_PASSES; i++)
         if (products->made[i].last_use < oldest->last_use) oldest = &products->made[i];
     amp_pass_destroy(&oldest->pass);
     return oldest;
@@ -122,7 +122,7 @@ static amp_status find_pass(amp_backend *backend, amp_cpu_products *products, co
                             amp_pass **out, amp_error *error)
 {
     product *found = NULL;
-    for (int i = 0; i < products->count && !found; ++i)
+    for (int i = 0; i < products->count && !found; i++)
         if (same_product(&products->made[i].of, d)) found = &products->made[i];
     if (!found) {
         amp_pass pass;
@@ -223,6 +223,6 @@ void amp_cpu_products_free(amp_cpu_products *products, amp_backend *backend)
 {
     if (!products) return;
     amp_kept_drop(&products->kept, backend);
-    for (int i = 0; i < products->count; ++i) amp_pass_destroy(&products->made[i].pass);
+    for (int i = 0; i < products->count; i++) amp_pass_destroy(&products->made[i].pass);
     free(products);
 }

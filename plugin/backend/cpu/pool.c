@@ -29,7 +29,7 @@ amp_status amp_cpu_maxpool_forward(amp_backend *backend, const amp_tensor *x, co
     AMP_TRY(pool_make(x, y, size, stride, pad, &pool, error));
     size_t lines = (size_t)y->shape.n * y->shape.h, line = (size_t)y->shape.w * y->shape.c;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(x->shape)))
-    for (size_t l = 0; l < lines; ++l) {
+    for (size_t l = 0; l < lines; l++) {
         size_t image = l / (size_t)pool.out_h;
         rows->maxpool(x->dtype, &pool, amp_cpu_at(x, image * amp_shape_image(x->shape)),
                       (int)(l % (size_t)pool.out_h), amp_cpu_into(y, l * line), choice + l * line);
@@ -46,7 +46,7 @@ amp_status amp_cpu_maxpool_backward(amp_backend *backend, const amp_tensor *dy, 
     AMP_TRY(pool_make(dx, dy, size, stride, pad, &pool, error));
     size_t lines = (size_t)dx->shape.n * dx->shape.h, line = (size_t)dx->shape.w * dx->shape.c;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(dx->shape)))
-    for (size_t l = 0; l < lines; ++l) {
+    for (size_t l = 0; l < lines; l++) {
         size_t from = l / (size_t)pool.h * amp_shape_image(dy->shape);
         rows->maxpool_delta(dy->dtype, &pool, amp_cpu_at(dy, from), choice + from, (int)(l % (size_t)pool.h),
             amp_cpu_into(dx, l * line), accumulate);
@@ -66,7 +66,7 @@ amp_status amp_cpu_avgpool_forward(amp_backend *backend, const amp_tensor *x, co
     float *average = malloc(channels * sizeof *average);
     if (!average)
         return amp_fail(error, AMP_NO_MEMORY, "no memory for average pooling over %zu channels", channels);
-    for (int image = 0; image < x->shape.n; ++image) {
+    for (int image = 0; image < x->shape.n; image++) {
         amp_cpu_sums sums;
         amp_status status = amp_cpu_sums_make(&plan, &sums, error);
         if (status != AMP_OK) {
@@ -75,12 +75,12 @@ amp_status amp_cpu_avgpool_forward(amp_backend *backend, const amp_tensor *x, co
         }
         size_t start = (size_t)image * amp_shape_image(x->shape);
         #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * channels))
-        for (size_t b = 0; b < plan.blocks; ++b)
+        for (size_t b = 0; b < plan.blocks; b++)
             rows->sum(x->dtype, amp_cpu_at(x, start + amp_cpu_block_first(&plan, b)),
                       amp_cpu_block_count(&plan, b), plan.period, amp_cpu_sums_scratch(&plan, &sums, b),
                       amp_cpu_sums_of(&plan, &sums, b, 0));
         amp_cpu_sums_fold(&plan, &sums);
-        for (size_t c = 0; c < channels; ++c) average[c] = (float)(sums.lanes[c] / (double)pixels);
+        for (size_t c = 0; c < channels; c++) average[c] = (float)(sums.lanes[c] / (double)pixels);
         rows->narrow(y->dtype, average, amp_cpu_into(y, (size_t)image * channels), channels, 0);
         amp_cpu_sums_free(&sums);
     }
@@ -99,13 +99,13 @@ amp_status amp_cpu_avgpool_backward(amp_backend *backend, const amp_tensor *dy, 
     float *share = malloc(plan.period * sizeof *share); /* dy/(h·w), a period of it */
     if (!share)
         return amp_fail(error, AMP_NO_MEMORY, "no memory for average pooling over %zu channels", channels);
-    for (int image = 0; image < dx->shape.n; ++image) {
+    for (int image = 0; image < dx->shape.n; image++) {
         rows->widen(dy->dtype, amp_cpu_at(dy, (size_t)image * channels), share, channels);
-        for (size_t c = 0; c < channels; ++c) share[c] /= (float)pixels;
-        for (size_t l = channels; l < plan.period; ++l) share[l] = share[l - channels];
+        for (size_t c = 0; c < channels; c++) share[c] /= (float)pixels;
+        for (size_t l = channels; l < plan.period; l++) share[l] = share[l - channels];
         size_t start = (size_t)image * amp_shape_image(dx->shape);
         #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * channels))
-        for (size_t b = 0; b < plan.blocks; ++b)
+        for (size_t b = 0; b < plan.blocks; b++)
             rows->spread(dx->dtype, share, plan.period,
                          amp_cpu_into(dx, start + amp_cpu_block_first(&plan, b)),
                          amp_cpu_block_count(&plan, b), accumulate);
@@ -123,10 +123,10 @@ amp_status amp_cpu_upsample_forward(amp_backend *backend, const amp_tensor *x, c
     size_t lines = (size_t)x->shape.n * x->shape.h, line = (size_t)x->shape.w * x->shape.c,
         long_line = line * stride;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(y->shape)))
-    for (size_t l = 0; l < lines; ++l) {
+    for (size_t l = 0; l < lines; l++) {
         void *first = amp_cpu_into(y, l * stride * long_line);
         rows->upsample(x->dtype, amp_cpu_at(x, l * line), first, x->shape.w, x->shape.c, stride, scale);
-        for (int r = 1; r < stride; ++r)
+        for (int r = 1; r < stride; r++)
             memcpy(amp_cpu_into(y, (l * stride + r) * long_line), first,
                    long_line * amp_dtype_size(y->dtype));
     }
@@ -141,7 +141,7 @@ amp_status amp_cpu_upsample_backward(amp_backend *backend, const amp_tensor *dy,
     AMP_TRY(amp_check_upsample(dx, dy, stride, error));
     size_t lines = (size_t)dx->shape.n * dx->shape.h, line = (size_t)dx->shape.w * dx->shape.c;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(dy->shape)))
-    for (size_t l = 0; l < lines; ++l)
+    for (size_t l = 0; l < lines; l++)
         rows->upsample_delta(dx->dtype, amp_cpu_at(dy, l * stride * stride * line),
                              amp_cpu_into(dx, l * line), dx->shape.w, dx->shape.c, stride, scale, accumulate);
     return AMP_OK;

@@ -4,8 +4,8 @@
 static void transpose_plain(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t n_rows,
                             size_t columns)
 {
-    for (size_t c = 0; c < columns; ++c)
-        for (size_t r = 0; r < n_rows; ++r) dst[c * dst_stride + r] = src[r * src_stride + c];
+    for (size_t c = 0; c < columns; c++)
+        for (size_t r = 0; r < n_rows; r++) dst[c * dst_stride + r] = src[r * src_stride + c];
 }
 
 #if VL == 1
@@ -22,8 +22,8 @@ AMP_INLINE void transpose_8x8(const float *src, size_t src_stride, float *dst, s
 {
     __m256 r[8], t[8];
     /* Rows i and i+4 side by side: after this all shuffles stay in 128-bit lanes. */
-    for (int i = 0; i < 4; ++i)
-        for (int half = 0; half < 2; ++half) {
+    for (int i = 0; i < 4; i++)
+        for (int half = 0; half < 2; half++) {
             __m128 upper = _mm_loadu_ps(src + i * src_stride + 4 * half);
             __m128 lower = _mm_loadu_ps(src + (i + 4) * src_stride + 4 * half);
             r[4 * half + i] = _mm256_insertf128_ps(_mm256_castps128_ps256(upper), lower, 1);
@@ -44,14 +44,14 @@ AMP_INLINE void transpose_8x8(const float *src, size_t src_stride, float *dst, s
  * shuffles. */
 static void interleave_3(const float *restrict src, size_t stride, float *restrict dst, size_t columns)
 {
-    for (size_t c = 0; c < columns; ++c)
-        for (int k = 0; k < 3; ++k) dst[3 * c + k] = src[k * stride + c];
+    for (size_t c = 0; c < columns; c++)
+        for (int k = 0; k < 3; k++) dst[3 * c + k] = src[k * stride + c];
 }
 
 static void separate_3(const float *restrict src, float *restrict dst, size_t stride, size_t n_rows)
 {
-    for (size_t r = 0; r < n_rows; ++r)
-        for (int k = 0; k < 3; ++k) dst[k * stride + r] = src[3 * r + k];
+    for (size_t r = 0; r < n_rows; r++)
+        for (int k = 0; k < 3; k++) dst[k * stride + r] = src[3 * r + k];
 }
 
 static void transpose(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t n_rows,
@@ -102,7 +102,7 @@ static void zip(const float *low, const float *high, size_t src_stride, amp_half
 
 static void pair_bf16(const float *even, const float *odd, float *dst, size_t count)
 {
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; i++) {
         amp_half_bits both[2] = { amp_float_to_bf16(even[i]), amp_float_to_bf16(odd[i]) };
         memcpy(dst + i, both, sizeof both);
     }
@@ -115,7 +115,7 @@ static void zip(const float *low, const float *high, size_t src_stride, amp_half
         amp_half_bits a[16], b[16];
         memcpy(a, low, sizeof a);
         memcpy(b, high, sizeof b);
-        for (int i = 0; i < 16; ++i) dst[2 * i] = a[i], dst[2 * i + 1] = b[i];
+        for (int i = 0; i < 16; i++) dst[2 * i] = a[i], dst[2 * i + 1] = b[i];
     }
 }
 

@@ -71,7 +71,7 @@ AMP_INLINE vf vactivate(vf x, amp_activation act)
     if (act == AMP_MISH) return vmish(x);
     if (act == AMP_SWISH) return vswish(x);
     vstore(lane, 0, VL, x, AMP_FP32);
-    for (int i = 0; i < VL; ++i) lane[i] = amp_activate(lane[i], act);
+    for (int i = 0; i < VL; i++) lane[i] = amp_activate(lane[i], act);
     return vload(lane, 0, VL, AMP_FP32);
 }
 
@@ -84,7 +84,7 @@ AMP_INLINE vf vgradient(vf v, amp_activation act)
     if (act == AMP_MISH) return vmish_gradient(v);
     if (act == AMP_SWISH) return vswish_gradient(v);
     vstore(lane, 0, VL, v, AMP_FP32);
-    for (int i = 0; i < VL; ++i) lane[i] = amp_gradient(lane[i], act);
+    for (int i = 0; i < VL; i++) lane[i] = amp_gradient(lane[i], act);
     return vload(lane, 0, VL, AMP_FP32);
 }
 

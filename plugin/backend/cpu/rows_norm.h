@@ -22,9 +22,9 @@ AMP_INLINE void sum_body(const void *x, size_t count, size_t period, float *acc,
                 vf high = vload(x, p + 2 * period, n, dtype) + vload(x, p + 3 * period, n, dtype);
                 vput(acc, i, n, low + high, 1, AMP_FP32);
             });
-        for (; g < groups; ++g)
+        for (; g < groups; g++)
             AMP_LANES(lanes, vput(acc, i, n, vload(x, g * period + i, n, dtype), 1, AMP_FP32));
-        for (size_t l = 0; l < lanes; ++l) sums[l] += (double)acc[l];
+        for (size_t l = 0; l < lanes; l++) sums[l] += (double)acc[l];
         x = at(x, groups * lanes, dtype);
         count -= groups * lanes;
     }
@@ -61,13 +61,13 @@ AMP_INLINE void moments_body(const void *x, size_t count, size_t period, const f
                 vput(first, i, n, (u0 + u1) + (u2 + u3), 1, AMP_FP32);
                 vput(second, i, n, (u0 * u0 + u1 * u1) + (u2 * u2 + u3 * u3), 1, AMP_FP32);
             });
-        for (; g < groups; ++g)
+        for (; g < groups; g++)
             AMP_LANES(lanes, {
                 vf u = vload(x, g * period + i, n, dtype) - vload(pivot, i, n, AMP_FP32);
                 vput(first, i, n, u, 1, AMP_FP32);
                 vput(second, i, n, u * u, 1, AMP_FP32);
             });
-        for (size_t l = 0; l < lanes; ++l) {
+        for (size_t l = 0; l < lanes; l++) {
             double s = (double)pivot[l] - (double)origin[l], total = (double)groups * s;
             sums[l] += (double)first[l] + total;
             squares[l] += (double)second[l] + s * (2 * (double)first[l] + total);
@@ -139,7 +139,7 @@ AMP_INLINE void delta_sums_body(const void *x, const void *y, const void *dy, si
                 vput(first, i, n, d0 + d1, 1, AMP_FP32);
                 vput(second, i, n, d0 * u0 + d1 * u1, 1, AMP_FP32);
             });
-        for (; g < groups; ++g)
+        for (; g < groups; g++)
             AMP_LANES(lanes, {
                 size_t p = g * period + i;
                 vf u = vload(x, p, n, dtype) - vload(mean, i, n, AMP_FP32);
@@ -147,7 +147,7 @@ AMP_INLINE void delta_sums_body(const void *x, const void *y, const void *dy, si
                 vput(first, i, n, d, 1, AMP_FP32);
                 vput(second, i, n, d * u, 1, AMP_FP32);
             });
-        for (size_t l = 0; l < lanes; ++l) {
+        for (size_t l = 0; l < lanes; l++) {
             sums[l] += (double)first[l];
             products[l] += (double)second[l];
         }

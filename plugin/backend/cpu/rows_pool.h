@@ -11,8 +11,8 @@ AMP_INLINE void maxpool_pixel(const void *x, size_t corner, size_t c, size_t x_r
     AMP_LANES(c, {
         vf best = vset(-FLT_MAX);
         vi which = viset(255);
-        for (int r = n0; r < n1; ++r)
-            for (int m = m0; m < m1; ++m) {
+        for (int r = n0; r < n1; r++)
+            for (int m = m0; m < m1; m++) {
                 vf value = vload(x, corner + (size_t)(r - n0) * x_row + (size_t)(m - m0) * c + i, n, dtype);
                 vm wins = vgt(value, best);
                 best = vselect(wins, value, best);
@@ -28,7 +28,7 @@ AMP_INLINE void maxpool_body(const amp_cpu_pool *p, const void *x, int i, void *
 {
     int top = i * p->stride - p->offset, n0 = at_least(0, -top), n1 = at_most(p->size, p->h - top);
     size_t c = (size_t)p->c, x_row = (size_t)p->w * c;
-    for (int j = 0; j < p->out_w; ++j) {
+    for (int j = 0; j < p->out_w; j++) {
         int left = j * p->stride - p->offset, m0 = at_least(0, -left), m1 = at_most(p->size, p->w - left);
         size_t corner = (size_t)(top + n0) * x_row + (size_t)(left + m0) * c;
         void *y = into(y_row, (size_t)j * c, dtype);
@@ -57,17 +57,17 @@ AMP_INLINE void maxpool_delta_overlapping(const amp_cpu_pool *p, const void *dy,
     int i0 = down < p->size ? 0 : (down - p->size) / p->stride + 1;
     size_t c = (size_t)p->c, y_row = (size_t)p->out_w * c;
     int j0 = 0, j1 = 0;
-    for (int s = 0; s < p->w; ++s) {
+    for (int s = 0; s < p->w; s++) {
         int right = s + p->offset;
         while (j1 < p->out_w && j1 * p->stride <= right) ++j1;
         while (j0 < j1 && j0 * p->stride + p->size <= right) ++j0;
         void *dx = into(dx_row, (size_t)s * c, dtype);
         AMP_LANES(c, {
             vf total = accumulate ? vload(dx, i, n, dtype) : vset(0);
-            for (int wi = i0; wi < i1; ++wi) {
+            for (int wi = i0; wi < i1; wi++) {
                 size_t pixel = (size_t)wi * y_row + (size_t)j0 * c + i;
                 int place = (down - wi * p->stride) * p->size + right - j0 * p->stride;
-                for (int wj = j0; wj < j1; ++wj, pixel += c, place -= p->stride) {
+                for (int wj = j0; wj < j1; wj++, pixel += c, place -= p->stride) {
                     vm chosen = vieq(vload_u8(choice + pixel, n), viset(place));
                     total = total + vselect(chosen, vload(dy, pixel, n, dtype), vset(0));
                 }
@@ -87,12 +87,12 @@ AMP_INLINE void maxpool_delta_apart(const amp_cpu_pool *p, const void *dy, const
     size_t c = (size_t)p->c, y_row = (size_t)wi * p->out_w * c;
     int gaps = !covered || p->stride > p->size || p->out_w * p->stride - p->offset < p->w;
     if (gaps && !accumulate) memset(dx_row, 0, (size_t)p->w * c * amp_dtype_size(dtype));
-    for (int j = 0; covered && j < p->out_w; ++j) {
+    for (int j = 0; covered && j < p->out_w; j++) {
         int left = j * p->stride - p->offset, m0 = at_least(0, -left), m1 = at_most(p->size, p->w - left);
         size_t y = y_row + (size_t)j * c;
         AMP_LANES(c, {
             vi chosen = vload_u8(choice + y + i, n);
-            for (int m = m0; m < m1; ++m) {
+            for (int m = m0; m < m1; m++) {
                 vm here = vieq(chosen, viset(place + m));
                 size_t x = (size_t)(left + m) * c + i;
                 if (accumulate)
@@ -115,10 +115,10 @@ AMP_INLINE void upsample_body(const void *x_row, void *y_row, int w, int c, int 
                               amp_dtype dtype)
 {
     size_t lanes = (size_t)c;
-    for (int s = 0; s < w; ++s)
+    for (int s = 0; s < w; s++)
         AMP_LANES(lanes, {
             vf v = vset(factor) * vload(x_row, (size_t)s * lanes + i, n, dtype);
-            for (int m = 0; m < stride; ++m) vstore(y_row, ((size_t)s * stride + m) * lanes + i, n, v, dtype);
+            for (int m = 0; m < stride; m++) vstore(y_row, ((size_t)s * stride + m) * lanes + i, n, v, dtype);
         });
 }
 
@@ -131,11 +131,11 @@ AMP_INLINE void upsample_delta_body(const void *dy_rows, void *dx_row, int w, in
     int accumulate, amp_dtype dtype)
 {
     size_t lanes = (size_t)c, row = (size_t)w * stride * lanes;
-    for (int s = 0; s < w; ++s)
+    for (int s = 0; s < w; s++)
         AMP_LANES(lanes, {
             vf total = vset(0);
-            for (int r = 0; r < stride; ++r)
-                for (int m = 0; m < stride; ++m)
+            for (int r = 0; r < stride; r++)
+                for (int m = 0; m < stride; m++)
                     total = total + vload(dy_rows, r * row + ((size_t)s * stride + m) * lanes + i, n, dtype);
             vput(dx_row, (size_t)s * lanes + i, n, vset(factor) * total, accumulate, dtype);
         });

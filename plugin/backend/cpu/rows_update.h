@@ -57,18 +57,18 @@ static double squares(const float *grad, size_t count, int *found_inf)
     uint32_t largest[SUMS] = { 0 };
     size_t i = 0;
     for (; i + SUMS <= count; i += SUMS)
-        for (int l = 0; l < SUMS; ++l) {
+        for (int l = 0; l < SUMS; l++) {
             double g = (double)grad[i + l];
             uint32_t magnitude = amp_float_bits(grad[i + l]) & 0x7fffffffu;
             sums[l] += g * g;
             largest[l] = magnitude > largest[l] ? magnitude : largest[l];
         }
-    for (int l = 0; i < count; ++i, ++l) {
+    for (int l = 0; i < count; i++, l++) {
         uint32_t magnitude = amp_float_bits(grad[i]) & 0x7fffffffu;
         sums[l] += (double)grad[i] * (double)grad[i];
         largest[l] = magnitude > largest[l] ? magnitude : largest[l];
     }
-    for (int l = 0; l < SUMS; ++l) {
+    for (int l = 0; l < SUMS; l++) {
         total += sums[l];
         if (largest[l] >= 0x7f800000u) *found_inf = 1;
     }

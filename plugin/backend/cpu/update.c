@@ -28,7 +28,7 @@ static void seek(cursor *c, size_t at)
 static size_t all_stretches(const amp_param *params, int count)
 {
     size_t total = 0;
-    for (int i = 0; i < count; ++i) total += amp_cpu_stretches(params[i].count);
+    for (int i = 0; i < count; i++) total += amp_cpu_stretches(params[i].count);
     return total;
 }
 
@@ -48,7 +48,7 @@ amp_status amp_cpu_check_gradients(amp_backend *backend, const amp_param *params
     {
         cursor c = { params, 0 };
         #pragma omp for schedule(static)
-        for (size_t s = 0; s < stretches; ++s) {
+        for (size_t s = 0; s < stretches; s++) {
             seek(&c, s);
             size_t local = s - c.passed;
             int here = 0;
@@ -57,7 +57,7 @@ amp_status amp_cpu_check_gradients(amp_backend *backend, const amp_param *params
             found = found || here;
         }
     }
-    for (size_t s = 0; s < stretches; ++s) total += sums[s];
+    for (size_t s = 0; s < stretches; s++) total += sums[s];
     free(sums);
     *found_inf = found;
     *sum_squares = total * (double)inverse_scale * (double)inverse_scale;
@@ -70,7 +70,7 @@ static int any_bad(const amp_statistics *statistics, int count)
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     int found = 0;
     #pragma omp parallel for schedule(static) reduction(|| : found) if (count > 8)
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < count; i++) {
         int here = 0;
         rows->squares(statistics[i].array, statistics[i].count, &here);
         found = found || here;
@@ -110,7 +110,7 @@ static void update(const amp_step_end *end, const amp_unscale *unscale)
     {
         cursor c = { end->params, 0 };
         #pragma omp for schedule(static)
-        for (size_t s = 0; s < stretches; ++s) {
+        for (size_t s = 0; s < stretches; s++) {
             seek(&c, s);
             update_stretch(rows, c.param, s - c.passed, &end->update, unscale);
         }
@@ -120,7 +120,7 @@ static void update(const amp_step_end *end, const amp_unscale *unscale)
 static amp_status copy_statistics(const amp_statistics *statistics, int count, int back)
 {
     #pragma omp parallel for schedule(static) if (count > 8)
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < count; i++) {
         const amp_statistics *s = &statistics[i];
         if (s->count)
             memcpy(back ? s->array : s->committed, back ? s->committed : s->array, s->count * sizeof(float));

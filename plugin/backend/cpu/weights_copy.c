@@ -51,7 +51,7 @@ static int read_blocking(amp_const_md md, const dnnl_dim_t **dims, blocking *b)
 static int has_blocks(const blocking *b, int count, const dnnl_dim_t *indexes, const dnnl_dim_t *sizes)
 {
     if (b->count != count) return 0;
-    for (int i = 0; i < count; ++i)
+    for (int i = 0; i < count; i++)
         if (b->indexes[i] != indexes[i] || (sizes[i] && b->blocks[i] != sizes[i])) return 0;
     return 1;
 }
@@ -109,7 +109,7 @@ static void pair_rows(const float *masters, const shape *s, size_t first, size_t
     size_t columns = count * s->places, row = s->channels * s->places;
     size_t present = channel < s->channels ? (s->channels - channel) * s->places : 0;
     if (present > columns) present = columns;
-    for (size_t q = 0; q < PAIRS; ++q) {
+    for (size_t q = 0; q < PAIRS; q++) {
         size_t even = first + 2 * q, odd = even + 1;
         s->rows->pair_bf16(even < s->filters ? masters + even * row + channel * s->places : zeros,
                            odd < s->filters ? masters + odd * row + channel * s->places : zeros,
@@ -128,7 +128,7 @@ static void write_channel_pairs(const float *turned, const shape *s, const amp_w
     if (channel + count > l->padded_channels) count = l->padded_channels - channel;
     size_t run = eights ? CHANNELS : count, stride = eights ? 2 * FILTERS : l->channel_stride;
     for (size_t c = 0; c < count; c += run)
-        for (size_t k = 0; k < s->places; ++k) {
+        for (size_t k = 0; k < s->places; k++) {
             const float *low = turned + (c * s->places + k) * PAIRS, *high = low + s->places * PAIRS;
             size_t block = eights ? (channel + c) / CHANNELS : channel / 2;
             s->rows->zip(low, high, 2 * s->places * PAIRS,
@@ -144,7 +144,7 @@ static void write_filter_pairs(const float *turned, const shape *s, const amp_we
     for (size_t c = 0; c < count && channel + c < l->padded_channels; c += CHANNELS) {
         amp_half_bits *base = to->copy + filter / FILTERS * l->filter_stride + (channel + c) / CHANNELS
             * l->channel_stride;
-        for (size_t k = 0; k < s->places; ++k)
+        for (size_t k = 0; k < s->places; k++)
             s->rows->transpose(turned + (c * s->places + k) * PAIRS, s->places * PAIRS,
                                (float *)(void *)(base + k * l->place_stride), CHANNELS, CHANNELS, PAIRS);
     }
@@ -162,7 +162,7 @@ static void write_copy(const float *turned, const shape *s, const amp_weights_ta
 static size_t largest(size_t least, const amp_weights_target *a, const amp_weights_target *b, int channels)
 {
     const amp_weights_target *both[] = { a, b };
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; i++) {
         if (!both[i]->copy) continue;
         size_t padded = channels ? both[i]->layout->padded_channels : both[i]->layout->padded_filters;
         if (padded > least) least = padded;

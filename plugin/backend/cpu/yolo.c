@@ -29,7 +29,7 @@ static void find_own_boxes(const head *g, int image)
     const float *label = g->labels + (size_t)image * (size_t)g->d->truths;
     amp_yolo_own *own = g->own + (size_t)image * (size_t)g->d->max_boxes;
     int count = 0;
-    for (; count < g->d->max_boxes && *label != 0; ++count, label += g->d->label_size)
+    for (; count < g->d->max_boxes && *label != 0; count++, label += g->d->label_size)
         own[count] = amp_yolo_own_boxes(g->d, g->x->shape.w, g->x->shape.h, label);
     g->counts[image] = count;
 }
@@ -50,7 +50,7 @@ static search look_at_labels(const amp_yolo_desc *d, amp_yolo_labels l, amp_yolo
                              amp_yolo_box predicted)
 {
     search s = { 0, 0, 0 };
-    for (int t = 0; t < l.count; ++t) {
+    for (int t = 0; t < l.count; t++) {
         if (!amp_yolo_counts(d, amp_yolo_label(l, t))) continue;
         float iou = amp_yolo_iou(predicted, amp_yolo_label_box(amp_yolo_label(l, t)));
         if (iou > s.best) s.best = iou, s.label = t;
@@ -67,7 +67,7 @@ static float class_number(const amp_yolo_desc *d, const float *x, int c)
 
 static int is_sure(const amp_yolo_desc *d, const float *x)
 {
-    for (int c = 0; c < d->classes; ++c) if (class_number(d, x, c) > AMP_YOLO_SURE) return 1;
+    for (int c = 0; c < d->classes; c++) if (class_number(d, x, c) > AMP_YOLO_SURE) return 1;
     return 0;
 }
 
@@ -79,13 +79,13 @@ static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, int w, int h, int
     float squashed[AMP_YOLO_BOX];
     amp_yolo_place place = amp_yolo_place_of(d, w, h, box);
     amp_yolo_target t;
-    for (int e = 0; e < AMP_YOLO_BOX; ++e) squashed[e] = amp_yolo_squash(d, x[e], e);
+    for (int e = 0; e < AMP_YOLO_BOX; e++) squashed[e] = amp_yolo_squash(d, x[e], e);
     amp_yolo_box predicted = amp_yolo_predicted(d, place, squashed);
     search s = look_at_labels(d, l, place, predicted);
     amp_yolo_begin(&t, d, squashed, s.best, s.label, !amp_yolo_asks_classes(d, s.best) || is_sure(d, x));
     sums->any_object += (double)squashed[4];
     int all = l.count, from_iou = s.best > d->truth_thresh;
-    for (int i = from_iou ? AMP_YOLO_FROM_IOU : 0; (s.has_own || from_iou) && i < all; ++i) {
+    for (int i = from_iou ? AMP_YOLO_FROM_IOU : 0; (s.has_own || from_iou) && i < all; i++) {
         const float *label = amp_yolo_label(l, i < 0 ? s.label : i);
         if (i >= 0 && !amp_yolo_owns(l, i, place)) continue;
         l.count = i < 0 ? 0 : i;
@@ -97,13 +97,13 @@ static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, int w, int h, int
     }
     int positive = 0, written = t.since == AMP_YOLO_NO_LABEL ? AMP_YOLO_BOX : AMP_YOLO_BOX + d->classes;
     l.count = all;
-    for (int e = AMP_YOLO_BOX; e < written; ++e) {
+    for (int e = AMP_YOLO_BOX; e < written; e++) {
         delta[e] = amp_yolo_class_delta(&t, d, l, place, e - AMP_YOLO_BOX, amp_yolo_squash(d, x[e], e));
         positive += delta[e] > 0;
     }
     amp_yolo_average(&t, d, positive);
     memcpy(delta, t.delta, sizeof t.delta);
-    for (int e = 0; e < written; ++e) {
+    for (int e = 0; e < written; e++) {
         double square = (double)delta[e] * (double)delta[e];
         sums->cost += square;
         if (e < 4) sums->box_cost += square;
@@ -117,10 +117,10 @@ static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, int w, int h, int
 static void put_row(const head *g, size_t first, size_t count, float *delta, float *wide)
 {
     void *dx = amp_cpu_into(g->dx, first);
-    for (size_t i = 0; i < count; ++i) delta[i] *= g->scale;
+    for (size_t i = 0; i < count; i++) delta[i] *= g->scale;
     if (g->accumulate) {
         g->rows->widen(g->dx->dtype, dx, wide, count);
-        for (size_t i = 0; i < count; ++i) delta[i] += wide[i];
+        for (size_t i = 0; i < count; i++) delta[i] += wide[i];
     }
     g->rows->narrow(g->dx->dtype, delta, dx, count, 0);
 }
@@ -137,7 +137,7 @@ static void one_row(const head *g, size_t r, float *scratch, amp_yolo_result *su
     *sums = (amp_yolo_result){ 0 };
     g->rows->widen(g->x->dtype, amp_cpu_at(g->x, r * count), x, count);
     memset(delta, 0, count * sizeof *delta);
-    for (int q = 0; q < boxes; ++q) {
+    for (int q = 0; q < boxes; q++) {
         int box = j * boxes + q;
         one_box(g->d, l, s.w, s.h, box, x + q * size, delta + q * size, sums);
     }
@@ -177,17 +177,17 @@ amp_status amp_cpu_yolo_loss(amp_backend *backend, const amp_tensor *x, const fl
                .counts = malloc((images + 1) * sizeof *g.counts) };
     amp_yolo_result *sums = malloc((rows + 1) * sizeof *sums);
     int ready = g.own && g.counts && sums, starved = 0;
-    for (int i = 0; ready && labels && i < x->shape.n; ++i) find_own_boxes(&g, i);
+    for (int i = 0; ready && labels && i < x->shape.n; i++) find_own_boxes(&g, i);
     #pragma omp parallel reduction(|:starved) if (amp_cpu_worth_threads(rows * row))
     {
         float *scratch = ready ? malloc(row * sizeof *scratch) : NULL;
         starved |= !scratch;
         #pragma omp for schedule(static)
-        for (size_t r = 0; r < rows; ++r) if (scratch) one_row(&g, r, scratch, &sums[r]);
+        for (size_t r = 0; r < rows; r++) if (scratch) one_row(&g, r, scratch, &sums[r]);
         free(scratch);
     }
     *result = (amp_yolo_result){ 0 };
-    for (size_t r = 0; !starved && r < rows; ++r) add(result, &sums[r]);
+    for (size_t r = 0; !starved && r < rows; r++) add(result, &sums[r]);
     free(g.own);
     free(g.counts);
     free(sums);
@@ -202,10 +202,10 @@ amp_status amp_cpu_yolo_activate(amp_backend *backend, const amp_tensor *y, cons
     AMP_TRY(amp_check_yolo_output(y, d, error));
     size_t pixels = (size_t)y->shape.h * (size_t)y->shape.w, planes = (size_t)y->shape.n * (size_t)y->shape.c;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(planes * pixels))
-    for (size_t p = 0; p < planes; ++p) {
+    for (size_t p = 0; p < planes; p++) {
         float *plane = (float *)y->data + p * pixels;
         int entry = (int)(p % (size_t)(AMP_YOLO_BOX + d->classes));
-        for (size_t i = 0; i < pixels; ++i) plane[i] = amp_yolo_squash(d, plane[i], entry);
+        for (size_t i = 0; i < pixels; i++) plane[i] = amp_yolo_squash(d, plane[i], entry);
     }
     return AMP_OK;
 }

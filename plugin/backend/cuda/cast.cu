@@ -18,7 +18,7 @@ __global__ void cast_flat(const S *src, D *dst, size_t count, float factor, int 
         float v[N];
         amp_get(v, src + i, n);
         #pragma unroll
-        for (int j = 0; j < N; ++j) v[j] *= factor;
+        for (int j = 0; j < N; j++) v[j] *= factor;
         amp_put_or_add(dst + i, v, n, accumulate);
     }
 }
@@ -35,7 +35,7 @@ __global__ void add_bias(T *y, const float *bias, size_t rows, size_t channels)
             float v[N];
             amp_get(v, y + r * channels + c, n);
             #pragma unroll
-            for (int j = 0; j < N; ++j) v[j] += b[j];
+            for (int j = 0; j < N; j++) v[j] += b[j];
             amp_put(y + r * channels + c, v, n);
         }
     }

@@ -39,7 +39,7 @@ __global__ void move_scaled(const T *src, size_t src_step, T *dst, size_t dst_st
             float v[N];
             amp_get(v, src + r * src_step + c, n);
             #pragma unroll
-            for (int j = 0; j < N; ++j) v[j] *= alpha;
+            for (int j = 0; j < N; j++) v[j] *= alpha;
             amp_put_or_add(dst + r * dst_step + c, v, n, accumulate);
         }
     }
@@ -110,11 +110,11 @@ __global__ void shortcut(const T *x, const T *from, size_t from_step, T *y, size
             if (common) {
                 amp_get(f, from + r * from_step + c, common);
                 #pragma unroll
-                for (int j = 0; j < N; ++j)
+                for (int j = 0; j < N; j++)
                     if (j < common) v[j] = alpha * v[j] + beta * f[j];
             }
             #pragma unroll
-            for (int j = 0; j < N; ++j) v[j] = amp_activate(v[j], activation);
+            for (int j = 0; j < N; j++) v[j] = amp_activate(v[j], activation);
             amp_put(y + r * columns + c, v, n);
         }
     }
@@ -161,10 +161,10 @@ __global__ void shortcut_sizes(const T *x, const T *from, T *y, two_sizes s, flo
                 if (meets && c < s.both) {
                     amp_get(f, from + other * s.other_columns + c, N);
                     #pragma unroll
-                    for (int j = 0; j < N; ++j) v[j] = alpha * v[j] + beta * f[j];
+                    for (int j = 0; j < N; j++) v[j] = alpha * v[j] + beta * f[j];
                 }
                 #pragma unroll
-                for (int j = 0; j < N; ++j) v[j] = amp_activate(v[j], activation);
+                for (int j = 0; j < N; j++) v[j] = amp_activate(v[j], activation);
                 amp_put(y + at, v, N);
             }
         }
@@ -188,7 +188,7 @@ __global__ void shortcut_delta(const T *dy, T *dfrom, two_sizes s, float beta, i
                 if (moves) {
                     amp_get(v, dy + other * s.other_columns + c, N);
                     #pragma unroll
-                    for (int j = 0; j < N; ++j) v[j] *= beta;
+                    for (int j = 0; j < N; j++) v[j] *= beta;
                 }
                 amp_put_or_add(dfrom + (line * s.m.w + p) * s.columns + c, v, N, accumulate);
             }
@@ -272,7 +272,7 @@ __global__ void drop(const T *x, T *y, const uint8_t *keep, size_t count, float 
         amp_read(kept, keep + i, n);
         amp_get(v, x + i, n);
         #pragma unroll
-        for (int j = 0; j < N; ++j) v[j] = kept[j] ? scale * v[j] : 0; /* a dropped NaN too is 0 */
+        for (int j = 0; j < N; j++) v[j] = kept[j] ? scale * v[j] : 0; /* a dropped NaN too is 0 */
         amp_put_or_add(y + i, v, n, accumulate);
     }
 }

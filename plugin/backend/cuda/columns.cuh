@@ -99,13 +99,13 @@ template <class P, int W> __device__ __forceinline__ void amp_columns_sum(const 
         for (int r = 0; r < AMP_COLUMN_RUN && row < at.end; r += n, row += n * at.step) {
             P p[n] = {};
             #pragma unroll
-            for (int u = 0; u < n; ++u)
+            for (int u = 0; u < n; u++)
                 if (row + u * at.step < at.end) p[u] = x[(row + u * at.step) * c.packs];
             #pragma unroll
-            for (int i = 0; i < W; ++i) run[i] += (p[0].get(i) + p[1].get(i)) + (p[2].get(i) + p[3].get(i));
+            for (int i = 0; i < W; i++) run[i] += (p[0].get(i) + p[1].get(i)) + (p[2].get(i) + p[3].get(i));
         }
         #pragma unroll
-        for (int i = 0; i < W; ++i) sums[i] += (double)run[i];
+        for (int i = 0; i < W; i++) sums[i] += (double)run[i];
     }
 }
 
@@ -116,16 +116,16 @@ template <int K, int W> __device__ __forceinline__ bool amp_columns_fold(const a
     __shared__ double tree[K * W][AMP_COLUMN_THREADS];
     int t = (int)threadIdx.x;
     #pragma unroll
-    for (int k = 0; k < K * W; ++k) tree[k][t] = sums[k / W][k % W];
+    for (int k = 0; k < K * W; k++) tree[k][t] = sums[k / W][k % W];
     for (int half = AMP_COLUMN_THREADS / 2; half >= c.lanes; half /= 2) {
         __syncthreads();
         if (t < half)
             #pragma unroll
-            for (int k = 0; k < K * W; ++k) tree[k][t] += tree[k][t + half];
+            for (int k = 0; k < K * W; k++) tree[k][t] += tree[k][t + half];
     }
     if (t >= c.lanes) return false;
     #pragma unroll
-    for (int k = 0; k < K * W; ++k) sums[k / W][k % W] = tree[k][t];
+    for (int k = 0; k < K * W; k++) sums[k / W][k % W] = tree[k][t];
     return true;
 }
 

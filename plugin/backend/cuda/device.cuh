@@ -25,7 +25,7 @@ template <class W, int N> __device__ __forceinline__ void amp_read(W (&v)[N], co
     if (n == N && bytes % 16 == 0) {
         uint4 piece[(bytes + 15) / 16];
         #pragma unroll
-        for (int i = 0; i < bytes / 16; ++i) piece[i] = reinterpret_cast<const uint4 *>(p)[i];
+        for (int i = 0; i < bytes / 16; i++) piece[i] = reinterpret_cast<const uint4 *>(p)[i];
         memcpy((void *)v, piece, sizeof v);
     } else if (n == N && bytes == 8) {
         uint2 piece = *reinterpret_cast<const uint2 *>(p);
@@ -35,7 +35,7 @@ template <class W, int N> __device__ __forceinline__ void amp_read(W (&v)[N], co
         memcpy((void *)v, &piece, 4);
     } else {
         #pragma unroll
-        for (int i = 0; i < N; ++i)
+        for (int i = 0; i < N; i++)
             if (i < n) v[i] = p[i];
     }
 }
@@ -47,10 +47,10 @@ template <class T, int N> __device__ __forceinline__ void amp_get(float (&v)[N],
         T raw[N];
         amp_read(raw, p, N);
         #pragma unroll
-        for (int i = 0; i < N; ++i) v[i] = amp_load(raw[i]);
+        for (int i = 0; i < N; i++) v[i] = amp_load(raw[i]);
     } else {
         #pragma unroll
-        for (int i = 0; i < N; ++i) v[i] = i < n ? amp_load(p[i]) : 0;
+        for (int i = 0; i < N; i++) v[i] = i < n ? amp_load(p[i]) : 0;
     }
 }
 
@@ -60,14 +60,14 @@ template <int W, int N> __device__ __forceinline__ void amp_words(unsigned (&wor
                                                                   const float (&v)[N])
 {
     #pragma unroll
-    for (int i = 0; i < N; ++i) word[i] = __float_as_uint(v[i]);
+    for (int i = 0; i < N; i++) word[i] = __float_as_uint(v[i]);
 }
 
 template <class T, int W, int N>
 __device__ __forceinline__ void amp_words(unsigned (&word)[W], const T *, const float (&v)[N])
 {
     #pragma unroll
-    for (int i = 0; i < N / 2; ++i) {
+    for (int i = 0; i < N / 2; i++) {
         T low = amp_store<T>(v[2 * i]), high = amp_store<T>(v[2 * i + 1]);
         uint16_t half[2];
         memcpy(&half[0], (const void *)&low, 2);
@@ -84,12 +84,12 @@ template <class T, int N> __device__ __forceinline__ void amp_put(T *p, const fl
         unsigned word[(bytes + 15) / 16 * 4];
         amp_words(word, p, v);
         #pragma unroll
-        for (int i = 0; i < bytes / 16; ++i)
+        for (int i = 0; i < bytes / 16; i++)
             reinterpret_cast<uint4 *>(p)[i] = make_uint4(word[4 * i], word[4 * i + 1], word[4 * i + 2],
                                                          word[4 * i + 3]);
     } else {
         #pragma unroll
-        for (int i = 0; i < N; ++i)
+        for (int i = 0; i < N; i++)
             if (i < n) p[i] = amp_store<T>(v[i]);
     }
 }
@@ -102,7 +102,7 @@ template <class T, int N> __device__ __forceinline__ void amp_put_or_add(T *p, f
         float old[N];
         amp_get(old, p, n);
         #pragma unroll
-        for (int i = 0; i < N; ++i) v[i] += old[i];
+        for (int i = 0; i < N; i++) v[i] += old[i];
     }
     amp_put(p, v, n);
 }

@@ -14,7 +14,7 @@ __global__ void activate(const T *x, T *y, size_t count, amp_activation given)
         float v[N];
         amp_get(v, x + i, n);
         #pragma unroll
-        for (int j = 0; j < N; ++j) v[j] = amp_activate(v[j], activation);
+        for (int j = 0; j < N; j++) v[j] = amp_activate(v[j], activation);
         amp_put(y + i, v, n);
     }
 }
@@ -31,7 +31,7 @@ __global__ void activate_delta(const T *y, const T *dy, T *dx, size_t count, amp
         amp_get(v, y + i, n);
         amp_get(d, dy + i, n);
         #pragma unroll
-        for (int j = 0; j < N; ++j) d[j] *= amp_gradient(v[j], activation);
+        for (int j = 0; j < N; j++) d[j] *= amp_gradient(v[j], activation);
         amp_put_or_add(dx + i, d, n, accumulate);
     }
 }

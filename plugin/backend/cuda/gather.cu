@@ -20,12 +20,12 @@ __global__ void gather(const T *x, T *y, const int32_t *map, size_t images, size
         int n = amp_present<N>(i, y_image);
         int32_t at[N];
         #pragma unroll
-        for (int j = 0; j < N; ++j) at[j] = -1;
+        for (int j = 0; j < N; j++) at[j] = -1;
         amp_read(at, map + i, n);
         for (size_t r = amp_row(); r < images; r += amp_rows()) {
             float v[N];
             #pragma unroll
-            for (int j = 0; j < N; ++j) v[j] = at[j] < 0 ? 0 : amp_load(x[r * x_image + (size_t)at[j]]);
+            for (int j = 0; j < N; j++) v[j] = at[j] < 0 ? 0 : amp_load(x[r * x_image + (size_t)at[j]]);
             amp_put(y + r * y_image + i, v, n);
         }
     }
@@ -51,7 +51,7 @@ __device__ float gathered(const T *dy, const int32_t *map, int32_t t, unsigned t
     if (times == 0) return 0;
     if (times == 1) return amp_load(dy[end - 1]);
     float sum = 0;
-    for (unsigned i = 0; i < end; ++i)
+    for (unsigned i = 0; i < end; i++)
         if (map[i] == t) sum += amp_load(dy[i]);
     return sum;
 }
@@ -69,7 +69,7 @@ __global__ void gather_delta(const T *dy, T *dx, const int32_t *map, const unsig
         for (size_t r = amp_row(); r < images; r += amp_rows()) {
             float v[N];
             #pragma unroll
-            for (int j = 0; j < N; ++j)
+            for (int j = 0; j < N; j++)
                 v[j] = gathered(dy + r * dy_image, map, (int32_t)(i + j), named[j], end[j]);
             amp_put_or_add(dx + r * dx_image + i, v, n, accumulate);
         }

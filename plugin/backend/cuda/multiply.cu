@@ -20,7 +20,7 @@ __global__ void multiply(const T *x, const T *s, T *y, size_t rows, size_t colum
             if (!one) amp_get(f, s + row * columns + c, n);
             float each = one ? amp_load(s[row]) : 0;
             #pragma unroll
-            for (int j = 0; j < N; ++j) v[j] *= one ? each : f[j];
+            for (int j = 0; j < N; j++) v[j] *= one ? each : f[j];
             amp_put_or_add(y + r * columns + c, v, n, accumulate);
         }
     }
@@ -41,16 +41,16 @@ template <class P, class T> __global__ void __launch_bounds__(AMP_COLUMN_THREADS
     const size_t image = at.image * c.rows;
     for (size_t row = at.first; row < at.end;) {
         float run[P::count] = {};
-        for (int r = 0; r < AMP_COLUMN_RUN && row < at.end; ++r, row += at.step) {
+        for (int r = 0; r < AMP_COLUMN_RUN && row < at.end; r++, row += at.step) {
             P left = a[(image + row) * c.packs + at.pack], right = b[(image + row) * c.packs + at.pack];
             #pragma unroll
-            for (int i = 0; i < P::count; ++i) run[i] += left.get(i) * right.get(i);
+            for (int i = 0; i < P::count; i++) run[i] += left.get(i) * right.get(i);
         }
         #pragma unroll
-        for (int i = 0; i < P::count; ++i) sums[0][i] += (double)run[i];
+        for (int i = 0; i < P::count; i++) sums[0][i] += (double)run[i];
     }
     if (!amp_columns_fold(c, sums) || at.pack >= c.packs) return;
-    for (int i = 0; i < P::count; ++i)
+    for (int i = 0; i < P::count; i++)
         put_sum(s + (at.image * (size_t)c.packs + at.pack) * P::count + i, sums[0][i], accumulate);
 }
 

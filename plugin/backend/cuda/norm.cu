@@ -44,7 +44,7 @@ static __device__ __forceinline__ P act_of_normalized(const P &x, const float (&
 {
     P y;
     #pragma unroll
-    for (int i = 0; i < P::count; ++i)
+    for (int i = 0; i < P::count; i++)
         y.set(i, amp_activate(normalized(x.get(i), mean[i], gain[i], bias[i]), act));
     return y;
 }
@@ -85,9 +85,9 @@ __device__ __forceinline__ void write_partial(const amp_columns &c, const amp_co
 {
     if (!amp_columns_fold(c, sums) || at.pack >= c.packs) return;
     size_t channels = (size_t)c.packs * P::count, first = (size_t)at.pack * P::count;
-    for (int k = 0; k < K; ++k)
+    for (int k = 0; k < K; k++)
         #pragma unroll
-        for (int i = 0; i < P::count; ++i)
+        for (int i = 0; i < P::count; i++)
             partial[(at.chunk * (size_t)K + k) * channels + first + i] = sums[k][i];
 }
 
@@ -118,13 +118,13 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) moments(const P *__restric
         for (int r = 0; r < AMP_COLUMN_RUN && row < at.end; r += N, row += N * at.step) {
             P p[N];
             #pragma unroll
-            for (int u = 0; u < N; ++u) {
+            for (int u = 0; u < N; u++) {
                 bool inside = row + u * at.step < at.end;
                 p[u] = inside ? x[(row + u * at.step) * c.packs + at.pack] : pivot;
                 n += inside;
             }
             #pragma unroll
-            for (int i = 0; i < P::count; ++i) {
+            for (int i = 0; i < P::count; i++) {
                 float zero = pivot.get(i), u0 = p[0].get(i) - zero, u1 = p[1].get(i) - zero,
                     u2 = p[2].get(i) - zero;
                 float u3 = p[3].get(i) - zero;
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) moments(const P *__restric
             }
         }
         #pragma unroll
-        for (int i = 0; i < P::count; ++i) {
+        for (int i = 0; i < P::count; i++) {
             double s = (double)pivot.get(i) - (double)origin.get(i), total = n * s;
             sums[0][i] += (double)first[i] + total;
             sums[1][i] += (double)second[i] + s * (2 * (double)first[i] + total);
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) delta_sums(const P *__rest
             factors_of(norm.scale, channel, scale);
             factors_of(norm.variance, channel, variance);
             #pragma unroll
-            for (int i = 0; i < W; ++i) gain[i] = gain_of(norm.rule, scale[i], variance[i]);
+            for (int i = 0; i < W; i++) gain[i] = gain_of(norm.rule, scale[i], variance[i]);
         }
     }
     for (size_t row = at.first; row < at.end;) {
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) delta_sums(const P *__rest
         for (int r = 0; r < AMP_COLUMN_RUN && row < at.end; r += N, row += N * at.step) {
             P px[N] = {}, py[N] = {}, pd[N] = {};
             #pragma unroll
-            for (int u = 0; u < N; ++u) {
+            for (int u = 0; u < N; u++) {
                 size_t i = (row + u * at.step) * c.packs + at.pack;
                 if (row + u * at.step >= at.end) continue;
                 px[u] = x[i];
@@ -177,10 +177,10 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) delta_sums(const P *__rest
                 if (reads_output<A>(act)) py[u] = y[i];
             }
             #pragma unroll
-            for (int u = 0; u < N; ++u) {
+            for (int u = 0; u < N; u++) {
                 if (A == AMP_LEAKY || A == AMP_RELU) py[u] = act_of_normalized(px[u], mean, gain, bias, act);
                 #pragma unroll
-                for (int i = 0; i < W; ++i) {
+                for (int i = 0; i < W; i++) {
                     float d = pd[u].get(i) * slope_of(px[u], py[u], i, mean, gain, bias, act);
                     first[i] += d;
                     second[i] += d * (px[u].get(i) - mean[i]);
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) delta_sums(const P *__rest
             }
         }
         #pragma unroll
-        for (int i = 0; i < W; ++i) {
+        for (int i = 0; i < W; i++) {
             sums[0][i] += (double)first[i];
             sums[1][i] += (double)second[i];
         }
@@ -211,17 +211,17 @@ __device__ __forceinline__ int fold_chunks(const double *partial, unsigned chunk
 {
     __shared__ double tree[K][FOLD_THREADS];
     int t = (int)threadIdx.x, channel = (int)blockIdx.x * CHANNELS + t % CHANNELS;
-    for (int k = 0; k < K; ++k) sums[k] = 0;
+    for (int k = 0; k < K; k++) sums[k] = 0;
     if (channel < channels)
         #pragma unroll 4
         for (unsigned chunk = t / CHANNELS; chunk < chunks; chunk += FOLD_THREADS / CHANNELS)
-            for (int k = 0; k < K; ++k) sums[k] += partial[(chunk * (size_t)K + k) * channels + channel];
-    for (int k = 0; k < K; ++k) tree[k][t] = sums[k];
+            for (int k = 0; k < K; k++) sums[k] += partial[(chunk * (size_t)K + k) * channels + channel];
+    for (int k = 0; k < K; k++) tree[k][t] = sums[k];
     for (int half = FOLD_THREADS / 2; half >= CHANNELS; half /= 2) {
         __syncthreads();
-        if (t < half) for (int k = 0; k < K; ++k) tree[k][t] += tree[k][t + half];
+        if (t < half) for (int k = 0; k < K; k++) tree[k][t] += tree[k][t + half];
     }
-    for (int k = 0; k < K; ++k) sums[k] = tree[k][t];
+    for (int k = 0; k < K; k++) sums[k] = tree[k][t];
     return t < CHANNELS && channel < channels ? channel : -1;
 }
 
@@ -311,10 +311,10 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize(const P *__restr
     for (size_t row = at.first; row < at.end; row += N * at.step) {
         P p[N];
         #pragma unroll
-        for (int u = 0; u < N; ++u)
+        for (int u = 0; u < N; u++)
             if (row + u * at.step < at.end) p[u] = x[(row + u * at.step) * c.packs + at.pack];
         #pragma unroll
-        for (int u = 0; u < N; ++u) {
+        for (int u = 0; u < N; u++) {
             if (row + u * at.step >= at.end) break;
             p[u] = act_of_normalized(p[u], mean, gain, bias, act);
             y[(row + u * at.step) * c.packs + at.pack] = p[u];
@@ -344,7 +344,7 @@ template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS, 
     for (size_t row = at.first; row < at.end; row += N * at.step) {
         P px[N], py[N] = {}, pd[N];
         #pragma unroll
-        for (int u = 0; u < N; ++u) {
+        for (int u = 0; u < N; u++) {
             size_t i = (row + u * at.step) * c.packs + at.pack;
             if (row + u * at.step >= at.end) break;
             px[u] = x[i];
@@ -352,11 +352,11 @@ template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS, 
             if (reads_output<A>(act)) py[u] = y[i];
         }
         #pragma unroll
-        for (int u = 0; u < N; ++u) {
+        for (int u = 0; u < N; u++) {
             if (row + u * at.step >= at.end) break;
             if (A == AMP_LEAKY || A == AMP_RELU) py[u] = act_of_normalized(px[u], mean, gain, bias, act);
             #pragma unroll
-            for (int i = 0; i < P::count; ++i) {
+            for (int i = 0; i < P::count; i++) {
                 float along = pd[u].get(i) * slope_of(px[u], py[u], i, mean, gain, bias, act) * fa[i];
                 pd[u].set(i, along + ((px[u].get(i) - mean[i]) * fb[i] + fc[i]));
             }

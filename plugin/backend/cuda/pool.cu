@@ -78,17 +78,17 @@ __global__ void __launch_bounds__(POOL_THREADS) maxpool(const P *__restrict__ x,
     float best[P::count];
     int which[P::count];
     #pragma unroll
-    for (int i = 0; i < P::count; ++i) {
+    for (int i = 0; i < P::count; i++) {
         best[i] = -FLT_MAX;
         which[i] = NONE;
     }
-    for (int r = max(0, -top); r < r1; ++r) {
+    for (int r = max(0, -top); r < r1; r++) {
         const P *line = x + ((size_t)s.image * g.h + (top + r)) * g.w * g.packs + s.pack;
         #pragma unroll 2
-        for (int m = m0; m < m1; ++m) {
+        for (int m = m0; m < m1; m++) {
             P p = line[(size_t)(left + m) * g.packs];
             #pragma unroll
-            for (int i = 0; i < P::count; ++i) {
+            for (int i = 0; i < P::count; i++) {
                 float v = p.get(i);
                 if (v > best[i]) {
                     best[i] = v;
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(POOL_THREADS) maxpool(const P *__restrict__ x,
     size_t at = (((size_t)s.image * g.out_h + s.row) * g.out_w + s.column) * g.packs + s.pack;
     P out;
     #pragma unroll
-    for (int i = 0; i < P::count; ++i) out.set(i, best[i]);
+    for (int i = 0; i < P::count; i++) out.set(i, best[i]);
     y[at] = out;
     choice[at].set(which);
 }
@@ -120,19 +120,19 @@ template <class P> __global__ void __launch_bounds__(POOL_THREADS) maxpool_delta
     P out = {};
     if (accumulate) out = dx[at];
     #pragma unroll
-    for (int i = 0; i < P::count; ++i) total[i] = out.get(i);
-    for (int wi = i0; wi < i1; ++wi)
-        for (int wj = j0; wj < j1; ++wj) {
+    for (int i = 0; i < P::count; i++) total[i] = out.get(i);
+    for (int wi = i0; wi < i1; wi++)
+        for (int wj = j0; wj < j1; wj++) {
             size_t from = (((size_t)s.image * g.out_h + wi) * g.out_w + wj) * g.packs + s.pack;
             int place = (down - wi * g.stride) * g.size + right - wj * g.stride;
             choices<P::count> chosen = choice[from];
             P p = dy[from];
             #pragma unroll
-            for (int i = 0; i < P::count; ++i)
+            for (int i = 0; i < P::count; i++)
                 if (chosen.get(i) == place) total[i] += p.get(i);
         }
     #pragma unroll
-    for (int i = 0; i < P::count; ++i) out.set(i, total[i]);
+    for (int i = 0; i < P::count; i++) out.set(i, total[i]);
     dx[at] = out;
 }
 
@@ -187,7 +187,7 @@ template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) average
     if (!amp_columns_fold(c, sums) || at.pack >= c.packs) return;
     P out;
     #pragma unroll
-    for (int i = 0; i < P::count; ++i) out.set(i, (float)(sums[0][i] / (double)c.rows));
+    for (int i = 0; i < P::count; i++) out.set(i, (float)(sums[0][i] / (double)c.rows));
     y[at.image * (size_t)c.packs + at.pack] = out;
 }
 
@@ -200,7 +200,7 @@ template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) share_o
     P share = dy[at.image * (size_t)c.packs + at.pack];
     float each[P::count];
     #pragma unroll
-    for (int i = 0; i < P::count; ++i) {
+    for (int i = 0; i < P::count; i++) {
         each[i] = share.get(i) / (float)c.rows;
         share.set(i, each[i]);
     }
@@ -211,7 +211,7 @@ template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) share_o
         if (accumulate) {
             out = *to;
             #pragma unroll
-            for (int i = 0; i < P::count; ++i) out.set(i, out.get(i) + each[i]);
+            for (int i = 0; i < P::count; i++) out.set(i, out.get(i) + each[i]);
         }
         *to = out;
     }

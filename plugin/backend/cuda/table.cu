@@ -21,9 +21,9 @@ static const amp_cuda_work *work_of(const amp_cuda_table *t, size_t row_bytes, i
 
 static void cut(const amp_cuda_table *t, size_t row_bytes, int count, amp_cuda_cut *cuts)
 {
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < count; i++) {
         const amp_cuda_work *w = work_of(t, row_bytes, i);
-        for (size_t first = 0; first < w->units; first += (size_t)w->share, ++cuts) {
+        for (size_t first = 0; first < w->units; first += (size_t)w->share, cuts++) {
             size_t left = w->units - first;
             cuts->first = first, cuts->row = i, cuts->count = left < (size_t)w->share ? (int)left : w->share;
         }
@@ -52,7 +52,7 @@ static amp_status send(cudaStream_t stream, void *to, const void *from, size_t b
 static amp_status fill(amp_backend *backend, amp_cuda_table *t, size_t row_bytes, int count, amp_error *error)
 {
     size_t cuts = 0;
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < count; i++) {
         const amp_cuda_work *w = work_of(t, row_bytes, i);
         cuts += amp_divide_up(w->units, (size_t)w->share);
     }

@@ -67,7 +67,7 @@ __device__ void amp_tile_fill(float *tile, unsigned tile_pitch, const S *src, un
         float v[N];
         amp_get(v, src + it.offset, it.n);
         #pragma unroll
-        for (int i = 0; i < N; ++i)
+        for (int i = 0; i < N; i++)
             if (i < it.n) tile[amp_tile_place(it.line, it.place, tile_pitch)] = v[i], side.next(&it);
     }
 }
@@ -82,7 +82,7 @@ __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, u
         amp_side_group it = side.at(g);
         float v[N] = { 0 };
         #pragma unroll
-        for (int i = 0; i < N; ++i)
+        for (int i = 0; i < N; i++)
             if (i < it.n) v[i] = factor * tile[amp_tile_place(it.place, it.line, tile_pitch)], side.next(&it);
         amp_put_or_add(dst + it.offset, v, it.n, accumulate);
     }

@@ -50,7 +50,7 @@ static __device__ __forceinline__ void read4(float (&v)[4], const float *p, int 
     if (wide && n == 4) amp_get(v, p, 4);
     else
         #pragma unroll
-        for (int i = 0; i < 4; ++i) v[i] = i < n ? p[i] : 0;
+        for (int i = 0; i < 4; i++) v[i] = i < n ? p[i] : 0;
 }
 
 static __device__ __forceinline__ void write4(float *p, const float (&v)[4], int n, int wide)
@@ -58,7 +58,7 @@ static __device__ __forceinline__ void write4(float *p, const float (&v)[4], int
     if (wide && n == 4) amp_put(p, v, 4);
     else
         #pragma unroll
-        for (int i = 0; i < 4; ++i)
+        for (int i = 0; i < 4; i++)
             if (i < n) p[i] = v[i];
 }
 
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(UPDATE_THREADS) check_chunks(const array_row *
         float g[4];
         read4(g, grad + i, c.count - i < 4 ? c.count - i : 4, wide);
         #pragma unroll
-        for (int k = 0; k < 4; ++k) {
+        for (int k = 0; k < 4; k++) {
             unsigned magnitude = __float_as_uint(g[k]) & 0x7fffffffu;
             sums[k] += (double)g[k] * (double)g[k];
             largest = magnitude > largest ? magnitude : largest;
@@ -182,7 +182,7 @@ template <int ADAM> static __device__ __forceinline__ void update_chunk(const ar
         read4(a, first + i, n, e.wide);
         if (ADAM) read4(b, second + i, n, e.wide);
         #pragma unroll
-        for (int k = 0; k < 4; ++k)
+        for (int k = 0; k < 4; k++)
             if (ADAM) adam(w[k], g[k], a[k], b[k], s, rate, decay, e.clip);
             else sgd(w[k], g[k], a[k], s, rate, decay, e.clip);
         write4(master + i, w, n, e.wide);
@@ -238,7 +238,7 @@ static void describe_array(array_row *row, size_t count)
 
 static void describe_params(array_row *rows, const amp_param *params, int count)
 {
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < count; i++) {
         const amp_param *p = &params[i];
         array_row *r = &rows[i];
         r->master = p->master, r->grad = p->grad, r->momentum = p->momentum, r->m = p->m, r->v = p->v;
@@ -249,7 +249,7 @@ static void describe_params(array_row *rows, const amp_param *params, int count)
 
 static void describe_statistics(array_row *rows, const amp_statistics *statistics, int count)
 {
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < count; i++) {
         rows[i].grad = statistics[i].array, rows[i].master = statistics[i].committed;
         rows[i].is_statistic = 1;
         describe_array(&rows[i], statistics[i].count);

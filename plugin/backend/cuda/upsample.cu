@@ -33,11 +33,11 @@ __global__ void upsample(const T *x, T *y, size_t lines, size_t width, size_t ch
                 float v[N];
                 amp_get(v, x + (line * width + p) * channels + c, N);
                 #pragma unroll
-                for (int j = 0; j < N; ++j) v[j] *= scale;
+                for (int j = 0; j < N; j++) v[j] *= scale;
                 auto rounded = round_group(x, v);
-                for (int r = 0; r < stride; ++r)
+                for (int r = 0; r < stride; r++)
                     #pragma unroll 1 /* unrolled, some of nvcc's copies store 4 bytes at a time */
-                    for (int m = 0; m < stride; ++m)
+                    for (int m = 0; m < stride; m++)
                         *reinterpret_cast<decltype(rounded) *>(to + r * long_line + m * channels) = rounded;
             }
 }
@@ -54,14 +54,14 @@ __global__ void upsample_delta(const T *dy, T *dx, size_t lines, size_t width, s
             for (size_t c = (size_t)threadIdx.x * N; c < channels; c += (size_t)blockDim.x * N) {
                 const T *from = dy + line * stride * long_line + p * stride * channels + c;
                 float total[N] = { 0 }, v[N];
-                for (int r = 0; r < stride; ++r)
-                    for (int m = 0; m < stride; ++m) {
+                for (int r = 0; r < stride; r++)
+                    for (int m = 0; m < stride; m++) {
                         amp_get(v, from + r * long_line + m * channels, N);
                         #pragma unroll
-                        for (int j = 0; j < N; ++j) total[j] += v[j];
+                        for (int j = 0; j < N; j++) total[j] += v[j];
                     }
                 #pragma unroll
-                for (int j = 0; j < N; ++j) total[j] *= scale;
+                for (int j = 0; j < N; j++) total[j] *= scale;
                 amp_put_or_add(dx + (line * width + p) * channels + c, total, N, accumulate);
             }
 }

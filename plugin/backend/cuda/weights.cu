@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(AMP_CUDA_THREADS) load_weights(const weights_r
     __shared__ float tile[AMP_TILE];
     const amp_cuda_cut c = cuts[blockIdx.x];
     const weights_row r = rows[c.row];
-    for (int i = 0; i < c.count; ++i) {
+    for (int i = 0; i < c.count; i++) {
         unsigned at = (unsigned)c.first + (unsigned)i;
         if (r.dtype == AMP_FP16) load_tile<__half>(tile, r, at);
         else if (r.dtype == AMP_BF16) load_tile<__nv_bfloat16>(tile, r, at);
@@ -64,7 +64,7 @@ amp_status amp_cuda_weights_to_krsc(amp_backend *backend, amp_cuda_table *t, con
 {
     weights_row *rows = (weights_row *)amp_cuda_table_rows(sizeof *rows, count, error);
     if (!rows) return AMP_NO_MEMORY;
-    for (int i = 0; i < count; ++i) describe(&rows[i], &all[i]);
+    for (int i = 0; i < count; i++) describe(&rows[i], &all[i]);
     AMP_TRY(amp_cuda_table_set(backend, t, rows, sizeof *rows, count, error));
     if (!t->cuts) return AMP_OK;
     AMP_LAUNCH(backend, t->cuts, AMP_CUDA_THREADS, load_weights, amp_cuda_rows_of<weights_row>(t),

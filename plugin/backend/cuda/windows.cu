@@ -37,7 +37,7 @@ __global__ void window_delta(const float *columns, T *dx, geometry g, size_t row
         for (size_t r = amp_row(); r < rows; r += amp_rows()) {
             size_t j = r % g.w + g.pad, i = r / g.w % g.h + g.pad, image = r / g.w / g.h;
             float sum[N] = {};
-            for (size_t tap = 0; tap < window; ++tap) {
+            for (size_t tap = 0; tap < window; tap++) {
                 size_t down = i - tap / g.size, right = j - tap % g.size;
                 if (i < tap / g.size || j < tap % g.size || down % g.stride || right % g.stride) continue;
                 down /= g.stride, right /= g.stride;
@@ -46,7 +46,7 @@ __global__ void window_delta(const float *columns, T *dx, geometry g, size_t row
                 amp_get(v, columns + (((down * g.out_w + right) * g.images + image) * window + tap) * g.c + c,
                         n);
                 #pragma unroll
-                for (int k = 0; k < N; ++k) sum[k] += v[k];
+                for (int k = 0; k < N; k++) sum[k] += v[k];
             }
             amp_put_or_add(dx + r * g.c + c, sum, n, accumulate);
         }

@@ -90,7 +90,7 @@ static __device__ __forceinline__ float chosen(const float (&v)[AMP_YOLO_BOX], i
 {
     float one = v[0];
     #pragma unroll
-    for (int k = 1; k < AMP_YOLO_BOX; ++k) one = i == k ? v[k] : one;
+    for (int k = 1; k < AMP_YOLO_BOX; k++) one = i == k ? v[k] : one;
     return one;
 }
 
@@ -120,7 +120,7 @@ template <class T> static __device__ __forceinline__ void apply_labels(const amp
                                                                        amp_yolo_result *sums)
 {
     int all = l.count;
-    for (int i = from_iou ? AMP_YOLO_FROM_IOU : 0; i < all; ++i) {
+    for (int i = from_iou ? AMP_YOLO_FROM_IOU : 0; i < all; i++) {
         const float *label = amp_yolo_label(l, i < 0 ? t->overlapping : i);
         if (i >= 0 && !amp_yolo_owns(l, i, place)) continue;
         l.count = i < 0 ? 0 : i;
@@ -157,7 +157,7 @@ template <class T> static __device__ __forceinline__ void one_box(const head &g,
     float squashed[AMP_YOLO_BOX];
     amp_yolo_target t;
     #pragma unroll
-    for (int e = 0; e < AMP_YOLO_BOX; ++e) squashed[e] = amp_yolo_squash(&d, amp_load(x[e]), e);
+    for (int e = 0; e < AMP_YOLO_BOX; e++) squashed[e] = amp_yolo_squash(&d, amp_load(x[e]), e);
     amp_yolo_place place = amp_yolo_place_of(&d, g.w, g.h, box);
     amp_yolo_box predicted = amp_yolo_predicted(&d, place, squashed);
     search s = look_at_labels(d, l, place, predicted);
@@ -192,15 +192,15 @@ static __device__ __forceinline__ amp_yolo_result fold(const amp_yolo_result &mi
     amp_yolo_result sum;
     memcpy(sums, &mine, sizeof sums);
     #pragma unroll
-    for (int k = 0; k < SUMS; ++k) all[k][t] = sums[k];
+    for (int k = 0; k < SUMS; k++) all[k][t] = sums[k];
     for (int half = THREADS / 2; half; half /= 2) {
         __syncthreads();
         if (t >= half) continue;
         #pragma unroll
-        for (int k = 0; k < SUMS; ++k) all[k][t] += all[k][t + half];
+        for (int k = 0; k < SUMS; k++) all[k][t] += all[k][t + half];
     }
     #pragma unroll
-    for (int k = 0; k < SUMS; ++k) sums[k] = all[k][t];
+    for (int k = 0; k < SUMS; k++) sums[k] = all[k][t];
     memcpy(&sum, sums, sizeof sum);
     return sum;
 }
@@ -214,7 +214,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) box_deltas(head g,
     size_t first = ((size_t)blockIdx.x * WARPS + threadIdx.x / WARP) * BOXES;
     amp_yolo_result mine = {};
     int not_finite = 0;
-    for (size_t q = first; q < first + BOXES && q < boxes; ++q) {
+    for (size_t q = first; q < first + BOXES && q < boxes; q++) {
         size_t image = q / of_image;
         one_box(g, labels_of(g, image), (int)(q - image * of_image), x + q * size, dx ? dx + q * size : NULL,
                 scale, accumulate, &mine, &not_finite);
@@ -237,7 +237,7 @@ __global__ void __launch_bounds__(THREADS) add_results(const amp_yolo_result *pa
         double one[SUMS];
         memcpy(one, &partial[i], sizeof one);
         #pragma unroll
-        for (int k = 0; k < SUMS; ++k) sums[k] += one[k];
+        for (int k = 0; k < SUMS; k++) sums[k] += one[k];
     }
     amp_yolo_result mine;
     memcpy(&mine, sums, sizeof mine);

@@ -61,7 +61,7 @@ static amp_status take_seeds(const request *r, amp_comparison *c, int *most, amp
     *most = r->seed ? (int)list.count : (int)r->seeds;
     c->seeds = calloc((size_t)*most, sizeof *c->seeds);
     amp_status status = c->seeds ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "no memory for %d seeds", *most);
-    for (int i = 0; status == AMP_OK && i < *most; ++i) {
+    for (int i = 0; status == AMP_OK && i < *most; i++) {
         char *end = "";
         unsigned long long value = r->seed ? strtoull(list.line[i], &end, 10) : (unsigned long long)i + 1;
         if (*end || value > 4294967295ull
@@ -96,8 +96,8 @@ static amp_status set_seed_count(amp_comparison *c, int count, amp_error *error)
 {
     amp_run *runs = calloc((size_t)c->dtype_count * (size_t)count, sizeof *runs);
     if (!runs) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d trainings", c->dtype_count * count);
-    for (int d = 0; d < c->dtype_count; ++d)
-        for (int s = 0; s < count; ++s)
+    for (int d = 0; d < c->dtype_count; d++)
+        for (int s = 0; s < count; s++)
             runs[d * count + s] = s < c->seed_count ? *amp_comparison_run(c, d, s)
                                 : (amp_run){ .dtype = c->dtypes[d], .seed = c->seeds[s] };
     free(c->runs);
@@ -110,8 +110,8 @@ static amp_status set_seed_count(amp_comparison *c, int count, amp_error *error)
 static int reference_of(const amp_comparison *c)
 {
     static const char *const preferred[] = { "fp32", "stock" };
-    for (int k = 0; k < 2; ++k)
-        for (int d = 0; d < c->dtype_count; ++d) if (!strcmp(c->dtypes[d], preferred[k])) return d;
+    for (int k = 0; k < 2; k++)
+        for (int d = 0; d < c->dtype_count; d++) if (!strcmp(c->dtypes[d], preferred[k])) return d;
     return 0;
 }
 
@@ -168,11 +168,11 @@ static void free_compare(amp_compare *compare)
 {
     amp_comparison *c = &compare->result;
     amp_compare_close(compare);
-    for (int i = 0; c->runs && i < c->dtype_count * c->seed_count; ++i) free(c->runs[i].rows);
-    for (int i = 0; i < c->verdict_count; ++i) free(c->verdict[i]);
+    for (int i = 0; c->runs && i < c->dtype_count * c->seed_count; i++) free(c->runs[i].rows);
+    for (int i = 0; i < c->verdict_count; i++) free(c->verdict[i]);
     char *texts[] = { c->title, c->data, c->cfg, c->weights, c->machine, c->version, c->date, compare->base,
                       compare->folder };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) free(texts[i]);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
     free(c->verdict);
     free(c->runs);
     free(c->seeds);
@@ -190,7 +190,7 @@ static int is_unfinished(const amp_run *run)
 static amp_status validate_seed(amp_compare *compare, int s, amp_error *error)
 {
     amp_comparison *c = &compare->result;
-    for (int d = 0; d < c->dtype_count && !*compare->stop; ++d) {
+    for (int d = 0; d < c->dtype_count && !*compare->stop; d++) {
         amp_run *run = amp_comparison_run(c, d, s);
         if (run->state != AMP_RUN_TRAINED) continue;
         fprintf(stderr, "amp: %s, seed %u: validating on %ld image%s\n", run->dtype, run->seed,
@@ -205,7 +205,7 @@ static amp_status train_seed(amp_compare *compare, int s, amp_error *error)
     amp_comparison *c = &compare->result;
     amp_run *runs[c->dtype_count];
     int count = 0;
-    for (int d = 0; d < c->dtype_count; ++d) {
+    for (int d = 0; d < c->dtype_count; d++) {
         amp_run *run = amp_comparison_run(c, d, s);
         if (is_unfinished(run)) runs[count++] = run;
     }
@@ -217,7 +217,7 @@ static amp_status train_seed(amp_compare *compare, int s, amp_error *error)
 
 static amp_status train_from(amp_compare *compare, int first, amp_error *error)
 {
-    for (int s = first; s < compare->result.seed_count && !*compare->stop; ++s)
+    for (int s = first; s < compare->result.seed_count && !*compare->stop; s++)
         AMP_TRY(train_seed(compare, s, error));
     return AMP_OK;
 }
@@ -246,7 +246,7 @@ static amp_status add_up(amp_compare *compare, amp_error *error)
     amp_comparison *c = &compare->result;
     const char *notes[c->dtype_count];
     AMP_TRY(amp_compare_statistics(c, error));
-    for (int d = 0; d < c->dtype_count; ++d) {
+    for (int d = 0; d < c->dtype_count; d++) {
         int k = amp_dtype_find(c->dtypes[d]);
         notes[d] = k >= 0 && compare->hardware.note[k][0] ? compare->hardware.note[k] : NULL;
     }
@@ -259,7 +259,7 @@ static amp_status write_reports(const amp_compare *compare, amp_error *error)
         amp_report_html, amp_report_json, amp_report_csv };
     static const char *const names[] = { "report.html", "report.json", "report.csv" };
     char file[AMP_COMPARE_PATH];
-    for (size_t k = 0; k < sizeof names / sizeof *names; ++k) {
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         snprintf(file, sizeof file, "%s/%s", compare->folder, names[k]);
         AMP_TRY(writers[k](&compare->result, file, error));
     }
@@ -319,7 +319,7 @@ static amp_status name_failures(const amp_compare *compare, amp_error *error)
     const amp_comparison *c = &compare->result;
     const amp_run *first = NULL;
     int failed = 0, all = c->dtype_count * c->seed_count;
-    for (int i = 0; i < all; ++i) {
+    for (int i = 0; i < all; i++) {
         if (c->runs[i].state != AMP_RUN_FAILED) continue;
         if (!failed++) first = &c->runs[i];
     }
@@ -344,7 +344,7 @@ static void watch_signals(void)
 {
     static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
     struct sigaction action = { .sa_handler = ask_to_stop, .sa_flags = (int)SA_RESETHAND }, before;
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; ++i)
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN)
             sigaction(signals[i], &action, NULL);
 }
@@ -355,7 +355,7 @@ static void announce(const amp_compare *compare)
 {
     const amp_comparison *c = &compare->result;
     int kept = 0, all = c->dtype_count * c->seed_count;
-    for (int i = 0; i < all; ++i) kept += !is_unfinished(&c->runs[i]);
+    for (int i = 0; i < all; i++) kept += !is_unfinished(&c->runs[i]);
     fprintf(stderr, "amp: %s: %d trainings of %ld iterations, %d dtypes with %d %s, in %s", c->title, all,
             c->iterations, c->dtype_count, c->seed_count, c->seed_count == 1 ? "seed" : "seeds",
             compare->folder);

@@ -68,7 +68,7 @@ static amp_status read_settings(const amp_comparison *c, const amp_data_file *da
     memcpy(s, list, sizeof list);
     snprintf(s[5].value, SETTING_TEXT, "%ld", c->iterations);
     snprintf(s[6].value, SETTING_TEXT, "%s", c->machine);
-    for (int k = 0; k < SETTINGS; ++k) {
+    for (int k = 0; k < SETTINGS; k++) {
         uint64_t sum;
         if (!s[k].checked) continue;
         AMP_TRY(amp_file_checksum(s[k].checked, &sum, error));
@@ -95,10 +95,10 @@ static amp_status compare_settings(const char *file, const setting *now, const a
 {
     amp_lines lines = { 0 };
     amp_status status = amp_lines_read(file, "what this folder compares", &lines, error);
-    for (const setting *s = now; status == AMP_OK && s < now + SETTINGS; ++s) {
+    for (const setting *s = now; status == AMP_OK && s < now + SETTINGS; s++) {
         const char *before = "";
         size_t length = strlen(s->name);
-        for (size_t i = 0; i < lines.count; ++i)
+        for (size_t i = 0; i < lines.count; i++)
             if (!strncmp(lines.line[i], s->name, length) && lines.line[i][length] == ' ')
                 before = lines.line[i] + length + 1;
         if (strcmp(before, s->value)) status = refuse_setting(s, before, compare, error);
@@ -114,7 +114,7 @@ static amp_status write_settings(const char *file, const setting *s, amp_error *
     AMP_TRY(amp_output_begin(file, &out, &stream, error));
     fprintf(stream, "# darknet amp compare goes on in this folder only with the same settings; of files, "
             "their checksums.\n");
-    for (int k = 0; k < SETTINGS; ++k) fprintf(stream, "%s %s\n", s[k].name, s[k].value);
+    for (int k = 0; k < SETTINGS; k++) fprintf(stream, "%s %s\n", s[k].name, s[k].value);
     return amp_output_end(out, error);
 }
 

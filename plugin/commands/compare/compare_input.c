@@ -45,7 +45,7 @@ static amp_status look_at_end(amp_comparison *c, amp_error *error)
     char section[64];
     AMP_TRY(read_end(c->cfg, section, &c->classes, error));
     if (!c->classes) c->classes = 20; /* what parse_yolo and parse_region take */
-    for (size_t k = 0; k < sizeof known / sizeof *known; ++k) {
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
         c->kind = known[k].kind;
         if (!strcmp(section, known[k].section)) return AMP_OK;
     }
@@ -113,7 +113,7 @@ static amp_status look_at_data(amp_comparison *c, amp_error *error)
 static amp_status look_at_dtypes(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
-    for (int d = 0; d < c->dtype_count; ++d) {
+    for (int d = 0; d < c->dtype_count; d++) {
         int k = amp_dtype_find(c->dtypes[d]);
         if (!strcmp(c->dtypes[d], "stock")) continue;
         if (k < 0)

@@ -29,7 +29,7 @@ amp_progress *amp_progress_begin(const amp_compare *compare, amp_run **runs, int
         free(before);
         return NULL;
     }
-    for (int k = 0; k < count; ++k) before[k] = runs[k]->count;
+    for (int k = 0; k < count; k++) before[k] = runs[k]->count;
     *p = (amp_progress){ .compare = compare, .runs = runs, .count = count, .terminal = isatty(STDERR_FILENO),
                          .before = before };
     p->began = p->last = amp_clock_seconds();
@@ -40,7 +40,7 @@ static double recent_rate(const amp_run *run)
 {
     double values[RECENT];
     size_t n = 0;
-    for (size_t i = run->count > RECENT ? run->count - RECENT : 0; i < run->count; ++i)
+    for (size_t i = run->count > RECENT ? run->count - RECENT : 0; i < run->count; i++)
         values[n++] = run->rows[i].images_per_second;
     return amp_median(values, n);
 }
@@ -70,7 +70,7 @@ static void describe(const amp_progress *p, int k, char text[LINE_TEXT])
     }
     const amp_log_row *row = &run->rows[run->count - 1];
     long skips = 0;
-    for (size_t i = 0; i < run->count; ++i) skips += run->rows[i].found_inf != 0;
+    for (size_t i = 0; i < run->count; i++) skips += run->rows[i].found_inf != 0;
     remaining(p, k, all - row->iteration, eta);
     double rate = recent_rate(run);
     snprintf(text, LINE_TEXT, "%-5s seed %u  %ld/%ld  loss %.4g  scale %g  skipped %ld  %.*f images/s%s%s",
@@ -89,7 +89,7 @@ static void draw(amp_progress *p)
     char text[LINE_TEXT];
     int columns = p->terminal ? terminal_columns() : LINE_TEXT;
     if (p->terminal && p->drawn) fprintf(stderr, "\033[%dA", p->count); /* up to the first of the lines */
-    for (int k = 0; k < p->count; ++k) {
+    for (int k = 0; k < p->count; k++) {
         describe(p, k, text);
         fprintf(stderr, p->terminal ? "\r%.*s\033[K\n" : "%.*s\n", columns, text);
     }

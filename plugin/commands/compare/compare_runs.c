@@ -70,7 +70,7 @@ amp_status amp_run_read_steps(const amp_compare *compare, amp_run *run, amp_erro
     run->count = 0;
     if (access(files.steps, F_OK)) return AMP_OK;
     status = amp_lines_read(files.steps, "the log of a training's steps", &lines, error);
-    for (size_t i = 0; status == AMP_OK && i < lines.count; ++i) {
+    for (size_t i = 0; status == AMP_OK && i < lines.count; i++) {
         amp_log_row row;
         if (!strcmp(lines.line[i], AMP_LOG_COLUMNS)) continue;
         if (amp_log_row_read(lines.line[i], &row, NULL) != AMP_OK) {
@@ -96,7 +96,7 @@ amp_status amp_run_keep(const amp_compare *compare, const amp_run *run, amp_erro
     amp_compare_files(compare, run, &files);
     AMP_TRY(amp_output_begin(files.result, &out, &stream, error));
     fprintf(stream, "state %s\n", states[run->state]);
-    for (int k = 0; k < 2 && run->state == AMP_RUN_DONE; ++k)
+    for (int k = 0; k < 2 && run->state == AMP_RUN_DONE; k++)
         fprintf(stream, "score %s %.17g\n", amp_score_name(&compare->result, k), run->score[k]);
     if (run->state == AMP_RUN_FAILED) fprintf(stream, "failure %s\n", run->failure);
     return amp_output_end(out, error);
@@ -104,7 +104,7 @@ amp_status amp_run_keep(const amp_compare *compare, const amp_run *run, amp_erro
 
 static int read_score(const amp_compare *compare, const char *line, amp_run *run)
 {
-    for (int k = 0; k < 2; ++k) {
+    for (int k = 0; k < 2; k++) {
         const char *name = amp_score_name(&compare->result, k);
         size_t length = strlen(name);
         if (strncmp(line, name, length) || line[length] != ' ') continue;
@@ -118,7 +118,7 @@ static int read_score(const amp_compare *compare, const char *line, amp_run *run
 static void read_result(const amp_compare *compare, const amp_lines *lines, amp_run *run)
 {
     int scores = 0;
-    for (size_t i = 0; i < lines->count; ++i) {
+    for (size_t i = 0; i < lines->count; i++) {
         const char *line = lines->line[i];
         if (!strcmp(line, "state trained")) run->state = AMP_RUN_TRAINED;
         if (!strcmp(line, "state done")) run->state = AMP_RUN_DONE;
@@ -152,8 +152,8 @@ static amp_status read_run(const amp_compare *compare, amp_run *run, amp_error *
 amp_status amp_runs_read(amp_compare *compare, int first_seed, amp_error *error)
 {
     amp_comparison *c = &compare->result;
-    for (int d = 0; d < c->dtype_count; ++d)
-        for (int s = first_seed; s < c->seed_count; ++s)
+    for (int d = 0; d < c->dtype_count; d++)
+        for (int s = first_seed; s < c->seed_count; s++)
             AMP_TRY(read_run(compare, amp_comparison_run(c, d, s), error));
     return AMP_OK;
 }
@@ -169,7 +169,7 @@ static amp_status copy_data(const char *from, const amp_run_files *files, amp_er
     if (status == AMP_OK) status = amp_output_begin(files->data, &out, &stream, error);
     if (status == AMP_OK) {
         fprintf(stream, "backup=%s\n", files->backup);
-        for (size_t i = 0; i < lines.count; ++i)
+        for (size_t i = 0; i < lines.count; i++)
             if (!amp_line_has_key(lines.line[i], "backup")) fprintf(stream, "%s\n", lines.line[i]);
         status = amp_output_end(out, error);
     }
@@ -228,7 +228,7 @@ static void print_word(const char *word, FILE *out)
         return;
     }
     putc('\'', out);
-    for (; *word; ++word) if (*word == '\'') fputs("'\\''", out); else putc(*word, out);
+    for (; *word; word++) if (*word == '\'') fputs("'\\''", out); else putc(*word, out);
     putc('\'', out);
 }
 
@@ -239,7 +239,7 @@ amp_status amp_run_note_command(const amp_run_files *files, const char *const *a
     if (!out)
         return amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", files->command, strerror(errno));
     fputs("darknet", out);
-    for (; *argv; ++argv) {
+    for (; *argv; argv++) {
         putc(' ', out);
         print_word(*argv, out);
     }
@@ -258,7 +258,7 @@ static int says_nothing(const char *line)
                                          NULL };
     line += strspn(line, " \t");
     if (!*line || (*line >= '0' && *line <= '9') || !strchr(line, ' ')) return 1;
-    for (int k = 0; usual[k]; ++k) if (!strncmp(line, usual[k], strlen(usual[k]))) return 1;
+    for (int k = 0; usual[k]; k++) if (!strncmp(line, usual[k], strlen(usual[k]))) return 1;
     return 0;
 }
 

@@ -26,7 +26,7 @@ typedef struct window { double begin, end; } window; /* seconds since 1970 */
 static window window_of(const amp_comparison *c, int s)
 {
     window common = { -INFINITY, INFINITY };
-    for (int d = 0; d < c->dtype_count; ++d) {
+    for (int d = 0; d < c->dtype_count; d++) {
         const amp_run *run = amp_comparison_run(c, d, s);
         if (!counts(run)) continue;
         const amp_log_row *first = &run->rows[0], *last = &run->rows[run->count - 1];
@@ -45,7 +45,7 @@ static amp_status measure_speed(amp_run *run, int images, window w, amp_error *e
     double *without = with_loading + run->count;
     run->speed_steps = 0;
     run->speed_seconds = 0;
-    for (size_t i = run->count / 10; i < run->count; ++i) {
+    for (size_t i = run->count / 10; i < run->count; i++) {
         const amp_log_row *row = &run->rows[i];
         double seconds = row->load_seconds + row->train_seconds;
         if (!(row->time > w.begin && row->time <= w.end && row->train_seconds > 0)) continue;
@@ -63,7 +63,7 @@ static void measure_run(amp_run *run)
 {
     run->skipped = 0;
     run->peak_memory_mb = NAN;
-    for (size_t i = 0; i < run->count; ++i) {
+    for (size_t i = 0; i < run->count; i++) {
         const amp_log_row *row = &run->rows[i];
         run->skipped += row->found_inf != 0;
         if (amp_is_number(row->peak_memory_mb) && !(row->peak_memory_mb <= run->peak_memory_mb))
@@ -77,7 +77,7 @@ static amp_status measure_seed(amp_comparison *c, int s, amp_error *error)
     int together = w.begin < w.end;
     if (!together) w = (window){ -INFINITY, INFINITY };
     c->apart |= !together;
-    for (int d = 0; d < c->dtype_count; ++d) {
+    for (int d = 0; d < c->dtype_count; d++) {
         amp_run *run = amp_comparison_run(c, d, s);
         measure_run(run);
         AMP_TRY(measure_speed(run, c->batch, w, error));
@@ -112,9 +112,9 @@ static double value_of(const amp_comparison *c, int d, int s, measure *of) { ret
  * a quotient: it may have met another mood of the machine. */
 static int is_measured_in_all(const amp_comparison *c, int seed, measure *of)
 {
-    for (int d = 0; d < c->dtype_count; ++d) {
+    for (int d = 0; d < c->dtype_count; d++) {
         int measured = 0;
-        for (int s = 0; s < c->seed_count; ++s) measured |= amp_is_number(value_of(c, d, s, of));
+        for (int s = 0; s < c->seed_count; s++) measured |= amp_is_number(value_of(c, d, s, of));
         if (measured && !amp_is_number(value_of(c, d, seed, of))) return 0;
     }
     return 1;
@@ -125,7 +125,7 @@ static amp_mean mean_of(const amp_comparison *c, int d, measure *of, int geometr
 {
     double sum = 0, least = NAN, most = NAN;
     int count = 0;
-    for (int s = 0; s < c->seed_count; ++s) {
+    for (int s = 0; s < c->seed_count; s++) {
         double value = value_of(c, d, s, of);
         if (!amp_is_number(value) || (geometric && !is_measured_in_all(c, s, of))) continue;
         sum += geometric ? log(value) : value;
@@ -140,7 +140,7 @@ static amp_mean mean_of(const amp_comparison *c, int d, measure *of, int geometr
 static amp_times times_of(const amp_comparison *c, int d, measure *of)
 {
     amp_times times = { mean_of(c, d, of, 1).mean / mean_of(c, c->reference, of, 1).mean, NAN, NAN };
-    for (int s = 0; s < c->seed_count; ++s) {
+    for (int s = 0; s < c->seed_count; s++) {
         double ratio = value_of(c, d, s, of) / value_of(c, c->reference, s, of);
         if (!amp_is_number(ratio) || !is_measured_in_all(c, s, of)) continue;
         times.least = fmin(times.least, ratio);
@@ -153,7 +153,7 @@ static amp_times times_of(const amp_comparison *c, int d, measure *of)
 static amp_interval difference_of(const amp_comparison *c, int d, measure *of, double *values)
 {
     int count = 0;
-    for (int s = 0; s < c->seed_count; ++s) {
+    for (int s = 0; s < c->seed_count; s++) {
         values[count] = 100 * (value_of(c, d, s, of) - value_of(c, c->reference, s, of));
         if (amp_is_number(values[count])) ++count;
     }
@@ -170,13 +170,13 @@ static double chance_of(const amp_comparison *c)
 static void compare_scores(const amp_comparison *c, int d, amp_dtype_summary *s, double *values)
 {
     measure *const scores[2] = { score0, score1 };
-    for (int k = 0; k < 2; ++k) {
+    for (int k = 0; k < 2; k++) {
         s->score[k] = mean_of(c, d, scores[k], 0);
         s->difference[k] = difference_of(c, d, scores[k], values);
     }
     double reference = mean_of(c, c->reference, score0, 0).mean;
     if (d == c->reference || (s->score[0].mean <= chance_of(c) && reference <= chance_of(c))) return;
-    for (int k = 0; k < 2; ++k) {
+    for (int k = 0; k < 2; k++) {
         s->accuracy[k] = amp_compare_judge(&s->difference[k], c->points_allowed);
         if (s->accuracy[k] != AMP_ACCURACY_UNDECIDED) continue;
         int more = amp_compare_more_seeds(&s->difference[k], c->points_allowed, c->doubt);
@@ -193,11 +193,11 @@ static void summarize(const amp_comparison *c, int d, amp_dtype_summary *s, doub
     measure *const measures[3] = { rate, compute_rate, memory };
     amp_mean *const means[3] = { &s->images_per_second, &s->compute_images_per_second, &s->peak_memory_mb };
     amp_times *const times[3] = { &s->speedup, &s->compute_speedup, &s->memory_ratio };
-    for (int k = 0; k < 3; ++k) {
+    for (int k = 0; k < 3; k++) {
         *means[k] = mean_of(c, d, measures[k], 1);
         *times[k] = times_of(c, d, measures[k]);
     }
-    for (int k = 0; k < c->seed_count; ++k) s->failed += amp_comparison_run(c, d, k)->state == AMP_RUN_FAILED;
+    for (int k = 0; k < c->seed_count; k++) s->failed += amp_comparison_run(c, d, k)->state == AMP_RUN_FAILED;
 }
 
 amp_status amp_compare_summarize(amp_comparison *c, amp_error *error)
@@ -207,7 +207,7 @@ amp_status amp_compare_summarize(amp_comparison *c, amp_error *error)
     amp_status status = values && c->summaries ? AMP_OK
                       : amp_fail(error, AMP_NO_MEMORY, "no memory for the statistics of %d dtypes",
                                  c->dtype_count);
-    for (int d = 0; status == AMP_OK && d < c->dtype_count; ++d) summarize(c, d, &c->summaries[d], values);
+    for (int d = 0; status == AMP_OK && d < c->dtype_count; d++) summarize(c, d, &c->summaries[d], values);
     free(values);
     return status;
 }
@@ -215,6 +215,6 @@ amp_status amp_compare_summarize(amp_comparison *c, amp_error *error)
 amp_status amp_compare_statistics(amp_comparison *c, amp_error *error)
 {
     c->together_seconds = c->apart = 0;
-    for (int s = 0; s < c->seed_count; ++s) AMP_TRY(measure_seed(c, s, error));
+    for (int s = 0; s < c->seed_count; s++) AMP_TRY(measure_seed(c, s, error));
     return amp_compare_summarize(c, error);
 }

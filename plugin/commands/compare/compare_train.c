@@ -33,7 +33,7 @@ static const char *amp_option(const amp_run *run) { return strcmp(run->dtype, "s
 static void add_device(program *p)
 {
     int count = amp_machine_device_arguments(p->device, p->number);
-    for (int k = 0; k < count; ++k) p->argv[p->word_count++] = p->device[k];
+    for (int k = 0; k < count; k++) p->argv[p->word_count++] = p->device[k];
 }
 
 /* ---- training ---- */
@@ -92,17 +92,17 @@ static amp_status train(amp_compare *compare, program *trainings, amp_run **runs
 {
     amp_turns_program programs[count];
     amp_turns_watcher watcher = { trainings, take_step, take_end };
-    for (int k = 0; k < count; ++k) {
+    for (int k = 0; k < count; k++) {
         program *p = &trainings[k];
         AMP_TRY(prepare(compare, p, runs[k], error));
         programs[k] = (amp_turns_program){ .argv = p->argv, .output = p->files.train_log,
                                            .append = p->resumed };
     }
     amp_progress *progress = amp_progress_begin(compare, runs, count);
-    for (int k = 0; k < count; ++k) trainings[k].progress = progress;
+    for (int k = 0; k < count; k++) trainings[k].progress = progress;
     amp_status status = amp_turns_run(programs, count, SLICE, compare->stop, &watcher, error);
     amp_progress_end(progress);
-    for (int k = 0; k < count; ++k) {
+    for (int k = 0; k < count; k++) {
         amp_error later, *to = status == AMP_OK ? error : &later;
         /* what is on the disk can be gone on with */
         amp_status kept = amp_run_read_steps(compare, runs[k], to);

@@ -26,7 +26,7 @@ int amp_compare_more_seeds(const amp_interval *i, double allowed, double doubt)
     static const double normal_quantile = .8416;
     double distance = fabs(i->mean + allowed), deviation = i->error * sqrt(i->count);
     if (i->count < 2) return 0;
-    for (int n = i->count + 1; n <= AMP_COMPARE_MOST_SEEDS; ++n)
+    for (int n = i->count + 1; n <= AMP_COMPARE_MOST_SEEDS; n++)
         if ((amp_student(n, doubt) + normal_quantile) * deviation <= distance * sqrt(n)) return n - i->count;
     return 0;
 }
@@ -41,7 +41,7 @@ static amp_accuracy accuracy_of(const amp_dtype_summary *s)
 
 int amp_compare_is_settled(const amp_comparison *c)
 {
-    for (int d = 0; d < c->dtype_count; ++d)
+    for (int d = 0; d < c->dtype_count; d++)
         if (accuracy_of(&c->summaries[d]) == AMP_ACCURACY_UNDECIDED) return 0;
     return 1;
 }
@@ -51,7 +51,7 @@ static double paired_score(const amp_comparison *c, int d, int of, int k)
 {
     double sum = 0;
     int count = 0;
-    for (int s = 0; s < c->seed_count; ++s) {
+    for (int s = 0; s < c->seed_count; s++) {
         if (amp_comparison_run(c, d, s)->state != AMP_RUN_DONE
             || amp_comparison_run(c, c->reference, s)->state != AMP_RUN_DONE) continue;
         sum += amp_comparison_run(c, of, s)->score[k];
@@ -99,7 +99,7 @@ static amp_status judge_accuracy(amp_comparison *c, int d, amp_error *error)
     if (!s->difference[0].count)
         return say(c, error, "%s: no %s to compare: no seed is done in both %s and %s.", s->dtype,
                    amp_score_name(c, 0), s->dtype, reference);
-    for (int k = 0; k < 2; ++k) score_text(c, d, k, scores[k], sizeof scores[k]);
+    for (int k = 0; k < 2; k++) score_text(c, d, k, scores[k], sizeof scores[k]);
     points_text(c->points_allowed, points);
     switch (accuracy_of(s)) {
     case AMP_ACCURACY_UNKNOWN:
@@ -144,7 +144,7 @@ static void memory_text(const amp_dtype_summary *s, const amp_dtype_summary *ref
 static size_t fewest_steps(const amp_comparison *c, int d)
 {
     size_t fewest = SIZE_MAX;
-    for (int i = 0; i < 2 * c->seed_count; ++i) {
+    for (int i = 0; i < 2 * c->seed_count; i++) {
         const amp_run *run = amp_comparison_run(c, i % 2 ? d : c->reference, i / 2);
         int counts = run->state != AMP_RUN_FAILED && run->count;
         if (counts && run->speed_steps < fewest) fewest = run->speed_steps;
@@ -201,7 +201,7 @@ static amp_status tell_window(amp_comparison *c, amp_error *error)
 static amp_status tell_failures(amp_comparison *c, int d, amp_error *error)
 {
     const amp_dtype_summary *s = &c->summaries[d];
-    for (int k = 0; s->failed && k < c->seed_count; ++k) {
+    for (int k = 0; s->failed && k < c->seed_count; k++) {
         const amp_run *run = amp_comparison_run(c, d, k);
         if (run->state != AMP_RUN_FAILED) continue;
         return say(c, error, "%s: %d of %d trainings failed and are left out; seed %u: %s", s->dtype,
@@ -231,12 +231,12 @@ static amp_status judge_dtype(amp_comparison *c, int d, const char *note, amp_er
 amp_status amp_compare_verdict(amp_comparison *c, const char *const *notes, amp_error *error)
 {
     int done = 0, all = c->dtype_count * c->seed_count;
-    for (int i = 0; i < all; ++i) done += c->runs[i].state == AMP_RUN_DONE;
+    for (int i = 0; i < all; i++) done += c->runs[i].state == AMP_RUN_DONE;
     if (c->interrupted)
         AMP_TRY(say(c, error, "Interrupted: %d of %d trainings are done; the same command goes on.", done,
                     all));
     if (c->dtype_count == 1)
         AMP_TRY(say(c, error, "Only %s was trained: there is nothing to compare it with.", c->dtypes[0]));
-    for (int d = 0; d < c->dtype_count; ++d) AMP_TRY(judge_dtype(c, d, notes ? notes[d] : NULL, error));
+    for (int d = 0; d < c->dtype_count; d++) AMP_TRY(judge_dtype(c, d, notes ? notes[d] : NULL, error));
     return c->dtype_count > 1 ? tell_window(c, error) : AMP_OK;
 }

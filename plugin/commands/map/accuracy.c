@@ -47,7 +47,7 @@ static amp_status check_network(struct network *net, const amp_accuracy *r, amp_
 
 static amp_class_hits *class_of_path(amp_accuracy *r, const char *path)
 {
-    for (int c = 0; c < r->classes; ++c)
+    for (int c = 0; c < r->classes; c++)
         if (strstr(path, r->per_class[c].label)) return &r->per_class[c];
     return NULL;
 }
@@ -67,7 +67,7 @@ static amp_status classify(void *context, struct network *net, int i, const amp_
     int class_id = (int)(hits - r->per_class);
     ++hits->images;
     hits->top1 += r->best[0] == class_id;
-    for (int k = 0; k < listed; ++k) hits->topk += r->best[k] == class_id;
+    for (int k = 0; k < listed; k++) hits->topk += r->best[k] == class_id;
     return AMP_OK;
 }
 
@@ -78,7 +78,7 @@ static amp_status sum_up(amp_accuracy *r, amp_error *error)
         return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images has a label in its path; "
                         "the first is %s, the first label %s", r->unlabelled, r->images.line[0],
                         r->labels.line[0]);
-    for (int c = 0; c < r->classes; ++c) {
+    for (int c = 0; c < r->classes; c++) {
         top1 += r->per_class[c].top1;
         topk += r->per_class[c].topk;
     }
@@ -97,7 +97,7 @@ amp_status amp_accuracy_measure(struct network *net, const char *data_file, int 
     r->best = calloc((size_t)r->classes, sizeof *r->best);
     if (!r->per_class || !r->best)
         return amp_fail(error, AMP_NO_MEMORY, "no memory for %d classes", r->classes);
-    for (int c = 0; c < r->classes; ++c) r->per_class[c].label = r->labels.line[c];
+    for (int c = 0; c < r->classes; c++) r->per_class[c].label = r->labels.line[c];
     const amp_evaluation how = { .images = &r->images, .fit = AMP_FIT_CENTER_CROP, .stop = stop,
                                  .measure = classify, .context = r };
     AMP_TRY(amp_evaluate(net, &how, &r->evaluated, error));
@@ -117,7 +117,7 @@ void amp_accuracy_free(amp_accuracy *r)
 void amp_accuracy_print(const amp_accuracy *r)
 {
     const amp_evaluated *e = &r->evaluated;
-    for (int c = 0; c < r->classes && r->classes <= MOST_CLASSES_SHOWN; ++c) {
+    for (int c = 0; c < r->classes && r->classes <= MOST_CLASSES_SHOWN; c++) {
         const amp_class_hits *h = &r->per_class[c];
         printf("class_id = %d, label = %s, top-1 = ", c, h->label);
         if (h->images)

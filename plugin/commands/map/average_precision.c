@@ -87,16 +87,16 @@ static void match_coco(ranked *detection, const amp_truth *const *truths, size_t
 {
     size_t best[AMP_AP_THRESHOLDS];
     double best_iou[AMP_AP_THRESHOLDS] = {0};
-    for (size_t i = 0; i < truth_count; ++i) {
+    for (size_t i = 0; i < truth_count; i++) {
         double iou = amp_box_iou(detection->detected->box, truths[i]->box);
-        for (int t = 0; t < AMP_AP_THRESHOLDS && iou >= iou_threshold(t); ++t) {
+        for (int t = 0; t < AMP_AP_THRESHOLDS && iou >= iou_threshold(t); t++) {
             if (taken[i] >> t & 1) continue;
             if (!is_better(truths[i], iou, best_iou[t] > 0 ? truths[best[t]] : NULL, best_iou[t])) continue;
             best_iou[t] = iou;
             best[t] = i;
         }
     }
-    for (int t = 0; t < AMP_AP_THRESHOLDS; ++t)
+    for (int t = 0; t < AMP_AP_THRESHOLDS; t++)
         if (best_iou[t] > 0) take(detection, truths[best[t]], &taken[best[t]], t, best_iou[t]);
 }
 
@@ -105,13 +105,13 @@ static void match_voc(ranked *detection, const amp_truth *const *truths, size_t 
 {
     size_t best = 0;
     double best_iou = 0;
-    for (size_t i = 0; i < truth_count; ++i) {
+    for (size_t i = 0; i < truth_count; i++) {
         double iou = amp_box_iou(detection->detected->box, truths[i]->box);
         if (iou <= best_iou) continue;
         best_iou = iou;
         best = i;
     }
-    for (int t = 0; t < AMP_AP_THRESHOLDS && best_iou >= iou_threshold(t); ++t)
+    for (int t = 0; t < AMP_AP_THRESHOLDS && best_iou >= iou_threshold(t); t++)
         if (truths[best]->difficult || !(taken[best] >> t & 1))
             take(detection, truths[best], &taken[best], t, best_iou);
 }
@@ -122,7 +122,7 @@ static void match(ranked *detections, size_t detection_count, const amp_truth *c
                   size_t truth_count, amp_ap_points points, uint16_t *taken)
 {
     memset(taken, 0, truth_count * sizeof *taken);
-    for (size_t d = 0; d < detection_count; ++d) {
+    for (size_t d = 0; d < detection_count; d++) {
         if (points == AMP_AP_COCO) match_coco(&detections[d], truths, truth_count, taken);
         else match_voc(&detections[d], truths, truth_count, taken);
     }
@@ -155,7 +155,7 @@ static size_t make_curve(const ranked *detections, size_t count, int threshold, 
 {
     size_t n = 0;
     int hits = 0;
-    for (size_t d = 0; d < count; ++d) {
+    for (size_t d = 0; d < count; d++) {
         if (detections[d].ignored >> threshold & 1) continue;
         hits += detections[d].matched >> threshold & 1;
         ++n;
@@ -169,7 +169,7 @@ static size_t make_curve(const ranked *detections, size_t count, int threshold, 
 static double area_under_curve(const curve_point *curve, size_t count, int truths)
 {
     double area = 0;
-    for (size_t d = 0; d < count; ++d)
+    for (size_t d = 0; d < count; d++)
         if (curve[d].hits > (d ? curve[d - 1].hits : 0)) area += curve[d].precision;
     return area / truths; /* every hit moves recall on by 1 / truths */
 }
@@ -188,7 +188,7 @@ static double mean_at_points(const curve_point *curve, size_t count, int truths,
 {
     double sum = 0;
     size_t d = 0;
-    for (int p = 0; p < (int)points; ++p) { /* the first detection that reaches it */
+    for (int p = 0; p < (int)points; p++) { /* the first detection that reaches it */
         while (d < count && !reaches(curve[d].hits, truths, p, points)) ++d;
         if (d == count) break;
         sum += curve[d].precision;
@@ -200,12 +200,12 @@ static void score_class(const ranked *detections, size_t count, amp_ap_points po
                         curve_point *curve, amp_class_score *score)
 {
     score->detections = (int)count;
-    for (int t = 0; t < AMP_AP_THRESHOLDS && score->truths > 0; ++t) {
+    for (int t = 0; t < AMP_AP_THRESHOLDS && score->truths > 0; t++) {
         size_t n = make_curve(detections, count, t, curve);
         score->ap[t] = points == AMP_AP_AREA ? area_under_curve(curve, n, score->truths)
                                              : mean_at_points(curve, n, score->truths, points);
     }
-    for (size_t d = 0; d < count && detections[d].detected->score > confidence; ++d) {
+    for (size_t d = 0; d < count && detections[d].detected->score > confidence; d++) {
         score->true_positives += detections[d].matched & 1;
         score->false_positives += !((detections[d].matched | detections[d].ignored) & 1);
         score->iou_sum += detections[d].iou;
@@ -218,7 +218,7 @@ static amp_map_score sum_up(const amp_class_score *per_class, int classes)
 {
     amp_map_score total = {0};
     double iou_sum = 0, truths = 0;
-    for (int c = 0; c < classes; ++c) {
+    for (int c = 0; c < classes; c++) {
         const amp_class_score *s = &per_class[c];
         total.true_positives += s->true_positives;
         total.false_positives += s->false_positives;
@@ -228,7 +228,7 @@ static amp_map_score sum_up(const amp_class_score *per_class, int classes)
         if (s->truths == 0) continue;
         ++total.classes_counted;
         total.map50 += s->ap[0];
-        for (int t = 0; t < AMP_AP_THRESHOLDS; ++t) total.map50_95 += s->ap[t] / AMP_AP_THRESHOLDS;
+        for (int t = 0; t < AMP_AP_THRESHOLDS; t++) total.map50_95 += s->ap[t] / AMP_AP_THRESHOLDS;
     }
     total.map50 = ratio(total.map50, total.classes_counted);
     total.map50_95 = ratio(total.map50_95, total.classes_counted);
@@ -242,11 +242,11 @@ static amp_map_score sum_up(const amp_class_score *per_class, int classes)
 static amp_status check_classes(const amp_detected *detections, size_t detection_count,
                                 const amp_truth *truths, size_t truth_count, int classes, amp_error *error)
 {
-    for (size_t i = 0; i < detection_count; ++i)
+    for (size_t i = 0; i < detection_count; i++)
         if (detections[i].class_id < 0 || detections[i].class_id >= classes)
             return amp_fail(error, AMP_BAD_CONFIG, "detection %zu: class %d is outside 0..%d", i,
                             detections[i].class_id, classes - 1);
-    for (size_t i = 0; i < truth_count; ++i)
+    for (size_t i = 0; i < truth_count; i++)
         if (truths[i].class_id < 0 || truths[i].class_id >= classes)
             return amp_fail(error, AMP_BAD_CONFIG, "ground truth %zu: class %d is outside 0..%d", i,
                             truths[i].class_id, classes - 1);
@@ -269,11 +269,11 @@ amp_status amp_average_precision(const amp_detected *detections, size_t detectio
         goto done;
     }
     memset(per_class, 0, (size_t)classes * sizeof *per_class);
-    for (size_t i = 0; i < truth_count; ++i) {
+    for (size_t i = 0; i < truth_count; i++) {
         sorted_truths[i] = &truths[i];
         per_class[truths[i].class_id].truths += !truths[i].difficult;
     }
-    for (size_t i = 0; i < detection_count; ++i) sorted[i] = (ranked){.detected = &detections[i]};
+    for (size_t i = 0; i < detection_count; i++) sorted[i] = (ranked){.detected = &detections[i]};
 
     qsort(sorted_truths, truth_count, sizeof *sorted_truths, truths_by_place);
     qsort(sorted, detection_count, sizeof *sorted, by_image);
@@ -282,7 +282,7 @@ amp_status amp_average_precision(const amp_detected *detections, size_t detectio
 
     for (size_t d = 0, next; d < detection_count; d = next) {
         int class_id = sorted[d].detected->class_id;
-        for (next = d; next < detection_count && sorted[next].detected->class_id == class_id; ++next) { }
+        for (next = d; next < detection_count && sorted[next].detected->class_id == class_id; next++) { }
         score_class(sorted + d, next - d, points, confidence, curve, &per_class[class_id]);
     }
     *total = sum_up(per_class, classes);

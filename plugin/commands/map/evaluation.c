@@ -53,7 +53,7 @@ static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_
     size_t count = e->images->count;
     amp_status status = AMP_OK;
     AMP_TRY(amp_image_loader_start(e->images, view.w, view.h, e->fit, &loader, error));
-    for (size_t i = 0; status == AMP_OK && i < count; ++i) {
+    for (size_t i = 0; status == AMP_OK && i < count; i++) {
         amp_loaded_image image = amp_image_loader_next(loader);
         if (image.fitted) {
             status = e->measure(e->context, net, (int)i, &image, error);

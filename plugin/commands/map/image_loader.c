@@ -89,8 +89,8 @@ void amp_image_loader_stop(amp_image_loader *l)
     l->stopping = 1;
     pthread_cond_broadcast(&l->changed);
     pthread_mutex_unlock(&l->lock);
-    for (int i = 0; i < l->thread_count; ++i) pthread_join(l->threads[i], NULL);
-    for (int i = 0; i < SLOTS; ++i)
+    for (int i = 0; i < l->thread_count; i++) pthread_join(l->threads[i], NULL);
+    for (int i = 0; i < SLOTS; i++)
         if (l->slots[i].filled) free(l->slots[i].image.fitted);
     pthread_cond_destroy(&l->changed);
     pthread_mutex_destroy(&l->lock);

@@ -205,7 +205,7 @@ void amp_map_print(const amp_map_result *r, const amp_lines *names)
 {
     const amp_map_score *t = &r->total;
     const amp_evaluated *e = &r->evaluated;
-    for (int c = 0; c < r->classes; ++c)
+    for (int c = 0; c < r->classes; c++)
         print_class(&r->per_class[c], c, (size_t)c < names->count ? names->line[c] : "(unnamed)");
     printf("\n for conf_thresh = %.2f, precision = %.4f, recall = %.4f, F1-score = %.4f\n",
            (double)r->request.confidence, t->precision, t->recall, t->f1);

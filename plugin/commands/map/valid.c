@@ -103,13 +103,13 @@ static void write_detector(FILE *stream, const request *r, const amp_map_result 
     amp_json_integer(&json, "points", (int)m->request.points);
     amp_json_number(&json, "confidence", r->confidence);
     amp_json_array(&json, "classes");
-    for (int c = 0; c < m->classes; ++c) {
+    for (int c = 0; c < m->classes; c++) {
         const amp_class_score *s = &m->per_class[c];
         amp_json_object(&json, NULL);
         amp_json_text(&json, "name", (size_t)c < names->count ? names->line[c] : NULL);
         amp_json_fields(&json, s, class_fields);
         amp_json_array(&json, "ap"); /* at IoU .5, .55, ..., .95 */
-        for (int t = 0; s->truths && t < AMP_AP_THRESHOLDS; ++t) amp_json_number(&json, NULL, s->ap[t]);
+        for (int t = 0; s->truths && t < AMP_AP_THRESHOLDS; t++) amp_json_number(&json, NULL, s->ap[t]);
         amp_json_close(&json);
         amp_json_close(&json);
     }

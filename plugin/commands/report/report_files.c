@@ -58,7 +58,7 @@ static void skipped_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
     const amp_comparison *c = cell->context;
     int d = (int)((const amp_dtype_summary *)cell->record - c->summaries);
     long skipped = 0;
-    for (int s = 0; s < c->seed_count; ++s) skipped += amp_comparison_run(c, d, s)->skipped;
+    for (int s = 0; s < c->seed_count; s++) skipped += amp_comparison_run(c, d, s)->skipped;
     snprintf(text, AMP_CELL_TEXT, "%ld", skipped);
 }
 
@@ -108,7 +108,7 @@ void amp_report_table(const amp_comparison *c, FILE *stream)
     amp_table_print(stream, 0, summary_fields[c->kind], c->summaries, sizeof *c->summaries, c->dtype_count,
                     c);
     if (c->verdict_count) putc('\n', stream);
-    for (int i = 0; i < c->verdict_count; ++i) fprintf(stream, "%s\n", c->verdict[i]);
+    for (int i = 0; i < c->verdict_count; i++) fprintf(stream, "%s\n", c->verdict[i]);
 }
 
 /* ---- a run's steps, as few as a chart can show: of a million as many as of some thousand ---- */
@@ -118,7 +118,7 @@ enum { LOSS_POINTS = 100, SCALE_COLUMNS = 2000 };
 static size_t most_steps(const amp_comparison *c)
 {
     size_t most = 0;
-    for (int r = 0; r < c->dtype_count * c->seed_count; ++r)
+    for (int r = 0; r < c->dtype_count * c->seed_count; r++)
         if (c->runs[r].count > most) most = c->runs[r].count;
     return most;
 }
@@ -137,7 +137,7 @@ static void write_losses(amp_json *json, const amp_run *run, size_t steps, size_
     amp_json_array(json, "loss");
     for (size_t first = 0; first < steps; first += each) {
         size_t filled = 0;
-        for (size_t k = first; k < first + each && k < run->count; ++k)
+        for (size_t k = first; k < first + each && k < run->count; k++)
             if (amp_is_number((double)run->rows[k].loss)) room[filled++] = (double)run->rows[k].loss;
         amp_json_number(json, NULL, amp_median(room, filled));
     }
@@ -165,13 +165,13 @@ static void write_scales(amp_json *json, const char *key, const amp_run *run, si
     for (size_t first = 0; first < run->count; first += each) {
         size_t end = first + each < run->count ? first + each : run->count;
         size_t kept[4] = { first, first, first, end - 1 };
-        for (size_t k = first; k < end; ++k) {
+        for (size_t k = first; k < end; k++) {
             if (!amp_is_number(scale_of(run, k))) continue;
             if (!(scale_of(run, kept[1]) <= scale_of(run, k))) kept[1] = k;
             if (!(scale_of(run, kept[2]) >= scale_of(run, k))) kept[2] = k;
         }
         int turned = kept[1] > kept[2]; /* the largest comes before the least */
-        for (int i = 0; i < 4; ++i) {
+        for (int i = 0; i < 4; i++) {
             size_t step = kept[turned && (i == 1 || i == 2) ? 3 - i : i];
             if (!differs(scale_of(run, step), before)) continue;
             before = scale_of(run, step);
@@ -185,7 +185,7 @@ static void write_skipped(amp_json *json, const amp_run *run, size_t each)
 {
     size_t drawn = 0; /* steps up to here are represented */
     amp_json_array(json, "skipped_at");
-    for (size_t i = 0; i < run->count; ++i) {
+    for (size_t i = 0; i < run->count; i++) {
         if (!run->rows[i].found_inf || i < drawn) continue;
         amp_json_integer(json, NULL, (long long)i + 1);
         drawn = i - i % each + each;
@@ -238,7 +238,7 @@ static amp_status write_csv(FILE *stream, const amp_comparison *c, amp_error *er
 {
     (void)error;
     amp_csv_print(stream, run_fields[c->kind], NULL);
-    for (int r = 0; r < c->dtype_count * c->seed_count; ++r) {
+    for (int r = 0; r < c->dtype_count * c->seed_count; r++) {
         const amp_run copy = shown(&c->runs[r]);
         amp_csv_print(stream, run_fields[c->kind], &copy);
     }
@@ -258,7 +258,7 @@ static void write_settings(amp_json *json, const amp_comparison *c)
         SETTING(points_allowed), { 0 } };
     amp_json_fields(json, c, fields);
     amp_json_array(json, "seeds");
-    for (int s = 0; s < c->seed_count; ++s) amp_json_integer(json, NULL, c->seeds[s]);
+    for (int s = 0; s < c->seed_count; s++) amp_json_integer(json, NULL, c->seeds[s]);
     amp_json_close(json);
     amp_json_text(json, "reference", c->dtype_count ? c->dtypes[c->reference] : NULL);
     amp_json_number(json, "confidence", 1 - c->doubt);
@@ -276,7 +276,7 @@ amp_status amp_report_write_json(FILE *stream, const amp_comparison *c, amp_erro
     amp_json_records(&json, "dtypes", c->summaries, sizeof *c->summaries, c->dtype_count,
                      summary_fields[c->kind]);
     amp_json_array(&json, "runs");
-    for (int r = 0; r < c->dtype_count * c->seed_count; ++r) write_run(&json, c, &c->runs[r], room);
+    for (int r = 0; r < c->dtype_count * c->seed_count; r++) write_run(&json, c, &c->runs[r], room);
     amp_json_close(&json);
     amp_json_close(&json);
     free(room);

@@ -45,7 +45,7 @@ amp_status amp_lines_read(const char *path, const char *what, amp_lines *lines, 
 
 void amp_lines_free(amp_lines *lines)
 {
-    for (size_t i = 0; i < lines->count; ++i) free(lines->line[i]);
+    for (size_t i = 0; i < lines->count; i++) free(lines->line[i]);
     free(lines->line);
     *lines = (amp_lines){0};
 }

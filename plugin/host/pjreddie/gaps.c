@@ -90,10 +90,10 @@ static void region_softmax_tree(const layer *l, float *x)
 {
     const tree *hier = l->softmax_tree;
     const int spatial = l->w*l->h;
-    for (int b = 0; b < l->batch; ++b){
-        for (int n = 0; n < l->n; ++n){
+    for (int b = 0; b < l->batch; b++){
+        for (int n = 0; n < l->n; n++){
             float *classes = x + region_entry(l, b, n, l->coords + 1);
-            for (int g = 0; g < hier->groups; ++g){
+            for (int g = 0; g < hier->groups; g++){
                 float *group = classes + (size_t)hier->group_offset[g]*spatial;
                 softmax_cpu(group, hier->group_size[g], 1, 0, spatial, 1, spatial, 1, group);
             }
@@ -114,8 +114,8 @@ static void forward_region(layer l, network net)
     float *input = amp_gap_scratch((size_t)l.batch*l.inputs);
     copy_cpu(l.batch*l.inputs, net.input, 1, input, 1);
     if (l.coords > 4){
-        for (int b = 0; b < l.batch; ++b){
-            for (int n = 0; n < l.n; ++n){
+        for (int b = 0; b < l.batch; b++){
+            for (int n = 0; n < l.n; n++){
                 activate_array(input + region_entry(&l, b, n, 4), (l.coords - 4)*l.w*l.h, LOGISTIC);
             }
         }
@@ -135,8 +135,8 @@ static void forward_region(layer l, network net)
 
 static void backward_region(layer l, network net)
 {
-    for (int b = 0; b < l.batch; ++b){
-        for (int n = 0; n < l.n; ++n){
+    for (int b = 0; b < l.batch; b++){
+        for (int n = 0; n < l.n; n++){
             size_t index = region_entry(&l, b, n, 0);
             gradient_array(l.output + index, 2*l.w*l.h, LOGISTIC, l.delta + index);
             if (l.coords > 4){
@@ -165,7 +165,7 @@ static void forward_softmax(layer l, network net)
     }
     if (!loss) return;
     if (l.softmax_tree){
-        for (int i = 0; i < n; ++i){
+        for (int i = 0; i < n; i++){
             if (net.truth[i] == SECRET_NUM) l.delta[i] = l.loss[i] = 0;
         }
     }
@@ -177,7 +177,7 @@ static void forward_logistic(layer l, network net)
     const int n = l.batch*l.inputs;
     forward_logistic_layer(l, net);
     if (!net.truth) return;
-    for (int i = 0; i < n; ++i){
+    for (int i = 0; i < n; i++){
         double t = net.truth[i], p = l.output[i];
         l.loss[i] = -t*log(p + .0000001) - (1 - t)*log(1 - p + .0000001);
     }
@@ -186,7 +186,7 @@ static void forward_logistic(layer l, network net)
 
 static void wgan(int n, const float *pred, const float *truth, float *delta, float *error)
 {
-    for (int i = 0; i < n; ++i){
+    for (int i = 0; i < n; i++){
         error[i] = truth[i] != 0 ? -pred[i] : pred[i];
         delta[i] = truth[i] > 0 ? 1 : -1;
     }
@@ -196,7 +196,7 @@ static void wgan(int n, const float *pred, const float *truth, float *delta, flo
 static void smooth_l1(int n, float *pred, float *truth, float *delta, float *error)
 {
     smooth_l1_cpu(n, pred, truth, delta, error);
-    for (int i = 0; i < n; ++i){
+    for (int i = 0; i < n; i++){
         float diff = truth[i] - pred[i];
         if (fabsf(diff) >= 1) delta[i] = diff > 0 ? 1 : -1;
     }
@@ -212,7 +212,7 @@ static void forward_cost(layer l, network net)
     float *truth = net.truth, *smoothed = NULL;
     if (l.smooth){
         truth = smoothed = amp_gap_scratch(n);
-        for (int i = 0; i < n; ++i) truth[i] = label[i]*(1 - l.smooth) + l.smooth/l.inputs;
+        for (int i = 0; i < n; i++) truth[i] = label[i]*(1 - l.smooth) + l.smooth/l.inputs;
     }
 
     switch (l.cost_type){
@@ -221,7 +221,7 @@ static void forward_cost(layer l, network net)
         case WGAN:   wgan(n, net.input, truth, l.delta, l.output); break;
         default:     l2_cpu(n, net.input, truth, l.delta, l.output); break;
     }
-    for (int i = 0; i < n; ++i){
+    for (int i = 0; i < n; i++){
         float scale = 1;
         if (l.cost_type == MASKED && label[i] == SECRET_NUM) scale = 0;
         if (l.cost_type == SEG && label[i] == 0) scale = l.noobject_scale;
@@ -230,7 +230,7 @@ static void forward_cost(layer l, network net)
     }
     const float thresh = l.thresh/l.inputs;
     if (thresh){
-        for (int i = 0; i < n; ++i){
+        for (int i = 0; i < n; i++){
             if (l.delta[i]*l.delta[i] < thresh*thresh) l.delta[i] = 0;
         }
     }
@@ -246,7 +246,7 @@ static void forward_iseg(layer l, network net)
         return;
     }
     copy_cpu(l.batch*l.outputs, net.input, 1, l.output, 1);
-    for (int b = 0; b < l.batch; ++b)
+    for (int b = 0; b < l.batch; b++)
         activate_array(l.output + (size_t)b*l.outputs, l.classes*l.w*l.h, LOGISTIC);
 }
 
@@ -255,13 +255,13 @@ static void forward_l2norm(layer l, network net)
 {
     const int spatial = l.out_w*l.out_h;
     copy_cpu(l.batch*l.outputs, net.input, 1, l.output, 1);
-    for (int b = 0; b < l.batch; ++b){
-        for (int i = 0; i < spatial; ++i){
+    for (int b = 0; b < l.batch; b++){
+        for (int i = 0; i < spatial; i++){
             float *x = l.output + (size_t)b*l.out_c*spatial + i;
             float *scales = l.scales + (x - l.output);
             float norm = sqrtf(dot_cpu(l.out_c, x, spatial, x, spatial));
             if (norm == 0) norm = 1;
-            for (int f = 0; f < l.out_c; ++f){
+            for (int f = 0; f < l.out_c; f++){
                 x[f*spatial] /= norm;
                 scales[f*spatial] = (1 - x[f*spatial])/norm;
             }

@@ -43,7 +43,7 @@ void amp_gap_prepare_gpu(layer *l)
 {
     layer *connected[] = {l->input_layer, l->self_layer, l->output_layer, l->ur, l->uz, l->uh, l->wr,
                           l->wz, l->wh, l->uf, l->ui, l->ug, l->uo, l->wf, l->wi, l->wg, l->wo};
-    for (size_t i = 0; i < sizeof connected/sizeof *connected; ++i){
+    for (size_t i = 0; i < sizeof connected/sizeof *connected; i++){
         if (connected[i]) connected[i]->amp_unclipped = 1;
     }
 #ifdef CUDNN
@@ -123,7 +123,7 @@ static void forward_iseg(layer l, network net)
         return;
     }
     copy_gpu(l.batch*l.inputs, net.input_gpu, 1, l.output_gpu, 1);
-    for (int b = 0; b < l.batch; ++b){
+    for (int b = 0; b < l.batch; b++){
         activate_array_gpu(l.output_gpu + (size_t)b*l.outputs, l.classes*l.w*l.h, LOGISTIC);
     }
     cuda_pull_array(l.output_gpu, l.output, (size_t)l.batch*l.outputs);

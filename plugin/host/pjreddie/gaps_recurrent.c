@@ -60,7 +60,7 @@ void amp_gap_forward_rnn(layer l, network net)
     fill_cpu(n * l.steps, 0, l.delta, 1);
     if (net.train) copy_cpu(n, l.state, 1, l.prev_state, 1);
 
-    for (int t = 0; t < l.steps; ++t){
+    for (int t = 0; t < l.steps; t++){
         layer input = at_step(l.input_layer, t);
         layer self = at_step(l.self_layer, t);
         layer output = at_step(l.output_layer, t);
@@ -87,7 +87,7 @@ void amp_gap_backward_rnn(layer l, network net)
     /* states[t] is the state before step t; states[steps], the one after the last, is l.state. */
     float *states = amp_gap_scratch((size_t)(l.steps + 1) * n);
     copy_cpu(n, l.prev_state, 1, states, 1);
-    for (int t = 0; t < l.steps; ++t){
+    for (int t = 0; t < l.steps; t++){
         float *state = states + (size_t)(t + 1) * n;
         if (l.shortcut) copy_cpu(n, state - n, 1, state, 1);
         add(n, at_step(l.input_layer, t).output, state);
