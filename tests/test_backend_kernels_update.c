@@ -41,6 +41,14 @@ static amp_status updated(const amp_param *params, const amp_update_args *args, 
 static const amp_update_args sgd_args = { .learning_rate = .01f, .momentum = .9f, .batch = 64,
     .inverse_scale = 0x1p-16f, .beta1 = .9f, .beta2 = .999f, .eps = 1e-7f };
 
+enum { SGD, ADAM, ADAMW, SOLVERS };
+
+static void choose(amp_update_args *args, int solver)
+{
+    args->adam = solver != SGD;
+    args->adamw = solver == ADAMW;
+}
+
 /* update_convolutional_layer: each step rounds to float, as separate calls do. */
 TEST(behaviour_11_fused_sgd_equals_unscale_decay_axpy_scal_bit_for_bit)
 {
@@ -155,10 +163,10 @@ TEST(behaviour_02_finite_gradients_come_out_exactly_g_times_inv)
 /* Gradients 2^k larger under a scale of 2^k are the same gradients: weights, decay and all, to the bit. */
 TEST(behaviour_12_weight_decay_acts_on_unscaled_values)
 {
-    for (int adam = 0; adam < 2; adam++) {
+    for (int solver = 0; solver < SOLVERS; solver++) {
         amp_param scaled[PARAMS], plain[PARAMS];
         amp_update_args args = sgd_args;
-        args.adam = adam;
+        choose(&args, solver);
         args.t = 2;
         make(scaled);
         make(plain);
@@ -177,6 +185,55 @@ TEST(behaviour_12_weight_decay_acts_on_unscaled_values)
         destroy(scaled);
         destroy(plain);
     }
+}
+
+/* One training of golden/adamw.txt, which oracles/adamw.py wrote: 33 copies of its number. Gradients come as
+ * Darknet makes them, with the other sign and multiplied by a loss scale. So much is rounded in fp32: the
+ * number itself, and 1 - beta2^t, of which 1 - beta2 is the smallest. */
+static void follow_pytorch(char *line, int number)
+{
+    enum { COPIES = 33 };
+    float *arrays = memory(5 * COPIES * sizeof *arrays);
+    double settings[6], gradient, want, path = 0;
+    char *rest = line;
+    for (int i = 0; i < 6; i++) settings[i] = strtod(rest, &rest);
+    amp_param p = { .master = arrays, .grad = arrays + COPIES, .momentum = arrays + 2 * COPIES,
+                    .m = arrays + 3 * COPIES, .v = arrays + 4 * COPIES, .count = COPIES,
+                    .decay = (float)settings[4], .rate_scale = .5f, .name = "weights" };
+    amp_step_end end = { .params = &p, .param_count = 1,
+        .update = { .learning_rate = 2 * (float)settings[0], .beta1 = (float)settings[1],
+                    .beta2 = (float)settings[2], .eps = (float)settings[3], .batch = 64,
+                    .inverse_scale = 0x1p-10, .adam = 1, .adamw = 1 } };
+    memset(arrays, 0, 5 * COPIES * sizeof *arrays);
+    for (int k = 0; k < COPIES; k++) p.master[k] = (float)settings[5];
+    double before = settings[5], allowed = 0x1p-22 / (1 - settings[2]);
+    for (end.update.t = 1; *(rest += strspn(rest, " \n")); end.update.t++, before = want) {
+        amp_step_outcome out = { 0, 0 };
+        gradient = strtod(rest, &rest);
+        want = strtod(rest, &rest);
+        path += fabs(want - before);
+        for (int k = 0; k < COPIES; k++) p.grad[k] = (float)(-gradient * 0x1p10);
+        ASSERT_OK(CALL(finish_step, &end, &out, e));
+        assert_int_equal(out.taken, 1);
+        for (int k = 0; k < COPIES; k++)
+            if (!(fabs((double)p.master[k] - want) <= allowed * path + 0x1p-21 * fabs(want)))
+                fail_msg("line %d, step %d, copy %d: %.9g, not %.9g", number, end.update.t, k,
+                         (double)p.master[k], want);
+    }
+    assert_int_equal(end.update.t, 9);
+    release(arrays);
+}
+
+/* Whatever the loss scale, the batch and the gradient, a weight loses rate·decay of itself. */
+TEST(behaviour_12_adamw_decays_as_pytorchs)
+{
+    NEEDS(finish_step);
+    FILE *golden = open_golden("adamw.txt");
+    char line[2048];
+    int number = 0;
+    while (fgets(line, sizeof line, golden)) if (number++) follow_pytorch(line, number);
+    fclose(golden);
+    assert_int_equal(number, 41);
 }
 
 /* constrain_kernel: fminf(clip, fmaxf(-clip, w)) on what the update without clip gives;
@@ -298,12 +355,12 @@ TEST(update_is_the_same_for_any_count_of_processors_and_variant)
 {
     NEEDS(check_gradients);
     NEEDS(finish_step);
-    for (int adam = 0; adam < 2; adam++) {
+    for (int solver = 0; solver < SOLVERS; solver++) {
         amp_param a[PARAMS], b[PARAMS];
         amp_update_args args = sgd_args;
         double squares_a, squares_b;
         int found;
-        args.adam = adam;
+        choose(&args, solver);
         args.t = 3;
         make(a);
         make(b);

@@ -320,6 +320,33 @@ TEST(a_change_of_optimizer_starts_its_moments_anew)
     }
 }
 
+/* Both keep the same moments. */
+TEST(between_adam_and_adamw_the_moments_go_on)
+{
+    for (int adamw = 0; adamw < 2; adamw++) {
+        static const char *const keys[] = { "adam=1\n", "adam=1\namp=1\nadamw=1\n" };
+        network *a = make(keys[adamw], "fp32"), *b = make(keys[!adamw], "fp32"),
+            *c = make(keys[adamw], "fp32");
+        char note[256];
+        train_step(a, 1);
+        save(a, 0);
+        resume(b, note);
+        assert_string_equal(note, adamw ? "the optimizer was AdamW and is Adam now: it goes on with the same "
+                                          "moments" : "the optimizer was Adam and is AdamW now: it goes on "
+                                          "with the same moments");
+        resume(c, note);
+        assert_string_equal(note, "");
+        amp_engine_state x = amp_engine_state_of(engine_of(a)), y = amp_engine_state_of(engine_of(b));
+        for (int i = 0; i < y.param_count; i++) {
+            assert_memory_equal(x.params[i].m, y.params[i].m, y.params[i].count * sizeof(float));
+            assert_memory_equal(x.params[i].v, y.params[i].v, y.params[i].count * sizeof(float));
+        }
+        release(a);
+        release(b);
+        release(c);
+    }
+}
+
 /* The scaler a resumed network has, and what the user is told. */
 static amp_scaler resumed_scaler(const char *saved_keys, const char *keys, char note[256])
 {

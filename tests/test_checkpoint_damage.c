@@ -88,7 +88,7 @@ TEST(content_that_makes_no_sense_is_refused)
     static const struct {
         const char *reason; int part, nth; long at; int bytes; uint64_t value;
     } changes[] = {
-        { "optimizer 2", HEADER, 0, 32, 4, 2 },
+        { "optimizer 3", HEADER, 0, 32, 4, 3 },
         { "in its first bytes", HEADER, 0, 12, 4, 41 },
         { "bytes more", HEADER, 0, 36, 4, 3 },
         { "it holds 0 records", HEADER, 0, 36, 4, 0 },

@@ -89,6 +89,7 @@ TEST(defaults_are_those_of_the_design)
         assert_true(c->min_scale == 1.0 / 16384 && c->max_scale == 0x1p126);
         assert_int_equal(c->hysteresis, 1);
         assert_true(c->clip_norm == 0);
+        assert_int_equal(c->adamw, 0);
         assert_int_equal(c->debug, 0);
         assert_true(c->checkpoint == AMP_CHECKPOINT_OFF && c->memory == 0 && !c->layers[0].checkpoint);
         assert_int_equal(c->layer_count, 1);
@@ -102,10 +103,10 @@ TEST(every_key_is_read)
 {
     static const char keys[] = "amp=1\ndtype=bf16\nloss_scale=dynamic\ninit_scale=1024\ngrowth_factor=1.5\n"
                                "backoff_factor=.25\ngrowth_interval=+7\nmin_scale=1e-3\nmax_scale=1e6\n"
-                               "hysteresis=3\nclip_norm=10.5\ndebug=1\ncheckpoint=7\nmemory=1.5GB\n";
+                               "hysteresis=3\nclip_norm=10.5\nadamw=1\ndebug=1\ncheckpoint=7\nmemory=1.5GB\n";
     char in_amp[512], in_net[512];
-    snprintf(in_amp, sizeof in_amp, "%s[amp]\n%s%s", NET, keys, LAYER);
-    snprintf(in_net, sizeof in_net, "%s%s%s", NET, keys, LAYER);
+    snprintf(in_amp, sizeof in_amp, "%sadam=1\n[amp]\n%s%s", NET, keys, LAYER);
+    snprintf(in_net, sizeof in_net, "%s%sadam=1\n%s", NET, keys, LAYER);
     const char *texts[] = { in_amp, in_net };
     for (size_t i = 0; i < COUNT(texts); i++) {
         amp_config *c = read_text(texts[i], NULL, AMP_FP32);
@@ -116,6 +117,7 @@ TEST(every_key_is_read)
         assert_int_equal(c->growth_interval, 7);
         assert_true(c->min_scale == 1e-3 && c->max_scale == 1e6 && c->clip_norm == 10.5);
         assert_int_equal(c->hysteresis, 3);
+        assert_int_equal(c->adamw, 1);
         assert_int_equal(c->debug, 1);
         assert_true(c->checkpoint == 7 && c->memory == 1.5 * 0x1p30);
         amp_config_free(c);
@@ -271,7 +273,8 @@ TEST(is_key_knows_the_keys)
 {
     static const char *const keys[] = { "amp", "dtype", "loss_scale", "init_scale", "growth_factor",
                                         "backoff_factor", "growth_interval", "min_scale", "max_scale",
-                                        "hysteresis", "clip_norm", "debug", "checkpoint", "memory" };
+                                        "hysteresis", "clip_norm", "adamw", "debug", "checkpoint",
+                                        "memory", "wire" };
     static const char *const others[] = { "", "batch", "scale", "scales", "clip", "am", "amp2",
                                           "learning_rate" };
     for (size_t i = 0; i < COUNT(keys); i++) assert_true(amp_config_is_key(keys[i]));
@@ -282,7 +285,7 @@ TEST(is_key_knows_the_keys)
 
 #define ALLOWED_KEYS                                                                                  \
     "; allowed: amp, dtype, loss_scale, init_scale, growth_factor, backoff_factor, growth_interval, " \
-                     "min_scale, max_scale, hysteresis, clip_norm, debug, checkpoint, memory, wire"
+                     "min_scale, max_scale, hysteresis, clip_norm, adamw, debug, checkpoint, memory, wire"
 #define A_NUMBER_FROM_MIN "; allowed: a number from min_scale to max_scale"
 #define AN_INTERVAL "; allowed: a whole number from 1 to 2147483647"
 #define A_LOSS_SCALE "; allowed: dynamic, or a number from 1.2e-38 to 8.5e37"
@@ -296,6 +299,23 @@ TEST(is_key_knows_the_keys)
 #define EACH_ONCE "; allowed: each key once"
 #define NET_FIRST "; allowed: [net] first, then the layers"
 #define NET_FIRST_THEN_KEYS "; allowed: [net] first, then its keys"
+
+/* Darknet takes the first adam= of [net]; another section's is none. */
+TEST(adamw_needs_adam)
+{
+#define WITHOUT_ADAM ": it is a form of Adam, which [net] does not ask for; allowed: adam=1 in [net] with it, " \
+                     "where B1, B2 and eps stand too"
+    static const struct { const char *text, *rest; } cases[] = {
+        { NET "[amp]\nadamw=1\n" LAYER, ":4: [amp] adamw = 1" WITHOUT_ADAM },
+        { NET "adam=0\nadam=1\namp=1\nadamw=1\n" LAYER, ":6: [net] adamw = 1" WITHOUT_ADAM },
+        { NET "[amp]\nadamw=1\n" LAYER "adam=1\n", ":4: [amp] adamw = 1" WITHOUT_ADAM },
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        refuses_bytes(cases[i].text, strlen(cases[i].text), NULL, cases[i].rest);
+    static const char *const fine[] = { NET "[amp]\nadamw=0\n" LAYER, NET "[amp]\namp=0\nadamw=1\n" LAYER,
+                                        NET "adam=2\nadam=0\n[amp]\nadamw=1\n" LAYER };
+    for (size_t i = 0; i < COUNT(fine); i++) amp_config_free(read_text(fine[i], NULL, AMP_FP32));
+}
 
 TEST(bad_values_are_refused_where_they_stand)
 {

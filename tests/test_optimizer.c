@@ -1,4 +1,4 @@
-/* SGD and Adam on every kind of parameter Darknet trains, against double precision.
+/* SGD, Adam and AdamW on every kind of parameter Darknet trains, against double precision.
  *
  * The reference knows nothing of the engine's descriptions: it walks Darknet's layers as stock's update
  * functions do, takes only gradients from the engine, and keeps weights and history of its own in double
@@ -94,6 +94,24 @@ static void reference_adam(reference *r, const float *grad, double inverse, cons
     }
 }
 
+/* torch.optim.AdamW with a loss that is summed over the batch: weights lose rate·decay, other arrays nothing. */
+static void reference_adamw(reference *r, const float *grad, double inverse, const network *net,
+                            double rate, int t)
+{
+    double b1 = (double)net->B1, b2 = (double)net->B2;
+    rate *= r->rate_scale;
+    for (size_t e = 0; e < r->count; e++) {
+        double g = (double)grad[e] * inverse;
+        r->m[e] = b1 * r->m[e] + (1 - b1) * g;
+        r->v[e] = b2 * r->v[e] + (1 - b2) * g * g;
+        if (r->decays) r->w[e] *= 1 - rate * (double)net->decay;
+        r->w[e] += rate * (r->m[e] / (1 - pow(b1, t))) /
+            (sqrt(r->v[e] / (1 - pow(b2, t))) + (double)net->eps);
+    }
+}
+
+enum { SGD, ADAM, ADAMW };
+
 /* Every array follows the reference, and every array has a gradient. */
 static void follow_reference(const char *kind, const char *solver, int adam, const char *dtype, int steps)
 {
@@ -115,7 +133,8 @@ static void follow_reference(const char *kind, const char *solver, int adam, con
             assert_int_equal(p->count, one->count);
             for (size_t e = 0; e < p->count; e++) /* fmax here is an internal error of gcc 12 for aarch64 */
                 if (fabs((double)p->grad[e]) > one->largest) one->largest = fabs((double)p->grad[e]);
-            if (adam) reference_adam(one, p->grad, inverse, net, rate, t);
+            if (adam == ADAMW) reference_adamw(one, p->grad, inverse, net, rate, t);
+            else if (adam) reference_adam(one, p->grad, inverse, net, rate, t);
             else reference_sgd(one, p->grad, inverse, net, rate);
         }
         update_network(net);
@@ -141,15 +160,23 @@ TEST(sgd_follows_the_reference_on_every_kind)
     /* batch norm in a recurrent layer divides by variances near 0: under SGD that network does not
      * survive its second step */
     for (size_t k = 0; k < COUNT(kinds); k++)
-        follow_reference(kinds[k], "", 0, "fp32", strcmp(kinds[k], "recurrent_batchnorm") ? 4 : 1);
-    follow_reference("convolutional_batchnorm", "", 0, "bf16", 4);
+        follow_reference(kinds[k], "", SGD, "fp32", strcmp(kinds[k], "recurrent_batchnorm") ? 4 : 1);
+    follow_reference("convolutional_batchnorm", "", SGD, "bf16", 4);
 }
 
 TEST(adam_follows_the_reference_on_every_kind)
 {
     for (size_t k = 0; k < COUNT(kinds); k++)
-        follow_reference(kinds[k], "adam=1\nB1=.8\nB2=.95\neps=.002\n", 1, "fp32", 4);
-    follow_reference("connected", "adam=1\nB1=.7\nB2=.9\neps=.001\n", 1, "bf16", 4);
+        follow_reference(kinds[k], "adam=1\nB1=.8\nB2=.95\neps=.002\n", ADAM, "fp32", 4);
+    follow_reference("connected", "adam=1\nB1=.7\nB2=.9\neps=.001\n", ADAM, "bf16", 4);
+}
+
+/* The decay is .3, so that a decay of other arrays, or one that grows with the batch, is seen. */
+TEST(adamw_follows_the_reference_on_every_kind)
+{
+    for (size_t k = 0; k < COUNT(kinds); k++)
+        follow_reference(kinds[k], "adam=1\nadamw=1\nB1=.8\nB2=.95\neps=.002\n", ADAMW, "fp32", 4);
+    follow_reference("connected", "adam=1\nadamw=1\nB1=.7\nB2=.9\neps=.001\n", ADAMW, "bf16", 4);
 }
 
 int main(void) { return run_listed_tests("tests", NULL, NULL); }

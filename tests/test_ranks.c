@@ -190,6 +190,7 @@ TEST(ranks_train_what_one_network_does)
 TEST(adam_and_clip_norm_go_by_the_sum)
 {
     compare_with_one("convolutional_batchnorm", "adam=1\nB1=.8\nB2=.95\neps=.002\n", 2, 5);
+    compare_with_one("convolutional_batchnorm", "adam=1\nadamw=1\nB1=.8\nB2=.95\neps=.002\n", 2, 5);
     compare_with_one("convolutional_batchnorm", "amp=1\nclip_norm=.01\n", 3, 5);
 }
 

@@ -43,6 +43,7 @@ TEST_WITH(behaviour_25_adam_goes_on, empty_folder, remove_folder)
 {
     goes_on_branched("adam=1\n", "fp32");
     goes_on_branched("adam=1\n", "bf16");
+    goes_on_branched("adam=1\nadamw=1\n", "bf16");
 }
 
 /* Overflows before and after the stop, and growth_interval half done at it. */

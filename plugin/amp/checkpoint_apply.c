@@ -187,6 +187,9 @@ amp_status amp_checkpoint_apply(const amp_checkpoint *c, amp_engine *engine, cha
     if (c->adam != e.adam)
         add_note(note, "the optimizer was %s and is %s now: its moments start at 0", c->adam ? "Adam" : "SGD",
                  e.adam ? "Adam" : "SGD");
+    else if (c->adamw != e.adamw)
+        add_note(note, "the optimizer was %s and is %s now: it goes on with the same moments",
+                 c->adamw ? "AdamW" : "Adam", e.adamw ? "AdamW" : "Adam");
     amp_scaler scaler = resumed_scaler(amp_engine_scaler(engine), &c->scaler, note);
     amp_engine_set_scaler(engine, &scaler);
     for (int i = 0; i < e.statistics_count; i++) renewed += starts_anew(c, &e, i);

@@ -3,7 +3,8 @@
  * printable ASCII.
  *
  *     header   u8[8] magic, u32 version, u32 bytes of the header, u64 bytes of the file,
- *              u64 checksum of the .weights file, u32 optimizer (0 SGD, 1 Adam), u32 number of records
+ *              u64 checksum of the .weights file, u32 optimizer (0 SGD, 1 Adam, 2 AdamW), u32 number of
+ *              records
  *     records  u32 tag, u64 bytes of what follows, and that
  *     trailer  u64 CRC-64/XZ of all bytes before it
  *
@@ -127,7 +128,7 @@ struct amp_checkpoint {
     size_t size;
     char name[512]; /* for messages: shortened, and printable */
     uint64_t weights;
-    int adam;
+    int adam, adamw;
     amp_scaler scaler;
     amp_run_state run;
     amp_saved_text *layers; /* their types */

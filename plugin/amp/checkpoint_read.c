@@ -258,8 +258,9 @@ static amp_status read_file(amp_checkpoint *c, amp_error *error)
         return refuse(c, error, "it is damaged: its content does not match its checksum");
     c->weights = amp_fetch_u64(b + 24);
     uint32_t optimizer = amp_fetch_u32(b + 32);
-    if (optimizer > 1) return refuse(c, error, "it is damaged: optimizer %u is unknown", optimizer);
-    c->adam = (int)optimizer;
+    if (optimizer > 2) return refuse(c, error, "it is damaged: optimizer %u is unknown", optimizer);
+    c->adam = optimizer > 0;
+    c->adamw = optimizer == 2;
     return read_records(c, amp_fetch_u32(b + 36), error);
 }
 

@@ -159,7 +159,7 @@ static void put_head(head *h, const content *c, const saved_array *list, uint32_
     put_u32(h, AMP_CHECKPOINT_HEADER_BYTES);
     put_u64(h, 0); /* the file's size, when it is known */
     put_u64(h, c->weights_checksum);
-    put_u32(h, (uint32_t)c->engine.adam);
+    put_u32(h, c->engine.adamw ? 2 : c->engine.adam != 0);
     put_u32(h, 3 + (uint32_t)is_of_ranks(c) + arrays);
     size_t record = begin_record(h, AMP_TAG_SCALER);
     put_fields(h, amp_saved_scaler, c->scaler);

@@ -15,7 +15,7 @@
 
 typedef enum amp_key {
     AMP_ON, DTYPE, LOSS_SCALE, INIT_SCALE, GROWTH_FACTOR, BACKOFF_FACTOR, GROWTH_INTERVAL, MIN_SCALE,
-    MAX_SCALE, HYSTERESIS, CLIP_NORM, DEBUG, CHECKPOINT, MEMORY, WIRE, KEYS
+    MAX_SCALE, HYSTERESIS, CLIP_NORM, ADAMW, DEBUG, CHECKPOINT, MEMORY, WIRE, KEYS
 } amp_key;
 
 /* DTYPE_NAME is kept as an amp_dtype; SCALE has the bounds of scale_problem; WHOLE_OR_WORD is "off", "auto"
@@ -52,6 +52,7 @@ static const key_row rows[KEYS] = {
                      "below 1", "too large" },
     [CLIP_NORM] = { "clip_norm", "0 (off), or a number up to 3.4e38", REAL, 0, 0, FLT_MAX, "negative",
                     "out of fp32's range" },
+    [ADAMW] = { "adamw", "0, 1", FLAG },
     [DEBUG] = { "debug", "0, 1", FLAG },
     [CHECKPOINT] = { "checkpoint", "off, auto, or a number of segments from 1 to 1000", WHOLE_OR_WORD,
                      AMP_CHECKPOINT_OFF, 1, 1000, "below 1", "too large" },
@@ -142,6 +143,7 @@ typedef struct parse {
     setting set[KEYS];
     amp_layer_keys *layers;
     size_t layer_count, layer_room;
+    int adam;              /* [net]'s adam=, the first if there are several, as in Darknet; -1: not given */
     int mentioned;         /* an [amp] section, an amp= anywhere, or -amp */
 } parse;
 
@@ -200,7 +202,7 @@ static amp_status enter_section(parse *p, const cfg_item *item, amp_error *error
 static amp_status refuse_key(const parse *p, const cfg_item *item, amp_error *error)
 {
     const char *names[KEYS];
-    char allowed[192] = "", problem[96];
+    char allowed[256] = "", problem[96];
     for (int key = 0; key < KEYS; key++) {
         names[key] = rows[key].name;
         if (key) strcat(allowed, ", ");
@@ -250,6 +252,8 @@ static amp_status read_option(parse *p, const cfg_item *item, amp_error *error)
                         marked ? "UTF-8 without one" : "[net] first, then its keys");
     }
     if (p->kind == IN_AMP && key == KEYS) return refuse_key(p, item, error);
+    if (p->kind == IN_NET && p->adam < 0 && !strcmp(item->text, "adam"))
+        p->adam = item->value && atoi(item->value) != 0;
     if (p->kind != IN_LAYER) return key == KEYS ? AMP_OK : read_setting(p, item, key, error);
     if (!amp_config_is_layer_key(item->text)) return AMP_OK;
     double on = 1;
@@ -282,6 +286,15 @@ static amp_status read_items(parse *p, cfg_reader *reader, amp_error *error)
 static double value_of(const parse *p, amp_key key) { return p->set[key].line ? p->set[key].number
                                                       : rows[key].fallback; }
 
+/* What is wrong with a key's setting as others stand. */
+static amp_status refuse_setting(const parse *p, amp_key key, const char *problem, const char *allowed,
+                                 amp_error *error)
+{
+    const setting *set = &p->set[key];
+    cfg_place place = { p->file, set->line, set->section, rows[key].name, set->text };
+    return cfg_fail(error, place, problem, allowed);
+}
+
 /* init_scale lies beyond `bound`, which is `value`: complains of init_scale if that was set, else of
  * bound. */
 static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound, double value,
@@ -289,12 +302,10 @@ static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound,
 {
     int blame_init = p->set[INIT_SCALE].line != 0, init_is_below = bound == MIN_SCALE;
     amp_key key = blame_init ? INIT_SCALE : bound, other = blame_init ? bound : INIT_SCALE;
-    const setting *set = &p->set[key];
     char problem[96];
     snprintf(problem, sizeof problem, "%s %s, which is %g", blame_init == init_is_below ? "below" : "above",
              rows[other].name, blame_init ? value : init_scale);
-    return cfg_fail(error, (cfg_place){ p->file, set->line, set->section, rows[key].name, set->text },
-                    problem, rows[key].allowed);
+    return refuse_setting(p, key, problem, rows[key].allowed, error);
 }
 
 /* Keys under [net] that do nothing for want of amp=1 are no error, since another Darknet's .cfg may hold one
@@ -305,9 +316,7 @@ static void note_idle_key(const parse *p, amp_config *config)
     while (key < KEYS && !p->set[key].line) key++;
     if (key == KEYS) return;
     amp_error note;
-    const setting *set = &p->set[key];
-    cfg_fail(&note, (cfg_place){ p->file, set->line, set->section, rows[key].name, set->text },
-             "has no effect, since AMP is off; amp = 1 turns it on", NULL);
+    refuse_setting(p, (amp_key)key, "has no effect, since AMP is off; amp = 1 turns it on", NULL, &note);
     snprintf(config->note, sizeof config->note, "%.511s", note.message);
 }
 
@@ -330,6 +339,7 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
     c->max_scale = value_of(p, MAX_SCALE);
     c->hysteresis = (int)value_of(p, HYSTERESIS);
     c->clip_norm = value_of(p, CLIP_NORM);
+    c->adamw = (int)value_of(p, ADAMW);
     c->debug = (int)value_of(p, DEBUG);
     c->checkpoint = (int)value_of(p, CHECKPOINT);
     c->memory = value_of(p, MEMORY);
@@ -338,6 +348,9 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
     /* Each is right for itself, but a scale that starts below its own floor would end training at once. */
     if (c->init_scale < c->min_scale) return refuse_scale(p, c->init_scale, MIN_SCALE, c->min_scale, error);
     if (c->init_scale > c->max_scale) return refuse_scale(p, c->init_scale, MAX_SCALE, c->max_scale, error);
+    if (c->enabled && c->adamw && p->adam < 1)
+        return refuse_setting(p, ADAMW, "it is a form of Adam, which [net] does not ask for",
+                              "adam=1 in [net] with it, where B1, B2 and eps stand too", error);
     return AMP_OK;
 }
 
@@ -354,7 +367,7 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
         return amp_fail(error, AMP_BAD_CONFIG,
                         "command line: -amp %s: unknown dtype; allowed: off, fp32, fp16, bf16", value);
     }
-    parse p = { .file = cfg_file, .mentioned = command_line_amp != NULL };
+    parse p = { .file = cfg_file, .adam = -1, .mentioned = command_line_amp != NULL };
     AMP_TRY(cfg_reader_open(cfg_file, &reader, error));
     amp_status status = read_items(&p, reader, error);
     cfg_reader_close(reader);

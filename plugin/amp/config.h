@@ -25,6 +25,7 @@ typedef struct amp_config {
     double min_scale, max_scale;
     int hysteresis;
     double clip_norm;   /* 0: off */
+    int adamw;          /* with [net]'s adam=1: decoupled weight decay */
     int debug;
     int checkpoint;         /* activation checkpointing: AMP_CHECKPOINT_OFF, _AUTO, or a number of segments */
     double memory;          /* bytes that AUTO may make a training take; 0: what the machine has */

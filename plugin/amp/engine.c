@@ -147,7 +147,8 @@ amp_engine_state amp_engine_state_of(const amp_engine *engine)
 {
     const amp_parameters *p = &engine->parameters;
     return (amp_engine_state){ .backend = engine->backend, .adam = engine->settings.adam,
-                               .layer_count = engine->layer_count, .param_count = p->param_count,
+                               .adamw = engine->settings.adamw, .layer_count = engine->layer_count,
+                               .param_count = p->param_count,
                                .statistics_count = p->statistics_count, .layer_types = p->layer_types,
                                .params = p->params, .params_unsaved = p->unsaved, .statistics = p->statistics,
                                .statistics_unsaved = p->statistics_unsaved };
@@ -564,6 +565,7 @@ amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float de
     args->inverse_scale = amp_scaler_inverse(scaler);
     args->clip_norm = engine->settings.clip_norm;
     args->adam = engine->settings.adam;
+    args->adamw = engine->settings.adamw;
     AMP_TRY(amp_parallel_finish(&engine->parallel, &engine->parameters, scaler, engine->backend,
                                 &engine->rejected, error));
     if (!engine->rejected.found)

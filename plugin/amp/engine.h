@@ -19,7 +19,7 @@ typedef struct amp_engine_settings {
     amp_dtype dtype;
     amp_scaler scaler;   /* initialised; the engine keeps a copy */
     double clip_norm;    /* 0 is off */
-    int adam;
+    int adam, adamw;     /* adamw: Adam with decoupled weight decay */
     int debug;           /* look for the first non-finite tensor of each step */
     amp_recompute_settings recompute;
 } amp_engine_settings;
@@ -94,7 +94,7 @@ int amp_engine_ranks(const amp_engine *);
 void amp_engine_ends_step(amp_engine *);
 /* One optimizer step over all parameters. It is skipped as a whole if a gradient, a running statistic, a
  * recurrent state or a loss of its passes is inf or NaN, or if it was rejected. args: inverse_scale,
- * clip_norm and adam are filled in here; t is the number this step has if it is not skipped. AMP_DIVERGED
+ * clip_norm, adam and adamw are filled in here; t is the number this step has if it is not skipped. AMP_DIVERGED
  * when training cannot go on; *report is filled then too. */
 amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report,
                              amp_error *);
@@ -134,7 +134,7 @@ const amp_param *amp_engine_params(const amp_engine *, int *count);
  * amp_engine_prepare_training. */
 typedef struct amp_engine_state {
     amp_backend *backend;
-    int adam;
+    int adam, adamw;
     int layer_count, param_count, statistics_count;
     const char *const *layer_types;
     const amp_param *params;

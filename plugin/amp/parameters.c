@@ -193,7 +193,8 @@ static amp_status hold(amp_parameters *p, amp_backend *b, amp_error *error)
 amp_status amp_parameters_finish_step(amp_parameters *p, amp_backend *b, const amp_update_args *args,
                                       float decay, amp_step_outcome *out, amp_error *error)
 {
-    for (int i = 0; i < p->param_count; i++) p->params[i].decay = args->adam || p->decays[i] ? decay : 0;
+    int all_decay = args->adam && !args->adamw;
+    for (int i = 0; i < p->param_count; i++) p->params[i].decay = all_decay || p->decays[i] ? decay : 0;
     AMP_TRY(hold(p, b, error));
     const amp_step_end end = { .params = p->params, .statistics = p->statistics,
                                .param_count = p->param_count, .statistics_count = p->statistics_count,

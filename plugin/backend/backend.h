@@ -177,7 +177,7 @@ typedef struct amp_param {
     float *m, *v;      /* Adam moments, NULL under SGD */
     size_t count;
     float decay;       /* weight decay of this array: the network's for weights, 0 for biases and scales
-                          (SGD) */
+                          (SGD and AdamW) */
     float rate_scale;  /* the layer's learning_rate multiplier */
     float clip;        /* weights are kept within ±clip after each update (Darknet's clip=); 0 is off */
     int layer;         /* index in the .cfg, for messages */
@@ -202,6 +202,7 @@ typedef struct amp_update_args {
                                   as large */
     double clip_norm;          /* bound of the gradient's norm, averaged over the batch; 0 is off */
     int adam, t;               /* t counts from 1 */
+    int adamw;                 /* Adam with decoupled weight decay */
     float beta1, beta2, eps;
 } amp_update_args;
 
@@ -452,8 +453,10 @@ struct amp_backend {
      * The update leaves 0 in grad. SGD, as Darknet: momentum += grad·unscale - decay·batch·master; master +=
      * rate/batch·momentum;
      *   momentum ×= args.momentum, with rate = learning_rate·rate_scale.
-     * Adam, as Darknet's GPU path (adam_update_gpu), with its moments in m and v. Then master ← min(clip,
-     * max(-clip, master)) where clip is not 0, as Darknet's GPU path does. */
+     * Adam, as Darknet's GPU path (adam_update_gpu), with its moments in m and v. AdamW, as
+     * torch.optim.AdamW: like Adam, but decay is no part of the gradient and of the moments; instead master
+     * loses rate·decay·master, with the rate and the decay of the array, in the same step. Then master ←
+     * min(clip, max(-clip, master)) where clip is not 0, as Darknet's GPU path does. */
     amp_status (*finish_step)(amp_backend *, const amp_step_end *, amp_step_outcome *, amp_error *);
     /* committed ← array for each; and array ← committed. */
     amp_status (*keep_statistics)(amp_backend *, const amp_statistics *, int count, amp_error *);

@@ -33,10 +33,11 @@ typedef struct amp_cpu_pool {
 /* The numbers of one parameter's update. */
 typedef struct amp_cpu_rule {
     float unscale, unscale_rest;    /* the gradient is multiplied by both (unscale.h) */
-    float decay;                 /* Darknet's decay·batch */
+    float decay;                 /* Darknet's decay·batch; AdamW: 0 */
     float rate, clip;
     float momentum;              /* SGD */
     float beta1, beta2, eps;        /* Adam */
+    float shrink;                /* AdamW: the part of a weight that it loses; else 0 */
     float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
 } amp_cpu_rule;
 

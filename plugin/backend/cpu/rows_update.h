@@ -30,6 +30,10 @@ static void sgd(float *master, float *grad, float *momentum, size_t count, const
     });
 }
 
+/* AdamW ("Decoupled Weight Decay Regularization", Loshchilov and Hutter, 2019, algorithm 2, as
+ * torch.optim.AdamW has it: the rate multiplies the decay too) is Adam without decay in d, and with
+ * shrink = rate·decay: w ← w - shrink·w + rate·unbiased/spread. Both terms are added up before w is rounded,
+ * since 1 - shrink has few digits of a small shrink in fp32. Under Adam shrink is 0. */
 static void adam(float *master, float *grad, float *m, float *v, size_t count, const amp_cpu_rule *rule)
 {
     const amp_cpu_rule r = *rule;
@@ -40,7 +44,8 @@ static void adam(float *master, float *grad, float *m, float *v, size_t count, c
         vf second = vset(r.beta2) * vload(v, i, n, AMP_FP32) + vset(1 - r.beta2) * (d * d);
         vf unbiased = first / vset(r.correction1);
         vf spread_of = vsqrt(second / vset(r.correction2)) + vset(r.eps);
-        vstore(master, i, n, vclip(w + vset(r.rate) * unbiased / spread_of, r.clip), AMP_FP32);
+        vf change = vset(r.rate) * unbiased / spread_of + vset(-r.shrink) * w;
+        vstore(master, i, n, vclip(w + change, r.clip), AMP_FP32);
         vstore(m, i, n, first, AMP_FP32);
         vstore(v, i, n, second, AMP_FP32);
         vstore(grad, i, n, vset(0), AMP_FP32);

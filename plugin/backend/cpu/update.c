@@ -80,12 +80,14 @@ static int any_bad(const amp_statistics *statistics, int count)
 
 /* ---- the update ---- */
 
-/* Under Adam, Darknet does not divide the rate by the batch. */
+/* Under Adam, Darknet does not divide the rate by the batch. Under AdamW decay is not added to a sum over the
+ * batch's images, and so is not multiplied by their number. */
 static amp_cpu_rule rule_of(const amp_param *p, const amp_update_args *a, const amp_unscale *unscale)
 {
     float rate = a->learning_rate * p->rate_scale;
     return (amp_cpu_rule){ .unscale = unscale->factor, .unscale_rest = unscale->rest,
-                           .decay = p->decay * (float)a->batch,
+                           .decay = a->adamw ? 0 : p->decay * (float)a->batch,
+                           .shrink = a->adamw ? rate * p->decay : 0,
                            .rate = a->adam ? rate : rate / (float)a->batch, .clip = p->clip,
                            .momentum = a->momentum, .beta1 = a->beta1, .beta2 = a->beta2,
                            .correction1 = 1.f - powf(a->beta1, (float)a->t),

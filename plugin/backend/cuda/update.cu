@@ -129,6 +129,7 @@ typedef struct step {
     float learning_rate, batch, momentum;
     float beta1, beta2, correction1, correction2, eps;
     float unscale, unscale_rest; /* gradients are multiplied by one, then by the other; the verdict's */
+    int adamw;
 } step;
 
 static __device__ __forceinline__ float unscaled(float g, const step &s)
@@ -152,24 +153,26 @@ static __device__ __forceinline__ void sgd(float &w, float g, float &momentum, c
     momentum = __fmul_rn(update, s.momentum);
 }
 
-/* adam_update_gpu */
+/* adam_update_gpu; with shrink = rate·decay and a decay of 0 AdamW, see backend/cpu/rows_update.h. */
 static __device__ __forceinline__ void adam(float &w, float g, float &m, float &v, const step &s, float rate,
-                                            float decay, float clip)
+                                            float decay, float shrink, float clip)
 {
     float d = __fadd_rn(unscaled(g, s), __fmul_rn(-decay, w));
     m = __fadd_rn(__fmul_rn(s.beta1, m), __fmul_rn(1 - s.beta1, d));
     v = __fadd_rn(__fmul_rn(s.beta2, v), __fmul_rn(1 - s.beta2, __fmul_rn(d, d)));
     float unbiased = __fdiv_rn(m, s.correction1);
     float spread = __fadd_rn(__fsqrt_rn(__fdiv_rn(v, s.correction2)), s.eps);
-    w = clipped(__fadd_rn(w, __fdiv_rn(__fmul_rn(rate, unbiased), spread)), clip);
+    float change = __fadd_rn(__fdiv_rn(__fmul_rn(rate, unbiased), spread), __fmul_rn(-shrink, w));
+    w = clipped(__fadd_rn(w, change), clip);
 }
 
 /* Under Adam, Darknet does not divide the rate by the batch. */
 template <int ADAM> static __device__ __forceinline__ void update_chunk(const array_row &e,
                                                                         const amp_cuda_cut &c, const step &s)
 {
-    const float zero[4] = {}, decay = __fmul_rn(e.decay, s.batch);
     float rate = __fmul_rn(s.learning_rate, e.rate_scale);
+    const float zero[4] = {}, decay = s.adamw ? 0 : __fmul_rn(e.decay, s.batch),
+        shrink = s.adamw ? __fmul_rn(rate, e.decay) : 0;
     if (!ADAM) rate = __fdiv_rn(rate, s.batch);
     float *first = (ADAM ? e.m : e.momentum) + c.first, *second = ADAM ? e.v + c.first : NULL;
     float *master = e.master + c.first, *grad = e.grad + c.first;
@@ -183,7 +186,7 @@ template <int ADAM> static __device__ __forceinline__ void update_chunk(const ar
         if (ADAM) read4(b, second + i, n, e.wide);
         #pragma unroll
         for (int k = 0; k < 4; k++)
-            if (ADAM) adam(w[k], g[k], a[k], b[k], s, rate, decay, e.clip);
+            if (ADAM) adam(w[k], g[k], a[k], b[k], s, rate, decay, shrink, e.clip);
             else sgd(w[k], g[k], a[k], s, rate, decay, e.clip);
         write4(master + i, w, n, e.wide);
         write4(first + i, a, n, e.wide);
@@ -323,7 +326,8 @@ amp_status amp_cuda_check_gradients(amp_backend *backend, const amp_param *param
 static step step_of(const amp_update_args *a)
 {
     step s = { a->learning_rate, (float)a->batch, a->momentum, a->beta1, a->beta2,
-               1.f - powf(a->beta1, (float)a->t), 1.f - powf(a->beta2, (float)a->t), a->eps, 0, 0 };
+               1.f - powf(a->beta1, (float)a->t), 1.f - powf(a->beta2, (float)a->t), a->eps, 0, 0,
+               a->adamw };
     return s;
 }
 

@@ -304,6 +304,7 @@ static amp_status make_network(amp_plan_report *r, const char *made_from, amp_er
     r->steps = r->view.time_steps > 0 ? r->view.time_steps : 1;
     r->images = r->view.batch / r->steps;
     r->dtype = amp->config->dtype;
+    r->adamw = amp->config->adamw;
     r->backend = amp_engine_backend(amp->engine);
     amp_machine_describe(r->backend, &r->machine);
     return AMP_OK;

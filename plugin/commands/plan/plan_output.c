@@ -146,7 +146,8 @@ static void print_weights(const amp_plan_report *r, FILE *stream)
 {
     size_t one = r->parameters * sizeof(float);
     char adam[64] = "";
-    if (r->view.adam) snprintf(adam, sizeof adam, ", Adam's moments %.1f MiB", mib(2 * one));
+    if (r->view.adam) snprintf(adam, sizeof adam, ", %s's moments %.1f MiB", r->adamw ? "AdamW" : "Adam",
+                              mib(2 * one));
     print_total(stream, "weights");
     amp_print_wrapped(stream, TOTAL, "%zu numbers: masters %.1f MiB, momentum %.1f MiB, gradients %.1f MiB%s",
                       r->parameters, mib(one), mib(one), mib(one), adam);
@@ -379,7 +380,8 @@ void amp_plan_write_json(const amp_plan_report *r, const amp_probe_result *probe
         REPORT("width", view.w), REPORT("height", view.h), REPORT("channels", view.c),
         REPORT("inputs", view.inputs), REPORT("batch", batch), REPORT("subdivisions", subdivisions),
         REPORT("time_steps", steps), REPORT("images_per_pass", images),
-        AMP_FLAG_AS("adam", amp_plan_report, view.adam), { 0 } };
+        AMP_FLAG_AS("adam", amp_plan_report, view.adam), AMP_FLAG_AS("adamw", amp_plan_report, adamw),
+        { 0 } };
     static const amp_field fields[] = {
         REPORT("cfg", cfg), AMP_NAME_AS("dtype", amp_plan_report, dtype, dtype_names),
         REPORT("seconds", seconds),

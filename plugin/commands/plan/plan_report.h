@@ -71,6 +71,7 @@ typedef struct amp_plan_report {
     const char *cfg;
     struct network *net;
     amp_view view;
+    int adamw;
     const amp_plan *plan;
     amp_dtype dtype;
     int off_in_cfg;             /* the .cfg does not ask for AMP: shown is what it would do */

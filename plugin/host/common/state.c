@@ -143,7 +143,7 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     amp->resume = amp_resume_create();
     if (!amp->resume) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
     amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = view.adam,
-                                     .debug = amp->config->debug };
+                                     .adamw = amp->config->adamw, .debug = amp->config->debug };
     AMP_TRY(scaler_of(amp->config, &settings.scaler, error));
     AMP_TRY(amp_fork_take_over(amp, net, error));
     if (amp->config->debug) amp_images_note();
@@ -156,8 +156,9 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
         return status;
     }
     settings.dtype = amp->config->dtype;
-    fprintf(stderr, "amp: %s on %s, %s loss scale %g\n", amp_dtype_name(settings.dtype), backend->description,
-            settings.scaler.dynamic ? "dynamic" : "static", (double)settings.scaler.scale);
+    fprintf(stderr, "amp: %s on %s, %s loss scale %g%s\n", amp_dtype_name(settings.dtype),
+            backend->description, settings.scaler.dynamic ? "dynamic" : "static",
+            (double)settings.scaler.scale, settings.adamw ? ", AdamW" : "");
     if (view.on_gpu)
         fprintf(stderr, "amp: no GPU has run this release in its authors' hands: compare a short training "
                 "with -amp off before a long one\n");
