@@ -461,6 +461,27 @@ static int large_requests(network *net)
     return large;
 }
 
+TEST(adamw_is_named)
+{
+    char *name = written("[net]\nbatch=2\nwidth=8\nheight=8\nchannels=64\nadam=1\n[amp]\nadamw=1\n"
+                         CONV(64, "")), *text = NULL;
+    size_t length;
+    amp_plan_report r;
+    amp_error error;
+    amp_host_wish_dtype(NULL);
+    assert_int_equal(amp_plan_gather(name, name, NULL, &r, &error), AMP_OK);
+    FILE *stream = open_memstream(&text, &length);
+    amp_plan_print_table(&r, stream);
+    amp_plan_write_json(&r, NULL, stream);
+    fclose(stream);
+    assert_non_null(strstr(text, "AdamW's"));
+    assert_non_null(strstr(text, "\"adamw\": true"));
+    free(text);
+    amp_plan_report_free(&r);
+    unlink(name);
+    free(name);
+}
+
 /* Gradients and Adam's moments are one request each, and larger than all else: a layer's weights are half of
  * them. Nor is there a place for a delta, or for anything that a backward would read. */
 TEST(a_prediction_takes_nothing_that_only_a_training_needs)

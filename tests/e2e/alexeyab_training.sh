@@ -105,7 +105,7 @@ goes_on() { # goes_on <.cfg> <arguments...>
 }
 goes_on tiny.cfg -amp bf16
 cp whole/tiny_final.weights trained.weights
-sed 's/^momentum=.*/adam=1/' tiny.cfg > adam.cfg
+sed 's/^momentum=.*/adam=1\nadamw=1/' tiny.cfg > adam.cfg
 goes_on adam.cfg -amp fp16
 awk '/^\[shortcut\]/ { print "[convolutional]\nfilters=16\nsize=1\nactivation=swish\nshare_index=3\n" }
     /^from=/ { $0 = "from=-2,-3\nweights_type=per_channel\nweights_normalization=relu" } 1' tiny.cfg \

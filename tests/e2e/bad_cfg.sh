@@ -74,6 +74,8 @@ in_amp huge_hysteresis 'hysteresis=101' 'hysteresis = 101: too large; allowed:'
 in_amp misspelt_hysteresis 'histeresis=2' \
     'histeresis = 2: unknown key, did you mean hysteresis?; allowed: amp, dtype,'
 in_amp negative_clip 'clip_norm=-1' 'clip_norm = -1: negative; allowed:'
+in_amp adamw_alone 'adamw=1' \
+    'adamw = 1: it is a form of Adam, which [net] does not ask for; allowed: adam=1 in [net] with it'
 in_amp debug_of_2 'debug=2' 'debug = 2: neither 0 nor 1; allowed: 0, 1'
 in_amp no_value 'dtype' 'dtype: has no value; allowed: fp16, bf16, fp32'
 in_amp trailing_comment 'dtype=bf16 # fast' 'dtype = bf16#fast: a comment needs a line of its own; allowed:'
