@@ -150,6 +150,12 @@ int darknet_amp_read_boxes(const char *file, void *boxes, int *count);
 int darknet_amp_mislabelled(const char *path, int count);
 FILE *darknet_amp_fopen(const char *file, const char *mode);
 
+/* Decoding, in a program with a network under AMP. kept_image: before a file is read: the image's floats and
+ * size, if it was kept (cache=ram). decoded_image: a file was decoded to w·h·c bytes, which are taken over: its
+ * floats, as Darknet would make them. Floats are the caller's. NULL: as in stock. */
+float *darknet_amp_kept_image(const char *file, int channels, int *w, int *h, int *c);
+float *darknet_amp_decoded_image(const char *file, int channels, unsigned char *pixels, int w, int h, int c);
+
 /* pthread_create of a loader, without attributes; is_part: it loads a part of a batch, and waits here until
  * few enough of these are at work. No thread can be had: ends the program. */
 int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job, int is_part);

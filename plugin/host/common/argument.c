@@ -28,7 +28,8 @@ static int is_one_of(const char *word, const char *const *list)
 int amp_host_words(int argc, char **argv, const char **words, int most)
 {
     static const char *const valued[] = { "-i", "-prefix", "-thresh", "-hier", "-c", "-s", "-avg", "-gpus",
-                                          "-out", "-w", "-h", "-fps", "-t", "-log", NULL };
+                                          "-out", "-w", "-h", "-fps", "-t", "-log", "-cache",
+                                          NULL };
     int found = 0;
     for (int i = 1; i < argc && argv[i] && found < most; i++) {
         if (is_one_of(argv[i], valued)) i++;

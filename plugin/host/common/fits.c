@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../data/data_check.h"
+#include "../data/image_cache.h"
 #include "../data/loader_memory.h"
 #include "memory.h"
 #include "needs.h"
@@ -180,6 +181,22 @@ static amp_status say_too_little(const asked *a, const amp_needs *needs, amp_err
                     *fits ? "what fits: " : "no batch is small enough, use a smaller network", fits);
 }
 
+/* ---- what is left ---- */
+
+/* RAM for decoded images (cache=ram): what the training leaves of nine tenths of it. On a GPU a training takes
+ * little more RAM than it has by now, but for the images of two batches. Ranks are counted as if all were on
+ * this machine. */
+static size_t left_of_ram(const asked *a, const amp_needs *needs)
+{
+    size_t there = a->there, takes = amp_needs_sum(needs);
+    if (a->view.on_gpu) {
+        there = amp_available_ram("").bytes;
+        takes = (size_t)(2. * a->images * a->view.inputs * sizeof(float) * needs->area);
+    }
+    there = there / 10 * 9;
+    return there > takes ? (there - takes) / (size_t)amp_ranks_count() : 0;
+}
+
 /* ---- the two questions ---- */
 
 amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *error)
@@ -194,6 +211,7 @@ amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *erro
     else if (share > .9 && !roughly)
         fprintf(stderr, "amp: warning: this training needs %.0f of the %.0f MiB of %s that there are; if it "
                 "is killed, use more subdivisions\n", mib(amp_needs_sum(&needs)), mib(a.there), a.what);
+    if (status == AMP_OK && !roughly) amp_image_cache_open(left_of_ram(&a, &needs), amp_checked_pixels());
     forget(&a);
     return status;
 }

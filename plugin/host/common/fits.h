@@ -10,7 +10,8 @@ struct network;
  * numbers, and with what would fit. If it needs nearly all, a warning on stderr.
  * roughly: before the backend makes anything, since libraries crash where they find no memory. Then what only
  * a library can tell (workspaces, layouts of weights) is left out or estimated. With checkpoint=auto, whose
- * choice comes later, activations do not count then. */
+ * choice comes later, activations do not count then. Otherwise what it leaves may hold decoded images
+ * (cache=ram). */
 amp_status amp_host_check_fits(struct network *, int roughly, amp_error *);
 
 /* What checkpoint=auto may give to the activations at the network's size: of `memory`, or of what there is

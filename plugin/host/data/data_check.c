@@ -6,10 +6,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../../amp/cfg_reader.h"
 #include "../common/ranks.h"
 #include "../common/state.h"
 #include "../training/stopping.h"
 #include "backups.h"
+#include "image_cache.h"
 #include "label_file.h"
 
 enum { CLASSES_UNLESS_GIVEN = 2 }; /* train_classifier */
@@ -18,6 +20,8 @@ static const char TRAIN_UNLESS_GIVEN[] = "data/train.list", LABELS_UNLESS_GIVEN[
 
 /* Of the training that this program runs: the .data file's classes, for its networks; an image's pixels. */
 static struct { int read, classes, classifier; size_t pixels; } checked;
+
+static int wished_cache = -1; /* -cache; -1: not given */
 
 /* ---- lists ---- */
 
@@ -107,6 +111,23 @@ static amp_status check_paths_name_labels(const amp_path_list *list, const amp_p
                     list->line[(tried - 1) * list->count / tried]);
 }
 
+void amp_check_wish_cache(const char *word)
+{
+    char shown[64];
+    wished_cache = word ? amp_cache_word(word) : -1;
+    if (!word || wished_cache >= 0) return;
+    cfg_printable(shown, sizeof shown, word);
+    darknet_amp_refuse("command line: -cache %s: not known; allowed: " AMP_CACHE_WORDS, shown);
+}
+
+/* The list becomes the cache's, if one is wanted. */
+static void ask_for_cache(const amp_data_file *data, amp_path_list *list)
+{
+    if (!(wished_cache >= 0 ? wished_cache : data->cache)) return;
+    if (amp_fork_decodes()) amp_image_cache_ask(list);
+    else fprintf(stderr, "amp: cache=ram has no effect: this Darknet reads images with OpenCV\n");
+}
+
 static int classes_of(const amp_data_file *data)
 {
     return data->classes ? data->classes : CLASSES_UNLESS_GIVEN;
@@ -129,6 +150,7 @@ static amp_status check_train_list(const amp_data_file *data, int classifier, am
         if (status == AMP_OK) status = check_paths_name_labels(&list, &labels, classes_of(data), file, error);
         amp_path_list_free(&labels);
     }
+    if (status == AMP_OK) ask_for_cache(data, &list);
     amp_path_list_free(&list);
     return status;
 }
@@ -145,7 +167,10 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
     if (!cfg)
         darknet_amp_refuse("command line: a .cfg file is missing; darknet %s train my.data my.cfg "
                            "[my.weights]", classifier ? "classifier" : "detector");
-    if (!amp_host_is_wanted(cfg, classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR)) return;
+    if (!amp_host_is_wanted(cfg, classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR)) {
+        if (wished_cache > 0) fprintf(stderr, "amp: -cache ram has no effect, since AMP is off\n");
+        return;
+    }
     amp_stopping_survive_writes();
     amp_status status = amp_data_file_read(data_file, &data, &error);
     if (data.note[0]) fprintf(stderr, "amp: %s\n", data.note);

@@ -56,6 +56,22 @@ static amp_status keep_number(amp_data_file *data, int *where, const cfg_item *i
     return AMP_OK;
 }
 
+int amp_cache_word(const char *word)
+{
+    return !strcmp(word, "ram") ? 1 : !strcmp(word, "off") ? 0 : -1;
+}
+
+/* *where as in keep_number. */
+static amp_status keep_cache(amp_data_file *data, int *where, const cfg_item *item, amp_error *error)
+{
+    cfg_place place = { .file = data->name, .line = item->line, .key = item->text, .value = item->value };
+    int value = amp_cache_word(item->value);
+    if (value < 0) return cfg_fail(error, place, "not known", AMP_CACHE_WORDS);
+    if (*where >= 0) return note_second(data, item);
+    *where = value;
+    return AMP_OK;
+}
+
 /* The keys that name a file or a folder, and where each is kept. */
 static const struct { const char *key; size_t offset; } paths[] = {
 #define PATH(name) { #name, offsetof(amp_data_file, name) }
@@ -79,6 +95,7 @@ static amp_status take(amp_data_file *data, const cfg_item *item, amp_error *err
     if (!strcmp(item->text, "classes"))
         return keep_number(data, &data->classes, item, 1, "a whole number from 1", error);
     if (!strcmp(item->text, "tag")) return keep_number(data, &data->tag, item, 0, "0, 1", error);
+    if (!strcmp(item->text, "cache")) return keep_cache(data, &data->cache, item, error);
     return AMP_OK;
 }
 
@@ -87,7 +104,7 @@ amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *
     cfg_reader *reader;
     cfg_item item = { .kind = CFG_BROKEN };
     struct stat status;
-    *data = (amp_data_file){ .name = strdup(name), .classes = -1, .tag = -1 };
+    *data = (amp_data_file){ .name = strdup(name), .classes = -1, .tag = -1, .cache = -1 };
     if (!data->name) return amp_fail(error, AMP_NO_MEMORY, "no memory for a path");
     if (stat(name, &status) != 0) /* in the words of a .data file, not of a .cfg */
         return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read the .data file: %s", name,
@@ -104,6 +121,7 @@ amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *
     cfg_reader_close(reader);
     if (data->classes < 0) data->classes = 0;
     if (data->tag < 0) data->tag = 0;
+    if (data->cache < 0) data->cache = 0;
     return read;
 }
 

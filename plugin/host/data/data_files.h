@@ -17,11 +17,16 @@ typedef struct amp_data_file {
     int classes;                                   /* 0 where not given */
     /* a classifier's tag=1: labels come from files of their own */
     int tag;
+    int cache;                                     /* cache=ram: decoded images are kept */
     char note[256];                                /* of a key that is given twice; empty if none is */
 } amp_data_file;
 
+/* What cache= and -cache may be: 1 for "ram", 0 for "off", else -1. */
+#define AMP_CACHE_WORDS "ram, off"
+int amp_cache_word(const char *word);
+
 /* AMP_BAD_CONFIG: no such file or no regular one, no text, a line without '=', a path with blanks, which
- * Darknet drops, classes that are no number. *data can be freed then, too. */
+ * Darknet drops, classes that are no number, another cache= than there is. *data can be freed then, too. */
 amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *error);
 void amp_data_file_free(amp_data_file *data);
 

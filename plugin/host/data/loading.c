@@ -13,6 +13,7 @@
 #include "../../include/darknet_amp.h"
 #include "../common/state.h"
 #include "data_files.h"
+#include "image_cache.h"
 #include "images.h"
 #include "label_file.h"
 #include "loader_memory.h"
@@ -36,6 +37,7 @@ static struct {
 void amp_loading_watch(void)
 {
     watch.on = 1;
+    amp_image_cache_watch();
     amp_loaders_watch();
 }
 
@@ -217,4 +219,5 @@ void amp_loading_summary(void)
     if (watch.paths.count)
         amp_host_tell("amp: images whose path does not hold exactly one label: %ld", watch.paths.count);
     pthread_mutex_unlock(&watch.mutex);
+    amp_image_cache_summary();
 }

@@ -24,7 +24,8 @@ void amp_loading_end(void);
  * that training must not see ends the program. */
 amp_label *amp_loading_labels(const char *file, int *count);
 
-/* The end of a training: a line on stderr for what was left out, none where nothing was. */
+/* The end of a training: lines on stderr for what was left out and for what cache=ram kept, none where
+ * nothing was. */
 void amp_loading_summary(void);
 
 #endif

@@ -1,0 +1,142 @@
+/* The cache of image_cache.h: a table of all paths, made before there are loaders. What a loader adds is one
+ * pointer in it, which is set once and never again. */
+#include "image_cache.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../include/darknet_amp.h"
+#include "../common/state.h"
+
+/* As the decoder made it: `channels` were asked for (0: as many as the file has), c are there, the channels of
+ * a pixel side by side. */
+typedef struct kept { unsigned char *pixels; int channels, w, h, c; } kept;
+
+typedef struct slot { const char *path; _Atomic(kept *) image; } slot;
+
+static struct {
+    int on;             /* set once and for all; networks may be made in several threads */
+    float floats[256];  /* what Darknet makes of a byte */
+    amp_path_list list;
+    slot *slots;        /* a hash table, mask + 1 of them, some empty; NULL: no image is kept */
+    size_t mask;
+    atomic_llong left;  /* bytes */
+    atomic_ulong images, bytes, asked, found;
+} cache;
+
+void amp_image_cache_watch(void)
+{
+    if (cache.on) return;
+    for (int i = 0; i < 256; i++) cache.floats[i] = (float)(i / 255.);
+    cache.on = 1;
+}
+
+/* ---- pixels ---- */
+
+/* (w,h,c) bytes, the channels of a pixel side by side → (c,h,w) floats from 0 to 1, the caller's; NULL: there
+ * is no memory. */
+static float *floats_of(const unsigned char *pixels, int w, int h, int c)
+{
+    size_t count = (size_t)w * (size_t)h, channels = (size_t)c;
+    float *floats = malloc(count * channels * sizeof *floats), *a = floats, *b = a + count, *d = b + count;
+    if (!floats) return NULL;
+    if (c != 3) {
+        for (size_t k = 0; k < channels; k++)
+            for (size_t i = 0; i < count; i++) floats[k * count + i] = cache.floats[pixels[i * channels + k]];
+        return floats;
+    }
+    for (size_t i = 0; i < count; i++, pixels += 3) {
+        a[i] = cache.floats[pixels[0]];
+        b[i] = cache.floats[pixels[1]];
+        d[i] = cache.floats[pixels[2]];
+    }
+    return floats;
+}
+
+/* ---- the table ---- */
+
+/* The path's place: its slot, or the empty one where it would go. FNV-1a. */
+static slot *place_of(const char *path)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (const char *c = path; *c; c++) hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    size_t at = (size_t)(hash ^ hash >> 32) & cache.mask;
+    while (cache.slots[at].path && strcmp(cache.slots[at].path, path)) at = (at + 1) & cache.mask;
+    return &cache.slots[at];
+}
+
+void amp_image_cache_ask(amp_path_list *list)
+{
+    cache.list = *list;
+    *list = (amp_path_list){ 0 };
+}
+
+void amp_image_cache_open(size_t bytes, size_t pixels)
+{
+    size_t each = pixels * 3 + sizeof(kept), count = cache.list.count, fit = bytes / each, slots = 1;
+    if (!count || cache.slots) return;
+    if (fit > count) fit = count;
+    while (slots < 2 * count) slots *= 2;
+    cache.mask = slots - 1;
+    cache.slots = amp_host_allocated(calloc(slots, sizeof *cache.slots));
+    for (size_t i = 0; i < count; i++) place_of(cache.list.line[i])->path = cache.list.line[i];
+    cache.left = (long long)bytes;
+    fprintf(stderr, "amp: cache=ram: room for %zu of the %zu images of the training list, decoded about %.1f "
+            "MiB; %.0f MiB of RAM are free for them\n", fit, count, (double)(fit * each) / 0x1p20,
+            (double)bytes / 0x1p20);
+}
+
+/* Whether the pixels are the cache's from now on. A loader that decoded the same image at the same time may
+ * have been first. */
+static int keep(const char *path, int channels, unsigned char *pixels, int w, int h, int c)
+{
+    slot *s = cache.slots ? place_of(path) : NULL;
+    long long bytes = (long long)w * h * c + (long long)sizeof(kept);
+    kept *image = NULL, *none = NULL;
+    if (!s || !s->path || atomic_load(&s->image)) return 0;
+    if (atomic_fetch_sub(&cache.left, bytes) >= bytes) image = malloc(sizeof *image);
+    if (image) *image = (kept){ pixels, channels, w, h, c };
+    if (image && atomic_compare_exchange_strong(&s->image, &none, image)) {
+        cache.images++;
+        cache.bytes += (unsigned long)bytes;
+        return 1;
+    }
+    free(image);
+    cache.left += bytes;
+    return 0;
+}
+
+/* ---- hooks ---- */
+
+float *darknet_amp_kept_image(const char *file, int channels, int *w, int *h, int *c)
+{
+    if (!cache.slots) return NULL;
+    slot *s = place_of(file);
+    const kept *image = atomic_load(&s->image);
+    cache.asked += s->path != NULL;
+    if (!image || image->channels != channels) return NULL;
+    float *floats = floats_of(image->pixels, image->w, image->h, image->c);
+    *w = image->w;
+    *h = image->h;
+    *c = image->c;
+    cache.found += floats != NULL;
+    return floats;
+}
+
+float *darknet_amp_decoded_image(const char *file, int channels, unsigned char *pixels, int w, int h, int c)
+{
+    float *floats = cache.on ? floats_of(pixels, w, h, c) : NULL;
+    if (floats && !keep(file, channels, pixels, w, h, c)) free(pixels);
+    return floats;
+}
+
+void amp_image_cache_summary(void)
+{
+    if (!cache.slots) return;
+    amp_host_tell("amp: cache=ram: %lu of %zu images were kept, %.1f MiB; of %lu that were loaded, %lu were "
+                  "there already", cache.images, cache.list.count, (double)cache.bytes / 0x1p20, cache.asked,
+                  cache.found);
+}
