@@ -245,10 +245,31 @@ void amp_ranks_unite(struct network **nets, int count)
 
 struct network *amp_ranks_network(int rank) { return united[rank]; }
 
+/* All start from rank 0's: Darknet makes every network from one seed, but its rand_normal keeps every second
+ * number for the next call, of whatever network that is. */
+static amp_status share_masters(const struct darknet_amp *amp, amp_error *error)
+{
+    amp_engine_state engine = amp_engine_state_of(amp->engine);
+    for (int i = 0; i < engine.param_count; i++) {
+        size_t bytes = engine.params[i].count * sizeof(float);
+        float *copy = amp_host_allocated(malloc(bytes));
+        amp_status status = engine.backend->download(engine.backend, copy, engine.params[i].master, bytes, error);
+        if (status == AMP_OK) status = amp->comm->broadcast(amp->comm, copy, bytes, 0, error);
+        if (status == AMP_OK)
+            status = engine.backend->upload(engine.backend, engine.params[i].master, copy, bytes, error);
+        free(copy);
+        AMP_TRY(status);
+    }
+    amp_engine_weights_changed(amp->engine);
+    return AMP_OK;
+}
+
 void amp_ranks_join(struct darknet_amp *amp)
 {
     amp_error error;
-    if (amp->comm && amp_engine_ranks(amp->engine) == 1) amp_host_check(join(amp, &amp->comm, &error), &error);
+    if (!amp->comm || amp_engine_ranks(amp->engine) > 1) return;
+    amp_host_check(join(amp, &amp->comm, &error), &error);
+    amp_host_check(share_masters(amp, &error), &error);
 }
 
 void amp_ranks_forget(struct darknet_amp *amp)
