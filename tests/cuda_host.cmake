@@ -44,7 +44,8 @@ gpu_double_program(test_cuda_step cuda_step.c ${CMAKE_SOURCE_DIR}/bench/gpu_part
 target_link_options(test_cuda_step PRIVATE -Wl,--wrap=clock_gettime) # the benchmark's clock is the test's
 gpu_double_program(test_cuda_ranks cuda_ranks.c doubles/nccl_double.cc
     ${CMAKE_SOURCE_DIR}/plugin/comm/nccl/nccl.c)
-target_link_options(test_cuda_ranks PRIVATE -Wl,--wrap=dlopen -Wl,--wrap=dlsym) # libnccl.so.2 is the double
+target_link_options(test_cuda_ranks PRIVATE -Wl,--wrap=dlopen -Wl,--wrap=dlsym # libnccl.so.2 is the double
+    -Wl,--wrap=amp_comm_threads -Wl,--wrap=pthread_create) # threads take turns
 
 add_executable(cuda_host_cpu cuda_host.c)
 target_include_directories(cuda_host_cpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/plugin)

@@ -86,11 +86,34 @@ static void *run(void *pointer)
     return NULL;
 }
 
+/* The program is linked with --wrap of these two: what the plugin gets are the ranks of make_ranks, and the
+ * threads that Darknet trains networks in take turns too. */
+amp_status __real_amp_comm_threads(int size, amp_comm **out, amp_error *error);
+amp_status __wrap_amp_comm_threads(int size, amp_comm **out, amp_error *error);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *, void *(*work)(void *), void *context);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *, void *(*work)(void *), void *context);
+void *train_thread(void *); /* Darknet's */
+
+static void *train_in_turn(void *context)
+{
+    omp_set_num_threads(1);
+    nccl_double_take_turn();
+    train_thread(context);
+    nccl_double_give_turn();
+    return NULL;
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*work)(void *),
+                          void *context)
+{
+    return __real_pthread_create(thread, attributes, work == train_thread ? train_in_turn : work, context);
+}
+
 static void make_ranks(void)
 {
     amp_comm *threads[RANKS];
     amp_error error;
-    assert_int_equal(amp_comm_threads(RANKS, threads, &error), AMP_OK);
+    assert_int_equal(__real_amp_comm_threads(RANKS, threads, &error), AMP_OK);
     for (int i = 0; i < RANKS; i++) {
         memset(&ranks[i], 0, sizeof ranks[i]);
         ranks[i].threads = threads[i];
@@ -100,6 +123,15 @@ static void make_ranks(void)
         ranks[i].host.abort = end_all;
         ranks[i].host.destroy = destroy;
     }
+}
+
+amp_status __wrap_amp_comm_threads(int size, amp_comm **out, amp_error *error)
+{
+    (void)error;
+    assert_int_equal(size, RANKS);
+    make_ranks();
+    for (int i = 0; i < RANKS; i++) out[i] = &ranks[i].host;
+    return AMP_OK;
 }
 
 static void run_ranks(void (*live)(rank *))
@@ -469,6 +501,56 @@ TEST_WITH(two_gpus_train_what_one_does, begin, end)
         assert_true(nccl_double.sums >= (c ? 2 : 10) * RANKS * UPDATES);
         for (int i = 0; i < RANKS; i++) free_network(ranks[i].net);
         free_ranks();
+        free_network(one);
+    }
+}
+
+/* ---- -gpus 0,1: Darknet's own train_networks ---- */
+
+static data make_data(const network *net, unsigned seed)
+{
+    data d = { .X = make_matrix(SUBDIVISIONS, net->inputs), .y = make_matrix(SUBDIVISIONS, net->truths) };
+    for (int row = 0; row < SUBDIVISIONS; row++) {
+        network one = *net;
+        one.input = d.X.vals[row];
+        one.truth = d.y.vals[row];
+        feed(&one, seed + (unsigned)row);
+    }
+    return d;
+}
+
+static void train_both(network *one, network **nets, data d, int skipped)
+{
+    float alone = train_network(one, d), together = train_networks(nets, RANKS, d, 1);
+    if (!skipped && fabsf(alone - together) > 1e-5f * fabsf(alone))
+        fail_msg("a loss of %g, and of %g together", (double)alone, (double)together);
+    for (int i = 0; i < RANKS; i++) {
+        assert_near(nets[i], one, 1e-6);
+        assert_near(nets[i], nets[0], 0);
+        assert_int_equal(*nets[i]->seen, *one->seen);
+        assert_true(get_current_rate(nets[i]) == get_current_rate(one));
+        assert_int_equal(nets[i]->amp->step_skipped, skipped);
+    }
+}
+
+TEST_WITH(darknets_train_networks_makes_the_steps_of_one_gpu, begin, end)
+{
+    for (size_t c = 0; c < COUNT(cfgs); c++) {
+        network *one = make(cfgs[c]), *nets[RANKS];
+        for (int i = 0; i < RANKS; i++) nets[i] = make(cfgs[c]);
+        copy_masters(one, nets[0]); /* the others' come from there */
+        darknet_amp_resume(nets, RANKS);
+        for (unsigned step = 0; step < UPDATES + 1; step++) {
+            data d = make_data(one, 77 * step);
+            int skipped = step == 1;
+            if (skipped) d.X.vals[SUBDIVISIONS - 1][3] = NAN; /* rank 1's */
+            train_both(one, nets, d, skipped);
+            free_data(d);
+        }
+        assert_non_null(strstr(nets[1]->amp->comm->name, "NCCL 2.32.3, threads"));
+        sync_nets(nets, RANKS, 0); /* as train_detector does before it saves: nothing happens */
+        assert_near(nets[1], one, 1e-6);
+        for (int i = 0; i < RANKS; i++) free_network(nets[i]);
         free_network(one);
     }
 }

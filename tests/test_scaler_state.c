@@ -1,4 +1,4 @@
-/* GradScaler's state in other hands: foretelling an end, replicas that agree, states from files, a scale set
+/* GradScaler's state in other hands: foretelling an end, states from files, a scale set
  * from outside. Most are properties, over random settings and random runs of found_inf. */
 #include "testing.h"
 
@@ -78,32 +78,6 @@ TEST(would_diverge_at_the_floor_and_where_the_scale_is_stuck)
         amp_scaler_update(&scaler, 1);
     }
     assert_int_equal(amp_scaler_would_diverge(&scaler), 1);
-}
-
-/* -- Replicas -- */
-
-TEST(replicas_agree_on_the_state_that_the_or_of_their_flags_gives)
-{
-    uint64_t random = 2;
-    for (int run = 0; run < RUNS; run++) {
-        amp_scaler replicas[5], *pointers[5], alone = random_scaler(&random);
-        int count = 1 + below(&random, 5);
-        for (int i = 0; i < count; i++) {
-            replicas[i] = alone;
-            pointers[i] = &replicas[i];
-        }
-        for (int step = 0; step < 60; step++) {
-            int found_inf[5], any = 0;
-            for (int i = 0; i < count; i++) {
-                found_inf[i] = below(&random, 4) == 0 ? 1 + below(&random, 3) : 0;
-                any |= found_inf[i];
-                amp_scaler_update(&replicas[i], found_inf[i]);
-            }
-            amp_scaler_update(&alone, any);
-            amp_scaler_agree(pointers, found_inf, count);
-            for (int i = 0; i < count; i++) assert_memory_equal(&replicas[i], &alone, sizeof alone);
-        }
-    }
 }
 
 /* -- States from files -- */

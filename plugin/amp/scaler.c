@@ -144,16 +144,6 @@ amp_status amp_scaler_set_scale(amp_scaler *scaler, double scale, amp_error *err
     return AMP_OK;
 }
 
-/* Each replica with a found_inf holds the state wanted; without any, each replica does. */
-void amp_scaler_agree(amp_scaler *const scalers[], const int found_inf[], int count)
-{
-    int source = 0;
-    for (int i = 0; i < count && !found_inf[source]; i++)
-        if (found_inf[i]) source = i;
-    for (int i = 0; i < count; i++)
-        if (i != source) *scalers[i] = *scalers[source];
-}
-
 void amp_scaler_resume(amp_scaler *scaler, const amp_scaler *saved)
 {
     if (!scaler->enabled) return;

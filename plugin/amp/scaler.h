@@ -88,12 +88,6 @@ float amp_scaler_inverse(const amp_scaler *scaler);
  * from min_scale to max_scale of a dynamic scaler; *scaler is then unchanged. Disabled: nothing happens. */
 amp_status amp_scaler_set_scale(amp_scaler *scaler, double scale, amp_error *error);
 
-/* Replicas of one network, one scaler each. After each of the count replicas has ended the step with its own
- * found_inf[i], all from one common state: gives all of them the state that an update of the common one with
- * the OR of the flags gives, so that they are equal byte by byte. The step is counted once, and as skipped
- * for all if any skipped it. */
-void amp_scaler_agree(amp_scaler *const scalers[], const int found_inf[], int count);
-
 /* What is wrong with a state that was read from a file, or NULL if amp_scaler_init and amp_scaler_update can
  * have made it. Whatever bits it holds, looking is safe. */
 const char *amp_scaler_problem(const amp_scaler *scaler);

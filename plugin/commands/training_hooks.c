@@ -1,6 +1,7 @@
 /* The hooks of the loop of `detector train` and `classifier train`: the host's loop (log, turns,
  * stopping), and -map. */
 #include "../host/common/ranks.h"
+#include "../host/fork.h"
 #include "../host/training/loop.h"
 #include "../host/training/stopping.h"
 #include "../include/darknet_amp.h"
@@ -20,6 +21,7 @@ int darknet_amp_next_step(struct network **nets, int count, float *average_loss,
                           const char *data_file, int train_images, const char *backup_folder,
                           const char *base)
 {
+    if (amp_fork_state(nets[0])) count = 1; /* with -gpus all share one step, and the first speaks for it */
     if (!amp_training_runs()) {
         amp_training_begin(nets, count, average_loss, loop_count);
         amp_map_begin(nets, count, data_file, train_images, backup_folder, base);

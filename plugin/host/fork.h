@@ -170,12 +170,10 @@ size_t amp_fork_own_workspace(const struct network *);
 
 /* ---- files ---- */
 
-/* Darknet's own functions: read the weights again, write them, give the network another input size; average
- * the weights of networks that are trained side by side, without counting steps. */
+/* Darknet's own functions: read the weights again, write them, give the network another input size. */
 void amp_fork_load_weights(struct network *, const char *file);
 void amp_fork_save_weights(struct network *, const char *file);
 void amp_fork_resize(struct network *, int w, int h);
-void amp_fork_average_weights(struct network **, int count);
 
 /* What Darknet reads for one layer of a .weights file, in its order; returns how many runs. */
 int amp_fork_weights_runs(const struct network *, int layer, amp_weights_run runs[AMP_WEIGHTS_RUNS]);

@@ -70,20 +70,16 @@ void darknet_amp_update(struct network *net);
 int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a,
                      int lda, const float *b, int ldb, float beta, float *c, int ldc);
 
-/* Replicas of one network, each trained by a thread of its own (-gpus). step_agreed: train_networks, when its
- * threads have joined: all replicas' GradScalers get the state that one update with any replica's found_inf
- * gives. Returns whether weights are to be averaged now, after `interval` steps; steps that were skipped do
- * not count. synced: sync_nets, when it has averaged the weights and added interval * (n-1) steps to every
- * `seen`: half copies and seen are put right. Replicas without AMP are left alone. With an
- * interval of 0, which n = 1 network may have too, somebody else has written weights. */
-int darknet_amp_step_agreed(struct network **nets, int n, int interval);
-void darknet_amp_synced(struct network **nets, int n, int interval);
+/* Darknet has written to the network's weights, which may be without AMP: half copies are made anew. */
+void darknet_amp_weights_changed(struct network *net);
 
 /* ---- the loop of `detector train` and `classifier train`, with and without AMP ---- */
 
 /* Once the networks are made and the generator is seeded: ends the program if they do not fit the .data
  * file's classes, and reads the sidecar of the weights that were loaded. Other commands do without it:
- * momentum, loss scale and counters are then restored at the first step. */
+ * momentum, loss scale and counters are then restored at the first step. Several networks (-gpus) share each
+ * step from here on, as ranks: each is given a part of the step's images, in a thread of its own. The array
+ * stays. */
 void darknet_amp_resume(struct network **nets, int count);
 
 /* Before each step: whether the loop goes on. The first call begins it, with -log and -map; the two numbers

@@ -401,17 +401,6 @@ float amp_fork_rate(const struct network *net) { return get_current_rate(*net); 
 int amp_fork_knows_map(void) { return 1; }
 void amp_fork_save_weights(struct network *net, const char *file) { save_weights(*net, (char *)file); }
 
-void amp_fork_average_weights(struct network **nets, int count)
-{
-#ifdef GPU
-    network copies[count];
-    for (int i = 0; i < count; i++) copies[i] = *nets[i];
-    sync_nets(copies, count, 0);
-#else
-    (void)nets, (void)count; /* without a GPU Darknet trains one network */
-#endif
-}
-
 const char amp_fork_label_place[] =
     "labels beside their image (in labels/ for one in JPEGImages/, or COCO's images/train2017/ and the like)";
 const char amp_fork_label_images[] = ".jpg, .jpeg, .png, .bmp, .ppm or .tiff, or all that in capitals";

@@ -76,10 +76,11 @@ static void take_seed(int *argc, char **argv)
     amp_random_set_seed((unsigned)value);
 }
 
-static int has_word(int argc, char **argv, const char *word)
+/* What follows the word, "" at the end; NULL: it is not there. */
+static const char *behind(int argc, char **argv, const char *word)
 {
-    while (argc > 1) if (!strcmp(argv[--argc], word)) return 1;
-    return 0;
+    for (int i = 1; i < argc; i++) if (!strcmp(argv[i], word)) return i + 1 < argc ? argv[i + 1] : "";
+    return NULL;
 }
 
 int darknet_amp_start(int argc, char **argv)
@@ -97,9 +98,9 @@ int darknet_amp_start(int argc, char **argv)
     amp_training_arguments(&argc, argv, takes_long);
     int count = amp_host_words(argc, argv, words, 4);
     if (takes_long) start_again(given);
-    amp_ranks_start(words, count, takes_long);
-    if (!has_word(argc, argv, "-i") && !has_word(argc, argv, "-gpus") && !has_word(argc, argv, "-nogpu"))
-        amp_ranks_take_gpu();
+    const char *gpus = behind(argc, argv, "-gpus");
+    amp_ranks_start(words, count, takes_long, gpus ? gpus : "");
+    if (!behind(argc, argv, "-i") && !gpus && !behind(argc, argv, "-nogpu")) amp_ranks_take_gpu();
     amp_host_check(amp_turns_take(&error), &error);
     int classifies = count > 2 && !strcmp(words[0], "classifier");
     if (count > 2 && !strcmp(words[1], "train") && (classifies || !strcmp(words[0], "detector")))

@@ -159,7 +159,7 @@ static amp_status try_batches(const asked *a, char *text, size_t room, amp_error
 {
     for (int images = a->images / 2; images >= 1; images /= 2) {
         amp_needs needs;
-        if (images % amp_ranks_count()) continue; /* ranks cannot share it */
+        if (images % amp_ranks_of_step()) continue; /* ranks cannot share it */
         AMP_TRY(needs_at(a, a->steps, images, &needs, error));
         if (amp_needs_sum(&needs) > a->there) continue;
         add(text, room, "batch=%d subdivisions=%d (%.0f MiB)", images, images,

@@ -14,6 +14,7 @@
 #define _DEFAULT_SOURCE /* initstate, setstate */
 #include "random.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -126,16 +127,59 @@ static void jump(uint32_t *ring, int oldest, size_t count)
     }
 }
 
+typedef union state { unsigned char bytes[AMP_HOST_RANDOM_BYTES]; uint32_t words[1 + RING]; } state;
+
+static void jump_in(state *s, size_t count)
+{
+    jump(s->words + 1, (int)(s->words[0] / KINDS + BEHIND) % RING, count);
+}
+
 void amp_random_skip(size_t count)
 {
     enum { FEW = 1 << 14 };
-    union { unsigned char bytes[AMP_HOST_RANDOM_BYTES]; uint32_t words[1 + RING]; } state;
-    if (count < FEW || !amp_random_save(state.bytes)) {
+    state s;
+    if (count < FEW || !amp_random_save(s.bytes)) {
         for (size_t i = 0; i < count; i++) (void)rand();
         return;
     }
-    jump(state.words + 1, (int)(state.words[0] / KINDS + BEHIND) % RING, count);
-    amp_random_restore(state.bytes);
+    jump_in(&s, count);
+    amp_random_restore(s.bytes);
+}
+
+/* A thread's own copy of the main thread's generator. */
+static _Thread_local struct {
+    int begun;
+    state at;
+#ifdef __GLIBC__
+    struct random_data reader;
+#endif
+} branch;
+
+void amp_random_branch(size_t behind)
+{
+#ifdef __GLIBC__
+    static pthread_mutex_t saving = PTHREAD_MUTEX_INITIALIZER;
+    state scratch;
+    pthread_mutex_lock(&saving); /* which writes into the generator */
+    int saved = amp_random_save(branch.at.bytes);
+    pthread_mutex_unlock(&saving);
+    if (!saved) return;
+    jump_in(&branch.at, behind);
+    memset(&branch.reader, 0, sizeof branch.reader);
+    initstate_r(1, (char *)scratch.bytes, sizeof scratch, &branch.reader);
+    branch.begun = setstate_r((char *)branch.at.bytes, &branch.reader) == 0;
+#else
+    (void)behind;
+#endif
+}
+
+static int drawn(void)
+{
+#ifdef __GLIBC__
+    int32_t number;
+    if (branch.begun && random_r(&branch.reader, &number) == 0) return number;
+#endif
+    return rand();
 }
 
 /* ---- networks without weights ---- */
@@ -166,7 +210,7 @@ void amp_random_begin_job(unsigned long job, int part)
 
 int darknet_amp_rand(void)
 {
-    if (!stream.begun) return rand();
+    if (!stream.begun) return drawn();
     stream.counter += 0x9e3779b97f4a7c15u;
     return (int)(mix(stream.counter) % ((uint64_t)RAND_MAX + 1));
 }

@@ -22,6 +22,9 @@ void amp_random_set_next_job(unsigned long job);
 
 /* The main thread draws so many numbers that nobody wants. */
 void amp_random_skip(size_t count);
+/* From here on the calling thread draws what the main thread would draw behind so many numbers, which itself
+ * draws none meanwhile. After -seed. */
+void amp_random_branch(size_t behind);
 
 /* The main thread's generator after -seed, which is then the C library's rand() on a state of ours. restore
  * returns 0, and changes nothing, where the bytes are no such state (or the C library is one that cannot). */

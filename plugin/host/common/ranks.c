@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../../comm/launch.h"
+#include "../../comm/threads.h"
 #include "../../files/checksum.h"
 #include "../training/turns.h"
 #include "random.h"
@@ -17,10 +18,12 @@
 static amp_comm *comm;
 static int awaited; /* amp_ranks_start has not decided yet */
 static int over; /* the training has ended as it should */
+static int networks = 1; /* of this program, that train together: -gpus */
 
 amp_comm *amp_ranks(void) { return comm; }
 int amp_ranks_count(void) { return comm ? comm->size : 1; }
 int amp_ranks_leads(void) { return !comm || comm->rank == 0; }
+int amp_ranks_of_step(void) { return comm ? comm->size : networks; }
 
 void amp_ranks_phase(const char *format, ...)
 {
@@ -174,7 +177,7 @@ static void share_seed(void)
     amp_error error;
     unsigned seed = (unsigned)time(0);
     if (amp_random_seed(&seed)) return; /* all have this one */
-    amp_host_check(comm->broadcast(comm, &seed, sizeof seed, 0, &error), &error);
+    if (comm) amp_host_check(comm->broadcast(comm, &seed, sizeof seed, 0, &error), &error);
     amp_random_set_seed(seed);
 }
 
@@ -210,19 +213,75 @@ void amp_ranks_take_gpu(void)
                        "ppr:GPUS:node), or say with -i which each takes", comm->rank, comm->local_rank);
 }
 
-amp_status amp_ranks_use(amp_backend *backend, amp_error *error)
+/* *ours may become another comm, which sums on GPUs by means of it. */
+static amp_status join(struct darknet_amp *amp, amp_comm **ours, amp_error *error)
 {
-    static const amp_comm *on_gpu;
-    if (!comm || amp_fork_device() < 0) return AMP_OK;
-    if (comm == on_gpu)
-        return amp_fail(error, AMP_UNSUPPORTED, "command line: a launcher started %d of this program, and "
-                        "each trains on one GPU; leave -gpus out, and start as many ranks as GPUs",
-                        comm->size);
-    AMP_TRY(amp_fork_sum_on_gpu(backend, &comm, error));
-    on_gpu = comm;
-    if (amp_ranks_leads()) fprintf(stderr, "ranks: their GPUs sum by %s\n", comm->name);
+    if (amp_fork_device() >= 0) {
+        AMP_TRY(amp_fork_sum_on_gpu(amp_engine_backend(amp->engine), ours, error));
+        if ((*ours)->rank == 0) fprintf(stderr, "ranks: their GPUs sum by %s\n", (*ours)->name);
+    }
+    amp->comm = *ours;
+    amp_engine_join(amp->engine, amp->comm, amp->config->wire, AMP_BUCKET);
     return AMP_OK;
 }
+
+amp_status amp_ranks_use(struct darknet_amp *amp, amp_error *error)
+{
+    return comm ? join(amp, &comm, error) : AMP_OK;
+}
+
+/* ---- several networks of this program ---- */
+
+static struct network **united;
+
+void amp_ranks_unite(struct network **nets, int count)
+{
+    amp_comm *members[count];
+    amp_error error;
+    amp_host_check(amp_comm_threads(count, members, &error), &error);
+    for (int i = 0; i < count; i++) amp_fork_state(nets[i])->comm = members[i];
+    united = nets;
+}
+
+struct network *amp_ranks_network(int rank) { return united[rank]; }
+
+/* All start from rank 0's: Darknet makes every network from one seed, but its rand_normal keeps every second
+ * number for the next call, of whatever network that is. */
+static amp_status share_masters(const struct darknet_amp *amp, amp_error *error)
+{
+    amp_engine_state engine = amp_engine_state_of(amp->engine);
+    for (int i = 0; i < engine.param_count; i++) {
+        size_t bytes = engine.params[i].count * sizeof(float);
+        float *copy = amp_host_allocated(malloc(bytes));
+        amp_status status = engine.backend->download(engine.backend, copy, engine.params[i].master, bytes, error);
+        if (status == AMP_OK) status = amp->comm->broadcast(amp->comm, copy, bytes, 0, error);
+        if (status == AMP_OK)
+            status = engine.backend->upload(engine.backend, engine.params[i].master, copy, bytes, error);
+        free(copy);
+        AMP_TRY(status);
+    }
+    amp_engine_weights_changed(amp->engine);
+    return AMP_OK;
+}
+
+void amp_ranks_join(struct darknet_amp *amp)
+{
+    amp_error error;
+    if (!amp->comm || amp_engine_ranks(amp->engine) > 1) return;
+    amp_host_check(join(amp, &amp->comm, &error), &error);
+    amp_host_check(share_masters(amp, &error), &error);
+}
+
+void amp_ranks_forget(struct darknet_amp *amp)
+{
+    if (!amp->comm || comm) return;
+    amp->comm->abort(amp->comm, 0); /* nothing is under way; else NCCL would wait for the others to leave too */
+    amp->comm->destroy(amp->comm);
+    amp->comm = NULL;
+}
+
+int amp_ranks_speaks_for(const struct darknet_amp *amp) { return !amp->comm || amp->comm->rank == 0; }
+
 
 /* Only what amp_training_goes_on and its neighbours are hooked into is shared. */
 static int is_shared(const char *command)
@@ -241,7 +300,23 @@ static int is_one_of_several(const char *const *words, int count, int under_amp)
         && (under_amp || amp_comm_is_here);
 }
 
-void amp_ranks_start(const char *const *words, int count, int under_amp)
+/* -gpus 0,1: a network for each number. */
+static void start_networks(const char *const *words, int count, int under_amp, const char *gpus)
+{
+    networks = 1;
+    for (; under_amp && count > 1 && !strcmp(words[1], "train") && *gpus; gpus++) networks += *gpus == ',';
+    if (networks == 1) return;
+    if (amp_fork_device() < 0)
+        darknet_amp_refuse("command line: -gpus: this program was built without GPU=1 and trains on the CPU; "
+                           "leave -gpus out, and for several ranks there type mpirun -np %d", networks);
+    if (!is_shared(words[0]))
+        darknet_amp_refuse("command line: -gpus: under AMP several GPUs share the work of detector train and "
+                           "classifier train alone; name one GPU, or give it -amp off");
+    share_seed();
+    fprintf(stderr, "ranks: %d, all of this program, one a GPU\n", networks);
+}
+
+void amp_ranks_start(const char *const *words, int count, int under_amp, const char *gpus)
 {
     amp_error error;
     unsigned seed;
@@ -249,7 +324,10 @@ void amp_ranks_start(const char *const *words, int count, int under_amp)
     if (is_one_of_several(words, count, under_amp))
         amp_host_check(amp_comm_join(end_lost, &comm, &error), &error);
     awaited = 0;
-    if (!comm) return;
+    if (!comm) {
+        start_networks(words, count, under_amp, gpus);
+        return;
+    }
     atexit(leave_or_end);
     amp_ranks_phase("comparing what the ranks were given");
     amp_ranks_note("version %s\n%s %s %s AMP\n", AMP_VERSION, words[0], words[1],
@@ -264,6 +342,9 @@ void amp_ranks_start(const char *const *words, int count, int under_amp)
         refuse_all("command line: a launcher started %d of this program, which share the work of detector "
                    "train and classifier train under AMP alone; give one of these -amp fp32 (or bf16, fp16), "
                    "or start it alone", comm->size);
+    if (strchr(gpus, ','))
+        refuse_all("command line: -gpus %s: a launcher started %d of this program, and each trains on one GPU; "
+                   "leave -gpus out, and start as many ranks as GPUs", gpus, comm->size);
     if (getenv(AMP_TURNS))
         refuse_all("command line: a launcher started %d of this program, and amp compare each of its "
                    "trainings; start amp compare alone", comm->size);

@@ -1,13 +1,15 @@
-/* The ranks that train together with this program, each with a network of its own: see comm/comm.h.
+/* The ranks that train one network together, each with a copy of its own: see comm/comm.h. They are programs
+ * that a launcher has started, or with -gpus the networks of this one, each in a thread while a step is made.
+ * Of the latter only what is in a struct darknet_amp knows: to all else such a program is alone.
  *
  * Rank 0 prints, logs and saves. How they share a step's images: sharing.h. */
 #ifndef AMP_HOST_RANKS_H
 #define AMP_HOST_RANKS_H
 
-#include "../../backend/backend.h"
 #include "../../comm/comm.h"
 
 struct network;
+struct darknet_amp;
 
 /* Before the arguments are read: amp_ranks_start follows. Until it has joined the others, or has seen that
  * there are none to join, amp_ranks_is_awaited. */
@@ -16,20 +18,33 @@ int amp_ranks_is_awaited(void);
 
 /* For the program's start, before there are threads: joins the others if a launcher has started several of a
  * training, which is then refused unless it is under AMP and all have been given the same. words: of the
- * command line. All ranks but 0 are silent from here on, but for errors. */
-void amp_ranks_start(const char *const *words, int count, int under_amp);
+ * command line; gpus: what follows -gpus there, or "". All ranks but 0 are silent from here on, but for
+ * errors. */
+void amp_ranks_start(const char *const *words, int count, int under_amp, const char *gpus);
 
 /* Gives this rank the GPU of its number among the ranks on this machine, where Darknet runs on GPUs. Before
  * CUDA is called; not where -i or -gpus says which, or -nogpu that none is used. */
 void amp_ranks_take_gpu(void);
-/* The engine's sums will be of this backend's memory. Once, where that is a GPU's. */
-amp_status amp_ranks_use(amp_backend *, amp_error *);
+/* The network will be trained together with those of the other programs, if there are any: amp->comm. */
+amp_status amp_ranks_use(struct darknet_amp *, amp_error *);
 
-/* NULL: the program is alone. */
+/* Networks of this program become ranks of each other: amp->comm. join: of such a network, at its first
+ * training pass, in the thread that makes it, while others make theirs. Does nothing for all others. forget:
+ * the network will be freed. network: of a rank; the array `nets` stays. */
+void amp_ranks_unite(struct network **nets, int count);
+void amp_ranks_join(struct darknet_amp *);
+struct network *amp_ranks_network(int rank);
+void amp_ranks_forget(struct darknet_amp *);
+/* Whether it is rank 0's network, or alone: what is said of a step is said once. */
+int amp_ranks_speaks_for(const struct darknet_amp *);
+
+/* The programs. NULL: this one is alone. */
 amp_comm *amp_ranks(void);
 int amp_ranks_count(void);
 /* Whether this is rank 0, or alone. */
 int amp_ranks_leads(void);
+/* How many share a step: programs, or networks of this one. */
+int amp_ranks_of_step(void);
 
 /* What the calls between ranks are made for from here on: amp_comm.phase. */
 __attribute__((format(printf, 1, 2))) void amp_ranks_phase(const char *format, ...);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../data/images.h"
+#include "ranks.h"
 #include "resume.h"
 
 static const char *where(struct darknet_amp *amp, const amp_anomaly *a, char text[AMP_ANOMALY_TEXT])
@@ -56,6 +57,7 @@ _Noreturn void amp_host_collapse(struct darknet_amp *amp, const amp_step_report 
     const char *checkpoint = amp_host_last_checkpoint(amp);
     char place[AMP_ANOMALY_TEXT], why[96];
     amp_error error;
+    if (!amp_ranks_speaks_for(amp)) amp_ranks_await_end(); /* rank 0 knows what was saved last */
     if (report->bad_master) snprintf(why, sizeof why, "weights are inf, NaN or beyond 1e19");
     else
         snprintf(why, sizeof why, "gradients stay inf or NaN %s %g",

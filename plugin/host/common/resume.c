@@ -43,9 +43,15 @@ void amp_resume_gather_states(struct darknet_amp *amp)
 {
     amp_error error;
     size_t count = amp_checkpoint_state_count(amp->engine);
-    if (!amp_ranks() || !count) return;
-    float *states = amp_host_allocated(malloc(count * sizeof *states));
-    amp_host_check(amp_checkpoint_states(amp->engine, states, &error), &error);
+    if (!amp->comm || !count) return;
+    int here = amp_ranks() ? 1 : amp->comm->size; /* networks */
+    float *states = amp_host_allocated(malloc((size_t)here * count * sizeof *states));
+    for (int i = 0; i < here; i++) {
+        const struct network *net = here > 1 ? amp_ranks_network(i) : amp->net;
+        amp_fork_use_device(net);
+        amp_host_check(amp_checkpoint_states(amp_fork_state(net)->engine, states + (size_t)i * count, &error),
+                       &error);
+    }
     amp_sharing_join((void **)&states, &count, sizeof *states, "saving recurrent states");
     free(amp->resume->rank_states);
     amp->resume->rank_states = states;
@@ -68,7 +74,7 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network
     run.batch = view.batch;
     run.subdivisions = view.subdivisions;
     run.window = window_of(&view, counters.seen);
-    run.ranks = amp_ranks_count();
+    run.ranks = amp->comm ? amp->comm->size : 1;
     run.states = amp->resume->rank_states;
     if (!loop->average_loss) return run;
     run.looped = 1;
@@ -153,7 +159,7 @@ static amp_status fits_batch(const amp_run_state *run, const amp_view *view, siz
                              amp_error *error)
 {
     if (run->window == 0) return AMP_OK;
-    if (amp_ranks_count() > 1)
+    if (amp_ranks_of_step() > 1)
         return amp_fail(error, AMP_BAD_CHECKPOINT,
                         "%s: it was saved in the middle of a batch, which several ranks cannot share; go on "
                         "alone until the next save, or " ANEW, sidecar);
@@ -177,8 +183,8 @@ static amp_status go_on(struct network *net, const amp_checkpoint *checkpoint, c
     char note[256] = "";
     AMP_TRY(fits_batch(run, &view, seen, sidecar, error));
     AMP_TRY(amp_checkpoint_apply(checkpoint, amp->engine, note, error));
-    AMP_TRY(amp_checkpoint_fit_rank(checkpoint, amp->engine, amp_ranks() ? amp_ranks()->rank : 0,
-                                    amp_ranks_count(), note, error));
+    AMP_TRY(amp_checkpoint_fit_rank(checkpoint, amp->engine, amp->comm ? amp->comm->rank : 0,
+                                    amp->comm ? amp->comm->size : 1, note, error));
     amp_checkpoint_fit_batch(checkpoint, amp->engine, view.batch * view.subdivisions, note);
     /* it counts updates of these moments */
     counters.t = amp_checkpoint_adam(checkpoint) == view.adam ? (int)run->t : 0;
@@ -203,20 +209,21 @@ static void load_again(struct network *net, const char *weights)
     amp_fork_set_counters(net, counters);
 }
 
-static amp_status begin(struct network *net, const char *weights, const char *sidecar, int in_loop,
+/* ended: whether a killed save was ended, by rank 0, whose network begins first. */
+static amp_status begin(struct network *net, const char *weights, const char *sidecar, int in_loop, int *ended,
                         amp_error *error)
 {
     amp_checkpoint *checkpoint;
     char note[256];
     static const char what[] = "ending a killed save";
-    int leads = amp_ranks_leads(), ended = 0;
+    int leads = amp_ranks_leads();
     /* rank 0 ends it, before others look at what it left */
-    if (!leads) amp_sharing_tell(&ended, sizeof ended, what);
+    if (!leads) amp_sharing_tell(ended, sizeof *ended, what);
     AMP_TRY(amp_checkpoint_recover(weights, &checkpoint, note, error));
-    if (leads) ended = note[0] != 0;
-    if (leads) amp_sharing_tell(&ended, sizeof ended, what);
+    if (leads) *ended |= note[0] != 0;
+    if (leads) amp_sharing_tell(ended, sizeof *ended, what);
     if (note[0]) say(net, "amp: %s\n", note);
-    if (ended) load_again(net, weights);
+    if (*ended) load_again(net, weights);
     if (!checkpoint) {
         say(net, "amp: no %s: momentum and loss scale start anew\n", sidecar);
         return AMP_OK;
@@ -238,7 +245,7 @@ static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
                     "take another .weights file", file, bad.tensor, bad.layer);
 }
 
-static void begin_training(struct network *net, int in_loop)
+static void begin_training(struct network *net, int in_loop, int *ended)
 {
     struct amp_resume *resume = amp_fork_state(net)->resume;
     amp_error error;
@@ -246,7 +253,8 @@ static void begin_training(struct network *net, int in_loop)
         char *weights = resume->last_file; /* ours for a moment: loading again would replace it */
         char *sidecar = amp_host_allocated(amp_sidecar_name(weights));
         resume->last_file = NULL;
-        if (!amp_host_is_cleared()) amp_host_check(begin(net, weights, sidecar, in_loop, &error), &error);
+        if (!amp_host_is_cleared())
+            amp_host_check(begin(net, weights, sidecar, in_loop, ended, &error), &error);
         else if (amp_file_exists(sidecar))
             say(net, "amp: -clear: %s is not read; momentum and loss scale start anew\n", sidecar);
         free(sidecar);
@@ -261,11 +269,12 @@ static void begin_training(struct network *net, int in_loop)
 
 void darknet_amp_resume(struct network **nets, int count)
 {
-    for (int i = 0; i < count; i++) {
-        if (!amp_fork_state(nets[i])) continue;
-        amp_fork_state(nets[i])->resume->quiet = i > 0; /* replicas would all say the same */
+    int ended = 0, under_amp = count > 0 && amp_fork_state(nets[0]);
+    if (under_amp && count > 1) amp_ranks_unite(nets, count);
+    for (int i = 0; i < count && under_amp; i++) {
+        amp_fork_state(nets[i])->resume->quiet = i > 0; /* all would say the same */
         amp_fork_use_device(nets[i]);
-        begin_training(nets[i], 1);
+        begin_training(nets[i], 1, &ended);
     }
     if (count > 0) amp_check_classes(nets[0]);
     if (count > 0) amp_ranks_agree_to_train(nets[0]);
@@ -296,6 +305,7 @@ int amp_resume_loop_ended(struct darknet_amp *amp)
 void amp_resume_before_forward(struct darknet_amp *amp, struct network *net)
 {
     amp_loop *loop = &amp->resume->loop;
-    if (!amp->resume->training) begin_training(net, 0);
+    int ended = 0;
+    if (!amp->resume->training) begin_training(net, 0, &ended);
     if (loop->average_loss) *loop->average_loss = loop->last_finite = shown_loss(loop);
 }

@@ -5,9 +5,9 @@
 
 #include "../../amp/cfg_reader.h"
 #include "../fork.h"
-#include "failure.h"
 #include "random.h"
 #include "ranks.h"
+#include "state.h"
 
 /* ---- subdivisions ---- */
 
@@ -20,7 +20,7 @@ long amp_sharing_cut(int ranks, int subdivisions)
 
 int amp_sharing_subdivisions(const char *cfg_file)
 {
-    int ranks = amp_ranks_count();
+    int ranks = amp_ranks_of_step();
     double batch_given, subdivisions_given;
     amp_error error;
     if (ranks < 2) return 0;
@@ -80,11 +80,14 @@ amp_shared_part amp_sharing_part(int thread)
 
 /* ---- a pass ---- */
 
-/* Draws, and throws away, the random numbers of so many passes of other ranks: the main thread's generator
- * begins each step in the same state on all ranks, and one rank would draw the numbers of all passes. */
-static void draw_for_others(const struct network *net, int passes)
+/* The random numbers of so many passes are other ranks': the main thread's generator begins each step in the
+ * same state on all ranks, and one rank would draw the numbers of all passes. A network with a thread of its
+ * own draws from a copy of that generator. */
+static void leave_to_others(const struct network *net, int passes)
 {
-    amp_random_skip((size_t)passes * amp_fork_random_numbers(net));
+    size_t numbers = (size_t)passes * amp_fork_random_numbers(net);
+    if (amp_ranks()) amp_random_skip(numbers);
+    else amp_random_branch(numbers);
 }
 
 static void move_seen(struct network *net, int passes)
@@ -96,37 +99,44 @@ static void move_seen(struct network *net, int passes)
 
 /* Before and after each pass all ranks have counted what all have done. One rank would have made, before this
  * rank's p-th pass, all passes of lower ranks, but none of higher ones. */
-static int passes_ahead(const amp_view *view, int p)
+static int passes_ahead(const amp_comm *comm, const amp_view *view, int p)
 {
-    return amp_ranks()->rank * (view->subdivisions / amp_ranks_count()) - p * (amp_ranks_count() - 1);
+    return comm->rank * (view->subdivisions / comm->size) - p * (comm->size - 1);
 }
 
 int amp_sharing_begin_pass(struct network *net)
 {
-    if (amp_ranks_count() < 2) return 0;
+    const amp_comm *comm = amp_fork_state(net)->comm;
+    if (!comm) return 0;
     amp_view view = amp_fork_view(net);
     size_t counted = amp_fork_counters(net).seen / (size_t)view.batch - 1; /* Darknet has counted this one */
-    int p = (int)(counted % (size_t)view.subdivisions) / amp_ranks_count();
-    if (p == 0) draw_for_others(net, passes_ahead(&view, 0));
-    move_seen(net, passes_ahead(&view, p));
+    int p = (int)(counted % (size_t)view.subdivisions) / comm->size;
+    if (p == 0) leave_to_others(net, passes_ahead(comm, &view, 0));
+    move_seen(net, passes_ahead(comm, &view, p));
     return p;
 }
 
 void amp_sharing_end_pass(struct network *net, int p)
 {
-    int ranks = amp_ranks_count();
-    if (ranks < 2) return;
+    const amp_comm *comm = amp_fork_state(net)->comm;
+    if (!comm) return;
     amp_view view = amp_fork_view(net);
-    int passes = view.subdivisions / ranks;
-    move_seen(net, ranks - 1 - passes_ahead(&view, p));
-    if (p == passes - 1) draw_for_others(net, (ranks - 1 - amp_ranks()->rank) * passes);
+    int passes = view.subdivisions / comm->size;
+    move_seen(net, comm->size - 1 - passes_ahead(comm, &view, p));
+    if (p == passes - 1 && amp_ranks()) leave_to_others(net, (comm->size - 1 - comm->rank) * passes);
+}
+
+void amp_sharing_end_step(const struct network *net)
+{
+    if (!amp_fork_state(net)->comm || amp_ranks()) return;
+    amp_random_skip((size_t)amp_fork_view(net).subdivisions * amp_fork_random_numbers(net));
 }
 
 void amp_sharing_align(struct network *net)
 {
     amp_view view = amp_fork_view(net);
     amp_counters counters = amp_fork_counters(net);
-    if (amp_ranks_count() < 2) return;
+    if (!amp_fork_state(net)->comm) return;
     counters.seen -= counters.seen % ((size_t)view.batch * (size_t)view.subdivisions);
     amp_fork_set_counters(net, counters);
 }

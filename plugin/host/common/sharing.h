@@ -44,6 +44,10 @@ amp_shared_part amp_sharing_part(int thread);
 int amp_sharing_begin_pass(struct network *);
 void amp_sharing_end_pass(struct network *, int pass);
 
+/* A step was made, in threads of this program's networks if it has several: the main thread's generator goes
+ * on behind what they drew. In the main thread. */
+void amp_sharing_end_step(const struct network *);
+
 /* For a training's start: weights that were saved by a training with another batch may have been seen in the
  * middle of a step of this one, which ranks cannot share: the step begins anew. */
 void amp_sharing_align(struct network *);

@@ -118,9 +118,7 @@ static amp_status make_engine(struct darknet_amp *amp, struct network *net,
     }
     amp_host host = amp_fork_callbacks(amp);
     status = amp_engine_create(settings, backend, &host, &described, &amp->engine, error);
-    if (status == AMP_OK) status = amp_ranks_use(backend, error);
-    if (status == AMP_OK && amp_ranks())
-        amp_engine_join(amp->engine, amp_ranks(), amp->config->wire, AMP_BUCKET);
+    if (status == AMP_OK) status = amp_ranks_use(amp, error);
     amp_network_desc_free(&described);
     return status;
 }
@@ -195,11 +193,17 @@ void amp_host_made(struct network *net)
 
 void amp_host_free(struct darknet_amp *amp)
 {
+    amp_ranks_forget(amp);
     amp_engine_free(amp->engine);
     amp_config_free(amp->config);
     free(amp->anomaly_images);
     amp_resume_free(amp->resume);
     free(amp);
+}
+
+void darknet_amp_weights_changed(struct network *net)
+{
+    if (amp_fork_state(net)) amp_host_weights_changed(net);
 }
 
 void amp_host_weights_changed(struct network *net)

@@ -22,7 +22,7 @@ struct darknet_amp {
     int measures;                  /* its accuracy is measured: no batch norm is folded into weights, so that
                                       a network finds the same before, during and after its training */
     int layer_count, batch, w, h;  /* as parsed: Darknet's own fp32 layers cannot grow beyond that batch */
-    unsigned long unsynced_steps;  /* taken since the replicas' weights were last averaged (replicas.c) */
+    struct amp_comm *comm;         /* of the ranks that train the network together: ranks.h; NULL: alone */
 
     /* Counters for the summary line and the training log. Times in seconds of CLOCK_MONOTONIC. */
     unsigned long steps, skipped;

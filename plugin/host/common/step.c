@@ -81,6 +81,7 @@ void darknet_amp_forward(struct network *net)
     if (amp_fork_view(net).training) {
         if (amp->started == 0) amp->started = began;
         amp_resume_before_forward(amp, net); /* may load the weights again, and another input size */
+        amp_ranks_join(amp);
     }
     amp_view view = amp_fork_view(net);
     if (view.training) check_labels(amp, &view);
@@ -91,7 +92,7 @@ void darknet_amp_forward(struct network *net)
     if (amp->config->debug) amp_host_note_images(amp, net);
     amp_sharing_end_pass(net, pass);
     amp->computed += amp_clock_seconds() - began;
-    amp->images += (double)view.batch * amp_ranks_count();
+    amp->images += (double)view.batch * amp_engine_ranks(amp->engine);
 }
 
 void darknet_amp_backward(struct network *net)
@@ -151,11 +152,10 @@ void darknet_amp_update(struct network *net)
     if (report.skipped) {
         amp->skipped++;
         amp_fork_forget_overflow(amp);
-        amp_host_tell_skip(amp, &report, good_steps);
+        if (amp_ranks_speaks_for(amp)) amp_host_tell_skip(amp, &report, good_steps);
         if (status == AMP_DIVERGED) amp_host_collapse(amp, &report, good_steps);
         return;
     }
     amp->steps++;
-    amp->unsynced_steps++;
-    print_summary(amp, net);
+    if (amp_ranks_speaks_for(amp)) print_summary(amp, net);
 }

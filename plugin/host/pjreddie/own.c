@@ -242,15 +242,6 @@ float amp_fork_rate(const struct network *net) { return get_current_rate((networ
 int amp_fork_knows_map(void) { return 0; }
 void amp_fork_save_weights(struct network *net, const char *file) { save_weights(net, (char *)file); }
 
-void amp_fork_average_weights(struct network **nets, int count)
-{
-#ifdef GPU
-    sync_nets(nets, count, 0);
-#else
-    (void)nets, (void)count; /* without a GPU Darknet trains one network */
-#endif
-}
-
 const char amp_fork_label_place[] =
     "the labels of images/, JPEGImages/ or raw/ in labels/, of all others beside their image";
 const char amp_fork_label_images[] = ".jpg, .png, .JPG or .JPEG only";

@@ -33,7 +33,7 @@ static struct {
     int map_given;
     long map_every;
     struct network **nets; /* of the call under way, and of the step behind it; NULL: no loop runs */
-    int count;
+    int count;            /* how many share out images, and each has a step of its own: -gpus without AMP */
     int w, h;             /* as in the .cfg */
     int looped;           /* its first step was asked for */
     long first_iteration;
@@ -228,7 +228,9 @@ static void log_step(float loss, float average_loss)
 /* As Darknet makes the average, from what it was before the step. */
 void amp_training_mean_loss(float *loss, float *average_loss)
 {
-    if (!training.nets || !amp_ranks()) return;
+    if (!training.nets || !amp_fork_state(training.nets[0])) return;
+    amp_sharing_end_step(training.nets[0]);
+    if (!amp_ranks()) return;
     float before = amp_fork_state(training.nets[0])->resume->loop.last_finite;
     *loss = amp_sharing_mean(*loss, "the loss of a step");
     if (before < 0) before = *loss;
@@ -249,7 +251,6 @@ static void save_backup(const char *folder, const char *base)
     char name[PATH_BYTES];
     struct network *net = training.nets[0];
     struct darknet_amp *amp = amp_fork_state(net);
-    if (training.count > 1) amp_fork_average_weights(training.nets, training.count);
     if (amp) amp->resume->stopping = 1;
     snprintf(name, sizeof name, "%s/%s.backup", folder, base);
     amp_fork_save_weights(net, name);
