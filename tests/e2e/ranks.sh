@@ -129,6 +129,19 @@ keep first
 train 2 tiny.cfg -amp fp32
 same first tiny.cfg "other files the second time"
 
+# ---- without -seed ----
+
+name="no -seed"
+edit two_steps 's/^max_batches=.*/max_batches=2/'
+rm -r backup
+mkdir backup
+for run in one_step.cfg "two_steps.cfg backup/one_step_final.weights"; do
+    ranks 2 detector train tiny.data $run -amp fp32 > out 2> err < /dev/null ||
+        fail "$name: $(grep -a 'amp:' err)"
+done # it is 0 where the clock was not asked
+grep -q 'resumed from .*, data order starts anew (it was saved with -seed [1-9]' err ||
+    fail "$name: $(grep -a resumed err)"
+
 # ---- what rank 0 writes of all ----
 
 # The columns that are no times; the loss and what follows from it with as many digits as sums in another
