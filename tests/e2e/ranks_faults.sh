@@ -109,6 +109,28 @@ start "$name" detector train tiny.data tiny.cfg -seed 3
 ends 1
 [ "$(grep -c 'a launcher started 2 of this program' err)" = 1 ] || fail "$name: $(cat err)"
 
+# ---- memory that the ranks of a machine share ----
+
+cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/memory_told.c" -o memory_told.so -ldl
+sed 's/^batch=.*/batch=64/; s/^subdivisions=.*/subdivisions=2/; s/^width=.*/width=256/; s/^height=.*/height=256/
+    s/max_batches=.*/max_batches=1/' tiny.cfg > large.cfg
+small=("${train[@]}")
+train=(detector train tiny.data large.cfg -amp fp32 -seed 3)
+told() { printf 'MemTotal: 99999999 kB\nMemAvailable: %s kB\n' $(($1 * 1024)) > meminfo; }
+echo "${trap/save_trap/memory_told}" | tee rank.0 > rank.1
+told 1
+refused 'not enough memory: this training needs [0-9]* MiB, and there are [0-9]* MiB of RAM for each rank on'
+needed=$(sed -n 's/.*training needs \([0-9]*\) MiB.*/\1/p' err)
+[ $needed -gt 500 ] || fail "$name: a rank takes $needed MiB, which is no more than its program"
+echo "${trap/save_trap/memory_told}" | tee rank.0 > rank.1
+told $needed # enough for one of them
+refused 'not enough memory'
+echo "${trap/save_trap/memory_told}" | tee rank.0 > rank.1
+told $((2 * needed))
+start 'memory for both' "${train[@]}"
+ends 0
+train=("${small[@]}")
+
 # ---- a launcher that binds ----
 
 name='one core for two threads'

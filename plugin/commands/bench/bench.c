@@ -110,7 +110,8 @@ typedef struct program {
 typedef struct run {
     amp_bench *b;
     program programs[AMP_BENCH_SIDES];
-    char folder[AMP_BENCH_FOLDER], cfg[FILE_NAME]; /* temporary: what the programs print, and the .cfg they load */
+    /* temporary: what the programs print, and the .cfg they load */
+    char folder[AMP_BENCH_FOLDER], cfg[FILE_NAME];
     int named, shows_progress;           /* named: the user named the dtypes */
 } run;
 

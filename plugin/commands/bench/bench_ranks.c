@@ -182,16 +182,17 @@ static void show(const scaling *s, FILE *out)
     const amp_bench *b = &s->b;
     fprintf(out, "%s: %s, batch %d, %d x %d x %d, seed %u, on %s; %s\n", b->cfg, s->dtype, b->batch, b->width,
             b->height, b->channels, b->seed, b->on_gpu ? "GPUs" : "CPUs", s->library);
-    fprintf(out, "ms of a step of all ranks on synthetic images, with the middle half of the steps; waited: of\n"
-            "it, for sums that backward did not hide; efficiency: the speed over that of so many single "
-            "ranks\n");
+    fprintf(out, "ms of a step of all ranks on synthetic images, in brackets the middle half of the steps;\n"
+            "waited: of it, for sums that backward did not hide; efficiency: the speed over that of so many\n"
+            "single ranks\n");
     amp_table_print(out, 0, row_fields, s->rows, sizeof *s->rows, s->count, NULL);
 }
 
 static void write_json(const scaling *s, FILE *out)
 {
     static const amp_field fields[] = {
-        AMP_FIELD(scaling, dtype), AMP_FIELD_AS("cfg", scaling, b.cfg), AMP_FIELD_AS("batch", scaling, b.batch),
+        AMP_FIELD(scaling, dtype), AMP_FIELD_AS("cfg", scaling, b.cfg),
+        AMP_FIELD_AS("batch", scaling, b.batch),
         AMP_FIELD_AS("subdivisions", scaling, b.subdivisions), AMP_FIELD_AS("width", scaling, b.width),
         AMP_FIELD_AS("height", scaling, b.height), AMP_FIELD_AS("channels", scaling, b.channels),
         AMP_FIELD_AS("seed", scaling, b.seed), AMP_FLAG_AS("gpu", scaling, b.on_gpu),

@@ -247,7 +247,10 @@ amp_status amp_ranks_use(amp_backend *backend, amp_error *error)
     return AMP_OK;
 }
 
-static int is_bench(const char *const *words) { return !strcmp(words[0], "amp") && !strcmp(words[1], "bench"); }
+static int is_bench(const char *const *words)
+{
+    return !strcmp(words[0], "amp") && !strcmp(words[1], "bench");
+}
 
 /* Of trainings, only what amp_training_goes_on and its neighbours are hooked into is shared. */
 static int is_shared(const char *command)
@@ -287,8 +290,8 @@ void amp_ranks_start(const char *const *words, int count, int under_amp)
         amp_host_is_wanted(words[3], CFG_FOR_ANYTHING); /* it may be for a mistake in the .cfg or in -amp */
     if (!under_amp || (!is_shared(words[0]) && !is_bench(words)))
         refuse_all("command line: a launcher started %d of this program, which share the work of detector "
-                   "train and classifier train under AMP, and of amp bench, alone; give one of these -amp fp32 (or bf16, fp16), "
-                   "or start it alone", comm->size);
+                   "train and classifier train under AMP, and of amp bench, alone; give one of these -amp "
+                   "fp32 (or bf16, fp16), or start it alone", comm->size);
     if (getenv(AMP_TURNS))
         refuse_all("command line: a launcher started %d of this program, and amp compare each of its "
                    "trainings; start amp compare alone", comm->size);
