@@ -598,7 +598,7 @@ static void put(const char *path, const char *text)
 
 static void available_is(size_t bytes, size_t all, const char *what)
 {
-    amp_available_memory memory = amp_available_ram(root);
+    amp_available_memory memory = amp_available_ram(root, 1);
     if (memory.bytes != bytes || memory.all != all || strcmp(memory.what, what))
         fail_msg("%zu of %zu of %s instead of %zu of %zu of %s", memory.bytes, memory.all, memory.what, bytes,
                  all, what);
@@ -630,13 +630,18 @@ TEST(the_least_of_all_limits_counts)
     put("sys/fs/cgroup/memory/memory.limit_in_bytes", "700000\n");
     put("sys/fs/cgroup/memory/memory.stat", "inactive_file 7\ntotal_inactive_file 100000\n");
     available_is(300000, 700000, group);
+    /* four ranks have a fourth each */
+    amp_available_memory fourth = amp_available_ram(root, 4);
+    assert_true(fourth.bytes == 75000 && fourth.all == 700000);
+    assert_string_equal(fourth.what, "RAM for each rank on this machine");
     /* the address space: all of it is taken already */
     put("proc/self/cgroup", "");
     assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
     limit = (struct rlimit){ 1 << 20, before.rlim_max };
     assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
-    amp_available_memory memory = amp_available_ram(root);
+    amp_available_memory memory = amp_available_ram(root, 1), of_four = amp_available_ram(root, 4);
     assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_true(of_four.bytes == 0 && of_four.all == 1 << 20);
     assert_true(memory.bytes == 0 && memory.all == 1 << 20);
     assert_string_equal(memory.what, "address space (ulimit -v)");
     char clean[64];

@@ -28,6 +28,8 @@ struct amp_comm {
     char phase[128];             /* what the collective calls are made for, as "step 17, gradients": kept up
                                     by the callers, for messages */
     double seconds;              /* the time limit of a call; 0: none */
+    double waited;               /* how many seconds sum_end has waited in all; of sums in a GPU's memory,
+                                    for which the program does not wait, nothing */
     void (*lost)(const char *line); /* set by who joined: a call has passed its limit. Ends the program with
                                        this line, in a thread of comm's own */
 
@@ -43,6 +45,11 @@ struct amp_comm {
     /* Rank root's memory goes to all others. Host memory. It may take eight time limits, since the others
      * wait for what root does alone, as a save. */
     amp_status (*broadcast)(amp_comm *, void *memory, size_t bytes, int root, amp_error *);
+
+    /* NULL but for the ranks that a launcher has started. The first `size` of them as a comm of their own, to
+     * be destroyed before this one; NULL on the others, and on all where that is one rank. Whoever comes
+     * early sleeps, for any time, and takes no processor. */
+    amp_status (*part)(amp_comm *, int size, amp_comm **out, amp_error *);
 
     /* Whether this rank is the first on its machine that asks, and so the one that says why the program
      * ends. NULL: it always is. Any thread may call it. */

@@ -129,6 +129,19 @@ keep first
 train 2 tiny.cfg -amp fp32
 same first tiny.cfg "other files the second time"
 
+# ---- without -seed ----
+
+name="no -seed"
+edit two_steps 's/^max_batches=.*/max_batches=2/'
+rm -r backup
+mkdir backup
+for run in one_step.cfg "two_steps.cfg backup/one_step_final.weights"; do
+    ranks 2 detector train tiny.data $run -amp fp32 > out 2> err < /dev/null ||
+        fail "$name: $(grep -a 'amp:' err)"
+done # it is 0 where the clock was not asked
+grep -q 'resumed from .*, data order starts anew (it was saved with -seed [1-9]' err ||
+    fail "$name: $(grep -a resumed err)"
+
 # ---- what rank 0 writes of all ----
 
 # The columns that are no times; the loss and what follows from it with as many digits as sums in another
@@ -221,3 +234,40 @@ check_going_on() { # a state is carried on in each rank by itself
         fail "$name: $1 $2: $(grep -a amp: err)"
 }
 goes_on lstm.cfg -amp fp32
+
+# ---- amp bench ----
+
+name="amp bench"
+command -v python3 > /dev/null || skip 'no python3 to read JSON with'
+export TMPDIR=$PWD/temporary
+mkdir temporary
+edit of_ten 's/^batch=.*/batch=10/; s/^subdivisions=.*/subdivisions=5/; s/^width=.*/width=64/'
+ranks 3 amp bench of_ten.cfg -size 32 -iters 6 -amp bf16 -seed 3 -json bench.json > out 2> err < /dev/null ||
+    fail "$name: $(tail -n 3 err)"
+[ "$(find temporary -name 'amp-bench*')" = '' ] || fail "$name: left behind: $(ls temporary)"
+[ "$(grep -c '^ *[123] ' out)" = 3 ] && grep -q '^ *3 .*cannot share the batch' out || fail "$name: $(cat out)"
+python3 - bench.json <<'EOF' || fail "$name: $(cat bench.json)"
+import json, sys
+j = json.load(open(sys.argv[1]))
+def near(a, b): return abs(a - b) <= 1e-9 * abs(b)
+assert (j["dtype"], j["batch"], j["width"], j["seed"]) == ("bf16", 10, 32, 3)
+one, two, three = j["rows"]
+assert [(r["ranks"], r["passes"], r["images"], r["steps"]) for r in j["rows"]] == \
+    [(1, 5, 2, 6), (2, 5, 1, 6), (3, None, None, 0)]
+assert three["step_ms"] is None and three["efficiency"] is None
+assert one["waited_ms"] == 0 and one["efficiency"] == 100 and two["waited_ms"] > 0
+for r in one, two: assert near(r["images_per_second"], 1000 * 10 / r["step_ms"])
+assert near(two["efficiency"], 100 * one["step_ms"] / 2 / two["step_ms"])
+EOF
+bench_refused() { # bench_refused <text> <arguments...>
+    local status=0 wanted=$1
+    shift
+    ranks 2 amp bench "$@" > out 2> err < /dev/null || status=$?
+    [ $status = 1 ] && [ "$(grep -c -- "$wanted" err)" = 1 ] || fail "$name $*: status $status: $(cat err)"
+    [ ! -s out ] || fail "$name $*: $(cat out)"
+}
+bench_refused '-dtypes: ranks are measured in training steps' of_ten.cfg -dtypes bf16
+bench_refused '-amp off: ranks are measured in training steps' of_ten.cfg -amp off
+bench_refused '-iters 0: expected a whole number' of_ten.cfg -iters 0
+bench_refused 'gone.cfg: No such file' gone.cfg
+ranks 2 amp bench -h > out 2> err < /dev/null || fail "$name -h: $(cat err)"

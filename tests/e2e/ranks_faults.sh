@@ -109,6 +109,28 @@ start "$name" detector train tiny.data tiny.cfg -seed 3
 ends 1
 [ "$(grep -c 'a launcher started 2 of this program' err)" = 1 ] || fail "$name: $(cat err)"
 
+# ---- memory that the ranks of a machine share ----
+
+cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/memory_told.c" -o memory_told.so -ldl
+sed 's/^batch=.*/batch=64/; s/^subdivisions=.*/subdivisions=2/; s/^width=.*/width=256/; s/^height=.*/height=256/
+    s/max_batches=.*/max_batches=1/' tiny.cfg > large.cfg
+small=("${train[@]}")
+train=(detector train tiny.data large.cfg -amp fp32 -seed 3)
+told() { printf 'MemTotal: 99999999 kB\nMemAvailable: %s kB\n' $(($1 * 1024)) > meminfo; }
+echo "${trap/save_trap/memory_told}" | tee rank.0 > rank.1
+told 1
+refused 'not enough memory: this training needs [0-9]* MiB, and there are [0-9]* MiB of RAM for each rank on'
+needed=$(sed -n 's/.*training needs \([0-9]*\) MiB.*/\1/p' err)
+[ $needed -gt 500 ] || fail "$name: a rank takes $needed MiB, which is no more than its program"
+echo "${trap/save_trap/memory_told}" | tee rank.0 > rank.1
+told $needed # enough for one of them
+refused 'not enough memory'
+echo "${trap/save_trap/memory_told}" | tee rank.0 > rank.1
+told $((2 * needed))
+start 'memory for both' "${train[@]}"
+ends 0
+train=("${small[@]}")
+
 # ---- a launcher that binds ----
 
 name='one core for two threads'
@@ -145,7 +167,8 @@ says 'amp: stopped after step ' 'to go on, give backup/tiny.backup'
 goes_on "$(($(sed -n 's/.*stopped after step \([0-9]*\).*/\1/p' err) + 1))"
 # ... at the worst moment: it is agreed upon in the next step
 ${MPICC:-mpicc} -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/signal_trap.c" -o signal_trap.so
-echo "${trap/save_trap/signal_trap} TRAP_STEP=7" > rank.1
+signal_trap=${trap/save_trap/signal_trap}
+echo "$signal_trap TRAP_STEP=7 TRAP_SIGNAL=15" > rank.1
 start 'SIGTERM to rank 1' "${train[@]}"
 ends 143
 no_leftovers
@@ -157,13 +180,12 @@ says 'amp: stopped after step 8; '
 echo 'kill -KILL $$' > rank.1
 start 'rank 1 is killed before it joins' "${train[@]}"
 ends $killed_status
-for killed in 0 1; do
+for killed in 0 1; do # where no save is under way on any rank: the last one was in step 100
+    echo "$signal_trap TRAP_STEP=105 TRAP_SIGNAL=9" > rank.$killed
     start "rank $killed is killed in a step" "${train[@]}"
-    until_is [ -e backup/tiny.backup ]
-    kill -KILL "$(cat process.$killed)"
     ends $killed_status
-    [ -e backup/tiny.backup.new ] || no_leftovers
-    goes_on 100
+    no_leftovers
+    goes_on 101
 done
 # ... while rank 0 is in the middle of its second save, of the snapshot that follows the backup
 echo "$trap TRAP_SAVE=2" > rank.0

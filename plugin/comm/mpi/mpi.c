@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../launch.h"
@@ -48,6 +49,7 @@ typedef struct mpi_comm {
     amp_comm comm;
     char library[64];
     MPI_Comm calls, sums, machine; /* of ours alone; machine: the ranks on this one */
+    int is_part;            /* made by part; MPI goes on without it */
     amp_watchdog *watchdog;
     int has_summed;         /* the first sums are made */
     MPI_Win window;         /* ... of those on this machine, which share: */
@@ -198,8 +200,10 @@ static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dty
 static amp_status sum_end(amp_comm *comm, amp_error *error)
 {
     mpi_comm *mpi = (mpi_comm *)comm;
+    double began = MPI_Wtime();
     pthread_mutex_lock(&mpi->lock);
     while (mpi->next < mpi->queued) pthread_cond_wait(&mpi->made, &mpi->lock);
+    comm->waited += MPI_Wtime() - began;
     mpi->has_summed |= mpi->queued > 0;
     mpi->next = mpi->queued = 0;
     amp_status status = mpi->status;
@@ -247,9 +251,10 @@ static int speaks(amp_comm *comm)
 /* Where the launcher cannot be reached, as over a link that is cut, the alarm ends this process. */
 static void end_all(amp_comm *comm, int status)
 {
+    (void)comm;
     signal(SIGALRM, SIG_DFL);
     alarm(ABORT_SECONDS);
-    MPI_Abort(((mpi_comm *)comm)->calls, status);
+    MPI_Abort(MPI_COMM_WORLD, status);
 }
 
 static void stop_summing(mpi_comm *mpi)
@@ -271,7 +276,7 @@ static void destroy(amp_comm *comm)
     MPI_Comm_free(&mpi->machine);
     MPI_Comm_free(&mpi->sums);
     MPI_Comm_free(&mpi->calls);
-    MPI_Finalize();
+    if (!mpi->is_part) MPI_Finalize();
     amp_watchdog_end(mpi->watchdog, MAIN);
     amp_watchdog_stop(mpi->watchdog);
     free(mpi->queue);
@@ -327,37 +332,82 @@ static amp_status allocate(mpi_comm *mpi, amp_error *error)
 
 static amp_status start_summing(mpi_comm *mpi, amp_error *error)
 {
+    AMP_TRY(allocate(mpi, error));
     pthread_mutex_init(&mpi->lock, NULL);
     pthread_cond_init(&mpi->begun, NULL);
     pthread_cond_init(&mpi->made, NULL);
     return amp_start_helper(&mpi->thread, keep_summing, mpi, error);
 }
 
-amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_error *error)
+static void take(mpi_comm *mpi, MPI_Comm ranks)
 {
-    int granted;
-    double seconds = time_limit();
-    mpi_comm *mpi = calloc(1, sizeof *mpi);
-    *out = NULL;
-    if (!mpi) return amp_fail(error, AMP_NO_MEMORY, "ranks: out of memory");
-    mpi->comm = (amp_comm){ .name = mpi->library, .phase = "the start", .lost = lost,
-                            .sum_begin = sum_begin, .sum_end = sum_end, .gather = gather,
-                            .broadcast = broadcast, .speaks = speaks, .abort = end_all,
-                            .destroy = destroy };
-    mpi->comm.seconds = seconds;
-    AMP_TRY(amp_watchdog_start(seconds, be_late, mpi, &mpi->watchdog, error));
-    amp_watchdog_begin(mpi->watchdog, MAIN, limits(mpi), mpi->comm.phase);
-    /* Threads that wait for others leave the processor to those that compute. */
-    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &granted);
     find_library(mpi->library, sizeof mpi->library);
-    MPI_Comm_dup(MPI_COMM_WORLD, &mpi->calls);
-    MPI_Comm_dup(MPI_COMM_WORLD, &mpi->sums);
+    MPI_Comm_dup(ranks, &mpi->calls);
+    MPI_Comm_dup(ranks, &mpi->sums);
     MPI_Comm_set_errhandler(mpi->calls, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(mpi->sums, MPI_ERRORS_RETURN);
     MPI_Comm_rank(mpi->calls, &mpi->comm.rank);
     MPI_Comm_size(mpi->calls, &mpi->comm.size);
     share_with_machine(mpi);
+}
+
+static amp_status part(amp_comm *, int size, amp_comm **out, amp_error *);
+
+/* A comm that has no ranks yet. */
+static amp_status create(double seconds, void (*lost)(const char *line), mpi_comm **out, amp_error *error)
+{
+    mpi_comm *mpi = *out = calloc(1, sizeof *mpi);
+    if (!mpi) return amp_fail(error, AMP_NO_MEMORY, "ranks: out of memory");
+    mpi->comm = (amp_comm){ .name = mpi->library, .phase = "the start", .seconds = seconds, .lost = lost,
+                            .sum_begin = sum_begin, .sum_end = sum_end, .gather = gather,
+                            .broadcast = broadcast, .part = part, .speaks = speaks, .abort = end_all,
+                            .destroy = destroy };
+    return amp_watchdog_start(seconds, be_late, mpi, &mpi->watchdog, error);
+}
+
+/* (In a barrier MPI would keep asking, and take the processors that the others measure with.) */
+static amp_status sleep_until_all_are_here(mpi_comm *mpi, amp_error *error)
+{
+    const struct timespec pause = { .tv_nsec = 1000000 };
+    MPI_Request request;
+    int are_here = 0, result = MPI_Ibarrier(mpi->calls, &request);
+    while (result == MPI_SUCCESS && !are_here) {
+        result = MPI_Test(&request, &are_here, MPI_STATUS_IGNORE);
+        if (!are_here) nanosleep(&pause, NULL);
+    }
+    return check(result, mpi->comm.phase, error);
+}
+
+static amp_status part(amp_comm *comm, int size, amp_comm **out, amp_error *error)
+{
+    mpi_comm *all = (mpi_comm *)comm, *mpi;
+    MPI_Comm ranks;
+    *out = NULL;
+    AMP_TRY(sleep_until_all_are_here(all, error));
+    int is_in = size > 1 && comm->rank < size;
+    AMP_TRY(check(MPI_Comm_split(all->calls, is_in ? 0 : MPI_UNDEFINED, comm->rank, &ranks), comm->phase,
+                  error));
+    if (!is_in) return AMP_OK;
+    AMP_TRY(create(comm->seconds, comm->lost, &mpi, error));
+    mpi->is_part = 1;
+    take(mpi, ranks);
+    MPI_Comm_free(&ranks);
+    *out = &mpi->comm;
+    return start_summing(mpi, error);
+}
+
+amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_error *error)
+{
+    int granted;
+    double seconds = time_limit();
+    mpi_comm *mpi;
+    *out = NULL;
+    AMP_TRY(create(seconds, lost, &mpi, error));
+    amp_watchdog_begin(mpi->watchdog, MAIN, limits(mpi), mpi->comm.phase);
+    /* Threads that wait for others leave the processor to those that compute. */
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &granted);
+    take(mpi, MPI_COMM_WORLD);
     amp_watchdog_end(mpi->watchdog, MAIN);
     *out = &mpi->comm; /* what is wrong from here on is said by one of them */
     if (granted < MPI_THREAD_MULTIPLE)
@@ -366,6 +416,5 @@ amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_err
     if (seconds < 0)
         return amp_fail(error, AMP_BAD_CONFIG, "ranks: AMP_COMM_TIMEOUT=%s: expected seconds, 0 to 1000000",
                         getenv("AMP_COMM_TIMEOUT"));
-    AMP_TRY(allocate(mpi, error));
     return start_summing(mpi, error);
 }

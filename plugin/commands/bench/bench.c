@@ -4,7 +4,9 @@
  * Each dtype has a program of its own (bench_child.c). They take turns of a tenth of a second or a step, so
  * that a busy minute of the machine slows all of them alike; their networks are in memory at the same time.
  * Stock Darknet is measured if it is asked for, and by default on a GPU; on a CPU one step of it takes as
- * long as some twenty of AMP's fp32. With -detect they predict instead of training. */
+ * long as some twenty of AMP's fp32. With -detect they predict instead of training.
+ *
+ * What mpirun has started measures in its own programs: bench_ranks.c. */
 #define _DEFAULT_SOURCE /* mkdtemp, _SC_NPROCESSORS_ONLN */
 #include "bench.h"
 
@@ -16,6 +18,7 @@
 
 #include "../../amp/config.h"
 #include "../../host/common/random.h"
+#include "../../host/common/ranks.h"
 #include "../../host/common/state.h"
 #include "../../host/training/turns.h"
 
@@ -24,7 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_PARTS = 2, MOST_ARGUMENTS = 20, FOLDER = 512, FILE_NAME = FOLDER + 16, NUMBER = 24 };
+enum { MOST_PARTS = 2, MOST_ARGUMENTS = 20, FILE_NAME = AMP_BENCH_FOLDER + 16, NUMBER = 24 };
 
 static const char all_dtypes[] = "stock,fp32,bf16,fp16";
 static const double slice_seconds = .1;
@@ -107,7 +110,8 @@ typedef struct program {
 typedef struct run {
     amp_bench *b;
     program programs[AMP_BENCH_SIDES];
-    char folder[FOLDER], cfg[FILE_NAME]; /* temporary: what the programs print, and the .cfg they load */
+    /* temporary: what the programs print, and the .cfg they load */
+    char folder[AMP_BENCH_FOLDER], cfg[FILE_NAME];
     int named, shows_progress;           /* named: the user named the dtypes */
 } run;
 
@@ -234,9 +238,10 @@ static amp_status run_all(run *r, amp_error *error)
 
 /* At its full rate a network so young jumps about; the time does not depend on the rate. The update that
  * follows each pass does the same work as one that follows many. */
-static amp_status write_cfg(const amp_bench_request *r, const char *to, amp_error *error)
+amp_status amp_bench_write_cfg(const amp_bench_request *r, int batch, int subdivisions, const char *to,
+                               amp_error *error)
 {
-    const amp_cfg_change changes[] = { { "batch", (double)r->batch }, { "subdivisions", 1 }, { "burn_in", 0 },
+    const amp_cfg_change changes[] = { { "batch", batch }, { "subdivisions", subdivisions }, { "burn_in", 0 },
         { "learning_rate", 1e-6 }, { "max_batches", 1e6 }, { "width", (double)r->size },
         { "height", (double)r->size } };
     amp_error cause;
@@ -247,16 +252,21 @@ static amp_status write_cfg(const amp_bench_request *r, const char *to, amp_erro
                     "multiple of 32):%s", r->cfg, what ? what : "");
 }
 
-static amp_status run_in_folder(run *r, const amp_bench_request *request, amp_error *error)
+amp_status amp_bench_make_folder(char folder[AMP_BENCH_FOLDER], amp_error *error)
 {
     const char *parent = getenv("TMPDIR");
     if (!parent || !*parent) parent = "/tmp";
-    if (snprintf(r->folder, FOLDER, "%s/amp-bench-XXXXXX", parent) >= FOLDER || !mkdtemp(r->folder))
-        return amp_fail(error, AMP_IO_FAILED, "%s: cannot make a temporary folder: %s", parent,
-                        strerror(errno));
+    if (snprintf(folder, AMP_BENCH_FOLDER, "%s/amp-bench-XXXXXX", parent) < AMP_BENCH_FOLDER
+        && mkdtemp(folder)) return AMP_OK;
+    return amp_fail(error, AMP_IO_FAILED, "%s: cannot make a temporary folder: %s", parent, strerror(errno));
+}
+
+static amp_status run_in_folder(run *r, const amp_bench_request *request, amp_error *error)
+{
+    AMP_TRY(amp_bench_make_folder(r->folder, error));
     snprintf(r->cfg, sizeof r->cfg, "%s/cfg", r->folder);
     for (int i = 0; i < r->b->count; i++) make_program(&r->programs[i], request, r, r->b->sides[i].dtype);
-    amp_status status = write_cfg(request, r->cfg, error);
+    amp_status status = amp_bench_write_cfg(request, (int)request->batch, 1, r->cfg, error);
     if (status == AMP_OK) status = run_all(r, error);
     for (int i = 0; i < r->b->count; i++) unlink(r->programs[i].output);
     unlink(r->cfg);
@@ -313,7 +323,12 @@ amp_status amp_command_bench(int argc, char **argv, amp_error *error)
     amp_bench_request request = { 0 };
     amp_bench b[MOST_PARTS] = { 0 };
     amp_lines dtypes = { 0 };
+    amp_ranks_over(); /* what ends all ranks alike is not one that left the others */
     AMP_TRY(read_request(argc, argv, &request, error));
+    if (amp_ranks()) {
+        amp_bench_ranks(&request);
+        return AMP_OK;
+    }
     if (request.only) return amp_bench_child(&request, error);
     b->cfg = request.cfg;
     note_machine(b);

@@ -1,15 +1,18 @@
 /* What `darknet amp bench` asks and measures. bench.c starts a program per dtype and reads their lines;
  * bench_child.c is that program, bench_layers.c its clocks around layers; bench_results.c makes medians and
- * ratios of it all, bench_verdict.c says whether AMP is worth it, bench_output.c shows it. */
+ * ratios of it all, bench_verdict.c says whether AMP is worth it, bench_output.c shows it. bench_ranks.c is
+ * all of this for several ranks. */
 #ifndef AMP_COMMANDS_BENCH_BENCH_H
 #define AMP_COMMANDS_BENCH_BENCH_H
 
 #include "../../host/fork_commands.h"
+#include "../table.h"
 
 enum {
     AMP_BENCH_SIDES = 4,  /* stock, fp32, bf16, fp16 */
     AMP_BENCH_TOP = 10,   /* layers that are shown of each */
-    AMP_BENCH_TEXT = 1536 /* bytes of a verdict */
+    AMP_BENCH_TEXT = 1536, /* bytes of a verdict */
+    AMP_BENCH_FOLDER = 512 /* bytes of a path */
 };
 
 /* What the user, or the parent to its child, asks for. 0 of a number: as the .cfg says, or the default. */
@@ -132,6 +135,12 @@ typedef struct amp_bench {
     int verdict_count;
 } amp_bench;
 
+/* A temporary folder; and in it the .cfg that is measured, a checked copy of the user's. */
+amp_status amp_bench_make_folder(char folder[AMP_BENCH_FOLDER], amp_error *);
+amp_status amp_bench_write_cfg(const amp_bench_request *, int batch, int subdivisions, const char *to,
+                               amp_error *);
+/* In each of several ranks: measures, and rank 0 prints a scaling table. Ends all of them where it fails. */
+void amp_bench_ranks(const amp_bench_request *);
 /* The child's program: measures request->only and tells its parent. */
 amp_status amp_bench_child(const amp_bench_request *, amp_error *);
 /* Takes in a line that a child wrote (bench_child.c lists them). AMP_IO_FAILED: it is none of them. */
@@ -154,6 +163,8 @@ int amp_bench_top_layers(const amp_bench *, int *layers);
 void amp_bench_judge(const amp_bench_evidence *, amp_bench_verdict *);
 /* ms and the like: four digits, three below 1, and no exponent in large ones. Returns text. */
 const char *amp_bench_number(char text[16], double value);
+/* "12.3 (12.1-12.9)" */
+void amp_bench_step_text(const amp_bench_spread *, char text[AMP_CELL_TEXT]);
 void amp_bench_print(const amp_bench *, FILE *);
 void amp_bench_write_json(const amp_bench *, FILE *);
 /* The same of predictions: `count` benchmarks of one network at different batches. */

@@ -18,12 +18,16 @@ static void mb_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
     snprintf(text, AMP_CELL_TEXT, "%.0f", *(const double *)cell->value);
 }
 
-static void step_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+void amp_bench_step_text(const amp_bench_spread *step, char text[AMP_CELL_TEXT])
 {
-    const amp_bench_spread *step = cell->value;
     char typical[16], lower[16], upper[16];
     snprintf(text, AMP_CELL_TEXT, "%s (%s-%s)", amp_bench_number(typical, step->typical),
              amp_bench_number(lower, step->lower), amp_bench_number(upper, step->upper));
+}
+
+static void step_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    amp_bench_step_text(cell->value, text);
 }
 
 static void ratio_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])

@@ -10,6 +10,7 @@
 #include "memory.h"
 #include "needs.h"
 #include "ranks.h"
+#include "sharing.h"
 #include "state.h"
 
 /* A network that is about to be trained. */
@@ -57,13 +58,23 @@ static amp_status needs_at(const asked *a, int batch, int images, amp_needs *nee
     return AMP_OK;
 }
 
+/* What is free on a machine is divided by its ranks, all of which need the same: they look while none has
+ * begun to take more than the others. */
+static void wait_for_others(void)
+{
+    amp_error none;
+    amp_sharing_outcome(AMP_OK, "asking whether the training fits into memory", &none);
+}
+
 /* Finds what the training may take in all: what is free, and what the program already has of that which
  * `needs` counts. Of RAM that is what it has resident. Of an address space or a GPU it is calculated: the
  * parameters and the input of a pass and, unless roughly, the program with what the backend's library has
  * made. Gradients count as there already, although the first plan takes them. */
 static void find_memory(asked *a, int roughly, const amp_needs *needs)
 {
+    wait_for_others();
     amp_available_memory memory = amp_host_available_memory();
+    wait_for_others();
     size_t has = memory.resident ? memory.resident : needs->parameters + needs->pass.input;
     if (!memory.resident && !roughly) has += needs->program - a->pictures;
     a->there = memory.all ? memory.bytes + has : 0;

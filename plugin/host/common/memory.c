@@ -9,6 +9,7 @@
 
 #include "../data/loader_memory.h"
 #include "../fork.h"
+#include "ranks.h"
 
 /* The first number of a file, after `key` if that is not NULL; 0 if there is none. */
 static size_t number_in(const char *file, const char *key)
@@ -83,7 +84,7 @@ static void narrow_by_groups(amp_available_memory *memory, const char *root)
     if (in) fclose(in);
 }
 
-amp_available_memory amp_available_ram(const char *root)
+amp_available_memory amp_available_ram(const char *root, int programs)
 {
     char name[1024];
     struct rlimit space;
@@ -93,6 +94,10 @@ amp_available_memory amp_available_ram(const char *root)
                                     .resident = number_in("/proc/self/status", "VmRSS:") * 1024 };
     if (!memory.bytes) memory.bytes = SIZE_MAX;
     narrow_by_groups(&memory, root);
+    if (programs > 1) {
+        memory.bytes /= (size_t)programs;
+        memory.what = "RAM for each rank on this machine";
+    }
     if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY)
         narrow(&memory, (size_t)space.rlim_cur,
                number_in("/proc/self/status", "VmSize:") * 1024 + amp_loaders_stacks(),
@@ -104,7 +109,7 @@ amp_available_memory amp_available_ram(const char *root)
 amp_available_memory amp_host_available_memory(void)
 {
     amp_available_memory memory = { .what = "GPU memory" };
-    if (amp_fork_device() < 0) return amp_available_ram("");
+    if (amp_fork_device() < 0) return amp_available_ram("", amp_ranks() ? amp_ranks()->local_size : 1);
     memory.bytes = amp_fork_free_gpu_memory(&memory.all);
     return memory;
 }

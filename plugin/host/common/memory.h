@@ -21,8 +21,8 @@ amp_available_memory amp_host_available_memory(void);
 
 /* The least of what the machine has (MemAvailable), what the program's control group and those above it
  * allow, of either version, and what is left of its address space (RLIMIT_AS). root: "", or a folder with a
- * test's own /proc and /sys. */
-amp_available_memory amp_available_ram(const char *root);
+ * test's own /proc and /sys. programs: how many share all but the address space, each a part of it. */
+amp_available_memory amp_available_ram(const char *root, int programs);
 
 /* The most RAM that this program has had at any time since its start, in MB of 2^20 bytes. */
 double amp_host_peak_resident_mb(void);

@@ -16,6 +16,7 @@
 #include "version.h"
 
 static amp_comm *comm;
+static amp_comm *launched; /* all, while comm is a part of them */
 static int awaited; /* amp_ranks_start has not decided yet */
 static int over; /* the training has ended as it should */
 static int networks = 1; /* of this program, that train together: -gpus */
@@ -44,6 +45,26 @@ void amp_ranks_leave(void)
     amp_ranks_phase("the end");
     comm->destroy(comm);
     comm = NULL;
+}
+
+void amp_ranks_gather(void)
+{
+    if (!launched) return;
+    if (comm) comm->destroy(comm);
+    comm = launched;
+    launched = NULL;
+}
+
+int amp_ranks_part(int count)
+{
+    amp_error error;
+    amp_comm *part;
+    amp_ranks_gather();
+    amp_ranks_phase("measuring %d of the ranks", count);
+    amp_host_check(comm->part(comm, count, &part, &error), &error);
+    launched = comm;
+    comm = part;
+    return launched->rank < count;
 }
 
 /* At exit, whoever asked for it. Darknet ends the program in some places by itself; what it says is seen of
@@ -175,8 +196,9 @@ void amp_ranks_agree_to_train(struct network *net)
 static void share_seed(void)
 {
     amp_error error;
-    unsigned seed = (unsigned)time(0);
+    unsigned seed;
     if (amp_random_seed(&seed)) return; /* all have this one */
+    seed = (unsigned)time(0);
     if (comm) amp_host_check(comm->broadcast(comm, &seed, sizeof seed, 0, &error), &error);
     amp_random_set_seed(seed);
 }
@@ -282,8 +304,12 @@ void amp_ranks_forget(struct darknet_amp *amp)
 
 int amp_ranks_speaks_for(const struct darknet_amp *amp) { return !amp->comm || amp->comm->rank == 0; }
 
+static int is_bench(const char *const *words)
+{
+    return !strcmp(words[0], "amp") && !strcmp(words[1], "bench");
+}
 
-/* Only what amp_training_goes_on and its neighbours are hooked into is shared. */
+/* Of trainings, only what amp_training_goes_on and its neighbours are hooked into is shared. */
 static int is_shared(const char *command)
 {
     return !strcmp(command, "detector") || !strcmp(command, "classifier");
@@ -296,8 +322,8 @@ int amp_ranks_is_awaited(void) { return awaited; }
  * cannot. */
 static int is_one_of_several(const char *const *words, int count, int under_amp)
 {
-    return amp_comm_is_launched() && count >= 2 && !strcmp(words[1], "train")
-        && (under_amp || amp_comm_is_here);
+    return amp_comm_is_launched() && count >= 2
+        && (is_bench(words) || (!strcmp(words[1], "train") && (under_amp || amp_comm_is_here)));
 }
 
 /* -gpus 0,1: a network for each number. */
@@ -338,10 +364,10 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
     amp_ranks_agree();
     if (!under_amp && is_shared(words[0]) && count > 3)
         amp_host_is_wanted(words[3], CFG_FOR_ANYTHING); /* it may be for a mistake in the .cfg or in -amp */
-    if (!under_amp || !is_shared(words[0]))
+    if (!under_amp || (!is_shared(words[0]) && !is_bench(words)))
         refuse_all("command line: a launcher started %d of this program, which share the work of detector "
-                   "train and classifier train under AMP alone; give one of these -amp fp32 (or bf16, fp16), "
-                   "or start it alone", comm->size);
+                   "train and classifier train under AMP, and of amp bench, alone; give one of these -amp "
+                   "fp32 (or bf16, fp16), or start it alone", comm->size);
     if (strchr(gpus, ','))
         refuse_all("command line: -gpus %s: a launcher started %d of this program, and each trains on one GPU; "
                    "leave -gpus out, and start as many ranks as GPUs", gpus, comm->size);

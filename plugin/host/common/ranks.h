@@ -46,6 +46,13 @@ int amp_ranks_leads(void);
 /* How many share a step: programs, or networks of this one. */
 int amp_ranks_of_step(void);
 
+/* For measuring: from here on the first `count` of the ranks are together, and amp_ranks is these, or NULL
+ * for one. Returns whether this is one of them; the others must call part or gather next, in which they
+ * sleep. All networks that the ranks had are freed before. gather: all are together again; where no other
+ * part is to follow. */
+int amp_ranks_part(int count);
+void amp_ranks_gather(void);
+
 /* What the calls between ranks are made for from here on: amp_comm.phase. */
 __attribute__((format(printf, 1, 2))) void amp_ranks_phase(const char *format, ...);
 

@@ -1,0 +1,235 @@
+/* `mpirun -np N darknet amp bench CFG`: how training steps scale. In a row for each of 1, 2, 4, ... and all N
+ * ranks, so many of them train the .cfg's batch together, on synthetic images, as `detector train` would
+ * (comm/comm.h; no image is loaded), and the others sleep. One rank alone trains without MPI, as always.
+ *
+ * Rows are measured one after the other: what else the machine does then meets one of them. */
+#include "bench.h"
+
+#include "../json.h"
+
+#include "../../amp/cfg_reader.h"
+#include "../../amp/config.h"
+#include "../../host/common/failure.h"
+#include "../../host/common/random.h"
+#include "../../host/common/ranks.h"
+#include "../../host/common/request.h"
+#include "../../host/common/sharing.h"
+#include "../../host/common/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_ROWS = 32, USUAL_WARMUP = 3, MOST_SKIPPED = 60, USUAL_MS = 8000, LEAST_STEPS = 7,
+       MOST_STEPS = 50000 };
+
+/* ms are of a whole step; waited: for sums of gradients and statistics, the mean of the ranks' medians. */
+typedef struct row {
+    int ranks, passes, images; /* passes of a rank in a step; images of a pass. 0: the batch cannot be
+                                  shared */
+    int steps;
+    amp_bench_spread step;
+    double waited, images_per_second;
+    double efficiency;         /* of N ranks: the speed over N times that of one */
+} row;
+
+typedef struct scaling {
+    const amp_bench_request *request;
+    amp_bench b;               /* the .cfg's shape */
+    char folder[AMP_BENCH_FOLDER], cfg[AMP_BENCH_FOLDER + 16]; /* temporary; the .cfg that is trained */
+    const char *dtype;
+    char library[64];
+    row rows[MOST_ROWS];
+    int count;
+} scaling;
+
+/* ---- steps ---- */
+
+static void make_step(struct network *net, int passes)
+{
+    for (int i = 0; i < passes; i++) {
+        amp_fork_begin_pass(net);
+        amp_fork_forward(net);
+        amp_fork_backward(net);
+    }
+    amp_fork_update(net);
+}
+
+/* Rank 0's clock decides for all; they hear it as a training's hear of signals. */
+static int is_enough(const amp_bench_request *r, int steps, double spent)
+{
+    int enough = r->iters ? steps >= r->iters
+                          : steps >= MOST_STEPS || (steps >= LEAST_STEPS && spent >= USUAL_MS);
+    amp_sharing_tell(&enough, sizeof enough, "whether that was enough");
+    return enough;
+}
+
+static double waited_ms(void) { return amp_ranks() ? amp_ranks()->waited * 1e3 : 0; }
+
+/* fp16 looks for its loss scale first: such a step is skipped, and is none. Ranks skip together. */
+static void measure_steps(const amp_bench_request *r, struct network *net, row *row)
+{
+    static double ms[MOST_STEPS], waited[MOST_STEPS];
+    const struct darknet_amp *amp = amp_fork_state(net);
+    double spent = 0;
+    int skipped = 0;
+    for (long left = r->warmup >= 0 ? r->warmup : USUAL_WARMUP; !is_enough(r, row->steps, spent);) {
+        double began = amp_bench_now_ms(), waited_before = waited_ms();
+        make_step(net, row->passes);
+        if (amp->step_skipped && ++skipped > MOST_SKIPPED)
+            darknet_amp_refuse("no step without inf or NaN in %d; train with debug=1 to see where they come "
+                               "from", skipped);
+        if (amp->step_skipped || left-- > 0) continue;
+        left = 0;
+        ms[row->steps] = amp_bench_now_ms() - began;
+        waited[row->steps] = waited_ms() - waited_before;
+        spent += ms[row->steps++];
+    }
+    row->step = amp_bench_spread_of(ms, row->steps);
+    row->step.typical = row->step.median;
+    row->waited = (double)amp_sharing_mean((float)amp_bench_spread_of(waited, row->steps).median,
+                                           "the time waited");
+}
+
+/* By the ranks that are in. */
+static void measure_row(scaling *s, row *row)
+{
+    unsigned seed = darknet_amp_seed();
+    srand(seed); /* the weights', alike on all ranks */
+    struct network *net = amp_fork_make_network(s->cfg, s->request->cfg, 1);
+    amp_view v = amp_fork_view(net);
+    amp_fork_fill_random_batch(net, seed + (unsigned)(amp_ranks() ? amp_ranks()->rank : 0));
+    s->b.width = v.w;
+    s->b.height = v.h;
+    s->b.channels = v.c;
+    s->b.on_gpu = v.on_gpu;
+    s->dtype = amp_dtype_name(amp_fork_state(net)->config->dtype);
+    measure_steps(s->request, net, row);
+    if (v.on_gpu && row->ranks > 1) row->waited = -1; /* the GPU waits, and the program does not know */
+    row->images_per_second = 1e3 * s->b.batch / row->step.median;
+    row->efficiency = 100 * s->rows[0].step.median / row->ranks / row->step.median;
+    amp_fork_free_network(net);
+}
+
+/* ---- what is measured ---- */
+
+static void add_row(scaling *s, int ranks)
+{
+    row *row = &s->rows[s->count++];
+    long step = amp_sharing_cut(ranks, s->b.subdivisions);
+    int cut = (int)(step / s->b.subdivisions), images = s->b.batch / s->b.subdivisions;
+    *row = (struct row){ .ranks = ranks };
+    if (images % cut) return;
+    row->passes = (int)(step / ranks);
+    row->images = images / cut;
+}
+
+static amp_status prepare(scaling *s, amp_error *error)
+{
+    const amp_bench_request *r = s->request;
+    amp_config *config;
+    double batch, subdivisions;
+    AMP_TRY(amp_config_read(r->cfg, amp_host_wished_dtype(), AMP_FP32, &config, error));
+    int enabled = config->enabled;
+    amp_config_free(config);
+    if (r->dtypes || r->detect || (amp_host_wished_dtype() && !enabled))
+        return amp_fail(error, AMP_BAD_CONFIG, "command line: %s: ranks are measured in training steps, of "
+                        "the dtype of the .cfg or of -amp fp32 (bf16, fp16)",
+                        r->dtypes ? "-dtypes" : r->detect ? "-detect" : "-amp off");
+    if (!enabled) amp_host_wish_dtype("fp32");
+    AMP_TRY(amp_host_check_cfg(r->cfg, CFG_FOR_ANYTHING, error));
+    AMP_TRY(cfg_net_number(r->cfg, "batch", 1, &batch, error));
+    AMP_TRY(cfg_net_number(r->cfg, "subdivisions", 1, &subdivisions, error));
+    s->b.batch = r->batch ? (int)r->batch : (int)batch;
+    s->b.subdivisions = r->batch ? 1 : (int)subdivisions;
+    AMP_TRY(amp_bench_make_folder(s->folder, error));
+    snprintf(s->cfg, sizeof s->cfg, "%s/cfg", s->folder);
+    return amp_bench_write_cfg(r, s->b.batch, s->b.subdivisions, s->cfg, error);
+}
+
+/* ---- what is shown ---- */
+
+static void step_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    const row *row = cell->record;
+    if (row->steps) amp_bench_step_text(&row->step, text);
+    else snprintf(text, AMP_CELL_TEXT, "cannot share the batch");
+}
+
+static void number_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    double value = *(const double *)cell->value;
+    if (((const row *)cell->record)->steps && value >= 0) amp_bench_number(text, value);
+}
+
+static void percent_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    double value = *(const double *)cell->value;
+    if (((const row *)cell->record)->steps) snprintf(text, AMP_CELL_TEXT, "%.0f %%", value);
+}
+
+#define ROW(member, ...) AMP_FIELD(row, member, __VA_ARGS__)
+static const amp_field row_fields[] = {
+    ROW(ranks, .title = "ranks"), ROW(passes, .known = AMP_ABOVE_0, .title = "passes"),
+    ROW(images, .known = AMP_ABOVE_0, .title = "images/pass"), ROW(steps, .title = "steps"),
+    AMP_FIELD_AS("step_ms", row, step.median, .known = AMP_ABOVE_0, .title = "step", .cell = step_cell),
+    AMP_FIELD_AS("waited_ms", row, waited, .known = AMP_FROM_0, .title = "waited", .cell = number_cell),
+    ROW(images_per_second, .known = AMP_ABOVE_0, .title = "images/s", .cell = number_cell),
+    ROW(efficiency, .known = AMP_ABOVE_0, .title = "efficiency", .cell = percent_cell), { 0 } };
+
+static void show(const scaling *s, FILE *out)
+{
+    const amp_bench *b = &s->b;
+    fprintf(out, "%s: %s, batch %d, %d x %d x %d, seed %u, on %s; %s\n", b->cfg, s->dtype, b->batch, b->width,
+            b->height, b->channels, b->seed, b->on_gpu ? "GPUs" : "CPUs", s->library);
+    fprintf(out, "ms of a step of all ranks on synthetic images, in brackets the middle half of the steps;\n"
+            "waited: of it, for sums that backward did not hide; efficiency: the speed over that of so many\n"
+            "single ranks\n");
+    amp_table_print(out, 0, row_fields, s->rows, sizeof *s->rows, s->count, NULL);
+}
+
+static void write_json(const scaling *s, FILE *out)
+{
+    static const amp_field fields[] = {
+        AMP_FIELD(scaling, dtype), AMP_FIELD_AS("cfg", scaling, b.cfg),
+        AMP_FIELD_AS("batch", scaling, b.batch),
+        AMP_FIELD_AS("subdivisions", scaling, b.subdivisions), AMP_FIELD_AS("width", scaling, b.width),
+        AMP_FIELD_AS("height", scaling, b.height), AMP_FIELD_AS("channels", scaling, b.channels),
+        AMP_FIELD_AS("seed", scaling, b.seed), AMP_FLAG_AS("gpu", scaling, b.on_gpu),
+        AMP_FIELD(scaling, library), { 0 } };
+    amp_json j = amp_json_begin(out);
+    amp_json_object(&j, NULL);
+    amp_json_fields(&j, s, fields);
+    amp_json_records(&j, "rows", s->rows, sizeof *s->rows, s->count, row_fields);
+    amp_json_close(&j);
+}
+
+void amp_bench_ranks(const amp_bench_request *request)
+{
+    amp_error error;
+    struct amp_output *output = NULL;
+    FILE *json = NULL;
+    int ranks = amp_ranks_count();
+    scaling s = { .request = request, .b = { .cfg = request->cfg } };
+    amp_random_seed(&s.b.seed); /* ranks have one */
+    snprintf(s.library, sizeof s.library, "%s", amp_ranks()->name);
+    amp_host_check(prepare(&s, &error), &error);
+    amp_ranks_note_file("a .cfg", request->cfg);
+    amp_ranks_note("-batch %ld\n-size %ld\n-warmup %ld\n", request->batch, request->size, request->warmup);
+    amp_ranks_phase("comparing what the ranks were given");
+    amp_ranks_agree();
+    if (request->json && amp_ranks_leads())
+        amp_host_check(amp_output_begin(request->json, &output, &json, &error), &error);
+    for (int n = 1; n < ranks; n *= 2) add_row(&s, n);
+    add_row(&s, ranks);
+    for (int i = 0; i < s.count; i++)
+        if (s.rows[i].passes && amp_ranks_part(s.rows[i].ranks)) measure_row(&s, &s.rows[i]);
+    amp_ranks_gather();
+    unlink(s.cfg);
+    rmdir(s.folder);
+    if (!amp_ranks_leads()) return;
+    show(&s, json == stdout ? stderr : stdout);
+    if (!json) return;
+    write_json(&s, json);
+    amp_host_check(amp_output_end(output, &error), &error);
+}
