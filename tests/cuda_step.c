@@ -196,6 +196,49 @@ TEST_WITH(a_step_of_a_detector, begin, end)
     free_network(net);
 }
 
+/* What Darknet copies to the GPU when it makes a network: parameters and their updates, and of a batch norm
+ * eight numbers more for each channel. Nothing of the size of an activation; and of a resize nothing. */
+static size_t parameter_bytes(const network *net)
+{
+    size_t floats = 0;
+    for (int i = 0; i < net->n; i++) {
+        const layer *l = &net->layers[i];
+        if (l->type == CONVOLUTIONAL) floats += 2 * ((size_t)l->nweights + (size_t)l->n);
+        if (l->type == CONVOLUTIONAL && l->batch_normalize) floats += 8 * (size_t)l->n;
+    }
+    return floats * sizeof(float);
+}
+
+/* other: arrays that Darknet makes of a layer that stays its own. */
+static void check_making(const char *cfg, long other)
+{
+    network *net = NULL;
+    long remade = 2 + other; /* the input, the labels */
+    amp_cuda_counts made, resized;
+    size_t blocks = amp_cuda_bytes();
+    COUNT_OF(made, net = make(cfg));
+    show("make", made);
+    assert_int_equal(made.uploaded, parameter_bytes(net));
+    for (int i = 0; i < net->n; i++) remade += net->layers[i].type == MAXPOOL; /* indexes */
+    train(net, 1, 1);
+    for (int size = 64; size >= 32; size -= 32) {
+        COUNT_OF(resized, resize_network(net, size, size));
+        show("resize", resized);
+        assert_int_equal(resized.uploads, 0);
+        AT_MOST(remade, resized.allocations);
+        train(net, 1, 2);
+    }
+    free_network(net);
+    assert_int_equal(amp_cuda_bytes(), blocks);
+}
+
+TEST_WITH(making_and_resizing_copy_no_activations, begin, end)
+{
+    check_making(yolo_cfg, 0);
+    check_making(NET BN(8, 3) "[shortcut]\nfrom=-1\nactivation=leaky\n" POOL "[dropout]\nprobability=.2\n"
+                 LINEAR(8) "[normalization]\nalpha=0.1\nbeta=.75\nsize=5\n" LINEAR(21) HEAD("3,4,5"), 4);
+}
+
 enum { CLASSIFIER_WAITS = 2 /* the loss, the output */ };
 
 /* A mask of a dropout is one upload, and nobody waits for it. */

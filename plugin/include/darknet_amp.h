@@ -53,6 +53,14 @@ void darknet_amp_made(struct network *net, struct layer *made);
  * that AMP computes itself and whose shape is its input's. Returns 1, or 0 if it is none of them. */
 int darknet_amp_resize_layer(struct layer *l, int w, int h);
 
+/* Before resize_network resizes a layer. */
+void darknet_amp_resizes(struct network *net, const struct layer *l);
+
+/* cuda_make_array in Darknet's C files; name: the array as it is written there. While a network under AMP is
+ * made or resized nothing is copied of what is written before it is read, such as outputs and deltas: it is
+ * zeros on the GPU. Of a layer that AMP computes a resize gets NULL, since AMP would give it back at once. */
+float *darknet_amp_gpu_array(float *array, size_t count, const char *name);
+
 void darknet_amp_free(struct network *net);
 
 /* rand_normal and rand_uniform return 0 and draw nothing while networks are made that are only looked at. */

@@ -142,6 +142,8 @@ template <class I, class = std::enable_if_t<std::is_integral<I>::value>> dim3 di
     return count < 0 || (unsigned long long)count > 0xffffffffull ? dim3(0) : dim3((unsigned)count);
 }
 
+long long cycles(); /* of the device's clock, which goes on at each look */
+
 template <class... P, class B, class T, class... A>
 void call(const char *name, const char *file, int line, void (*kernel)(P...), B blocks, T threads,
           cudaStream_t stream, A &&...given)
@@ -225,6 +227,7 @@ static inline unsigned __ballot_sync(unsigned mask, int vote, AMP_SHIM_HERE)
 }
 
 static inline void __threadfence() {}
+static inline long long clock64() { return amp_shim::cycles(); }
 static inline void __threadfence_block() {}
 
 /* ------------------------------------------------------------------------------------------------ atomics */

@@ -28,6 +28,8 @@ typedef struct cudnn_double_engine {
     int64_t workspace; /* bytes, overwritten when it runs */
     int no_plan;       /* its plan cannot be built: not supported */
     int does_not_run;  /* execution fails */
+    int takes;         /* microseconds to run, */
+    int disturbed;     /* and how many more every other time */
     int executed;      /* how often it was asked to run, and could have */
 } cudnn_double_engine;
 

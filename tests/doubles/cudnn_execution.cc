@@ -10,6 +10,7 @@ struct job {
     amp_double::convolution convolution;
     void *workspace;
     size_t workspace_bytes;
+    int microseconds;
 };
 
 std::map<job *, std::unique_ptr<job>> jobs; /* queued */
@@ -20,6 +21,7 @@ void compute(void *user)
     job *j = static_cast<job *>(user);
     if (j->workspace_bytes) std::memset(j->workspace, 0xff, j->workspace_bytes);
     amp_double::convolve(j->convolution);
+    amp_cuda_takes(j->microseconds);
     jobs.erase(j);
 }
 
@@ -78,6 +80,7 @@ std::unique_ptr<job> job_of(const cudnn_double_run &r, const cudnn_double_engine
         (e.reduced_reduction ? amp_double::SHORT_SUMS : 0);
     j->workspace = r.workspace;
     j->workspace_bytes = (size_t)e.workspace;
+    j->microseconds = e.takes + (e.executed % 2 ? 0 : e.disturbed);
     return j;
 }
 

@@ -41,6 +41,9 @@ amp_status amp_cuda_weights_to_krsc(amp_backend *, amp_cuda_table *, const amp_c
 amp_status amp_cuda_gradient_from_krsc(amp_backend *, const void *krsc, amp_dtype, float factor, float *oihw,
                                        int k, int c, int size_h, int size_w, amp_error *);
 
+/* hold.cu: keeps the whole GPU at work for that many cycles of its clock. */
+amp_status amp_cuda_hold(amp_backend *, long long cycles, amp_error *);
+
 /* windows.cu: what `places` places from `first` on read of x, as columns (places, n, size, size, c) in the
  * dtype; and from the fp32 columns of all places of `images` images, from dx on, what those images' pixels
  * get. */

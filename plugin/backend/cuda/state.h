@@ -49,6 +49,7 @@ typedef struct amp_cuda_backend {
     void *workspace;              /* cuDNN's: apart from scratch, because a weight gradient lies there
                                      meanwhile */
     size_t workspace_bytes, workspace_needed; /* needed: the most that any convolution's plan asks for */
+    int timed;                    /* conv_tune.c's: the clocks were brought up for timing */
     cudaEvent_t uploaded;         /* the last upload_later's source was read; */
     int uploads_pending;          /* whether there was one since uploads_done */
     struct amp_cuda_staging *staging; /* upload.c's */

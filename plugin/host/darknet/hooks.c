@@ -1,10 +1,22 @@
 /* The hooks a patched Darknet calls when it makes, resizes and frees a network and its layers. */
 #include "room.h"
 
+#include <string.h>
+
+/* What of a network under AMP this thread resizes: nothing, a layer of Darknet's (or what lies behind the
+ * last layer), or a layer that AMP computes. */
+static _Thread_local enum { NOTHING, OF_DARKNET, OF_AMP } resizing;
+
+void darknet_amp_resizes(struct network *net, const struct layer *l)
+{
+    if (net->amp) resizing = amp_host_is_native(l) ? OF_AMP : OF_DARKNET;
+}
+
 static void layer_made(struct network *net, struct layer *made)
 {
     if (!net->amp && !amp_host_is_asked()) return;
     if (net->amp) { /* resize_network goes on to free net->input, when it is through with its layers */
+        resizing = OF_DARKNET;
         amp_fork_use_device(net);
         amp_host_unpin(&net->amp->memory->pinned);
     }
@@ -13,6 +25,7 @@ static void layer_made(struct network *net, struct layer *made)
 
 static void resized(struct network *net)
 {
+    resizing = NOTHING;
     amp_fork_use_device(net);
     amp_own_complete(net);
     amp_host_note_buffers(net->amp, net);
@@ -39,3 +52,27 @@ void darknet_amp_free(struct network *net)
     net->amp = NULL;
     amp_host_free(amp);
 }
+
+#ifdef GPU
+/* Whether an array, as Darknet's source names it, is written before it is read: by each pass, or by the loop
+ * that fills in images and labels. What Darknet would copy of it are calloc's zeros, or after a resize what
+ * is left of another size. */
+static int is_written_first(const char *name)
+{
+    static const char *const ends[] = { "output", "delta", "input", "truth", "loss", "rand", "squared",
+                                        "norms" };
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t end = strlen(ends[i]);
+        if (end <= length && !strcmp(name + length - end, ends[i])) return 1;
+    }
+    return 0;
+}
+
+float *darknet_amp_gpu_array(float *array, size_t count, const char *name)
+{
+    if ((!resizing && !amp_host_is_asked()) || !is_written_first(name))
+        return (cuda_make_array)(array, count);
+    return resizing == OF_AMP ? NULL : (cuda_make_array)(NULL, count);
+}
+#endif
