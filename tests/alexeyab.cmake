@@ -39,6 +39,13 @@ darknet_targets(darknet-alexeyab ${patched}
     DEFINITIONS AMP
     INCLUDE ${DARKNET_AMP_PLUGIN}/include
     LINK oneDNN OpenMP::OpenMP_C)
+if(TARGET amp_room_comm_mpi AND NOT DARKNET_AMP_MPI)
+    darknet_targets(darknet-alexeyab-mpi ${patched}
+        OBJECTS alexeyab_host ${DARKNET_AMP_ROOMS} amp_room_comm_mpi
+        DEFINITIONS AMP
+        INCLUDE ${DARKNET_AMP_PLUGIN}/include
+        LINK oneDNN OpenMP::OpenMP_C MPI::MPI_C)
+endif()
 if(DARKNET_AMP_BUILD_STOCK)
     darknet_objects(alexeyab_stock_host ${DARKNET_AMP_ALEXEYAB})
     darknet_targets(darknet-alexeyab-stock ${DARKNET_AMP_ALEXEYAB} OBJECTS alexeyab_stock_host)

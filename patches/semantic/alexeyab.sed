@@ -9,7 +9,7 @@ s/AMP_HOOK_update(\(.*\));/DARKNET_AMP(if(\1.amp){ darknet_amp_update(\&\1); ret
 s/AMP_HOOK_made(\(.*\));/DARKNET_AMP(darknet_amp_made(\1);)/
 s/AMP_HOOK_free_value(\(.*\));/DARKNET_AMP(if(\1.amp) darknet_amp_free(\&\1);)/
 s/AMP_HOOK_load(\([a-z]*\), \([a-z]*\));/DARKNET_AMP(FILE *amp_file = \1->amp ? darknet_amp_open_weights(\1, \2, "rb", 0, cutoff) : 0;)/
-s/AMP_HOOK_save(\([a-z]*\), \([a-z]*\));/DARKNET_AMP(FILE *amp_file = 0; if(\1.amp \&\& !save_ema \&\& !(amp_file = darknet_amp_open_weights(\&\1, \2, "wb", 0, cutoff))) return;)/
+s/AMP_HOOK_save(\([a-z]*\), \([a-z]*\));/DARKNET_AMP(FILE *amp_file = 0; if(\1.amp \&\& !(amp_file = darknet_amp_open_weights(\&\1, \2, "wb", save_ema, cutoff))) return;)/
 s/AMP_HOOK_file(\(.*\));/DARKNET_AMP(amp_file ? amp_file :) fopen(\1);/
 s/AMP_HOOK_loaded(\([a-z]*\), \([a-z]*\));/DARKNET_AMP(if(amp_file){ darknet_amp_close_weights(\1, \2); return; })/
 s/AMP_HOOK_saved(\([a-z]*\), \([a-z]*\));/DARKNET_AMP(if(amp_file){ darknet_amp_close_weights(\&\1, amp_file); return; })/

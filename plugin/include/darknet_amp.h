@@ -72,6 +72,8 @@ extern int darknet_amp_draws_nothing;
 void darknet_amp_forward(struct network *net);
 void darknet_amp_backward(struct network *net);
 void darknet_amp_update(struct network *net);
+/* Whether that update was skipped: the weights are those of the step before. */
+int darknet_amp_skipped(const struct network *net);
 
 /* Darknet's gemm (gemm_cpu, gemm_gpu), before it computes: 1 if the product was made, since it belongs to a
  * layer whose products AMP makes. Arguments as gemm's. */
@@ -111,10 +113,11 @@ void darknet_amp_loop_ended(struct network **nets);
 
 /* ---- files of weights, under AMP ---- */
 
-/* In place of fopen, for layers first to layers - 1. "wb": NULL where nothing is to be written, because the
- * folder is missing or full (a line says so, and training goes on), or since the loop asks again for what it
- * has saved. "rb": ends a save of FILE that was killed, where there is no FILE yet; a FILE that is missing or
- * of another network ends the program. */
+/* In place of fopen, for layers first to layers - 1; only a file of all layers gets a sidecar, and averaged
+ * weights, which want none, are saved with a first of 1. "wb": NULL where nothing is to be written, because
+ * the folder is missing or full (a line says so, and training goes on), or since the loop asks again for what
+ * it has saved. "rb": ends a save of FILE that was killed, where there is no FILE yet; a FILE that is missing
+ * or of another network ends the program. */
 FILE *darknet_amp_open_weights(struct network *net, const char *file, const char *mode, int first,
                                int layers);
 /* In place of fclose. Saved: puts FILE and its sidecar FILE.amp into place once both are on the disk. Loaded:

@@ -1,7 +1,7 @@
 # AlexeyAB's Darknet under AMP: its own .cfg files pass the check, and AMP computes all layers of its
 # detectors itself; a step's loss is stock's; a training goes on to the bit, also with Adam, and a
 # classifier's, which learns what pjreddie's Darknet does; layers that are not to learn do not; a skipped step
-# is not counted; what AMP cannot follow ends with a line.
+# is not counted, nor averaged; what AMP cannot follow ends with a line.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
 needs_alexeyab
@@ -225,6 +225,39 @@ grep -q 'steps=3 ' skipping.err || fail "not 3 steps: $(grep summary skipping.er
 [ "$(od -An -j12 -N8 -td8 skipping/skipping_final.weights | tr -d ' ')" = 24 ] ||
     fail 'seen is not 3 steps of 8 images'
 
+# With the same picture in each step, a step more or less is a step of whatever averages go on in it: of the
+# running statistics of a layer that does not learn, and of averaged weights.
+overflows='loss_scale=dynamic init_scale=1 growth_interval=4 growth_factor=1267650600228229401496703205376
+    backoff_factor=7.888609052210118e-31' # the fifth step, by 2^100
+one_more() { # one_more <.cfg> <file> <bytes>: its first bytes are the same with a skipped step and without
+    local cfg=$1 file=$2 bytes=$3
+    train no_skip "$cfg" -amp fp16
+    { cat "$cfg"; echo "[amp] $overflows" | tr -s ' ' '\n'; } > more.cfg
+    mv more.cfg "$cfg"
+    train a_skip "$cfg" -amp fp16
+    grep -q 'steps=6 skipped=[1-9]' a_skip.err || fail "$cfg: no step was skipped: $(grep summary a_skip.err)"
+    cmp -n "$bytes" "no_skip/$file" "a_skip/$file" || fail "$cfg: a skipped step changes $file"
+}
+echo "0 0.5 0.5 0.3 0.4" > images/flat.round.txt
+sed 's/=train.txt/=flat.txt/' tiny.data > still.data
+echo savelast=6 >> still.data
+still() { # still <keys of [net]>: a detector whose second convolution is the first that learns
+    layers <<END
+[net] batch=4 subdivisions=2 width=32 height=32 channels=3 flip=0 momentum=.9 learning_rate=.0001
+    max_batches=6 ${1:-}
+[convolutional] batch_normalize=1 filters=8 size=3 stride=4 pad=1 activation=leaky
+[convolutional] stopbackward=1 batch_normalize=1 filters=8 size=3 pad=1 activation=leaky
+[convolutional] filters=21 size=1 activation=linear
+[yolo] mask=0,1,2 anchors=4,5,8,8,12,14 num=3 classes=2 jitter=0 random=0
+END
+}
+data=still.data
+still > frozen.cfg
+one_more frozen.cfg frozen_final.weights $((start + 4 * 4 * 8)) # biases, scales, means and variances
+still ema_alpha=.5 > averaged.cfg
+one_more averaged.cfg averaged_ema.weights 99999
+data=tiny.data
+
 # ---- the loss scale cancels, whatever the loss ----
 head_of() { # the last layers of a small network
     local boxes='anchors=4,5,8,8,12,14 num=3 classes=2 jitter=.2 random=0' filters=2 loss
@@ -287,6 +320,19 @@ refused() { # refused <what> <section> <key>...: a line, and status 1
     "$ALEXEYAB" detector train tiny.data refused.cfg -dont_show -amp bf16 > out 2> err || status=$?
     [ $status = 1 ] && tail -1 err | grep -q "$what.*-amp off" || fail "$*: status $status, $(tail -1 err)"
 }
+# The check of memory goes by the largest size: random=0.5 takes the same sizes as random=2.
+sed -e 's/^batch=.*/batch=64/; s/^subdivisions=.*/subdivisions=1/; s/^\(width\|height\)=.*/\1=160/' tiny.cfg \
+    > large.cfg
+for random in 1.4 1 2 0.5; do
+    sed "s/^random=0/random=$random/" large.cfg > resized.cfg
+    [ -n "$SANITIZERS" ] || ! (ulimit -v 900000 &&
+        exec "$ALEXEYAB" detector train tiny.data resized.cfg -dont_show -amp fp32) > out 2> err ||
+        fail "random=$random: trains in 900 MB"
+    sed -n 's/^amp: not enough memory: this training needs \([0-9]*\) MiB.*/\1/p' err > needs.$random
+done
+cmp needs.1 needs.1.4 || fail 'random=1 is not 1.4'
+cmp needs.2 needs.0.5 || fail 'random=0.5 is not 2'
+[ -n "$SANITIZERS" ] || [ "$(cat needs.2)" -gt "$(cat needs.1)" ] || fail "needs: $(cat needs.*)"
 for key in adversarial_lr=.1 attention=1 dynamic_minibatch=1 equidistant_point=1; do
     refused "\[net\]: ${key%=*}" '[net]' $key
 done

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "../darknet/cfg_rules.h"
+#include "resizing.h"
 
 /* A box, its class and its track; as many as max says, whatever the layer's coordinates. */
 double cfg_own_truths(const cfg_walk *walk, double coords, int is_region)
@@ -33,13 +34,13 @@ void cfg_own_finish(cfg_walk *walk)
                       "no layer has an image to look at, which AlexeyAB's parser cannot make");
 }
 
-/* train_detector: from w/random to w*random, the larger of which is rounded up; random=1 means 1.4. Sides of
- * different length are resized by one factor, which is beyond cfg_walk_again. */
+/* Each in steps of resize_step, and rounded up. Sides of different length are resized by one factor, which is
+ * beyond cfg_walk_again. */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES])
 {
-    double coefficient = random == 1 ? 1.4 : random, step = 32;
+    double coefficient = amp_own_resized_most(random), step = floor(cfg_walk_number(walk, "resize_step"));
     size_t count = 0;
-    if (classifier || walk->net.w != walk->net.h || coefficient < 1) return 0;
+    if (classifier || walk->net.w != walk->net.h || !(step >= 1)) return 0;
     double least = (round(walk->net.w / coefficient / step) + 1) * step;
     double most = (round(walk->net.w * coefficient / step) + 1) * step;
     for (double size = fmin(least, walk->net.w); size <= most && count < CFG_OWN_SIZES; size += step)

@@ -4,15 +4,17 @@
 
 #include "../darknet/room.h"
 
+#include "../common/ranks.h"
 #include "../darknet/device.h"
 
 #include "network.h"
+#include "resizing.h"
 
-/* train_detector takes the size at its start times at most this, in steps of resize_step. */
+/* In steps of resize_step, each rounded up. */
 void amp_own_largest_size(const network *net, int *w, int *h)
 {
-    double most = net->layers[net->n - 1].random, step = net->resize_step > 0 ? net->resize_step : 32;
-    if (most == 1 || most < 1) most = 1.4;
+    double most = amp_own_resized_most(net->layers[net->n - 1].random);
+    double step = net->resize_step > 0 ? net->resize_step : 32;
     *w = (int)((floor(most * *w / step + 0.5) + 1) * step);
     *h = (int)((floor(most * *h / step + 0.5) + 1) * step);
 }
@@ -85,6 +87,10 @@ amp_status amp_own_check(const network *net, amp_error *error)
         return amp_fail(error, AMP_UNSUPPORTED,
                         "amp: [net]: %s cannot be trained with under AMP; remove it, or run with -amp off",
                         key);
+    if (net->track && amp_ranks_count() > 1)
+        return amp_fail(error, AMP_UNSUPPORTED,
+                        "amp: [net]: track loads sequences of images, whose order %d ranks cannot share; "
+                        "remove it, or start the training alone", amp_ranks_count());
     for (int i = 0; i < net->n; i++) {
         key = refused_of_layer(&net->layers[i]);
         if (key)

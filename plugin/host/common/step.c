@@ -159,3 +159,5 @@ void darknet_amp_update(struct network *net)
     amp->steps++;
     if (amp_ranks_speaks_for(amp)) print_summary(amp, net);
 }
+
+int darknet_amp_skipped(const struct network *net) { return amp_fork_state(net)->step_skipped; }

@@ -580,6 +580,7 @@ static void check_resizing(cfg_walk *walk, int classifier, double random)
             cfg_walk_fail(walk, NULL, NULL, "random=1 resizes the network while it trains, and this layer is "
                           "made for one size; set random=0");
     }
+    cfg_walk_enter(walk, -1);
     size_t count = cfg_own_sizes(walk, classifier, random, sizes);
     for (size_t i = 0; i < count && !cfg_walk_failed(walk); i++) cfg_walk_again(walk, sizes[i]);
 }

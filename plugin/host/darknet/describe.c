@@ -58,12 +58,13 @@ static void add_layer_params(amp_layer_desc *d, layer *l, const char *const name
     add_statistics(d, &a, channels, (float)(1 - kept));
 }
 
+/* The parameters of a frozen layer are not learnt: Darknet makes no updates for them. Its running statistics
+ * move all the same. */
 static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];
     amp_host_arrays a = amp_host_arrays_of(l, on_gpu);
     int count = amp_host_parts(l, parts);
-    if (amp_own_is_frozen(l)) return;
     add_state(d, a.state[0], l);
     add_state(d, a.state[1], l);
     for (int k = 0; k < count; k++)
@@ -74,6 +75,7 @@ static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
         break;
     default: break;
     }
+    if (amp_own_is_frozen(l)) d->param_count = 0;
 }
 
 /* What a .weights file leaves out: the biases of a batchnorm layer of its own, and all of a layer with

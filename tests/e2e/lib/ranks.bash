@@ -1,7 +1,8 @@
-# Several ranks on this machine, started by mpirun. Include tiny_training.bash first.
+# Several ranks on this machine, started by mpirun, of darknet-mpi or of RANKS_PROGRAM. Include
+# tiny_training.bash first.
 
 export OMP_NUM_THREADS=1
-RANKS_DARKNET=$BUILD_DIR/bin/darknet-mpi
+RANKS_DARKNET=$BUILD_DIR/bin/${RANKS_PROGRAM:-darknet-mpi}
 [ -x "$RANKS_DARKNET" ] || RANKS_DARKNET=$DARKNET # of a build with DARKNET_AMP_MPI=ON
 command -v mpirun > /dev/null || skip "mpirun is not installed"
 ldd "$RANKS_DARKNET" | grep -q libmpi || skip "darknet-mpi was not built, since CMake found no MPI"
