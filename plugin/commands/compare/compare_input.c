@@ -3,6 +3,7 @@
 
 #include "../../amp/cfg_reader.h"
 #include "../../amp/config.h"
+#include "../../files/safe_file.h"
 #include "../../host/common/state.h"
 #include "../cfg_copy.h"
 #include "../data_check.h"
@@ -95,8 +96,7 @@ static amp_status look_at_data(amp_comparison *c, amp_error *error)
     int classifier = c->kind == AMP_COMPARED_CLASSIFIER;
     amp_data_counts counts;
     if (classifier) AMP_TRY(look_at_labels(c, error));
-    AMP_TRY(amp_check_data(c->data, classifier, c->classes, AMP_CHECK_TRAIN | AMP_CHECK_VALID, &counts,
-                           error));
+    AMP_TRY(amp_check_data(c->data, classifier, c->classes, NULL, &counts, error));
     amp_data_counts_print(&counts);
     c->train_images = counts.train.images;
     c->valid_images = counts.valid.images;
@@ -121,12 +121,6 @@ static amp_status look_at_dtypes(amp_compare *compare, amp_error *error)
     return AMP_OK;
 }
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 amp_status amp_compare_look(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
@@ -140,7 +134,7 @@ amp_status amp_compare_look(amp_compare *compare, amp_error *error)
     amp_machine_processor(processor, sizeof processor);
     snprintf(machine, sizeof machine, "%s%s%s", processor, processor[0] ? "; " : "",
              compare->hardware.description);
-    snprintf(title, sizeof title, "%.250s on %.250s", last_part(c->cfg), last_part(c->data));
+    snprintf(title, sizeof title, "%.250s on %.250s", amp_file_name(c->cfg), amp_file_name(c->data));
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     c->machine = strdup(machine);
     c->title = strdup(title);
