@@ -479,7 +479,7 @@ TEST(a_good_set_is_counted)
     amp_data_counts counts;
     small_set();
     for (int classifier = 0; classifier < 2; classifier++) {
-        assert_int_equal(amp_check_data("my.data", classifier, 2, AMP_CHECK_TRAIN | AMP_CHECK_VALID, &counts,
+        assert_int_equal(amp_check_data("my.data", classifier, 2, NULL, &counts,
                                         &error), AMP_OK);
         assert_int_equal(counts.train.images, 3);
         assert_int_equal(counts.valid.images, 2);
@@ -499,7 +499,7 @@ TEST(what_a_training_survives_is_counted_and_named)
     write_file("labels/3.round.txt", "0 .5 .5 .2 .2\n1 1.5 .5 .2 .2\n");
     unlink("labels/4.square.txt");
     write_file("my.names", "round\nsquare\nthird\n");
-    assert_int_equal(amp_check_data("my.data", 0, 2, AMP_CHECK_TRAIN | AMP_CHECK_VALID, &counts, &error),
+    assert_int_equal(amp_check_data("my.data", 0, 2, NULL, &counts, &error),
                      AMP_OK);
     assert_int_equal(counts.train.missing, 1);
     assert_string_equal(counts.train.first_missing, "images/2.square.jpg");
@@ -510,7 +510,7 @@ TEST(what_a_training_survives_is_counted_and_named)
     write_file("train.txt",
                "images/1.round.jpg\nimages/3.round.jpg\nimages/5.plain.jpg\nimages/5.plain.jpg\n");
     write_file("images/5.plain.jpg", "an image");
-    assert_int_equal(amp_check_data("my.data", 1, 2, AMP_CHECK_TRAIN, &counts, &error), AMP_OK);
+    assert_int_equal(amp_check_data("my.data", 1, 2, NULL, &counts, &error), AMP_OK);
     assert_int_equal(counts.train.mislabelled, 2);
     assert_int_equal(counts.train.looked_at, 4);
     assert_string_equal(counts.train.first_mislabelled, "images/5.plain.jpg");
@@ -537,16 +537,16 @@ TEST(what_a_training_does_not_survive_is_an_error)
     for (size_t i = 0; i < COUNT(cases); i++) {
         small_set();
         write_file(cases[i].file, cases[i].text);
-        assert_int_equal(amp_check_data("my.data", cases[i].classifier, 2, AMP_CHECK_TRAIN | AMP_CHECK_VALID,
-                                        NULL, &error), AMP_BAD_CONFIG);
+        assert_int_equal(amp_check_data("my.data", cases[i].classifier, 2, NULL, NULL,
+                                        &error), AMP_BAD_CONFIG);
         if (!strstr(error.message, cases[i].expected))
             fail_msg("no '%s' in: %s", cases[i].expected, error.message);
     }
     small_set();
-    assert_int_equal(amp_check_data("my.data", 1, 3, AMP_CHECK_TRAIN, NULL, &error), AMP_BAD_CONFIG);
+    assert_int_equal(amp_check_data("my.data", 1, 3, NULL, NULL, &error), AMP_BAD_CONFIG);
     assert_non_null(strstr(error.message, "classes = 2, but the network tells 3 apart"));
     unlink("labels/1.round.txt");
-    assert_int_equal(amp_check_data("my.data", 0, 2, AMP_CHECK_TRAIN, NULL, &error), AMP_BAD_CONFIG);
+    assert_int_equal(amp_check_data("my.data", 0, 2, NULL, NULL, &error), AMP_BAD_CONFIG);
     assert_non_null(strstr(error.message, "labels/1.round.txt: cannot read this label file"));
 }
 

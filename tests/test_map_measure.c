@@ -119,7 +119,6 @@ static amp_map_score measured(network *net, size_t *detections)
     amp_detection_data data;
     amp_map_result result;
     amp_map_request request = amp_map_usual_request();
-    request.quiet = 1;
     if (amp_detection_data_read("my.data", &data, &error) != AMP_OK ||
         amp_map_measure(net, &data, &request, &result, &error) != AMP_OK) fail_msg("%s", error.message);
     assert_int_equal(result.evaluated.images, IMAGES);

@@ -23,12 +23,10 @@ static char *content(const char *name)
     return text;
 }
 
-typedef amp_status writer(const amp_comparison *, const char *, amp_error *);
-
-static char *written(writer *write, const made *m)
+static char *written(amp_report_writer *write, const made *m)
 {
     amp_error error;
-    if (write(&m->c, page_file, &error) != AMP_OK) fail_msg("%s", error.message);
+    if (amp_report_write(&m->c, page_file, write, &error) != AMP_OK) fail_msg("%s", error.message);
     return content(page_file);
 }
 
@@ -224,9 +222,10 @@ TEST(a_folder_that_is_missing_is_one_line)
 {
     made *m = typical();
     amp_error error;
-    static writer *const writers[] = { amp_report_html, amp_report_json, amp_report_csv };
+    static amp_report_writer *const writers[] = { amp_report_html, amp_report_json, amp_report_csv };
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(writers[i](&m->c, "/no/such/folder/report", &error), AMP_IO_FAILED);
+        assert_int_equal(amp_report_write(&m->c, "/no/such/folder/report", writers[i], &error),
+                         AMP_IO_FAILED);
         assert_holds(error.message, "/no/such/folder/report");
     }
     free_comparison(m);
@@ -249,13 +248,13 @@ static made *known(void)
 
 static amp_status write_case(const char *folder, const char *case_name, made *m, amp_error *error)
 {
-    static const struct { const char *ending; writer *write; } files[] = {
+    static const struct { const char *ending; amp_report_writer *write; } files[] = {
         { "html", amp_report_html }, { "json", amp_report_json }, { "csv", amp_report_csv } };
     amp_status status = AMP_OK;
     for (int i = 0; i < 3 && status == AMP_OK; i++) {
         char name[4096];
         snprintf(name, sizeof name, "%s/%s.%s", folder, case_name, files[i].ending);
-        status = files[i].write(&m->c, name, error);
+        status = amp_report_write(&m->c, name, files[i].write, error);
     }
     free_comparison(m);
     return status;

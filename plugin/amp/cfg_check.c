@@ -125,18 +125,15 @@ static amp_status add_entry(section *s, const cfg_item *item, const struct cfg_c
     return AMP_OK;
 }
 
-static amp_status read_sections(struct cfg_check *check, cfg_reader *reader, amp_error *error)
+static amp_status read_item(void *context, const cfg_item *item, amp_error *error)
 {
-    cfg_item item;
-    do {
-        AMP_TRY(cfg_reader_next(reader, &item, error));
-        section *s = check->at;
-        if (item.kind == CFG_SECTION) AMP_TRY(add_section(check, &item, error));
-        if (item.kind == CFG_OPTION && s && s != &check->amp) AMP_TRY(add_entry(s, &item, check, error));
-        if (item.kind == CFG_BROKEN)
-            tell(check, 1, (cfg_place){ check->file, item.line, s ? s->name : NULL, NULL, NULL }, item.text,
-                 item.fatal ? "lines of text" : "lines of text of at most 65536 bytes");
-    } while (item.kind != CFG_END && !item.fatal);
+    struct cfg_check *check = context;
+    section *s = check->at;
+    if (item->kind == CFG_SECTION) return add_section(check, item, error);
+    if (item->kind == CFG_BROKEN)
+        tell(check, 1, (cfg_place){ check->file, item->line, s ? s->name : NULL, NULL, NULL }, item->text,
+             item->fatal ? "lines of text" : "lines of text of at most 65536 bytes");
+    else if (s && s != &check->amp) return add_entry(s, item, check, error);
     return AMP_OK;
 }
 
@@ -601,12 +598,9 @@ amp_status cfg_check(const char *file, const cfg_fork *fork, cfg_use use, const 
                      cfg_summary *summary, amp_error *error)
 {
     struct cfg_check check = { .file = file, .fork = fork, .summary = summary, .amp = { .name = "[amp]" } };
-    cfg_reader *reader;
     if (listener) check.listener = *listener;
     memset(summary, 0, sizeof *summary);
-    AMP_TRY(cfg_reader_open(file, &reader, error));
-    amp_status status = read_sections(&check, reader, error);
-    cfg_reader_close(reader);
+    amp_status status = cfg_read(file, read_item, &check, error);
     if (status == AMP_OK) status = check_all(&check, use, error);
     free_sections(&check);
     return status;

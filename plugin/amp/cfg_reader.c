@@ -7,13 +7,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-struct cfg_reader {
+typedef struct cfg_reader {
     FILE *stream;
-    const char *file;
     unsigned long line;
     char problem[128];
     char text[CFG_LINE_LIMIT + 1];
-};
+} cfg_reader;
 
 void cfg_printable(char *out, size_t size, const char *text)
 {
@@ -58,36 +57,24 @@ amp_status cfg_fail(amp_error *error, cfg_place place, const char *problem, cons
                     allowed ? allowed : "");
 }
 
-amp_status cfg_reader_open(const char *file, cfg_reader **out, amp_error *error)
+static FILE *open_file(const char *file, amp_error *error)
 {
-    *out = NULL;
     cfg_place place = { .file = file };
     struct stat status;
-    if (stat(file, &status) != 0) return cfg_fail(error, place, strerror(errno), "a .cfg file");
-    if (S_ISDIR(status.st_mode)) return cfg_fail(error, place, strerror(EISDIR), "a .cfg file");
-    /* Darknet reads the file again after us: what can be read only once would be empty by then. */
-    if (!S_ISREG(status.st_mode))
-        return cfg_fail(error, place, "not a regular file, and a .cfg is read more than once",
-                        "a .cfg file (write the pipe's output to one first)");
-    cfg_reader *reader = malloc(sizeof *reader);
-    if (!reader) return amp_fail(error, AMP_NO_MEMORY, "no memory to read %.300s", file);
-    reader->stream = fopen(file, "rb");
-    reader->file = file;
-    reader->line = 0;
-    if (!reader->stream) {
-        int cause = errno;
-        free(reader);
-        return cfg_fail(error, place, strerror(cause), "a .cfg file that can be read");
+    const char *wrong = NULL, *allowed = "a .cfg file";
+    FILE *stream = NULL;
+    if (stat(file, &status) != 0) wrong = strerror(errno);
+    else if (S_ISDIR(status.st_mode)) wrong = strerror(EISDIR);
+    else if (!S_ISREG(status.st_mode)) {
+        /* Darknet reads the file again after us: what can be read only once would be empty by then. */
+        wrong = "not a regular file, and a .cfg is read more than once";
+        allowed = "a .cfg file (write the pipe's output to one first)";
+    } else if (!(stream = fopen(file, "rb"))) {
+        wrong = strerror(errno);
+        allowed = "a .cfg file that can be read";
     }
-    *out = reader;
-    return AMP_OK;
-}
-
-void cfg_reader_close(cfg_reader *reader)
-{
-    if (!reader) return;
-    fclose(reader->stream);
-    free(reader);
+    if (wrong) cfg_fail(error, place, wrong, allowed);
+    return stream;
 }
 
 /* Notes what is wrong with the line, if nothing was so far. */
@@ -109,7 +96,7 @@ static int read_line(cfg_reader *reader, cfg_item *item)
 {
     size_t bytes = 0, kept = 0;
     int c, equals = 0, blank = 0; /* equals: 1 behind the first, 2 within the value; blank: met just before */
-    *item = (cfg_item){ .kind = CFG_END, .line = ++reader->line };
+    *item = (cfg_item){ .line = ++reader->line };
     while ((c = getc(reader->stream)) != EOF && c != '\n') {
         bytes++;
         if (c == 0) {
@@ -133,41 +120,58 @@ static int read_line(cfg_reader *reader, cfg_item *item)
     return c != EOF || bytes > 0;
 }
 
-amp_status cfg_reader_next(cfg_reader *reader, cfg_item *item, amp_error *error)
+/* What the line in reader->text says; 0: nothing. */
+static int read_item(cfg_reader *reader, cfg_item *item)
 {
-    while (read_line(reader, item)) {
-        char *text = reader->text, *equals;
-        if (item->kind == CFG_BROKEN) return AMP_OK;
-        if (text[0] == '\0' || text[0] == '#' || text[0] == ';') continue;
-        item->kind = text[0] == '[' ? CFG_SECTION : CFG_OPTION;
-        item->text = text;
-        if (item->kind == CFG_SECTION || !(equals = strchr(text, '='))) return AMP_OK;
-        *equals = '\0';
-        item->value = equals + 1;
-        return AMP_OK;
-    }
-    if (!ferror(reader->stream)) return AMP_OK;
-    return cfg_fail(error, (cfg_place){ .file = reader->file, .line = reader->line }, strerror(errno), NULL);
+    char *text = reader->text, *equals;
+    if (item->kind == CFG_BROKEN) return 1;
+    if (text[0] == '\0' || text[0] == '#' || text[0] == ';') return 0;
+    item->kind = text[0] == '[' ? CFG_SECTION : CFG_OPTION;
+    item->text = text;
+    if (item->kind == CFG_SECTION || !(equals = strchr(text, '='))) return 1;
+    *equals = '\0';
+    item->value = equals + 1;
+    return 1;
+}
+
+amp_status cfg_read(const char *file, cfg_take *take, void *context, amp_error *error)
+{
+    cfg_item item = { 0 };
+    amp_status status = AMP_OK;
+    FILE *stream = open_file(file, error);
+    cfg_reader *reader = stream ? malloc(sizeof *reader) : NULL;
+    if (!stream) return AMP_BAD_CONFIG;
+    if (!reader) status = amp_fail(error, AMP_NO_MEMORY, "no memory to read %.300s", file);
+    else *reader = (cfg_reader){ .stream = stream };
+    while (status == AMP_OK && !item.fatal && read_line(reader, &item))
+        if (read_item(reader, &item)) status = take(context, &item, error);
+    if (status == AMP_OK && ferror(stream))
+        status = cfg_fail(error, (cfg_place){ .file = file, .line = reader->line }, strerror(errno), NULL);
+    free(reader);
+    fclose(stream);
+    return status;
 }
 
 int cfg_is_net(const char *section) { return !strcmp(section, "[net]") || !strcmp(section, "[network]"); }
 
+typedef struct wanted { const char *key; double *value; int in_net, found; } wanted;
+
+static amp_status take_number(void *context, const cfg_item *item, amp_error *error)
+{
+    wanted *w = context;
+    (void)error;
+    if (item->kind == CFG_SECTION) w->in_net = cfg_is_net(item->text);
+    if (item->kind != CFG_OPTION || !w->in_net || !item->value || w->found || strcmp(item->text, w->key))
+        return AMP_OK;
+    *w->value = strtod(item->value, NULL);
+    w->found = 1;
+    return AMP_OK;
+}
+
 amp_status cfg_net_number(const char *cfg, const char *key, double fallback, double *value, amp_error *error)
 {
-    cfg_reader *reader;
-    cfg_item item = { 0 };
-    int in_net = 0, found = 0;
     *value = fallback;
-    AMP_TRY(cfg_reader_open(cfg, &reader, error));
-    amp_status status;
-    while ((status = cfg_reader_next(reader, &item, error)) == AMP_OK && item.kind != CFG_END && !found) {
-        if (item.kind == CFG_SECTION) in_net = cfg_is_net(item.text);
-        if (item.kind != CFG_OPTION || !in_net || !item.value || strcmp(item.text, key)) continue;
-        *value = strtod(item.value, NULL);
-        found = 1;
-    }
-    cfg_reader_close(reader);
-    return status;
+    return cfg_read(cfg, take_number, &(wanted){ .key = key, .value = value }, error);
 }
 
 /* ---- numbers ---- */

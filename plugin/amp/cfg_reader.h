@@ -12,7 +12,6 @@
 #define CFG_LINE_LIMIT 65536 /* bytes of one line; nothing a .cfg can say needs more */
 
 typedef enum cfg_kind {
-    CFG_END,
     CFG_SECTION, /* text: the whole line, "[amp]" */
     CFG_OPTION,  /* text: the key; value: what follows the first '=', NULL if there is none */
     CFG_BROKEN   /* text: what is wrong with the line, which is skipped */
@@ -21,20 +20,17 @@ typedef enum cfg_kind {
 typedef struct cfg_item {
     cfg_kind kind;
     unsigned long line; /* from 1 */
-    const char *text, *value; /* valid until the next call */
+    const char *text, *value; /* valid until take returns */
     int blanks; /* CFG_OPTION: blanks were dropped from within the value, not around it */
     int fatal; /* CFG_BROKEN: Darknet itself loses track of the file here */
 } cfg_item;
 
-typedef struct cfg_reader cfg_reader;
+typedef amp_status cfg_take(void *context, const cfg_item *item, amp_error *error);
 
-/* Opens file; the caller closes the reader. AMP_BAD_CONFIG: missing, unreadable or not a regular file. */
-amp_status cfg_reader_open(const char *file, cfg_reader **out, amp_error *error);
-
-/* The next item that is neither a comment nor blank. AMP_BAD_CONFIG: the file could not be read on. */
-amp_status cfg_reader_next(cfg_reader *reader, cfg_item *item, amp_error *error);
-
-void cfg_reader_close(cfg_reader *reader); /* NULL is fine */
+/* Hands every item that is neither a comment nor blank to take, in the file's order. It ends behind a fatal
+ * item, with the file, and with what take returns other than AMP_OK, which cfg_read returns too.
+ * AMP_BAD_CONFIG: the file is missing, unreadable or not a regular file. */
+amp_status cfg_read(const char *file, cfg_take *take, void *context, amp_error *error);
 
 /* Where an error lies; section, key and value may be NULL. */
 typedef struct cfg_place {

@@ -265,16 +265,16 @@ static amp_status read_option(parse *p, const cfg_item *item, amp_error *error)
     return AMP_OK;
 }
 
-static amp_status read_items(parse *p, cfg_reader *reader, amp_error *error)
+static amp_status read_item(void *context, const cfg_item *item, amp_error *error)
 {
-    cfg_item item;
-    do {
-        AMP_TRY(cfg_reader_next(reader, &item, error));
-        if (item.kind == CFG_SECTION) AMP_TRY(enter_section(p, &item, error));
-        if (item.kind == CFG_OPTION) AMP_TRY(read_option(p, &item, error));
-        if (item.kind == CFG_BROKEN && item.fatal)
-            return cfg_fail(error, place_of(p, &item), item.text, "lines of text");
-    } while (item.kind != CFG_END);
+    parse *p = context;
+    if (item->kind == CFG_SECTION) return enter_section(p, item, error);
+    if (item->kind == CFG_OPTION) return read_option(p, item, error);
+    return item->fatal ? cfg_fail(error, place_of(p, item), item->text, "lines of text") : AMP_OK;
+}
+
+static amp_status check_layers(const parse *p, amp_error *error)
+{
     if (p->layer_count) return AMP_OK;
     cfg_place place = { .file = p->file, .line = p->net_line, .section = p->net_line ? "[net]" : NULL };
     return cfg_fail(error, place, p->net_line ? "no layer follows" : "holds no section",
@@ -344,6 +344,7 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
     c->checkpoint = (int)value_of(p, CHECKPOINT);
     c->memory = value_of(p, MEMORY);
     c->wire = (amp_dtype)value_of(p, WIRE);
+    c->scale_given = p->set[LOSS_SCALE].line || p->set[INIT_SCALE].line;
     if (!p->mentioned) note_idle_key(p, c);
     /* Each is right for itself, but a scale that starts below its own floor would end training at once. */
     if (c->init_scale < c->min_scale) return refuse_scale(p, c->init_scale, MIN_SCALE, c->min_scale, error);
@@ -359,7 +360,6 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
 {
     int off = command_line_amp && !strcmp(command_line_amp, "off");
     int line_dtype = command_line_amp ? amp_dtype_find(command_line_amp) : -1;
-    cfg_reader *reader;
     *out = NULL;
     if (command_line_amp && !off && line_dtype < 0) {
         char value[64];
@@ -368,9 +368,8 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
                         "command line: -amp %s: unknown dtype; allowed: off, fp32, fp16, bf16", value);
     }
     parse p = { .file = cfg_file, .adam = -1, .mentioned = command_line_amp != NULL };
-    AMP_TRY(cfg_reader_open(cfg_file, &reader, error));
-    amp_status status = read_items(&p, reader, error);
-    cfg_reader_close(reader);
+    amp_status status = cfg_read(cfg_file, read_item, &p, error);
+    if (status == AMP_OK) status = check_layers(&p, error);
     amp_config *config = calloc(1, sizeof *config);
     if (!config && status == AMP_OK)
         status = amp_fail(error, AMP_NO_MEMORY, "no memory to read %.300s", cfg_file);

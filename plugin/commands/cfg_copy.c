@@ -3,6 +3,7 @@
 #include "cfg_copy.h"
 
 #include "../amp/cfg_reader.h"
+#include "../files/safe_file.h"
 #include "json.h"
 
 #include <errno.h>
@@ -91,9 +92,9 @@ amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *
 amp_status amp_cfg_copy_temporary(const char *from, const amp_cfg_change *changes, int count, char **name,
                                   amp_error *error)
 {
-    const char *folder = getenv("TMPDIR"), *slash = strrchr(from, '/');
+    const char *folder = getenv("TMPDIR");
     if (!folder || !*folder) folder = "/tmp";
-    if (asprintf(name, "%s/%s-XXXXXX", folder, slash ? slash + 1 : from) < 0)
+    if (asprintf(name, "%s/%s-XXXXXX", folder, amp_file_name(from)) < 0)
         return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory", from);
     int descriptor = mkstemp(*name);
     amp_status status = descriptor >= 0 ? amp_cfg_copy(from, *name, changes, count, error)

@@ -34,8 +34,8 @@ static amp_status check_data(const char *data, const cfg_summary *cfg, const cfg
                              amp_data_counts *counts, amp_error *error)
 {
     int classifier = cfg->classes == 0;
-    amp_status status = amp_list_data_mistakes(
-        data, classifier, (int)(classifier ? cfg->last_outputs : cfg->classes), printer, counts, error);
+    int classes = (int)(classifier ? cfg->last_outputs : cfg->classes);
+    amp_status status = amp_check_data(data, classifier, classes, printer, counts, error);
     fflush(stdout);
     amp_data_counts_print(counts);
     return status;

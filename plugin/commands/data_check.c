@@ -175,7 +175,7 @@ static amp_status report_mistakes(const scan *s, amp_error *error)
     return error->status;
 }
 
-static amp_status check_both(const amp_data_file *data, int classifier, int classes, int parts,
+static amp_status check_both(const amp_data_file *data, int classifier, int classes,
                              const cfg_listener *listener, amp_data_counts *counts, amp_error *error)
 {
     scan s = { .data = data, .classifier = classifier, .classes = classes, .listener = listener };
@@ -184,11 +184,10 @@ static amp_status check_both(const amp_data_file *data, int classifier, int clas
         return amp_fail(error, AMP_BAD_CONFIG, "%.300s: classes = %d, but the network tells %d apart; make "
                         "them alike", data->name, data->classes, classes);
     if (classifier && !data->tag) status = amp_check_labels(data, classes, &s.labels, error);
-    for (int part = AMP_CHECK_TRAIN; status == AMP_OK && part <= AMP_CHECK_VALID; part *= 2) {
-        if (!(parts & part)) continue;
-        s.key = part == AMP_CHECK_TRAIN ? "train" : "valid";
-        s.file = part == AMP_CHECK_TRAIN ? data->train : data->valid;
-        s.counts = part == AMP_CHECK_TRAIN ? &counts->train : &counts->valid;
+    for (int valid = 0; status == AMP_OK && valid < 2; valid++) {
+        s.key = valid ? "valid" : "train";
+        s.file = valid ? data->valid : data->train;
+        s.counts = valid ? &counts->valid : &counts->train;
         status = check_list(&s, error);
         if (status != AMP_OK) status = note_mistake(&s, error);
     }
@@ -196,30 +195,17 @@ static amp_status check_both(const amp_data_file *data, int classifier, int clas
     return status == AMP_OK && s.mistakes ? report_mistakes(&s, error) : status;
 }
 
-static amp_status look_at_data(const char *data_file, int classifier, int classes, int parts,
-                               const cfg_listener *listener, amp_data_counts *counts, amp_error *error)
+amp_status amp_check_data(const char *data_file, int classifier, int classes, const cfg_listener *listener,
+                          amp_data_counts *counts, amp_error *error)
 {
     amp_data_file data;
     amp_data_counts own, *to = counts ? counts : &own;
     memset(to, 0, sizeof *to);
     amp_status status = amp_data_file_read(data_file, &data, error);
-    if (status == AMP_OK) status = check_both(&data, classifier, classes, parts, listener, to, error);
+    if (status == AMP_OK) status = check_both(&data, classifier, classes, listener, to, error);
     if (status == AMP_OK) warn(&data, classes, to->warning);
     amp_data_file_free(&data);
     return status;
-}
-
-amp_status amp_check_data(const char *data_file, int classifier, int classes, int parts,
-                          amp_data_counts *counts, amp_error *error)
-{
-    return look_at_data(data_file, classifier, classes, parts, NULL, counts, error);
-}
-
-amp_status amp_list_data_mistakes(const char *data_file, int classifier, int classes,
-                                  const cfg_listener *listener, amp_data_counts *counts, amp_error *error)
-{
-    return look_at_data(data_file, classifier, classes, AMP_CHECK_TRAIN | AMP_CHECK_VALID, listener, counts,
-                        error);
 }
 
 /* ---- what is told ---- */

@@ -5,8 +5,6 @@
 
 #include "../amp/cfg_check.h"
 
-enum { AMP_CHECK_TRAIN = 1, AMP_CHECK_VALID = 2 };
-
 /* Of one list. What is counted here does not end a training; the names are those of the first. */
 typedef struct amp_list_counts {
     long images;          /* lines of the list */
@@ -27,21 +25,18 @@ typedef struct amp_data_counts {
     char warning[512];
 } amp_data_counts;
 
-/* classes: of the network (a detector's last layer; a classifier's output). parts: AMP_CHECK_TRAIN and
- * AMP_CHECK_VALID, or one. counts may be NULL. No image is decoded: some 100,000 images with labels take a
- * second or two. *error is the first mistake.
+/* classes: of the network (a detector's last layer; a classifier's output). counts may be NULL. No image is
+ * decoded: some 100,000 images with labels take a second or two.
  *
- * amp_list_data_mistakes tells a listener of the first 20 mistakes (one of a label file, one for all label
- * files that are missing), and *error is how many there are.
+ * Without a listener (NULL) *error is the first mistake. A listener is told of the first 20 mistakes (one of
+ * a label file, one for all label files that are missing), and *error is how many there are.
  *
  * AMP_BAD_CONFIG, with file, line and what to do: the .data file or a list missing or empty; no image of a
  * list there; a label that is no label, holds inf or NaN, has a class the network does not know, or is in
  * pixels; a training image without a label file; a classifier whose labels are missing, fewer than its
  * classes, or held by no path. */
-amp_status amp_check_data(const char *data_file, int classifier, int classes, int parts,
+amp_status amp_check_data(const char *data_file, int classifier, int classes, const cfg_listener *listener,
                           amp_data_counts *counts, amp_error *error);
-amp_status amp_list_data_mistakes(const char *data_file, int classifier, int classes,
-                                  const cfg_listener *listener, amp_data_counts *counts, amp_error *error);
 
 /* One line on stderr for each thing that was counted, none where nothing was. */
 void amp_data_counts_print(const amp_data_counts *counts);

@@ -254,3 +254,5 @@ void amp_safe_file_end(amp_safe_file *f)
 }
 
 int amp_file_exists(const char *path) { return access(path, F_OK) == 0; }
+
+const char *amp_file_name(const char *path) { return path + folder_length(path); }

@@ -55,5 +55,7 @@ amp_status amp_replace_file(const char *temporary, const char *target, amp_error
 
 /* Whether there is a file, or anything else, of this name. */
 int amp_file_exists(const char *path);
+/* What follows the last slash of a path; all of it where there is none. */
+const char *amp_file_name(const char *path);
 
 #endif

@@ -1,24 +1,27 @@
 /* Placement of buffers with known lifetimes in one block: greedy by size, lowest offset first. */
 #include "arena.h"
 
-#include <stdlib.h>
+#include "../tensor/grow.h"
 
 enum { ALIGNMENT = 64 };
 
 amp_status amp_arena_request_bytes(amp_arena *arena, size_t bytes, int start, int end, void **slot,
                                    amp_error *error)
 {
-    if (arena->count == arena->capacity) {
-        int capacity = arena->capacity ? 2 * arena->capacity : 64;
-        amp_arena_request *grown = realloc(arena->requests, (size_t)capacity * sizeof *grown);
-        if (!grown) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning buffers");
-        arena->requests = grown;
-        arena->capacity = capacity;
-    }
+    amp_arena_request *grown = amp_grow(arena->requests, (size_t)arena->count, &arena->room, sizeof *grown);
+    if (!grown) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning buffers");
+    arena->requests = grown;
     bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     arena->requests[arena->count++] = (amp_arena_request){ .bytes = bytes, .start = start, .end = end,
                                                            .slot = slot };
     return AMP_OK;
+}
+
+amp_status amp_arena_keep_bytes(amp_arena *arena, size_t bytes, int forward_time, int backward_time,
+                                void **slot, amp_error *error)
+{
+    int end = backward_time < 0 ? forward_time : backward_time;
+    return amp_arena_request_bytes(arena, bytes, forward_time, end, slot, error);
 }
 
 static amp_arena_request *request_of(const amp_arena *arena, void **slot)

@@ -16,12 +16,16 @@ typedef struct amp_arena_request {
 
 typedef struct amp_arena {
     amp_arena_request *requests;
-    int count, capacity;
+    int count;
+    size_t room;
     size_t total; /* bytes of the block, known after amp_arena_solve */
 } amp_arena;
 
 /* Requests bytes for the times from start to end, both included. amp_arena_bind sets *slot. */
 amp_status amp_arena_request_bytes(amp_arena *, size_t bytes, int start, int end, void **slot, amp_error *);
+/* The same for what forward hands to backward; backward_time -1: no backward follows. */
+amp_status amp_arena_keep_bytes(amp_arena *, size_t bytes, int forward_time, int backward_time, void **slot,
+                                amp_error *);
 
 /* Makes two requests of equal size one buffer, in use as long as either, so that what is written through the
  * first slot is read through the second. Does nothing if one of them was not requested or is shared

@@ -10,9 +10,8 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
                        amp_error *error)
 {
     if (!step->keeps_state) return AMP_OK; /* no training, so that nothing is dropped */
-    return amp_arena_request_bytes(arena, amp_shape_count(node->output->shape), forward_time,
-                                   backward_time < 0 ? forward_time : backward_time, (void **)&node->bytes,
-                                   error);
+    return amp_arena_keep_bytes(arena, amp_shape_count(node->output->shape), forward_time, backward_time,
+                                (void **)&node->bytes, error);
 }
 
 /* One image's mask, in NHWC order; numbers: room for as many. */

@@ -6,10 +6,11 @@
 amp_status amp_batchnorm_plan(amp_node *node, amp_arena *arena, int forward_time, int backward_time,
                               amp_error *error)
 {
-    int end = backward_time < 0 ? forward_time : backward_time;
     size_t statistics = (size_t)node->output->shape.c * sizeof(float);
-    AMP_TRY(amp_arena_request_bytes(arena, statistics, forward_time, end, (void **)&node->mean, error));
-    return amp_arena_request_bytes(arena, statistics, forward_time, end, (void **)&node->variance, error);
+    AMP_TRY(amp_arena_keep_bytes(arena, statistics, forward_time, backward_time, (void **)&node->mean,
+                                 error));
+    return amp_arena_keep_bytes(arena, statistics, forward_time, backward_time, (void **)&node->variance,
+                                error);
 }
 
 static amp_batchnorm norm_of(const amp_node *node, const amp_step *step, amp_activation activation)
@@ -48,9 +49,9 @@ amp_status amp_epilogue_plan(amp_node *node, amp_arena *arena, int forward_time,
     amp_shape y = node->output->shape;
     size_t bytes = amp_shape_count(y) * amp_dtype_size(node->dtype);
     int repeated = node->recompute == AMP_RECOMPUTE_ALL;
-    int end = backward_time < 0 || repeated ? forward_time : backward_time;
     if (!amp_node_keeps_sums(node)) return AMP_OK;
-    AMP_TRY(amp_arena_request_bytes(arena, bytes, forward_time, end, &node->pre_activation, error));
+    AMP_TRY(amp_arena_keep_bytes(arena, bytes, forward_time, repeated ? -1 : backward_time,
+                                 &node->pre_activation, error));
     if (repeated && node->again_time >= 0)
         AMP_TRY(amp_arena_request_bytes(arena, bytes, node->again_time, backward_time,
                                         &node->pre_activation_again, error));

@@ -38,9 +38,8 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
     AMP_TRY(check_shapes(node, error));
     if (!step->outline) AMP_TRY(step->backend->local_create(step->backend, &local, &node->local, error));
     AMP_TRY(amp_epilogue_plan(node, arena, forward_time, backward_time, error));
-    return amp_arena_request_bytes(arena, amp_shape_image(local.y) * sizeof(float), forward_time,
-                                   backward_time < 0 ? forward_time : backward_time,
-                                   (void **)&node->per_output, error);
+    return amp_arena_keep_bytes(arena, amp_shape_image(local.y) * sizeof(float), forward_time, backward_time,
+                                (void **)&node->per_output, error);
 }
 
 /* An image's outputs, as an fp32 array of Darknet's or as per_output. */

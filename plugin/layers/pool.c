@@ -9,9 +9,8 @@ static amp_status maxpool_plan(amp_node *node, amp_step *step, amp_arena *arena,
         return amp_fail(error, AMP_UNSUPPORTED, "layer %d [maxpool]: size = %d; AMP runs sizes 1 to 15; "
                         "set amp=off to train it in stock fp32",
                         node->index, node->desc.size);
-    return amp_arena_request_bytes(arena, amp_shape_count(node->output->shape), forward_time,
-                                   backward_time < 0 ? forward_time : backward_time, (void **)&node->bytes,
-                                   error);
+    return amp_arena_keep_bytes(arena, amp_shape_count(node->output->shape), forward_time, backward_time,
+                                (void **)&node->bytes, error);
 }
 
 static amp_status maxpool_forward(amp_node *node, amp_step *step, amp_error *error)

@@ -4,6 +4,7 @@
 
 #include "../command.h"
 #include "../probe/probe.h"
+#include "../../files/safe_file.h"
 #include "../../host/common/version.h"
 
 #include <math.h>
@@ -118,7 +119,7 @@ static int reference_of(const amp_comparison *c)
 /* DIR without slashes at its end; by default in the current folder, named by the .cfg. */
 static char *folder_of(const request *r)
 {
-    const char *slash = strrchr(r->cfg, '/'), *base = slash ? slash + 1 : r->cfg;
+    const char *base = amp_file_name(r->cfg);
     char name[300];
     snprintf(name, sizeof name, "%.*s-compare", (int)strcspn(base, ".") < 200 ? (int)strcspn(base, ".") : 200,
              base);
@@ -255,13 +256,12 @@ static amp_status add_up(amp_compare *compare, amp_error *error)
 
 static amp_status write_reports(const amp_compare *compare, amp_error *error)
 {
-    static amp_status (*const writers[])(const amp_comparison *, const char *, amp_error *) = {
-        amp_report_html, amp_report_json, amp_report_csv };
-    static const char *const names[] = { "report.html", "report.json", "report.csv" };
+    static const struct { const char *name; amp_report_writer *write; } forms[] = {
+        { "html", amp_report_html }, { "json", amp_report_json }, { "csv", amp_report_csv } };
     char file[AMP_COMPARE_PATH];
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        snprintf(file, sizeof file, "%s/%s", compare->folder, names[k]);
-        AMP_TRY(writers[k](&compare->result, file, error));
+    for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
+        snprintf(file, sizeof file, "%s/report.%s", compare->folder, forms[k].name);
+        AMP_TRY(amp_report_write(&compare->result, file, forms[k].write, error));
     }
     return AMP_OK;
 }

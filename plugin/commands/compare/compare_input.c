@@ -3,6 +3,7 @@
 
 #include "../../amp/cfg_reader.h"
 #include "../../amp/config.h"
+#include "../../files/safe_file.h"
 #include "../../host/common/state.h"
 #include "../cfg_copy.h"
 #include "../data_check.h"
@@ -13,27 +14,21 @@
 /* ---- the .cfg ---- */
 
 /* Its last section but [amp], and that one's classes=. */
-static amp_status read_end(const char *cfg, char section[64], int *classes, amp_error *error)
+typedef struct cfg_end { int in_layer, classes; char section[64]; } cfg_end;
+
+static amp_status take_end(void *context, const cfg_item *item, amp_error *error)
 {
-    cfg_reader *reader;
-    cfg_item item = { 0 };
-    amp_status status;
-    int in_layer = 0;
-    section[0] = 0;
-    *classes = 0;
-    AMP_TRY(cfg_reader_open(cfg, &reader, error));
-    while ((status = cfg_reader_next(reader, &item, error)) == AMP_OK && item.kind != CFG_END) {
-        if (item.kind == CFG_SECTION) in_layer = strcmp(item.text, "[amp]") != 0;
-        if (!in_layer) continue;
-        if (item.kind == CFG_SECTION) {
-            cfg_printable(section, 64, item.text);
-            *classes = 0;
-        } else if (item.kind == CFG_OPTION && item.value && !strcmp(item.text, "classes")) {
-            *classes = atoi(item.value);
-        }
+    cfg_end *end = context;
+    (void)error;
+    if (item->kind == CFG_SECTION) end->in_layer = strcmp(item->text, "[amp]") != 0;
+    if (!end->in_layer) return AMP_OK;
+    if (item->kind == CFG_SECTION) {
+        cfg_printable(end->section, sizeof end->section, item->text);
+        end->classes = 0;
+    } else if (item->kind == CFG_OPTION && item->value && !strcmp(item->text, "classes")) {
+        end->classes = atoi(item->value);
     }
-    cfg_reader_close(reader);
-    return status;
+    return AMP_OK;
 }
 
 static amp_status look_at_end(amp_comparison *c, amp_error *error)
@@ -42,9 +37,10 @@ static amp_status look_at_end(amp_comparison *c, amp_error *error)
         { "[yolo]", AMP_COMPARED_DETECTOR }, { "[region]", AMP_COMPARED_DETECTOR },
         { "[softmax]", AMP_COMPARED_CLASSIFIER }, { "[soft]", AMP_COMPARED_CLASSIFIER },
         { "[cost]", AMP_COMPARED_CLASSIFIER }, { "[logistic]", AMP_COMPARED_CLASSIFIER } };
-    char section[64];
-    AMP_TRY(read_end(c->cfg, section, &c->classes, error));
-    if (!c->classes) c->classes = 20; /* what parse_yolo and parse_region take */
+    cfg_end end = { 0 };
+    const char *section = end.section;
+    AMP_TRY(cfg_read(c->cfg, take_end, &end, error));
+    c->classes = end.classes ? end.classes : 20; /* what parse_yolo and parse_region take */
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
         c->kind = known[k].kind;
         if (!strcmp(section, known[k].section)) return AMP_OK;
@@ -100,8 +96,7 @@ static amp_status look_at_data(amp_comparison *c, amp_error *error)
     int classifier = c->kind == AMP_COMPARED_CLASSIFIER;
     amp_data_counts counts;
     if (classifier) AMP_TRY(look_at_labels(c, error));
-    AMP_TRY(amp_check_data(c->data, classifier, c->classes, AMP_CHECK_TRAIN | AMP_CHECK_VALID, &counts,
-                           error));
+    AMP_TRY(amp_check_data(c->data, classifier, c->classes, NULL, &counts, error));
     amp_data_counts_print(&counts);
     c->train_images = counts.train.images;
     c->valid_images = counts.valid.images;
@@ -126,12 +121,6 @@ static amp_status look_at_dtypes(amp_compare *compare, amp_error *error)
     return AMP_OK;
 }
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 amp_status amp_compare_look(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
@@ -145,7 +134,7 @@ amp_status amp_compare_look(amp_compare *compare, amp_error *error)
     amp_machine_processor(processor, sizeof processor);
     snprintf(machine, sizeof machine, "%s%s%s", processor, processor[0] ? "; " : "",
              compare->hardware.description);
-    snprintf(title, sizeof title, "%.250s on %.250s", last_part(c->cfg), last_part(c->data));
+    snprintf(title, sizeof title, "%.250s on %.250s", amp_file_name(c->cfg), amp_file_name(c->data));
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     c->machine = strdup(machine);
     c->title = strdup(title);

@@ -102,13 +102,11 @@ static inline amp_run *amp_comparison_run(const amp_comparison *c, int dtype, in
 /* The names of score[i]: "mAP@0.5", "mAP@0.5:0.95", or "top-1", "top-5". */
 const char *amp_score_name(const amp_comparison *, int i);
 
-/* The report (commands/report). Each writes one file as a whole or not at all. */
+/* The report (commands/report): its three forms; csv has one line per run. amp_report_write writes the file
+ * as a whole or not at all. */
 typedef amp_status amp_report_writer(FILE *, const amp_comparison *, amp_error *);
-amp_report_writer amp_report_write_json; /* report.json, which the page holds too */
+amp_report_writer amp_report_html, amp_report_json, amp_report_csv;
 amp_status amp_report_write(const amp_comparison *, const char *file, amp_report_writer *, amp_error *);
-amp_status amp_report_html(const amp_comparison *, const char *file, amp_error *);
-amp_status amp_report_json(const amp_comparison *, const char *file, amp_error *);
-amp_status amp_report_csv(const amp_comparison *, const char *file, amp_error *);   /* one line per run */
 /* For the terminal: a line per dtype, then the verdict. */
 void amp_report_table(const amp_comparison *, FILE *);
 

@@ -49,7 +49,7 @@ static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_
 {
     struct amp_image_loader *loader;
     amp_view view = amp_fork_view(net);
-    int progress = !e->quiet && isatty(STDERR_FILENO);
+    int progress = isatty(STDERR_FILENO);
     size_t count = e->images->count;
     amp_status status = AMP_OK;
     AMP_TRY(amp_image_loader_start(e->images, view.w, view.h, e->fit, &loader, error));

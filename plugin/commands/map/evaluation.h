@@ -19,7 +19,6 @@ typedef struct amp_evaluation {
     const amp_lines *images;
     amp_image_fit fit;
     amp_measure_stop *stop;  /* NULL: never */
-    int quiet;               /* no progress line on a terminal */
     int is_a_share;          /* other ranks measure other images: none to be read is none of its concern */
     /* What to do with image number i. */
     amp_status (*measure)(void *context, struct network *, int i, const amp_loaded_image *, amp_error *);

@@ -173,8 +173,8 @@ amp_status amp_map_measure(struct network *net, const amp_detection_data *data,
     amp_lines share = share_of(&data->images);
     measuring m = { .data = data, .result = r, .first = (int)(share.line - data->images.line) };
     const amp_evaluation how = { .images = &share, .fit = amp_fork_detector_fit(net), .stop = request->stop,
-                                 .quiet = request->quiet, .is_a_share = amp_ranks_count() > 1,
-                                 .measure = measure_image, .context = &m };
+                                 .is_a_share = amp_ranks_count() > 1, .measure = measure_image,
+                                 .context = &m };
     if (r->classes < 0)
         return amp_fail(error, AMP_BAD_CONFIG, "not a detector: its last section is not [yolo], [region] or "
                         "[detection]");

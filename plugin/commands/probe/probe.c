@@ -5,7 +5,6 @@
 #include "../arguments.h"
 #include "../command.h"
 
-#include "../../amp/cfg_reader.h"
 #include "../../amp/checkpoint.h"
 #include "../../host/fork_commands.h"
 #include "../../host/common/resume.h"
@@ -22,35 +21,12 @@ static amp_status out_of_memory(amp_error *error) { return amp_fail(error, AMP_N
 
 /* ---- the present loss scale ---- */
 
-/* Whether the .cfg says anything about it, in [net] or [amp]. */
-static amp_status cfg_has_scale(const char *cfg, int *has, amp_error *error)
-{
-    cfg_reader *reader = NULL;
-    cfg_item item = { .kind = CFG_BROKEN };
-    int ours = 0;
-    *has = 0;
-    AMP_TRY(cfg_reader_open(cfg, &reader, error));
-    amp_status status = cfg_reader_next(reader, &item, error);
-    while (status == AMP_OK && item.kind != CFG_END) {
-        if (item.kind == CFG_SECTION)
-            ours = !strcmp(item.text, "[net]") || !strcmp(item.text, "[network]")
-                || !strcmp(item.text, "[amp]");
-        if (item.kind == CFG_OPTION && ours)
-            *has |= !strcmp(item.text, "loss_scale") || !strcmp(item.text, "init_scale");
-        status = cfg_reader_next(reader, &item, error);
-    }
-    cfg_reader_close(reader);
-    return status;
-}
-
 static amp_status take_cfg_scale(amp_probe_result *r, amp_error *error)
 {
     amp_config *config, *own;
-    int has;
-    AMP_TRY(cfg_has_scale(r->cfg, &has, error));
     AMP_TRY(amp_config_read(r->cfg, "fp16", AMP_FP16, &config, error));
     r->scale_moves = config->dynamic;
-    if (has) {
+    if (config->scale_given) {
         r->scale = (float)(config->dynamic ? config->init_scale : config->loss_scale);
         r->scale_source = AMP_SCALE_OF_CFG;
     }
@@ -132,7 +108,7 @@ static amp_status load(const amp_probe_request *request, struct network **out, a
 /* ---- training ---- */
 
 /* Darknet's layers print to stdout while they train. */
-static int silence(void)
+static int mute_stdout(void)
 {
     fflush(stdout);
     int kept = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY);
@@ -141,7 +117,7 @@ static int silence(void)
     return kept;
 }
 
-static void speak_again(int kept)
+static void restore_stdout(int kept)
 {
     fflush(stdout);
     if (kept < 0) return;
@@ -182,10 +158,10 @@ static amp_status observe(const amp_probe_request *request, struct network *net,
     amp_numerics_look_inside(numerics, engine);
     AMP_TRY(amp_batches_open(request->data, net, &batches, error));
     double began = amp_clock_seconds();
-    int kept = silence();
+    int kept = mute_stdout();
     amp_status status = train(net, batches, numerics, r, error);
     amp_batches_close(batches);
-    speak_again(kept);
+    restore_stdout(kept);
     r->seconds = amp_clock_seconds() - began;
     amp_engine_set_observer(engine, NULL);
     return status;

@@ -53,6 +53,8 @@ static int in_half(const advisor *a, int i)
     return a->forms[i] == AMP_FORM_LOW || (desc_of(a, i)->lends_products && !a->pins[i]);
 }
 
+static int is_advised(const advisor *a, int i) { return a->pins[i] && !desc_of(a, i)->pinned; }
+
 static int reads(const advisor *a, int layer, int value)
 {
     const amp_layer_desc *d = desc_of(a, layer);
@@ -195,13 +197,13 @@ const char *amp_probe_scale_text(int exponent, char text[32])
 }
 
 /* "layers 3, 4 and 7, which read them": those that are pinned for the sake of what layer i makes. */
-static void companions(const advisor *a, const char *cfg_pins, int i, char text[200])
+static void companions(const advisor *a, int i, char text[200])
 {
     int found[64], count = 0;
     size_t length = 0;
     text[0] = 0;
     for (int k = i + 1; k < a->count && count < 64; k++)
-        if (a->pins[k] && !cfg_pins[k] && reads(a, k, i)) found[count++] = k;
+        if (is_advised(a, k) && reads(a, k, i)) found[count++] = k;
     for (int k = 0; k < count && length < 150; k++)
         length += (size_t)snprintf(text + length, 200 - length, "%s%d",
                                    k == 0 ? "" : k + 1 == count ? " and " : ", ", found[k]);
@@ -213,11 +215,11 @@ static void companions(const advisor *a, const char *cfg_pins, int i, char text[
 }
 
 /* ": pin it with amp=0, or use dtype=bf16" */
-static void remedy(const advisor *a, const char *cfg_pins, int i, char text[400])
+static void remedy(const advisor *a, int i, char text[400])
 {
     char others[200];
-    int itself = a->pins[i] && !cfg_pins[i];
-    companions(a, cfg_pins, i, others);
+    int itself = is_advised(a, i);
+    companions(a, i, others);
     if (is_inner(a->reasons[i])) others[0] = 0;
     if (itself && others[0]) snprintf(text, 400, "pin it with amp=0, and %s them, or use dtype=bf16", others);
     else if (itself) snprintf(text, 400, "pin it with amp=0, or use dtype=bf16");
@@ -276,7 +278,7 @@ static amp_status advise_delta(const advisor *a, int i, const char *what)
                "other layers' overflow: %s", i, type, small, at, 100 * lost.error, what);
 }
 
-static amp_status advise_layer(const advisor *a, const char *cfg_pins, int i)
+static amp_status advise_layer(const advisor *a, int i)
 {
     char what[400];
     reason why = a->reasons[i];
@@ -284,7 +286,7 @@ static amp_status advise_layer(const advisor *a, const char *cfg_pins, int i)
     if (why == NOT_FINITE)
         return say(a->r, "layer %d [%s]: it held inf or NaN in fp32 already: no precision will help; lower "
                    "learning_rate, or check the labels", i, desc_of(a, i)->type);
-    remedy(a, cfg_pins, i, what);
+    remedy(a, i, what);
     return why == DELTA_OVERFLOWS || why == DELTA_VANISHES ? advise_delta(a, i, what)
         : advise_output(a, i, what);
 }
@@ -356,9 +358,10 @@ static int most_for_gradient(const amp_probe_result *r, int i)
     return most == INT_MAX ? most : most - amp_probe_gradient_shift(r, i);
 }
 
-static amp_status advise(advisor *a, const char *cfg_pins)
+static amp_status advise(advisor *a)
 {
     amp_probe_result *r = a->r;
+    for (int i = 0; i < a->count; i++) a->pins[i] = desc_of(a, i)->pinned != 0;
     choose_forms(a);
     for (int i = 0; i < a->count; i++) {
         r->layers[i].low = in_half(a, i);
@@ -370,7 +373,7 @@ static amp_status advise(advisor *a, const char *cfg_pins)
     if (r->scales.least > r->scales.most) judge_deltas(a, best_scale(a));
     pin(a);
     for (int i = 0; i < a->count; i++) {
-        r->layers[i].pin = a->pins[i] && !cfg_pins[i];
+        r->layers[i].pin = is_advised(a, i);
         r->pin_count += r->layers[i].pin;
     }
     amp_probe_scales left = common_scales(a);
@@ -383,7 +386,7 @@ static amp_status advise(advisor *a, const char *cfg_pins)
     if (r->scale_source == AMP_SCALE_HIGHEST)
         r->scale = left.most == INT_MAX ? 1 : (float)ldexp(1, smaller(left.most, MOST_SCALE));
     for (int i = 0; i < a->count; i++) {
-        AMP_TRY(advise_layer(a, cfg_pins, i));
+        AMP_TRY(advise_layer(a, i));
         if (suits_all && a->reasons[i] == FINE) AMP_TRY(advise_present_scale(a, i));
     }
     return conclude(a);
@@ -398,16 +401,10 @@ amp_status amp_probe_advise(amp_probe_result *r, amp_error *error)
     a.forms = calloc((size_t)a.count + 1, sizeof *a.forms);
     a.inputs = calloc((size_t)most_inputs, sizeof *a.inputs);
     a.pins = calloc((size_t)a.count + 1, 1);
-    char *cfg_pins = calloc((size_t)a.count + 1, 1);
-    amp_status status = AMP_NO_MEMORY;
-    if (a.reasons && a.forms && a.inputs && a.pins && cfg_pins) {
-        for (int i = 0; i < a.count; i++) a.pins[i] = cfg_pins[i] = r->network.layers[i].pinned != 0;
-        status = advise(&a, cfg_pins);
-    }
+    amp_status status = a.reasons && a.forms && a.inputs && a.pins ? advise(&a) : AMP_NO_MEMORY;
     free(a.reasons);
     free(a.forms);
     free(a.inputs);
     free(a.pins);
-    free(cfg_pins);
     return status == AMP_OK ? AMP_OK : amp_fail(error, status, "out of memory");
 }

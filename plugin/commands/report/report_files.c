@@ -234,7 +234,7 @@ static void write_run(amp_json *json, const amp_comparison *c, const amp_run *ru
 
 /* ---- files ---- */
 
-static amp_status write_csv(FILE *stream, const amp_comparison *c, amp_error *error)
+amp_status amp_report_csv(FILE *stream, const amp_comparison *c, amp_error *error)
 {
     (void)error;
     amp_csv_print(stream, run_fields[c->kind], NULL);
@@ -266,7 +266,7 @@ static void write_settings(amp_json *json, const amp_comparison *c)
     amp_json_texts(json, "verdict", c->verdict, c->verdict_count);
 }
 
-amp_status amp_report_write_json(FILE *stream, const amp_comparison *c, amp_error *error)
+amp_status amp_report_json(FILE *stream, const amp_comparison *c, amp_error *error)
 {
     amp_json json = amp_json_begin(stream);
     double *room = calloc(per_part(c, LOSS_POINTS), sizeof *room);
@@ -293,14 +293,4 @@ amp_status amp_report_write(const amp_comparison *c, const char *file, amp_repor
     if (status == AMP_OK) return amp_output_end(output, error);
     amp_output_abandon(output);
     return status;
-}
-
-amp_status amp_report_json(const amp_comparison *c, const char *file, amp_error *error)
-{
-    return amp_report_write(c, file, amp_report_write_json, error);
-}
-
-amp_status amp_report_csv(const amp_comparison *c, const char *file, amp_error *error)
-{
-    return amp_report_write(c, file, write_csv, error);
 }

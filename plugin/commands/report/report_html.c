@@ -34,7 +34,7 @@ static const char *write_until(FILE *stream, const char *page, const char *mark)
     return at + strlen(mark);
 }
 
-static amp_status write_page(FILE *stream, const amp_comparison *c, amp_error *error)
+amp_status amp_report_html(FILE *stream, const amp_comparison *c, amp_error *error)
 {
     char *text = NULL;
     size_t size;
@@ -46,12 +46,7 @@ static amp_status write_page(FILE *stream, const amp_comparison *c, amp_error *e
     write_html(stream, text);
     free(text);
     rest = write_until(stream, rest, "@DATA@");
-    AMP_TRY(amp_report_write_json(stream, c, error));
+    AMP_TRY(amp_report_json(stream, c, error));
     fputs(rest, stream);
     return AMP_OK;
-}
-
-amp_status amp_report_html(const amp_comparison *c, const char *file, amp_error *error)
-{
-    return amp_report_write(c, file, write_page, error);
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../../amp/config.h"
+#include "../../files/safe_file.h"
 #include "../../include/darknet_amp.h"
 #include "../data/data_check.h"
 #include "../training/loop.h"
@@ -15,12 +16,6 @@
 #include "random.h"
 #include "ranks.h"
 #include "request.h"
-
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 /* A file opened while one of the standard streams is closed would take its place, and get all that is
  * printed. */
@@ -57,7 +52,8 @@ static void start_again(char **argv)
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length <= 0) return;
     self[length] = 0;
-    if (strcmp(last_part(self), last_part(argv[0]))) return; /* started by a loader or under another name */
+    /* started by a loader or under another name */
+    if (strcmp(amp_file_name(self), amp_file_name(argv[0]))) return;
     if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(self, argv);
 }
 

@@ -81,8 +81,9 @@ enum { PATHS = sizeof paths / sizeof *paths };
 
 static char **path_at(amp_data_file *data, int i) { return (char **)((char *)data + paths[i].offset); }
 
-static amp_status take(amp_data_file *data, const cfg_item *item, amp_error *error)
+static amp_status take(void *context, const cfg_item *item, amp_error *error)
 {
+    amp_data_file *data = context;
     cfg_place place = { .file = data->name, .line = item->line };
     if (item->kind == CFG_BROKEN) return cfg_fail(error, place, item->text, NULL);
     place.key = item->text;
@@ -101,8 +102,6 @@ static amp_status take(amp_data_file *data, const cfg_item *item, amp_error *err
 
 amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *error)
 {
-    cfg_reader *reader;
-    cfg_item item = { .kind = CFG_BROKEN };
     struct stat status;
     *data = (amp_data_file){ .name = strdup(name), .classes = -1, .tag = -1, .cache = -1 };
     if (!data->name) return amp_fail(error, AMP_NO_MEMORY, "no memory for a path");
@@ -112,13 +111,7 @@ amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *
     if (amp_is_device(name))
         return amp_fail(error, AMP_BAD_CONFIG,
                         "%.700s: not a regular file, and a .data file is read more than once", name);
-    AMP_TRY(cfg_reader_open(name, &reader, error));
-    amp_status read = cfg_reader_next(reader, &item, error);
-    while (read == AMP_OK && item.kind != CFG_END) {
-        read = take(data, &item, error);
-        if (read == AMP_OK) read = cfg_reader_next(reader, &item, error);
-    }
-    cfg_reader_close(reader);
+    amp_status read = cfg_read(name, take, data, error);
     if (data->classes < 0) data->classes = 0;
     if (data->tag < 0) data->tag = 0;
     if (data->cache < 0) data->cache = 0;
