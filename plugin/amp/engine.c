@@ -473,6 +473,11 @@ void amp_engine_join(amp_engine *engine, amp_comm *comm, amp_dtype wire, size_t 
     engine->parallel = (amp_parallel){ .comm = comm, .wire = wire, .bucket = bucket };
 }
 
+int amp_engine_ranks(const amp_engine *engine)
+{
+    return engine->parallel.comm ? engine->parallel.comm->size : 1;
+}
+
 void amp_engine_ends_step(amp_engine *engine) { engine->parallel.is_last_pass = 1; }
 
 amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error *error)

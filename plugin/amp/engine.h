@@ -88,6 +88,8 @@ amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
 /* From now on the network is trained together with comm's other ranks: amp_engine_update is collective, and
  * the caller keeps comm. Gradients travel in the type wire, `bucket` at a time (AMP_BUCKET). */
 void amp_engine_join(amp_engine *, amp_comm *, amp_dtype wire, size_t bucket);
+/* How many train it. */
+int amp_engine_ranks(const amp_engine *);
 /* The backward that follows is the step's last: with several ranks, gradients are summed while it goes on. */
 void amp_engine_ends_step(amp_engine *);
 /* One optimizer step over all parameters. It is skipped as a whole if a gradient, a running statistic, a

@@ -194,18 +194,17 @@ static amp_status say_too_little(const asked *a, const amp_needs *needs, amp_err
 
 /* ---- what is left ---- */
 
-/* RAM for decoded images (cache=ram): what the training leaves of nine tenths of it. On a GPU a training takes
- * little more RAM than it has by now, but for the images of two batches. Ranks are counted as if all were on
- * this machine. */
+/* RAM for decoded images (cache=ram): what the training leaves of nine tenths of this rank's part. On a GPU a
+ * training takes little more RAM than it has by now, but for the images of two batches. */
 static size_t left_of_ram(const asked *a, const amp_needs *needs)
 {
     size_t there = a->there, takes = amp_needs_sum(needs);
     if (a->view.on_gpu) {
-        there = amp_available_ram("").bytes;
+        there = amp_host_available_ram().bytes;
         takes = (size_t)(2. * a->images * a->view.inputs * sizeof(float) * needs->area);
     }
     there = there / 10 * 9;
-    return there > takes ? (there - takes) / (size_t)amp_ranks_count() : 0;
+    return there > takes ? there - takes : 0;
 }
 
 /* ---- the two questions ---- */

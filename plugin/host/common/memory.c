@@ -106,10 +106,15 @@ amp_available_memory amp_available_ram(const char *root, int programs)
     return memory;
 }
 
+amp_available_memory amp_host_available_ram(void)
+{
+    return amp_available_ram("", amp_ranks() ? amp_ranks()->local_size : 1);
+}
+
 amp_available_memory amp_host_available_memory(void)
 {
     amp_available_memory memory = { .what = "GPU memory" };
-    if (amp_fork_device() < 0) return amp_available_ram("", amp_ranks() ? amp_ranks()->local_size : 1);
+    if (amp_fork_device() < 0) return amp_host_available_ram();
     memory.bytes = amp_fork_free_gpu_memory(&memory.all);
     return memory;
 }

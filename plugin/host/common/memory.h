@@ -19,6 +19,9 @@ typedef struct amp_available_memory {
 /* Where networks made from here on will lie: of the GPU in use, else of RAM. */
 amp_available_memory amp_host_available_memory(void);
 
+/* RAM, of which each rank on this machine has a part. */
+amp_available_memory amp_host_available_ram(void);
+
 /* The least of what the machine has (MemAvailable), what the program's control group and those above it
  * allow, of either version, and what is left of its address space (RLIMIT_AS). root: "", or a folder with a
  * test's own /proc and /sys. programs: how many share all but the address space, each a part of it. */
