@@ -7,11 +7,13 @@
 #include <math.h>
 #include <omp.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "comm/nccl/nccl.h"
 #include "comm/threads.h"
 #include "doubles/cuda_doubles.h"
 #include "doubles/nccl_double.h"
+#include "host/common/random.h"
 #include "host/common/state.h"
 #include "network.h"
 #include "parser.h"
@@ -553,6 +555,89 @@ TEST_WITH(darknets_train_networks_makes_the_steps_of_one_gpu, begin, end)
         for (int i = 0; i < RANKS; i++) free_network(nets[i]);
         free_network(one);
     }
+}
+
+/* ---- the whole of it: `detector train ... -gpus 0,0` ---- */
+
+void train_detector(char *data_file, char *cfg, char *weights, int *gpus, int count, int clear); /* Darknet's */
+
+enum { IMAGES = 6, SIDE = 16 };
+
+static void write_file(const char *name, const void *bytes, size_t size)
+{
+    FILE *file = fopen(name, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+}
+
+static void write_data(void)
+{
+    static const char head[] = "P6 16 16 255\n", label[] = "1 .5 .4 .3 .2\n", data_file[] =
+        "classes=2\ntrain=train.txt\nbackup=.\n";
+    char list[IMAGES * 32] = "", name[32];
+    unsigned seed = 3;
+    for (int i = 0; i < IMAGES; i++) {
+        char image[sizeof head - 1 + 3 * SIDE * SIDE];
+        memcpy(image, head, sizeof head - 1);
+        for (size_t k = sizeof head - 1; k < sizeof image; k++)
+            image[k] = (char)((seed = seed * 1664525u + 1013904223u) >> 24);
+        snprintf(name, sizeof name, "%d.jpg", i);
+        write_file(name, image, sizeof image);
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s\n", name);
+        snprintf(name, sizeof name, "%d.txt", i);
+        write_file(name, label, sizeof label - 1);
+    }
+    write_file("train.txt", list, strlen(list));
+    write_file("my.data", data_file, strlen(data_file));
+}
+
+/* So many steps; weights: where to begin, or NULL. Returns the network that they end with. */
+static network *train_as_user(const char *gpus, int steps, char *weights)
+{
+    char cfg[2048], *end = strstr(cfgs[0], "max_batches=100\n"), seed[] = "-seed", *arguments[] = {
+        "darknet", "detector", "train", "my.data", "my.cfg", "-amp", "fp32", seed, "7", "-gpus", (char *)gpus,
+        NULL };
+    int numbers[] = { 0, 0 };
+    snprintf(cfg, sizeof cfg, "%.*smax_batches=%d\n%s", (int)(end - cfgs[0]), cfgs[0], steps,
+             strchr(end, '\n') + 1);
+    write_file("my.cfg", cfg, strlen(cfg));
+    darknet_amp_start(COUNT(arguments) - 1, arguments);
+    amp_random_set_next_job(1); /* as in a program of its own */
+    train_detector("my.data", "my.cfg", weights, numbers, 1 + (strchr(gpus, ',') != NULL), 0);
+    darknet_amp_start(3, (char *[]){ "darknet", "-amp", "fp32", NULL });
+    network *net = parse_network_cfg("my.cfg");
+    load_weights(net, "my_final.weights");
+    return net;
+}
+
+TEST_WITH(detector_train_on_two_gpus_is_that_on_one_and_each_goes_on_from_the_other, begin, end)
+{
+    char folder[] = "/tmp/cuda_ranks_XXXXXX", before[4096], command[64];
+    assert_non_null(getcwd(before, sizeof before));
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
+    setenv("OMP_WAIT_POLICY", "passive", 1); /* or the program would start itself again */
+    write_data();
+    network *one = train_as_user("0", 4, NULL);
+    for (int first = 0; first < 2; first++) {
+        static const char *const gpus[] = { "0", "0,0" };
+        network *half = train_as_user(gpus[first], 2, NULL);
+        assert_int_equal(nccl_double.communicators, first ? RANKS : 0);
+        nccl_double_reset(); /* train_detector frees no network */
+        rename("my_final.weights", "half.weights");
+        rename("my_final.weights.amp", "half.weights.amp");
+        network *whole = train_as_user(gpus[!first], 4, "half.weights");
+        nccl_double_reset();
+        assert_near(whole, one, 1e-6);
+        assert_int_equal(*whole->seen, *one->seen);
+        free_network(half);
+        free_network(whole);
+    }
+    free_network(one);
+    assert_int_equal(chdir(before), 0);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
 }
 
 int main(void)
