@@ -8,7 +8,8 @@ endif()
 
 file(GLOB gpu_sources ${DARKNET_PATCHED}/src/*.c)
 list(FILTER gpu_sources EXCLUDE REGEX "/compare\\.c$")
-add_library(gpu_double_darknet OBJECT ${gpu_sources} ${DARKNET_PATCHED}/examples/detector.c)
+add_library(gpu_double_darknet OBJECT ${gpu_sources} ${DARKNET_PATCHED}/examples/detector.c
+    ${DARKNET_PATCHED}/examples/classifier.c)
 target_compile_definitions(gpu_double_darknet PRIVATE AMP GPU)
 target_include_directories(gpu_double_darknet PRIVATE ${DARKNET_PATCHED}/include ${DARKNET_PATCHED}/src
     ${CMAKE_SOURCE_DIR}/plugin/include)
