@@ -603,8 +603,8 @@ static void write_data(int classes)
 static network *train_as_user(int l, const char *gpus, int steps, char *weights)
 {
     char cfg[2048], *end = strstr(cfgs[l], "max_batches=100\n"), *arguments[] = {
-        "darknet", (char *)loops[l].command, "train", "my.data", "my.cfg", "-amp", "fp32", "-seed", "7", "-gpus",
-        (char *)gpus, NULL };
+        "darknet", (char *)loops[l].command, "train", "my.data", "my.cfg", "-amp", "fp32", "-seed", "7",
+        "-gpus", (char *)gpus, NULL };
     int numbers[] = { 0, 0 };
     snprintf(cfg, sizeof cfg, "%.*smax_batches=%d\n%s", (int)(end - cfgs[l]), cfgs[l], steps,
              strchr(end, '\n') + 1);
