@@ -8,7 +8,8 @@ endif()
 
 file(GLOB gpu_sources ${DARKNET_PATCHED}/src/*.c)
 list(FILTER gpu_sources EXCLUDE REGEX "/compare\\.c$")
-add_library(gpu_double_darknet OBJECT ${gpu_sources})
+add_library(gpu_double_darknet OBJECT ${gpu_sources} ${DARKNET_PATCHED}/examples/detector.c
+    ${DARKNET_PATCHED}/examples/classifier.c)
 target_compile_definitions(gpu_double_darknet PRIVATE AMP GPU)
 target_include_directories(gpu_double_darknet PRIVATE ${DARKNET_PATCHED}/include ${DARKNET_PATCHED}/src
     ${CMAKE_SOURCE_DIR}/plugin/include)
@@ -43,6 +44,7 @@ gpu_double_program(cuda_host_double cuda_host.c)
 gpu_double_program(test_cuda_step cuda_step.c ${CMAKE_SOURCE_DIR}/bench/gpu_parts.c)
 target_link_options(test_cuda_step PRIVATE -Wl,--wrap=clock_gettime) # the benchmark's clock is the test's
 gpu_double_program(test_cuda_ranks cuda_ranks.c doubles/nccl_double.cc
+    $<TARGET_OBJECTS:amp_room_commands> $<TARGET_OBJECTS:amp_room_commands_map>
     ${CMAKE_SOURCE_DIR}/plugin/comm/nccl/nccl.c)
 target_link_options(test_cuda_ranks PRIVATE -Wl,--wrap=dlopen -Wl,--wrap=dlsym # libnccl.so.2 is the double
     -Wl,--wrap=amp_comm_threads -Wl,--wrap=pthread_create) # threads take turns

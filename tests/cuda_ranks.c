@@ -1,17 +1,19 @@
 /* Ranks on GPUs, two threads of this program, over doubles of NCCL and CUDA (doubles/nccl_double.h): they
- * train what one network does, of Darknet built with GPU=1, and each call of NCCL's that fails ends all of
- * them, with a line that names it. */
+ * train what one network does, of Darknet built with GPU=1, each call of NCCL's that fails ends all of
+ * them, with a line that names it, and -gpus starts them. */
 #define _DEFAULT_SOURCE
 #include "testing.h"
 
 #include <math.h>
 #include <omp.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "comm/nccl/nccl.h"
 #include "comm/threads.h"
 #include "doubles/cuda_doubles.h"
 #include "doubles/nccl_double.h"
+#include "host/common/random.h"
 #include "host/common/state.h"
 #include "network.h"
 #include "parser.h"
@@ -553,6 +555,106 @@ TEST_WITH(darknets_train_networks_makes_the_steps_of_one_gpu, begin, end)
         for (int i = 0; i < RANKS; i++) free_network(nets[i]);
         free_network(one);
     }
+}
+
+/* ---- the whole of it: `detector train ... -gpus 0,0`, and classifier ---- */
+
+typedef void loop(char *data_file, char *cfg, char *weights, int *gpus, int count, int clear);
+loop train_detector, train_classifier; /* Darknet's */
+
+static const struct { const char *command; loop *train; const char *final; } loops[] = {
+    { "detector", train_detector, "my_final.weights" }, { "classifier", train_classifier, "my.weights" },
+};
+
+enum { IMAGES = 6, SIDE = 16 };
+
+static void write_file(const char *name, const void *bytes, size_t size)
+{
+    FILE *file = fopen(name, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+}
+
+static void write_data(int classes)
+{
+    static const char head[] = "P6 16 16 255\n", label[] = "1 .5 .4 .3 .2\n", data_file[] =
+        "classes=%d\nlabels=labels.txt\ntrain=train.txt\nbackup=.\n", labels[] = "a\nb\nc\nd\ne\nf\n";
+    char list[IMAGES * 32] = "", name[32], text[sizeof data_file + 8];
+    unsigned seed = 3;
+    for (int i = 0; i < IMAGES; i++) {
+        char image[sizeof head - 1 + 3 * SIDE * SIDE];
+        memcpy(image, head, sizeof head - 1);
+        for (size_t k = sizeof head - 1; k < sizeof image; k++)
+            image[k] = (char)((seed = seed * 1664525u + 1013904223u) >> 24);
+        snprintf(name, sizeof name, "%c_%d.jpg", 'a' + i, i);
+        write_file(name, image, sizeof image);
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s\n", name);
+        snprintf(name, sizeof name, "%c_%d.txt", 'a' + i, i);
+        write_file(name, label, sizeof label - 1);
+    }
+    write_file("train.txt", list, strlen(list));
+    write_file("labels.txt", labels, strlen(labels));
+    snprintf(text, sizeof text, data_file, classes);
+    write_file("my.data", text, strlen(text));
+}
+
+/* So many steps; weights: where to begin, or NULL. Returns the network that they end with. */
+static network *train_as_user(int l, const char *gpus, int steps, char *weights)
+{
+    char cfg[2048], *end = strstr(cfgs[l], "max_batches=100\n"), *arguments[] = {
+        "darknet", (char *)loops[l].command, "train", "my.data", "my.cfg", "-amp", "fp32", "-seed", "7",
+        "-gpus", (char *)gpus, NULL };
+    int numbers[] = { 0, 0 };
+    snprintf(cfg, sizeof cfg, "%.*smax_batches=%d\n%s", (int)(end - cfgs[l]), cfgs[l], steps,
+             strchr(end, '\n') + 1);
+    write_file("my.cfg", cfg, strlen(cfg));
+    darknet_amp_start(COUNT(arguments) - 1, arguments);
+    amp_random_set_next_job(1); /* as in a program of its own */
+    loops[l].train("my.data", "my.cfg", weights, numbers, 1 + (strchr(gpus, ',') != NULL), 0);
+    darknet_amp_start(3, (char *[]){ "darknet", "-amp", "fp32", NULL });
+    network *net = parse_network_cfg("my.cfg");
+    load_weights(net, (char *)loops[l].final);
+    return net;
+}
+
+static void check_loop(int l)
+{
+    network *one = train_as_user(l, "0", 4, NULL);
+    for (int first = 0; first < 2; first++) {
+        static const char *const gpus[] = { "0", "0,0" };
+        network *half = train_as_user(l, gpus[first], 2, NULL);
+        /* train_detector frees no network, train_classifier the first one */
+        assert_int_equal(nccl_double.communicators, first ? RANKS - l : 0);
+        nccl_double_reset();
+        char sidecar[64];
+        snprintf(sidecar, sizeof sidecar, "%s.amp", loops[l].final);
+        rename(loops[l].final, "half.weights");
+        rename(sidecar, "half.weights.amp");
+        network *whole = train_as_user(l, gpus[!first], 4, "half.weights");
+        nccl_double_reset();
+        assert_near(whole, one, 1e-6);
+        assert_int_equal(*whole->seen, *one->seen);
+        free_network(half);
+        free_network(whole);
+    }
+    free_network(one);
+}
+
+TEST_WITH(training_on_two_gpus_is_that_on_one_and_each_goes_on_from_the_other, begin, end)
+{
+    char folder[] = "/tmp/cuda_ranks_XXXXXX", before[4096], command[64];
+    assert_non_null(getcwd(before, sizeof before));
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
+    setenv("OMP_WAIT_POLICY", "passive", 1); /* or the program would start itself again */
+    for (int l = 0; l < (int)COUNT(loops); l++) {
+        write_data(l ? 6 : 2);
+        check_loop(l);
+    }
+    assert_int_equal(chdir(before), 0);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* Replicas of one network, each trained by a thread of its own, as with -gpus: they are ranks that share each
- * step, train what one network does, and stay equal; a step that one cannot make is made by none. And networks
- * that have nothing to do with each other live, train and die at the same time.
+ * step, train what one network does, and stay equal; a step that one cannot make is made by none. And
+ * networks that have nothing to do with each other live, train and die at the same time.
  *
  * Darknet compiles train_networks for GPUs only; train_replicas below is its like. */
 #define _DEFAULT_SOURCE /* mkstemps */
@@ -322,7 +322,7 @@ static void unlink_pair(const char *name)
 
 TEST(any_number_goes_on_from_the_sidecar_of_any_other)
 {
-    static const int numbers[][2] = { { 1, 2 }, { 2, 1 }, { 2, 2 }, { 2, 3 } }; /* saved by, gone on with by */
+    static const int numbers[][2] = { { 1, 2 }, { 2, 1 }, { 2, 2 }, { 2, 3 } }; /* saved by, and gone on */
     for (size_t c = 0; c < sizeof numbers / sizeof *numbers; c++) {
         network *nets[MOST], *resumed[MOST], *one;
         char name[] = "/tmp/replicas-XXXXXX.weights";
@@ -360,7 +360,8 @@ TEST(any_number_goes_on_from_the_sidecar_of_any_other)
 static network *make_recurrent(void)
 {
     return parse("[net]\nbatch=12\nsubdivisions=12\ninputs=10\ntime_steps=3\nlearning_rate=.01\n"
-                 "max_batches=100\n[gru]\noutput=8\n[connected]\noutput=10\nactivation=leaky\n[softmax]\n",
+                 "max_batches=100\n[gru]\noutput=8\n[connected]\noutput=10\nactivation=leaky\n"
+                 "[softmax]\n",
                  "bf16");
 }
 

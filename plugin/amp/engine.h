@@ -70,7 +70,7 @@ int amp_engine_trains(const amp_engine *);
 
 /* After a resize: the host's buffers have changed, so no plan is active any more. */
 void amp_engine_invalidate(amp_engine *);
-/* The masters were changed from outside (weights were loaded, or replicas averaged): the next forward makes
+/* The masters were changed from outside (weights were loaded, or are another rank's): the next forward makes
  * new half copies. */
 void amp_engine_weights_changed(amp_engine *);
 /* Training begins again, from whatever weights there are: momentum, moments, gradients of a batch under way

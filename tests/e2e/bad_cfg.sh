@@ -238,6 +238,8 @@ refused_line 'command line: a .cfg file is missing; darknet classifier train my.
     classifier train tiny.data
 refused_line 'command line: a .cfg file is missing' detector valid tiny.data
 refused_line "Couldn't open file: nowhere.weights" detector valid tiny.data tiny.cfg nowhere.weights -amp off
+refused_line 'command line: -gpus: this program was built without GPU=1' \
+    detector train tiny.data tiny.cfg -amp fp32 -gpus 0,1
 edit fine ''
 refused fine 'command line: -amp banana: unknown dtype; allowed: off, fp32, fp16, bf16' -amp banana
 refused fine 'command line: -amp ' -amp ''

@@ -45,6 +45,12 @@ stub=$libraries/stubs/libcuda.so
 [ -e "$stub" ] || { echo "there is no $stub: -nogpu is not tried"; exit 0; }
 mkdir driver
 ln -s "$stub" driver/libcuda.so.1
+# Loops that are not shared by ranks do not learn of several GPUs.
+status=0
+LD_LIBRARY_PATH=driver:$libraries:${LD_LIBRARY_PATH:-} patched/darknet regressor train tiny.data tiny.cfg \
+    -amp bf16 -gpus 0,1 > out 2> err || status=$?
+[ $status = 1 ] && [ "$(wc -l < err)" = 1 ] && grep -q '^command line: -gpus: under AMP several GPUs' err ||
+    fail "regressor train -gpus 0,1: status $status, $(tail -n 1 err)"
 nogpu() { # nogpu <arguments...>
     local status=0
     LD_LIBRARY_PATH=driver:$libraries:${LD_LIBRARY_PATH:-} patched/darknet "$@" -nogpu > out 2> err ||

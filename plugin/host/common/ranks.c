@@ -189,7 +189,7 @@ void amp_ranks_agree_to_train(struct network *net)
     amp_ranks_agree();
 }
 
-/* ---- the start ---- */
+/* ---- what ranks start with ---- */
 
 /* Images must differ from rank to rank, in one order that all know: without -seed, rank
  * 0's clock gives one. */
@@ -272,13 +272,13 @@ struct network *amp_ranks_network(int rank) { return united[rank]; }
 static amp_status share_masters(const struct darknet_amp *amp, amp_error *error)
 {
     amp_engine_state engine = amp_engine_state_of(amp->engine);
+    amp_backend *b = engine.backend;
     for (int i = 0; i < engine.param_count; i++) {
         size_t bytes = engine.params[i].count * sizeof(float);
         float *copy = amp_host_allocated(malloc(bytes));
-        amp_status status = engine.backend->download(engine.backend, copy, engine.params[i].master, bytes, error);
+        amp_status status = b->download(b, copy, engine.params[i].master, bytes, error);
         if (status == AMP_OK) status = amp->comm->broadcast(amp->comm, copy, bytes, 0, error);
-        if (status == AMP_OK)
-            status = engine.backend->upload(engine.backend, engine.params[i].master, copy, bytes, error);
+        if (status == AMP_OK) status = b->upload(b, engine.params[i].master, copy, bytes, error);
         free(copy);
         AMP_TRY(status);
     }
@@ -297,12 +297,14 @@ void amp_ranks_join(struct darknet_amp *amp)
 void amp_ranks_forget(struct darknet_amp *amp)
 {
     if (!amp->comm || comm) return;
-    amp->comm->abort(amp->comm, 0); /* nothing is under way; else NCCL would wait for the others to leave too */
+    amp->comm->abort(amp->comm, 0); /* nothing is under way; destroy alone would wait for the others' */
     amp->comm->destroy(amp->comm);
     amp->comm = NULL;
 }
 
 int amp_ranks_speaks_for(const struct darknet_amp *amp) { return !amp->comm || amp->comm->rank == 0; }
+
+/* ---- the program's start ---- */
 
 static int is_bench(const char *const *words)
 {
@@ -369,8 +371,8 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
                    "train and classifier train under AMP, and of amp bench, alone; give one of these -amp "
                    "fp32 (or bf16, fp16), or start it alone", comm->size);
     if (strchr(gpus, ','))
-        refuse_all("command line: -gpus %s: a launcher started %d of this program, and each trains on one GPU; "
-                   "leave -gpus out, and start as many ranks as GPUs", gpus, comm->size);
+        refuse_all("command line: -gpus %s: a launcher started %d of this program, and each trains on one "
+                   "GPU; leave -gpus out, and start as many ranks as GPUs", gpus, comm->size);
     if (getenv(AMP_TURNS))
         refuse_all("command line: a launcher started %d of this program, and amp compare each of its "
                    "trainings; start amp compare alone", comm->size);

@@ -210,8 +210,8 @@ static void load_again(struct network *net, const char *weights)
 }
 
 /* ended: whether a killed save was ended, by rank 0, whose network begins first. */
-static amp_status begin(struct network *net, const char *weights, const char *sidecar, int in_loop, int *ended,
-                        amp_error *error)
+static amp_status begin(struct network *net, const char *weights, const char *sidecar, int in_loop,
+                        int *ended, amp_error *error)
 {
     amp_checkpoint *checkpoint;
     char note[256];

@@ -26,7 +26,7 @@ static void check(cudaError_t status, const char *call)
     amp_host_die(&error);
 }
 
-/* Not cuda_set_device, which writes a global of Darknet's: replicas' threads come through here side by side.
+/* Not cuda_set_device, which writes a global of Darknet's: networks' threads come through here side by side.
  */
 static int use_gpu(int gpu)
 {

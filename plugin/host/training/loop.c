@@ -38,7 +38,7 @@ static struct {
     int looped;           /* its first step was asked for */
     long first_iteration;
     double began, loaded; /* of the step under way; seconds of CLOCK_MONOTONIC */
-    atomic_int waits;     /* for the step's images, which threads of several replicas may report at once */
+    atomic_int waits;     /* for the step's images, which threads of several networks may report at once */
     double peak_memory_mb;
     amp_log_file log;
     char told[TELLING], row[AMP_LOG_TEXT];

@@ -15,8 +15,8 @@ typedef struct amp_log_row {
     float scale;              /* with which this step was made; 1 without AMP */
     int found_inf;            /* the step was skipped */
     double grad_norm;         /* L2, unscaled, averaged over the batch, before clipping; NaN without AMP or if
-                                 skipped. Of several replicas the first one's, as scale and found_inf are */
-    double images_per_second; /* of this step: the images of all replicas by load_seconds + train_seconds. So
+                                 skipped */
+    double images_per_second; /* of this step: the images of all ranks by load_seconds + train_seconds. So
                                  loading is included; saving files, -map and waiting for a turn are not */
     double load_seconds, train_seconds; /* until the images are there (with random=1 resizing too); the step
                                            behind that */
