@@ -40,7 +40,7 @@ keep() { # keep <folder>: this training's backup
     mv backup $1
 }
 
-# ---- one rank against 2, 3 and 4 ----
+# ---- several_ranks_train_as_one_does ----
 
 # like_one <.cfg> <options...>
 like_one() {
@@ -129,7 +129,7 @@ keep first
 train 2 tiny.cfg -amp fp32
 same first tiny.cfg "other files the second time"
 
-# ---- without -seed ----
+# ---- ranks_without_seed_take_a_clock ----
 
 name="no -seed"
 edit two_steps 's/^max_batches=.*/max_batches=2/'
@@ -167,7 +167,10 @@ edit learns 's/^max_batches=.*/max_batches=150/; s/^learning_rate=.*/learning_ra
 train 0 learns.cfg -amp fp32
 keep learnt
 sed 's/max_batches=.*/max_batches=154/' learns.cfg > measured.cfg
+{ cat train.txt; echo "$PWD/images/9.jpg"; } > valid.txt # which rank 3 cannot read
+sed -i 's/^valid=.*/valid=valid.txt/' tiny.data
 train 4 measured.cfg learnt/learns_final.weights -amp fp32 -map 2
+grep -q '^rank 3: .*/images/9.jpg.*; it is left out' err || fail "$name: $(grep -a 9.jpg err)"
 ranks 0 detector map tiny.data measured.cfg backup/measured_final.weights -amp fp32 > map.out 2> map.err
 of_all=$(sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\) at iteration 154.*/\1/p' out)
 of_one=$(sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\),.*/\1/p' map.out)

@@ -1,5 +1,6 @@
 /* What plugin/comm/mpi sums: of every count and type the sum in the order of ranks, bit by bit, on all ranks.
  * Ends with status 0 and prints how many sums it looked at. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,6 +88,8 @@ int main(void)
     for (int r = 0; r < comm->size; r++) if (all[r] != r + 5) fail("gather");
     must(comm->broadcast(comm, &told, sizeof told, comm->size - 1, &error));
     if (told != comm->size + 4) fail("broadcast");
+    /* more than MPI counts in a call; it looks at no byte of it */
+    if (comm->gather(comm, &told, (size_t)INT_MAX + 1, all, &error) != AMP_COMM_FAILED) fail("2 GB");
     if (!comm->rank) printf("%d sums of %d ranks\n", made, comm->size);
     comm->destroy(comm);
     return 0;
