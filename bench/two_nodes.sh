@@ -4,13 +4,13 @@
 #   bench/two_nodes.sh [--rates "100 250"] [--rounds 5] [--iters 3] CFG DARKNET DARKNET_WITHOUT_OVERLAP
 #                      [arguments of `amp bench`...]
 #
-# The nodes are two network namespaces of this machine, joined by a veth pair whose ends send at so many Mbit/s
-# (tc tbf). One rank on each runs `darknet amp bench`, in turns: both programs, gradients in fp32 and in bf16.
-# The second program sums when backward is over; it is built from a copy of the tree with
+# The nodes are two network namespaces of this machine, joined by a veth pair whose ends send at so many
+# Mbit/s (tc tbf). One rank on each runs `darknet amp bench`, in turns: both programs, gradients in fp32 and in
+# bf16. The second program sums when backward is over; it is built from a copy of the tree with
 #   sed -i '/AMP_TRY(amp_parallel_layer_done/d' plugin/amp/engine.c
-# Both are built with DARKNET_AMP_MPI=ON and Open MPI. Takes root, iproute2 and python3. Prints medians over the
-# rounds, beside what the link alone takes and what `amp plan` calculates. The processors are shared by both
-# nodes, and by whatever else runs here.
+# Both are built with DARKNET_AMP_MPI=ON and Open MPI. Takes root, iproute2 and python3. Prints medians over
+# the rounds, with the least and the most, beside what the link alone would take. The processors are shared by
+# both nodes, and by whatever else runs here.
 set -eu
 rates="100 250" rounds=5 iters=3
 while [ $# -gt 1 ]; do
@@ -99,6 +99,6 @@ for rate in rates:
         alone = bytes_sent * 8 / float(rate) / 1e3 / (1 if wire == "fp32" else 2)
         for how in "after", "overlapped":
             r = list(zip(*rows(rate, wire, how)))
-            print("| %s | %s | %s | %s | %s | %s | %.0f |" % (rate, wire, how, text(r[0]), text(r[1]), text(r[2]),
-                                                        alone))
+            print("| %s | %s | %s | %s | %s | %s | %.0f |"
+                  % (rate, wire, how, text(r[0]), text(r[1]), text(r[2]), alone))
 END

@@ -118,10 +118,21 @@ done
 
 # ---- the same bytes ----
 
-name="one rank under MPI"
+name="one rank under MPI" # which it does not start: that would end it
 train 0 tiny.cfg -amp fp32
 keep alone
+echo 'void MPI_Init_thread(void) { __builtin_trap(); }' | cc -shared -fPIC -x c - -o no_mpi.so
+cat > without_mpi <<END
+#!/bin/sh
+LD_PRELOAD=$PWD/no_mpi.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 exec "$RANKS_DARKNET" "\$@"
+END
+chmod +x without_mpi
+with_mpi=$RANKS_DARKNET
+RANKS_DARKNET=$PWD/without_mpi
+! ranks 2 detector train tiny.data tiny.cfg -amp fp32 -seed 7 > out 2>&1 < /dev/null ||
+    fail "$name: the trap is broken"
 train 1 tiny.cfg -amp fp32
+RANKS_DARKNET=$with_mpi
 same alone tiny.cfg "other files than without MPI"
 name="the same ranks twice"
 train 2 tiny.cfg -amp fp32
@@ -248,7 +259,8 @@ edit of_ten 's/^batch=.*/batch=10/; s/^subdivisions=.*/subdivisions=5/; s/^width
 ranks 3 amp bench of_ten.cfg -size 32 -iters 6 -amp bf16 -seed 3 -json bench.json > out 2> err < /dev/null ||
     fail "$name: $(tail -n 3 err)"
 [ "$(find temporary -name 'amp-bench*')" = '' ] || fail "$name: left behind: $(ls temporary)"
-[ "$(grep -c '^ *[123] ' out)" = 3 ] && grep -q '^ *3 .*cannot share the batch' out || fail "$name: $(cat out)"
+[ "$(grep -c '^ *[123] ' out)" = 3 ] && grep -q '^ *3 .*cannot share the batch' out ||
+    fail "$name: $(cat out)"
 python3 - bench.json <<'EOF' || fail "$name: $(cat bench.json)"
 import json, sys
 j = json.load(open(sys.argv[1]))

@@ -122,8 +122,8 @@ ends 1
 # ---- ranks_share_the_memory_of_a_machine ----
 
 cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/memory_told.c" -o memory_told.so -ldl
-sed 's/^batch=.*/batch=64/; s/^subdivisions=.*/subdivisions=2/; s/^width=.*/width=256/; s/^height=.*/height=256/
-    s/max_batches=.*/max_batches=1/' tiny.cfg > large.cfg
+sed 's/^batch=.*/batch=64/; s/^subdivisions=.*/subdivisions=2/; s/max_batches=.*/max_batches=1/
+    s/^width=.*/width=256/; s/^height=.*/height=256/' tiny.cfg > large.cfg
 small=("${train[@]}")
 train=(detector train tiny.data large.cfg -amp fp32 -seed 3)
 told() { printf 'MemTotal: 99999999 kB\nMemAvailable: %s kB\n' $(($1 * 1024)) > meminfo; }
