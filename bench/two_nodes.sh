@@ -5,8 +5,8 @@
 #                      [arguments of `amp bench`...]
 #
 # The nodes are two network namespaces of this machine, joined by a veth pair whose ends send at so many
-# Mbit/s (tc tbf). One rank on each runs `darknet amp bench`, in turns: both programs, gradients in fp32 and in
-# bf16. The second program sums when backward is over; it is built from a copy of the tree with
+# Mbit/s (tc tbf). One rank on each runs `darknet amp bench`, in turns: both programs, gradients in fp32 and
+# in bf16. The second program sums when backward is over; it is built from a copy of the tree with
 #   sed -i '/AMP_TRY(amp_parallel_layer_done/d' plugin/amp/engine.c
 # Both are built with DARKNET_AMP_MPI=ON and Open MPI. Takes root, iproute2 and python3. Prints medians over
 # the rounds, with the least and the most, beside what the link alone would take. The processors are shared by

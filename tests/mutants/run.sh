@@ -65,7 +65,13 @@ files_of() {
 
 # What ctest calls the test of that file, and the targets it needs.
 ctest_name() { case $1 in e2e/*) basename "$1" .sh | sed 's/^/e2e_/' ;; *) basename "$1" .c ;; esac; }
-target() { case $1 in e2e/ranks*) echo darknet darknet-mpi ;; e2e/*) echo darknet ;; *) basename "$1" .c ;; esac; }
+target() {
+    case $1 in
+    e2e/ranks*) echo darknet darknet-mpi ;;
+    e2e/*) echo darknet ;;
+    *) basename "$1" .c ;;
+    esac
+}
 
 # judge <prefix> <file>: builds and runs. 0: all tests of that prefix passed; 1: one
 # failed; 2: it does not build.
