@@ -285,4 +285,6 @@ bench_refused '-dtypes: ranks are measured in training steps' of_ten.cfg -dtypes
 bench_refused '-amp off: ranks are measured in training steps' of_ten.cfg -amp off
 bench_refused '-iters 0: expected a whole number' of_ten.cfg -iters 0
 bench_refused 'gone.cfg: No such file' gone.cfg
+bench_refused 'of_ten.cfg with this -batch and -size' of_ten.cfg -size 33
+[ -z "$(ls -d temporary/amp-bench* 2> /dev/null)" ] || fail "$name: left behind: $(ls temporary)"
 ranks 2 amp bench -h > out 2> err < /dev/null || fail "$name -h: $(cat err)"

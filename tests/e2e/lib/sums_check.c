@@ -23,11 +23,11 @@ static void must(amp_status status) { if (status != AMP_OK) fail(error.message);
  * overflow in fp16. */
 static float given(int rank, size_t i)
 {
-    unsigned hash = (unsigned)(i * 2654435761u) ^ (unsigned)rank * 40503u;
+    unsigned hash = ((unsigned)i * 64 + (unsigned)rank) * 2654435761u;
     if (i % 1001 == 7) return rank ? 60000 : 50000;
     if (i % 1009 == 8) return rank ? INFINITY : 1;
     if (i % 1013 == 9) return rank ? -INFINITY : INFINITY;
-    return ldexpf((float)(hash % 20001) - 10000, (int)(hash >> 20) % 12 - 6);
+    return ldexpf((float)(hash % 20001) - 10000, (int)(hash >> 20) % 18 - 12);
 }
 
 static float rounded(float value, amp_dtype wire)
