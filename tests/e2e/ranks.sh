@@ -40,7 +40,7 @@ keep() { # keep <folder>: this training's backup
     mv backup $1
 }
 
-# ---- one rank against 2, 3 and 4 ----
+# ---- several_ranks_train_as_one_does ----
 
 # like_one <.cfg> <options...>
 like_one() {
@@ -118,10 +118,21 @@ done
 
 # ---- the same bytes ----
 
-name="one rank under MPI"
+name="one rank under MPI" # which it does not start: that would end it
 train 0 tiny.cfg -amp fp32
 keep alone
+echo 'void MPI_Init_thread(void) { __builtin_trap(); }' | cc -shared -fPIC -x c - -o no_mpi.so
+cat > without_mpi <<END
+#!/bin/sh
+LD_PRELOAD=$PWD/no_mpi.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 exec "$RANKS_DARKNET" "\$@"
+END
+chmod +x without_mpi
+with_mpi=$RANKS_DARKNET
+RANKS_DARKNET=$PWD/without_mpi
+! ranks 2 detector train tiny.data tiny.cfg -amp fp32 -seed 7 > out 2>&1 < /dev/null ||
+    fail "$name: the trap is broken"
 train 1 tiny.cfg -amp fp32
+RANKS_DARKNET=$with_mpi
 same alone tiny.cfg "other files than without MPI"
 name="the same ranks twice"
 train 2 tiny.cfg -amp fp32
@@ -129,7 +140,7 @@ keep first
 train 2 tiny.cfg -amp fp32
 same first tiny.cfg "other files the second time"
 
-# ---- without -seed ----
+# ---- ranks_without_seed_take_a_clock ----
 
 name="no -seed"
 edit two_steps 's/^max_batches=.*/max_batches=2/'
@@ -167,7 +178,10 @@ edit learns 's/^max_batches=.*/max_batches=150/; s/^learning_rate=.*/learning_ra
 train 0 learns.cfg -amp fp32
 keep learnt
 sed 's/max_batches=.*/max_batches=154/' learns.cfg > measured.cfg
+{ cat train.txt; echo "$PWD/images/9.jpg"; } > valid.txt # which rank 3 cannot read
+sed -i 's/^valid=.*/valid=valid.txt/' tiny.data
 train 4 measured.cfg learnt/learns_final.weights -amp fp32 -map 2
+grep -q '^rank 3: .*/images/9.jpg.*; it is left out' err || fail "$name: $(grep -a 9.jpg err)"
 ranks 0 detector map tiny.data measured.cfg backup/measured_final.weights -amp fp32 > map.out 2> map.err
 of_all=$(sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\) at iteration 154.*/\1/p' out)
 of_one=$(sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\),.*/\1/p' map.out)
@@ -245,7 +259,8 @@ edit of_ten 's/^batch=.*/batch=10/; s/^subdivisions=.*/subdivisions=5/; s/^width
 ranks 3 amp bench of_ten.cfg -size 32 -iters 6 -amp bf16 -seed 3 -json bench.json > out 2> err < /dev/null ||
     fail "$name: $(tail -n 3 err)"
 [ "$(find temporary -name 'amp-bench*')" = '' ] || fail "$name: left behind: $(ls temporary)"
-[ "$(grep -c '^ *[123] ' out)" = 3 ] && grep -q '^ *3 .*cannot share the batch' out || fail "$name: $(cat out)"
+[ "$(grep -c '^ *[123] ' out)" = 3 ] && grep -q '^ *3 .*cannot share the batch' out ||
+    fail "$name: $(cat out)"
 python3 - bench.json <<'EOF' || fail "$name: $(cat bench.json)"
 import json, sys
 j = json.load(open(sys.argv[1]))
@@ -270,4 +285,6 @@ bench_refused '-dtypes: ranks are measured in training steps' of_ten.cfg -dtypes
 bench_refused '-amp off: ranks are measured in training steps' of_ten.cfg -amp off
 bench_refused '-iters 0: expected a whole number' of_ten.cfg -iters 0
 bench_refused 'gone.cfg: No such file' gone.cfg
+bench_refused 'of_ten.cfg with this -batch and -size' of_ten.cfg -size 33
+[ -z "$(ls -d temporary/amp-bench* 2> /dev/null)" ] || fail "$name: left behind: $(ls temporary)"
 ranks 2 amp bench -h > out 2> err < /dev/null || fail "$name -h: $(cat err)"

@@ -81,6 +81,8 @@ goes_on() {
 
 # ---- the sums ----
 
+# mpi_sums_are_made_in_the_order_of_ranks
+
 ${MPICC:-mpicc} -std=c11 -O1 -D_POSIX_C_SOURCE=200809L -I"$SOURCE_DIR/plugin" \
     "$SOURCE_DIR/tests/e2e/lib/sums_check.c" "$SOURCE_DIR"/plugin/comm/{mpi/mpi,watchdog,launched}.c \
     -lm -lpthread -o sums_check
@@ -104,6 +106,14 @@ echo 'set -- "$1" detector train tiny.data tiny.cfg -seed 3' > rank.1
 refused 'rank 0 has detector train under AMP, but rank 1 has detector train without AMP;'
 echo 'set -- "$1" detector train gone.data tiny.cfg -amp fp32 -seed 3' > rank.1
 refused '^rank 1: gone.data: cannot read the .data file'
+sed 's/valid=.*/valid=other.txt/' tiny.data > valid.data
+echo 'set -- "$1" detector train valid.data tiny.cfg -amp fp32 -seed 3 -map 1' > rank.1
+echo 'set -- "$@" -map 1' > rank.0
+refused 'rank 0 has a list of validation images with checksum .*, but rank 1 has a list of'
+name='programs that do not join say each why they end'
+start "$name" amp check gone.cfg
+ends 1
+[ "$(grep -c 'gone.cfg: No such file' err)" = 2 ] || fail "$name: $(cat err)"
 name='without AMP'
 start "$name" detector train tiny.data tiny.cfg -seed 3
 ends 1
@@ -112,11 +122,11 @@ train+=(-gpus 0,1)
 refused 'command line: -gpus 0,1: a launcher started 2 of this program, and each trains on one GPU; leave -gpus out'
 unset 'train[-1]' 'train[-1]'
 
-# ---- memory that the ranks of a machine share ----
+# ---- ranks_share_the_memory_of_a_machine ----
 
 cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/memory_told.c" -o memory_told.so -ldl
-sed 's/^batch=.*/batch=64/; s/^subdivisions=.*/subdivisions=2/; s/^width=.*/width=256/; s/^height=.*/height=256/
-    s/max_batches=.*/max_batches=1/' tiny.cfg > large.cfg
+sed 's/^batch=.*/batch=64/; s/^subdivisions=.*/subdivisions=2/; s/max_batches=.*/max_batches=1/
+    s/^width=.*/width=256/; s/^height=.*/height=256/' tiny.cfg > large.cfg
 small=("${train[@]}")
 train=(detector train tiny.data large.cfg -amp fp32 -seed 3)
 told() { printf 'MemTotal: 99999999 kB\nMemAvailable: %s kB\n' $(($1 * 1024)) > meminfo; }
@@ -196,6 +206,7 @@ start 'rank 0 is killed in a save' "${train[@]}"
 ends $killed_status
 [ ! -e backup/tiny_100.weights ] || fail "$name: the trap is broken"
 goes_on 101
+# a_rank_that_is_stopped_does_not_hang_the_others
 export AMP_COMM_TIMEOUT=2
 for stopped in 0 1; do
     start "rank $stopped is stopped" "${train[@]}"

@@ -63,16 +63,22 @@ files_of() {
     (cd "$tree/tests" && grep -lE "(^|[^a-z_0-9])$1" test_*.c e2e/*.sh 2> /dev/null)
 }
 
-# What ctest calls the test of that file, and the target it needs.
+# What ctest calls the test of that file, and the targets it needs.
 ctest_name() { case $1 in e2e/*) basename "$1" .sh | sed 's/^/e2e_/' ;; *) basename "$1" .c ;; esac; }
-target() { case $1 in e2e/*) echo darknet ;; *) basename "$1" .c ;; esac; }
+target() {
+    case $1 in
+    e2e/ranks*) echo darknet darknet-mpi ;;
+    e2e/*) echo darknet ;;
+    *) basename "$1" .c ;;
+    esac
+}
 
 # judge <prefix> <file>: builds and runs. 0: all tests of that prefix passed; 1: one
 # failed; 2: it does not build.
 judge() {
     local prefix=$1 file=$2 name status
     name=$(ctest_name "$file")
-    cmake --build "$build" -j "$jobs" --target "$(target "$file")" > "$log" 2>&1 || return 2
+    cmake --build "$build" -j "$jobs" --target $(target "$file") > "$log" 2>&1 || return 2
     (cd "$build" && timeout 600 ctest -R "^$name\$" -V --timeout 590) > "$log" 2>&1
     status=$?
     case $file in e2e/*) return $((status != 0)) ;; esac

@@ -225,6 +225,7 @@ amp_status amp_comm_nccl(amp_comm *host, amp_backend *cuda, amp_comm **out, amp_
     nccl->comm.sum_end = sum_end;
     nccl->comm.gather = gather;
     nccl->comm.broadcast = broadcast;
+    nccl->comm.part = NULL;
     nccl->comm.speaks = speaks;
     nccl->comm.abort = end_all;
     nccl->comm.destroy = destroy;

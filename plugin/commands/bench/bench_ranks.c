@@ -17,11 +17,10 @@
 #include "../../host/common/state.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { MOST_ROWS = 32, USUAL_WARMUP = 3, MOST_SKIPPED = 60, USUAL_MS = 8000, LEAST_STEPS = 7,
-       MOST_STEPS = 50000 };
+       MOST_STEPS = 100000 /* of -iters too */ };
 
 /* ms are of a whole step; waited: for sums of gradients and statistics, the mean of the ranks' medians. */
 typedef struct row {
@@ -36,7 +35,6 @@ typedef struct row {
 typedef struct scaling {
     const amp_bench_request *request;
     amp_bench b;               /* the .cfg's shape */
-    char folder[AMP_BENCH_FOLDER], cfg[AMP_BENCH_FOLDER + 16]; /* temporary; the .cfg that is trained */
     const char *dtype;
     char library[64];
     row rows[MOST_ROWS];
@@ -91,12 +89,28 @@ static void measure_steps(const amp_bench_request *r, struct network *net, row *
                                            "the time waited");
 }
 
+/* Of a copy of the .cfg, in a temporary folder. */
+static struct network *make_network(const scaling *s)
+{
+    amp_error error;
+    char folder[AMP_BENCH_FOLDER], cfg[AMP_BENCH_FOLDER + 16];
+    struct network *net = NULL;
+    amp_host_check(amp_bench_make_folder(folder, &error), &error);
+    snprintf(cfg, sizeof cfg, "%s/cfg", folder);
+    amp_status status = amp_bench_write_cfg(s->request, s->b.batch, s->b.subdivisions, cfg, &error);
+    if (status == AMP_OK) net = amp_fork_make_network(cfg, s->request->cfg, 1);
+    unlink(cfg);
+    rmdir(folder);
+    amp_host_check(status, &error);
+    return net;
+}
+
 /* By the ranks that are in. */
 static void measure_row(scaling *s, row *row)
 {
     unsigned seed = darknet_amp_seed();
     srand(seed); /* the weights', alike on all ranks */
-    struct network *net = amp_fork_make_network(s->cfg, s->request->cfg, 1);
+    struct network *net = make_network(s);
     amp_view v = amp_fork_view(net);
     amp_fork_fill_random_batch(net, seed + (unsigned)(amp_ranks() ? amp_ranks()->rank : 0));
     s->b.width = v.w;
@@ -142,9 +156,7 @@ static amp_status prepare(scaling *s, amp_error *error)
     AMP_TRY(cfg_net_number(r->cfg, "subdivisions", 1, &subdivisions, error));
     s->b.batch = r->batch ? (int)r->batch : (int)batch;
     s->b.subdivisions = r->batch ? 1 : (int)subdivisions;
-    AMP_TRY(amp_bench_make_folder(s->folder, error));
-    snprintf(s->cfg, sizeof s->cfg, "%s/cfg", s->folder);
-    return amp_bench_write_cfg(r, s->b.batch, s->b.subdivisions, s->cfg, error);
+    return AMP_OK;
 }
 
 /* ---- what is shown ---- */
@@ -192,8 +204,8 @@ static void write_json(const scaling *s, FILE *out)
 {
     static const amp_field fields[] = {
         AMP_FIELD(scaling, dtype), AMP_FIELD_AS("cfg", scaling, b.cfg),
-        AMP_FIELD_AS("batch", scaling, b.batch),
-        AMP_FIELD_AS("subdivisions", scaling, b.subdivisions), AMP_FIELD_AS("width", scaling, b.width),
+        AMP_FIELD_AS("batch", scaling, b.batch), AMP_FIELD_AS("subdivisions", scaling, b.subdivisions),
+        AMP_FIELD_AS("width", scaling, b.width),
         AMP_FIELD_AS("height", scaling, b.height), AMP_FIELD_AS("channels", scaling, b.channels),
         AMP_FIELD_AS("seed", scaling, b.seed), AMP_FLAG_AS("gpu", scaling, b.on_gpu),
         AMP_FIELD(scaling, library), { 0 } };
@@ -225,8 +237,6 @@ void amp_bench_ranks(const amp_bench_request *request)
     for (int i = 0; i < s.count; i++)
         if (s.rows[i].passes && amp_ranks_part(s.rows[i].ranks)) measure_row(&s, &s.rows[i]);
     amp_ranks_gather();
-    unlink(s.cfg);
-    rmdir(s.folder);
     if (!amp_ranks_leads()) return;
     show(&s, json == stdout ? stderr : stdout);
     if (!json) return;

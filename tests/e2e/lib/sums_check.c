@@ -1,5 +1,6 @@
 /* What plugin/comm/mpi sums: of every count and type the sum in the order of ranks, bit by bit, on all ranks.
  * Ends with status 0 and prints how many sums it looked at. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,11 +23,11 @@ static void must(amp_status status) { if (status != AMP_OK) fail(error.message);
  * overflow in fp16. */
 static float given(int rank, size_t i)
 {
-    unsigned hash = (unsigned)(i * 2654435761u) ^ (unsigned)rank * 40503u;
+    unsigned hash = ((unsigned)i * 64 + (unsigned)rank) * 2654435761u;
     if (i % 1001 == 7) return rank ? 60000 : 50000;
     if (i % 1009 == 8) return rank ? INFINITY : 1;
     if (i % 1013 == 9) return rank ? -INFINITY : INFINITY;
-    return ldexpf((float)(hash % 20001) - 10000, (int)(hash >> 20) % 12 - 6);
+    return ldexpf((float)(hash % 20001) - 10000, (int)(hash >> 20) % 18 - 12);
 }
 
 static float rounded(float value, amp_dtype wire)
@@ -60,6 +61,23 @@ static void check(const amp_comm *comm, const float *sums, size_t count, amp_dty
 
 static void lost(const char *line) { fail(line); }
 
+/* The first two ranks by themselves, and then one. */
+static void check_parts(amp_comm *comm)
+{
+    amp_comm *two, *one;
+    float number = (float)(comm->rank + 1);
+    must(comm->part(comm, 2, &two, &error));
+    if (!two != (comm->rank > 1)) fail("part");
+    if (two) {
+        must(two->sum_begin(two, &number, 1, AMP_FP32, &error));
+        must(two->sum_end(two, &error));
+        if (two->size != 2 || two->rank != comm->rank || number != 3) fail("sum of a part");
+        two->destroy(two);
+    }
+    must(comm->part(comm, 1, &one, &error));
+    if (one) fail("part of one");
+}
+
 int main(void)
 {
     static const size_t counts[] = { 1, 2, 3, 1000, 5003, (1 << 18) + 1, 700001 };
@@ -87,6 +105,9 @@ int main(void)
     for (int r = 0; r < comm->size; r++) if (all[r] != r + 5) fail("gather");
     must(comm->broadcast(comm, &told, sizeof told, comm->size - 1, &error));
     if (told != comm->size + 4) fail("broadcast");
+    check_parts(comm);
+    /* more than MPI counts in a call; it looks at no byte of it */
+    if (comm->gather(comm, &told, (size_t)INT_MAX + 1, all, &error) != AMP_COMM_FAILED) fail("2 GB");
     if (!comm->rank) printf("%d sums of %d ranks\n", made, comm->size);
     comm->destroy(comm);
     return 0;
