@@ -180,6 +180,12 @@ TEST(a_data_file_is_read_as_stock_reads_it)
     write_file("my.data", "classes=3\ntrain=a.txt\n");
     assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
     assert_string_equal(data.note, "");
+    assert_int_equal(data.cache, 0);
+    amp_data_file_free(&data);
+    write_file("my.data", "cache = ram\ncache=off\n");
+    assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
+    assert_int_equal(data.cache, 1);
+    assert_string_equal(data.note, "my.data:2: cache is given again; its first line counts");
     amp_data_file_free(&data);
 }
 
@@ -189,6 +195,7 @@ TEST(a_broken_data_file_is_one_line)
                   { "\ntrain=\n", "bad.data:2: train: no value" },
                   { "classes=many\n", "bad.data:1: classes = many: not such a number" },
                   { "classes=0\n", "classes = 0: not such" },
+                  { "\ncache=disk\n", "bad.data:2: cache = disk: not known; allowed: ram, off" },
                   { "classes=99999999999\n", "not such a number" },
                   { "[net]\nbatch=1\n", "bad.data:1: [net]: a section" },
                   { "classes=1\nbackup = my backups\n",

@@ -1,8 +1,11 @@
 /* Images that are read ahead come in their order, each with its own pixels, however slowly they are taken;
- * and a loader may be stopped at any time. */
+ * and a loader may be stopped at any time. What is made of a decoded image are stock's floats, and an image that
+ * cache=ram has kept is no longer read. */
 #include "testing.h"
 
 #include "commands/map/image_loader.h"
+#include "darknet.h"
+#include "host/data/image_cache.h"
 
 #include <sys/stat.h>
 #include <time.h>
@@ -14,7 +17,17 @@ typedef struct folder { char path[64]; amp_lines images; } folder;
 
 static int is_broken(int i) { return i % BROKEN == 3; }
 
-/* Image i is 2 x 2 of the grey i. */
+/* 2 x 2 pixels. */
+static int write_grey(const char *name, int grey, int broken)
+{
+    FILE *file = fopen(name, "w");
+    if (!file) return 0;
+    fputs(broken ? "no image\n" : "P6\n2 2\n255\n", file);
+    for (int k = 0; k < 12; k++) fputc(grey, file);
+    return fclose(file) == 0;
+}
+
+/* Image i is of the grey i. */
 static int set_up(void **state)
 {
     static folder f;
@@ -24,11 +37,8 @@ static int set_up(void **state)
     for (int i = 0; i < IMAGES; i++) {
         char name[128];
         snprintf(name, sizeof name, "%s/%d.ppm", f.path, i);
-        FILE *file = fopen(name, "w");
-        if (!file || amp_lines_add(&f.images, name, strlen(name), &error) != AMP_OK) return -1;
-        fputs(is_broken(i) ? "no image\n" : "P6\n2 2\n255\n", file);
-        for (int k = 0; k < 12; k++) fputc(i, file);
-        fclose(file);
+        if (!write_grey(name, i, is_broken(i)) || amp_lines_add(&f.images, name, strlen(name), &error) != AMP_OK)
+            return -1;
     }
     *state = &f;
     return 0;
@@ -87,6 +97,101 @@ TEST(a_loader_stops_at_any_time)
         amp_image_loader_stop(loader);
     }
     amp_image_loader_stop(NULL);
+}
+
+/* ---- decoded images ---- */
+
+/* All 256 bytes in each channel, before AMP is there and with it. */
+TEST(floats_of_a_decoded_image_are_stocks_to_the_bit)
+{
+    enum { W = 64, H = 4, BYTES = 3 * W * H };
+    const folder *f = *state;
+    char name[128], other[] = "another file";
+    unsigned char *bytes = malloc(BYTES);
+    snprintf(name, sizeof name, "%s/all.ppm", f->path);
+    for (int i = 0; i < BYTES; i++) bytes[i] = (unsigned char)(i / 3 * (i % 3 * 2 + 1));
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    fprintf(file, "P6\n%d %d\n255\n", W, H);
+    assert_int_equal(fwrite(bytes, 1, BYTES, file), BYTES);
+    fclose(file);
+    assert_null(darknet_amp_decoded_image(name, 3, bytes, W, H, 3));
+    image stock = load_image_color(name, 0, 0);
+    amp_image_cache_watch();
+    image ours = load_image_color(name, 0, 0);
+    float *floats = darknet_amp_decoded_image(other, 3, bytes, W, H, 3);
+    assert_non_null(floats);
+    assert_true(ours.w == W && ours.h == H && ours.c == 3);
+    assert_memory_equal(ours.data, stock.data, BYTES * sizeof(float));
+    assert_memory_equal(floats, stock.data, BYTES * sizeof(float));
+    bytes = calloc(2 * 3, 1);
+    bytes[4] = 51;
+    float *grey = darknet_amp_decoded_image(other, 1, bytes, 2, 3, 1);
+    for (int i = 0; i < 6; i++) assert_true(grey[i] == (i == 4 ? .2f : 0));
+    free(grey);
+    free(floats);
+    free_image(stock);
+    free_image(ours);
+    unlink(name);
+}
+
+static void *load_all(void *of)
+{
+    const folder *f = of;
+    for (int i = 0; i < IMAGES; i++) {
+        if (is_broken(i)) continue;
+        image loaded = load_image_color(f->images.line[i], 0, 0);
+        for (int k = 0; k < 12; k++) if (loaded.data[k] != (float)(i / 255.)) return of;
+        free_image(loaded);
+    }
+    return NULL;
+}
+
+/* Four loaders at once, twice; there is room for some of the images only. */
+TEST(kept_images_are_not_read_again)
+{
+    enum { LOADERS = 4, BYTES = 1000 };
+    const folder *f = *state;
+    char list_name[128];
+    amp_path_list list;
+    amp_error error;
+    int w, h, c, kept = 0;
+    snprintf(list_name, sizeof list_name, "%s/list", f->path);
+    FILE *file = fopen(list_name, "w");
+    for (int i = 0; i < IMAGES; i++) fprintf(file, "%s\n", f->images.line[i]);
+    fclose(file);
+    assert_int_equal(amp_path_list_read(list_name, "the list", &list, &error), AMP_OK);
+    amp_image_cache_ask(&list);
+    assert_null(list.line);
+    assert_null(darknet_amp_kept_image(f->images.line[0], 3, &w, &h, &c));
+    amp_image_cache_open(BYTES, 4);
+    for (int round = 0; round < 2; round++) {
+        pthread_t threads[LOADERS];
+        for (int k = 0; k < LOADERS; k++)
+            assert_int_equal(pthread_create(&threads[k], NULL, load_all, *state), 0);
+        for (int k = 0; k < LOADERS; k++) {
+            void *wrong;
+            pthread_join(threads[k], &wrong);
+            assert_null(wrong);
+        }
+    }
+    for (int i = 0; i < IMAGES; i++) {
+        const char *name = f->images.line[i];
+        assert_null(darknet_amp_kept_image(name, 1, &w, &h, &c)); /* three channels were asked for */
+        float *floats = darknet_amp_kept_image(name, 3, &w, &h, &c);
+        if (!floats) continue;
+        assert_false(is_broken(i));
+        assert_true(w == 2 && h == 2 && c == 3);
+        kept++;
+        free(floats);
+        assert_true(write_grey(name, 255, 0));
+        image loaded = load_image_color((char *)name, 0, 0);
+        for (int k = 0; k < 12; k++) assert_true(loaded.data[k] == (float)(i / 255.));
+        free_image(loaded);
+        assert_true(write_grey(name, i, 0));
+    }
+    if (kept < 5 || kept * 12 > BYTES || kept > IMAGES / 2) fail_msg("%d images are kept", kept);
+    unlink(list_name);
 }
 
 int main(void) { return run_listed_tests("tests", set_up, tear_down); }

@@ -1,6 +1,7 @@
 # A training that does not fit into memory says so before it begins, with both numbers and with what fits, and
 # makes nothing; what it proposes trains under the same limit. Under twenty limits between too little and
-# enough each training either trains or ends with a line and status 1, never by a signal.
+# enough each training either trains or ends with a line and status 1, never by a signal. What a training leaves
+# is for decoded images (cache=ram).
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 [ -z "$SANITIZERS" ] || skip 'sanitizers take an address space of their own'
@@ -26,6 +27,8 @@ refusal+='(ulimit -v); '
 train 16000 large.cfg -amp bf16 || fail "does not train: $(tail -n 3 out)"
 ! grep -q 'amp: warning' out || fail "a warning with 16 GB: $(grep 'amp: warning' out)"
 [ -s backup/large_final.weights ] || fail 'no weights'
+train 16000 large.cfg -amp bf16 -cache ram || fail "does not train: $(tail -n 3 out)"
+grep -q '^amp: cache=ram: room for 8 of the 8 images' out || fail "$(grep cache out)"
 sed 's/^batch=32/batch=512/; s/^subdivisions=2/subdivisions=1/' large.cfg > huge.cfg
 status=0
 train 1500 huge.cfg -amp fp32 || status=$?
@@ -39,6 +42,12 @@ while [ $((high - low)) -gt 2 ]; do
     middle=$(((low + high) / 2))
     if train $middle large.cfg -amp fp32; then high=$middle; else low=$middle; fi
 done
+
+# Nothing of that is for decoded images.
+train $high large.cfg -amp fp32 -cache ram || fail "does not train with a cache: $(tail -n 3 out)"
+grep -q '^amp: cache=ram: room for 0 of the 8 images.*; 0 MiB' out || fail "$(grep cache out)"
+grep -q '^amp: cache=ram: 0 of 8 images were kept, 0.0 MiB; of [0-9]* that were loaded, 0 were' out ||
+    fail "$(grep cache out)"
 
 # What is proposed under less than that trains.
 status=0

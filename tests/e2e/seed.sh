@@ -1,5 +1,5 @@
 # -seed N: two runs give the same weights, loader threads and augmentation included;
-# another seed gives others.
+# another seed gives others. cache=ram changes nothing but where images come from.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 tiny_training
@@ -18,3 +18,29 @@ for amp in off bf16; do
     ! cmp -s $amp.first.weights $amp.other.weights ||
         fail "-amp $amp: -seed 7 and -seed 8 give the same weights"
 done
+
+# kept <name>: that run kept all images, and most came from there.
+kept() {
+    grep -q '^amp: cache=ram: room for 8 of the 8 images of the training list, decoded about ' $1.err ||
+        fail "$1: no room: $(grep cache $1.err)"
+    local line kept asked found
+    line=$(sed -n 's/^amp: cache=ram: \([0-9]*\) of 8 images were kept, .*MiB; of \([0-9]*\) that were loaded, \(.*\) were.*/\1 \2 \3/p' $1.err)
+    read -r kept asked found <<< "$line"
+    [ "$kept" = 8 ] && [ "$found" -gt 8 ] && [ "$found" -lt "$asked" ] || fail "$1: $(grep cache $1.err)"
+}
+sed -i 's/^max_batches=5/max_batches=12/; s/^learning_rate=0.01/learning_rate=0.001/' tiny.cfg
+train plain -amp bf16 -seed 7
+train ram -amp bf16 -seed 7 -cache ram
+kept ram
+echo 'cache = ram' >> tiny.data
+train data -amp bf16 -seed 7
+kept data
+train over -amp bf16 -seed 7 -cache off
+! grep -q cache over.err || fail "-cache off: $(grep cache over.err)"
+train none -amp off -seed 7 -cache ram
+[ "$(grep cache none.err)" = 'amp: -cache ram has no effect, since AMP is off' ] || fail "$(grep cache none.err)"
+for name in ram data over; do cmp plain.weights $name.weights || fail "$name: other weights"; done
+status=0
+"$DARKNET" detector train tiny.data tiny.cfg -cache disk > out 2> err || status=$?
+[ $status = 1 ] && [ "$(cat err)" = 'command line: -cache disk: not known; allowed: ram, off' ] ||
+    fail "status $status: $(cat err)"
