@@ -23,8 +23,34 @@
 #include "doubles/cuda_doubles.h"
 #endif
 
+#ifdef DARKNET_AMP_ALEXEYAB
+#include "host/darknet/room.h"
+
+/* What Darknet's loop does around its passes, with a network by value and images beside it. */
+static float train_datum(network *net)
+{
+    float loss = amp_own_train(net);
+    if (*net->seen / (uint64_t)net->batch % (uint64_t)net->subdivisions == 0) amp_own_update(net);
+    return loss;
+}
+
+static void resize(network *net, int side)
+{
+    resize_network(net, side, side);
+    net->input = realloc(net->input, sizeof(float) * (size_t)net->inputs * (size_t)net->batch);
+}
+
+#define parse_network_cfg amp_own_parse
+#define train_network_datum train_datum
+#define network_predict amp_own_predict
+#define save_weights(net, file) save_weights(*(net), file)
+#define free_network amp_own_free
+#else
+static void resize(network *net, int side) { resize_network(net, side, side); }
+#endif
+
 #ifndef GPU
-/* In the place of plugin/host's darknet/choice.c and pjreddie/batchnorm_rule.c: the CPU by the GPU's rule of
+/* In the place of plugin/host's darknet/choice.c and the fork's batchnorm_rule.c: the CPU by the GPU's rule of
  * batch norm, cuDNN's. */
 #include "host/darknet/room.h"
 
@@ -41,11 +67,34 @@ amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
 #define NET(more)                                                                                       \
     "[net]\nlearning_rate=0.002\nmomentum=0.9\ndecay=0.001\nmax_batches=100\nbatch=4\nsubdivisions=2\n" \
     "init_scale=8\n" more
-#define CONV(filters, size, more) \
-    "[convolutional]\nfilters=" #filters "\nsize=" #size "\nstride=1\npad=1\nactivation=leaky\n" more
+#define CONV_OF(kind, filters, size, more) \
+    "[convolutional]\nfilters=" #filters "\nsize=" #size "\nstride=1\npad=1\nactivation=" kind "\n" more
+#define CONV(filters, size, more) CONV_OF("leaky", filters, size, more)
 #define BN "batch_normalize=1\n"
 
+#define HEAD(filters, name) "[convolutional]\nfilters=" #filters "\nsize=1\nstride=1\nactivation=linear\n" \
+    "[" name "]\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n"
+
 static const struct { const char *name, *cfg; int resizes; } networks[] = {
+#ifdef DARKNET_AMP_ALEXEYAB
+    { "yolo", NET("width=32\nheight=32\nchannels=3\n") CONV_OF("mish", 8, 3, BN)
+      "[maxpool]\nsize=2\nstride=2\n" CONV_OF("swish", 16, 3, BN)
+      "[route]\nlayers=-1\ngroups=2\ngroup_id=1\n" CONV(8, 1, "") "[shortcut]\nfrom=-2\nactivation=leaky\n"
+      HEAD(14, "yolo") "mask=0,1\niou_loss=ciou\nscale_x_y=1.05\niou_thresh=.2\ndelta_normalizer=.5\n"
+      "[route]\nlayers=-3\n[upsample]\nstride=2\n[route]\nlayers=-1,0\n"
+      "[convolutional]\nfilters=7\nsize=3\nstride=1\npad=1\nactivation=logistic\n"
+      "[yolo]\nmask=2\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\nnew_coords=1\nscale_x_y=2\n"
+      "iou_loss=giou\nobjectness_smooth=1\n", 1 },
+    { "gaussian", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=4\nstride=4\n"
+      HEAD(22, "Gaussian_yolo") "mask=0,1\n", 1 },
+    { "region", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=4\nstride=4\n"
+      CONV(8, 3, "stopbackward=1\n" BN) HEAD(21, "region") "coords=4\nsoftmax=1\n", 0 },
+    { "classifier", NET("width=12\nheight=12\nchannels=3\nadam=1\n") CONV(8, 3, "")
+      "[normalization]\nalpha=0.1\nbeta=.75\nsize=5\n" CONV(8, 3, "") "[dropout]\nprobability=.3\n"
+      "[connected]\noutput=6\nactivation=linear\n[softmax]\n", 0 },
+    { "masked", NET("width=8\nheight=8\nchannels=2\n") CONV(4, 3, "")
+      "[batchnorm]\n[avgpool]\n[cost]\ntype=masked\n", 0 },
+#else
     { "yolo", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=2\nstride=2\n"
       CONV(16, 3, BN) CONV(16, 1, "")
       "[shortcut]\nfrom=-2\nactivation=leaky\n"
@@ -75,6 +124,7 @@ static const struct { const char *name, *cfg; int resizes; } networks[] = {
       "[gru]\noutput=8\n[connected]\noutput=10\nactivation=leaky\n[softmax]\n", 0 },
     { "lstm", NET("inputs=10\ntime_steps=3\n")
       "[lstm]\noutput=8\n[connected]\noutput=10\nactivation=leaky\n[softmax]\n", 0 },
+#endif
 };
 
 static void fail(const char *why, const char *what)
@@ -98,8 +148,9 @@ static network *make(const char *cfg, const char *dtype)
     int file = mkstemp(path);
     if (file < 0 || write(file, cfg, strlen(cfg)) != (ssize_t)strlen(cfg) || close(file))
         fail("cannot write", path);
-    char *argv[] = { "darknet", "-amp", (char *)dtype, NULL };
-    darknet_amp_start(3, argv);
+    /* -seed, or AlexeyAB's yolo layers would seed by the clock */
+    char *argv[] = { "darknet", "-amp", (char *)dtype, "-seed", "5", NULL };
+    darknet_amp_start(5, argv);
     srand(5);
     network *net = parse_network_cfg(path);
     unlink(path);
@@ -113,7 +164,7 @@ static double rounding; /* the largest of the dtype, for a number's size */
 static void feed(network *net, unsigned seed)
 {
     const layer *last = &net->layers[net->n - 1];
-    int boxes = last->type == YOLO, masks = last->type == COST && last->cost_type == MASKED;
+    int boxes = last->type != COST && last->type != SOFTMAX, masks = last->type == COST && last->cost_type == MASKED;
     for (int i = 0; i < net->inputs * net->batch; i++) {
         seed = seed * 1664525u + 1013904223u;
         net->input[i] = (float)(seed >> 8) / 16777216.0f;
@@ -192,9 +243,9 @@ static void run(int which, const char *dtype, const char *path, int only_start)
     network *net = make(networks[which].cfg, dtype);
     train(net, 3, 10, out);
     if (networks[which].resizes) {
-        resize_network(net, 64, 64);
+        resize(net, 64);
         train(net, 1, 20, out);
-        resize_network(net, 32, 32);
+        resize(net, 32);
     }
     predict(net, out);
     if (only_start) {

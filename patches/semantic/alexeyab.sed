@@ -4,6 +4,7 @@
 /AMP_HOOK_[a-z_]*([^;]*$/ { N; s/\n */ /; b join
 }
 /AMP_HOOK_gemm(gemm_gpu,/d
+s/AMP_HOOK_state([a-z]*_network_gpu);/DARKNET_AMP(DARKNET_AMP_ON_GPU)/
 s/AMP_HOOK_state(\([a-z]*\)_network[a-z_]*);/DARKNET_AMP(DARKNET_AMP_PASS(darknet_amp_\1))/
 s/AMP_HOOK_update(\(.*\));/DARKNET_AMP(if(\1.amp){ darknet_amp_update(\&\1); return; })/
 s/AMP_HOOK_made(\(.*\));/DARKNET_AMP(darknet_amp_made(\1);)/

@@ -66,6 +66,10 @@ void darknet_amp_free(struct network *net);
 /* rand_normal and rand_uniform return 0 and draw nothing while networks are made that are only looked at. */
 extern int darknet_amp_draws_nothing;
 
+/* Whether Darknet's GPU code is to run on CUDA's default stream, and not on a stream of its own: once a
+ * network under AMP is asked for, whose stream is in order with that one alone. */
+int darknet_amp_default_stream(void);
+
 /* ---- a step ---- */
 
 /* Called with net->amp set, instead of Darknet's own loop over the layers. */

@@ -17,6 +17,13 @@ compare() { # <network> <dtype> <bound> [<twin>...]
     tail -n 1 log
     "$ON_DOUBLES" compare "$network.$dtype.cpu" "$network.$dtype.gpu" "$bound" $twins
 }
+if [ -n "${ALEXEYAB:-}" ]; then
+    for network in yolo gaussian region classifier masked; do compare $network fp32 0.00002; done
+    compare masked fp16 0.001
+    for network in gaussian classifier yolo; do compare $network fp16 0.001 1 2 3; done
+    compare yolo bf16 0.008 1 2 3
+    exit
+fi
 for network in yolo classifier deconvolutional masked rnn gru lstm; do compare $network fp32 0.00002; done
 for network in masked rnn gru lstm; do compare $network fp16 0.001; done
 for network in classifier deconvolutional yolo; do compare $network fp16 0.001 1 2 3; done

@@ -1,15 +1,6 @@
 /* Darknet's own CUDA kernels (blas_kernels.cu and its like), and what of cuBLAS only Darknet calls, for the
  * double of the CUDA runtime: each call is queued on the default stream, and then runs Darknet's CPU function
  * on device memory. Those that no network of tests/cuda_host.c needs are left out. */
-#include <cmath>
-#include <functional>
-
-#include "cuda_doubles.h"
-
-#include <cublas_v2.h>
-#include <cuda_runtime.h>
-#include <curand.h>
-
 extern "C" {
 #include "activations.h"
 #include "blas.h"
@@ -18,31 +9,8 @@ extern "C" {
 #include "im2col.h"
 }
 
-namespace {
-
-void run(void *work)
-{
-    auto *f = (std::function<void()> *)work;
-    (*f)();
-    delete f;
-}
-
-void queue(const char *what, std::function<void()> f)
-{
-    amp_cuda_enqueue(nullptr, what, run, new std::function<void()>(std::move(f)));
-}
-
-}
-
-/* Linked as free (--wrap=free), so that memory that is registered as pinned is seen to be freed. */
-extern "C" void __real_free(void *);
-extern "C" void __wrap_free(void *memory)
-{
-    amp_cuda_program_frees(memory);
-    __real_free(memory);
-}
-
-#define KERNEL(...) queue(__func__, [=] { __VA_ARGS__; })
+#define DARKNET_STREAM nullptr
+#include "darknet_kernels.h"
 
 extern "C" {
 

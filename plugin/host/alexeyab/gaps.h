@@ -1,5 +1,5 @@
-/* Darknet's own fp32 layers under AMP, on the CPU: where this fork's functions have holes, and what runs
- * instead.
+/* Darknet's own fp32 layers under AMP: where this fork's functions have holes, and what runs instead. On the
+ * CPU:
  *
  *  layer          | stock on the CPU                              | ours
  * ----------------+-----------------------------------------------+---------------------------------------
@@ -13,6 +13,11 @@
  *  weights        | leaves the normalization out                | forward computes
  *  cost masked    | writes SECRET_NUM into its input, which       | into a copy
  *                 | others may read                               |
+ *
+ * On a GPU, where its convolutions add up, but region, normalization and reorg overwrite, and xnor's slope is
+ * taken of all that lies in the delta: each layer gets a delta of zeros too; a frozen layer's numbers are made
+ * too; masked costs read a copy too. A connected layer clips its deltas to 1, which would hide an overflow:
+ * not under AMP.
  *
  * What is beyond that is refused when a network is made (network.c). */
 #ifndef AMP_HOST_ALEXEYAB_GAPS_H
@@ -28,5 +33,13 @@ int amp_gap_prepare(layer *l);
  * parameters get their gradients. */
 void amp_gap_forward(layer l, network_state state);
 void amp_gap_backward(layer l, network_state state);
+
+#ifdef GPU
+/* The same on a GPU. state.workspace: at least as many bytes as amp_gap_workspace_gpu says. */
+void amp_gap_prepare_gpu(layer *l);
+size_t amp_gap_workspace_gpu(const network *net, int index);
+void amp_gap_forward_gpu(layer l, network_state state);
+void amp_gap_backward_gpu(layer l, network_state state);
+#endif
 
 #endif

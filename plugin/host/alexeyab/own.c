@@ -94,8 +94,7 @@ static amp_status describe_boxes(const network *net, int index, amp_network_desc
     d->label_smooth_eps = l->label_smooth_eps;
     d->iou_normalizer = l->iou_normalizer;
     d->obj_normalizer = l->obj_normalizer;
-    d->delta_normalizer =
-        amp_host_on_gpu(net) ? l->delta_normalizer : 1; /* the CPU's backward leaves it out */
+    d->delta_normalizer = l->delta_normalizer; /* which stock's backward on the CPU leaves out */
     d->cls_normalizer = l->classes_multipliers ? l->cls_normalizer : 1;
     d->new_coords = l->new_coords;
     d->objectness_smooth = l->objectness_smooth;
@@ -132,11 +131,12 @@ amp_status amp_own_describe(const network *net, int index, amp_network_desc *out
     d->stops_backward = stops_now(net, l);
     d->no_backward |= l->onlyforward != 0;
     if (l->type == EMPTY) d->activation = AMP_LINEAR;
-    if ((l->type == IMPLICIT || l->type == SHORTCUT) && l->weight_updates && !amp_own_is_frozen(l))
+    amp_host_arrays a = amp_host_arrays_of(l, amp_host_on_gpu(net));
+    if ((l->type == IMPLICIT || l->type == SHORTCUT) && *a.weight_updates && !amp_own_is_frozen(l))
         d->params[d->param_count++] = (amp_param_desc){ .name = "weights",
-                                                        .master = l->weights,
+                                                        .master = a.weights,
                                                         .decays = 1,
-                                                        .gradient_slot = &l->weight_updates,
+                                                        .gradient_slot = a.weight_updates,
                                                         .count = (size_t)l->nweights };
     return AMP_OK;
 }
@@ -160,21 +160,6 @@ int amp_own_weights_runs(const layer *l, amp_weights_run *runs)
 
 /* The parser marks layers below stopbackward=1 so. */
 int amp_own_is_frozen(const layer *l) { return l->onlyforward && !l->train; }
-
-/* So that AMP's fp32 computes what -amp off does, and either trains weights that the other predicts with.
- * CPU: normalize_cpu, variance_cpu and forward_batchnorm_layer; connected layers have a form of their own.
- * GPU: cuDNN's, see pjreddie's. */
-amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
-{
-    amp_batchnorm_rule rule = { .unbiased = !on_gpu,
-                                .direct_outside_root = !on_gpu,
-                                .epsilon_inside_root = 1,
-                                .epsilon = .00001f,
-                                .backward_epsilon = .00001f,
-                                .rolling_factor = .01f };
-    if (!on_gpu) rule.rolling_factor = l->type == CONNECTED ? .05f : .1f;
-    return rule;
-}
 
 /* Mish and its like keep what they were computed from. */
 size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu)
@@ -223,10 +208,39 @@ const char *amp_fork_held(struct network *net)
 
 /* ---- memory ---- */
 
+#ifdef GPU
+/* Page-locked buffers are not calloc's. */
+static void give_back_pinned(float **buffer, int *pinned)
+{
+    if (*pinned && *buffer) cuda_free_host(*buffer);
+    if (*pinned) *buffer = NULL;
+    *pinned = 0;
+}
+
+static void give_back_on_gpu(float **buffer)
+{
+    if (*buffer) amp_host_give_back(buffer, 1);
+}
+
+/* weights_gpu16 stays: Darknet's push_convolutional_layer writes to it. */
+static void give_back_internals_gpu(layer *l)
+{
+    give_back_on_gpu(&l->activation_input_gpu);
+    give_back_on_gpu(&l->output_avg_gpu);
+    if (!l->share_layer) give_back_on_gpu(&l->weight_updates_gpu16);
+    give_back_pinned(&l->output, &l->output_pinned);
+    give_back_pinned(&l->delta, &l->delta_pinned);
+}
+#endif
+
 void amp_own_give_back_internals(layer *l, int on_gpu)
 {
-    (void)on_gpu;
     if (l->type == CONVOLUTIONAL || l->type == SHORTCUT) amp_host_give_back(&l->activation_input, 0);
+#ifdef GPU
+    if (on_gpu) give_back_internals_gpu(l);
+#else
+    (void)on_gpu;
+#endif
 }
 
 int amp_own_borrows_buffers(const layer *l) { return l->type == DROPOUT || l->type == EMPTY; }
@@ -275,25 +289,78 @@ network *amp_own_parse(char *cfg)
 
 void amp_own_free(network *net)
 {
-    free(net->input);
-    free(net->truth);
+    float *input = net->input, *truth = net->truth;
     free_network(*net);
+    free(input);
+    free(truth);
     free(net);
 }
 
 static network_state state_of(network *net)
 {
+#ifdef GPU
+    if (net->gpu_index >= 0)
+        return (network_state){ .input = *net->input_gpu, .truth = *net->truth_gpu, .train = net->train,
+                                .net = *net };
+#endif
     return (network_state){
         .input = net->input, .truth = net->truth, .delta = net->delta, .train = net->train, .net = *net
     };
 }
 
-void amp_own_forward(network *net) { forward_network(*net, state_of(net)); }
-void amp_own_backward(network *net) { backward_network(*net, state_of(net)); }
+#ifdef GPU
+/* As forward_backward_network_gpu. */
+static void push_to_gpu(network *net)
+{
+    size_t images = (size_t)net->inputs * (size_t)net->batch, labels =
+        (size_t)net->truths * (size_t)net->batch;
+    if (!*net->input_gpu) *net->input_gpu = cuda_make_array(NULL, images);
+    if (!*net->truth_gpu) *net->truth_gpu = cuda_make_array(NULL, labels);
+    cuda_push_array(*net->input_gpu, net->input, images);
+    cuda_push_array(*net->truth_gpu, net->truth, labels);
+}
+#endif
+
+void amp_own_forward(network *net)
+{
+    if (net->amp) {
+        darknet_amp_forward(net);
+        return;
+    }
+#ifdef GPU
+    if (net->gpu_index >= 0) {
+        push_to_gpu(net);
+        forward_network_gpu(*net, state_of(net));
+        return;
+    }
+#endif
+    forward_network(*net, state_of(net));
+}
+
+void amp_own_backward(network *net)
+{
+    if (net->amp) {
+        darknet_amp_backward(net);
+        return;
+    }
+#ifdef GPU
+    if (net->gpu_index >= 0) {
+        backward_network_gpu(*net, state_of(net));
+        return;
+    }
+#endif
+    backward_network(*net, state_of(net));
+}
 
 void amp_own_update(network *net)
 {
     ++*net->cur_iteration;
+#ifdef GPU
+    if (net->gpu_index >= 0) {
+        update_network_gpu(*net);
+        return;
+    }
+#endif
     update_network(*net);
 }
 

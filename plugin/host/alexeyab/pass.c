@@ -1,38 +1,103 @@
 /* A pass through AlexeyAB's Darknet: what a network and its layers are given.
  *
  * Its layers' functions get a network_state, with a copy of the network in it. The hooks of forward_network
- * and backward_network put input, labels and delta of the pass, which lie where the network runs, into fields
- * of their copy of struct network that Darknet itself does not use. */
+ * and backward_network put input, labels and delta of the pass into fields of their copy of struct network that
+ * Darknet itself does not use. They lie in the program's memory; on a GPU, where Darknet would bring them to
+ * *input_gpu and *truth_gpu before its passes, AMP does (amp_own_push_input). */
 #include "../darknet/room.h"
 
+#include <string.h>
+
+#include "../darknet/device.h"
 #include "../darknet/links.h"
 #include "gaps.h"
 
 /* ---- a network's ---- */
 
-float *amp_fork_image(const network *net) { return net->input; }
-float *amp_fork_image_delta(const network *net) { return net->delta; }
-const float *amp_own_truth(const network *net) { return net->truth; }
+float *amp_fork_image(const network *net)
+{
+#ifdef GPU
+    if (net->gpu_index >= 0) return *net->input_gpu;
+#endif
+    return net->input;
+}
 
-/* Darknet has brought them to its device. */
+float *amp_fork_image_delta(const network *net) { return net->delta; }
+
+const float *amp_own_truth(const network *net)
+{
+#ifdef GPU
+    if (net->gpu_index >= 0) return net->truth ? *net->truth_gpu : NULL;
+#endif
+    return net->truth;
+}
+
+#ifdef GPU
+/* Darknet makes these for the first pass of a size, and frees them when it resizes a network. */
+static amp_status make_on_gpu(float **array, size_t bytes, amp_backend *b, amp_error *error)
+{
+    if (!*array) *array = amp_host_take(bytes / sizeof **array, 1);
+    if (*array) return AMP_OK;
+    return amp_fail(error, AMP_NO_MEMORY, "amp: no memory on the GPU (%s) for %zu MB of images or labels; use "
+                    "more subdivisions", b->description, bytes >> 20);
+}
+
+/* Through page-locked memory: the images' is Darknet's own, which it has for predictions, and the labels are
+ * few. */
+static amp_status push(const network *net, amp_backend *b, amp_error *error)
+{
+    size_t images = (size_t)net->batch * (size_t)net->inputs * sizeof(float), labels =
+        (size_t)net->batch * (size_t)net->truths * sizeof(float);
+    void *staged;
+    AMP_TRY(make_on_gpu(net->input_gpu, images, b, error));
+    memcpy(net->input_pinned_cpu, net->input, images);
+    AMP_TRY(b->upload_later(b, *net->input_gpu, net->input_pinned_cpu, images, error));
+    if (!net->truth || !labels) return AMP_OK;
+    AMP_TRY(make_on_gpu(net->truth_gpu, labels, b, error));
+    AMP_TRY(b->stage(b, *net->truth_gpu, labels, &staged, error));
+    memcpy(staged, net->truth, labels);
+    return b->upload_later(b, *net->truth_gpu, staged, labels, error);
+}
+#endif
+
+/* Without waiting: the engine waits for these copies before the forward's end. */
 amp_status amp_own_push_input(const network *net, amp_backend *b, amp_error *error)
 {
+#ifdef GPU
+    if (net->gpu_index >= 0) return push(net, b, error);
+#endif
     (void)net, (void)b, (void)error;
     return AMP_OK;
 }
+
+/* Of a region layer, the CPU's half of the work. */
+int amp_own_pulls_output(const layer *l) { return l->type == REGION; }
 
 /* Darknet looks for outputs and costs in the layers. */
 void amp_own_end_forward(network *net, int output_layer) { (void)net, (void)output_layer; }
 
 /* ---- its own layers ---- */
 
-int amp_own_prepare_layer(layer *l, int on_gpu) { return on_gpu || amp_gap_prepare(l); }
-
-size_t amp_own_layer_workspace(const layer *l, int on_gpu)
+int amp_own_prepare_layer(layer *l, int on_gpu)
 {
+#ifdef GPU
+    if (on_gpu) {
+        amp_gap_prepare_gpu(l);
+        return 1;
+    }
+#endif
+    (void)on_gpu;
+    return amp_gap_prepare(l);
+}
+
+size_t amp_own_layer_workspace(const network *net, int index)
+{
+    layer *l = &net->layers[index];
     size_t most = l->workspace_size;
     amp_own_part parts[AMP_OWN_MOST_PARTS];
-    (void)on_gpu;
+#ifdef GPU
+    if (net->gpu_index >= 0) return amp_gap_workspace_gpu(net, index);
+#endif
     for (int k = amp_host_parts(l, parts) - 1; k >= 0; k--)
         if (parts[k].part->workspace_size > most) most = parts[k].part->workspace_size;
     return most;
@@ -44,13 +109,14 @@ int amp_own_lends_products(const layer *l, int on_gpu) { return !on_gpu && l->ty
 amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
                       int training)
 {
-    int truth = amp_host_truth_layer(net, index);
+    int truth = amp_host_truth_layer(net, index), on_gpu = amp_host_on_gpu(net);
     network_state state = { .input = input,
                             .delta = input_delta,
                             .workspace = workspace,
                             .train = training,
                             .index = index,
-                            .truth = truth < 0 ? net->truth : net->layers[truth].output,
+                            .truth = truth < 0 ? (float *)amp_own_truth(net)
+                                               : *amp_host_output_of(&net->layers[truth], on_gpu),
                             .net = *net };
     return state;
 }
@@ -61,13 +127,12 @@ layer amp_own_joined(const network *net, int index, amp_joined *room)
 {
     layer l = net->layers[index];
     const int *far;
-    int count = amp_own_far_inputs(&l, &far), on_gpu = 0;
+    int count = amp_own_far_inputs(&l, &far);
     for (int k = 0; k < count; k++) {
         room->indices[k] = amp_host_producer(net, far[k], index);
         room->outputs[k] = net->layers[room->indices[k]].output;
         room->deltas[k] = net->layers[room->indices[k]].delta;
     }
-    (void)on_gpu;
     if (!count) return l;
     if (l.input_layers) l.input_layers = room->indices;
     if (l.type != ROUTE) l.index = room->indices[0];
@@ -78,5 +143,24 @@ layer amp_own_joined(const network *net, int index, amp_joined *room)
     return l;
 }
 
-void amp_own_forward_layer(layer l, amp_pass state) { amp_gap_forward(l, state); }
-void amp_own_backward_layer(layer l, amp_pass state) { amp_gap_backward(l, state); }
+void amp_own_forward_layer(layer l, amp_pass state)
+{
+#ifdef GPU
+    if (state.net.gpu_index >= 0) {
+        amp_gap_forward_gpu(l, state);
+        return;
+    }
+#endif
+    amp_gap_forward(l, state);
+}
+
+void amp_own_backward_layer(layer l, amp_pass state)
+{
+#ifdef GPU
+    if (state.net.gpu_index >= 0) {
+        amp_gap_backward_gpu(l, state);
+        return;
+    }
+#endif
+    amp_gap_backward(l, state);
+}

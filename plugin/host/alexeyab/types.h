@@ -2,12 +2,18 @@
 #ifndef AMP_HOST_ALEXEYAB_TYPES_H
 #define AMP_HOST_ALEXEYAB_TYPES_H
 
+#ifdef GPU
+#include "dark_cuda.h" /* what other forks' darknet.h declares */
+#endif
+
 /* what a layer's function is given: its input and delta, and a copy of the network */
 typedef network_state amp_pass;
 
 /* Types of a last layer that `detector train` and `classifier train` take. */
 #define AMP_OWN_DETECTORS YOLO: case GAUSSIAN_YOLO: case REGION
 #define AMP_OWN_CLASSIFIERS SOFTMAX: case COST
+
+#define AMP_OWN_SAVES_BATCHNORM_BIASES 1 /* of a batchnorm layer of its own, in a .weights file */
 
 /* The layers inside [gru] and [lstm], with their places in a .weights file (AMP_OWN_PART of own.h). */
 #define AMP_OWN_GRU_PARTS \

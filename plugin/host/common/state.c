@@ -21,6 +21,7 @@ enum section { IN_LAYER, IN_NET, IN_AMP };
 
 /* Of the .cfg that this thread's parser reads; NULL: it reads none. */
 static _Thread_local amp_config *reading;
+static int any_asked; /* some thread's did */
 
 static void read_options(const char *cfg_file)
 {
@@ -30,6 +31,7 @@ static void read_options(const char *cfg_file)
     amp_host_check(amp_config_read(cfg_file, amp_host_wished_dtype(), amp_fork_default_dtype(), &reading,
                                    &error),
                    &error);
+    any_asked |= reading->enabled;
     if (reading->enabled) amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
 }
 
@@ -82,6 +84,7 @@ FILE *darknet_amp_open_cfg(const char *file)
 }
 
 int amp_host_is_asked(void) { return reading && reading->enabled; }
+int darknet_amp_default_stream(void) { return any_asked; }
 
 /* ---- making ---- */
 

@@ -135,7 +135,7 @@ static amp_status fit_workspace(struct darknet_amp *amp, const network *net, amp
     int on_gpu = amp_host_on_gpu(net);
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
-        size_t wanted = amp_host_is_native(l) ? 0 : amp_own_layer_workspace(l, on_gpu);
+        size_t wanted = amp_host_is_native(l) ? 0 : amp_own_layer_workspace(net, i);
         if (wanted > bytes) bytes = wanted;
     }
     if (bytes <= amp->memory->workspace_bytes) return AMP_OK;

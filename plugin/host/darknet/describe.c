@@ -78,12 +78,13 @@ static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
     if (amp_own_is_frozen(l)) d->param_count = 0;
 }
 
-/* What a .weights file leaves out: the biases of a batchnorm layer of its own, and all of a layer with
- * dontsave=1. */
+/* What a .weights file leaves out: pjreddie's the biases of a batchnorm layer of its own, and all of a layer
+ * with dontsave=1. */
 static void mark_unsaved(amp_layer_desc *d, const layer *l, const amp_host_arrays *a)
 {
     for (int k = 0; k < d->param_count; k++)
-        d->params[k].unsaved = l->dontsave || (l->type == BATCHNORM && d->params[k].master == a->biases);
+        d->params[k].unsaved = l->dontsave || (!AMP_OWN_SAVES_BATCHNORM_BIASES && l->type == BATCHNORM
+                                               && d->params[k].master == a->biases);
     for (int k = 0; k < d->statistics_count; k++) d->statistics[k].unsaved |= l->dontsave != 0;
 }
 

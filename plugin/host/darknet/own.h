@@ -94,6 +94,9 @@ const float *amp_own_truth(const network *net);
 /* net->input and net->truth, which are the program's, to the GPU, as upload_later does. Nothing where
  * there is no GPU. */
 amp_status amp_own_push_input(const network *net, amp_backend *, amp_error *);
+/* Whether Darknet's own layer leaves its output in the program's memory too, as others read it there; the
+ * GPU's is then another. */
+int amp_own_pulls_output(const layer *l);
 /* After a forward: what Darknet's functions read of the network itself. */
 void amp_own_end_forward(network *net, int output_layer);
 
@@ -105,7 +108,7 @@ void amp_own_end_forward(network *net, int output_layer);
 typedef struct amp_joined { int *indices; float **outputs, **deltas; } amp_joined;
 
 int amp_own_prepare_layer(layer *l, int on_gpu);
-size_t amp_own_layer_workspace(const layer *l, int on_gpu);
+size_t amp_own_layer_workspace(const network *net, int index);
 int amp_own_lends_products(const layer *l, int on_gpu);
 amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
     int training);

@@ -65,7 +65,9 @@ int amp_fork_weights_runs(const struct network *net, int index, amp_weights_run 
     switch (l->type) {
     case CONVOLUTIONAL: case DECONVOLUTIONAL: return convolutional(l, runs);
     case CONNECTED: return connected(l, runs);
-    case BATCHNORM: runs[0] = (amp_weights_run){ (size_t)l->c, 2 * (size_t)l->c }; return 1;
+    case BATCHNORM:
+        runs[0] = (amp_weights_run){ (size_t)l->c * (1 + AMP_OWN_SAVES_BATCHNORM_BIASES), 2 * (size_t)l->c };
+        return 1;
     case LOCAL: return local(l, runs);
     case RNN: case CRNN: case GRU: case LSTM: return of_parts(l, runs);
     default: return amp_own_weights_runs(l, runs);

@@ -52,6 +52,7 @@ amp_status amp_own_push_input(const network *net, amp_backend *b, amp_error *err
 {
 #ifdef GPU
     if (net->gpu_index >= 0) {
+        amp_host_pin(&net->amp->memory->pinned, net);
         AMP_TRY(b->upload_later(b, net->input_gpu, net->input,
                                 (size_t)net->batch * (size_t)net->inputs * sizeof(float), error));
         if (net->truth && net->truths) return push_truth(net, b, error);
@@ -59,6 +60,12 @@ amp_status amp_own_push_input(const network *net, amp_backend *b, amp_error *err
 #endif
     (void)net, (void)b, (void)error;
     return AMP_OK;
+}
+
+int amp_own_pulls_output(const layer *l)
+{
+    (void)l;
+    return 0;
 }
 
 /* ---- Darknet's own layers ---- */
@@ -75,12 +82,12 @@ int amp_own_prepare_layer(layer *l, int on_gpu)
     return amp_gap_prepare(l);
 }
 
-size_t amp_own_layer_workspace(const layer *l, int on_gpu)
+size_t amp_own_layer_workspace(const network *net, int index)
 {
+    const layer *l = &net->layers[index];
 #ifdef GPU
-    if (on_gpu) return amp_gap_workspace_gpu(l);
+    if (net->gpu_index >= 0) return amp_gap_workspace_gpu(l);
 #endif
-    (void)on_gpu;
     return l->workspace_size; /* crnn makes its own (gaps.h) */
 }
 

@@ -1,0 +1,18 @@
+/* Batch norm as Darknet computes it. Alone in its file, so that a program of a test can have another in its
+ * place. */
+#include "../darknet/room.h"
+
+/* So that AMP's fp32 computes what -amp off does, and either trains weights that the other predicts with.
+ * CPU: normalize_cpu, variance_cpu and forward_batchnorm_layer; connected layers have a form of their own.
+ * GPU: cuDNN's, see pjreddie's. */
+amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
+{
+    amp_batchnorm_rule rule = { .unbiased = !on_gpu,
+                                .direct_outside_root = !on_gpu,
+                                .epsilon_inside_root = 1,
+                                .epsilon = .00001f,
+                                .backward_epsilon = .00001f,
+                                .rolling_factor = .01f };
+    if (!on_gpu) rule.rolling_factor = l->type == CONNECTED ? .05f : .1f;
+    return rule;
+}

@@ -1,0 +1,63 @@
+/* See gaps.h: Darknet's own layers on a GPU. */
+#include "gaps.h"
+
+#ifdef GPU
+
+#include "blas.h"
+#include "dark_cuda.h"
+
+/* What fork.h calls a pass: all its images. l.inputs is not always one's. */
+static size_t input_count(const network *net, int index)
+{
+    return (size_t)(index ? net->layers[index - 1].outputs : net->inputs) * (size_t)net->batch;
+}
+
+/* Aligned, as cuDNN wants what lies behind it. */
+static size_t part_bytes(size_t count) { return (count * sizeof(float) + 255) / 256 * 256; }
+
+static void own_array(float **array, size_t count)
+{
+    if (!*array) *array = cuda_make_array(NULL, count);
+}
+
+void amp_gap_prepare_gpu(layer *l)
+{
+    if (l->type == CONNECTED) l->amp_unclipped = 1;
+    if (l->type != CONVOLUTIONAL || !l->batch_normalize) return;
+    own_array(&l->mean_gpu, (size_t)l->n);
+    own_array(&l->variance_gpu, (size_t)l->n);
+    own_array(&l->x_gpu, (size_t)l->outputs * (size_t)l->batch);
+}
+
+size_t amp_gap_workspace_gpu(const network *net, int index)
+{
+    return part_bytes(input_count(net, index)) + net->layers[index].workspace_size;
+}
+
+void amp_gap_forward_gpu(layer l, network_state state)
+{
+    if (l.type == COST && l.cost_type == MASKED && state.truth) {
+        copy_ongpu((int)input_count(&state.net, state.index), state.input, 1, state.workspace, 1);
+        state.input = state.workspace;
+    }
+    l.forward_gpu(l, state);
+}
+
+void amp_gap_backward_gpu(layer l, network_state state)
+{
+    int count = (int)input_count(&state.net, state.index);
+    float *sum = state.delta, *part = state.workspace;
+    if (l.type == ROUTE) { /* it adds to the layers that it joins, and does not look at state.delta */
+        l.backward_gpu(l, state);
+        return;
+    }
+    fill_ongpu(count, 0, part, 1);
+    state.delta = part;
+    state.workspace = part + part_bytes((size_t)count) / sizeof *part;
+    l.backward_gpu(l, state);
+    if (sum) axpy_ongpu(count, 1, part, 1, sum, 1);
+}
+
+#else
+typedef int amp_gap_gpu_not_built; /* C wants something in a file */
+#endif

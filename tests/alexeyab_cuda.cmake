@@ -1,0 +1,39 @@
+# AlexeyAB's Darknet with GPU=1 and AMP=1 on the CPU: as cuda_host.cmake, whose `rooms` it takes.
+if(NOT TARGET darknet-alexeyab OR NOT TARGET cuda_host_double)
+    return()
+endif()
+set(tree ${CMAKE_BINARY_DIR}/alexeyab/patched)
+file(GLOB sources ${tree}/src/*.c ${tree}/src/*.cpp)
+list(FILTER sources EXCLUDE REGEX "/(darknet\\.c|yolo_console_dll\\.cpp|gettimeofday\\.c)$")
+add_library(alexeyab_gpu_double_darknet OBJECT ${sources} ${tree}/src/network_kernels.cu)
+cuda_on_the_cpu(${tree}/src/network_kernels.cu)
+set_target_properties(alexeyab_gpu_double_darknet PROPERTIES CXX_STANDARD 17)
+target_compile_definitions(alexeyab_gpu_double_darknet PRIVATE AMP GPU)
+target_include_directories(alexeyab_gpu_double_darknet PRIVATE ${tree}/include ${tree}/src
+    ${tree}/3rdparty/stb/include ${CMAKE_SOURCE_DIR}/plugin/include ${CMAKE_CURRENT_SOURCE_DIR}/doubles)
+target_include_directories(alexeyab_gpu_double_darknet SYSTEM PRIVATE ${CUDA_HEADERS})
+target_compile_options(alexeyab_gpu_double_darknet PRIVATE -w)
+darknet_flags_for(alexeyab_gpu_double_darknet)
+
+file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/host/darknet/*.c
+    ${CMAKE_SOURCE_DIR}/plugin/host/alexeyab/*.c)
+add_executable(alexeyab_cuda_host_double cuda_host.c doubles/alexeyab_gpu_double.cc ${sources} ${rooms})
+add_executable(alexeyab_cuda_host_cpu cuda_host.c)
+foreach(program alexeyab_cuda_host_double alexeyab_cuda_host_cpu)
+    target_include_directories(${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/plugin)
+    target_include_directories(${program} SYSTEM PRIVATE ${tree}/include ${tree}/src
+        ${tree}/3rdparty/stb/include)
+    set_target_properties(${program} PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF LINKER_LANGUAGE CXX
+        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+endforeach()
+target_compile_definitions(alexeyab_cuda_host_double PRIVATE AMP GPU)
+target_link_libraries(alexeyab_cuda_host_double PRIVATE alexeyab_gpu_double_darknet cuda_double oneDNN
+    OpenMP::OpenMP_C)
+target_link_options(alexeyab_cuda_host_double PRIVATE -Wl,--unresolved-symbols=ignore-all -Wl,--wrap=free
+    -no-pie)
+target_link_libraries(alexeyab_cuda_host_cpu PRIVATE darknet-alexeyab_static oneDNN OpenMP::OpenMP_C)
+add_test(NAME test_alexeyab_cuda_host COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/in_empty_folder.sh
+    ${CMAKE_BINARY_DIR}/tests/alexeyab_cuda_host ${CMAKE_CURRENT_SOURCE_DIR}/cuda/host.sh)
+set_tests_properties(test_alexeyab_cuda_host PROPERTIES TIMEOUT ${unit_timeout}
+    ENVIRONMENT "${environment};ALEXEYAB=1;ON_CPU=$<TARGET_FILE:alexeyab_cuda_host_cpu>;\
+ON_DOUBLES=$<TARGET_FILE:alexeyab_cuda_host_double>")
