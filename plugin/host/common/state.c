@@ -59,7 +59,7 @@ FILE *darknet_amp_open_cfg(const char *file)
 {
     enum { ADDED = 64 }; /* bytes, for subdivisions= */
     read_options(file);
-    int subdivisions = reading->enabled ? amp_sharing_subdivisions(file) : 0;
+    int subdivisions = reading->enabled ? amp_sharing_subdivisions(file, reading->sync_batchnorm) : 0;
     FILE *from = fopen(file, "r");
     struct stat status;
     if (!from || fstat(fileno(from), &status) != 0) return from;
@@ -106,6 +106,19 @@ static amp_status scaler_of(const amp_config *config, amp_scaler *scaler, amp_er
     return amp_scaler_init(scaler, &params, error);
 }
 
+/* Batch norm inside layers that Darknet computes stays each rank's own. */
+static void tell_unsynced(const amp_network_desc *described)
+{
+    for (int i = 0; i < described->count; i++) {
+        const amp_layer_desc *d = &described->layers[i];
+        int moves = 0;
+        for (int k = 0; k < d->statistics_count; k++) moves |= d->statistics[k].rolling_factor > 0;
+        if (d->kind != AMP_LAYER_HOST || !moves) continue;
+        fprintf(stderr, "amp: sync_batchnorm=1: layer %d [%s] runs in Darknet's own code, whose batch norm sees "
+                "each rank's images apart\n", i, d->type);
+    }
+}
+
 /* The engine takes the backend over. */
 static amp_status make_engine(struct darknet_amp *amp, struct network *net,
                               const amp_engine_settings *settings, amp_backend *backend, amp_error *error)
@@ -119,6 +132,7 @@ static amp_status make_engine(struct darknet_amp *amp, struct network *net,
     amp_host host = amp_fork_callbacks(amp);
     status = amp_engine_create(settings, backend, &host, &described, &amp->engine, error);
     if (status == AMP_OK) status = amp_ranks_use(backend, error);
+    if (amp_ranks() && settings->sync_batchnorm) tell_unsynced(&described);
     if (status == AMP_OK && amp_ranks())
         amp_engine_join(amp->engine, amp_ranks(), amp->config->wire, AMP_BUCKET);
     amp_network_desc_free(&described);
@@ -143,7 +157,8 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     amp->resume = amp_resume_create();
     if (!amp->resume) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
     amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = view.adam,
-                                     .debug = amp->config->debug };
+                                     .debug = amp->config->debug,
+                                     .sync_batchnorm = amp->config->sync_batchnorm };
     AMP_TRY(scaler_of(amp->config, &settings.scaler, error));
     AMP_TRY(amp_fork_take_over(amp, net, error));
     if (amp->config->debug) amp_images_note();
