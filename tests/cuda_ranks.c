@@ -475,6 +475,7 @@ static void compare_with_one(const char *of_one, const char *of_ranks)
     assert_near(ranks[0].net, ranks[1].net, 0);
     assert_int_equal(ranks[0].net->amp->skipped, 0);
     assert_int_equal(waits_in_backward, 0);
+    for (int i = 0; i < RANKS; i++) assert_int_equal(ranks[i].host.has_summed, 1); /* its limit is the usual one */
     for (int i = 0; i < RANKS; i++) free_network(ranks[i].net);
     free_ranks();
     free_network(one);
