@@ -18,7 +18,7 @@
 #include "network.h"
 #include "parser.h"
 
-enum { RANKS = 2, SUBDIVISIONS = 4, FLOATS = 300, UPDATES = 3 };
+enum { RANKS = 2, FLOATS = 300, UPDATES = 3 };
 
 typedef struct rank {
     amp_comm host, *threads, *comm; /* the hosts', and that of these; NCCL's over it */
@@ -361,7 +361,8 @@ TEST_WITH(a_rank_takes_the_gpu_of_its_number_among_those_it_may_see, begin, end)
 
 /* ---- a training; last, since Darknet leaves some memory behind ---- */
 
-#define NET(more) "[net]\nbatch=4\nsubdivisions=4\nlearning_rate=.01\nmomentum=.9\ndecay=.0005\n" \
+#define NET(more) NET_OF("4", more)
+#define NET_OF(cut, more) "[net]\nbatch=4\nsubdivisions=" cut "\nlearning_rate=.01\nmomentum=.9\ndecay=.0005\n" \
     "max_batches=100\ninit_scale=8\n" more
 #define CONV(filters) "[convolutional]\nbatch_normalize=1\nfilters=" #filters "\nsize=3\nstride=1\npad=1\n" \
     "activation=leaky\n"
@@ -374,6 +375,14 @@ static const char *const cfgs[] = {
     NET("width=8\nheight=8\nchannels=3\nadam=1\n") CONV(8) "[normalization]\nalpha=0.1\nbeta=.75\nsize=5\n"
     "[l2norm]\n[connected]\noutput=6\nactivation=linear\n[softmax]\n",
 };
+
+/* For ranks, and for one whose mini-batch is as large as theirs together. Darknet runs nothing of it: its work
+ * waits for all streams of a device, which is one for the ranks here. */
+#define SYNCED(cut) NET_OF(cut, "width=16\nheight=16\nchannels=3\nsync_batchnorm=1\n") CONV(8) \
+    "[maxpool]\nsize=2\nstride=2\n" \
+    "[convolutional]\nbatch_normalize=1\nfilters=5\nsize=1\nstride=1\nactivation=logistic\n" \
+    "[convolutional]\nfilters=14\nsize=1\nstride=1\nactivation=linear\n" \
+    "[yolo]\nmask=0,1\nanchors=4,5, 8,9, 12,12\nclasses=2\nnum=3\n"
 
 static network *make(const char *cfg)
 {
@@ -400,28 +409,31 @@ static void copy_masters(network *from, network *to)
     amp_host_weights_changed(to);
 }
 
-static void feed(network *net, unsigned seed)
+static void feed(network *net, int image, unsigned seed)
 {
     int boxes = net->layers[net->n - 1].type == YOLO;
-    memset(net->truth, 0, sizeof(float) * (size_t)net->truths);
+    float *input = net->input + image * net->inputs, *truth = net->truth + image * net->truths;
+    memset(truth, 0, sizeof(float) * (size_t)net->truths);
     for (int i = 0; i < net->inputs; i++) {
         seed = seed * 1664525u + 1013904223u;
-        net->input[i] = (float)(seed >> 8) / 16777216.0f;
+        input[i] = (float)(seed >> 8) / 16777216.0f;
     }
     float box[5] = { .5f, .4f, .3f, .2f, (float)(seed >> 8 & 1) };
-    if (boxes) memcpy(net->truth, box, sizeof box);
-    else net->truth[(seed >> 8) % (unsigned)net->truths] = 1;
+    if (boxes) memcpy(truth, box, sizeof box);
+    else truth[(seed >> 8) % (unsigned)net->truths] = 1;
 }
 
 static long waits_in_backward;
 
-/* As host/common/sharing.c has it: the rank's block of each step's subdivisions. */
+/* As host/common/sharing.c has it: the rank's block of each step's subdivisions. A mini-batch of several images
+ * has those that as many ranks have in the same pass. */
 static void train_network_of(network *net, int rank_number, int size)
 {
-    int passes = SUBDIVISIONS / size;
+    int passes = net->subdivisions / size;
     for (int step = 0; step < UPDATES; step++) {
         for (int s = 0; s < passes; s++) {
-            feed(net, 77u * (unsigned)step + (unsigned)(rank_number * passes + s));
+            for (int i = 0; i < net->batch; i++)
+                feed(net, i, 77u * (unsigned)step + (unsigned)((rank_number + i) * passes + s));
             net->train = 1;
             *net->seen += (size_t)(net->batch * size);
             forward_network(net);
@@ -478,33 +490,47 @@ static void assert_near(network *net, network *wanted, double bound)
     }
 }
 
+static void compare_with_one(const char *of_one, const char *of_ranks)
+{
+    network *one = make(of_one);
+    make_ranks();
+    for (int i = 0; i < RANKS; i++) {
+        ranks[i].net = make(of_ranks);
+        copy_masters(one, ranks[i].net);
+    }
+    nccl_double.sums = 0;
+    train_network_of(one, 0, 1);
+    run_ranks(train);
+    for (int i = 0; i < RANKS; i++) {
+        if (ranks[i].status != AMP_OK) fail_msg("%s", ranks[i].error.message);
+        assert_non_null(strstr(ranks[i].comm->name, "NCCL 2.32.3, threads"));
+        assert_near(ranks[i].net, one, 1e-6);
+    }
+    assert_near(ranks[0].net, ranks[1].net, 0);
+    assert_int_equal(ranks[0].net->amp->skipped, 0);
+    assert_int_equal(waits_in_backward, 0);
+    for (int i = 0; i < RANKS; i++) assert_int_equal(ranks[i].host.has_summed, 1); /* its limit is the usual one */
+    for (int i = 0; i < RANKS; i++) free_network(ranks[i].net);
+    free_ranks();
+    free_network(one);
+}
+
 TEST_WITH(two_gpus_train_what_one_does, begin, end)
 {
     for (size_t c = 0; c < COUNT(cfgs); c++) {
-        network *one = make(cfgs[c]);
-        make_ranks();
-        for (int i = 0; i < RANKS; i++) {
-            ranks[i].net = make(cfgs[c]);
-            copy_masters(one, ranks[i].net);
-        }
         bucket = c ? AMP_BUCKET : 100;
-        nccl_double.sums = 0;
-        train_network_of(one, 0, 1);
-        run_ranks(train);
-        for (int i = 0; i < RANKS; i++) {
-            if (ranks[i].status != AMP_OK) fail_msg("%s", ranks[i].error.message);
-            assert_non_null(strstr(ranks[i].comm->name, "NCCL 2.32.3, threads"));
-            assert_near(ranks[i].net, one, 1e-6);
-        }
-        assert_near(ranks[0].net, ranks[1].net, 0);
-        assert_int_equal(ranks[0].net->amp->skipped, 0);
-        assert_int_equal(waits_in_backward, 0);
+        compare_with_one(cfgs[c], cfgs[c]);
         /* Each step's statistics, and gradients in one or many buckets. */
         assert_true(nccl_double.sums >= (c ? 2 : 10) * RANKS * UPDATES);
-        for (int i = 0; i < RANKS; i++) free_network(ranks[i].net);
-        free_ranks();
-        free_network(one);
     }
+}
+
+/* In each of two passes two batch norms sum twice, and the host waits for none of it. */
+TEST_WITH(with_sync_batchnorm_two_gpus_train_what_one_does_with_twice_the_mini_batch, begin, end)
+{
+    bucket = AMP_BUCKET;
+    compare_with_one(SYNCED("2"), SYNCED("4"));
+    assert_int_equal(nccl_double.sums, (1 + 2 * 2 * 2) * RANKS * UPDATES);
 }
 
 /* ---- -gpus 0,1: Darknet's own train_networks ---- */

@@ -206,7 +206,7 @@ static void norm_free(norm *b)
 static amp_batchnorm described(const norm *b, amp_activation a)
 {
     return (amp_batchnorm){ b->rule, a, b->scale, b->bias, b->mean, b->variance, b->rolling_mean,
-        b->rolling_variance, b->dscale, b->dbias };
+        b->rolling_variance, b->dscale, b->dbias, NULL };
 }
 
 static amp_status forward(norm *b, amp_activation a, amp_error *e)
@@ -441,6 +441,136 @@ TEST(variance_survives_a_mean_far_above_the_spread)
             assert_rounded(AMP_FP32, (double)b.variance[c], variance, 64 * 0x1p-22 * variance, "variance", c);
         }
         norm_free(&b);
+    }
+}
+
+/* Ranks of this one thread: each asks for its sum twice, first all of them to be added up, and then all to get
+ * what that gave. */
+static float summed[1 << 16];
+static int adding;
+
+static amp_status sum_of_ranks(void *context, float *values, size_t count, amp_error *error)
+{
+    static float mine[1 << 16];
+    (void)context;
+    assert_true(count <= COUNT(mine));
+    if (!adding) return backend->upload(backend, values, summed, count * sizeof *mine, error);
+    AMP_TRY(backend->download(backend, mine, values, count * sizeof *mine, error));
+    for (size_t i = 0; i < count; i++) summed[i] += mine[i];
+    return AMP_OK;
+}
+
+/* Image r of x and dy, with arrays as all ranks have them. */
+static norm norm_of_rank(const norm *all, size_case z, int r)
+{
+    norm b = norm_make(all->x.dtype, (size_case){ 1, z.h, z.w, z.c }, 0, 1);
+    size_t bytes = amp_tensor_bytes(&b.x);
+    b.rule = all->rule;
+    memcpy(b.x.data, (char *)all->x.data + (size_t)r * bytes, bytes);
+    memcpy(b.dy.data, (char *)all->dy.data + (size_t)r * bytes, bytes);
+    memset(b.dscale, 0, (size_t)z.c * sizeof(float));
+    memset(b.dbias, 0, (size_t)z.c * sizeof(float));
+    return b;
+}
+
+static amp_status normalize(norm *b, amp_activation a, const amp_batchnorm_ranks *ranks, int backwards,
+                            amp_error *e)
+{
+    amp_batchnorm n = described(b, a);
+    n.ranks = ranks;
+    return backwards ? CALL(batchnorm_backward, &b->x, &b->y, &b->dy, &b->dx, &n, e)
+                     : CALL(batchnorm_forward_train, &b->x, &b->y, &n, e);
+}
+
+enum { RANKS = 3 };
+
+/* Both times; what a first time leaves of a rank is thrown away. */
+static void normalize_ranks(const norm *all, size_case z, norm of[RANKS], amp_activation a, int backwards)
+{
+    memset(summed, 0, sizeof summed);
+    for (adding = 1; adding >= 0; adding--)
+        for (int r = 0; r < RANKS; r++) {
+            amp_batchnorm_ranks ranks = { r, RANKS, sum_of_ranks, NULL };
+            norm first = norm_of_rank(all, z, r), *b = adding ? &first : &of[r];
+            size_t statistics = (size_t)z.c * sizeof(float);
+            if (backwards) {
+                memcpy(first.mean, of[r].mean, statistics);
+                memcpy(first.variance, of[r].variance, statistics);
+                memcpy(first.y.data, of[r].y.data, amp_tensor_bytes(&first.y));
+            }
+            ASSERT_OK(normalize(b, a, &ranks, backwards, e));
+            norm_free(&first);
+        }
+}
+
+/* of: the size of what is added up, which may cancel */
+static void assert_near(const char *what, const float *got, const float *want, size_t count, double of)
+{
+    for (size_t i = 0; i < count; i++)
+        assert_rounded(AMP_FP32, (double)got[i], (double)want[i], 0x1p-20 * (fabs((double)want[i]) + of), what,
+                       i);
+}
+
+/* A gradient of all images is what the ranks' add up to; each is a sum over so many pixels, of numbers up to
+ * 4. */
+static void assert_adds_up(const char *what, const float *all, const float *const of[RANKS], size_t count,
+                           size_t pixels)
+{
+    for (size_t i = 0; i < count; i++) {
+        double sum = 0;
+        for (int r = 0; r < RANKS; r++) sum += (double)of[r][i];
+        assert_rounded(AMP_FP32, (double)all[i], sum, 0x1p-22 * (double)pixels, what, i);
+    }
+}
+
+/* Three ranks of one image each do what one does with three images; the last range has a mean far above its
+ * spread. Gradients of scale and bias are each rank's share. */
+TEST(batchnorm_of_ranks_is_that_of_all_their_images)
+{
+    static const float bounds[][2] = { { -2, 5 }, { 1e-3f, 3e-3f }, { 1000, 1000.25f } };
+    NEEDS(batchnorm_forward_train);
+    NEEDS(batchnorm_backward);
+    for (size_t s = 0; s < COUNT(sizes); s++) {
+        size_case z = sizes[s];
+        size_t channels = (size_t)z.c, pixels = (size_t)(RANKS * z.h * z.w);
+        const float *range = bounds[s % COUNT(bounds)];
+        double spread = (double)(range[1] - range[0]);
+        amp_activation a = fused[s % COUNT(fused)];
+        z.n = RANKS;
+        norm all = norm_make(AMP_FP32, z, range[0], range[1]), of[RANKS];
+        memset(all.dscale, 0, channels * sizeof(float));
+        memset(all.dbias, 0, channels * sizeof(float));
+        all.rule = *rule_of(0, s);
+        for (int r = 0; r < RANKS; r++) of[r] = norm_of_rank(&all, z, r);
+        ASSERT_OK(normalize(&all, a, NULL, 0, e));
+        normalize_ranks(&all, z, of, a, 0);
+        for (int r = 0; r < RANKS; r++) {
+            assert_near("mean", of[r].mean, all.mean, channels, spread);
+            assert_near("variance", of[r].variance, all.variance, channels, spread * spread);
+            assert_near("rolling mean", of[r].rolling_mean, all.rolling_mean, channels, 1);
+            assert_near("rolling variance", of[r].rolling_variance, all.rolling_variance, channels, 1 + spread * spread);
+            /* the same statistics to the bit from here on */
+            memcpy(of[r].mean, all.mean, channels * sizeof(float));
+            memcpy(of[r].variance, all.variance, channels * sizeof(float));
+            memcpy(of[r].y.data, (char *)all.y.data + (size_t)r * amp_tensor_bytes(&of[r].y),
+                   amp_tensor_bytes(&of[r].y));
+        }
+        ASSERT_OK(normalize(&all, a, NULL, 1, e));
+        normalize_ranks(&all, z, of, a, 1);
+        for (int r = 0; r < RANKS; r++) {
+            size_t image = amp_shape_count(of[r].dx.shape);
+            for (size_t i = 0; i < image; i++) {
+                double inv = 1 / sqrt((double)all.variance[i % channels] + (double)all.rule.backward_epsilon);
+                assert_rounded(AMP_FP32, element(&of[r].dx, i), element(&all.dx, (size_t)r * image + i),
+                               0x1p-19 * inv, "dx", i);
+            }
+        }
+        assert_adds_up("dscale", all.dscale, (const float *const[]){ of[0].dscale, of[1].dscale, of[2].dscale },
+                       channels, pixels);
+        assert_adds_up("dbias", all.dbias, (const float *const[]){ of[0].dbias, of[1].dbias, of[2].dbias },
+                       channels, pixels);
+        for (int r = 0; r < RANKS; r++) norm_free(&of[r]);
+        norm_free(&all);
     }
 }
 

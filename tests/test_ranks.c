@@ -46,15 +46,20 @@ static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *a
 
 /* ---- ranks and the network that stands for all ---- */
 
-#define KEYS "batch=12\nsubdivisions=12\nlearning_rate=.0001\nmomentum=.8\ndecay=.3\n"
+#define KEYS "batch=12\nsubdivisions=%d\nlearning_rate=.0001\nmomentum=.8\ndecay=.3\n"
+
+static network *load_cut(const char *kind, const char *solver, const char *dtype, int subdivisions)
+{
+    char keys[512];
+    snprintf(keys, sizeof keys, KEYS "%s", subdivisions, solver);
+    network *net = load(kind, keys, "", dtype);
+    assert_int_equal(net->subdivisions, subdivisions);
+    return net;
+}
 
 static network *load_one(const char *kind, const char *solver, const char *dtype)
 {
-    char keys[512];
-    snprintf(keys, sizeof keys, KEYS "%s", solver);
-    network *net = load(kind, keys, "", dtype);
-    assert_int_equal(net->subdivisions, SUBDIVISIONS);
-    return net;
+    return load_cut(kind, solver, dtype, SUBDIVISIONS);
 }
 
 static void make_ranks(int n, network *one, const char *kind, const char *solver, const char *dtype,
@@ -86,17 +91,30 @@ static void free_ranks(void)
     }
 }
 
+/* Image i of the mini-batch is that of the pass `apart` times i later. */
+static void feed_mini_batch(network *net, unsigned seed, int apart)
+{
+    network image = *net;
+    image.batch = 1;
+    for (int i = 0; i < net->batch; i++) {
+        feed(&image, seed + (unsigned)(i * apart));
+        image.input += net->inputs;
+        image.truth += net->truths;
+    }
+}
+
 /* A rank's share of some steps: its block of each step's subdivisions. As the host does it, `seen` counts the
- * images of all ranks behind a pass. */
+ * images of all ranks behind a pass. One network with a mini-batch N times as large has in each pass the
+ * images that N ranks have in theirs. */
 static void *train(void *pointer)
 {
     rank *r = pointer;
     omp_set_num_threads(1);
     for (int step = 0; step < r->steps; step++) {
-        int n = r->real ? r->comm.size : 1, passes = SUBDIVISIONS / n;
+        int n = r->real ? r->comm.size : 1, passes = r->net->subdivisions / n;
         for (int s = 0; s < passes; s++) {
-            feed(r->net,
-                 r->seed + 1000u * (unsigned)step + (unsigned)(r->comm.rank * passes + s));
+            feed_mini_batch(r->net,
+                            r->seed + 1000u * (unsigned)step + (unsigned)(r->comm.rank * passes + s), passes);
             r->net->train = 1;
             if (r->before_last_pass && s + 1 == passes) r->before_last_pass(r);
             *r->net->seen += (size_t)(r->net->batch * n);
@@ -192,6 +210,84 @@ TEST(adam_and_clip_norm_go_by_the_sum)
     compare_with_one("convolutional_batchnorm", "adam=1\nB1=.8\nB2=.95\neps=.002\n", 2, 5);
     compare_with_one("convolutional_batchnorm", "adam=1\nadamw=1\nB1=.8\nB2=.95\neps=.002\n", 2, 5);
     compare_with_one("convolutional_batchnorm", "amp=1\nclip_norm=.01\n", 3, 5);
+}
+
+/* ---- batch norm over all ranks ---- */
+
+#define SYNC "amp=1\nsync_batchnorm=1\n"
+
+static void compare_with_larger_mini_batch(const char *kind, const char *keys, int n, int steps)
+{
+    network *one = load_cut(kind, keys, "fp32", SUBDIVISIONS / n);
+    make_ranks(n, one, kind, keys, "fp32", AMP_FP32, 100);
+    train_one(one, steps, 7);
+    train_ranks(steps, 7);
+    assert_int_equal(ranks[0].net->amp->skipped, 0);
+    for (int i = 0; i < n; i++) assert_networks_near(ranks[i].net, one, 1e-6);
+    assert_networks_near(ranks[0].net, ranks[n - 1].net, 0);
+    free_ranks();
+    release(one);
+}
+
+TEST(with_sync_batchnorm_ranks_train_what_one_does_with_a_mini_batch_as_large)
+{
+    static const char *const normed[] = { "convolutional_batchnorm", "connected", "batchnorm",
+        "batchnorm_branched", "deconvolutional" };
+    for (size_t k = 0; k < COUNT(normed); k++)
+        for (int n = 2; n <= MOST; n++) compare_with_larger_mini_batch(normed[k], SYNC, n, 3);
+    compare_with_larger_mini_batch("convolutional_batchnorm", SYNC "adam=1\n", 2, 3);
+    compare_with_larger_mini_batch("convolutional_batchnorm", SYNC "checkpoint=2\n", 3, 3);
+}
+
+/* What the test above would not notice without it. */
+static double variance_apart(const char *keys)
+{
+    network *one = load_cut("convolutional_batchnorm", keys, "fp32", SUBDIVISIONS / 2);
+    distance d = { 0 };
+    make_ranks(2, one, "convolutional_batchnorm", keys, "fp32", AMP_FP32, AMP_BUCKET);
+    train_one(one, 1, 7);
+    train_ranks(1, 7);
+    const layer *l = &ranks[1].net->layers[0];
+    add_distance(&d, l->rolling_variance, one->layers[0].rolling_variance, (size_t)l->n);
+    free_ranks();
+    release(one);
+    return sqrt(d.apart / d.size);
+}
+
+TEST(without_sync_batchnorm_statistics_are_those_of_small_mini_batches)
+{
+    double synced = variance_apart(SYNC), apart = variance_apart("amp=1\n");
+    if (!(synced <= 1e-6 && apart > 1e-4)) fail_msg("%g and %g apart", synced, apart);
+}
+
+TEST(two_ranks_with_sync_batchnorm_repeat_to_the_bit)
+{
+    network *one = load_one("convolutional_batchnorm", SYNC, "bf16");
+    char *after[2];
+    size_t bytes[2];
+    for (int i = 0; i < 2; i++) {
+        make_ranks(2, one, "convolutional_batchnorm", SYNC, "bf16", AMP_FP32, i ? 100 : AMP_BUCKET);
+        train_ranks(3, 7);
+        after[i] = snapshot(ranks[i].net, &bytes[i]);
+        free_ranks();
+    }
+    assert_int_equal(bytes[0], bytes[1]);
+    assert_memory_equal(after[0], after[1], bytes[0]);
+    for (int i = 0; i < 2; i++) free(after[i]);
+    release(one);
+}
+
+/* A recurrent layer's batch norm is Darknet's own: statistics of each rank, which are combined. */
+TEST(batch_norm_that_darknet_computes_stays_each_ranks_own)
+{
+    network *one = load_one("crnn", SYNC, "fp32");
+    make_ranks(2, one, "crnn", SYNC, "fp32", AMP_FP32, AMP_BUCKET);
+    train_ranks(1, 7);
+    assert_int_equal(ranks[0].net->amp->skipped, 0);
+    assert_true(ranks[0].net->layers[1].self_layer->rolling_variance[0] > 0);
+    assert_networks_near(ranks[0].net, ranks[1].net, 0);
+    free_ranks();
+    release(one);
 }
 
 /* ---- what a sum is ---- */

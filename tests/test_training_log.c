@@ -33,6 +33,7 @@ static void assert_round_trip(const amp_log_row *row)
     assert_true(same_double(read.train_seconds, row->train_seconds)
                 && same_double(read.peak_memory_mb, row->peak_memory_mb));
     assert_true(same_double(read.time, row->time));
+    assert_int_equal(read.wire, row->wire);
     assert_string_equal(amp_log_row_text(&read, again), text);
 }
 
@@ -77,15 +78,15 @@ TEST(nan_and_inf_are_words_and_an_unknown_norm_is_empty)
     amp_log_row read, row = { .iteration = 7, .loss = NAN, .avg_loss = -NAN, .learning_rate = INFINITY,
         .scale = -INFINITY, .found_inf = 5, .grad_norm = NAN, .images_per_second = 372.5, .load_seconds = NAN,
             .train_seconds = INFINITY,
-        .peak_memory_mb = 72, .time = 1795352400.125 };
+        .peak_memory_mb = 72, .time = 1795352400.125, .wire = AMP_BF16 };
     assert_string_equal(amp_log_row_text(&row, text),
-                        "7,nan,nan,inf,-inf,1,,372.5,nan,inf,72,1795352400.125");
+                        "7,nan,nan,inf,-inf,1,,372.5,nan,inf,72,1795352400.125,bf16");
     assert_int_equal(amp_log_row_read(text, &read, &error), AMP_OK);
     assert_true(read.loss != read.loss && read.avg_loss != read.avg_loss && read.grad_norm != read.grad_norm);
     assert_true(read.load_seconds != read.load_seconds && read.found_inf == 1);
     row.grad_norm = INFINITY;
     assert_string_equal(amp_log_row_text(&row, text),
-                        "7,nan,nan,inf,-inf,1,inf,372.5,nan,inf,72,1795352400.125");
+                        "7,nan,nan,inf,-inf,1,inf,372.5,nan,inf,72,1795352400.125,bf16");
 }
 
 TEST(numbers_are_short)
@@ -93,15 +94,16 @@ TEST(numbers_are_short)
     char text[AMP_LOG_TEXT];
     amp_log_row row = { .iteration = 100, .loss = 0.1f, .avg_loss = 1, .learning_rate = 0.001f,
         .scale = 65536, .grad_norm = 0.25, .images_per_second = 100.5, .load_seconds = 0.001,
-        .train_seconds = 2, .peak_memory_mb = 71.9, .time = 1795352400.5 };
+        .train_seconds = 2, .peak_memory_mb = 71.9, .time = 1795352400.5, .wire = -1 };
     assert_string_equal(amp_log_row_text(&row, text),
-                        "100,0.1,1,0.001,65536,0,0.25,100.5,0.001,2,71.9,1795352400.5");
+                        "100,0.1,1,0.001,65536,0,0.25,100.5,0.001,2,71.9,1795352400.5,");
 }
 
 TEST(other_lines_are_refused)
 {
     static const char *const bad[] = { "", ",", AMP_LOG_COLUMNS, "1,2,3,4,5,0,6,7,8,9,10",
-        "1,2,3,4,5,0,6,7,8,9,10,11,12", "1,2,3,4,5,0,6,7,8,9,10,", "-1,2,3,4,5,0,6,7,8,9,10,11",
+        "1,2,3,4,5,0,6,7,8,9,10,11,12", "1,2,3,4,5,0,6,7,8,9,10,11,fp32,", "1,2,3,4,5,0,6,7,8,9,10,11, fp32",
+        "1,2,3,4,5,0,6,7,8,9,10,", "-1,2,3,4,5,0,6,7,8,9,10,11",
         "1.5,2,3,4,5,0,6,7,8,9,10,11", " 1,2,3,4,5,0,6,7,8,9,10,11", "+1,2,3,4,5,0,6,7,8,9,10,11",
         "1, 2,3,4,5,0,6,7,8,9,10,11", "1,2x,3,4,5,0,6,7,8,9,10,11", "1,0x10,3,4,5,0,6,7,8,9,10,11",
         "1,nan(7),3,4,5,0,6,7,8,9,10,11", "1,infinity,3,4,5,0,6,7,8,9,10,11", "1,INF,3,4,5,0,6,7,8,9,10,11",
@@ -123,6 +125,7 @@ TEST(other_lines_are_refused)
     assert_int_equal(row.iteration, -5); /* nothing was half read */
     assert_int_equal(amp_log_row_read("1,2,3,4,5,0,6,7,8,9,10,11", &row, &error), AMP_OK);
     assert_int_equal(row.iteration, 1);
+    assert_int_equal(row.wire, -1);
 }
 
 int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -225,6 +225,13 @@ amp_status amp_checkpoint_fit_rank(const amp_checkpoint *c, amp_engine *engine, 
     return status;
 }
 
+void amp_checkpoint_fit_wire(const amp_checkpoint *c, amp_dtype wire, char note[NOTE])
+{
+    if (c->run.wire < 0 || c->run.wire == (int32_t)wire) return;
+    add_note(note, "gradients travelled in %s and do in %s now (wire=)",
+             amp_dtype_name((amp_dtype)c->run.wire), amp_dtype_name(wire));
+}
+
 static void multiply(float *array, size_t count, double factor)
 {
     for (size_t k = 0; array && k < count; k++) array[k] = (float)(array[k] * factor);

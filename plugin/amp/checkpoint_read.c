@@ -137,13 +137,17 @@ static amp_status read_network(amp_checkpoint *c, cursor r, amp_error *error)
     return AMP_OK;
 }
 
+static uint32_t version_of(const amp_checkpoint *c) { return amp_fetch_u32(c->bytes + 8); }
+
 static amp_status read_ranks(amp_checkpoint *c, cursor r, amp_error *error)
 {
-    uint32_t ranks = take_u32(&r);
+    int has_wire = version_of(c) > AMP_CHECKPOINT_VERSION_WITHOUT_WIRE;
+    uint32_t ranks = take_u32(&r), wire = has_wire ? take_u32(&r) : 0;
     size_t others = ranks > 1 ? ranks - 1 : 1;
-    if (r.broken || ranks < 2 || ranks > INT32_MAX || left(&r) % (4 * others))
+    if (r.broken || ranks < 2 || ranks > INT32_MAX || wire > AMP_BF16 || left(&r) % (4 * others))
         return refuse(c, error, "it is damaged: its record of ranks makes no sense");
     c->run.ranks = (int32_t)ranks;
+    if (has_wire) c->run.wire = (int32_t)wire;
     c->states = r.at;
     c->state_count = left(&r) / (4 * others);
     for (size_t k = 0; k < c->state_count * others; k++)
@@ -212,7 +216,7 @@ static amp_status read_records(amp_checkpoint *c, uint32_t records, amp_error *e
     static const struct { uint32_t tag; reader *read; } first[] = {
         { AMP_TAG_SCALER, read_scaler }, { AMP_TAG_RUN, read_run }, { AMP_TAG_NETWORK, read_network },
         { AMP_TAG_RANKS, read_ranks } };
-    uint32_t first_count = amp_fetch_u32(c->bytes + 8) == AMP_CHECKPOINT_VERSION_OF_ONE ? 3 : 4;
+    uint32_t first_count = version_of(c) == AMP_CHECKPOINT_VERSION_OF_ONE ? 3 : 4;
     cursor all = { c->bytes + AMP_CHECKPOINT_HEADER_BYTES, c->bytes + c->size - AMP_CHECKPOINT_TRAILER_BYTES,
                    0 };
     for (uint32_t n = 0; n < records; n++) {
@@ -276,6 +280,7 @@ static amp_status adopt(unsigned char *bytes, size_t size, const char *name, amp
     }
     c->bytes = bytes;
     c->size = size;
+    c->run.wire = -1;
     cfg_printable(c->name, sizeof c->name, name);
     amp_status status = read_file(c, error);
     if (status == AMP_OK) *out = c;

@@ -139,12 +139,13 @@ static uint32_t list_arrays(const content *c, saved_array *list)
 
 enum { ARRAY_HEAD = 12 + AMP_CHECKPOINT_ARRAY_HEAD_BYTES };
 
-static int is_of_ranks(const content *c) { return c->run->ranks > 1 && c->run->states; }
+static int is_of_ranks(const content *c) { return c->run->ranks > 1; }
 
 static void put_ranks(head *h, const content *c)
 {
-    size_t record = begin_record(h, AMP_TAG_RANKS), each = c->state_count;
+    size_t record = begin_record(h, AMP_TAG_RANKS), each = c->run->states ? c->state_count : 0;
     put_u32(h, (uint32_t)c->run->ranks);
+    put_u32(h, (uint32_t)c->run->wire);
     for (size_t k = each; k < each * (size_t)c->run->ranks; k++)
         put_u32(h, amp_float_bits(c->run->states[k]));
     end_record(h, record);

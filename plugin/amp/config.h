@@ -31,6 +31,7 @@ typedef struct amp_config {
     int checkpoint;         /* activation checkpointing: AMP_CHECKPOINT_OFF, _AUTO, or a number of segments */
     double memory;          /* bytes that AUTO may make a training take; 0: what the machine has */
     amp_dtype wire;         /* what gradients travel in from rank to rank */
+    int sync_batchnorm;     /* batch norm takes the images that all ranks have in a pass for one batch */
     int layer_count;
     amp_layer_keys *layers; /* per layer section in order; [net] and [amp] are none */
     char note[512];     /* one line the user should see although nothing is wrong; empty if there is none */

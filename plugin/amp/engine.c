@@ -62,7 +62,8 @@ struct amp_engine {
 static amp_step step_of(amp_engine *engine, const amp_plan_key *key)
 {
     return (amp_step){ .backend = engine->backend, .host = &engine->host, .training = engine->training,
-                       .keeps_state = key->keeps_state, .loss_scale = engine->settings.scaler.scale };
+                       .keeps_state = key->keeps_state, .loss_scale = engine->settings.scaler.scale,
+                       .ranks = engine->training ? amp_parallel_batchnorm(&engine->parallel) : NULL };
 }
 
 /* ---- life ---- */
@@ -470,7 +471,7 @@ static amp_status repeat_forward(amp_plan *plan, int i, amp_step *step, int *rep
 
 void amp_engine_join(amp_engine *engine, amp_comm *comm, amp_dtype wire, size_t bucket)
 {
-    engine->parallel = (amp_parallel){ .comm = comm, .wire = wire, .bucket = bucket };
+    amp_parallel_join(&engine->parallel, comm, wire, bucket, engine->settings.sync_batchnorm);
 }
 
 int amp_engine_ranks(const amp_engine *engine)

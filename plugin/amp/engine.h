@@ -20,6 +20,7 @@ typedef struct amp_engine_settings {
     amp_scaler scaler;   /* initialised; the engine keeps a copy */
     double clip_norm;    /* 0 is off */
     int adam, adamw;     /* adamw: Adam with decoupled weight decay */
+    int sync_batchnorm;  /* batch norm takes the images that all ranks have in a pass for one batch */
     int debug;           /* look for the first non-finite tensor of each step */
     amp_recompute_settings recompute;
 } amp_engine_settings;

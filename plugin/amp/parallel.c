@@ -6,6 +6,30 @@
 
 #include "../files/checksum.h"
 
+/* ---- sums of batch norm ---- */
+
+/* They wait for gradients that are under way. */
+static amp_status sum_of_batchnorm(void *context, float *values, size_t count, amp_error *error)
+{
+    amp_parallel *p = context;
+    snprintf(p->comm->phase, sizeof p->comm->phase, "step %llu, sums of batch norm",
+             (unsigned long long)p->step + 1);
+    AMP_TRY(p->comm->sum_begin(p->comm, values, count, AMP_FP32, error));
+    return p->comm->sum_end(p->comm, error);
+}
+
+const amp_batchnorm_ranks *amp_parallel_batchnorm(const amp_parallel *p)
+{
+    return p->batchnorm.count ? &p->batchnorm : NULL;
+}
+
+void amp_parallel_join(amp_parallel *p, amp_comm *comm, amp_dtype wire, size_t bucket, int sync_batchnorm)
+{
+    *p = (amp_parallel){ .comm = comm, .wire = wire, .bucket = bucket };
+    if (sync_batchnorm && comm->size > 1)
+        p->batchnorm = (amp_batchnorm_ranks){ comm->rank, comm->size, sum_of_batchnorm, p };
+}
+
 /* ---- gradients ---- */
 
 /* Borders lie a whole number of buckets before the end of the block; the first bucket may be short. */
@@ -35,6 +59,12 @@ amp_status amp_parallel_layer_done(amp_parallel *p, const amp_parameters *params
 
 /* ---- running statistics ---- */
 
+/* Whether they are running statistics of the images of each rank. */
+static int differs(const amp_parallel *p, const amp_statistics *s)
+{
+    return s->rolling_factor > 0 && (s->by_host || !amp_parallel_batchnorm(p));
+}
+
 /* A rank that starts at r0 and makes S passes has r = k r0 + (what it saw), k = (1 - rolling_factor)^S. One
  * rank making the passes of all N, in their order, would have k^N r0 + Σ k^(N-1-rank)·(r - k r0). */
 static void to_terms(const amp_parallel *p, const amp_statistics *s, const float *committed,
@@ -57,7 +87,8 @@ static void from_terms(const amp_parallel *p, const amp_statistics *s, const flo
  * is lent: the backend copies the arrays into it (keep_statistics), it is downloaded, summed over the ranks
  * and filled with the result, which the backend copies into the arrays (restore_statistics). In the end it
  * holds the committed copies again. committed, now, terms: as large as the block, in the program's memory;
- * terms are 0 at first. A recurrent layer's state, whose rolling_factor is 0, stays as it is. */
+ * terms are 0 at first. What does not differ, or is a rank's own (a recurrent layer's state), stays as it
+ * is. */
 static amp_status combine(const amp_parallel *p, const amp_parameters *params, amp_backend *b,
                           float *committed, float *now, float *terms, amp_error *error)
 {
@@ -69,7 +100,7 @@ static amp_status combine(const amp_parallel *p, const amp_parameters *params, a
     for (int i = 0; i < params->statistics_count; i++) {
         const amp_statistics *s = &params->statistics[i];
         size_t at = (size_t)(s->committed - block);
-        if (s->rolling_factor > 0) to_terms(p, s, committed + at, now + at, terms + at);
+        if (differs(p, s)) to_terms(p, s, committed + at, now + at, terms + at);
     }
     AMP_TRY(b->upload(b, block, terms, bytes, error));
     AMP_TRY(p->comm->sum_begin(p->comm, block, params->committed_count, AMP_FP32, error));
@@ -78,7 +109,7 @@ static amp_status combine(const amp_parallel *p, const amp_parameters *params, a
     for (int i = 0; i < params->statistics_count; i++) {
         const amp_statistics *s = &params->statistics[i];
         size_t at = (size_t)(s->committed - block);
-        if (s->rolling_factor > 0) from_terms(p, s, committed + at, terms + at, now + at);
+        if (differs(p, s)) from_terms(p, s, committed + at, terms + at, now + at);
     }
     AMP_TRY(b->upload(b, block, now, bytes, error));
     AMP_TRY(b->restore_statistics(b, params->statistics, params->statistics_count, error));
@@ -90,7 +121,7 @@ static amp_status combine_statistics(amp_parallel *p, const amp_parameters *para
 {
     size_t count = params->committed_count;
     int any = 0;
-    for (int i = 0; i < params->statistics_count; i++) any |= params->statistics[i].rolling_factor > 0;
+    for (int i = 0; i < params->statistics_count; i++) any |= differs(p, &params->statistics[i]);
     if (!any) return AMP_OK;
     float *memory = calloc(3 * count, sizeof *memory);
     if (!memory)

@@ -7,7 +7,8 @@
  * bits of a sum do not depend on when it begins.
  *
  * Running statistics become what one rank would have, which had made all passes of the step in the order of
- * ranks. A record of each rank says what the others cannot see in the sums: that its step must be skipped,
+ * ranks. With sync_batchnorm the ranks' images of a pass are one batch to batch norm: its sums are made over
+ * all ranks in each pass, forward and backward, so that its statistics are the same everywhere. A record of each rank says what the others cannot see in the sums: that its step must be skipped,
  * and from what it starts, which must be the same everywhere. */
 #ifndef AMP_AMP_PARALLEL_H
 #define AMP_AMP_PARALLEL_H
@@ -31,18 +32,24 @@ typedef struct amp_rank_record {
     char pass[16], tensor[64];
 } amp_rank_record;
 
-/* A rank's part. The first three are set once, and all else is 0 then; passes, is_last_pass and begun are 0
+/* A rank's part. The first four are set by join, and all else is 0 then; passes, is_last_pass and begun are 0
  * at the beginning of every step. */
 typedef struct amp_parallel {
     amp_comm *comm;           /* NULL: there is one rank, and nothing here does anything */
     amp_dtype wire;           /* what gradients travel in, */
     size_t bucket;            /* ... and how many at a time */
+    amp_batchnorm_ranks batchnorm; /* count is 0 without sync_batchnorm */
     int passes;               /* training forward passes since the last update */
     int is_last_pass;         /* backward completes gradients */
     size_t begun;             /* elements at the end of the gradients whose sum has begun */
     uint64_t step;            /* updates asked for, from 1 */
     amp_rank_record blamed;   /* whose step was rejected last: texts of its amp_anomaly */
 } amp_parallel;
+
+/* Stays where it is from then on. */
+void amp_parallel_join(amp_parallel *, amp_comm *, amp_dtype wire, size_t bucket, int sync_batchnorm);
+/* For the passes of a training; NULL: batch norm goes by each rank's own images. */
+const amp_batchnorm_ranks *amp_parallel_batchnorm(const amp_parallel *);
 
 /* Backward of layer i, and of all behind it, is done: begins the sums of buckets that are complete. */
 amp_status amp_parallel_layer_done(amp_parallel *, const amp_parameters *, int i, amp_error *);

@@ -107,6 +107,14 @@ typedef struct amp_batchnorm_rule {
     float rolling_factor;     /* rolling ← (1 - rolling_factor)·rolling + rolling_factor·batch */
 } amp_batchnorm_rule;
 
+/* Ranks whose images are one batch to batch norm: each calls the same operations, with as many images. */
+typedef struct amp_batchnorm_ranks {
+    int rank, count; /* from 0; how many there are */
+    /* Sums of all ranks take the place of these, in the backend's memory: what it does later sees them. */
+    amp_status (*sum)(void *context, float *values, size_t count, amp_error *);
+    void *context;
+} amp_batchnorm_ranks;
+
 /* A batch norm with the activation behind it. Arrays have a number for each channel; an operation touches
  * those that it is about. */
 typedef struct amp_batchnorm {
@@ -116,6 +124,7 @@ typedef struct amp_batchnorm {
     float *mean, *variance;                 /* of the batch: forward_train writes, backward reads */
     float *rolling_mean, *rolling_variance; /* forward_train moves them, forward_infer normalizes by them */
     float *dscale, *dbias;
+    const amp_batchnorm_ranks *ranks;       /* NULL: a batch is what x holds */
 } amp_batchnorm;
 
 /* Where the two inputs of a shortcut meet, of any sizes, as in Darknet's shortcut_cpu: x[i·x_step, j·x_step]
@@ -191,6 +200,7 @@ typedef struct amp_statistics {
     size_t count;
     int layer;         /* index in the .cfg, for messages */
     float rolling_factor; /* as in amp_batchnorm_rule; 0: a recurrent layer's state */
+    int by_host;       /* the host's own code moves them, not batchnorm_forward_train */
 } amp_statistics;
 
 /* Numbers of one update, as in Darknet's update_args. */
@@ -353,7 +363,9 @@ struct amp_backend {
      * backward: d = dy·act'(y); dbias += Σd; dscale += Σ d·xhat; with g = scale·d and inv by the rule:
      * dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place). y is what forward made of x
      * with this scale, bias, mean and variance: a backend may make it anew instead of reading it. Where
-     * amp_gradient_wants_input, act' is taken at scale·xhat + bias, made anew, and y.data is not read. */
+     * amp_gradient_wants_input, act' is taken at scale·xhat + bias, made anew, and y.data is not read.
+     * With ranks, N and the sums over x and dy are those of all ranks in forward_train and in backward's dx;
+     * dbias and dscale are of this rank's images alone, as all gradients. */
     amp_status (*batchnorm_forward_train)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
         const amp_batchnorm *, amp_error *);
     amp_status (*batchnorm_forward_infer)(amp_backend *, const amp_tensor *x, const amp_tensor *y,

@@ -25,6 +25,7 @@ struct amp_comm {
     const char *name;            /* "MPI", with its library's version: for the user */
     int rank, size;              /* from 0; how many there are */
     int local_rank, local_size;  /* among those on the same machine */
+    int has_summed;              /* comm's: the first sums have ended; until then calls may take longer */
     char phase[128];             /* what the collective calls are made for, as "step 17, gradients": kept up
                                     by the callers, for messages */
     double seconds;              /* the time limit of a call; 0: none */

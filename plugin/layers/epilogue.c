@@ -22,7 +22,8 @@ static amp_batchnorm norm_of(const amp_node *node, const amp_step *step, amp_act
                             .mean = step->training ? node->mean : d->rolling_mean,
                             .variance = step->training ? node->variance : d->rolling_variance,
                             .rolling_mean = repeats ? node->mean : d->rolling_mean,
-                            .rolling_variance = repeats ? node->variance : d->rolling_variance };
+                            .rolling_variance = repeats ? node->variance : d->rolling_variance,
+                            .ranks = step->ranks };
 }
 
 amp_status amp_batchnorm_forward(amp_node *node, amp_step *step, const amp_tensor *x, const amp_tensor *y,

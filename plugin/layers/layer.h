@@ -152,6 +152,7 @@ typedef struct amp_step {
     float loss_scale;          /* what forward multiplies the delta of a loss by: nothing else brings it into
                                   a step */
     amp_yolo_result *results;  /* theirs, in the backend's memory: one each */
+    const amp_batchnorm_ranks *ranks; /* whose images are one batch to batch norm; NULL: this pass's alone */
 } amp_step;
 
 typedef struct amp_layer_ops {

@@ -58,6 +58,8 @@ like_one() {
 edit one_step 's/^max_batches=.*/max_batches=1/; s/^burn_in=.*/burn_in=0/'
 edit adam '1a adam=1'
 edit clip_norm '1a clip_norm=1'
+edit synced '1a amp=1\nsync_batchnorm=1
+    s/^subdivisions=.*/subdivisions=1/; /^\[dropout\]/,/^$/d'
 edit sizes 's/^random=0/random=1/; s/^max_batches=.*/max_batches=2/; s/^burn_in=.*/burn_in=0/
     0,/stride=1/s//stride=8/; /^\[dropout\]/,/^$/d' # Darknet cannot resize a dropout
 # 48 images loaded by 32 threads, so that 3 ranks share what one of them loads
@@ -85,6 +87,16 @@ like_one clip_norm.cfg -amp fp32
 like_one sizes.cfg -amp fp32
 like_one softmax.cfg -amp fp32
 like_one crnn.cfg -amp fp32
+like_one synced.cfg -amp fp32
+! grep -q 'share a step' err || fail "$name: $(grep -a 'share a step' err)"
+
+name="sync_batchnorm that not all can have"
+sed '1a amp=1\nsync_batchnorm=1' crnn.cfg > synced_crnn.cfg
+train 2 synced_crnn.cfg -amp fp32
+line="amp: sync_batchnorm=1: layer 1 \[crnn\] runs in Darknet's own code, whose batch norm sees each rank's images"
+grep -q "^$line apart$" err || fail "$name: $(grep -a 'amp:' err)"
+line="amp: 2 ranks share a step as if subdivisions were 6, not 12: batch norm sees 2 images at a time, not 1"
+grep -q "^$line" err || fail "$name: $(grep -a 'amp:' err)"
 
 cp train.txt good.txt
 echo "no image" > images/9.jpg
@@ -167,6 +179,8 @@ mv log.csv alone.csv
 keep alone
 train 3 overflows.cfg -log log.csv
 [ "$(columns log.csv)" = "$(columns alone.csv)" ] || fail "$name: $(columns log.csv; echo; columns alone.csv)"
+[ "$(cut -d, -f13 alone.csv log.csv | sort -u | tr '\n' ' ')" = " fp32 wire " ] ||
+    fail "$name: the wire: $(cut -d, -f13 alone.csv log.csv)"
 columns log.csv | grep -q ' 1 nan$\| 1 0$' || fail "$name: no step was skipped: $(columns log.csv)"
 cmp -n 20 alone/overflows_final.weights backup/overflows_final.weights ||
     fail "$name: another number of images"
@@ -227,6 +241,11 @@ check_going_on() {
     near whole_0/"$(basename "$(weights_of $3)")" $3 "$1 ranks and then $2, against one"
 }
 goes_on tiny.cfg -amp fp32
+
+name="going on with another wire"
+edit halves '1a amp=1\nwire=bf16'
+train 2 halves.cfg half_2/half_tiny_final.weights -amp fp32
+grep -q 'gradients travelled in fp32 and do in bf16 now (wire=)' err || fail "$name: $(grep -a amp: err)"
 
 name="a save that was killed between its renames"
 mkdir killed

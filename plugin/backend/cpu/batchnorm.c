@@ -10,6 +10,7 @@
 #include "blocks.h"
 #include "../activate.h"
 #include "../check.h"
+#include "../moments.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -110,13 +111,22 @@ static void normalize(const amp_cpu_plan *plan, float *const *lanes, const amp_t
     }
 }
 
-/* mean = origin + Σu/N and variance = (Σu² - (Σu)²/N)/N, or /(N-1), where u = x - origin and origin is the
- * first pixel. The rolling statistics follow. */
-static void statistics(const amp_cpu_plan *plan, const scratch *s, const amp_tensor *x,
-    const amp_batchnorm *norm)
+static int ranks_of(const amp_batchnorm *norm) { return norm->ranks ? norm->ranks->count : 1; }
+
+/* What ranks share: zeros. The caller's. */
+static amp_status take_shared(size_t count, float **out, amp_error *error)
+{
+    *out = calloc(count, sizeof **out);
+    return *out ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "no memory for %zu sums of ranks", count);
+}
+
+/* mean = origin + Σu/N and Σ(x - mean)² = Σu² - (Σu)²/N, where u = x - origin and origin is the first pixel.
+ * They take the place of the sums. */
+static void find_moments(const amp_cpu_plan *plan, const scratch *s, const amp_tensor *x)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     float *origin = s->lanes[MEAN];
+    double *sums = s->sums.lanes, *squares = sums + plan->period, count = (double)plan->rows;
     rows->widen(x->dtype, x->data, origin, plan->channels);
     for (size_t l = plan->channels; l < plan->period; l++) origin[l] = origin[l - plan->channels];
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
@@ -125,19 +135,49 @@ static void statistics(const amp_cpu_plan *plan, const scratch *s, const amp_ten
             plan->period, origin, amp_cpu_sums_scratch(plan, &s->sums, b),
             amp_cpu_sums_of(plan, &s->sums, b, 0), amp_cpu_sums_of(plan, &s->sums, b, 1));
     amp_cpu_sums_fold(plan, &s->sums);
-    double count = (double)plan->rows;
-    float moved = norm->rule.rolling_factor, kept = 1 - moved;
     for (size_t c = 0; c < plan->channels; c++) {
-        double sum = s->sums.lanes[c], square = s->sums.lanes[plan->period + c];
-        double squares = square - sum * sum / count;
-        if (squares < 0) squares = 0; /* rounding; a NaN passes */
-        float mean = (float)((double)origin[c] + sum / count);
-        float unbiased = plan->rows > 1 ? (float)(squares / (count - 1)) : 0;
+        squares[c] -= sums[c] * sums[c] / count;
+        if (squares[c] < 0) squares[c] = 0; /* rounding; a NaN passes */
+        sums[c] = (double)origin[c] + sums[c] / count;
+    }
+}
+
+/* Those of this rank's images become those of all ranks'. */
+static amp_status join_moments(const amp_cpu_plan *plan, double *means, double *squares,
+    const amp_batchnorm_ranks *ranks, amp_error *error)
+{
+    size_t channels = plan->channels, count = AMP_MOMENTS_SHARED * (size_t)ranks->count * channels;
+    float *all;
+    AMP_TRY(take_shared(count, &all, error));
+    for (size_t c = 0; c < channels; c++)
+        amp_moments_put(all, ranks->rank, channels, c, (amp_moments){ means[c], squares[c] });
+    amp_status status = ranks->sum(ranks->context, all, count, error);
+    for (size_t c = 0; c < channels; c++) {
+        amp_moments m = amp_moments_join(all, ranks->count, channels, c, (double)plan->rows);
+        means[c] = m.mean;
+        squares[c] = m.squares;
+    }
+    free(all);
+    return status;
+}
+
+/* variance = Σ(x - mean)²/N, or /(N-1). The rolling statistics follow. */
+static amp_status statistics(const amp_cpu_plan *plan, const scratch *s, const amp_tensor *x,
+    const amp_batchnorm *norm, amp_error *error)
+{
+    double *means = s->sums.lanes, *squares = means + plan->period;
+    double count = (double)plan->rows * ranks_of(norm);
+    float moved = norm->rule.rolling_factor, kept = 1 - moved;
+    find_moments(plan, s, x);
+    if (norm->ranks) AMP_TRY(join_moments(plan, means, squares, norm->ranks, error));
+    for (size_t c = 0; c < plan->channels; c++) {
+        float mean = (float)means[c], unbiased = count > 1 ? (float)(squares[c] / (count - 1)) : 0;
         norm->mean[c] = mean;
-        norm->variance[c] = norm->rule.unbiased ? unbiased : (float)(squares / count);
+        norm->variance[c] = norm->rule.unbiased ? unbiased : (float)(squares[c] / count);
         norm->rolling_mean[c] = kept * norm->rolling_mean[c] + moved * mean;
         norm->rolling_variance[c] = kept * norm->rolling_variance[c] + moved * unbiased;
     }
+    return AMP_OK;
 }
 
 amp_status amp_cpu_batchnorm_forward_train(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
@@ -149,10 +189,10 @@ amp_status amp_cpu_batchnorm_forward_train(amp_backend *backend, const amp_tenso
     AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
     if (plan.rows == 0) return AMP_OK;
     AMP_TRY(scratch_make(&plan, &s, error));
-    statistics(&plan, &s, x, norm);
-    normalize(&plan, s.lanes, x, y, norm, norm->mean, norm->variance);
+    amp_status status = statistics(&plan, &s, x, norm, error);
+    if (status == AMP_OK) normalize(&plan, s.lanes, x, y, norm, norm->mean, norm->variance);
     scratch_free(&s);
-    return AMP_OK;
+    return status;
 }
 
 amp_status amp_cpu_batchnorm_forward_infer(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
@@ -170,25 +210,66 @@ amp_status amp_cpu_batchnorm_forward_infer(amp_backend *backend, const amp_tenso
     return AMP_OK;
 }
 
+/* dbias and dscale of this rank's images; then sums and products, a number for each channel, become those of
+ * all ranks'. */
+static amp_status sum_deltas(const amp_cpu_plan *plan, double *sums, double *products,
+    const amp_batchnorm *norm, amp_error *error)
+{
+    const amp_batchnorm_ranks *ranks = norm->ranks;
+    size_t channels = plan->channels;
+    float *all;
+    for (size_t c = 0; c < channels; c++) {
+        norm->dbias[c] += (float)sums[c];
+        norm->dscale[c] += (float)(products[c] / spread_of(&norm->rule, norm->variance[c]));
+    }
+    if (!ranks) return AMP_OK;
+    AMP_TRY(take_shared(2 * channels, &all, error));
+    for (size_t c = 0; c < channels; c++) {
+        all[c] = (float)sums[c];
+        all[channels + c] = (float)products[c];
+    }
+    amp_status status = ranks->sum(ranks->context, all, 2 * channels, error);
+    for (size_t c = 0; c < channels; c++) {
+        sums[c] = (double)all[c];
+        products[c] = (double)all[channels + c];
+    }
+    free(all);
+    return status;
+}
+
 /* backend.h's dx as one line a·d + b·(x-mean) + c per channel:
  *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N, but a by the rule. */
-static void backward_lanes(const amp_cpu_plan *plan, const scratch *s, const amp_batchnorm *norm)
+static amp_status backward_lanes(const amp_cpu_plan *plan, const scratch *s, const amp_batchnorm *norm,
+    amp_error *error)
 {
     float *const *lanes = s->lanes;
+    double *sums = s->sums.lanes, *products = sums + plan->period;
+    double count = (double)plan->rows * ranks_of(norm);
     amp_cpu_sums_fold(plan, &s->sums);
-    double count = (double)plan->rows;
+    AMP_TRY(sum_deltas(plan, sums, products, norm, error));
     for (size_t c = 0; c < plan->channels; c++) {
-        double sum = s->sums.lanes[c], product = s->sums.lanes[plan->period + c];
         double variance = (double)norm->variance[c], epsilon = (double)norm->rule.backward_epsilon;
         double scale = (double)norm->scale[c], inv = 1 / sqrt(variance + epsilon), a = inv * scale;
-        norm->dbias[c] += (float)sum;
-        norm->dscale[c] += (float)(product / spread_of(&norm->rule, norm->variance[c]));
         lanes[A][c] = (float)(norm->rule.direct_outside_root ? scale / (sqrt(variance) + epsilon) : a);
-        lanes[B][c] = (float)(-a * inv * inv * product / count);
-        lanes[C][c] = (float)(-a * sum / count);
+        lanes[B][c] = (float)(-a * inv * inv * products[c] / count);
+        lanes[C][c] = (float)(-a * sums[c] / count);
     }
     for (size_t l = plan->channels; l < plan->period; l++)
         for (int i = A; i <= C; i++) lanes[i][l] = lanes[i][l - plan->channels];
+    return AMP_OK;
+}
+
+static void write_delta(const amp_cpu_plan *plan, const scratch *s, const amp_tensor *x, const amp_tensor *y,
+    const amp_tensor *dy, const amp_tensor *dx, amp_activation activation)
+{
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
+    for (size_t i = 0; i < plan->blocks; i++) {
+        size_t b = plan->blocks - 1 - i, first = amp_cpu_block_first(plan, b);
+        rows->normalize_delta(x->dtype, activation, amp_cpu_at(x, first), amp_cpu_at(y, first),
+            amp_cpu_at(dy, first), amp_cpu_into(dx, first), amp_cpu_block_count(plan, b), plan->period,
+            s->lanes[MEAN], s->lanes[GAIN], s->lanes[BIAS], s->lanes[A], s->lanes[B], s->lanes[C]);
+    }
 }
 
 amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
@@ -197,7 +278,6 @@ amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x,
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
-    int threads = amp_cpu_worth_threads(plan.rows * plan.channels);
     scratch s;
     AMP_TRY(amp_check_pair("batch norm backward", x, y, 1, error));
     AMP_TRY(amp_check_pair("batch norm backward", x, dy, 1, error));
@@ -207,7 +287,7 @@ amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x,
     if (amp_gradient_wants_input(norm->activation))
         forward_lanes(&plan, s.lanes, norm, norm->mean, norm->variance);
     else amp_cpu_replicate(&plan, norm->mean, s.lanes[MEAN]);
-    #pragma omp parallel for schedule(static) if (threads)
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
     for (size_t b = 0; b < plan.blocks; b++) {
         size_t first = amp_cpu_block_first(&plan, b);
         rows->delta_sums(x->dtype, norm->activation, amp_cpu_at(x, first), amp_cpu_at(y, first),
@@ -215,14 +295,8 @@ amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x,
             s.lanes[BIAS], amp_cpu_sums_scratch(&plan, &s.sums, b), amp_cpu_sums_of(&plan, &s.sums, b, 0),
             amp_cpu_sums_of(&plan, &s.sums, b, 1));
     }
-    backward_lanes(&plan, &s, norm);
-    #pragma omp parallel for schedule(static) if (threads)
-    for (size_t i = 0; i < plan.blocks; i++) {
-        size_t b = plan.blocks - 1 - i, first = amp_cpu_block_first(&plan, b);
-        rows->normalize_delta(x->dtype, norm->activation, amp_cpu_at(x, first), amp_cpu_at(y, first),
-            amp_cpu_at(dy, first), amp_cpu_into(dx, first), amp_cpu_block_count(&plan, b), plan.period,
-            s.lanes[MEAN], s.lanes[GAIN], s.lanes[BIAS], s.lanes[A], s.lanes[B], s.lanes[C]);
-    }
+    amp_status status = backward_lanes(&plan, &s, norm, error);
+    if (status == AMP_OK) write_delta(&plan, &s, x, y, dy, dx, norm->activation);
     scratch_free(&s);
-    return AMP_OK;
+    return status;
 }

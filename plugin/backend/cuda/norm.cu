@@ -11,6 +11,7 @@
 #include "kernels.h"
 
 #include "../check.h"
+#include "../moments.h"
 #include "columns.cuh"
 
 /* ----------------------------------------------------------------------------------- forward's arithmetic */
@@ -234,6 +235,7 @@ __global__ void add_sums(const double *partial, unsigned chunks, int channels, f
 
 /* What the writing pass needs of each channel, factors[k][channel]: mean, gain, bias;
  * backward a, b, c too. */
+enum { FORWARD = 3, BACKWARD = 6 };
 static __device__ __forceinline__ void forward_factors(float *factors, int channels, int c,
     const amp_batchnorm &norm, float mean, float variance)
 {
@@ -242,26 +244,55 @@ static __device__ __forceinline__ void forward_factors(float *factors, int chann
     factors[2 * (size_t)channels + c] = norm.bias[c];
 }
 
-/* mean = origin + Σu/N and variance = (Σu² - (Σu)²/N)/N, or /(N-1), where u = x - origin and origin is the
- * first row. The rolling statistics follow. */
-template <class T>
-__global__ void statistics(const double *partial, unsigned chunks, int channels, const T *origin,
-    double count, amp_batchnorm norm, float *factors)
+/* mean = origin + Σu/N and Σ(x - mean)² = Σu² - (Σu)²/N, where u = x - origin and origin is the first row. */
+static __device__ __forceinline__ amp_moments moments_of(const double (&sums)[2], float origin, double count)
 {
-    double sums[2];
-    int c = fold_chunks(partial, chunks, channels, sums);
-    if (c < 0) return;
     double squares = sums[1] - sums[0] * sums[0] / count;
     if (squares < 0) squares = 0; /* rounding; a NaN passes */
-    float mean = (float)((double)amp_load(origin[c]) + sums[0] / count);
-    float unbiased = count > 1 ? (float)(squares / (count - 1)) : 0;
-    float variance = norm.rule.unbiased ? unbiased : (float)(squares / count);
+    amp_moments m = { (double)origin + sums[0] / count, squares };
+    return m;
+}
+
+/* variance = Σ(x - mean)²/N, or /(N-1). The rolling statistics follow. */
+static __device__ __forceinline__ void keep_moments(amp_moments m, double count, int channels, int c,
+    const amp_batchnorm &norm, float *factors)
+{
+    float mean = (float)m.mean;
+    float unbiased = count > 1 ? (float)(m.squares / (count - 1)) : 0;
+    float variance = norm.rule.unbiased ? unbiased : (float)(m.squares / count);
     float moved = norm.rule.rolling_factor, kept = 1 - moved;
     norm.mean[c] = mean;
     norm.variance[c] = variance;
     norm.rolling_mean[c] = kept * norm.rolling_mean[c] + moved * mean;
     norm.rolling_variance[c] = kept * norm.rolling_variance[c] + moved * unbiased;
     forward_factors(factors, channels, c, norm, mean, variance);
+}
+
+template <class T>
+__global__ void statistics(const double *partial, unsigned chunks, int channels, const T *origin,
+    double count, amp_batchnorm norm, float *factors)
+{
+    double sums[2];
+    int c = fold_chunks(partial, chunks, channels, sums);
+    if (c >= 0) keep_moments(moments_of(sums, amp_load(origin[c]), count), count, channels, c, norm, factors);
+}
+
+/* The same in two kernels, for images of several ranks: what this one shares of its `count` rows, and what
+ * follows from all ranks'. */
+template <class T>
+__global__ void share_moments(const double *partial, unsigned chunks, int channels, const T *origin,
+    double count, int rank, float *all)
+{
+    double sums[2];
+    int c = fold_chunks(partial, chunks, channels, sums);
+    if (c >= 0) amp_moments_put(all, rank, channels, c, moments_of(sums, amp_load(origin[c]), count));
+}
+__global__ void join_moments(const float *all, int ranks, int channels, double count, amp_batchnorm norm,
+    float *factors)
+{
+    int c = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (c >= channels) return;
+    keep_moments(amp_moments_join(all, ranks, channels, c, count), count * ranks, channels, c, norm, factors);
 }
 
 __global__ void rolling_factors(int channels, amp_batchnorm norm, float *factors)
@@ -271,25 +302,57 @@ __global__ void rolling_factors(int channels, amp_batchnorm norm, float *factors
     forward_factors(factors, channels, c, norm, norm.rolling_mean[c], norm.rolling_variance[c]);
 }
 
+static __device__ __forceinline__ void add_parameter_gradients(const double (&sums)[2], int c,
+    const amp_batchnorm &norm)
+{
+    double variance = (double)norm.variance[c], epsilon = (double)norm.rule.epsilon;
+    double spread = norm.rule.epsilon_inside_root ? sqrt(variance + epsilon) : sqrt(variance) + epsilon;
+    norm.dbias[c] += (float)sums[0];
+    norm.dscale[c] += (float)(sums[1] / spread);
+}
+
 /* backend.h's dx as one line a·d + b·(x-mean) + c per channel:
  *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N, but a by the rule. */
+static __device__ __forceinline__ void backward_factors(double sum, double product, double count,
+    int channels, int c, const amp_batchnorm &norm, float *factors)
+{
+    double variance = (double)norm.variance[c], scale = (double)norm.scale[c];
+    double back = (double)norm.rule.backward_epsilon, inv = 1 / sqrt(variance + back), a = inv * scale;
+    forward_factors(factors, channels, c, norm, norm.mean[c], norm.variance[c]);
+    double direct = norm.rule.direct_outside_root ? scale / (sqrt(variance) + back) : a;
+    factors[3 * (size_t)channels + c] = (float)direct;
+    factors[4 * (size_t)channels + c] = (float)(-a * inv * inv * product / count);
+    factors[5 * (size_t)channels + c] = (float)(-a * sum / count);
+}
+
 __global__ void delta_factors(const double *partial, unsigned chunks, int channels, double count,
     amp_batchnorm norm, float *factors)
 {
     double sums[2];
     int c = fold_chunks(partial, chunks, channels, sums);
     if (c < 0) return;
-    double variance = (double)norm.variance[c], epsilon = (double)norm.rule.epsilon;
-    double spread = norm.rule.epsilon_inside_root ? sqrt(variance + epsilon) : sqrt(variance) + epsilon;
-    double back = (double)norm.rule.backward_epsilon, scale = (double)norm.scale[c];
-    double inv = 1 / sqrt(variance + back), a = inv * scale;
-    norm.dbias[c] += (float)sums[0];
-    norm.dscale[c] += (float)(sums[1] / spread);
-    forward_factors(factors, channels, c, norm, norm.mean[c], norm.variance[c]);
-    double direct = norm.rule.direct_outside_root ? scale / (sqrt(variance) + back) : a;
-    factors[3 * (size_t)channels + c] = (float)direct;
-    factors[4 * (size_t)channels + c] = (float)(-a * inv * inv * sums[1] / count);
-    factors[5 * (size_t)channels + c] = (float)(-a * sums[0] / count);
+    add_parameter_gradients(sums, c, norm);
+    backward_factors(sums[0], sums[1], count, channels, c, norm, factors);
+}
+
+/* The same in two kernels, for images of several ranks. all: (2, channels), this rank's sums and then those
+ * of all ranks, which have `count` rows together. */
+__global__ void share_delta_sums(const double *partial, unsigned chunks, int channels, amp_batchnorm norm,
+    float *all)
+{
+    double sums[2];
+    int c = fold_chunks(partial, chunks, channels, sums);
+    if (c < 0) return;
+    add_parameter_gradients(sums, c, norm);
+    all[c] = (float)sums[0];
+    all[channels + c] = (float)sums[1];
+}
+__global__ void join_delta_sums(const float *all, int channels, double count, amp_batchnorm norm,
+    float *factors)
+{
+    int c = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (c >= channels) return;
+    backward_factors((double)all[c], (double)all[channels + c], count, channels, c, norm, factors);
 }
 
 /* ----------------------------------------------------------------------------------------- writing passes */
@@ -411,6 +474,51 @@ static amp_status write_normalized(amp_backend *backend, const amp_columns &c, b
     return AMP_OK;
 }
 
+/* As kernels take it: `ranks` is the host's memory. */
+static amp_batchnorm for_device(const amp_batchnorm *norm)
+{
+    amp_batchnorm copy = *norm;
+    copy.ranks = NULL;
+    return copy;
+}
+
+/* A thread for each channel. */
+enum { CHANNEL_THREADS = 256 };
+static unsigned channel_blocks(int channels)
+{
+    return ((unsigned)channels + CHANNEL_THREADS - 1) / CHANNEL_THREADS;
+}
+
+/* From the sums of all blocks to the statistics and factors, where several ranks' images count. */
+static amp_status statistics_of_ranks(amp_backend *backend, const amp_columns &c, const amp_tensor *x,
+    const amp_batchnorm *norm, const scratch &s, amp_error *error)
+{
+    const amp_batchnorm_ranks *ranks = norm->ranks;
+    int channels = x->shape.c;
+    size_t floats = AMP_MOMENTS_SHARED * (size_t)ranks->count * channels;
+    float *all = s.factors + FORWARD * (size_t)channels;
+    AMP_TRY(backend->zero(backend, all, floats * sizeof *all, error));
+    AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, share_moments<T>,
+        s.partial, c.chunks, channels, (const T *)x->data, (double)c.rows, ranks->rank, all));
+    AMP_TRY(ranks->sum(ranks->context, all, floats, error));
+    AMP_LAUNCH(backend, channel_blocks(channels), CHANNEL_THREADS, join_moments, all, ranks->count, channels,
+        (double)c.rows, for_device(norm), s.factors);
+    return AMP_OK;
+}
+
+static amp_status delta_factors_of_ranks(amp_backend *backend, const amp_columns &c, int channels,
+    const amp_batchnorm *norm, const scratch &s, amp_error *error)
+{
+    const amp_batchnorm_ranks *ranks = norm->ranks;
+    float *all = s.factors + BACKWARD * (size_t)channels;
+    AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, share_delta_sums, s.partial, c.chunks, channels,
+        for_device(norm), all);
+    AMP_TRY(ranks->sum(ranks->context, all, 2 * (size_t)channels, error));
+    AMP_LAUNCH(backend, channel_blocks(channels), CHANNEL_THREADS, join_delta_sums, all, channels,
+        (double)c.rows * ranks->count, for_device(norm), s.factors);
+    return AMP_OK;
+}
+
 amp_status amp_cuda_batchnorm_forward_train(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
     const amp_batchnorm *norm, amp_error *error)
 {
@@ -420,11 +528,15 @@ amp_status amp_cuda_batchnorm_forward_train(amp_backend *backend, const amp_tens
     bool wide = amp_cuda_wide(x) && amp_cuda_wide(y);
     int channels = x->shape.c;
     amp_columns c = amp_columns_make(pixels(x), 1, amp_cuda_packs(x, wide));
-    AMP_TRY(scratch_take(backend, &c, channels, 2, 3, &s, error));
+    int shared = norm->ranks ? AMP_MOMENTS_SHARED * norm->ranks->count : 0;
+    AMP_TRY(scratch_take(backend, &c, channels, 2, FORWARD + shared, &s, error));
     AMP_CUDA_BY_PACK(x->dtype, wide, AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS,
         moments<P>, (const P *)x->data, c, s.partial));
-    AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, statistics<T>,
-        s.partial, c.chunks, channels, (const T *)x->data, (double)c.rows, *norm, s.factors));
+    if (norm->ranks)
+        AMP_TRY(statistics_of_ranks(backend, c, x, norm, s, error));
+    else
+        AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, statistics<T>,
+            s.partial, c.chunks, channels, (const T *)x->data, (double)c.rows, for_device(norm), s.factors));
     return write_normalized(backend, c, wide, x, y, s.factors, norm->activation, error);
 }
 
@@ -437,8 +549,9 @@ amp_status amp_cuda_batchnorm_forward_infer(amp_backend *backend, const amp_tens
     bool wide = amp_cuda_wide(x) && amp_cuda_wide(y);
     int channels = x->shape.c;
     amp_columns c = amp_columns_make(pixels(x), 1, amp_cuda_packs(x, wide));
-    AMP_TRY(scratch_take(backend, &c, channels, 0, 3, &s, error));
-    AMP_LAUNCH(backend, ((unsigned)channels + 255) / 256, 256, rolling_factors, channels, *norm, s.factors);
+    AMP_TRY(scratch_take(backend, &c, channels, 0, FORWARD, &s, error));
+    AMP_LAUNCH(backend, channel_blocks(channels), CHANNEL_THREADS, rolling_factors, channels,
+        for_device(norm), s.factors);
     return write_normalized(backend, c, wide, x, y, s.factors, norm->activation, error);
 }
 
@@ -456,12 +569,15 @@ amp_status amp_cuda_batchnorm_backward(amp_backend *backend, const amp_tensor *x
         amp_aligned(norm->variance);
     int channels = x->shape.c;
     amp_columns c = amp_columns_make(pixels(x), 1, amp_cuda_packs(x, wide));
-    AMP_TRY(scratch_take(backend, &c, channels, 2, 6, &s, error));
+    AMP_TRY(scratch_take(backend, &c, channels, 2, BACKWARD + (norm->ranks ? 2 : 0), &s, error));
     AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation,
         AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, (delta_sums<P, A>),
-        (const P *)x->data, (const P *)y->data, (const P *)dy->data, c, *norm, s.partial)));
-    AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, delta_factors, s.partial, c.chunks, channels,
-        (double)c.rows, *norm, s.factors);
+        (const P *)x->data, (const P *)y->data, (const P *)dy->data, c, for_device(norm), s.partial)));
+    if (norm->ranks)
+        AMP_TRY(delta_factors_of_ranks(backend, c, channels, norm, s, error));
+    else
+        AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, delta_factors, s.partial, c.chunks, channels,
+            (double)c.rows, for_device(norm), s.factors);
     AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation,
         AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, (normalize_delta<P, A>),
         (const P *)x->data, (const P *)y->data, (const P *)dy->data,

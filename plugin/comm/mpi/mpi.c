@@ -51,7 +51,6 @@ typedef struct mpi_comm {
     MPI_Comm calls, sums, machine; /* of ours alone; machine: the ranks on this one */
     int is_part;            /* made by part; MPI goes on without it */
     amp_watchdog *watchdog;
-    int has_summed;         /* the first sums are made */
     MPI_Win window;         /* ... of those on this machine, which share: */
     atomic_int *spoken;     /* 1: one of them has said why the program ends. NULL: nothing is shared */
 
@@ -83,7 +82,7 @@ static amp_status check(int result, const char *phase, amp_error *error)
 }
 
 /* How many time limits a call that begins now may take. */
-static int limits(const mpi_comm *mpi) { return mpi->has_summed ? 1 : FIRST; }
+static int limits(const mpi_comm *mpi) { return mpi->comm.has_summed ? 1 : FIRST; }
 
 /* -1: no number. */
 static double time_limit(void)
@@ -204,7 +203,7 @@ static amp_status sum_end(amp_comm *comm, amp_error *error)
     pthread_mutex_lock(&mpi->lock);
     while (mpi->next < mpi->queued) pthread_cond_wait(&mpi->made, &mpi->lock);
     comm->waited += MPI_Wtime() - began;
-    mpi->has_summed |= mpi->queued > 0;
+    comm->has_summed |= mpi->queued > 0;
     mpi->next = mpi->queued = 0;
     amp_status status = mpi->status;
     mpi->status = AMP_OK;

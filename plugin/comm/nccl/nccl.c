@@ -29,7 +29,6 @@ typedef struct nccl_comm {
     cudaStream_t backend, sums;
     cudaEvent_t written, summed; /* on the backend's stream: what is to be summed; on sums: the last sum */
     amp_watchdog *watchdog;
-    int has_summed;         /* sums have been asked for to their end */
 } nccl_comm;
 
 /* ---- errors ---- */
@@ -70,7 +69,7 @@ static void be_late(void *context, const char *phase)
 
 static void watch(const nccl_comm *nccl)
 {
-    amp_watchdog_begin(nccl->watchdog, 0, nccl->has_summed ? 1 : FIRST, nccl->comm.phase);
+    amp_watchdog_begin(nccl->watchdog, 0, nccl->host->has_summed ? 1 : FIRST, nccl->comm.phase);
 }
 
 /* ---- sums ---- */
@@ -93,7 +92,7 @@ static amp_status sum_end(amp_comm *comm, amp_error *error)
     AMP_CUDA_TRY(cudaEventRecord(nccl->summed, nccl->sums));
     AMP_CUDA_TRY(cudaStreamWaitEvent(nccl->backend, nccl->summed, 0));
     watch(nccl);
-    nccl->has_summed = 1;
+    nccl->host->has_summed = 1; /* its own calls need wait no longer than these either */
     return check_sums(nccl, error);
 }
 

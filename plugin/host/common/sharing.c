@@ -18,7 +18,7 @@ long amp_sharing_cut(int ranks, int subdivisions)
     return (long)subdivisions * (ranks / greatest_common_divisor(ranks, subdivisions));
 }
 
-int amp_sharing_subdivisions(const char *cfg_file)
+int amp_sharing_subdivisions(const char *cfg_file, int sync_batchnorm)
 {
     int ranks = amp_ranks_of_step();
     double batch_given, subdivisions_given;
@@ -33,9 +33,10 @@ int amp_sharing_subdivisions(const char *cfg_file)
         darknet_amp_refuse("amp: %s: [net]: %d ranks cannot share batch=%d with subdivisions=%d evenly; the "
                            "next batch that works is %ld", cfg_file, ranks, batch, subdivisions,
                            (batch / step + 1) * step);
-    if (cut > 1)
-        fprintf(stderr, "amp: %d ranks share a step as if subdivisions were %ld, not %d: batch norm sees %d "
-                "images at a time, not %d\n", ranks, step, subdivisions, images / cut, images);
+    long alone = sync_batchnorm ? step / ranks : step; /* what one rank would do the same with */
+    if (alone != subdivisions)
+        fprintf(stderr, "amp: %d ranks share a step as if subdivisions were %ld, not %d: batch norm sees %ld "
+                "images at a time, not %d\n", ranks, alone, subdivisions, batch / alone, images);
     return (int)step;
 }
 

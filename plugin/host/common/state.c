@@ -61,7 +61,7 @@ FILE *darknet_amp_open_cfg(const char *file)
 {
     enum { ADDED = 64 }; /* bytes, for subdivisions= */
     read_options(file);
-    int subdivisions = reading->enabled ? amp_sharing_subdivisions(file) : 0;
+    int subdivisions = reading->enabled ? amp_sharing_subdivisions(file, reading->sync_batchnorm) : 0;
     FILE *from = fopen(file, "r");
     struct stat status;
     if (!from || fstat(fileno(from), &status) != 0) return from;
@@ -109,6 +109,19 @@ static amp_status scaler_of(const amp_config *config, amp_scaler *scaler, amp_er
     return amp_scaler_init(scaler, &params, error);
 }
 
+/* Batch norm inside layers that Darknet computes stays each rank's own. */
+static void tell_unsynced(const amp_network_desc *described)
+{
+    for (int i = 0; i < described->count; i++) {
+        const amp_layer_desc *d = &described->layers[i];
+        int moves = 0;
+        for (int k = 0; k < d->statistics_count; k++) moves |= d->statistics[k].rolling_factor > 0;
+        if (d->kind != AMP_LAYER_HOST || !moves) continue;
+        fprintf(stderr, "amp: sync_batchnorm=1: layer %d [%s] runs in Darknet's own code, whose batch norm sees "
+                "each rank's images apart\n", i, d->type);
+    }
+}
+
 /* The engine takes the backend over. */
 static amp_status make_engine(struct darknet_amp *amp, struct network *net,
                               const amp_engine_settings *settings, amp_backend *backend, amp_error *error)
@@ -122,6 +135,7 @@ static amp_status make_engine(struct darknet_amp *amp, struct network *net,
     amp_host host = amp_fork_callbacks(amp);
     status = amp_engine_create(settings, backend, &host, &described, &amp->engine, error);
     if (status == AMP_OK) status = amp_ranks_use(amp, error);
+    if (amp_ranks_of_step() > 1 && settings->sync_batchnorm) tell_unsynced(&described);
     amp_network_desc_free(&described);
     return status;
 }
@@ -144,7 +158,8 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     amp->resume = amp_resume_create();
     if (!amp->resume) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
     amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = view.adam,
-                                     .adamw = amp->config->adamw, .debug = amp->config->debug };
+                                     .adamw = amp->config->adamw, .debug = amp->config->debug,
+                                     .sync_batchnorm = amp->config->sync_batchnorm };
     AMP_TRY(scaler_of(amp->config, &settings.scaler, error));
     AMP_TRY(amp_fork_take_over(amp, net, error));
     if (amp->config->debug) amp_images_note();

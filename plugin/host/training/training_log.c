@@ -8,7 +8,7 @@
 
 #include "../../tensor/half.h"
 
-enum { COLUMNS = 12, FLOAT_DIGITS = 9, DOUBLE_DIGITS = 17 };
+enum { COLUMNS = 13, FLOAT_DIGITS = 9, DOUBLE_DIGITS = 17 };
 
 /* ---- writing ---- */
 
@@ -71,6 +71,7 @@ const char *amp_log_row_text(const amp_log_row *row, char text[AMP_LOG_TEXT])
         fputc(',', out);
         write_double(out, doubles[i]);
     }
+    fprintf(out, ",%s", row->wire < 0 ? "" : amp_dtype_name((amp_dtype)row->wire));
     fclose(out);
     return text;
 }
@@ -121,6 +122,12 @@ static int read_grad_norm(const char *text, double *value)
     return 1;
 }
 
+static int read_wire(const char *text, int *value)
+{
+    *value = amp_dtype_find(text);
+    return !*text || *value >= 0;
+}
+
 static int read_fields(char *const field[COLUMNS], amp_log_row *row)
 {
     return read_iteration(field[0], &row->iteration) && read_float(field[1], &row->loss)
@@ -129,12 +136,12 @@ static int read_fields(char *const field[COLUMNS], amp_log_row *row)
         && read_flag(field[5], &row->found_inf) && read_grad_norm(field[6], &row->grad_norm)
         && read_double(field[7], &row->images_per_second) && read_double(field[8], &row->load_seconds)
         && read_double(field[9], &row->train_seconds) && read_double(field[10], &row->peak_memory_mb)
-        && read_double(field[11], &row->time);
+        && read_double(field[11], &row->time) && read_wire(field[12], &row->wire);
 }
 
 amp_status amp_log_row_read(const char *text, amp_log_row *row, amp_error *error)
 {
-    char copy[AMP_LOG_TEXT], *field[COLUMNS] = { copy };
+    char copy[AMP_LOG_TEXT], *field[COLUMNS] = { copy, [COLUMNS - 1] = "" };
     int count = 1;
     amp_log_row read;
     int fits = strlen(text) < sizeof copy;
@@ -145,7 +152,7 @@ amp_status amp_log_row_read(const char *text, amp_log_row *row, amp_error *error
         if (count < COLUMNS) field[count] = at + 1;
         count++;
     }
-    if (!fits || count != COLUMNS || !read_fields(field, &read))
+    if (!fits || (count != COLUMNS && count != COLUMNS - 1) || !read_fields(field, &read))
         return amp_fail(error, AMP_BAD_CONFIG, "'%.80s' is no row of a training log; expected: %s", text,
                         AMP_LOG_COLUMNS);
     *row = read;

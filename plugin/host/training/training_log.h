@@ -3,9 +3,10 @@
 #define AMP_HOST_TRAINING_LOG_H
 
 #include "../../tensor/status.h"
+#include "../../tensor/tensor.h"
 
 #define AMP_LOG_COLUMNS "iteration,loss,avg_loss,learning_rate,scale,found_inf,grad_norm,images_per_second," \
-                        "load_seconds,train_seconds,peak_memory_mb,time"
+                        "load_seconds,train_seconds,peak_memory_mb,time,wire"
 
 typedef struct amp_log_row {
     long iteration;           /* steps that count, this one included: Darknet's batch number. A skipped step
@@ -23,15 +24,17 @@ typedef struct amp_log_row {
     double peak_memory_mb;    /* of the process; on a GPU the most in use there at a step's end, by whatever
                                  program */
     double time;              /* when the step ended, in seconds since 1970 */
+    int wire;                 /* what gradients travelled in from rank to rank, an amp_dtype; -1: there is one
+                                 rank */
 } amp_log_row;
 
 /* Room for one row's text. */
 enum { AMP_LOG_TEXT = 256 };
 
 /* As CSV, without newline: numbers as short as they can be read back exactly; nan and inf as such, an
- * unknown grad_norm empty. */
+ * unknown grad_norm empty, and so is the wire of one rank. */
 const char *amp_log_row_text(const amp_log_row *, char text[AMP_LOG_TEXT]);
-/* The inverse. AMP_BAD_CONFIG: no such row. */
+/* The inverse; earlier releases wrote no wire. AMP_BAD_CONFIG: no such row. */
 amp_status amp_log_row_read(const char *text, amp_log_row *, amp_error *);
 
 #endif
