@@ -157,8 +157,8 @@ static inline void assert_same(const amp_tensor *a, const amp_tensor *b)
         if (seen_) fail_msg("%s", seen_); \
     } while (0)
 
-/* run() with a backend of its own. */
-static inline int with_variant(int (*run)(void), const char *name)
+/* run() with a backend of its own, after `change`, which may be NULL; not at all where that returns 0. */
+static inline int with_changed(int (*run)(void), const char *name, int (*change)(amp_backend *))
 {
     amp_error error = { AMP_OK, "" };
     backend = machine.create(&error);
@@ -167,10 +167,18 @@ static inline int with_variant(int (*run)(void), const char *name)
         return 1;
     }
     variant = name;
-    int failed = run();
+    int failed = !change || change(backend) ? run() : 0;
     backend->destroy(backend);
     backend = NULL;
     return failed;
+}
+
+static inline int with_variant(int (*run)(void), const char *name) { return with_changed(run, name, NULL); }
+
+/* The same with halves that are computed, where the backend would store them. */
+static inline int with_halves_computed(int (*run)(void))
+{
+    return machine.compute_halves ? with_changed(run, "halves computed", machine.compute_halves) : 0;
 }
 
 /* The same for each variant of the machine in turn, or for the one that it prefers; the sum

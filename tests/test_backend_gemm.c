@@ -403,4 +403,4 @@ static int run(void)
     return run_listed_tests(variant, NULL, NULL) + failed;
 }
 
-int main(void) { return for_each_variant(run); }
+int main(void) { return for_each_variant(run) + with_halves_computed(run); }

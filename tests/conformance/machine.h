@@ -28,6 +28,9 @@ typedef struct conformance_machine {
     const char *(*finish)(amp_backend *);
     /* Of how many processors to make use: results must not depend on it. 0: as at the start. */
     void (*set_processors)(amp_backend *, int count);
+    /* Has the backend compute in the halves that it would only store, because fp32 is faster here. 0: there
+     * are none. NULL: there never are. */
+    int (*compute_halves)(amp_backend *);
     /* The backend is not whole: tests of operations it lacks are skipped. */
     int partial;
     /* What one call adds to a convolution's dw was rounded to the dtype before. */

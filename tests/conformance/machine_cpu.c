@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/cpu/onednn_pass.h"
 #include "backend/cpu/rows.h"
+#include "backend/cpu/state.h"
 
 static const char *const instruction_sets[] = { "sse2", "neon", "avx2", "avx512", NULL };
 
@@ -44,5 +46,14 @@ static void set_processors(amp_backend *backend, int count)
     omp_set_num_threads(count ? count : at_the_start);
 }
 
+static int compute_halves(amp_backend *backend)
+{
+    const char **why = amp_cpu_library(backend)->why_stored;
+    int stored = why[AMP_FP16] || why[AMP_BF16];
+    why[AMP_FP16] = why[AMP_BF16] = NULL;
+    return stored;
+}
+
 conformance_machine machine = { "cpu", instruction_sets, use_instruction_set, amp_cpu_backend_create,
-    allocate, free, allocate_tensor, release_tensor, nothing, done, set_processors, 0, 0, 0 };
+    allocate, free, allocate_tensor, release_tensor, nothing, done, set_processors, compute_halves,
+    0, 0, 0 };

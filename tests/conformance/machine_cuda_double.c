@@ -190,4 +190,4 @@ static void set_processors(amp_backend *backend, int count)
 }
 
 conformance_machine machine = { "cuda", orders, use_order, create, allocate, release, allocate_tensor,
-    release_tensor, begin, finish, set_processors, 1, 1, 1 };
+    release_tensor, begin, finish, set_processors, NULL, 1, 1, 1 };

@@ -22,6 +22,9 @@ static int has_isa(dnnl_cpu_isa_t wanted)
 static const char *isa_name(void)
 {
     static const struct { dnnl_cpu_isa_t isa; const char *name; } known[] = { /* best first */
+#if DNNL_VERSION_MAJOR >= 3
+        { dnnl_cpu_isa_avx512_core_amx_fp16, "avx512_core_amx_fp16" },
+#endif
         { dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx" },
 #if DNNL_VERSION_MAJOR >= 3
         { dnnl_cpu_isa_avx512_core_fp16, "avx512_core_fp16" },
@@ -45,12 +48,25 @@ amp_cpu_width amp_onednn_width(void)
     return has_isa(dnnl_cpu_isa_avx2) ? AMP_CPU_AVX2 : AMP_CPU_BASE;
 }
 
-/* Whether the library computes in a half and gains by it: without AVX512_BF16 it imitates bf16 by means of
- * fp32, and fp16 it trains with only from version 3 on. */
-static int is_native(amp_onednn *library, amp_dtype half)
+/* Why products in a half would be slower than in fp32, though the library may have them; NULL: they are
+ * faster. Measured on a Xeon whose AMX is hidden (docs/results/cpu-2026-11-22.md): vdpbf16ps does half as
+ * many multiplications a second as fp32's instruction, and a convolution takes 1.7 times as long as in fp32.
+ * The library's fp16 without AMX takes 1.8 times as long (3.7.2 and 3.13). Stored halves, converted outside,
+ * take 1.1 times as long. On AMD's CPUs bf16 is 1.5 to 2.2 times as fast as fp32. */
+static const char *slower(amp_dtype half)
 {
-    (void)library;
-    return half == AMP_BF16 && has_isa(dnnl_cpu_isa_avx512_core_bf16);
+    if (half == AMP_FP16) {
+#if DNNL_VERSION_MAJOR >= 3
+        if (has_isa(dnnl_cpu_isa_avx512_core_amx_fp16)) return NULL;
+        return has_isa(dnnl_cpu_isa_avx512_core_fp16) ? "without AMX-FP16 its fp16 is slower than fp32"
+            : "there are no instructions for fp16";
+#else
+        return "from version 3 on it computes in fp16, with AMX-FP16";
+#endif
+    }
+    if (!has_isa(dnnl_cpu_isa_avx512_core_bf16)) return "there are no instructions for bf16";
+    return __builtin_cpu_is("intel") && !has_isa(dnnl_cpu_isa_avx512_core_amx)
+        ? "without AMX Intel's bf16 is slower than fp32" : NULL;
 }
 
 #else /* the library's numbers of instruction sets are x86's */
@@ -59,9 +75,20 @@ static const char *isa_name(void) { return amp_cpu_rows_best()->name; }
 
 amp_cpu_width amp_onednn_width(void) { return AMP_CPU_BASE; }
 
-static int is_native(amp_onednn *library, amp_dtype half) { return amp_onednn_convolves(library, half); }
+static const char *slower(amp_dtype half)
+{
+    (void)half;
+    return NULL;
+}
 
 #endif
+
+/* Asked of the library, not of its version: 2.6 trains in fp16 nowhere, 3.x with AMX-FP16 only. */
+static const char *why_stored(amp_onednn *library, amp_dtype half)
+{
+    const char *why = slower(half);
+    return why || amp_onednn_convolves(library, half) ? why : "it has no kernels for all of a training";
+}
 
 void amp_onednn_describe(char *text, size_t size)
 {
@@ -72,10 +99,12 @@ void amp_onednn_describe(char *text, size_t size)
 amp_support amp_onednn_supports(const amp_onednn *library, amp_dtype dtype, char note[256])
 {
     const char *name = amp_dtype_name(dtype);
+    char library_name[64];
     note[0] = '\0';
-    if (dtype == AMP_FP32 || library->native[dtype]) return AMP_SUPPORT_NATIVE;
-    snprintf(note, 256, "%s saves memory but no time here: stored in %s, computed in fp32 (oneDNN on %s)",
-             name, name, isa_name());
+    if (!library->why_stored[dtype]) return AMP_SUPPORT_NATIVE;
+    amp_onednn_describe(library_name, sizeof library_name);
+    snprintf(note, 256, "%s saves memory but no time here: stored in %s, computed in fp32 (%s: %s)", name,
+             name, library_name, library->why_stored[dtype]);
     return AMP_SUPPORT_STORAGE;
 }
 
@@ -129,8 +158,8 @@ amp_status amp_onednn_create(amp_onednn **out, amp_error *error)
         return amp_fail(error, AMP_BACKEND_FAILED, "oneDNN cannot start on this CPU: %s",
                         amp_dnnl_text(status));
     }
-    library->native[AMP_FP16] = is_native(library, AMP_FP16);
-    library->native[AMP_BF16] = is_native(library, AMP_BF16);
+    library->why_stored[AMP_FP16] = why_stored(library, AMP_FP16);
+    library->why_stored[AMP_BF16] = why_stored(library, AMP_BF16);
     *out = library;
     return AMP_OK;
 }

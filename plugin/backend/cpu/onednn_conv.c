@@ -4,8 +4,8 @@
  * them as on its own blocked layouts; weights are in whatever layout the library chooses (format "any"), made
  * by load_weights.
  *
- * bf16 runs natively where the CPU has it. Everywhere else a 16-bit dtype is storage only: a slice of the
- * batch is widened into scratch, computed in fp32, and narrowed again. The slice is what keeps that scratch
+ * A half runs natively where the library gains by it (onednn.c). Everywhere else it is storage only: a slice
+ * of the batch is widened into scratch, computed in fp32, and narrowed again. The slice is what keeps that scratch
  * small, and warm in the cache. The same slicing serves "dx += ...", whose sum must be made in fp32 to be
  * rounded once.
  *

@@ -8,7 +8,7 @@
 #include "kernels.h"
 #include "state.h"
 
-enum { SLICE_BYTES = 32 << 20 }; /* of fp32 copies at once: about a last-level cache */
+enum { SLICE_BYTES = 2 << 20 }; /* of fp32 copies at once, from one image on: about a core's own cache */
 
 /* ---- messages ---- */
 
@@ -142,7 +142,7 @@ static const char *avoid_backward_weights(const amp_conv *conv)
 
 /* With any instruction set, where the image is narrower than the stride: the gradient of the weights holds
  * anything. */
-static int bf16_errs(const amp_conv_desc *d) { return d->training && d->x.w < amp_conv_stride_x(d); }
+static int half_errs(const amp_conv_desc *d) { return d->training && d->x.w < amp_conv_stride_x(d); }
 
 /* ---- building ---- */
 
@@ -342,11 +342,11 @@ amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, 
     conv->y = amp_conv_output(desc);
     conv->inner_product = desc->size_h == desc->x.h && desc->size_w == desc->x.w && !desc->pad
         && desc->groups == 1;
-    conv->compute = library->native[desc->dtype] && !bf16_errs(desc) ? desc->dtype : AMP_FP32;
+    conv->compute = library->why_stored[desc->dtype] || half_errs(desc) ? AMP_FP32 : desc->dtype;
     int reference = 0;
     amp_status status = build(library, conv, &reference, error);
     if (conv->compute != AMP_FP32 && (status != AMP_OK || reference)) {
-        /* no good kernel for this shape in bf16 (odd group sizes): fp32 between casts is far better than
+        /* no good kernel for this shape in half (odd group sizes): fp32 between casts is far better than
          * loops */
         unbuild(conv);
         conv->compute = AMP_FP32;

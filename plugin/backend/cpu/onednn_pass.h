@@ -17,7 +17,7 @@ struct amp_onednn {
     dnnl_primitive_attr_t leaky;          /* ... and dst = leaky(dst) */
     char *scratch;
     size_t scratch_bytes;
-    int native[AMP_BF16 + 1];             /* of a dtype: the library computes in it, and gains by it */
+    const char *why_stored[AMP_BF16 + 1]; /* a dtype: NULL, or why it is stored and computed in fp32 */
 };
 
 /* A primitive and its memory objects, made once; only the addresses change between runs. All zero is a valid
