@@ -41,7 +41,7 @@ typedef enum amp_probe_scale_source {
 } amp_probe_scale_source;
 
 typedef struct amp_probe_result {
-    char *data, *cfg, *weights;
+    const char *data, *cfg, *weights; /* the request's */
     long iterations;
     int images, width, height; /* images a step */
     double share, seconds;     /* of computing, loading and counting */

@@ -1,5 +1,8 @@
 #include "links.h"
 
+#include "device.h"
+#include "own.h"
+
 int amp_host_producer(const network *net, int index, int consumer)
 {
     while (index >= 0 && index + 1 < consumer && net->layers[index + 1].type == DROPOUT) index++;
@@ -17,4 +20,10 @@ int amp_host_truths(const network *net, int index)
 {
     int truth = amp_host_truth_layer(net, index);
     return truth < 0 ? net->truths : net->layers[truth].outputs;
+}
+
+const float *amp_host_labels(network *net, int index)
+{
+    int truth = amp_host_truth_layer(net, index);
+    return truth < 0 ? amp_own_truth(net) : *amp_host_output_of(&net->layers[truth], amp_host_on_gpu(net));
 }
