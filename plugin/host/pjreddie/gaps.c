@@ -19,8 +19,6 @@
 /* Defined in lstm_layer.c, declared in no header of Darknet's. */
 void backward_lstm_layer(layer l, network state);
 
-typedef void (*layer_function)(layer, network);
-
 /* ---- region -------------------------------------------------------------------------------------------- */
 
 /* Where entry `entry` of anchor `anchor` starts in image `b`: w*h floats for each entry. */
@@ -224,7 +222,7 @@ static size_t workspace_needed(const layer *l)
     return most;
 }
 
-static void with_own_workspace(layer_function run, layer l, network net)
+static void with_own_workspace(void (*run)(layer, network), layer l, network net)
 {
     net.workspace = amp_gap_scratch(workspace_needed(&l)/sizeof(float) + 1);
     run(l, net);
@@ -232,11 +230,11 @@ static void with_own_workspace(layer_function run, layer l, network net)
 }
 
 /* For a backward that overwrites net.delta, although other consumers may have added to it already. */
-static void adding(layer_function run, layer l, network net)
+static void adding(layer l, network net)
 {
     float *sum = net.delta;
     net.delta = amp_gap_scratch((size_t)l.batch*l.inputs);
-    run(l, net);
+    l.backward(l, net);
     axpy_cpu(l.batch*l.inputs, 1, net.delta, 1, sum, 1);
     free(net.delta);
 }
@@ -304,17 +302,17 @@ void amp_gap_backward(layer l, network net)
         case LOCAL:  with_own_workspace(l.backward, l, net); return;
         case REGION: backward_region(l, net); return;
         case CONVOLUTIONAL:
-            if (l.size == 1 && net.delta) adding(l.backward, l, net);
+            if (l.size == 1 && net.delta) adding(l, net);
             else l.backward(l, net);
             return;
         case ACTIVE:
         case BATCHNORM:
         case NORMALIZATION:
         case REORG:
-            adding(l.backward, l, net);
+            adding(l, net);
             return;
         case UPSAMPLE:
-            if (l.reverse) adding(l.backward, l, net);
+            if (l.reverse) adding(l, net);
             else l.backward(l, net);
             return;
         default:     l.backward(l, net); return;
