@@ -1,5 +1,5 @@
-/* The second door to a Darknet: what the commands (plugin/commands) need beside fork.h. Each fork's folder
- * implements it, as it does fork.h; a network is an opaque pointer here too, and a layer its number. */
+/* The second door to a Darknet: what the commands (plugin/commands) need beside fork.h, implemented in the
+ * same folders. A network is an opaque pointer here too, and a layer its number. */
 #ifndef AMP_HOST_FORK_COMMANDS_H
 #define AMP_HOST_FORK_COMMANDS_H
 

@@ -1,3 +1,4 @@
+/* Looks through the layers before a layer: see links.h. */
 #include "links.h"
 
 #include "device.h"

@@ -1,3 +1,4 @@
+/* Reads and keeps lists of lines: see text_lines.h. */
 #include "text_lines.h"
 
 #include <errno.h>
