@@ -122,7 +122,7 @@ static inline made *classifier(void)
 {
     made *m = make_comparison(4, 3, 2000);
     m->c.kind = AMP_COMPARED_CLASSIFIER;
-    m->c.title = m->c.cfg = "fmnist.cfg";
+    m->c.cfg = m->c.title = "fmnist.cfg";
     m->c.weights = "backup/fmnist.weights";
     return m;
 }
@@ -250,7 +250,7 @@ static inline made *extreme(void)
 static inline made *unpleasant_names(void)
 {
     made *m = typical();
-    m->c.title = m->c.data = m->c.cfg = m->c.weights = m->c.machine = m->c.version = UNPLEASANT;
+    m->c.data = m->c.cfg = m->c.weights = m->c.version = m->c.title = m->c.machine = UNPLEASANT;
     m->verdict[0] = UNPLEASANT;
     m->runs[4].state = AMP_RUN_FAILED;
     strcpy(m->runs[4].failure, UNPLEASANT ", \"quoted\"\nsecond line");

@@ -1,8 +1,9 @@
 /* What a dtype loses of a histogram. Its limits follow from its format alone (IEEE 754: round to nearest,
  * ties to even):
- *              numbers up to   normal from   smallest   becoming 0
- *     fp16 2^15 · 1.999 2^-14 2^-24 up to 2^-25 bf16 2^127 · 1.992 2^-126 2^-133 up to 2^-134 fp32 2^127 ·
- *     2.000 2^-126 2^-149 up to 2^-150 */
+ *            numbers up to   normal from   smallest   0 is made of numbers up to
+ *     fp16   2^15 · 1.999    2^-14         2^-24      2^-25
+ *     bf16   2^127 · 1.992   2^-126        2^-133     2^-134
+ *     fp32   2^127 · 2.000   2^-126        2^-149     2^-150 */
 #include "numerics.h"
 
 #include <limits.h>

@@ -147,12 +147,10 @@ amp_status amp_list_split(const char *option, const char *text, amp_lines *list,
 
 amp_status amp_readable(const char *file, const char *what, amp_error *error)
 {
-    const char *why = "not a regular file";
-    FILE *opened = amp_is_device(file) ? NULL : fopen(file, "r");
-    if (!opened && !amp_is_device(file)) why = strerror(errno);
-    int ends = opened && fgetc(opened) == EOF; /* a folder can be opened, and fails here */
-    if (ends) why = ferror(opened) ? strerror(errno) : "it is empty";
-    if (opened) fclose(opened);
-    return opened && !ends ? AMP_OK
-        : amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, why);
+    FILE *opened = amp_open_to_read(file, what, error);
+    if (!opened) return AMP_BAD_CONFIG;
+    int ends = fgetc(opened) == EOF; /* a folder can be opened, and fails here */
+    const char *why = ends && ferror(opened) ? strerror(errno) : "it is empty";
+    fclose(opened);
+    return ends ? amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, why) : AMP_OK;
 }

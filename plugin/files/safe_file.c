@@ -1,3 +1,4 @@
+/* Follows links, locks, writes beside the file, flushes and renames: see safe_file.h. */
 #include "safe_file.h"
 
 #include <errno.h>

@@ -1,10 +1,11 @@
 /* The door to a Darknet: everything the plugin asks of the fork it is compiled into.
  *
- * Several Darknets are alive, and they differ in their structs, their passes and their files. Each has a
- * folder beside this header (pjreddie/) that implements these functions and is the only place that includes
- * Darknet's headers; one build contains one fork. All other rooms, among them host/common, host/training and
- * host/data, see a network through this header only: as an opaque pointer that is valid for the length of one
- * hook, and as plain numbers.
+ * Several Darknets are alive, and they differ in their structs, their passes and their files. darknet/ beside
+ * this header implements these functions for all of them; what differs it asks of the fork's own folder,
+ * pjreddie/ or alexeyab/, through darknet/own.h. Only these folders include Darknet's headers, and one build
+ * contains one fork. All other rooms, among them host/common, host/training and host/data, see a network
+ * through this header only: as an opaque pointer that is valid for the length of one hook, and as plain
+ * numbers.
  *
  * `struct network` and `struct layer` are the fork's own. A fork may pass its network by value, so no
  * pointer to one is kept beyond the hook that handed it over: what AMP keeps for a network is its struct
@@ -147,7 +148,7 @@ amp_status amp_fork_training_plan(struct network *net, const amp_plan **out, amp
 /* Bytes that a training pass of `batch` images takes besides weights and what has their size. */
 typedef struct amp_footprint {
     size_t arena;   /* planned: activations and deltas, sharing memory where their lives allow */
-    size_t buffers; /* Darknet's fp32 buffers that stay: the sum of amp_fork_buffer_bytes (fork.h) */
+    size_t buffers; /* Darknet's fp32 buffers that stay: the sum of amp_fork_buffer_bytes */
     size_t input;   /* images and labels */
     double again;   /* activation checkpointing: what backward repeats, as a share of a forward's
                        arithmetic */

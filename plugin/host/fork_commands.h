@@ -1,5 +1,5 @@
-/* The second door to a Darknet: what the commands (plugin/commands) need beside fork.h. Each fork's folder
- * implements it, as it does fork.h; a network is an opaque pointer here too, and a layer its number. */
+/* The second door to a Darknet: what the commands (plugin/commands) need beside fork.h, implemented in the
+ * same folders. A network is an opaque pointer here too, and a layer its number. */
 #ifndef AMP_HOST_FORK_COMMANDS_H
 #define AMP_HOST_FORK_COMMANDS_H
 
@@ -101,8 +101,8 @@ void amp_fork_unwatch_layers(struct network *);
 
 /* ---- what a network takes of memory and of arithmetic; AMP's memory is in fork.h ----
  *
- * Stock's buffers as its make_*_layer functions take them. Nothing runs, and
- * nothing is taken for it. batch counts what one forward takes: with time_steps, images times those. */
+ * Stock's buffers as its make_*_layer functions take them. Nothing runs, and nothing is taken for it. batch
+ * counts what one forward takes: with time_steps, images times those. */
 
 /* Stock's buffers of layer i that grow with the batch: outputs, deltas, and what its backward reads again. */
 size_t amp_fork_stock_bytes(const struct network *net, int i, int batch);

@@ -75,7 +75,8 @@ tight=$(cd "$SOURCE_DIR" && grep -rnE '\b(if|for|while|switch)\(' plugin bench e
 [ -z "$tight" ] || fail "no blank before the parenthesis: $tight"
 
 # A counting loop ends in i++.
-prefix=$(cd "$SOURCE_DIR" && grep -rnE '\bfor \([^;]*;[^;]*; [^()]*\+\+[A-Za-z_]' plugin bench examples tests \
+prefix=$(cd "$SOURCE_DIR" &&
+    grep -rnE '\bfor \([^;]*;[^;]*; [^()]*\+\+[A-Za-z_]' plugin bench examples tests \
     --include='*.c' --include='*.h' --include='*.cu' --include='*.cuh' --include='*.cc') || true
 [ -z "$prefix" ] || fail "a counting loop ends in ++i: $prefix"
 

@@ -155,13 +155,12 @@ static amp_status take_request(const request *r, amp_compare *compare, amp_error
     compare->until = r->until > 0;
     c->points_allowed = r->until; /* 0: as is usual for what is compared */
     c->doubt = compare->until ? doubt_of_a_look(compare->most_seeds) : AMP_COMPARE_DOUBT;
-    c->data = strdup(r->data);
-    c->cfg = strdup(r->cfg);
-    c->weights = r->weights ? strdup(r->weights) : NULL;
-    c->version = strdup(AMP_VERSION);
+    c->data = r->data;
+    c->cfg = r->cfg;
+    c->weights = r->weights;
+    c->version = AMP_VERSION;
     compare->folder = folder_of(r);
-    if (!c->data || !c->cfg || (r->weights && !c->weights) || !c->version || !compare->folder)
-        return amp_fail(error, AMP_NO_MEMORY, "out of memory");
+    if (!compare->folder) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
     return set_seed_count(c, compare->until ? next_look(0, compare->most_seeds) : compare->most_seeds, error);
 }
 
@@ -171,8 +170,7 @@ static void free_compare(amp_compare *compare)
     amp_compare_close(compare);
     for (int i = 0; c->runs && i < c->dtype_count * c->seed_count; i++) free(c->runs[i].rows);
     for (int i = 0; i < c->verdict_count; i++) free(c->verdict[i]);
-    char *texts[] = { c->title, c->data, c->cfg, c->weights, c->machine, c->version, c->date, compare->base,
-                      compare->folder };
+    char *texts[] = { c->title, c->machine, c->date, compare->base, compare->folder };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
     free(c->verdict);
     free(c->runs);

@@ -69,10 +69,11 @@ typedef struct amp_dtype_summary {
 typedef struct amp_comparison {
     amp_compared_kind kind;
     char *title;             /* "bccd.cfg on bccd.data" */
-    char *data, *cfg, *weights; /* as given; weights NULL: from random ones */
+    const char *data, *cfg, *weights; /* as given; weights NULL: from random ones */
     /* "AMD EPYC (2 threads of 2), AVX512_BF16; oneDNN 2.6": what the engine says of itself */
     char *machine;
-    char *version, *date;    /* of this program; ISO 8601 */
+    const char *version;     /* of this program */
+    char *date;              /* ISO 8601 */
     long iterations;
     int batch, width, height, classes;
     long train_images, valid_images;

@@ -1,3 +1,5 @@
+/* Sorts detections, matches them with the ground truth, and takes the area under each curve: see
+ * average_precision.h. */
 #include "average_precision.h"
 
 #include <stdint.h>

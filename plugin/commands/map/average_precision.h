@@ -8,13 +8,11 @@
  * second detection of one object is false. Which truth a detection takes depends on the points:
  *
  * -points 101, COCO (pycocotools' evaluateImg): the one of highest IoU that is still free and reaches the
- * threshold; of equal ones
- *   the later. A difficult one (pycocotools' `ignore` without iscrowd) is taken only for want of another, and
- *   by one detection.
- * -points 0 and 11, PASCAL VOC (the development kit's VOCevaldet): the one of highest IoU; if that is taken
- * already the detection is
- *   false, whatever else it overlaps. Of equal ones the first. All detections of a difficult object are left
- *   out.
+ *   threshold; of equal ones the later. A difficult one (pycocotools' `ignore` without iscrowd) is taken only
+ *   for want of another, and by one detection.
+ * -points 0 and 11, PASCAL VOC (the development kit's VOCevaldet): the one of highest IoU, of equal ones the
+ *   first; if that is taken already the detection is false, whatever else it overlaps. All detections of a
+ *   difficult object are left out.
  *
  * A detection that takes a difficult object counts neither way, and such an object need not be found. A
  * threshold is reached at equality. There is no limit to the detections of an image: pycocotools' usual one,

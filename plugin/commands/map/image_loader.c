@@ -1,3 +1,4 @@
+/* A ring of slots that some threads fill and one reader empties: see image_loader.h. */
 #include "image_loader.h"
 
 #include <pthread.h>

@@ -196,8 +196,6 @@ static amp_status probe(const amp_probe_request *request, amp_probe_result *r, a
 
 /* ---- the result ---- */
 
-static char *copy_of(const char *text) { return text ? strdup(text) : NULL; }
-
 amp_status amp_probe_run(const amp_probe_request *request, amp_probe_result **out, amp_error *error)
 {
     *out = NULL;
@@ -205,15 +203,10 @@ amp_status amp_probe_run(const amp_probe_request *request, amp_probe_result **ou
     if (request->weights) AMP_TRY(amp_readable(request->weights, "the weights", error));
     amp_probe_result *r = calloc(1, sizeof *r);
     if (!r) return out_of_memory(error);
-    r->iterations = request->iterations;
-    r->share = request->share;
-    r->scale_source = AMP_SCALE_HIGHEST;
-    r->data = copy_of(request->data);
-    r->cfg = copy_of(request->cfg);
-    r->weights = copy_of(request->weights);
-    amp_status status = r->data && r->cfg && (r->weights || !request->weights) ? AMP_OK
-        : out_of_memory(error);
-    if (status == AMP_OK) status = take_cfg_scale(r, error);
+    *r = (amp_probe_result){ .data = request->data, .cfg = request->cfg, .weights = request->weights,
+                             .iterations = request->iterations, .share = request->share,
+                             .scale_source = AMP_SCALE_HIGHEST };
+    amp_status status = take_cfg_scale(r, error);
     if (status == AMP_OK) status = take_sidecar_scale(r, error);
     if (status == AMP_OK) status = probe(request, r, error);
     if (status == AMP_OK) status = amp_probe_advise(r, error);
@@ -229,9 +222,6 @@ void amp_probe_free(amp_probe_result *r)
     free(r->advice);
     amp_network_desc_free(&r->network);
     free(r->layers);
-    free(r->data);
-    free(r->cfg);
-    free(r->weights);
     free(r);
 }
 

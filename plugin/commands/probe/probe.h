@@ -5,8 +5,7 @@
  *     amp_probe_result *result;
  *     AMP_TRY(amp_probe_run(&request, &result, error));
  *     amp_probe_print(result, stdout);
- *     amp_probe_free(result);
- * */
+ *     amp_probe_free(result); */
 #ifndef AMP_COMMANDS_PROBE_PROBE_H
 #define AMP_COMMANDS_PROBE_PROBE_H
 
@@ -41,7 +40,7 @@ typedef enum amp_probe_scale_source {
 } amp_probe_scale_source;
 
 typedef struct amp_probe_result {
-    char *data, *cfg, *weights;
+    const char *data, *cfg, *weights; /* the request's */
     long iterations;
     int images, width, height; /* images a step */
     double share, seconds;     /* of computing, loading and counting */
@@ -70,8 +69,7 @@ typedef struct amp_probe_result {
 amp_status amp_probe_run(const amp_probe_request *, amp_probe_result **out, amp_error *);
 void amp_probe_free(amp_probe_result *); /* NULL is fine */
 
-/* ---- probe_advice.c: what loses too much in fp16, at which loss scales, and which layers to pin for it
- * ---- */
+/* ---- probe_advice.c: what loses too much in fp16, at which loss scales, and which layers to pin ---- */
 
 /* network, the layers' numerics, share and, unless it is AMP_SCALE_HIGHEST, scale are known; fills in the
  * rest. */

@@ -1,3 +1,4 @@
+/* Taking words and options from the program's arguments: see argument.h. */
 #include "argument.h"
 
 #include <stddef.h>

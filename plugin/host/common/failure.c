@@ -1,3 +1,4 @@
+/* Lines on stderr, and the end of the program, from any thread and of any rank: see failure.h. */
 #include "failure.h"
 
 #include <pthread.h>

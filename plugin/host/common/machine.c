@@ -1,3 +1,4 @@
+/* Asks a backend what it can do, and the system for the processor's name: see machine.h. */
 #include "machine.h"
 
 #include <omp.h>

@@ -1,3 +1,4 @@
+/* Adds up what a training takes of memory: see needs.h. */
 #include "needs.h"
 
 #include "state.h"

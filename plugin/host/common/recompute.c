@@ -1,3 +1,4 @@
+/* Makes the engine's settings of checkpoint= and memory=, and says what they save: see recompute.h. */
 #include "recompute.h"
 
 #include "fits.h"

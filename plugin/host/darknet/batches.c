@@ -2,7 +2,6 @@
  * where they would read on through a NULL or end the program with status 0. */
 #include "../fork_commands.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,13 +33,8 @@ static amp_status read_list(const char *data_file, const char *key, const char *
 static amp_status read_hierarchy(const char *file, network *net, amp_error *error)
 {
     if (!file) return AMP_OK;
-    if (amp_is_device(file))
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read the classes' tree: not a regular file",
-                        file);
-    FILE *opened = fopen(file, "r");
-    if (!opened)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read the classes' tree: %s", file,
-                        strerror(errno));
+    FILE *opened = amp_open_to_read(file, "the classes' tree", error);
+    if (!opened) return AMP_BAD_CONFIG;
     fclose(opened);
     net->hierarchy = read_tree((char *)file);
     return AMP_OK;

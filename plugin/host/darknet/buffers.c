@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "device.h"
-#include "losses.h"
+#include "links.h"
 #include "../common/products.h"
 #include "utils.h"
 

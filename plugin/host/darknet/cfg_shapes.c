@@ -11,14 +11,16 @@ enum { ISEG_OBJECTS = 90 };
 
 /* ---- helpers ---- */
 
+/* The error of a key, or with NULL of the section, that needs no list of what is allowed. */
+#define fail(walk, key, ...) cfg_walk_fail(walk, key, NULL, __VA_ARGS__)
+
 static double number(const cfg_walk *walk, const char *key) { return cfg_walk_number(walk, key); }
 
 static void take_image(cfg_walk *walk, double w, double h, double c)
 {
     if (w < 1 || h < 1 || c < 1) {
-        cfg_walk_fail(walk, NULL, NULL,
-                      "%.0fx%.0fx%.0f go in and %.0fx%.0fx%.0f would come out; sizes are 1 or more",
-                      walk->in->w, walk->in->h, walk->in->c, w, h, c);
+        fail(walk, NULL, "%.0fx%.0fx%.0f go in and %.0fx%.0fx%.0f would come out; sizes are 1 or more",
+             walk->in->w, walk->in->h, walk->in->c, w, h, c);
         return;
     }
     walk->out->w = w;
@@ -39,13 +41,12 @@ static void check_policy(cfg_walk *walk)
     int policy = (int)number(walk, "policy");
     int steps = cfg_walk_numbers(walk, "steps"), scales = cfg_walk_numbers(walk, "scales");
     if (policy == POLICY_STEPS && (!steps || !scales))
-        cfg_walk_fail(walk, "policy", NULL, "needs steps and scales, and there is no %s",
-                      steps ? "scales" : "steps");
+        fail(walk, "policy", "needs steps and scales, and there is no %s", steps ? "scales" : "steps");
     else if (policy == POLICY_STEPS && steps != scales)
-        cfg_walk_fail(walk, "scales", NULL,
-                      "steps has %d numbers and scales %d; give one scale for each step", steps, scales);
+        fail(walk, "scales", "steps has %d numbers and scales %d; give one scale for each step", steps,
+             scales);
     if (policy == POLICY_POLY && !number(walk, "max_batches"))
-        cfg_walk_fail(walk, "policy", NULL, "divides by max_batches, which is 0; set max_batches");
+        fail(walk, "policy", "divides by max_batches, which is 0; set max_batches");
 }
 
 void cfg_rule_net(cfg_walk *walk)
@@ -61,19 +62,16 @@ void cfg_rule_net(cfg_walk *walk)
     walk->out->c = c;
     walk->out->outputs = cfg_walk_given(walk, "inputs") && !walk->resized ? number(walk, "inputs") : image;
     if (subdivisions > batch)
-        cfg_walk_fail(walk, "subdivisions", NULL,
-                      "batch = %.0f cannot be cut in %.0f parts; subdivisions is at most batch", batch,
-                      subdivisions);
+        fail(walk, "subdivisions", "batch = %.0f cannot be cut in %.0f parts; subdivisions is at most batch",
+             batch, subdivisions);
     else if (fmod(batch, subdivisions) != 0 && !walk->resized)
-        cfg_walk_warn(walk, "subdivisions", NULL,
-                      "does not divide batch = %.0f: only %.0f images make a step", batch,
-                      trunc(batch / subdivisions) * subdivisions);
+        cfg_walk_warn(walk, "subdivisions", NULL, "does not divide batch = %.0f: only %.0f images make a "
+                      "step", batch, trunc(batch / subdivisions) * subdivisions);
     if (!walk->out->outputs)
-        cfg_walk_fail(walk, NULL, NULL,
-                      "%s is missing: width, height and channels say what goes in, or inputs alone",
-                      !w ? "width" : !h ? "height" : "channels");
+        fail(walk, NULL, "%s is missing: width, height and channels say what goes in, or inputs alone",
+             !w ? "width" : !h ? "height" : "channels");
     else if (image && walk->out->outputs != image)
-        cfg_walk_fail(walk, "inputs", NULL, "width, height and channels make %.0f; leave inputs out", image);
+        fail(walk, "inputs", "width, height and channels make %.0f; leave inputs out", image);
     check_policy(walk);
 }
 
@@ -103,15 +101,14 @@ void cfg_rule_convolutional(cfg_walk *walk)
     double stride_x = stride_of(walk, "stride_x"), stride_y = stride_of(walk, "stride_y");
     double groups = number(walk, "groups"), c = walk->in->c;
     if (fmod(c, groups) != 0 || fmod(n, groups) != 0) {
-        cfg_walk_fail(walk, "groups", NULL,
-                      "does not divide the %.0f channels that go in and the %.0f filters", c, n);
+        fail(walk, "groups", "does not divide the %.0f channels that go in and the %.0f filters", c, n);
         return;
     }
     if (number(walk, "numload") > n)
-        cfg_walk_fail(walk, "numload", NULL, "more than the %.0f filters of this layer", n);
+        fail(walk, "numload", "more than the %.0f filters of this layer", n);
     double w = walk->in->w + 2 * pad, h = walk->in->h + 2 * pad;
     if (size > w || size > h)
-        cfg_walk_fail(walk, "size", NULL, "larger than the padded image of %.0fx%.0f", w, h);
+        fail(walk, "size", "larger than the padded image of %.0fx%.0f", w, h);
     take_image(walk, trunc((w - size) / stride_x) + 1, trunc((h - size) / stride_y) + 1, n);
     cfg_walk_count(walk, walk->out->w * walk->out->h * size * size * (c / groups),
                 "numbers that im2col lays out");
@@ -137,9 +134,8 @@ void cfg_rule_local(cfg_walk *walk)
     double weights = walk->in->c * n * size * size * w * h;
     take_image(walk, w, h, n);
     if (size > fmin(padded, walk->in->h + 2 * pad) || trunc((padded - size) / stride) + 1 != w)
-        cfg_walk_fail(walk, "size", NULL,
-                      "does not go with pad = %.0f and an image of %.0fx%.0f: size=3 does with pad=1", pad,
-                      walk->in->w, walk->in->h);
+        fail(walk, "size", "does not go with pad = %.0f and an image of %.0fx%.0f: size=3 does with pad=1",
+             pad, walk->in->w, walk->in->h);
     cfg_walk_count(walk, weights, "weights");
     walk->out->weights = weights + w * h * n;
 }
@@ -162,11 +158,11 @@ void cfg_rule_maxpool(cfg_walk *walk)
     }
     take_image(walk, w, h, walk->in->c);
     if (size > 64 && size > 2 * larger)
-        cfg_walk_fail(walk, "size", NULL, "more than twice the image of %.0fx%.0f", walk->in->w, walk->in->h);
+        fail(walk, "size", "more than twice the image of %.0fx%.0f", walk->in->w, walk->in->h);
     if (size <= before || last >= before)
-        cfg_walk_fail(walk, cfg_walk_given(walk, "padding") ? "padding" : NULL, NULL,
-                      "some windows of %.0fx%.0f lie outside of the image of %.0fx%.0f", size, size,
-                      walk->in->w, walk->in->h);
+        fail(walk, cfg_walk_given(walk, "padding") ? "padding" : NULL,
+             "some windows of %.0fx%.0f lie outside of the image of %.0fx%.0f", size, size,
+             walk->in->w, walk->in->h);
 }
 
 /* resize_network ends behind it, since its outputs stay as they were. */
@@ -181,8 +177,7 @@ void cfg_rule_batchnorm(cfg_walk *walk) { walk->out->weights = 4 * walk->in->c; 
 void cfg_rule_normalization(cfg_walk *walk)
 {
     if (trunc(number(walk, "size") / 2) > walk->in->c)
-        cfg_walk_fail(walk, "size", NULL, "half of it is more than the %.0f channels that go in",
-                      walk->in->c);
+        fail(walk, "size", "half of it is more than the %.0f channels that go in", walk->in->c);
 }
 
 void cfg_rule_crop(cfg_walk *walk)
@@ -194,8 +189,8 @@ void cfg_rule_crop(cfg_walk *walk)
         h = trunc((float)h / own * walk->in->h);
     }
     if (w > walk->in->w || h > walk->in->h)
-        cfg_walk_fail(walk, w > walk->in->w ? "crop_width" : "crop_height", NULL,
-                      "larger than the image of %.0fx%.0f", walk->in->w, walk->in->h);
+        fail(walk, w > walk->in->w ? "crop_width" : "crop_height", "larger than the image of %.0fx%.0f",
+             walk->in->w, walk->in->h);
     take_image(walk, w, h, walk->in->c);
 }
 
@@ -209,11 +204,11 @@ void cfg_rule_reorg(cfg_walk *walk)
         return;
     }
     if ((reverse || !flatten) && fmod(in->c, square) != 0)
-        cfg_walk_fail(walk, "stride", NULL,
-                      "the %.0f channels that go in are no multiple of stride*stride = %.0f", in->c, square);
+        fail(walk, "stride", "the %.0f channels that go in are no multiple of stride*stride = %.0f", in->c,
+             square);
     if (!reverse && (fmod(in->w, stride) != 0 || fmod(in->h, stride) != 0))
-        cfg_walk_fail(walk, "stride", NULL, "does not divide the image of %.0fx%.0f", in->w, in->h);
-    if (extra) cfg_walk_fail(walk, "extra", NULL, "cannot be given together with reverse or flatten");
+        fail(walk, "stride", "does not divide the image of %.0fx%.0f", in->w, in->h);
+    if (extra) fail(walk, "extra", "cannot be given together with reverse or flatten");
     if (reverse) take_image(walk, in->w * stride, in->h * stride, in->c / square);
     else take_image(walk, in->w / stride, in->h / stride, in->c * square);
 }
@@ -224,7 +219,7 @@ void cfg_rule_upsample(cfg_walk *walk)
     if (stride == 0) cfg_walk_fail(walk, "stride", "1 or more, or below 0 to make the image smaller", "is 0");
     else if (stride > 0) take_image(walk, w * stride, h * stride, walk->in->c);
     else if (fmod(w, stride) != 0 || fmod(h, stride) != 0)
-        cfg_walk_fail(walk, "stride", NULL, "does not divide the image of %.0fx%.0f", w, h);
+        fail(walk, "stride", "does not divide the image of %.0fx%.0f", w, h);
     else take_image(walk, w / -stride, h / -stride, walk->in->c);
 }
 
@@ -238,9 +233,9 @@ static void take_group(cfg_walk *walk)
     if (groups == 1 && id == 0) return;
     for (int i = 0; i < count; i++)
         if (fmod(walk->layers[(int)cfg_walk_at(walk, "layers", i)].c, groups) != 0)
-            cfg_walk_fail(walk, "groups", NULL, "does not divide the channels of layer %.0f",
-                          cfg_walk_at(walk, "layers", i));
-    if (id >= groups) cfg_walk_fail(walk, "group_id", NULL, "groups=%.0f are 0 to %.0f", groups, groups - 1);
+            fail(walk, "groups", "does not divide the channels of layer %.0f",
+                 cfg_walk_at(walk, "layers" , i));
+    if (id >= groups) fail(walk, "group_id", "groups=%.0f are 0 to %.0f", groups, groups - 1);
     walk->out->outputs /= groups;
     walk->out->c /= groups;
 }
@@ -276,16 +271,14 @@ static void check_joined(cfg_walk *walk, int index)
     const cfg_shape *in = walk->in, *from = &walk->layers[index];
     if (!from->outputs) return;
     if (!from->w || !from->h || !from->c) {
-        cfg_walk_fail(walk, "from", NULL, "layer %d gives no image", index);
+        fail(walk, "from", "layer %d gives no image", index);
         return;
     }
     if (trunc(from->w / in->w) != trunc(from->h / in->h) || trunc(in->w / from->w) != trunc(in->h / from->h))
-        cfg_walk_fail(walk, "from", NULL,
-                      "layer %d gives %.0fx%.0f, to which %.0fx%.0f of the layer before cannot be added",
-                      index, from->w, from->h, in->w, in->h);
+        fail(walk, "from", "layer %d gives %.0fx%.0f, to which %.0fx%.0f of the layer before cannot be added",
+             index, from->w, from->h, in->w, in->h);
     if (walk->resized && (from->w != in->w || from->h != in->h))
-        cfg_walk_fail(walk, "from", NULL,
-                      "Darknet cannot resize a shortcut of different sizes; set random=0");
+        fail(walk, "from", "Darknet cannot resize a shortcut of different sizes; set random=0");
 }
 
 void cfg_rule_shortcut(cfg_walk *walk)
@@ -299,14 +292,13 @@ void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
 {
     const cfg_shape *in = walk->in;
     if (number(walk, "weights_type") && !number(walk, "weights_normalization"))
-        cfg_walk_fail(walk, "weights_type", NULL, "weights need weights_normalization=relu or softmax");
+        fail(walk, "weights_type", "weights need weights_normalization=relu or softmax");
     for (int i = 0; i < cfg_walk_numbers(walk, "from"); i++) {
         int index = (int)cfg_walk_at(walk, "from", i);
         const cfg_shape *from = &walk->layers[index];
         if (from->outputs && (from->w != in->w || from->h != in->h))
-            cfg_walk_fail(walk, "from", NULL,
-                          "layer %d gives %.0fx%.0f, and the layer before %.0fx%.0f; both must be as large",
-                          index, from->w, from->h, in->w, in->h);
+            fail(walk, "from", "layer %d gives %.0fx%.0f, and the layer before %.0fx%.0f; both must be as "
+                 "large", index, from->w, from->h, in->w, in->h);
     }
 }
 
@@ -318,9 +310,8 @@ void cfg_rule_scale_channels(cfg_walk *walk)
     if (!from->outputs) return;
     if (places ? in->c != 1 || in->w != from->w || in->h != from->h
                : in->w != 1 || in->h != 1 || in->c != from->c)
-        cfg_walk_fail(walk, "from", NULL,
-                      "layer %d gives %.0fx%.0fx%.0f, which %.0fx%.0fx%.0f cannot scale", index, from->w,
-                      from->h, from->c, in->w, in->h, in->c);
+        fail(walk, "from", "layer %d gives %.0fx%.0fx%.0f, which %.0fx%.0fx%.0f cannot scale", index, from->w,
+             from->h, from->c, in->w, in->h, in->c);
     take_image(walk, from->w, from->h, from->c);
 }
 
@@ -329,9 +320,8 @@ void cfg_rule_sam(cfg_walk *walk)
     int index = (int)number(walk, "from");
     const cfg_shape *in = walk->in, *from = &walk->layers[index];
     if (from->outputs && (in->w != from->w || in->h != from->h || in->c != from->c))
-        cfg_walk_fail(walk, "from", NULL, "layer %d gives %.0fx%.0fx%.0f, and the layer before "
-                      "%.0fx%.0fx%.0f; both must be alike",
-                      index, from->w, from->h, from->c, in->w, in->h, in->c);
+        fail(walk, "from", "layer %d gives %.0fx%.0fx%.0f, and the layer before %.0fx%.0fx%.0f; both must be "
+             "alike", index, from->w, from->h, from->c, in->w, in->h, in->c);
 }
 
 /* ---- layers of numbers in a row ---- */
@@ -349,8 +339,7 @@ void cfg_rule_activation(cfg_walk *walk) { walk->out->one_size = !walk->in->w; }
 void cfg_rule_dropout(cfg_walk *walk)
 {
     if (walk->index == 0)
-        cfg_walk_fail(walk, NULL, NULL,
-                      "the first layer cannot be one, since Darknet's works in the layer before it");
+        fail(walk, NULL, "the first layer cannot be one, since Darknet's works in the layer before it");
     cfg_rule_activation(walk);
 }
 
@@ -400,7 +389,7 @@ void cfg_rule_crnn_of_any_size(cfg_walk *walk)
     double w = trunc((walk->in->w + 2 * pad - size) / stride) + 1;
     double h = trunc((walk->in->h + 2 * pad - size) / stride) + 1;
     if (w != walk->in->w || h != walk->in->h)
-        cfg_walk_fail(walk, "size", NULL, "its state must be as large as the image; size=3 is with pad=1");
+        fail(walk, "size", "its state must be as large as the image; size=3 is with pad=1");
     take_image(walk, walk->in->w, walk->in->h, output);
     cfg_walk_count(walk, area * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
     walk->out->weights = area / groups * hidden * (walk->in->c + hidden + output)
@@ -426,13 +415,11 @@ static void check_tree_line(cfg_walk *walk, const char *line, int index)
     int parent = -1;
     char name[1024] = "";
     if (sscanf(line, "%1023s %d", name, &parent) < 1 || strlen(name) > 255)
-        cfg_walk_fail(walk, "tree", NULL,
-                      "line %d of the file is not a name of at most 255 bytes and its parent", index + 1);
+        fail(walk, "tree", "line %d of the file is not a name of at most 255 bytes and its parent",
+             index + 1);
     else if (parent < -1 || parent >= index)
-        cfg_walk_fail(walk, "tree", NULL,
-                      "line %d of the file: the parent %d is neither -1 nor a line before (from 0)",
-                          index + 1,
-                      parent);
+        fail(walk, "tree", "line %d of the file: the parent %d is neither -1 nor a line before (from 0)",
+             index + 1, parent);
 }
 
 static void check_map_line(cfg_walk *walk, const char *line, int index, double classes)
@@ -440,9 +427,7 @@ static void check_map_line(cfg_walk *walk, const char *line, int index, double c
     char *end;
     long class_id = strtol(line, &end, 10);
     if (end == line || class_id < 0 || class_id >= classes)
-        cfg_walk_fail(walk, "map", NULL, "line %d of the file is not one of the %.0f classes (from 0)",
-                      index + 1,
-                      classes);
+        fail(walk, "map", "line %d of the file is not one of the %.0f classes (from 0)", index + 1, classes);
 }
 
 /* The file that `key`, "tree" or "map", names. */
@@ -453,18 +438,16 @@ static void check_lines(cfg_walk *walk, const char *key, double classes)
     if (!cfg_walk_given(walk, key)) return;
     FILE *file = fopen(cfg_walk_text(walk, key), "r");
     if (!file) {
-        cfg_walk_fail(walk, key, NULL, "cannot be read");
+        fail(walk, key, "cannot be read");
         return;
     }
     for (; fgets(line, sizeof line, file); count++)
         if (is_tree) check_tree_line(walk, line, count);
         else check_map_line(walk, line, count, classes);
     fclose(file);
-    if (!count) cfg_walk_fail(walk, key, NULL, "the file is empty");
+    if (!count) fail(walk, key, "the file is empty");
     if (is_tree && count > classes)
-        cfg_walk_fail(walk, key, NULL, "the tree has %d nodes, and the layer only %.0f numbers for them",
-                      count,
-                      classes);
+        fail(walk, key, "the tree has %d nodes, and the layer only %.0f numbers for them", count, classes);
 }
 
 /* ---- losses ---- */
@@ -473,7 +456,7 @@ void cfg_rule_softmax(cfg_walk *walk)
 {
     double groups = number(walk, "groups");
     if (fmod(walk->in->outputs, groups) != 0)
-        cfg_walk_fail(walk, "groups", NULL, "does not divide the %.0f numbers that go in", walk->in->outputs);
+        fail(walk, "groups", "does not divide the %.0f numbers that go in", walk->in->outputs);
     check_lines(walk, "tree", walk->in->outputs);
     if (number(walk, "noloss")) walk->out->reads = 0;
 }
@@ -483,9 +466,8 @@ void cfg_rule_iseg(cfg_walk *walk)
     double channels = number(walk, "classes") + number(walk, "ids"), area = walk->in->w * walk->in->h;
     walk->out->truths = walk->out->reads = ISEG_OBJECTS * (area + 1);
     if (channels != walk->in->c)
-        cfg_walk_fail(walk, NULL, NULL,
-                      "its classes and ids need filters=%.0f in the layer before it, which has %.0f",
-                      channels, walk->in->c);
+        fail(walk, NULL, "its classes and ids need filters=%.0f in the layer before it, which has %.0f",
+             channels, walk->in->c);
 }
 
 static void take_boxes(cfg_walk *walk, double boxes, double anchors, double coords, double truths)
@@ -497,9 +479,8 @@ static void take_boxes(cfg_walk *walk, double boxes, double anchors, double coor
     walk->out->random = number(walk, "random");
     if (numbers != 2 * anchors) cfg_own_wrong_anchors(walk, numbers, anchors);
     if (filters != walk->in->c)
-        cfg_walk_fail(walk, NULL, NULL,
-                      "%.0f boxes of %.0f classes need filters=%.0f in the layer before it, which has %.0f",
-                      boxes, classes, filters, walk->in->c);
+        fail(walk, NULL, "%.0f boxes of %.0f classes need filters=%.0f in the layer before it, which has "
+             "%.0f", boxes, classes, filters, walk->in->c);
     check_lines(walk, "map", classes);
 }
 
@@ -509,8 +490,8 @@ static void yolo(cfg_walk *walk, double coords)
     int mask = cfg_walk_numbers(walk, "mask");
     for (int i = 0; i < mask; i++)
         if (cfg_walk_at(walk, "mask", i) >= total)
-            cfg_walk_fail(walk, "mask", NULL, "mask has %.0f, but num=%.0f anchors are 0 to %.0f",
-                          cfg_walk_at(walk, "mask", i), total, total - 1);
+            fail(walk, "mask", "mask has %.0f, but num=%.0f anchors are 0 to %.0f",
+                 cfg_walk_at(walk, "mask" , i), total, total - 1);
     take_boxes(walk, mask ? mask : total, total, coords, cfg_own_truths(walk, 4, 0));
 }
 
@@ -532,9 +513,8 @@ void cfg_rule_detection(cfg_walk *walk)
     if (coords != 4) cfg_walk_fail(walk, NULL, "4", "coords is missing, and is 1 without it");
     walk->out->truths = walk->out->reads = side * side * (1 + coords + classes);
     if (needed != walk->in->outputs)
-        cfg_walk_fail(walk, NULL, NULL,
-                      "side, num, classes and coords need output=%.0f in the layer before it, which has %.0f",
-                      needed, walk->in->outputs);
+        fail(walk, NULL, "side, num, classes and coords need output=%.0f in the layer before it, which has "
+             "%.0f", needed, walk->in->outputs);
 }
 
 /* ---- the whole ---- */
@@ -548,9 +528,8 @@ static void check_truth(cfg_walk *walk)
     for (int i = 0; i < walk->count; i++) {
         cfg_walk_enter(walk, i);
         if (walk->layers[i].reads > there) {
-            cfg_walk_fail(walk, NULL, NULL,
-                          "reads %.0f numbers of truth an image, and layer %d makes that %.0f",
-                          walk->layers[i].reads, from, there);
+            fail(walk, NULL, "reads %.0f numbers of truth an image, and layer %d makes that %.0f",
+                 walk->layers[i].reads, from, there);
             return;
         }
         if (!number(walk, "truth")) continue;
@@ -567,8 +546,7 @@ static void check_loader(cfg_walk *walk, int classifier)
         cfg_walk_fail(walk, "channels", "3", "%s makes images of 3 channels",
                       classifier ? "classifier train" : "detector train");
     if (classifier && walk->net.w != walk->net.h)
-        cfg_walk_fail(walk, "height", NULL, "classifier train makes square images, and the width is %.0f",
-                      walk->net.w);
+        fail(walk, "height", "classifier train makes square images, and the width is %.0f", walk->net.w);
 }
 
 static void check_resizing(cfg_walk *walk, int classifier, double random)
@@ -577,8 +555,8 @@ static void check_resizing(cfg_walk *walk, int classifier, double random)
     for (int i = 0; i < walk->count && !walk->layers[i].ends_resizing; i++) {
         cfg_walk_enter(walk, i);
         if (walk->layers[i].one_size)
-            cfg_walk_fail(walk, NULL, NULL, "random=1 resizes the network while it trains, and this layer is "
-                          "made for one size; set random=0");
+            fail(walk, NULL, "random=1 resizes the network while it trains, and this layer is made for one "
+                 "size; set random=0");
     }
     cfg_walk_enter(walk, -1);
     size_t count = cfg_own_sizes(walk, classifier, random, sizes);

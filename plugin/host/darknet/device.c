@@ -6,14 +6,6 @@
 
 #include "room.h"
 
-/* Of two expressions that which holds on this side. Where Darknet is built without GPU=1 the second is not
- * even compiled, since its fields and functions may not be there. */
-#ifdef GPU
-#define ON_SIDE(on_gpu, on_cpu, there) ((on_gpu) ? (there) : (on_cpu))
-#else
-#define ON_SIDE(on_gpu, on_cpu, there) ((void)(on_gpu), (on_cpu))
-#endif
-
 /* ---- CUDA's calls; a failed one cannot be gone on with ---- */
 
 #ifdef GPU

@@ -10,6 +10,14 @@
 #include "../../backend/backend.h"
 #include "../fork.h"
 
+/* Of two expressions that which holds on this side. Where Darknet is built without GPU=1 the second is not
+ * even compiled, since its fields and functions may not be there. */
+#ifdef GPU
+#define ON_SIDE(on_gpu, on_cpu, there) ((on_gpu) ? (there) : (on_cpu))
+#else
+#define ON_SIDE(on_gpu, on_cpu, there) ((void)(on_gpu), (on_cpu))
+#endif
+
 /* A layer's trainable arrays, and what its forward moves. Of the gradients it is Darknet's pointers that
  * are pointed at: the engine puts others in their place. state: what a recurrent layer carries from batch
  * to batch; NULL for none. */

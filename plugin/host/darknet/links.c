@@ -1,4 +1,8 @@
+/* Looks through the layers before a layer: see links.h. */
 #include "links.h"
+
+#include "device.h"
+#include "own.h"
 
 int amp_host_producer(const network *net, int index, int consumer)
 {
@@ -17,4 +21,10 @@ int amp_host_truths(const network *net, int index)
 {
     int truth = amp_host_truth_layer(net, index);
     return truth < 0 ? net->truths : net->layers[truth].outputs;
+}
+
+const float *amp_host_labels(network *net, int index)
+{
+    int truth = amp_host_truth_layer(net, index);
+    return truth < 0 ? amp_own_truth(net) : *amp_host_output_of(&net->layers[truth], amp_host_on_gpu(net));
 }

@@ -14,4 +14,8 @@ int amp_host_truth_layer(const network *net, int index);
 /* How many numbers of labels an image has for layer `index`. */
 int amp_host_truths(const network *net, int index);
 
+/* The labels themselves, where the backend can read them: the network's or, where an earlier layer has
+ * truth=1, that layer's output. NULL: there are none. */
+const float *amp_host_labels(network *net, int index);
+
 #endif

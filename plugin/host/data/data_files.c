@@ -16,6 +16,16 @@ int amp_is_device(const char *path)
     return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
+FILE *amp_open_to_read(const char *file, const char *what, amp_error *error)
+{
+    int is_device = amp_is_device(file);
+    FILE *stream = is_device ? NULL : fopen(file, "r");
+    if (!stream)
+        amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what,
+                 is_device ? "not a regular file" : strerror(errno));
+    return stream;
+}
+
 /* ---- the .data file ---- */
 
 /* Of two lines of one key the first counts: option_find in option_list.c. */
@@ -153,11 +163,8 @@ amp_status amp_path_list_read(const char *file, const char *what, amp_path_list 
 {
     size_t room = 0;
     *list = (amp_path_list){ 0 };
-    if (amp_is_device(file))
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: not a regular file", file, what);
-    FILE *stream = fopen(file, "r");
-    if (!stream)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(errno));
+    FILE *stream = amp_open_to_read(file, what, error);
+    if (!stream) return AMP_BAD_CONFIG;
     ssize_t size = getdelim(&list->bytes, &room, 0, stream); /* to the end of a file that is text */
     int why = size < 0 && !feof(stream) ? errno : 0; /* a folder opens, and fails here */
     fclose(stream);

@@ -10,6 +10,10 @@
  * none: reading it fails. */
 int amp_is_device(const char *path);
 
+/* Opens a file to read it. NULL: it is missing or a device, and *error has status AMP_BAD_CONFIG and a line
+ * that calls the file `what`: "the class names". */
+FILE *amp_open_to_read(const char *file, const char *what, amp_error *error);
+
 typedef struct amp_data_file {
     char *name;                                    /* of the .data file itself */
     char *train, *valid, *names, *labels, *backup; /* NULL where the key is not given */

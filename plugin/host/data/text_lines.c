@@ -1,3 +1,4 @@
+/* Reads and keeps lists of lines: see text_lines.h. */
 #include "text_lines.h"
 
 #include <errno.h>
@@ -24,10 +25,8 @@ static size_t trimmed_length(const char *text)
 
 amp_status amp_lines_read(const char *path, const char *what, amp_lines *lines, amp_error *error)
 {
-    if (amp_is_device(path))
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read %s: not a regular file", path, what);
-    FILE *file = fopen(path, "r");
-    if (!file) return amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read %s: %s", path, what, strerror(errno));
+    FILE *file = amp_open_to_read(path, what, error);
+    if (!file) return AMP_BAD_CONFIG;
     char *text = NULL;
     size_t room = 0;
     amp_status status = AMP_OK;

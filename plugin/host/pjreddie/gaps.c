@@ -1,81 +1,23 @@
 /*
- * Why this file exists: see gaps.h, which lists what stock Darknet's CPU layers lack. This file picks for
- * each layer the function that is right on the CPU, and holds our forms of the losses; the recurrent layers'
- * forms are in gaps_recurrent.c.
+ * gaps.h lists what stock Darknet's CPU layers lack. This file runs each layer by its own function
+ * (l.forward, l.backward), by that function in surroundings that it needs, or by our form of it: those of the
+ * losses are here, those of recurrent layers in gaps_recurrent.c.
  */
 #include "gaps.h"
 #include "gaps_recurrent.h"
 
-#include "activation_layer.h"
 #include "activations.h"
-#include "avgpool_layer.h"
-#include "batchnorm_layer.h"
 #include "blas.h"
-#include "connected_layer.h"
-#include "convolutional_layer.h"
-#include "cost_layer.h"
-#include "crnn_layer.h"
-#include "crop_layer.h"
-#include "deconvolutional_layer.h"
-#include "detection_layer.h"
-#include "dropout_layer.h"
-#include "gru_layer.h"
 #include "iseg_layer.h"
-#include "l2norm_layer.h"
-#include "local_layer.h"
 #include "logistic_layer.h"
-#include "lstm_layer.h"
-#include "maxpool_layer.h"
-#include "normalization_layer.h"
 #include "region_layer.h"
-#include "reorg_layer.h"
-#include "rnn_layer.h"
-#include "route_layer.h"
-#include "shortcut_layer.h"
 #include "softmax_layer.h"
-#include "upsample_layer.h"
 #include "utils.h"
-#include "yolo_layer.h"
 
 #include <math.h>
 
-/* Defined in lstm_layer.c and crop_layer.c, declared in no header of Darknet's. */
-void backward_crop_layer(const layer l, network net);
+/* Defined in lstm_layer.c, declared in no header of Darknet's. */
 void backward_lstm_layer(layer l, network state);
-
-typedef void (*layer_function)(layer, network);
-
-/* Stock's CPU functions by name, so that l.forward and l.backward may themselves be
- * amp_gap_forward and _backward. */
-static const struct { layer_function forward, backward; } stock[] = {
-    [ACTIVE]          = {forward_activation_layer, backward_activation_layer},
-    [AVGPOOL]         = {forward_avgpool_layer, backward_avgpool_layer},
-    [BATCHNORM]       = {forward_batchnorm_layer, backward_batchnorm_layer},
-    [CONNECTED]       = {forward_connected_layer, backward_connected_layer},
-    [CONVOLUTIONAL]   = {forward_convolutional_layer, backward_convolutional_layer},
-    [COST]            = {forward_cost_layer, backward_cost_layer},
-    [CRNN]            = {forward_crnn_layer, backward_crnn_layer},
-    [CROP]            = {forward_crop_layer, backward_crop_layer},
-    [DECONVOLUTIONAL] = {forward_deconvolutional_layer, backward_deconvolutional_layer},
-    [DETECTION]       = {forward_detection_layer, backward_detection_layer},
-    [DROPOUT]         = {forward_dropout_layer, backward_dropout_layer},
-    [GRU]             = {forward_gru_layer, backward_gru_layer},
-    [ISEG]            = {forward_iseg_layer, backward_iseg_layer},
-    [L2NORM]          = {forward_l2norm_layer, backward_l2norm_layer},
-    [LOCAL]           = {forward_local_layer, backward_local_layer},
-    [LOGXENT]         = {forward_logistic_layer, backward_logistic_layer},
-    [LSTM]            = {forward_lstm_layer, backward_lstm_layer},
-    [MAXPOOL]         = {forward_maxpool_layer, backward_maxpool_layer},
-    [NORMALIZATION]   = {forward_normalization_layer, backward_normalization_layer},
-    [REGION]          = {forward_region_layer, backward_region_layer},
-    [REORG]           = {forward_reorg_layer, backward_reorg_layer},
-    [RNN]             = {forward_rnn_layer, backward_rnn_layer},
-    [ROUTE]           = {forward_route_layer, backward_route_layer},
-    [SHORTCUT]        = {forward_shortcut_layer, backward_shortcut_layer},
-    [SOFTMAX]         = {forward_softmax_layer, backward_softmax_layer},
-    [UPSAMPLE]        = {forward_upsample_layer, backward_upsample_layer},
-    [YOLO]            = {forward_yolo_layer, backward_yolo_layer},
-};
 
 /* ---- region -------------------------------------------------------------------------------------------- */
 
@@ -280,7 +222,7 @@ static size_t workspace_needed(const layer *l)
     return most;
 }
 
-static void with_own_workspace(layer_function run, layer l, network net)
+static void with_own_workspace(void (*run)(layer, network), layer l, network net)
 {
     net.workspace = amp_gap_scratch(workspace_needed(&l)/sizeof(float) + 1);
     run(l, net);
@@ -288,11 +230,11 @@ static void with_own_workspace(layer_function run, layer l, network net)
 }
 
 /* For a backward that overwrites net.delta, although other consumers may have added to it already. */
-static void adding(layer_function run, layer l, network net)
+static void adding(layer l, network net)
 {
     float *sum = net.delta;
     net.delta = amp_gap_scratch((size_t)l.batch*l.inputs);
-    run(l, net);
+    l.backward(l, net);
     axpy_cpu(l.batch*l.inputs, 1, net.delta, 1, sum, 1);
     free(net.delta);
 }
@@ -335,14 +277,14 @@ void amp_gap_forward(layer l, network net)
     switch (l.type){
         case RNN:     amp_gap_forward_rnn(l, net); return;
         case CRNN:
-        case LOCAL:   with_own_workspace(stock[l.type].forward, l, net); return;
+        case LOCAL:   with_own_workspace(l.forward, l, net); return;
         case REGION:  forward_region(l, net); return;
         case SOFTMAX: forward_softmax(l, net); return;
         case LOGXENT: forward_logistic(l, net); return;
         case COST:    forward_cost(l, net); return;
         case ISEG:    forward_iseg(l, net); return;
         case L2NORM:  forward_l2norm(l, net); return;
-        default:      stock[l.type].forward(l, net); return;
+        default:      l.forward(l, net); return;
     }
 }
 
@@ -357,22 +299,22 @@ void amp_gap_backward(layer l, network net)
             backward_lstm_layer(l, net);
             return;
         case CRNN:
-        case LOCAL:  with_own_workspace(stock[l.type].backward, l, net); return;
+        case LOCAL:  with_own_workspace(l.backward, l, net); return;
         case REGION: backward_region(l, net); return;
         case CONVOLUTIONAL:
-            if (l.size == 1 && net.delta) adding(stock[l.type].backward, l, net);
-            else stock[l.type].backward(l, net);
+            if (l.size == 1 && net.delta) adding(l, net);
+            else l.backward(l, net);
             return;
         case ACTIVE:
         case BATCHNORM:
         case NORMALIZATION:
         case REORG:
-            adding(stock[l.type].backward, l, net);
+            adding(l, net);
             return;
         case UPSAMPLE:
-            if (l.reverse) adding(stock[l.type].backward, l, net);
-            else backward_upsample_layer(l, net);
+            if (l.reverse) adding(l, net);
+            else l.backward(l, net);
             return;
-        default:     stock[l.type].backward(l, net); return;
+        default:     l.backward(l, net); return;
     }
 }

@@ -110,8 +110,8 @@ int amp_gap_prepare(layer *l);
 /*
  * Forward of any layer in fp32: reads net.input, net.truth, net.train (and net.layers for route, shortcut),
  * writes l.output, and for losses l.delta and l.cost. Needs no more than stock does; net.workspace may be
- * NULL for local and crnn. Zeroing l.delta beforehand is the caller's task, as it is forward_network's. Goes
- * by l.type, never by l.forward: both functions may be installed as a layer's own.
+ * NULL for local and crnn. Zeroing l.delta beforehand is the caller's task, as it is forward_network's. Calls
+ * l.forward, Darknet's own, where that lacks nothing.
  */
 void amp_gap_forward(layer l, network net);
 

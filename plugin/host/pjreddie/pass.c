@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../darknet/device.h"
 #include "../darknet/links.h"
 #include "gaps.h"
 #include "gaps_gpu.h"
@@ -11,26 +12,17 @@
 
 float *amp_fork_image(const network *net)
 {
-#ifdef GPU
-    if (net->gpu_index >= 0) return net->input_gpu;
-#endif
-    return net->input;
+    return ON_SIDE(amp_host_on_gpu(net), net->input, net->input_gpu);
 }
 
 float *amp_fork_image_delta(const network *net)
 {
-#ifdef GPU
-    if (net->gpu_index >= 0) return net->delta_gpu;
-#endif
-    return net->delta;
+    return ON_SIDE(amp_host_on_gpu(net), net->delta, net->delta_gpu);
 }
 
 const float *amp_own_truth(const network *net)
 {
-#ifdef GPU
-    if (net->gpu_index >= 0) return net->truth ? net->truth_gpu : NULL;
-#endif
-    return net->truth;
+    return ON_SIDE(amp_host_on_gpu(net), net->truth, net->truth ? net->truth_gpu : NULL);
 }
 
 #ifdef GPU
@@ -72,23 +64,14 @@ int amp_own_pulls_output(const layer *l)
 
 int amp_own_prepare_layer(layer *l, int on_gpu)
 {
-#ifdef GPU
-    if (on_gpu) {
-        amp_gap_prepare_gpu(l);
-        return 1;
-    }
-#endif
-    (void)on_gpu;
-    return amp_gap_prepare(l);
+    return ON_SIDE(on_gpu, amp_gap_prepare(l), (amp_gap_prepare_gpu(l), 1));
 }
 
+/* On the CPU crnn makes its own (gaps.h). */
 size_t amp_own_layer_workspace(const network *net, int index)
 {
     const layer *l = &net->layers[index];
-#ifdef GPU
-    if (net->gpu_index >= 0) return amp_gap_workspace_gpu(l);
-#endif
-    return l->workspace_size; /* crnn makes its own (gaps.h) */
+    return ON_SIDE(net->gpu_index >= 0, l->workspace_size, amp_gap_workspace_gpu(l));
 }
 
 /* With cuDNN, Darknet's crnn has no products on a GPU: its convolutions are cuDNN's there. */
@@ -168,22 +151,10 @@ layer amp_own_joined(const network *net, int index, amp_joined *room)
 
 void amp_own_forward_layer(layer l, amp_pass net)
 {
-#ifdef GPU
-    if (net.gpu_index >= 0) {
-        amp_gap_forward_gpu(l, net);
-        return;
-    }
-#endif
-    amp_gap_forward(l, net);
+    ON_SIDE(amp_host_on_gpu(&net), amp_gap_forward(l, net), amp_gap_forward_gpu(l, net));
 }
 
 void amp_own_backward_layer(layer l, amp_pass net)
 {
-#ifdef GPU
-    if (net.gpu_index >= 0) {
-        amp_gap_backward_gpu(l, net);
-        return;
-    }
-#endif
-    amp_gap_backward(l, net);
+    ON_SIDE(amp_host_on_gpu(&net), amp_gap_backward(l, net), amp_gap_backward_gpu(l, net));
 }

@@ -1,3 +1,4 @@
+/* Opens a log that may be there already, keeps the rows that still hold, and adds rows: see log_file.h. */
 #define _DEFAULT_SOURCE /* flock */
 #include "log_file.h"
 

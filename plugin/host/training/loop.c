@@ -208,7 +208,7 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
         .train_seconds = rounded(end - training.loaded, 1e6),
         .peak_memory_mb = rounded(training.peak_memory_mb, 1e1),
         .time = rounded(amp_clock_read(CLOCK_REALTIME), 1e3),
-        .wire = amp && amp_ranks_count() > 1 ? (int)amp->config->wire : -1 };
+        .wire = amp && amp_ranks_of_step() > 1 ? (int)amp->config->wire : -1 };
 }
 
 /* The row is written before the step's backup, which a killed training then never has without its row. */

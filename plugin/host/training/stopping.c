@@ -1,3 +1,4 @@
+/* The handlers of signals that end a training after its step: see stopping.h. */
 #include "stopping.h"
 
 #include <errno.h>
