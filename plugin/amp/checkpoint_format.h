@@ -102,9 +102,8 @@ _Static_assert(sizeof(unsigned long) == 8, "amp_scaler's counters have 8 bytes i
 #define F(name) { offsetof(amp_scaler, name), sizeof ((amp_scaler *)0)->name }
 static const amp_saved_field amp_saved_scaler[] = {
     F(scale), F(enabled), F(dynamic), F(growth_factor), F(backoff_factor), F(growth_interval),
-        F(growth_tracker),
-    F(min_scale), F(max_scale), F(hysteresis), F(hysteresis_tracker), F(steps), F(skipped), F(stuck),
-        { 0, 0 } };
+    F(growth_tracker), F(min_scale), F(max_scale), F(hysteresis), F(hysteresis_tracker), F(steps), F(skipped),
+    F(stuck), { 0, 0 } };
 #undef F
 #define F(name) { offsetof(amp_run_state, name), sizeof ((amp_run_state *)0)->name }
 static const amp_saved_field amp_saved_run[] = {
