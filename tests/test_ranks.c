@@ -337,7 +337,7 @@ TEST(gradients_travel_in_16_bits_where_wire_says_so)
                 fail_msg("%s of layer %d: %g of %g apart", a[i].name, a[i].layer, sqrt(d.apart),
                          sqrt(d.size));
             assert_memory_equal(a[i].master, c[i].master, a[i].count * sizeof(float));
-            differ |= d.apart > 0;
+            differ |= sqrt(d.apart) > wires[w].epsilon / 16 * sqrt(d.size); /* more than fp32 would */
         }
         assert_true(differ);
         free_ranks();

@@ -264,7 +264,7 @@ static void begin_training(struct network *net, int in_loop, int *ended)
         resume->last_file = weights;
     }
     if (!resume->training) amp_host_check(check_start(amp_fork_state(net), &error), &error);
-    if (!resume->training) amp_sharing_align(net);
+    if (!resume->training && in_loop) amp_sharing_align(net); /* a lazy start has counted its first images */
     resume->pending = 0;
     resume->training = 1;
 }
