@@ -183,9 +183,9 @@ static amp_status say_too_little(const asked *a, const amp_needs *needs, amp_err
 
 /* ---- what is left ---- */
 
-/* RAM for decoded images (cache=ram): what the training leaves of nine tenths of it. On a GPU a training takes
- * little more RAM than it has by now, but for the images of two batches. Ranks are counted as if all were on
- * this machine. */
+/* RAM for decoded images (cache=ram): what the training leaves of nine tenths of it. On a GPU a training
+ * takes little more RAM than it has by now, but for the images of two batches. Ranks are counted as if all
+ * were on this machine. */
 static size_t left_of_ram(const asked *a, const amp_needs *needs)
 {
     size_t there = a->there, takes = amp_needs_sum(needs);
