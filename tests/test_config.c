@@ -304,8 +304,8 @@ TEST(is_key_knows_the_keys)
 /* Darknet takes the first adam= of [net]; another section's is none. */
 TEST(adamw_needs_adam)
 {
-#define WITHOUT_ADAM ": it is a form of Adam, which [net] does not ask for; allowed: adam=1 in [net] with it, " \
-                     "where B1, B2 and eps stand too"
+#define WITHOUT_ADAM ": it is a form of Adam, which [net] does not ask for; allowed: adam=1 in [net] with " \
+                     "it, where B1, B2 and eps stand too"
     static const struct { const char *text, *rest; } cases[] = {
         { NET "[amp]\nadamw=1\n" LAYER, ":4: [amp] adamw = 1" WITHOUT_ADAM },
         { NET "adam=0\nadam=1\namp=1\nadamw=1\n" LAYER, ":6: [net] adamw = 1" WITHOUT_ADAM },

@@ -1,6 +1,6 @@
 /* Images that are read ahead come in their order, each with its own pixels, however slowly they are taken;
- * and a loader may be stopped at any time. What is made of a decoded image are stock's floats, and an image that
- * cache=ram has kept is no longer read. */
+ * and a loader may be stopped at any time. What is made of a decoded image are stock's floats, and an image
+ * that cache=ram has kept is no longer read. */
 #include "testing.h"
 
 #include "commands/map/image_loader.h"
@@ -37,8 +37,8 @@ static int set_up(void **state)
     for (int i = 0; i < IMAGES; i++) {
         char name[128];
         snprintf(name, sizeof name, "%s/%d.ppm", f.path, i);
-        if (!write_grey(name, i, is_broken(i)) || amp_lines_add(&f.images, name, strlen(name), &error) != AMP_OK)
-            return -1;
+        if (!write_grey(name, i, is_broken(i))) return -1;
+        if (amp_lines_add(&f.images, name, strlen(name), &error) != AMP_OK) return -1;
     }
     *state = &f;
     return 0;

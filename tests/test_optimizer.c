@@ -94,7 +94,8 @@ static void reference_adam(reference *r, const float *grad, double inverse, cons
     }
 }
 
-/* torch.optim.AdamW with a loss that is summed over the batch: weights lose rate·decay, other arrays nothing. */
+/* torch.optim.AdamW with a loss that is summed over the batch: weights lose rate·decay, other arrays
+ * nothing. */
 static void reference_adamw(reference *r, const float *grad, double inverse, const network *net,
                             double rate, int t)
 {

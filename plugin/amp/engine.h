@@ -95,8 +95,8 @@ int amp_engine_ranks(const amp_engine *);
 void amp_engine_ends_step(amp_engine *);
 /* One optimizer step over all parameters. It is skipped as a whole if a gradient, a running statistic, a
  * recurrent state or a loss of its passes is inf or NaN, or if it was rejected. args: inverse_scale,
- * clip_norm, adam and adamw are filled in here; t is the number this step has if it is not skipped. AMP_DIVERGED
- * when training cannot go on; *report is filled then too. */
+ * clip_norm, adam and adamw are filled in here; t is the number this step has if it is not skipped.
+ * AMP_DIVERGED when training cannot go on; *report is filled then too. */
 amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report,
                              amp_error *);
 

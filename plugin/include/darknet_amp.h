@@ -162,8 +162,9 @@ int darknet_amp_mislabelled(const char *path, int count);
 FILE *darknet_amp_fopen(const char *file, const char *mode);
 
 /* Decoding, in a program with a network under AMP. kept_image: before a file is read: the image's floats and
- * size, if it was kept (cache=ram). decoded_image: a file was decoded to w·h·c bytes, which are taken over: its
- * floats, as Darknet would make them. Floats are the caller's. NULL: as in stock. */
+ * size, if it was kept (cache=ram). decoded_image: a file was decoded to w·h·c bytes, which are taken over:
+ * its floats, as Darknet would make them. Floats are the caller's. NULL: as in stock, and pixels stay the
+ * caller's. */
 float *darknet_amp_kept_image(const char *file, int channels, int *w, int *h, int *c);
 float *darknet_amp_decoded_image(const char *file, int channels, unsigned char *pixels, int w, int h, int c);
 

@@ -105,6 +105,11 @@ goes_on() { # goes_on <.cfg> <arguments...>
 }
 goes_on tiny.cfg -amp bf16
 cp whole/tiny_final.weights trained.weights
+# ... and with images that are kept in memory.
+train cached tiny.cfg -amp bf16 -cache ram
+cmp trained.weights cached/tiny_final.weights || fail 'with -cache ram: other weights'
+grep -q '^amp: cache=ram: [1-8] of 8 images were kept, .* [1-9][0-9]* were there already' cached.err ||
+    fail "with -cache ram: $(grep cache cached.err)"
 sed 's/^momentum=.*/adam=1\nadamw=1/' tiny.cfg > adam.cfg
 goes_on adam.cfg -amp fp16
 awk '/^\[shortcut\]/ { print "[convolutional]\nfilters=16\nsize=1\nactivation=swish\nshare_index=3\n" }
@@ -135,6 +140,8 @@ END
 sed 's/^learning_rate=.*/learning_rate=0.001\nadam=1/' class.cfg > class_adam.cfg
 kind=classifier data=class.data
 goes_on class.cfg -amp bf16
+train cached class.cfg -amp bf16 -cache ram
+cmp whole/class_final.weights cached/class_final.weights || fail 'a classifier with -cache ram: other weights'
 goes_on class_adam.cfg -amp fp16
 "$ALEXEYAB" classifier valid class.data class.cfg whole/class_adam_final.weights -amp bf16 > out 2> err ||
     fail "classifier valid: $(tail -1 err)"

@@ -1,7 +1,7 @@
 # A training that does not fit into memory says so before it begins, with both numbers and with what fits, and
 # makes nothing; what it proposes trains under the same limit. Under twenty limits between too little and
-# enough each training either trains or ends with a line and status 1, never by a signal. What a training leaves
-# is for decoded images (cache=ram).
+# enough each training either trains or ends with a line and status 1, never by a signal. What a training
+# leaves is for decoded images (cache=ram).
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 [ -z "$SANITIZERS" ] || skip 'sanitizers take an address space of their own'

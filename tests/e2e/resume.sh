@@ -63,7 +63,8 @@ behaviour_25_resume_is_bitwise_the_uninterrupted_run() {
     steps_were_skipped
     edit adam '1a adam=1'
     detector 'Adam, bf16' adam.cfg -amp bf16
-    edit adam16 '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=17\ngrowth_factor=64\nadam=1\nadamw=1'
+    edit adam16 \
+        '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=17\ngrowth_factor=64\nadam=1\nadamw=1'
     detector 'AdamW, fp16, overflows' adam16.cfg
     steps_were_skipped
     edit four 's/subdivisions=2/subdivisions=4/'

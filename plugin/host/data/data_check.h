@@ -9,8 +9,8 @@
  * also after an error. */
 amp_status amp_check_labels(const amp_data_file *data, int classes, amp_path_list *labels, amp_error *error);
 
-/* -cache: what cache= of the .data file is overruled by; NULL: it was not given. Another word than there is ends
- * the program. */
+/* -cache: what cache= of the .data file is overruled by; NULL: it was not given. Another word than there is
+ * ends the program. */
 void amp_check_wish_cache(const char *word);
 
 /* Before `detector train` or `classifier train` makes anything: if that is under AMP, the .cfg,

@@ -11,8 +11,8 @@
 #include "../../include/darknet_amp.h"
 #include "../common/state.h"
 
-/* As the decoder made it: `channels` were asked for (0: as many as the file has), c are there, the channels of
- * a pixel side by side. */
+/* As the decoder made it: `channels` were asked for (0: as many as the file has), c are there, those of a
+ * pixel side by side. */
 typedef struct kept { unsigned char *pixels; int channels, w, h, c; } kept;
 
 typedef struct slot { const char *path; _Atomic(kept *) image; } slot;

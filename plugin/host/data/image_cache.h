@@ -1,9 +1,9 @@
 /* What loader threads make of a decoded image: Darknet's floats, faster than Darknet does; and, with
  * `cache=ram`, bytes that are kept, so that each image of the training list is decoded once.
  *
- * Pixels stay bytes in the cache, a quarter of their floats. An image stays until the program ends: images are
- * drawn at random, so that those that came first are as good as any. Nothing of a training's result depends on
- * what is kept: random numbers are drawn after an image is there. No loader ever waits for another one here. */
+ * Pixels stay bytes in the cache, a quarter of their floats. An image stays until the program ends: images
+ * are drawn at random, so that those that came first are as good as any. Nothing of a training's result
+ * depends on what is kept: reading an image draws no random numbers. No loader waits for another one here. */
 #ifndef AMP_HOST_IMAGE_CACHE_H
 #define AMP_HOST_IMAGE_CACHE_H
 
