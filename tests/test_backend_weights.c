@@ -1,5 +1,5 @@
-/* The copies of weights (weights_copy.h) byte for byte against what oneDNN's own reorders make of the masters,
- * rounded to bf16 or as they are. */
+/* The copies of weights (weights_copy.h) byte for byte against what oneDNN's own reorders make of the
+ * masters, rounded to bf16 or as they are. */
 #include "testing.h"
 
 #include <math.h>

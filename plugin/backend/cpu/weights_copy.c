@@ -11,7 +11,9 @@
 enum {
     FILTERS = 16, PAIRS = FILTERS / 2, /* of a tile */
     CHANNELS = 16,                     /* a tile has a whole number of times that */
-    COLUMNS = 4096                      /* floats of a filter's row in a tile, more or less */
+    COLUMNS = 4096,                    /* floats of a filter's row in a tile of bf16, more or less */
+    FLOAT_COLUMNS = 256                /* the same of fp32, whose tile is in the first-level cache: 0.7
+                                          times the time */
 };
 
 /* ---- layouts ---- */
@@ -64,7 +66,8 @@ static int has_blocks(const blocking *b, int count, const dnnl_dim_t *indexes, c
 static void find_order(const blocking *b, amp_weights_layout *layout)
 {
     static const dnnl_dim_t a[] = { 0 }, ab[] = { 0, 1 }, bab[] = { 1, 0, 1 }, aba[] = { 0, 1, 0 };
-    static const dnnl_dim_t any[] = { 0 }, any_2[] = { 0, 2 }, eights[] = { 8, 16, 2 }, squares[] = { 16, 16 };
+    static const dnnl_dim_t any[] = { 0 }, any_2[] = { 0, 2 }, eights[] = { 8, 16, 2 };
+    static const dnnl_dim_t squares[] = { 16, 16 };
     layout->block = FILTERS;
     if (b->type == dnnl_bf16 && has_blocks(b, 2, ab, any_2) && b->blocks[0] % FILTERS == 0) {
         layout->order = AMP_WEIGHTS_PAIRS_OF_CHANNELS;
@@ -110,18 +113,18 @@ amp_weights_layout amp_weights_layout_of(amp_const_md md)
 
 typedef struct shape { const amp_cpu_rows *rows; size_t filters, channels, places; } shape;
 
-/* Channels of a tile. */
-static size_t tile_channels(size_t places)
+/* Channels of a tile that should have so many columns. */
+static size_t tile_channels(size_t places, size_t wanted)
 {
-    size_t blocks = COLUMNS / (CHANNELS * places);
+    size_t blocks = wanted / (CHANNELS * places);
     return CHANNELS * (blocks ? blocks : 1);
 }
 
-/* Floats of scratch for one thread: zeros in place of missing filters, the rows or pairs, the same transposed,
- * and a square. */
+/* Floats of scratch for one thread: zeros in place of missing filters, the rows or pairs, the same
+ * transposed, and a square. */
 static size_t tile_floats(size_t places)
 {
-    return (1 + 2 * FILTERS) * tile_channels(places) * places + FILTERS * CHANNELS;
+    return (1 + 2 * FILTERS) * tile_channels(places, COLUMNS) * places + FILTERS * CHANNELS;
 }
 
 size_t amp_weights_scratch(size_t places)
@@ -256,12 +259,13 @@ void amp_weights_copy(const float *masters, size_t filters, size_t channels, siz
     const int floats = any->layout->order >= AMP_WEIGHTS_FLOATS_OF_FILTERS;
     const size_t rows = floats ? FILTERS : PAIRS;
     const shape s = { amp_cpu_rows_best(), filters, channels, places };
-    size_t step = tile_channels(places), columns = step * places;
+    size_t step = tile_channels(places, floats ? FLOAT_COLUMNS : COLUMNS), columns = step * places;
     size_t all_filters = largest(filters, &one, &other, 0), all_channels = largest(channels, &one, &other, 1);
     #pragma omp parallel for schedule(static) if (filters * channels * places >= WORTH_THREADS)
     for (size_t filter = 0; filter < all_filters; filter += FILTERS) {
         float *zeros = (float *)scratch + (size_t)omp_get_thread_num() * tile_floats(places);
-        float *taken = zeros + columns, *turned = taken + rows * columns, *square = turned + rows * columns;
+        float *taken = zeros + columns, *turned = taken + rows * columns;
+        float *square = turned + rows * columns;
         if (filter + FILTERS > filters) memset(zeros, 0, columns * sizeof *zeros);
         for (size_t channel = 0; channel < all_channels; channel += step) {
             size_t left = (all_channels - channel + CHANNELS - 1) / CHANNELS * CHANNELS,
