@@ -4,10 +4,10 @@
  * them as on its own blocked layouts; weights are in whatever layout the library chooses (format "any"), made
  * by load_weights.
  *
- * A half runs natively where the library gains by it (onednn.c). Everywhere else it is storage only: a slice
- * of the batch is widened into scratch, computed in fp32, and narrowed again. The slice is what keeps that scratch
- * small, and warm in the cache. The same slicing serves "dx += ...", whose sum must be made in fp32 to be
- * rounded once.
+ * A half runs natively where the library gains by it (onednn.c). Everywhere else it is storage only: a
+ * slice of the batch is widened into scratch, computed in fp32, and narrowed again. The slice is what keeps
+ * that scratch small, and warm in the cache. The same slicing serves "dx += ...", whose sum must be made in
+ * fp32 to be rounded once.
  *
  * A connected layer is an inner product to the library: its GEMM is several times faster than a convolution
  * with a window as large as the image. */

@@ -1,5 +1,5 @@
 /* What moves numbers without computing with them, part of rows_impl.h: a transpose for casts between layouts,
- * and the two loops that make copies of weights (weights_copy.c). */
+ * and the loops that make copies of weights (weights_copy.c). */
 
 static void transpose_plain(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t n_rows,
                             size_t columns)
@@ -95,8 +95,14 @@ static void zip(const float *low, const float *high, size_t src_stride, amp_half
         vi odd = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)high));
         _mm512_stream_si512((void *)dst, _mm512_or_si512(even, _mm512_slli_epi32(odd, 16)));
     }
-    _mm_sfence();
 }
+
+static void lines(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t count)
+{
+    for (; count; --count, src += src_stride, dst += dst_stride) _mm512_stream_ps(dst, _mm512_loadu_ps(src));
+}
+
+static void end_copies(void) { _mm_sfence(); }
 
 #else
 
@@ -118,5 +124,12 @@ static void zip(const float *low, const float *high, size_t src_stride, amp_half
         for (int i = 0; i < 16; i++) dst[2 * i] = a[i], dst[2 * i + 1] = b[i];
     }
 }
+
+static void lines(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t count)
+{
+    for (; count; --count, src += src_stride, dst += dst_stride) memcpy(dst, src, 16 * sizeof *dst);
+}
+
+static void end_copies(void) {}
 
 #endif

@@ -1,5 +1,6 @@
-/* Sixteen filters at a time: round two rows into one row of pairs, turn the pairs so that filters lie side by
- * side, and write both layouts from there while the tile is in the first-level cache. */
+/* Sixteen filters at a time, while the tile is in a cache. bf16: round two rows into one row of pairs, turn
+ * the pairs so that filters lie side by side, and write both layouts from there. fp32: the same with rows as
+ * they are. */
 #include "weights_copy.h"
 
 #include <omp.h>
@@ -10,25 +11,29 @@
 enum {
     FILTERS = 16, PAIRS = FILTERS / 2, /* of a tile */
     CHANNELS = 16,                     /* a tile has a whole number of times that */
-    COLUMNS = 4096                      /* floats of a filter's row in a tile, more or less */
+    COLUMNS = 4096,                    /* floats of a filter's row in a tile of bf16, more or less */
+    FLOAT_COLUMNS = 256                /* the same of fp32, whose tile is in the first-level cache: 0.7
+                                          times the time */
 };
 
 /* ---- layouts ---- */
 
-typedef struct blocking { const dnnl_dim_t *padded, *strides, *blocks, *indexes; int count; } blocking;
+typedef struct blocking {
+    dnnl_data_type_t type;
+    const dnnl_dim_t *padded, *strides, *blocks, *indexes;
+    int count;
+} blocking;
 
 #if DNNL_VERSION_MAJOR >= 3
 static int read_blocking(amp_const_md md, const dnnl_dim_t **dims, blocking *b)
 {
     int ndims = 0;
-    dnnl_data_type_t type = dnnl_data_type_undef;
     dnnl_format_kind_t kind = dnnl_format_kind_undef;
     if (dnnl_memory_desc_query(md, dnnl_query_ndims_s32, &ndims) != dnnl_success || ndims != 4) return 0;
-    if (dnnl_memory_desc_query(md, dnnl_query_data_type, &type) != dnnl_success || type != dnnl_bf16)
-        return 0;
     if (dnnl_memory_desc_query(md, dnnl_query_format_kind, &kind) != dnnl_success || kind != dnnl_blocked)
         return 0;
-    return dnnl_memory_desc_query(md, dnnl_query_dims, dims) == dnnl_success
+    return dnnl_memory_desc_query(md, dnnl_query_data_type, &b->type) == dnnl_success
+        && dnnl_memory_desc_query(md, dnnl_query_dims, dims) == dnnl_success
         && dnnl_memory_desc_query(md, dnnl_query_padded_dims, &b->padded) == dnnl_success
         && dnnl_memory_desc_query(md, dnnl_query_strides, &b->strides) == dnnl_success
         && dnnl_memory_desc_query(md, dnnl_query_inner_nblks_s32, &b->count) == dnnl_success
@@ -38,11 +43,12 @@ static int read_blocking(amp_const_md md, const dnnl_dim_t **dims, blocking *b)
 #else
 static int read_blocking(amp_const_md md, const dnnl_dim_t **dims, blocking *b)
 {
-    if (md->ndims != 4 || md->data_type != dnnl_bf16 || md->format_kind != dnnl_blocked || md->offset0
+    if (md->ndims != 4 || md->format_kind != dnnl_blocked || md->offset0
         || md->extra.flags != dnnl_memory_extra_flag_none) return 0;
     const dnnl_blocking_desc_t *d = &md->format_desc.blocking;
     *dims = md->dims;
-    *b = (blocking){ md->padded_dims, d->strides, d->inner_blks, d->inner_idxs, d->inner_nblks };
+    *b = (blocking){ md->data_type, md->padded_dims, d->strides, d->inner_blks, d->inner_idxs,
+                     d->inner_nblks };
     return 1;
 }
 #endif
@@ -56,23 +62,45 @@ static int has_blocks(const blocking *b, int count, const dnnl_dim_t *indexes, c
     return 1;
 }
 
+/* Sets the layout's order and blocks. */
+static void find_order(const blocking *b, amp_weights_layout *layout)
+{
+    static const dnnl_dim_t a[] = { 0 }, ab[] = { 0, 1 }, bab[] = { 1, 0, 1 }, aba[] = { 0, 1, 0 };
+    static const dnnl_dim_t any[] = { 0 }, any_2[] = { 0, 2 }, eights[] = { 8, 16, 2 };
+    static const dnnl_dim_t squares[] = { 16, 16 };
+    layout->block = FILTERS;
+    if (b->type == dnnl_bf16 && has_blocks(b, 2, ab, any_2) && b->blocks[0] % FILTERS == 0) {
+        layout->order = AMP_WEIGHTS_PAIRS_OF_CHANNELS;
+        layout->block = (size_t)b->blocks[0];
+    }
+    else if (b->type == dnnl_bf16 && has_blocks(b, 3, bab, eights))
+        layout->order = AMP_WEIGHTS_CHANNELS_IN_EIGHTS;
+    else if (b->type == dnnl_bf16 && has_blocks(b, 3, aba, eights))
+        layout->order = AMP_WEIGHTS_FILTERS_IN_EIGHTS;
+    else if (b->type == dnnl_f32 && has_blocks(b, 1, a, any) && b->blocks[0] % FILTERS == 0) {
+        layout->order = AMP_WEIGHTS_FLOATS_OF_FILTERS;
+        layout->block = (size_t)b->blocks[0];
+    }
+    else if (b->type == dnnl_f32 && has_blocks(b, 2, ab, squares)) {
+        layout->order = AMP_WEIGHTS_FLOATS_OF_CHANNELS;
+        layout->channel_block = CHANNELS;
+    }
+    else if (b->type == dnnl_f32 && has_blocks(b, 1, ab + 1, any) && b->blocks[0] % CHANNELS == 0) {
+        layout->order = AMP_WEIGHTS_FLOATS_OF_CHANNELS;
+        layout->block = 1;
+        layout->channel_block = (size_t)b->blocks[0];
+    }
+}
+
 amp_weights_layout amp_weights_layout_of(amp_const_md md)
 {
-    static const dnnl_dim_t ab[] = { 0, 1 }, any_2[] = { 0, 2 };
-    static const dnnl_dim_t bab[] = { 1, 0, 1 }, aba[] = { 0, 1, 0 }, eights[] = { 8, 16, 2 };
     amp_weights_layout layout = { 0 };
     const dnnl_dim_t *dims;
     blocking b;
     if (!read_blocking(md, &dims, &b)) return layout;
     /* height and width must lie like one dimension */
     if (dims[2] > 1 && dims[3] > 1 && b.strides[2] != b.strides[3] * dims[3]) return layout;
-    layout.block = FILTERS;
-    if (has_blocks(&b, 2, ab, any_2) && b.blocks[0] % FILTERS == 0) {
-        layout.order = AMP_WEIGHTS_PAIRS_OF_CHANNELS;
-        layout.block = (size_t)b.blocks[0];
-    }
-    else if (has_blocks(&b, 3, bab, eights)) layout.order = AMP_WEIGHTS_CHANNELS_IN_EIGHTS;
-    else if (has_blocks(&b, 3, aba, eights)) layout.order = AMP_WEIGHTS_FILTERS_IN_EIGHTS;
+    find_order(&b, &layout);
     layout.padded_filters = (size_t)b.padded[0];
     layout.padded_channels = (size_t)b.padded[1];
     layout.filter_stride = (size_t)b.strides[0];
@@ -85,16 +113,19 @@ amp_weights_layout amp_weights_layout_of(amp_const_md md)
 
 typedef struct shape { const amp_cpu_rows *rows; size_t filters, channels, places; } shape;
 
-/* Channels of a tile. */
-static size_t tile_channels(size_t places)
+/* Channels of a tile that should have so many columns. */
+static size_t tile_channels(size_t places, size_t wanted)
 {
-    size_t blocks = COLUMNS / (CHANNELS * places);
+    size_t blocks = wanted / (CHANNELS * places);
     return CHANNELS * (blocks ? blocks : 1);
 }
 
-/* Floats of scratch for one thread: zeros in place of missing filters, the pairs, and the transposed
- * pairs. */
-static size_t tile_floats(size_t places) { return (1 + 2 * PAIRS) * tile_channels(places) * places; }
+/* Floats of scratch for one thread: zeros in place of missing filters, the rows or pairs, the same
+ * transposed, and a square. */
+static size_t tile_floats(size_t places)
+{
+    return (1 + 2 * FILTERS) * tile_channels(places, COLUMNS) * places + FILTERS * CHANNELS;
+}
 
 size_t amp_weights_scratch(size_t places)
 {
@@ -124,7 +155,7 @@ static void write_channel_pairs(const float *turned, const shape *s, const amp_w
 {
     const amp_weights_layout *l = to->layout;
     int eights = l->order == AMP_WEIGHTS_CHANNELS_IN_EIGHTS;
-    amp_half_bits *base = to->copy + filter / l->block * l->filter_stride + filter % l->block * 2;
+    amp_half_bits *base = (amp_half_bits *)to->copy + filter / l->block * l->filter_stride + filter % l->block * 2;
     if (channel + count > l->padded_channels) count = l->padded_channels - channel;
     size_t run = eights ? CHANNELS : count, stride = eights ? 2 * FILTERS : l->channel_stride;
     for (size_t c = 0; c < count; c += run)
@@ -142,19 +173,69 @@ static void write_filter_pairs(const float *turned, const shape *s, const amp_we
 {
     const amp_weights_layout *l = to->layout;
     for (size_t c = 0; c < count && channel + c < l->padded_channels; c += CHANNELS) {
-        amp_half_bits *base = to->copy + filter / FILTERS * l->filter_stride + (channel + c) / CHANNELS
-            * l->channel_stride;
+        amp_half_bits *base = (amp_half_bits *)to->copy + filter / FILTERS * l->filter_stride
+            + (channel + c) / CHANNELS * l->channel_stride;
         for (size_t k = 0; k < s->places; k++)
             s->rows->transpose(turned + (c * s->places + k) * PAIRS, s->places * PAIRS,
                                (float *)(void *)(base + k * l->place_stride), CHANNELS, CHANNELS, PAIRS);
     }
 }
 
+/* rows[f][column] ← filters first + f, columns channel·places onwards; zeros where there are none. */
+static void take_rows(const float *masters, const shape *s, size_t first, size_t channel, size_t count,
+                      float *rows)
+{
+    size_t columns = count * s->places, row = s->channels * s->places;
+    size_t inside = channel < s->channels ? (s->channels - channel) * s->places : 0;
+    if (inside > columns) inside = columns;
+    for (size_t f = 0; f < FILTERS; f++, rows += columns) {
+        size_t present = first + f < s->filters ? inside : 0;
+        if (present)
+            memcpy(rows, masters + (first + f) * row + channel * s->places, present * sizeof *rows);
+        memset(rows + present, 0, (columns - present) * sizeof *rows);
+    }
+}
+
+/* turned[column][filter], 16 floats a column, to a layout with lines of 16 filters. */
+static void write_filters(const float *turned, const shape *s, const amp_weights_target *to, size_t filter,
+                          size_t channel, size_t count)
+{
+    const amp_weights_layout *l = to->layout;
+    float *base = (float *)to->copy + filter / l->block * l->filter_stride + filter % l->block
+        + channel * l->channel_stride;
+    if (channel + count > l->padded_channels) count = l->padded_channels - channel;
+    for (size_t k = 0; k < s->places; k++)
+        s->rows->lines(turned + k * FILTERS, s->places * FILTERS, base + k * l->place_stride,
+                       l->channel_stride, count);
+}
+
+/* The same to one with lines of 16 channels; square: room for 16 x 16. */
+static void write_channels(const float *turned, const shape *s, const amp_weights_target *to, size_t filter,
+                           size_t channel, size_t count, float *square)
+{
+    const amp_weights_layout *l = to->layout;
+    size_t left = l->padded_filters - filter, filters = left < FILTERS ? left : FILTERS;
+    for (size_t c = channel; c < channel + count && c < l->padded_channels; c += CHANNELS) {
+        float *base = (float *)to->copy + filter / l->block * l->filter_stride
+            + c / l->channel_block * l->channel_stride + c % l->channel_block;
+        for (size_t k = 0; k < s->places; k++) {
+            s->rows->transpose(turned + ((c - channel) * s->places + k) * FILTERS, s->places * FILTERS,
+                               square, CHANNELS, CHANNELS, FILTERS);
+            s->rows->lines(square, CHANNELS, base + k * l->place_stride,
+                           l->block > 1 ? CHANNELS : l->filter_stride, filters);
+        }
+    }
+}
+
 static void write_copy(const float *turned, const shape *s, const amp_weights_target *to, size_t filter,
-                       size_t channel, size_t count)
+                       size_t channel, size_t count, float *square)
 {
     if (!to->copy || filter >= to->layout->padded_filters || channel >= to->layout->padded_channels) return;
-    if (to->layout->order == AMP_WEIGHTS_FILTERS_IN_EIGHTS)
+    if (to->layout->order == AMP_WEIGHTS_FLOATS_OF_FILTERS)
+        write_filters(turned, s, to, filter, channel, count);
+    else if (to->layout->order == AMP_WEIGHTS_FLOATS_OF_CHANNELS)
+        write_channels(turned, s, to, filter, channel, count, square);
+    else if (to->layout->order == AMP_WEIGHTS_FILTERS_IN_EIGHTS)
         write_filter_pairs(turned, s, to, filter, channel, count);
     else write_channel_pairs(turned, s, to, filter, channel, count);
 }
@@ -174,21 +255,27 @@ void amp_weights_copy(const float *masters, size_t filters, size_t channels, siz
                       amp_weights_target one, amp_weights_target other, void *scratch)
 {
     enum { WORTH_THREADS = 32768 };
+    const amp_weights_target *any = one.copy ? &one : &other;
+    const int floats = any->layout->order >= AMP_WEIGHTS_FLOATS_OF_FILTERS;
+    const size_t rows = floats ? FILTERS : PAIRS;
     const shape s = { amp_cpu_rows_best(), filters, channels, places };
-    size_t step = tile_channels(places), columns = step * places;
+    size_t step = tile_channels(places, floats ? FLOAT_COLUMNS : COLUMNS), columns = step * places;
     size_t all_filters = largest(filters, &one, &other, 0), all_channels = largest(channels, &one, &other, 1);
     #pragma omp parallel for schedule(static) if (filters * channels * places >= WORTH_THREADS)
     for (size_t filter = 0; filter < all_filters; filter += FILTERS) {
         float *zeros = (float *)scratch + (size_t)omp_get_thread_num() * tile_floats(places);
-        float *pairs = zeros + columns, *turned = pairs + PAIRS * columns;
+        float *taken = zeros + columns, *turned = taken + rows * columns;
+        float *square = turned + rows * columns;
         if (filter + FILTERS > filters) memset(zeros, 0, columns * sizeof *zeros);
         for (size_t channel = 0; channel < all_channels; channel += step) {
             size_t left = (all_channels - channel + CHANNELS - 1) / CHANNELS * CHANNELS,
                 count = left < step ? left : step;
-            pair_rows(masters, &s, filter, channel, count, zeros, pairs);
-            s.rows->transpose(pairs, count * places, turned, PAIRS, PAIRS, count * places);
-            write_copy(turned, &s, &one, filter, channel, count);
-            write_copy(turned, &s, &other, filter, channel, count);
+            if (floats) take_rows(masters, &s, filter, channel, count, taken);
+            else pair_rows(masters, &s, filter, channel, count, zeros, taken);
+            s.rows->transpose(taken, count * places, turned, rows, rows, count * places);
+            write_copy(turned, &s, &one, filter, channel, count, square);
+            write_copy(turned, &s, &other, filter, channel, count, square);
         }
+        s.rows->end_copies();
     }
 }
