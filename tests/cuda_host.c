@@ -50,8 +50,8 @@ static void resize(network *net, int side) { resize_network(net, side, side); }
 #endif
 
 #ifndef GPU
-/* In the place of plugin/host's darknet/choice.c and the fork's batchnorm_rule.c: the CPU by the GPU's rule of
- * batch norm, cuDNN's. */
+/* In the place of plugin/host's darknet/choice.c and the fork's batchnorm_rule.c: the CPU by the GPU's rule
+ * of batch norm, cuDNN's. */
 #include "host/darknet/room.h"
 
 amp_backend *amp_fork_backend(amp_error *error) { return amp_cpu_backend_create(error); }
@@ -164,7 +164,8 @@ static double rounding; /* the largest of the dtype, for a number's size */
 static void feed(network *net, unsigned seed)
 {
     const layer *last = &net->layers[net->n - 1];
-    int boxes = last->type != COST && last->type != SOFTMAX, masks = last->type == COST && last->cost_type == MASKED;
+    int boxes = last->type != COST && last->type != SOFTMAX;
+    int masks = last->type == COST && last->cost_type == MASKED;
     for (int i = 0; i < net->inputs * net->batch; i++) {
         seed = seed * 1664525u + 1013904223u;
         net->input[i] = (float)(seed >> 8) / 16777216.0f;

@@ -197,4 +197,73 @@ TEST(what_only_this_fork_has)
                   CONV("filters=2 activation=tanh") "[local] filters=3 size=2 activation=tanh");
 }
 
+/* Its own key, which it reads on a GPU, where AMP is off. */
+TEST(loss_scale_is_left_to_darknet_where_amp_is_off)
+{
+    static const char *const keys[] = { "", "[amp] dtype=fp32 " };
+    for (int under_amp = 0; under_amp < 2; under_amp++) {
+        char text[2000], file[] = "/tmp/amp_gradients_XXXXXX";
+        int made = mkstemp(file);
+        assert_true(made >= 0);
+        close(made);
+        snprintf(text, sizeof text, "[net] batch=3 width=6 height=6 channels=3 max_batches=1 loss_scale=128 "
+                 "%s[convolutional] filters=3%s", keys[under_amp], ending);
+        write_cfg(file, text);
+        network net = parse_network_cfg(file);
+        unlink(file);
+        assert_int_equal(net.amp != NULL, under_amp);
+        assert_true(net.loss_scale == (under_amp ? 1 : 128));
+        free_network(net);
+    }
+}
+
+/* A layer of Darknet's own whose loss is no formula of its output: what it gives to its input is what reaches
+ * the weights before it. That is a 1 x 1 convolution of the image, so that its gradient is a plain sum. */
+TEST(what_gaussian_yolo_gives_reaches_the_weights)
+{
+    enum { BOXES = 2, EACH = 4 * 2 + 1 + CLASSES, OUT = BOXES * EACH, PLACES = SIDE * SIDE };
+    char text[2000], file[] = "/tmp/amp_gradients_XXXXXX";
+    int made = mkstemp(file);
+    assert_true(made >= 0);
+    close(made);
+    snprintf(text, sizeof text, "%s[convolutional] filters=%d size=1 activation=linear [Gaussian_yolo] "
+             "mask=0,1 anchors=2,2,3,4 num=2 classes=%d max=4", beginning, OUT, CLASSES);
+    write_cfg(file, text);
+    network net = parse_network_cfg(file);
+    unlink(file);
+    layer conv = net.layers[0], *last = &net.layers[1];
+    float *x = calloc(BATCH * PLACES * 3, sizeof *x);
+    float *truth = calloc((size_t)(BATCH * last->truths), sizeof *truth);
+    srand(7);
+    for (int i = 0; i < BATCH * PLACES * 3; i++) x[i] = uniform(-1, 1);
+    for (int b = 0; b < BATCH; b++) {
+        const float box[] = { .4f, .6f, .3f + .1f * (float)b, .5f, (float)(b % CLASSES) };
+        memcpy(truth + b * last->truths, box, sizeof box);
+    }
+    float loss = train_network_datum(net, x, truth);
+    assert_true(isfinite(loss) && loss > 0);
+    ++*net.cur_iteration;
+    update_network(net);
+    double most = 0;
+    for (int f = 0; f < OUT; f++) {
+        for (int c = 0; c <= 3; c++) { /* 3: the bias */
+            double sum = 0, size = 1e-6;
+            for (int b = 0; b < BATCH; b++)
+                for (int i = 0; i < PLACES; i++) {
+                    double d = last->delta[(b * OUT + f) * PLACES + i];
+                    double term = c < 3 ? d * x[(b * 3 + c) * PLACES + i] : d;
+                    sum += term;
+                    size += fabs(term);
+                }
+            double learnt = c < 3 ? conv.weight_updates[f * 3 + c] : conv.bias_updates[f];
+            assert_true(isfinite(sum) && fabs(learnt - sum) <= 1e-5 * size);
+            most = fmax(most, fabs(sum));
+        }
+    }
+    assert_true(most > .1);
+    free(x);
+    free(truth);
+    free_network(net);
+}
+
 int main(void) { return run_listed_tests("alexeyab_gradients", NULL, NULL); }

@@ -50,8 +50,9 @@ void softmax_x_ent_gpu(int n, float *x, float *truth, float *delta, float *error
 /* x: (batch, layers, spatial), y: (batch, spatial, layers); forward is 0: the other way round */
 void flatten_ongpu(float *x, int spatial, int layers, int batch, int forward, float *y)
 {
-    KERNEL(for (int b = 0; b < batch; b++) for (int c = 0; c < layers; c++) for (int i = 0; i < spatial; i++) {
-        size_t planar = ((size_t)b * layers + c) * spatial + i, packed = ((size_t)b * spatial + i) * layers + c;
+    KERNEL(for (int at = 0; at < batch * layers * spatial; at++) {
+        int b = at / (layers * spatial), c = at / spatial % layers, i = at % spatial;
+        size_t planar = (size_t)at, packed = ((size_t)b * spatial + i) * layers + c;
         if (forward) y[packed] = x[planar];
         else y[planar] = x[packed];
     });

@@ -13,7 +13,8 @@ awk '{ print } /^\[convolutional\]/ && ++n == 2 { print "stopbackward=1" }' tiny
 for cfg in tiny frozen; do
     for count in 0 2; do
         rm -rf backup of_$count && mkdir backup
-        ranks $count detector train tiny.data $cfg.cfg -dont_show -amp fp32 -seed 7 > out 2> err < /dev/null ||
+        ranks $count detector train tiny.data $cfg.cfg -dont_show -amp fp32 -seed 7 > out 2> err \
+            < /dev/null ||
             fail "$cfg.cfg, $count ranks: $(grep -a 'amp: \|ranks: ' err | tail -n 3)"
         mv backup of_$count
     done

@@ -22,6 +22,7 @@ static void own_array(float **array, size_t count)
 
 void amp_gap_prepare_gpu(layer *l)
 {
+    l->adam = 0; /* as in give_back_internals_gpu */
     if (l->type == CONNECTED) l->amp_unclipped = 1;
     if (l->type != CONVOLUTIONAL || !l->batch_normalize) return;
     own_array(&l->mean_gpu, (size_t)l->n);

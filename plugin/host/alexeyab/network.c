@@ -75,8 +75,8 @@ static const char *refused_of_layer(const layer *l)
     }
 }
 
-/* Of Darknet's own layers there, shortcuts go by addresses of buffers that AMP moves, and nobody has looked at
- * crnn. */
+/* Of Darknet's own layers there, shortcuts go by addresses of buffers that AMP moves, and nobody has looked
+ * at crnn. */
 static const char *refused_on_gpu(const layer *l)
 {
     if (amp_host_is_native(l)) return NULL;

@@ -222,9 +222,11 @@ static void give_back_on_gpu(float **buffer)
     if (*buffer) amp_host_give_back(buffer, 1);
 }
 
-/* weights_gpu16 stays: Darknet's push_convolutional_layer writes to it. */
+/* weights_gpu16 stays: Darknet's push_convolutional_layer writes to it. With adam it would also move the
+ * moments, which are given back. */
 static void give_back_internals_gpu(layer *l)
 {
+    l->adam = 0;
     give_back_on_gpu(&l->activation_input_gpu);
     give_back_on_gpu(&l->output_avg_gpu);
     if (!l->share_layer) give_back_on_gpu(&l->weight_updates_gpu16);

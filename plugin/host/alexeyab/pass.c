@@ -1,9 +1,9 @@
 /* A pass through AlexeyAB's Darknet: what a network and its layers are given.
  *
  * Its layers' functions get a network_state, with a copy of the network in it. The hooks of forward_network
- * and backward_network put input, labels and delta of the pass into fields of their copy of struct network that
- * Darknet itself does not use. They lie in the program's memory; on a GPU, where Darknet would bring them to
- * *input_gpu and *truth_gpu before its passes, AMP does (amp_own_push_input). */
+ * and backward_network put input, labels and delta of the pass into fields of their copy of struct network
+ * that Darknet itself does not use. They lie in the program's memory; on a GPU, where Darknet would bring them
+ * to *input_gpu and *truth_gpu before its passes, AMP does (amp_own_push_input). */
 #include "../darknet/room.h"
 
 #include <string.h>
@@ -38,8 +38,8 @@ static amp_status make_on_gpu(float **array, size_t bytes, amp_backend *b, amp_e
 {
     if (!*array) *array = amp_host_take(bytes / sizeof **array, 1);
     if (*array) return AMP_OK;
-    return amp_fail(error, AMP_NO_MEMORY, "amp: no memory on the GPU (%s) for %zu MB of images or labels; use "
-                    "more subdivisions", b->description, bytes >> 20);
+    return amp_fail(error, AMP_NO_MEMORY, "amp: no memory on the GPU (%s) for %zu MB of images or labels; "
+                    "use more subdivisions", b->description, bytes >> 20);
 }
 
 /* Through page-locked memory: the images' is Darknet's own, which it has for predictions, and the labels are

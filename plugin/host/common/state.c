@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../../amp/cfg_check.h"
 #include "../data/data_check.h"
 #include "../data/images.h"
 #include "../data/loading.h"
@@ -43,8 +44,17 @@ static void drop_blanks(char *text)
     *kept = 0;
 }
 
-/* Whether a line is AMP's own: all of [amp], its keys under [net] and of a layer. Leaves of text the
- * section or the key. */
+/* Whether Darknet itself reads a key of [net]: loss_scale is both AlexeyAB's and AMP's. */
+static int is_darknets(const char *key)
+{
+    const cfg_section_kind *net = &amp_cfg_fork.kinds[0];
+    int k = 0;
+    while (k < net->count && strcmp(net->keys[k].name, key)) k++;
+    return k < net->count;
+}
+
+/* Whether a line is AMP's own: all of [amp], its keys under [net] and of a layer; where AMP is off, what
+ * Darknet reads of them is Darknet's. Leaves of text the section or the key. */
 static int is_ours(char *text, enum section *section)
 {
     drop_blanks(text);
@@ -53,8 +63,8 @@ static int is_ours(char *text, enum section *section)
                  : !strcmp(text, "[net]") || !strcmp(text, "[network]") ? IN_NET : IN_LAYER;
     else
         text[strcspn(text, "=")] = 0;
-    return *section == IN_AMP || (*section == IN_NET ? amp_config_is_key(text)
-                                                   : amp_config_is_layer_key(text));
+    if (*section == IN_NET) return amp_config_is_key(text) && (reading->enabled || !is_darknets(text));
+    return *section == IN_AMP || amp_config_is_layer_key(text);
 }
 
 FILE *darknet_amp_open_cfg(const char *file)

@@ -184,7 +184,6 @@ void amp_host_give_back_moments(layer *l, int on_gpu)
     GIVE_BACK(bias_v);
     GIVE_BACK(scale_m);
     GIVE_BACK(scale_v);
-    l->adam = 0; /* or AlexeyAB's pull and push would move them */
 }
 
 static void give_back_indexes(layer *l, int on_gpu)
