@@ -86,47 +86,58 @@ static __device__ __forceinline__ amp_column amp_column_of(const amp_columns &c,
     return at;
 }
 
-/* Adds this thread's rows of x to sums. */
-template <class P, int W> __device__ __forceinline__ void amp_columns_sum(const P *__restrict__ x,
-                                                                          const amp_columns &c,
-                                                                          const amp_column &at,
-                                                                          double (&sums)[W])
+/* Sums that each thread of a block has of its own, S of them. They lie in shared memory, since what these
+ * kernels are short of is registers: the fewer a thread has, the more threads have loads on their way. */
+template <int S> struct amp_column_sums {
+    double of[S][AMP_COLUMN_THREADS];
+    __device__ __forceinline__ void clear()
+    {
+        #pragma unroll
+        for (int i = 0; i < S; i++) of[i][threadIdx.x] = 0;
+    }
+    /* volatile: one after the other, or the compiler would read all of them into registers at once. */
+    __device__ __forceinline__ void add(int i, double v)
+    {
+        volatile double *sum = &of[i][threadIdx.x];
+        *sum = *sum + v;
+    }
+    __device__ __forceinline__ double get(int i) const { return of[i][threadIdx.x]; }
+
+    /* Adds up what the threads of the block have for the same pack; true for the thread that then holds
+     * that. */
+    __device__ __forceinline__ bool fold(const amp_columns &c)
+    {
+        int t = (int)threadIdx.x;
+        for (int half = AMP_COLUMN_THREADS / 2; half >= c.lanes; half /= 2) {
+            __syncthreads();
+            if (t < half)
+                #pragma unroll
+                for (int i = 0; i < S; i++) of[i][t] += of[i][t + half];
+        }
+        return t < c.lanes;
+    }
+};
+
+/* Adds this thread's rows of x to its sums. */
+template <class P> __device__ __forceinline__ void amp_columns_sum(const P *__restrict__ x,
+    const amp_columns &c, const amp_column &at, amp_column_sums<P::count> &sums)
 {
     const int n = 4; /* rows in flight */
     x += at.image * c.rows * c.packs + at.pack;
     for (size_t row = at.first; row < at.end;) {
-        float run[W] = {};
+        float run[P::count] = {};
         for (int r = 0; r < AMP_COLUMN_RUN && row < at.end; r += n, row += n * at.step) {
             P p[n] = {};
             #pragma unroll
             for (int u = 0; u < n; u++)
                 if (row + u * at.step < at.end) p[u] = x[(row + u * at.step) * c.packs];
             #pragma unroll
-            for (int i = 0; i < W; i++) run[i] += (p[0].get(i) + p[1].get(i)) + (p[2].get(i) + p[3].get(i));
+            for (int i = 0; i < P::count; i++)
+                run[i] += (p[0].get(i) + p[1].get(i)) + (p[2].get(i) + p[3].get(i));
         }
         #pragma unroll
-        for (int i = 0; i < W; i++) sums[i] += (double)run[i];
+        for (int i = 0; i < P::count; i++) sums.add(i, (double)run[i]);
     }
-}
-
-/* Adds up what the threads of a block have for the same pack; true for the thread that then holds the sum. */
-template <int K, int W> __device__ __forceinline__ bool amp_columns_fold(const amp_columns &c,
-                                                                         double (&sums)[K][W])
-{
-    __shared__ double tree[K * W][AMP_COLUMN_THREADS];
-    int t = (int)threadIdx.x;
-    #pragma unroll
-    for (int k = 0; k < K * W; k++) tree[k][t] = sums[k / W][k % W];
-    for (int half = AMP_COLUMN_THREADS / 2; half >= c.lanes; half /= 2) {
-        __syncthreads();
-        if (t < half)
-            #pragma unroll
-            for (int k = 0; k < K * W; k++) tree[k][t] += tree[k][t + half];
-    }
-    if (t >= c.lanes) return false;
-    #pragma unroll
-    for (int k = 0; k < K * W; k++) sums[k / W][k % W] = tree[k][t];
-    return true;
 }
 
 #endif

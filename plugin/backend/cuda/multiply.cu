@@ -37,8 +37,9 @@ template <class P, class T> __global__ void __launch_bounds__(AMP_COLUMN_THREADS
     const P *__restrict__ a, const P *__restrict__ b, T *s, amp_columns c, int accumulate)
 {
     amp_column at = amp_column_of(c, blockIdx.x);
-    double sums[1][P::count] = {};
+    __shared__ amp_column_sums<P::count> sums;
     const size_t image = at.image * c.rows;
+    sums.clear();
     for (size_t row = at.first; row < at.end;) {
         float run[P::count] = {};
         for (int r = 0; r < AMP_COLUMN_RUN && row < at.end; r++, row += at.step) {
@@ -47,11 +48,11 @@ template <class P, class T> __global__ void __launch_bounds__(AMP_COLUMN_THREADS
             for (int i = 0; i < P::count; i++) run[i] += left.get(i) * right.get(i);
         }
         #pragma unroll
-        for (int i = 0; i < P::count; i++) sums[0][i] += (double)run[i];
+        for (int i = 0; i < P::count; i++) sums.add(i, (double)run[i]);
     }
-    if (!amp_columns_fold(c, sums) || at.pack >= c.packs) return;
+    if (!sums.fold(c) || at.pack >= c.packs) return;
     for (int i = 0; i < P::count; i++)
-        put_sum(s + (at.image * (size_t)c.packs + at.pack) * P::count + i, sums[0][i], accumulate);
+        put_sum(s + (at.image * (size_t)c.packs + at.pack) * P::count + i, sums.get(i), accumulate);
 }
 
 enum { SUM_THREADS = 64 };

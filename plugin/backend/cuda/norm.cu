@@ -82,14 +82,14 @@ __device__ __forceinline__ void factors_of(const float *factors, size_t first, f
 /* partial[chunk][k][channel] */
 template <class P, int K>
 __device__ __forceinline__ void write_partial(const amp_columns &c, const amp_column &at,
-    double (&sums)[K][P::count], double *partial)
+    amp_column_sums<K * P::count> &sums, double *partial)
 {
-    if (!amp_columns_fold(c, sums) || at.pack >= c.packs) return;
+    if (!sums.fold(c) || at.pack >= c.packs) return;
     size_t channels = (size_t)c.packs * P::count, first = (size_t)at.pack * P::count;
     for (int k = 0; k < K; k++)
         #pragma unroll
         for (int i = 0; i < P::count; i++)
-            partial[(at.chunk * (size_t)K + k) * channels + first + i] = sums[k][i];
+            partial[(at.chunk * (size_t)K + k) * channels + first + i] = sums.get(k * P::count + i);
 }
 
 template <class P>
@@ -97,8 +97,9 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) sum_of_rows(const P *__res
     double *partial)
 {
     amp_column at = amp_column_of(c, blockIdx.x);
-    double sums[1][P::count] = {};
-    amp_columns_sum(x, c, at, sums[0]);
+    __shared__ amp_column_sums<P::count> sums;
+    sums.clear();
+    amp_columns_sum(x, c, at, sums);
     write_partial<P, 1>(c, at, sums, partial);
 }
 
@@ -106,14 +107,15 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) sum_of_rows(const P *__res
  * loses nothing when Σx² would have lost everything. Moving to the common origin, the tensor's first row,
  * with n rows and s = pivot - origin: Σ(x-origin) = Σu + n·s, Σ(x-origin)² = Σu² + 2s·Σu + n·s² in double. */
 template <class P>
-__global__ void __launch_bounds__(AMP_COLUMN_THREADS) moments(const P *__restrict__ x, amp_columns c,
+__global__ void __launch_bounds__(AMP_COLUMN_THREADS, 4) moments(const P *__restrict__ x, amp_columns c,
     double *partial)
 {
     enum { N = 4 };
     amp_column at = amp_column_of(c, blockIdx.x);
-    double sums[2][P::count] = {};
+    __shared__ amp_column_sums<2 * P::count> sums;
+    sums.clear();
     for (size_t row = at.first; row < at.end;) {
-        P pivot = x[row * c.packs + at.pack], origin = x[at.pack];
+        P pivot = x[row * c.packs + at.pack];
         float first[P::count] = {}, second[P::count] = {};
         int n = 0;
         for (int r = 0; r < AMP_COLUMN_RUN && row < at.end; r += N, row += N * at.step) {
@@ -133,11 +135,12 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) moments(const P *__restric
                 second[i] += (u0 * u0 + u1 * u1) + (u2 * u2 + u3 * u3);
             }
         }
+        P origin = x[at.pack];
         #pragma unroll
         for (int i = 0; i < P::count; i++) {
             double s = (double)pivot.get(i) - (double)origin.get(i), total = n * s;
-            sums[0][i] += (double)first[i] + total;
-            sums[1][i] += (double)second[i] + s * (2 * (double)first[i] + total);
+            sums.add(i, (double)first[i] + total);
+            sums.add(P::count + i, (double)second[i] + s * (2 * (double)first[i] + total));
         }
     }
     write_partial<P, 2>(c, at, sums, partial);
@@ -145,15 +148,16 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) moments(const P *__restric
 
 /* d = dy·act'(y), and its product with x - mean. */
 template <class P, int A>
-__global__ void __launch_bounds__(AMP_COLUMN_THREADS) delta_sums(const P *__restrict__ x,
+__global__ void __launch_bounds__(AMP_COLUMN_THREADS, 3) delta_sums(const P *__restrict__ x,
     const P *__restrict__ y, const P *__restrict__ dy, amp_columns c, amp_batchnorm norm, double *partial)
 {
     enum { N = A < 0 ? 1 : 2, W = P::count };
     const amp_activation act = amp_chosen<A>(norm.activation);
     amp_column at = amp_column_of(c, blockIdx.x);
     size_t channel = (size_t)at.pack * W;
-    double sums[2][W] = {};
+    __shared__ amp_column_sums<2 * W> sums;
     float mean[W], gain[W], bias[W];
+    sums.clear();
     if (at.first < at.end) {
         factors_of(norm.mean, channel, mean);
         if (repeats_forward<A>) {
@@ -190,8 +194,8 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) delta_sums(const P *__rest
         }
         #pragma unroll
         for (int i = 0; i < W; i++) {
-            sums[0][i] += (double)first[i];
-            sums[1][i] += (double)second[i];
+            sums.add(i, (double)first[i]);
+            sums.add(W + i, (double)second[i]);
         }
     }
     write_partial<P, 2>(c, at, sums, partial);

@@ -182,12 +182,13 @@ template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) average
         P *__restrict__ y, amp_columns c)
 {
     amp_column at = amp_column_of(c, blockIdx.x);
-    double sums[1][P::count] = {};
-    amp_columns_sum(x, c, at, sums[0]);
-    if (!amp_columns_fold(c, sums) || at.pack >= c.packs) return;
+    __shared__ amp_column_sums<P::count> sums;
+    sums.clear();
+    amp_columns_sum(x, c, at, sums);
+    if (!sums.fold(c) || at.pack >= c.packs) return;
     P out;
     #pragma unroll
-    for (int i = 0; i < P::count; i++) out.set(i, (float)(sums[0][i] / (double)c.rows));
+    for (int i = 0; i < P::count; i++) out.set(i, (float)(sums.get(i) / (double)c.rows));
     y[at.image * (size_t)c.packs + at.pack] = out;
 }
 
