@@ -119,7 +119,7 @@ start "$name" detector train tiny.data tiny.cfg -seed 3
 ends 1
 [ "$(grep -c 'a launcher started 2 of this program' err)" = 1 ] || fail "$name: $(cat err)"
 train+=(-gpus 0,1)
-refused 'command line: -gpus 0,1: a launcher started 2 of this program, and each trains on one GPU; leave -gpus out'
+refused 'command line: -gpus 0,1: a launcher started 2 of this program, and each trains'
 unset 'train[-1]' 'train[-1]'
 
 # ---- ranks_share_the_memory_of_a_machine ----
