@@ -362,8 +362,8 @@ TEST_WITH(a_rank_takes_the_gpu_of_its_number_among_those_it_may_see, begin, end)
 /* ---- a training; last, since Darknet leaves some memory behind ---- */
 
 #define NET(more) NET_OF("4", more)
-#define NET_OF(cut, more) "[net]\nbatch=4\nsubdivisions=" cut "\nlearning_rate=.01\nmomentum=.9\ndecay=.0005\n" \
-    "max_batches=100\ninit_scale=8\n" more
+#define NET_OF(cut, more) "[net]\nbatch=4\nsubdivisions=" cut "\nlearning_rate=.01\nmomentum=.9\n" \
+    "decay=.0005\nmax_batches=100\ninit_scale=8\n" more
 #define CONV(filters) "[convolutional]\nbatch_normalize=1\nfilters=" #filters "\nsize=3\nstride=1\npad=1\n" \
     "activation=leaky\n"
 
@@ -376,8 +376,8 @@ static const char *const cfgs[] = {
     "[l2norm]\n[connected]\noutput=6\nactivation=linear\n[softmax]\n",
 };
 
-/* For ranks, and for one whose mini-batch is as large as theirs together. Darknet runs nothing of it: its work
- * waits for all streams of a device, which is one for the ranks here. */
+/* For ranks, and for one whose mini-batch is as large as theirs together. Darknet runs nothing of it: its
+ * work waits for all streams of a device, which is one for the ranks here. */
 #define SYNCED(cut) NET_OF(cut, "width=16\nheight=16\nchannels=3\nsync_batchnorm=1\n") CONV(8) \
     "[maxpool]\nsize=2\nstride=2\n" \
     "[convolutional]\nbatch_normalize=1\nfilters=5\nsize=1\nstride=1\nactivation=logistic\n" \
@@ -425,8 +425,8 @@ static void feed(network *net, int image, unsigned seed)
 
 static long waits_in_backward;
 
-/* As host/common/sharing.c has it: the rank's block of each step's subdivisions. A mini-batch of several images
- * has those that as many ranks have in the same pass. */
+/* As host/common/sharing.c has it: the rank's block of each step's subdivisions. A mini-batch of several
+ * images has those that as many ranks have in the same pass. */
 static void train_network_of(network *net, int rank_number, int size)
 {
     int passes = net->subdivisions / size;
@@ -509,7 +509,7 @@ static void compare_with_one(const char *of_one, const char *of_ranks)
     assert_near(ranks[0].net, ranks[1].net, 0);
     assert_int_equal(ranks[0].net->amp->skipped, 0);
     assert_int_equal(waits_in_backward, 0);
-    for (int i = 0; i < RANKS; i++) assert_int_equal(ranks[i].host.has_summed, 1); /* its limit is the usual one */
+    for (int i = 0; i < RANKS; i++) assert_int_equal(ranks[i].host.has_summed, 1); /* so its limit is 1 */
     for (int i = 0; i < RANKS; i++) free_network(ranks[i].net);
     free_ranks();
     free_network(one);

@@ -444,8 +444,8 @@ TEST(variance_survives_a_mean_far_above_the_spread)
     }
 }
 
-/* Ranks of this one thread: each asks for its sum twice, first all of them to be added up, and then all to get
- * what that gave. */
+/* Ranks of this one thread: each asks for its sum twice, first all of them to be added up, and then all to
+ * get what that gave. */
 static float summed[1 << 16];
 static int adding;
 
@@ -507,8 +507,8 @@ static void normalize_ranks(const norm *all, size_case z, norm of[RANKS], amp_ac
 static void assert_near(const char *what, const float *got, const float *want, size_t count, double of)
 {
     for (size_t i = 0; i < count; i++)
-        assert_rounded(AMP_FP32, (double)got[i], (double)want[i], 0x1p-20 * (fabs((double)want[i]) + of), what,
-                       i);
+        assert_rounded(AMP_FP32, (double)got[i], (double)want[i], 0x1p-20 * (fabs((double)want[i]) + of),
+                       what, i);
 }
 
 /* A gradient of all images is what the ranks' add up to; each is a sum over so many pixels, of numbers up to
@@ -548,7 +548,8 @@ TEST(batchnorm_of_ranks_is_that_of_all_their_images)
             assert_near("mean", of[r].mean, all.mean, channels, spread);
             assert_near("variance", of[r].variance, all.variance, channels, spread * spread);
             assert_near("rolling mean", of[r].rolling_mean, all.rolling_mean, channels, 1);
-            assert_near("rolling variance", of[r].rolling_variance, all.rolling_variance, channels, 1 + spread * spread);
+            assert_near("rolling variance", of[r].rolling_variance, all.rolling_variance, channels,
+                        1 + spread * spread);
             /* the same statistics to the bit from here on */
             memcpy(of[r].mean, all.mean, channels * sizeof(float));
             memcpy(of[r].variance, all.variance, channels * sizeof(float));
@@ -565,10 +566,10 @@ TEST(batchnorm_of_ranks_is_that_of_all_their_images)
                                0x1p-19 * inv, "dx", i);
             }
         }
-        assert_adds_up("dscale", all.dscale, (const float *const[]){ of[0].dscale, of[1].dscale, of[2].dscale },
-                       channels, pixels);
-        assert_adds_up("dbias", all.dbias, (const float *const[]){ of[0].dbias, of[1].dbias, of[2].dbias },
-                       channels, pixels);
+        const float *scales[] = { of[0].dscale, of[1].dscale, of[2].dscale };
+        const float *biases[] = { of[0].dbias, of[1].dbias, of[2].dbias };
+        assert_adds_up("dscale", all.dscale, scales, channels, pixels);
+        assert_adds_up("dbias", all.dbias, biases, channels, pixels);
         for (int r = 0; r < RANKS; r++) norm_free(&of[r]);
         norm_free(&all);
     }

@@ -31,9 +31,9 @@ typedef struct amp_run_state {
     int32_t looped;           /* saved by a training command's loop: count and average_loss are valid */
     int32_t loop_count;
     float average_loss;
-    /* Of several ranks that trained together: how many (0, 1: one), what gradients travelled in (an amp_dtype;
-     * -1: it was not saved), and what each carries from batch to batch (amp_checkpoint_states), one after the
-     * other. The caller's; NULL where that is nothing. */
+    /* Of several ranks that trained together: how many (0, 1: one), what gradients travelled in (an
+     * amp_dtype; -1: it was not saved), and what each carries from batch to batch (amp_checkpoint_states),
+     * one after the other. The caller's; NULL where that is nothing. */
     int32_t ranks, wire;
     const float *states;
 } amp_run_state;

@@ -13,8 +13,9 @@
  *     NETW  what network this is of: u32 layers, each: text type;
  *           u32 parameters, each: u32 layer, u32 unsaved, u64 count, text name;
  *           u32 statistics, each: u32 layer, u32 unsaved, u64 count
- *     RANK  u32 ranks that trained together; u32 what gradients travelled in (0 fp32, 1 fp16, 2 bf16); for each
- *           rank but the first one, as many f32 as its recurrent layers carry, in the order of their statistics
+ *     RANK  u32 ranks that trained together; u32 what gradients travelled in (0 fp32, 1 fp16, 2 bf16); for
+ *           each rank but the first one, as many f32 as its recurrent layers carry, in the order of their
+ *           statistics
  *     ARRY  u32 kind, u32 index of the parameter or statistics, u64 count, count f32
  *
  * SCAL, RUN and NETW come once each, in this order, before the arrays. RANK comes behind them in version 3,

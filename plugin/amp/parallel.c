@@ -26,7 +26,7 @@ const amp_batchnorm_ranks *amp_parallel_batchnorm(const amp_parallel *p)
 void amp_parallel_join(amp_parallel *p, amp_comm *comm, amp_dtype wire, size_t bucket, int sync_batchnorm)
 {
     *p = (amp_parallel){ .comm = comm, .wire = wire, .bucket = bucket };
-    if (sync_batchnorm && comm->size > 1)
+    if (sync_batchnorm && comm && comm->size > 1)
         p->batchnorm = (amp_batchnorm_ranks){ comm->rank, comm->size, sum_of_batchnorm, p };
 }
 

@@ -8,8 +8,10 @@
  *
  * Running statistics become what one rank would have, which had made all passes of the step in the order of
  * ranks. With sync_batchnorm the ranks' images of a pass are one batch to batch norm: its sums are made over
- * all ranks in each pass, forward and backward, so that its statistics are the same everywhere. A record of each rank says what the others cannot see in the sums: that its step must be skipped,
- * and from what it starts, which must be the same everywhere. */
+ * all ranks in each pass, forward and backward, so that its statistics are the same everywhere.
+ *
+ * A record of each rank says what the others cannot see in the sums: that its step must be skipped, and from
+ * what it starts, which must be the same everywhere. */
 #ifndef AMP_AMP_PARALLEL_H
 #define AMP_AMP_PARALLEL_H
 

@@ -1,9 +1,9 @@
 /* A channel's moments over the images of all ranks (amp_batchnorm.ranks), of those of each rank: written once
  * for every backend.
  *
- * Sums of x and x² would lose the variance where the mean is far larger than it. So each rank gives its mean,
- * in two fp32 numbers that add up to it, and its Σ(x - mean)², at a place of its own among zeros: the sum over
- * the ranks holds those of all. */
+ * Sums of x and x² would lose the variance where the mean is far larger than it. So each rank gives its
+ * mean, in two fp32 numbers that add up to it, and its Σ(x - mean)², at a place of its own among zeros: the
+ * sum over the ranks holds those of all. */
 #ifndef AMP_BACKEND_MOMENTS_H
 #define AMP_BACKEND_MOMENTS_H
 

@@ -19,9 +19,9 @@ struct network;
 /* Into how many subdivisions so many ranks cut a step: of the .cfg's images a subdivision, each gets
  * subdivisions / cut. */
 long amp_sharing_cut(int ranks, int subdivisions);
-/* For a .cfg that is about to be parsed: into how many subdivisions the ranks cut a step, with a line if batch
- * norm then sees other numbers of images than the .cfg says; 0: it stays as it is. Ends the program where no
- * number will do. */
+/* For a .cfg that is about to be parsed: into how many subdivisions the ranks cut a step, with a line if
+ * batch norm then sees other numbers of images than the .cfg says; 0: it stays as it is. Ends the program
+ * where no number will do. */
 int amp_sharing_subdivisions(const char *cfg_file, int sync_batchnorm);
 
 /* ---- images ---- */

@@ -127,8 +127,8 @@ static void tell_unsynced(const amp_network_desc *described)
         int moves = 0;
         for (int k = 0; k < d->statistics_count; k++) moves |= d->statistics[k].rolling_factor > 0;
         if (d->kind != AMP_LAYER_HOST || !moves) continue;
-        fprintf(stderr, "amp: sync_batchnorm=1: layer %d [%s] runs in Darknet's own code, whose batch norm sees "
-                "each rank's images apart\n", i, d->type);
+        fprintf(stderr, "amp: sync_batchnorm=1: layer %d [%s] runs in Darknet's own code, whose batch norm "
+                "sees each rank's images apart\n", i, d->type);
     }
 }
 
