@@ -10,6 +10,7 @@
 #include "doubles/cuda_doubles.h"
 #include "network.h"
 #include "parser.h"
+#include "poison_arena.h"
 
 #define NET "[net]\nbatch=4\nsubdivisions=2\nlearning_rate=0.001\nmomentum=0.9\ndecay=0.0005\n" \
     "max_batches=1000\ninit_scale=8\n"                                                          \
@@ -280,6 +281,63 @@ TEST_WITH(a_prediction, begin, end)
     assert_int_equal(c.downloaded, sizeof(float) * (size_t)net->outputs * (size_t)net->batch);
     free(image);
     free_network(net);
+}
+
+/* ---- activation checkpointing ---- */
+
+/* What three steps of a training leave, the second of which is skipped: its weights, and their sidecar. */
+static char *training_state(const char *cfg, int segments, size_t *bytes, int *repeated)
+{
+    static const char *const ends[] = { "", ".amp" };
+    char path[] = "/tmp/cuda_step_XXXXXX", file[64], *state = NULL;
+    network *net = make(cfg);
+    amp_recompute_settings settings = { .on = 1, .segments = segments };
+    poison_arena poison;
+    close(mkstemp(path));
+    *bytes = 0;
+    if (segments) amp_engine_set_recompute(net->amp->engine, &settings);
+    poison_begin(&poison, net->amp->engine);
+    for (unsigned i = 0; i < 3; i++) {
+        amp_anomaly bad = { .found = 1, .pass = "forward", .tensor = "test" };
+        if (i == 1) amp_engine_reject_step(net->amp->engine, &bad);
+        srand(i); /* dropout's masks */
+        train(net, 1, 10 * i);
+    }
+    assert_true(poison_end(&poison, net->amp->engine) > 0);
+    *repeated = amp_engine_plan(net->amp->engine)->again_count;
+    save_weights(net, path);
+    free_network(net);
+    for (int i = 0; i < 2; i++) {
+        snprintf(file, sizeof file, "%s%s", path, ends[i]);
+        FILE *in = fopen(file, "rb");
+        assert_non_null(in);
+        state = realloc(state, *bytes + (1 << 18));
+        *bytes += fread(state + *bytes, 1, 1 << 18, in);
+        assert_true(feof(in));
+        fclose(in);
+        unlink(file);
+    }
+    return state;
+}
+
+/* Whatever is computed again on a GPU, the same bytes come out, and nobody reads what was given up. */
+TEST_WITH(checkpointing_ends_in_the_same_bytes, begin, end)
+{
+    const char *const cfgs[] = { yolo_cfg, resnet_cfg };
+    for (int n = 0; n < 2; n++) {
+        size_t plain_bytes, bytes;
+        int repeated;
+        char *plain = training_state(cfgs[n], 0, &plain_bytes, &repeated);
+        assert_int_equal(repeated, 0);
+        for (int segments = 1; segments <= 4; segments += 3) {
+            char *state = training_state(cfgs[n], segments, &bytes, &repeated);
+            assert_true(repeated > 0);
+            assert_int_equal(bytes, plain_bytes);
+            assert_memory_equal(state, plain, bytes);
+            free(state);
+        }
+        free(plain);
+    }
 }
 
 /* ---- the benchmark's parts of a forward (bench/gpu_parts.c) ---- */
