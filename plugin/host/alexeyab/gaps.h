@@ -16,8 +16,8 @@
  *
  * On a GPU, where its convolutions add up, but region, normalization and reorg overwrite, and xnor's slope is
  * taken of all that lies in the delta: each layer gets a delta of zeros too; a frozen layer's numbers are
- * made too; masked costs read a copy too. A connected layer clips its deltas to 1, which would hide an overflow:
- * not under AMP.
+ * made too; masked costs read a copy too. A connected layer clips its deltas to 1, which would hide an
+ * overflow: not under AMP.
  *
  * What is beyond that is refused when a network is made (network.c). */
 #ifndef AMP_HOST_ALEXEYAB_GAPS_H

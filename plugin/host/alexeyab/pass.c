@@ -2,8 +2,8 @@
  *
  * Its layers' functions get a network_state, with a copy of the network in it. The hooks of forward_network
  * and backward_network put input, labels and delta of the pass into fields of their copy of struct network
- * that Darknet itself does not use. They lie in the program's memory; on a GPU, where Darknet would bring them
- * to *input_gpu and *truth_gpu before its passes, AMP does (amp_own_push_input). */
+ * that Darknet itself does not use. They lie in the program's memory; on a GPU, where Darknet would bring
+ * them to *input_gpu and *truth_gpu before its passes, AMP does (amp_own_push_input). */
 #include "../darknet/room.h"
 
 #include <string.h>
