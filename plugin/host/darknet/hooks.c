@@ -69,6 +69,9 @@ static int is_written_first(const char *name)
     return 0;
 }
 
+/* Darknet's: zeros without an array. AlexeyAB's fork declares it in a header of its own. */
+float *(cuda_make_array)(float *array, size_t count);
+
 float *darknet_amp_gpu_array(float *array, size_t count, const char *name)
 {
     if ((!resizing && !amp_host_is_asked()) || !is_written_first(name))
