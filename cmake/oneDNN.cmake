@@ -2,12 +2,13 @@
 #
 # Its header and library are looked for by name: the package files that some distributions ship with it ask
 # for OpenCL's headers too, which nothing here uses.
-find_path(ONEDNN_INCLUDE_DIR dnnl.h HINTS $ENV{ONEDNN_ROOT} PATH_SUFFIXES include oneapi/dnnl
+set(ONEDNN_ROOT "$ENV{ONEDNN_ROOT}" CACHE PATH
+    "A folder with oneDNN's include/ and lib/, taken before the system's")
+find_path(ONEDNN_INCLUDE_DIR dnnl.h HINTS ${ONEDNN_ROOT} PATH_SUFFIXES include oneapi/dnnl
     DOC "The folder that holds oneDNN's dnnl.h")
-find_library(ONEDNN_LIBRARY dnnl HINTS $ENV{ONEDNN_ROOT} PATH_SUFFIXES lib lib64 DOC "oneDNN's library")
-string(CONCAT how "Install Debian's package libdnnl-dev (scripts/dependencies.sh does), or set the "
-    "environment variable "
-    "ONEDNN_ROOT to the folder with oneDNN's include/ and lib/, and remove the build folder.")
+find_library(ONEDNN_LIBRARY dnnl HINTS ${ONEDNN_ROOT} PATH_SUFFIXES lib lib64 DOC "oneDNN's library")
+string(CONCAT how "Install Debian's package libdnnl-dev (scripts/dependencies.sh does), or configure an "
+    "empty build folder with -DONEDNN_ROOT=FOLDER, the folder with oneDNN's include/ and lib/.")
 set(DARKNET_AMP_CPU AUTO CACHE STRING
     "The CPU backend, which takes oneDNN: ON; OFF (with DARKNET_AMP_CUDA only); \
 AUTO: OFF where CUDA is and oneDNN is not")
@@ -41,6 +42,15 @@ if(oneDNN_version VERSION_LESS 2.6)
     message(FATAL_ERROR
         "oneDNN 2.6 or later is needed; ${ONEDNN_INCLUDE_DIR} holds ${oneDNN_version}. ${how}")
 endif()
+foreach(header oneapi/dnnl/dnnl_config.h dnnl_config.h)
+    if(EXISTS ${ONEDNN_INCLUDE_DIR}/${header})
+        file(STRINGS ${ONEDNN_INCLUDE_DIR}/${header} sycl REGEX "define DNNL_CPU_RUNTIME DNNL_RUNTIME_SYCL")
+        if(sycl)
+            message(FATAL_ERROR "${ONEDNN_LIBRARY} is oneDNN built for SYCL (as PyPI's package is), which "
+                "has no plain CPU engine: one built with ONEDNN_CPU_RUNTIME=OMP is needed. ${how}")
+        endif()
+    endif()
+endforeach()
 message(STATUS "Found oneDNN: ${ONEDNN_LIBRARY} (version ${oneDNN_version})")
 
 add_library(oneDNN INTERFACE)
