@@ -76,7 +76,7 @@ static void check(dnnl_engine_t engine, const dnnl_dims_t dims, dnnl_data_type_t
                         wanted[i]);
     }
     size_t places = (size_t)(dims[2] * dims[3]);
-    void *scratch = aligned(amp_weights_scratch(places));
+    void *scratch = aligned(amp_weights_scratch(layouts, places));
     amp_weights_copy(masters, (size_t)dims[0], (size_t)dims[1], places,
                      (amp_weights_target){ &layouts[0], copies[0] },
                      (amp_weights_target){ &layouts[1], copies[1] }, scratch);

@@ -65,7 +65,8 @@ static amp_status load_one(amp_onednn *library, amp_conv *conv, const float *wei
     int forward = conv->forward_bytes && conv->forward_layout.order != AMP_WEIGHTS_UNKNOWN;
     int backward = conv->backward_bytes && conv->backward_layout.order != AMP_WEIGHTS_UNKNOWN;
     if (forward || backward) {
-        size_t places = (size_t)d->size_h * d->size_w, bytes = amp_weights_scratch(places);
+        size_t places = (size_t)d->size_h * d->size_w,
+            bytes = amp_weights_scratch(forward ? &conv->forward_layout : &conv->backward_layout, places);
         void *scratch;
         AMP_TRY(amp_scratch_take(library, &bytes, &scratch, 1, error));
         amp_weights_copy(weights, (size_t)d->k, (size_t)d->x.c, places,

@@ -122,14 +122,17 @@ static size_t tile_channels(size_t places, size_t wanted)
 
 /* Floats of scratch for one thread: zeros in place of missing filters, the rows or pairs, the same
  * transposed, and a square. */
-static size_t tile_floats(size_t places)
+static size_t tile_floats(size_t places, int floats)
 {
-    return (1 + 2 * FILTERS) * tile_channels(places, COLUMNS) * places + FILTERS * CHANNELS;
+    return floats ? (1 + 2 * FILTERS) * tile_channels(places, FLOAT_COLUMNS) * places + FILTERS * CHANNELS
+        : (1 + 2 * PAIRS) * tile_channels(places, COLUMNS) * places;
 }
 
-size_t amp_weights_scratch(size_t places)
+static int is_fp32(const amp_weights_layout *layout) { return layout->order >= AMP_WEIGHTS_FLOATS_OF_FILTERS; }
+
+size_t amp_weights_scratch(const amp_weights_layout *layout, size_t places)
 {
-    return (size_t)omp_get_max_threads() * tile_floats(places) * sizeof(float);
+    return (size_t)omp_get_max_threads() * tile_floats(places, is_fp32(layout)) * sizeof(float);
 }
 
 /* pairs[q][column] ← filters first + 2q and first + 2q + 1, columns channel·places onwards; zeros where there
@@ -255,15 +258,14 @@ void amp_weights_copy(const float *masters, size_t filters, size_t channels, siz
                       amp_weights_target one, amp_weights_target other, void *scratch)
 {
     enum { WORTH_THREADS = 32768 };
-    const amp_weights_target *any = one.copy ? &one : &other;
-    const int floats = any->layout->order >= AMP_WEIGHTS_FLOATS_OF_FILTERS;
+    const int floats = is_fp32(one.copy ? one.layout : other.layout);
     const size_t rows = floats ? FILTERS : PAIRS;
     const shape s = { amp_cpu_rows_best(), filters, channels, places };
     size_t step = tile_channels(places, floats ? FLOAT_COLUMNS : COLUMNS), columns = step * places;
     size_t all_filters = largest(filters, &one, &other, 0), all_channels = largest(channels, &one, &other, 1);
     #pragma omp parallel for schedule(static) if (filters * channels * places >= WORTH_THREADS)
     for (size_t filter = 0; filter < all_filters; filter += FILTERS) {
-        float *zeros = (float *)scratch + (size_t)omp_get_thread_num() * tile_floats(places);
+        float *zeros = (float *)scratch + (size_t)omp_get_thread_num() * tile_floats(places, floats);
         float *taken = zeros + columns, *turned = taken + rows * columns;
         float *square = turned + rows * columns;
         if (filter + FILTERS > filters) memset(zeros, 0, columns * sizeof *zeros);

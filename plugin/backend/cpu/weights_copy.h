@@ -40,8 +40,8 @@ typedef struct amp_weights_target {
     void *copy;                       /* NULL: not wanted */
 } amp_weights_target;
 
-/* Bytes of scratch that one pass needs, for as many threads as OpenMP would use now. */
-size_t amp_weights_scratch(size_t places);
+/* Bytes of scratch that one pass to this layout needs, for as many threads as OpenMP would use now. */
+size_t amp_weights_scratch(const amp_weights_layout *, size_t places);
 
 /* Write both copies, padding included (zeros): both fp32, or both of the masters rounded to bf16. */
 void amp_weights_copy(const float *masters, size_t filters, size_t channels, size_t places,
