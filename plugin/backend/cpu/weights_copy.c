@@ -128,7 +128,7 @@ static size_t tile_floats(size_t places, int floats)
         : (1 + 2 * PAIRS) * tile_channels(places, COLUMNS) * places;
 }
 
-static int is_fp32(const amp_weights_layout *layout) { return layout->order >= AMP_WEIGHTS_FLOATS_OF_FILTERS; }
+static int is_fp32(const amp_weights_layout *l) { return l->order >= AMP_WEIGHTS_FLOATS_OF_FILTERS; }
 
 size_t amp_weights_scratch(const amp_weights_layout *layout, size_t places)
 {
@@ -158,7 +158,8 @@ static void write_channel_pairs(const float *turned, const shape *s, const amp_w
 {
     const amp_weights_layout *l = to->layout;
     int eights = l->order == AMP_WEIGHTS_CHANNELS_IN_EIGHTS;
-    amp_half_bits *base = (amp_half_bits *)to->copy + filter / l->block * l->filter_stride + filter % l->block * 2;
+    amp_half_bits *base = (amp_half_bits *)to->copy + filter / l->block * l->filter_stride
+        + filter % l->block * 2;
     if (channel + count > l->padded_channels) count = l->padded_channels - channel;
     size_t run = eights ? CHANNELS : count, stride = eights ? 2 * FILTERS : l->channel_stride;
     for (size_t c = 0; c < count; c += run)
