@@ -535,14 +535,16 @@ TEST_WITH(with_sync_batchnorm_two_gpus_train_what_one_does_with_twice_the_mini_b
 
 /* ---- -gpus 0,1: Darknet's own train_networks ---- */
 
+enum { STEP_IMAGES = 4 }; /* images, each a mini-batch, as cfgs have it */
+
 static data make_data(const network *net, unsigned seed)
 {
-    data d = { .X = make_matrix(SUBDIVISIONS, net->inputs), .y = make_matrix(SUBDIVISIONS, net->truths) };
-    for (int row = 0; row < SUBDIVISIONS; row++) {
+    data d = { .X = make_matrix(STEP_IMAGES, net->inputs), .y = make_matrix(STEP_IMAGES, net->truths) };
+    for (int row = 0; row < STEP_IMAGES; row++) {
         network one = *net;
         one.input = d.X.vals[row];
         one.truth = d.y.vals[row];
-        feed(&one, seed + (unsigned)row);
+        feed(&one, 0, seed + (unsigned)row);
     }
     return d;
 }
@@ -571,7 +573,7 @@ TEST_WITH(darknets_train_networks_makes_the_steps_of_one_gpu, begin, end)
         for (unsigned step = 0; step < UPDATES + 1; step++) {
             data d = make_data(one, 77 * step);
             int skipped = step == 1;
-            if (skipped) d.X.vals[SUBDIVISIONS - 1][3] = NAN; /* rank 1's */
+            if (skipped) d.X.vals[STEP_IMAGES - 1][3] = NAN; /* rank 1's */
             train_both(one, nets, d, skipped);
             free_data(d);
         }
