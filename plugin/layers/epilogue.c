@@ -44,6 +44,14 @@ amp_status amp_batchnorm_backward(amp_node *node, amp_step *step, const amp_tens
     return step->backend->batchnorm_backward(step->backend, x, y, dy, dy, &norm, error);
 }
 
+int amp_node_keeps_sums(const amp_node *node)
+{
+    const amp_layer_desc *d = &node->desc;
+    if (d->kind == AMP_LAYER_ACTIVATION || d->kind == AMP_LAYER_BATCHNORM) return 0;
+    if (d->batch_normalize) return !node->folded;
+    return amp_gradient_wants_input(d->activation) && !node->predicts;
+}
+
 amp_status amp_epilogue_plan(amp_node *node, amp_arena *arena, int forward_time, int backward_time,
                              amp_error *error)
 {

@@ -45,14 +45,6 @@ int amp_node_reads_input(const amp_node *node)
            (node->desc.kind == AMP_LAYER_ACTIVATION && amp_gradient_wants_input(node->desc.activation));
 }
 
-int amp_node_keeps_sums(const amp_node *node)
-{
-    const amp_layer_desc *d = &node->desc;
-    if (d->kind == AMP_LAYER_ACTIVATION || d->kind == AMP_LAYER_BATCHNORM) return 0;
-    if (d->batch_normalize) return !node->folded;
-    return amp_gradient_wants_input(d->activation) && !node->predicts;
-}
-
 int amp_node_reads_output(const amp_node *node)
 {
     return node->ops->backward_reads_output && !amp_gradient_wants_input(node->desc.activation);

@@ -368,6 +368,7 @@ static amp_status compare_all(amp_compare *compare, amp_error *error)
     if (!(c->points_allowed > 0))
         c->points_allowed = c->kind == AMP_COMPARED_CLASSIFIER ? AMP_CLASSIFIER_POINTS : AMP_DETECTOR_POINTS;
     amp_status status = amp_compare_open(compare, error);
+    if (status == AMP_OK) status = amp_runs_read(compare, 0, error);
     if (status == AMP_OK) {
         announce(compare);
         watch_signals();

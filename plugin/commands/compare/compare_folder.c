@@ -162,9 +162,8 @@ static amp_status open_folder(amp_compare *compare, const setting *now, amp_erro
     if (access(compare->folder, W_OK))
         return amp_fail(error, AMP_IO_FAILED, "%s: the report's folder is not writable: %s", compare->folder,
                         strerror(errno));
-    if (access(file, F_OK)) AMP_TRY(begin_folder(compare, file, now, error));
-    else AMP_TRY(compare_settings(file, now, compare, error));
-    return amp_runs_read(compare, 0, error);
+    return access(file, F_OK) ? begin_folder(compare, file, now, error)
+                              : compare_settings(file, now, compare, error);
 }
 
 amp_status amp_compare_open(amp_compare *compare, amp_error *error)

@@ -4,97 +4,16 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "../../amp/cfg_check.h"
 #include "../data/data_check.h"
 #include "../data/images.h"
 #include "../data/loading.h"
+#include "cfg_stream.h"
 #include "fits.h"
 #include "ranks.h"
 #include "recompute.h"
 #include "resume.h"
 #include "sharing.h"
-
-/* ---- the .cfg ---- */
-
-enum section { IN_LAYER, IN_NET, IN_AMP };
-
-/* Of the .cfg that this thread's parser reads; NULL: it reads none. */
-static _Thread_local amp_config *reading;
-static int any_asked; /* some thread's did */
-
-static void read_options(const char *cfg_file)
-{
-    amp_error error;
-    if (!cfg_file) darknet_amp_refuse("command line: a .cfg file is missing");
-    amp_config_free(reading);
-    amp_host_check(amp_config_read(cfg_file, amp_host_wished_dtype(), amp_fork_default_dtype(), &reading,
-                                   &error),
-                   &error);
-    any_asked |= reading->enabled;
-    if (reading->enabled) amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
-}
-
-/* As Darknet's strip leaves it. */
-static void drop_blanks(char *text)
-{
-    char *kept = text;
-    for (; *text; text++) if (!strchr(" \t\r\n", *text)) *kept++ = *text;
-    *kept = 0;
-}
-
-/* Whether Darknet itself reads a key of [net]: loss_scale is both AlexeyAB's and AMP's. */
-static int is_darknets(const char *key)
-{
-    const cfg_section_kind *net = &amp_cfg_fork.kinds[0];
-    int k = 0;
-    while (k < net->count && strcmp(net->keys[k].name, key)) k++;
-    return k < net->count;
-}
-
-/* Whether a line is AMP's own: all of [amp], its keys under [net] and of a layer; where AMP is off, what
- * Darknet reads of them is Darknet's. Leaves of text the section or the key. */
-static int is_ours(char *text, enum section *section)
-{
-    drop_blanks(text);
-    if (*text == '[')
-        *section = !strcmp(text, "[amp]") ? IN_AMP
-                 : !strcmp(text, "[net]") || !strcmp(text, "[network]") ? IN_NET : IN_LAYER;
-    else
-        text[strcspn(text, "=")] = 0;
-    if (*section == IN_NET) return amp_config_is_key(text) && (reading->enabled || !is_darknets(text));
-    return *section == IN_AMP || amp_config_is_layer_key(text);
-}
-
-FILE *darknet_amp_open_cfg(const char *file)
-{
-    enum { ADDED = 64 }; /* bytes, for subdivisions= */
-    read_options(file);
-    int subdivisions = reading->enabled ? amp_sharing_subdivisions(file, reading->sync_batchnorm) : 0;
-    FILE *from = fopen(file, "r");
-    struct stat status;
-    if (!from || fstat(fileno(from), &status) != 0) return from;
-    FILE *out = amp_host_allocated(fmemopen(NULL, (size_t)status.st_size + ADDED, "w+"));
-    enum section section = IN_LAYER;
-    char *line = NULL;
-    size_t room = 0;
-    for (ssize_t length; (length = getline(&line, &room, from)) >= 0;) {
-        char *text = amp_host_allocated(strdup(line));
-        int hidden = is_ours(text, &section), in_net = section == IN_NET;
-        if (hidden || (subdivisions && in_net && !strcmp(text, "subdivisions"))) putc('\n', out);
-        else fwrite(line, 1, (size_t)length, out);
-        if (subdivisions && in_net && *text == '[') fprintf(out, "subdivisions=%d\n", subdivisions);
-        free(text);
-    }
-    free(line);
-    fclose(from);
-    rewind(out);
-    return out;
-}
-
-int amp_host_is_asked(void) { return reading && reading->enabled; }
-int darknet_amp_default_stream(void) { return any_asked; }
 
 /* ---- making ---- */
 
@@ -194,8 +113,7 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
 struct darknet_amp *amp_host_make(struct network *net)
 {
     amp_error error;
-    amp_config *config = reading;
-    reading = NULL;
+    amp_config *config = amp_host_take_config();
     if (!config) return NULL; /* no parser made it */
     if (config->note[0]) fprintf(stderr, "%s\n", config->note);
     if (!config->enabled) {

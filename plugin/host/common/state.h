@@ -44,9 +44,6 @@ void amp_host_made(struct network *net);
 /* All but amp->memory, which is the fork's and freed before. */
 void amp_host_free(struct darknet_amp *amp);
 
-/* Whether the network whose layers this thread's parser makes will be under AMP. */
-int amp_host_is_asked(void);
-
 /* The half copies are made anew: weights were loaded, or written by anyone but AMP. */
 void amp_host_weights_changed(struct network *net);
 

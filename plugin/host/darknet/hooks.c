@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "../common/cfg_stream.h"
+
 /* What of a network under AMP this thread resizes: nothing, a layer of Darknet's (or what lies behind the
  * last layer), or a layer that AMP computes. */
 static _Thread_local enum { NOTHING, OF_DARKNET, OF_AMP } resizing;

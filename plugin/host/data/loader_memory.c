@@ -16,8 +16,9 @@
 #include <string.h>
 
 #include "../../include/darknet_amp.h"
+#include "../common/cfg_stream.h"
+#include "../common/failure.h"
 #include "../common/memory.h"
-#include "../common/state.h"
 #include "data_check.h"
 
 static struct {

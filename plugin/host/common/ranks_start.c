@@ -1,0 +1,294 @@
+/* How ranks start and end: whether a launcher has started several of this program, whether all were given the
+ * same, what each takes of its machine; and that a program that ends takes the others along. */
+#include <omp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../comm/launch.h"
+#include "../../files/checksum.h"
+#include "../training/turns.h"
+#include "random.h"
+#include "ranks.h"
+#include "state.h"
+#include "version.h"
+
+static amp_comm *launched; /* all, while amp_ranks is a part of them */
+static int over;           /* the training has ended as it should */
+
+/* ---- the end ---- */
+
+void amp_ranks_over(void) { over = 1; }
+
+/* At exit, whoever asked for it. Darknet ends the program in some places by itself; what it says is seen of
+ * rank 0 alone. */
+static void leave_or_end(void)
+{
+    amp_comm *comm = amp_ranks();
+    if (!comm || over) {
+        amp_ranks_leave();
+        return;
+    }
+    if (!amp_ranks_leads())
+        darknet_amp_refuse("ranks: the program ended here before its training was over; what it said is "
+                           "shown where the same command is run alone");
+    if (comm->speaks) comm->speaks(comm);
+    comm->abort(comm, 1);
+}
+
+/* What all ranks refuse alike, rank 0 says. */
+__attribute__((noreturn, format(printf, 1, 2))) static void refuse_all(const char *format, ...)
+{
+    amp_error error;
+    va_list args;
+    if (!amp_ranks_leads()) amp_ranks_await_end();
+    va_start(args, format);
+    vsnprintf(error.message, sizeof error.message, format, args);
+    va_end(args);
+    amp_host_die(&error);
+}
+
+static void end_lost(const char *line) { darknet_amp_refuse("%s", line); }
+
+/* ---- what must be the same everywhere ---- */
+
+enum { FACTS = 1024 };
+
+static char facts[FACTS]; /* lines */
+
+void amp_ranks_note(const char *format, ...)
+{
+    size_t length = strlen(facts);
+    va_list args;
+    if (!amp_ranks()) return;
+    va_start(args, format);
+    vsnprintf(facts + length, sizeof facts - length, format, args);
+    va_end(args);
+}
+
+void amp_ranks_note_file(const char *what, const char *name)
+{
+    amp_error error;
+    uint64_t sum;
+    if (!amp_ranks()) return;
+    amp_host_check(amp_file_checksum(name, &sum, &error), &error);
+    amp_ranks_note("%s with checksum %016llx\n", what, (unsigned long long)sum);
+}
+
+/* Where two texts first differ: the lines there. */
+static int find_difference(const char *a, const char *b, int *a_length, int *b_length, int *at)
+{
+    int line = 0, i = 0;
+    for (; a[i] && a[i] == b[i]; i++) if (a[i] == '\n') line = i + 1;
+    *at = line;
+    *a_length = (int)strcspn(a + line, "\n");
+    *b_length = (int)strcspn(b + line, "\n");
+    return a[i] != b[i];
+}
+
+void amp_ranks_agree(void)
+{
+    amp_error error;
+    int at, here, there;
+    amp_comm *comm = amp_ranks();
+    if (!comm) return;
+    char *all = amp_host_allocated(malloc((size_t)comm->size * FACTS));
+    amp_host_check(comm->gather(comm, facts, FACTS, all, &error), &error);
+    for (int rank = 1; rank < comm->size; rank++) {
+        const char *other = all + (size_t)rank * FACTS;
+        if (!find_difference(all, other, &here, &there, &at)) continue;
+        refuse_all("ranks: rank 0 has %.*s, but rank %d has %.*s; give all ranks the same program, options "
+                   "and files", here, all + at, rank, there, other + at);
+    }
+    free(all);
+    *facts = 0;
+}
+
+static amp_status add_masters(amp_checksum *sum, const amp_engine_state *engine, amp_error *error)
+{
+    enum { STAGE = 4096 };
+    float stage[STAGE];
+    for (int i = 0; i < engine->param_count; i++) {
+        const amp_param *p = &engine->params[i];
+        for (size_t at = 0; at < p->count; at += STAGE) {
+            size_t bytes = (p->count - at < STAGE ? p->count - at : STAGE) * sizeof *stage;
+            AMP_TRY(engine->backend->download(engine->backend, stage, p->master + at, bytes, error));
+            amp_checksum_add(sum, stage, bytes);
+        }
+    }
+    return AMP_OK;
+}
+
+void amp_ranks_agree_to_train(struct network *net)
+{
+    amp_error error;
+    amp_checksum sum;
+    const struct darknet_amp *amp = amp_fork_state(net);
+    if (!amp_ranks() || !amp) return;
+    amp_engine_state engine = amp_engine_state_of(amp->engine);
+    amp_checksum_start(&sum);
+    amp_host_check(add_masters(&sum, &engine, &error), &error);
+    amp_ranks_phase("comparing what the ranks start from");
+    amp_ranks_note("dtype %s\n", amp_dtype_name(amp->config->dtype));
+    amp_ranks_note("weights with checksum %016llx\n", (unsigned long long)amp_checksum_value(&sum));
+    amp_ranks_note("a start at step %ld\n", amp_fork_view(net).batch_number);
+    /* without a sidecar they are 0, and momentum too */
+    amp_ranks_note("a sidecar of %lu steps\n", amp->steps);
+    amp_ranks_note("loss scale %a\n", (double)amp_engine_scaler(amp->engine)->scale);
+    amp_ranks_agree();
+}
+
+/* ---- what ranks start with ---- */
+
+/* Images must differ from rank to rank, in one order that all know: without -seed, rank
+ * 0's clock gives one. */
+static void share_seed(void)
+{
+    amp_error error;
+    unsigned seed;
+    amp_comm *comm = amp_ranks();
+    if (amp_random_seed(&seed)) return; /* all have this one */
+    seed = (unsigned)time(0);
+    if (comm) amp_host_check(comm->broadcast(comm, &seed, sizeof seed, 0, &error), &error);
+    amp_random_set_seed(seed);
+}
+
+/* A launcher that binds ranks to cores gives each one core, unless it is told otherwise; then OpenMP makes
+ * one thread, and it, the threads that load images and the one that talks to other ranks share that core. */
+static void check_processors(void)
+{
+    amp_comm *comm = amp_ranks();
+    typedef struct processors { int allowed, threads, fair; } processors;
+    processors mine = { .allowed = omp_get_num_procs(), .threads = omp_get_max_threads(),
+                        .fair = (int)sysconf(_SC_NPROCESSORS_ONLN) / comm->local_size };
+    amp_error error;
+    processors *all = amp_host_allocated(calloc((size_t)comm->size, sizeof *all));
+    amp_host_check(comm->gather(comm, &mine, sizeof mine, all, &error), &error);
+    for (int i = 0; i < comm->size && amp_ranks_leads(); i++) {
+        const processors *p = &all[i];
+        int cores = p->threads > p->fair ? p->threads : p->fair;
+        /* 2: one core of two hardware threads */
+        if (p->allowed >= p->threads && (p->allowed > 2 || p->allowed >= p->fair)) continue;
+        fprintf(stderr, "ranks: rank %d may use %d %s, for %d %s of OpenMP and those that load images and "
+                "sum gradients; if the launcher bound it, type mpirun --bind-to none, or --map-by "
+                "slot:PE=%d\n", i, p->allowed, p->allowed == 1 ? "processor" : "processors", p->threads,
+                p->threads == 1 ? "thread" : "threads", cores);
+        break;
+    }
+    free(all);
+}
+
+void amp_ranks_take_gpu(void)
+{
+    const amp_comm *comm = amp_ranks();
+    if (!comm || amp_fork_take_gpu(comm->local_rank)) return;
+    darknet_amp_refuse("ranks: rank %d is number %d on its machine, counted from 0, where it finds no GPU of "
+                       "that number; start no more ranks on a machine than it has GPUs (mpirun --map-by "
+                       "ppr:GPUS:node), or say with -i which each takes", comm->rank, comm->local_rank);
+}
+
+/* ---- parts, for measuring ---- */
+
+void amp_ranks_gather(void)
+{
+    if (!launched) return;
+    if (amp_ranks()) amp_ranks()->destroy(amp_ranks());
+    amp_ranks_set(launched, 1);
+    launched = NULL;
+}
+
+int amp_ranks_part(int count)
+{
+    amp_error error;
+    amp_comm *part;
+    amp_ranks_gather();
+    amp_ranks_phase("measuring %d of the ranks", count);
+    launched = amp_ranks();
+    amp_host_check(launched->part(launched, count, &part, &error), &error);
+    amp_ranks_set(part, 1);
+    return launched->rank < count;
+}
+
+/* ---- the program's start ---- */
+
+static int is_bench(const char *const *words)
+{
+    return !strcmp(words[0], "amp") && !strcmp(words[1], "bench");
+}
+
+/* Of trainings, only what amp_training_goes_on and its neighbours are hooked into is shared. */
+static int is_shared(const char *command)
+{
+    return !strcmp(command, "detector") || !strcmp(command, "classifier");
+}
+
+/* Whether this program is one of several that train together, or would: then it is refused by those that
+ * cannot. */
+static int is_one_of_several(const char *const *words, int count, int under_amp)
+{
+    return amp_comm_is_launched() && count >= 2
+        && (is_bench(words) || (!strcmp(words[1], "train") && (under_amp || amp_comm_is_here)));
+}
+
+/* -gpus 0,1: a network for each number. */
+static void start_networks(const char *const *words, int count, int under_amp, const char *gpus)
+{
+    int networks = 1;
+    for (; under_amp && count > 1 && !strcmp(words[1], "train") && *gpus; gpus++) networks += *gpus == ',';
+    if (networks == 1) return;
+    if (amp_fork_device() < 0)
+        darknet_amp_refuse("command line: -gpus: this program was built without GPU=1 and trains on the CPU; "
+                           "leave -gpus out, and for several ranks there type mpirun -np %d", networks);
+    if (!is_shared(words[0]))
+        darknet_amp_refuse("command line: -gpus: under AMP several GPUs share the work of detector train and "
+                           "classifier train alone; name one GPU, or give it -amp off");
+    amp_ranks_set(NULL, networks);
+    share_seed();
+    fprintf(stderr, "ranks: %d, all of this program, one a GPU\n", networks);
+}
+
+void amp_ranks_start(const char *const *words, int count, int under_amp, const char *gpus)
+{
+    amp_error error;
+    unsigned seed;
+    amp_comm *comm = NULL;
+    if (amp_ranks()) return;
+    if (is_one_of_several(words, count, under_amp))
+        amp_host_check(amp_comm_join(end_lost, &comm, &error), &error);
+    amp_ranks_set(comm, 1);
+    if (!comm) {
+        start_networks(words, count, under_amp, gpus);
+        return;
+    }
+    atexit(leave_or_end);
+    amp_ranks_phase("comparing what the ranks were given");
+    amp_ranks_note("version %s\n%s %s %s AMP\n", AMP_VERSION, words[0], words[1],
+                   under_amp ? "under" : "without");
+    if (amp_random_seed(&seed)) amp_ranks_note("-seed %u\n", seed);
+    else amp_ranks_note("no -seed\n");
+    if (is_shared(words[0]) && count > 3) amp_ranks_note_file("a .cfg", words[3]);
+    amp_ranks_agree();
+    if (!under_amp && is_shared(words[0]) && count > 3)
+        amp_host_is_wanted(words[3], CFG_FOR_ANYTHING); /* it may be for a mistake in the .cfg or in -amp */
+    if (!under_amp || (!is_shared(words[0]) && !is_bench(words)))
+        refuse_all("command line: a launcher started %d of this program, which share the work of detector "
+                   "train and classifier train under AMP, and of amp bench, alone; give one of these -amp "
+                   "fp32 (or bf16, fp16), or start it alone", comm->size);
+    if (strchr(gpus, ','))
+        refuse_all("command line: -gpus %s: a launcher started %d of this program, and each trains on one "
+                   "GPU; leave -gpus out, and start as many ranks as GPUs", gpus, comm->size);
+    if (getenv(AMP_TURNS))
+        refuse_all("command line: a launcher started %d of this program, and amp compare each of its "
+                   "trainings; start amp compare alone", comm->size);
+    share_seed();
+    if (amp_ranks_leads())
+        fprintf(stderr, "ranks: %d, %d of them on this machine; %s\n", comm->size, comm->local_size,
+                comm->name);
+    check_processors();
+    if (amp_ranks_leads()) return;
+    amp_host_keep_error_stream();
+    if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
+        darknet_amp_refuse("amp: /dev/null cannot be written to");
+}
