@@ -95,8 +95,8 @@ amp_status amp_own_check(const network *net, amp_error *error)
                         key);
     if (amp_ranks_of_step() > amp_ranks_count())
         return amp_fail(error, AMP_UNSUPPORTED,
-                        "command line: -gpus: AlexeyAB's Darknet shares no step between GPUs of one program; name "
-                        "one GPU, or type mpirun -np %d without -gpus", amp_ranks_of_step());
+                        "command line: -gpus: AlexeyAB's Darknet shares no step between GPUs of one program; "
+                        "name one GPU, or type mpirun -np %d without -gpus", amp_ranks_of_step());
     if (net->track && amp_ranks_count() > 1)
         return amp_fail(error, AMP_UNSUPPORTED,
                         "amp: [net]: track loads sequences of images, whose order %d ranks cannot share; "
