@@ -32,6 +32,7 @@ amp_backend *amp_cpu_backend_create(amp_error *error)
         free(cpu);
         return NULL;
     }
+    amp_onednn_choose_halves(cpu->library);
 #define ENTRY(operation) .operation = amp_cpu_##operation,
     cpu->base = (amp_backend){ .name = "cpu", AMP_BACKEND_OPERATIONS(ENTRY) };
     amp_onednn_describe(cpu->base.description, sizeof cpu->base.description);

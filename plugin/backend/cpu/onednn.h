@@ -10,7 +10,9 @@
 /* The library's engine and stream, and one scratch area that all convolutions share: one runs at a time. */
 typedef struct amp_onednn amp_onednn;
 
+/* Until amp_onednn_choose_halves it computes in all. */
 amp_status amp_onednn_create(amp_onednn **out, amp_error *error);
+void amp_onednn_choose_halves(amp_onednn *library);
 void amp_onednn_destroy(amp_onednn *library);
 
 /* Version and instruction set, e.g. "oneDNN 2.6.3, avx512_core_bf16". */

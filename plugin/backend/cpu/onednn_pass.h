@@ -29,6 +29,14 @@ typedef struct amp_pass {
     size_t scratchpad;                    /* bytes */
 } amp_pass;
 
+#if defined(__x86_64__) /* the library's numbers of instruction sets are x86's */
+static inline int amp_onednn_has_isa(dnnl_cpu_isa_t wanted)
+{
+    /* Each set's number holds the bits of those that it includes. */
+    return (dnnl_get_effective_cpu_isa() & wanted) == wanted;
+}
+#endif
+
 /* The library's status in words, e.g. "unimplemented". */
 const char *amp_dnnl_text(dnnl_status_t status);
 

@@ -100,7 +100,7 @@ amp_available_memory amp_available_ram(const char *root, int programs)
     }
     if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY)
         narrow(&memory, (size_t)space.rlim_cur,
-               number_in("/proc/self/status", "VmSize:") * 1024 + amp_loaders_stacks(),
+               number_in("/proc/self/status", "VmSize:") * 1024 + (size_t)AMP_LOADERS * AMP_LOADER_STACK,
                "address space (ulimit -v)", 0);
     if (memory.bytes == SIZE_MAX) memory.bytes = 0;
     return memory;

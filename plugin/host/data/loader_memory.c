@@ -26,12 +26,6 @@ static struct {
     sem_t free;
 } loaders;
 
-/* Of a loader's thread; the C library would take what a program's own stack may have, 8 MiB. A thread that
- * has ended keeps its stack until it is joined, which those of a batch are at its end. */
-enum { STACK = 1 << 20, THREADS = 64 + 1 };
-
-size_t amp_loaders_stacks(void) { return (size_t)THREADS * STACK; }
-
 int amp_loaders_at_once(void)
 {
     cpu_set_t processors;
@@ -81,7 +75,7 @@ int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job,
     }
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK);
+    pthread_attr_setstacksize(&attributes, AMP_LOADER_STACK);
     int status = pthread_create(thread, &attributes, is_part ? run_part : run, is_part ? started : job);
     pthread_attr_destroy(&attributes);
     if (status) darknet_amp_refuse("darknet: no thread that loads images can be started: %s; what limits the "

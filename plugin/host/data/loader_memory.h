@@ -2,15 +2,15 @@
 #ifndef AMP_HOST_LOADER_MEMORY_H
 #define AMP_HOST_LOADER_MEMORY_H
 
-#include <stddef.h>
-
 /* From now on, in the whole program; before any loader is started. */
 void amp_loaders_watch(void);
 
 /* How many threads, at most, decode images at the same time. */
 int amp_loaders_at_once(void);
 
-/* Bytes of the address space that their stacks take. */
-size_t amp_loaders_stacks(void);
+/* Threads that load at once, those that wait for their turn too, and bytes of each one's stack; the C library
+ * would take what a program's own stack may have, 8 MiB. A thread that has ended keeps its stack until it is
+ * joined, which those of a batch are at its end. */
+enum { AMP_LOADERS = 64 + 1, AMP_LOADER_STACK = 1 << 20 };
 
 #endif

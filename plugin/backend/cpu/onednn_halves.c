@@ -1,0 +1,95 @@
+/* Which halves oneDNN computes in on this machine, and why the others are only stored. */
+#include "onednn_pass.h"
+
+#include <stdio.h>
+
+#include "onednn_conv_build.h"
+
+#if defined(__x86_64__)
+
+static const char *isa_name(void)
+{
+    static const struct { dnnl_cpu_isa_t isa; const char *name; } known[] = { /* best first */
+#if DNNL_VERSION_MAJOR >= 3
+        { dnnl_cpu_isa_avx512_core_amx_fp16, "avx512_core_amx_fp16" },
+#endif
+        { dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx" },
+#if DNNL_VERSION_MAJOR >= 3
+        { dnnl_cpu_isa_avx512_core_fp16, "avx512_core_fp16" },
+#endif
+        { dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16" },
+        { dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni" },
+        { dnnl_cpu_isa_avx512_core, "avx512_core" },
+        { dnnl_cpu_isa_avx2_vnni, "avx2_vnni" },
+        { dnnl_cpu_isa_avx2, "avx2" },
+        { dnnl_cpu_isa_avx, "avx" },
+        { dnnl_cpu_isa_sse41, "sse41" },
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (amp_onednn_has_isa(known[i].isa)) return known[i].name;
+    return "no vector instructions known";
+}
+
+/* Why products in a half would be slower than in fp32, though the library may have them; NULL: they are
+ * faster. Measured on a Xeon whose AMX is hidden (docs/results/cpu-2026-11-22.md): vdpbf16ps does half as
+ * many multiplications a second as fp32's instruction, and a convolution takes 1.7 times as long as in fp32.
+ * The library's fp16 without AMX takes 1.8 times as long (3.7.2 and 3.13). Stored halves, converted outside,
+ * take 1.1 times as long. On AMD's CPUs bf16 is 1.5 to 2.2 times as fast as fp32. */
+static const char *slower(amp_dtype half)
+{
+    if (half == AMP_FP16) {
+#if DNNL_VERSION_MAJOR >= 3
+        if (amp_onednn_has_isa(dnnl_cpu_isa_avx512_core_amx_fp16)) return NULL;
+        return amp_onednn_has_isa(dnnl_cpu_isa_avx512_core_fp16) ? "without AMX-FP16 its fp16 is slower than fp32"
+            : "there are no instructions for fp16";
+#else
+        return "from version 3 on it computes in fp16, with AMX-FP16";
+#endif
+    }
+    if (!amp_onednn_has_isa(dnnl_cpu_isa_avx512_core_bf16)) return "there are no instructions for bf16";
+    return __builtin_cpu_is("intel") && !amp_onednn_has_isa(dnnl_cpu_isa_avx512_core_amx)
+        ? "without AMX Intel's bf16 is slower than fp32" : NULL;
+}
+
+#else /* the library's numbers of instruction sets are x86's */
+
+static const char *isa_name(void) { return amp_cpu_rows_best()->name; }
+
+static const char *slower(amp_dtype half)
+{
+    (void)half;
+    return NULL;
+}
+
+#endif
+
+/* Asked of the library, not of its version: 2.6 trains in fp16 nowhere, 3.x with AMX-FP16 only. */
+static const char *why_stored(amp_onednn *library, amp_dtype half)
+{
+    const char *why = slower(half);
+    return why || amp_onednn_convolves(library, half) ? why : "it has no kernels for all of a training";
+}
+
+void amp_onednn_describe(char *text, size_t size)
+{
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(text, size, "oneDNN %d.%d.%d, %s", version->major, version->minor, version->patch, isa_name());
+}
+
+amp_support amp_onednn_supports(const amp_onednn *library, amp_dtype dtype, char note[256])
+{
+    const char *name = amp_dtype_name(dtype);
+    char library_name[64];
+    note[0] = '\0';
+    if (!library->why_stored[dtype]) return AMP_SUPPORT_NATIVE;
+    amp_onednn_describe(library_name, sizeof library_name);
+    snprintf(note, 256, "%s saves memory but no time here: stored in %s, computed in fp32 (%s: %s)", name,
+             name, library_name, library->why_stored[dtype]);
+    return AMP_SUPPORT_STORAGE;
+}
+
+void amp_onednn_choose_halves(amp_onednn *library)
+{
+    library->why_stored[AMP_FP16] = why_stored(library, AMP_FP16);
+    library->why_stored[AMP_BF16] = why_stored(library, AMP_BF16);
+}
