@@ -83,10 +83,11 @@ prefix=$(cd "$SOURCE_DIR" &&
 # No circle between the plugin's files: what one needs of others needs nothing of it in turn. The folders that
 # implement fork.h are left out, since the others call them by that door.
 rooms=$(dirname "$DARKNET")/../CMakeFiles
-find "$rooms" -path '*/amp_room_*/plugin/*.c.o' ! -path '*/host/darknet/*' ! -path '*/host/pjreddie/*' | while IFS= read -r object; do
-    file=${object##*/plugin/}
-    [ ! -f "$SOURCE_DIR/plugin/${file%.o}" ] || nm "$object" | sed "s|^|$file |"
-done > symbols
+find "$rooms" -path '*/amp_room_*/plugin/*.c.o' ! -path '*/host/darknet/*' ! -path '*/host/pjreddie/*' |
+    while IFS= read -r object; do
+        file=${object##*/plugin/}
+        [ ! -f "$SOURCE_DIR/plugin/${file%.o}" ] || nm "$object" | sed "s|^|$file |"
+    done > symbols
 [ "$(cut -d' ' -f1 symbols | sort -u | wc -l)" -gt 100 ] || fail "few objects were found in $rooms"
 awk '$2 == "U" { user[NR] = $1; symbol[NR] = $3 }
      $3 ~ /^[TDBR]$/ { file[$4] = $1 }
