@@ -46,8 +46,8 @@ static void recompute(network *net, int segments, size_t budget)
     amp_engine_set_recompute(net->amp->engine, &settings);
 }
 
-/* Three steps, the second of which is skipped. In some, memory that is free for now holds NaN. Returns how many
- * layers were repeated in a backward. */
+/* Three steps, the second of which is skipped. In some, memory that is free for now holds NaN. Returns how
+ * many layers were repeated in a backward. */
 static int compare(int which, const char *keys, const char *dtype, int segments)
 {
     network *net = make(which, keys, dtype), *control = make(which, keys, dtype);

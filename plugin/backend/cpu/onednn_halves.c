@@ -40,7 +40,8 @@ static const char *slower(amp_dtype half)
     if (half == AMP_FP16) {
 #if DNNL_VERSION_MAJOR >= 3
         if (amp_onednn_has_isa(dnnl_cpu_isa_avx512_core_amx_fp16)) return NULL;
-        return amp_onednn_has_isa(dnnl_cpu_isa_avx512_core_fp16) ? "without AMX-FP16 its fp16 is slower than fp32"
+        return amp_onednn_has_isa(dnnl_cpu_isa_avx512_core_fp16)
+            ? "without AMX-FP16 its fp16 is slower than fp32"
             : "there are no instructions for fp16";
 #else
         return "from version 3 on it computes in fp16, with AMX-FP16";

@@ -54,8 +54,8 @@ amp_status amp_compare_look(amp_compare *, amp_error *);
 
 /* ---- compare_folder.c ---- */
 
-/* Makes the folder, or finds one of the same settings. AMP_BAD_CONFIG: of others. AMP_IO_FAILED: not writable,
- * or another comparison is at work there. */
+/* Makes the folder, or finds one of the same settings. AMP_BAD_CONFIG: of others. AMP_IO_FAILED: not
+ * writable, or another comparison is at work there. */
 amp_status amp_compare_open(amp_compare *, amp_error *);
 /* Removes what this call has made, where nothing was trained. */
 void amp_compare_undo(amp_compare *);

@@ -46,7 +46,8 @@ int amp_ranks_leads(void);
 /* How many share a step: programs, or networks of this one. */
 int amp_ranks_of_step(void);
 
-/* For ranks_start.c and ranks_join.c: which programs there are, or NULL, and how many networks of this one. */
+/* For ranks_start.c and ranks_join.c: which programs there are, or NULL, and how many
+ * networks of this one. */
 void amp_ranks_set(amp_comm *, int networks);
 
 /* For measuring: from here on the first `count` of the ranks are together, and amp_ranks is these, or NULL

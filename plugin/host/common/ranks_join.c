@@ -1,5 +1,5 @@
-/* How a network becomes a rank: one of this program alone, that trains with those of others; or one of several
- * in this program (-gpus), which join each other. */
+/* How a network becomes a rank: one of this program alone, that trains with those of others; or one of
+ * several in this program (-gpus), which join each other. */
 #include <stdlib.h>
 
 #include "../../comm/threads.h"
