@@ -48,12 +48,14 @@ static amp_status push(const network *net, amp_backend *b, amp_error *error)
 {
     size_t images = (size_t)net->batch * (size_t)net->inputs * sizeof(float), labels =
         (size_t)net->batch * (size_t)net->truths * sizeof(float);
+    /* a first pass may have fewer images than those that follow it */
+    size_t most = (size_t)(net->amp->batch > net->batch ? net->amp->batch : net->batch) * sizeof(float);
     void *staged;
-    AMP_TRY(make_on_gpu(net->input_gpu, images, b, error));
+    AMP_TRY(make_on_gpu(net->input_gpu, most * (size_t)net->inputs, b, error));
     memcpy(net->input_pinned_cpu, net->input, images);
     AMP_TRY(b->upload_later(b, *net->input_gpu, net->input_pinned_cpu, images, error));
     if (!net->truth || !labels) return AMP_OK;
-    AMP_TRY(make_on_gpu(net->truth_gpu, labels, b, error));
+    AMP_TRY(make_on_gpu(net->truth_gpu, most * (size_t)net->truths, b, error));
     AMP_TRY(b->stage(b, *net->truth_gpu, labels, &staged, error));
     memcpy(staged, net->truth, labels);
     return b->upload_later(b, *net->truth_gpu, staged, labels, error);

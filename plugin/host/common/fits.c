@@ -45,7 +45,6 @@ static amp_status plan_of(asked *a, int roughly, amp_error *error)
 static size_t picture_bytes(const asked *a)
 {
     int at_once = amp_loaders_at_once();
-    if (a->view.on_gpu) return 0;
     if (a->images < at_once) at_once = a->images;
     return (size_t)at_once * amp_checked_pixels() * 3 * (1 + sizeof(float));
 }
@@ -87,7 +86,7 @@ static amp_status ask(struct network *net, int roughly, asked *a, amp_needs *nee
     *a = (asked){ .net = net, .view = amp_fork_view(net), .dtype = amp->config->dtype };
     a->steps = a->view.time_steps > 0 ? a->view.time_steps : 1;
     a->images = a->view.batch / a->steps * a->view.subdivisions;
-    a->pictures = picture_bytes(a);
+    a->pictures = a->view.on_gpu ? 0 : picture_bytes(a);
     AMP_TRY(plan_of(a, roughly, error));
     AMP_TRY(needs_at(a, a->view.batch, a->images, needs, error));
     find_memory(a, roughly, needs);
@@ -195,13 +194,14 @@ static amp_status say_too_little(const asked *a, const amp_needs *needs, amp_err
 /* ---- what is left ---- */
 
 /* RAM for decoded images (cache=ram): what the training leaves of nine tenths of this rank's part. On a GPU a
- * training takes little more RAM than it has by now, but for the images of two batches. */
+ * training takes little more RAM than it has by now, but for the images of two batches and those that are
+ * being decoded. */
 static size_t left_of_ram(const asked *a, const amp_needs *needs)
 {
     size_t there = a->there, takes = amp_needs_sum(needs);
     if (a->view.on_gpu) {
         there = amp_host_available_ram().bytes;
-        takes = (size_t)(2. * a->images * a->view.inputs * sizeof(float) * needs->area);
+        takes = (size_t)(2. * a->images * a->view.inputs * sizeof(float) * needs->area) + picture_bytes(a);
     }
     there = there / 10 * 9;
     return there > takes ? there - takes : 0;

@@ -41,13 +41,14 @@ void amp_image_cache_watch(void)
 static float *floats_of(const unsigned char *pixels, int w, int h, int c)
 {
     size_t count = (size_t)w * (size_t)h, channels = (size_t)c;
-    float *floats = malloc(count * channels * sizeof *floats), *a = floats, *b = a + count, *d = b + count;
+    float *floats = malloc(count * channels * sizeof *floats);
     if (!floats) return NULL;
     if (c != 3) {
         for (size_t k = 0; k < channels; k++)
             for (size_t i = 0; i < count; i++) floats[k * count + i] = cache.floats[pixels[i * channels + k]];
         return floats;
     }
+    float *a = floats, *b = a + count, *d = b + count;
     for (size_t i = 0; i < count; i++, pixels += 3) {
         a[i] = cache.floats[pixels[0]];
         b[i] = cache.floats[pixels[1]];
@@ -76,12 +77,19 @@ void amp_image_cache_ask(amp_path_list *list)
 
 void amp_image_cache_open(size_t bytes, size_t pixels)
 {
-    size_t each = pixels * 3 + sizeof(kept), count = cache.list.count, fit = bytes / each, slots = 1;
+    size_t each = pixels * 3 + sizeof(kept), count = cache.list.count, fit, slots = 1;
     if (!count || cache.slots) return;
-    if (fit > count) fit = count;
     while (slots < 2 * count) slots *= 2;
+    size_t table = slots * sizeof *cache.slots;
+    bytes = bytes > table ? bytes - table : 0;
+    fit = bytes / each;
+    if (fit > count) fit = count;
     cache.mask = slots - 1;
-    cache.slots = amp_host_allocated(calloc(slots, sizeof *cache.slots));
+    cache.slots = calloc(slots, sizeof *cache.slots);
+    if (!cache.slots) {
+        fprintf(stderr, "amp: cache=ram: no memory for a table of %zu images: none is kept\n", count);
+        return;
+    }
     for (size_t i = 0; i < count; i++) place_of(cache.list.line[i])->path = cache.list.line[i];
     cache.left = (long long)bytes;
     fprintf(stderr, "amp: cache=ram: room for %zu of the %zu images of the training list, decoded about %.1f "
