@@ -620,6 +620,8 @@ TEST(the_least_of_all_limits_counts)
     put("sys/fs/cgroup/user/memory.current", "500000\n");
     put("sys/fs/cgroup/user/memory.stat", "anon 1\ninactive_file 200000\n");
     available_is(300000, 600000, group);
+    /* this program has more resident than the group uses */
+    assert_int_equal(amp_available_ram(root, 1).resident, 300000);
     put("sys/fs/cgroup/user/job/memory.max", "650000\n"); /* full, and more */
     available_is(0, 650000, group);
     /* version 1, in a container: the path is the machine's, and only the mount's root is there */

@@ -219,8 +219,8 @@ amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *erro
     double share = status == AMP_OK && a.there ? (double)amp_needs_sum(&needs) / (double)a.there : 0;
     if (share > 1) status = say_too_little(&a, &needs, error);
     else if (share > .9 && !roughly)
-        fprintf(stderr, "amp: warning: this training needs %.0f of the %.0f MiB of %s that there are; if it "
-                "is killed, use more subdivisions\n", mib(amp_needs_sum(&needs)), mib(a.there), a.what);
+        fprintf(stderr, "amp: warning: this training needs %.0f MiB, and there are %.0f MiB of %s; if it is "
+                "killed, use more subdivisions\n", mib(amp_needs_sum(&needs)), mib(a.there), a.what);
     if (status == AMP_OK && !roughly) amp_image_cache_open(left_of_ram(&a, &needs), amp_checked_pixels());
     forget(&a);
     return status;
