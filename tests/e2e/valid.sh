@@ -160,17 +160,24 @@ expect err 'images/bee_2.jpg: cannot read the image: unknown image type; it is l
     'images/ant_9.jpg: cannot read the image: No such'
 expect kind.json '"unreadable": 2' '"images/bee_2.jpg: cannot read the image: unknown image type"'
 
-# Several threads read the images, and each tells its own image's reason: 60 files of each of two kinds.
+# Several threads read the images, and each tells its own image's reason: 60 files of each of four kinds.
+unknown_chunk() { # unknown_chunk <name>: a PNG of one pixel whose second chunk decoders must know, and do not
+    printf '\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\10\2\0\0\0CRC.\0\0\0\0%sCRC.' $1
+}
 for i in {1..60}; do
     echo 'no image' > "images/bee_9$i.jpg"
     printf '\x89PNG\r\n\x1a\n' > "images/cut_9$i.png"
-    printf '%s\n' "images/bee_9$i.jpg" "images/cut_9$i.png"
+    unknown_chunk OWLS > "images/owl_9$i.png"
+    unknown_chunk GNUS > "images/gnu_9$i.png"
+    printf '%s\n' "images/bee_9$i.jpg" "images/cut_9$i.png" "images/owl_9$i.png" "images/gnu_9$i.png"
 done > many.txt
 cat kinds.txt >> many.txt
 sed 's/kinds.txt/many.txt/' kind.data > many.data
 valid many.data kind.cfg kind.weights
 for kind in 'bee_9.*: cannot read the image: unknown image type' \
-    'cut_9.*: cannot read the image: first not IHDR'; do
+    'cut_9.*: cannot read the image: first not IHDR' \
+    'owl_9.*: cannot read the image: OWLS PNG chunk not known' \
+    'gnu_9.*: cannot read the image: GNUS PNG chunk not known'; do
     [ "$(grep -c "$kind; it is left out" err)" = 60 ] || fail "not each image with its own reason: $(cat err)"
 done
 
