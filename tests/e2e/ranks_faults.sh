@@ -121,7 +121,7 @@ exit $status
 END
 start "$name" amp check gone.cfg
 ends 1
-grep -q 'gone.cfg: No such file' err || fail "$name: $(cat err)"
+[ "$(grep -ac 'gone.cfg: No such file' err)" = 2 ] || fail "$name: $(cat err)"
 name='without AMP'
 start "$name" detector train tiny.data tiny.cfg -seed 3
 ends 1
