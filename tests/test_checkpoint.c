@@ -198,13 +198,14 @@ static void resumes_with(const unsigned char *bytes, size_t size, int rank, int 
     memory_network_free(n);
 }
 
-static void tells_of_wire(const unsigned char *bytes, size_t size, amp_dtype now, const char *told)
+static void tells_of(const unsigned char *bytes, size_t size, amp_dtype wire, int sync_batchnorm,
+                     const char *told)
 {
     amp_checkpoint *c;
     amp_error error;
     char note[256] = "";
     if (amp_checkpoint_parse(bytes, size, "x.amp", &c, &error) != AMP_OK) fail_msg("%s", error.message);
-    amp_checkpoint_fit_wire(c, now, note);
+    amp_checkpoint_fit_ranks(c, wire, sync_batchnorm, note);
     assert_string_equal(note, told);
     amp_checkpoint_free(c);
 }
@@ -224,33 +225,38 @@ TEST(each_rank_goes_on_with_its_own_states)
     memset(states[0], 0, sizeof states[0]);
     assert_int_equal(amp_checkpoint_states(n->engine, states[0], &error), AMP_OK);
     assert_memory_equal(n->statistics[2], states[0], sizeof states[0]);
-    amp_run_state run = { .ranks = RANKS, .wire = AMP_BF16, .states = states[0] };
+    amp_run_state run = { .ranks = RANKS, .wire = AMP_BF16, .sync_batchnorm = 1, .states = states[0] };
     assert_int_equal(amp_checkpoint_write(sidecar, n->engine, &run, 1, &error), AMP_OK);
     unsigned char *bytes = bytes_of(sidecar, &size), *record = sidecar_record(bytes, size, AMP_TAG_RANKS, 0);
-    assert_int_equal(amp_fetch_u32(bytes + 8), 3);
-    assert_int_equal(amp_fetch_u64(record - 8), 8 + 2 * STATE * 4);
+    assert_int_equal(amp_fetch_u32(bytes + 8), 4);
+    assert_int_equal(amp_fetch_u64(record - 8), 12 + 2 * STATE * 4);
     for (int rank = 0; rank < RANKS; rank++) resumes_with(bytes, size, rank, RANKS, states[rank], "");
     for (int ranks = 1; ranks < 5; ranks++) {
         snprintf(note, sizeof note, anew, RANKS, ranks);
         if (ranks != RANKS) resumes_with(bytes, size, ranks - 1, ranks, NULL, note);
     }
 
-    /* what earlier releases wrote: the same without the wire */
-    unsigned char *earlier = bytes_of(sidecar, &size);
-    size_t at = (size_t)(record - bytes) + 4;
-    memmove(earlier + at, earlier + at + 4, size - at - 4);
-    amp_store_u32(earlier + 8, 2);
-    amp_store_u64(earlier + at - 4 - 8, 4 + 2 * STATE * 4);
-    seal_sidecar(earlier, size - 4);
-    for (int rank = 0; rank < RANKS; rank++) resumes_with(earlier, size - 4, rank, RANKS, states[rank], "");
-    tells_of_wire(earlier, size - 4, AMP_FP16, "");
-    free(earlier);
-    tells_of_wire(bytes, size, AMP_BF16, "");
-    tells_of_wire(bytes, size, AMP_FP32, "gradients travelled in bf16 and do in fp32 now (wire=)");
+    /* what earlier programs wrote: the same without sync_batchnorm (version 3) and without both (2) */
+    for (uint32_t version = 2; version < 4; version++) {
+        unsigned char *earlier = bytes_of(sidecar, &size);
+        size_t missing = 4 * (4 - version), at = (size_t)(record - bytes) + 12;
+        memmove(earlier + at - missing, earlier + at, size - at);
+        amp_store_u32(earlier + 8, version);
+        amp_store_u64(earlier + at - 12 - 8, 12 - missing + 2 * STATE * 4);
+        seal_sidecar(earlier, size - missing);
+        for (int rank = 0; rank < RANKS; rank++)
+            resumes_with(earlier, size - missing, rank, RANKS, states[rank], "");
+        tells_of(earlier, size - missing, AMP_FP16, 0,
+                 version == 3 ? "gradients travelled in bf16 and do in fp16 now (wire=)" : "");
+        free(earlier);
+    }
+    tells_of(bytes, size, AMP_BF16, 1, "");
+    tells_of(bytes, size, AMP_FP32, 1, "gradients travelled in bf16 and do in fp32 now (wire=)");
+    tells_of(bytes, size, AMP_BF16, 0, "it was saved with sync_batchnorm=1, and now it is 0");
 
     /* and what makes no sense */
     const struct { size_t at; uint32_t value; } damage[] = { { 0, 1 }, { 0, 6 }, { 0, UINT32_MAX },
-                                                             { 4, 3 }, { 8 + 4 * STATE, 0x7fc00000 } };
+                                                             { 4, 3 }, { 8, 2 }, { 12 + 4 * STATE, 0x7fc00000 } };
     for (size_t k = 0; k < sizeof damage / sizeof *damage; k++) {
         amp_checkpoint *c;
         uint32_t sound = amp_fetch_u32(record + damage[k].at);
@@ -266,7 +272,7 @@ TEST(each_rank_goes_on_with_its_own_states)
     bytes = bytes_of(sidecar, &size);
     assert_int_equal(amp_fetch_u32(bytes + 8), 1);
     resumes_with(bytes, size, 0, 1, states[0], "");
-    tells_of_wire(bytes, size, AMP_BF16, "");
+    tells_of(bytes, size, AMP_BF16, 1, "");
     snprintf(note, sizeof note, anew, 1, 2);
     resumes_with(bytes, size, 1, 2, NULL, note);
     free(bytes);

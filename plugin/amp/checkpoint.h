@@ -32,9 +32,10 @@ typedef struct amp_run_state {
     int32_t loop_count;
     float average_loss;
     /* Of several ranks that trained together: how many (0, 1: one), what gradients travelled in (an
-     * amp_dtype; -1: it was not saved), and what each carries from batch to batch (amp_checkpoint_states),
-     * one after the other. The caller's; NULL where that is nothing. */
-    int32_t ranks, wire;
+     * amp_dtype), sync_batchnorm of the .cfg (either is -1 if it was not saved), and what each carries from
+     * batch to batch (amp_checkpoint_states), one after the other: the caller's; NULL where that is
+     * nothing. */
+    int32_t ranks, wire, sync_batchnorm;
     const float *states;
 } amp_run_state;
 
@@ -75,8 +76,8 @@ amp_status amp_checkpoint_apply(const amp_checkpoint *, amp_engine *, char note[
 amp_status amp_checkpoint_fit_rank(const amp_checkpoint *, amp_engine *, int rank, int ranks, char note[256],
                                    amp_error *);
 
-/* After that too, of a rank of several: adds to note that gradients travelled in another type than `wire`. */
-void amp_checkpoint_fit_wire(const amp_checkpoint *, amp_dtype wire, char note[256]);
+/* After that too, of a rank of several: adds to note that they trained with another wire= or sync_batchnorm=. */
+void amp_checkpoint_fit_ranks(const amp_checkpoint *, amp_dtype wire, int sync_batchnorm, char note[256]);
 
 /* Darknet's momentum is of gradients summed over the batch, and so are Adam's moments. If the
  * batch had another number of images then, they are made what sums over `images` would be. Adds to note. */

@@ -225,11 +225,14 @@ amp_status amp_checkpoint_fit_rank(const amp_checkpoint *c, amp_engine *engine, 
     return status;
 }
 
-void amp_checkpoint_fit_wire(const amp_checkpoint *c, amp_dtype wire, char note[NOTE])
+void amp_checkpoint_fit_ranks(const amp_checkpoint *c, amp_dtype wire, int sync_batchnorm, char note[NOTE])
 {
-    if (c->run.wire < 0 || c->run.wire == (int32_t)wire) return;
-    add_note(note, "gradients travelled in %s and do in %s now (wire=)",
-             amp_dtype_name((amp_dtype)c->run.wire), amp_dtype_name(wire));
+    int wire_then = c->run.wire, sync_then = c->run.sync_batchnorm;
+    if (wire_then >= 0 && wire_then != (int)wire)
+        add_note(note, "gradients travelled in %s and do in %s now (wire=)",
+                 amp_dtype_name((amp_dtype)wire_then), amp_dtype_name(wire));
+    if (sync_then >= 0 && sync_then != sync_batchnorm)
+        add_note(note, "it was saved with sync_batchnorm=%d, and now it is %d", sync_then, sync_batchnorm);
 }
 
 static void multiply(float *array, size_t count, double factor)

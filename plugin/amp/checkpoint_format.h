@@ -13,17 +13,18 @@
  *     NETW  what network this is of: u32 layers, each: text type;
  *           u32 parameters, each: u32 layer, u32 unsaved, u64 count, text name;
  *           u32 statistics, each: u32 layer, u32 unsaved, u64 count
- *     RANK  u32 ranks that trained together; u32 what gradients travelled in (0 fp32, 1 fp16, 2 bf16); for
- *           each rank but the first one, as many f32 as its recurrent layers carry, in the order of their
- *           statistics
+ *     RANK  u32 ranks that trained together; u32 what gradients travelled in (0 fp32, 1 fp16, 2 bf16);
+ *           u32 sync_batchnorm; for each rank but the first one, as many f32 as its recurrent layers carry,
+ *           in the order of their statistics
  *     ARRY  u32 kind, u32 index of the parameter or statistics, u64 count, count f32
  *
- * SCAL, RUN and NETW come once each, in this order, before the arrays. RANK comes behind them in version 3,
- * which is written where several ranks trained; else it is version 1, without RANK. In version 2, of earlier
- * releases, RANK does not say what gradients travelled in. Which arrays there must be follows from them:
- * momentum of each parameter under SGD, m and v under Adam, masters and statistics that are "unsaved" (not
- * held by the .weights file), and with a batch under way (RUN's window) the gradients of each parameter and
- * the committed form of all statistics. None else. A later version may change all but the first 12 bytes. */
+ * SCAL, RUN and NETW come once each, in this order, before the arrays. RANK comes behind them in version 4,
+ * which is written where several ranks trained; else it is version 1, without RANK. In what earlier programs
+ * wrote RANK does not hold sync_batchnorm (version 3), nor what gradients travelled in (version 2). Which
+ * arrays there must be follows from them: momentum of each parameter under SGD, m and v under Adam, masters
+ * and statistics that are "unsaved" (not held by the .weights file), and with a batch under way (RUN's
+ * window) the gradients of each parameter and the committed form of all statistics. None else. A later
+ * version may change all but the first 12 bytes. */
 #ifndef AMP_AMP_CHECKPOINT_FORMAT_H
 #define AMP_AMP_CHECKPOINT_FORMAT_H
 
@@ -39,9 +40,9 @@
 #define AMP_CHECKPOINT_REMEDY "remove it to start with a fresh loss scale and momentum"
 
 enum {
-    AMP_CHECKPOINT_VERSION = 3, /* the latest */
+    AMP_CHECKPOINT_VERSION = 4, /* the latest */
     AMP_CHECKPOINT_VERSION_OF_ONE = 1, /* without RANK */
-    AMP_CHECKPOINT_VERSION_WITHOUT_WIRE = 2,
+    AMP_CHECKPOINT_VERSION_OF_WIRE = 3, AMP_CHECKPOINT_VERSION_OF_SYNC = 4, /* the first to hold them */
     AMP_CHECKPOINT_HEADER_BYTES = 40, AMP_CHECKPOINT_TRAILER_BYTES = 8,
     AMP_CHECKPOINT_ARRAY_HEAD_BYTES = 16,
     AMP_CHECKPOINT_TEXT_LIMIT = 255

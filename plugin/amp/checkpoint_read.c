@@ -141,13 +141,15 @@ static uint32_t version_of(const amp_checkpoint *c) { return amp_fetch_u32(c->by
 
 static amp_status read_ranks(amp_checkpoint *c, cursor r, amp_error *error)
 {
-    int has_wire = version_of(c) > AMP_CHECKPOINT_VERSION_WITHOUT_WIRE;
-    uint32_t ranks = take_u32(&r), wire = has_wire ? take_u32(&r) : 0;
+    int has_wire = version_of(c) >= AMP_CHECKPOINT_VERSION_OF_WIRE;
+    int has_sync = version_of(c) >= AMP_CHECKPOINT_VERSION_OF_SYNC;
+    uint32_t ranks = take_u32(&r), wire = has_wire ? take_u32(&r) : 0, sync = has_sync ? take_u32(&r) : 0;
     size_t others = ranks > 1 ? ranks - 1 : 1;
-    if (r.broken || ranks < 2 || ranks > INT32_MAX || wire > AMP_BF16 || left(&r) % (4 * others))
+    if (r.broken || ranks < 2 || ranks > INT32_MAX || wire > AMP_BF16 || sync > 1 || left(&r) % (4 * others))
         return refuse(c, error, "it is damaged: its record of ranks makes no sense");
     c->run.ranks = (int32_t)ranks;
     if (has_wire) c->run.wire = (int32_t)wire;
+    if (has_sync) c->run.sync_batchnorm = (int32_t)sync;
     c->states = r.at;
     c->state_count = left(&r) / (4 * others);
     for (size_t k = 0; k < c->state_count * others; k++)
@@ -280,7 +282,7 @@ static amp_status adopt(unsigned char *bytes, size_t size, const char *name, amp
     }
     c->bytes = bytes;
     c->size = size;
-    c->run.wire = -1;
+    c->run.wire = c->run.sync_batchnorm = -1;
     cfg_printable(c->name, sizeof c->name, name);
     amp_status status = read_file(c, error);
     if (status == AMP_OK) *out = c;

@@ -146,6 +146,7 @@ static void put_ranks(head *h, const content *c)
     size_t record = begin_record(h, AMP_TAG_RANKS), each = c->run->states ? c->state_count : 0;
     put_u32(h, (uint32_t)c->run->ranks);
     put_u32(h, (uint32_t)c->run->wire);
+    put_u32(h, (uint32_t)c->run->sync_batchnorm);
     for (size_t k = each; k < each * (size_t)c->run->ranks; k++)
         put_u32(h, amp_float_bits(c->run->states[k]));
     end_record(h, record);

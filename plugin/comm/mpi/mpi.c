@@ -395,6 +395,18 @@ static amp_status part(amp_comm *comm, int size, amp_comm **out, amp_error *erro
     return start_summing(mpi, error);
 }
 
+/* What Open MPI is told, unless the user says otherwise. */
+static void set_up_library(void)
+{
+    char bytes[32];
+    /* Threads that wait for others leave the processor to those that compute. */
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    /* Over TCP it asks the receiver before it sends what is longer than this, with its own header. Question
+     * and answer queue behind what travels already, so that the two directions of a link take turns. */
+    snprintf(bytes, sizeof bytes, "%zu", CHUNK / 2 * sizeof(float) + 4096);
+    setenv("OMPI_MCA_btl_tcp_eager_limit", bytes, 0);
+}
+
 amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_error *error)
 {
     int granted;
@@ -403,8 +415,7 @@ amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_err
     *out = NULL;
     AMP_TRY(create(seconds, lost, &mpi, error));
     amp_watchdog_begin(mpi->watchdog, MAIN, limits(mpi), mpi->comm.phase);
-    /* Threads that wait for others leave the processor to those that compute. */
-    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    set_up_library();
     MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &granted);
     take(mpi, MPI_COMM_WORLD);
     amp_watchdog_end(mpi->watchdog, MAIN);

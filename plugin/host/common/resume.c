@@ -76,6 +76,7 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network
     run.window = window_of(&view, counters.seen);
     run.ranks = amp->comm ? amp->comm->size : 1;
     run.wire = (int32_t)amp->config->wire;
+    run.sync_batchnorm = amp->config->sync_batchnorm;
     run.states = amp->resume->rank_states;
     if (!loop->average_loss) return run;
     run.looped = 1;
@@ -186,7 +187,8 @@ static amp_status go_on(struct network *net, const amp_checkpoint *checkpoint, c
     AMP_TRY(amp_checkpoint_apply(checkpoint, amp->engine, note, error));
     AMP_TRY(amp_checkpoint_fit_rank(checkpoint, amp->engine, amp->comm ? amp->comm->rank : 0,
                                     amp->comm ? amp->comm->size : 1, note, error));
-    if (amp_ranks_of_step() > 1) amp_checkpoint_fit_wire(checkpoint, amp->config->wire, note);
+    if (amp_ranks_of_step() > 1)
+        amp_checkpoint_fit_ranks(checkpoint, amp->config->wire, amp->config->sync_batchnorm, note);
     amp_checkpoint_fit_batch(checkpoint, amp->engine, view.batch * view.subdivisions, note);
     /* it counts updates of these moments */
     counters.t = amp_checkpoint_adam(checkpoint) == view.adam ? (int)run->t : 0;
