@@ -12,8 +12,10 @@
 #   --iters N     10       measured steps per process; stock Darknet, which is slow, does --stock-iters (3)
 #   --warmup N    4        steps before them (stock: 1)
 #   --rounds N    3        processes per side: A B C …, A B C …; medians over them are printed
-#   --memory-batch N  8    --cfg FILE  yolov3-tiny
-#   --sides "…"   any of: stock fp32 bf16 fp16 torch-f32 torch-bf16
+#   --memory-batch N  8    --cfg FILE  yolov3-tiny; with AlexeyAB's Darknet its yolov4-tiny
+#   --sides "…"   any of: stock fp32 bf16 fp16 torch-f32 torch-bf16 (all), and stock-avx: AlexeyAB's as its
+#                 Makefile builds it with AVX=1
+#   --darknet DIR a checkout of pjreddie's Darknet or of AlexeyAB's, which is built in build/alexeyab
 #   --python P    the interpreter that has PyTorch (/usr/bin/python3, for Debian's python3-torch)
 #   --build DIR   the build folder (build/cpu), which is brought up to date first; --no-build takes it
 #                 as it is
@@ -30,8 +32,7 @@ bench=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$bench")
 
 mode=speed threads=1 batch=4 size= iters=10 stock_iters=3 warmup=4 rounds=3 memory_batch=8 cfg=
-sides="stock fp32 bf16 fp16 torch-f32 torch-bf16" python=/usr/bin/python3 build=$root/build/cpu up_to_date= \
-    pin=1 json= log=
+sides= python=/usr/bin/python3 build= darknet= up_to_date= pin=1 json= log=
 
 fail() { echo "bench/cpu.sh: $*" >&2; exit 1; }
 
@@ -44,7 +45,7 @@ while [ $# -gt 0 ]; do
     [ $# -ge 2 ] || fail "$1 needs a value"
     case $1 in
         --mode|--threads|--batch|--size|--iters|--stock-iters|--warmup|--rounds|--memory-batch|--cfg|--sides|\
-        --python|--build|--json|--log) name=${1#--}; printf -v "${name//-/_}" %s "$2" ;;
+        --python|--build|--darknet|--json|--log) name=${1#--}; printf -v "${name//-/_}" %s "$2" ;;
         *) fail "unknown option $1; --help lists them" ;;
     esac
     shift 2
@@ -54,6 +55,10 @@ case $mode in speed|memory|threads|all) ;;
 command -v "$python" >/dev/null ||
     fail "$python is not here; --python names another (plain Python makes the table)"
 
+is_alexeyabs() { [ -f "$1/src/darknet.c" ]; }
+is_alexeyabs "$darknet" && build=${build:-$root/build/alexeyab}
+build=${build:-$root/build/cpu}
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 log=${log:-$work/log}
@@ -62,21 +67,21 @@ log=${log:-$work/log}
 # ---- both sides ----
 
 if [ -z "$up_to_date" ]; then
+    [ -z "$darknet" ] || darknet=$(cd "$darknet" && pwd) || fail "--darknet is no folder: $darknet"
     echo "building the benchmark in $build" >&2
-    { cmake -S "$root" -B "$build" -DDARKNET_AMP_BUILD_BENCH=ON -DDARKNET_AMP_BUILD_STOCK=ON &&
-      cmake --build "$build" --parallel "$(nproc)" \
-          --target bench-step bench-step-stock; } >"$work/build" 2>&1 ||
+    { cmake -S "$root" -B "$build" -DDARKNET_AMP_BUILD_BENCH=ON -DDARKNET_AMP_BUILD_STOCK=ON \
+          ${darknet:+-DDARKNET_SOURCE_DIR="$darknet" -DDARKNET_AMP_BUILD_TESTS=OFF} &&
+      cmake --build "$build" --parallel "$(nproc)" --target bench-steps; } >"$work/build" 2>&1 ||
         { tail -n 20 "$work/build" >&2; fail "the build failed; its last lines are above"; }
 fi
 [ -x "$build/bin/bench-step" ] && [ -x "$build/bin/bench-step-stock" ] ||
     fail "$build has no bench-step and bench-step-stock"
 
-if [ -z "$cfg" ]; then
-    source=$(sed -n 's/^DARKNET_SOURCE_DIR:PATH=//p' "$build/CMakeCache.txt")
-    for cfg in "$root/cfg/yolov3-tiny-amp.cfg" "${source:-$build/darknet/source}/cfg/yolov3-tiny.cfg"; do
-        [ -r "$cfg" ] && break
-    done
-fi
+source=$(sed -n 's/^DARKNET_SOURCE_DIR:[A-Z]*=//p' "$build/CMakeCache.txt")
+avx= usual_cfg=$root/cfg/yolov3-tiny-amp.cfg rules=pjreddie
+is_alexeyabs "$source" && avx=stock-avx usual_cfg=$source/cfg/yolov4-tiny.cfg rules=alexeyab
+cfg=${cfg:-$usual_cfg}
+sides=${sides:-stock $avx fp32 bf16 fp16 torch-f32 torch-bf16}
 [ -r "$cfg" ] || fail "cannot read $cfg"
 
 if [[ $sides == *torch* ]] && ! "$python" -c 'import torch' 2>/dev/null; then
@@ -103,9 +108,9 @@ run() {
     [ -n "$pin" ] && command -v taskset >/dev/null && prefix=(taskset -c "$(cpus "$n")")
     export OMP_NUM_THREADS=$n
     case $side in
-        stock) "${prefix[@]}" "$build/bin/bench-step-stock" "$cfg" --batch "$b" "${common[@]}" ;;
+        stock*) "${prefix[@]}" "$build/bin/bench-step-$side" "$cfg" --batch "$b" "${common[@]}" ;;
         torch-*) "${prefix[@]}" "$python" "$bench/peer_torch.py" "$cfg" --data "$data" --threads "$n" \
-                     --dtype "${side#torch-}" "${common[@]}" ;;
+                     --rules $rules --dtype "${side#torch-}" "${common[@]}" ;;
         *) "${prefix[@]}" "$build/bin/bench-step" "$cfg" --batch "$b" "${common[@]}" -amp "$side" ;;
     esac 2>>"$log"
 }
@@ -120,7 +125,7 @@ measure() {
     for ((round = 1; round <= $4; ++round)); do
         for side in $sides; do
             i=$iters w=$warmup
-            [ "$side" = stock ] && i=$stock_iters w=1
+            [[ $side == stock* ]] && i=$stock_iters w=1
             [ "$name" = memory ] && i=2
             echo "$name: threads $n, batch $b, round $round of $4: $side" >&2
             if line=$(run "$side" "$n" "$b" "$w" "$i" "$data"); then
@@ -173,8 +178,9 @@ import sys
 
 machine = dict(line.rstrip("\n").split("=", 1) for line in open(sys.argv[1]))
 runs = [json.loads(line) for line in open(sys.argv[2])]
-TITLES = {"stock": "stock Darknet -Ofast", "fp32": "AMP fp32", "bf16": "AMP bf16", "fp16": "AMP fp16",
-          "torch-f32": "PyTorch f32", "torch-bf16": "PyTorch bf16 autocast"}
+TITLES = {"stock": "stock Darknet -Ofast", "stock-avx": "stock Darknet AVX=1", "fp32": "AMP fp32",
+          "bf16": "AMP bf16", "fp16": "AMP fp16", "torch-f32": "PyTorch f32",
+          "torch-bf16": "PyTorch bf16 autocast"}
 PEER = {"fp32": "torch-f32", "bf16": "torch-bf16", "torch-f32": None, "torch-bf16": None}
 
 

@@ -28,9 +28,8 @@ gpu_parts gpu_parts_take(void) { return (gpu_parts){ 0 }; }
 
 #ifdef AMP
 #include "../plugin/host/darknet/room.h"
-#else
-#include "darknet.h"
 #endif
+#include "fork.h"
 
 static void check(cudaError_t status, const char *call)
 {
@@ -91,7 +90,7 @@ double gpu_memory_peak(void)
 /* ---- the parts of a forward ---- */
 
 enum { TYPES = BLANK + 1 };
-typedef void layer_forward(struct layer, struct network);
+typedef void layer_forward(struct layer, fork_pass);
 
 static struct {
     network *net;
@@ -107,30 +106,30 @@ static int is_loss(LAYER_TYPE type)
         || type == LOGXENT || type == COST;
 }
 
-static void timed_loss(struct layer l, struct network net)
+static void timed_loss(struct layer l, fork_pass pass)
 {
     gpu_wait();
     double began = gpu_now();
-    parts.loss[l.type](l, net);
+    parts.loss[l.type](l, pass);
     gpu_wait();
     parts.spent.loss += gpu_now() - began;
 }
 
 /* Darknet copies images and labels before its first layer. */
-static void timed_first(struct layer l, struct network net)
+static void timed_first(struct layer l, fork_pass pass)
 {
     gpu_wait();
     if (!parts.has_upload) parts.spent.input = gpu_now() - parts.began;
-    parts.first(l, net);
+    parts.first(l, pass);
 }
 
 #ifdef AMP
-/* The host room's copies of images and labels (host/pjreddie/device.c). */
+/* The host room's copies of images and labels (amp_own_push_input of its fork). */
 static amp_status (*real_upload_later)(amp_backend *, void *, const void *, size_t, amp_error *);
 
 static amp_status timed_upload(amp_backend *b, void *to, const void *from, size_t bytes, amp_error *error)
 {
-    if (to != (void *)parts.net->input_gpu && to != (void *)parts.net->truth_gpu)
+    if (to != (const void *)fork_images(parts.net) && to != (const void *)fork_labels(parts.net))
         return real_upload_later(b, to, from, bytes, error);
     gpu_wait();
     double began = gpu_now();

@@ -2,8 +2,9 @@
 """PyTorch's side of the benchmark: the network of a Darknet .cfg, trained for a few steps as `step` trains
 it.
 
-    peer_torch.py CFG --data PREFIX [--device cpu|cuda] [--dtype f32|tf32|bf16|fp16] [--threads N]
-                  [--warmup N] [--iters N] [--seconds N] [--phases N]
+    peer_torch.py CFG --data PREFIX [--rules pjreddie|alexeyab] [--device cpu|cuda]
+                  [--dtype f32|tf32|bf16|fp16] [--threads N] [--warmup N] [--iters N] [--seconds N]
+                  [--phases N]
 
 PREFIX.weights, PREFIX.input and PREFIX.truth come from `step CFG --batch N --dump PREFIX`, so that weights,
 images and boxes are Darknet's, and so must the losses be: they are printed for every step. It is what a
@@ -59,11 +60,13 @@ ACTIVATIONS = {
     "leaky": lambda: nn.LeakyReLU(0.1, inplace=True),
     "relu": lambda: nn.ReLU(inplace=True),
     "logistic": lambda: nn.Sigmoid(),
+    "mish": lambda: nn.Mish(inplace=True),
+    "swish": lambda: nn.SiLU(inplace=True),
 }
 
 
 class Convolutional(nn.Module):
-    def __init__(self, options, channels):
+    def __init__(self, options, channels, epsilon):
         super().__init__()
         size = int(options.get("size", 1))
         padding = size // 2 if int(options.get("pad", 0)) else int(options.get("padding", 0))
@@ -71,7 +74,7 @@ class Convolutional(nn.Module):
         self.channels = int(options.get("filters", 1))
         self.conv = nn.Conv2d(channels, self.channels, size, int(options.get("stride", 1)), padding,
                               groups=int(options.get("groups", 1)), bias=not normalize)
-        self.norm = nn.BatchNorm2d(self.channels, eps=1e-6, momentum=0.01) if normalize else nn.Identity()
+        self.norm = nn.BatchNorm2d(self.channels, eps=epsilon, momentum=0.01) if normalize else nn.Identity()
         self.activation = ACTIVATIONS[options.get("activation", "logistic")]()
 
     def forward(self, x):
@@ -137,22 +140,73 @@ class Softmax:
         return delta.view(raw.shape), -(logarithms * self.truth).sum()
 
 
-class Yolo:
-    """Darknet's yolo layer: delta is minus the gradient, and the cost is the sum of its squares."""
+def pull_of_ciou(box, label):
+    """AlexeyAB's gradient of the complete IoU by a box's x, y, w, h, which is no true one
+    (plugin/backend/yolo_rules.h), and the IoU. box, label: (n, 4)."""
+    (middle, size), (label_middle, label_size) = box.split(2, 1), label.split(2, 1)
+    low, high = middle - size / 2, middle + size / 2
+    first, last = label_middle - label_size / 2, label_middle + label_size / 2
+    shared = torch.minimum(high, last) - torch.maximum(low, first)
+    whole = torch.maximum(high, last) - torch.minimum(low, first)
+    way = label_middle - middle
+    meet = (shared > 0).all(1, keepdim=True)
+    both, diagonal = shared.prod(1, True), whole.square().sum(1, True)
+    union = size.prod(1, True) + label_size.prod(1, True) - both
+    distance = way.square().sum(1, True)
+    other, other_shared = size.flip(1), shared.flip(1)
+    both_low, both_high = -(low > first).float() * other_shared, (high < last).float() * other_shared
+    low_part = (union * both_low + both * (other + both_low)) / union.square()
+    high_part = (union * both_high - both * (other - both_high)) / union.square()
+    whole_low, whole_high = -(low < first).float(), (high > last).float()
+    four = 4 / torch.pi ** 2
+    angle = (label_size[:, :1] / label_size[:, 1:]).atan() - (size[:, :1] / size[:, 1:]).atan()
+    shape, iou = four * angle.square(), both / union
+    turn = shape / (1 - iou + shape + 1e-6) * 2 * four * angle
+    to_middle = 2 * (way * diagonal - whole * (whole_high + whole_low) * distance) / diagonal.square()
+    to_size = (whole * (whole_high - whole_low) * distance / diagonal.square()
+               + turn * other * torch.tensor([1., -1.], device=box.device))
+    return torch.cat(((low_part + high_part) * meet + to_middle,
+                      (high_part - low_part) * meet + to_size), 1), iou.clamp(min=0) * meet
 
-    def __init__(self, options, net_width, net_height):
+
+class Yolo:
+    """Darknet's yolo layer: delta is minus the gradient. Where labels share a box, pjreddie's last one counts
+    and AlexeyAB's add up."""
+
+    def __init__(self, options, net_width, net_height, rules):
         self.anchors = torch.tensor(numbers(options["anchors"])).view(-1, 2)
         self.mask = ([int(m) for m in options["mask"].split(",")] if "mask" in options
-                     else range(len(self.anchors)))
+                     else list(range(len(self.anchors))))
         self.classes = int(options.get("classes", 20))
         self.max_boxes = int(options.get("max", 90))
         self.ignore = float(options.get("ignore_thresh", 0.5))
-        if float(options.get("truth_thresh", 1)) < 1:
-            raise SystemExit("peer_torch: truth_thresh below 1 is not written here")
+        self.alexeyabs = rules == "alexeyab"
+        own = options if self.alexeyabs else {"iou_normalizer": 1}
+        self.by_ciou = own.get("iou_loss", "mse") == "ciou"
+        self.box_weight = float(own.get("iou_normalizer", 0.75))
+        self.object_weight = float(own.get("obj_normalizer", 1))
+        self.stretch = float(own.get("scale_x_y", 1))
+        self.most = float(own.get("max_delta", "inf"))
+        self.iou_thresh = float(own.get("iou_thresh", 1))
+        usual = {"truth_thresh": 1, "cls_normalizer": 1, "new_coords": 0, "objectness_smooth": 0,
+                 "label_smooth_eps": 0, "focal_loss": 0}
+        wrong = [key for key, value in usual.items() if float(options.get(key, value)) != value]
+        wrong += [key for key in ("counters_per_class", "iou_thresh_kind", "map") if key in own]
+        wrong += [] if self.by_ciou or own.get("iou_loss", "mse") == "mse" else ["iou_loss"]
+        if wrong:
+            raise SystemExit(f"peer_torch: {wrong[0]}={options[wrong[0]]} of [yolo] is not written here")
         self.net_size = torch.tensor([net_width, net_height], dtype=torch.float32)
 
+    def own_boxes(self, w, h):
+        """Which of a cell's boxes learn a label of this size."""
+        prior = self.anchors / self.net_size
+        both = torch.minimum(prior[:, 0], torch.tensor(w)) * torch.minimum(prior[:, 1], torch.tensor(h))
+        iou = both / (prior.prod(1) + w * h - both)
+        return [k for k, a in enumerate(self.mask)
+                if a == int(iou.argmax()) or (self.iou_thresh < 1 and iou[a] > self.iou_thresh)]
+
     def prepare(self, truth, height, width, device):
-        """What the boxes alone decide. truth: (batch, boxes, 5)."""
+        """What the boxes alone decide. truth: (batch, boxes, 5 or more)."""
         truth = truth[:, :self.max_boxes]
         used = [int((row[:, 0] == 0).nonzero()[0]) if (row[:, 0] == 0).any() else len(row) for row in truth]
         truth = truth[:, :max(used)]
@@ -162,36 +216,33 @@ class Yolo:
         self.grid = torch.stack(torch.meshgrid(torch.arange(width), torch.arange(height), indexing="xy"), -1)
         self.grid = self.grid.float()[:, :, None]  # (height, width, 1, 2)
         self.grid_size = torch.tensor([width, height], dtype=torch.float32)
-        self.prior = self.anchors[list(self.mask)] / self.net_size
-        cells = {}
+        self.prior = self.anchors[self.mask] / self.net_size
+        cells = {}  # the labels of each box that has any
         for b, count in enumerate(used):
-            for x, y, w, h, kind in truth[b, :count].tolist():
-                i, j = int(x * width), int(y * height)
-                prior = self.anchors / self.net_size
-                both = (torch.minimum(prior[:, 0], torch.tensor(w)) *
-                        torch.minimum(prior[:, 1], torch.tensor(h)))
-                best = int((both / (prior.prod(1) + w * h - both)).argmax())
-                if best not in self.mask:
-                    continue
-                cell = cells.setdefault((b, j, i, list(self.mask).index(best)), {"classes": set()})
-                # Darknet adds up the classes of a cell; the last box is its box
-                cell["classes"].add(int(kind))
-                cell["scale"] = 2 - w * h
-                pw, ph = self.anchors[best].tolist()
-                net_w, net_h = self.net_size.tolist()
-                cell["box"] = [x * width - i, y * height - j,
-                               torch.tensor(w * net_w / pw).log().item(),
-                               torch.tensor(h * net_h / ph).log().item()]
-        self.index = [torch.tensor([key[k] for key in cells], dtype=torch.long) for k in range(4)]
-        self.scale = torch.tensor([[c["scale"]] for c in cells.values()]).view(-1, 1)
+            for x, y, w, h, kind in truth[b, :count, :5].tolist():
+                for k in self.own_boxes(w, h):
+                    labels = cells.setdefault((b, int(y * height), int(x * width), k), [])
+                    labels.append((x, y, w, h, int(kind)))
+        self.index = tuple(torch.tensor([key[k] for key in cells], dtype=torch.long) for k in range(4))
         self.target = torch.zeros(len(cells), 5 + self.classes)
-        for n, cell in enumerate(cells.values()):
-            self.target[n, :4] = torch.tensor(cell["box"])
+        self.several = torch.ones(len(cells), 1)
+        rows, label = [], []
+        for n, labels in enumerate(cells.values()):
             self.target[n, 4] = 1
-            for kind in cell["classes"]:
-                self.target[n, 5 + kind] = 1
+            self.target[n, [5 + kind for *_, kind in labels]] = 1  # the classes of all
+            if self.iou_thresh < 1:
+                self.several[n] = self.target[n, 5:].sum()
+            for at in labels if self.alexeyabs else labels[-1:]:
+                rows.append(n)
+                label.append(at[:4])
+        self.rows, self.label = torch.tensor(rows, dtype=torch.long), torch.tensor(label).view(-1, 4)
+        cell = torch.stack((self.index[2], self.index[1]), 1)[self.rows]
+        self.goal = torch.cat((self.label[:, :2] * self.grid_size - cell,
+                               (self.label[:, 2:] / self.prior[self.index[3]][self.rows]).log()), 1)
+        self.scale = 2 - self.label[:, 2:].prod(1, keepdim=True)
         self.index = tuple(i.to(device) for i in self.index)
-        for name in ("box", "grid", "grid_size", "prior", "scale", "target"):
+        for name in ("box", "grid", "grid_size", "prior", "target", "several", "rows", "label", "goal",
+                     "scale"):
             setattr(self, name, getattr(self, name).to(device))
 
     @torch.no_grad()
@@ -199,23 +250,40 @@ class Yolo:
         """raw: (N, C, H, W) → delta of raw, of the same shape, and the cost."""
         batch, _, height, width = raw.shape
         out = raw.float().permute(0, 2, 3, 1).reshape(batch, height, width, len(self.mask), 5 + self.classes)
-        center = (out[..., 0:2].sigmoid() + self.grid) / self.grid_size
+        place = out[..., 0:2].sigmoid()
+        if self.stretch != 1:
+            place = place.mul_(self.stretch).sub_((self.stretch - 1) / 2)
+        center = (place + self.grid) / self.grid_size
         size = out[..., 2:4].exp() * self.prior
         low, high = (center - size / 2).unsqueeze(-2), (center + size / 2).unsqueeze(-2)
         box = self.box[:, None, None, None]  # (batch, 1, 1, 1, boxes, 4)
         box_low, box_high = box[..., :2] - box[..., 2:] / 2, box[..., :2] + box[..., 2:] / 2
         both = (torch.minimum(high, box_high) - torch.maximum(low, box_low)).clamp_(min=0).prod(-1)
         iou = both / (size.prod(-1, keepdim=True) + box[..., 2:].prod(-1) - both)
+        ignored = iou.amax(-1) > self.ignore
+        if self.alexeyabs:  # and where the box is sure of a class: its logistic is above 0.25
+            ignored &= out[..., 5:].amax(-1) > -1.0986123
         delta = torch.zeros_like(out)
-        objectness = out[..., 4].sigmoid().neg_()
-        delta[..., 4] = objectness.masked_fill_(iou.amax(-1) > self.ignore, 0)
+        delta[..., 4] = out[..., 4].sigmoid().neg_().masked_fill_(ignored, 0)
         chosen = out[self.index]
-        chosen[:, 0:2].sigmoid_()
-        chosen[:, 4:].sigmoid_()
-        chosen = self.target - chosen
-        chosen[:, :4] *= self.scale
-        delta[self.index] = chosen
+        learnt = self.target - chosen.sigmoid()
+        learnt[:, :4] = 0
+        guess = torch.cat((place[self.index], chosen[:, 2:4]), 1)[self.rows]
+        if self.by_ciou:
+            pull, like = pull_of_ciou(torch.cat((center, size), -1)[self.index][self.rows], self.label)
+            pull[:, 2:] *= guess[:, 2:].exp()
+        else:
+            pull = self.scale * (self.goal - guess)
+        if self.alexeyabs:
+            pull = (pull * self.box_weight).nan_to_num_(0, 0, 0).clamp_(-self.most, self.most)
+        learnt[:, :4] = learnt[:, :4].index_add(0, self.rows, pull) / self.several
+        delta[self.index] = learnt
+        if self.object_weight != 1:
+            delta[..., 4] *= self.object_weight
         cost = delta.square().sum()
+        if self.by_ciou:
+            cost = (self.object_weight * (cost - learnt[:, :4].square().sum())
+                    + self.box_weight * (1 - like).sum() / max(len(self.rows), 1))
         return delta.view(batch, height, width, -1).permute(0, 3, 1, 2), cost
 
 
@@ -225,7 +293,7 @@ LOSSES = ("yolo", "softmax")
 
 
 class Network(nn.Module):
-    def __init__(self, sections):
+    def __init__(self, sections, rules):
         super().__init__()
         name, self.options = sections[0]
         if name not in ("net", "network"):
@@ -238,15 +306,16 @@ class Network(nn.Module):
             absolute = lambda text: [int(n) + index if int(n) < 0 else int(n) for n in text.split(",")]
             module, extra, out = nn.Identity(), None, channels[-1]
             if kind in ("convolutional", "conv"):
-                module = Convolutional(options, channels[-1])
+                module = Convolutional(options, channels[-1], 1e-5 if rules == "alexeyab" else 1e-6)
                 out = module.channels
             elif kind in ("maxpool", "max"):
                 module = MaxPool(options)
             elif kind == "upsample":
                 module = nn.Upsample(scale_factor=int(options.get("stride", 2)), mode="nearest")
             elif kind == "route":
-                extra = absolute(options["layers"])
-                out = sum(channels[n + 1] for n in extra)
+                groups = int(options.get("groups", 1))
+                extra = absolute(options["layers"]), groups, int(options.get("group_id", 0))
+                out = sum(channels[n + 1] for n in extra[0]) // groups
             elif kind == "shortcut":
                 extra = absolute(options["from"])[0]
                 module = ACTIVATIONS[options.get("activation", "linear")]()
@@ -255,7 +324,7 @@ class Network(nn.Module):
             elif kind == "softmax":
                 extra = Softmax(options)
             elif kind == "yolo":
-                extra = Yolo(options, self.width, self.height)
+                extra = Yolo(options, self.width, self.height, rules)
             else:
                 raise SystemExit(f"peer_torch: [{kind}] is not written here")
             self.layers.append(module)
@@ -267,7 +336,9 @@ class Network(nn.Module):
         outputs, heads = [], []
         for (kind, extra), layer in zip(self.plan, self.layers):
             if kind == "route":
-                x = torch.cat([outputs[n] for n in extra], 1) if len(extra) > 1 else outputs[extra[0]]
+                layers, groups, part = extra
+                parts = [outputs[n].chunk(groups, 1)[part] if groups > 1 else outputs[n] for n in layers]
+                x = torch.cat(parts, 1) if len(parts) > 1 else parts[0]
             elif kind == "shortcut":
                 x = layer(add_shortcut(x, outputs[extra]))
             elif kind in LOSSES:
@@ -354,7 +425,8 @@ def load_batch(options, net, detector):
     images = torch.from_file(options.data + ".input", size=count).clone().view(batch, *shape)
     images = images.contiguous(memory_format=torch.channels_last)
     truth = torch.from_file(options.data + ".truth", size=os.path.getsize(options.data + ".truth") // 4)
-    return images, truth.clone().view((batch, -1, 5) if detector else (batch, -1))
+    return images, truth.clone().view((batch, -1, 6 if options.rules == "alexeyab" else 5) if detector
+                                      else (batch, -1))
 
 
 def make_optimizer(net, options):
@@ -369,6 +441,8 @@ def read_arguments():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("cfg")
     arguments.add_argument("--data", required=True)
+    arguments.add_argument("--rules", choices=("pjreddie", "alexeyab"), default="pjreddie",
+                           help="whose yolo layer, batch norm and labels")
     arguments.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     arguments.add_argument("--dtype", choices=("f32", "tf32", "bf16", "fp16"), default="f32")
     arguments.add_argument("--threads", type=int, default=1)
@@ -400,7 +474,7 @@ def main():
     sections = read_cfg(options.cfg)
     if options.size:
         sections[0][1].update(width=str(options.size), height=str(options.size))
-    net = Network(sections)
+    net = Network(sections, options.rules)
     net.load(options.data + ".weights")
     net = net.to(options.device, memory_format=torch.channels_last).train()
     detector = any(kind == "yolo" for kind, _ in net.plan)

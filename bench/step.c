@@ -1,18 +1,20 @@
 /* Times whole training steps of one network: forward, backward and update, without loading of images.
  *
  *   step CFG [--batch N] [--subdivisions N] [--size N] [--warmup N] [--iters N] [--phases N] [--costs N]
- *            [--seed N] [--dump PREFIX] [--seconds N] [--verbose] [-amp DTYPE]
+ *            [--seed N] [--loss-scale N] [--dump PREFIX] [--seconds N] [--verbose] [-amp DTYPE]
  *
  * The same file is linked with stock Darknet and with Darknet AMP (-DAMP, which is where -amp is understood),
- * and calls nothing but Darknet's own train_network_datum, so that both sides do what `darknet detector
- * train` does per batch. Both get the same initial weights, the same input (random in [0, 1)) and the same
- * boxes, and print the loss of every step: whoever reads the times can see that the same thing was computed.
+ * pjreddie's or AlexeyAB's, and trains by Darknet's own train_network_datum (fork.h), so that all sides do
+ * what `darknet detector train` does per batch. All get the same initial weights, the same input (random in
+ * [0, 1)) and the same boxes, and print the loss of every step: whoever reads the times can see that the same
+ * thing was computed.
  *
  * CFG is loaded through a temporary copy: --batch images are one forward and backward, --subdivisions of them
  * (1) are one step, --size is the input's width and height; burn_in is 0, because otherwise the first steps
  * have a learning rate of zero and would train nothing, and learning_rate is 1e-4, because at full rate a
  * network so young jumps about, and the smallest difference between two sides grows with it. Stock Darknet's
- * copy has no [amp] section, which it would not know.
+ * copy has no [amp] section, which it would not know. --loss-scale is a line for AlexeyAB's CUDNN_HALF, which
+ * computes in 16 bits where this is not 1, from the second step on as there is no burn-in.
  *
  * One JSON object is printed, on one line. Times are wall time in milliseconds; cpu_ms is the time that the
  * process spent on CPUs, all threads together, per measured step: on a busy machine the two differ.
@@ -34,7 +36,7 @@
  * for the other side of the comparison, peer_torch.py, and stops before the first step. --verbose lets
  * through what Darknet and its libraries print on stdout: oneDNN's times, with DNNL_VERBOSE=1. */
 #define _GNU_SOURCE
-#include "darknet.h"
+#include "fork.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -50,7 +52,7 @@
 
 typedef struct {
     const char *cfg, *dtype, *dump;
-    int batch, subdivisions, size, warmup, iters, phases, costs, seconds, verbose;
+    int batch, subdivisions, size, warmup, iters, phases, costs, seconds, loss_scale, verbose;
     unsigned seed;
 } options;
 
@@ -106,14 +108,15 @@ static options read_arguments(int argc, char **argv)
         else if (!strcmp(name, "--phases")) o.phases = number(name, value, 0);
         else if (!strcmp(name, "--seconds")) o.seconds = number(name, value, 0);
         else if (!strcmp(name, "--costs")) o.costs = number(name, value, 0);
+        else if (!strcmp(name, "--loss-scale")) o.loss_scale = number(name, value, 1);
         else if (!strcmp(name, "--seed")) o.seed = (unsigned)number(name, value, 0);
         else if (!strcmp(name, "--dump") && value) o.dump = value;
         else fail("unknown argument: ", name);
     }
     if (!o.cfg)
         fail("usage: step CFG [--batch N] [--subdivisions N] [--size N] [--warmup N] [--iters N] "
-                     "[--phases N] [--costs N] [--seconds N] [--seed N] [--dump PREFIX] [--verbose] [-amp "
-                     "DTYPE]", "");
+                     "[--phases N] [--costs N] [--seconds N] [--seed N] [--loss-scale N] [--dump PREFIX] "
+                     "[--verbose] [-amp DTYPE]", "");
     if (o.subdivisions > 1 && !o.batch) fail("--subdivisions needs --batch, the images of one of them", "");
     return o;
 }
@@ -155,7 +158,7 @@ static void write_cfg(const options *o, char *path)
         (void)in_amp;
 #endif
         if (in_net && (line_has_key(text, "subdivisions") || line_has_key(text, "burn_in")
-                       || line_has_key(text, "learning_rate")
+                       || line_has_key(text, "learning_rate") || line_has_key(text, "loss_scale")
                        || (o->batch && line_has_key(text, "batch"))
                        || (o->size
                            && (line_has_key(text, "width") || line_has_key(text, "height"))))) continue;
@@ -163,6 +166,7 @@ static void write_cfg(const options *o, char *path)
         if (in_net && *text == '[') {
             if (o->batch) fprintf(out, "batch=%d\n", o->batch * o->subdivisions);
             if (o->size) fprintf(out, "width=%d\nheight=%d\n", o->size, o->size);
+            if (o->loss_scale) fprintf(out, "loss_scale=%d\n", o->loss_scale);
             fprintf(out, "subdivisions=%d\nburn_in=0\nlearning_rate=0.0001\n", o->subdivisions);
         }
     }
@@ -188,7 +192,7 @@ static void fill_batch(network *net, unsigned seed)
     for (int i = 0; i < net->inputs * net->batch; i++) net->input[i] = uniform(&state);
 
     layer last = net->layers[net->n - 1];
-    int detector = last.type == YOLO || last.type == REGION;
+    int detector = last.type == YOLO || last.type == REGION, numbers = fork_label_numbers(&last);
     for (int b = 0; b < net->batch; b++) {
         float *truth = net->truth + (size_t)b * net->truths;
         if (!detector) {
@@ -196,13 +200,13 @@ static void fill_batch(network *net, unsigned seed)
             continue;
         }
         int boxes = 1 + (int)(uniform(&state) * 10);
-        for (int t = 0; t < boxes && 5 * (t + 1) <= net->truths; t++) {
+        for (int t = 0; t < boxes && numbers * (t + 1) <= net->truths; t++, truth += numbers) {
             float w = .05f + .45f * uniform(&state), h = .05f + .45f * uniform(&state);
-            truth[5 * t + 0] = w / 2 + (1 - w) * uniform(&state);
-            truth[5 * t + 1] = h / 2 + (1 - h) * uniform(&state);
-            truth[5 * t + 2] = w;
-            truth[5 * t + 3] = h;
-            truth[5 * t + 4] = (float)(int)(uniform(&state) * last.classes);
+            truth[0] = w / 2 + (1 - w) * uniform(&state);
+            truth[1] = h / 2 + (1 - h) * uniform(&state);
+            truth[2] = w;
+            truth[3] = h;
+            truth[4] = (float)(int)(uniform(&state) * last.classes);
         }
     }
 }
@@ -221,7 +225,7 @@ static void dump(network *net, const char *prefix)
 {
     char *path;
     if (asprintf(&path, "%s.weights", prefix) < 0) fail("out of memory", "");
-    save_weights(net, path);
+    fork_save(net, path);
     free(path);
     dump_floats(prefix, ".input", net->input, (size_t)net->inputs * net->batch);
     dump_floats(prefix, ".truth", net->truth, (size_t)net->truths * net->batch);
@@ -264,20 +268,18 @@ static summary summarize(double *values, int n)
 
 enum { INPUT, FORWARD, LOSS, BACKWARD, UPDATE_STEP, PHASES };
 
-/* train_network_datum once more, in its parts. ms: what each took. */
+/* fork_train once more, in its parts. ms: what each took. */
 static void step_in_phases(network *net, double ms[PHASES])
 {
-    *net->seen += net->batch;
-    net->train = 1;
     gpu_parts_begin();
     double t0 = now_ms();
-    forward_network(net);
+    fork_forward(net);
     gpu_wait();
     double t1 = now_ms();
-    backward_network(net);
+    fork_backward(net);
     gpu_wait();
     double t2 = now_ms();
-    update_network(net);
+    fork_update(net);
     gpu_wait();
     double t3 = now_ms();
     gpu_parts in_forward = gpu_parts_take();
@@ -315,7 +317,7 @@ static void print_phases(network *net, int steps, FILE *result)
 static float train_step(network *net)
 {
     float sum = 0;
-    for (int s = 0; s < net->subdivisions; s++) sum += train_network_datum(net);
+    for (int s = 0; s < net->subdivisions; s++) sum += fork_train(net);
     gpu_wait();
     return sum / net->subdivisions;
 }
@@ -375,10 +377,10 @@ int main(int argc, char **argv)
     if (asprintf(&path, "%s/step.XXXXXX.cfg", folder && *folder ? folder : "/tmp") < 0)
         fail("out of memory", "");
     write_cfg(&o, path);
-    srand(o.seed);
+    fork_start();
     gpu_memory_watch();
     double start = now_ms();
-    network *net = load_network(path, NULL, 0);
+    network *net = fork_load(path, o.seed);
     double load = now_ms() - start;
     unlink(path);
     free(path);
