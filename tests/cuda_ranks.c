@@ -686,8 +686,19 @@ TEST_WITH(training_on_two_gpus_is_that_on_one_and_each_goes_on_from_the_other, b
     assert_int_equal(system(command), 0);
 }
 
-int main(void)
+/* As a program for GPUs: `detector train DATA CFG [WEIGHTS] -gpus 0,0 ...`, for e2e_ranks. */
+static int train_on_two(int argc, char **argv)
+{
+    int numbers[RANKS] = { 0 };
+    begin(NULL);
+    darknet_amp_start(argc, argv);
+    train_detector(argv[3], argv[4], *argv[5] == '-' ? NULL : argv[5], numbers, RANKS, 0);
+    return amp_cuda_faults() != 0;
+}
+
+int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc > 1) return train_on_two(argc, argv);
     return run_listed_tests("ranks on GPUs", NULL, NULL);
 }
