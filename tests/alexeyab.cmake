@@ -38,7 +38,7 @@ darknet_targets(darknet-alexeyab ${patched}
     OBJECTS alexeyab_host ${DARKNET_AMP_ROOMS} ${DARKNET_AMP_LAUNCH}
     DEFINITIONS AMP
     INCLUDE ${DARKNET_AMP_PLUGIN}/include
-    LINK oneDNN OpenMP::OpenMP_C)
+    LINK oneDNN OpenMP::OpenMP_C ${DARKNET_AMP_LAUNCH_LIBRARY})
 if(TARGET amp_room_comm_mpi AND NOT DARKNET_AMP_MPI)
     darknet_targets(darknet-alexeyab-mpi ${patched}
         OBJECTS alexeyab_host ${DARKNET_AMP_ROOMS} amp_room_comm_mpi

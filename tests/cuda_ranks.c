@@ -90,8 +90,9 @@ static void *run(void *pointer)
 
 /* The program is linked with --wrap of these two: what the plugin gets are the ranks of make_ranks, and the
  * threads that Darknet trains networks in take turns too. */
-amp_status __real_amp_comm_threads(int size, amp_comm **out, amp_error *error);
-amp_status __wrap_amp_comm_threads(int size, amp_comm **out, amp_error *error);
+typedef void lost(const char *line);
+amp_status __real_amp_comm_threads(int size, double, lost *, amp_comm **out, amp_error *error);
+amp_status __wrap_amp_comm_threads(int size, double, lost *, amp_comm **out, amp_error *error);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *, void *(*work)(void *), void *context);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *, void *(*work)(void *), void *context);
 void *train_thread(void *); /* Darknet's */
@@ -111,11 +112,11 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
     return __real_pthread_create(thread, attributes, work == train_thread ? train_in_turn : work, context);
 }
 
-static void make_ranks(void)
+static void make_ranks(double seconds, lost *lose)
 {
     amp_comm *threads[RANKS];
     amp_error error;
-    assert_int_equal(__real_amp_comm_threads(RANKS, threads, &error), AMP_OK);
+    assert_int_equal(__real_amp_comm_threads(RANKS, seconds, lose, threads, &error), AMP_OK);
     for (int i = 0; i < RANKS; i++) {
         memset(&ranks[i], 0, sizeof ranks[i]);
         ranks[i].threads = threads[i];
@@ -127,11 +128,11 @@ static void make_ranks(void)
     }
 }
 
-amp_status __wrap_amp_comm_threads(int size, amp_comm **out, amp_error *error)
+amp_status __wrap_amp_comm_threads(int size, double seconds, lost *lose, amp_comm **out, amp_error *error)
 {
     (void)error;
     assert_int_equal(size, RANKS);
-    make_ranks();
+    make_ranks(seconds, lose);
     for (int i = 0; i < RANKS; i++) out[i] = &ranks[i].host;
     return AMP_OK;
 }
@@ -213,7 +214,7 @@ static int sums_or_says(const char *what, void (*live)(rank *))
 {
     amp_error error;
     int failed = 0, said = 0;
-    make_ranks();
+    make_ranks(0, NULL);
     for (int i = 0; i < RANKS; i++) {
         ranks[i].backend = amp_cuda_backend_create(&error);
         assert_non_null(ranks[i].backend);
@@ -493,7 +494,7 @@ static void assert_near(network *net, network *wanted, double bound)
 static void compare_with_one(const char *of_one, const char *of_ranks)
 {
     network *one = make(of_one);
-    make_ranks();
+    make_ranks(0, NULL);
     for (int i = 0; i < RANKS; i++) {
         ranks[i].net = make(of_ranks);
         copy_masters(one, ranks[i].net);
@@ -685,8 +686,19 @@ TEST_WITH(training_on_two_gpus_is_that_on_one_and_each_goes_on_from_the_other, b
     assert_int_equal(system(command), 0);
 }
 
-int main(void)
+/* As a program for GPUs: `detector train DATA CFG [WEIGHTS] -gpus 0,0 ...`, for e2e_ranks. */
+static int train_on_two(int argc, char **argv)
+{
+    int numbers[RANKS] = { 0 };
+    begin(NULL);
+    darknet_amp_start(argc, argv);
+    train_detector(argv[3], argv[4], *argv[5] == '-' ? NULL : argv[5], numbers, RANKS, 0);
+    return amp_cuda_faults() != 0;
+}
+
+int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc > 1) return train_on_two(argc, argv);
     return run_listed_tests("ranks on GPUs", NULL, NULL);
 }

@@ -8,6 +8,7 @@
 
 #include "optimizer_testing.h"
 #include "comm/threads.h"
+#include "comm/watchdog.h"
 
 enum { MOST = 4, SUBDIVISIONS = 12 };
 
@@ -68,7 +69,7 @@ static void make_ranks(int n, network *one, const char *kind, const char *solver
     amp_comm *comms[MOST];
     amp_error error;
     rank_count = n;
-    assert_int_equal(amp_comm_threads(n, comms, &error), AMP_OK);
+    assert_int_equal(amp_comm_threads(n, 0, NULL, comms, &error), AMP_OK);
     for (int i = 0; i < n; i++) {
         rank *r = &ranks[i];
         memset(r, 0, sizeof *r);
@@ -470,6 +471,44 @@ TEST(who_waits_for_a_rank_that_gives_up_fails)
     }
     free_ranks();
     release(one);
+}
+
+static amp_comm *waiting[2];
+
+static void note_lost(const char *line)
+{
+    snprintf(errors[1].message, sizeof errors[1].message, "%s", line);
+    waiting[0]->abort(waiting[0], 1);
+}
+
+TEST(a_rank_that_does_not_come_is_told_of_after_the_time_limit)
+{
+    amp_error error;
+    float x = 1;
+    assert_int_equal(amp_comm_threads(2, .01, note_lost, waiting, &error), AMP_OK);
+    snprintf(waiting[0]->phase, sizeof waiting[0]->phase, "step 3, gradients");
+    assert_int_equal(waiting[0]->sum_begin(waiting[0], &x, 1, AMP_FP32, &error), AMP_COMM_FAILED);
+    for (int i = 0; i < 2; i++) waiting[i]->destroy(waiting[i]);
+    assert_non_null(strstr(errors[1].message, "ranks: step 3, gradients: rank 0 got no answer from another"));
+}
+
+TEST(a_time_limit_that_is_no_number_is_refused)
+{
+    static const char *const wrong[] = { "soon", "-1", "1e7", "nan", "3s" };
+    amp_error error;
+    double seconds;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        setenv("AMP_COMM_TIMEOUT", wrong[i], 1);
+        assert_int_equal(amp_comm_time_limit(&seconds, &error), AMP_BAD_CONFIG);
+        assert_non_null(strstr(error.message, wrong[i]));
+    }
+    setenv("AMP_COMM_TIMEOUT", "", 1);
+    assert_int_equal(amp_comm_time_limit(&seconds, &error), AMP_OK);
+    assert_true(seconds == 300);
+    setenv("AMP_COMM_TIMEOUT", "0", 1);
+    assert_int_equal(amp_comm_time_limit(&seconds, &error), AMP_OK);
+    assert_true(seconds == 0);
+    unsetenv("AMP_COMM_TIMEOUT");
 }
 
 int main(void) { return run_listed_tests("ranks", NULL, NULL); }

@@ -12,8 +12,7 @@ int amp_comm_launched_rank(void);
 /* Whether this program has been built to join them. */
 extern const int amp_comm_is_here;
 /* Joins them; called at most once. lost: as in amp_comm. After a failure *out is there if the others can be
- * ended by it, else NULL. AMP_COMM_TIMEOUT in the environment is how many seconds a call may take, 300
- * without it; 0: any time. */
+ * ended by it, else NULL. */
 amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_error *);
 
 #endif

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "watchdog.h"
 #include "wire.h"
 
 typedef struct team {
     pthread_mutex_t mutex;
     pthread_cond_t all_here;
-    int size, here, alive, aborted;
+    int size, here, aborted;
+    int holders;           /* ranks, and at first who makes them */
     unsigned long round;   /* of waiting for each other */
     void **arrays;         /* a rank's, in the call under way */
 } team;
@@ -19,13 +21,16 @@ typedef struct team {
 typedef struct member {
     amp_comm comm;
     team *team;
+    amp_watchdog *watchdog;
 } member;
 
 static team *team_of(amp_comm *comm) { return ((member *)comm)->team; }
 
-static amp_status wait_for_all(amp_comm *comm, amp_error *error)
+static amp_status wait_for_all(amp_comm *comm, int limits, amp_error *error)
 {
     team *t = team_of(comm);
+    amp_watchdog *watchdog = ((member *)comm)->watchdog;
+    amp_watchdog_begin(watchdog, 0, limits, comm->phase);
     pthread_mutex_lock(&t->mutex);
     unsigned long round = t->round;
     if (++t->here == t->size) {
@@ -36,14 +41,21 @@ static amp_status wait_for_all(amp_comm *comm, amp_error *error)
     while (t->round == round && !t->aborted) pthread_cond_wait(&t->all_here, &t->mutex);
     int failed = t->aborted;
     pthread_mutex_unlock(&t->mutex);
+    amp_watchdog_end(watchdog, 0);
     return failed ? amp_fail(error, AMP_COMM_FAILED, "amp: rank %d of %d: another rank gave up during %s",
                              comm->rank, comm->size, comm->phase) : AMP_OK;
 }
 
-static amp_status show(amp_comm *comm, void *array, amp_error *error)
+static amp_status show(amp_comm *comm, void *array, int limits, amp_error *error)
 {
     team_of(comm)->arrays[comm->rank] = array;
-    return wait_for_all(comm, error);
+    return wait_for_all(comm, limits, error);
+}
+
+/* Nobody touches a rank's array from here on. */
+static amp_status leave(amp_comm *comm, amp_error *error)
+{
+    return wait_for_all(comm, amp_comm_limits(comm), error);
 }
 
 static float as_sent(float x, amp_dtype wire)
@@ -59,35 +71,35 @@ static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dty
 {
     float **arrays = (float **)team_of(comm)->arrays;
     size_t rank = (size_t)comm->rank, size = (size_t)comm->size;
-    AMP_TRY(show(comm, values, error));
+    AMP_TRY(show(comm, values, amp_comm_limits(comm), error));
     for (size_t i = count * rank / size; i < count * (rank + 1) / size; i++) {
         float sum = as_sent(arrays[0][i], wire);
         for (size_t k = 1; k < size; k++) sum += as_sent(arrays[k][i], wire);
         for (size_t k = 0; k < size; k++) arrays[k][i] = as_sent(sum, wire);
     }
-    return wait_for_all(comm, error);
+    return leave(comm, error);
 }
 
 static amp_status sum_end(amp_comm *comm, amp_error *error)
 {
-    (void)comm;
     (void)error;
+    comm->has_summed = 1;
     return AMP_OK;
 }
 
 static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *all, amp_error *error)
 {
-    AMP_TRY(show(comm, (void *)mine, error));
+    AMP_TRY(show(comm, (void *)mine, amp_comm_limits(comm), error));
     for (int k = 0; k < comm->size; k++)
         memcpy((char *)all + (size_t)k * bytes, team_of(comm)->arrays[k], bytes);
-    return wait_for_all(comm, error);
+    return leave(comm, error);
 }
 
 static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root, amp_error *error)
 {
-    AMP_TRY(show(comm, memory, error));
+    AMP_TRY(show(comm, memory, AMP_LIMITS_ALONE, error));
     if (comm->rank != root) memcpy(memory, team_of(comm)->arrays[root], bytes);
-    return wait_for_all(comm, error);
+    return leave(comm, error);
 }
 
 static void end_all(amp_comm *comm, int status)
@@ -100,13 +112,11 @@ static void end_all(amp_comm *comm, int status)
     pthread_mutex_unlock(&t->mutex);
 }
 
-static void destroy(amp_comm *comm)
+static void release(team *t)
 {
-    team *t = team_of(comm);
     pthread_mutex_lock(&t->mutex);
-    int left = --t->alive;
+    int left = --t->holders;
     pthread_mutex_unlock(&t->mutex);
-    free(comm);
     if (left) return;
     pthread_mutex_destroy(&t->mutex);
     pthread_cond_destroy(&t->all_here);
@@ -114,30 +124,50 @@ static void destroy(amp_comm *comm)
     free(t);
 }
 
-amp_status amp_comm_threads(int size, amp_comm **ranks, amp_error *error)
+static void destroy(amp_comm *comm)
+{
+    team *t = team_of(comm);
+    amp_watchdog_stop(((member *)comm)->watchdog);
+    free(comm);
+    release(t);
+}
+
+static void be_late(void *member, const char *phase) { amp_comm_be_late(member, phase); }
+
+static amp_status add_member(team *t, int rank, double seconds, void (*lost)(const char *line),
+                             amp_comm **out, amp_error *error)
+{
+    member *m = calloc(1, sizeof *m);
+    if (!m) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for %d ranks", t->size);
+    m->team = t;
+    m->comm = (amp_comm){ .name = "threads", .rank = rank, .size = t->size, .local_rank = rank,
+                          .local_size = t->size, .phase = "the start", .seconds = seconds, .lost = lost,
+                          .sum_begin = sum_begin, .sum_end = sum_end, .gather = gather,
+                          .broadcast = broadcast, .abort = end_all, .destroy = destroy };
+    *out = &m->comm;
+    t->holders++;
+    return amp_watchdog_start(seconds, be_late, m, &m->watchdog, error);
+}
+
+amp_status amp_comm_threads(int size, double seconds, void (*lost)(const char *line), amp_comm **ranks,
+                            amp_error *error)
 {
     team *t = calloc(1, sizeof *t);
     void **arrays = calloc((size_t)size, sizeof *arrays);
-    int made = 0;
-    for (; t && arrays && made < size; made++) {
-        member *m = calloc(1, sizeof *m);
-        if (!m) break;
-        m->team = t;
-        m->comm = (amp_comm){ .name = "threads", .rank = made, .size = size, .local_rank = made,
-                              .local_size = size, .phase = "the start", .sum_begin = sum_begin,
-                              .sum_end = sum_end, .gather = gather, .broadcast = broadcast,
-                              .abort = end_all, .destroy = destroy };
-        ranks[made] = &m->comm;
-    }
-    if (made < size || size < 1) {
-        for (int i = 0; i < made; i++) free(ranks[i]);
+    if (!t || !arrays) {
         free(arrays);
         free(t);
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for %d ranks", size);
     }
     pthread_mutex_init(&t->mutex, NULL);
     pthread_cond_init(&t->all_here, NULL);
-    t->size = t->alive = size;
+    t->size = size;
+    t->holders = 1;
     t->arrays = arrays;
-    return AMP_OK;
+    amp_status status = AMP_OK;
+    for (int i = 0; i < size && status == AMP_OK; i++)
+        status = add_member(t, i, seconds, lost, &ranks[i], error);
+    for (int i = t->holders - 1; status != AMP_OK && i > 0; i--) destroy(ranks[i - 1]);
+    release(t);
+    return status;
 }

@@ -5,7 +5,8 @@
 #include "comm.h"
 
 /* Fills ranks[0] to ranks[size - 1], each for a thread of its own. All of them are to be destroyed. After
- * abort of one, what the others call fails. There is no deadline. */
-amp_status amp_comm_threads(int size, amp_comm **ranks, amp_error *);
+ * abort of one, what the others call fails. seconds, lost: as in amp_comm. */
+amp_status amp_comm_threads(int size, double seconds, void (*lost)(const char *line), amp_comm **ranks,
+                            amp_error *);
 
 #endif

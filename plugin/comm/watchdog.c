@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PARTS = 8 };
+enum { PARTS = 8, SECONDS = 300 };
 
 typedef struct watch {
     int under_way, limits;
@@ -25,6 +25,27 @@ struct amp_watchdog {
     void (*late)(void *context, const char *phase);
     void *context;
 };
+
+amp_status amp_comm_time_limit(double *seconds, amp_error *error)
+{
+    const char *text = getenv("AMP_COMM_TIMEOUT");
+    char *end;
+    *seconds = SECONDS;
+    if (!text || !*text) return AMP_OK;
+    *seconds = strtod(text, &end);
+    if (!*end && *seconds >= 0 && *seconds <= 1e6) return AMP_OK;
+    *seconds = 0;
+    return amp_fail(error, AMP_BAD_CONFIG, "ranks: AMP_COMM_TIMEOUT=%s: expected seconds, 0 to 1000000", text);
+}
+
+void amp_comm_be_late(const amp_comm *comm, const char *phase)
+{
+    char line[512];
+    snprintf(line, sizeof line, "ranks: %s: rank %d got no answer from another within the time limit: that "
+             "one is stopped, hangs or cannot be reached; what was saved last is whole "
+             "(AMP_COMM_TIMEOUT=SECONDS in the environment sets the limit, 0 sets none)", phase, comm->rank);
+    comm->lost(line);
+}
 
 static struct timespec in_seconds(double seconds)
 {

@@ -8,11 +8,22 @@
 
 #include <pthread.h>
 
-#include "../tensor/status.h"
+#include "comm.h"
 
 typedef struct amp_watchdog amp_watchdog;
 
 enum { AMP_WATCHED = 2, AMP_PHASE = 128 }; /* threads whose calls are watched: they number themselves */
+
+/* How many time limits what waits for a rank's work alone may take: a save, say. */
+enum { AMP_LIMITS_ALONE = 8 };
+/* ... and any other call: more until the first sums are made, since ranks load and prepare, each by itself. */
+static inline int amp_comm_limits(const amp_comm *comm) { return comm->has_summed ? 1 : 4; }
+
+/* The time limit: as many seconds as AMP_COMM_TIMEOUT in the environment says, 300 without it; 0: none.
+ * AMP_BAD_CONFIG: it is no such number, and *seconds is 0. */
+amp_status amp_comm_time_limit(double *seconds, amp_error *);
+/* Tells comm->lost that the call made for `phase` has passed it. */
+void amp_comm_be_late(const amp_comm *, const char *phase);
 
 /* late: called once, in the watchdog's thread, when a call has lasted longer than its limit; phase: what the
  * call was made for. seconds: of the limit; 0: none, and *out is NULL. */

@@ -10,20 +10,30 @@ tiny_alexeyab
 
 sed -i -e '/^\[dropout\]/,/^probability/d' -e 's/^layers=-3/layers=-2/' tiny.cfg
 awk '{ print } /^\[convolutional\]/ && ++n == 2 { print "stopbackward=1" }' tiny.cfg > frozen.cfg
-for cfg in tiny frozen; do
-    for count in 0 2; do
-        rm -rf backup of_$count && mkdir backup
-        ranks $count detector train tiny.data $cfg.cfg -dont_show -amp fp32 -seed 7 > out 2> err \
-            < /dev/null ||
-            fail "$cfg.cfg, $count ranks: $(grep -a 'amp: \|ranks: ' err | tail -n 3)"
-        mv backup of_$count
-    done
-    said=$(./weights_distance of_0/${cfg}_final.weights of_2/${cfg}_final.weights 1e-6 1e-4) ||
+# Layers 2 and 3 have the same weights and move the same rolling statistics.
+block='[convolutional]\nbatch_normalize=1\nfilters=8\nsize=3\nstride=1\npad=1\nactivation=leaky\n'
+awk -v block="$block" '{ print } /^\[maxpool\]/ { maxpool = 1 }
+    maxpool && /^$/ { printf "%s\n%sshare_index=2\n\n", block, block; maxpool = 0 }' tiny.cfg > shared.cfg
+sed '1a amp=1\nsync_batchnorm=1
+    s/^subdivisions=.*/subdivisions=1/' shared.cfg > synced.cfg
+
+# trains <ranks> <.cfg>: its last weights are final.weights
+trains() {
+    rm -rf backup && mkdir backup
+    ranks $1 detector train tiny.data $2.cfg -dont_show -amp fp32 -seed 7 > out 2> err < /dev/null ||
+        fail "$2.cfg, $1 ranks: $(grep -a 'amp: \|ranks: ' err | tail -n 3)"
+    mv backup/${2}_final.weights final.weights
+}
+for cfg in tiny frozen shared synced; do
+    trains 0 $cfg
+    mv final.weights of_one.weights
+    trains 2 $cfg
+    said=$(./weights_distance of_one.weights final.weights 1e-6 1e-4) ||
         fail "$cfg.cfg: 2 ranks against one: $said"
     echo "$cfg.cfg: 2 ranks against one: $said"
 done
 
-mkdir backup
+mkdir -p backup
 sed 's/^batch=8/batch=8\ntrack=1/' tiny.cfg > track.cfg
 status=0
 ranks 2 detector train tiny.data track.cfg -dont_show -amp fp32 > out 2> err < /dev/null || status=$?

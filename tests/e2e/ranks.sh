@@ -251,6 +251,30 @@ train 2 halves.cfg half_2/half_tiny_final.weights -amp fp32
 grep -q 'gradients travelled in fp32 and do in bf16 now (wire=)' err || fail "$name: $(grep -a amp: err)"
 grep -q 'saved with sync_batchnorm=0, and now it is 1' err || fail "$name: $(grep -a amp: err)"
 
+name="mpirun and -gpus"
+gpus() { # as train, with the ranks of one program, on doubles of CUDA and NCCL
+    rm -rf backup
+    mkdir backup
+    OMP_WAIT_POLICY=passive "$BUILD_DIR/tests/test_cuda_ranks" detector train tiny.data "$@" -amp fp32 -gpus 0,0 \
+        -seed 7 > out 2> err < /dev/null || fail "$name: -gpus: $(grep -a 'amp: \|ranks: ' err | tail -n 3)"
+}
+if [ -x "$BUILD_DIR/tests/test_cuda_ranks" ]; then
+    edit plain '/^batch_normalize/d' # whose rules differ between Darknet's CPU and GPU
+    edit half_plain '/^batch_normalize/d; s/^max_batches=.*/max_batches=2/'
+    train 0 plain.cfg -amp fp32
+    keep whole_plain
+    train 2 half_plain.cfg -amp fp32
+    keep of_mpirun
+    gpus plain.cfg of_mpirun/half_plain_final.weights
+    grep -q 'resumed from .*, data order continues (-seed 7)' err || fail "$name: $(grep -a resumed err)"
+    near whole_plain/plain_final.weights plain.cfg "mpirun -np 2, then -gpus 0,0, against one"
+    gpus half_plain.cfg
+    keep of_gpus
+    train 2 plain.cfg of_gpus/half_plain_final.weights -amp fp32
+    grep -q 'resumed from .*, data order continues (-seed 7)' err || fail "$name: $(grep -a resumed err)"
+    near whole_plain/plain_final.weights plain.cfg "-gpus 0,0, then mpirun -np 2, against one"
+fi
+
 name="a save that was killed between its renames"
 mkdir killed
 cp first/tiny_final.weights killed/w.weights

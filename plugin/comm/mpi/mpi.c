@@ -30,10 +30,6 @@ enum { MAIN, SUMS };
 
 enum {
     CHUNK = 1 << 18,    /* floats that are summed at a time: what arrives of them stays in a cache */
-    FIRST = 4,          /* time limits that a call may take until the first sums are made: ranks load and
-                           prepare, each by itself */
-    ALONE = 8,          /* ... that a broadcast and the end may take: one rank saves, say */
-    SECONDS = 300,      /* of the time limit, unless AMP_COMM_TIMEOUT says otherwise */
     ABORT_SECONDS = 10  /* until a process ends itself where the launcher does not */
 };
 
@@ -70,7 +66,7 @@ typedef struct mpi_comm {
     int *counts, *offsets, *my_counts, *my_offsets;
 } mpi_comm;
 
-/* ---- errors and time limits ---- */
+/* ---- errors ---- */
 
 static amp_status check(int result, const char *phase, amp_error *error)
 {
@@ -81,29 +77,7 @@ static amp_status check(int result, const char *phase, amp_error *error)
     return amp_fail(error, AMP_COMM_FAILED, "ranks: MPI failed in %s: %.600s", phase, text);
 }
 
-/* How many time limits a call that begins now may take. */
-static int limits(const mpi_comm *mpi) { return mpi->comm.has_summed ? 1 : FIRST; }
-
-/* -1: no number. */
-static double time_limit(void)
-{
-    const char *text = getenv("AMP_COMM_TIMEOUT");
-    char *end;
-    if (!text || !*text) return SECONDS;
-    double seconds = strtod(text, &end);
-    return *end || !(seconds >= 0 && seconds <= 1e6) ? -1 : seconds;
-}
-
-static void be_late(void *context, const char *phase)
-{
-    const mpi_comm *mpi = context;
-    char line[512];
-    snprintf(line, sizeof line, "ranks: %s: rank %d got no answer from another within the time limit: that "
-             "one is stopped, hangs or cannot be reached; what was saved last is whole "
-             "(AMP_COMM_TIMEOUT=SECONDS in the environment sets the limit, 0 sets none)", phase,
-             mpi->comm.rank);
-    mpi->comm.lost(line);
-}
+static void be_late(void *mpi, const char *phase) { amp_comm_be_late(mpi, phase); }
 
 /* ---- sums ---- */
 
@@ -188,7 +162,7 @@ static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dty
     }
     if (status == AMP_OK) {
         sum *s = &mpi->queue[mpi->queued++];
-        *s = (sum){ .values = values, .count = count, .wire = wire, .limits = limits(mpi) };
+        *s = (sum){ .values = values, .count = count, .wire = wire, .limits = amp_comm_limits(comm) };
         snprintf(s->phase, sizeof s->phase, "%s", comm->phase);
         pthread_cond_signal(&mpi->begun);
     }
@@ -220,7 +194,7 @@ static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *a
     if (bytes > INT_MAX) /* which MPI counts in; it is the same on all ranks */
         return amp_fail(error, AMP_COMM_FAILED, "ranks: %s: %zu bytes of a rank are more than MPI sends in a "
                         "call; use more ranks, or one", comm->phase, bytes);
-    amp_watchdog_begin(mpi->watchdog, MAIN, limits(mpi), comm->phase);
+    amp_watchdog_begin(mpi->watchdog, MAIN, amp_comm_limits(comm), comm->phase);
     int result = MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, mpi->calls);
     amp_watchdog_end(mpi->watchdog, MAIN);
     return check(result, comm->phase, error);
@@ -231,7 +205,7 @@ static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root
     enum { MOST = 1 << 30 }; /* MPI counts in int */
     mpi_comm *mpi = (mpi_comm *)comm;
     int result = MPI_SUCCESS;
-    amp_watchdog_begin(mpi->watchdog, MAIN, ALONE, comm->phase);
+    amp_watchdog_begin(mpi->watchdog, MAIN, AMP_LIMITS_ALONE, comm->phase);
     for (size_t at = 0; result == MPI_SUCCESS && at < bytes; at += MOST)
         result = MPI_Bcast((char *)memory + at, (int)(bytes - at < MOST ? bytes - at : MOST), MPI_BYTE, root,
                            mpi->calls);
@@ -268,7 +242,7 @@ static void stop_summing(mpi_comm *mpi)
 static void destroy(amp_comm *comm)
 {
     mpi_comm *mpi = (mpi_comm *)comm;
-    amp_watchdog_begin(mpi->watchdog, MAIN, ALONE, comm->phase);
+    amp_watchdog_begin(mpi->watchdog, MAIN, AMP_LIMITS_ALONE, comm->phase);
     MPI_Barrier(mpi->calls); /* a launcher may kill what still runs once a rank has ended with a status */
     stop_summing(mpi);
     if (mpi->spoken) MPI_Win_free(&mpi->window);
@@ -410,11 +384,13 @@ static void set_up_library(void)
 amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_error *error)
 {
     int granted;
-    double seconds = time_limit();
+    double seconds;
+    amp_error of_limit;
     mpi_comm *mpi;
     *out = NULL;
+    amp_status limited = amp_comm_time_limit(&seconds, &of_limit);
     AMP_TRY(create(seconds, lost, &mpi, error));
-    amp_watchdog_begin(mpi->watchdog, MAIN, limits(mpi), mpi->comm.phase);
+    amp_watchdog_begin(mpi->watchdog, MAIN, amp_comm_limits(&mpi->comm), mpi->comm.phase);
     set_up_library();
     MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &granted);
     take(mpi, MPI_COMM_WORLD);
@@ -423,8 +399,7 @@ amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_err
     if (granted < MPI_THREAD_MULTIPLE)
         return amp_fail(error, AMP_UNSUPPORTED, "ranks: %s was built without MPI_THREAD_MULTIPLE, which sums "
                         "take that overlap with backward; build with an MPI that has it", mpi->library);
-    if (seconds < 0)
-        return amp_fail(error, AMP_BAD_CONFIG, "ranks: AMP_COMM_TIMEOUT=%s: expected seconds, 0 to 1000000",
-                        getenv("AMP_COMM_TIMEOUT"));
-    return start_summing(mpi, error);
+    if (limited == AMP_OK) return start_summing(mpi, error);
+    *error = of_limit;
+    return limited;
 }

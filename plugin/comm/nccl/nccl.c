@@ -17,10 +17,6 @@
 #include "nccl.h"
 #include "nccl_calls.h"
 
-enum {
-    FIRST = 4 /* time limits that the start and the first step's sums may take: ranks prepare by themselves */
-};
-
 typedef struct nccl_comm {
     amp_comm comm, *host;
     amp_nccl_calls call;
@@ -69,7 +65,7 @@ static void be_late(void *context, const char *phase)
 
 static void watch(const nccl_comm *nccl)
 {
-    amp_watchdog_begin(nccl->watchdog, 0, nccl->host->has_summed ? 1 : FIRST, nccl->comm.phase);
+    amp_watchdog_begin(nccl->watchdog, 0, amp_comm_limits(nccl->host), nccl->comm.phase);
 }
 
 /* ---- sums ---- */

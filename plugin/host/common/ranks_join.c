@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "../../comm/threads.h"
+#include "../../comm/watchdog.h"
 #include "ranks.h"
 #include "state.h"
 
@@ -35,7 +36,9 @@ void amp_ranks_unite(struct network **nets, int count)
 {
     amp_comm *members[count];
     amp_error error;
-    amp_host_check(amp_comm_threads(count, members, &error), &error);
+    double seconds;
+    amp_host_check(amp_comm_time_limit(&seconds, &error), &error);
+    amp_host_check(amp_comm_threads(count, seconds, amp_ranks_lost, members, &error), &error);
     for (int i = 0; i < count; i++) amp_fork_state(nets[i])->comm = members[i];
     united = nets;
 }
@@ -48,6 +51,7 @@ static amp_status share_masters(const struct darknet_amp *amp, amp_error *error)
 {
     amp_engine_state engine = amp_engine_state_of(amp->engine);
     amp_backend *b = engine.backend;
+    snprintf(amp->comm->phase, sizeof amp->comm->phase, "sharing rank 0's weights");
     for (int i = 0; i < engine.param_count; i++) {
         size_t bytes = engine.params[i].count * sizeof(float);
         float *copy = amp_host_allocated(malloc(bytes));

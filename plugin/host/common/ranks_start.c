@@ -50,8 +50,6 @@ __attribute__((noreturn, format(printf, 1, 2))) static void refuse_all(const cha
     amp_host_die(&error);
 }
 
-static void end_lost(const char *line) { darknet_amp_refuse("%s", line); }
-
 /* ---- what must be the same everywhere ---- */
 
 enum { FACTS = 1024 };
@@ -256,7 +254,7 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
     amp_comm *comm = NULL;
     if (amp_ranks()) return;
     if (is_one_of_several(words, count, under_amp))
-        amp_host_check(amp_comm_join(end_lost, &comm, &error), &error);
+        amp_host_check(amp_comm_join(amp_ranks_lost, &comm, &error), &error);
     amp_ranks_set(comm, 1);
     if (!comm) {
         start_networks(words, count, under_amp, gpus);

@@ -3,7 +3,7 @@
 
 export OMP_NUM_THREADS=1
 RANKS_DARKNET=$BUILD_DIR/bin/${RANKS_PROGRAM:-darknet-mpi}
-[ -x "$RANKS_DARKNET" ] || RANKS_DARKNET=$DARKNET # of a build with DARKNET_AMP_MPI=ON
+[ -x "$RANKS_DARKNET" ] || RANKS_DARKNET=${RANKS_DARKNET%-mpi} # of a build with DARKNET_AMP_MPI=ON
 command -v mpirun > /dev/null || skip "mpirun is not installed"
 ldd "$RANKS_DARKNET" | grep -q libmpi || skip "darknet-mpi was not built, since CMake found no MPI"
 case "${SANITIZERS:-}" in
