@@ -3,6 +3,7 @@
  * a step Darknet's weight_updates hold the sum of the images' gradients, and no weight has moved.
  *
  * Networks are written a section a line, as tests/cfg has them. */
+#include <malloc.h>
 #include <math.h>
 
 #include "testing.h"
@@ -264,6 +265,39 @@ TEST(what_gaussian_yolo_gives_reaches_the_weights)
     free(x);
     free(truth);
     free_network(net);
+}
+
+/* cuDNN's algorithms, which are chosen anew for another batch, want another workspace. There is no cuDNN
+ * here: a convolution of Darknet's own wants this much, once it is asked after its making. */
+enum { ANOTHER_WORKSPACE = 1 << 24 };
+static size_t workspace_seen;
+
+size_t __wrap_get_convolutional_workspace_size(layer l);
+size_t __wrap_get_convolutional_workspace_size(layer l)
+{
+    (void)l;
+    return ANOTHER_WORKSPACE;
+}
+
+static void look_at_workspace(layer l, network_state state)
+{
+    workspace_seen = malloc_usable_size(state.workspace);
+    assert_true(l.workspace_size == ANOTHER_WORKSPACE);
+    memset(l.output, 0, (size_t)l.outputs * (size_t)l.batch * sizeof *l.output);
+}
+
+TEST(a_new_batch_measures_the_workspace_anew)
+{
+    subject s = subject_of("[convolutional] filters=4 binary=1 activation=tanh ");
+    layer *own = &s.net.layers[0], *ours = &s.net.layers[1];
+    train_network_datum(s.net, s.x, s.truth);
+    assert_true(own->workspace_size > 0 && own->workspace_size < ANOTHER_WORKSPACE);
+    own->forward = look_at_workspace;
+    set_batch_network(&s.net, BATCH); /* the plan in use stays, too */
+    train_network_datum(s.net, s.x, s.truth);
+    assert_true(workspace_seen >= ANOTHER_WORKSPACE);
+    assert_true(ours->workspace_size == 0 && !s.net.workspace);
+    free_network(s.net);
 }
 
 int main(void) { return run_listed_tests("alexeyab_gradients", NULL, NULL); }
