@@ -51,7 +51,7 @@ if(DARKNET_AMP_BUILD_STOCK)
     darknet_targets(darknet-alexeyab-stock ${DARKNET_AMP_ALEXEYAB} OBJECTS alexeyab_stock_host)
 endif()
 
-# What its layers learn under AMP, by finite differences.
+# What its layers learn under AMP, by finite differences, and the workspace that they share.
 add_executable(test_alexeyab_gradients alexeyab/test_gradients.c)
 set_target_properties(test_alexeyab_gradients PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF LINKER_LANGUAGE CXX
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
@@ -61,7 +61,8 @@ target_compile_definitions(test_alexeyab_gradients PRIVATE _POSIX_C_SOURCE=20080
 target_compile_options(test_alexeyab_gradients PRIVATE ${plugin_flags} -Wall -Wextra)
 target_link_libraries(test_alexeyab_gradients PRIVATE darknet-alexeyab_static oneDNN OpenMP::OpenMP_C
     ${CMOCKA_LIBRARY})
-target_link_options(test_alexeyab_gradients PRIVATE ${darknet_link_flags})
+target_link_options(test_alexeyab_gradients PRIVATE ${darknet_link_flags}
+    -Wl,--wrap=get_convolutional_workspace_size)
 add_test(NAME test_alexeyab_gradients COMMAND ${launcher} $<TARGET_FILE:test_alexeyab_gradients>)
 set_tests_properties(test_alexeyab_gradients PROPERTIES ENVIRONMENT "${environment}"
     TIMEOUT ${unit_timeout})

@@ -37,3 +37,15 @@ add_test(NAME test_alexeyab_cuda_host COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/in_emp
 set_tests_properties(test_alexeyab_cuda_host PROPERTIES TIMEOUT ${unit_timeout}
     ENVIRONMENT "${environment};ALEXEYAB=1;ON_CPU=$<TARGET_FILE:alexeyab_cuda_host_cpu>;\
 ON_DOUBLES=$<TARGET_FILE:alexeyab_cuda_host_double>")
+
+# Its streams and handles, which only CUDNN=1 has: one of its files, over the doubles.
+add_executable(test_alexeyab_streams alexeyab/test_streams.c ${tree}/src/dark_cuda.c)
+set_source_files_properties(${tree}/src/dark_cuda.c PROPERTIES COMPILE_OPTIONS -w)
+target_compile_definitions(test_alexeyab_streams PRIVATE AMP GPU CUDNN)
+target_include_directories(test_alexeyab_streams SYSTEM PRIVATE ${tree}/include ${tree}/src)
+target_link_libraries(test_alexeyab_streams PRIVATE cuda_double)
+target_link_options(test_alexeyab_streams PRIVATE -Wl,--unresolved-symbols=ignore-all -no-pie)
+set_target_properties(test_alexeyab_streams PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF LINKER_LANGUAGE CXX
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+add_test(NAME test_alexeyab_streams COMMAND test_alexeyab_streams)
+set_tests_properties(test_alexeyab_streams PROPERTIES TIMEOUT ${unit_timeout} ENVIRONMENT "${environment}")

@@ -7,6 +7,8 @@
  *     rounding of the dtype: what becomes of that is what this training makes of roundings
  *   cuda_host start <network> <dtype> <file>
  *     the same up to the checkpoint, which stock (dtype off) goes on from otherwise
+ *   cuda_host gpus <network> <dtype> <file>
+ *     the same, of a program that was given -gpus 0,1
  *   cuda_host compare <file> <file> <bound> [<twin of the first>...]
  *     whether no group of numbers is further apart than bound times its size, or than twice a twin's */
 #define _DEFAULT_SOURCE
@@ -24,6 +26,7 @@
 #endif
 
 #ifdef DARKNET_AMP_ALEXEYAB
+#include "host/common/ranks.h"
 #include "host/darknet/room.h"
 
 /* What Darknet's loop does around its passes, with a network by value and images beside it. */
@@ -142,6 +145,8 @@ static void put(FILE *out, const float *numbers, size_t count)
         fail("cannot write", "the file");
 }
 
+static int two_gpus; /* -gpus 0,1 was given, which AlexeyAB's Darknet refuses */
+
 static network *make(const char *cfg, const char *dtype)
 {
     char path[] = "/tmp/cuda_host_XXXXXX";
@@ -151,6 +156,9 @@ static network *make(const char *cfg, const char *dtype)
     /* -seed, or AlexeyAB's yolo layers would seed by the clock */
     char *argv[] = { "darknet", "-amp", (char *)dtype, "-seed", "5", NULL };
     darknet_amp_start(5, argv);
+#ifdef DARKNET_AMP_ALEXEYAB
+    if (two_gpus) amp_ranks_set(NULL, 2); /* as darknet_amp_start does for `detector train` */
+#endif
     srand(5);
     network *net = parse_network_cfg(path);
     unlink(path);
@@ -350,11 +358,12 @@ int main(int argc, char **argv)
 {
     if (argc >= 5 && !strcmp(argv[1], "compare")) return compare(argv[2], argv[3], atof(argv[4]), argv + 5);
     int only_start = argc == 5 && !strcmp(argv[1], "start");
+    two_gpus = argc == 5 && !strcmp(argv[1], "gpus");
     if (argc == 6 && !strcmp(argv[1], "train")) {
         twin = (unsigned)atoi(argv[5]);
         rounding = !strcmp(argv[3], "bf16") ? 0x1p-8 : 0x1p-11;
-    } else if (argc != 5 || (strcmp(argv[1], "train") && !only_start))
-        fail("usage", "cuda_host train|start <network> <dtype> <file>");
+    } else if (argc != 5 || (strcmp(argv[1], "train") && !only_start && !two_gpus))
+        fail("usage", "cuda_host train|start|gpus <network> <dtype> <file>");
 #ifdef GPU
     gpu_index = 0;
 #ifdef ON_DOUBLES

@@ -61,6 +61,10 @@ void darknet_amp_resizes(struct network *net, const struct layer *l);
  * zeros on the GPU. Of a layer that AMP computes a resize gets NULL, since AMP would give it back at once. */
 float *darknet_amp_gpu_array(float *array, size_t count, const char *name);
 
+/* AlexeyAB's set_batch_network has chosen other algorithms for its own convolutions: what these want is
+ * measured and made anew. */
+void darknet_amp_workspace(struct network *net);
+
 void darknet_amp_free(struct network *net);
 
 /* rand_normal and rand_uniform return 0 and draw nothing while networks are made that are only looked at. */

@@ -22,6 +22,11 @@ if [ -n "${ALEXEYAB:-}" ]; then
     compare masked fp16 0.001
     for network in gaussian classifier yolo; do compare $network fp16 0.001 1 2 3; done
     compare yolo bf16 0.008 1 2 3
+    # It has no loop in which GPUs of one program share a step under AMP.
+    status=0
+    "$ON_DOUBLES" gpus yolo fp32 none > log 2>&1 || status=$?
+    [ $status = 1 ] && grep -q '^command line: -gpus: .* shares no step between GPUs.*mpirun -np 2' log ||
+        { echo "-gpus 0,1: status $status"; cat log; exit 1; }
     exit
 fi
 for network in yolo classifier deconvolutional masked rnn gru lstm; do compare $network fp32 0.00002; done

@@ -255,6 +255,14 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t h, cudaStream_t stream)
     return OK;
 }
 
+cublasStatus_t cublasGetStream_v2(cublasHandle_t h, cudaStream_t *stream)
+{
+    handle *it = find(h);
+    if (!it || !stream) return reject(CUBLAS_STATUS_NOT_INITIALIZED, "cublasGetStream: no handle");
+    *stream = it->stream;
+    return OK;
+}
+
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t h, void *workspace, size_t bytes)
 {
     MAY_FAIL("cublasSetWorkspace");

@@ -268,6 +268,13 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t h, cudaStream_t stream)
     return CUDNN_STATUS_SUCCESS;
 }
 
+cudnnStatus_t cudnnGetStream(cudnnHandle_t h, cudaStream_t *stream)
+{
+    CHECK(handles.count(h) && stream, "cudnnGetStream: no handle");
+    *stream = handles[h]->stream;
+    return CUDNN_STATUS_SUCCESS;
+}
+
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *out)
 {
     MAY_FAIL();

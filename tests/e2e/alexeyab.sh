@@ -2,6 +2,7 @@
 # gives the very bytes of the stock program; under AMP each hook is called as often as it should be.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
+. "$SOURCE_DIR/tests/e2e/lib/same_text.bash"
 needs_alexeyab
 stock=$ALEXEYAB_TREE
 
@@ -31,17 +32,7 @@ for patch in $(cat "$SOURCE_DIR/patches/alexeyab/series"); do
 done
 
 # ---- without AMP ----
-text() { # text <tree> <file> <options of the compiler...>: without spaces, lines' numbers and assertions
-    local tree=$1 file=$2
-    shift 2
-    cc -E -P -DNDEBUG -D__LINE__=0 -D__FILE__=0 -I"$tree/include" -I"$tree/src" \
-        -I"$tree/3rdparty/stb/include" "$@" \
-        "$tree/$file" 2> /dev/null | tr -d ' \t\n'
-}
-for file in $(cd "$stock" && ls src/*.c); do
-    [ "$(text "$stock" "$file" | sha256sum)" = "$(text patched "$file" | sha256sum)" ] ||
-        fail "without AMP, $file is not stock Darknet's"
-done
+same_text "$stock" patched
 
 [ -n "$ALEXEYAB" ] && [ -n "$ALEXEYAB_STOCK" ] ||
     { echo 'only the patches were looked at: no program was built'; exit 0; }

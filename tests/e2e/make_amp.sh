@@ -1,16 +1,10 @@
 # Darknet's own Makefile in a patched copy: AMP=0 is stock Darknet, AMP=1 has the plugin.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/same_text.bash"
 "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" patched
 
-# AMP=0: the compiler sees the same text (but for assertions, which hold line numbers, and for spaces).
-for file in $(cd "$DARKNET_TREE" && ls src/*.c examples/*.c); do
-    for tree in "$DARKNET_TREE" patched; do
-        cc -E -P -DNDEBUG -I"$tree/include" -I"$tree/src" "$tree/$file" 2> /dev/null |
-            tr -d ' \n' > "$(basename "$tree").i"
-    done
-    cmp -s "$(basename "$DARKNET_TREE").i" patched.i || fail "without AMP, $file is not stock Darknet's"
-done
+same_text "$DARKNET_TREE" patched
 
 cd patched
 make -j"$(nproc)" OPTS=-O0 > ../log 2>&1 || fail "make: $(tail -20 ../log)"

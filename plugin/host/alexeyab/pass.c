@@ -10,6 +10,7 @@
 
 #include "../darknet/device.h"
 #include "../darknet/links.h"
+#include "convolutional_layer.h"
 #include "gaps.h"
 
 /* ---- a network's ---- */
@@ -103,6 +104,18 @@ size_t amp_own_layer_workspace(const network *net, int index)
     for (int k = amp_host_parts(l, parts) - 1; k >= 0; k--)
         if (parts[k].part->workspace_size > most) most = parts[k].part->workspace_size;
     return most;
+}
+
+void darknet_amp_workspace(network *net)
+{
+    amp_error error;
+    amp_fork_use_device(net);
+    for (int i = 0; i < net->n; i++) {
+        layer *l = &net->layers[i];
+        if (l->type == CONVOLUTIONAL && !amp_host_is_native(l))
+            l->workspace_size = get_convolutional_workspace_size(*l);
+    }
+    amp_host_check(amp_host_fit_workspace(net->amp, net, &error), &error);
 }
 
 /* On a GPU its convolutions are cuDNN's. */

@@ -127,9 +127,7 @@ static amp_status fit_native(const network *net, int i, int needs_output, int ne
     return fit(&l->output, &have->copy_capacity, wanted, needs_output, 0, i, error);
 }
 
-/* Darknet's layers share one workspace. It is ours, since network_predict puts the network's fields back
- * as they were. */
-static amp_status fit_workspace(struct darknet_amp *amp, const network *net, amp_error *error)
+amp_status amp_host_fit_workspace(struct darknet_amp *amp, const network *net, amp_error *error)
 {
     size_t bytes = 0;
     int on_gpu = amp_host_on_gpu(net);
@@ -176,7 +174,7 @@ static amp_status prepare_buffers(void *context, const char *needs_output, const
             AMP_TRY(fit(delta, &have->delta_capacity, elements(net, l), 1, on_gpu, i, error));
         }
     }
-    return fit_workspace(amp, net, error);
+    return amp_host_fit_workspace(amp, net, error);
 }
 
 static float *output_of(void *context, int i)

@@ -23,6 +23,10 @@ struct amp_fork_memory {
 /* Take over the buffers Darknet made (after parsing and after a resize), and give its workspace back. */
 void amp_host_note_buffers(struct darknet_amp *amp, network *net);
 
+/* Darknet's own layers share one workspace: makes it large enough for each of them. It is ours, since
+ * network_predict puts the network's fields back as they were. AMP_NO_MEMORY: it cannot be made. */
+amp_status amp_host_fit_workspace(struct darknet_amp *amp, const network *net, amp_error *);
+
 /* Frees amp->memory and what amp_fork_take_over made of the network's buffers, before Darknet frees the
  * rest. */
 void amp_host_release(struct darknet_amp *amp, network *net);
