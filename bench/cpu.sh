@@ -30,6 +30,7 @@ set -eu
 
 bench=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$bench")
+. "$root/scripts/gpu_machine.bash" # what holds without a GPU, too: is_alexeyabs, commit_of_tree
 
 mode=speed threads=1 batch=4 size= iters=10 stock_iters=3 warmup=4 rounds=3 memory_batch=8 cfg=
 sides= python=/usr/bin/python3 build= darknet= up_to_date= pin=1 json= log=
@@ -55,7 +56,6 @@ case $mode in speed|memory|threads|all) ;;
 command -v "$python" >/dev/null ||
     fail "$python is not here; --python names another (plain Python makes the table)"
 
-is_alexeyabs() { [ -f "$1/src/darknet.c" ]; }
 is_alexeyabs "$darknet" && build=${build:-$root/build/alexeyab}
 build=${build:-$root/build/cpu}
 
@@ -153,7 +153,7 @@ dnnl=$(ldd "$build/bin/bench-step" "$build"/lib/libdarknet.so 2>/dev/null |
     echo "system=$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release), Linux $(uname -r)"
     echo "compiler=$(cc --version | head -n 1)"
     echo "onednn=$(readlink -f "${dnnl:-none}") (libdnnl-dev $(version_of libdnnl-dev))"
-    echo "commit=$(git -C "$root" describe --always --dirty 2>/dev/null || echo unknown)"
+    echo "commit=$(commit_of_tree)"
     echo "date=$(date -u +%Y-%m-%dT%H:%MZ)"
     echo "cfg=$cfg"
     echo "stock_openmp=$(ldd "$build/bin/bench-step-stock" | grep -q libgomp && echo yes || echo no)"

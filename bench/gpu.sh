@@ -6,17 +6,20 @@
 #
 #   --only NAME   one case, or several in quotes: yolov3 yolov3-b8 yolov3-tiny yolov3-tiny-b8 darknet53
 #                 resnet50 (yolov3 and yolov3-tiny: 416x416, 64 images, or 8 with -b8; classifiers: 256x256,
-#                 128 images)
+#                 128 images); with AlexeyAB's Darknet yolov4 and yolov4-tiny instead of yolov3 and yolov3-tiny,
+#                 which can be named too
 #   --sides "…"   any of: stock-fp32 stock-tf32 fp32 fp16 bf16 torch-fp16 torch-bf16 (all), torch-f32
-#                 torch-tf32
+#                 torch-tf32; of AlexeyAB's also stock-half, CUDNN_HALF=1 as shipped, and stock-half-scaled,
+#                 the same with loss_scale=128 past its burn-in (all)
 #   --seconds N   2        measured per process, after --warmup N (8) steps; medians over the steps
 #   --phases N    5        steps after those, with waits, for the split into parts; --costs N (5) for casts
 #                          and update
 #   --limit N     510      seconds after which no further process is started; what is left out is said. The
 #                          build counts
-#   --build DIR   the build folder (build/cuda), which is brought up to date first; --no-build takes it as
-#                 it is
-#   --darknet DIR a checkout of pjreddie's Darknet, for its cfg folder, and for the build if that has none yet
+#   --build DIR   the build folder (build/cuda, build/cuda-alexeyab), which is brought up to date first;
+#                 --no-build takes it as it is
+#   --darknet DIR a checkout of pjreddie's Darknet or of AlexeyAB's, for its cfg folder, and for the build if
+#                 that has none yet
 #   --arch N      the architecture built for (the device's own: 90 for an H200)
 #   --python P    the interpreter, with PyTorch if its columns are wanted (python3)
 #   --half-tflops, --tf32-tflops, --fp32-tflops, --bandwidth (TB/s): the roofline's rates. An H200 and the
@@ -36,9 +39,7 @@ bench=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$bench")
 . "$root/scripts/gpu_machine.bash"
 
-only="yolov3 yolov3-tiny yolov3-b8 yolov3-tiny-b8 darknet53 resnet50"
-sides="stock-fp32 stock-tf32 fp32 fp16 bf16 torch-fp16 torch-bf16"
-seconds=2 warmup=8 phases=5 costs=5 limit=510 build=$root/build/cuda up_to_date= darknet= arch= \
+only= sides= seconds=2 warmup=8 phases=5 costs=5 limit=510 build= up_to_date= darknet= arch= \
     python=python3 json= log=
 half_tflops= tf32_tflops= fp32_tflops= bandwidth=
 
@@ -66,19 +67,16 @@ done
 # case_of NAME: its .cfg, size and batch
 case_of() {
     case $1 in
-        yolov3) echo yolov3 416 64 ;;
-        yolov3-b8) echo yolov3 416 8 ;;
-        yolov3-tiny) echo yolov3-tiny 416 64 ;;
-        yolov3-tiny-b8) echo yolov3-tiny 416 8 ;;
-        darknet53) echo darknet53 256 128 ;;
-        resnet50) echo resnet50 256 128 ;;
+        yolov3|yolov3-tiny|yolov4|yolov4-tiny) echo "$1 416 64" ;;
+        yolov3-b8|yolov3-tiny-b8|yolov4-b8|yolov4-tiny-b8) echo "${1%-b8} 416 8" ;;
+        darknet53|resnet50) echo "$1 256 128" ;;
         *) return 1 ;;
     esac
 }
 for name in $only; do case_of "$name" >/dev/null || fail "--only knows no case $name; --help lists them"; done
 for side in $sides; do
     case $side in
-        stock-fp32|stock-tf32|fp32|fp16|bf16|torch-f32|torch-tf32|torch-fp16|torch-bf16) ;;
+        stock-fp32|stock-tf32|stock-half|stock-half-scaled|fp32|fp16|bf16|torch-f32|torch-tf32|torch-fp16|torch-bf16) ;;
         *) fail "--sides knows no $side; --help lists them" ;;
     esac
 done
@@ -91,6 +89,11 @@ if ! find_gpu; then
 fi
 architecture=${arch:-$architecture}
 
+is_alexeyabs "$darknet" && build=${build:-$root/build/cuda-alexeyab}
+build=${build:-$root/build/cuda}
+source=${darknet:-$(sed -n 's/^DARKNET_SOURCE_DIR:[A-Z]*=//p' "$build/CMakeCache.txt" 2>/dev/null || true)}
+source=${source:-$build/darknet/source}
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 log=${log:-$work/log}
@@ -102,14 +105,13 @@ runs=${runs:-$work/runs}
 # ---- both sides ----
 
 if [ -z "$up_to_date" ]; then
-    source=${darknet:-$build/darknet/source}
     [ -d "$source" ] || "$root/patches/fetch.sh" "$source" || fail "--darknet names a checkout of Darknet"
     lacks=$(lacking "$source")
     [ -z "$lacks" ] || fail "nothing was built, since this machine lacks: ${lacks//$'\n'/; }"
     echo "building the benchmark in $build" >&2
     { configure_for_gpu "$build" "$(cd "$source" && pwd)" -DDARKNET_AMP_BUILD_TESTS=OFF &&
       timeout "$limit" cmake --build "$build" --parallel "$cores" \
-          --target bench-step bench-step-stock; } >"$work/build" 2>&1 ||
+          --target bench-steps; } >"$work/build" 2>&1 ||
         { tail -n 20 "$work/build" >&2; fail "the build failed; its last lines are above"; }
 fi
 [ -x "$build/bin/bench-step" ] && [ -x "$build/bin/bench-step-stock" ] ||
@@ -117,12 +119,18 @@ fi
 grep -q '^DARKNET_AMP_CUDA:[A-Z]*=ON' "$build/CMakeCache.txt" ||
     fail "$build was not configured with DARKNET_AMP_CUDA=ON"
 
-source=${darknet:-$(sed -n 's/^DARKNET_SOURCE_DIR:[A-Z]*=//p' "$build/CMakeCache.txt")}
-cfgs=${source:-$build/darknet/source}/cfg
+cfgs=$source/cfg
+version=3 half= rules=pjreddie
+is_alexeyabs "$source" && version=4 half="stock-half stock-half-scaled" rules=alexeyab
+yolo=yolov$version
+only=${only:-$yolo $yolo-tiny $yolo-b8 $yolo-tiny-b8 darknet53 resnet50}
+sides=${sides:-stock-fp32 stock-tf32 $half fp32 fp16 bf16 torch-fp16 torch-bf16}
+[[ $sides != *half* || -x $build/bin/bench-step-stock-half ]] ||
+    fail "$build has no bench-step-stock-half: only AlexeyAB's Darknet knows CUDNN_HALF"
 for name in $only; do
     read -r cfg size batch <<<"$(case_of "$name")"
     [ -r "$cfgs/$cfg.cfg" ] ||
-        fail "cannot read $cfgs/$cfg.cfg; --darknet names a checkout of pjreddie's Darknet"
+        fail "cannot read $cfgs/$cfg.cfg; --darknet names a checkout of Darknet"
 done
 
 no_torch=
@@ -155,8 +163,10 @@ run() {
         stock-fp32) DARKNET_MATH=fp32 NVIDIA_TF32_OVERRIDE=0 "${bounded[@]}" "$build/bin/bench-step-stock" \
                         "${darknet_options[@]}" ;;
         stock-tf32) DARKNET_MATH=tf32 "${bounded[@]}" "$build/bin/bench-step-stock" "${darknet_options[@]}" ;;
+        stock-half*) [ "$side" = stock-half ] || darknet_options+=(--loss-scale 128)
+                     "${bounded[@]}" "$build/bin/bench-step-stock-half" "${darknet_options[@]}" ;;
         torch-*) "${bounded[@]}" "$python" "$bench/peer_torch.py" "$cfg" --device cuda --data "$data" \
-                     --threads "$OMP_NUM_THREADS" --dtype "${side#torch-}" "${common[@]}" ;;
+                     --rules $rules --threads "$OMP_NUM_THREADS" --dtype "${side#torch-}" "${common[@]}" ;;
         *) "${bounded[@]}" "$build/bin/bench-step" "${darknet_options[@]}" --costs "$costs" -amp "$side" ;;
     esac 2>"$work/stderr"
 }
@@ -164,6 +174,8 @@ run() {
 # math_of SIDE: which math this process said, or was told, that it uses
 math_of() {
     case $1 in
+        stock-half) echo "CUDNN_HALF=1 as shipped: loss_scale=1" ;;
+        stock-half-scaled) echo "CUDNN_HALF=1, loss_scale=128" ;;
         stock-*) sed -n '/^DARKNET_MATH=/{s/"//g;p;q}' "$work/stderr" ;;
         torch-f32) echo "true fp32 (allow_tf32 off)" ;;
         torch-tf32) echo "fp32, TF32 allowed" ;;

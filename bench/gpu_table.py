@@ -17,8 +17,10 @@ KNOWN = [("H200", {"half": 790.0, "tf32": 400.0, "fp32": 67.0, "bandwidth": 4.3}
          ("H100 PCIe", {"half": 756.5, "tf32": 378.0, "fp32": 51.0, "bandwidth": 2.0}, SHEET),
          ("H100 NVL", {"half": 835.5, "tf32": 417.5, "fp32": 60.0, "bandwidth": 3.9}, SHEET),
          ("H100", {"half": 989.5, "tf32": 494.5, "fp32": 67.0, "bandwidth": 3.35}, SHEET)]
-KIND = {"stock-fp32": "fp32", "fp32": "fp32", "torch-f32": "fp32", "stock-tf32": "tf32", "torch-tf32": "tf32"}
-TITLES = {"stock-fp32": "stock fp32", "stock-tf32": "stock TF32", "fp32": "AMP fp32", "fp16": "AMP fp16",
+KIND = {"stock-fp32": "fp32", "fp32": "fp32", "torch-f32": "fp32", "stock-tf32": "tf32", "torch-tf32": "tf32",
+        "stock-half": "tf32"}
+TITLES = {"stock-fp32": "stock fp32", "stock-tf32": "stock TF32", "stock-half": "stock CUDNN_HALF",
+          "stock-half-scaled": "stock CUDNN_HALF, loss_scale=128", "fp32": "AMP fp32", "fp16": "AMP fp16",
           "bf16": "AMP bf16",
           "torch-f32": "PyTorch fp32", "torch-tf32": "PyTorch TF32", "torch-fp16": "PyTorch AMP fp16",
           "torch-bf16": "PyTorch AMP bf16"}

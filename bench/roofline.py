@@ -83,7 +83,7 @@ def roofline(path, batch, size, flops_per_ms, bytes_per_ms, width_of_element):
                 norms += 3 * count(new) * width_of_element / bytes_per_ms  # backward; forward is fused
         elif kind == "route":
             sources = [at(n) for n in o["layers"].split(",")]
-            new = (sum(s[0] for s in sources),) + sources[0][1:]
+            new = (sum(s[0] for s in sources) // number("groups", 1),) + sources[0][1:]
             if len(sources) > 1:
                 others += 5 * count(new) * width_of_element / bytes_per_ms
         elif kind in ("yolo", "softmax"):

@@ -32,13 +32,15 @@ commit_of_tree() {
     echo "$commit"
 }
 
+is_alexeyabs() { [ -f "$1/src/darknet.c" ]; } # <Darknet's source>: whether it is AlexeyAB's
+
 # What the build takes and this machine lacks, a line each. <Darknet's source>
 lacking() {
     local program text
     for program in cmake make cc c++ nvcc; do command -v "$program" > /dev/null || echo "$program"; done
     command -v patch > /dev/null || command -v git > /dev/null || echo 'patch, or git, which can do its work'
     [ -f "$1/src/yolo_layer.c" ] ||
-        echo "Darknet's source, commit 61c9d02e (--darknet DIR; patches/fetch.sh DIR fetches it)"
+        echo "Darknet's source: pjreddie's 61c9d02e or AlexeyAB's 59596d78 (--darknet DIR)"
     command -v nvcc > /dev/null || return 0
     text=$(mktemp --suffix=.cu)
     printf '#if !__has_include(<%s>)\nlacks the header %s, of %s\n#endif\n' cublas_v2.h cublas_v2.h cuBLAS \
