@@ -10,7 +10,7 @@ train() { # train <program> <folder>
     OMP_NUM_THREADS=1 LD_PRELOAD=$PWD/one_order.so ONE_ORDER_LOG=$2/threads \
         ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 \
         "$1" detector train tiny.data tiny.cfg > "$2/out" 2> "$2/err" ||
-        [ "$1" = "$DARKNET_STOCK" ] || # ends with its loader thread still at work, and may crash, having saved
+        [ "$1" = "$DARKNET_STOCK" ] || # may crash at its end, with its loader at work, having saved
         fail "$1: $(tail -3 "$2/err")"
     mv backup/tiny_final.weights "$2"
 }
