@@ -5,9 +5,6 @@ set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 shopt -s nullglob
 export OMP_NUM_THREADS=1
-# A program that ends for a bad file does not wait for its loader threads: ThreadSanitizer's lines on
-# that would be the last.
-case ${SANITIZERS:-} in *thread*) export TSAN_OPTIONS="$TSAN_OPTIONS:report_thread_leaks=0" ;; esac
 
 # ---- pristine sets: one for a detector, one for a classifier, each case works on a copy ----
 

@@ -26,8 +26,9 @@ done
     # statistics are young.)
     sed -e '/^\[amp\]/,/^dtype/d' -e "s/^max_batches=.*/max_batches=$((steps + 1))/" short.cfg > stock.cfg
     "$DARKNET_STOCK" detector train bccd.data stock.cfg bf16.weights > stock.out 2> stock.err ||
-        fail "stock Darknet cannot use the weights: $(tail -1 stock.err)"
+        true # it ends with its loader thread still at work, and may crash
     next=$(losses stock)
+    [ -n "$next" ] || fail "stock Darknet cannot use the weights: $(tail -1 stock.err)"
     awk -v a="$(losses bf16 | head -1)" -v b="$next" 'BEGIN { exit !(b > 0 && b < a / 5) }' ||
         fail "stock Darknet goes on with the weights at a loss of '$next', behind $(losses bf16 | tail -1)"
 }

@@ -167,7 +167,8 @@ read_whole() {
     shift 2
     rm -f backup/short_final.weights*
     status_of "$program" detector train tiny.data short.cfg "$weights" "$@"
-    [ $status = 0 ] || fail "$name: $weights: status $status: $(tail -n 3 err)"
+    [ $status = 0 ] || [ "$program" = "$DARKNET_STOCK" ] || # which may crash at its end: see above
+        fail "$name: $weights: status $status: $(tail -n 3 err)"
     cmp "$weights" backup/short_final.weights ||
         fail "$name: $program $* reads something else than what is in $weights"
 }

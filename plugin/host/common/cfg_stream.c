@@ -1,6 +1,7 @@
 /* The .cfg as Darknet's parser reads it: without what AMP alone reads in it. See cfg_stream.h. */
 #include "cfg_stream.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@ enum section { IN_LAYER, IN_NET, IN_AMP };
 
 /* Of the .cfg that this thread's parser reads; NULL: it reads none. */
 static _Thread_local amp_config *reading;
-static int any_asked; /* some thread's did */
+static atomic_int any_asked; /* some thread did */
 
 static void read_options(const char *cfg_file)
 {
@@ -26,7 +27,7 @@ static void read_options(const char *cfg_file)
     amp_host_check(amp_config_read(cfg_file, amp_host_wished_dtype(), amp_fork_default_dtype(), &reading,
                                    &error),
                    &error);
-    any_asked |= reading->enabled;
+    if (reading->enabled) any_asked = 1;
     if (reading->enabled) amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
 }
 
