@@ -45,7 +45,7 @@ static amp_plan_report planned(const char *text, const char *dtype)
     amp_host_wish_dtype(NULL);
     amp_status status = amp_plan_gather(name, name, dtype, &report, &error);
     if (status != AMP_OK) fail_msg("%s", error.message);
-    assert_int_equal(amp_plan_advise(&report, &error), AMP_OK);
+    amp_plan_advise(&report);
     unlink(name);
     free(name);
     report.cfg = "known.cfg";

@@ -4,6 +4,7 @@
 
 #include "../amp/cfg_reader.h"
 #include "../files/safe_file.h"
+#include "../host/common/failure.h"
 #include "json.h"
 
 #include <errno.h>
@@ -94,8 +95,7 @@ amp_status amp_cfg_copy_temporary(const char *from, const amp_cfg_change *change
 {
     const char *folder = getenv("TMPDIR");
     if (!folder || !*folder) folder = "/tmp";
-    if (asprintf(name, "%s/%s-XXXXXX", folder, amp_file_name(from)) < 0)
-        return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory", from);
+    if (asprintf(name, "%s/%s-XXXXXX", folder, amp_file_name(from)) < 0) amp_host_allocated(NULL);
     int descriptor = mkstemp(*name);
     amp_status status = descriptor >= 0 ? amp_cfg_copy(from, *name, changes, count, error)
         : amp_fail(error, AMP_IO_FAILED, "%s: cannot write a copy of the .cfg file: %s", *name,

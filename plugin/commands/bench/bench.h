@@ -176,7 +176,7 @@ void amp_bench_write_detection(const amp_bench *, int count, FILE *);
 typedef struct amp_layer_clocks amp_layer_clocks;
 
 /* Room for `steps` passes. One at a time in a program; net must outlive it. */
-amp_status amp_layer_clocks_create(struct network *net, int steps, amp_layer_clocks **out, amp_error *);
+amp_layer_clocks *amp_layer_clocks_create(struct network *net, int steps);
 void amp_layer_clocks_free(amp_layer_clocks *);
 /* Forward and backward of one pass, whose images are counted. More than `steps` are not noted. */
 void amp_layer_clocks_pass(amp_layer_clocks *);

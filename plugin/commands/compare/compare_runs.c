@@ -45,15 +45,10 @@ void amp_compare_files(const amp_compare *compare, const amp_run *run, amp_run_f
 
 /* ---- its steps ---- */
 
-amp_status amp_run_add_row(amp_run *run, const amp_log_row *row, amp_error *error)
+void amp_run_add_row(amp_run *run, const amp_log_row *row)
 {
-    amp_log_row *grown = amp_grow(run->rows, run->count, &run->room, sizeof *grown);
-    if (!grown)
-        return amp_fail(error, AMP_NO_MEMORY, "%s, seed %u: no memory for %zu steps", run->dtype, run->seed,
-                        run->count);
-    run->rows = grown;
+    run->rows = amp_host_allocated(amp_grow(run->rows, run->count, &run->room, sizeof *row));
     run->rows[run->count++] = *row;
-    return AMP_OK;
 }
 
 int amp_run_is_over(const amp_compare *compare, const amp_run *run)
@@ -73,13 +68,13 @@ amp_status amp_run_read_steps(const amp_compare *compare, amp_run *run, amp_erro
     for (size_t i = 0; status == AMP_OK && i < lines.count; i++) {
         amp_log_row row;
         if (!strcmp(lines.line[i], AMP_LOG_COLUMNS)) continue;
-        if (amp_log_row_read(lines.line[i], &row, NULL) != AMP_OK) {
-            if (i + 1 == lines.count) break; /* a last line that was cut: its program was killed */
-            status = amp_fail(error, AMP_BAD_CONFIG, "%s: line %zu is no row of %s", files.steps, i + 1,
-                              AMP_LOG_COLUMNS);
-        } else {
-            status = amp_run_add_row(run, &row, error);
+        if (amp_log_row_read(lines.line[i], &row, NULL) == AMP_OK) {
+            amp_run_add_row(run, &row);
+            continue;
         }
+        if (i + 1 == lines.count) break; /* a last line that was cut: its program was killed */
+        status = amp_fail(error, AMP_BAD_CONFIG, "%s: line %zu is no row of %s", files.steps, i + 1,
+                          AMP_LOG_COLUMNS);
     }
     amp_lines_free(&lines);
     return status;

@@ -60,7 +60,7 @@ static amp_status take_step(void *context, int k, const char *line, amp_error *e
     program *p = (program *)context + k;
     amp_log_row row;
     AMP_TRY(amp_log_row_read(line, &row, error));
-    AMP_TRY(amp_run_add_row(p->run, &row, error));
+    amp_run_add_row(p->run, &row);
     ++p->compare->steps_seen;
     amp_progress_step(p->progress);
     return AMP_OK;
@@ -114,8 +114,7 @@ static amp_status train(amp_compare *compare, program *trainings, amp_run **runs
 
 amp_status amp_compare_train(amp_compare *compare, amp_run **runs, int count, amp_error *error)
 {
-    program *trainings = calloc((size_t)count + 1, sizeof *trainings);
-    if (!trainings) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d trainings", count);
+    program *trainings = amp_host_allocated(calloc((size_t)count + 1, sizeof *trainings));
     amp_status status = train(compare, trainings, runs, count, error);
     free(trainings);
     return status;

@@ -60,7 +60,7 @@ static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_
             out->images++;
         } else {
             amp_host_tell("%s; it is left out", image.failure);
-            status = amp_lines_add(&out->unreadable, image.failure, strlen(image.failure), error);
+            amp_lines_add(&out->unreadable, image.failure, strlen(image.failure));
         }
         free(image.fitted);
         if (status == AMP_OK && e->stop && e->stop(i + 1, count))

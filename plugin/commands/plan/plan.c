@@ -104,7 +104,7 @@ static amp_status gather(const plan_wishes *w, amp_plan_report *report, amp_erro
     if (w->batch || w->subdivisions) AMP_TRY(copy_cfg(w, &descriptor, copy, error));
     amp_status status = amp_plan_gather(w->cfg, descriptor < 0 ? w->cfg : copy, w->dtype, report, error);
     if (descriptor >= 0) close(descriptor);
-    if (status == AMP_OK) status = amp_plan_advise(report, error);
+    if (status == AMP_OK) amp_plan_advise(report);
     if (status == AMP_OK) amp_plan_share(report, w->link);
     report->seconds = amp_clock_seconds() - started;
     return status;
