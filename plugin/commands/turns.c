@@ -223,3 +223,43 @@ amp_status amp_turns_run(const amp_turns_program *programs, int count, double sl
     free(g.players);
     return status;
 }
+
+/* ---- after it ---- */
+
+/* What Darknet prints all the time, and single words. */
+static int says_nothing(const char *line)
+{
+    static const char *const usual[] = { "Loaded:", "Saving weights", "Loading weights", "Learning Rate",
+                                         "Resizing", "layer  ", "Region ", "amp: summary", "STB Reason:",
+                                         NULL };
+    line += strspn(line, " \t");
+    if (!*line || (*line >= '0' && *line <= '9') || !strchr(line, ' ')) return 1;
+    for (int k = 0; usual[k]; k++) if (!strncmp(line, usual[k], strlen(usual[k]))) return 1;
+    return 0;
+}
+
+static const char *without_sender(const char *line)
+{
+    static const char *const senders[] = { "amp: ", "amp bench: " };
+    for (int k = 0; k < 2; k++)
+        if (!strncmp(line, senders[k], strlen(senders[k]))) return line + strlen(senders[k]);
+    return line;
+}
+
+void amp_turns_last_words(const char *log, char *words, size_t size)
+{
+    enum { TAIL = 8192 };
+    char text[TAIL + 1];
+    FILE *file = fopen(log, "r");
+    words[0] = 0;
+    if (!file) return;
+    if (fseek(file, -TAIL, SEEK_END)) rewind(file);
+    size_t length = fread(text, 1, TAIL, file);
+    fclose(file);
+    text[length] = 0;
+    for (char *next, *line = text; line; line = next) {
+        next = strchr(line, '\n');
+        if (next) *next++ = 0;
+        if (!says_nothing(line)) snprintf(words, size, "%s", without_sender(line));
+    }
+}

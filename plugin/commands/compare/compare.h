@@ -80,8 +80,6 @@ amp_status amp_run_read_steps(const amp_compare *, amp_run *, amp_error *);
 /* Whether they are all of its iterations. */
 int amp_run_is_over(const amp_compare *, const amp_run *);
 void amp_run_add_row(amp_run *, const amp_log_row *);
-/* The line of a log that says why its program ended. */
-void amp_last_words(const char *log, char *words, size_t size);
 /* A program's command, as a shell takes it, on a line of RUN/command.txt. */
 amp_status amp_run_note_command(const amp_run_files *, const char *const *argv, int append, amp_error *);
 
