@@ -53,10 +53,7 @@ static int tear_down(void **state)
 
 static struct amp_image_loader *started(const folder *f, amp_image_fit fit)
 {
-    struct amp_image_loader *loader;
-    amp_error error;
-    assert_int_equal(amp_image_loader_start(&f->images, 4, 4, fit, &loader, &error), AMP_OK);
-    return loader;
+    return amp_image_loader_start(&f->images, 4, 4, fit);
 }
 
 static void take(const folder *f, struct amp_image_loader *loader, int i)
@@ -95,7 +92,6 @@ TEST(a_loader_stops_at_any_time)
         if (taken % 2) wait_a_little();
         amp_image_loader_stop(loader);
     }
-    amp_image_loader_stop(NULL);
 }
 
 /* ---- decoded images ---- */
