@@ -19,7 +19,6 @@
 #include "host/data/data_files.h"
 #include "host/data/label_file.h"
 #include "host/data/loader_memory.h"
-#include "host/data/names_seen.h"
 #include "host/common/weights_check.h"
 
 image get_segmentation_image(char *path, int w, int h, int classes); /* data.c */
@@ -447,19 +446,6 @@ TEST(a_list_longer_than_any_buffer_is_read_whole)
     assert_int_equal(list.count, 50000);
     assert_string_equal(list.line[49999], "images/49999.jpg");
     amp_path_list_free(&list);
-}
-
-TEST(a_name_is_new_once)
-{
-    amp_names_seen seen = { 0 };
-    char name[32];
-    for (int round = 0; round < 2; round++)
-        for (int i = 0; i < 1000; i++) {
-            snprintf(name, sizeof name, "name %d", i);
-            assert_int_equal(amp_names_add(&seen, name), round == 0);
-        }
-    assert_int_equal(seen.count, 1000);
-    amp_names_free(&seen);
 }
 
 /* ---- the prescan ---- */

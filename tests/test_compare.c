@@ -41,15 +41,13 @@ static void make_up(made_up *m)
 
 static void summarize(made_up *m)
 {
-    amp_error error;
-    assert_int_equal(amp_compare_statistics(&m->c, &error), AMP_OK);
+    amp_compare_statistics(&m->c);
 }
 
 static void judge(made_up *m, const char *const *notes)
 {
-    amp_error error;
     summarize(m);
-    assert_int_equal(amp_compare_verdict(&m->c, notes, &error), AMP_OK);
+    amp_compare_verdict(&m->c, notes);
 }
 
 static void forget(made_up *m)

@@ -80,7 +80,7 @@ static void assert_pins(const amp_probe_result *r, const char *expected)
 
 static void advise(amp_probe_result *r, const char *pins, int sentences)
 {
-    assert_int_equal(amp_probe_advise(r, NULL), AMP_OK);
+    amp_probe_advise(r);
     assert_pins(r, pins);
     assert_int_equal(r->advice_count, sentences);
 }
@@ -358,7 +358,7 @@ TEST(pins_are_enough_in_any_network)
             if (below(6) == 0) put(&of(r, i)->output, 1e6f, 3), none = 0;
             r->network.layers[i].pinned = below(9) == 0;
         }
-        assert_int_equal(amp_probe_advise(r, NULL), AMP_OK);
+        amp_probe_advise(r);
         assert_nothing_overflows(r);
         if (none) assert_pins(r, "");
         for (int i = 0; i < count; i++) assert_false(r->layers[i].pin && r->network.layers[i].pinned);

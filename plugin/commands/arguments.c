@@ -130,7 +130,8 @@ static amp_status add_part(const char *option, const char *part, size_t length, 
     for (size_t i = 0; i < list->count; i++)
         if (strlen(list->line[i]) == length && !strncmp(list->line[i], part, length))
             return amp_fail(error, AMP_BAD_CONFIG, "%s: %s stands in its list twice", option, list->line[i]);
-    return amp_lines_add(list, part, length, error);
+    amp_lines_add(list, part, length);
+    return AMP_OK;
 }
 
 amp_status amp_list_split(const char *option, const char *text, amp_lines *list, amp_error *error)

@@ -1,14 +1,15 @@
 /* Copying a .cfg with other values in [net]. */
-#define _GNU_SOURCE /* asprintf */
+#define _GNU_SOURCE /* memfd_create */
 #include "cfg_copy.h"
 
 #include "../amp/cfg_reader.h"
-#include "../files/safe_file.h"
+#include "../host/common/failure.h"
 #include "json.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* What amp/cfg_reader.h drops. */
@@ -66,44 +67,47 @@ static int copy_lines(FILE *in, FILE *out, const amp_cfg_change *changes, int co
     return found;
 }
 
-amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *changes, int count,
-                        amp_error *error)
+static amp_status copy(const char *from, FILE *out, const amp_cfg_change *changes, int count, amp_error *error)
 {
-    struct amp_output *output;
-    FILE *in = fopen(from, "r"), *out;
+    amp_status status = AMP_OK;
+    FILE *in = fopen(from, "r");
     if (!in)
         return amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from, strerror(errno));
-    amp_status status = amp_output_begin(to, &output, &out, error);
-    if (status == AMP_OK) {
-        errno = 0;
-        int found = copy_lines(in, out, changes, count);
-        if (ferror(in))
-            status = amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from,
-                              strerror(errno));
-        else if (!found)
-            status = amp_fail(error, AMP_BAD_CONFIG, "%s: has no [net] section; is it a .cfg file?", from);
-        if (status == AMP_OK) status = amp_output_end(output, error);
-        else amp_output_abandon(output);
-    }
+    errno = 0;
+    int found = copy_lines(in, out, changes, count);
+    if (ferror(in))
+        status = amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from, strerror(errno));
+    else if (!found)
+        status = amp_fail(error, AMP_BAD_CONFIG, "%s: has no [net] section; is it a .cfg file?", from);
     fclose(in);
     return status;
 }
 
-amp_status amp_cfg_copy_temporary(const char *from, const amp_cfg_change *changes, int count, char **name,
-                                  amp_error *error)
+amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *changes, int count,
+                        amp_error *error)
 {
-    const char *folder = getenv("TMPDIR");
-    if (!folder || !*folder) folder = "/tmp";
-    if (asprintf(name, "%s/%s-XXXXXX", folder, amp_file_name(from)) < 0)
-        return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory", from);
-    int descriptor = mkstemp(*name);
-    amp_status status = descriptor >= 0 ? amp_cfg_copy(from, *name, changes, count, error)
-        : amp_fail(error, AMP_IO_FAILED, "%s: cannot write a copy of the .cfg file: %s", *name,
-                   strerror(errno));
-    if (descriptor >= 0) close(descriptor);
-    if (status == AMP_OK) return AMP_OK;
-    if (descriptor >= 0) unlink(*name);
-    free(*name);
-    *name = NULL;
+    struct amp_output *output;
+    FILE *out;
+    AMP_TRY(amp_output_begin(to, &output, &out, error));
+    amp_status status = copy(from, out, changes, count, error);
+    if (status == AMP_OK) return amp_output_end(output, error);
+    amp_output_abandon(output);
     return status;
+}
+
+FILE *amp_memory_file(char name[AMP_MEMORY_FILE])
+{
+    int file = memfd_create("amp", MFD_CLOEXEC);
+    snprintf(name, AMP_MEMORY_FILE, "/proc/%ld/fd/%d", (long)getpid(), file);
+    return amp_host_allocated(fdopen(file, "w"));
+}
+
+amp_status amp_cfg_copy_in_memory(const char *from, const amp_cfg_change *changes, int count,
+                                  char name[AMP_MEMORY_FILE], amp_error *error)
+{
+    FILE *out = amp_memory_file(name);
+    AMP_TRY(copy(from, out, changes, count, error));
+    if (!fflush(out)) return AMP_OK;
+    return amp_fail(error, AMP_IO_FAILED, "%s: cannot write a copy of the .cfg file: %s", from,
+                    strerror(errno));
 }

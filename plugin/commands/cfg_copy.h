@@ -13,9 +13,13 @@ typedef struct amp_cfg_change { const char *key; double value; } amp_cfg_change;
 amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *changes, int count,
                         amp_error *);
 
-/* The same into a temporary file that is named after the .cfg; the caller unlinks and frees *name. */
-amp_status amp_cfg_copy_temporary(const char *from, const amp_cfg_change *changes, int count, char **name,
-                                  amp_error *);
+/* A file that lies in no folder and is gone with this program, whatever ends it; under its name, the programs
+ * that this one starts can open it too. */
+enum { AMP_MEMORY_FILE = 64 };
+FILE *amp_memory_file(char name[AMP_MEMORY_FILE]);
+/* The same as amp_cfg_copy into such a file. */
+amp_status amp_cfg_copy_in_memory(const char *from, const amp_cfg_change *changes, int count,
+                                  char name[AMP_MEMORY_FILE], amp_error *);
 
 /* Whether a line of a .cfg or .data file gives this key, as Darknet reads it: blanks do not count. */
 int amp_line_has_key(const char *line, const char *key);

@@ -2,6 +2,7 @@
 #include "json.h"
 
 #include "../files/safe_file.h"
+#include "../host/common/failure.h"
 
 #include <errno.h>
 #include <float.h>
@@ -128,12 +129,9 @@ struct amp_output {
 
 amp_status amp_output_begin(const char *name, struct amp_output **out, FILE **stream, amp_error *error)
 {
-    struct amp_output *output = calloc(1, sizeof *output);
+    struct amp_output *output = amp_host_allocated(calloc(1, sizeof *output));
     *out = NULL;
-    if (!output || !(output->name = strdup(name))) {
-        free(output);
-        return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory", name);
-    }
+    output->name = amp_host_allocated(strdup(name));
     output->is_stdout = !strcmp(name, "-");
     output->stream = stdout;
     amp_status status = output->is_stdout ? AMP_OK : amp_safe_file_begin(name, &output->file, error);

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE /* vasprintf */
 #include "table.h"
 
+#include "../host/common/failure.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,15 +196,13 @@ void amp_append(char *text, size_t size, const char *format, ...)
     va_end(args);
 }
 
-amp_status amp_texts_add(char ***texts, int *count, amp_error *error, const char *format, ...)
+void amp_texts_add(char ***texts, int *count, const char *format, ...)
 {
-    char **grown = realloc(*texts, ((size_t)*count + 1) * sizeof *grown);
-    if (grown) *texts = grown;
+    char *text = NULL;
     va_list args;
     va_start(args, format);
-    int failed = !grown || vasprintf(&grown[*count], format, args) < 0;
+    if (vasprintf(&text, format, args) < 0) text = NULL;
     va_end(args);
-    if (failed) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
-    ++*count;
-    return AMP_OK;
+    *texts = amp_host_allocated(realloc(*texts, ((size_t)*count + 1) * sizeof **texts));
+    (*texts)[(*count)++] = amp_host_allocated(text);
 }

@@ -80,9 +80,9 @@ void amp_csv_print(FILE *, const amp_field *, const void *record);
 __attribute__((format(printf, 3, 4)))
 void amp_print_wrapped(FILE *, int indent, const char *format, ...);
 
-/* Appends a sentence to a list of texts; the caller frees each and the list. AMP_NO_MEMORY. */
-__attribute__((format(printf, 4, 5)))
-amp_status amp_texts_add(char ***texts, int *count, amp_error *, const char *format, ...);
+/* Appends a sentence to a list of texts; the caller frees each and the list. */
+__attribute__((format(printf, 3, 4)))
+void amp_texts_add(char ***texts, int *count, const char *format, ...);
 
 /* Adds to a text that has room for `size` bytes; what does not fit is cut. */
 __attribute__((format(printf, 3, 4)))

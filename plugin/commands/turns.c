@@ -1,30 +1,30 @@
 /* Programs in turns: the side that starts them and gives the turns. */
-#define _DEFAULT_SOURCE /* readlink, setenv */
+#define _GNU_SOURCE /* environ, readlink, setenv */
 #include "turns.h"
 
 #include "../host/common/clock.h"
+#include "../host/common/failure.h"
 #include "../host/training/turns.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* The first steps of a turn find cold caches, and the images' loader of the last one at work: where steps are
  * slow, a turn is longer than its slice, so that most of them are not such. */
-enum { LINE_ROOM = 8192, NOBODY = -1, LEAST_STEPS = 4 };
+enum { LINE_ROOM = 8192, NOBODY = -1, LEAST_STEPS = 4, CHILDS_SOCKET = 3 };
 
 typedef enum turn_state { BUSY /* works, or starts */, WAITS /* for its byte */, GONE } turn_state;
 
 typedef struct player {
     pid_t process;
-    int in, out;              /* what it writes; where it is answered */
+    int socket;               /* what it writes, and where it is answered */
     turn_state state;
     int ready, told_to_stop;
     char text[LINE_ROOM];     /* read, and not a whole line yet */
@@ -42,105 +42,48 @@ typedef struct game {
 
 /* ---- starting ---- */
 
-static const char **arguments_of(const amp_turns_program *program, const char *self)
+/* Starts a program whose lines come out of a socket, into which its answers go. A process group of its own
+ * keeps a terminal's Ctrl-C from it. Returns 0, or why it could not be started. */
+static int launch(player *p, const amp_turns_program *program, char *const *argv)
 {
-    size_t count = 0;
-    while (program->argv[count]) ++count;
-    const char **argv = calloc(count + 2, sizeof *argv);
-    if (!argv) return NULL;
-    argv[0] = self;
-    memcpy(argv + 1, program->argv, count * sizeof *argv);
-    return argv;
-}
-
-/* In the child, between fork and exec: only what a signal handler may call. Its own process group keeps a
- * terminal's Ctrl-C from it; it does not outlive the caller, whoever kills that. */
-static _Noreturn void become(const char *self, const char **argv, int output, int errors, pid_t parent)
-{
-    setpgid(0, 0);
-#ifdef __linux__
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
-    if (getppid() != parent) _exit(127);
-    int nothing = open("/dev/null", O_RDONLY);
-    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
-    dup2(output, STDOUT_FILENO);
-    dup2(output, STDERR_FILENO);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    execv(self, (char *const *)argv);
-    int reason = errno;
-    (void)!write(errors, &reason, sizeof reason);
-    _exit(127);
-}
-
-/* Pipes to and from a program, one that tells why exec failed, and the file for what it prints. */
-typedef struct plumbing { int answers[2], lines[2], errors[2], output; } plumbing;
-
-/* No other program inherits their ends. */
-static int open_plumbing(const amp_turns_program *program, plumbing *p)
-{
-    int *pipes[] = { p->answers, p->lines, p->errors }, failed = 0;
-    int how = O_WRONLY | O_CREAT | O_CLOEXEC | (program->append ? O_APPEND : O_TRUNC);
-    *p = (plumbing){ { -1, -1 }, { -1, -1 }, { -1, -1 }, -1 };
-    p->output = open(program->output ? program->output : "/dev/null",
-                     program->output ? how : O_WRONLY | O_CLOEXEC, 0666);
-    for (int k = 0; k < 3 && p->output >= 0 && !failed; k++) {
-        failed = pipe(pipes[k]);
-        for (int end = 0; end < 2 && !failed; end++) fcntl(pipes[k][end], F_SETFD, FD_CLOEXEC);
-    }
-    return failed || p->output < 0 ? -1 : 0;
-}
-
-static void close_plumbing(const plumbing *p)
-{
-    const int ends[] = { p->answers[0], p->answers[1], p->lines[0], p->lines[1], p->errors[0], p->errors[1],
-                         p->output };
-    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) if (ends[k] >= 0) close(ends[k]);
-}
-
-/* fork and exec; 0, or why not. The two descriptors the child keeps lose their close-on-exec in the child
- * alone. */
-static int launch(player *player, plumbing *p, const char *self, const char **argv)
-{
-    int reason = 0;
-    pid_t parent = getpid();
-    player->process = fork();
-    if (player->process < 0) return errno;
-    if (player->process == 0) {
-        fcntl(p->answers[0], F_SETFD, 0);
-        fcntl(p->lines[1], F_SETFD, 0);
-        become(self, argv, p->output, p->errors[1], parent);
-    }
-    setpgid(player->process, player->process); /* whoever comes first */
-    close(p->errors[1]);
-    p->errors[1] = -1;
-    ssize_t got;
-    do got = read(p->errors[0], &reason, sizeof reason); while (got < 0 && errno == EINTR);
-    if (got != sizeof reason) return 0;
-    waitpid(player->process, NULL, 0);
+    int ends[2], how = O_WRONLY | O_CREAT | (program->append ? O_APPEND : O_TRUNC);
+    const char *output = program->output ? program->output : "/dev/null";
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    sigset_t default_signals;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) return errno;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, output, how, 0666);
+    posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+    posix_spawn_file_actions_adddup2(&files, ends[1], CHILDS_SOCKET);
+    sigemptyset(&default_signals);
+    sigaddset(&default_signals, SIGINT);
+    sigaddset(&default_signals, SIGTERM);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigdefault(&attributes, &default_signals);
+    int reason = posix_spawn(&p->process, argv[0], &files, &attributes, argv, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&files);
+    close(ends[1]);
+    if (reason) close(ends[0]);
+    else *p = (player){ .process = p->process, .socket = ends[0], .state = BUSY };
     return reason;
 }
 
-static amp_status start(player *player, const amp_turns_program *program, const char *self, amp_error *error)
+static amp_status start(player *p, const amp_turns_program *program, char *self, amp_error *error)
 {
-    plumbing p;
     char descriptors[32];
-    int reason = open_plumbing(program, &p) ? errno : 0;
-    snprintf(descriptors, sizeof descriptors, "%d,%d", p.answers[0], p.lines[1]);
-    const char **argv = reason ? NULL : arguments_of(program, self);
-    if (!reason && (!argv || setenv(AMP_TURNS, descriptors, 1) != 0)) reason = ENOMEM;
-    if (!reason) reason = launch(player, &p, self, argv);
+    size_t count = 0;
+    while (program->argv[count]) count++;
+    char *argv[count + 2];
+    argv[0] = self;
+    memcpy(argv + 1, program->argv, (count + 1) * sizeof *argv);
+    snprintf(descriptors, sizeof descriptors, "%d,%d", CHILDS_SOCKET, CHILDS_SOCKET);
+    setenv(AMP_TURNS, descriptors, 1);
+    int reason = launch(p, program, argv);
     unsetenv(AMP_TURNS);
-    free(argv);
-    if (!reason) {
-        player->in = p.lines[0];
-        player->out = p.answers[1];
-        p.lines[0] = p.answers[1] = -1;
-        player->state = BUSY;
-    }
-    close_plumbing(&p);
     if (!reason) return AMP_OK;
     return amp_fail(error, AMP_IO_FAILED, "%s: cannot start `darknet %s %s`: %s",
                     program->output ? program->output : self, program->argv[0],
@@ -155,7 +98,7 @@ static void answer(game *g, int i, char byte)
     if (p->state != WAITS) return;
     p->state = BUSY;
     p->told_to_stop |= byte == 's';
-    (void)!write(p->out, &byte, 1); /* if it is gone, its end of the other pipe says so */
+    (void)!write(p->socket, &byte, 1); /* if it is gone, reading says so */
 }
 
 /* Lets somebody work if nobody does: the one whose turn it is for the rest of its slice, then the next that
@@ -207,8 +150,7 @@ static int wait_for_end(player *p)
 {
     int status = 0;
     while (waitpid(p->process, &status, 0) < 0 && errno == EINTR) {}
-    close(p->in);
-    close(p->out);
+    close(p->socket);
     p->state = GONE;
     return status;
 }
@@ -216,7 +158,7 @@ static int wait_for_end(player *p)
 static amp_status listen_to(game *g, int i, amp_error *error)
 {
     player *p = &g->players[i];
-    ssize_t got = read(p->in, p->text + p->length, LINE_ROOM - p->length);
+    ssize_t got = read(p->socket, p->text + p->length, LINE_ROOM - p->length);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) return AMP_OK;
     if (got > 0) {
         p->length += (size_t)got;
@@ -241,7 +183,7 @@ static amp_status play(game *g, amp_error *error)
         if (!stopping) give_turn(g);
         for (int i = 0; i < g->count; i++) {
             int here = g->players[i].state != GONE;
-            watched[i] = (struct pollfd){ .fd = here ? g->players[i].in : -1, .events = POLLIN };
+            watched[i] = (struct pollfd){ .fd = here ? g->players[i].socket : -1, .events = POLLIN };
             left += here;
         }
         if (!left) return status;
@@ -264,11 +206,10 @@ amp_status amp_turns_run(const amp_turns_program *programs, int count, double sl
         return amp_fail(error, AMP_IO_FAILED, "/proc/self/exe: cannot find this program: %s",
                         strerror(errno));
     self[length] = 0;
-    game g = { .players = calloc((size_t)count + 1, sizeof *g.players), .turn = NOBODY, .slice = slice,
-               .watcher = watcher, .stop = stop };
-    if (!g.players) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d programs", count);
+    game g = { .players = amp_host_allocated(calloc((size_t)count + 1, sizeof *g.players)), .turn = NOBODY,
+               .slice = slice, .watcher = watcher, .stop = stop };
     struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
-    sigaction(SIGPIPE, &ignore, &before); /* a program that died is noticed by its end of the other pipe */
+    sigaction(SIGPIPE, &ignore, &before); /* a program that died is noticed when its socket is read */
     amp_status status = AMP_OK;
     while (g.count < count
            && (status = start(&g.players[g.count], &programs[g.count], self, error)) == AMP_OK) ++g.count;
@@ -281,4 +222,44 @@ amp_status amp_turns_run(const amp_turns_program *programs, int count, double sl
     sigaction(SIGPIPE, &before, NULL);
     free(g.players);
     return status;
+}
+
+/* ---- after it ---- */
+
+/* What Darknet prints all the time, and single words. */
+static int says_nothing(const char *line)
+{
+    static const char *const usual[] = { "Loaded:", "Saving weights", "Loading weights", "Learning Rate",
+                                         "Resizing", "layer  ", "Region ", "amp: summary", "STB Reason:",
+                                         NULL };
+    line += strspn(line, " \t");
+    if (!*line || (*line >= '0' && *line <= '9') || !strchr(line, ' ')) return 1;
+    for (int k = 0; usual[k]; k++) if (!strncmp(line, usual[k], strlen(usual[k]))) return 1;
+    return 0;
+}
+
+static const char *without_sender(const char *line)
+{
+    static const char *const senders[] = { "amp: ", "amp bench: " };
+    for (int k = 0; k < 2; k++)
+        if (!strncmp(line, senders[k], strlen(senders[k]))) return line + strlen(senders[k]);
+    return line;
+}
+
+void amp_turns_last_words(const char *log, char *words, size_t size)
+{
+    enum { TAIL = 8192 };
+    char text[TAIL + 1];
+    FILE *file = fopen(log, "r");
+    words[0] = 0;
+    if (!file) return;
+    if (fseek(file, -TAIL, SEEK_END)) rewind(file);
+    size_t length = fread(text, 1, TAIL, file);
+    fclose(file);
+    text[length] = 0;
+    for (char *next, *line = text; line; line = next) {
+        next = strchr(line, '\n');
+        if (next) *next++ = 0;
+        if (!says_nothing(line)) snprintf(words, size, "%s", without_sender(line));
+    }
 }

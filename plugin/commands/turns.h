@@ -36,4 +36,7 @@ typedef struct amp_turns_watcher {
 amp_status amp_turns_run(const amp_turns_program *programs, int count, double slice,
                          const volatile sig_atomic_t *stop, const amp_turns_watcher *watcher, amp_error *);
 
+/* The last line of what a program printed that says why it ended; "" where there is none. */
+void amp_turns_last_words(const char *log, char *words, size_t size);
+
 #endif

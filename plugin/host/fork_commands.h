@@ -94,9 +94,9 @@ float amp_fork_cost(const struct network *);
 void amp_fork_predict(struct network *);
 
 /* Calls watcher before (begins) and after forward and backward of each layer of a network without AMP, when
- * its device has done what was before. One network at a time in a program. watch: 0 without memory. */
+ * its device has done what was before. One network at a time in a program. */
 typedef void amp_layer_watcher(void *context, int layer, int begins);
-int amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *context);
+void amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *context);
 void amp_fork_unwatch_layers(struct network *);
 
 /* ---- what a network takes of memory and of arithmetic; AMP's memory is in fork.h ----

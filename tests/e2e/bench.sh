@@ -16,8 +16,13 @@ nothing_left() { # nothing_left <of what>
     [ -z "$(ls -A tmp)" ] || fail "$1: left behind: $(ls -A tmp)"
     [ -z "$(programs)" ] || fail "$1: programs are still running"
 }
-# Its programs, which name its temporary folder.
-programs() { (grep -lsz "^$PWD/tmp/amp-bench" /proc/[0-9]*/cmdline || true) | cut -d / -f 3; }
+# Its programs, which run in this folder.
+programs() {
+    local file
+    for file in $(grep -lsz '^-only$' /proc/[0-9]*/cmdline); do
+        [ "$(readlink "${file%/cmdline}/cwd")" != "$PWD" ] || cut -d / -f 3 <<< "$file"
+    done
+}
 bench() { # bench <arguments>: succeeds
     timeout 600 "$DARKNET" amp bench "$@" > out 2> err || fail "amp bench $*: status $?: $(tail -3 err)"
     nothing_left "amp bench $*"

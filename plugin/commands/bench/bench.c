@@ -11,6 +11,7 @@
 #include "bench.h"
 
 #include "../arguments.h"
+#include "../cfg_copy.h"
 #include "../command.h"
 #include "../json.h"
 #include "../turns.h"
@@ -26,7 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_PARTS = 2, MOST_ARGUMENTS = 20, FILE_NAME = AMP_BENCH_FOLDER + 16, NUMBER = 24 };
+enum { MOST_PARTS = 2, MOST_ARGUMENTS = 20, NUMBER = 24 };
 
 static const char all_dtypes[] = "stock,fp32,bf16,fp16";
 static const double slice_seconds = .1;
@@ -89,6 +90,22 @@ static amp_status check_cfg(amp_bench_request *r, amp_bench *b, amp_error *error
     return AMP_OK;
 }
 
+/* At its full rate a network so young jumps about; the time does not depend on the rate. The update that
+ * follows each pass does the same work as one that follows many. */
+amp_status amp_bench_write_cfg(const amp_bench_request *r, int batch, int subdivisions, char *name,
+                               amp_error *error)
+{
+    const amp_cfg_change changes[] = { { "batch", batch }, { "subdivisions", subdivisions }, { "burn_in", 0 },
+        { "learning_rate", 1e-6 }, { "max_batches", 1e6 }, { "width", (double)r->size },
+        { "height", (double)r->size } };
+    amp_error cause;
+    AMP_TRY(amp_cfg_copy_in_memory(r->cfg, changes, r->size ? 7 : 5, name, error));
+    if (amp_host_check_cfg(name, CFG_FOR_ANYTHING, &cause) == AMP_OK) return AMP_OK;
+    const char *what = strchr(cause.message + strlen(name), ' '); /* behind the file and line of the copy */
+    return amp_fail(error, AMP_BAD_CONFIG, "%.300s with this -batch and -size (most detectors want a "
+                    "multiple of 32):%s", r->cfg, what ? what : "");
+}
+
 static void note_machine(amp_bench *b)
 {
     const char *threads = getenv("OMP_NUM_THREADS");
@@ -101,7 +118,7 @@ static void note_machine(amp_bench *b)
 
 /* One program: its arguments, and the file that takes what Darknet prints. */
 typedef struct program {
-    char output[FILE_NAME], iters[NUMBER], warmup[NUMBER], seed[NUMBER], gpu[NUMBER];
+    char output[AMP_MEMORY_FILE], iters[NUMBER], warmup[NUMBER], seed[NUMBER], gpu[NUMBER];
     const char *argv[MOST_ARGUMENTS];
     int count;
 } program;
@@ -109,8 +126,7 @@ typedef struct program {
 typedef struct run {
     amp_bench *b;
     program programs[AMP_BENCH_SIDES];
-    /* temporary: what the programs print, and the .cfg they load */
-    char folder[AMP_BENCH_FOLDER], cfg[FILE_NAME];
+    char cfg[AMP_MEMORY_FILE];           /* that the programs load */
     int named, shows_progress;           /* named: the user named the dtypes */
 } run;
 
@@ -129,7 +145,7 @@ static void add_number(program *p, const char *name, char room[NUMBER], long val
 static void make_program(program *p, const amp_bench_request *r, const run *run, const char *dtype)
 {
     *p = (program){ .count = 0 };
-    snprintf(p->output, sizeof p->output, "%s/%s", run->folder, dtype);
+    amp_memory_file(p->output);
     add(p, "amp", "bench");
     add(p, run->cfg, NULL);
     add(p, "-only", dtype);
@@ -157,26 +173,11 @@ static amp_status take_line(void *context, int index, const char *line, amp_erro
     return AMP_OK;
 }
 
-/* The last line that is not blank, without the verb's name. Darknet's messages end there too. */
-static void last_words(const char *file, char words[512])
-{
-    static const char verb[] = "amp bench: ";
-    char line[512];
-    FILE *in = fopen(file, "r");
-    words[0] = 0;
-    while (in && fgets(line, sizeof line, in)) {
-        line[strcspn(line, "\n")] = 0;
-        int named = !strncmp(line, verb, strlen(verb));
-        if (line[strspn(line, " \t\r")]) snprintf(words, 512, "%s", line + (named ? strlen(verb) : 0));
-    }
-    if (in) fclose(in);
-}
-
 static amp_status say_why(const run *r, int index, const amp_turns_end *end, amp_error *error)
 {
     const char *dtype = r->b->sides[index].dtype;
     char words[512];
-    last_words(r->programs[index].output, words);
+    amp_turns_last_words(r->programs[index].output, words, sizeof words);
     if (strstr(words, "Darknet cannot make this network"))
         return amp_fail(error, AMP_BAD_NETWORK, "%s: Darknet cannot make this network (most detectors want a "
                         "-size that is a multiple of 32); `darknet amp plan` names the layer", dtype);
@@ -235,23 +236,12 @@ static amp_status run_all(run *r, amp_error *error)
     return status;
 }
 
-static amp_status run_in_folder(run *r, const amp_bench_request *request, amp_error *error)
-{
-    AMP_TRY(amp_bench_make_folder(r->folder, error));
-    snprintf(r->cfg, sizeof r->cfg, "%s/cfg", r->folder);
-    for (int i = 0; i < r->b->count; i++) make_program(&r->programs[i], request, r, r->b->sides[i].dtype);
-    amp_status status = amp_bench_write_cfg(request, (int)request->batch, 1, r->cfg, error);
-    if (status == AMP_OK) status = run_all(r, error);
-    for (int i = 0; i < r->b->count; i++) unlink(r->programs[i].output);
-    unlink(r->cfg);
-    rmdir(r->folder);
-    return status;
-}
-
 static amp_status measure(const amp_bench_request *request, amp_bench *b, amp_error *error)
 {
     run r = { .b = b, .named = request->dtypes != NULL, .shows_progress = isatty(STDERR_FILENO) };
-    AMP_TRY(run_in_folder(&r, request, error));
+    AMP_TRY(amp_bench_write_cfg(request, (int)request->batch, 1, r.cfg, error));
+    for (int i = 0; i < b->count; i++) make_program(&r.programs[i], request, &r, b->sides[i].dtype);
+    AMP_TRY(run_all(&r, error));
     return amp_bench_summarize(b, error);
 }
 

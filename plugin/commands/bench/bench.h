@@ -11,8 +11,7 @@
 enum {
     AMP_BENCH_SIDES = 4,  /* stock, fp32, bf16, fp16 */
     AMP_BENCH_TOP = 10,   /* layers that are shown of each */
-    AMP_BENCH_TEXT = 1536, /* bytes of a verdict */
-    AMP_BENCH_FOLDER = 512 /* bytes of a path */
+    AMP_BENCH_TEXT = 1536 /* bytes of a verdict */
 };
 
 /* What the user, or the parent to its child, asks for. 0 of a number: as the .cfg says, or the default. */
@@ -135,9 +134,8 @@ typedef struct amp_bench {
     int verdict_count;
 } amp_bench;
 
-/* A temporary folder; and in it the .cfg that is measured, a checked copy of the user's. */
-amp_status amp_bench_make_folder(char folder[AMP_BENCH_FOLDER], amp_error *);
-amp_status amp_bench_write_cfg(const amp_bench_request *, int batch, int subdivisions, const char *to,
+/* The .cfg that is measured: a checked copy of the user's, in a file of memory (cfg_copy.h). */
+amp_status amp_bench_write_cfg(const amp_bench_request *, int batch, int subdivisions, char *name,
                                amp_error *);
 /* In each of several ranks: measures, and rank 0 prints a scaling table. Ends all of them where it fails. */
 void amp_bench_ranks(const amp_bench_request *);
@@ -176,7 +174,7 @@ void amp_bench_write_detection(const amp_bench *, int count, FILE *);
 typedef struct amp_layer_clocks amp_layer_clocks;
 
 /* Room for `steps` passes. One at a time in a program; net must outlive it. */
-amp_status amp_layer_clocks_create(struct network *net, int steps, amp_layer_clocks **out, amp_error *);
+amp_layer_clocks *amp_layer_clocks_create(struct network *net, int steps);
 void amp_layer_clocks_free(amp_layer_clocks *);
 /* Forward and backward of one pass, whose images are counted. More than `steps` are not noted. */
 void amp_layer_clocks_pass(amp_layer_clocks *);

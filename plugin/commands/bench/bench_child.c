@@ -201,12 +201,11 @@ static amp_status measure(child *c, amp_error *error)
     return AMP_OK;
 }
 
-static amp_status measure_layers(child *c, amp_error *error)
+static void measure_layers(child *c)
 {
     long passes = bounded(LAYERS_MS / c->step_ms, LEAST_PASSES, MOST_PASSES);
     int layers = amp_fork_view(c->net).layers;
-    amp_layer_clocks *clocks;
-    AMP_TRY(amp_layer_clocks_create(c->net, (int)passes, &clocks, error));
+    amp_layer_clocks *clocks = amp_layer_clocks_create(c->net, (int)passes);
     for (long i = 0; !c->stopped && i < passes; i++) {
         amp_layer_clocks_pass(clocks);
         amp_fork_update(c->net);
@@ -218,7 +217,6 @@ static amp_status measure_layers(child *c, amp_error *error)
              l.backward_ms, l.cast_ms, l.operations, l.bytes);
     }
     amp_layer_clocks_free(clocks);
-    return AMP_OK;
 }
 
 static amp_status measure_all(child *c, amp_error *error)
@@ -231,7 +229,7 @@ static amp_status measure_all(child *c, amp_error *error)
         return amp_fail(error, AMP_BAD_CONFIG, "-only %s does not go with its -amp", c->request->only);
     AMP_TRY(warm_up(c, error));
     if (!c->stopped) AMP_TRY(measure(c, error));
-    if (!c->stopped && !c->request->detect) AMP_TRY(measure_layers(c, error));
+    if (!c->stopped && !c->request->detect) measure_layers(c);
     if (!c->stopped) tell("done %ld", c->measured);
     return AMP_OK;
 }

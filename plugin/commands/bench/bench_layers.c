@@ -66,25 +66,19 @@ static void see_stock(void *context, int layer, int begins)
 
 /* ---- both ---- */
 
-amp_status amp_layer_clocks_create(struct network *net, int steps, amp_layer_clocks **out, amp_error *error)
+amp_layer_clocks *amp_layer_clocks_create(struct network *net, int steps)
 {
-    amp_layer_clocks *c = *out = calloc(1, sizeof *c);
+    amp_layer_clocks *c = amp_host_allocated(calloc(1, sizeof *c));
     struct darknet_amp *amp = amp_fork_state(net);
     int layers = amp_fork_view(net).layers;
     size_t room = ((size_t)layers + 1) * (size_t)steps;
-    double *times = calloc(3 * room, sizeof *times);
-    if (c && times)
-        *c = (amp_layer_clocks){ .net = net, .engine = amp ? amp->engine : NULL, .layers = layers,
-                                 .room = steps, .open = -1, .forward = times, .backward = times + room,
-                                 .casts = times + 2 * room };
-    if (!c || !times || (!amp && !amp_fork_watch_layers(net, see_stock, c))) {
-        free(times);
-        free(c);
-        *out = NULL;
-        return amp_fail(error, AMP_NO_MEMORY, "out of memory");
-    }
+    double *times = amp_host_allocated(calloc(3 * room, sizeof *times));
+    *c = (amp_layer_clocks){ .net = net, .engine = amp ? amp->engine : NULL, .layers = layers,
+                             .room = steps, .open = -1, .forward = times, .backward = times + room,
+                             .casts = times + 2 * room };
     if (amp) amp_engine_set_observer(c->engine, &(amp_observer){ c, see });
-    return AMP_OK;
+    else amp_fork_watch_layers(net, see_stock, c);
+    return c;
 }
 
 void amp_layer_clocks_free(amp_layer_clocks *c)

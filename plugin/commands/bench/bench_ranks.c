@@ -5,6 +5,7 @@
  * Rows are measured one after the other: what else the machine does then meets one of them. */
 #include "bench.h"
 
+#include "../cfg_copy.h"
 #include "../json.h"
 
 #include "../../amp/cfg_reader.h"
@@ -17,7 +18,6 @@
 #include "../../host/common/state.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { MOST_ROWS = 32, USUAL_WARMUP = 3, MOST_SKIPPED = 60, USUAL_MS = 8000, LEAST_STEPS = 7,
        MOST_STEPS = 100000 /* of -iters too */ };
@@ -89,20 +89,12 @@ static void measure_steps(const amp_bench_request *r, struct network *net, row *
                                            "the time waited");
 }
 
-/* Of a copy of the .cfg, in a temporary folder. */
 static struct network *make_network(const scaling *s)
 {
     amp_error error;
-    char folder[AMP_BENCH_FOLDER], cfg[AMP_BENCH_FOLDER + 16];
-    struct network *net = NULL;
-    amp_host_check(amp_bench_make_folder(folder, &error), &error);
-    snprintf(cfg, sizeof cfg, "%s/cfg", folder);
-    amp_status status = amp_bench_write_cfg(s->request, s->b.batch, s->b.subdivisions, cfg, &error);
-    if (status == AMP_OK) net = amp_fork_make_network(cfg, s->request->cfg, 1);
-    unlink(cfg);
-    rmdir(folder);
-    amp_host_check(status, &error);
-    return net;
+    char cfg[AMP_MEMORY_FILE];
+    amp_host_check(amp_bench_write_cfg(s->request, s->b.batch, s->b.subdivisions, cfg, &error), &error);
+    return amp_fork_make_network(cfg, s->request->cfg, 1);
 }
 
 /* By the ranks that are in. */

@@ -2,6 +2,7 @@
 #include "bench.h"
 
 #include "../statistics.h"
+#include "../../host/common/failure.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,21 +10,16 @@
 
 /* ---- lines ---- */
 
-static amp_status add_step(const amp_bench *b, amp_bench_side *s, const char *text, amp_error *error)
+static amp_status add_step(const amp_bench *b, amp_bench_side *s, const char *text)
 {
     double f, k, u;
     if (sscanf(text, "%lf %lf %lf", &f, &k, &u) != 3) return AMP_IO_FAILED;
     const double ms[AMP_BENCH_PHASES] = { f, k, u, b->subdivisions * (f + k) + u };
     if (s->steps == s->room) {
         size_t room = s->room ? 2 * (size_t)s->room : 256;
-        int *turn = realloc(s->turn, room * sizeof *turn), failed = !turn;
-        if (turn) s->turn = turn;
-        for (int p = 0; p < AMP_BENCH_PHASES; p++) {
-            double *grown = realloc(s->ms[p], room * sizeof *grown);
-            if (grown) s->ms[p] = grown;
-            failed |= !grown;
-        }
-        if (failed) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
+        s->turn = amp_host_allocated(realloc(s->turn, room * sizeof *s->turn));
+        for (int p = 0; p < AMP_BENCH_PHASES; p++)
+            s->ms[p] = amp_host_allocated(realloc(s->ms[p], room * sizeof *s->ms[p]));
         s->room = (int)room;
     }
     s->turn[s->steps] = b->turn;
@@ -32,15 +28,13 @@ static amp_status add_step(const amp_bench *b, amp_bench_side *s, const char *te
     return AMP_OK;
 }
 
-static amp_status add_layer(amp_bench_side *s, const char *text, amp_error *error)
+static amp_status add_layer(amp_bench_side *s, const char *text)
 {
     amp_bench_layer l = { 0 };
     if (sscanf(text, "%d %23s %d %d %lf %lf %lf %lf %lf", &l.index, l.type, &l.in_half, &l.misaligned,
                &l.forward_ms, &l.backward_ms, &l.cast_ms, &l.operations, &l.bytes) != 9
         || l.index != s->layer_count) return AMP_IO_FAILED;
-    amp_bench_layer *grown = realloc(s->layers, ((size_t)s->layer_count + 1) * sizeof *grown);
-    if (!grown) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
-    s->layers = grown;
+    s->layers = amp_host_allocated(realloc(s->layers, ((size_t)s->layer_count + 1) * sizeof *s->layers));
     s->layers[s->layer_count++] = l;
     return AMP_OK;
 }
@@ -63,13 +57,13 @@ static amp_status note_loss(amp_bench_side *s, const char *text, int skipped)
     return AMP_OK;
 }
 
-static amp_status take(amp_bench *b, amp_bench_side *s, const char *name, const char *rest, amp_error *error)
+static amp_status take(amp_bench *b, amp_bench_side *s, const char *name, const char *rest)
 {
-    if (!strcmp(name, "step")) return add_step(b, s, rest, error);
+    if (!strcmp(name, "step")) return add_step(b, s, rest);
     if (!strcmp(name, "warm")) return note_loss(s, rest, 0);
     if (!strcmp(name, "skipped")) return note_loss(s, rest, 1);
     if (!strcmp(name, "pass")) return AMP_OK;
-    if (!strcmp(name, "layer")) return add_layer(s, rest, error);
+    if (!strcmp(name, "layer")) return add_layer(s, rest);
     if (!strcmp(name, "support")) return note_support(s, rest);
     if (!strcmp(name, "memory"))
         return sscanf(rest, "%lf %lf", &s->peak_memory_mb, &s->loaded_mb) == 2 ? AMP_OK : AMP_IO_FAILED;
@@ -92,8 +86,7 @@ amp_status amp_bench_hear(amp_bench *b, amp_bench_side *s, const char *line, amp
     int side = (int)(s - b->sides);
     b->turn += side < b->speaker;
     b->speaker = side;
-    amp_status status = take(b, s, name, line + length + (line[length] == ' '), error);
-    if (status != AMP_IO_FAILED) return status;
+    if (take(b, s, name, line + length + (line[length] == ' ')) == AMP_OK) return AMP_OK;
     return amp_fail(error, AMP_IO_FAILED, "%s: its program said what is not understood: %s", s->dtype, line);
 }
 
@@ -156,15 +149,13 @@ static void find_rounds(const amp_bench *b, rounds *r)
     }
 }
 
-static amp_status make_rounds(const amp_bench *b, rounds *r, amp_error *error)
+static void make_rounds(const amp_bench *b, rounds *r)
 {
     size_t room = (size_t)b->turn + 1;
     for (int i = 0; i < b->count; i++) if ((size_t)b->sides[i].steps > room) room = (size_t)b->sides[i].steps;
-    *r = (rounds){ .scratch = calloc((AMP_BENCH_SIDES + 1) * room, sizeof *r->scratch) };
-    if (!r->scratch) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
+    *r = (rounds){ .scratch = amp_host_allocated(calloc((AMP_BENCH_SIDES + 1) * room, sizeof *r->scratch)) };
     for (int i = 0; i < AMP_BENCH_SIDES; i++) r->logs[i] = r->scratch + (size_t)(i + 1) * room;
     find_rounds(b, r);
-    return AMP_OK;
 }
 
 /* ---- a side ---- */
@@ -293,7 +284,7 @@ amp_status amp_bench_summarize(amp_bench *b, amp_error *error)
         if (!b->sides[i].left_out && !b->sides[i].steps)
             return amp_fail(error, AMP_IO_FAILED, "%s: no step was measured", b->sides[i].dtype);
     rounds r;
-    AMP_TRY(make_rounds(b, &r, error)); /* while steps stand in their order */
+    make_rounds(b, &r); /* while steps stand in their order */
     for (int i = 0; i < b->count; i++) if (!b->sides[i].left_out) measure_side(b, &b->sides[i], &r);
     const amp_bench_side *stock = amp_bench_side_of(b, "stock"), *fp32 = amp_bench_side_of(b, "fp32");
     for (int i = 0; i < b->count; i++) {
@@ -305,8 +296,7 @@ amp_status amp_bench_summarize(amp_bench *b, amp_error *error)
     judge_all(b);
     int most = 0;
     for (int i = 0; i < b->count; i++) if (b->sides[i].layer_count > most) most = b->sides[i].layer_count;
-    b->top = calloc((size_t)most + 1, sizeof *b->top);
-    if (!b->top) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
+    b->top = amp_host_allocated(calloc((size_t)most + 1, sizeof *b->top));
     b->top_count = amp_bench_top_layers(b, b->top);
     return AMP_OK;
 }

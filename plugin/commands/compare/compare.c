@@ -60,8 +60,8 @@ static amp_status take_seeds(const request *r, amp_comparison *c, int *most, amp
     amp_lines list = { 0 };
     if (r->seed) AMP_TRY(amp_list_split("-seed", r->seed, &list, error));
     *most = r->seed ? (int)list.count : (int)r->seeds;
-    c->seeds = calloc((size_t)*most, sizeof *c->seeds);
-    amp_status status = c->seeds ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "no memory for %d seeds", *most);
+    c->seeds = amp_host_allocated(calloc((size_t)*most, sizeof *c->seeds));
+    amp_status status = AMP_OK;
     for (int i = 0; status == AMP_OK && i < *most; i++) {
         char *end = "";
         unsigned long long value = r->seed ? strtoull(list.line[i], &end, 10) : (unsigned long long)i + 1;
@@ -93,10 +93,9 @@ static double doubt_of_a_look(int most)
 }
 
 /* Runs for the first `count` seeds; those that there are stay. */
-static amp_status set_seed_count(amp_comparison *c, int count, amp_error *error)
+static void set_seed_count(amp_comparison *c, int count)
 {
-    amp_run *runs = calloc((size_t)c->dtype_count * (size_t)count, sizeof *runs);
-    if (!runs) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d trainings", c->dtype_count * count);
+    amp_run *runs = amp_host_allocated(calloc((size_t)c->dtype_count * (size_t)count, sizeof *runs));
     for (int d = 0; d < c->dtype_count; d++)
         for (int s = 0; s < count; s++)
             runs[d * count + s] = s < c->seed_count ? *amp_comparison_run(c, d, s)
@@ -104,7 +103,6 @@ static amp_status set_seed_count(amp_comparison *c, int count, amp_error *error)
     free(c->runs);
     c->runs = runs;
     c->seed_count = count;
-    return AMP_OK;
 }
 
 /* fp32 if it is among them, else stock, else the first. */
@@ -123,8 +121,8 @@ static char *folder_of(const request *r)
     char name[300];
     snprintf(name, sizeof name, "%.*s-compare", (int)strcspn(base, ".") < 200 ? (int)strcspn(base, ".") : 200,
              base);
-    char *folder = strdup(r->folder ? r->folder : name);
-    for (size_t length = folder ? strlen(folder) : 0; length > 1 && folder[length - 1] == '/';
+    char *folder = amp_host_allocated(strdup(r->folder ? r->folder : name));
+    for (size_t length = strlen(folder); length > 1 && folder[length - 1] == '/';
          folder[--length] = 0) {}
     return folder;
 }
@@ -160,8 +158,8 @@ static amp_status take_request(const request *r, amp_compare *compare, amp_error
     c->weights = r->weights;
     c->version = AMP_VERSION;
     compare->folder = folder_of(r);
-    if (!compare->folder) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
-    return set_seed_count(c, compare->until ? next_look(0, compare->most_seeds) : compare->most_seeds, error);
+    set_seed_count(c, compare->until ? next_look(0, compare->most_seeds) : compare->most_seeds);
+    return AMP_OK;
 }
 
 static void free_compare(amp_compare *compare)
@@ -227,9 +225,9 @@ static amp_status train_all(amp_compare *compare, amp_error *error)
     AMP_TRY(train_from(compare, 0, error));
     while (compare->until && !*compare->stop && c->seed_count < compare->most_seeds) {
         int before = c->seed_count;
-        AMP_TRY(amp_compare_statistics(c, error));
+        amp_compare_statistics(c);
         if (amp_compare_is_settled(c)) break;
-        AMP_TRY(set_seed_count(c, next_look(before, compare->most_seeds), error));
+        set_seed_count(c, next_look(before, compare->most_seeds));
         AMP_TRY(amp_runs_read(compare, before, error));
         fprintf(stderr, "amp: %d seeds do not settle it (-until %g): going on to %d, of %d at most\n", before,
                 c->points_allowed, c->seed_count, compare->most_seeds);
@@ -240,16 +238,16 @@ static amp_status train_all(amp_compare *compare, amp_error *error)
 
 /* ---- the results ---- */
 
-static amp_status add_up(amp_compare *compare, amp_error *error)
+static void add_up(amp_compare *compare)
 {
     amp_comparison *c = &compare->result;
     const char *notes[c->dtype_count];
-    AMP_TRY(amp_compare_statistics(c, error));
+    amp_compare_statistics(c);
     for (int d = 0; d < c->dtype_count; d++) {
         int k = amp_dtype_find(c->dtypes[d]);
         notes[d] = k >= 0 && compare->hardware.note[k][0] ? compare->hardware.note[k] : NULL;
     }
-    return amp_compare_verdict(c, notes, error);
+    amp_compare_verdict(c, notes);
 }
 
 static amp_status write_reports(const amp_compare *compare, amp_error *error)
@@ -266,7 +264,7 @@ static amp_status write_reports(const amp_compare *compare, amp_error *error)
 
 static amp_status report(amp_compare *compare, amp_error *error)
 {
-    AMP_TRY(add_up(compare, error));
+    add_up(compare);
     AMP_TRY(write_reports(compare, error));
     amp_report_table(&compare->result, stdout);
     printf("\nreport: %s/report.html (report.json, report.csv; steps, logs and weights in runs/)\n",

@@ -10,6 +10,7 @@
 #include "../json.h"
 #include "../turns.h"
 
+#include "../../host/common/failure.h"
 #include "../../host/common/machine.h"
 
 #include <signal.h>
@@ -78,9 +79,7 @@ amp_status amp_run_keep(const amp_compare *, const amp_run *, amp_error *);
 amp_status amp_run_read_steps(const amp_compare *, amp_run *, amp_error *);
 /* Whether they are all of its iterations. */
 int amp_run_is_over(const amp_compare *, const amp_run *);
-amp_status amp_run_add_row(amp_run *, const amp_log_row *, amp_error *);
-/* The line of a log that says why its program ended. */
-void amp_last_words(const char *log, char *words, size_t size);
+void amp_run_add_row(amp_run *, const amp_log_row *);
 /* A program's command, as a shell takes it, on a line of RUN/command.txt. */
 amp_status amp_run_note_command(const amp_run_files *, const char *const *argv, int append, amp_error *);
 
@@ -95,8 +94,7 @@ amp_status amp_compare_validate(amp_compare *, amp_run *, amp_error *);
 /* ---- compare_progress.c ---- */
 
 typedef struct amp_progress amp_progress;
-/* A line per run on stderr: rewritten in place on a terminal, else now and then a new one. NULL without
- * memory, which is fine. */
+/* A line per run on stderr: rewritten in place on a terminal, else now and then a new one. */
 amp_progress *amp_progress_begin(const amp_compare *, amp_run **runs, int count);
 /* A run has made a step, or several. */
 void amp_progress_step(amp_progress *);
@@ -104,10 +102,10 @@ void amp_progress_end(amp_progress *);
 
 /* ---- compare_statistics.c ---- */
 
-/* All numbers of c's runs that their rows give, and the summaries of all dtypes. AMP_NO_MEMORY. */
-amp_status amp_compare_statistics(amp_comparison *c, amp_error *);
+/* All numbers of c's runs that their rows give, and the summaries of all dtypes. */
+void amp_compare_statistics(amp_comparison *c);
 /* The summaries alone, from the runs' numbers. */
-amp_status amp_compare_summarize(amp_comparison *c, amp_error *);
+void amp_compare_summarize(amp_comparison *c);
 
 /* ---- compare_verdict.c ---- */
 
@@ -127,7 +125,7 @@ int amp_compare_more_seeds(const amp_interval *, double allowed, double doubt);
 /* Whether more seeds could not change what is said of the scores. From the summaries. */
 int amp_compare_is_settled(const amp_comparison *);
 /* Sentences into c->verdict, from its summaries. notes[dtype], which may be NULL: what the machine says of
- * it. AMP_NO_MEMORY. */
-amp_status amp_compare_verdict(amp_comparison *, const char *const *notes, amp_error *);
+ * it. */
+void amp_compare_verdict(amp_comparison *, const char *const *notes);
 
 #endif

@@ -22,13 +22,8 @@ struct amp_progress {
 
 amp_progress *amp_progress_begin(const amp_compare *compare, amp_run **runs, int count)
 {
-    amp_progress *p = calloc(1, sizeof *p);
-    size_t *before = calloc((size_t)count + 1, sizeof *before);
-    if (!p || !before) {
-        free(p);
-        free(before);
-        return NULL;
-    }
+    amp_progress *p = amp_host_allocated(calloc(1, sizeof *p));
+    size_t *before = amp_host_allocated(calloc((size_t)count + 1, sizeof *before));
     for (int k = 0; k < count; k++) before[k] = runs[k]->count;
     *p = (amp_progress){ .compare = compare, .runs = runs, .count = count, .terminal = isatty(STDERR_FILENO),
                          .before = before };
@@ -99,13 +94,12 @@ static void draw(amp_progress *p)
 
 void amp_progress_step(amp_progress *p)
 {
-    if (p) ++p->steps;
-    if (p && amp_clock_seconds() - p->last >= (p->terminal ? TERMINAL_SECONDS : LOG_SECONDS)) draw(p);
+    ++p->steps;
+    if (amp_clock_seconds() - p->last >= (p->terminal ? TERMINAL_SECONDS : LOG_SECONDS)) draw(p);
 }
 
 void amp_progress_end(amp_progress *p)
 {
-    if (!p) return;
     if (p->steps) draw(p);
     free(p->before);
     free(p);

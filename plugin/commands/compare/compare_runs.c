@@ -45,15 +45,10 @@ void amp_compare_files(const amp_compare *compare, const amp_run *run, amp_run_f
 
 /* ---- its steps ---- */
 
-amp_status amp_run_add_row(amp_run *run, const amp_log_row *row, amp_error *error)
+void amp_run_add_row(amp_run *run, const amp_log_row *row)
 {
-    amp_log_row *grown = amp_grow(run->rows, run->count, &run->room, sizeof *grown);
-    if (!grown)
-        return amp_fail(error, AMP_NO_MEMORY, "%s, seed %u: no memory for %zu steps", run->dtype, run->seed,
-                        run->count);
-    run->rows = grown;
+    run->rows = amp_host_allocated(amp_grow(run->rows, run->count, &run->room, sizeof *row));
     run->rows[run->count++] = *row;
-    return AMP_OK;
 }
 
 int amp_run_is_over(const amp_compare *compare, const amp_run *run)
@@ -73,13 +68,13 @@ amp_status amp_run_read_steps(const amp_compare *compare, amp_run *run, amp_erro
     for (size_t i = 0; status == AMP_OK && i < lines.count; i++) {
         amp_log_row row;
         if (!strcmp(lines.line[i], AMP_LOG_COLUMNS)) continue;
-        if (amp_log_row_read(lines.line[i], &row, NULL) != AMP_OK) {
-            if (i + 1 == lines.count) break; /* a last line that was cut: its program was killed */
-            status = amp_fail(error, AMP_BAD_CONFIG, "%s: line %zu is no row of %s", files.steps, i + 1,
-                              AMP_LOG_COLUMNS);
-        } else {
-            status = amp_run_add_row(run, &row, error);
+        if (amp_log_row_read(lines.line[i], &row, NULL) == AMP_OK) {
+            amp_run_add_row(run, &row);
+            continue;
         }
+        if (i + 1 == lines.count) break; /* a last line that was cut: its program was killed */
+        status = amp_fail(error, AMP_BAD_CONFIG, "%s: line %zu is no row of %s", files.steps, i + 1,
+                          AMP_LOG_COLUMNS);
     }
     amp_lines_free(&lines);
     return status;
@@ -246,36 +241,4 @@ amp_status amp_run_note_command(const amp_run_files *files, const char *const *a
     putc('\n', out);
     if (!fclose(out)) return AMP_OK;
     return amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", files->command, strerror(errno));
-}
-
-/* ---- after it ---- */
-
-/* What Darknet prints all the time, and single words. */
-static int says_nothing(const char *line)
-{
-    static const char *const usual[] = { "Loaded:", "Saving weights", "Loading weights", "Learning Rate",
-                                         "Resizing", "layer  ", "Region ", "amp: summary", "STB Reason:",
-                                         NULL };
-    line += strspn(line, " \t");
-    if (!*line || (*line >= '0' && *line <= '9') || !strchr(line, ' ')) return 1;
-    for (int k = 0; usual[k]; k++) if (!strncmp(line, usual[k], strlen(usual[k]))) return 1;
-    return 0;
-}
-
-void amp_last_words(const char *log, char *words, size_t size)
-{
-    enum { TAIL = 8192 };
-    char text[TAIL + 1];
-    FILE *file = fopen(log, "r");
-    words[0] = 0;
-    if (!file) return;
-    if (fseek(file, -TAIL, SEEK_END)) rewind(file);
-    size_t length = fread(text, 1, TAIL, file);
-    fclose(file);
-    text[length] = 0;
-    for (char *next, *line = text; line; line = next) {
-        next = strchr(line, '\n');
-        if (next) *next++ = 0;
-        if (!says_nothing(line)) snprintf(words, size, "%s", strncmp(line, "amp: ", 5) ? line : line + 5);
-    }
 }

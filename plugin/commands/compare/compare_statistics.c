@@ -37,11 +37,9 @@ static window window_of(const amp_comparison *c, int s)
 }
 
 /* Medians over the run's steps that end within the window, and are not of its first tenth. */
-static amp_status measure_speed(amp_run *run, int images, window w, amp_error *error)
+static void measure_speed(amp_run *run, int images, window w)
 {
-    double *with_loading = malloc(2 * (run->count + 1) * sizeof *with_loading);
-    if (!with_loading)
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for the statistics of %zu steps", run->count);
+    double *with_loading = amp_host_allocated(malloc(2 * (run->count + 1) * sizeof *with_loading));
     double *without = with_loading + run->count;
     run->speed_steps = 0;
     run->speed_seconds = 0;
@@ -56,7 +54,6 @@ static amp_status measure_speed(amp_run *run, int images, window w, amp_error *e
     run->images_per_second = amp_median(with_loading, run->speed_steps);
     run->compute_images_per_second = amp_median(without, run->speed_steps);
     free(with_loading);
-    return AMP_OK;
 }
 
 static void measure_run(amp_run *run)
@@ -71,7 +68,7 @@ static void measure_run(amp_run *run)
     }
 }
 
-static amp_status measure_seed(amp_comparison *c, int s, amp_error *error)
+static void measure_seed(amp_comparison *c, int s)
 {
     window w = window_of(c, s);
     int together = w.begin < w.end;
@@ -80,10 +77,9 @@ static amp_status measure_seed(amp_comparison *c, int s, amp_error *error)
     for (int d = 0; d < c->dtype_count; d++) {
         amp_run *run = amp_comparison_run(c, d, s);
         measure_run(run);
-        AMP_TRY(measure_speed(run, c->batch, w, error));
+        measure_speed(run, c->batch, w);
         if (counts(run)) c->together_seconds += run->speed_seconds;
     }
-    return AMP_OK;
 }
 
 /* ---- over the seeds ---- */
@@ -105,8 +101,10 @@ static double loss(const amp_run *run)
 }
 static double skipped(const amp_run *run) { return is_trained(run) ? (double)run->skipped : NAN; }
 
-static double value_of(const amp_comparison *c, int d, int s, measure *of) { return of(amp_comparison_run(c,
-        d, s)); }
+static double value_of(const amp_comparison *c, int d, int s, measure *of)
+{
+    return of(amp_comparison_run(c, d, s));
+}
 
 /* A seed in which one dtype was not measured, though it was in others, is left out of what is compared as
  * a quotient: it may have met another mood of the machine. */
@@ -200,21 +198,17 @@ static void summarize(const amp_comparison *c, int d, amp_dtype_summary *s, doub
     for (int k = 0; k < c->seed_count; k++) s->failed += amp_comparison_run(c, d, k)->state == AMP_RUN_FAILED;
 }
 
-amp_status amp_compare_summarize(amp_comparison *c, amp_error *error)
+void amp_compare_summarize(amp_comparison *c)
 {
-    double *values = malloc(((size_t)c->seed_count + 1) * sizeof *values);
-    if (!c->summaries) c->summaries = calloc((size_t)c->dtype_count, sizeof *c->summaries);
-    amp_status status = values && c->summaries ? AMP_OK
-                      : amp_fail(error, AMP_NO_MEMORY, "no memory for the statistics of %d dtypes",
-                                 c->dtype_count);
-    for (int d = 0; status == AMP_OK && d < c->dtype_count; d++) summarize(c, d, &c->summaries[d], values);
-    free(values);
-    return status;
+    double values[c->seed_count + 1];
+    if (!c->summaries)
+        c->summaries = amp_host_allocated(calloc((size_t)c->dtype_count, sizeof *c->summaries));
+    for (int d = 0; d < c->dtype_count; d++) summarize(c, d, &c->summaries[d], values);
 }
 
-amp_status amp_compare_statistics(amp_comparison *c, amp_error *error)
+void amp_compare_statistics(amp_comparison *c)
 {
     c->together_seconds = c->apart = 0;
-    for (int s = 0; s < c->seed_count; s++) AMP_TRY(measure_seed(c, s, error));
-    return amp_compare_summarize(c, error);
+    for (int s = 0; s < c->seed_count; s++) measure_seed(c, s);
+    amp_compare_summarize(c);
 }

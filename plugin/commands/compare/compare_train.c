@@ -60,7 +60,7 @@ static amp_status take_step(void *context, int k, const char *line, amp_error *e
     program *p = (program *)context + k;
     amp_log_row row;
     AMP_TRY(amp_log_row_read(line, &row, error));
-    AMP_TRY(amp_run_add_row(p->run, &row, error));
+    amp_run_add_row(p->run, &row);
     ++p->compare->steps_seen;
     amp_progress_step(p->progress);
     return AMP_OK;
@@ -78,7 +78,7 @@ static amp_status take_end(void *context, int k, const amp_turns_end *end, amp_e
     if (well && amp_run_is_over(p->compare, run) && !access(p->files.weights, R_OK))
         run->state = AMP_RUN_TRAINED;
     if (run->state != AMP_RUN_FAILED) return AMP_OK;
-    if (end->exited) amp_last_words(p->files.train_log, words, sizeof run->failure);
+    if (end->exited) amp_turns_last_words(p->files.train_log, words, sizeof run->failure);
     else snprintf(words, sizeof run->failure, "killed by signal %d (%s)", end->status,
                   strsignal(end->status));
     if (!words[0])
@@ -114,8 +114,7 @@ static amp_status train(amp_compare *compare, program *trainings, amp_run **runs
 
 amp_status amp_compare_train(amp_compare *compare, amp_run **runs, int count, amp_error *error)
 {
-    program *trainings = calloc((size_t)count + 1, sizeof *trainings);
-    if (!trainings) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d trainings", count);
+    program *trainings = amp_host_allocated(calloc((size_t)count + 1, sizeof *trainings));
     amp_status status = train(compare, trainings, runs, count, error);
     free(trainings);
     return status;
@@ -155,7 +154,7 @@ amp_status amp_compare_validate(amp_compare *compare, amp_run *run, amp_error *e
         run->state = AMP_RUN_DONE;
     } else if (!*compare->stop) {
         run->state = AMP_RUN_FAILED;
-        amp_last_words(p.files.valid_log, run->failure, sizeof run->failure);
+        amp_turns_last_words(p.files.valid_log, run->failure, sizeof run->failure);
         if (!run->failure[0])
             snprintf(run->failure, sizeof run->failure, "validation ended without scores; see %.400s",
                      p.files.valid_log);

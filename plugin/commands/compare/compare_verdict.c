@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#define say(c, error, ...) amp_texts_add(&(c)->verdict, &(c)->verdict_count, error, __VA_ARGS__)
+#define say(c, ...) amp_texts_add(&(c)->verdict, &(c)->verdict_count, __VA_ARGS__)
 
 /* ---- accuracy ---- */
 
@@ -91,30 +91,35 @@ static void say_what_would_tell(const amp_comparison *c, const amp_dtype_summary
         snprintf(text, size, "more than %d seeds would be needed to tell", AMP_COMPARE_MOST_SEEDS);
 }
 
-static amp_status judge_accuracy(amp_comparison *c, int d, amp_error *error)
+static void judge_accuracy(amp_comparison *c, int d)
 {
     const amp_dtype_summary *s = &c->summaries[d];
     const char *reference = c->dtypes[c->reference];
     char scores[2][160], points[32], tell[120];
-    if (!s->difference[0].count)
-        return say(c, error, "%s: no %s to compare: no seed is done in both %s and %s.", s->dtype,
-                   amp_score_name(c, 0), s->dtype, reference);
+    if (!s->difference[0].count) {
+        say(c, "%s: no %s to compare: no seed is done in both %s and %s.", s->dtype, amp_score_name(c, 0),
+            s->dtype, reference);
+        return;
+    }
     for (int k = 0; k < 2; k++) score_text(c, d, k, scores[k], sizeof scores[k]);
     points_text(c->points_allowed, points);
     switch (accuracy_of(s)) {
     case AMP_ACCURACY_UNKNOWN:
-        return say(c, error, "%s: neither it nor %s has learnt enough to compare; train longer: %s; %s.",
-                   s->dtype, reference, scores[0], scores[1]);
+        say(c, "%s: neither it nor %s has learnt enough to compare; train longer: %s; %s.",
+            s->dtype, reference, scores[0], scores[1]);
+        break;
     case AMP_ACCURACY_AS_GOOD:
-        return say(c, error, "%s: as good as %s, a loss of more than %s is ruled out: %s; %s.", s->dtype,
-                   reference, points, scores[0], scores[1]);
+        say(c, "%s: as good as %s, a loss of more than %s is ruled out: %s; %s.", s->dtype,
+            reference, points, scores[0], scores[1]);
+        break;
     case AMP_ACCURACY_WORSE:
-        return say(c, error, "%s: worse than %s by more than %s: %s; %s.", s->dtype, reference, points,
-                   scores[0], scores[1]);
+        say(c, "%s: worse than %s by more than %s: %s; %s.", s->dtype, reference, points,
+            scores[0], scores[1]);
+        break;
     default:
         say_what_would_tell(c, s, tell, sizeof tell);
-        return say(c, error, "%s: cannot tell yet whether it loses more than %s to %s: %s; %s: %s.", s->dtype,
-                   points, reference, scores[0], scores[1], tell);
+        say(c, "%s: cannot tell yet whether it loses more than %s to %s: %s; %s: %s.", s->dtype,
+            points, reference, scores[0], scores[1], tell);
     }
 }
 
@@ -168,75 +173,74 @@ static void speed_word(const amp_times *t, size_t steps, char *text, size_t size
                  AMP_WORTHWHILE_SPEEDUP);
 }
 
-static amp_status judge_speed(amp_comparison *c, int d, const char *note, amp_error *error)
+static void judge_speed(amp_comparison *c, int d, const char *note)
 {
     const amp_dtype_summary *s = &c->summaries[d], *r = &c->summaries[c->reference];
     char why[300], memory[120], word[100], seeds[64] = "";
     size_t steps = fewest_steps(c, d);
-    if (!amp_is_number(s->speedup.ratio)) return AMP_OK;
+    if (!amp_is_number(s->speedup.ratio)) return;
     speed_word(&s->speedup, steps, word, sizeof word);
     why_slow(s, steps < AMP_SPEED_STEPS ? NULL : note, why, sizeof why);
     if (s->images_per_second.count > 1)
         snprintf(seeds, sizeof seeds, "; by seed %.2f to %.2f", s->speedup.least, s->speedup.most);
     memory_text(s, r, memory, sizeof memory);
-    return say(c, error, "%s: %s: %.2f times the images/s of %s (%.1f against %.1f%s; without loading %.2f "
-               "times, %.1f against %.1f)%s%s.", s->dtype, word, s->speedup.ratio, r->dtype,
-               s->images_per_second.mean, r->images_per_second.mean, seeds, s->compute_speedup.ratio,
-               s->compute_images_per_second.mean, r->compute_images_per_second.mean, memory, why);
+    say(c, "%s: %s: %.2f times the images/s of %s (%.1f against %.1f%s; without loading %.2f "
+        "times, %.1f against %.1f)%s%s.", s->dtype, word, s->speedup.ratio, r->dtype,
+        s->images_per_second.mean, r->images_per_second.mean, seeds, s->compute_speedup.ratio,
+        s->compute_images_per_second.mean, r->compute_images_per_second.mean, memory, why);
 }
 
 /* When speeds were measured. */
-static amp_status tell_window(amp_comparison *c, amp_error *error)
+static void tell_window(amp_comparison *c)
 {
     if (c->apart)
-        return say(c, error, "Speeds: not all dtypes of a seed trained at the same time, so the machine may "
-                   "have been busier for one than for another.");
-    if (!(c->together_seconds > 0)) return AMP_OK;
-    return say(c, error, "Speeds are of %.*f seconds of work, while all dtypes of a seed trained, in turns.",
-               c->together_seconds < 10, c->together_seconds);
+        say(c, "Speeds: not all dtypes of a seed trained at the same time, so the machine may "
+            "have been busier for one than for another.");
+    else if (c->together_seconds > 0)
+        say(c, "Speeds are of %.*f seconds of work, while all dtypes of a seed trained, in turns.",
+        c->together_seconds < 10, c->together_seconds);
 }
 
 /* ---- what went wrong ---- */
 
-static amp_status tell_failures(amp_comparison *c, int d, amp_error *error)
+static void tell_failures(amp_comparison *c, int d)
 {
     const amp_dtype_summary *s = &c->summaries[d];
     for (int k = 0; s->failed && k < c->seed_count; k++) {
         const amp_run *run = amp_comparison_run(c, d, k);
         if (run->state != AMP_RUN_FAILED) continue;
-        return say(c, error, "%s: %d of %d trainings failed and are left out; seed %u: %s", s->dtype,
-                   s->failed, c->seed_count, run->seed, run->failure);
+        say(c, "%s: %d of %d trainings failed and are left out; seed %u: %s", s->dtype,
+            s->failed, c->seed_count, run->seed, run->failure);
+        return;
     }
-    return AMP_OK;
 }
 
-static amp_status tell_skips(amp_comparison *c, int d, amp_error *error)
+static void tell_skips(amp_comparison *c, int d)
 {
     const amp_dtype_summary *s = &c->summaries[d];
-    if (!s->skipped.count || !(s->skipped.mean > 0)) return AMP_OK;
-    return say(c, error, "%s: %.1f steps of a training were skipped on average, as a gradient was inf or "
-               "NaN; none of them counts.", s->dtype, s->skipped.mean);
+    if (s->skipped.count && s->skipped.mean > 0)
+        say(c, "%s: %.1f steps of a training were skipped on average, as a gradient was inf or "
+        "NaN; none of them counts.", s->dtype, s->skipped.mean);
 }
 
-static amp_status judge_dtype(amp_comparison *c, int d, const char *note, amp_error *error)
+static void judge_dtype(amp_comparison *c, int d, const char *note)
 {
-    AMP_TRY(tell_failures(c, d, error));
+    tell_failures(c, d);
     if (d != c->reference) {
-        AMP_TRY(judge_accuracy(c, d, error));
-        AMP_TRY(judge_speed(c, d, note, error));
+        judge_accuracy(c, d);
+        judge_speed(c, d, note);
     }
-    return tell_skips(c, d, error);
+    tell_skips(c, d);
 }
 
-amp_status amp_compare_verdict(amp_comparison *c, const char *const *notes, amp_error *error)
+void amp_compare_verdict(amp_comparison *c, const char *const *notes)
 {
     int done = 0, all = c->dtype_count * c->seed_count;
     for (int i = 0; i < all; i++) done += c->runs[i].state == AMP_RUN_DONE;
     if (c->interrupted)
-        AMP_TRY(say(c, error, "Interrupted: %d of %d trainings are done; the same command goes on.", done,
-                    all));
+        say(c, "Interrupted: %d of %d trainings are done; the same command goes on.", done, all);
     if (c->dtype_count == 1)
-        AMP_TRY(say(c, error, "Only %s was trained: there is nothing to compare it with.", c->dtypes[0]));
-    for (int d = 0; d < c->dtype_count; d++) AMP_TRY(judge_dtype(c, d, notes ? notes[d] : NULL, error));
-    return c->dtype_count > 1 ? tell_window(c, error) : AMP_OK;
+        say(c, "Only %s was trained: there is nothing to compare it with.", c->dtypes[0]);
+    for (int d = 0; d < c->dtype_count; d++) judge_dtype(c, d, notes ? notes[d] : NULL);
+    if (c->dtype_count > 1) tell_window(c);
 }

@@ -105,7 +105,7 @@ const char *amp_score_name(const amp_comparison *, int i);
 
 /* The report (commands/report): its three forms; csv has one line per run. amp_report_write writes the file
  * as a whole or not at all. */
-typedef amp_status amp_report_writer(FILE *, const amp_comparison *, amp_error *);
+typedef void amp_report_writer(FILE *, const amp_comparison *);
 amp_report_writer amp_report_html, amp_report_json, amp_report_csv;
 amp_status amp_report_write(const amp_comparison *, const char *file, amp_report_writer *, amp_error *);
 /* For the terminal: a line per dtype, then the verdict. */

@@ -1,6 +1,8 @@
 /* Top-1 and top-K accuracy of a classifier. */
 #include "accuracy.h"
 
+#include "../../host/common/failure.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,10 +95,8 @@ amp_status amp_accuracy_measure(struct network *net, const char *data_file, int 
     *r = (amp_accuracy){ .k = k };
     AMP_TRY(read_data(data_file, r, error));
     AMP_TRY(check_network(net, r, error));
-    r->per_class = calloc((size_t)r->classes, sizeof *r->per_class);
-    r->best = calloc((size_t)r->classes, sizeof *r->best);
-    if (!r->per_class || !r->best)
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for %d classes", r->classes);
+    r->per_class = amp_host_allocated(calloc((size_t)r->classes, sizeof *r->per_class));
+    r->best = amp_host_allocated(calloc((size_t)r->classes, sizeof *r->best));
     for (int c = 0; c < r->classes; c++) r->per_class[c].label = r->labels.line[c];
     const amp_evaluation how = { .images = &r->images, .fit = AMP_FIT_CENTER_CROP, .stop = stop,
                                  .measure = classify, .context = r };

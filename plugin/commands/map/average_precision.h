@@ -67,7 +67,7 @@ typedef struct amp_map_score {
 double amp_box_iou(amp_box a, amp_box b);
 
 /* Fills per_class[0..classes-1] and *total. class_id of every entry must be in 0..classes-1.
- * Errors: AMP_NO_MEMORY, AMP_BAD_CONFIG (a class_id outside). */
+ * AMP_BAD_CONFIG: a class_id outside. */
 amp_status amp_average_precision(const amp_detected *detections, size_t detection_count,
                                  const amp_truth *truths, size_t truth_count, int classes,
                                  amp_ap_points points, float confidence, amp_class_score *per_class,

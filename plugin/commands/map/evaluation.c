@@ -47,12 +47,11 @@ amp_status amp_check_channels(const struct network *net, amp_error *error)
 static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_evaluated *out,
                               amp_error *error)
 {
-    struct amp_image_loader *loader;
     amp_view view = amp_fork_view(net);
     int progress = isatty(STDERR_FILENO);
     size_t count = e->images->count;
     amp_status status = AMP_OK;
-    AMP_TRY(amp_image_loader_start(e->images, view.w, view.h, e->fit, &loader, error));
+    struct amp_image_loader *loader = amp_image_loader_start(e->images, view.w, view.h, e->fit);
     for (size_t i = 0; status == AMP_OK && i < count; i++) {
         amp_loaded_image image = amp_image_loader_next(loader);
         if (image.fitted) {
@@ -60,7 +59,7 @@ static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_
             out->images++;
         } else {
             amp_host_tell("%s; it is left out", image.failure);
-            status = amp_lines_add(&out->unreadable, image.failure, strlen(image.failure), error);
+            amp_lines_add(&out->unreadable, image.failure, strlen(image.failure));
         }
         free(image.fitted);
         if (status == AMP_OK && e->stop && e->stop(i + 1, count))

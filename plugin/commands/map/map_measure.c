@@ -1,6 +1,7 @@
 /* Measuring a detector. */
 #include "map_measure.h"
 
+#include "../../host/common/failure.h"
 #include "../../host/common/ranks.h"
 #include "../../host/common/sharing.h"
 #include "../../host/data/label_file.h"
@@ -63,14 +64,12 @@ static amp_status keep_truth(void *context, const char *file, unsigned long line
                              int outside, amp_error *error)
 {
     measuring *m = context;
-    (void)file, (void)line, (void)outside;
+    (void)file, (void)line, (void)outside, (void)error;
     if (label->w < THINNEST || label->h < THINNEST) {
         ++m->result->too_thin;
         return AMP_OK;
     }
-    amp_truth *grown = amp_grow(m->truths, m->truth_count, &m->truth_room, sizeof *grown);
-    if (!grown) return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu labels", m->truth_count + 1);
-    m->truths = grown;
+    m->truths = amp_host_allocated(amp_grow(m->truths, m->truth_count, &m->truth_room, sizeof *m->truths));
     m->truths[m->truth_count++] = (amp_truth){ .image = m->image, .difficult = m->is_difficult,
         .class_id = label->class_id, .box = { label->x, label->y, label->w, label->h } };
     *(m->is_difficult ? &m->result->difficult : &m->result->objects) += 1;
@@ -101,9 +100,8 @@ static amp_box inside(const amp_found_box *b)
 static amp_status keep_box(void *context, const amp_found_box *found, amp_error *error)
 {
     measuring *m = context;
-    amp_detected *grown = amp_grow(m->found, m->found_count, &m->found_room, sizeof *grown);
-    if (!grown) return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu detections", m->found_count + 1);
-    m->found = grown;
+    (void)error;
+    m->found = amp_host_allocated(amp_grow(m->found, m->found_count, &m->found_room, sizeof *m->found));
     m->found[m->found_count++] = (amp_detected){ m->image, found->class_id, found->score, inside(found) };
     return AMP_OK;
 }
@@ -127,8 +125,7 @@ static amp_status count(const measuring *m, amp_map_result *r, amp_error *error)
         return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images has a labelled object; the "
                         "first is %.300s, and this Darknet looks for %s", r->evaluated.images,
                         m->data->images.line[0], amp_fork_label_place);
-    r->per_class = calloc((size_t)r->classes, sizeof *r->per_class);
-    if (!r->per_class) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d classes", r->classes);
+    r->per_class = amp_host_allocated(calloc((size_t)r->classes, sizeof *r->per_class));
     return amp_average_precision(m->found, m->found_count, m->truths, m->truth_count, r->classes,
                                  r->request.points, r->request.confidence, r->per_class, &r->total, error);
 }

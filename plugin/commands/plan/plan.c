@@ -2,12 +2,7 @@
  * way. Nothing is trained and nothing is read but the .cfg: the network is made with weights of 0, and the
  * engine's own plan of it is printed. With -probe some steps are trained as well, to see what the layers'
  * numbers lose in half (probe.h). */
-#define _DEFAULT_SOURCE /* strdup */
 #include "../command.h"
-
-#include <fcntl.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "../arguments.h"
 #include "../cfg_copy.h"
@@ -75,36 +70,28 @@ static amp_status check_batch(const plan_wishes *w, amp_error *error)
     return AMP_OK;
 }
 
-/* The .cfg with another batch, under a name that lasts as long as the descriptor is open: whatever ends the
- * program while Darknet makes the network leaves no file behind. */
-static amp_status copy_cfg(const plan_wishes *w, int *descriptor, char name[32], amp_error *error)
+/* *made_from: a copy of the .cfg with another batch, or the .cfg itself. */
+static amp_status copy_cfg(const plan_wishes *w, char copy[AMP_MEMORY_FILE], const char **made_from,
+                           amp_error *error)
 {
     amp_cfg_change changes[2];
-    char *file;
     int count = 0;
     if (w->batch) changes[count++] = (amp_cfg_change){ "batch", (double)w->batch };
     if (w->subdivisions) changes[count++] = (amp_cfg_change){ "subdivisions", (double)w->subdivisions };
-    AMP_TRY(amp_cfg_copy_temporary(w->cfg, changes, count, &file, error));
-    *descriptor = open(file, O_RDONLY);
-    unlink(file);
-    free(file);
-    if (*descriptor < 0)
-        return amp_fail(error, AMP_IO_FAILED, "%s: its copy with another batch cannot be read", w->cfg);
-    snprintf(name, 32, "/proc/self/fd/%d", *descriptor);
-    return AMP_OK;
+    *made_from = count ? copy : w->cfg;
+    return count ? amp_cfg_copy_in_memory(w->cfg, changes, count, copy, error) : AMP_OK;
 }
 
 static amp_status gather(const plan_wishes *w, amp_plan_report *report, amp_error *error)
 {
-    int descriptor = -1;
-    char copy[32];
+    char copy[AMP_MEMORY_FILE];
+    const char *made_from;
     double started = amp_clock_seconds();
     *report = (amp_plan_report){ 0 };
     AMP_TRY(check_batch(w, error));
-    if (w->batch || w->subdivisions) AMP_TRY(copy_cfg(w, &descriptor, copy, error));
-    amp_status status = amp_plan_gather(w->cfg, descriptor < 0 ? w->cfg : copy, w->dtype, report, error);
-    if (descriptor >= 0) close(descriptor);
-    if (status == AMP_OK) status = amp_plan_advise(report, error);
+    AMP_TRY(copy_cfg(w, copy, &made_from, error));
+    amp_status status = amp_plan_gather(w->cfg, made_from, w->dtype, report, error);
+    if (status == AMP_OK) amp_plan_advise(report);
     if (status == AMP_OK) amp_plan_share(report, w->link);
     report->seconds = amp_clock_seconds() - started;
     return status;

@@ -159,21 +159,18 @@ static void add_up(amp_plan_report *r, int i)
           : &r->stored_operations) += row->training_operations;
 }
 
-static amp_status fill_rows(amp_plan_report *r, amp_error *error)
+static void fill_rows(amp_plan_report *r)
 {
     r->count = r->plan->count;
-    r->rows = calloc((size_t)r->count + 1, sizeof *r->rows);
+    r->rows = amp_host_allocated(calloc((size_t)r->count + 1, sizeof *r->rows));
     r->cast_count = amp_plan_casts(r->plan, NULL, 0);
-    r->casts = calloc((size_t)r->cast_count + 1, sizeof *r->casts);
-    if (!r->rows || !r->casts)
-        return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory for %d layers", r->cfg, r->count);
+    r->casts = amp_host_allocated(calloc((size_t)r->cast_count + 1, sizeof *r->casts));
     amp_plan_casts(r->plan, r->casts, r->cast_count);
     r->stock = ((size_t)r->view.inputs + (size_t)r->view.truths) * (size_t)r->view.batch * sizeof(float);
     for (int i = 0; i < r->count; i++) {
         fill_row(r, i);
         add_up(r, i);
     }
-    return AMP_OK;
 }
 
 /* ---- memory ---- */
@@ -333,7 +330,7 @@ amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *d
     AMP_TRY(choose_dtype(r, dtype, error));
     AMP_TRY(make_network(r, made_from, error));
     AMP_TRY(amp_fork_training_plan(r->net, &r->plan, error));
-    AMP_TRY(fill_rows(r, error));
+    fill_rows(r);
     r->stock_workspace = amp_fork_stock_workspace(r->net);
     AMP_TRY(needs_at(r, r->images, r->dtype, &needs, error));
     r->workspace = needs.workspace;

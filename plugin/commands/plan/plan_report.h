@@ -117,7 +117,7 @@ typedef struct amp_plan_report {
  * with another batch). amp_plan_report_free frees *report, also after a failure. */
 amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *dtype, amp_plan_report *report,
                            amp_error *);
-amp_status amp_plan_advise(amp_plan_report *report, amp_error *);
+void amp_plan_advise(amp_plan_report *report);
 void amp_plan_share(amp_plan_report *report, amp_plan_link link);
 void amp_plan_report_free(amp_plan_report *report);
 

@@ -17,8 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static amp_status out_of_memory(amp_error *error) { return amp_fail(error, AMP_NO_MEMORY, "out of memory"); }
-
 /* ---- the present loss scale ---- */
 
 static amp_status take_cfg_scale(amp_probe_result *r, amp_error *error)
@@ -59,8 +57,7 @@ static amp_status take_scale_of(const char *sidecar, amp_probe_result *r, amp_er
 static amp_status take_sidecar_scale(amp_probe_result *r, amp_error *error)
 {
     if (!r->weights || !r->scale_moves) return AMP_OK;
-    char *sidecar = amp_sidecar_name(r->weights);
-    if (!sidecar) return out_of_memory(error);
+    char *sidecar = amp_host_allocated(amp_sidecar_name(r->weights));
     amp_status status = amp_file_exists(sidecar) ? take_scale_of(sidecar, r, error) : AMP_OK;
     free(sidecar);
     return status;
@@ -171,8 +168,7 @@ static amp_status keep_results(struct network *net, const amp_numerics *numerics
                                amp_error *error)
 {
     int layers = amp_fork_view(net).layers;
-    r->layers = calloc((size_t)layers, sizeof *r->layers);
-    if (!r->layers) return out_of_memory(error);
+    r->layers = amp_host_allocated(calloc((size_t)layers, sizeof *r->layers));
     for (int i = 0; i < layers; i++) r->layers[i].numerics = *amp_numerics_of(numerics, i);
     return amp_fork_describe(net, amp_fork_state(net)->config, &r->network, error);
 }
@@ -201,18 +197,20 @@ amp_status amp_probe_run(const amp_probe_request *request, amp_probe_result **ou
     *out = NULL;
     AMP_TRY(amp_readable(request->data, "the .data file", error));
     if (request->weights) AMP_TRY(amp_readable(request->weights, "the weights", error));
-    amp_probe_result *r = calloc(1, sizeof *r);
-    if (!r) return out_of_memory(error);
+    amp_probe_result *r = amp_host_allocated(calloc(1, sizeof *r));
     *r = (amp_probe_result){ .data = request->data, .cfg = request->cfg, .weights = request->weights,
                              .iterations = request->iterations, .share = request->share,
                              .scale_source = AMP_SCALE_HIGHEST };
     amp_status status = take_cfg_scale(r, error);
     if (status == AMP_OK) status = take_sidecar_scale(r, error);
     if (status == AMP_OK) status = probe(request, r, error);
-    if (status == AMP_OK) status = amp_probe_advise(r, error);
-    if (status == AMP_OK) *out = r;
-    else amp_probe_free(r);
-    return status;
+    if (status != AMP_OK) {
+        amp_probe_free(r);
+        return status;
+    }
+    amp_probe_advise(r);
+    *out = r;
+    return AMP_OK;
 }
 
 void amp_probe_free(amp_probe_result *r)

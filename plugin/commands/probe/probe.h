@@ -73,7 +73,7 @@ void amp_probe_free(amp_probe_result *); /* NULL is fine */
 
 /* network, the layers' numerics, share and, unless it is AMP_SCALE_HIGHEST, scale are known; fills in the
  * rest. */
-amp_status amp_probe_advise(amp_probe_result *, amp_error *);
+void amp_probe_advise(amp_probe_result *);
 
 /* Whether a GPU's library writes a layer's weight gradient in the layer's dtype; else it is fp32 from the
  * start. */

@@ -7,6 +7,7 @@
 
 #include "../../amp/autocast.h"
 #include "../../backend/half_gradients.h"
+#include "../../host/common/failure.h"
 
 #include <limits.h>
 #include <math.h>
@@ -178,7 +179,7 @@ static void judge_deltas(advisor *a, int scale)
 
 /* ---- sentences ---- */
 
-#define say(r, ...) amp_texts_add(&(r)->advice, &(r)->advice_count, NULL, __VA_ARGS__)
+#define say(r, ...) amp_texts_add(&(r)->advice, &(r)->advice_count, __VA_ARGS__)
 
 /* "3.1 %", and of few numbers how many: a share of 0.00 % would look like none. */
 static const char *share_text(double share, unsigned long long count, char text[48])
@@ -247,7 +248,7 @@ static void too_small(amp_lost lost, const char *what, char text[200])
     else snprintf(text, 200, "%s of its %s become 0 and %s subnormal in fp16", zero, what, subnormal);
 }
 
-static amp_status advise_output(const advisor *a, int i, const char *what)
+static void advise_output(const advisor *a, int i, const char *what)
 {
     const amp_layer_numerics *n = numerics_of(a, i);
     const amp_exponents *numbers = is_inner(a->reasons[i]) ? &n->inner_output : &n->output;
@@ -255,40 +256,46 @@ static amp_status advise_output(const advisor *a, int i, const char *what)
         *name = is_inner(a->reasons[i]) ? "sums before batch normalization" : "outputs";
     amp_lost lost = amp_numerics_lost(numbers, AMP_FP16, 1);
     char share[48], small[200];
-    if (lost.overflows)
-        return say(a->r, "layer %d [%s]: %s of its %s exceed fp16's 65504 (the largest is %.3g): %s", i, type,
-                   share_text(lost.overflow, lost.count, share), name, (double)numbers->largest, what);
+    if (lost.overflows) {
+        say(a->r, "layer %d [%s]: %s of its %s exceed fp16's 65504 (the largest is %.3g): %s", i, type,
+            share_text(lost.overflow, lost.count, share), name, (double)numbers->largest, what);
+        return;
+    }
     too_small(lost, name, small);
-    return say(a->r, "layer %d [%s]: %s (rounding moves them by %.2g %%): %s", i, type, small,
-               100 * lost.error, what);
+    say(a->r, "layer %d [%s]: %s (rounding moves them by %.2g %%): %s", i, type, small,
+        100 * lost.error, what);
 }
 
-static amp_status advise_delta(const advisor *a, int i, const char *what)
+static void advise_delta(const advisor *a, int i, const char *what)
 {
     int over = a->reasons[i] == DELTA_OVERFLOWS;
     const char *type = desc_of(a, i)->type;
     amp_lost lost = worst_of_deltas(numerics_of(a, i), over, (float)ldexp(1, a->settled));
     char share[48], at[32], small[200];
     amp_probe_scale_text(a->settled, at);
-    if (over)
-        return say(a->r, "layer %d [%s]: %s of its deltas overflow fp16 at a loss scale of %s, which other "
-                   "layers need: %s", i, type, share_text(lost.overflow, lost.count, share), at, what);
+    if (over) {
+        say(a->r, "layer %d [%s]: %s of its deltas overflow fp16 at a loss scale of %s, which other layers "
+            "need: %s", i, type, share_text(lost.overflow, lost.count, share), at, what);
+        return;
+    }
     too_small(lost, "deltas", small);
-    return say(a->r, "layer %d [%s]: %s at a loss scale of %s (rounding moves them by %.2g %%), beyond which "
-               "other layers' overflow: %s", i, type, small, at, 100 * lost.error, what);
+    say(a->r, "layer %d [%s]: %s at a loss scale of %s (rounding moves them by %.2g %%), beyond which "
+        "other layers' overflow: %s", i, type, small, at, 100 * lost.error, what);
 }
 
-static amp_status advise_layer(const advisor *a, int i)
+static void advise_layer(const advisor *a, int i)
 {
     char what[400];
     reason why = a->reasons[i];
-    if (why == FINE) return AMP_OK;
-    if (why == NOT_FINITE)
-        return say(a->r, "layer %d [%s]: it held inf or NaN in fp32 already: no precision will help; lower "
-                   "learning_rate, or check the labels", i, desc_of(a, i)->type);
+    if (why == FINE) return;
+    if (why == NOT_FINITE) {
+        say(a->r, "layer %d [%s]: it held inf or NaN in fp32 already: no precision will help; lower "
+            "learning_rate, or check the labels", i, desc_of(a, i)->type);
+        return;
+    }
     remedy(a, i, what);
-    return why == DELTA_OVERFLOWS || why == DELTA_VANISHES ? advise_delta(a, i, what)
-        : advise_output(a, i, what);
+    if (why == DELTA_OVERFLOWS || why == DELTA_VANISHES) advise_delta(a, i, what);
+    else advise_output(a, i, what);
 }
 
 /* "=2048", or " from 256 to 2048" */
@@ -303,35 +310,36 @@ static const char *range_text(amp_probe_scales s, char text[80])
 }
 
 /* At the scale that the user has, though another would do. */
-static amp_status advise_present_scale(const advisor *a, int i)
+static void advise_present_scale(const advisor *a, int i)
 {
     const amp_probe_result *r = a->r;
     amp_probe_scales s = scales_of(a, i);
     int present = ilogbf(r->scale), over = s.most < present;
-    if (s.least <= present && !over) return AMP_OK;
-    if (over && r->scale_moves) return AMP_OK; /* it falls by itself */
+    if (s.least <= present && !over) return;
+    if (over && r->scale_moves) return; /* it falls by itself */
     amp_lost lost = worst_of_deltas(numerics_of(a, i), over, r->scale);
     char share[48], range[80], what[200];
     if (over)
         snprintf(what, sizeof what, "%s of its deltas overflow fp16",
                  share_text(lost.overflow, lost.count, share));
     else too_small(lost, "deltas", what);
-    return say(a->r, "layer %d [%s]: %s at the present loss scale of %g: set %s%s%s, or pin the layer with "
-               "amp=0", i, desc_of(a, i)->type, what, (double)r->scale,
-               r->scale_moves ? "init_scale" : "loss_scale", range_text(r->scales, range),
-               r->scale_moves ? "" : ", or loss_scale=dynamic");
+    say(a->r, "layer %d [%s]: %s at the present loss scale of %g: set %s%s%s, or pin the layer with "
+        "amp=0", i, desc_of(a, i)->type, what, (double)r->scale,
+        r->scale_moves ? "init_scale" : "loss_scale", range_text(r->scales, range),
+        r->scale_moves ? "" : ", or loss_scale=dynamic");
 }
 
-static amp_status conclude(advisor *a)
+static void conclude(advisor *a)
 {
     char range[80];
     amp_probe_result *r = a->r;
-    if (r->pin_count || r->advice_count) return AMP_OK;
+    if (r->pin_count || r->advice_count) return;
     int any = 0;
     for (int i = 0; i < a->count; i++) any |= delta_is_low(a, i);
-    if (!any) return say(r, "nothing needs to be pinned: no layer would compute in fp16");
-    return say(r, "nothing needs to be pinned: no output overflows fp16, no delta does at loss scales%s; "
-               "rounding moves each layer's by %g %% at most", range_text(r->scales, range), 100 * r->share);
+    if (!any) say(r, "nothing needs to be pinned: no layer would compute in fp16");
+    else
+        say(r, "nothing needs to be pinned: no output overflows fp16, no delta does at loss scales%s; "
+            "rounding moves each layer's by %g %% at most", range_text(r->scales, range), 100 * r->share);
 }
 
 /* ---- */
@@ -358,7 +366,7 @@ static int most_for_gradient(const amp_probe_result *r, int i)
     return most == INT_MAX ? most : most - amp_probe_gradient_shift(r, i);
 }
 
-static amp_status advise(advisor *a)
+static void advise(advisor *a)
 {
     amp_probe_result *r = a->r;
     for (int i = 0; i < a->count; i++) a->pins[i] = desc_of(a, i)->pinned != 0;
@@ -386,25 +394,24 @@ static amp_status advise(advisor *a)
     if (r->scale_source == AMP_SCALE_HIGHEST)
         r->scale = left.most == INT_MAX ? 1 : (float)ldexp(1, smaller(left.most, MOST_SCALE));
     for (int i = 0; i < a->count; i++) {
-        AMP_TRY(advise_layer(a, i));
-        if (suits_all && a->reasons[i] == FINE) AMP_TRY(advise_present_scale(a, i));
+        advise_layer(a, i);
+        if (suits_all && a->reasons[i] == FINE) advise_present_scale(a, i);
     }
-    return conclude(a);
+    conclude(a);
 }
 
-amp_status amp_probe_advise(amp_probe_result *r, amp_error *error)
+void amp_probe_advise(amp_probe_result *r)
 {
     int most_inputs = 1;
     advisor a = { .r = r, .count = r->network.count };
     for (int i = 0; i < a.count; i++) most_inputs = larger(most_inputs, r->network.layers[i].input_count);
-    a.reasons = calloc((size_t)a.count + 1, sizeof *a.reasons);
-    a.forms = calloc((size_t)a.count + 1, sizeof *a.forms);
-    a.inputs = calloc((size_t)most_inputs, sizeof *a.inputs);
-    a.pins = calloc((size_t)a.count + 1, 1);
-    amp_status status = a.reasons && a.forms && a.inputs && a.pins ? advise(&a) : AMP_NO_MEMORY;
+    a.reasons = amp_host_allocated(calloc((size_t)a.count + 1, sizeof *a.reasons));
+    a.forms = amp_host_allocated(calloc((size_t)a.count + 1, sizeof *a.forms));
+    a.inputs = amp_host_allocated(calloc((size_t)most_inputs, sizeof *a.inputs));
+    a.pins = amp_host_allocated(calloc((size_t)a.count + 1, 1));
+    advise(&a);
     free(a.reasons);
     free(a.forms);
     free(a.inputs);
     free(a.pins);
-    return status == AMP_OK ? AMP_OK : amp_fail(error, status, "out of memory");
 }

@@ -234,15 +234,13 @@ static void write_run(amp_json *json, const amp_comparison *c, const amp_run *ru
 
 /* ---- files ---- */
 
-amp_status amp_report_csv(FILE *stream, const amp_comparison *c, amp_error *error)
+void amp_report_csv(FILE *stream, const amp_comparison *c)
 {
-    (void)error;
     amp_csv_print(stream, run_fields[c->kind], NULL);
     for (int r = 0; r < c->dtype_count * c->seed_count; r++) {
         const amp_run copy = shown(&c->runs[r]);
         amp_csv_print(stream, run_fields[c->kind], &copy);
     }
-    return AMP_OK;
 }
 
 static void write_settings(amp_json *json, const amp_comparison *c)
@@ -266,11 +264,10 @@ static void write_settings(amp_json *json, const amp_comparison *c)
     amp_json_texts(json, "verdict", c->verdict, c->verdict_count);
 }
 
-amp_status amp_report_json(FILE *stream, const amp_comparison *c, amp_error *error)
+void amp_report_json(FILE *stream, const amp_comparison *c)
 {
     amp_json json = amp_json_begin(stream);
-    double *room = calloc(per_part(c, LOSS_POINTS), sizeof *room);
-    if (!room) return amp_fail(error, AMP_NO_MEMORY, "the report: out of memory");
+    double *room = amp_host_allocated(calloc(per_part(c, LOSS_POINTS), sizeof *room));
     amp_json_object(&json, NULL);
     write_settings(&json, c);
     amp_json_records(&json, "dtypes", c->summaries, sizeof *c->summaries, c->dtype_count,
@@ -280,7 +277,6 @@ amp_status amp_report_json(FILE *stream, const amp_comparison *c, amp_error *err
     amp_json_close(&json);
     amp_json_close(&json);
     free(room);
-    return AMP_OK;
 }
 
 amp_status amp_report_write(const amp_comparison *c, const char *file, amp_report_writer *write,
@@ -289,8 +285,6 @@ amp_status amp_report_write(const amp_comparison *c, const char *file, amp_repor
     struct amp_output *output;
     FILE *stream;
     AMP_TRY(amp_output_begin(file, &output, &stream, error));
-    amp_status status = write(stream, c, error);
-    if (status == AMP_OK) return amp_output_end(output, error);
-    amp_output_abandon(output);
-    return status;
+    write(stream, c);
+    return amp_output_end(output, error);
 }

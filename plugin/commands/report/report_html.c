@@ -34,19 +34,17 @@ static const char *write_until(FILE *stream, const char *page, const char *mark)
     return at + strlen(mark);
 }
 
-amp_status amp_report_html(FILE *stream, const amp_comparison *c, amp_error *error)
+void amp_report_html(FILE *stream, const amp_comparison *c)
 {
     char *text = NULL;
     size_t size;
-    FILE *table = open_memstream(&text, &size);
-    if (!table) return amp_fail(error, AMP_NO_MEMORY, "the report: out of memory");
+    FILE *table = amp_host_allocated(open_memstream(&text, &size));
     amp_report_table(c, table);
     fclose(table);
     const char *rest = write_until(stream, amp_report_page, "@TABLE@");
     write_html(stream, text);
     free(text);
     rest = write_until(stream, rest, "@DATA@");
-    AMP_TRY(amp_report_json(stream, c, error));
+    amp_report_json(stream, c);
     fputs(rest, stream);
-    return AMP_OK;
 }

@@ -13,7 +13,10 @@
 #include "sharing.h"
 #include "../data/loading.h"
 
-struct amp_resume *amp_resume_create(void) { return calloc(1, sizeof(struct amp_resume)); }
+struct amp_resume *amp_resume_create(void)
+{
+    return amp_host_allocated(calloc(1, sizeof(struct amp_resume)));
+}
 
 void amp_resume_free(struct amp_resume *resume)
 {

@@ -38,7 +38,7 @@ struct amp_resume {
     int stopping;         /* the loop ends here, before its time: this save is its last */
 };
 
-/* One per struct darknet_amp. NULL: no memory. */
+/* One per struct darknet_amp. */
 struct amp_resume *amp_resume_create(void);
 void amp_resume_free(struct amp_resume *);
 

@@ -85,7 +85,6 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     amp->w = view.w;
     amp->h = view.h;
     amp->resume = amp_resume_create();
-    if (!amp->resume) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
     amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = view.adam,
                                      .adamw = amp->config->adamw, .debug = amp->config->debug,
                                      .sync_batchnorm = amp->config->sync_batchnorm };

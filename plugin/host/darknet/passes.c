@@ -74,10 +74,9 @@ static void watched_backward(layer l, amp_pass pass)
 static layer_function **forward_of(layer *l, int on_gpu) { return on_gpu ? &l->forward_gpu : &l->forward; }
 static layer_function **backward_of(layer *l, int on_gpu) { return on_gpu ? &l->backward_gpu : &l->backward; }
 
-int amp_fork_watch_layers(struct network *net, amp_layer_watcher *watcher, void *context)
+void amp_fork_watch_layers(struct network *net, amp_layer_watcher *watcher, void *context)
 {
-    watched.forward = calloc(2 * (size_t)net->n, sizeof *watched.forward);
-    if (!watched.forward) return 0;
+    watched.forward = amp_host_allocated(calloc(2 * (size_t)net->n, sizeof *watched.forward));
     watched.backward = watched.forward + net->n;
     watched.watcher = watcher;
     watched.context = context;
@@ -89,7 +88,6 @@ int amp_fork_watch_layers(struct network *net, amp_layer_watcher *watcher, void 
         if (*forward) *forward = watched_forward;
         if (*backward) *backward = watched_backward;
     }
-    return 1;
 }
 
 void amp_fork_unwatch_layers(struct network *net)

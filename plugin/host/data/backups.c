@@ -60,9 +60,8 @@ amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_err
             folder, data->backup ? "" : ", as Darknet has it where the key is not given", strerror(why));
     free(backups.folder);
     free(backups.base);
-    backups.folder = strdup(folder);
+    backups.folder = amp_host_allocated(strdup(folder));
     backups.base = amp_fork_base_name(cfg);
-    if (!backups.folder) return amp_fail(error, AMP_NO_MEMORY, "no memory for a path");
     return check_names(backups.base, folder, cfg, error);
 }
 

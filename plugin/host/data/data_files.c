@@ -9,6 +9,7 @@
 
 #include "../../amp/cfg_reader.h"
 #include "../../tensor/grow.h"
+#include "../common/failure.h"
 
 int amp_is_device(const char *path)
 {
@@ -46,8 +47,8 @@ static amp_status keep(amp_data_file *data, char **where, const cfg_item *item, 
         return cfg_fail(error, place, "there are blanks in this path, and Darknet drops them",
                         "paths without blanks; rename the folder or the file, or make a link to it");
     if (*where) return note_second(data, item);
-    *where = strdup(item->value);
-    return *where ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "no memory for a path");
+    *where = amp_host_allocated(strdup(item->value));
+    return AMP_OK;
 }
 
 /* *where is -1 until it is given. */
@@ -113,8 +114,7 @@ static amp_status take(void *context, const cfg_item *item, amp_error *error)
 amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *error)
 {
     struct stat status;
-    *data = (amp_data_file){ .name = strdup(name), .classes = -1, .tag = -1, .cache = -1 };
-    if (!data->name) return amp_fail(error, AMP_NO_MEMORY, "no memory for a path");
+    *data = (amp_data_file){ .name = amp_host_allocated(strdup(name)), .classes = -1, .tag = -1, .cache = -1 };
     if (stat(name, &status) != 0) /* in the words of a .data file, not of a .cfg */
         return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read the .data file: %s", name,
                         strerror(errno));
@@ -148,10 +148,8 @@ static amp_status split(amp_path_list *list, const char *file, const char *what,
     size_t room = 0;
     int filled = 0;
     for (char *at = list->bytes, *end; *at; at = end) {
-        char **line = amp_grow(list->line, list->count, &room, sizeof *line);
-        if (!line) return amp_fail(error, AMP_NO_MEMORY, "%.500s: no memory for %s", file, what);
-        list->line = line;
-        line[list->count++] = at;
+        list->line = amp_host_allocated(amp_grow(list->line, list->count, &room, sizeof *list->line));
+        list->line[list->count++] = at;
         end = at + strcspn(at, "\n");
         if (*end) *end++ = 0;
         filled |= !is_blank(at);

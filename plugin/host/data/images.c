@@ -8,21 +8,21 @@
 
 #include "../../include/darknet_amp.h"
 
-enum { LOADS = 1024,   /* 16 jobs of 64 threads; only the last two are ever asked for */
+enum { ROWS = 1 << 16, /* the images of two steps' loading, of which alone is ever asked */
        INPUTS = 64,    /* networks that are trained at once */
        LISTED = 8 };
 
-/* The rows that one call of a loader made, and what of. */
-typedef struct load { const float **rows; char **paths; int count; } load;
+/* A row that a loader made, and of which file. */
+typedef struct loaded { const float *row; char *path; } loaded;
 /* What lies in a network's input. */
 typedef struct filling { const float *input; const float **rows; int count; } filling;
 
 static struct {
     pthread_mutex_t mutex;
     int on; /* set once, before there are threads */
-    load loads[LOADS];
+    loaded rows[ROWS];
     filling fillings[INPUTS];
-    unsigned next_load, next_filling;
+    unsigned next_row, next_filling;
 } trail = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 /* Paths that this thread's loader has picked and not yet made rows of. */
@@ -56,27 +56,16 @@ void amp_images_loaded(float *const *row, int rows)
 {
     if (!trail.on || !picked.paths) return;
     int per_row = rows > 0 ? picked.count / rows : 0; /* a loader of pairs picks two */
-    if (rows <= 0) { /* more threads than images */
-        free_paths(picked.paths, picked.count);
-        picked.paths = NULL;
-        return;
-    }
-    size_t room = (size_t)rows + 1;
-    load made = { calloc(room, sizeof *made.rows), calloc(room, sizeof *made.paths), 0 };
-    for (int i = 0; made.rows && made.paths && per_row && i < rows; i++) {
-        made.rows[i] = row[i];
-        made.paths[i] = picked.paths[i * per_row];
+    pthread_mutex_lock(&trail.mutex);
+    for (int i = 0; per_row && i < rows; i++) {
+        loaded *place = &trail.rows[trail.next_row++ % ROWS];
+        free(place->path);
+        *place = (loaded){ row[i], picked.paths[i * per_row] };
         picked.paths[i * per_row] = NULL;
-        made.count++;
     }
+    pthread_mutex_unlock(&trail.mutex);
     free_paths(picked.paths, picked.count);
     picked.paths = NULL;
-    pthread_mutex_lock(&trail.mutex);
-    load *place = &trail.loads[trail.next_load++ % LOADS], old = *place;
-    *place = made;
-    pthread_mutex_unlock(&trail.mutex);
-    free_paths(old.paths, old.count);
-    free(old.rows);
 }
 
 void amp_images_filled(const float *input, float **rows, int count)
@@ -98,9 +87,9 @@ void amp_images_filled(const float *input, float **rows, int count)
 
 static const char *path_of(const float *row)
 {
-    for (unsigned back = 1; back <= LOADS; back++) { /* the newest first: addresses are used again */
-        const load *l = &trail.loads[(trail.next_load - back) % LOADS];
-        for (int i = 0; i < l->count; i++) if (l->rows[i] == row) return l->paths[i];
+    for (unsigned back = 1; back <= ROWS; back++) { /* the newest first: addresses are used again */
+        const loaded *l = &trail.rows[(trail.next_row - back) % ROWS];
+        if (l->row == row) return l->path;
     }
     return NULL;
 }

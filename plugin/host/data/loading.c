@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <search.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,9 @@
 #include "images.h"
 #include "label_file.h"
 #include "loader_memory.h"
-#include "names_seen.h"
+
+/* Names that were told: the C library's balanced tree of them. */
+typedef struct names_seen { void *root; long count; } names_seen;
 
 /* What the calling thread loads from. */
 static _Thread_local struct {
@@ -30,7 +33,7 @@ static _Thread_local struct {
 static struct {
     atomic_int on; /* set once and for all; networks may be made in several threads */
     pthread_mutex_t mutex;
-    amp_names_seen images, boxes, paths;
+    names_seen images, boxes, paths;
     long replaced;
 } watch = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
@@ -93,12 +96,23 @@ static const char *cause_of(const char *file)
     return "it is damaged, too large, or no JPEG, PNG, BMP or other image that Darknet reads";
 }
 
+static int compare_names(const void *a, const void *b) { return strcmp(a, b); }
+
+/* Whether the name is a new one. */
+static int add_name(names_seen *seen, const char *name)
+{
+    if (tfind(name, &seen->root, compare_names)) return 0;
+    amp_host_allocated(tsearch(amp_host_allocated(strdup(name)), &seen->root, compare_names));
+    seen->count++;
+    return 1;
+}
+
 /* How often a thing of each kind is named; all are counted. */
 enum { NAMED_MOST = 100 };
 
 /* Counts a thing of some kind, and tells of it when it is met first: "amp: BEFORE name AFTER". */
 __attribute__((format(printf, 5, 6)))
-static void say_once(amp_names_seen *seen, const char *name, const char *kind, const char *before,
+static void say_once(names_seen *seen, const char *name, const char *kind, const char *before,
                      const char *after, ...)
 {
     char shown[400], end[200];
@@ -108,7 +122,7 @@ static void say_once(amp_names_seen *seen, const char *name, const char *kind, c
     va_end(args);
     cfg_printable(shown, sizeof shown, name);
     pthread_mutex_lock(&watch.mutex);
-    int is_new = amp_names_add(seen, name);
+    int is_new = add_name(seen, name);
     if (is_new && seen->count <= NAMED_MOST) amp_host_tell("amp: %s%s%s", before, shown, end);
     if (is_new && seen->count == NAMED_MOST + 1)
         amp_host_tell("amp: more %s are not named any more, only counted", kind);
@@ -182,9 +196,8 @@ static amp_status add_box(void *context, const char *file, unsigned long line, c
         say_outside(file, line);
         return AMP_OK;
     }
-    amp_label *grown = amp_grow(all->box, all->count, &all->room, sizeof *grown);
-    if (!grown) return amp_fail(error, AMP_NO_MEMORY, "%s: no memory for labels", file);
-    all->box = grown;
+    (void)error;
+    all->box = amp_host_allocated(amp_grow(all->box, all->count, &all->room, sizeof *all->box));
     all->box[all->count++] = *l;
     return AMP_OK;
 }

@@ -1,18 +1,16 @@
 /* Reads and keeps lists of lines: see text_lines.h. */
 #include "text_lines.h"
 
+#include "../common/failure.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-amp_status amp_lines_add(amp_lines *lines, const char *text, size_t length, amp_error *error)
+void amp_lines_add(amp_lines *lines, const char *text, size_t length)
 {
-    char **grown = amp_grow(lines->line, lines->count, &lines->room, sizeof *grown);
-    if (grown) lines->line = grown;
-    char *copy = grown ? strndup(text, length) : NULL;
-    if (!copy) return amp_fail(error, AMP_NO_MEMORY, "no memory for a list of %zu lines", lines->count);
-    lines->line[lines->count++] = copy;
-    return AMP_OK;
+    lines->line = amp_host_allocated(amp_grow(lines->line, lines->count, &lines->room, sizeof *lines->line));
+    lines->line[lines->count++] = amp_host_allocated(strndup(text, length));
 }
 
 /* Where `text` ends once the blanks at its end are gone. */
@@ -31,11 +29,11 @@ amp_status amp_lines_read(const char *path, const char *what, amp_lines *lines, 
     size_t room = 0;
     amp_status status = AMP_OK;
     errno = 0;
-    while (status == AMP_OK && getline(&text, &room, file) >= 0) {
+    while (getline(&text, &room, file) >= 0) {
         size_t length = trimmed_length(text);
-        if (length > 0) status = amp_lines_add(lines, text, length, error);
+        if (length > 0) amp_lines_add(lines, text, length);
     }
-    if (status == AMP_OK && ferror(file)) /* a folder opens, and fails here */
+    if (ferror(file)) /* a folder opens, and fails here */
         status = amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read %s: %s", path, what, strerror(errno));
     free(text);
     fclose(file);

@@ -10,44 +10,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../common/failure.h"
+
 static amp_status cannot(const char *what, const char *name, amp_error *error)
 {
     return amp_fail(error, AMP_IO_FAILED, "cannot %s %.500s: %s", what, name, strerror(errno));
 }
 
 /* All of it or nothing: what was written of a row that does not fit is cut off again. */
-static int add(amp_log_file *f, const char *text, size_t length)
-{
-    size_t done = 0;
-    while (done < length) {
-        ssize_t written = write(f->descriptor, text + done, length - done);
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) {
-            int why = errno;
-            if (f->regular && ftruncate(f->descriptor, f->end) == 0) lseek(f->descriptor, f->end, SEEK_SET);
-            errno = why;
-            return 0;
-        }
-        done += (size_t)written;
-    }
-    f->end += (off_t)length;
-    return 1;
-}
-
 static int add_line(amp_log_file *f, const char *text)
 {
-    size_t length = strlen(text);
-    char *line = malloc(length + 2);
-    int added = 0;
-    if (!line) {
-        errno = ENOMEM;
-        return 0;
+    int length = (int)strlen(text) + 1;
+    if (dprintf(f->descriptor, "%s\n", text) == length) {
+        f->end += length;
+        return 1;
     }
-    memcpy(line, text, length);
-    line[length] = '\n';
-    added = add(f, line, length + 1);
-    free(line);
-    return added;
+    int why = errno;
+    if (f->regular && ftruncate(f->descriptor, f->end) == 0) lseek(f->descriptor, f->end, SEEK_SET);
+    errno = why;
+    return 0;
 }
 
 /* ---- what is there already ---- */
@@ -141,8 +122,7 @@ amp_status amp_log_file_open(amp_log_file *f, const char *name, const char *what
                              const amp_log_reader *reader, size_t *dropped, amp_error *error)
 {
     *dropped = 0;
-    *f = (amp_log_file){ .name = strdup(name), .descriptor = -1 };
-    if (!f->name) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
+    *f = (amp_log_file){ .name = amp_host_allocated(strdup(name)), .descriptor = -1 };
     f->descriptor = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     /* a device, say */
     if (f->descriptor < 0 && errno == EACCES) f->descriptor = open(name, O_WRONLY | O_CLOEXEC);
