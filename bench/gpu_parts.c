@@ -124,19 +124,32 @@ static void timed_first(struct layer l, fork_pass pass)
 }
 
 #ifdef AMP
-/* The host room's copies of images and labels (amp_own_push_input of its fork). */
-static amp_status (*real_upload_later)(amp_backend *, void *, const void *, size_t, amp_error *);
+/* The host room's copies of images and labels (a fork's pass.c): labels and the first images behind what is
+ * queued, other images ahead of it, which is nothing here. */
+typedef amp_status upload(amp_backend *, void *, const void *, size_t, amp_error *);
+static upload *real_upload_later, *real_upload_ahead;
 
-static amp_status timed_upload(amp_backend *b, void *to, const void *from, size_t bytes, amp_error *error)
+static amp_status timed(upload *real, amp_backend *b, void *to, const void *from, size_t bytes,
+                        amp_error *error)
 {
-    if (to != (const void *)fork_images(parts.net) && to != (const void *)fork_labels(parts.net))
-        return real_upload_later(b, to, from, bytes, error);
     gpu_wait();
     double began = gpu_now();
-    amp_status status = real_upload_later(b, to, from, bytes, error);
+    amp_status status = real(b, to, from, bytes, error);
     gpu_wait();
     parts.spent.input += gpu_now() - began;
     return status;
+}
+
+static amp_status timed_later(amp_backend *b, void *to, const void *from, size_t bytes, amp_error *error)
+{
+    if (to != (void *)parts.net->input_gpu && to != (void *)parts.net->truth_gpu)
+        return real_upload_later(b, to, from, bytes, error);
+    return timed(real_upload_later, b, to, from, bytes, error);
+}
+
+static amp_status timed_ahead(amp_backend *b, void *to, const void *from, size_t bytes, amp_error *error)
+{
+    return timed(real_upload_ahead, b, to, from, bytes, error);
 }
 #endif
 
@@ -147,7 +160,9 @@ void gpu_parts_watch(struct network *net)
     if (net->amp) {
         amp_backend *backend = amp_engine_backend(net->amp->engine);
         real_upload_later = backend->upload_later;
-        backend->upload_later = timed_upload;
+        real_upload_ahead = backend->upload_ahead;
+        backend->upload_later = timed_later;
+        backend->upload_ahead = timed_ahead;
         parts.has_upload = 1;
     }
 #endif

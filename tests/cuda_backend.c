@@ -241,32 +241,85 @@ TEST_WITH(staging_takes_no_memory_in_later_steps, begin, end)
     b->destroy(b);
 }
 
+static void mark(void *done) { *(int *)done = 1; }
+
+/* Images of passes, in two blocks in turn. Each pass reads its block at its end, and only then does what is
+ * marked; nobody waits. late: all work is done as late as can be; else copies come as early as they may. */
+static void images_take_turns(int late)
+{
+    enum { PASSES = 5, BYTES = 64 };
+    amp_backend *b = opened();
+    unsigned char *from[PASSES], *read, back[PASSES * BYTES];
+    void *to[2];
+    int done[PASSES] = { 0 };
+    amp_cuda_any_stream(1);
+    amp_cuda_copies_early(!late);
+    OK(b->allocate(b, sizeof back, (void **)&read, e));
+    for (int i = 0; i < 2; i++) OK(b->allocate(b, BYTES, &to[i], e));
+    for (int i = 0; i < PASSES; i++) {
+        assert_int_equal(cudaMallocHost((void **)&from[i], BYTES), cudaSuccess);
+        memset(from[i], i + 1, BYTES);
+        WAITS(0, b->upload_ahead(b, to[i % 2], from[i], BYTES, e));
+        /* the pass before is still to be done, the one before that has used this memory */
+        for (int k = 0; k < i; k++) assert_int_equal(done[k], !late && k < i - 1);
+        if (!late) memset(from[i], 99, BYTES); /* it was read */
+        OK(b->upload(b, read + i * BYTES, to[i % 2], BYTES, e));
+        assert_true(amp_cuda_enqueue(((amp_cuda_backend *)b)->stream, "the end of a pass", mark, &done[i]));
+        /* what the first copy has made is there */
+        amp_cuda_fail_call("cudaStreamCreate", i < PASSES - 1, cudaErrorUnknown);
+        amp_cuda_fail_call("cudaEventCreate", i < PASSES - 1, cudaErrorUnknown);
+    }
+    WAITS(1, b->uploads_done(b, e));
+    for (int i = 0; i < PASSES; i++) memset(from[i], 99, BYTES);
+    OK(b->download(b, back, read, sizeof back, e));
+    for (int i = 0; i < PASSES * BYTES; i++) assert_int_equal(back[i], i / BYTES + 1);
+    for (int i = 0; i < PASSES; i++) cudaFreeHost(from[i]);
+    for (int i = 0; i < 2; i++) b->release(b, to[i]);
+    b->release(b, read);
+    b->destroy(b);
+    amp_cuda_copies_early(0);
+    amp_cuda_any_stream(0);
+}
+
+TEST_WITH(images_are_copied_while_the_pass_before_is_computed, begin, end)
+{
+    images_take_turns(0);
+    images_take_turns(1);
+}
+
 static amp_status upload_staged(amp_backend *b, void *to, amp_error *error)
 {
     void *staged;
     AMP_TRY(b->stage(b, to, 64, &staged, error));
     memset(staged, 5, 64);
     AMP_TRY(b->upload_later(b, to, staged, 64, error));
+    AMP_TRY(b->upload_ahead(b, to, staged, 64, error));
     return b->uploads_done(b, error);
 }
 
 TEST_WITH(any_call_of_a_later_upload_may_fail, begin, end)
 {
-    static const char *const calls[] = { "cudaMallocHost", "cudaMemcpyAsync", "cudaEventRecord",
-                                         "cudaEventSynchronize" };
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        amp_backend *b = opened();
-        amp_error error = { 0 };
-        void *to;
-        OK(b->allocate(b, 64, &to, e));
-        amp_cuda_fail_call(calls[i], 1, cudaErrorUnknown);
-        assert_int_not_equal(upload_staged(b, to, &error), AMP_OK);
-        if (!strstr(error.message, calls[i]))
-            fail_msg("%s failed, and the line is: %s", calls[i], error.message);
-        OK(upload_staged(b, to, e));
-        b->release(b, to);
-        b->destroy(b);
-    }
+    static const struct { const char *name; int times; } calls[] = {
+        { "cudaMallocHost", 1 }, { "cudaMemcpyAsync", 2 }, { "cudaEventCreate", 2 },
+        { "cudaStreamCreate", 1 }, { "cudaStreamWaitEvent", 2 }, { "cudaEventRecord", 5 },
+        { "cudaEventSynchronize", 1 } };
+    amp_cuda_any_stream(1);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        for (int nth = 1; nth <= calls[i].times; nth++) {
+            amp_backend *b = opened();
+            amp_error error = { 0 };
+            void *to;
+            OK(b->allocate(b, 64, &to, e));
+            amp_cuda_fail_call(calls[i].name, nth, cudaErrorUnknown);
+            assert_int_not_equal(upload_staged(b, to, &error), AMP_OK);
+            if (!strstr(error.message, calls[i].name))
+                fail_msg("%s failed, and the line is: %s", calls[i].name, error.message);
+            OK(b->uploads_done(b, e)); /* whose answers may be of copies that were made */
+            OK(upload_staged(b, to, e));
+            b->release(b, to);
+            b->destroy(b);
+        }
+    amp_cuda_any_stream(0);
 }
 
 TEST_WITH(scratch_grows_and_is_given_back, begin, end)

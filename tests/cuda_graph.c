@@ -151,6 +151,49 @@ TEST_WITH(only_filter_gradients_in_fp16_are_scaled_down, begin, end)
     amp_cudnn_destroy(library);
 }
 
+/* Calls of cuDNN's that a run takes: to say where the data lies, five, and to run. */
+enum { RUN = 1, TELL = 5 };
+
+TEST_WITH(cudnn_is_told_of_buffers_once, begin, end)
+{
+    amp_cudnn *library = opened();
+    amp_error error;
+    amp_cudnn_pack pack = { 0 };
+    amp_conv_buffers kept = buffers, once = buffers;
+    void *other;
+    assert_int_equal(cudaMalloc(&other, X_COUNT * 2), cudaSuccess);
+    kept.pack = &pack;
+    cudnn_double.engine[0].workspace = 640;
+    amp_conv_plan *plan = planned(library, &grouped);
+    const struct { amp_conv_buffers *buffers; void *x; int calls; } runs[] = {
+        { &kept, buffers.x, TELL + RUN }, { &kept, buffers.x, RUN }, { &kept, buffers.x, RUN },
+        { &kept, other, TELL + RUN }, { &kept, buffers.x, TELL + RUN }, { &kept, buffers.x, RUN },
+        { &once, buffers.x, TELL + RUN }, { &once, buffers.x, TELL + RUN }, { &kept, buffers.x, RUN } };
+    int alive = cudnn_double.descriptors;
+    for (size_t i = 0; i < COUNT(runs); i++) {
+        int before = cudnn_double.calls;
+        runs[i].buffers->x = runs[i].x;
+        assert_int_equal(amp_cudnn_run(library, plan, runs[i].buffers, &error), AMP_OK);
+        assert_int_equal(cudnn_double.calls - before, runs[i].calls);
+        assert_ptr_equal(cudnn_double.last.x.data, runs[i].x);
+        assert_ptr_equal(cudnn_double.last.workspace, scratch);
+        assert_int_equal(cudnn_double.descriptors - alive, 1);
+    }
+    for (int call = 1; call <= TELL; call++) { /* each fails once */
+        kept.x = call % 2 ? other : buffers.x;
+        cudnn_double.fail_at = cudnn_double.calls + call;
+        cudnn_double.failure = CUDNN_STATUS_ALLOC_FAILED;
+        assert_int_not_equal(amp_cudnn_launch(library, plan, &kept, &error), AMP_OK);
+        assert_int_equal(cudnn_double.descriptors, alive);
+        assert_int_equal(amp_cudnn_launch(library, plan, &kept, &error), AMP_OK);
+        assert_ptr_equal(cudnn_double.last.x.data, kept.x);
+    }
+    amp_cudnn_forget(&pack);
+    assert_int_equal(cudnn_double.descriptors, alive);
+    cudaFree(other);
+    amp_cudnn_destroy(library);
+}
+
 TEST_WITH(without_workspace_none_is_reserved, begin, end)
 {
     amp_cudnn *library = opened();

@@ -8,6 +8,7 @@
 
 #include "../bench/gpu_parts.h"
 #include "doubles/cuda_doubles.h"
+#include "host/darknet/room.h"
 #include "network.h"
 #include "parser.h"
 #include "poison_arena.h"
@@ -285,8 +286,10 @@ TEST_WITH(a_prediction, begin, end)
 
 /* ---- activation checkpointing ---- */
 
-/* What three steps of a training leave, the second of which is skipped: its weights, and their sidecar. */
-static char *training_state(const char *cfg, int segments, size_t *bytes, int *repeated)
+/* What three steps of a training leave, the second of which is skipped: its weights, and their sidecar.
+ * change: NULL, or what is done with the network before each step. */
+static char *training_state(const char *cfg, int segments, void (*change)(network *), size_t *bytes,
+                            int *repeated)
 {
     static const char *const ends[] = { "", ".amp" };
     char path[] = "/tmp/cuda_step_XXXXXX", file[64], *state = NULL;
@@ -300,6 +303,7 @@ static char *training_state(const char *cfg, int segments, size_t *bytes, int *r
     for (unsigned i = 0; i < 3; i++) {
         amp_anomaly bad = { .found = 1, .pass = "forward", .tensor = "test" };
         if (i == 1) amp_engine_reject_step(net->amp->engine, &bad);
+        if (change) change(net);
         srand(i); /* dropout's masks */
         train(net, 1, 10 * i);
     }
@@ -327,10 +331,10 @@ TEST_WITH(checkpointing_ends_in_the_same_bytes, begin, end)
     for (int n = 0; n < 2; n++) {
         size_t plain_bytes, bytes;
         int repeated;
-        char *plain = training_state(cfgs[n], 0, &plain_bytes, &repeated);
+        char *plain = training_state(cfgs[n], 0, NULL, &plain_bytes, &repeated);
         assert_int_equal(repeated, 0);
         for (int segments = 1; segments <= 4; segments += 3) {
-            char *state = training_state(cfgs[n], segments, &bytes, &repeated);
+            char *state = training_state(cfgs[n], segments, NULL, &bytes, &repeated);
             assert_true(repeated > 0);
             assert_int_equal(bytes, plain_bytes);
             assert_memory_equal(state, plain, bytes);
@@ -416,6 +420,68 @@ TEST_WITH(each_network_has_its_own, begin, end)
     assert_true(amp_cuda_registered(two->input));
     train(two, 1, 9);
     free_network(two);
+}
+
+/* ---- images that take turns between two blocks of the GPU's ---- */
+
+TEST_WITH(images_have_a_second_block_from_the_second_pass_on, begin, end)
+{
+    network *net = make(yolo_cfg);
+    amp_host_pinned *p = &net->amp->memory->pinned;
+    feed(net, 1);
+    train_network_datum(net);
+    assert_ptr_equal(amp_fork_image(net), net->input_gpu);
+    assert_null(p->second);
+    for (int i = 0; i < 4; i++) {
+        feed(net, 1);
+        train_network_datum(net);
+        assert_ptr_equal(amp_fork_image(net), i % 2 ? net->input_gpu : p->second);
+        network_predict(net, net->input); /* which leaves it where the last pass was */
+        assert_ptr_equal(amp_fork_image(net), i % 2 ? net->input_gpu : p->second);
+    }
+    free_network(net);
+}
+
+TEST_WITH(a_gpu_without_memory_for_it_trains_with_one_block, begin, end)
+{
+    network *net = make(yolo_cfg);
+    for (int i = 0; i < 4; i++) {
+        if (i == 1) amp_cuda_fail_call("cudaMalloc", 1, cudaErrorMemoryAllocation);
+        feed(net, 1);
+        train_network_datum(net);
+        assert_ptr_equal(amp_fork_image(net), net->input_gpu);
+    }
+    assert_null(net->amp->memory->pinned.second);
+    free_network(net);
+}
+
+static void have_one_block(network *net) { net->amp->memory->pinned.second_tried = 1; }
+static void predict(network *net) { network_predict(net, net->input); }
+static void resize(network *net)
+{
+    resize_network(net, 64, 64);
+    resize_network(net, 32, 32);
+}
+
+/* Wherever the images lie, and however early they come, the same bytes come out. */
+TEST_WITH(images_that_come_early_change_nothing, begin, end)
+{
+    void (*const changes[])(network *) = { NULL, predict, resize };
+    const char *const cfgs[] = { yolo_cfg, resnet_cfg };
+    for (int n = 0; n < 2; n++) {
+        size_t plain_bytes, bytes;
+        int repeated;
+        char *plain = training_state(cfgs[n], 0, have_one_block, &plain_bytes, &repeated);
+        for (int i = 0; i < 6; i++) {
+            amp_cuda_copies_early(i / 3);
+            char *state = training_state(cfgs[n], 0, changes[i % 3], &bytes, &repeated);
+            amp_cuda_copies_early(0);
+            assert_int_equal(bytes, plain_bytes);
+            assert_memory_equal(state, plain, bytes);
+            free(state);
+        }
+        free(plain);
+    }
 }
 
 /* Two steps; the losses. cannot: what cudaHostRegister is to return. */

@@ -17,6 +17,7 @@
 #include "commands/data_check.h"
 #include "host/data/data_check.h"
 #include "host/data/data_files.h"
+#include "host/data/filling.h"
 #include "host/data/label_file.h"
 #include "host/data/loader_memory.h"
 #include "host/common/weights_check.h"
@@ -306,6 +307,42 @@ TEST(a_loader_without_memory_or_threads_ends_the_program)
     if (status != 1 || !strstr(said, "no thread that loads images can be started: "))
         fail_msg("%d: %s", status, said);
     assert_int_equal(strchr(said, '\n') - said, strlen(said) - 1); /* one line */
+}
+
+/* Whoever copies them, rows lie one behind the other, and are freed only where that is asked for. */
+TEST(rows_are_copied_by_any_number_of_threads)
+{
+    const struct { int count; size_t floats; } sizes[] = { { 1, 5 }, { 3, 1 << 10 }, { 40, 1 << 17 } };
+    for (size_t k = 0; k < COUNT(sizes) * 2; k++) {
+        int count = sizes[k / 2].count, frees = k % 2;
+        size_t floats = sizes[k / 2].floats, bytes = floats * sizeof(float);
+        float *rows[40], *input = malloc((size_t)count * bytes + 1);
+        ((char *)input)[(size_t)count * bytes] = 77;
+        for (int i = 0; i < count; i++) {
+            rows[i] = malloc(bytes);
+            for (size_t j = 0; j < floats; j++) rows[i][j] = (float)((size_t)i * floats + j);
+        }
+        amp_filling_copy(input, rows, count, floats, frees);
+        for (size_t j = 0; j < (size_t)count * floats; j++)
+            if (input[j] != (float)j)
+                fail_msg("%d rows of %zu: %zu is %g", count, floats, j, (double)input[j]);
+        assert_int_equal(((char *)input)[(size_t)count * bytes], 77);
+        for (int i = 0; i < count; i++) {
+            assert_true(frees ? !rows[i] : rows[i][floats - 1] == input[(size_t)(i + 1) * floats - 1]);
+            free(rows[i]);
+        }
+        free(input);
+    }
+    assert_int_equal(amp_filling_threads(0), 1);
+    assert_in_range(amp_filling_threads((size_t)1 << 40), 1, 8);
+}
+
+/* In a program that runs no such loop a batch may be made of the same rows again. */
+TEST(outside_the_loop_darknet_copies_its_rows_itself)
+{
+    float row[2] = { 1, 2 }, *rows[1] = { row }, input[2] = { 0 };
+    assert_int_equal(darknet_amp_fill(input, rows, 1, 2), 0);
+    assert_ptr_equal(rows[0], row);
 }
 
 /* As many parts of batches at a time as amp_loaders_at_once says, whoever starts how many. */

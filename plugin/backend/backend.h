@@ -307,8 +307,12 @@ struct amp_backend {
      * returned. stage: *host is where the program writes what upload_later is then to copy to `memory`:
      * page-locked memory of the backend's, its own until that uploads_done; or `memory` itself, if the
      * program can write there. uploads_done waits until every `from` so far was read, and for nothing else.
-     * The engine calls it at the end of each forward. */
+     * The engine calls it at the end of each forward.
+     * upload_ahead: as upload_later, but a device copies while it still computes what was queued before; what
+     * is queued from now on waits for it. Nothing that was queued since the last upload_ahead may use
+     * `memory`: two blocks take turns. */
     amp_status (*upload_later)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
+    amp_status (*upload_ahead)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
     amp_status (*stage)(amp_backend *, void *memory, size_t bytes, void **host, amp_error *);
     amp_status (*uploads_done)(amp_backend *, amp_error *);
     /* Copy bytes of allocate's memory, as all operations before have left them, into the program's memory. */

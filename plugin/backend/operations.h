@@ -25,8 +25,8 @@
     OP(check_gradients) OP(finish_step) OP(keep_statistics) OP(restore_statistics)
 
 #define AMP_BACKEND_OPERATIONS(OP)                                                                         \
-    OP(supports) OP(destroy) OP(allocate) OP(release) OP(upload) OP(upload_later) OP(stage)                \
-    OP(uploads_done) OP(download) OP(synchronize) OP(zero)                                                 \
+    OP(supports) OP(destroy) OP(allocate) OP(release) OP(upload) OP(upload_later) OP(upload_ahead)         \
+    OP(stage) OP(uploads_done) OP(download) OP(synchronize) OP(zero)                                       \
     OP(conv_create) OP(conv_destroy) OP(conv_load_weights) OP(conv_drop_weights) OP(conv_forward)          \
     OP(conv_backward_data) OP(conv_backward_weights) OP(conv_facts)                                        \
     OP(local_create) OP(local_destroy) OP(local_load_weights) OP(local_drop_weights) OP(local_forward)     \

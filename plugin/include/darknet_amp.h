@@ -146,11 +146,12 @@ int darknet_amp_rand(void);
 enum darknet_amp_job_event { AMP_JOB_STARTS, AMP_PART_BEGINS, AMP_PART_ENDS };
 void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event);
 
-/* For debug=1, the names of the images in a batch. paths: a loader thread has picked count of them. filled:
- * get_next_batch has copied these rows into a network's input, one an image; with the first of them, waiting
- * for a step's images is over. */
+/* For debug=1, the names of the images in a batch: a loader thread has picked count of them. */
 void darknet_amp_paths(char **paths, int count);
-void darknet_amp_filled(const float *input, float **rows, int count);
+/* get_next_batch is to copy these rows into a network's input, one of `floats` floats an image; with the
+ * first of them, waiting for a step's images is over. 1: they are copied, and may be freed and NULL, which
+ * only the loops above, under AMP, allow. 0: as in stock. */
+int darknet_amp_fill(float *input, float **rows, int count, int floats);
 
 /* Bad input of loader threads, in a program with a network under AMP. bad_image: tried and failed to read
  * one; or not tried yet, and a FIFO, a device or a socket is none. 1: the caller returns an image without

@@ -36,6 +36,9 @@ void amp_cuda_device_is(int major, int minor, int multiprocessors, size_t bytes)
 void amp_cuda_pageable(int on);
 /* 1: work is done as soon as it is queued, as the real one does it with CUDA_LAUNCH_BLOCKING=1. */
 void amp_cuda_launch_blocking(int on);
+/* 1: work on non-blocking streams is done as soon as it is queued, and of other streams only what it waits
+ * for: whatever may come early does. */
+void amp_cuda_copies_early(int on);
 /* Managed memory is for both (1, as at the start), or for the device alone (0), as while it
  * may be at work there. */
 void amp_cuda_host_access(int allowed);

@@ -335,6 +335,7 @@ std::vector<std::unique_ptr<event>> destroyed_events;
 stream *only_stream; /* the one that work is to be on; the first that has any */
 bool any_stream;
 bool launch_blocking;
+bool copies_early; /* work on non-blocking streams is done when it is queued */
 int stream_numbers;
 
 stream *stream_of(cudaStream_t s)
@@ -424,7 +425,7 @@ void put(stream *s, std::string what, std::function<void()> run)
                         only_stream->number);
     push_implicit_waits(s);
     push(s, std::move(what), std::move(run));
-    if (launch_blocking) run_all(s);
+    if (launch_blocking || (copies_early && !s->blocking)) run_all(s);
 }
 
 bool limits_hold(dim3 grid, dim3 block)
@@ -505,6 +506,7 @@ void amp_cuda_fail_call(const char *function, int nth, int status)
     injections[function] = { nth, (cudaError_t)status };
 }
 void amp_cuda_launch_blocking(int on) { launch_blocking = on != 0; }
+void amp_cuda_copies_early(int on) { copies_early = on != 0; }
 void amp_cuda_any_stream(int allowed) { any_stream = allowed != 0; }
 void amp_cuda_device_is(int major, int minor, int multiprocessors, size_t bytes)
 {

@@ -42,6 +42,12 @@ amp_status amp_cpu_upload_later(amp_backend *backend, void *memory, const void *
     return memory == from ? AMP_OK : amp_cpu_upload(backend, memory, from, bytes, error);
 }
 
+amp_status amp_cpu_upload_ahead(amp_backend *backend, void *memory, const void *from, size_t bytes,
+                                amp_error *error)
+{
+    return amp_cpu_upload_later(backend, memory, from, bytes, error);
+}
+
 amp_status amp_cpu_stage(amp_backend *backend, void *memory, size_t bytes, void **host, amp_error *error)
 {
     (void)backend, (void)bytes, (void)error;

@@ -22,7 +22,8 @@ struct amp_conv {
     amp_shape y;
     int connected;                 /* a matrix product, */
     amp_cuda_product product;      /* this one; otherwise */
-    amp_conv_plan *plans[PASSES];  /* these, as far as they were asked for; cuDNN's */
+    amp_conv_plan *plans[PASSES];  /* these, as far as they were asked for; cuDNN's, */
+    amp_cudnn_pack packs[PASSES];  /* and where their data lay the last time */
     void *weights;                 /* KRSC; NULL: not loaded */
 };
 
@@ -122,6 +123,7 @@ void amp_cuda_conv_destroy(amp_backend *backend, amp_conv *conv)
 {
     if (!conv) return;
     amp_cuda_release(backend, conv->weights);
+    for (int i = 0; i < PASSES; i++) amp_cudnn_forget(&conv->packs[i]);
     free(conv);
 }
 
@@ -180,7 +182,7 @@ static amp_status run(amp_backend *backend, amp_conv *conv, int pass, const void
                       amp_error *error)
 {
     /* The pass decides which of the three is written: conv_plan.h. */
-    const amp_conv_buffers buffers = { (void *)x, w, (void *)y };
+    const amp_conv_buffers buffers = { (void *)x, w, (void *)y, &conv->packs[pass] };
     amp_status status = amp_cudnn_run(amp_cuda_of(backend)->cudnn, conv->plans[pass], &buffers, error);
     /* If an earlier kernel failed no engine runs any more, and cuDNN is not the cause. */
     if (status != AMP_OK) AMP_CUDA_TRY(cudaStreamSynchronize(amp_cuda_of(backend)->stream));

@@ -120,11 +120,12 @@ void amp_cuda_destroy(amp_backend *backend)
 {
     if (!backend) return;
     amp_cuda_backend *cuda = amp_cuda_of(backend);
+    if (cuda->ahead) cudaStreamSynchronize(cuda->ahead);
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     amp_cudnn_destroy(cuda->cudnn);
     amp_cuda_gemm_stop(backend);
     amp_cuda_tables_destroy(cuda);
-    amp_cuda_staging_free(backend);
+    amp_cuda_end_uploads(backend);
     amp_cuda_free_spares(backend);
     amp_cuda_release(backend, cuda->workspace);
     amp_cuda_release(backend, cuda->scratch);

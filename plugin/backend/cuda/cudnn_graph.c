@@ -384,6 +384,31 @@ static amp_status needs_device(const amp_cudnn *library, amp_error *error)
                                                "cuDNN: a plan made without a device cannot run");
 }
 
+void amp_cudnn_forget(amp_cudnn_pack *pack)
+{
+    destroy(pack->descriptor);
+    *pack = (amp_cudnn_pack){ 0 };
+}
+
+/* The pack's descriptor, made anew unless it tells of these buffers already, which takes five
+ * calls of cuDNN. */
+static descriptor describe_buffers(chain *chain, amp_cudnn_pack *pack, const amp_conv_buffers *b,
+                                   void *workspace)
+{
+    static const int64_t ids[3] = { X, W, Y };
+    void *const pointers[3] = { b->x, b->w, b->y };
+    if (pack->descriptor && pack->x == b->x && pack->w == b->w && pack->y == b->y
+        && pack->workspace == workspace) return pack->descriptor;
+    amp_cudnn_forget(pack);
+    *pack = (amp_cudnn_pack){ CREATE(chain, VARIANT_PACK_DESCRIPTOR), b->x, b->w, b->y, workspace };
+    SET(chain, pack->descriptor, VARIANT_PACK_UNIQUE_IDS, INT64, 3, ids);
+    SET(chain, pack->descriptor, VARIANT_PACK_DATA_POINTERS, VOID_PTR, 3, pointers);
+    SET(chain, pack->descriptor, VARIANT_PACK_WORKSPACE, VOID_PTR, 1, &workspace);
+    finalize(chain, pack->descriptor, "variant pack");
+    if (!ok(chain)) amp_cudnn_forget(pack);
+    return pack->descriptor;
+}
+
 amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const amp_conv_buffers *buffers,
                             amp_error *error)
 {
@@ -395,18 +420,13 @@ amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const
         AMP_TRY(library->settings.reserve(library->settings.owner, plan->current.workspace, &workspace,
                                           error));
 
-    static const int64_t ids[3] = { X, W, Y };
-    void *const pointers[3] = { buffers->x, buffers->w, buffers->y };
     chain chain = { CUDNN_STATUS_SUCCESS };
-    descriptor pack = CREATE(&chain, VARIANT_PACK_DESCRIPTOR);
-    SET(&chain, pack, VARIANT_PACK_UNIQUE_IDS, INT64, 3, ids);
-    SET(&chain, pack, VARIANT_PACK_DATA_POINTERS, VOID_PTR, 3, pointers);
-    SET(&chain, pack, VARIANT_PACK_WORKSPACE, VOID_PTR, 1, &workspace);
-    finalize(&chain, pack, "variant pack");
+    amp_cudnn_pack once = { 0 };
+    descriptor pack = describe_buffers(&chain, buffers->pack ? buffers->pack : &once, buffers, workspace);
     if (ok(&chain))
         after(&chain, cudnnBackendExecute(library->handle, plan->current.plan, pack), "cudnnBackendExecute",
               "convolution");
-    destroy(pack);
+    amp_cudnn_forget(&once);
     if (ok(&chain)) return AMP_OK;
     amp_error why;
     outcome(&chain, &why);

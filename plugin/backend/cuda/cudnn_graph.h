@@ -57,8 +57,12 @@ amp_status amp_cudnn_plan(amp_cudnn *library, const amp_conv_problem *problem, a
 amp_status amp_cudnn_tune(amp_cudnn *library, amp_conv_plan *plan, int best_of, amp_conv_timer timer,
                           void *user, amp_error *error);
 
-/* x or dx, w or dw, y or dy, as the pass has it. */
-typedef struct amp_conv_buffers { void *x, *w, *y; } amp_conv_buffers;
+/* How cuDNN was told of the buffers of a run, for the next one with the same. Zeros at first. */
+typedef struct amp_cudnn_pack { void *descriptor, *x, *w, *y, *workspace; } amp_cudnn_pack;
+void amp_cudnn_forget(amp_cudnn_pack *);
+
+/* x or dx, w or dw, y or dy, as the pass has it. pack: NULL where nothing is to be kept. */
+typedef struct amp_conv_buffers { void *x, *w, *y; amp_cudnn_pack *pack; } amp_conv_buffers;
 
 /* Queues the plan's current candidate on the stream. */
 amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const amp_conv_buffers *buffers,

@@ -5,8 +5,8 @@
 
 #include "state.h"
 
-/* upload.c: gives page-locked memory back. */
-void amp_cuda_staging_free(amp_backend *);
+/* upload.c: gives back page-locked memory, and what copies ahead of the stream. */
+void amp_cuda_end_uploads(amp_backend *);
 
 /* amp_cudnn_settings.reserve: cuDNN's workspace. backend is an amp_backend. trim gives it back if it is
  * larger than the backend's workspace_needed. */

@@ -50,8 +50,10 @@ typedef struct amp_cuda_backend {
                                      meanwhile */
     size_t workspace_bytes, workspace_needed; /* needed: the most that any convolution's plan asks for */
     int timed;                    /* conv_tune.c's: the clocks were brought up for timing */
-    cudaEvent_t uploaded;         /* the last upload_later's source was read; */
+    cudaEvent_t uploaded;         /* the sources of all uploads so far were read; */
     int uploads_pending;          /* whether there was one since uploads_done */
+    cudaStream_t ahead;           /* upload_ahead's copies; NULL until the first; */
+    cudaEvent_t ahead_may, ahead_is; /* upload.c's: the next may begin, the last is done */
     struct amp_cuda_staging *staging; /* upload.c's */
     amp_cuda_table step, statistics, arrays; /* update.cu's: of finish_step; of statistics alone; of what is
                                                 only checked */

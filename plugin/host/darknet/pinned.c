@@ -37,11 +37,36 @@ void amp_host_pin(amp_host_pinned *p, const network *net)
 #endif
 }
 
+int amp_host_image_ahead(amp_host_pinned *p, const network *net)
+{
+#ifdef GPU
+    if (!p->locked || !net->train || net->input != p->input) return 0;
+    if (!p->second_tried && cudaMalloc((void **)&p->second, p->bytes) != cudaSuccess) {
+        cudaGetLastError(); /* as above */
+        p->second = NULL;
+    }
+    p->second_tried = 1;
+    p->in_second = p->second && !p->in_second;
+    return p->second != NULL;
+#else
+    (void)p, (void)net;
+    return 0;
+#endif
+}
+
+#ifdef GPU
+float *amp_host_image_on_gpu(const amp_host_pinned *p, const network *net)
+{
+    return p->in_second ? p->second : net->input_gpu;
+}
+#endif
+
 void amp_host_unpin(amp_host_pinned *p)
 {
 #ifdef GPU
     /* After a failure the device is beyond use, which the next call that matters says. */
     if (p->locked && cudaHostUnregister(p->input) != cudaSuccess) cudaGetLastError();
+    if (cudaFree(p->second) != cudaSuccess) cudaGetLastError();
 #endif
     *p = (amp_host_pinned){ 0 };
 }

@@ -29,6 +29,7 @@ static struct {
 static _Thread_local struct { char **paths; int count; } picked;
 
 void amp_images_note(void) { trail.on = 1; }
+int amp_images_noted(void) { return trail.on; }
 
 static void free_paths(char **paths, int count)
 {

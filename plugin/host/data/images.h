@@ -9,8 +9,10 @@
 #ifndef AMP_HOST_IMAGES_H
 #define AMP_HOST_IMAGES_H
 
-/* Note from now on, in the whole program; before any loader is started. */
+/* Note from now on, in the whole program; before any loader is started. And whether that was asked for: rows
+ * must then stay where they are until the step is done. */
 void amp_images_note(void);
+int amp_images_noted(void);
 
 /* The calling thread's loader takes path for the i-th of those it picked. */
 void amp_images_replaced(int i, const char *path);

@@ -26,12 +26,14 @@ static struct {
     sem_t free;
 } loaders;
 
-int amp_loaders_at_once(void)
+int amp_loaders_processors(void)
 {
     cpu_set_t processors;
-    int count = sched_getaffinity(0, sizeof processors, &processors) ? 1 : CPU_COUNT(&processors);
-    return 2 * count; /* while half of them wait for the disk, the others decode */
+    return sched_getaffinity(0, sizeof processors, &processors) ? 1 : CPU_COUNT(&processors);
 }
+
+/* While half of them wait for the disk, the others decode. */
+int amp_loaders_at_once(void) { return 2 * amp_loaders_processors(); }
 
 void amp_loaders_watch(void)
 {

@@ -5,7 +5,8 @@
 /* From now on, in the whole program; before any loader is started. */
 void amp_loaders_watch(void);
 
-/* How many threads, at most, decode images at the same time. */
+/* How many processors the program may use; and how many threads, at most, decode images at the same time. */
+int amp_loaders_processors(void);
 int amp_loaders_at_once(void);
 
 /* Threads that load at once, those that wait for their turn too, and bytes of each one's stack; the C library

@@ -12,7 +12,8 @@
 
 float *amp_fork_image(const network *net)
 {
-    return ON_SIDE(amp_host_on_gpu(net), net->input, net->input_gpu);
+    return ON_SIDE(amp_host_on_gpu(net), net->input,
+                   amp_host_image_on_gpu(&net->amp->memory->pinned, net));
 }
 
 float *amp_fork_image_delta(const network *net)
@@ -44,9 +45,12 @@ amp_status amp_own_push_input(const network *net, amp_backend *b, amp_error *err
 {
 #ifdef GPU
     if (net->gpu_index >= 0) {
-        amp_host_pin(&net->amp->memory->pinned, net);
-        AMP_TRY(b->upload_later(b, net->input_gpu, net->input,
-                                (size_t)net->batch * (size_t)net->inputs * sizeof(float), error));
+        amp_host_pinned *pinned = &net->amp->memory->pinned;
+        int ahead = amp_host_image_ahead(pinned, net);
+        size_t bytes = (size_t)net->batch * (size_t)net->inputs * sizeof(float);
+        amp_host_pin(pinned, net);
+        AMP_TRY((ahead ? b->upload_ahead : b->upload_later)(b, amp_host_image_on_gpu(pinned, net), net->input,
+                                                            bytes, error));
         if (net->truth && net->truths) return push_truth(net, b, error);
     }
 #endif

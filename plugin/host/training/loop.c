@@ -19,6 +19,7 @@
 #include "../common/sharing.h"
 #include "../common/state.h"
 #include "../data/data_check.h"
+#include "../data/filling.h"
 #include "../data/images.h"
 #include "log_file.h"
 #include "stopping.h"
@@ -182,10 +183,14 @@ void amp_training_begin(struct network **nets, int count, float *average_loss, i
 
 int amp_training_runs(void) { return training.nets != NULL; }
 
-void darknet_amp_filled(const float *input, float **rows, int count)
+/* These loops alone give each image to a network once, and then free what is left of the rows. */
+int darknet_amp_fill(float *input, float **rows, int count, int floats)
 {
     if (atomic_exchange(&training.waits, 0)) training.loaded = amp_clock_seconds();
     amp_images_filled(input, rows, count);
+    if (!training.looped || !training.nets || !amp_fork_state(training.nets[0])) return 0;
+    amp_filling_copy(input, rows, count, (size_t)floats, !amp_images_noted());
+    return 1;
 }
 
 /* A measured number has no more digits than these. */

@@ -81,10 +81,10 @@ void darknet_amp_job(struct load_args *args, int event) {
   PASS_ON(void, darknet_amp_job, (struct load_args *, int), args, event);
 }
 
-void darknet_amp_filled(const float *input, float **rows, int count) {
+int darknet_amp_fill(float *input, float **rows, int count, int floats) {
   calls[FILLED]++;
-  PASS_ON(void, darknet_amp_filled, (const float *, float **, int), input, rows,
-          count);
+  PASS_ON(int, darknet_amp_fill, (float *, float **, int, int), input, rows,
+          count, floats);
 }
 
 int darknet_amp_read_boxes(const char *file, void *boxes, int *count) {

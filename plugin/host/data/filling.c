@@ -1,0 +1,48 @@
+/* Loaded images to where a network reads them: see filling.h. */
+#include "filling.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader_memory.h"
+
+enum { MOST_THREADS = 8, LEAST_BYTES = 1 << 20 /* of a thread */ };
+
+typedef struct filling {
+    float *input, **rows;
+    size_t floats; /* of a row */
+    int count, frees;
+    atomic_int next; /* the first row that no thread has taken yet */
+} filling;
+
+int amp_filling_threads(size_t bytes)
+{
+    size_t threads = (size_t)amp_loaders_processors();
+    if (threads > MOST_THREADS) threads = MOST_THREADS;
+    if (threads > bytes / LEAST_BYTES) threads = bytes / LEAST_BYTES;
+    return threads ? (int)threads : 1;
+}
+
+static void *copy_rows(void *argument)
+{
+    filling *f = argument;
+    for (int i; (i = atomic_fetch_add(&f->next, 1)) < f->count;) {
+        memcpy(f->input + (size_t)i * f->floats, f->rows[i], f->floats * sizeof *f->input);
+        if (!f->frees) continue;
+        free(f->rows[i]);
+        f->rows[i] = NULL;
+    }
+    return NULL;
+}
+
+void amp_filling_copy(float *input, float **rows, int count, size_t floats, int frees)
+{
+    filling f = { .input = input, .rows = rows, .floats = floats, .count = count, .frees = frees };
+    pthread_t others[MOST_THREADS];
+    int started = 0, wanted = amp_filling_threads((size_t)count * floats * sizeof *input) - 1;
+    while (started < wanted && !pthread_create(&others[started], NULL, copy_rows, &f)) started++;
+    copy_rows(&f);
+    for (int i = 0; i < started; i++) pthread_join(others[i], NULL);
+}
