@@ -142,7 +142,7 @@ static amp_status timed(upload *real, amp_backend *b, void *to, const void *from
 
 static amp_status timed_later(amp_backend *b, void *to, const void *from, size_t bytes, amp_error *error)
 {
-    if (to != (void *)parts.net->input_gpu && to != (void *)parts.net->truth_gpu)
+    if (to != (const void *)fork_images(parts.net) && to != (const void *)fork_labels(parts.net))
         return real_upload_later(b, to, from, bytes, error);
     return timed(real_upload_later, b, to, from, bytes, error);
 }
