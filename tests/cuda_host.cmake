@@ -47,7 +47,7 @@ gpu_double_program(test_cuda_ranks cuda_ranks.c doubles/nccl_double.cc
     $<TARGET_OBJECTS:amp_room_commands> $<TARGET_OBJECTS:amp_room_commands_map>
     ${CMAKE_SOURCE_DIR}/plugin/comm/nccl/nccl.c)
 target_link_options(test_cuda_ranks PRIVATE -Wl,--wrap=dlopen -Wl,--wrap=dlsym # libnccl.so.2 is the double
-    -Wl,--wrap=amp_comm_threads -Wl,--wrap=pthread_create) # threads take turns
+    -Wl,--wrap=amp_fork_use_device -Wl,--wrap=amp_comm_threads -Wl,--wrap=pthread_create) # threads take turns
 
 add_executable(cuda_host_cpu cuda_host.c)
 target_include_directories(cuda_host_cpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/plugin)

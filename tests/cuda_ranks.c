@@ -14,6 +14,7 @@
 #include "doubles/cuda_doubles.h"
 #include "doubles/nccl_double.h"
 #include "host/common/random.h"
+#include "host/common/resume.h"
 #include "host/common/state.h"
 #include "network.h"
 #include "parser.h"
@@ -584,6 +585,31 @@ TEST_WITH(darknets_train_networks_makes_the_steps_of_one_gpu, begin, end)
         for (int i = 0; i < RANKS; i++) free_network(nets[i]);
         free_network(one);
     }
+}
+
+static const network *in_use;
+void __real_amp_fork_use_device(const network *);
+void __wrap_amp_fork_use_device(const network *);
+
+void __wrap_amp_fork_use_device(const network *net)
+{
+    in_use = net;
+    __real_amp_fork_use_device(net);
+}
+
+/* What is saved behind them is rank 0's: its kernels would fail on another GPU. */
+TEST_WITH(recurrent_states_are_gathered_from_all_gpus_and_rank_0s_is_in_use_again, begin, end)
+{
+    network *nets[RANKS];
+    for (int i = 0; i < RANKS; i++)
+        nets[i] = make("[net]\nbatch=4\nsubdivisions=4\ninputs=10\ntime_steps=3\n[gru]\noutput=8\n"
+                       "[connected]\noutput=10\n[softmax]\n");
+    darknet_amp_resume(nets, RANKS);
+    amp_fork_use_device(nets[0]);
+    amp_resume_gather_states(nets[0]);
+    assert_non_null(nets[0]->amp->resume->rank_states);
+    assert_ptr_equal(in_use, nets[0]);
+    for (int i = 0; i < RANKS; i++) free_network(nets[i]);
 }
 
 /* ---- the whole of it: `detector train ... -gpus 0,0`, and classifier ---- */

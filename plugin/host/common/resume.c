@@ -42,19 +42,21 @@ static int32_t window_of(const amp_view *view, size_t seen)
 }
 
 /* All ranks get all of them, since few layers have a state. */
-void amp_resume_gather_states(struct darknet_amp *amp)
+void amp_resume_gather_states(const struct network *net)
 {
     amp_error error;
+    struct darknet_amp *amp = amp_fork_state(net);
     size_t count = amp_checkpoint_state_count(amp->engine);
     if (!amp->comm || !count) return;
     int here = amp_ranks() ? 1 : amp->comm->size; /* networks */
     float *states = amp_host_allocated(malloc((size_t)here * count * sizeof *states));
     for (int i = 0; i < here; i++) {
-        const struct network *net = here > 1 ? amp_ranks_network(i) : amp->net;
-        amp_fork_use_device(net);
-        amp_host_check(amp_checkpoint_states(amp_fork_state(net)->engine, states + (size_t)i * count, &error),
+        const struct network *of = here > 1 ? amp_ranks_network(i) : net;
+        amp_fork_use_device(of);
+        amp_host_check(amp_checkpoint_states(amp_fork_state(of)->engine, states + (size_t)i * count, &error),
                        &error);
     }
+    amp_fork_use_device(net);
     amp_sharing_join((void **)&states, &count, sizeof *states, "saving recurrent states");
     free(amp->resume->rank_states);
     amp->resume->rank_states = states;

@@ -50,8 +50,9 @@ void amp_resume_before_forward(struct darknet_amp *, struct network *);
 void amp_resume_loop(struct darknet_amp *, float *average_loss, int *loop_count);
 int amp_resume_loop_ended(struct darknet_amp *);
 
-/* For a save that begins: rank 0 gets what the others carry, for its sidecar. */
-void amp_resume_gather_states(struct darknet_amp *);
+/* For a save that begins: rank 0 gets what the others carry, for its sidecar. The GPU in use is the
+ * network's again. */
+void amp_resume_gather_states(const struct network *);
 
 /* What a sidecar of net says now. */
 amp_run_state amp_resume_run_state(struct darknet_amp *, const struct network *);

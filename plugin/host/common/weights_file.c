@@ -173,7 +173,7 @@ static FILE *open_to_save(struct network *net, const char *file)
     if (is_asked_again(amp, net)) return NULL;
     amp_fork_use_device(net);
     f->with_sidecar = f->whole && amp->resume->training;
-    if (f->with_sidecar) amp_resume_gather_states(amp);
+    if (f->with_sidecar) amp_resume_gather_states(net);
     if (!amp_ranks_leads())
         end_save(amp, net, 0, &error);
     else if (check_weights(amp, net, &error) != AMP_OK || open_file(amp, file, &out, &error) != AMP_OK)
