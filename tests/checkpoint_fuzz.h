@@ -10,7 +10,7 @@
 #include "memory_network.h"
 #include "tensor/half.h"
 
-#define FUZZ_SEEDS 4         /* SGD or Adam, between steps or in the middle of one */
+#define FUZZ_SEEDS 5         /* SGD or Adam, between steps or in the middle of one; with averaged weights */
 #define FUZZ_LIMIT (1 << 14) /* bytes of a mutant */
 
 /* Stands for all that a sidecar may change. */
@@ -37,6 +37,8 @@ static uint64_t fuzz_state(const memory_network *n)
 
 /* ---- good files ---- */
 
+enum { FUZZ_AVERAGES = 2 }; /* of 3 and 2 numbers */
+
 /* Seed `which` (below FUZZ_SEEDS) into bytes, which has room for FUZZ_LIMIT; its size. */
 static size_t fuzz_seed(int which, unsigned char *bytes)
 {
@@ -44,8 +46,11 @@ static size_t fuzz_seed(int which, unsigned char *bytes)
     int file = mkstemp(path);
     REQUIRE(file >= 0);
     memory_network *n = memory_network_make(which & 1, 1);
+    float three[] = { 1, -2, 3 }, two[] = { .5f, 0 };
+    const amp_average averages[FUZZ_AVERAGES] = { { three, 3 }, { two, 2 } };
     amp_run_state run = { .seen = 64, .t = 8, .steps = 8, .width = 32, .height = 32, .batch = 4,
-                          .subdivisions = 2, .window = which >> 1 };
+                          .subdivisions = 2, .window = which >> 1 & 1,
+                          .averages = averages, .average_count = which == 4 ? FUZZ_AVERAGES : 0 };
     REQUIRE(amp_checkpoint_write(path, n->engine, &run, 42, NULL) == AMP_OK);
     memory_network_free(n);
     ssize_t size = read(file, bytes, FUZZ_LIMIT);
@@ -63,9 +68,9 @@ typedef uint32_t fuzz_random(uint32_t below); /* 0 to below - 1 */
 static size_t fuzz_record(unsigned char *bytes, size_t size, fuzz_random *random, size_t *at)
 {
     static const uint32_t tags[] = { AMP_TAG_SCALER, AMP_TAG_RUN, AMP_TAG_NETWORK, AMP_TAG_ARRAY,
-                                     AMP_TAG_ARRAY, AMP_TAG_ARRAY };
+                                     AMP_TAG_ARRAY, AMP_TAG_ARRAY, AMP_TAG_AVERAGES };
     if (size < AMP_CHECKPOINT_HEADER_BYTES + AMP_CHECKPOINT_TRAILER_BYTES) return 0;
-    uint32_t tag = tags[random(6)];
+    uint32_t tag = tags[random(7)];
     unsigned char *content = sidecar_record(bytes, size, tag, tag == AMP_TAG_ARRAY ? (int)random(12) : 0);
     if (!content) return 0;
     *at = (size_t)(content - bytes) - 12;
@@ -144,6 +149,11 @@ static int fuzz_check(const unsigned char *bytes, size_t size, memory_network *c
         return 0;
     }
     REQUIRE(amp_checkpoint_run(c)->window >= 0 && amp_checkpoint_run(c)->t >= 0);
+    float numbers[5] = { 7, 7, 7, 7, 7 };
+    const amp_average averages[FUZZ_AVERAGES] = { { numbers, 3 }, { numbers + 3, 2 } };
+    status = amp_checkpoint_fit_averages(c, averages, FUZZ_AVERAGES, &error);
+    REQUIRE(status == AMP_OK || (status == AMP_BAD_CHECKPOINT && is_one_line(error.message)));
+    for (int k = 0; k < 5; k++) REQUIRE(status == AMP_OK ? amp_is_finite(numbers[k]) : numbers[k] == 7);
     for (int i = 0; i < count; i++) {
         char note[256];
         uint64_t before = fuzz_state(networks[i]);

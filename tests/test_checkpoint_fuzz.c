@@ -68,16 +68,40 @@ TEST(any_bytes_are_read_or_refused)
  * an earlier release's. */
 TEST(version_1_has_the_same_bytes_as_ever)
 {
-    static const struct { size_t size; uint64_t sum; } expected[FUZZ_SEEDS] = {
+    static const struct { size_t size; uint64_t sum; } expected[] = {
         { 895, 0x0a36e3110facfd93 }, { 1119, 0x94dfaf12425ddd1c }, { 1243, 0x93d1956311d58e25 },
         { 1467, 0x8fffd9c251d8c52a } };
     unsigned char bytes[FUZZ_LIMIT];
-    for (int which = 0; which < FUZZ_SEEDS; which++) {
+    for (int which = 0; which < (int)COUNT(expected); which++) {
         size_t size = fuzz_seed(which, bytes);
         uint64_t sum = amp_fetch_u64(bytes + size - AMP_CHECKPOINT_TRAILER_BYTES);
         if (size != expected[which].size || sum != expected[which].sum)
             fail_msg("seed %d: { %zu, 0x%016llx },", which, size, (unsigned long long)sum);
     }
+}
+
+TEST(averages_come_back_to_as_many_of_the_same_size)
+{
+    unsigned char bytes[FUZZ_LIMIT];
+    float numbers[6] = { 7, 7, 7, 7, 7, 7 };
+    const amp_average same[] = { { numbers, 3 }, { numbers + 3, 2 } },
+                      other[] = { { numbers, 3 }, { numbers + 3, 3 } };
+    amp_checkpoint *c;
+    amp_error error = { 0 };
+    for (int which = 0; which < FUZZ_SEEDS; which += 4) { /* without averages, and with them */
+        assert_int_equal(amp_checkpoint_parse(bytes, fuzz_seed(which, bytes), "x.amp", &c, &error), AMP_OK);
+        assert_int_equal(amp_checkpoint_fit_averages(c, other, 2, &error),
+                         which ? AMP_BAD_CHECKPOINT : AMP_OK);
+        assert_int_equal(amp_checkpoint_fit_averages(c, other, 1, &error),
+                         which ? AMP_BAD_CHECKPOINT : AMP_OK);
+        assert_int_equal(amp_checkpoint_fit_averages(c, NULL, 0, &error), AMP_OK);
+        assert_true(numbers[0] == 7 && numbers[3] == 7);
+        assert_int_equal(amp_checkpoint_fit_averages(c, same, 2, &error), AMP_OK);
+        amp_checkpoint_free(c);
+    }
+    const float expected[6] = { 1, -2, 3, .5f, 0, 7 };
+    assert_memory_equal(numbers, expected, sizeof numbers);
+    assert_non_null(strstr(error.message, "x.amp: it is of another network: other weights are averaged"));
 }
 
 int main(void) { return run_listed_tests("checkpoint fuzz", NULL, NULL); }

@@ -16,6 +16,9 @@
 
 enum { AMP_RANDOM_STATE_BYTES = 128 };
 
+/* An average over steps of weights, which the host keeps (ema_alpha), in the program's memory. */
+typedef struct amp_average { float *values; size_t count; } amp_average;
+
 /* The host's part: what the program around the engine carries from step to step. */
 typedef struct amp_run_state {
     uint64_t seen;            /* images trained on: Darknet's network.seen */
@@ -37,6 +40,8 @@ typedef struct amp_run_state {
      * nothing. */
     int32_t ranks, wire, sync_batchnorm;
     const float *states;
+    const amp_average *averages; /* the caller's, average_count of them */
+    int average_count;
 } amp_run_state;
 
 typedef struct amp_checkpoint amp_checkpoint;
@@ -58,7 +63,7 @@ void amp_checkpoint_free(amp_checkpoint *);
 size_t amp_checkpoint_state_count(const amp_engine *);
 amp_status amp_checkpoint_states(const amp_engine *, float *states, amp_error *);
 
-/* states is NULL here: amp_checkpoint_fit_rank reads them. */
+/* states and averages are NULL here: amp_checkpoint_fit_rank and amp_checkpoint_fit_averages read them. */
 const amp_run_state *amp_checkpoint_run(const amp_checkpoint *);
 uint64_t amp_checkpoint_weights(const amp_checkpoint *); /* the checksum of its .weights file */
 int amp_checkpoint_adam(const amp_checkpoint *);         /* trained with Adam; else SGD */
@@ -76,7 +81,13 @@ amp_status amp_checkpoint_apply(const amp_checkpoint *, amp_engine *, char note[
 amp_status amp_checkpoint_fit_rank(const amp_checkpoint *, amp_engine *, int rank, int ranks, char note[256],
                                    amp_error *);
 
-/* After that too, of a rank of several: adds to note that they trained with another wire= or sync_batchnorm=. */
+/* After that: fills averages with those of the file; as they are, where it has none. AMP_BAD_CHECKPOINT, and
+ * nothing is changed: it has others. */
+amp_status amp_checkpoint_fit_averages(const amp_checkpoint *, const amp_average *averages, int count,
+                                       amp_error *);
+
+/* After that too, of a rank of several: adds to note that they trained with another wire=
+ * or sync_batchnorm=. */
 void amp_checkpoint_fit_ranks(const amp_checkpoint *, amp_dtype wire, int sync_batchnorm, char note[256]);
 
 /* Darknet's momentum is of gradients summed over the batch, and so are Adam's moments. If the

@@ -159,7 +159,7 @@ static amp_status copy_all(const copier *copy, const amp_checkpoint *c, amp_engi
                            const amp_engine_state *e)
 {
     AMP_TRY(copy_params(copy, c, e));
-    for (int kind = AMP_SAVED_LIVE; kind < AMP_SAVED_KINDS; kind++) {
+    for (int kind = AMP_SAVED_LIVE; kind <= AMP_SAVED_COMMITTED; kind++) {
         if (kind == AMP_SAVED_COMMITTED) amp_engine_weights_changed(engine);
         for (int i = 0; i < e->statistics_count; i++) {
             const unsigned char *from = c->statistics[i].arrays[kind];
@@ -223,6 +223,21 @@ amp_status amp_checkpoint_fit_rank(const amp_checkpoint *c, amp_engine *engine, 
     free(copy.stage);
     amp_engine_weights_changed(engine);
     return status;
+}
+
+amp_status amp_checkpoint_fit_averages(const amp_checkpoint *c, const amp_average *averages, int count,
+                                       amp_error *error)
+{
+    int differ = c->average_count != count;
+    if (!c->average_count || !count) return AMP_OK;
+    for (int i = 0; i < count && !differ; i++) differ = c->averages[i].count != averages[i].count;
+    if (differ) return foreign(c, error, "other weights are averaged");
+    for (int i = 0; i < count; i++) {
+        const unsigned char *from = c->averages[i].arrays[AMP_SAVED_AVERAGE];
+        for (size_t k = 0; k < averages[i].count; k++)
+            averages[i].values[k] = amp_bits_float(amp_fetch_u32(from + 4 * k));
+    }
+    return AMP_OK;
 }
 
 void amp_checkpoint_fit_ranks(const amp_checkpoint *c, amp_dtype wire, int sync_batchnorm, char note[NOTE])

@@ -16,15 +16,16 @@
  *     RANK  u32 ranks that trained together; u32 what gradients travelled in (0 fp32, 1 fp16, 2 bf16);
  *           u32 sync_batchnorm; for each rank but the first one, as many f32 as its recurrent layers carry,
  *           in the order of their statistics
- *     ARRY  u32 kind, u32 index of the parameter or statistics, u64 count, count f32
+ *     AVRG  u32 averages of weights, each: u64 count
+ *     ARRY  u32 kind, u32 index of the parameter, statistics or average, u64 count, count f32
  *
- * SCAL, RUN and NETW come once each, in this order, before the arrays. RANK comes behind them in version 4,
- * which is written where several ranks trained; else it is version 1, without RANK. In what earlier programs
- * wrote RANK does not hold sync_batchnorm (version 3), nor what gradients travelled in (version 2). Which
- * arrays there must be follows from them: momentum of each parameter under SGD, m and v under Adam, masters
- * and statistics that are "unsaved" (not held by the .weights file), and with a batch under way (RUN's
- * window) the gradients of each parameter and the committed form of all statistics. None else. A later
- * version may change all but the first 12 bytes. */
+ * SCAL, RUN and NETW come once each, in this order, before the arrays. RANK and AVRG come behind them in
+ * version 4, which is written where several ranks trained or weights are averaged; else it is version 1,
+ * without both. Earlier programs wrote RANK alone, without sync_batchnorm (version 3) and without what
+ * gradients travelled in (version 2). Which arrays there must be follows from them: momentum of each
+ * parameter under SGD, m and v under Adam, masters and statistics that are "unsaved" (not held by the
+ * .weights file), each average, and with a batch under way (RUN's window) the gradients of each parameter and
+ * the committed form of all statistics. None else. A later version may change all but the first 12 bytes. */
 #ifndef AMP_AMP_CHECKPOINT_FORMAT_H
 #define AMP_AMP_CHECKPOINT_FORMAT_H
 
@@ -40,13 +41,17 @@
 #define AMP_CHECKPOINT_REMEDY "remove it to start with a fresh loss scale and momentum"
 
 enum {
-    AMP_CHECKPOINT_VERSION = 4, /* the latest */
+    AMP_CHECKPOINT_VERSION = 4, /* the latest: with RANK and AVRG */
     AMP_CHECKPOINT_VERSION_OF_ONE = 1, /* without RANK */
-    AMP_CHECKPOINT_VERSION_OF_WIRE = 3, AMP_CHECKPOINT_VERSION_OF_SYNC = 4, /* the first to hold them */
+    AMP_CHECKPOINT_VERSION_OF_WIRE = 3, /* the first whose RANK says what gradients travelled in */
     AMP_CHECKPOINT_HEADER_BYTES = 40, AMP_CHECKPOINT_TRAILER_BYTES = 8,
     AMP_CHECKPOINT_ARRAY_HEAD_BYTES = 16,
     AMP_CHECKPOINT_TEXT_LIMIT = 255
 };
+
+/* How many records come before the arrays. */
+#define AMP_CHECKPOINT_RECORDS_OF(version) \
+    ((version) == AMP_CHECKPOINT_VERSION_OF_ONE ? 3u : (version) == AMP_CHECKPOINT_VERSION ? 5u : 4u)
 
 #define AMP_CHECKPOINT_TAG(a, b, c, d) \
     ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
@@ -54,12 +59,13 @@ enum {
 #define AMP_TAG_RUN AMP_CHECKPOINT_TAG('R', 'U', 'N', ' ')
 #define AMP_TAG_NETWORK AMP_CHECKPOINT_TAG('N', 'E', 'T', 'W')
 #define AMP_TAG_RANKS AMP_CHECKPOINT_TAG('R', 'A', 'N', 'K')
+#define AMP_TAG_AVERAGES AMP_CHECKPOINT_TAG('A', 'V', 'R', 'G')
 #define AMP_TAG_ARRAY AMP_CHECKPOINT_TAG('A', 'R', 'R', 'Y')
 
-/* The kinds of arrays: first a parameter's, then statistics'. */
+/* The kinds of arrays: first a parameter's, then statistics', then an average. */
 typedef enum amp_saved_kind {
     AMP_SAVED_MOMENTUM, AMP_SAVED_M, AMP_SAVED_V, AMP_SAVED_MASTER, AMP_SAVED_GRADIENT, AMP_SAVED_PARAM_KINDS,
-    AMP_SAVED_LIVE = AMP_SAVED_PARAM_KINDS, AMP_SAVED_COMMITTED, AMP_SAVED_KINDS
+    AMP_SAVED_LIVE = AMP_SAVED_PARAM_KINDS, AMP_SAVED_COMMITTED, AMP_SAVED_AVERAGE, AMP_SAVED_KINDS
 } amp_saved_kind;
 
 /* Whether a sidecar holds an array of this kind. */
@@ -69,6 +75,7 @@ static inline int amp_saved_wanted(amp_saved_kind kind, int adam, int unsaved, i
     case AMP_SAVED_MOMENTUM: return !adam;
     case AMP_SAVED_M: case AMP_SAVED_V: return adam;
     case AMP_SAVED_MASTER: case AMP_SAVED_LIVE: return unsaved;
+    case AMP_SAVED_AVERAGE: return 1;
     default: return window != 0;
     }
 }
@@ -116,7 +123,7 @@ static const amp_saved_field amp_saved_run[] = {
 /* Text inside the file's bytes, not terminated. */
 typedef struct amp_saved_text { const char *at; int length; } amp_saved_text;
 
-/* A parameter or an array of statistics, which has no name. */
+/* A parameter; or an array of statistics or an average, which have no name. */
 typedef struct amp_saved_entry {
     int layer, unsaved;
     amp_saved_text name;
@@ -134,8 +141,8 @@ struct amp_checkpoint {
     amp_scaler scaler;
     amp_run_state run;
     amp_saved_text *layers; /* their types */
-    amp_saved_entry *params, *statistics;
-    int layer_count, param_count, statistics_count;
+    amp_saved_entry *params, *statistics, *averages;
+    int layer_count, param_count, statistics_count, average_count;
     const unsigned char *states; /* of ranks 1 to run.ranks - 1, state_count each */
     size_t state_count;
 };

@@ -142,14 +142,15 @@ static uint32_t version_of(const amp_checkpoint *c) { return amp_fetch_u32(c->by
 static amp_status read_ranks(amp_checkpoint *c, cursor r, amp_error *error)
 {
     int has_wire = version_of(c) >= AMP_CHECKPOINT_VERSION_OF_WIRE;
-    int has_sync = version_of(c) >= AMP_CHECKPOINT_VERSION_OF_SYNC;
-    uint32_t ranks = take_u32(&r), wire = has_wire ? take_u32(&r) : 0, sync = has_sync ? take_u32(&r) : 0;
+    int latest = version_of(c) == AMP_CHECKPOINT_VERSION;
+    uint32_t ranks = take_u32(&r), wire = has_wire ? take_u32(&r) : 0, sync = latest ? take_u32(&r) : 0;
     size_t others = ranks > 1 ? ranks - 1 : 1;
-    if (r.broken || ranks < 2 || ranks > INT32_MAX || wire > AMP_BF16 || sync > 1 || left(&r) % (4 * others))
+    if (r.broken || ranks < (latest ? 1 : 2) || ranks > INT32_MAX || wire > AMP_BF16 || sync > 1
+        || left(&r) % (4 * others) || (ranks == 1 && left(&r)))
         return refuse(c, error, "it is damaged: its record of ranks makes no sense");
     c->run.ranks = (int32_t)ranks;
-    if (has_wire) c->run.wire = (int32_t)wire;
-    if (has_sync) c->run.sync_batchnorm = (int32_t)sync;
+    if (has_wire && ranks > 1) c->run.wire = (int32_t)wire;
+    if (latest && ranks > 1) c->run.sync_batchnorm = (int32_t)sync;
     c->states = r.at;
     c->state_count = left(&r) / (4 * others);
     for (size_t k = 0; k < c->state_count * others; k++)
@@ -158,13 +159,29 @@ static amp_status read_ranks(amp_checkpoint *c, cursor r, amp_error *error)
     return AMP_OK;
 }
 
+static amp_status read_averages(amp_checkpoint *c, cursor r, amp_error *error)
+{
+    c->average_count = take_count(&r, 8);
+    c->averages = calloc((size_t)c->average_count + 1, sizeof *c->averages);
+    if (!c->averages) return amp_fail(error, AMP_NO_MEMORY, "%s: no memory to read it", c->name);
+    for (int i = 0; i < c->average_count; i++) {
+        uint64_t elements = take_u64(&r);
+        if (elements > SIZE_MAX / 4) r.broken = 1;
+        c->averages[i].count = (size_t)elements;
+    }
+    if (r.broken || left(&r) || (!c->average_count && c->run.ranks == 1))
+        return refuse(c, error, "it is damaged: its record of averages makes no sense");
+    return AMP_OK;
+}
+
 /* What an array of this kind and index belongs to; NULL for nothing. */
 static amp_saved_entry *entry_of(const amp_checkpoint *c, uint32_t kind, uint32_t index)
 {
-    int is_param = kind < AMP_SAVED_PARAM_KINDS;
-    if (kind >= AMP_SAVED_KINDS || index >= (uint32_t)(is_param ? c->param_count : c->statistics_count))
-        return NULL;
-    return is_param ? &c->params[index] : &c->statistics[index];
+    const struct { amp_saved_entry *entries; int count; } lists[] = {
+        { c->params, c->param_count }, { c->statistics, c->statistics_count },
+        { c->averages, c->average_count } }, *list =
+        &lists[kind < AMP_SAVED_PARAM_KINDS ? 0 : kind < AMP_SAVED_AVERAGE ? 1 : 2];
+    return kind < AMP_SAVED_KINDS && index < (uint32_t)list->count ? &list->entries[index] : NULL;
 }
 
 static int is_wanted(const amp_checkpoint *c, const amp_saved_entry *e, uint32_t kind)
@@ -176,7 +193,9 @@ static int is_wanted(const amp_checkpoint *c, const amp_saved_entry *e, uint32_t
  * batch under way may overflow: that is found at its end. */
 static int values_sound(uint32_t kind, const unsigned char *at, size_t count)
 {
-    if (kind != AMP_SAVED_MOMENTUM && kind != AMP_SAVED_M && kind != AMP_SAVED_V) return 1;
+    if (kind != AMP_SAVED_MOMENTUM && kind != AMP_SAVED_M && kind != AMP_SAVED_V
+        && kind != AMP_SAVED_AVERAGE)
+        return 1;
     for (size_t k = 0; k < count; k++) {
         float value = amp_bits_float(amp_fetch_u32(at + 4 * k));
         if (!amp_is_finite(value) || (kind == AMP_SAVED_V && value < 0)) return 0;
@@ -194,8 +213,8 @@ static amp_status read_array(amp_checkpoint *c, cursor r, amp_error *error)
         return refuse(c, error, "it is damaged: an array does not fit its network (kind %u, number %u)", kind,
                       index);
     if (!values_sound(kind, r.at, e->count))
-        return refuse(c, error, "it is damaged: optimizer state that is not finite (kind %u, number %u)",
-                      kind, index);
+        return refuse(c, error, "it is damaged: an array that is not finite (kind %u, number %u)", kind,
+                      index);
     e->arrays[kind] = r.at;
     return AMP_OK;
 }
@@ -217,8 +236,8 @@ static amp_status read_records(amp_checkpoint *c, uint32_t records, amp_error *e
     typedef amp_status reader(amp_checkpoint *, cursor, amp_error *);
     static const struct { uint32_t tag; reader *read; } first[] = {
         { AMP_TAG_SCALER, read_scaler }, { AMP_TAG_RUN, read_run }, { AMP_TAG_NETWORK, read_network },
-        { AMP_TAG_RANKS, read_ranks } };
-    uint32_t first_count = version_of(c) == AMP_CHECKPOINT_VERSION_OF_ONE ? 3 : 4;
+        { AMP_TAG_RANKS, read_ranks }, { AMP_TAG_AVERAGES, read_averages } };
+    uint32_t first_count = AMP_CHECKPOINT_RECORDS_OF(version_of(c));
     cursor all = { c->bytes + AMP_CHECKPOINT_HEADER_BYTES, c->bytes + c->size - AMP_CHECKPOINT_TRAILER_BYTES,
                    0 };
     for (uint32_t n = 0; n < records; n++) {
@@ -345,6 +364,7 @@ void amp_checkpoint_free(amp_checkpoint *c)
     free(c->layers);
     free(c->params);
     free(c->statistics);
+    free(c->averages);
     free(c);
 }
 

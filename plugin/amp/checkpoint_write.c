@@ -129,40 +129,57 @@ static uint32_t list_arrays(const content *c, saved_array *list)
     }
     for (int i = 0; i < e->statistics_count; i++) {
         const amp_statistics *s = &e->statistics[i];
-        for (int kind = AMP_SAVED_LIVE; kind < AMP_SAVED_KINDS; kind++)
+        for (int kind = AMP_SAVED_LIVE; kind < AMP_SAVED_AVERAGE; kind++)
             if (amp_saved_wanted(kind, e->adam, e->statistics_unsaved[i], c->run->window))
                 list[count++] = (saved_array){ kind, i, kind == AMP_SAVED_LIVE ? s->array : s->committed,
                                                s->count };
+    }
+    for (int i = 0; i < c->run->average_count; i++) {
+        const amp_average *a = &c->run->averages[i];
+        list[count++] = (saved_array){ AMP_SAVED_AVERAGE, i, a->values, a->count };
     }
     return count;
 }
 
 enum { ARRAY_HEAD = 12 + AMP_CHECKPOINT_ARRAY_HEAD_BYTES };
 
-static int is_of_ranks(const content *c) { return c->run->ranks > 1; }
+static uint32_t version_of(const content *c)
+{
+    return c->run->average_count || c->run->ranks > 1 ? AMP_CHECKPOINT_VERSION
+        : AMP_CHECKPOINT_VERSION_OF_ONE;
+}
 
 static void put_ranks(head *h, const content *c)
 {
     size_t record = begin_record(h, AMP_TAG_RANKS), each = c->run->states ? c->state_count : 0;
-    put_u32(h, (uint32_t)c->run->ranks);
-    put_u32(h, (uint32_t)c->run->wire);
-    put_u32(h, (uint32_t)c->run->sync_batchnorm);
-    for (size_t k = each; k < each * (size_t)c->run->ranks; k++)
-        put_u32(h, amp_float_bits(c->run->states[k]));
+    uint32_t ranks = c->run->ranks > 1 ? (uint32_t)c->run->ranks : 1;
+    put_u32(h, ranks);
+    put_u32(h, c->run->wire > 0 ? (uint32_t)c->run->wire : 0);
+    put_u32(h, c->run->sync_batchnorm > 0);
+    for (size_t k = each; k < each * ranks; k++) put_u32(h, amp_float_bits(c->run->states[k]));
+    end_record(h, record);
+}
+
+static void put_averages(head *h, const amp_run_state *run)
+{
+    size_t record = begin_record(h, AMP_TAG_AVERAGES);
+    put_u32(h, (uint32_t)run->average_count);
+    for (int i = 0; i < run->average_count; i++) put_u64(h, run->averages[i].count);
     end_record(h, record);
 }
 
 static void put_head(head *h, const content *c, const saved_array *list, uint32_t arrays)
 {
     uint64_t size = AMP_CHECKPOINT_TRAILER_BYTES;
+    uint32_t version = version_of(c);
     for (uint32_t i = 0; i < arrays; i++) size += ARRAY_HEAD + (uint64_t)list[i].count * 4;
     put(h, AMP_CHECKPOINT_MAGIC, 8);
-    put_u32(h, is_of_ranks(c) ? AMP_CHECKPOINT_VERSION : AMP_CHECKPOINT_VERSION_OF_ONE);
+    put_u32(h, version);
     put_u32(h, AMP_CHECKPOINT_HEADER_BYTES);
     put_u64(h, 0); /* the file's size, when it is known */
     put_u64(h, c->weights_checksum);
     put_u32(h, c->engine.adamw ? 2 : c->engine.adam != 0);
-    put_u32(h, 3 + (uint32_t)is_of_ranks(c) + arrays);
+    put_u32(h, AMP_CHECKPOINT_RECORDS_OF(version) + arrays);
     size_t record = begin_record(h, AMP_TAG_SCALER);
     put_fields(h, amp_saved_scaler, c->scaler);
     end_record(h, record);
@@ -172,7 +189,10 @@ static void put_head(head *h, const content *c, const saved_array *list, uint32_
     record = begin_record(h, AMP_TAG_NETWORK);
     put_network(h, &c->engine);
     end_record(h, record);
-    if (is_of_ranks(c)) put_ranks(h, c);
+    if (version != AMP_CHECKPOINT_VERSION_OF_ONE) {
+        put_ranks(h, c);
+        put_averages(h, c->run);
+    }
     if (h->bytes) amp_store_u64(h->bytes + 16, h->size + size);
 }
 
@@ -231,7 +251,8 @@ static amp_status write_array(sink *s, const saved_array *a, amp_backend *backen
     write_bytes(s, record, sizeof record);
     for (size_t left = a->count, part; left && !s->failure; left -= part, from += part) {
         part = left < AMP_CHECKPOINT_STAGE ? left : AMP_CHECKPOINT_STAGE;
-        AMP_TRY(backend->download(backend, s->stage, from, part * sizeof *from, error));
+        if (a->kind == AMP_SAVED_AVERAGE) memcpy(s->stage, from, part * sizeof *from);
+        else AMP_TRY(backend->download(backend, s->stage, from, part * sizeof *from, error));
         for (size_t k = 0; k < part; k++)
             amp_store_u32((unsigned char *)&s->stage[k], amp_float_bits(s->stage[k]));
         write_bytes(s, s->stage, part * sizeof *from);
@@ -303,7 +324,8 @@ amp_status amp_checkpoint_write(const char *path, amp_engine *engine, const amp_
                   amp_checkpoint_state_count(engine) };
     AMP_TRY(check_state(&c.engine, error));
     size_t entries = (size_t)(c.engine.param_count + c.engine.statistics_count);
-    saved_array *list = malloc((entries * AMP_SAVED_KINDS + 1) * sizeof *list);
+    size_t averages = (size_t)run->average_count;
+    saved_array *list = malloc((entries * AMP_SAVED_KINDS + averages + 1) * sizeof *list);
     head h = { .bytes = malloc(4096), .room = 4096 };
     sink s = { .stage = malloc(AMP_CHECKPOINT_STAGE * sizeof *s.stage) };
     amp_status status = list && h.bytes && s.stage

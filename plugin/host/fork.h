@@ -15,6 +15,7 @@
 
 #include <stddef.h>
 
+#include "../amp/checkpoint.h"
 #include "../amp/config.h"
 #include "../amp/engine.h"
 #include "common/weights_run.h"
@@ -96,6 +97,9 @@ float *amp_fork_image_delta(const struct network *);
  * them, and has Darknet sum up the network's cost. */
 amp_status amp_fork_end_forward(struct darknet_amp *, struct network *, amp_error *);
 
+/* The averages of weights that Darknet keeps (ema_alpha), at most three a layer: how many, and those.
+ * only_begun: none before it has begun to. */
+int amp_fork_averages(const struct network *, int only_begun, amp_average *averages);
 /* How many layers learn nothing at this step, but will at a later one; amp_fork_describe goes by it. */
 int amp_fork_frozen(const struct network *);
 /* Of which layers this step's update is to change nothing, a flag for each, valid until the next

@@ -243,8 +243,8 @@ static network gaussian_network(float x[BATCH * PLACES * 3], float **truth)
     close(made);
     snprintf(text, sizeof text, "%s[convolutional] filters=%d size=1 activation=linear [Gaussian_yolo] "
              "mask=0,1 anchors=2,2,3,4,6,6 num=3 classes=%d max=4 ignore_thresh=1 truth_thresh=1 "
-             "scale_x_y=1.1 iou_normalizer=%g uc_normalizer=%g iou_thresh=%g", beginning, OUT, CLASSES, IOU_NORMALIZER,
-             SURENESS_NORMALIZER, IOU_THRESH);
+             "scale_x_y=1.1 iou_normalizer=%g uc_normalizer=%g iou_thresh=%g", beginning, OUT, CLASSES,
+             IOU_NORMALIZER, SURENESS_NORMALIZER, IOU_THRESH);
     write_cfg(file, text);
     network net = parse_network_cfg(file);
     unlink(file);
@@ -401,6 +401,105 @@ TEST(gaussian_yolos_delta_is_minus_the_slope_of_a_likelihood)
     assert_true(owned > BATCH && shared > 0);
     free(truth);
     free_network(net);
+}
+
+/* ---- averaged weights ---- */
+
+enum { AVERAGED_FROM = 1002, APPLIED_AT = 1004 }; /* of 2004 steps: half, and 1000 before the end */
+
+static void one_step(subject *s)
+{
+    float *images[BATCH], *truths[BATCH];
+    for (int b = 0; b < BATCH; b++) {
+        images[b] = s->x + b * SIDE * SIDE * 3;
+        truths[b] = s->truth + b * CLASSES;
+    }
+    data d = { .X = { .rows = BATCH, .cols = SIDE * SIDE * 3, .vals = images },
+               .y = { .rows = BATCH, .cols = CLASSES, .vals = truths } };
+    train_network(s->net, d);
+}
+
+/* A frozen layer below one that learns. */
+static subject averaging_subject(void)
+{
+    subject s = subject_of(CONV("filters=4 activation=tanh batch_normalize=1 stopbackward=1")
+                           CONV("filters=4 activation=mish batch_normalize=1"));
+    s.net.learning_rate = .05f;
+    s.net.momentum = .9f;
+    s.net.max_batches = 2004;
+    s.net.ema_alpha = .5f;
+    return s;
+}
+
+/* What a layer of it has, and what that was when it was kept. */
+typedef struct averages { float values[2][3][4 * 4 * 9]; } averages;
+static averages averages_of(const subject *s)
+{
+    averages a = { 0 };
+    for (int i = 0; i < 2; i++) {
+        const layer *l = &s->net.layers[i];
+        memcpy(a.values[i][0], l->weights_ema, (size_t)l->nweights * sizeof(float));
+        memcpy(a.values[i][1], l->biases_ema, (size_t)l->n * sizeof(float));
+        memcpy(a.values[i][2], l->scales_ema, (size_t)l->n * sizeof(float));
+    }
+    return a;
+}
+
+static void check_applied(const subject *s, const averages *expected)
+{
+    averages now = averages_of(s);
+    assert_memory_equal(&now, expected, sizeof now);
+    for (int i = 0; i < 2; i++)
+        assert_memory_equal(s->net.layers[i].weights, expected->values[i][0],
+                            (size_t)s->net.layers[i].nweights * sizeof(float));
+}
+
+/* ema_alpha: from half of the steps on, and 1000 before the end the averages become the weights. */
+TEST(averages_move_once_a_step_and_go_on_where_they_were_saved)
+{
+    char folder[] = "/tmp/amp_averages_XXXXXX", file[64], sidecar[80];
+    assert_non_null(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/a.weights", folder);
+    snprintf(sidecar, sizeof sidecar, "%s.amp", file);
+    subject s = averaging_subject();
+    *s.net.cur_iteration = AVERAGED_FROM - 2;
+    *s.net.seen = (AVERAGED_FROM - 2) * BATCH;
+    one_step(&s);
+    averages none = averages_of(&s), zeros = { 0 };
+    assert_memory_equal(&none, &zeros, sizeof none);
+    one_step(&s);
+    averages first = averages_of(&s);
+    one_step(&s);
+    averages second = averages_of(&s);
+    assert_int_equal(*s.net.cur_iteration, APPLIED_AT - 1);
+    const layer *learns = &s.net.layers[1];
+    for (int k = 0; k < learns->nweights; k++) {
+        double expected = .5 * first.values[1][0][k] + .5 * learns->weights[k];
+        assert_true(fabs(second.values[1][0][k] - expected) < 1e-6);
+    }
+    assert_memory_not_equal(first.values[1][0], second.values[1][0], sizeof first.values[1][0]);
+
+    float pixel = s.x[0]; /* a step that is skipped */
+    s.x[0] = INFINITY;
+    one_step(&s);
+    s.x[0] = pixel;
+    averages skipped = averages_of(&s);
+    assert_int_equal(*s.net.cur_iteration, APPLIED_AT - 1);
+    assert_memory_equal(&skipped, &second, sizeof second);
+
+    save_weights(s.net, file);
+    one_step(&s);
+    check_applied(&s, &second);
+    subject later = averaging_subject();
+    load_weights(&later.net, file);
+    one_step(&later);
+    assert_int_equal(*later.net.cur_iteration, APPLIED_AT);
+    check_applied(&later, &second);
+    free_network(s.net);
+    free_network(later.net);
+    unlink(file);
+    unlink(sidecar);
+    rmdir(folder);
 }
 
 /* ---- the workspace that Darknet's own layers share ---- */

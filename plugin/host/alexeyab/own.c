@@ -206,6 +206,21 @@ const char *amp_fork_held(struct network *net)
     return held;
 }
 
+/* Of convolutions, whether they learn or not; those that share another's weights have none. */
+int amp_fork_averages(const network *net, int only_begun, amp_average *averages)
+{
+    int count = 0;
+    if (!net->ema_alpha || (only_begun && !is_ema_initialized(*net))) return 0;
+    for (int i = 0; i < net->n; i++) {
+        const layer *l = &net->layers[i];
+        const amp_average all[] = { { l->weights_ema, (size_t)l->nweights },
+                                    { l->biases_ema, (size_t)l->n }, { l->scales_ema, (size_t)l->n } };
+        for (int k = 0; l->type == CONVOLUTIONAL && k < 3; k++)
+            if (all[k].values) averages[count++] = all[k];
+    }
+    return count;
+}
+
 /* ---- memory ---- */
 
 #ifdef GPU

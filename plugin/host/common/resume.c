@@ -24,6 +24,7 @@ void amp_resume_free(struct amp_resume *resume)
     free(resume->last_file);
     free(resume->file.name);
     free(resume->rank_states);
+    free(resume->averages);
     free(resume);
 }
 
@@ -62,6 +63,14 @@ void amp_resume_gather_states(const struct network *net)
     amp->resume->rank_states = states;
 }
 
+static amp_average *room_for_averages(struct darknet_amp *amp, const struct network *net)
+{
+    amp_average **room = &amp->resume->averages;
+    size_t most = 3 * (size_t)amp_fork_view(net).layers;
+    if (!*room) *room = amp_host_allocated(malloc((most + 1) * sizeof **room));
+    return *room;
+}
+
 amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network *net)
 {
     const amp_loop *loop = &amp->resume->loop;
@@ -83,6 +92,8 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network
     run.wire = (int32_t)amp->config->wire;
     run.sync_batchnorm = amp->config->sync_batchnorm;
     run.states = amp->resume->rank_states;
+    run.averages = room_for_averages(amp, net);
+    run.average_count = amp_fork_averages(net, 1, amp->resume->averages);
     if (!loop->average_loss) return run;
     run.looped = 1;
     run.loop_count = *loop->count;
@@ -192,6 +203,8 @@ static amp_status go_on(struct network *net, const amp_checkpoint *checkpoint, c
     AMP_TRY(amp_checkpoint_apply(checkpoint, amp->engine, note, error));
     AMP_TRY(amp_checkpoint_fit_rank(checkpoint, amp->engine, amp->comm ? amp->comm->rank : 0,
                                     amp->comm ? amp->comm->size : 1, note, error));
+    amp_average *averages = room_for_averages(amp, net);
+    AMP_TRY(amp_checkpoint_fit_averages(checkpoint, averages, amp_fork_averages(net, 0, averages), error));
     if (amp_ranks_of_step() > 1)
         amp_checkpoint_fit_ranks(checkpoint, amp->config->wire, amp->config->sync_batchnorm, note);
     amp_checkpoint_fit_batch(checkpoint, amp->engine, view.batch * view.subdivisions, note);

@@ -34,6 +34,7 @@ struct amp_resume {
     amp_loop loop;
     amp_open_file file;
     float *rank_states;   /* while a save is under way: see amp_run_state.states */
+    amp_average *averages; /* room for a network's */
     int save_failed;      /* the last one */
     int stopping;         /* the loop ends here, before its time: this save is its last */
 };

@@ -102,6 +102,12 @@ int amp_fork_frozen(const struct network *net)
     return 0;
 }
 
+int amp_fork_averages(const network *net, int only_begun, amp_average *averages)
+{
+    (void)net, (void)only_begun, (void)averages;
+    return 0;
+}
+
 const char *amp_fork_held(struct network *net)
 {
     (void)net;
