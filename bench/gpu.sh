@@ -6,8 +6,8 @@
 #
 #   --only NAME   one case, or several in quotes: yolov3 yolov3-b8 yolov3-tiny yolov3-tiny-b8 darknet53
 #                 resnet50 (yolov3 and yolov3-tiny: 416x416, 64 images, or 8 with -b8; classifiers: 256x256,
-#                 128 images); with AlexeyAB's Darknet yolov4 and yolov4-tiny instead of yolov3 and yolov3-tiny,
-#                 which can be named too
+#                 128 images). With AlexeyAB's Darknet: yolov4 and yolov4-tiny like these, and darknet53; the
+#                 others can be named
 #   --sides "…"   any of: stock-fp32 stock-tf32 fp32 fp16 bf16 torch-fp16 torch-bf16 (all), torch-f32
 #                 torch-tf32; of AlexeyAB's also stock-half, CUDNN_HALF=1 as shipped, and stock-half-scaled,
 #                 the same with loss_scale=128 past its burn-in (all)
@@ -76,7 +76,8 @@ case_of() {
 for name in $only; do case_of "$name" >/dev/null || fail "--only knows no case $name; --help lists them"; done
 for side in $sides; do
     case $side in
-        stock-fp32|stock-tf32|stock-half|stock-half-scaled|fp32|fp16|bf16|torch-f32|torch-tf32|torch-fp16|torch-bf16) ;;
+        stock-fp32|stock-tf32|stock-half|stock-half-scaled|fp32|fp16|bf16) ;;
+        torch-f32|torch-tf32|torch-fp16|torch-bf16) ;;
         *) fail "--sides knows no $side; --help lists them" ;;
     esac
 done
@@ -120,10 +121,10 @@ grep -q '^DARKNET_AMP_CUDA:[A-Z]*=ON' "$build/CMakeCache.txt" ||
     fail "$build was not configured with DARKNET_AMP_CUDA=ON"
 
 cfgs=$source/cfg
-version=3 half= rules=pjreddie
-is_alexeyabs "$source" && version=4 half="stock-half stock-half-scaled" rules=alexeyab
-yolo=yolov$version
-only=${only:-$yolo $yolo-tiny $yolo-b8 $yolo-tiny-b8 darknet53 resnet50}
+yolo=yolov3 classifiers="darknet53 resnet50" half= rules=pjreddie
+is_alexeyabs "$source" &&
+    yolo=yolov4 classifiers=darknet53 half="stock-half stock-half-scaled" rules=alexeyab
+only=${only:-$yolo $yolo-tiny $yolo-b8 $yolo-tiny-b8 $classifiers}
 sides=${sides:-stock-fp32 stock-tf32 $half fp32 fp16 bf16 torch-fp16 torch-bf16}
 [[ $sides != *half* || -x $build/bin/bench-step-stock-half ]] ||
     fail "$build has no bench-step-stock-half: only AlexeyAB's Darknet knows CUDNN_HALF"

@@ -5,7 +5,7 @@
 
 #define STB_IMAGE_WRITE_STATIC
 #define STB_IMAGE_WRITE_IMPLEMENTATION
-#include "stb_image_write.h" /* Darknet's src/ */
+#include "stb_image_write.h" /* Darknet's */
 
 typedef struct sink { FILE *file; int failed; } sink;
 

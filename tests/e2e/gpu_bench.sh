@@ -29,11 +29,12 @@ for key in $(grep -o '"[a-z_]*": ' 'a build/bin/bench-step' | sort -u | tr -d '"
         fail "bench/step.c prints no $key"
 done
 export CALLS=$PWD/calls
+build='a build'
 bench() { # bench <expected status> <arguments...>
     local expected=$1 status=0
     shift
     : > calls
-    PATH=$PWD/gpu:$PATH bash "$gpu_sh" --no-build --build 'a build' "$@" > said 2> err || status=$?
+    PATH=$PWD/gpu:$PATH bash "$gpu_sh" --no-build --build "$build" "$@" > said 2> err || status=$?
     [ $status = "$expected" ] || fail "gpu.sh $*: status $status, $(tail -n 3 err) $(tail -n 3 said)"
 }
 says() { grep -qE -- "$1" said || fail "the table has no '$1': $(cat said)"; }
@@ -101,7 +102,33 @@ chmod -R a-w copy
 says 'commit unknown'
 chmod -R u+w copy
 
-for wrong in '--colour' '--only yolov9' '--sides fp8' '--seconds 0' '--limit x' '--build nowhere'; do
+for wrong in '--colour' '--only yolov9' '--sides fp8' '--sides stock-half' '--seconds 0' '--limit x' \
+    '--build nowhere'; do
     bench 1 $wrong
     [ "$(wc -l < err)" = 1 ] || fail "gpu.sh $wrong: $(cat err)"
 done
+
+# ---- AlexeyAB's Darknet ----
+
+[ -n "$ALEXEYAB_TREE" ] || { echo "AlexeyAB's Darknet was left out: there is no tree of it"; exit 0; }
+build='its build'
+(DARKNET_TREE=$ALEXEYAB_TREE && stand_in_bench "$build")
+bench 1 --limit 0
+[ "$(grep -c '^yolov4.* 416x416, \|^darknet53: ' said)" = 5 ] &&
+    [ "$(grep -c '^stock.* left out' said)" = 20 ] ||
+    fail "its cases: $(cat said)"
+bench 0 --only 'yolov4 yolov4-tiny-b8' --json its.jsonl
+[ "$(grep -c '^bench-step-stock .*MATH=\(fp32 TF32=0\|tf32 TF32=\)$' calls)" = 4 ] ||
+    fail "its stock: $(cat calls)"
+[ "$(grep -c '^bench-step-stock-half .* MATH= TF32=$' calls)" = 4 ] &&
+    [ "$(grep -c '^bench-step-stock-half .*--loss-scale 128 MATH=' calls)" = 2 ] ||
+    fail "CUDNN_HALF: $(grep half calls)"
+grep -q "^bench-step $ALEXEYAB_TREE/cfg/yolov4-tiny.cfg --batch 8 --size 416 " calls ||
+    fail "its .cfg: $(cat calls)"
+says '^stock CUDNN_HALF, loss_scale=128 +40.00 '
+says '^stock CUDNN_HALF: math: CUDNN_HALF=1 as shipped: loss_scale=1'
+python3 - its.jsonl << 'END' || fail 'the roofline does not know its .cfg files'
+import json, sys
+runs = [json.loads(line) for line in open(sys.argv[1])][1:]
+assert len(runs) == 2 * 9 and all(r["roof_percent"] > 0 for r in runs if "error" not in r), runs
+END

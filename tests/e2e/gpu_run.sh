@@ -41,7 +41,10 @@ case "$name $1" in
     'gpu_host compare') echo "$3: 20 groups of numbers, 1e-07 apart at most" ;;
     gpu_host*) echo > "$4" ;;
     gpu_properties*) echo '{}' > "$1" ;;
-    shapes*) mkdir -p "$2"; echo 'classes = 3' > "$2/shapes.data" ;;
+    shapes*)
+        mkdir -p "$2/labels" "$2/images"
+        echo > "$2/labels/1.txt"
+        echo 'classes = 3' > "$2/shapes.data" ;;
     'darknet detector') echo 'mean average precision (mAP@0.50) = 0.912, or 91.20 %' ;;
     *) echo '[  PASSED  ] 3 test(s).' ;;
 esac
@@ -110,7 +113,7 @@ done
 gpu_run 0 "${all[@]}"
 left
 [ "$(grep -c '^cmake -S .*AMP_CUDA=ON.*ARCHITECTURES=90.*BENCH=ON.*STOCK=ON.*TESTS=ON' calls)" = 1 ] &&
-    [ "$(grep -c '^cmake --build .*gpu_tests bench-step bench-step-stock' calls)" = 1 ] ||
+    [ "$(grep -c '^cmake --build .*gpu_tests bench-steps' calls)" = 1 ] ||
     fail "builds: $(grep cmake calls)"
 sed -n 's/.*"stage":"\([^"]*\)".*/\1/p' built/logs/results.jsonl > order
 diff - <(head -n 9 order) << 'END' || fail 'another order'
@@ -147,6 +150,27 @@ for file in results.jsonl build.log conformance_backend_conv.log device_properti
     bench_yolov3_yolov3-tiny_stock-fp32_fp32.jsonl; do
     grep -qx "logs/$file" archived || fail "no $file in the archive: $(cat archived)"
 done
+
+# AlexeyAB's Darknet: its networks, its YOLOv4 with CUDNN_HALF, labels beside the images. What is the same for
+# both is not run again.
+if [ -n "$ALEXEYAB_TREE" ]; then
+    sed -i '/"stage":"\(build\|parity .*\|shapes\)"/d' built/logs/results.jsonl
+    DARKNET_TREE=$ALEXEYAB_TREE gpu_run 0 --darknet "$ALEXEYAB_TREE" --cmocka cmocka --continue
+    left
+    for network in $(sed -n '/ networks\[\]/,/^#else/s/^    { "\([a-z]*\)", NET.*/\1/p' \
+        "$SOURCE_DIR/tests/cuda_host.c"); do
+        [ "$(of "parity $network")" = passed ] || fail "no parity of its $network: $(cat said)"
+    done
+    for stage in 'benchmark yolov4: stock-tf32 stock-half stock-half-scaled fp16 bf16 torch-fp16 torch-bf16' \
+        'benchmark yolov4 yolov4-tiny: stock-fp32 fp32' shapes; do
+        [ "$(of "$stage")" = passed ] || fail "its $stage: $(cat said)"
+    done
+    ! grep -v '"status":"passed"' built/logs/results.jsonl | grep '"kind":"stage"' || fail 'the lines above'
+    grep -q '^stock CUDNN_HALF, loss_scale=128 *40.00' out/summary.txt || fail "$(cat out/summary.txt)"
+    grep -q '^darknet detector train .* -dont_show ' calls || fail "its trainings: $(grep darknet calls)"
+else
+    echo "AlexeyAB's Darknet was left out: there is no tree of it"
+fi
 
 # A stage fails, the others run. The next time it alone is run, and whatever else has not passed.
 FAILS=gpu_backend_gemm gpu_run 1 "${all[@]}"

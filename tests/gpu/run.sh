@@ -2,7 +2,8 @@
 # Tests and measures on a GPU: builds once, for this machine's device alone, and runs what decides first.
 #
 # usage: tests/gpu/run.sh [options]
-#   --darknet DIR    Darknet's source, commit 61c9d02e (default: the environment's DARKNET_SOURCE_DIR)
+#   --darknet DIR    Darknet's source, pjreddie's 61c9d02e or AlexeyAB's 59596d78, which is what is tested
+#                    (default: the environment's DARKNET_SOURCE_DIR)
 #   --cmocka DIR     CMocka's source, or the folder with its include/ and lib/ (default: where the system has
 #                    it)
 #   --cudnn DIR      the folder with cuDNN's include/ and lib/ (default: where CUDA is, or the Python package
@@ -18,8 +19,9 @@
 # measured where python3 has it.
 #
 # A stage that no time is left for is skipped. So what the next decision hangs on comes first: conformance
-# of the operations that a training step is made of, parity, the speed of yolov3 and yolov3-tiny. Then all
-# other tests, then compute-sanitizer, and last the benchmark's other cases and sides.
+# of the operations that a training step is made of, parity, the speed of yolov3 and yolov3-tiny (AlexeyAB's:
+# of yolov4 and yolov4-tiny, with CUDNN_HALF). Then all other tests, then compute-sanitizer, and last the
+# benchmark's other cases and sides.
 #
 # Exit status: 0 nothing failed, 1 a stage failed, 2 wrong options or something lacks, 77 no GPU.
 # DARKNET_AMP_COMMIT: the commit, for results of a copy without .git.
@@ -188,7 +190,7 @@ configure_and_build() {
     export root architecture
     bounded 90 bash -c 'configure_for_gpu "$@"' - "$build/build" "$darknet" -DDARKNET_AMP_BUILD_TESTS=ON \
         "${flags[@]}" || return
-    bounded 300 cmake --build "$build/build" --target gpu_tests bench-step bench-step-stock -j "$cores" ||
+    bounded 300 cmake --build "$build/build" --target gpu_tests bench-steps -j "$cores" ||
         return
     echo "result: $(sed -n 's/^-- Found \(cuDNN:.*version\)/\1/p' "$logs/build.log")"
 }
@@ -213,7 +215,8 @@ plans() {
 
 # parity <network>: a short training in each precision. Losses, predictions and weights in half may be 2.5
 # times as far from fp32's as the CPU backend's were measured to be by the GPU's rule of batch norm
-# (cuda_host_cpu); AMP's fp32 differs from Darknet's own GPU code in the order of sums.
+# (cuda_host_cpu; AlexeyAB's: in five trainings on doubles); AMP's fp32 differs from Darknet's own GPU code in
+# the order of sums.
 parity() {
     local network=$1 program=$build/build/tests/gpu_host dtype bound failed=0
     # Or Darknet's fp32 would be rounded to 10 bits; and timing cuDNN's engines would take longest.
@@ -228,8 +231,8 @@ parity() {
         bounded 20 "$program" train "$network" "$dtype" "train.$dtype" || return
     done
     for dtype in "${dtypes[@]}"; do
-        case $network-$dtype in
-            yolo-fp16) bound=0.084 ;;
+        case $fork$network-$dtype in
+            yolo-fp16 | alexeyab-yolo-fp16) bound=0.084 ;;
             yolo-bf16) bound=0.276 ;;
             plain-fp16) bound=0.065 ;;
             plain-bf16) bound=0.111 ;;
@@ -237,6 +240,15 @@ parity() {
             deconvolutional-bf16) bound=0.024 ;;
             classifier-fp16) bound=0.01 ;;
             classifier-bf16) bound=0.06 ;;
+            alexeyab-yolo-bf16) bound=0.092 ;;
+            alexeyab-gaussian-fp16) bound=0.071 ;;
+            alexeyab-gaussian-bf16) bound=0.5 ;;
+            alexeyab-region-fp16) bound=0.0018 ;;
+            alexeyab-region-bf16) bound=0.027 ;;
+            alexeyab-classifier-fp16) bound=0.0054 ;;
+            alexeyab-classifier-bf16) bound=0.019 ;;
+            alexeyab-masked-fp16) bound=0.0012 ;;
+            alexeyab-masked-bf16) bound=0.0087 ;;
             *-fp16) bound=0.001 ;;
             *) bound=0.006 ;;
         esac
@@ -259,8 +271,8 @@ train_shapes() { # train_shapes <dtype>: leaves its mAP@0.5 in <dtype>/map
     mkdir -p "$1/backup" || return
     { grep -v '^backup' data/shapes.data; echo "backup = $PWD/$1/backup"; } > "$1/shapes.data"
     local program=$build/build/bin/darknet cfg=$root/cfg/shapes.cfg
-    bounded 150 "$program" detector train "$1/shapes.data" "$cfg" -amp "$1" -seed 1 > "$1/train.log" 2>&1 ||
-        return
+    bounded 150 "$program" detector train "$1/shapes.data" "$cfg" ${fork:+-dont_show} -amp "$1" -seed 1 \
+        > "$1/train.log" 2>&1 || return
     bounded 40 "$program" detector map "$1/shapes.data" "$cfg" "$1/backup/shapes_final.weights" -amp "$1" \
         > "$1/map.log" 2>&1 || return
     sed -n 's/.*(mAP@0.50) = .*, or \([0-9.]*\) %.*/\1/p' "$1/map.log" > "$1/map"
@@ -272,6 +284,7 @@ shapes() {
     local -A trainers=()
     bounded 30 "$build/build/bin/shapes" --out "$PWD/data" --train 800 --valid 200 --size 96 --seed 1 ||
         return
+    [ -z "$fork" ] || mv data/labels/* data/images/ || return # where AlexeyAB's looks for them
     for dtype in off fp32 "${dtypes[@]}"; do
         train_shapes "$dtype" &
         trainers[$dtype]=$!
@@ -348,25 +361,26 @@ run_sanitizers() {
 }
 
 run_all() {
-    local network half="${dtypes[*]}" torch
+    local network half="${dtypes[*]}" torch yolo=yolov3 own='' few='plain yolo' \
+        classifiers='darknet53 resnet50' more='classifier deconvolutional masked rnn gru lstm'
     torch=torch-${half// / torch-}
+    [ -z "$fork" ] || yolo=yolov4 own='stock-half stock-half-scaled ' few=yolo classifiers=darknet53 \
+        more='gaussian region classifier masked'
     stage 'build' configure_and_build || return
     conformance backend_conv backend_kernels_norm backend_yolo backend_step
-    for network in plain yolo; do stage "parity $network" parity $network; done
-    benchmark 120 yolov3 "stock-tf32 $half $torch"
-    benchmark 60 yolov3-tiny "stock-tf32 $half $torch"
+    for network in $few; do stage "parity $network" parity $network; done
+    benchmark 120 $yolo "stock-tf32 $own$half $torch"
+    benchmark 60 $yolo-tiny "stock-tf32 $own$half $torch"
     conformance backend_cast backend_gemm backend_local backend_kernels_move backend_kernels_update \
         backend_yolo_alexeyab update unlisted
     stage 'tensors of more than 2^31 elements' ops gpu_large
-    for network in classifier deconvolutional masked rnn gru lstm; do
-        stage "parity $network" parity $network
-    done
+    for network in $more; do stage "parity $network" parity $network; done
     stage 'shapes' shapes
     stage 'plans' plans
-    benchmark 60 'yolov3-b8 yolov3-tiny-b8' "stock-tf32 $half $torch"
+    benchmark 60 "$yolo-b8 $yolo-tiny-b8" "stock-tf32 $own$half $torch"
     run_sanitizers
-    benchmark 100 'darknet53 resnet50' "stock-tf32 $half $torch"
-    benchmark 200 'yolov3 yolov3-tiny' 'stock-fp32 fp32'
+    benchmark 100 "$classifiers" "stock-tf32 $half $torch"
+    benchmark 200 "$yolo $yolo-tiny" 'stock-fp32 fp32'
 }
 
 counted() { grep -c "\"status\":\"$1\"" "$logs/results.jsonl"; }
@@ -377,6 +391,8 @@ dtypes=(fp16)
 [ "$architecture" -lt 80 ] || dtypes+=(bf16)
 begin_results
 check_prerequisites
+fork=
+! is_alexeyabs "$darknet" || fork=alexeyab-
 run_all
 {
     echo

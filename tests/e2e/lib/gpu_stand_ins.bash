@@ -22,7 +22,7 @@ esac
 END
 }
 
-# stand_in_bench <build folder>: bench-step and bench-step-stock (bench/step.c) in its bin, and its cache
+# stand_in_bench <build folder>: the programs of bench/step.c in its bin, and its cache, for DARKNET_TREE
 stand_in_bench() {
     mkdir -p "$1/bin"
     printf '%s\n' 'DARKNET_AMP_CUDA:BOOL=ON' "DARKNET_SOURCE_DIR:PATH=$DARKNET_TREE" \
@@ -50,4 +50,5 @@ echo '{"side": "darknet", "config": "'"$cfg"'", "dtype": "'$dtype'", "threads": 
     "$costs"'"losses": [9.5, 9.5, 8.5, null]}'
 END
     cp "$1/bin/bench-step" "$1/bin/bench-step-stock"
+    [ ! -f "$DARKNET_TREE/src/darknet.c" ] || cp "$1/bin/bench-step" "$1/bin/bench-step-stock-half"
 }
