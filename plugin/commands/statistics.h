@@ -3,16 +3,6 @@
 #define AMP_COMMANDS_STATISTICS_H
 
 #include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-/* Neither inf nor NaN; by its bits, as tensor/half.h does. */
-static inline int amp_is_number(double x)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits & 0x7ff0000000000000u) != 0x7ff0000000000000u;
-}
 
 /* Sorts values[count], smallest first. */
 void amp_sort(double *values, size_t count);
