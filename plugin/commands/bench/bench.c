@@ -69,12 +69,14 @@ static amp_status choose_sides(const amp_bench_request *r, amp_lines *list, amp_
     amp_backend *backend = amp_fork_backend(error);
     amp_status status = backend ? AMP_OK : error->status;
     for (size_t i = 0; status == AMP_OK && i < list->count; i++) {
-        amp_bench_side *s = &b->sides[b->count++];
-        *s = (amp_bench_side){ .dtype = list->line[i], .support = AMP_SUPPORT_NATIVE };
-        int dtype = amp_dtype_find(s->dtype);
-        if (dtype < 0 && strcmp(s->dtype, "stock"))
+        int dtype = amp_dtype_find(list->line[i]);
+        if (dtype < 0 && strcmp(list->line[i], "stock")) {
             status = amp_fail(error, AMP_BAD_CONFIG, "-dtypes %s: there is no dtype %s; allowed: %s",
-                              r->dtypes, s->dtype, all_dtypes);
+                              r->dtypes, list->line[i], all_dtypes);
+            break;
+        }
+        amp_bench_side *s = &b->sides[b->count++]; /* the list holds no name twice: there is room for all */
+        *s = (amp_bench_side){ .dtype = list->line[i], .support = AMP_SUPPORT_NATIVE };
         if (dtype < 0) continue;
         snprintf(s->machine, sizeof s->machine, "%s", backend->description);
         s->support = backend->supports(backend, (amp_dtype)dtype, s->note);
