@@ -1,7 +1,6 @@
 /* The ranks that a launcher has started, as mpirun does. One of two rooms is linked: comm/mpi, or comm/none,
  * which can only say that it is missing. */
-#ifndef AMP_COMM_LAUNCH_H
-#define AMP_COMM_LAUNCH_H
+#pragma once
 
 #include "comm.h"
 
@@ -15,5 +14,3 @@ extern const int amp_comm_is_here;
  * ended by it, else NULL. AMP_COMM_TIMEOUT in the environment is how many seconds a call may take, 300
  * without it; 0: any time. */
 amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_error *);
-
-#endif

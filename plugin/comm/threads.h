@@ -1,11 +1,8 @@
 /* Threads of one process as ranks, over arrays in its memory. */
-#ifndef AMP_COMM_THREADS_H
-#define AMP_COMM_THREADS_H
+#pragma once
 
 #include "comm.h"
 
 /* Fills ranks[0] to ranks[size - 1], each for a thread of its own. All of them are to be destroyed. After
  * abort of one, what the others call fails. There is no deadline. */
 amp_status amp_comm_threads(int size, amp_comm **ranks, amp_error *);
-
-#endif

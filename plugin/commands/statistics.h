@@ -1,6 +1,5 @@
 /* Statistics of what the commands measure: medians, and the interval in which a mean lies. */
-#ifndef AMP_COMMANDS_STATISTICS_H
-#define AMP_COMMANDS_STATISTICS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ amp_interval amp_interval_of(const double *values, int count, double doubt);
 /* By how many standard errors a mean of `count` values may be off, with probability 1 - doubt: the
  * quantile 1 - doubt/2 of Student's t with count - 1 degrees of freedom. NaN below 2. */
 double amp_student(int count, double doubt);
-
-#endif

@@ -4,8 +4,7 @@
  * with the host at work or waiting. So it is locked where it lies: at the first training forward, because
  * only trainings are fed through it, and until Darknet frees it. A machine that refuses is no error; a
  * line says so once. Nothing without a GPU. */
-#ifndef AMP_HOST_PINNED_H
-#define AMP_HOST_PINNED_H
+#pragma once
 
 #include "darknet.h"
 
@@ -24,5 +23,3 @@ void amp_host_pin(amp_host_pinned *, const network *net);
 /* Before it is freed. No copy may be under way; none is between two hooks, as amp_engine_forward ends with
  * uploads_done. */
 void amp_host_unpin(amp_host_pinned *);
-
-#endif
