@@ -208,7 +208,8 @@ static amp_status say(amp_bench *b, int side, const char *line)
 static amp_bench two_sides(void)
 {
     return (amp_bench){ .cfg = "x.cfg", .subdivisions = 4, .count = 2,
-                        .sides = { { .dtype = "fp32" }, { .dtype = "bf16" } } };
+                        .sides = { { .dtype = "fp32", .support = AMP_SUPPORT_NATIVE },
+                                   { .dtype = "bf16", .support = AMP_SUPPORT_NATIVE } } };
 }
 
 TEST(a_step_is_as_many_passes_as_the_cfg_has_and_an_update)
@@ -217,7 +218,6 @@ TEST(a_step_is_as_many_passes_as_the_cfg_has_and_an_update)
     amp_error error;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(say(&b, i, "shape 32 16 3 8 0"), AMP_OK);
-        assert_int_equal(say(&b, i, "support 2 "), AMP_OK);
         assert_int_equal(say(&b, i, "skipped 12.5"), AMP_OK);
         assert_int_equal(say(&b, i, "warm 11.5"), AMP_OK);
     }
@@ -245,10 +245,7 @@ TEST(a_step_is_as_many_passes_as_the_cfg_has_and_an_update)
 static amp_bench_ratio ratio_of(amp_bench *b)
 {
     amp_error error;
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(say(b, i, "shape 1 1 1 1 0"), AMP_OK);
-        assert_int_equal(say(b, i, "support 2 "), AMP_OK);
-    }
+    for (int i = 0; i < 2; i++) assert_int_equal(say(b, i, "shape 1 1 1 1 0"), AMP_OK);
     assert_int_equal(amp_bench_summarize(b, &error), AMP_OK);
     amp_bench_ratio r = b->verdicts[0].speedup;
     amp_bench_free(b);
@@ -290,7 +287,6 @@ TEST(a_ratio_is_the_quotient_of_its_row)
         for (int i = 0; i < (slow > 1 ? 2 : 8); i++) assert_int_equal(say(&b, 1, line), AMP_OK);
     }
     for (int i = 0; i < 2; i++) assert_int_equal(say(&b, i, "shape 1 1 1 6 0"), AMP_OK);
-    assert_int_equal(say(&b, 1, "support 2 "), AMP_OK);
     assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
     const amp_bench_side *fp32 = &b.sides[0], *bf16 = &b.sides[1];
     /* one of nine lies log(2) above the others */
@@ -370,7 +366,6 @@ TEST(shares_are_of_the_layers_time_in_the_half_dtype)
     amp_error error;
     b.subdivisions = 1;
     for (int i = 0; i < 10; i++) assert_int_equal(say(&b, i % 2, "step 50 50 1"), AMP_OK);
-    assert_int_equal(say(&b, 1, "support 2 "), AMP_OK);
     assert_int_equal(say(&b, 1, "layer 0 convolutional 1 1 20 30 0 640 10"), AMP_OK);
     assert_int_equal(say(&b, 1, "layer 1 maxpool 1 0 5 5 0 20 10"), AMP_OK);
     assert_int_equal(say(&b, 1, "layer 2 yolo 0 0 20 20 0 20 10"), AMP_OK);
@@ -405,7 +400,7 @@ TEST(a_line_that_is_none_is_refused)
 {
     static const char *const lines[] = { "done 7", "", "step", "step 1 2", "step a b c",
                                          "layer 3 convolutional 0 0 1 1 0 0 0", "layer 0", "nonsense 1",
-                                         "shape 1 2 3 4", "support", "memory", "warm",
+                                         "shape 1 2 3 4", "memory", "warm",
                                          "averyveryverylongword 1" };
     amp_bench b = two_sides();
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {

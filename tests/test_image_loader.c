@@ -159,8 +159,7 @@ TEST(kept_images_are_not_read_again)
     amp_image_cache_ask(&list);
     assert_null(list.line);
     assert_null(darknet_amp_kept_image(f->images.line[0], 3, &w, &h, &c));
-    size_t table = 2 * sizeof(void *); /* two words a place, and a power of two of them, at most half full */
-    while (table < 2 * sizeof(void *) * 2 * IMAGES) table *= 2;
+    size_t table = 2 * sizeof(void *) * IMAGES; /* a place's path and its image */
     amp_image_cache_open(BYTES + table, 4);
     for (int round = 0; round < 2; round++) {
         pthread_t threads[LOADERS];

@@ -1,8 +1,7 @@
 /* Anomaly detection finds the first tensor of a step that holds inf or NaN, in the order in which tensors are
  * made. With debug=1 it looks at every step; otherwise only at a step whose overflow would end training. It
  * costs a cast and a scan of every tensor. */
-#ifndef AMP_AMP_ANOMALY_H
-#define AMP_AMP_ANOMALY_H
+#pragma once
 
 #include "observer.h"
 
@@ -27,5 +26,3 @@ amp_status amp_anomaly_look(amp_anomaly *, amp_backend *, const amp_seen *, amp_
 
 /* Whether an fp32 array in the backend's memory holds inf or NaN. */
 amp_status amp_array_found_inf(amp_backend *, const float *array, size_t count, int *found_inf, amp_error *);
-
-#endif

@@ -1,6 +1,5 @@
 /* Autocast: which form each layer computes in. The classes are torch.amp's; see docs/design.md. */
-#ifndef AMP_AMP_AUTOCAST_H
-#define AMP_AMP_AUTOCAST_H
+#pragma once
 
 #include "../layers/layer.h"
 
@@ -27,5 +26,3 @@ amp_form amp_autocast_form(const amp_layer_desc *desc, amp_dtype dtype, const am
 /* What the matrix products of a layer in this form run in. Host layers with lends_products (rnn, gru, lstm,
  * crnn) run theirs in the dtype although they are in fp32 otherwise. */
 amp_dtype amp_autocast_products(const amp_layer_desc *desc, amp_dtype dtype, amp_form form);
-
-#endif

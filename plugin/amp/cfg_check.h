@@ -6,8 +6,7 @@
  * the fork's parser does, and finds what one key alone does not show. Rules are called in the order of the
  * layers. Their numbers are doubles, which hold any product of int exactly as far as it matters: what int
  * cannot hold is refused. */
-#ifndef AMP_AMP_CFG_CHECK_H
-#define AMP_AMP_CFG_CHECK_H
+#pragma once
 
 #include "../tensor/status.h"
 
@@ -145,5 +144,3 @@ typedef struct cfg_summary {
  * config.h checks, are passed over. */
 amp_status cfg_check(const char *file, const cfg_fork *fork, cfg_use use, const cfg_listener *listener,
                      cfg_summary *summary, amp_error *error);
-
-#endif

@@ -4,8 +4,7 @@
  * with '#' or ';' is a comment (there are no comments behind a value), with '[' a section, else key=value.
  * The reader also drops '\r' and '\f', which stock Darknet keeps, refuses what is not text, and knows each
  * item's line number. What the items mean is not its business: see config.c. */
-#ifndef AMP_AMP_CFG_READER_H
-#define AMP_AMP_CFG_READER_H
+#pragma once
 
 #include "../tensor/status.h"
 
@@ -65,5 +64,3 @@ int cfg_did_you_mean(char *text, size_t size, const char *what, const char *name
 /* Copies text to out[size], shortened to size - 1 bytes with "..." at its end, control characters replaced by
  * '?'. */
 void cfg_printable(char *out, size_t size, const char *text);
-
-#endif

@@ -6,8 +6,7 @@
  * itself, and names the .weights file it belongs to by that file's checksum. Reading takes nothing on trust:
  * a file that is damaged, truncated, foreign or of a later version is refused with the reason, before
  * anything is changed. */
-#ifndef AMP_AMP_CHECKPOINT_H
-#define AMP_AMP_CHECKPOINT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -127,5 +126,3 @@ amp_status amp_checkpoint_recover(const char *name, amp_checkpoint **out, char n
 /* The same for a NAME that this training saves itself and does not begin from: what cannot be ended is
  * removed, and told in note if there is no older NAME. */
 amp_status amp_checkpoint_settle(const char *name, char note[256], amp_error *);
-
-#endif

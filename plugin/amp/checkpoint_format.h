@@ -26,8 +26,7 @@
  * parameter under SGD, m and v under Adam, masters and statistics that are "unsaved" (not held by the
  * .weights file), each average, and with a batch under way (RUN's window) the gradients of each parameter and
  * the committed form of all statistics. None else. A later version may change all but the first 12 bytes. */
-#ifndef AMP_AMP_CHECKPOINT_FORMAT_H
-#define AMP_AMP_CHECKPOINT_FORMAT_H
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -152,5 +151,3 @@ static inline int amp_saved_is_state(const amp_engine_state *e, int i)
 {
     return e->statistics_unsaved[i] && e->statistics[i].rolling_factor <= 0;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Keys come from three places; the later wins, key by key: the same keys under [net], the [amp] section, -amp
  * on the command line. Everything is checked before Darknet makes a single layer, and every mistake is one
  * line that names file, line, section, key, value and what is allowed. docs: README's key table. */
-#ifndef AMP_AMP_CONFIG_H
-#define AMP_AMP_CONFIG_H
+#pragma once
 
 #include "../tensor/status.h"
 #include "../tensor/tensor.h"
@@ -57,5 +56,3 @@ void amp_config_free(amp_config *config); /* NULL is fine */
 /* True if key under [net], or in a layer's section, is AMP's and must be hidden from Darknet. */
 int amp_config_is_key(const char *key);
 int amp_config_is_layer_key(const char *key);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * It knows the host only through amp_host and descriptions, and the machine only through amp_backend. One
  * engine serves one network and is used by one thread at a time. */
-#ifndef AMP_AMP_ENGINE_H
-#define AMP_AMP_ENGINE_H
+#pragma once
 
 #include "anomaly.h"
 #include "parallel.h"
@@ -145,5 +144,3 @@ typedef struct amp_engine_state {
 } amp_engine_state;
 
 amp_engine_state amp_engine_state_of(const amp_engine *);
-
-#endif

@@ -4,8 +4,7 @@
  * They are measured with the engine in fp32 and a loss scale of 1, so that nothing is rounded away before it
  * is counted. A loss scale that is a power of two moves a histogram by whole bins, which shows what a dtype
  * would lose at that scale. */
-#ifndef AMP_AMP_NUMERICS_H
-#define AMP_AMP_NUMERICS_H
+#pragma once
 
 #include "engine.h"
 
@@ -72,5 +71,3 @@ amp_lost amp_numerics_lost(const amp_exponents *, amp_dtype dtype, float scale);
  * share, least is INT_MAX. */
 int amp_numerics_most_scale(const amp_exponents *, amp_dtype dtype);
 int amp_numerics_least_scale(const amp_exponents *, amp_dtype dtype, double share);
-
-#endif

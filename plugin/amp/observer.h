@@ -12,8 +12,7 @@
  * others. Not shown: casts inside backward (their sum is), batch statistics, half copies of weights.
  *
  * Without an observer the engine makes one comparison for each layer and pass, and nothing else. */
-#ifndef AMP_AMP_OBSERVER_H
-#define AMP_AMP_OBSERVER_H
+#pragma once
 
 #include "../backend/backend.h"
 
@@ -45,5 +44,3 @@ typedef struct amp_observer {
 } amp_observer;
 
 static inline int amp_seen_in_forward(amp_seen_kind kind) { return kind <= AMP_SEEN_OUTPUT; }
-
-#endif

@@ -12,8 +12,7 @@
  *
  * A record of each rank says what the others cannot see in the sums: that its step must be skipped, and from
  * what it starts, which must be the same everywhere. */
-#ifndef AMP_AMP_PARALLEL_H
-#define AMP_AMP_PARALLEL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -60,5 +59,3 @@ amp_status amp_parallel_layer_done(amp_parallel *, const amp_parameters *, int i
  * that has one. AMP_COMM_FAILED where ranks do not start from the same weights, scale and step. */
 amp_status amp_parallel_finish(amp_parallel *, amp_parameters *, const amp_scaler *, amp_backend *,
                                amp_anomaly *rejected, amp_error *);
-
-#endif

@@ -1,7 +1,6 @@
 /* A network's parameters with their gradients and moments, and the statistics that forward changes, which a
  * skipped step must restore. Everything is in .cfg order. */
-#ifndef AMP_AMP_PARAMETERS_H
-#define AMP_AMP_PARAMETERS_H
+#pragma once
 
 #include "anomaly.h"
 #include "plan.h"
@@ -56,5 +55,3 @@ int amp_parameters_bad_gradient(const amp_parameters *, amp_backend *, amp_anoma
 int amp_parameters_bad_statistics(const amp_parameters *, amp_backend *, amp_anomaly *bad);
 /* Masters are bad also when the sum of their squares exceeds fp32: norms and variances would overflow. */
 int amp_parameters_bad_master(const amp_parameters *, amp_backend *, amp_anomaly *bad);
-
-#endif

@@ -1,8 +1,7 @@
 /* A plan: the network at one shape and in one mode, ready to run. Nodes and values, what every value is cast
  * to, and where each buffer lies in the arena. Plans are cached per shape, so that random=1 builds each size
  * once. */
-#ifndef AMP_AMP_PLAN_H
-#define AMP_AMP_PLAN_H
+#pragma once
 
 #include "autocast.h"
 
@@ -53,5 +52,3 @@ amp_status amp_plan_create(const amp_network_desc *, const amp_plan_key *, amp_d
                            const amp_gradients *gradients, const amp_recompute *recompute, amp_step *,
                            amp_plan **out, amp_error *);
 void amp_plan_free(amp_plan *, amp_backend *);
-
-#endif

@@ -1,6 +1,5 @@
 /* The bytes and casts of a plan, layer by layer, without running it. */
-#ifndef AMP_AMP_PLAN_FACTS_H
-#define AMP_AMP_PLAN_FACTS_H
+#pragma once
 
 #include "plan.h"
 
@@ -31,5 +30,3 @@ typedef struct amp_plan_cast {
 /* The casts of one step in forward's order. Returns how many there are, and fills the first `room` of
  * them. */
 int amp_plan_casts(const amp_plan *, amp_plan_cast *casts, int room);
-
-#endif

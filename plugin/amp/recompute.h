@@ -9,8 +9,7 @@
  * the matrix product is repeated (AMP_RECOMPUTE_ALL). Then the network is cut into segments: only what
  * crosses a cut is kept, and a segment is repeated as a whole when backward comes to it, as
  * torch.utils.checkpoint does. */
-#ifndef AMP_AMP_RECOMPUTE_H
-#define AMP_AMP_RECOMPUTE_H
+#pragma once
 
 #include "plan.h"
 
@@ -32,5 +31,3 @@ amp_status amp_recompute_choose(const amp_network_desc *, const amp_plan_key *, 
 typedef struct amp_recompute_cost { double forward, again; } amp_recompute_cost;
 
 amp_recompute_cost amp_recompute_cost_of(const amp_plan *);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * Any C or C++ program can use it, with the installed library: #include <darknet_amp/amp/scaler.h>. Nothing
  * here knows of Darknet or of a network. */
-#ifndef AMP_AMP_SCALER_H
-#define AMP_AMP_SCALER_H
+#pragma once
 
 #include "../tensor/status.h"
 
@@ -99,5 +98,4 @@ void amp_scaler_resume(amp_scaler *scaler, const amp_scaler *saved);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -7,8 +7,7 @@
  * 0·inf), these stay in fp32 and finite: equal within a few fp32 ulp wherever stock is finite. A NaN stays
  * a NaN in every one of them. Written once for every backend: CUDA's kernels call these functions, and so
  * does the CPU but for those that hot layers use (vector forms in cpu/rows_impl.h). */
-#ifndef AMP_BACKEND_ACTIVATE_H
-#define AMP_BACKEND_ACTIVATE_H
+#pragma once
 
 #include <math.h>
 
@@ -130,5 +129,3 @@ AMP_ACTIVATE float amp_gradient(float y, amp_activation activation)
     default: return 1; /* AMP_LINEAR */
     }
 }
-
-#endif

@@ -11,8 +11,7 @@
  *  - dx may be dy itself where an operation says "in place"; otherwise arguments do not overlap.
  *  - Tensors belong to the caller. Objects made by *_create belong to the caller, who destroys them.
  *  - Failure: a status, and one line in *error. */
-#ifndef AMP_BACKEND_BACKEND_H
-#define AMP_BACKEND_BACKEND_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -499,5 +498,3 @@ amp_backend *amp_cpu_backend_create(amp_error *error);
  * calls to it are to come from threads with the same one. NULL and *error where there is none, or it cannot
  * be used. */
 amp_backend *amp_cuda_backend_create(amp_error *error);
-
-#endif

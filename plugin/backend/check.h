@@ -1,7 +1,6 @@
 /* What an operation refuses, the same on every backend: tensors that break backend.h's conventions, or whose
  * shapes do not belong together. Each error is one line. */
-#ifndef AMP_BACKEND_CHECK_H
-#define AMP_BACKEND_CHECK_H
+#pragma once
 
 #include <limits.h>
 
@@ -220,5 +219,3 @@ static inline amp_status amp_check_gemm(const amp_gemm_desc *d, amp_error *error
     return amp_fail(error, AMP_BAD_NETWORK, "matrix product of %dx%d by %dx%d, rows %d, %d and %d apart: %s",
                     d->m, d->k, d->k, d->n, d->a.ld, d->b.ld, d->ldc, why);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Weight gradients that a library writes in fp16. */
-#ifndef AMP_BACKEND_HALF_GRADIENTS_H
-#define AMP_BACKEND_HALF_GRADIENTS_H
+#pragma once
 
 /* How far such a gradient is scaled down: the library writes 2^-s times a sum of so many products (images x
  * output pixels), and whoever reads it multiplies by 2^s. The sum would pass 65504 long before the deltas it
@@ -12,5 +11,3 @@ static inline int amp_half_gradient_downscale(double products)
     while (products >= 2) products /= 2, twice++;
     return (twice + 1) / 2;
 }
-
-#endif

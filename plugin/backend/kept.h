@@ -1,8 +1,7 @@
 /* Copies of factors that a backend keeps from one matrix product to the next (amp_factor.version), the same
  * on every backend: a list, in memory of the backend's allocate. Few are kept, one for each array of weights,
  * so a list will do. */
-#ifndef AMP_BACKEND_KEPT_H
-#define AMP_BACKEND_KEPT_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -46,5 +45,3 @@ static inline void amp_kept_drop(amp_kept **list, amp_backend *backend)
         *list = next;
     }
 }
-
-#endif

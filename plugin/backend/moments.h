@@ -4,8 +4,7 @@
  * Sums of x and x² would lose the variance where the mean is far larger than it. So each rank gives its
  * mean, in two fp32 numbers that add up to it, and its Σ(x - mean)², at a place of its own among zeros: the
  * sum over the ranks holds those of all. */
-#ifndef AMP_BACKEND_MOMENTS_H
-#define AMP_BACKEND_MOMENTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -47,5 +46,3 @@ AMP_MOMENTS amp_moments amp_moments_join(const float *all, int ranks, size_t cha
     }
     return m;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* The operations of backend.h by name, so that a backend declares its functions and fills its table without
  * writing a signature again. Each operation is a function amp_<backend>_<operation>: amp_cpu_cast,
  * amp_cuda_cast. */
-#ifndef AMP_BACKEND_OPERATIONS_H
-#define AMP_BACKEND_OPERATIONS_H
+#pragma once
 
 #ifdef __cplusplus
 #include <type_traits>
@@ -40,6 +39,4 @@ _Static_assert(offsetof(amp_backend, range_push) - offsetof(amp_backend, support
                (0 AMP_BACKEND_OPERATIONS(AMP_COUNT_ONE)) * sizeof(void (*)(void)),
                "an operation of amp_backend is missing in AMP_BACKEND_OPERATIONS");
 #undef AMP_COUNT_ONE
-#endif
-
 #endif

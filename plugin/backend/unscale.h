@@ -1,7 +1,6 @@
 /* What a step's gradients are multiplied by: 1/scale, and clip_norm's factor where their norm asks for one.
  * Written once for every backend: CUDA's decides on the device. */
-#ifndef AMP_BACKEND_UNSCALE_H
-#define AMP_BACKEND_UNSCALE_H
+#pragma once
 
 #include <float.h>
 #include <math.h>
@@ -31,5 +30,3 @@ AMP_UNSCALE amp_unscale amp_unscale_of(double sum_squares, const amp_update_args
     amp_unscale u = { split ? (float)small : (float)unscale, split ? (float)(unscale / small) : 1, norm };
     return u;
 }
-
-#endif

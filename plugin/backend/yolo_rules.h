@@ -12,8 +12,7 @@
  * Two labels of one box: pjreddie's second label overwrites the box's numbers and objectness, AlexeyAB's adds
  * to the numbers. The classes are all set by the first label, and by a later one if the delta of one class is
  * 0: of class 0 in pjreddie's, of the label's class in AlexeyAB's. Else a later label sets its class only. */
-#ifndef AMP_BACKEND_YOLO_RULES_H
-#define AMP_BACKEND_YOLO_RULES_H
+#pragma once
 
 #include <float.h>
 #include <limits.h>
@@ -402,5 +401,3 @@ AMP_ACTIVATE double amp_yolo_cost(const amp_yolo_desc *d, const amp_yolo_result 
     return (double)d->iou_normalizer * (sums->labels - like) / mean
         + (double)d->obj_normalizer * (sums->cost - sums->box_cost);
 }
-
-#endif

@@ -11,8 +11,7 @@
  *  - It ends: where a rank does not take part within the time limit, `lost` gets a line that names `phase`,
  *    or the function fails.
  *  - All ranks get the same bits. */
-#ifndef AMP_COMM_COMM_H
-#define AMP_COMM_COMM_H
+#pragma once
 
 #include <stddef.h>
 
@@ -60,5 +59,3 @@ struct amp_comm {
     void (*abort)(amp_comm *, int status);
     void (*destroy)(amp_comm *);
 };
-
-#endif

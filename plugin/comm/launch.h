@@ -1,7 +1,6 @@
 /* The ranks that a launcher has started, as mpirun does. One of two rooms is linked: comm/mpi, or comm/none,
  * which can only say that it is missing. */
-#ifndef AMP_COMM_LAUNCH_H
-#define AMP_COMM_LAUNCH_H
+#pragma once
 
 #include "comm.h"
 
@@ -14,5 +13,3 @@ extern const int amp_comm_is_here;
 /* Joins them; called at most once. lost: as in amp_comm. After a failure *out is there if the others can be
  * ended by it, else NULL. */
 amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_error *);
-
-#endif

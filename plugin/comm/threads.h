@@ -1,6 +1,5 @@
 /* Threads of one process as ranks, over arrays in its memory. */
-#ifndef AMP_COMM_THREADS_H
-#define AMP_COMM_THREADS_H
+#pragma once
 
 #include "comm.h"
 
@@ -8,5 +7,3 @@
  * abort of one, what the others call fails. seconds, lost: as in amp_comm. */
 amp_status amp_comm_threads(int size, double seconds, void (*lost)(const char *line), amp_comm **ranks,
                             amp_error *);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Time counts while this process runs: a job that was suspended as a whole, and goes on, has lost none. The
  * thread wakes PARTS times in a time limit, and looks. */
-#ifndef AMP_COMM_WATCHDOG_H
-#define AMP_COMM_WATCHDOG_H
+#pragma once
 
 #include <pthread.h>
 
@@ -36,5 +35,3 @@ void amp_watchdog_stop(amp_watchdog *);
 
 /* Starts a thread that gets no signals: they are the main thread's. */
 amp_status amp_start_helper(pthread_t *, void *(*run)(void *), void *context, amp_error *);
-
-#endif

@@ -1,6 +1,5 @@
 /* How floats travel between ranks: as they are, or in 16 bits, rounded to nearest. */
-#ifndef AMP_COMM_WIRE_H
-#define AMP_COMM_WIRE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -33,5 +32,3 @@ static inline void amp_wire_add(float *values, const void *packed, size_t count,
     for (size_t i = 0; wire == AMP_BF16 && i < count; i++) values[i] += amp_bf16_to_float(halves[i]);
     for (size_t i = 0; wire == AMP_FP16 && i < count; i++) values[i] += amp_fp16_to_float(halves[i]);
 }
-
-#endif

@@ -10,8 +10,7 @@
  *     AMP_TRY(amp_arguments_read("amp plan", argc - 3, argv + 3, arguments, error));
  *
  * Exactly one of text, number, real and flag is set. What is not given keeps its value. */
-#ifndef AMP_COMMANDS_ARGUMENTS_H
-#define AMP_COMMANDS_ARGUMENTS_H
+#pragma once
 
 #include "../host/data/text_lines.h"
 
@@ -45,5 +44,3 @@ amp_status amp_list_split(const char *option, const char *text, amp_lines *, amp
 /* Whether a file that the command line names can be read. AMP_BAD_CONFIG: it is missing, empty, a folder or a
  * device; the message calls it `what`: "the .cfg file". Darknet would end with status 0, or wait. */
 amp_status amp_readable(const char *file, const char *what, amp_error *);
-
-#endif

@@ -1,7 +1,6 @@
 /* A copy of a .cfg with other values in its [net] section: -batch, -iters and the like, without touching the
  * user's file. */
-#ifndef AMP_COMMANDS_CFG_COPY_H
-#define AMP_COMMANDS_CFG_COPY_H
+#pragma once
 
 #include "../amp/cfg_reader.h"
 
@@ -23,5 +22,3 @@ amp_status amp_cfg_copy_in_memory(const char *from, const amp_cfg_change *change
 
 /* Whether a line of a .cfg or .data file gives this key, as Darknet reads it: blanks do not count. */
 int amp_line_has_key(const char *line, const char *key);
-
-#endif

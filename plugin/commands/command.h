@@ -1,8 +1,7 @@
 /* The verbs of `darknet amp`, each in a file of its own. argv is the program's; what follows `darknet amp
  * <verb>` begins at argv[3]. A verb prints its result on stdout and what it is doing on stderr; the error it
  * returns is printed as one line, and the program ends with status 1. */
-#ifndef AMP_COMMANDS_COMMAND_H
-#define AMP_COMMANDS_COMMAND_H
+#pragma once
 
 #include "../tensor/status.h"
 
@@ -16,5 +15,3 @@ amp_status amp_command_version(int argc, char **argv, amp_error *);
 
 /* `darknet detector map`: returns the exit status. */
 int amp_detector_map(int argc, char **argv);
-
-#endif

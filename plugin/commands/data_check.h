@@ -1,7 +1,6 @@
 /* All of a data set looked at before hours are spent on it: the lists, whether their images are there, and
  * every label. */
-#ifndef AMP_COMMANDS_DATA_CHECK_H
-#define AMP_COMMANDS_DATA_CHECK_H
+#pragma once
 
 #include "../amp/cfg_check.h"
 
@@ -40,5 +39,3 @@ amp_status amp_check_data(const char *data_file, int classifier, int classes, co
 
 /* One line on stderr for each thing that was counted, none where nothing was. */
 void amp_data_counts_print(const amp_data_counts *counts);
-
-#endif

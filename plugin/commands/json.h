@@ -11,8 +11,7 @@
  *
  * key is NULL within an array and for the outermost value. Text is UTF-8; bytes that are not become U+FFFD.
  * What is written may stand within HTML and XML: "<" and "&" are escaped. */
-#ifndef AMP_COMMANDS_JSON_H
-#define AMP_COMMANDS_JSON_H
+#pragma once
 
 #include "../tensor/status.h"
 
@@ -44,5 +43,3 @@ amp_status amp_output_begin(const char *name, struct amp_output **out, FILE **st
 amp_status amp_output_end(struct amp_output *, amp_error *);   /* frees it */
 /* the file stays as it was; frees it; NULL is fine */
 void amp_output_abandon(struct amp_output *);
-
-#endif

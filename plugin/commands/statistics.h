@@ -1,18 +1,7 @@
 /* Statistics of what the commands measure: medians, and the interval in which a mean lies. */
-#ifndef AMP_COMMANDS_STATISTICS_H
-#define AMP_COMMANDS_STATISTICS_H
+#pragma once
 
 #include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-/* Neither inf nor NaN; by its bits, as tensor/half.h does. */
-static inline int amp_is_number(double x)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits & 0x7ff0000000000000u) != 0x7ff0000000000000u;
-}
 
 /* Sorts values[count], smallest first. */
 void amp_sort(double *values, size_t count);
@@ -30,5 +19,3 @@ amp_interval amp_interval_of(const double *values, int count, double doubt);
 /* By how many standard errors a mean of `count` values may be off, with probability 1 - doubt: the
  * quantile 1 - doubt/2 of Student's t with count - 1 degrees of freedom. NaN below 2. */
 double amp_student(int count, double doubt);
-
-#endif

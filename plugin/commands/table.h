@@ -8,8 +8,7 @@
  *     amp_table_print(stream, 0, fields, sides, sizeof *sides, count, NULL);
  *
  * A list ends with { 0 }. A field without a key is not in the JSON, one without a title not in the table. */
-#ifndef AMP_COMMANDS_TABLE_H
-#define AMP_COMMANDS_TABLE_H
+#pragma once
 
 #include "json.h"
 
@@ -87,5 +86,3 @@ void amp_texts_add(char ***texts, int *count, const char *format, ...);
 /* Adds to a text that has room for `size` bytes; what does not fit is cut. */
 __attribute__((format(printf, 3, 4)))
 void amp_append(char *text, size_t size, const char *format, ...);
-
-#endif

@@ -1,8 +1,7 @@
 /* Runs several programs in turns on one machine: all are started, one at a time works, for about slice
  * seconds, then the next. So a busy minute of the machine meets all of them alike. The programs' side:
  * host/training/turns.h. */
-#ifndef AMP_COMMANDS_TURNS_H
-#define AMP_COMMANDS_TURNS_H
+#pragma once
 
 #include "../tensor/status.h"
 
@@ -38,5 +37,3 @@ amp_status amp_turns_run(const amp_turns_program *programs, int count, double sl
 
 /* The last line of what a program printed that says why it ended; "" where there is none. */
 void amp_turns_last_words(const char *log, char *words, size_t size);
-
-#endif

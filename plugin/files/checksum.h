@@ -2,8 +2,7 @@
  *
  * It finds every burst of up to 64 bits and misses other damage once in 2^64; it is no protection against
  * somebody who forges a file. "123456789" gives 995DC9BBDF1939FA. */
-#ifndef AMP_FILES_CHECKSUM_H
-#define AMP_FILES_CHECKSUM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ uint64_t amp_checksum_of(const void *bytes, size_t size);
 
 /* Of a whole file, which must be a regular one. AMP_IO_FAILED. */
 amp_status amp_file_checksum(const char *path, uint64_t *sum, amp_error *);
-
-#endif

@@ -10,8 +10,7 @@
  * The file keeps its permissions, and its owner where the system allows it; a symbolic link stays one, and
  * what it points to is replaced. A device or a FIFO cannot be replaced and is written directly. As with any
  * rename, hard links to the old file keep the old content, and the folder must be writable. */
-#ifndef AMP_FILES_SAFE_FILE_H
-#define AMP_FILES_SAFE_FILE_H
+#pragma once
 
 #include "../tensor/status.h"
 
@@ -57,5 +56,3 @@ amp_status amp_replace_file(const char *temporary, const char *target, amp_error
 int amp_file_exists(const char *path);
 /* What follows the last slash of a path; all of it where there is none. */
 const char *amp_file_name(const char *path);
-
-#endif

@@ -10,8 +10,7 @@
  * `struct network` and `struct layer` are the fork's own. A fork may pass its network by value, so no
  * pointer to one is kept beyond the hook that handed it over: what AMP keeps for a network is its struct
  * darknet_amp (common/state.h). */
-#ifndef AMP_HOST_FORK_H
-#define AMP_HOST_FORK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -204,5 +203,3 @@ size_t amp_fork_image_pixels(const char *image);
 /* What Darknet's commands name the files of a training of this .cfg after: the caller's; the program ends
  * where there is no memory. */
 char *amp_fork_base_name(const char *cfg);
-
-#endif

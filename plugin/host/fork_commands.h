@@ -1,7 +1,6 @@
 /* The second door to a Darknet: what the commands (plugin/commands) need beside fork.h, implemented in the
  * same folders. A network is an opaque pointer here too, and a layer its number. */
-#ifndef AMP_HOST_FORK_COMMANDS_H
-#define AMP_HOST_FORK_COMMANDS_H
+#pragma once
 
 #include "fork.h"
 
@@ -118,5 +117,3 @@ typedef struct amp_layer_work { const char *type; double operations, bytes; int 
 amp_layer_work amp_fork_layer_work(const struct network *net, int i);
 /* How large a batch may be before Darknet's own numbers of elements, which are ints, overflow. */
 int amp_fork_largest_batch(const struct network *net);
-
-#endif

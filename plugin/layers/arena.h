@@ -1,8 +1,7 @@
 /* Memory for one plan, in one block. Each buffer is requested with the times of its first and last use
  * (forward of layer i is time i; backward follows in reverse). Buffers that are not in use at the same time
  * share bytes. */
-#ifndef AMP_LAYERS_ARENA_H
-#define AMP_LAYERS_ARENA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -39,5 +38,3 @@ void amp_arena_solve(amp_arena *);
 void amp_arena_bind(const amp_arena *, void *block);
 
 void amp_arena_free(amp_arena *);
-
-#endif

@@ -1,8 +1,7 @@
 /* What follows the matrix products of a convolutional, connected or deconvolutional layer: batch norm or a
  * bias, and the activation; behind other layers the activation alone. The sums, before any of that, have the
  * output's shape and form. */
-#ifndef AMP_LAYERS_EPILOGUE_H
-#define AMP_LAYERS_EPILOGUE_H
+#pragma once
 
 #include "layer.h"
 
@@ -28,5 +27,3 @@ amp_status amp_epilogue_forward(amp_node *, amp_step *, amp_error *);
  * activation's input, without them. */
 amp_status amp_epilogue_backward(amp_node *, amp_step *, amp_error *);
 amp_status amp_epilogue_activation_backward(amp_node *, amp_step *, amp_error *);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * The masters stay as they are: only the backend's copies of the weights are made of gain·w. In fp32 that
  * differs from batch norm of its own by rounding, in half by one rounding less. */
-#ifndef AMP_LAYERS_FOLD_H
-#define AMP_LAYERS_FOLD_H
+#pragma once
 
 #include "layer.h"
 
@@ -17,5 +16,3 @@ amp_status amp_fold_choose(amp_node *, amp_backend *, amp_error *);
 
 /* Makes the copies of a folded node's weights, and its bias. */
 amp_status amp_fold_load(amp_node *, amp_backend *, amp_error *);
-
-#endif

@@ -1,7 +1,6 @@
 /* What a layer is to the engine: a description that the host gives, and a node that computes forward and
  * backward with the backend's operations. One file per layer kind implements amp_layer_ops. */
-#ifndef AMP_LAYERS_LAYER_H
-#define AMP_LAYERS_LAYER_H
+#pragma once
 
 #include "../backend/backend.h"
 #include "arena.h"
@@ -236,5 +235,3 @@ amp_status amp_nodes_load_weights(amp_node *nodes, int count, amp_backend *, amp
 
 /* Frees what plan made (not arena memory). */
 void amp_node_release(amp_node *node, amp_backend *backend);
-
-#endif

@@ -4,8 +4,7 @@
  * value is cast once and remembered: at most one cast per producer and form in a step. Consumers add their
  * part of the delta in their own form; before the producer's backward the parts are summed in the home
  * form. */
-#ifndef AMP_LAYERS_VALUE_H
-#define AMP_LAYERS_VALUE_H
+#pragma once
 
 #include "../tensor/status.h"
 #include "../tensor/tensor.h"
@@ -51,5 +50,3 @@ amp_tensor amp_value_delta_target(amp_value *, amp_form, int *accumulate);
 
 /* Sum all parts into the home form. *any is 0 when no consumer contributed. */
 amp_status amp_value_settle_delta(struct amp_step *, amp_value *, int *any, amp_error *);
-
-#endif

@@ -1,6 +1,5 @@
 /* Arrays that grow by doubling. */
-#ifndef AMP_TENSOR_GROW_H
-#define AMP_TENSOR_GROW_H
+#pragma once
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -15,5 +14,3 @@ static inline void *amp_grow(void *array, size_t count, size_t *room, size_t siz
     if (grown) *room = larger;
     return grown;
 }
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Both round to nearest, ties to even (IEEE 754-2019, 4.3.1), overflow to infinity, keep NaN a (quiet) NaN;
  * fp16 keeps subnormals. Backends vectorise; these are the definition they are tested against. */
-#ifndef AMP_TENSOR_HALF_H
-#define AMP_TENSOR_HALF_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -65,5 +64,3 @@ static inline amp_half_bits amp_float_to_fp16(float value)
     uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
     return (amp_half_bits)(sign | ((rounded - 0x38000000u) >> 13));
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A function that can fail returns amp_status and takes an amp_error it fills on failure only. The message
  * says what is wrong, where (file, line, layer) and what to do; it holds no newline. */
-#ifndef AMP_TENSOR_STATUS_H
-#define AMP_TENSOR_STATUS_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -43,5 +42,3 @@ static inline amp_status amp_fail(amp_error *error, amp_status status, const cha
 
 /* Leave the calling function with the status of a failed call. */
 #define AMP_TRY(call) do { amp_status amp_try_ = (call); if (amp_try_ != AMP_OK) return amp_try_; } while (0)
-
-#endif

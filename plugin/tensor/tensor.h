@@ -1,8 +1,7 @@
 /* A tensor: where its numbers lie, how they are stored, and its logical shape N,H,W,C.
  *
  * A tensor never owns its memory; whoever allocated data does. Dimensions are always densely packed. */
-#ifndef AMP_TENSOR_TENSOR_H
-#define AMP_TENSOR_TENSOR_H
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -41,5 +40,3 @@ static inline size_t amp_tensor_bytes(const amp_tensor *t)
 {
     return amp_shape_count(t->shape) * amp_dtype_size(t->dtype);
 }
-
-#endif

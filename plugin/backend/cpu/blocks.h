@@ -3,8 +3,7 @@
  *
  * Both depend on the shape alone, never on the machine or the thread count: the blocks' sums are added in
  * block order, so one shape gives one result. */
-#ifndef AMP_BACKEND_CPU_BLOCKS_H
-#define AMP_BACKEND_CPU_BLOCKS_H
+#pragma once
 
 #include "rows.h"
 
@@ -75,5 +74,3 @@ static inline size_t amp_cpu_pixels(const amp_tensor *t)
 {
     return (size_t)t->shape.n * t->shape.h * t->shape.w;
 }
-
-#endif

@@ -10,13 +10,10 @@
  *    call;
  *  - fail with AMP_BACKEND_FAILED on tensors that break backend.h's conventions, AMP_NO_MEMORY without
  *    scratch. */
-#ifndef AMP_BACKEND_CPU_KERNELS_H
-#define AMP_BACKEND_CPU_KERNELS_H
+#pragma once
 
 #include "../operations.h"
 
 #define AMP_CPU_DECLARE(operation) AMP_BACKEND_FUNCTION(operation) amp_cpu_##operation;
 AMP_BACKEND_OPERATIONS(AMP_CPU_DECLARE)
 #undef AMP_CPU_DECLARE
-
-#endif

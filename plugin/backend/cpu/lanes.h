@@ -15,8 +15,7 @@
  * The 16-bit conversions equal tensor/half.h bit for bit: fp16 because F16C is the same rounding, quiets the
  * same NaN and heeds no flush-to-zero; bf16 because it is the same integer arithmetic (VCVTNEPS2BF16 would
  * flush subnormals). */
-#ifndef AMP_BACKEND_CPU_LANES_H
-#define AMP_BACKEND_CPU_LANES_H
+#pragma once
 
 #include <math.h>
 #include <string.h>
@@ -320,5 +319,3 @@ AMP_INLINE vi viselect(vm m, vi a, vi b) { return _mm512_mask_blend_epi32(m, b, 
         default: { const amp_activation act = activation; call; break; } \
         } \
     } while (0)
-
-#endif

@@ -1,8 +1,7 @@
 /* Convolutions and matrix products over oneDNN. onednn*.c are the only files that know the library; this is
  * all that they show of it. The operations amp_cpu_conv_* and amp_cpu_gemm* are declared in kernels.h, with
  * all others. */
-#ifndef AMP_BACKEND_CPU_ONEDNN_H
-#define AMP_BACKEND_CPU_ONEDNN_H
+#pragma once
 
 #include "../backend.h"
 #include "rows.h"
@@ -30,5 +29,3 @@ amp_status amp_onednn_sgemm(const amp_gemm_desc *d, amp_error *error);
 /* What products keep between calls; NULL is allowed. */
 typedef struct amp_cpu_products amp_cpu_products;
 void amp_cpu_products_free(amp_cpu_products *, amp_backend *);
-
-#endif

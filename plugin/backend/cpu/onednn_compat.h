@@ -4,8 +4,7 @@
  * opaque object, "operation descriptors" are gone, and post-ops have other arguments. Everything else is
  * spelled alike in both, and onednn*.c use it directly. Each function returns the library's status; an amp_md
  * is owned by who created it. */
-#ifndef AMP_BACKEND_CPU_ONEDNN_COMPAT_H
-#define AMP_BACKEND_CPU_ONEDNN_COMPAT_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -234,5 +233,3 @@ static inline dnnl_status_t amp_append_factor(dnnl_post_ops_t post_ops, float fa
 {
     return amp_append_eltwise(post_ops, dnnl_eltwise_linear, factor);
 }
-
-#endif

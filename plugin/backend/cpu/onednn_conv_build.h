@@ -1,7 +1,6 @@
 /* A convolution over oneDNN, between the file that builds it (onednn_conv_build.c) and the one that runs it
  * (onednn_conv.c). */
-#ifndef AMP_BACKEND_CPU_ONEDNN_CONV_BUILD_H
-#define AMP_BACKEND_CPU_ONEDNN_CONV_BUILD_H
+#pragma once
 
 #include "onednn_pass.h"
 #include "weights_copy.h"
@@ -42,5 +41,3 @@ static inline size_t amp_stand_in_bytes(int needed, int images, amp_shape shape)
 {
     return needed ? images * amp_shape_image(shape) * sizeof(float) : 0;
 }
-
-#endif

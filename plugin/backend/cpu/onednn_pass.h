@@ -1,7 +1,6 @@
 /* What onednn.c (the library at large) gives to onednn_conv*.c and onednn_gemm.c: primitives with their
  * arguments, and scratch memory. */
-#ifndef AMP_BACKEND_CPU_ONEDNN_PASS_H
-#define AMP_BACKEND_CPU_ONEDNN_PASS_H
+#pragma once
 
 #include "onednn.h"
 #include "onednn_compat.h"
@@ -66,5 +65,3 @@ dnnl_status_t amp_pass_run(amp_onednn *library, amp_pass *pass, void *scratchpad
  * AMP_SCRATCH_PARTS. */
 amp_status amp_scratch_take(amp_onednn *library, const size_t *sizes, void **parts, int count,
                             amp_error *error);
-
-#endif

@@ -15,8 +15,7 @@
  *
  * The same bits everywhere: elementwise arithmetic is written without fused multiply-add (rows_impl.h turns
  * contraction off), and sums keep one accumulator per lane of the period, which no vector width changes. */
-#ifndef AMP_BACKEND_CPU_ROWS_H
-#define AMP_BACKEND_CPU_ROWS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -132,5 +131,3 @@ const amp_cpu_rows *amp_cpu_rows_best(void);
 const amp_cpu_rows *amp_cpu_rows_base(void);
 const amp_cpu_rows *amp_cpu_rows_avx2(void);
 const amp_cpu_rows *amp_cpu_rows_avx512(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* The object behind the amp_backend that amp_cpu_backend_create hands out. */
-#ifndef AMP_BACKEND_CPU_STATE_H
-#define AMP_BACKEND_CPU_STATE_H
+#pragma once
 
 #include "../backend.h"
 
@@ -17,5 +16,3 @@ static inline struct amp_onednn *amp_cpu_library(amp_backend *backend)
 {
     return ((amp_cpu_backend *)backend)->library;
 }
-
-#endif

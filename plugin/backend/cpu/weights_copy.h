@@ -7,8 +7,7 @@
  *
  * Weights are O filters of I input channels of K = size_h·size_w places, O·I·K floats as Darknet keeps them
  * (OIHW). */
-#ifndef AMP_BACKEND_CPU_WEIGHTS_COPY_H
-#define AMP_BACKEND_CPU_WEIGHTS_COPY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -46,5 +45,3 @@ size_t amp_weights_scratch(const amp_weights_layout *, size_t places);
 /* Write both copies, padding included (zeros): both fp32, or both of the masters rounded to bf16. */
 void amp_weights_copy(const float *masters, size_t filters, size_t channels, size_t places,
                       amp_weights_target one, amp_weights_target other, void *scratch);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Each thread adds AMP_COLUMN_RUN rows at most in fp32 before it adds to its double, so fp32's error stays
  * that of a short sum. */
-#ifndef AMP_BACKEND_CUDA_COLUMNS_CUH
-#define AMP_BACKEND_CUDA_COLUMNS_CUH
+#pragma once
 
 #include "device.cuh"
 
@@ -139,5 +138,3 @@ template <class P> __device__ __forceinline__ void amp_columns_sum(const P *__re
         for (int i = 0; i < P::count; i++) sums.add(i, (double)run[i]);
     }
 }
-
-#endif

@@ -7,8 +7,7 @@
  * one.
  *
  * One thread at a time uses an amp_conv_plans and what came out of it. */
-#ifndef AMP_BACKEND_CUDA_CONV_PLAN_H
-#define AMP_BACKEND_CUDA_CONV_PLAN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -130,5 +129,3 @@ enum { AMP_CONV_COMPILED = 32 };
  * choice; engines compiled at run time, beside the one in use, up to AMP_CONV_COMPILED. */
 amp_status amp_conv_plans_tune(amp_conv_plans *plans, amp_conv_plan *plan, int best_of, amp_conv_timer timer,
                                void *user, amp_error *error);
-
-#endif

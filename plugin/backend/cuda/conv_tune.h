@@ -1,6 +1,5 @@
 /* Timing cuDNN's engines for a convolution that is being created. */
-#ifndef AMP_BACKEND_CUDA_CONV_TUNE_H
-#define AMP_BACKEND_CUDA_CONV_TUNE_H
+#pragma once
 
 #include "conv_plan.h"
 #include "state.h"
@@ -12,5 +11,3 @@ typedef struct amp_cuda_conv_bytes { size_t x, w, y; } amp_cuda_conv_bytes;
  * engines as settings.tune says. Where memory for the timing is short, plans stay as they are. */
 amp_status amp_cuda_conv_tune(amp_backend *, amp_conv_plan *const *plans, int count,
                               const amp_cuda_conv_bytes *, amp_error *);
-
-#endif

@@ -6,8 +6,7 @@
  * All memory is the device's, 16-byte aligned, and the caller's.
  *
  * An amp_cudnn has one cuDNN handle on one stream and is used, with its plans, by one thread at a time. */
-#ifndef AMP_BACKEND_CUDA_CUDNN_GRAPH_H
-#define AMP_BACKEND_CUDA_CUDNN_GRAPH_H
+#pragma once
 
 #include "conv_plan.h"
 
@@ -71,5 +70,3 @@ amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const
 /* The same; while cuDNN refuses to run a candidate, the next one takes its place. */
 amp_status amp_cudnn_run(amp_cudnn *library, amp_conv_plan *plan, const amp_conv_buffers *buffers,
                          amp_error *error);
-
-#endif

@@ -5,8 +5,7 @@
  * whole groups move in 16-byte accesses, for which their addresses must be multiples of 16; with N = 1
  * nothing is asked of the address. The last group of a row may be shorter: n of its N are there, and each of
  * those moves alone. */
-#ifndef AMP_BACKEND_CUDA_DEVICE_CUH
-#define AMP_BACKEND_CUDA_DEVICE_CUH
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -235,5 +234,3 @@ static inline amp_plane amp_cuda_lines(const amp_backend *backend, const amp_ten
 
 __device__ __forceinline__ size_t amp_row() { return (size_t)blockIdx.y * blockDim.y + threadIdx.y; }
 __device__ __forceinline__ size_t amp_rows() { return (size_t)gridDim.y * blockDim.y; }
-
-#endif

@@ -3,8 +3,7 @@
  *
  * All matrices are row-major, in device memory. Sums in fp32, in true fp32 for fp32 (no TF32); the same bits
  * in every run. */
-#ifndef AMP_BACKEND_CUDA_GEMM_H
-#define AMP_BACKEND_CUDA_GEMM_H
+#pragma once
 
 #include "state.h"
 
@@ -31,5 +30,3 @@ amp_status amp_cuda_gemm_backward_data(amp_backend *, const amp_cuda_product *, 
 /* dw (+)= dyᵀ·x; dw is fp32 for every dtype. */
 amp_status amp_cuda_gemm_backward_weights(amp_backend *, const amp_cuda_product *, const void *x,
                                           const void *dy, float *dw, int accumulate, amp_error *);
-
-#endif

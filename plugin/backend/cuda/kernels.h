@@ -4,8 +4,7 @@
  * The kernels, of all that cuDNN and cuBLAS are not asked for, read and write NHWC tensors in device memory,
  * compute in fp32 and round once on store, move 16 bytes at a time where channels and alignment allow, are
  * deterministic (no floating-point atomics), and queue their work on the backend's stream. */
-#ifndef AMP_BACKEND_CUDA_KERNELS_H
-#define AMP_BACKEND_CUDA_KERNELS_H
+#pragma once
 
 #include "../operations.h"
 #include "state.h"
@@ -54,5 +53,4 @@ amp_status amp_cuda_window_delta(amp_backend *, const amp_local_desc *, int imag
 
 #ifdef __cplusplus
 }
-#endif
 #endif

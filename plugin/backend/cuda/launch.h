@@ -3,8 +3,7 @@
  * A kernel is launched with AMP_LAUNCH(backend, blocks, threads, kernel, arguments...), which returns from
  * the calling function with the launch's error. AMP_CUDA_BY_DTYPE runs a statement with `T` as the C++ type
  * of a dtype. Tests define AMP_CUDA_RUN to run the same sources on the host. */
-#ifndef AMP_BACKEND_CUDA_LAUNCH_H
-#define AMP_BACKEND_CUDA_LAUNCH_H
+#pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -49,5 +48,3 @@ template <class T> struct alignas(16) amp_pack {
     }
     __device__ __forceinline__ void set(int i, float v) { reinterpret_cast<T *>(&bits)[i] = amp_store<T>(v); }
 };
-
-#endif

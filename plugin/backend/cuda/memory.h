@@ -1,7 +1,6 @@
 /* Memory that the backend takes for itself. The operations of memory.c and upload.c are declared in
  * kernels.h. */
-#ifndef AMP_BACKEND_CUDA_MEMORY_H
-#define AMP_BACKEND_CUDA_MEMORY_H
+#pragma once
 
 #include "state.h"
 
@@ -19,5 +18,3 @@ void amp_cuda_trim(amp_backend *);
 void amp_cuda_spare(amp_backend *, void *memory, size_t bytes);
 amp_status amp_cuda_take_spare(amp_backend *, size_t bytes, const char *what, void **out, amp_error *);
 void amp_cuda_free_spares(amp_backend *);
-
-#endif

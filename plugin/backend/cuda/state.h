@@ -4,8 +4,7 @@
  * Everything is queued on one stream, in order; the host waits only where backend.h says so or hands a number
  * back. All tensors, parameters and statistics are device memory. Whoever calls the backend has its device as
  * the current one. Included by C (cuda.c, conv.c) and by CUDA C++ (the kernels). */
-#ifndef AMP_BACKEND_CUDA_STATE_H
-#define AMP_BACKEND_CUDA_STATE_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -89,5 +88,4 @@ amp_status amp_cuda_scratch(amp_backend *backend, size_t bytes, void **out, amp_
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -4,8 +4,7 @@
  * A table has rows, structures of any kind that begin with amp_cuda_work, and cuts: the work of each row in
  * parts, one for each block. It is made anew only when a row differs from what it was made of; what is asked
  * of it step after step costs a comparison on the host. */
-#ifndef AMP_BACKEND_CUDA_TABLE_CUH
-#define AMP_BACKEND_CUDA_TABLE_CUH
+#pragma once
 
 #include "state.h"
 
@@ -35,5 +34,3 @@ static inline const amp_cuda_cut *amp_cuda_cuts_of(const amp_cuda_table *t)
 {
     return (const amp_cuda_cut *)((const char *)t->memory + t->bytes);
 }
-
-#endif

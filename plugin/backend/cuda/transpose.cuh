@@ -5,8 +5,7 @@
  * lines of `width` elements, `pitch` apart. Where the tile is as wide as the matrix they are one line. So
  * both sides are read and written in long runs, 16 bytes at a time where alignment allows, whatever the
  * shape: 3 channels × many pixels, many channels × 9 taps. */
-#ifndef AMP_BACKEND_CUDA_TRANSPOSE_CUH
-#define AMP_BACKEND_CUDA_TRANSPOSE_CUH
+#pragma once
 
 #include "device.cuh"
 
@@ -168,5 +167,3 @@ static inline amp_turn amp_turn_of(const void *src, amp_dtype src_dtype, const v
     m.dst_wide = amp_side_wide(dst, dst_dtype, images, columns, rows, m.tile_rows);
     return m;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* GPUs as ranks: sums of device memory by NCCL, all else by the ranks' comm for host memory. */
-#ifndef AMP_COMM_NCCL_H
-#define AMP_COMM_NCCL_H
+#pragma once
 
 #include "../../backend/backend.h"
 #include "../comm.h"
@@ -10,5 +9,3 @@
  * sum_begin, and what is queued on it after sum_end sees the sums; the host waits for neither. It may be
  * destroyed first. On failure host remains the caller's. */
 amp_status amp_comm_nccl(amp_comm *host, amp_backend *cuda, amp_comm **out, amp_error *);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * The types are those of NCCL's documentation, as every release since 2.10 has them. A test compiles this
  * file with AMP_NCCL_HEADER, and so compares it with a real nccl.h. */
-#ifndef AMP_COMM_NCCL_CALLS_H
-#define AMP_COMM_NCCL_CALLS_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -43,6 +42,4 @@ AMP_NCCL_CALLS(AMP_NCCL_SAME)
 #undef AMP_NCCL_SAME
 _Static_assert(sizeof(ncclUniqueId) == 128 && ncclSuccess == 0 && ncclInProgress == 7 && ncclSum == 0
                && ncclFloat32 == 7, "NCCL's constants");
-#endif
-
 #endif

@@ -60,19 +60,33 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
     return amp_arguments_read("amp bench", argc - 3, argv + 3, arguments, error);
 }
 
-/* The sides' dtypes point into list. */
+/* The sides' dtypes point into list. One that this machine cannot run is left out, unless it was named. */
 static amp_status choose_sides(const amp_bench_request *r, amp_lines *list, amp_bench *b,
                                amp_error *error)
 {
     const char *usual = amp_fork_device() >= 0 ? all_dtypes : "fp32,bf16,fp16";
     AMP_TRY(amp_list_split("-dtypes", r->dtypes ? r->dtypes : usual, list, error));
-    for (size_t i = 0; i < list->count; i++) {
-        if (amp_dtype_find(list->line[i]) < 0 && strcmp(list->line[i], "stock"))
-            return amp_fail(error, AMP_BAD_CONFIG, "-dtypes %s: there is no dtype %s; allowed: %s", r->dtypes,
-                            list->line[i], all_dtypes);
-        b->sides[b->count++] = (amp_bench_side){ .dtype = list->line[i], .support = AMP_SUPPORT_NATIVE };
+    amp_backend *backend = amp_fork_backend(error);
+    amp_status status = backend ? AMP_OK : error->status;
+    for (size_t i = 0; status == AMP_OK && i < list->count; i++) {
+        int dtype = amp_dtype_find(list->line[i]);
+        if (dtype < 0 && strcmp(list->line[i], "stock")) {
+            status = amp_fail(error, AMP_BAD_CONFIG, "-dtypes %s: there is no dtype %s; allowed: %s",
+                              r->dtypes, list->line[i], all_dtypes);
+            break;
+        }
+        amp_bench_side *s = &b->sides[b->count++]; /* the list holds no name twice: there is room for all */
+        *s = (amp_bench_side){ .dtype = list->line[i], .support = AMP_SUPPORT_NATIVE };
+        if (dtype < 0) continue;
+        snprintf(s->machine, sizeof s->machine, "%s", backend->description);
+        s->support = backend->supports(backend, (amp_dtype)dtype, s->note);
+        s->left_out = s->support == AMP_SUPPORT_NONE;
+        if (s->left_out && r->dtypes)
+            status = amp_fail(error, AMP_UNSUPPORTED, "%s: this machine cannot run it: %s", s->dtype,
+                              s->note);
     }
-    return AMP_OK;
+    if (backend) backend->destroy(backend);
+    return status;
 }
 
 /* What Darknet would stumble over in each program is found once, with the line of the user's own file. */
@@ -116,8 +130,9 @@ static void note_machine(amp_bench *b)
 
 /* ---- its programs ---- */
 
-/* One program: its arguments, and the file that takes what Darknet prints. */
+/* One program: the side that it measures, its arguments, and the file that takes what Darknet prints. */
 typedef struct program {
+    amp_bench_side *side;
     char output[AMP_MEMORY_FILE], iters[NUMBER], warmup[NUMBER], seed[NUMBER], gpu[NUMBER];
     const char *argv[MOST_ARGUMENTS];
     int count;
@@ -125,9 +140,10 @@ typedef struct program {
 
 typedef struct run {
     amp_bench *b;
-    program programs[AMP_BENCH_SIDES];
+    program programs[AMP_BENCH_SIDES];   /* of the sides that are not left out */
+    int count;
     char cfg[AMP_MEMORY_FILE];           /* that the programs load */
-    int named, shows_progress;           /* named: the user named the dtypes */
+    int shows_progress;
 } run;
 
 static void add(program *p, const char *name, const char *value)
@@ -142,9 +158,10 @@ static void add_number(program *p, const char *name, char room[NUMBER], long val
     add(p, name, room);
 }
 
-static void make_program(program *p, const amp_bench_request *r, const run *run, const char *dtype)
+static void make_program(program *p, const amp_bench_request *r, const run *run, amp_bench_side *side)
 {
-    *p = (program){ .count = 0 };
+    const char *dtype = side->dtype;
+    *p = (program){ .side = side };
     amp_memory_file(p->output);
     add(p, "amp", "bench");
     add(p, run->cfg, NULL);
@@ -160,11 +177,11 @@ static void make_program(program *p, const amp_bench_request *r, const run *run,
 static amp_status take_line(void *context, int index, const char *line, amp_error *error)
 {
     run *r = context;
-    AMP_TRY(amp_bench_hear(r->b, &r->b->sides[index], line, error));
+    AMP_TRY(amp_bench_hear(r->b, r->programs[index].side, line, error));
     if (!r->shows_progress) return AMP_OK;
     fprintf(stderr, "\r\033[K");
-    for (int i = 0; i < r->b->count; i++) {
-        const amp_bench_side *s = &r->b->sides[i];
+    for (int i = 0; i < r->count; i++) {
+        const amp_bench_side *s = r->programs[i].side;
         fprintf(stderr, "%s%s: ", i ? ", " : "", s->dtype);
         if (s->layer_count || s->done) fprintf(stderr, "done");
         else if (s->peak_memory_mb > 0) fprintf(stderr, "layers");
@@ -175,9 +192,10 @@ static amp_status take_line(void *context, int index, const char *line, amp_erro
 
 static amp_status say_why(const run *r, int index, const amp_turns_end *end, amp_error *error)
 {
-    const char *dtype = r->b->sides[index].dtype;
+    const program *p = &r->programs[index];
+    const char *dtype = p->side->dtype;
     char words[512];
-    amp_turns_last_words(r->programs[index].output, words, sizeof words);
+    amp_turns_last_words(p->output, words, sizeof words);
     if (strstr(words, "Darknet cannot make this network"))
         return amp_fail(error, AMP_BAD_NETWORK, "%s: Darknet cannot make this network (most detectors want a "
                         "-size that is a multiple of 32); `darknet amp plan` names the layer", dtype);
@@ -185,7 +203,7 @@ static amp_status say_why(const run *r, int index, const amp_turns_end *end, amp
         return amp_fail(error, AMP_NO_MEMORY, "%s: its program was killed, as the system does when memory "
                         "runs out; try a smaller -batch, or fewer -dtypes at a time", dtype);
     int is_stock = !strcmp(dtype, "stock");
-    const char *hint = r->b->sides[index].warm ? "" : is_stock ? ": some of its layers do on a CPU"
+    const char *hint = p->side->warm ? "" : is_stock ? ": some of its layers do on a CPU"
                      : " before its first step; a smaller -batch or -size may fit into memory";
     if (!end->exited)
         return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program crashed (signal %d: %s)%s%s%s", dtype,
@@ -206,14 +224,9 @@ static void interrupt(int signal)
 
 static amp_status take_end(void *context, int index, const amp_turns_end *end, amp_error *error)
 {
-    run *r = context;
-    amp_bench_side *s = &r->b->sides[index];
-    if (end->exited && end->status == 0 && s->support == AMP_SUPPORT_NONE) {
-        s->left_out = 1;
-        if (!r->named) return AMP_OK;
-        return amp_fail(error, AMP_UNSUPPORTED, "%s: this machine cannot run it: %s", s->dtype, s->note);
-    }
-    return s->done || end->stopped || interrupted ? AMP_OK : say_why(r, index, end, error);
+    const run *r = context;
+    int well = r->programs[index].side->done || end->stopped || interrupted;
+    return well ? AMP_OK : say_why(r, index, end, error);
 }
 
 /* ---- running ---- */
@@ -223,11 +236,11 @@ static amp_status run_all(run *r, amp_error *error)
     amp_turns_program programs[AMP_BENCH_SIDES];
     const amp_turns_watcher watcher = { r, take_line, take_end };
     struct sigaction on_interrupt = { .sa_handler = interrupt }, before_int, before_term;
-    for (int i = 0; i < r->b->count; i++)
+    for (int i = 0; i < r->count; i++)
         programs[i] = (amp_turns_program){ .argv = r->programs[i].argv, .output = r->programs[i].output };
     sigaction(SIGINT, &on_interrupt, &before_int);
     sigaction(SIGTERM, &on_interrupt, &before_term);
-    amp_status status = amp_turns_run(programs, r->b->count, slice_seconds, &interrupted, &watcher, error);
+    amp_status status = amp_turns_run(programs, r->count, slice_seconds, &interrupted, &watcher, error);
     sigaction(SIGINT, &before_int, NULL);
     sigaction(SIGTERM, &before_term, NULL);
     if (r->shows_progress) fprintf(stderr, "\r\033[K");
@@ -238,9 +251,10 @@ static amp_status run_all(run *r, amp_error *error)
 
 static amp_status measure(const amp_bench_request *request, amp_bench *b, amp_error *error)
 {
-    run r = { .b = b, .named = request->dtypes != NULL, .shows_progress = isatty(STDERR_FILENO) };
+    run r = { .b = b, .shows_progress = isatty(STDERR_FILENO) };
     AMP_TRY(amp_bench_write_cfg(request, (int)request->batch, 1, r.cfg, error));
-    for (int i = 0; i < b->count; i++) make_program(&r.programs[i], request, &r, b->sides[i].dtype);
+    for (amp_bench_side *s = b->sides; s < b->sides + b->count; s++)
+        if (!s->left_out) make_program(&r.programs[r.count++], request, &r, s);
     AMP_TRY(run_all(&r, error));
     return amp_bench_summarize(b, error);
 }

@@ -2,8 +2,7 @@
  * bench_child.c is that program, bench_layers.c its clocks around layers; bench_results.c makes medians and
  * ratios of it all, bench_verdict.c says whether AMP is worth it, bench_output.c shows it. bench_ranks.c is
  * all of this for several ranks. */
-#ifndef AMP_COMMANDS_BENCH_BENCH_H
-#define AMP_COMMANDS_BENCH_BENCH_H
+#pragma once
 
 #include "../../host/fork_commands.h"
 #include "../table.h"
@@ -182,5 +181,3 @@ void amp_layer_clocks_pass(amp_layer_clocks *);
 amp_bench_layer amp_layer_clocks_of(const amp_layer_clocks *, int index);
 
 double amp_bench_now_ms(void);
-
-#endif

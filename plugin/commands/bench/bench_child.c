@@ -2,8 +2,6 @@
  * because a dtype is chosen when a network is made. It loads the .cfg that its parent made, trains on one
  * synthetic batch (-detect: predicts), and tells its parent (host/training/turns.h), line by line:
  *
- *     machine TEXT                               the backend; not for stock
- *     support N NOTE                             amp_support; AMP_SUPPORT_NONE is the last line
  *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
  *   * warm LOSS | skipped                        a step that is not measured
  *   * step FORWARD BACKWARD UPDATE               ms
@@ -94,23 +92,6 @@ static amp_status load(child *c, amp_error *error)
                         v.batch, v.w, v.h, v.c);
     amp_fork_fill_random_batch(c->net, seed);
     tell("shape %d %d %d %d %d", v.w, v.h, v.c, v.batch, v.on_gpu);
-    return AMP_OK;
-}
-
-/* *support is NONE: this machine cannot run the dtype, and the parent knows. Asked of a backend of its own,
- * before a network is made, which is refused then. */
-static amp_status tell_support(const child *c, amp_support *support, amp_error *error)
-{
-    char note[256] = "";
-    *support = AMP_SUPPORT_NATIVE;
-    if (!c->stock) {
-        amp_backend *backend = amp_fork_backend(error);
-        if (!backend) return error->status;
-        *support = backend->supports(backend, (amp_dtype)amp_dtype_find(c->request->only), note);
-        tell("machine %s", backend->description);
-        backend->destroy(backend);
-    }
-    tell("support %d %s", *support, note);
     return AMP_OK;
 }
 
@@ -221,9 +202,6 @@ static void measure_layers(child *c)
 
 static amp_status measure_all(child *c, amp_error *error)
 {
-    amp_support support;
-    AMP_TRY(tell_support(c, &support, error));
-    if (support == AMP_SUPPORT_NONE) return AMP_OK;
     AMP_TRY(load(c, error));
     if (c->stock != !c->amp)
         return amp_fail(error, AMP_BAD_CONFIG, "-only %s does not go with its -amp", c->request->only);

@@ -39,15 +39,6 @@ static amp_status add_layer(amp_bench_side *s, const char *text)
     return AMP_OK;
 }
 
-static amp_status note_support(amp_bench_side *s, const char *text)
-{
-    int support, length = 0;
-    if (sscanf(text, "%d %n", &support, &length) != 1) return AMP_IO_FAILED;
-    s->support = (amp_support)support;
-    snprintf(s->note, sizeof s->note, "%s", text + length);
-    return AMP_OK;
-}
-
 static amp_status note_loss(amp_bench_side *s, const char *text, int skipped)
 {
     float loss;
@@ -64,16 +55,11 @@ static amp_status take(amp_bench *b, amp_bench_side *s, const char *name, const 
     if (!strcmp(name, "skipped")) return note_loss(s, rest, 1);
     if (!strcmp(name, "pass")) return AMP_OK;
     if (!strcmp(name, "layer")) return add_layer(s, rest);
-    if (!strcmp(name, "support")) return note_support(s, rest);
     if (!strcmp(name, "memory"))
         return sscanf(rest, "%lf %lf", &s->peak_memory_mb, &s->loaded_mb) == 2 ? AMP_OK : AMP_IO_FAILED;
     if (!strcmp(name, "shape"))
         return sscanf(rest, "%d %d %d %d %d", &b->width, &b->height, &b->channels, &b->batch,
                       &b->on_gpu) == 5 ? AMP_OK : AMP_IO_FAILED;
-    if (!strcmp(name, "machine")) {
-        snprintf(s->machine, sizeof s->machine, "%s", rest);
-        return AMP_OK;
-    }
     s->done = !strcmp(name, "done") && atol(rest) == s->steps;
     return s->done ? AMP_OK : AMP_IO_FAILED;
 }

@@ -2,8 +2,7 @@
  * compare_input.c looks at what it was given; compare_folder.c and compare_runs.c keep the files;
  * compare_train.c starts the programs that do the work, and compare_progress.c shows how far they are;
  * compare_statistics.c and compare_verdict.c make numbers and sentences of it. */
-#ifndef AMP_COMMANDS_COMPARE_COMPARE_H
-#define AMP_COMMANDS_COMPARE_COMPARE_H
+#pragma once
 
 #include "../arguments.h"
 #include "comparison.h"
@@ -127,5 +126,3 @@ int amp_compare_is_settled(const amp_comparison *);
 /* Sentences into c->verdict, from its summaries. notes[dtype], which may be NULL: what the machine says of
  * it. */
 void amp_compare_verdict(amp_comparison *, const char *const *notes);
-
-#endif

@@ -63,7 +63,7 @@ static void measure_run(amp_run *run)
     for (size_t i = 0; i < run->count; i++) {
         const amp_log_row *row = &run->rows[i];
         run->skipped += row->found_inf != 0;
-        if (amp_is_number(row->peak_memory_mb) && !(row->peak_memory_mb <= run->peak_memory_mb))
+        if (isfinite(row->peak_memory_mb) && !(row->peak_memory_mb <= run->peak_memory_mb))
             run->peak_memory_mb = row->peak_memory_mb;
     }
 }
@@ -112,8 +112,8 @@ static int is_measured_in_all(const amp_comparison *c, int seed, measure *of)
 {
     for (int d = 0; d < c->dtype_count; d++) {
         int measured = 0;
-        for (int s = 0; s < c->seed_count; s++) measured |= amp_is_number(value_of(c, d, s, of));
-        if (measured && !amp_is_number(value_of(c, d, seed, of))) return 0;
+        for (int s = 0; s < c->seed_count; s++) measured |= isfinite(value_of(c, d, s, of));
+        if (measured && !isfinite(value_of(c, d, seed, of))) return 0;
     }
     return 1;
 }
@@ -125,7 +125,7 @@ static amp_mean mean_of(const amp_comparison *c, int d, measure *of, int geometr
     int count = 0;
     for (int s = 0; s < c->seed_count; s++) {
         double value = value_of(c, d, s, of);
-        if (!amp_is_number(value) || (geometric && !is_measured_in_all(c, s, of))) continue;
+        if (!isfinite(value) || (geometric && !is_measured_in_all(c, s, of))) continue;
         sum += geometric ? log(value) : value;
         least = fmin(least, value); /* NaN, as it begins, gives way */
         most = fmax(most, value);
@@ -140,7 +140,7 @@ static amp_times times_of(const amp_comparison *c, int d, measure *of)
     amp_times times = { mean_of(c, d, of, 1).mean / mean_of(c, c->reference, of, 1).mean, NAN, NAN };
     for (int s = 0; s < c->seed_count; s++) {
         double ratio = value_of(c, d, s, of) / value_of(c, c->reference, s, of);
-        if (!amp_is_number(ratio) || !is_measured_in_all(c, s, of)) continue;
+        if (!isfinite(ratio) || !is_measured_in_all(c, s, of)) continue;
         times.least = fmin(times.least, ratio);
         times.most = fmax(times.most, ratio);
     }
@@ -153,7 +153,7 @@ static amp_interval difference_of(const amp_comparison *c, int d, measure *of, d
     int count = 0;
     for (int s = 0; s < c->seed_count; s++) {
         values[count] = 100 * (value_of(c, d, s, of) - value_of(c, c->reference, s, of));
-        if (amp_is_number(values[count])) ++count;
+        if (isfinite(values[count])) ++count;
     }
     return amp_interval_of(values, count, c->doubt);
 }

@@ -140,7 +140,7 @@ static void memory_text(const amp_dtype_summary *s, const amp_dtype_summary *ref
                         size_t size)
 {
     text[0] = 0;
-    if (amp_is_number(s->memory_ratio.ratio))
+    if (isfinite(s->memory_ratio.ratio))
         snprintf(text, size, ", with %.2f times the peak memory (%.0f against %.0f MB)",
                  s->memory_ratio.ratio, s->peak_memory_mb.mean, reference->peak_memory_mb.mean);
 }
@@ -178,7 +178,7 @@ static void judge_speed(amp_comparison *c, int d, const char *note)
     const amp_dtype_summary *s = &c->summaries[d], *r = &c->summaries[c->reference];
     char why[300], memory[120], word[100], seeds[64] = "";
     size_t steps = fewest_steps(c, d);
-    if (!amp_is_number(s->speedup.ratio)) return;
+    if (!isfinite(s->speedup.ratio)) return;
     speed_word(&s->speedup, steps, word, sizeof word);
     why_slow(s, steps < AMP_SPEED_STEPS ? NULL : note, why, sizeof why);
     if (s->images_per_second.count > 1)

@@ -1,7 +1,6 @@
 /* What `darknet amp compare` has measured: filled by compare.c and its neighbours, read by the report, the
  * table, JSON and CSV. */
-#ifndef AMP_COMMANDS_COMPARE_COMPARISON_H
-#define AMP_COMMANDS_COMPARE_COMPARISON_H
+#pragma once
 
 #include "../../host/training/training_log.h"
 #include "../statistics.h"
@@ -110,5 +109,3 @@ amp_report_writer amp_report_html, amp_report_json, amp_report_csv;
 amp_status amp_report_write(const amp_comparison *, const char *file, amp_report_writer *, amp_error *);
 /* For the terminal: a line per dtype, then the verdict. */
 void amp_report_table(const amp_comparison *, FILE *);
-
-#endif

@@ -3,8 +3,7 @@
  * An image's class is the first label that its path contains; one whose path contains none has been
  * classified wrongly. The prediction's first K are those of Darknet's top_k, also where probabilities are
  * equal, as sums of half numbers often are. */
-#ifndef AMP_COMMANDS_MAP_ACCURACY_H
-#define AMP_COMMANDS_MAP_ACCURACY_H
+#pragma once
 
 #include "evaluation.h"
 
@@ -31,5 +30,3 @@ amp_status amp_accuracy_measure(struct network *, const char *data_file, int k, 
                                 amp_accuracy *result, amp_error *);
 void amp_accuracy_free(amp_accuracy *);
 void amp_accuracy_print(const amp_accuracy *);
-
-#endif

@@ -22,8 +22,7 @@
  * AlexeyAB's `detector map` matches as VOC does, whatever its -points. It differs from this in that a
  * threshold must be exceeded, in that a difficult object is looked at only if no other is overlapped enough,
  * in counting a class without objects as AP 0, and in feeding images stretched unless letter_box=1. */
-#ifndef AMP_COMMANDS_MAP_AVERAGE_PRECISION_H
-#define AMP_COMMANDS_MAP_AVERAGE_PRECISION_H
+#pragma once
 
 #include "../../tensor/status.h"
 
@@ -72,5 +71,3 @@ amp_status amp_average_precision(const amp_detected *detections, size_t detectio
                                  const amp_truth *truths, size_t truth_count, int classes,
                                  amp_ap_points points, float confidence, amp_class_score *per_class,
                                  amp_map_score *total, amp_error *error);
-
-#endif

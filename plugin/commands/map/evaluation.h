@@ -1,6 +1,5 @@
 /* Measuring a network on images, one at a time: what mAP and accuracy have in common. */
-#ifndef AMP_COMMANDS_MAP_EVALUATION_H
-#define AMP_COMMANDS_MAP_EVALUATION_H
+#pragma once
 
 #include "image_loader.h"
 
@@ -35,5 +34,3 @@ typedef struct amp_evaluated {
  * batch is 1. AMP_BAD_CONFIG: none can be read, or the network takes no images. AMP_IO_FAILED: stop said
  * so. */
 amp_status amp_evaluate(struct network *, const amp_evaluation *, amp_evaluated *, amp_error *);
-
-#endif

@@ -1,7 +1,6 @@
 /* Reads images ahead, in threads of its own, and hands them out in their order: so that a network that
  * measures on them does not wait for files. */
-#ifndef AMP_COMMANDS_MAP_IMAGE_LOADER_H
-#define AMP_COMMANDS_MAP_IMAGE_LOADER_H
+#pragma once
 
 #include "../../host/data/text_lines.h"
 #include "../../host/fork_commands.h"
@@ -20,5 +19,3 @@ struct amp_image_loader *amp_image_loader_start(const amp_lines *paths, int w, i
 amp_loaded_image amp_image_loader_next(struct amp_image_loader *);
 /* Waits for its threads; images not asked for are freed. */
 void amp_image_loader_stop(struct amp_image_loader *);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * An image goes through the network as `detector test` sends it: letter-boxed, boxes above .005, non-maximum
  * suppression at .45. average_precision.c counts what comes out. */
-#ifndef AMP_COMMANDS_MAP_MAP_MEASURE_H
-#define AMP_COMMANDS_MAP_MAP_MEASURE_H
+#pragma once
 
 #include "average_precision.h"
 #include "evaluation.h"
@@ -50,5 +49,3 @@ void amp_map_result_free(amp_map_result *);
 
 /* In the words of AlexeyAB's `detector map`, on stdout. names: may be shorter than the classes. */
 void amp_map_print(const amp_map_result *, const amp_lines *names);
-
-#endif

@@ -1,6 +1,5 @@
 /* -map of `detector train`; without it all of these do nothing. */
-#ifndef AMP_COMMANDS_MAP_MAP_TRAINING_H
-#define AMP_COMMANDS_MAP_MAP_TRAINING_H
+#pragma once
 
 struct network;
 
@@ -14,5 +13,3 @@ void amp_map_step(void);
 /* Whether the last step was measured; if so, what came out and the best so far, at an IoU of 0.5. */
 int amp_map_measured(float *map50, float *best);
 void amp_map_end(void);
-
-#endif

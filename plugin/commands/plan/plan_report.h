@@ -2,8 +2,7 @@
  * printed as a table or as JSON (plan_output.c). Every fact comes from a plan that the engine made, its
  * backend or Darknet's own structs; nothing has run. Bytes are of one training pass of `images` images,
  * unless they say otherwise. */
-#ifndef AMP_COMMANDS_PLAN_PLAN_REPORT_H
-#define AMP_COMMANDS_PLAN_PLAN_REPORT_H
+#pragma once
 
 #include "../../amp/plan_facts.h"
 #include "../../host/common/machine.h"
@@ -137,5 +136,3 @@ size_t amp_plan_loaded_bytes(const amp_plan_report *report, int images);
 const char *amp_plan_form_name(const amp_plan_report *report, amp_form form);
 const char *amp_plan_support_name(amp_support support);
 int amp_plan_multiplies_half(const amp_plan_row *row);
-
-#endif

@@ -6,8 +6,7 @@
  *     AMP_TRY(amp_probe_run(&request, &result, error));
  *     amp_probe_print(result, stdout);
  *     amp_probe_free(result); */
-#ifndef AMP_COMMANDS_PROBE_PROBE_H
-#define AMP_COMMANDS_PROBE_PROBE_H
+#pragma once
 
 #include "../../amp/numerics.h"
 #include "../../amp/plan.h"
@@ -91,5 +90,3 @@ void amp_probe_print(const amp_probe_result *, FILE *);
 void amp_probe_json(const amp_probe_result *, amp_json *, const char *key);
 /* The same as a file of its own; "-": stdout. */
 amp_status amp_probe_write(const amp_probe_result *, const char *file, amp_error *);
-
-#endif

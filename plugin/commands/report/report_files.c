@@ -20,7 +20,7 @@ const char *amp_score_name(const amp_comparison *c, int i)
 static void amount_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     double value = ((const amp_mean *)cell->value)->mean;
-    if (!(value > 0) || !amp_is_number(value)) snprintf(text, AMP_CELL_TEXT, "%s", DASH);
+    if (!(value > 0) || !isfinite(value)) snprintf(text, AMP_CELL_TEXT, "%s", DASH);
     else if (value < 1e6) snprintf(text, AMP_CELL_TEXT, "%.*f", value < 9.995 ? 2 : value < 99.95, value);
     else snprintf(text, AMP_CELL_TEXT, "%.*fM", value < 99.95e6, value / 1e6);
 }
@@ -28,7 +28,7 @@ static void amount_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 static void percent_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     double share = ((const amp_mean *)cell->value)->mean;
-    snprintf(text, AMP_CELL_TEXT, amp_is_number(share) ? "%.2f %%" : DASH, 100 * share);
+    snprintf(text, AMP_CELL_TEXT, isfinite(share) ? "%.2f %%" : DASH, 100 * share);
 }
 
 static int is_reference(const amp_cell *cell)
@@ -43,13 +43,13 @@ static void points_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
     double points = ((const amp_interval *)cell->value)->mean;
     int rounds_to_0 = fabs(points) < .005;
     if (is_reference(cell)) return;
-    snprintf(text, AMP_CELL_TEXT, !amp_is_number(points) ? DASH : rounds_to_0 ? "0.00" : "%+.2f", points);
+    snprintf(text, AMP_CELL_TEXT, !isfinite(points) ? DASH : rounds_to_0 ? "0.00" : "%+.2f", points);
 }
 
 static void times_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     double ratio = ((const amp_times *)cell->value)->ratio;
-    if (!is_reference(cell) && amp_is_number(ratio) && ratio > 0)
+    if (!is_reference(cell) && isfinite(ratio) && ratio > 0)
         snprintf(text, AMP_CELL_TEXT, "%.2fx", ratio);
 }
 
@@ -138,7 +138,7 @@ static void write_losses(amp_json *json, const amp_run *run, size_t steps, size_
     for (size_t first = 0; first < steps; first += each) {
         size_t filled = 0;
         for (size_t k = first; k < first + each && k < run->count; k++)
-            if (amp_is_number((double)run->rows[k].loss)) room[filled++] = (double)run->rows[k].loss;
+            if (isfinite((double)run->rows[k].loss)) room[filled++] = (double)run->rows[k].loss;
         amp_json_number(json, NULL, amp_median(room, filled));
     }
     amp_json_close(json);
@@ -148,12 +148,12 @@ static void write_losses(amp_json *json, const amp_run *run, size_t steps, size_
 static double scale_of(const amp_run *run, size_t i)
 {
     double scale = (double)run->rows[i].scale;
-    return amp_is_number(scale) && scale > 0 ? scale : (double)NAN;
+    return isfinite(scale) && scale > 0 ? scale : (double)NAN;
 }
 
 static int differs(double a, double b)
 {
-    return amp_is_number(a) != amp_is_number(b) || (amp_is_number(a) && (a < b || a > b));
+    return isfinite(a) != isfinite(b) || (isfinite(a) && (a < b || a > b));
 }
 
 /* All of a run's scales, or their steps, where the scale changes. Of `each` steps no more than the first, the
@@ -166,7 +166,7 @@ static void write_scales(amp_json *json, const char *key, const amp_run *run, si
         size_t end = first + each < run->count ? first + each : run->count;
         size_t kept[4] = { first, first, first, end - 1 };
         for (size_t k = first; k < end; k++) {
-            if (!amp_is_number(scale_of(run, k))) continue;
+            if (!isfinite(scale_of(run, k))) continue;
             if (!(scale_of(run, kept[1]) <= scale_of(run, k))) kept[1] = k;
             if (!(scale_of(run, kept[2]) >= scale_of(run, k))) kept[2] = k;
         }

@@ -20,8 +20,7 @@
  * overflow: not under AMP.
  *
  * What is beyond that is refused when a network is made (network.c). */
-#ifndef AMP_HOST_ALEXEYAB_GAPS_H
-#define AMP_HOST_ALEXEYAB_GAPS_H
+#pragma once
 
 #include "darknet.h"
 
@@ -40,6 +39,4 @@ void amp_gap_prepare_gpu(layer *l);
 size_t amp_gap_workspace_gpu(const network *net, int index);
 void amp_gap_forward_gpu(layer l, network_state state);
 void amp_gap_backward_gpu(layer l, network_state state);
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* Types that forks have under other names. */
-#ifndef AMP_HOST_ALEXEYAB_TYPES_H
-#define AMP_HOST_ALEXEYAB_TYPES_H
+#pragma once
 
 #ifdef GPU
 #include "dark_cuda.h" /* what other forks' darknet.h declares */
@@ -22,5 +21,3 @@ typedef network_state amp_pass;
 #define AMP_OWN_LSTM_PARTS \
     AMP_OWN_PART(wf, 0), AMP_OWN_PART(wi, 1), AMP_OWN_PART(wg, 2), AMP_OWN_PART(wo, 3), \
     AMP_OWN_PART(uf, 4), AMP_OWN_PART(ui, 5), AMP_OWN_PART(ug, 6), AMP_OWN_PART(uo, 7)
-
-#endif

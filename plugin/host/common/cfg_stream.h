@@ -1,8 +1,7 @@
 /* What the .cfg asks of AMP, for the network whose layers a thread's parser makes. Darknet opens the file by
  * darknet_amp_open_cfg, which reads AMP's settings and hands Darknet a stream in which AMP's own lines are
  * blank: the numbers of all other lines stay. */
-#ifndef AMP_HOST_CFG_STREAM_H
-#define AMP_HOST_CFG_STREAM_H
+#pragma once
 
 #include "../../amp/config.h"
 
@@ -11,5 +10,3 @@ int amp_host_is_asked(void);
 
 /* The settings of the .cfg that this thread's parser has read, now the caller's; NULL: there are none. */
 amp_config *amp_host_take_config(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* The clock by which a training and the commands measure how long something took. */
-#ifndef AMP_HOST_CLOCK_H
-#define AMP_HOST_CLOCK_H
+#pragma once
 
 #include <time.h>
 
@@ -13,5 +12,3 @@ static inline double amp_clock_read(clockid_t which)
 
 /* Seconds since some moment; setting the machine's date does not move it. */
 static inline double amp_clock_seconds(void) { return amp_clock_read(CLOCK_MONOTONIC); }
-
-#endif

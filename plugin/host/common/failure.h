@@ -1,6 +1,5 @@
 /* Errors that a program cannot go on with, in hooks that have no way to return them to Darknet. */
-#ifndef AMP_HOST_FAILURE_H
-#define AMP_HOST_FAILURE_H
+#pragma once
 
 #include "../../include/darknet_amp.h" /* darknet_amp_refuse */
 #include "../../tensor/status.h"
@@ -18,5 +17,3 @@ __attribute__((format(printf, 1, 2))) void amp_host_tell(const char *format, ...
 
 /* What refuses the program, or is told, goes to where stderr leads now, whatever becomes of stderr. */
 void amp_host_keep_error_stream(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Whether a training fits into the memory that there is: asked before anything large is taken. */
-#ifndef AMP_HOST_FITS_H
-#define AMP_HOST_FITS_H
+#pragma once
 
 #include "../../tensor/status.h"
 
@@ -17,5 +16,3 @@ amp_status amp_host_check_fits(struct network *, int roughly, amp_error *);
 /* What checkpoint=auto may give to the activations at the network's size: of `memory`, or of what there is
  * if that is 0, what all else leaves. Its engine keeps no plan. */
 amp_status amp_host_arena_budget(struct network *, size_t memory, size_t *budget, amp_error *);
-
-#endif

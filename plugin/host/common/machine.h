@@ -1,6 +1,5 @@
 /* The machine as its backend knows it, for commands that must ask before they make a network. */
-#ifndef AMP_HOST_MACHINE_H
-#define AMP_HOST_MACHINE_H
+#pragma once
 
 #include "../../backend/backend.h"
 
@@ -24,5 +23,3 @@ void amp_machine_processor(char *name, size_t size);
 /* The arguments that make another of this program train on the same device: "-i", "1". Returns how many of
  * arguments[2]. */
 int amp_machine_device_arguments(const char *arguments[2], char number[16]);
-
-#endif

@@ -1,6 +1,5 @@
 /* Memory: what is free, and what was used. */
-#ifndef AMP_HOST_MEMORY_H
-#define AMP_HOST_MEMORY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -33,5 +32,3 @@ double amp_host_peak_resident_mb(void);
 /* In MB of 2^20 bytes: on a GPU what is in use on net's now, by whatever program; else
  * amp_host_peak_resident_mb. */
 double amp_host_memory_mb(const struct network *net);
-
-#endif

@@ -1,7 +1,6 @@
 /* What a training will take of memory: the one place that adds it up, for `amp plan`, for checkpoint=auto
  * and for the question whether a training fits (fits.h). Bytes, of the device that the network is on. */
-#ifndef AMP_HOST_NEEDS_H
-#define AMP_HOST_NEEDS_H
+#pragma once
 
 #include "../fork.h"
 
@@ -34,5 +33,3 @@ static inline size_t amp_needs_sum(const amp_needs *n)
 size_t amp_node_copies(const amp_node *node, const amp_backend *backend, amp_dtype dtype);
 /* Whether the backend has made something of a layer's matrix products that it tells of. */
 int amp_node_facts(const amp_node *node, const amp_backend *backend, amp_conv_facts *facts);
-
-#endif

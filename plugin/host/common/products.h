@@ -1,12 +1,9 @@
 /* Matrix products of Darknet's own layers (rnn, gru, lstm, crnn), which its gemm hands to the backend
  * instead: see products.c. */
-#ifndef AMP_HOST_PRODUCTS_H
-#define AMP_HOST_PRODUCTS_H
+#pragma once
 
 #include "state.h"
 
 /* From begin to end, the calling thread's products are those of the engine's active plan's layer. */
 void amp_host_products_begin(struct darknet_amp *amp, int layer);
 void amp_host_products_end(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reproducible random numbers for Darknet: see darknet_amp_seed and its neighbours in darknet_amp.h. */
-#ifndef AMP_HOST_RANDOM_H
-#define AMP_HOST_RANDOM_H
+#pragma once
 
 #include <stddef.h>
 
@@ -31,5 +30,3 @@ void amp_random_branch(size_t behind);
 enum { AMP_HOST_RANDOM_BYTES = 128 };
 int amp_random_save(unsigned char state[AMP_HOST_RANDOM_BYTES]);
 int amp_random_restore(const unsigned char state[AMP_HOST_RANDOM_BYTES]);
-
-#endif

@@ -3,8 +3,7 @@
  * Of the latter only what is in a struct darknet_amp knows: to all else such a program is alone.
  *
  * Rank 0 prints, logs and saves. How they share a step's images: sharing.h. */
-#ifndef AMP_HOST_RANKS_H
-#define AMP_HOST_RANKS_H
+#pragma once
 
 #include "../../comm/comm.h"
 
@@ -76,5 +75,3 @@ void amp_ranks_leave(void);
 void amp_ranks_lost(const char *line);
 /* Sleeps until another rank has ended this one, 10 seconds at most. */
 void amp_ranks_await_end(void);
-
-#endif

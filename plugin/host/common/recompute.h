@@ -1,6 +1,5 @@
 /* Activation checkpointing as a .cfg asks for it: checkpoint= and memory= of [amp]. */
-#ifndef AMP_HOST_RECOMPUTE_H
-#define AMP_HOST_RECOMPUTE_H
+#pragma once
 
 #include "state.h"
 
@@ -11,5 +10,3 @@ amp_status amp_host_choose_recompute(struct network *, amp_error *);
 /* Prints, once, what the training's first plan recomputes and saves by it. */
 amp_status amp_host_tell_recompute(struct darknet_amp *, const amp_network_desc *, const amp_plan_key *,
                                    amp_error *);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the user is told of a step that went wrong: one line each on stderr. */
-#ifndef AMP_HOST_REPORT_H
-#define AMP_HOST_REPORT_H
+#pragma once
 
 #include "state.h"
 
@@ -16,5 +15,3 @@ void amp_host_tell_skip(struct darknet_amp *, const amp_step_report *, size_t go
 
 /* Training cannot go on: ends the program. */
 _Noreturn void amp_host_collapse(struct darknet_amp *, const amp_step_report *, size_t good_steps);
-
-#endif

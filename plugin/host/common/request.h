@@ -1,6 +1,5 @@
 /* What the user asks of the networks that this program makes, on the command line and in the .cfg. */
-#ifndef AMP_HOST_REQUEST_H
-#define AMP_HOST_REQUEST_H
+#pragma once
 
 #include "../../amp/cfg_check.h"
 
@@ -27,5 +26,3 @@ amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);
 /* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the
  * program; use: what it is then for. */
 int amp_host_is_wanted(const char *cfg, cfg_use use);
-
-#endif

@@ -2,8 +2,7 @@
  * the old or the new one whole, each with its sidecar (weights_file.c), and a training that starts from such
  * a pair goes on where it was saved (resume.c). The hooks are described in darknet_amp.h, the sidecar in
  * ../amp/checkpoint.h. */
-#ifndef AMP_HOST_RESUME_H
-#define AMP_HOST_RESUME_H
+#pragma once
 
 #include "../../amp/checkpoint.h"
 #include "state.h"
@@ -60,5 +59,3 @@ amp_run_state amp_resume_run_state(struct darknet_amp *, const struct network *)
 
 /* The file that was last saved or loaded as a whole, or NULL. Lives until the next save or load. */
 const char *amp_host_last_checkpoint(struct darknet_amp *);
-
-#endif

@@ -7,8 +7,7 @@
  * N does not divide S, the step is cut into more of them.
  *
  * Alone, all of this does nothing. */
-#ifndef AMP_HOST_SHARING_H
-#define AMP_HOST_SHARING_H
+#pragma once
 
 #include <stddef.h>
 
@@ -67,5 +66,3 @@ float amp_sharing_mean(float number, const char *what);
 amp_status amp_sharing_outcome(amp_status mine, const char *what, amp_error *error);
 /* *rows, malloc'ed, *count of them of row_bytes: becomes the rows of all ranks, in the order of ranks. */
 void amp_sharing_join(void **rows, size_t *count, size_t row_bytes, const char *what);
-
-#endif

@@ -1,6 +1,5 @@
 /* What AMP keeps for one network, in whatever Darknet it lives. */
-#ifndef AMP_HOST_STATE_H
-#define AMP_HOST_STATE_H
+#pragma once
 
 #include "../../amp/cfg_check.h"
 #include "../../amp/config.h"
@@ -46,5 +45,3 @@ void amp_host_free(struct darknet_amp *amp);
 
 /* The half copies are made anew: weights were loaded, or written by anyone but AMP. */
 void amp_host_weights_changed(struct network *net);
-
-#endif

@@ -1,8 +1,7 @@
 /* Whether a .weights file can be this network's. Darknet's format has neither names nor sizes: its reader
  * takes whatever comes, and weights of another network become noise without a word. But each layer reads a
  * known number of bytes. */
-#ifndef AMP_HOST_WEIGHTS_CHECK_H
-#define AMP_HOST_WEIGHTS_CHECK_H
+#pragma once
 
 #include "../../tensor/status.h"
 
@@ -21,5 +20,3 @@ amp_status amp_check_weights_size(const struct network *net, const char *file, i
 /* After loading: a rolling variance below 0 says that the numbers were another network's. AMP_BAD_CONFIG
  * names file and layer. */
 amp_status amp_check_weights_sense(const struct network *net, const char *file, amp_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Floats as they lie in a .weights file, layer by layer. */
-#ifndef AMP_HOST_WEIGHTS_RUN_H
-#define AMP_HOST_WEIGHTS_RUN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -8,5 +7,3 @@
 typedef struct amp_weights_run { size_t learnt, statistics; } amp_weights_run;
 
 enum { AMP_WEIGHTS_RUNS = 8 }; /* of one layer, at most: lstm has eight connected layers */
-
-#endif

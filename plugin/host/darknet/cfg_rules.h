@@ -1,6 +1,5 @@
 /* What the tables of keys of the forks share, and the rules of shapes. */
-#ifndef AMP_HOST_CFG_RULES_H
-#define AMP_HOST_CFG_RULES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -56,5 +55,3 @@ void cfg_own_finish(cfg_walk *);
 /* The sizes of random=1, of a detector's or a classifier's loop; returns how many. */
 enum { CFG_OWN_SIZES = 64 };
 size_t cfg_own_sizes(const cfg_walk *, int classifier, double random, double sizes[CFG_OWN_SIZES]);
-
-#endif

@@ -2,8 +2,7 @@
  * on one, in that GPU's memory. device.c and pinned.c here, and pass.c and gaps_gpu.c of a fork, are the
  * only files that know CUDA; everywhere else an array is one that the backend computes with, wherever it
  * lies. */
-#ifndef AMP_HOST_DEVICE_H
-#define AMP_HOST_DEVICE_H
+#pragma once
 
 #include "darknet.h"
 
@@ -47,5 +46,3 @@ void amp_host_give_back_internals(layer *l, int on_gpu);
 void amp_host_give_back_moments(layer *l, int on_gpu);
 /* What Darknet made net->workspace of; NULL is allowed. */
 void amp_host_give_back_workspace(network *net);
-
-#endif

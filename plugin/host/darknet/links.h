@@ -1,6 +1,5 @@
 /* Which layer stands behind another: what a layer reads, and where its labels come from. */
-#ifndef AMP_HOST_LINKS_H
-#define AMP_HOST_LINKS_H
+#pragma once
 
 #include "darknet.h"
 
@@ -17,5 +16,3 @@ int amp_host_truths(const network *net, int index);
 /* The labels themselves, where the backend can read them: the network's or, where an earlier layer has
  * truth=1, that layer's output. NULL: there are none. */
 const float *amp_host_labels(network *net, int index);
-
-#endif

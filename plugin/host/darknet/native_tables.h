@@ -1,6 +1,5 @@
 /* How the tables of native.c are written: what a fork's native_tables.c begins with. */
-#ifndef AMP_HOST_NATIVE_TABLES_H
-#define AMP_HOST_NATIVE_TABLES_H
+#pragma once
 
 #include "own.h"
 
@@ -23,5 +22,3 @@ enum {
     { #field " is set", offsetof(layer, field), sizeof(((layer *)0)->field), (unsigned)(kinds) }
 
 #define ROWS(table) (sizeof(table) / sizeof *(table))
-
-#endif

@@ -1,7 +1,6 @@
 /* What the files of this folder, which are the same for all forks, ask of the folder of the fork that they
  * are compiled for. It is fork.h's question once more, in terms of Darknet's structs. */
-#ifndef AMP_HOST_OWN_H
-#define AMP_HOST_OWN_H
+#pragma once
 
 #include "darknet.h"
 
@@ -144,5 +143,3 @@ void amp_own_classifier_args(network *net, int classes, int tags, load_args *arg
 void amp_own_end_loading(load_args *args);
 /* train_network_datum, on what lies in net->input and net->truth. */
 float amp_own_train(network *net);
-
-#endif

@@ -9,8 +9,7 @@
  * turns between Darknet's net->input_gpu and a second block, which is had from the second pass on, when all
  * else has its memory: where there is none left, net->input_gpu takes them all, as it does the images of
  * predictions in their order. */
-#ifndef AMP_HOST_PINNED_H
-#define AMP_HOST_PINNED_H
+#pragma once
 
 #include "darknet.h"
 
@@ -36,5 +35,3 @@ float *amp_host_image_on_gpu(const amp_host_pinned *, const network *net);
 /* Before it is freed. No copy may be under way; none is between two hooks, as amp_engine_forward ends with
  * uploads_done. */
 void amp_host_unpin(amp_host_pinned *);
-
-#endif

@@ -1,6 +1,5 @@
 /* The inside of this folder: what its files share, in terms of Darknet's structs. */
-#ifndef AMP_HOST_ROOM_H
-#define AMP_HOST_ROOM_H
+#pragma once
 
 #include "../common/state.h"
 #include "darknet.h"
@@ -47,5 +46,3 @@ const char *amp_host_why_own(const layer *l);
 
 /* AMP_ACTIVATIONS for one that AMP does not know. */
 amp_activation amp_host_activation_of(ACTIVATION);
-
-#endif

@@ -1,7 +1,6 @@
 /* Where a training of detector or classifier saves: looked at before anything is made, and rid of what killed
  * saves left. */
-#ifndef AMP_HOST_BACKUPS_H
-#define AMP_HOST_BACKUPS_H
+#pragma once
 
 #include "data_files.h"
 
@@ -13,5 +12,3 @@ amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_err
  * killed, the save is ended if all of it is on the disk, and removed if not. A line tells of either. Without
  * amp_backups_check it does nothing. */
 void amp_backups_settle(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* Whether a training can begin: its .data file and lists, and whether they fit the network. Images and labels
  * are looked at when they are loaded (loading.h), or all at once by commands/data_check.h. */
-#ifndef AMP_HOST_DATA_CHECK_H
-#define AMP_HOST_DATA_CHECK_H
+#pragma once
 
 #include "data_files.h"
 
@@ -26,5 +25,3 @@ size_t amp_checked_pixels(void);
 struct network;
 /* After amp_check_training: ends the program if the network does not fit the .data file's classes. */
 void amp_check_classes(struct network *);
-
-#endif

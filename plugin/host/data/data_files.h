@@ -1,6 +1,5 @@
 /* What a .data file names, read as Darknet reads it, but with errors that say what is wrong and where. */
-#ifndef AMP_HOST_DATA_FILES_H
-#define AMP_HOST_DATA_FILES_H
+#pragma once
 
 #include "../../tensor/status.h"
 
@@ -48,5 +47,3 @@ void amp_path_list_free(amp_path_list *list);
 /* How many of a classifier's labels a path holds, as Darknet's fill_truth counts; its class is then the last
  * of them. */
 int amp_labels_in_path(const char *path, char **labels, size_t count, int *class_id);
-
-#endif

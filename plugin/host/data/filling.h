@@ -3,8 +3,7 @@
  * Darknet copies a batch in the thread that trains, and frees its images there once the step is done. Under
  * AMP several threads copy, and each gives an image's memory back as soon as it is copied, to loaders that
  * need it then. */
-#ifndef AMP_HOST_FILLING_H
-#define AMP_HOST_FILLING_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,5 +14,3 @@ int amp_filling_threads(size_t bytes);
 /* input[i] = rows[i] for `count` rows of `floats` floats. frees: each row is freed, and NULL then. Where no
  * thread can be had, fewer copy. */
 void amp_filling_copy(float *input, float **rows, int count, size_t floats, int frees);
-
-#endif

@@ -3,7 +3,6 @@
 #include "image_cache.h"
 
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +20,7 @@ static struct {
     int on;             /* set once and for all; networks may be made in several threads */
     float floats[256];  /* what Darknet makes of a byte */
     amp_path_list list;
-    slot *slots;        /* a hash table, mask + 1 of them, some empty; NULL: no image is kept */
-    size_t mask;
+    slot *slots;        /* one for each path of the list, sorted by it; NULL: no image is kept */
     atomic_llong left;  /* bytes */
     atomic_ulong images, bytes, asked, found;
 } cache;
@@ -59,14 +57,16 @@ static float *floats_of(const unsigned char *pixels, int w, int h, int c)
 
 /* ---- the table ---- */
 
-/* The path's place: its slot, or the empty one where it would go. FNV-1a. */
+static int compare_paths(const void *a, const void *b)
+{
+    return strcmp(((const slot *)a)->path, ((const slot *)b)->path);
+}
+
+/* NULL: the list does not name it. Of one that it names twice, always the same slot. */
 static slot *place_of(const char *path)
 {
-    uint64_t hash = 14695981039346656037u;
-    for (const char *c = path; *c; c++) hash = (hash ^ (unsigned char)*c) * 1099511628211u;
-    size_t at = (size_t)(hash ^ hash >> 32) & cache.mask;
-    while (cache.slots[at].path && strcmp(cache.slots[at].path, path)) at = (at + 1) & cache.mask;
-    return &cache.slots[at];
+    const slot wanted = { .path = path };
+    return bsearch(&wanted, cache.slots, cache.list.count, sizeof wanted, compare_paths);
 }
 
 void amp_image_cache_ask(amp_path_list *list)
@@ -77,20 +77,17 @@ void amp_image_cache_ask(amp_path_list *list)
 
 void amp_image_cache_open(size_t bytes, size_t pixels)
 {
-    size_t each = pixels * 3 + sizeof(kept), count = cache.list.count, fit, slots = 1;
+    size_t each = pixels * 3 + sizeof(kept), count = cache.list.count, table = count * sizeof *cache.slots;
     if (!count || cache.slots) return;
-    while (slots < 2 * count) slots *= 2;
-    size_t table = slots * sizeof *cache.slots;
     bytes = bytes > table ? bytes - table : 0;
-    fit = bytes / each;
-    if (fit > count) fit = count;
-    cache.mask = slots - 1;
-    cache.slots = calloc(slots, sizeof *cache.slots);
+    size_t fit = bytes / each < count ? bytes / each : count;
+    cache.slots = calloc(count, sizeof *cache.slots);
     if (!cache.slots) {
         fprintf(stderr, "amp: cache=ram: no memory for a table of %zu images: none is kept\n", count);
         return;
     }
-    for (size_t i = 0; i < count; i++) place_of(cache.list.line[i])->path = cache.list.line[i];
+    for (size_t i = 0; i < count; i++) cache.slots[i].path = cache.list.line[i];
+    qsort(cache.slots, count, sizeof *cache.slots, compare_paths);
     cache.left = (long long)bytes;
     fprintf(stderr, "amp: cache=ram: room for %zu of the %zu images of the training list, decoded about %.1f "
             "MiB; %.0f MiB of RAM are free for them\n", fit, count, (double)(fit * each) / 0x1p20,
@@ -104,7 +101,7 @@ static int keep(const char *path, int channels, unsigned char *pixels, int w, in
     slot *s = cache.slots ? place_of(path) : NULL;
     long long bytes = (long long)w * h * c + (long long)sizeof(kept);
     kept *image = NULL, *none = NULL;
-    if (!s || !s->path || atomic_load(&s->image)) return 0;
+    if (!s || atomic_load(&s->image)) return 0;
     if (atomic_fetch_sub(&cache.left, bytes) >= bytes) image = malloc(sizeof *image);
     if (image) *image = (kept){ pixels, channels, w, h, c };
     if (image && atomic_compare_exchange_strong(&s->image, &none, image)) {
@@ -123,8 +120,8 @@ float *darknet_amp_kept_image(const char *file, int channels, int *w, int *h, in
 {
     if (!cache.slots) return NULL;
     slot *s = place_of(file);
-    const kept *image = atomic_load(&s->image);
-    cache.asked += s->path != NULL;
+    const kept *image = s ? atomic_load(&s->image) : NULL;
+    cache.asked += s != NULL;
     if (!image || image->channels != channels) return NULL;
     float *floats = floats_of(image->pixels, image->w, image->h, image->c);
     *w = image->w;

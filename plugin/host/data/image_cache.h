@@ -4,8 +4,7 @@
  * Pixels stay bytes in the cache, a quarter of their floats. An image stays until the program ends: images
  * are drawn at random, so that those that came first are as good as any. Nothing of a training's result
  * depends on what is kept: reading an image draws no random numbers. No loader waits for another one here. */
-#ifndef AMP_HOST_IMAGE_CACHE_H
-#define AMP_HOST_IMAGE_CACHE_H
+#pragma once
 
 #include "data_files.h"
 
@@ -21,5 +20,3 @@ void amp_image_cache_open(size_t bytes, size_t pixels);
 
 /* The end of a training: a line on stderr, none without a cache. */
 void amp_image_cache_summary(void);
-
-#endif

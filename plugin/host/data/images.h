@@ -6,8 +6,7 @@
  * of them (amp_images_loaded), and get_next_batch which of them it copied where (amp_images_filled). A
  * row that is being trained on is allocated: its address is its alone. Nothing is noted unless some
  * network has debug=1. */
-#ifndef AMP_HOST_IMAGES_H
-#define AMP_HOST_IMAGES_H
+#pragma once
 
 /* Note from now on, in the whole program; before any loader is started. And whether that was asked for: rows
  * must then stay where they are until the step is done. */
@@ -27,5 +26,3 @@ void amp_images_filled(const float *input, float **rows, int count);
  * b.jpg, ... and 3 more".
  * images: how many lie in input. The caller frees it; NULL where the files are not known. */
 char *amp_images_text(const float *input, int images, int one);
-
-#endif

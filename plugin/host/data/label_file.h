@@ -2,8 +2,7 @@
  *
  * Darknet's own reader stops at the first thing that is no number, and its losses use what it did read as an
  * index: a class the network does not have, or a box at exactly 0 0, writes outside of their arrays. */
-#ifndef AMP_HOST_LABEL_FILE_H
-#define AMP_HOST_LABEL_FILE_H
+#pragma once
 
 #include "../../tensor/status.h"
 
@@ -38,5 +37,3 @@ typedef amp_status (*amp_label_visit)(void *context, const char *file, unsigned 
  * cannot be read. */
 amp_status amp_labels_read(const char *file, int classes, amp_label_visit visit, void *context,
                            amp_error *error);
-
-#endif

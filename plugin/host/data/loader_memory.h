@@ -1,6 +1,5 @@
 /* How many threads load images at a time, and the allocator's settings, while a network is under AMP. */
-#ifndef AMP_HOST_LOADER_MEMORY_H
-#define AMP_HOST_LOADER_MEMORY_H
+#pragma once
 
 /* From now on, in the whole program; before any loader is started. */
 void amp_loaders_watch(void);
@@ -13,5 +12,3 @@ int amp_loaders_at_once(void);
  * would take what a program's own stack may have, 8 MiB. A thread that has ended keeps its stack until it is
  * joined, which those of a batch are at its end. */
 enum { AMP_LOADERS = 64 + 1, AMP_LOADER_STACK = 1 << 20 };
-
-#endif

@@ -5,8 +5,7 @@
  * Which image takes the place of a bad one depends on the loading thread's own random numbers and on the list
  * alone, not on what other threads met before: with -seed N a training with bad images is as reproducible as
  * any. */
-#ifndef AMP_HOST_LOADING_H
-#define AMP_HOST_LOADING_H
+#pragma once
 
 #include "../../tensor/status.h"
 #include "label_file.h"
@@ -27,5 +26,3 @@ amp_label *amp_loading_labels(const char *file, int *count);
 /* The end of a training: lines on stderr for what was left out and for what cache=ram kept, none where
  * nothing was. */
 void amp_loading_summary(void);
-
-#endif

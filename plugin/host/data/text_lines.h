@@ -1,7 +1,6 @@
 /* Lists of lines, as the commands keep them: `valid` reads its list so, and `compare` its files. (A training
  * takes the lines of its list as they are: data_files.h.) */
-#ifndef AMP_HOST_TEXT_LINES_H
-#define AMP_HOST_TEXT_LINES_H
+#pragma once
 
 #include "../../tensor/grow.h"
 #include "../../tensor/status.h"
@@ -20,5 +19,3 @@ void amp_lines_free(amp_lines *lines);
 
 /* The images that `valid` lists. AMP_BAD_CONFIG: no such key, or no image. */
 amp_status amp_validation_images_read(const amp_data_file *data, amp_lines *images, amp_error *error);
-
-#endif

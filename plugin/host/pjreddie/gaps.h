@@ -94,8 +94,7 @@
  *    (smooth=); the CPU does neither. detection's GPU form skips its softmax at inference; the CPU's does
  *    not.
  */
-#ifndef AMP_HOST_GAPS_H
-#define AMP_HOST_GAPS_H
+#pragma once
 
 #include "darknet.h"
 
@@ -124,5 +123,3 @@ void amp_gap_backward(layer l, network net);
 /* Whether backward of such a layer does something although no delta is wanted below: it has
  * parameters, or far inputs. */
 int amp_gap_works_without_delta(LAYER_TYPE type);
-
-#endif

@@ -32,8 +32,7 @@
  * Left as it is: rnn ignores shortcut=1, crop draws from cuRAND, detection skips its softmax at inference,
  * and what gaps.h says of both forms.
  */
-#ifndef AMP_HOST_GAPS_GPU_H
-#define AMP_HOST_GAPS_GPU_H
+#pragma once
 
 #include "darknet.h"
 
@@ -44,6 +43,4 @@ void amp_gap_prepare_gpu(layer *l);
 size_t amp_gap_workspace_gpu(const layer *l);
 void amp_gap_forward_gpu(layer l, network net);
 void amp_gap_backward_gpu(layer l, network net);
-#endif
-
 #endif

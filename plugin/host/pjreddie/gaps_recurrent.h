@@ -1,6 +1,5 @@
 /* Inner header of gaps.c: the recurrent layers' own forms, in gaps_recurrent.c. */
-#ifndef AMP_HOST_GAPS_RECURRENT_H
-#define AMP_HOST_GAPS_RECURRENT_H
+#pragma once
 
 #include "darknet.h"
 
@@ -11,5 +10,3 @@ void amp_gap_backward_gru(layer l, network net);
 /* n zeroed floats for the length of one call. Never NULL: out of memory ends the process, as
  * everywhere in Darknet. */
 float *amp_gap_scratch(size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* Types that forks have under other names. */
-#ifndef AMP_HOST_PJREDDIE_TYPES_H
-#define AMP_HOST_PJREDDIE_TYPES_H
+#pragma once
 
 typedef network amp_pass; /* what a layer's function is given: the network, as that layer is to see it */
 
@@ -17,5 +16,3 @@ typedef network amp_pass; /* what a layer's function is given: the network, as t
 #define AMP_OWN_LSTM_PARTS \
     AMP_OWN_PART(wf, 1), AMP_OWN_PART(wi, 0), AMP_OWN_PART(wg, 3), AMP_OWN_PART(wo, 2), \
     AMP_OWN_PART(uf, 5), AMP_OWN_PART(ui, 4), AMP_OWN_PART(ug, 7), AMP_OWN_PART(uo, 6)
-
-#endif

@@ -4,8 +4,7 @@
  * A training that goes on from a backup goes on with its file as well: rows of steps that the
  * backup does not know are dropped first, so that however often a training was killed, its file
  * reads as if it had not been. */
-#ifndef AMP_HOST_LOG_FILE_H
-#define AMP_HOST_LOG_FILE_H
+#pragma once
 
 #include "../../tensor/status.h"
 
@@ -41,5 +40,3 @@ amp_status amp_log_file_open(amp_log_file *, const char *name, const char *what,
 void amp_log_file_add(amp_log_file *, const char *row);
 
 void amp_log_file_close(amp_log_file *); /* one that is not open is fine */
-
-#endif

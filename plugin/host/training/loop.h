@@ -1,7 +1,6 @@
 /* `detector train` and `classifier train`, beyond stock's loop: what a step is told to have done (-log, the
  * line per step), taking turns, stopping early. The hooks are described in darknet_amp.h. */
-#ifndef AMP_HOST_LOOP_H
-#define AMP_HOST_LOOP_H
+#pragma once
 
 #include <stdarg.h>
 
@@ -29,5 +28,3 @@ void amp_training_input(int *w, int *h);
 
 /* The loop spent these seconds on something else: they are not the training's in its summary. */
 void amp_training_was_elsewhere(double seconds);
-
-#endif

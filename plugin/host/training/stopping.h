@@ -2,8 +2,7 @@
  * step under way, with a backup; the second one ends the program at once. A signal that was ignored when the
  * program started stays ignored (nohup). With ranks SIGUSR1 does the same, and a signal to one of them is one
  * to all. */
-#ifndef AMP_HOST_STOPPING_H
-#define AMP_HOST_STOPPING_H
+#pragma once
 
 void amp_stopping_watch(void);
 /* As it was before, from here on. */
@@ -17,5 +16,3 @@ void amp_stopping_survive_writes(void);
 /* 0, or the signal that came. agree: to any rank; all call it, and stop after the same step. */
 int amp_stopping_signal(void);
 int amp_stopping_agree(void);
-
-#endif

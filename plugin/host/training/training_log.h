@@ -1,6 +1,5 @@
 /* One row per training step: `-log FILE.csv`, and the lines that a training which takes turns writes. */
-#ifndef AMP_HOST_TRAINING_LOG_H
-#define AMP_HOST_TRAINING_LOG_H
+#pragma once
 
 #include "../../tensor/status.h"
 #include "../../tensor/tensor.h"
@@ -36,5 +35,3 @@ enum { AMP_LOG_TEXT = 256 };
 const char *amp_log_row_text(const amp_log_row *, char text[AMP_LOG_TEXT]);
 /* The inverse; earlier releases wrote no wire. AMP_BAD_CONFIG: no such row. */
 amp_status amp_log_row_read(const char *text, amp_log_row *, amp_error *);
-
-#endif

@@ -5,8 +5,7 @@
  * The program writes "ready" and waits; after each step it writes a line of its own and waits again. For each
  * line it gets one byte: 'g', go on, or 's', stop here. The time it waited is not its own: whoever measures
  * takes amp_turns_waited out. */
-#ifndef AMP_HOST_TURNS_H
-#define AMP_HOST_TURNS_H
+#pragma once
 
 #include "../../tensor/status.h"
 
@@ -27,5 +26,3 @@ void amp_turns_tell(const char *line);
 
 /* Seconds spent waiting so far. */
 double amp_turns_waited(void);
-
-#endif
