@@ -54,13 +54,6 @@ int amp_host_image_ahead(amp_host_pinned *p, const network *net)
 #endif
 }
 
-#ifdef GPU
-float *amp_host_image_on_gpu(const amp_host_pinned *p, const network *net)
-{
-    return p->in_second ? p->second : net->input_gpu;
-}
-#endif
-
 void amp_host_unpin(amp_host_pinned *p)
 {
 #ifdef GPU

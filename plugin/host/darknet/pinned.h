@@ -27,11 +27,9 @@ typedef struct amp_host_pinned {
 void amp_host_pin_note(amp_host_pinned *, const network *net);
 /* Before a forward: locks it if this one trains, and reads what was noted. */
 void amp_host_pin(amp_host_pinned *, const network *net);
-/* Before that: whether the backend's upload_ahead may copy this pass's images, then to image_on_gpu. */
+/* Before that: whether the backend's upload_ahead may copy this pass's images, to `second` if in_second
+ * says so then. */
 int amp_host_image_ahead(amp_host_pinned *, const network *net);
-#ifdef GPU
-float *amp_host_image_on_gpu(const amp_host_pinned *, const network *net);
-#endif
 /* Before it is freed. No copy may be under way; none is between two hooks, as amp_engine_forward ends with
  * uploads_done. */
 void amp_host_unpin(amp_host_pinned *);

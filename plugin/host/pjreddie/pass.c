@@ -10,10 +10,17 @@
 
 /* ---- a network's ---- */
 
+#ifdef GPU
+static float *image_on_gpu(const network *net)
+{
+    const amp_host_pinned *pinned = &net->amp->memory->pinned;
+    return pinned->in_second ? pinned->second : net->input_gpu;
+}
+#endif
+
 float *amp_fork_image(const network *net)
 {
-    return ON_SIDE(amp_host_on_gpu(net), net->input,
-                   amp_host_image_on_gpu(&net->amp->memory->pinned, net));
+    return ON_SIDE(amp_host_on_gpu(net), net->input, image_on_gpu(net));
 }
 
 float *amp_fork_image_delta(const network *net)
@@ -49,8 +56,7 @@ amp_status amp_own_push_input(const network *net, amp_backend *b, amp_error *err
         int ahead = amp_host_image_ahead(pinned, net);
         size_t bytes = (size_t)net->batch * (size_t)net->inputs * sizeof(float);
         amp_host_pin(pinned, net);
-        AMP_TRY((ahead ? b->upload_ahead : b->upload_later)(b, amp_host_image_on_gpu(pinned, net), net->input,
-                                                            bytes, error));
+        AMP_TRY((ahead ? b->upload_ahead : b->upload_later)(b, image_on_gpu(net), net->input, bytes, error));
         if (net->truth && net->truths) return push_truth(net, b, error);
     }
 #endif
