@@ -67,7 +67,8 @@ static int copy_lines(FILE *in, FILE *out, const amp_cfg_change *changes, int co
     return found;
 }
 
-static amp_status copy(const char *from, FILE *out, const amp_cfg_change *changes, int count, amp_error *error)
+static amp_status copy(const char *from, FILE *out, const amp_cfg_change *changes, int count,
+                       amp_error *error)
 {
     amp_status status = AMP_OK;
     FILE *in = fopen(from, "r");

@@ -16,7 +16,7 @@ amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *
  * that this one starts can open it too. */
 enum { AMP_MEMORY_FILE = 64 };
 FILE *amp_memory_file(char name[AMP_MEMORY_FILE]);
-/* The same as amp_cfg_copy into such a file. */
+/* amp_cfg_copy into such a file. */
 amp_status amp_cfg_copy_in_memory(const char *from, const amp_cfg_change *changes, int count,
                                   char name[AMP_MEMORY_FILE], amp_error *);
 

@@ -1,7 +1,7 @@
 /* What `darknet amp bench` asks and measures. bench.c starts a program per dtype and reads their lines;
- * bench_child.c is that program, bench_layers.c its clocks around layers; bench_results.c makes medians and
- * ratios of it all, bench_verdict.c says whether AMP is worth it, bench_output.c shows it. bench_ranks.c is
- * all of this for several ranks. */
+ * bench_child.c is that program, bench_cfg.c what it loads, bench_layers.c its clocks around layers;
+ * bench_results.c makes medians and ratios of it all, bench_verdict.c says whether AMP is worth it,
+ * bench_output.c shows it. bench_ranks.c is all of this for several ranks. */
 #pragma once
 
 #include "../../host/fork_commands.h"

@@ -194,11 +194,11 @@ static void judge_speed(amp_comparison *c, int d, const char *note)
 static void tell_window(amp_comparison *c)
 {
     if (c->apart)
-        say(c, "Speeds: not all dtypes of a seed trained at the same time, so the machine may "
-            "have been busier for one than for another.");
+        say(c, "Speeds: not all dtypes of a seed trained at the same time, so the machine may have been "
+            "busier for one than for another.");
     else if (c->together_seconds > 0)
         say(c, "Speeds are of %.*f seconds of work, while all dtypes of a seed trained, in turns.",
-        c->together_seconds < 10, c->together_seconds);
+            c->together_seconds < 10, c->together_seconds);
 }
 
 /* ---- what went wrong ---- */
@@ -219,8 +219,8 @@ static void tell_skips(amp_comparison *c, int d)
 {
     const amp_dtype_summary *s = &c->summaries[d];
     if (s->skipped.count && s->skipped.mean > 0)
-        say(c, "%s: %.1f steps of a training were skipped on average, as a gradient was inf or "
-        "NaN; none of them counts.", s->dtype, s->skipped.mean);
+        say(c, "%s: %.1f steps of a training were skipped on average, as a gradient was inf or NaN; none of "
+            "them counts.", s->dtype, s->skipped.mean);
 }
 
 static void judge_dtype(amp_comparison *c, int d, const char *note)

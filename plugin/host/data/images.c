@@ -8,7 +8,7 @@
 
 #include "../../include/darknet_amp.h"
 
-enum { ROWS = 1 << 16, /* the images of two steps' loading, of which alone is ever asked */
+enum { ROWS = 1 << 16, /* that are remembered; those of the last two steps are asked for, never older ones */
        INPUTS = 64,    /* networks that are trained at once */
        LISTED = 8 };
 

@@ -11,7 +11,8 @@
 
 #define AMP_TURNS "DARKNET_AMP_TURNS" /* the variable: "IN,OUT" */
 
-/* Reads the variable and removes it. AMP_BAD_CONFIG: not two descriptors that are open. */
+/* Reads the variable and removes it; then this program is killed when the one that started it ends.
+ * AMP_BAD_CONFIG: not two descriptors that are open. */
 amp_status amp_turns_take(amp_error *);
 int amp_turns_taken(void);  /* whether the variable was set */
 
