@@ -1,13 +1,16 @@
-/* Included before a test of the engine's: its networks are AlexeyAB's, which are passed by value, in the words
- * of a Darknet that passes pointers. */
+/* Included before a test of the engine's: its networks are AlexeyAB's, which are passed by value, in the
+ * words of a Darknet that passes pointers. */
 #ifndef ALEXEYAB_BY_POINTER_H
 #define ALEXEYAB_BY_POINTER_H
+
+#define _DEFAULT_SOURCE /* as the tests do, before any header */
 
 #include <stdlib.h>
 
 #include "host/darknet/room.h"
 #include "network.h"
 #include "parser.h"
+#undef _DEFAULT_SOURCE /* which they define once more */
 
 /* A pass of a mini-batch, and the update behind a batch's last one. */
 static inline float train_datum_by_pointer(network *net)
