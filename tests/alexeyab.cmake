@@ -51,18 +51,26 @@ if(DARKNET_AMP_BUILD_STOCK)
     darknet_targets(darknet-alexeyab-stock ${DARKNET_AMP_ALEXEYAB} OBJECTS alexeyab_stock_host)
 endif()
 
-# What its layers learn under AMP, by finite differences, and the workspace that they share.
-add_executable(test_alexeyab_gradients alexeyab/test_gradients.c)
-set_target_properties(test_alexeyab_gradients PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF LINKER_LANGUAGE CXX
-    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-target_include_directories(test_alexeyab_gradients PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-target_include_directories(test_alexeyab_gradients SYSTEM PRIVATE ${patched}/src ${CMOCKA_INCLUDE_DIR})
-target_compile_definitions(test_alexeyab_gradients PRIVATE _POSIX_C_SOURCE=200809L)
-target_compile_options(test_alexeyab_gradients PRIVATE ${plugin_flags} -Wall -Wextra)
-target_link_libraries(test_alexeyab_gradients PRIVATE darknet-alexeyab_static oneDNN OpenMP::OpenMP_C
-    ${CMOCKA_LIBRARY})
-target_link_options(test_alexeyab_gradients PRIVATE ${darknet_link_flags}
-    -Wl,--wrap=get_convolutional_workspace_size)
-add_test(NAME test_alexeyab_gradients COMMAND ${launcher} $<TARGET_FILE:test_alexeyab_gradients>)
-set_tests_properties(test_alexeyab_gradients PROPERTIES ENVIRONMENT "${environment}"
-    TIMEOUT ${unit_timeout})
+# What its layers learn under AMP, by finite differences, and the workspace that they share; and tests of the
+# engine that hold for any Darknet (docs/behaviours.md), with its networks.
+function(alexeyab_test name)
+    add_executable(${name} ${ARGN})
+    set_target_properties(${name} PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF LINKER_LANGUAGE CXX
+        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/plugin)
+    target_include_directories(${name} SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/alexeyab/patched/src
+        ${CMOCKA_INCLUDE_DIR})
+    target_compile_definitions(${name} PRIVATE _POSIX_C_SOURCE=200809L)
+    target_compile_options(${name} PRIVATE ${plugin_flags} -Wall -Wextra)
+    target_link_libraries(${name} PRIVATE darknet-alexeyab_static oneDNN OpenMP::OpenMP_C ${CMOCKA_LIBRARY})
+    target_link_options(${name} PRIVATE ${darknet_link_flags})
+    add_test(NAME ${name} COMMAND ${launcher} $<TARGET_FILE:${name}>)
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" TIMEOUT ${unit_timeout})
+endfunction()
+alexeyab_test(test_alexeyab_gradients alexeyab/test_gradients.c)
+target_link_options(test_alexeyab_gradients PRIVATE -Wl,--wrap=get_convolutional_workspace_size)
+foreach(name behaviours optimizer_steps)
+    alexeyab_test(test_alexeyab_${name} test_${name}.c)
+    target_compile_options(test_alexeyab_${name} PRIVATE
+        -include ${CMAKE_CURRENT_SOURCE_DIR}/alexeyab/by_pointer.h)
+endforeach()

@@ -106,8 +106,9 @@ __attribute__((unused)) static char *snapshot(network *net, size_t *bytes)
         for (int k = 0; k < d.layers[i].statistics_count; k++)
             KEEP(d.layers[i].statistics[k].array, d.layers[i].statistics[k].count * sizeof(float));
     }
-    KEEP(net->seen, sizeof *net->seen);
-    KEEP(net->t, sizeof *net->t);
+    amp_counters counters = amp_fork_counters(net);
+    KEEP(&counters.seen, sizeof counters.seen);
+    KEEP(&counters.t, sizeof counters.t);
     if (net->amp && net->adam) {
         int count;
         assert_int_equal(amp_engine_prepare_training(net->amp->engine, NULL), AMP_OK);

@@ -7,7 +7,11 @@
 
 /* All but the first have layers whose backward is Darknet's own. */
 static const char *const kinds[] = { "convolutional_batchnorm", "convolutional_groups", "connected",
-    "batchnorm", "deconvolutional", "local", "rnn", "lstm", "gru", "crnn", "recurrent_batchnorm" };
+    "batchnorm", "local",
+#ifndef DARKNET_AMP_ALEXEYAB /* which has no deconvolutional layer, and trains these under -amp off alone */
+    "deconvolutional", "rnn", "lstm", "gru", "crnn", "recurrent_batchnorm",
+#endif
+};
 
 /* ---- networks ---- */
 
