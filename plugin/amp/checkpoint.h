@@ -76,7 +76,8 @@ amp_status amp_checkpoint_apply(const amp_checkpoint *, amp_engine *, char note[
 amp_status amp_checkpoint_fit_rank(const amp_checkpoint *, amp_engine *, int rank, int ranks, char note[256],
                                    amp_error *);
 
-/* After that too, of a rank of several: adds to note that they trained with another wire= or sync_batchnorm=. */
+/* After that too, of a rank of several: adds to note that they trained with another wire= or
+ * sync_batchnorm=. */
 void amp_checkpoint_fit_ranks(const amp_checkpoint *, amp_dtype wire, int sync_batchnorm, char note[256]);
 
 /* Darknet's momentum is of gradients summed over the batch, and so are Adam's moments. If the
