@@ -256,7 +256,8 @@ TEST(each_rank_goes_on_with_its_own_states)
 
     /* and what makes no sense */
     const struct { size_t at; uint32_t value; } damage[] = { { 0, 1 }, { 0, 6 }, { 0, UINT32_MAX },
-                                                             { 4, 3 }, { 8, 2 }, { 12 + 4 * STATE, 0x7fc00000 } };
+                                                             { 4, 3 }, { 8, 2 },
+                                                             { 12 + 4 * STATE, 0x7fc00000 } };
     for (size_t k = 0; k < sizeof damage / sizeof *damage; k++) {
         amp_checkpoint *c;
         uint32_t sound = amp_fetch_u32(record + damage[k].at);

@@ -85,8 +85,8 @@ amp_status amp_checkpoint_fit_rank(const amp_checkpoint *, amp_engine *, int ran
 amp_status amp_checkpoint_fit_averages(const amp_checkpoint *, const amp_average *averages, int count,
                                        amp_error *);
 
-/* After that too, of a rank of several: adds to note that they trained with another wire=
- * or sync_batchnorm=. */
+/* After that too, of a rank of several: adds to note that they trained with another wire= or
+ * sync_batchnorm=. */
 void amp_checkpoint_fit_ranks(const amp_checkpoint *, amp_dtype wire, int sync_batchnorm, char note[256]);
 
 /* Darknet's momentum is of gradients summed over the batch, and so are Adam's moments. If the

@@ -35,7 +35,8 @@ amp_status amp_comm_time_limit(double *seconds, amp_error *error)
     *seconds = strtod(text, &end);
     if (!*end && *seconds >= 0 && *seconds <= 1e6) return AMP_OK;
     *seconds = 0;
-    return amp_fail(error, AMP_BAD_CONFIG, "ranks: AMP_COMM_TIMEOUT=%s: expected seconds, 0 to 1000000", text);
+    return amp_fail(error, AMP_BAD_CONFIG, "ranks: AMP_COMM_TIMEOUT=%s: expected seconds, 0 to 1000000",
+                    text);
 }
 
 void amp_comm_be_late(const amp_comm *comm, const char *phase)

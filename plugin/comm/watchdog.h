@@ -15,7 +15,8 @@ enum { AMP_WATCHED = 2, AMP_PHASE = 128 }; /* threads whose calls are watched: t
 
 /* How many time limits what waits for a rank's work alone may take: a save, say. */
 enum { AMP_LIMITS_ALONE = 8 };
-/* ... and any other call: more until the first sums are made, since ranks load and prepare, each by itself. */
+/* ... and any other call: more until the first sums are made, since ranks load and prepare, each by
+ * itself. */
 static inline int amp_comm_limits(const amp_comm *comm) { return comm->has_summed ? 1 : 4; }
 
 /* The time limit: as many seconds as AMP_COMM_TIMEOUT in the environment says, 300 without it; 0: none.

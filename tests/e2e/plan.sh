@@ -105,8 +105,8 @@ END
 plan known.cfg -ranks 3
 says 'cannot share'
 
-# Batch norm over ranks: sums of 12 and of 16 channels, each in two exchanges of a round for two ranks and of two
-# for four; the layer without backward makes none there.
+# Batch norm over ranks: sums of 12 and of 16 channels, each in two exchanges of a round for two ranks and of
+# two for four; the layer without backward makes none there.
 sed 's/^dtype=bf16/&\nsync_batchnorm=1/; s/^filters=1./batch_normalize=1\n&/
     0,/^batch_norm/s//stopbackward=1\n&/' known.cfg > synced.cfg
 plan synced.cfg -ranks 4 -link .001 -step 600 -json ranks.json

@@ -149,7 +149,7 @@ same alone tiny.cfg "other files than without MPI"
 name="the same ranks twice"
 OMPI_MCA_mpi_show_mca_params=enviro train 2 tiny.cfg -amp fp32
 keep first
-if mpirun --version | grep -q '(Open MPI) 4'; then # half a megabyte of a sum goes without a question before it
+if mpirun --version | grep -q '(Open MPI) 4'; then # half a megabyte goes without a question before it
     grep -q 'btl_tcp_eager_limit=528384' err || fail "$name: $(grep -a btl err)"
 fi
 train 2 tiny.cfg -amp fp32
@@ -255,8 +255,8 @@ name="mpirun and -gpus"
 gpus() { # as train, with the ranks of one program, on doubles of CUDA and NCCL
     rm -rf backup
     mkdir backup
-    OMP_WAIT_POLICY=passive "$BUILD_DIR/tests/test_cuda_ranks" detector train tiny.data "$@" -amp fp32 -gpus 0,0 \
-        -seed 7 > out 2> err < /dev/null || fail "$name: -gpus: $(grep -a 'amp: \|ranks: ' err | tail -n 3)"
+    OMP_WAIT_POLICY=passive "$BUILD_DIR/tests/test_cuda_ranks" detector train tiny.data "$@" -amp fp32 \
+        -gpus 0,0 -seed 7 > out 2> err < /dev/null || fail "$name: -gpus: $(grep -a 'amp: \|ranks: ' err | tail -n 3)"
 }
 if [ -x "$BUILD_DIR/tests/test_cuda_ranks" ]; then
     edit plain '/^batch_normalize/d' # whose rules differ between Darknet's CPU and GPU

@@ -39,6 +39,7 @@ void darknet_amp_refuse(const char *format, ...)
 }
 
 _Noreturn void amp_host_die(const amp_error *error) { darknet_amp_refuse("%s", error->message); }
+void amp_host_lost(const char *line) { darknet_amp_refuse("%s", line); }
 
 void amp_host_check(amp_status status, const amp_error *error)
 {

@@ -6,7 +6,9 @@
 
 /* Ends the program with the error's line on stderr and status 1. */
 _Noreturn void amp_host_die(const amp_error *error);
-/* The same unless status is AMP_OK. */
+/* The same with this line: amp_comm.lost. */
+void amp_host_lost(const char *line);
+/* As amp_host_die, unless status is AMP_OK. */
 void amp_host_check(amp_status status, const amp_error *error);
 
 /* memory, unless it is NULL: then the program ends, out of memory. */

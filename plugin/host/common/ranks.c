@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "failure.h"
-
 static amp_comm *comm;
 static int networks = 1; /* of this program, that train together: -gpus */
 static int awaited;      /* amp_ranks_start has not decided yet */
@@ -25,8 +23,6 @@ void amp_ranks_phase(const char *format, ...)
     vsnprintf(comm->phase, sizeof comm->phase, format, args);
     va_end(args);
 }
-
-void amp_ranks_lost(const char *line) { darknet_amp_refuse("%s", line); }
 
 void amp_ranks_await(void) { awaited = 1; }
 int amp_ranks_is_awaited(void) { return awaited; }

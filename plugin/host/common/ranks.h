@@ -71,7 +71,5 @@ void amp_ranks_agree_to_train(struct network *);
 void amp_ranks_over(void);
 /* Waits for the others to end too, and leaves them: before the program ends without exit. */
 void amp_ranks_leave(void);
-/* amp_comm.lost: ends the program with this line. */
-void amp_ranks_lost(const char *line);
 /* Sleeps until another rank has ended this one, 10 seconds at most. */
 void amp_ranks_await_end(void);

@@ -254,7 +254,7 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
     amp_comm *comm = NULL;
     if (amp_ranks()) return;
     if (is_one_of_several(words, count, under_amp))
-        amp_host_check(amp_comm_join(amp_ranks_lost, &comm, &error), &error);
+        amp_host_check(amp_comm_join(amp_host_lost, &comm, &error), &error);
     amp_ranks_set(comm, 1);
     if (!comm) {
         start_networks(words, count, under_amp, gpus);
