@@ -161,8 +161,8 @@ expect err 'images/bee_2.jpg: cannot read the image: unknown image type; it is l
 expect kind.json '"unreadable": 2' '"images/bee_2.jpg: cannot read the image: unknown image type"'
 
 # Several threads read the images, and each tells its own image's reason: 60 files of each of four kinds.
-unknown_chunk() { # unknown_chunk <name>: a PNG of one pixel whose second chunk decoders must know, and do not
-    printf '\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\10\2\0\0\0CRC.\0\0\0\0%sCRC.' $1
+unknown_chunk() { # unknown_chunk <name>: a PNG of a pixel whose second chunk decoders must know, and do not
+    printf '\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\10\2\0\0\0CRC.\0\0\0\0%sCRC.' "$1"
 }
 for i in {1..60}; do
     echo 'no image' > "images/bee_9$i.jpg"
@@ -171,7 +171,8 @@ for i in {1..60}; do
     unknown_chunk GNUS > "images/gnu_9$i.png"
     printf '%s\n' "images/bee_9$i.jpg" "images/cut_9$i.png" "images/owl_9$i.png" "images/gnu_9$i.png"
 done > many.txt
-cat kinds.txt >> many.txt
+unknown_chunk $'A\n\e[' > images/ill.png
+{ echo images/ill.png; cat kinds.txt; } >> many.txt
 sed 's/kinds.txt/many.txt/' kind.data > many.data
 valid many.data kind.cfg kind.weights
 for kind in 'bee_9.*: cannot read the image: unknown image type' \
@@ -180,6 +181,8 @@ for kind in 'bee_9.*: cannot read the image: unknown image type' \
     'gnu_9.*: cannot read the image: GNUS PNG chunk not known'; do
     [ "$(grep -c "$kind; it is left out" err)" = 60 ] || fail "not each image with its own reason: $(cat err)"
 done
+
+expect err 'images/ill.png: cannot read the image: A??[ PNG chunk not known; it is left out'
 
 # In turns with others: waits for its turn, gives it on while it works, then tells its scores.
 mkfifo answers

@@ -1,6 +1,7 @@
 /* Measuring a network on images. */
 #include "evaluation.h"
 
+#include "../../amp/cfg_reader.h"
 #include "../../host/common/clock.h"
 #include "../../host/common/failure.h"
 #include "../../host/common/state.h"
@@ -57,7 +58,8 @@ static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_
         if (image.fitted) {
             status = e->measure(e->context, net, (int)i, &image, error);
             out->images++;
-        } else {
+        } else { /* stb_image quotes bytes of a PNG */
+            cfg_printable(image.failure, sizeof image.failure, image.failure);
             amp_host_tell("%s; it is left out", image.failure);
             amp_lines_add(&out->unreadable, image.failure, strlen(image.failure));
         }
