@@ -206,7 +206,7 @@ static void norm_free(norm *b)
 static amp_batchnorm described(const norm *b, amp_activation a)
 {
     return (amp_batchnorm){ b->rule, a, b->scale, b->bias, b->mean, b->variance, b->rolling_mean,
-        b->rolling_variance, b->dscale, b->dbias, NULL };
+        b->rolling_variance, b->dscale, b->dbias, NULL, NULL };
 }
 
 static amp_status forward(norm *b, amp_activation a, amp_error *e)
@@ -316,6 +316,49 @@ TEST(batchnorm_inference_uses_the_rolling_statistics)
                 assert_rounded(b.y.dtype, element(&b.y, i), true_activate(v, AMP_LEAKY),
                     0x1p-22 * (gain * (fabs(element(&b.x, i)) + 1) + 1), "y", i);
             }
+            norm_free(&b);
+        }
+}
+
+/* A backend that adds writes what its shortcut makes of a batch norm's output, to the bit, and in backward
+ * does without that output. */
+TEST(batchnorm_and_a_shortcut_are_one)
+{
+    static const amp_activation some[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_MISH, AMP_SWISH,
+                                           AMP_HARD_MISH };
+    NEEDS(batchnorm_forward_train);
+    NEEDS(batchnorm_forward_infer);
+    NEEDS(batchnorm_backward);
+    NEEDS(shortcut_forward);
+    if (!machine.partial && !backend->adds_to_batchnorm) skip();
+    for (size_t d = 0; d < 3; d++)
+        for (size_t s = 0; s < COUNT(sizes) * 2; s++) {
+            size_case z = sizes[s / 2];
+            amp_activation a = some[(d + s) % COUNT(some)];
+            norm b = norm_make(all_dtypes[d], z, -2, 5);
+            size_t bytes = amp_tensor_bytes(&b.y);
+            amp_tensor add = filled(all_dtypes[d], z.n, z.h, z.w, z.c, 21, -3, 3),
+                sum = poisoned(all_dtypes[d], z.n, z.h, z.w, z.c);
+            b.rule = *rule_of(d, s);
+            amp_batchnorm n = described(&b, a);
+            if (s % 2) ASSERT_OK(infer(&b, a, e));
+            else ASSERT_OK(forward(&b, a, e));
+            amp_tensor y = copy_of(&b.y);
+            ASSERT_OK(CALL(shortcut_forward, &y, &add, &sum, 1, 1, AMP_LINEAR, e));
+            n.add = add.data;
+            memset(b.y.data, 0x5a, bytes);
+            if (s % 2) ASSERT_OK(CALL(batchnorm_forward_infer, &b.x, &b.y, &n, e));
+            else ASSERT_OK(CALL(batchnorm_forward_train, &b.x, &b.y, &n, e));
+            assert_memory_equal(b.y.data, sum.data, bytes);
+            if (s % 2 == 0) {
+                memcpy(b.y.data, y.data, bytes);
+                ASSERT_OK(backward(&b, &b.dx, a, e));
+                memset(b.y.data, 0xff, bytes);
+                ASSERT_OK(backward(&b, &b.dy, a, e));
+                assert_memory_equal(b.dy.data, b.dx.data, bytes);
+            }
+            release(y.data);
+            release(add.data); release(sum.data);
             norm_free(&b);
         }
 }

@@ -443,6 +443,7 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
     AMP_TRY(refresh_weights(engine, plan, error));
     amp_step step = step_of(engine, key);
     step.results = plan->results;
+    step.shown = observed(engine);
     forget_values(plan);
     plan->image.data[AMP_FORM_HOST] = image;
     plan->image.data_valid[AMP_FORM_HOST] = 1;

@@ -8,6 +8,7 @@
  * one from that time on. */
 #include "plan.h"
 
+#include "../layers/epilogue.h"
 #include "../layers/fold.h"
 
 #include <stdlib.h>
@@ -114,12 +115,14 @@ static amp_status choose_folding(amp_plan *plan, amp_backend *backend, amp_error
     return AMP_OK;
 }
 
-static int is_read(const amp_plan *plan, int layer)
+/* How often layers read it. */
+static int reads_of(const amp_plan *plan, int layer)
 {
+    int reads = 0;
     for (int i = layer + 1; i < plan->count; i++)
         for (int k = 0; k < plan->nodes[i].desc.input_count; k++)
-            if (plan->nodes[i].desc.inputs[k] == layer) return 1;
-    return 0;
+            reads += plan->nodes[i].desc.inputs[k] == layer;
+    return reads;
 }
 
 /* Darknet reads boxes from every yolo layer's output at inference, but from none in training, where those
@@ -130,7 +133,7 @@ static void choose_outputs(amp_plan *plan)
     for (int i = 0; i < plan->count; i++) {
         int yolo = plan->nodes[i].ops->makes_loss;
         plan->hands_out[i] = yolo ? !trains : i == plan->output_layer;
-        if (yolo && is_read(plan, i)) plan->needs_output[i] = plan->needs_delta[i] = 1;
+        if (yolo && reads_of(plan, i)) plan->needs_output[i] = plan->needs_delta[i] = 1;
         if (yolo) plan->nodes[i].result = plan->result_count++;
     }
 }
@@ -189,6 +192,34 @@ static void choose_recomputation(amp_plan *plan, const amp_recompute *recompute)
         if (amp_node_reads_output(node)
             || (node->recompute == AMP_RECOMPUTE_ALL && amp_node_keeps_sums(node)))
             repeat_forward(plan, i, backward_time(plan, i));
+    }
+}
+
+/* ---- batch norm and shortcut in one pass over memory ---- */
+
+static int is_plain_sum(const amp_node *node)
+{
+    const amp_layer_desc *d = &node->desc;
+    if (d->kind != AMP_LAYER_SHORTCUT || d->input_count != 2 || d->alpha != 1 || d->beta != 1
+        || d->activation != AMP_LINEAR || node->recompute != AMP_RECOMPUTE_NOTHING) return 0;
+    for (int k = 0; k < 2; k++) {
+        amp_shape x = node->inputs[k]->shape, y = node->output->shape;
+        if (x.n != y.n || x.c != y.c || x.h != y.h || x.w != y.w) return 0;
+    }
+    return 1;
+}
+
+/* What a shortcut alone reads need not be written, if the backend adds to what it normalizes. */
+static void choose_joint_norms(amp_plan *plan, const amp_backend *backend)
+{
+    for (int i = 0; backend->adds_to_batchnorm && i < plan->count; i++) {
+        amp_node *node = &plan->nodes[i];
+        int from = is_plain_sum(node) ? node->desc.inputs[0] : -1;
+        if (from < 0 || plan->needs_output[from] || reads_of(plan, from) != 1) continue;
+        amp_node *x = &plan->nodes[from];
+        if (x->form != node->form || !amp_epilogue_can_add(x)) continue;
+        x->leaves_norm = 1;
+        node->norm_of = x;
     }
 }
 
@@ -338,6 +369,7 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
         choose_outputs(plan);
         choose_host_buffers(plan);
         choose_recomputation(plan, recompute);
+        choose_joint_norms(plan, step->backend);
         status = lay_out(plan, step, error);
     }
     if (status != AMP_OK) amp_plan_free(plan, step->backend);

@@ -124,6 +124,8 @@ typedef struct amp_batchnorm {
     float *rolling_mean, *rolling_variance; /* forward_train moves them, forward_infer normalizes by them */
     float *dscale, *dbias;
     const amp_batchnorm_ranks *ranks;       /* NULL: a batch is what x holds */
+    const void *add; /* as x, in forward: y, rounded, plus this is what is written; NULL: y is. Only where
+                        the backend adds_to_batchnorm */
 } amp_batchnorm;
 
 /* Where the two inputs of a shortcut meet, of any sizes, as in Darknet's shortcut_cpu: x[i·x_step, j·x_step]
@@ -290,6 +292,9 @@ typedef struct amp_yolo_result {
 struct amp_backend {
     const char *name;          /* "cpu" */
     char description[256];     /* library, version, instruction set: for the user */
+    int adds_to_batchnorm;     /* batch norm's forward can do a shortcut's sum as well; and its backward does
+                                  not read y for activations whose gradient wants the input, linear, leaky
+                                  and relu */
 
     amp_support (*supports)(const amp_backend *, amp_dtype, char note[256]);
     void (*destroy)(amp_backend *);

@@ -26,13 +26,19 @@ static amp_batchnorm norm_of(const amp_node *node, const amp_step *step, amp_act
                             .ranks = step->ranks };
 }
 
+static amp_status normalize(amp_step *step, const amp_tensor *x, const amp_tensor *y,
+                            const amp_batchnorm *norm, amp_error *error)
+{
+    amp_backend *b = step->backend;
+    return (step->training && !step->again ? b->batchnorm_forward_train
+                                            : b->batchnorm_forward_infer)(b, x, y, norm, error);
+}
+
 amp_status amp_batchnorm_forward(amp_node *node, amp_step *step, const amp_tensor *x, const amp_tensor *y,
                                  amp_activation activation, amp_error *error)
 {
-    amp_backend *b = step->backend;
     amp_batchnorm norm = norm_of(node, step, activation);
-    return (step->training && !step->again ? b->batchnorm_forward_train
-                                            : b->batchnorm_forward_infer)(b, x, y, &norm, error);
+    return normalize(step, x, y, &norm, error);
 }
 
 amp_status amp_batchnorm_backward(amp_node *node, amp_step *step, const amp_tensor *x, const amp_tensor *y,
@@ -87,10 +93,33 @@ amp_status amp_epilogue_forward(amp_node *node, amp_step *step, amp_error *error
     amp_backend *b = step->backend;
     const amp_layer_desc *d = &node->desc;
     amp_tensor sums = amp_epilogue_sums(node), y = amp_value_data(node->output, node->form);
+    if (node->leaves_norm && !step->shown) {
+        node->output->data_valid[node->form] = 0;
+        return AMP_OK;
+    }
     if (d->batch_normalize && !node->folded)
         return amp_batchnorm_forward(node, step, &sums, &y, d->activation, error);
     if (d->activation == AMP_LINEAR || amp_epilogue_is_fused(node)) return AMP_OK;
     return b->activation_forward(b, &sums, &y, d->activation, error);
+}
+
+amp_status amp_epilogue_add(amp_node *node, amp_step *step, const amp_tensor *add, const amp_tensor *y,
+                            amp_error *error)
+{
+    amp_tensor sums = amp_epilogue_sums(node);
+    amp_batchnorm norm = norm_of(node, step, node->desc.activation);
+    norm.add = add->data;
+    return normalize(step, &sums, y, &norm, error);
+}
+
+/* Backward makes the output anew from the sums, which it keeps: so they are there when the shortcut's turn
+ * comes, however long after the layer's. */
+int amp_epilogue_can_add(const amp_node *node)
+{
+    amp_activation a = node->desc.activation;
+    return node->desc.kind == AMP_LAYER_CONVOLUTIONAL && node->desc.batch_normalize && node->computes_backward
+        && node->recompute == AMP_RECOMPUTE_NOTHING
+        && (amp_gradient_wants_input(a) || a == AMP_LINEAR || a == AMP_LEAKY || a == AMP_RELU);
 }
 
 amp_status amp_epilogue_backward(amp_node *node, amp_step *step, amp_error *error)

@@ -21,8 +21,14 @@ int amp_epilogue_is_fused(const amp_node *);
 
 /* Where forward's products go: into the output, or, where they must be kept for backward, beside it. */
 amp_tensor amp_epilogue_sums(const amp_node *);
-/* The sums, with their bias if there is no batch norm, become the output. */
+/* The sums, with their bias if there is no batch norm, become the output: or wait for amp_epilogue_add, where
+ * leaves_norm. */
 amp_status amp_epilogue_forward(amp_node *, amp_step *, amp_error *);
+/* The output, rounded, plus `add` goes to y. */
+amp_status amp_epilogue_add(amp_node *, amp_step *, const amp_tensor *add, const amp_tensor *y, amp_error *);
+/* Whether a shortcut (y = x + add) may do so for this layer, on a backend that can: if nobody else reads the
+ * output. */
+int amp_epilogue_can_add(const amp_node *);
 /* The output's delta becomes that of the sums, in place, with gradients of scales and biases; or that of the
  * activation's input, without them. */
 amp_status amp_epilogue_backward(amp_node *, amp_step *, amp_error *);

@@ -146,6 +146,7 @@ typedef struct amp_step {
     int training;      /* batch statistics, dropout */
     int keeps_state;   /* a backward follows */
     int outline;       /* the plan is only looked at: the backend makes nothing for it */
+    int shown;         /* somebody looks at each layer's output */
     int again;         /* a forward that backward repeats: batch statistics and dropout's mask are those of
                           the first time, and running statistics stay */
     float loss_scale;          /* what forward multiplies the delta of a loss by: nothing else brings it into
@@ -192,6 +193,9 @@ struct amp_node {
     void *pre_activation;      /* the epilogue's sums (epilogue.h), kept for backward */
     void *pre_activation_again; /* ... and where backward makes it anew: exchanged as amp_value.data_again */
     float *mean, *variance;    /* batch statistics, c elements each */
+    int leaves_norm;           /* forward ends with the sums, unless it is shown: the shortcut that alone
+                                  reads the output writes its own from them, */
+    amp_node *norm_of;         /* that one's: whose batch norm it makes */
     float *per_output;         /* local: biases or their gradient, as its output lies */
     void *delta_part;          /* deconvolutional: its part of the input's delta, where others give theirs
                                   too */

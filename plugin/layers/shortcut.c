@@ -10,8 +10,17 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
     return amp_epilogue_plan(node, arena, forward_time, backward_time, error);
 }
 
+/* The batch norm of the layer before, and the sum. */
+static amp_status forward_from_sums(amp_node *node, amp_step *step, amp_error *error)
+{
+    amp_tensor from, y = amp_value_write(node->output);
+    AMP_TRY(amp_value_read(step, node->inputs[1], node->form, &from, error));
+    return amp_epilogue_add(node->norm_of, step, &from, &y, error);
+}
+
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
 {
+    if (node->norm_of && !step->shown) return forward_from_sums(node, step, error);
     amp_backend *b = step->backend;
     const amp_layer_desc *d = &node->desc;
     int kept = amp_gradient_wants_input(d->activation), last = d->input_count - 1;

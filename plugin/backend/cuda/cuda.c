@@ -156,7 +156,7 @@ amp_backend *amp_cuda_backend_create(amp_error *error)
         return NULL;
     }
 #define ENTRY(operation) .operation = amp_cuda_##operation,
-    cuda->base = (amp_backend){ .name = "cuda", AMP_BACKEND_OPERATIONS(ENTRY) };
+    cuda->base = (amp_backend){ .name = "cuda", .adds_to_batchnorm = 1, AMP_BACKEND_OPERATIONS(ENTRY) };
     if (open_libraries(cuda, error) == AMP_OK) return &cuda->base;
     amp_cuda_destroy(&cuda->base);
     return NULL;

@@ -361,12 +361,13 @@ __global__ void join_delta_sums(const float *all, int channels, double count, am
 
 /* ----------------------------------------------------------------------------------------- writing passes */
 
-/* y = act((x - mean)·gain + bias) */
-template <class P, int A>
+/* y = act((x - mean)·gain + bias); with ADD, its rounded value plus `add`. */
+template <class P, int A, bool ADD>
 __global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize(const P *__restrict__ x,
-    P *__restrict__ y, amp_columns c, const float *__restrict__ factors, amp_activation given)
+    const P *__restrict__ add, P *__restrict__ y, amp_columns c, const float *__restrict__ factors,
+    amp_activation given)
 {
-    enum { N = A < 0 ? 1 : 4 };
+    enum { N = A < 0 ? 1 : ADD ? 2 : 4 };
     const amp_activation act = amp_chosen<A>(given);
     amp_column at = amp_column_of(c, gridDim.x - 1 - blockIdx.x);
     size_t channels = (size_t)c.packs * P::count, first = (size_t)at.pack * P::count;
@@ -376,14 +377,20 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize(const P *__restr
     factors_of(factors, channels + first, gain);
     factors_of(factors, 2 * channels + first, bias);
     for (size_t row = at.first; row < at.end; row += N * at.step) {
-        P p[N];
+        P p[N], q[ADD ? N : 1];
         #pragma unroll
-        for (int u = 0; u < N; u++)
-            if (row + u * at.step < at.end) p[u] = x[(row + u * at.step) * c.packs + at.pack];
+        for (int u = 0; u < N; u++) {
+            size_t i = (row + u * at.step) * c.packs + at.pack;
+            if (row + u * at.step >= at.end) break;
+            p[u] = x[i];
+            if (ADD) q[u] = add[i];
+        }
         #pragma unroll
         for (int u = 0; u < N; u++) {
             if (row + u * at.step >= at.end) break;
             p[u] = act_of_normalized(p[u], mean, gain, bias, act);
+            #pragma unroll
+            for (int i = 0; ADD && i < P::count; i++) p[u].set(i, p[u].get(i) + q[u].get(i));
             y[(row + u * at.step) * c.packs + at.pack] = p[u];
         }
     }
@@ -469,13 +476,27 @@ amp_status amp_cuda_bias_gradient(amp_backend *backend, const amp_tensor *dy, fl
     return AMP_OK;
 }
 
-static amp_status write_normalized(amp_backend *backend, const amp_columns &c, bool wide, const amp_tensor *x,
-    const amp_tensor *y, const float *factors, amp_activation activation, amp_error *error)
+template <bool ADD> static amp_status write_normalized(amp_backend *backend, const amp_columns &c, bool wide,
+    const amp_tensor *x, const amp_tensor *y, const float *factors, const amp_batchnorm *norm,
+    amp_error *error)
 {
-    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation,
-        AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, (normalize<P, A>),
-        (const P *)x->data, (P *)y->data, c, factors, activation)));
+    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(norm->activation,
+        AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, (normalize<P, A, ADD>),
+        (const P *)x->data, (const P *)norm->add, (P *)y->data, c, factors, norm->activation)));
     return AMP_OK;
+}
+
+static amp_status write_output(amp_backend *backend, const amp_columns &c, bool wide, const amp_tensor *x,
+    const amp_tensor *y, const float *factors, const amp_batchnorm *norm, amp_error *error)
+{
+    return (norm->add ? write_normalized<true> : write_normalized<false>)(backend, c, wide, x, y, factors,
+        norm, error);
+}
+
+/* 16 bytes at a time? */
+static bool forward_is_wide(const amp_tensor *x, const amp_tensor *y, const amp_batchnorm *norm)
+{
+    return amp_cuda_wide(x) && amp_cuda_wide(y) && amp_aligned(norm->add);
 }
 
 /* As kernels take it: `ranks` is the host's memory. */
@@ -529,7 +550,7 @@ amp_status amp_cuda_batchnorm_forward_train(amp_backend *backend, const amp_tens
     scratch s;
     AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
     if (amp_shape_count(x->shape) == 0) return AMP_OK;
-    bool wide = amp_cuda_wide(x) && amp_cuda_wide(y);
+    bool wide = forward_is_wide(x, y, norm);
     int channels = x->shape.c;
     amp_columns c = amp_columns_make(pixels(x), 1, amp_cuda_packs(x, wide));
     int shared = norm->ranks ? AMP_MOMENTS_SHARED * norm->ranks->count : 0;
@@ -541,7 +562,7 @@ amp_status amp_cuda_batchnorm_forward_train(amp_backend *backend, const amp_tens
     else
         AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, statistics<T>,
             s.partial, c.chunks, channels, (const T *)x->data, (double)c.rows, for_device(norm), s.factors));
-    return write_normalized(backend, c, wide, x, y, s.factors, norm->activation, error);
+    return write_output(backend, c, wide, x, y, s.factors, norm, error);
 }
 
 amp_status amp_cuda_batchnorm_forward_infer(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
@@ -550,13 +571,13 @@ amp_status amp_cuda_batchnorm_forward_infer(amp_backend *backend, const amp_tens
     scratch s;
     AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
     if (amp_shape_count(x->shape) == 0) return AMP_OK;
-    bool wide = amp_cuda_wide(x) && amp_cuda_wide(y);
+    bool wide = forward_is_wide(x, y, norm);
     int channels = x->shape.c;
     amp_columns c = amp_columns_make(pixels(x), 1, amp_cuda_packs(x, wide));
     AMP_TRY(scratch_take(backend, &c, channels, 0, FORWARD, &s, error));
     AMP_LAUNCH(backend, channel_blocks(channels), CHANNEL_THREADS, rolling_factors, channels,
         for_device(norm), s.factors);
-    return write_normalized(backend, c, wide, x, y, s.factors, norm->activation, error);
+    return write_output(backend, c, wide, x, y, s.factors, norm, error);
 }
 
 amp_status amp_cuda_batchnorm_backward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
