@@ -256,7 +256,8 @@ gpus() { # as train, with the ranks of one program, on doubles of CUDA and NCCL
     rm -rf backup
     mkdir backup
     OMP_WAIT_POLICY=passive "$BUILD_DIR/tests/test_cuda_ranks" detector train tiny.data "$@" -amp fp32 \
-        -gpus 0,0 -seed 7 > out 2> err < /dev/null || fail "$name: -gpus: $(grep -a 'amp: \|ranks: ' err | tail -n 3)"
+        -gpus 0,0 -seed 7 > out 2> err < /dev/null ||
+        fail "$name: -gpus: $(grep -a 'amp: \|ranks: ' err | tail -n 3)"
 }
 if [ -x "$BUILD_DIR/tests/test_cuda_ranks" ]; then
     edit plain '/^batch_normalize/d' # whose rules differ between Darknet's CPU and GPU
