@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -14,10 +15,9 @@
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
-/* One program, one set of handlers. */
+/* One program, one set of handlers, which any thread may run. */
 static struct {
-    volatile sig_atomic_t asked;
-    int watched[SIGNALS];
+    atomic_int asked, watched[SIGNALS];
     struct sigaction before[SIGNALS];
 } stopping;
 
