@@ -76,7 +76,7 @@ gpu_run() { # gpu_run <expected status> <options...>
     shift
     : > calls
     rm -rf out
-    PATH=$PWD/gpu:$here "$run" --build built --out out "$@" > said 2>&1 || status=$?
+    PATH=$PWD/gpu:$here "$run" --build built --out out --limit 36000 "$@" > said 2>&1 || status=$?
     [ $status = "$expected" ] || fail "run.sh $*: status $status, $(cat said)"
 }
 refused() { # refused <what the line must say> <arguments...>

@@ -198,7 +198,7 @@ TEST(batch_norm)
     double n = (double)(count() / CHANNELS);
     for (int i = 0; i < ARRAYS; i++) p[i] = parameters(i == SCALE ? 0x1p-10f : i == BIAS ? .5f : 0);
     const amp_batchnorm norm = { { 1, 0, 1e-6f, 1e-5f, 0, .01f }, AMP_LEAKY, p[SCALE], p[BIAS], p[MEAN],
-        p[VARIANCE], p[ROLLING_MEAN], p[ROLLING_VARIANCE], p[DSCALE], p[DBIAS], NULL };
+        p[VARIANCE], p[ROLLING_MEAN], p[ROLLING_VARIANCE], p[DSCALE], p[DBIAS], NULL, NULL };
     ASSERT_OK(CALL(batchnorm_forward_train, &x, &y, &norm, e));
     for (int k = 0; k < spot_count; k++) {
         size_t c = spots[k] % CHANNELS;
