@@ -41,7 +41,8 @@ function(gpu_double_program name)
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endfunction()
 gpu_double_program(cuda_host_double cuda_host.c)
-gpu_double_program(test_cuda_step cuda_step.c ${CMAKE_SOURCE_DIR}/bench/gpu_parts.c)
+gpu_double_program(test_cuda_step cuda_step.c ${CMAKE_SOURCE_DIR}/bench/gpu_parts.c
+                   ${CMAKE_SOURCE_DIR}/bench/fork.c)
 target_link_options(test_cuda_step PRIVATE -Wl,--wrap=clock_gettime) # the benchmark's clock is the test's
 gpu_double_program(test_cuda_ranks cuda_ranks.c doubles/nccl_double.cc
     $<TARGET_OBJECTS:amp_room_commands> $<TARGET_OBJECTS:amp_room_commands_map>

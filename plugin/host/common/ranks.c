@@ -36,10 +36,11 @@ void amp_ranks_set(amp_comm *now, int networks_now)
 
 void amp_ranks_leave(void)
 {
-    if (!comm) return;
+    amp_comm *left = comm;
+    if (!left) return;
     amp_ranks_phase("the end");
-    comm->destroy(comm);
-    comm = NULL;
+    comm = NULL; /* loaders may be at work still, and tell or refuse something */
+    left->destroy(left);
 }
 
 void amp_ranks_await_end(void)
