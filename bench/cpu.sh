@@ -70,7 +70,7 @@ if [ -z "$up_to_date" ]; then
     [ -z "$darknet" ] || darknet=$(cd "$darknet" && pwd) || fail "--darknet is no folder: $darknet"
     echo "building the benchmark in $build" >&2
     { cmake -S "$root" -B "$build" -DDARKNET_AMP_BUILD_BENCH=ON -DDARKNET_AMP_BUILD_STOCK=ON \
-          ${darknet:+-DDARKNET_SOURCE_DIR="$darknet"} &&
+          ${darknet:+-DDARKNET_SOURCE_DIR="$darknet" -DDARKNET_AMP_BUILD_TESTS=OFF} &&
       cmake --build "$build" --parallel "$(nproc)" --target bench-steps; } >"$work/build" 2>&1 ||
         { tail -n 20 "$work/build" >&2; fail "the build failed; its last lines are above"; }
 fi
