@@ -222,7 +222,7 @@ static amp_status list_batches(amp_plan_report *r, amp_error *error)
     if (most > r->most_images) most = r->most_images;
     for (long images = 1, before = 0; before < most || before < r->images; before = images, images *= 2) {
         if (before < r->images && r->images < images) AMP_TRY(add_batch(r, r->images, error));
-        if (images <= most) AMP_TRY(add_batch(r, (int)images, error));
+        if (images <= most || images == r->images) AMP_TRY(add_batch(r, (int)images, error));
     }
     return AMP_OK;
 }
