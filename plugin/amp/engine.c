@@ -59,6 +59,7 @@ struct amp_engine {
     amp_scaler first_scaler; /* as the settings have it, before any step */
 };
 
+/* The pass that a plan of this key makes now. The only place where the loss scale enters a step. */
 static amp_step step_of(amp_engine *engine, const amp_plan_key *key)
 {
     return (amp_step){ .backend = engine->backend, .host = &engine->host, .training = engine->training,
@@ -108,7 +109,7 @@ void amp_engine_invalidate(amp_engine *engine)
     engine->backend->gemm_drop_copies(engine->backend);
 }
 
-/* Statistics belong to the weights: those that were loaded are committed. */
+/* Running statistics were loaded with the weights: these are now what a skipped step returns to. */
 void amp_engine_weights_changed(amp_engine *engine)
 {
     engine->weights_version++;
@@ -340,7 +341,7 @@ static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_step *step
     return AMP_OK;
 }
 
-/* What forward has made: the output, if it has written one, and the delta of a loss that AMP computes. */
+/* Shows what forward made: the output, if one was written, and the delta of a loss that AMP computes. */
 static amp_status show_made(amp_engine *engine, const amp_node *node, amp_error *error)
 {
     amp_form home = node->output->home;

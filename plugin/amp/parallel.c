@@ -1,3 +1,5 @@
+/* The part of a step that ranks make together: sums of gradients in buckets, running statistics, and the
+ * record by which they agree on skipping a step. parallel.h says what and when. */
 #include "parallel.h"
 
 #include <math.h>
@@ -8,7 +10,7 @@
 
 /* ---- sums of batch norm ---- */
 
-/* They wait for gradients that are under way. */
+/* amp_batchnorm_ranks.sum. sum_end waits for all sums that have begun, so also for gradients on their way. */
 static amp_status sum_of_batchnorm(void *context, float *values, size_t count, amp_error *error)
 {
     amp_parallel *p = context;
@@ -32,7 +34,8 @@ void amp_parallel_join(amp_parallel *p, amp_comm *comm, amp_dtype wire, size_t b
 
 /* ---- gradients ---- */
 
-/* Borders lie a whole number of buckets before the end of the block; the first bucket may be short. */
+/* Begins the sums of those buckets that lie in the last `complete` gradients of the block. Buckets are
+ * counted from its end, so the one at its start may be short. */
 static amp_status begin_sums(amp_parallel *p, const amp_parameters *params, size_t complete, amp_error *error)
 {
     float *end = params->gradient_block + params->gradient_count;
@@ -59,14 +62,16 @@ amp_status amp_parallel_layer_done(amp_parallel *p, const amp_parameters *params
 
 /* ---- running statistics ---- */
 
-/* Whether they are running statistics of the images of each rank. */
+/* Whether each rank has others: running statistics that are made of its own images alone. */
 static int differs(const amp_parallel *p, const amp_statistics *s)
 {
     return s->rolling_factor > 0 && (s->by_host || !amp_parallel_batchnorm(p));
 }
 
-/* A rank that starts at r0 and makes S passes has r = k r0 + (what it saw), k = (1 - rolling_factor)^S. One
- * rank making the passes of all N, in their order, would have k^N r0 + Σ k^(N-1-rank)·(r - k r0). */
+/* Running statistics after a step, as one rank would have them that makes all passes. A rank that starts at
+ * r0 and makes S passes ends at r = k·r0 + s, where k = (1 - rolling_factor)^S and s is the share of its
+ * images. One rank that makes the passes of all N in their order ends at k^N·r0 + Σ k^(N-1-rank)·s. to_terms
+ * gives a rank's term of the sum, with s = r - k·r0; from_terms adds k^N·r0 to their sum. */
 static void to_terms(const amp_parallel *p, const amp_statistics *s, const float *committed,
                      const float *now, float *terms)
 {
@@ -135,7 +140,7 @@ static amp_status combine_statistics(amp_parallel *p, const amp_parameters *para
 
 /* ---- the record ---- */
 
-/* Of the step's 64th of all masters, wherever they lie. */
+/* Of one 64th of all masters, another at each step: after 64 steps all were compared between the ranks. */
 static amp_status checksum_masters(const amp_parallel *p, const amp_parameters *params, amp_backend *b,
                                    uint64_t *sum, amp_error *error)
 {

@@ -1,6 +1,7 @@
-/* Builds a plan in this order: each layer's form (autocast), which layers compute backward, which of
- * Darknet's own fp32 buffers are needed, when backward repeats a layer's forward (activation checkpointing),
- * and from when to when each buffer is used, so that buffers can share memory.
+/* Builds a plan in this order: each layer's form (autocast), where batch norm is folded into weights, which
+ * layers compute backward, which outputs and which of Darknet's own fp32 buffers are needed, when backward
+ * repeats a layer's forward (activation checkpointing), which shortcuts a batch norm adds, and from when to
+ * when each buffer is used, so that buffers can share memory (amp_plan_create).
  *
  * Times are counted in layers: forward of layer i is time i, its backward time 2n-1-i. A layer whose
  * forward is repeated has a second time for it, again_time: the backward that first reads something of
@@ -21,7 +22,7 @@ void amp_network_desc_free(amp_network_desc *network)
     *network = (amp_network_desc){ 0 };
 }
 
-static int later(int a, int b) { return a > b ? a : b; }
+static int larger(int a, int b) { return a > b ? a : b; }
 
 static int backward_time(const amp_plan *plan, int layer)
 {
@@ -66,7 +67,7 @@ static amp_status link_nodes(amp_plan *plan, const amp_network_desc *network, co
 static amp_status choose_forms(amp_plan *plan, amp_dtype low, amp_error *error)
 {
     int most = 1;
-    for (int i = 0; i < plan->count; i++) most = later(most, plan->nodes[i].desc.input_count);
+    for (int i = 0; i < plan->count; i++) most = larger(most, plan->nodes[i].desc.input_count);
     amp_form *homes = malloc((size_t)most * sizeof *homes);
     if (!homes)
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", plan->count);
@@ -115,7 +116,7 @@ static amp_status choose_folding(amp_plan *plan, amp_backend *backend, amp_error
     return AMP_OK;
 }
 
-/* How often layers read it. */
+/* How many inputs of other layers are this layer's output. */
 static int reads_of(const amp_plan *plan, int layer)
 {
     int reads = 0;
@@ -158,7 +159,7 @@ static void choose_host_buffers(amp_plan *plan)
 
 /* ---- activation checkpointing ---- */
 
-/* A layer of the host's keeps what it makes in the host's buffers, and a loss is computed once. */
+/* Of host layers (their data lies in the host's buffers) and losses (computed once a pass) nothing. */
 static amp_recompute what_can_be_recomputed(const amp_node *node, amp_recompute wanted)
 {
     if (node->form == AMP_FORM_HOST || node->ops->makes_loss) return AMP_RECOMPUTE_NOTHING;
@@ -209,7 +210,8 @@ static int is_plain_sum(const amp_node *node)
     return 1;
 }
 
-/* What a shortcut alone reads need not be written, if the backend adds to what it normalizes. */
+/* Where only a shortcut reads a batch norm's output, and the backend can add in batch norm's own pass
+ * (adds_to_batchnorm), that output is never written: the shortcut's forward normalizes and adds at once. */
 static void choose_joint_norms(amp_plan *plan, const amp_backend *backend)
 {
     for (int i = 0; backend->adds_to_batchnorm && i < plan->count; i++) {
@@ -232,7 +234,7 @@ static void extend(life *l, int time)
 {
     if (time < 0) return;
     if (l->first < 0 || time < l->first) l->first = time;
-    l->last = later(l->last, time);
+    l->last = larger(l->last, time);
 }
 
 /* When a value is read in a form: lives[0] in the place where forward puts it, lives[1] in that of the

@@ -49,8 +49,8 @@ typedef struct chooser {
     amp_recompute *best;
 } chooser;
 
-/* Outputs behind batch norm, and those that cost no product: a pass over memory each. A shortcut or a route
- * would ask for layers far away. */
+/* What of a layer can be recomputed by one pass over memory, without a matrix product. Not of shortcuts and
+ * routes: layers far before them would have to be repeated too. */
 static amp_recompute cheap(const amp_node *node)
 {
     switch (node->desc.kind) {
@@ -105,9 +105,9 @@ static void cut(const chooser *c, int segments)
     }
 }
 
-/* The cheap ones everywhere, and the first `repeated` segments as a whole, but for what is read behind them.
- * Of layers without backward (frozen ones) only what a later backward reads is kept: to make that again would
- * take the arithmetic and the memory of all of them. */
+/* Recomputes all layers of the first `repeated` segments, except those that a later segment reads, and of all
+ * other layers what is cheap. Nothing of layers without backward (frozen ones): to make the little that a
+ * later backward reads of them would repeat them all. */
 static void mark(const chooser *c, int repeated, amp_recompute *chosen)
 {
     for (int i = 0; i < c->whole->count; i++) {
@@ -131,8 +131,8 @@ static amp_status judge(const chooser *c, const amp_recompute *chosen, size_t *b
     return AMP_OK;
 }
 
-/* The fewest segments of this cut that must be repeated to fit, or, where none is enough, as
- * many as take least. */
+/* Cuts the network into `segments` and repeats ever more of them until it fits. c->best changes if that costs
+ * less arithmetic than the best choice so far that fits, or, while none fits, takes less memory. */
 static amp_status fit(chooser *c, int segments, size_t budget, size_t *best_bytes, double *best_again,
                       amp_error *error)
 {
@@ -170,7 +170,7 @@ static amp_status choose(chooser *c, const amp_recompute_settings *settings, amp
         return AMP_OK;
     }
     if (bytes > settings->budget) AMP_TRY(fit(c, 1, settings->budget, &bytes, &again, error));
-    if (bytes <= settings->budget) return AMP_OK; /* nothing costs less */
+    if (bytes <= settings->budget) return AMP_OK; /* whole, or with what is cheap: no cut costs less */
     for (size_t k = 0; k < sizeof tried / sizeof *tried && tried[k] <= c->whole->count / 2; k++)
         AMP_TRY(fit(c, tried[k], settings->budget, &bytes, &again, error));
     return AMP_OK;

@@ -1,5 +1,5 @@
 /* A backend: everything the layers compute with, as a struct of function pointers, so that the core never
- * names a library or a device. backend/cpu holds the one over oneDNN.
+ * names a library or a device. backend/cpu computes with oneDNN, backend/cuda with cuDNN and cuBLAS.
  *
  * Conventions, for every operation:
  *  - Activations x, y and deltas dx, dy are NHWC tensors of one dtype (fp32, fp16 or bf16); parameters,
@@ -27,9 +27,8 @@ typedef struct amp_local amp_local; /* the same of a locally connected layer */
  * terms of the output y, or of the input where amp_gradient_wants_input says so (activate.h). */
 typedef enum amp_activation {
     AMP_LOGISTIC, AMP_RELU, AMP_RELIE, AMP_LINEAR, AMP_RAMP, AMP_TANH, AMP_PLSE, AMP_LEAKY, AMP_ELU,
-        AMP_LOGGY,
-    AMP_STAIR, AMP_HARDTAN, AMP_LHTAN, AMP_SELU, AMP_RELU6, AMP_MISH, AMP_SWISH, AMP_HARD_MISH,
-    AMP_ACTIVATIONS
+    AMP_LOGGY, AMP_STAIR, AMP_HARDTAN, AMP_LHTAN, AMP_SELU, AMP_RELU6, AMP_MISH, AMP_SWISH,
+    AMP_HARD_MISH, AMP_ACTIVATIONS
 } amp_activation;
 
 /* How well a machine runs a dtype. */
@@ -47,8 +46,8 @@ typedef struct amp_conv_desc {
     amp_shape x;
     int k, size_h, size_w, stride, pad, groups;
     amp_dtype dtype;      /* of x, y, dx, dy */
-    int training;         /* backward_weights will be called, */
-    int wants_dx;         /* ... and what gives its input's delta */
+    int training;         /* backward_weights will be called */
+    int wants_dx;         /* with training: so will the operation that computes dx */
     int transposed;       /* it computes a deconvolution: amp_conv_wants_forward */
     int stride_x;         /* along a row; 0: as stride */
     int dilation;         /* 0: 1 */
@@ -94,15 +93,15 @@ typedef struct amp_local_desc {
 /* Numbers of a place's window: those that one output adds up. */
 static inline size_t amp_local_window(const amp_local_desc *d) { return (size_t)d->x.c * d->size * d->size; }
 
-/* How batch norm computes, which Darknet's builds do not agree on. v is the variance of a batch that x is
- * normalized by: Σ(x-mean)²/(N-1) where unbiased, else Σ(x-mean)²/N. The rolling one is always made of the
- * former. */
+/* The formulas of batch norm, which differ between Darknet's CPU and GPU code and between its forks. v is the
+ * variance that a batch is normalized by: Σ(x-mean)²/(N-1) where unbiased, else Σ(x-mean)²/N. The rolling
+ * variance always averages Σ(x-mean)²/(N-1). */
 typedef struct amp_batchnorm_rule {
     int unbiased;
     int epsilon_inside_root;  /* xhat = (x-mean)/sqrt(v + epsilon); else (x-mean)/(sqrt(v) + epsilon) */
     float epsilon;
-    float backward_epsilon;   /* backward's inv is 1/sqrt(v + backward_epsilon), */
-    int direct_outside_root;  /* ... but in its term in g, where it is 1/(sqrt(v) + backward_epsilon) then */
+    float backward_epsilon;   /* inv of batchnorm_backward is 1/sqrt(v + backward_epsilon) */
+    int direct_outside_root;  /* 1: only the inv that multiplies g itself is 1/(sqrt(v) + backward_epsilon) */
     float rolling_factor;     /* rolling ← (1 - rolling_factor)·rolling + rolling_factor·batch */
 } amp_batchnorm_rule;
 
@@ -163,9 +162,9 @@ typedef struct amp_conv_facts {
 } amp_conv_facts;
 
 /* A factor of a matrix product: fp32, row-major, rows ld elements apart; transposed: the factor is its
- * transpose. version: 0, and the contents may be others at each call. Otherwise the backend may go by a copy
- * that it made of these elements for an earlier product, as long as the version is the one of then: it must
- * be another whenever they may have changed, or when the memory is another array's. */
+ * transpose. version 0: the contents may differ from call to call. Any other version: the backend may keep a
+ * copy of the array and reuse it in later calls with the same data and version. The caller changes the
+ * version whenever the contents may have changed, or the memory belongs to another array now. */
 typedef struct amp_factor { const float *data; int ld, transposed; unsigned long version; } amp_factor;
 
 /* The product c = alpha · a b + beta · c, c (m, n) fp32 with rows ldc apart, a (m, k), b (k, n); c overlaps
@@ -236,7 +235,7 @@ typedef struct amp_step_outcome {
  * objectness, classes. */
 enum { AMP_YOLO_MAX_ANCHORS = 32 };
 
-/* Whose yolo layer: what is named in these two words only is in yolo_rules.h. */
+/* Which fork's yolo layer to compute. yolo_rules.h holds all formulas in which the two differ. */
 typedef enum amp_yolo_rules { AMP_YOLO_PJREDDIE, AMP_YOLO_ALEXEYAB } amp_yolo_rules;
 
 /* What a box is compared with a label by. As iou_loss, MSE is pjreddie's difference of the numbers. */
@@ -310,8 +309,8 @@ struct amp_backend {
     /* The same without waiting. upload_later: `from` must stay as it is until the next uploads_done has
      * returned. stage: *host is where the program writes what upload_later is then to copy to `memory`:
      * page-locked memory of the backend's, its own until that uploads_done; or `memory` itself, if the
-     * program can write there. uploads_done waits until every `from` so far was read, and for nothing else.
-     * The engine calls it at the end of each forward.
+     * program can write there. uploads_done waits until every `from` so far was read, not for
+     * what was queued after that. The engine calls it at the end of each forward.
      * upload_ahead: as upload_later, but a device copies while it still computes what was queued before; what
      * is queued from now on waits for it. Nothing that was queued since the last upload_ahead may use
      * `memory`: two blocks take turns. */
@@ -449,9 +448,9 @@ struct amp_backend {
      *   classes:     (1 or 0) - p with a label; else 0
      * These are pjreddie's; yolo_rules.h has AlexeyAB's, and the special cases: several labels of one box, an
      * IoU above truth_thresh, labels out of range. dx (+)= loss_scale·delta, rounded once; beyond the dtype's
-     * range that is inf. x and dx have n·(5
-     * + classes) channels; dx may be NULL. labels (batch × truths; NULL: none) and *result are memory of
-     * allocate's; *result is there after synchronize or download. */
+     * range that is inf. x and dx have n·(5 + classes) channels; dx may be NULL. labels (batch ×
+     * truths; NULL: none) and *result are memory of allocate's; *result is there after synchronize or
+     * download. */
     amp_status (*yolo_loss)(amp_backend *, const amp_tensor *x, const float *labels, const amp_yolo_desc *,
                             float loss_scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result,
                             amp_error *);
@@ -470,9 +469,10 @@ struct amp_backend {
      * when the call returns, the update may only be queued. After an error of an earlier call nothing was
      * changed. Gradients are multiplied by unscale = inverse_scale, or by
      * inverse_scale·(clip_norm/gradient_norm) where clip_norm is not 0 and the norm is larger (unscale.h).
-     * The update leaves 0 in grad. SGD, as Darknet: momentum += grad·unscale - decay·batch·master; master +=
-     * rate/batch·momentum;
-     *   momentum ×= args.momentum, with rate = learning_rate·rate_scale.
+     * The update leaves 0 in grad. SGD, as Darknet, with rate = learning_rate·rate_scale:
+     *   momentum += grad·unscale - decay·batch·master
+     *   master   += rate/batch·momentum
+     *   momentum ×= args.momentum
      * Adam, as Darknet's GPU path (adam_update_gpu), with its moments in m and v. AdamW, as
      * torch.optim.AdamW: like Adam, but decay is no part of the gradient and of the moments; instead master
      * loses rate·decay·master, with the rate and the decay of the array, in the same step. Then master ←

@@ -3,11 +3,11 @@
  *
  * Each rank has a network and an engine of its own, trains its share of a step's images, and makes the
  * same update: gradients are summed over all ranks before it. threads.c lets threads of one process be ranks,
- * and mpi/mpi.c the processes that mpirun has started; nccl/nccl.c takes another comm, and sums on GPUs.
+ * and mpi/mpi.c the processes that mpirun has started; nccl/nccl.c wraps another comm and sums on GPUs.
  *
- * Conventions, for every function but abort and destroy:
+ * Conventions, for every function but speaks, abort and destroy:
  *  - It is collective: all ranks call it, in the same order, with the same sizes. After a failure nothing
- *    further may be called but abort and destroy.
+ *    further may be called but these three.
  *  - It ends: where a rank does not take part within the time limit, `lost` gets a line that names `phase`,
  *    or the function fails.
  *  - All ranks get the same bits. */
@@ -24,7 +24,8 @@ struct amp_comm {
     const char *name;            /* "MPI", with its library's version: for the user */
     int rank, size;              /* from 0; how many there are */
     int local_rank, local_size;  /* among those on the same machine */
-    int has_summed;              /* comm's: the first sums have ended; until then calls may take longer */
+    int has_summed;              /* set by comm when the first sums have ended; until then a call may take
+                                    4 time limits (watchdog.h) */
     char phase[128];             /* what the collective calls are made for, as "step 17, gradients": kept up
                                     by the callers, for messages */
     double seconds;              /* the time limit of a call; 0: none */

@@ -382,6 +382,7 @@ bad_input_is_one_line_and_leaves_nothing() {
     refused 'nowhere.weights' tiny.data tiny.cfg nowhere.weights
     refused 'fp99' tiny.data tiny.cfg -dtypes fp32,fp99
     refused 'twice' tiny.data tiny.cfg -dtypes fp32,fp32
+    refused '1 stands in it twice' tiny.data tiny.cfg -seed 1,01
     refused 'empty name' tiny.data tiny.cfg -dtypes fp32,
     refused '-seed ' tiny.data tiny.cfg -seed 1,x
     refused 'give one of them' tiny.data tiny.cfg -seed 1 -seeds 2

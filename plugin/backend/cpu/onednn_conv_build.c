@@ -8,7 +8,9 @@
 #include "kernels.h"
 #include "state.h"
 
-enum { SLICE_BYTES = 2 << 20 }; /* of fp32 copies at once, from one image on: about a core's own cache */
+/* fp32 stand-ins of x and y are made for so many bytes of images at a time, but for one image at least: about
+ * a core's own cache. */
+enum { SLICE_BYTES = 2 << 20 };
 
 /* ---- messages ---- */
 
@@ -110,9 +112,9 @@ static dnnl_status_t describe(const amp_conv *conv, int images, dnnl_data_type_t
 
 /* ---- errors of the library ---- */
 
-/* Found by comparing some ten thousand shapes in bf16 with fp32, between guard pages, on oneDNN 2.6.3;
- * "before 3.6" is what its history says. What names no version was not looked for in others. The
- * implementations that come next are right. */
+/* Found by comparing some ten thousand shapes in bf16 with fp32, between guard pages, on oneDNN 2.6.3.
+ * "Before 3.6" follows from oneDNN's history; an error without a version is avoided in every version, since
+ * no other one was scanned. The implementation that oneDNN offers next computes the right numbers. */
 
 /* NULL, or what is in the name of the implementation to avoid. With strides from 3 on, AMX reads and writes
  * behind its scratchpad, and may be wrong. */
@@ -140,8 +142,8 @@ static const char *avoid_backward_weights(const amp_conv *conv)
         ? "amx" : NULL;
 }
 
-/* With any instruction set, where the image is narrower than the stride: the gradient of the weights holds
- * anything. */
+/* Where the image is narrower than the stride, the gradient of the weights in half is garbage, with any
+ * instruction set: such a convolution is trained in fp32. */
 static int half_errs(const amp_conv_desc *d) { return d->training && d->x.w < amp_conv_stride_x(d); }
 
 /* ---- building ---- */
@@ -270,7 +272,7 @@ static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv,
     return status;
 }
 
-/* Undo build: everything but desc, y and no_bias. */
+/* Destroys what build has made. desc, y, inner_product, compute and no_bias stay. */
 static void unbuild(amp_conv *conv)
 {
     amp_pass *passes[] = { &conv->forward, &conv->backward_data, &conv->backward_weights,

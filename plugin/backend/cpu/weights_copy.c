@@ -1,6 +1,8 @@
-/* Sixteen filters at a time, while the tile is in a cache. bf16: round two rows into one row of pairs, turn
- * the pairs so that filters lie side by side, and write both layouts from there. fp32: the same with rows as
- * they are. */
+/* Copies a convolution's fp32 weights into the one or two blocked layouts that oneDNN's kernels read; see
+ * weights_copy.h. The weights are a matrix: a row is a filter, a column is a channel and a place of the
+ * window. It is copied in tiles of 16 rows that stay in a cache. fp32: a tile is transposed, so that a
+ * column's 16 filters lie side by side, and written to each layout from there. bf16: first two rows each are
+ * rounded and interleaved into one row of pairs, which is transposed in the same way. */
 #include "weights_copy.h"
 
 #include <omp.h>
@@ -10,10 +12,10 @@
 
 enum {
     FILTERS = 16, PAIRS = FILTERS / 2, /* of a tile */
-    CHANNELS = 16,                     /* a tile has a whole number of times that */
-    COLUMNS = 4096,                    /* floats of a filter's row in a tile of bf16, more or less */
-    FLOAT_COLUMNS = 256                /* the same of fp32, whose tile is in the first-level cache: 0.7
-                                          times the time */
+    CHANNELS = 16,                     /* a tile's channels are a multiple of this */
+    COLUMNS = 4096,                    /* of a tile in bf16, about */
+    FLOAT_COLUMNS = 256                /* of a tile in fp32: it fits into the first-level cache, which takes
+                                          0.7 of the time */
 };
 
 /* ---- layouts ---- */
@@ -113,7 +115,7 @@ amp_weights_layout amp_weights_layout_of(amp_const_md md)
 
 typedef struct shape { const amp_cpu_rows *rows; size_t filters, channels, places; } shape;
 
-/* Channels of a tile that should have so many columns. */
+/* How many channels make a tile of about `wanted` columns. */
 static size_t tile_channels(size_t places, size_t wanted)
 {
     size_t blocks = wanted / (CHANNELS * places);
@@ -244,6 +246,7 @@ static void write_copy(const float *turned, const shape *s, const amp_weights_ta
     else write_channel_pairs(turned, s, to, filter, channel, count);
 }
 
+/* The padded filters (or channels) of the larger copy; at least `least`. */
 static size_t largest(size_t least, const amp_weights_target *a, const amp_weights_target *b, int channels)
 {
     const amp_weights_target *both[] = { a, b };

@@ -92,7 +92,7 @@ static verdict judge(const amp_conv_candidate *c, const amp_conv_problem *p, siz
     return FIT;
 }
 
-/* The order among candidates that are fit, before the library's own. */
+/* Fit candidates are sorted by this number, lowest first; the library's order breaks ties. */
 static int preference(const amp_conv_candidate *c, const amp_conv_problem *p)
 {
     int reduced = (c->notes & AMP_CONV_REDUCED_REDUCTION) != 0;
@@ -109,8 +109,7 @@ int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_pro
         amp_conv_candidate c = list[i];
         if (judge(&c, problem, workspace_cap) != FIT) continue;
         int to = fit++;
-        /* list[fit .. i) are unfit: makes room for c behind the fit ones, then moves it to its place among
-         * them. */
+        /* list[to .. i) are unfit: they move up by one, and c is sorted in among the fit ones before them. */
         memmove(&list[to + 1], &list[to], sizeof *list * (size_t)(i - to));
         while (to > 0 && preference(&list[to - 1], problem) > preference(&c, problem)) {
             list[to] = list[to - 1];
@@ -121,7 +120,7 @@ int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_pro
     return fit;
 }
 
-/* For the user, why no candidate is left: "12 candidates: 3 need more workspace than 256 MiB, ...". */
+/* For the user, why no candidate is left: "of 12 candidates 3 need more workspace than 256 MiB, ...". */
 static void tally(const amp_conv_candidates *candidates, const amp_conv_plan *plan, size_t workspace_cap,
                   char *text, size_t size)
 {

@@ -120,8 +120,8 @@ amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const
  * run. */
 typedef amp_status (*amp_conv_timer)(void *user, const amp_conv_plan *plan, float *ms, amp_error *error);
 
-/* Building engines that are compiled at run time would take minutes in a network of many depthwise
- * convolutions, times its sizes: of all plans together so many are, to be timed. */
+/* The most engines that are compiled at run time only to be timed, of all plans together. Without a limit a
+ * network of many depthwise convolutions would compile for minutes, at each of its sizes. */
 enum { AMP_CONV_COMPILED = 32 };
 
 /* Times the best_of candidates that the library holds for the fastest, and keeps the one that is; once per

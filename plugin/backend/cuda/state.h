@@ -52,7 +52,7 @@ typedef struct amp_cuda_backend {
     cudaEvent_t uploaded;         /* the sources of all uploads so far were read; */
     int uploads_pending;          /* whether there was one since uploads_done */
     cudaStream_t ahead;           /* upload_ahead's copies; NULL until the first; */
-    cudaEvent_t ahead_may, ahead_is; /* upload.c's: the next may begin, the last is done */
+    cudaEvent_t ahead_free, ahead_done; /* upload.c's: the memory of the next is free, the last is done */
     struct amp_cuda_staging *staging; /* upload.c's */
     amp_cuda_table step, statistics, arrays; /* update.cu's: of finish_step; of statistics alone; of what is
                                                 only checked */

@@ -1,13 +1,15 @@
 /* Uploads that the host does not wait for, and the page-locked memory that their sources may lie in.
  *
- * They are in the order of the stream like everything else; an event behind the last one tells when all their
- * sources were read. What was handed out of the staging blocks until then is free again, so a training step
- * asks CUDA for such memory the first time only.
+ * upload_later copies in the backend's stream. The event `uploaded` is recorded after each copy: once it is
+ * reached, all sources were read, and uploads_done hands the staging blocks out again. So only the first step
+ * allocates page-locked memory.
  *
- * Images go ahead of it on a stream of their own, so that a pass's backward goes on while the next one's
- * images arrive. Three orders are kept: a copy waits for all that was queued before the last such copy, the
- * last users of its memory (ahead_may); what is queued behind a copy waits for it (ahead_is); and so does the
- * host in uploads_done. */
+ * upload_ahead copies images in a stream of its own (`ahead`), while the backend's stream still computes the
+ * pass before. Two blocks of memory take turns, so three waits keep the order:
+ *  - a copy waits for what the stream had queued at the copy before it: the last readers of its own block
+ *    (event ahead_free);
+ *  - what the stream queues after a copy waits for that copy (event ahead_done);
+ *  - the host waits for it in uploads_done, as for all others. */
 #include <stdlib.h>
 
 #include "kernels.h"
@@ -70,14 +72,14 @@ amp_status amp_cuda_upload_later(amp_backend *backend, void *memory, const void 
     return AMP_OK;
 }
 
-/* For the first copy, which waits for all that is queued. The default stream, where Darknet's own layers run,
- * must not wait for these copies. */
+/* Before the first copy: it waits for all that is queued. The stream does not block: the default stream,
+ * where Darknet's own layers run, must not wait for these copies. */
 static amp_status make_ahead(amp_cuda_backend *cuda, amp_error *error)
 {
     if (cuda->ahead) return AMP_OK;
-    if (!cuda->ahead_may) AMP_CUDA_TRY(cudaEventCreateWithFlags(&cuda->ahead_may, cudaEventDisableTiming));
-    if (!cuda->ahead_is) AMP_CUDA_TRY(cudaEventCreateWithFlags(&cuda->ahead_is, cudaEventDisableTiming));
-    AMP_CUDA_TRY(cudaEventRecord(cuda->ahead_may, cuda->stream));
+    if (!cuda->ahead_free) AMP_CUDA_TRY(cudaEventCreateWithFlags(&cuda->ahead_free, cudaEventDisableTiming));
+    if (!cuda->ahead_done) AMP_CUDA_TRY(cudaEventCreateWithFlags(&cuda->ahead_done, cudaEventDisableTiming));
+    AMP_CUDA_TRY(cudaEventRecord(cuda->ahead_free, cuda->stream));
     AMP_CUDA_TRY(cudaStreamCreateWithFlags(&cuda->ahead, cudaStreamNonBlocking));
     return AMP_OK;
 }
@@ -88,12 +90,12 @@ amp_status amp_cuda_upload_ahead(amp_backend *backend, void *memory, const void 
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     if (!bytes) return AMP_OK;
     AMP_TRY(make_ahead(cuda, error));
-    AMP_CUDA_TRY(cudaStreamWaitEvent(cuda->ahead, cuda->ahead_may, 0)); /* as the last copy recorded it */
-    AMP_CUDA_TRY(cudaEventRecord(cuda->ahead_may, cuda->stream));
+    AMP_CUDA_TRY(cudaStreamWaitEvent(cuda->ahead, cuda->ahead_free, 0)); /* recorded at the copy before */
+    AMP_CUDA_TRY(cudaEventRecord(cuda->ahead_free, cuda->stream));
     cuda->uploads_pending = 1;
     AMP_CUDA_TRY(cudaMemcpyAsync(memory, from, bytes, cudaMemcpyDefault, cuda->ahead));
-    AMP_CUDA_TRY(cudaEventRecord(cuda->ahead_is, cuda->ahead));
-    AMP_CUDA_TRY(cudaStreamWaitEvent(cuda->stream, cuda->ahead_is, 0));
+    AMP_CUDA_TRY(cudaEventRecord(cuda->ahead_done, cuda->ahead));
+    AMP_CUDA_TRY(cudaStreamWaitEvent(cuda->stream, cuda->ahead_done, 0));
     AMP_CUDA_TRY(cudaEventRecord(cuda->uploaded, cuda->stream));
     return AMP_OK;
 }
@@ -112,8 +114,8 @@ void amp_cuda_end_uploads(amp_backend *backend)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     if (cuda->ahead) cudaStreamDestroy(cuda->ahead);
-    if (cuda->ahead_is) cudaEventDestroy(cuda->ahead_is);
-    if (cuda->ahead_may) cudaEventDestroy(cuda->ahead_may);
+    if (cuda->ahead_done) cudaEventDestroy(cuda->ahead_done);
+    if (cuda->ahead_free) cudaEventDestroy(cuda->ahead_free);
     while (cuda->staging) {
         struct amp_cuda_staging *block = cuda->staging;
         cuda->staging = block->next;

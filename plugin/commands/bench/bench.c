@@ -1,12 +1,13 @@
 /* `darknet amp bench CFG`: how fast a training step of this network is in each dtype, and whether half
  * precision is worth it here.
  *
- * Each dtype has a program of its own (bench_child.c). They take turns of a tenth of a second or a step, so
- * that a busy minute of the machine slows all of them alike; their networks are in memory at the same time.
- * Stock Darknet is measured if it is asked for, and by default on a GPU; on a CPU one step of it takes as
- * long as some twenty of AMP's fp32. With -detect they predict instead of training.
+ * Each dtype is measured in a program of its own (bench_child.c), which this one starts. They take turns of a
+ * tenth of a second, or of one step if that takes longer, so that a busy minute of the machine slows all of
+ * them alike; their networks are in memory at the same time. With -detect they predict instead of training.
+ * Stock Darknet is measured by default on a GPU only: on a CPU one step of it takes as long as ten to twenty
+ * of AMP's fp32.
  *
- * What mpirun has started measures in its own programs: bench_ranks.c. */
+ * Under mpirun no programs are started: the ranks measure themselves (bench_ranks.c). */
 #define _DEFAULT_SOURCE /* _SC_NPROCESSORS_ONLN */
 #include "bench.h"
 
@@ -89,7 +90,7 @@ static amp_status choose_sides(const amp_bench_request *r, amp_lines *list, amp_
     return status;
 }
 
-/* What Darknet would stumble over in each program is found once, with the line of the user's own file. */
+/* Checks the user's .cfg once, so that an error names its line and not that of a program's copy. */
 static amp_status check_cfg(amp_bench_request *r, amp_bench *b, amp_error *error)
 {
     amp_config *config;
@@ -285,7 +286,7 @@ amp_status amp_command_bench(int argc, char **argv, amp_error *error)
     amp_bench_request request = { 0 };
     amp_bench b[MOST_PARTS] = { 0 };
     amp_lines dtypes = { 0 };
-    amp_ranks_over(); /* what ends all ranks alike is not one that left the others */
+    amp_ranks_over(); /* from here on a rank that ends does not end the others: all end for the same reason */
     AMP_TRY(read_request(argc, argv, &request, error));
     if (amp_ranks()) {
         amp_bench_ranks(&request);

@@ -1,5 +1,5 @@
 /* `darknet amp compare`: trains one network in several dtypes from the same weights on the same batches, and
- * says what is lost and won. */
+ * says what accuracy is lost and what time and memory is saved. */
 #include "compare.h"
 
 #include "../command.h"
@@ -33,7 +33,7 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
         { .name = "-iters", .number = &r->iterations, .least = 1, .most = 1 << 30,
           .about = "steps of each training (the .cfg's max_batches)" },
         { .name = "-seeds", .number = &r->seeds, .least = 1, .most = AMP_COMPARE_MOST_SEEDS,
-          .about = "trainings of each dtype, with the seeds 1 to N (3)" },
+          .about = "trainings of each dtype, with the seeds 1 to N (3; with -until at most 24)" },
         { .name = "-seed", .value = "A,B,...", .text = &r->seed,
           .about = "one training of each dtype with each of these seeds" },
         { .name = "-until", .value = "POINTS", .real = &r->until, .least = .01, .most = 100,
@@ -70,6 +70,10 @@ static amp_status take_seeds(const request *r, amp_comparison *c, int *most, amp
             status = amp_fail(error, AMP_BAD_CONFIG, "-seed %s: expected whole numbers from 0 to 4294967295",
                               r->seed);
         c->seeds[i] = (unsigned)value;
+        for (int k = 0; status == AMP_OK && k < i; k++)
+            if (c->seeds[k] == c->seeds[i])
+                status = amp_fail(error, AMP_BAD_CONFIG, "-seed %s: %u stands in it twice", r->seed,
+                                  c->seeds[i]);
     }
     amp_lines_free(&list);
     return status;
@@ -83,8 +87,8 @@ static int next_look(int seeds, int most)
     return next < most ? next : most;
 }
 
-/* With several looks at one comparison, each may be wrong: with a doubt of 5 % shared among them, all of
- * their intervals hold with 95 % (Bonferroni's inequality). */
+/* The significance level of one look (interim analysis): 5 % is shared equally among all looks, so that all
+ * their intervals hold together with 95 % (Bonferroni's correction). */
 static double doubt_of_a_look(int most)
 {
     int looks = 0;
@@ -92,7 +96,7 @@ static double doubt_of_a_look(int most)
     return AMP_COMPARE_DOUBT / looks;
 }
 
-/* Runs for the first `count` seeds; those that there are stay. */
+/* Makes room for the runs of the first `count` seeds; what is known of earlier ones is kept. */
 static void set_seed_count(amp_comparison *c, int count)
 {
     amp_run *runs = amp_host_allocated(calloc((size_t)c->dtype_count * (size_t)count, sizeof *runs));
@@ -151,7 +155,7 @@ static amp_status take_request(const request *r, amp_compare *compare, amp_error
     c->iterations = r->iterations;
     AMP_TRY(take_seeds(r, c, &compare->most_seeds, error));
     compare->until = r->until > 0;
-    c->points_allowed = r->until; /* 0: as is usual for what is compared */
+    c->points_allowed = r->until; /* 0: compare_all sets the default of a detector or a classifier */
     c->doubt = compare->until ? doubt_of_a_look(compare->most_seeds) : AMP_COMPARE_DOUBT;
     c->data = r->data;
     c->cfg = r->cfg;

@@ -1,5 +1,6 @@
-/* How ranks start and end: whether a launcher has started several of this program, whether all were given the
- * same, what each takes of its machine; and that a program that ends takes the others along. */
+/* How ranks start and end. At the start: whether a launcher has started several of this program, whether all
+ * were given the same, and which processors and GPU each has. At the end: when one program ends too early,
+ * all others are ended too. */
 #include <omp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,15 +16,15 @@
 #include "state.h"
 #include "version.h"
 
-static amp_comm *launched; /* all, while amp_ranks is a part of them */
+static amp_comm *launched; /* all ranks, while amp_ranks() is only a part of them; else NULL */
 static int over;           /* the training has ended as it should */
 
 /* ---- the end ---- */
 
 void amp_ranks_over(void) { over = 1; }
 
-/* At exit, whoever asked for it. Darknet ends the program in some places by itself; what it says is seen of
- * rank 0 alone. */
+/* Runs at every exit. Darknet ends the program in some places by itself, and only rank 0 shows what Darknet
+ * prints: another rank says where to look for it. */
 static void leave_or_end(void)
 {
     amp_comm *comm = amp_ranks();
@@ -32,13 +33,13 @@ static void leave_or_end(void)
         return;
     }
     if (!amp_ranks_leads())
-        darknet_amp_refuse("ranks: the program ended here before its training was over; what it said is "
-                           "shown where the same command is run alone");
+        darknet_amp_refuse("ranks: the program ended on this rank before its training was over; run the same "
+                           "command alone, without the launcher, to see why");
     if (comm->speaks) comm->speaks(comm);
     comm->abort(comm, 1);
 }
 
-/* What all ranks refuse alike, rank 0 says. */
+/* For what all ranks refuse alike: rank 0 prints the line and ends all, the others wait for that. */
 __attribute__((noreturn, format(printf, 1, 2))) static void refuse_all(const char *format, ...)
 {
     amp_error error;
@@ -140,8 +141,8 @@ void amp_ranks_agree_to_train(struct network *net)
 
 /* ---- what ranks start with ---- */
 
-/* Images must differ from rank to rank, in one order that all know: without -seed, rank
- * 0's clock gives one. */
+/* All ranks need one seed: each draws the same order of images and takes its share of it. Without -seed it
+ * comes from rank 0's clock. */
 static void share_seed(void)
 {
     amp_error error;
@@ -158,6 +159,7 @@ static void share_seed(void)
 static void check_processors(void)
 {
     amp_comm *comm = amp_ranks();
+    /* those that it may use; OpenMP's threads; its share of the machine's processors */
     typedef struct processors { int allowed, threads, fair; } processors;
     processors mine = { .allowed = omp_get_num_procs(), .threads = omp_get_max_threads(),
                         .fair = (int)sysconf(_SC_NPROCESSORS_ONLN) / comm->local_size };
@@ -216,14 +218,14 @@ static int is_bench(const char *const *words)
     return !strcmp(words[0], "amp") && !strcmp(words[1], "bench");
 }
 
-/* Of trainings, only what amp_training_goes_on and its neighbours are hooked into is shared. */
+/* Ranks share only the trainings whose loops have AMP's hooks (host/training/loop.h). */
 static int is_shared(const char *command)
 {
     return !strcmp(command, "detector") || !strcmp(command, "classifier");
 }
 
-/* Whether this program is one of several that train together, or would: then it is refused by those that
- * cannot. */
+/* Whether a launcher has started this program together with others, for a command that they share (bench, a
+ * training under AMP), or for a training that amp_ranks_start then refuses. */
 static int is_one_of_several(const char *const *words, int count, int under_amp)
 {
     return amp_comm_is_launched() && count >= 2

@@ -101,6 +101,7 @@ void darknet_amp_backward(struct network *net)
     double began = amp_clock_seconds();
     struct darknet_amp *amp = enter(net);
     amp_view view = amp_fork_view(net);
+    /* `seen` counts this pass already: after the last subdivision it is a whole number of batches. */
     if (amp_fork_counters(net).seen / (size_t)view.batch % (size_t)view.subdivisions == 0)
         amp_engine_ends_step(amp->engine);
     amp_host_check(amp_engine_backward(amp->engine, amp_fork_image_delta(net), &error), &error);
@@ -120,7 +121,8 @@ static void print_summary(struct darknet_amp *amp, const struct network *net)
             amp_host_peak_resident_mb());
 }
 
-/* The schedule does not count a step that did not happen, and a caller may not count at all. */
+/* A skipped step does not advance the schedule: its images are taken out of `seen` again, unless the caller
+ * has not counted them (`seen` is smaller). Adam's t counts the steps that were taken. */
 static void count_step(struct network *net, int images, int skipped)
 {
     amp_counters counters = amp_fork_counters(net);

@@ -1,6 +1,7 @@
-/* The shapes of Darknet's layers as its parser and its make functions compute them, and what of a section's
- * keys must fit each other and the layers before. Every rule ends where Darknet would divide by 0, fail an
- * assertion, or index what is not there. A key that a fork does not have is 0. */
+/* The rules of cfg_rules.h, one for each kind of section: which shape a layer has, computed as Darknet's
+ * parser and its make functions do, and which keys must fit each other, the layers before or a file. A rule
+ * refuses what would make Darknet divide by 0, fail an assertion, or index what is not there. A key that a
+ * fork does not have is 0. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +126,7 @@ void cfg_rule_deconvolutional(cfg_walk *walk)
     take_weights(walk, walk->in->c * n * size * size, n);
 }
 
-/* Darknet computes its outputs one way, and what im2col lays out for them another. */
+/* Darknet has one formula for the output's size and another one in im2col: refused where they differ. */
 void cfg_rule_local(cfg_walk *walk)
 {
     double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride");
@@ -140,8 +141,9 @@ void cfg_rule_local(cfg_walk *walk)
     walk->out->weights = weights + w * h * n;
 }
 
-/* A window that holds nothing of the image has no largest number, and its gradient is written in front of
- * the array. One that is larger than any need be takes its size*size steps for each output all the same. */
+/* Refused: a window that lies outside of the image, because it has no maximum, and Darknet writes its
+ * gradient in front of the array; and a window over 64 that is more than twice the image, because Darknet
+ * makes size*size steps for each output, however few of them lie in the image. */
 void cfg_rule_maxpool(cfg_walk *walk)
 {
     double stride = number(walk, "stride");
@@ -165,7 +167,7 @@ void cfg_rule_maxpool(cfg_walk *walk)
              walk->in->w, walk->in->h);
 }
 
-/* resize_network ends behind it, since its outputs stay as they were. */
+/* Its output does not depend on the size, so resize_network does not resize the layers after it. */
 void cfg_rule_avgpool(cfg_walk *walk)
 {
     take_image(walk, 1, 1, walk->in->c);
@@ -343,7 +345,7 @@ void cfg_rule_dropout(cfg_walk *walk)
     cfg_rule_activation(walk);
 }
 
-/* So many matrices that multiply the input, and so many that multiply the state. */
+/* of_input: how many matrices multiply the input; of_state: how many multiply the state. */
 static void recurrent(cfg_walk *walk, double of_input, double of_state)
 {
     double output = number(walk, "output");
@@ -353,7 +355,7 @@ static void recurrent(cfg_walk *walk, double of_input, double of_state)
         + (of_input + of_state) * with_norm(walk, output);
 }
 
-/* Some forks' have a state of another size. */
+/* In some forks hidden= gives the state a size of its own. */
 void cfg_rule_rnn(cfg_walk *walk)
 {
     double output = number(walk, "output"), hidden = number(walk, "hidden");
@@ -367,7 +369,7 @@ void cfg_rule_rnn(cfg_walk *walk)
 void cfg_rule_gru(cfg_walk *walk) { recurrent(walk, 3, 3); }
 void cfg_rule_lstm(cfg_walk *walk) { recurrent(walk, 4, 4); }
 
-/* Its parser hands width and height over in the other order, so that they are swapped behind it. */
+/* Its parser swaps width and height, so they are swapped in its output too. */
 void cfg_rule_crnn(cfg_walk *walk)
 {
     double hidden = number(walk, "hidden_filters"), output = number(walk, "output_filters");
@@ -380,7 +382,7 @@ void cfg_rule_crnn(cfg_walk *walk)
     walk->out->weights = 9 * hidden * (walk->in->c + hidden + output) + with_norm(walk, 2 * hidden + output);
 }
 
-/* With a size and groups of its own, and the sides in their order. */
+/* A fork's crnn with size= and groups=, which does not swap width and height. */
 void cfg_rule_crnn_of_any_size(cfg_walk *walk)
 {
     double hidden = number(walk, "hidden"), output = number(walk, "output"), size = number(walk, "size");
@@ -519,7 +521,8 @@ void cfg_rule_detection(cfg_walk *walk)
 
 /* ---- the whole ---- */
 
-/* A loss reads as much truth as it needs, and the loader makes what the last layer needs. */
+/* The loader makes as many numbers of truth as the last layer needs; no loss may
+ * read more than that, or than a layer with truth=1 before it makes. */
 static void check_truth(cfg_walk *walk)
 {
     const cfg_shape *last = &walk->layers[walk->count - 1];

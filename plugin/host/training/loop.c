@@ -42,7 +42,7 @@ static struct {
     atomic_int waits;     /* for the step's images, which threads of several networks may report at once */
     double peak_memory_mb;
     amp_log_file log;
-    char told[TELLING], row[AMP_LOG_TEXT];
+    char told[TELLING], row[AMP_LOG_TEXT]; /* added to the step's line; the step's row of the log */
 } training = { .log = { .descriptor = -1 } };
 
 /* ---- command line ---- */
@@ -95,18 +95,18 @@ void amp_training_was_elsewhere(double seconds)
 
 /* ---- which rows of an old log stay ---- */
 
-/* Those of the training so far: up to the iteration that it goes on behind, and of the skipped steps
- * that follow it, which bear the same number, those that the backup knows of. It counts all, so that it
- * can be said if the log has them all; if not, they belong to it if they are the last: a training that
- * is killed and one that is told to stop leave such a log, and only in the second can a backup be
- * younger than the last good step. */
+/* A training that is resumed from a backup keeps the log's rows up to the backup and drops the later ones.
+ * Rows of earlier iterations stay. At the backup's own iteration, the good step's row stays too; after it the
+ * log may have rows of skipped steps, which bear the same iteration, and some may be younger than the backup:
+ *  - the log holds all good steps that the backup counts: as many rows of skipped steps stay as it counts;
+ *  - otherwise (the log was begun later), they all stay if no later iteration follows. */
 typedef struct rows_so_far {
     long iteration;
     unsigned long steps, skipped;              /* of the backup */
     long last;
     unsigned long good, skips;                 /* of the rows that stay for certain */
     size_t rows, kept;
-    size_t behind;                             /* skipped steps at the last iteration */
+    size_t behind;                             /* skipped steps at the backup's iteration */
     int beyond;                                /* there are rows of later iterations */
 } rows_so_far;
 
@@ -281,6 +281,7 @@ int amp_training_goes_on(struct network **nets, const char *backup_folder, const
     training.looped = 1;
     amp_training_was_elsewhere(amp_turns_waited() - waited);
     begin_step();
+    /* A training that has made all its steps ends by itself, with its final weights. */
     if (!stop || (!is_first && amp_fork_is_over(nets[0]))) return 1;
     if (!is_first) save_backup(backup_folder, base);
     return 0;
