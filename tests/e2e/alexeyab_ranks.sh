@@ -16,22 +16,29 @@ awk -v block="$block" '{ print } /^\[maxpool\]/ { maxpool = 1 }
     maxpool && /^$/ { printf "%s\n%sshare_index=2\n\n", block, block; maxpool = 0 }' tiny.cfg > shared.cfg
 sed '1a amp=1\nsync_batchnorm=1
     s/^subdivisions=.*/subdivisions=1/' shared.cfg > synced.cfg
+# Averages of weights, which each rank makes of its own copy of them.
+sed '1a ema_alpha=.5' tiny.cfg > averaged.cfg
+echo 'savelast=1' >> tiny.data
 
-# trains <ranks> <.cfg>: its last weights are final.weights
+# trains <ranks> <.cfg>: its files are in backup
 trains() {
     rm -rf backup && mkdir backup
     ranks $1 detector train tiny.data $2.cfg -dont_show -amp fp32 -seed 7 > out 2> err < /dev/null ||
         fail "$2.cfg, $1 ranks: $(grep -a 'amp: \|ranks: ' err | tail -n 3)"
-    mv backup/${2}_final.weights final.weights
 }
-for cfg in tiny frozen shared synced; do
+near() { # near <.cfg> <weights of one rank> <of two>
+    local said
+    said=$(./weights_distance $2 $3 1e-6 1e-4) || fail "$1.cfg: 2 ranks against one: $said"
+    echo "$1.cfg: 2 ranks against one: $said"
+}
+for cfg in tiny frozen shared synced averaged; do
     trains 0 $cfg
-    mv final.weights of_one.weights
+    rm -rf of_one && mv backup of_one
     trains 2 $cfg
-    said=$(./weights_distance of_one.weights final.weights 1e-6 1e-4) ||
-        fail "$cfg.cfg: 2 ranks against one: $said"
-    echo "$cfg.cfg: 2 ranks against one: $said"
+    near $cfg of_one/${cfg}_final.weights backup/${cfg}_final.weights
 done
+near averaged of_one/averaged_ema.weights backup/averaged_ema.weights
+! cmp -s backup/averaged_ema.weights backup/averaged_final.weights || fail 'the averages are the weights'
 
 mkdir -p backup
 sed 's/^batch=8/batch=8\ntrack=1/' tiny.cfg > track.cfg
