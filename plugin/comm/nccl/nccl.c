@@ -4,11 +4,11 @@
  * the gradients that it adds, and backward goes on beside it. At sum_end the backend's stream waits for an
  * event behind the last sum.
  *
- * GPUs of one program share its driver: a call that takes or gives back memory, or loads code, may wait for all
- * of them, and keep the other ranks' threads out meanwhile. If then one GPU is at a sum for which another's
- * thread has not asked yet, none ever goes on. So threads meet before a step's first sum, behind whatever each
- * has prepared; and in a step that is the first of its kind, where memory grows even in backward, before each
- * sum, and wait for it.
+ * GPUs of one program share its driver: a call that takes or gives back memory, or loads code, may wait for
+ * all of them, and keep the other ranks' threads out meanwhile. If then one GPU is at a sum for which
+ * another's thread has not asked yet, none ever goes on. So threads meet before a step's first sum, behind
+ * whatever each has prepared; and in a step that is the first of its kind, where memory grows even in
+ * backward, before each sum, and wait for it.
  *
  * Where another rank is gone, NCCL's kernels wait for ever, and the host with them as soon as it downloads
  * something that was queued behind the sums. The engine does so between sum_end and the next call between the
