@@ -197,7 +197,7 @@ configure_and_build() {
 
 # ---- what is run ----
 
-ops() { bounded 60 env AMP_TEST_GUARD=1 "$build/build/tests/$1"; }
+ops() { bounded 120 env AMP_TEST_GUARD=1 "$build/build/tests/$1"; }
 
 conformance() {
     local name
