@@ -373,6 +373,7 @@ run_all() {
     benchmark 60 $yolo-tiny "stock-tf32 $own$half $torch"
     conformance backend_cast backend_gemm backend_local backend_kernels_move backend_kernels_update \
         backend_yolo_alexeyab update unlisted
+    stage "cuDNN's engines agree" ops gpu_engines
     stage 'tensors of more than 2^31 elements' ops gpu_large
     for network in $more; do stage "parity $network" parity $network; done
     stage 'shapes' shapes
