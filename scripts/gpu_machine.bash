@@ -2,13 +2,17 @@
 # configuration. To be sourced, with root (the repository) set.
 
 # Sets gpu_name, driver, capability (9.0), gpu_memory, architecture (90) and cores, CUDNN_ROOT where cuDNN
-# is Python's package, and the path to nvcc. 1: there is no GPU. python: the interpreter to ask, python3 by
-# itself.
+# is Python's package, and the path to nvcc. 1: there is no GPU. Of several it is the one that CUDA takes
+# first: CUDA_VISIBLE_DEVICES', by nvidia-smi's numbers, which CUDA by itself does not go by. python: the
+# interpreter to ask, python3 by itself.
 find_gpu() {
-    local line
+    local line first=${CUDA_VISIBLE_DEVICES:-0} \
+        ask=(nvidia-smi --format=csv,noheader --query-gpu=name,driver_version,compute_cap,memory.total)
+    export CUDA_DEVICE_ORDER=PCI_BUS_ID
     cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # nproc alone obeys these
-    line=$(nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total --format=csv,noheader \
-        2> /dev/null | head -n 1) || return 1
+    # The name of a part of a GPU (MIG) is none to nvidia-smi.
+    line=$("${ask[@]}" -i "${first%%,*}" 2> /dev/null) || line=$("${ask[@]}" 2> /dev/null) || return 1
+    line=${line%%$'\n'*}
     IFS=, read -r gpu_name driver capability gpu_memory <<< "$line"
     driver=${driver# } capability=${capability// /} gpu_memory=${gpu_memory# }
     [[ $capability =~ ^[0-9]+\.[0-9]$ ]] || return 1

@@ -111,15 +111,25 @@ TEST_WITH(settings_of_the_environment_are_checked, begin, end)
     }
 }
 
-TEST_WITH(without_a_gpu_the_line_says_what_to_do, begin, end)
+TEST_WITH(the_line_says_what_to_do_about_the_machine, begin, end)
 {
-    amp_error error = { 0 };
-    amp_cuda_fail_call("cudaGetDevice", 1, cudaErrorNoDevice);
-    assert_null(amp_cuda_backend_create(&error));
-    assert_int_equal(error.status, AMP_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "cudaErrorNoDevice"));
-    assert_non_null(strstr(error.message, "nvidia-smi"));
-    assert_non_null(strstr(error.message, "cuda.c:"));
+    static const struct { int error; const char *remedy; } cases[] = {
+        { cudaErrorNoDevice, "cudaErrorNoDevice, no CUDA-capable device is detected: see that nvidia-smi" },
+        { cudaErrorInsufficientDriver, "install a newer driver" },
+        { cudaErrorUnsupportedPtxVersion, "build it anew, with this GPU among CMAKE_CUDA_ARCHITECTURES" },
+        { cudaErrorNoKernelImageForDevice, "built for other GPUs; build it anew" },
+        { cudaErrorDevicesUnavailable, "another program has the GPU to itself" },
+        { cudaErrorSystemNotReady, "start nvidia-fabricmanager" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        amp_error error = { 0 };
+        amp_cuda_fail_call("cudaGetDevice", 1, cases[i].error);
+        assert_null(amp_cuda_backend_create(&error));
+        assert_int_equal(error.status, AMP_UNSUPPORTED);
+        if (!strstr(error.message, cases[i].remedy)) fail_msg("%s", error.message);
+        assert_non_null(strstr(error.message, "cuda.c:"));
+        assert_null(strchr(error.message, '\n'));
+    }
 }
 
 /* ---- memory ---- */
@@ -622,6 +632,7 @@ TEST_WITH(a_kernel_that_failed_before_is_blamed_for_it, begin, end)
     assert_int_equal(b->conv_forward(b, conv, x, NULL, y, &error), AMP_BACKEND_FAILED);
     amp_cuda_fail_call("cudaStreamSynchronize", 0, cudaSuccess);
     if (!strstr(error.message, "cudaErrorIllegalAddress")) fail_msg("said %s", error.message);
+    assert_non_null(strstr(error.message, "queued before has failed; with CUDA_LAUNCH_BLOCKING=1"));
     b->conv_destroy(b, conv);
     b->release(b, x), b->release(b, y), b->release(b, w);
     b->destroy(b);

@@ -8,6 +8,7 @@
 #   test_cuda_double_*         the conformance tests, and the layers over the backend
 #   test_cuda_backend          the backend around its kernels, and each call beneath it failing
 #   test_cuda_large            that the test of large tensors, for a GPU, is right
+#   test_cuda_engines          that the one of cuDNN's engines is
 #   darknet-on-doubles         Darknet's program over all of them, for e2e/cuda_doubles.sh
 #   test_nccl_library          the NCCL of this machine, if there is one, has the functions that ranks call
 #   test_cuda_update           what the end of a step costs there, and each call beneath it failing
@@ -108,7 +109,10 @@ if(cuda_double_whole)
     cuda_double_test(test_cuda_graph cuda_graph.c)
     cuda_double_test(test_cuda_backend cuda_backend.c)
     cuda_double_test(test_cuda_large gpu/large.c conformance/machine_cuda_double.c)
-    set_property(TEST test_cuda_large APPEND PROPERTY ENVIRONMENT AMP_TEST_SMALL=1)
+    cuda_double_test(test_cuda_engines gpu/engines.c conformance/machine_cuda_double.c)
+    set_property(TEST test_cuda_large test_cuda_engines APPEND PROPERTY ENVIRONMENT AMP_TEST_SMALL=1)
+    set(conv_shapes CONV_SHAPES="${CMAKE_CURRENT_SOURCE_DIR}/golden/conv_shapes.txt")
+    target_compile_definitions(test_cuda_engines PRIVATE ${conv_shapes})
 endif()
 
 # The programs of tests/gpu, which no build for the CPU links: that one does not compile is seen here.
@@ -116,9 +120,9 @@ if(cuda_double_whole)
     set(gpu_sources_of_tests ${conformance_tests})
     list(TRANSFORM gpu_sources_of_tests APPEND .c)
     add_library(gpu_programs_compile OBJECT ${gpu_sources_of_tests} conformance/machine_cuda_device.c
-        cuda_update.c cuda/kernels_move.c gpu/large.c gpu/device_properties.c)
+        cuda_update.c cuda/kernels_move.c gpu/large.c gpu/engines.c gpu/device_properties.c)
     set_target_properties(gpu_programs_compile PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
-    target_compile_definitions(gpu_programs_compile PRIVATE _POSIX_C_SOURCE=200809L ON_DEVICE)
+    target_compile_definitions(gpu_programs_compile PRIVATE _POSIX_C_SOURCE=200809L ON_DEVICE ${conv_shapes})
     target_compile_options(gpu_programs_compile PRIVATE ${plugin_flags} -O0 -Wall -Wextra)
     target_include_directories(gpu_programs_compile PRIVATE ${CMAKE_SOURCE_DIR}/plugin
         ${CMAKE_SOURCE_DIR}/plugin/include ${CMAKE_CURRENT_SOURCE_DIR})

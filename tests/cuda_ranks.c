@@ -56,8 +56,16 @@ static int end(void **state)
 
 /* ---- ranks as threads ---- */
 
-#define WHILE_OTHERS_RUN(call) do { nccl_double_give_turn(); amp_status status_ = (call); \
-        nccl_double_take_turn(); return status_; } while (0)
+static _Thread_local long others_waits; /* for GPUs, while this thread did not run */
+
+#define WHILE_OTHERS_RUN(call) do { \
+        long before_ = amp_cuda_counted().waits; \
+        nccl_double_give_turn(); \
+        amp_status status_ = (call); \
+        nccl_double_take_turn(); \
+        others_waits += amp_cuda_counted().waits - before_; \
+        return status_; \
+    } while (0)
 
 static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *all, amp_error *error)
 {
@@ -185,6 +193,7 @@ static void sum_steps(rank *r, float *memory)
         snprintf(r->comm->phase, sizeof r->comm->phase, "step %d", step);
         STEP(b->upload(b, memory, values, sizeof values, e));
         STEP(b->scale(b, memory, FLOATS, 2, e));
+        r->comm->settled = step > 0;
         STEP(r->comm->sum_begin(r->comm, memory, 100, wire, e));
         STEP(r->comm->sum_begin(r->comm, memory + 100, FLOATS - 100, wire, e));
         STEP(r->comm->sum_end(r->comm, e));
@@ -323,6 +332,7 @@ static void note_lost(const char *line)
 
 static void sum_without_rank_1(rank *r)
 {
+    r->host.one_program = 0; /* or the threads would wait for each other */
     r->host.seconds = .05;
     r->host.lost = note_lost;
     if (r->host.rank == 0) {
@@ -425,7 +435,9 @@ static void feed(network *net, int image, unsigned seed)
     else truth[(seed >> 8) % (unsigned)net->truths] = 1;
 }
 
-static long waits_in_backward;
+static long own_waits(void) { return amp_cuda_counted().waits - others_waits; }
+
+static long waits_in_backward; /* but for the first step's, where each sum is waited for */
 
 /* As host/common/sharing.c has it: the rank's block of each step's subdivisions. A mini-batch of several
  * images has those that as many ranks have in the same pass. */
@@ -439,9 +451,9 @@ static void train_network_of(network *net, int rank_number, int size)
             net->train = 1;
             *net->seen += (size_t)(net->batch * size);
             forward_network(net);
-            long before = amp_cuda_counted().waits;
+            long before = own_waits();
             backward_network(net);
-            waits_in_backward += amp_cuda_counted().waits - before;
+            if (step) waits_in_backward += own_waits() - before;
         }
         update_network(net);
     }

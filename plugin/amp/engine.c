@@ -369,7 +369,7 @@ static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training
 {
     int of_step = training && key->keeps_state;
     engine->training = training;
-    engine->parallel.passes += of_step;
+    if (of_step) amp_parallel_begin_pass(&engine->parallel, key->w, key->h);
     if (of_step && !engine->in_step) {
         engine->in_step = 1;
         engine->watched_step = engine->settings.debug || amp_scaler_would_diverge(&engine->settings.scaler);

@@ -32,6 +32,14 @@ void amp_parallel_join(amp_parallel *p, amp_comm *comm, amp_dtype wire, size_t b
         p->batchnorm = (amp_batchnorm_ranks){ comm->rank, comm->size, sum_of_batchnorm, p };
 }
 
+/* A size that is new to the ranks makes them take memory. */
+void amp_parallel_begin_pass(amp_parallel *p, int w, int h)
+{
+    p->passes++;
+    if (p->comm && (w != p->w || h != p->h)) p->comm->settled = 0;
+    p->w = w, p->h = h;
+}
+
 /* ---- gradients ---- */
 
 /* Begins the sums of those buckets that lie in the last `complete` gradients of the block. Buckets are
@@ -233,6 +241,7 @@ amp_status amp_parallel_finish(amp_parallel *p, amp_parameters *params, const am
     p->step++;
     AMP_TRY(combine_statistics(p, params, b, error));
     AMP_TRY(agree(p, params, scaler, b, rejected, error));
+    p->comm->settled = 1;
     p->begun = 0;
     p->passes = p->is_last_pass = 0;
     return AMP_OK;

@@ -24,6 +24,9 @@ struct amp_comm {
     const char *name;            /* "MPI", with its library's version: for the user */
     int rank, size;              /* from 0; how many there are */
     int local_rank, local_size;  /* among those on the same machine */
+    int one_program;             /* the ranks are threads of one program */
+    int settled;                 /* the caller's, the same on all ranks: a step of this kind was made before,
+                                    so that none of them takes memory, or loads code, between its sums */
     int has_summed;              /* set by comm when the first sums have ended; until then a call may take
                                     4 time limits (watchdog.h) */
     char phase[128];             /* what the collective calls are made for, as "step 17, gradients": kept up

@@ -141,9 +141,9 @@ static amp_status add_member(team *t, int rank, double seconds, void (*lost)(con
     if (!m) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for %d ranks", t->size);
     m->team = t;
     m->comm = (amp_comm){ .name = "threads", .rank = rank, .size = t->size, .local_rank = rank,
-                          .local_size = t->size, .phase = "the start", .seconds = seconds, .lost = lost,
-                          .sum_begin = sum_begin, .sum_end = sum_end, .gather = gather,
-                          .broadcast = broadcast, .abort = end_all, .destroy = destroy };
+                          .local_size = t->size, .one_program = 1, .phase = "the start",
+                          .seconds = seconds, .lost = lost, .sum_begin = sum_begin, .sum_end = sum_end,
+                          .gather = gather, .broadcast = broadcast, .abort = end_all, .destroy = destroy };
     *out = &m->comm;
     t->holders++;
     return amp_watchdog_start(seconds, be_late, m, &m->watchdog, error);

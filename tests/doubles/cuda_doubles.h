@@ -75,6 +75,9 @@ void amp_cuda_program_frees(void *);
  * run late; 0 if there is no such stream. */
 int amp_cuda_is_device(const void *p, size_t bytes, const char *what);
 int amp_cuda_enqueue(cudaStream_t stream, const char *what, void (*run)(void *), void *user);
+/* Called, unless it is NULL, before memory is taken or given back, or page-locked: the real one may wait for
+ * all GPUs of the program then. */
+extern void (*amp_cuda_before_memory)(const char *function);
 /* ... which takes the device so long, while it runs. Events tell times of a clock that knows nothing else,
  * and 4 microseconds of the host's for whatever is queued. */
 void amp_cuda_takes(double microseconds);

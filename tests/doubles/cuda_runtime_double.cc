@@ -561,8 +561,16 @@ int amp_cuda_enqueue(cudaStream_t on, const char *what, void (*run)(void *), voi
 
 /* ------------------------------------------------------------------------------------ the runtime: memory */
 
+void (*amp_cuda_before_memory)(const char *function);
+
+static void before_memory(const char *function)
+{
+    if (amp_cuda_before_memory) amp_cuda_before_memory(function);
+}
+
 static cudaError_t allocate_in(arena &a, const char *function, void **out, size_t bytes)
 {
+    before_memory(function);
     ENTER(function);
     if (!out) return result(cudaErrorInvalidValue);
     *out = nullptr;
@@ -621,6 +629,7 @@ static cudaError_t give_back(void *p)
 cudaError_t cudaFree(void *p)
 {
     if (!p) return cudaSuccess;
+    before_memory("cudaFree");
     opened o;
     ++counts.frees;
     wait_for_everything();
@@ -629,6 +638,7 @@ cudaError_t cudaFree(void *p)
 
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned)
 {
+    before_memory("cudaHostAlloc");
     ENTER("cudaHostAlloc");
     *out = std::malloc(bytes ? bytes : 1);
     if (!*out) return result(cudaErrorMemoryAllocation);
@@ -647,6 +657,7 @@ cudaError_t cudaMallocHost(void **out, size_t bytes)
 cudaError_t cudaFreeHost(void *p)
 {
     if (!p) return cudaSuccess;
+    before_memory("cudaFreeHost");
     ++counts.frees;
     wait_for_everything();
     if (!pinned.erase((char *)p)) {
@@ -660,6 +671,7 @@ cudaError_t cudaFreeHost(void *p)
 /* Memory of the program's becomes pinned where it lies. */
 cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned)
 {
+    before_memory("cudaHostRegister");
     ENTER("cudaHostRegister");
     if (!p || !bytes || arena_of(p)) return result(cudaErrorInvalidValue);
     auto after = registered.lower_bound((char *)p);
@@ -673,6 +685,7 @@ cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned)
 /* Nothing says that it waits: copies that still read the memory or write to it are a fault. */
 cudaError_t cudaHostUnregister(void *p)
 {
+    before_memory("cudaHostUnregister");
     ENTER("cudaHostUnregister");
     auto at = registered.find((char *)p);
     if (at == registered.end()) {

@@ -1,5 +1,6 @@
 #include "nccl_double.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -125,6 +126,22 @@ void make_sum(void *user)
     tell();
 }
 
+/* A sum that one rank's GPU has begun ends when all ranks' threads have asked for it. CUDA may let none of
+ * them ask while one takes memory, and that one wait for the sum. */
+void see_that_no_sum_waits(const char *function)
+{
+    for (auto &g : groups) {
+        if (g.second.broken || g.second.joined < g.second.size) continue;
+        size_t least = (size_t)-1, most = 0;
+        for (const communicator *c : g.second.ranks) {
+            least = std::min(least, c->sums.size());
+            most = std::max(most, c->sums.size());
+        }
+        if (least < most)
+            amp_cuda_report("%s while ncclAllReduce %zu waits for another thread", function, least);
+    }
+}
+
 void drop(communicator *c)
 {
     communicators.erase(c);
@@ -140,6 +157,7 @@ void nccl_double_reset(void)
 {
     nccl_double = nccl_double_state();
     calls.clear();
+    amp_cuda_before_memory = see_that_no_sum_waits;
 }
 
 void nccl_double_take_turn(void) { pthread_mutex_lock(&turn); }

@@ -3,8 +3,8 @@
  * to it, as on GPUs. Programs are linked with --wrap=dlopen and --wrap=dlsym: libnccl.so.2 is found here.
  *
  * Ranks are threads of the test. The runtime's double is for one thread, so that one of them runs at a time:
- * who has the turn. What waits for another rank gives it away meanwhile. Misuse is reported by
- * amp_cuda_report. */
+ * who has the turn. What waits for another rank gives it away meanwhile. Reported by amp_cuda_report are
+ * misuse, and memory that a rank takes or gives back while a sum waits for another one's thread. */
 #ifndef AMP_NCCL_DOUBLE_H
 #define AMP_NCCL_DOUBLE_H
 

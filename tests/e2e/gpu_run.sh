@@ -109,6 +109,15 @@ for what in curand.h cublas_v2.h "Darknet's source" CMocka; do
 done
 [ "$(wc -l < said)" = 6 ] && [ ! -s calls ] || fail "lacking: $(cat said calls)"
 
+# Of several GPUs it is the one that CUDA takes.
+for number in 1,0 MIG-7; do
+    LACKS=curand.h CUDA_VISIBLE_DEVICES=$number gpu_run 2 --darknet empty
+    head -n 1 out/summary.txt
+done > named
+[ "$(cut -d, -f 1,2 < named | tr '\n' ';')" = \
+    'NVIDIA RTX A1000, compute capability 8.6;NVIDIA H100 80GB HBM3, compute capability 9.0;' ] ||
+    fail "the GPU is $(cat named)"
+
 # All of it: one build, in the promised order.
 gpu_run 0 "${all[@]}"
 left

@@ -4,6 +4,7 @@
 #   gpu_unlisted                kernels that the list of operations does not name, and addresses of any
 #                               alignment
 #   gpu_large                   tensors of more than 2^31 elements
+#   gpu_engines                 the engines of cuDNN that may be chosen, compared with each other
 #   gpu_host                    whole trainings of small networks, and what compares them
 #   gpu_properties, gpu_plans   the device as cuDNN describes it, and plans for a device so described
 set(gpu_programs)
@@ -29,6 +30,7 @@ endforeach()
 gpu_program(gpu_update cuda_update.c conformance/machine_cuda_device.c ${gpu_backend})
 gpu_program(gpu_unlisted cuda/kernels_move.c conformance/machine_cuda_device.c ${gpu_backend})
 gpu_program(gpu_large gpu/large.c conformance/machine_cuda_device.c ${gpu_backend})
+gpu_program(gpu_engines gpu/engines.c conformance/machine_cuda_device.c ${gpu_backend})
 
 gpu_program(gpu_host cuda_host.c)
 target_compile_definitions(gpu_host PRIVATE AMP)
@@ -38,6 +40,8 @@ target_link_libraries(gpu_host PRIVATE darknet_static oneDNN OpenMP::OpenMP_C)
 gpu_program(gpu_properties gpu/device_properties.c)
 gpu_program(gpu_plans cuda_plans.c ${CMAKE_SOURCE_DIR}/plugin/backend/cuda/conv_plan.c
     ${CMAKE_SOURCE_DIR}/plugin/backend/cuda/cudnn_graph.c)
-target_compile_definitions(gpu_plans PRIVATE CONV_SHAPES="${CMAKE_CURRENT_SOURCE_DIR}/golden/conv_shapes.txt")
+set(conv_shapes CONV_SHAPES="${CMAKE_CURRENT_SOURCE_DIR}/golden/conv_shapes.txt")
+target_compile_definitions(gpu_plans PRIVATE ${conv_shapes})
+target_compile_definitions(gpu_engines PRIVATE ${conv_shapes})
 
 add_custom_target(gpu_tests DEPENDS ${gpu_programs} darknet shapes)

@@ -197,7 +197,7 @@ configure_and_build() {
 
 # ---- what is run ----
 
-ops() { bounded 60 env AMP_TEST_GUARD=1 "$build/build/tests/$1"; }
+ops() { bounded 120 env AMP_TEST_GUARD=1 "$build/build/tests/$1"; }
 
 conformance() {
     local name
@@ -373,6 +373,7 @@ run_all() {
     benchmark 60 $yolo-tiny "stock-tf32 $own$half $torch"
     conformance backend_cast backend_gemm backend_local backend_kernels_move backend_kernels_update \
         backend_yolo_alexeyab update unlisted
+    stage "cuDNN's engines agree" ops gpu_engines
     stage 'tensors of more than 2^31 elements' ops gpu_large
     for network in $more; do stage "parity $network" parity $network; done
     stage 'shapes' shapes

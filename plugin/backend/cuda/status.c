@@ -3,13 +3,26 @@
 
 #include "state.h"
 
-/* Errors that are not the backend's, and what to do about them. */
+/* Errors that are not the backend's, and what to do about them. Behind the first three any kernel queued
+ * before may have failed, and CUDA tells the next call that waits. */
+static const char earlier[] = ": a kernel that was queued before has failed; with CUDA_LAUNCH_BLOCKING=1 in "
+    "the environment the line names that one's call";
 static const struct { cudaError_t error; amp_status status; const char *remedy; } known[] = {
+    { cudaErrorIllegalAddress, AMP_BACKEND_FAILED, earlier },
+    { cudaErrorMisalignedAddress, AMP_BACKEND_FAILED, earlier },
+    { cudaErrorLaunchFailure, AMP_BACKEND_FAILED, earlier },
     { cudaErrorMemoryAllocation, AMP_NO_MEMORY, ": use a smaller batch or more subdivisions" },
     { cudaErrorNoKernelImageForDevice, AMP_UNSUPPORTED, ": this program was built for other GPUs; build it "
       "anew, with this one among CMAKE_CUDA_ARCHITECTURES (ARCH in Darknet's Makefile)" },
+    { cudaErrorUnsupportedPtxVersion, AMP_UNSUPPORTED, ": this program was built for older GPUs, and this "
+      "one's driver is older than the CUDA toolkit; build it anew, with this GPU among "
+      "CMAKE_CUDA_ARCHITECTURES (ARCH in Darknet's Makefile), or install a newer driver" },
     { cudaErrorInsufficientDriver, AMP_UNSUPPORTED,
       ": install a newer driver, or build with an older CUDA toolkit" },
+    { cudaErrorDevicesUnavailable, AMP_UNSUPPORTED, ": another program has the GPU to itself; nvidia-smi "
+      "names it, and the compute mode" },
+    { cudaErrorSystemNotReady, AMP_UNSUPPORTED, ": GPUs joined by NVSwitch (HGX) wait for their service; "
+      "start nvidia-fabricmanager, of the driver's version" },
     { cudaErrorNoDevice, AMP_UNSUPPORTED, ": see that nvidia-smi lists one and CUDA_VISIBLE_DEVICES does "
       "not hide it, or build without GPU=1" },
 };

@@ -4,6 +4,12 @@
  * the gradients that it adds, and backward goes on beside it. At sum_end the backend's stream waits for an
  * event behind the last sum.
  *
+ * GPUs of one program share its driver: a call that takes or gives back memory, or loads code, may wait for
+ * all of them, and keep the other ranks' threads out meanwhile. If then one GPU is at a sum for which
+ * another's thread has not asked yet, none ever goes on. So threads meet before a step's first sum, behind
+ * whatever each has prepared; and in a step that is the first of its kind, where memory grows even in
+ * backward, before each sum, and wait for it.
+ *
  * Where another rank is gone, NCCL's kernels wait for ever, and the host with them as soon as it downloads
  * something that was queued behind the sums. The engine does so between sum_end and the next call between the
  * hosts; so a watchdog runs from the one to the other. What NCCL itself has noticed (a connection that broke)
@@ -25,6 +31,7 @@ typedef struct nccl_comm {
     cudaStream_t backend, sums;
     cudaEvent_t written, summed; /* on the backend's stream: what is to be summed; on sums: the last sum */
     amp_watchdog *watchdog;
+    int met;                /* threads of one program: there was a sum since the last call between hosts */
 } nccl_comm;
 
 /* ---- errors ---- */
@@ -70,16 +77,36 @@ static void watch(const nccl_comm *nccl)
 
 /* ---- sums ---- */
 
+/* Until all ranks' threads are here. */
+static amp_status meet(nccl_comm *nccl, amp_error *error)
+{
+    char mine = 0, all[nccl->comm.size];
+    amp_watchdog_end(nccl->watchdog, 0);
+    memcpy(nccl->host->phase, nccl->comm.phase, sizeof nccl->comm.phase);
+    nccl->met = 1;
+    return nccl->host->gather(nccl->host, &mine, sizeof mine, all, error);
+}
+
+static amp_status wait_for_sum(const nccl_comm *nccl, amp_error *error)
+{
+    watch(nccl);
+    AMP_CUDA_TRY(cudaStreamSynchronize(nccl->sums));
+    amp_watchdog_end(nccl->watchdog, 0);
+    return AMP_OK;
+}
+
 static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, amp_error *error)
 {
     nccl_comm *nccl = (nccl_comm *)comm;
     if (wire != AMP_FP32) /* NCCL would round at each hop of its ring, and comm.h promises sums in fp32 */
         return amp_fail(error, AMP_UNSUPPORTED, "amp: [amp] wire=%s: between GPUs gradients travel in fp32 "
                         "only; leave wire= out", amp_dtype_name(wire));
+    const int apart = comm->one_program && !comm->settled;
+    if (apart || (comm->one_program && !nccl->met)) AMP_TRY(meet(nccl, error));
     AMP_CUDA_TRY(cudaEventRecord(nccl->written, nccl->backend));
     AMP_CUDA_TRY(cudaStreamWaitEvent(nccl->sums, nccl->written, 0));
     TRY(AllReduce, values, values, count, ncclFloat32, ncclSum, nccl->ranks, nccl->sums);
-    return AMP_OK;
+    return apart ? wait_for_sum(nccl, error) : AMP_OK;
 }
 
 static amp_status sum_end(amp_comm *comm, amp_error *error)
@@ -99,6 +126,7 @@ static amp_comm *host_of(amp_comm *comm, amp_error *error)
 {
     nccl_comm *nccl = (nccl_comm *)comm;
     amp_watchdog_end(nccl->watchdog, 0);
+    nccl->met = 0;
     memcpy(nccl->host->phase, comm->phase, sizeof comm->phase);
     return check_sums(nccl, error) == AMP_OK ? nccl->host : NULL;
 }

@@ -59,7 +59,7 @@ void amp_host_unpin(amp_host_pinned *p)
 #ifdef GPU
     /* After a failure the device is beyond use, which the next call that matters says. */
     if (p->locked && cudaHostUnregister(p->input) != cudaSuccess) cudaGetLastError();
-    if (cudaFree(p->second) != cudaSuccess) cudaGetLastError();
+    if (p->second && cudaFree(p->second) != cudaSuccess) cudaGetLastError();
 #endif
     *p = (amp_host_pinned){ 0 };
 }

@@ -14,6 +14,8 @@ stand_in_nvidia_smi() { # stand_in_nvidia_smi <folder>
     stand_in "$1/nvidia-smi" << 'END'
 #!/bin/sh
 case $* in
+    *'-i MIG'*) echo 'No devices were found'; exit 6 ;;
+    *name,driver*'-i 1'*) echo 'NVIDIA RTX A1000, 570.1, 8.6, 8188 MiB' ;;
     *name,driver*) echo "${GPU:-NVIDIA H100 80GB HBM3}, 570.1, 9.0, 81559 MiB" ;;
     *clocks*) echo '1980 MHz, 2619 MHz, 30' ;;
     *compute-apps*) ;;

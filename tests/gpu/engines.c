@@ -1,0 +1,203 @@
+/* Whether cuDNN's engines agree: for convolutions of the networks below, as large as they are there, in each
+ * pass and half, every engine that tuning may choose, against the first of them, on random numbers. The
+ * conformance tests compare with true values, but small shapes and the one engine that is chosen.
+ *
+ * Engines may add up in another order and round once more: they agree where they differ by three units in the
+ * last place of a number, or of what is usual. AMP_TEST_SMALL=1: small shapes, anywhere. */
+#include "kernel_cases.h"
+
+#include "backend/cuda/cudnn_graph.h"
+#include "backend/cuda/state.h"
+
+enum { BATCH = 2, BEST_OF = 8, POOL = 1000003, SHIFT = 1000, SMALL = 12 };
+
+static const char *const networks[] = { "darknet53", "yolov3", "yolov3-tiny", "yolov4", "yolov4-tiny" };
+static const amp_dtype halves[] = { AMP_FP16, AMP_BF16 };
+static amp_half_bits pool[3 * SHIFT + POOL]; /* random numbers of one dtype */
+static int disagree, compared;               /* engines */
+
+typedef struct trial {
+    amp_conv_problem problem;
+    amp_conv_buffers buffers;
+    void *output, *start;      /* one of the buffers, and what is there before each run; on the device */
+    size_t count;              /* of the output's numbers */
+    amp_half_bits *first, *now; /* the first engine's, and the current one's */
+    double usual;              /* how large they are */
+    int64_t engine;            /* the first */
+    int engines;
+} trial;
+
+static double number(amp_dtype dtype, amp_half_bits bits)
+{
+    return (double)(dtype == AMP_FP16 ? amp_fp16_to_float(bits) : amp_bf16_to_float(bits));
+}
+
+static void look(const trial *t, const amp_conv_plan *plan)
+{
+    const amp_dtype dtype = t->problem.dtype;
+    const double unit = dtype == AMP_FP16 ? 0x1p-11 : 0x1p-8;
+    const amp_half_bits exponent = dtype == AMP_FP16 ? 0x7c00 : 0x7f80; /* of inf and NaN */
+    size_t apart = 0, worst = 0;
+    double most = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        if (t->first[i] == t->now[i] && (t->now[i] & exponent) != exponent) continue;
+        double a = number(dtype, t->first[i]), b = number(dtype, t->now[i]), by = fabs(a - b);
+        if (by <= 3 * unit * (fabs(a) + t->usual)) continue; /* false for NaN */
+        if (!apart++ || by > most) most = by, worst = i;
+    }
+    if (!apart) return;
+    char text[AMP_CONV_TEXT];
+    amp_conv_problem_text(&t->problem, text);
+    print_message("%s: engine %lld differs from engine %lld in %zu of %zu numbers; number %zu is %g, not "
+                  "%g\n", text, (long long)plan->current.engine, (long long)t->engine, apart, t->count, worst,
+                  number(dtype, t->now[worst]), number(dtype, t->first[worst]));
+    disagree++;
+}
+
+/* amp_conv_timer: compares, and calls the first the fastest. */
+static amp_status compare(void *user, const amp_conv_plan *plan, float *ms, amp_error *error)
+{
+    trial *t = user;
+    const size_t bytes = t->count * sizeof *t->now;
+    AMP_TRY(backend->upload(backend, t->output, t->start, bytes, error));
+    amp_status status = amp_cudnn_launch(amp_cuda_of(backend)->cudnn, plan, &t->buffers, error);
+    cudaGetLastError(); /* or the next launch would be blamed for it */
+    if (status != AMP_OK) return status; /* it is not chosen */
+    AMP_TRY(backend->download(backend, t->engines ? t->now : t->first, t->output, bytes, error));
+    *ms = (float)++t->engines;
+    if (t->engines == 1) t->engine = plan->current.engine;
+    else look(t, plan), compared++;
+    return AMP_OK;
+}
+
+static amp_conv_timer compares = compare;
+
+/* ---- memory ---- */
+
+static void *random_halves(size_t count, int which)
+{
+    void *device;
+    ASSERT_OK(CALL(allocate, count * sizeof *pool, &device, e));
+    for (size_t at = 0; at < count; at += POOL) {
+        size_t bytes = (count - at < POOL ? count - at : POOL) * sizeof *pool;
+        ASSERT_OK(CALL(upload, (amp_half_bits *)device + at, pool + which * SHIFT, bytes, e));
+    }
+    return device;
+}
+
+/* What a run that adds is to add to; NaN for one that is to overwrite all. */
+static void *start_of(size_t count, int adds)
+{
+    void *device = random_halves(count, 3);
+    amp_half_bits *nothing = memset(malloc(count * sizeof *nothing), 0xff, count * sizeof *nothing);
+    if (!adds) ASSERT_OK(CALL(upload, device, nothing, count * sizeof *nothing, e));
+    free(nothing);
+    return device;
+}
+
+static void fill_pool(amp_dtype dtype)
+{
+    uint32_t seed = 7;
+    for (size_t i = 0; i < COUNT(pool); i++) {
+        float v = 2 * uniform(&seed) - 1;
+        pool[i] = dtype == AMP_FP16 ? amp_float_to_fp16(v) : amp_float_to_bf16(v);
+    }
+}
+
+/* ---- one convolution ---- */
+
+static void try_pass(amp_conv_problem problem, amp_conv_pass pass, int adds)
+{
+    problem.pass = pass, problem.accumulate = adds;
+    const size_t out_h = (size_t)amp_conv_problem_out_h(&problem), taps = (size_t)problem.size_h *
+        (size_t)problem.size_w, out = out_h * (size_t)amp_conv_problem_out_w(&problem), n = BATCH;
+    const size_t x = n * (size_t)problem.c * (size_t)problem.h * (size_t)problem.w,
+        w = (size_t)problem.k * (size_t)problem.c * taps, y = n * (size_t)problem.k * out;
+    const size_t terms = pass == AMP_CONV_FORWARD ? (size_t)problem.c * taps
+        : pass == AMP_CONV_BACKWARD_DATA ? (size_t)problem.k * taps : n * out;
+    trial t = { .problem = problem, .buffers = { random_halves(x, 0), random_halves(w, 1),
+                                                 random_halves(y, 2), NULL } };
+    t.output = pass == AMP_CONV_FORWARD ? t.buffers.y : pass == AMP_CONV_BACKWARD_DATA ? t.buffers.x
+        : t.buffers.w;
+    t.count = pass == AMP_CONV_FORWARD ? y : pass == AMP_CONV_BACKWARD_DATA ? x : w;
+    t.start = start_of(t.count, adds);
+    t.usual = ldexp(sqrt((double)terms) / 3, -amp_conv_problem_downscale(&problem));
+    t.first = malloc(2 * t.count * sizeof *t.first);
+    t.now = t.first + t.count;
+    amp_cudnn *cudnn = amp_cuda_of(backend)->cudnn;
+    amp_conv_plan *plan;
+    ASSERT_OK(amp_cudnn_plan(cudnn, &problem, &plan, e));
+    ASSERT_OK(amp_cudnn_tune(cudnn, plan, BEST_OF, compares, &t, e));
+    free(t.first);
+    void *const all[] = { t.buffers.x, t.buffers.w, t.buffers.y, t.start };
+    for (size_t i = 0; i < COUNT(all); i++) backend->release(backend, all[i]);
+}
+
+static void try_convolution(amp_conv_problem problem)
+{
+    try_pass(problem, AMP_CONV_FORWARD, 0);
+    try_pass(problem, AMP_CONV_BACKWARD_FILTER, 0);
+    try_pass(problem, AMP_CONV_BACKWARD_DATA, 0);
+    try_pass(problem, AMP_CONV_BACKWARD_DATA, 1);
+}
+
+static int least(int a, int b) { return a < b ? a : b; }
+
+/* All shapes of the networks, or with AMP_TEST_SMALL the first three of each, made small. */
+static void try_networks(amp_dtype dtype)
+{
+    char line[200], name[32];
+    const int small = getenv("AMP_TEST_SMALL") != NULL;
+    int of[COUNT(networks)] = { 0 };
+    FILE *file = fopen(CONV_SHAPES, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        amp_conv_problem p = { .n = BATCH, .dtype = dtype };
+        if (sscanf(line, "%31s %d %d %d %d %d %d %d %d %d", name, &p.c, &p.h, &p.w, &p.k, &p.size_h,
+                   &p.stride, &p.pad, &p.dilation, &p.groups) != 10 || p.groups != 1) continue;
+        p.size_w = p.size_h;
+        for (size_t i = 0; i < COUNT(networks); i++) {
+            if (strcmp(name, networks[i]) || (small && of[i]++ == 3)) continue;
+            if (small) p.c = least(p.c, SMALL), p.h = p.w = least(p.h, SMALL), p.k = least(p.k, SMALL);
+            try_convolution(p);
+        }
+    }
+    fclose(file);
+}
+
+TEST(engines_agree)
+{
+    for (size_t d = 0; d < COUNT(halves); d++) {
+        char note[256];
+        if (backend->supports(backend, halves[d], note) == AMP_SUPPORT_NONE) continue;
+        fill_pool(halves[d]);
+        try_networks(halves[d]);
+    }
+    print_message("%d engines compared with the first, %d do not agree with it\n", compared, disagree);
+    assert_true(compared > 0);
+    assert_int_equal(disagree, 0);
+}
+
+/* Another input behind the first engine's run, as if the others computed something else. */
+static amp_status compare_others(void *user, const amp_conv_plan *plan, float *ms, amp_error *error)
+{
+    trial *t = user;
+    void *input = t->output == t->buffers.w ? t->buffers.y : t->buffers.w;
+    if (t->engines) AMP_TRY(backend->upload(backend, input, pool + 5, SHIFT, error));
+    return compare(user, plan, ms, error);
+}
+
+TEST(what_does_not_agree_is_seen)
+{
+    fill_pool(AMP_FP16);
+    compared = disagree = 0;
+    compares = compare_others;
+    try_convolution((amp_conv_problem){ BATCH, 64, SMALL, SMALL, 64, 3, 3, 1, 1, 1, 1, AMP_FP16,
+                                        AMP_CONV_FORWARD, 0, 0, 0 });
+    assert_true(compared > 0);
+    assert_int_equal(disagree, compared);
+}
+
+static int run(void) { return run_listed_tests("engines", NULL, NULL); }
+
+int main(void) { return with_one_variant(run); }
