@@ -35,7 +35,7 @@ grep -q -- ' -Ofast .* -o darknet ' ../log || fail 'make AMP=1 links the program
     fail "make AMP=1 LIBSO=1 links the library with -Ofast: $(grep -- -shared ../log)"
 make -n AMP=1 USE_CPP=1 | grep 'c amp/' | grep -v '^ *gcc' && fail 'USE_CPP=1 compiles the plugin as C++'
 
-make -j"$(nproc)" AMP=1 LIBSO=1 OPTS=-O0 AMP_OPTS=-O1 CC="$ccache cc" CPP="$ccache c++ -std=c++11" \
+make -j"$(nproc)" AMP=1 LIBSO=1 OPTS=-O0 AMP_OPTS=-Og CC="$ccache cc" CPP="$ccache c++ -std=c++11" \
     > ../log 2>&1 ||
     fail "make AMP=1: $(tail -20 ../log)"
 nm -D libdarknet.so | grep -q 'T darknet_amp_forward\|t darknet_amp_forward' ||
