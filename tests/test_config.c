@@ -1,4 +1,4 @@
-/* What the [amp] section accepts, what it refuses and in which words, and who wins. test_config_mutants.c has
+/* What the [amp] section accepts, what it refuses and in which words, and who wins. test_parsers_fuzz.c has
  * the rest, that no file at all can crash it; test_cfg_check.c what the rest of a .cfg is refused for. */
 #define _POSIX_C_SOURCE 200809L
 #include "testing.h"

@@ -1,10 +1,12 @@
 /* The readers of what users and programs write, on spoiled text: rows of a log, labels, .data
- * files, .cfg files to be copied, command lines. Whatever comes, they take what is right or say in
- * one line what is not. */
+ * files, the [amp] section, .cfg files to be copied, command lines. Whatever comes, they take what is right or
+ * say in one line what is not. */
+#include <float.h>
 #include <math.h>
 #include "testing.h"
 #include <unistd.h>
 
+#include "amp/config.h"
 #include "commands/arguments.h"
 #include "commands/cfg_copy.h"
 #include "host/data/data_files.h"
@@ -69,6 +71,7 @@ static char path[] = "/tmp/parsers-XXXXXX";
 
 static void write_file(const char *text, size_t length)
 {
+    unlink(path); /* overwriting in place would wait for the disk each time */
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     assert_int_equal(fwrite(text, 1, length, file), length);
@@ -144,6 +147,57 @@ TEST(data_files)
         amp_data_file_free(&data);
     }
     assert_in_range(whole, FILE_ROUNDS / 50, FILE_ROUNDS - FILE_ROUNDS / 50);
+}
+
+static void check_config(const amp_config *c)
+{
+    assert_true(c->enabled == 0 || c->enabled == 1);
+    assert_true(c->dtype == AMP_FP32 || c->dtype == AMP_FP16 || c->dtype == AMP_BF16);
+    assert_true(c->loss_scale > 0 && c->loss_scale <= FLT_MAX);
+    assert_true(c->min_scale >= FLT_MIN && c->init_scale >= c->min_scale);
+    assert_true(c->max_scale >= c->init_scale && c->max_scale <= 0x1p126);
+    assert_in_range(c->hysteresis, 1, 100);
+    assert_true(c->growth_factor > 1 && c->growth_factor <= DBL_MAX);
+    assert_true(c->backoff_factor > 0 && c->backoff_factor < 1);
+    assert_true(c->growth_interval >= 1);
+    assert_true(c->clip_norm >= 0 && c->clip_norm <= FLT_MAX);
+    assert_true(c->debug == 0 || c->debug == 1);
+    assert_true(c->layer_count >= 1);
+    for (int i = 0; i < c->layer_count; i++) assert_true(c->layers[i].amp == 0 || c->layers[i].amp == 1);
+    assert_null(strchr(c->note, '\n'));
+}
+
+TEST(amp_sections)
+{
+    static const char *const seeds[] = {
+        "[net]\nbatch=1\namp=1\ndtype=fp16\nloss_scale=dynamic\n[convolutional]\nfilters=2\namp=0\n"
+            "[maxpool]\nsize=2\n[yolo]\nmask=0,1,2\n",
+        "[net]\nbatch=1\n[convolutional]\nfilters=2\n[amp]\namp=1\ndtype=bf16\nloss_scale=128\n"
+            "init_scale=1024\ngrowth_factor=1.5\nbackoff_factor=.25\ngrowth_interval=7\nmin_scale=1e-3\n"
+            "max_scale=1e6\nhysteresis=3\nclip_norm=10.5\ndebug=1\n[softmax]\n",
+        "# comment\r\n[network]\r\nwidth = 4 16\r\n[amp]\r\n; none\r\n[conv]\r\nactivation=leaky\r\n" };
+    static const char *const arguments[] = { NULL, NULL, NULL, "off", "fp16", "bf17" };
+    char text[ROOM];
+    int taken = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        amp_config *config = NULL;
+        amp_error error = { 0 };
+        write_file(text, spoil(seeds[below(3)], text, 1));
+        amp_status status = amp_config_read(path, arguments[below(6)], AMP_BF16, &config, &error);
+        if (status == AMP_OK) {
+            check_config(config);
+            amp_config_free(config);
+            taken++;
+            continue;
+        }
+        assert_int_equal(status, AMP_BAD_CONFIG);
+        assert_null(config);
+        assert_one_line(status, &error);
+        if (strncmp(error.message, path, strlen(path)) && strncmp(error.message, "command line", 12))
+            fail_msg("neither file nor command line is named: %s", error.message);
+        for (const char *c = error.message; *c; c++) assert_true((unsigned char)*c >= 0x20 && *c != 0x7f);
+    }
+    assert_in_range(taken, ROUNDS / 50, ROUNDS - ROUNDS / 50);
 }
 
 /* A copy has the new values, whatever else the original holds; and copying the copy changes nothing. */

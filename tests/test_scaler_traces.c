@@ -15,7 +15,7 @@
 #include "../plugin/amp/scaler.h"
 #include "../plugin/tensor/half.h"
 
-enum { MOST_STEPS = 256, LONGEST_LINE = 8192, FEWEST_TRAININGS = 500 };
+enum { MOST_STEPS = 256, LONGEST_LINE = 8192, FEWEST_TRAININGS = 250 };
 
 /* -- Reading -- */
 

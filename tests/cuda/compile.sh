@@ -3,7 +3,8 @@
 # those to come. The others of a generation differ in nothing that these files use. Nor do the files ask for
 # an architecture; CUDA's headers of half do, for 8.0 and 9.0: the oldest, 8.0 and the newest are compiled
 # from the source, the others assembled from the PTX of the one before.
-# ARCHITECTURES=all compiles each that nvcc knows from the source (minutes).
+# The assembler does not optimise: nothing is run, and shared memory is the same.
+# ARCHITECTURES=all compiles each that nvcc knows from the source, optimised (minutes).
 # In an empty folder; NVCC and SOURCE_DIR are set.
 set -eu
 [ -n "$NVCC" ] || { echo 'skipped: there is no nvcc (the CUDA toolkit)'; exit 77; }
@@ -19,7 +20,8 @@ else
         NR == 1 || $1 == 80 || $1 == newest { source = $1 }
         { print source, $1 }' some > chosen
 fi
-flags=
+flags='-Xptxas -O0'
+[ "${ARCHITECTURES:-}" != all ] || flags=
 for source in $(awk '{ print $1 }' chosen | uniq); do
     codes=$(awk -v source="$source" '$1 == source { printf "%ssm_%s", n++ ? "," : "", $2 }' chosen)
     flags="$flags -gencode=arch=compute_$source,code=[$codes]"

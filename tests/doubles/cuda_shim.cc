@@ -165,7 +165,11 @@ static void arrange(std::vector<int> &list, size_t n)
         for (size_t i = n; i > 1; --i) std::swap(list[i - 1], list[random_below((uint32_t)i)]);
 }
 
-static uint3 place(unsigned i, dim3 d) { return uint3{ i % d.x, i / d.x % d.y, i / d.x / d.y }; }
+static uint3 place(unsigned i, dim3 d)
+{
+    if (i < d.x) return uint3{ i, 0, 0 }; /* divisions would be much of a thread's time */
+    return uint3{ i % d.x, i / d.x % d.y, i / d.x / d.y };
+}
 
 static void become(int t)
 {
@@ -297,7 +301,8 @@ static bool open_barriers()
             return false;
         }
         if (first < 0) first = (int)t;
-        else if (w.line != block.threads[first].line || std::strcmp(w.file, block.threads[first].file)) {
+        else if (w.line != block.threads[first].line ||
+            (w.file != block.threads[first].file && std::strcmp(w.file, block.threads[first].file))) {
             fault("divergent barrier: other threads of the block wait at another one", (int)t);
             return false;
         }
@@ -340,9 +345,13 @@ static std::vector<range> find_shared()
 __attribute__((no_sanitize("address"))) static void poison_shared()
 {
     static const std::vector<range> shared = find_shared();
-    for (const range &r : shared) {
-        volatile char *at = r.at;
-        for (size_t i = 0; i < r.bytes; i++) at[i] = (char)0xff; /* NaN in every dtype, -1 as an integer */
+    for (const range &r : shared) { /* NaN in every dtype, -1 as an integer */
+#ifdef __SANITIZE_ADDRESS__
+        volatile char *at = r.at; /* memset would be told of the gaps between arrays */
+        for (size_t i = 0; i < r.bytes; i++) at[i] = (char)0xff;
+#else
+        std::memset(r.at, 0xff, r.bytes);
+#endif
     }
 }
 

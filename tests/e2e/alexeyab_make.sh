@@ -35,7 +35,7 @@ grep -q -- ' -Ofast .* -o darknet ' ../log || fail 'make AMP=1 links the program
     fail "make AMP=1 LIBSO=1 links the library with -Ofast: $(grep -- -shared ../log)"
 make -n AMP=1 USE_CPP=1 | grep 'c amp/' | grep -v '^ *gcc' && fail 'USE_CPP=1 compiles the plugin as C++'
 
-make -j"$(nproc)" AMP=1 LIBSO=1 OPTS=-O0 AMP_OPTS=-O0 CC="$ccache cc" CPP="$ccache c++ -std=c++11" \
+make -j"$(nproc)" AMP=1 LIBSO=1 OPTS=-O0 AMP_OPTS=-Og CC="$ccache cc" CPP="$ccache c++ -std=c++11" \
     > ../log 2>&1 ||
     fail "make AMP=1: $(tail -20 ../log)"
 nm -D libdarknet.so | grep -q 'T darknet_amp_forward\|t darknet_amp_forward' ||
@@ -45,8 +45,9 @@ cd ..
 trains patched/darknet 'make AMP=1'
 
 # CMake compiles each file of Darknet's twice, for the library and for the program; the program is built here.
-cmake -S patched -B build -DAMP=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER_LAUNCHER="$ccache" \
-    -DCMAKE_CXX_COMPILER_LAUNCHER="$ccache" > log 2>&1 || fail "cmake -DAMP=ON: $(tail -5 log)"
+cmake -S patched -B build -DAMP=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG= -DCMAKE_CXX_FLAGS_DEBUG= \
+    -DCMAKE_C_COMPILER_LAUNCHER="$ccache" -DCMAKE_CXX_COMPILER_LAUNCHER="$ccache" > log 2>&1 ||
+    fail "cmake -DAMP=ON: $(tail -5 log)"
 cmake --build build --target darknet -- -j"$(nproc)" > log 2>&1 ||
     fail "cmake -DAMP=ON: $(grep -m 5 -i 'error\|undefined' log)"
 trains build/darknet 'cmake -DAMP=ON'

@@ -419,7 +419,7 @@ for kind in detector classifier; do
     mv case/tiny.cfg "case/$long.cfg"
     before=$(listing)
     status=0
-    ( cd case; exec timeout 99 "$DARKNET" $kind train tiny.data $long.cfg -amp bf16) > out 2> err || status=$?
+    (cd case; exec timeout 600 "$DARKNET" $kind train tiny.data $long.cfg -amp bf16) > out 2> err || status=$?
     [ $status = 1 ] && [ "$(listing)" = "$before" ] || complain "status $status"
     tail -n 1 err | grep -q 'amp: nnn.*: what is saved is named after it, .* a name may have 255 bytes' ||
         complain 'no line about it'

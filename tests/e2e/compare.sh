@@ -4,8 +4,8 @@
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 export OMP_NUM_THREADS=1
-iterations=60 long=1200
-[ -z "${SANITIZERS:-}" ] || iterations=20 long=200
+iterations=20 long=1200
+[ -z "${SANITIZERS:-}" ] || long=200
 
 mkdir -p pictures
 tiny_training

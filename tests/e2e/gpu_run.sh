@@ -195,7 +195,7 @@ grep -q 'conformance backend_local *passed before' out/summary.txt || fail "$(ca
 gpu_run 0 "${all[@]}" --limit 0
 left
 [ "$(of build)" = skipped ] && [ ! -s calls ] || fail "with no time left: $(cat said calls)"
-HANGS='gpu_backend_conv gpu_backend_kernels_norm' gpu_run 0 "${all[@]}" --limit 12
+HANGS='gpu_backend_conv gpu_backend_kernels_norm' gpu_run 0 "${all[@]}" --limit 6
 left
 [ "$(of 'conformance backend_conv')" = skipped ] && [ "$(of 'parity plain')" = skipped ] || fail "$(cat said)"
 ! grep -q '"status":"failed"' built/logs/results.jsonl || fail "$(cat said)"

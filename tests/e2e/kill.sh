@@ -10,7 +10,7 @@ kills=${KILLS:-30}
 RANDOM=${SEED:-$((kills * 7 + 11))}
 echo "kills: $kills, SEED=${SEED:-$((kills * 7 + 11))}"
 name=kill
-small_training 620
+small_training 320
 sed -i '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=40' tiny.cfg
 train=(detector train tiny.data tiny.cfg)
 

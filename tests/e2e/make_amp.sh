@@ -1,4 +1,6 @@
-# Darknet's own Makefile in a patched copy: AMP=0 is stock Darknet, AMP=1 has the plugin.
+# Darknet's own Makefile in a patched copy: AMP=0 is stock Darknet, AMP=1 has the plugin. (Here and in the
+# other tests that build Darknet by its own Makefile, the plugin is compiled by -Og or -O1, which takes half the
+# time that -O0 takes: its vector operations are functions that are inlined in any case.)
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/same_text.bash"
@@ -6,10 +8,11 @@ set -eu
 
 same_text "$DARKNET_TREE" patched
 
+# The same text, compiled and linked by the same commands.
+(cd "$DARKNET_TREE" && make -n) > commands
+[ "$(grep -c -- ' -c ' commands)" -gt 40 ] || fail "make in stock Darknet: $(tail -5 commands)"
 cd patched
-make -j"$(nproc)" OPTS=-O0 > ../log 2>&1 || fail "make: $(tail -20 ../log)"
-! nm darknet | grep -q darknet_amp || fail 'AMP=0 holds a part of the plugin'
-make clean > /dev/null
+make -n | diff ../commands - || fail 'AMP=0 is not built as stock Darknet is'
 without_onednn
 ! make -n AMP=1 CC=./without_onednn > ../log 2>&1 || fail 'make AMP=1 without oneDNN begins'
 grep -q 'oneDNN was not found' ../log || fail "make AMP=1 without oneDNN: $(tail -1 ../log)"
@@ -19,7 +22,7 @@ grep -q -- ' -Ofast .* -o darknet ' ../log || fail 'make AMP=1 links the program
 [ "$(grep -c -- '-shared .* -o libdarknet.so' ../log)" = 1 ] && ! grep -q -- '-Ofast.* -shared ' ../log ||
     fail "make AMP=1 links the library with -Ofast: $(grep -- -shared ../log)"
 [ "$(grep -c -- ' -Ofast .*-c ' ../log)" -gt 40 ] || fail 'make AMP=1 compiles without -Ofast'
-make -j"$(nproc)" OPTS=-O0 AMP_OPTS=-O0 AMP=1 > ../log 2>&1 || fail "make AMP=1: $(tail -20 ../log)"
+make -j"$(nproc)" OPTS=-O0 AMP_OPTS=-Og AMP=1 > ../log 2>&1 || fail "make AMP=1: $(tail -20 ../log)"
 cd ..
 tiny_training
 patched/darknet detector train tiny.data tiny.cfg -seed 1 > out 2> err ||

@@ -13,7 +13,7 @@ import sys
 
 HEADER = """\
 # Every convolution of some networks, once: input channels, height and width, filters, window, stride, padding
-# on each side, dilation, groups. Written by oracles/conv_shapes.py.
+# on each side, dilation, groups. Written by oracles/conv_shapes.py, which leaves out most of a densenet's.
 # network c h w k size stride pad dilation groups"""
 
 
@@ -95,16 +95,26 @@ def shapes(path):
         outputs.append(shape)
 
 
+def thinned(rows):
+    """Where more than eight differ in their input channels alone, as in a densenet: every eighth and the
+    last."""
+    alike = {}
+    for row in rows:
+        alike.setdefault(row[1:], []).append(row)
+    return [row for row in rows if len(alike[row[1:]]) <= 8 or row == alike[row[1:]][-1]
+            or alike[row[1:]].index(row) % 8 == 0]
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     print(HEADER)
     seen = set()
     for path in map(pathlib.Path, sys.argv[1:]):
-        for row in shapes(path):
-            if row not in seen:
-                seen.add(row)
-                print(path.stem, *row)
+        rows = [row for row in dict.fromkeys(shapes(path)) if row not in seen]
+        seen.update(rows)
+        for row in thinned(rows):
+            print(path.stem, *row)
 
 
 if __name__ == "__main__":

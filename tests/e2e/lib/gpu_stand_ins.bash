@@ -33,6 +33,7 @@ stand_in_bench() {
 #!/bin/bash
 echo "$(basename "$0") $* MATH=${DARKNET_MATH:-} TF32=${NVIDIA_TF32_OVERRIDE:-}" >> "$CALLS"
 [ -z "${SLOW:-}" ] || sleep "$SLOW"
+[ -z "${LATE:-}" ] || : > later # late_clock.c
 [[ " $* " != *" --dump "* ]] || exit 0
 cfg=$1 batch= size= dtype=stock costs=
 while [ $# -gt 0 ]; do
