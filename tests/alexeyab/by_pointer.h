@@ -12,10 +12,17 @@
 #include "parser.h"
 #undef _DEFAULT_SOURCE /* which they define once more */
 
+static inline void forward_by_pointer(network *net)
+{
+    amp_own_forward(net);
+    net->output = get_network_output(*net);
+}
+
 /* A pass of a mini-batch, and the update behind a batch's last one. */
 static inline float train_datum_by_pointer(network *net)
 {
     float loss = amp_own_train(net);
+    net->output = get_network_output(*net);
     if (*net->seen / (uint64_t)net->batch % (uint64_t)net->subdivisions == 0) amp_own_update(net);
     return loss;
 }
@@ -24,11 +31,12 @@ static inline void resize_by_pointer(network *net, int w, int h)
 {
     resize_network(net, w, h);
     net->input = realloc(net->input, sizeof(float) * (size_t)net->inputs * (size_t)net->batch);
+    net->truth = realloc(net->truth, sizeof(float) * (size_t)net->truths * (size_t)net->batch);
 }
 
 #define resize_network resize_by_pointer
 #define parse_network_cfg amp_own_parse
-#define forward_network amp_own_forward
+#define forward_network forward_by_pointer
 #define backward_network amp_own_backward
 #define update_network amp_own_update
 #define train_network_datum train_datum_by_pointer
