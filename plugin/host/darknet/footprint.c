@@ -144,8 +144,7 @@ size_t amp_fork_own_workspace(const network *net)
 {
     size_t most = 0;
     for (int i = 0; i < net->n; i++) {
-        const layer *l = &net->layers[i];
-        size_t bytes = amp_host_is_native(l) ? 0 : amp_own_layer_workspace(net, i);
+        size_t bytes = amp_host_is_native(&net->layers[i]) ? 0 : amp_own_layer_workspace(net, i);
         if (bytes > most) most = bytes;
     }
     return most;
