@@ -148,6 +148,16 @@ void amp_fork_forget_overflow(struct darknet_amp *amp)
         amp_host_check(b->zero(b, amp->memory->workspace, amp->memory->workspace_bytes, &error), &error);
 }
 
+static amp_status describe(void *context, int batch, amp_network_desc *out, amp_error *error)
+{
+    struct darknet_amp *amp = context;
+    int as_made = amp->net->batch;
+    amp->net->batch = batch; /* shapes are described for net's batch */
+    amp_status status = amp_fork_describe(amp->net, amp->config, out, error);
+    amp->net->batch = as_made;
+    return status;
+}
+
 static amp_status prepare_buffers(void *context, const char *needs_output, const char *needs_delta,
                                   amp_error *error)
 {
@@ -232,8 +242,8 @@ static void random_uniform(void *context, float *numbers, size_t count)
 
 amp_host amp_fork_callbacks(struct darknet_amp *amp)
 {
-    return (amp_host){ .context = amp, .prepare_buffers = prepare_buffers, .output = output_of,
-                       .delta = delta_of, .forward = run_forward, .backward = run_backward,
+    return (amp_host){ .context = amp, .describe = describe, .prepare_buffers = prepare_buffers,
+                       .output = output_of, .delta = delta_of, .forward = run_forward, .backward = run_backward,
                        .labels = labels_of, .found = found, .loss = loss_of,
                        .random_uniform = random_uniform };
 }
