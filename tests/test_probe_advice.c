@@ -334,7 +334,7 @@ static void assert_nothing_overflows(const amp_probe_result *r)
         d.pinned |= r->layers[i].pin;
         for (int k = 0; k < d.input_count; k++)
             inputs[k] = d.inputs[k] < 0 ? AMP_FORM_HOST : forms[d.inputs[k]];
-        forms[i] = amp_autocast_form(&d, AMP_FP16, inputs);
+        forms[i] = amp_autocast_of(&d, AMP_FP16, inputs).form;
         if (forms[i] != AMP_FORM_LOW) continue;
         assert_false(amp_numerics_lost(&r->layers[i].numerics.output, AMP_FP16, 1).overflows);
         for (int k = 0; k < d.input_count; k++)

@@ -26,8 +26,3 @@ amp_dtype amp_autocast_products(const amp_layer_desc *desc, amp_dtype dtype, amp
 {
     return form == AMP_FORM_LOW || (desc->lends_products && !desc->pinned) ? dtype : AMP_FP32;
 }
-
-amp_form amp_autocast_form(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes)
-{
-    return amp_autocast_of(desc, dtype, input_homes).form;
-}

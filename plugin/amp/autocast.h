@@ -21,7 +21,6 @@ typedef struct amp_autocast {
 /* The form a layer computes in, and why; input_homes holds its inputs' home forms. dtype fp32 and pinned
  * layers never get LOW. */
 amp_autocast amp_autocast_of(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes);
-amp_form amp_autocast_form(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes);
 
 /* What the matrix products of a layer in this form run in. Host layers with lends_products (rnn, gru, lstm,
  * crnn) run theirs in the dtype although they are in fp32 otherwise. */

@@ -164,7 +164,7 @@ static int is_outdated(const amp_engine *engine, const amp_plan *plan)
     return plan->key.folds && plan->planned_version != engine->weights_version;
 }
 
-static amp_plan *find_plan(const amp_engine *engine, const amp_plan_key *key)
+amp_plan *amp_engine_find_plan(const amp_engine *engine, const amp_plan_key *key)
 {
     for (int i = 0; i < engine->plan_count; i++) {
         const amp_plan_key *k = &engine->plans[i]->key;
@@ -177,15 +177,6 @@ static amp_plan *find_plan(const amp_engine *engine, const amp_plan_key *key)
 }
 
 unsigned long amp_engine_weights_version(const amp_engine *engine) { return engine->weights_version; }
-
-int amp_engine_has_plan(const amp_engine *engine, const amp_plan_key *key)
-{
-    return find_plan(engine, key) != NULL;
-}
-const amp_plan *amp_engine_find_plan(const amp_engine *engine, const amp_plan_key *key)
-{
-    return find_plan(engine, key);
-}
 
 static void forget_plan(amp_engine *engine, int i)
 {
@@ -210,47 +201,59 @@ void amp_engine_forget_plans(amp_engine *engine)
     while (engine->plan_count) forget_plan(engine, engine->plan_count - 1);
 }
 
-static amp_status make_plan(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
-                            amp_dtype dtype, const amp_recompute_settings *settings, int outline,
-                            amp_plan **out, amp_error *error)
+static amp_status plan_network(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
+                               amp_dtype dtype, const amp_recompute_settings *settings, amp_step *step,
+                               amp_plan **out, amp_error *error)
 {
-    amp_step step = step_of(engine, key);
-    step.outline = outline;
     amp_recompute *recompute = calloc((size_t)network->count + 1, sizeof *recompute);
     if (!recompute)
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
     const amp_gradients *gradients = engine->parameters.gradients;
     amp_status status = AMP_OK;
     if (settings)
-        status = amp_recompute_choose(network, key, dtype, gradients, &step, settings, recompute, error);
+        status = amp_recompute_choose(network, key, dtype, gradients, step, settings, recompute, error);
     if (status == AMP_OK)
-        status = amp_plan_create(network, key, dtype, gradients, recompute, &step, out, error);
+        status = amp_plan_create(network, key, dtype, gradients, recompute, step, out, error);
     free(recompute);
     return status;
 }
 
-amp_status amp_engine_add_plan(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
+static amp_status make_plan(amp_engine *engine, const amp_plan_key *key, amp_dtype dtype,
+                            const amp_recompute_settings *settings, int outline, amp_plan **out,
+                            amp_error *error)
+{
+    amp_step step = step_of(engine, key);
+    amp_network_desc network;
+    step.outline = outline;
+    AMP_TRY(engine->host.describe(engine->host.context, key->batch, &network, error));
+    amp_status status = plan_network(engine, &network, key, dtype, settings, &step, out, error);
+    amp_network_desc_free(&network);
+    return status;
+}
+
+amp_status amp_engine_plan_for(amp_engine *engine, const amp_plan_key *key, const amp_plan **out,
                                amp_error *error)
 {
+    amp_plan *plan = amp_engine_find_plan(engine, key);
+    *out = plan;
+    if (plan) return AMP_OK;
     forget_plans(engine);
     if (key->keeps_state) {
         AMP_TRY(amp_engine_prepare_training(engine, error));
         engine->trains = 1;
     }
-    amp_plan *plan;
-    AMP_TRY(make_plan(engine, network, key, engine->settings.dtype, &engine->settings.recompute, 0, &plan,
-                      error));
+    AMP_TRY(make_plan(engine, key, engine->settings.dtype, &engine->settings.recompute, 0, &plan, error));
     plan->last_use = engine->uses;
     plan->planned_version = engine->weights_version;
     engine->plans[engine->plan_count++] = plan;
+    *out = plan;
     return AMP_OK;
 }
 
-amp_status amp_engine_outline(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
-                              amp_dtype dtype, const amp_recompute_settings *recompute, amp_plan **out,
-                              amp_error *error)
+amp_status amp_engine_outline(amp_engine *engine, const amp_plan_key *key, amp_dtype dtype,
+                              const amp_recompute_settings *recompute, amp_plan **out, amp_error *error)
 {
-    return make_plan(engine, network, key, dtype, recompute, 1, out, error);
+    return make_plan(engine, key, dtype, recompute, 1, out, error);
 }
 
 const amp_recompute_settings *amp_engine_recompute(const amp_engine *engine)
@@ -434,7 +437,7 @@ static amp_status download_losses(amp_engine *engine, amp_plan *plan, amp_error 
 amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float *image, int training,
                               amp_error *error)
 {
-    amp_plan *plan = find_plan(engine, key);
+    amp_plan *plan = amp_engine_find_plan(engine, key);
     if (!plan)
         return amp_fail(error, AMP_BAD_NETWORK, "amp: no plan for batch %d at %dx%d", key->batch, key->w,
                         key->h);

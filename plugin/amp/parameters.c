@@ -31,10 +31,8 @@ static amp_status allocate(amp_parameters *p, const sizes *s, int layers, amp_er
     p->entries = calloc((size_t)s->params + 1, sizeof *p->entries);
     p->statistics = calloc((size_t)s->statistics + 1, sizeof *p->statistics);
     p->statistics_unsaved = calloc((size_t)s->statistics + 1, 1);
-    p->masters = calloc((size_t)s->params + 1, sizeof *p->masters);
-    p->states = calloc((size_t)s->statistics + 1, sizeof *p->states);
     if (!p->params || !p->decays || !p->rates || !p->unsaved || !p->layer_types || !p->gradients
-        || !p->entries || !p->statistics || !p->statistics_unsaved || !p->masters || !p->states)
+        || !p->entries || !p->statistics || !p->statistics_unsaved)
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the records of %d parameters",
                         s->params);
     return AMP_OK;
@@ -70,8 +68,6 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
                                                  .count = d->count, .clip = d->clip,
                                                  .rate_scale = layer->rate_scale, .layer = index,
                                                  .name = d->name };
-        p->masters[p->param_count] = (amp_param){ .grad = d->master, .count = d->count, .layer = index,
-                                                  .name = d->name };
         p->rates[p->param_count] = layer->rate_scale;
         p->unsaved[p->param_count] = (char)d->unsaved;
         p->decays[p->param_count++] = (char)d->decays;
@@ -97,8 +93,6 @@ static void add_statistics(amp_parameters *p, const amp_layer_desc *layer, int i
     for (int k = 0; k < layer->statistics_count; k++) {
         const amp_statistics_desc *d = &layer->statistics[k];
         float factor = join_factors(p, d);
-        p->states[p->statistics_count] = (amp_param){ .grad = d->array, .count = d->count, .layer = index,
-                                                      .name = "running statistics" };
         p->statistics_unsaved[p->statistics_count] = (char)d->unsaved;
         p->statistics[p->statistics_count++] = (amp_statistics){ .array = d->array, .count = d->count,
                                                                  .layer = index,
@@ -171,8 +165,6 @@ void amp_parameters_free(amp_parameters *p, amp_backend *b)
     free(p->entries);
     free(p->statistics);
     free(p->statistics_unsaved);
-    free(p->masters);
-    free(p->states);
     *p = (amp_parameters){ 0 };
 }
 
@@ -228,50 +220,48 @@ amp_status amp_parameters_forget(amp_parameters *p, amp_backend *b, amp_error *e
 
 /* ---- finite or not ---- */
 
-/* Any inf or NaN, or a sum of squares beyond `most`. */
-static int any_bad(const amp_param *arrays, int count, double most, amp_backend *b)
+/* Whether an array is bad: it holds inf or NaN, or the sum of its squares exceeds `most`. *bad is that one
+ * then. */
+static int is_bad(const float *array, size_t count, double most, amp_anomaly place, amp_backend *b,
+                  amp_anomaly *bad)
 {
     int found = 0;
     double squares = 0;
-    return b->check_gradients(b, arrays, count, 1, &found, &squares, NULL) == AMP_OK
-        && (found || squares > most);
-}
-
-/* The first of the arrays that holds inf or NaN, or NULL. Found by halving the list, since each call of the
- * backend's check waits for the device. */
-static const amp_param *first_bad(const amp_param *arrays, int count, amp_backend *b)
-{
-    if (!any_bad(arrays, count, INFINITY, b)) return NULL;
-    while (count > 1) {
-        int half = count / 2;
-        if (any_bad(arrays, half, INFINITY, b)) count = half;
-        else arrays += half, count -= half;
-    }
-    return arrays;
-}
-
-static int report_bad(const amp_param *array, const char *pass, amp_anomaly *bad)
-{
-    if (array) *bad = (amp_anomaly){ .found = 1, .layer = array->layer, .pass = pass, .tensor = array->name };
-    return array != NULL;
+    amp_param as_param = { .grad = (float *)array, .count = count };
+    amp_status status = b->check_gradients(b, &as_param, 1, 1, &found, &squares, NULL);
+    if (status != AMP_OK || !(found || squares > most)) return 0;
+    place.found = 1;
+    *bad = place;
+    return 1;
 }
 
 int amp_parameters_bad_gradient(const amp_parameters *p, amp_backend *b, amp_anomaly *bad)
 {
-    if (!report_bad(first_bad(p->params, p->param_count, b), "backward", bad)) return 0;
-    return bad->is_gradient = 1;
+    for (int i = 0; i < p->param_count; i++) {
+        const amp_param *param = &p->params[i];
+        amp_anomaly place = { .layer = param->layer, .pass = "backward", .tensor = param->name,
+                              .is_gradient = 1 };
+        if (is_bad(param->grad, param->count, INFINITY, place, b, bad)) return 1;
+    }
+    return 0;
 }
 
 int amp_parameters_bad_statistics(const amp_parameters *p, amp_backend *b, amp_anomaly *bad)
 {
-    return report_bad(first_bad(p->states, p->statistics_count, b), "forward", bad);
+    for (int i = 0; i < p->statistics_count; i++) {
+        const amp_statistics *s = &p->statistics[i];
+        amp_anomaly place = { .layer = s->layer, .pass = "forward", .tensor = "running statistics" };
+        if (is_bad(s->array, s->count, INFINITY, place, b, bad)) return 1;
+    }
+    return 0;
 }
 
-/* One call is enough if all arrays together are within the limit. */
 int amp_parameters_bad_master(const amp_parameters *p, amp_backend *b, amp_anomaly *bad)
 {
-    if (!any_bad(p->masters, p->param_count, FLT_MAX, b)) return 0;
-    for (int i = 0; i < p->param_count; i++)
-        if (any_bad(&p->masters[i], 1, FLT_MAX, b)) return report_bad(&p->masters[i], "update", bad);
+    for (int i = 0; i < p->param_count; i++) {
+        const amp_param *param = &p->params[i];
+        amp_anomaly place = { .layer = param->layer, .pass = "update", .tensor = param->name };
+        if (is_bad(param->master, param->count, FLT_MAX, place, b, bad)) return 1;
+    }
     return 0;
 }

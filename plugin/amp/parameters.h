@@ -26,8 +26,6 @@ typedef struct amp_parameters {
     float *rates;      /* the params' rate_scale, which is 0 while they are held */
     const char *held;  /* per layer, or NULL: amp_engine_hold */
     int statistics_count;
-    amp_param *masters, *states; /* masters and statistics in the form that check_gradients takes: the array
-                                    is grad */
 } amp_parameters;
 
 /* Fills *parameters, which is zeroed before; on failure too, what was made is given back by

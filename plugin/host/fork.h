@@ -147,6 +147,9 @@ double amp_fork_gpu_memory_in_use_mb(const struct network *);
 /* The plan of a training step at net's shape, built if there is none yet: net's engine's, until it adds
  * another. */
 amp_status amp_fork_training_plan(struct network *net, const amp_plan **out, amp_error *);
+/* amp_engine_outline of a training step. */
+amp_status amp_fork_outline(struct network *net, int batch, amp_dtype dtype, const amp_recompute_settings *,
+                            amp_plan **out, amp_error *);
 
 /* Bytes that a training pass of `batch` images takes besides weights and what has their size. */
 typedef struct amp_footprint {

@@ -109,9 +109,14 @@ typedef struct amp_layer_desc {
     int statistics_count;
 } amp_layer_desc;
 
+struct amp_network_desc; /* amp/plan.h */
+
 /* What the engine asks of the host while it runs. */
 typedef struct amp_host {
     void *context;
+    /* Describes the layers as they are now, for passes of `batch` images. *out is freed with
+     * amp_network_desc_free. */
+    amp_status (*describe)(void *context, int batch, struct amp_network_desc *out, amp_error *);
     /* Make the fp32 NCHW buffers exist exactly where needed (arrays of flags, one per layer), and free the
      * others. */
     amp_status (*prepare_buffers)(void *context, const char *needs_output, const char *needs_delta,

@@ -44,7 +44,7 @@ static void choose_forms(advisor *a)
         d.pinned = a->pins[i];
         for (int k = 0; k < d.input_count; k++)
             a->inputs[k] = d.inputs[k] < 0 ? AMP_FORM_HOST : a->forms[d.inputs[k]];
-        a->forms[i] = amp_autocast_form(&d, AMP_FP16, a->inputs);
+        a->forms[i] = amp_autocast_of(&d, AMP_FP16, a->inputs).form;
     }
 }
 

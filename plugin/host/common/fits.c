@@ -30,15 +30,10 @@ typedef struct asked {
  * where the backend times kernels while it makes a plan, which takes memory itself. */
 static amp_status plan_of(asked *a, int roughly, amp_error *error)
 {
-    amp_plan_key key = { .batch = a->view.batch, .w = a->view.w, .h = a->view.h, .keeps_state = 1 };
-    amp_network_desc described;
-    struct darknet_amp *amp = amp_fork_state(a->net);
     if (!roughly && !a->view.on_gpu) return amp_fork_training_plan(a->net, &a->plan, error);
-    AMP_TRY(amp_fork_describe(a->net, amp->config, &described, error));
-    amp_status status = amp_engine_outline(amp->engine, &described, &key, a->dtype, NULL, &a->outline, error);
-    amp_network_desc_free(&described);
+    AMP_TRY(amp_fork_outline(a->net, a->view.batch, a->dtype, NULL, &a->outline, error));
     a->plan = a->outline;
-    return status;
+    return AMP_OK;
 }
 
 /* An image is read as bytes and then made floats: three of each a pixel. */
@@ -226,7 +221,9 @@ amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *erro
     return status;
 }
 
-amp_status amp_host_arena_budget(struct network *net, size_t memory, size_t *budget, amp_error *error)
+/* What checkpoint=auto may give to the activations at the network's size: of `memory`, or of what there is if
+ * that is 0, what all else leaves. */
+static amp_status find_budget(struct network *net, size_t memory, size_t *budget, amp_error *error)
 {
     asked a;
     amp_needs needs;
@@ -240,4 +237,16 @@ amp_status amp_host_arena_budget(struct network *net, size_t memory, size_t *bud
     forget(&a);
     amp_engine_forget_plans(amp_fork_state(net)->engine);
     return status;
+}
+
+amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
+{
+    struct darknet_amp *amp = amp_fork_state(net);
+    const amp_config *config = amp->config;
+    amp_recompute_settings settings = { .on = config->checkpoint != AMP_CHECKPOINT_OFF };
+    if (settings.on && config->checkpoint != AMP_CHECKPOINT_AUTO) settings.segments = config->checkpoint;
+    if (config->checkpoint == AMP_CHECKPOINT_AUTO)
+        AMP_TRY(find_budget(net, (size_t)config->memory, &settings.budget, error));
+    amp_engine_set_recompute(amp->engine, &settings);
+    return AMP_OK;
 }

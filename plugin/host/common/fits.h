@@ -13,6 +13,7 @@ struct network;
  * (cache=ram). */
 amp_status amp_host_check_fits(struct network *, int roughly, amp_error *);
 
-/* What checkpoint=auto may give to the activations at the network's size: of `memory`, or of what there is
- * if that is 0, what all else leaves. Its engine keeps no plan. */
-amp_status amp_host_arena_budget(struct network *, size_t memory, size_t *budget, amp_error *);
+/* What the engine's plans are to recompute, as checkpoint= and memory= of [amp] say; with checkpoint=auto as
+ * little as makes a training of this network fit into `memory`, or into what the machine has left. Its engine
+ * keeps no plan that it had. */
+amp_status amp_host_choose_recompute(struct network *, amp_error *);

@@ -46,7 +46,7 @@ static uint64_t mix(uint64_t z)
 /* ---- the main thread's generator ---- */
 
 /* The state's first word holds the kind of generator and the place in its ring: kinds * place + kind. */
-enum { KINDS = 5, KIND = 3, RING = 31, BEHIND = 3 };
+enum { KINDS = 5, KIND = 3, RING = 31 };
 
 static struct {
     int ours;
@@ -92,64 +92,15 @@ int amp_random_seed(unsigned *value)
     return seed.set;
 }
 
-/* Its numbers are o[n] = o[n-31] + o[n-3] modulo 2^32 (of which rand gives all bits but the last), so o[n] is
- * a sum of the 31 in the ring, whose coefficients are those of x^n modulo x^31 - x^28 - 1. */
-typedef struct coefficients { uint32_t of[RING]; } coefficients;
-
-static coefficients multiplied(const coefficients *a, const coefficients *b)
-{
-    uint32_t product[2 * RING - 1] = { 0 };
-    coefficients result;
-    for (int i = 0; i < RING; i++)
-        for (int k = 0; k < RING; k++) product[i + k] += a->of[i] * b->of[k];
-    for (int i = 2 * RING - 2; i >= RING; i--) {
-        product[i - RING] += product[i];
-        product[i - BEHIND] += product[i];
-    }
-    memcpy(result.of, product, sizeof result.of);
-    return result;
-}
-
-static void jump(uint32_t *ring, int oldest, size_t count)
-{
-    coefficients c = { { 1 } }, power = { { 0, 1 } };
-    uint32_t values[2 * RING];
-    for (; count; count >>= 1) {
-        if (count & 1) c = multiplied(&c, &power);
-        power = multiplied(&power, &power);
-    }
-    for (int i = 0; i < RING; i++) values[i] = ring[(oldest + i) % RING];
-    for (int i = RING; i < 2 * RING; i++) values[i] = values[i - RING] + values[i - BEHIND];
-    for (int i = 0; i < RING; i++) {
-        uint32_t sum = 0;
-        for (int k = 0; k < RING; k++) sum += c.of[k] * values[i + k];
-        ring[(oldest + i) % RING] = sum;
-    }
-}
-
-typedef union state { unsigned char bytes[AMP_HOST_RANDOM_BYTES]; uint32_t words[1 + RING]; } state;
-
-static void jump_in(state *s, size_t count)
-{
-    jump(s->words + 1, (int)(s->words[0] / KINDS + BEHIND) % RING, count);
-}
-
 void amp_random_skip(size_t count)
 {
-    enum { FEW = 1 << 14 };
-    state s;
-    if (count < FEW || !amp_random_save(s.bytes)) {
-        for (size_t i = 0; i < count; i++) (void)rand();
-        return;
-    }
-    jump_in(&s, count);
-    amp_random_restore(s.bytes);
+    for (size_t i = 0; i < count; i++) (void)rand();
 }
 
 /* A thread's own copy of the main thread's generator. */
 static _Thread_local struct {
     int begun;
-    state at;
+    unsigned char state[AMP_HOST_RANDOM_BYTES];
 #ifdef __GLIBC__
     struct random_data reader;
 #endif
@@ -159,15 +110,16 @@ void amp_random_branch(size_t behind)
 {
 #ifdef __GLIBC__
     static pthread_mutex_t saving = PTHREAD_MUTEX_INITIALIZER;
-    state scratch;
+    char scratch[AMP_HOST_RANDOM_BYTES];
+    int32_t number;
     pthread_mutex_lock(&saving); /* which writes into the generator */
-    int saved = amp_random_save(branch.at.bytes);
+    int saved = amp_random_save(branch.state);
     pthread_mutex_unlock(&saving);
     if (!saved) return;
-    jump_in(&branch.at, behind);
     memset(&branch.reader, 0, sizeof branch.reader);
-    initstate_r(1, (char *)scratch.bytes, sizeof scratch, &branch.reader);
-    branch.begun = setstate_r((char *)branch.at.bytes, &branch.reader) == 0;
+    initstate_r(1, scratch, sizeof scratch, &branch.reader);
+    branch.begun = setstate_r((char *)branch.state, &branch.reader) == 0;
+    for (size_t i = 0; branch.begun && i < behind; i++) random_r(&branch.reader, &number);
 #else
     (void)behind;
 #endif

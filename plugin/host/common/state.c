@@ -11,7 +11,6 @@
 #include "cfg_stream.h"
 #include "fits.h"
 #include "ranks.h"
-#include "recompute.h"
 #include "resume.h"
 #include "sharing.h"
 

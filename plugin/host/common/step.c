@@ -5,7 +5,6 @@
 #include "clock.h"
 #include "memory.h"
 #include "ranks.h"
-#include "recompute.h"
 #include "report.h"
 #include "resume.h"
 #include "sharing.h"
@@ -21,15 +20,25 @@ static amp_plan_key key_of(const struct darknet_amp *amp, const struct network *
                            .folds = !keeps_state && !amp->measures && !amp_engine_trains(amp->engine) };
 }
 
-static amp_status make_plan(struct darknet_amp *amp, struct network *net, const amp_plan_key *key,
-                            amp_error *error)
+/* Activation checkpointing: prints, once, what the training's first plan recomputes and saves by it. */
+static amp_status tell_recompute(struct darknet_amp *amp, const amp_plan *plan, amp_error *error)
 {
-    amp_network_desc described;
-    AMP_TRY(amp_fork_describe(net, amp->config, &described, error));
-    amp_status status = amp_engine_add_plan(amp->engine, &described, key, error);
-    if (status == AMP_OK) status = amp_host_tell_recompute(amp, &described, key, error);
-    amp_network_desc_free(&described);
-    return status;
+    const amp_recompute_settings *settings = amp_engine_recompute(amp->engine);
+    amp_plan *whole;
+    if (amp->recompute_told || !plan->key.keeps_state || (!settings->on && !plan->again_count)) return AMP_OK;
+    amp->recompute_told = 1;
+    AMP_TRY(amp_engine_outline(amp->engine, &plan->key, amp->config->dtype, NULL, &whole, error));
+    amp_recompute_cost cost = amp_recompute_cost_of(plan);
+    fprintf(stderr, "amp: checkpoint: backward computes %d of %d layers again, %.0f %% of a forward's "
+            "arithmetic; activations take %.1f MB instead of %.1f\n", plan->again_count, plan->count,
+            100 * cost.again / cost.forward, (double)plan->arena.total / 0x1p20,
+            (double)whole->arena.total / 0x1p20);
+    if (settings->on && !settings->segments && plan->arena.total > settings->budget)
+        fprintf(stderr, "amp: checkpoint=auto: that is %.1f MB more than there is room for; more "
+                "subdivisions, or a smaller width and height, take less\n",
+                (double)(plan->arena.total - settings->budget) / 0x1p20);
+    amp_plan_free(whole, amp_engine_backend(amp->engine));
+    return AMP_OK;
 }
 
 static amp_status forward(struct darknet_amp *amp, struct network *net, const amp_view *view,
@@ -44,7 +53,9 @@ static amp_status forward(struct darknet_amp *amp, struct network *net, const am
                         "amp: batch grew from %d to %d, but Darknet made its input on the GPU for "
                         "%d; set batch in the .cfg", amp->batch, view->batch, amp->batch);
     amp_plan_key key = key_of(amp, net, view);
-    if (!amp_engine_has_plan(amp->engine, &key)) AMP_TRY(make_plan(amp, net, &key, error));
+    const amp_plan *plan;
+    AMP_TRY(amp_engine_plan_for(amp->engine, &key, &plan, error));
+    AMP_TRY(tell_recompute(amp, plan, error));
     AMP_TRY(amp_fork_begin_forward(amp, net, error));
     AMP_TRY(amp_engine_forward(amp->engine, &key, amp_fork_image(net), view->training, error));
     return amp_fork_end_forward(amp, net, error);

@@ -129,13 +129,8 @@ static amp_status fit_native(const network *net, int i, int needs_output, int ne
 
 amp_status amp_host_fit_workspace(struct darknet_amp *amp, const network *net, amp_error *error)
 {
-    size_t bytes = 0;
+    size_t bytes = amp_fork_own_workspace(net);
     int on_gpu = amp_host_on_gpu(net);
-    for (int i = 0; i < net->n; i++) {
-        const layer *l = &net->layers[i];
-        size_t wanted = amp_host_is_native(l) ? 0 : amp_own_layer_workspace(net, i);
-        if (wanted > bytes) bytes = wanted;
-    }
     if (bytes <= amp->memory->workspace_bytes) return AMP_OK;
     amp_host_give_back(&amp->memory->workspace, on_gpu);
     amp->memory->workspace = amp_host_take((bytes + sizeof(float) - 1) / sizeof(float), on_gpu);
@@ -151,6 +146,16 @@ void amp_fork_forget_overflow(struct darknet_amp *amp)
     amp_error error;
     if (amp->memory->workspace)
         amp_host_check(b->zero(b, amp->memory->workspace, amp->memory->workspace_bytes, &error), &error);
+}
+
+static amp_status describe(void *context, int batch, amp_network_desc *out, amp_error *error)
+{
+    struct darknet_amp *amp = context;
+    int as_made = amp->net->batch;
+    amp->net->batch = batch; /* shapes are described for net's batch */
+    amp_status status = amp_fork_describe(amp->net, amp->config, out, error);
+    amp->net->batch = as_made;
+    return status;
 }
 
 static amp_status prepare_buffers(void *context, const char *needs_output, const char *needs_delta,
@@ -237,8 +242,8 @@ static void random_uniform(void *context, float *numbers, size_t count)
 
 amp_host amp_fork_callbacks(struct darknet_amp *amp)
 {
-    return (amp_host){ .context = amp, .prepare_buffers = prepare_buffers, .output = output_of,
-                       .delta = delta_of, .forward = run_forward, .backward = run_backward,
+    return (amp_host){ .context = amp, .describe = describe, .prepare_buffers = prepare_buffers,
+                       .output = output_of, .delta = delta_of, .forward = run_forward, .backward = run_backward,
                        .labels = labels_of, .found = found, .loss = loss_of,
                        .random_uniform = random_uniform };
 }

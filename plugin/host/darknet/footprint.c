@@ -9,45 +9,30 @@
 
 /* ---- plans ---- */
 
-static amp_plan_key training_key(const network *net, int batch)
+static amp_plan_key training_key(network *net, int batch)
 {
+    net->amp->net = net; /* which the engine has described */
     return (amp_plan_key){ .batch = batch, .w = net->w, .h = net->h, .keeps_state = 1,
                            .frozen = amp_fork_frozen(net) };
 }
 
 amp_status amp_fork_training_plan(network *net, const amp_plan **out, amp_error *error)
 {
-    amp_engine *engine = net->amp->engine;
     amp_plan_key key = training_key(net, net->batch);
-    *out = amp_engine_find_plan(engine, &key);
-    if (*out) return AMP_OK;
-    amp_network_desc described;
-    AMP_TRY(amp_fork_describe(net, net->amp->config, &described, error));
-    amp_status status = amp_engine_add_plan(engine, &described, &key, error);
-    amp_network_desc_free(&described);
-    *out = amp_engine_find_plan(engine, &key);
-    return status;
+    return amp_engine_plan_for(net->amp->engine, &key, out, error);
 }
 
-static amp_status outline(network *net, int batch, amp_dtype dtype, amp_plan **plan, amp_error *error)
+amp_status amp_fork_outline(network *net, int batch, amp_dtype dtype, const amp_recompute_settings *recompute,
+                            amp_plan **out, amp_error *error)
 {
     amp_plan_key key = training_key(net, batch);
-    amp_network_desc described;
-    int as_made = net->batch;
-    net->batch = batch; /* shapes are described for net's batch */
-    amp_status status = amp_fork_describe(net, net->amp->config, &described, error);
-    net->batch = as_made;
-    if (status != AMP_OK) return status;
-    status = amp_engine_outline(net->amp->engine, &described, &key, dtype,
-                                amp_engine_recompute(net->amp->engine), plan, error);
-    amp_network_desc_free(&described);
-    return status;
+    return amp_engine_outline(net->amp->engine, &key, dtype, recompute, out, error);
 }
 
 amp_status amp_fork_footprint(network *net, int batch, amp_dtype dtype, amp_footprint *out, amp_error *error)
 {
     amp_plan *plan;
-    AMP_TRY(outline(net, batch, dtype, &plan, error));
+    AMP_TRY(amp_fork_outline(net, batch, dtype, amp_engine_recompute(net->amp->engine), &plan, error));
     amp_recompute_cost cost = amp_recompute_cost_of(plan);
     *out = (amp_footprint){ .arena = plan->arena.total, .again = cost.again / cost.forward,
         .input = ((size_t)net->inputs + (size_t)net->truths) * (size_t)batch * sizeof(float) };
@@ -144,8 +129,7 @@ size_t amp_fork_own_workspace(const network *net)
 {
     size_t most = 0;
     for (int i = 0; i < net->n; i++) {
-        const layer *l = &net->layers[i];
-        size_t bytes = amp_host_is_native(l) ? 0 : amp_own_layer_workspace(net, i);
+        size_t bytes = amp_host_is_native(&net->layers[i]) ? 0 : amp_own_layer_workspace(net, i);
         if (bytes > most) most = bytes;
     }
     return most;
