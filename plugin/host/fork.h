@@ -130,6 +130,10 @@ amp_dtype amp_fork_default_dtype(void);
 amp_backend *amp_fork_backend(amp_error *);
 int amp_fork_device(void);
 
+/* Whether CUDA finds a GPU that it works with; AMP_OK in a Darknet without GPU=1. (Darknet itself would end
+ * in an assertion.) */
+amp_status amp_fork_find_gpu(amp_error *);
+
 /* On a GPU: ranks. take_gpu: before CUDA is called, the GPU of this number among those that the program may
  * see becomes the only one; 0: there is none of that number. sum_on_gpu: *comm becomes one that sums memory
  * of this backend's. In a Darknet without GPU=1 both do nothing, and succeed. */

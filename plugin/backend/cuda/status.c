@@ -18,7 +18,7 @@ static const struct { cudaError_t error; amp_status status; const char *remedy; 
       "one's driver is older than the CUDA toolkit; build it anew, with this GPU among "
       "CMAKE_CUDA_ARCHITECTURES (ARCH in Darknet's Makefile), or install a newer driver" },
     { cudaErrorInsufficientDriver, AMP_UNSUPPORTED,
-      ": install a newer driver, or build with an older CUDA toolkit" },
+      ": install a newer driver (this machine may have none), or build with an older CUDA toolkit" },
     { cudaErrorDevicesUnavailable, AMP_UNSUPPORTED, ": another program has the GPU to itself; nvidia-smi "
       "names it, and the compute mode" },
     { cudaErrorSystemNotReady, AMP_UNSUPPORTED, ": GPUs joined by NVSwitch (HGX) wait for their service; "

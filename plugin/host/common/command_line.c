@@ -9,6 +9,7 @@
 #include "../../files/safe_file.h"
 #include "../../include/darknet_amp.h"
 #include "../data/data_check.h"
+#include "../fork.h"
 #include "../training/loop.h"
 #include "../training/turns.h"
 #include "argument.h"
@@ -97,6 +98,8 @@ int darknet_amp_start(int argc, char **argv)
     const char *gpus = behind(argc, argv, "-gpus");
     amp_ranks_start(words, count, takes_long, gpus ? gpus : "");
     if (!behind(argc, argv, "-i") && !gpus && !behind(argc, argv, "-nogpu")) amp_ranks_take_gpu();
+    if (takes_long && !strcmp(words[1], "train") && !behind(argc, argv, "-nogpu"))
+        amp_host_check(amp_fork_find_gpu(&error), &error);
     amp_host_check(amp_turns_take(&error), &error);
     int classifies = count > 2 && !strcmp(words[0], "classifier");
     if (count > 2 && !strcmp(words[1], "train") && (classifies || !strcmp(words[0], "detector")))

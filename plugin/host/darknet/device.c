@@ -5,24 +5,33 @@
 #include <string.h>
 
 #include "room.h"
+#ifdef GPU
+#include "../../backend/cuda/state.h"
+#endif
 
 /* ---- CUDA's calls; a failed one cannot be gone on with ---- */
 
 #ifdef GPU
-static void check(cudaError_t status, const char *call)
+#define MUST(call) do { \
+        amp_error error_; \
+        cudaError_t status_ = (call); \
+        if (status_ == cudaSuccess) break; \
+        amp_cuda_fail(status_, #call, __FILE__, __LINE__, &error_); \
+        amp_host_die(&error_); \
+    } while (0)
+
+static amp_status find_gpu(amp_error *error)
 {
-    amp_error error;
-    if (status == cudaSuccess) return;
-    amp_fail(&error, AMP_UNSUPPORTED, "amp: %s: %s (%s)", call, cudaGetErrorName(status),
-             cudaGetErrorString(status));
-    amp_host_die(&error);
+    int count;
+    AMP_CUDA_TRY(cudaGetDeviceCount(&count));
+    return AMP_OK;
 }
 
 /* Not cuda_set_device, which writes a global of Darknet's: networks' threads come through here side by side.
  */
 static int use_gpu(int gpu)
 {
-    check(cudaSetDevice(gpu), "cudaSetDevice");
+    MUST(cudaSetDevice(gpu));
     return 1;
 }
 
@@ -46,7 +55,7 @@ static int take_gpu(int number)
 
 static int wait_for_gpu(void)
 {
-    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    MUST(cudaDeviceSynchronize());
     return 1;
 }
 
@@ -55,7 +64,7 @@ static size_t gpu_free(int gpu, size_t *all)
 {
     size_t available = 0;
     use_gpu(gpu);
-    check(cudaMemGetInfo(&available, all), "cudaMemGetInfo");
+    MUST(cudaMemGetInfo(&available, all));
     return available;
 }
 
@@ -72,13 +81,13 @@ static float *gpu_take(size_t count)
         cudaGetLastError(); /* or Darknet would meet it at its next call */
         return NULL;
     }
-    check(cudaMemset(memory, 0, count * sizeof(float)), "cudaMemset");
+    MUST(cudaMemset(memory, 0, count * sizeof(float)));
     return memory;
 }
 
 static int gpu_give_back(void *memory)
 {
-    check(cudaFree(memory), "cudaFree"); /* waits for what is queued */
+    MUST(cudaFree(memory)); /* waits for what is queued */
     return 1;
 }
 #endif
@@ -92,6 +101,8 @@ static int cpu_give_back(void *memory)
 /* ---- where ---- */
 
 int amp_fork_device(void) { return ON_SIDE(1, -1, gpu_index); }
+
+amp_status amp_fork_find_gpu(amp_error *error) { return ON_SIDE(1, ((void)error, AMP_OK), find_gpu(error)); }
 
 int amp_fork_take_gpu(int number) { return ON_SIDE(1, ((void)number, 1), take_gpu(number)); }
 
