@@ -45,8 +45,9 @@ cd ..
 trains patched/darknet 'make AMP=1'
 
 # CMake compiles each file of Darknet's twice, for the library and for the program; the program is built here.
-cmake -S patched -B build -DAMP=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG= -DCMAKE_CXX_FLAGS_DEBUG= \
-    -DCMAKE_C_COMPILER_LAUNCHER="$ccache" -DCMAKE_CXX_COMPILER_LAUNCHER="$ccache" > log 2>&1 ||
+cmake -S patched -B build -DAMP=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0 \
+    -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_C_COMPILER_LAUNCHER="$ccache" \
+    -DCMAKE_CXX_COMPILER_LAUNCHER="$ccache" > log 2>&1 ||
     fail "cmake -DAMP=ON: $(tail -5 log)"
 cmake --build build --target darknet -- -j"$(nproc)" > log 2>&1 ||
     fail "cmake -DAMP=ON: $(grep -m 5 -i 'error\|undefined' log)"

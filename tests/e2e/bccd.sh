@@ -5,7 +5,7 @@ set -eu
 . "$SOURCE_DIR/tests/e2e/lib/data.bash"
 unpack bccd
 cd bccd
-steps=40
+steps=48
 [ -z "${SANITIZERS:-}" ] || steps=4 # they are slow: there it only has to run
 sed "s/^max_batches=.*/max_batches=$steps/" "$SOURCE_DIR/cfg/bccd.cfg" > short.cfg
 losses() { grep -aE '^[0-9]+: .* avg' $1.out | sed 's/^[0-9]*: \([^,]*\),.*/\1/'; }
@@ -16,12 +16,12 @@ for dtype in fp32 bf16 fp16; do
     first=$(losses $dtype | head -1)
     last=$(losses $dtype | tail -10 | awk '{ sum += $1 } END { print sum / NR }')
     echo "$dtype: loss $first -> $last, $(grep -o 'skipped=.*' $dtype.err)"
-    [ $steps -lt 40 ] || awk -v a="$first" -v b="$last" 'BEGIN { exit !(b < a / 10) }' ||
+    [ $steps -lt 48 ] || awk -v a="$first" -v b="$last" 'BEGIN { exit !(b < a / 10) }' ||
         fail "$dtype: loss $first -> $last in $steps steps"
     awk -v a="$first" -v b="$(losses fp32 | head -1)" 'BEGIN { exit !(a / b > .98 && a / b < 1.02) }' ||
         fail "$dtype starts at loss $first, fp32 at $(losses fp32 | head -1): not the same weights and images"
 done
-[ -z "$DARKNET_STOCK" ] || [ $steps -lt 40 ] || {
+[ -z "$DARKNET_STOCK" ] || [ $steps -lt 48 ] || {
     # Where a new training begins at a loss some 30 times as high. (What boxes are found says less: rolling
     # statistics are young.)
     sed -e '/^\[amp\]/,/^dtype/d' -e "s/^max_batches=.*/max_batches=$((steps + 1))/" short.cfg > stock.cfg
