@@ -29,11 +29,13 @@
 #include "host/common/ranks.h"
 #include "host/darknet/room.h"
 
-/* What Darknet's loop does around its passes, with a network by value and images beside it. */
+/* What Darknet's loop does around its passes, with a network by value and images beside it. Behind a step's
+ * last pass it updates, and averages weights, as it does for a data of no images. */
 static float train_datum(network *net)
 {
     float loss = amp_own_train(net);
-    if (*net->seen / (uint64_t)net->batch % (uint64_t)net->subdivisions == 0) amp_own_update(net);
+    if (*net->seen / (uint64_t)net->batch % (uint64_t)net->subdivisions == 0)
+        train_network(*net, (data){ 0 });
     return loss;
 }
 
@@ -68,7 +70,7 @@ amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
 #endif
 
 #define NET(more)                                                                                       \
-    "[net]\nlearning_rate=0.002\nmomentum=0.9\ndecay=0.001\nmax_batches=100\nbatch=4\nsubdivisions=2\n" \
+    "[net]\nlearning_rate=0.002\nmomentum=0.9\ndecay=0.001\nmax_batches=2006\nbatch=4\nsubdivisions=2\n" \
     "init_scale=8\n" more
 #define CONV_OF(kind, filters, size, more) \
     "[convolutional]\nfilters=" #filters "\nsize=" #size "\nstride=1\npad=1\nactivation=" kind "\n" more
@@ -90,6 +92,8 @@ static const struct { const char *name, *cfg; int resizes; } networks[] = {
       "iou_loss=giou\nobjectness_smooth=1\n", 1 },
     { "gaussian", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=4\nstride=4\n"
       HEAD(22, "Gaussian_yolo") "mask=0,1\n", 1 },
+    { "averaged", NET("width=16\nheight=16\nchannels=3\nema_alpha=.5\n") CONV(8, 3, BN) CONV(8, 3, BN)
+      CONV(2, 1, "") "[avgpool]\n[softmax]\n", 0 },
     { "region", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=4\nstride=4\n"
       CONV(8, 3, "stopbackward=1\n" BN) HEAD(21, "region") "coords=4\nsoftmax=1\n", 0 },
     { "classifier", NET("width=12\nheight=12\nchannels=3\nadam=1\n") CONV(8, 3, "")
@@ -145,6 +149,10 @@ static void put(FILE *out, const float *numbers, size_t count)
         fail("cannot write", "the file");
 }
 
+/* With averaged weights (ema_alpha) a training begins two steps before it averages, which is at half of
+ * max_batches, and five before the averages become the weights. */
+enum { FIRST_STEP = 1001 };
+
 static int two_gpus; /* -gpus 0,1 was given, which AlexeyAB's Darknet refuses */
 
 static network *make(const char *cfg, const char *dtype)
@@ -162,6 +170,10 @@ static network *make(const char *cfg, const char *dtype)
     srand(5);
     network *net = parse_network_cfg(path);
     unlink(path);
+#ifdef DARKNET_AMP_ALEXEYAB
+    if (net->ema_alpha != 0) *net->seen = FIRST_STEP * (uint64_t)(net->batch * net->subdivisions);
+    if (net->ema_alpha != 0) *net->cur_iteration = FIRST_STEP;
+#endif
     if (!net->amp != !strcmp(dtype, "off")) fail("with AMP, or without, though asked for", dtype);
     return net;
 }

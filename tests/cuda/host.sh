@@ -18,7 +18,7 @@ compare() { # <network> <dtype> <bound> [<twin>...]
     "$ON_DOUBLES" compare "$network.$dtype.cpu" "$network.$dtype.gpu" "$bound" $twins
 }
 if [ -n "${ALEXEYAB:-}" ]; then
-    for network in yolo gaussian region classifier masked; do compare $network fp32 0.00002; done
+    for network in yolo gaussian region classifier masked averaged; do compare $network fp32 0.00002; done
     compare masked fp16 0.001
     for network in gaussian classifier yolo; do compare $network fp16 0.001 1 2 3; done
     compare yolo bf16 0.008 1 2 3

@@ -46,3 +46,34 @@ status=0
 ranks 2 detector train tiny.data track.cfg -dont_show -amp fp32 > out 2> err < /dev/null || status=$?
 [ $status != 0 ] && grep -aq 'amp: \[net\]: track loads sequences' err ||
     fail "track=1: status $status, $(tail -n 3 err)"
+
+# Averaged weights (ema_alpha): from step 1003 of 2006 on, and 1000 before the end they become the weights. A
+# rate beyond all bounds ends such a training when its files were saved.
+averages() { # averages <ranks> <weights to begin with> <last step, where it saves>
+    sed -i "s/^steps=.*/steps=$(($3 + 1))/" averaged.cfg
+    { cat tiny.data; echo savelast=$(($3 / 2)); } > averaged.data
+    ! ranks $1 detector train averaged.data averaged.cfg "$2" -dont_show -amp fp32 -seed 7 > out 2> err \
+        < /dev/null || fail "averaged.cfg, $1 ranks: the training did not end"
+    grep -aq "beyond 1e19.*last good step: $(($3 + 1))" err || fail "averaged.cfg, $1 ranks: $(tail -n 2 err)"
+}
+moved() { # moved <folder>: what was saved
+    rm -rf $1 && mv backup $1 && mkdir backup
+}
+sed -e 's/^max_batches=.*/max_batches=2006\nema_alpha=.5/' -e 's/^scales=.*/scales=1e30/' tiny.cfg > averaged.cfg
+trains 0 tiny
+printf '\120\037\0\0\0\0\0\0' | dd of=final.weights bs=1 seek=12 conv=notrunc 2> dd # 8016 images: 1002 steps
+moved tiny
+averages 0 final.weights 1006
+moved one
+averages 2 final.weights 1006
+moved two
+averages 2 final.weights 1004
+moved half
+averages 2 half/averaged_last.weights 1006
+for file in averaged_ema.weights averaged_last.weights; do
+    said=$(./weights_distance one/$file two/$file 1e-6 1e-4) || fail "$file: 2 ranks against one: $said"
+    echo "$file: 2 ranks against one: $said"
+    cmp two/$file backup/$file || fail "2 ranks, continued: another $file"
+    ! cmp -s half/$file two/$file || fail "$file does not change"
+done
+cmp two/averaged_last.weights.amp backup/averaged_last.weights.amp || fail '2 ranks, continued: another sidecar'
