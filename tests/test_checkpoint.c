@@ -129,14 +129,14 @@ TEST(arrays_that_weights_files_lack_come_back)
         for (int i = 0; i < x.param_count; i++) {
             size_t bytes = x.params[i].count * sizeof(float);
             assert_memory_equal(first(x.params[i].momentum), first(y.params[i].momentum), bytes);
-            if (x.params_unsaved[i])
+            if (x.params[i].unsaved)
                 assert_memory_equal(first(x.params[i].master), first(y.params[i].master), bytes);
             else assert_true(first(y.params[i].master)[0] == -1);
             assert_true(first(y.params[i].grad)[0] == (window ? 5 : 0));
         }
         for (int i = 0; i < x.statistics_count; i++) {
             size_t bytes = x.statistics[i].count * sizeof(float);
-            if (x.statistics_unsaved[i])
+            if (x.statistics[i].unsaved)
                 assert_memory_equal(first(x.statistics[i].array), first(y.statistics[i].array), bytes);
             else assert_true(first(y.statistics[i].array)[0] == -1);
             if (window)

@@ -75,7 +75,7 @@ static amp_status compare_params(const amp_checkpoint *c, const amp_engine_state
 /* A recurrent layer's state has a size of its own with each batch: it starts anew then. */
 static int starts_anew(const amp_checkpoint *c, const amp_engine_state *e, int i)
 {
-    return c->statistics[i].unsaved && e->statistics_unsaved[i]
+    return c->statistics[i].unsaved && e->statistics[i].unsaved
         && c->statistics[i].count != e->statistics[i].count;
 }
 

@@ -149,5 +149,5 @@ struct amp_checkpoint {
 /* Whether the statistics of this number are what a recurrent layer carries. */
 static inline int amp_saved_is_state(const amp_engine_state *e, int i)
 {
-    return e->statistics_unsaved[i] && e->statistics[i].rolling_factor <= 0;
+    return e->statistics[i].unsaved && e->statistics[i].rolling_factor <= 0;
 }

@@ -92,12 +92,12 @@ static void put_network(head *h, const amp_engine_state *e)
     for (int i = 0; i < e->layer_count; i++) put_text(h, e->layer_types[i]);
     put_u32(h, (uint32_t)e->param_count);
     for (int i = 0; i < e->param_count; i++) {
-        put_entry(h, e->params[i].layer, e->params_unsaved[i], e->params[i].count);
+        put_entry(h, e->params[i].layer, e->params[i].unsaved, e->params[i].count);
         put_text(h, e->params[i].name);
     }
     put_u32(h, (uint32_t)e->statistics_count);
     for (int i = 0; i < e->statistics_count; i++)
-        put_entry(h, e->statistics[i].layer, e->statistics_unsaved[i], e->statistics[i].count);
+        put_entry(h, e->statistics[i].layer, e->statistics[i].unsaved, e->statistics[i].count);
 }
 
 /* ---- the arrays ---- */
@@ -124,13 +124,13 @@ static uint32_t list_arrays(const content *c, saved_array *list)
                                         [AMP_SAVED_V] = p->v,
                                         [AMP_SAVED_MASTER] = p->master, [AMP_SAVED_GRADIENT] = p->grad };
         for (int kind = 0; kind < AMP_SAVED_PARAM_KINDS; kind++)
-            if (amp_saved_wanted(kind, e->adam, e->params_unsaved[i], c->run->window))
+            if (amp_saved_wanted(kind, e->adam, e->params[i].unsaved, c->run->window))
                 list[count++] = (saved_array){ kind, i, arrays[kind], p->count };
     }
     for (int i = 0; i < e->statistics_count; i++) {
         const amp_statistics *s = &e->statistics[i];
         for (int kind = AMP_SAVED_LIVE; kind < AMP_SAVED_AVERAGE; kind++)
-            if (amp_saved_wanted(kind, e->adam, e->statistics_unsaved[i], c->run->window))
+            if (amp_saved_wanted(kind, e->adam, e->statistics[i].unsaved, c->run->window))
                 list[count++] = (saved_array){ kind, i, kind == AMP_SAVED_LIVE ? s->array : s->committed,
                                                s->count };
     }

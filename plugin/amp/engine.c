@@ -152,8 +152,7 @@ amp_engine_state amp_engine_state_of(const amp_engine *engine)
                                .adamw = engine->settings.adamw, .layer_count = engine->layer_count,
                                .param_count = p->param_count,
                                .statistics_count = p->statistics_count, .layer_types = p->layer_types,
-                               .params = p->params, .params_unsaved = p->unsaved, .statistics = p->statistics,
-                               .statistics_unsaved = p->statistics_unsaved };
+                               .params = p->params, .statistics = p->statistics };
 }
 
 /* ---- plans ---- */

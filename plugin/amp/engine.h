@@ -136,9 +136,7 @@ typedef struct amp_engine_state {
     int layer_count, param_count, statistics_count;
     const char *const *layer_types;
     const amp_param *params;
-    const char *params_unsaved;  /* per parameter: amp_param_desc.unsaved */
     const amp_statistics *statistics;
-    const char *statistics_unsaved; /* per array: amp_statistics_desc.unsaved */
 } amp_engine_state;
 
 amp_engine_state amp_engine_state_of(const amp_engine *);

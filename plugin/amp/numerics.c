@@ -1,7 +1,4 @@
-/* Counting exponents, in whatever dtype and layout a tensor comes: their order does not matter.
- *
- * A number costs about a nanosecond. Four tables take turns, since numbers that follow each other are often
- * of one size, and adding to one counter again and again waits for memory. */
+/* Counting exponents, in whatever dtype and layout a tensor comes: their order does not matter. */
 #include "numerics.h"
 
 #include <stdlib.h>
@@ -11,9 +8,7 @@
 
 enum {
     PIECE = 16384,       /* numbers counted at a time, which the nearest caches hold */
-    DOWNLOAD = 16 * PIECE,
-    TABLES = 4,
-    FIELDS = 256         /* of fp32's exponent */
+    DOWNLOAD = 16 * PIECE
 };
 
 struct amp_numerics {
@@ -30,55 +25,32 @@ struct amp_numerics {
 
 static unsigned magnitude_of(float number) { return amp_float_bits(number) & 0x7fffffffu; }
 
-/* Bin b's numbers are 2^(b-149) and more: a subnormal's is the place of its topmost bit. */
-static void add_subnormals(amp_exponents *e, const float *numbers, size_t count)
+/* Bin b's numbers are 2^(b-149) and more: a subnormal's is the place of its topmost bit. Not of 0, inf and
+ * NaN. */
+static int bin_of(unsigned magnitude)
 {
-    for (size_t i = 0; i < count; i++) {
-        unsigned magnitude = magnitude_of(numbers[i]);
-        if (!magnitude || magnitude >= 0x00800000u) continue;
-        int bin = 0;
-        while (magnitude >>= 1) bin++;
-        e->bins[bin]++;
-    }
-}
-
-static size_t count_zeros(const float *numbers, size_t count)
-{
-    size_t zeros = 0;
-    for (size_t i = 0; i < count; i++) zeros += magnitude_of(numbers[i]) == 0;
-    return zeros;
+    int bin = 0;
+    if (magnitude >= 0x00800000u) return (int)(magnitude >> 23) + 22;
+    while (magnitude >>= 1) bin++;
+    return bin;
 }
 
 /* By bits: a host built with -Ofast takes subnormals for 0. */
 static float larger(float a, float b) { return amp_float_bits(a) > amp_float_bits(b) ? a : b; }
 
-static float largest_of(const float *numbers, size_t count)
-{
-    unsigned largest = 0;
-    for (size_t i = 0; i < count; i++) {
-        unsigned magnitude = magnitude_of(numbers[i]);
-        if (magnitude >= 0x7f800000u) magnitude = 0;
-        if (magnitude > largest) largest = magnitude;
-    }
-    return amp_bits_float(largest);
-}
-
 static void add_piece(amp_exponents *e, const float *numbers, size_t count)
 {
-    unsigned tables[TABLES][FIELDS] = { { 0 } };
-    size_t i = 0;
-    for (; i + TABLES <= count; i += TABLES)
-        for (int t = 0; t < TABLES; t++) tables[t][magnitude_of(numbers[i + t]) >> 23]++;
-    for (; i < count; i++) tables[0][magnitude_of(numbers[i]) >> 23]++;
-    for (int t = 1; t < TABLES; t++)
-        for (int field = 0; field < FIELDS; field++) tables[0][field] += tables[t][field];
-
-    for (int field = 1; field < FIELDS - 1; field++) e->bins[field + 22] += tables[0][field];
-    e->not_finite += tables[0][FIELDS - 1];
-    size_t zeros = tables[0][0] ? count_zeros(numbers, count) : 0;
-    e->zeros += zeros;
-    if (tables[0][0] > zeros) add_subnormals(e, numbers, count);
-    e->largest = larger(e->largest, largest_of(numbers, count));
+    for (size_t i = 0; i < count; i++) {
+        unsigned magnitude = magnitude_of(numbers[i]);
+        if (magnitude == 0) {
+            e->zeros++;
+        } else if (magnitude >= 0x7f800000u) {
+            e->not_finite++;
+        } else {
+            e->bins[bin_of(magnitude)]++;
+            e->largest = larger(e->largest, amp_bits_float(magnitude));
+        }
+    }
 }
 
 static void add_exponents(amp_exponents *to, const amp_exponents *from)

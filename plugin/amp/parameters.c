@@ -23,16 +23,12 @@ static sizes measure(const amp_network_desc *network)
 static amp_status allocate(amp_parameters *p, const sizes *s, int layers, amp_error *error)
 {
     p->params = calloc((size_t)s->params + 1, sizeof *p->params);
-    p->decays = calloc((size_t)s->params + 1, 1);
     p->rates = calloc((size_t)s->params + 1, sizeof *p->rates);
-    p->unsaved = calloc((size_t)s->params + 1, 1);
     p->layer_types = calloc((size_t)layers + 1, sizeof *p->layer_types);
     p->gradients = calloc((size_t)layers + 1, sizeof *p->gradients);
     p->entries = calloc((size_t)s->params + 1, sizeof *p->entries);
     p->statistics = calloc((size_t)s->statistics + 1, sizeof *p->statistics);
-    p->statistics_unsaved = calloc((size_t)s->statistics + 1, 1);
-    if (!p->params || !p->decays || !p->rates || !p->unsaved || !p->layer_types || !p->gradients
-        || !p->entries || !p->statistics || !p->statistics_unsaved)
+    if (!p->params || !p->rates || !p->layer_types || !p->gradients || !p->entries || !p->statistics)
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the records of %d parameters",
                         s->params);
     return AMP_OK;
@@ -66,11 +62,9 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
         if (param < p->param_count) continue;
         p->params[p->param_count] = (amp_param){ .master = d->master, .momentum = *d->gradient_slot,
                                                  .count = d->count, .clip = d->clip,
-                                                 .rate_scale = layer->rate_scale, .layer = index,
-                                                 .name = d->name };
-        p->rates[p->param_count] = layer->rate_scale;
-        p->unsaved[p->param_count] = (char)d->unsaved;
-        p->decays[p->param_count++] = (char)d->decays;
+                                                 .rate_scale = layer->rate_scale, .decays = d->decays,
+                                                 .unsaved = d->unsaved, .layer = index, .name = d->name };
+        p->rates[p->param_count++] = layer->rate_scale;
     }
 }
 
@@ -93,11 +87,11 @@ static void add_statistics(amp_parameters *p, const amp_layer_desc *layer, int i
     for (int k = 0; k < layer->statistics_count; k++) {
         const amp_statistics_desc *d = &layer->statistics[k];
         float factor = join_factors(p, d);
-        p->statistics_unsaved[p->statistics_count] = (char)d->unsaved;
         p->statistics[p->statistics_count++] = (amp_statistics){ .array = d->array, .count = d->count,
                                                                  .layer = index,
                                                                  .rolling_factor = factor,
-                                                                 .by_host = layer->kind == AMP_LAYER_HOST };
+                                                                 .by_host = layer->kind == AMP_LAYER_HOST,
+                                                                 .unsaved = d->unsaved };
     }
 }
 
@@ -157,14 +151,11 @@ void amp_parameters_free(amp_parameters *p, amp_backend *b)
     if (p->gradient_block) b->release(b, p->gradient_block);
     if (p->moment_block) b->release(b, p->moment_block);
     free(p->params);
-    free(p->decays);
     free(p->rates);
-    free(p->unsaved);
     free(p->layer_types);
     free(p->gradients);
     free(p->entries);
     free(p->statistics);
-    free(p->statistics_unsaved);
     *p = (amp_parameters){ 0 };
 }
 
@@ -187,7 +178,8 @@ amp_status amp_parameters_finish_step(amp_parameters *p, amp_backend *b, const a
                                       float decay, amp_step_outcome *out, amp_error *error)
 {
     int all_decay = args->adam && !args->adamw;
-    for (int i = 0; i < p->param_count; i++) p->params[i].decay = all_decay || p->decays[i] ? decay : 0;
+    for (int i = 0; i < p->param_count; i++)
+        p->params[i].decay = all_decay || p->params[i].decays ? decay : 0;
     AMP_TRY(hold(p, b, error));
     const amp_step_end end = { .params = p->params, .statistics = p->statistics,
                                .param_count = p->param_count, .statistics_count = p->statistics_count,

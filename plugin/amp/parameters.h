@@ -11,8 +11,6 @@ typedef struct amp_gradient_entries { int param; float **in_all, **by_name; } am
 
 typedef struct amp_parameters {
     amp_param *params;
-    char *decays;             /* per parameter: SGD decays it */
-    char *unsaved;            /* per parameter: the host's weights file does not hold it */
     int param_count;
     const char **layer_types; /* per layer: the host's name for it */
     amp_gradients *gradients; /* per layer: where its backward adds */
@@ -22,7 +20,6 @@ typedef struct amp_parameters {
     float *gradient_block, *moment_block, *committed_block;
     size_t gradient_count, committed_count; /* elements of all parameters, and of all statistics, together */
     amp_statistics *statistics;
-    char *statistics_unsaved; /* per array of statistics */
     float *rates;      /* the params' rate_scale, which is 0 while they are held */
     const char *held;  /* per layer, or NULL: amp_engine_hold */
     int statistics_count;

@@ -189,6 +189,8 @@ typedef struct amp_param {
                           (SGD and AdamW) */
     float rate_scale;  /* the layer's learning_rate multiplier */
     float clip;        /* weights are kept within ±clip after each update (Darknet's clip=); 0 is off */
+    int decays;        /* weights do; biases and scales under Adam alone */
+    int unsaved;       /* the host's weights file does not hold it */
     int layer;         /* index in the .cfg, for messages */
     const char *name;  /* "weights", "biases", "scales", "input_layer.weights", ... */
 } amp_param;
@@ -201,6 +203,7 @@ typedef struct amp_statistics {
     int layer;         /* index in the .cfg, for messages */
     float rolling_factor; /* as in amp_batchnorm_rule; 0: a recurrent layer's state */
     int by_host;       /* the host's own code moves them, not batchnorm_forward_train */
+    int unsaved;       /* the host's weights file does not hold them */
 } amp_statistics;
 
 /* Numbers of one update, as in Darknet's update_args. */

@@ -215,7 +215,7 @@ sed 's/^classes=.*/classes=3/' clothes.data > bad.data
 refuses 'bad.data: classes=3, but the network has 2' bad.data clothes.cfg
 echo round > one.names
 sed 's/^labels=.*/labels=one.names/' clothes.data > bad.data
-refuses 'bad.data: classes=2, but its list of labels has 1' bad.data clothes.cfg
+refuses 'holds 1 labels, but bad.data has classes = 2' bad.data clothes.cfg
 sed '/^\[softmax\]/,$d' clothes.cfg > headless.cfg
 refuses 'a network must end in yolo or region' tiny.data headless.cfg
 sed 's/^channels=3/channels=1/' tiny.cfg > grey.cfg

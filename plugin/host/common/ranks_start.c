@@ -13,6 +13,7 @@
 #include "../training/turns.h"
 #include "random.h"
 #include "ranks.h"
+#include "sharing.h"
 #include "state.h"
 #include "version.h"
 
@@ -89,12 +90,10 @@ static int find_difference(const char *a, const char *b, int *a_length, int *b_l
 
 void amp_ranks_agree(void)
 {
-    amp_error error;
     int at, here, there;
     amp_comm *comm = amp_ranks();
     if (!comm) return;
-    char *all = amp_host_allocated(malloc((size_t)comm->size * FACTS));
-    amp_host_check(comm->gather(comm, facts, FACTS, all, &error), &error);
+    char *all = amp_sharing_gather(comm, facts, FACTS);
     for (int rank = 1; rank < comm->size; rank++) {
         const char *other = all + (size_t)rank * FACTS;
         if (!find_difference(all, other, &here, &there, &at)) continue;
@@ -163,9 +162,7 @@ static void check_processors(void)
     typedef struct processors { int allowed, threads, fair; } processors;
     processors mine = { .allowed = omp_get_num_procs(), .threads = omp_get_max_threads(),
                         .fair = (int)sysconf(_SC_NPROCESSORS_ONLN) / comm->local_size };
-    amp_error error;
-    processors *all = amp_host_allocated(calloc((size_t)comm->size, sizeof *all));
-    amp_host_check(comm->gather(comm, &mine, sizeof mine, all, &error), &error);
+    processors *all = amp_sharing_gather(comm, &mine, sizeof mine);
     for (int i = 0; i < comm->size && amp_ranks_leads(); i++) {
         const processors *p = &all[i];
         int cores = p->threads > p->fair ? p->threads : p->fair;

@@ -14,6 +14,7 @@
 #include "../../tensor/status.h"
 
 struct network;
+struct amp_comm;
 
 /* Into how many subdivisions so many ranks cut a step: of the .cfg's images a subdivision, each gets
  * subdivisions / cut. */
@@ -57,6 +58,8 @@ void amp_sharing_align(struct network *);
 /* All ranks call these, in the same order, with the same `what` they do it for ("saving x.weights"), which a
  * message may name. */
 
+/* What each rank has at `mine`, in their order: the caller's. */
+void *amp_sharing_gather(struct amp_comm *, const void *mine, size_t bytes);
 /* *value becomes rank 0's, for which the others wait. */
 void amp_sharing_tell(void *value, size_t bytes, const char *what);
 void amp_sharing_sum(size_t *numbers, int count, const char *what);

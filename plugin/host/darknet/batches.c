@@ -5,30 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../data/text_lines.h"
+#include "../data/data_check.h"
 #include "data.h"
 #include "own.h"
 #include "tree.h"
 
 struct amp_batches {
     const char *data_file;
-    amp_lines paths, labels;
+    amp_path_list paths, labels;
     load_args args;
     data buffer, batch; /* what is loaded next; what is trained on */
     pthread_t thread;
     int loading;
     int inputs, truths;
 };
-
-static amp_status read_list(const char *data_file, const char *key, const char *file, const char *what,
-                            amp_lines *lines, amp_error *error)
-{
-    if (!file)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: no `%s = FILE`; it names %s", data_file, key, what);
-    AMP_TRY(amp_lines_read(file, what, lines, error));
-    if (lines->count) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is empty", file, what);
-}
 
 static amp_status read_hierarchy(const char *file, network *net, amp_error *error)
 {
@@ -50,10 +40,7 @@ static amp_status prepare_classifier(amp_batches *b, const amp_data_file *file, 
         return amp_fail(error, AMP_BAD_CONFIG, "%.500s: classes=%d, but the network has %d", b->data_file,
                         classes, net->truths);
     if (file->tag) return AMP_OK;
-    AMP_TRY(read_list(b->data_file, "labels", file->labels, "the list of labels", &b->labels, error));
-    if (b->labels.count < (size_t)classes)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: classes=%d, but its list of labels has %zu",
-                        b->data_file, classes, b->labels.count);
+    AMP_TRY(amp_check_labels(file, classes, &b->labels, error));
     b->args.labels = b->labels.line;
     return AMP_OK;
 }
@@ -61,7 +48,10 @@ static amp_status prepare_classifier(amp_batches *b, const amp_data_file *file, 
 static amp_status prepare(amp_batches *b, const amp_data_file *file, network *net, amp_error *error)
 {
     const layer *last = &net->layers[net->n - 1];
-    AMP_TRY(read_list(b->data_file, "train", file->train, "the list of training images", &b->paths, error));
+    if (!file->train)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: no `train = FILE`; it names the list of training "
+                        "images", b->data_file);
+    AMP_TRY(amp_path_list_read(file->train, "the list of training images", &b->paths, error));
     switch (last->type) {
     case AMP_OWN_DETECTORS: amp_own_detector_args(net, last, &b->args); break;
     case AMP_OWN_CLASSIFIERS: AMP_TRY(prepare_classifier(b, file, net, error)); break;
@@ -141,7 +131,7 @@ void amp_batches_close(amp_batches *b)
     }
     amp_own_end_loading(&b->args);
     drop_batch(b);
-    amp_lines_free(&b->paths);
-    amp_lines_free(&b->labels);
+    amp_path_list_free(&b->paths);
+    amp_path_list_free(&b->labels);
     free(b);
 }

@@ -243,7 +243,7 @@ static void random_uniform(void *context, float *numbers, size_t count)
 amp_host amp_fork_callbacks(struct darknet_amp *amp)
 {
     return (amp_host){ .context = amp, .describe = describe, .prepare_buffers = prepare_buffers,
-                       .output = output_of, .delta = delta_of, .forward = run_forward, .backward = run_backward,
-                       .labels = labels_of, .found = found, .loss = loss_of,
+                       .output = output_of, .delta = delta_of, .forward = run_forward,
+                       .backward = run_backward, .labels = labels_of, .found = found, .loss = loss_of,
                        .random_uniform = random_uniform };
 }

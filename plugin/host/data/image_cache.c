@@ -41,17 +41,8 @@ static float *floats_of(const unsigned char *pixels, int w, int h, int c)
     size_t count = (size_t)w * (size_t)h, channels = (size_t)c;
     float *floats = malloc(count * channels * sizeof *floats);
     if (!floats) return NULL;
-    if (c != 3) {
-        for (size_t k = 0; k < channels; k++)
-            for (size_t i = 0; i < count; i++) floats[k * count + i] = cache.floats[pixels[i * channels + k]];
-        return floats;
-    }
-    float *a = floats, *b = a + count, *d = b + count;
-    for (size_t i = 0; i < count; i++, pixels += 3) {
-        a[i] = cache.floats[pixels[0]];
-        b[i] = cache.floats[pixels[1]];
-        d[i] = cache.floats[pixels[2]];
-    }
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < channels; k++) floats[k * count + i] = cache.floats[*pixels++];
     return floats;
 }
 

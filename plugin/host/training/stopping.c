@@ -9,6 +9,7 @@
 
 #include "../common/failure.h"
 #include "../common/ranks.h"
+#include "../common/sharing.h"
 
 /* SIGUSR1 stops a training of several ranks only: launchers hand it on to all, while soon after a SIGINT or
  * SIGTERM they kill the ranks. */
@@ -70,10 +71,8 @@ int amp_stopping_signal(void) { return stopping.asked; }
 int amp_stopping_agree(void)
 {
     amp_comm *comm = amp_ranks();
-    amp_error error;
     if (!comm) return stopping.asked;
-    int agreed = 0, mine = stopping.asked, *all = amp_host_allocated(calloc((size_t)comm->size, sizeof *all));
-    amp_host_check(comm->gather(comm, &mine, sizeof mine, all, &error), &error);
+    int agreed = 0, mine = stopping.asked, *all = amp_sharing_gather(comm, &mine, sizeof mine);
     for (int i = 0; i < comm->size && !agreed; i++) agreed = all[i];
     free(all);
     if (agreed) stopping.asked = agreed; /* a signal that comes from here on is for the next time */
