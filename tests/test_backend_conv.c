@@ -243,8 +243,8 @@ static void start_at(fixture *f, size_t i, double value)
     f->slack[i] = 0;
 }
 
-/* want += sums, and magnitude likewise; both must hold the start values. rounds: the backend rounds the pass's
- * sum to the dtype before it adds it to what is there. */
+/* want += sums, and magnitude likewise; both must hold the start values. rounds: the backend rounds the
+ * pass's sum to the dtype before it adds it to what is there. */
 static void add_sums(fixture *f, pass which, int rounds)
 {
     for (size_t i = 0; i < results(f, which); i++) {

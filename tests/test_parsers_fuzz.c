@@ -1,6 +1,6 @@
 /* The readers of what users and programs write, on spoiled text: rows of a log, labels, .data
- * files, the [amp] section, .cfg files to be copied, command lines. Whatever comes, they take what is right or
- * say in one line what is not. */
+ * files, the [amp] section, .cfg files to be copied, command lines. Whatever comes, they take what is right
+ * or say in one line what is not. */
 #include <float.h>
 #include <math.h>
 #include "testing.h"

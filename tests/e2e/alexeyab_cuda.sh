@@ -26,7 +26,8 @@ build() { # build <options...>
 build
 # Only the files that name CUDNN_HALF are others, as no header does.
 ! grep -w CUDNN_HALF include/*.h src/*.h || fail 'a header asks about CUDNN_HALF: what includes it is another'
-others=$(grep -lrw CUDNN_HALF src amp --include='*.c' --include='*.cu') || fail 'no file asks about CUDNN_HALF'
+others=$(grep -lrw CUDNN_HALF src amp --include='*.c' --include='*.cu') ||
+    fail 'no file asks about CUDNN_HALF'
 rm darknet $(echo "$others" | sed 's|^src/||; s|\.cu*$|.o|; s|^|obj/|')
 build CUDNN_HALF=1
 nm darknet | grep -q cuda_convert_f32_to_f16 || fail 'CUDNN_HALF=1 is not built'

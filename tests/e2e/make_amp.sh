@@ -1,6 +1,6 @@
 # Darknet's own Makefile in a patched copy: AMP=0 is stock Darknet, AMP=1 has the plugin. (Here and in the
-# other tests that build Darknet by its own Makefile, the plugin is compiled by -Og or -O1, which takes half the
-# time that -O0 takes: its vector operations are functions that are inlined in any case.)
+# other tests that build Darknet by its own Makefile, the plugin is compiled by -Og or -O1, which takes half
+# the time that -O0 takes: its vector operations are functions that are inlined in any case.)
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/same_text.bash"

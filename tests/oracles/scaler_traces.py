@@ -2,10 +2,10 @@
 """Writes golden/scaler_traces.txt: what torch.amp.GradScaler does to its scale in thousands of random
 trainings.
 
-For developers: the tests only replay the file, which holds every twentieth training; test_scaler_traces replays
-all with AMP_GOLDEN set to the folder that scaler_traces.txt was written to. Needs PyTorch 2.3 or later (pip
-install torch, in a virtual environment); its CPU will do. Before 2.3 GradScaler works on GPUs only. 2.5.1 and
-2.15.0 write the same file, but for its first line.
+For developers: the tests only replay the file, which holds every twentieth training; test_scaler_traces
+replays all with AMP_GOLDEN set to the folder that scaler_traces.txt was written to. Needs PyTorch 2.3 or
+later (pip install torch, in a virtual environment); its CPU will do. Before 2.3 GradScaler works on GPUs
+only. 2.5.1 and 2.15.0 write the same file, but for its first line.
 usage: tests/oracles/scaler_traces.py --sample > tests/golden/scaler_traces.txt
        tests/oracles/scaler_traces.py > FOLDER/scaler_traces.txt
 
