@@ -94,6 +94,11 @@ static const struct { const char *name, *cfg; int resizes; } networks[] = {
       HEAD(22, "Gaussian_yolo") "mask=0,1\n", 1 },
     { "averaged", NET("width=16\nheight=16\nchannels=3\nema_alpha=.5\n") CONV(8, 3, BN) CONV(8, 3, BN)
       CONV(2, 1, "") "[avgpool]\n[softmax]\n", 0 },
+    { "weighted", NET("width=8\nheight=8\nchannels=3\n") CONV(4, 3, "") CONV(4, 3, "")
+      "[shortcut]\nfrom=-2\nactivation=linear\nweights_type=per_feature\nweights_normalization=relu\n"
+      "[avgpool]\n[softmax]\n", 0 },
+    { "crnn", NET("width=8\nheight=8\nchannels=3\ntime_steps=2\n")
+      "[crnn]\nhidden_filters=4\noutput_filters=4\npad=1\nactivation=leaky\n[avgpool]\n[softmax]\n", 0 },
     { "region", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=4\nstride=4\n"
       CONV(8, 3, "stopbackward=1\n" BN) HEAD(21, "region") "coords=4\nsoftmax=1\n", 0 },
     { "classifier", NET("width=12\nheight=12\nchannels=3\nadam=1\n") CONV(8, 3, "")
@@ -380,6 +385,7 @@ int main(int argc, char **argv)
     gpu_index = 0;
 #ifdef ON_DOUBLES
     amp_cuda_any_stream(1); /* Darknet's own layers run on the default one */
+    if (getenv("TURING")) amp_cuda_device_is(7, 5, 4, (size_t)1 << 33);
 #endif
 #else
     gpu_index = -1;

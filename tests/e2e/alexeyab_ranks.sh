@@ -59,7 +59,8 @@ averages() { # averages <ranks> <weights to begin with> <last step, where it sav
 moved() { # moved <folder>: what was saved
     rm -rf $1 && mv backup $1 && mkdir backup
 }
-sed -e 's/^max_batches=.*/max_batches=2006\nema_alpha=.5/' -e 's/^scales=.*/scales=1e30/' tiny.cfg > averaged.cfg
+sed -e 's/^max_batches=.*/max_batches=2006\nema_alpha=.5/' -e 's/^scales=.*/scales=1e30/' \
+    tiny.cfg > averaged.cfg
 trains 0 tiny
 printf '\120\037\0\0\0\0\0\0' | dd of=final.weights bs=1 seek=12 conv=notrunc 2> dd # 8016 images: 1002 steps
 moved tiny
@@ -76,4 +77,5 @@ for file in averaged_ema.weights averaged_last.weights; do
     cmp two/$file backup/$file || fail "2 ranks, continued: another $file"
     ! cmp -s half/$file two/$file || fail "$file does not change"
 done
-cmp two/averaged_last.weights.amp backup/averaged_last.weights.amp || fail '2 ranks, continued: another sidecar'
+cmp two/averaged_last.weights.amp backup/averaged_last.weights.amp ||
+    fail '2 ranks, continued: another sidecar'
