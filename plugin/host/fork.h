@@ -145,13 +145,13 @@ size_t amp_fork_free_gpu_memory(size_t *all);
 /* MB of 2^20 bytes that are in use on the network's GPU, by whatever program; below 0: it runs on no GPU. */
 double amp_fork_gpu_memory_in_use_mb(const struct network *);
 
-/* What of a training's memory the fork alone can tell (common/needs.h adds it all up). batch counts what one
- * forward takes: with time_steps, images times those. */
+/* The parts of a training's memory that only the fork knows; common/needs.h adds them to all others. `batch`
+ * is the number of images in one forward pass; with time_steps, images times time steps. */
 
 /* The plan of a training step at net's shape, built if there is none yet: net's engine's, until it adds
  * another. */
 amp_status amp_fork_training_plan(struct network *net, const amp_plan **out, amp_error *);
-/* amp_engine_outline of a training step. */
+/* An outline (amp_engine_outline) of a training step. */
 amp_status amp_fork_outline(struct network *net, int batch, amp_dtype dtype, const amp_recompute_settings *,
                             amp_plan **out, amp_error *);
 
@@ -169,14 +169,13 @@ static inline size_t amp_footprint_sum(const amp_footprint *f) { return f->arena
 /* As net's engine would plan it in dtype. */
 amp_status amp_fork_footprint(struct network *net, int batch, amp_dtype dtype, amp_footprint *out,
                               amp_error *);
-/* Bytes of what a training takes beside its plan's arena and the weights. Images and labels of the batch that
- * trains and of the next, `images` each, as loading holds them in RAM; 0 on a GPU,
- * whose memory is another. */
+/* Bytes of RAM that loading takes: images and labels of the batch that is trained on and of the next one,
+ * each of `images` images. 0 on a GPU, where this RAM is not the memory that is asked about. */
 size_t amp_fork_loaded_bytes(const struct network *, int images);
-/* Darknet's fp32 buffers of layer i that stay under this plan: its own layers', and what
- * these read and write. */
+/* Bytes of Darknet's fp32 buffers of layer i that a training by this plan keeps: those of Darknet's own
+ * layers, and the outputs and deltas that such layers read and write. */
 size_t amp_fork_buffer_bytes(const struct network *, int layer, int batch, const amp_plan *);
-/* The workspace that Darknet's own layers share. */
+/* Bytes of the workspace that Darknet's own layers share: the most that one of them asks for. */
 size_t amp_fork_own_workspace(const struct network *);
 
 /* ---- files ---- */

@@ -19,10 +19,10 @@ unsigned long amp_random_jobs_begun(void);
 /* The next loading job gets this number (>= 1). */
 void amp_random_set_next_job(unsigned long job);
 
-/* The main thread draws so many numbers that nobody wants. */
+/* Draws `count` numbers in the main thread and drops them: other ranks use them. */
 void amp_random_skip(size_t count);
-/* From here on the calling thread draws what the main thread would draw behind so many numbers, which itself
- * draws none meanwhile. After -seed. */
+/* From here on the calling thread has a generator of its own. It gives what the main thread's would give
+ * after `behind` numbers. The main thread draws none meanwhile. Only after -seed. */
 void amp_random_branch(size_t behind);
 
 /* The main thread's generator after -seed, which is then the C library's rand() on a state of ours. restore

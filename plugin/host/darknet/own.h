@@ -1,5 +1,5 @@
-/* What the files of this folder, which are the same for all forks, ask of the folder of the fork that they
- * are compiled for. It is fork.h's question once more, in terms of Darknet's structs. */
+/* The files of this folder are the same for all forks. Here they declare what the folder of a fork (pjreddie/
+ * or alexeyab/) must implement for them. In contrast to fork.h, Darknet's structs may appear here. */
 #pragma once
 
 #include "darknet.h"

@@ -8,8 +8,8 @@
  * network has debug=1. */
 #pragma once
 
-/* Note from now on, in the whole program; before any loader is started. And whether that was asked for: rows
- * must then stay where they are until the step is done. */
+/* note: from now on all loaders of the program note what they load. Call it before any loader is started.
+ * noted: whether it was called; rows must then stay at their address until the step is done. */
 void amp_images_note(void);
 int amp_images_noted(void);
 
