@@ -87,7 +87,7 @@ void amp_training_input(int *w, int *h)
     *h = training.h;
 }
 
-void amp_training_was_elsewhere(double seconds)
+void amp_training_exclude_seconds(double seconds)
 {
     for (int i = 0; i < training.count; i++)
         if (amp_fork_state(training.nets[i])) amp_fork_state(training.nets[i])->started += seconds;
@@ -279,7 +279,7 @@ int amp_training_goes_on(struct network **nets, const char *backup_folder, const
     int stop = is_first ? amp_turns_ready() : amp_turns_pass(training.row) || agree_to_stop(nets[0]);
     training.nets = nets;
     training.looped = 1;
-    amp_training_was_elsewhere(amp_turns_waited() - waited);
+    amp_training_exclude_seconds(amp_turns_waited() - waited);
     begin_step();
     /* A training that has made all its steps ends by itself, with its final weights. */
     if (!stop || (!is_first && amp_fork_is_over(nets[0]))) return 1;
