@@ -472,7 +472,7 @@ void cfg_rule_iseg(cfg_walk *walk)
              channels, walk->in->c);
 }
 
-static void take_boxes(cfg_walk *walk, double boxes, double anchors, double coords, double truths)
+static void set_boxes(cfg_walk *walk, double boxes, double anchors, double coords, double truths)
 {
     double classes = number(walk, "classes"), filters = boxes * (coords + classes + 1);
     int numbers = cfg_walk_numbers(walk, "anchors");
@@ -494,7 +494,7 @@ static void yolo(cfg_walk *walk, double coords)
         if (cfg_walk_at(walk, "mask", i) >= total)
             fail(walk, "mask", "mask has %.0f, but num=%.0f anchors are 0 to %.0f",
                  cfg_walk_at(walk, "mask" , i), total, total - 1);
-    take_boxes(walk, mask ? mask : total, total, coords, cfg_own_truths(walk, 4, 0));
+    set_boxes(walk, mask ? mask : total, total, coords, cfg_own_truths(walk, 4, 0));
 }
 
 void cfg_rule_yolo(cfg_walk *walk) { yolo(walk, 4); }
@@ -503,7 +503,7 @@ void cfg_rule_gaussian_yolo(cfg_walk *walk) { yolo(walk, 8); } /* and how sure i
 void cfg_rule_region(cfg_walk *walk)
 {
     double coords = number(walk, "coords");
-    take_boxes(walk, number(walk, "num"), number(walk, "num"), coords, cfg_own_truths(walk, coords, 1));
+    set_boxes(walk, number(walk, "num"), number(walk, "num"), coords, cfg_own_truths(walk, coords, 1));
     check_lines(walk, "tree", number(walk, "classes"));
 }
 
