@@ -129,13 +129,8 @@ static amp_status fit_native(const network *net, int i, int needs_output, int ne
 
 amp_status amp_host_fit_workspace(struct darknet_amp *amp, const network *net, amp_error *error)
 {
-    size_t bytes = 0;
+    size_t bytes = amp_fork_own_workspace(net);
     int on_gpu = amp_host_on_gpu(net);
-    for (int i = 0; i < net->n; i++) {
-        const layer *l = &net->layers[i];
-        size_t wanted = amp_host_is_native(l) ? 0 : amp_own_layer_workspace(net, i);
-        if (wanted > bytes) bytes = wanted;
-    }
     if (bytes <= amp->memory->workspace_bytes) return AMP_OK;
     amp_host_give_back(&amp->memory->workspace, on_gpu);
     amp->memory->workspace = amp_host_take((bytes + sizeof(float) - 1) / sizeof(float), on_gpu);

@@ -212,30 +212,19 @@ const network *amp_own_pass_network(const amp_pass *pass) { return pass; }
 
 /* ---- loading ---- */
 
-/* The commands'; parts of a job have a generator each. */
-enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 };
-
 void amp_own_detector_args(network *net, const layer *last, load_args *args)
 {
     *args = get_base_args(net);
     args->coords = last->coords;
-    args->classes = last->classes;
-    args->jitter = last->jitter;
     args->num_boxes = last->max_boxes;
-    args->type = DETECTION_DATA;
-    args->threads = DETECTOR_THREADS;
 }
 
-void amp_own_classifier_args(network *net, int classes, int tags, load_args *args)
+void amp_own_classifier_args(network *net, load_args *args)
 {
     *args = get_base_args(net);
     args->center = 0; /* as train_classifier has it */
-    args->hierarchy = net->hierarchy;
     args->min = (int)(net->min_ratio * (float)net->w);
     args->max = (int)(net->max_ratio * (float)net->w);
-    args->classes = classes;
-    args->type = tags ? TAG_DATA : CLASSIFICATION_DATA;
-    args->threads = CLASSIFIER_THREADS;
 }
 
 void amp_own_end_loading(load_args *args) { (void)args; }
