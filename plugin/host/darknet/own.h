@@ -85,6 +85,8 @@ amp_status amp_own_check(const network *net, amp_error *);
 void amp_own_give_back_internals(layer *l, int on_gpu);
 /* Whether its parser or its functions let this layer's output be its neighbour's. */
 int amp_own_borrows_buffers(const layer *l);
+/* Resizes a layer whose function Darknet has, although its resize_network does not call it; 0: it is none. */
+int amp_own_resize(layer *l, int w, int h);
 
 /* ---- a pass (buffers.c, fork.c) ---- */
 

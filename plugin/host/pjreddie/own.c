@@ -120,21 +120,11 @@ void amp_own_give_back_internals(layer *l, int on_gpu) { (void)l, (void)on_gpu; 
 
 int amp_own_borrows_buffers(const layer *l) { return l->type == DROPOUT; }
 
-int darknet_amp_resize_layer(struct layer *l, int w, int h)
+int amp_own_resize(layer *l, int w, int h)
 {
-    switch (l->type) {
-    case DECONVOLUTIONAL:
-        resize_deconvolutional_layer(l, h, w);
-        return 1;
-    case ACTIVE: case BATCHNORM: case DROPOUT: /* AMP's own: what they need of buffers is made in
-                                                  prepare_buffers */
-        l->w = l->out_w = w;
-        l->h = l->out_h = h;
-        l->inputs = l->outputs = w * h * l->out_c;
-        return 1;
-    default:
-        return 0;
-    }
+    if (l->type != DECONVOLUTIONAL) return 0;
+    resize_deconvolutional_layer(l, h, w);
+    return 1;
 }
 
 /* ---- counters and losses ---- */
