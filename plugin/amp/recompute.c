@@ -51,7 +51,7 @@ typedef struct chooser {
 
 /* What of a layer can be recomputed by one pass over memory, without a matrix product. Not of shortcuts and
  * routes: layers far before them would have to be repeated too. */
-static amp_recompute cheap(const amp_node *node)
+static amp_recompute cheap_recompute(const amp_node *node)
 {
     switch (node->desc.kind) {
     case AMP_LAYER_CONVOLUTIONAL:
@@ -113,7 +113,7 @@ static void mark(const chooser *c, int repeated, amp_recompute *chosen)
     for (int i = 0; i < c->whole->count; i++) {
         const amp_node *node = &c->whole->nodes[i];
         int inside = c->segment[c->last[i]] == c->segment[i];
-        chosen[i] = c->segment[i] < repeated && inside ? AMP_RECOMPUTE_ALL : cheap(node);
+        chosen[i] = c->segment[i] < repeated && inside ? AMP_RECOMPUTE_ALL : cheap_recompute(node);
         if (!node->computes_backward) chosen[i] = AMP_RECOMPUTE_NOTHING;
         if (node->desc.recompute) chosen[i] = AMP_RECOMPUTE_ALL;
     }

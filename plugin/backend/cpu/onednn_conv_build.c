@@ -144,7 +144,7 @@ static const char *avoid_backward_weights(const amp_conv *conv)
 
 /* Where the image is narrower than the stride, the gradient of the weights in half is garbage, with any
  * instruction set: such a convolution is trained in fp32. */
-static int half_errs(const amp_conv_desc *d) { return d->training && d->x.w < amp_conv_stride_x(d); }
+static int half_is_wrong(const amp_conv_desc *d) { return d->training && d->x.w < amp_conv_stride_x(d); }
 
 /* ---- building ---- */
 
@@ -273,7 +273,7 @@ static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv,
 }
 
 /* Destroys what build has made. desc, y, inner_product, compute and no_bias stay. */
-static void unbuild(amp_conv *conv)
+static void destroy_passes(amp_conv *conv)
 {
     amp_pass *passes[] = { &conv->forward, &conv->backward_data, &conv->backward_weights,
                            &conv->backward_data_adding, &conv->load_forward, &conv->load_backward,
@@ -325,7 +325,7 @@ int amp_onednn_convolves(amp_onednn *library, amp_dtype dtype)
     amp_error why;
     int reference = 0;
     amp_status status = build(library, &conv, &reference, &why);
-    unbuild(&conv);
+    destroy_passes(&conv);
     return status == AMP_OK && !reference;
 }
 
@@ -344,13 +344,13 @@ amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, 
     conv->y = amp_conv_output(desc);
     conv->inner_product = desc->size_h == desc->x.h && desc->size_w == desc->x.w && !desc->pad
         && desc->groups == 1;
-    conv->compute = library->why_stored[desc->dtype] || half_errs(desc) ? AMP_FP32 : desc->dtype;
+    conv->compute = library->why_stored[desc->dtype] || half_is_wrong(desc) ? AMP_FP32 : desc->dtype;
     int reference = 0;
     amp_status status = build(library, conv, &reference, error);
     if (conv->compute != AMP_FP32 && (status != AMP_OK || reference)) {
         /* no good kernel for this shape in half (odd group sizes): fp32 between casts is far better than
          * loops */
-        unbuild(conv);
+        destroy_passes(conv);
         conv->compute = AMP_FP32;
         status = build(library, conv, &reference, error);
     }
@@ -374,7 +374,7 @@ void amp_cpu_conv_destroy(amp_backend *backend, amp_conv *conv)
 {
     if (!conv) return;
     amp_cpu_conv_drop_weights(backend, conv);
-    unbuild(conv);
+    destroy_passes(conv);
     free(conv->no_bias);
     free(conv);
 }

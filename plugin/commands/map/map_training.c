@@ -198,7 +198,7 @@ void amp_map_step(void)
     if (iteration > map.last) map.last = iteration;
     if (!due) return;
     measure(iteration);
-    amp_training_was_elsewhere(amp_clock_seconds() - began);
+    amp_training_exclude_seconds(amp_clock_seconds() - began);
 }
 
 int amp_map_measured(float *map50, float *best)

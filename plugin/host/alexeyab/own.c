@@ -262,16 +262,7 @@ void amp_own_give_back_internals(layer *l, int on_gpu)
 
 int amp_own_borrows_buffers(const layer *l) { return l->type == DROPOUT || l->type == EMPTY; }
 
-/* AMP's own, which need of buffers only what prepare_buffers makes. The rest is Darknet's to resize, or to
- * refuse. */
-int darknet_amp_resize_layer(struct layer *l, int w, int h)
-{
-    if (l->type != ACTIVE && l->type != DROPOUT && l->type != EMPTY && l->type != BATCHNORM) return 0;
-    l->w = l->out_w = w;
-    l->h = l->out_h = h;
-    l->inputs = l->outputs = w * h * l->out_c;
-    return 1;
-}
+int amp_own_resize(layer *l, int w, int h) { return (void)l, (void)w, (void)h, 0; }
 
 /* ---- counters: Darknet's t is NULL, and steps are counted beside images ---- */
 
@@ -315,19 +306,15 @@ void amp_own_free(network *net)
 
 static network_state state_of(network *net)
 {
-#ifdef GPU
-    if (net->gpu_index >= 0)
-        return (network_state){ .input = *net->input_gpu, .truth = *net->truth_gpu, .train = net->train,
-                                .net = *net };
-#endif
-    return (network_state){
-        .input = net->input, .truth = net->truth, .delta = net->delta, .train = net->train, .net = *net
-    };
+    int on_gpu = amp_host_on_gpu(net);
+    return (network_state){ .input = ON_SIDE(on_gpu, net->input, *net->input_gpu),
+                            .truth = ON_SIDE(on_gpu, net->truth, *net->truth_gpu),
+                            .delta = on_gpu ? NULL : net->delta, .train = net->train, .net = *net };
 }
 
 #ifdef GPU
 /* As forward_backward_network_gpu. */
-static void push_to_gpu(network *net)
+static void push_and_forward(network *net)
 {
     size_t images = (size_t)net->inputs * (size_t)net->batch, labels =
         (size_t)net->truths * (size_t)net->batch;
@@ -335,50 +322,27 @@ static void push_to_gpu(network *net)
     if (!*net->truth_gpu) *net->truth_gpu = cuda_make_array(NULL, labels);
     cuda_push_array(*net->input_gpu, net->input, images);
     cuda_push_array(*net->truth_gpu, net->truth, labels);
+    forward_network_gpu(*net, state_of(net));
 }
 #endif
 
 void amp_own_forward(network *net)
 {
-    if (net->amp) {
-        darknet_amp_forward(net);
-        return;
-    }
-#ifdef GPU
-    if (net->gpu_index >= 0) {
-        push_to_gpu(net);
-        forward_network_gpu(*net, state_of(net));
-        return;
-    }
-#endif
-    forward_network(*net, state_of(net));
+    if (net->amp) darknet_amp_forward(net);
+    else ON_SIDE(amp_host_on_gpu(net), forward_network(*net, state_of(net)), push_and_forward(net));
 }
 
 void amp_own_backward(network *net)
 {
-    if (net->amp) {
-        darknet_amp_backward(net);
-        return;
-    }
-#ifdef GPU
-    if (net->gpu_index >= 0) {
-        backward_network_gpu(*net, state_of(net));
-        return;
-    }
-#endif
-    backward_network(*net, state_of(net));
+    if (net->amp) darknet_amp_backward(net);
+    else ON_SIDE(amp_host_on_gpu(net), backward_network(*net, state_of(net)),
+                 backward_network_gpu(*net, state_of(net)));
 }
 
 void amp_own_update(network *net)
 {
     ++*net->cur_iteration;
-#ifdef GPU
-    if (net->gpu_index >= 0) {
-        update_network_gpu(*net);
-        return;
-    }
-#endif
-    update_network(*net);
+    ON_SIDE(amp_host_on_gpu(net), update_network(*net), update_network_gpu(*net));
 }
 
 float amp_own_cost(const network *net) { return get_network_cost(*net); }
@@ -421,11 +385,6 @@ const network *amp_own_pass_network(const amp_pass *state) { return &state->net;
 
 /* ---- loading ---- */
 
-enum {
-    DETECTOR_THREADS = 64,
-    CLASSIFIER_THREADS = 32
-}; /* the commands'; parts of a job have a generator each */
-
 static load_args args_of(const network *net)
 {
     return (load_args){ .w = net->w,
@@ -446,13 +405,9 @@ void amp_own_detector_args(network *net, const layer *last, load_args *args)
     args->gaussian_noise = net->gaussian_noise;
     args->letter_box = net->letter_box;
     args->mosaic_bound = net->mosaic_bound;
-    args->classes = last->classes;
-    args->jitter = last->jitter;
     args->resize = last->resize;
     args->num_boxes = net->num_boxes = last->max_boxes;
     args->truth_size = last->truth_size;
-    args->type = DETECTION_DATA;
-    args->threads = DETECTOR_THREADS;
     if (!net->track) return;
     args->track = net->track;
     args->augment_speed = net->augment_speed;
@@ -460,18 +415,14 @@ void amp_own_detector_args(network *net, const layer *last, load_args *args)
     args->mini_batch = net->batch / net->time_steps;
 }
 
-void amp_own_classifier_args(network *net, int classes, int tags, load_args *args)
+void amp_own_classifier_args(network *net, load_args *args)
 {
     *args = args_of(net);
-    args->hierarchy = net->hierarchy;
     args->min = net->min_crop;
     args->max = net->max_crop;
     args->aspect = net->aspect;
     args->size = net->w > net->h ? net->w : net->h;
     args->label_smooth_eps = net->label_smooth_eps;
-    args->classes = classes;
-    args->type = tags ? TAG_DATA : CLASSIFICATION_DATA;
-    args->threads = CLASSIFIER_THREADS;
 }
 
 /* Its threads are permanent, and as many as the first load asked for. */

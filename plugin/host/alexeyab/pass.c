@@ -17,20 +17,14 @@
 
 float *amp_fork_image(const network *net)
 {
-#ifdef GPU
-    if (net->gpu_index >= 0) return *net->input_gpu;
-#endif
-    return net->input;
+    return ON_SIDE(amp_host_on_gpu(net), net->input, *net->input_gpu);
 }
 
 float *amp_fork_image_delta(const network *net) { return net->delta; }
 
 const float *amp_own_truth(const network *net)
 {
-#ifdef GPU
-    if (net->gpu_index >= 0) return net->truth ? *net->truth_gpu : NULL;
-#endif
-    return net->truth;
+    return ON_SIDE(amp_host_on_gpu(net), net->truth, net->truth ? *net->truth_gpu : NULL);
 }
 
 #ifdef GPU
@@ -66,11 +60,8 @@ static amp_status push(const network *net, amp_backend *b, amp_error *error)
 /* Without waiting: the engine waits for these copies before the forward's end. */
 amp_status amp_own_push_input(const network *net, amp_backend *b, amp_error *error)
 {
-#ifdef GPU
-    if (net->gpu_index >= 0) return push(net, b, error);
-#endif
-    (void)net, (void)b, (void)error;
-    return AMP_OK;
+    (void)b, (void)error;
+    return ON_SIDE(amp_host_on_gpu(net), AMP_OK, push(net, b, error));
 }
 
 /* Of a region layer, the CPU's half of the work. */
@@ -83,14 +74,7 @@ void amp_own_end_forward(network *net, int output_layer) { (void)net, (void)outp
 
 int amp_own_prepare_layer(layer *l, int on_gpu)
 {
-#ifdef GPU
-    if (on_gpu) {
-        amp_gap_prepare_gpu(l);
-        return 1;
-    }
-#endif
-    (void)on_gpu;
-    return amp_gap_prepare(l);
+    return ON_SIDE(on_gpu, amp_gap_prepare(l), (amp_gap_prepare_gpu(l), 1));
 }
 
 size_t amp_own_layer_workspace(const network *net, int index)
@@ -160,22 +144,10 @@ layer amp_own_joined(const network *net, int index, amp_joined *room)
 
 void amp_own_forward_layer(layer l, amp_pass state)
 {
-#ifdef GPU
-    if (state.net.gpu_index >= 0) {
-        amp_gap_forward_gpu(l, state);
-        return;
-    }
-#endif
-    amp_gap_forward(l, state);
+    ON_SIDE(amp_host_on_gpu(&state.net), amp_gap_forward(l, state), amp_gap_forward_gpu(l, state));
 }
 
 void amp_own_backward_layer(layer l, amp_pass state)
 {
-#ifdef GPU
-    if (state.net.gpu_index >= 0) {
-        amp_gap_backward_gpu(l, state);
-        return;
-    }
-#endif
-    amp_gap_backward(l, state);
+    ON_SIDE(amp_host_on_gpu(&state.net), amp_gap_backward(l, state), amp_gap_backward_gpu(l, state));
 }

@@ -66,6 +66,8 @@ __attribute__((format(printf, 1, 2))) void amp_ranks_note(const char *format, ..
 void amp_ranks_note_file(const char *what, const char *name);
 void amp_ranks_agree(void);
 void amp_ranks_agree_to_train(struct network *);
+/* For what all ranks refuse alike: rank 0 prints the line and ends all, the others wait for that. */
+__attribute__((noreturn, format(printf, 1, 2))) void amp_ranks_refuse(const char *format, ...);
 
 /* The training has ended as it should. Otherwise a program that ends takes all others along. */
 void amp_ranks_over(void);

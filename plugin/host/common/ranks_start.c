@@ -1,15 +1,12 @@
-/* How ranks start and end. At the start: whether a launcher has started several of this program, whether all
- * were given the same, and which processors and GPU each has. At the end: when one program ends too early,
- * all others are ended too. */
+/* How ranks start and end. At the start: whether a launcher has started several of this program, and which
+ * processors and GPU each has. At the end: when one program ends too early, all others are ended too. */
 #include <omp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../../comm/launch.h"
-#include "../../files/checksum.h"
 #include "../training/turns.h"
 #include "random.h"
 #include "ranks.h"
@@ -38,104 +35,6 @@ static void leave_or_end(void)
                            "command alone, without the launcher, to see why");
     if (comm->speaks) comm->speaks(comm);
     comm->abort(comm, 1);
-}
-
-/* For what all ranks refuse alike: rank 0 prints the line and ends all, the others wait for that. */
-__attribute__((noreturn, format(printf, 1, 2))) static void refuse_all(const char *format, ...)
-{
-    amp_error error;
-    va_list args;
-    if (!amp_ranks_leads()) amp_ranks_await_end();
-    va_start(args, format);
-    vsnprintf(error.message, sizeof error.message, format, args);
-    va_end(args);
-    amp_host_die(&error);
-}
-
-/* ---- what must be the same everywhere ---- */
-
-enum { FACTS = 1024 };
-
-static char facts[FACTS]; /* lines */
-
-void amp_ranks_note(const char *format, ...)
-{
-    size_t length = strlen(facts);
-    va_list args;
-    if (!amp_ranks()) return;
-    va_start(args, format);
-    vsnprintf(facts + length, sizeof facts - length, format, args);
-    va_end(args);
-}
-
-void amp_ranks_note_file(const char *what, const char *name)
-{
-    amp_error error;
-    uint64_t sum;
-    if (!amp_ranks()) return;
-    amp_host_check(amp_file_checksum(name, &sum, &error), &error);
-    amp_ranks_note("%s with checksum %016llx\n", what, (unsigned long long)sum);
-}
-
-/* Where two texts first differ: the lines there. */
-static int find_difference(const char *a, const char *b, int *a_length, int *b_length, int *at)
-{
-    int line = 0, i = 0;
-    for (; a[i] && a[i] == b[i]; i++) if (a[i] == '\n') line = i + 1;
-    *at = line;
-    *a_length = (int)strcspn(a + line, "\n");
-    *b_length = (int)strcspn(b + line, "\n");
-    return a[i] != b[i];
-}
-
-void amp_ranks_agree(void)
-{
-    int at, here, there;
-    amp_comm *comm = amp_ranks();
-    if (!comm) return;
-    char *all = amp_sharing_gather(comm, facts, FACTS);
-    for (int rank = 1; rank < comm->size; rank++) {
-        const char *other = all + (size_t)rank * FACTS;
-        if (!find_difference(all, other, &here, &there, &at)) continue;
-        refuse_all("ranks: rank 0 has %.*s, but rank %d has %.*s; give all ranks the same program, options "
-                   "and files", here, all + at, rank, there, other + at);
-    }
-    free(all);
-    *facts = 0;
-}
-
-static amp_status add_masters(amp_checksum *sum, const amp_engine_state *engine, amp_error *error)
-{
-    enum { STAGE = 4096 };
-    float stage[STAGE];
-    for (int i = 0; i < engine->param_count; i++) {
-        const amp_param *p = &engine->params[i];
-        for (size_t at = 0; at < p->count; at += STAGE) {
-            size_t bytes = (p->count - at < STAGE ? p->count - at : STAGE) * sizeof *stage;
-            AMP_TRY(engine->backend->download(engine->backend, stage, p->master + at, bytes, error));
-            amp_checksum_add(sum, stage, bytes);
-        }
-    }
-    return AMP_OK;
-}
-
-void amp_ranks_agree_to_train(struct network *net)
-{
-    amp_error error;
-    amp_checksum sum;
-    const struct darknet_amp *amp = amp_fork_state(net);
-    if (!amp_ranks() || !amp) return;
-    amp_engine_state engine = amp_engine_state_of(amp->engine);
-    amp_checksum_start(&sum);
-    amp_host_check(add_masters(&sum, &engine, &error), &error);
-    amp_ranks_phase("comparing what the ranks start from");
-    amp_ranks_note("dtype %s\n", amp_dtype_name(amp->config->dtype));
-    amp_ranks_note("weights with checksum %016llx\n", (unsigned long long)amp_checksum_value(&sum));
-    amp_ranks_note("a start at step %ld\n", amp_fork_view(net).batch_number);
-    /* without a sidecar they are 0, and momentum too */
-    amp_ranks_note("a sidecar of %lu steps\n", amp->steps);
-    amp_ranks_note("loss scale %a\n", (double)amp_engine_scaler(amp->engine)->scale);
-    amp_ranks_agree();
 }
 
 /* ---- what ranks start with ---- */
@@ -270,15 +169,15 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
     if (!under_amp && is_shared(words[0]) && count > 3)
         amp_host_is_wanted(words[3], CFG_FOR_ANYTHING); /* it may be for a mistake in the .cfg or in -amp */
     if (!under_amp || (!is_shared(words[0]) && !is_bench(words)))
-        refuse_all("command line: a launcher started %d of this program, which share the work of detector "
-                   "train and classifier train under AMP, and of amp bench, alone; give one of these -amp "
-                   "fp32 (or bf16, fp16), or start it alone", comm->size);
+        amp_ranks_refuse("command line: a launcher started %d of this program, which share the work of "
+                         "detector train and classifier train under AMP, and of amp bench, alone; give one "
+                         "of these -amp fp32 (or bf16, fp16), or start it alone", comm->size);
     if (strchr(gpus, ','))
-        refuse_all("command line: -gpus %s: a launcher started %d of this program, and each trains on one "
-                   "GPU; leave -gpus out, and start as many ranks as GPUs", gpus, comm->size);
+        amp_ranks_refuse("command line: -gpus %s: a launcher started %d of this program, and each trains on "
+                         "one GPU; leave -gpus out, and start as many ranks as GPUs", gpus, comm->size);
     if (getenv(AMP_TURNS))
-        refuse_all("command line: a launcher started %d of this program, and amp compare each of its "
-                   "trainings; start amp compare alone", comm->size);
+        amp_ranks_refuse("command line: a launcher started %d of this program, and amp compare each of "
+                         "its trainings; start amp compare alone", comm->size);
     share_seed();
     if (amp_ranks_leads())
         fprintf(stderr, "ranks: %d, %d of them on this machine; %s\n", comm->size, comm->local_size,

@@ -30,12 +30,28 @@ static amp_status read_hierarchy(const char *file, network *net, amp_error *erro
     return AMP_OK;
 }
 
+/* The commands' threads: parts of a job have a generator each. */
+enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 };
+
+static void prepare_detector(load_args *args, network *net, const layer *last)
+{
+    amp_own_detector_args(net, last, args);
+    args->type = DETECTION_DATA;
+    args->classes = last->classes;
+    args->jitter = last->jitter;
+    if (!args->threads) args->threads = DETECTOR_THREADS;
+}
+
 static amp_status prepare_classifier(amp_batches *b, const amp_data_file *file, network *net,
                                      amp_error *error)
 {
     int classes = file->classes ? file->classes : 2; /* as train_classifier has it */
     AMP_TRY(read_hierarchy(file->tree, net, error));
-    amp_own_classifier_args(net, classes, file->tag, &b->args);
+    amp_own_classifier_args(net, &b->args);
+    b->args.type = file->tag ? TAG_DATA : CLASSIFICATION_DATA;
+    b->args.classes = classes;
+    b->args.hierarchy = net->hierarchy;
+    b->args.threads = CLASSIFIER_THREADS;
     if (classes != net->truths)
         return amp_fail(error, AMP_BAD_CONFIG, "%.500s: classes=%d, but the network has %d", b->data_file,
                         classes, net->truths);
@@ -53,7 +69,7 @@ static amp_status prepare(amp_batches *b, const amp_data_file *file, network *ne
                         "images", b->data_file);
     AMP_TRY(amp_path_list_read(file->train, "the list of training images", &b->paths, error));
     switch (last->type) {
-    case AMP_OWN_DETECTORS: amp_own_detector_args(net, last, &b->args); break;
+    case AMP_OWN_DETECTORS: prepare_detector(&b->args, net, last); break;
     case AMP_OWN_CLASSIFIERS: AMP_TRY(prepare_classifier(b, file, net, error)); break;
     default:
         return amp_fail(error, AMP_UNSUPPORTED,

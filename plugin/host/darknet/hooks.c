@@ -45,6 +45,18 @@ void darknet_amp_made(struct network *net, struct layer *made)
     if (net->amp) amp_host_pin_note(&net->amp->memory->pinned, net);
 }
 
+/* Of layers that AMP computes, numbers alone change; buffers that they need are made in prepare_buffers. The
+ * rest is Darknet's to resize, or to refuse. */
+int darknet_amp_resize_layer(struct layer *l, int w, int h)
+{
+    if (amp_own_resize(l, w, h)) return 1;
+    if (l->type != ACTIVE && l->type != BATCHNORM && !amp_own_borrows_buffers(l)) return 0;
+    l->w = l->out_w = w;
+    l->h = l->out_h = h;
+    l->inputs = l->outputs = w * h * l->out_c;
+    return 1;
+}
+
 void darknet_amp_free(struct network *net)
 {
     struct darknet_amp *amp = net->amp;

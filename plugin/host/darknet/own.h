@@ -85,6 +85,8 @@ amp_status amp_own_check(const network *net, amp_error *);
 void amp_own_give_back_internals(layer *l, int on_gpu);
 /* Whether its parser or its functions let this layer's output be its neighbour's. */
 int amp_own_borrows_buffers(const layer *l);
+/* Resizes a layer whose function Darknet has, although its resize_network does not call it; 0: it is none. */
+int amp_own_resize(layer *l, int w, int h);
 
 /* ---- a pass (buffers.c, fork.c) ---- */
 
@@ -135,10 +137,10 @@ void amp_own_sort_classes(float *probabilities, network *net);
 int amp_own_pass_index(const amp_pass *);
 const network *amp_own_pass_network(const amp_pass *);
 
-/* What train_detector and train_classifier have their loaders do, but for paths, labels and how many
- * images. */
+/* What train_detector and train_classifier of this fork alone have their loaders do; batches.c does the rest.
+ * threads: 0 for as many as all forks have. */
 void amp_own_detector_args(network *net, const layer *last, load_args *args);
-void amp_own_classifier_args(network *net, int classes, int tags, load_args *args);
+void amp_own_classifier_args(network *net, load_args *args);
 /* After the last load of these arguments, or where there was none. */
 void amp_own_end_loading(load_args *args);
 /* train_network_datum, on what lies in net->input and net->truth. */

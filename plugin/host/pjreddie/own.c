@@ -120,21 +120,11 @@ void amp_own_give_back_internals(layer *l, int on_gpu) { (void)l, (void)on_gpu; 
 
 int amp_own_borrows_buffers(const layer *l) { return l->type == DROPOUT; }
 
-int darknet_amp_resize_layer(struct layer *l, int w, int h)
+int amp_own_resize(layer *l, int w, int h)
 {
-    switch (l->type) {
-    case DECONVOLUTIONAL:
-        resize_deconvolutional_layer(l, h, w);
-        return 1;
-    case ACTIVE: case BATCHNORM: case DROPOUT: /* AMP's own: what they need of buffers is made in
-                                                  prepare_buffers */
-        l->w = l->out_w = w;
-        l->h = l->out_h = h;
-        l->inputs = l->outputs = w * h * l->out_c;
-        return 1;
-    default:
-        return 0;
-    }
+    if (l->type != DECONVOLUTIONAL) return 0;
+    resize_deconvolutional_layer(l, h, w);
+    return 1;
 }
 
 /* ---- counters and losses ---- */
@@ -212,30 +202,19 @@ const network *amp_own_pass_network(const amp_pass *pass) { return pass; }
 
 /* ---- loading ---- */
 
-/* The commands'; parts of a job have a generator each. */
-enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 };
-
 void amp_own_detector_args(network *net, const layer *last, load_args *args)
 {
     *args = get_base_args(net);
     args->coords = last->coords;
-    args->classes = last->classes;
-    args->jitter = last->jitter;
     args->num_boxes = last->max_boxes;
-    args->type = DETECTION_DATA;
-    args->threads = DETECTOR_THREADS;
 }
 
-void amp_own_classifier_args(network *net, int classes, int tags, load_args *args)
+void amp_own_classifier_args(network *net, load_args *args)
 {
     *args = get_base_args(net);
     args->center = 0; /* as train_classifier has it */
-    args->hierarchy = net->hierarchy;
     args->min = (int)(net->min_ratio * (float)net->w);
     args->max = (int)(net->max_ratio * (float)net->w);
-    args->classes = classes;
-    args->type = tags ? TAG_DATA : CLASSIFICATION_DATA;
-    args->threads = CLASSIFIER_THREADS;
 }
 
 void amp_own_end_loading(load_args *args) { (void)args; }

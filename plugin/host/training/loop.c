@@ -21,7 +21,7 @@
 #include "../data/data_check.h"
 #include "../data/filling.h"
 #include "../data/images.h"
-#include "log_file.h"
+#include "log_resume.h"
 #include "stopping.h"
 #include "training_log.h"
 #include "turns.h"
@@ -87,74 +87,10 @@ void amp_training_input(int *w, int *h)
     *h = training.h;
 }
 
-void amp_training_was_elsewhere(double seconds)
+void amp_training_exclude_seconds(double seconds)
 {
     for (int i = 0; i < training.count; i++)
         if (amp_fork_state(training.nets[i])) amp_fork_state(training.nets[i])->started += seconds;
-}
-
-/* ---- which rows of an old log stay ---- */
-
-/* A training that is resumed from a backup keeps the log's rows up to the backup and drops the later ones.
- * Rows of earlier iterations stay. At the backup's own iteration, the good step's row stays too; after it the
- * log may have rows of skipped steps, which bear the same iteration, and some may be younger than the backup:
- *  - the log holds all good steps that the backup counts: as many rows of skipped steps stay as it counts;
- *  - otherwise (the log was begun later), they all stay if no later iteration follows. */
-typedef struct rows_so_far {
-    long iteration;
-    unsigned long steps, skipped;              /* of the backup */
-    long last;
-    unsigned long good, skips;                 /* of the rows that stay for certain */
-    size_t rows, kept;
-    size_t behind;                             /* skipped steps at the backup's iteration */
-    int beyond;                                /* there are rows of later iterations */
-} rows_so_far;
-
-static amp_status see_row(void *context, const char *text, amp_error *error)
-{
-    rows_so_far *so_far = context;
-    amp_log_row row;
-    AMP_TRY(amp_log_row_read(text, &row, error));
-    if (row.iteration < so_far->last)
-        return amp_fail(error, AMP_BAD_CONFIG,
-                        "iteration %ld comes after %ld: this is not the log of one training",
-                        row.iteration, so_far->last);
-    so_far->last = row.iteration;
-    so_far->rows++;
-    if (row.iteration > so_far->iteration) {
-        so_far->beyond = 1;
-    } else if (row.iteration == so_far->iteration && row.found_inf) {
-        so_far->behind++;
-    } else {
-        so_far->kept = so_far->rows;
-        so_far->good += !row.found_inf;
-        so_far->skips += row.found_inf != 0;
-    }
-    return AMP_OK;
-}
-
-static size_t rows_to_keep(void *context)
-{
-    const rows_so_far *so_far = context;
-    size_t behind = so_far->beyond ? 0 : so_far->behind;
-    if (so_far->good == so_far->steps)
-        behind = so_far->skipped > so_far->skips ? so_far->skipped - so_far->skips : 0;
-    return so_far->kept + (behind < so_far->behind ? behind : so_far->behind);
-}
-
-static void open_log(const struct darknet_amp *amp)
-{
-    amp_error error;
-    size_t dropped;
-    rows_so_far so_far = { .iteration = training.first_iteration, .steps = amp ? amp->steps : 0,
-                           .skipped = amp ? amp->skipped : 0 };
-    amp_log_reader reader = { &so_far, see_row, rows_to_keep };
-    amp_status status = amp_log_file_open(&training.log, training.log_name, "training log", AMP_LOG_COLUMNS,
-                                          &reader, &dropped, &error);
-    if (status != AMP_OK) darknet_amp_refuse("log: %s", error.message);
-    if (rows_to_keep(&so_far))
-        fprintf(stderr, "log: %s goes on behind iteration %ld; %zu rows of later steps are dropped\n",
-                training.log_name, training.first_iteration, dropped);
 }
 
 /* ---- the loop ---- */
@@ -177,7 +113,9 @@ void amp_training_begin(struct network **nets, int count, float *average_loss, i
     training.h = amp ? amp->h : view.h;
     training.first_iteration = view.batch_number;
     if (amp) amp_resume_loop(amp, average_loss, loop_count);
-    if (training.log_name && amp_ranks_leads()) open_log(amp);
+    if (training.log_name && amp_ranks_leads())
+        amp_log_resume(&training.log, training.log_name, training.first_iteration, amp ? amp->steps : 0,
+                       amp ? amp->skipped : 0);
     if (amp) amp_stopping_watch();
 }
 
@@ -279,7 +217,7 @@ int amp_training_goes_on(struct network **nets, const char *backup_folder, const
     int stop = is_first ? amp_turns_ready() : amp_turns_pass(training.row) || agree_to_stop(nets[0]);
     training.nets = nets;
     training.looped = 1;
-    amp_training_was_elsewhere(amp_turns_waited() - waited);
+    amp_training_exclude_seconds(amp_turns_waited() - waited);
     begin_step();
     /* A training that has made all its steps ends by itself, with its final weights. */
     if (!stop || (!is_first && amp_fork_is_over(nets[0]))) return 1;

@@ -27,4 +27,4 @@ long amp_training_map_every(void);
 void amp_training_input(int *w, int *h);
 
 /* The loop spent these seconds on something else: they are not the training's in its summary. */
-void amp_training_was_elsewhere(double seconds);
+void amp_training_exclude_seconds(double seconds);

@@ -17,7 +17,7 @@ enum { ISEG_OBJECTS = 90 };
 
 static double number(const cfg_walk *walk, const char *key) { return cfg_walk_number(walk, key); }
 
-static void take_image(cfg_walk *walk, double w, double h, double c)
+static void set_image(cfg_walk *walk, double w, double h, double c)
 {
     if (w < 1 || h < 1 || c < 1) {
         fail(walk, NULL, "%.0fx%.0fx%.0f go in and %.0fx%.0fx%.0f would come out; sizes are 1 or more",
@@ -78,7 +78,7 @@ void cfg_rule_net(cfg_walk *walk)
 
 /* ---- layers of an image ---- */
 
-static void take_weights(cfg_walk *walk, double weights, double biases)
+static void add_weights(cfg_walk *walk, double weights, double biases)
 {
     cfg_walk_count(walk, weights, "weights");
     walk->out->weights += weights + with_norm(walk, biases);
@@ -110,10 +110,10 @@ void cfg_rule_convolutional(cfg_walk *walk)
     double w = walk->in->w + 2 * pad, h = walk->in->h + 2 * pad;
     if (size > w || size > h)
         fail(walk, "size", "larger than the padded image of %.0fx%.0f", w, h);
-    take_image(walk, trunc((w - size) / stride_x) + 1, trunc((h - size) / stride_y) + 1, n);
+    set_image(walk, trunc((w - size) / stride_x) + 1, trunc((h - size) / stride_y) + 1, n);
     cfg_walk_count(walk, walk->out->w * walk->out->h * size * size * (c / groups),
                 "numbers that im2col lays out");
-    take_weights(walk, c / groups * n * size * size, n);
+    add_weights(walk, c / groups * n * size * size, n);
 }
 
 void cfg_rule_deconvolutional(cfg_walk *walk)
@@ -121,9 +121,9 @@ void cfg_rule_deconvolutional(cfg_walk *walk)
     double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride");
     double pad = padding_of(walk);
     double w = (walk->in->w - 1) * stride + size - 2 * pad, h = (walk->in->h - 1) * stride + size - 2 * pad;
-    take_image(walk, w, h, n);
+    set_image(walk, w, h, n);
     cfg_walk_count(walk, walk->in->w * walk->in->h * size * size * n, "numbers that im2col lays out");
-    take_weights(walk, walk->in->c * n * size * size, n);
+    add_weights(walk, walk->in->c * n * size * size, n);
 }
 
 /* Darknet has one formula for the output's size and another one in im2col: refused where they differ. */
@@ -133,7 +133,7 @@ void cfg_rule_local(cfg_walk *walk)
     double pad = number(walk, "pad"), cut = pad ? 1 : size, padded = walk->in->w + 2 * pad;
     double w = trunc((walk->in->w - cut) / stride) + 1, h = trunc((walk->in->h - cut) / stride) + 1;
     double weights = walk->in->c * n * size * size * w * h;
-    take_image(walk, w, h, n);
+    set_image(walk, w, h, n);
     if (size > fmin(padded, walk->in->h + 2 * pad) || trunc((padded - size) / stride) + 1 != w)
         fail(walk, "size", "does not go with pad = %.0f and an image of %.0fx%.0f: size=3 does with pad=1",
              pad, walk->in->w, walk->in->h);
@@ -155,10 +155,10 @@ void cfg_rule_maxpool(cfg_walk *walk)
     double h = trunc((walk->in->h + padding - size) / stride_y) + 1;
     double last = fmax((w - 1) * stride_x - walk->in->w, (h - 1) * stride_y - walk->in->h);
     if (number(walk, "maxpool_depth")) {
-        take_image(walk, walk->in->w, walk->in->h, number(walk, "out_channels"));
+        set_image(walk, walk->in->w, walk->in->h, number(walk, "out_channels"));
         return;
     }
-    take_image(walk, w, h, walk->in->c);
+    set_image(walk, w, h, walk->in->c);
     if (size > 64 && size > 2 * larger)
         fail(walk, "size", "more than twice the image of %.0fx%.0f", walk->in->w, walk->in->h);
     if (size <= before || last >= before)
@@ -170,7 +170,7 @@ void cfg_rule_maxpool(cfg_walk *walk)
 /* Its output does not depend on the size, so resize_network does not resize the layers after it. */
 void cfg_rule_avgpool(cfg_walk *walk)
 {
-    take_image(walk, 1, 1, walk->in->c);
+    set_image(walk, 1, 1, walk->in->c);
     walk->out->ends_resizing = 1;
 }
 
@@ -193,7 +193,7 @@ void cfg_rule_crop(cfg_walk *walk)
     if (w > walk->in->w || h > walk->in->h)
         fail(walk, w > walk->in->w ? "crop_width" : "crop_height", "larger than the image of %.0fx%.0f",
              walk->in->w, walk->in->h);
-    take_image(walk, w, h, walk->in->c);
+    set_image(walk, w, h, walk->in->c);
 }
 
 void cfg_rule_reorg(cfg_walk *walk)
@@ -211,24 +211,24 @@ void cfg_rule_reorg(cfg_walk *walk)
     if (!reverse && (fmod(in->w, stride) != 0 || fmod(in->h, stride) != 0))
         fail(walk, "stride", "does not divide the image of %.0fx%.0f", in->w, in->h);
     if (extra) fail(walk, "extra", "cannot be given together with reverse or flatten");
-    if (reverse) take_image(walk, in->w * stride, in->h * stride, in->c / square);
-    else take_image(walk, in->w / stride, in->h / stride, in->c * square);
+    if (reverse) set_image(walk, in->w * stride, in->h * stride, in->c / square);
+    else set_image(walk, in->w / stride, in->h / stride, in->c * square);
 }
 
 void cfg_rule_upsample(cfg_walk *walk)
 {
     double stride = number(walk, "stride"), w = walk->in->w, h = walk->in->h;
     if (stride == 0) cfg_walk_fail(walk, "stride", "1 or more, or below 0 to make the image smaller", "is 0");
-    else if (stride > 0) take_image(walk, w * stride, h * stride, walk->in->c);
+    else if (stride > 0) set_image(walk, w * stride, h * stride, walk->in->c);
     else if (fmod(w, stride) != 0 || fmod(h, stride) != 0)
         fail(walk, "stride", "does not divide the image of %.0fx%.0f", w, h);
-    else take_image(walk, w / -stride, h / -stride, walk->in->c);
+    else set_image(walk, w / -stride, h / -stride, walk->in->c);
 }
 
 /* ---- layers of several ---- */
 
 /* A part of each layer's channels. */
-static void take_group(cfg_walk *walk)
+static void keep_group(cfg_walk *walk)
 {
     double groups = fmax(number(walk, "groups"), 1), id = number(walk, "group_id");
     int count = cfg_walk_numbers(walk, "layers");
@@ -264,7 +264,7 @@ void cfg_rule_route(cfg_walk *walk)
             out->no_image = "the layers that it joins differ in width or height";
         }
     }
-    take_group(walk);
+    keep_group(walk);
 }
 
 /* Only images whose sides are in one proportion can be added. Channels that only one has stay as they are. */
@@ -314,7 +314,7 @@ void cfg_rule_scale_channels(cfg_walk *walk)
                : in->w != 1 || in->h != 1 || in->c != from->c)
         fail(walk, "from", "layer %d gives %.0fx%.0fx%.0f, which %.0fx%.0fx%.0f cannot scale", index, from->w,
              from->h, from->c, in->w, in->h, in->c);
-    take_image(walk, from->w, from->h, from->c);
+    set_image(walk, from->w, from->h, from->c);
 }
 
 void cfg_rule_sam(cfg_walk *walk)
@@ -331,8 +331,8 @@ void cfg_rule_sam(cfg_walk *walk)
 void cfg_rule_connected(cfg_walk *walk)
 {
     double output = number(walk, "output");
-    take_image(walk, 1, 1, output);
-    take_weights(walk, walk->in->outputs * output, output);
+    set_image(walk, 1, 1, output);
+    add_weights(walk, walk->in->outputs * output, output);
 }
 
 /* An image is resized as such; numbers in a row are not, since nobody knows how many there will be. */
@@ -374,7 +374,7 @@ void cfg_rule_crnn(cfg_walk *walk)
 {
     double hidden = number(walk, "hidden_filters"), output = number(walk, "output_filters");
     double area = walk->in->w * walk->in->h;
-    take_image(walk, walk->in->h, walk->in->w, output);
+    set_image(walk, walk->in->h, walk->in->w, output);
     cfg_walk_count(walk, 9 * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
     cfg_walk_count(walk, 9 * area * fmax(hidden, walk->in->c), "numbers that im2col lays out");
     cfg_walk_count(walk, hidden * area * walk->batch / walk->time_steps * (walk->time_steps + 1),
@@ -392,7 +392,7 @@ void cfg_rule_crnn_of_any_size(cfg_walk *walk)
     double h = trunc((walk->in->h + 2 * pad - size) / stride) + 1;
     if (w != walk->in->w || h != walk->in->h)
         fail(walk, "size", "its state must be as large as the image; size=3 is with pad=1");
-    take_image(walk, walk->in->w, walk->in->h, output);
+    set_image(walk, walk->in->w, walk->in->h, output);
     cfg_walk_count(walk, area * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
     walk->out->weights = area / groups * hidden * (walk->in->c + hidden + output)
         + with_norm(walk, 2 * hidden + output);
@@ -400,13 +400,13 @@ void cfg_rule_crnn_of_any_size(cfg_walk *walk)
 
 void cfg_rule_implicit(cfg_walk *walk)
 {
-    take_image(walk, 1, number(walk, "atoms"), number(walk, "filters"));
+    set_image(walk, 1, number(walk, "atoms"), number(walk, "filters"));
     walk->out->weights = walk->out->outputs;
 }
 
 void cfg_rule_history(cfg_walk *walk)
 {
-    take_image(walk, walk->in->w, walk->in->h, walk->in->c * number(walk, "history_size"));
+    set_image(walk, walk->in->w, walk->in->h, walk->in->c * number(walk, "history_size"));
 }
 
 /* ---- files ---- */
@@ -472,7 +472,7 @@ void cfg_rule_iseg(cfg_walk *walk)
              channels, walk->in->c);
 }
 
-static void take_boxes(cfg_walk *walk, double boxes, double anchors, double coords, double truths)
+static void set_boxes(cfg_walk *walk, double boxes, double anchors, double coords, double truths)
 {
     double classes = number(walk, "classes"), filters = boxes * (coords + classes + 1);
     int numbers = cfg_walk_numbers(walk, "anchors");
@@ -494,7 +494,7 @@ static void yolo(cfg_walk *walk, double coords)
         if (cfg_walk_at(walk, "mask", i) >= total)
             fail(walk, "mask", "mask has %.0f, but num=%.0f anchors are 0 to %.0f",
                  cfg_walk_at(walk, "mask" , i), total, total - 1);
-    take_boxes(walk, mask ? mask : total, total, coords, cfg_own_truths(walk, 4, 0));
+    set_boxes(walk, mask ? mask : total, total, coords, cfg_own_truths(walk, 4, 0));
 }
 
 void cfg_rule_yolo(cfg_walk *walk) { yolo(walk, 4); }
@@ -503,7 +503,7 @@ void cfg_rule_gaussian_yolo(cfg_walk *walk) { yolo(walk, 8); } /* and how sure i
 void cfg_rule_region(cfg_walk *walk)
 {
     double coords = number(walk, "coords");
-    take_boxes(walk, number(walk, "num"), number(walk, "num"), coords, cfg_own_truths(walk, coords, 1));
+    set_boxes(walk, number(walk, "num"), number(walk, "num"), coords, cfg_own_truths(walk, coords, 1));
     check_lines(walk, "tree", number(walk, "classes"));
 }
 

@@ -1,0 +1,104 @@
+/* What must be the same on all ranks: each notes facts, as lines of text, which are compared. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../files/checksum.h"
+#include "ranks.h"
+#include "sharing.h"
+#include "state.h"
+
+enum { FACTS = 1024 };
+
+static char facts[FACTS]; /* lines */
+
+void amp_ranks_note(const char *format, ...)
+{
+    size_t length = strlen(facts);
+    va_list args;
+    if (!amp_ranks()) return;
+    va_start(args, format);
+    vsnprintf(facts + length, sizeof facts - length, format, args);
+    va_end(args);
+}
+
+void amp_ranks_note_file(const char *what, const char *name)
+{
+    amp_error error;
+    uint64_t sum;
+    if (!amp_ranks()) return;
+    amp_host_check(amp_file_checksum(name, &sum, &error), &error);
+    amp_ranks_note("%s with checksum %016llx\n", what, (unsigned long long)sum);
+}
+
+/* Where two texts first differ: the lines there. */
+static int find_difference(const char *a, const char *b, int *a_length, int *b_length, int *at)
+{
+    int line = 0, i = 0;
+    for (; a[i] && a[i] == b[i]; i++) if (a[i] == '\n') line = i + 1;
+    *at = line;
+    *a_length = (int)strcspn(a + line, "\n");
+    *b_length = (int)strcspn(b + line, "\n");
+    return a[i] != b[i];
+}
+
+void amp_ranks_agree(void)
+{
+    int at, here, there;
+    amp_comm *comm = amp_ranks();
+    if (!comm) return;
+    char *all = amp_sharing_gather(comm, facts, FACTS);
+    for (int rank = 1; rank < comm->size; rank++) {
+        const char *other = all + (size_t)rank * FACTS;
+        if (!find_difference(all, other, &here, &there, &at)) continue;
+        amp_ranks_refuse("ranks: rank 0 has %.*s, but rank %d has %.*s; give all ranks the same program, "
+                         "options and files", here, all + at, rank, there, other + at);
+    }
+    free(all);
+    *facts = 0;
+}
+
+static amp_status add_masters(amp_checksum *sum, const amp_engine_state *engine, amp_error *error)
+{
+    enum { STAGE = 4096 };
+    float stage[STAGE];
+    for (int i = 0; i < engine->param_count; i++) {
+        const amp_param *p = &engine->params[i];
+        for (size_t at = 0; at < p->count; at += STAGE) {
+            size_t bytes = (p->count - at < STAGE ? p->count - at : STAGE) * sizeof *stage;
+            AMP_TRY(engine->backend->download(engine->backend, stage, p->master + at, bytes, error));
+            amp_checksum_add(sum, stage, bytes);
+        }
+    }
+    return AMP_OK;
+}
+
+void amp_ranks_agree_to_train(struct network *net)
+{
+    amp_error error;
+    amp_checksum sum;
+    const struct darknet_amp *amp = amp_fork_state(net);
+    if (!amp_ranks() || !amp) return;
+    amp_engine_state engine = amp_engine_state_of(amp->engine);
+    amp_checksum_start(&sum);
+    amp_host_check(add_masters(&sum, &engine, &error), &error);
+    amp_ranks_phase("comparing what the ranks start from");
+    amp_ranks_note("dtype %s\n", amp_dtype_name(amp->config->dtype));
+    amp_ranks_note("weights with checksum %016llx\n", (unsigned long long)amp_checksum_value(&sum));
+    amp_ranks_note("a start at step %ld\n", amp_fork_view(net).batch_number);
+    /* without a sidecar they are 0, and momentum too */
+    amp_ranks_note("a sidecar of %lu steps\n", amp->steps);
+    amp_ranks_note("loss scale %a\n", (double)amp_engine_scaler(amp->engine)->scale);
+    amp_ranks_agree();
+}
+
+void amp_ranks_refuse(const char *format, ...)
+{
+    amp_error error;
+    va_list args;
+    if (!amp_ranks_leads()) amp_ranks_await_end();
+    va_start(args, format);
+    vsnprintf(error.message, sizeof error.message, format, args);
+    va_end(args);
+    amp_host_die(&error);
+}

@@ -1,0 +1,67 @@
+/* A training that is resumed from a backup keeps the log's rows up to the backup and drops the later ones.
+ * Rows of earlier iterations stay. At the backup's own iteration, the good step's row stays too; after it the
+ * log may have rows of skipped steps, which bear the same iteration, and some may be younger than the backup:
+ *  - the log holds all good steps that the backup counts: as many rows of skipped steps stay as it counts;
+ *  - otherwise (the log was begun later), they all stay if no later iteration follows. */
+#include "log_resume.h"
+
+#include <stdio.h>
+
+#include "../common/failure.h"
+#include "training_log.h"
+
+typedef struct rows_so_far {
+    long iteration;
+    unsigned long steps, skipped;              /* of the backup */
+    long last;
+    unsigned long good, skips;                 /* of the rows that stay for certain */
+    size_t rows, kept;
+    size_t behind;                             /* skipped steps at the backup's iteration */
+    int beyond;                                /* there are rows of later iterations */
+} rows_so_far;
+
+static amp_status see_row(void *context, const char *text, amp_error *error)
+{
+    rows_so_far *so_far = context;
+    amp_log_row row;
+    AMP_TRY(amp_log_row_read(text, &row, error));
+    if (row.iteration < so_far->last)
+        return amp_fail(error, AMP_BAD_CONFIG,
+                        "iteration %ld comes after %ld: this is not the log of one training",
+                        row.iteration, so_far->last);
+    so_far->last = row.iteration;
+    so_far->rows++;
+    if (row.iteration > so_far->iteration) {
+        so_far->beyond = 1;
+    } else if (row.iteration == so_far->iteration && row.found_inf) {
+        so_far->behind++;
+    } else {
+        so_far->kept = so_far->rows;
+        so_far->good += !row.found_inf;
+        so_far->skips += row.found_inf != 0;
+    }
+    return AMP_OK;
+}
+
+static size_t rows_to_keep(void *context)
+{
+    const rows_so_far *so_far = context;
+    size_t behind = so_far->beyond ? 0 : so_far->behind;
+    if (so_far->good == so_far->steps)
+        behind = so_far->skipped > so_far->skips ? so_far->skipped - so_far->skips : 0;
+    return so_far->kept + (behind < so_far->behind ? behind : so_far->behind);
+}
+
+void amp_log_resume(amp_log_file *log, const char *name, long iteration, unsigned long steps,
+                    unsigned long skipped)
+{
+    amp_error error;
+    size_t dropped;
+    rows_so_far so_far = { .iteration = iteration, .steps = steps, .skipped = skipped };
+    amp_log_reader reader = { &so_far, see_row, rows_to_keep };
+    if (amp_log_file_open(log, name, "training log", AMP_LOG_COLUMNS, &reader, &dropped, &error) != AMP_OK)
+        darknet_amp_refuse("log: %s", error.message);
+    if (rows_to_keep(&so_far))
+        fprintf(stderr, "log: %s goes on behind iteration %ld; %zu rows of later steps are dropped\n", name,
+                iteration, dropped);
+}
