@@ -138,8 +138,8 @@ TEST(the_oldest_plan_goes)
     train_step(net, 1);
     resize_network(net, 16, 24);
     predict(net);
-    assert_true(amp_engine_has_plan(net->amp->engine, &used));
-    assert_false(amp_engine_has_plan(net->amp->engine, &old));
+    assert_non_null(amp_engine_find_plan(net->amp->engine, &used));
+    assert_null(amp_engine_find_plan(net->amp->engine, &old));
     release(net);
 }
 

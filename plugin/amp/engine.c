@@ -178,10 +178,6 @@ static amp_plan *find_plan(const amp_engine *engine, const amp_plan_key *key)
 
 unsigned long amp_engine_weights_version(const amp_engine *engine) { return engine->weights_version; }
 
-int amp_engine_has_plan(const amp_engine *engine, const amp_plan_key *key)
-{
-    return find_plan(engine, key) != NULL;
-}
 const amp_plan *amp_engine_find_plan(const amp_engine *engine, const amp_plan_key *key)
 {
     return find_plan(engine, key);

@@ -44,13 +44,11 @@ amp_status amp_engine_create(const amp_engine_settings *, amp_backend *backend, 
                              const amp_network_desc *network, amp_engine **out, amp_error *);
 void amp_engine_free(amp_engine *);
 
-/* Whether a plan for this key is built already, of these weights where it folds them; if not,
- * amp_engine_add_plan must be called with a description at that shape before forward. */
-int amp_engine_has_plan(const amp_engine *, const amp_plan_key *);
-amp_status amp_engine_add_plan(amp_engine *, const amp_network_desc *, const amp_plan_key *, amp_error *);
-
-/* That plan, to be looked at; NULL if there is none. It may be gone after the next amp_engine_add_plan. */
+/* The plan that is built for this key, of these weights where it folds them; it may be gone after the next
+ * amp_engine_add_plan. NULL: there is none, and amp_engine_add_plan must be called with a description at that
+ * shape before forward. */
 const amp_plan *amp_engine_find_plan(const amp_engine *, const amp_plan_key *);
+amp_status amp_engine_add_plan(amp_engine *, const amp_network_desc *, const amp_plan_key *, amp_error *);
 /* A plan of the same network that cannot run, in any dtype: the backend makes nothing for it, and memory is
  * laid out but not taken. Without settings nothing is recomputed. The caller's, to be freed with
  * amp_plan_free. */

@@ -44,7 +44,7 @@ static amp_status forward(struct darknet_amp *amp, struct network *net, const am
                         "amp: batch grew from %d to %d, but Darknet made its input on the GPU for "
                         "%d; set batch in the .cfg", amp->batch, view->batch, amp->batch);
     amp_plan_key key = key_of(amp, net, view);
-    if (!amp_engine_has_plan(amp->engine, &key)) AMP_TRY(make_plan(amp, net, &key, error));
+    if (!amp_engine_find_plan(amp->engine, &key)) AMP_TRY(make_plan(amp, net, &key, error));
     AMP_TRY(amp_fork_begin_forward(amp, net, error));
     AMP_TRY(amp_engine_forward(amp->engine, &key, amp_fork_image(net), view->training, error));
     return amp_fork_end_forward(amp, net, error);
