@@ -222,7 +222,7 @@ TEST(a_sum_of_flags_is_found_inf)
 
 TEST(inverse_is_divided_in_double_and_rounded_once)
 {
-    const double scales[] = { 65536, 3, 0.1, 1e38, 0x1p-14, 49 };
+    const double scales[] = { 65536, 3, 0.1, 8e37, 0x1p-14, 49 }; /* no inverse is subnormal */
     for (size_t i = 0; i < COUNT(scales); i++) {
         amp_scaler scaler = fixed(scales[i]);
         same_float(amp_scaler_inverse(&scaler), 1.0 / (double)(float)scales[i]);
