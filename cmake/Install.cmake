@@ -16,6 +16,10 @@ set(packages ${CMAKE_INSTALL_LIBDIR}/cmake/darknet-amp)
 # For pkg-config and for CMake.
 file(RELATIVE_PATH DARKNET_AMP_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" DARKNET_AMP_PC_PREFIX ${DARKNET_AMP_PC_PREFIX})
+set(openmp_library -lgomp)
+if(NOT CMAKE_C_COMPILER_ID STREQUAL "GNU") # clang's may be in a folder that linkers do not search
+    string(REPLACE ";" " " openmp_library "${OpenMP_C_LIBRARIES}")
+endif()
 configure_file(cmake/darknet-amp.pc.in darknet-amp.pc @ONLY)
 include(CMakePackageConfigHelpers)
 configure_package_config_file(cmake/darknet-amp-config.cmake.in darknet-amp-config.cmake

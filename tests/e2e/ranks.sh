@@ -170,9 +170,18 @@ grep -q 'resumed from .*, data order .*-seed [1-9]' err || # within one second b
 
 # ---- what rank 0 writes of all ----
 
-# The columns that are no times; the loss and what follows from it with as many digits as sums in another
-# order have in common.
-columns() { awk -F, 'NR > 1 { printf "%d %.2g %.2g %s %s %s %.2g\n", $1, $2, $3, $4, $5, $6, $7 }' $1; }
+# Whether two logs say the same but for times: the loss, its average and the gradient's norm as nearly as sums
+# in another order allow, all else to the letter.
+logs_agree() {
+    [ "$(wc -l < $1)" = "$(wc -l < $2)" ] && paste -d, $1 $2 | awk -F, 'NR > 1 {
+        n = NF / 2
+        if ($1 != $(n + 1) || $4 != $(n + 4) || $5 != $(n + 5) || $6 != $(n + 6)) exit 1
+        for (k = 2; k <= 7; k += k == 3 ? 4 : 1) {
+            apart = $k - $(n + k)
+            if ($k != $(n + k) && (apart < 0 ? -apart : apart) > .05 * $k) exit 1
+        }
+    }'
+}
 name="the log"
 edit overflows '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=2\ngrowth_factor=64
     s/^max_batches=.*/max_batches=12/'
@@ -181,10 +190,10 @@ train 0 overflows.cfg -log log.csv
 mv log.csv alone.csv
 keep alone
 train 3 overflows.cfg -log log.csv
-[ "$(columns log.csv)" = "$(columns alone.csv)" ] || fail "$name: $(columns log.csv; echo; columns alone.csv)"
+logs_agree log.csv alone.csv || fail "$name: $(cut -d, -f1-7 log.csv; echo; cut -d, -f1-7 alone.csv)"
 [ "$(cut -d, -f13 alone.csv log.csv | sort -u | tr '\n' ' ')" = " fp32 wire " ] ||
     fail "$name: the wire: $(cut -d, -f13 alone.csv log.csv)"
-columns log.csv | grep -q ' 1 nan$\| 1 0$' || fail "$name: no step was skipped: $(columns log.csv)"
+cut -d, -f6 log.csv | grep -qx 1 || fail "$name: no step was skipped: $(cut -d, -f1-7 log.csv)"
 cmp -n 20 alone/overflows_final.weights backup/overflows_final.weights ||
     fail "$name: another number of images"
 
