@@ -134,21 +134,6 @@ awk -v at="$(settled twenty.err)" -v least="$least" -v most="$most" \
     'BEGIN { exit !(at >= least && (at <= 2 * most || at == 65536 && most > at)) }' ||
     fail "fp16 settled at $(settled twenty.err), the probe says $least to $most"
 
-# amp plan -probe is the plan and the probe.
-timeout 600 "$DARKNET" amp plan tiny.cfg -probe tiny.data -seed 3 -json plan.json > plan.out 2> plan.err ||
-    fail "plan -probe: $(tail -1 plan.err)"
-timeout 600 "$DARKNET" amp plan tiny.cfg > plan_alone.out 2> plan.err || fail "plan: $(tail -1 plan.err)"
-# Free memory and seconds; the table of checkpoints counts the images that fit.
-of_the_moment='/^  \* up to [0-9]* images/,/^$/d; /free\|that fit, at most\|^Made in/d
-    /^Activation checkpointing/,/^$/d'
-sed "/^tiny.cfg on tiny.data/,\$d; $of_the_moment" plan.out | sed '$d' > plan.same
-sed "$of_the_moment" plan_alone.out | cmp - plan.same ||
-    fail "plan -probe prints another plan: $(cat plan.out)"
-is plan "$(value plan probe.loss_scales.most)" "$most"
-is plan "$(flat plan.json | grep -c '^.probe.layers\[[0-9]*\].outputs.largest ')" \
-    "$(flat healthy.json | grep -c '^.layers\[[0-9]*\].outputs.largest ')"
-grep -q '^nothing needs to be pinned: ' plan.out || fail "plan -probe: $(tail -2 plan.out)"
-
 # One seed, one result; the text has a row for each layer, and nothing of what Darknet prints while it trains.
 probe again tiny.data tiny.cfg
 for name in healthy again; do sed '/"seconds"/d' $name.json > $name.same; done
@@ -188,13 +173,6 @@ refuses() { # refuses <text> <arguments...>
     tail -1 bad.err | grep -qF -- "$text" || fail "$*: no '$text' in: $(tail -2 bad.err)"
     [ ! -s bad.out ] && [ ! -e bad.json ] || fail "$*: something was written"
 }
-plan_refuses() {
-    timeout 600 "$DARKNET" amp plan "$@" > bad.out 2> bad.err && fail "plan $*: status 0"
-    grep -q -- '-probe' bad.err && [ ! -s bad.out ] || fail "plan $*: $(tail -2 bad.err)"
-}
-plan_refuses tiny.cfg -weights half.weights
-plan_refuses tiny.cfg -iters 3
-plan_refuses tiny.cfg -probe tiny.data -batch 8
 refuses 'there.data: cannot read the .data file' there.data tiny.cfg
 refuses 'images: cannot read the .data file' images tiny.cfg
 refuses 'images: cannot read the weights' tiny.data tiny.cfg images

@@ -3,7 +3,6 @@
 #include "compare.h"
 
 #include "../command.h"
-#include "../probe/probe.h"
 #include "../../files/safe_file.h"
 #include "../../host/common/version.h"
 
@@ -17,7 +16,7 @@ enum { INTERRUPTED = 130, USUAL_SEEDS = 3, FIRST_LOOK = 3, USUAL_MOST_SEEDS = 24
 typedef struct request {
     const char *data, *cfg, *weights, *dtypes, *seed, *folder;
     long iterations, seeds;
-    int sequential, probe;
+    int sequential;
     double until;
 } request;
 
@@ -42,8 +41,6 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
           .about = "folder for the report and all trainings (the .cfg's name and -compare)" },
         { .name = "-sequential", .flag = &r->sequential,
           .about = "one training after the other: takes less memory" },
-        { .name = "-probe", .flag = &r->probe,
-          .about = "afterwards `amp probe` on the weights that were trained" },
         { 0 } };
     *r = (request){ 0 };
     AMP_TRY(amp_arguments_read("amp compare", argc - 3, argv + 3, arguments, error));
@@ -146,7 +143,6 @@ static amp_status take_request(const request *r, amp_compare *compare, amp_error
     amp_comparison *c = &compare->result;
     AMP_TRY(amp_machine_read(&compare->hardware, error));
     compare->sequential = r->sequential;
-    compare->probe = r->probe;
     AMP_TRY(amp_list_split("-dtypes", r->dtypes ? r->dtypes : usual_dtypes(&compare->hardware),
                                 &compare->dtypes, error));
     c->dtypes = (const char **)compare->dtypes.line;
@@ -277,42 +273,6 @@ static amp_status report(amp_compare *compare, amp_error *error)
     return AMP_OK;
 }
 
-/* Trained weights to look at: fp16's, since their sidecar knows the loss scale; else the reference's, else
- * any; else those given. */
-static const amp_run *run_to_probe(const amp_comparison *c)
-{
-    const amp_run *best = NULL;
-    for (int i = c->dtype_count * c->seed_count - 1; i >= 0; --i) {
-        const amp_run *run = &c->runs[i];
-        if (run->state != AMP_RUN_DONE) continue;
-        int is_fp16 = !strcmp(run->dtype, "fp16"), is_reference = i / c->seed_count == c->reference;
-        if (!best || is_fp16 || (is_reference && strcmp(best->dtype, "fp16"))) best = run;
-    }
-    return best;
-}
-
-/* -probe: what fp16 and bf16 lose of each layer's numbers in the network that was just trained. */
-static amp_status probe(const amp_compare *compare, amp_error *error)
-{
-    const amp_comparison *c = &compare->result;
-    const amp_run *run = run_to_probe(c);
-    amp_run_files files;
-    amp_probe_result *result;
-    char file[AMP_COMPARE_PATH];
-    if (run) amp_compare_files(compare, run, &files);
-    const amp_probe_request request = { .data = c->data, .cfg = c->cfg,
-                                        .weights = run ? files.weights : c->weights,
-                                        .iterations = AMP_PROBE_ITERATIONS, .share = AMP_PROBE_SHARE };
-    AMP_TRY(amp_probe_run(&request, &result, error));
-    printf("\nnumerics, from %s:\n", request.weights ? request.weights : "random weights");
-    amp_probe_print(result, stdout);
-    fflush(stdout);
-    snprintf(file, sizeof file, "%s/probe.json", compare->folder);
-    amp_status status = amp_probe_write(result, file, error);
-    amp_probe_free(result);
-    return status;
-}
-
 /* The first run that failed, if any, is the line that the program ends with. */
 static amp_status name_failures(const amp_compare *compare, amp_error *error)
 {
@@ -382,7 +342,6 @@ static amp_status compare_all(amp_compare *compare, amp_error *error)
     }
     c->interrupted = stop != 0;
     AMP_TRY(report(compare, error));
-    if (compare->probe && !stop) AMP_TRY(probe(compare, error));
     return stop ? AMP_OK : name_failures(compare, error);
 }
 

@@ -26,7 +26,7 @@ typedef struct amp_compare {
     amp_machine hardware;
     char *base;                /* the .cfg's name, as Darknet names .weights files by it */
     char *folder;              /* the report's, runs/ in it */
-    int sequential, probe, until; /* until: seeds are added until the scores are settled */
+    int sequential, until; /* until: seeds are added until the scores are settled */
     int most_seeds;            /* in result.seeds; result.seed_count of them are trained so far */
     int lock;                  /* descriptor; -1: not taken */
     int made_folder, made_runs; /* by this call */

@@ -1,7 +1,6 @@
 /* `darknet amp plan CFG`: which layers run in half and why, what memory they take, and what stands in the
  * way. Nothing is trained and nothing is read but the .cfg: the network is made with weights of 0, and the
- * engine's own plan of it is printed. With -probe some steps are trained as well, to see what the layers'
- * numbers lose in half (probe.h). */
+ * engine's own plan of it is printed. */
 #include "../command.h"
 
 #include "../arguments.h"
@@ -9,13 +8,10 @@
 #include "../../host/common/clock.h"
 #include "../json.h"
 #include "plan_report.h"
-#include "../probe/probe.h"
 
 typedef struct plan_wishes {
     const char *cfg, *dtype, *json;
     long batch, subdivisions; /* 0: as in the .cfg */
-    const char *probe, *weights; /* the .data file to probe with, NULL for none */
-    long iterations;          /* of the probe; 0: the usual number */
     amp_plan_link link;
 } plan_wishes;
 
@@ -37,20 +33,8 @@ static amp_status read_arguments(int argc, char **argv, plan_wishes *w, amp_erro
           .about = "a step of one rank in ms, as `amp bench` tells: gives the ranks' efficiency" },
         { .name = "-json", .value = "FILE", .text = &w->json,
           .about = "also writes everything as JSON; - is standard output" },
-        { .name = "-probe", .value = "DATA", .text = &w->probe,
-          .about = "also trains some steps on this .data file, as `amp probe` does" },
-        { .name = "-weights", .value = "FILE", .text = &w->weights,
-          .about = "weights that the probe begins with (random weights)" },
-        { .name = "-iters", .number = &w->iterations, .least = 1, .most = AMP_PROBE_MOST_ITERATIONS,
-          .about = "steps of the probe (20)" },
         { 0 } };
     AMP_TRY(amp_arguments_read("amp plan", argc - 3, argv + 3, arguments, error));
-    if (!w->probe && (w->weights || w->iterations))
-        return amp_fail(error, AMP_BAD_CONFIG, "%s goes with -probe DATA, which trains some steps",
-                        w->weights ? "-weights" : "-iters");
-    if (w->probe && (w->batch || w->subdivisions))
-        return amp_fail(error, AMP_BAD_CONFIG, "-probe trains with the batch of the .cfg: leave out -batch "
-                        "and -subdivisions, or change the .cfg");
     if (!w->link.ranks && (w->link.gbit > 0 || w->link.step_ms > 0))
         return amp_fail(error, AMP_BAD_CONFIG, "%s goes with -ranks N", w->link.gbit > 0 ? "-link" : "-step");
     if (w->link.gbit <= 0) w->link.gbit = 10;
@@ -97,21 +81,12 @@ static amp_status gather(const plan_wishes *w, amp_plan_report *report, amp_erro
     return status;
 }
 
-static amp_status probe(const plan_wishes *w, amp_probe_result **result, amp_error *error)
-{
-    amp_probe_request request = { .data = w->probe, .cfg = w->cfg, .weights = w->weights,
-                                  .share = AMP_PROBE_SHARE,
-                                  .iterations = w->iterations ? w->iterations : AMP_PROBE_ITERATIONS };
-    return w->probe ? amp_probe_run(&request, result, error) : AMP_OK;
-}
-
-static amp_status write_json(const amp_plan_report *report, const amp_probe_result *probed, const char *name,
-                             amp_error *error)
+static amp_status write_json(const amp_plan_report *report, const char *name, amp_error *error)
 {
     struct amp_output *output;
     FILE *stream;
     AMP_TRY(amp_output_begin(name, &output, &stream, error));
-    amp_plan_write_json(report, probed, stream);
+    amp_plan_write_json(report, stream);
     return amp_output_end(output, error);
 }
 
@@ -119,17 +94,11 @@ amp_status amp_command_plan(int argc, char **argv, amp_error *error)
 {
     plan_wishes wishes = { 0 };
     amp_plan_report report;
-    amp_probe_result *probed = NULL;
     AMP_TRY(read_arguments(argc, argv, &wishes, error));
     amp_status status = gather(&wishes, &report, error);
     int only_json = wishes.json && wishes.json[0] == '-' && !wishes.json[1];
-    if (status == AMP_OK) status = probe(&wishes, &probed, error);
-    if (status == AMP_OK && wishes.json) status = write_json(&report, probed, wishes.json, error);
-    if (status == AMP_OK && !only_json) {
-        amp_plan_print_table(&report, stdout);
-        if (probed) putchar('\n'), amp_probe_print(probed, stdout);
-    }
-    amp_probe_free(probed);
+    if (status == AMP_OK && wishes.json) status = write_json(&report, wishes.json, error);
+    if (status == AMP_OK && !only_json) amp_plan_print_table(&report, stdout);
     amp_plan_report_free(&report);
     return status;
 }

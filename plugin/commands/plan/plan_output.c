@@ -1,7 +1,6 @@
 /* The plan as a table for people, in lines of at most 110 columns, and as JSON. */
 #include "plan_report.h"
 
-#include "../probe/probe.h"
 #include "../table.h"
 
 #include <string.h>
@@ -374,7 +373,7 @@ void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
     fprintf(stream, "\nMade in %.2f s; nothing was run.\n", r->seconds);
 }
 
-void amp_plan_write_json(const amp_plan_report *r, const amp_probe_result *probe, FILE *stream)
+void amp_plan_write_json(const amp_plan_report *r, FILE *stream)
 {
     static const amp_field network_fields[] = {
         REPORT("width", view.w), REPORT("height", view.h), REPORT("channels", view.c),
@@ -406,6 +405,5 @@ void amp_plan_write_json(const amp_plan_report *r, const amp_probe_result *probe
                      checkpoint_fields);
     amp_plan_write_ranks(r, &json);
     amp_json_records(&json, "advice", r->advice, sizeof *r->advice, r->advice_count, advice_fields);
-    if (probe) amp_probe_json(probe, &json, "probe");
     amp_json_close(&json);
 }

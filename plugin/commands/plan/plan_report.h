@@ -10,8 +10,6 @@
 #include "../../host/fork_commands.h"
 #include "../json.h"
 
-struct amp_probe_result;
-
 typedef struct amp_plan_row {
     int index;
     const char *type, *class_name, *form;
@@ -125,8 +123,7 @@ void amp_plan_print_ranks(const amp_plan_report *report, FILE *stream);
 void amp_plan_write_ranks(const amp_plan_report *report, amp_json *json);
 /* Its part about the machine: library and level, and how each dtype runs. */
 void amp_plan_print_machine(const amp_machine *machine, FILE *stream);
-/* probe: of the same .cfg (probe.h), or NULL. */
-void amp_plan_write_json(const amp_plan_report *report, const struct amp_probe_result *probe, FILE *stream);
+void amp_plan_write_json(const amp_plan_report *report, FILE *stream);
 
 /* What the loading of images holds in RAM, where that is the memory that counts: the batch that trains and
  * the next. */

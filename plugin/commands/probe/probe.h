@@ -86,7 +86,5 @@ const char *amp_probe_scale_text(int exponent, char text[32]);
 /* ---- probe_print.c ---- */
 
 void amp_probe_print(const amp_probe_result *, FILE *);
-/* As one object; key as in json.h. */
-void amp_probe_json(const amp_probe_result *, amp_json *, const char *key);
-/* The same as a file of its own; "-": stdout. */
+/* As JSON; file "-": stdout. */
 amp_status amp_probe_write(const amp_probe_result *, const char *file, amp_error *);

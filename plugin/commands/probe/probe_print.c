@@ -266,7 +266,7 @@ static void write_layer(const amp_probe_result *r, int i, amp_json *json)
     amp_json_close(json);
 }
 
-void amp_probe_json(const amp_probe_result *r, amp_json *json, const char *key)
+static void write_result(const amp_probe_result *r, amp_json *json)
 {
 #define RESULT(key, member) AMP_FIELD_AS(key, amp_probe_result, member)
     static const char *const sources[] = { "sidecar", "cfg", "highest without overflow" };
@@ -277,7 +277,7 @@ void amp_probe_json(const amp_probe_result *r, amp_json *json, const char *key)
         RESULT("loss_scale", scale), AMP_NAME_AS("loss_scale_from", amp_probe_result, scale_source, sources),
         AMP_FLAG_AS("loss_scale_dynamic", amp_probe_result, scale_moves),
         RESULT("bf16_loss_scale", bf16_scale), RESULT("share", share), { 0 } };
-    amp_json_object(json, key);
+    amp_json_object(json, NULL);
     amp_json_fields(json, r, fields);
     write_scales(r->scales, json);
     write_scale("most_on_gpu", r->most_on_gpu, json);
@@ -297,6 +297,6 @@ amp_status amp_probe_write(const amp_probe_result *r, const char *file, amp_erro
     FILE *stream;
     AMP_TRY(amp_output_begin(file, &output, &stream, error));
     amp_json json = amp_json_begin(stream);
-    amp_probe_json(r, &json, NULL);
+    write_result(r, &json);
     return amp_output_end(output, error);
 }
