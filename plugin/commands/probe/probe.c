@@ -87,15 +87,15 @@ static amp_status set_up(struct network *net, amp_error *error)
 
 /* As train_detector loads it: with -seed the weights and batches are its own. The caller frees *out, whatever
  * happens. */
-static amp_status load(const amp_probe_request *request, struct network **out, amp_error *error)
+static amp_status load(const amp_probe_result *r, struct network **out, amp_error *error)
 {
     srand(darknet_amp_seed());
     srand((unsigned)rand());
     const char *wished = amp_host_wished_dtype();
     amp_host_wish_dtype("fp32");
-    struct network *net = *out = amp_fork_make_network(request->cfg, request->cfg, 1);
+    struct network *net = *out = amp_fork_make_network(r->cfg, r->cfg, 1);
     amp_host_wish_dtype(wished);
-    if (request->weights) amp_fork_load_weights(net, request->weights);
+    if (r->weights) amp_fork_load_weights(net, r->weights);
     amp_fork_use_device(net);
     only_look_at_weights(amp_fork_state(net));
     srand(darknet_amp_seed());
@@ -145,15 +145,14 @@ static amp_status train(struct network *net, amp_batches *batches, amp_numerics 
     return AMP_OK;
 }
 
-static amp_status observe(const amp_probe_request *request, struct network *net, amp_numerics *numerics,
-                          amp_probe_result *r, amp_error *error)
+static amp_status observe(struct network *net, amp_numerics *numerics, amp_probe_result *r, amp_error *error)
 {
     amp_engine *engine = amp_fork_state(net)->engine;
     amp_batches *batches;
     amp_observer observer = amp_numerics_observer(numerics);
     amp_engine_set_observer(engine, &observer);
     amp_numerics_look_inside(numerics, engine);
-    AMP_TRY(amp_batches_open(request->data, net, &batches, error));
+    AMP_TRY(amp_batches_open(r->data, net, &batches, error));
     double began = amp_clock_seconds();
     int kept = mute_stdout();
     amp_status status = train(net, batches, numerics, r, error);
@@ -173,49 +172,39 @@ static amp_status keep_results(struct network *net, const amp_numerics *numerics
     return amp_fork_describe(net, amp_fork_state(net)->config, &r->network, error);
 }
 
-static amp_status probe(const amp_probe_request *request, amp_probe_result *r, amp_error *error)
+static amp_status probe(amp_probe_result *r, amp_error *error)
 {
     struct network *net;
     amp_numerics *numerics = NULL;
-    amp_status status = load(request, &net, error);
+    amp_status status = load(r, &net, error);
     amp_view view = amp_fork_view(net);
     r->images = view.batch * view.subdivisions;
     r->width = view.w;
     r->height = view.h;
     if (status == AMP_OK) status = amp_numerics_create(view.layers, &numerics, error);
-    if (status == AMP_OK) status = observe(request, net, numerics, r, error);
+    if (status == AMP_OK) status = observe(net, numerics, r, error);
     if (status == AMP_OK) status = keep_results(net, numerics, r, error);
     amp_numerics_free(numerics);
     amp_fork_free_network(net);
     return status;
 }
 
-/* ---- the result ---- */
+/* ---- the verb ---- */
 
-amp_status amp_probe_run(const amp_probe_request *request, amp_probe_result **out, amp_error *error)
+/* Trains, and forgets what it trained. AMP_BAD_CONFIG: a file that is missing or does not fit. */
+static amp_status run(amp_probe_result *r, amp_error *error)
 {
-    *out = NULL;
-    AMP_TRY(amp_readable(request->data, "the .data file", error));
-    if (request->weights) AMP_TRY(amp_readable(request->weights, "the weights", error));
-    amp_probe_result *r = amp_host_allocated(calloc(1, sizeof *r));
-    *r = (amp_probe_result){ .data = request->data, .cfg = request->cfg, .weights = request->weights,
-                             .iterations = request->iterations, .share = request->share,
-                             .scale_source = AMP_SCALE_HIGHEST };
-    amp_status status = take_cfg_scale(r, error);
-    if (status == AMP_OK) status = take_sidecar_scale(r, error);
-    if (status == AMP_OK) status = probe(request, r, error);
-    if (status != AMP_OK) {
-        amp_probe_free(r);
-        return status;
-    }
+    AMP_TRY(amp_readable(r->data, "the .data file", error));
+    if (r->weights) AMP_TRY(amp_readable(r->weights, "the weights", error));
+    AMP_TRY(take_cfg_scale(r, error));
+    AMP_TRY(take_sidecar_scale(r, error));
+    AMP_TRY(probe(r, error));
     amp_probe_advise(r);
-    *out = r;
     return AMP_OK;
 }
 
 void amp_probe_free(amp_probe_result *r)
 {
-    if (!r) return;
     for (int i = 0; i < r->advice_count; i++) free(r->advice[i]);
     free(r->advice);
     amp_network_desc_free(&r->network);
@@ -223,31 +212,29 @@ void amp_probe_free(amp_probe_result *r)
     free(r);
 }
 
-/* ---- the verb ---- */
-
 amp_status amp_command_probe(int argc, char **argv, amp_error *error)
 {
     const char *json = NULL;
-    double percent = 100 * AMP_PROBE_SHARE;
-    amp_probe_request request = { .iterations = AMP_PROBE_ITERATIONS };
+    double percent = 1;
+    amp_probe_result *r = amp_host_allocated(calloc(1, sizeof *r));
+    *r = (amp_probe_result){ .iterations = 20, .scale_source = AMP_SCALE_HIGHEST };
     const amp_argument arguments[] = {
-        { .name = "DATA", .text = &request.data, .about = "the .data file of the training" },
-        { .name = "CFG", .text = &request.cfg, .about = "the network's .cfg" },
-        { .name = "WEIGHTS", .text = &request.weights, .optional = 1,
+        { .name = "DATA", .text = &r->data, .about = "the .data file of the training" },
+        { .name = "CFG", .text = &r->cfg, .about = "the network's .cfg" },
+        { .name = "WEIGHTS", .text = &r->weights, .optional = 1,
           .about = "what the training begins with (random weights)" },
-        { .name = "-iters", .number = &request.iterations, .least = 1, .most = AMP_PROBE_MOST_ITERATIONS,
+        { .name = "-iters", .number = &r->iterations, .least = 1, .most = 1000000,
           .about = "steps to train (20)" },
         { .name = "-share", .real = &percent, .least = .1, .most = 100,
           .about = "percent of a layer's numbers that is too much to lose (1)" },
         { .name = "-json", .value = "FILE", .text = &json,
           .about = "also writes everything as JSON; - is standard output" },
         { 0 } };
-    AMP_TRY(amp_arguments_read("amp probe", argc - 3, argv + 3, arguments, error));
-    request.share = percent / 100;
-    amp_probe_result *result;
-    AMP_TRY(amp_probe_run(&request, &result, error));
-    amp_status status = json ? amp_probe_write(result, json, error) : AMP_OK;
-    if (status == AMP_OK && (!json || strcmp(json, "-"))) amp_probe_print(result, stdout);
-    amp_probe_free(result);
+    amp_status status = amp_arguments_read("amp probe", argc - 3, argv + 3, arguments, error);
+    r->share = percent / 100;
+    if (status == AMP_OK) status = run(r, error);
+    if (status == AMP_OK && json) status = amp_probe_write(r, json, error);
+    if (status == AMP_OK && (!json || strcmp(json, "-"))) amp_probe_print(r, stdout);
+    amp_probe_free(r);
     return status;
 }

@@ -1,26 +1,11 @@
 /* The numerics probe: some steps of a real training in fp32, how large each layer's outputs, deltas and
  * weight gradients are in it, what fp16 and bf16 would lose of them, and which layers to pin to fp32 for it.
- *
- *     amp_probe_request request = { .data = data, .cfg = cfg, .iterations = 20, .share = .01 };
- *     amp_probe_result *result;
- *     AMP_TRY(amp_probe_run(&request, &result, error));
- *     amp_probe_print(result, stdout);
- *     amp_probe_free(result); */
+ * probe.c trains and counts, probe_advice.c finds what to pin, probe_print.c shows the result. */
 #pragma once
 
 #include "../../amp/numerics.h"
 #include "../../amp/plan.h"
 #include "../json.h"
-
-#define AMP_PROBE_ITERATIONS 20
-#define AMP_PROBE_MOST_ITERATIONS 1000000
-#define AMP_PROBE_SHARE .01
-
-typedef struct amp_probe_request {
-    const char *data, *cfg, *weights; /* weights NULL: from random ones */
-    long iterations;  /* training steps; AMP_PROBE_ITERATIONS is usual */
-    double share;     /* amp_lost.error that a layer may have; AMP_PROBE_SHARE is usual */
-} amp_probe_request;
 
 /* Loss scales as exponents of 2, least <= most; where nothing bounds them INT_MIN, INT_MAX. */
 typedef struct amp_probe_scales { int least, most; } amp_probe_scales;
@@ -39,10 +24,11 @@ typedef enum amp_probe_scale_source {
 } amp_probe_scale_source;
 
 typedef struct amp_probe_result {
-    const char *data, *cfg, *weights; /* the request's */
-    long iterations;
+    const char *data, *cfg, *weights; /* weights NULL: from random ones */
+    long iterations;           /* training steps */
     int images, width, height; /* images a step */
-    double share, seconds;     /* of computing, loading and counting */
+    double share;              /* amp_lost.error that a layer may have */
+    double seconds;            /* of computing, loading and counting */
     float first_loss, last_loss;
 
     amp_network_desc network;  /* its links and kinds; Darknet's arrays in it are gone */
@@ -62,11 +48,7 @@ typedef struct amp_probe_result {
     int advice_count, pin_count;
 } amp_probe_result;
 
-/* Trains, and forgets what it trained. *out is the caller's. What happens meanwhile is told on stderr.
- * AMP_BAD_CONFIG: a file that is missing or does not fit; AMP_DIVERGED: nothing finite to be seen. A broken
- * .cfg ends the program, as everywhere. */
-amp_status amp_probe_run(const amp_probe_request *, amp_probe_result **out, amp_error *);
-void amp_probe_free(amp_probe_result *); /* NULL is fine */
+void amp_probe_free(amp_probe_result *);
 
 /* ---- probe_advice.c: what loses too much in fp16, at which loss scales, and which layers to pin ---- */
 
