@@ -388,8 +388,9 @@ static double apart(const float *a, const float *b, int count)
 {
     double difference = 0, size = 0;
     for (int i = 0; i < count; i++) {
-        difference = fmax(difference, fabs((double)a[i] - (double)b[i]));
-        size = fmax(size, fabs((double)b[i]));
+        double d = fabs((double)a[i] - (double)b[i]), s = fabs((double)b[i]);
+        if (!(d <= difference)) difference = isnan(d) ? INFINITY : d;
+        if (s > size) size = s;
     }
     return difference / size;
 }
