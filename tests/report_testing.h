@@ -74,7 +74,7 @@ static inline made *make_comparison(int dtypes, int seeds, size_t steps)
         .version = "1.0 (61c9d02e)", .date = "2026-11-20T19:30:00Z", .iterations = (long)steps, .batch = 8,
         .width = 160, .height = 128, .classes = 3, .train_images = 291, .valid_images = 73,
         .dtype_count = dtypes, .seed_count = seeds, .dtypes = m->dtypes, .seeds = m->seeds, .runs = m->runs,
-        .summaries = m->summaries, .points_allowed = 1, .doubt = .05,
+        .summaries = m->summaries, .points_allowed = 1, .alpha = .05,
         .verdict = m->verdict, .verdict_count = 3, .reference = dtypes > 1 && !first ? 1 : 0 };
     for (int s = 0; s < seeds; s++) m->seeds[s] = (unsigned)s + 1;
     for (int d = 0; d < dtypes; d++) m->dtypes[d] = names[d + first];

@@ -202,7 +202,7 @@ TEST(memory_is_judged_apart_from_time)
 static amp_status say(amp_bench *b, int side, const char *line)
 {
     amp_error error;
-    return amp_bench_hear(b, &b->sides[side], line, &error);
+    return amp_bench_read_line(b, &b->sides[side], line, &error);
 }
 
 static amp_bench two_sides(void)
@@ -405,7 +405,7 @@ TEST(a_line_that_is_none_is_refused)
     amp_bench b = two_sides();
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         amp_error error;
-        assert_int_equal(amp_bench_hear(&b, &b.sides[0], lines[i], &error), AMP_IO_FAILED);
+        assert_int_equal(amp_bench_read_line(&b, &b.sides[0], lines[i], &error), AMP_IO_FAILED);
         assert_true(!strncmp(error.message, "fp32: ", 6));
     }
     assert_int_equal(b.sides[0].steps, 0);

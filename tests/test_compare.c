@@ -23,7 +23,7 @@ static void make_up(made_up *m)
     memset(m, 0, sizeof *m);
     m->c = (amp_comparison){ .kind = AMP_COMPARED_DETECTOR, .dtype_count = DTYPES, .seed_count = SEEDS,
                              .dtypes = m->dtypes, .seeds = m->seeds, .runs = m->runs, .batch = 8,
-                             .classes = 10, .points_allowed = 1, .doubt = AMP_COMPARE_DOUBT };
+                             .classes = 10, .points_allowed = 1, .alpha = AMP_COMPARE_ALPHA };
     for (int d = 0; d < DTYPES; d++) {
         m->dtypes[d] = names[d];
         for (int s = 0; s < SEEDS; s++) {
@@ -262,13 +262,13 @@ TEST(nothing_is_known_of_nothing)
 /* Against printed tables of Student's t, to their three decimals. */
 TEST(the_interval_is_students)
 {
-    static const struct { int count; double doubt, t; } cases[] = {
+    static const struct { int count; double alpha, t; } cases[] = {
         { 2, .05, 12.706 }, { 3, .05, 4.303 }, { 4, .05, 3.182 }, { 5, .05, 2.776 }, { 10, .05, 2.262 },
             { 31, .05, 2.042 },
         { 121, .05, 1.980 }, { 3, .01, 9.925 }, { 6, .01, 4.032 }, { 7, .1, 1.943 }, { 25, .01, 2.797 } };
     assert_false(isfinite(amp_student(1, .05)));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_true(fabs(amp_student(cases[i].count, cases[i].doubt) - cases[i].t) < 6e-4);
+        assert_true(fabs(amp_student(cases[i].count, cases[i].alpha) - cases[i].t) < 6e-4);
     const double values[] = { 1, 2, 6 };
     amp_interval interval = amp_interval_of(values, 3, .05);
     near(interval.mean, 3);
@@ -368,7 +368,7 @@ TEST(the_seeds_that_would_tell_are_estimated)
     assert_int_equal(amp_compare_more_seeds(&(amp_interval){ 1, 0, NAN, NAN, NAN }, 1, .05), 0);
 }
 
-/* With -until the doubt is shared among the looks, and the points are the user's. */
+/* With -until the significance level is shared among the looks, and the points are the user's. */
 TEST(an_interval_of_a_look_is_wider)
 {
     made_up m;
@@ -383,7 +383,7 @@ TEST(an_interval_of_a_look_is_wider)
     m.c.verdict_count = 0;
     m.c.verdict = NULL;
     m.c.summaries = NULL;
-    m.c.doubt = AMP_COMPARE_DOUBT / 4;
+    m.c.alpha = AMP_COMPARE_ALPHA / 4;
     m.c.points_allowed = .5;
     judge(&m, NULL);
     expect(&m, "bf16: cannot tell yet whether it loses more than 0.5 points to fp32");

@@ -45,19 +45,19 @@ static double probability_within(double angle, int freedom)
 }
 
 /* The angle is halved in until a double cannot tell. */
-double amp_student(int count, double doubt)
+double amp_student(int count, double alpha)
 {
     double low = 0, high = acos(-1) / 2;
     if (count < 2) return NAN;
     for (int i = 0; i < 60; i++) {
         double middle = (low + high) / 2;
-        if (probability_within(middle, count - 1) < 1 - doubt) low = middle;
+        if (probability_within(middle, count - 1) < 1 - alpha) low = middle;
         else high = middle;
     }
     return sqrt(count - 1) * tan(low);
 }
 
-amp_interval amp_interval_of(const double *values, int count, double doubt)
+amp_interval amp_interval_of(const double *values, int count, double alpha)
 {
     amp_interval interval = { .count = count, .mean = NAN, .error = NAN, .least = NAN, .most = NAN };
     double sum = 0, squares = 0;
@@ -66,7 +66,7 @@ amp_interval amp_interval_of(const double *values, int count, double doubt)
     if (count < 2) return interval;
     for (int i = 0; i < count; i++) squares += (values[i] - interval.mean) * (values[i] - interval.mean);
     interval.error = sqrt(squares / (count - 1) / count);
-    double reach = amp_student(count, doubt) * interval.error;
+    double reach = amp_student(count, alpha) * interval.error;
     interval.least = interval.mean - reach;
     interval.most = interval.mean + reach;
     return interval;

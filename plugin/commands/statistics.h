@@ -11,11 +11,11 @@ double amp_quantile(const double *sorted, size_t count, double q);
 double amp_median(double *values, size_t count);
 
 /* The mean of `count` independent measurements, and the bounds between which the true mean lies with
- * probability 1 - doubt. error: the standard error of the mean. NaN: mean without values; error, least and
+ * probability 1 - alpha. error: the standard error of the mean. NaN: mean without values; error, least and
  * most below 2. */
 typedef struct amp_interval { int count; double mean, error, least, most; } amp_interval;
-amp_interval amp_interval_of(const double *values, int count, double doubt);
+amp_interval amp_interval_of(const double *values, int count, double alpha);
 
-/* By how many standard errors a mean of `count` values may be off, with probability 1 - doubt: the
- * quantile 1 - doubt/2 of Student's t with count - 1 degrees of freedom. NaN below 2. */
-double amp_student(int count, double doubt);
+/* By how many standard errors a mean of `count` values may be off, with probability 1 - alpha: the
+ * quantile 1 - alpha/2 of Student's t with count - 1 degrees of freedom. NaN below 2. */
+double amp_student(int count, double alpha);

@@ -162,7 +162,7 @@ static void make_program(program *p, const amp_bench_request *r, const run *run,
 static amp_status take_line(void *context, int index, const char *line, amp_error *error)
 {
     run *r = context;
-    AMP_TRY(amp_bench_hear(r->b, r->programs[index].side, line, error));
+    AMP_TRY(amp_bench_read_line(r->b, r->programs[index].side, line, error));
     if (!r->shows_progress) return AMP_OK;
     fprintf(stderr, "\r\033[K");
     for (int i = 0; i < r->count; i++) {

@@ -141,7 +141,7 @@ void amp_bench_ranks(const amp_bench_request *);
 /* The child's program: measures request->only and tells its parent. */
 amp_status amp_bench_child(const amp_bench_request *, amp_error *);
 /* Takes in a line that a child wrote (bench_child.c lists them). AMP_IO_FAILED: it is none of them. */
-amp_status amp_bench_hear(amp_bench *, amp_bench_side *, const char *line, amp_error *);
+amp_status amp_bench_read_line(amp_bench *, amp_bench_side *, const char *line, amp_error *);
 
 /* Sorts values. count may be 0. */
 amp_bench_spread amp_bench_spread_of(double *values, int count);

@@ -6,8 +6,8 @@
 #include "../cfg_copy.h"
 #include "../../host/common/request.h"
 
-/* At its full rate a network so young jumps about; the time does not depend on the rate. The update that
- * follows each pass does the same work as one that follows many. */
+/* A low learning rate keeps a network with random weights from overflowing, and changes no time. A step of
+ * one pass measures the update too: it does the same work after one pass as after many. */
 amp_status amp_bench_write_cfg(const amp_bench_request *r, int batch, int subdivisions, char *name,
                                amp_error *error)
 {

@@ -64,7 +64,7 @@ static amp_status take(amp_bench *b, amp_bench_side *s, const char *name, const 
     return s->done ? AMP_OK : AMP_IO_FAILED;
 }
 
-amp_status amp_bench_hear(amp_bench *b, amp_bench_side *s, const char *line, amp_error *error)
+amp_status amp_bench_read_line(amp_bench *b, amp_bench_side *s, const char *line, amp_error *error)
 {
     char name[16] = "";
     size_t length = strcspn(line, " ");

@@ -86,11 +86,11 @@ static int next_look(int seeds, int most)
 
 /* The significance level of one look (interim analysis): 5 % is shared equally among all looks, so that all
  * their intervals hold together with 95 % (Bonferroni's correction). */
-static double doubt_of_a_look(int most)
+static double alpha_of_a_look(int most)
 {
     int looks = 0;
     for (int seeds = 0; seeds < most; seeds = next_look(seeds, most)) ++looks;
-    return AMP_COMPARE_DOUBT / looks;
+    return AMP_COMPARE_ALPHA / looks;
 }
 
 /* Makes room for the runs of the first `count` seeds; what is known of earlier ones is kept. */
@@ -152,7 +152,7 @@ static amp_status take_request(const request *r, amp_compare *compare, amp_error
     AMP_TRY(take_seeds(r, c, &compare->most_seeds, error));
     compare->until = r->until > 0;
     c->points_allowed = r->until; /* 0: compare_all sets the default of a detector or a classifier */
-    c->doubt = compare->until ? doubt_of_a_look(compare->most_seeds) : AMP_COMPARE_DOUBT;
+    c->alpha = compare->until ? alpha_of_a_look(compare->most_seeds) : AMP_COMPARE_ALPHA;
     c->data = r->data;
     c->cfg = r->cfg;
     c->weights = r->weights;
@@ -238,7 +238,7 @@ static amp_status train_all(amp_compare *compare, amp_error *error)
 
 /* ---- the results ---- */
 
-static void add_up(amp_compare *compare)
+static void judge_results(amp_compare *compare)
 {
     amp_comparison *c = &compare->result;
     const char *notes[c->dtype_count];
@@ -264,7 +264,7 @@ static amp_status write_reports(const amp_compare *compare, amp_error *error)
 
 static amp_status report(amp_compare *compare, amp_error *error)
 {
-    add_up(compare);
+    judge_results(compare);
     AMP_TRY(write_reports(compare, error));
     amp_report_table(&compare->result, stdout);
     printf("\nreport: %s/report.html (report.json, report.csv; steps, logs and weights in runs/)\n",
@@ -326,7 +326,7 @@ static void announce(const amp_compare *compare)
 static amp_status compare_all(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
-    AMP_TRY(amp_compare_look(compare, error));
+    AMP_TRY(amp_compare_inspect(compare, error));
     if (!(c->points_allowed > 0))
         c->points_allowed = c->kind == AMP_COMPARED_CLASSIFIER ? AMP_CLASSIFIER_POINTS : AMP_DETECTOR_POINTS;
     amp_status status = amp_compare_open(compare, error);

@@ -50,7 +50,7 @@ typedef struct amp_run_files {
 
 /* Kind, size, classes, numbers of images, and the machine, into compare->result; iterations, where they are
  * 0, from the .cfg. AMP_BAD_CONFIG: what no training could begin with. */
-amp_status amp_compare_look(amp_compare *, amp_error *);
+amp_status amp_compare_inspect(amp_compare *, amp_error *);
 
 /* ---- compare_folder.c ---- */
 
@@ -112,7 +112,7 @@ void amp_compare_summarize(amp_comparison *c);
  * the trouble. */
 #define AMP_DETECTOR_POINTS 1.0
 #define AMP_CLASSIFIER_POINTS 0.5
-#define AMP_COMPARE_DOUBT .05
+#define AMP_COMPARE_ALPHA .05
 #define AMP_WORTHWHILE_SPEEDUP 1.1
 #define AMP_SPEED_STEPS 10          /* a training with fewer says nothing of speed */
 
@@ -120,7 +120,7 @@ void amp_compare_summarize(amp_comparison *c);
 amp_accuracy amp_compare_judge(const amp_interval *, double allowed);
 /* How many more seeds would decide it with a probability of 80 %, if mean and spread stay as they are. 0:
  * not known, or more than AMP_COMPARE_MOST_SEEDS in all. */
-int amp_compare_more_seeds(const amp_interval *, double allowed, double doubt);
+int amp_compare_more_seeds(const amp_interval *, double allowed, double alpha);
 /* Whether more seeds could not change what is said of the scores. From the summaries. */
 int amp_compare_is_settled(const amp_comparison *);
 /* Sentences into c->verdict, from its summaries. notes[dtype], which may be NULL: what the machine says of

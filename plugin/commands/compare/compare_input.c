@@ -121,7 +121,7 @@ static amp_status look_at_dtypes(amp_compare *compare, amp_error *error)
     return AMP_OK;
 }
 
-amp_status amp_compare_look(amp_compare *compare, amp_error *error)
+amp_status amp_compare_inspect(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
     char processor[256], machine[700], title[600], date[32];

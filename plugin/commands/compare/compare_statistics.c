@@ -155,7 +155,7 @@ static amp_interval difference_of(const amp_comparison *c, int d, measure *of, d
         values[count] = 100 * (value_of(c, d, s, of) - value_of(c, c->reference, s, of));
         if (isfinite(values[count])) ++count;
     }
-    return amp_interval_of(values, count, c->doubt);
+    return amp_interval_of(values, count, c->alpha);
 }
 
 /* What a network that has learnt nothing, or next to it, gets: 0..1. */
@@ -177,7 +177,7 @@ static void compare_scores(const amp_comparison *c, int d, amp_dtype_summary *s,
     for (int k = 0; k < 2; k++) {
         s->accuracy[k] = amp_compare_judge(&s->difference[k], c->points_allowed);
         if (s->accuracy[k] != AMP_ACCURACY_UNDECIDED) continue;
-        int more = amp_compare_more_seeds(&s->difference[k], c->points_allowed, c->doubt);
+        int more = amp_compare_more_seeds(&s->difference[k], c->points_allowed, c->alpha);
         if (more > s->more_seeds) s->more_seeds = more;
     }
 }

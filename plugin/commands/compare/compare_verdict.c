@@ -19,15 +19,15 @@ amp_accuracy amp_compare_judge(const amp_interval *i, double allowed)
 /* The usual estimate of a sample's size (Chow, Shao and Wang, Sample Size Calculations in Clinical
  * Research, 2nd edition (2008), 3.1): the mean lies `distance` off the border, and n seeds show it with a
  * probability of 80 % where distance is at least (t + z) deviation / sqrt(n), z = 0.8416 being the normal
- * distribution's quantile of 80 %. With Student's t for the doubt's normal quantile, as the deviation too
+ * distribution's quantile of 80 %. With Student's t for the level's normal quantile, as the deviation too
  * is estimated. */
-int amp_compare_more_seeds(const amp_interval *i, double allowed, double doubt)
+int amp_compare_more_seeds(const amp_interval *i, double allowed, double alpha)
 {
     static const double normal_quantile = .8416;
     double distance = fabs(i->mean + allowed), deviation = i->error * sqrt(i->count);
     if (i->count < 2) return 0;
     for (int n = i->count + 1; n <= AMP_COMPARE_MOST_SEEDS; n++)
-        if ((amp_student(n, doubt) + normal_quantile) * deviation <= distance * sqrt(n)) return n - i->count;
+        if ((amp_student(n, alpha) + normal_quantile) * deviation <= distance * sqrt(n)) return n - i->count;
     return 0;
 }
 
@@ -68,7 +68,7 @@ static void score_text(const amp_comparison *c, int d, int k, char *text, size_t
                           paired_score(c, d, d, k), paired_score(c, d, c->reference, k), i->mean);
     if (i->count > 1)
         snprintf(text + length, size - (size_t)length, " (%.4g %% interval of %d seeds %+.2f to %+.2f)",
-                 100 - 100 * c->doubt, i->count, i->least, i->most);
+                 100 - 100 * c->alpha, i->count, i->least, i->most);
 }
 
 /* "1 point", "0.5 points". */

@@ -87,7 +87,7 @@ typedef struct amp_comparison {
     int verdict_count;
     int interrupted;
     double points_allowed;   /* a score that loses no more than so many points is as good */
-    double doubt;            /* intervals of differences hold the truth with a probability of 1 - doubt */
+    double alpha;            /* intervals of differences hold the truth with a probability of 1 - alpha */
     /* By amp_compare_statistics. Speeds are of steps that were made while all dtypes of the seed trained:
      * so many seconds' work. apart: in some seed there was no such time, and its speeds are of all steps. */
     double together_seconds;

@@ -259,7 +259,7 @@ static void write_settings(amp_json *json, const amp_comparison *c)
     for (int s = 0; s < c->seed_count; s++) amp_json_integer(json, NULL, c->seeds[s]);
     amp_json_close(json);
     amp_json_text(json, "reference", c->dtype_count ? c->dtypes[c->reference] : NULL);
-    amp_json_number(json, "confidence", 1 - c->doubt);
+    amp_json_number(json, "confidence", 1 - c->alpha);
     amp_json_number(json, "seconds_compared", c->apart ? (double)NAN : c->together_seconds);
     amp_json_texts(json, "verdict", c->verdict, c->verdict_count);
 }
