@@ -258,7 +258,8 @@ TEST_WITH(each_call_of_nccls_that_fails_ends_all_ranks, begin, end)
         { "ncclGetUniqueId", { 1, 0 } },
         { "ncclCommInitRank", { 1, 1 } },
         { "ncclAllReduce", { 2 * UPDATES, 2 * UPDATES } },
-        { "ncclCommGetAsyncError", { 2 * UPDATES, 2 * UPDATES } },
+        /* at each sum_end, gather and meeting of threads: two of these in the first step, else one */
+        { "ncclCommGetAsyncError", { 3 * UPDATES + 1, 3 * UPDATES + 1 } },
     };
     for (size_t c = 0; c < COUNT(calls); c++)
         for (int r = 0; r < RANKS; r++)

@@ -312,8 +312,8 @@ struct amp_backend {
     /* The same without waiting. upload_later: `from` must stay as it is until the next uploads_done has
      * returned. stage: *host is where the program writes what upload_later is then to copy to `memory`:
      * page-locked memory of the backend's, its own until that uploads_done; or `memory` itself, if the
-     * program can write there. uploads_done waits until every `from` so far was read, not for
-     * what was queued after that. The engine calls it at the end of each forward.
+     * program can write there. uploads_done waits until every `from` so far was read, not for what was
+     * queued after that. The engine calls it at the end of each forward.
      * upload_ahead: as upload_later, but a device copies while it still computes what was queued before; what
      * is queued from now on waits for it. Nothing that was queued since the last upload_ahead may use
      * `memory`: two blocks take turns. */
@@ -451,9 +451,8 @@ struct amp_backend {
      *   classes:     (1 or 0) - p with a label; else 0
      * These are pjreddie's; yolo_rules.h has AlexeyAB's, and the special cases: several labels of one box, an
      * IoU above truth_thresh, labels out of range. dx (+)= loss_scale·delta, rounded once; beyond the dtype's
-     * range that is inf. x and dx have n·(5 + classes) channels; dx may be NULL. labels (batch ×
-     * truths; NULL: none) and *result are memory of allocate's; *result is there after synchronize or
-     * download. */
+     * range that is inf. x and dx have n·(5 + classes) channels; dx may be NULL. labels (batch × truths;
+     * NULL: none) and *result are memory of allocate's; *result is there after synchronize or download. */
     amp_status (*yolo_loss)(amp_backend *, const amp_tensor *x, const float *labels, const amp_yolo_desc *,
                             float loss_scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result,
                             amp_error *);

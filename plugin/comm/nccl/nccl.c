@@ -75,16 +75,39 @@ static void watch(const nccl_comm *nccl)
     amp_watchdog_begin(nccl->watchdog, 0, amp_comm_limits(nccl->host), nccl->comm.phase);
 }
 
+/* ---- the host's calls ---- */
+
+/* The comm that makes the call; NULL where sums have failed. */
+static amp_comm *host_of(amp_comm *comm, amp_error *error)
+{
+    nccl_comm *nccl = (nccl_comm *)comm;
+    amp_watchdog_end(nccl->watchdog, 0);
+    nccl->met = 0;
+    memcpy(nccl->host->phase, comm->phase, sizeof comm->phase);
+    return check_sums(nccl, error) == AMP_OK ? nccl->host : NULL;
+}
+
+static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *all, amp_error *error)
+{
+    amp_comm *host = host_of(comm, error);
+    return host ? host->gather(host, mine, bytes, all, error) : AMP_COMM_FAILED;
+}
+
+static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root, amp_error *error)
+{
+    amp_comm *host = host_of(comm, error);
+    return host ? host->broadcast(host, memory, bytes, root, error) : AMP_COMM_FAILED;
+}
+
 /* ---- sums ---- */
 
-/* Until all ranks' threads are here. */
+/* Waits until all ranks' threads are here. */
 static amp_status meet(nccl_comm *nccl, amp_error *error)
 {
     char mine = 0, all[nccl->comm.size];
-    amp_watchdog_end(nccl->watchdog, 0);
-    memcpy(nccl->host->phase, nccl->comm.phase, sizeof nccl->comm.phase);
+    AMP_TRY(gather(&nccl->comm, &mine, sizeof mine, all, error));
     nccl->met = 1;
-    return nccl->host->gather(nccl->host, &mine, sizeof mine, all, error);
+    return AMP_OK;
 }
 
 static amp_status wait_for_sum(const nccl_comm *nccl, amp_error *error)
@@ -117,30 +140,6 @@ static amp_status sum_end(amp_comm *comm, amp_error *error)
     watch(nccl);
     nccl->host->has_summed = 1; /* its own calls need wait no longer than these either */
     return check_sums(nccl, error);
-}
-
-/* ---- the host's calls ---- */
-
-/* The comm that makes the call; NULL where sums have failed. */
-static amp_comm *host_of(amp_comm *comm, amp_error *error)
-{
-    nccl_comm *nccl = (nccl_comm *)comm;
-    amp_watchdog_end(nccl->watchdog, 0);
-    nccl->met = 0;
-    memcpy(nccl->host->phase, comm->phase, sizeof comm->phase);
-    return check_sums(nccl, error) == AMP_OK ? nccl->host : NULL;
-}
-
-static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *all, amp_error *error)
-{
-    amp_comm *host = host_of(comm, error);
-    return host ? host->gather(host, mine, bytes, all, error) : AMP_COMM_FAILED;
-}
-
-static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root, amp_error *error)
-{
-    amp_comm *host = host_of(comm, error);
-    return host ? host->broadcast(host, memory, bytes, root, error) : AMP_COMM_FAILED;
 }
 
 /* ---- the end ---- */

@@ -521,8 +521,8 @@ void cfg_rule_detection(cfg_walk *walk)
 
 /* ---- the whole ---- */
 
-/* The loader makes as many numbers of truth as the last layer needs; no loss may
- * read more than that, or than a layer with truth=1 before it makes. */
+/* The loader makes as many numbers of truth as the last layer needs; no loss may read more than that, or than
+ * a layer with truth=1 before it makes. */
 static void check_truth(cfg_walk *walk)
 {
     const cfg_shape *last = &walk->layers[walk->count - 1];

@@ -9,9 +9,8 @@
 
 /* ---- plans ---- */
 
-static amp_plan_key training_key(network *net, int batch)
+static amp_plan_key training_key(const network *net, int batch)
 {
-    net->amp->net = net; /* which the engine has described */
     return (amp_plan_key){ .batch = batch, .w = net->w, .h = net->h, .keeps_state = 1,
                            .frozen = amp_fork_frozen(net) };
 }
@@ -19,6 +18,7 @@ static amp_plan_key training_key(network *net, int batch)
 amp_status amp_fork_training_plan(network *net, const amp_plan **out, amp_error *error)
 {
     amp_plan_key key = training_key(net, net->batch);
+    net->amp->net = net; /* the engine asks for the layers of this network */
     return amp_engine_plan_for(net->amp->engine, &key, out, error);
 }
 
@@ -26,6 +26,7 @@ amp_status amp_fork_outline(network *net, int batch, amp_dtype dtype, const amp_
                             amp_plan **out, amp_error *error)
 {
     amp_plan_key key = training_key(net, batch);
+    net->amp->net = net; /* the engine asks for the layers of this network */
     return amp_engine_outline(net->amp->engine, &key, dtype, recompute, out, error);
 }
 
