@@ -31,6 +31,15 @@ __attribute__((unused)) static void release(network *net)
     free_network(net);
 }
 
+/* Deletes a file of weights and the sidecar that was saved beside it. */
+__attribute__((unused)) static void unlink_pair(const char *name)
+{
+    char sidecar[256];
+    snprintf(sidecar, sizeof sidecar, "%s.amp", name);
+    unlink(name);
+    unlink(sidecar);
+}
+
 __attribute__((unused)) static network *parse(const char *text, const char *dtype)
 {
     char name[] = "/tmp/engine-XXXXXX.cfg";

@@ -65,7 +65,7 @@ TEST(behaviour_29_half_copies_are_never_stale)
         load_weights(net, name);
         assert_as_fresh(net, training, "load_weights");
     }
-    unlink(name);
+    unlink_pair(name);
 
     resize_network(net, 24, 20);
     assert_as_fresh(net, 0, "a resize");

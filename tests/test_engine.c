@@ -481,7 +481,7 @@ TEST(loaded_weights_reach_the_half_copies)
     close(mkstemp(name));
     save_weights(a, name);
     load_weights(b, name);
-    unlink(name);
+    unlink_pair(name);
     feed(a, 4);
     feed(b, 4);
     const float *x = network_predict(a, a->input), *y = network_predict(b, b->input);

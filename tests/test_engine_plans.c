@@ -488,16 +488,14 @@ TEST(what_a_dtype_cannot_hold_is_not_folded)
 
 static char *file_of(network *net, size_t *size)
 {
-    char name[] = "/tmp/engine-XXXXXX", sidecar[sizeof name + 4];
+    char name[] = "/tmp/engine-XXXXXX";
     close(mkstemp(name));
     save_weights(net, name);
     FILE *in = fopen(name, "r");
     char *bytes = malloc(1 << 20);
     *size = fread(bytes, 1, 1 << 20, in);
     fclose(in);
-    snprintf(sidecar, sizeof sidecar, "%s.amp", name);
-    unlink(name);
-    unlink(sidecar);
+    unlink_pair(name);
     return bytes;
 }
 

@@ -284,7 +284,7 @@ TEST(behaviour_23_half_copies_are_refreshed_after_weights_are_shared_or_loaded)
         write_weights(nets[1], name);
         load_weights(loaded, name);
         for (int i = 0; i < 2; i++) assert_same_prediction(nets[i], loaded, 5);
-        unlink(name);
+        unlink_pair(name);
         release_all(nets, 2);
         release(loaded);
     }
@@ -300,7 +300,7 @@ TEST(loaded_state_is_what_a_skipped_step_goes_back_to)
     char name[] = "/tmp/replicas-XXXXXX.weights";
     write_weights(other, name);
     load_weights(net, name);
-    unlink(name);
+    unlink_pair(name);
     char *before = snapshot(net, &before_bytes);
     train_alone(net, (step){ 77, SUBDIVISIONS - 1, INFINITY });
     char *after = snapshot(net, &after_bytes);
@@ -314,14 +314,6 @@ TEST(loaded_state_is_what_a_skipped_step_goes_back_to)
 }
 
 /* ---- going on ---- */
-
-static void unlink_pair(const char *name)
-{
-    char *sidecar = amp_sidecar_name(name);
-    unlink(name);
-    unlink(sidecar);
-    free(sidecar);
-}
 
 TEST(any_number_goes_on_from_the_sidecar_of_any_other)
 {
@@ -464,7 +456,7 @@ static void check_lives(const char *dtype, int team)
         free(in_turn[i].prediction);
     }
     unlink(cfg);
-    unlink(weights);
+    unlink_pair(weights);
 }
 
 TEST(networks_made_trained_and_freed_in_threads_equal_those_in_turn)
