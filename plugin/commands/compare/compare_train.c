@@ -52,7 +52,7 @@ static amp_status prepare(amp_compare *compare, program *p, amp_run *run, amp_er
     else if (c->weights) add_words(p, (const char *[]){ c->weights, "-clear", NULL });
     add_words(p, (const char *[]){ "-amp", amp_option(run), "-seed", p->seed, "-log", p->files.steps, NULL });
     add_device(p);
-    return amp_run_note_command(&p->files, p->argv, p->resumed, error);
+    return AMP_OK;
 }
 
 static amp_status take_step(void *context, int k, const char *line, amp_error *error)
@@ -148,7 +148,6 @@ amp_status amp_compare_validate(amp_compare *compare, amp_run *run, amp_error *e
     add_words(&p, (const char *[]){ "amp", "valid", p.files.data, p.files.cfg, p.files.weights, "-amp",
                                     amp_option(run), NULL });
     add_device(&p);
-    AMP_TRY(amp_run_note_command(&p.files, p.argv, 1, error));
     AMP_TRY(amp_turns_run(&valid, 1, 1, compare->stop, &watcher, error));
     if (p.scores == 2 && p.end.exited && p.end.status == 0) {
         run->state = AMP_RUN_DONE;
