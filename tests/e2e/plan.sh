@@ -221,7 +221,7 @@ refused 'CFG is missing'
 refused 'expected fp16|bf16|fp32' known.cfg -dtype int8
 refused '-batch 0: expected a whole number' known.cfg -batch 0
 refused '-batch many: expected a whole number' known.cfg -batch many
-refused 'batch=1 with subdivisions=2 leaves no image' known.cfg -batch 1
+refused 'known.cfg with this -batch and -subdivisions: [net] subdivisions = 2: batch = 1' known.cfg -batch 1
 refused 'there is no such option' known.cfg -weight x
 refused 'nothing is expected here' known.cfg another.cfg
 mkdir -p folder

@@ -31,8 +31,8 @@ static amp_status add_step(const amp_bench *b, amp_bench_side *s, const char *te
 static amp_status add_layer(amp_bench_side *s, const char *text)
 {
     amp_bench_layer l = { 0 };
-    if (sscanf(text, "%d %23s %d %d %lf %lf %lf %lf %lf", &l.index, l.type, &l.in_half, &l.misaligned,
-               &l.forward_ms, &l.backward_ms, &l.cast_ms, &l.operations, &l.bytes) != 9
+    if (sscanf(text, "%d %23s %d %d %lf %lf %lf %lf", &l.index, l.type, &l.in_half, &l.misaligned,
+               &l.forward_ms, &l.backward_ms, &l.operations, &l.bytes) != 8
         || l.index != s->layer_count) return AMP_IO_FAILED;
     s->layers = amp_host_allocated(realloc(s->layers, ((size_t)s->layer_count + 1) * sizeof *s->layers));
     s->layers[s->layer_count++] = l;
@@ -162,7 +162,6 @@ static void scale_layers(amp_bench_side *s)
         amp_bench_layer *l = &s->layers[i];
         l->forward_ms *= scale;
         l->backward_ms *= scale;
-        l->cast_ms *= scale;
         l->share = amp_bench_layer_ms(l) / step;
     }
 }

@@ -289,24 +289,20 @@ static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
  * it. */
 static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error *error)
 {
-    amp_config *config;
-    const amp_dtype usual = amp_fork_default_dtype();
-    AMP_TRY(amp_config_read(r->cfg, dtype ? dtype : amp_host_wished_dtype(), usual, &config, error));
-    int off = !config->enabled;
-    amp_config_free(config);
-    AMP_TRY(amp_host_check_cfg(r->cfg, CFG_FOR_ANYTHING, error));
-    AMP_TRY(amp_config_read(r->cfg, NULL, usual, &config, error));
-    r->off_in_cfg = off || !config->enabled;
-    amp_config_free(config);
-    if (dtype || off) amp_host_wish_dtype(off ? amp_dtype_name(usual) : dtype);
+    amp_cfg_facts wished, own;
+    AMP_TRY(amp_cfg_look(r->cfg, dtype ? dtype : amp_host_wished_dtype(), CFG_FOR_ANYTHING, &wished, error));
+    AMP_TRY(amp_cfg_look(r->cfg, NULL, CFG_FOR_ANYTHING, &own, error));
+    r->off_in_cfg = !wished.under_amp || !own.under_amp;
+    if (!wished.under_amp) dtype = amp_dtype_name(amp_fork_default_dtype());
+    if (dtype) amp_host_wish_dtype(dtype);
     return AMP_OK;
 }
 
 static amp_status make_network(amp_plan_report *r, const char *made_from, amp_error *error)
 {
-    double batch;
-    AMP_TRY(cfg_net_number(made_from, "batch", 1, &batch, error));
-    r->batch = (int)batch;
+    amp_cfg_facts facts;
+    AMP_TRY(amp_cfg_look(made_from, NULL, CFG_FOR_ANYTHING, &facts, error));
+    r->batch = facts.batch;
     r->memory = amp_host_available_memory();
     r->net = amp_fork_make_network(made_from, r->cfg, 0);
     struct darknet_amp *amp = amp_fork_state(r->net);
