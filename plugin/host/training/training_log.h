@@ -33,5 +33,5 @@ enum { AMP_LOG_TEXT = 256 };
 /* As CSV, without newline: numbers as short as they can be read back exactly; nan and inf as such, an
  * unknown grad_norm empty, and so is the wire of one rank. */
 const char *amp_log_row_text(const amp_log_row *, char text[AMP_LOG_TEXT]);
-/* The inverse; earlier releases wrote no wire. AMP_BAD_CONFIG: no such row. */
+/* The inverse. AMP_BAD_CONFIG: no such row. */
 amp_status amp_log_row_read(const char *text, amp_log_row *, amp_error *);
