@@ -184,7 +184,8 @@ void amp_fork_load_weights(struct network *, const char *file);
 void amp_fork_save_weights(struct network *, const char *file);
 void amp_fork_resize(struct network *, int w, int h);
 
-/* Floats as they lie in a .weights file: so many that are learnt, then so many rolling means and variances. */
+/* Floats as they lie in a .weights file: so many that are learnt, then so many rolling means and
+ * variances. */
 typedef struct amp_weights_run { size_t learnt, statistics; } amp_weights_run;
 enum { AMP_WEIGHTS_RUNS = 8 }; /* of one layer, at most: lstm has eight connected layers */
 

@@ -186,23 +186,15 @@ static amp_status take_line(void *context, int index, const char *line, amp_erro
 static amp_status say_why(const run *r, int index, const amp_turns_end *end, amp_error *error)
 {
     const program *p = &r->programs[index];
-    const char *dtype = p->side->dtype;
     char words[512];
     amp_turns_last_words(p->output, words, sizeof words);
-    if (strstr(words, "Darknet cannot make this network"))
-        return amp_fail(error, AMP_BAD_NETWORK, "%s: Darknet cannot make this network (most detectors want a "
-                        "-size that is a multiple of 32); `darknet amp plan` names the layer", dtype);
-    if (!end->exited && end->status == SIGKILL)
-        return amp_fail(error, AMP_NO_MEMORY, "%s: its program was killed, as the system does when memory "
-                        "runs out; try a smaller -batch, or fewer -dtypes at a time", dtype);
-    int is_stock = !strcmp(dtype, "stock");
-    const char *hint = p->side->warm ? "" : is_stock ? ": some of its layers do on a CPU"
-                     : " before its first step; a smaller -batch or -size may fit into memory";
-    if (!end->exited)
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program crashed (signal %d: %s)%s%s%s", dtype,
-                        end->status, strsignal(end->status), hint, words[0] ? "; it said last: " : "", words);
-    return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", dtype,
-                    words[0] ? words : "its program ended without a result");
+    if (end->exited)
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", p->side->dtype,
+                        words[0] ? words : "its program ended without a result");
+    return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program was ended by signal %d (%s)%s%s; the system "
+                    "kills where memory runs out: try a smaller -batch, or fewer -dtypes at a time",
+                    p->side->dtype, end->status, strsignal(end->status), words[0] ? "; it said last: " : "",
+                    words);
 }
 
 static volatile sig_atomic_t interrupted;

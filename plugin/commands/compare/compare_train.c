@@ -3,6 +3,8 @@
  * the line of its -log. `darknet amp valid` then measures each network in its own dtype. */
 #include "compare.h"
 
+#include "../../host/fork.h"
+
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,8 +17,8 @@ typedef struct program {
     amp_compare *compare;
     amp_run *run;
     amp_run_files files;
-    const char *argv[MOST_WORDS], *device[2];
-    char seed[16], number[16];
+    const char *argv[MOST_WORDS];
+    char seed[16], device[16];
     int word_count, resumed;
     int scores;              /* of a validation: that it has written */
     amp_turns_end end;
@@ -30,10 +32,11 @@ static void add_words(program *p, const char *const *words)
 
 static const char *amp_option(const amp_run *run) { return strcmp(run->dtype, "stock") ? run->dtype : "off"; }
 
+/* That of this program; -1: the CPU. */
 static void add_device(program *p)
 {
-    int count = amp_machine_device_arguments(p->device, p->number);
-    for (int k = 0; k < count; k++) p->argv[p->word_count++] = p->device[k];
+    snprintf(p->device, sizeof p->device, "%d", amp_fork_device());
+    add_words(p, (const char *[]){ "-i", p->device, NULL });
 }
 
 /* ---- training ---- */

@@ -5,7 +5,6 @@
 
 #include "../arguments.h"
 #include "../cfg_copy.h"
-#include "../../host/common/clock.h"
 #include "../json.h"
 #include "plan_report.h"
 
@@ -59,14 +58,12 @@ static amp_status gather(const plan_wishes *w, amp_plan_report *report, amp_erro
     char copy[AMP_MEMORY_FILE];
     const char *made_from;
     amp_cfg_facts facts;
-    double started = amp_clock_seconds();
     *report = (amp_plan_report){ 0 };
     AMP_TRY(amp_cfg_look(w->cfg, NULL, CFG_FOR_ANYTHING, &facts, error));
     AMP_TRY(copy_cfg(w, copy, &made_from, error));
     amp_status status = amp_plan_gather(w->cfg, made_from, w->dtype, report, error);
     if (status == AMP_OK) amp_plan_advise(report);
     if (status == AMP_OK) amp_plan_share(report, w->link);
-    report->seconds = amp_clock_seconds() - started;
     return status;
 }
 

@@ -341,7 +341,6 @@ amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *d
 
 void amp_plan_report_free(amp_plan_report *r)
 {
-    for (int i = 0; i < r->advice_count; i++) free(r->advice[i].text);
     free(r->advice);
     free(r->rows);
     free(r->casts);

@@ -36,7 +36,7 @@ typedef struct amp_plan_row {
  * stock: weights and loaded images included. */
 typedef struct amp_plan_batch { int images; size_t arena, amp, fp32, stock; } amp_plan_batch;
 
-typedef struct amp_plan_advice { const char *kind; int layer; char *text; } amp_plan_advice;
+typedef struct amp_plan_advice { const char *kind; int layer; char text[512]; } amp_plan_advice;
 
 /* What checkpoint= may be: "off", "auto" or a number of segments; at the .cfg's batch, and how many images
  * would fit (below 0: not known). In force is what the .cfg asks for. */
@@ -107,7 +107,6 @@ typedef struct amp_plan_report {
 
     amp_plan_advice *advice;
     int advice_count;
-    double seconds;                /* that all this took */
 } amp_plan_report;
 
 /* Makes the network and its plan. cfg is the file to name; made_from the one to read (the same, or a copy
