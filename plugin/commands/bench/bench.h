@@ -94,20 +94,11 @@ typedef enum amp_bench_reason {
 } amp_bench_reason;
 extern const char *const amp_bench_reason_names[AMP_BENCH_REASONS];
 
-/* What the verdict on one half dtype rests on. Shares are 0..1. */
+/* What the verdict on one half dtype rests on. Shares are of its layers' time, 0..1: in layers that run in
+ * fp32; in others that move more bytes than they compute; in misaligned ones. */
 typedef struct amp_bench_evidence {
-    const char *dtype;
-    const char *note;                            /* the backend's, where half is not native */
-    int native;                                  /* the machine computes in this dtype */
-    double reference_ms, ms;                     /* a step, in the engine's fp32 and in this dtype */
-    amp_bench_ratio speedup;
-    int steps;                                   /* measured, of whichever has fewer */
-    double reference_memory_mb, memory_mb;       /* peaks of the two programs */
-    double reference_training_mb, training_mb;   /* of trainings */
+    const amp_bench_side *fp32, *half;
     double call_us;                              /* mean of a layer's forward or backward */
-    double update_share;                         /* of a step */
-    /* Of the layers' time: in layers that run in fp32; in others that move more bytes than they compute; in
-     * misaligned ones. */
     double fp32_share, moving_share, misaligned_share;
 } amp_bench_evidence;
 

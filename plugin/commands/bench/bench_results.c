@@ -230,15 +230,9 @@ int amp_bench_top_layers(const amp_bench *b, int *layers)
  * that it can read, and its half several times that. */
 static const double operations_per_byte = 32;
 
-static amp_bench_evidence evidence_of(const amp_bench *b, const amp_bench_side *reference,
-                                      const amp_bench_side *s)
+static amp_bench_evidence evidence_of(const amp_bench *b, const amp_bench_side *fp32, const amp_bench_side *s)
 {
-    amp_bench_evidence e = { .dtype = s->dtype, .note = s->note, .native = s->support == AMP_SUPPORT_NATIVE,
-        .reference_ms = reference->spread[AMP_BENCH_STEP].typical, .ms = s->spread[AMP_BENCH_STEP].typical,
-        .speedup = s->over_fp32, .steps = s->steps < reference->steps ? s->steps : reference->steps,
-        .reference_memory_mb = reference->peak_memory_mb, .memory_mb = s->peak_memory_mb,
-        .reference_training_mb = reference->training_mb, .training_mb = s->training_mb,
-        .update_share = s->spread[AMP_BENCH_UPDATE].typical / s->spread[AMP_BENCH_STEP].typical };
+    amp_bench_evidence e = { .fp32 = fp32, .half = s };
     double all = amp_bench_layers_ms(s);
     for (int i = 0; i < s->layer_count && all > 0; i++) {
         const amp_bench_layer *l = &s->layers[i];
