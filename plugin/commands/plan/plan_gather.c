@@ -132,23 +132,8 @@ static void fill_row(amp_plan_report *r, int i)
     }
 }
 
-/* Batch norm of Darknet's own layers stays each rank's. */
-static void add_synced(amp_plan_report *r, const amp_node *node)
-{
-    const amp_layer_desc *d = &node->desc;
-    amp_plan_synced *s = &r->synced;
-    size_t channels = 0;
-    for (int k = 0; k < d->statistics_count; k++)
-        if (d->statistics[k].rolling_factor > 0) channels = d->statistics[k].count;
-    if (!amp_fork_state(r->net)->config->sync_batchnorm || d->kind == AMP_LAYER_HOST || !channels) return;
-    s->sums += 1 + (node->computes_backward != 0);
-    s->forward += channels;
-    s->backward += node->computes_backward ? channels : 0;
-}
-
 static void add_up(amp_plan_report *r, int i)
 {
-    add_synced(r, &r->plan->nodes[i]);
     const amp_plan_row *row = &r->rows[i];
     r->parameters += row->weights;
     r->half_bytes += row->half_bytes;
