@@ -5,7 +5,7 @@
 #include "../../files/safe_file.h"
 #include "../../host/common/state.h"
 #include "../cfg_copy.h"
-#include "../data_check.h"
+#include "../data_scan.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -85,13 +85,13 @@ static amp_status look_at_labels(amp_comparison *c, amp_error *error)
 /* All of it: a short training would not meet every label, a long one not before hours are gone. */
 static amp_status look_at_data(amp_comparison *c, amp_error *error)
 {
-    int classifier = c->kind == AMP_COMPARED_CLASSIFIER;
-    amp_data_counts counts;
-    if (classifier) AMP_TRY(look_at_labels(c, error));
-    AMP_TRY(amp_check_data(c->data, classifier, c->classes, NULL, &counts, error));
-    amp_data_counts_print(&counts);
-    c->train_images = counts.train.images;
-    c->valid_images = counts.valid.images;
+    amp_data_scan scan = { .data_file = c->data, .classifier = c->kind == AMP_COMPARED_CLASSIFIER };
+    if (scan.classifier) AMP_TRY(look_at_labels(c, error));
+    scan.classes = c->classes;
+    AMP_TRY(amp_scan_data(&scan, error));
+    amp_scan_print(&scan);
+    c->train_images = scan.train.images;
+    c->valid_images = scan.valid.images;
     return AMP_OK;
 }
 
