@@ -15,7 +15,7 @@
 #include "../cfg_copy.h"
 #include "../command.h"
 #include "../json.h"
-#include "../turns.h"
+#include "../run_in_turns.h"
 
 #include "../../host/common/random.h"
 #include "../../host/common/ranks.h"

@@ -7,7 +7,7 @@
 #include "../arguments.h"
 #include "comparison.h"
 #include "../json.h"
-#include "../turns.h"
+#include "../run_in_turns.h"
 
 #include "../../host/common/failure.h"
 #include "../../host/common/machine.h"

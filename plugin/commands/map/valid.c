@@ -43,7 +43,7 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
                               error);
 }
 
-/* ---- turns with other programs: commands/turns.h ---- */
+/* ---- turns with other programs: commands/run_in_turns.h ---- */
 
 /* a pass costs some microseconds, a classifier's image not much more */
 static const double PASS_SECONDS = .2;
