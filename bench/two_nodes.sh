@@ -66,7 +66,7 @@ run() { # run <file> <program> <cfg> <arguments...>
         mpirun --allow-run-as-root --bind-to none -np 2 -H 10.77.0.1:1,10.77.0.2:1 \
         --mca plm_rsh_agent "$work/agent" --mca btl tcp,self --mca btl_tcp_if_include 10.77.0.0/24 \
         --mca oob_tcp_if_include 10.77.0.0/24 -x OMP_NUM_THREADS \
-        "$1" amp bench "$2" -iters $iters -warmup 1 -seed 1 -json "$file" "${@:3}" \
+        "$1" amp bench "$2" -iters $iters -seed 1 -json "$file" "${@:3}" \
         > "$work/out" 2> "$work/err" < /dev/null || { tail -n 5 "$work/err" >&2; exit 1; }
 }
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}

@@ -14,7 +14,7 @@
 #include "image.h"
 #include "utils.h"
 
-#include "commands/data_check.h"
+#include "commands/data_scan.h"
 #include "host/data/data_check.h"
 #include "host/data/data_files.h"
 #include "host/data/filling.h"
@@ -485,7 +485,7 @@ TEST(a_list_longer_than_any_buffer_is_read_whole)
     amp_path_list_free(&list);
 }
 
-/* ---- the prescan ---- */
+/* ---- the scan of all data ---- */
 
 static void small_set(void)
 {
@@ -503,47 +503,51 @@ static void small_set(void)
     }
 }
 
+static amp_data_scan scanned(int classifier, int classes, amp_status expected, amp_error *error)
+{
+    amp_data_scan scan = { .data_file = "my.data", .classifier = classifier, .classes = classes };
+    assert_int_equal(amp_scan_data(&scan, error), expected);
+    return scan;
+}
+
 TEST(a_good_set_is_counted)
 {
     amp_error error;
-    amp_data_counts counts;
     small_set();
     for (int classifier = 0; classifier < 2; classifier++) {
-        assert_int_equal(amp_check_data("my.data", classifier, 2, NULL, &counts,
-                                        &error), AMP_OK);
-        assert_int_equal(counts.train.images, 3);
-        assert_int_equal(counts.valid.images, 2);
-        assert_int_equal(counts.train.boxes, classifier ? 0 : 6);
-        assert_int_equal(counts.train.missing + counts.train.boxes_outside + counts.valid.unlabelled +
-                         counts.train.mislabelled, 0);
-        assert_string_equal(counts.warning, "");
+        amp_data_scan scan = scanned(classifier, 2, AMP_OK, &error);
+        assert_int_equal(scan.train.images, 3);
+        assert_int_equal(scan.valid.images, 2);
+        assert_int_equal(scan.train.boxes, classifier ? 0 : 6);
+        for (int k = 0; k < AMP_SCAN_KINDS; k++)
+            assert_int_equal(scan.train.odd[k].count + scan.valid.odd[k].count, 0);
+        assert_string_equal(scan.warning, "");
     }
 }
 
 TEST(what_a_training_survives_is_counted_and_named)
 {
     amp_error error;
-    amp_data_counts counts;
     small_set();
     unlink("images/2.square.jpg");
     write_file("labels/3.round.txt", "0 .5 .5 .2 .2\n1 1.5 .5 .2 .2\n");
     unlink("labels/4.square.txt");
     write_file("my.names", "round\nsquare\nthird\n");
-    assert_int_equal(amp_check_data("my.data", 0, 2, NULL, &counts, &error),
-                     AMP_OK);
-    assert_int_equal(counts.train.missing, 1);
-    assert_string_equal(counts.train.first_missing, "images/2.square.jpg");
-    assert_int_equal(counts.train.boxes_outside, 1);
-    assert_string_equal(counts.train.first_outside, "labels/3.round.txt:2");
-    assert_int_equal(counts.valid.unlabelled, 1);
-    assert_string_equal(counts.warning, "my.names: 3 class names, but the network has 2 classes");
+    amp_data_scan scan = scanned(0, 2, AMP_OK, &error);
+    assert_int_equal(scan.train.odd[AMP_SCAN_MISSING].count, 1);
+    assert_string_equal(scan.train.odd[AMP_SCAN_MISSING].first, "images/2.square.jpg");
+    assert_int_equal(scan.train.odd[AMP_SCAN_OUTSIDE].count, 1);
+    assert_string_equal(scan.train.odd[AMP_SCAN_OUTSIDE].first, "labels/3.round.txt:2");
+    assert_int_equal(scan.valid.odd[AMP_SCAN_UNLABELLED].count, 1);
+    assert_string_equal(scan.valid.odd[AMP_SCAN_UNLABELLED].first, "images/4.square.jpg");
+    assert_string_equal(scan.warning, "my.names: 3 class names, but the network has 2 classes");
     write_file("train.txt",
                "images/1.round.jpg\nimages/3.round.jpg\nimages/5.plain.jpg\nimages/5.plain.jpg\n");
     write_file("images/5.plain.jpg", "an image");
-    assert_int_equal(amp_check_data("my.data", 1, 2, NULL, &counts, &error), AMP_OK);
-    assert_int_equal(counts.train.mislabelled, 2);
-    assert_int_equal(counts.train.looked_at, 4);
-    assert_string_equal(counts.train.first_mislabelled, "images/5.plain.jpg");
+    scan = scanned(1, 2, AMP_OK, &error);
+    assert_int_equal(scan.train.odd[AMP_SCAN_MISLABELLED].count, 2);
+    assert_int_equal(scan.train.paths, 4);
+    assert_string_equal(scan.train.odd[AMP_SCAN_MISLABELLED].first, "images/5.plain.jpg");
 }
 
 TEST(what_a_training_does_not_survive_is_an_error)
@@ -567,16 +571,15 @@ TEST(what_a_training_does_not_survive_is_an_error)
     for (size_t i = 0; i < COUNT(cases); i++) {
         small_set();
         write_file(cases[i].file, cases[i].text);
-        assert_int_equal(amp_check_data("my.data", cases[i].classifier, 2, NULL, NULL,
-                                        &error), AMP_BAD_CONFIG);
+        scanned(cases[i].classifier, 2, AMP_BAD_CONFIG, &error);
         if (!strstr(error.message, cases[i].expected))
             fail_msg("no '%s' in: %s", cases[i].expected, error.message);
     }
     small_set();
-    assert_int_equal(amp_check_data("my.data", 1, 3, NULL, NULL, &error), AMP_BAD_CONFIG);
+    scanned(1, 3, AMP_BAD_CONFIG, &error);
     assert_non_null(strstr(error.message, "classes = 2, but the network tells 3 apart"));
     unlink("labels/1.round.txt");
-    assert_int_equal(amp_check_data("my.data", 0, 2, NULL, NULL, &error), AMP_BAD_CONFIG);
+    scanned(0, 2, AMP_BAD_CONFIG, &error);
     assert_non_null(strstr(error.message, "labels/1.round.txt: cannot read this label file"));
 }
 

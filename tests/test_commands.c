@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "commands/arguments.h"
+#include "amp/cfg_reader.h"
 #include "commands/cfg_copy.h"
 #include "commands/json.h"
 #include "commands/table.h"
@@ -277,11 +278,15 @@ TEST(a_copy_can_be_in_memory)
 {
     char name[AMP_MEMORY_FILE];
     amp_error error;
-    put("some.cfg", "[net]\nbatch=64\n");
-    assert_int_equal(amp_cfg_copy_in_memory("some.cfg", changes, 1, name, &error), AMP_OK);
-    assert_string_equal(contents(name), "[net]\nbatch=8\n");
+    put("some.cfg", "[net]\nbatch=64\ninputs=4\n[softmax]\n");
+    assert_int_equal(amp_cfg_copy_in_memory("some.cfg", changes, 1, "it", name, &error), AMP_OK);
+    assert_string_equal(contents(name), "[net]\nbatch=8\ninputs=4\n[softmax]\n");
+    put("some.cfg", "[net]\nbatch=64\nsubdivisions=16\ninputs=4\n[softmax]\n");
+    assert_int_equal(amp_cfg_copy_in_memory("some.cfg", changes, 1, "this -batch", name, &error),
+                     AMP_BAD_CONFIG);
+    assert_non_null(strstr(error.message, "some.cfg with this -batch: [net] subdivisions = 16: batch = 8"));
     unlink("some.cfg");
-    assert_int_equal(amp_cfg_copy_in_memory("no.cfg", changes, 1, name, &error), AMP_IO_FAILED);
+    assert_int_equal(amp_cfg_copy_in_memory("no.cfg", changes, 1, "it", name, &error), AMP_IO_FAILED);
 }
 
 TEST(numbers_of_net_are_read)

@@ -12,7 +12,6 @@ enum { DTYPES = 3, SEEDS = 3, STEPS = 20 };
 typedef struct made_up {
     amp_comparison c;
     const char *dtypes[DTYPES];
-    unsigned seeds[SEEDS];
     amp_run runs[DTYPES * SEEDS];
     amp_log_row rows[DTYPES * SEEDS][STEPS];
 } made_up;
@@ -22,13 +21,12 @@ static void make_up(made_up *m)
     static const char *const names[DTYPES] = { "fp32", "bf16", "fp16" };
     memset(m, 0, sizeof *m);
     m->c = (amp_comparison){ .kind = AMP_COMPARED_DETECTOR, .dtype_count = DTYPES, .seed_count = SEEDS,
-                             .dtypes = m->dtypes, .seeds = m->seeds, .runs = m->runs, .batch = 8,
+                             .dtypes = m->dtypes, .runs = m->runs, .batch = 8,
                              .classes = 10, .points_allowed = 1, .alpha = AMP_COMPARE_ALPHA };
     for (int d = 0; d < DTYPES; d++) {
         m->dtypes[d] = names[d];
         for (int s = 0; s < SEEDS; s++) {
             int i = d * SEEDS + s;
-            m->seeds[s] = (unsigned)s + 1;
             m->runs[i] = (amp_run){ .dtype = names[d], .seed = (unsigned)s + 1, .state = AMP_RUN_DONE,
                                     .rows = m->rows[i], .count = STEPS, .score = { .5, .25 } };
             for (int k = 0; k < STEPS; k++)

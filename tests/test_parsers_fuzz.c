@@ -8,6 +8,7 @@
 
 #include "amp/config.h"
 #include "commands/arguments.h"
+#include "amp/cfg_reader.h"
 #include "commands/cfg_copy.h"
 #include "host/data/data_files.h"
 #include "host/data/label_file.h"

@@ -387,7 +387,7 @@ static network *made_at(const char *cfg, int batch, const char *dtype)
     amp_cfg_change changes[] = { { "batch", batch }, { "subdivisions", 1 } };
     char copy[AMP_MEMORY_FILE];
     amp_error error = { 0 };
-    assert_int_equal(amp_cfg_copy_in_memory(cfg, changes, 2, copy, &error), AMP_OK);
+    assert_int_equal(amp_cfg_copy_in_memory(cfg, changes, 2, "these", copy, &error), AMP_OK);
     return made(copy, dtype);
 }
 

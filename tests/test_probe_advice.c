@@ -288,33 +288,6 @@ TEST(inf_in_fp32_is_no_matter_of_precision)
     amp_probe_free(r);
 }
 
-TEST(a_gpu_has_less_room_where_weight_gradients_are_large)
-{
-    amp_probe_result *r = chain();
-    put(&of(r, 0)->gradient, 3000, 5);
-    advise(r, "", 1);
-    assert_int_equal(r->scales.most, 15);
-    assert_int_equal(r->most_on_gpu, 4);
-    amp_probe_free(r);
-
-    r = chain(); /* a sum of 4096 products is divided by 64 before it is fp16 */
-    put(&of(r, 0)->gradient, 3000, 5);
-    r->network.layers[0].output = (amp_shape){ .n = 4, .c = 8, .h = 32, .w = 32 };
-    advise(r, "", 1);
-    assert_int_equal(r->most_on_gpu, 10);
-    amp_probe_free(r);
-
-    r = chain(); /* a deconvolution's sums are over its input: 1024 products here, divided by 32 */
-    put(&of(r, 2)->gradient, 3000, 5);
-    r->network.layers[2].kind = AMP_LAYER_DECONVOLUTIONAL;
-    r->network.layers[1].output = (amp_shape){ .n = 4, .c = 8, .h = 16, .w = 16 };
-    r->network.layers[2].output = (amp_shape){ .n = 4, .c = 8, .h = 32, .w = 32 };
-    advise(r, "", 1);
-    assert_int_equal(amp_probe_gradient_shift(r, 2), -5);
-    assert_int_equal(r->most_on_gpu, 9);
-    amp_probe_free(r);
-}
-
 /* ---- any network ---- */
 
 static unsigned random_state = 7;

@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "commands/turns.h"
+#include "commands/run_in_turns.h"
 #include "host/training/turns.h"
 
 enum { PLAYERS = 3, MOST_LINES = 4000 };

@@ -20,12 +20,11 @@
  *     ARRY  u32 kind, u32 index of the parameter, statistics or average, u64 count, count f32
  *
  * SCAL, RUN and NETW come once each, in this order, before the arrays. RANK and AVRG come behind them in
- * version 4, which is written where several ranks trained or weights are averaged; else it is version 1,
- * without both. Earlier programs wrote RANK alone, without sync_batchnorm (version 3) and without what
- * gradients travelled in (version 2). Which arrays there must be follows from them: momentum of each
- * parameter under SGD, m and v under Adam, masters and statistics that are "unsaved" (not held by the
- * .weights file), each average, and with a batch under way (RUN's window) the gradients of each parameter and
- * the committed form of all statistics. None else. A later version may change all but the first 12 bytes. */
+ * version 2, which is written where several ranks trained or weights are averaged; else it is version 1,
+ * without both. Which arrays there must be follows from them: momentum of each parameter under SGD, m and v
+ * under Adam, masters and statistics that are "unsaved" (not held by the .weights file), each average, and
+ * with a batch under way (RUN's window) the gradients of each parameter and the committed form of all
+ * statistics. None else. A later version may change all but the first 12 bytes. */
 #pragma once
 
 #include <stddef.h>
@@ -40,17 +39,15 @@
 #define AMP_CHECKPOINT_REMEDY "remove it to start with a fresh loss scale and momentum"
 
 enum {
-    AMP_CHECKPOINT_VERSION = 4, /* the latest: with RANK and AVRG */
-    AMP_CHECKPOINT_VERSION_OF_ONE = 1, /* without RANK */
-    AMP_CHECKPOINT_VERSION_OF_WIRE = 3, /* the first whose RANK says what gradients travelled in */
+    AMP_CHECKPOINT_VERSION = 2, /* the latest: with RANK and AVRG */
+    AMP_CHECKPOINT_VERSION_OF_ONE = 1, /* without both */
     AMP_CHECKPOINT_HEADER_BYTES = 40, AMP_CHECKPOINT_TRAILER_BYTES = 8,
     AMP_CHECKPOINT_ARRAY_HEAD_BYTES = 16,
     AMP_CHECKPOINT_TEXT_LIMIT = 255
 };
 
 /* How many records come before the arrays. */
-#define AMP_CHECKPOINT_RECORDS_OF(version) \
-    ((version) == AMP_CHECKPOINT_VERSION_OF_ONE ? 3u : (version) == AMP_CHECKPOINT_VERSION ? 5u : 4u)
+#define AMP_CHECKPOINT_RECORDS_OF(version) ((version) == AMP_CHECKPOINT_VERSION_OF_ONE ? 3u : 5u)
 
 #define AMP_CHECKPOINT_TAG(a, b, c, d) \
     ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)

@@ -137,20 +137,16 @@ static amp_status read_network(amp_checkpoint *c, cursor r, amp_error *error)
     return AMP_OK;
 }
 
-static uint32_t version_of(const amp_checkpoint *c) { return amp_fetch_u32(c->bytes + 8); }
-
 static amp_status read_ranks(amp_checkpoint *c, cursor r, amp_error *error)
 {
-    int has_wire = version_of(c) >= AMP_CHECKPOINT_VERSION_OF_WIRE;
-    int latest = version_of(c) == AMP_CHECKPOINT_VERSION;
-    uint32_t ranks = take_u32(&r), wire = has_wire ? take_u32(&r) : 0, sync = latest ? take_u32(&r) : 0;
+    uint32_t ranks = take_u32(&r), wire = take_u32(&r), sync = take_u32(&r);
     size_t others = ranks > 1 ? ranks - 1 : 1;
-    if (r.broken || ranks < (latest ? 1 : 2) || ranks > INT32_MAX || wire > AMP_BF16 || sync > 1
-        || left(&r) % (4 * others) || (ranks == 1 && left(&r)))
+    if (r.broken || !ranks || ranks > INT32_MAX || wire > AMP_BF16 || sync > 1 || left(&r) % (4 * others)
+        || (ranks == 1 && left(&r)))
         return refuse(c, error, "it is damaged: its record of ranks makes no sense");
     c->run.ranks = (int32_t)ranks;
-    if (has_wire && ranks > 1) c->run.wire = (int32_t)wire;
-    if (latest && ranks > 1) c->run.sync_batchnorm = (int32_t)sync;
+    c->run.wire = ranks > 1 ? (int32_t)wire : -1;
+    c->run.sync_batchnorm = ranks > 1 ? (int32_t)sync : -1;
     c->states = r.at;
     c->state_count = left(&r) / (4 * others);
     for (size_t k = 0; k < c->state_count * others; k++)
@@ -237,7 +233,7 @@ static amp_status read_records(amp_checkpoint *c, uint32_t records, amp_error *e
     static const struct { uint32_t tag; reader *read; } first[] = {
         { AMP_TAG_SCALER, read_scaler }, { AMP_TAG_RUN, read_run }, { AMP_TAG_NETWORK, read_network },
         { AMP_TAG_RANKS, read_ranks }, { AMP_TAG_AVERAGES, read_averages } };
-    uint32_t first_count = AMP_CHECKPOINT_RECORDS_OF(version_of(c));
+    uint32_t first_count = AMP_CHECKPOINT_RECORDS_OF(amp_fetch_u32(c->bytes + 8));
     cursor all = { c->bytes + AMP_CHECKPOINT_HEADER_BYTES, c->bytes + c->size - AMP_CHECKPOINT_TRAILER_BYTES,
                    0 };
     for (uint32_t n = 0; n < records; n++) {

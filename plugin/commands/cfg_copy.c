@@ -1,9 +1,11 @@
-/* Copying a .cfg with other values in [net]. */
+/* Looking at a .cfg, and copying it with other values in [net]. */
 #define _GNU_SOURCE /* memfd_create */
 #include "cfg_copy.h"
 
 #include "../amp/cfg_reader.h"
 #include "../host/common/failure.h"
+#include "../host/common/request.h"
+#include "../host/fork.h"
 #include "json.h"
 
 #include <errno.h>
@@ -99,16 +101,41 @@ amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *
 FILE *amp_memory_file(char name[AMP_MEMORY_FILE])
 {
     int file = memfd_create("amp", MFD_CLOEXEC);
+    FILE *stream = file < 0 ? NULL : fdopen(file, "w");
     snprintf(name, AMP_MEMORY_FILE, "/proc/%ld/fd/%d", (long)getpid(), file);
-    return amp_host_allocated(fdopen(file, "w"));
+    if (!stream) darknet_amp_refuse("cannot make a file in memory: %s", strerror(errno));
+    return stream;
 }
 
 amp_status amp_cfg_copy_in_memory(const char *from, const amp_cfg_change *changes, int count,
-                                  char name[AMP_MEMORY_FILE], amp_error *error)
+                                  const char *options, char name[AMP_MEMORY_FILE], amp_error *error)
 {
+    amp_error cause;
     FILE *out = amp_memory_file(name);
     AMP_TRY(copy(from, out, changes, count, error));
-    if (!fflush(out)) return AMP_OK;
-    return amp_fail(error, AMP_IO_FAILED, "%s: cannot write a copy of the .cfg file: %s", from,
-                    strerror(errno));
+    if (fflush(out))
+        return amp_fail(error, AMP_IO_FAILED, "%s: cannot write a copy of the .cfg file: %s", from,
+                        strerror(errno));
+    if (amp_host_check_cfg(name, CFG_FOR_ANYTHING, &cause) == AMP_OK) return AMP_OK;
+    const char *what = strchr(cause.message + strlen(name), ' '); /* behind the file and line of the copy */
+    return amp_fail(error, AMP_BAD_CONFIG, "%.300s with %s:%s", from, options, what ? what : "");
+}
+
+amp_status amp_cfg_look(const char *cfg, const char *dtype, cfg_use use, amp_cfg_facts *facts,
+                        amp_error *error)
+{
+    amp_config *config;
+    double batch, subdivisions, width, height, max_batches;
+    AMP_TRY(amp_config_read(cfg, dtype, amp_fork_default_dtype(), &config, error));
+    int under_amp = config->enabled;
+    amp_config_free(config);
+    AMP_TRY(amp_host_check_cfg(cfg, use, error));
+    AMP_TRY(cfg_net_number(cfg, "batch", 1, &batch, error));
+    AMP_TRY(cfg_net_number(cfg, "subdivisions", 1, &subdivisions, error));
+    AMP_TRY(cfg_net_number(cfg, "width", 0, &width, error));
+    AMP_TRY(cfg_net_number(cfg, "height", 0, &height, error));
+    AMP_TRY(cfg_net_number(cfg, "max_batches", 0, &max_batches, error));
+    *facts = (amp_cfg_facts){ under_amp, (int)batch, (int)subdivisions, (int)width, (int)height,
+                              (long)max_batches };
+    return AMP_OK;
 }

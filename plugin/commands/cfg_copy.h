@@ -1,8 +1,18 @@
-/* A copy of a .cfg with other values in its [net] section: -batch, -iters and the like, without touching the
- * user's file. */
+/* What a command asks of a .cfg before it makes a network of it, and copies with other values in [net]:
+ * -batch, -iters and the like, without touching the user's file. */
 #pragma once
 
-#include "../amp/cfg_reader.h"
+#include "../amp/cfg_check.h"
+
+/* What [net] says; 0 where it says nothing of the last three. */
+typedef struct amp_cfg_facts {
+    int under_amp, batch, subdivisions, width, height;
+    long max_batches;
+} amp_cfg_facts;
+
+/* dtype: as -amp names it, or NULL: as the .cfg has it. AMP_BAD_CONFIG: the .cfg's first mistake. Its
+ * warnings are printed. */
+amp_status amp_cfg_look(const char *cfg, const char *dtype, cfg_use use, amp_cfg_facts *, amp_error *);
 
 typedef struct amp_cfg_change { const char *key; double value; } amp_cfg_change;
 
@@ -16,9 +26,10 @@ amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *
  * that this one starts can open it too. */
 enum { AMP_MEMORY_FILE = 64 };
 FILE *amp_memory_file(char name[AMP_MEMORY_FILE]);
-/* amp_cfg_copy into such a file. */
+/* amp_cfg_copy into such a file, and a check of what it says then: AMP_BAD_CONFIG names `from` and `options`,
+ * which have made the mistake: "-batch and -size". */
 amp_status amp_cfg_copy_in_memory(const char *from, const amp_cfg_change *changes, int count,
-                                  char name[AMP_MEMORY_FILE], amp_error *);
+                                  const char *options, char name[AMP_MEMORY_FILE], amp_error *);
 
 /* Whether a line of a .cfg or .data file gives this key, as Darknet reads it: blanks do not count. */
 int amp_line_has_key(const char *line, const char *key);

@@ -6,7 +6,7 @@
 #include "../host/common/state.h"
 #include "arguments.h"
 #include "command.h"
-#include "data_check.h"
+#include "data_scan.h"
 
 typedef struct findings {
     const char *known;  /* an error that is printed already, or "" */
@@ -30,14 +30,13 @@ static void print_summary(const char *cfg, const cfg_summary *s)
 }
 
 /* A network whose last layer finds no boxes trains on images with a class each. */
-static amp_status check_data(const char *data, const cfg_summary *cfg, const cfg_listener *printer,
-                             amp_data_counts *counts, amp_error *error)
+static amp_status check_data(amp_data_scan *scan, const cfg_summary *cfg, amp_error *error)
 {
-    int classifier = cfg->classes == 0;
-    int classes = (int)(classifier ? cfg->last_outputs : cfg->classes);
-    amp_status status = amp_check_data(data, classifier, classes, printer, counts, error);
+    scan->classifier = cfg->classes == 0;
+    scan->classes = (int)(scan->classifier ? cfg->last_outputs : cfg->classes);
+    amp_status status = amp_scan_data(scan, error);
     fflush(stdout);
-    amp_data_counts_print(counts);
+    amp_scan_print(scan);
     return status;
 }
 
@@ -68,11 +67,11 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
     int errors = summary.errors + (keys != AMP_OK) - found.repeated;
     if (errors)
         return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %d mistake%s", cfg, errors, errors == 1 ? "" : "s");
-    amp_data_counts counts;
-    if (data) AMP_TRY(check_data(data, &summary, &printer, &counts, error));
+    amp_data_scan scan = { .data_file = data, .listener = &printer };
+    if (data) AMP_TRY(check_data(&scan, &summary, error));
     print_summary(cfg, &summary);
     if (data)
         printf("%.300s: no mistakes found: %ld images to train on, %ld to validate on\n", data,
-               counts.train.images, counts.valid.images);
+               scan.train.images, scan.valid.images);
     return AMP_OK;
 }

@@ -17,7 +17,6 @@
 #include "../amp/checkpoint.h"
 #include "../amp/config.h"
 #include "../amp/engine.h"
-#include "common/weights_run.h"
 
 struct network;
 struct darknet_amp;
@@ -184,6 +183,11 @@ size_t amp_fork_own_workspace(const struct network *);
 void amp_fork_load_weights(struct network *, const char *file);
 void amp_fork_save_weights(struct network *, const char *file);
 void amp_fork_resize(struct network *, int w, int h);
+
+/* Floats as they lie in a .weights file: so many that are learnt, then so many rolling means and
+ * variances. */
+typedef struct amp_weights_run { size_t learnt, statistics; } amp_weights_run;
+enum { AMP_WEIGHTS_RUNS = 8 }; /* of one layer, at most: lstm has eight connected layers */
 
 /* What Darknet reads for one layer of a .weights file, in its order; returns how many runs. */
 int amp_fork_weights_runs(const struct network *, int layer, amp_weights_run runs[AMP_WEIGHTS_RUNS]);

@@ -202,7 +202,7 @@ for suppression in default greedynms; do
 done
 ! cmp own.default own.greedynms || fail 'both kinds of suppression leave as many boxes'
 works amp probe tiny.data amp.cfg trained.weights
-works amp bench tiny.cfg -iters 2 -warmup 0 -dtypes stock,fp32,bf16
+works amp bench tiny.cfg -iters 2 -dtypes stock,fp32,bf16
 
 # ---- layers that do not learn ----
 start=20 biases=32 # bytes: the file's header, and the first convolution's 8 biases

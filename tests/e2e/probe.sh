@@ -181,7 +181,6 @@ refuses 'fifo: cannot read the weights: not a regular file' tiny.data tiny.cfg f
 refuses 'there.cfg' tiny.data there.cfg
 refuses 'there.weights: cannot read the weights' tiny.data tiny.cfg there.weights
 refuses '-iters' tiny.data tiny.cfg -iters 0
-refuses '-share' tiny.data tiny.cfg -share 0
 refuses 'CFG is missing' tiny.data
 refuses 'there is no such option' tiny.data tiny.cfg -dtype fp16
 : > empty.txt

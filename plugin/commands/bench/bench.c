@@ -15,10 +15,8 @@
 #include "../cfg_copy.h"
 #include "../command.h"
 #include "../json.h"
-#include "../turns.h"
+#include "../run_in_turns.h"
 
-#include "../../amp/cfg_reader.h"
-#include "../../amp/config.h"
 #include "../../host/common/random.h"
 #include "../../host/common/ranks.h"
 #include "../../host/common/state.h"
@@ -41,10 +39,8 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
         { .name = "CFG", .text = &r->cfg, .about = "the network's .cfg" },
         { .name = "-dtypes", .value = "A,B,...", .text = &r->dtypes,
           .about = "some of stock, fp32, bf16, fp16 (those that this machine has)" },
-        { .name = "-iters", .number = &r->iters, .least = 1, .most = 100000,
+        { .name = "-iters", .number = &r->iters, .least = 1, .most = AMP_BENCH_MOST_STEPS,
           .about = "measured steps of each dtype (as many as take about 8 seconds)" },
-        { .name = "-warmup", .number = &r->warmup, .least = 0, .most = 100000,
-          .about = "steps before those that are measured" },
         { .name = "-batch", .number = &r->batch, .least = 1, .most = 65536,
           .about = "images of a pass, with an update after each (the .cfg's batch and subdivisions)" },
         { .name = "-size", .number = &r->size, .least = 1, .most = 65536,
@@ -57,7 +53,6 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
         { .name = amp_turns_taken() ? "-only" : NULL, .text = &r->only, .choices = "stock|fp32|bf16|fp16",
           .about = "" },
         { 0 } };
-    r->warmup = -1;
     return amp_arguments_read("amp bench", argc - 3, argv + 3, arguments, error);
 }
 
@@ -93,16 +88,23 @@ static amp_status choose_sides(const amp_bench_request *r, amp_lines *list, amp_
 /* Checks the user's .cfg once, so that an error names its line and not that of a program's copy. */
 static amp_status check_cfg(amp_bench_request *r, amp_bench *b, amp_error *error)
 {
-    amp_config *config;
-    double batch, subdivisions;
-    AMP_TRY(amp_config_read(r->cfg, "fp32", AMP_FP32, &config, error));
-    amp_config_free(config);
-    AMP_TRY(amp_host_check_cfg(r->cfg, CFG_FOR_ANYTHING, error));
-    AMP_TRY(cfg_net_number(r->cfg, "batch", 1, &batch, error));
-    AMP_TRY(cfg_net_number(r->cfg, "subdivisions", 1, &subdivisions, error));
-    b->subdivisions = r->batch || r->detect ? 1 : (int)subdivisions;
-    if (!r->batch) r->batch = (long)batch / (long)subdivisions;
+    amp_cfg_facts facts;
+    AMP_TRY(amp_cfg_look(r->cfg, "fp32", CFG_FOR_ANYTHING, &facts, error));
+    b->subdivisions = r->batch || r->detect ? 1 : facts.subdivisions;
+    if (!r->batch) r->batch = facts.batch / facts.subdivisions;
     return AMP_OK;
+}
+
+/* A low learning rate keeps a network with random weights from overflowing, and changes no time. A step of
+ * one pass measures the update too: it does the same work after one pass as after many. */
+amp_status amp_bench_write_cfg(const amp_bench_request *r, int batch, int subdivisions, char *name,
+                               amp_error *error)
+{
+    const amp_cfg_change changes[] = { { "batch", batch }, { "subdivisions", subdivisions }, { "burn_in", 0 },
+        { "learning_rate", 1e-6 }, { "max_batches", 1e6 }, { "width", (double)r->size },
+        { "height", (double)r->size } };
+    return amp_cfg_copy_in_memory(r->cfg, changes, r->size ? 7 : 5, "this -batch and -size (most detectors "
+                                  "want a multiple of 32)", name, error);
 }
 
 static void note_machine(amp_bench *b)
@@ -113,12 +115,19 @@ static void note_machine(amp_bench *b)
     if (b->threads < 1) b->threads = b->processors;
 }
 
+int amp_bench_is_enough(const amp_bench_request *r, long steps, double spent_ms)
+{
+    enum { USUAL_MS = 8000, LEAST_STEPS = 7 };
+    if (r->iters) return steps >= r->iters;
+    return steps >= AMP_BENCH_MOST_STEPS || (steps >= LEAST_STEPS && spent_ms >= USUAL_MS);
+}
+
 /* ---- its programs ---- */
 
 /* One program: the side that it measures, its arguments, and the file that takes what Darknet prints. */
 typedef struct program {
     amp_bench_side *side;
-    char output[AMP_MEMORY_FILE], iters[NUMBER], warmup[NUMBER], seed[NUMBER], gpu[NUMBER];
+    char output[AMP_MEMORY_FILE], iters[NUMBER], seed[NUMBER], gpu[NUMBER];
     const char *argv[MOST_ARGUMENTS];
     int count;
 } program;
@@ -153,7 +162,6 @@ static void make_program(program *p, const amp_bench_request *r, const run *run,
     add(p, "-only", dtype);
     add(p, "-amp", strcmp(dtype, "stock") ? dtype : "off");
     if (r->iters) add_number(p, "-iters", p->iters, r->iters);
-    if (r->warmup >= 0) add_number(p, "-warmup", p->warmup, r->warmup);
     if (r->detect) add(p, "-detect", NULL);
     add_number(p, "-seed", p->seed, (long)run->b->seed);
     add_number(p, "-i", p->gpu, amp_fork_device()); /* -1: the CPU */
@@ -178,23 +186,15 @@ static amp_status take_line(void *context, int index, const char *line, amp_erro
 static amp_status say_why(const run *r, int index, const amp_turns_end *end, amp_error *error)
 {
     const program *p = &r->programs[index];
-    const char *dtype = p->side->dtype;
     char words[512];
     amp_turns_last_words(p->output, words, sizeof words);
-    if (strstr(words, "Darknet cannot make this network"))
-        return amp_fail(error, AMP_BAD_NETWORK, "%s: Darknet cannot make this network (most detectors want a "
-                        "-size that is a multiple of 32); `darknet amp plan` names the layer", dtype);
-    if (!end->exited && end->status == SIGKILL)
-        return amp_fail(error, AMP_NO_MEMORY, "%s: its program was killed, as the system does when memory "
-                        "runs out; try a smaller -batch, or fewer -dtypes at a time", dtype);
-    int is_stock = !strcmp(dtype, "stock");
-    const char *hint = p->side->warm ? "" : is_stock ? ": some of its layers do on a CPU"
-                     : " before its first step; a smaller -batch or -size may fit into memory";
-    if (!end->exited)
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program crashed (signal %d: %s)%s%s%s", dtype,
-                        end->status, strsignal(end->status), hint, words[0] ? "; it said last: " : "", words);
-    return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", dtype,
-                    words[0] ? words : "its program ended without a result");
+    if (end->exited)
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", p->side->dtype,
+                        words[0] ? words : "its program ended without a result");
+    return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program was ended by signal %d (%s)%s%s; the system "
+                    "kills where memory runs out: try a smaller -batch, or fewer -dtypes at a time",
+                    p->side->dtype, end->status, strsignal(end->status), words[0] ? "; it said last: " : "",
+                    words);
 }
 
 static volatile sig_atomic_t interrupted;

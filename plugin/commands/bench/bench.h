@@ -1,5 +1,5 @@
 /* What `darknet amp bench` asks and measures. bench.c starts a program per dtype and reads their lines;
- * bench_child.c is that program, bench_cfg.c what it loads, bench_layers.c its clocks around layers;
+ * bench_child.c is that program, bench_layers.c its clocks around layers;
  * bench_results.c makes medians and ratios of it all, bench_verdict.c says whether AMP is worth it,
  * bench_output.c shows it. bench_ranks.c is all of this for several ranks. */
 #pragma once
@@ -10,13 +10,16 @@
 enum {
     AMP_BENCH_SIDES = 4,  /* stock, fp32, bf16, fp16 */
     AMP_BENCH_TOP = 10,   /* layers that are shown of each */
-    AMP_BENCH_TEXT = 1536 /* bytes of a verdict */
+    AMP_BENCH_TEXT = 1536, /* bytes of a verdict */
+    AMP_BENCH_WARMUP = 3, AMP_BENCH_MOST_SKIPPED = 60, AMP_BENCH_MOST_STEPS = 100000
 };
+#define AMP_BENCH_ALL_SKIPPED \
+    "no step without inf or NaN in %d; train with debug=1 to see where they come from"
 
 /* What the user, or the parent to its child, asks for. 0 of a number: as the .cfg says, or the default. */
 typedef struct amp_bench_request {
     const char *cfg, *dtypes, *json;
-    long iters, warmup, batch, size;
+    long iters, batch, size;
     int detect;               /* predictions instead of steps */
     const char *only;         /* child: its dtype */
 } amp_bench_request;
@@ -51,7 +54,6 @@ typedef struct amp_bench_layer {
     int in_half;               /* it computes in half there */
     int misaligned;            /* a product whose channels, in or out, are no multiple of 8 */
     double forward_ms, backward_ms;
-    double cast_ms;            /* of forward_ms: its inputs' casts to the form it computes in */
     double share;              /* of the step */
     double operations, bytes;  /* of a forward: arithmetic; fp32 input, weights and output. 0: not known */
 } amp_bench_layer;
@@ -92,20 +94,11 @@ typedef enum amp_bench_reason {
 } amp_bench_reason;
 extern const char *const amp_bench_reason_names[AMP_BENCH_REASONS];
 
-/* What the verdict on one half dtype rests on. Shares are 0..1. */
+/* What the verdict on one half dtype rests on. Shares are of its layers' time, 0..1: in layers that run in
+ * fp32; in others that move more bytes than they compute; in misaligned ones. */
 typedef struct amp_bench_evidence {
-    const char *dtype;
-    const char *note;                            /* the backend's, where half is not native */
-    int native;                                  /* the machine computes in this dtype */
-    double reference_ms, ms;                     /* a step, in the engine's fp32 and in this dtype */
-    amp_bench_ratio speedup;
-    int steps;                                   /* measured, of whichever has fewer */
-    double reference_memory_mb, memory_mb;       /* peaks of the two programs */
-    double reference_training_mb, training_mb;   /* of trainings */
+    const amp_bench_side *fp32, *half;
     double call_us;                              /* mean of a layer's forward or backward */
-    double update_share;                         /* of a step */
-    /* Of the layers' time: in layers that run in fp32; in others that move more bytes than they compute; in
-     * misaligned ones. */
     double fp32_share, moving_share, misaligned_share;
 } amp_bench_evidence;
 
@@ -136,6 +129,9 @@ typedef struct amp_bench {
 /* The .cfg that is measured: a checked copy of the user's, in a file of memory (cfg_copy.h). */
 amp_status amp_bench_write_cfg(const amp_bench_request *, int batch, int subdivisions, char *name,
                                amp_error *);
+/* Whether so many measured steps, which took so long, are enough: those of -iters, or about 8 seconds' (all
+ * dtypes then work in about as many rounds of turns). */
+int amp_bench_is_enough(const amp_bench_request *, long steps, double spent_ms);
 /* In each of several ranks: measures, and rank 0 prints a scaling table. Ends all of them where it fails. */
 void amp_bench_ranks(const amp_bench_request *);
 /* The child's program: measures request->only and tells its parent. */

@@ -7,7 +7,7 @@
  *   * step FORWARD BACKWARD UPDATE               ms
  *     memory PEAK LOADED                         MB so far; of a training's loader, for one pass
  *   * pass                                       with clocks around the layers; not with -detect
- *     layer INDEX TYPE HALF MISALIGNED FORWARD BACKWARD CASTS OPERATIONS BYTES
+ *     layer INDEX TYPE HALF MISALIGNED FORWARD BACKWARD OPERATIONS BYTES
  *     done STEPS                                 how many were measured
  *
  * After those with a star it waits for its turn. */
@@ -21,8 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { USUAL_WARMUP = 3, MOST_SKIPPED = 60, USUAL_MS = 8000, LEAST_STEPS = 7, MOST_STEPS = 50000,
-       LAYERS_MS = 2000, LEAST_PASSES = 3, MOST_PASSES = 15 };
+enum { LAYERS_MS = 2000, LEAST_PASSES = 3, MOST_PASSES = 15 };
 
 typedef struct child {
     const amp_bench_request *request;
@@ -130,51 +129,26 @@ static void step(child *c, double ms[AMP_BENCH_STEP])
 
 static int was_skipped(const child *c) { return c->amp && c->amp->step_skipped; }
 
-/* fp16 looks for its loss scale first: those steps are skipped, and are no steps. */
-static amp_status warm_up(child *c, amp_error *error)
-{
-    long wanted = c->request->warmup >= 0 ? c->request->warmup : USUAL_WARMUP;
-    double ms[AMP_BENCH_STEP];
-    int skipped = 0;
-    for (long done = 0; !c->stopped && done < wanted;) {
-        step(c, ms);
-        if (was_skipped(c) && ++skipped > MOST_SKIPPED)
-            return amp_fail(error, AMP_DIVERGED, "no step without inf or NaN in %d; train with debug=1 to "
-                            "see where they come from", skipped);
-        done += !was_skipped(c);
-        pass(c, was_skipped(c) ? "skipped %g" : "warm %g", (double)amp_fork_cost(c->net));
-    }
-    return AMP_OK;
-}
-
-static long bounded(double n, long least, long most)
-{
-    return n < (double)least ? least : n > (double)most ? most : (long)n;
-}
-
-/* Without -iters by time: then all sides work in about as many rounds of turns. */
-static int is_enough(const child *c, double spent)
-{
-    if (c->request->iters) return c->measured >= c->request->iters;
-    return c->measured >= MOST_STEPS || (c->measured >= LEAST_STEPS && spent >= USUAL_MS);
-}
-
+/* fp16 looks for its loss scale first: steps that are skipped are none. */
 static amp_status measure(child *c, amp_error *error)
 {
     double ms[AMP_BENCH_STEP], spent = 0;
     int skipped = 0;
-    while (!c->stopped && !is_enough(c, spent)) {
+    for (int warm = AMP_BENCH_WARMUP; !c->stopped && !amp_bench_is_enough(c->request, c->measured, spent);) {
         step(c, ms);
-        spent += c->step_ms;
         if (was_skipped(c)) {
-            if (++skipped > MOST_SKIPPED)
-                return amp_fail(error, AMP_DIVERGED, "more than %d steps were skipped: inf or NaN",
-                                MOST_SKIPPED);
+            if (++skipped > AMP_BENCH_MOST_SKIPPED)
+                return amp_fail(error, AMP_DIVERGED, AMP_BENCH_ALL_SKIPPED, skipped);
             pass(c, "skipped %g", (double)amp_fork_cost(c->net));
-            continue;
+        } else if (warm-- > 0) {
+            pass(c, "warm %g", (double)amp_fork_cost(c->net));
+        } else {
+            warm = 0;
+            spent += c->step_ms;
+            c->measured++;
+            pass(c, "step %.9g %.9g %.9g", ms[AMP_BENCH_FORWARD], ms[AMP_BENCH_BACKWARD],
+                 ms[AMP_BENCH_UPDATE]);
         }
-        c->measured++;
-        pass(c, "step %.9g %.9g %.9g", ms[AMP_BENCH_FORWARD], ms[AMP_BENCH_BACKWARD], ms[AMP_BENCH_UPDATE]);
     }
     amp_view v = amp_fork_view(c->net);
     tell("memory %.9g %.9g", v.on_gpu ? c->peak / 1048576 : amp_host_peak_resident_mb(),
@@ -184,18 +158,19 @@ static amp_status measure(child *c, amp_error *error)
 
 static void measure_layers(child *c)
 {
-    long passes = bounded(LAYERS_MS / c->step_ms, LEAST_PASSES, MOST_PASSES);
+    double fitting = LAYERS_MS / c->step_ms;
+    int passes = fitting < LEAST_PASSES ? LEAST_PASSES : fitting > MOST_PASSES ? MOST_PASSES : (int)fitting;
     int layers = amp_fork_view(c->net).layers;
-    amp_layer_clocks *clocks = amp_layer_clocks_create(c->net, (int)passes);
-    for (long i = 0; !c->stopped && i < passes; i++) {
+    amp_layer_clocks *clocks = amp_layer_clocks_create(c->net, passes);
+    for (int i = 0; !c->stopped && i < passes; i++) {
         amp_layer_clocks_pass(clocks);
         amp_fork_update(c->net);
         pass(c, "pass");
     }
     for (int i = 0; !c->stopped && i < layers; i++) {
         amp_bench_layer l = amp_layer_clocks_of(clocks, i);
-        tell("layer %d %s %d %d %.9g %.9g %.9g %.9g %.9g", i, l.type, l.in_half, l.misaligned, l.forward_ms,
-             l.backward_ms, l.cast_ms, l.operations, l.bytes);
+        tell("layer %d %s %d %d %.9g %.9g %.9g %.9g", i, l.type, l.in_half, l.misaligned, l.forward_ms,
+             l.backward_ms, l.operations, l.bytes);
     }
     amp_layer_clocks_free(clocks);
 }
@@ -205,8 +180,7 @@ static amp_status measure_all(child *c, amp_error *error)
     AMP_TRY(load(c, error));
     if (c->stock != !c->amp)
         return amp_fail(error, AMP_BAD_CONFIG, "-only %s does not go with its -amp", c->request->only);
-    AMP_TRY(warm_up(c, error));
-    if (!c->stopped) AMP_TRY(measure(c, error));
+    AMP_TRY(measure(c, error));
     if (!c->stopped && !c->request->detect) measure_layers(c);
     if (!c->stopped) tell("done %ld", c->measured);
     return AMP_OK;

@@ -12,7 +12,7 @@ struct amp_layer_clocks {
     struct network *net;
     amp_engine *engine;              /* NULL in stock */
     int layers, passes, room;
-    double *forward, *backward, *casts; /* ms; [layer][pass]; casts are within forward */
+    double *forward, *backward; /* ms; [layer][pass] */
     double last;                     /* when the last tensor was shown, or stock's layer began */
     /* the layer whose backward has begun and shown no gradient yet; -1: none */
     int open;
@@ -36,7 +36,6 @@ static void note(amp_layer_clocks *c, const amp_seen *seen, double ms)
     if (seen->kind == AMP_SEEN_IMAGE) return;
     if (c->is_forward) {
         add(c, c->forward, seen->layer, ms);
-        if (seen->kind == AMP_SEEN_INPUT) add(c, c->casts, seen->layer, ms);
     } else if (seen->kind == AMP_SEEN_DELTA) {
         add(c, c->backward, c->open >= 0 ? c->open : seen->layer, ms);
         c->open = seen->layer;
@@ -72,10 +71,9 @@ amp_layer_clocks *amp_layer_clocks_create(struct network *net, int steps)
     struct darknet_amp *amp = amp_fork_state(net);
     int layers = amp_fork_view(net).layers;
     size_t room = ((size_t)layers + 1) * (size_t)steps;
-    double *times = amp_host_allocated(calloc(3 * room, sizeof *times));
+    double *times = amp_host_allocated(calloc(2 * room, sizeof *times));
     *c = (amp_layer_clocks){ .net = net, .engine = amp ? amp->engine : NULL, .layers = layers,
-                             .room = steps, .open = -1, .forward = times, .backward = times + room,
-                             .casts = times + 2 * room };
+                             .room = steps, .open = -1, .forward = times, .backward = times + room };
     if (amp) amp_engine_set_observer(c->engine, &(amp_observer){ c, see });
     else amp_fork_watch_layers(net, see_stock, c);
     return c;
@@ -111,7 +109,6 @@ amp_bench_layer amp_layer_clocks_of(const amp_layer_clocks *c, int index)
     amp_bench_layer out = { .index = index, .misaligned = work.misaligned, .operations = work.operations,
                             .bytes = work.bytes,
                             .forward_ms = amp_bench_spread_of(c->forward + at, passes).median,
-                            .cast_ms = amp_bench_spread_of(c->casts + at, passes).median,
                             .backward_ms = amp_bench_spread_of(c->backward + at, passes).median };
     const amp_plan *plan = c->engine ? amp_engine_plan(c->engine) : NULL;
     if (plan) out.in_half = plan->nodes[index].products != AMP_FP32;

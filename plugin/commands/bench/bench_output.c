@@ -48,7 +48,7 @@ static void bounded_ratio_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 static const amp_field layer_fields[] = {
     LAYER("layer", index), LAYER("type", type), AMP_FLAG_AS("half", amp_bench_layer, in_half),
     AMP_FLAG_AS("misaligned", amp_bench_layer, misaligned), LAYER("forward_ms", forward_ms),
-    LAYER("backward_ms", backward_ms), LAYER("cast_ms", cast_ms), LAYER("share", share),
+    LAYER("backward_ms", backward_ms), LAYER("share", share),
     LAYER("operations", operations), LAYER("bytes", bytes), { 0 } };
 
 #define SPREAD(key, member) AMP_FIELD_AS(key, amp_bench_spread, member)

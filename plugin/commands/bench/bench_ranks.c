@@ -8,8 +8,6 @@
 #include "../cfg_copy.h"
 #include "../json.h"
 
-#include "../../amp/cfg_reader.h"
-#include "../../amp/config.h"
 #include "../../host/common/failure.h"
 #include "../../host/common/random.h"
 #include "../../host/common/ranks.h"
@@ -19,8 +17,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_ROWS = 32, USUAL_WARMUP = 3, MOST_SKIPPED = 60, USUAL_MS = 8000, LEAST_STEPS = 7,
-       MOST_STEPS = 100000 /* of -iters too */ };
+enum { MOST_ROWS = 32 };
 
 /* ms are of a whole step; waited: for sums of gradients and statistics, the mean of the ranks' medians. */
 typedef struct row {
@@ -56,8 +53,7 @@ static void make_step(struct network *net, int passes)
 /* Rank 0's clock decides for all; they hear it as a training's hear of signals. */
 static int is_enough(const amp_bench_request *r, int steps, double spent)
 {
-    int enough = r->iters ? steps >= r->iters
-                          : steps >= MOST_STEPS || (steps >= LEAST_STEPS && spent >= USUAL_MS);
+    int enough = amp_bench_is_enough(r, steps, spent);
     amp_sharing_tell(&enough, sizeof enough, "whether that was enough");
     return enough;
 }
@@ -67,18 +63,17 @@ static double waited_ms(void) { return amp_ranks() ? amp_ranks()->waited * 1e3 :
 /* fp16 looks for its loss scale first: such a step is skipped, and is none. Ranks skip together. */
 static void measure_steps(const amp_bench_request *r, struct network *net, row *row)
 {
-    static double ms[MOST_STEPS], waited[MOST_STEPS];
+    static double ms[AMP_BENCH_MOST_STEPS], waited[AMP_BENCH_MOST_STEPS];
     const struct darknet_amp *amp = amp_fork_state(net);
     double spent = 0;
     int skipped = 0;
-    for (long left = r->warmup >= 0 ? r->warmup : USUAL_WARMUP; !is_enough(r, row->steps, spent);) {
+    for (int warm = AMP_BENCH_WARMUP; !is_enough(r, row->steps, spent);) {
         double began = amp_bench_now_ms(), waited_before = waited_ms();
         make_step(net, row->passes);
-        if (amp->step_skipped && ++skipped > MOST_SKIPPED)
-            darknet_amp_refuse("no step without inf or NaN in %d; train with debug=1 to see where they come "
-                               "from", skipped);
-        if (amp->step_skipped || left-- > 0) continue;
-        left = 0;
+        if (amp->step_skipped && ++skipped > AMP_BENCH_MOST_SKIPPED)
+            darknet_amp_refuse(AMP_BENCH_ALL_SKIPPED, skipped);
+        if (amp->step_skipped || warm-- > 0) continue;
+        warm = 0;
         ms[row->steps] = amp_bench_now_ms() - began;
         waited[row->steps] = waited_ms() - waited_before;
         spent += ms[row->steps++];
@@ -133,21 +128,15 @@ static void add_row(scaling *s, int ranks)
 static amp_status prepare(scaling *s, amp_error *error)
 {
     const amp_bench_request *r = s->request;
-    amp_config *config;
-    double batch, subdivisions;
-    AMP_TRY(amp_config_read(r->cfg, amp_host_wished_dtype(), AMP_FP32, &config, error));
-    int enabled = config->enabled;
-    amp_config_free(config);
-    if (r->dtypes || r->detect || (amp_host_wished_dtype() && !enabled))
+    amp_cfg_facts facts;
+    AMP_TRY(amp_cfg_look(r->cfg, amp_host_wished_dtype(), CFG_FOR_ANYTHING, &facts, error));
+    if (r->dtypes || r->detect || (amp_host_wished_dtype() && !facts.under_amp))
         return amp_fail(error, AMP_BAD_CONFIG, "command line: %s: ranks are measured in training steps, of "
                         "the dtype of the .cfg or of -amp fp32 (bf16, fp16)",
                         r->dtypes ? "-dtypes" : r->detect ? "-detect" : "-amp off");
-    if (!enabled) amp_host_wish_dtype("fp32");
-    AMP_TRY(amp_host_check_cfg(r->cfg, CFG_FOR_ANYTHING, error));
-    AMP_TRY(cfg_net_number(r->cfg, "batch", 1, &batch, error));
-    AMP_TRY(cfg_net_number(r->cfg, "subdivisions", 1, &subdivisions, error));
-    s->b.batch = r->batch ? (int)r->batch : (int)batch;
-    s->b.subdivisions = r->batch ? 1 : (int)subdivisions;
+    if (!facts.under_amp) amp_host_wish_dtype("fp32");
+    s->b.batch = r->batch ? (int)r->batch : facts.batch;
+    s->b.subdivisions = r->batch ? 1 : facts.subdivisions;
     return AMP_OK;
 }
 
@@ -219,7 +208,7 @@ void amp_bench_ranks(const amp_bench_request *request)
     snprintf(s.library, sizeof s.library, "%s", amp_ranks()->name);
     amp_host_check(prepare(&s, &error), &error);
     amp_ranks_note_file("a .cfg", request->cfg);
-    amp_ranks_note("-batch %ld\n-size %ld\n-warmup %ld\n", request->batch, request->size, request->warmup);
+    amp_ranks_note("-batch %ld\n-size %ld\n", request->batch, request->size);
     amp_ranks_phase("comparing what the ranks were given");
     amp_ranks_agree();
     if (request->json && amp_ranks_leads())

@@ -31,8 +31,8 @@ static amp_status add_step(const amp_bench *b, amp_bench_side *s, const char *te
 static amp_status add_layer(amp_bench_side *s, const char *text)
 {
     amp_bench_layer l = { 0 };
-    if (sscanf(text, "%d %23s %d %d %lf %lf %lf %lf %lf", &l.index, l.type, &l.in_half, &l.misaligned,
-               &l.forward_ms, &l.backward_ms, &l.cast_ms, &l.operations, &l.bytes) != 9
+    if (sscanf(text, "%d %23s %d %d %lf %lf %lf %lf", &l.index, l.type, &l.in_half, &l.misaligned,
+               &l.forward_ms, &l.backward_ms, &l.operations, &l.bytes) != 8
         || l.index != s->layer_count) return AMP_IO_FAILED;
     s->layers = amp_host_allocated(realloc(s->layers, ((size_t)s->layer_count + 1) * sizeof *s->layers));
     s->layers[s->layer_count++] = l;
@@ -162,7 +162,6 @@ static void scale_layers(amp_bench_side *s)
         amp_bench_layer *l = &s->layers[i];
         l->forward_ms *= scale;
         l->backward_ms *= scale;
-        l->cast_ms *= scale;
         l->share = amp_bench_layer_ms(l) / step;
     }
 }
@@ -231,15 +230,9 @@ int amp_bench_top_layers(const amp_bench *b, int *layers)
  * that it can read, and its half several times that. */
 static const double operations_per_byte = 32;
 
-static amp_bench_evidence evidence_of(const amp_bench *b, const amp_bench_side *reference,
-                                      const amp_bench_side *s)
+static amp_bench_evidence evidence_of(const amp_bench *b, const amp_bench_side *fp32, const amp_bench_side *s)
 {
-    amp_bench_evidence e = { .dtype = s->dtype, .note = s->note, .native = s->support == AMP_SUPPORT_NATIVE,
-        .reference_ms = reference->spread[AMP_BENCH_STEP].typical, .ms = s->spread[AMP_BENCH_STEP].typical,
-        .speedup = s->over_fp32, .steps = s->steps < reference->steps ? s->steps : reference->steps,
-        .reference_memory_mb = reference->peak_memory_mb, .memory_mb = s->peak_memory_mb,
-        .reference_training_mb = reference->training_mb, .training_mb = s->training_mb,
-        .update_share = s->spread[AMP_BENCH_UPDATE].typical / s->spread[AMP_BENCH_STEP].typical };
+    amp_bench_evidence e = { .fp32 = fp32, .half = s };
     double all = amp_bench_layers_ms(s);
     for (int i = 0; i < s->layer_count && all > 0; i++) {
         const amp_bench_layer *l = &s->layers[i];

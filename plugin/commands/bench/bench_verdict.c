@@ -33,13 +33,19 @@ const char *amp_bench_number(char text[16], double value)
     return text;
 }
 
+static double step_ms(const amp_bench_side *s) { return s->spread[AMP_BENCH_STEP].typical; }
+static double update_share(const amp_bench_side *s)
+{
+    return s->spread[AMP_BENCH_UPDATE].typical / step_ms(s);
+}
+
 #define add(to, ...) amp_append(to, AMP_BENCH_TEXT, __VA_ARGS__)
 
 static void find_reasons(const amp_bench_evidence *e, int reason[AMP_BENCH_REASONS])
 {
-    reason[AMP_BENCH_NO_NATIVE_HALF] = !e->native;
+    reason[AMP_BENCH_NO_NATIVE_HALF] = e->half->support != AMP_SUPPORT_NATIVE;
     reason[AMP_BENCH_FIXED_COSTS] = e->call_us > 0 && e->call_us < short_call_us;
-    reason[AMP_BENCH_UPDATE_COSTS] = e->update_share >= most_of;
+    reason[AMP_BENCH_UPDATE_COSTS] = update_share(e->half) >= most_of;
     reason[AMP_BENCH_FP32_LAYERS] = e->fp32_share >= most_of;
     reason[AMP_BENCH_MEMORY_BOUND] = e->moving_share >= most_of;
     reason[AMP_BENCH_MISALIGNED] = e->misaligned_share >= most_of;
@@ -49,8 +55,8 @@ static void say_reason(char *w, const amp_bench_evidence *e, int reason)
 {
     switch (reason) {
     case AMP_BENCH_NO_NATIVE_HALF:
-        if (e->note && *e->note) add(w, "%s", e->note);
-        else add(w, "this machine does not compute in %s: it stores it, and computes in fp32", e->dtype);
+        if (e->half->note[0]) add(w, "%s", e->half->note);
+        else add(w, "this machine does not compute in %s: it stores it, and computes in fp32", e->half->dtype);
         break;
     case AMP_BENCH_FIXED_COSTS:
         add(w, "the network is small: a layer's forward or backward takes %.1f microseconds on average, so "
@@ -58,7 +64,7 @@ static void say_reason(char *w, const amp_bench_evidence *e, int reason)
         break;
     case AMP_BENCH_UPDATE_COSTS:
         add(w, "%.0f %% of a step is the update, which is fp32 for all; more images or subdivisions to a "
-            "step make it rarer", 100 * e->update_share);
+            "step make it rarer", 100 * update_share(e->half));
         break;
     case AMP_BENCH_FP32_LAYERS:
         add(w, "%.0f %% of the layers' time is in layers that run in fp32", 100 * e->fp32_share);
@@ -94,46 +100,48 @@ static void say_memory(char *w, const amp_bench_evidence *e, const amp_bench_ver
     if (!(v->memory_ratio > 0)) return;
     add(w, " Memory: %.0f MB at the peak instead of %.0f (%.2fx), %s; a training with its loaded images "
         "takes about %.0f instead of %.0f (%.2fx), and what decodes them.",
-        e->memory_mb, e->reference_memory_mb, v->memory_ratio,
+        e->half->peak_memory_mb, e->fp32->peak_memory_mb, v->memory_ratio,
         !v->saves_memory ? "which is no saving to speak of" : v->worth == AMP_BENCH_WORTH_IT ? "saved as well"
-                         : "which may be worth it by itself", e->training_mb, e->reference_training_mb,
-        e->training_mb / e->reference_training_mb);
+                         : "which may be worth it by itself", e->half->training_mb, e->fp32->training_mb,
+        e->half->training_mb / e->fp32->training_mb);
 }
 
 /* Why nobody can tell; empty where somebody can. */
 static void say_what_is_missing(char *w, const amp_bench_evidence *e)
 {
     char ms[16];
-    if (e->steps < FEWEST_STEPS)
-        add(w, " %d step%s of each tell little: give -iters %d or more.", e->steps, e->steps == 1 ? "" : "s",
+    const amp_bench_ratio *speedup = &e->half->over_fp32;
+    int steps = e->half->steps < e->fp32->steps ? e->half->steps : e->fp32->steps;
+    if (steps < FEWEST_STEPS)
+        add(w, " %d step%s of each tell little: give -iters %d or more.", steps, steps == 1 ? "" : "s",
             FEWEST_STEPS);
-    else if (e->ms < short_step_ms && e->reference_ms < short_step_ms)
+    else if (step_ms(e->half) < short_step_ms && step_ms(e->fp32) < short_step_ms)
         add(w, " Steps of %s ms are too short to be compared: give a larger -batch.",
-            amp_bench_number(ms, e->ms));
-    else if (e->speedup.least < worth_from && e->speedup.most >= worth_from)
+            amp_bench_number(ms, step_ms(e->half)));
+    else if (speedup->least < worth_from && speedup->most >= worth_from)
         add(w, " Worth it is from %.1fx on: a quieter machine or more -iters would tell.", worth_from);
 }
 
 void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
 {
-    const double speedup = e->speedup.ratio;
+    const amp_bench_ratio over = e->half->over_fp32;
+    const double speedup = over.ratio, before_mb = e->fp32->peak_memory_mb, mb = e->half->peak_memory_mb;
     char missing[AMP_BENCH_TEXT] = "", ms[16], reference_ms[16], *w = v->text;
-    *v = (amp_bench_verdict){ .dtype = e->dtype, .speedup = e->speedup };
-    v->memory_ratio = e->reference_memory_mb > 0 ? e->memory_mb / e->reference_memory_mb : 0;
-    v->saves_memory = v->memory_ratio > 0 && v->memory_ratio <= memory_below
-        && e->reference_memory_mb - e->memory_mb >= memory_mb;
+    *v = (amp_bench_verdict){ .dtype = e->half->dtype, .speedup = over };
+    v->memory_ratio = before_mb > 0 ? mb / before_mb : 0;
+    v->saves_memory = v->memory_ratio > 0 && v->memory_ratio <= memory_below && before_mb - mb >= memory_mb;
     say_what_is_missing(missing, e);
     v->worth = missing[0] ? AMP_BENCH_CANNOT_TELL
              : speedup >= worth_from ? AMP_BENCH_WORTH_IT : AMP_BENCH_NOT_WORTH_IT;
     if (speedup < worth_from) find_reasons(e, v->reason);
 
     add(w, v->worth == AMP_BENCH_WORTH_IT ? "%s is worth it" : v->worth == AMP_BENCH_NOT_WORTH_IT
-        ? "%s is not worth it for speed" : "cannot tell whether %s is worth it", e->dtype);
-    add(w, ": %.2fx the speed of fp32 (%.2fx to %.2fx ", speedup, e->speedup.least, e->speedup.most);
-    if (e->speedup.rounds) add(w, "over %d rounds of turns", e->speedup.rounds);
+        ? "%s is not worth it for speed" : "cannot tell whether %s is worth it", v->dtype);
+    add(w, ": %.2fx the speed of fp32 (%.2fx to %.2fx ", speedup, over.least, over.most);
+    if (over.rounds) add(w, "over %d rounds of turns", over.rounds);
     else add(w, "by the extremes of the steps");
-    add(w, "; a step: %s ms, fp32 %s).%s", amp_bench_number(ms, e->ms),
-        amp_bench_number(reference_ms, e->reference_ms), missing);
+    add(w, "; a step: %s ms, fp32 %s).%s", amp_bench_number(ms, step_ms(e->half)),
+        amp_bench_number(reference_ms, step_ms(e->fp32)), missing);
     if (speedup < worth_from) say_reasons(w, e, v->reason);
     say_memory(w, e, v);
 }

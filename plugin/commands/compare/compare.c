@@ -14,7 +14,7 @@ enum { INTERRUPTED = 130, USUAL_SEEDS = 3, FIRST_LOOK = 3, USUAL_MOST_SEEDS = 24
 /* ---- the command line ---- */
 
 typedef struct request {
-    const char *data, *cfg, *weights, *dtypes, *seed, *folder;
+    const char *data, *cfg, *weights, *dtypes, *folder;
     long iterations, seeds;
     int sequential;
     double until;
@@ -33,8 +33,6 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
           .about = "steps of each training (the .cfg's max_batches)" },
         { .name = "-seeds", .number = &r->seeds, .least = 1, .most = AMP_COMPARE_MOST_SEEDS,
           .about = "trainings of each dtype, with the seeds 1 to N (3; with -until at most 24)" },
-        { .name = "-seed", .value = "A,B,...", .text = &r->seed,
-          .about = "one training of each dtype with each of these seeds" },
         { .name = "-until", .value = "POINTS", .real = &r->until, .least = .01, .most = 100,
           .about = "adds seeds until a loss of so many points is ruled out or shown" },
         { .name = "-report", .value = "DIR", .text = &r->folder,
@@ -44,36 +42,8 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
         { 0 } };
     *r = (request){ 0 };
     AMP_TRY(amp_arguments_read("amp compare", argc - 3, argv + 3, arguments, error));
-    if (r->seed && r->seeds)
-        return amp_fail(error, AMP_BAD_CONFIG, "-seeds K takes the seeds 1 to K, -seed A,B,C those: give one "
-                        "of them");
     if (!r->seeds) r->seeds = r->until > 0 ? USUAL_MOST_SEEDS : USUAL_SEEDS;
     return AMP_OK;
-}
-
-/* The seeds' numbers, all that may be trained. */
-static amp_status take_seeds(const request *r, amp_comparison *c, int *most, amp_error *error)
-{
-    amp_lines list = { 0 };
-    if (r->seed) AMP_TRY(amp_list_split("-seed", r->seed, &list, error));
-    *most = r->seed ? (int)list.count : (int)r->seeds;
-    c->seeds = amp_host_allocated(calloc((size_t)*most, sizeof *c->seeds));
-    amp_status status = AMP_OK;
-    for (int i = 0; status == AMP_OK && i < *most; i++) {
-        char *end = "";
-        unsigned long long value = r->seed ? strtoull(list.line[i], &end, 10) : (unsigned long long)i + 1;
-        if (*end || value > 4294967295ull
-            || (r->seed && strspn(list.line[i], "0123456789") != strlen(list.line[i])))
-            status = amp_fail(error, AMP_BAD_CONFIG, "-seed %s: expected whole numbers from 0 to 4294967295",
-                              r->seed);
-        c->seeds[i] = (unsigned)value;
-        for (int k = 0; status == AMP_OK && k < i; k++)
-            if (c->seeds[k] == c->seeds[i])
-                status = amp_fail(error, AMP_BAD_CONFIG, "-seed %s: %u stands in it twice", r->seed,
-                                  c->seeds[i]);
-    }
-    amp_lines_free(&list);
-    return status;
 }
 
 /* -until looks at the scores after 3, 6, 12, ... seeds, and at last after all: how many seeds the look
@@ -100,7 +70,7 @@ static void set_seed_count(amp_comparison *c, int count)
     for (int d = 0; d < c->dtype_count; d++)
         for (int s = 0; s < count; s++)
             runs[d * count + s] = s < c->seed_count ? *amp_comparison_run(c, d, s)
-                                : (amp_run){ .dtype = c->dtypes[d], .seed = c->seeds[s] };
+                                : (amp_run){ .dtype = c->dtypes[d], .seed = (unsigned)s + 1 };
     free(c->runs);
     c->runs = runs;
     c->seed_count = count;
@@ -149,7 +119,7 @@ static amp_status take_request(const request *r, amp_compare *compare, amp_error
     c->dtype_count = (int)compare->dtypes.count;
     c->reference = reference_of(c);
     c->iterations = r->iterations;
-    AMP_TRY(take_seeds(r, c, &compare->most_seeds, error));
+    compare->most_seeds = (int)r->seeds;
     compare->until = r->until > 0;
     c->points_allowed = r->until; /* 0: compare_all sets the default of a detector or a classifier */
     c->alpha = compare->until ? alpha_of_a_look(compare->most_seeds) : AMP_COMPARE_ALPHA;
@@ -172,7 +142,6 @@ static void free_compare(amp_compare *compare)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
     free(c->verdict);
     free(c->runs);
-    free(c->seeds);
     free(c->summaries);
     amp_lines_free(&compare->dtypes);
 }

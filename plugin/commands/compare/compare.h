@@ -7,7 +7,7 @@
 #include "../arguments.h"
 #include "comparison.h"
 #include "../json.h"
-#include "../turns.h"
+#include "../run_in_turns.h"
 
 #include "../../host/common/failure.h"
 #include "../../host/common/machine.h"
@@ -27,7 +27,7 @@ typedef struct amp_compare {
     char *base;                /* the .cfg's name, as Darknet names .weights files by it */
     char *folder;              /* the report's, runs/ in it */
     int sequential, until; /* until: seeds are added until the scores are settled */
-    int most_seeds;            /* in result.seeds; result.seed_count of them are trained so far */
+    int most_seeds;            /* that may be trained; result.seed_count of them are so far */
     int lock;                  /* descriptor; -1: not taken */
     int made_folder, made_runs; /* by this call */
     long steps_seen;           /* in this call, of all runs */
@@ -43,7 +43,7 @@ typedef struct amp_run_files {
     /* in it: NAME.backup, and what it ends with */
     char checkpoint[AMP_COMPARE_PATH], weights[AMP_COMPARE_PATH];
     char steps[AMP_COMPARE_PATH], train_log[AMP_COMPARE_PATH], valid_log[AMP_COMPARE_PATH];
-    char command[AMP_COMPARE_PATH], result[AMP_COMPARE_PATH];
+    char result[AMP_COMPARE_PATH];
 } amp_run_files;
 
 /* ---- compare_input.c ---- */
@@ -79,8 +79,6 @@ amp_status amp_run_read_steps(const amp_compare *, amp_run *, amp_error *);
 /* Whether they are all of its iterations. */
 int amp_run_is_over(const amp_compare *, const amp_run *);
 void amp_run_add_row(amp_run *, const amp_log_row *);
-/* A program's command, as a shell takes it, on a line of RUN/command.txt. */
-amp_status amp_run_note_command(const amp_run_files *, const char *const *argv, int append, amp_error *);
 
 /* ---- compare_train.c ---- */
 

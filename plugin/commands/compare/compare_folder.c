@@ -45,76 +45,67 @@ static amp_status check_name(const amp_compare *compare, amp_error *error)
 
 /* ---- settings ---- */
 
-/* The machine and its number of threads are among them: of a training that goes on elsewhere neither speed
- * nor weights are one run's. */
-enum { SETTINGS = 7, SETTING_TEXT = 500 };
-typedef struct setting {
-    const char *name, *what;  /* in comparison.txt, and in words */
-    const char *checked;      /* the file whose checksum is the value; NULL: the value is text */
-    const char *named;        /* the file that a message names */
-    char value[SETTING_TEXT];
-} setting;
-
-static amp_status read_settings(const amp_comparison *c, const amp_data_file *data, setting s[SETTINGS],
-                                amp_error *error)
+__attribute__((format(printf, 2, 3)))
+static void add(amp_lines *settings, const char *format, ...)
 {
-    const setting list[SETTINGS] = {
-        { "data", "the .data file", c->data, c->data, "" },
-        { "train", "the list of training images", data->train, c->data, "" },
-        { "valid", "the list of validation images", data->valid, c->data, "" },
-        { "cfg", "the .cfg file", c->cfg, c->cfg, "" },
-        { "weights", "the weights to start from", c->weights, c->weights ? c->weights : "none now", "none" },
-        { "iterations", "-iters", NULL, NULL, "" }, { "machine", "the machine", NULL, NULL, "" } };
-    memcpy(s, list, sizeof list);
-    snprintf(s[5].value, SETTING_TEXT, "%ld", c->iterations);
-    snprintf(s[6].value, SETTING_TEXT, "%s", c->machine);
-    for (int k = 0; k < SETTINGS; k++) {
-        uint64_t sum;
-        if (!s[k].checked) continue;
-        AMP_TRY(amp_file_checksum(s[k].checked, &sum, error));
-        snprintf(s[k].value, SETTING_TEXT, "%016" PRIx64, sum);
-    }
+    char line[900];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    amp_lines_add(settings, line, strlen(line));
+}
+
+static amp_status add_file(amp_lines *settings, const char *what, const char *file, amp_error *error)
+{
+    uint64_t sum;
+    AMP_TRY(amp_file_checksum(file, &sum, error));
+    add(settings, "%s: checksum %016" PRIx64, what, sum);
     return AMP_OK;
 }
 
-/* "the .cfg file changed (my.cfg)"; of numbers, which. */
-static amp_status refuse_setting(const setting *s, const char *before, const amp_compare *compare,
-                                 amp_error *error)
+/* A line of comparison.txt for each. The machine and its number of threads are among them: of a training that
+ * goes on elsewhere neither speed nor weights are one run's. */
+static amp_status list_settings(const amp_comparison *c, const amp_data_file *data, amp_lines *settings,
+                                amp_error *error)
 {
-    char which[2 * SETTING_TEXT];
-    if (s->named) snprintf(which, sizeof which, "%s", s->named);
-    else snprintf(which, sizeof which, "%.250s there, %.250s now", before[0] ? before : "none", s->value);
-    return amp_fail(error, AMP_BAD_CONFIG, "%s: the comparison in this folder was made with other settings: "
-                    "%s changed (%s); take another folder with -report, or remove this one", compare->folder,
-                    s->what, which);
+    AMP_TRY(add_file(settings, "the .data file", c->data, error));
+    AMP_TRY(add_file(settings, "the list of training images", data->train, error));
+    AMP_TRY(add_file(settings, "the list of validation images", data->valid, error));
+    AMP_TRY(add_file(settings, "the .cfg file", c->cfg, error));
+    if (c->weights) AMP_TRY(add_file(settings, "the weights to start from", c->weights, error));
+    else add(settings, "random weights to start from");
+    add(settings, "-iters %ld", c->iterations);
+    add(settings, "the machine: %s", c->machine);
+    return AMP_OK;
 }
 
-/* Whether the file says the same. A name that it lacks differs. */
-static amp_status compare_settings(const char *file, const setting *now, const amp_compare *compare,
+/* Whether the file has all of these lines. */
+static amp_status compare_settings(const char *file, const amp_lines *now, const amp_compare *compare,
                                    amp_error *error)
 {
-    amp_lines lines = { 0 };
-    amp_status status = amp_lines_read(file, "what this folder compares", &lines, error);
-    for (const setting *s = now; status == AMP_OK && s < now + SETTINGS; s++) {
-        const char *before = "";
-        size_t length = strlen(s->name);
-        for (size_t i = 0; i < lines.count; i++)
-            if (!strncmp(lines.line[i], s->name, length) && lines.line[i][length] == ' ')
-                before = lines.line[i] + length + 1;
-        if (strcmp(before, s->value)) status = refuse_setting(s, before, compare, error);
+    amp_lines there = { 0 };
+    amp_status status = amp_lines_read(file, "what this folder compares", &there, error);
+    for (size_t k = 0; status == AMP_OK && k < now->count; k++) {
+        size_t i = 0;
+        while (i < there.count && strcmp(there.line[i], now->line[k])) i++;
+        if (i == there.count)
+            status = amp_fail(error, AMP_BAD_CONFIG, "%s: the comparison in this folder was made with other "
+                              "settings, not with %.400s; take another folder with -report, or remove this "
+                              "one", compare->folder, now->line[k]);
     }
-    amp_lines_free(&lines);
+    amp_lines_free(&there);
     return status;
 }
 
-static amp_status write_settings(const char *file, const setting *s, amp_error *error)
+static amp_status write_settings(const char *file, const amp_lines *settings, amp_error *error)
 {
     struct amp_output *out;
     FILE *stream;
     AMP_TRY(amp_output_begin(file, &out, &stream, error));
     fprintf(stream, "# darknet amp compare goes on in this folder only with the same settings; of files, "
             "their checksums.\n");
-    for (int k = 0; k < SETTINGS; k++) fprintf(stream, "%s %s\n", s[k].name, s[k].value);
+    for (size_t k = 0; k < settings->count; k++) fprintf(stream, "%s\n", settings->line[k]);
     return amp_output_end(out, error);
 }
 
@@ -142,7 +133,7 @@ static amp_status lock_folder(amp_compare *compare, amp_error *error)
     return AMP_OK; /* a file system without locks */
 }
 
-static amp_status begin_folder(amp_compare *compare, const char *file, const setting *now, amp_error *error)
+static amp_status begin_folder(amp_compare *compare, const char *file, const amp_lines *now, amp_error *error)
 {
     char runs[AMP_COMPARE_PATH];
     name_in(compare, "runs", runs);
@@ -153,7 +144,7 @@ static amp_status begin_folder(amp_compare *compare, const char *file, const set
     return write_settings(file, now, error);
 }
 
-static amp_status open_folder(amp_compare *compare, const setting *now, amp_error *error)
+static amp_status open_folder(amp_compare *compare, const amp_lines *now, amp_error *error)
 {
     char file[AMP_COMPARE_PATH];
     AMP_TRY(amp_compare_make_folder(compare->folder, &compare->made_folder, error));
@@ -168,13 +159,15 @@ static amp_status open_folder(amp_compare *compare, const setting *now, amp_erro
 
 amp_status amp_compare_open(amp_compare *compare, amp_error *error)
 {
-    setting now[SETTINGS];
+    amp_lines now = { 0 };
     amp_data_file data;
     AMP_TRY(check_name(compare, error));
     amp_status status = amp_data_file_read(compare->result.data, &data, error);
-    if (status == AMP_OK) status = read_settings(&compare->result, &data, now, error);
+    if (status == AMP_OK) status = list_settings(&compare->result, &data, &now, error);
+    if (status == AMP_OK) status = open_folder(compare, &now, error);
     amp_data_file_free(&data);
-    return status == AMP_OK ? open_folder(compare, now, error) : status;
+    amp_lines_free(&now);
+    return status;
 }
 
 /* ---- the end ---- */

@@ -2,11 +2,10 @@
 #include "compare.h"
 
 #include "../../amp/cfg_reader.h"
-#include "../../amp/config.h"
 #include "../../files/safe_file.h"
 #include "../../host/common/state.h"
 #include "../cfg_copy.h"
-#include "../data_check.h"
+#include "../data_scan.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -57,20 +56,13 @@ static amp_status look_at_end(amp_comparison *c, amp_error *error)
 /* What the trainings check too, before a folder is made. */
 static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
 {
-    double batch, width, height, iterations;
-    amp_config *config;
+    amp_cfg_facts facts;
     AMP_TRY(look_at_end(c, error));
-    AMP_TRY(amp_config_read(c->cfg, "fp32", AMP_FP32, &config, error));
-    amp_config_free(config);
-    AMP_TRY(amp_host_check_cfg(c->cfg, CFG_TRAINS_DATA, error));
-    AMP_TRY(cfg_net_number(c->cfg, "batch", 1, &batch, error));
-    AMP_TRY(cfg_net_number(c->cfg, "width", 0, &width, error));
-    AMP_TRY(cfg_net_number(c->cfg, "height", 0, &height, error));
-    AMP_TRY(cfg_net_number(c->cfg, "max_batches", 0, &iterations, error));
-    c->batch = (int)batch;
-    c->width = (int)width;
-    c->height = (int)height;
-    if (!c->iterations) c->iterations = (long)iterations;
+    AMP_TRY(amp_cfg_look(c->cfg, "fp32", CFG_TRAINS_DATA, &facts, error));
+    c->batch = facts.batch;
+    c->width = facts.width;
+    c->height = facts.height;
+    if (!c->iterations) c->iterations = facts.max_batches;
     if (c->iterations > 0) return AMP_OK;
     return amp_fail(error, AMP_BAD_CONFIG, "%s: no max_batches= under [net]; say with -iters how many "
                     "iterations to train", c->cfg);
@@ -93,13 +85,13 @@ static amp_status look_at_labels(amp_comparison *c, amp_error *error)
 /* All of it: a short training would not meet every label, a long one not before hours are gone. */
 static amp_status look_at_data(amp_comparison *c, amp_error *error)
 {
-    int classifier = c->kind == AMP_COMPARED_CLASSIFIER;
-    amp_data_counts counts;
-    if (classifier) AMP_TRY(look_at_labels(c, error));
-    AMP_TRY(amp_check_data(c->data, classifier, c->classes, NULL, &counts, error));
-    amp_data_counts_print(&counts);
-    c->train_images = counts.train.images;
-    c->valid_images = counts.valid.images;
+    amp_data_scan scan = { .data_file = c->data, .classifier = c->kind == AMP_COMPARED_CLASSIFIER };
+    if (scan.classifier) AMP_TRY(look_at_labels(c, error));
+    scan.classes = c->classes;
+    AMP_TRY(amp_scan_data(&scan, error));
+    amp_scan_print(&scan);
+    c->train_images = scan.train.images;
+    c->valid_images = scan.valid.images;
     return AMP_OK;
 }
 

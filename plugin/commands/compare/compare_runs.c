@@ -1,6 +1,5 @@
-/* One training's folder, DIR/runs/DTYPE-seedS: copies of the .cfg and the .data file, so that the commands in
- * command.txt can be repeated by hand; what they said; steps.csv; backup/; and result.txt, what has come of
- * it:
+/* One training's folder, DIR/runs/DTYPE-seedS: copies of the .cfg and the .data file, with which the training
+ * can be repeated by hand; what its programs said; steps.csv; backup/; and result.txt, what has come of it:
  *
  *     state done
  *     score mAP@0.5 0.973
@@ -10,7 +9,6 @@
 #include "../cfg_copy.h"
 #include "../../host/data/text_lines.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -39,7 +37,6 @@ void amp_compare_files(const amp_compare *compare, const amp_run *run, amp_run_f
     name_it(f->steps, "%s/steps.csv", folder);
     name_it(f->train_log, "%s/train.log", folder);
     name_it(f->valid_log, "%s/valid.log", folder);
-    name_it(f->command, "%s/command.txt", folder);
     name_it(f->result, "%s/result.txt", folder);
 }
 
@@ -97,19 +94,6 @@ amp_status amp_run_keep(const amp_compare *compare, const amp_run *run, amp_erro
     return amp_output_end(out, error);
 }
 
-static int read_score(const amp_compare *compare, const char *line, amp_run *run)
-{
-    for (int k = 0; k < 2; k++) {
-        const char *name = amp_score_name(&compare->result, k);
-        size_t length = strlen(name);
-        if (strncmp(line, name, length) || line[length] != ' ') continue;
-        char *end;
-        run->score[k] = strtod(line + length, &end);
-        return *end || end == line + length ? 0 : 1 << k;
-    }
-    return 0;
-}
-
 static void read_result(const amp_compare *compare, const amp_lines *lines, amp_run *run)
 {
     int scores = 0;
@@ -118,7 +102,14 @@ static void read_result(const amp_compare *compare, const amp_lines *lines, amp_
         if (!strcmp(line, "state trained")) run->state = AMP_RUN_TRAINED;
         if (!strcmp(line, "state done")) run->state = AMP_RUN_DONE;
         if (!strcmp(line, "state failed")) run->state = AMP_RUN_FAILED;
-        if (!strncmp(line, "score ", 6)) scores |= read_score(compare, line + 6, run);
+        for (int k = 0; k < 2; k++) {
+            char name[64];
+            double score;
+            int is_score = sscanf(line, "score %63s %lf", name, &score) == 2;
+            if (!is_score || strcmp(name, amp_score_name(&compare->result, k))) continue;
+            run->score[k] = score;
+            scores |= 1 << k;
+        }
         if (!strncmp(line, "failure ", 8)) snprintf(run->failure, sizeof run->failure, "%s", line + 8);
     }
     if (run->state == AMP_RUN_DONE && scores != 3) run->state = AMP_RUN_TRAINED;
@@ -193,7 +184,6 @@ static void begin_anew(amp_run *run, const amp_run_files *files)
     remove_with_sidecar(files->checkpoint);
     remove_with_sidecar(files->weights);
     unlink(files->steps);
-    unlink(files->command);
     run->count = 0;
 }
 
@@ -213,32 +203,4 @@ amp_status amp_run_prepare(const amp_compare *compare, amp_run *run, int *resume
     run->failure[0] = 0;
     run->state = AMP_RUN_TRAINING;
     return AMP_OK;
-}
-
-static void print_word(const char *word, FILE *out)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:=,@%";
-    if (*word && strspn(word, plain) == strlen(word)) {
-        fputs(word, out);
-        return;
-    }
-    putc('\'', out);
-    for (; *word; word++) if (*word == '\'') fputs("'\\''", out); else putc(*word, out);
-    putc('\'', out);
-}
-
-amp_status amp_run_note_command(const amp_run_files *files, const char *const *argv, int append,
-                                amp_error *error)
-{
-    FILE *out = fopen(files->command, append ? "a" : "w");
-    if (!out)
-        return amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", files->command, strerror(errno));
-    fputs("darknet", out);
-    for (; *argv; argv++) {
-        putc(' ', out);
-        print_word(*argv, out);
-    }
-    putc('\n', out);
-    if (!fclose(out)) return AMP_OK;
-    return amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", files->command, strerror(errno));
 }

@@ -3,6 +3,8 @@
  * the line of its -log. `darknet amp valid` then measures each network in its own dtype. */
 #include "compare.h"
 
+#include "../../host/fork.h"
+
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,8 +17,8 @@ typedef struct program {
     amp_compare *compare;
     amp_run *run;
     amp_run_files files;
-    const char *argv[MOST_WORDS], *device[2];
-    char seed[16], number[16];
+    const char *argv[MOST_WORDS];
+    char seed[16], device[16];
     int word_count, resumed;
     int scores;              /* of a validation: that it has written */
     amp_turns_end end;
@@ -30,10 +32,11 @@ static void add_words(program *p, const char *const *words)
 
 static const char *amp_option(const amp_run *run) { return strcmp(run->dtype, "stock") ? run->dtype : "off"; }
 
+/* That of this program; -1: the CPU. */
 static void add_device(program *p)
 {
-    int count = amp_machine_device_arguments(p->device, p->number);
-    for (int k = 0; k < count; k++) p->argv[p->word_count++] = p->device[k];
+    snprintf(p->device, sizeof p->device, "%d", amp_fork_device());
+    add_words(p, (const char *[]){ "-i", p->device, NULL });
 }
 
 /* ---- training ---- */
@@ -52,7 +55,7 @@ static amp_status prepare(amp_compare *compare, program *p, amp_run *run, amp_er
     else if (c->weights) add_words(p, (const char *[]){ c->weights, "-clear", NULL });
     add_words(p, (const char *[]){ "-amp", amp_option(run), "-seed", p->seed, "-log", p->files.steps, NULL });
     add_device(p);
-    return amp_run_note_command(&p->files, p->argv, p->resumed, error);
+    return AMP_OK;
 }
 
 static amp_status take_step(void *context, int k, const char *line, amp_error *error)
@@ -148,7 +151,6 @@ amp_status amp_compare_validate(amp_compare *compare, amp_run *run, amp_error *e
     add_words(&p, (const char *[]){ "amp", "valid", p.files.data, p.files.cfg, p.files.weights, "-amp",
                                     amp_option(run), NULL });
     add_device(&p);
-    AMP_TRY(amp_run_note_command(&p.files, p.argv, 1, error));
     AMP_TRY(amp_turns_run(&valid, 1, 1, compare->stop, &watcher, error));
     if (p.scores == 2 && p.end.exited && p.end.status == 0) {
         run->state = AMP_RUN_DONE;

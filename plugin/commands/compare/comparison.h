@@ -78,7 +78,6 @@ typedef struct amp_comparison {
     long train_images, valid_images;
     int dtype_count, seed_count;
     const char **dtypes;
-    unsigned *seeds;
     /* index into dtypes that the others are compared with: fp32, else stock, else the first */
     int reference;
     amp_run *runs;           /* [dtype_count][seed_count] */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLASSES_UNLESS_GIVEN = 2, MOST_CLASSES_SHOWN = 100 }; /* 2: validate_classifier_single */
+enum { CLASSES_UNLESS_GIVEN = 2 }; /* validate_classifier_single */
 
 static amp_status read_labels(const char *data_file, const char *labels, amp_accuracy *r, amp_error *error)
 {
@@ -47,11 +47,11 @@ static amp_status check_network(struct network *net, const amp_accuracy *r, amp_
     return status;
 }
 
-static amp_class_hits *class_of_path(amp_accuracy *r, const char *path)
+/* -1: it contains no label. */
+static int class_of_path(const amp_accuracy *r, const char *path)
 {
-    for (int c = 0; c < r->classes; c++)
-        if (strstr(path, r->per_class[c].label)) return &r->per_class[c];
-    return NULL;
+    for (int c = 0; c < r->classes; c++) if (strstr(path, r->labels.line[c])) return c;
+    return -1;
 }
 
 static amp_status classify(void *context, struct network *net, int i, const amp_loaded_image *image,
@@ -61,31 +61,21 @@ static amp_status classify(void *context, struct network *net, int i, const amp_
     const char *path = r->images.line[i];
     int listed = r->k < r->classes ? r->k : r->classes;
     AMP_TRY(amp_fork_classify(net, image->fitted, path, listed, r->best, error));
-    amp_class_hits *hits = class_of_path(r, path);
-    if (!hits) {
-        ++r->unlabelled;
-        return AMP_OK;
-    }
-    int class_id = (int)(hits - r->per_class);
-    ++hits->images;
-    hits->top1 += r->best[0] == class_id;
-    for (int k = 0; k < listed; k++) hits->topk += r->best[k] == class_id;
+    int class_id = class_of_path(r, path);
+    r->unlabelled += class_id < 0;
+    r->top1 += r->best[0] == class_id;
+    for (int k = 0; k < listed; k++) r->topk += r->best[k] == class_id;
     return AMP_OK;
 }
 
 static amp_status sum_up(amp_accuracy *r, amp_error *error)
 {
-    size_t top1 = 0, topk = 0;
     if (r->unlabelled == r->evaluated.images)
         return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images has a label in its path; "
                         "the first is %s, the first label %s", r->unlabelled, r->images.line[0],
                         r->labels.line[0]);
-    for (int c = 0; c < r->classes; c++) {
-        top1 += r->per_class[c].top1;
-        topk += r->per_class[c].topk;
-    }
-    r->top1 = (double)top1 / (double)r->evaluated.images;
-    r->topk = (double)topk / (double)r->evaluated.images;
+    r->top1 /= (double)r->evaluated.images;
+    r->topk /= (double)r->evaluated.images;
     return AMP_OK;
 }
 
@@ -95,9 +85,7 @@ amp_status amp_accuracy_measure(struct network *net, const char *data_file, int 
     *r = (amp_accuracy){ .k = k };
     AMP_TRY(read_data(data_file, r, error));
     AMP_TRY(check_network(net, r, error));
-    r->per_class = amp_host_allocated(calloc((size_t)r->classes, sizeof *r->per_class));
     r->best = amp_host_allocated(calloc((size_t)r->classes, sizeof *r->best));
-    for (int c = 0; c < r->classes; c++) r->per_class[c].label = r->labels.line[c];
     const amp_evaluation how = { .images = &r->images, .fit = AMP_FIT_CENTER_CROP, .stop = stop,
                                  .measure = classify, .context = r };
     AMP_TRY(amp_evaluate(net, &how, &r->evaluated, error));
@@ -110,21 +98,13 @@ void amp_accuracy_free(amp_accuracy *r)
     amp_lines_free(&r->labels);
     amp_lines_free(&r->evaluated.unreadable);
     free(r->leaves);
-    free(r->per_class);
     free(r->best);
 }
 
 void amp_accuracy_print(const amp_accuracy *r)
 {
     const amp_evaluated *e = &r->evaluated;
-    for (int c = 0; c < r->classes && r->classes <= MOST_CLASSES_SHOWN; c++) {
-        const amp_class_hits *h = &r->per_class[c];
-        printf("class_id = %d, label = %s, top-1 = ", c, h->label);
-        if (h->images)
-            printf("%.2f %% (%zu of %zu)\n", 100. * (double)h->top1 / (double)h->images, h->top1, h->images);
-        else printf("none (no image of this class)\n");
-    }
-    printf("\n top-1 accuracy = %.6f, or %.2f %%\n", r->top1, 100 * r->top1);
+    printf(" top-1 accuracy = %.6f, or %.2f %%\n", r->top1, 100 * r->top1);
     if (r->k > 1) printf(" top-%d accuracy = %.6f, or %.2f %%\n", r->k, r->topk, 100 * r->topk);
     printf(" %zu images, %.1f seconds\n", e->images, e->seconds);
     if (r->unlabelled) printf(" %zu images have no label in their path and count as wrong\n", r->unlabelled);

@@ -7,14 +7,11 @@
 
 #include "evaluation.h"
 
-typedef struct amp_class_hits { const char *label; size_t images, top1, topk; } amp_class_hits;
-
 typedef struct amp_accuracy {
     amp_lines images, labels;  /* the `valid` list; the classes in order, as many as there are at least */
     int k, classes;            /* the .data file's; 2 where it has none, as for Darknet */
     char *leaves;              /* file that names the leaves of a softmax tree; or NULL */
-    double top1, topk;         /* 0..1 */
-    amp_class_hits *per_class;
+    double top1, topk;         /* 0..1; while it is measured, images whose class is the first, or one of k */
     /* of one image: the k classes, or all where there are fewer, by falling probability */
     int *best;
     size_t unlabelled;         /* images without a label in their path */

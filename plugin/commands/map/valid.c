@@ -43,7 +43,7 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
                               error);
 }
 
-/* ---- turns with other programs: commands/turns.h ---- */
+/* ---- turns with other programs: commands/run_in_turns.h ---- */
 
 /* a pass costs some microseconds, a classifier's image not much more */
 static const double PASS_SECONDS = .2;
@@ -122,12 +122,9 @@ static void write_classifier(FILE *stream, const request *r, const amp_accuracy 
 #define ACCURACY(member) AMP_FIELD(amp_accuracy, member)
     static const amp_field fields[] = { ACCURACY(top1), ACCURACY(k), ACCURACY(topk), ACCURACY(unlabelled),
                                         { 0 } };
-#define HITS(member) AMP_FIELD(amp_class_hits, member)
-    static const amp_field class_fields[] = { HITS(label), HITS(images), HITS(top1), HITS(topk), { 0 } };
     amp_json json = amp_json_begin(stream);
     write_head(&json, r, "classifier", &a->evaluated);
     amp_json_fields(&json, a, fields);
-    amp_json_records(&json, "classes", a->per_class, sizeof *a->per_class, a->classes, class_fields);
     amp_json_close(&json);
 }
 

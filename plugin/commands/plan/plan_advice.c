@@ -1,5 +1,4 @@
 /* What a user could change, from the plan's facts. */
-#define _GNU_SOURCE /* vasprintf */
 #include "plan_report.h"
 
 #include "../../host/common/failure.h"
@@ -14,13 +13,14 @@ static const double worth_telling = 0.01;
 __attribute__((format(printf, 4, 5)))
 static void advise(amp_plan_report *r, const char *kind, int layer, const char *format, ...)
 {
-    char *text = NULL;
+    amp_plan_advice *a;
     va_list args;
-    va_start(args, format);
-    if (vasprintf(&text, format, args) < 0) text = NULL;
-    va_end(args);
     r->advice = amp_host_allocated(realloc(r->advice, ((size_t)r->advice_count + 1) * sizeof *r->advice));
-    r->advice[r->advice_count++] = (amp_plan_advice){ kind, layer, amp_host_allocated(text) };
+    a = &r->advice[r->advice_count++];
+    *a = (amp_plan_advice){ .kind = kind, .layer = layer };
+    va_start(args, format);
+    vsnprintf(a->text, sizeof a->text, format, args);
+    va_end(args);
 }
 
 static double share(const amp_plan_report *r, int i)

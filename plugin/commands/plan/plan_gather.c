@@ -132,23 +132,8 @@ static void fill_row(amp_plan_report *r, int i)
     }
 }
 
-/* Batch norm of Darknet's own layers stays each rank's. */
-static void add_synced(amp_plan_report *r, const amp_node *node)
-{
-    const amp_layer_desc *d = &node->desc;
-    amp_plan_synced *s = &r->synced;
-    size_t channels = 0;
-    for (int k = 0; k < d->statistics_count; k++)
-        if (d->statistics[k].rolling_factor > 0) channels = d->statistics[k].count;
-    if (!amp_fork_state(r->net)->config->sync_batchnorm || d->kind == AMP_LAYER_HOST || !channels) return;
-    s->sums += 1 + (node->computes_backward != 0);
-    s->forward += channels;
-    s->backward += node->computes_backward ? channels : 0;
-}
-
 static void add_up(amp_plan_report *r, int i)
 {
-    add_synced(r, &r->plan->nodes[i]);
     const amp_plan_row *row = &r->rows[i];
     r->parameters += row->weights;
     r->half_bytes += row->half_bytes;
@@ -289,24 +274,20 @@ static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
  * it. */
 static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error *error)
 {
-    amp_config *config;
-    const amp_dtype usual = amp_fork_default_dtype();
-    AMP_TRY(amp_config_read(r->cfg, dtype ? dtype : amp_host_wished_dtype(), usual, &config, error));
-    int off = !config->enabled;
-    amp_config_free(config);
-    AMP_TRY(amp_host_check_cfg(r->cfg, CFG_FOR_ANYTHING, error));
-    AMP_TRY(amp_config_read(r->cfg, NULL, usual, &config, error));
-    r->off_in_cfg = off || !config->enabled;
-    amp_config_free(config);
-    if (dtype || off) amp_host_wish_dtype(off ? amp_dtype_name(usual) : dtype);
+    amp_cfg_facts wished, own;
+    AMP_TRY(amp_cfg_look(r->cfg, dtype ? dtype : amp_host_wished_dtype(), CFG_FOR_ANYTHING, &wished, error));
+    AMP_TRY(amp_cfg_look(r->cfg, NULL, CFG_FOR_ANYTHING, &own, error));
+    r->off_in_cfg = !wished.under_amp || !own.under_amp;
+    if (!wished.under_amp) dtype = amp_dtype_name(amp_fork_default_dtype());
+    if (dtype) amp_host_wish_dtype(dtype);
     return AMP_OK;
 }
 
 static amp_status make_network(amp_plan_report *r, const char *made_from, amp_error *error)
 {
-    double batch;
-    AMP_TRY(cfg_net_number(made_from, "batch", 1, &batch, error));
-    r->batch = (int)batch;
+    amp_cfg_facts facts;
+    AMP_TRY(amp_cfg_look(made_from, NULL, CFG_FOR_ANYTHING, &facts, error));
+    r->batch = facts.batch;
     r->memory = amp_host_available_memory();
     r->net = amp_fork_make_network(made_from, r->cfg, 0);
     struct darknet_amp *amp = amp_fork_state(r->net);
@@ -345,7 +326,6 @@ amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *d
 
 void amp_plan_report_free(amp_plan_report *r)
 {
-    for (int i = 0; i < r->advice_count; i++) free(r->advice[i].text);
     free(r->advice);
     free(r->rows);
     free(r->casts);

@@ -370,7 +370,6 @@ void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
     print_checkpoints(r, stream);
     amp_plan_print_ranks(r, stream);
     print_advice(r, stream);
-    fprintf(stream, "\nMade in %.2f s; nothing was run.\n", r->seconds);
 }
 
 void amp_plan_write_json(const amp_plan_report *r, FILE *stream)
@@ -383,7 +382,6 @@ void amp_plan_write_json(const amp_plan_report *r, FILE *stream)
         { 0 } };
     static const amp_field fields[] = {
         REPORT("cfg", cfg), AMP_NAME_AS("dtype", amp_plan_report, dtype, dtype_names),
-        REPORT("seconds", seconds),
         AMP_GROUP_AS("network", network_fields), AMP_GROUP_AS("fitting_images_per_pass", fit_fields), { 0 } };
     static const amp_field advice_fields[] = {
         AMP_FIELD(amp_plan_advice, kind), AMP_FIELD(amp_plan_advice, layer, .known = AMP_FROM_0),

@@ -5,31 +5,14 @@
  * rate, which is as much as any network gives. Backward is two thirds of a pass, and the sums of a step can
  * travel during its last one only, since subdivisions add up; the gradients of the first layer, which come
  * last, cannot, and count here as one bucket.
- *
- * With sync_batchnorm each batch norm makes a sum forward and one backward in each pass, for which all ranks
- * wait: of 3 numbers a rank and channel (backend/moments.h), and of 2 a channel. They are small, so what
- * counts is how long a message is on its way. A sum is two exchanges, in which a number reaches N ranks in
- * log2 N rounds, rounded up. 18 us a round: half of what a sum of 16 numbers took between two ranks over TCP
- * without a wire (docs/results/parallel-2026-11-22.md); cards and switches add theirs. */
+ * The sums of sync_batchnorm, for which all ranks wait, are not counted.
+ */
 #include "plan_report.h"
 
 #include "../../amp/parallel.h"
-#include "../../backend/moments.h"
 #include "../../host/common/sharing.h"
+#include "../../host/common/state.h"
 #include "../table.h"
-
-static const double round_seconds = 18e-6;
-
-static void add_batchnorm(const amp_plan_report *r, amp_plan_ranks *row, double part, double rate)
-{
-    const amp_plan_synced *s = &r->synced;
-    int rounds = 0;
-    while (1 << rounds < row->ranks) rounds++;
-    double numbers = (double)AMP_MOMENTS_SHARED * row->ranks * (double)s->forward + 2. * (double)s->backward;
-    double bytes = part * row->passes * numbers * sizeof(float);
-    row->megabytes += bytes / 1e6;
-    row->batchnorm_seconds = bytes / rate + row->passes * s->sums * 2. * rounds * round_seconds;
-}
 
 static double efficiency(double alone, double waited) { return 100 * alone / (alone + waited); }
 
@@ -45,13 +28,12 @@ static amp_plan_ranks share(const amp_plan_report *r, const amp_plan_link *link,
     row.images = r->images / cut;
     row.megabytes = part * bytes / 1e6;
     row.wire_seconds = part * bytes / rate;
-    add_batchnorm(r, &row, part, rate);
     if (link->step_ms <= 0) return row;
     double alone = link->step_ms / 1000 / ranks, hidden = alone / row.passes * 2 / 3;
     double last = part * (bytes < bucket ? bytes : bucket) / rate;
     double left = row.wire_seconds - last - hidden;
-    row.blocking = efficiency(alone, row.wire_seconds + row.batchnorm_seconds);
-    row.overlapped = efficiency(alone, last + (left > 0 ? left : 0) + row.batchnorm_seconds);
+    row.blocking = efficiency(alone, row.wire_seconds);
+    row.overlapped = efficiency(alone, last + (left > 0 ? left : 0));
     return row;
 }
 
@@ -86,7 +68,6 @@ static const amp_field fields[] = {
     RANKS(ranks, "ranks", .known = AMP_ANY), RANKS(passes, "passes", .known = AMP_ABOVE_0),
     RANKS(images, "images/pass", .known = AMP_ABOVE_0),
     RANKS(megabytes, "sent", .cell = megabytes), RANKS(wire_seconds, "takes", .cell = milliseconds),
-    RANKS(batchnorm_seconds, "batch norm", .cell = milliseconds),
     RANKS(blocking, "efficiency: after", .known = AMP_FROM_0, .cell = percent),
     RANKS(overlapped, "during backward", .known = AMP_FROM_0, .cell = percent), { 0 } };
 
@@ -96,6 +77,8 @@ void amp_plan_print_ranks(const amp_plan_report *r, FILE *stream)
     fprintf(stream, "\nRanks over links of %g Gbit/s, gradients in fp32; calculated, nothing was sent\n",
             r->link.gbit);
     amp_table_print(stream, 2, fields, r->ranks, sizeof *r->ranks, r->rank_rows, r);
+    if (amp_fork_state(r->net)->config->sync_batchnorm)
+        fprintf(stream, "  Not counted: the sums of sync_batchnorm=1, for which all ranks wait.\n");
 }
 
 void amp_plan_write_ranks(const amp_plan_report *r, amp_json *json)

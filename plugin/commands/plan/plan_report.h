@@ -36,7 +36,7 @@ typedef struct amp_plan_row {
  * stock: weights and loaded images included. */
 typedef struct amp_plan_batch { int images; size_t arena, amp, fp32, stock; } amp_plan_batch;
 
-typedef struct amp_plan_advice { const char *kind; int layer; char *text; } amp_plan_advice;
+typedef struct amp_plan_advice { const char *kind; int layer; char text[512]; } amp_plan_advice;
 
 /* What checkpoint= may be: "off", "auto" or a number of segments; at the .cfg's batch, and how many images
  * would fit (below 0: not known). In force is what the .cfg asks for. */
@@ -53,14 +53,9 @@ typedef struct amp_plan_ranks {
     int ranks, passes, images;     /* of a rank in a step; images of a pass. 0: the batch cannot be shared */
     double megabytes;              /* that a rank sends in a step, and receives */
     double wire_seconds;           /* what a link of this rate takes for gradients */
-    double batchnorm_seconds;      /* ... and for sums of batch norm, for which all wait; 0: there are none */
     /* Efficiency in %: the sums after backward, or during it; below 0: unknown. */
     double blocking, overlapped;
 } amp_plan_ranks;
-
-/* What sync_batchnorm sums over ranks in a pass: so many times, of so many channels in all, forward and
- * backward. */
-typedef struct amp_plan_synced { int sums; size_t forward, backward; } amp_plan_synced;
 
 /* What is asked: 0 ranks: no table. gbit: of the link; step_ms: of a step of one rank, 0: not known. */
 typedef struct amp_plan_link { long ranks; double gbit, step_ms; } amp_plan_link;
@@ -101,13 +96,11 @@ typedef struct amp_plan_report {
     amp_plan_link link;
     amp_plan_ranks ranks[AMP_PLAN_RANK_ROWS];
     int rank_rows;
-    amp_plan_synced synced;
     int fits_amp, fits_stock;      /* images a pass; 0: not even one, -1: not known */
     int most_images;               /* more cannot be asked of Darknet, whatever the memory */
 
     amp_plan_advice *advice;
     int advice_count;
-    double seconds;                /* that all this took */
 } amp_plan_report;
 
 /* Makes the network and its plan. cfg is the file to name; made_from the one to read (the same, or a copy

@@ -215,9 +215,8 @@ void amp_probe_free(amp_probe_result *r)
 amp_status amp_command_probe(int argc, char **argv, amp_error *error)
 {
     const char *json = NULL;
-    double percent = 1;
     amp_probe_result *r = amp_host_allocated(calloc(1, sizeof *r));
-    *r = (amp_probe_result){ .iterations = 20, .scale_source = AMP_SCALE_HIGHEST };
+    *r = (amp_probe_result){ .iterations = 20, .share = .01, .scale_source = AMP_SCALE_HIGHEST };
     const amp_argument arguments[] = {
         { .name = "DATA", .text = &r->data, .about = "the .data file of the training" },
         { .name = "CFG", .text = &r->cfg, .about = "the network's .cfg" },
@@ -225,13 +224,10 @@ amp_status amp_command_probe(int argc, char **argv, amp_error *error)
           .about = "what the training begins with (random weights)" },
         { .name = "-iters", .number = &r->iterations, .least = 1, .most = 1000000,
           .about = "steps to train (20)" },
-        { .name = "-share", .real = &percent, .least = .1, .most = 100,
-          .about = "percent of a layer's numbers that is too much to lose (1)" },
         { .name = "-json", .value = "FILE", .text = &json,
           .about = "also writes everything as JSON; - is standard output" },
         { 0 } };
     amp_status status = amp_arguments_read("amp probe", argc - 3, argv + 3, arguments, error);
-    r->share = percent / 100;
     if (status == AMP_OK) status = run(r, error);
     if (status == AMP_OK && json) status = amp_probe_write(r, json, error);
     if (status == AMP_OK && (!json || strcmp(json, "-"))) amp_probe_print(r, stdout);

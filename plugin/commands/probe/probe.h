@@ -40,8 +40,6 @@ typedef struct amp_probe_result {
     float bf16_scale;          /* 1 unless the .cfg has another for bf16 */
     /* of all layers that compute in fp16; empty (least > most) if no scale suits all of them */
     amp_probe_scales scales;
-    /* scales.most on a GPU, where weight gradients of convolutions are written in fp16 as well */
-    int most_on_gpu;
 
     /* one sentence per layer that loses too much, or that nothing needs to be done */
     char **advice;
@@ -55,12 +53,6 @@ void amp_probe_free(amp_probe_result *);
 /* network, the layers' numerics, share and, unless it is AMP_SCALE_HIGHEST, scale are known; fills in the
  * rest. */
 void amp_probe_advise(amp_probe_result *);
-
-/* Whether a GPU's library writes a layer's weight gradient in the layer's dtype; else it is fp32 from the
- * start. */
-int amp_probe_gradient_is_low(const amp_layer_desc *);
-/* What a GPU multiplies layer i's weight gradient with before it is fp16, as an exponent: 0 or less. */
-int amp_probe_gradient_shift(const amp_probe_result *, int i);
 
 /* 2^exponent for a reader: "2048", "0.25", "2^40". */
 const char *amp_probe_scale_text(int exponent, char text[32]);

@@ -6,7 +6,6 @@
 #include "../table.h"
 
 #include "../../amp/autocast.h"
-#include "../../backend/half_gradients.h"
 #include "../../host/common/failure.h"
 
 #include <limits.h>
@@ -344,28 +343,6 @@ static void conclude(advisor *a)
 
 /* ---- */
 
-int amp_probe_gradient_is_low(const amp_layer_desc *d)
-{
-    return d->kind == AMP_LAYER_CONVOLUTIONAL || d->kind == AMP_LAYER_DECONVOLUTIONAL;
-}
-
-/* A weight meets each pixel that its window stands on: a convolution's output, a deconvolution's input. */
-int amp_probe_gradient_shift(const amp_probe_result *r, int i)
-{
-    const amp_layer_desc *d = &r->network.layers[i];
-    const amp_shape *met = &d->output;
-    if (!amp_probe_gradient_is_low(d)) return 0;
-    if (d->kind == AMP_LAYER_DECONVOLUTIONAL)
-        met = d->inputs[0] < 0 ? &r->network.image : &r->network.layers[d->inputs[0]].output;
-    return -amp_half_gradient_downscale((double)met->n * met->h * met->w);
-}
-
-static int most_for_gradient(const amp_probe_result *r, int i)
-{
-    int most = amp_numerics_most_scale(&r->layers[i].numerics.gradient, AMP_FP16);
-    return most == INT_MAX ? most : most - amp_probe_gradient_shift(r, i);
-}
-
 static void advise(advisor *a)
 {
     amp_probe_result *r = a->r;
@@ -385,10 +362,6 @@ static void advise(advisor *a)
         r->pin_count += r->layers[i].pin;
     }
     amp_probe_scales left = common_scales(a);
-    r->most_on_gpu = left.most;
-    for (int i = 0; i < a->count; i++)
-        if (amp_probe_gradient_is_low(desc_of(a, i)) && a->forms[i] == AMP_FORM_LOW)
-            r->most_on_gpu = smaller(r->most_on_gpu, most_for_gradient(r, i));
     int suits_all = r->scales.least <= r->scales.most;
     r->scales = left;
     if (r->scale_source == AMP_SCALE_HIGHEST)

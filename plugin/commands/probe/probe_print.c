@@ -100,9 +100,6 @@ static row row_of(const amp_probe_result *r, int i, table which)
     if (which == OUTPUTS) return made;
     made.fp16_scale = r->scale;
     made.bf16_scale = r->bf16_scale;
-    if (which != GRADIENTS) return made;
-    made.in_fp32 = !layer->low || !amp_probe_gradient_is_low(&r->network.layers[i]);
-    made.fp16_scale = ldexpf(r->scale, amp_probe_gradient_shift(r, i));
     return made;
 }
 
@@ -160,9 +157,6 @@ static void print_summary(const amp_probe_result *r, FILE *stream)
                 "deltas by %g %% of their sum at most%s: %s to %s\n", 100 * r->share,
                 r->pin_count ? ", with the pins below" : "", amp_probe_scale_text(r->scales.least, least),
                 amp_probe_scale_text(r->scales.most, most));
-    if (!unbounded && r->most_on_gpu < r->scales.most)
-        fprintf(stream, "On a GPU the highest is %s: weight gradients of convolutions pass through fp16 "
-                "there\n", amp_probe_scale_text(r->most_on_gpu, most));
     for (int i = 0; i < r->advice_count; i++) fprintf(stream, "%s\n", r->advice[i]);
 }
 
@@ -184,8 +178,8 @@ void amp_probe_print(const amp_probe_result *r, FILE *stream)
     fprintf(stream, "\nDeltas, times the loss scale");
     print_table(r, DELTAS, stream);
     fprintf(stream, "\nWeight gradients of a subdivision, times the loss scale. They are kept in fp32, and "
-            "on the CPU nothing of them is lost.\nOn a GPU cuDNN writes those of convolutions in fp16 "
-            "(divided by the root of how many products a sum has) or bf16 first:");
+            "on the CPU nothing of them is lost.\nOn a GPU cuDNN writes those of convolutions in 16 bits "
+            "first; in fp16 they are scaled down before that, so that less is lost:");
     print_table(r, GRADIENTS, stream);
     print_summary(r, stream);
 }
@@ -261,8 +255,7 @@ static void write_layer(const amp_probe_result *r, int i, amp_json *json)
     write_numbers("sums", &n->inner_output, 1, 1, json);
     write_numbers("deltas", &n->delta, r->scale, r->bf16_scale, json);
     write_numbers("inner_deltas", &n->inner_delta, r->scale, r->bf16_scale, json);
-    write_numbers("weight_gradients", &n->gradient, ldexpf(r->scale, amp_probe_gradient_shift(r, i)),
-                  r->bf16_scale, json);
+    write_numbers("weight_gradients", &n->gradient, r->scale, r->bf16_scale, json);
     amp_json_close(json);
 }
 
@@ -280,7 +273,6 @@ static void write_result(const amp_probe_result *r, amp_json *json)
     amp_json_object(json, NULL);
     amp_json_fields(json, r, fields);
     write_scales(r->scales, json);
-    write_scale("most_on_gpu", r->most_on_gpu, json);
     amp_json_array(json, "pins");
     for (int i = 0; i < r->network.count; i++) if (r->layers[i].pin) amp_json_integer(json, NULL, i);
     amp_json_close(json);

@@ -256,7 +256,7 @@ static void write_settings(amp_json *json, const amp_comparison *c)
         SETTING(points_allowed), { 0 } };
     amp_json_fields(json, c, fields);
     amp_json_array(json, "seeds");
-    for (int s = 0; s < c->seed_count; s++) amp_json_integer(json, NULL, c->seeds[s]);
+    for (int s = 0; s < c->seed_count; s++) amp_json_integer(json, NULL, s + 1);
     amp_json_close(json);
     amp_json_text(json, "reference", c->dtype_count ? c->dtypes[c->reference] : NULL);
     amp_json_number(json, "confidence", 1 - c->alpha);

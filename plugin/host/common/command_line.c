@@ -12,7 +12,6 @@
 #include "../fork.h"
 #include "../training/loop.h"
 #include "../training/turns.h"
-#include "argument.h"
 #include "failure.h"
 #include "random.h"
 #include "ranks.h"

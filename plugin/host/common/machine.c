@@ -39,12 +39,3 @@ void amp_machine_processor(char *name, size_t size)
     }
     if (file) fclose(file);
 }
-
-int amp_machine_device_arguments(const char *arguments[2], char number[16])
-{
-    if (amp_fork_device() <= 0) return 0; /* 0 is what Darknet takes by itself */
-    snprintf(number, 16, "%d", amp_fork_device());
-    arguments[0] = "-i";
-    arguments[1] = number;
-    return 2;
-}

@@ -19,7 +19,3 @@ void amp_machine_describe(const amp_backend *, amp_machine *);
 
 /* The processor's name, as its maker gives it; empty where nothing tells it. */
 void amp_machine_processor(char *name, size_t size);
-
-/* The arguments that make another of this program train on the same device: "-i", "1". Returns how many of
- * arguments[2]. */
-int amp_machine_device_arguments(const char *arguments[2], char number[16]);

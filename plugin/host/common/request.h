@@ -3,6 +3,14 @@
 
 #include "../../amp/cfg_check.h"
 
+/* Takes `name value` out of argv; NULL where name is absent. Without a value the program ends with a line
+ * that says what is allowed. */
+const char *amp_host_take_argument(int *argc, char **argv, const char *name, const char *allowed);
+
+/* The first words of the command line, "detector", "train", "my.data", at most `most`; returns how many there
+ * are. Darknet's options, which are no words, may stand anywhere, before the command too. */
+int amp_host_words(int argc, char **argv, const char **words, int most);
+
 /* What networks made from here on are to run in, as `-amp` on the command line says it: "off", "fp32",
  * "fp16", "bf16", or NULL: as the .cfg has it. wish is kept, not copied, and is to outlive the making of
  * those networks. For commands that make networks of their own, while no other thread makes any. */

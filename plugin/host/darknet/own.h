@@ -5,7 +5,6 @@
 #include "darknet.h"
 
 #include "../../layers/layer.h"
-#include "../common/weights_run.h"
 #include "../fork.h"
 
 #ifdef DARKNET_AMP_ALEXEYAB /* the patched darknet.h says so */

@@ -42,31 +42,6 @@ static void fill_boxes(float *truth, int room, const layer *l, uint64_t *state)
     }
 }
 
-/* detection (YOLO's first): for each cell whether it holds an object, its class, its box. */
-static void fill_cells(float *truth, int room, const layer *l, uint64_t *state)
-{
-    int entry = 1 + l->classes + l->coords;
-    for (int cell = 0; cell < l->side * l->side && entry * (cell + 1) <= room; cell++) {
-        float *place = truth + entry * cell;
-        if (cell % 8) continue;
-        place[0] = 1;
-        place[1 + (int)below(state, l->classes)] = 1;
-        if (l->coords == 4) box_at(place + 1 + l->classes, state);
-    }
-}
-
-/* iseg: for each object its class and a mask; a class below 0 ends the list. */
-static void fill_masks(float *truth, int room, const layer *l, uint64_t *state)
-{
-    int entry = 1 + l->w * l->h;
-    for (int k = 0; entry * (k + 1) <= room; k++) {
-        float *place = truth + (size_t)entry * (size_t)k;
-        place[0] = k < 3 ? below(state, l->classes) : -1;
-        for (int p = 1; k < 3 && p < entry; p++) place[p] = p % 3 == k;
-        if (k == 3) return;
-    }
-}
-
 static const layer *labelled_layer(const network *net)
 {
     for (int i = net->n - 1; i >= 0; i--) {
@@ -100,8 +75,7 @@ void amp_fork_fill_random_batch(struct network *net, unsigned seed)
     for (int b = 0; b < net->batch; b++) {
         float *truth = net->truth + (size_t)b * (size_t)net->truths;
         if (!l) truth[(int)below(&state, net->truths)] = 1;
-        else if (l->type == DETECTION) fill_cells(truth, net->truths, l, &state);
-        else if (l->type == ISEG) fill_masks(truth, net->truths, l, &state);
-        else fill_boxes(truth, net->truths, l, &state);
+        else if (l->type == ISEG) truth[0] = -1; /* a class below 0 ends its list of objects */
+        else if (l->type != DETECTION) fill_boxes(truth, net->truths, l, &state);
     }
 }

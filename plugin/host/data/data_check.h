@@ -1,5 +1,5 @@
 /* Whether a training can begin: its .data file and lists, and whether they fit the network. Images and labels
- * are looked at when they are loaded (loading.h), or all at once by commands/data_check.h. */
+ * are looked at when they are loaded (loading.h), or all at once by commands/data_scan.h. */
 #pragma once
 
 #include "data_files.h"

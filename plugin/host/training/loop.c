@@ -11,17 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../common/argument.h"
 #include "../common/clock.h"
 #include "../common/memory.h"
 #include "../common/ranks.h"
+#include "../common/request.h"
 #include "../common/resume.h"
 #include "../common/sharing.h"
 #include "../common/state.h"
 #include "../data/data_check.h"
 #include "../data/filling.h"
 #include "../data/images.h"
-#include "log_resume.h"
 #include "stopping.h"
 #include "training_log.h"
 #include "turns.h"

@@ -1,14 +1,26 @@
 /* A training step as a line of CSV, and back. */
+#define _DEFAULT_SOURCE /* strsep */
 #include "training_log.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../tensor/half.h"
 
-enum { COLUMNS = 13, FLOAT_DIGITS = 9, DOUBLE_DIGITS = 17 };
+/* A NORM is a double that is empty where it is NaN. */
+typedef struct column { size_t at; enum { ITERATION, FLOAT, FLAG, NORM, DOUBLE, WIRE } kind; } column;
+
+#define COLUMN(member, kind) { offsetof(amp_log_row, member), kind }
+/* In the order of AMP_LOG_COLUMNS. */
+static const column columns[] = {
+    COLUMN(iteration, ITERATION), COLUMN(loss, FLOAT), COLUMN(avg_loss, FLOAT), COLUMN(learning_rate, FLOAT),
+    COLUMN(scale, FLOAT), COLUMN(found_inf, FLAG), COLUMN(grad_norm, NORM), COLUMN(images_per_second, DOUBLE),
+    COLUMN(load_seconds, DOUBLE), COLUMN(train_seconds, DOUBLE), COLUMN(peak_memory_mb, DOUBLE),
+    COLUMN(time, DOUBLE), COLUMN(wire, WIRE) };
+enum { COLUMNS = sizeof columns / sizeof *columns, DIGITS = 17 };
 
 /* ---- writing ---- */
 
@@ -23,55 +35,39 @@ static double widened(float value)
 
 static int is_nan(double value) { return value != value; }
 
-static void write_float(FILE *out, float value)
+static void write_number(FILE *out, double value, int is_float)
 {
-    char text[32];
-    double wide = widened(value);
-    if (is_nan(wide)) {
-        fprintf(out, "nan");
-        return;
-    }
-    for (int digits = 1; digits <= FLOAT_DIGITS; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, wide);
-        if (amp_float_bits(strtof(text, NULL)) == amp_float_bits(value)) break;
+    char text[32] = "nan";
+    for (int digits = 1; digits <= DIGITS && !is_nan(value); digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if ((is_float ? widened(strtof(text, NULL)) : strtod(text, NULL)) == value) break;
     }
     fputs(text, out);
 }
 
-static void write_double(FILE *out, double value)
+static void write_field(FILE *out, const column *c, const amp_log_row *row)
 {
-    char text[32];
-    if (is_nan(value)) {
-        fprintf(out, "nan");
-        return;
+    const void *at = (const char *)row + c->at;
+    int number = c->kind == FLAG || c->kind == WIRE ? *(const int *)at : 0;
+    double value = c->kind == NORM || c->kind == DOUBLE ? *(const double *)at : 0;
+    switch (c->kind) {
+    case ITERATION: fprintf(out, "%ld", *(const long *)at); break;
+    case FLOAT: write_number(out, widened(*(const float *)at), 1); break;
+    case FLAG: fputs(number ? "1" : "0", out); break;
+    case WIRE: if (number >= 0) fputs(amp_dtype_name((amp_dtype)number), out); break;
+    default: if (c->kind == DOUBLE || !is_nan(value)) write_number(out, value, 0);
     }
-    for (int digits = 1; digits <= DOUBLE_DIGITS; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value) break;
-    }
-    fputs(text, out);
 }
 
 const char *amp_log_row_text(const amp_log_row *row, char text[AMP_LOG_TEXT])
 {
-    const float floats[] = { row->loss, row->avg_loss, row->learning_rate, row->scale };
-    const double doubles[] = { row->images_per_second, row->load_seconds, row->train_seconds,
-                               row->peak_memory_mb, row->time };
     FILE *out = fmemopen(text, AMP_LOG_TEXT, "w");
     text[0] = 0;
     if (!out) return text;
-    fprintf(out, "%ld", row->iteration);
-    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
-        fputc(',', out);
-        write_float(out, floats[i]);
+    for (int i = 0; i < COLUMNS; i++) {
+        if (i) putc(',', out);
+        write_field(out, &columns[i], row);
     }
-    fprintf(out, ",%d,", row->found_inf != 0);
-    if (!is_nan(row->grad_norm)) write_double(out, row->grad_norm);
-    for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++) {
-        fputc(',', out);
-        write_double(out, doubles[i]);
-    }
-    fprintf(out, ",%s", row->wire < 0 ? "" : amp_dtype_name((amp_dtype)row->wire));
     fclose(out);
     return text;
 }
@@ -86,73 +82,48 @@ static int is_number(const char *text)
     return *digits >= '0' && *digits <= '9' && digits[strspn(digits, "0123456789.e+-")] == 0;
 }
 
-/* 0: no number, or one beyond the type's range. */
-static int read_double(const char *text, double *value)
+/* 0: no number, or one beyond the type's range, which strtof and strtod make inf of. */
+static int is_read(const char *text, const char *end, int is_finite)
 {
+    return is_number(text) && !*end && (is_finite || strstr(text, "inf") || !strcmp(text, "nan"));
+}
+
+static int read_field(const column *c, const char *text, amp_log_row *row)
+{
+    void *at = (char *)row + c->at;
     char *end;
-    *value = strtod(text, &end);
-    return is_number(text) && !*end && (fabs(*value) < HUGE_VAL || is_nan(*value) || strstr(text, "inf"));
-}
-
-static int read_float(const char *text, float *value)
-{
-    char *end;
-    *value = strtof(text, &end);
-    return is_number(text) && !*end && (amp_is_finite(*value) || !strcmp(text, "nan") || strstr(text, "inf"));
-}
-
-static int read_iteration(const char *text, long *value)
-{
-    char *end;
-    errno = 0;
-    *value = strtol(text, &end, 10);
-    return *text >= '0' && *text <= '9' && !*end && !errno;
-}
-
-static int read_flag(const char *text, int *value)
-{
-    *value = *text == '1';
-    return (*text == '0' || *text == '1') && !text[1];
-}
-
-static int read_grad_norm(const char *text, double *value)
-{
-    if (*text) return read_double(text, value) && !is_nan(*value);
-    *value = NAN;
-    return 1;
-}
-
-static int read_wire(const char *text, int *value)
-{
-    *value = amp_dtype_find(text);
-    return !*text || *value >= 0;
-}
-
-static int read_fields(char *const field[COLUMNS], amp_log_row *row)
-{
-    return read_iteration(field[0], &row->iteration) && read_float(field[1], &row->loss)
-        && read_float(field[2], &row->avg_loss)
-        && read_float(field[3], &row->learning_rate) && read_float(field[4], &row->scale)
-        && read_flag(field[5], &row->found_inf) && read_grad_norm(field[6], &row->grad_norm)
-        && read_double(field[7], &row->images_per_second) && read_double(field[8], &row->load_seconds)
-        && read_double(field[9], &row->train_seconds) && read_double(field[10], &row->peak_memory_mb)
-        && read_double(field[11], &row->time) && read_wire(field[12], &row->wire);
+    switch (c->kind) {
+    case ITERATION:
+        errno = 0;
+        *(long *)at = strtol(text, &end, 10);
+        return *text >= '0' && *text <= '9' && !*end && !errno;
+    case FLOAT:
+        *(float *)at = strtof(text, &end);
+        return is_read(text, end, amp_is_finite(*(float *)at));
+    case FLAG:
+        *(int *)at = *text == '1';
+        return (*text == '0' || *text == '1') && !text[1];
+    case WIRE:
+        *(int *)at = amp_dtype_find(text);
+        return !*text || *(int *)at >= 0;
+    default:
+        *(double *)at = c->kind == NORM && !*text ? NAN : strtod(text, &end);
+        if (c->kind == NORM && (!*text || is_nan(*(double *)at))) return !*text;
+        return is_read(text, end, fabs(*(double *)at) < HUGE_VAL);
+    }
 }
 
 amp_status amp_log_row_read(const char *text, amp_log_row *row, amp_error *error)
 {
-    char copy[AMP_LOG_TEXT], *field[COLUMNS] = { copy, [COLUMNS - 1] = "" };
-    int count = 1;
+    char copy[AMP_LOG_TEXT], *rest = copy;
     amp_log_row read;
     int fits = strlen(text) < sizeof copy;
     snprintf(copy, sizeof copy, "%s", text);
-    for (char *at = copy; *at; at++) {
-        if (*at != ',') continue;
-        *at = 0;
-        if (count < COLUMNS) field[count] = at + 1;
-        count++;
+    for (int i = 0; i < COLUMNS && fits; i++) {
+        char *field = strsep(&rest, ",");
+        fits = field && read_field(&columns[i], field, &read);
     }
-    if (!fits || (count != COLUMNS && count != COLUMNS - 1) || !read_fields(field, &read))
+    if (!fits || rest)
         return amp_fail(error, AMP_BAD_CONFIG, "'%.80s' is no row of a training log; expected: %s", text,
                         AMP_LOG_COLUMNS);
     *row = read;

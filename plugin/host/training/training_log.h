@@ -1,8 +1,8 @@
 /* One row per training step: `-log FILE.csv`, and the lines that a training which takes turns writes. */
 #pragma once
 
-#include "../../tensor/status.h"
 #include "../../tensor/tensor.h"
+#include "log_file.h"
 
 #define AMP_LOG_COLUMNS "iteration,loss,avg_loss,learning_rate,scale,found_inf,grad_norm,images_per_second," \
                         "load_seconds,train_seconds,peak_memory_mb,time,wire"
@@ -33,5 +33,11 @@ enum { AMP_LOG_TEXT = 256 };
 /* As CSV, without newline: numbers as short as they can be read back exactly; nan and inf as such, an
  * unknown grad_norm empty, and so is the wire of one rank. */
 const char *amp_log_row_text(const amp_log_row *, char text[AMP_LOG_TEXT]);
-/* The inverse; earlier releases wrote no wire. AMP_BAD_CONFIG: no such row. */
+/* The inverse. AMP_BAD_CONFIG: no such row. */
 amp_status amp_log_row_read(const char *text, amp_log_row *, amp_error *);
+
+/* Opens or makes the log of a training that goes on behind `iteration`: rows of later steps are dropped.
+ * steps, skipped: what the backup counts; 0 where the training begins. A log that cannot be used ends the
+ * program. */
+void amp_log_resume(amp_log_file *, const char *name, long iteration, unsigned long steps,
+                    unsigned long skipped);

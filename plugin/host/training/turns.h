@@ -1,6 +1,6 @@
 /* A program that takes turns with others: its environment names two file descriptors that it was started
  * with. Several trainings or benchmarks on one machine are compared fairly only if its busy moments slow all:
- * commands/turns.h starts them and lets one work at a time, for a tenth of a second to a second each.
+ * commands/run_in_turns.h starts them and lets one work at a time, for a tenth of a second to a second.
  *
  * The program writes "ready" and waits; after each step it writes a line of its own and waits again. For each
  * line it gets one byte: 'g', go on, or 's', stop here. The time it waited is not its own: whoever measures

@@ -5,7 +5,6 @@
 
 #include "../arguments.h"
 #include "../cfg_copy.h"
-#include "../../host/common/clock.h"
 #include "../json.h"
 #include "plan_report.h"
 
@@ -41,19 +40,6 @@ static amp_status read_arguments(int argc, char **argv, plan_wishes *w, amp_erro
     return AMP_OK;
 }
 
-/* Darknet takes batch / subdivisions for a pass, and crashes on 0. */
-static amp_status check_batch(const plan_wishes *w, amp_error *error)
-{
-    double batch = (double)w->batch, subdivisions = (double)w->subdivisions;
-    if (!w->batch) AMP_TRY(cfg_net_number(w->cfg, "batch", 1, &batch, error));
-    if (!w->subdivisions) AMP_TRY(cfg_net_number(w->cfg, "subdivisions", 1, &subdivisions, error));
-    if (batch < 1 || subdivisions < 1 || (long)batch / (long)subdivisions < 1)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: batch=%.0f with subdivisions=%.0f leaves no image for a "
-                        "pass; both must be at least 1, and batch no less than subdivisions", w->cfg, batch,
-                        subdivisions);
-    return AMP_OK;
-}
-
 /* *made_from: a copy of the .cfg with another batch, or the .cfg itself. */
 static amp_status copy_cfg(const plan_wishes *w, char copy[AMP_MEMORY_FILE], const char **made_from,
                            amp_error *error)
@@ -63,21 +49,21 @@ static amp_status copy_cfg(const plan_wishes *w, char copy[AMP_MEMORY_FILE], con
     if (w->batch) changes[count++] = (amp_cfg_change){ "batch", (double)w->batch };
     if (w->subdivisions) changes[count++] = (amp_cfg_change){ "subdivisions", (double)w->subdivisions };
     *made_from = count ? copy : w->cfg;
-    return count ? amp_cfg_copy_in_memory(w->cfg, changes, count, copy, error) : AMP_OK;
+    if (!count) return AMP_OK;
+    return amp_cfg_copy_in_memory(w->cfg, changes, count, "this -batch and -subdivisions", copy, error);
 }
 
 static amp_status gather(const plan_wishes *w, amp_plan_report *report, amp_error *error)
 {
     char copy[AMP_MEMORY_FILE];
     const char *made_from;
-    double started = amp_clock_seconds();
+    amp_cfg_facts facts;
     *report = (amp_plan_report){ 0 };
-    AMP_TRY(check_batch(w, error));
+    AMP_TRY(amp_cfg_look(w->cfg, NULL, CFG_FOR_ANYTHING, &facts, error));
     AMP_TRY(copy_cfg(w, copy, &made_from, error));
     amp_status status = amp_plan_gather(w->cfg, made_from, w->dtype, report, error);
     if (status == AMP_OK) amp_plan_advise(report);
     if (status == AMP_OK) amp_plan_share(report, w->link);
-    report->seconds = amp_clock_seconds() - started;
     return status;
 }
 

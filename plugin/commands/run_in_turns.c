@@ -1,6 +1,6 @@
 /* Programs in turns: the side that starts them and gives the turns. */
 #define _GNU_SOURCE /* environ, readlink, setenv */
-#include "turns.h"
+#include "run_in_turns.h"
 
 #include "../host/common/clock.h"
 #include "../host/common/failure.h"
