@@ -228,7 +228,7 @@ TEST(each_rank_goes_on_with_its_own_states)
     amp_run_state run = { .ranks = RANKS, .wire = AMP_BF16, .sync_batchnorm = 1, .states = states[0] };
     assert_int_equal(amp_checkpoint_write(sidecar, n->engine, &run, 1, &error), AMP_OK);
     unsigned char *bytes = bytes_of(sidecar, &size), *record = sidecar_record(bytes, size, AMP_TAG_RANKS, 0);
-    assert_int_equal(amp_fetch_u32(bytes + 8), 2);
+    assert_int_equal(amp_fetch_u32(bytes + 8), 4);
     assert_int_equal(amp_fetch_u64(record - 8), 12 + 2 * STATE * 4);
     for (int rank = 0; rank < RANKS; rank++) resumes_with(bytes, size, rank, RANKS, states[rank], "");
     for (int ranks = 1; ranks < 5; ranks++) {

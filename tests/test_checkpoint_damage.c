@@ -71,10 +71,12 @@ TEST(a_later_version_is_refused_by_its_number)
 {
     size_t size;
     unsigned char *bytes = small_sidecar("", 0, &size);
-    amp_store_u32(bytes + 8, 3);
-    refused(bytes, size, "later version 3 of its format; this program reads up to 2: update the program, or "
+    amp_store_u32(bytes + 8, 5);
+    refused(bytes, size, "later version 5 of its format; this program reads up to 4: update the program, or "
                          "remove it");
-    refused(bytes, 12, "later version 3");
+    refused(bytes, 12, "later version 5");
+    amp_store_u32(bytes + 8, 3);
+    refused(bytes, size, "it has version 3 of its format, which no release wrote");
     amp_store_u32(bytes + 8, 0);
     seal_sidecar(bytes, size);
     refused(bytes, size, "damaged");

@@ -20,7 +20,7 @@
  *     ARRY  u32 kind, u32 index of the parameter, statistics or average, u64 count, count f32
  *
  * SCAL, RUN and NETW come once each, in this order, before the arrays. RANK and AVRG come behind them in
- * version 2, which is written where several ranks trained or weights are averaged; else it is version 1,
+ * version 4, which is written where several ranks trained or weights are averaged; else it is version 1,
  * without both. Which arrays there must be follows from them: momentum of each parameter under SGD, m and v
  * under Adam, masters and statistics that are "unsaved" (not held by the .weights file), each average, and
  * with a batch under way (RUN's window) the gradients of each parameter and the committed form of all
@@ -39,7 +39,7 @@
 #define AMP_CHECKPOINT_REMEDY "remove it to start with a fresh loss scale and momentum"
 
 enum {
-    AMP_CHECKPOINT_VERSION = 2, /* the latest: with RANK and AVRG */
+    AMP_CHECKPOINT_VERSION = 4, /* the latest: with RANK and AVRG; 2 and 3 are of no release */
     AMP_CHECKPOINT_VERSION_OF_ONE = 1, /* without both */
     AMP_CHECKPOINT_HEADER_BYTES = 40, AMP_CHECKPOINT_TRAILER_BYTES = 8,
     AMP_CHECKPOINT_ARRAY_HEAD_BYTES = 16,

@@ -264,6 +264,8 @@ static amp_status read_file(amp_checkpoint *c, amp_error *error)
                         "%s: it was written by a later version %u of its format; this program "
                         "reads up to %d: update the program, or " AMP_CHECKPOINT_REMEDY, c->name, version,
                         AMP_CHECKPOINT_VERSION);
+    if (version > AMP_CHECKPOINT_VERSION_OF_ONE && version < AMP_CHECKPOINT_VERSION)
+        return refuse(c, error, "it has version %u of its format, which no release wrote", version);
     if (c->size < AMP_CHECKPOINT_HEADER_BYTES + AMP_CHECKPOINT_TRAILER_BYTES)
         return refuse(c, error, "it is cut off after %zu bytes", c->size);
     uint64_t total = amp_fetch_u64(b + 16);

@@ -77,8 +77,8 @@ pair 'a .weights file'
 cp $good case.weights.amp
 refused '' case.weights
 pair 'a later version'
-put 8 '\x03\x00\x00\x00'
-refused 'version 3' case.weights
+put 8 '\x05\x00\x00\x00'
+refused 'version 5' case.weights
 pair 'a folder'
 rm case.weights.amp
 mkdir case.weights.amp
