@@ -61,12 +61,10 @@ static void free_case(golden_case *c)
 
 static void compute(golden_case *c, int points)
 {
-    amp_error error;
     if (c->points == points) return;
     c->points = points;
-    assert_int_equal(amp_average_precision(c->detections, c->detection_count, c->truths, c->truth_count,
-                                           c->classes, (amp_ap_points)points, .25f, c->per_class, &c->total,
-                                           &error), AMP_OK);
+    c->total = amp_average_precision(c->detections, c->detection_count, c->truths, c->truth_count, c->classes,
+                                     (amp_ap_points)points, .25f, c->per_class);
 }
 
 static void expect_score(const golden_case *c, const char *what, int index, double actual, double expected)

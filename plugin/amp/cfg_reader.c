@@ -152,6 +152,14 @@ amp_status cfg_read(const char *file, cfg_take *take, void *context, amp_error *
     return status;
 }
 
+void cfg_keep_key(char *line)
+{
+    char *kept = line;
+    for (const char *c = line; *c; c++) if (!strchr(" \t\r\f\n", *c)) *kept++ = *c;
+    *kept = 0;
+    if (*line != '[') line[strcspn(line, "=")] = 0;
+}
+
 int cfg_is_net(const char *section) { return !strcmp(section, "[net]") || !strcmp(section, "[network]"); }
 
 typedef struct wanted { const char *key; double *value; int in_net, found; } wanted;

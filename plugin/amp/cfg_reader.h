@@ -46,6 +46,9 @@ amp_status cfg_fail(amp_error *error, cfg_place place, const char *problem, cons
 /* What a message says is allowed where a section's name is wrong. */
 #define CFG_SECTIONS_ALLOWED "the layers of Darknet, [net] first, and [amp]"
 
+/* For who copies a file's lines: leaves of a line its section or its key, as cfg_read would hand them over. */
+void cfg_keep_key(char *line);
+
 int cfg_is_net(const char *section); /* "[net]" or its other name, "[network]" */
 
 /* The whole number that `key` has in [net], as Darknet reads it: of two, the first. fallback where it is not

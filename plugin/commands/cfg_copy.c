@@ -14,38 +14,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What amp/cfg_reader.h drops. */
-static int is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\n'; }
-
-int amp_line_has_key(const char *line, const char *key)
+static int is_changed(const char *key, const amp_cfg_change *changes, int count)
 {
-    for (; *line && *line != '='; line++) {
-        if (is_blank(*line)) continue;
-        if (*line != *key) return 0;
-        ++key;
-    }
-    return *line == '=' && !*key;
-}
-
-/* "[net]" with blanks anywhere; "network" is its other name. */
-static int is_net(const char *line)
-{
-    char name[16];
-    size_t length = 0;
-    for (; *line && length + 1 < sizeof name; line++) if (!is_blank(*line)) name[length++] = *line;
-    name[length] = 0;
-    return !strcmp(name, "[net]") || !strcmp(name, "[network]");
-}
-
-static int is_section(const char *line)
-{
-    while (is_blank(*line)) ++line;
-    return *line == '[';
-}
-
-static int changed(const char *line, const amp_cfg_change *changes, int count)
-{
-    for (int i = 0; i < count; i++) if (amp_line_has_key(line, changes[i].key)) return 1;
+    for (int i = 0; i < count; i++) if (!strcmp(key, changes[i].key)) return 1;
     return 0;
 }
 
@@ -56,9 +27,13 @@ static int copy_lines(FILE *in, FILE *out, const amp_cfg_change *changes, int co
     size_t room = 0;
     int in_net = 0, found = 0;
     for (ssize_t length; (length = getline(&line, &room, in)) >= 0;) {
-        int section = is_section(line), begins = section && is_net(line);
-        if (section) in_net = begins;
-        if (in_net && !section && changed(line, changes, count)) continue;
+        char *key = amp_host_allocated(strdup(line));
+        cfg_keep_key(key);
+        int begins = cfg_is_net(key);
+        if (*key == '[') in_net = begins;
+        int dropped = in_net && is_changed(key, changes, count);
+        free(key);
+        if (dropped) continue;
         fwrite(line, 1, (size_t)length, out); /* a NUL too: it is for the copy's reader to refuse */
         if (line[length - 1] != '\n') putc('\n', out);
         for (int i = 0; begins && !found && i < count; i++)

@@ -30,6 +30,3 @@ FILE *amp_memory_file(char name[AMP_MEMORY_FILE]);
  * which have made the mistake: "-batch and -size". */
 amp_status amp_cfg_copy_in_memory(const char *from, const amp_cfg_change *changes, int count,
                                   const char *options, char name[AMP_MEMORY_FILE], amp_error *);
-
-/* Whether a line of a .cfg or .data file gives this key, as Darknet reads it: blanks do not count. */
-int amp_line_has_key(const char *line, const char *key);

@@ -7,6 +7,7 @@
 #include "compare.h"
 
 #include "../cfg_copy.h"
+#include "../../amp/cfg_reader.h"
 #include "../../host/data/text_lines.h"
 
 #include <stdlib.h>
@@ -155,8 +156,12 @@ static amp_status copy_data(const char *from, const amp_run_files *files, amp_er
     if (status == AMP_OK) status = amp_output_begin(files->data, &out, &stream, error);
     if (status == AMP_OK) {
         fprintf(stream, "backup=%s\n", files->backup);
-        for (size_t i = 0; i < lines.count; i++)
-            if (!amp_line_has_key(lines.line[i], "backup")) fprintf(stream, "%s\n", lines.line[i]);
+        for (size_t i = 0; i < lines.count; i++) {
+            char *key = amp_host_allocated(strdup(lines.line[i]));
+            cfg_keep_key(key);
+            if (strcmp(key, "backup")) fprintf(stream, "%s\n", lines.line[i]);
+            free(key);
+        }
         status = amp_output_end(out, error);
     }
     amp_lines_free(&lines);

@@ -243,26 +243,10 @@ static amp_map_score sum_up(const amp_class_score *per_class, int classes)
     return total;
 }
 
-static amp_status check_classes(const amp_detected *detections, size_t detection_count,
-                                const amp_truth *truths, size_t truth_count, int classes, amp_error *error)
+amp_map_score amp_average_precision(const amp_detected *detections, size_t detection_count,
+                                    const amp_truth *truths, size_t truth_count, int classes,
+                                    amp_ap_points points, float confidence, amp_class_score *per_class)
 {
-    for (size_t i = 0; i < detection_count; i++)
-        if (detections[i].class_id < 0 || detections[i].class_id >= classes)
-            return amp_fail(error, AMP_BAD_CONFIG, "detection %zu: class %d is outside 0..%d", i,
-                            detections[i].class_id, classes - 1);
-    for (size_t i = 0; i < truth_count; i++)
-        if (truths[i].class_id < 0 || truths[i].class_id >= classes)
-            return amp_fail(error, AMP_BAD_CONFIG, "ground truth %zu: class %d is outside 0..%d", i,
-                            truths[i].class_id, classes - 1);
-    return AMP_OK;
-}
-
-amp_status amp_average_precision(const amp_detected *detections, size_t detection_count,
-                                 const amp_truth *truths, size_t truth_count, int classes,
-                                 amp_ap_points points, float confidence, amp_class_score *per_class,
-                                 amp_map_score *total, amp_error *error)
-{
-    AMP_TRY(check_classes(detections, detection_count, truths, truth_count, classes, error));
     /* + 1: calloc(0) may be NULL */
     ranked *sorted = amp_host_allocated(calloc(detection_count + 1, sizeof *sorted));
     curve_point *curve = amp_host_allocated(malloc((detection_count + 1) * sizeof *curve));
@@ -285,10 +269,9 @@ amp_status amp_average_precision(const amp_detected *detections, size_t detectio
         for (next = d; next < detection_count && sorted[next].detected->class_id == class_id; next++) { }
         score_class(sorted + d, next - d, points, confidence, curve, &per_class[class_id]);
     }
-    *total = sum_up(per_class, classes);
     free(taken);
     free(sorted_truths);
     free(curve);
     free(sorted);
-    return AMP_OK;
+    return sum_up(per_class, classes);
 }

@@ -24,8 +24,6 @@
  * in counting a class without objects as AP 0, and in feeding images stretched unless letter_box=1. */
 #pragma once
 
-#include "../../tensor/status.h"
-
 #include <stddef.h>
 
 /* Centre, width and height, in any unit that both arrays share. A box without area overlaps nothing. */
@@ -65,9 +63,7 @@ typedef struct amp_map_score {
 /* 0..1; 0 where the union has no area. */
 double amp_box_iou(amp_box a, amp_box b);
 
-/* Fills per_class[0..classes-1] and *total. class_id of every entry must be in 0..classes-1.
- * AMP_BAD_CONFIG: a class_id outside. */
-amp_status amp_average_precision(const amp_detected *detections, size_t detection_count,
-                                 const amp_truth *truths, size_t truth_count, int classes,
-                                 amp_ap_points points, float confidence, amp_class_score *per_class,
-                                 amp_map_score *total, amp_error *error);
+/* Fills per_class[0..classes-1]. class_id of every entry is in 0..classes-1. */
+amp_map_score amp_average_precision(const amp_detected *detections, size_t detection_count,
+                                    const amp_truth *truths, size_t truth_count, int classes,
+                                    amp_ap_points points, float confidence, amp_class_score *per_class);

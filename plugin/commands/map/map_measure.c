@@ -126,8 +126,9 @@ static amp_status count(const measuring *m, amp_map_result *r, amp_error *error)
                         "first is %.300s, and this Darknet looks for %s", r->evaluated.images,
                         m->data->images.line[0], amp_fork_label_place);
     r->per_class = amp_host_allocated(calloc((size_t)r->classes, sizeof *r->per_class));
-    return amp_average_precision(m->found, m->found_count, m->truths, m->truth_count, r->classes,
-                                 r->request.points, r->request.confidence, r->per_class, &r->total, error);
+    r->total = amp_average_precision(m->found, m->found_count, m->truths, m->truth_count, r->classes,
+                                     r->request.points, r->request.confidence, r->per_class);
+    return AMP_OK;
 }
 
 /* Ranks measure a row of images each, in their order; so what they found, one behind the other, is what one

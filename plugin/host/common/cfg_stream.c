@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../../amp/cfg_reader.h"
 #include "../../include/darknet_amp.h"
 #include "../fork.h"
 #include "failure.h"
@@ -31,14 +32,6 @@ static void read_options(const char *cfg_file)
     if (reading->enabled) amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
 }
 
-/* As Darknet's strip leaves it. */
-static void drop_blanks(char *text)
-{
-    char *kept = text;
-    for (; *text; text++) if (!strchr(" \t\r\n", *text)) *kept++ = *text;
-    *kept = 0;
-}
-
 /* Whether Darknet itself reads a key of [net]: loss_scale is both AlexeyAB's and AMP's. */
 static int is_darknets(const char *key)
 {
@@ -52,12 +45,8 @@ static int is_darknets(const char *key)
  * Darknet reads of them is Darknet's. Leaves of text the section or the key. */
 static int is_ours(char *text, enum section *section)
 {
-    drop_blanks(text);
-    if (*text == '[')
-        *section = !strcmp(text, "[amp]") ? IN_AMP
-                 : !strcmp(text, "[net]") || !strcmp(text, "[network]") ? IN_NET : IN_LAYER;
-    else
-        text[strcspn(text, "=")] = 0;
+    cfg_keep_key(text);
+    if (*text == '[') *section = !strcmp(text, "[amp]") ? IN_AMP : cfg_is_net(text) ? IN_NET : IN_LAYER;
     if (*section == IN_NET) return amp_config_is_key(text) && (reading->enabled || !is_darknets(text));
     return *section == IN_AMP || amp_config_is_layer_key(text);
 }
