@@ -46,7 +46,7 @@ amp_status cfg_fail(amp_error *error, cfg_place place, const char *problem, cons
 /* What a message says is allowed where a section's name is wrong. */
 #define CFG_SECTIONS_ALLOWED "the layers of Darknet, [net] first, and [amp]"
 
-/* For who copies a file's lines: leaves of a line its section or its key, as cfg_read would hand them over. */
+/* For who copies a file's lines: leaves of a line its section or its key, as cfg_read hands them over. */
 void cfg_keep_key(char *line);
 
 int cfg_is_net(const char *section); /* "[net]" or its other name, "[network]" */

@@ -76,9 +76,9 @@ void amp_batches_close(amp_batches *); /* NULL is fine */
 /* ---- measuring speed ---- */
 
 /* Fills the network's input with random images, uniform in [0,1), and its labels with what its loss can read:
- * 1 to 10 boxes an image for yolo and region, none for detection and iseg, else one class. The same seed gives the same batch. All rolling
- * variances become 1: those of a network that has not learnt are 0, which makes outputs of 10^6 and then
- * inf. */
+ * 1 to 10 boxes an image for yolo and region, none for detection and iseg, else one class. The same seed
+ * gives the same batch. All rolling variances become 1: those of a network that has not learnt are 0, which
+ * makes outputs of 10^6 and then inf. */
 void amp_fork_fill_random_batch(struct network *net, unsigned seed);
 
 /* The parts of a training step on the batch that lies in its input; begin counts its images. Each waits until

@@ -129,7 +129,8 @@ from_weights_that_were_trained() {
             fail "$name: $dtype did not train $iterations steps"
     done
     all_begin_alike from 1 stock fp32 bf16
-    trainings_are_those_of_their_commands from detector 'backup/plain_final.weights -clear' bf16-seed1 stock-seed1
+    trainings_are_those_of_their_commands from detector 'backup/plain_final.weights -clear' \
+        bf16-seed1 stock-seed1
 }
 
 more_of_the_same_keeps_what_is_there() {
@@ -445,7 +446,8 @@ other_settings_are_one_line_that_names_them() {
     other 'not with -iters 9;' tiny.data tiny.cfg -iters 9
     sed 's/^decay=.*/decay=0.0006/' tiny.cfg > other.cfg
     other 'not with the .cfg file: checksum' tiny.data other.cfg -iters $iterations
-    other 'not with the weights to start from: ' tiny.data tiny.cfg backup/plain_final.weights -iters $iterations
+    other 'not with the weights to start from: ' tiny.data tiny.cfg backup/plain_final.weights \
+        -iters $iterations
     head -n 4 train.txt > few.txt
     sed 's/^train=.*/train=few.txt/' tiny.data > few.data
     other 'not with the .data file: ' few.data tiny.cfg -iters $iterations

@@ -95,31 +95,12 @@ static amp_status check_cfg(amp_bench_request *r, amp_bench *b, amp_error *error
     return AMP_OK;
 }
 
-/* A low learning rate keeps a network with random weights from overflowing, and changes no time. A step of
- * one pass measures the update too: it does the same work after one pass as after many. */
-amp_status amp_bench_write_cfg(const amp_bench_request *r, int batch, int subdivisions, char *name,
-                               amp_error *error)
-{
-    const amp_cfg_change changes[] = { { "batch", batch }, { "subdivisions", subdivisions }, { "burn_in", 0 },
-        { "learning_rate", 1e-6 }, { "max_batches", 1e6 }, { "width", (double)r->size },
-        { "height", (double)r->size } };
-    return amp_cfg_copy_in_memory(r->cfg, changes, r->size ? 7 : 5, "this -batch and -size (most detectors "
-                                  "want a multiple of 32)", name, error);
-}
-
 static void note_machine(amp_bench *b)
 {
     const char *threads = getenv("OMP_NUM_THREADS");
     b->processors = (int)sysconf(_SC_NPROCESSORS_ONLN);
     b->threads = threads ? atoi(threads) : 0;
     if (b->threads < 1) b->threads = b->processors;
-}
-
-int amp_bench_is_enough(const amp_bench_request *r, long steps, double spent_ms)
-{
-    enum { USUAL_MS = 8000, LEAST_STEPS = 7 };
-    if (r->iters) return steps >= r->iters;
-    return steps >= AMP_BENCH_MOST_STEPS || (steps >= LEAST_STEPS && spent_ms >= USUAL_MS);
 }
 
 /* ---- its programs ---- */

@@ -13,6 +13,7 @@
  * After those with a star it waits for its turn. */
 #include "bench.h"
 
+#include "../cfg_copy.h"
 #include "../../host/common/memory.h"
 #include "../../host/common/state.h"
 #include "../../host/training/turns.h"
@@ -79,6 +80,18 @@ static void pass(child *c, const char *format, ...)
 
 /* ---- the network ---- */
 
+/* A low learning rate keeps a network with random weights from overflowing, and changes no time. A step of
+ * one pass measures the update too: it does the same work after one pass as after many. */
+amp_status amp_bench_write_cfg(const amp_bench_request *r, int batch, int subdivisions, char *name,
+                               amp_error *error)
+{
+    const amp_cfg_change changes[] = { { "batch", batch }, { "subdivisions", subdivisions }, { "burn_in", 0 },
+        { "learning_rate", 1e-6 }, { "max_batches", 1e6 }, { "width", (double)r->size },
+        { "height", (double)r->size } };
+    return amp_cfg_copy_in_memory(r->cfg, changes, r->size ? 7 : 5, "this -batch and -size (most detectors "
+                                  "want a multiple of 32)", name, error);
+}
+
 static amp_status load(child *c, amp_error *error)
 {
     unsigned seed = darknet_amp_seed();
@@ -125,6 +138,13 @@ static void step(child *c, double ms[AMP_BENCH_STEP])
     ms[AMP_BENCH_BACKWARD] = backward - forward;
     ms[AMP_BENCH_UPDATE] = amp_bench_now_ms() - to_update;
     c->step_ms = ms[AMP_BENCH_FORWARD] + ms[AMP_BENCH_BACKWARD] + ms[AMP_BENCH_UPDATE];
+}
+
+int amp_bench_is_enough(const amp_bench_request *r, long steps, double spent_ms)
+{
+    enum { USUAL_MS = 8000, LEAST_STEPS = 7 };
+    if (r->iters) return steps >= r->iters;
+    return steps >= AMP_BENCH_MOST_STEPS || (steps >= LEAST_STEPS && spent_ms >= USUAL_MS);
 }
 
 static int was_skipped(const child *c) { return c->amp && c->amp->step_skipped; }

@@ -56,7 +56,8 @@ static void say_reason(char *w, const amp_bench_evidence *e, int reason)
     switch (reason) {
     case AMP_BENCH_NO_NATIVE_HALF:
         if (e->half->note[0]) add(w, "%s", e->half->note);
-        else add(w, "this machine does not compute in %s: it stores it, and computes in fp32", e->half->dtype);
+        else
+            add(w, "this machine does not compute in %s: it stores it, and computes in fp32", e->half->dtype);
         break;
     case AMP_BENCH_FIXED_COSTS:
         add(w, "the network is small: a layer's forward or backward takes %.1f microseconds on average, so "
