@@ -94,11 +94,17 @@ static const struct { const char *name, *cfg; int resizes; } networks[] = {
       HEAD(22, "Gaussian_yolo") "mask=0,1\n", 1 },
     { "averaged", NET("width=16\nheight=16\nchannels=3\nema_alpha=.5\n") CONV(8, 3, BN) CONV(8, 3, BN)
       CONV(2, 1, "") "[avgpool]\n[softmax]\n", 0 },
-    { "weighted", NET("width=8\nheight=8\nchannels=3\n") CONV(4, 3, "") CONV(4, 3, "")
-      "[shortcut]\nfrom=-2\nactivation=linear\nweights_type=per_feature\nweights_normalization=relu\n"
+    /* shortcuts of Darknet's own: weights by channel and by input, several inputs, shorter and longer ones */
+    { "weighted", NET("width=8\nheight=8\nchannels=3\n") CONV(6, 3, "") CONV(2, 3, "") CONV(4, 3, "")
+      "[shortcut]\nfrom=-2,-3\nactivation=mish\nweights_type=per_channel\nweights_normalization=softmax\n"
+      "[shortcut]\nfrom=-3\nactivation=leaky\nweights_type=per_feature\nweights_normalization=relu\n"
+      "[shortcut]\nfrom=0,1\nactivation=linear\n" CONV(5, 3, "")
+      "[convolutional]\nfilters=14\nsize=1\nstride=1\nactivation=linear\n"
+      "[yolo]\nmask=0,1\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n", 1 },
+    { "crnn", NET("width=8\nheight=8\nchannels=3\ntime_steps=2\n") CONV(4, 3, "")
+      "[crnn]\nhidden_filters=4\noutput_filters=4\nsize=3\npad=1\nactivation=leaky\n"
+      "[crnn]\nhidden_filters=4\noutput_filters=5\nsize=3\npad=1\nactivation=leaky\nshortcut=1\n"
       "[avgpool]\n[softmax]\n", 0 },
-    { "crnn", NET("width=8\nheight=8\nchannels=3\ntime_steps=2\n")
-      "[crnn]\nhidden_filters=4\noutput_filters=4\npad=1\nactivation=leaky\n[avgpool]\n[softmax]\n", 0 },
     { "region", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=4\nstride=4\n"
       CONV(8, 3, "stopbackward=1\n" BN) HEAD(21, "region") "coords=4\nsoftmax=1\n", 0 },
     { "classifier", NET("width=12\nheight=12\nchannels=3\nadam=1\n") CONV(8, 3, "")
@@ -178,6 +184,7 @@ static network *make(const char *cfg, const char *dtype)
 #ifdef DARKNET_AMP_ALEXEYAB
     if (net->ema_alpha != 0) *net->seen = FIRST_STEP * (uint64_t)(net->batch * net->subdivisions);
     if (net->ema_alpha != 0) *net->cur_iteration = FIRST_STEP;
+    net->cudnn_half = 1; /* as its parser has it on every GPU of today, built with CUDNN_HALF=1 */
 #endif
     if (!net->amp != !strcmp(dtype, "off")) fail("with AMP, or without, though asked for", dtype);
     return net;
