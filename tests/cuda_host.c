@@ -5,6 +5,7 @@
  *   cuda_host train <network> <dtype> <file> [<twin>]
  *     writes losses, predictions and weights as floats; a twin, numbered from 1, has images that differ by a
  *     rounding of the dtype: what becomes of that is what this training makes of roundings
+ *     On doubles EARLY=1 in the environment has copies of images come as early as they may.
  *   cuda_host start <network> <dtype> <file>
  *     the same up to the checkpoint, which stock (dtype off) goes on from otherwise
  *   cuda_host gpus <network> <dtype> <file>
@@ -29,11 +30,39 @@
 #include "host/common/ranks.h"
 #include "host/darknet/room.h"
 
+static void fail(const char *why, const char *what);
+
+#ifdef ON_DOUBLES
+/* From a training's third pass on, as cuda_step.c has it: images come to the other of two blocks, nobody
+ * waits but for the answers of all yolo layers at once, and images and labels are all that is copied, from
+ * memory that is page-locked. */
+static float train_and_count(network *net)
+{
+    const amp_host_pinned *pinned = net->amp ? &net->amp->memory->pinned : NULL;
+    int steady = pinned && pinned->second, yolo = net->layers[net->n - 1].type == YOLO;
+    const float *image = pinned ? amp_fork_image(net) : NULL;
+    amp_cuda_counts before = amp_cuda_counted();
+    float loss = amp_own_train(net);
+    amp_cuda_counts now = amp_cuda_counted();
+    if (!steady) return loss;
+    if (amp_fork_image(net) == image) fail("images", "take no turns between two blocks");
+    if (amp_fork_image(net) != pinned->second && amp_fork_image(net) != *net->input_gpu)
+        fail("images", "lie elsewhere");
+    if (yolo && now.allocations != before.allocations) fail("a pass", "takes memory");
+    if (yolo && now.waits - before.waits > 1) fail("a pass", "waits more than once");
+    if (yolo && now.uploads - before.uploads != 2) fail("a pass", "copies more than images and labels");
+    if (yolo && now.pageable - before.pageable > 2 * 96) fail("a pass", "copies from pageable memory");
+    return loss;
+}
+#else
+#define train_and_count amp_own_train
+#endif
+
 /* What Darknet's loop does around its passes, with a network by value and images beside it. Behind a step's
  * last pass it updates, and averages weights, as it does for a data of no images. */
 static float train_datum(network *net)
 {
-    float loss = amp_own_train(net);
+    float loss = train_and_count(net);
     if (*net->seen / (uint64_t)net->batch % (uint64_t)net->subdivisions == 0)
         train_network(*net, (data){ 0 });
     return loss;
@@ -240,6 +269,9 @@ static void train(network *net, int steps, unsigned seed, FILE *out)
         put(out, &loss, 1);
         check_heads(net);
     }
+#if defined(ON_DOUBLES) && defined(DARKNET_AMP_ALEXEYAB)
+    if (net->amp && steps > 1 && !net->amp->memory->pinned.second) fail("images", "have no second block");
+#endif
 }
 
 static void predict(network *net, FILE *out)
@@ -392,6 +424,7 @@ int main(int argc, char **argv)
     gpu_index = 0;
 #ifdef ON_DOUBLES
     amp_cuda_any_stream(1); /* Darknet's own layers run on the default one */
+    amp_cuda_copies_early(getenv("EARLY") != NULL);
     if (getenv("TURING")) amp_cuda_device_is(7, 5, 4, (size_t)1 << 33);
 #endif
 #else
