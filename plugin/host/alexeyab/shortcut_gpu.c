@@ -66,16 +66,25 @@ static shares shares_of(const layer *l, float *room)
     return m;
 }
 
-static int length_of(const layer *l, int k) { return k ? l->input_sizes[k - 1] : l->outputs; }
+/* What input k and the output have in common: `times` stretches of `count` floats, which begin `step` floats
+ * apart in the input and an image apart in the output. Where both have one length all images are one. */
+typedef struct common { int times, count; size_t step; } common;
+
+static common common_of(const layer *l, int k)
+{
+    int length = k ? l->input_sizes[k - 1] : l->outputs;
+    if (length == l->outputs) return (common){ 1, l->outputs * l->batch, 0 };
+    return (common){ l->batch, length < l->outputs ? length : l->outputs, (size_t)length };
+}
 
 /* Input k as x, with zeros where it is shorter than the output. */
 static void read_input(const layer *l, const shares *m, int k, float *input)
 {
-    int length = length_of(l, k), count = length < l->outputs ? length : l->outputs;
-    const float *from = k ? l->layers_output[k - 1] : input;
-    if (length < l->outputs) fill_ongpu(l->outputs * l->batch, 0, m->x, 1);
-    for (int image = 0; image < l->batch; image++)
-        copy_ongpu(count, (float *)from + (size_t)image * length, 1, m->x + (size_t)image * l->outputs, 1);
+    common both = common_of(l, k);
+    float *from = k ? l->layers_output[k - 1] : input;
+    if (both.count < l->outputs) fill_ongpu(l->outputs * l->batch, 0, m->x, 1);
+    for (int i = 0; i < both.times; i++)
+        copy_ongpu(both.count, from + both.step * i, 1, m->x + (size_t)l->outputs * i, 1);
 }
 
 static void scale_by_share(const layer *l, const shares *m, int k)
@@ -102,12 +111,12 @@ void amp_gap_forward_shortcut_gpu(layer l, network_state state)
 
 static void add_delta(const layer *l, const shares *m, int k, float *sum)
 {
-    int length = length_of(l, k), count = length < l->outputs ? length : l->outputs;
+    common both = common_of(l, k);
     if (!sum) return;
     copy_ongpu(l->outputs * l->batch, l->delta_gpu, 1, m->x, 1);
     scale_by_share(l, m, k);
-    for (int image = 0; image < l->batch; image++)
-        axpy_ongpu(count, 1, m->x + (size_t)image * l->outputs, 1, sum + (size_t)image * length, 1);
+    for (int i = 0; i < both.times; i++)
+        axpy_ongpu(both.count, 1, m->x + (size_t)l->outputs * i, 1, sum + both.step * i, 1);
 }
 
 /* slope[k] (dot[k] - the sum of all p dot), which is delta times (x[k] - y), to the weights' gradients. */
