@@ -29,6 +29,7 @@
 #ifdef DARKNET_AMP_ALEXEYAB
 #include "host/common/ranks.h"
 #include "host/darknet/room.h"
+#include "shortcut_layer.h"
 
 static void fail(const char *why, const char *what);
 
@@ -72,6 +73,19 @@ static void resize(network *net, int side)
 {
     resize_network(net, side, side);
     net->input = realloc(net->input, sizeof(float) * (size_t)net->inputs * (size_t)net->batch);
+}
+
+/* Shortcuts begin with weights of 1, of which p and its slope (gaps.c) are alike. */
+static void scatter_weights(network *net)
+{
+    for (int i = 0; i < net->n; i++) {
+        layer *l = &net->layers[i];
+        for (int k = 0; l->type == SHORTCUT && k < l->nweights; k++) l->weights[k] = (float)(k % 5) * .4f + .2f;
+#ifdef GPU
+        if (l->type == SHORTCUT && l->nweights) push_shortcut_layer(*l);
+#endif
+    }
+    if (net->amp) darknet_amp_weights_changed(net);
 }
 
 #define parse_network_cfg amp_own_parse
@@ -213,6 +227,7 @@ static network *make(const char *cfg, const char *dtype)
 #ifdef DARKNET_AMP_ALEXEYAB
     if (net->ema_alpha != 0) *net->seen = FIRST_STEP * (uint64_t)(net->batch * net->subdivisions);
     if (net->ema_alpha != 0) *net->cur_iteration = FIRST_STEP;
+    scatter_weights(net);
     net->cudnn_half = 1; /* as its parser has it on every GPU of today, built with CUDNN_HALF=1 */
 #endif
     if (!net->amp != !strcmp(dtype, "off")) fail("with AMP, or without, though asked for", dtype);
