@@ -80,7 +80,8 @@ static void scatter_weights(network *net)
 {
     for (int i = 0; i < net->n; i++) {
         layer *l = &net->layers[i];
-        for (int k = 0; l->type == SHORTCUT && k < l->nweights; k++) l->weights[k] = (float)(k % 5) * .4f + .2f;
+        for (int k = 0; l->type == SHORTCUT && k < l->nweights; k++)
+            l->weights[k] = (float)(k % 5) * .4f + .2f;
 #ifdef GPU
         if (l->type == SHORTCUT && l->nweights) push_shortcut_layer(*l);
 #endif
