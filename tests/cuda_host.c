@@ -5,6 +5,7 @@
  *   cuda_host train <network> <dtype> <file> [<twin>]
  *     writes losses, predictions and weights as floats; a twin, numbered from 1, has images that differ by a
  *     rounding of the dtype: what becomes of that is what this training makes of roundings
+ *     On doubles EARLY=1 in the environment has copies of images come as early as they may.
  *   cuda_host start <network> <dtype> <file>
  *     the same up to the checkpoint, which stock (dtype off) goes on from otherwise
  *   cuda_host gpus <network> <dtype> <file>
@@ -28,12 +29,41 @@
 #ifdef DARKNET_AMP_ALEXEYAB
 #include "host/common/ranks.h"
 #include "host/darknet/room.h"
+#include "shortcut_layer.h"
+
+static void fail(const char *why, const char *what);
+
+#ifdef ON_DOUBLES
+/* From a training's third pass on, as cuda_step.c has it: images come to the other of two blocks, nobody
+ * waits but for the answers of all yolo layers at once, and images and labels are all that is copied, from
+ * memory that is page-locked. */
+static float train_and_count(network *net)
+{
+    const amp_host_pinned *pinned = net->amp ? &net->amp->memory->pinned : NULL;
+    int steady = pinned && pinned->second, yolo = net->layers[net->n - 1].type == YOLO;
+    const float *image = pinned ? amp_fork_image(net) : NULL;
+    amp_cuda_counts before = amp_cuda_counted();
+    float loss = amp_own_train(net);
+    amp_cuda_counts now = amp_cuda_counted();
+    if (!steady) return loss;
+    if (amp_fork_image(net) == image) fail("images", "take no turns between two blocks");
+    if (amp_fork_image(net) != pinned->second && amp_fork_image(net) != *net->input_gpu)
+        fail("images", "lie elsewhere");
+    if (yolo && now.allocations != before.allocations) fail("a pass", "takes memory");
+    if (yolo && now.waits - before.waits > 1) fail("a pass", "waits more than once");
+    if (yolo && now.uploads - before.uploads != 2) fail("a pass", "copies more than images and labels");
+    if (yolo && now.pageable - before.pageable > 2 * 96) fail("a pass", "copies from pageable memory");
+    return loss;
+}
+#else
+#define train_and_count amp_own_train
+#endif
 
 /* What Darknet's loop does around its passes, with a network by value and images beside it. Behind a step's
  * last pass it updates, and averages weights, as it does for a data of no images. */
 static float train_datum(network *net)
 {
-    float loss = amp_own_train(net);
+    float loss = train_and_count(net);
     if (*net->seen / (uint64_t)net->batch % (uint64_t)net->subdivisions == 0)
         train_network(*net, (data){ 0 });
     return loss;
@@ -43,6 +73,20 @@ static void resize(network *net, int side)
 {
     resize_network(net, side, side);
     net->input = realloc(net->input, sizeof(float) * (size_t)net->inputs * (size_t)net->batch);
+}
+
+/* Shortcuts begin with weights of 1, of which p and its slope (gaps.c) are alike. */
+static void scatter_weights(network *net)
+{
+    for (int i = 0; i < net->n; i++) {
+        layer *l = &net->layers[i];
+        for (int k = 0; l->type == SHORTCUT && k < l->nweights; k++)
+            l->weights[k] = (float)(k % 5) * .4f + .2f;
+#ifdef GPU
+        if (l->type == SHORTCUT && l->nweights) push_shortcut_layer(*l);
+#endif
+    }
+    if (net->amp) darknet_amp_weights_changed(net);
 }
 
 #define parse_network_cfg amp_own_parse
@@ -94,11 +138,17 @@ static const struct { const char *name, *cfg; int resizes; } networks[] = {
       HEAD(22, "Gaussian_yolo") "mask=0,1\n", 1 },
     { "averaged", NET("width=16\nheight=16\nchannels=3\nema_alpha=.5\n") CONV(8, 3, BN) CONV(8, 3, BN)
       CONV(2, 1, "") "[avgpool]\n[softmax]\n", 0 },
-    { "weighted", NET("width=8\nheight=8\nchannels=3\n") CONV(4, 3, "") CONV(4, 3, "")
-      "[shortcut]\nfrom=-2\nactivation=linear\nweights_type=per_feature\nweights_normalization=relu\n"
+    /* shortcuts of Darknet's own: weights by channel and by input, several inputs, shorter and longer ones */
+    { "weighted", NET("width=8\nheight=8\nchannels=3\n") CONV(6, 3, "") CONV(2, 3, "") CONV(4, 3, "")
+      "[shortcut]\nfrom=-2,-3\nactivation=mish\nweights_type=per_channel\nweights_normalization=softmax\n"
+      "[shortcut]\nfrom=-3\nactivation=leaky\nweights_type=per_feature\nweights_normalization=relu\n"
+      "[shortcut]\nfrom=0,1\nactivation=linear\n" CONV(5, 3, "")
+      "[convolutional]\nfilters=14\nsize=1\nstride=1\nactivation=linear\n"
+      "[yolo]\nmask=0,1\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n", 1 },
+    { "crnn", NET("width=8\nheight=8\nchannels=3\ntime_steps=2\n") CONV(4, 3, "")
+      "[crnn]\nhidden_filters=4\noutput_filters=4\nsize=3\npad=1\nactivation=leaky\n"
+      "[crnn]\nhidden_filters=4\noutput_filters=5\nsize=3\npad=1\nactivation=leaky\nshortcut=1\n"
       "[avgpool]\n[softmax]\n", 0 },
-    { "crnn", NET("width=8\nheight=8\nchannels=3\ntime_steps=2\n")
-      "[crnn]\nhidden_filters=4\noutput_filters=4\npad=1\nactivation=leaky\n[avgpool]\n[softmax]\n", 0 },
     { "region", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=4\nstride=4\n"
       CONV(8, 3, "stopbackward=1\n" BN) HEAD(21, "region") "coords=4\nsoftmax=1\n", 0 },
     { "classifier", NET("width=12\nheight=12\nchannels=3\nadam=1\n") CONV(8, 3, "")
@@ -178,6 +228,8 @@ static network *make(const char *cfg, const char *dtype)
 #ifdef DARKNET_AMP_ALEXEYAB
     if (net->ema_alpha != 0) *net->seen = FIRST_STEP * (uint64_t)(net->batch * net->subdivisions);
     if (net->ema_alpha != 0) *net->cur_iteration = FIRST_STEP;
+    scatter_weights(net);
+    net->cudnn_half = 1; /* as its parser has it on every GPU of today, built with CUDNN_HALF=1 */
 #endif
     if (!net->amp != !strcmp(dtype, "off")) fail("with AMP, or without, though asked for", dtype);
     return net;
@@ -233,6 +285,9 @@ static void train(network *net, int steps, unsigned seed, FILE *out)
         put(out, &loss, 1);
         check_heads(net);
     }
+#if defined(ON_DOUBLES) && defined(DARKNET_AMP_ALEXEYAB)
+    if (net->amp && steps > 1 && !net->amp->memory->pinned.second) fail("images", "have no second block");
+#endif
 }
 
 static void predict(network *net, FILE *out)
@@ -385,6 +440,7 @@ int main(int argc, char **argv)
     gpu_index = 0;
 #ifdef ON_DOUBLES
     amp_cuda_any_stream(1); /* Darknet's own layers run on the default one */
+    amp_cuda_copies_early(getenv("EARLY") != NULL);
     if (getenv("TURING")) amp_cuda_device_is(7, 5, 4, (size_t)1 << 33);
 #endif
 #else

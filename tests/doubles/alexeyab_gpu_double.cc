@@ -1,5 +1,7 @@
 /* As darknet_gpu_double.cc, for AlexeyAB's Darknet, whose kernels run on a stream of its own: get_cuda_stream
  * says which. */
+#include <vector>
+
 #include "darknet.h"
 
 #include "activations.h"
@@ -30,6 +32,26 @@ void mask_ongpu(int n, float *x, float number, float *mask)
     KERNEL(for (int i = 0; i < n; i++) if (mask[i] == number) x[i] = number);
 }
 void activate_array_ongpu(float *x, int n, ACTIVATION a) { KERNEL(activate_array(x, n, a)); }
+void gradient_array_ongpu(float *x, int n, ACTIVATION a, float *delta)
+{
+    KERNEL(gradient_array(x, n, a, delta));
+}
+void activate_array_mish_ongpu(float *x, int n, float *input, float *y)
+{
+    KERNEL(activate_array_mish(x, n, input, y));
+}
+void gradient_array_mish_ongpu(int n, float *input, float *delta)
+{
+    KERNEL(gradient_array_mish(n, input, delta));
+}
+void scale_bias_gpu(float *x, float *scales, int batch, int n, int size)
+{
+    KERNEL(scale_bias(x, scales, batch, n, size));
+}
+void backward_scale_gpu(float *x, float *delta, int batch, int n, int size, float *updates)
+{
+    KERNEL(backward_scale_cpu(x, delta, batch, n, size, updates));
+}
 void l2_gpu(int n, float *x, float *truth, float *delta, float *error)
 {
     KERNEL(l2_cpu(n, x, truth, delta, error));
@@ -55,6 +77,41 @@ void flatten_ongpu(float *x, int spatial, int layers, int batch, int forward, fl
         size_t planar = (size_t)at, packed = ((size_t)b * spatial + i) * layers + c;
         if (forward) y[packed] = x[planar];
         else y[planar] = x[packed];
+    });
+}
+
+/* A convolution as Darknet's own on the CPU does it with what lies on the GPU, but that this one's col2im
+ * adds to the delta there is. */
+static layer on_gpu(layer l)
+{
+    l.weights = l.weights_gpu;
+    l.biases = l.biases_gpu;
+    l.output = l.output_gpu;
+    l.delta = l.delta_gpu;
+    l.weight_updates = l.weight_updates_gpu;
+    l.bias_updates = l.bias_updates_gpu;
+    return l;
+}
+static void check_convolution(const layer &l, const network_state &state)
+{
+    if (l.batch_normalize || l.activation_input_gpu) amp_cuda_report("a convolution that the double has not");
+    if (state.net.cudnn_half) amp_cuda_report("a convolution of Darknet's own would compute in half");
+    if (state.workspace) amp_cuda_is_device(state.workspace, l.workspace_size, "a convolution's workspace");
+}
+void forward_convolutional_layer_gpu(layer l, network_state state)
+{
+    check_convolution(l, state);
+    KERNEL(forward_convolutional_layer(on_gpu(l), state));
+}
+void backward_convolutional_layer_gpu(layer l, network_state state)
+{
+    check_convolution(l, state);
+    KERNEL({
+        network_state mine = state;
+        std::vector<float> part((size_t)l.inputs * l.batch);
+        if (state.delta) mine.delta = part.data();
+        backward_convolutional_layer(on_gpu(l), mine);
+        for (size_t i = 0; state.delta && i < part.size(); i++) state.delta[i] += part[i];
     });
 }
 

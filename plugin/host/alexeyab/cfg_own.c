@@ -23,12 +23,24 @@ void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
                       2 * num);
 }
 
+/* train_network_waitkey begins with max_batches / 2, and 1000 steps before the end the averages become the
+ * weights. */
+static void check_averaging(cfg_walk *walk)
+{
+    double steps = cfg_walk_number(walk, "max_batches"), from = trunc(steps / 2), to = steps - 1000;
+    if (cfg_walk_number(walk, "ema_alpha") == 0 || walk->resized || from < to) return;
+    cfg_walk_warn(walk, "ema_alpha", NULL, "averages weights from step %.0f (max_batches / 2) to step %.0f "
+                  "(max_batches - 1000), so never; let max_batches be more than 2000, or leave ema_alpha out",
+                  from, to);
+}
+
 /* Its parser divides by how many layers have an input of more than a row or a column. */
 void cfg_own_finish(cfg_walk *walk)
 {
     int images = walk->net.w > 1 && walk->net.h > 1;
     for (int i = 0; i + 1 < walk->count; i++) images |= walk->layers[i].w > 1 && walk->layers[i].h > 1;
     cfg_walk_enter(walk, -1);
+    check_averaging(walk);
     if (!images)
         cfg_walk_fail(walk, NULL, NULL,
                       "no layer has an image to look at, which AlexeyAB's parser cannot make");

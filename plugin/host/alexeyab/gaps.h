@@ -17,7 +17,9 @@
  * On a GPU, where its convolutions add up, but region, normalization and reorg overwrite, and xnor's slope is
  * taken of all that lies in the delta: each layer gets a delta of zeros too; a frozen layer's numbers are
  * made too; masked costs read a copy too. A connected layer clips its deltas to 1, which would hide an
- * overflow: not under AMP.
+ * overflow: not under AMP. A shortcut that AMP does not compute itself goes by addresses that its inputs had
+ * when it was made, sums its weights' gradients in no order, and makes what is not finite 0: ours is made of
+ * Darknet's other kernels (shortcut_gpu.c), each of which adds up in order.
  *
  * What is beyond that is refused when a network is made (network.c). */
 #pragma once
@@ -34,9 +36,15 @@ void amp_gap_forward(layer l, network_state state);
 void amp_gap_backward(layer l, network_state state);
 
 #ifdef GPU
-/* The same on a GPU. state.workspace: at least as many bytes as amp_gap_workspace_gpu says. */
+/* The same on a GPU. state.workspace: at least as many bytes as the layer asks for and amp_gap_workspace_gpu
+ * says, together. */
 void amp_gap_prepare_gpu(layer *l);
 size_t amp_gap_workspace_gpu(const network *net, int index);
 void amp_gap_forward_gpu(layer l, network_state state);
 void amp_gap_backward_gpu(layer l, network_state state);
+/* shortcut_gpu.c: floats of a workspace, and a shortcut whose inputs lie on the GPU, in l.layers_output and
+ * l.layers_delta. */
+size_t amp_gap_shortcut_room(const layer *l);
+void amp_gap_forward_shortcut_gpu(layer l, network_state state);
+void amp_gap_backward_shortcut_gpu(layer l, network_state state);
 #endif

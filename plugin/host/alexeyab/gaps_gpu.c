@@ -23,7 +23,7 @@ static void own_array(float **array, size_t count)
 void amp_gap_prepare_gpu(layer *l)
 {
     l->adam = 0; /* as in give_back_internals_gpu */
-    if (l->type == CONNECTED) l->amp_unclipped = 1;
+    if (l->type == CONNECTED || l->type == SHORTCUT) l->amp_unclipped = 1;
     if (l->type != CONVOLUTIONAL || !l->batch_normalize) return;
     own_array(&l->mean_gpu, (size_t)l->n);
     own_array(&l->variance_gpu, (size_t)l->n);
@@ -32,7 +32,8 @@ void amp_gap_prepare_gpu(layer *l)
 
 size_t amp_gap_workspace_gpu(const network *net, int index)
 {
-    return part_bytes(input_count(net, index)) + net->layers[index].workspace_size;
+    const layer *l = &net->layers[index];
+    return part_bytes(l->type == SHORTCUT ? amp_gap_shortcut_room(l) : input_count(net, index));
 }
 
 void amp_gap_forward_gpu(layer l, network_state state)
@@ -41,7 +42,8 @@ void amp_gap_forward_gpu(layer l, network_state state)
         copy_ongpu((int)input_count(&state.net, state.index), state.input, 1, state.workspace, 1);
         state.input = state.workspace;
     }
-    l.forward_gpu(l, state);
+    if (l.type == SHORTCUT) amp_gap_forward_shortcut_gpu(l, state);
+    else l.forward_gpu(l, state);
 }
 
 void amp_gap_backward_gpu(layer l, network_state state)
@@ -50,6 +52,10 @@ void amp_gap_backward_gpu(layer l, network_state state)
     float *sum = state.delta, *part = state.workspace;
     if (l.type == ROUTE) { /* it adds to the layers that it joins, and does not look at state.delta */
         l.backward_gpu(l, state);
+        return;
+    }
+    if (l.type == SHORTCUT) {
+        amp_gap_backward_shortcut_gpu(l, state);
         return;
     }
     fill_ongpu(count, 0, part, 1);

@@ -75,20 +75,10 @@ static const char *refused_of_layer(const layer *l)
     }
 }
 
-/* Of Darknet's own layers there, shortcuts go by addresses of buffers that AMP moves, and nobody has looked
- * at crnn. */
-static const char *refused_on_gpu(const layer *l)
-{
-    if (amp_host_is_native(l)) return NULL;
-    if (l->type == CRNN) return "on a GPU such a layer";
-    return l->type == SHORTCUT ? "on a GPU such a form of the layer" : NULL;
-}
-
 amp_status amp_own_check(const network *net, amp_error *error)
 {
-    int on_gpu = amp_host_on_gpu(net);
     const char *key = refused_of_network(net);
-    if (!key && on_gpu && net->optimized_memory) key = "optimized_memory";
+    if (!key && amp_host_on_gpu(net) && net->optimized_memory) key = "optimized_memory";
     if (key)
         return amp_fail(error, AMP_UNSUPPORTED,
                         "amp: [net]: %s cannot be trained with under AMP; remove it, or run with -amp off",
@@ -103,7 +93,6 @@ amp_status amp_own_check(const network *net, amp_error *error)
                         "remove it, or start the training alone", amp_ranks_count());
     for (int i = 0; i < net->n; i++) {
         key = refused_of_layer(&net->layers[i]);
-        if (!key && on_gpu) key = refused_on_gpu(&net->layers[i]);
         if (key)
             return amp_fail(error, AMP_UNSUPPORTED,
                             "layer %d [%s]: %s cannot be trained with under AMP; run with -amp off", i,

@@ -15,9 +15,17 @@
 
 /* ---- a network's ---- */
 
+#ifdef GPU
+static float *image_on_gpu(const network *net)
+{
+    const amp_host_pinned *pinned = &net->amp->memory->pinned;
+    return pinned->in_second ? pinned->second : *net->input_gpu;
+}
+#endif
+
 float *amp_fork_image(const network *net)
 {
-    return ON_SIDE(amp_host_on_gpu(net), net->input, *net->input_gpu);
+    return ON_SIDE(amp_host_on_gpu(net), net->input, image_on_gpu(net));
 }
 
 float *amp_fork_image_delta(const network *net) { return net->delta; }
@@ -38,7 +46,8 @@ static amp_status make_on_gpu(float **array, size_t bytes, amp_backend *b, amp_e
 }
 
 /* Through page-locked memory: the images' is Darknet's own, which it has for predictions, and the labels are
- * few. */
+ * few. From the second training pass on, images are copied while the GPU computes the pass before
+ * (pinned.h). */
 static amp_status push(const network *net, amp_backend *b, amp_error *error)
 {
     size_t images = (size_t)net->batch * (size_t)net->inputs * sizeof(float), labels =
@@ -48,7 +57,11 @@ static amp_status push(const network *net, amp_backend *b, amp_error *error)
     void *staged;
     AMP_TRY(make_on_gpu(net->input_gpu, most * (size_t)net->inputs, b, error));
     memcpy(net->input_pinned_cpu, net->input, images);
-    AMP_TRY(b->upload_later(b, *net->input_gpu, net->input_pinned_cpu, images, error));
+    amp_host_pinned *pinned = &net->amp->memory->pinned;
+    int ahead = pinned->tried && net->train && amp_host_image_turns(pinned, most * (size_t)net->inputs);
+    pinned->tried |= net->train && net->input_pinned_cpu_flag;
+    AMP_TRY((ahead ? b->upload_ahead : b->upload_later)(b, image_on_gpu(net), net->input_pinned_cpu, images,
+                                                        error));
     if (!net->truth || !labels) return AMP_OK;
     AMP_TRY(make_on_gpu(net->truth_gpu, most * (size_t)net->truths, b, error));
     AMP_TRY(b->stage(b, *net->truth_gpu, labels, &staged, error));
@@ -82,12 +95,9 @@ size_t amp_own_layer_workspace(const network *net, int index)
     layer *l = &net->layers[index];
     size_t most = l->workspace_size;
     amp_own_part parts[AMP_OWN_MOST_PARTS];
-#ifdef GPU
-    if (net->gpu_index >= 0) return amp_gap_workspace_gpu(net, index);
-#endif
     for (int k = amp_host_parts(l, parts) - 1; k >= 0; k--)
         if (parts[k].part->workspace_size > most) most = parts[k].part->workspace_size;
-    return most;
+    return ON_SIDE(amp_host_on_gpu(net), most, most + amp_gap_workspace_gpu(net, index));
 }
 
 void darknet_amp_workspace(network *net)
@@ -117,6 +127,7 @@ amp_pass amp_own_pass(const network *net, int index, float *input, float *input_
                             .truth = truth < 0 ? (float *)amp_own_truth(net)
                                                : *amp_host_output_of(&net->layers[truth], on_gpu),
                             .net = *net };
+    state.net.cudnn_half = 0; /* its 16-bit copies of weights are made in loops of its own */
     return state;
 }
 
@@ -126,11 +137,11 @@ layer amp_own_joined(const network *net, int index, amp_joined *room)
 {
     layer l = net->layers[index];
     const int *far;
-    int count = amp_own_far_inputs(&l, &far);
+    int count = amp_own_far_inputs(&l, &far), on_gpu = amp_host_on_gpu(net);
     for (int k = 0; k < count; k++) {
         room->indices[k] = amp_host_producer(net, far[k], index);
-        room->outputs[k] = net->layers[room->indices[k]].output;
-        room->deltas[k] = net->layers[room->indices[k]].delta;
+        room->outputs[k] = *amp_host_output_of(&net->layers[room->indices[k]], on_gpu);
+        room->deltas[k] = *amp_host_delta_of(&net->layers[room->indices[k]], on_gpu);
     }
     if (!count) return l;
     if (l.input_layers) l.input_layers = room->indices;

@@ -39,9 +39,13 @@ void amp_host_pin(amp_host_pinned *p, const network *net)
 
 int amp_host_image_ahead(amp_host_pinned *p, const network *net)
 {
+    return p->locked && net->train && net->input == p->input && amp_host_image_turns(p, p->bytes);
+}
+
+int amp_host_image_turns(amp_host_pinned *p, size_t bytes)
+{
 #ifdef GPU
-    if (!p->locked || !net->train || net->input != p->input) return 0;
-    if (!p->second_tried && cudaMalloc((void **)&p->second, p->bytes) != cudaSuccess) {
+    if (!p->second_tried && cudaMalloc((void **)&p->second, bytes) != cudaSuccess) {
         cudaGetLastError(); /* as above */
         p->second = NULL;
     }
@@ -49,7 +53,7 @@ int amp_host_image_ahead(amp_host_pinned *p, const network *net)
     p->in_second = p->second && !p->in_second;
     return p->second != NULL;
 #else
-    (void)p, (void)net;
+    (void)p, (void)bytes;
     return 0;
 #endif
 }

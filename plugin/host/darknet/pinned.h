@@ -30,6 +30,8 @@ void amp_host_pin(amp_host_pinned *, const network *net);
 /* Before that: whether the backend's upload_ahead may copy this pass's images, to `second` if in_second
  * says so then. */
 int amp_host_image_ahead(amp_host_pinned *, const network *net);
+/* The same where the images lie in page-locked memory that a fork has itself; bytes: of the largest pass. */
+int amp_host_image_turns(amp_host_pinned *, size_t bytes);
 /* Before it is freed. No copy may be under way; none is between two hooks, as amp_engine_forward ends with
  * uploads_done. */
 void amp_host_unpin(amp_host_pinned *);
