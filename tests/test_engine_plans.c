@@ -4,6 +4,7 @@
 #include "testing.h"
 
 #include "engine_testing.h"
+#include "poison_arena.h"
 
 static void pair(network **stock, network **ours, const char *layer_keys)
 {
@@ -313,6 +314,110 @@ TEST(a_shortcut_hands_its_delta_on)
     assert_masters_near(ours, stock, 1e-4);
     release(stock);
     release(ours);
+}
+
+/* ---- deltas that are one ---- */
+
+#define SUM(from) "[shortcut]\nfrom=" #from "\nactivation=linear\n"
+#define BARE(activation) \
+    "[convolutional]\nfilters=8\nsize=3\nstride=1\npad=1\nactivation=" activation "\n"
+#define NORMALIZATION "[normalization]\nsize=3\nalpha=.0001\nbeta=.75\nkappa=1\n"
+#define HEAD "[yolo]\nmask=0,1\nanchors=2,3, 4,4\nclasses=2\nnum=2\nignore_thresh=.7\ntruth_thresh=1\nmax=6\n"
+
+/* Of the shortcut s, which adds y and x: whether its delta is y's and x's as well. ONE_FORM: only if all is
+ * in fp32. */
+enum { ONE_FORM = 2 };
+static const struct { const char *what, *layers; int s, x, of_y, of_x; } sums[] = {
+    { "two blocks in a row, the upper one", CONV(8, "") CONV(8, "") CONV(8, "") SUM(-3) CONV(8, "") SUM(-2),
+      5, 3, 1, 1 },
+    { "two blocks in a row, the lower one", CONV(8, "") CONV(8, "") CONV(8, "") SUM(-3) CONV(8, "") SUM(-2),
+      3, 0, 1, 1 },
+    { "y without batch norm", CONV(8, "") BARE("relu") SUM(-2), 2, 0, 1, 1 },
+    { "y that is connected", "[connected]\nbatch_normalize=1\noutput=64\nactivation=leaky\n"
+      "[connected]\nbatch_normalize=1\noutput=64\nactivation=leaky\n" SUM(-2), 2, 0, 1, 1 },
+    { "y that hands its delta on as it is", CONV(8, "") BARE("linear") SUM(-2), 2, 0, 1, 0 },
+    { "y that is no convolution", CONV(8, "") "[activation]\nactivation=leaky\n" SUM(-2), 2, 0, 1, 0 },
+    { "y that a route reads, too", CONV(8, "") CONV(8, "") SUM(-2) CONV(8, "") "[route]\nlayers=-1,1\n",
+      2, 0, 0, 0 },
+    { "x and y that are pinned", CONV(8, "amp=0\n") CONV(8, "amp=0\n") SUM(-2), 2, 0, 1, 1 },
+    { "x in 16 bits, y in 32", CONV(8, "") CONV(8, "amp=0\n") SUM(-2), 2, 0, 1, ONE_FORM },
+    { "x in 32 bits, y in 16", CONV(8, "amp=0\n") CONV(8, "") SUM(-2), 2, 0, ONE_FORM, ONE_FORM },
+    { "x that a later layer reads, too", CONV(8, "") CONV(8, "") SUM(-2) CONV(8, "") "[route]\nlayers=-1,0\n",
+      2, 0, 1, 0 },
+    { "x that a host layer reads before y",
+      CONV(8, "") NORMALIZATION CONV(8, "") SUM(-3), 3, 0, 1, 1 },
+    { "x that a loss reads before y",
+      "[convolutional]\nfilters=14\nsize=1\nstride=1\nactivation=linear\n" HEAD "[route]\nlayers=0\n"
+      CONV(14, "") SUM(-4), 4, 0, 1, 0 },
+    { "x that is added twice, in the upper sum", CONV(8, "") CONV(8, "") SUM(-2) CONV(8, "") SUM(-4),
+      4, 0, 1, 1 },
+    { "x that is added twice, in the lower sum", CONV(8, "") CONV(8, "") SUM(-2) CONV(8, "") SUM(-4),
+      2, 0, 1, 0 },
+    { "a sum that a host layer reads", CONV(8, "") CONV(8, "") SUM(-2) NORMALIZATION, 2, 0, 1, 1 },
+    { "an activation", CONV(8, "") CONV(8, "") "[shortcut]\nfrom=-2\nactivation=leaky\n", 2, 0, 1, 0 },
+    { "beta", CONV(8, "") CONV(8, "") "[shortcut]\nfrom=-2\nbeta=.5\nactivation=linear\n", 2, 0, 1, 0 },
+    { "alpha", CONV(8, "") CONV(8, "") "[shortcut]\nfrom=-2\nalpha=.5\nactivation=linear\n", 2, 0, 0, 0 },
+    { "shapes that differ", CONV(4, "") CONV(8, "") SUM(-2), 2, 0, 1, 0 },
+};
+
+/* Gives each layer's delta memory of its own, which is freed with *own. Only until the next plan. */
+static void part_deltas(network *net, void **own)
+{
+    const amp_plan *plan = amp_engine_plan(net->amp->engine);
+    for (int i = 0; i < plan->count; i++) {
+        amp_value *value = &plan->values[i];
+        amp_tensor delta = amp_value_delta(value, value->home);
+        if (value->home == AMP_FORM_HOST || !delta.data) continue;
+        own[i] = value->delta[value->home] = malloc(amp_tensor_bytes(&delta));
+        assert_non_null(own[i]);
+    }
+}
+
+/* Beside a network whose deltas all have memory of their own. In one of the two, memory that is free for now
+ * holds NaN. */
+static void compare_sums(int k, const char *dtype, int segments)
+{
+    char text[4096];
+    void *own[16] = { NULL };
+    size_t bytes, control_bytes;
+    poison_arena poison;
+    snprintf(text, sizeof text, NET("amp=1\n") "%s" TAIL, sums[k].layers);
+    network *net = parse(text, dtype), *control = parse(text, dtype);
+    amp_recompute_settings settings = { .on = segments > 0, .segments = segments };
+    amp_engine_set_recompute(net->amp->engine, &settings);
+    copy_weights(net, control);
+    poison_begin(&poison, net->amp->engine);
+    for (unsigned step = 0; step < 3; step++) {
+        train_step(net, 10 * step);
+        train_step(control, 10 * step);
+        if (step == 0) part_deltas(control, own);
+    }
+    assert_true(poison_end(&poison, net->amp->engine) > 0);
+    const amp_value *values = amp_engine_plan(net->amp->engine)->values;
+    amp_form form = values[sums[k].s].home;
+    const void *of_s = values[sums[k].s].delta[form];
+    assert_non_null(of_s);
+    int of_y = values[sums[k].s - 1].delta[form] == of_s, of_x = values[sums[k].x].delta[form] == of_s;
+    int whole = strcmp(dtype, "fp32") == 0, right = of_y == (sums[k].of_y == ONE_FORM ? whole : sums[k].of_y)
+        && of_x == (sums[k].of_x == ONE_FORM ? whole : sums[k].of_x);
+    char *state = snapshot(net, &bytes), *other = snapshot(control, &control_bytes);
+    assert_int_equal(bytes, control_bytes);
+    if (!right || memcmp(state, other, bytes) != 0)
+        fail_msg("%s, %s, %d segments: one delta: y's %d, x's %d; %s", sums[k].what, dtype, segments, of_y,
+                 of_x, memcmp(state, other, bytes) ? "other weights than with two" : "the same weights");
+    free(state);
+    free(other);
+    for (int i = 0; i < 16; i++) free(own[i]);
+    release(net);
+    release(control);
+}
+
+TEST(a_sum_and_what_it_adds_share_a_delta_where_nobody_would_notice)
+{
+    static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
+    for (int k = 0; k < (int)(sizeof sums / sizeof *sums); k++)
+        for (int d = 0; d < 3; d++)
+            for (int segments = 0; segments <= 3; segments += 3) compare_sums(k, dtypes[d], segments);
 }
 
 /* Gradient 0: decay alone moves a scale, as in Darknet's Adam. */

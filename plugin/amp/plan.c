@@ -1,7 +1,7 @@
 /* Builds a plan in this order: each layer's form (autocast), where batch norm is folded into weights, which
  * layers compute backward, which outputs and which of Darknet's own fp32 buffers are needed, when backward
- * repeats a layer's forward (activation checkpointing), which shortcuts a batch norm adds, and from when to
- * when each buffer is used, so that buffers can share memory (amp_plan_create).
+ * repeats a layer's forward (activation checkpointing), which shortcuts a batch norm adds, which deltas are
+ * one, and from when to when each buffer is used, so that buffers can share memory (amp_plan_create).
  *
  * Times are counted in layers: forward of layer i is time i, its backward time 2n-1-i. A layer whose
  * forward is repeated has a second time for it, again_time: the backward that first reads something of
@@ -202,7 +202,7 @@ static int is_plain_sum(const amp_node *node)
 {
     const amp_layer_desc *d = &node->desc;
     if (d->kind != AMP_LAYER_SHORTCUT || d->input_count != 2 || d->alpha != 1 || d->beta != 1
-        || d->activation != AMP_LINEAR || node->recompute != AMP_RECOMPUTE_NOTHING) return 0;
+        || d->activation != AMP_LINEAR) return 0;
     for (int k = 0; k < 2; k++) {
         amp_shape x = node->inputs[k]->shape, y = node->output->shape;
         if (x.n != y.n || x.c != y.c || x.h != y.h || x.w != y.w) return 0;
@@ -219,9 +219,45 @@ static void choose_joint_norms(amp_plan *plan, const amp_backend *backend)
         int from = is_plain_sum(node) ? node->desc.inputs[0] : -1;
         if (from < 0 || plan->needs_output[from] || reads_of(plan, from) != 1) continue;
         amp_node *x = &plan->nodes[from];
-        if (x->form != node->form || !amp_epilogue_can_add(x)) continue;
+        if (x->form != node->form || node->recompute != AMP_RECOMPUTE_NOTHING || !amp_epilogue_can_add(x))
+            continue;
         x->leaves_norm = 1;
         node->norm_of = x;
+    }
+}
+
+/* ---- deltas that are one ---- */
+
+/* When a layer writes its part of the deltas of what it reads. */
+static int gives_delta_at(const amp_plan *plan, const amp_node *node)
+{
+    return node->ops->makes_loss ? node->index : backward_time(plan, node->index);
+}
+
+/* Whether a shortcut (s = y + x) is the first to give x a part of its delta, and nobody gives another before
+ * the backward of y. */
+static int gives_alone_until(const amp_plan *plan, const amp_node *shortcut, const amp_value *x, int y)
+{
+    for (int i = 0; i < plan->count; i++) {
+        const amp_node *node = &plan->nodes[i];
+        for (int k = 0; node != shortcut && node->computes_backward && k < node->desc.input_count; k++)
+            if (node->inputs[k] == x && gives_delta_at(plan, node) < backward_time(plan, y)) return 0;
+    }
+    return 1;
+}
+
+/* A plain sum's delta is that of both that it adds. Where only the sum reads y, all three are one buffer, to
+ * which x's other readers add: then y's backward leaves it as it is, if it can, for x. */
+static void choose_kept_deltas(amp_plan *plan)
+{
+    for (int i = 0; i < plan->count; i++) {
+        const amp_node *node = &plan->nodes[i];
+        if (!node->computes_backward || !is_plain_sum(node)) continue;
+        const amp_value *y = node->inputs[0], *x = node->inputs[1];
+        if (y->index <= x->index || x->index < 0 || y->delta_parts != 1 || !x->wants_delta
+            || y->home != node->form || x->home != node->form) continue;
+        plan->nodes[y->index].keeps_delta = amp_epilogue_can_keep_delta(&plan->nodes[y->index])
+            && gives_alone_until(plan, node, x, y->index);
     }
 }
 
@@ -279,7 +315,7 @@ static amp_status request_delta(amp_plan *plan, amp_value *value, amp_error *err
     int end = backward_time(plan, value->index), first_write[AMP_FORMS] = { -1, -1, -1 };
     for (int i = value->index + 1; i < plan->count; i++) {
         const amp_node *node = &plan->nodes[i];
-        int start = node->ops->makes_loss ? i : backward_time(plan, i);
+        int start = gives_delta_at(plan, node);
         for (int k = 0; node->computes_backward && k < node->desc.input_count; k++)
             if (node->inputs[k] == value && (first_write[node->form] < 0 || start < first_write[node->form]))
                 first_write[node->form] = start;
@@ -309,16 +345,21 @@ static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *err
 }
 
 /* A shortcut copies its delta to its first input. If that input has no other consumer, both are one
- * buffer. */
-static void share_deltas(amp_plan *plan)
+ * buffer; and so is the second input's delta where the first keeps its own. */
+static amp_status share_deltas(amp_plan *plan, amp_error *error)
 {
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
         if (node->desc.kind != AMP_LAYER_SHORTCUT || node->desc.alpha != 1) continue;
         amp_value *x = node->inputs[0];
-        if (x->index >= 0 && x->home == node->form && node->computes_backward && x->delta_parts == 1)
-            amp_arena_share(&plan->arena, &node->output->delta[node->form], &x->delta[node->form]);
+        if (x->index < 0 || x->home != node->form || !node->computes_backward || x->delta_parts != 1)
+            continue;
+        void **delta = &node->output->delta[node->form];
+        AMP_TRY(amp_arena_share(&plan->arena, delta, &x->delta[node->form], error));
+        if (plan->nodes[x->index].keeps_delta)
+            AMP_TRY(amp_arena_share(&plan->arena, delta, &node->inputs[1]->delta[node->form], error));
     }
+    return AMP_OK;
 }
 
 static amp_status lay_out(amp_plan *plan, amp_step *step, amp_error *error)
@@ -333,7 +374,7 @@ static amp_status lay_out(amp_plan *plan, amp_step *step, amp_error *error)
     if (plan->result_count)
         AMP_TRY(amp_arena_request_bytes(&plan->arena, (size_t)plan->result_count * sizeof *plan->results, 0,
                                         2 * plan->count, (void **)&plan->results, error));
-    share_deltas(plan);
+    AMP_TRY(share_deltas(plan, error));
     amp_arena_solve(&plan->arena);
     return AMP_OK;
 }
@@ -372,6 +413,7 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
         choose_host_buffers(plan);
         choose_recomputation(plan, recompute);
         choose_joint_norms(plan, step->backend);
+        choose_kept_deltas(plan);
         status = lay_out(plan, step, error);
     }
     if (status != AMP_OK) amp_plan_free(plan, step->backend);

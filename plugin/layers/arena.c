@@ -24,21 +24,29 @@ amp_status amp_arena_keep_bytes(amp_arena *arena, size_t bytes, int forward_time
     return amp_arena_request_bytes(arena, bytes, forward_time, end, slot, error);
 }
 
+/* The request whose buffer a slot points into; NULL: it has none. */
 static amp_arena_request *request_of(const amp_arena *arena, void **slot)
 {
+    for (int i = 0; i < arena->alias_count; i++)
+        if (arena->aliases[i].slot == slot) slot = arena->aliases[i].as;
     for (int i = 0; i < arena->count; i++)
         if (arena->requests[i].slot == slot) return &arena->requests[i];
     return NULL;
 }
 
-void amp_arena_share(amp_arena *arena, void **first, void **second)
+amp_status amp_arena_share(amp_arena *arena, void **first, void **second, amp_error *error)
 {
     amp_arena_request *kept = request_of(arena, first), *dropped = request_of(arena, second);
-    if (!kept || !dropped || kept->also || dropped->also || kept->bytes != dropped->bytes) return;
+    if (!kept || !dropped || kept == dropped || kept->bytes != dropped->bytes) return AMP_OK;
+    amp_arena_alias *grown = amp_grow(arena->aliases, (size_t)arena->alias_count, &arena->alias_room,
+                                      sizeof *grown);
+    if (!grown) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning buffers");
+    arena->aliases = grown;
+    arena->aliases[arena->alias_count++] = (amp_arena_alias){ .slot = dropped->slot, .as = kept->slot };
     if (dropped->start < kept->start) kept->start = dropped->start;
     if (dropped->end > kept->end) kept->end = dropped->end;
-    kept->also = second;
     *dropped = arena->requests[--arena->count];
+    return AMP_OK;
 }
 
 static int larger_first(const void *a, const void *b)
@@ -84,15 +92,14 @@ void amp_arena_solve(amp_arena *arena)
 
 void amp_arena_bind(const amp_arena *arena, void *block)
 {
-    for (int i = 0; i < arena->count; i++) {
-        const amp_arena_request *r = &arena->requests[i];
-        *r->slot = (char *)block + r->offset;
-        if (r->also) *r->also = *r->slot;
-    }
+    for (int i = 0; i < arena->count; i++)
+        *arena->requests[i].slot = (char *)block + arena->requests[i].offset;
+    for (int i = arena->alias_count - 1; i >= 0; i--) *arena->aliases[i].slot = *arena->aliases[i].as;
 }
 
 void amp_arena_free(amp_arena *arena)
 {
     free(arena->requests);
+    free(arena->aliases);
     *arena = (amp_arena){ 0 };
 }

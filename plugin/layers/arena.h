@@ -10,13 +10,17 @@
 typedef struct amp_arena_request {
     size_t bytes, offset;
     int start, end;
-    void **slot, **also; /* also: of a shared request, the second slot; otherwise NULL */
+    void **slot;
 } amp_arena_request;
+
+/* A slot whose request was dropped: it points where another one does. */
+typedef struct amp_arena_alias { void **slot, **as; } amp_arena_alias;
 
 typedef struct amp_arena {
     amp_arena_request *requests;
-    int count;
-    size_t room;
+    amp_arena_alias *aliases; /* in the order in which they were made */
+    int count, alias_count;
+    size_t room, alias_room;
     size_t total; /* bytes of the block, known after amp_arena_solve */
 } amp_arena;
 
@@ -27,9 +31,8 @@ amp_status amp_arena_keep_bytes(amp_arena *, size_t bytes, int forward_time, int
                                 amp_error *);
 
 /* Makes two requests of equal size one buffer, in use as long as either, so that what is written through the
- * first slot is read through the second. Does nothing if one of them was not requested or is shared
- * already. */
-void amp_arena_share(amp_arena *, void **first, void **second);
+ * first slot is read through the second. Either may be shared with others already. */
+amp_status amp_arena_share(amp_arena *, void **first, void **second, amp_error *);
 
 /* Place all requests (largest first, each at the lowest free offset); offsets are multiples of 64. */
 void amp_arena_solve(amp_arena *);

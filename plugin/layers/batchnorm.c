@@ -25,7 +25,7 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     amp_tensor x, dy = amp_value_delta(node->output, node->form),
                y = amp_value_data(node->output, node->form);
     AMP_TRY(amp_value_read(step, input, node->form, &x, error));
-    AMP_TRY(amp_batchnorm_backward(node, step, &x, &y, &dy, AMP_LINEAR, error));
+    AMP_TRY(amp_batchnorm_backward(node, step, &x, &y, &dy, &dy, AMP_LINEAR, error));
     if (!input->wants_delta) return AMP_OK;
     int accumulate;
     amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);

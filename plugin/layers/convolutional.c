@@ -47,8 +47,8 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
 static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
 {
     amp_backend *b = step->backend;
-    amp_tensor x, dy = amp_value_delta(node->output, node->form);
-    AMP_TRY(amp_epilogue_backward(node, step, error));
+    amp_tensor x, dy;
+    AMP_TRY(amp_epilogue_backward(node, step, &dy, error));
     AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
     AMP_TRY(b->conv_backward_weights(b, node->conv, x.data, dy.data, node->gradients->weights, error));
     if (!node->inputs[0]->wants_delta) return AMP_OK;

@@ -70,8 +70,8 @@ static amp_status give_delta(amp_node *node, amp_step *step, const amp_tensor *d
 static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
 {
     amp_backend *b = step->backend;
-    amp_tensor x, dy = amp_value_delta(node->output, node->form);
-    AMP_TRY(amp_epilogue_backward(node, step, error));
+    amp_tensor x, dy;
+    AMP_TRY(amp_epilogue_backward(node, step, &dy, error));
     AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
     AMP_TRY(b->conv_backward_weights(b, node->conv, dy.data, x.data, node->gradients->weights, error));
     return node->inputs[0]->wants_delta ? give_delta(node, step, &dy, error) : AMP_OK;

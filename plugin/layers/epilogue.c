@@ -42,12 +42,13 @@ amp_status amp_batchnorm_forward(amp_node *node, amp_step *step, const amp_tenso
 }
 
 amp_status amp_batchnorm_backward(amp_node *node, amp_step *step, const amp_tensor *x, const amp_tensor *y,
-                                  const amp_tensor *dy, amp_activation activation, amp_error *error)
+                                  const amp_tensor *dy, const amp_tensor *dx, amp_activation activation,
+                                  amp_error *error)
 {
     amp_batchnorm norm = norm_of(node, step, activation);
     norm.dscale = node->gradients->scales;
     norm.dbias = node->gradients->biases;
-    return step->backend->batchnorm_backward(step->backend, x, y, dy, dy, &norm, error);
+    return step->backend->batchnorm_backward(step->backend, x, y, dy, dx, &norm, error);
 }
 
 int amp_node_keeps_sums(const amp_node *node)
@@ -64,6 +65,9 @@ amp_status amp_epilogue_plan(amp_node *node, amp_arena *arena, int forward_time,
     amp_shape y = node->output->shape;
     size_t bytes = amp_shape_count(y) * amp_dtype_size(node->dtype);
     int repeated = node->recompute == AMP_RECOMPUTE_ALL;
+    if (node->keeps_delta)
+        AMP_TRY(amp_arena_request_bytes(arena, bytes, backward_time, backward_time, &node->sums_delta,
+                                        error));
     if (!amp_node_keeps_sums(node)) return AMP_OK;
     AMP_TRY(amp_arena_keep_bytes(arena, bytes, forward_time, repeated ? -1 : backward_time,
                                  &node->pre_activation, error));
@@ -122,21 +126,38 @@ int amp_epilogue_can_add(const amp_node *node)
         && (amp_gradient_wants_input(a) || a == AMP_LINEAR || a == AMP_LEAKY || a == AMP_RELU);
 }
 
-amp_status amp_epilogue_backward(amp_node *node, amp_step *step, amp_error *error)
+int amp_epilogue_can_keep_delta(const amp_node *node)
 {
-    amp_backend *b = step->backend;
     const amp_layer_desc *d = &node->desc;
-    amp_tensor sums = amp_epilogue_sums(node);
-    amp_tensor y = amp_value_data(node->output, node->form), dy = amp_value_delta(node->output, node->form);
-    if (d->batch_normalize) return amp_batchnorm_backward(node, step, &sums, &y, &dy, d->activation, error);
-    AMP_TRY(amp_epilogue_activation_backward(node, step, error));
-    return b->bias_gradient(b, &dy, node->gradients->biases, error);
+    return (d->kind == AMP_LAYER_CONVOLUTIONAL || d->kind == AMP_LAYER_CONNECTED
+            || d->kind == AMP_LAYER_DECONVOLUTIONAL)
+        && (d->batch_normalize || d->activation != AMP_LINEAR);
 }
 
-amp_status amp_epilogue_activation_backward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status activation_backward(amp_node *node, amp_step *step, const amp_tensor *dx, amp_error *error)
 {
     amp_backend *b = step->backend;
     amp_tensor sums = amp_epilogue_sums(node), dy = amp_value_delta(node->output, node->form);
     if (node->desc.activation == AMP_LINEAR) return AMP_OK;
-    return b->activation_backward(b, &sums, &dy, &dy, node->desc.activation, 0, error);
+    return b->activation_backward(b, &sums, &dy, dx, node->desc.activation, 0, error);
+}
+
+amp_status amp_epilogue_backward(amp_node *node, amp_step *step, amp_tensor *sums, amp_error *error)
+{
+    amp_backend *b = step->backend;
+    const amp_layer_desc *d = &node->desc;
+    amp_tensor x = amp_epilogue_sums(node);
+    amp_tensor y = amp_value_data(node->output, node->form), dy = amp_value_delta(node->output, node->form);
+    *sums = dy;
+    if (node->keeps_delta) sums->data = node->sums_delta;
+    if (d->batch_normalize)
+        return amp_batchnorm_backward(node, step, &x, &y, &dy, sums, d->activation, error);
+    AMP_TRY(activation_backward(node, step, sums, error));
+    return b->bias_gradient(b, sums, node->gradients->biases, error);
+}
+
+amp_status amp_epilogue_activation_backward(amp_node *node, amp_step *step, amp_error *error)
+{
+    amp_tensor dy = amp_value_delta(node->output, node->form);
+    return activation_backward(node, step, &dy, error);
 }

@@ -6,12 +6,12 @@
 #include "layer.h"
 
 /* A layer's batch norm with an activation behind it. plan asks for room for its batch statistics. In training
- * those count, otherwise the rolling ones. backward: dy becomes x's delta, in place. */
+ * those count, otherwise the rolling ones. backward: dx is x's delta; it may be dy. */
 amp_status amp_batchnorm_plan(amp_node *, amp_arena *, int forward_time, int backward_time, amp_error *);
 amp_status amp_batchnorm_forward(amp_node *, amp_step *, const amp_tensor *x, const amp_tensor *y,
                                  amp_activation, amp_error *);
 amp_status amp_batchnorm_backward(amp_node *, amp_step *, const amp_tensor *x, const amp_tensor *y,
-                                  const amp_tensor *dy, amp_activation, amp_error *);
+                                  const amp_tensor *dy, const amp_tensor *dx, amp_activation, amp_error *);
 
 /* For amp_layer_ops.plan: room for what batch norm keeps, or an activation whose gradient wants its input. */
 amp_status amp_epilogue_plan(amp_node *, amp_arena *, int forward_time, int backward_time, amp_error *);
@@ -29,7 +29,10 @@ amp_status amp_epilogue_add(amp_node *, amp_step *, const amp_tensor *add, const
 /* Whether a shortcut (y = x + add) may do so for this layer, on a backend that can: if nobody else reads the
  * output. */
 int amp_epilogue_can_add(const amp_node *);
-/* The output's delta becomes that of the sums, in place, with gradients of scales and biases; or that of the
- * activation's input, without them. */
-amp_status amp_epilogue_backward(amp_node *, amp_step *, amp_error *);
+/* Makes the delta of the sums, *sums, of the output's, with gradients of scales and biases: in place, unless
+ * the node keeps its output's delta. */
+amp_status amp_epilogue_backward(amp_node *, amp_step *, amp_tensor *sums, amp_error *);
+/* Whether the layer's backward does so, with batch norm or an activation, and so can keep that delta. */
+int amp_epilogue_can_keep_delta(const amp_node *);
+/* The output's delta becomes that of the activation's input, in place. */
 amp_status amp_epilogue_activation_backward(amp_node *, amp_step *, amp_error *);

@@ -201,6 +201,8 @@ struct amp_node {
     int leaves_norm;           /* forward ends with the sums, unless it is shown: the shortcut that alone
                                   reads the output writes its own from them, */
     amp_node *norm_of;         /* that one's: whose batch norm it makes */
+    int keeps_delta;           /* backward leaves the output's delta as it is, for a value that shares it, */
+    void *sums_delta;          /* ... and makes that of the sums (epilogue.h) here */
     float *per_output;         /* local: biases or their gradient, as its output lies */
     void *delta_part;          /* deconvolutional: its part of the input's delta, where others give theirs
                                   too */

@@ -47,13 +47,14 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     if (input->wants_delta) { /* alpha everywhere, as Darknet: in forward it applies only where the two
                                  meet */
         amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);
-        if (dx.data != d.data) /* one buffer (plan.c, share_deltas): nothing to copy */
+        if (dx.data != d.data) /* else one buffer (plan.c, share_deltas): nothing to copy, here and below */
             AMP_TRY(b->channels(b, &d, 0, &dx, 0, d.shape.c, node->desc.alpha, accumulate, error));
     }
     for (int k = 1; k < node->desc.input_count; k++) {
         if (!node->inputs[k]->wants_delta) continue;
         amp_tensor dfrom = amp_value_delta_target(node->inputs[k], node->form, &accumulate);
-        AMP_TRY(b->shortcut_backward(b, &d, &dfrom, node->desc.beta, accumulate, error));
+        if (dfrom.data != d.data)
+            AMP_TRY(b->shortcut_backward(b, &d, &dfrom, node->desc.beta, accumulate, error));
     }
     return AMP_OK;
 }
