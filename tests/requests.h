@@ -8,6 +8,7 @@
 
 static struct { void *at; size_t bytes; } *requests; /* those that live */
 static size_t request_count, request_room;
+static size_t requests_alive, requests_most; /* bytes asked for that live; that lived at one time */
 static int requests_counted;
 
 void *__real_malloc(size_t);
@@ -18,22 +19,15 @@ void __real_free(void *);
 
 static void requests_begin(void)
 {
-    request_count = 0;
+    request_count = requests_alive = requests_most = 0;
     requests_counted = 1;
 }
 
 /* Bytes asked for since then that live. */
-static size_t requests_alive(void)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < request_count; i++) bytes += requests[i].bytes;
-    return bytes;
-}
-
 static size_t requests_end(void)
 {
     requests_counted = 0;
-    return requests_alive();
+    return requests_alive;
 }
 
 static void *note_request(void *at, size_t bytes)
@@ -46,6 +40,8 @@ static void *note_request(void *at, size_t bytes)
     }
     requests[request_count].at = at;
     requests[request_count++].bytes = bytes;
+    requests_alive += bytes;
+    if (requests_alive > requests_most) requests_most = requests_alive;
     return at;
 }
 
@@ -53,7 +49,9 @@ static void forget_request(void *at)
 {
     size_t i = requests_counted ? request_count : 0;
     while (i && requests[i - 1].at != at) i--;
-    if (i) requests[i - 1] = requests[--request_count];
+    if (!i) return;
+    requests_alive -= requests[i - 1].bytes;
+    requests[i - 1] = requests[--request_count];
 }
 
 void *__wrap_malloc(size_t);

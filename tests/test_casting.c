@@ -133,19 +133,19 @@ TEST(behaviour_30_memory_does_not_grow_over_repeated_inference)
         network *net = parse_branched("", "", halves[k]);
         resize_network(net, 64, 64);
         for (int i = 0; i < 2; i++) predict_at(net, 64, 2);
-        size_t pages = resident(), taken = requests_alive();
+        size_t pages = resident(), taken = requests_alive;
         for (int i = 0; i < 200; i++) predict_at(net, 64, 2);
-        assert_int_equal(requests_alive(), taken);
+        assert_int_equal(requests_alive, taken);
         assert_true(resident() < pages + more);
 
         /* other shapes in between, as in training with random=1 and validation: each is paid for once */
         for (int i = 0; i < 70; i++) {
             if (i == 20) pages = resident(); /* malloc needs some rounds to place its blocks for good */
-            if (i == 2) taken = requests_alive();
+            if (i == 2) taken = requests_alive;
             predict_at(net, 48, 1);
             predict_at(net, 64, 2);
         }
-        assert_int_equal(requests_alive(), taken);
+        assert_int_equal(requests_alive, taken);
         assert_true(resident() < pages + more);
         release(net);
         requests_end();

@@ -6,6 +6,7 @@
 #include "commands/map/image_loader.h"
 #include "darknet.h"
 #include "host/data/image_cache.h"
+#include "requests.h"
 
 #include <sys/stat.h>
 #include <time.h>
@@ -13,7 +14,13 @@
 
 enum { IMAGES = 60, BROKEN = 7 }; /* every seventh is no image */
 
-typedef struct folder { char path[64]; amp_lines images; } folder;
+/* A photo, and the size of a network that it is placed in. */
+enum { PHOTO_W = 320, PHOTO_H = 240, PHOTO = PHOTO_W * PHOTO_H, SIDE = 40, INPUT = 3 * SIDE * SIDE };
+
+typedef struct folder { char path[64], photo[80]; amp_lines images; float *stock; } folder;
+
+data load_data_detection(int n, char **paths, int m, int w, int h, int boxes, int classes, float jitter,
+                         float hue, float saturation, float exposure);
 
 static int is_broken(int i) { return i % BROKEN == 3; }
 
@@ -25,6 +32,35 @@ static int write_grey(const char *name, int grey, int broken)
     fputs(broken ? "no image\n" : "P6\n2 2\n255\n", file);
     for (int k = 0; k < 12; k++) fputc(grey, file);
     return fclose(file) == 0;
+}
+
+static int byte_of_photo(unsigned i) { return (int)(i * 2654435761u >> 24); }
+
+/* And its labels, none, beside it. Darknet's decoder goes by what a file holds, not by its name. */
+static int write_photo(folder *f)
+{
+    char labels[80];
+    snprintf(f->photo, sizeof f->photo, "%s/photo.jpg", f->path);
+    snprintf(labels, sizeof labels, "%s/photo.txt", f->path);
+    FILE *file = fopen(labels, "w");
+    if (!file || fclose(file)) return 0;
+    file = fopen(f->photo, "w");
+    if (!file) return 0;
+    fprintf(file, "P6\n%d %d\n255\n", PHOTO_W, PHOTO_H);
+    for (unsigned i = 0; i < 3 * PHOTO; i++) fputc(byte_of_photo(i), file);
+    return fclose(file) == 0;
+}
+
+/* A training's input of the photo, the caller's. */
+static float *placed(folder *f)
+{
+    char *path = f->photo;
+    srand(7);
+    data d = load_data_detection(1, &path, 1, SIDE, SIDE, 1, 1, .3f, .1f, 1.5f, 1.5f);
+    float *input = d.X.vals[0];
+    free(d.X.vals);
+    free_matrix(d.y);
+    return input;
 }
 
 /* Image i is of the grey i. */
@@ -39,6 +75,8 @@ static int set_up(void **state)
         if (!write_grey(name, i, is_broken(i))) return -1;
         amp_lines_add(&f.images, name, strlen(name));
     }
+    if (!write_photo(&f)) return -1;
+    f.stock = placed(&f); /* before AMP is there */
     *state = &f;
     return 0;
 }
@@ -48,6 +86,10 @@ static int tear_down(void **state)
     folder *f = *state;
     for (size_t i = 0; i < f->images.count; i++) unlink(f->images.line[i]);
     amp_lines_free(&f->images);
+    unlink(f->photo);
+    strcpy(strrchr(f->photo, '.'), ".txt");
+    unlink(f->photo);
+    free(f->stock);
     return rmdir(f->path);
 }
 
@@ -130,6 +172,31 @@ TEST(floats_of_a_decoded_image_are_stocks_to_the_bit)
     unlink(name);
 }
 
+/* The photo is placed as stock does it, to the bit, and takes at most `bytes` a pixel while it is. */
+static void check_placed(folder *f, size_t bytes)
+{
+    requests_begin();
+    float *input = placed(f);
+    requests_end();
+    assert_memory_equal(input, f->stock, INPUT * sizeof *input);
+    free(input);
+    /* besides the photo: the input, a file's buffer, labels */
+    if (requests_most > bytes * PHOTO + INPUT * sizeof *input + 20000)
+        fail_msg("%zu bytes are held for a photo of %d pixels", requests_most, PHOTO);
+}
+
+/* Three bytes a pixel, and one plane of floats. */
+TEST(a_detectors_image_is_made_floats_a_plane_at_a_time)
+{
+    amp_image_cache_watch();
+    check_placed(*state, 3 + sizeof(float));
+    image whole = load_image_color(((folder *)*state)->photo, 0, 0); /* no longer by planes */
+    assert_int_equal(whole.c, 3);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(whole.data[i * PHOTO + 1] == (float)(byte_of_photo(3 + i) / 255.));
+    free_image(whole);
+}
+
 static void *load_all(void *of)
 {
     const folder *f = of;
@@ -142,11 +209,11 @@ static void *load_all(void *of)
     return NULL;
 }
 
-/* Four loaders at once, twice; there is room for some of the images only. */
+/* Four loaders at once, twice; there is room for the photo, which comes first, and for some of the images. */
 TEST(kept_images_are_not_read_again)
 {
     enum { LOADERS = 4, BYTES = 1000 };
-    const folder *f = *state;
+    folder *f = *state;
     char list_name[128];
     amp_path_list list;
     amp_error error;
@@ -154,13 +221,15 @@ TEST(kept_images_are_not_read_again)
     snprintf(list_name, sizeof list_name, "%s/list", f->path);
     FILE *file = fopen(list_name, "w");
     for (int i = 0; i < IMAGES; i++) fprintf(file, "%s\n", f->images.line[i]);
+    fprintf(file, "%s\n", f->photo);
     fclose(file);
     assert_int_equal(amp_path_list_read(list_name, "the list", &list, &error), AMP_OK);
     amp_image_cache_ask(&list);
     assert_null(list.line);
     assert_null(darknet_amp_kept_image(f->images.line[0], 3, &w, &h, &c));
-    size_t table = 2 * sizeof(void *) * IMAGES; /* a place's path and its image */
-    amp_image_cache_open(BYTES + table, 4);
+    size_t table = 2 * sizeof(void *) * (IMAGES + 1); /* a place's path and its image */
+    amp_image_cache_open(BYTES + 3 * PHOTO + table, 4);
+    for (int i = 0; i < 3; i++) check_placed(f, i ? sizeof(float) : 3 + sizeof(float));
     for (int round = 0; round < 2; round++) {
         pthread_t threads[LOADERS];
         for (int k = 0; k < LOADERS; k++)

@@ -25,6 +25,14 @@ static struct {
     atomic_ulong images, bytes, asked, found;
 } cache;
 
+/* The image that the calling thread has loaded to place it a plane at a time, as (count,channels) bytes. */
+static _Thread_local struct {
+    int wanted;
+    const unsigned char *pixels; /* NULL: no image is loaded, or it was made floats as a whole */
+    unsigned char *own;          /* pixels; NULL: they are the cache's */
+    size_t count, channels;
+} planes;
+
 void amp_image_cache_watch(void)
 {
     if (cache.on) return;
@@ -34,15 +42,25 @@ void amp_image_cache_watch(void)
 
 /* ---- pixels ---- */
 
-/* (w,h,c) bytes, the channels of a pixel side by side → (c,h,w) floats from 0 to 1, the caller's; NULL: there
- * is no memory. */
+/* Channel k of (count,channels) bytes → count floats from 0 to 1. All channels in one loop, pixel by pixel, take
+ * 1.4 times as long. */
+static void make_plane(float *floats, const unsigned char *pixels, size_t count, size_t channels, size_t k)
+{
+    for (size_t i = 0; i < count; i++) floats[i] = cache.floats[pixels[i * channels + k]];
+}
+
+/* (h,w,c) bytes → (c,h,w) floats, the caller's; where planes are wanted, room for (h,w) that are not made
+ * yet. NULL: there is no memory. */
 static float *floats_of(const unsigned char *pixels, int w, int h, int c)
 {
     size_t count = (size_t)w * (size_t)h, channels = (size_t)c;
-    float *floats = malloc(count * channels * sizeof *floats);
+    float *floats = malloc(count * (planes.wanted ? 1 : channels) * sizeof *floats);
     if (!floats) return NULL;
-    for (size_t k = 0; k < channels; k++) /* a plane at a time: pixel by pixel takes 1.4 times as long */
-        for (size_t i = 0; i < count; i++) floats[k * count + i] = cache.floats[pixels[i * channels + k]];
+    if (planes.wanted) {
+        planes.pixels = pixels;
+        planes.count = count;
+        planes.channels = channels;
+    } else for (size_t k = 0; k < channels; k++) make_plane(floats + k * count, pixels, count, channels, k);
     return floats;
 }
 
@@ -125,8 +143,31 @@ float *darknet_amp_kept_image(const char *file, int channels, int *w, int *h, in
 float *darknet_amp_decoded_image(const char *file, int channels, unsigned char *pixels, int w, int h, int c)
 {
     float *floats = cache.on ? floats_of(pixels, w, h, c) : NULL;
-    if (floats && !keep(file, channels, pixels, w, h, c)) free(pixels);
+    if (!floats || keep(file, channels, pixels, w, h, c)) return floats;
+    if (planes.wanted) planes.own = pixels;
+    else free(pixels);
     return floats;
+}
+
+void darknet_amp_want_planes(void) { planes.wanted = cache.on; }
+
+int darknet_amp_next_plane(int k, float *floats, int *channels, float **canvas, int canvas_plane)
+{
+    if (!planes.pixels) {
+        planes.wanted = 0;
+        return k == 0;
+    }
+    if (k < (int)planes.channels) {
+        make_plane(floats, planes.pixels, planes.count, planes.channels, (size_t)k);
+        *channels = 1;
+        if (k) *canvas += canvas_plane;
+        return 1;
+    }
+    *channels = k;
+    *canvas -= (k - 1) * canvas_plane;
+    free(planes.own);
+    memset(&planes, 0, sizeof planes);
+    return 0;
 }
 
 void amp_image_cache_summary(void)
