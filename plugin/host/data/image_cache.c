@@ -42,8 +42,8 @@ void amp_image_cache_watch(void)
 
 /* ---- pixels ---- */
 
-/* Channel k of (count,channels) bytes → count floats from 0 to 1. All channels in one loop, pixel by pixel, take
- * 1.4 times as long. */
+/* Channel k of (count,channels) bytes → count floats from 0 to 1. All channels in one loop, pixel by pixel,
+ * take 1.4 times as long. */
 static void make_plane(float *floats, const unsigned char *pixels, size_t count, size_t channels, size_t k)
 {
     for (size_t i = 0; i < count; i++) floats[i] = cache.floats[pixels[i * channels + k]];
