@@ -174,8 +174,9 @@ float *darknet_amp_kept_image(const char *file, int channels, int *w, int *h, in
 float *darknet_amp_decoded_image(const char *file, int channels, unsigned char *pixels, int w, int h, int c);
 /* A detector's image is placed a plane at a time, and its other planes stay bytes, a quarter of their floats.
  * want_planes: what the calling thread loads next has room for one plane only, until next_plane returns 0.
- * next_plane: k = 0, 1, ...: 1: image and canvas (planes of canvas_plane floats) are now channel k alone, to
- * be placed. 0: all are placed, canvas and channels as they were. As in stock, whole at k = 0, without AMP. */
+ * next_plane, for k = 0, 1, ...: 1: image and canvas, of planes of canvas_plane floats, are now channel k
+ * alone, to be placed. 0: all are placed; canvas and channels are as they were. Without AMP the whole image
+ * is placed at k = 0. */
 void darknet_amp_want_planes(void);
 int darknet_amp_next_plane(int k, float *floats, int *channels, float **canvas, int canvas_plane);
 
