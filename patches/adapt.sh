@@ -36,14 +36,20 @@ done
 # try <hunk> <file, or none>: applies it wherever its context stands. Lines that the file has already are
 # context, not added. patch takes a change with less context behind than before it for one at the file's
 # end: both get as many lines. Of several places it takes the one next to the line that the change has in
-# the known revision.
+# the known revision; where that revision has several, the hunk names the function, and only that is
+# searched.
 try() {
-    awk -v file="$2" '
+    place=$(awk -v name="$(sed -n '3s/^@@.*@@ *//p' "$1")" '
+        name && !first && $0 ~ "^[a-zA-Z_].*[ *]" name "\\(" && !/;[ \r]*$/ { first = NR }
+        first && /^}/ { print first, NR; done = 1; exit }
+        END { if (!name) print 1, NR; else if (!done) exit 1 }' "$file") || return 1
+    from=${place% *} to=${place#* }
+    awk -v file="$2" -v from="$from" '
         BEGIN { if (file != "none") while ((getline old_line < file) > 0) {
             sub(/^[ \t]+/, "", old_line); there[old_line] }
         }
-        FNR < 3 { print; next }
-        FNR == 3 { start = substr($3, 2) + 0; next } # where it stands behind the changes before it
+        FNR < 3 { next }
+        FNR == 3 { start = substr($3, 2) - from + 1; next } # where it stands behind the changes before it
         { line[++n] = $0 == "" ? " " : $0 }
         END {
             for (i = 1; i <= n; i++) {
@@ -60,10 +66,15 @@ try() {
                 old += line[i] ~ /^[- ]/; new += line[i] ~ /^[+ ]/
             }
             start += first - around - 1
-            printf "@@ -%d,%d +%d,%d @@\n", start, old, start, new
+            if (start < 1) start = 1
+            printf "--- part\n+++ part\n@@ -%d,%d +%d,%d @@\n", start, old, start, new
             for (i = first - around; i <= last + around; i++) print line[i]
         }' "$1" > "$scratch/normal" || return 1
-    patch -p1 -s -l -F0 --no-backup-if-mismatch -r - < "$scratch/normal" >/dev/null 2>&1
+    sed -n "$from,${to}p" "$file" > "$scratch/part"
+    patch -s -l -F0 --no-backup-if-mismatch -r - "$scratch/part" < "$scratch/normal" >/dev/null 2>&1 ||
+        return 1
+    { head -n $((from - 1)) "$file"; cat "$scratch/part"; tail -n +$((to + 1)) "$file"; } > "$scratch/whole"
+    cat "$scratch/whole" > "$file"
 }
 
 # has_hooks <file>: whether it names the hooks of the change at hand as often as all changes of the file so

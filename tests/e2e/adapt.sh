@@ -6,6 +6,23 @@ set -eu
 apply=$SOURCE_DIR/patches/apply.sh
 
 command -v spatch > /dev/null || skip 'there is no spatch (Coccinelle)'
+# Fields and statements of the user's own beside hooks, and a place that looks like that of a hook of data.c
+# moved to the line where the hook stands in the original.
+beside_hooks() { # beside_hooks <tree> <lines that data.c begins with>
+    sed -i -e "s|^ *size_t workspace_size;$|&\n    int users_own;|" -e "s|^} network;$|    int users_own;\n&|" \
+        "$1/include/darknet.h"
+    sed -i 's/^ *constrain_[a-z]*(l.outputs.*/    (void)l;\n&\n    (void)l;/' "$1/src/connected_layer.c"
+    sed -i "1s/^/$(printf '\\n%.0s' $(seq "$2"))/" "$1/src/data.c"
+}
+compiles_for_gpu() { # compiles_for_gpu <tree> <files...>: where there is a CUDA toolkit
+    local tree=$1 file
+    shift
+    ! command -v nvcc > /dev/null || for file in "$@"; do
+        nvcc -DAMP -DGPU -I"$tree/include" -I"$tree/src" -I"$tree/amp/include" -Xcompiler -fsyntax-only,-w \
+            -c "$tree/$file" -o nothing.o || fail "$tree/$file does not compile with GPU=1"
+    done
+}
+
 cp -R "$DARKNET_TREE" changed
 chmod -R u+w changed
 # Lines that move all others, functions that begin otherwise, another name of a parameter, a loop that was
@@ -19,6 +36,7 @@ sed -i -e 's/^list \*read_cfg(char \*filename)$/\/* Reads a .cfg. *\/\n\n&/' \
 sed -i -e '/^box_label \*read_boxes/s/char \*filename,/char *labels_of,/' \
     -e '/^box_label \*read_boxes/,/^}/s/(filename/(labels_of/g' changed/src/data.c
 sed -i 's/while(\(get_current_batch(net) < net->max_batches\)){/for(; \1; ){/' changed/examples/detector.c
+beside_hooks changed 15
 
 status=0
 "$apply" --adapt changed adapted > out 2> err || status=$?
@@ -37,6 +55,9 @@ for file in network parser data gemm utils; do
     cc -fsyntax-only -w -DAMP -Iadapted/include -Iadapted/src -Iadapted/amp/include "adapted/src/$file.c" ||
         fail "$file.c does not compile"
 done
+compiles_for_gpu adapted src/connected_layer.c amp/host/pjreddie/gaps_gpu.c
+sed -n '/^char \*\*get_random_paths(/,/^}/p' adapted/src/data.c | grep -q darknet_amp_paths ||
+    fail 'a hook of get_random_paths stands elsewhere'
 cmp changed/src/network.c adapted/src/network.c > /dev/null && fail 'nothing was changed'
 
 "$apply" --adapt "$DARKNET_TREE" unchanged > out 2> err || fail "an unchanged Darknet: $(grep 'no place' err)"
@@ -48,3 +69,15 @@ for tree in unchanged plain; do
     done) > $tree.lines
 done
 diff unchanged.lines plain.lines || fail 'an unchanged Darknet gets other lines'
+
+# AlexeyAB's, without the parser, for which spatch takes 20 s.
+[ -n "$ALEXEYAB_TREE" ] || exit 0
+mkdir alexeyab
+tar -C "$ALEXEYAB_TREE" --exclude=src/parser.c -cf - Makefile CMakeLists.txt 3rdparty include src |
+    tar -xf - -C alexeyab
+chmod -R u+w alexeyab
+beside_hooks alexeyab 10
+! "$apply" --adapt alexeyab alexeyab.adapted > out 2> err || fail 'without a parser: status 0'
+! grep 'no place was found' err | grep -v 'src/parser.c: ' || fail "AlexeyAB's: a hook finds no place"
+compiles_for_gpu alexeyab.adapted src/connected_layer.c src/shortcut_layer.c src/data.c \
+    amp/host/alexeyab/gaps_gpu.c
