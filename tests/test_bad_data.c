@@ -279,7 +279,7 @@ static void run_child(void (*run)(void), char *said, size_t size, int *status)
 /* Under AMP what a loader cannot have ends the program; in other programs NULL comes back, as ever. */
 static void wants_too_much(void)
 {
-    amp_loaders_watch();
+    amp_loaders_watch(0);
     darknet_amp_calloc((size_t)1 << 46, 4, "m.cols");
 }
 
@@ -287,7 +287,7 @@ static void *loads_nothing(void *job) { return job; }
 
 static void starts_loaders(void)
 {
-    amp_loaders_watch();
+    amp_loaders_watch(0);
     setrlimit(RLIMIT_AS, &(struct rlimit){ 1 << 20, 1 << 20 });
     for (int i = 0; i < 2; i++) darknet_amp_start_loader(&(pthread_t){ 0 }, loads_nothing, NULL, 0);
 }
@@ -345,14 +345,24 @@ TEST(outside_the_loop_darknet_copies_its_rows_itself)
     assert_ptr_equal(rows[0], row);
 }
 
-/* As many parts of batches at a time as amp_loaders_at_once says, whoever starts how many. */
-static atomic_int parts_now, parts_most, parts_done;
+/* As many parts of batches at a time as amp_loaders_at_once says, whoever starts how many; as many of these
+ * as there are processors hold a photo. */
+static atomic_int parts_now, parts_most, parts_done, photos_now, photos_most;
+
+static void count_one_more(atomic_int *count, atomic_int *largest)
+{
+    int now = atomic_fetch_add(count, 1) + 1, most = *largest;
+    while (now > most && !atomic_compare_exchange_weak(largest, &most, now)) { }
+    sched_yield();
+}
 
 static void *loads_a_part(void *job)
 {
-    int now = atomic_fetch_add(&parts_now, 1) + 1, most = parts_most;
-    while (now > most && !atomic_compare_exchange_weak(&parts_most, &most, now)) { }
-    sched_yield();
+    count_one_more(&parts_now, &parts_most);
+    if (!amp_loaders_begin_turn("no such photo")) _exit(5);
+    count_one_more(&photos_now, &photos_most);
+    atomic_fetch_sub(&photos_now, 1);
+    amp_loaders_end_turn();
     atomic_fetch_sub(&parts_now, 1);
     atomic_fetch_add(&parts_done, 1);
     return job;
@@ -362,12 +372,13 @@ static void loads_a_batch(void)
 {
     enum { PARTS = 1000 };
     static pthread_t threads[PARTS];
-    amp_loaders_watch();
+    amp_loaders_watch(0);
     for (int i = 0; i < PARTS; i++) darknet_amp_start_loader(&threads[i], loads_a_part, &threads[i], 1);
     for (int i = 0; i < PARTS; i++) {
         void *result = NULL;
         if (pthread_join(threads[i], &result) || result != &threads[i]) _exit(2);
     }
+    if (photos_most > amp_loaders_processors()) _exit(6);
     _exit(parts_done != PARTS ? 3 : parts_most > amp_loaders_at_once() ? 4 : 0);
 }
 

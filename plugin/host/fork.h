@@ -208,6 +208,8 @@ void amp_fork_label_path(const char *image, char *path);
 extern const char amp_fork_label_place[], amp_fork_label_images[];
 /* Whether Darknet decodes images itself, and darknet_amp_decoded_image gets them; else OpenCV does. */
 int amp_fork_decodes(void);
+/* Whether a detector's images are then made floats a plane at a time; else as a whole. */
+int amp_fork_places_planes(void);
 /* Pixels of an image as its file's head tells; 0: it is no image. */
 size_t amp_fork_image_pixels(const char *image);
 /* What Darknet's commands name the files of a training of this .cfg after: the caller's; the program ends

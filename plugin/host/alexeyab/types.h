@@ -12,6 +12,7 @@ typedef network_state amp_pass;
 #define AMP_OWN_DETECTORS YOLO: case GAUSSIAN_YOLO: case REGION
 #define AMP_OWN_CLASSIFIERS SOFTMAX: case COST
 
+#define AMP_OWN_PLACES_PLANES 0 /* load_data_detection asks darknet_amp_next_plane */
 #define AMP_OWN_SAVES_BATCHNORM_BIASES 1 /* of a batchnorm layer of its own, in a .weights file */
 
 /* The layers inside [gru] and [lstm], with their places in a .weights file (AMP_OWN_PART of own.h). */

@@ -6,7 +6,6 @@
 
 #include "../data/data_check.h"
 #include "../data/image_cache.h"
-#include "../data/loader_memory.h"
 #include "memory.h"
 #include "needs.h"
 #include "ranks.h"
@@ -34,14 +33,6 @@ static amp_status plan_of(asked *a, int roughly, amp_error *error)
     AMP_TRY(amp_fork_outline(a->net, a->view.batch, a->dtype, NULL, &a->outline, error));
     a->plan = a->outline;
     return AMP_OK;
-}
-
-/* An image is read as bytes and then made floats: three of each a pixel. */
-static size_t picture_bytes(const asked *a)
-{
-    int at_once = amp_loaders_at_once();
-    if (a->images < at_once) at_once = a->images;
-    return (size_t)at_once * amp_checked_pixels() * 3 * (1 + sizeof(float));
 }
 
 /* Of a step of so many images, of which each rank loads its part. */
@@ -81,7 +72,7 @@ static amp_status ask(struct network *net, int roughly, asked *a, amp_needs *nee
     *a = (asked){ .net = net, .view = amp_fork_view(net), .dtype = amp->config->dtype };
     a->steps = a->view.time_steps > 0 ? a->view.time_steps : 1;
     a->images = a->view.batch / a->steps * a->view.subdivisions;
-    a->pictures = a->view.on_gpu ? 0 : picture_bytes(a);
+    a->pictures = a->view.on_gpu ? 0 : amp_checked_picture_bytes(a->images);
     AMP_TRY(plan_of(a, roughly, error));
     AMP_TRY(needs_at(a, a->view.batch, a->images, needs, error));
     find_memory(a, roughly, needs);
@@ -196,7 +187,8 @@ static size_t left_of_ram(const asked *a, const amp_needs *needs)
     size_t there = a->there, takes = amp_needs_sum(needs);
     if (a->view.on_gpu) {
         there = amp_host_available_ram().bytes;
-        takes = (size_t)(2. * a->images * a->view.inputs * sizeof(float) * needs->area) + picture_bytes(a);
+        takes = (size_t)(2. * a->images * a->view.inputs * sizeof(float) * needs->area)
+              + amp_checked_picture_bytes(a->images);
     }
     there = there / 10 * 9;
     return there > takes ? there - takes : 0;

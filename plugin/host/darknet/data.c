@@ -7,7 +7,7 @@
 #include "../common/sharing.h"
 #include "../data/images.h"
 #include "../data/loading.h"
-#include "darknet.h"
+#include "own.h"
 
 /* The loaders whose loops ask darknet_amp_another_image. */
 static int takes_another(const load_args *args)
@@ -68,6 +68,8 @@ int amp_fork_decodes(void)
     return 1;
 #endif
 }
+
+int amp_fork_places_planes(void) { return AMP_OWN_PLACES_PLANES && amp_fork_decodes(); }
 
 void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
 {

@@ -13,6 +13,7 @@
 #include "backups.h"
 #include "image_cache.h"
 #include "label_file.h"
+#include "loader_memory.h"
 
 enum { CLASSES_UNLESS_GIVEN = 2 }; /* train_classifier */
 
@@ -159,6 +160,15 @@ static amp_status check_train_list(const amp_data_file *data, int classifier, am
 
 int amp_checks_training(void) { return checked.read; }
 size_t amp_checked_pixels(void) { return checked.pixels; }
+
+/* A pixel has three bytes as it is decoded, and then a float for each of them, or for one at a time. */
+size_t amp_checked_picture_bytes(int images)
+{
+    int by_planes = !checked.classifier && amp_fork_places_planes();
+    int at_once = by_planes ? amp_loaders_processors() : amp_loaders_at_once();
+    if (images < at_once) at_once = images;
+    return (size_t)at_once * checked.pixels * (3 + (by_planes ? 1 : 3) * sizeof(float));
+}
 
 void amp_check_training(const char *data_file, const char *cfg, int classifier)
 {

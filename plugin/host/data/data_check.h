@@ -21,6 +21,8 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier);
 int amp_checks_training(void);
 /* Pixels of an image of its training list, the median of some; 0: not known. */
 size_t amp_checked_pixels(void);
+/* What its loaders hold of them at a time, where a step has so many images. */
+size_t amp_checked_picture_bytes(int images);
 
 struct network;
 /* After amp_check_training: ends the program if the network does not fit the .data file's classes. */

@@ -9,6 +9,7 @@
 
 #include "../../include/darknet_amp.h"
 #include "../common/state.h"
+#include "loader_memory.h"
 
 /* As the decoder made it: `channels` were asked for (0: as many as the file has), c are there, those of a
  * pixel side by side. */
@@ -27,7 +28,7 @@ static struct {
 
 /* The image that the calling thread has loaded to place it a plane at a time, as (count,channels) bytes. */
 static _Thread_local struct {
-    int wanted;
+    int wanted, has_turn;
     const unsigned char *pixels; /* NULL: no image is loaded, or it was made floats as a whole */
     unsigned char *own;          /* pixels; NULL: they are the cache's */
     size_t count, channels;
@@ -127,6 +128,7 @@ static int keep(const char *path, int channels, unsigned char *pixels, int w, in
 
 float *darknet_amp_kept_image(const char *file, int channels, int *w, int *h, int *c)
 {
+    if (planes.wanted && !planes.has_turn) planes.has_turn = amp_loaders_begin_turn(file);
     if (!cache.slots) return NULL;
     slot *s = place_of(file);
     const kept *image = s ? atomic_load(&s->image) : NULL;
@@ -153,19 +155,19 @@ void darknet_amp_want_planes(void) { planes.wanted = cache.on; }
 
 int darknet_amp_next_plane(int k, float *floats, int *channels, float **canvas, int canvas_plane)
 {
-    if (!planes.pixels) {
-        planes.wanted = 0;
-        return k == 0;
-    }
+    if (!planes.pixels && k == 0) return 1;
     if (k < (int)planes.channels) {
         make_plane(floats, planes.pixels, planes.count, planes.channels, (size_t)k);
         *channels = 1;
         if (k) *canvas += canvas_plane;
         return 1;
     }
-    *channels = k;
-    *canvas -= (k - 1) * canvas_plane;
+    if (planes.pixels) {
+        *channels = k;
+        *canvas -= (k - 1) * canvas_plane;
+    }
     free(planes.own);
+    if (planes.has_turn) amp_loaders_end_turn();
     memset(&planes, 0, sizeof planes);
     return 0;
 }

@@ -9,21 +9,22 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "loader_memory.h"
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../include/darknet_amp.h"
 #include "../common/cfg_stream.h"
 #include "../common/failure.h"
 #include "../common/memory.h"
-#include "data_check.h"
 
 static struct {
     int on; /* set once and for all, before there are loaders; read by all threads */
-    sem_t free;
+    sem_t free, turns;
 } loaders;
 
 int amp_loaders_processors(void)
@@ -35,7 +36,7 @@ int amp_loaders_processors(void)
 /* While half of them wait for the disk, the others decode. */
 int amp_loaders_at_once(void) { return 2 * amp_loaders_processors(); }
 
-void amp_loaders_watch(void)
+void amp_loaders_watch(int is_training)
 {
     if (loaders.on) return;
 #ifdef M_ARENA_MAX
@@ -43,15 +44,34 @@ void amp_loaders_watch(void)
      * it. The C library would learn from a large block that was freed to keep blocks of that size in its
      * arenas; given a threshold it stays there. Below these, images are not given back and asked for again
      * all the time, which costs as much as a third of their decoding. */
-    if (amp_checks_training()) {
+    if (is_training) {
         mallopt(M_ARENA_MAX, 1);
         mallopt(M_MMAP_THRESHOLD, 32 << 20);
         mallopt(M_TRIM_THRESHOLD, 64 << 20);
     }
 #endif
     sem_init(&loaders.free, 0, (unsigned)amp_loaders_at_once());
+    sem_init(&loaders.turns, 0, (unsigned)amp_loaders_processors());
     loaders.on = 1;
 }
+
+/* ---- photos ---- */
+
+/* What the kernel is told to read before a turn: more than most photos' files have. */
+enum { READ_AHEAD = 4 << 20 };
+
+/* The disk is waited for before a turn, by the threads that are more than the processors. */
+int amp_loaders_begin_turn(const char *file)
+{
+    if (!loaders.on) return 0;
+    int descriptor = open(file, O_RDONLY | O_CLOEXEC);
+    if (descriptor >= 0) posix_fadvise(descriptor, 0, READ_AHEAD, POSIX_FADV_WILLNEED);
+    if (descriptor >= 0) close(descriptor);
+    while (sem_wait(&loaders.turns)); /* interrupted by a signal */
+    return 1;
+}
+
+void amp_loaders_end_turn(void) { sem_post(&loaders.turns); }
 
 /* ---- threads ---- */
 

@@ -13,6 +13,7 @@
 #include "../../tensor/grow.h"
 #include "../../include/darknet_amp.h"
 #include "../common/state.h"
+#include "data_check.h"
 #include "data_files.h"
 #include "image_cache.h"
 #include "images.h"
@@ -41,7 +42,7 @@ void amp_loading_watch(void)
 {
     watch.on = 1;
     amp_image_cache_watch();
-    amp_loaders_watch();
+    amp_loaders_watch(amp_checks_training());
 }
 
 /* ---- jobs ---- */
