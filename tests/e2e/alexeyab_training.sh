@@ -7,6 +7,7 @@ set -eu
 needs_alexeyab
 [ -n "$ALEXEYAB" ] || skip 'no program of it was built'
 export OMP_NUM_THREADS=2
+case $SANITIZERS in *thread*) OMP_NUM_THREADS=1 ;; esac # it does not see the barriers of libgomp
 tiny_alexeyab
 cfgs=$ALEXEYAB_TREE/cfg
 
