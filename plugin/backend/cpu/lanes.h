@@ -292,6 +292,20 @@ AMP_INLINE vi viselect(vm m, vi a, vi b) { return _mm512_mask_blend_epi32(m, b, 
 
 #endif
 
+/* Asks for the memory that a loop over fp32 reads 32 cache lines later, since the hardware's own prefetching
+ * stops at the end of each page. With VL = 1 it would keep the compiler from making vectors. */
+AMP_INLINE void vahead(const float *p, size_t i)
+{
+    enum { AHEAD = 512 };
+    if (VL > 1) __builtin_prefetch(p + i + AHEAD);
+}
+
+AMP_INLINE vf vload_ahead(const float *p, size_t i, int n)
+{
+    vahead(p, i);
+    return vload(p, i, n, AMP_FP32);
+}
+
 /* Run `step`, which sees lanes i..i+n-1, over 0..count: whole vectors, then what is left. `n` is a constant
  * in the first loop, so that step compiles to plain loads and stores there. */
 #define AMP_LANES(count, step) do { \

@@ -72,15 +72,11 @@ static void transpose(const float *src, size_t src_stride, float *dst, size_t ds
 #endif
 #if VL == 16
 
-/* The hardware stops prefetching at each page; asking ahead doubles the speed. */
 static void pair_bf16(const float *even, const float *odd, float *dst, size_t count)
 {
-    enum { AHEAD = 512 };
     AMP_LANES(count, {
-        _mm_prefetch((const char *)(even + i) + AHEAD * sizeof *even, _MM_HINT_T0);
-        _mm_prefetch((const char *)(odd + i) + AHEAD * sizeof *odd, _MM_HINT_T0);
-        vi low = _mm512_cvtepu16_epi32(vnarrow(vload(even, i, n, AMP_FP32), AMP_BF16));
-        vi high = _mm512_cvtepu16_epi32(vnarrow(vload(odd, i, n, AMP_FP32), AMP_BF16));
+        vi low = _mm512_cvtepu16_epi32(vnarrow(vload_ahead(even, i, n), AMP_BF16));
+        vi high = _mm512_cvtepu16_epi32(vnarrow(vload_ahead(odd, i, n), AMP_BF16));
         vstore(dst, i, n, _mm512_castsi512_ps(_mm512_or_si512(low, _mm512_slli_epi32(high, 16))), AMP_FP32);
     });
 }

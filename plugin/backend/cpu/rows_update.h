@@ -14,15 +14,15 @@ AMP_INLINE vf vclip(vf w, float clip)
 
 AMP_INLINE vf vunscaled(const float *grad, size_t i, int n, const amp_cpu_rule *r)
 {
-    return vload(grad, i, n, AMP_FP32) * vset(r->unscale) * vset(r->unscale_rest);
+    return vload_ahead(grad, i, n) * vset(r->unscale) * vset(r->unscale_rest);
 }
 
 static void sgd(float *master, float *grad, float *momentum, size_t count, const amp_cpu_rule *rule)
 {
     const amp_cpu_rule r = *rule;
     AMP_LANES(count, {
-        vf w = vload(master, i, n, AMP_FP32);
-        vf step = vload(momentum, i, n, AMP_FP32) + vunscaled(grad, i, n, &r);
+        vf w = vload_ahead(master, i, n);
+        vf step = vload_ahead(momentum, i, n) + vunscaled(grad, i, n, &r);
         step = step + vset(-r.decay) * w;
         vstore(master, i, n, vclip(w + vset(r.rate) * step, r.clip), AMP_FP32);
         vstore(momentum, i, n, step * vset(r.momentum), AMP_FP32);
@@ -38,10 +38,10 @@ static void adam(float *master, float *grad, float *m, float *v, size_t count, c
 {
     const amp_cpu_rule r = *rule;
     AMP_LANES(count, {
-        vf w = vload(master, i, n, AMP_FP32);
+        vf w = vload_ahead(master, i, n);
         vf d = vunscaled(grad, i, n, &r) + vset(-r.decay) * w;
-        vf first = vset(r.beta1) * vload(m, i, n, AMP_FP32) + vset(1 - r.beta1) * d;
-        vf second = vset(r.beta2) * vload(v, i, n, AMP_FP32) + vset(1 - r.beta2) * (d * d);
+        vf first = vset(r.beta1) * vload_ahead(m, i, n) + vset(1 - r.beta1) * d;
+        vf second = vset(r.beta2) * vload_ahead(v, i, n) + vset(1 - r.beta2) * (d * d);
         vf unbiased = first / vset(r.correction1);
         vf spread_of = vsqrt(second / vset(r.correction2)) + vset(r.eps);
         vf change = vset(r.rate) * unbiased / spread_of + vset(-r.shrink) * w;
@@ -61,13 +61,16 @@ static double squares(const float *grad, size_t count, int *found_inf)
     double sums[SUMS] = { 0 }, total = 0;
     uint32_t largest[SUMS] = { 0 };
     size_t i = 0;
-    for (; i + SUMS <= count; i += SUMS)
+    for (; i + SUMS <= count; i += SUMS) {
+        vahead(grad, i);
+        vahead(grad, i + SUMS / 2);
         for (int l = 0; l < SUMS; l++) {
             double g = (double)grad[i + l];
             uint32_t magnitude = amp_float_bits(grad[i + l]) & 0x7fffffffu;
             sums[l] += g * g;
             largest[l] = magnitude > largest[l] ? magnitude : largest[l];
         }
+    }
     for (int l = 0; i < count; i++, l++) {
         uint32_t magnitude = amp_float_bits(grad[i]) & 0x7fffffffu;
         sums[l] += (double)grad[i] * (double)grad[i];
