@@ -141,8 +141,8 @@ static const struct { const char *name, *cfg; int resizes; } networks[] = {
     /* shortcuts of Darknet's own: weights by channel and by input, several inputs, shorter and longer ones */
     { "weighted", NET("width=8\nheight=8\nchannels=3\n") CONV(6, 3, "") CONV(2, 3, "") CONV(4, 3, "")
       "[shortcut]\nfrom=-2,-3\nactivation=mish\nweights_type=per_channel\nweights_normalization=softmax\n"
-      "[shortcut]\nfrom=-3\nactivation=leaky\nweights_type=per_feature\nweights_normalization=relu\n"
-      "[shortcut]\nfrom=0,1\nactivation=linear\n" CONV(5, 3, "")
+      "[shortcut]\nfrom=-3\nactivation=swish\nweights_type=per_feature\nweights_normalization=relu\n"
+      "[shortcut]\nfrom=0,1\nactivation=leaky\n" CONV(5, 3, "")
       "[convolutional]\nfilters=14\nsize=1\nstride=1\nactivation=linear\n"
       "[yolo]\nmask=0,1\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n", 1 },
     { "crnn", NET("width=8\nheight=8\nchannels=3\ntime_steps=2\n") CONV(4, 3, "")

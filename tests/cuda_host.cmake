@@ -2,7 +2,7 @@
 # folder for this fork as a GPU build has them, doubles of its kernels and of CUDA's libraries; what a
 # step asks of CUDA (cuda_step.c); and ranks on GPUs (cuda_ranks.c). Only with a whole CUDA backend
 # (cuda_doubles.cmake), and where Darknet's own build has no GPU.
-if(NOT cuda_double_whole OR DARKNET_AMP_CUDA OR DARKNET_AMP_SANITIZE)
+if(NOT cuda_double_whole OR DARKNET_AMP_CUDA OR DARKNET_AMP_SANITIZE STREQUAL "thread")
     return()
 endif()
 

@@ -394,14 +394,14 @@ TEST_WITH(use_after_free_is_reported, begin, end)
 TEST_WITH(what_is_left_alive_is_reported, begin, end)
 {
     assert_int_equal(amp_cuda_leaks(), 1); /* the stream of all tests */
-    assert_fault("0 allocations, 1 streams and 0 events");
+    assert_fault("0 allocations, 1 streams, 0 events and 0 graphs");
     cudaStream_t other;
     cudaEvent_t event;
     assert_int_equal(cudaStreamCreate(&other), cudaSuccess);
     assert_int_equal(cudaEventCreate(&event), cudaSuccess);
     float *x = device(64);
     assert_int_equal(amp_cuda_leaks(), 4);
-    assert_fault("1 allocations, 2 streams and 1 events");
+    assert_fault("1 allocations, 2 streams, 1 events and 0 graphs");
     cudaEventDestroy(event), cudaStreamDestroy(other), cudaFree(x);
     assert_int_equal(amp_cuda_faults(), 0);
 }

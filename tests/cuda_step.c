@@ -7,15 +7,19 @@
 #include <unistd.h>
 
 #include "../bench/gpu_parts.h"
+#include "backend/cuda/state.h"
 #include "doubles/cuda_doubles.h"
+#include "doubles/cudnn_double.h"
 #include "host/darknet/room.h"
 #include "network.h"
 #include "parser.h"
 #include "poison_arena.h"
 
-#define NET "[net]\nbatch=4\nsubdivisions=2\nlearning_rate=0.001\nmomentum=0.9\ndecay=0.0005\n" \
-    "max_batches=1000\ninit_scale=8\n"                                                          \
-    "width=32\nheight=32\nchannels=3\n"
+#define NET_OF(batch, size)                                                                      \
+    "[net]\nbatch=" #batch "\nsubdivisions=2\nlearning_rate=0.001\nmomentum=0.9\ndecay=0.0005\n"  \
+    "max_batches=1000\ninit_scale=8\nwidth=" #size "\nheight=" #size "\nchannels=3\n"
+#define NET NET_OF(4, 32)
+#define SMALL_NET NET_OF(2, 16) /* for many trainings */
 #define BN(filters, size) "[convolutional]\nbatch_normalize=1\nfilters=" #filters "\nsize=" #size \
     "\nstride=1\npad=1\nactivation=leaky\n"
 #define LINEAR(filters) "[convolutional]\nfilters=" #filters "\nsize=1\nstride=1\npad=1\nactivation=linear\n"
@@ -23,16 +27,18 @@
 #define HEAD(mask) "[yolo]\nmask=" mask "\nanchors=4,5, 8,9, 12,14, 16,12, 20,20, 24,28\nclasses=2\nnum=6\n"
 
 /* yolov3-tiny's shape: a trunk, two heads, a route back and an upsampled one. */
-static const char yolo_cfg[] =
-    NET BN(8, 3) POOL BN(16, 3) POOL BN(16, 3) POOL BN(32, 3) BN(16, 1) BN(32, 3) LINEAR(21)
-    HEAD("3,4,5") "[route]\nlayers=-4\n" BN(8, 1) "[upsample]\nstride=2\n[route]\nlayers=-1,4\n"
-    BN(16, 3) LINEAR(21)
-    HEAD("0,1,2");
+#define DETECTOR \
+    BN(8, 3) POOL BN(16, 3) POOL BN(16, 3) POOL BN(32, 3) BN(16, 1) BN(32, 3) LINEAR(21) \
+    HEAD("3,4,5") "[route]\nlayers=-4\n" BN(8, 1) "[upsample]\nstride=2\n[route]\nlayers=-1,4\n" \
+    BN(16, 3) LINEAR(21) HEAD("0,1,2")
+static const char yolo_cfg[] = NET DETECTOR;
 /* A classifier with what a resnet has, and some more. */
-static const char resnet_cfg[] = NET BN(8, 3) POOL BN(8, 1) BN(8, 3) "[shortcut]\nfrom=-3\nactivation=leaky\n"
-    BN(16, 3)
-    POOL "[upsample]\nstride=2\n[route]\nlayers=-1,-3\n" BN(16, 3) "[dropout]\nprobability=.2\n" BN(16, 1)
-    "[dropout]\nprobability=.5\n" LINEAR(6) "[avgpool]\n[softmax]\n";
+#define CLASSIFIER \
+    BN(8, 3) POOL BN(8, 1) BN(8, 3) "[shortcut]\nfrom=-3\nactivation=leaky\n" \
+    BN(16, 3) \
+    POOL "[upsample]\nstride=2\n[route]\nlayers=-1,-3\n" BN(16, 3) "[dropout]\nprobability=.2\n" BN(16, 1) \
+    "[dropout]\nprobability=.5\n" LINEAR(6) "[avgpool]\n[softmax]\n"
+static const char resnet_cfg[] = NET CLASSIFIER;
 
 static int begin(void **state)
 {
@@ -100,7 +106,8 @@ static amp_cuda_counts minus(amp_cuda_counts a, amp_cuda_counts b)
         .uploaded = a.uploaded - b.uploaded,
         .downloaded = a.downloaded - b.downloaded, .pageable = a.pageable - b.pageable,
         .launches = a.launches - b.launches,
-        .library = a.library - b.library, .questions = a.questions - b.questions };
+        .library = a.library - b.library, .questions = a.questions - b.questions,
+        .recorded = a.recorded - b.recorded, .graphs = a.graphs - b.graphs };
 }
 
 #define COUNT_OF(into, call) do { \
@@ -289,29 +296,13 @@ TEST_WITH(a_prediction, begin, end)
 /* Nor poisons. */
 static void nobody_looks(network *net) { amp_engine_set_observer(net->amp->engine, NULL); }
 
-/* What three steps of a training leave, the second of which is skipped: its weights, and their sidecar.
- * change: NULL, or what is done with the network before each step. */
-static char *training_state(const char *cfg, int segments, void (*change)(network *), size_t *bytes,
-                            int *repeated)
+/* A network's weights, and their sidecar. Frees the network. */
+static char *saved_state(network *net, size_t *bytes)
 {
     static const char *const ends[] = { "", ".amp" };
     char path[] = "/tmp/cuda_step_XXXXXX", file[64], *state = NULL;
-    network *net = make(cfg);
-    amp_recompute_settings settings = { .on = 1, .segments = segments };
-    poison_arena poison;
     close(mkstemp(path));
     *bytes = 0;
-    if (segments) amp_engine_set_recompute(net->amp->engine, &settings);
-    poison_begin(&poison, net->amp->engine);
-    for (unsigned i = 0; i < 3; i++) {
-        amp_anomaly bad = { .found = 1, .pass = "forward", .tensor = "test" };
-        if (i == 1) amp_engine_reject_step(net->amp->engine, &bad);
-        if (change) change(net);
-        srand(i); /* dropout's masks */
-        train(net, 1, 10 * i);
-    }
-    assert_true((poison_end(&poison, net->amp->engine) > 0) == (change != nobody_looks));
-    *repeated = amp_engine_plan(net->amp->engine)->again_count;
     save_weights(net, path);
     free_network(net);
     for (int i = 0; i < 2; i++) {
@@ -327,10 +318,32 @@ static char *training_state(const char *cfg, int segments, void (*change)(networ
     return state;
 }
 
+/* What three steps of a training leave, the second of which is skipped: its weights, and their sidecar.
+ * change: NULL, or what is done with the network before each step. */
+static char *training_state(const char *cfg, int segments, void (*change)(network *), size_t *bytes,
+                            int *repeated)
+{
+    network *net = make(cfg);
+    amp_recompute_settings settings = { .on = 1, .segments = segments };
+    poison_arena poison;
+    if (segments) amp_engine_set_recompute(net->amp->engine, &settings);
+    poison_begin(&poison, net->amp->engine);
+    for (unsigned i = 0; i < 3; i++) {
+        amp_anomaly bad = { .found = 1, .pass = "forward", .tensor = "test" };
+        if (i == 1) amp_engine_reject_step(net->amp->engine, &bad);
+        if (change) change(net);
+        srand(i); /* dropout's masks */
+        train(net, 1, 10 * i);
+    }
+    assert_true((poison_end(&poison, net->amp->engine) > 0) == (change != nobody_looks));
+    *repeated = amp_engine_plan(net->amp->engine)->again_count;
+    return saved_state(net, bytes);
+}
+
 /* Whatever is computed again on a GPU, the same bytes come out, and nobody reads what was given up. */
 TEST_WITH(checkpointing_ends_in_the_same_bytes, begin, end)
 {
-    const char *const cfgs[] = { yolo_cfg, resnet_cfg };
+    const char *const cfgs[] = { SMALL_NET DETECTOR, SMALL_NET CLASSIFIER };
     for (int n = 0; n < 2; n++) {
         size_t plain_bytes, bytes;
         int repeated;
@@ -505,15 +518,16 @@ static void have_one_block(network *net) { net->amp->memory->pinned.second_tried
 static void predict(network *net) { network_predict(net, net->input); }
 static void resize(network *net)
 {
-    resize_network(net, 64, 64);
-    resize_network(net, 32, 32);
+    int size = net->w;
+    resize_network(net, 2 * size, 2 * size);
+    resize_network(net, size, size);
 }
 
 /* Wherever the images lie, and however early they come, the same bytes come out. */
 TEST_WITH(images_that_come_early_change_nothing, begin, end)
 {
     void (*const changes[])(network *) = { NULL, predict, resize };
-    const char *const cfgs[] = { yolo_cfg, resnet_cfg };
+    const char *const cfgs[] = { SMALL_NET DETECTOR, SMALL_NET CLASSIFIER };
     for (int n = 0; n < 2; n++) {
         size_t plain_bytes, bytes;
         int repeated;
@@ -527,6 +541,202 @@ TEST_WITH(images_that_come_early_change_nothing, begin, end)
             free(state);
         }
         free(plain);
+    }
+}
+
+/* ---- passes that are recorded and repeated (graphs=1) ---- */
+
+/* stderr goes into a file, until all of it is returned: the caller's. */
+typedef struct heard { int file, was; } heard;
+
+static heard listen(void)
+{
+    char path[] = "/tmp/cuda_step_XXXXXX";
+    heard h = { mkstemp(path), dup(2) };
+    assert_true(h.file >= 0);
+    unlink(path);
+    dup2(h.file, 2);
+    return h;
+}
+
+static char *end_listening(heard h)
+{
+    enum { MOST = 1 << 16 };
+    char *text = calloc(1, MOST);
+    dup2(h.was, 2);
+    close(h.was);
+    assert_true(pread(h.file, text, MOST - 1, 0) >= 0);
+    close(h.file);
+    return text;
+}
+
+/* The call that fails in the second step: the nth from its first forward, or from that's backward. */
+typedef struct fault { const char *call; int nth, in_backward; } fault;
+
+static amp_cuda_backend *backend_of(network *net)
+{
+    return amp_cuda_of(amp_engine_backend(net->amp->engine));
+}
+
+/* scratch: what there was is gone, so that it grows in the pass. */
+static void arm(network *net, const fault *f)
+{
+    amp_cuda_backend *cuda = backend_of(net);
+    if (!strcmp(f->call, "cuDNN")) {
+        cudnn_double.fail_at = cudnn_double.calls + f->nth;
+        cudnn_double.failure = CUDNN_STATUS_EXECUTION_FAILED;
+    } else if (!strcmp(f->call, "scratch")) {
+        cuda->base.release(&cuda->base, cuda->scratch);
+        cuda->scratch = NULL;
+        cuda->scratch_bytes = 0;
+    } else {
+        amp_cuda_fail_call(f->call, f->nth, cudaErrorUnknown);
+    }
+}
+
+static void grow_scratch(network *net)
+{
+    amp_error error;
+    void *memory;
+    amp_cuda_backend *cuda = backend_of(net);
+    assert_int_equal(amp_cuda_scratch(&cuda->base, cuda->scratch_bytes + 1, &memory, &error), AMP_OK);
+}
+
+/* Steps, in which the loss scale grows and the fourth is skipped; change: what is done before the sixth. */
+static char *steps_with(const char *cfg, unsigned steps, const fault *f, void (*change)(network *),
+                        size_t *bytes, amp_cuda_counts *counts)
+{
+    network *net = make(cfg);
+    amp_cuda_counts before = amp_cuda_counted();
+    for (unsigned i = 0; i < steps; i++) {
+        amp_anomaly bad = { .found = 1, .pass = "forward", .tensor = "test" };
+        if (i == 3) amp_engine_reject_step(net->amp->engine, &bad);
+        if (i == 5 && change) change(net);
+        for (int k = 0; k < net->subdivisions; k++) {
+            int fails = f && i == 1 && !k;
+            feed(net, 10 * i + (unsigned)k);
+            *net->seen += (size_t)net->batch;
+            net->train = 1;
+            if (fails && !f->in_backward) arm(net, f);
+            forward_network(net);
+            if (fails && f->in_backward) arm(net, f);
+            backward_network(net);
+        }
+        update_network(net);
+    }
+    *counts = minus(amp_cuda_counted(), before);
+    return saved_state(net, bytes);
+}
+
+#define GROWING SMALL_NET "growth_interval=2\n"
+#define GRAPHS "[amp]\namp=1\ngraphs=1\n"
+static const char *const without[] = { GROWING DETECTOR, GROWING "[amp]\namp=1\ncheckpoint=4\n" DETECTOR };
+static const char *const recorded[] = { GROWING GRAPHS DETECTOR, GROWING GRAPHS "checkpoint=4\n" DETECTOR };
+
+TEST_WITH(recorded_passes_end_in_the_same_bytes, begin, end)
+{
+    void (*const changes[])(network *) = { NULL, predict, resize, have_one_block, grow_scratch };
+    for (int n = 0; n < 2; n++) {
+        amp_cuda_counts c, plain_c;
+        size_t bytes, plain_bytes;
+        char *plain = steps_with(without[n], 8, NULL, NULL, &plain_bytes, &plain_c);
+        assert_int_equal(plain_c.recorded + plain_c.graphs, 0);
+        for (int i = 0; i < 5; i++) {
+            heard h = listen();
+            char *state = steps_with(recorded[n], 8, NULL, changes[i], &bytes, &c), *text = end_listening(h);
+            print_message("recorded %ld, repeated %ld, kernels %ld, without %ld\n", c.recorded,
+                          c.graphs - c.recorded, c.launches, plain_c.launches);
+            assert_int_equal(bytes, plain_bytes);
+            assert_memory_equal(state, plain, bytes);
+            assert_null(strstr(text, "no graphs"));
+            assert_true(c.recorded > 0 && c.graphs > c.recorded);
+            free(state);
+            free(text);
+        }
+        free(plain);
+    }
+}
+
+/* Nothing of a pass whose recording fails was done: it is made as ever, and so are all later ones. */
+TEST_WITH(a_recording_that_fails_costs_nothing_but_itself, begin, end)
+{
+    static const fault faults[] = {
+        { "cudaStreamBeginCapture", 1, 0 }, { "cudaStreamEndCapture", 1, 0 },
+        { "cudaGraphInstantiate", 1, 0 },
+        { "cudaGraphLaunch", 1, 0 }, { "launch", 9, 0 }, { "cudaStreamBeginCapture", 1, 1 },
+        { "cudaStreamEndCapture", 1, 1 }, { "cudaGraphInstantiate", 1, 1 }, { "cudaGraphLaunch", 1, 1 },
+        { "launch", 9, 1 }, { "launch", 25, 1 }, { "cudaGraphLaunch", 3, 0 },
+        { "scratch", 1, 0 },
+        { "cuDNN", 2, 0 }, { "cuDNN", 2, 1 } }; /* whose engine keeps its place */
+    for (int n = 0; n < 2; n++) {
+        amp_cuda_counts c;
+        size_t bytes, plain_bytes;
+        char *plain = steps_with(without[n], 4, NULL, NULL, &plain_bytes, &c);
+        for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+            if (n && !faults[i].in_backward) continue; /* forward is as without checkpoints */
+            heard h = listen();
+            char *state = steps_with(recorded[n], 4, &faults[i], NULL, &bytes, &c), *text = end_listening(h);
+            const char *line = strstr(text, "amp: graphs=1: no graphs any more, this training goes on "
+                                      "without: ");
+            if (!line) fail_msg("%s %d: %s", faults[i].call, faults[i].nth, text);
+            assert_null(strstr(strchr(line, '\n'), "graphs"));
+            assert_int_equal(bytes, plain_bytes);
+            assert_memory_equal(state, plain, bytes);
+            free(state);
+            free(text);
+        }
+        free(plain);
+    }
+}
+
+TEST_WITH(a_step_of_recorded_passes, begin, end)
+{
+    network *net = make(NET GRAPHS DETECTOR);
+    train(net, 3, 10);
+    step_counts c = count_step(net, 50);
+    check_any_step(net, &c);
+    assert_int_equal(c.forward.graphs + c.backward.graphs, 2);
+    assert_int_equal(c.forward.recorded + c.backward.recorded + c.update.graphs, 0);
+    assert_int_equal(c.forward.launches + c.backward.launches, 0);
+    assert_int_equal(c.forward.library + c.backward.library, 0);
+    AT_MOST(DETECTOR_WAITS, c.forward.waits);
+    free_network(net);
+}
+
+TEST_WITH(what_keeps_passes_from_being_recorded_is_told_once, begin, end)
+{
+    static const struct { const char *cfg, *line; } cases[] = {
+        { NET GRAPHS CLASSIFIER, "layer 10 [dropout] draws random numbers\n" },
+        { NET GRAPHS BN(8, 3) LINEAR(6) "[avgpool]\n[softmax]\n",
+          "layer 3 [softmax] is not computed by AMP\n" },
+        { NET GRAPHS "debug=1\n" DETECTOR, "debug=1 looks at each layer\n" },
+        { NET GRAPHS DETECTOR, "a profiler is told of each layer\n" },
+        { NET GRAPHS DETECTOR, "ranks add up their gradients during backward\n" } };
+    enum { PROFILED = 3, RANKS };
+    for (int i = 0; i < 5; i++) {
+        char line[160];
+        amp_comm comm = { .size = 2 };
+        amp_cuda_counts c;
+        if (i == PROFILED) setenv("AMP_CUDA_RANGES", "1", 1);
+        heard h = listen();
+        network *net = make(cases[i].cfg);
+        unsetenv("AMP_CUDA_RANGES");
+        if (i == RANKS) amp_engine_join(net->amp->engine, &comm, AMP_FP32, 1);
+        net->train = 1;
+        for (int k = 0; k < 3; k++) {
+            feed(net, 1);
+            *net->seen += (size_t)net->batch;
+            COUNT_OF(c, forward_network(net));
+            if (i != RANKS) backward_network(net);
+        }
+        free_network(net);
+        char *text = end_listening(h);
+        snprintf(line, sizeof line, "amp: graphs=1: no graphs: %s", cases[i].line);
+        const char *at = strstr(text, line);
+        if (!at) fail_msg("%d: %s", i, text);
+        assert_null(strstr(strchr(at, '\n'), "graphs"));
+        assert_int_equal(c.graphs, 0);
+        free(text);
     }
 }
 
@@ -546,24 +756,17 @@ static void losses_of(cudaError_t cannot, float losses[4])
 TEST_WITH(a_machine_that_refuses_is_told_of_once, begin, end)
 {
     static const char line[] = "cannot be page-locked (cudaHostRegister: cudaErrorNotSupported)";
-    char text[1 << 14], path[] = "/tmp/cuda_step_XXXXXX";
     float locked[4], unlocked[4];
     losses_of(cudaSuccess, locked);
-    int file = mkstemp(path), was = dup(2);
-    dup2(file, 2);
+    heard h = listen();
     losses_of(cudaErrorNotSupported, unlocked);
     losses_of(cudaErrorMemoryAllocation, unlocked);
-    dup2(was, 2);
-    close(was);
-    ssize_t length = pread(file, text, sizeof text - 1, 0);
-    close(file);
-    unlink(path);
-    assert_true(length > 0);
-    text[length] = 0;
+    char *text = end_listening(h);
     assert_memory_equal(locked, unlocked, sizeof locked);
     char *first = strstr(text, line);
     assert_non_null(first);
     assert_null(strstr(first + sizeof line, "page-locked"));
+    free(text);
 }
 
 int main(void)

@@ -16,7 +16,7 @@
 typedef enum amp_key {
     AMP_ON, DTYPE, LOSS_SCALE, INIT_SCALE, GROWTH_FACTOR, BACKOFF_FACTOR, GROWTH_INTERVAL, MIN_SCALE,
     MAX_SCALE, HYSTERESIS, CLIP_NORM, ADAMW, DEBUG, CHECKPOINT, MEMORY, WIRE,
-    SYNC_BATCHNORM, KEYS
+    SYNC_BATCHNORM, GRAPHS, KEYS
 } amp_key;
 
 /* DTYPE_NAME is kept as an amp_dtype; SCALE has the bounds of scale_problem; WHOLE_OR_WORD is "off", "auto"
@@ -61,6 +61,7 @@ static const key_row rows[KEYS] = {
                  0x1p20, 0x1p60, "below 1MB", "too large" },
     [WIRE] = { "wire", "fp32, bf16, fp16", DTYPE_NAME, AMP_FP32 },
     [SYNC_BATCHNORM] = { "sync_batchnorm", "0, 1", FLAG },
+    [GRAPHS] = { "graphs", "0, 1", FLAG },
 };
 
 static amp_key find_key(const char *name)
@@ -347,6 +348,7 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
     c->memory = value_of(p, MEMORY);
     c->wire = (amp_dtype)value_of(p, WIRE);
     c->sync_batchnorm = (int)value_of(p, SYNC_BATCHNORM);
+    c->graphs = (int)value_of(p, GRAPHS);
     c->scale_given = p->set[LOSS_SCALE].line || p->set[INIT_SCALE].line;
     if (!p->mentioned) note_idle_key(p, c);
     /* Each is right for itself, but a scale that starts below its own floor would end training at once. */

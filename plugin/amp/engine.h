@@ -10,6 +10,7 @@
 #include "parameters.h"
 #include "plan.h"
 #include "recompute.h"
+#include "recording.h"
 #include "scaler.h"
 
 typedef struct amp_engine amp_engine;
@@ -20,6 +21,7 @@ typedef struct amp_engine_settings {
     double clip_norm;    /* 0 is off */
     int adam, adamw;     /* adamw: Adam with decoupled weight decay */
     int sync_batchnorm;  /* batch norm takes the images that all ranks have in a pass for one batch */
+    int graphs;          /* record passes and repeat them, where that is possible (recording.h) */
     int debug;           /* look for the first non-finite tensor of each step */
     amp_recompute_settings recompute;
 } amp_engine_settings;
@@ -115,6 +117,9 @@ int amp_engine_bad_statistics(amp_engine *, amp_anomaly *bad);
 /* The first non-finite tensor of the step under way; found is 0 if there is none, or if anomaly
  * detection is off (see amp_step_report). */
 const amp_anomaly *amp_engine_anomaly(const amp_engine *);
+
+/* What the user should know of recorded passes (recording.h), once; NULL: nothing. */
+const char *amp_engine_note(amp_engine *);
 
 const amp_scaler *amp_engine_scaler(const amp_engine *);
 /* Go on with this scaler's state (a resumed training). */

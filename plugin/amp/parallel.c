@@ -32,12 +32,9 @@ void amp_parallel_join(amp_parallel *p, amp_comm *comm, amp_dtype wire, size_t b
         p->batchnorm = (amp_batchnorm_ranks){ comm->rank, comm->size, sum_of_batchnorm, p };
 }
 
-/* A size that is new to the ranks makes them take memory. */
-void amp_parallel_begin_pass(amp_parallel *p, int w, int h)
+void amp_parallel_plan_changes(amp_parallel *p)
 {
-    p->passes++;
-    if (p->comm && (w != p->w || h != p->h)) p->comm->settled = 0;
-    p->w = w, p->h = h;
+    if (p->comm) p->comm->settled = 0;
 }
 
 /* ---- gradients ---- */

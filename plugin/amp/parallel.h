@@ -40,8 +40,7 @@ typedef struct amp_parallel {
     amp_dtype wire;           /* what gradients travel in, */
     size_t bucket;            /* ... and how many at a time */
     amp_batchnorm_ranks batchnorm; /* count is 0 without sync_batchnorm */
-    int passes;               /* training forward passes since the last update, */
-    int w, h;                 /* the size of whose images this is */
+    int passes;               /* training forward passes since the last update */
     int is_last_pass;         /* backward completes gradients */
     size_t begun;             /* elements at the end of the gradients whose sum has begun */
     uint64_t step;            /* updates asked for, from 1 */
@@ -53,8 +52,8 @@ void amp_parallel_join(amp_parallel *, amp_comm *, amp_dtype wire, size_t bucket
 /* For the passes of a training; NULL: batch norm goes by each rank's own images. */
 const amp_batchnorm_ranks *amp_parallel_batchnorm(const amp_parallel *);
 
-/* A training forward pass begins, of images of that size. */
-void amp_parallel_begin_pass(amp_parallel *, int w, int h);
+/* Another plan becomes active, for a training or a prediction: memory is taken in its passes. */
+void amp_parallel_plan_changes(amp_parallel *);
 /* Backward of layer i, and of all behind it, is done: begins the sums of buckets that are complete. */
 amp_status amp_parallel_layer_done(amp_parallel *, const amp_parameters *, int i, amp_error *);
 

@@ -22,6 +22,7 @@
 typedef struct amp_backend amp_backend;
 typedef struct amp_conv amp_conv; /* one convolution at one shape, with its half copy of the weights */
 typedef struct amp_local amp_local; /* the same of a locally connected layer */
+typedef struct amp_recorded_pass amp_recorded_pass; /* a recorded pass, see pass_begin */
 
 /* Darknet's activations by their .cfg names, those of its forks last; formulas in activate.h, gradients in
  * terms of the output y, or of the input where amp_gradient_wants_input says so (activate.h). */
@@ -497,6 +498,17 @@ struct amp_backend {
      * profiles. */
     void (*range_push)(amp_backend *, const char *name);
     void (*range_pop)(amp_backend *);
+
+    /* A pass that asks for the same operations, of the same memory and numbers, each time: recorded once,
+     * then repeated as a whole. NULL where a backend does not. pass_begin: *repeated is 1 if *pass was
+     * recorded and can still be used: it is queued, the caller asks for nothing more. Otherwise what is asked
+     * for until pass_end is recorded instead of done; it may copy nothing from or to the program's memory,
+     * and wait for nothing. pass_end makes *pass of it and queues that, unless whole is 0: the pass broke
+     * off. After an error of either nothing was queued, and *pass is NULL or is to be freed. *pass is NULL
+     * at first; pass_free takes NULL as well. */
+    amp_status (*pass_begin)(amp_backend *, amp_recorded_pass **pass, int *repeated, amp_error *);
+    amp_status (*pass_end)(amp_backend *, amp_recorded_pass **pass, int whole, amp_error *);
+    void (*pass_free)(amp_backend *, amp_recorded_pass *);
 };
 
 /* The backend over oneDNN; NULL and *error where the machine cannot run it. */

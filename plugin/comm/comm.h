@@ -25,8 +25,8 @@ struct amp_comm {
     int rank, size;              /* from 0; how many there are */
     int local_rank, local_size;  /* among those on the same machine */
     int one_program;             /* the ranks are threads of one program */
-    int settled;                 /* the caller's, the same on all ranks: a step of this kind was made before,
-                                    so that none of them takes memory, or loads code, between its sums */
+    int settled;                 /* the caller's: this rank has made a step with the memory that it has now,
+                                    so it takes none, and loads no code, between the sums of the next step */
     int has_summed;              /* set by comm when the first sums have ended; until then a call may take
                                     4 time limits (watchdog.h) */
     char phase[128];             /* what the collective calls are made for, as "step 17, gradients": kept up

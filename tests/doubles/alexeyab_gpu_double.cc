@@ -44,6 +44,14 @@ void gradient_array_mish_ongpu(int n, float *input, float *delta)
 {
     KERNEL(gradient_array_mish(n, input, delta));
 }
+void activate_array_swish_ongpu(float *x, int n, float *sigmoid, float *y)
+{
+    KERNEL(activate_array_swish(x, n, sigmoid, y));
+}
+void gradient_array_swish_ongpu(float *x, int n, float *sigmoid, float *delta)
+{
+    KERNEL(gradient_array_swish(x, n, sigmoid, delta));
+}
 void scale_bias_gpu(float *x, float *scales, int batch, int n, int size)
 {
     KERNEL(scale_bias(x, scales, batch, n, size));

@@ -129,7 +129,7 @@ void compute(void *user)
             store(p.c.type, p.c.data, at,
                   p.beta == 0 ? v : v + (double)p.beta * load(p.c.type, p.c.data, at));
         }
-    products.erase(&p);
+    if (!amp_cuda_of_graph()) products.erase(&p); /* a graph runs it again */
 }
 
 bool number_of(cudaDataType type, number *out)

@@ -64,6 +64,7 @@ typedef struct amp_cuda_counts {
     size_t pageable;
     long launches, library;       /* kernels, and calls that doubles of libraries queued */
     long questions;               /* cudaPointerGetAttributes */
+    long recorded, graphs;        /* graphs instantiated, and launched */
 } amp_cuda_counts;
 amp_cuda_counts amp_cuda_counted(void);
 
@@ -75,6 +76,8 @@ void amp_cuda_program_frees(void *);
  * run late; 0 if there is no such stream. */
 int amp_cuda_is_device(const void *p, size_t bytes, const char *what);
 int amp_cuda_enqueue(cudaStream_t stream, const char *what, void (*run)(void *), void *user);
+/* While work runs: whether it is a graph's, which may be launched again. */
+int amp_cuda_of_graph(void);
 /* Called, unless it is NULL, before memory is taken or given back, or page-locked: the real one may wait for
  * all GPUs of the program then. */
 extern void (*amp_cuda_before_memory)(const char *function);

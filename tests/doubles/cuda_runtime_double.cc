@@ -312,8 +312,16 @@ struct operation {
 double host_clock, device_clock;
 constexpr double HOST_CALL = 4, CYCLE = .0005, LOOK = 1000 * CYCLE; /* LOOK: at clock64 */
 
+/* What a stream captures instead of queuing it. What is illegal meanwhile fails, and the capture with it. */
+struct capture {
+    std::vector<operation> operations;
+    std::vector<const void *> addresses; /* that kernels were given */
+    bool broken = false;
+};
+
 struct stream {
     std::deque<operation> queue;
+    std::unique_ptr<capture> captured; /* while it captures */
     uint64_t done = 0, queued = 0; /* operations, ever */
     bool blocking = true;
     bool at_work = false; /* one of its operations runs, or waits for another rank (nccl_double.h) */
@@ -327,6 +335,8 @@ struct event {
 };
 
 stream default_stream;
+int of_graph; /* a graph's operation runs */
+std::map<void *, std::shared_ptr<capture>> graphs, executables;
 std::map<stream *, std::unique_ptr<stream>> streams;
 std::map<event *, std::unique_ptr<event>> events;
 /* Destroyed ones keep their memory, so that no later one has an address that is out of use. */
@@ -337,6 +347,26 @@ bool any_stream;
 bool launch_blocking;
 bool copies_early; /* work on non-blocking streams is done when it is queued */
 int stream_numbers;
+
+/* The stream that captures, or NULL. */
+stream *capturing()
+{
+    for (auto &s : streams)
+        if (s.first->captured) return s.first;
+    return nullptr;
+}
+
+/* Of a call that is illegal while a stream of this thread captures (cudaStreamCaptureModeThreadLocal). */
+bool breaks_capture()
+{
+    stream *s = capturing();
+    if (s) s->captured->broken = true;
+    return s != nullptr;
+}
+
+#define OUTSIDE_CAPTURE() do { \
+        if (breaks_capture()) return result(cudaErrorStreamCaptureUnsupported); \
+    } while (0)
 
 stream *stream_of(cudaStream_t s)
 {
@@ -423,6 +453,12 @@ void put(stream *s, std::string what, std::function<void()> run)
     if (s != only_stream && !any_stream)
         amp_cuda_report("%s is on stream %d, the work before it on stream %d", what.c_str(), s->number,
                         only_stream->number);
+    if (s == &default_stream && breaks_capture())
+        amp_cuda_report("%s is on the default stream, while another captures", what.c_str());
+    if (s->captured) {
+        s->captured->operations.push_back({ std::move(what), std::move(run), 0 });
+        return;
+    }
     push_implicit_waits(s);
     push(s, std::move(what), std::move(run));
     if (launch_blocking || (copies_early && !s->blocking)) run_all(s);
@@ -459,6 +495,7 @@ void enqueue(launch l, cudaStream_t on, const std::vector<argument> &arguments)
             std::memcpy(&p, (const char *)arguments[i].bytes + at, sizeof p);
             std::string why = refusal(p, 0);
             if (!why.empty()) amp_cuda_report("kernel %s, argument %zu: %s", l.kernel, i + 1, why.c_str());
+            if (s->captured) s->captured->addresses.push_back(p);
         }
     if (fault_count > before) { result(sticky); return; }
     put(s, std::string("kernel ") + l.kernel, [l] {
@@ -535,9 +572,12 @@ int amp_cuda_registered(const void *p) { return lies_in(registered, p); }
 int amp_cuda_leaks(void)
 {
     int memory = amp_cuda_allocations(), of_streams = (int)streams.size(), of_events = (int)events.size();
-    if (memory + of_streams + of_events)
-        amp_cuda_report("%d allocations, %d streams and %d events are alive", memory, of_streams, of_events);
-    return memory + of_streams + of_events;
+    int of_graphs = (int)(graphs.size() + executables.size());
+    int all = memory + of_streams + of_events + of_graphs;
+    if (all)
+        amp_cuda_report("%d allocations, %d streams, %d events and %d graphs are alive", memory, of_streams,
+                        of_events, of_graphs);
+    return all;
 }
 size_t amp_cuda_bytes(void) { return device_used; }
 size_t amp_cuda_peak_bytes(void) { return device_peak; }
@@ -572,6 +612,7 @@ static cudaError_t allocate_in(arena &a, const char *function, void **out, size_
 {
     before_memory(function);
     ENTER(function);
+    OUTSIDE_CAPTURE();
     if (!out) return result(cudaErrorInvalidValue);
     *out = nullptr;
     if (bytes == 0) return cudaSuccess;
@@ -630,6 +671,7 @@ cudaError_t cudaFree(void *p)
 {
     if (!p) return cudaSuccess;
     before_memory("cudaFree");
+    OUTSIDE_CAPTURE();
     opened o;
     ++counts.frees;
     wait_for_everything();
@@ -640,6 +682,7 @@ cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned)
 {
     before_memory("cudaHostAlloc");
     ENTER("cudaHostAlloc");
+    OUTSIDE_CAPTURE();
     *out = std::malloc(bytes ? bytes : 1);
     if (!*out) return result(cudaErrorMemoryAllocation);
     std::memset(*out, 0xff, bytes);
@@ -658,6 +701,7 @@ cudaError_t cudaFreeHost(void *p)
 {
     if (!p) return cudaSuccess;
     before_memory("cudaFreeHost");
+    OUTSIDE_CAPTURE();
     ++counts.frees;
     wait_for_everything();
     if (!pinned.erase((char *)p)) {
@@ -747,6 +791,8 @@ static cudaError_t copy(const char *name, void *to, const void *from, size_t byt
         return amp_cuda_report("%s on a stream that does not exist", name),
             result(cudaErrorInvalidResourceHandle);
     if (bytes == 0) return result(cudaSuccess);
+    if (waits || !device_side(to) || !device_side(from)) OUTSIDE_CAPTURE(); /* a copy of the host's memory
+        would be legal from some of it, and read what lies there later */
     bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice
         || (kind == cudaMemcpyDefault && device_side(to));
     bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice ||
@@ -856,6 +902,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t on)
 cudaError_t cudaStreamSynchronize(cudaStream_t on)
 {
     ENTER("cudaStreamSynchronize");
+    OUTSIDE_CAPTURE();
     stream *s = stream_of(on);
     if (!s)
         return amp_cuda_report("cudaStreamSynchronize of no stream"), result(cudaErrorInvalidResourceHandle);
@@ -869,6 +916,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t on)
 cudaError_t cudaStreamQuery(cudaStream_t on)
 {
     ENTER("cudaStreamQuery");
+    OUTSIDE_CAPTURE();
     stream *s = stream_of(on);
     if (!s) return amp_cuda_report("cudaStreamQuery of no stream"), result(cudaErrorInvalidResourceHandle);
     if (s->queue.empty()) return cudaSuccess;
@@ -879,6 +927,7 @@ cudaError_t cudaStreamQuery(cudaStream_t on)
 cudaError_t cudaDeviceSynchronize(void)
 {
     ENTER("cudaDeviceSynchronize");
+    OUTSIDE_CAPTURE();
     wait_for_everything();
     return result(cudaSuccess);
 }
@@ -919,6 +968,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t on)
     stream *s = stream_of(on);
     if (!s) amp_cuda_report("cudaEventRecord on a stream that does not exist");
     if (!it || !s) return result(cudaErrorInvalidResourceHandle);
+    if (s->captured) OUTSIDE_CAPTURE(); /* legal, but nothing here needs it */
     put(s, "cudaEventRecord", [=] { if (events.count(it)) it->time = device_clock; });
     it->on = s;
     it->at = s->queued;
@@ -932,6 +982,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t on, cudaEvent_t e, unsigned)
     stream *s = stream_of(on);
     if (!s) amp_cuda_report("cudaStreamWaitEvent on a stream that does not exist");
     if (!it || !s) return result(cudaErrorInvalidResourceHandle);
+    if (s->captured) { /* no event is of the capture */
+        s->captured->broken = true;
+        return result(cudaErrorStreamCaptureIsolation);
+    }
     if (it->on && it->on != s) push_wait(s, it->on, it->at);
     return cudaSuccess;
 }
@@ -941,6 +995,7 @@ static bool pending(event *e) { return e->on && alive(e->on) && e->on->done < e-
 cudaError_t cudaEventSynchronize(cudaEvent_t e)
 {
     ENTER("cudaEventSynchronize");
+    OUTSIDE_CAPTURE();
     event *it = event_of(e);
     if (!it) return result(cudaErrorInvalidResourceHandle);
     if (pending(it)) wait_until(it->on, it->at);
@@ -950,6 +1005,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e)
 cudaError_t cudaEventQuery(cudaEvent_t e)
 {
     ENTER("cudaEventQuery");
+    OUTSIDE_CAPTURE();
     event *it = event_of(e);
     if (!it) return result(cudaErrorInvalidResourceHandle);
     if (!pending(it)) return cudaSuccess;
@@ -965,6 +1021,85 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
     if (pending(a) || pending(b)) return result(cudaErrorNotReady);
     *ms = (float)((b->time - a->time) / 1000);
     return cudaSuccess;
+}
+
+/* ------------------------------------------------------------------------------------------------- graphs */
+
+int amp_cuda_of_graph(void) { return of_graph; }
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t on, cudaStreamCaptureMode mode)
+{
+    ENTER("cudaStreamBeginCapture");
+    stream *s = stream_of(on);
+    if (!s || s == &default_stream || s->captured || mode != cudaStreamCaptureModeThreadLocal)
+        return amp_cuda_report("cudaStreamBeginCapture of a stream that cannot, or in a mode that the double "
+                               "does not know"), result(cudaErrorIllegalState);
+    s->captured.reset(new capture());
+    return result(cudaSuccess);
+}
+
+/* Ends the capture even when it fails. */
+cudaError_t cudaStreamEndCapture(cudaStream_t on, cudaGraph_t *out)
+{
+    cudaError_t status = cudaSuccess;
+    stream *s = stream_of(on);
+    *out = nullptr;
+    if (!s || !s->captured)
+        return amp_cuda_report("cudaStreamEndCapture of no capture"), result(cudaErrorIllegalState);
+    std::shared_ptr<capture> made(s->captured.release());
+    if (shall_fail("cudaStreamEndCapture", &status)) return result(status);
+    if (made->broken) return result(cudaErrorStreamCaptureInvalidated);
+    *out = (cudaGraph_t)made.get();
+    graphs[made.get()] = made;
+    return result(cudaSuccess);
+}
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long)
+{
+    ENTER("cudaGraphInstantiate");
+    auto at = graphs.find(graph);
+    if (at == graphs.end())
+        return amp_cuda_report("cudaGraphInstantiate of no graph"), result(cudaErrorInvalidValue);
+    std::shared_ptr<capture> made = std::make_shared<capture>(*at->second);
+    *out = (cudaGraphExec_t)made.get();
+    executables[made.get()] = made;
+    ++counts.recorded;
+    return result(cudaSuccess);
+}
+
+static cudaError_t drop_graph(std::map<void *, std::shared_ptr<capture>> &from, void *graph)
+{
+    if (from.erase(graph)) return result(cudaSuccess);
+    return amp_cuda_report("a graph that does not exist is destroyed"), result(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return drop_graph(graphs, graph); }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) { return drop_graph(executables, graph); }
+
+/* What the calls were given is used again as it was: memory that was freed since is a fault. */
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t on)
+{
+    ENTER("cudaGraphLaunch");
+    OUTSIDE_CAPTURE();
+    stream *s = stream_of(on);
+    auto at = executables.find(graph);
+    if (!s || at == executables.end())
+        return amp_cuda_report("cudaGraphLaunch of no graph, or on no stream"), result(cudaErrorInvalidValue);
+    std::shared_ptr<capture> what = at->second;
+    for (const void *p : what->addresses) {
+        std::string why = refusal(p, 0);
+        if (!why.empty()) amp_cuda_report("cudaGraphLaunch: a kernel's argument: %s", why.c_str());
+    }
+    ++counts.graphs;
+    put(s, "a graph", [what] {
+        ++of_graph;
+        for (const operation &one : what->operations) {
+            running = one.what;
+            if (sticky == cudaSuccess) one.run();
+        }
+        --of_graph;
+    });
+    return result(sticky);
 }
 
 /* ------------------------------------------------------------------------------------- errors and devices */

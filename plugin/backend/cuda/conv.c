@@ -183,9 +183,11 @@ static amp_status run(amp_backend *backend, amp_conv *conv, int pass, const void
 {
     /* The pass decides which of the three is written: conv_plan.h. */
     const amp_conv_buffers buffers = { (void *)x, w, (void *)y, &conv->packs[pass] };
-    amp_status status = amp_cudnn_run(amp_cuda_of(backend)->cudnn, conv->plans[pass], &buffers, error);
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    if (cuda->recording) return amp_cudnn_launch(cuda->cudnn, conv->plans[pass], &buffers, error);
+    amp_status status = amp_cudnn_run(cuda->cudnn, conv->plans[pass], &buffers, error);
     /* If an earlier kernel failed no engine runs any more, and cuDNN is not the cause. */
-    if (status != AMP_OK) AMP_CUDA_TRY(cudaStreamSynchronize(amp_cuda_of(backend)->stream));
+    if (status != AMP_OK) AMP_CUDA_TRY(cudaStreamSynchronize(cuda->stream));
     cudaGetLastError(); /* clears the error, which the next launch would report as its own */
     return status;
 }

@@ -111,6 +111,9 @@ static amp_status grow(amp_backend *backend, void **block, size_t *held, size_t 
 {
     if (bytes <= *held) return AMP_OK;
     size_t rounded = round_up(bytes, BLOCK_UNIT);
+    if (amp_cuda_of(backend)->recording)
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s grows in a pass that is recorded", what);
+    amp_cuda_of(backend)->moved++;
     amp_cuda_release(backend, *block); /* first, so that the two need not fit together */
     *held = 0;
     AMP_TRY(amp_cuda_take(backend, rounded ? rounded : bytes, what, block, error));
@@ -140,6 +143,7 @@ void amp_cuda_trim(amp_backend *backend)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     if (cuda->workspace_bytes <= round_up(cuda->workspace_needed, BLOCK_UNIT)) return;
+    cuda->moved++;
     amp_cuda_release(backend, cuda->workspace);
     cuda->workspace = NULL;
     cuda->workspace_bytes = 0;

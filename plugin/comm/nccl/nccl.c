@@ -7,8 +7,8 @@
  * GPUs of one program share its driver: a call that takes or gives back memory, or loads code, may wait for
  * all of them, and keep the other ranks' threads out meanwhile. If then one GPU is at a sum for which
  * another's thread has not asked yet, none ever goes on. So threads meet before a step's first sum, behind
- * whatever each has prepared; and in a step that is the first of its kind, where memory grows even in
- * backward, before each sum, and wait for it.
+ * whatever each has prepared. There each says whether it may take memory later in this step (it is not
+ * settled); if one may, all meet before each sum and wait for it.
  *
  * Where another rank is gone, NCCL's kernels wait for ever, and the host with them as soon as it downloads
  * something that was queued behind the sums. The engine does so between sum_end and the next call between the
@@ -31,7 +31,8 @@ typedef struct nccl_comm {
     cudaStream_t backend, sums;
     cudaEvent_t written, summed; /* on the backend's stream: what is to be summed; on sums: the last sum */
     amp_watchdog *watchdog;
-    int met;                /* threads of one program: there was a sum since the last call between hosts */
+    int met;                /* threads of one program: there was a sum since the last call between hosts; */
+    int one_by_one;         /* as they met, one was not settled: each sum is waited for */
 } nccl_comm;
 
 /* ---- errors ---- */
@@ -104,9 +105,10 @@ static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root
 /* Waits until all ranks' threads are here. */
 static amp_status meet(nccl_comm *nccl, amp_error *error)
 {
-    char mine = 0, all[nccl->comm.size];
+    char mine = !nccl->comm.settled, all[nccl->comm.size];
     AMP_TRY(gather(&nccl->comm, &mine, sizeof mine, all, error));
     nccl->met = 1;
+    nccl->one_by_one = memchr(all, 1, sizeof all) != NULL;
     return AMP_OK;
 }
 
@@ -124,12 +126,11 @@ static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dty
     if (wire != AMP_FP32) /* NCCL would round at each hop of its ring, and comm.h promises sums in fp32 */
         return amp_fail(error, AMP_UNSUPPORTED, "amp: [amp] wire=%s: between GPUs gradients travel in fp32 "
                         "only; leave wire= out", amp_dtype_name(wire));
-    const int apart = comm->one_program && !comm->settled;
-    if (apart || (comm->one_program && !nccl->met)) AMP_TRY(meet(nccl, error));
+    if (comm->one_program && (!nccl->met || nccl->one_by_one)) AMP_TRY(meet(nccl, error));
     AMP_CUDA_TRY(cudaEventRecord(nccl->written, nccl->backend));
     AMP_CUDA_TRY(cudaStreamWaitEvent(nccl->sums, nccl->written, 0));
     TRY(AllReduce, values, values, count, ncclFloat32, ncclSum, nccl->ranks, nccl->sums);
-    return apart ? wait_for_sum(nccl, error) : AMP_OK;
+    return nccl->one_by_one ? wait_for_sum(nccl, error) : AMP_OK;
 }
 
 static amp_status sum_end(amp_comm *comm, amp_error *error)

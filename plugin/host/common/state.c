@@ -86,7 +86,8 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     amp->resume = amp_resume_create();
     amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = view.adam,
                                      .adamw = amp->config->adamw, .debug = amp->config->debug,
-                                     .sync_batchnorm = amp->config->sync_batchnorm };
+                                     .sync_batchnorm = amp->config->sync_batchnorm,
+                                     .graphs = amp->config->graphs };
     AMP_TRY(scaler_of(amp->config, &settings.scaler, error));
     AMP_TRY(amp_fork_take_over(amp, net, error));
     if (amp->config->debug) amp_images_note();

@@ -75,6 +75,12 @@ static void check_labels(struct darknet_amp *amp, const amp_view *view)
     if (bad.bad_images) amp_engine_reject_step(amp->engine, &bad);
 }
 
+static void tell_note(struct darknet_amp *amp)
+{
+    const char *note = amp_engine_note(amp->engine);
+    if (note) fprintf(stderr, "amp: graphs=1: %s\n", note);
+}
+
 /* Every hook of a step begins so. */
 static struct darknet_amp *enter(struct network *net)
 {
@@ -98,6 +104,7 @@ void darknet_amp_forward(struct network *net)
     if (view.training) check_labels(amp, &view);
     int pass = view.training ? amp_sharing_begin_pass(net) : 0;
     amp_host_check(forward(amp, net, &view, &error), &error);
+    tell_note(amp);
     if (!view.training) return;
     amp->subdivision = (int)(amp_fork_counters(net).seen / (size_t)view.batch - 1) % view.subdivisions + 1;
     if (amp->config->debug) amp_host_note_images(amp, net);
@@ -116,6 +123,7 @@ void darknet_amp_backward(struct network *net)
     if (amp_fork_counters(net).seen / (size_t)view.batch % (size_t)view.subdivisions == 0)
         amp_engine_ends_step(amp->engine);
     amp_host_check(amp_engine_backward(amp->engine, amp_fork_image_delta(net), &error), &error);
+    tell_note(amp);
     if (amp->config->debug && view.training) amp_host_note_images(amp, net);
     amp->computed += amp_clock_seconds() - began;
 }

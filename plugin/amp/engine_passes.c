@@ -1,0 +1,263 @@
+/* The forward and the backward of a pass, layer by layer, as engine.c tells; and what observers and anomaly
+ * detection are shown in between. */
+#include "engine_state.h"
+
+#include <string.h>
+
+#include "../tensor/half.h"
+
+/* ---- what is shown ---- */
+
+static int observed(const amp_engine *engine) { return engine->watching || engine->observer.see; }
+
+static amp_status show(amp_engine *engine, amp_seen_kind kind, int layer, const char *name, amp_tensor tensor,
+                       amp_error *error)
+{
+    amp_seen seen = { kind, layer, name, tensor };
+    if (engine->observer.see)
+        AMP_TRY(engine->observer.see(engine->observer.context, engine->backend, &seen, error));
+    return engine->watching ? amp_anomaly_look(&engine->anomaly, engine->backend, &seen, error) : AMP_OK;
+}
+
+/* Makes the casts that the layer needs now, so that the observer sees them before the layer computes. */
+static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_step *step, amp_error *error)
+{
+    for (int k = 0; k < node->desc.input_count; k++) {
+        amp_value *input = node->inputs[k];
+        amp_tensor x;
+        if (input->data_valid[node->form]) continue;
+        AMP_TRY(amp_value_read(step, input, node->form, &x, error));
+        AMP_TRY(show(engine, AMP_SEEN_INPUT, node->index, "input", x, error));
+    }
+    return AMP_OK;
+}
+
+/* Shows what forward made: the output, if one was written, and the delta of a loss that AMP computes. */
+static amp_status show_made(amp_engine *engine, const amp_node *node, amp_error *error)
+{
+    amp_form home = node->output->home;
+    if (node->output->data_valid[home])
+        AMP_TRY(show(engine, AMP_SEEN_OUTPUT, node->index, "output", amp_value_data(node->output, home),
+                     error));
+    if (!node->ops->makes_loss || !node->inputs[0]->delta_valid[node->form]) return AMP_OK;
+    return show(engine, AMP_SEEN_DELTA, node->index, "delta", amp_value_delta(node->inputs[0], node->form),
+                error);
+}
+
+static amp_status show_gradients(amp_engine *engine, const amp_node *node, amp_error *error)
+{
+    for (int k = 0; k < node->desc.param_count; k++) {
+        const amp_param_desc *p = &node->desc.params[k];
+        amp_tensor gradient = { node->gradients->all[k], AMP_FP32, AMP_NHWC, { 1, (int)p->count, 1, 1 } };
+        AMP_TRY(show(engine, AMP_SEEN_GRADIENT, node->index, p->name, gradient, error));
+    }
+    return AMP_OK;
+}
+
+/* Anomaly detection is on or off for a whole step, and ignores a validation between steps. Without debug=1 it
+ * is on only when one more overflow would end training, so that the last message can name where it began. */
+static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training)
+{
+    int of_step = training && key->keeps_state;
+    engine->training = training;
+    engine->parallel.passes += of_step;
+    if (of_step && !engine->in_step) {
+        engine->in_step = 1;
+        engine->watched_step = engine->settings.debug || amp_scaler_would_diverge(&engine->settings.scaler);
+    }
+    engine->watching = of_step && engine->watched_step;
+    if (engine->watching && !engine->anomaly.found) engine->anomaly = engine->rejected;
+}
+
+/* A loss may be inf or NaN although every gradient is finite. */
+static void check_loss(amp_engine *engine, const amp_node *node)
+{
+    if (!engine->training || amp_is_finite(engine->host.loss(engine->host.context, node->index))) return;
+    amp_engine_reject_step(engine, &(amp_anomaly){ .found = 1, .layer = node->index, .pass = "forward",
+                                                   .tensor = "loss" });
+}
+
+/* ---- forward ---- */
+
+static void forget_values(amp_plan *plan)
+{
+    for (int i = -1; i < plan->count; i++) {
+        amp_value *value = i < 0 ? &plan->image : &plan->values[i];
+        memset(value->data_valid, 0, sizeof value->data_valid);
+        memset(value->delta_valid, 0, sizeof value->delta_valid);
+    }
+}
+
+static amp_status forward_layer(amp_engine *engine, amp_node *node, amp_step *step, amp_error *error)
+{
+    int shown = observed(engine);
+    if (shown) AMP_TRY(show_inputs(engine, node, step, error));
+    AMP_TRY(amp_node_forward(node, step, error));
+    if (shown) AMP_TRY(show_made(engine, node, error));
+    if (node->desc.is_loss && !node->ops->makes_loss) check_loss(engine, node);
+    return AMP_OK;
+}
+
+/* Casts an output to fp32 NCHW, which the host reads. */
+static amp_status hand_out(amp_engine *engine, amp_node *node, amp_step *step, amp_error *error)
+{
+    amp_tensor out;
+    if (node->output->data_valid[AMP_FORM_HOST]) return AMP_OK;
+    AMP_TRY(amp_value_read(step, node->output, AMP_FORM_HOST, &out, error));
+    return observed(engine) ? show(engine, AMP_SEEN_OUTPUT, node->index, "output", out, error) : AMP_OK;
+}
+
+/* The losses that AMP computes itself, all with one download, for which a training forward waits. */
+static amp_status download_losses(amp_engine *engine, amp_plan *plan, amp_error *error)
+{
+    if (!engine->training || !plan->result_count) return AMP_OK;
+    AMP_TRY(engine->backend->download(engine->backend, plan->results_read, plan->results,
+                                      (size_t)plan->result_count * sizeof *plan->results, error));
+    for (int i = 0; i < plan->count; i++) {
+        const amp_node *node = &plan->nodes[i];
+        if (!node->ops->makes_loss) continue;
+        engine->host.found(engine->host.context, i, &plan->results_read[node->result]);
+        check_loss(engine, node);
+    }
+    return AMP_OK;
+}
+
+static amp_status forward_layers(amp_engine *engine, amp_plan *plan, float *image, amp_error *error)
+{
+    amp_step step = amp_engine_step(engine, &plan->key);
+    step.results = plan->results;
+    step.shown = observed(engine);
+    forget_values(plan);
+    plan->image.data[AMP_FORM_HOST] = image;
+    plan->image.data_valid[AMP_FORM_HOST] = 1;
+    if (observed(engine))
+        AMP_TRY(show(engine, AMP_SEEN_IMAGE, -1, "image", amp_value_data(&plan->image, AMP_FORM_HOST),
+                     error));
+    for (int i = 0; i < plan->count; i++) {
+        amp_node *node = &plan->nodes[i];
+        AMP_TRY(forward_layer(engine, node, &step, error));
+        if (plan->hands_out[i] || node->desc.is_truth) AMP_TRY(hand_out(engine, node, &step, error));
+    }
+    return AMP_OK;
+}
+
+typedef amp_status pass_layers(amp_engine *, amp_plan *, float *, amp_error *);
+
+/* Repeats a pass, or records it while it runs. pass: where it is or will be recorded. */
+static amp_status record(amp_engine *engine, amp_plan *plan, pass_layers *layers, float *image,
+                         amp_recorded_pass **pass, int *repeated, amp_error *error)
+{
+    amp_backend *b = engine->backend;
+    amp_error ignored;
+    AMP_TRY(b->pass_begin(b, pass, repeated, error));
+    if (*repeated) return AMP_OK;
+    amp_status status = layers(engine, plan, image, error);
+    amp_status ended = b->pass_end(b, pass, status == AMP_OK, status == AMP_OK ? error : &ignored);
+    return status == AMP_OK ? ended : status;
+}
+
+static amp_status forward_recorded(amp_engine *engine, amp_plan *plan, float *image, amp_error *error)
+{
+    amp_recording *r = &engine->recording;
+    const char *looks = engine->settings.debug ? "debug=1" : engine->observer.see ? "an observer" : NULL;
+    int repeated = 0;
+    amp_error why;
+    r->current = NULL;
+    if (engine->training && plan->key.keeps_state
+        && !amp_recording_is_off(r, plan, engine->backend, looks, engine->parallel.comm != NULL)
+        && !engine->watching) {
+        amp_step step = amp_engine_step(engine, &plan->key);
+        amp_recording_choose(r, plan, &step, image);
+    }
+    if (!r->current) return forward_layers(engine, plan, image, error);
+    amp_status status = record(engine, plan, forward_layers, image, &r->current->forward, &repeated, &why);
+    if (status != AMP_OK) {
+        amp_recording_fail(r, engine->backend, &why);
+        return forward_layers(engine, plan, image, error);
+    }
+    if (repeated) amp_recording_put_values(r, plan);
+    else amp_recording_keep_values(r, plan);
+    return AMP_OK;
+}
+
+amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float *image, int training,
+                              amp_error *error)
+{
+    amp_plan *plan = amp_engine_find_plan(engine, key);
+    if (!plan)
+        return amp_fail(error, AMP_BAD_NETWORK, "amp: no plan for batch %d at %dx%d", key->batch, key->w,
+                        key->h);
+    plan->last_use = ++engine->uses;
+    begin_pass(engine, key, training);
+    AMP_TRY(amp_engine_activate(engine, plan, error));
+    AMP_TRY(amp_engine_refresh_weights(engine, plan, error));
+    AMP_TRY(forward_recorded(engine, plan, image, error));
+    AMP_TRY(download_losses(engine, plan, error));
+    return engine->backend->uploads_done(engine->backend, error);
+}
+
+/* ---- backward ---- */
+
+/* Activation checkpointing: the layers whose forward is due again before the backward of layer i. */
+static amp_status repeat_forward(amp_plan *plan, int i, amp_step *step, int *repeated, amp_error *error)
+{
+    while (*repeated < plan->again_count) {
+        amp_node *node = &plan->nodes[plan->again[*repeated]];
+        if (node->again_time > 2 * plan->count - 1 - i) break;
+        ++*repeated;
+        AMP_TRY(amp_node_forward_again(node, step, error));
+    }
+    return AMP_OK;
+}
+
+static amp_status backward_layer(amp_engine *engine, amp_plan *plan, int i, amp_step *step, int *repeated,
+                                 amp_error *error)
+{
+    amp_node *node = &plan->nodes[i];
+    int any = 0, shown = observed(engine);
+    if (!node->computes_backward) return AMP_OK;
+    AMP_TRY(repeat_forward(plan, i, step, repeated, error));
+    AMP_TRY(amp_value_settle_delta(step, node->output, &any, error));
+    if (!any) return AMP_OK;
+    if (shown)
+        AMP_TRY(show(engine, AMP_SEEN_DELTA, i, "delta", amp_value_delta(node->output, node->output->home),
+                     error));
+    AMP_TRY(amp_node_backward(node, step, error));
+    if (shown) AMP_TRY(show_gradients(engine, node, error));
+    return amp_parallel_layer_done(&engine->parallel, &engine->parameters, i, error);
+}
+
+static amp_status backward_layers(amp_engine *engine, amp_plan *plan, float *image_delta, amp_error *error)
+{
+    amp_step step = amp_engine_step(engine, &plan->key);
+    plan->image.delta[AMP_FORM_HOST] = image_delta;
+    plan->image.delta_valid[AMP_FORM_HOST] = image_delta != NULL;
+    int repeated = 0;
+    amp_status status = AMP_OK;
+    for (int i = plan->count - 1; i >= 0 && status == AMP_OK; i--)
+        status = backward_layer(engine, plan, i, &step, &repeated, error);
+    for (int k = 0; k < repeated; k++) amp_node_exchange(&plan->nodes[plan->again[k]]);
+    int any;
+    if (status != AMP_OK || !plan->image.wants_delta || !image_delta) return status;
+    return amp_value_settle_delta(&step, &plan->image, &any, error);
+}
+
+amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error *error)
+{
+    amp_plan *plan = engine->active;
+    amp_recording *r = &engine->recording;
+    int repeated = 0;
+    amp_error why;
+    if (!plan || !plan->key.keeps_state)
+        return amp_fail(error, AMP_BAD_NETWORK, "amp: backward without a training forward before it");
+    if (!r->current || observed(engine)) {
+        AMP_TRY(backward_layers(engine, plan, image_delta, error));
+        r->warm |= !observed(engine);
+        return AMP_OK;
+    }
+    if (record(engine, plan, backward_layers, NULL, &r->current->backward, &repeated, &why) == AMP_OK)
+        return AMP_OK;
+    amp_recording_put_values(r, plan);
+    amp_recording_fail(r, engine->backend, &why);
+    return backward_layers(engine, plan, NULL, error);
+}

@@ -1,0 +1,154 @@
+/* The plans of an engine: one for each shape of a pass, made when it is first asked for and kept while there
+ * is room; one of them at a time is active. */
+#include "engine_state.h"
+
+#include <stdlib.h>
+
+/* Whether it folds weights that have changed since it was planned. */
+static int is_outdated(const amp_engine *engine, const amp_plan *plan)
+{
+    return plan->key.folds && plan->planned_version != engine->weights_version;
+}
+
+amp_plan *amp_engine_find_plan(const amp_engine *engine, const amp_plan_key *key)
+{
+    for (int i = 0; i < engine->plan_count; i++) {
+        const amp_plan_key *k = &engine->plans[i]->key;
+        if (is_outdated(engine, engine->plans[i])) continue;
+        if (k->batch == key->batch && k->w == key->w && k->h == key->h && k->keeps_state == key->keeps_state
+            && k->image_delta == key->image_delta && k->frozen == key->frozen && k->folds == key->folds)
+            return engine->plans[i];
+    }
+    return NULL;
+}
+
+unsigned long amp_engine_weights_version(const amp_engine *engine) { return engine->weights_version; }
+
+static void forget_plan(amp_engine *engine, int i)
+{
+    if (engine->active == engine->plans[i]) engine->active = NULL;
+    amp_plan_free(engine->plans[i], engine->backend);
+    engine->plans[i] = engine->plans[--engine->plan_count];
+}
+
+/* Those that are outdated, and the oldest where there is no room for another. */
+static void forget_plans(amp_engine *engine)
+{
+    int oldest = 0;
+    for (int i = engine->plan_count - 1; i >= 0; i--)
+        if (is_outdated(engine, engine->plans[i])) forget_plan(engine, i);
+    for (int i = 1; i < engine->plan_count; i++)
+        if (engine->plans[i]->last_use < engine->plans[oldest]->last_use) oldest = i;
+    if (engine->plan_count == MAX_PLANS) forget_plan(engine, oldest);
+}
+
+void amp_engine_forget_plans(amp_engine *engine)
+{
+    while (engine->plan_count) forget_plan(engine, engine->plan_count - 1);
+}
+
+static amp_status plan_network(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
+                               amp_dtype dtype, const amp_recompute_settings *settings, amp_step *step,
+                               amp_plan **out, amp_error *error)
+{
+    amp_recompute *recompute = calloc((size_t)network->count + 1, sizeof *recompute);
+    if (!recompute)
+        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
+    const amp_gradients *gradients = engine->parameters.gradients;
+    amp_status status = AMP_OK;
+    if (settings)
+        status = amp_recompute_choose(network, key, dtype, gradients, step, settings, recompute, error);
+    if (status == AMP_OK)
+        status = amp_plan_create(network, key, dtype, gradients, recompute, step, out, error);
+    free(recompute);
+    return status;
+}
+
+static amp_status make_plan(amp_engine *engine, const amp_plan_key *key, amp_dtype dtype,
+                            const amp_recompute_settings *settings, int outline, amp_plan **out,
+                            amp_error *error)
+{
+    amp_step step = amp_engine_step(engine, key);
+    amp_network_desc network;
+    step.outline = outline;
+    AMP_TRY(engine->host.describe(engine->host.context, key->batch, &network, error));
+    amp_status status = plan_network(engine, &network, key, dtype, settings, &step, out, error);
+    amp_network_desc_free(&network);
+    return status;
+}
+
+amp_status amp_engine_plan_for(amp_engine *engine, const amp_plan_key *key, const amp_plan **out,
+                               amp_error *error)
+{
+    amp_plan *plan = amp_engine_find_plan(engine, key);
+    *out = plan;
+    if (plan) return AMP_OK;
+    forget_plans(engine);
+    if (key->keeps_state) {
+        AMP_TRY(amp_engine_prepare_training(engine, error));
+        engine->trains = 1;
+    }
+    AMP_TRY(make_plan(engine, key, engine->settings.dtype, &engine->settings.recompute, 0, &plan, error));
+    plan->last_use = engine->uses;
+    plan->planned_version = engine->weights_version;
+    engine->plans[engine->plan_count++] = plan;
+    *out = plan;
+    return AMP_OK;
+}
+
+amp_status amp_engine_outline(amp_engine *engine, const amp_plan_key *key, amp_dtype dtype,
+                              const amp_recompute_settings *recompute, amp_plan **out, amp_error *error)
+{
+    return make_plan(engine, key, dtype, recompute, 1, out, error);
+}
+
+const amp_recompute_settings *amp_engine_recompute(const amp_engine *engine)
+{
+    return &engine->settings.recompute;
+}
+void amp_engine_set_recompute(amp_engine *engine, const amp_recompute_settings *settings)
+{
+    engine->settings.recompute = *settings;
+}
+
+static void drop_weights(amp_engine *engine, amp_plan *plan)
+{
+    for (int i = 0; i < plan->count; i++) amp_node_drop_weights(&plan->nodes[i], engine->backend);
+    plan->weights_version = 0;
+}
+
+/* All plans share one block of memory, since only one at a time is between forward and backward. */
+amp_status amp_engine_activate(amp_engine *engine, amp_plan *plan, amp_error *error)
+{
+    if (engine->active == plan) return AMP_OK;
+    amp_parallel_plan_changes(&engine->parallel);
+    amp_recording_drop(&engine->recording, engine->backend);
+    for (int i = 0; i < engine->plan_count; i++)
+        if (engine->plans[i] != plan) drop_weights(engine, engine->plans[i]);
+    engine->active = NULL;
+    if (engine->block_bytes < plan->arena.total) {
+        engine->backend->release(engine->backend, engine->block);
+        engine->block = NULL;
+        engine->block_bytes = 0;
+        AMP_TRY(engine->backend->allocate(engine->backend, plan->arena.total, &engine->block, error));
+        engine->block_bytes = plan->arena.total;
+    }
+    amp_arena_bind(&plan->arena, engine->block);
+    AMP_TRY(engine->host.prepare_buffers(engine->host.context, plan->needs_output, plan->needs_delta, error));
+    for (int i = 0; i < plan->count; i++) {
+        plan->values[i].data[AMP_FORM_HOST] = plan->needs_output[i]
+            ? engine->host.output(engine->host.context, i) : NULL;
+        plan->values[i].delta[AMP_FORM_HOST] = plan->needs_delta[i] ? engine->host.delta(engine->host.context,
+                i) : NULL;
+    }
+    engine->active = plan;
+    return AMP_OK;
+}
+
+amp_status amp_engine_refresh_weights(amp_engine *engine, amp_plan *plan, amp_error *error)
+{
+    if (plan->weights_version == engine->weights_version) return AMP_OK;
+    AMP_TRY(amp_nodes_load_weights(plan->nodes, plan->count, engine->backend, error));
+    plan->weights_version = engine->weights_version;
+    return AMP_OK;
+}

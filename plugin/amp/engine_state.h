@@ -1,0 +1,47 @@
+/* What an engine holds, for its three files: engine.c, engine_plans.c and engine_passes.c. */
+#pragma once
+
+#include "engine.h"
+
+enum { MAX_PLANS = 16 }; /* random=1 has ten sizes, validation adds a few */
+
+struct amp_engine {
+    amp_engine_settings settings;
+    amp_backend *backend;
+    amp_host host;
+    amp_plan *plans[MAX_PLANS], *active;
+    int plan_count, layer_count;
+    unsigned long uses;
+    void *block;          /* memory of the active plan's arena */
+    size_t block_bytes;
+    int training;         /* the pass under way is one of a training */
+    int trains;           /* amp_engine_trains */
+    unsigned long weights_version; /* from 1, counts the changes of the masters; a copy made at another count
+                                      is stale */
+
+    amp_observer observer;
+    int in_step;          /* a training forward has run since the last update */
+    int watched_step;     /* anomaly detection is on for this step */
+    int watching;         /* ... and for the pass that runs */
+    amp_anomaly anomaly;  /* the first non-finite tensor of a watched step */
+    amp_anomaly rejected; /* why this step must be skipped, whatever its gradients are */
+    amp_recording recording; /* of passes that the backend repeats */
+    amp_parallel parallel; /* with the other ranks that train this network */
+
+    amp_parameters parameters;
+    amp_scaler first_scaler; /* as the settings have it, before any step */
+};
+
+/* What the layers are given in a pass of a plan of this key. The only place where the loss scale enters a
+ * step. */
+static inline amp_step amp_engine_step(amp_engine *engine, const amp_plan_key *key)
+{
+    return (amp_step){ .backend = engine->backend, .host = &engine->host, .training = engine->training,
+                       .keeps_state = key->keeps_state, .loss_scale = engine->settings.scaler.scale,
+                       .ranks = engine->training ? amp_parallel_batchnorm(&engine->parallel) : NULL };
+}
+
+/* engine_plans.c: makes a plan the active one, whose arrays lie in the engine's memory. */
+amp_status amp_engine_activate(amp_engine *, amp_plan *, amp_error *);
+/* ... and its copies of the weights those of the masters as they are now. */
+amp_status amp_engine_refresh_weights(amp_engine *, amp_plan *, amp_error *);

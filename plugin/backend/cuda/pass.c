@@ -1,0 +1,65 @@
+/* Passes recorded as CUDA graphs, which one call queues: pass_begin, pass_end and pass_free of backend.h.
+ *
+ * While the stream captures, a call queues a node of the graph instead of work. A graph keeps the addresses
+ * and numbers of its calls. Which of those are the caller's, the caller knows; the backend's own, scratch and
+ * cuDNN's workspace, are counted in `moved`. What must not happen during a capture fails, and the pass with
+ * it: memory that grows (memory.c), the engine of cuDNN that takes another's place (conv.c), and all that
+ * CUDA itself refuses then. */
+#include <stdlib.h>
+
+#include "memory.h"
+#include "state.h"
+
+struct amp_recorded_pass {
+    cudaGraphExec_t graph;
+    unsigned long moved; /* the backend's, when it was recorded */
+};
+
+/* CUDA frees a graph that is still being run when it is done. */
+void amp_cuda_pass_free(amp_backend *backend, amp_recorded_pass *pass)
+{
+    (void)backend;
+    if (!pass) return;
+    if (pass->graph && cudaGraphExecDestroy(pass->graph) != cudaSuccess) cudaGetLastError();
+    free(pass);
+}
+
+amp_status amp_cuda_pass_begin(amp_backend *backend, amp_recorded_pass **pass, int *repeated,
+                               amp_error *error)
+{
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    *repeated = *pass && (*pass)->moved == cuda->moved;
+    if (*repeated) {
+        AMP_CUDA_TRY(cudaGraphLaunch((*pass)->graph, cuda->stream));
+        return AMP_OK;
+    }
+    amp_cuda_pass_free(backend, *pass);
+    *pass = NULL;
+    /* Of this thread: what others do meanwhile, on a GPU of their own, is not refused. */
+    AMP_CUDA_TRY(cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal));
+    cuda->recording = 1;
+    return AMP_OK;
+}
+
+amp_status amp_cuda_pass_end(amp_backend *backend, amp_recorded_pass **pass, int whole, amp_error *error)
+{
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    cudaGraph_t graph = NULL;
+    cuda->recording = 0;
+    cudaError_t ended = cudaStreamEndCapture(cuda->stream, &graph);
+    if (!whole || ended != cudaSuccess) {
+        if (graph) cudaGraphDestroy(graph);
+        if (whole) return amp_cuda_fail(ended, "cudaStreamEndCapture", __FILE__, __LINE__, error);
+        cudaGetLastError(); /* clears the error, which the next launch would report as its own */
+        return AMP_OK;
+    }
+    *pass = calloc(1, sizeof **pass);
+    cudaError_t made = *pass ? cudaGraphInstantiateWithFlags(&(*pass)->graph, graph, 0)
+                             : cudaErrorMemoryAllocation;
+    cudaGraphDestroy(graph);
+    if (made != cudaSuccess)
+        return amp_cuda_fail(made, "cudaGraphInstantiateWithFlags", __FILE__, __LINE__, error);
+    (*pass)->moved = cuda->moved;
+    AMP_CUDA_TRY(cudaGraphLaunch((*pass)->graph, cuda->stream));
+    return AMP_OK;
+}
