@@ -9,8 +9,8 @@ command -v spatch > /dev/null || skip 'there is no spatch (Coccinelle)'
 # Fields and statements of the user's own beside hooks, and a place that looks like that of a hook of data.c
 # moved to the line where the hook stands in the original.
 beside_hooks() { # beside_hooks <tree> <lines that data.c begins with>
-    sed -i -e "s|^ *size_t workspace_size;$|&\n    int users_own;|" -e "s|^} network;$|    int users_own;\n&|" \
-        "$1/include/darknet.h"
+    sed -i -e "s|^ *size_t workspace_size;$|&\n    int users_own;|" \
+        -e "s|^} network;$|    int users_own;\n&|" "$1/include/darknet.h"
     sed -i 's/^ *constrain_[a-z]*(l.outputs.*/    (void)l;\n&\n    (void)l;/' "$1/src/connected_layer.c"
     sed -i "1s/^/$(printf '\\n%.0s' $(seq "$2"))/" "$1/src/data.c"
 }
