@@ -1,10 +1,11 @@
 /* The copies of weights (weights_copy.h) byte for byte against what oneDNN's own reorders make of the
- * masters, rounded to bf16 or as they are. */
+ * masters, rounded to bf16 or as they are; and sums of gradients (weights_add.h). */
 #include "testing.h"
 
 #include <math.h>
 #include <omp.h>
 
+#include "backend/cpu/weights_add.h"
 #include "backend/cpu/weights_copy.h"
 #include "rows_testing.h"
 
@@ -147,6 +148,68 @@ TEST(other_layouts_are_left_to_the_library)
     ok(amp_md_create(&md, 5, groups, dnnl_bf16, dnnl_abcde));
     assert_int_equal(amp_weights_layout_of(md).order, AMP_WEIGHTS_UNKNOWN);
     amp_md_destroy(md);
+}
+
+/* A gradient that the library has put into its layout is added to numbers in Darknet's. */
+static void check_sum(dnnl_engine_t engine, const dnnl_dims_t dims, dnnl_format_tag_t tag)
+{
+    size_t count = (size_t)(dims[0] * dims[1] * dims[2] * dims[3]), places = (size_t)(dims[2] * dims[3]);
+    float *gradient = malloc(count * sizeof *gradient), *sum = malloc(count * sizeof *sum);
+    float *wanted = malloc(count * sizeof *wanted);
+    uint32_t state = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        gradient[i] = i % 97 == 5 ? INFINITY : number(&state);
+        sum[i] = number(&state);
+        wanted[i] = sum[i] + gradient[i];
+    }
+    amp_md plain, blocked;
+    ok(amp_md_create(&plain, 4, dims, dnnl_f32, dnnl_abcd));
+    ok(amp_md_create(&blocked, 4, dims, dnnl_f32, tag));
+    void *in_blocks = aligned(dnnl_memory_desc_get_size(blocked));
+    library_reorder(engine, plain, gradient, blocked, in_blocks);
+    size_t block = amp_weights_squares(blocked);
+    assert_int_equal(block, tag == dnnl_ABcd8b8a ? 8 : 16);
+    void *scratch = aligned(amp_weights_add_scratch(block, places));
+    amp_weights_add(in_blocks, block, (size_t)dims[0], (size_t)dims[1], places, sum, scratch);
+    assert_memory_equal(sum, wanted, count * sizeof *sum);
+    amp_md_destroy(blocked);
+    amp_md_destroy(plain);
+    free(scratch);
+    free(in_blocks);
+    free(wanted);
+    free(sum);
+    free(gradient);
+}
+
+TEST(gradients_are_added)
+{
+    static const dnnl_dims_t shapes[] = { { 16, 16, 3, 3 }, { 64, 300, 3, 3 }, { 255, 128, 1, 1 },
+        { 33, 3, 3, 3 }, { 1, 1, 1, 1 }, { 70, 17, 5, 5 }, { 100, 1100, 1, 1 }, { 18, 40, 2, 3 },
+        { 20, 31, 1, 7 }, { 24, 66, 3, 1 } };
+    dnnl_engine_t engine;
+    ok(dnnl_engine_create(&engine, dnnl_cpu, 0));
+    for (int threads = 1; threads <= 3; threads += 2) {
+        omp_set_num_threads(threads);
+        for (size_t s = 0; s < COUNT(shapes); s++) {
+            check_sum(engine, shapes[s], dnnl_ABcd16b16a);
+            check_sum(engine, shapes[s], dnnl_ABcd8b8a);
+        }
+    }
+    dnnl_engine_destroy(engine);
+}
+
+TEST(gradients_in_other_layouts_are_left_to_the_library)
+{
+    static const dnnl_dims_t dims = { 32, 32, 3, 3 };
+    static const struct { dnnl_data_type_t type; dnnl_format_tag_t tag; } others[] = {
+        { dnnl_f32, dnnl_abcd }, { dnnl_f32, dnnl_ABcd16a16b }, { dnnl_f32, dnnl_Acdb16a },
+        { dnnl_f32, dnnl_BAcd16b16a }, { dnnl_bf16, dnnl_ABcd16b16a } };
+    for (size_t i = 0; i < COUNT(others); i++) {
+        amp_md md;
+        ok(amp_md_create(&md, 4, dims, others[i].type, others[i].tag));
+        assert_int_equal(amp_weights_squares(md), 0);
+        amp_md_destroy(md);
+    }
 }
 
 /* Every instruction set does what plain C does. */

@@ -193,29 +193,43 @@ amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, cons
     return amp_onednn_conv_outcome(conv, "backward by data", status, error);
 }
 
+/* dw += the gradient that a pass has left in the library's layout. */
+static dnnl_status_t add_gradient(amp_onednn *library, amp_conv *conv, const void *gradient, float *dw,
+                                  void *scratch)
+{
+    const amp_conv_desc *d = &conv->desc;
+    if (conv->gradient_block) {
+        amp_weights_add(gradient, conv->gradient_block, (size_t)d->k, (size_t)d->x.c,
+                        (size_t)d->size_h * d->size_w, dw, scratch);
+        return dnnl_success;
+    }
+    dnnl_status_t status = amp_pass_set(&conv->add_weights, DNNL_ARG_FROM, gradient);
+    if (status == dnnl_success) status = amp_pass_set(&conv->add_weights, DNNL_ARG_TO, dw);
+    return status == dnnl_success ? amp_pass_run(library, &conv->add_weights, scratch) : status;
+}
+
 amp_status amp_cpu_conv_backward_weights(amp_backend *backend, amp_conv *conv, const void *x, const void *dy,
                                          float *dw, amp_error *error)
 {
     amp_onednn *library = amp_cpu_library(backend);
-    amp_pass *pass = &conv->backward_weights, *add = &conv->add_weights;
+    amp_pass *pass = &conv->backward_weights;
     int widen = conv->compute != conv->desc.dtype, images = conv->slice;
     if (!pass->primitive)
         return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by weights",
                                     "it was created without training", error);
     void *scratch[5];
     size_t sizes[5] = { pass->scratchpad, amp_stand_in_bytes(widen, images, conv->desc.x),
-                        amp_stand_in_bytes(widen, images, conv->y), conv->gradient_bytes, add->scratchpad };
+                        amp_stand_in_bytes(widen, images, conv->y), conv->gradient_bytes,
+                        amp_conv_adding_bytes(conv) };
     AMP_TRY(amp_scratch_take(library, sizes, scratch, 5, error));
     dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_DIFF_WEIGHTS, scratch[3]);
-    if (status == dnnl_success) status = amp_pass_set(add, DNNL_ARG_FROM, scratch[3]);
-    if (status == dnnl_success) status = amp_pass_set(add, DNNL_ARG_TO, dw);
     const side x_side = { DNNL_ARG_SRC, x, conv->desc.x, scratch[1] };
     const side dy_side = { DNNL_ARG_DIFF_DST, dy, conv->y, scratch[2] };
     for (int first = 0; first < conv->desc.x.n && status == dnnl_success; first += images) {
         status = read_slice(conv, pass, &x_side, first, images);
         if (status == dnnl_success) status = read_slice(conv, pass, &dy_side, first, images);
         if (status == dnnl_success) status = amp_pass_run(library, pass, scratch[0]);
-        if (status == dnnl_success) status = amp_pass_run(library, add, scratch[4]);
+        if (status == dnnl_success) status = add_gradient(library, conv, scratch[3], dw, scratch[4]);
     }
     return amp_onednn_conv_outcome(conv, "backward by weights", status, error);
 }

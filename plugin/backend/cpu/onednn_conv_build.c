@@ -265,8 +265,9 @@ static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv,
     *reference |= amp_onednn_is_reference(pd);
     amp_const_md gradient = argument_md(pd, DNNL_ARG_DIFF_WEIGHTS);
     conv->gradient_bytes = dnnl_memory_desc_get_size(gradient);
+    conv->gradient_block = amp_weights_squares(gradient);
     status = amp_pass_build(library, &conv->backward_weights, pd, ids, 3);
-    if (status == dnnl_success)
+    if (status == dnnl_success && !conv->gradient_block)
         status = amp_pass_build_reorder(library, &conv->add_weights, gradient, masters, 1);
     dnnl_primitive_desc_destroy(pd);
     return status;
@@ -282,7 +283,7 @@ static void destroy_passes(amp_conv *conv)
     if (conv->forward_pd) dnnl_primitive_desc_destroy(conv->forward_pd);
     if (conv->backward_data_pd) dnnl_primitive_desc_destroy(conv->backward_data_pd);
     conv->forward_pd = conv->backward_data_pd = NULL;
-    conv->forward_bytes = conv->backward_bytes = conv->gradient_bytes = 0;
+    conv->forward_bytes = conv->backward_bytes = conv->gradient_bytes = conv->gradient_block = 0;
     conv->forward_layout = conv->backward_layout = (amp_weights_layout){ 0 };
 }
 
@@ -398,7 +399,7 @@ void amp_cpu_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_co
                 conv->slice, conv->y)
             + larger(larger(conv->forward.scratchpad, conv->backward_data.scratchpad),
                      conv->backward_weights.scratchpad + conv->gradient_bytes
-                     + conv->add_weights.scratchpad) };
+                     + amp_conv_adding_bytes(conv)) };
     if (padded) {
         out->padded_out = (int)padded[grouped];
         out->padded_in = (int)padded[grouped + 1];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "onednn_pass.h"
+#include "weights_add.h"
 #include "weights_copy.h"
 
 struct amp_conv {
@@ -16,8 +17,10 @@ struct amp_conv {
     dnnl_primitive_desc_t forward_pd, backward_data_pd; /* hints and layouts for what is built later */
     amp_pass forward, backward_data, backward_weights; /* those that desc wants */
     amp_pass backward_data_adding;   /* fp32 result; built by the first call that accumulates */
-    amp_pass load_forward, load_backward, add_weights; /* reorders: OIHW → copies, gradient → OIHW sum */
+    amp_pass load_forward, load_backward; /* reorders: OIHW → copies */
+    amp_pass add_weights;            /* reorder: gradient → OIHW sum; not built where weights_add.h does it */
     amp_weights_layout forward_layout, backward_layout; /* of the copies, where weights_copy.h knows them */
+    size_t gradient_block;           /* amp_weights_squares of the gradient */
     size_t forward_bytes, backward_bytes, gradient_bytes; /* 0: there is no such copy */
     void *forward_weights, *backward_weights_copy; /* NULL: not loaded; one block where both layouts are
                                                       equal */
@@ -35,6 +38,14 @@ int amp_onednn_convolves(amp_onednn *, amp_dtype);
 
 /* The pass for "dx += ...", which most convolutions never make. */
 dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *, amp_conv *);
+
+/* Bytes of scratch for adding the gradient of the weights to its sum. */
+static inline size_t amp_conv_adding_bytes(const amp_conv *conv)
+{
+    size_t places = (size_t)conv->desc.size_h * conv->desc.size_w;
+    return conv->gradient_block ? amp_weights_add_scratch(conv->gradient_block, places)
+        : conv->add_weights.scratchpad;
+}
 
 /* Bytes of a tensor's fp32 stand-in in scratch, where one is needed. */
 static inline size_t amp_stand_in_bytes(int needed, int images, amp_shape shape)

@@ -1,0 +1,55 @@
+/* Adds gradients of weights in oneDNN's layout to sums in Darknet's; see weights_add.h. Some blocks are
+ * transposed twice while they lie in a cache: first each as a matrix with a column for each filter; then what
+ * belongs to one filter, as matrices with a column for each channel. That gives a row of the sum that is long
+ * enough for the processor to fetch ahead. */
+#include "weights_add.h"
+
+#include <omp.h>
+
+#include "rows.h"
+
+enum { TILE = 16384 }; /* floats of the blocks that are at hand, about */
+
+static size_t tile_blocks(size_t block, size_t places)
+{
+    size_t blocks = TILE / (block * block * places);
+    return blocks ? blocks : 1;
+}
+
+/* Floats of scratch for one thread: a tile, and what belongs to one of its filters. */
+static size_t floats_of_thread(size_t block, size_t places)
+{
+    return (block + 1) * tile_blocks(block, places) * block * places;
+}
+
+size_t amp_weights_add_scratch(size_t block, size_t places)
+{
+    return (size_t)omp_get_max_threads() * floats_of_thread(block, places) * sizeof(float);
+}
+
+void amp_weights_add(const float *gradient, size_t block, size_t filters, size_t channels, size_t places,
+                     float *sum, void *scratch)
+{
+    enum { WORTH_THREADS = 32768 };
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    const size_t line = block * places, blocks = (channels + block - 1) / block, row = channels * places;
+    const size_t step = tile_blocks(block, places), tile_row = step * line;
+    #pragma omp parallel for schedule(static) if (filters * row >= WORTH_THREADS)
+    for (size_t first = 0; first < filters; first += block) {
+        float *tile = (float *)scratch + (size_t)omp_get_thread_num() * floats_of_thread(block, places);
+        float *of_filter = tile + block * tile_row;
+        for (size_t b = 0; b < blocks; b += step) {
+            size_t count = blocks - b < step ? blocks - b : step, left = row - b * line;
+            for (size_t i = 0; i < count; i++)
+                rows->transpose(gradient + (first / block * blocks + b + i) * block * line, block,
+                                tile + i * line, tile_row, line, block);
+            for (size_t f = 0; f < block && first + f < filters; f++) {
+                const float *taken = tile + f * tile_row;
+                for (size_t i = 0; i < count; i++)
+                    rows->transpose(taken + i * line, block, of_filter + i * line, places, places, block);
+                rows->narrow(AMP_FP32, of_filter, sum + (first + f) * row + b * line,
+                             left < count * line ? left : count * line, 1);
+            }
+        }
+    }
+}
