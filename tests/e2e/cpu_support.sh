@@ -16,7 +16,7 @@ has() { # has <expression>: the processor, by what it says of itself
     grep -q "$1" /proc/cpuinfo
 }
 # As oneDNN sees it: a virtual machine may show AMX, and not let programs use it.
-level=$("$DARKNET" amp version | sed -n 's/^ *oneDNN [0-9.]*, \([a-z0-9_]*\),.*/\1/p')
+level=$(DNNL_MAX_CPU_ISA=DEFAULT "$DARKNET" amp version | sed -n 's/^ *oneDNN [0-9.]*, \([^,]*\),.*/\1/p')
 bf16_is_faster() {
     case $level in
         *amx*) return 0 ;;
