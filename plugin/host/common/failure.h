@@ -6,16 +6,19 @@
 
 /* Ends the program with the error's line on stderr and status 1. */
 _Noreturn void amp_host_die(const amp_error *error);
-/* The same with this line: amp_comm.lost. */
+/* Ends the program in the same way with a ready-made line. Given to a communicator as amp_comm.lost, which it
+ * calls when other ranks cannot be reached any more. */
 void amp_host_lost(const char *line);
-/* As amp_host_die, unless status is AMP_OK. */
+/* Calls amp_host_die unless status is AMP_OK. */
 void amp_host_check(amp_status status, const amp_error *error);
 
-/* memory, unless it is NULL: then the program ends, out of memory. */
+/* Returns `memory`; if that is NULL, ends the program with a line that memory has run out. */
 void *amp_host_allocated(void *memory);
 
-/* A line on stderr of what this rank alone meets, as images that cannot be read. */
+/* Prints a line on stderr about something that only this rank has met, such as an image that cannot be
+ * read. */
 __attribute__((format(printf, 1, 2))) void amp_host_tell(const char *format, ...);
 
-/* What refuses the program, or is told, goes to where stderr leads now, whatever becomes of stderr. */
+/* Keeps a copy of the descriptor behind stderr for the lines of this header, which then appear even where
+ * stderr is redirected later (ranks other than 0 silence theirs). */
 void amp_host_keep_error_stream(void);

@@ -11,11 +11,11 @@ typedef struct amp_machine {
     char note[AMP_MACHINE_DTYPES][256];        /* why not, or not natively; may be empty */
 } amp_machine;
 
-/* Of the device that Darknet would train on now: -i, -nogpu. AMP_UNSUPPORTED: AMP cannot train there at
- * all. */
+/* Describes the device that Darknet would train on now, by -i and -nogpu. AMP_UNSUPPORTED: AMP cannot train
+ * on it at all. */
 amp_status amp_machine_read(amp_machine *, amp_error *);
-/* The same of a backend that is there already. */
+/* Fills the struct from a backend that exists already. */
 void amp_machine_describe(const amp_backend *, amp_machine *);
 
-/* The processor's name, as its maker gives it; empty where nothing tells it. */
+/* The processor's name as its maker gives it; empty where the system does not tell. */
 void amp_machine_processor(char *name, size_t size);

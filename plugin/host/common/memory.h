@@ -5,30 +5,31 @@
 
 struct network;
 
-/* How many bytes this program may still take, of how many in all, and of what: "RAM", "GPU memory", or what
- * allows less than the machine has. bytes and all are 0 where that is not known. resident: how much of it the
- * program has in use, where untouched memory does not count; else 0. Of an address space the stacks
- * of loader threads are taken off. */
 typedef struct amp_available_memory {
-    size_t bytes, all;
-    const char *what;
-    size_t resident;
+    size_t bytes;     /* that this program may still take; 0: not known. Of an address space, less the stacks
+                         of loader threads */
+    size_t all;       /* of how many in all; 0: not known */
+    const char *what; /* "RAM", "GPU memory", or a limit below the machine's memory: a control group's, the
+                         address space's */
+    size_t resident;  /* what the program uses already, where memory that it has never touched does not count
+                         against the limit; else 0 */
 } amp_available_memory;
 
-/* Where networks made from here on will lie: of the GPU in use, else of RAM. */
+/* Of the memory that networks are made in from now on: the GPU's where one is used, else RAM. */
 amp_available_memory amp_host_available_memory(void);
 
-/* RAM, of which each rank on this machine has a part. */
+/* Of RAM. Ranks on one machine share it: each is told its part. */
 amp_available_memory amp_host_available_ram(void);
 
-/* The least of what the machine has (MemAvailable), what the program's control group and those above it
- * allow, of either version, and what is left of its address space (RLIMIT_AS). root: "", or a folder with a
- * test's own /proc and /sys. programs: how many share all but the address space, each a part of it. */
+/* The smallest of three: the machine's free memory (MemAvailable); what the program's control group and its
+ * parents allow, in version 1 or 2; and what is left of its address space (RLIMIT_AS). The first two are
+ * divided by `programs`, the number of ranks that share them. root: "", or in tests a folder with a /proc and
+ * a /sys of its own. */
 amp_available_memory amp_available_ram(const char *root, int programs);
 
 /* The most RAM that this program has had at any time since its start, in MB of 2^20 bytes. */
 double amp_host_peak_resident_mb(void);
 
-/* In MB of 2^20 bytes: on a GPU what is in use on net's now, by whatever program; else
+/* In MB of 2^20 bytes: for a network on a GPU what all programs together use of that GPU now; else
  * amp_host_peak_resident_mb. */
 double amp_host_memory_mb(const struct network *net);

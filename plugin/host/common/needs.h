@@ -16,10 +16,10 @@ typedef struct amp_needs {
                            of that one */
 } amp_needs;
 
-/* Passes of `batch` (with time steps, images times those) of a step of `images`, in dtype, at the largest
- * input that a training makes of the network (random=1), as far as what grows with it grows with its pixels.
- * plan: of a training of net in any dtype, for its convolutions; it may be an outline, whose copies and
- * workspace are estimated. The rest of the work is outlines: nothing runs. */
+/* Adds up what a training of net takes in dtype. batch: images of one forward pass (with recurrent layers,
+ * images times time steps); images: those of a step. With random=1 this is for the largest input that a
+ * training draws, taken to grow with the number of pixels. plan: of a training step of net in any dtype, for
+ * its convolutions' copies and workspace; those of an outline are estimates. Nothing is run. */
 amp_status amp_host_needs(struct network *net, const amp_plan *plan, int batch, int images, amp_dtype dtype,
                           amp_needs *out, amp_error *);
 
@@ -28,8 +28,9 @@ static inline size_t amp_needs_sum(const amp_needs *n)
     return amp_footprint_sum(&n->pass) + n->parameters + n->copies + n->workspace + n->loaded + n->program;
 }
 
-/* Bytes of the copies of a layer's weights where its arithmetic runs in dtype: with fp32 those that the
- * engine's fp32 makes. */
+/* Bytes of the copies of a layer's weights if its arithmetic runs in dtype. In fp32 there are copies too, in
+ * the library's layouts. */
 size_t amp_node_copies(const amp_node *node, const amp_backend *backend, amp_dtype dtype);
-/* Whether the backend has made something of a layer's matrix products that it tells of. */
+/* Fills *facts with what the backend says of a layer's matrix products; 0: the layer has none, or they are
+ * not built. */
 int amp_node_facts(const amp_node *node, const amp_backend *backend, amp_conv_facts *facts);

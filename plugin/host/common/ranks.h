@@ -1,8 +1,9 @@
-/* The ranks that train one network together, each with a copy of its own: see comm/comm.h. They are programs
- * that a launcher has started, or with -gpus the networks of this one, each in a thread while a step is made.
- * Of the latter only what is in a struct darknet_amp knows: to all else such a program is alone.
+/* The ranks that train one network together, each with its own copy of it; comm/comm.h says how they
+ * communicate. There are two kinds. Either each rank is a program, started by a launcher (mpirun). Or, with
+ * -gpus, each rank is a network of this program, which computes its part of a step in a thread of its own;
+ * then only struct darknet_amp knows the communicator, and amp_ranks() below is NULL.
  *
- * Rank 0 prints, logs and saves. How they share a step's images: sharing.h. */
+ * Rank 0 prints, logs and saves. sharing.h says how the ranks divide a step's images. */
 #pragma once
 
 #include "../../comm/comm.h"
@@ -10,68 +11,73 @@
 struct network;
 struct darknet_amp;
 
-/* Before the arguments are read: amp_ranks_start follows. Until it has joined the others, or has seen that
- * there are none to join, amp_ranks_is_awaited. */
+/* Called before the arguments are read, where amp_ranks_start will follow. amp_ranks_is_awaited returns 1
+ * from then until amp_ranks_start has joined the others, or has found that there are none. */
 void amp_ranks_await(void);
 int amp_ranks_is_awaited(void);
 
-/* For the program's start, before there are threads: joins the others if a launcher has started several of a
- * training, which is then refused unless it is under AMP and all have been given the same. words: of the
- * command line; gpus: what follows -gpus there, or "". All ranks but 0 are silent from here on, but for
- * errors. */
+/* Joins the other programs, if a launcher has started several. Called at the program's start, before it has
+ * threads. Ends the program unless the command is a training under AMP and all ranks have been given the same
+ * command line. words: of the command line; gpus: what follows -gpus there, or "". From here on all ranks but
+ * 0 print nothing but errors. */
 void amp_ranks_start(const char *const *words, int count, int under_amp, const char *gpus);
 
-/* Gives this rank the GPU of its number among the ranks on this machine, where Darknet runs on GPUs. Before
- * CUDA is called; not where -i or -gpus says which, or -nogpu that none is used. */
+/* Where Darknet runs on GPUs: the n-th rank of this machine takes the machine's n-th GPU, unless -i, -gpus or
+ * -nogpu says otherwise. Called before anything of CUDA. */
 void amp_ranks_take_gpu(void);
-/* The network will be trained together with those of the other programs, if there are any: amp->comm. */
+/* Sets amp->comm of a network that the programs train together; it stays NULL where this program is alone. */
 amp_status amp_ranks_use(struct darknet_amp *, amp_error *);
 
-/* Networks of this program become ranks of each other: amp->comm. join: of such a network, at its first
- * training pass, in the thread that makes it, while others make theirs. Does nothing for all others. forget:
- * the network will be freed. network: of a rank; the array `nets` stays. */
+/* -gpus: makes `count` networks of this program ranks of each other. The array `nets` is the caller's, and
+ * must live as long as they do. */
 void amp_ranks_unite(struct network **nets, int count);
+/* Sets amp->comm of such a network. Called at its first training pass, in the thread that makes this pass,
+ * while the other networks' threads do the same. For any other network it does nothing. */
 void amp_ranks_join(struct darknet_amp *);
 struct network *amp_ranks_network(int rank);
+/* Called before such a network is freed. */
 void amp_ranks_forget(struct darknet_amp *);
-/* Whether it is rank 0's network, or alone: what is said of a step is said once. */
+/* Whether this network prints what happens in a step: rank 0's does, and one that trains alone. */
 int amp_ranks_speaks_for(const struct darknet_amp *);
 
-/* The programs. NULL: this one is alone. */
+/* The communicator of the programs; NULL: this one is alone. */
 amp_comm *amp_ranks(void);
 int amp_ranks_count(void);
-/* Whether this is rank 0, or alone. */
+/* Whether this program is rank 0, or alone. */
 int amp_ranks_leads(void);
-/* How many share a step: programs, or networks of this one. */
+/* How many ranks share a step, of either kind. */
 int amp_ranks_of_step(void);
 
-/* For ranks_start.c and ranks_join.c: which programs there are, or NULL, and how many
- * networks of this one. */
+/* For ranks_start.c and ranks_join.c: sets the programs' communicator (or NULL) and the number of networks of
+ * this program. */
 void amp_ranks_set(amp_comm *, int networks);
 
-/* For measuring: from here on the first `count` of the ranks are together, and amp_ranks is these, or NULL
- * for one. Returns whether this is one of them; the others must call part or gather next, in which they
- * sleep. All networks that the ranks had are freed before. gather: all are together again; where no other
- * part is to follow. */
+/* For amp bench, which measures with 1, 2, ... ranks. part: from here on amp_ranks is the first `count` of
+ * all ranks, or NULL where count is 1. Returns whether this rank is one of them; if not, it must call part or
+ * gather next, and sleeps in that call until the others arrive there. gather: amp_ranks is all ranks again;
+ * called after the last part. All networks must have been freed before either. */
 int amp_ranks_part(int count);
 void amp_ranks_gather(void);
 
-/* What the calls between ranks are made for from here on: amp_comm.phase. */
+/* Says what the following collective calls are for (amp_comm.phase), so that a time limit's message can. */
 __attribute__((format(printf, 1, 2))) void amp_ranks_phase(const char *format, ...);
 
-/* A line of what all ranks must have alike, as "-seed 7\n", to be read behind "rank 0 has"; and that a file
- * is the same. agree: compares all lines since the last time with those of the others; the program ends if
- * they differ. agree_to_train: the same of the network, with what it was loaded with. */
+/* What all ranks must have alike. note: adds a line such as "-seed 7\n", which a message quotes behind "rank
+ * 0 has". note_file: adds a file's checksum. agree: compares the lines added since its last call with the
+ * other ranks' lines, and ends the program where they differ. agree_to_train: the same for the network, its
+ * shape and the weights that it was loaded with. */
 __attribute__((format(printf, 1, 2))) void amp_ranks_note(const char *format, ...);
 void amp_ranks_note_file(const char *what, const char *name);
 void amp_ranks_agree(void);
 void amp_ranks_agree_to_train(struct network *);
-/* For what all ranks refuse alike: rank 0 prints the line and ends all, the others wait for that. */
+/* Ends the program with a line, where every rank comes to the same refusal: rank 0 prints it and ends all
+ * ranks; the others wait for that. */
 __attribute__((noreturn, format(printf, 1, 2))) void amp_ranks_refuse(const char *format, ...);
 
-/* The training has ended as it should. Otherwise a program that ends takes all others along. */
+/* Called when the training has ended as it should. A program that ends without it ends all ranks. */
 void amp_ranks_over(void);
-/* Waits for the others to end too, and leaves them: before the program ends without exit. */
+/* Waits until the others have ended too, and leaves the communicator. For a program that ends by _exit, which
+ * runs no handlers. */
 void amp_ranks_leave(void);
 /* Sleeps until another rank has ended this one, 10 seconds at most. */
 void amp_ranks_await_end(void);

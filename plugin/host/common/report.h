@@ -3,15 +3,17 @@
 
 #include "state.h"
 
-/* After each forward and backward, with debug=1: while they are still known, the images that lie in the
- * network's input are written down if the step's first inf or NaN was just found. */
+/* With debug=1, after each forward and backward: if the step's first inf or NaN was just found, remembers the
+ * names of the images in the network's input. Later they cannot be known any more. */
 void amp_host_note_images(struct darknet_amp *, const struct network *);
 
-/* debug=1: what was found in the step that just ended, if anything. good_steps: how many steps happened
- * before it. */
+/* With debug=1: prints which tensor of the step that just ended had the first inf or NaN, if any had.
+ * good_steps: the number of steps taken before it, without skipped ones. */
 void amp_host_tell_anomaly(struct darknet_amp *, const amp_step_report *, size_t good_steps);
 
+/* Prints that the step was skipped, and the loss scale from now on. */
 void amp_host_tell_skip(struct darknet_amp *, const amp_step_report *, size_t good_steps);
 
-/* Training cannot go on: ends the program. */
+/* The loss scale has reached min_scale and gradients still overflow: prints which layer and what to do, and
+ * ends the program. */
 _Noreturn void amp_host_collapse(struct darknet_amp *, const amp_step_report *, size_t good_steps);

@@ -11,18 +11,18 @@ const char *amp_host_take_argument(int *argc, char **argv, const char *name, con
  * are. Darknet's options, which are no words, may stand anywhere, before the command too. */
 int amp_host_words(int argc, char **argv, const char **words, int most);
 
-/* What networks made from here on are to run in, as `-amp` on the command line says it: "off", "fp32",
- * "fp16", "bf16", or NULL: as the .cfg has it. wish is kept, not copied, and is to outlive the making of
- * those networks. For commands that make networks of their own, while no other thread makes any. */
+/* The dtype of networks made from here on, in the words of `-amp` on the command line: "off", "fp32", "fp16",
+ * "bf16", or NULL for what the .cfg says. The string is not copied: it must live until those networks are
+ * made. For commands that make networks of their own; not thread-safe. */
 void amp_host_wish_dtype(const char *wish);
 const char *amp_host_wished_dtype(void);
 
-/* Before Darknet runs its command: notes whether that one can run networks under AMP, what it does with them,
- * and -clear. */
+/* Called before Darknet runs its command: remembers whether this command can run networks under AMP, whether
+ * it measures accuracy, and whether -clear was given. */
 void amp_host_note_command(int argc, char **argv);
-/* -clear: what lies beside the weights is not to be read. */
+/* Whether -clear was given: then no sidecar (NAME.amp) is read beside the weights. */
 int amp_host_is_cleared(void);
-/* The command measures accuracy: valid and its like, map, recall. */
+/* Whether the command measures accuracy: valid and its variants, map, recall. */
 int amp_host_measures(void);
 /* NULL, or why the program's command cannot run a network under AMP: the middle of a message. */
 const char *amp_host_refusal(void);

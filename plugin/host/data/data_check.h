@@ -1,27 +1,28 @@
-/* Whether a training can begin: its .data file and lists, and whether they fit the network. Images and labels
- * are looked at when they are loaded (loading.h), or all at once by commands/data_scan.h. */
+/* Checks before a training begins: its .data file, the lists that this names, and whether they fit the
+ * network. Images and labels are checked when they are loaded (loading.h), or all at once by
+ * commands/data_scan.h. */
 #pragma once
 
 #include "data_files.h"
 
-/* `labels`: at least `classes` of them, none blank. names: the caller's with amp_path_list_free,
- * also after an error. */
+/* Reads the file of class labels and checks that it has at least `classes` lines, none of them blank. The
+ * caller frees *labels with amp_path_list_free, also after an error. */
 amp_status amp_check_labels(const amp_data_file *data, int classes, amp_path_list *labels, amp_error *error);
 
-/* -cache: what cache= of the .data file is overruled by; NULL: it was not given. Another word than there is
- * ends the program. */
+/* Sets what -cache says ("ram" or "off"; NULL: not given), which overrules cache= of the .data file. Any
+ * other word ends the program. */
 void amp_check_wish_cache(const char *word);
 
-/* Before `detector train` or `classifier train` makes anything: if that is under AMP, the .cfg,
- * the .data file, its lists and the folder for backups are looked at. cfg may be NULL. What is
- * wrong ends the program. */
+/* Called before `detector train` or `classifier train` makes anything. If the training is under AMP, checks
+ * the .cfg (unless cfg is NULL), the .data file, its lists and the folder for backups; a mistake ends the
+ * program. */
 void amp_check_training(const char *data_file, const char *cfg, int classifier);
 
-/* Whether it did: this program is such a training. */
+/* Whether amp_check_training has checked: this program is such a training. */
 int amp_checks_training(void);
-/* Pixels of an image of its training list, the median of some; 0: not known. */
+/* Pixels of a typical image of the training list: the median of a sample; 0: not known. */
 size_t amp_checked_pixels(void);
-/* What its loaders hold of them at a time, where a step has so many images. */
+/* Bytes of decoded images that the loaders hold at the same time, for steps of `images` images. */
 size_t amp_checked_picture_bytes(int images);
 
 struct network;

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* Whether path is a FIFO, a device or a socket, which may make its reader wait, or never end. A folder is
- * none: reading it fails. */
+/* Whether path is a FIFO, a device or a socket, whose reader may wait for ever or never reach an end. A
+ * folder is not: reading it simply fails. */
 int amp_is_device(const char *path);
 
 /* Opens a file to read it. NULL: it is missing or a device, and *error has status AMP_BAD_CONFIG and a line
@@ -24,16 +24,18 @@ typedef struct amp_data_file {
     char note[256];                                /* of a key that is given twice; empty if none is */
 } amp_data_file;
 
-/* What cache= and -cache may be: 1 for "ram", 0 for "off", else -1. */
+/* The value of cache= or -cache: 1 for "ram", 0 for "off", -1 for any other word. */
 #define AMP_CACHE_WORDS "ram, off"
 int amp_cache_word(const char *word);
 
-/* AMP_BAD_CONFIG: no such file or no regular one, no text, a line without '=', a path with blanks, which
- * Darknet drops, classes that are no number, another cache= than there is. *data can be freed then, too. */
+/* AMP_BAD_CONFIG: the file is missing or not a regular one, not text, has a line without '=', a path with
+ * blanks (which Darknet would drop), `classes` that is not a number, or an unknown word for cache=. *data may
+ * be freed after an error too. */
 amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *error);
 void amp_data_file_free(amp_data_file *data);
 
-/* Its class names: `names`, or else `labels`, as Darknet's get_metadata has it; NULL without either. */
+/* The file of its class names: `names`, or else `labels`, by the rule of Darknet's get_metadata; NULL:
+ * neither is given. */
 const char *amp_data_file_names(const amp_data_file *data);
 
 /* The lines of a list, blank ones included, as Darknet's get_paths gives them: only '\n' is taken off. */

@@ -1,22 +1,23 @@
-/* What loader threads make of a decoded image: Darknet's floats, faster than Darknet does; and, with
- * `cache=ram`, bytes that are kept, so that each image of the training list is decoded once.
+/* Turns the bytes of a decoded image into Darknet's floats, faster than Darknet does; and, with `cache=ram`,
+ * keeps the bytes, so that each image of the training list is decoded only once.
  *
- * Pixels stay bytes in the cache, a quarter of their floats. An image stays until the program ends: images
- * are drawn at random, so that those that came first are as good as any. Nothing of a training's result
- * depends on what is kept: reading an image draws no random numbers. No loader waits for another one here. */
+ * The cache keeps pixels as bytes, a quarter of the size of their floats. An image that is in it stays until
+ * the program ends: images are drawn at random, so none is a better choice than those that came first. A
+ * training's result does not depend on what is kept, because reading an image draws no random numbers.
+ * Loaders do not wait for each other here. */
 #pragma once
 
 #include "data_files.h"
 
-/* From now on, in the whole program; before any loader is started. */
+/* Begins this, for the whole program. Called before any loader is started. */
 void amp_image_cache_watch(void);
 
-/* cache=ram was given: of the images of this list, which becomes the cache's. */
+/* cache=ram was given: the images of this list are to be kept. The list becomes the cache's. */
 void amp_image_cache_ask(amp_path_list *list);
 
-/* Once it is known that this many bytes of RAM are left beside the training: begins to keep images, if that
- * was asked for, and says on stderr of how many it expects to. pixels: of one of them, about. */
+/* Called once it is known how many bytes of RAM the training leaves free: if cache=ram was given, begins to
+ * keep images in them, and prints how many it expects to keep. pixels: of a typical image. */
 void amp_image_cache_open(size_t bytes, size_t pixels);
 
-/* The end of a training: a line on stderr, none without a cache. */
+/* Called at a training's end: prints a line about the cache, if there is one. */
 void amp_image_cache_summary(void);

@@ -28,12 +28,12 @@ enum { AMP_LABEL_PATH = 4096, AMP_IMAGE_PATH_MOST = 4000 };
 /* Where Darknet looks for the labels of an image. 0: the path is too long. */
 int amp_label_path(const char *image, char path[AMP_LABEL_PATH]);
 
-/* Called for each box that is fine (outside 0) or outside. What it returns other than AMP_OK ends the
- * reading. */
+/* Called for each good box: one inside the image (outside = 0), or outside of it, which training leaves out.
+ * Another status than AMP_OK ends the reading. */
 typedef amp_status (*amp_label_visit)(void *context, const char *file, unsigned long line,
                                       const amp_label *label, int outside, amp_error *error);
 
-/* AMP_BAD_CONFIG names file and line of the first label that training must not see; or the file, where it
- * cannot be read. */
+/* Calls visit for the boxes of a file. AMP_BAD_CONFIG: the error names file and line of the first bad label,
+ * or the file if it cannot be read. */
 amp_status amp_labels_read(const char *file, int classes, amp_label_visit visit, void *context,
                            amp_error *error);

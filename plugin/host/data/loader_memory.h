@@ -1,20 +1,21 @@
 /* How many threads load images at a time, and the allocator's settings, while a network is under AMP. */
 #pragma once
 
-/* From now on, in the whole program; before any loader is started. is_training: the program is a training,
- * whose allocator may be set. */
+/* Begins this, for the whole program. Called before any loader is started. is_training: the program is a
+ * training, for which the C library's allocator may be tuned. */
 void amp_loaders_watch(int is_training);
 
-/* How many processors the program may use; and how many threads, at most, decode images at the same time. */
+/* How many processors the program may use; and the most threads that load images at the same time. */
 int amp_loaders_processors(void);
 int amp_loaders_at_once(void);
 
-/* The calling thread is to hold a photo, of this file: waits until fewer threads than processors do. 1: it
- * has a turn, which amp_loaders_end_turn ends; 0: the program trains no network under AMP. */
+/* Called before a loader thread decodes a photo: waits until fewer threads than there are processors hold a
+ * decoded photo, and asks the system to read `file` meanwhile. Returns 1: the thread has a turn, which it
+ * ends with amp_loaders_end_turn. Returns 0: no network is under AMP, and there are no turns. */
 int amp_loaders_begin_turn(const char *file);
 void amp_loaders_end_turn(void);
 
-/* Threads that load at once, those that wait for their turn too, and bytes of each one's stack; the C library
- * would take what a program's own stack may have, 8 MiB. A thread that has ended keeps its stack until it is
- * joined, which those of a batch are at its end. */
+/* The most loader threads that exist at the same time, those that wait for their turn included, and the bytes
+ * of each one's stack. (The C library's default is 8 MiB.) A thread that has ended keeps its stack until it
+ * is joined, at the end of its batch. */
 enum { AMP_LOADERS = 64 + 1, AMP_LOADER_STACK = 1 << 20 };

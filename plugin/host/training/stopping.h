@@ -5,14 +5,15 @@
 #pragma once
 
 void amp_stopping_watch(void);
-/* As it was before, from here on. */
+/* Handles these signals again as before amp_stopping_watch. */
 void amp_stopping_unwatch(void);
 
-/* From here on a write that cannot be made fails and ends nothing: into a pipe that nobody reads (SIGPIPE: `|
- * head`), or beyond the size that files may have (SIGXFSZ: `ulimit -f`), which is then as a full disk. Where
- * the program handles them, it goes on to. */
+/* From here on a write that cannot be made returns an error instead of ending the program: into a pipe that
+ * nobody reads (SIGPIPE: `| head`), or beyond the largest file size (SIGXFSZ: `ulimit -f`). Handlers that the
+ * program has set for these signals stay. */
 void amp_stopping_survive_writes(void);
 
-/* 0, or the signal that came. agree: to any rank; all call it, and stop after the same step. */
+/* The signal that came, or 0. agree: the signal that came to any rank; collective, so that all ranks stop
+ * after the same step. */
 int amp_stopping_signal(void);
 int amp_stopping_agree(void);
