@@ -1,33 +1,34 @@
-/* All of a data set looked at before hours are spent on it: the lists, whether their images are there, and
+/* Checks a whole data set before hours are spent on training: the lists, whether their images exist, and
  * every label. */
 #pragma once
 
 #include "../amp/cfg_check.h"
 
-/* What does not end a training: images that are missing or empty files (another one is trained on); boxes
- * without any part in their image (left out); validation images of a detector without a label file (nothing
- * is on them); a classifier's images whose path does not hold exactly one label. */
+/* Oddities that do not end a training: an image that is missing or empty (another one takes its place); a box
+ * that lies outside its image (it is left out); a detector's validation image without a label file (it counts
+ * as empty); a classifier's image whose path does not hold exactly one label. */
 enum { AMP_SCAN_MISSING, AMP_SCAN_OUTSIDE, AMP_SCAN_UNLABELLED, AMP_SCAN_MISLABELLED, AMP_SCAN_KINDS };
 
-/* Of one list. A classifier's paths and labels may be so many that only some paths are looked at. */
+/* The result for one list. If a classifier has very many paths and labels, only some paths are checked. */
 typedef struct amp_scanned_list {
-    long images, boxes, paths;                            /* that were looked at */
-    struct { long count; char first[512]; } odd[AMP_SCAN_KINDS]; /* the first: its name, or "FILE:LINE" */
+    long images, boxes, paths;                            /* that were checked */
+    /* first: the name of the first one, or "FILE:LINE" */
+    struct { long count; char first[512]; } odd[AMP_SCAN_KINDS];
 } amp_scanned_list;
 
 typedef struct amp_data_scan {
-    /* What is asked. classes: of the network (a detector's last layer; a classifier's output). A listener is
-     * told of the first 20 mistakes (one of a label file, one for all label files that are missing), and the
-     * error is how many there are; without one (NULL) it is the first mistake. */
+    /* Set by the caller. classes: the network's (of a detector's last layer, or a classifier's output).
+     * listener: is called for the first 20 mistakes (at most one for each label file, and one for all missing
+     * label files together); the error then gives their number. NULL: the error is the first mistake. */
     const char *data_file;
     int classifier, classes;
     const cfg_listener *listener;
-    /* What is found. warning: names or classes of the .data file that do not fit the network; else empty. */
+    /* Set by amp_scan_data. warning: names or classes of the .data file do not fit the network; else empty. */
     amp_scanned_list train, valid;
     char warning[512];
 } amp_data_scan;
 
-/* No image is decoded: some 100,000 images with labels take a second or two.
+/* Checks the data set. No image is decoded: some 100,000 images with labels take a second or two.
  *
  * AMP_BAD_CONFIG, with file, line and what to do: the .data file or a list missing or empty; no image of a
  * list there; a label that is no label, holds inf or NaN, has a class the network does not know, or is in
@@ -35,5 +36,5 @@ typedef struct amp_data_scan {
  * classes, or held by no path. */
 amp_status amp_scan_data(amp_data_scan *, amp_error *error);
 
-/* One line on stderr for the warning and for each kind that was counted, none where nothing was. */
+/* Prints a line on stderr for the warning and for each kind of oddity that was found. */
 void amp_scan_print(const amp_data_scan *);

@@ -1,6 +1,6 @@
-/* Runs several programs in turns on one machine: all are started, one at a time works, for about slice
- * seconds, then the next. So a busy minute of the machine meets all of them alike. The programs' side:
- * host/training/turns.h. */
+/* Runs several programs in turns: all are started, but only one works at a time, for about `slice` seconds,
+ * and then the next. So a minute in which the machine is busy slows all of them alike, and their times can be
+ * compared. The programs' side is host/training/turns.h. */
 #pragma once
 
 #include "../tensor/status.h"
@@ -22,18 +22,19 @@ typedef struct amp_turns_end {
 
 typedef struct amp_turns_watcher {
     void *context;
-    /* Every line a program writes but "ready", in the order they come. What is not AMP_OK stops all programs
-     * and is returned. */
+    /* Called for every line that a program writes, except "ready", in order. Another status than AMP_OK stops
+     * all programs, and amp_turns_run returns it. */
     amp_status (*line)(void *context, int program, const char *line, amp_error *);
-    /* A program ended. */
+    /* Called when a program has ended. */
     amp_status (*ended)(void *context, int program, const amp_turns_end *end, amp_error *);
 } amp_turns_watcher;
 
-/* Returns when all have ended. *stop (NULL: never) becomes nonzero, in a signal handler say: all are told to
- * stop at their next line. Programs run in process groups of their own, so that a terminal's Ctrl-C reaches
- * the caller alone; they end when the caller dies. AMP_IO_FAILED: a program could not be started. */
+/* Runs them, and returns when all have ended. stop (may be NULL): once *stop is nonzero, set by a signal
+ * handler for example, each program is told to stop at its next line. The programs run in process groups of
+ * their own, so that Ctrl-C reaches the caller alone; if the caller dies, they are killed. AMP_IO_FAILED: a
+ * program could not be started. */
 amp_status amp_turns_run(const amp_turns_program *programs, int count, double slice,
                          const volatile sig_atomic_t *stop, const amp_turns_watcher *watcher, amp_error *);
 
-/* The last line of what a program printed that says why it ended; "" where there is none. */
+/* Finds the last line in a program's log that says why it ended; "" where there is none. */
 void amp_turns_last_words(const char *log, char *words, size_t size);

@@ -1,7 +1,7 @@
-/* What `darknet amp bench` asks and measures. bench.c starts a program per dtype and reads their lines;
- * bench_child.c is that program, bench_layers.c its clocks around layers;
- * bench_results.c makes medians and ratios of it all, bench_verdict.c says whether AMP is worth it,
- * bench_output.c shows it. bench_ranks.c is all of this for several ranks. */
+/* The data of `darknet amp bench`, which all its files share. bench.c starts one program for each dtype and
+ * reads the lines they write. bench_child.c is that program, and bench_layers.c times its layers.
+ * bench_results.c computes medians and ratios, bench_verdict.c decides whether AMP is worth it,
+ * bench_output.c prints. bench_ranks.c does all this for several ranks. */
 #pragma once
 
 #include "../../host/fork_commands.h"
@@ -16,7 +16,8 @@ enum {
 #define AMP_BENCH_ALL_SKIPPED \
     "no step without inf or NaN in %d; train with debug=1 to see where they come from"
 
-/* What the user, or the parent to its child, asks for. 0 of a number: as the .cfg says, or the default. */
+/* The options, of the user or from the parent program to its child. A number that is 0 stands for the .cfg's
+ * value or the default. */
 typedef struct amp_bench_request {
     const char *cfg, *dtypes, *json;
     long iters, batch, size;
@@ -24,30 +25,31 @@ typedef struct amp_bench_request {
     const char *only;         /* child: its dtype */
 } amp_bench_request;
 
-/* A step is `subdivisions` passes (forward and backward of `batch` images) and one update; of predictions one
- * forward. */
+/* What is timed. A training step is `subdivisions` passes, each a forward and a backward of `batch` images,
+ * and one update. With -detect a step is one forward. */
 typedef enum amp_bench_phase {
     AMP_BENCH_FORWARD, AMP_BENCH_BACKWARD, AMP_BENCH_UPDATE, AMP_BENCH_STEP, AMP_BENCH_PHASES
 } amp_bench_phase;
 
-/* Of several measurements. typical is what is shown and compared. Of steps: the geometric mean of the medians
- * within the rounds of turns in which all sides worked, and without two such rounds the median of all. The
- * other phases are their shares, of all steps' time, of it. */
+/* Summary of several measured times. `typical` is shown and compared. For whole steps it is the geometric
+ * mean of the rounds' medians, over those rounds of turns in which all sides worked; with fewer than two such
+ * rounds it is the median of all steps. For a phase it is the typical step's time multiplied by the phase's
+ * share of the time of all steps. lower and upper are quartiles. */
 typedef struct amp_bench_spread {
     double typical, median, least, lower, upper, most;
     int count;
 } amp_bench_spread;
 
-/* How many times as fast as another side, and between what bounds this lies. The ratio is the quotient of the
- * two sides' typical steps, and so the geometric mean of the ratios within the rounds of turns: a machine
- * that is busy for a while is so for both. Bounds are Student's, with 95 %, of the ratios' logarithms over
- * the `rounds`. With less than two rounds in which all sides worked, rounds is 0, and the bounds are as far
- * apart as any two steps. */
+/* How many times as fast one side is as another, with bounds. The ratio is the quotient of the two typical
+ * steps, which is the geometric mean of the ratios within the rounds: a machine that is busy for a while
+ * slows both sides of a round. least and most are the 95 % confidence interval by Student's t, of the
+ * logarithms of the rounds' ratios. With fewer than two rounds in which all sides worked, `rounds` is 0, and
+ * the bounds are the smallest and largest quotient of any two steps. */
 typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_bench_ratio;
 
-/* One layer, in one dtype. Its times are medians of a pass with clocks around the layers, the casts that it
- * asks for included; amp_bench_summarize scales them to a whole step, so that all layers and the update make
- * the typical step: the clocks were for steps of their own. */
+/* One layer in one dtype. Its times, casts of its inputs included, are medians over passes in which each
+ * layer was timed. Timing makes those passes slower, so amp_bench_summarize scales the times until all layers
+ * and the update add up to the typical step. */
 typedef struct amp_bench_layer {
     int index;
     char type[24];
@@ -74,8 +76,8 @@ typedef struct amp_bench_side {
     double loaded_mb;              /* what a training's loader holds besides, for a batch of one pass */
     amp_bench_layer *layers;
     int layer_count;
-    int done;                      /* it ended well, with all there is */
-    int left_out;                  /* this machine cannot run it (note says why), and nobody named it */
+    int done;                      /* the program has ended well, and everything has been read */
+    int left_out;                  /* this machine cannot run it (see note), and -dtypes did not name it */
     /* By amp_bench_summarize: */
     amp_bench_spread spread[AMP_BENCH_PHASES];
     double images_per_second;
@@ -94,8 +96,8 @@ typedef enum amp_bench_reason {
 } amp_bench_reason;
 extern const char *const amp_bench_reason_names[AMP_BENCH_REASONS];
 
-/* What the verdict on one half dtype rests on. Shares are of its layers' time, 0..1: in layers that run in
- * fp32; in others that move more bytes than they compute; in misaligned ones. */
+/* The evidence for the verdict on one half dtype. Shares are of the time of its layers, 0 to 1: of layers
+ * that run in fp32; of others that are bound by memory; of products with misaligned channels. */
 typedef struct amp_bench_evidence {
     const amp_bench_side *fp32, *half;
     double call_us;                              /* mean of a layer's forward or backward */
@@ -120,7 +122,7 @@ typedef struct amp_bench {
     int threads, processors;       /* of OpenMP, as its environment says; of the machine */
     amp_bench_side sides[AMP_BENCH_SIDES];
     int count;
-    int turn, speaker;             /* the round of turns, and whose turn it is: sides write in order */
+    int turn, speaker;             /* the number of the round, and the side whose turn it is */
     int *top, top_count;           /* the most expensive layers; by amp_bench_summarize */
     amp_bench_verdict verdicts[AMP_BENCH_SIDES];
     int verdict_count;
@@ -129,14 +131,15 @@ typedef struct amp_bench {
 /* The .cfg that is measured: a checked copy of the user's, in a file of memory (cfg_copy.h). */
 amp_status amp_bench_write_cfg(const amp_bench_request *, int batch, int subdivisions, char *name,
                                amp_error *);
-/* Whether so many measured steps, which took so long, are enough: those of -iters, or about 8 seconds' (all
- * dtypes then work in about as many rounds of turns). */
+/* Whether `steps` measured steps are enough: as many as -iters says, or without it those of about 8 seconds,
+ * so that all dtypes work in about the same number of rounds. */
 int amp_bench_is_enough(const amp_bench_request *, long steps, double spent_ms);
-/* In each of several ranks: measures, and rank 0 prints a scaling table. Ends all of them where it fails. */
+/* Called in each of several ranks: measures with 1, 2, ... ranks, and rank 0 prints a scaling table. An error
+ * ends all ranks. */
 void amp_bench_ranks(const amp_bench_request *);
-/* The child's program: measures request->only and tells its parent. */
+/* The child program: measures the dtype request->only and writes the results to its parent. */
 amp_status amp_bench_child(const amp_bench_request *, amp_error *);
-/* Takes in a line that a child wrote (bench_child.c lists them). AMP_IO_FAILED: it is none of them. */
+/* Reads a line that a child wrote; bench_child.c lists the kinds. AMP_IO_FAILED: it is of no known kind. */
 amp_status amp_bench_read_line(amp_bench *, amp_bench_side *, const char *line, amp_error *);
 
 /* Sorts values. count may be 0. */
@@ -160,7 +163,7 @@ const char *amp_bench_number(char text[16], double value);
 void amp_bench_step_text(const amp_bench_spread *, char text[AMP_CELL_TEXT]);
 void amp_bench_print(const amp_bench *, FILE *);
 void amp_bench_write_json(const amp_bench *, FILE *);
-/* The same of predictions: `count` benchmarks of one network at different batches. */
+/* The same for -detect: `count` benchmarks of one network at different batches. */
 void amp_bench_print_detection(const amp_bench *, int count, FILE *);
 void amp_bench_write_detection(const amp_bench *, int count, FILE *);
 

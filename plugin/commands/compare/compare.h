@@ -1,7 +1,8 @@
-/* `darknet amp compare`, between its files. compare.c reads the command line and leads through it;
- * compare_input.c looks at what it was given; compare_folder.c and compare_runs.c keep the files;
- * compare_train.c starts the programs that do the work, and compare_progress.c shows how far they are;
- * compare_statistics.c and compare_verdict.c make numbers and sentences of it. */
+/* What the files of `darknet amp compare` share. compare.c reads the command line and runs the comparison.
+ * compare_input.c checks the .cfg, the .data file and the machine. compare_folder.c and compare_runs.c keep
+ * the report's folder and the files of each training. compare_train.c starts the programs that train and
+ * validate, and compare_progress.c shows how far they are. compare_statistics.c computes means and intervals,
+ * and compare_verdict.c writes the verdict. */
 #pragma once
 
 #include "../arguments.h"
@@ -38,24 +39,23 @@ typedef struct amp_run {
     amp_log_row *rows;       /* its steps, skipped ones included */
     size_t count, room;
     long skipped;            /* of them */
-    /* Medians over those of its steps that speeds rest on (amp_compare_statistics), and how many these
-     * are. */
+    /* Medians over the speed_steps steps that speeds are measured by (see amp_compare_statistics). */
     double images_per_second, compute_images_per_second; /* with loading and without */
     size_t speed_steps;
-    double speed_seconds;    /* that these took */
+    double speed_seconds;    /* that these steps took */
     double peak_memory_mb;
     /* Once done. Detector: mAP@0.5 and mAP@0.5:0.95; classifier: top-1 and top-5 accuracy. 0..1. */
     double score[2];
 } amp_run;
 
-/* spread: largest - smallest; count 0: no value. */
+/* A mean over seeds. spread: the largest less the smallest value. count 0: there is no value. */
 typedef struct amp_mean { double mean, spread; int count; } amp_mean;
 
-/* How many times the reference's: the quotient of the two means, and the least and the most of the single
- * seeds' quotients. NaN where one of the two was not measured. */
+/* A quotient to the reference dtype: of the two means, and the smallest and largest quotient of a single
+ * seed. NaN where one of the two was not measured. */
 typedef struct amp_times { double ratio, least, most; } amp_times;
 
-/* What the seeds say of the question whether the score is as good as the reference's. */
+/* Whether a score is as good as the reference's, as far as the seeds tell. */
 typedef enum amp_accuracy {
     AMP_ACCURACY_UNKNOWN,    /* nothing to judge by */
     AMP_ACCURACY_UNDECIDED,  /* the interval allows both answers, or there is none with one seed */
@@ -63,17 +63,17 @@ typedef enum amp_accuracy {
     AMP_ACCURACY_WORSE       /* such a loss is shown */
 } amp_accuracy;
 
-/* One dtype over all seeds that are done. Rates and memory are compared as quotients, so their means are
- * geometric: then the quotient of two means is the mean of the quotients within the seeds. The other means
- * are arithmetic. */
+/* One dtype, over all seeds that are done. Speeds and memory are compared as quotients, so their means are
+ * geometric: the quotient of two geometric means is the geometric mean of the seeds' quotients. All other
+ * means are arithmetic. */
 typedef struct amp_dtype_summary {
     const char *dtype;
     amp_mean score[2], images_per_second, compute_images_per_second, peak_memory_mb, loss, skipped;
     amp_times speedup, compute_speedup, memory_ratio; /* above 1 is faster; below 1 is less memory */
-    /* of the score to the reference's run of the same seed, in points (0..100), over the seeds */
+    /* of each score less the reference's with the same seed, in points (0..100) */
     amp_interval difference[2];
     amp_accuracy accuracy[2];    /* of each score */
-    int more_seeds;              /* that would tell, where a score is undecided: an estimate; 0: not known */
+    int more_seeds;              /* an estimate of how many would decide an undecided score; 0: not known */
     int failed;                  /* runs */
 } amp_dtype_summary;
 
@@ -97,10 +97,11 @@ typedef struct amp_comparison {
     char **verdict;          /* sentences, with the numbers behind them */
     int verdict_count;
     int interrupted;
-    double points_allowed;   /* a score that loses no more than so many points is as good */
-    double alpha;            /* intervals of differences hold the truth with a probability of 1 - alpha */
-    /* By amp_compare_statistics. Speeds are of steps that were made while all dtypes of the seed trained:
-     * so many seconds' work. apart: in some seed there was no such time, and its speeds are of all steps. */
+    double points_allowed;   /* a score counts as as good if it loses no more points than this */
+    double alpha;            /* intervals of differences have a confidence of 1 - alpha */
+    /* Set by amp_compare_statistics. Speeds are measured by steps that were made while all dtypes of a seed
+     * were training, together_seconds in all. apart: in some seed there was no such time, and its speeds are
+     * those of all steps. */
     double together_seconds;
     int apart;
 } amp_comparison;
@@ -113,28 +114,29 @@ static inline amp_run *amp_comparison_run(const amp_comparison *c, int dtype, in
 /* The names of score[i]: "mAP@0.5", "mAP@0.5:0.95", or "top-1", "top-5". */
 const char *amp_score_name(const amp_comparison *, int i);
 
-/* The report (commands/report): its three forms; csv has one line per run. amp_report_write writes the file
- * as a whole or not at all. */
+/* The report's three formats (commands/report); CSV has one line per run. amp_report_write writes the file
+ * whole or not at all. */
 typedef void amp_report_writer(FILE *, const amp_comparison *);
 amp_report_writer amp_report_html, amp_report_json, amp_report_csv;
 amp_status amp_report_write(const amp_comparison *, const char *file, amp_report_writer *, amp_error *);
 /* For the terminal: a line per dtype, then the verdict. */
 void amp_report_table(const amp_comparison *, FILE *);
 
-/* ---- how ---- */
+/* ---- the comparison under way ---- */
 
 enum { AMP_COMPARE_MOST_SEEDS = 1000 };
-/* Darknet's own buffers for file names hold 256 bytes; amp_compare_open sees to it */
+/* Darknet's buffers for file names hold 256 bytes; amp_compare_open refuses longer names. */
 enum { AMP_COMPARE_PATH = 512 };
 
 typedef struct amp_compare {
     amp_comparison result;
     amp_lines dtypes;      /* what result.dtypes points at */
     amp_machine hardware;
-    char *base;                /* the .cfg's name, as Darknet names .weights files by it */
+    char *base;                /* the .cfg's name without folder and ending, as in names of .weights files */
     char *folder;              /* the report's, runs/ in it */
-    int sequential, until; /* until: seeds are added until the scores are settled */
-    int most_seeds;            /* that may be trained; result.seed_count of them are so far */
+    int sequential;        /* -sequential: dtypes one after the other, not in turns */
+    int until;             /* -until: seeds are added until the scores are settled */
+    int most_seeds;            /* that may be trained; result.seed_count is how many are, so far */
     int lock;                  /* descriptor; -1: not taken */
     int made_folder, made_runs; /* by this call */
     long steps_seen;           /* in this call, of all runs */
@@ -155,79 +157,82 @@ typedef struct amp_run_files {
 
 /* ---- compare_input.c ---- */
 
-/* Kind, size, classes, numbers of images, and the machine, into compare->result; iterations, where they are
- * 0, from the .cfg. AMP_BAD_CONFIG: what no training could begin with. */
+/* Fills compare->result with kind, size, classes, numbers of images and the machine; with iterations from the
+ * .cfg if they are 0. AMP_BAD_CONFIG: a training could not begin with this input. */
 amp_status amp_compare_inspect(amp_compare *, amp_error *);
 
 /* ---- compare_folder.c ---- */
 
-/* Makes the folder, or finds one of the same settings. AMP_BAD_CONFIG: of others. AMP_IO_FAILED: not
- * writable, or another comparison is at work there. */
+/* Makes the report's folder, or takes one that an earlier call with the same settings has made.
+ * AMP_BAD_CONFIG: it was made with other settings. AMP_IO_FAILED: it cannot be written, or another comparison
+ * uses it now. */
 amp_status amp_compare_open(amp_compare *, amp_error *);
-/* Removes what this call has made, where nothing was trained. */
+/* Removes the folders that this call has made, if nothing was trained. */
 void amp_compare_undo(amp_compare *);
 void amp_compare_close(amp_compare *);
-/* Or finds it there; *made, which may be NULL, says which. */
+/* Makes a folder unless it exists. *made (may be NULL): whether it was made now. */
 amp_status amp_compare_make_folder(const char *path, int *made, amp_error *);
 
 /* ---- compare_runs.c ---- */
 
+/* The names of a run's files. */
 void amp_compare_files(const amp_compare *, const amp_run *, amp_run_files *);
 
-/* What all runs have come to so far, of the seeds from first_seed on. */
+/* Reads from the files how far all runs of the seeds from first_seed on have come. */
 amp_status amp_runs_read(amp_compare *, int first_seed, amp_error *);
-/* Everything a run's program needs. *resumed: it goes on from its checkpoint; else it begins anew, and old
- * files are gone. */
+/* Makes the files that a run's program needs. *resumed: 1 if it will resume from its checkpoint; 0 if it
+ * begins anew, and its old files are removed. */
 amp_status amp_run_prepare(const amp_compare *, amp_run *, int *resumed, amp_error *);
-/* The state, with scores or the failure, for the next call to find. */
+/* Writes the run's state, scores or failure to its file, for a later call. */
 amp_status amp_run_keep(const amp_compare *, const amp_run *, amp_error *);
-/* Its steps, from the file that its training wrote. None is no error. */
+/* Reads its steps from the log that its training wrote. It is no error if there are none. */
 amp_status amp_run_read_steps(const amp_compare *, amp_run *, amp_error *);
-/* Whether they are all of its iterations. */
+/* Whether it has made all of its iterations. */
 int amp_run_is_over(const amp_compare *, const amp_run *);
 void amp_run_add_row(amp_run *, const amp_log_row *);
 
 /* ---- compare_train.c ---- */
 
-/* Trains these runs side by side. A run that fails is marked; AMP_BAD_CONFIG where one failed before any run
- * of this call made its first step: then it is the input. */
+/* Trains these runs in turns. A run that fails is marked as failed. AMP_BAD_CONFIG: one failed before any run
+ * of this call had made a step, so the input is at fault. */
 amp_status amp_compare_train(amp_compare *, amp_run **runs, int count, amp_error *);
-/* Scores of a trained run. */
+/* Measures the scores of a trained run. */
 amp_status amp_compare_validate(amp_compare *, amp_run *, amp_error *);
 
 /* ---- compare_progress.c ---- */
 
 typedef struct amp_progress amp_progress;
-/* A line per run on stderr: rewritten in place on a terminal, else now and then a new one. */
+/* Shows a line for each run on stderr: rewritten in place on a terminal, else printed anew now and then. */
 amp_progress *amp_progress_begin(const amp_compare *, amp_run **runs, int count);
-/* A run has made a step, or several. */
+/* Called when a run has made steps. */
 void amp_progress_step(amp_progress *);
 void amp_progress_end(amp_progress *);
 
 /* ---- compare_statistics.c ---- */
 
-/* All numbers of c's runs that their rows give, and the summaries of all dtypes. */
+/* Computes the numbers of all runs from their rows, and the summaries of all dtypes. */
 void amp_compare_statistics(amp_comparison *c);
-/* The summaries alone, from the runs' numbers. */
+/* Computes only the summaries, from the runs' numbers. */
 void amp_compare_summarize(amp_comparison *c);
 
 /* ---- compare_verdict.c ---- */
 
-/* What is thought as good as the reference, unless -until says: points of mAP and of accuracy; and worth
- * the trouble. */
+/* By default a score is as good as the reference's if it loses at most so many points, of mAP or of a
+ * classifier's accuracy; and a speed-up is worth it from this ratio on. */
 #define AMP_DETECTOR_POINTS 1.0
 #define AMP_CLASSIFIER_POINTS 0.5
 #define AMP_COMPARE_ALPHA .05
 #define AMP_WORTHWHILE_SPEEDUP 1.1
-#define AMP_SPEED_STEPS 10          /* a training with fewer says nothing of speed */
+#define AMP_SPEED_STEPS 10          /* with fewer steps a training's speed is not known */
 
-/* What an interval of differences says of a loss of more than `allowed` points. */
+/* The verdict on a score, from the interval of its differences: is a loss of more than `allowed` points ruled
+ * out, shown, or neither? */
 amp_accuracy amp_compare_judge(const amp_interval *, double allowed);
-/* How many more seeds would decide it with a probability of 80 %, if mean and spread stay as they are. 0:
- * not known, or more than AMP_COMPARE_MOST_SEEDS in all. */
+/* How many more seeds would decide this with a probability of 80 %, if mean and spread stay the same. 0: not
+ * known, or more than AMP_COMPARE_MOST_SEEDS in all. */
 int amp_compare_more_seeds(const amp_interval *, double allowed, double alpha);
-/* Whether more seeds could not change what is said of the scores. From the summaries. */
+/* Whether the verdict on all scores is decided, by the summaries. */
 int amp_compare_is_settled(const amp_comparison *);
-/* Sentences into c->verdict, from its summaries. notes[dtype], which may be NULL: what the machine says of
- * it. */
+/* Fills c->verdict with sentences, from the summaries. notes[dtype] (may be NULL): the machine's note on that
+ * dtype. */
 void amp_compare_verdict(amp_comparison *, const char *const *notes);

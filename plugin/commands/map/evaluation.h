@@ -1,24 +1,25 @@
-/* Measuring a network on images, one at a time: what mAP and accuracy have in common. */
+/* Runs a network on a list of images, one at a time: the part that measuring mAP and accuracy share. */
 #pragma once
 
 #include "image_loader.h"
 
-/* Makes the network with its weights, with AMP and without. AMP_BAD_CONFIG: a file that is missing or empty,
- * weights that are cut or cannot be this network's (host/common/weights_check.h); what is wrong inside a .cfg
- * ends the program. The caller frees it with amp_fork_free_network. */
+/* Makes the network, under AMP or not, and loads its weights. AMP_BAD_CONFIG: a file that is missing or
+ * empty, weights that are cut or cannot be this network's (host/common/weights_check.h); what is wrong inside
+ * a .cfg ends the program. The caller frees it with amp_fork_free_network. */
 amp_status amp_evaluation_open(const char *cfg, const char *weights, struct network **, amp_error *);
 
 /* AMP_BAD_CONFIG: the network does not take images' three channels. */
 amp_status amp_check_channels(const struct network *, amp_error *);
 
-/* Asked after each image; not 0: measuring ends here, without a result. */
+/* Called after each image; if it returns nonzero, measuring ends without a result. */
 typedef int amp_measure_stop(size_t done, size_t of);
 
 typedef struct amp_evaluation {
     const amp_lines *images;
     amp_image_fit fit;
     amp_measure_stop *stop;  /* NULL: never */
-    int is_a_share;          /* other ranks measure other images: none to be read is none of its concern */
+    int is_a_share;          /* other ranks measure the other images; then it is no error if none of this
+                                rank's can be read */
     /* What to do with image number i. */
     amp_status (*measure)(void *context, struct network *, int i, const amp_loaded_image *, amp_error *);
     void *context;
@@ -30,7 +31,7 @@ typedef struct amp_evaluated {
     double seconds;
 } amp_evaluated;
 
-/* Every image of the list; one that cannot be read is named on stderr and left out. Meanwhile the network's
- * batch is 1. AMP_BAD_CONFIG: none can be read, or the network takes no images. AMP_IO_FAILED: stop said
- * so. */
+/* Runs the network, with a batch of 1, on every image of the list, and calls measure after each. An image
+ * that cannot be read is named on stderr and left out. AMP_BAD_CONFIG: none can be read, or the network takes
+ * no images. AMP_IO_FAILED: `stop` has asked to stop. */
 amp_status amp_evaluate(struct network *, const amp_evaluation *, amp_evaluated *, amp_error *);

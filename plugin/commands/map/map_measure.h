@@ -39,13 +39,15 @@ typedef struct amp_map_result {
     amp_evaluated evaluated; /* an image that was left out is so with its labels */
 } amp_map_result;
 
-/* Between two steps of a training too: the network's size, weights and counters stay as they are. On failure
- * too, *result is fit for amp_map_result_free. AMP_BAD_CONFIG: not a detector, bad labels, no object at all,
- * no image that can be read. AMP_DIVERGED: its output is not finite; so it can be in the first tens of a
- * training's steps in fp16, while rolling variances are near 0. */
+/* Measures mAP. May be called between two steps of a training: the network's size, weights and counters are
+ * the same afterwards. The caller frees *result with amp_map_result_free, also after an error.
+ * AMP_BAD_CONFIG: not a detector, bad labels, no object at all, or no image that can be read. AMP_DIVERGED:
+ * an output is inf or NaN, as can happen during the first tens of steps in fp16, while rolling variances are
+ * near 0. */
 amp_status amp_map_measure(struct network *, const amp_detection_data *, const amp_map_request *,
                            amp_map_result *, amp_error *);
 void amp_map_result_free(amp_map_result *);
 
-/* In the words of AlexeyAB's `detector map`, on stdout. names: may be shorter than the classes. */
+/* Prints the result on stdout in the words of AlexeyAB's `detector map`. names may be shorter than the list
+ * of classes. */
 void amp_map_print(const amp_map_result *, const amp_lines *names);

@@ -1,15 +1,15 @@
-/* -map of `detector train`; without it all of these do nothing. */
+/* -map of `detector train`: mAP is measured during training. Without -map these functions do nothing. */
 #pragma once
 
 struct network;
 
-/* Before the loop, when it is known where it begins: BASE_map.csv and BASE_best.weights lie in the backup
- * folder. */
+/* Called before the loop, when the weights have been loaded. Results go to BASE_map.csv, and the best weights
+ * to BASE_best.weights, in the backup folder. */
 void amp_map_begin(struct network **nets, int count, const char *data_file, int train_images,
                    const char *backup_folder, const char *base);
-/* After each step, before its files are saved, so that they are never of a step that was to be measured and
- * was not. */
+/* Called after each step; measures if it is time to. Called before the step's files are saved, so that a
+ * training that resumes from them has no measurement to catch up on. */
 void amp_map_step(void);
-/* Whether the last step was measured; if so, what came out and the best so far, at an IoU of 0.5. */
+/* Whether the last step was measured; if so, *map50 is its mAP@0.5 and *best the best so far, 0 to 1. */
 int amp_map_measured(float *map50, float *best);
 void amp_map_end(void);

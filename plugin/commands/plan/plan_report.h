@@ -1,7 +1,7 @@
-/* What `darknet amp plan` knows of a network: gathered once (plan_gather.c), with advice (plan_advice.c), and
- * printed as a table or as JSON (plan_output.c). Every fact comes from a plan that the engine made, its
- * backend or Darknet's own structs; nothing has run. Bytes are of one training pass of `images` images,
- * unless they say otherwise. */
+/* The data of `darknet amp plan`: gathered once (plan_gather.c), completed with advice (plan_advice.c), and
+ * printed as a table or as JSON (plan_output.c). Every number comes from a plan that the engine has made,
+ * from its backend or from Darknet's structs; no layer is run. Unless they say otherwise, bytes are those of
+ * one training pass of `images` images. */
 #pragma once
 
 #include "../../amp/plan_facts.h"
@@ -15,31 +15,31 @@ typedef struct amp_plan_row {
     const char *type, *class_name, *form;
     amp_shape output;
     amp_autocast autocast;
-    /* what it runs in: that of its tensors, but of a loss that reads half fp32 */
+    /* what it runs in: the dtype of its tensors; fp32 for a loss that reads half */
     amp_dtype dtype;
-    amp_dtype products, computes; /* what the factors of its products are rounded to, and what multiplies */
+    amp_dtype products, computes; /* the dtype of its products' factors, and of the arithmetic */
     int pinned, is_convolution;
     char why[96];
-    /* channels of a group of its products; a connected layer reads all inputs */
+    /* channels of one group of its convolution; for a connected layer all inputs and outputs */
     int in, out;
     int in_aligned, out_aligned;  /* ... are multiples of 8 */
     int padded_in, padded_out;    /* ... as the backend's copies of the weights have them */
     char kernel[64];
-    double operations, training_operations; /* of a forward; of a whole pass, as far as backward goes */
+    double operations, training_operations; /* of a forward; with backward, as far as it goes */
     size_t stock_bytes, amp_bytes;          /* activations and deltas; AMP's before the arena shares memory */
     amp_plan_bytes arena;                   /* ... of which the arena's */
     size_t buffer_bytes;                    /* ... and those of Darknet's own buffers */
     size_t weights, half_bytes;             /* parameters; bytes of their half copies */
 } amp_plan_row;
 
-/* What passes of so many images would take in all, under AMP in this dtype, in the engine's fp32 and in
- * stock: weights and loaded images included. */
+/* The memory of a training with passes of `images` images, weights and loaded images included: under AMP in
+ * the report's dtype, in the engine's fp32, and in stock Darknet. */
 typedef struct amp_plan_batch { int images; size_t arena, amp, fp32, stock; } amp_plan_batch;
 
 typedef struct amp_plan_advice { const char *kind; int layer; char text[512]; } amp_plan_advice;
 
-/* What checkpoint= may be: "off", "auto" or a number of segments; at the .cfg's batch, and how many images
- * would fit (below 0: not known). In force is what the .cfg asks for. */
+/* One value of checkpoint= ("off", "auto" or a number of segments): what it costs at the .cfg's batch, and
+ * how many images of a pass would fit (below 0: not known). in_force: the .cfg has this value. */
 typedef struct amp_plan_checkpoint {
     char name[16];
     int in_force, fits;
@@ -47,17 +47,18 @@ typedef struct amp_plan_checkpoint {
     double again;               /* of a forward's arithmetic, in % */
 } amp_plan_checkpoint;
 
-/* A training by several ranks (`-ranks N`): what each does in a step, and what it costs
- * to sum the gradients. */
+/* A training by several ranks (`-ranks N`): what each computes in a step, and what summing gradients
+ * costs. */
 typedef struct amp_plan_ranks {
     int ranks, passes, images;     /* of a rank in a step; images of a pass. 0: the batch cannot be shared */
-    double megabytes;              /* that a rank sends in a step, and receives */
-    double wire_seconds;           /* what a link of this rate takes for gradients */
-    /* Efficiency in %: the sums after backward, or during it; below 0: unknown. */
+    double megabytes;              /* that a rank sends in a step; it receives as many */
+    double wire_seconds;           /* that a link of the given rate takes for them */
+    /* Efficiency in %, if gradients are summed after backward, or during it; below 0: unknown. */
     double blocking, overlapped;
 } amp_plan_ranks;
 
-/* What is asked: 0 ranks: no table. gbit: of the link; step_ms: of a step of one rank, 0: not known. */
+/* The options for that table. ranks 0: no table. gbit: the link's rate in Gbit/s; step_ms: the time of a step
+ * of one rank, 0: not known. */
 typedef struct amp_plan_link { long ranks; double gbit, step_ms; } amp_plan_link;
 
 enum { AMP_PLAN_MOST_RANKS = 1024, AMP_PLAN_RANK_ROWS = 12 };
@@ -71,7 +72,7 @@ typedef struct amp_plan_report {
     int adamw;
     const amp_plan *plan;
     amp_dtype dtype;
-    int off_in_cfg;             /* the .cfg does not ask for AMP: shown is what it would do */
+    int off_in_cfg;             /* the .cfg does not ask for AMP: the report says what AMP would do */
     int batch, subdivisions, steps, images; /* of the .cfg; time steps of an image; images of a pass */
     const amp_backend *backend;
     amp_machine machine;
@@ -97,16 +98,18 @@ typedef struct amp_plan_report {
     amp_plan_ranks ranks[AMP_PLAN_RANK_ROWS];
     int rank_rows;
     int fits_amp, fits_stock;      /* images a pass; 0: not even one, -1: not known */
-    int most_images;               /* more cannot be asked of Darknet, whatever the memory */
+    int most_images;               /* Darknet cannot take more images in a pass, whatever the memory */
 
     amp_plan_advice *advice;
     int advice_count;
 } amp_plan_report;
 
-/* Makes the network and its plan. cfg is the file to name; made_from the one to read (the same, or a copy
- * with another batch). amp_plan_report_free frees *report, also after a failure. */
+/* Makes the network and its plan, and fills the report. cfg: the file's name for messages; made_from: the
+ * file to read (the same, or a copy with another batch). The caller frees *report with amp_plan_report_free,
+ * also after an error. */
 amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *dtype, amp_plan_report *report,
                            amp_error *);
+/* Adds advice, and the table of ranks. */
 void amp_plan_advise(amp_plan_report *report);
 void amp_plan_share(amp_plan_report *report, amp_plan_link link);
 void amp_plan_report_free(amp_plan_report *report);
@@ -114,12 +117,12 @@ void amp_plan_report_free(amp_plan_report *report);
 void amp_plan_print_table(const amp_plan_report *report, FILE *stream);
 void amp_plan_print_ranks(const amp_plan_report *report, FILE *stream);
 void amp_plan_write_ranks(const amp_plan_report *report, amp_json *json);
-/* Its part about the machine: library and level, and how each dtype runs. */
+/* The part of the table about the machine: library, instruction set, and how each dtype runs. */
 void amp_plan_print_machine(const amp_machine *machine, FILE *stream);
 void amp_plan_write_json(const amp_plan_report *report, FILE *stream);
 
-/* What the loading of images holds in RAM, where that is the memory that counts: the batch that trains and
- * the next. */
+/* Bytes of RAM that loaded images take: those of the batch that is trained on and of the next. 0 for a
+ * network on a GPU, whose memory this report is about. */
 size_t amp_plan_loaded_bytes(const amp_plan_report *report, int images);
 
 /* "bf16", "fp32", "fp32 nchw" */
