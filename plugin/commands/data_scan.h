@@ -23,7 +23,7 @@ typedef struct amp_data_scan {
     const char *data_file;
     int classifier, classes;
     const cfg_listener *listener;
-    /* Set by amp_scan_data. warning: names or classes of the .data file do not fit the network; else empty. */
+    /* Set by amp_scan_data. warning: .data file and network differ in names or classes; else empty. */
     amp_scanned_list train, valid;
     char warning[512];
 } amp_data_scan;
