@@ -30,22 +30,22 @@ typedef struct amp_view {
                                         of a step */
     int w, h, c;                     /* the size of its input, as it is now */
     int inputs, truths;              /* floats of one image and of its labels */
-    int outputs;                     /* ... and of what its last layer gives */
-    int training;                    /* the pass under way is one of training */
+    int outputs;                     /* floats that the last layer gives for one image */
+    int training;                    /* whether the pass under way is a training pass */
     int adam;
-    int changes_size;                /* random=1: the loop resizes it, */
-    int largest_w, largest_h;        /* ... to this at most; without random=1: w and h */
+    int changes_size;                /* random=1: the training's loop resizes the network */
+    int largest_w, largest_h;        /* the largest size it is given; without random=1 w and h */
     int on_gpu;
     int time_steps;                  /* of a recurrent network; else 0 */
-    long max_batches, batch_number;  /* steps: until training ends (0: no end), and so far */
-    long burn_in;                    /* ... while the rate rises from 0 */
+    long max_batches, batch_number;  /* steps until training ends (0: never), and steps so far */
+    long burn_in;                    /* steps during which the learning rate rises from 0 */
     float momentum, decay, beta1, beta2, eps;
     float *images, *labels;          /* in the program's memory; labels is NULL where there are none */
 } amp_view;
 
 amp_view amp_fork_view(const struct network *);
 
-/* How many times as many pixels as now the largest input has. */
+/* The number of pixels of the largest input, as a multiple of the present one's. */
 static inline double amp_largest_area(const amp_view *v)
 {
     return v->w > 0 && v->h > 0 ? (double)v->largest_w * v->largest_h / ((double)v->w * v->h) : 1;
@@ -75,8 +75,8 @@ size_t amp_fork_random_numbers(const struct network *);
 
 /* ---- what the engine needs ---- */
 
-/* Once, when all layers are made: makes amp->memory, and takes over Darknet's buffers. What it has made the
- * fork frees before amp_host_free. */
+/* Called once, when all layers are made: makes amp->memory and takes over Darknet's buffers. The fork frees
+ * what this has made, before it calls amp_host_free. */
 amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_error *);
 
 /* Describes the layers as the engine wants them. *out is freed with amp_network_desc_free. */
@@ -88,40 +88,43 @@ amp_host amp_fork_callbacks(struct darknet_amp *);
 /* Brings images and labels to where the engine reads them. Does not wait: the engine does, before
  * its forward returns. */
 amp_status amp_fork_begin_forward(struct darknet_amp *, struct network *, amp_error *);
-/* The input as the engine reads it, and what its gradient is added to (NULL where nobody wants that). */
+/* The input as the engine reads it; and the array that its gradient is added to, NULL if nobody reads
+ * that. */
 float *amp_fork_image(const struct network *);
 float *amp_fork_image_delta(const struct network *);
 /* After the engine's forward: hands the outputs that the plan promises to where Darknet's functions read
  * them, and has Darknet sum up the network's cost. */
 amp_status amp_fork_end_forward(struct darknet_amp *, struct network *, amp_error *);
 
-/* The averages of weights that Darknet keeps (ema_alpha), at most three a layer: how many, and those.
- * only_begun: none before it has begun to. */
+/* Fills `averages` with the averages of weights that Darknet keeps (ema_alpha), at most three for each layer,
+ * and returns how many. only_begun: returns 0 before the first average is made. */
 int amp_fork_averages(const struct network *, int only_begun, amp_average *averages);
-/* How many layers learn nothing at this step, but will at a later one; amp_fork_describe goes by it. */
+/* How many layers, counted from the network's first, do not learn at this step but will at a later one
+ * (stopbackward=N). Backward ends behind them, so this is a part of the plan's key. */
 int amp_fork_frozen(const struct network *);
-/* Of which layers this step's update is to change nothing, a flag for each, valid until the next
- * call; NULL: of none. */
+/* A flag for each layer: whether this step's update must leave it unchanged. Valid until the next call. NULL:
+ * no layer is left unchanged. */
 const char *amp_fork_held(struct network *);
 
-/* After a skipped step: clears what Darknet's own layers would carry over. Their gemm multiplies old
- * workspace by 0 where it means to overwrite it, and NaN times 0 is NaN. */
+/* Called after a skipped step: clears the workspace of Darknet's own layers. Their gemm multiplies its old
+ * contents by 0 instead of overwriting them, and NaN times 0 is NaN. */
 void amp_fork_forget_overflow(struct darknet_amp *);
 
-/* Makes the network's GPU the calling thread's: before any call to its engine or to Darknet.
- * Nothing without a GPU. */
+/* Makes the network's GPU the calling thread's current one. Called before any call to its engine or to
+ * Darknet; does nothing without a GPU. */
 void amp_fork_use_device(const struct network *);
 
-/* Ends the program if the network cannot be trained on data of so many classes (0: the .data file does not
- * say), by a classifier's or a detector's loop. */
+/* Ends the program if the classifier's or detector's loop cannot train the network on data with so many
+ * classes (0: the .data file does not say). */
 void amp_fork_check_classes(struct network *, int classes, int classifier);
 
-/* Whether Darknet's own `detector train` knows -map, which is then its own for a network without AMP. */
+/* Whether Darknet's own `detector train` knows -map; a network without AMP is then measured by Darknet
+ * itself. */
 int amp_fork_knows_map(void);
 
 /* ---- memory and machine ---- */
 
-/* The dtype of networks that name none. */
+/* The dtype of a network whose [amp] section does not name one. */
 amp_dtype amp_fork_default_dtype(void);
 
 /* The backend for networks on the device that Darknet makes them on now (-i, -nogpu), or NULL and *error: why
@@ -133,9 +136,10 @@ int amp_fork_device(void);
  * in an assertion.) */
 amp_status amp_fork_find_gpu(amp_error *);
 
-/* On a GPU: ranks. take_gpu: before CUDA is called, the GPU of this number among those that the program may
- * see becomes the only one; 0: there is none of that number. sum_on_gpu: *comm becomes one that sums memory
- * of this backend's. In a Darknet without GPU=1 both do nothing, and succeed. */
+/* For ranks on GPUs. take_gpu: called before anything of CUDA; of the GPUs that the program may see, only the
+ * one of this number remains visible. Returns 0 if there is none of that number. sum_on_gpu: replaces *comm
+ * by a communicator that sums arrays in this backend's memory. In a Darknet without GPU=1 both do nothing,
+ * and succeed. */
 int amp_fork_take_gpu(int number);
 amp_status amp_fork_sum_on_gpu(amp_backend *, struct amp_comm **comm, amp_error *);
 
@@ -147,8 +151,8 @@ double amp_fork_gpu_memory_in_use_mb(const struct network *);
 /* The parts of a training's memory that only the fork knows; common/needs.h adds them to all others. `batch`
  * is the number of images in one forward pass; with time_steps, images times time steps. */
 
-/* The plan of a training step at net's shape, built if there is none yet: net's engine's, until it adds
- * another. */
+/* The plan of a training step at net's present shape, built if there is none yet. It belongs to net's engine,
+ * and is valid until the engine adds another plan. */
 amp_status amp_fork_training_plan(struct network *net, const amp_plan **out, amp_error *);
 /* An outline (amp_engine_outline) of a training step. */
 amp_status amp_fork_outline(struct network *net, int batch, amp_dtype dtype, const amp_recompute_settings *,
@@ -165,7 +169,7 @@ typedef struct amp_footprint {
 
 static inline size_t amp_footprint_sum(const amp_footprint *f) { return f->arena + f->buffers + f->input; }
 
-/* As net's engine would plan it in dtype. */
+/* The footprint of a pass as net's engine would plan it in dtype. */
 amp_status amp_fork_footprint(struct network *net, int batch, amp_dtype dtype, amp_footprint *out,
                               amp_error *);
 /* Bytes of RAM that loading takes: images and labels of the batch that is trained on and of the next one,
@@ -184,15 +188,14 @@ void amp_fork_load_weights(struct network *, const char *file);
 void amp_fork_save_weights(struct network *, const char *file);
 void amp_fork_resize(struct network *, int w, int h);
 
-/* Floats as they lie in a .weights file: so many that are learnt, then so many rolling means and
- * variances. */
+/* A run of floats in a .weights file: first the learnt ones, then the rolling means and variances. */
 typedef struct amp_weights_run { size_t learnt, statistics; } amp_weights_run;
 enum { AMP_WEIGHTS_RUNS = 8 }; /* of one layer, at most: lstm has eight connected layers */
 
 /* What Darknet reads for one layer of a .weights file, in its order; returns how many runs. */
 int amp_fork_weights_runs(const struct network *, int layer, amp_weights_run runs[AMP_WEIGHTS_RUNS]);
-/* Whether the network writes to a .weights file what it reads from one: dontload= and its like make files
- * that are not its own. */
+/* Whether the network reads from a .weights file just what it writes to one. With dontload= and similar keys
+ * it does not. */
 int amp_fork_reads_what_it_writes(const struct network *);
 /* The first layer with a rolling variance below 0, which only another network's numbers give, and that value;
  * -1: none, or the arrays lie on a GPU. */
@@ -204,7 +207,7 @@ enum { AMP_FORK_PATH = 4096 };
 /* The file that Darknet takes for the labels of an image, at most as many bytes longer as
  * there are in "images". */
 void amp_fork_label_path(const char *image, char *path);
-/* For people who miss one: where it looks, and which images it knows labels of. */
+/* Texts for messages about a missing label file: where Darknet looks for it, and for which image names. */
 extern const char amp_fork_label_place[], amp_fork_label_images[];
 /* Whether Darknet decodes images itself, and darknet_amp_decoded_image gets them; else OpenCV does. */
 int amp_fork_decodes(void);
