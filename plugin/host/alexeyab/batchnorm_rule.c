@@ -1,5 +1,5 @@
-/* Batch norm as Darknet computes it. Alone in its file, so that a program of a test can have another in its
- * place. */
+/* How batch norm computes in AlexeyAB's Darknet. Alone in its file, so that a program of a test can have
+ * another rule. */
 #include "../darknet/room.h"
 
 /* So that AMP's fp32 computes what -amp off does, and either trains weights that the other predicts with.

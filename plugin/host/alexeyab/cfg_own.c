@@ -4,14 +4,14 @@
 #include "../darknet/cfg_rules.h"
 #include "resizing.h"
 
-/* A box, its class and its track; as many as max says, whatever the layer's coordinates. */
+/* A label has 6 numbers: a box, its class and its track. There are max= of them, whatever coords= says. */
 double cfg_own_truths(const cfg_walk *walk, double coords, int is_region)
 {
     (void)coords, (void)is_region;
     return 6 * cfg_walk_number(walk, "max");
 }
 
-/* Its parser takes as many as it has room for, and sides of .5 for the others. */
+/* Darknet's parser ignores anchors beyond num=, and gives missing ones sides of 0.5. */
 void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
 {
     if (numbers > 2 * num)
@@ -23,8 +23,8 @@ void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
                       2 * num);
 }
 
-/* train_network_waitkey begins with max_batches / 2, and 1000 steps before the end the averages become the
- * weights. */
+/* Darknet's train_network_waitkey begins to average at step max_batches / 2. 1000 steps before the end the
+ * averages become the weights. */
 static void check_averaging(cfg_walk *walk)
 {
     double steps = cfg_walk_number(walk, "max_batches"), from = trunc(steps / 2), to = steps - 1000;
@@ -34,7 +34,7 @@ static void check_averaging(cfg_walk *walk)
                   from, to);
 }
 
-/* Its parser divides by how many layers have an input of more than a row or a column. */
+/* Darknet's parser divides by the number of layers whose input is wider and higher than 1, which may be 0. */
 void cfg_own_finish(cfg_walk *walk)
 {
     int images = walk->net.w > 1 && walk->net.h > 1;
@@ -46,8 +46,8 @@ void cfg_own_finish(cfg_walk *walk)
                       "no layer has an image to look at, which AlexeyAB's parser cannot make");
 }
 
-/* Each in steps of resize_step, and rounded up. Sides of different length are resized by one factor, which is
- * beyond cfg_walk_again. */
+/* All multiples of resize_step between the least and the largest size. None where width and height differ:
+ * both are multiplied by one factor then, while cfg_walk_again checks square inputs only. */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES])
 {
     double coefficient = amp_own_resized_most(random), step = floor(cfg_walk_number(walk, "resize_step"));

@@ -33,16 +33,14 @@ static float *scratch(size_t count)
     amp_host_die(&error);
 }
 
-/* Of all images (and time steps) that go in; l.inputs is not always that. */
-static size_t input_count(const network_state *state)
+size_t amp_gap_input_count(const network *net, int index)
 {
-    const network *net = &state->net;
-    return (size_t)(state->index ? net->layers[state->index - 1].outputs : net->inputs) * (size_t)net->batch;
+    return (size_t)(index ? net->layers[index - 1].outputs : net->inputs) * (size_t)net->batch;
 }
 
 void amp_gap_forward(layer l, network_state state)
 {
-    size_t count = input_count(&state);
+    size_t count = amp_gap_input_count(&state.net, state.index);
     float *copy = NULL;
     if (l.type == COST && l.cost_type == MASKED && state.truth) {
         copy = scratch(count);
@@ -85,7 +83,8 @@ static shares shares_of(const layer *l)
     return m;
 }
 
-/* One group of one image. A far input that is shorter than the output ends early. */
+/* The backward of one group in one image. An input that is shorter than the output counts as 0 beyond its
+ * end. */
 static void share_out(const layer *l, const shares *m, int image, int g, const network_state *state)
 {
     int each = l->outputs / m->groups;
@@ -125,9 +124,9 @@ static void backward_weighted_shortcut(layer l, network_state state)
 
 void amp_gap_backward(layer l, network_state state)
 {
-    size_t count = input_count(&state);
+    size_t count = amp_gap_input_count(&state.net, state.index);
     float *sum = state.delta, *part = NULL;
-    /* A route's, which adds to the layers it joins, does not look at it. */
+    /* A route adds to the deltas of the layers that it joins, and ignores state.delta. */
     if (l.type != ROUTE) state.delta = part = scratch(count);
     if (l.type == SHORTCUT && l.nweights) backward_weighted_shortcut(l, state);
     else l.backward(l, state);

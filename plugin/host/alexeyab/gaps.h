@@ -9,19 +9,21 @@
  *                 | gradient is lost                              |
  *  convolutional, | frozen by stopbackward=1: no room for batch   | amp_gap_prepare makes it
  *  batch norm     | norm's numbers, so that training crashes      |
- *  shortcut with  | threads add to one weight gradient, which   | in one thread, the gradient of what
- *  weights        | leaves the normalization out                | forward computes
+ *  shortcut with  | threads add to one weight gradient, which     | in one thread, the gradient of what
+ *  weights        | leaves the normalization out                  | forward computes
  *  cost masked    | writes SECRET_NUM into its input, which       | into a copy
  *                 | others may read                               |
  *
- * On a GPU, where its convolutions add up, but region, normalization and reorg overwrite, and xnor's slope is
- * taken of all that lies in the delta: each layer gets a delta of zeros too; a frozen layer's numbers are
- * made too; masked costs read a copy too. A connected layer clips its deltas to 1, which would hide an
- * overflow: not under AMP. A shortcut that AMP does not compute itself goes by addresses that its inputs had
- * when it was made, sums its weights' gradients in no order, and makes what is not finite 0: ours is made of
- * Darknet's other kernels (shortcut_gpu.c), each of which adds up in order.
+ * On a GPU:
+ *  - Convolutions add to the input's delta, but region, normalization and reorg overwrite it, and xnor
+ *    applies its slope to all that lies there. So each layer gets a delta of zeros here too.
+ *  - Batch norm's buffers of frozen layers are made, and a masked cost reads a copy, as on the CPU.
+ *  - A connected layer clips its deltas to 1, which would hide an overflow. Under AMP it does not.
+ *  - A shortcut that AMP does not compute itself uses the addresses that its inputs had when it was made,
+ *    adds up its weights' gradients in an order that varies, and replaces inf and NaN by 0. Ours is composed
+ *    of other kernels of Darknet (shortcut_gpu.c), which add up in a fixed order.
  *
- * What is beyond that is refused when a network is made (network.c). */
+ * Networks with other faults of Darknet's code are refused when they are made (network.c). */
 #pragma once
 
 #include "darknet.h"
@@ -29,6 +31,10 @@
 /* Gives a layer the buffers that its make function leaves out. Call it once; a second call changes
  * nothing. They belong to the layer: Darknet's free_layer frees them. Returns 1, or 0 when memory ran out. */
 int amp_gap_prepare(layer *l);
+
+/* Floats that go into layer `index` in one pass: of all images and time steps. (Darknet's l.inputs is not in
+ * all layers the number of one image's.) */
+size_t amp_gap_input_count(const network *net, int index);
 
 /* forward and backward of any layer in fp32. backward adds to state.delta, which may be NULL: then only
  * parameters get their gradients. */

@@ -6,13 +6,7 @@
 #include "blas.h"
 #include "dark_cuda.h"
 
-/* What fork.h calls a pass: all its images. l.inputs is not always one's. */
-static size_t input_count(const network *net, int index)
-{
-    return (size_t)(index ? net->layers[index - 1].outputs : net->inputs) * (size_t)net->batch;
-}
-
-/* Aligned, as cuDNN wants what lies behind it. */
+/* Rounded up to 256 bytes, because what follows in the workspace is cuDNN's, which wants it aligned. */
 static size_t part_bytes(size_t count) { return (count * sizeof(float) + 255) / 256 * 256; }
 
 static void own_array(float **array, size_t count)
@@ -22,7 +16,7 @@ static void own_array(float **array, size_t count)
 
 void amp_gap_prepare_gpu(layer *l)
 {
-    l->adam = 0; /* as in give_back_internals_gpu */
+    l->adam = 0; /* see give_back_internals_gpu in own.c */
     if (l->type == CONNECTED || l->type == SHORTCUT) l->amp_unclipped = 1;
     if (l->type != CONVOLUTIONAL || !l->batch_normalize) return;
     own_array(&l->mean_gpu, (size_t)l->n);
@@ -33,13 +27,13 @@ void amp_gap_prepare_gpu(layer *l)
 size_t amp_gap_workspace_gpu(const network *net, int index)
 {
     const layer *l = &net->layers[index];
-    return part_bytes(l->type == SHORTCUT ? amp_gap_shortcut_room(l) : input_count(net, index));
+    return part_bytes(l->type == SHORTCUT ? amp_gap_shortcut_room(l) : amp_gap_input_count(net, index));
 }
 
 void amp_gap_forward_gpu(layer l, network_state state)
 {
     if (l.type == COST && l.cost_type == MASKED && state.truth) {
-        copy_ongpu((int)input_count(&state.net, state.index), state.input, 1, state.workspace, 1);
+        copy_ongpu((int)amp_gap_input_count(&state.net, state.index), state.input, 1, state.workspace, 1);
         state.input = state.workspace;
     }
     if (l.type == SHORTCUT) amp_gap_forward_shortcut_gpu(l, state);
@@ -48,9 +42,9 @@ void amp_gap_forward_gpu(layer l, network_state state)
 
 void amp_gap_backward_gpu(layer l, network_state state)
 {
-    int count = (int)input_count(&state.net, state.index);
+    int count = (int)amp_gap_input_count(&state.net, state.index);
     float *sum = state.delta, *part = state.workspace;
-    if (l.type == ROUTE) { /* it adds to the layers that it joins, and does not look at state.delta */
+    if (l.type == ROUTE) { /* adds to the deltas of the layers that it joins, and ignores state.delta */
         l.backward_gpu(l, state);
         return;
     }

@@ -51,9 +51,9 @@ const size_t amp_own_activation_count = ROWS(amp_own_activations);
 
 enum { CONV = BIT(CONVOLUTIONAL), ROUTES = BIT(ROUTE), BOXES = BIT(YOLO), SCALES = BIT(MULTIPLY) };
 
-/* Not here, since they are no options: the type, what a layer's functions allocate and fill, and shapes.
- * test e2e_source_tree knows their names. ALL: it has no meaning for what a layer computes, or is the
- * engine's, the update's or the reader of weights'. */
+/* Fields of struct layer that are not in this table, because they are no options: the type, what a layer's
+ * functions allocate and fill, and shapes; the test e2e_source_tree lists their names. ALL: the option does
+ * not change what a layer computes, or the engine, the update or the reader of weights obeys it. */
 const amp_own_option amp_own_options[] = {
     OPTION(activation, ACTIVATED | SCALES), OPTION(lstm_activation, NONE),
     OPTION(batch_normalize, NORMALIZED),
@@ -122,7 +122,7 @@ const amp_own_option amp_own_options[] = {
 };
 const size_t amp_own_option_count = ROWS(amp_own_options);
 
-/* The elements of an image are added where there are some, channel by channel. */
+/* Whether all inputs of a shortcut have the size of its output. */
 static int joins_alike(const layer *l)
 {
     for (int k = 0; l->n > 1 && k < l->n; k++) if (l->input_sizes[k] != l->outputs) return 0;

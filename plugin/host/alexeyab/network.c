@@ -10,7 +10,7 @@
 #include "network.h"
 #include "resizing.h"
 
-/* In steps of resize_step, each rounded up. */
+/* train_detector rounds each side to a multiple of resize_step, and adds one resize_step. */
 void amp_own_largest_size(const network *net, int *w, int *h)
 {
     double most = amp_own_resized_most(net->layers[net->n - 1].random);
@@ -42,8 +42,9 @@ static const char *refused_of_network(const network *net)
     return NULL;
 }
 
-/* Recurrent layers but crnn have no backward on the CPU, antialiasing neither; others have a form on a GPU
- * alone, or one that threads race in. */
+/* The option, or else the kind of the layer, that cannot be trained; NULL: none. Recurrent layers other
+ * than crnn, and antialiasing, have no backward on the CPU. For the other options Darknet has code on a GPU
+ * only, or code in which threads race. */
 static const char *refused_of_layer(const layer *l)
 {
     if (l->activation == GELU) return "activation=gelu"; /* whose gradient it takes at the output */

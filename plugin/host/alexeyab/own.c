@@ -24,7 +24,8 @@ int amp_own_far_inputs(const layer *l, const int **layers)
     return one ? 1 : l->type == ROUTE || l->type == SHORTCUT ? l->n : 0;
 }
 
-/* stopbackward=1 stops for ever, N > 1 until iteration N. */
+/* Whether no gradient goes below this layer: with stopbackward=1 never, with stopbackward=N not before
+ * iteration N. */
 static int stops_now(const network *net, const layer *l)
 {
     return l->stopbackward == 1 || l->stopbackward > *net->cur_iteration;
@@ -40,8 +41,9 @@ static amp_yolo_kind kind_of(IOU_LOSS kind)
     return table[kind];
 }
 
-/* What becomes of each class of the labels, in cweights, which a yolo layer has no other use for and
- * free_layer frees. */
+/* Fills d->class_table: for each class of the labels, the class that is learnt (map=) and how much it
+ * counts (counters_per_class=). The table lies in l->cweights: a yolo layer does not use it otherwise, and
+ * free_layer frees it. */
 static amp_status describe_classes(layer *l, int index, amp_yolo_desc *d, amp_error *error)
 {
     if (!l->map && !l->classes_multipliers) return AMP_OK;
@@ -69,9 +71,10 @@ static int is_read_elsewhere(const network *net, int index, int reader)
     return 0;
 }
 
-/* With new_coords the convolution before has squashed: in 16 bits a p near 1 is 1, and nothing can be learnt
- * of it. So where nobody else reads that convolution, the logistic is left to the yolo layer, which computes
- * in fp32. */
+/* With new_coords the convolution before a yolo layer has activation=logistic. In 16 bits a probability near
+ * 1 rounds to 1, where the logistic's slope is 0 and nothing is learnt. So the convolution becomes linear,
+ * and the yolo layer, which computes in fp32, applies the logistic; but not if another layer reads the
+ * convolution's output too. */
 static void squash_in_yolo(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d)
 {
     amp_layer_desc *head = index > 0 ? &out->layers[index - 1] : NULL;
@@ -103,7 +106,8 @@ static amp_status describe_boxes(const network *net, int index, amp_network_desc
     return describe_classes(l, index, d, error);
 }
 
-/* Darknet's own shortcut computes 0 with relu6, has no room for hard_mish's input, and ends at the others. */
+/* Activations with which Darknet's own shortcut cannot be trained: with relu6 its output is 0, for hard_mish
+ * it has no buffer to keep its input in, and with the others it ends the program. */
 static int shortcut_lacks(ACTIVATION a)
 {
     return a == RELU6 || a == HARD_MISH || a == NORM_CHAN || a == NORM_CHAN_SOFTMAX
@@ -158,17 +162,18 @@ int amp_own_weights_runs(const layer *l, amp_weights_run *runs)
     return 1;
 }
 
-/* The parser marks layers below stopbackward=1 so. */
+/* The parser sets these two flags in the layers below one with stopbackward=1. */
 int amp_own_is_frozen(const layer *l) { return l->onlyforward && !l->train; }
 
-/* Mish and its like keep what they were computed from. */
+/* Mish, swish and hard_mish keep their input for the backward pass. */
 size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu)
 {
     (void)on_gpu;
     return l->activation_input ? (size_t)l->outputs * (size_t)batch : 0;
 }
 
-/* The cost as Darknet has it, and a line of our own: what is behind it, of an image. */
+/* Sets *l->cost as Darknet computes it, and prints a line of our own: the losses of an average image, and the
+ * mean IoU of its boxes. */
 void amp_own_print_yolo(const layer *l, int index, const amp_yolo_result *r)
 {
     double count = r->labels > 0 ? r->labels : 1, others = r->cost - r->box_cost, unlike = 1 - r->iou / count;
@@ -190,8 +195,8 @@ int amp_fork_frozen(const struct network *net)
     return 0;
 }
 
-/* update_network_gpu goes by these; the CPU's form does not look at them. Steps are counted with the one
- * under way. */
+/* Whether this step leaves the layer's parameters as they are. Darknet obeys these keys only on a GPU
+ * (update_network_gpu); under AMP they hold on the CPU as well. `step` counts the current step too. */
 static int is_held(const network *net, const layer *l)
 {
     int64_t step = (int64_t)(*net->seen / ((uint64_t)net->batch * (uint64_t)net->subdivisions));
@@ -206,7 +211,7 @@ const char *amp_fork_held(struct network *net)
     return held;
 }
 
-/* Of convolutions, whether they learn or not; those that share another's weights have none. */
+/* Darknet averages convolutional layers only. Layers that share another's weights have no arrays for it. */
 int amp_fork_averages(const network *net, int only_begun, amp_average *averages)
 {
     int count = 0;
@@ -224,7 +229,7 @@ int amp_fork_averages(const network *net, int only_begun, amp_average *averages)
 /* ---- memory ---- */
 
 #ifdef GPU
-/* Page-locked buffers are not calloc's. */
+/* Page-locked buffers were not allocated by calloc, so that free() must not get them. */
 static void give_back_pinned(float **buffer, int *pinned)
 {
     if (*pinned && *buffer) cuda_free_host(*buffer);
@@ -237,8 +242,8 @@ static void give_back_on_gpu(float **buffer)
     if (*buffer) amp_host_give_back(buffer, 1);
 }
 
-/* weights_gpu16 stays: Darknet's push_convolutional_layer writes to it. With adam it would also move the
- * moments, which are given back. */
+/* weights_gpu16 stays, because Darknet's push_convolutional_layer writes to it. adam becomes 0, because that
+ * function would also copy Adam's moments, which are given back. */
 static void give_back_internals_gpu(layer *l)
 {
     l->adam = 0;
@@ -264,7 +269,7 @@ int amp_own_borrows_buffers(const layer *l) { return l->type == DROPOUT || l->ty
 
 int amp_own_resize(layer *l, int w, int h) { return (void)l, (void)w, (void)h, 0; }
 
-/* ---- counters: Darknet's t is NULL, and steps are counted beside images ---- */
+/* ---- counters: this Darknet's t is NULL, and it counts steps (cur_iteration) beside images ---- */
 
 amp_counters amp_fork_counters(const struct network *net)
 {
@@ -282,7 +287,8 @@ void amp_fork_set_counters(struct network *net, amp_counters counters)
 
 /* ---- Darknet's functions ---- */
 
-/* Its loops hand images and labels to a pass; a network of a command carries its own. */
+/* Darknet's loops hand images and labels to each pass. The plugin's commands put them into net->input and
+ * net->truth, which are allocated here and freed by amp_own_free. */
 network *amp_own_parse(char *cfg)
 {
     network *net = calloc(1, sizeof *net);
@@ -313,7 +319,7 @@ static network_state state_of(network *net)
 }
 
 #ifdef GPU
-/* As forward_backward_network_gpu. */
+/* Copies images and labels to the GPU and runs the forward, as forward_backward_network_gpu does. */
 static void push_and_forward(network *net)
 {
     size_t images = (size_t)net->inputs * (size_t)net->batch, labels =
@@ -348,7 +354,7 @@ void amp_own_update(network *net)
 float amp_own_cost(const network *net) { return get_network_cost(*net); }
 float *amp_own_predict(network *net, float *image) { return network_predict(*net, image); }
 
-/* The largest part of the middle in these proportions, as other forks have it. */
+/* The largest square in the middle of the image, resized to w times h: pjreddie's center_crop_image. */
 image amp_own_center_crop(image im, int w, int h)
 {
     int side = im.w < im.h ? im.w : im.h;
@@ -363,7 +369,7 @@ amp_image_fit amp_fork_detector_fit(const struct network *net)
     return net->letter_box ? AMP_FIT_LETTERBOX : AMP_FIT_STRETCH;
 }
 
-/* As its commands: the last layer's .cfg says by which overlap boxes are suppressed. */
+/* As Darknet's own commands do: nms_kind of the last layer says how overlapping boxes are suppressed. */
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
                          int *count)
 {
@@ -425,7 +431,7 @@ void amp_own_classifier_args(network *net, load_args *args)
     args->label_smooth_eps = net->label_smooth_eps;
 }
 
-/* Its threads are permanent, and as many as the first load asked for. */
+/* Loader threads are started by the first load, as many as it asks for, and live until this ends them. */
 void amp_own_end_loading(load_args *args) { free_load_threads(args); }
 
 float amp_own_train(network *net) { return train_network_datum(*net, net->input, net->truth); }

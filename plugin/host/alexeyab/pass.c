@@ -45,9 +45,9 @@ static amp_status make_on_gpu(float **array, size_t bytes, amp_backend *b, amp_e
                     "use more subdivisions", b->description, bytes >> 20);
 }
 
-/* Through page-locked memory: the images' is Darknet's own, which it has for predictions, and the labels are
- * few. From the second training pass on, images are copied while the GPU computes the pass before
- * (pinned.h). */
+/* Both copies go through page-locked memory. For the images that is input_pinned_cpu, which Darknet itself
+ * has for predictions; for the labels, which are few, it is the backend's (stage). From the second training
+ * pass on, images are copied while the GPU computes the pass before (pinned.h). */
 static amp_status push(const network *net, amp_backend *b, amp_error *error)
 {
     size_t images = (size_t)net->batch * (size_t)net->inputs * sizeof(float), labels =
@@ -70,17 +70,17 @@ static amp_status push(const network *net, amp_backend *b, amp_error *error)
 }
 #endif
 
-/* Without waiting: the engine waits for these copies before the forward's end. */
+/* Returns before the copies are complete; the engine waits for them before its forward returns. */
 amp_status amp_own_push_input(const network *net, amp_backend *b, amp_error *error)
 {
     (void)b, (void)error;
     return ON_SIDE(amp_host_on_gpu(net), AMP_OK, push(net, b, error));
 }
 
-/* Of a region layer, the CPU's half of the work. */
+/* A region layer computes its loss on the CPU, even when the network runs on a GPU. */
 int amp_own_pulls_output(const layer *l) { return l->type == REGION; }
 
-/* Darknet looks for outputs and costs in the layers. */
+/* Nothing to do: this Darknet reads outputs and costs from the layers, not from the network. */
 void amp_own_end_forward(network *net, int output_layer) { (void)net, (void)output_layer; }
 
 /* ---- its own layers ---- */
@@ -112,7 +112,7 @@ void darknet_amp_workspace(network *net)
     amp_host_check(amp_host_fit_workspace(net->amp, net, &error), &error);
 }
 
-/* On a GPU its convolutions are cuDNN's. */
+/* On a GPU crnn's products are within cuDNN's convolutions. */
 int amp_own_lends_products(const layer *l, int on_gpu) { return !on_gpu && l->type == CRNN; }
 
 amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
@@ -131,8 +131,8 @@ amp_pass amp_own_pass(const network *net, int index, float *input, float *input_
     return state;
 }
 
-/* Layers that read others find them by index, and shortcuts by the addresses that their buffers had when they
- * were made. */
+/* A layer finds the others that it reads by index. A shortcut also keeps the addresses of their outputs and
+ * deltas from when it was made, and these buffers have moved since: room gets their present addresses. */
 layer amp_own_joined(const network *net, int index, amp_joined *room)
 {
     layer l = net->layers[index];

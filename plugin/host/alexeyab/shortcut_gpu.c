@@ -7,9 +7,9 @@
 #include "activations.h"
 #include "blas.h"
 
-/* In the workspace: x, an input or a part of a delta, of the output's size; and of the weights, as they lie
- * themselves (input by input, the groups of each): p, slope and dots, the sums of delta times input. sum and
- * other: a number for each group. */
+/* Parts of the workspace. x has the output's size and holds an input, or a part of a delta. p, slope (gaps.c)
+ * and dots (the sums of delta times input) have a number for each weight, in the weights' order: those of all
+ * groups for the first input, then for the second and so on. sum and other have a number for each group. */
 typedef struct shares { int inputs, groups, each; float *x, *p, *slope, *dots, *sum, *other; } shares;
 
 size_t amp_gap_shortcut_room(const layer *l)
@@ -66,8 +66,9 @@ static shares shares_of(const layer *l, float *room)
     return m;
 }
 
-/* What input k and the output have in common: `times` stretches of `count` floats, which begin `step` floats
- * apart in the input and an image apart in the output. Where both have one length all images are one. */
+/* The part of input k that is added to the output: from each of `times` images the first `count` floats;
+ * images lie `step` floats apart in the input. If input and output have the same size, all images are one
+ * stretch. */
 typedef struct common { int times, count; size_t step; } common;
 
 static common common_of(const layer *l, int k)
@@ -77,7 +78,7 @@ static common common_of(const layer *l, int k)
     return (common){ l->batch, length < l->outputs ? length : l->outputs, (size_t)length };
 }
 
-/* Input k as x, with zeros where it is shorter than the output. */
+/* Copies input k to x, with zeros beyond its end if it is shorter than the output. */
 static void read_input(const layer *l, const shares *m, int k, float *input)
 {
     common both = common_of(l, k);
@@ -119,7 +120,8 @@ static void add_delta(const layer *l, const shares *m, int k, float *sum)
         axpy_ongpu(both.count, 1, m->x + (size_t)l->outputs * i, 1, sum + both.step * i, 1);
 }
 
-/* slope[k] (dot[k] - the sum of all p dot), which is delta times (x[k] - y), to the weights' gradients. */
+/* Adds slope[k] * (dots[k] - the sum over j of p[j] dots[j]) to the weights' gradients: the sum of
+ * delta * slope[k] * (x[k] - y), see gaps.c. */
 static void add_gradients(const layer *l, const shares *m)
 {
     int groups = m->groups;
