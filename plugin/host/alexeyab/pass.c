@@ -11,7 +11,6 @@
 #include "../darknet/device.h"
 #include "../darknet/links.h"
 #include "convolutional_layer.h"
-#include "gaps.h"
 
 /* ---- a network's ---- */
 
@@ -85,11 +84,6 @@ void amp_own_end_forward(network *net, int output_layer) { (void)net, (void)outp
 
 /* ---- its own layers ---- */
 
-int amp_own_prepare_layer(layer *l, int on_gpu)
-{
-    return ON_SIDE(on_gpu, amp_gap_prepare(l), (amp_gap_prepare_gpu(l), 1));
-}
-
 size_t amp_own_layer_workspace(const network *net, int index)
 {
     layer *l = &net->layers[index];
@@ -151,14 +145,4 @@ layer amp_own_joined(const network *net, int index, amp_joined *room)
         l.layers_delta = room->deltas;
     }
     return l;
-}
-
-void amp_own_forward_layer(layer l, amp_pass state)
-{
-    ON_SIDE(amp_host_on_gpu(&state.net), amp_gap_forward(l, state), amp_gap_forward_gpu(l, state));
-}
-
-void amp_own_backward_layer(layer l, amp_pass state)
-{
-    ON_SIDE(amp_host_on_gpu(&state.net), amp_gap_backward(l, state), amp_gap_backward_gpu(l, state));
 }

@@ -5,6 +5,8 @@
 #include "dark_cuda.h" /* what other forks' darknet.h declares */
 #endif
 
+#include "gaps.h"
+
 /* what a layer's function is given: its input and delta, and a copy of the network */
 typedef network_state amp_pass;
 

@@ -49,6 +49,11 @@ static void forget_borrowed_buffers(struct darknet_amp *amp, network *net, int i
     amp->memory->buffers[i] = (amp_host_buffers){ 0 };
 }
 
+static int prepare_layer(layer *l, int on_gpu)
+{
+    return ON_SIDE(on_gpu, amp_gap_prepare(l), (amp_gap_prepare_gpu(l), 1));
+}
+
 amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_error *error)
 {
     amp_own_complete(net);
@@ -59,8 +64,7 @@ amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_
     if (!amp->memory || !amp->memory->buffers || !amp->memory->held)
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
     for (int i = 0; i < net->n; i++)
-        if (!amp_host_is_native(&net->layers[i])
-            && !amp_own_prepare_layer(&net->layers[i], amp_host_on_gpu(net)))
+        if (!amp_host_is_native(&net->layers[i]) && !prepare_layer(&net->layers[i], amp_host_on_gpu(net)))
             return amp_fail(error, AMP_NO_MEMORY, "layer %d: out of memory for its delta", i);
     amp_host_note_buffers(amp, net);
     for (int i = 0; i < net->n; i++)
@@ -212,14 +216,26 @@ static void run(struct darknet_amp *amp, int i, void (*function)(layer, amp_pass
     amp_host_products_end();
 }
 
+static void forward_layer(layer l, amp_pass pass)
+{
+    ON_SIDE(amp_host_on_gpu(amp_own_pass_network(&pass)), amp_gap_forward(l, pass),
+            amp_gap_forward_gpu(l, pass));
+}
+
+static void backward_layer(layer l, amp_pass pass)
+{
+    ON_SIDE(amp_host_on_gpu(amp_own_pass_network(&pass)), amp_gap_backward(l, pass),
+            amp_gap_backward_gpu(l, pass));
+}
+
 static void run_forward(void *context, int i, float *input, int training)
 {
-    run(context, i, amp_own_forward_layer, input, NULL, training);
+    run(context, i, forward_layer, input, NULL, training);
 }
 
 static void run_backward(void *context, int i, float *input, float *input_delta, int training)
 {
-    run(context, i, amp_own_backward_layer, input, input_delta, training);
+    run(context, i, backward_layer, input, input_delta, training);
 }
 
 static const float *labels_of(void *context, int i)

@@ -100,21 +100,18 @@ int amp_own_pulls_output(const layer *l);
 /* After a forward: what Darknet's functions read of the network itself. */
 void amp_own_end_forward(network *net, int output_layer);
 
-/* Darknet's own layers, wherever they run. prepare: once, 0 where memory ran out. workspace: bytes that
- * forward and backward want. lends_products: whether its matrix products can be the backend's
- * (products.h). pass: what layer `index` is given, with its input and the delta that its backward adds to,
- * which may be NULL. joined: the layer, for which the layers that it reads are those behind dropouts;
- * room: for as many as it has far inputs. */
+/* Darknet's own layers, wherever they run. The fork's gaps.h has the functions that prepare them and run
+ * their forward and backward. workspace: bytes that these want. lends_products: whether its matrix
+ * products can be the backend's (products.h). pass: what layer `index` is given, with its input and the
+ * delta that its backward adds to, which may be NULL. joined: the layer, for which the layers that it
+ * reads are those behind dropouts; room: for as many as it has far inputs. */
 typedef struct amp_joined { int *indices; float **outputs, **deltas; } amp_joined;
 
-int amp_own_prepare_layer(layer *l, int on_gpu);
 size_t amp_own_layer_workspace(const network *net, int index);
 int amp_own_lends_products(const layer *l, int on_gpu);
 amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
     int training);
 layer amp_own_joined(const network *net, int index, amp_joined *room);
-void amp_own_forward_layer(layer l, amp_pass pass);
-void amp_own_backward_layer(layer l, amp_pass pass);
 
 /* A yolo layer's cost into *l->cost, and its line as forward_yolo_layer prints it. */
 void amp_own_print_yolo(const layer *l, int index, const amp_yolo_result *);

@@ -5,8 +5,6 @@
 
 #include "../darknet/device.h"
 #include "../darknet/links.h"
-#include "gaps.h"
-#include "gaps_gpu.h"
 
 /* ---- a network's ---- */
 
@@ -71,11 +69,6 @@ int amp_own_pulls_output(const layer *l)
 }
 
 /* ---- Darknet's own layers ---- */
-
-int amp_own_prepare_layer(layer *l, int on_gpu)
-{
-    return ON_SIDE(on_gpu, amp_gap_prepare(l), (amp_gap_prepare_gpu(l), 1));
-}
 
 /* On the CPU crnn makes its own (gaps.h). */
 size_t amp_own_layer_workspace(const network *net, int index)
@@ -157,14 +150,4 @@ layer amp_own_joined(const network *net, int index, amp_joined *room)
     for (int k = 0; k < l.n; k++) room->indices[k] = amp_host_producer(net, l.input_layers[k], index);
     l.input_layers = room->indices;
     return l;
-}
-
-void amp_own_forward_layer(layer l, amp_pass net)
-{
-    ON_SIDE(amp_host_on_gpu(&net), amp_gap_forward(l, net), amp_gap_forward_gpu(l, net));
-}
-
-void amp_own_backward_layer(layer l, amp_pass net)
-{
-    ON_SIDE(amp_host_on_gpu(&net), amp_gap_backward(l, net), amp_gap_backward_gpu(l, net));
 }

@@ -1,6 +1,9 @@
 /* Types that forks have under other names. */
 #pragma once
 
+#include "gaps.h"
+#include "gaps_gpu.h"
+
 typedef network amp_pass; /* what a layer's function is given: the network, as that layer is to see it */
 
 /* Types of a last layer that `detector train` and `classifier train` take. */
