@@ -46,8 +46,8 @@ typedef struct amp_bench_spread {
 typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_bench_ratio;
 
 /* One layer, in one dtype. Its times are medians of a pass with clocks around the layers, the casts that it
- * asks for included; amp_bench_summarize scales them to a whole step, so that all layers and the update make
- * the typical step: the clocks were for steps of their own. */
+ * asks for included; those passes are slower than measured steps, because of the clocks. So
+ * amp_bench_summarize scales the times until all layers and the update add up to the typical step. */
 typedef struct amp_bench_layer {
     int index;
     char type[24];
@@ -62,7 +62,7 @@ typedef struct amp_bench_layer {
 typedef struct amp_bench_side {
     const char *dtype;             /* "stock", "fp32", "bf16", "fp16" */
     amp_support support;
-    char note[256];                /* of the backend, on its support */
+    char note[256];                /* the backend's remark on how it supports dtype */
     char machine[256];             /* the backend in words; empty for stock */
     double *ms[AMP_BENCH_PHASES];  /* per measured step; sorted by amp_bench_summarize */
     int *turn;                     /* per measured step: in which round of turns it was made */

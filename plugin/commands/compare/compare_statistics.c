@@ -103,7 +103,7 @@ static double value_of(const amp_comparison *c, int d, int s, measure *of)
 }
 
 /* A seed in which one dtype was not measured, though it was in others, is left out of what is compared as
- * a quotient: it may have met another mood of the machine. */
+ * a quotient: the machine may have been busier then. */
 static int is_measured_in_all(const amp_comparison *c, int seed, measure *of)
 {
     for (int d = 0; d < c->dtype_count; d++) {
