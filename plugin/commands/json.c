@@ -120,6 +120,8 @@ void amp_json_boolean(amp_json *json, const char *key, int value)
 
 /* ---- files ---- */
 
+int amp_is_stdout(const char *name) { return name && !strcmp(name, "-"); }
+
 struct amp_output {
     FILE *stream;
     int is_stdout;
@@ -132,7 +134,7 @@ amp_status amp_output_begin(const char *name, struct amp_output **out, FILE **st
     struct amp_output *output = amp_host_allocated(calloc(1, sizeof *output));
     *out = NULL;
     output->name = amp_host_allocated(strdup(name));
-    output->is_stdout = !strcmp(name, "-");
+    output->is_stdout = amp_is_stdout(name);
     output->stream = stdout;
     amp_status status = output->is_stdout ? AMP_OK : amp_safe_file_begin(name, &output->file, error);
     if (status == AMP_OK && !output->is_stdout && !(output->stream = fopen(output->file.temporary, "w"))) {

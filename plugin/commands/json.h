@@ -36,6 +36,9 @@ void amp_json_boolean(amp_json *, const char *key, int value);
  * 0: there is none. */
 int amp_utf8_bytes(const char *text);
 
+/* Whether a file's name means stdout: "-". NULL, a file that was not asked for, does not. */
+int amp_is_stdout(const char *name);
+
 /* Writes a file as a whole or not at all (files/safe_file.h): begin gives the stream, end puts it in place.
  * name "-" is stdout. AMP_IO_FAILED names the file and the reason. */
 struct amp_output;

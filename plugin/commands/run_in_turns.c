@@ -1,4 +1,6 @@
-/* Programs in turns: the side that starts them and gives the turns. */
+/* Programs in turns: the parent, which starts the child programs and gives the turns. A child writes a line
+ * into its socket at the end of a step and waits; the parent's answer of one byte, 'g' (go on) or 's' (stop),
+ * ends the wait. */
 #define _GNU_SOURCE /* environ, readlink, setenv */
 #include "run_in_turns.h"
 
@@ -16,35 +18,39 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The first steps of a turn find cold caches, and the images' loader of the last one at work: where steps are
- * slow, a turn is longer than its slice, so that most of them are not such. */
-enum { LINE_ROOM = 8192, NOBODY = -1, LEAST_STEPS = 4, CHILDS_SOCKET = 3 };
+/* The first steps of a turn are slow: caches are cold, and the child that worked before still loads its next
+ * images. Therefore a turn has LEAST_STEPS steps at least, even where these take longer than its slice. */
+enum { LINE_ROOM = 8192, NO_CHILD = -1, LEAST_STEPS = 4, CHILDS_SOCKET = 3 };
 
-typedef enum turn_state { BUSY /* works, or starts */, WAITS /* for its byte */, GONE } turn_state;
+typedef enum child_state {
+    BUSY,  /* makes a step, or starts */
+    WAITS, /* for the parent's answer */
+    GONE   /* ended */
+} child_state;
 
-typedef struct player {
+typedef struct child {
     pid_t process;
-    int socket;               /* what it writes, and where it is answered */
-    turn_state state;
+    int socket;               /* the parent's end: the child's lines come out, the answers go in */
+    child_state state;
     int ready, told_to_stop;
-    char text[LINE_ROOM];     /* read, and not a whole line yet */
+    char text[LINE_ROOM];     /* `length` bytes that were read after the last whole line */
     size_t length;
-} player;
+} child;
 
-typedef struct game {
-    player *players;
-    int count, turn;          /* whose; NOBODY before the first is ready */
-    double slice, turn_began;
-    int steps;                /* answered in this turn */
+typedef struct schedule {
+    child *children;
+    int count, turn;          /* turn: the child that has it; NO_CHILD before all are ready */
+    double slice, turn_began; /* seconds: the length of a turn; the clock when this one began */
+    int steps;                /* that were begun in this turn */
     const amp_turns_watcher *watcher;
     const volatile sig_atomic_t *stop;
-} game;
+} schedule;
 
 /* ---- starting ---- */
 
 /* Starts a program whose lines come out of a socket, into which its answers go. A process group of its own
  * keeps a terminal's Ctrl-C from it. Returns 0, or why it could not be started. */
-static int launch(player *p, const amp_turns_program *program, char *const *argv)
+static int launch(child *c, const amp_turns_program *program, char *const *argv)
 {
     int ends[2], how = O_WRONLY | O_CREAT | (program->append ? O_APPEND : O_TRUNC);
     const char *output = program->output ? program->output : "/dev/null";
@@ -63,16 +69,16 @@ static int launch(player *p, const amp_turns_program *program, char *const *argv
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigdefault(&attributes, &default_signals);
-    int reason = posix_spawn(&p->process, argv[0], &files, &attributes, argv, environ);
+    int reason = posix_spawn(&c->process, argv[0], &files, &attributes, argv, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     close(ends[1]);
     if (reason) close(ends[0]);
-    else *p = (player){ .process = p->process, .socket = ends[0], .state = BUSY };
+    else *c = (child){ .process = c->process, .socket = ends[0], .state = BUSY };
     return reason;
 }
 
-static amp_status start(player *p, const amp_turns_program *program, char *self, amp_error *error)
+static amp_status start(child *c, const amp_turns_program *program, char *self, amp_error *error)
 {
     char descriptors[32];
     size_t count = 0;
@@ -82,7 +88,7 @@ static amp_status start(player *p, const amp_turns_program *program, char *self,
     memcpy(argv + 1, program->argv, (count + 1) * sizeof *argv);
     snprintf(descriptors, sizeof descriptors, "%d,%d", CHILDS_SOCKET, CHILDS_SOCKET);
     setenv(AMP_TURNS, descriptors, 1);
-    int reason = launch(p, program, argv);
+    int reason = launch(c, program, argv);
     unsetenv(AMP_TURNS);
     if (!reason) return AMP_OK;
     return amp_fail(error, AMP_IO_FAILED, "%s: cannot start `darknet %s %s`: %s",
@@ -92,105 +98,107 @@ static amp_status start(player *p, const amp_turns_program *program, char *self,
 
 /* ---- turns ---- */
 
-static void answer(game *g, int i, char byte)
+static void reply(schedule *s, int i, char byte)
 {
-    player *p = &g->players[i];
-    if (p->state != WAITS) return;
-    p->state = BUSY;
-    p->told_to_stop |= byte == 's';
-    (void)!write(p->socket, &byte, 1); /* if it is gone, reading says so */
+    child *c = &s->children[i];
+    if (c->state != WAITS) return;
+    c->state = BUSY;
+    c->told_to_stop |= byte == 's';
+    (void)!write(c->socket, &byte, 1); /* if the child has ended, read_from notices it */
 }
 
-/* Lets somebody work if nobody does: the one whose turn it is for the rest of its slice, then the next that
- * waits. Nobody begins before all have made their networks, which takes the processor from whoever works. */
-static void give_turn(game *g)
+/* Lets one child make a step if none is making one: the child that has the turn until its slice is over, then
+ * the next one that waits. No child begins before all have made their networks, because making one would slow
+ * down the steps of another. */
+static void give_turn(schedule *s)
 {
-    const player *current = g->turn == NOBODY ? NULL : &g->players[g->turn];
+    const child *current = s->turn == NO_CHILD ? NULL : &s->children[s->turn];
     double now = amp_clock_seconds();
-    for (int i = 0; i < g->count; i++) if (g->players[i].state != GONE && !g->players[i].ready) return;
+    for (int i = 0; i < s->count; i++) if (s->children[i].state != GONE && !s->children[i].ready) return;
     if (current && current->state == BUSY) return;
-    int least = g->slice > 0 ? LEAST_STEPS : 1;
-    if (!current || current->state == GONE || (g->steps >= least && now - g->turn_began >= g->slice)) {
-        int next = NOBODY;
-        for (int k = g->count; k > 0; --k) {
-            int i = (g->turn + k + g->count) % g->count;
-            if (g->players[i].state == WAITS) next = i;
+    int least = s->slice > 0 ? LEAST_STEPS : 1;
+    if (!current || current->state == GONE || (s->steps >= least && now - s->turn_began >= s->slice)) {
+        int next = NO_CHILD;
+        for (int k = s->count; k > 0; --k) {
+            int i = (s->turn + k + s->count) % s->count;
+            if (s->children[i].state == WAITS) next = i;
         }
-        if (next == NOBODY) return;
-        g->turn = next;
-        g->turn_began = now;
-        g->steps = 0;
+        if (next == NO_CHILD) return;
+        s->turn = next;
+        s->turn_began = now;
+        s->steps = 0;
     }
-    ++g->steps;
-    answer(g, g->turn, 'g');
+    ++s->steps;
+    reply(s, s->turn, 'g');
 }
 
-/* What a program tells on the side (amp_turns_tell puts a blank before it) is no step, and wants no
- * answer. */
-static amp_status take_lines(game *g, int i, amp_error *error)
+/* Hands the whole lines that a child has written, but "ready", to the watcher. After a line that begins with
+ * a blank (amp_turns_tell) the child goes on; after any other (amp_turns_pass) it waits for an answer. */
+static amp_status take_lines(schedule *s, int i, amp_error *error)
 {
-    player *p = &g->players[i];
-    char *begin = p->text, *end;
+    child *c = &s->children[i];
+    char *begin = c->text, *end;
     amp_status status = AMP_OK;
-    while (status == AMP_OK && (end = memchr(begin, '\n', p->length - (size_t)(begin - p->text)))) {
+    while (status == AMP_OK && (end = memchr(begin, '\n', c->length - (size_t)(begin - c->text)))) {
         int told = *begin == ' ';
         *end = 0;
-        if (!strcmp(begin, "ready")) p->ready = 1;
-        else status = g->watcher->line(g->watcher->context, i, begin + told, error);
-        if (!told) p->state = WAITS;
+        if (!strcmp(begin, "ready")) c->ready = 1;
+        else status = s->watcher->line(s->watcher->context, i, begin + told, error);
+        if (!told) c->state = WAITS;
         begin = end + 1;
     }
-    p->length -= (size_t)(begin - p->text);
-    memmove(p->text, begin, p->length);
-    if (p->length == LINE_ROOM) p->length = 0; /* no line of ours is that long */
+    c->length -= (size_t)(begin - c->text);
+    memmove(c->text, begin, c->length);
+    if (c->length == LINE_ROOM) c->length = 0; /* no child writes such a long line: drop it */
     return status;
 }
 
-static int wait_for_end(player *p)
+static int wait_for_end(child *c)
 {
     int status = 0;
-    while (waitpid(p->process, &status, 0) < 0 && errno == EINTR) {}
-    close(p->socket);
-    p->state = GONE;
+    while (waitpid(c->process, &status, 0) < 0 && errno == EINTR) {}
+    close(c->socket);
+    c->state = GONE;
     return status;
 }
 
-static amp_status listen_to(game *g, int i, amp_error *error)
+static amp_status read_from(schedule *s, int i, amp_error *error)
 {
-    player *p = &g->players[i];
-    ssize_t got = read(p->socket, p->text + p->length, LINE_ROOM - p->length);
+    child *c = &s->children[i];
+    ssize_t got = read(c->socket, c->text + c->length, LINE_ROOM - c->length);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) return AMP_OK;
     if (got > 0) {
-        p->length += (size_t)got;
-        return take_lines(g, i, error);
+        c->length += (size_t)got;
+        return take_lines(s, i, error);
     }
-    int status = wait_for_end(p);
-    const amp_turns_end end = { .exited = WIFEXITED(status), .stopped = p->told_to_stop,
+    int status = wait_for_end(c);
+    const amp_turns_end end = { .exited = WIFEXITED(status), .stopped = c->told_to_stop,
                                 .status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status) };
-    return g->watcher->ended ? g->watcher->ended(g->watcher->context, i, &end, error) : AMP_OK;
+    return s->watcher->ended ? s->watcher->ended(s->watcher->context, i, &end, error) : AMP_OK;
 }
 
-/* A signal wakes poll; one that comes just before it is seen after a tenth of a second. */
-static amp_status play(game *g, amp_error *error)
+/* Returns when all children have ended. A signal interrupts poll; one that comes just before poll begins is
+ * noticed when poll returns, after a tenth of a second at most. */
+static amp_status run_until_all_end(schedule *s, amp_error *error)
 {
-    struct pollfd watched[g->count];
+    struct pollfd watched[s->count];
     amp_status status = AMP_OK;
     amp_error later;
     for (int stopping = 0;;) {
         int left = 0;
-        stopping |= status != AMP_OK || (g->stop && *g->stop);
-        for (int i = 0; stopping && i < g->count; i++) answer(g, i, 's');
-        if (!stopping) give_turn(g);
-        for (int i = 0; i < g->count; i++) {
-            int here = g->players[i].state != GONE;
-            watched[i] = (struct pollfd){ .fd = here ? g->players[i].socket : -1, .events = POLLIN };
+        stopping |= status != AMP_OK || (s->stop && *s->stop);
+        for (int i = 0; stopping && i < s->count; i++) reply(s, i, 's');
+        if (!stopping) give_turn(s);
+        for (int i = 0; i < s->count; i++) {
+            int here = s->children[i].state != GONE;
+            watched[i] = (struct pollfd){ .fd = here ? s->children[i].socket : -1, .events = POLLIN };
             left += here;
         }
         if (!left) return status;
-        if (poll(watched, (nfds_t)g->count, 100) <= 0) continue;
-        for (int i = 0; i < g->count; i++) {
+        if (poll(watched, (nfds_t)s->count, 100) <= 0) continue;
+        for (int i = 0; i < s->count; i++) {
             if (watched[i].fd < 0 || !watched[i].revents) continue;
-            amp_status now_failed = listen_to(g, i, status == AMP_OK ? error : &later);
+            amp_status now_failed = read_from(s, i, status == AMP_OK ? error : &later);
             if (status == AMP_OK) status = now_failed;
         }
     }
@@ -206,28 +214,28 @@ amp_status amp_turns_run(const amp_turns_program *programs, int count, double sl
         return amp_fail(error, AMP_IO_FAILED, "/proc/self/exe: cannot find this program: %s",
                         strerror(errno));
     self[length] = 0;
-    game g = { .players = amp_host_allocated(calloc((size_t)count + 1, sizeof *g.players)), .turn = NOBODY,
-               .slice = slice, .watcher = watcher, .stop = stop };
+    schedule s = { .children = amp_host_allocated(calloc((size_t)count + 1, sizeof *s.children)),
+                   .turn = NO_CHILD, .slice = slice, .watcher = watcher, .stop = stop };
     struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
     sigaction(SIGPIPE, &ignore, &before); /* a program that died is noticed when its socket is read */
     amp_status status = AMP_OK;
-    while (g.count < count
-           && (status = start(&g.players[g.count], &programs[g.count], self, error)) == AMP_OK) ++g.count;
-    if (status == AMP_OK) status = play(&g, error);
-    for (int i = 0; i < g.count; i++) {
-        if (g.players[i].state == GONE) continue; /* else one of them could not be started */
-        kill(g.players[i].process, SIGKILL);
-        wait_for_end(&g.players[i]);
+    while (s.count < count
+           && (status = start(&s.children[s.count], &programs[s.count], self, error)) == AMP_OK) ++s.count;
+    if (status == AMP_OK) status = run_until_all_end(&s, error);
+    for (int i = 0; i < s.count; i++) {
+        if (s.children[i].state == GONE) continue; /* else one of them could not be started */
+        kill(s.children[i].process, SIGKILL);
+        wait_for_end(&s.children[i]);
     }
     sigaction(SIGPIPE, &before, NULL);
-    free(g.players);
+    free(s.children);
     return status;
 }
 
 /* ---- after it ---- */
 
-/* What Darknet prints all the time, and single words. */
-static int says_nothing(const char *line)
+/* Whether a line cannot be the reason of an end: what Darknet prints all the time, or a single word. */
+static int is_usual_output(const char *line)
 {
     static const char *const usual[] = { "Loaded:", "Saving weights", "Loading weights", "Learning Rate",
                                          "Resizing", "layer  ", "Region ", "amp: summary", "STB Reason:",
@@ -238,6 +246,7 @@ static int says_nothing(const char *line)
     return 0;
 }
 
+/* "amp: no memory" without "amp: ". */
 static const char *without_sender(const char *line)
 {
     static const char *const senders[] = { "amp: ", "amp bench: " };
@@ -260,6 +269,6 @@ void amp_turns_last_words(const char *log, char *words, size_t size)
     for (char *next, *line = text; line; line = next) {
         next = strchr(line, '\n');
         if (next) *next++ = 0;
-        if (!says_nothing(line)) snprintf(words, size, "%s", without_sender(line));
+        if (!is_usual_output(line)) snprintf(words, size, "%s", without_sender(line));
     }
 }

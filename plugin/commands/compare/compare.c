@@ -148,11 +148,6 @@ static void free_compare(amp_compare *compare)
 
 /* ---- training and validating ---- */
 
-static int is_unfinished(const amp_run *run)
-{
-    return run->state != AMP_RUN_TRAINED && run->state != AMP_RUN_DONE;
-}
-
 static amp_status validate_seed(amp_compare *compare, int s, amp_error *error)
 {
     amp_comparison *c = &compare->result;
@@ -173,7 +168,7 @@ static amp_status train_seed(amp_compare *compare, int s, amp_error *error)
     int count = 0;
     for (int d = 0; d < c->dtype_count; d++) {
         amp_run *run = amp_comparison_run(c, d, s);
-        if (is_unfinished(run)) runs[count++] = run;
+        if (!amp_run_is_trained(run)) runs[count++] = run;
     }
     int together = compare->sequential ? 1 : count;
     for (int k = 0; k < count && !*compare->stop; k += together)
@@ -181,28 +176,22 @@ static amp_status train_seed(amp_compare *compare, int s, amp_error *error)
     return validate_seed(compare, s, error);
 }
 
-static amp_status train_from(amp_compare *compare, int first, amp_error *error)
-{
-    for (int s = first; s < compare->result.seed_count && !*compare->stop; s++)
-        AMP_TRY(train_seed(compare, s, error));
-    return AMP_OK;
-}
-
+/* All seeds; with -until the seeds up to the next look, as long as the scores are not settled. */
 static amp_status train_all(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
-    AMP_TRY(train_from(compare, 0, error));
-    while (compare->until && !*compare->stop && c->seed_count < compare->most_seeds) {
-        int before = c->seed_count;
+    for (int before = 0;;) {
+        for (int s = before; s < c->seed_count && !*compare->stop; s++)
+            AMP_TRY(train_seed(compare, s, error));
+        if (!compare->until || *compare->stop || c->seed_count >= compare->most_seeds) return AMP_OK;
         amp_compare_statistics(c);
-        if (amp_compare_is_settled(c)) break;
+        if (amp_compare_is_settled(c)) return AMP_OK;
+        before = c->seed_count;
         set_seed_count(c, next_look(before, compare->most_seeds));
         AMP_TRY(amp_runs_read(compare, before, error));
         fprintf(stderr, "amp: %d seeds do not settle it (-until %g): going on to %d, of %d at most\n", before,
                 c->points_allowed, c->seed_count, compare->most_seeds);
-        AMP_TRY(train_from(compare, before, error));
     }
-    return AMP_OK;
 }
 
 /* ---- the results ---- */
@@ -284,7 +273,7 @@ static void announce(const amp_compare *compare)
 {
     const amp_comparison *c = &compare->result;
     int kept = 0, all = c->dtype_count * c->seed_count;
-    for (int i = 0; i < all; i++) kept += !is_unfinished(&c->runs[i]);
+    for (int i = 0; i < all; i++) kept += amp_run_is_trained(&c->runs[i]);
     fprintf(stderr, "amp: %s: %d trainings of %ld iterations, %d dtypes with %d %s, in %s", c->title, all,
             c->iterations, c->dtype_count, c->seed_count, c->seed_count == 1 ? "seed" : "seeds",
             compare->folder);

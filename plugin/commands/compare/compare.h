@@ -29,6 +29,7 @@ typedef enum amp_training_state {
     AMP_RUN_DONE,
     AMP_RUN_FAILED       /* `failure` says why */
 } amp_training_state;
+extern const char *const amp_training_state_names[]; /* "waiting", ..., "failed" */
 
 /* One training: a dtype and a seed. */
 typedef struct amp_run {
@@ -47,6 +48,12 @@ typedef struct amp_run {
     /* Once done. Detector: mAP@0.5 and mAP@0.5:0.95; classifier: top-1 and top-5 accuracy. 0..1. */
     double score[2];
 } amp_run;
+
+/* Whether its training has come to its end; it may have been validated as well. */
+static inline int amp_run_is_trained(const amp_run *run)
+{
+    return run->state == AMP_RUN_TRAINED || run->state == AMP_RUN_DONE;
+}
 
 /* A mean over seeds. spread: the largest less the smallest value. count 0: there is no value. */
 typedef struct amp_mean { double mean, spread; int count; } amp_mean;

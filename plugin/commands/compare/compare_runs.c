@@ -82,13 +82,12 @@ amp_status amp_run_read_steps(const amp_compare *compare, amp_run *run, amp_erro
 
 amp_status amp_run_keep(const amp_compare *compare, const amp_run *run, amp_error *error)
 {
-    static const char *const states[] = { "waiting", "training", "trained", "done", "failed" };
     amp_run_files files;
     struct amp_output *out;
     FILE *stream;
     amp_compare_files(compare, run, &files);
     AMP_TRY(amp_output_begin(files.result, &out, &stream, error));
-    fprintf(stream, "state %s\n", states[run->state]);
+    fprintf(stream, "state %s\n", amp_training_state_names[run->state]);
     for (int k = 0; k < 2 && run->state == AMP_RUN_DONE; k++)
         fprintf(stream, "score %s %.17g\n", amp_score_name(&compare->result, k), run->score[k]);
     if (run->state == AMP_RUN_FAILED) fprintf(stream, "failure %s\n", run->failure);
@@ -100,9 +99,9 @@ static void read_result(const amp_compare *compare, const amp_lines *lines, amp_
     int scores = 0;
     for (size_t i = 0; i < lines->count; i++) {
         const char *line = lines->line[i];
-        if (!strcmp(line, "state trained")) run->state = AMP_RUN_TRAINED;
-        if (!strcmp(line, "state done")) run->state = AMP_RUN_DONE;
-        if (!strcmp(line, "state failed")) run->state = AMP_RUN_FAILED;
+        for (amp_training_state state = AMP_RUN_TRAINED; state <= AMP_RUN_FAILED; state++)
+            if (!strncmp(line, "state ", 6) && !strcmp(line + 6, amp_training_state_names[state]))
+                run->state = state;
         for (int k = 0; k < 2; k++) {
             char name[64];
             double score;
@@ -128,9 +127,8 @@ static amp_status read_run(const amp_compare *compare, amp_run *run, amp_error *
     amp_status status = amp_lines_read(files.result, "what has come of a training", &lines, error);
     if (status == AMP_OK) read_result(compare, &lines, run);
     amp_lines_free(&lines);
-    int trained = run->state == AMP_RUN_TRAINED || run->state == AMP_RUN_DONE,
-        there = !access(files.weights, R_OK);
-    if (trained && !there) run->state = run->count ? AMP_RUN_TRAINING : AMP_RUN_WAITING;
+    int there = !access(files.weights, R_OK);
+    if (amp_run_is_trained(run) && !there) run->state = run->count ? AMP_RUN_TRAINING : AMP_RUN_WAITING;
     if (run->state == AMP_RUN_FAILED && there && amp_run_is_over(compare, run))
         run->state = AMP_RUN_TRAINED; /* validation failed */
     return status;

@@ -88,18 +88,14 @@ typedef double measure(const amp_run *);
 
 static double score0(const amp_run *run) { return run->state == AMP_RUN_DONE ? run->score[0] : NAN; }
 static double score1(const amp_run *run) { return run->state == AMP_RUN_DONE ? run->score[1] : NAN; }
-static int is_trained(const amp_run *run)
-{
-    return run->state == AMP_RUN_TRAINED || run->state == AMP_RUN_DONE;
-}
 static double rate(const amp_run *run) { return counts(run) ? run->images_per_second : NAN; }
 static double compute_rate(const amp_run *run) { return counts(run) ? run->compute_images_per_second : NAN; }
 static double memory(const amp_run *run) { return counts(run) ? run->peak_memory_mb : NAN; }
 static double loss(const amp_run *run)
 {
-    return is_trained(run) && run->count ? (double)run->rows[run->count - 1].avg_loss : NAN;
+    return amp_run_is_trained(run) && run->count ? (double)run->rows[run->count - 1].avg_loss : NAN;
 }
-static double skipped(const amp_run *run) { return is_trained(run) ? (double)run->skipped : NAN; }
+static double skipped(const amp_run *run) { return amp_run_is_trained(run) ? (double)run->skipped : NAN; }
 
 static double value_of(const amp_comparison *c, int d, int s, measure *of)
 {
@@ -107,7 +103,7 @@ static double value_of(const amp_comparison *c, int d, int s, measure *of)
 }
 
 /* A seed in which one dtype was not measured, though it was in others, is left out of what is compared as
- * a quotient: it may have met another mood of the machine. */
+ * a quotient: the machine may have been busier then. */
 static int is_measured_in_all(const amp_comparison *c, int seed, measure *of)
 {
     for (int d = 0; d < c->dtype_count; d++) {

@@ -10,7 +10,8 @@
 
 enum { MOST_WORDS = 24 };
 
-/* Seconds of a turn: many steps of a small network, and still short against the moods of a machine. */
+/* Seconds of a turn: long enough for many steps of a small network, and short beside the minutes for which
+ * other programs may keep the machine busy. */
 static const double SLICE = 1;
 
 typedef struct program {
@@ -69,8 +70,9 @@ static amp_status take_step(void *context, int k, const char *line, amp_error *e
     return AMP_OK;
 }
 
-/* A program that ended before its first step, with nothing trained yet, was given what no training can begin
- * with: bad input, and not one dtype's misfortune. */
+/* A program that fails before any program of this call has made a step was given bad input, which would stop
+ * the other dtypes too: that ends the comparison. A later failure, or one of a training that was resumed,
+ * marks this run only. */
 static amp_status take_end(void *context, int k, const amp_turns_end *end, amp_error *error)
 {
     program *p = (program *)context + k;

@@ -130,8 +130,6 @@ static void write_classifier(FILE *stream, const request *r, const amp_accuracy 
 
 /* ---- measuring ---- */
 
-static int prints(const request *r) { return !r->json || strcmp(r->json, "-"); }
-
 static amp_status valid_detector(const request *r, struct network *net, FILE *json, amp_error *error)
 {
     amp_detection_data data;
@@ -141,7 +139,7 @@ static amp_status valid_detector(const request *r, struct network *net, FILE *js
     amp_status status = amp_detection_data_read(r->data, &data, error);
     if (status == AMP_OK) status = amp_map_measure(net, &data, &how, &result, error);
     if (status == AMP_OK) {
-        if (prints(r)) amp_map_print(&result, &data.names);
+        if (!amp_is_stdout(r->json)) amp_map_print(&result, &data.names);
         if (json) write_detector(json, r, &result, &data.names);
         tell_score(result.total.map50);
         tell_score(result.total.map50_95);
@@ -156,7 +154,7 @@ static amp_status valid_classifier(const request *r, struct network *net, FILE *
     amp_accuracy result;
     amp_status status = amp_accuracy_measure(net, r->data, (int)r->top, pass, &result, error);
     if (status == AMP_OK) {
-        if (prints(r)) amp_accuracy_print(&result);
+        if (!amp_is_stdout(r->json)) amp_accuracy_print(&result);
         if (json) write_classifier(json, r, &result);
         tell_score(result.top1);
         tell_score(result.topk);

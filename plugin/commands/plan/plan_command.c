@@ -82,9 +82,8 @@ amp_status amp_command_plan(int argc, char **argv, amp_error *error)
     amp_plan_report report;
     AMP_TRY(read_arguments(argc, argv, &wishes, error));
     amp_status status = gather(&wishes, &report, error);
-    int only_json = wishes.json && wishes.json[0] == '-' && !wishes.json[1];
     if (status == AMP_OK && wishes.json) status = write_json(&report, wishes.json, error);
-    if (status == AMP_OK && !only_json) amp_plan_print_table(&report, stdout);
+    if (status == AMP_OK && !amp_is_stdout(wishes.json)) amp_plan_print_table(&report, stdout);
     amp_plan_report_free(&report);
     return status;
 }

@@ -230,7 +230,7 @@ amp_status amp_command_probe(int argc, char **argv, amp_error *error)
     amp_status status = amp_arguments_read("amp probe", argc - 3, argv + 3, arguments, error);
     if (status == AMP_OK) status = run(r, error);
     if (status == AMP_OK && json) status = amp_probe_write(r, json, error);
-    if (status == AMP_OK && (!json || strcmp(json, "-"))) amp_probe_print(r, stdout);
+    if (status == AMP_OK && !amp_is_stdout(json)) amp_probe_print(r, stdout);
     amp_probe_free(r);
     return status;
 }

@@ -195,11 +195,12 @@ static void write_skipped(amp_json *json, const amp_run *run, size_t each)
 
 /* ---- a run ---- */
 
-static const char *const state_names[] = { "waiting", "training", "trained", "done", "failed" };
+const char *const amp_training_state_names[] = { "waiting", "training", "trained", "done", "failed" };
 
 #define RUN(key, member, ...) AMP_FIELD_AS(key, amp_run, member, __VA_ARGS__)
 #define RUN_FIELDS(key0, key1) { RUN("dtype", dtype), RUN("seed", seed), \
-    AMP_NAME_AS("state", amp_run, state, state_names), RUN("steps", count), RUN("skipped", skipped), \
+    AMP_NAME_AS("state", amp_run, state, amp_training_state_names), RUN("steps", count), \
+    RUN("skipped", skipped), \
     RUN("images_per_second", images_per_second, .known = AMP_ABOVE_0), \
     RUN("compute_images_per_second", compute_images_per_second, .known = AMP_ABOVE_0), \
     RUN("peak_memory_mb", peak_memory_mb, .known = AMP_ABOVE_0), RUN(key0, score[0]), RUN(key1, score[1]), \
