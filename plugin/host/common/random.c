@@ -36,7 +36,7 @@ static _Thread_local struct {
     uint64_t counter;
 } stream;
 
-static uint64_t mix(uint64_t z)
+uint64_t amp_random_mix(uint64_t z)
 {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -157,12 +157,12 @@ void amp_random_begin_job(unsigned long job, int part)
 {
     if (!seed.set) return;
     stream.begun = 1;
-    stream.counter = mix(mix(mix(seed.value + 1u) + job) + (uint64_t)part);
+    stream.counter = amp_random_mix(amp_random_mix(amp_random_mix(seed.value + 1u) + job) + (uint64_t)part);
 }
 
 int darknet_amp_rand(void)
 {
     if (!stream.begun) return drawn();
-    stream.counter += 0x9e3779b97f4a7c15u;
-    return (int)(mix(stream.counter) % ((uint64_t)RAND_MAX + 1));
+    stream.counter += AMP_RANDOM_STEP;
+    return (int)(amp_random_mix(stream.counter) % ((uint64_t)RAND_MAX + 1));
 }
