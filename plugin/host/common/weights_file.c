@@ -20,8 +20,9 @@ static void set_name(char **slot, const char *file)
 
 /* ---- loading ---- */
 
-/* Only where there is nothing to load yet: a program that just looks at weights must not meddle with a
- * training that saves them now. A training does the rest when it begins (resume.c). */
+/* Completes a save of `file` that was killed, but only where `file` itself is missing: a program that merely
+ * reads weights must not touch what a running training is saving. A training does the rest when it begins
+ * (resume.c). */
 static void end_killed_save(const char *file)
 {
     amp_error error;
@@ -45,7 +46,7 @@ static FILE *open_to_load(struct network *net, const char *file, int first, int 
     amp_error error;
     int held = 0;
     end_killed_save(file);
-    amp_sharing_tell(&held, sizeof held, "loading weights"); /* when rank 0 has done that */
+    amp_sharing_tell(&held, sizeof held, "loading weights"); /* wait for rank 0 */
     check_weights_file(amp_check_weights_size(net, file, first, layers, &held, &error), &error);
     if (held < amp_fork_view(net).layers)
         fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, "
@@ -61,7 +62,8 @@ static int has_sidecar(const char *file)
     return has;
 }
 
-/* Training begins anew, from what was loaded. */
+/* Other weights were loaded into a network that has trained: its next training step starts from nothing but
+ * these. */
 static void end_training(struct network *net)
 {
     amp_error error;
@@ -72,7 +74,7 @@ static void end_training(struct network *net)
     amp_host_check(amp_engine_start_anew(amp->engine, &error), &error);
 }
 
-/* ended: the file had fewer weights than the network. */
+/* ended: the end of the file was met, so that it had fewer weights than the network. */
 static void note_loaded(struct network *net, int ended)
 {
     struct amp_resume *resume = amp_fork_state(net)->resume;
