@@ -16,9 +16,9 @@
 
 enum section { IN_LAYER, IN_NET, IN_AMP };
 
-/* Of the .cfg that this thread's parser reads; NULL: it reads none. */
+/* The settings of the .cfg that this thread's parser reads; NULL while it reads none. */
 static _Thread_local amp_config *reading;
-static atomic_int any_asked; /* some thread did */
+static atomic_int any_asked; /* 1 once any thread has read a .cfg with AMP on */
 
 static void read_options(const char *cfg_file)
 {
@@ -41,8 +41,9 @@ static int is_darknets(const char *key)
     return k < net->count;
 }
 
-/* Whether a line is AMP's own: all of [amp], its keys under [net] and of a layer; where AMP is off, what
- * Darknet reads of them is Darknet's. Leaves of text the section or the key. */
+/* Whether a line is for AMP alone: every line of [amp], and AMP's keys under [net] and in a layer. Where AMP
+ * is off, a key of [net] that Darknet reads too is left to Darknet. Cuts `text`, the line, down to the name
+ * of its section or key. */
 static int is_ours(char *text, enum section *section)
 {
     cfg_keep_key(text);

@@ -72,13 +72,6 @@ static void take_seed(int *argc, char **argv)
     amp_random_set_seed((unsigned)value);
 }
 
-/* What follows the word, "" at the end; NULL: it is not there. */
-static const char *behind(int argc, char **argv, const char *word)
-{
-    for (int i = 1; i < argc; i++) if (!strcmp(argv[i], word)) return i + 1 < argc ? argv[i + 1] : "";
-    return NULL;
-}
-
 int darknet_amp_start(int argc, char **argv)
 {
     amp_error error;
@@ -94,10 +87,11 @@ int darknet_amp_start(int argc, char **argv)
     amp_training_arguments(&argc, argv, takes_long);
     int count = amp_host_words(argc, argv, words, 4);
     if (takes_long) start_again(given);
-    const char *gpus = behind(argc, argv, "-gpus");
-    amp_ranks_start(words, count, takes_long, gpus ? gpus : "");
-    if (!behind(argc, argv, "-i") && !gpus && !behind(argc, argv, "-nogpu")) amp_ranks_take_gpu();
-    if (takes_long && !strcmp(words[1], "train") && !behind(argc, argv, "-nogpu"))
+    int gpus = amp_host_find_argument(argc, argv, "-gpus");
+    int no_gpu = amp_host_find_argument(argc, argv, "-nogpu");
+    amp_ranks_start(words, count, takes_long, gpus && gpus + 1 < argc ? argv[gpus + 1] : "");
+    if (!amp_host_find_argument(argc, argv, "-i") && !gpus && !no_gpu) amp_ranks_take_gpu();
+    if (takes_long && !strcmp(words[1], "train") && !no_gpu)
         amp_host_check(amp_fork_find_gpu(&error), &error);
     amp_host_check(amp_turns_take(&error), &error);
     int classifies = count > 2 && !strcmp(words[0], "classifier");

@@ -20,9 +20,9 @@ typedef struct asked {
     amp_view view;
     amp_dtype dtype;
     int steps, images;     /* time steps of an image; images of a step */
-    size_t pictures;       /* while they are decoded */
+    size_t pictures;       /* bytes of the images that are being decoded at a time */
     size_t there;          /* what the training may take in all; 0: not known */
-    const char *what;      /* of what */
+    const char *what;      /* the kind of memory, for messages: "RAM" */
 } asked;
 
 /* Finds a->plan: the engine's own, which the training then runs, or an outline. Always an outline on a GPU,
@@ -35,7 +35,8 @@ static amp_status plan_of(asked *a, int roughly, amp_error *error)
     return AMP_OK;
 }
 
-/* Of a step of so many images, of which each rank loads its part. */
+/* What a training needs with passes of `batch` and steps of `images` images, of which each rank loads its
+ * part. */
 static amp_status needs_at(const asked *a, int batch, int images, amp_needs *needs, amp_error *error)
 {
     AMP_TRY(amp_host_needs(a->net, a->plan, batch, images / amp_ranks_count(), a->dtype, needs, error));
@@ -84,6 +85,13 @@ static void forget(asked *a)
     if (a->outline) amp_plan_free(a->outline, amp_engine_backend(amp_fork_state(a->net)->engine));
 }
 
+/* How many of `there` bytes all else leaves to the activations, counted at the network's present input. */
+static size_t arena_budget(const amp_needs *needs, size_t there)
+{
+    size_t beside = amp_needs_sum(needs) - needs->pass.arena;
+    return there > beside ? (size_t)((double)(there - beside) / needs->area) : 0;
+}
+
 static double mib(size_t bytes) { return (double)bytes / 0x1p20; }
 
 /* ---- what would fit ---- */
@@ -117,11 +125,9 @@ static amp_status try_checkpoints(const asked *a, const amp_needs *needs, char *
 {
     struct darknet_amp *amp = amp_fork_state(a->net);
     const amp_recompute_settings before = *amp_engine_recompute(amp->engine);
-    size_t beside = amp_needs_sum(needs) - needs->pass.arena;
+    amp_recompute_settings settings = { .on = 1, .budget = arena_budget(needs, a->there) };
     amp_needs with;
-    if (before.on || beside >= a->there) return AMP_OK;
-    size_t budget = (size_t)((double)(a->there - beside) / needs->area);
-    amp_recompute_settings settings = { .on = 1, .budget = budget };
+    if (before.on || !settings.budget) return AMP_OK;
     amp_engine_set_recompute(amp->engine, &settings);
     amp_status status = needs_at(a, a->view.batch, a->images, &with, error);
     amp_engine_set_recompute(amp->engine, &before);
@@ -222,10 +228,7 @@ static amp_status find_budget(struct network *net, size_t memory, size_t *budget
     /* Where a network is perhaps only predicted with, no plan of a training is made: it would take gradients,
      * and nothing would be folded any more (amp_engine_trains). */
     amp_status status = ask(net, !amp_checks_training(), &a, &needs, error);
-    if (status == AMP_OK) {
-        size_t beside = amp_needs_sum(&needs) - needs.pass.arena, allowed = memory ? memory : a.there;
-        *budget = allowed > beside ? (size_t)((double)(allowed - beside) / needs.area) : 0;
-    }
+    if (status == AMP_OK) *budget = arena_budget(&needs, memory ? memory : a.there);
     forget(&a);
     amp_engine_forget_plans(amp_fork_state(net)->engine);
     return status;

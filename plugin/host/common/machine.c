@@ -25,7 +25,7 @@ amp_status amp_machine_read(amp_machine *machine, amp_error *error)
     return AMP_OK;
 }
 
-/* "model name	: AMD EPYC ..." of /proc/cpuinfo; empty where there is none. */
+/* Reads the line "model name	: AMD EPYC ..." of /proc/cpuinfo. */
 void amp_machine_processor(char *name, size_t size)
 {
     char line[256];

@@ -36,7 +36,7 @@ static _Thread_local struct {
     uint64_t counter;
 } stream;
 
-static uint64_t mix(uint64_t z)
+uint64_t amp_random_mix(uint64_t z)
 {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -62,7 +62,7 @@ static void take_over_generator(void)
 
 int amp_random_save(unsigned char state[AMP_HOST_RANDOM_BYTES])
 {
-    /* setstate also writes the place into the words */
+    /* setstate also writes the present place in the ring into the first word */
     if (!generator.ours || !setstate((char *)generator.words)) return 0;
     memcpy(state, generator.words, AMP_HOST_RANDOM_BYTES);
     return 1;
@@ -73,7 +73,7 @@ int amp_random_restore(const unsigned char state[AMP_HOST_RANDOM_BYTES])
     int32_t head, scratch[AMP_HOST_RANDOM_BYTES / sizeof(int32_t)];
     memcpy(&head, state, sizeof head);
     if (!generator.ours || head < 0 || head % KINDS != KIND || head / KINDS >= RING) return 0;
-    /* or setstate would write the old place into the new words */
+    /* setstate writes the old place into the old state's first word: that must not be the new state */
     if (!initstate(1, (char *)scratch, sizeof scratch)) return 0;
     memcpy(generator.words, state, AMP_HOST_RANDOM_BYTES);
     return setstate((char *)generator.words) != NULL;
@@ -112,7 +112,7 @@ void amp_random_branch(size_t behind)
     static pthread_mutex_t saving = PTHREAD_MUTEX_INITIALIZER;
     char scratch[AMP_HOST_RANDOM_BYTES];
     int32_t number;
-    pthread_mutex_lock(&saving); /* which writes into the generator */
+    pthread_mutex_lock(&saving); /* saving writes into the generator's first word */
     int saved = amp_random_save(branch.state);
     pthread_mutex_unlock(&saving);
     if (!saved) return;
@@ -147,7 +147,7 @@ unsigned darknet_amp_seed(void)
     return seed.set ? seed.value : (unsigned)time(0);
 }
 
-/* 0 is a job without a number. */
+/* Numbers start at 1: 0 stands for a job that has no number yet. */
 unsigned long amp_random_next_job(void) { return atomic_fetch_add(&jobs, 1) + 1; }
 
 unsigned long amp_random_jobs_begun(void) { return atomic_load(&jobs); }
@@ -157,12 +157,12 @@ void amp_random_begin_job(unsigned long job, int part)
 {
     if (!seed.set) return;
     stream.begun = 1;
-    stream.counter = mix(mix(mix(seed.value + 1u) + job) + (uint64_t)part);
+    stream.counter = amp_random_mix(amp_random_mix(amp_random_mix(seed.value + 1u) + job) + (uint64_t)part);
 }
 
 int darknet_amp_rand(void)
 {
     if (!stream.begun) return drawn();
-    stream.counter += 0x9e3779b97f4a7c15u;
-    return (int)(mix(stream.counter) % ((uint64_t)RAND_MAX + 1));
+    stream.counter += AMP_RANDOM_STEP;
+    return (int)(amp_random_mix(stream.counter) % ((uint64_t)RAND_MAX + 1));
 }

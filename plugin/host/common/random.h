@@ -2,6 +2,12 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
+
+/* The mixer of SplitMix64: neighbouring numbers become numbers that look unrelated. A sequence is the mix of
+ * a counter that grows by AMP_RANDOM_STEP. */
+#define AMP_RANDOM_STEP 0x9e3779b97f4a7c15u
+uint64_t amp_random_mix(uint64_t);
 
 /* `-seed N`: call before any network is made and before any thread is started. */
 void amp_random_set_seed(unsigned seed);

@@ -31,7 +31,8 @@ void amp_ranks_note_file(const char *what, const char *name)
     amp_ranks_note("%s with checksum %016llx\n", what, (unsigned long long)sum);
 }
 
-/* Where two texts first differ: the lines there. */
+/* Whether two texts of several lines differ. Then *at is where the first line that differs begins in both,
+ * and the lengths are that line's. */
 static int find_difference(const char *a, const char *b, int *a_length, int *b_length, int *at)
 {
     int line = 0, i = 0;

@@ -9,18 +9,26 @@
 
 /* ---- the command line ---- */
 
+int amp_host_find_argument(int argc, char **argv, const char *name)
+{
+    for (int i = 1; i < argc; i++) if (argv[i] && !strcmp(argv[i], name)) return i;
+    return 0;
+}
+
+void amp_host_remove_arguments(int *argc, char **argv, int at, int count)
+{
+    for (int k = at; k < *argc; k++) argv[k] = k + count < *argc ? argv[k + count] : NULL;
+    *argc -= count;
+}
+
 const char *amp_host_take_argument(int *count, char **argv, const char *name, const char *allowed)
 {
-    int argc = *count;
-    for (int i = 1; i < argc; i++) {
-        if (!argv[i] || strcmp(argv[i], name)) continue;
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (!value) darknet_amp_refuse("command line: %s needs a value; allowed: %s", name, allowed);
-        for (int k = i; k < argc; k++) argv[k] = k + 2 < argc ? argv[k + 2] : NULL;
-        *count = argc - 2;
-        return value;
-    }
-    return NULL;
+    int i = amp_host_find_argument(*count, argv, name);
+    const char *value = i && i + 1 < *count ? argv[i + 1] : NULL;
+    if (!i) return NULL;
+    if (!value) darknet_amp_refuse("command line: %s needs a value; allowed: %s", name, allowed);
+    amp_host_remove_arguments(count, argv, i, 2);
+    return value;
 }
 
 static int is_one_of(const char *word, const char *const *list)
@@ -60,8 +68,8 @@ void amp_host_note_command(int argc, char **argv)
 {
     const char *command[2];
     request.refusal = NULL;
-    request.clear = request.measures = 0;
-    for (int i = 1; i < argc; i++) request.clear |= argv[i] && !strcmp(argv[i], "-clear");
+    request.clear = amp_host_find_argument(argc, argv, "-clear") > 0;
+    request.measures = 0;
     if (amp_host_words(argc, argv, command, 2) < 2) return;
     request.measures = !strncmp(command[1], "valid", 5) || !strcmp(command[1], "map")
         || !strcmp(command[1], "recall");

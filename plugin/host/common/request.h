@@ -3,6 +3,11 @@
 
 #include "../../amp/cfg_check.h"
 
+/* Where in argv this word stands; 0: nowhere. remove: takes `count` words out of argv, from place `at` on;
+ * the places that become free at its end are NULL. */
+int amp_host_find_argument(int argc, char **argv, const char *name);
+void amp_host_remove_arguments(int *argc, char **argv, int at, int count);
+
 /* Takes `name value` out of argv; NULL where name is absent. Without a value the program ends with a line
  * that says what is allowed. */
 const char *amp_host_take_argument(int *argc, char **argv, const char *name, const char *allowed);

@@ -42,7 +42,7 @@ static int32_t window_of(const amp_view *view, size_t seen)
     return (int32_t)(seen / (size_t)view->batch % (size_t)view->subdivisions);
 }
 
-/* All ranks get all of them, since few layers have a state. */
+/* Every rank gets the states of all: few layers have one, so that this is cheap. */
 void amp_resume_gather_states(const struct network *net)
 {
     amp_error error;
@@ -155,8 +155,8 @@ static amp_status restore_data_order(const amp_run_state *run, const char *sidec
     return AMP_OK;
 }
 
-static void tell(const struct network *net, const amp_run_state *run, size_t seen, const char *sidecar,
-                 int in_loop)
+static void print_resumed(const struct network *net, const amp_run_state *run, size_t seen,
+                          const char *sidecar, int in_loop)
 {
     const struct darknet_amp *amp = amp_fork_state(net);
     amp_view view = amp_fork_view(net);
@@ -172,7 +172,7 @@ static void tell(const struct network *net, const amp_run_state *run, size_t see
     else say(net, "\n");
 }
 
-/* A save in the middle of a batch holds half its gradients. */
+/* A save in the middle of a batch holds the gradients of some of its images: only the same batch goes on. */
 static amp_status fits_batch(const amp_run_state *run, const amp_view *view, size_t seen, const char *sidecar,
                              amp_error *error)
 {
@@ -189,7 +189,7 @@ static amp_status fits_batch(const amp_run_state *run, const amp_view *view, siz
                     (int)run->subdivisions, view->batch, view->subdivisions);
 }
 
-/* seen: as it was loaded; a lazy start has already counted the first images. */
+/* Uses `seen` as it was loaded: a training that begins at its first forward has counted images already. */
 static amp_status go_on(struct network *net, const amp_checkpoint *checkpoint, const char *sidecar,
                         int in_loop, amp_error *error)
 {
@@ -208,7 +208,7 @@ static amp_status go_on(struct network *net, const amp_checkpoint *checkpoint, c
     if (amp_ranks_of_step() > 1)
         amp_checkpoint_fit_ranks(checkpoint, amp->config->wire, amp->config->sync_batchnorm, note);
     amp_checkpoint_fit_batch(checkpoint, amp->engine, view.batch * view.subdivisions, note);
-    /* it counts updates of these moments */
+    /* t counts the updates of the sidecar's moments; it starts at 0 where another optimizer made them */
     counters.t = amp_checkpoint_adam(checkpoint) == view.adam ? (int)run->t : 0;
     amp_fork_set_counters(net, counters);
     amp->steps = (unsigned long)run->steps;
@@ -216,14 +216,14 @@ static amp_status go_on(struct network *net, const amp_checkpoint *checkpoint, c
     if (in_loop) AMP_TRY(restore_loop(net, run, sidecar, error));
     if (in_loop) AMP_TRY(restore_data_order(run, sidecar, error));
     if (note[0]) say(net, "amp: %s: %s\n", sidecar, note);
-    tell(net, run, seen, sidecar, in_loop);
+    print_resumed(net, run, seen, sidecar, in_loop);
     return AMP_OK;
 }
 
-/* The weights were loaded before their save, which was killed, was ended. */
+/* Loads the weights again, since they were loaded before a save that had been killed was completed. */
 static void load_again(struct network *net, const char *weights)
 {
-    /* a lazy start's first images */
+    /* images counted since the first load, where a training begins at its first forward */
     size_t counted = amp_fork_counters(net).seen - amp_fork_state(net)->resume->loaded_seen;
     amp_fork_load_weights(net, weights);
     amp_counters counters = amp_fork_counters(net);
@@ -231,7 +231,8 @@ static void load_again(struct network *net, const char *weights)
     amp_fork_set_counters(net, counters);
 }
 
-/* ended: whether a killed save was ended, by rank 0, whose network begins first. */
+/* *ended becomes 1 if a save that had been killed was completed. Rank 0, whose network begins first, does
+ * that. */
 static amp_status begin(struct network *net, const char *weights, const char *sidecar, int in_loop,
                         int *ended, amp_error *error)
 {
@@ -239,7 +240,7 @@ static amp_status begin(struct network *net, const char *weights, const char *si
     char note[256];
     static const char what[] = "ending a killed save";
     int leads = amp_ranks_leads();
-    /* rank 0 ends it, before others look at what it left */
+    /* the other ranks wait here, until rank 0 has completed it */
     if (!leads) amp_sharing_tell(ended, sizeof *ended, what);
     AMP_TRY(amp_checkpoint_recover(weights, &checkpoint, note, error));
     if (leads) *ended |= note[0] != 0;
@@ -255,7 +256,8 @@ static amp_status begin(struct network *net, const char *weights, const char *si
     return status;
 }
 
-/* Else every step would be skipped, and the collapse at their end blamed on the training. */
+/* Refuses weights that are inf or NaN. Otherwise every step would be skipped, and the message about the
+ * collapse would blame the training. */
 static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
 {
     amp_engine *engine = amp->engine;
@@ -272,7 +274,7 @@ static void begin_training(struct network *net, int in_loop, int *ended)
     struct amp_resume *resume = amp_fork_state(net)->resume;
     amp_error error;
     if (!resume->training && resume->pending) {
-        char *weights = resume->last_file; /* ours for a moment: loading again would replace it */
+        char *weights = resume->last_file; /* taken out for now, since loading again would free it */
         char *sidecar = amp_host_allocated(amp_sidecar_name(weights));
         resume->last_file = NULL;
         if (!amp_host_is_cleared())

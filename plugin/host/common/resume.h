@@ -17,8 +17,7 @@ typedef struct amp_loop {
 typedef struct amp_open_file {
     char *name;
     int loads, whole, with_sidecar; /* whole: of all layers */
-    amp_checkpoint_save pair; /* with a sidecar */
-    amp_safe_file alone;      /* without */
+    amp_checkpoint_save save; /* without a sidecar only its weights are used */
 } amp_open_file;
 
 struct amp_resume {

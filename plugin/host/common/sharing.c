@@ -81,9 +81,9 @@ amp_shared_part amp_sharing_part(int thread)
 
 /* ---- a pass ---- */
 
-/* The random numbers of so many passes are other ranks': the main thread's generator begins each step in the
- * same state on all ranks, and one rank would draw the numbers of all passes. A network with a thread of its
- * own draws from a copy of that generator. */
+/* Skips the random numbers that other ranks draw in this many passes. The main thread's generator begins each
+ * step in the same state on all ranks, and must go on as if one rank had made all passes. A network that has
+ * a thread of its own draws from a copy of that generator. */
 static void leave_to_others(const struct network *net, int passes)
 {
     size_t numbers = (size_t)passes * amp_fork_random_numbers(net);
@@ -98,8 +98,9 @@ static void move_seen(struct network *net, int passes)
     amp_fork_set_counters(net, counters);
 }
 
-/* Before and after each pass all ranks have counted what all have done. One rank would have made, before this
- * rank's p-th pass, all passes of lower ranks, but none of higher ones. */
+/* By how many passes `seen` must rise before this rank's p-th pass of a step. It counts p passes of every
+ * rank by then; a single rank would have made all passes of lower ranks and p of this one, but none of higher
+ * ones. */
 static int passes_ahead(const amp_comm *comm, const amp_view *view, int p)
 {
     return comm->rank * (view->subdivisions / comm->size) - p * (comm->size - 1);
@@ -211,7 +212,7 @@ void amp_sharing_join(void **rows, size_t *count, size_t row_bytes, const char *
         if (counts[i] > most) most = counts[i];
         total += counts[i];
     }
-    /* every rank's rows take the room of the most */
+    /* gather takes the same number of bytes from each rank: room for the longest list */
     char *mine = amp_host_allocated(calloc(most, row_bytes));
     char *joined = amp_host_allocated(malloc((total + 1) * row_bytes));
     if (*count) memcpy(mine, *rows, *count * row_bytes);

@@ -1,9 +1,7 @@
 /* The checks of weights_check.h. */
 #include "weights_check.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "../data/data_files.h"
@@ -63,18 +61,13 @@ amp_status amp_check_weights_size(const struct network *net, const char *file, i
 {
     struct stat status;
     *held = amp_fork_view(net).layers;
-    if (amp_is_device(file))
-        return amp_fail(error, AMP_BAD_CONFIG, "%.600s: cannot read these weights: not a regular file", file);
-    if (stat(file, &status) == 0 && S_ISDIR(status.st_mode)) errno = EISDIR;
-    else errno = 0;
-    FILE *stream = errno ? NULL : fopen(file, "rb");
-    if (!stream)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.600s: cannot read these weights: %s", file,
-                        strerror(errno));
+    FILE *stream = amp_open_to_read(file, "these weights", error);
+    if (!stream) return AMP_BAD_CONFIG;
+    size_t size = fstat(fileno(stream), &status) == 0 ? (size_t)status.st_size : 0;
     size_t header = header_bytes(stream);
     fclose(stream);
     if (start > 0) return AMP_OK; /* its first bytes are for another layer than the first */
-    return compare(net, file, header, (size_t)status.st_size, cutoff, held, error);
+    return compare(net, file, header, size, cutoff, held, error);
 }
 
 amp_status amp_check_weights_sense(const struct network *net, const char *file, amp_error *error)

@@ -20,8 +20,9 @@ static void set_name(char **slot, const char *file)
 
 /* ---- loading ---- */
 
-/* Only where there is nothing to load yet: a program that just looks at weights must not meddle with a
- * training that saves them now. A training does the rest when it begins (resume.c). */
+/* Completes a save of `file` that was killed, but only where `file` itself is missing: a program that merely
+ * reads weights must not touch what a running training is saving. A training does the rest when it begins
+ * (resume.c). */
 static void end_killed_save(const char *file)
 {
     amp_error error;
@@ -45,7 +46,7 @@ static FILE *open_to_load(struct network *net, const char *file, int first, int 
     amp_error error;
     int held = 0;
     end_killed_save(file);
-    amp_sharing_tell(&held, sizeof held, "loading weights"); /* when rank 0 has done that */
+    amp_sharing_tell(&held, sizeof held, "loading weights"); /* wait for rank 0 */
     check_weights_file(amp_check_weights_size(net, file, first, layers, &held, &error), &error);
     if (held < amp_fork_view(net).layers)
         fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, "
@@ -61,7 +62,8 @@ static int has_sidecar(const char *file)
     return has;
 }
 
-/* Training begins anew, from what was loaded. */
+/* Other weights were loaded into a network that has trained: its next training step starts from nothing but
+ * these. */
 static void end_training(struct network *net)
 {
     amp_error error;
@@ -72,7 +74,7 @@ static void end_training(struct network *net)
     amp_host_check(amp_engine_start_anew(amp->engine, &error), &error);
 }
 
-/* ended: the file had fewer weights than the network. */
+/* ended: the end of the file was met, so that it had fewer weights than the network. */
 static void note_loaded(struct network *net, int ended)
 {
     struct amp_resume *resume = amp_fork_state(net)->resume;
@@ -131,19 +133,14 @@ static amp_status check_weights(struct darknet_amp *amp, const struct network *n
 static amp_status open_file(struct darknet_amp *amp, const char *name, FILE **out, amp_error *error)
 {
     amp_open_file *f = &amp->resume->file;
-    const char *path;
-    if (f->with_sidecar) {
-        AMP_TRY(amp_checkpoint_begin(name, &f->pair, error));
-        path = f->pair.weights.temporary;
-    } else {
-        AMP_TRY(amp_safe_file_begin(name, &f->alone, error));
-        path = f->alone.temporary;
-    }
-    *out = fopen(path, "wb");
+    f->save = (amp_checkpoint_save){ 0 };
+    AMP_TRY(f->with_sidecar ? amp_checkpoint_begin(name, &f->save, error)
+                            : amp_safe_file_begin(name, &f->save.weights, error));
+    *out = fopen(f->save.weights.temporary, "wb");
     if (*out) return AMP_OK;
-    amp_status status = amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", path, strerror(errno));
-    if (f->with_sidecar) amp_checkpoint_cancel(&f->pair);
-    else amp_safe_file_end(&f->alone);
+    amp_status status = amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", f->save.weights.temporary,
+                                 strerror(errno));
+    amp_checkpoint_cancel(&f->save);
     return status;
 }
 
@@ -197,9 +194,9 @@ static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
 static amp_status put_alone(amp_open_file *f, amp_error *error)
 {
     amp_status status = AMP_OK;
-    AMP_TRY(amp_safe_file_commit(&f->alone, error));
-    if (f->alone.direct) return AMP_OK;
-    char *sidecar = amp_host_allocated(amp_sidecar_name(f->alone.target));
+    AMP_TRY(amp_safe_file_commit(&f->save.weights, error));
+    if (f->save.weights.direct) return AMP_OK;
+    char *sidecar = amp_host_allocated(amp_sidecar_name(f->save.weights.target));
     if (unlink(sidecar) != 0 && errno != ENOENT)
         status = amp_fail(error, AMP_IO_FAILED,
                           "cannot remove %.500s, which belongs to what was there before: %s; remove it",
@@ -215,12 +212,11 @@ static amp_status close_file(struct darknet_amp *amp, const struct network *net,
     amp_status status = close_stream(stream, f->name, error);
     if (f->with_sidecar) {
         amp_run_state run = amp_resume_run_state(amp, net);
-        if (status == AMP_OK) return amp_checkpoint_finish(&f->pair, amp->engine, &run, error);
-        amp_checkpoint_cancel(&f->pair);
-    } else {
-        if (status == AMP_OK) status = put_alone(f, error);
-        amp_safe_file_end(&f->alone);
+        if (status == AMP_OK) return amp_checkpoint_finish(&f->save, amp->engine, &run, error);
+    } else if (status == AMP_OK) {
+        status = put_alone(f, error);
     }
+    amp_checkpoint_cancel(&f->save); /* removes what was not put in place */
     return status;
 }
 

@@ -59,7 +59,7 @@ static int wait_for_gpu(void)
     return 1;
 }
 
-/* Makes the GPU the thread's, with a context on it. */
+/* Also makes the GPU the calling thread's current one. */
 static size_t gpu_free(int gpu, size_t *all)
 {
     size_t available = 0;

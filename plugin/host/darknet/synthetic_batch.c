@@ -4,15 +4,13 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../common/random.h"
 #include "own.h"
 
-/* splitmix64, of our own because Darknet's layers reseed rand() as they are made. */
+/* From 0 to 1. Not by rand(), since Darknet's layers reseed that as they are made. */
 static float uniform(uint64_t *state)
 {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (float)((z ^ (z >> 31)) >> 40) / 16777216.f;
+    return (float)(amp_random_mix(*state += AMP_RANDOM_STEP) >> 40) / 16777216.f;
 }
 
 static float below(uint64_t *state, int count) { return (float)(int)(uniform(state) * (float)count); }

@@ -34,7 +34,8 @@ static int compare_pixels(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Only their first bytes are read. The median, since the head of a damaged image may tell anything. */
+/* Estimates the pixels of an image of the list: the median of some, since the first bytes of a damaged image
+ * may claim any size. Only the first bytes of each file are read. */
 static void measure_images(const amp_path_list *list)
 {
     size_t tried = list->count < IMAGES_MEASURED ? list->count : IMAGES_MEASURED, found = 0;
@@ -56,7 +57,7 @@ static amp_status check_lengths(const amp_path_list *list, const char *file, amp
     return AMP_OK;
 }
 
-/* Ends at the first that is there: on a slow disk looking for all takes minutes. */
+/* Looks for images until one is found: on a slow disk, looking for all of them would take minutes. */
 static amp_status check_one_exists(const amp_path_list *list, const char *file, amp_error *error)
 {
     struct stat status;
@@ -93,7 +94,7 @@ amp_status amp_check_labels(const amp_data_file *data, int classes, amp_path_lis
     return AMP_OK;
 }
 
-/* Some of the paths, from all over the list: with a thousand classes all would take minutes. */
+/* So many paths are tried, spread evenly over the list: with a thousand classes, all would take minutes. */
 enum { PATHS_TRIED = 1000 };
 
 static amp_status check_paths_name_labels(const amp_path_list *list, const amp_path_list *labels, int classes,

@@ -19,12 +19,16 @@ int amp_is_device(const char *path)
 
 FILE *amp_open_to_read(const char *file, const char *what, amp_error *error)
 {
-    int is_device = amp_is_device(file);
-    FILE *stream = is_device ? NULL : fopen(file, "r");
-    if (!stream)
-        amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what,
-                 is_device ? "not a regular file" : strerror(errno));
-    return stream;
+    struct stat status;
+    int found = stat(file, &status) == 0, is_folder = found && S_ISDIR(status.st_mode);
+    int is_device = found && !is_folder && !S_ISREG(status.st_mode);
+    FILE *stream = is_device || is_folder ? NULL : fopen(file, "r");
+    int why = is_device ? EINVAL : is_folder ? EISDIR : errno;
+    if (stream) return stream;
+    amp_fail(error, AMP_BAD_CONFIG, "%.600s: cannot read %s: %s", file, what,
+             is_device ? "not a regular file" : strerror(why));
+    errno = why;
+    return NULL;
 }
 
 /* ---- the .data file ---- */
@@ -40,11 +44,15 @@ static amp_status note_second(amp_data_file *data, const cfg_item *item)
     return AMP_OK;
 }
 
+static cfg_place place_of(const amp_data_file *data, const cfg_item *item)
+{
+    return (cfg_place){ .file = data->name, .line = item->line, .key = item->text, .value = item->value };
+}
+
 static amp_status keep(amp_data_file *data, char **where, const cfg_item *item, amp_error *error)
 {
-    cfg_place place = { .file = data->name, .line = item->line, .key = item->text, .value = item->value };
     if (item->blanks)
-        return cfg_fail(error, place, "there are blanks in this path, and Darknet drops them",
+        return cfg_fail(error, place_of(data, item), "there are blanks in this path, and Darknet drops them",
                         "paths without blanks; rename the folder or the file, or make a link to it");
     if (*where) return note_second(data, item);
     *where = amp_host_allocated(strdup(item->value));
@@ -58,10 +66,8 @@ static amp_status keep_number(amp_data_file *data, int *where, const cfg_item *i
     char *end;
     errno = 0;
     long value = strtol(item->value, &end, 10);
-    if (!*item->value || *end || errno || value < least || value > INT_MAX) {
-        cfg_place place = { .file = data->name, .line = item->line, .key = item->text, .value = item->value };
-        return cfg_fail(error, place, "not such a number", allowed);
-    }
+    if (!*item->value || *end || errno || value < least || value > INT_MAX)
+        return cfg_fail(error, place_of(data, item), "not such a number", allowed);
     if (*where >= 0) return note_second(data, item);
     *where = (int)value;
     return AMP_OK;
@@ -75,9 +81,8 @@ int amp_cache_word(const char *word)
 /* *where as in keep_number. */
 static amp_status keep_cache(amp_data_file *data, int *where, const cfg_item *item, amp_error *error)
 {
-    cfg_place place = { .file = data->name, .line = item->line, .key = item->text, .value = item->value };
     int value = amp_cache_word(item->value);
-    if (value < 0) return cfg_fail(error, place, "not known", AMP_CACHE_WORDS);
+    if (value < 0) return cfg_fail(error, place_of(data, item), "not known", AMP_CACHE_WORDS);
     if (*where >= 0) return note_second(data, item);
     *where = value;
     return AMP_OK;
@@ -165,7 +170,7 @@ amp_status amp_path_list_read(const char *file, const char *what, amp_path_list 
     FILE *stream = amp_open_to_read(file, what, error);
     if (!stream) return AMP_BAD_CONFIG;
     ssize_t size = getdelim(&list->bytes, &room, 0, stream); /* to the end of a file that is text */
-    int why = size < 0 && !feof(stream) ? errno : 0; /* a folder opens, and fails here */
+    int why = size < 0 && !feof(stream) ? errno : 0;
     fclose(stream);
     if (why) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(why));
     if (size < 0) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is empty", file, what);

@@ -9,8 +9,8 @@
  * folder is not: reading it simply fails. */
 int amp_is_device(const char *path);
 
-/* Opens a file to read it. NULL: it is missing or a device, and *error has status AMP_BAD_CONFIG and a line
- * that calls the file `what`: "the class names". */
+/* Opens a file to read it; the caller closes it. NULL: it is missing, a folder or a device; then *error has
+ * status AMP_BAD_CONFIG and a line that calls the file `what` ("the class names"), and errno says why too. */
 FILE *amp_open_to_read(const char *file, const char *what, amp_error *error);
 
 typedef struct amp_data_file {

@@ -91,15 +91,12 @@ static amp_status read_line(const char *file, unsigned long line, char *text, in
     return visit ? visit(context, file, line, &label, kind == AMP_LABEL_OUTSIDE, error) : AMP_OK;
 }
 
-static amp_status cannot_read(const char *file, int cause, amp_error *error)
+static amp_status fail_missing(const char *file, amp_error *error)
 {
     size_t length = strlen(file);
     int is_text = length > 4 && !strcmp(file + length - 4, ".txt");
-    if (cause != ENOENT)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read this label file: %s", file,
-                        strerror(cause));
     return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read this label file: %s; %s%s", file,
-                    strerror(cause),
+                    strerror(ENOENT),
                     is_text ? "an image without objects needs an empty one; this Darknet looks for "
                             : "Darknet finds labels of images that are named ",
                     is_text ? amp_fork_label_place : amp_fork_label_images);
@@ -127,18 +124,17 @@ amp_status amp_labels_read(const char *file, int classes, amp_label_visit visit,
     unsigned long line = 0;
     int whole;
     amp_status status = AMP_OK;
-    if (amp_is_device(file))
-        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read this label file: not a regular file",
-                        file);
-    FILE *stream = fopen(file, "r");
-    if (!stream) return cannot_read(file, errno, error);
+    FILE *stream = amp_open_to_read(file, "this label file", error);
+    if (!stream) return errno == ENOENT ? fail_missing(file, error) : AMP_BAD_CONFIG;
     errno = 0;
     while (status == AMP_OK && (whole = get_line(stream, text)) >= 0) {
         line++;
         status = whole ? read_line(file, line, text, classes, visit, context, error)
                        : refuse(file, line, text, AMP_LABEL_NO_LABEL, classes, error);
     }
-    if (status == AMP_OK && ferror(stream)) status = cannot_read(file, errno, error);
+    if (status == AMP_OK && ferror(stream))
+        status = amp_fail(error, AMP_BAD_CONFIG, "%.600s: cannot read this label file: %s", file,
+                          strerror(errno));
     fclose(stream);
     return status;
 }

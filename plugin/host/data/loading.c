@@ -108,10 +108,10 @@ static int add_name(names_seen *seen, const char *name)
     return 1;
 }
 
-/* How often a thing of each kind is named; all are counted. */
+/* So many names of a kind are printed; the others are only counted. */
 enum { NAMED_MOST = 100 };
 
-/* Counts a thing of some kind, and tells of it when it is met first: "amp: BEFORE name AFTER". */
+/* Counts the names of one kind of mistake, and prints "amp: BEFORE name AFTER" when a name is new. */
 __attribute__((format(printf, 5, 6)))
 static void say_once(names_seen *seen, const char *name, const char *kind, const char *before,
                      const char *after, ...)
@@ -154,9 +154,9 @@ static _Noreturn void no_image_left(void)
                        loader.count, shown, cause_of(loader.list[0]));
 }
 
-/* At random first, so that a folder that is gone does not make its neighbour in the list a favourite; then
- * the whole list, one after the other. As many numbers are drawn whatever other threads know of these
- * files. */
+/* The first tries are at random, so that where a whole folder is missing, the image after it in the list is
+ * not taken for all of its images; then the list is tried in its order. How many random numbers are drawn
+ * does not depend on what other threads know of these files. */
 enum { RANDOM_TRIES = 32 };
 
 void darknet_amp_another_image(char **paths, int i)

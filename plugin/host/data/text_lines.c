@@ -33,7 +33,7 @@ amp_status amp_lines_read(const char *path, const char *what, amp_lines *lines, 
         size_t length = trimmed_length(text);
         if (length > 0) amp_lines_add(lines, text, length);
     }
-    if (ferror(file)) /* a folder opens, and fails here */
+    if (ferror(file))
         status = amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read %s: %s", path, what, strerror(errno));
     free(text);
     fclose(file);

@@ -213,13 +213,18 @@ static void forward_l2norm(layer l, network net)
 
 /* ---- stock's function, in surroundings that it needs --------------------------------------------------- */
 
-static size_t workspace_needed(const layer *l)
+size_t amp_gap_crnn_workspace(const layer *l)
 {
-    if (l->type == LOCAL) return (size_t)l->out_h*l->out_w*l->size*l->size*l->c*sizeof(float);
     size_t most = l->input_layer->workspace_size;
     if (most < l->self_layer->workspace_size) most = l->self_layer->workspace_size;
     if (most < l->output_layer->workspace_size) most = l->output_layer->workspace_size;
     return most;
+}
+
+static size_t workspace_needed(const layer *l)
+{
+    if (l->type == LOCAL) return (size_t)l->out_h*l->out_w*l->size*l->size*l->c*sizeof(float);
+    return amp_gap_crnn_workspace(l);
 }
 
 static void with_own_workspace(void (*run)(layer, network), layer l, network net)

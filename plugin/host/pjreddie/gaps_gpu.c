@@ -57,15 +57,10 @@ void amp_gap_prepare_gpu(layer *l)
 
 size_t amp_gap_workspace_gpu(const layer *l)
 {
-    size_t most = 0;
     switch (l->type){
         case NORMALIZATION: return (size_t)l->batch*l->inputs*sizeof(float);
         case COST: return l->smooth ? (size_t)l->batch*l->inputs*sizeof(float) : 0;
-        case CRNN:
-            if (most < l->input_layer->workspace_size) most = l->input_layer->workspace_size;
-            if (most < l->self_layer->workspace_size) most = l->self_layer->workspace_size;
-            if (most < l->output_layer->workspace_size) most = l->output_layer->workspace_size;
-            return most;
+        case CRNN: return amp_gap_crnn_workspace(l);
         default: return l->workspace_size;
     }
 }

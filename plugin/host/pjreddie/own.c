@@ -35,40 +35,28 @@ amp_status amp_own_describe(const network *net, int index, amp_network_desc *out
 }
 
 int amp_own_finds_boxes(const layer *l) { return l->type == YOLO || l->type == REGION; }
+int amp_own_label_numbers(const layer *l) { return (void)l, 5; }
 
-int amp_own_label_numbers(const layer *l)
-{
-    (void)l;
-    return 5;
-}
+/* ---- what other forks have, and this one has not: see ../darknet/own.h and ../fork.h ---- */
 
-int amp_own_shares_weights(const layer *l)
-{
-    (void)l;
-    return 0;
-}
-
-int amp_own_weights_runs(const layer *l, amp_weights_run *runs)
-{
-    (void)l, (void)runs;
-    return 0;
-}
-
-int amp_own_is_frozen(const layer *l)
-{
-    (void)l;
-    return 0;
-}
-
+int amp_own_shares_weights(const layer *l) { return (void)l, 0; }
+int amp_own_weights_runs(const layer *l, amp_weights_run *runs) { return (void)l, (void)runs, 0; }
+int amp_own_is_frozen(const layer *l) { return (void)l, 0; }
 size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu)
 {
-    (void)l, (void)batch, (void)on_gpu;
-    return 0;
+    return (void)l, (void)batch, (void)on_gpu, 0;
 }
+int amp_fork_frozen(const struct network *net) { return (void)net, 0; }
+int amp_fork_averages(const network *net, int only_begun, amp_average *averages)
+{
+    return (void)net, (void)only_begun, (void)averages, 0;
+}
+const char *amp_fork_held(struct network *net) { return (void)net, NULL; }
+void amp_own_complete(network *net) { (void)net; }
+void amp_own_give_back_internals(layer *l, int on_gpu) { (void)l, (void)on_gpu; }
+void amp_own_end_loading(load_args *args) { (void)args; }
 
 /* ---- a network ---- */
-
-void amp_own_complete(network *net) { (void)net; }
 
 /* train_detector goes by the last layer, train_classifier by [net]. */
 void amp_own_largest_size(const network *net, int *w, int *h)
@@ -96,27 +84,7 @@ amp_status amp_own_check(const network *net, amp_error *error)
                     (double)memory.bytes / 0x1p20, memory.what);
 }
 
-int amp_fork_frozen(const struct network *net)
-{
-    (void)net;
-    return 0;
-}
-
-int amp_fork_averages(const network *net, int only_begun, amp_average *averages)
-{
-    (void)net, (void)only_begun, (void)averages;
-    return 0;
-}
-
-const char *amp_fork_held(struct network *net)
-{
-    (void)net;
-    return NULL;
-}
-
 /* ---- memory ---- */
-
-void amp_own_give_back_internals(layer *l, int on_gpu) { (void)l, (void)on_gpu; }
 
 int amp_own_borrows_buffers(const layer *l) { return l->type == DROPOUT; }
 
@@ -178,11 +146,7 @@ float *amp_own_predict(network *net, float *image) { return network_predict(net,
 
 image amp_own_center_crop(image im, int w, int h) { return center_crop_image(im, w, h); }
 
-amp_image_fit amp_fork_detector_fit(const struct network *net)
-{
-    (void)net;
-    return AMP_FIT_LETTERBOX;
-}
+amp_image_fit amp_fork_detector_fit(const struct network *net) { return (void)net, AMP_FIT_LETTERBOX; }
 
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
                          int *count)
@@ -216,8 +180,6 @@ void amp_own_classifier_args(network *net, load_args *args)
     args->min = (int)(net->min_ratio * (float)net->w);
     args->max = (int)(net->max_ratio * (float)net->w);
 }
-
-void amp_own_end_loading(load_args *args) { (void)args; }
 
 float amp_own_train(network *net) { return train_network_datum(net); }
 

@@ -66,7 +66,7 @@ static amp_status read_rows(amp_log_file *f, FILE *in, const char *what, const c
     return status;
 }
 
-/* The place behind the header and `rows` rows. */
+/* The offset in bytes at which the header and `rows` rows end. */
 static off_t end_of(FILE *in, size_t rows)
 {
     char *line = NULL;

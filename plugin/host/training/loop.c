@@ -49,20 +49,17 @@ static struct {
 /* -map alone, or with a number behind it. */
 static void take_map(int *argc, char **argv)
 {
-    for (int i = 1; i < *argc; i++) {
-        if (!argv[i] || strcmp(argv[i], "-map")) continue;
-        const char *value = i + 1 < *argc && argv[i + 1] ? argv[i + 1] : "";
-        char *end;
-        long every = strtol(value, &end, 10);
-        int numbered = *value && strspn(value, "-0123456789") == strlen(value), taken = numbered ? 2 : 1;
-        if (numbered && (*end || every < 1 || every > 1000000000))
-            darknet_amp_refuse("command line: -map: expected nothing or a number of iterations from 1");
-        training.map_given = 1;
-        training.map_every = numbered ? every : 0;
-        for (int k = i; k < *argc; k++) argv[k] = k + taken < *argc ? argv[k + taken] : NULL;
-        *argc -= taken;
-        return;
-    }
+    int i = amp_host_find_argument(*argc, argv, "-map");
+    const char *value = i && i + 1 < *argc && argv[i + 1] ? argv[i + 1] : "";
+    char *end;
+    long every = strtol(value, &end, 10);
+    int numbered = *value && strspn(value, "-0123456789") == strlen(value);
+    if (numbered && (*end || every < 1 || every > 1000000000))
+        darknet_amp_refuse("command line: -map: expected nothing or a number of iterations from 1");
+    if (!i) return;
+    training.map_given = 1;
+    training.map_every = numbered ? every : 0;
+    amp_host_remove_arguments(argc, argv, i, numbered ? 2 : 1);
 }
 
 void amp_training_arguments(int *argc, char **argv, int under_amp)

@@ -30,7 +30,7 @@ static void ask(int signal)
     int why = errno;
     stopping.asked = signal;
     for (size_t i = 0; i < SIGNALS; i++) if (stopping.watched[i]) sigaction(signals[i], &at_once, NULL);
-    /* nobody reads it: no reason not to stop */
+    /* a failed write, where nobody reads stderr, does not matter */
     if (write(STDERR_FILENO, note, sizeof note - 1) < 0) stopping.asked = signal;
     errno = why;
 }
@@ -38,7 +38,7 @@ static void ask(int signal)
 void amp_stopping_watch(void)
 {
     struct sigaction action = { .sa_handler = ask, .sa_flags = SA_RESTART };
-    sigfillset(&action.sa_mask); /* or the second could come before the first has made room for it */
+    sigfillset(&action.sa_mask); /* a second signal waits until `ask` has restored the default action */
     for (size_t i = 0; i < SIGNALS; i++) {
         sigaction(signals[i], NULL, &stopping.before[i]);
         stopping.watched[i] = stopping.before[i].sa_handler != SIG_IGN
