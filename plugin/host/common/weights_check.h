@@ -10,11 +10,10 @@ struct network;
 /* Bytes of a .weights file that Darknet reads for this layer. */
 size_t amp_weights_bytes(const struct network *net, int layer);
 
-/* start, cutoff: the range of layers, as load_weights_upto has them; nothing is checked with start > 0, nor a
- * pipe, which has no size. *held: how many layers, from the network's first, the file holds: all of them
- * (net->n), or fewer where it ends just behind a layer, as darknet53.conv.74 does on purpose. AMP_BAD_CONFIG:
- * the file is missing, not a file, too short for a header, ends within a layer, or is longer than the whole
- * network. */
+/* start, cutoff: the range of layers, as load_weights_upto has them; nothing is checked with start > 0.
+ * *held: how many layers, from the network's first, the file holds: all of them (net->n), or fewer where
+ * it ends just behind a layer, as darknet53.conv.74 does on purpose. AMP_BAD_CONFIG: the file is missing,
+ * not a file, too short for a header, ends within a layer, or is longer than the whole network. */
 amp_status amp_check_weights_size(const struct network *net, const char *file, int start, int cutoff,
                                   int *held, amp_error *error);
 
