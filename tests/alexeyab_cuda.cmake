@@ -32,6 +32,7 @@ target_link_libraries(alexeyab_cuda_host_double PRIVATE alexeyab_gpu_double_dark
 target_link_options(alexeyab_cuda_host_double PRIVATE -Wl,--unresolved-symbols=ignore-all -Wl,--wrap=free
     -no-pie)
 target_link_libraries(alexeyab_cuda_host_cpu PRIVATE darknet-alexeyab_static oneDNN OpenMP::OpenMP_C)
+target_link_options(alexeyab_cuda_host_cpu PRIVATE ${darknet_library_link_flags}) # sanitizers
 add_test(NAME test_alexeyab_cuda_host COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/in_empty_folder.sh
     ${CMAKE_BINARY_DIR}/tests/alexeyab_cuda_host ${CMAKE_CURRENT_SOURCE_DIR}/cuda/host.sh)
 set_tests_properties(test_alexeyab_cuda_host PROPERTIES TIMEOUT ${unit_timeout}
