@@ -499,16 +499,18 @@ struct amp_backend {
     void (*range_push)(amp_backend *, const char *name);
     void (*range_pop)(amp_backend *);
 
-    /* A pass that asks for the same operations, of the same memory and numbers, each time: recorded once,
-     * then repeated as a whole. NULL where a backend does not. pass_begin: *repeated is 1 if *pass was
-     * recorded and can still be used: it is queued, the caller asks for nothing more. Otherwise what is asked
-     * for until pass_end is recorded instead of done; it may copy nothing from or to the program's memory,
-     * and wait for nothing. pass_end makes *pass of it and queues that, unless whole is 0: the pass broke
-     * off. After an error of either nothing was queued, and *pass is NULL or is to be freed. *pass is NULL
-     * at first; pass_free takes NULL as well. */
+    /* A pass that asks for the same operations, on the same memory and with the same numbers, each time can
+     * be recorded once and then repeated as a whole (CUDA graphs). All three are NULL in a backend that
+     * cannot. *pass is the recording; it is NULL before the first call.
+     *
+     * Begins a pass. If *pass is still valid, it is queued, *repeated becomes 1, and the caller asks for
+     * nothing more. Otherwise *repeated becomes 0: until pass_end, operations are recorded and not run. Such
+     * a pass must not copy from or to the program's memory, and must not wait. */
     amp_status (*pass_begin)(amp_backend *, amp_recorded_pass **pass, int *repeated, amp_error *);
+    /* Ends recording: *pass becomes the recording, and is queued. whole = 0: the pass broke off, and what was
+     * recorded is dropped. After an error, of pass_begin too, nothing was queued; the caller frees *pass. */
     amp_status (*pass_end)(amp_backend *, amp_recorded_pass **pass, int whole, amp_error *);
-    void (*pass_free)(amp_backend *, amp_recorded_pass *);
+    void (*pass_free)(amp_backend *, amp_recorded_pass *); /* NULL is fine */
 };
 
 /* The backend over oneDNN; NULL and *error where the machine cannot run it. */

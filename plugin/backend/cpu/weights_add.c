@@ -6,7 +6,7 @@
 
 #include <omp.h>
 
-#include "rows.h"
+#include "blocks.h"
 
 enum { TILE = 16384 }; /* floats of the blocks that are at hand, about */
 
@@ -30,11 +30,10 @@ size_t amp_weights_add_scratch(size_t block, size_t places)
 void amp_weights_add(const float *gradient, size_t block, size_t filters, size_t channels, size_t places,
                      float *sum, void *scratch)
 {
-    enum { WORTH_THREADS = 32768 };
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     const size_t line = block * places, blocks = (channels + block - 1) / block, row = channels * places;
     const size_t step = tile_blocks(block, places), tile_row = step * line;
-    #pragma omp parallel for schedule(static) if (filters * row >= WORTH_THREADS)
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(filters * row))
     for (size_t first = 0; first < filters; first += block) {
         float *tile = (float *)scratch + (size_t)omp_get_thread_num() * floats_of_thread(block, places);
         float *of_filter = tile + block * tile_row;

@@ -8,7 +8,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "rows.h"
+#include "blocks.h"
 
 enum {
     FILTERS = 16, PAIRS = FILTERS / 2, /* of a tile */
@@ -166,13 +166,12 @@ static size_t largest(size_t least, const amp_weights_target *a, const amp_weigh
 void amp_weights_copy(const float *masters, size_t filters, size_t channels, size_t places,
                       amp_weights_target one, amp_weights_target other, void *scratch)
 {
-    enum { WORTH_THREADS = 32768 };
     const int floats = is_fp32(one.copy ? one.layout : other.layout);
     const size_t rows = floats ? FILTERS : PAIRS;
     const shape s = { amp_cpu_rows_best(), filters, channels, places };
     size_t step = tile_channels(places, floats ? FLOAT_COLUMNS : COLUMNS), columns = step * places;
     size_t all_filters = largest(filters, &one, &other, 0), all_channels = largest(channels, &one, &other, 1);
-    #pragma omp parallel for schedule(static) if (filters * channels * places >= WORTH_THREADS)
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(filters * channels * places))
     for (size_t filter = 0; filter < all_filters; filter += FILTERS) {
         float *zeros = (float *)scratch + (size_t)omp_get_thread_num() * tile_floats(places, floats);
         float *taken = zeros + columns, *turned = taken + rows * columns;

@@ -48,10 +48,10 @@ typedef struct amp_cuda_backend {
     void *workspace;              /* cuDNN's: apart from scratch, because a weight gradient lies there
                                      meanwhile */
     size_t workspace_bytes, workspace_needed; /* needed: the most that any convolution's plan asks for */
+    unsigned long moved;          /* counts the changes of where scratch and workspace lie */
+    int recording;                /* pass.c's: the stream captures a graph, and nothing runs */
     int timed;                    /* conv_tune.c's: the clocks were brought up for timing */
     cudaEvent_t uploaded;         /* the sources of all uploads so far were read; */
-    int recording;                /* pass.c's: the stream captures, nothing runs */
-    unsigned long moved;          /* counts the changes of where scratch and workspace lie */
     int uploads_pending;          /* whether there was one since uploads_done */
     cudaStream_t ahead;           /* upload_ahead's copies; NULL until the first; */
     cudaEvent_t ahead_free, ahead_done; /* upload.c's: the memory of the next is free, the last is done */

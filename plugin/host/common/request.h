@@ -3,9 +3,9 @@
 
 #include "../../amp/cfg_check.h"
 
-/* Where in argv this word stands; 0: nowhere. remove: takes `count` words out of argv, from place `at` on;
- * the places that become free at its end are NULL. */
+/* The place of a word in argv; 0: it is not there. */
 int amp_host_find_argument(int argc, char **argv, const char *name);
+/* Removes `count` words from argv, beginning at place `at`; the places freed at its end become NULL. */
 void amp_host_remove_arguments(int *argc, char **argv, int at, int count);
 
 /* Takes `name value` out of argv; NULL where name is absent. Without a value the program ends with a line

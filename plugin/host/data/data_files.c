@@ -20,8 +20,7 @@ int amp_is_device(const char *path)
 FILE *amp_open_to_read(const char *file, const char *what, amp_error *error)
 {
     struct stat status;
-    int found = stat(file, &status) == 0, is_folder = found && S_ISDIR(status.st_mode);
-    int is_device = found && !is_folder && !S_ISREG(status.st_mode);
+    int is_device = amp_is_device(file), is_folder = stat(file, &status) == 0 && S_ISDIR(status.st_mode);
     FILE *stream = is_device || is_folder ? NULL : fopen(file, "r");
     int why = is_device ? EINVAL : is_folder ? EISDIR : errno;
     if (stream) return stream;
