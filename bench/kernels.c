@@ -88,7 +88,7 @@ static void layer(amp_dtype dtype, int size, int c, int stride, int repetitions,
     float *params[8];
     for (int i = 0; i < 8; i++) params[i] = array((size_t)c, i & 1 ? .5f : 1);
     const amp_batchnorm norm = { { 1, 0, 1e-6f, 1e-5f, 0, .01f }, AMP_LEAKY, params[0], params[1], params[2],
-        params[3], params[4], params[5], params[6], params[7], NULL };
+        params[3], params[4], params[5], params[6], params[7], NULL, NULL };
     amp_error error;
     for (int r = 0; r < repetitions; r++) {
         double t0 = now_ms();

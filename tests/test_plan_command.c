@@ -42,7 +42,7 @@ static amp_plan_report planned(const char *text, const char *dtype)
     amp_plan_report report;
     amp_error error = { 0 };
     char *name = written(text);
-    amp_host_wish_dtype(NULL);
+    amp_host_request_dtype(NULL);
     amp_status status = amp_plan_gather(name, name, dtype, &report, &error);
     if (status != AMP_OK) fail_msg("%s", error.message);
     amp_plan_advise(&report);
@@ -281,9 +281,9 @@ static int each_cfg(void (*visit)(const char *cfg))
 
 static network *made(const char *cfg, const char *dtype)
 {
-    amp_host_wish_dtype(dtype);
+    amp_host_request_dtype(dtype);
     network *net = amp_fork_make_network(cfg, cfg, 1);
-    amp_host_wish_dtype(NULL);
+    amp_host_request_dtype(NULL);
     return net;
 }
 
@@ -465,7 +465,7 @@ TEST(adamw_is_named)
     size_t length;
     amp_plan_report r;
     amp_error error;
-    amp_host_wish_dtype(NULL);
+    amp_host_request_dtype(NULL);
     assert_int_equal(amp_plan_gather(name, name, NULL, &r, &error), AMP_OK);
     FILE *stream = open_memstream(&text, &length);
     amp_plan_print_table(&r, stream);
@@ -486,7 +486,7 @@ TEST(a_prediction_takes_nothing_that_only_a_training_needs)
     char *name = written("[net]\nbatch=2\nwidth=8\nheight=8\nchannels=64\nadam=1\nlearning_rate=0.001\n"
                          "max_batches=10\n[amp]\ndtype=fp32\n" CONV(64, "") CONV(64, "")
                          "[dropout]\n[cost]\ntype=sse\n");
-    amp_host_wish_dtype(NULL);
+    amp_host_request_dtype(NULL);
     requests_begin();
     network *net = made(name, NULL);
     set_batch_network(net, 2);

@@ -32,9 +32,9 @@ static int play(int argc, char **argv)
         sleep_ms(atol(argv[4]));
         if (!strcmp(argv[2], "fails") && i == 2) return 7;
         snprintf(line, sizeof line, "step %d %.9f", i, amp_turns_waited());
-        stop = amp_turns_pass(line);
+        stop = amp_turns_yield("%s", line);
     }
-    amp_turns_tell("result 42");
+    amp_turns_send("result 42");
     return stop ? 3 : 0;
 }
 
@@ -214,7 +214,7 @@ TEST(descriptors_that_are_not_open_are_refused)
     unsetenv(AMP_TURNS);
     assert_int_equal(amp_turns_take(&error), AMP_OK);
     assert_false(amp_turns_taken());
-    assert_int_equal(amp_turns_pass("nobody listens"), 0);
+    assert_int_equal(amp_turns_yield("nobody listens"), 0);
 }
 
 int main(int argc, char **argv)

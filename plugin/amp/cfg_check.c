@@ -55,27 +55,27 @@ static cfg_place place_of(const struct cfg_check *check, const section *s, const
     return place;
 }
 
-static void tell(struct cfg_check *check, int is_error, cfg_place place, const char *problem,
-                 const char *allowed)
+static void report_at(struct cfg_check *check, int is_error, cfg_place place, const char *problem,
+                      const char *allowed)
 {
     amp_error line;
     cfg_fail(&line, place, problem, allowed);
     if (is_error && !check->summary->errors++)
         snprintf(check->summary->first_error, sizeof check->summary->first_error, "%s", line.message);
     if (!is_error) check->summary->warnings++;
-    if (check->listener.tell) check->listener.tell(check->listener.context, is_error, line.message);
+    if (check->listener.report) check->listener.report(check->listener.context, is_error, line.message);
 }
 
 static void warn_entry(struct cfg_check *check, const section *s, const entry *e, const char *problem)
 {
-    tell(check, 0, place_of(check, s, e), problem, NULL);
+    report_at(check, 0, place_of(check, s, e), problem, NULL);
 }
 
 static void fail_entry(struct cfg_check *check, section *s, const entry *e, const char *problem,
                        const char *allowed)
 {
     s->is_wrong = 1;
-    tell(check, 1, place_of(check, s, e), problem, allowed);
+    report_at(check, 1, place_of(check, s, e), problem, allowed);
 }
 
 /* ---- reading ---- */
@@ -131,8 +131,8 @@ static amp_status read_item(void *context, const cfg_item *item, amp_error *erro
     section *s = check->at;
     if (item->kind == CFG_SECTION) return add_section(check, item, error);
     if (item->kind == CFG_BROKEN)
-        tell(check, 1, (cfg_place){ check->file, item->line, s ? s->name : NULL, NULL, NULL }, item->text,
-             item->fatal ? "lines of text" : "lines of text of at most 65536 bytes");
+        report_at(check, 1, (cfg_place){ check->file, item->line, s ? s->name : NULL, NULL, NULL },
+                  item->text, item->fatal ? "lines of text" : "lines of text of at most 65536 bytes");
     else if (s && s != &check->amp) return add_entry(s, item, check, error);
     return AMP_OK;
 }
@@ -377,7 +377,7 @@ static void refuse_section(struct cfg_check *check, section *s)
     names[count++] = "[amp]";
     cfg_did_you_mean(problem, sizeof problem, "unknown section", s->name, names, count);
     if (strpbrk(s->name, "#;")) strcpy(problem, "a comment needs a line of its own");
-    tell(check, 1, place_of(check, s, NULL), problem, CFG_SECTIONS_ALLOWED);
+    report_at(check, 1, place_of(check, s, NULL), problem, CFG_SECTIONS_ALLOWED);
 }
 
 static amp_status check_section(struct cfg_check *check, section *s, int index, amp_error *error)
@@ -389,8 +389,8 @@ static amp_status check_section(struct cfg_check *check, section *s, int index, 
         return AMP_OK;
     }
     if ((s->kind == fork->kinds) != (index < 0)) {
-        tell(check, 1, place_of(check, s, NULL), index < 0 ? "the first section is not [net]"
-             : "only the first section can be [net]", "[net] first, then the layers");
+        report_at(check, 1, place_of(check, s, NULL), index < 0 ? "the first section is not [net]"
+                  : "only the first section can be [net]", "[net] first, then the layers");
         s->kind = NULL;
         return AMP_OK;
     }
@@ -468,7 +468,8 @@ static void report(cfg_walk *walk, int is_error, const char *key, const char *al
         length = snprintf(text, sizeof text, "resized to %.0fx%.0f (random=1): ", walk->resized,
                           walk->resized);
     vsnprintf(text + length, sizeof text - (size_t)length, problem, args);
-    tell(walk->check, is_error, place_of(walk->check, s, key ? find_entry(walk, key) : NULL), text, allowed);
+    report_at(walk->check, is_error, place_of(walk->check, s, key ? find_entry(walk, key) : NULL), text,
+              allowed);
 }
 
 void cfg_walk_fail(cfg_walk *walk, const char *key, const char *allowed, const char *problem, ...)
@@ -576,8 +577,8 @@ static void sum_up(cfg_walk *walk, cfg_summary *summary)
 static amp_status check_all(struct cfg_check *check, cfg_use use, amp_error *error)
 {
     if (check->count < 2) {
-        tell(check, 1, place_of(check, check->count ? check->sections : NULL, NULL),
-             check->count ? "no layer follows" : "holds no section", "[net] first, then the layers");
+        report_at(check, 1, place_of(check, check->count ? check->sections : NULL, NULL),
+                  check->count ? "no layer follows" : "holds no section", "[net] first, then the layers");
         return AMP_OK;
     }
     if (check->count > INT_MAX / 2)

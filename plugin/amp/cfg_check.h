@@ -126,7 +126,7 @@ void cfg_walk_warn(cfg_walk *, const char *key, const char *allowed, const char 
 
 /* Hears of each finding, in the order they are found: one line without its end. */
 typedef struct cfg_listener {
-    void (*tell)(void *context, int is_error, const char *line);
+    void (*report)(void *context, int is_error, const char *line);
     void *context;
 } cfg_listener;
 

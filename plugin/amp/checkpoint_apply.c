@@ -29,7 +29,7 @@ static int same_text(amp_saved_text saved, const char *text)
 }
 
 __attribute__((format(printf, 3, 4)))
-static amp_status foreign(const amp_checkpoint *c, amp_error *error, const char *format, ...)
+static amp_status mismatch(const amp_checkpoint *c, amp_error *error, const char *format, ...)
 {
     char what[300];
     va_list args;
@@ -46,10 +46,10 @@ static amp_status compare_layers(const amp_checkpoint *c, const amp_engine_state
     int common = c->layer_count < e->layer_count ? c->layer_count : e->layer_count;
     for (int i = 0; i < common; i++)
         if (!same_text(c->layers[i], e->layer_types[i]))
-            return foreign(c, error, "layer %d is [%.*s] there and [%s] here", i, shown(c->layers[i]),
-                           c->layers[i].at, e->layer_types[i]);
+            return mismatch(c, error, "layer %d is [%.*s] there and [%s] here", i, shown(c->layers[i]),
+                            c->layers[i].at, e->layer_types[i]);
     if (c->layer_count != e->layer_count)
-        return foreign(c, error, "it has %d layers there and %d here", c->layer_count, e->layer_count);
+        return mismatch(c, error, "it has %d layers there and %d here", c->layer_count, e->layer_count);
     return AMP_OK;
 }
 
@@ -60,15 +60,15 @@ static amp_status compare_params(const amp_checkpoint *c, const amp_engine_state
         const amp_param *p = &e->params[i];
         int layer = s->layer < p->layer ? s->layer : p->layer;
         if (s->layer != p->layer || !same_text(s->name, p->name))
-            return foreign(c, error, "layer %d [%s] differs: %.*s of layer %d there is %s of layer %d here",
-                           layer, e->layer_types[layer], shown(s->name), s->name.at, s->layer, p->name,
-                           p->layer);
+            return mismatch(c, error, "layer %d [%s] differs: %.*s of layer %d there is %s of layer %d here",
+                            layer, e->layer_types[layer], shown(s->name), s->name.at, s->layer, p->name,
+                            p->layer);
         if (s->count != p->count)
-            return foreign(c, error, "layer %d [%s] has %zu %.*s there and %zu here", p->layer,
-                           e->layer_types[p->layer], s->count, shown(s->name), s->name.at, p->count);
+            return mismatch(c, error, "layer %d [%s] has %zu %.*s there and %zu here", p->layer,
+                            e->layer_types[p->layer], s->count, shown(s->name), s->name.at, p->count);
     }
     if (c->param_count != e->param_count)
-        return foreign(c, error, "it has %d parameters there and %d here", c->param_count, e->param_count);
+        return mismatch(c, error, "it has %d parameters there and %d here", c->param_count, e->param_count);
     return AMP_OK;
 }
 
@@ -85,12 +85,12 @@ static amp_status compare_statistics(const amp_checkpoint *c, const amp_engine_s
         const amp_saved_entry *saved = &c->statistics[i];
         const amp_statistics *s = &e->statistics[i];
         if (saved->layer == s->layer && (saved->count == s->count || starts_anew(c, e, i))) continue;
-        return foreign(c, error, "the statistics of layer %d there (%zu) are of layer %d (%zu) here",
-                       saved->layer, saved->count, s->layer, s->count);
+        return mismatch(c, error, "the statistics of layer %d there (%zu) are of layer %d (%zu) here",
+                        saved->layer, saved->count, s->layer, s->count);
     }
     if (c->statistics_count != e->statistics_count)
-        return foreign(c, error, "it has %d arrays of statistics there and %d here", c->statistics_count,
-                       e->statistics_count);
+        return mismatch(c, error, "it has %d arrays of statistics there and %d here", c->statistics_count,
+                        e->statistics_count);
     return AMP_OK;
 }
 
@@ -231,7 +231,7 @@ amp_status amp_checkpoint_fit_averages(const amp_checkpoint *c, const amp_averag
     int differ = c->average_count != count;
     if (!c->average_count || !count) return AMP_OK;
     for (int i = 0; i < count && !differ; i++) differ = c->averages[i].count != averages[i].count;
-    if (differ) return foreign(c, error, "other weights are averaged");
+    if (differ) return mismatch(c, error, "other weights are averaged");
     for (int i = 0; i < count; i++) {
         const unsigned char *from = c->averages[i].arrays[AMP_SAVED_AVERAGE];
         for (size_t k = 0; k < averages[i].count; k++)

@@ -99,7 +99,7 @@ static amp_status forward_layer(amp_engine *engine, amp_node *node, amp_step *st
 }
 
 /* Casts an output to fp32 NCHW, which the host reads. */
-static amp_status hand_out(amp_engine *engine, amp_node *node, amp_step *step, amp_error *error)
+static amp_status cast_for_host(amp_engine *engine, amp_node *node, amp_step *step, amp_error *error)
 {
     amp_tensor out;
     if (node->output->data_valid[AMP_FORM_HOST]) return AMP_OK;
@@ -136,7 +136,7 @@ static amp_status forward_layers(amp_engine *engine, amp_plan *plan, float *imag
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
         AMP_TRY(forward_layer(engine, node, &step, error));
-        if (plan->hands_out[i] || node->desc.is_truth) AMP_TRY(hand_out(engine, node, &step, error));
+        if (plan->hands_out[i] || node->desc.is_truth) AMP_TRY(cast_for_host(engine, node, &step, error));
     }
     return AMP_OK;
 }

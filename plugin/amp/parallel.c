@@ -192,11 +192,11 @@ static amp_status check_drift(const amp_rank_record *all, int size, amp_error *e
     return AMP_OK;
 }
 
-static void blame(amp_parallel *p, const amp_rank_record *record, amp_anomaly *rejected)
+static void note_rejection(amp_parallel *p, const amp_rank_record *record, amp_anomaly *rejected)
 {
-    p->blamed = *record;
-    *rejected = (amp_anomaly){ .found = 1, .layer = record->layer, .pass = p->blamed.pass,
-                               .tensor = p->blamed.tensor, .is_gradient = record->is_gradient,
+    p->rejecting = *record;
+    *rejected = (amp_anomaly){ .found = 1, .layer = record->layer, .pass = p->rejecting.pass,
+                               .tensor = p->rejecting.tensor, .is_gradient = record->is_gradient,
                                .bad_images = record->bad_images, .image = record->image };
 }
 
@@ -223,7 +223,7 @@ static amp_status agree(amp_parallel *p, const amp_parameters *params, const amp
     AMP_TRY(check_drift(all, p->comm->size, error));
     for (int i = 0; i < p->comm->size; i++) {
         if (!all[i].rejected) continue;
-        blame(p, &all[i], rejected);
+        note_rejection(p, &all[i], rejected);
         break;
     }
     return AMP_OK;

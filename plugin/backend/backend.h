@@ -134,7 +134,7 @@ typedef struct amp_shortcut_grid { int h, w, x_step, from_step; } amp_shortcut_g
 
 /* 0: they do not fit, since width and height are not the same (whole, rounded down) number of times as
  * large. */
-static inline int amp_shortcut_meet(amp_shape x, amp_shape from, amp_shortcut_grid *out)
+static inline int amp_shortcut_grid_of(amp_shape x, amp_shape from, amp_shortcut_grid *out)
 {
     *out = (amp_shortcut_grid){ x.h, x.w, 1, 1 };
     if (x.h == from.h && x.w == from.w) return 1;
@@ -415,7 +415,7 @@ struct amp_backend {
      * n, h, w. */
     amp_status (*channels)(amp_backend *, const amp_tensor *src, int src_first, const amp_tensor *dst,
                            int dst_first, int channels, float alpha, int accumulate, amp_error *);
-    /* Shortcut: y[k] = act(alpha·x[k] + beta·from[k]) where the two meet (amp_shortcut_meet), for channels
+    /* Shortcut: y[k] = act(alpha·x[k] + beta·from[k]) where the two meet (amp_shortcut_grid_of), for channels
      * both have; act(x[k]) elsewhere. y has x's shape and may be x. backward: dfrom (+)= beta·dy where
      * they meet, 0 elsewhere. */
     amp_status (*shortcut_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *from,

@@ -114,7 +114,7 @@ static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tenso
     AMP_TRY(amp_check_pair("shortcut", x, from, 0, error));
     if (x->shape.n != from->shape.n)
         return amp_fail(error, AMP_BACKEND_FAILED, "shortcut: %d images meet %d", x->shape.n, from->shape.n);
-    if (!amp_shortcut_meet(x->shape, from->shape, out))
+    if (!amp_shortcut_grid_of(x->shape, from->shape, out))
         return amp_fail(error, AMP_UNSUPPORTED,
                         "shortcut: %dx%d meets %dx%d (h,w); both must be the same number of times as "
                         "large", x->shape.h, x->shape.w, from->shape.h, from->shape.w);

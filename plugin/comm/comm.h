@@ -1,11 +1,11 @@
-/* Ranks that train one network together: what they say to each other, as a struct of function pointers, so
- * that the core names no library for it.
+/* Ranks that train one network together: how they communicate, as a struct of function pointers, so that the
+ * core names no library for it.
  *
  * Each rank has a network and an engine of its own, trains its share of a step's images, and makes the
  * same update: gradients are summed over all ranks before it. threads.c lets threads of one process be ranks,
  * and mpi/mpi.c the processes that mpirun has started; nccl/nccl.c wraps another comm and sums on GPUs.
  *
- * Conventions, for every function but speaks, abort and destroy:
+ * Conventions, for every function but prints_error, abort and destroy:
  *  - It is collective: all ranks call it, in the same order, with the same sizes. After a failure nothing
  *    further may be called but these three.
  *  - It ends: where a rank does not take part within the time limit, `lost` gets a line that names `phase`,
@@ -34,8 +34,8 @@ struct amp_comm {
     double seconds;              /* the time limit of a call; 0: none */
     double waited;               /* how many seconds sum_end has waited in all; of sums in a GPU's memory,
                                     for which the program does not wait, nothing */
-    void (*lost)(const char *line); /* set by who joined: a call has passed its limit. Ends the program with
-                                       this line, in a thread of comm's own */
+    void (*lost)(const char *line); /* set by the caller of join: prints this line and ends the program. comm
+                                       calls it in a thread of its own when a call has passed its limit */
 
     /* Begins to sum count floats over all ranks, in place; wire: the type that they travel in (fp32, or bf16
      * or fp16, and sums are made in fp32). The memory belongs to comm until sum_end, which waits for all sums
@@ -55,9 +55,9 @@ struct amp_comm {
      * early sleeps, for any time, and takes no processor. */
     amp_status (*part)(amp_comm *, int size, amp_comm **out, amp_error *);
 
-    /* Whether this rank is the first on its machine that asks, and so the one that says why the program
-     * ends. NULL: it always is. Any thread may call it. */
-    int (*speaks)(amp_comm *);
+    /* Whether this rank is the first on its machine to call this, and so the one that prints why the program
+     * ends. NULL: each rank prints. Any thread may call it. */
+    int (*prints_error)(amp_comm *);
     /* Ends all ranks, with this status. Returns only where there is nothing to end. Any thread may call
      * it. */
     void (*abort)(amp_comm *, int status);

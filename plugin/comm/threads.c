@@ -53,7 +53,7 @@ static amp_status show(amp_comm *comm, void *array, int limits, amp_error *error
 }
 
 /* Nobody touches a rank's array from here on. */
-static amp_status leave(amp_comm *comm, amp_error *error)
+static amp_status end_use(amp_comm *comm, amp_error *error)
 {
     return wait_for_all(comm, amp_comm_limits(comm), error);
 }
@@ -77,7 +77,7 @@ static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dty
         for (size_t k = 1; k < size; k++) sum += as_sent(arrays[k][i], wire);
         for (size_t k = 0; k < size; k++) arrays[k][i] = as_sent(sum, wire);
     }
-    return leave(comm, error);
+    return end_use(comm, error);
 }
 
 static amp_status sum_end(amp_comm *comm, amp_error *error)
@@ -92,14 +92,14 @@ static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *a
     AMP_TRY(show(comm, (void *)mine, amp_comm_limits(comm), error));
     for (int k = 0; k < comm->size; k++)
         memcpy((char *)all + (size_t)k * bytes, team_of(comm)->arrays[k], bytes);
-    return leave(comm, error);
+    return end_use(comm, error);
 }
 
 static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root, amp_error *error)
 {
     AMP_TRY(show(comm, memory, AMP_LIMITS_ALONE, error));
     if (comm->rank != root) memcpy(memory, team_of(comm)->arrays[root], bytes);
-    return leave(comm, error);
+    return end_use(comm, error);
 }
 
 static void end_all(amp_comm *comm, int status)
@@ -132,7 +132,7 @@ static void destroy(amp_comm *comm)
     release(t);
 }
 
-static void be_late(void *member, const char *phase) { amp_comm_be_late(member, phase); }
+static void be_late(void *member, const char *phase) { amp_comm_report_timeout(member, phase); }
 
 static amp_status add_member(team *t, int rank, double seconds, void (*lost)(const char *line),
                              amp_comm **out, amp_error *error)

@@ -39,7 +39,7 @@ amp_status amp_comm_time_limit(double *seconds, amp_error *error)
                     text);
 }
 
-void amp_comm_be_late(const amp_comm *comm, const char *phase)
+void amp_comm_report_timeout(const amp_comm *comm, const char *phase)
 {
     char line[512];
     snprintf(line, sizeof line, "ranks: %s: rank %d got no answer from another within the time limit: that "

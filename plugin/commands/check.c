@@ -55,7 +55,7 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
     cfg_summary summary;
     amp_config *config;
     amp_error key_error;
-    amp_status keys = amp_config_read(cfg, amp_host_wished_dtype(), AMP_FP32, &config, &key_error);
+    amp_status keys = amp_config_read(cfg, amp_host_requested_dtype(), AMP_FP32, &config, &key_error);
     if (keys == AMP_OK) {
         amp_config_free(config);
     } else {

@@ -28,7 +28,7 @@ static amp_status note_mistake(scan *s, const amp_error *mistake)
 {
     if (s->mistakes++ == 0) s->first = *mistake;
     const cfg_listener *listener = s->asked->listener;
-    if (listener && s->mistakes <= MISTAKES_TOLD) listener->tell(listener->context, 1, mistake->message);
+    if (listener && s->mistakes <= MISTAKES_TOLD) listener->report(listener->context, 1, mistake->message);
     return mistake->status == AMP_BAD_CONFIG ? AMP_OK : mistake->status;
 }
 

@@ -133,7 +133,7 @@ static void give_turn(schedule *s)
 }
 
 /* Hands the whole lines that a child has written, but "ready", to the watcher. After a line that begins with
- * a blank (amp_turns_tell) the child goes on; after any other (amp_turns_pass) it waits for an answer. */
+ * a blank (amp_turns_send) the child goes on; after any other (amp_turns_yield) it waits for an answer. */
 static amp_status take_lines(schedule *s, int i, amp_error *error)
 {
     child *c = &s->children[i];
@@ -255,7 +255,7 @@ static const char *without_sender(const char *line)
     return line;
 }
 
-void amp_turns_last_words(const char *log, char *words, size_t size)
+void amp_turns_last_message(const char *log, char *words, size_t size)
 {
     enum { TAIL = 8192 };
     char text[TAIL + 1];

@@ -37,4 +37,4 @@ amp_status amp_turns_run(const amp_turns_program *programs, int count, double sl
                          const volatile sig_atomic_t *stop, const amp_turns_watcher *watcher, amp_error *);
 
 /* Finds the last line in a program's log that says why it ended; "" where there is none. */
-void amp_turns_last_words(const char *log, char *words, size_t size);
+void amp_turns_last_message(const char *log, char *words, size_t size);

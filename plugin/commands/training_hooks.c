@@ -21,7 +21,7 @@ int darknet_amp_next_step(struct network **nets, int count, float *average_loss,
                           const char *data_file, int train_images, const char *backup_folder,
                           const char *base)
 {
-    if (amp_fork_state(nets[0])) count = 1; /* with -gpus all share one step, and the first speaks for it */
+    if (amp_fork_state(nets[0])) count = 1; /* with -gpus all share one step, and the first has its numbers */
     if (!amp_training_runs()) {
         amp_training_begin(nets, count, average_loss, loop_count);
         amp_map_begin(nets, count, data_file, train_images, backup_folder, base);

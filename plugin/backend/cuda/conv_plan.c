@@ -145,7 +145,7 @@ static int has_failed(const amp_conv_plan *plan, const amp_conv_candidate *c)
     return (plan->failed[c->rank / 64] >> c->rank % 64) & 1;
 }
 
-static void let_go(amp_conv_plans *plans, amp_conv_plan *plan)
+static void release_current(amp_conv_plans *plans, amp_conv_plan *plan)
 {
     if (plan->current.config || plan->current.plan) plans->library->release(plans->self, &plan->current);
 }
@@ -153,7 +153,7 @@ static void let_go(amp_conv_plans *plans, amp_conv_plan *plan)
 /* Makes candidate c, which is built, the plan's current one. */
 static void take(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c)
 {
-    let_go(plans, plan);
+    release_current(plans, plan);
     plan->current = *c;
     c->config = c->plan = NULL;
 }
@@ -217,7 +217,7 @@ void amp_conv_plans_destroy(amp_conv_plans *plans)
 {
     if (!plans) return;
     for (int i = 0; i < plans->count; i++) {
-        let_go(plans, plans->list[i]);
+        release_current(plans, plans->list[i]);
         free(plans->list[i]);
     }
     free(plans->list);
@@ -272,7 +272,7 @@ amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const
 {
     amp_error last = *why;
     if (plan->current.plan) mark_failed(plan, &plan->current);
-    let_go(plans, plan);
+    release_current(plans, plan);
     plan->tuned = 0;
     return choose(plans, plan, &last, error);
 }
@@ -318,7 +318,7 @@ static void time_one(amp_conv_plans *plans, amp_conv_plan *trial, amp_conv_plan 
         plan->tuned = 1;
         plan->ms = ms;
     }
-    let_go(plans, trial);
+    release_current(plans, trial);
 }
 
 amp_status amp_conv_plans_tune(amp_conv_plans *plans, amp_conv_plan *plan, int best_of, amp_conv_timer timer,

@@ -48,7 +48,7 @@ typedef struct mpi_comm {
     int is_part;            /* made by part; MPI goes on without it */
     amp_watchdog *watchdog;
     MPI_Win window;         /* ... of those on this machine, which share: */
-    atomic_int *spoken;     /* 1: one of them has said why the program ends. NULL: nothing is shared */
+    atomic_int *printed_error;     /* 1: one of them has said why the program ends. NULL: nothing is shared */
 
     pthread_t thread;       /* makes the sums */
     pthread_mutex_t lock;   /* of all that follows */
@@ -77,7 +77,7 @@ static amp_status check(int result, const char *phase, amp_error *error)
     return amp_fail(error, AMP_COMM_FAILED, "ranks: MPI failed in %s: %.600s", phase, text);
 }
 
-static void be_late(void *mpi, const char *phase) { amp_comm_be_late(mpi, phase); }
+static void be_late(void *mpi, const char *phase) { amp_comm_report_timeout(mpi, phase); }
 
 /* ---- sums ---- */
 
@@ -215,10 +215,10 @@ static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root
 
 /* ---- the end ---- */
 
-static int speaks(amp_comm *comm)
+static int prints_error(amp_comm *comm)
 {
     const mpi_comm *mpi = (const mpi_comm *)comm;
-    return !mpi->spoken || !atomic_exchange(mpi->spoken, 1);
+    return !mpi->printed_error || !atomic_exchange(mpi->printed_error, 1);
 }
 
 /* Where the launcher cannot be reached, as over a link that is cut, the alarm ends this process. */
@@ -245,7 +245,7 @@ static void destroy(amp_comm *comm)
     amp_watchdog_begin(mpi->watchdog, MAIN, AMP_LIMITS_ALONE, comm->phase);
     MPI_Barrier(mpi->calls); /* a launcher may kill what still runs once a rank has ended with a status */
     stop_summing(mpi);
-    if (mpi->spoken) MPI_Win_free(&mpi->window);
+    if (mpi->printed_error) MPI_Win_free(&mpi->window);
     MPI_Comm_free(&mpi->machine);
     MPI_Comm_free(&mpi->sums);
     MPI_Comm_free(&mpi->calls);
@@ -281,11 +281,11 @@ static void share_with_machine(mpi_comm *mpi)
     MPI_Comm_rank(mpi->machine, &mpi->comm.local_rank);
     MPI_Comm_size(mpi->machine, &mpi->comm.local_size);
     MPI_Comm_set_errhandler(mpi->machine, MPI_ERRORS_RETURN);
-    if (MPI_Win_allocate_shared(mpi->comm.local_rank ? 0 : sizeof *mpi->spoken, 1, MPI_INFO_NULL,
+    if (MPI_Win_allocate_shared(mpi->comm.local_rank ? 0 : sizeof *mpi->printed_error, 1, MPI_INFO_NULL,
                                 mpi->machine, &memory, &mpi->window) != MPI_SUCCESS) return;
     MPI_Win_shared_query(mpi->window, 0, &size, &unit, &memory);
-    mpi->spoken = memory;
-    if (!mpi->comm.local_rank) atomic_store(mpi->spoken, 0);
+    mpi->printed_error = memory;
+    if (!mpi->comm.local_rank) atomic_store(mpi->printed_error, 0);
     MPI_Barrier(mpi->machine);
 }
 
@@ -333,8 +333,8 @@ static amp_status create(double seconds, void (*lost)(const char *line), mpi_com
     if (!mpi) return amp_fail(error, AMP_NO_MEMORY, "ranks: out of memory");
     mpi->comm = (amp_comm){ .name = mpi->library, .phase = "the start", .seconds = seconds, .lost = lost,
                             .sum_begin = sum_begin, .sum_end = sum_end, .gather = gather,
-                            .broadcast = broadcast, .part = part, .speaks = speaks, .abort = end_all,
-                            .destroy = destroy };
+                            .broadcast = broadcast, .part = part, .prints_error = prints_error,
+                            .abort = end_all, .destroy = destroy };
     return amp_watchdog_start(seconds, be_late, mpi, &mpi->watchdog, error);
 }
 

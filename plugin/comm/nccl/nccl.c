@@ -103,7 +103,7 @@ static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root
 /* ---- sums ---- */
 
 /* Waits until all ranks' threads are here. */
-static amp_status meet(nccl_comm *nccl, amp_error *error)
+static amp_status agree_to_sum(nccl_comm *nccl, amp_error *error)
 {
     char mine = !nccl->comm.settled, all[nccl->comm.size];
     AMP_TRY(gather(&nccl->comm, &mine, sizeof mine, all, error));
@@ -126,7 +126,7 @@ static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dty
     if (wire != AMP_FP32) /* NCCL would round at each hop of its ring, and comm.h promises sums in fp32 */
         return amp_fail(error, AMP_UNSUPPORTED, "amp: [amp] wire=%s: between GPUs gradients travel in fp32 "
                         "only; leave wire= out", amp_dtype_name(wire));
-    if (comm->one_program && (!nccl->met || nccl->one_by_one)) AMP_TRY(meet(nccl, error));
+    if (comm->one_program && (!nccl->met || nccl->one_by_one)) AMP_TRY(agree_to_sum(nccl, error));
     AMP_CUDA_TRY(cudaEventRecord(nccl->written, nccl->backend));
     AMP_CUDA_TRY(cudaStreamWaitEvent(nccl->sums, nccl->written, 0));
     TRY(AllReduce, values, values, count, ncclFloat32, ncclSum, nccl->ranks, nccl->sums);
@@ -145,10 +145,10 @@ static amp_status sum_end(amp_comm *comm, amp_error *error)
 
 /* ---- the end ---- */
 
-static int speaks(amp_comm *comm)
+static int prints_error(amp_comm *comm)
 {
     amp_comm *host = ((nccl_comm *)comm)->host;
-    return !host->speaks || host->speaks(host);
+    return !host->prints_error || host->prints_error(host);
 }
 
 /* The host's first: where it ends the processes, NCCL has nothing to do, and could wait for its GPU. */
@@ -249,7 +249,7 @@ amp_status amp_comm_nccl(amp_comm *host, amp_backend *cuda, amp_comm **out, amp_
     nccl->comm.gather = gather;
     nccl->comm.broadcast = broadcast;
     nccl->comm.part = NULL;
-    nccl->comm.speaks = speaks;
+    nccl->comm.prints_error = prints_error;
     nccl->comm.abort = end_all;
     nccl->comm.destroy = destroy;
     pin_order(amp_cuda_of(cuda));

@@ -164,11 +164,11 @@ static amp_status take_line(void *context, int index, const char *line, amp_erro
     return AMP_OK;
 }
 
-static amp_status say_why(const run *r, int index, const amp_turns_end *end, amp_error *error)
+static amp_status explain_end(const run *r, int index, const amp_turns_end *end, amp_error *error)
 {
     const program *p = &r->programs[index];
     char words[512];
-    amp_turns_last_words(p->output, words, sizeof words);
+    amp_turns_last_message(p->output, words, sizeof words);
     if (end->exited)
         return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", p->side->dtype,
                         words[0] ? words : "its program ended without a result");
@@ -192,7 +192,7 @@ static amp_status take_end(void *context, int index, const amp_turns_end *end, a
 {
     const run *r = context;
     int well = r->programs[index].side->done || end->stopped || interrupted;
-    return well ? AMP_OK : say_why(r, index, end, error);
+    return well ? AMP_OK : explain_end(r, index, end, error);
 }
 
 /* ---- running ---- */

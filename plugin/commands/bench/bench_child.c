@@ -35,17 +35,6 @@ typedef struct child {
     double used, at_turn, peak;
 } child;
 
-__attribute__((format(printf, 1, 2)))
-static void tell(const char *format, ...)
-{
-    char line[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    amp_turns_tell(line);
-}
-
 /* ---- memory ---- */
 
 /* Other programs of this benchmark are on the same GPU, and keep still while it is our turn: what vanishes
@@ -64,9 +53,9 @@ static double memory_look(child *c)
     return used;
 }
 
-/* Ends a turn; afterwards it is ours again. */
+/* Sends a line and ends the turn; returns at the beginning of the next one. */
 __attribute__((format(printf, 2, 3)))
-static void pass(child *c, const char *format, ...)
+static void end_turn(child *c, const char *format, ...)
 {
     char line[128];
     va_list args;
@@ -74,7 +63,7 @@ static void pass(child *c, const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     c->used = memory_look(c);
-    c->stopped |= amp_turns_pass(line);
+    c->stopped |= amp_turns_yield("%s", line);
     memory_turn_begins(c);
 }
 
@@ -103,7 +92,7 @@ static amp_status load(child *c, amp_error *error)
         return amp_fail(error, AMP_NO_MEMORY, "no memory for %d images of %d x %d x %d; try a smaller -batch",
                         v.batch, v.w, v.h, v.c);
     amp_fork_fill_random_batch(c->net, seed);
-    tell("shape %d %d %d %d %d", v.w, v.h, v.c, v.batch, v.on_gpu);
+    amp_turns_send("shape %d %d %d %d %d", v.w, v.h, v.c, v.batch, v.on_gpu);
     return AMP_OK;
 }
 
@@ -159,20 +148,20 @@ static amp_status measure(child *c, amp_error *error)
         if (was_skipped(c)) {
             if (++skipped > AMP_BENCH_MOST_SKIPPED)
                 return amp_fail(error, AMP_DIVERGED, AMP_BENCH_ALL_SKIPPED, skipped);
-            pass(c, "skipped %g", (double)amp_fork_cost(c->net));
+            end_turn(c, "skipped %g", (double)amp_fork_cost(c->net));
         } else if (warm-- > 0) {
-            pass(c, "warm %g", (double)amp_fork_cost(c->net));
+            end_turn(c, "warm %g", (double)amp_fork_cost(c->net));
         } else {
             warm = 0;
             spent += c->step_ms;
             c->measured++;
-            pass(c, "step %.9g %.9g %.9g", ms[AMP_BENCH_FORWARD], ms[AMP_BENCH_BACKWARD],
-                 ms[AMP_BENCH_UPDATE]);
+            end_turn(c, "step %.9g %.9g %.9g", ms[AMP_BENCH_FORWARD], ms[AMP_BENCH_BACKWARD],
+                     ms[AMP_BENCH_UPDATE]);
         }
     }
     amp_view v = amp_fork_view(c->net);
-    tell("memory %.9g %.9g", v.on_gpu ? c->peak / 1048576 : amp_host_peak_resident_mb(),
-         (double)amp_fork_loaded_bytes(c->net, v.batch) / 1048576);
+    amp_turns_send("memory %.9g %.9g", v.on_gpu ? c->peak / 1048576 : amp_host_peak_resident_mb(),
+                   (double)amp_fork_loaded_bytes(c->net, v.batch) / 1048576);
     return AMP_OK;
 }
 
@@ -185,12 +174,12 @@ static void measure_layers(child *c)
     for (int i = 0; !c->stopped && i < passes; i++) {
         amp_layer_clocks_pass(clocks);
         amp_fork_update(c->net);
-        pass(c, "pass");
+        end_turn(c, "pass");
     }
     for (int i = 0; !c->stopped && i < layers; i++) {
         amp_bench_layer l = amp_layer_clocks_of(clocks, i);
-        tell("layer %d %s %d %d %.9g %.9g %.9g %.9g", i, l.type, l.in_half, l.misaligned, l.forward_ms,
-             l.backward_ms, l.operations, l.bytes);
+        amp_turns_send("layer %d %s %d %d %.9g %.9g %.9g %.9g", i, l.type, l.in_half, l.misaligned,
+                       l.forward_ms, l.backward_ms, l.operations, l.bytes);
     }
     amp_layer_clocks_free(clocks);
 }
@@ -202,7 +191,7 @@ static amp_status measure_all(child *c, amp_error *error)
         return amp_fail(error, AMP_BAD_CONFIG, "-only %s does not go with its -amp", c->request->only);
     AMP_TRY(measure(c, error));
     if (!c->stopped && !c->request->detect) measure_layers(c);
-    if (!c->stopped) tell("done %ld", c->measured);
+    if (!c->stopped) amp_turns_send("done %ld", c->measured);
     return AMP_OK;
 }
 

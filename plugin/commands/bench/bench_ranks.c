@@ -2,7 +2,7 @@
  * ranks, so many of them train the .cfg's batch together, on synthetic images, as `detector train` would
  * (comm/comm.h; no image is loaded), and the others sleep. One rank alone trains without MPI, as always.
  *
- * Rows are measured one after the other: what else the machine does then meets one of them. */
+ * Rows are measured one after the other, so that other work on the machine may slow one of them alone. */
 #include "bench.h"
 
 #include "../cfg_copy.h"
@@ -50,11 +50,11 @@ static void make_step(struct network *net, int passes)
     amp_fork_update(net);
 }
 
-/* Rank 0's clock decides for all; they hear it as a training's hear of signals. */
+/* Rank 0's clock decides, and all ranks get its decision. */
 static int is_enough(const amp_bench_request *r, int steps, double spent)
 {
     int enough = amp_bench_is_enough(r, steps, spent);
-    amp_sharing_tell(&enough, sizeof enough, "whether that was enough");
+    amp_sharing_broadcast(&enough, sizeof enough, "whether that was enough");
     return enough;
 }
 
@@ -129,12 +129,12 @@ static amp_status prepare(scaling *s, amp_error *error)
 {
     const amp_bench_request *r = s->request;
     amp_cfg_facts facts;
-    AMP_TRY(amp_cfg_look(r->cfg, amp_host_wished_dtype(), CFG_FOR_ANYTHING, &facts, error));
-    if (r->dtypes || r->detect || (amp_host_wished_dtype() && !facts.under_amp))
+    AMP_TRY(amp_cfg_look(r->cfg, amp_host_requested_dtype(), CFG_FOR_ANYTHING, &facts, error));
+    if (r->dtypes || r->detect || (amp_host_requested_dtype() && !facts.under_amp))
         return amp_fail(error, AMP_BAD_CONFIG, "command line: %s: ranks are measured in training steps, of "
                         "the dtype of the .cfg or of -amp fp32 (bf16, fp16)",
                         r->dtypes ? "-dtypes" : r->detect ? "-detect" : "-amp off");
-    if (!facts.under_amp) amp_host_wish_dtype("fp32");
+    if (!facts.under_amp) amp_host_request_dtype("fp32");
     s->b.batch = r->batch ? (int)r->batch : facts.batch;
     s->b.subdivisions = r->batch ? 1 : facts.subdivisions;
     return AMP_OK;

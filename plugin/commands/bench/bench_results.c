@@ -1,4 +1,5 @@
-/* What comes of a benchmark's lines: medians, spreads, ratios, and what the verdicts rest on. */
+/* Reads the lines of a benchmark's programs, and computes medians, spreads, ratios and the evidence for the
+ * verdicts. */
 #include "bench.h"
 
 #include "../statistics.h"
@@ -70,10 +71,11 @@ amp_status amp_bench_read_line(amp_bench *b, amp_bench_side *s, const char *line
     size_t length = strcspn(line, " ");
     if (length < sizeof name) memcpy(name, line, length);
     int side = (int)(s - b->sides);
-    b->turn += side < b->speaker;
-    b->speaker = side;
+    b->turn += side < b->last_side;
+    b->last_side = side;
     if (take(b, s, name, line + length + (line[length] == ' ')) == AMP_OK) return AMP_OK;
-    return amp_fail(error, AMP_IO_FAILED, "%s: its program said what is not understood: %s", s->dtype, line);
+    return amp_fail(error, AMP_IO_FAILED, "%s: its program wrote a line that is not understood: %s", s->dtype,
+                    line);
 }
 
 /* ---- numbers ---- */

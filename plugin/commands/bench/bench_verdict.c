@@ -51,7 +51,7 @@ static void find_reasons(const amp_bench_evidence *e, int reason[AMP_BENCH_REASO
     reason[AMP_BENCH_MISALIGNED] = e->misaligned_share >= most_of;
 }
 
-static void say_reason(char *w, const amp_bench_evidence *e, int reason)
+static void add_reason(char *w, const amp_bench_evidence *e, int reason)
 {
     switch (reason) {
     case AMP_BENCH_NO_NATIVE_HALF:
@@ -80,14 +80,14 @@ static void say_reason(char *w, const amp_bench_evidence *e, int reason)
     }
 }
 
-static void say_reasons(char *w, const amp_bench_evidence *e, const int reason[AMP_BENCH_REASONS])
+static void add_reasons(char *w, const amp_bench_evidence *e, const int reason[AMP_BENCH_REASONS])
 {
     int said = 0;
     add(w, " Why: ");
     for (int i = 0; i < AMP_BENCH_REASONS; i++) {
         if (!reason[i]) continue;
         add(w, "%s", said++ ? "; " : "");
-        say_reason(w, e, i);
+        add_reason(w, e, i);
     }
     if (!said)
         add(w, "no single cause stands out (of the layers' time %.0f %% is in fp32 layers, %.0f %% waits for "
@@ -96,7 +96,7 @@ static void say_reasons(char *w, const amp_bench_evidence *e, const int reason[A
     add(w, ".");
 }
 
-static void say_memory(char *w, const amp_bench_evidence *e, const amp_bench_verdict *v)
+static void add_memory(char *w, const amp_bench_evidence *e, const amp_bench_verdict *v)
 {
     if (!(v->memory_ratio > 0)) return;
     add(w, " Memory: %.0f MB at the peak instead of %.0f (%.2fx), %s; a training with its loaded images "
@@ -107,8 +107,8 @@ static void say_memory(char *w, const amp_bench_evidence *e, const amp_bench_ver
         e->half->training_mb / e->fp32->training_mb);
 }
 
-/* Why nobody can tell; empty where somebody can. */
-static void say_what_is_missing(char *w, const amp_bench_evidence *e)
+/* Why there is no verdict; nothing is added where there is one. */
+static void add_what_is_missing(char *w, const amp_bench_evidence *e)
 {
     char ms[16];
     const amp_bench_ratio *speedup = &e->half->over_fp32;
@@ -131,7 +131,7 @@ void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
     *v = (amp_bench_verdict){ .dtype = e->half->dtype, .speedup = over };
     v->memory_ratio = before_mb > 0 ? mb / before_mb : 0;
     v->saves_memory = v->memory_ratio > 0 && v->memory_ratio <= memory_below && before_mb - mb >= memory_mb;
-    say_what_is_missing(missing, e);
+    add_what_is_missing(missing, e);
     v->worth = missing[0] ? AMP_BENCH_CANNOT_TELL
              : speedup >= worth_from ? AMP_BENCH_WORTH_IT : AMP_BENCH_NOT_WORTH_IT;
     if (speedup < worth_from) find_reasons(e, v->reason);
@@ -143,6 +143,6 @@ void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
     else add(w, "by the extremes of the steps");
     add(w, "; a step: %s ms, fp32 %s).%s", amp_bench_number(ms, step_ms(e->half)),
         amp_bench_number(reference_ms, step_ms(e->fp32)), missing);
-    if (speedup < worth_from) say_reasons(w, e, v->reason);
-    say_memory(w, e, v);
+    if (speedup < worth_from) add_reasons(w, e, v->reason);
+    add_memory(w, e, v);
 }

@@ -1,6 +1,6 @@
-/* The report's folder: whose comparison lies there, and that nobody else works in it.
+/* The report's folder: which comparison it belongs to, and a lock, so that one program at a time works in it.
  *
- *     DIR/comparison.txt     the settings; with others, nothing there may be gone on with
+ *     DIR/comparison.txt     the settings; with other settings the folder is refused
  *     DIR/runs/DTYPE-seedS/  one training: compare_runs.c
  *     DIR/report.html, report.json, report.csv
  *

@@ -1,5 +1,6 @@
 /* One training's folder, DIR/runs/DTYPE-seedS: copies of the .cfg and the .data file, with which the training
- * can be repeated by hand; what its programs said; steps.csv; backup/; and result.txt, what has come of it:
+ * can be repeated by hand; the output of its programs; steps.csv; backup/; and result.txt, its state and
+ * scores:
  *
  *     state done
  *     score mAP@0.5 0.973
@@ -78,7 +79,7 @@ amp_status amp_run_read_steps(const amp_compare *compare, amp_run *run, amp_erro
     return status;
 }
 
-/* ---- what has come of it ---- */
+/* ---- its result ---- */
 
 amp_status amp_run_keep(const amp_compare *compare, const amp_run *run, amp_error *error)
 {
@@ -124,7 +125,7 @@ static amp_status read_run(const amp_compare *compare, amp_run *run, amp_error *
     AMP_TRY(amp_run_read_steps(compare, run, error));
     if (run->count) run->state = AMP_RUN_TRAINING;
     if (access(files.result, F_OK)) return AMP_OK;
-    amp_status status = amp_lines_read(files.result, "what has come of a training", &lines, error);
+    amp_status status = amp_lines_read(files.result, "the result of a training", &lines, error);
     if (status == AMP_OK) read_result(compare, &lines, run);
     amp_lines_free(&lines);
     int there = !access(files.weights, R_OK);

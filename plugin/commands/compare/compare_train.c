@@ -83,7 +83,7 @@ static amp_status take_end(void *context, int k, const amp_turns_end *end, amp_e
     if (well && amp_run_is_over(p->compare, run) && !access(p->files.weights, R_OK))
         run->state = AMP_RUN_TRAINED;
     if (run->state != AMP_RUN_FAILED) return AMP_OK;
-    if (end->exited) amp_turns_last_words(p->files.train_log, words, sizeof run->failure);
+    if (end->exited) amp_turns_last_message(p->files.train_log, words, sizeof run->failure);
     else snprintf(words, sizeof run->failure, "killed by signal %d (%s)", end->status,
                   strsignal(end->status));
     if (!words[0])
@@ -109,7 +109,7 @@ static amp_status train(amp_compare *compare, program *trainings, amp_run **runs
     amp_progress_end(progress);
     for (int k = 0; k < count; k++) {
         amp_error later, *to = status == AMP_OK ? error : &later;
-        /* what is on the disk can be gone on with */
+        /* the files on the disk decide from where a later call resumes */
         amp_status kept = amp_run_read_steps(compare, runs[k], to);
         if (kept == AMP_OK) kept = amp_run_keep(compare, runs[k], to);
         if (status == AMP_OK) status = kept;
@@ -158,7 +158,7 @@ amp_status amp_compare_validate(amp_compare *compare, amp_run *run, amp_error *e
         run->state = AMP_RUN_DONE;
     } else if (!*compare->stop) {
         run->state = AMP_RUN_FAILED;
-        amp_turns_last_words(p.files.valid_log, run->failure, sizeof run->failure);
+        amp_turns_last_message(p.files.valid_log, run->failure, sizeof run->failure);
         if (!run->failure[0])
             snprintf(run->failure, sizeof run->failure, "validation ended without scores; see %.400s",
                      p.files.valid_log);

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#define say(c, ...) amp_texts_add(&(c)->verdict, &(c)->verdict_count, __VA_ARGS__)
+#define add(c, ...) amp_texts_add(&(c)->verdict, &(c)->verdict_count, __VA_ARGS__)
 
 /* ---- accuracy ---- */
 
@@ -78,7 +78,7 @@ static const char *points_text(double points, char text[32])
     return text;
 }
 
-static void say_what_would_tell(const amp_comparison *c, const amp_dtype_summary *s, char *text, size_t size)
+static void more_seeds_text(const amp_comparison *c, const amp_dtype_summary *s, char *text, size_t size)
 {
     int count = s->difference[0].count;
     if (count < 2)
@@ -97,7 +97,7 @@ static void judge_accuracy(amp_comparison *c, int d)
     const char *reference = c->dtypes[c->reference];
     char scores[2][160], points[32], tell[120];
     if (!s->difference[0].count) {
-        say(c, "%s: no %s to compare: no seed is done in both %s and %s.", s->dtype, amp_score_name(c, 0),
+        add(c, "%s: no %s to compare: no seed is done in both %s and %s.", s->dtype, amp_score_name(c, 0),
             s->dtype, reference);
         return;
     }
@@ -105,20 +105,20 @@ static void judge_accuracy(amp_comparison *c, int d)
     points_text(c->points_allowed, points);
     switch (accuracy_of(s)) {
     case AMP_ACCURACY_UNKNOWN:
-        say(c, "%s: neither it nor %s has learnt enough to compare; train longer: %s; %s.",
+        add(c, "%s: neither it nor %s has learnt enough to compare; train longer: %s; %s.",
             s->dtype, reference, scores[0], scores[1]);
         break;
     case AMP_ACCURACY_AS_GOOD:
-        say(c, "%s: as good as %s, a loss of more than %s is ruled out: %s; %s.", s->dtype,
+        add(c, "%s: as good as %s, a loss of more than %s is ruled out: %s; %s.", s->dtype,
             reference, points, scores[0], scores[1]);
         break;
     case AMP_ACCURACY_WORSE:
-        say(c, "%s: worse than %s by more than %s: %s; %s.", s->dtype, reference, points,
+        add(c, "%s: worse than %s by more than %s: %s; %s.", s->dtype, reference, points,
             scores[0], scores[1]);
         break;
     default:
-        say_what_would_tell(c, s, tell, sizeof tell);
-        say(c, "%s: cannot tell yet whether it loses more than %s to %s: %s; %s: %s.", s->dtype,
+        more_seeds_text(c, s, tell, sizeof tell);
+        add(c, "%s: cannot tell yet whether it loses more than %s to %s: %s; %s: %s.", s->dtype,
             points, reference, scores[0], scores[1], tell);
     }
 }
@@ -184,53 +184,53 @@ static void judge_speed(amp_comparison *c, int d, const char *note)
     if (s->images_per_second.count > 1)
         snprintf(seeds, sizeof seeds, "; by seed %.2f to %.2f", s->speedup.least, s->speedup.most);
     memory_text(s, r, memory, sizeof memory);
-    say(c, "%s: %s: %.2f times the images/s of %s (%.1f against %.1f%s; without loading %.2f "
+    add(c, "%s: %s: %.2f times the images/s of %s (%.1f against %.1f%s; without loading %.2f "
         "times, %.1f against %.1f)%s%s.", s->dtype, word, s->speedup.ratio, r->dtype,
         s->images_per_second.mean, r->images_per_second.mean, seeds, s->compute_speedup.ratio,
         s->compute_images_per_second.mean, r->compute_images_per_second.mean, memory, why);
 }
 
 /* When speeds were measured. */
-static void tell_window(amp_comparison *c)
+static void add_window(amp_comparison *c)
 {
     if (c->apart)
-        say(c, "Speeds: not all dtypes of a seed trained at the same time, so the machine may have been "
+        add(c, "Speeds: not all dtypes of a seed trained at the same time, so the machine may have been "
             "busier for one than for another.");
     else if (c->together_seconds > 0)
-        say(c, "Speeds are of %.*f seconds of work, while all dtypes of a seed trained, in turns.",
+        add(c, "Speeds are of %.*f seconds of work, while all dtypes of a seed trained, in turns.",
             c->together_seconds < 10, c->together_seconds);
 }
 
 /* ---- what went wrong ---- */
 
-static void tell_failures(amp_comparison *c, int d)
+static void add_failures(amp_comparison *c, int d)
 {
     const amp_dtype_summary *s = &c->summaries[d];
     for (int k = 0; s->failed && k < c->seed_count; k++) {
         const amp_run *run = amp_comparison_run(c, d, k);
         if (run->state != AMP_RUN_FAILED) continue;
-        say(c, "%s: %d of %d trainings failed and are left out; seed %u: %s", s->dtype,
+        add(c, "%s: %d of %d trainings failed and are left out; seed %u: %s", s->dtype,
             s->failed, c->seed_count, run->seed, run->failure);
         return;
     }
 }
 
-static void tell_skips(amp_comparison *c, int d)
+static void add_skips(amp_comparison *c, int d)
 {
     const amp_dtype_summary *s = &c->summaries[d];
     if (s->skipped.count && s->skipped.mean > 0)
-        say(c, "%s: %.1f steps of a training were skipped on average, as a gradient was inf or NaN; none of "
+        add(c, "%s: %.1f steps of a training were skipped on average, as a gradient was inf or NaN; none of "
             "them counts.", s->dtype, s->skipped.mean);
 }
 
 static void judge_dtype(amp_comparison *c, int d, const char *note)
 {
-    tell_failures(c, d);
+    add_failures(c, d);
     if (d != c->reference) {
         judge_accuracy(c, d);
         judge_speed(c, d, note);
     }
-    tell_skips(c, d);
+    add_skips(c, d);
 }
 
 void amp_compare_verdict(amp_comparison *c, const char *const *notes)
@@ -238,9 +238,9 @@ void amp_compare_verdict(amp_comparison *c, const char *const *notes)
     int done = 0, all = c->dtype_count * c->seed_count;
     for (int i = 0; i < all; i++) done += c->runs[i].state == AMP_RUN_DONE;
     if (c->interrupted)
-        say(c, "Interrupted: %d of %d trainings are done; the same command goes on.", done, all);
+        add(c, "Interrupted: %d of %d trainings are done; the same command goes on.", done, all);
     if (c->dtype_count == 1)
-        say(c, "Only %s was trained: there is nothing to compare it with.", c->dtypes[0]);
+        add(c, "Only %s was trained: there is nothing to compare it with.", c->dtypes[0]);
     for (int d = 0; d < c->dtype_count; d++) judge_dtype(c, d, notes ? notes[d] : NULL);
-    if (c->dtype_count > 1) tell_window(c);
+    if (c->dtype_count > 1) add_window(c);
 }

@@ -60,7 +60,7 @@ static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_
             out->images++;
         } else { /* stb_image quotes bytes of a PNG */
             cfg_printable(image.failure, sizeof image.failure, image.failure);
-            amp_host_tell("%s; it is left out", image.failure);
+            amp_host_print("%s; it is left out", image.failure);
             amp_lines_add(&out->unreadable, image.failure, strlen(image.failure));
         }
         free(image.fitted);

@@ -82,7 +82,7 @@ static long next_after(long iteration)
     return next > iteration ? next : 0;
 }
 
-static void say_next(long iteration)
+static void print_next(long iteration)
 {
     long next = next_after(iteration);
     if (next) printf("; next at iteration %ld\n", next);
@@ -113,7 +113,7 @@ static void keep(const measured *m)
     if (is_best) map.best = *m;
     printf(" mean average precision (mAP@0.50) = %.6f at iteration %ld, best = %.6f at iteration %ld",
            m->map50, m->iteration, map.best.map50, map.best.iteration);
-    say_next(m->iteration);
+    print_next(m->iteration);
     if (is_best) amp_fork_save_weights(map.net, map.best_file);
     write_row(m, row);
     amp_log_file_add(&map.file, row);
@@ -166,7 +166,7 @@ static amp_status begin(struct network *net, const char *data_file, const char *
                                   error));
     map.last = so_far.iteration;
     map.best = so_far.best;
-    amp_sharing_tell(&map.best, sizeof map.best, "beginning -map");
+    amp_sharing_broadcast(&map.best, sizeof map.best, "beginning -map");
     map.net = net;
     return AMP_OK;
 }
@@ -185,7 +185,7 @@ void amp_map_begin(struct network **nets, int count, const char *data_file, int 
     if (status != AMP_OK) amp_host_check(amp_fail(&error, status, "-map: %.900s", reason.message), &error);
     printf("-map: mAP of %zu images every %ld iterations", map.data.images.count, map.every);
     if (map.best.iteration) printf(", best = %.6f at iteration %ld", map.best.map50, map.best.iteration);
-    say_next(map.last);
+    print_next(map.last);
 }
 
 void amp_map_step(void)

@@ -48,23 +48,14 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
 /* a pass costs some microseconds, a classifier's image not much more */
 static const double PASS_SECONDS = .2;
 
-/* Gives the turn on, and hears whether to stop. */
-static int pass(size_t done, size_t of)
+/* Ends the turn now and then; returns whether to stop. */
+static int end_turn(size_t done, size_t of)
 {
     static double last;
-    char line[80];
     if (!amp_turns_taken() || amp_clock_seconds() - last < PASS_SECONDS) return 0;
-    snprintf(line, sizeof line, "image %zu of %zu", done, of);
-    int stop = amp_turns_pass(line);
+    int stop = amp_turns_yield("image %zu of %zu", done, of);
     last = amp_clock_seconds();
     return stop;
-}
-
-static void tell_score(double value)
-{
-    char line[80];
-    snprintf(line, sizeof line, "score %.17g", value);
-    if (amp_turns_taken()) amp_turns_tell(line);
 }
 
 /* ---- JSON ---- */
@@ -135,14 +126,14 @@ static amp_status valid_detector(const request *r, struct network *net, FILE *js
     amp_detection_data data;
     amp_map_result result = { 0 };
     amp_map_request how = { .confidence = (float)r->confidence, .points = (amp_ap_points)atoi(r->points),
-                            .stop = pass };
+                            .stop = end_turn };
     amp_status status = amp_detection_data_read(r->data, &data, error);
     if (status == AMP_OK) status = amp_map_measure(net, &data, &how, &result, error);
     if (status == AMP_OK) {
         if (!amp_is_stdout(r->json)) amp_map_print(&result, &data.names);
         if (json) write_detector(json, r, &result, &data.names);
-        tell_score(result.total.map50);
-        tell_score(result.total.map50_95);
+        amp_turns_send("score %.17g", result.total.map50);
+        amp_turns_send("score %.17g", result.total.map50_95);
     }
     amp_map_result_free(&result);
     amp_detection_data_free(&data);
@@ -152,12 +143,12 @@ static amp_status valid_detector(const request *r, struct network *net, FILE *js
 static amp_status valid_classifier(const request *r, struct network *net, FILE *json, amp_error *error)
 {
     amp_accuracy result;
-    amp_status status = amp_accuracy_measure(net, r->data, (int)r->top, pass, &result, error);
+    amp_status status = amp_accuracy_measure(net, r->data, (int)r->top, end_turn, &result, error);
     if (status == AMP_OK) {
         if (!amp_is_stdout(r->json)) amp_accuracy_print(&result);
         if (json) write_classifier(json, r, &result);
-        tell_score(result.top1);
-        tell_score(result.topk);
+        amp_turns_send("score %.17g", result.top1);
+        amp_turns_send("score %.17g", result.topk);
     }
     amp_accuracy_free(&result);
     return status;

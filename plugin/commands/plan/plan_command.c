@@ -8,13 +8,13 @@
 #include "../json.h"
 #include "plan_report.h"
 
-typedef struct plan_wishes {
+typedef struct plan_request {
     const char *cfg, *dtype, *json;
     long batch, subdivisions; /* 0: as in the .cfg */
     amp_plan_link link;
-} plan_wishes;
+} plan_request;
 
-static amp_status read_arguments(int argc, char **argv, plan_wishes *w, amp_error *error)
+static amp_status read_arguments(int argc, char **argv, plan_request *w, amp_error *error)
 {
     const amp_argument arguments[] = {
         { .name = "CFG", .text = &w->cfg, .about = "the network's .cfg" },
@@ -41,7 +41,7 @@ static amp_status read_arguments(int argc, char **argv, plan_wishes *w, amp_erro
 }
 
 /* *made_from: a copy of the .cfg with another batch, or the .cfg itself. */
-static amp_status copy_cfg(const plan_wishes *w, char copy[AMP_MEMORY_FILE], const char **made_from,
+static amp_status copy_cfg(const plan_request *w, char copy[AMP_MEMORY_FILE], const char **made_from,
                            amp_error *error)
 {
     amp_cfg_change changes[2];
@@ -53,7 +53,7 @@ static amp_status copy_cfg(const plan_wishes *w, char copy[AMP_MEMORY_FILE], con
     return amp_cfg_copy_in_memory(w->cfg, changes, count, "this -batch and -subdivisions", copy, error);
 }
 
-static amp_status gather(const plan_wishes *w, amp_plan_report *report, amp_error *error)
+static amp_status gather(const plan_request *w, amp_plan_report *report, amp_error *error)
 {
     char copy[AMP_MEMORY_FILE];
     const char *made_from;
@@ -78,12 +78,12 @@ static amp_status write_json(const amp_plan_report *report, const char *name, am
 
 amp_status amp_command_plan(int argc, char **argv, amp_error *error)
 {
-    plan_wishes wishes = { 0 };
+    plan_request request = { 0 };
     amp_plan_report report;
-    AMP_TRY(read_arguments(argc, argv, &wishes, error));
-    amp_status status = gather(&wishes, &report, error);
-    if (status == AMP_OK && wishes.json) status = write_json(&report, wishes.json, error);
-    if (status == AMP_OK && !amp_is_stdout(wishes.json)) amp_plan_print_table(&report, stdout);
+    AMP_TRY(read_arguments(argc, argv, &request, error));
+    amp_status status = gather(&request, &report, error);
+    if (status == AMP_OK && request.json) status = write_json(&report, request.json, error);
+    if (status == AMP_OK && !amp_is_stdout(request.json)) amp_plan_print_table(&report, stdout);
     amp_plan_report_free(&report);
     return status;
 }

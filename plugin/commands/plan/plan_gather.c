@@ -27,8 +27,8 @@ static const char *const class_names[] = { [AMP_CLASS_LOWER] = "lower", [AMP_CLA
                                            [AMP_CLASS_PROMOTES] = "promotes",
                                            [AMP_CLASS_FP32] = "host fp32" };
 
-static void say_input(const amp_plan_report *r, const amp_node *node, const amp_autocast *a, char *why,
-                      size_t size)
+static void explain_input(const amp_plan_report *r, const amp_node *node, const amp_autocast *a, char *why,
+                          size_t size)
 {
     if (a->input < 0) {
         snprintf(why, size, "all inputs are %s", amp_dtype_name(r->dtype));
@@ -42,8 +42,8 @@ static void say_input(const amp_plan_report *r, const amp_node *node, const amp_
 }
 
 /* Why the layer's form is what it is, as autocast decided. */
-static void say_why(const amp_plan_report *r, const amp_node *node, const amp_autocast *a, char *why,
-                    size_t size)
+static void explain_form(const amp_plan_report *r, const amp_node *node, const amp_autocast *a, char *why,
+                         size_t size)
 {
     switch (a->reason) {
     case AMP_WHY_CLASS:
@@ -53,7 +53,7 @@ static void say_why(const amp_plan_report *r, const amp_node *node, const amp_au
         snprintf(why, size, "dtype=fp32");
         break;
     case AMP_WHY_PINNED: snprintf(why, size, "amp=0"); break;
-    case AMP_WHY_INPUT: say_input(r, node, a, why, size); break;
+    case AMP_WHY_INPUT: explain_input(r, node, a, why, size); break;
     }
 }
 
@@ -121,7 +121,7 @@ static void fill_row(amp_plan_report *r, int i)
         + row->buffer_bytes;
     for (int k = 0; k < node->desc.param_count; k++) row->weights += node->desc.params[k].count;
     for (int k = 0; k < node->desc.statistics_count; k++) r->statistics += node->desc.statistics[k].count;
-    say_why(r, node, &row->autocast, row->why, sizeof row->why);
+    explain_form(r, node, &row->autocast, row->why, sizeof row->why);
     if (row->autocast.class == AMP_CLASS_LOWER)
         ask_backend(row, node, r->backend);
     else if (node->desc.lends_products && node->products != AMP_FP32)
@@ -274,12 +274,13 @@ static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
  * it. */
 static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error *error)
 {
-    amp_cfg_facts wished, own;
-    AMP_TRY(amp_cfg_look(r->cfg, dtype ? dtype : amp_host_wished_dtype(), CFG_FOR_ANYTHING, &wished, error));
+    amp_cfg_facts requested, own;
+    const char *asked = dtype ? dtype : amp_host_requested_dtype();
+    AMP_TRY(amp_cfg_look(r->cfg, asked, CFG_FOR_ANYTHING, &requested, error));
     AMP_TRY(amp_cfg_look(r->cfg, NULL, CFG_FOR_ANYTHING, &own, error));
-    r->off_in_cfg = !wished.under_amp || !own.under_amp;
-    if (!wished.under_amp) dtype = amp_dtype_name(amp_fork_default_dtype());
-    if (dtype) amp_host_wish_dtype(dtype);
+    r->off_in_cfg = !requested.under_amp || !own.under_amp;
+    if (!requested.under_amp) dtype = amp_dtype_name(amp_fork_default_dtype());
+    if (dtype) amp_host_request_dtype(dtype);
     return AMP_OK;
 }
 

@@ -91,10 +91,10 @@ static amp_status load(const amp_probe_result *r, struct network **out, amp_erro
 {
     srand(darknet_amp_seed());
     srand((unsigned)rand());
-    const char *wished = amp_host_wished_dtype();
-    amp_host_wish_dtype("fp32");
+    const char *requested = amp_host_requested_dtype();
+    amp_host_request_dtype("fp32");
     struct network *net = *out = amp_fork_make_network(r->cfg, r->cfg, 1);
-    amp_host_wish_dtype(wished);
+    amp_host_request_dtype(requested);
     if (r->weights) amp_fork_load_weights(net, r->weights);
     amp_fork_use_device(net);
     only_look_at_weights(amp_fork_state(net));

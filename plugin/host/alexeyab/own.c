@@ -230,36 +230,36 @@ int amp_fork_averages(const network *net, int only_begun, amp_average *averages)
 
 #ifdef GPU
 /* Page-locked buffers were not allocated by calloc, so that free() must not get them. */
-static void give_back_pinned(float **buffer, int *pinned)
+static void free_pinned(float **buffer, int *pinned)
 {
     if (*pinned && *buffer) cuda_free_host(*buffer);
     if (*pinned) *buffer = NULL;
     *pinned = 0;
 }
 
-static void give_back_on_gpu(float **buffer)
+static void free_on_gpu(float **buffer)
 {
-    if (*buffer) amp_host_give_back(buffer, 1);
+    if (*buffer) amp_host_free_array(buffer, 1);
 }
 
 /* weights_gpu16 stays, because Darknet's push_convolutional_layer writes to it. adam becomes 0, because that
  * function would also copy Adam's moments, which are given back. */
-static void give_back_internals_gpu(layer *l)
+static void free_internals_gpu(layer *l)
 {
     l->adam = 0;
-    give_back_on_gpu(&l->activation_input_gpu);
-    give_back_on_gpu(&l->output_avg_gpu);
-    if (!l->share_layer) give_back_on_gpu(&l->weight_updates_gpu16);
-    give_back_pinned(&l->output, &l->output_pinned);
-    give_back_pinned(&l->delta, &l->delta_pinned);
+    free_on_gpu(&l->activation_input_gpu);
+    free_on_gpu(&l->output_avg_gpu);
+    if (!l->share_layer) free_on_gpu(&l->weight_updates_gpu16);
+    free_pinned(&l->output, &l->output_pinned);
+    free_pinned(&l->delta, &l->delta_pinned);
 }
 #endif
 
-void amp_own_give_back_internals(layer *l, int on_gpu)
+void amp_own_free_internals(layer *l, int on_gpu)
 {
-    if (l->type == CONVOLUTIONAL || l->type == SHORTCUT) amp_host_give_back(&l->activation_input, 0);
+    if (l->type == CONVOLUTIONAL || l->type == SHORTCUT) amp_host_free_array(&l->activation_input, 0);
 #ifdef GPU
-    if (on_gpu) give_back_internals_gpu(l);
+    if (on_gpu) free_internals_gpu(l);
 #else
     (void)on_gpu;
 #endif

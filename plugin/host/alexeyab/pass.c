@@ -38,7 +38,7 @@ const float *amp_own_truth(const network *net)
 /* Darknet makes these for the first pass of a size, and frees them when it resizes a network. */
 static amp_status make_on_gpu(float **array, size_t bytes, amp_backend *b, amp_error *error)
 {
-    if (!*array) *array = amp_host_take(bytes / sizeof **array, 1);
+    if (!*array) *array = amp_host_allocate_array(bytes / sizeof **array, 1);
     if (*array) return AMP_OK;
     return amp_fail(error, AMP_NO_MEMORY, "amp: no memory on the GPU (%s) for %zu MB of images or labels; "
                     "use more subdivisions", b->description, bytes >> 20);

@@ -25,7 +25,7 @@ static void read_options(const char *cfg_file)
     amp_error error;
     if (!cfg_file) darknet_amp_refuse("command line: a .cfg file is missing");
     amp_config_free(reading);
-    amp_host_check(amp_config_read(cfg_file, amp_host_wished_dtype(), amp_fork_default_dtype(), &reading,
+    amp_host_check(amp_config_read(cfg_file, amp_host_requested_dtype(), amp_fork_default_dtype(), &reading,
                                    &error),
                    &error);
     if (reading->enabled) any_asked = 1;
@@ -78,7 +78,7 @@ FILE *darknet_amp_open_cfg(const char *file)
     return out;
 }
 
-int amp_host_is_asked(void) { return reading && reading->enabled; }
+int amp_host_parser_uses_amp(void) { return reading && reading->enabled; }
 int darknet_amp_default_stream(void) { return any_asked; }
 
 amp_config *amp_host_take_config(void)

@@ -6,7 +6,7 @@
 #include "../../amp/config.h"
 
 /* Whether the network that this thread's parser makes will be under AMP. */
-int amp_host_is_asked(void);
+int amp_host_parser_uses_amp(void);
 
 /* The settings of the .cfg that this thread's parser has read, now the caller's; NULL: there are none. */
 amp_config *amp_host_take_config(void);

@@ -37,7 +37,8 @@ static int is_long(const char *const *words, int count)
     /* the .cfg may have a .data file before it */
     for (int i = 2; i < count && !strcmp(words[1], "train"); i++) {
         amp_config *config;
-        if (amp_config_read(words[i], amp_host_wished_dtype(), AMP_FP32, &config, NULL) != AMP_OK) continue;
+        if (amp_config_read(words[i], amp_host_requested_dtype(), AMP_FP32, &config, NULL) != AMP_OK)
+            continue;
         under_amp |= config->enabled;
         amp_config_free(config);
     }
@@ -81,11 +82,11 @@ int darknet_amp_start(int argc, char **argv)
     amp_ranks_await();
     memcpy(given, argv, sizeof given);
     amp_host_note_command(argc, argv);
-    amp_host_wish_dtype(amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16"));
+    amp_host_request_dtype(amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16"));
     take_seed(&argc, argv);
-    int takes_long = is_long(words, amp_host_words(argc, argv, words, 6));
+    int takes_long = is_long(words, amp_host_command_words(argc, argv, words, 6));
     amp_training_arguments(&argc, argv, takes_long);
-    int count = amp_host_words(argc, argv, words, 4);
+    int count = amp_host_command_words(argc, argv, words, 4);
     if (takes_long) start_again(given);
     int gpus = amp_host_find_argument(argc, argv, "-gpus");
     int no_gpu = amp_host_find_argument(argc, argv, "-nogpu");

@@ -11,13 +11,13 @@ static int error_stream = STDERR_FILENO;
 
 void amp_host_keep_error_stream(void) { error_stream = dup(STDERR_FILENO); }
 
-/* Of several ranks that meet an error, one speaks: the first of its machine, and rank 0 before they have
- * joined. Programs that a launcher starts side by side, and that do not join, speak each for itself. */
-static int speaks(void)
+/* Where several ranks meet an error, one prints it: the first on its machine, or rank 0 before the ranks have
+ * joined. Programs that a launcher starts side by side, and that do not join, print their own errors. */
+static int prints_error(void)
 {
     amp_comm *comm = amp_ranks();
     if (!comm) return !amp_ranks_is_awaited() || amp_comm_launched_rank() == 0;
-    return !comm->speaks || comm->speaks(comm);
+    return !comm->prints_error || comm->prints_error(comm);
 }
 
 void darknet_amp_refuse(const char *format, ...)
@@ -30,7 +30,7 @@ void darknet_amp_refuse(const char *format, ...)
     va_end(args);
     pthread_mutex_lock(&ending); /* one line, whichever thread comes first: the others wait here */
     fflush(stdout);
-    if (!speaks()) amp_ranks_await_end();
+    if (!prints_error()) amp_ranks_await_end();
     else if (amp_ranks_leads()) fprintf(stderr, "%s\n", error.message);
     else dprintf(error_stream, "rank %d: %s\n", amp_ranks()->rank, error.message);
     if (amp_ranks()) amp_ranks()->abort(amp_ranks(), 1);
@@ -39,7 +39,7 @@ void darknet_amp_refuse(const char *format, ...)
 }
 
 _Noreturn void amp_host_die(const amp_error *error) { darknet_amp_refuse("%s", error->message); }
-void amp_host_lost(const char *line) { darknet_amp_refuse("%s", line); }
+void amp_host_communicator_lost(const char *line) { darknet_amp_refuse("%s", line); }
 
 void amp_host_check(amp_status status, const amp_error *error)
 {
@@ -52,10 +52,10 @@ void *amp_host_allocated(void *memory)
     return memory;
 }
 
-void amp_host_tell(const char *format, ...)
+void amp_host_print(const char *format, ...)
 {
     char line[4096];
-    const amp_comm *comm = amp_ranks(); /* once: loaders tell too, while the main thread leaves the others */
+    const amp_comm *comm = amp_ranks(); /* once: a loader's thread may be here while main leaves the ranks */
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);

@@ -8,7 +8,7 @@
 _Noreturn void amp_host_die(const amp_error *error);
 /* Ends the program in the same way with a ready-made line. Given to a communicator as amp_comm.lost, which it
  * calls when other ranks cannot be reached any more. */
-void amp_host_lost(const char *line);
+void amp_host_communicator_lost(const char *line);
 /* Calls amp_host_die unless status is AMP_OK. */
 void amp_host_check(amp_status status, const amp_error *error);
 
@@ -17,7 +17,7 @@ void *amp_host_allocated(void *memory);
 
 /* Prints a line on stderr about something that only this rank has met, such as an image that cannot be
  * read. */
-__attribute__((format(printf, 1, 2))) void amp_host_tell(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void amp_host_print(const char *format, ...);
 
 /* Keeps a copy of the descriptor behind stderr for the lines of this header, which then appear even where
  * stderr is redirected later (ranks other than 0 silence theirs). */

@@ -171,7 +171,7 @@ static amp_status try_batches(const asked *a, char *text, size_t room, amp_error
     return AMP_OK;
 }
 
-static amp_status say_too_little(const asked *a, const amp_needs *needs, amp_error *error)
+static amp_status fail_too_little(const asked *a, const amp_needs *needs, amp_error *error)
 {
     char fits[400] = "";
     AMP_TRY(try_subdivisions(a, fits, sizeof fits, error));
@@ -210,7 +210,7 @@ amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *erro
     amp_status status = ask(net, roughly, &a, &needs, error);
     if (chooses) needs.pass.arena = 0;
     double share = status == AMP_OK && a.there ? (double)amp_needs_sum(&needs) / (double)a.there : 0;
-    if (share > 1) status = say_too_little(&a, &needs, error);
+    if (share > 1) status = fail_too_little(&a, &needs, error);
     else if (share > .9 && !roughly)
         fprintf(stderr, "amp: warning: this training needs %.0f MiB, and there are %.0f MiB of %s; if it is "
                 "killed, use more subdivisions\n", mib(amp_needs_sum(&needs)), mib(a.there), a.what);

@@ -39,7 +39,7 @@ void amp_ranks_leave(void)
     amp_comm *left = comm;
     if (!left) return;
     amp_ranks_phase("the end");
-    comm = NULL; /* loaders may be at work still, and tell or refuse something */
+    comm = NULL; /* loaders may still be at work, and print an error */
     left->destroy(left);
 }
 

@@ -38,7 +38,7 @@ struct network *amp_ranks_network(int rank);
 /* Called before such a network is freed. */
 void amp_ranks_forget(struct darknet_amp *);
 /* Whether this network prints what happens in a step: rank 0's does, and one that trains alone. */
-int amp_ranks_speaks_for(const struct darknet_amp *);
+int amp_ranks_prints_for(const struct darknet_amp *);
 
 /* The communicator of the programs; NULL: this one is alone. */
 amp_comm *amp_ranks(void);

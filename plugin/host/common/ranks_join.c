@@ -38,7 +38,7 @@ void amp_ranks_unite(struct network **nets, int count)
     amp_error error;
     double seconds;
     amp_host_check(amp_comm_time_limit(&seconds, &error), &error);
-    amp_host_check(amp_comm_threads(count, seconds, amp_host_lost, members, &error), &error);
+    amp_host_check(amp_comm_threads(count, seconds, amp_host_communicator_lost, members, &error), &error);
     for (int i = 0; i < count; i++) amp_fork_state(nets[i])->comm = members[i];
     united = nets;
 }
@@ -81,4 +81,4 @@ void amp_ranks_forget(struct darknet_amp *amp)
     amp->comm = NULL;
 }
 
-int amp_ranks_speaks_for(const struct darknet_amp *amp) { return !amp->comm || amp->comm->rank == 0; }
+int amp_ranks_prints_for(const struct darknet_amp *amp) { return !amp->comm || amp->comm->rank == 0; }

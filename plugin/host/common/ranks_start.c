@@ -33,7 +33,7 @@ static void leave_or_end(void)
     if (!amp_ranks_leads())
         darknet_amp_refuse("ranks: the program ended on this rank before its training was over; run the same "
                            "command alone, without the launcher, to see why");
-    if (comm->speaks) comm->speaks(comm);
+    if (comm->prints_error) comm->prints_error(comm);
     comm->abort(comm, 1);
 }
 
@@ -152,7 +152,7 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
     amp_comm *comm = NULL;
     if (amp_ranks()) return;
     if (is_one_of_several(words, count, under_amp))
-        amp_host_check(amp_comm_join(amp_host_lost, &comm, &error), &error);
+        amp_host_check(amp_comm_join(amp_host_communicator_lost, &comm, &error), &error);
     amp_ranks_set(comm, 1);
     if (!comm) {
         start_networks(words, count, under_amp, gpus);
@@ -167,7 +167,7 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
     if (is_shared(words[0]) && count > 3) amp_ranks_note_file("a .cfg", words[3]);
     amp_ranks_agree();
     if (!under_amp && is_shared(words[0]) && count > 3)
-        amp_host_is_wanted(words[3], CFG_FOR_ANYTHING); /* it may be for a mistake in the .cfg or in -amp */
+        amp_host_cfg_uses_amp(words[3], CFG_FOR_ANYTHING); /* ends here if the .cfg or -amp is wrong */
     if (!under_amp || (!is_shared(words[0]) && !is_bench(words)))
         amp_ranks_refuse("command line: a launcher started %d of this program, which share the work of "
                          "detector train and classifier train under AMP, and of amp bench, alone; give one "

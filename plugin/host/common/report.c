@@ -24,20 +24,20 @@ void amp_host_note_images(struct darknet_amp *amp, const struct network *net)
     amp->anomaly_images = amp_images_text(view.images, view.batch, a->bad_images == 1 ? a->image : -1);
 }
 
-void amp_host_tell_anomaly(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
+void amp_host_print_anomaly(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
 {
     char text[AMP_ANOMALY_TEXT];
     if (report->anomaly.found && amp->config->debug)
-        amp_host_tell("amp: debug: step after %zu: inf or NaN first in %s pass, subdivision %d of %d; %s",
-                      good_steps, where(amp, &report->anomaly, text), amp->anomaly_subdivision,
-                      amp_fork_view(amp->net).subdivisions,
-                      amp->anomaly_images ? amp->anomaly_images : "its image files are not known");
+        amp_host_print("amp: debug: step after %zu: inf or NaN first in %s pass, subdivision %d of %d; %s",
+                       good_steps, where(amp, &report->anomaly, text), amp->anomaly_subdivision,
+                       amp_fork_view(amp->net).subdivisions,
+                       amp->anomaly_images ? amp->anomaly_images : "its image files are not known");
     free(amp->anomaly_images);
     amp->anomaly_images = NULL;
     amp->anomaly_noted = 0;
 }
 
-void amp_host_tell_skip(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
+void amp_host_print_skip(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
 {
     char text[AMP_ANOMALY_TEXT];
     fprintf(stderr, "amp: step after %zu skipped: inf or NaN, first in %s; loss scale %g -> %g\n", good_steps,
@@ -57,7 +57,7 @@ _Noreturn void amp_host_collapse(struct darknet_amp *amp, const amp_step_report 
     const char *checkpoint = amp_host_last_checkpoint(amp);
     char place[AMP_ANOMALY_TEXT], why[96];
     amp_error error;
-    if (!amp_ranks_speaks_for(amp)) amp_ranks_await_end(); /* rank 0 knows what was saved last */
+    if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows what was saved last */
     if (report->bad_master) snprintf(why, sizeof why, "weights are inf, NaN or beyond 1e19");
     else
         snprintf(why, sizeof why, "gradients stay inf or NaN %s %g",

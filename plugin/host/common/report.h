@@ -1,18 +1,18 @@
-/* What the user is told of a step that went wrong: one line each on stderr. */
+/* Lines on stderr about a step that went wrong. */
 #pragma once
 
 #include "state.h"
 
 /* With debug=1, after each forward and backward: if the step's first inf or NaN was just found, remembers the
- * names of the images in the network's input. Later they cannot be known any more. */
+ * names of the images in the network's input: later batches replace them. */
 void amp_host_note_images(struct darknet_amp *, const struct network *);
 
 /* With debug=1: prints which tensor of the step that just ended had the first inf or NaN, if any had.
  * good_steps: the number of steps taken before it, without skipped ones. */
-void amp_host_tell_anomaly(struct darknet_amp *, const amp_step_report *, size_t good_steps);
+void amp_host_print_anomaly(struct darknet_amp *, const amp_step_report *, size_t good_steps);
 
 /* Prints that the step was skipped, and the loss scale from now on. */
-void amp_host_tell_skip(struct darknet_amp *, const amp_step_report *, size_t good_steps);
+void amp_host_print_skip(struct darknet_amp *, const amp_step_report *, size_t good_steps);
 
 /* The loss scale has reached min_scale and gradients still overflow: prints which layer and what to do, and
  * ends the program. */

@@ -37,7 +37,7 @@ static int is_one_of(const char *word, const char *const *list)
     return *list != NULL;
 }
 
-int amp_host_words(int argc, char **argv, const char **words, int most)
+int amp_host_command_words(int argc, char **argv, const char **words, int most)
 {
     static const char *const valued[] = { "-i", "-prefix", "-thresh", "-hier", "-c", "-s", "-avg", "-gpus",
                                           "-out", "-w", "-h", "-fps", "-t", "-log", "-cache",
@@ -70,7 +70,7 @@ void amp_host_note_command(int argc, char **argv)
     request.refusal = NULL;
     request.clear = amp_host_find_argument(argc, argv, "-clear") > 0;
     request.measures = 0;
-    if (amp_host_words(argc, argv, command, 2) < 2) return;
+    if (amp_host_command_words(argc, argv, command, 2) < 2) return;
     request.measures = !strncmp(command[1], "valid", 5) || !strcmp(command[1], "map")
         || !strcmp(command[1], "recall");
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -80,12 +80,12 @@ void amp_host_note_command(int argc, char **argv)
     }
 }
 
-int amp_host_is_cleared(void) { return request.clear; }
-int amp_host_measures(void) { return request.measures; }
+int amp_host_has_clear(void) { return request.clear; }
+int amp_host_command_measures(void) { return request.measures; }
 const char *amp_host_refusal(void) { return request.refusal; }
 
-void amp_host_wish_dtype(const char *wish) { request.amp = wish; }
-const char *amp_host_wished_dtype(void) { return request.amp; }
+void amp_host_request_dtype(const char *wish) { request.amp = wish; }
+const char *amp_host_requested_dtype(void) { return request.amp; }
 
 static void print_warning(void *context, int is_error, const char *line)
 {
@@ -106,7 +106,7 @@ amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error)
     return cfg_check(cfg, &amp_cfg_fork, use, &printer, &summary, error);
 }
 
-int amp_host_is_wanted(const char *cfg, cfg_use use)
+int amp_host_cfg_uses_amp(const char *cfg, cfg_use use)
 {
     amp_error error;
     amp_config *config;

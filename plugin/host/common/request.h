@@ -12,23 +12,23 @@ void amp_host_remove_arguments(int *argc, char **argv, int at, int count);
  * that says what is allowed. */
 const char *amp_host_take_argument(int *argc, char **argv, const char *name, const char *allowed);
 
-/* The first words of the command line, "detector", "train", "my.data", at most `most`; returns how many there
- * are. Darknet's options, which are no words, may stand anywhere, before the command too. */
-int amp_host_words(int argc, char **argv, const char **words, int most);
+/* The first words of the command line without Darknet's options, such as "detector", "train", "my.data": at
+ * most `most`. Returns how many there are. Options may stand anywhere, before the command too. */
+int amp_host_command_words(int argc, char **argv, const char **words, int most);
 
 /* The dtype of networks made from here on, in the words of `-amp` on the command line: "off", "fp32", "fp16",
  * "bf16", or NULL for what the .cfg says. The string is not copied: it must live until those networks are
  * made. For commands that make networks of their own; not thread-safe. */
-void amp_host_wish_dtype(const char *wish);
-const char *amp_host_wished_dtype(void);
+void amp_host_request_dtype(const char *wish);
+const char *amp_host_requested_dtype(void);
 
 /* Called before Darknet runs its command: remembers whether this command can run networks under AMP, whether
  * it measures accuracy, and whether -clear was given. */
 void amp_host_note_command(int argc, char **argv);
 /* Whether -clear was given: then no sidecar (NAME.amp) is read beside the weights. */
-int amp_host_is_cleared(void);
+int amp_host_has_clear(void);
 /* Whether the command measures accuracy: valid and its variants, map, recall. */
-int amp_host_measures(void);
+int amp_host_command_measures(void);
 /* NULL, or why the program's command cannot run a network under AMP: the middle of a message. */
 const char *amp_host_refusal(void);
 
@@ -38,4 +38,4 @@ amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);
 
 /* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the
  * program; use: what it is then for. */
-int amp_host_is_wanted(const char *cfg, cfg_use use);
+int amp_host_cfg_uses_amp(const char *cfg, cfg_use use);

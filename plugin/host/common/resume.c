@@ -110,7 +110,7 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network
 #define ANEW "remove it to start with a fresh loss scale and momentum"
 
 __attribute__((format(printf, 2, 3)))
-static void say(const struct network *net, const char *format, ...)
+static void print_note(const struct network *net, const char *format, ...)
 {
     va_list args;
     if (amp_fork_state(net)->resume->quiet) return;
@@ -162,14 +162,14 @@ static void print_resumed(const struct network *net, const amp_run_state *run, s
     amp_view view = amp_fork_view(net);
     unsigned seed;
     int seeded = amp_random_seed(&seed);
-    say(net, "amp: resumed from %s: step %zu, loss scale %g, %lu skipped", sidecar,
-        seen / (size_t)(view.batch * view.subdivisions), (double)amp_engine_scaler(amp->engine)->scale,
-        amp->skipped);
-    if (in_loop && same_seed(run)) say(net, ", data order continues (-seed %u)\n", seed);
+    print_note(net, "amp: resumed from %s: step %zu, loss scale %g, %lu skipped", sidecar,
+               seen / (size_t)(view.batch * view.subdivisions), (double)amp_engine_scaler(amp->engine)->scale,
+               amp->skipped);
+    if (in_loop && same_seed(run)) print_note(net, ", data order continues (-seed %u)\n", seed);
     else if (in_loop && run->seeded)
-        say(net, ", data order starts anew (it was saved with -seed %u)\n", (unsigned)run->seed);
-    else if (seeded) say(net, ", data order starts anew (it was not saved)\n");
-    else say(net, "\n");
+        print_note(net, ", data order starts anew (it was saved with -seed %u)\n", (unsigned)run->seed);
+    else if (seeded) print_note(net, ", data order starts anew (it was not saved)\n");
+    else print_note(net, "\n");
 }
 
 /* A save in the middle of a batch holds the gradients of some of its images: only the same batch goes on. */
@@ -190,8 +190,8 @@ static amp_status fits_batch(const amp_run_state *run, const amp_view *view, siz
 }
 
 /* Uses `seen` as it was loaded: a training that begins at its first forward has counted images already. */
-static amp_status go_on(struct network *net, const amp_checkpoint *checkpoint, const char *sidecar,
-                        int in_loop, amp_error *error)
+static amp_status resume_training(struct network *net, const amp_checkpoint *checkpoint, const char *sidecar,
+                                  int in_loop, amp_error *error)
 {
     struct darknet_amp *amp = amp_fork_state(net);
     amp_view view = amp_fork_view(net);
@@ -215,7 +215,7 @@ static amp_status go_on(struct network *net, const amp_checkpoint *checkpoint, c
     amp->skipped = (unsigned long)run->skipped;
     if (in_loop) AMP_TRY(restore_loop(net, run, sidecar, error));
     if (in_loop) AMP_TRY(restore_data_order(run, sidecar, error));
-    if (note[0]) say(net, "amp: %s: %s\n", sidecar, note);
+    if (note[0]) print_note(net, "amp: %s: %s\n", sidecar, note);
     print_resumed(net, run, seen, sidecar, in_loop);
     return AMP_OK;
 }
@@ -241,17 +241,17 @@ static amp_status begin(struct network *net, const char *weights, const char *si
     static const char what[] = "ending a killed save";
     int leads = amp_ranks_leads();
     /* the other ranks wait here, until rank 0 has completed it */
-    if (!leads) amp_sharing_tell(ended, sizeof *ended, what);
+    if (!leads) amp_sharing_broadcast(ended, sizeof *ended, what);
     AMP_TRY(amp_checkpoint_recover(weights, &checkpoint, note, error));
     if (leads) *ended |= note[0] != 0;
-    if (leads) amp_sharing_tell(ended, sizeof *ended, what);
-    if (note[0]) say(net, "amp: %s\n", note);
+    if (leads) amp_sharing_broadcast(ended, sizeof *ended, what);
+    if (note[0]) print_note(net, "amp: %s\n", note);
     if (*ended) load_again(net, weights);
     if (!checkpoint) {
-        say(net, "amp: no %s: momentum and loss scale start anew\n", sidecar);
+        print_note(net, "amp: no %s: momentum and loss scale start anew\n", sidecar);
         return AMP_OK;
     }
-    amp_status status = go_on(net, checkpoint, sidecar, in_loop, error);
+    amp_status status = resume_training(net, checkpoint, sidecar, in_loop, error);
     amp_checkpoint_free(checkpoint);
     return status;
 }
@@ -277,10 +277,10 @@ static void begin_training(struct network *net, int in_loop, int *ended)
         char *weights = resume->last_file; /* taken out for now, since loading again would free it */
         char *sidecar = amp_host_allocated(amp_sidecar_name(weights));
         resume->last_file = NULL;
-        if (!amp_host_is_cleared())
+        if (!amp_host_has_clear())
             amp_host_check(begin(net, weights, sidecar, in_loop, ended, &error), &error);
         else if (amp_file_exists(sidecar))
-            say(net, "amp: -clear: %s is not read; momentum and loss scale start anew\n", sidecar);
+            print_note(net, "amp: -clear: %s is not read; momentum and loss scale start anew\n", sidecar);
         free(sidecar);
         free(resume->last_file);
         resume->last_file = weights;

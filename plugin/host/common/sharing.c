@@ -143,18 +143,18 @@ void amp_sharing_align(struct network *net)
     amp_fork_set_counters(net, counters);
 }
 
-/* ---- what ranks tell each other ---- */
+/* ---- numbers that ranks exchange ---- */
 
-static amp_comm *begin_telling(const char *what)
+static amp_comm *begin_call(const char *what)
 {
     amp_ranks_phase("%s", what);
     return amp_ranks();
 }
 
-void amp_sharing_tell(void *value, size_t bytes, const char *what)
+void amp_sharing_broadcast(void *value, size_t bytes, const char *what)
 {
     amp_error error;
-    amp_comm *comm = begin_telling(what);
+    amp_comm *comm = begin_call(what);
     if (!comm) return;
     amp_host_check(comm->broadcast(comm, value, bytes, 0, &error), &error);
 }
@@ -169,7 +169,7 @@ void *amp_sharing_gather(amp_comm *comm, const void *mine, size_t bytes)
 
 float amp_sharing_mean(float number, const char *what)
 {
-    amp_comm *comm = begin_telling(what);
+    amp_comm *comm = begin_call(what);
     if (!comm) return number;
     double sum = 0;
     float *all = amp_sharing_gather(comm, &number, sizeof number);
@@ -180,7 +180,7 @@ float amp_sharing_mean(float number, const char *what)
 
 void amp_sharing_sum(size_t *numbers, int count, const char *what)
 {
-    amp_comm *comm = begin_telling(what);
+    amp_comm *comm = begin_call(what);
     if (!comm) return;
     size_t *all = amp_sharing_gather(comm, numbers, (size_t)count * sizeof *all);
     memset(numbers, 0, (size_t)count * sizeof *numbers);
@@ -190,11 +190,11 @@ void amp_sharing_sum(size_t *numbers, int count, const char *what)
 
 amp_status amp_sharing_outcome(amp_status mine, const char *what, amp_error *error)
 {
-    amp_comm *comm = begin_telling(what);
-    amp_error told = { .status = AMP_OK };
+    amp_comm *comm = begin_call(what);
+    amp_error outcome = { .status = AMP_OK };
     if (!comm) return mine;
-    if (mine != AMP_OK) told = *error;
-    amp_error *all = amp_sharing_gather(comm, &told, sizeof told);
+    if (mine != AMP_OK) outcome = *error;
+    amp_error *all = amp_sharing_gather(comm, &outcome, sizeof outcome);
     int i = 0;
     while (i < comm->size - 1 && all[i].status == AMP_OK) i++;
     amp_status status = all[i].status;
@@ -205,7 +205,7 @@ amp_status amp_sharing_outcome(amp_status mine, const char *what, amp_error *err
 
 void amp_sharing_join(void **rows, size_t *count, size_t row_bytes, const char *what)
 {
-    amp_comm *comm = begin_telling(what);
+    amp_comm *comm = begin_call(what);
     if (!comm) return;
     size_t *counts = amp_sharing_gather(comm, count, sizeof *count), most = 1, total = 0;
     for (int i = 0; i < comm->size; i++) {

@@ -63,7 +63,7 @@ void amp_sharing_end_step(const struct network *);
  * down. */
 void amp_sharing_align(struct network *);
 
-/* ---- what ranks tell each other ---- */
+/* ---- numbers that ranks exchange ---- */
 
 /* Collective: all ranks call these, in the same order. what: what the call is for, such as "saving
  * x.weights"; a time limit's message names it. An error of the communicator ends the program. */
@@ -71,7 +71,7 @@ void amp_sharing_align(struct network *);
 /* The ranks' blocks of `bytes` bytes one behind the other, in the order of ranks. The caller frees it. */
 void *amp_sharing_gather(struct amp_comm *, const void *mine, size_t bytes);
 /* Broadcast: *value becomes rank 0's. */
-void amp_sharing_tell(void *value, size_t bytes, const char *what);
+void amp_sharing_broadcast(void *value, size_t bytes, const char *what);
 /* Each of the numbers becomes its sum over the ranks. */
 void amp_sharing_sum(size_t *numbers, int count, const char *what);
 /* The mean over the ranks. */

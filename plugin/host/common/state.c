@@ -38,7 +38,7 @@ static amp_status scaler_of(const amp_config *config, amp_scaler *scaler, amp_er
 }
 
 /* Batch norm inside layers that Darknet computes stays each rank's own. */
-static void tell_unsynced(const amp_network_desc *described)
+static void print_unsynced(const amp_network_desc *described)
 {
     for (int i = 0; i < described->count; i++) {
         const amp_layer_desc *d = &described->layers[i];
@@ -63,7 +63,7 @@ static amp_status make_engine(struct darknet_amp *amp, struct network *net,
     amp_host host = amp_fork_callbacks(amp);
     status = amp_engine_create(settings, backend, &host, &described, &amp->engine, error);
     if (status == AMP_OK) status = amp_ranks_use(amp, error);
-    if (amp_ranks_of_step() > 1 && settings->sync_batchnorm) tell_unsynced(&described);
+    if (amp_ranks_of_step() > 1 && settings->sync_batchnorm) print_unsynced(&described);
     amp_network_desc_free(&described);
     return status;
 }
@@ -80,7 +80,7 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     amp->net = net;
     amp->layer_count = view.layers;
     amp->batch = view.batch;
-    amp->measures = amp_host_measures();
+    amp->measures = amp_host_command_measures();
     amp->w = view.w;
     amp->h = view.h;
     amp->resume = amp_resume_create();
@@ -127,7 +127,7 @@ struct darknet_amp *amp_host_make(struct network *net)
     return amp;
 }
 
-void amp_host_made(struct network *net)
+void amp_host_network_made(struct network *net)
 {
     amp_error error;
     int trains = amp_checks_training();

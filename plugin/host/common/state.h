@@ -39,7 +39,7 @@ struct darknet_amp {
  * NULL for a network without AMP. */
 struct darknet_amp *amp_host_make(struct network *net);
 /* ... and once it is: ends the program if it is to be trained and does not fit into memory (fits.h). */
-void amp_host_made(struct network *net);
+void amp_host_network_made(struct network *net);
 /* All but amp->memory, which is the fork's and freed before. */
 void amp_host_free(struct darknet_amp *amp);
 

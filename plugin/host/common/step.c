@@ -21,7 +21,7 @@ static amp_plan_key key_of(const struct darknet_amp *amp, const struct network *
 }
 
 /* Activation checkpointing: prints, once, what the training's first plan recomputes and saves by it. */
-static amp_status tell_recompute(struct darknet_amp *amp, const amp_plan *plan, amp_error *error)
+static amp_status print_recompute(struct darknet_amp *amp, const amp_plan *plan, amp_error *error)
 {
     const amp_recompute_settings *settings = amp_engine_recompute(amp->engine);
     amp_plan *whole;
@@ -55,7 +55,7 @@ static amp_status forward(struct darknet_amp *amp, struct network *net, const am
     amp_plan_key key = key_of(amp, net, view);
     const amp_plan *plan;
     AMP_TRY(amp_engine_plan_for(amp->engine, &key, &plan, error));
-    AMP_TRY(tell_recompute(amp, plan, error));
+    AMP_TRY(print_recompute(amp, plan, error));
     AMP_TRY(amp_fork_begin_forward(amp, net, error));
     AMP_TRY(amp_engine_forward(amp->engine, &key, amp_fork_image(net), view->training, error));
     return amp_fork_end_forward(amp, net, error);
@@ -75,7 +75,7 @@ static void check_labels(struct darknet_amp *amp, const amp_view *view)
     if (bad.bad_images) amp_engine_reject_step(amp->engine, &bad);
 }
 
-static void tell_note(struct darknet_amp *amp)
+static void print_note(struct darknet_amp *amp)
 {
     const char *note = amp_engine_note(amp->engine);
     if (note) fprintf(stderr, "amp: graphs=1: %s\n", note);
@@ -104,7 +104,7 @@ void darknet_amp_forward(struct network *net)
     if (view.training) check_labels(amp, &view);
     int pass = view.training ? amp_sharing_begin_pass(net) : 0;
     amp_host_check(forward(amp, net, &view, &error), &error);
-    tell_note(amp);
+    print_note(amp);
     if (!view.training) return;
     amp->subdivision = (int)(amp_fork_counters(net).seen / (size_t)view.batch - 1) % view.subdivisions + 1;
     if (amp->config->debug) amp_host_note_images(amp, net);
@@ -123,7 +123,7 @@ void darknet_amp_backward(struct network *net)
     if (amp_fork_counters(net).seen / (size_t)view.batch % (size_t)view.subdivisions == 0)
         amp_engine_ends_step(amp->engine);
     amp_host_check(amp_engine_backward(amp->engine, amp_fork_image_delta(net), &error), &error);
-    tell_note(amp);
+    print_note(amp);
     if (amp->config->debug && view.training) amp_host_note_images(amp, net);
     amp->computed += amp_clock_seconds() - began;
 }
@@ -166,19 +166,19 @@ void darknet_amp_update(struct network *net)
     amp->computed += amp_clock_seconds() - began;
     count_step(net, args.batch, report.skipped);
     size_t good_steps = (size_t)amp_fork_view(net).batch_number - !report.skipped;
-    amp_host_tell_anomaly(amp, &report, good_steps);
+    amp_host_print_anomaly(amp, &report, good_steps);
     amp->step_skipped = report.skipped;
     amp->step_scale = report.scale_before;
     amp->step_gradient_norm = report.skipped ? NAN : report.gradient_norm;
     if (report.skipped) {
         amp->skipped++;
         amp_fork_forget_overflow(amp);
-        if (amp_ranks_speaks_for(amp)) amp_host_tell_skip(amp, &report, good_steps);
+        if (amp_ranks_prints_for(amp)) amp_host_print_skip(amp, &report, good_steps);
         if (status == AMP_DIVERGED) amp_host_collapse(amp, &report, good_steps);
         return;
     }
     amp->steps++;
-    if (amp_ranks_speaks_for(amp)) print_summary(amp, net);
+    if (amp_ranks_prints_for(amp)) print_summary(amp, net);
 }
 
 int darknet_amp_skipped(const struct network *net) { return amp_fork_state(net)->step_skipped; }

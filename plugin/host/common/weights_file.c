@@ -46,7 +46,7 @@ static FILE *open_to_load(struct network *net, const char *file, int first, int 
     amp_error error;
     int held = 0;
     end_killed_save(file);
-    amp_sharing_tell(&held, sizeof held, "loading weights"); /* wait for rank 0 */
+    amp_sharing_broadcast(&held, sizeof held, "loading weights"); /* wait for rank 0 */
     check_weights_file(amp_check_weights_size(net, file, first, layers, &held, &error), &error);
     if (held < amp_fork_view(net).layers)
         fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, "
@@ -103,8 +103,8 @@ static int is_asked_again(const struct darknet_amp *amp, const struct network *n
 
 /* A training goes on without the file. Where there is none to go on with, the program ends; the loops of
  * detector and classifier may save more than once at their end: amp_resume_loop_ended looks at the last. */
-static void say_failed(struct darknet_amp *amp, const struct network *net, const char *file,
-                       const amp_error *error)
+static void print_failed_save(struct darknet_amp *amp, const struct network *net, const char *file,
+                              const amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
     const char *kept = resume->last_file, *what_is_left = "nothing has been saved so far";
@@ -151,10 +151,10 @@ static void end_save(struct darknet_amp *amp, const struct network *net, int fai
     struct amp_resume *resume = amp->resume;
     free(resume->rank_states);
     resume->rank_states = NULL;
-    amp_sharing_tell(&failed, sizeof failed, "saving weights");
+    amp_sharing_broadcast(&failed, sizeof failed, "saving weights");
     if (failed) {
         if (!amp_ranks_leads()) amp_fail(error, AMP_IO_FAILED, "rank 0 could not write it");
-        say_failed(amp, net, resume->file.name, error);
+        print_failed_save(amp, net, resume->file.name, error);
         return;
     }
     resume->save_failed = 0;

@@ -22,20 +22,20 @@ void amp_host_note_buffers(struct darknet_amp *amp, network *net)
                                                       *amp_host_delta_of(l, on_gpu) ? made : 0,
                                                       l->output ? made : 0 };
     }
-    amp_host_give_back_workspace(net);
+    amp_host_free_workspace(net);
 }
 
 void amp_host_trim(const network *net, layer *l)
 {
     int on_gpu = amp_host_on_gpu(net);
     if (!amp_host_is_native(l) || amp_own_borrows_buffers(l)) return;
-    amp_host_give_back_moments(l, on_gpu);
-    amp_host_give_back_internals(l, on_gpu);
-    amp_host_give_back(amp_host_output_of(l, on_gpu), on_gpu);
-    amp_host_give_back(amp_host_delta_of(l, on_gpu), on_gpu);
+    amp_host_free_moments(l, on_gpu);
+    amp_host_free_internals(l, on_gpu);
+    amp_host_free_array(amp_host_output_of(l, on_gpu), on_gpu);
+    amp_host_free_array(amp_host_delta_of(l, on_gpu), on_gpu);
     if (on_gpu) {
-        amp_host_give_back(&l->output, 0);
-        amp_host_give_back(&l->delta, 0);
+        amp_host_free_array(&l->output, 0);
+        amp_host_free_array(&l->delta, 0);
     }
     l->workspace_size = 0;
 }
@@ -79,9 +79,9 @@ static void free_dropout_buffers(network *net)
     for (int i = 0; i < net->n; i++) {
         layer *l = &net->layers[i];
         if (!amp_own_borrows_buffers(l)) continue;
-        amp_host_give_back(amp_host_output_of(l, on_gpu), on_gpu);
-        amp_host_give_back(amp_host_delta_of(l, on_gpu), on_gpu);
-        if (l->output) amp_host_give_back(&l->output, 0);
+        amp_host_free_array(amp_host_output_of(l, on_gpu), on_gpu);
+        amp_host_free_array(amp_host_delta_of(l, on_gpu), on_gpu);
+        if (l->output) amp_host_free_array(&l->output, 0);
     }
 }
 
@@ -89,7 +89,7 @@ void amp_host_release(struct darknet_amp *amp, network *net)
 {
     amp_host_unpin(&amp->memory->pinned);
     free_dropout_buffers(net);
-    amp_host_give_back(&amp->memory->workspace, amp_host_on_gpu(net));
+    amp_host_free_array(&amp->memory->workspace, amp_host_on_gpu(net));
     free(amp->memory->buffers);
     free(amp->memory->held);
     free(amp->memory);
@@ -99,11 +99,11 @@ static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int neede
                       int layer_index, amp_error *error)
 {
     if (!needed) {
-        if (*buffer) amp_host_give_back(buffer, on_gpu);
+        if (*buffer) amp_host_free_array(buffer, on_gpu);
         *capacity = 0;
     } else if (*capacity < wanted || !*buffer) {
-        if (*buffer) amp_host_give_back(buffer, on_gpu);
-        *buffer = amp_host_take(wanted, on_gpu);
+        if (*buffer) amp_host_free_array(buffer, on_gpu);
+        *buffer = amp_host_allocate_array(wanted, on_gpu);
         *capacity = *buffer ? wanted : 0;
         if (!*buffer)
             return amp_fail(error, AMP_NO_MEMORY, "layer %d: no memory%s for %zu MB of fp32 output; lower "
@@ -122,12 +122,12 @@ static amp_status fit_native(const network *net, int i, int needs_output, int ne
     layer *l = &net->layers[i];
     int on_gpu = amp_host_on_gpu(net);
     size_t wanted = elements(net, l);
-    amp_host_give_back_internals(l, on_gpu);
+    amp_host_free_internals(l, on_gpu);
     AMP_TRY(fit(amp_host_output_of(l, on_gpu), &have->output_capacity, wanted, needs_output, on_gpu, i,
                 error));
     AMP_TRY(fit(amp_host_delta_of(l, on_gpu), &have->delta_capacity, wanted, needs_delta, on_gpu, i, error));
     if (!on_gpu) return AMP_OK;
-    if (l->delta) amp_host_give_back(&l->delta, 0);
+    if (l->delta) amp_host_free_array(&l->delta, 0);
     return fit(&l->output, &have->copy_capacity, wanted, needs_output, 0, i, error);
 }
 
@@ -136,8 +136,8 @@ amp_status amp_host_fit_workspace(struct darknet_amp *amp, const network *net, a
     size_t bytes = amp_fork_own_workspace(net);
     int on_gpu = amp_host_on_gpu(net);
     if (bytes <= amp->memory->workspace_bytes) return AMP_OK;
-    amp_host_give_back(&amp->memory->workspace, on_gpu);
-    amp->memory->workspace = amp_host_take((bytes + sizeof(float) - 1) / sizeof(float), on_gpu);
+    amp_host_free_array(&amp->memory->workspace, on_gpu);
+    amp->memory->workspace = amp_host_allocate_array((bytes + sizeof(float) - 1) / sizeof(float), on_gpu);
     amp->memory->workspace_bytes = amp->memory->workspace ? bytes : 0;
     if (!amp->memory->workspace)
         return amp_fail(error, AMP_NO_MEMORY, "amp: no memory for a workspace of %zu MB", bytes >> 20);
@@ -172,7 +172,7 @@ static amp_status prepare_buffers(void *context, const char *needs_output, const
         layer *l = &net->layers[i];
         float **delta = amp_host_delta_of(l, on_gpu);
         amp_host_buffers *have = &amp->memory->buffers[i];
-        amp_host_give_back_moments(l, on_gpu);
+        amp_host_free_moments(l, on_gpu);
         if (amp_host_is_native(l)) {
             AMP_TRY(fit_native(net, i, needs_output[i], needs_delta[i], have, error));
         } else if (net->batch > amp->batch) {

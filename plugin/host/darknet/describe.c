@@ -154,7 +154,7 @@ static amp_status check_shortcut(const layer *l, int i, const amp_network_desc *
     amp_shape stock_x = { .h = l->out_h, .w = l->out_w }, stock_from = { .h = l->h, .w = l->w };
     amp_shortcut_grid grid;
     if (equal_sizes(x, from)) return AMP_OK;
-    if (equal_sizes(x, stock_x) && equal_sizes(from, stock_from) && amp_shortcut_meet(x, from, &grid))
+    if (equal_sizes(x, stock_x) && equal_sizes(from, stock_from) && amp_shortcut_grid_of(x, from, &grid))
         return AMP_OK;
     return amp_fail(error, AMP_BAD_NETWORK, "layer %d [shortcut]: joins %d x %d with %d x %d of layer %d "
                     "(width x height); both width and height must be the same number of times as large",

@@ -9,7 +9,7 @@
 #include "../../backend/cuda/state.h"
 #endif
 
-/* ---- CUDA's calls; a failed one cannot be gone on with ---- */
+/* ---- CUDA's calls: one that fails ends the program ---- */
 
 #ifdef GPU
 #define MUST(call) do { \
@@ -60,7 +60,7 @@ static int wait_for_gpu(void)
 }
 
 /* Also makes the GPU the calling thread's current one. */
-static size_t gpu_free(int gpu, size_t *all)
+static size_t gpu_available(int gpu, size_t *all)
 {
     size_t available = 0;
     use_gpu(gpu);
@@ -70,11 +70,11 @@ static size_t gpu_free(int gpu, size_t *all)
 
 static double gpu_in_use_mb(int gpu)
 {
-    size_t all = 0, available = gpu_free(gpu, &all);
+    size_t all = 0, available = gpu_available(gpu, &all);
     return (double)(all - available) / (1 << 20);
 }
 
-static float *gpu_take(size_t count)
+static float *gpu_allocate(size_t count)
 {
     void *memory = NULL;
     if (cudaMalloc(&memory, count * sizeof(float)) != cudaSuccess) {
@@ -85,14 +85,14 @@ static float *gpu_take(size_t count)
     return memory;
 }
 
-static int gpu_give_back(void *memory)
+static int gpu_free_array(void *memory)
 {
     MUST(cudaFree(memory)); /* waits for what is queued */
     return 1;
 }
 #endif
 
-static int cpu_give_back(void *memory)
+static int cpu_free_array(void *memory)
 {
     free(memory);
     return 0;
@@ -120,7 +120,7 @@ void amp_host_wait(const network *net) { (void)ON_SIDE(amp_host_on_gpu(net), 0, 
 size_t amp_fork_free_gpu_memory(size_t *all)
 {
     *all = 0;
-    return ON_SIDE(amp_fork_device() >= 0, 0, gpu_free(gpu_index, all));
+    return ON_SIDE(amp_fork_device() >= 0, 0, gpu_available(gpu_index, all));
 }
 
 double amp_fork_gpu_memory_in_use_mb(const network *net)
@@ -167,59 +167,59 @@ amp_status amp_host_pull_output(const network *net, int layer, size_t count, amp
 
 /* ---- memory that Darknet may free or make anew: calloc's, and on a GPU cudaMalloc's ---- */
 
-float *amp_host_take(size_t count, int on_gpu)
+float *amp_host_allocate_array(size_t count, int on_gpu)
 {
-    return ON_SIDE(on_gpu, calloc(count, sizeof(float)), gpu_take(count));
+    return ON_SIDE(on_gpu, calloc(count, sizeof(float)), gpu_allocate(count));
 }
 
-void amp_host_give_back(float **buffer, int on_gpu)
+void amp_host_free_array(float **buffer, int on_gpu)
 {
-    (void)ON_SIDE(on_gpu, cpu_give_back(*buffer), gpu_give_back(*buffer));
+    (void)ON_SIDE(on_gpu, cpu_free_array(*buffer), gpu_free_array(*buffer));
     *buffer = NULL;
 }
 
 /* An array of which Darknet keeps one on each side. */
-static void give_back_pair(float **on_cpu, float **there, int on_gpu)
+static void free_pair(float **on_cpu, float **there, int on_gpu)
 {
-    amp_host_give_back(on_cpu, 0);
-    if (on_gpu && there && *there) amp_host_give_back(there, 1);
+    amp_host_free_array(on_cpu, 0);
+    if (on_gpu && there && *there) amp_host_free_array(there, 1);
 }
 
-#define GIVE_BACK(field) give_back_pair(&l->field, ON_SIDE(1, NULL, &l->field##_gpu), on_gpu)
+#define FREE_PAIR(field) free_pair(&l->field, ON_SIDE(1, NULL, &l->field##_gpu), on_gpu)
 
-void amp_host_give_back_moments(layer *l, int on_gpu)
+void amp_host_free_moments(layer *l, int on_gpu)
 {
-    GIVE_BACK(m);
-    GIVE_BACK(v);
-    GIVE_BACK(bias_m);
-    GIVE_BACK(bias_v);
-    GIVE_BACK(scale_m);
-    GIVE_BACK(scale_v);
+    FREE_PAIR(m);
+    FREE_PAIR(v);
+    FREE_PAIR(bias_m);
+    FREE_PAIR(bias_v);
+    FREE_PAIR(scale_m);
+    FREE_PAIR(scale_v);
 }
 
-static void give_back_indexes(layer *l, int on_gpu)
+static void free_indexes(layer *l, int on_gpu)
 {
-    cpu_give_back(l->indexes);
+    cpu_free_array(l->indexes);
     l->indexes = NULL;
 #ifdef GPU
     if (!on_gpu || !l->indexes_gpu) return;
-    gpu_give_back(l->indexes_gpu);
+    gpu_free_array(l->indexes_gpu);
     l->indexes_gpu = NULL;
 #else
     (void)on_gpu;
 #endif
 }
 
-void amp_host_give_back_internals(layer *l, int on_gpu)
+void amp_host_free_internals(layer *l, int on_gpu)
 {
     if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL || l->type == CONNECTED
         || l->type == BATCHNORM) {
-        GIVE_BACK(x);
-        GIVE_BACK(x_norm);
+        FREE_PAIR(x);
+        FREE_PAIR(x_norm);
     }
-    if (l->type == DROPOUT) GIVE_BACK(rand);
-    if (l->type == MAXPOOL) give_back_indexes(l, on_gpu);
-    amp_own_give_back_internals(l, on_gpu);
+    if (l->type == DROPOUT) FREE_PAIR(rand);
+    if (l->type == MAXPOOL) free_indexes(l, on_gpu);
+    amp_own_free_internals(l, on_gpu);
 }
 
-void amp_host_give_back_workspace(network *net) { amp_host_give_back(&net->workspace, amp_host_on_gpu(net)); }
+void amp_host_free_workspace(network *net) { amp_host_free_array(&net->workspace, amp_host_on_gpu(net)); }

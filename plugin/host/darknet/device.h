@@ -37,12 +37,13 @@ float **amp_host_delta_of(layer *l, int on_gpu);
 /* A layer's output of `count` floats from the GPU to l->output. Nothing where there is no GPU. */
 amp_status amp_host_pull_output(const network *net, int layer, size_t count, amp_backend *, amp_error *);
 
-/* Darknet's own buffers. take: `count` zeros, or NULL where there is no memory. give_back: NULL is
- * allowed; *buffer is NULL then. */
-float *amp_host_take(size_t count, int on_gpu);
-void amp_host_give_back(float **buffer, int on_gpu);
-/* What only Darknet's own forward, backward and update of this layer use, on either side. moments: Adam's. */
-void amp_host_give_back_internals(layer *l, int on_gpu);
-void amp_host_give_back_moments(layer *l, int on_gpu);
-/* What Darknet made net->workspace of; NULL is allowed. */
-void amp_host_give_back_workspace(network *net);
+/* Darknet's own buffers. allocate_array: `count` zeros, or NULL where there is no memory. free_array: *buffer
+ * may be NULL, and is NULL afterwards. */
+float *amp_host_allocate_array(size_t count, int on_gpu);
+void amp_host_free_array(float **buffer, int on_gpu);
+/* Frees what only Darknet's own forward, backward and update of this layer use, in RAM or on the GPU.
+ * moments: Adam's. */
+void amp_host_free_internals(layer *l, int on_gpu);
+void amp_host_free_moments(layer *l, int on_gpu);
+/* Frees net->workspace, which may be NULL. */
+void amp_host_free_workspace(network *net);

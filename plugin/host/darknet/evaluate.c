@@ -101,8 +101,8 @@ static amp_status check_boxes(const network *net, const char *path, amp_error *e
     return AMP_OK;
 }
 
-static amp_status hand_over(const detection *boxes, int count, int classes, amp_box_sink *sink, void *context,
-                            amp_error *error)
+static amp_status send_boxes(const detection *boxes, int count, int classes, amp_box_sink *sink,
+                             void *context, amp_error *error)
 {
     for (int i = 0; i < count; i++)
         for (int c = 0; c < classes; c++) {
@@ -121,7 +121,7 @@ amp_status amp_fork_detect(struct network *net, float *image, const int size[2],
     amp_own_predict(net, image);
     AMP_TRY(check_boxes(net, path, error));
     detection *boxes = amp_own_boxes(net, size, LEAST_SCORE, HIERARCHY, SUPPRESSION_IOU, &count);
-    amp_status status = hand_over(boxes, count, classes, sink, context, error);
+    amp_status status = send_boxes(boxes, count, classes, sink, context, error);
     free_detections(boxes, count);
     return status;
 }

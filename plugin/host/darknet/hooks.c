@@ -16,7 +16,7 @@ void darknet_amp_resizes(struct network *net, const struct layer *l)
 
 static void layer_made(struct network *net, struct layer *made)
 {
-    if (!net->amp && !amp_host_is_asked()) return;
+    if (!net->amp && !amp_host_parser_uses_amp()) return;
     if (net->amp) { /* resize_network goes on to free net->input, when it is through with its layers */
         resizing = OF_DARKNET;
         amp_fork_use_device(net);
@@ -41,7 +41,7 @@ void darknet_amp_made(struct network *net, struct layer *made)
         return;
     }
     if (net->amp) resized(net);
-    else if ((net->amp = amp_host_make(net))) amp_host_made(net);
+    else if ((net->amp = amp_host_make(net))) amp_host_network_made(net);
     if (net->amp) amp_host_pin_note(&net->amp->memory->pinned, net);
 }
 
@@ -88,7 +88,7 @@ float *(cuda_make_array)(float *array, size_t count);
 
 float *darknet_amp_gpu_array(float *array, size_t count, const char *name)
 {
-    if ((!resizing && !amp_host_is_asked()) || !is_written_first(name))
+    if ((!resizing && !amp_host_parser_uses_amp()) || !is_written_first(name))
         return (cuda_make_array)(array, count);
     return resizing == OF_AMP ? NULL : (cuda_make_array)(NULL, count);
 }

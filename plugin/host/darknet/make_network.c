@@ -1,5 +1,5 @@
-/* Making a network for a command, and freeing all of it. Darknet's parser is kept from crashing in the user's
- * face. */
+/* Makes a network for a command, and frees it. Where Darknet's parser crashes, or ends the program, a line
+ * says which .cfg it could not read. */
 #define _DEFAULT_SOURCE /* setenv */
 #include "../fork_commands.h"
 
@@ -12,22 +12,22 @@
 #include "device.h"
 #include "own.h"
 
-/* What a signal or an exit in the middle of the parser says. Written before, since a signal's handler may
- * not format. */
-static char last_words[600];
+/* What is printed after a signal or an exit in the middle of the parser. Made beforehand, because a signal's
+ * handler must not format text. */
+static char message[600];
 static volatile sig_atomic_t making;
 
-static void give_up(int signal)
+static void end_with_message(int signal)
 {
     (void)signal;
-    ssize_t ignored = write(STDERR_FILENO, last_words, strlen(last_words));
+    ssize_t ignored = write(STDERR_FILENO, message, strlen(message));
     (void)ignored;
     _exit(1);
 }
 
-static void give_up_at_exit(void)
+static void end_at_exit(void)
 {
-    if (making) give_up(0);
+    if (making) end_with_message(0);
 }
 
 static const int deaths[] = { SIGSEGV, SIGFPE, SIGABRT, SIGBUS, SIGILL };
@@ -36,11 +36,11 @@ enum { DEATHS = sizeof deaths / sizeof *deaths };
 network *amp_fork_make_network(const char *cfg, const char *name, int draws)
 {
     static int registered;
-    struct sigaction catch = { .sa_handler = give_up }, before[DEATHS];
-    snprintf(last_words, sizeof last_words,
+    struct sigaction catch = { .sa_handler = end_with_message }, before[DEATHS];
+    snprintf(message, sizeof message,
              "\n%.400s: Darknet cannot make this network; the line above says why, or "
              "which layer it was at: check that one's keys\n", name);
-    if (!registered) registered = !atexit(give_up_at_exit);
+    if (!registered) registered = !atexit(end_at_exit);
     for (int k = 0; k < DEATHS; k++) sigaction(deaths[k], &catch, &before[k]);
     if (!draws) setenv("AMP_CUDA_TUNE", "0", 0); /* nothing will run: no engine is worth timing */
     making = 1;
@@ -55,6 +55,6 @@ network *amp_fork_make_network(const char *cfg, const char *name, int draws)
 void amp_fork_free_network(struct network *net)
 {
     if (!net) return;
-    amp_host_give_back_workspace(net);
+    amp_host_free_workspace(net);
     amp_own_free(net);
 }

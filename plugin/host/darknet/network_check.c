@@ -35,7 +35,7 @@ static amp_status check_classifier(const network *net, int classes, amp_error *e
 }
 
 /* A detector trains by its .cfg alone; but its user meant something with the .data file's number. */
-static void tell_other_classes(const network *net, int classes)
+static void warn_other_classes(const network *net, int classes)
 {
     int has = net->layers[net->n - 1].classes;
     if (classes && classes != has)
@@ -48,5 +48,5 @@ void amp_fork_check_classes(struct network *net, int classes, int classifier)
     amp_error error = { 0 };
     amp_status status = classifier ? check_classifier(net, classes, &error) : check_detector(net, &error);
     amp_host_check(status, &error);
-    if (!classifier) tell_other_classes(net, classes);
+    if (!classifier) warn_other_classes(net, classes);
 }

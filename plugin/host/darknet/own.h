@@ -81,7 +81,7 @@ amp_status amp_own_check(const network *net, amp_error *);
 /* ---- memory (device.c, buffers.c) ---- */
 
 /* What only this fork's own forward and backward use of a native layer, beside what device.c knows. */
-void amp_own_give_back_internals(layer *l, int on_gpu);
+void amp_own_free_internals(layer *l, int on_gpu);
 /* Whether its parser or its functions let this layer's output be its neighbour's. */
 int amp_own_borrows_buffers(const layer *l);
 /* Resizes a layer whose function Darknet has, although its resize_network does not call it; 0: it is none. */

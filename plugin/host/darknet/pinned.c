@@ -13,7 +13,7 @@ void amp_host_pin_note(amp_host_pinned *p, const network *net)
 }
 
 #ifdef GPU
-static void say_once(cudaError_t status)
+static void warn_once(cudaError_t status)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
     if (atomic_flag_test_and_set(&said)) return;
@@ -31,7 +31,7 @@ void amp_host_pin(amp_host_pinned *p, const network *net)
     p->locked = status == cudaSuccess;
     if (p->locked) return;
     cudaGetLastError(); /* or the next launch would be blamed for it */
-    say_once(status);
+    warn_once(status);
 #else
     (void)p, (void)net;
 #endif

@@ -178,7 +178,7 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
     if (!cfg)
         darknet_amp_refuse("command line: a .cfg file is missing; darknet %s train my.data my.cfg "
                            "[my.weights]", classifier ? "classifier" : "detector");
-    if (!amp_host_is_wanted(cfg, classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR)) {
+    if (!amp_host_cfg_uses_amp(cfg, classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR)) {
         if (wished_cache > 0) fprintf(stderr, "amp: -cache ram has no effect, since AMP is off\n");
         return;
     }

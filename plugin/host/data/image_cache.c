@@ -175,7 +175,7 @@ int darknet_amp_next_plane(int k, float *floats, int *channels, float **canvas, 
 void amp_image_cache_summary(void)
 {
     if (!cache.slots) return;
-    amp_host_tell("amp: cache=ram: %lu of %zu images were kept, %.1f MiB; of %lu that were loaded, %lu were "
-                  "there already", cache.images, cache.list.count, (double)cache.bytes / 0x1p20, cache.asked,
-                  cache.found);
+    amp_host_print("amp: cache=ram: %lu of %zu images were kept, %.1f MiB; of %lu that were loaded, %lu were "
+                   "there already", cache.images, cache.list.count, (double)cache.bytes / 0x1p20, cache.asked,
+                   cache.found);
 }

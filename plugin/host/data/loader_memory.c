@@ -111,10 +111,10 @@ int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job,
 void *darknet_amp_calloc(size_t count, size_t size, const char *text)
 {
     void *memory = calloc(count, size);
-    if (memory || (!loaders.on && !amp_host_is_asked())) return memory;
+    if (memory || (!loaders.on && !amp_host_parser_uses_amp())) return memory;
     /* Layers' outputs and what has their size: most are given back as soon as the layer is made, and those
      * that are needed are missed in amp_own_check. */
-    if (amp_host_is_asked() && (strstr(text, "batch") || strstr(text, "output_size"))) return NULL;
+    if (amp_host_parser_uses_amp() && (strstr(text, "batch") || strstr(text, "output_size"))) return NULL;
     amp_available_memory available = amp_host_available_memory();
     darknet_amp_refuse("darknet: no memory for %.1f MiB more; %.0f MiB of %s are left: use more "
                        "subdivisions, a smaller width and height, or fewer filters",

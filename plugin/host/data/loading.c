@@ -113,8 +113,8 @@ enum { NAMED_MOST = 100 };
 
 /* Counts the names of one kind of mistake, and prints "amp: BEFORE name AFTER" when a name is new. */
 __attribute__((format(printf, 5, 6)))
-static void say_once(names_seen *seen, const char *name, const char *kind, const char *before,
-                     const char *after, ...)
+static void warn_once(names_seen *seen, const char *name, const char *kind, const char *before,
+                      const char *after, ...)
 {
     char shown[400], end[200];
     va_list args;
@@ -124,9 +124,9 @@ static void say_once(names_seen *seen, const char *name, const char *kind, const
     cfg_printable(shown, sizeof shown, name);
     pthread_mutex_lock(&watch.mutex);
     int is_new = add_name(seen, name);
-    if (is_new && seen->count <= NAMED_MOST) amp_host_tell("amp: %s%s%s", before, shown, end);
+    if (is_new && seen->count <= NAMED_MOST) amp_host_print("amp: %s%s%s", before, shown, end);
     if (is_new && seen->count == NAMED_MOST + 1)
-        amp_host_tell("amp: more %s are not named any more, only counted", kind);
+        amp_host_print("amp: more %s are not named any more, only counted", kind);
     pthread_mutex_unlock(&watch.mutex);
 }
 
@@ -141,8 +141,8 @@ int darknet_amp_bad_image(const char *file, int tried)
 {
     if (!watch.on || (!tried && !amp_is_device(file))) return 0;
     if (!loader.list) end_for_image(file);
-    say_once(&watch.images, file, "images that cannot be read", "image '",
-             "' cannot be read (%s); another is trained on in its place", cause_of(file));
+    warn_once(&watch.images, file, "images that cannot be read", "image '",
+              "' cannot be read (%s); another is trained on in its place", cause_of(file));
     return 1;
 }
 
@@ -181,12 +181,12 @@ void darknet_amp_another_image(char **paths, int i)
 
 typedef struct boxes { amp_label *box; size_t count, room; } boxes;
 
-static void say_outside(const char *file, unsigned long line)
+static void warn_outside(const char *file, unsigned long line)
 {
     char name[AMP_LABEL_PATH + 32];
     snprintf(name, sizeof name, "%s:%lu", file, line);
-    say_once(&watch.boxes, name, "labels without a part in their images", "",
-             ": no part of this box is in the image; it is left out");
+    warn_once(&watch.boxes, name, "labels without a part in their images", "",
+              ": no part of this box is in the image; it is left out");
 }
 
 static amp_status add_box(void *context, const char *file, unsigned long line, const amp_label *l,
@@ -194,7 +194,7 @@ static amp_status add_box(void *context, const char *file, unsigned long line, c
 {
     boxes *all = context;
     if (outside) {
-        say_outside(file, line);
+        warn_outside(file, line);
         return AMP_OK;
     }
     (void)error;
@@ -217,8 +217,8 @@ amp_label *amp_loading_labels(const char *file, int *count)
 int darknet_amp_mislabelled(const char *path, int count)
 {
     if (!watch.on || !loader.list) return 0;
-    say_once(&watch.paths, path, "such images", "image '",
-             "': its path holds %d of the labels, and one is needed", count);
+    warn_once(&watch.paths, path, "such images", "image '",
+              "': its path holds %d of the labels, and one is needed", count);
     return 1;
 }
 
@@ -226,12 +226,12 @@ void amp_loading_summary(void)
 {
     pthread_mutex_lock(&watch.mutex);
     if (watch.images.count)
-        amp_host_tell("amp: unreadable images: %ld; others took their place %ld times", watch.images.count,
-                      watch.replaced);
+        amp_host_print("amp: unreadable images: %ld; others took their place %ld times", watch.images.count,
+                       watch.replaced);
     if (watch.boxes.count)
-        amp_host_tell("amp: labels left out, no part of the box being in the image: %ld", watch.boxes.count);
+        amp_host_print("amp: labels left out, no part of the box being in the image: %ld", watch.boxes.count);
     if (watch.paths.count)
-        amp_host_tell("amp: images whose path does not hold exactly one label: %ld", watch.paths.count);
+        amp_host_print("amp: images whose path does not hold exactly one label: %ld", watch.paths.count);
     pthread_mutex_unlock(&watch.mutex);
     amp_image_cache_summary();
 }

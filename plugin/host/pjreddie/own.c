@@ -53,7 +53,7 @@ int amp_fork_averages(const network *net, int only_begun, amp_average *averages)
 }
 const char *amp_fork_held(struct network *net) { return (void)net, NULL; }
 void amp_own_complete(network *net) { (void)net; }
-void amp_own_give_back_internals(layer *l, int on_gpu) { (void)l, (void)on_gpu; }
+void amp_own_free_internals(layer *l, int on_gpu) { (void)l, (void)on_gpu; }
 void amp_own_end_loading(load_args *args) { (void)args; }
 
 /* ---- a network ---- */

@@ -42,7 +42,7 @@ static char *next_line(FILE *in, char **line, size_t *room)
     return strlen(*line) == (size_t)length - 1 ? *line : NULL;
 }
 
-static amp_status foreign(const amp_log_file *f, const char *what, const char *header, amp_error *error)
+static amp_status mismatch(const amp_log_file *f, const char *what, const char *header, amp_error *error)
 {
     return amp_fail(error, AMP_BAD_CONFIG,
                     "%.300s is there and is no %s (its first line is not %s); it stays as it is: move it, "
@@ -56,7 +56,7 @@ static amp_status read_rows(amp_log_file *f, FILE *in, const char *what, const c
     size_t room = 0;
     amp_error reason;
     amp_status status = AMP_OK;
-    if (!next_line(in, &line, &room) || strcmp(line, header)) status = foreign(f, what, header, error);
+    if (!next_line(in, &line, &room) || strcmp(line, header)) status = mismatch(f, what, header, error);
     for (*rows = 0; status == AMP_OK && next_line(in, &line, &room); ++*rows)
         if (reader->row(reader->context, line, &reason) != AMP_OK)
             status = amp_fail(error, AMP_BAD_CONFIG,

@@ -65,7 +65,7 @@ static void take_map(int *argc, char **argv)
 void amp_training_arguments(int *argc, char **argv, int under_amp)
 {
     const char *command[2];
-    if (amp_host_words(*argc, argv, command, 2) < 2 || strcmp(command[1], "train")) return;
+    if (amp_host_command_words(*argc, argv, command, 2) < 2 || strcmp(command[1], "train")) return;
     int detector = !strcmp(command[0], "detector");
     if (!detector && strcmp(command[0], "classifier")) return;
     training.log_name = amp_host_take_argument(argc, argv, "-log", "a file's name");
@@ -210,7 +210,7 @@ int amp_training_goes_on(struct network **nets, const char *backup_folder, const
 {
     double waited = amp_turns_waited();
     int is_first = !training.looped;
-    int stop = is_first ? amp_turns_ready() : amp_turns_pass(training.row) || agree_to_stop(nets[0]);
+    int stop = is_first ? amp_turns_ready() : amp_turns_yield("%s", training.row) || agree_to_stop(nets[0]);
     training.nets = nets;
     training.looped = 1;
     amp_training_exclude_seconds(amp_turns_waited() - waited);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef __linux__
@@ -49,12 +50,13 @@ amp_status amp_turns_take(amp_error *error)
 int amp_turns_taken(void) { return turns.taken; }
 double amp_turns_waited(void) { return turns.waited; }
 
-/* 0 if the other side is gone (SIGPIPE is ignored from the program's start). */
-static int send_line(const char *before, const char *line)
+/* before: "" or " ". Returns 0 if the other side is gone (SIGPIPE is ignored from the program's start). */
+static int send_line(const char *before, const char *format, va_list args)
 {
     char text[LONGEST_LINE];
-    int printed = snprintf(text, sizeof text - 1, "%s%s", before, line);
-    size_t length = printed < (int)sizeof text - 1 ? (size_t)printed : sizeof text - 2, sent = 0;
+    size_t length = (size_t)snprintf(text, sizeof text, "%s", before), sent = 0;
+    int printed = vsnprintf(text + length, sizeof text - 1 - length, format, args);
+    length += printed < (int)(sizeof text - 1 - length) ? (size_t)printed : sizeof text - 2 - length;
     text[length++] = '\n';
     while (sent < length) {
         ssize_t written = write(turns.out, text + sent, length - sent);
@@ -71,16 +73,25 @@ static int wait_for_byte(char *byte)
     return got == 1;
 }
 
-int amp_turns_pass(const char *line)
+int amp_turns_yield(const char *format, ...)
 {
     char answer = 's';
+    va_list args;
     if (!turns.taken) return 0;
     double began = amp_clock_seconds();
-    int stop = !send_line("", line) || !wait_for_byte(&answer) || answer != 'g';
+    va_start(args, format);
+    int stop = !send_line("", format, args) || !wait_for_byte(&answer) || answer != 'g';
+    va_end(args);
     turns.waited += amp_clock_seconds() - began;
     return stop;
 }
 
-int amp_turns_ready(void) { return amp_turns_pass("ready"); }
+int amp_turns_ready(void) { return amp_turns_yield("ready"); }
 
-void amp_turns_tell(const char *line) { if (turns.taken) send_line(" ", line); }
+void amp_turns_send(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (turns.taken) send_line(" ", format, args);
+    va_end(args);
+}

@@ -16,14 +16,14 @@
 amp_status amp_turns_take(amp_error *);
 int amp_turns_taken(void);  /* whether the variable was set */
 
-/* Ends the wait before the first step; then after each. line: without newline, at most 4000 bytes. 1: stop,
- * also if the other side is gone. Without the variable both return 0 at once. */
+/* Both send a line and wait until it is this program's turn: ready before the first step, yield after each
+ * step. The line has no newline and at most 4000 bytes. They return 1 if the program is to stop, also where
+ * the other side is gone. Without the variable they return 0 at once. */
 int amp_turns_ready(void);
-int amp_turns_pass(const char *line);
+__attribute__((format(printf, 1, 2))) int amp_turns_yield(const char *format, ...);
 
-/* Something to tell, without waiting: a result. (It goes out with a blank before it, by which
- * the other side knows.) */
-void amp_turns_tell(const char *line);
+/* Sends a line, such as a result, without waiting. The other side knows it by the blank before it. */
+__attribute__((format(printf, 1, 2))) void amp_turns_send(const char *format, ...);
 
 /* Seconds spent waiting so far. */
 double amp_turns_waited(void);
