@@ -124,7 +124,7 @@ void cfg_walk_warn(cfg_walk *, const char *key, const char *allowed, const char 
 
 /* ---- the check ---- */
 
-/* Hears of each finding, in the order they are found: one line without its end. */
+/* report is called for each finding, in the order they are found, with one line without its newline. */
 typedef struct cfg_listener {
     void (*report)(void *context, int is_error, const char *line);
     void *context;

@@ -136,7 +136,7 @@ static amp_status forward_layers(amp_engine *engine, amp_plan *plan, float *imag
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
         AMP_TRY(forward_layer(engine, node, &step, error));
-        if (plan->hands_out[i] || node->desc.is_truth) AMP_TRY(cast_for_host(engine, node, &step, error));
+        if (plan->host_reads[i] || node->desc.is_truth) AMP_TRY(cast_for_host(engine, node, &step, error));
     }
     return AMP_OK;
 }

@@ -44,7 +44,7 @@ typedef struct amp_parallel {
     int is_last_pass;         /* backward completes gradients */
     size_t begun;             /* elements at the end of the gradients whose sum has begun */
     uint64_t step;            /* updates asked for, from 1 */
-    amp_rank_record rejecting;   /* whose step was rejected last: texts of its amp_anomaly */
+    amp_rank_record rejecting; /* of the rank that rejected a step last; holds the texts of its amp_anomaly */
 } amp_parallel;
 
 /* Stays where it is from then on. */

@@ -133,7 +133,7 @@ static void choose_outputs(amp_plan *plan)
     int trains = plan->key.keeps_state && !plan->key.image_delta;
     for (int i = 0; i < plan->count; i++) {
         int yolo = plan->nodes[i].ops->makes_loss;
-        plan->hands_out[i] = yolo ? !trains : i == plan->output_layer;
+        plan->host_reads[i] = yolo ? !trains : i == plan->output_layer;
         if (yolo && reads_of(plan, i)) plan->needs_output[i] = plan->needs_delta[i] = 1;
         if (yolo) plan->nodes[i].result = plan->result_count++;
     }
@@ -144,7 +144,7 @@ static void choose_host_buffers(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
-        if (node->desc.is_truth || plan->hands_out[i]) plan->needs_output[i] = 1;
+        if (node->desc.is_truth || plan->host_reads[i]) plan->needs_output[i] = 1;
         if (node->form != AMP_FORM_HOST) continue;
         plan->needs_output[i] = 1;
         plan->needs_delta[i] = !node->desc.no_backward;
@@ -391,12 +391,12 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
         plan->autocast = calloc((size_t)network->count + 1, sizeof *plan->autocast);
         plan->needs_output = calloc((size_t)network->count + 1, 1);
         plan->needs_delta = calloc((size_t)network->count + 1, 1);
-        plan->hands_out = calloc((size_t)network->count + 1, 1);
+        plan->host_reads = calloc((size_t)network->count + 1, 1);
         plan->again = calloc((size_t)network->count + 1, sizeof *plan->again);
         plan->results_read = calloc((size_t)network->count + 1, sizeof *plan->results_read);
     }
     if (!plan || !plan->nodes || !plan->values || !plan->autocast || !plan->needs_output || !plan->needs_delta
-        || !plan->hands_out || !plan->again || !plan->results_read) {
+        || !plan->host_reads || !plan->again || !plan->results_read) {
         amp_plan_free(plan, step->backend);
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
     }
@@ -433,7 +433,7 @@ void amp_plan_free(amp_plan *plan, amp_backend *backend)
     free(plan->autocast);
     free(plan->needs_output);
     free(plan->needs_delta);
-    free(plan->hands_out);
+    free(plan->host_reads);
     free(plan->again);
     free(plan->results_read);
     free(plan);

@@ -32,7 +32,7 @@ typedef struct amp_plan {
     int *again, again_count;   /* layers whose forward backward repeats, in the order of their again_time */
     amp_arena arena;
     char *needs_output, *needs_delta; /* per layer: is the host's fp32 buffer in use */
-    char *hands_out;                  /* per layer: the host reads its fp32 output after the pass */
+    char *host_reads;                 /* per layer: the host reads its fp32 output after the pass */
     amp_yolo_result *results;         /* of the losses that AMP computes, in the arena; results_read: the
                                          host's copy */
     amp_yolo_result *results_read;

@@ -48,7 +48,7 @@ typedef struct mpi_comm {
     int is_part;            /* made by part; MPI goes on without it */
     amp_watchdog *watchdog;
     MPI_Win window;         /* ... of those on this machine, which share: */
-    atomic_int *printed_error;     /* 1: one of them has said why the program ends. NULL: nothing is shared */
+    atomic_int *printed_error; /* 1: one of them has printed why the program ends. NULL: nothing is shared */
 
     pthread_t thread;       /* makes the sums */
     pthread_mutex_t lock;   /* of all that follows */

@@ -122,7 +122,7 @@ typedef struct amp_bench {
     int threads, processors;       /* of OpenMP, as its environment says; of the machine */
     amp_bench_side sides[AMP_BENCH_SIDES];
     int count;
-    int turn, last_side;             /* the number of the round, and the side whose turn it is */
+    int turn, last_side;           /* the number of the round, and the side that wrote the last line */
     int *top, top_count;           /* the most expensive layers; by amp_bench_summarize */
     amp_bench_verdict verdicts[AMP_BENCH_SIDES];
     int verdict_count;

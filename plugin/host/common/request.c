@@ -84,7 +84,7 @@ int amp_host_has_clear(void) { return request.clear; }
 int amp_host_command_measures(void) { return request.measures; }
 const char *amp_host_refusal(void) { return request.refusal; }
 
-void amp_host_request_dtype(const char *wish) { request.amp = wish; }
+void amp_host_request_dtype(const char *dtype) { request.amp = dtype; }
 const char *amp_host_requested_dtype(void) { return request.amp; }
 
 static void print_warning(void *context, int is_error, const char *line)

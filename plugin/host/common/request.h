@@ -19,7 +19,7 @@ int amp_host_command_words(int argc, char **argv, const char **words, int most);
 /* The dtype of networks made from here on, in the words of `-amp` on the command line: "off", "fp32", "fp16",
  * "bf16", or NULL for what the .cfg says. The string is not copied: it must live until those networks are
  * made. For commands that make networks of their own; not thread-safe. */
-void amp_host_request_dtype(const char *wish);
+void amp_host_request_dtype(const char *dtype);
 const char *amp_host_requested_dtype(void);
 
 /* Called before Darknet runs its command: remembers whether this command can run networks under AMP, whether

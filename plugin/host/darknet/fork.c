@@ -51,7 +51,7 @@ amp_status amp_fork_end_forward(struct darknet_amp *amp, struct network *net, am
     const amp_plan *plan = amp_engine_plan(amp->engine);
     for (int i = 0; i < net->n; i++) {
         size_t count = (size_t)net->layers[i].outputs * (size_t)net->batch;
-        if (plan->hands_out[i] && !amp_own_pulls_output(&net->layers[i]))
+        if (plan->host_reads[i] && !amp_own_pulls_output(&net->layers[i]))
             AMP_TRY(amp_host_pull_output(net, i, count, amp_engine_backend(amp->engine), error));
     }
     amp_own_end_forward(net, plan->output_layer);

@@ -113,7 +113,7 @@ static amp_status check_paths_name_labels(const amp_path_list *list, const amp_p
                     list->line[(tried - 1) * list->count / tried]);
 }
 
-void amp_check_wish_cache(const char *word)
+void amp_check_request_cache(const char *word)
 {
     char shown[64];
     wished_cache = word ? amp_cache_word(word) : -1;

@@ -11,7 +11,7 @@ amp_status amp_check_labels(const amp_data_file *data, int classes, amp_path_lis
 
 /* Sets what -cache says ("ram" or "off"; NULL: not given), which overrules cache= of the .data file. Any
  * other word ends the program. */
-void amp_check_wish_cache(const char *word);
+void amp_check_request_cache(const char *word);
 
 /* Called before `detector train` or `classifier train` makes anything. If the training is under AMP, checks
  * the .cfg (unless cfg is NULL), the .data file, its lists and the folder for backups; a mistake ends the

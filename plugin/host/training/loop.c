@@ -69,7 +69,7 @@ void amp_training_arguments(int *argc, char **argv, int under_amp)
     int detector = !strcmp(command[0], "detector");
     if (!detector && strcmp(command[0], "classifier")) return;
     training.log_name = amp_host_take_argument(argc, argv, "-log", "a file's name");
-    amp_check_wish_cache(amp_host_take_argument(argc, argv, "-cache", AMP_CACHE_WORDS));
+    amp_check_request_cache(amp_host_take_argument(argc, argv, "-cache", AMP_CACHE_WORDS));
     if (under_amp || !amp_fork_knows_map()) take_map(argc, argv);
     if (training.map_given && !detector)
         darknet_amp_refuse("command line: -map: mAP is of detectors; classifier valid measures a classifier");
