@@ -710,7 +710,7 @@ TEST_WITH(what_keeps_passes_from_being_recorded_is_told_once, begin, end)
         { NET GRAPHS BN(8, 3) LINEAR(6) "[avgpool]\n[softmax]\n",
           "layer 3 [softmax] is not computed by AMP\n" },
         { NET GRAPHS "debug=1\n" DETECTOR, "debug=1 looks at each layer\n" },
-        { NET GRAPHS DETECTOR, "a profiler is told of each layer\n" },
+        { NET GRAPHS DETECTOR, "a profiler marks each layer\n" },
         { NET GRAPHS DETECTOR, "ranks add up their gradients during backward\n" } };
     enum { PROFILED = 3, RANKS };
     for (int i = 0; i < 5; i++) {

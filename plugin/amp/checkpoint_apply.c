@@ -72,7 +72,7 @@ static amp_status compare_params(const amp_checkpoint *c, const amp_engine_state
     return AMP_OK;
 }
 
-/* A recurrent layer's state has a size of its own with each batch: it starts anew then. */
+/* The size of a recurrent layer's state depends on the batch: with another batch it starts from zero. */
 static int starts_anew(const amp_checkpoint *c, const amp_engine_state *e, int i)
 {
     return c->statistics[i].unsaved && e->statistics[i].unsaved

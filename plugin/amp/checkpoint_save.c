@@ -192,7 +192,7 @@ static amp_status end_killed_save(const amp_safe_file *w, const amp_safe_file *s
     amp_checkpoint *c;
     int ended;
     if (!is_there(w->temporary) && !is_there(s->temporary)) return AMP_OK;
-    if (amp_safe_file_busy(w)) return AMP_OK; /* not killed: the save that begins now is told so */
+    if (amp_safe_file_busy(w)) return AMP_OK; /* not killed: amp_safe_file_begin refuses this save */
     amp_status status = settle(w, s, &c, &ended, error);
     amp_checkpoint_free(c);
     return ended ? status : AMP_OK;

@@ -32,7 +32,7 @@ typedef struct key_row {
     key_type type;
     double fallback;   /* where the key is not given; of dtype and loss_scale it depends, see settle */
     double least, most;
-    const char *below, *above; /* what is said of a number less than least, or more than most */
+    const char *below, *above; /* the problem with a number less than least, or more than most */
 } key_row;
 
 static const key_row rows[KEYS] = {
@@ -190,7 +190,7 @@ static amp_status enter_section(parse *p, const cfg_item *item, amp_error *error
         return cfg_fail(error, place_of(p, item), "the first section is not [net]",
                         "[net] first, then the layers");
     }
-    /* "[AMP]" was surely meant for us: Darknet would pass over it. Other names are cfg_check's matter. */
+    /* "[AMP]" is a misspelt [amp], which Darknet would ignore silently. cfg_check looks at other names. */
     if (cfg_did_you_mean(problem, sizeof problem, "unknown section", item->text, &ours, 1))
         return cfg_fail(error, place_of(p, item), problem, CFG_SECTIONS_ALLOWED);
     memset(p->layer_line, 0, sizeof p->layer_line);
@@ -303,16 +303,16 @@ static amp_status refuse_setting(const parse *p, amp_key key, const char *proble
 static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound, double value,
                                amp_error *error)
 {
-    int blame_init = p->set[INIT_SCALE].line != 0, init_is_below = bound == MIN_SCALE;
-    amp_key key = blame_init ? INIT_SCALE : bound, other = blame_init ? bound : INIT_SCALE;
+    int init_is_set = p->set[INIT_SCALE].line != 0, init_is_below = bound == MIN_SCALE;
+    amp_key key = init_is_set ? INIT_SCALE : bound, other = init_is_set ? bound : INIT_SCALE;
     char problem[96];
-    snprintf(problem, sizeof problem, "%s %s, which is %g", blame_init == init_is_below ? "below" : "above",
-             rows[other].name, blame_init ? value : init_scale);
+    snprintf(problem, sizeof problem, "%s %s, which is %g", init_is_set == init_is_below ? "below" : "above",
+             rows[other].name, init_is_set ? value : init_scale);
     return refuse_setting(p, key, problem, rows[key].allowed, error);
 }
 
 /* Keys under [net] that do nothing for want of amp=1 are no error, since another Darknet's .cfg may hold one
- * (loss_scale), but nobody should believe that AMP runs. */
+ * (loss_scale), but the user must not believe that AMP is on. */
 static void note_idle_key(const parse *p, amp_config *config)
 {
     int key = 0;

@@ -4,7 +4,7 @@
  * subdivision, and then update once:
  *
  * amp_engine_forward finds the plan for this shape (plan.c) and makes it the active one. If the masters have
- * changed since the plan's half copies of the weights were made (weights_version), it makes them anew. Then
+ * changed since the plan's half copies of the weights were made (weights_version), it makes new ones. Then
  * each layer runs. It reads its inputs in the form that it computes in: LOW is fp16 or bf16, WIDE is fp32,
  * HOST is Darknet's own fp32 buffer. A value is cast to a form once, for all layers that read it so. A loss
  * layer also writes its delta, multiplied by step->loss_scale: nothing else brings the loss scale into a step
@@ -40,7 +40,7 @@ amp_status amp_engine_create(const amp_engine_settings *settings, amp_backend *b
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
     }
     engine->settings = *settings;
-    engine->recording.asked = settings->graphs;
+    engine->recording.on = settings->graphs;
     engine->first_scaler = settings->scaler;
     engine->backend = backend;
     engine->host = *host;
@@ -89,7 +89,7 @@ amp_status amp_engine_prepare_training(amp_engine *engine, amp_error *error)
 amp_status amp_engine_start_anew(amp_engine *engine, amp_error *error)
 {
     engine->settings.scaler = engine->first_scaler;
-    return amp_parameters_forget(&engine->parameters, engine->backend, error);
+    return amp_parameters_reset(&engine->parameters, engine->backend, error);
 }
 
 void amp_engine_hold(amp_engine *engine, const char *held) { engine->parameters.held = held; }
@@ -118,7 +118,7 @@ amp_engine_state amp_engine_state_of(const amp_engine *engine)
                                .params = p->params, .statistics = p->statistics };
 }
 
-/* ---- ranks, observers, what the user is told ---- */
+/* ---- ranks, observers, notes for the user ---- */
 
 void amp_engine_join(amp_engine *engine, amp_comm *comm, amp_dtype wire, size_t bucket)
 {
@@ -182,7 +182,7 @@ static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_err
     report->skipped = 1;
     report->scale_after = engine->settings.scaler.scale;
     find_cause(engine, report);
-    AMP_TRY(amp_parameters_drop_gradients(&engine->parameters, engine->backend, error));
+    AMP_TRY(amp_parameters_zero_gradients(&engine->parameters, engine->backend, error));
     AMP_TRY(amp_parameters_restore(&engine->parameters, engine->backend, error));
     report->bad_master = amp_engine_bad_master(engine, &report->bad);
     if (verdict == AMP_OK && !report->bad_master) return AMP_OK;

@@ -57,7 +57,7 @@ amp_status amp_engine_plan_for(amp_engine *, const amp_plan_key *, const amp_pla
 amp_status amp_engine_outline(amp_engine *, const amp_plan_key *, amp_dtype, const amp_recompute_settings *,
                               amp_plan **out, amp_error *);
 /* Frees all plans that the engine has. */
-void amp_engine_forget_plans(amp_engine *);
+void amp_engine_free_plans(amp_engine *);
 /* What its plans recompute, from the next one on (recompute.h). */
 const amp_recompute_settings *amp_engine_recompute(const amp_engine *);
 void amp_engine_set_recompute(amp_engine *, const amp_recompute_settings *);

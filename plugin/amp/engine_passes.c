@@ -1,5 +1,5 @@
-/* The forward and the backward of a pass, layer by layer, as engine.c tells; and what observers and anomaly
- * detection are shown in between. */
+/* The forward and the backward of a pass, layer by layer, as engine.c describes; and what observers and
+ * anomaly detection are shown in between. */
 #include "engine_state.h"
 
 #include <string.h>
@@ -79,7 +79,7 @@ static void check_loss(amp_engine *engine, const amp_node *node)
 
 /* ---- forward ---- */
 
-static void forget_values(amp_plan *plan)
+static void invalidate_values(amp_plan *plan)
 {
     for (int i = -1; i < plan->count; i++) {
         amp_value *value = i < 0 ? &plan->image : &plan->values[i];
@@ -127,7 +127,7 @@ static amp_status forward_layers(amp_engine *engine, amp_plan *plan, float *imag
     amp_step step = amp_engine_step(engine, &plan->key);
     step.results = plan->results;
     step.shown = observed(engine);
-    forget_values(plan);
+    invalidate_values(plan);
     plan->image.data[AMP_FORM_HOST] = image;
     plan->image.data_valid[AMP_FORM_HOST] = 1;
     if (observed(engine))

@@ -24,7 +24,7 @@ amp_plan *amp_engine_find_plan(const amp_engine *engine, const amp_plan_key *key
 
 unsigned long amp_engine_weights_version(const amp_engine *engine) { return engine->weights_version; }
 
-static void forget_plan(amp_engine *engine, int i)
+static void free_plan(amp_engine *engine, int i)
 {
     if (engine->active == engine->plans[i]) engine->active = NULL;
     amp_plan_free(engine->plans[i], engine->backend);
@@ -32,19 +32,19 @@ static void forget_plan(amp_engine *engine, int i)
 }
 
 /* Those that are outdated, and the oldest where there is no room for another. */
-static void forget_plans(amp_engine *engine)
+static void free_stale_plans(amp_engine *engine)
 {
     int oldest = 0;
     for (int i = engine->plan_count - 1; i >= 0; i--)
-        if (is_outdated(engine, engine->plans[i])) forget_plan(engine, i);
+        if (is_outdated(engine, engine->plans[i])) free_plan(engine, i);
     for (int i = 1; i < engine->plan_count; i++)
         if (engine->plans[i]->last_use < engine->plans[oldest]->last_use) oldest = i;
-    if (engine->plan_count == MAX_PLANS) forget_plan(engine, oldest);
+    if (engine->plan_count == MAX_PLANS) free_plan(engine, oldest);
 }
 
-void amp_engine_forget_plans(amp_engine *engine)
+void amp_engine_free_plans(amp_engine *engine)
 {
-    while (engine->plan_count) forget_plan(engine, engine->plan_count - 1);
+    while (engine->plan_count) free_plan(engine, engine->plan_count - 1);
 }
 
 static amp_status plan_network(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
@@ -83,7 +83,7 @@ amp_status amp_engine_plan_for(amp_engine *engine, const amp_plan_key *key, cons
     amp_plan *plan = amp_engine_find_plan(engine, key);
     *out = plan;
     if (plan) return AMP_OK;
-    forget_plans(engine);
+    free_stale_plans(engine);
     if (key->keeps_state) {
         AMP_TRY(amp_engine_prepare_training(engine, error));
         engine->trains = 1;

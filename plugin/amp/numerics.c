@@ -16,7 +16,7 @@ struct amp_numerics {
     int layer_count;
     const amp_engine *engine;
     int skips_gradients;
-    int last_output;     /* in this pass; what the network hands out is shown twice */
+    int last_output;     /* in this pass; the network's output is shown twice */
     int inner_pending;   /* the layer whose delta was shown, and not yet what it became inside */
     unsigned char *buffer; /* of DOWNLOAD numbers */
 };

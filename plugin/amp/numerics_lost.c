@@ -47,7 +47,7 @@ static double error_at(format f, int exponent)
     return ldexp(.25 / 1.5, spacing - exponent);
 }
 
-/* Sizes relative to the largest bin's, lest the sum be beyond a double's range. */
+/* Sizes are relative to the largest bin's, so that their sum stays within a double's range. */
 static double error_of(const amp_exponents *e, format f, int shift)
 {
     double sum = 0, lost = 0;

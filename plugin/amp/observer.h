@@ -2,10 +2,9 @@
  * where inf or NaN appears (anomaly.h), for measuring numerics, and for tests that poison a tensor.
  *
  * The order in a training step, for each subdivision:
- *   forward: the image; then for each layer, first to last, each input that had to be cast to the form that
- *   the
- *             layer computes in, then its output. A loss that AMP computes itself has no output in training;
- *             there its delta is shown, times the loss scale, in its input's form.
+ *   forward:  the image; then for each layer, first to last, each input that had to be cast to the form that
+ *             the layer computes in, then its output. A loss that AMP computes itself has no output in
+ *             training; there its delta is shown, times the loss scale, in its input's form.
  *   backward: for each layer that computes backward, last to first, its delta, summed over all consumers and
  *             times the loss scale, then each parameter's gradient, summed over the subdivisions so far.
  * Passes without training show the forward part. Layers that run the host's own code are shown like all

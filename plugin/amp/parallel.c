@@ -94,11 +94,11 @@ static void from_terms(const amp_parallel *p, const amp_statistics *s, const flo
 }
 
 /* Statistics lie in many arrays, perhaps of a device, and their committed copies in one block. So the block
- * is lent: the backend copies the arrays into it (keep_statistics), it is downloaded, summed over the ranks
- * and filled with the result, which the backend copies into the arrays (restore_statistics). In the end it
- * holds the committed copies again. committed, now, terms: as large as the block, in the program's memory;
- * terms are 0 at first. What does not differ, or is a rank's own (a recurrent layer's state), stays as it
- * is. */
+ * is used for the sum: the backend copies the arrays into it (keep_statistics), it is downloaded, summed over
+ * the ranks and filled with the result, which the backend copies into the arrays (restore_statistics). In the
+ * end it holds the committed copies again. committed, now, terms: as large as the block, in the program's
+ * memory; terms are 0 at first. What does not differ, or is a rank's own (a recurrent layer's state), stays
+ * as it is. */
 static amp_status combine(const amp_parallel *p, const amp_parameters *params, amp_backend *b,
                           float *committed, float *now, float *terms, amp_error *error)
 {

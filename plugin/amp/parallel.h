@@ -2,9 +2,9 @@
  *
  * Gradients are summed over all ranks, so each has the step's gradient: whether it is finite, its norm and
  * the update follow from it alone, and are the same everywhere. They lie in one block, in the order of the
- * .cfg, and backward completes it from its end: in the step's last pass each bucket of it is handed over
- * as soon as it is complete, and travels while backward goes on. Buckets have fixed borders, so that the
- * bits of a sum do not depend on when it begins.
+ * .cfg, and backward completes it from its end: in the step's last pass the all-reduce of each bucket begins
+ * as soon as the bucket is complete, and overlaps with the rest of backward. Buckets have fixed borders, so
+ * that the bits of a sum do not depend on when it begins.
  *
  * Running statistics become what one rank would have, which had made all passes of the step in the order of
  * ranks. With sync_batchnorm the ranks' images of a pass are one batch to batch norm: its sums are made over
@@ -23,7 +23,7 @@
 /* 4 MB of fp32: many enough to overlap with backward, large enough that latency does not count. */
 enum { AMP_BUCKET = 1 << 20, AMP_DRIFT_STEPS = 64 };
 
-/* What a rank says of its share of a step; gathered from all. Plain bytes, no pointers. */
+/* A rank's record of its share of a step, which every rank gathers from all. Plain bytes, no pointers. */
 typedef struct amp_rank_record {
     uint64_t step, masters;   /* of the update under way; checksum of a 64th of the masters, another
                                  one at each step */

@@ -197,17 +197,17 @@ amp_status amp_parameters_restore(amp_parameters *p, amp_backend *b, amp_error *
     return b->restore_statistics(b, p->statistics, p->statistics_count, error);
 }
 
-amp_status amp_parameters_drop_gradients(amp_parameters *p, amp_backend *b, amp_error *error)
+amp_status amp_parameters_zero_gradients(amp_parameters *p, amp_backend *b, amp_error *error)
 {
     return b->zero(b, p->gradient_block, p->gradient_count * sizeof(float), error);
 }
 
-amp_status amp_parameters_forget(amp_parameters *p, amp_backend *b, amp_error *error)
+amp_status amp_parameters_reset(amp_parameters *p, amp_backend *b, amp_error *error)
 {
     for (int i = 0; i < p->param_count; i++)
         AMP_TRY(b->zero(b, p->params[i].momentum, p->params[i].count * sizeof(float), error));
     if (p->moment_block) AMP_TRY(b->zero(b, p->moment_block, 2 * p->gradient_count * sizeof(float), error));
-    return p->taken ? amp_parameters_drop_gradients(p, b, error) : AMP_OK;
+    return p->taken ? amp_parameters_zero_gradients(p, b, error) : AMP_OK;
 }
 
 /* ---- finite or not ---- */

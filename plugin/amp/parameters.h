@@ -37,9 +37,9 @@ void amp_parameters_free(amp_parameters *, amp_backend *);
  * ones. */
 amp_status amp_parameters_keep(amp_parameters *, amp_backend *, amp_error *);
 amp_status amp_parameters_restore(amp_parameters *, amp_backend *, amp_error *);
-amp_status amp_parameters_drop_gradients(amp_parameters *, amp_backend *, amp_error *);
+amp_status amp_parameters_zero_gradients(amp_parameters *, amp_backend *, amp_error *);
 /* Momentum, moments and gradients are 0, as before the first step. */
-amp_status amp_parameters_forget(amp_parameters *, amp_backend *, amp_error *);
+amp_status amp_parameters_reset(amp_parameters *, amp_backend *, amp_error *);
 
 /* backend.finish_step over all of them. decay: of those parameters that do. */
 amp_status amp_parameters_finish_step(amp_parameters *, amp_backend *, const amp_update_args *, float decay,

@@ -159,7 +159,8 @@ static void choose_host_buffers(amp_plan *plan)
 
 /* ---- activation checkpointing ---- */
 
-/* Of host layers (their data lies in the host's buffers) and losses (computed once a pass) nothing. */
+/* Host layers, whose data lies in the host's buffers, and losses, which are computed once a pass, recompute
+ * nothing. */
 static amp_recompute what_can_be_recomputed(const amp_node *node, amp_recompute wanted)
 {
     if (node->form == AMP_FORM_HOST || node->ops->makes_loss) return AMP_RECOMPUTE_NOTHING;
@@ -228,20 +229,20 @@ static void choose_joint_norms(amp_plan *plan, const amp_backend *backend)
 
 /* ---- deltas that are one ---- */
 
-/* When a layer writes its part of the deltas of what it reads. */
-static int gives_delta_at(const amp_plan *plan, const amp_node *node)
+/* The time at which a layer adds to the deltas of its inputs. */
+static int delta_time(const amp_plan *plan, const amp_node *node)
 {
     return node->ops->makes_loss ? node->index : backward_time(plan, node->index);
 }
 
-/* Whether a shortcut (s = y + x) is the first to give x a part of its delta, and nobody gives another before
- * the backward of y. */
-static int gives_alone_until(const amp_plan *plan, const amp_node *shortcut, const amp_value *x, int y)
+/* Whether of all layers that read x only this shortcut (s = y + x) adds to x's delta before the backward of
+ * y. */
+static int is_only_delta_until(const amp_plan *plan, const amp_node *shortcut, const amp_value *x, int y)
 {
     for (int i = 0; i < plan->count; i++) {
         const amp_node *node = &plan->nodes[i];
         for (int k = 0; node != shortcut && node->computes_backward && k < node->desc.input_count; k++)
-            if (node->inputs[k] == x && gives_delta_at(plan, node) < backward_time(plan, y)) return 0;
+            if (node->inputs[k] == x && delta_time(plan, node) < backward_time(plan, y)) return 0;
     }
     return 1;
 }
@@ -257,7 +258,7 @@ static void choose_kept_deltas(amp_plan *plan)
         if (y->index <= x->index || x->index < 0 || y->delta_parts != 1 || !x->wants_delta
             || y->home != node->form || x->home != node->form) continue;
         plan->nodes[y->index].keeps_delta = amp_epilogue_can_keep_delta(&plan->nodes[y->index])
-            && gives_alone_until(plan, node, x, y->index);
+            && is_only_delta_until(plan, node, x, y->index);
     }
 }
 
@@ -315,7 +316,7 @@ static amp_status request_delta(amp_plan *plan, amp_value *value, amp_error *err
     int end = backward_time(plan, value->index), first_write[AMP_FORMS] = { -1, -1, -1 };
     for (int i = value->index + 1; i < plan->count; i++) {
         const amp_node *node = &plan->nodes[i];
-        int start = gives_delta_at(plan, node);
+        int start = delta_time(plan, node);
         for (int k = 0; node->computes_backward && k < node->desc.input_count; k++)
             if (node->inputs[k] == value && (first_write[node->form] < 0 || start < first_write[node->form]))
                 first_write[node->form] = start;

@@ -19,7 +19,7 @@ typedef struct amp_network_desc {
     amp_layer_desc *layers; /* each with its own inputs array */
     int count;
     amp_shape image;
-    int output_layer;       /* whose fp32 output the host hands out */
+    int output_layer;       /* whose fp32 output the host returns */
 } amp_network_desc;
 
 typedef struct amp_plan {

@@ -21,7 +21,7 @@ amp_plan_bytes amp_plan_bytes_of(const amp_plan *, int layer);
  * one cast too. */
 typedef struct amp_plan_cast {
     int producer;      /* -1: the image */
-    int reader;        /* the first layer that reads it in that form; -1: it is handed to the host */
+    int reader;        /* the first layer that reads it in that form; -1: the host reads it */
     amp_form from, to;
     int backward;
     size_t elements;

@@ -19,9 +19,9 @@ int amp_recording_is_off(amp_recording *r, const amp_plan *plan, const amp_backe
 {
     const amp_node *node = layer_against(plan);
     char why[128];
-    if (!r->asked) return 1;
+    if (!r->on) return 1;
     if (!b->pass_begin)
-        snprintf(why, sizeof why, "%s", b->range_push ? "a profiler is told of each layer"
+        snprintf(why, sizeof why, "%s", b->range_push ? "a profiler marks each layer"
                                                       : "the backend has none");
     else if (looks) snprintf(why, sizeof why, "%s looks at each layer", looks);
     else if (ranks) snprintf(why, sizeof why, "ranks add up their gradients during backward");
@@ -29,13 +29,13 @@ int amp_recording_is_off(amp_recording *r, const amp_plan *plan, const amp_backe
         snprintf(why, sizeof why, "layer %d [%s] %s", node->index, node->desc.type,
                  node->desc.kind == AMP_LAYER_HOST ? "is not computed by AMP" : "draws random numbers");
     else return plan->key.image_delta;
-    if (r->told) return 1;
-    r->told = r->line_is_new = 1;
+    if (r->off_is_noted) return 1;
+    r->off_is_noted = r->line_is_new = 1;
     snprintf(r->line, sizeof r->line, "no graphs: %s", why);
     return 1;
 }
 
-static void forget(amp_recorded *one, amp_backend *b)
+static void free_passes(amp_recorded *one, amp_backend *b)
 {
     if (one->forward) b->pass_free(b, one->forward);
     if (one->backward) b->pass_free(b, one->backward);
@@ -51,7 +51,7 @@ void amp_recording_choose(amp_recording *r, const amp_plan *plan, const amp_step
     if (!r->values) r->values = malloc((size_t)plan->count * sizeof *r->values);
     r->current = r->warm && r->values ? one : NULL;
     if (one->image == now.image && one->labels == now.labels && one->scale == now.scale) return;
-    forget(one, step->backend);
+    free_passes(one, step->backend);
     *one = now;
 }
 
@@ -70,7 +70,7 @@ void amp_recording_put_values(const amp_recording *r, amp_plan *plan)
 
 void amp_recording_drop(amp_recording *r, amp_backend *b)
 {
-    for (int i = 0; i < 2; i++) forget(&r->blocks[i], b);
+    for (int i = 0; i < 2; i++) free_passes(&r->blocks[i], b);
     free(r->values);
     r->values = NULL;
     r->current = NULL;
@@ -80,7 +80,7 @@ void amp_recording_drop(amp_recording *r, amp_backend *b)
 void amp_recording_fail(amp_recording *r, amp_backend *b, const amp_error *why)
 {
     amp_recording_drop(r, b);
-    r->asked = 0;
+    r->on = 0;
     r->line_is_new = 1;
     snprintf(r->line, sizeof r->line, "no graphs any more, this training goes on without: %.300s",
              why->message);

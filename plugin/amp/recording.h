@@ -23,14 +23,14 @@ typedef struct amp_recorded {
 } amp_recorded;
 
 typedef struct amp_recording {
-    int asked;                 /* graphs=1, and no recording has failed */
-    int told;                  /* the user was told why nothing is recorded */
+    int on;                    /* graphs=1, and no recording has failed */
+    int off_is_noted;          /* `line` has said why nothing is recorded */
     int warm;                  /* the active plan has run forward and backward since it became active */
     amp_recorded blocks[2];
     amp_recorded *current;     /* of the pass under way; NULL: it is not recorded */
     amp_value *values, image;  /* copies of the plan's after a forward; this struct owns the array */
-    char line[400];            /* what the user is to be told, */
-    int line_is_new;           /* and has not been told yet */
+    char line[400];            /* a line for the user, */
+    int line_is_new;           /* which was not printed yet */
 } amp_recording;
 
 /* Whether passes of this plan cannot be recorded; the first time, `line` says why. looks: the name of what

@@ -6,7 +6,7 @@
 
 /* Whether a launcher has started this process as one of several, by what it has put into the environment. */
 int amp_comm_is_launched(void);
-/* Which of them it is; 0 also where the environment does not say. */
+/* Its rank; 0 also where the environment does not have it. */
 int amp_comm_launched_rank(void);
 /* Whether this program has been built to join them. */
 extern const int amp_comm_is_here;

@@ -1,5 +1,5 @@
-/* See threads.h. A collective call is: say where one's array is, wait for all, read (or write) the others',
- * wait for all. */
+/* See threads.h. In a collective call each rank stores a pointer to its array, waits for all ranks, reads or
+ * writes the others' arrays, and waits for all again. */
 #include "threads.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ typedef struct team {
     pthread_mutex_t mutex;
     pthread_cond_t all_here;
     int size, here, aborted;
-    int holders;           /* ranks, and at first who makes them */
+    int holders;           /* reference count: the ranks, and amp_comm_threads while it makes them */
     unsigned long round;   /* of waiting for each other */
     void **arrays;         /* a rank's, in the call under way */
 } team;
@@ -46,13 +46,13 @@ static amp_status wait_for_all(amp_comm *comm, int limits, amp_error *error)
                              comm->rank, comm->size, comm->phase) : AMP_OK;
 }
 
-static amp_status show(amp_comm *comm, void *array, int limits, amp_error *error)
+static amp_status publish(amp_comm *comm, void *array, int limits, amp_error *error)
 {
     team_of(comm)->arrays[comm->rank] = array;
     return wait_for_all(comm, limits, error);
 }
 
-/* Nobody touches a rank's array from here on. */
+/* When this returns, no rank uses another's array any more. */
 static amp_status end_use(amp_comm *comm, amp_error *error)
 {
     return wait_for_all(comm, amp_comm_limits(comm), error);
@@ -71,7 +71,7 @@ static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dty
 {
     float **arrays = (float **)team_of(comm)->arrays;
     size_t rank = (size_t)comm->rank, size = (size_t)comm->size;
-    AMP_TRY(show(comm, values, amp_comm_limits(comm), error));
+    AMP_TRY(publish(comm, values, amp_comm_limits(comm), error));
     for (size_t i = count * rank / size; i < count * (rank + 1) / size; i++) {
         float sum = as_sent(arrays[0][i], wire);
         for (size_t k = 1; k < size; k++) sum += as_sent(arrays[k][i], wire);
@@ -89,7 +89,7 @@ static amp_status sum_end(amp_comm *comm, amp_error *error)
 
 static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *all, amp_error *error)
 {
-    AMP_TRY(show(comm, (void *)mine, amp_comm_limits(comm), error));
+    AMP_TRY(publish(comm, (void *)mine, amp_comm_limits(comm), error));
     for (int k = 0; k < comm->size; k++)
         memcpy((char *)all + (size_t)k * bytes, team_of(comm)->arrays[k], bytes);
     return end_use(comm, error);
@@ -97,7 +97,7 @@ static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *a
 
 static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root, amp_error *error)
 {
-    AMP_TRY(show(comm, memory, AMP_LIMITS_ALONE, error));
+    AMP_TRY(publish(comm, memory, AMP_LIMITS_ALONE, error));
     if (comm->rank != root) memcpy(memory, team_of(comm)->arrays[root], bytes);
     return end_use(comm, error);
 }
@@ -132,7 +132,7 @@ static void destroy(amp_comm *comm)
     release(t);
 }
 
-static void be_late(void *member, const char *phase) { amp_comm_report_timeout(member, phase); }
+static void report_timeout(void *member, const char *phase) { amp_comm_report_timeout(member, phase); }
 
 static amp_status add_member(team *t, int rank, double seconds, void (*lost)(const char *line),
                              amp_comm **out, amp_error *error)
@@ -146,7 +146,7 @@ static amp_status add_member(team *t, int rank, double seconds, void (*lost)(con
                           .gather = gather, .broadcast = broadcast, .abort = end_all, .destroy = destroy };
     *out = &m->comm;
     t->holders++;
-    return amp_watchdog_start(seconds, be_late, m, &m->watchdog, error);
+    return amp_watchdog_start(seconds, report_timeout, m, &m->watchdog, error);
 }
 
 amp_status amp_comm_threads(int size, double seconds, void (*lost)(const char *line), amp_comm **ranks,

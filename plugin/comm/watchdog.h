@@ -1,8 +1,8 @@
-/* A thread that sees to it that no call between ranks lasts for ever: the libraries beneath notice neither a
- * rank that is stopped nor a link that is cut.
+/* A thread that ends a call between ranks which lasts too long: MPI and NCCL notice neither a rank that is
+ * stopped nor a link that is cut.
  *
- * Time counts while this process runs: a job that was suspended as a whole, and goes on, has lost none. The
- * thread wakes PARTS times in a time limit, and looks. */
+ * Only time in which this process runs counts, so that a job may be suspended as a whole and go on: the
+ * thread wakes PARTS times in a time limit, and counts how often it woke during a call. */
 #pragma once
 
 #include <pthread.h>
@@ -13,16 +13,16 @@ typedef struct amp_watchdog amp_watchdog;
 
 enum { AMP_WATCHED = 2, AMP_PHASE = 128 }; /* threads whose calls are watched: they number themselves */
 
-/* How many time limits what waits for a rank's work alone may take: a save, say. */
+/* How many time limits a call may take in which all wait for the work of one rank, such as a save. */
 enum { AMP_LIMITS_ALONE = 8 };
-/* ... and any other call: more until the first sums are made, since ranks load and prepare, each by
- * itself. */
+/* How many any other call may take: more until the first sums are made, since until then each rank loads and
+ * prepares by itself. */
 static inline int amp_comm_limits(const amp_comm *comm) { return comm->has_summed ? 1 : 4; }
 
 /* The time limit: as many seconds as AMP_COMM_TIMEOUT in the environment says, 300 without it; 0: none.
  * AMP_BAD_CONFIG: it is no such number, and *seconds is 0. */
 amp_status amp_comm_time_limit(double *seconds, amp_error *);
-/* Calls comm->lost with a line that says: the call made for `phase` has passed the time limit. */
+/* Calls comm->lost with the line that the call made for `phase` has passed the time limit. */
 void amp_comm_report_timeout(const amp_comm *, const char *phase);
 
 /* late: called once, in the watchdog's thread, when a call has lasted longer than its limit; phase: what the

@@ -34,7 +34,7 @@ static size_t folder_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* What the symbolic link `path` says, seen from path's own folder; to be freed. NULL and errno if it is
+/* Where the symbolic link `path` points, seen from path's own folder; to be freed. NULL and errno if it is
  * none. */
 static char *follow(const char *path)
 {
@@ -94,9 +94,8 @@ amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error 
     return amp_fail(error, AMP_NO_MEMORY, "no memory to write %.500s", name);
 }
 
-/* The new file is as open to others as the old one. Who is not root cannot give it another owner; then it is
- * his. */
-static int take_after(int file, const struct stat *old)
+/* Gives the new file the old one's permissions, and its owner where this program may: only root can. */
+static int copy_permissions(int file, const struct stat *old)
 {
     struct stat now;
     if (fstat(file, &now) != 0) return errno;
@@ -107,7 +106,7 @@ static int take_after(int file, const struct stat *old)
 }
 
 /* Two programs that save under one name would write into each other's temporary file, so each locks its own;
- * a killed one's lock is gone. Whether the lock is ours: a file system that has no locks says yes. */
+ * the lock of one that was killed is gone. Returns 1 also on a file system that has no locks. */
 static int lock(int file) { return flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
 int amp_safe_file_busy(const amp_safe_file *f)
@@ -125,8 +124,8 @@ static amp_status is_busy(const char *temporary, amp_error *error)
                     "give each training a folder of its own", temporary);
 }
 
-/* What an interrupted save left. It stays locked until it is gone, so that nobody takes it for his; and is
- * not ours if somebody has put his own in its place before it was locked. */
+/* Removes what an interrupted save left. It is locked until it is gone, so that no other program uses it. If
+ * the name stands for another file by the time of the lock, that one belongs to another program's save. */
 static amp_status remove_leftover(const char *temporary, amp_error *error)
 {
     struct stat mine, now;
@@ -151,7 +150,7 @@ static amp_status make_temporary(amp_safe_file *f, amp_error *error)
         close(file);
         return is_busy(f->temporary, error);
     }
-    int why = exists ? take_after(file, &old) : 0;
+    int why = exists ? copy_permissions(file, &old) : 0;
     f->locked = file;
     f->pending = 1;
     return why ? cannot_write(f->temporary, why, error) : AMP_OK;

@@ -43,7 +43,7 @@ amp_status amp_safe_file_flush(const amp_safe_file *, amp_error *);
 amp_status amp_safe_file_place(amp_safe_file *, amp_error *);
 amp_status amp_safe_file_commit(amp_safe_file *, amp_error *); /* both */
 
-/* The temporary file stays where it is, for somebody else to put in place. */
+/* The temporary file stays where it is, for the caller to put in place later. */
 void amp_safe_file_leave(amp_safe_file *);
 
 /* Removes the temporary file if it was not put in place, and frees the names. */

@@ -77,7 +77,7 @@ static amp_status check(int result, const char *phase, amp_error *error)
     return amp_fail(error, AMP_COMM_FAILED, "ranks: MPI failed in %s: %.600s", phase, text);
 }
 
-static void be_late(void *mpi, const char *phase) { amp_comm_report_timeout(mpi, phase); }
+static void report_timeout(void *mpi, const char *phase) { amp_comm_report_timeout(mpi, phase); }
 
 /* ---- sums ---- */
 
@@ -312,7 +312,7 @@ static amp_status start_summing(mpi_comm *mpi, amp_error *error)
     return amp_start_helper(&mpi->thread, keep_summing, mpi, error);
 }
 
-static void take(mpi_comm *mpi, MPI_Comm ranks)
+static void set_communicators(mpi_comm *mpi, MPI_Comm ranks)
 {
     find_library(mpi->library, sizeof mpi->library);
     MPI_Comm_dup(ranks, &mpi->calls);
@@ -335,10 +335,10 @@ static amp_status create(double seconds, void (*lost)(const char *line), mpi_com
                             .sum_begin = sum_begin, .sum_end = sum_end, .gather = gather,
                             .broadcast = broadcast, .part = part, .prints_error = prints_error,
                             .abort = end_all, .destroy = destroy };
-    return amp_watchdog_start(seconds, be_late, mpi, &mpi->watchdog, error);
+    return amp_watchdog_start(seconds, report_timeout, mpi, &mpi->watchdog, error);
 }
 
-/* (In a barrier MPI would keep asking, and take the processors that the others measure with.) */
+/* MPI_Barrier would poll, and take processor time from the ranks that measure meanwhile. */
 static amp_status sleep_until_all_are_here(mpi_comm *mpi, amp_error *error)
 {
     const struct timespec pause = { .tv_nsec = 1000000 };
@@ -363,13 +363,13 @@ static amp_status part(amp_comm *comm, int size, amp_comm **out, amp_error *erro
     if (!is_in) return AMP_OK;
     AMP_TRY(create(comm->seconds, comm->lost, &mpi, error));
     mpi->is_part = 1;
-    take(mpi, ranks);
+    set_communicators(mpi, ranks);
     MPI_Comm_free(&ranks);
     *out = &mpi->comm;
     return start_summing(mpi, error);
 }
 
-/* What Open MPI is told, unless the user says otherwise. */
+/* Settings of Open MPI, unless the user has set them. */
 static void set_up_library(void)
 {
     char bytes[32];
@@ -393,9 +393,9 @@ amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_err
     amp_watchdog_begin(mpi->watchdog, MAIN, amp_comm_limits(&mpi->comm), mpi->comm.phase);
     set_up_library();
     MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &granted);
-    take(mpi, MPI_COMM_WORLD);
+    set_communicators(mpi, MPI_COMM_WORLD);
     amp_watchdog_end(mpi->watchdog, MAIN);
-    *out = &mpi->comm; /* what is wrong from here on is said by one of them */
+    *out = &mpi->comm; /* from here on one rank prints what is wrong */
     if (granted < MPI_THREAD_MULTIPLE)
         return amp_fail(error, AMP_UNSUPPORTED, "ranks: %s was built without MPI_THREAD_MULTIPLE, which sums "
                         "take that overlap with backward; build with an MPI that has it", mpi->library);

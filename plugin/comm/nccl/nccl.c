@@ -5,15 +5,15 @@
  * event behind the last sum.
  *
  * GPUs of one program share its driver: a call that takes or gives back memory, or loads code, may wait for
- * all of them, and keep the other ranks' threads out meanwhile. If then one GPU is at a sum for which
- * another's thread has not asked yet, none ever goes on. So threads meet before a step's first sum, behind
- * whatever each has prepared. There each says whether it may take memory later in this step (it is not
- * settled); if one may, all meet before each sum and wait for it.
+ * all of them, and block the other ranks' threads meanwhile. If one GPU then waits in a sum that another's
+ * thread has not queued yet, all wait for ever. So threads wait for each other before a step's first sum,
+ * after each has prepared its own. There they gather whether each may allocate memory later in this step (it
+ * is not settled); if one may, all wait for each other before each sum, and for the sum.
  *
  * Where another rank is gone, NCCL's kernels wait for ever, and the host with them as soon as it downloads
  * something that was queued behind the sums. The engine does so between sum_end and the next call between the
- * hosts; so a watchdog runs from the one to the other. What NCCL itself has noticed (a connection that broke)
- * is asked for at both. */
+ * hosts; so a watchdog runs from the one to the other. Errors that NCCL itself has noticed (a connection that
+ * broke) are looked up at both. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +31,8 @@ typedef struct nccl_comm {
     cudaStream_t backend, sums;
     cudaEvent_t written, summed; /* on the backend's stream: what is to be summed; on sums: the last sum */
     amp_watchdog *watchdog;
-    int met;                /* threads of one program: there was a sum since the last call between hosts; */
-    int one_by_one;         /* as they met, one was not settled: each sum is waited for */
+    int met;                /* threads of one program have waited for each other since the last host call; */
+    int one_by_one;         /* one was not settled then: each sum is waited for */
 } nccl_comm;
 
 /* ---- errors ---- */
@@ -49,7 +49,7 @@ static amp_status fail(const nccl_comm *nccl, ncclResult_t result, const char *c
         if (result_ != ncclSuccess) return fail(nccl, result_, "nccl" #name, error); \
     } while (0)
 
-/* What became of sums that are under way. */
+/* Whether NCCL has noticed an error in the sums under way. */
 static amp_status check_sums(const nccl_comm *nccl, amp_error *error)
 {
     ncclResult_t of_sums = ncclSuccess;
@@ -58,7 +58,7 @@ static amp_status check_sums(const nccl_comm *nccl, amp_error *error)
     return fail(nccl, of_sums, "ncclAllReduce", error);
 }
 
-static void be_late(void *context, const char *phase)
+static void report_timeout(void *context, const char *phase)
 {
     const nccl_comm *nccl = context;
     amp_error error;
@@ -151,7 +151,8 @@ static int prints_error(amp_comm *comm)
     return !host->prints_error || host->prints_error(host);
 }
 
-/* The host's first: where it ends the processes, NCCL has nothing to do, and could wait for its GPU. */
+/* The host's comm comes first: if it ends the processes, NCCL need not be called, which could wait for its
+ * GPU. */
 static void end_all(amp_comm *comm, int status)
 {
     nccl_comm *nccl = (nccl_comm *)comm;
@@ -160,8 +161,9 @@ static void end_all(amp_comm *comm, int status)
     nccl->ranks = NULL;
 }
 
-/* All but the host's; also of what is not complete. At a program's exit CUDA may have gone before, which
- * leaves NCCL nothing to do; the library itself stays, since it has threads of its own. */
+/* Frees all but the host's comm; members that were not made yet are NULL. If CUDA was shut down before, at
+ * the program's exit, there is nothing to free in NCCL. The library stays loaded, since it has threads of its
+ * own. */
 static void release(nccl_comm *nccl)
 {
     amp_watchdog_stop(nccl->watchdog);
@@ -204,8 +206,8 @@ static amp_status find_library(nccl_comm *nccl, amp_error *error)
     return AMP_OK;
 }
 
-/* Where the same bits are promised, NCCL must not choose by what it measures, nor let switches add, whose
- * order is any. */
+/* Where the same bits are promised, NCCL must neither choose its algorithm by measuring nor let network
+ * switches add, whose order is not fixed. */
 static void pin_order(const amp_cuda_backend *cuda)
 {
     if (!cuda->settings.deterministic) return;
@@ -225,7 +227,7 @@ static amp_status join(nccl_comm *nccl, amp_error *error)
     AMP_CUDA_TRY(cudaStreamCreateWithFlags(&nccl->sums, cudaStreamNonBlocking));
     AMP_CUDA_TRY(cudaEventCreateWithFlags(&nccl->written, cudaEventDisableTiming));
     AMP_CUDA_TRY(cudaEventCreateWithFlags(&nccl->summed, cudaEventDisableTiming));
-    AMP_TRY(amp_watchdog_start(host->seconds, be_late, nccl, &nccl->watchdog, error));
+    AMP_TRY(amp_watchdog_start(host->seconds, report_timeout, nccl, &nccl->watchdog, error));
     watch(nccl);
     TRY(CommInitRank, &ranks, host->size, id, host->rank);
     nccl->ranks = ranks;

@@ -230,7 +230,7 @@ static amp_status find_budget(struct network *net, size_t memory, size_t *budget
     amp_status status = ask(net, !amp_checks_training(), &a, &needs, error);
     if (status == AMP_OK) *budget = arena_budget(&needs, memory ? memory : a.there);
     forget(&a);
-    amp_engine_forget_plans(amp_fork_state(net)->engine);
+    amp_engine_free_plans(amp_fork_state(net)->engine);
     return status;
 }
 
