@@ -16,6 +16,7 @@
 #include "host/common/random.h"
 #include "host/common/resume.h"
 #include "host/common/state.h"
+#include "engine_params.h"
 #include "network.h"
 #include "parser.h"
 
@@ -424,8 +425,8 @@ static network *make(const char *cfg)
 static void copy_masters(network *from, network *to)
 {
     int count;
-    const amp_param *a = amp_engine_params(from->amp->engine, &count);
-    const amp_param *b = amp_engine_params(to->amp->engine, &count);
+    const amp_param *a = engine_params(from->amp->engine, &count);
+    const amp_param *b = engine_params(to->amp->engine, &count);
     for (int i = 0; i < count; i++)
         assert_int_equal(cudaMemcpy(b[i].master, a[i].master, a[i].count * sizeof(float), cudaMemcpyDefault),
                          cudaSuccess);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "host/darknet/room.h"
+#include "engine_params.h"
 #include "network.h"
 #include "parser.h"
 #include "tensor/half.h"
@@ -121,7 +122,7 @@ __attribute__((unused)) static char *snapshot(network *net, size_t *bytes)
     if (net->amp && net->adam) {
         int count;
         assert_int_equal(amp_engine_prepare_training(net->amp->engine, NULL), AMP_OK);
-        const amp_param *params = amp_engine_params(net->amp->engine, &count);
+        const amp_param *params = engine_params(net->amp->engine, &count);
         for (int i = 0; i < count; i++) {
             KEEP(params[i].m, params[i].count * sizeof(float));
             KEEP(params[i].v, params[i].count * sizeof(float));

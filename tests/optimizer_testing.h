@@ -47,7 +47,7 @@ __attribute__((unused)) static void gradients_of_step(network *net, unsigned see
 
 __attribute__((unused)) static const amp_param *params_of(network *net, int *count)
 {
-    return amp_engine_params(net->amp->engine, count);
+    return engine_params(net->amp->engine, count);
 }
 
 __attribute__((unused)) static const amp_param *param_at(network *net, const float *master)

@@ -32,8 +32,8 @@ static size_t assert_gradients_scaled(network *scaled, network *plain, float sca
 {
     size_t moved = 0;
     int count, same;
-    const amp_param *a = amp_engine_params(scaled->amp->engine, &count),
-        *b = amp_engine_params(plain->amp->engine, &same);
+    const amp_param *a = engine_params(scaled->amp->engine, &count),
+        *b = engine_params(plain->amp->engine, &same);
     assert_int_equal(count, same);
     for (int i = 0; i < count; i++)
         for (size_t e = 0; e < a[i].count; e++) {
@@ -88,7 +88,7 @@ TEST(behaviour_17_an_overflow_in_any_subdivision_drops_the_whole_batch)
     for (int how = 0; how < 4; how++) {
         network *net = parse_branched("amp=1\nloss_scale=dynamic\ninit_scale=64\n", "", "fp32");
         int bad = how % 2, count;
-        const amp_param *params = amp_engine_params(net->amp->engine, &count);
+        const amp_param *params = engine_params(net->amp->engine, &count);
         train_step(net, 1);
         size_t bytes;
         char *before = snapshot(net, &bytes), *after;
@@ -190,7 +190,7 @@ TEST(behaviour_20_every_kind_of_loss_is_scaled_once)
         one_subdivision(net, 21);
         one_subdivision(plain, 21);
         int params, originates = 0;
-        amp_engine_params(net->amp->engine, &params);
+        engine_params(net->amp->engine, &params);
         for (int i = 0; i < net->n; i++) {
             layer l = net->layers[i];
             if (!l.cost) continue;

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "engine_params.h"
 #include "checkpoint_networks.h"
 
 /* ---- files that are none ---- */
@@ -266,7 +267,7 @@ TEST(a_state_with_nan_is_not_saved)
     amp_error error;
     save(net, 0);
     int count;
-    const amp_param *p = amp_engine_params(engine_of(net), &count);
+    const amp_param *p = engine_params(engine_of(net), &count);
     float *arrays[] = { p[1].master, p[0].m, p[2].v };
     for (int i = 0; i < 3; i++) {
         float old = arrays[i][0];

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "engine_params.h"
 #include "checkpoint_pairs.h"
 
 TEST(a_save_killed_at_any_point_leaves_the_old_pair_or_the_new)
@@ -198,7 +199,7 @@ TEST(a_state_with_nan_keeps_the_pair_before)
     amp_error error;
     clear();
     assert_int_equal(save_number("w", 0, NULL), AMP_OK);
-    const amp_param *p = amp_engine_params(net->amp->engine, &count);
+    const amp_param *p = engine_params(net->amp->engine, &count);
     float good = p[1].master[0];
     p[1].master[0] = NAN;
     assert_int_equal(save_number("w", 1, &error), AMP_DIVERGED);

@@ -363,7 +363,7 @@ TEST(adam_follows_the_reference)
 {
     network *net = parse_branched("adam=1\nB1=.8\nB2=.95\neps=.00001\n", "", "fp32");
     int count;
-    const amp_param *params = amp_engine_params(net->amp->engine, &count);
+    const amp_param *params = engine_params(net->amp->engine, &count);
     double *w[16], *m[16], *v[16];
     assert_true(count <= 16);
     for (int i = 0; i < count; i++) {

@@ -425,7 +425,7 @@ TEST(adam_decays_scales)
 {
     network *net = parse_branched("adam=1\n", "", "fp32");
     int count, k = 0;
-    const amp_param *params = amp_engine_params(net->amp->engine, &count);
+    const amp_param *params = engine_params(net->amp->engine, &count);
     while (strcmp(params[k].name, "scales")) k++;
     amp_update_args args = { .batch = 4, .learning_rate = .01f, .beta1 = .8f, .beta2 = .95f, .eps = 1e-5f,
                              .t = 1 };
@@ -568,7 +568,7 @@ TEST(a_prediction_with_checkpoint_auto_is_no_training)
     int count;
     free(outputs_of(net, 1));
     assert_false(amp_engine_trains(net->amp->engine));
-    const amp_param *params = amp_engine_params(net->amp->engine, &count);
+    const amp_param *params = engine_params(net->amp->engine, &count);
     for (int i = 0; i < count; i++) assert_null(params[i].grad);
     release(net);
 }

@@ -22,6 +22,7 @@
 #include "host/darknet/room.h"
 #include "host/pjreddie/gaps.h"
 #include "tensor/half.h"
+#include "engine_params.h"
 #include "network.h"
 
 static network *load(const char *cfg, const char *dtype)
@@ -190,7 +191,7 @@ static void observe(network *net, outcome *o)
     record(o, net->cost, 1, 1, 0, "cost", net->n - 1);
     record(o, net->output, (size_t)net->outputs * net->batch, 1, 0, "output", net->n - 1);
     record(o, image_delta, pixels, factor, 0, "the image's gradient", 0);
-    const amp_param *params = net->amp ? amp_engine_params(net->amp->engine, &count) : NULL;
+    const amp_param *params = net->amp ? engine_params(net->amp->engine, &count) : NULL;
     assert_int_equal(amp_fork_describe(net, &config, &described, &error), AMP_OK);
     for (int i = 0; i < described.count; i++) {
         double weights = 0;
@@ -222,7 +223,7 @@ static int all_finite(const outcome *o)
 static void observe_without_overflow(network *net, outcome *o)
 {
     int count;
-    const amp_param *params = amp_engine_params(net->amp->engine, &count);
+    const amp_param *params = engine_params(net->amp->engine, &count);
     for (observe(net, o); !all_finite(o) && amp_engine_scaler(net->amp->engine)->scale > 1; observe(net, o)) {
         forget(o);
         params[0].grad[0] = HUGE_VALF; /* observe has cleared the gradients */

@@ -452,7 +452,7 @@ static int large_requests(network *net)
 {
     int params, large = 0;
     size_t bytes = 0;
-    const amp_param *p = amp_engine_params(net->amp->engine, &params);
+    const amp_param *p = engine_params(net->amp->engine, &params);
     for (int i = 0; i < params; i++) bytes += p[i].count * sizeof(float);
     for (size_t i = 0; i < request_count; i++) large += requests[i].bytes >= bytes;
     return large;

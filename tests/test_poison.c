@@ -107,7 +107,7 @@ static void record(network *net, poison *p)
     p->recording = 0;
     amp_engine_set_observer(net->amp->engine, NULL);
     int count;
-    const amp_param *params = amp_engine_params(net->amp->engine, &count);
+    const amp_param *params = engine_params(net->amp->engine, &count);
     for (int i = 0; i < count; i++) memset(params[i].grad, 0, params[i].count * sizeof(float));
 }
 
@@ -132,7 +132,7 @@ static void assert_equal_states(network *net, network *control, const char *when
     char *state = snapshot(net, &bytes), *other = snapshot(control, &control_bytes);
     amp_scaler a = *amp_engine_scaler(net->amp->engine), b = *amp_engine_scaler(control->amp->engine);
     int count;
-    const amp_param *params = amp_engine_params(net->amp->engine, &count);
+    const amp_param *params = engine_params(net->amp->engine, &count);
     CHECK(bytes == control_bytes, "%s: %zu and %zu bytes of state", when, bytes, control_bytes);
     for (size_t i = 0; i < bytes; i++)
         CHECK(state[i] == other[i], "%s, %g in %s of layer %d (kind %d): byte %zu of %zu differs", when,

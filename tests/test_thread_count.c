@@ -71,11 +71,11 @@ TEST(other_numbers_of_threads_change_gradients_by_rounding_only)
     for (int t = 0; t < 3; t++) {
         network *one = trained(dtypes[t], 1, 0);
         run_to_gradients(one);
-        const amp_param *p = amp_engine_params(one->amp->engine, &count);
+        const amp_param *p = engine_params(one->amp->engine, &count);
         for (int threads = 2; threads <= MOST_THREADS; threads++) {
             network *many = trained(dtypes[t], threads, 0);
             run_to_gradients(many);
-            const amp_param *q = amp_engine_params(many->amp->engine, &count);
+            const amp_param *q = engine_params(many->amp->engine, &count);
             for (int i = 0; i < count; i++) {
                 double apart = distance(q[i].grad, p[i].grad, p[i].count);
                 if (!(apart < 1e-5))

@@ -15,7 +15,7 @@
 #include "config.h"
 
 typedef struct entry {
-    char *key, *value;        /* one allocation; value is NULL without a '=' */
+    char *key, *value;        /* value is NULL without a '=' */
     unsigned long line;
     const cfg_key *known;     /* NULL: not in the table, AMP's, or given before in the section */
     double *numbers;          /* what value says, once it was found right */
@@ -115,14 +115,10 @@ static amp_status add_entry(section *s, const cfg_item *item, const struct cfg_c
     entry *entries = amp_grow(s->entries, s->count, &s->room, sizeof *entries);
     if (!entries) return no_memory(check, error);
     s->entries = entries;
-    size_t key = strlen(item->text) + 1, value = item->value ? strlen(item->value) + 1 : 0;
-    char *text = malloc(key + value);
-    if (!text) return no_memory(check, error);
-    memcpy(text, item->text, key);
-    if (item->value) memcpy(text + key, item->value, value);
-    entries[s->count++] = (entry){ .key = text, .value = item->value ? text + key : NULL,
-                                   .line = item->line };
-    return AMP_OK;
+    entry *e = &entries[s->count++];
+    *e = (entry){ .key = strdup(item->text), .line = item->line };
+    if (item->value) e->value = strdup(item->value);
+    return e->key && !e->value == !item->value ? AMP_OK : no_memory(check, error);
 }
 
 static amp_status read_item(void *context, const cfg_item *item, amp_error *error)
@@ -143,6 +139,7 @@ static void free_sections(struct cfg_check *check)
         section *s = &check->sections[i];
         for (size_t k = 0; k < s->count; k++) {
             free(s->entries[k].key);
+            free(s->entries[k].value);
             free(s->entries[k].numbers);
         }
         free(s->entries);

@@ -4,6 +4,7 @@
 
 #include <float.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,40 +29,45 @@ typedef enum key_type {
 #define DYNAMIC 0.0 /* loss_scale=dynamic: no static scale is 0 */
 
 typedef struct key_row {
-    const char *name, *allowed;
+    const char *name;
+    size_t field;      /* of amp_config: a double for scales, REAL and BYTES, else an int */
+    const char *allowed;
     key_type type;
     double fallback;   /* where the key is not given; of dtype and loss_scale it depends, see settle */
     double least, most;
     const char *below, *above; /* the problem with a number less than least, or more than most */
 } key_row;
 
+/* A key and the field of amp_config of the same name. */
+#define KEY(name) #name, offsetof(amp_config, name)
+
 static const key_row rows[KEYS] = {
-    [AMP_ON] = { "amp", "0, 1", FLAG },
-    [DTYPE] = { "dtype", "fp16, bf16, fp32", DTYPE_NAME },
-    [LOSS_SCALE] = { "loss_scale", "dynamic, or a number from 1.2e-38 to 8.5e37", SCALE_OR_DYNAMIC },
-    [INIT_SCALE] = { "init_scale", "a number from min_scale to max_scale", SCALE, 65536 },
-    [GROWTH_FACTOR] = { "growth_factor", "a number above 1", REAL, 2, 1 + DBL_EPSILON, DBL_MAX, "not above 1",
-                        "not finite" },
-    [BACKOFF_FACTOR] = { "backoff_factor", "a number above 0 and below 1", REAL, 0.5, DBL_MIN,
+    [AMP_ON] = { "amp", offsetof(amp_config, enabled), "0, 1", FLAG },
+    [DTYPE] = { KEY(dtype), "fp16, bf16, fp32", DTYPE_NAME },
+    [LOSS_SCALE] = { KEY(loss_scale), "dynamic, or a number from 1.2e-38 to 8.5e37", SCALE_OR_DYNAMIC },
+    [INIT_SCALE] = { KEY(init_scale), "a number from min_scale to max_scale", SCALE, 65536 },
+    [GROWTH_FACTOR] = { KEY(growth_factor), "a number above 1", REAL, 2, 1 + DBL_EPSILON, DBL_MAX,
+                        "not above 1", "not finite" },
+    [BACKOFF_FACTOR] = { KEY(backoff_factor), "a number above 0 and below 1", REAL, 0.5, DBL_MIN,
                          1 - DBL_EPSILON / 2, "not between 0 and 1", "not between 0 and 1" },
-    [GROWTH_INTERVAL] = { "growth_interval", "a whole number from 1 to 2147483647", WHOLE, 2000, 1, INT_MAX,
-                          "below 1", "too large" },
-    [MIN_SCALE] = { "min_scale", "a number from 1.2e-38 to init_scale", SCALE, 0x1p-14 },
-    [MAX_SCALE] = { "max_scale", "a number from init_scale to 8.5e37", SCALE, 0x1p126 },
+    [GROWTH_INTERVAL] = { KEY(growth_interval), "a whole number from 1 to 2147483647", WHOLE, 2000, 1,
+                          INT_MAX, "below 1", "too large" },
+    [MIN_SCALE] = { KEY(min_scale), "a number from 1.2e-38 to init_scale", SCALE, 0x1p-14 },
+    [MAX_SCALE] = { KEY(max_scale), "a number from init_scale to 8.5e37", SCALE, 0x1p126 },
     /* As far as the scaler goes: a longer run of skipped steps ends training. */
-    [HYSTERESIS] = { "hysteresis", "a whole number from 1 to 100", WHOLE, 1, 1, AMP_SCALER_STUCK_LIMIT,
+    [HYSTERESIS] = { KEY(hysteresis), "a whole number from 1 to 100", WHOLE, 1, 1, AMP_SCALER_STUCK_LIMIT,
                      "below 1", "too large" },
-    [CLIP_NORM] = { "clip_norm", "0 (off), or a number up to 3.4e38", REAL, 0, 0, FLT_MAX, "negative",
+    [CLIP_NORM] = { KEY(clip_norm), "0 (off), or a number up to 3.4e38", REAL, 0, 0, FLT_MAX, "negative",
                     "out of fp32's range" },
-    [ADAMW] = { "adamw", "0, 1", FLAG },
-    [DEBUG] = { "debug", "0, 1", FLAG },
-    [CHECKPOINT] = { "checkpoint", "off, auto, or a number of segments from 1 to 1000", WHOLE_OR_WORD,
+    [ADAMW] = { KEY(adamw), "0, 1", FLAG },
+    [DEBUG] = { KEY(debug), "0, 1", FLAG },
+    [CHECKPOINT] = { KEY(checkpoint), "off, auto, or a number of segments from 1 to 1000", WHOLE_OR_WORD,
                      AMP_CHECKPOINT_OFF, 1, 1000, "below 1", "too large" },
-    [MEMORY] = { "memory", "a number of megabytes or gigabytes, such as 900MB or 8GB", BYTES, 0,
+    [MEMORY] = { KEY(memory), "a number of megabytes or gigabytes, such as 900MB or 8GB", BYTES, 0,
                  0x1p20, 0x1p60, "below 1MB", "too large" },
-    [WIRE] = { "wire", "fp32, bf16, fp16", DTYPE_NAME, AMP_FP32 },
-    [SYNC_BATCHNORM] = { "sync_batchnorm", "0, 1", FLAG },
-    [GRAPHS] = { "graphs", "0, 1", FLAG },
+    [WIRE] = { KEY(wire), "fp32, bf16, fp16", DTYPE_NAME, AMP_FP32 },
+    [SYNC_BATCHNORM] = { KEY(sync_batchnorm), "0, 1", FLAG },
+    [GRAPHS] = { KEY(graphs), "0, 1", FLAG },
 };
 
 static amp_key find_key(const char *name)
@@ -286,8 +292,17 @@ static amp_status check_layers(const parse *p, amp_error *error)
 
 /* ---- which setting counts ---- */
 
-static double value_of(const parse *p, amp_key key) { return p->set[key].line ? p->set[key].number
-                                                      : rows[key].fallback; }
+static void fill(const parse *p, amp_config *config)
+{
+    for (int key = 0; key < KEYS; key++) {
+        key_type type = rows[key].type;
+        double value = p->set[key].line ? p->set[key].number : rows[key].fallback;
+        void *field = (char *)config + rows[key].field;
+        if (type == SCALE || type == SCALE_OR_DYNAMIC || type == REAL || type == BYTES)
+            *(double *)field = value;
+        else *(int *)field = (int)value;
+    }
+}
 
 /* What is wrong with a key's setting as others stand. */
 static amp_status refuse_setting(const parse *p, amp_key key, const char *problem, const char *allowed,
@@ -328,27 +343,13 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
                          amp_error *error)
 {
     int in_cfg = p->set[AMP_ON].line ? p->set[AMP_ON].number == 1 : p->amp_line > 0;
+    fill(p, c);
     c->enabled = line_dtype >= 0 || (!off && in_cfg);
     c->dtype = line_dtype >= 0 ? (amp_dtype)line_dtype
         : p->set[DTYPE].line ? (amp_dtype)p->set[DTYPE].number : default_dtype;
     c->loss_scale = p->set[LOSS_SCALE].line ? p->set[LOSS_SCALE].number : c->dtype == AMP_FP16 ? DYNAMIC : 1;
     c->dynamic = c->loss_scale == DYNAMIC;
     if (c->dynamic) c->loss_scale = 1;
-    c->init_scale = value_of(p, INIT_SCALE);
-    c->growth_factor = value_of(p, GROWTH_FACTOR);
-    c->backoff_factor = value_of(p, BACKOFF_FACTOR);
-    c->growth_interval = (int)value_of(p, GROWTH_INTERVAL);
-    c->min_scale = value_of(p, MIN_SCALE);
-    c->max_scale = value_of(p, MAX_SCALE);
-    c->hysteresis = (int)value_of(p, HYSTERESIS);
-    c->clip_norm = value_of(p, CLIP_NORM);
-    c->adamw = (int)value_of(p, ADAMW);
-    c->debug = (int)value_of(p, DEBUG);
-    c->checkpoint = (int)value_of(p, CHECKPOINT);
-    c->memory = value_of(p, MEMORY);
-    c->wire = (amp_dtype)value_of(p, WIRE);
-    c->sync_batchnorm = (int)value_of(p, SYNC_BATCHNORM);
-    c->graphs = (int)value_of(p, GRAPHS);
     c->scale_given = p->set[LOSS_SCALE].line || p->set[INIT_SCALE].line;
     if (!p->mentioned) note_idle_key(p, c);
     /* Each is right for itself, but a scale that starts below its own floor would end training at once. */

@@ -102,12 +102,6 @@ void amp_engine_set_scaler(amp_engine *engine, const amp_scaler *scaler)
 amp_backend *amp_engine_backend(amp_engine *engine) { return engine->backend; }
 const amp_plan *amp_engine_plan(const amp_engine *engine) { return engine->active; }
 
-const amp_param *amp_engine_params(const amp_engine *engine, int *count)
-{
-    *count = engine->parameters.param_count;
-    return engine->parameters.params;
-}
-
 amp_engine_state amp_engine_state_of(const amp_engine *engine)
 {
     const amp_parameters *p = &engine->parameters;

@@ -128,10 +128,6 @@ amp_backend *amp_engine_backend(amp_engine *);
 /* The plan that ran last, or NULL: for messages and tests. */
 const amp_plan *amp_engine_plan(const amp_engine *);
 
-/* The engine's parameters, in .cfg order: gradients and moments for tests and checkpoints, which are NULL
- * until amp_engine_prepare_training. */
-const amp_param *amp_engine_params(const amp_engine *, int *count);
-
 /* What a checkpoint saves of an engine, in .cfg order. All of it is the engine's; the arrays lie in its
  * backend's memory. Gradients, moments and committed statistics are NULL until
  * amp_engine_prepare_training. */

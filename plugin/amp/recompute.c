@@ -36,6 +36,12 @@ amp_recompute_cost amp_recompute_cost_of(const amp_plan *plan)
 
 /* ---- choices ---- */
 
+typedef struct layer_facts {
+    int last;                 /* the last layer that reads it, or itself */
+    int segment;
+    size_t crossing;          /* bytes that cross a cut before it */
+} layer_facts;
+
 typedef struct chooser {
     const amp_network_desc *network;
     const amp_plan_key *key;
@@ -43,9 +49,7 @@ typedef struct chooser {
     const amp_gradients *gradients;
     amp_step step;            /* an outline's */
     const amp_plan *whole;    /* the plan that recomputes nothing */
-    int *last;                /* of each layer: the last that reads it, or itself */
-    size_t *crossing;         /* bytes that cross a cut before each layer */
-    int *segment;             /* of each layer */
+    layer_facts *layers;
     amp_recompute *best;
 } chooser;
 
@@ -76,12 +80,14 @@ static void find_readers(chooser *c)
 {
     const amp_plan *plan = c->whole;
     for (int i = 0; i < plan->count; i++) {
-        c->last[i] = i;
-        for (int k = 0; k < plan->nodes[i].desc.input_count; k++)
-            if (plan->nodes[i].desc.inputs[k] >= 0) c->last[plan->nodes[i].desc.inputs[k]] = i;
+        const amp_layer_desc *d = &plan->nodes[i].desc;
+        c->layers[i].last = i;
+        for (int k = 0; k < d->input_count; k++)
+            if (d->inputs[k] >= 0) c->layers[d->inputs[k]].last = i;
     }
     for (int i = 0; i < plan->count; i++)
-        for (int at = i + 1; at <= c->last[i]; at++) c->crossing[at] += bytes_of(&plan->nodes[i]);
+        for (int at = i + 1; at <= c->layers[i].last; at++)
+            c->layers[at].crossing += bytes_of(&plan->nodes[i]);
 }
 
 /* Cuts the network where little crosses, near to where the activations' bytes are shared out equally. */
@@ -89,19 +95,21 @@ static void cut(const chooser *c, int segments)
 {
     const amp_plan *plan = c->whole;
     double all = 0, before = 0;
-    for (int i = 0; i < plan->count; i++) all += (double)bytes_of(&plan->nodes[i]);
-    memset(c->segment, 0, (size_t)plan->count * sizeof *c->segment);
+    for (int i = 0; i < plan->count; i++) {
+        all += (double)bytes_of(&plan->nodes[i]);
+        c->layers[i].segment = 0;
+    }
     for (int s = 1, at = 0; s < segments; s++) {
         int best = -1;
         size_t least = 0;
         for (; at < plan->count && before <= all * (s + .5) / segments;
              before += (double)bytes_of(&plan->nodes[at++])) {
-            size_t bytes = c->crossing[at];
+            size_t bytes = c->layers[at].crossing;
             if (before < all * (s - .5) / segments || (best >= 0 && bytes >= least)) continue;
             best = at;
             least = bytes;
         }
-        for (int i = best; best > 0 && i < plan->count; i++) c->segment[i] = s;
+        for (int i = best; best > 0 && i < plan->count; i++) c->layers[i].segment = s;
     }
 }
 
@@ -112,8 +120,8 @@ static void mark(const chooser *c, int repeated, amp_recompute *chosen)
 {
     for (int i = 0; i < c->whole->count; i++) {
         const amp_node *node = &c->whole->nodes[i];
-        int inside = c->segment[c->last[i]] == c->segment[i];
-        chosen[i] = c->segment[i] < repeated && inside ? AMP_RECOMPUTE_ALL : cheap_recompute(node);
+        int segment = c->layers[i].segment, inside = c->layers[c->layers[i].last].segment == segment;
+        chosen[i] = segment < repeated && inside ? AMP_RECOMPUTE_ALL : cheap_recompute(node);
         if (!node->computes_backward) chosen[i] = AMP_RECOMPUTE_NOTHING;
         if (node->desc.recompute) chosen[i] = AMP_RECOMPUTE_ALL;
     }
@@ -194,20 +202,11 @@ amp_status amp_recompute_choose(const amp_network_desc *network, const amp_plan_
     c.step.outline = 1;
     AMP_TRY(amp_plan_create(network, key, low, gradients, NULL, &c.step, &whole, error));
     c.whole = whole;
-    c.last = calloc((size_t)network->count + 1, sizeof *c.last);
-    c.crossing = calloc((size_t)network->count + 1, sizeof *c.crossing);
-    c.segment = calloc((size_t)network->count + 1, sizeof *c.segment);
-    amp_status status = AMP_OK;
-    if (c.last && c.crossing && c.segment) {
-        find_readers(&c);
-        status = choose(&c, settings, error);
-    } else {
-        status = amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers",
-                          network->count);
-    }
-    free(c.last);
-    free(c.crossing);
-    free(c.segment);
+    c.layers = calloc((size_t)network->count + 1, sizeof *c.layers);
+    if (c.layers) find_readers(&c);
+    amp_status status = c.layers ? choose(&c, settings, error)
+        : amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
+    free(c.layers);
     amp_plan_free(whole, step->backend);
     return status;
 }
