@@ -208,36 +208,33 @@ static char *contents(const char *name)
 
 TEST(a_file_is_written_as_a_whole_or_not_at_all)
 {
-    struct amp_output *out;
-    FILE *stream;
+    amp_output out;
     amp_error error;
     put("output.txt", "old");
-    assert_int_equal(amp_output_begin("output.txt", &out, &stream, &error), AMP_OK);
-    fputs("half", stream);
-    fflush(stream);
+    assert_int_equal(amp_output_begin("output.txt", &out, &error), AMP_OK);
+    fputs("half", out.stream);
+    fflush(out.stream);
     assert_string_equal(contents("output.txt"), "old");
-    amp_output_abandon(out);
+    assert_int_equal(amp_output_end(&out, AMP_BAD_CONFIG, &error), AMP_BAD_CONFIG);
     assert_string_equal(contents("output.txt"), "old");
-    assert_int_equal(amp_output_begin("output.txt", &out, &stream, &error), AMP_OK);
-    fputs("new", stream);
-    assert_int_equal(amp_output_end(out, &error), AMP_OK);
+    assert_int_equal(amp_output_begin("output.txt", &out, &error), AMP_OK);
+    fputs("new", out.stream);
+    assert_int_equal(amp_output_end(&out, AMP_OK, &error), AMP_OK);
     assert_string_equal(contents("output.txt"), "new");
     assert_int_equal(access("output.txt.new", F_OK), -1);
     unlink("output.txt");
-    assert_int_equal(amp_output_begin("no/such/folder/x", &out, &stream, &error), AMP_IO_FAILED);
+    assert_int_equal(amp_output_begin("no/such/folder/x", &out, &error), AMP_IO_FAILED);
     assert_non_null(strstr(error.message, "no/such/folder/x"));
-    assert_null(out);
 }
 
 TEST(a_full_disk_is_told)
 {
-    struct amp_output *out;
-    FILE *stream;
+    amp_output out;
     amp_error error;
     if (access("/dev/full", W_OK)) skip();
-    assert_int_equal(amp_output_begin("/dev/full", &out, &stream, &error), AMP_OK);
-    for (int i = 0; i < 100000; i++) fputs("line\n", stream);
-    assert_int_equal(amp_output_end(out, &error), AMP_IO_FAILED);
+    assert_int_equal(amp_output_begin("/dev/full", &out, &error), AMP_OK);
+    for (int i = 0; i < 100000; i++) fputs("line\n", out.stream);
+    assert_int_equal(amp_output_end(&out, AMP_OK, &error), AMP_IO_FAILED);
     assert_non_null(strstr(error.message, "/dev/full"));
 }
 

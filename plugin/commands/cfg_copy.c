@@ -64,13 +64,9 @@ static amp_status copy(const char *from, FILE *out, const amp_cfg_change *change
 amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *changes, int count,
                         amp_error *error)
 {
-    struct amp_output *output;
-    FILE *out;
-    AMP_TRY(amp_output_begin(to, &output, &out, error));
-    amp_status status = copy(from, out, changes, count, error);
-    if (status == AMP_OK) return amp_output_end(output, error);
-    amp_output_abandon(output);
-    return status;
+    amp_output out;
+    AMP_TRY(amp_output_begin(to, &out, error));
+    return amp_output_end(&out, copy(from, out.stream, changes, count, error), error);
 }
 
 FILE *amp_memory_file(char name[AMP_MEMORY_FILE])

@@ -1,9 +1,6 @@
 /* Writing JSON, and files as a whole. */
 #include "json.h"
 
-#include "../files/safe_file.h"
-#include "../host/common/failure.h"
-
 #include <errno.h>
 #include <float.h>
 #include <stdlib.h>
@@ -122,58 +119,30 @@ void amp_json_boolean(amp_json *json, const char *key, int value)
 
 int amp_is_stdout(const char *name) { return name && !strcmp(name, "-"); }
 
-struct amp_output {
-    FILE *stream;
-    int is_stdout;
-    amp_safe_file file;
-    char *name;
-};
-
-amp_status amp_output_begin(const char *name, struct amp_output **out, FILE **stream, amp_error *error)
+amp_status amp_output_begin(const char *name, amp_output *out, amp_error *error)
 {
-    struct amp_output *output = amp_host_allocated(calloc(1, sizeof *output));
-    *out = NULL;
-    output->name = amp_host_allocated(strdup(name));
-    output->is_stdout = amp_is_stdout(name);
-    output->stream = stdout;
-    amp_status status = output->is_stdout ? AMP_OK : amp_safe_file_begin(name, &output->file, error);
-    if (status == AMP_OK && !output->is_stdout && !(output->stream = fopen(output->file.temporary, "w"))) {
-        status = amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", name, strerror(errno));
-        amp_safe_file_end(&output->file);
-    }
-    if (status != AMP_OK) {
-        free(output->name);
-        free(output);
-        return status;
-    }
-    *out = output;
-    *stream = output->stream;
-    return AMP_OK;
+    *out = (amp_output){ .name = name };
+    if (!name) return AMP_OK;
+    if (amp_is_stdout(name)) out->stream = stdout;
+    else AMP_TRY(amp_safe_file_begin(name, &out->file, error));
+    if (!out->stream) out->stream = fopen(out->file.temporary, "w");
+    if (out->stream) return AMP_OK;
+    amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", name, strerror(errno));
+    amp_safe_file_end(&out->file);
+    return AMP_IO_FAILED;
 }
 
-static void release(struct amp_output *output)
+amp_status amp_output_end(amp_output *out, amp_status status, amp_error *error)
 {
-    if (!output->is_stdout) amp_safe_file_end(&output->file);
-    free(output->name);
-    free(output);
-}
-
-amp_status amp_output_end(struct amp_output *output, amp_error *error)
-{
+    if (!out->stream) return status;
+    int is_file = out->stream != stdout;
     errno = 0;
-    int bad = ferror(output->stream) || fflush(output->stream);
-    if (!output->is_stdout) bad |= fclose(output->stream) != 0;
-    amp_status status = bad ? amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", output->name,
-                                       errno ? strerror(errno) : "the disk is full or the reader is gone")
-                                       : AMP_OK;
-    if (status == AMP_OK && !output->is_stdout) status = amp_safe_file_commit(&output->file, error);
-    release(output);
+    int bad = ferror(out->stream) || fflush(out->stream);
+    if (is_file) bad |= fclose(out->stream) != 0;
+    if (bad && status == AMP_OK)
+        status = amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", out->name,
+                          errno ? strerror(errno) : "the disk is full or the reader is gone");
+    if (is_file && status == AMP_OK) status = amp_safe_file_commit(&out->file, error);
+    amp_safe_file_end(&out->file);
     return status;
-}
-
-void amp_output_abandon(struct amp_output *output)
-{
-    if (!output) return;
-    if (!output->is_stdout) fclose(output->stream);
-    release(output);
 }

@@ -13,7 +13,7 @@
  * What is written may stand within HTML and XML: "<" and "&" are escaped. */
 #pragma once
 
-#include "../tensor/status.h"
+#include "../files/safe_file.h"
 
 enum { AMP_JSON_DEPTH = 16 };
 
@@ -39,10 +39,16 @@ int amp_utf8_bytes(const char *text);
 /* Whether a file's name means stdout: "-". NULL, a file that was not asked for, does not. */
 int amp_is_stdout(const char *name);
 
-/* Writes a file as a whole or not at all (files/safe_file.h): begin gives the stream, end puts it in place.
- * name "-" is stdout. AMP_IO_FAILED names the file and the reason. */
-struct amp_output;
-amp_status amp_output_begin(const char *name, struct amp_output **out, FILE **stream, amp_error *);
-amp_status amp_output_end(struct amp_output *, amp_error *);   /* frees it */
-/* the file stays as it was; frees it; NULL is fine */
-void amp_output_abandon(struct amp_output *);
+/* A file that is written as a whole or not at all (files/safe_file.h). */
+typedef struct amp_output {
+    FILE *stream;      /* NULL: no file is asked for */
+    const char *name;  /* the caller's */
+    amp_safe_file file;
+} amp_output;
+
+/* Opens the stream; name "-" is stdout, NULL asks for no file. AMP_IO_FAILED names the file and the reason;
+ * there is nothing to end then. */
+amp_status amp_output_begin(const char *name, amp_output *, amp_error *);
+/* Puts the file in its place if status, of the work that wrote it, is AMP_OK; else the file stays as it was.
+ * Returns status, or the failure to write. */
+amp_status amp_output_end(amp_output *, amp_status status, amp_error *);

@@ -246,20 +246,15 @@ static void show(const amp_bench_request *request, const amp_bench *b, int count
 
 static amp_status bench(amp_bench_request *request, amp_bench b[MOST_PARTS], amp_error *error)
 {
-    struct amp_output *output = NULL;
-    FILE *json = NULL;
+    amp_output json;
     amp_bench_request parts[MOST_PARTS];
     AMP_TRY(check_cfg(request, b, error));
-    if (request->json) AMP_TRY(amp_output_begin(request->json, &output, &json, error));
+    AMP_TRY(amp_output_begin(request->json, &json, error));
     int count = divide(request, parts, b);
     amp_status status = AMP_OK;
     for (int i = 0; i < count && status == AMP_OK; i++) status = measure(&parts[i], &b[i], error);
-    if (status != AMP_OK) {
-        amp_output_abandon(output);
-        return status;
-    }
-    show(request, b, count, json);
-    return json ? amp_output_end(output, error) : AMP_OK;
+    if (status == AMP_OK) show(request, b, count, json.stream);
+    return amp_output_end(&json, status, error);
 }
 
 amp_status amp_command_bench(int argc, char **argv, amp_error *error)

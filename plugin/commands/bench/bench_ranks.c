@@ -200,8 +200,7 @@ static void write_json(const scaling *s, FILE *out)
 void amp_bench_ranks(const amp_bench_request *request)
 {
     amp_error error;
-    struct amp_output *output = NULL;
-    FILE *json = NULL;
+    amp_output json = { 0 };
     int ranks = amp_ranks_count();
     scaling s = { .request = request, .b = { .cfg = request->cfg } };
     amp_random_seed(&s.b.seed); /* ranks have one */
@@ -211,16 +210,14 @@ void amp_bench_ranks(const amp_bench_request *request)
     amp_ranks_note("-batch %ld\n-size %ld\n", request->batch, request->size);
     amp_ranks_phase("comparing what the ranks were given");
     amp_ranks_agree();
-    if (request->json && amp_ranks_leads())
-        amp_host_check(amp_output_begin(request->json, &output, &json, &error), &error);
+    if (amp_ranks_leads()) amp_host_check(amp_output_begin(request->json, &json, &error), &error);
     for (int n = 1; n < ranks; n *= 2) add_row(&s, n);
     add_row(&s, ranks);
     for (int i = 0; i < s.count; i++)
         if (s.rows[i].passes && amp_ranks_part(s.rows[i].ranks)) measure_row(&s, &s.rows[i]);
     amp_ranks_gather();
     if (!amp_ranks_leads()) return;
-    show(&s, json == stdout ? stderr : stdout);
-    if (!json) return;
-    write_json(&s, json);
-    amp_host_check(amp_output_end(output, &error), &error);
+    show(&s, json.stream == stdout ? stderr : stdout);
+    if (json.stream) write_json(&s, json.stream);
+    amp_host_check(amp_output_end(&json, AMP_OK, &error), &error);
 }

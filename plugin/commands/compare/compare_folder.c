@@ -100,13 +100,12 @@ static amp_status compare_settings(const char *file, const amp_lines *now, const
 
 static amp_status write_settings(const char *file, const amp_lines *settings, amp_error *error)
 {
-    struct amp_output *out;
-    FILE *stream;
-    AMP_TRY(amp_output_begin(file, &out, &stream, error));
-    fprintf(stream, "# darknet amp compare goes on in this folder only with the same settings; of files, "
+    amp_output out;
+    AMP_TRY(amp_output_begin(file, &out, error));
+    fprintf(out.stream, "# darknet amp compare goes on in this folder only with the same settings; of files, "
             "their checksums.\n");
-    for (size_t k = 0; k < settings->count; k++) fprintf(stream, "%s\n", settings->line[k]);
-    return amp_output_end(out, error);
+    for (size_t k = 0; k < settings->count; k++) fprintf(out.stream, "%s\n", settings->line[k]);
+    return amp_output_end(&out, AMP_OK, error);
 }
 
 /* ---- the folder ---- */

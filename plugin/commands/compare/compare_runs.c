@@ -84,15 +84,14 @@ amp_status amp_run_read_steps(const amp_compare *compare, amp_run *run, amp_erro
 amp_status amp_run_keep(const amp_compare *compare, const amp_run *run, amp_error *error)
 {
     amp_run_files files;
-    struct amp_output *out;
-    FILE *stream;
+    amp_output out;
     amp_compare_files(compare, run, &files);
-    AMP_TRY(amp_output_begin(files.result, &out, &stream, error));
-    fprintf(stream, "state %s\n", amp_training_state_names[run->state]);
+    AMP_TRY(amp_output_begin(files.result, &out, error));
+    fprintf(out.stream, "state %s\n", amp_training_state_names[run->state]);
     for (int k = 0; k < 2 && run->state == AMP_RUN_DONE; k++)
-        fprintf(stream, "score %s %.17g\n", amp_score_name(&compare->result, k), run->score[k]);
-    if (run->state == AMP_RUN_FAILED) fprintf(stream, "failure %s\n", run->failure);
-    return amp_output_end(out, error);
+        fprintf(out.stream, "score %s %.17g\n", amp_score_name(&compare->result, k), run->score[k]);
+    if (run->state == AMP_RUN_FAILED) fprintf(out.stream, "failure %s\n", run->failure);
+    return amp_output_end(&out, AMP_OK, error);
 }
 
 static void read_result(const amp_compare *compare, const amp_lines *lines, amp_run *run)
@@ -149,22 +148,18 @@ amp_status amp_runs_read(amp_compare *compare, int first_seed, amp_error *error)
 static amp_status copy_data(const char *from, const amp_run_files *files, amp_error *error)
 {
     amp_lines lines = { 0 };
-    struct amp_output *out;
-    FILE *stream;
+    amp_output out;
+    AMP_TRY(amp_output_begin(files->data, &out, error));
+    fprintf(out.stream, "backup=%s\n", files->backup);
     amp_status status = amp_lines_read(from, "the .data file", &lines, error);
-    if (status == AMP_OK) status = amp_output_begin(files->data, &out, &stream, error);
-    if (status == AMP_OK) {
-        fprintf(stream, "backup=%s\n", files->backup);
-        for (size_t i = 0; i < lines.count; i++) {
-            char *key = amp_host_allocated(strdup(lines.line[i]));
-            cfg_keep_key(key);
-            if (strcmp(key, "backup")) fprintf(stream, "%s\n", lines.line[i]);
-            free(key);
-        }
-        status = amp_output_end(out, error);
+    for (size_t i = 0; status == AMP_OK && i < lines.count; i++) {
+        char *key = amp_host_allocated(strdup(lines.line[i]));
+        cfg_keep_key(key);
+        if (strcmp(key, "backup")) fprintf(out.stream, "%s\n", lines.line[i]);
+        free(key);
     }
     amp_lines_free(&lines);
-    return status;
+    return amp_output_end(&out, status, error);
 }
 
 /* Only AMP's trainings go on exactly: stock Darknet saves neither momentum nor the order of the images. */

@@ -176,14 +176,10 @@ static amp_status measure(const request *r, FILE *json, amp_error *error)
 static amp_status valid(int argc, char **argv, int only_detectors, amp_error *error)
 {
     request r = { .only_detectors = only_detectors };
-    struct amp_output *output = NULL;
-    FILE *json = NULL;
+    amp_output json;
     AMP_TRY(read_request(argc, argv, &r, error));
-    if (r.json) AMP_TRY(amp_output_begin(r.json, &output, &json, error));
-    amp_status status = measure(&r, json, error);
-    if (status == AMP_OK && output) return amp_output_end(output, error);
-    amp_output_abandon(output);
-    return status;
+    AMP_TRY(amp_output_begin(r.json, &json, error));
+    return amp_output_end(&json, measure(&r, json.stream, error), error);
 }
 
 amp_status amp_command_valid(int argc, char **argv, amp_error *error) { return valid(argc, argv, 0, error); }

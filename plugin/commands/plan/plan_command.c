@@ -69,11 +69,10 @@ static amp_status gather(const plan_request *w, amp_plan_report *report, amp_err
 
 static amp_status write_json(const amp_plan_report *report, const char *name, amp_error *error)
 {
-    struct amp_output *output;
-    FILE *stream;
-    AMP_TRY(amp_output_begin(name, &output, &stream, error));
-    amp_plan_write_json(report, stream);
-    return amp_output_end(output, error);
+    amp_output out;
+    AMP_TRY(amp_output_begin(name, &out, error));
+    amp_plan_write_json(report, out.stream);
+    return amp_output_end(&out, AMP_OK, error);
 }
 
 amp_status amp_command_plan(int argc, char **argv, amp_error *error)

@@ -285,10 +285,9 @@ static void write_result(const amp_probe_result *r, amp_json *json)
 
 amp_status amp_probe_write(const amp_probe_result *r, const char *file, amp_error *error)
 {
-    struct amp_output *output;
-    FILE *stream;
-    AMP_TRY(amp_output_begin(file, &output, &stream, error));
-    amp_json json = amp_json_begin(stream);
+    amp_output out;
+    AMP_TRY(amp_output_begin(file, &out, error));
+    amp_json json = amp_json_begin(out.stream);
     write_result(r, &json);
-    return amp_output_end(output, error);
+    return amp_output_end(&out, AMP_OK, error);
 }

@@ -283,9 +283,8 @@ void amp_report_json(FILE *stream, const amp_comparison *c)
 amp_status amp_report_write(const amp_comparison *c, const char *file, amp_report_writer *write,
                             amp_error *error)
 {
-    struct amp_output *output;
-    FILE *stream;
-    AMP_TRY(amp_output_begin(file, &output, &stream, error));
-    write(stream, c);
-    return amp_output_end(output, error);
+    amp_output out;
+    AMP_TRY(amp_output_begin(file, &out, error));
+    write(out.stream, c);
+    return amp_output_end(&out, AMP_OK, error);
 }
