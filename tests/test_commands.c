@@ -102,21 +102,29 @@ TEST(mistakes_are_told_with_the_usage)
     }
 }
 
-TEST(lists_are_split)
+TEST(dtypes_are_read)
 {
-    static const char *const bad[] = { "", ",", "a,", ",a", "a,,b", "a,b,a" };
+    static const char *const bad[] = { "", ",", "fp32,", ",fp32", "fp32,,fp16", "fp32,fp16,fp32", "fp8" };
+    const amp_machine machine = { .support = { AMP_SUPPORT_NATIVE, AMP_SUPPORT_NATIVE, AMP_SUPPORT_NONE },
+                                  .note = { [AMP_BF16] = "too old" } };
     amp_lines list;
     amp_error error;
-    assert_int_equal(amp_list_split("-dtypes", "fp32,bf16,f", &list, &error), AMP_OK);
+    assert_int_equal(amp_dtypes_read("fp32,stock,fp16", "fp32", &machine, &list, &error), AMP_OK);
     assert_int_equal(list.count, 3);
     assert_string_equal(list.line[0], "fp32");
-    assert_string_equal(list.line[1], "bf16");
-    assert_string_equal(list.line[2], "f");
+    assert_string_equal(list.line[1], "stock");
+    assert_string_equal(list.line[2], "fp16");
+    amp_lines_free(&list);
+    assert_int_equal(amp_dtypes_read(NULL, "fp32,bf16", &machine, &list, &error), AMP_OK);
+    assert_int_equal(list.count, 2);
+    amp_lines_free(&list);
+    assert_int_equal(amp_dtypes_read("bf16", "fp32", &machine, &list, &error), AMP_UNSUPPORTED);
+    assert_string_equal(error.message, "-dtypes: bf16: this machine cannot run it: too old");
     amp_lines_free(&list);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(amp_list_split("-dtypes", bad[i], &list, &error), AMP_BAD_CONFIG);
+        assert_int_equal(amp_dtypes_read(bad[i], "fp32", &machine, &list, &error), AMP_BAD_CONFIG);
         assert_non_null(strstr(error.message, "-dtypes"));
-        assert_null(list.line);
+        amp_lines_free(&list);
     }
 }
 

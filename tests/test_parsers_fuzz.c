@@ -278,10 +278,12 @@ TEST(command_lines)
         } else if (status != AMP_HELP_PRINTED) {
             assert_one_line(status, &error);
         }
+        static const amp_machine machine = { .support = { AMP_SUPPORT_NATIVE, AMP_SUPPORT_NATIVE,
+                                                          AMP_SUPPORT_NATIVE } };
         amp_lines list;
         spoil("stock,fp32,bf16", text[0], 0);
         error = (amp_error){ 0 };
-        status = amp_list_split("-dtypes", text[0], &list, &error);
+        status = amp_dtypes_read(text[0], "fp32", &machine, &list, &error);
         if (status != AMP_OK) assert_one_line(status, &error);
         for (size_t k = 0; k < list.count; k++) assert_true(list.line[k][0] && !strchr(list.line[k], ','));
         amp_lines_free(&list);

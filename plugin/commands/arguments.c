@@ -123,27 +123,34 @@ amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp
     return status;
 }
 
-static amp_status add_part(const char *option, const char *part, size_t length, amp_lines *list,
-                           amp_error *error)
+static amp_status check_dtype(const char *name, const amp_lines *before, const amp_machine *machine,
+                              amp_error *error)
 {
-    if (!length) return amp_fail(error, AMP_BAD_CONFIG, "%s: an empty name in its list", option);
-    for (size_t i = 0; i < list->count; i++)
-        if (strlen(list->line[i]) == length && !strncmp(list->line[i], part, length))
-            return amp_fail(error, AMP_BAD_CONFIG, "%s: %s stands in its list twice", option, list->line[i]);
-    amp_lines_add(list, part, length);
+    int dtype = amp_dtype_find(name);
+    for (size_t i = 0; i < before->count; i++)
+        if (!strcmp(before->line[i], name))
+            return amp_fail(error, AMP_BAD_CONFIG, "-dtypes: %s stands in its list twice", name);
+    if (!*name) return amp_fail(error, AMP_BAD_CONFIG, "-dtypes: an empty name in its list");
+    if (dtype < 0 && strcmp(name, "stock"))
+        return amp_fail(error, AMP_BAD_CONFIG, "-dtypes: there is no dtype %s; allowed: " AMP_ALL_DTYPES,
+                        name);
+    if (dtype >= 0 && machine->support[dtype] == AMP_SUPPORT_NONE)
+        return amp_fail(error, AMP_UNSUPPORTED, "-dtypes: %s: this machine cannot run it: %s", name,
+                        machine->note[dtype]);
     return AMP_OK;
 }
 
-amp_status amp_list_split(const char *option, const char *text, amp_lines *list, amp_error *error)
+amp_status amp_dtypes_read(const char *given, const char *usual, const amp_machine *machine,
+                           amp_lines *list, amp_error *error)
 {
-    amp_status status = AMP_OK;
     *list = (amp_lines){ 0 };
-    for (const char *part = text; status == AMP_OK; part += strcspn(part, ",") + 1) {
-        status = add_part(option, part, strcspn(part, ","), list, error);
-        if (!part[strcspn(part, ",")]) break;
+    for (const char *at = given ? given : usual; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+        if (given) AMP_TRY(check_dtype(name, list, machine, error));
+        amp_lines_add(list, name, strlen(name));
     }
-    if (status != AMP_OK) amp_lines_free(list);
-    return status;
+    return AMP_OK;
 }
 
 amp_status amp_readable(const char *file, const char *what, amp_error *error)

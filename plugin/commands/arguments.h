@@ -12,6 +12,7 @@
  * Exactly one of text, number, real and flag is set. What is not given keeps its value. */
 #pragma once
 
+#include "../host/common/machine.h"
 #include "../host/data/text_lines.h"
 
 typedef struct amp_argument {
@@ -37,9 +38,12 @@ amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp
 /* "-h", "-help" or "--help". NULL is none. */
 int amp_asks_for_help(const char *argument);
 
-/* The parts of "a,b,c", which the caller frees with amp_lines_free. AMP_BAD_CONFIG: an empty part, or one
- * twice. */
-amp_status amp_list_split(const char *option, const char *text, amp_lines *, amp_error *);
+#define AMP_ALL_DTYPES "stock,fp32,bf16,fp16"
+/* The names that -dtypes gives, "fp32,bf16", each once; or the usual ones, where it is NULL. The caller frees
+ * them with amp_lines_free, also on failure. AMP_BAD_CONFIG: a name that is not in AMP_ALL_DTYPES, or stands
+ * there twice. AMP_UNSUPPORTED: the machine cannot run one of those given; usual ones are not checked. */
+amp_status amp_dtypes_read(const char *given, const char *usual, const amp_machine *, amp_lines *,
+                           amp_error *);
 
 /* Whether a file that the command line names can be read. AMP_BAD_CONFIG: it is missing, empty, a folder or a
  * device; the message calls it `what`: "the .cfg file". Darknet would end with status 0, or wait. */

@@ -169,7 +169,7 @@ EOF
     export AMP_DOUBLE_CAPABILITY=7.0
     bench connected.cfg -iters 3
     grep -q '^bf16 is left out: bf16 needs a GPU of compute capability 8.0' out || fail "7.0: $(cat out)"
-    refused '^amp bench: bf16: this machine cannot run it: bf16 needs a GPU' connected.cfg -iters 3 \
+    refused '^amp bench: -dtypes: bf16: this machine cannot run it: bf16 needs a GPU' connected.cfg -iters 3 \
         -dtypes fp32,bf16 -json no.json
     unset AMP_DOUBLE_CAPABILITY
 }
@@ -186,7 +186,7 @@ assert (j["batch"], j["width"], j["subdivisions"]) == (5, 8, 1), j'
 bad_input_is_one_line() {
     refused 'CFG is missing'
     refused 'nowhere.cfg: No such file or directory' nowhere.cfg
-    refused '-dtypes fp32,fp8: there is no dtype fp8; allowed: stock,fp32,bf16,fp16' tiny.cfg -dtypes fp32,fp8
+    refused '-dtypes: there is no dtype fp8; allowed: stock,fp32,bf16,fp16' tiny.cfg -dtypes fp32,fp8
     refused 'there is no dtype fp8' tiny.cfg -dtypes stock,fp32,bf16,fp16,fp8
     refused '-dtypes: bf16 stands in its list twice' tiny.cfg -dtypes bf16,bf16
     refused '-iters 0: expected a whole number' tiny.cfg -iters 0

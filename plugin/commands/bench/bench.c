@@ -28,7 +28,6 @@
 
 enum { MOST_PARTS = 2, MOST_ARGUMENTS = 20, NUMBER = 24 };
 
-static const char all_dtypes[] = "stock,fp32,bf16,fp16";
 static const double slice_seconds = .1;
 
 /* ---- what is asked for ---- */
@@ -60,29 +59,21 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
 static amp_status choose_sides(const amp_bench_request *r, amp_lines *list, amp_bench *b,
                                amp_error *error)
 {
-    const char *usual = amp_fork_device() >= 0 ? all_dtypes : "fp32,bf16,fp16";
-    AMP_TRY(amp_list_split("-dtypes", r->dtypes ? r->dtypes : usual, list, error));
-    amp_backend *backend = amp_fork_backend(error);
-    amp_status status = backend ? AMP_OK : error->status;
-    for (size_t i = 0; status == AMP_OK && i < list->count; i++) {
+    const char *usual = amp_fork_device() >= 0 ? AMP_ALL_DTYPES : "fp32,bf16,fp16";
+    amp_machine machine;
+    AMP_TRY(amp_machine_read(&machine, error));
+    AMP_TRY(amp_dtypes_read(r->dtypes, usual, &machine, list, error));
+    for (size_t i = 0; i < list->count; i++) {
         int dtype = amp_dtype_find(list->line[i]);
-        if (dtype < 0 && strcmp(list->line[i], "stock")) {
-            status = amp_fail(error, AMP_BAD_CONFIG, "-dtypes %s: there is no dtype %s; allowed: %s",
-                              r->dtypes, list->line[i], all_dtypes);
-            break;
-        }
-        amp_bench_side *s = &b->sides[b->count++]; /* the list holds no name twice: there is room for all */
+        amp_bench_side *s = &b->sides[b->count++];
         *s = (amp_bench_side){ .dtype = list->line[i], .support = AMP_SUPPORT_NATIVE };
         if (dtype < 0) continue;
-        snprintf(s->machine, sizeof s->machine, "%s", backend->description);
-        s->support = backend->supports(backend, (amp_dtype)dtype, s->note);
+        snprintf(s->machine, sizeof s->machine, "%s", machine.backend);
+        snprintf(s->note, sizeof s->note, "%s", machine.note[dtype]);
+        s->support = machine.support[dtype];
         s->left_out = s->support == AMP_SUPPORT_NONE;
-        if (s->left_out && r->dtypes)
-            status = amp_fail(error, AMP_UNSUPPORTED, "%s: this machine cannot run it: %s", s->dtype,
-                              s->note);
     }
-    if (backend) backend->destroy(backend);
-    return status;
+    return AMP_OK;
 }
 
 /* Checks the user's .cfg once, so that an error names its line and not that of a program's copy. */

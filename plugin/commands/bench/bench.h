@@ -65,7 +65,7 @@ typedef struct amp_bench_side {
     const char *dtype;             /* "stock", "fp32", "bf16", "fp16" */
     amp_support support;
     char note[256];                /* the backend's remark on how it supports dtype */
-    char machine[256];             /* the backend in words; empty for stock */
+    char machine[300];             /* the backend in words; empty for stock */
     double *ms[AMP_BENCH_PHASES];  /* per measured step; sorted by amp_bench_summarize */
     int *turn;                     /* per measured step: in which round of turns it was made */
     int steps, room;

@@ -1,6 +1,7 @@
 /* A benchmark on the terminal and as JSON. */
 #include "bench.h"
 
+#include "../../host/common/machine.h"
 #include "../table.h"
 
 #include <stdlib.h>
@@ -70,9 +71,9 @@ static const amp_field phase_fields[] = {
     PHASE("forward", AMP_BENCH_FORWARD), PHASE("backward", AMP_BENCH_BACKWARD),
     PHASE("update", AMP_BENCH_UPDATE), PHASE("step", AMP_BENCH_STEP), { 0 } };
 
-static const char *const support_names[] = { "none", "storage", "native" };
 static const amp_field side_fields[] = {
-    SIDE("dtype", dtype), AMP_NAME_AS("support", amp_bench_side, support, support_names), SIDE("note", note),
+    SIDE("dtype", dtype), AMP_NAME_AS("support", amp_bench_side, support, amp_support_names),
+    SIDE("note", note),
     SIDE("machine", machine), AMP_FLAG_AS("left_out", amp_bench_side, left_out), { 0 } };
 
 /* Of a dtype that was measured. */

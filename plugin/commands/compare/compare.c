@@ -113,8 +113,8 @@ static amp_status take_request(const request *r, amp_compare *compare, amp_error
     amp_comparison *c = &compare->result;
     AMP_TRY(amp_machine_read(&compare->hardware, error));
     compare->sequential = r->sequential;
-    AMP_TRY(amp_list_split("-dtypes", r->dtypes ? r->dtypes : usual_dtypes(&compare->hardware),
-                                &compare->dtypes, error));
+    AMP_TRY(amp_dtypes_read(r->dtypes, usual_dtypes(&compare->hardware), &compare->hardware,
+                            &compare->dtypes, error));
     c->dtypes = (const char **)compare->dtypes.line;
     c->dtype_count = (int)compare->dtypes.count;
     c->reference = reference_of(c);

@@ -95,23 +95,7 @@ static amp_status look_at_data(amp_comparison *c, amp_error *error)
     return AMP_OK;
 }
 
-/* ---- the machine ---- */
-
-static amp_status look_at_dtypes(amp_compare *compare, amp_error *error)
-{
-    amp_comparison *c = &compare->result;
-    for (int d = 0; d < c->dtype_count; d++) {
-        int k = amp_dtype_find(c->dtypes[d]);
-        if (!strcmp(c->dtypes[d], "stock")) continue;
-        if (k < 0)
-            return amp_fail(error, AMP_BAD_CONFIG, "-dtypes %s: there is none of that name; known: stock, "
-                            "fp32, bf16, fp16", c->dtypes[d]);
-        if (compare->hardware.support[k] == AMP_SUPPORT_NONE)
-            return amp_fail(error, AMP_UNSUPPORTED, "-dtypes %s: this machine cannot run it: %s",
-                            c->dtypes[d], compare->hardware.note[k]);
-    }
-    return AMP_OK;
-}
+/* ---- all of it ---- */
 
 amp_status amp_compare_inspect(amp_compare *compare, amp_error *error)
 {
@@ -119,7 +103,6 @@ amp_status amp_compare_inspect(amp_compare *compare, amp_error *error)
     char processor[256], machine[700], title[600], date[32];
     time_t now = time(NULL);
     struct tm utc;
-    AMP_TRY(look_at_dtypes(compare, error));
     AMP_TRY(look_at_cfg(c, error));
     AMP_TRY(look_at_data(c, error));
     if (c->weights) AMP_TRY(amp_readable(c->weights, "the weights", error)); /* the trainings check further */

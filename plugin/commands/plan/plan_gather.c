@@ -16,11 +16,6 @@ const char *amp_plan_form_name(const amp_plan_report *r, amp_form form)
     return form == AMP_FORM_LOW ? amp_dtype_name(r->dtype) : form == AMP_FORM_WIDE ? "fp32" : "fp32 nchw";
 }
 
-const char *amp_plan_support_name(amp_support support)
-{
-    return support == AMP_SUPPORT_NATIVE ? "native" : support == AMP_SUPPORT_STORAGE ? "storage" : "none";
-}
-
 int amp_plan_multiplies_half(const amp_plan_row *row) { return row->products != AMP_FP32; }
 
 static const char *const class_names[] = { [AMP_CLASS_LOWER] = "lower", [AMP_CLASS_FOLLOWS] = "follows",

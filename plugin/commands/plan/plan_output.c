@@ -230,7 +230,7 @@ void amp_plan_print_machine(const amp_machine *machine, FILE *stream)
     amp_print_wrapped(stream, 2, "%s", machine->description);
     for (int d = 0; d < AMP_MACHINE_DTYPES; d++) {
         int column = fprintf(stream, "  %s     %-8s ", amp_dtype_name((amp_dtype)d),
-                             amp_plan_support_name(machine->support[d]));
+                             amp_support_names[machine->support[d]]);
         amp_print_wrapped(stream, column, "%s", machine->note[d]);
     }
 }
@@ -248,7 +248,7 @@ static void write_device(amp_json *json, const amp_plan_report *r)
     for (int d = 0; d < AMP_MACHINE_DTYPES; d++) {
         amp_json_object(json, NULL);
         amp_json_text(json, "dtype", amp_dtype_name((amp_dtype)d));
-        amp_json_text(json, "support", amp_plan_support_name(r->machine.support[d]));
+        amp_json_text(json, "support", amp_support_names[r->machine.support[d]]);
         amp_json_text(json, "note", r->machine.note[d][0] ? r->machine.note[d] : NULL);
         amp_json_close(json);
     }

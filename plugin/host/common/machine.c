@@ -7,12 +7,15 @@
 
 #include "../fork.h"
 
+const char *const amp_support_names[] = { "none", "storage", "native" };
+
 void amp_machine_describe(const amp_backend *backend, amp_machine *machine)
 {
     memset(machine, 0, sizeof *machine);
     for (int k = 0; k < AMP_MACHINE_DTYPES; k++)
         machine->support[k] = backend->supports(backend, (amp_dtype)k, machine->note[k]);
-    snprintf(machine->description, sizeof machine->description, "%s, %d %s", backend->description,
+    snprintf(machine->backend, sizeof machine->backend, "%s", backend->description);
+    snprintf(machine->description, sizeof machine->description, "%s, %d %s", machine->backend,
              omp_get_max_threads(), omp_get_max_threads() == 1 ? "thread" : "threads");
 }
 

@@ -6,10 +6,13 @@
 enum { AMP_MACHINE_DTYPES = 3 };
 
 typedef struct amp_machine {
-    char description[400];                     /* library, instruction set, threads: for the user */
+    char backend[300];                         /* library and instruction set, or GPU: for the user */
+    char description[400];                     /* the same and the number of threads */
     amp_support support[AMP_MACHINE_DTYPES];   /* indexed by amp_dtype */
     char note[AMP_MACHINE_DTYPES][256];        /* why not, or not natively; may be empty */
 } amp_machine;
+
+extern const char *const amp_support_names[]; /* indexed by amp_support */
 
 /* Describes the device that Darknet would train on now, by -i and -nogpu. AMP_UNSUPPORTED: AMP cannot train
  * on it at all. */
