@@ -24,7 +24,7 @@ typedef struct amp_argument {
     int *flag;             /* 1 if given; takes no value */
     double least, most;
     const char *choices;   /* of a text: "0|11|101"; NULL: anything */
-    const char *value;     /* for the usage: what a text is, "FILE"; others tell by themselves */
+    const char *value;     /* for the usage: what a text is, "FILE" */
     const char *about;     /* for the usage: a few words */
 } amp_argument;
 

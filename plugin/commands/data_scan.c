@@ -10,7 +10,7 @@
 #include "../host/data/label_file.h"
 
 typedef struct scan {
-    const amp_data_scan *asked;
+    const amp_data_scan *request;
     const amp_data_file *data;
     const char *file, *key; /* of the list */
     amp_path_list list, labels;
@@ -21,14 +21,15 @@ typedef struct scan {
     amp_error no_labels; /* of the first of them */
 } scan;
 
-enum { MISTAKES_TOLD = 20 };
+enum { MISTAKES_REPORTED = 20 };
 
 /* Bad input is remembered, and the scan goes on; whatever else failed ends it. */
 static amp_status note_mistake(scan *s, const amp_error *mistake)
 {
     if (s->mistakes++ == 0) s->first = *mistake;
-    const cfg_listener *listener = s->asked->listener;
-    if (listener && s->mistakes <= MISTAKES_TOLD) listener->report(listener->context, 1, mistake->message);
+    const cfg_listener *listener = s->request->listener;
+    if (listener && s->mistakes <= MISTAKES_REPORTED)
+        listener->report(listener->context, 1, mistake->message);
     return mistake->status == AMP_BAD_CONFIG ? AMP_OK : mistake->status;
 }
 
@@ -71,7 +72,7 @@ static amp_status check_boxes(scan *s, const char *image)
         return AMP_OK;
     }
     if (!is_there && s->without_labels++) return AMP_OK;
-    if (amp_labels_read(labels, s->asked->classes, count_box, s->found, &error) == AMP_OK) return AMP_OK;
+    if (amp_labels_read(labels, s->request->classes, count_box, s->found, &error) == AMP_OK) return AMP_OK;
     if (is_there) return note_mistake(s, &error);
     s->no_labels = error;
     return AMP_OK;
@@ -96,7 +97,7 @@ static amp_status check_images(scan *s, amp_error *error)
                             s->file, i + 1, (int)AMP_IMAGE_PATH_MOST);
         s->found->images++;
         if (!is_there(image)) note(s->found, AMP_SCAN_MISSING, image);
-        else if (!s->asked->classifier) AMP_TRY(check_boxes(s, image));
+        else if (!s->request->classifier) AMP_TRY(check_boxes(s, image));
     }
     if (s->without_labels) AMP_TRY(note_missing_labels(s));
     if (s->found->odd[AMP_SCAN_MISSING].count < s->found->images) return AMP_OK;
@@ -110,7 +111,7 @@ static const double COMPARISONS_MOST = 2e7; /* of a path with a label: a second 
 
 static amp_status check_paths(scan *s, amp_error *error)
 {
-    int classes = s->asked->classes, class_id;
+    int classes = s->request->classes, class_id;
     size_t step = 1 + (size_t)((double)s->list.count * classes / COMPARISONS_MOST);
     for (size_t i = 0; i < s->list.count; i += step) {
         s->found->paths++;
@@ -160,25 +161,26 @@ static void warn(amp_data_scan *scan, const amp_data_file *data)
 
 static amp_status report_mistakes(const scan *s, amp_error *error)
 {
-    if (s->asked->listener)
+    if (s->request->listener)
         return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %ld mistake%s", s->data->name, s->mistakes,
                         s->mistakes == 1 ? "" : "s");
     *error = s->first;
     return error->status;
 }
 
-static amp_status scan_both(amp_data_scan *asked, const amp_data_file *data, amp_error *error)
+static amp_status scan_both(amp_data_scan *request, const amp_data_file *data, amp_error *error)
 {
-    scan s = { .asked = asked, .data = data };
+    scan s = { .request = request, .data = data };
     amp_status status = AMP_OK;
-    if (asked->classifier && data->classes && data->classes != asked->classes)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: classes = %d, but the network tells %d apart; make "
-                        "them alike", data->name, data->classes, asked->classes);
-    if (asked->classifier && !data->tag) status = amp_check_labels(data, asked->classes, &s.labels, error);
+    if (request->classifier && data->classes && data->classes != request->classes)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: classes = %d, but the network has %d; make them "
+                        "alike", data->name, data->classes, request->classes);
+    if (request->classifier && !data->tag)
+        status = amp_check_labels(data, request->classes, &s.labels, error);
     for (int valid = 0; status == AMP_OK && valid < 2; valid++) {
         s.key = valid ? "valid" : "train";
         s.file = valid ? data->valid : data->train;
-        s.found = valid ? &asked->valid : &asked->train;
+        s.found = valid ? &request->valid : &request->train;
         status = check_list(&s, error);
         if (status != AMP_OK) status = note_mistake(&s, error);
     }
@@ -196,7 +198,7 @@ amp_status amp_scan_data(amp_data_scan *scan, amp_error *error)
     return status;
 }
 
-/* ---- what is told ---- */
+/* ---- printing ---- */
 
 static void print_list(const amp_scanned_list *l, const char *name)
 {

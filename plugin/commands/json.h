@@ -1,5 +1,5 @@
 /* Writing JSON (RFC 8259) to a stream: commas, quotes and escapes are taken care of, and a number that JSON
- * cannot say (inf, NaN) becomes null. Objects and arrays are closed in the order they were opened.
+ * cannot express (inf, NaN) becomes null. Objects and arrays are closed in the order they were opened.
  *
  *     amp_json json = amp_json_begin(stream);
  *     amp_json_object(&json, NULL);              {
@@ -36,17 +36,17 @@ void amp_json_boolean(amp_json *, const char *key, int value);
  * 0: there is none. */
 int amp_utf8_bytes(const char *text);
 
-/* Whether a file's name means stdout: "-". NULL, a file that was not asked for, does not. */
+/* Whether a file's name means stdout: "-". NULL, for no file, does not. */
 int amp_is_stdout(const char *name);
 
 /* A file that is written as a whole or not at all (files/safe_file.h). */
 typedef struct amp_output {
-    FILE *stream;      /* NULL: no file is asked for */
+    FILE *stream;      /* NULL: there is no file to write */
     const char *name;  /* the caller's */
     amp_safe_file file;
 } amp_output;
 
-/* Opens the stream; name "-" is stdout, NULL asks for no file. AMP_IO_FAILED names the file and the reason;
+/* Opens the stream; name "-" is stdout, NULL is no file. AMP_IO_FAILED names the file and the reason;
  * there is nothing to end then. */
 amp_status amp_output_begin(const char *name, amp_output *, amp_error *);
 /* Puts the file in its place if status, of the work that wrote it, is AMP_OK; else the file stays as it was.

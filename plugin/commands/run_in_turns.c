@@ -132,19 +132,19 @@ static void give_turn(schedule *s)
     reply(s, s->turn, 'g');
 }
 
-/* Hands the whole lines that a child has written, but "ready", to the watcher. After a line that begins with
- * a blank (amp_turns_send) the child goes on; after any other (amp_turns_yield) it waits for an answer. */
+/* Gives the whole lines that a child has written, but "ready", to the watcher. After a line that begins with
+ * a blank (amp_turns_send) the child continues; after any other (amp_turns_yield) it waits for an answer. */
 static amp_status take_lines(schedule *s, int i, amp_error *error)
 {
     child *c = &s->children[i];
     char *begin = c->text, *end;
     amp_status status = AMP_OK;
     while (status == AMP_OK && (end = memchr(begin, '\n', c->length - (size_t)(begin - c->text)))) {
-        int told = *begin == ' ';
+        int continues = *begin == ' ';
         *end = 0;
         if (!strcmp(begin, "ready")) c->ready = 1;
-        else status = s->watcher->line(s->watcher->context, i, begin + told, error);
-        if (!told) c->state = WAITS;
+        else status = s->watcher->line(s->watcher->context, i, begin + continues, error);
+        if (!continues) c->state = WAITS;
         begin = end + 1;
     }
     c->length -= (size_t)(begin - c->text);

@@ -17,7 +17,7 @@ typedef struct amp_turns_program {
 
 typedef struct amp_turns_end {
     int exited, status;       /* exited: by itself, with this exit status; else killed by signal `status` */
-    int stopped;              /* it was told to stop */
+    int stopped;              /* it was stopped before its end */
 } amp_turns_end;
 
 typedef struct amp_turns_watcher {
@@ -30,9 +30,9 @@ typedef struct amp_turns_watcher {
 } amp_turns_watcher;
 
 /* Runs them, and returns when all have ended. stop (may be NULL): once *stop is nonzero, set by a signal
- * handler for example, each program is told to stop at its next line. The programs run in process groups of
- * their own, so that Ctrl-C reaches the caller alone; if the caller dies, they are killed. AMP_IO_FAILED: a
- * program could not be started. */
+ * handler for example, each program gets the order to stop at its next line. The programs run in process
+ * groups of their own, so that Ctrl-C reaches the caller alone; if the caller dies, they are killed.
+ * AMP_IO_FAILED: a program could not be started. */
 amp_status amp_turns_run(const amp_turns_program *programs, int count, double slice,
                          const volatile sig_atomic_t *stop, const amp_turns_watcher *watcher, amp_error *);
 

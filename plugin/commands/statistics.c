@@ -44,7 +44,7 @@ static double probability_within(double angle, int freedom)
     return odd ? (angle + sin(angle) * sum) * 2 / acos(-1) : sin(angle) * sum;
 }
 
-/* The angle is halved in until a double cannot tell. */
+/* Bisection over the angle, as far as a double's digits go. */
 double amp_student(int count, double alpha)
 {
     double low = 0, high = acos(-1) / 2;

@@ -28,7 +28,7 @@ typedef struct amp_cell { const void *value, *record, *context; } amp_cell;
 enum { AMP_CELL_TEXT = 1000 };
 typedef void amp_cell_text(const amp_cell *, char text[AMP_CELL_TEXT]);
 
-/* Which numbers say something; inf and NaN never do. */
+/* Which numbers are known; inf and NaN never are, and others are written as null. */
 typedef enum amp_known { AMP_ANY, AMP_ABOVE_0, AMP_FROM_0 } amp_known;
 
 typedef struct amp_field {

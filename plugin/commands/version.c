@@ -1,4 +1,4 @@
-/* `darknet amp version`: what a bug report needs to say of the program and of the machine. */
+/* `darknet amp version`: what a bug report needs: the program's versions, and the machine. */
 #include "../host/common/version.h"
 
 #include <stdio.h>

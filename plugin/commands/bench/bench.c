@@ -30,7 +30,7 @@ enum { MOST_PARTS = 2, MOST_ARGUMENTS = 20, NUMBER = 24 };
 
 static const double slice_seconds = .1;
 
-/* ---- what is asked for ---- */
+/* ---- the command line ---- */
 
 static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_error *error)
 {
@@ -172,7 +172,7 @@ static amp_status explain_end(const run *r, int index, const amp_turns_end *end,
 static volatile sig_atomic_t interrupted;
 
 /* The programs stop at the end of their step. Whoever cannot wait for a long one interrupts a third time: the
- * system ends them with this program. Not the second: some senders tell both a process and its group. */
+ * system ends them with this program. Not the second: some senders signal both a process and its group. */
 static void interrupt(int signal)
 {
     (void)signal;

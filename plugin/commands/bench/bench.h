@@ -131,7 +131,7 @@ typedef struct amp_bench {
 /* The .cfg that is measured: a checked copy of the user's, in a file of memory (cfg_copy.h). */
 amp_status amp_bench_write_cfg(const amp_bench_request *, int batch, int subdivisions, char *name,
                                amp_error *);
-/* Whether `steps` measured steps are enough: as many as -iters says, or without it those of about 8 seconds,
+/* Whether `steps` measured steps are enough: as many as -iters gives, or without it those of about 8 seconds,
  * so that all dtypes work in about the same number of rounds. */
 int amp_bench_is_enough(const amp_bench_request *, long steps, double spent_ms);
 /* Called in each of several ranks: measures with 1, 2, ... ranks, and rank 0 prints a scaling table. An error

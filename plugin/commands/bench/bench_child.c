@@ -1,6 +1,6 @@
 /* One dtype of `darknet amp bench`, in a program of its own: so that its peak memory is its own, and
  * because a dtype is chosen when a network is made. It loads the .cfg that its parent made, trains on one
- * synthetic batch (-detect: predicts), and tells its parent (host/training/turns.h), line by line:
+ * synthetic batch (-detect: predicts), and sends to its parent (host/training/turns.h), line by line:
  *
  *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
  *   * warm LOSS | skipped                        a step that is not measured
@@ -28,7 +28,7 @@ typedef struct child {
     const amp_bench_request *request;
     struct network *net;
     struct darknet_amp *amp;       /* NULL in stock */
-    int stock, stopped;            /* stopped: the parent said so */
+    int stock, stopped;            /* stopped: by the parent */
     double step_ms;                /* of the last step */
     long measured;                 /* steps */
     /* bytes of the GPU's memory: this program's when its turn began; free then; the peak */

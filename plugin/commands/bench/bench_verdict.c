@@ -82,14 +82,14 @@ static void add_reason(char *w, const amp_bench_evidence *e, int reason)
 
 static void add_reasons(char *w, const amp_bench_evidence *e, const int reason[AMP_BENCH_REASONS])
 {
-    int said = 0;
+    int reasons = 0;
     add(w, " Why: ");
     for (int i = 0; i < AMP_BENCH_REASONS; i++) {
         if (!reason[i]) continue;
-        add(w, "%s", said++ ? "; " : "");
+        add(w, "%s", reasons++ ? "; " : "");
         add_reason(w, e, i);
     }
-    if (!said)
+    if (!reasons)
         add(w, "no single cause stands out (of the layers' time %.0f %% is in fp32 layers, %.0f %% waits for "
             "memory, %.0f %% is misaligned)",
             100 * e->fp32_share, 100 * e->moving_share, 100 * e->misaligned_share);

@@ -62,7 +62,7 @@ typedef struct amp_mean { double mean, spread; int count; } amp_mean;
  * seed. NaN where one of the two was not measured. */
 typedef struct amp_times { double ratio, least, most; } amp_times;
 
-/* Whether a score is as good as the reference's, as far as the seeds tell. */
+/* Whether a score is as good as the reference's, as far as the seeds show. */
 typedef enum amp_accuracy {
     AMP_ACCURACY_UNKNOWN,    /* nothing to judge by */
     AMP_ACCURACY_UNDECIDED,  /* the interval allows both answers, or there is none with one seed */
@@ -88,7 +88,7 @@ typedef struct amp_comparison {
     amp_compared_kind kind;
     char *title;             /* "bccd.cfg on bccd.data" */
     const char *data, *cfg, *weights; /* as given; weights NULL: from random ones */
-    /* "AMD EPYC (2 threads of 2), AVX512_BF16; oneDNN 2.6": what the engine says of itself */
+    /* "AMD EPYC (2 threads of 2), AVX512_BF16; oneDNN 2.6": the processor, and the engine's description */
     char *machine;
     const char *version;     /* of this program */
     char *date;              /* ISO 8601 */

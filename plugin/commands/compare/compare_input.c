@@ -70,7 +70,7 @@ static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
 
 /* ---- the data ---- */
 
-/* What says which class a picture is of; a detector's classes are its .cfg's. */
+/* A classifier's labels are in its .data file; a detector's classes are its .cfg's. */
 static amp_status look_at_labels(amp_comparison *c, amp_error *error)
 {
     amp_data_file data;
@@ -82,7 +82,7 @@ static amp_status look_at_labels(amp_comparison *c, amp_error *error)
     return status;
 }
 
-/* All of it: a short training would not meet every label, a long one not before hours are gone. */
+/* Scans all labels: a short training would not read every one, a long one only after hours. */
 static amp_status look_at_data(amp_comparison *c, amp_error *error)
 {
     amp_data_scan scan = { .data_file = c->data, .classifier = c->kind == AMP_COMPARED_CLASSIFIER };

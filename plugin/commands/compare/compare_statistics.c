@@ -16,7 +16,7 @@
 
 /* ---- a run ---- */
 
-/* Whether its steps say something of speed. */
+/* Whether it has enough steps to measure its speed. */
 static int counts(const amp_run *run) { return run->state != AMP_RUN_FAILED && run->count > 0; }
 
 typedef struct window { double begin, end; } window; /* seconds since 1970 */
@@ -160,7 +160,7 @@ static double chance_of(const amp_comparison *c)
     return c->kind == AMP_COMPARED_CLASSIFIER && c->classes > 0 ? 1.2 / c->classes : .01;
 }
 
-/* The two scores, and what they say. values: room for all seeds. */
+/* The two scores, and the verdict on each. values: room for all seeds. */
 static void compare_scores(const amp_comparison *c, int d, amp_dtype_summary *s, double *values)
 {
     measure *const scores[2] = { score0, score1 };

@@ -1,4 +1,4 @@
-/* What the numbers say, in sentences that hold the numbers. The thresholds are in compare.h. */
+/* The verdict: sentences that quote the numbers behind them. The thresholds are in compare.h. */
 #include "compare.h"
 
 #include "../table.h"
@@ -125,7 +125,7 @@ static void judge_accuracy(amp_comparison *c, int d)
 
 /* ---- speed and memory ---- */
 
-/* Why it is no faster, as far as it can be told. */
+/* Why it is no faster, as far as that is known. */
 static void why_slow(const amp_dtype_summary *s, const char *note, char *text, size_t size)
 {
     text[0] = 0;

@@ -33,5 +33,5 @@ typedef struct amp_evaluated {
 
 /* Runs the network, with a batch of 1, on every image of the list, and calls measure after each. An image
  * that cannot be read is named on stderr and left out. AMP_BAD_CONFIG: none can be read, or the network takes
- * no images. AMP_IO_FAILED: `stop` has asked to stop. */
+ * no images. AMP_IO_FAILED: `stop` returned 1. */
 amp_status amp_evaluate(struct network *, const amp_evaluation *, amp_evaluated *, amp_error *);

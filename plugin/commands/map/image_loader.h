@@ -1,4 +1,4 @@
-/* Reads images ahead, in threads of its own, and hands them out in their order: so that a network that
+/* Reads images ahead, in threads of its own, and returns them in their order: so that a network that
  * measures on them does not wait for files. */
 #pragma once
 
@@ -17,5 +17,5 @@ struct amp_image_loader;
 struct amp_image_loader *amp_image_loader_start(const amp_lines *paths, int w, int h, amp_image_fit);
 /* The next image of the list, as many times as there are paths. The caller frees fitted. */
 amp_loaded_image amp_image_loader_next(struct amp_image_loader *);
-/* Waits for its threads; images not asked for are freed. */
+/* Waits for its threads; images that were not taken are freed. */
 void amp_image_loader_stop(struct amp_image_loader *);

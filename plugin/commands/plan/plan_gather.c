@@ -90,7 +90,8 @@ static void ask_about_products(amp_plan_row *row, const amp_node *node, const am
     if (row->computes != node->products) add_why(row, ", computed in", row->computes);
 }
 
-/* Products of a training pass: forward, the weights' gradients, and the input's where somebody wants it. */
+/* Products of a training pass: forward, the weights' gradients, and the input's where another layer needs
+ * it. */
 static double training_operations(const amp_node *node, double forward)
 {
     int wants_delta = 0;
@@ -193,7 +194,7 @@ static amp_status add_batch(amp_plan_report *r, int images, amp_error *error)
     return AMP_OK;
 }
 
-/* 1, 2, 4, ... as far as they fit under AMP and a pass of this .cfg could be asked to take (subdivisions=1),
+/* 1, 2, 4, ... as far as they fit under AMP and a pass of this .cfg could take with subdivisions=1,
  * 64 at least; and the pass of the .cfg, whether it fits or not. */
 static amp_status list_batches(amp_plan_report *r, amp_error *error)
 {
@@ -231,24 +232,24 @@ static amp_status largest_fit(amp_plan_report *r, int of_stock, int *largest, am
     return AMP_OK;
 }
 
-/* What checkpoint= off, 1, 2, 4, 8 and 16 would take; and what the .cfg asks for, if that is another. */
+/* What checkpoint= off, 1, 2, 4, 8 and 16 would take, and the .cfg's setting, if that is another. */
 static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
 {
     static const int usual[] = { AMP_CHECKPOINT_OFF, 1, 2, 4, 8, 16 };
     struct darknet_amp *amp = amp_fork_state(r->net);
     const amp_recompute_settings in_force = *amp_engine_recompute(amp->engine);
-    int asked = amp->config->checkpoint;
+    int in_cfg = amp->config->checkpoint;
     amp_status status = AMP_OK;
     for (size_t k = 0, last = sizeof usual / sizeof *usual; status == AMP_OK && k <= last; k++) {
         amp_plan_checkpoint *c = &r->checkpoints[r->checkpoint_count];
         amp_recompute_settings settings = in_force;
         if (k < last) settings = (amp_recompute_settings){ .on = usual[k] > 0, .segments = usual[k] };
-        int is_asked = k == last || usual[k] == asked;
+        int is_in_force = k == last || usual[k] == in_cfg;
         for (int i = 0; k == last && i < r->checkpoint_count; i++)
-            if (r->checkpoints[i].in_force) is_asked = 0;
-        if (k == last && !is_asked) break;
+            if (r->checkpoints[i].in_force) is_in_force = 0;
+        if (k == last && !is_in_force) break;
         amp_footprint at;
-        *c = (amp_plan_checkpoint){ .in_force = is_asked };
+        *c = (amp_plan_checkpoint){ .in_force = is_in_force };
         if (settings.on && settings.segments) snprintf(c->name, sizeof c->name, "%d", settings.segments);
         else snprintf(c->name, sizeof c->name, "%s", settings.on ? "auto" : "off");
         amp_engine_set_recompute(amp->engine, &settings);
@@ -265,13 +266,13 @@ static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
 
 /* ---- the network ---- */
 
-/* What it is to run in: -dtype, else -amp, else the .cfg; and what AMP would do where none of them asks for
- * it. */
+/* The dtype of the plan: that of -dtype, else of -amp, else of the .cfg; where none of them turns AMP on, the
+ * one that AMP takes by default. */
 static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error *error)
 {
     amp_cfg_facts requested, own;
-    const char *asked = dtype ? dtype : amp_host_requested_dtype();
-    AMP_TRY(amp_cfg_look(r->cfg, asked, CFG_FOR_ANYTHING, &requested, error));
+    const char *given = dtype ? dtype : amp_host_requested_dtype();
+    AMP_TRY(amp_cfg_look(r->cfg, given, CFG_FOR_ANYTHING, &requested, error));
     AMP_TRY(amp_cfg_look(r->cfg, NULL, CFG_FOR_ANYTHING, &own, error));
     r->off_in_cfg = !requested.under_amp || !own.under_amp;
     if (!requested.under_amp) dtype = amp_dtype_name(amp_fork_default_dtype());

@@ -34,7 +34,7 @@ static void mib_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 }
 
 /* Why the layer runs in what it runs in, and what is cast: what it is the first to read in its form, or its
- * own output when that is handed out. */
+ * own output where the host reads that. */
 static void notes_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     const amp_plan_report *r = cell->context;

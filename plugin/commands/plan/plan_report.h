@@ -1,7 +1,7 @@
 /* The data of `darknet amp plan`: gathered once (plan_gather.c), completed with advice (plan_advice.c), and
  * printed as a table or as JSON (plan_output.c). Every number comes from a plan that the engine has made,
- * from its backend or from Darknet's structs; no layer is run. Unless they say otherwise, bytes are those of
- * one training pass of `images` images. */
+ * from its backend or from Darknet's structs; no layer is run. Unless a comment names another, bytes are
+ * those of one training pass of `images` images. */
 #pragma once
 
 #include "../../amp/plan_facts.h"
@@ -72,7 +72,7 @@ typedef struct amp_plan_report {
     int adamw;
     const amp_plan *plan;
     amp_dtype dtype;
-    int off_in_cfg;             /* the .cfg does not ask for AMP: the report says what AMP would do */
+    int off_in_cfg;             /* AMP is off in the .cfg: the report shows what it would do */
     int batch, subdivisions, steps, images; /* of the .cfg; time steps of an image; images of a pass */
     const amp_backend *backend;
     amp_machine machine;

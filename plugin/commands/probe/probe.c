@@ -79,7 +79,7 @@ static amp_status set_up(struct network *net, amp_error *error)
     params.scale = 1;
     AMP_TRY(amp_scaler_init(&scaler, &params, error));
     amp_engine_set_scaler(amp->engine, &scaler);
-    amp->summary_printed = 1; /* this training is nobody's */
+    amp->summary_printed = 1; /* no line about a resumed training: nothing of it is kept */
     counters.seen -= counters.seen % (size_t)(view.batch * view.subdivisions);
     amp_fork_set_counters(net, counters);
     return AMP_OK;
@@ -191,7 +191,7 @@ static amp_status probe(amp_probe_result *r, amp_error *error)
 
 /* ---- the verb ---- */
 
-/* Trains, and forgets what it trained. AMP_BAD_CONFIG: a file that is missing or does not fit. */
+/* Trains without saving anything. AMP_BAD_CONFIG: a file that is missing or does not fit. */
 static amp_status run(amp_probe_result *r, amp_error *error)
 {
     AMP_TRY(amp_readable(r->data, "the .data file", error));

@@ -1,5 +1,5 @@
 /* What to pin. A number is kept in fp32 only where both its producer and the layers that read it are: a
- * consumer in fp16 makes an fp16 copy of what it reads, and hands its delta back in fp16. So pinning is
+ * consumer in fp16 makes an fp16 copy of what it reads, and returns its delta in fp16. So pinning is
  * worked out on values, with autocast's own rules. */
 #include "probe.h"
 
@@ -178,7 +178,7 @@ static void judge_deltas(advisor *a, int scale)
 
 /* ---- sentences ---- */
 
-#define say(r, ...) amp_texts_add(&(r)->advice, &(r)->advice_count, __VA_ARGS__)
+#define add(r, ...) amp_texts_add(&(r)->advice, &(r)->advice_count, __VA_ARGS__)
 
 /* "3.1 %", and of few numbers how many: a share of 0.00 % would look like none. */
 static const char *share_text(double share, unsigned long long count, char text[48])
@@ -256,12 +256,12 @@ static void advise_output(const advisor *a, int i, const char *what)
     amp_lost lost = amp_numerics_lost(numbers, AMP_FP16, 1);
     char share[48], small[200];
     if (lost.overflows) {
-        say(a->r, "layer %d [%s]: %s of its %s exceed fp16's 65504 (the largest is %.3g): %s", i, type,
+        add(a->r, "layer %d [%s]: %s of its %s exceed fp16's 65504 (the largest is %.3g): %s", i, type,
             share_text(lost.overflow, lost.count, share), name, (double)numbers->largest, what);
         return;
     }
     too_small(lost, name, small);
-    say(a->r, "layer %d [%s]: %s (rounding moves them by %.2g %%): %s", i, type, small,
+    add(a->r, "layer %d [%s]: %s (rounding moves them by %.2g %%): %s", i, type, small,
         100 * lost.error, what);
 }
 
@@ -273,12 +273,12 @@ static void advise_delta(const advisor *a, int i, const char *what)
     char share[48], at[32], small[200];
     amp_probe_scale_text(a->settled, at);
     if (over) {
-        say(a->r, "layer %d [%s]: %s of its deltas overflow fp16 at a loss scale of %s, which other layers "
+        add(a->r, "layer %d [%s]: %s of its deltas overflow fp16 at a loss scale of %s, which other layers "
             "need: %s", i, type, share_text(lost.overflow, lost.count, share), at, what);
         return;
     }
     too_small(lost, "deltas", small);
-    say(a->r, "layer %d [%s]: %s at a loss scale of %s (rounding moves them by %.2g %%), beyond which "
+    add(a->r, "layer %d [%s]: %s at a loss scale of %s (rounding moves them by %.2g %%), beyond which "
         "other layers' overflow: %s", i, type, small, at, 100 * lost.error, what);
 }
 
@@ -288,7 +288,7 @@ static void advise_layer(const advisor *a, int i)
     reason why = a->reasons[i];
     if (why == FINE) return;
     if (why == NOT_FINITE) {
-        say(a->r, "layer %d [%s]: it held inf or NaN in fp32 already: no precision will help; lower "
+        add(a->r, "layer %d [%s]: it held inf or NaN in fp32 already: no precision will help; lower "
             "learning_rate, or check the labels", i, desc_of(a, i)->type);
         return;
     }
@@ -322,7 +322,7 @@ static void advise_present_scale(const advisor *a, int i)
         snprintf(what, sizeof what, "%s of its deltas overflow fp16",
                  share_text(lost.overflow, lost.count, share));
     else too_small(lost, "deltas", what);
-    say(a->r, "layer %d [%s]: %s at the present loss scale of %g: set %s%s%s, or pin the layer with "
+    add(a->r, "layer %d [%s]: %s at the present loss scale of %g: set %s%s%s, or pin the layer with "
         "amp=0", i, desc_of(a, i)->type, what, (double)r->scale,
         r->scale_moves ? "init_scale" : "loss_scale", range_text(r->scales, range),
         r->scale_moves ? "" : ", or loss_scale=dynamic");
@@ -335,9 +335,9 @@ static void conclude(advisor *a)
     if (r->pin_count || r->advice_count) return;
     int any = 0;
     for (int i = 0; i < a->count; i++) any |= delta_is_low(a, i);
-    if (!any) say(r, "nothing needs to be pinned: no layer would compute in fp16");
+    if (!any) add(r, "nothing needs to be pinned: no layer would compute in fp16");
     else
-        say(r, "nothing needs to be pinned: no output overflows fp16, no delta does at loss scales%s; "
+        add(r, "nothing needs to be pinned: no output overflows fp16, no delta does at loss scales%s; "
             "rounding moves each layer's by %g %% at most", range_text(r->scales, range), 100 * r->share);
 }
 

@@ -79,7 +79,7 @@ static const amp_field times_fields[] = {
 #define TIMES(member) \
     AMP_RECORD_AS(#member, amp_dtype_summary, member, times_fields, .title = "", .cell = times_cell)
 
-/* Differences of a score to the reference's, in points, and what they say. */
+/* Differences of a score to the reference's, in points, and the verdict on them. */
 static const char *const accuracy_names[] = { NULL, "cannot tell", "as good", "worse" };
 #define DIFFERENCE(k) { SUMMARY("mean", difference[k].mean), SUMMARY("standard_error", difference[k].error), \
     SUMMARY("least", difference[k].least), SUMMARY("most", difference[k].most), \
