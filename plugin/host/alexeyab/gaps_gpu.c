@@ -59,6 +59,4 @@ void amp_gap_backward_gpu(layer l, network_state state)
     if (sum) axpy_ongpu(count, 1, part, 1, sum, 1);
 }
 
-#else
-typedef int amp_gap_gpu_not_built; /* C wants something in a file */
 #endif

@@ -86,12 +86,6 @@ void amp_random_set_seed(unsigned value)
     if (!generator.ours) take_over_generator();
 }
 
-int amp_random_seed(unsigned *value)
-{
-    *value = seed.value;
-    return seed.set;
-}
-
 void amp_random_skip(size_t count)
 {
     for (size_t i = 0; i < count; i++) (void)rand();

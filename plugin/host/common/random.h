@@ -11,8 +11,6 @@ uint64_t amp_random_mix(uint64_t);
 
 /* `-seed N`: call before any network is made and before any thread is started. */
 void amp_random_set_seed(unsigned seed);
-/* Whether -seed was given, and *seed then. */
-int amp_random_seed(unsigned *seed);
 
 /* Numbers a loading job, in the thread that starts it. */
 unsigned long amp_random_next_job(void);

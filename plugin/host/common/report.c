@@ -54,7 +54,7 @@ static const char *what_to_try(const amp_config *config, const amp_anomaly *bad)
 _Noreturn void amp_host_collapse(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
 {
     const amp_scaler *scaler = amp_engine_scaler(amp->engine);
-    const char *checkpoint = amp_host_last_checkpoint(amp);
+    const char *checkpoint = amp->resume->last_file;
     char place[AMP_ANOMALY_TEXT], why[96];
     amp_error error;
     if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows what was saved last */

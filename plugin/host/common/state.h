@@ -42,6 +42,3 @@ struct darknet_amp *amp_host_make(struct network *net);
 void amp_host_network_made(struct network *net);
 /* All but amp->memory, which is the fork's and freed before. */
 void amp_host_free(struct darknet_amp *amp);
-
-/* The half copies are made anew: weights were loaded, or written by anyone but AMP. */
-void amp_host_weights_changed(struct network *net);

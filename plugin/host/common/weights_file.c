@@ -238,7 +238,7 @@ void darknet_amp_close_weights(struct network *net, FILE *file)
     if (resume->file.loads) {
         note_loaded(net, feof(file));
         fclose(file);
-        amp_host_weights_changed(net);
+        darknet_amp_weights_changed(net);
         return;
     }
     end_save(amp, net, close_file(amp, net, file, &error) != AMP_OK, &error);

@@ -198,44 +198,30 @@ static float *delta_of(void *context, int i)
     return *amp_host_delta_of(&net->layers[i], amp_host_on_gpu(net));
 }
 
-static int join_count(struct darknet_amp *amp, int i)
+static void run(struct darknet_amp *amp, int i, int is_forward, float *input, float *input_delta,
+                int training)
 {
-    const int *layers;
-    return amp_own_far_inputs(&amp->net->layers[i], &layers);
-}
-
-static void run(struct darknet_amp *amp, int i, void (*function)(layer, amp_pass), float *input,
-                float *input_delta, int training)
-{
-    int count = join_count(amp, i) + 1, indices[count];
+    const int *far;
+    int count = amp_own_far_inputs(&amp->net->layers[i], &far) + 1, on_gpu = amp_host_on_gpu(amp->net);
+    int indices[count];
     float *outputs[count], *deltas[count];
     amp_joined room = { indices, outputs, deltas };
+    layer l = amp_own_joined(amp->net, i, &room);
+    amp_pass pass = amp_own_pass(amp->net, i, input, input_delta, amp->memory->workspace, training);
     amp_host_products_begin(amp, i);
-    function(amp_own_joined(amp->net, i, &room),
-             amp_own_pass(amp->net, i, input, input_delta, amp->memory->workspace, training));
+    if (is_forward) ON_SIDE(on_gpu, amp_gap_forward(l, pass), amp_gap_forward_gpu(l, pass));
+    else ON_SIDE(on_gpu, amp_gap_backward(l, pass), amp_gap_backward_gpu(l, pass));
     amp_host_products_end();
-}
-
-static void forward_layer(layer l, amp_pass pass)
-{
-    ON_SIDE(amp_host_on_gpu(amp_own_pass_network(&pass)), amp_gap_forward(l, pass),
-            amp_gap_forward_gpu(l, pass));
-}
-
-static void backward_layer(layer l, amp_pass pass)
-{
-    ON_SIDE(amp_host_on_gpu(amp_own_pass_network(&pass)), amp_gap_backward(l, pass),
-            amp_gap_backward_gpu(l, pass));
 }
 
 static void run_forward(void *context, int i, float *input, int training)
 {
-    run(context, i, forward_layer, input, NULL, training);
+    run(context, i, 1, input, NULL, training);
 }
 
 static void run_backward(void *context, int i, float *input, float *input_delta, int training)
 {
-    run(context, i, backward_layer, input, input_delta, training);
+    run(context, i, 0, input, input_delta, training);
 }
 
 static const float *labels_of(void *context, int i)

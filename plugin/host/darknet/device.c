@@ -155,16 +155,6 @@ float **amp_host_output_of(layer *l, int on_gpu) { return PLACE(output); }
 
 float **amp_host_delta_of(layer *l, int on_gpu) { return PLACE(delta); }
 
-/* ---- between the two sides ---- */
-
-amp_status amp_host_pull_output(const network *net, int layer, size_t count, amp_backend *b, amp_error *error)
-{
-    (void)layer, (void)count, (void)b, (void)error;
-    return ON_SIDE(amp_host_on_gpu(net), AMP_OK,
-                   b->download(b, net->layers[layer].output, net->layers[layer].output_gpu,
-                               count * sizeof(float), error));
-}
-
 /* ---- memory that Darknet may free or make anew: calloc's, and on a GPU cudaMalloc's ---- */
 
 float *amp_host_allocate_array(size_t count, int on_gpu)

@@ -15,4 +15,4 @@ int amp_host_truths(const network *net, int index);
 
 /* The labels themselves, where the backend can read them: the network's or, where an earlier layer has
  * truth=1, that layer's output. NULL: there are none. */
-const float *amp_host_labels(network *net, int index);
+const float *amp_host_labels(const network *net, int index);

@@ -89,11 +89,6 @@ int amp_own_resize(layer *l, int w, int h);
 
 /* ---- a pass (buffers.c, fork.c) ---- */
 
-/* the labels, where the backend can read them; NULL: there are none */
-const float *amp_own_truth(const network *net);
-/* net->input and net->truth, which are the program's, to the GPU, as upload_later does. Nothing where
- * there is no GPU. */
-amp_status amp_own_push_input(const network *net, amp_backend *, amp_error *);
 /* Whether Darknet's own layer leaves its output in the program's memory too, as others read it there; the
  * GPU's is then another. */
 int amp_own_pulls_output(const layer *l);
@@ -123,15 +118,12 @@ void amp_own_free(network *net);
 void amp_own_forward(network *net);
 void amp_own_backward(network *net);
 void amp_own_update(network *net);
-float amp_own_cost(const network *net);
 float *amp_own_predict(network *net, float *image);
 image amp_own_center_crop(image im, int w, int h);
 /* Of the image that was predicted; what another box suppresses has a probability of 0. */
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
                          int *count);
 void amp_own_sort_classes(float *probabilities, network *net);
-int amp_own_pass_index(const amp_pass *);
-const network *amp_own_pass_network(const amp_pass *);
 
 /* What train_detector and train_classifier of this fork alone have their loaders do; batches.c does the rest.
  * threads: 0 for as many as all forks have. */

@@ -156,6 +156,4 @@ void amp_gap_backward_gpu(layer l, network net)
     l.backward_gpu(l, net);
 }
 
-#else
-typedef int amp_gap_gpu_not_built; /* C wants something in a file */
 #endif

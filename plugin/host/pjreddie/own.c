@@ -141,7 +141,7 @@ void amp_own_free(network *net)
 void amp_own_forward(network *net) { forward_network(net); }
 void amp_own_backward(network *net) { backward_network(net); }
 void amp_own_update(network *net) { update_network(net); }
-float amp_own_cost(const network *net) { return *net->cost; }
+float amp_fork_cost(const network *net) { return *net->cost; }
 float *amp_own_predict(network *net, float *image) { return network_predict(net, image); }
 
 image amp_own_center_crop(image im, int w, int h) { return center_crop_image(im, w, h); }
@@ -160,9 +160,6 @@ void amp_own_sort_classes(float *probabilities, network *net)
 {
     hierarchy_predictions(probabilities, net->outputs, net->hierarchy, 1, 1);
 }
-
-int amp_own_pass_index(const amp_pass *pass) { return pass->index; }
-const network *amp_own_pass_network(const amp_pass *pass) { return pass; }
 
 /* ---- loading ---- */
 

@@ -25,7 +25,7 @@
 #include "training_log.h"
 #include "turns.h"
 
-enum { TELLING = 128, LINE = 1024, PATH_BYTES = 4096 };
+enum { ENDING = 128, LINE = 1024, PATH_BYTES = 4096 };
 
 /* A program runs one such loop, in its main thread. */
 static struct {
@@ -41,7 +41,8 @@ static struct {
     atomic_int waits;     /* for the step's images, which threads of several networks may report at once */
     double peak_memory_mb;
     amp_log_file log;
-    char told[TELLING], row[AMP_LOG_TEXT]; /* added to the step's line; the step's row of the log */
+    char ending[ENDING]; /* what AMP adds to the step's line */
+    char row[AMP_LOG_TEXT]; /* the step's row of the log */
 } training = { .log = { .descriptor = -1 } };
 
 /* ---- command line ---- */
@@ -161,8 +162,8 @@ static void log_step(float loss, float average_loss)
     amp_log_row_text(&row, training.row);
     amp_log_file_add(&training.log, training.row);
     if (!amp) return;
-    snprintf(training.told, sizeof training.told, ", scale %g, %lu skipped, %.1f images/s", (double)row.scale,
-             amp->skipped, row.images_per_second);
+    snprintf(training.ending, sizeof training.ending, ", scale %g, %lu skipped, %.1f images/s",
+             (double)row.scale, amp->skipped, row.images_per_second);
 }
 
 /* As Darknet makes the average, from what it was before the step. */
@@ -183,7 +184,7 @@ void amp_training_step(float loss, float average_loss, const char *format, va_li
     log_step(loss, average_loss);
     int length = vsnprintf(line, sizeof line, format, args);
     if (length > 0 && length < LINE && line[length - 1] == '\n') line[length - 1] = 0;
-    printf("%s%s\n", line, training.told);
+    printf("%s%s\n", line, training.ending);
 }
 
 static void save_backup(const char *folder, const char *base)
