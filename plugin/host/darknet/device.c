@@ -7,6 +7,7 @@
 #include "room.h"
 #ifdef GPU
 #include "../../backend/cuda/state.h"
+#include "../../comm/nccl/nccl.h"
 #endif
 
 /* ---- CUDA's calls: one that fails ends the program ---- */
@@ -51,6 +52,12 @@ static int take_gpu(int number)
     else snprintf(one, sizeof one, "%d", number);
     setenv(variable, one, 1);
     return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+}
+
+static amp_status sum_by_nccl(amp_backend *backend, amp_comm **comm, amp_error *error)
+{
+    amp_comm *host = *comm; /* which brings NCCL's ranks together */
+    return amp_comm_nccl(host, backend, comm, error);
 }
 
 static int wait_for_gpu(void)
@@ -105,6 +112,11 @@ int amp_fork_device(void) { return ON_SIDE(1, -1, gpu_index); }
 amp_status amp_fork_find_gpu(amp_error *error) { return ON_SIDE(1, ((void)error, AMP_OK), find_gpu(error)); }
 
 int amp_fork_take_gpu(int number) { return ON_SIDE(1, ((void)number, 1), take_gpu(number)); }
+
+amp_status amp_fork_sum_on_gpu(amp_backend *backend, amp_comm **comm, amp_error *error)
+{
+    return ON_SIDE(1, ((void)backend, (void)comm, (void)error, AMP_OK), sum_by_nccl(backend, comm, error));
+}
 
 int amp_host_on_gpu(const network *net) { return ON_SIDE(1, ((void)net, 0), net->gpu_index >= 0); }
 

@@ -4,7 +4,6 @@
  * losses are here, those of recurrent layers in gaps_recurrent.c.
  */
 #include "gaps.h"
-#include "gaps_recurrent.h"
 
 #include "activations.h"
 #include "blas.h"

@@ -1,7 +1,5 @@
-/*
- * Why this file exists: see gaps_gpu.h, which lists what stock Darknet's GPU layers get wrong.
- */
-#include "gaps_gpu.h"
+/* Darknet's own layers on a GPU: gaps.h lists what stock's get wrong there. */
+#include "gaps.h"
 
 #ifdef GPU
 
@@ -9,7 +7,6 @@
 #include "blas.h"
 #include "convolutional_layer.h"
 #include "cuda.h"
-#include "gaps.h"
 #include "utils.h"
 
 /* ---- what layers need beforehand ---- */

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "gaps.h"
-#include "gaps_gpu.h"
 
 typedef network amp_pass; /* what a layer's function is given: the network, as that layer is to see it */
 
