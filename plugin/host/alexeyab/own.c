@@ -243,7 +243,7 @@ static void free_on_gpu(float **buffer)
 }
 
 /* weights_gpu16 stays, because Darknet's push_convolutional_layer writes to it. adam becomes 0, because that
- * function would also copy Adam's moments, which are given back. */
+ * function would also copy Adam's moments, which are freed. */
 static void free_internals_gpu(layer *l)
 {
     l->adam = 0;
@@ -287,7 +287,7 @@ void amp_fork_set_counters(struct network *net, amp_counters counters)
 
 /* ---- Darknet's functions ---- */
 
-/* Darknet's loops hand images and labels to each pass. The plugin's commands put them into net->input and
+/* Darknet's loops give images and labels to each pass. The plugin's commands put them into net->input and
  * net->truth, which are allocated here and freed by amp_own_free. */
 network *amp_own_parse(char *cfg)
 {

@@ -50,7 +50,7 @@ static void share_seed(void)
     amp_random_set_seed(seed);
 }
 
-/* A launcher that binds ranks to cores gives each one core, unless it is told otherwise; then OpenMP makes
+/* A launcher that binds ranks to cores gives each one core by default; then OpenMP makes
  * one thread, and it, the threads that load images and the one that talks to other ranks share that core. */
 static void check_processors(void)
 {

@@ -30,7 +30,7 @@ void amp_resume_free(struct amp_resume *resume)
     free(resume);
 }
 
-/* ---- what a sidecar says of the run ---- */
+/* ---- what a sidecar holds of the run ---- */
 
 static float shown_loss(const amp_loop *loop)
 {
@@ -245,7 +245,7 @@ static amp_status begin(struct network *net, const char *weights, const char *si
 }
 
 /* Refuses weights that are inf or NaN. Otherwise every step would be skipped, and the message about the
- * collapse would blame the training. */
+ * collapse would advise on the training instead. */
 static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
 {
     amp_engine *engine = amp->engine;
@@ -284,7 +284,7 @@ void darknet_amp_resume(struct network **nets, int count)
     int ended = 0, under_amp = count > 0 && amp_fork_state(nets[0]);
     if (under_amp && count > 1) amp_ranks_unite(nets, count);
     for (int i = 0; i < count && under_amp; i++) {
-        amp_fork_state(nets[i])->resume->quiet = i > 0; /* all would say the same */
+        amp_fork_state(nets[i])->resume->quiet = i > 0; /* all would print the same */
         amp_fork_use_device(nets[i]);
         begin_training(nets[i], 1, &ended);
     }
@@ -311,7 +311,7 @@ int amp_resume_loop_ended(struct darknet_amp *amp)
     amp->resume->loop = (amp_loop){ 0 };
     amp->resume->stopping = 0;
     amp_loading_summary();
-    return amp->resume->save_failed; /* why was said when it failed */
+    return amp->resume->save_failed; /* why was printed when it failed */
 }
 
 void amp_resume_before_forward(struct darknet_amp *amp, struct network *net)

@@ -30,7 +30,7 @@ struct darknet_amp {
     int step_skipped;              /* the last one was */
     float step_scale;              /* the loss scale it was made with */
     double step_gradient_norm;     /* L2, unscaled, of the batch's mean, before clipping; NaN if skipped */
-    int summary_printed, recompute_told;
+    int summary_printed, recompute_printed;
     int anomaly_noted, anomaly_subdivision; /* debug=1, of the step under way: see report.h */
     char *anomaly_images;
 };

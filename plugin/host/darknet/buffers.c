@@ -1,4 +1,4 @@
-/* Darknet's own fp32 buffers under AMP: kept where a layer of Darknet's reads or writes them, given back
+/* Darknet's own fp32 buffers under AMP: kept where a layer of Darknet's reads or writes them, freed
  * elsewhere. */
 #include "room.h"
 
@@ -114,8 +114,8 @@ static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int neede
 }
 
 /* The fp32 output and delta of a layer that AMP computes itself. On a GPU the program's memory holds a
- * copy of the output too, where Darknet's code reads or overwrites it there: what is handed out, and what
- * a loss on the CPU takes its input from. */
+ * copy of the output too, where Darknet's code reads or overwrites it there: the network's output, and
+ * what a loss on the CPU takes its input from. */
 static amp_status fit_native(const network *net, int i, int needs_output, int needs_delta,
                              amp_host_buffers *have, amp_error *error)
 {

@@ -1,4 +1,4 @@
-/* The door of fork.h, as far as it is not a subject of its own: a network as numbers, and Darknet's own
+/* What of fork.h is no subject of its own: a network as numbers, and Darknet's own
  * functions. */
 #include "../fork.h"
 

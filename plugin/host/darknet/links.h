@@ -1,10 +1,10 @@
-/* Which layer stands behind another: what a layer reads, and where its labels come from. */
+/* Which layers a layer reads, and where its labels come from. */
 #pragma once
 
 #include "darknet.h"
 
 /* The layer whose output stands for layer `index` when a later layer `consumer` reads it: Darknet's
- * dropout works inside its neighbour's output, so that readers behind a dropout see what it left. */
+ * dropout works inside its neighbour's output, so that later layers read what it left there. */
 int amp_host_producer(const network *net, int index, int consumer);
 
 /* The last layer before `index` with truth=1, which gives it its labels; -1: none, they are the network's. */

@@ -46,7 +46,7 @@ amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu);
 /* Stock's buffers beside those that footprint.c knows, in floats of a pass of `batch` images. */
 size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu);
 
-/* What native.c goes by: native_tables.c of the fork. */
+/* The tables that native.c reads: native_tables.c of the fork. */
 typedef struct amp_own_type {
     const char *name;    /* the .cfg section's; NULL: there is no such layer */
     amp_layer_kind kind; /* that computes it, */
@@ -70,7 +70,7 @@ const char *amp_own_unfit(const layer *l);
 
 /* ---- a network (fork.c, hooks.c) ---- */
 
-/* Fields that Darknet leaves at 0, or does not resize, and that AMP goes by. */
+/* Fields that Darknet leaves at 0, or does not resize, and that AMP reads. */
 void amp_own_complete(network *net);
 /* The largest input that the loop makes of a network with random=1. */
 void amp_own_largest_size(const network *net, int *w, int *h);
@@ -99,7 +99,7 @@ void amp_own_end_forward(network *net, int output_layer);
  * their forward and backward. workspace: bytes that these want. lends_products: whether its matrix
  * products can be the backend's (products.h). pass: what layer `index` is given, with its input and the
  * delta that its backward adds to, which may be NULL. joined: the layer, for which the layers that it
- * reads are those behind dropouts; room: for as many as it has far inputs. */
+ * reads are those that amp_host_producer finds; room: for as many as it has far inputs. */
 typedef struct amp_joined { int *indices; float **outputs, **deltas; } amp_joined;
 
 size_t amp_own_layer_workspace(const network *net, int index);

@@ -19,7 +19,7 @@ struct amp_fork_memory {
     size_t workspace_bytes;
 };
 
-/* Take over the buffers Darknet made (after parsing and after a resize), and give its workspace back. */
+/* Notes the buffers that Darknet has made (after parsing and after a resize), and frees its workspace. */
 void amp_host_note_buffers(struct darknet_amp *amp, network *net);
 
 /* Darknet's own layers share one workspace: makes it large enough for each of them. It is ours, since
@@ -31,7 +31,7 @@ amp_status amp_host_fit_workspace(struct darknet_amp *amp, const network *net, a
 void amp_host_release(struct darknet_amp *amp, network *net);
 
 /* A layer that Darknet has just made or resized, while the next is not made yet: what AMP does not use of
- * it is given back, so that a network that fits only under AMP can be made. */
+ * it is freed, so that a network that fits only under AMP can be made. */
 void amp_host_trim(const network *net, layer *l);
 
 /* The .cfg section's name of a type: "convolutional". */

@@ -20,7 +20,7 @@
 #include "label_file.h"
 #include "loader_memory.h"
 
-/* Names that were told: the C library's balanced tree of them. */
+/* Names that were met: the C library's balanced tree of them. */
 typedef struct names_seen { void *root; long count; } names_seen;
 
 /* What the calling thread loads from. */

@@ -150,8 +150,9 @@ void amp_gap_forward(layer l, network net);
  */
 void amp_gap_backward(layer l, network net);
 
-/* Bytes of workspace that a crnn needs: the most that one of its three convolutions asks for. */
-size_t amp_gap_crnn_workspace(const layer *l);
+/* Bytes of workspace that a crnn (the most that one of its three convolutions asks for) or a local layer
+ * needs. */
+size_t amp_gap_workspace(const layer *l);
 
 /* Whether backward of such a layer does something although no delta is wanted below: it has
  * parameters, or far inputs. */

@@ -57,7 +57,7 @@ size_t amp_gap_workspace_gpu(const layer *l)
     switch (l->type){
         case NORMALIZATION: return (size_t)l->batch*l->inputs*sizeof(float);
         case COST: return l->smooth ? (size_t)l->batch*l->inputs*sizeof(float) : 0;
-        case CRNN: return amp_gap_crnn_workspace(l);
+        case CRNN: return amp_gap_workspace(l);
         default: return l->workspace_size;
     }
 }
@@ -121,7 +121,7 @@ static void forward_iseg(layer l, network net)
     cuda_pull_array(l.output_gpu, l.output, (size_t)l.batch*l.outputs);
 }
 
-/* ---- the doors ----------------------------------------------------------------------------------------- */
+/* ---- any layer ----------------------------------------------------------------------------------------- */
 
 /* For a backward that overwrites net.delta_gpu, although other consumers may have added to it already. */
 static void adding(layer l, network net)

@@ -58,14 +58,14 @@ void amp_own_end_loading(load_args *args) { (void)args; }
 
 /* ---- a network ---- */
 
-/* train_detector goes by the last layer, train_classifier by [net]. */
+/* train_detector resizes if the last layer has random=1, train_classifier if [net] has. */
 void amp_own_largest_size(const network *net, int *w, int *h)
 {
     *w = *h = net->layers[net->n - 1].random ? 608 : 448;
 }
 
 /* Where there is no memory for an array that grows with the batch, darknet_amp_calloc returns NULL, since
- * most of these arrays are given back as soon as their layer is made. Outputs of Darknet's own layers, images
+ * most of these arrays are freed as soon as their layer is made. Outputs of Darknet's own layers, images
  * and labels stay, and so must be there. */
 amp_status amp_own_check(const network *net, amp_error *error)
 {

@@ -46,11 +46,7 @@ amp_status amp_fork_begin_forward(struct darknet_amp *amp, network *net, amp_err
     return AMP_OK;
 }
 
-int amp_own_pulls_output(const layer *l)
-{
-    (void)l;
-    return 0;
-}
+int amp_own_pulls_output(const layer *l) { return (void)l, 0; }
 
 /* ---- Darknet's own layers ---- */
 
@@ -126,7 +122,8 @@ amp_pass amp_own_pass(const network *of, int index, float *input, float *input_d
     return net;
 }
 
-/* A route reads the layers it joins through its indices, which must see behind dropouts. */
+/* A route reads the layers it joins through its indices: where dropouts follow such a layer, the last of
+ * them. */
 layer amp_own_joined(const network *net, int index, amp_joined *room)
 {
     layer l = net->layers[index];

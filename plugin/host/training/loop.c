@@ -1,7 +1,7 @@
 /* The hooks of the loop of `detector train` and `classifier train`: see loop.h.
  *
  * A step's time is cut in two where Darknet prints "Loaded": before, waiting for the images (and, with
- * random=1, resizing); behind it, the step. What comes after the step's line is in neither: saving, -map,
+ * random=1, resizing); after it, the step. What comes after the step's line is in neither: saving, -map,
  * waiting for a turn. */
 #include "loop.h"
 
@@ -32,10 +32,10 @@ static struct {
     const char *log_name;
     int map_given;
     long map_every;
-    struct network **nets; /* of the call under way, and of the step behind it; NULL: no loop runs */
-    int count;            /* how many share out images, and each has a step of its own: -gpus without AMP */
+    struct network **nets; /* of the call under way, and of the step before it; NULL: no loop runs */
+    int count;            /* of networks, each of which makes steps of its own: -gpus without AMP */
     int w, h;             /* as in the .cfg */
-    int looped;           /* its first step was asked for */
+    int looped;           /* its first step has begun */
     long first_iteration;
     double began, loaded; /* of the step under way; seconds of CLOCK_MONOTONIC */
     atomic_int waits;     /* for the step's images, which threads of several networks may report at once */
@@ -47,7 +47,7 @@ static struct {
 
 /* ---- command line ---- */
 
-/* -map alone, or with a number behind it. */
+/* -map alone, or followed by a number. */
 static void take_map(int *argc, char **argv)
 {
     int i = amp_host_find_argument(*argc, argv, "-map");
