@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "../darknet/device.h"
-#include "../darknet/links.h"
 #include "convolutional_layer.h"
 
 /* ---- a network's ---- */

@@ -6,8 +6,6 @@
  * again and again. */
 #include "products.h"
 
-#include <string.h>
-
 /* The layer that this thread runs; NULL: none, or one whose products are its own. */
 static _Thread_local struct { const amp_node *node; amp_engine *engine; } running;
 

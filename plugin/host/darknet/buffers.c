@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "device.h"
-#include "links.h"
 #include "../common/products.h"
 #include "utils.h"
 

@@ -3,10 +3,8 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "device.h"
-#include "links.h"
 
 /* ---- parameters and statistics ---- */
 

@@ -18,7 +18,7 @@
         cudaError_t status_ = (call); \
         if (status_ == cudaSuccess) break; \
         amp_cuda_fail(status_, #call, __FILE__, __LINE__, &error_); \
-        amp_host_die(&error_); \
+        darknet_amp_refuse("%s", error_.message); \
     } while (0)
 
 static amp_status find_gpu(amp_error *error)

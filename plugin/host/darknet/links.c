@@ -1,8 +1,7 @@
-/* Looks through the layers before a layer: see links.h. */
-#include "links.h"
+/* Looks through the layers before a layer: see room.h. */
+#include "room.h"
 
 #include "device.h"
-#include "own.h"
 
 int amp_host_producer(const network *net, int index, int consumer)
 {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "../darknet/device.h"
-#include "../darknet/links.h"
 
 /* ---- a network's ---- */
 

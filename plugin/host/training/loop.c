@@ -167,7 +167,7 @@ static void log_step(float loss, float average_loss)
 }
 
 /* As Darknet makes the average, from what it was before the step. */
-void amp_training_mean_loss(float *loss, float *average_loss)
+void darknet_amp_mean_loss(float *loss, float *average_loss)
 {
     if (!training.nets || !amp_fork_state(training.nets[0])) return;
     amp_sharing_end_step(training.nets[0]);
