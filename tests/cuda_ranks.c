@@ -430,7 +430,7 @@ static void copy_masters(network *from, network *to)
     for (int i = 0; i < count; i++)
         assert_int_equal(cudaMemcpy(b[i].master, a[i].master, a[i].count * sizeof(float), cudaMemcpyDefault),
                          cudaSuccess);
-    amp_host_weights_changed(to);
+    darknet_amp_weights_changed(to);
 }
 
 static void feed(network *net, int image, unsigned seed)

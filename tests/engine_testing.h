@@ -148,7 +148,7 @@ __attribute__((unused)) static void copy_weights(network *from, network *to)
     }
     amp_network_desc_free(&a);
     amp_network_desc_free(&b);
-    if (to->amp) amp_host_weights_changed(to);
+    if (to->amp) darknet_amp_weights_changed(to);
 }
 
 __attribute__((unused)) static void assert_masters_near(network *a, network *b, double tolerance)

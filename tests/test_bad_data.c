@@ -588,7 +588,7 @@ TEST(what_a_training_does_not_survive_is_an_error)
     }
     small_set();
     scanned(1, 3, AMP_BAD_CONFIG, &error);
-    assert_non_null(strstr(error.message, "classes = 2, but the network tells 3 apart"));
+    assert_non_null(strstr(error.message, "classes = 2, but the network has 3"));
     unlink("labels/1.round.txt");
     scanned(0, 2, AMP_BAD_CONFIG, &error);
     assert_non_null(strstr(error.message, "labels/1.round.txt: cannot read this label file"));

@@ -91,7 +91,7 @@ TEST(behaviour_29_half_copies_are_never_stale)
                     (a.layers[i].params[k].master[e] + b.layers[i].params[k].master[e]) / 2;
     amp_network_desc_free(&a);
     amp_network_desc_free(&b);
-    amp_host_weights_changed(net); /* what sync_nets calls */
+    darknet_amp_weights_changed(net); /* what sync_nets calls */
     assert_as_fresh(net, 1, "averaging");
     assert_as_fresh(net, 0, "averaging");
     release(net);
@@ -160,7 +160,7 @@ static void set_identity(network *net, int i)
     for (int o = 0; o < l.n; o++)
         for (int c = 0; c < l.c; c++) l.weights[o * l.c + c] = (float)(o == c);
     memset(l.biases, 0, (size_t)l.n * sizeof *l.biases);
-    amp_host_weights_changed(net);
+    darknet_amp_weights_changed(net);
 }
 
 /* What every pixel of channel i / 16 of the output is, for an image of one value. */
@@ -220,7 +220,7 @@ TEST(behaviour_32_pinned_layers_run_fp32)
         assert_gives(net, between, exact, "pinned: value");
         assert_gives(net, 100001, large, "pinned: beyond fp16's range");
         for (int c = 0; c < 3; c++) net->layers[0].weights[4 * c] = between;
-        amp_host_weights_changed(net);
+        darknet_amp_weights_changed(net);
         assert_gives(net, 1, exact, "pinned: weight");
         release(net);
         net = identities(loose, halves[k]);
@@ -297,7 +297,7 @@ TEST(behaviour_33_deltas_of_several_consumers_add_up)
         fill_small(net->layers[5].weights, MID * MID, 1, &seed);
         fill_small(net->input, BATCH * IN * SIDE, 1, &seed);
         fill_small(net->truth, BATCH * 4 * MID * SIDE, 3, &seed);
-        amp_host_weights_changed(net);
+        darknet_amp_weights_changed(net);
         net->train = 1;
         net->delta = delta;
         forward_network(net);

@@ -155,7 +155,7 @@ TEST(a_skip_after_loading_keeps_the_loaded_statistics)
         mean[i] = l.rolling_mean[i] = .3f;
         variance[i] = l.rolling_variance[i] = .7f;
     }
-    amp_host_weights_changed(net);
+    darknet_amp_weights_changed(net);
     for (int s = 0; s < net->subdivisions; s++) {
         feed(net, 3);
         net->input[5] = INFINITY;
@@ -464,7 +464,7 @@ static void settle(network *net, unsigned seed)
             }
         }
     }
-    if (net->amp) amp_host_weights_changed(net);
+    if (net->amp) darknet_amp_weights_changed(net);
 }
 
 /* Of the plan that ran last. */
@@ -579,13 +579,13 @@ TEST(what_a_dtype_cannot_hold_is_not_folded)
     network *net = parse(folds, "fp16");
     settle(net, 1);
     net->layers[0].rolling_variance[3] = 0;
-    amp_host_weights_changed(net);
+    darknet_amp_weights_changed(net);
     float *folded = outputs_of(net, 1);
     assert_int_equal(folded_layers(net), FOLDED - 1);
     assert_false(amp_engine_plan(net->amp->engine)->nodes[0].folded);
     free(folded);
     net->layers[0].rolling_variance[3] = 1; /* as when other weights are loaded */
-    amp_host_weights_changed(net);
+    darknet_amp_weights_changed(net);
     free(outputs_of(net, 1));
     assert_int_equal(folded_layers(net), FOLDED);
     release(net);

@@ -88,7 +88,7 @@ static network *made(const char *dtype)
     for (int i = 0; i < net->n; i++)
         for (int k = 0; net->layers[i].batch_normalize && k < net->layers[i].n; k++)
             net->layers[i].rolling_variance[k] = 1;
-    if (net->amp) amp_host_weights_changed(net);
+    if (net->amp) darknet_amp_weights_changed(net);
     return net;
 }
 

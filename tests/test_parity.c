@@ -318,7 +318,7 @@ static double compare(const char *folder, const char *cfg, const char *dtype, fl
     assert_non_null(ours->amp);
     give_biases(stock);
     copy_params(stock, ours, 0, &state);
-    amp_host_weights_changed(ours);
+    darknet_amp_weights_changed(ours);
     complete_stock(stock);
     feed(stock, stock->input, stock->truth);
     feed(ours, ours->input, ours->truth);

@@ -239,8 +239,8 @@ static void poison_network(int which, const char *net_keys, const char *dtype, i
     record(net, &p);
     record(control, &p);
     p.count /= 2;
-    amp_host_weights_changed(net); /* recording has moved the statistics */
-    amp_host_weights_changed(control);
+    darknet_amp_weights_changed(net); /* recording has moved the statistics */
+    darknet_amp_weights_changed(control);
     step(net, 1, NULL, 0);
     step(control, 1, NULL, 0);
     assert_equal_states(net, control, "before any poison", &p);
@@ -283,7 +283,7 @@ static void check_spoilt_batch(int which, const char *dtype, void (*spoil)(netwo
     network *net = make(which, "", dtype), *control = make(which, "", dtype);
     poison nothing = { .at = { .name = tensor } };
     copy_masters(control, net);
-    amp_host_weights_changed(control);
+    darknet_amp_weights_changed(control);
     for (unsigned i = 1; i < 3; i++) {
         step(net, i, NULL, 0);
         step(control, i, NULL, 0);

@@ -201,7 +201,7 @@ TEST(behaviour_29_a_version_ends_with_an_update_and_with_new_weights)
         pass(net, 4);
         unsigned long updated = version_seen(net);
         assert_true(updated != first);
-        amp_host_weights_changed(net);
+        darknet_amp_weights_changed(net);
         pass(net, 5);
         unsigned long loaded = version_seen(net);
         assert_true(loaded != updated && loaded != first);
@@ -237,7 +237,7 @@ TEST(kept_copies_are_those_of_the_weights)
                         for (size_t e = 0; e < d.layers[0].params[0].count; e++)
                             d.layers[0].params[0].master[e] *= -.5f;
                         amp_network_desc_free(&d);
-                        amp_host_weights_changed(both[k]);
+                        darknet_amp_weights_changed(both[k]);
                     }
                     if (i == 4) darknet_amp_made(both[k], NULL);
                 }

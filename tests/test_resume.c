@@ -152,7 +152,7 @@ TEST_WITH(a_partial_load_starts_anew, empty_folder, remove_folder)
     load_weights_upto(second, (char *)in_folder("a.weights"), 0, 1);
     STEP(second, 3);
     assert_int_equal(second->amp->steps, 1);
-    assert_null(amp_host_last_checkpoint(second->amp));
+    assert_null(second->amp->resume->last_file);
     /* a partial save: no sidecar, and none left that was another file's */
     save_weights_upto(first, (char *)in_folder("a.weights"), 1);
     assert_true(exists(in_folder("a.weights")));
@@ -174,16 +174,16 @@ TEST_WITH(a_copy_has_no_sidecar, empty_folder, remove_folder)
 TEST_WITH(the_last_checkpoint_is_known, empty_folder, remove_folder)
 {
     network *net = parse_branched("", "", "bf16");
-    assert_null(amp_host_last_checkpoint(net->amp));
+    assert_null(net->amp->resume->last_file);
     STEP(net, 0);
     save(net, "a.weights");
-    assert_string_equal(amp_host_last_checkpoint(net->amp), in_folder("a.weights"));
+    assert_string_equal(net->amp->resume->last_file, in_folder("a.weights"));
     save(net, "b.weights");
-    assert_string_equal(amp_host_last_checkpoint(net->amp), in_folder("b.weights"));
+    assert_string_equal(net->amp->resume->last_file, in_folder("b.weights"));
     save(net, "no/folder/c.weights");
-    assert_string_equal(amp_host_last_checkpoint(net->amp), in_folder("b.weights"));
+    assert_string_equal(net->amp->resume->last_file, in_folder("b.weights"));
     load(net, "a.weights");
-    assert_string_equal(amp_host_last_checkpoint(net->amp), in_folder("a.weights"));
+    assert_string_equal(net->amp->resume->last_file, in_folder("a.weights"));
     release(net);
 }
 

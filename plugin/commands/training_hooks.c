@@ -33,8 +33,6 @@ int darknet_amp_next_step(struct network **nets, int count, float *average_loss,
     _exit(failed ? 1 : signal ? 128 + signal : 0); /* not exit: the loader is at work */
 }
 
-void darknet_amp_mean_loss(float *loss, float *average_loss) { amp_training_mean_loss(loss, average_loss); }
-
 void darknet_amp_step(float loss, float average_loss, const char *format, ...)
 {
     va_list args;

@@ -1,4 +1,4 @@
-/* The door to a Darknet: everything the plugin asks of the fork it is compiled into.
+/* The interface to a Darknet: everything the plugin asks of the fork it is compiled into.
  *
  * Several Darknets are alive, and they differ in their structs, their passes and their files. darknet/ beside
  * this header implements these functions for all of them; what differs it asks of the fork's own folder,
@@ -8,7 +8,7 @@
  * numbers.
  *
  * `struct network` and `struct layer` are the fork's own. A fork may pass its network by value, so no
- * pointer to one is kept beyond the hook that handed it over: what AMP keeps for a network is its struct
+ * pointer to one is kept after the hook that it was given to: what AMP keeps for a network is its struct
  * darknet_amp (common/state.h). */
 #pragma once
 
@@ -75,7 +75,7 @@ size_t amp_fork_random_numbers(const struct network *);
 
 /* ---- what the engine needs ---- */
 
-/* Called once, when all layers are made: makes amp->memory and takes over Darknet's buffers. The fork frees
+/* Called once, when all layers are made: makes amp->memory and notes Darknet's buffers. The fork frees
  * what this has made, before it calls amp_host_free. */
 amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_error *);
 
@@ -92,7 +92,7 @@ amp_status amp_fork_begin_forward(struct darknet_amp *, struct network *, amp_er
  * that. */
 float *amp_fork_image(const struct network *);
 float *amp_fork_image_delta(const struct network *);
-/* After the engine's forward: hands the outputs that the plan promises to where Darknet's functions read
+/* After the engine's forward: puts the outputs that the plan promises where Darknet's functions read
  * them, and has Darknet sum up the network's cost. */
 amp_status amp_fork_end_forward(struct darknet_amp *, struct network *, amp_error *);
 
@@ -100,7 +100,7 @@ amp_status amp_fork_end_forward(struct darknet_amp *, struct network *, amp_erro
  * and returns how many. only_begun: returns 0 before the first average is made. */
 int amp_fork_averages(const struct network *, int only_begun, amp_average *averages);
 /* How many layers, counted from the network's first, do not learn at this step but will at a later one
- * (stopbackward=N). Backward ends behind them, so this is a part of the plan's key. */
+ * (stopbackward=N). Backward ends after the last of them, so this is a part of the plan's key. */
 int amp_fork_frozen(const struct network *);
 /* A flag for each layer: whether this step's update must leave it unchanged. Valid until the next call. NULL:
  * no layer is left unchanged. */
@@ -213,7 +213,7 @@ extern const char amp_fork_label_place[], amp_fork_label_images[];
 int amp_fork_decodes(void);
 /* Whether a detector's images are then made floats a plane at a time; else as a whole. */
 int amp_fork_places_planes(void);
-/* Pixels of an image as its file's head tells; 0: it is no image. */
+/* Pixels of an image, by the first bytes of its file; 0: it is no image. */
 size_t amp_fork_image_pixels(const char *image);
 /* What Darknet's commands name the files of a training of this .cfg after: the caller's; the program ends
  * where there is no memory. */

@@ -1,5 +1,5 @@
-/* The second door to a Darknet: what the commands (plugin/commands) need beside fork.h, implemented in the
- * same folders. A network is an opaque pointer here too, and a layer its number. */
+/* More of the interface to a Darknet: what the commands (plugin/commands) need beside fork.h, implemented in
+ * the same folders. A network is an opaque pointer here too, and a layer its number. */
 #pragma once
 
 #include "fork.h"

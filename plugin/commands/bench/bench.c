@@ -262,7 +262,7 @@ amp_status amp_command_bench(int argc, char **argv, amp_error *error)
     if (request.only) return amp_bench_child(&request, error);
     b->cfg = request.cfg;
     note_machine(b);
-    if (!amp_random_seed(&b->seed)) b->seed = 1;
+    b->seed = darknet_amp_is_seeded() ? darknet_amp_seed() : 1;
     amp_status status = choose_sides(&request, &dtypes, b, error);
     if (status == AMP_OK) status = bench(&request, b, error);
     for (int i = 0; i < MOST_PARTS; i++) amp_bench_free(&b[i]);

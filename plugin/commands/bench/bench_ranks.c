@@ -203,7 +203,7 @@ void amp_bench_ranks(const amp_bench_request *request)
     amp_output json = { 0 };
     int ranks = amp_ranks_count();
     scaling s = { .request = request, .b = { .cfg = request->cfg } };
-    amp_random_seed(&s.b.seed); /* ranks have one */
+    s.b.seed = darknet_amp_seed(); /* ranks have one */
     snprintf(s.library, sizeof s.library, "%s", amp_ranks()->name);
     amp_host_check(prepare(&s, &error), &error);
     amp_ranks_note_file("a .cfg", request->cfg);

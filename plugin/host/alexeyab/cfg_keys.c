@@ -1,7 +1,5 @@
 /* The sections of AlexeyAB's Darknet, the keys that its parser.c reads in each, and what they may be.
  * Data: no code. */
-#include <limits.h>
-
 #include "../darknet/cfg_rules.h"
 
 static const char *const activations[] = {
@@ -21,14 +19,7 @@ static const char *const points[] = { "center", "left_top", "right_bottom", 0 };
 static const char *const weights_types[] = { "none", "per_feature", "per_layer", "per_channel", 0 };
 static const char *const normalizations[] = { "none", "relu", "avg_relu", "softmax", 0 };
 
-#define ACTIVATION_KEY WORD("activation", LOGISTIC_IS, activations)
-#define LINEAR_KEY WORD("activation", LINEAR_IS, activations)
-#define BATCH_NORMALIZE FLAG("batch_normalize")
-#define NUMBERS(name, rules) { name, CFG_REAL, CFG_LIST | (rules), 0, 0, 1e300, 0 }
-#define LAYERS(name) { name, CFG_LAYER, CFG_LIST | CFG_REQUIRED, 0, 0, 0, 0 }
-#define ONE_LAYER(name, rules) { name, CFG_LAYER, rules, 0, 0, 0, 0 }
-#define FROM_1(name, fallback) WHOLE(name, fallback, 1, 1000000)
-#define NATURAL(name, fallback) WHOLE(name, fallback, 0, INT_MAX)
+#include "../darknet/cfg_keys.h"
 
 static const cfg_key net[] = {
     FROM_1("batch", 1), FROM_1("subdivisions", 1), FROM_1("time_steps", 1),
@@ -59,8 +50,6 @@ static const cfg_key every_layer[] = {
     NOT_NEGATIVE("learning_rate", 1),
 };
 
-static const cfg_key activation[] = { LINEAR_KEY };
-static const cfg_key connected[] = { COUNT("output", 1), ACTIVATION_KEY, BATCH_NORMALIZE };
 static const cfg_key convolutional[] = {
     COUNT("filters", 1), SIZE("size", 1), SIZE("stride", 1), WHOLE("stride_x", 0, 1, 65536),
     WHOLE("stride_y", 0, 1, 65536), SIZE("dilation", 1), FLAG("pad"), WHOLE("padding", 0, 0, 65536),
@@ -82,10 +71,6 @@ static const cfg_key conv_lstm[] = {
     FLAG("peephole"), FLAG("bottleneck"), ANY("state_constrain", 0), FLAG("shortcut"),
     WORD("lstm_activation", TANH_IS, activations), ANY("time_normalizer", 1),
 };
-static const cfg_key crop[] = {
-    SIZE("crop_height", 1), SIZE("crop_width", 1), FLAG("flip"), FLAG("noadjust"),
-    REAL("angle", 0, -360, 360), NOT_NEGATIVE("saturation", 1), NOT_NEGATIVE("exposure", 1), ANY("shift", 0),
-};
 static const cfg_key contrastive[] = {
     COUNT("classes", 1000), ONE_LAYER("yolo_layer", 0), POSITIVE("temperature", 1), ANY("cls_normalizer", 1),
     NOT_NEGATIVE("max_delta", 1e300), NATURAL("contrastive_neg_max", 3),
@@ -105,10 +90,6 @@ static const cfg_key history[] = { COUNT("history_size", 4) };
 static const cfg_key implicit[] = {
     ANY("mean", 0), NOT_NEGATIVE("std", .2), COUNT("filters", 128), COUNT("atoms", 1),
 };
-static const cfg_key local[] = {
-    COUNT("filters", 1), SIZE("size", 1), SIZE("stride", 1), FLAG("pad"), ACTIVATION_KEY,
-};
-static const cfg_key lstm[] = { COUNT("output", 1), BATCH_NORMALIZE };
 static const cfg_key maxpool[] = {
     SIZE("stride", 1), WHOLE("stride_x", 0, 1, 65536), WHOLE("stride_y", 0, 1, 65536), SIZE("size", 1),
     WHOLE("padding", 0, 0, 65536), FLAG("maxpool_depth"), COUNT("out_channels", 1),
@@ -117,9 +98,6 @@ static const cfg_key maxpool[] = {
 static const cfg_key local_avgpool[] = {
     SIZE("stride", 1), WHOLE("stride_x", 0, 1, 65536), WHOLE("stride_y", 0, 1, 65536), SIZE("size", 1),
     WHOLE("padding", 0, 0, 65536),
-};
-static const cfg_key normalization[] = {
-    ANY("alpha", .0001), ANY("beta", .75), ANY("kappa", 1), SIZE("size", 5),
 };
 static const cfg_key region[] = {
     WHOLE("coords", 4, 4, 65536), COUNT("classes", 20), COUNT("num", 1), FLAG("log"), FLAG("sqrt"),
@@ -144,10 +122,6 @@ static const cfg_key shortcut[] = {
 };
 static const cfg_key sam[] = { ONE_LAYER("from", CFG_REQUIRED), LINEAR_KEY };
 static const cfg_key scale_channels[] = { ONE_LAYER("from", CFG_REQUIRED), LINEAR_KEY, FLAG("scale_wh") };
-static const cfg_key softmax[] = {
-    COUNT("groups", 1), POSITIVE("temperature", 1), NAMED("tree"), ANY("spatial", 0), FLAG("noloss"),
-};
-static const cfg_key upsample[] = { WHOLE("stride", 2, -65536, 65536), ANY("scale", 1) };
 
 #define BOXES                                                                                               \
     COUNT("classes", 20), COUNT("num", 1), { "mask", CFG_WHOLE, CFG_LIST, 0, 0, INT_MAX, 0 },               \
@@ -170,39 +144,19 @@ static const cfg_key gaussian_yolo[] = {
 };
 
 static const cfg_section_kind kinds[] = {
-    { "[net]", "[network]", KEYS(net), 0, cfg_rule_net },
-    { "[activation]", 0, KEYS(activation), SAME, cfg_rule_activation },
-    { "[avgpool]", "[avg]", 0, 0, IMAGE, cfg_rule_avgpool },
-    { "[batchnorm]", 0, 0, 0, IMAGE | SAME, cfg_rule_batchnorm },
-    { "[connected]", "[conn]", KEYS(connected), ONE_SIZE, cfg_rule_connected },
+    SECTIONS_OF_ALL_FORKS,
     { "[contrastive]", 0, KEYS(contrastive), FLAT | ONE_SIZE, 0 },
     { "[conv_lstm]", 0, KEYS(conv_lstm), IMAGE, cfg_rule_crnn_of_any_size },
-    { "[convolutional]", "[conv]", KEYS(convolutional), IMAGE, cfg_rule_convolutional },
-    { "[cost]", 0, KEYS(cost), FLAT | LOSS, 0 },
     { "[crnn]", 0, KEYS(crnn), IMAGE, cfg_rule_crnn_of_any_size },
-    { "[crop]", 0, KEYS(crop), IMAGE, cfg_rule_crop },
-    { "[detection]", 0, KEYS(detection), FLAT | ONE_SIZE, cfg_rule_detection },
-    { "[dropout]", 0, KEYS(dropout), SAME, cfg_rule_dropout },
     { "[empty]", "[silence]", 0, 0, SAME, cfg_rule_dropout },
     { "[Gaussian_yolo]", 0, KEYS(gaussian_yolo), IMAGE | SAME, cfg_rule_gaussian_yolo },
-    { "[gru]", 0, KEYS(gru), ONE_SIZE, cfg_rule_gru },
     { "[history]", 0, KEYS(history), IMAGE | ONE_SIZE, cfg_rule_history },
     { "[implicit]", 0, KEYS(implicit), ONE_SIZE, cfg_rule_implicit },
-    { "[local]", 0, KEYS(local), IMAGE | ONE_SIZE, cfg_rule_local },
     { "[local_avgpool]", "[local_avg]", KEYS(local_avgpool), IMAGE, cfg_rule_maxpool },
-    { "[lstm]", 0, KEYS(lstm), ONE_SIZE, cfg_rule_lstm },
-    { "[maxpool]", "[max]", KEYS(maxpool), IMAGE, cfg_rule_maxpool },
-    { "[normalization]", "[lrn]", KEYS(normalization), IMAGE | SAME, cfg_rule_normalization },
-    { "[region]", 0, KEYS(region), IMAGE | SAME, cfg_rule_region },
     { "[reorg]", "[reorg3d]", KEYS(reorg), IMAGE, cfg_rule_reorg },
-    { "[rnn]", 0, KEYS(rnn), ONE_SIZE, cfg_rule_rnn },
-    { "[route]", 0, KEYS(route), 0, cfg_rule_route },
     { "[sam]", 0, KEYS(sam), IMAGE | SAME, cfg_rule_sam },
     { "[scale_channels]", 0, KEYS(scale_channels), IMAGE, cfg_rule_scale_channels },
     { "[shortcut]", 0, KEYS(shortcut), IMAGE | SAME, cfg_rule_shortcut_of_one_size },
-    { "[softmax]", "[soft]", KEYS(softmax), FLAT | LOSS | ONE_SIZE, cfg_rule_softmax },
-    { "[upsample]", 0, KEYS(upsample), IMAGE, cfg_rule_upsample },
-    { "[yolo]", 0, KEYS(yolo), IMAGE | SAME, cfg_rule_yolo },
 };
 
 const cfg_fork amp_cfg_fork = { kinds, sizeof kinds / sizeof *kinds, KEYS(every_layer), cfg_finish };

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "../common/failure.h"
-#include "../../tensor/status.h"
 #include "activations.h"
 
 static int own_buffer(float **buffer, size_t count)
@@ -25,12 +24,11 @@ int amp_gap_prepare(layer *l)
 
 static float *scratch(size_t count)
 {
-    amp_error error;
     float *memory = calloc(count ? count : 1, sizeof *memory);
-    if (memory) return memory;
-    amp_fail(&error, AMP_NO_MEMORY, "amp: no memory for %zu MB in a layer of Darknet's own",
-             count * sizeof *memory >> 20);
-    amp_host_die(&error);
+    if (!memory)
+        darknet_amp_refuse("amp: no memory for %zu MB in a layer of Darknet's own",
+                           count * sizeof *memory >> 20);
+    return memory;
 }
 
 size_t amp_gap_input_count(const network *net, int index)

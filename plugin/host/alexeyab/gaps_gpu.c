@@ -16,7 +16,7 @@ static void own_array(float **array, size_t count)
 
 void amp_gap_prepare_gpu(layer *l)
 {
-    l->adam = 0; /* see give_back_internals_gpu in own.c */
+    l->adam = 0; /* see free_internals_gpu in own.c */
     if (l->type == CONNECTED || l->type == SHORTCUT) l->amp_unclipped = 1;
     if (l->type != CONVOLUTIONAL || !l->batch_normalize) return;
     own_array(&l->mean_gpu, (size_t)l->n);
@@ -59,6 +59,4 @@ void amp_gap_backward_gpu(layer l, network_state state)
     if (sum) axpy_ongpu(count, 1, part, 1, sum, 1);
 }
 
-#else
-typedef int amp_gap_gpu_not_built; /* C wants something in a file */
 #endif

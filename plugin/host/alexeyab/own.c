@@ -243,7 +243,7 @@ static void free_on_gpu(float **buffer)
 }
 
 /* weights_gpu16 stays, because Darknet's push_convolutional_layer writes to it. adam becomes 0, because that
- * function would also copy Adam's moments, which are given back. */
+ * function would also copy Adam's moments, which are freed. */
 static void free_internals_gpu(layer *l)
 {
     l->adam = 0;
@@ -287,7 +287,7 @@ void amp_fork_set_counters(struct network *net, amp_counters counters)
 
 /* ---- Darknet's functions ---- */
 
-/* Darknet's loops hand images and labels to each pass. The plugin's commands put them into net->input and
+/* Darknet's loops give images and labels to each pass. The plugin's commands put them into net->input and
  * net->truth, which are allocated here and freed by amp_own_free. */
 network *amp_own_parse(char *cfg)
 {
@@ -351,7 +351,7 @@ void amp_own_update(network *net)
     ON_SIDE(amp_host_on_gpu(net), update_network(*net), update_network_gpu(*net));
 }
 
-float amp_own_cost(const network *net) { return get_network_cost(*net); }
+float amp_fork_cost(const network *net) { return get_network_cost(*net); }
 float *amp_own_predict(network *net, float *image) { return network_predict(*net, image); }
 
 /* The largest square in the middle of the image, resized to w times h: pjreddie's center_crop_image. */
@@ -385,9 +385,6 @@ void amp_own_sort_classes(float *probabilities, network *net)
 {
     hierarchy_predictions(probabilities, net->outputs, net->hierarchy, 1);
 }
-
-int amp_own_pass_index(const amp_pass *state) { return state->index; }
-const network *amp_own_pass_network(const amp_pass *state) { return &state->net; }
 
 /* ---- loading ---- */
 

@@ -3,36 +3,17 @@
  * Its layers' functions get a network_state, with a copy of the network in it. The hooks of forward_network
  * and backward_network put input, labels and delta of the pass into fields of their copy of struct network
  * that Darknet itself does not use. They lie in the program's memory; on a GPU, where Darknet would bring
- * them to *input_gpu and *truth_gpu before its passes, AMP does (amp_own_push_input). */
+ * them to *input_gpu and *truth_gpu before its passes, AMP does (amp_fork_begin_forward). */
 #include "../darknet/room.h"
 
 #include <string.h>
 
 #include "../darknet/device.h"
-#include "../darknet/links.h"
 #include "convolutional_layer.h"
 
 /* ---- a network's ---- */
 
-#ifdef GPU
-static float *image_on_gpu(const network *net)
-{
-    const amp_host_pinned *pinned = &net->amp->memory->pinned;
-    return pinned->in_second ? pinned->second : *net->input_gpu;
-}
-#endif
-
-float *amp_fork_image(const network *net)
-{
-    return ON_SIDE(amp_host_on_gpu(net), net->input, image_on_gpu(net));
-}
-
 float *amp_fork_image_delta(const network *net) { return net->delta; }
-
-const float *amp_own_truth(const network *net)
-{
-    return ON_SIDE(amp_host_on_gpu(net), net->truth, net->truth ? *net->truth_gpu : NULL);
-}
 
 #ifdef GPU
 /* Darknet makes these for the first pass of a size, and frees them when it resizes a network. */
@@ -59,7 +40,7 @@ static amp_status push(const network *net, amp_backend *b, amp_error *error)
     amp_host_pinned *pinned = &net->amp->memory->pinned;
     int ahead = pinned->tried && net->train && amp_host_image_turns(pinned, most * (size_t)net->inputs);
     pinned->tried |= net->train && net->input_pinned_cpu_flag;
-    AMP_TRY((ahead ? b->upload_ahead : b->upload_later)(b, image_on_gpu(net), net->input_pinned_cpu, images,
+    AMP_TRY((ahead ? b->upload_ahead : b->upload_later)(b, amp_fork_image(net), net->input_pinned_cpu, images,
                                                         error));
     if (!net->truth || !labels) return AMP_OK;
     AMP_TRY(make_on_gpu(net->truth_gpu, most * (size_t)net->truths, b, error));
@@ -69,11 +50,10 @@ static amp_status push(const network *net, amp_backend *b, amp_error *error)
 }
 #endif
 
-/* Returns before the copies are complete; the engine waits for them before its forward returns. */
-amp_status amp_own_push_input(const network *net, amp_backend *b, amp_error *error)
+amp_status amp_fork_begin_forward(struct darknet_amp *amp, network *net, amp_error *error)
 {
-    (void)b, (void)error;
-    return ON_SIDE(amp_host_on_gpu(net), AMP_OK, push(net, b, error));
+    (void)amp, (void)error;
+    return ON_SIDE(amp_host_on_gpu(net), AMP_OK, push(net, amp_engine_backend(amp->engine), error));
 }
 
 /* A region layer computes its loss on the CPU, even when the network runs on a GPU. */
@@ -112,14 +92,12 @@ int amp_own_lends_products(const layer *l, int on_gpu) { return !on_gpu && l->ty
 amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
                       int training)
 {
-    int truth = amp_host_truth_layer(net, index), on_gpu = amp_host_on_gpu(net);
     network_state state = { .input = input,
                             .delta = input_delta,
                             .workspace = workspace,
                             .train = training,
                             .index = index,
-                            .truth = truth < 0 ? (float *)amp_own_truth(net)
-                                               : *amp_host_output_of(&net->layers[truth], on_gpu),
+                            .truth = (float *)amp_host_labels(net, index),
                             .net = *net };
     state.net.cudnn_half = 0; /* its 16-bit copies of weights are made in loops of its own */
     return state;

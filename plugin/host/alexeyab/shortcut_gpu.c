@@ -156,6 +156,4 @@ void amp_gap_backward_shortcut_gpu(layer l, network_state state)
     if (learns) add_gradients(&l, &m);
 }
 
-#else
-typedef int amp_gap_shortcut_gpu_not_built; /* C wants something in a file */
 #endif

@@ -10,6 +10,8 @@
 /* what a layer's function is given: its input and delta, and a copy of the network */
 typedef network_state amp_pass;
 
+#define AMP_OWN_ON_GPU(array) (*(array)) /* net->input_gpu, net->truth_gpu */
+
 /* Types of a last layer that `detector train` and `classifier train` take. */
 #define AMP_OWN_DETECTORS YOLO: case GAUSSIAN_YOLO: case REGION
 #define AMP_OWN_CLASSIFIERS SOFTMAX: case COST

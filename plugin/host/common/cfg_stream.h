@@ -1,5 +1,5 @@
 /* What the .cfg asks of AMP, for the network whose layers a thread's parser makes. Darknet opens the file by
- * darknet_amp_open_cfg, which reads AMP's settings and hands Darknet a stream in which AMP's own lines are
+ * darknet_amp_open_cfg, which reads AMP's settings and gives Darknet a stream in which AMP's own lines are
  * blank: the numbers of all other lines stay. */
 #pragma once
 

@@ -38,12 +38,11 @@ void darknet_amp_refuse(const char *format, ...)
                  torn down */
 }
 
-_Noreturn void amp_host_die(const amp_error *error) { darknet_amp_refuse("%s", error->message); }
 void amp_host_communicator_lost(const char *line) { darknet_amp_refuse("%s", line); }
 
 void amp_host_check(amp_status status, const amp_error *error)
 {
-    if (status != AMP_OK) amp_host_die(error);
+    if (status != AMP_OK) darknet_amp_refuse("%s", error->message);
 }
 
 void *amp_host_allocated(void *memory)

@@ -4,13 +4,11 @@
 #include "../../include/darknet_amp.h" /* darknet_amp_refuse */
 #include "../../tensor/status.h"
 
-/* Ends the program with the error's line on stderr and status 1. */
-_Noreturn void amp_host_die(const amp_error *error);
+/* Unless status is AMP_OK, ends the program with the error's line on stderr and status 1. */
+void amp_host_check(amp_status status, const amp_error *error);
 /* Ends the program in the same way with a ready-made line. Given to a communicator as amp_comm.lost, which it
  * calls when other ranks cannot be reached any more. */
 void amp_host_communicator_lost(const char *line);
-/* Calls amp_host_die unless status is AMP_OK. */
-void amp_host_check(amp_status status, const amp_error *error);
 
 /* Returns `memory`; if that is NULL, ends the program with a line that memory has run out. */
 void *amp_host_allocated(void *memory);

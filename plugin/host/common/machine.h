@@ -20,5 +20,5 @@ amp_status amp_machine_read(amp_machine *, amp_error *);
 /* Fills the struct from a backend that exists already. */
 void amp_machine_describe(const amp_backend *, amp_machine *);
 
-/* The processor's name as its maker gives it; empty where the system does not tell. */
+/* The processor's name as its maker gives it; empty where the system does not give it. */
 void amp_machine_processor(char *name, size_t size);

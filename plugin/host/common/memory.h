@@ -18,7 +18,7 @@ typedef struct amp_available_memory {
 /* Of the memory that networks are made in from now on: the GPU's where one is used, else RAM. */
 amp_available_memory amp_host_available_memory(void);
 
-/* Of RAM. Ranks on one machine share it: each is told its part. */
+/* Of RAM. Ranks on one machine share it: each gets its part. */
 amp_available_memory amp_host_available_ram(void);
 
 /* The smallest of three: the machine's free memory (MemAvailable); what the program's control group and its

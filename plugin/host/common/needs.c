@@ -23,7 +23,7 @@ static size_t weights_of(const amp_node *node)
     return weights;
 }
 
-/* A convolution has a layout for forward and one for backward, where the backend does not tell another. */
+/* A convolution has a layout for forward and one for backward, where the backend knows nothing else. */
 static size_t convolution_copies(const amp_node *node, const amp_backend *backend, amp_dtype dtype)
 {
     amp_conv_facts facts;

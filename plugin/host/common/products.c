@@ -6,8 +6,6 @@
  * again and again. */
 #include "products.h"
 
-#include <string.h>
-
 /* The layer that this thread runs; NULL: none, or one whose products are its own. */
 static _Thread_local struct { const amp_node *node; amp_engine *engine; } running;
 
@@ -40,9 +38,7 @@ int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, floa
                                     .a = factor_of(a, lda, transpose_a),
                                     .b = factor_of(b, ldb, transpose_b), .c = c, .ldc = ldc,
                                     .dtype = running.node->products };
-    amp_status status = backend->gemm(backend, &product, &error);
-    if (status == AMP_OK) return 1;
-    amp_error why = error; /* Darknet's functions have no way to hand it on */
-    amp_fail(&error, status, "layer %d [%s]: %s", running.node->index, running.node->desc.type, why.message);
-    amp_host_die(&error);
+    if (backend->gemm(backend, &product, &error) == AMP_OK) return 1;
+    /* Darknet's functions have no way to return an error */
+    darknet_amp_refuse("layer %d [%s]: %s", running.node->index, running.node->desc.type, error.message);
 }

@@ -1,5 +1,5 @@
-/* Matrix products of Darknet's own layers (rnn, gru, lstm, crnn), which its gemm hands to the backend
- * instead: see products.c. */
+/* Matrix products of Darknet's own layers (rnn, gru, lstm, crnn), which the backend makes
+ * instead of its gemm: see products.c. */
 #pragma once
 
 #include "state.h"

@@ -86,12 +86,6 @@ void amp_random_set_seed(unsigned value)
     if (!generator.ours) take_over_generator();
 }
 
-int amp_random_seed(unsigned *value)
-{
-    *value = seed.value;
-    return seed.set;
-}
-
 void amp_random_skip(size_t count)
 {
     for (size_t i = 0; i < count; i++) (void)rand();
@@ -106,7 +100,7 @@ static _Thread_local struct {
 #endif
 } branch;
 
-void amp_random_branch(size_t behind)
+void amp_random_branch(size_t skipped)
 {
 #ifdef __GLIBC__
     static pthread_mutex_t saving = PTHREAD_MUTEX_INITIALIZER;
@@ -119,9 +113,9 @@ void amp_random_branch(size_t behind)
     memset(&branch.reader, 0, sizeof branch.reader);
     initstate_r(1, scratch, sizeof scratch, &branch.reader);
     branch.begun = setstate_r((char *)branch.state, &branch.reader) == 0;
-    for (size_t i = 0; branch.begun && i < behind; i++) random_r(&branch.reader, &number);
+    for (size_t i = 0; branch.begun && i < skipped; i++) random_r(&branch.reader, &number);
 #else
-    (void)behind;
+    (void)skipped;
 #endif
 }
 

@@ -11,8 +11,6 @@ uint64_t amp_random_mix(uint64_t);
 
 /* `-seed N`: call before any network is made and before any thread is started. */
 void amp_random_set_seed(unsigned seed);
-/* Whether -seed was given, and *seed then. */
-int amp_random_seed(unsigned *seed);
 
 /* Numbers a loading job, in the thread that starts it. */
 unsigned long amp_random_next_job(void);
@@ -28,8 +26,8 @@ void amp_random_set_next_job(unsigned long job);
 /* Draws `count` numbers in the main thread and drops them: other ranks use them. */
 void amp_random_skip(size_t count);
 /* From here on the calling thread has a generator of its own. It gives what the main thread's would give
- * after `behind` numbers. The main thread draws none meanwhile. Only after -seed. */
-void amp_random_branch(size_t behind);
+ * after `skipped` numbers. The main thread draws none meanwhile. Only after -seed. */
+void amp_random_branch(size_t skipped);
 
 /* The main thread's generator after -seed, which is then the C library's rand() on a state of ours. restore
  * returns 0, and changes nothing, where the bytes are no such state (or the C library is one that cannot). */

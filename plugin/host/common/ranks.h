@@ -62,7 +62,7 @@ void amp_ranks_gather(void);
 /* Says what the following collective calls are for (amp_comm.phase), so that a time limit's message can. */
 __attribute__((format(printf, 1, 2))) void amp_ranks_phase(const char *format, ...);
 
-/* What all ranks must have alike. note: adds a line such as "-seed 7\n", which a message quotes behind "rank
+/* What all ranks must have alike. note: adds a line such as "-seed 7\n", which a message quotes after "rank
  * 0 has". note_file: adds a file's checksum. agree: compares the lines added since its last call with the
  * other ranks' lines, and ends the program where they differ. agree_to_train: the same for the network, its
  * shape and the weights that it was loaded with. */

@@ -101,5 +101,5 @@ void amp_ranks_refuse(const char *format, ...)
     va_start(args, format);
     vsnprintf(error.message, sizeof error.message, format, args);
     va_end(args);
-    amp_host_die(&error);
+    darknet_amp_refuse("%s", error.message);
 }

@@ -3,7 +3,6 @@
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../../comm/launch.h"
@@ -44,15 +43,14 @@ static void leave_or_end(void)
 static void share_seed(void)
 {
     amp_error error;
-    unsigned seed;
+    unsigned seed = darknet_amp_seed();
     amp_comm *comm = amp_ranks();
-    if (amp_random_seed(&seed)) return; /* all have this one */
-    seed = (unsigned)time(0);
+    if (darknet_amp_is_seeded()) return; /* all have this one */
     if (comm) amp_host_check(comm->broadcast(comm, &seed, sizeof seed, 0, &error), &error);
     amp_random_set_seed(seed);
 }
 
-/* A launcher that binds ranks to cores gives each one core, unless it is told otherwise; then OpenMP makes
+/* A launcher that binds ranks to cores gives each one core by default; then OpenMP makes
  * one thread, and it, the threads that load images and the one that talks to other ranks share that core. */
 static void check_processors(void)
 {
@@ -148,7 +146,6 @@ static void start_networks(const char *const *words, int count, int under_amp, c
 void amp_ranks_start(const char *const *words, int count, int under_amp, const char *gpus)
 {
     amp_error error;
-    unsigned seed;
     amp_comm *comm = NULL;
     if (amp_ranks()) return;
     if (is_one_of_several(words, count, under_amp))
@@ -162,7 +159,7 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
     amp_ranks_phase("comparing what the ranks were given");
     amp_ranks_note("version %s\n%s %s %s AMP\n", AMP_VERSION, words[0], words[1],
                    under_amp ? "under" : "without");
-    if (amp_random_seed(&seed)) amp_ranks_note("-seed %u\n", seed);
+    if (darknet_amp_is_seeded()) amp_ranks_note("-seed %u\n", darknet_amp_seed());
     else amp_ranks_note("no -seed\n");
     if (is_shared(words[0]) && count > 3) amp_ranks_note_file("a .cfg", words[3]);
     amp_ranks_agree();

@@ -54,20 +54,17 @@ static const char *what_to_try(const amp_config *config, const amp_anomaly *bad)
 _Noreturn void amp_host_collapse(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
 {
     const amp_scaler *scaler = amp_engine_scaler(amp->engine);
-    const char *checkpoint = amp_host_last_checkpoint(amp);
+    const char *checkpoint = amp->resume->last_file;
     char place[AMP_ANOMALY_TEXT], why[96];
-    amp_error error;
     if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows what was saved last */
     if (report->bad_master) snprintf(why, sizeof why, "weights are inf, NaN or beyond 1e19");
     else
         snprintf(why, sizeof why, "gradients stay inf or NaN %s %g",
                  scaler->dynamic ? "at the smallest loss scale," : "step after step at loss scale",
                  (double)report->scale_before);
-    amp_fail(
-        &error, AMP_DIVERGED,
+    darknet_amp_refuse(
         "amp: training has collapsed: %s; first in %s; last good step: %zu; last checkpoint: %s%s; try %s%s",
         why, where(amp, &report->bad, place), good_steps, checkpoint ? checkpoint : "none yet",
         checkpoint && !amp_file_exists(checkpoint) ? ", which is gone" : "",
         what_to_try(amp->config, &report->bad), amp->config->debug ? "" : ", and debug=1 to see the images");
-    amp_host_die(&error);
 }

@@ -13,9 +13,11 @@
 #include "sharing.h"
 #include "../data/loading.h"
 
-struct amp_resume *amp_resume_create(void)
+struct amp_resume *amp_resume_create(int layers)
 {
-    return amp_host_allocated(calloc(1, sizeof(struct amp_resume)));
+    struct amp_resume *resume = amp_host_allocated(calloc(1, sizeof *resume));
+    resume->averages = amp_host_allocated(calloc(3 * (size_t)layers + 1, sizeof *resume->averages));
+    return resume;
 }
 
 void amp_resume_free(struct amp_resume *resume)
@@ -28,9 +30,7 @@ void amp_resume_free(struct amp_resume *resume)
     free(resume);
 }
 
-const char *amp_host_last_checkpoint(struct darknet_amp *amp) { return amp->resume->last_file; }
-
-/* ---- what a sidecar says of the run ---- */
+/* ---- what a sidecar holds of the run ---- */
 
 static float shown_loss(const amp_loop *loop)
 {
@@ -63,20 +63,11 @@ void amp_resume_gather_states(const struct network *net)
     amp->resume->rank_states = states;
 }
 
-static amp_average *room_for_averages(struct darknet_amp *amp, const struct network *net)
-{
-    amp_average **room = &amp->resume->averages;
-    size_t most = 3 * (size_t)amp_fork_view(net).layers;
-    if (!*room) *room = amp_host_allocated(malloc((most + 1) * sizeof **room));
-    return *room;
-}
-
 amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network *net)
 {
     const amp_loop *loop = &amp->resume->loop;
     amp_view view = amp_fork_view(net);
     amp_counters counters = amp_fork_counters(net);
-    unsigned seed;
     amp_run_state run;
     memset(&run, 0, sizeof run);
     run.seen = counters.seen;
@@ -92,15 +83,15 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network
     run.wire = (int32_t)amp->config->wire;
     run.sync_batchnorm = amp->config->sync_batchnorm;
     run.states = amp->resume->rank_states;
-    run.averages = room_for_averages(amp, net);
+    run.averages = amp->resume->averages;
     run.average_count = amp_fork_averages(net, 1, amp->resume->averages);
     if (!loop->average_loss) return run;
     run.looped = 1;
     run.loop_count = *loop->count;
     run.average_loss = shown_loss(loop);
-    if (!amp_random_seed(&seed) || !amp_random_save(run.random)) return run;
+    if (!darknet_amp_is_seeded() || !amp_random_save(run.random)) return run;
     run.seeded = 1;
-    run.seed = seed;
+    run.seed = darknet_amp_seed();
     run.next_job = amp_random_jobs_begun(); /* the loop has one job under way: the next step's */
     return run;
 }
@@ -142,8 +133,7 @@ static amp_status restore_loop(struct network *net, const amp_run_state *run, co
 
 static int same_seed(const amp_run_state *run)
 {
-    unsigned seed;
-    return run->seeded && amp_random_seed(&seed) && seed == run->seed;
+    return run->seeded && darknet_amp_is_seeded() && run->seed == darknet_amp_seed();
 }
 
 static amp_status restore_data_order(const amp_run_state *run, const char *sidecar, amp_error *error)
@@ -160,15 +150,13 @@ static void print_resumed(const struct network *net, const amp_run_state *run, s
 {
     const struct darknet_amp *amp = amp_fork_state(net);
     amp_view view = amp_fork_view(net);
-    unsigned seed;
-    int seeded = amp_random_seed(&seed);
     print_note(net, "amp: resumed from %s: step %zu, loss scale %g, %lu skipped", sidecar,
                seen / (size_t)(view.batch * view.subdivisions), (double)amp_engine_scaler(amp->engine)->scale,
                amp->skipped);
-    if (in_loop && same_seed(run)) print_note(net, ", data order continues (-seed %u)\n", seed);
+    if (in_loop && same_seed(run)) print_note(net, ", data order continues (-seed %u)\n", darknet_amp_seed());
     else if (in_loop && run->seeded)
         print_note(net, ", data order starts anew (it was saved with -seed %u)\n", (unsigned)run->seed);
-    else if (seeded) print_note(net, ", data order starts anew (it was not saved)\n");
+    else if (darknet_amp_is_seeded()) print_note(net, ", data order starts anew (it was not saved)\n");
     else print_note(net, "\n");
 }
 
@@ -203,7 +191,7 @@ static amp_status resume_training(struct network *net, const amp_checkpoint *che
     AMP_TRY(amp_checkpoint_apply(checkpoint, amp->engine, note, error));
     AMP_TRY(amp_checkpoint_fit_rank(checkpoint, amp->engine, amp->comm ? amp->comm->rank : 0,
                                     amp->comm ? amp->comm->size : 1, note, error));
-    amp_average *averages = room_for_averages(amp, net);
+    amp_average *averages = amp->resume->averages;
     AMP_TRY(amp_checkpoint_fit_averages(checkpoint, averages, amp_fork_averages(net, 0, averages), error));
     if (amp_ranks_of_step() > 1)
         amp_checkpoint_fit_ranks(checkpoint, amp->config->wire, amp->config->sync_batchnorm, note);
@@ -257,7 +245,7 @@ static amp_status begin(struct network *net, const char *weights, const char *si
 }
 
 /* Refuses weights that are inf or NaN. Otherwise every step would be skipped, and the message about the
- * collapse would blame the training. */
+ * collapse would advise on the training instead. */
 static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
 {
     amp_engine *engine = amp->engine;
@@ -296,7 +284,7 @@ void darknet_amp_resume(struct network **nets, int count)
     int ended = 0, under_amp = count > 0 && amp_fork_state(nets[0]);
     if (under_amp && count > 1) amp_ranks_unite(nets, count);
     for (int i = 0; i < count && under_amp; i++) {
-        amp_fork_state(nets[i])->resume->quiet = i > 0; /* all would say the same */
+        amp_fork_state(nets[i])->resume->quiet = i > 0; /* all would print the same */
         amp_fork_use_device(nets[i]);
         begin_training(nets[i], 1, &ended);
     }
@@ -323,7 +311,7 @@ int amp_resume_loop_ended(struct darknet_amp *amp)
     amp->resume->loop = (amp_loop){ 0 };
     amp->resume->stopping = 0;
     amp_loading_summary();
-    return amp->resume->save_failed; /* why was said when it failed */
+    return amp->resume->save_failed; /* why was printed when it failed */
 }
 
 void amp_resume_before_forward(struct darknet_amp *amp, struct network *net)

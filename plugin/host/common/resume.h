@@ -21,7 +21,7 @@ typedef struct amp_open_file {
 } amp_open_file;
 
 struct amp_resume {
-    char *last_file;      /* that was saved or loaded whole; NULL: none */
+    char *last_file;      /* the file that was last saved or loaded whole; NULL: none */
     /* loading */
     int pending;          /* last_file was loaded, and training has not begun since */
     size_t loaded_seen;   /* seen as loaded */
@@ -32,13 +32,13 @@ struct amp_resume {
     amp_loop loop;
     amp_open_file file;
     float *rank_states;   /* while a save is under way: see amp_run_state.states */
-    amp_average *averages; /* room for a network's */
+    amp_average *averages; /* room for three of each layer: amp_fork_averages */
     int save_failed;      /* the last save */
     int stopping;         /* the training was asked to stop: this save is its last */
 };
 
 /* One per struct darknet_amp. */
-struct amp_resume *amp_resume_create(void);
+struct amp_resume *amp_resume_create(int layers);
 void amp_resume_free(struct amp_resume *);
 
 /* Called before each training forward. At the first one resumes from the sidecar, unless darknet_amp_resume
@@ -56,6 +56,3 @@ void amp_resume_gather_states(const struct network *);
 
 /* The state that a sidecar of net would hold now. */
 amp_run_state amp_resume_run_state(struct darknet_amp *, const struct network *);
-
-/* The file that was last saved or loaded as a whole, or NULL. Lives until the next save or load. */
-const char *amp_host_last_checkpoint(struct darknet_amp *);

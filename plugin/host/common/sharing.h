@@ -40,7 +40,7 @@ typedef struct amp_shared_part {
     int number;      /* of the part, which chooses its stream of random numbers */
     int images;      /* to load; 0: the thread loads nothing */
     int first, kept; /* of these, the ones from `first` on, `kept` of them, are this rank's. The others before
-                        and behind are loaded and dropped, so that the stream advances as in one rank */
+                        and after are loaded and dropped, so that the stream advances as in one rank */
 } amp_shared_part;
 amp_shared_part amp_sharing_part(int thread);
 
@@ -68,7 +68,7 @@ void amp_sharing_align(struct network *);
 /* Collective: all ranks call these, in the same order. what: what the call is for, such as "saving
  * x.weights"; a time limit's message names it. An error of the communicator ends the program. */
 
-/* The ranks' blocks of `bytes` bytes one behind the other, in the order of ranks. The caller frees it. */
+/* The ranks' blocks of `bytes` bytes one after the other, in the order of ranks. The caller frees it. */
 void *amp_sharing_gather(struct amp_comm *, const void *mine, size_t bytes);
 /* Broadcast: *value becomes rank 0's. */
 void amp_sharing_broadcast(void *value, size_t bytes, const char *what);

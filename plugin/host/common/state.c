@@ -3,7 +3,6 @@
 #include "state.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "../data/data_check.h"
 #include "../data/images.h"
@@ -83,7 +82,7 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     amp->measures = amp_host_command_measures();
     amp->w = view.w;
     amp->h = view.h;
-    amp->resume = amp_resume_create();
+    amp->resume = amp_resume_create(view.layers);
     amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = view.adam,
                                      .adamw = amp->config->adamw, .debug = amp->config->debug,
                                      .sync_batchnorm = amp->config->sync_batchnorm,
@@ -148,11 +147,7 @@ void amp_host_free(struct darknet_amp *amp)
 
 void darknet_amp_weights_changed(struct network *net)
 {
-    if (amp_fork_state(net)) amp_host_weights_changed(net);
-}
-
-void amp_host_weights_changed(struct network *net)
-{
+    if (!amp_fork_state(net)) return;
     amp_fork_use_device(net);
     amp_engine_weights_changed(amp_fork_state(net)->engine);
 }

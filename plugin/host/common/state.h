@@ -30,7 +30,7 @@ struct darknet_amp {
     int step_skipped;              /* the last one was */
     float step_scale;              /* the loss scale it was made with */
     double step_gradient_norm;     /* L2, unscaled, of the batch's mean, before clipping; NaN if skipped */
-    int summary_printed, recompute_told;
+    int summary_printed, recompute_printed;
     int anomaly_noted, anomaly_subdivision; /* debug=1, of the step under way: see report.h */
     char *anomaly_images;
 };
@@ -42,6 +42,3 @@ struct darknet_amp *amp_host_make(struct network *net);
 void amp_host_network_made(struct network *net);
 /* All but amp->memory, which is the fork's and freed before. */
 void amp_host_free(struct darknet_amp *amp);
-
-/* The half copies are made anew: weights were loaded, or written by anyone but AMP. */
-void amp_host_weights_changed(struct network *net);

@@ -1,4 +1,4 @@
-/* The hooks of a step: forward, backward and update of one network, and what the user is told of them. */
+/* The hooks of a step: forward, backward and update of one network, and what is printed of them. */
 #include <math.h>
 #include <string.h>
 
@@ -25,8 +25,9 @@ static amp_status print_recompute(struct darknet_amp *amp, const amp_plan *plan,
 {
     const amp_recompute_settings *settings = amp_engine_recompute(amp->engine);
     amp_plan *whole;
-    if (amp->recompute_told || !plan->key.keeps_state || (!settings->on && !plan->again_count)) return AMP_OK;
-    amp->recompute_told = 1;
+    if (amp->recompute_printed || !plan->key.keeps_state || (!settings->on && !plan->again_count))
+        return AMP_OK;
+    amp->recompute_printed = 1;
     AMP_TRY(amp_engine_outline(amp->engine, &plan->key, amp->config->dtype, NULL, &whole, error));
     amp_recompute_cost cost = amp_recompute_cost_of(plan);
     fprintf(stderr, "amp: checkpoint: backward computes %d of %d layers again, %.0f %% of a forward's "

@@ -1,6 +1,6 @@
 /* Checks whether a .weights file can belong to a network. Darknet's format holds neither names nor sizes, and
  * its reader takes whatever comes: weights of another network become noise without a message. But each layer
- * reads a known number of bytes, so the file's size tells. */
+ * reads a known number of bytes, so the file's size shows it. */
 #pragma once
 
 #include "../../tensor/status.h"
@@ -12,7 +12,7 @@ size_t amp_weights_bytes(const struct network *net, int layer);
 
 /* start, cutoff: the range of layers, as load_weights_upto has them; nothing is checked with start > 0.
  * *held: how many layers, from the network's first, the file holds: all of them (net->n), or fewer where
- * it ends just behind a layer, as darknet53.conv.74 does on purpose. AMP_BAD_CONFIG: the file is missing,
+ * it ends with a layer, as darknet53.conv.74 does on purpose. AMP_BAD_CONFIG: the file is missing,
  * not a file, too short for a header, ends within a layer, or is longer than the whole network. */
 amp_status amp_check_weights_size(const struct network *net, const char *file, int start, int cutoff,
                                   int *held, amp_error *error);

@@ -1,5 +1,5 @@
-/* Loading and saving weights under AMP: which file, whole or not, with a sidecar or not, and what is told
- * when it fails. */
+/* Loading and saving weights under AMP: which file, whole or not, with a sidecar or not, and the messages
+ * where it fails. */
 #include "resume.h"
 
 #include <errno.h>
@@ -37,8 +37,7 @@ static void end_killed_save(const char *file)
 
 static void check_weights_file(amp_status status, const amp_error *error)
 {
-    amp_error ours;
-    if (status != AMP_OK) amp_host_check(amp_fail(&ours, status, "amp: %s", error->message), &ours);
+    if (status != AMP_OK) darknet_amp_refuse("amp: %s", error->message);
 }
 
 static FILE *open_to_load(struct network *net, const char *file, int first, int layers)
@@ -81,8 +80,8 @@ static void note_loaded(struct network *net, int ended)
     const char *file = resume->file.name;
     amp_error error;
     check_weights_file(amp_check_weights_sense(net, file, &error), &error);
-    /* A file that ends early holds another network's first layers (darknet53.conv.74), or was cut:
-     * then its sidecar tells. */
+    /* A file that ends early holds another network's first layers (darknet53.conv.74), or was cut: then it
+     * has a sidecar. */
     resume->pending = resume->file.whole && amp_fork_reads_what_it_writes(net)
                       && (!ended || has_sidecar(file));
     resume->loaded_seen = amp_fork_counters(net).seen;
@@ -144,8 +143,8 @@ static amp_status open_file(struct darknet_amp *amp, const char *name, FILE **ou
     return status;
 }
 
-/* All ranks are told how rank 0's save ended, so that all go on or end alike. error:
- * rank 0's, if it failed. */
+/* Rank 0 broadcasts whether its save failed, so that all ranks go on or end alike. error: rank 0's, if it
+ * failed. */
 static void end_save(struct darknet_amp *amp, const struct network *net, int failed, amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
@@ -189,8 +188,8 @@ static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
 }
 
 /* A file that holds less than a checkpoint: a sidecar that lies beside it is of what it replaced. It goes
- * last, so that the old file never stands without it: killed in between, the next training is told that they
- * do not belong together. */
+ * last, so that the old file never stands without it: killed in between, the next training refuses the two,
+ * which do not belong together. */
 static amp_status put_alone(amp_open_file *f, amp_error *error)
 {
     amp_status status = AMP_OK;
@@ -238,7 +237,7 @@ void darknet_amp_close_weights(struct network *net, FILE *file)
     if (resume->file.loads) {
         note_loaded(net, feof(file));
         fclose(file);
-        amp_host_weights_changed(net);
+        darknet_amp_weights_changed(net);
         return;
     }
     end_save(amp, net, close_file(amp, net, file, &error) != AMP_OK, &error);

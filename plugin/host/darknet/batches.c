@@ -3,7 +3,6 @@
 #include "../fork_commands.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "../data/data_check.h"
 #include "data.h"

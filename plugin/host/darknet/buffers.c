@@ -1,11 +1,10 @@
-/* Darknet's own fp32 buffers under AMP: kept where a layer of Darknet's reads or writes them, given back
+/* Darknet's own fp32 buffers under AMP: kept where a layer of Darknet's reads or writes them, freed
  * elsewhere. */
 #include "room.h"
 
 #include <stdlib.h>
 
 #include "device.h"
-#include "links.h"
 #include "../common/products.h"
 #include "utils.h"
 
@@ -114,8 +113,8 @@ static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int neede
 }
 
 /* The fp32 output and delta of a layer that AMP computes itself. On a GPU the program's memory holds a
- * copy of the output too, where Darknet's code reads or overwrites it there: what is handed out, and what
- * a loss on the CPU takes its input from. */
+ * copy of the output too, where Darknet's code reads or overwrites it there: the network's output, and
+ * what a loss on the CPU takes its input from. */
 static amp_status fit_native(const network *net, int i, int needs_output, int needs_delta,
                              amp_host_buffers *have, amp_error *error)
 {
@@ -198,44 +197,30 @@ static float *delta_of(void *context, int i)
     return *amp_host_delta_of(&net->layers[i], amp_host_on_gpu(net));
 }
 
-static int join_count(struct darknet_amp *amp, int i)
+static void run(struct darknet_amp *amp, int i, int is_forward, float *input, float *input_delta,
+                int training)
 {
-    const int *layers;
-    return amp_own_far_inputs(&amp->net->layers[i], &layers);
-}
-
-static void run(struct darknet_amp *amp, int i, void (*function)(layer, amp_pass), float *input,
-                float *input_delta, int training)
-{
-    int count = join_count(amp, i) + 1, indices[count];
+    const int *far;
+    int count = amp_own_far_inputs(&amp->net->layers[i], &far) + 1, on_gpu = amp_host_on_gpu(amp->net);
+    int indices[count];
     float *outputs[count], *deltas[count];
     amp_joined room = { indices, outputs, deltas };
+    layer l = amp_own_joined(amp->net, i, &room);
+    amp_pass pass = amp_own_pass(amp->net, i, input, input_delta, amp->memory->workspace, training);
     amp_host_products_begin(amp, i);
-    function(amp_own_joined(amp->net, i, &room),
-             amp_own_pass(amp->net, i, input, input_delta, amp->memory->workspace, training));
+    if (is_forward) ON_SIDE(on_gpu, amp_gap_forward(l, pass), amp_gap_forward_gpu(l, pass));
+    else ON_SIDE(on_gpu, amp_gap_backward(l, pass), amp_gap_backward_gpu(l, pass));
     amp_host_products_end();
-}
-
-static void forward_layer(layer l, amp_pass pass)
-{
-    ON_SIDE(amp_host_on_gpu(amp_own_pass_network(&pass)), amp_gap_forward(l, pass),
-            amp_gap_forward_gpu(l, pass));
-}
-
-static void backward_layer(layer l, amp_pass pass)
-{
-    ON_SIDE(amp_host_on_gpu(amp_own_pass_network(&pass)), amp_gap_backward(l, pass),
-            amp_gap_backward_gpu(l, pass));
 }
 
 static void run_forward(void *context, int i, float *input, int training)
 {
-    run(context, i, forward_layer, input, NULL, training);
+    run(context, i, 1, input, NULL, training);
 }
 
 static void run_backward(void *context, int i, float *input, float *input_delta, int training)
 {
-    run(context, i, backward_layer, input, input_delta, training);
+    run(context, i, 0, input, input_delta, training);
 }
 
 static const float *labels_of(void *context, int i)

@@ -248,7 +248,7 @@ void cfg_rule_route(cfg_walk *walk)
     cfg_shape *out = walk->out;
     for (int i = 0; i < count; i++) {
         const cfg_shape *part = &walk->layers[(int)cfg_walk_at(walk, "layers", i)];
-        if (!part->outputs) { /* that layer is wrong itself, and was told of */
+        if (!part->outputs) { /* that layer is wrong itself, which was reported */
             *out = (cfg_shape){ 0 };
             return;
         }

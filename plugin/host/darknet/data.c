@@ -1,4 +1,4 @@
-/* What loader threads tell AMP, in the fork's own types: the hooks in data.c. */
+/* The hooks of loader threads (Darknet's data.c), in the fork's own types. */
 #include <stdlib.h>
 
 #include "../../include/darknet_amp.h"

@@ -3,10 +3,8 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "device.h"
-#include "links.h"
 
 /* ---- parameters and statistics ---- */
 
@@ -18,25 +16,14 @@ static void add_param(amp_layer_desc *d, const char *name, float *master, float 
                                                     .count = count, .decays = decays, .clip = clip };
 }
 
-/* factor: what a pass moves them by. */
-static void add_statistics(amp_layer_desc *d, const amp_host_arrays *a, size_t channels, float factor)
+/* factor: what a pass moves running statistics by. unsaved: what a recurrent layer carries from one batch to
+ * the next, where a skipped step must not leave NaN. */
+static void add_statistics(amp_layer_desc *d, float *array, size_t count, float factor, int unsaved)
 {
-    if (!a->rolling_mean || d->statistics_count + 2 > AMP_MAX_STATISTICS) return;
-    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = a->rolling_mean,
-                                                                  .count = channels,
-                                                                  .rolling_factor = factor };
-    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = a->rolling_variance,
-                                                                  .count = channels,
-                                                                  .rolling_factor = factor };
-}
-
-/* What a recurrent layer carries from one batch to the next: a skipped step must not leave NaN there. */
-static void add_state(amp_layer_desc *d, float *state, const layer *l)
-{
-    if (!state || d->statistics_count == AMP_MAX_STATISTICS) return;
-    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = state,
-                                                                  .count = (size_t)l->batch * l->outputs,
-                                                                  .unsaved = 1 };
+    if (!array || d->statistics_count == AMP_MAX_STATISTICS) return;
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = array, .count = count,
+                                                                  .rolling_factor = factor,
+                                                                  .unsaved = unsaved };
 }
 
 /* Weights, biases and scales of a layer, or of a layer inside an rnn; names is NULL-free: weights, biases,
@@ -55,7 +42,8 @@ static void add_layer_params(amp_layer_desc *d, layer *l, const char *const name
     add_param(d, names[0], a.weights, a.weight_updates, weights, 1, l->type == CONVOLUTIONAL ? l->clip : 0);
     add_param(d, names[1], a.biases, a.bias_updates, channels, 0, 0);
     add_param(d, names[2], a.scales, a.scale_updates, channels, 0, 0);
-    add_statistics(d, &a, channels, (float)(1 - kept));
+    add_statistics(d, a.rolling_mean, channels, (float)(1 - kept), 0);
+    add_statistics(d, a.rolling_variance, channels, (float)(1 - kept), 0);
 }
 
 /* The parameters of a frozen layer are not learnt: Darknet makes no updates for them. Its running statistics
@@ -65,8 +53,7 @@ static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
     amp_own_part parts[AMP_OWN_MOST_PARTS];
     amp_host_arrays a = amp_host_arrays_of(l, on_gpu);
     int count = amp_host_parts(l, parts);
-    add_state(d, a.state[0], l);
-    add_state(d, a.state[1], l);
+    for (int k = 0; k < 2; k++) add_statistics(d, a.state[k], (size_t)l->batch * l->outputs, 0, 1);
     for (int k = 0; k < count; k++)
         add_layer_params(d, parts[k].part, parts[k].names, l->steps > 0 ? l->steps : 1, on_gpu);
     switch (l->type) {

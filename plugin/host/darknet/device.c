@@ -7,6 +7,7 @@
 #include "room.h"
 #ifdef GPU
 #include "../../backend/cuda/state.h"
+#include "../../comm/nccl/nccl.h"
 #endif
 
 /* ---- CUDA's calls: one that fails ends the program ---- */
@@ -17,7 +18,7 @@
         cudaError_t status_ = (call); \
         if (status_ == cudaSuccess) break; \
         amp_cuda_fail(status_, #call, __FILE__, __LINE__, &error_); \
-        amp_host_die(&error_); \
+        darknet_amp_refuse("%s", error_.message); \
     } while (0)
 
 static amp_status find_gpu(amp_error *error)
@@ -51,6 +52,12 @@ static int take_gpu(int number)
     else snprintf(one, sizeof one, "%d", number);
     setenv(variable, one, 1);
     return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+}
+
+static amp_status sum_by_nccl(amp_backend *backend, amp_comm **comm, amp_error *error)
+{
+    amp_comm *host = *comm; /* which brings NCCL's ranks together */
+    return amp_comm_nccl(host, backend, comm, error);
 }
 
 static int wait_for_gpu(void)
@@ -106,6 +113,11 @@ amp_status amp_fork_find_gpu(amp_error *error) { return ON_SIDE(1, ((void)error,
 
 int amp_fork_take_gpu(int number) { return ON_SIDE(1, ((void)number, 1), take_gpu(number)); }
 
+amp_status amp_fork_sum_on_gpu(amp_backend *backend, amp_comm **comm, amp_error *error)
+{
+    return ON_SIDE(1, ((void)backend, (void)comm, (void)error, AMP_OK), sum_by_nccl(backend, comm, error));
+}
+
 int amp_host_on_gpu(const network *net) { return ON_SIDE(1, ((void)net, 0), net->gpu_index >= 0); }
 
 amp_dtype amp_fork_default_dtype(void) { return ON_SIDE(1, AMP_BF16, AMP_FP16); }
@@ -154,16 +166,6 @@ amp_host_arrays amp_host_arrays_of(layer *l, int on_gpu)
 float **amp_host_output_of(layer *l, int on_gpu) { return PLACE(output); }
 
 float **amp_host_delta_of(layer *l, int on_gpu) { return PLACE(delta); }
-
-/* ---- between the two sides ---- */
-
-amp_status amp_host_pull_output(const network *net, int layer, size_t count, amp_backend *b, amp_error *error)
-{
-    (void)layer, (void)count, (void)b, (void)error;
-    return ON_SIDE(amp_host_on_gpu(net), AMP_OK,
-                   b->download(b, net->layers[layer].output, net->layers[layer].output_gpu,
-                               count * sizeof(float), error));
-}
 
 /* ---- memory that Darknet may free or make anew: calloc's, and on a GPU cudaMalloc's ---- */
 

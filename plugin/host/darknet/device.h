@@ -34,8 +34,6 @@ void amp_host_wait(const network *net);
 amp_host_arrays amp_host_arrays_of(layer *l, int on_gpu);
 float **amp_host_output_of(layer *l, int on_gpu);
 float **amp_host_delta_of(layer *l, int on_gpu);
-/* A layer's output of `count` floats from the GPU to l->output. Nothing where there is no GPU. */
-amp_status amp_host_pull_output(const network *net, int layer, size_t count, amp_backend *, amp_error *);
 
 /* Darknet's own buffers. allocate_array: `count` zeros, or NULL where there is no memory. free_array: *buffer
  * may be NULL, and is NULL afterwards. */

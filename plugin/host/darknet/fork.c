@@ -1,4 +1,4 @@
-/* The door of fork.h, as far as it is not a subject of its own: a network as numbers, and Darknet's own
+/* What of fork.h is no subject of its own: a network as numbers, and Darknet's own
  * functions. */
 #include "../fork.h"
 
@@ -41,19 +41,34 @@ size_t amp_fork_random_numbers(const struct network *net)
 
 /* ---- a pass ---- */
 
-amp_status amp_fork_begin_forward(struct darknet_amp *amp, struct network *net, amp_error *error)
+#ifdef GPU
+static float *image_on_gpu(const network *net)
 {
-    return amp_own_push_input(net, amp_engine_backend(amp->engine), error);
+    const amp_host_pinned *pinned = &net->amp->memory->pinned;
+    return pinned->in_second ? pinned->second : AMP_OWN_ON_GPU(net->input_gpu);
+}
+#endif
+
+float *amp_fork_image(const struct network *net)
+{
+    return ON_SIDE(amp_host_on_gpu(net), net->input, image_on_gpu(net));
+}
+
+/* Brings a layer's output from the GPU to l->output. */
+static amp_status download_output(const network *net, const layer *l, amp_backend *b, amp_error *error)
+{
+    (void)l, (void)b, (void)error;
+    return ON_SIDE(amp_host_on_gpu(net), AMP_OK,
+                   b->download(b, l->output, l->output_gpu,
+                               (size_t)l->outputs * (size_t)net->batch * sizeof(float), error));
 }
 
 amp_status amp_fork_end_forward(struct darknet_amp *amp, struct network *net, amp_error *error)
 {
     const amp_plan *plan = amp_engine_plan(amp->engine);
-    for (int i = 0; i < net->n; i++) {
-        size_t count = (size_t)net->layers[i].outputs * (size_t)net->batch;
+    for (int i = 0; i < net->n; i++)
         if (plan->host_reads[i] && !amp_own_pulls_output(&net->layers[i]))
-            AMP_TRY(amp_host_pull_output(net, i, count, amp_engine_backend(amp->engine), error));
-    }
+            AMP_TRY(download_output(net, &net->layers[i], amp_engine_backend(amp->engine), error));
     amp_own_end_forward(net, plan->output_layer);
     return AMP_OK;
 }

@@ -5,8 +5,8 @@
 
 #include "../common/cfg_stream.h"
 
-/* What of a network under AMP this thread resizes: nothing, a layer of Darknet's (or what lies behind the
- * last layer), or a layer that AMP computes. */
+/* What of a network under AMP this thread resizes: nothing, a layer of Darknet's (or what follows the last
+ * layer), or a layer that AMP computes. */
 static _Thread_local enum { NOTHING, OF_DARKNET, OF_AMP } resizing;
 
 void darknet_amp_resizes(struct network *net, const struct layer *l)

@@ -1,8 +1,7 @@
-/* Looks through the layers before a layer: see links.h. */
-#include "links.h"
+/* Looks through the layers before a layer: see room.h. */
+#include "room.h"
 
 #include "device.h"
-#include "own.h"
 
 int amp_host_producer(const network *net, int index, int consumer)
 {
@@ -23,8 +22,9 @@ int amp_host_truths(const network *net, int index)
     return truth < 0 ? net->truths : net->layers[truth].outputs;
 }
 
-const float *amp_host_labels(network *net, int index)
+const float *amp_host_labels(const network *net, int index)
 {
-    int truth = amp_host_truth_layer(net, index);
-    return truth < 0 ? amp_own_truth(net) : *amp_host_output_of(&net->layers[truth], amp_host_on_gpu(net));
+    int truth = amp_host_truth_layer(net, index), on_gpu = amp_host_on_gpu(net);
+    if (truth >= 0) return *amp_host_output_of(&net->layers[truth], on_gpu);
+    return net->truth ? ON_SIDE(on_gpu, net->truth, AMP_OWN_ON_GPU(net->truth_gpu)) : NULL;
 }

@@ -46,7 +46,7 @@ amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu);
 /* Stock's buffers beside those that footprint.c knows, in floats of a pass of `batch` images. */
 size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu);
 
-/* What native.c goes by: native_tables.c of the fork. */
+/* The tables that native.c reads: native_tables.c of the fork. */
 typedef struct amp_own_type {
     const char *name;    /* the .cfg section's; NULL: there is no such layer */
     amp_layer_kind kind; /* that computes it, */
@@ -70,7 +70,7 @@ const char *amp_own_unfit(const layer *l);
 
 /* ---- a network (fork.c, hooks.c) ---- */
 
-/* Fields that Darknet leaves at 0, or does not resize, and that AMP goes by. */
+/* Fields that Darknet leaves at 0, or does not resize, and that AMP reads. */
 void amp_own_complete(network *net);
 /* The largest input that the loop makes of a network with random=1. */
 void amp_own_largest_size(const network *net, int *w, int *h);
@@ -89,11 +89,6 @@ int amp_own_resize(layer *l, int w, int h);
 
 /* ---- a pass (buffers.c, fork.c) ---- */
 
-/* the labels, where the backend can read them; NULL: there are none */
-const float *amp_own_truth(const network *net);
-/* net->input and net->truth, which are the program's, to the GPU, as upload_later does. Nothing where
- * there is no GPU. */
-amp_status amp_own_push_input(const network *net, amp_backend *, amp_error *);
 /* Whether Darknet's own layer leaves its output in the program's memory too, as others read it there; the
  * GPU's is then another. */
 int amp_own_pulls_output(const layer *l);
@@ -104,7 +99,7 @@ void amp_own_end_forward(network *net, int output_layer);
  * their forward and backward. workspace: bytes that these want. lends_products: whether its matrix
  * products can be the backend's (products.h). pass: what layer `index` is given, with its input and the
  * delta that its backward adds to, which may be NULL. joined: the layer, for which the layers that it
- * reads are those behind dropouts; room: for as many as it has far inputs. */
+ * reads are those that amp_host_producer finds; room: for as many as it has far inputs. */
 typedef struct amp_joined { int *indices; float **outputs, **deltas; } amp_joined;
 
 size_t amp_own_layer_workspace(const network *net, int index);
@@ -123,15 +118,12 @@ void amp_own_free(network *net);
 void amp_own_forward(network *net);
 void amp_own_backward(network *net);
 void amp_own_update(network *net);
-float amp_own_cost(const network *net);
 float *amp_own_predict(network *net, float *image);
 image amp_own_center_crop(image im, int w, int h);
 /* Of the image that was predicted; what another box suppresses has a probability of 0. */
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
                          int *count);
 void amp_own_sort_classes(float *probabilities, network *net);
-int amp_own_pass_index(const amp_pass *);
-const network *amp_own_pass_network(const amp_pass *);
 
 /* What train_detector and train_classifier of this fork alone have their loaders do; batches.c does the rest.
  * threads: 0 for as many as all forks have. */

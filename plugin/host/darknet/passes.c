@@ -40,8 +40,6 @@ void amp_fork_predict(struct network *net)
     amp_host_wait(net);
 }
 
-float amp_fork_cost(const struct network *net) { return amp_own_cost(net); }
-
 /* ---- around layers ----
  *
  * Darknet's loops find the layers' functions in the layers, and the watched ones take their place. */
@@ -49,26 +47,30 @@ float amp_fork_cost(const struct network *net) { return amp_own_cost(net); }
 typedef void layer_function(struct layer, amp_pass);
 
 /* Darknet calls its layers without a context. */
-static struct { layer_function **forward, **backward; amp_layer_watcher *watcher; void *context; } watched;
+static struct {
+    const network *net;
+    layer_function **forward, **backward;
+    amp_layer_watcher *watcher;
+    void *context;
+} watched;
 
 static void run_watched(layer_function *function, layer l, amp_pass pass)
 {
-    int index = amp_own_pass_index(&pass);
-    amp_host_wait(amp_own_pass_network(&pass));
-    watched.watcher(watched.context, index, 1);
+    amp_host_wait(watched.net);
+    watched.watcher(watched.context, pass.index, 1);
     function(l, pass);
-    amp_host_wait(amp_own_pass_network(&pass));
-    watched.watcher(watched.context, index, 0);
+    amp_host_wait(watched.net);
+    watched.watcher(watched.context, pass.index, 0);
 }
 
 static void watched_forward(layer l, amp_pass pass)
 {
-    run_watched(watched.forward[amp_own_pass_index(&pass)], l, pass);
+    run_watched(watched.forward[pass.index], l, pass);
 }
 
 static void watched_backward(layer l, amp_pass pass)
 {
-    run_watched(watched.backward[amp_own_pass_index(&pass)], l, pass);
+    run_watched(watched.backward[pass.index], l, pass);
 }
 
 static layer_function **forward_of(layer *l, int on_gpu) { return on_gpu ? &l->forward_gpu : &l->forward; }
@@ -76,6 +78,7 @@ static layer_function **backward_of(layer *l, int on_gpu) { return on_gpu ? &l->
 
 void amp_fork_watch_layers(struct network *net, amp_layer_watcher *watcher, void *context)
 {
+    watched.net = net;
     watched.forward = amp_host_allocated(calloc(2 * (size_t)net->n, sizeof *watched.forward));
     watched.backward = watched.forward + net->n;
     watched.watcher = watcher;

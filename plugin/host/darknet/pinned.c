@@ -30,7 +30,7 @@ void amp_host_pin(amp_host_pinned *p, const network *net)
     p->tried = 1;
     p->locked = status == cudaSuccess;
     if (p->locked) return;
-    cudaGetLastError(); /* or the next launch would be blamed for it */
+    cudaGetLastError(); /* or the next launch would return this error */
     warn_once(status);
 #else
     (void)p, (void)net;

@@ -2,8 +2,8 @@
  *
  * Darknet callocs net->input, and a GPU reads such memory several times slower than what is page-locked,
  * with the host at work or waiting. So it is locked where it lies: at the first training forward, because
- * only trainings are fed through it, and until Darknet frees it. A machine that refuses is no error; a
- * line says so once. Nothing without a GPU.
+ * only trainings are fed through it, and until Darknet frees it. A machine that refuses is no error;
+ * one line is printed. Nothing without a GPU.
  *
  * What is locked can be copied while the GPU still computes the pass before. So the images of trainings take
  * turns between Darknet's net->input_gpu and a second block, which is had from the second pass on, when all

@@ -19,7 +19,7 @@ struct amp_fork_memory {
     size_t workspace_bytes;
 };
 
-/* Take over the buffers Darknet made (after parsing and after a resize), and give its workspace back. */
+/* Notes the buffers that Darknet has made (after parsing and after a resize), and frees its workspace. */
 void amp_host_note_buffers(struct darknet_amp *amp, network *net);
 
 /* Darknet's own layers share one workspace: makes it large enough for each of them. It is ours, since
@@ -31,7 +31,7 @@ amp_status amp_host_fit_workspace(struct darknet_amp *amp, const network *net, a
 void amp_host_release(struct darknet_amp *amp, network *net);
 
 /* A layer that Darknet has just made or resized, while the next is not made yet: what AMP does not use of
- * it is given back, so that a network that fits only under AMP can be made. */
+ * it is freed, so that a network that fits only under AMP can be made. */
 void amp_host_trim(const network *net, layer *l);
 
 /* The .cfg section's name of a type: "convolutional". */
@@ -46,3 +46,19 @@ const char *amp_host_why_own(const layer *l);
 
 /* AMP_ACTIVATIONS for one that AMP does not know. */
 amp_activation amp_host_activation_of(ACTIVATION);
+
+/* ---- links.c: which layers a layer reads, and where its labels come from ---- */
+
+/* The layer whose output stands for layer `index` when a later layer `consumer` reads it: Darknet's
+ * dropout works inside its neighbour's output, so that later layers read what it left there. */
+int amp_host_producer(const network *net, int index, int consumer);
+
+/* The last layer before `index` with truth=1, which gives it its labels; -1: none, they are the network's. */
+int amp_host_truth_layer(const network *net, int index);
+
+/* How many numbers of labels an image has for layer `index`. */
+int amp_host_truths(const network *net, int index);
+
+/* The labels themselves, where the backend can read them: the network's or, where an earlier layer has
+ * truth=1, that layer's output. NULL: there are none. */
+const float *amp_host_labels(const network *net, int index);

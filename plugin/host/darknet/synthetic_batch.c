@@ -25,7 +25,7 @@ static void box_at(float *place, uint64_t *state)
     place[3] = h;
 }
 
-/* yolo and region: a list of boxes with their class behind, ended by zeros. A region's may have more
+/* yolo and region: a list of boxes, each followed by its class, ended by zeros. A region's may have more
  * coordinates. */
 static void fill_boxes(float *truth, int room, const layer *l, uint64_t *state)
 {

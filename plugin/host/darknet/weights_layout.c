@@ -29,9 +29,8 @@ static int connected(const layer *l, amp_weights_run *runs)
 static int local(const layer *l, amp_weights_run *runs)
 {
     size_t locations = (size_t)l->out_w * (size_t)l->out_h;
-    runs[0].learnt = (size_t)l->outputs
-        + (size_t)l->size * (size_t)l->size * (size_t)l->c * (size_t)l->n * locations;
-    runs[0].statistics = 0;
+    size_t weights = (size_t)l->size * (size_t)l->size * (size_t)l->c * (size_t)l->n * locations;
+    runs[0] = (amp_weights_run){ (size_t)l->outputs + weights, 0 };
     return 1;
 }
 

@@ -15,7 +15,7 @@
 #include "../common/state.h"
 
 static const char FOLDER_UNLESS_GIVEN[] = "/backup/"; /* train_detector, train_classifier */
-static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* behind the .cfg's name */
+static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* after the .cfg's name */
 
 /* A program runs one such training. */
 static struct { char *folder, *base; } backups;
@@ -67,7 +67,7 @@ amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_err
 
 /* ---- what killed saves left ---- */
 
-/* Behind the .cfg's name: what a killed save of one of this training's own files left. The first part is what
+/* After the .cfg's name: what a killed save of one of this training's own files left. The first part is what
  * belongs to the file's own name. Nothing else is looked at, since a folder may be shared. */
 static const char LEFT_BEHIND[] = "^(\\.backup|(_([0-9]+|final|best))?\\.weights)(\\.amp)?\\.new$";
 

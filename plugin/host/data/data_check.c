@@ -1,7 +1,6 @@
 /* The checks of data_check.h. */
 #include "data_check.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,7 +21,7 @@ static const char TRAIN_UNLESS_GIVEN[] = "data/train.list", LABELS_UNLESS_GIVEN[
 /* Of the training that this program runs: the .data file's classes, for its networks; an image's pixels. */
 static struct { int read, classes, classifier; size_t pixels; } checked;
 
-static int wished_cache = -1; /* -cache; -1: not given */
+static int cache_option = -1; /* -cache; -1: not given */
 
 /* ---- lists ---- */
 
@@ -116,8 +115,8 @@ static amp_status check_paths_name_labels(const amp_path_list *list, const amp_p
 void amp_check_request_cache(const char *word)
 {
     char shown[64];
-    wished_cache = word ? amp_cache_word(word) : -1;
-    if (!word || wished_cache >= 0) return;
+    cache_option = word ? amp_cache_word(word) : -1;
+    if (!word || cache_option >= 0) return;
     cfg_printable(shown, sizeof shown, word);
     darknet_amp_refuse("command line: -cache %s: not known; allowed: " AMP_CACHE_WORDS, shown);
 }
@@ -125,7 +124,7 @@ void amp_check_request_cache(const char *word)
 /* The list becomes the cache's, if one is wanted. */
 static void ask_for_cache(const amp_data_file *data, amp_path_list *list)
 {
-    if (!(wished_cache >= 0 ? wished_cache : data->cache)) return;
+    if (!(cache_option >= 0 ? cache_option : data->cache)) return;
     if (amp_fork_decodes()) amp_image_cache_ask(list);
     else fprintf(stderr, "amp: cache=ram has no effect: this Darknet reads images with OpenCV\n");
 }
@@ -179,7 +178,7 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
         darknet_amp_refuse("command line: a .cfg file is missing; darknet %s train my.data my.cfg "
                            "[my.weights]", classifier ? "classifier" : "detector");
     if (!amp_host_cfg_uses_amp(cfg, classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR)) {
-        if (wished_cache > 0) fprintf(stderr, "amp: -cache ram has no effect, since AMP is off\n");
+        if (cache_option > 0) fprintf(stderr, "amp: -cache ram has no effect, since AMP is off\n");
         return;
     }
     amp_stopping_survive_writes();

@@ -1,7 +1,7 @@
 /* Loaded images to where a network reads them.
  *
  * Darknet copies a batch in the thread that trains, and frees its images there once the step is done. Under
- * AMP several threads copy, and each gives an image's memory back as soon as it is copied, to loaders that
+ * AMP several threads copy, and each frees an image as soon as it is copied, to loaders that
  * need it then. */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* debug=1: which image files a network's input was filled from.
  *
- * Loader threads pick paths at random and give back rows of numbers; a row is copied into a network's
- * input later, by another thread, when the next rows are being loaded already. So the trail goes by
+ * Loader threads pick paths at random and make rows of numbers of them; a row is copied into a network's
+ * input later, by another thread, when the next rows are being loaded already. So the trail follows
  * the rows' addresses: a loader notes the paths it picked (darknet_amp_paths), then the rows it made
  * of them (amp_images_loaded), and get_next_batch which of them it copied where (amp_images_filled). A
  * row that is being trained on is allocated: its address is its alone. Nothing is noted unless some

@@ -19,7 +19,8 @@ static const float BEYOND = 2;
 
 static const char *skip_blanks(const char *text) { return text + strspn(text, BLANKS); }
 
-/* The next number of *text, which is left behind it; 0 where there is none, or something is stuck to it. */
+/* Reads the next number of *text, which then points after it. 0: there is none, or something is stuck to
+ * it. */
 static int take_number(const char **text, float *value, long *whole)
 {
     char *end;

@@ -42,8 +42,8 @@ void amp_loaders_watch(int is_training)
 #ifdef M_ARENA_MAX
     /* A training alone sets these: they are the whole program's, which may be another's with the library in
      * it. The C library would learn from a large block that was freed to keep blocks of that size in its
-     * arenas; given a threshold it stays there. Below these, images are not given back and asked for again
-     * all the time, which costs as much as a third of their decoding. */
+     * arenas; given a threshold it stays there. Below these, images' memory is not returned and asked for
+     * again all the time, which costs as much as a third of their decoding. */
     if (is_training) {
         mallopt(M_ARENA_MAX, 1);
         mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -57,7 +57,7 @@ void amp_loaders_watch(int is_training)
 
 /* ---- photos ---- */
 
-/* What the kernel is told to read before a turn: more than most photos' files have. */
+/* What the kernel is asked to read before a turn: more than most photos' files have. */
 enum { READ_AHEAD = 4 << 20 };
 
 /* The disk is waited for before a turn, by the threads that are more than the processors. */
@@ -112,7 +112,7 @@ void *darknet_amp_calloc(size_t count, size_t size, const char *text)
 {
     void *memory = calloc(count, size);
     if (memory || (!loaders.on && !amp_host_parser_uses_amp())) return memory;
-    /* Layers' outputs and what has their size: most are given back as soon as the layer is made, and those
+    /* Layers' outputs and what has their size: most are freed as soon as the layer is made, and those
      * that are needed are missed in amp_own_check. */
     if (amp_host_parser_uses_amp() && (strstr(text, "batch") || strstr(text, "output_size"))) return NULL;
     amp_available_memory available = amp_host_available_memory();

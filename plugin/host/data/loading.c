@@ -20,7 +20,7 @@
 #include "label_file.h"
 #include "loader_memory.h"
 
-/* Names that were told: the C library's balanced tree of them. */
+/* Names that were met: the C library's balanced tree of them. */
 typedef struct names_seen { void *root; long count; } names_seen;
 
 /* What the calling thread loads from. */
@@ -35,7 +35,7 @@ static struct {
     atomic_int on; /* set once and for all; networks may be made in several threads */
     pthread_mutex_t mutex;
     names_seen images, boxes, paths;
-    long replaced;
+    atomic_long replaced;
 } watch = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 void amp_loading_watch(void)
@@ -165,9 +165,7 @@ void darknet_amp_another_image(char **paths, int i)
     if (first) {
         loader.place = paths + i;
         loader.tries = 0;
-        pthread_mutex_lock(&watch.mutex);
         watch.replaced++;
-        pthread_mutex_unlock(&watch.mutex);
     }
     if (loader.tries <= RANDOM_TRIES) index = loader.start = darknet_amp_rand() % loader.count;
     else if (loader.tries - RANDOM_TRIES >= loader.count) no_image_left();

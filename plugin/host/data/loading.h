@@ -24,5 +24,5 @@ void amp_loading_end(void);
 amp_label *amp_loading_labels(const char *file, int *count);
 
 /* Called at a training's end: prints how many images and boxes were left out, and what cache=ram has kept;
- * nothing where there is nothing to say. */
+ * nothing where there were none. */
 void amp_loading_summary(void);

@@ -1,7 +1,5 @@
 /* The sections of pjreddie's Darknet, the keys that its parser.c reads in each, and what they may be.
  * Data: no code. */
-#include <limits.h>
-
 #include "../darknet/cfg_rules.h"
 
 static const char *const activations[] = {
@@ -12,11 +10,10 @@ enum { LOGISTIC_IS = 0, LINEAR_IS = 3 };
 static const char *const policies[] = { "constant", "step", "steps", "exp", "sigmoid", "poly", "random", 0 };
 static const char *const costs[] = { "sse", "seg", "masked", "smooth", "L1", "wgan", 0 };
 
-#define ACTIVATION_KEY WORD("activation", LOGISTIC_IS, activations)
-#define BATCH_NORMALIZE FLAG("batch_normalize")
+#include "../darknet/cfg_keys.h"
 
 static const cfg_key net[] = {
-    WHOLE("batch", 1, 1, 1000000), WHOLE("subdivisions", 1, 1, 1000000), WHOLE("time_steps", 1, 1, 1000000),
+    FROM_1("batch", 1), FROM_1("subdivisions", 1), FROM_1("time_steps", 1),
     WHOLE("width", 0, 1, INT_MAX), WHOLE("height", 0, 1, INT_MAX), WHOLE("channels", 0, 1, INT_MAX),
     COUNT("inputs", 0), WHOLE("max_crop", 0, 1, 65536), WHOLE("min_crop", 0, 1, 65536), FLAG("center"),
     POSITIVE("max_ratio", 1), POSITIVE("min_ratio", 1), NOT_NEGATIVE("learning_rate", .001),
@@ -24,19 +21,17 @@ static const cfg_key net[] = {
     FRACTION("B2", .999), NOT_NEGATIVE("eps", 1e-7), NOT_NEGATIVE("clip", 0), FLAG("notruth"),
     FLAG("random"), REAL("angle", 0, -360, 360), NOT_NEGATIVE("aspect", 1), NOT_NEGATIVE("saturation", 1),
     NOT_NEGATIVE("exposure", 1), REAL("hue", 0, -1, 1), WORD("policy", POLICY_CONSTANT, policies),
-    WHOLE("burn_in", 0, 0, INT_MAX), ANY("power", 4), WHOLE("max_batches", 0, 0, INT_MAX), COUNT("step", 1),
+    NATURAL("burn_in", 0), ANY("power", 4), NATURAL("max_batches", 0), COUNT("step", 1),
     POSITIVE("scale", 1), ANY("gamma", 1), { "steps", CFG_WHOLE, CFG_LIST, 0, -INT_MAX, INT_MAX, 0 },
     { "scales", CFG_REAL, CFG_LIST, 1, 0, 1e300, 0 },
 };
 
 static const cfg_key every_layer[] = {
     FLAG("truth"), FLAG("onlyforward"), FLAG("stopbackward"), FLAG("dontsave"), FLAG("dontload"),
-    FLAG("dontloadscales"), WHOLE("numload", 0, 0, INT_MAX), NOT_NEGATIVE("learning_rate", 1),
+    FLAG("dontloadscales"), NATURAL("numload", 0), NOT_NEGATIVE("learning_rate", 1),
     REAL("smooth", 0, 0, 1),
 };
 
-static const cfg_key activation[] = { WORD("activation", LINEAR_IS, activations) };
-static const cfg_key connected[] = { COUNT("output", 1), ACTIVATION_KEY, BATCH_NORMALIZE };
 static const cfg_key convolutional[] = {
     COUNT("filters", 1), SIZE("size", 1), SIZE("stride", 1), FLAG("pad"), WHOLE("padding", 0, 0, 65536),
     COUNT("groups", 1), ACTIVATION_KEY, BATCH_NORMALIZE, FLAG("binary"), FLAG("xnor"), FLAG("flipped"),
@@ -48,10 +43,6 @@ static const cfg_key cost[] = {
 static const cfg_key crnn[] = {
     COUNT("output_filters", 1), COUNT("hidden_filters", 1), ACTIVATION_KEY, BATCH_NORMALIZE,
     FLAG("shortcut"),
-};
-static const cfg_key crop[] = {
-    SIZE("crop_height", 1), SIZE("crop_width", 1), FLAG("flip"), FLAG("noadjust"),
-    REAL("angle", 0, -360, 360), NOT_NEGATIVE("saturation", 1), NOT_NEGATIVE("exposure", 1), ANY("shift", 0),
 };
 static const cfg_key deconvolutional[] = {
     COUNT("filters", 1), SIZE("size", 1), SIZE("stride", 1), FLAG("pad"), WHOLE("padding", 0, 0, 65536),
@@ -65,72 +56,38 @@ static const cfg_key detection[] = {
 };
 static const cfg_key dropout[] = { FRACTION("probability", .5) };
 static const cfg_key gru[] = { COUNT("output", 1), BATCH_NORMALIZE, FLAG("tanh") };
-static const cfg_key iseg[] = { COUNT("classes", 20), WHOLE("ids", 32, 0, INT_MAX) };
-static const cfg_key local[] = {
-    COUNT("filters", 1), SIZE("size", 1), SIZE("stride", 1), FLAG("pad"), ACTIVATION_KEY,
-};
-static const cfg_key lstm[] = { COUNT("output", 1), BATCH_NORMALIZE };
+static const cfg_key iseg[] = { COUNT("classes", 20), NATURAL("ids", 32) };
 static const cfg_key maxpool[] = { SIZE("stride", 1), SIZE("size", 1), WHOLE("padding", 0, 0, 65536) };
-static const cfg_key normalization[] = {
-    ANY("alpha", .0001), ANY("beta", .75), ANY("kappa", 1), SIZE("size", 5),
-};
 static const cfg_key region[] = {
     WHOLE("coords", 4, 4, 65536), COUNT("classes", 20), COUNT("num", 1), FLAG("log"), FLAG("sqrt"),
     FLAG("softmax"), FLAG("background"), WHOLE("max", 30, 1, 30), FRACTION("jitter", .2), FLAG("rescore"),
     ANY("thresh", .5), FLAG("classfix"), FLAG("absolute"), FLAG("random"), NOT_NEGATIVE("coord_scale", 1),
     NOT_NEGATIVE("object_scale", 1), NOT_NEGATIVE("noobject_scale", 1), NOT_NEGATIVE("mask_scale", 1),
     NOT_NEGATIVE("class_scale", 1), FLAG("bias_match"), NAMED("tree"), NAMED("map"),
-    { "anchors", CFG_REAL, CFG_LIST | CFG_ABOVE | CFG_REQUIRED, 0, 0, 1e300, 0 },
+    NUMBERS("anchors", CFG_ABOVE | CFG_REQUIRED),
 };
-static const cfg_key reorg[] = {
-    SIZE("stride", 1), FLAG("reverse"), FLAG("flatten"), WHOLE("extra", 0, 0, INT_MAX),
-};
+static const cfg_key reorg[] = { SIZE("stride", 1), FLAG("reverse"), FLAG("flatten"), NATURAL("extra", 0) };
 static const cfg_key rnn[] = { COUNT("output", 1), ACTIVATION_KEY, BATCH_NORMALIZE, FLAG("shortcut") };
-static const cfg_key route[] = { { "layers", CFG_LAYER, CFG_LIST | CFG_REQUIRED, 0, 0, 0, 0 } };
+static const cfg_key route[] = { LAYERS("layers") };
 static const cfg_key shortcut[] = {
-    { "from", CFG_LAYER, CFG_REQUIRED, 0, 0, 0, 0 }, WORD("activation", LINEAR_IS, activations),
-    ANY("alpha", 1), ANY("beta", 1),
+    ONE_LAYER("from", CFG_REQUIRED), LINEAR_KEY, ANY("alpha", 1), ANY("beta", 1),
 };
-static const cfg_key softmax[] = {
-    COUNT("groups", 1), POSITIVE("temperature", 1), NAMED("tree"), ANY("spatial", 0), FLAG("noloss"),
-};
-static const cfg_key upsample[] = { WHOLE("stride", 2, -65536, 65536), ANY("scale", 1) };
 static const cfg_key yolo[] = {
     COUNT("classes", 20), COUNT("num", 1), { "mask", CFG_WHOLE, CFG_LIST, 0, 0, INT_MAX, 0 },
     WHOLE("max", 90, 1, 90), FRACTION("jitter", .2), NOT_NEGATIVE("ignore_thresh", .5),
     NOT_NEGATIVE("truth_thresh", 1), FLAG("random"), NAMED("map"),
-    { "anchors", CFG_REAL, CFG_LIST | CFG_ABOVE | CFG_REQUIRED, 0, 0, 1e300, 0 },
+    NUMBERS("anchors", CFG_ABOVE | CFG_REQUIRED),
 };
 
 static const cfg_section_kind kinds[] = {
-    { "[net]", "[network]", KEYS(net), 0, cfg_rule_net },
-    { "[activation]", 0, KEYS(activation), SAME, cfg_rule_activation },
-    { "[avgpool]", "[avg]", 0, 0, IMAGE, cfg_rule_avgpool },
-    { "[batchnorm]", 0, 0, 0, IMAGE | SAME, cfg_rule_batchnorm },
-    { "[connected]", "[conn]", KEYS(connected), ONE_SIZE, cfg_rule_connected },
-    { "[convolutional]", "[conv]", KEYS(convolutional), IMAGE, cfg_rule_convolutional },
-    { "[cost]", 0, KEYS(cost), FLAT | LOSS, 0 },
+    SECTIONS_OF_ALL_FORKS,
     { "[crnn]", 0, KEYS(crnn), IMAGE | ONE_SIZE, cfg_rule_crnn },
-    { "[crop]", 0, KEYS(crop), IMAGE, cfg_rule_crop },
     { "[deconvolutional]", "[deconv]", KEYS(deconvolutional), IMAGE, cfg_rule_deconvolutional },
-    { "[detection]", 0, KEYS(detection), FLAT | ONE_SIZE, cfg_rule_detection },
-    { "[dropout]", 0, KEYS(dropout), SAME, cfg_rule_dropout },
-    { "[gru]", 0, KEYS(gru), ONE_SIZE, cfg_rule_gru },
     { "[iseg]", 0, KEYS(iseg), IMAGE | SAME | ONE_SIZE, cfg_rule_iseg },
     { "[l2norm]", 0, 0, 0, SAME | ONE_SIZE, 0 },
-    { "[local]", 0, KEYS(local), IMAGE | ONE_SIZE, cfg_rule_local },
     { "[logistic]", 0, 0, 0, SAME | LOSS | ONE_SIZE, 0 },
-    { "[lstm]", 0, KEYS(lstm), ONE_SIZE, cfg_rule_lstm },
-    { "[maxpool]", "[max]", KEYS(maxpool), IMAGE, cfg_rule_maxpool },
-    { "[normalization]", "[lrn]", KEYS(normalization), IMAGE | SAME, cfg_rule_normalization },
-    { "[region]", 0, KEYS(region), IMAGE | SAME, cfg_rule_region },
     { "[reorg]", 0, KEYS(reorg), IMAGE, cfg_rule_reorg },
-    { "[rnn]", 0, KEYS(rnn), ONE_SIZE, cfg_rule_rnn },
-    { "[route]", 0, KEYS(route), 0, cfg_rule_route },
     { "[shortcut]", 0, KEYS(shortcut), IMAGE | SAME, cfg_rule_shortcut },
-    { "[softmax]", "[soft]", KEYS(softmax), FLAT | LOSS | ONE_SIZE, cfg_rule_softmax },
-    { "[upsample]", 0, KEYS(upsample), IMAGE, cfg_rule_upsample },
-    { "[yolo]", 0, KEYS(yolo), IMAGE | SAME, cfg_rule_yolo },
 };
 
 const cfg_fork amp_cfg_fork = { kinds, sizeof kinds / sizeof *kinds, KEYS(every_layer), cfg_finish };

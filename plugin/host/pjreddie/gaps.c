@@ -4,7 +4,6 @@
  * losses are here, those of recurrent layers in gaps_recurrent.c.
  */
 #include "gaps.h"
-#include "gaps_recurrent.h"
 
 #include "activations.h"
 #include "blas.h"
@@ -213,23 +212,18 @@ static void forward_l2norm(layer l, network net)
 
 /* ---- stock's function, in surroundings that it needs --------------------------------------------------- */
 
-size_t amp_gap_crnn_workspace(const layer *l)
+size_t amp_gap_workspace(const layer *l)
 {
+    if (l->type == LOCAL) return (size_t)l->out_h*l->out_w*l->size*l->size*l->c*sizeof(float);
     size_t most = l->input_layer->workspace_size;
     if (most < l->self_layer->workspace_size) most = l->self_layer->workspace_size;
     if (most < l->output_layer->workspace_size) most = l->output_layer->workspace_size;
     return most;
 }
 
-static size_t workspace_needed(const layer *l)
-{
-    if (l->type == LOCAL) return (size_t)l->out_h*l->out_w*l->size*l->size*l->c*sizeof(float);
-    return amp_gap_crnn_workspace(l);
-}
-
 static void with_own_workspace(void (*run)(layer, network), layer l, network net)
 {
-    net.workspace = amp_gap_scratch(workspace_needed(&l)/sizeof(float) + 1);
+    net.workspace = amp_gap_scratch(amp_gap_workspace(&l)/sizeof(float) + 1);
     run(l, net);
     free(net.workspace);
 }
@@ -255,7 +249,7 @@ int amp_gap_works_without_delta(LAYER_TYPE type)
     }
 }
 
-/* ---- the three doors ----------------------------------------------------------------------------------- */
+/* ---- any layer ----------------------------------------------------------------------------------------- */
 
 static int own_buffer(float **buffer, size_t n)
 {

@@ -10,7 +10,7 @@
  * to net.delta and to *_updates; for rnn, gru, lstm, crnn l.batch is the number of streams and buffers hold
  * steps*batch*outputs floats, step-major; rnn's and crnn's output and delta *are* their output layer's: do
  * not let the pointers part. All of this is for layers on the CPU of a GPU=0 build: with GPU=1, stock's CPU
- * region, yolo and iseg leave out their activations, and such layers must run forward_gpu (gaps_gpu.h).
+ * region, yolo and iseg leave out their activations, and such layers must run forward_gpu.
  *
  * What differs (pjreddie 61c9d02e). "ours" is what runs here; tests/test_gaps*.c holds each row to it.
  *
@@ -93,6 +93,36 @@
  *  - the GPU clips connected deltas to +-1 (so inside rnn, gru, lstm too) and smooths convolutional deltas
  *    (smooth=); the CPU does neither. detection's GPU form skips its softmax at inference; the CPU's does
  *    not.
+ *
+ * What differs from stock on the GPU, where there are fewer holes; no device has run this yet:
+ *
+ *  layer          | stock on the GPU                               | ours
+ * ----------------+------------------------------------------------+-----------------------------------------
+ *  softmax        | spatial=1 reads and writes outside the buffer  | softmax over channels at each pixel
+ *  cost masked    | masks a delta that is not its own              | its own delta and output
+ *  cost smooth=   | changes net.truth in place, for later losses   | a copy
+ *                 | too                                            |
+ *  cost ratio=    | computed, printed, then unused                 | ignored
+ *  iseg fwd       | reads net.truth even when it is NULL           | no truth: no loss
+ *  l2norm bwd     | adds (1-y)/norm, which knows no loss scale     | the gradient only, as on the CPU
+ *  normalization  | overwrites net.delta: a second consumer's is   | adds
+ *  bwd            | lost                                           |
+ *  lstm bwd       | dc is not zeroed between batches               | zeroed: an overflow would stay in it for
+ *                 |                                                | ever
+ *  rnn, gru, lstm | clips the deltas of their connected layers to  | not clipped, as on the CPU and as in
+ *  bwd            | +-1, which knows no loss scale and hides inf   | AMP's own connected layer
+ *                 | and NaN                                        | (layer.amp_unclipped)
+ *  convolutional  | smooth= adds to the delta, and knows no loss   | not added, as on the CPU
+ *  bwd            | scale (binary=1 and xnor=1 only: others are    |
+ *                 | native)                                        |
+ *  crnn           | with cuDNN each step convolves batch * steps   | batch images, and enough workspace
+ *                 | images, beyond its buffers; asks for no        |
+ *                 | workspace                                      |
+ *  any bwd        | first layer (net.delta_gpu NULL): faults in    | skipped
+ *                 | layers without parameters                      |
+ *
+ * Left as it is on the GPU: rnn ignores shortcut=1, crop draws from cuRAND, detection skips its softmax at
+ * inference.
  */
 #pragma once
 
@@ -120,9 +150,29 @@ void amp_gap_forward(layer l, network net);
  */
 void amp_gap_backward(layer l, network net);
 
-/* Bytes of workspace that a crnn needs: the most that one of its three convolutions asks for. */
-size_t amp_gap_crnn_workspace(const layer *l);
+/* Bytes of workspace that a crnn (the most that one of its three convolutions asks for) or a local layer
+ * needs. */
+size_t amp_gap_workspace(const layer *l);
 
 /* Whether backward of such a layer does something although no delta is wanted below: it has
  * parameters, or far inputs. */
 int amp_gap_works_without_delta(LAYER_TYPE type);
+
+/* gaps_recurrent.c: the forms of recurrent layers. */
+void amp_gap_forward_rnn(layer l, network net);
+void amp_gap_backward_rnn(layer l, network net);
+void amp_gap_backward_gru(layer l, network net);
+
+/* n zeroed floats for the length of one call. Never NULL: out of memory ends the process, as
+ * everywhere in Darknet. */
+float *amp_gap_scratch(size_t n);
+
+#ifdef GPU
+/* gaps_gpu.c: the same on a GPU; net.input_gpu, net.truth_gpu, net.delta_gpu and net.workspace are device
+ * memory. prepare must run once, after the layer was made, with its device as the current one. workspace:
+ * bytes. */
+void amp_gap_prepare_gpu(layer *l);
+size_t amp_gap_workspace_gpu(const layer *l);
+void amp_gap_forward_gpu(layer l, network net);
+void amp_gap_backward_gpu(layer l, network net);
+#endif

@@ -1,7 +1,5 @@
-/*
- * Why this file exists: see gaps_gpu.h, which lists what stock Darknet's GPU layers get wrong.
- */
-#include "gaps_gpu.h"
+/* Darknet's own layers on a GPU: gaps.h lists what stock's get wrong there. */
+#include "gaps.h"
 
 #ifdef GPU
 
@@ -9,7 +7,6 @@
 #include "blas.h"
 #include "convolutional_layer.h"
 #include "cuda.h"
-#include "gaps.h"
 #include "utils.h"
 
 /* ---- what layers need beforehand ---- */
@@ -60,7 +57,7 @@ size_t amp_gap_workspace_gpu(const layer *l)
     switch (l->type){
         case NORMALIZATION: return (size_t)l->batch*l->inputs*sizeof(float);
         case COST: return l->smooth ? (size_t)l->batch*l->inputs*sizeof(float) : 0;
-        case CRNN: return amp_gap_crnn_workspace(l);
+        case CRNN: return amp_gap_workspace(l);
         default: return l->workspace_size;
     }
 }
@@ -124,7 +121,7 @@ static void forward_iseg(layer l, network net)
     cuda_pull_array(l.output_gpu, l.output, (size_t)l.batch*l.outputs);
 }
 
-/* ---- the doors ----------------------------------------------------------------------------------------- */
+/* ---- any layer ----------------------------------------------------------------------------------------- */
 
 /* For a backward that overwrites net.delta_gpu, although other consumers may have added to it already. */
 static void adding(layer l, network net)
@@ -156,6 +153,4 @@ void amp_gap_backward_gpu(layer l, network net)
     l.backward_gpu(l, net);
 }
 
-#else
-typedef int amp_gap_gpu_not_built; /* C wants something in a file */
 #endif

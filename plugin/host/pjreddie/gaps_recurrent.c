@@ -7,7 +7,7 @@
  * The sub-layers (connected layers) keep outputs and deltas of all steps; states are not kept, and are
  * computed anew from those outputs. The first state is in l.prev_state, saved by forward.
  */
-#include "gaps_recurrent.h"
+#include "gaps.h"
 
 #include "activations.h"
 #include "blas.h"

@@ -58,14 +58,14 @@ void amp_own_end_loading(load_args *args) { (void)args; }
 
 /* ---- a network ---- */
 
-/* train_detector goes by the last layer, train_classifier by [net]. */
+/* train_detector resizes if the last layer has random=1, train_classifier if [net] has. */
 void amp_own_largest_size(const network *net, int *w, int *h)
 {
     *w = *h = net->layers[net->n - 1].random ? 608 : 448;
 }
 
 /* Where there is no memory for an array that grows with the batch, darknet_amp_calloc returns NULL, since
- * most of these arrays are given back as soon as their layer is made. Outputs of Darknet's own layers, images
+ * most of these arrays are freed as soon as their layer is made. Outputs of Darknet's own layers, images
  * and labels stay, and so must be there. */
 amp_status amp_own_check(const network *net, amp_error *error)
 {
@@ -141,7 +141,7 @@ void amp_own_free(network *net)
 void amp_own_forward(network *net) { forward_network(net); }
 void amp_own_backward(network *net) { backward_network(net); }
 void amp_own_update(network *net) { update_network(net); }
-float amp_own_cost(const network *net) { return *net->cost; }
+float amp_fork_cost(const network *net) { return *net->cost; }
 float *amp_own_predict(network *net, float *image) { return network_predict(net, image); }
 
 image amp_own_center_crop(image im, int w, int h) { return center_crop_image(im, w, h); }
@@ -160,9 +160,6 @@ void amp_own_sort_classes(float *probabilities, network *net)
 {
     hierarchy_predictions(probabilities, net->outputs, net->hierarchy, 1, 1);
 }
-
-int amp_own_pass_index(const amp_pass *pass) { return pass->index; }
-const network *amp_own_pass_network(const amp_pass *pass) { return pass; }
 
 /* ---- loading ---- */
 

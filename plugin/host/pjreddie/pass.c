@@ -4,31 +4,12 @@
 #include <string.h>
 
 #include "../darknet/device.h"
-#include "../darknet/links.h"
 
 /* ---- a network's ---- */
-
-#ifdef GPU
-static float *image_on_gpu(const network *net)
-{
-    const amp_host_pinned *pinned = &net->amp->memory->pinned;
-    return pinned->in_second ? pinned->second : net->input_gpu;
-}
-#endif
-
-float *amp_fork_image(const network *net)
-{
-    return ON_SIDE(amp_host_on_gpu(net), net->input, image_on_gpu(net));
-}
 
 float *amp_fork_image_delta(const network *net)
 {
     return ON_SIDE(amp_host_on_gpu(net), net->delta, net->delta_gpu);
-}
-
-const float *amp_own_truth(const network *net)
-{
-    return ON_SIDE(amp_host_on_gpu(net), net->truth, net->truth ? net->truth_gpu : NULL);
 }
 
 #ifdef GPU
@@ -43,30 +24,28 @@ static amp_status push_truth(const network *net, amp_backend *b, amp_error *erro
 }
 #endif
 
-/* Without waiting. Darknet writes to net->input again in the next get_next_batch, and a caller of
- * network_predict to what it has put there when that returns: both after this forward's hook, before the
- * end of which the engine waits for these copies. */
-amp_status amp_own_push_input(const network *net, amp_backend *b, amp_error *error)
+/* Darknet writes to net->input again in the next get_next_batch, and a caller of network_predict to what it
+ * has put there when that returns: both after this forward's hook, before the end of which the engine waits
+ * for these copies. */
+amp_status amp_fork_begin_forward(struct darknet_amp *amp, network *net, amp_error *error)
 {
 #ifdef GPU
     if (net->gpu_index >= 0) {
-        amp_host_pinned *pinned = &net->amp->memory->pinned;
+        amp_backend *b = amp_engine_backend(amp->engine);
+        amp_host_pinned *pinned = &amp->memory->pinned;
         int ahead = amp_host_image_ahead(pinned, net);
         size_t bytes = (size_t)net->batch * (size_t)net->inputs * sizeof(float);
         amp_host_pin(pinned, net);
-        AMP_TRY((ahead ? b->upload_ahead : b->upload_later)(b, image_on_gpu(net), net->input, bytes, error));
+        AMP_TRY((ahead ? b->upload_ahead : b->upload_later)(b, amp_fork_image(net), net->input, bytes,
+                                                            error));
         if (net->truth && net->truths) return push_truth(net, b, error);
     }
 #endif
-    (void)net, (void)b, (void)error;
+    (void)amp, (void)net, (void)error;
     return AMP_OK;
 }
 
-int amp_own_pulls_output(const layer *l)
-{
-    (void)l;
-    return 0;
-}
+int amp_own_pulls_output(const layer *l) { return (void)l, 0; }
 
 /* ---- Darknet's own layers ---- */
 
@@ -142,7 +121,8 @@ amp_pass amp_own_pass(const network *of, int index, float *input, float *input_d
     return net;
 }
 
-/* A route reads the layers it joins through its indices, which must see behind dropouts. */
+/* A route reads the layers it joins through its indices: where dropouts follow such a layer, the last of
+ * them. */
 layer amp_own_joined(const network *net, int index, amp_joined *room)
 {
     layer l = net->layers[index];

@@ -2,9 +2,10 @@
 #pragma once
 
 #include "gaps.h"
-#include "gaps_gpu.h"
 
 typedef network amp_pass; /* what a layer's function is given: the network, as that layer is to see it */
+
+#define AMP_OWN_ON_GPU(array) (array) /* net->input_gpu, net->truth_gpu */
 
 /* Types of a last layer that `detector train` and `classifier train` take. */
 #define AMP_OWN_DETECTORS YOLO: case REGION

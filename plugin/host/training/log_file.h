@@ -14,7 +14,7 @@ typedef struct amp_log_file {
     int descriptor;  /* of the open file, locked; -1: none */
     int regular;     /* else a pipe or a device: nothing was read or can be cut */
     int failing;     /* a row could not be written; a message said so, and is not repeated for later rows */
-    off_t end;       /* behind the last whole row */
+    off_t end;       /* of the last whole row, an offset in bytes */
 } amp_log_file;
 
 /* Reads the rows that an existing file has. row: called for each whole row, in order, without its newline;

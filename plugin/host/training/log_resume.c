@@ -14,7 +14,7 @@ typedef struct rows_so_far {
     long last;
     unsigned long good, skips;                 /* of the rows that stay for certain */
     size_t rows, kept;
-    size_t behind;                             /* skipped steps at the backup's iteration */
+    size_t uncertain;                          /* skipped steps at the backup's iteration */
     int beyond;                                /* there are rows of later iterations */
 } rows_so_far;
 
@@ -32,7 +32,7 @@ static amp_status see_row(void *context, const char *text, amp_error *error)
     if (row.iteration > so_far->iteration) {
         so_far->beyond = 1;
     } else if (row.iteration == so_far->iteration && row.found_inf) {
-        so_far->behind++;
+        so_far->uncertain++;
     } else {
         so_far->kept = so_far->rows;
         so_far->good += !row.found_inf;
@@ -44,10 +44,10 @@ static amp_status see_row(void *context, const char *text, amp_error *error)
 static size_t rows_to_keep(void *context)
 {
     const rows_so_far *so_far = context;
-    size_t behind = so_far->beyond ? 0 : so_far->behind;
+    size_t more = so_far->beyond ? 0 : so_far->uncertain;
     if (so_far->good == so_far->steps)
-        behind = so_far->skipped > so_far->skips ? so_far->skipped - so_far->skips : 0;
-    return so_far->kept + (behind < so_far->behind ? behind : so_far->behind);
+        more = so_far->skipped > so_far->skips ? so_far->skipped - so_far->skips : 0;
+    return so_far->kept + (more < so_far->uncertain ? more : so_far->uncertain);
 }
 
 void amp_log_resume(amp_log_file *log, const char *name, long iteration, unsigned long steps,

@@ -1,7 +1,7 @@
 /* The hooks of the loop of `detector train` and `classifier train`: see loop.h.
  *
  * A step's time is cut in two where Darknet prints "Loaded": before, waiting for the images (and, with
- * random=1, resizing); behind it, the step. What comes after the step's line is in neither: saving, -map,
+ * random=1, resizing); after it, the step. What comes after the step's line is in neither: saving, -map,
  * waiting for a turn. */
 #include "loop.h"
 
@@ -25,28 +25,29 @@
 #include "training_log.h"
 #include "turns.h"
 
-enum { TELLING = 128, LINE = 1024, PATH_BYTES = 4096 };
+enum { ENDING = 128, LINE = 1024, PATH_BYTES = 4096 };
 
 /* A program runs one such loop, in its main thread. */
 static struct {
     const char *log_name;
     int map_given;
     long map_every;
-    struct network **nets; /* of the call under way, and of the step behind it; NULL: no loop runs */
-    int count;            /* how many share out images, and each has a step of its own: -gpus without AMP */
+    struct network **nets; /* of the call under way, and of the step before it; NULL: no loop runs */
+    int count;            /* of networks, each of which makes steps of its own: -gpus without AMP */
     int w, h;             /* as in the .cfg */
-    int looped;           /* its first step was asked for */
+    int looped;           /* its first step has begun */
     long first_iteration;
     double began, loaded; /* of the step under way; seconds of CLOCK_MONOTONIC */
     atomic_int waits;     /* for the step's images, which threads of several networks may report at once */
     double peak_memory_mb;
     amp_log_file log;
-    char told[TELLING], row[AMP_LOG_TEXT]; /* added to the step's line; the step's row of the log */
+    char ending[ENDING]; /* what AMP adds to the step's line */
+    char row[AMP_LOG_TEXT]; /* the step's row of the log */
 } training = { .log = { .descriptor = -1 } };
 
 /* ---- command line ---- */
 
-/* -map alone, or with a number behind it. */
+/* -map alone, or followed by a number. */
 static void take_map(int *argc, char **argv)
 {
     int i = amp_host_find_argument(*argc, argv, "-map");
@@ -161,12 +162,12 @@ static void log_step(float loss, float average_loss)
     amp_log_row_text(&row, training.row);
     amp_log_file_add(&training.log, training.row);
     if (!amp) return;
-    snprintf(training.told, sizeof training.told, ", scale %g, %lu skipped, %.1f images/s", (double)row.scale,
-             amp->skipped, row.images_per_second);
+    snprintf(training.ending, sizeof training.ending, ", scale %g, %lu skipped, %.1f images/s",
+             (double)row.scale, amp->skipped, row.images_per_second);
 }
 
 /* As Darknet makes the average, from what it was before the step. */
-void amp_training_mean_loss(float *loss, float *average_loss)
+void darknet_amp_mean_loss(float *loss, float *average_loss)
 {
     if (!training.nets || !amp_fork_state(training.nets[0])) return;
     amp_sharing_end_step(training.nets[0]);
@@ -183,7 +184,7 @@ void amp_training_step(float loss, float average_loss, const char *format, va_li
     log_step(loss, average_loss);
     int length = vsnprintf(line, sizeof line, format, args);
     if (length > 0 && length < LINE && line[length - 1] == '\n') line[length - 1] = 0;
-    printf("%s%s\n", line, training.told);
+    printf("%s%s\n", line, training.ending);
 }
 
 static void save_backup(const char *folder, const char *base)

@@ -12,8 +12,6 @@ int amp_training_runs(void);
 void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count);
 /* Called before each step. 0: the training stops here, and has saved a backup. */
 int amp_training_goes_on(struct network **nets, const char *backup_folder, const char *base);
-/* Called after each step: *loss becomes the mean over the ranks, and *average_loss follows. */
-void amp_training_mean_loss(float *loss, float *average_loss);
 /* Called after each step, to print its line (format, args) and to log it. */
 void amp_training_step(float loss, float average_loss, const char *format, va_list args);
 /* The loop has ended. Returns 1 if the last save failed. */

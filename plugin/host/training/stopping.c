@@ -11,7 +11,7 @@
 #include "../common/ranks.h"
 #include "../common/sharing.h"
 
-/* SIGUSR1 stops a training of several ranks only: launchers hand it on to all, while soon after a SIGINT or
+/* SIGUSR1 stops a training of several ranks only: launchers forward it to all, while soon after a SIGINT or
  * SIGTERM they kill the ranks. */
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };
 enum { SIGNALS = sizeof signals / sizeof *signals };

@@ -19,7 +19,7 @@ typedef struct amp_log_row {
     double images_per_second; /* of this step: the images of all ranks by load_seconds + train_seconds. So
                                  loading is included; saving files, -map and waiting for a turn are not */
     double load_seconds, train_seconds; /* until the images are there (with random=1 resizing too); the step
-                                           behind that */
+                                           after that */
     double peak_memory_mb;    /* of the process; on a GPU the most in use there at a step's end, by whatever
                                  program */
     double time;              /* when the step ended, in seconds since 1970 */
@@ -36,7 +36,7 @@ const char *amp_log_row_text(const amp_log_row *, char text[AMP_LOG_TEXT]);
 /* The inverse. AMP_BAD_CONFIG: no such row. */
 amp_status amp_log_row_read(const char *text, amp_log_row *, amp_error *);
 
-/* Opens or makes the log of a training that goes on behind `iteration`: rows of later steps are dropped.
+/* Opens or makes the log of a training that goes on after `iteration`: rows of later steps are dropped.
  * steps, skipped: what the backup counts; 0 where the training begins. A log that cannot be used ends the
  * program. */
 void amp_log_resume(amp_log_file *, const char *name, long iteration, unsigned long steps,
