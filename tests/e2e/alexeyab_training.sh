@@ -314,11 +314,7 @@ known='
  align_workspace_size align_bit_weights mean_arr align_bit_weights_size lda_align new_lda bit_align
  col_image delta output activation_input delta_pinned output_pinned loss squared norms spatial_mean mean
  variance mean_delta variance_delta rolling_mean rolling_variance x x_norm m v bias_m bias_v scale_m
- scale_v binary_input bin_re_packed_input t_bit_input workspace_size
- self_layer output_layer reset_layer update_layer state_layer input_gate_layer
- state_gate_layer input_save_layer state_save_layer input_state_layer state_state_layer input_z_layer
- state_z_layer input_r_layer state_r_layer input_h_layer state_h_layer wz uz wr ur wh uh uo wo uf wf ui wi
- ug wg vo vf vi '
+ scale_v binary_input bin_re_packed_input t_bit_input workspace_size '
 fields=$(sed -n '/^struct layer {/,/^\/\/#ifdef GPU/p' "$ALEXEYAB_TREE/include/darknet.h" |
     sed -n -e 's/(\*\([a-z_]*\)) *(.*/ \1;/' -e 's/struct //' \
         -e 's/^ *[a-zA-Z_0-9]\+ *\(.*\);.*/\1/p' | tr ',*' '  ')

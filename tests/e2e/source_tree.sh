@@ -57,11 +57,7 @@ known=' type forward backward update batch inputs outputs nweights nbiases truth
  workspace_size cweights indexes input_layers input_sizes counts sums rand cost state prev_state forgot_state
  forgot_delta state_delta concat concat_delta binary_weights binary_input biases bias_updates scales
  scale_updates weights weight_updates delta output loss squared norms spatial_mean mean variance mean_delta
- variance_delta rolling_mean rolling_variance x x_norm m v bias_m bias_v scale_m scale_v
- self_layer output_layer reset_layer update_layer state_layer input_gate_layer
- state_gate_layer input_save_layer state_save_layer input_state_layer state_state_layer input_z_layer
- state_z_layer input_r_layer state_r_layer input_h_layer state_h_layer wz uz wr ur wh uh uo wo uf wf ui wi
- ug wg '
+ variance_delta rolling_mean rolling_variance x x_norm m v bias_m bias_v scale_m scale_v '
 fields=$(sed -n '/^struct layer{/,/^#ifdef GPU/p' "$DARKNET_TREE/include/darknet.h" |
     sed -n -e 's/(\*\([a-z_]*\)) *(.*/ \1;/' -e 's/struct //' -e 's/^ *[a-zA-Z_]\+ \(.*\);.*/\1/p' |
     tr ',*' '  ')

@@ -52,9 +52,8 @@ const size_t amp_own_activation_count = ROWS(amp_own_activations);
 enum { CONV = BIT(CONVOLUTIONAL), ROUTES = BIT(ROUTE), BOXES = BIT(YOLO), SCALES = BIT(MULTIPLY) };
 
 /* Fields of struct layer that are not in this table, because they are no options: the type, what a layer's
- * functions allocate and fill (buffers, sums, the layers inside others), and shapes; the test
- * e2e_alexeyab_training lists their names. ALL: the option does not change what a layer computes, or the
- * engine, the update or the reader of weights obeys it. */
+ * functions allocate and fill, and shapes; the test e2e_alexeyab_training lists their names. ALL: the option
+ * does not change what a layer computes, or the engine, the update or the reader of weights obeys it. */
 const amp_own_option amp_own_options[] = {
     OPTION(activation, ACTIVATED | SCALES), OPTION(lstm_activation, NONE),
     OPTION(batch_normalize, NORMALIZED),
@@ -108,8 +107,18 @@ const amp_own_option amp_own_options[] = {
     OPTION(iou_thresh_kind, BOXES), OPTION(nms_kind, BOXES), OPTION(beta_nms, BOXES),
     OPTION(yolo_point, NONE),
     OPTION(softmax_tree, NONE), OPTION(stream, ALL), OPTION(wait_stream_id, ALL),
-    /* of recurrent layers, and of antialiasing */
-    OPTION(input_layer, NONE)
+    /* The layers inside others. */
+    OPTION(input_layer, NONE), OPTION(self_layer, NONE), OPTION(output_layer, NONE),
+    OPTION(reset_layer, NONE), OPTION(update_layer, NONE), OPTION(state_layer, NONE),
+    OPTION(input_gate_layer, NONE), OPTION(state_gate_layer, NONE), OPTION(input_save_layer, NONE),
+    OPTION(state_save_layer, NONE), OPTION(input_state_layer, NONE), OPTION(state_state_layer, NONE),
+    OPTION(input_z_layer, NONE), OPTION(state_z_layer, NONE), OPTION(input_r_layer, NONE),
+    OPTION(state_r_layer, NONE), OPTION(input_h_layer, NONE), OPTION(state_h_layer, NONE), OPTION(wz, NONE),
+    OPTION(uz, NONE), OPTION(wr, NONE), OPTION(ur, NONE), OPTION(wh, NONE), OPTION(uh, NONE),
+    OPTION(uo, NONE),
+    OPTION(wo, NONE), OPTION(vo, NONE), OPTION(uf, NONE), OPTION(wf, NONE), OPTION(vf, NONE),
+    OPTION(ui, NONE),
+    OPTION(wi, NONE), OPTION(vi, NONE), OPTION(ug, NONE), OPTION(wg, NONE)
 };
 const size_t amp_own_option_count = ROWS(amp_own_options);
 

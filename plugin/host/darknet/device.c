@@ -56,8 +56,10 @@ static int take_gpu(int number)
 
 static amp_status sum_by_nccl(amp_backend *backend, amp_comm **comm, amp_error *error)
 {
-    amp_comm *host = *comm; /* which brings NCCL's ranks together */
-    return amp_comm_nccl(host, backend, comm, error);
+    amp_comm *gpus;
+    AMP_TRY(amp_comm_nccl(*comm, backend, &gpus, error)); /* else *comm stays, which ends all ranks */
+    *comm = gpus;
+    return AMP_OK;
 }
 
 static int wait_for_gpu(void)

@@ -40,8 +40,8 @@ const amp_activation amp_own_activations[] = {
 };
 const size_t amp_own_activation_count = ROWS(amp_own_activations);
 
-/* Fields of struct layer that are not in this table, because they are no options: the type, what a layer's
- * functions allocate and fill (buffers, sums, the layers inside others), and shapes; the test e2e_source_tree
+/* Not here, since they are no options: the type, what a layer's functions allocate and fill (buffers, their
+ * sizes, sums, functions), and shapes, which the layers check when a plan is built. The test e2e_source_tree
  * lists their names. */
 const amp_own_option amp_own_options[] = {
     OPTION(activation, ACTIVATED), OPTION(batch_normalize, NORMALIZED), OPTION(groups, BIT(CONVOLUTIONAL)),
@@ -70,9 +70,21 @@ const amp_own_option amp_own_options[] = {
     OPTION(coord_scale, NONE), OPTION(object_scale, NONE), OPTION(noobject_scale, NONE),
     OPTION(mask_scale, NONE), OPTION(class_scale, NONE), OPTION(bias_match, NONE), OPTION(thresh, NONE),
     OPTION(focus, NONE), OPTION(classfix, NONE), OPTION(absolute, NONE), OPTION(temperature, NONE),
-    /* of recurrent layers, and of antialiasing */
-    OPTION(input_layer, NONE)
+    /* The layers inside recurrent ones. */
+    OPTION(input_layer, NONE), OPTION(self_layer, NONE), OPTION(output_layer, NONE),
+    OPTION(reset_layer, NONE), OPTION(update_layer, NONE), OPTION(state_layer, NONE),
+    OPTION(input_gate_layer, NONE), OPTION(state_gate_layer, NONE), OPTION(input_save_layer, NONE),
+    OPTION(state_save_layer, NONE), OPTION(input_state_layer, NONE), OPTION(state_state_layer, NONE),
+    OPTION(input_z_layer, NONE), OPTION(state_z_layer, NONE), OPTION(input_r_layer, NONE),
+    OPTION(state_r_layer, NONE), OPTION(input_h_layer, NONE), OPTION(state_h_layer, NONE), OPTION(wz, NONE),
+    OPTION(uz, NONE), OPTION(wr, NONE), OPTION(ur, NONE), OPTION(wh, NONE), OPTION(uh, NONE),
+    OPTION(uo, NONE), OPTION(wo, NONE), OPTION(uf, NONE), OPTION(wf, NONE), OPTION(ui, NONE),
+    OPTION(wi, NONE), OPTION(ug, NONE), OPTION(wg, NONE)
 };
 const size_t amp_own_option_count = ROWS(amp_own_options);
 
-const char *amp_own_unfit(const layer *l) { return (void)l, NULL; }
+const char *amp_own_unfit(const layer *l)
+{
+    (void)l;
+    return NULL;
+}
