@@ -188,7 +188,7 @@ TEST_WITH(cudnn_is_told_of_buffers_once, begin, end)
         assert_int_equal(amp_cudnn_launch(library, plan, &kept, &error), AMP_OK);
         assert_ptr_equal(cudnn_double.last.x.data, kept.x);
     }
-    amp_cudnn_forget(&pack);
+    amp_cudnn_pack_free(&pack);
     assert_int_equal(cudnn_double.descriptors, alive);
     cudaFree(other);
     amp_cudnn_destroy(library);

@@ -69,8 +69,8 @@ __attribute__((weak)) amp_status amp_cuda_scratch(amp_backend *backend, size_t b
     return AMP_OK;
 }
 
-__attribute__((weak)) amp_status amp_cuda_take(amp_backend *backend, size_t bytes, const char *what,
-                                               void **out, amp_error *error)
+__attribute__((weak)) amp_status amp_cuda_malloc(amp_backend *backend, size_t bytes, const char *what,
+                                                 void **out, amp_error *error)
 {
     (void)backend, (void)what;
     AMP_CUDA_TRY(cudaMalloc(out, bytes));

@@ -43,15 +43,15 @@ __global__ void add_bias(T *y, const float *bias, size_t rows, size_t channels)
 
 /* ---- launchers ---- */
 
-/* A side of a cast; and how it gets there: dst = factor·src, or dst += factor·src. */
-typedef struct numbers { void *data; amp_dtype dtype; } numbers;
-typedef struct manner { float factor; int accumulate; } manner;
+/* A side of a cast; and the cast itself: dst = factor·src, or with accumulate dst += factor·src. */
+typedef struct operand { void *data; amp_dtype dtype; } operand;
+typedef struct scaling { float factor; int accumulate; } scaling;
 
 /* Runs a statement with `S` and `D` as the C++ types of two dtypes. */
 #define BY_TWO_DTYPES(src, dst, ...) \
     AMP_CUDA_BY_DTYPE(src, typedef T S; AMP_CUDA_BY_DTYPE(dst, typedef T D; __VA_ARGS__))
 
-static amp_status flat(amp_backend *backend, numbers src, numbers dst, size_t count, manner how,
+static amp_status flat(amp_backend *backend, operand src, operand dst, size_t count, scaling how,
                        amp_error *error)
 {
     if (src.dtype == dst.dtype && how.factor == 1 && !how.accumulate)
@@ -70,18 +70,18 @@ static amp_status flat(amp_backend *backend, numbers src, numbers dst, size_t co
 }
 
 /* dst (+)= factor·src transposed, for each of `images` matrices of rows × columns. */
-static amp_status transposed(amp_backend *backend, numbers src, numbers dst, size_t images, size_t rows,
-                             size_t columns, manner how, amp_error *error)
+static amp_status transposed(amp_backend *backend, operand src, operand dst, size_t images, size_t rows,
+                             size_t columns, scaling how, amp_error *error)
 {
     if (!images || !rows || !columns) return AMP_OK;
     if (rows == 1 || columns == 1) return flat(backend, src, dst, images * rows * columns, how, error);
-    amp_turn turn = amp_turn_of(src.data, src.dtype, dst.data, dst.dtype, images, (unsigned)rows,
-                                (unsigned)columns);
-    size_t tiles = amp_turn_tiles(turn), most = amp_cuda_most_blocks(backend);
+    amp_tiling tiling = amp_tiling_of(src.data, src.dtype, dst.data, dst.dtype, images, (unsigned)rows,
+                                      (unsigned)columns);
+    size_t tiles = amp_tiling_count(tiling), most = amp_cuda_most_blocks(backend);
     size_t across = tiles < most ? tiles : most;
     dim3 blocks((unsigned)across, amp_cuda_down(backend, across, images));
     BY_TWO_DTYPES(src.dtype, dst.dtype, AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (transpose<S, D>),
-        (const S *)src.data, (D *)dst.data, images, turn, how.factor, how.accumulate));
+        (const S *)src.data, (D *)dst.data, images, tiling, how.factor, how.accumulate));
     return AMP_OK;
 }
 
@@ -91,8 +91,8 @@ amp_status amp_cuda_cast(amp_backend *backend, const amp_tensor *src, const amp_
     AMP_TRY(amp_check_cast(src, dst, error));
     size_t images = (size_t)src->shape.n, channels = (size_t)src->shape.c,
         pixels = (size_t)src->shape.h * src->shape.w;
-    numbers from = { src->data, src->dtype }, to = { dst->data, dst->dtype };
-    manner how = { 1, accumulate };
+    operand from = { src->data, src->dtype }, to = { dst->data, dst->dtype };
+    scaling how = { 1, accumulate };
     if (!amp_shape_count(src->shape)) return AMP_OK;
     if (src->layout == dst->layout) return flat(backend, from, to, images * channels * pixels, how, error);
     if (src->layout == AMP_NCHW) return transposed(backend, from, to, images, channels, pixels, how, error);
@@ -102,22 +102,22 @@ amp_status amp_cuda_cast(amp_backend *backend, const amp_tensor *src, const amp_
 amp_status amp_cuda_gradient_from_krsc(amp_backend *backend, const void *krsc, amp_dtype dtype, float factor,
                                        float *oihw, int k, int c, int size_h, int size_w, amp_error *error)
 {
-    numbers gradient = { (void *)krsc, dtype }, sum = { oihw, AMP_FP32 };
-    manner how = { factor, 1 };
+    operand gradient = { (void *)krsc, dtype }, sum = { oihw, AMP_FP32 };
+    scaling how = { factor, 1 };
     return transposed(backend, gradient, sum, (size_t)k, (size_t)size_h * size_w, (size_t)c, how, error);
 }
 
 amp_status amp_cuda_scale(amp_backend *backend, float *array, size_t count, float factor, amp_error *error)
 {
-    numbers same = { array, AMP_FP32 };
-    manner how = { factor, 0 };
+    operand same = { array, AMP_FP32 };
+    scaling how = { factor, 0 };
     return count && factor != 1 ? flat(backend, same, same, count, how, error) : AMP_OK;
 }
 
 amp_status amp_cuda_add_bias(amp_backend *backend, const amp_tensor *y, const float *bias, amp_error *error)
 {
     AMP_TRY(amp_check_pair("bias", y, y, 1, error));
-    size_t rows = (size_t)y->shape.n * y->shape.h * y->shape.w, channels = (size_t)y->shape.c;
+    size_t rows = amp_pixels(y), channels = (size_t)y->shape.c;
     if (!rows || !channels) return AMP_OK;
     int wide = amp_aligned(bias) && (rows == 1 ? amp_aligned(y->data) : amp_cuda_wide(y));
     AMP_LAUNCH_PLANE(backend, y->dtype, wide, rows, channels, add_bias, (T *)y->data, bias, rows, channels);

@@ -1,15 +1,13 @@
-/* What moves elements without windows or statistics: channel copies (route), shortcuts, fixed rearrangements
- * (reorg) and dropout.
+/* Operations that move elements without windows or statistics: channel copies (route), shortcuts and
+ * dropout.
  *
  * Where both tensors have other channels beside those that move, pixels are the rows of a plane and groups of
- * channels its columns; where they have not, all pixels are one long row. Shortcuts between different sizes
+ * channels its columns; where they have none, all pixels are one long row. Shortcuts between different sizes
  * go by the image's lines. */
 #include "kernels.h"
 
 #include "../check.h"
 #include "device.cuh"
-
-static size_t pixels_of(const amp_tensor *t) { return (size_t)t->shape.n * t->shape.h * t->shape.w; }
 
 /* Can rows that lie `step` elements apart, the first at p, be moved in 16-byte groups? */
 static int wide_rows(const void *p, size_t rows, size_t step, amp_dtype dtype)
@@ -83,7 +81,7 @@ amp_status amp_cuda_channels(amp_backend *backend, const amp_tensor *src, int sr
     size_t element = amp_dtype_size(src->dtype);
     channel_rows m = { (const char *)src->data + (size_t)src_first * element,
         (char *)dst->data + (size_t)dst_first * element, (size_t)src->shape.c, (size_t)dst->shape.c,
-        pixels_of(src), (size_t)channels };
+        amp_pixels(src), (size_t)channels };
     if (!m.rows || !m.columns) return AMP_OK;
     if (m.src_step == m.columns && m.dst_step == m.columns) m.columns *= m.rows, m.rows = 1;
     if (alpha == 1 && !accumulate) return run_copy(backend, &m, element, error);
@@ -120,29 +118,30 @@ __global__ void shortcut(const T *x, const T *from, size_t from_step, T *y, size
     }
 }
 
-/* How pixels of one image size correspond to those of another: the size and step of each. */
-typedef struct meeting { unsigned h, w, step, meets_h, meets_w, other_h, other_w, other_step; } meeting;
+/* Which pixels of one tensor correspond to which of another of a different size: every `step`-th of this one
+ * to every other_step-th of the other, common_h × common_w of them. */
+typedef struct size_map { unsigned h, w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
 /* The line of the other tensor that corresponds to line `line`, counted over all images; 0: none. */
-__device__ __forceinline__ int line_met(const meeting &m, size_t line, size_t *other)
+__device__ __forceinline__ int map_line(const size_map &m, size_t line, size_t *other)
 {
     size_t image = line / m.h;
     unsigned i = (unsigned)(line - image * m.h), at = i / m.step;
     *other = image * m.other_h + at * m.other_step;
-    return i == at * m.step && at < m.meets_h;
+    return i == at * m.step && at < m.common_h;
 }
 
-/* The pixel of the other tensor, in the line found by line_met, that corresponds to pixel p; 0: none. */
-__device__ __forceinline__ int pixel_met(const meeting &m, size_t line, unsigned p, size_t *other)
+/* The pixel of the other tensor, in the line found by map_line, that corresponds to pixel p; 0: none. */
+__device__ __forceinline__ int map_pixel(const size_map &m, size_t line, unsigned p, size_t *other)
 {
     unsigned at = p / m.step;
     *other = line * m.other_w + at * m.other_step;
-    return p == at * m.step && at < m.meets_w;
+    return p == at * m.step && at < m.common_w;
 }
 
 /* Arguments of the kernels for two sizes: channels of this tensor and of the other; `both`, the smaller,
  * is also whole groups. */
-typedef struct two_sizes { meeting m; size_t lines, columns, other_columns, both; } two_sizes;
+typedef struct two_sizes { size_map m; size_t lines, columns, other_columns, both; } two_sizes;
 
 /* y = act(alpha·x + beta·from) where they meet, act(x) elsewhere. */
 template <class T, int N>
@@ -151,14 +150,14 @@ __global__ void shortcut_sizes(const T *x, const T *from, T *y, two_sizes s, flo
 {
     for (size_t line = blockIdx.y; line < s.lines; line += gridDim.y) {
         size_t other_line, other;
-        int line_meets = line_met(s.m, line, &other_line);
+        int line_is_mapped = map_line(s.m, line, &other_line);
         for (unsigned p = blockIdx.x * blockDim.y + threadIdx.y; p < s.m.w; p += gridDim.x * blockDim.y) {
-            int meets = pixel_met(s.m, other_line, p, &other) && line_meets;
+            int is_mapped = map_pixel(s.m, other_line, p, &other) && line_is_mapped;
             for (size_t c = (size_t)threadIdx.x * N; c < s.columns; c += (size_t)blockDim.x * N) {
                 size_t at = (line * s.m.w + p) * s.columns + c;
                 float v[N], f[N];
                 amp_get(v, x + at, N);
-                if (meets && c < s.both) {
+                if (is_mapped && c < s.both) {
                     amp_get(f, from + other * s.other_columns + c, N);
                     #pragma unroll
                     for (int j = 0; j < N; j++) v[j] = alpha * v[j] + beta * f[j];
@@ -177,13 +176,13 @@ __global__ void shortcut_delta(const T *dy, T *dfrom, two_sizes s, float beta, i
 {
     for (size_t line = blockIdx.y; line < s.lines; line += gridDim.y) {
         size_t other_line, other;
-        int line_meets = line_met(s.m, line, &other_line);
-        if (!line_meets && accumulate) continue;
+        int line_is_mapped = map_line(s.m, line, &other_line);
+        if (!line_is_mapped && accumulate) continue;
         for (unsigned p = blockIdx.x * blockDim.y + threadIdx.y; p < s.m.w; p += gridDim.x * blockDim.y) {
-            int meets = pixel_met(s.m, other_line, p, &other) && line_meets;
+            int is_mapped = map_pixel(s.m, other_line, p, &other) && line_is_mapped;
             for (size_t c = (size_t)threadIdx.x * N; c < s.columns; c += (size_t)blockDim.x * N) {
                 float v[N] = { 0 };
-                int moves = meets && c < s.both;
+                int moves = is_mapped && c < s.both;
                 if (!moves && accumulate) break;
                 if (moves) {
                     amp_get(v, dy + other * s.other_columns + c, N);
@@ -215,7 +214,7 @@ static amp_status shortcut_equal(amp_backend *backend, const amp_tensor *x, cons
                                  amp_error *error)
 {
     size_t c = (size_t)x->shape.c, from_c = (size_t)from->shape.c;
-    size_t rows = pixels_of(x), columns = c, from_step = from_c, both = c < from_c ? c : from_c;
+    size_t rows = amp_pixels(x), columns = c, from_step = from_c, both = c < from_c ? c : from_c;
     if (c == from_c) both = from_step = columns *= rows, rows = 1;
     int wide = wide_rows(x->data, rows, c, x->dtype) && wide_rows(y->data, rows, c, y->dtype) &&
         wide_rows(from->data, rows, from_c, from->dtype);

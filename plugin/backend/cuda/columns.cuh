@@ -29,7 +29,7 @@ template <class T> struct amp_single {
     __device__ __forceinline__ void set(int, float v) { one = amp_store<T>(v); }
 };
 
-/* Run a statement with `P` as the pack of a dtype. */
+/* Runs a statement with `T` as the C++ type of a dtype and `P` as its pack. */
 #define AMP_CUDA_BY_PACK(dtype, wide, ...) do { \
         if (wide) AMP_CUDA_BY_DTYPE(dtype, typedef amp_pack<T> P; __VA_ARGS__); \
         else AMP_CUDA_BY_DTYPE(dtype, typedef amp_single<T> P; __VA_ARGS__); \
@@ -58,6 +58,15 @@ static inline amp_columns amp_columns_make(size_t rows, unsigned images, int pac
     if (each < AMP_COLUMN_ROWS) each = AMP_COLUMN_ROWS;
     c.block_rows = c.height * each;
     c.chunks = (unsigned)(amp_divide_up(rows, c.block_rows));
+    return c;
+}
+
+/* The same with all rows of an image in one block. */
+static inline amp_columns amp_columns_whole(size_t rows, unsigned images, int packs)
+{
+    amp_columns c = amp_columns_make(rows, images, packs);
+    c.block_rows = rows;
+    c.chunks = 1;
     return c;
 }
 

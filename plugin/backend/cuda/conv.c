@@ -1,6 +1,6 @@
 /* Convolutions by cuDNN, and connected layers by cuBLAS.
  *
- * The library is handed a copy of the weights in the dtype of the data and in the order that NHWC data wants
+ * The library reads a copy of the weights in the dtype of the data and in the order that NHWC data needs
  * (KRSC: k, rows, columns, c/groups). It writes the weights' gradient in that form too, in fp16 scaled down
  * so that it does not overflow; a kernel adds it, scaled back, to the fp32 sum, which no dtype of 16 bits
  * could hold over subdivisions. cuBLAS writes fp32, and straight into the sum where both orders are the
@@ -20,10 +20,10 @@ enum { FORWARD, BACKWARD_WEIGHTS, BACKWARD_DATA, BACKWARD_DATA_ADDING, PASSES };
 struct amp_conv {
     amp_conv_desc desc;
     amp_shape y;
-    int connected;                 /* a matrix product, */
-    amp_cuda_product product;      /* this one; otherwise */
-    amp_conv_plan *plans[PASSES];  /* these, as far as they were asked for; cuDNN's, */
-    amp_cudnn_pack packs[PASSES];  /* and where their data lay the last time */
+    int connected;                 /* 1: it runs as the matrix product below, else by cuDNN's plans */
+    amp_cuda_product product;
+    amp_conv_plan *plans[PASSES];  /* owned by cuda->cudnn; NULL for a pass that is not wanted */
+    amp_cudnn_pack packs[PASSES];  /* the buffers of each pass's last run, as a descriptor of cuDNN's */
     void *weights;                 /* KRSC; NULL: not loaded */
 };
 
@@ -71,14 +71,14 @@ static int is_connected(const amp_conv_desc *d)
         && amp_shape_image(d->x) <= INT_MAX;
 }
 
-/* Gives back what timing took and no chosen engine needs. */
-static void trim_workspace(amp_backend *backend, const amp_conv *conv)
+/* Bytes; 0 for a connected layer, which has no plans. */
+static size_t largest_workspace(const amp_conv *conv)
 {
-    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    size_t largest = 0;
     for (int i = 0; i < PASSES; i++)
-        if (conv->plans[i] && conv->plans[i]->current.workspace > cuda->workspace_needed)
-            cuda->workspace_needed = conv->plans[i]->current.workspace;
-    amp_cuda_trim(backend);
+        if (conv->plans[i] && conv->plans[i]->current.workspace > largest)
+            largest = conv->plans[i]->current.workspace;
+    return largest;
 }
 
 static amp_status make_plans(amp_backend *backend, amp_conv *conv, amp_error *error)
@@ -94,8 +94,9 @@ static amp_status make_plans(amp_backend *backend, amp_conv *conv, amp_error *er
         AMP_TRY(amp_cudnn_plan(cuda->cudnn, &problem, &conv->plans[pass], error));
     }
     amp_status status = amp_cuda_conv_tune(backend, conv->plans, PASSES, &bytes, error);
-    trim_workspace(backend, conv);
-    cudaGetLastError(); /* clears the error, which the next launch would report as its own */
+    if (largest_workspace(conv) > cuda->workspace_needed) cuda->workspace_needed = largest_workspace(conv);
+    amp_cuda_trim(backend); /* what only timing needed */
+    amp_cuda_clear_error();
     return status;
 }
 
@@ -123,20 +124,20 @@ void amp_cuda_conv_destroy(amp_backend *backend, amp_conv *conv)
 {
     if (!conv) return;
     amp_cuda_release(backend, conv->weights);
-    for (int i = 0; i < PASSES; i++) amp_cudnn_forget(&conv->packs[i]);
+    for (int i = 0; i < PASSES; i++) amp_cudnn_pack_free(&conv->packs[i]);
     free(conv);
 }
 
 /* ---- weights ---- */
 
-/* Where the copy of one goes. */
-static amp_status place(amp_backend *backend, const amp_conv_weights *one, amp_cuda_weights *out,
+/* *out: how to make the copy of one convolution's weights; allocates it where there is none yet. */
+static amp_status prepare_copy(amp_backend *backend, const amp_conv_weights *one, amp_cuda_weights *out,
                         amp_error *error)
 {
     amp_conv *conv = one->conv;
     const amp_conv_desc *d = &conv->desc;
     if (!conv->weights)
-        AMP_TRY(amp_cuda_take_spare(backend, weight_bytes(d), "copies of weights", &conv->weights, error));
+        AMP_TRY(amp_cuda_spare_get(backend, weight_bytes(d), "copies of weights", &conv->weights, error));
     *out = (amp_cuda_weights){ one->masters, conv->weights, d->dtype, d->k, d->x.c / d->groups, d->size_h,
                                d->size_w };
     return AMP_OK;
@@ -150,17 +151,17 @@ amp_status amp_cuda_conv_load_weights(amp_backend *backend, const amp_conv_weigh
     *failed = -1;
     if (!list) return amp_fail(error, AMP_NO_MEMORY, "no memory for a list of %d convolutions", count);
     for (int i = 0; i < count && status == AMP_OK; i++)
-        if ((status = place(backend, &all[i], &list[i], error)) != AMP_OK) *failed = i;
+        if ((status = prepare_copy(backend, &all[i], &list[i], error)) != AMP_OK) *failed = i;
     if (status == AMP_OK)
         status = amp_cuda_weights_to_krsc(backend, &amp_cuda_of(backend)->weights, list, count, error);
     free(list);
-    amp_cuda_free_spares(backend);
+    amp_cuda_spares_free(backend);
     return status;
 }
 
 void amp_cuda_conv_drop_weights(amp_backend *backend, amp_conv *conv)
 {
-    amp_cuda_spare(backend, conv->weights, weight_bytes(&conv->desc));
+    amp_cuda_spare_put(backend, conv->weights, weight_bytes(&conv->desc));
     conv->weights = NULL;
 }
 
@@ -188,7 +189,7 @@ static amp_status run(amp_backend *backend, amp_conv *conv, int pass, const void
     amp_status status = amp_cudnn_run(cuda->cudnn, conv->plans[pass], &buffers, error);
     /* If an earlier kernel failed no engine runs any more, and cuDNN is not the cause. */
     if (status != AMP_OK) AMP_CUDA_TRY(cudaStreamSynchronize(cuda->stream));
-    cudaGetLastError(); /* clears the error, which the next launch would report as its own */
+    amp_cuda_clear_error();
     return status;
 }
 
@@ -236,18 +237,16 @@ amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, 
                                        d->size_w, error);
 }
 
-/* ---- what it is ---- */
+/* ---- facts ---- */
 
-/* cuDNN pads channels inside its workspace; nothing that is kept is padded. */
+/* cuDNN pads channels inside its workspace; the copies of the weights are not padded. */
 void amp_cuda_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_conv_facts *out)
 {
     const amp_conv_desc *d = &conv->desc;
     (void)backend;
     *out = (amp_conv_facts){ .computes = d->dtype, .padded_in = d->x.c / d->groups,
-                             .padded_out = d->k / d->groups, .weight_bytes = weight_bytes(d) };
-    for (int i = 0; i < PASSES; i++)
-        if (conv->plans[i] && conv->plans[i]->current.workspace > out->workspace_bytes)
-            out->workspace_bytes = conv->plans[i]->current.workspace;
+                             .padded_out = d->k / d->groups, .weight_bytes = weight_bytes(d),
+                             .workspace_bytes = largest_workspace(conv) };
     const amp_conv_plan *forward = conv->plans[d->transposed ? BACKWARD_DATA : FORWARD];
     if (conv->connected) {
         snprintf(out->kernel, sizeof out->kernel, "cuBLAS");

@@ -81,9 +81,9 @@ amp_status amp_conv_problem_check(const amp_conv_problem *p, amp_error *error)
 
 /* ---- candidates ---- */
 
-typedef enum verdict { FIT, DOWN_CONVERTS, TF32, NONDETERMINISTIC, OVER_CAP, VERDICTS } verdict;
+typedef enum fitness { FIT, DOWN_CONVERTS, TF32, NONDETERMINISTIC, OVER_CAP, FITNESSES } fitness;
 
-static verdict judge(const amp_conv_candidate *c, const amp_conv_problem *p, size_t workspace_cap)
+static fitness fitness_of(const amp_conv_candidate *c, const amp_conv_problem *p, size_t workspace_cap)
 {
     if (c->notes & AMP_CONV_DOWN_CONVERTS) return DOWN_CONVERTS;
     if (p->dtype == AMP_FP32 && (c->notes & AMP_CONV_TENSOR_CORE)) return TF32;
@@ -107,7 +107,7 @@ int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_pro
     int fit = 0;
     for (int i = 0; i < candidates->count; i++) {
         amp_conv_candidate c = list[i];
-        if (judge(&c, problem, workspace_cap) != FIT) continue;
+        if (fitness_of(&c, problem, workspace_cap) != FIT) continue;
         int to = fit++;
         /* list[to .. i) are unfit: they move up by one, and c is sorted in among the fit ones before them. */
         memmove(&list[to + 1], &list[to], sizeof *list * (size_t)(i - to));
@@ -120,13 +120,14 @@ int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_pro
     return fit;
 }
 
-/* For the user, why no candidate is left: "of 12 candidates 3 need more workspace than 256 MiB, ...". */
-static void tally(const amp_conv_candidates *candidates, const amp_conv_plan *plan, size_t workspace_cap,
-                  char *text, size_t size)
+/* The part of the error that says why no candidate is left: "of 12 candidates 3 need more workspace than 256
+ * MiB, ...". */
+static void explain_none_fit(const amp_conv_candidates *candidates, const amp_conv_plan *plan,
+                             size_t workspace_cap, char *text, size_t size)
 {
-    int counts[VERDICTS] = { 0 };
+    int counts[FITNESSES] = { 0 };
     for (int i = 0; i < candidates->count; i++)
-        counts[judge(&candidates->list[i], &plan->problem, workspace_cap)]++;
+        counts[fitness_of(&candidates->list[i], &plan->problem, workspace_cap)]++;
     snprintf(text, size, "of %d candidates %d need more workspace than %zu MiB, %d are not deterministic, "
              "%d round their inputs, %d failed", candidates->count, counts[OVER_CAP],
              workspace_cap >> 20, counts[NONDETERMINISTIC],
@@ -151,7 +152,7 @@ static void release_current(amp_conv_plans *plans, amp_conv_plan *plan)
 }
 
 /* Makes candidate c, which is built, the plan's current one. */
-static void take(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c)
+static void set_current(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c)
 {
     release_current(plans, plan);
     plan->current = *c;
@@ -188,12 +189,12 @@ static amp_status choose(amp_conv_plans *plans, amp_conv_plan *plan, amp_error *
     AMP_TRY(list_sorted(plans, plan, &candidates, error));
     for (int i = 0; i < plan->fit && !plan->current.plan; i++)
         if (!has_failed(plan, &candidates.list[i]) && build(plans, plan, &candidates.list[i], why) == AMP_OK)
-            take(plans, plan, &candidates.list[i]);
+            set_current(plans, plan, &candidates.list[i]);
     amp_status status = AMP_OK;
     if (!plan->current.plan) {
         char text[AMP_CONV_TEXT], counts[200];
         amp_conv_problem_text(&plan->problem, text);
-        tally(&candidates, plan, plans->workspace_cap, counts, sizeof counts);
+        explain_none_fit(&candidates, plan, plans->workspace_cap, counts, sizeof counts);
         status = why->status == AMP_OK ? AMP_UNSUPPORTED : why->status;
         if (!candidates.count)
             amp_fail(error, status, "%s: the library has no engine for it on this device", text);
@@ -297,7 +298,7 @@ static void time_current(amp_conv_plan *plan, amp_conv_timer timer, void *user, 
     if (!plan->tuned) mark_failed(plan, &plan->current);
 }
 
-/* Builds c to be timed: not if that means compiling, and enough was compiled. */
+/* Builds c to be timed, unless it would be compiled at run time and the limit of such engines is reached. */
 static int built_for_timing(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c, amp_error *why)
 {
     int compiles = (c->notes & AMP_CONV_RUNTIME_COMPILED) != 0;
@@ -306,7 +307,7 @@ static int built_for_timing(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv
     return build(plans, plan, c, why) == AMP_OK;
 }
 
-/* Times trial's candidate; the plan takes it over if it is the fastest so far. */
+/* Times trial's candidate, which becomes the plan's current one if it is the fastest so far. */
 static void time_one(amp_conv_plans *plans, amp_conv_plan *trial, amp_conv_plan *plan, amp_conv_timer timer,
                      void *user, amp_error *why)
 {
@@ -314,7 +315,7 @@ static void time_one(amp_conv_plans *plans, amp_conv_plan *trial, amp_conv_plan 
     if (timer(user, trial, &ms, why) != AMP_OK) {
         mark_failed(plan, &trial->current);
     } else if (!plan->tuned || ms < plan->ms) {
-        take(plans, plan, &trial->current);
+        set_current(plans, plan, &trial->current);
         plan->tuned = 1;
         plan->ms = ms;
     }
@@ -337,7 +338,7 @@ amp_status amp_conv_plans_tune(amp_conv_plans *plans, amp_conv_plan *plan, int b
         }
         if (!built_for_timing(plans, plan, c, &why)) continue;
         amp_conv_plan trial = { .problem = plan->problem };
-        take(plans, &trial, c);
+        set_current(plans, &trial, c);
         time_one(plans, &trial, plan, timer, user, &why);
     }
     plans->library->drop(plans->self, &candidates);

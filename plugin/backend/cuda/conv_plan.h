@@ -1,10 +1,10 @@
 /* Which of a library's engines computes a convolution: the choice, without the library.
  *
  * A library lists candidates for a problem in the order in which it expects them to be fast. Here they are
- * filtered and ordered, built one by one until one works, timed if the caller can time, and remembered per
+ * filtered and ordered, built one by one until one works, timed if the caller can time, and cached per
  * problem, so that a shape that comes back (random=1) costs a lookup. A candidate that fails, at build or
- * when it runs, is never tried again for that problem. cudnn_graph.c is the library; the tests have a made-up
- * one.
+ * when it runs, is never tried again for that problem. cudnn_graph.c is the library; the tests have one of
+ * their own.
  *
  * One thread at a time uses an amp_conv_plans and what came out of it. */
 #pragma once
@@ -45,7 +45,7 @@ int amp_conv_problem_downscale(const amp_conv_problem *problem);
 enum { AMP_CONV_TEXT = 240 };
 void amp_conv_problem_text(const amp_conv_problem *problem, char text[AMP_CONV_TEXT]);
 
-/* What a library says of an engine. */
+/* Properties of an engine, as the library reports them. */
 enum amp_conv_notes {
     AMP_CONV_TENSOR_CORE = 1,
     AMP_CONV_DOWN_CONVERTS = 2,      /* rounds its inputs to fewer bits */
@@ -78,7 +78,7 @@ typedef struct amp_conv_candidates {
 int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_problem *problem,
                              size_t workspace_cap);
 
-/* What the choice needs of a library. Whatever list made, drop frees, except configs and plans set to NULL by
+/* The functions of a library. drop frees all that list allocated, except configs and plans that are NULL by
  * then. */
 typedef struct amp_conv_library {
     amp_status (*list)(void *self, const amp_conv_problem *, amp_conv_candidates *out, amp_error *);
@@ -112,7 +112,7 @@ amp_status amp_conv_plans_get(amp_conv_plans *plans, const amp_conv_problem *pro
                               amp_error *error);
 
 /* The plan's current candidate did not run, for the reason in *why: the next one takes its place. If there is
- * none, the plan is left without one (current.plan is NULL), and *error tells why the last one failed. */
+ * none, the plan is left without one (current.plan is NULL), and *error says why the last one failed. */
 amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const amp_error *why,
                                amp_error *error);
 

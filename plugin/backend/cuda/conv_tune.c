@@ -1,9 +1,9 @@
-/* Timing engines, on memory taken for it: while convolutions are created the network's own is not taken yet,
- * or is that of a smaller size.
+/* Timing engines, on memory allocated for it: while convolutions are created the network's own memory is not
+ * allocated yet, or is that of a smaller size.
  *
- * Small convolutions take 5 to 20 µs, as long as the host takes to queue one. So the GPU is held while what
- * is timed is queued behind that: the time between the two events is the GPU's alone. The least of several
- * runs is what nothing else disturbed. */
+ * Small convolutions take 5 to 20 µs, as long as the host takes to queue one. So the GPU is kept busy by a
+ * kernel that spins while the run is queued behind it: the time between the two events is then the GPU's
+ * alone. The least of several runs is the one that was disturbed least. */
 #include "conv_tune.h"
 
 #include <math.h>
@@ -11,9 +11,9 @@
 #include "cudnn_graph.h"
 #include "kernels.h"
 
-/* Cycles of the GPU's clock, of 1 to 2 GHz. HOLD: 50 to 100 µs. WARM: once, 50 to 100 ms, in which the clocks
- * come up from idle. */
-enum { RUNS = 5, HOLD = 100000, WARM = 100000000 };
+/* Cycles of the GPU's clock, of 1 to 2 GHz. SPIN: 50 to 100 µs. WARM: once, 50 to 100 ms, in which the clocks
+ * rise from idle. */
+enum { RUNS = 5, SPIN = 100000, WARM = 100000000 };
 
 /* Every byte of the memory that engines are timed on: a small number in every dtype. (Zeros would need
  * less power, and run faster.) */
@@ -28,7 +28,7 @@ typedef struct trial {
 static amp_status launch(trial *t, const amp_conv_plan *plan, amp_error *error)
 {
     amp_status status = amp_cudnn_launch(t->cuda->cudnn, plan, &t->buffers, error);
-    if (status != AMP_OK) cudaGetLastError(); /* or the next launch would be blamed for it */
+    if (status != AMP_OK) amp_cuda_clear_error();
     return status;
 }
 
@@ -40,7 +40,7 @@ static amp_status measure(void *user, const amp_conv_plan *plan, float *ms, amp_
     *ms = INFINITY;
     for (int i = 0; i < RUNS; i++) {
         float one;
-        AMP_TRY(amp_cuda_hold(&t->cuda->base, HOLD, error));
+        AMP_TRY(amp_cuda_spin(&t->cuda->base, SPIN, error));
         AMP_CUDA_TRY(cudaEventRecord(t->begin, t->cuda->stream));
         AMP_TRY(launch(t, plan, error));
         AMP_CUDA_TRY(cudaEventRecord(t->end, t->cuda->stream));
@@ -62,13 +62,13 @@ static amp_status fill(trial *t, const amp_cuda_conv_bytes *bytes, amp_error *er
 static amp_status begin_trial(trial *t, amp_backend *backend, const amp_cuda_conv_bytes *bytes,
                               amp_error *error)
 {
-    AMP_TRY(amp_cuda_take(backend, bytes->x, "tensors to time on", &t->buffers.x, error));
-    AMP_TRY(amp_cuda_take(backend, bytes->w, "tensors to time on", &t->buffers.w, error));
-    AMP_TRY(amp_cuda_take(backend, bytes->y, "tensors to time on", &t->buffers.y, error));
+    AMP_TRY(amp_cuda_malloc(backend, bytes->x, "tensors to time on", &t->buffers.x, error));
+    AMP_TRY(amp_cuda_malloc(backend, bytes->w, "tensors to time on", &t->buffers.w, error));
+    AMP_TRY(amp_cuda_malloc(backend, bytes->y, "tensors to time on", &t->buffers.y, error));
     AMP_CUDA_TRY(cudaEventCreate(&t->begin));
     AMP_CUDA_TRY(cudaEventCreate(&t->end));
     AMP_TRY(fill(t, bytes, error));
-    if (!t->cuda->timed) AMP_TRY(amp_cuda_hold(backend, WARM, error));
+    if (!t->cuda->timed) AMP_TRY(amp_cuda_spin(backend, WARM, error));
     t->cuda->timed = 1;
     return AMP_OK;
 }
@@ -82,7 +82,7 @@ static void end_trial(trial *t, amp_backend *backend)
     amp_cuda_release(backend, t->buffers.x);
 }
 
-static int to_do(const amp_conv_plan *plan) { return plan && !plan->tuned && plan->fit > 1; }
+static int is_untimed(const amp_conv_plan *plan) { return plan && !plan->tuned && plan->fit > 1; }
 
 amp_status amp_cuda_conv_tune(amp_backend *backend, amp_conv_plan *const *plans, int count,
                               const amp_cuda_conv_bytes *bytes, amp_error *error)
@@ -90,11 +90,11 @@ amp_status amp_cuda_conv_tune(amp_backend *backend, amp_conv_plan *const *plans,
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     trial t = { .cuda = cuda };
     int wanted = 0;
-    for (int i = 0; i < count; i++) wanted |= to_do(plans[i]);
+    for (int i = 0; i < count; i++) wanted |= is_untimed(plans[i]);
     if (!wanted || !cuda->settings.tune) return AMP_OK;
     amp_status status = begin_trial(&t, backend, bytes, error);
     for (int i = 0; i < count && status == AMP_OK; i++)
-        if (to_do(plans[i]))
+        if (is_untimed(plans[i]))
             status = amp_cudnn_tune(cuda->cudnn, plans[i], cuda->settings.tune, measure, &t, error);
     int short_of_memory = status == AMP_NO_MEMORY && !t.begin;
     end_trial(&t, backend);

@@ -125,8 +125,8 @@ void amp_cuda_destroy(amp_backend *backend)
     amp_cudnn_destroy(cuda->cudnn);
     amp_cuda_gemm_stop(backend);
     amp_cuda_tables_destroy(cuda);
-    amp_cuda_end_uploads(backend);
-    amp_cuda_free_spares(backend);
+    amp_cuda_uploads_free(backend);
+    amp_cuda_spares_free(backend);
     amp_cuda_release(backend, cuda->workspace);
     amp_cuda_release(backend, cuda->scratch);
     if (cuda->uploaded) cudaEventDestroy(cuda->uploaded);

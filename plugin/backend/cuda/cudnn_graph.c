@@ -1,5 +1,5 @@
 /* Convolutions through cuDNN's graph API: the operation graph of each pass, the engines that cuDNN's
- * heuristics name for it, their plans, and running one. Which engine is taken is conv_plan.c's matter.
+ * heuristics name for it, their plans, and running one. conv_plan.c chooses the engine.
  *
  * cuDNN's objects are descriptors: created, given attributes, finalized, and from then on read only. A chain
  * of such calls remembers the first that failed and does nothing after it, so that it is checked once, at its
@@ -64,13 +64,14 @@ static amp_status status_of(cudnnStatus_t status)
     return status == CUDNN_STATUS_NOT_SUPPORTED ? AMP_UNSUPPORTED : AMP_BACKEND_FAILED;
 }
 
-/* AMP_OK, or the status of the chain's failure with a line that names the call. */
-static amp_status outcome(const chain *chain, amp_error *error)
+/* AMP_OK, or the status of the chain's failure; the error names what it is about ("": the library) and the
+ * call. */
+static amp_status outcome(const chain *chain, const char *about, amp_error *error)
 {
     if (ok(chain)) return AMP_OK;
     const amp_status status = status_of(chain->status);
-    return amp_fail(error, status, "cuDNN: %s(%s): %s%s%s%s", chain->call, chain->subject,
-                    cudnnGetErrorString(chain->status), *chain->text ? ": " : "", chain->text,
+    return amp_fail(error, status, "%s%scuDNN: %s(%s): %s%s%s%s", about, *about ? ": " : "", chain->call,
+                    chain->subject, cudnnGetErrorString(chain->status), *chain->text ? ": " : "", chain->text,
                     status == AMP_NO_MEMORY ? "; use a smaller batch or more subdivisions" : "");
 }
 
@@ -220,7 +221,7 @@ static void conv_graph_fill(chain *chain, const amp_cudnn *library, const amp_co
 
 /* ---- candidates ---- */
 
-/* Reads what cuDNN says of a config's engine. */
+/* Reads the properties of a config's engine. */
 static void describe_config(chain *chain, amp_conv_candidate *c)
 {
     descriptor engine = CREATE(chain, ENGINE_DESCRIPTOR);
@@ -248,10 +249,10 @@ static void describe_config(chain *chain, amp_conv_candidate *c)
     destroy(engine);
 }
 
-/* Appends what one heuristic names for the graph. It may know nothing (status NOT_SUPPORTED, or an empty
- * list): then there is nothing to append, and if nobody knows anything conv_plan.c says so. */
-static void ask(chain *outer, const amp_cudnn *library, descriptor graph, cudnnBackendHeurMode_t mode,
-                amp_conv_candidates *out)
+/* Appends the engines that one heuristic names for the graph. There may be none (status NOT_SUPPORTED, or an
+ * empty list); where no heuristic names any, conv_plan.c reports that. */
+static void append_candidates(chain *outer, const amp_cudnn *library, descriptor graph,
+                              cudnnBackendHeurMode_t mode, amp_conv_candidates *out)
 {
     if (!ok(outer)) return;
     chain inner = { CUDNN_STATUS_SUCCESS };
@@ -312,19 +313,24 @@ static amp_status list_candidates(void *self, const amp_conv_problem *problem, a
         return amp_fail(error, AMP_NO_MEMORY, "no memory for the plan of a convolution");
     }
     conv_graph_fill(&chain, self, problem, g);
-    ask(&chain, self, g->graph, CUDNN_HEUR_MODE_A, out);
-    ask(&chain, self, g->graph, CUDNN_HEUR_MODE_FALLBACK, out);
+    append_candidates(&chain, self, g->graph, CUDNN_HEUR_MODE_A, out);
+    append_candidates(&chain, self, g->graph, CUDNN_HEUR_MODE_FALLBACK, out);
     for (int i = 0; i < out->count; i++) describe_config(&chain, &out->list[i]);
     if (ok(&chain)) return AMP_OK;
-    amp_error why;
     char text[AMP_CONV_TEXT];
     drop_candidates(self, out);
-    outcome(&chain, &why);
     amp_conv_problem_text(problem, text);
-    return amp_fail(error, why.status, "%s: %s", text, why.message);
+    return outcome(&chain, text, error);
 }
 
 /* ---- plans ---- */
+
+static amp_status engine_outcome(const chain *chain, const amp_conv_candidate *c, amp_error *error)
+{
+    char engine[32];
+    snprintf(engine, sizeof engine, "engine %lld", (long long)c->engine);
+    return outcome(chain, engine, error);
+}
 
 /* Without a device everything of a plan compiled at run time works but its last step. */
 static int only_lacks_device(const amp_cudnn *library, const chain *chain)
@@ -356,12 +362,10 @@ static amp_status build_plan(void *self, amp_conv_candidate *c, amp_error *error
         return AMP_OK;
     }
     destroy(plan);
-    amp_error why;
-    outcome(&chain, &why);
-    return amp_fail(error, why.status, "engine %lld: %s", (long long)c->engine, why.message);
+    return engine_outcome(&chain, c, error);
 }
 
-static const amp_conv_library over_cudnn = { list_candidates, build_plan, release_candidate,
+static const amp_conv_library cudnn_library = { list_candidates, build_plan, release_candidate,
                                              drop_candidates };
 
 amp_status amp_cudnn_plan(amp_cudnn *library, const amp_conv_problem *problem, amp_conv_plan **out,
@@ -384,14 +388,14 @@ static amp_status needs_device(const amp_cudnn *library, amp_error *error)
                                                "cuDNN: a plan made without a device cannot run");
 }
 
-void amp_cudnn_forget(amp_cudnn_pack *pack)
+void amp_cudnn_pack_free(amp_cudnn_pack *pack)
 {
     destroy(pack->descriptor);
     *pack = (amp_cudnn_pack){ 0 };
 }
 
-/* The pack's descriptor, made anew unless it tells of these buffers already, which takes five
- * calls of cuDNN. */
+/* The pack's descriptor; created anew, by five calls of cuDNN, only if the buffers are not those of the last
+ * run. */
 static descriptor describe_buffers(chain *chain, amp_cudnn_pack *pack, const amp_conv_buffers *b,
                                    void *workspace)
 {
@@ -399,13 +403,13 @@ static descriptor describe_buffers(chain *chain, amp_cudnn_pack *pack, const amp
     void *const pointers[3] = { b->x, b->w, b->y };
     if (pack->descriptor && pack->x == b->x && pack->w == b->w && pack->y == b->y
         && pack->workspace == workspace) return pack->descriptor;
-    amp_cudnn_forget(pack);
+    amp_cudnn_pack_free(pack);
     *pack = (amp_cudnn_pack){ CREATE(chain, VARIANT_PACK_DESCRIPTOR), b->x, b->w, b->y, workspace };
     SET(chain, pack->descriptor, VARIANT_PACK_UNIQUE_IDS, INT64, 3, ids);
     SET(chain, pack->descriptor, VARIANT_PACK_DATA_POINTERS, VOID_PTR, 3, pointers);
     SET(chain, pack->descriptor, VARIANT_PACK_WORKSPACE, VOID_PTR, 1, &workspace);
     finalize(chain, pack->descriptor, "variant pack");
-    if (!ok(chain)) amp_cudnn_forget(pack);
+    if (!ok(chain)) amp_cudnn_pack_free(pack);
     return pack->descriptor;
 }
 
@@ -426,11 +430,8 @@ amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const
     if (ok(&chain))
         after(&chain, cudnnBackendExecute(library->handle, plan->current.plan, pack), "cudnnBackendExecute",
               "convolution");
-    amp_cudnn_forget(&once);
-    if (ok(&chain)) return AMP_OK;
-    amp_error why;
-    outcome(&chain, &why);
-    return amp_fail(error, why.status, "engine %lld: %s", (long long)plan->current.engine, why.message);
+    amp_cudnn_pack_free(&once);
+    return engine_outcome(&chain, &plan->current, error);
 }
 
 amp_status amp_cudnn_run(amp_cudnn *library, amp_conv_plan *plan, const amp_conv_buffers *buffers,
@@ -454,8 +455,8 @@ static void version_text(int version, char *text, size_t size)
 
 void amp_cudnn_describe(char *text, size_t size) { version_text((int)cudnnGetVersion(), text, size); }
 
-/* An older library does not know all that this file was compiled to ask for, and fails at the first such
- * question. */
+/* An older library lacks attributes that this file was compiled to read, and would fail at the first of
+ * them. */
 static amp_status check_version(amp_error *error)
 {
     char built[32], found[32];
@@ -468,7 +469,7 @@ static amp_status check_version(amp_error *error)
 }
 
 /* Without this cuDNN loads and unloads CUDA's compiler each time that it lists engines, which takes most of
- * that time and leaves 70 kB behind. If it is not found under this name, nothing but that is lost. */
+ * that time and leaks 70 kB. If it is not found under this name, only that time and memory are lost. */
 static void keep_compiler_loaded(void)
 {
     char name[32];
@@ -476,14 +477,14 @@ static void keep_compiler_loaded(void)
     dlopen(name, RTLD_LAZY | RTLD_NODELETE);
 }
 
-static amp_status make(const amp_cudnn_settings *settings, amp_cudnn **out, amp_error *error)
+static amp_status begin_create(const amp_cudnn_settings *settings, amp_cudnn **out, amp_error *error)
 {
     AMP_TRY(check_version(error));
     amp_cudnn *library = calloc(1, sizeof *library);
     if (!library) return amp_fail(error, AMP_NO_MEMORY, "no memory for cuDNN's plans");
     keep_compiler_loaded();
     library->settings = *settings;
-    library->plans = amp_conv_plans_create(&over_cudnn, library, settings->workspace_cap);
+    library->plans = amp_conv_plans_create(&cudnn_library, library, settings->workspace_cap);
     if (!library->plans) {
         free(library);
         return amp_fail(error, AMP_NO_MEMORY, "no memory for cuDNN's plans");
@@ -492,10 +493,10 @@ static amp_status make(const amp_cudnn_settings *settings, amp_cudnn **out, amp_
     return AMP_OK;
 }
 
-/* Hands the library out if its chain of calls went well. */
-static amp_status made(amp_cudnn *library, const chain *chain, amp_cudnn **out, amp_error *error)
+/* *out: the library, if its chain of calls succeeded; else it is destroyed. */
+static amp_status finish_create(amp_cudnn *library, const chain *chain, amp_cudnn **out, amp_error *error)
 {
-    amp_status status = outcome(chain, error);
+    amp_status status = outcome(chain, "", error);
     if (status == AMP_OK) *out = library;
     else amp_cudnn_destroy(library);
     return status;
@@ -506,10 +507,10 @@ amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, am
 {
     chain chain = { CUDNN_STATUS_SUCCESS };
     amp_cudnn *library = NULL;
-    AMP_TRY(make(settings, &library, error));
+    AMP_TRY(begin_create(settings, &library, error));
     if (after(&chain, cudnnCreate(&library->handle), "cudnnCreate", ""))
         after(&chain, cudnnSetStream(library->handle, stream), "cudnnSetStream", "");
-    return made(library, &chain, out, error);
+    return finish_create(library, &chain, out, error);
 }
 
 amp_status amp_cudnn_create_without_device(const char *properties, const amp_cudnn_settings *settings,
@@ -518,12 +519,12 @@ amp_status amp_cudnn_create_without_device(const char *properties, const amp_cud
 #if KNOWS_DEVICE_PROPERTIES
     chain chain = { CUDNN_STATUS_SUCCESS };
     amp_cudnn *library = NULL;
-    AMP_TRY(make(settings, &library, error));
+    AMP_TRY(begin_create(settings, &library, error));
     library->properties = CREATE(&chain, DEVICEPROP_DESCRIPTOR);
     SET(&chain, library->properties, DEVICEPROP_JSON_REPRESENTATION, CHAR, (int64_t)strlen(properties) + 1,
         properties);
     finalize(&chain, library->properties, "device properties");
-    return made(library, &chain, out, error);
+    return finish_create(library, &chain, out, error);
 #else
     (void)properties, (void)settings, (void)out;
     return amp_fail(error, AMP_UNSUPPORTED, "cuDNN before 9.8 makes no plans without a device");

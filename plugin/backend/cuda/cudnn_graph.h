@@ -1,8 +1,7 @@
-/* Convolutions through cuDNN's graph API, 8.9 and later. cudnn_graph.c is the only file that knows the
- * library; this is all that it shows of it.
+/* Convolutions through cuDNN's graph API, 8.9 and later. Only cudnn_graph.c includes cuDNN's headers.
  *
  * Layouts: activations NHWC, filters and their gradients KRSC (k, size_h, size_w, c/groups); any count of
- * channels, which cuDNN pads in its workspace where a kernel wants it. Arithmetic in fp32 on Tensor Cores.
+ * channels, which cuDNN pads in its workspace where a kernel needs it. Arithmetic in fp32 on Tensor Cores.
  * All memory is the device's, 16-byte aligned, and the caller's.
  *
  * An amp_cudnn has one cuDNN handle on one stream and is used, with its plans, by one thread at a time. */
@@ -23,10 +22,10 @@ static inline size_t amp_cudnn_workspace_cap(size_t memory)
 }
 
 typedef struct amp_cudnn_settings {
-    size_t workspace_cap; /* bytes that a convolution may ask for */
-    /* Sets *memory to at least `bytes` of device memory, for the launch that follows: a kernel still queued
-     * on the stream may be using what the last call gave. A failure makes the plan's next candidate the one
-     * to try. */
+    size_t workspace_cap; /* the largest workspace of a convolution, in bytes */
+    /* Sets *memory to at least `bytes` of device memory, for the launch that follows; a kernel still queued
+     * on the stream may be using the memory of the last call. After a failure the plan's next candidate is
+     * tried. */
     amp_status (*reserve)(void *owner, size_t bytes, void **memory, amp_error *error);
     void *owner;
 } amp_cudnn_settings;
@@ -51,16 +50,16 @@ void amp_cudnn_describe(char *text, size_t size);
 amp_status amp_cudnn_plan(amp_cudnn *library, const amp_conv_problem *problem, amp_conv_plan **out,
                           amp_error *error);
 
-/* Times the best_of first candidates (see amp_conv_plans_tune). The timer launches the plan it is given, with
- * amp_cudnn_launch, on buffers whose contents it can spare. */
+/* Times the best_of first candidates (see amp_conv_plans_tune). The timer launches the plan with
+ * amp_cudnn_launch, on buffers that may be overwritten. */
 amp_status amp_cudnn_tune(amp_cudnn *library, amp_conv_plan *plan, int best_of, amp_conv_timer timer,
                           void *user, amp_error *error);
 
-/* How cuDNN was told of the buffers of a run, for the next one with the same. Zeros at first. */
+/* The buffers of a run and cuDNN's descriptor of them, for the next run with the same. Zeros at first. */
 typedef struct amp_cudnn_pack { void *descriptor, *x, *w, *y, *workspace; } amp_cudnn_pack;
-void amp_cudnn_forget(amp_cudnn_pack *);
+void amp_cudnn_pack_free(amp_cudnn_pack *);
 
-/* x or dx, w or dw, y or dy, as the pass has it. pack: NULL where nothing is to be kept. */
+/* x or dx, w or dw, y or dy, by the pass. pack: reused and updated by the run; NULL: none. */
 typedef struct amp_conv_buffers { void *x, *w, *y; amp_cudnn_pack *pack; } amp_conv_buffers;
 
 /* Queues the plan's current candidate on the stream. */

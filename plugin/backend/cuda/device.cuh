@@ -153,6 +153,8 @@ enum {
     AMP_CUDA_BLOCKS_PER_SM = 32     /* four times what can be resident: the last ones balance the load */
 };
 
+static inline size_t amp_pixels(const amp_tensor *t) { return (size_t)t->shape.n * t->shape.h * t->shape.w; }
+
 static inline size_t amp_divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
 static inline size_t amp_cuda_most_blocks(const amp_backend *backend)

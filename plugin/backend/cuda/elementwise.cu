@@ -38,28 +38,11 @@ __global__ void activate_delta(const T *y, const T *dy, T *dx, size_t count, amp
 
 /* ---- launchers ---- */
 
-template <class T, int N, int A>
-static amp_status run_activate(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
-                               amp_activation activation, amp_error *error)
-{
-    size_t count = amp_shape_count(x->shape);
-    unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (activate<T, N, A>), (const T *)x->data, (T *)y->data,
-               count, activation);
-    return AMP_OK;
-}
-
-template <class T, int N, int A>
-static amp_status run_activate_delta(amp_backend *backend, const amp_tensor *y, const amp_tensor *dy,
-                                     const amp_tensor *dx, amp_activation activation, int accumulate,
-                                     amp_error *error)
-{
-    size_t count = amp_shape_count(dy->shape);
-    unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (activate_delta<T, N, A>), (const T *)y->data,
-               (const T *)dy->data, (T *)dx->data, count, activation, accumulate);
-    return AMP_OK;
-}
+/* kernel<T, N, A> over `count` numbers, as AMP_LAUNCH_ALONG. */
+#define LAUNCH_BY_ACTIVATION(backend, dtype, wide, count, activation, kernel, ...) \
+    AMP_CUDA_BY_DTYPE(dtype, AMP_CUDA_BY_GROUP(wide, AMP_CUDA_BY_ACTIVATION(activation, \
+        AMP_LAUNCH(backend, amp_cuda_blocks(backend, amp_divide_up(count, N)), AMP_CUDA_THREADS, \
+                   (kernel<T, N, A>), __VA_ARGS__))))
 
 amp_status amp_cuda_activation_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
     amp_activation activation, amp_error *error)
@@ -68,8 +51,9 @@ amp_status amp_cuda_activation_forward(amp_backend *backend, const amp_tensor *x
     if (!amp_shape_count(x->shape) || (activation == AMP_LINEAR && x->data == y->data)) return AMP_OK;
     if (activation == AMP_LINEAR) return amp_cuda_copy(backend, x->data, y->data, amp_tensor_bytes(x), error);
     int wide = amp_aligned(x->data) && amp_aligned(y->data);
-    AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide, AMP_CUDA_BY_ACTIVATION(activation,
-        AMP_TRY((run_activate<T, N, A>(backend, x, y, activation, error))))));
+    const size_t count = amp_shape_count(x->shape);
+    LAUNCH_BY_ACTIVATION(backend, x->dtype, wide, count, activation, activate, (const T *)x->data,
+                         (T *)y->data, count, activation);
     return AMP_OK;
 }
 
@@ -82,7 +66,8 @@ amp_status amp_cuda_activation_backward(amp_backend *backend, const amp_tensor *
     if (!amp_shape_count(dy->shape) || (copies && dy->data == dx->data)) return AMP_OK;
     if (copies) return amp_cuda_copy(backend, dy->data, dx->data, amp_tensor_bytes(dy), error);
     int wide = amp_aligned(y->data) && amp_aligned(dy->data) && amp_aligned(dx->data);
-    AMP_CUDA_BY_DTYPE(dy->dtype, AMP_CUDA_BY_GROUP(wide, AMP_CUDA_BY_ACTIVATION(activation,
-        AMP_TRY((run_activate_delta<T, N, A>(backend, y, dy, dx, activation, accumulate, error))))));
+    const size_t count = amp_shape_count(dy->shape);
+    LAUNCH_BY_ACTIVATION(backend, dy->dtype, wide, count, activation, activate_delta, (const T *)y->data,
+                         (const T *)dy->data, (T *)dx->data, count, activation, accumulate);
     return AMP_OK;
 }

@@ -1,10 +1,9 @@
 /* Fixed rearrangements of an image's elements (reorg), by a map from each element of y to one of x.
  *
  * Forward is a gather as it stands. Backward would be a scatter, whose sums depend on the order of threads
- * where two entries of the map name one element; so the map is first turned round, in scratch memory: how
- * many entries name each element of dx, and the last of them. Then each element of dx gathers. A map that
- * names no element twice, as reorg's, is looked at no further; the entries of any other are looked for, first
- * to last, in the map. */
+ * where two entries of the map name one element; so the map is first inverted, in scratch memory: how many
+ * entries name each element of dx, and the last of them. Then each element of dx gathers. For an element that
+ * several entries name, which reorg's maps do not have, the whole map is searched, first to last. */
 #include "kernels.h"
 
 #include "../check.h"
@@ -35,7 +34,7 @@ __global__ void gather(const T *x, T *y, const int32_t *map, size_t images, size
 
 /* times[t]: how many entries of the map name t; ends[t]: one more than the last of them. Both are 0
  * before. */
-__global__ void turn_round(const int32_t *map, size_t count, unsigned *times, unsigned *ends)
+__global__ void count_entries(const int32_t *map, size_t count, unsigned *times, unsigned *ends)
 {
     for (size_t i = amp_thread(); i < count; i += amp_threads()) {
         if (map[i] < 0) continue;
@@ -106,7 +105,8 @@ amp_status amp_cuda_gather_backward(amp_backend *backend, const amp_tensor *dy, 
     AMP_TRY(amp_cuda_scratch(backend, 2 * to * sizeof(unsigned), &scratch, error));
     unsigned *times = (unsigned *)scratch, *ends = times + to;
     AMP_CUDA_TRY(cudaMemsetAsync(scratch, 0, 2 * to * sizeof(unsigned), amp_cuda_of(backend)->stream));
-    AMP_LAUNCH(backend, amp_cuda_blocks(backend, from), AMP_CUDA_THREADS, turn_round, map, from, times, ends);
+    AMP_LAUNCH(backend, amp_cuda_blocks(backend, from), AMP_CUDA_THREADS, count_entries, map, from, times,
+               ends);
     AMP_LAUNCH_PLANE(backend, dx->dtype, wide_images(dx), images, image, gather_delta, (const T *)dy->data,
                      (T *)dx->data, map, times, ends, images, from, image, accumulate);
     return AMP_OK;

@@ -1,5 +1,5 @@
 /* Matrix products by cuBLAS, which is column-major: to it a row-major (rows, columns) is a (columns, rows),
- * so that each product below is asked for transposed, yᵀ = w·xᵀ and so on. */
+ * so that each product below is computed transposed, yᵀ = w·xᵀ and so on. */
 #include "gemm.h"
 
 #include <cublas_v2.h>
@@ -13,7 +13,7 @@ static amp_status cublas_fail(cublasStatus_t status, const char *call, int line,
     int unsupported = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
     amp_status kind = unsupported ? AMP_UNSUPPORTED : AMP_BACKEND_FAILED;
     if (status == CUBLAS_STATUS_ALLOC_FAILED) kind = AMP_NO_MEMORY;
-    cudaGetLastError(); /* clears the error, which the next launch would report as its own */
+    amp_cuda_clear_error();
     return amp_fail(error, kind, "cuBLAS: %s (gemm.c:%d): %s, %s", call, line, cublasGetStatusName(status),
                     cublasGetStatusString(status));
 }
@@ -141,7 +141,7 @@ static amp_status round_to(amp_backend *backend, const float *from, amp_dtype dt
     return amp_cuda_cast(backend, &src, &dst, 0, error);
 }
 
-/* *out: the factor as it is multiplied, kept or in scratch. */
+/* *out: the factor rounded to the dtype, in its cached copy or in scratch. */
 static amp_status prepare(amp_backend *backend, const amp_factor *f, size_t count, amp_dtype dtype,
                           void *scratch, const void **out, amp_error *error)
 {
@@ -158,7 +158,7 @@ static amp_status prepare(amp_backend *backend, const amp_factor *f, size_t coun
     return AMP_OK;
 }
 
-/* Both factors, each from a multiple of 16 bytes on, as the fastest of cuBLAS's kernels want them. */
+/* Both factors, each 16-byte aligned, as the fastest of cuBLAS's kernels need them. */
 static amp_status prepare_both(amp_backend *backend, const amp_gemm_desc *d, const void **a, const void **b,
                                amp_error *error)
 {

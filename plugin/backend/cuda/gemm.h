@@ -7,10 +7,10 @@
 
 #include "state.h"
 
-/* To be called before the others: starts cuBLAS, the first time. */
+/* Creates the cuBLAS handle at its first call; to be called before the products below. */
 amp_status amp_cuda_gemm_start(amp_backend *, amp_error *);
 void amp_cuda_gemm_stop(amp_backend *);
-/* "cuBLAS 13.0.2", without starting it. */
+/* The library's version, e.g. "cuBLAS 13.0.2"; needs no handle. */
 void amp_cuda_gemm_describe(char *text, size_t size);
 
 /* A product for each of `places`, of a connected layer 1. x (places, batch, inputs) and w (places, outputs,

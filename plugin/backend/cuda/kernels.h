@@ -1,7 +1,7 @@
 /* The CUDA backend's operations: amp_cuda_<operation> for each operation of backend.h, which says what it
  * computes. README.md says which file holds which.
  *
- * The kernels, of all that cuDNN and cuBLAS are not asked for, read and write NHWC tensors in device memory,
+ * The kernels, of all that cuDNN and cuBLAS do not compute, read and write NHWC tensors in device memory,
  * compute in fp32 and round once on store, move 16 bytes at a time where channels and alignment allow, are
  * deterministic (no floating-point atomics), and queue their work on the backend's stream. */
 #pragma once
@@ -17,12 +17,12 @@ extern "C" {
 AMP_BACKEND_OPERATIONS(AMP_CUDA_DECLARE)
 #undef AMP_CUDA_DECLARE
 
-/* ---- what else the .cu files give to the backend's other files ---- */
+/* ---- what else the backend's other files call of the .cu files ---- */
 
-/* table.cu: gives back what the backend's tables hold, and the verdict; destroy calls it. */
+/* table.cu: frees one table, which is empty then; and, for destroy, all of the backend's tables and
+ * update.cu's decision. */
+void amp_cuda_table_release(amp_backend *, amp_cuda_table *);
 void amp_cuda_tables_destroy(amp_cuda_backend *);
-void amp_cuda_table_release(amp_backend *, amp_cuda_table *); /* the same for one that another has; it is
-                                                                 empty then */
 
 /* weights.cu: from the masters' OIHW (k, c/groups, size_h, size_w) in fp32 to KRSC (k, size_h, size_w,
  * c/groups) in a 16-bit dtype or fp32, of as many convolutions as there are in one launch. The table is kept
@@ -40,12 +40,12 @@ amp_status amp_cuda_weights_to_krsc(amp_backend *, amp_cuda_table *, const amp_c
 amp_status amp_cuda_gradient_from_krsc(amp_backend *, const void *krsc, amp_dtype, float factor, float *oihw,
                                        int k, int c, int size_h, int size_w, amp_error *);
 
-/* hold.cu: keeps the whole GPU at work for that many cycles of its clock. */
-amp_status amp_cuda_hold(amp_backend *, long long cycles, amp_error *);
+/* spin.cu: keeps all multiprocessors busy for that many cycles of the GPU's clock. */
+amp_status amp_cuda_spin(amp_backend *, long long cycles, amp_error *);
 
-/* windows.cu: what `places` places from `first` on read of x, as columns (places, n, size, size, c) in the
- * dtype; and from the fp32 columns of all places of `images` images, from dx on, what those images' pixels
- * get. */
+/* windows.cu: the inputs of `places` places of the output, from `first` on, as columns (places, n, size,
+ * size, c) in the dtype; and the way back: dx (+)= for the pixels of `images` images the sum of what the fp32
+ * columns of all places hold of them. */
 amp_status amp_cuda_window_columns(amp_backend *, const amp_local_desc *, int first, int places,
                                    const void *x, void *columns, amp_error *);
 amp_status amp_cuda_window_delta(amp_backend *, const amp_local_desc *, int images, const float *columns,

@@ -71,7 +71,8 @@ amp_status amp_cuda_local_load_weights(amp_backend *backend, amp_local *local, c
 {
     const amp_local_desc *d = &local->desc;
     const size_t bytes = places_of(d) * place_weights(d) * amp_dtype_size(d->dtype);
-    if (!local->weights) AMP_TRY(amp_cuda_take(backend, bytes, "copies of weights", &local->weights, error));
+    if (!local->weights)
+        AMP_TRY(amp_cuda_malloc(backend, bytes, "copies of weights", &local->weights, error));
     const amp_cuda_weights all = { weights, local->weights, d->dtype, (int)amp_shape_image(d->y), d->x.c,
                                    d->size, d->size };
     return amp_cuda_weights_to_krsc(backend, &local->table, &all, 1, error);

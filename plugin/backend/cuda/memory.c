@@ -1,4 +1,4 @@
-/* Device memory: taking it, giving it back, copying, and the two blocks that operations share.
+/* Device memory: allocating, freeing and copying it, and the two blocks that operations share.
  *
  * Freeing waits for the stream first, since kernels that are queued may still use the memory. */
 #include "kernels.h"
@@ -14,12 +14,12 @@ static size_t round_up(size_t bytes, size_t unit)
     return bytes > SIZE_MAX - unit ? 0 : (bytes + unit - 1) / unit * unit;
 }
 
-/* How much was asked for, how much there is, and what would fit. */
+/* The error names how much was needed, how much is free, and what would fit. */
 static amp_status no_memory(const amp_cuda_backend *cuda, size_t bytes, const char *what, amp_error *error)
 {
     size_t unused = 0, total = 0;
     char there[128] = "", fits[64] = "a smaller batch, more subdivisions";
-    cudaGetLastError(); /* clears the error, which the next launch would report as its own */
+    amp_cuda_clear_error();
     if (cudaMemGetInfo(&unused, &total) == cudaSuccess) {
         snprintf(there, sizeof there, ": %zu of %zu MiB of GPU %d are free", unused >> 20, total >> 20,
                  cuda->device);
@@ -27,13 +27,13 @@ static amp_status no_memory(const amp_cuda_backend *cuda, size_t bytes, const ch
             snprintf(fits, sizeof fits, "some %zu times the subdivisions, a smaller batch",
                      bytes / unused + 1);
     } else {
-        cudaGetLastError();
+        amp_cuda_clear_error();
     }
     return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu MiB of %s%s; use %s or dtype=fp16",
                     (bytes >> 20) + (bytes % (1 << 20) != 0), what, there, fits);
 }
 
-amp_status amp_cuda_take(amp_backend *backend, size_t bytes, const char *what, void **out, amp_error *error)
+amp_status amp_cuda_malloc(amp_backend *backend, size_t bytes, const char *what, void **out, amp_error *error)
 {
     size_t rounded = round_up(bytes, UNIT);
     *out = NULL;
@@ -45,27 +45,27 @@ amp_status amp_cuda_take(amp_backend *backend, size_t bytes, const char *what, v
     return amp_cuda_fail(status, "cudaMalloc", __FILE__, __LINE__, error);
 }
 
-/* A failure here is one of work queued before. If it matters it stays with the device, and the next call that
- * can say so meets it; if not, the next launch must not be blamed for it. */
+/* A failure here is one of work queued before. A lasting one stays with the device, and the next call that
+ * returns a status reports it; any other must not be reported as the next launch's. */
 void amp_cuda_release(amp_backend *backend, void *memory)
 {
     if (!memory) return;
     cudaError_t waited = cudaStreamSynchronize(amp_cuda_of(backend)->stream), freed = cudaFree(memory);
-    if (waited != cudaSuccess || freed != cudaSuccess) cudaGetLastError();
+    if (waited != cudaSuccess || freed != cudaSuccess) amp_cuda_clear_error();
 }
 
 amp_status amp_cuda_allocate(amp_backend *backend, size_t bytes, void **out, amp_error *error)
 {
-    return amp_cuda_take(backend, bytes, "activations and parameters", out, error);
+    return amp_cuda_malloc(backend, bytes, "activations and parameters", out, error);
 }
 
 /* ---- spare memory ---- */
 
 struct amp_cuda_spare { struct amp_cuda_spare *next; void *memory; size_t bytes; };
 
-/* At the end: layers give back and take in the same order, so that each gets what was the same layer's, and
- * the list of copies on the device (weights.cu) stays as it is. */
-void amp_cuda_spare(amp_backend *backend, void *memory, size_t bytes)
+/* Appends to the list: layers release and allocate in the same order, so that each gets the memory that it
+ * had before, and the table of copies on the device (weights.cu) need not change. */
+void amp_cuda_spare_put(amp_backend *backend, void *memory, size_t bytes)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     struct amp_cuda_spare *one = memory ? malloc(sizeof *one) : NULL;
@@ -79,8 +79,8 @@ void amp_cuda_spare(amp_backend *backend, void *memory, size_t bytes)
     *end = one;
 }
 
-amp_status amp_cuda_take_spare(amp_backend *backend, size_t bytes, const char *what, void **out,
-                               amp_error *error)
+amp_status amp_cuda_spare_get(amp_backend *backend, size_t bytes, const char *what, void **out,
+                              amp_error *error)
 {
     for (struct amp_cuda_spare **at = &amp_cuda_of(backend)->spares, *one; (one = *at); at = &one->next) {
         if (one->bytes != bytes) continue;
@@ -89,10 +89,10 @@ amp_status amp_cuda_take_spare(amp_backend *backend, size_t bytes, const char *w
         free(one);
         return AMP_OK;
     }
-    return amp_cuda_take(backend, bytes, what, out, error);
+    return amp_cuda_malloc(backend, bytes, what, out, error);
 }
 
-void amp_cuda_free_spares(amp_backend *backend)
+void amp_cuda_spares_free(amp_backend *backend)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     while (cuda->spares) {
@@ -105,7 +105,7 @@ void amp_cuda_free_spares(amp_backend *backend)
 
 /* ---- shared blocks ---- */
 
-/* Makes *block hold at least `bytes`; what it held is lost if it grows. */
+/* Makes *block at least `bytes` large; its contents are lost if it grows. */
 static amp_status grow(amp_backend *backend, void **block, size_t *held, size_t bytes, const char *what,
                        amp_error *error)
 {
@@ -116,7 +116,7 @@ static amp_status grow(amp_backend *backend, void **block, size_t *held, size_t 
     amp_cuda_of(backend)->moved++;
     amp_cuda_release(backend, *block); /* first, so that the two need not fit together */
     *held = 0;
-    AMP_TRY(amp_cuda_take(backend, rounded ? rounded : bytes, what, block, error));
+    AMP_TRY(amp_cuda_malloc(backend, rounded ? rounded : bytes, what, block, error));
     *held = rounded;
     return AMP_OK;
 }
@@ -151,7 +151,7 @@ void amp_cuda_trim(amp_backend *backend)
 
 /* ---- copying ---- */
 
-/* Whether the device alone reads it, in the order of the stream. */
+/* *answer: whether this is device memory, which is read in the order of the stream. */
 static amp_status lies_on_device(const void *memory, int *answer, amp_error *error)
 {
     struct cudaPointerAttributes attributes;

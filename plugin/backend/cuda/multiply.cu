@@ -77,21 +77,6 @@ template <class T> __global__ void __launch_bounds__(SUM_THREADS) sum_channels(c
     }
 }
 
-static size_t pixels_of(const amp_tensor *t) { return (size_t)t->shape.n * t->shape.h * t->shape.w; }
-
-template <class T, int N>
-static amp_status run_multiply(amp_backend *backend, const amp_tensor *x, const amp_tensor *s,
-                               const amp_tensor *y, amp_factor_of of, int accumulate, amp_error *error)
-{
-    size_t rows = pixels_of(x), columns = (size_t)x->shape.c;
-    size_t rows_each = of == AMP_FACTOR_OF_CHANNEL ? (size_t)x->shape.h * x->shape.w : 1;
-    if (of == AMP_FACTOR_OF_ELEMENT) columns *= rows, rows = 1;
-    amp_plane plane = amp_cuda_plane(backend, rows, amp_divide_up(columns, N));
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (multiply<T, N>), (const T *)x->data, (const T *)s->data,
-               (T *)y->data, rows, columns, rows_each, of == AMP_FACTOR_OF_PIXEL, accumulate);
-    return AMP_OK;
-}
-
 amp_status amp_cuda_multiply(amp_backend *backend, const amp_tensor *x, const amp_tensor *s,
                              const amp_tensor *y, int accumulate, amp_error *error)
 {
@@ -102,31 +87,11 @@ amp_status amp_cuda_multiply(amp_backend *backend, const amp_tensor *x, const am
     int wide = of == AMP_FACTOR_OF_ELEMENT
         ? amp_aligned(x->data) && amp_aligned(y->data) && amp_aligned(s->data)
         : amp_cuda_wide(x) && amp_cuda_wide(y) && (of == AMP_FACTOR_OF_PIXEL || amp_cuda_wide(s));
-    AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide,
-        AMP_TRY((run_multiply<T, N>(backend, x, s, y, of, accumulate, error)))));
-    return AMP_OK;
-}
-
-template <class P, class T>
-static amp_status run_sum_pixels(amp_backend *backend, const amp_tensor *a, const amp_tensor *b,
-                                 const amp_tensor *s, int accumulate, amp_error *error)
-{
-    size_t rows = (size_t)a->shape.h * a->shape.w;
-    amp_columns c = amp_columns_make(rows, (unsigned)a->shape.n, a->shape.c / P::count);
-    c.block_rows = rows;
-    c.chunks = 1;
-    AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, (sum_pixels<P, T>), (const P *)a->data,
-               (const P *)b->data, (T *)s->data, c, accumulate);
-    return AMP_OK;
-}
-
-template <class T>
-static amp_status run_sum_channels(amp_backend *backend, const amp_tensor *a, const amp_tensor *b,
-                                   const amp_tensor *s, int accumulate, amp_error *error)
-{
-    size_t pixels = pixels_of(a), most = amp_cuda_most_blocks(backend);
-    AMP_LAUNCH(backend, (unsigned)(pixels < most ? pixels : most), SUM_THREADS, (sum_channels<T>),
-               (const T *)a->data, (const T *)b->data, (T *)s->data, pixels, (size_t)a->shape.c, accumulate);
+    size_t rows = amp_pixels(x), columns = (size_t)x->shape.c;
+    size_t rows_each = of == AMP_FACTOR_OF_CHANNEL ? (size_t)x->shape.h * x->shape.w : 1;
+    if (of == AMP_FACTOR_OF_ELEMENT) columns *= rows, rows = 1;
+    AMP_LAUNCH_PLANE(backend, x->dtype, wide, rows, columns, multiply, (const T *)x->data, (const T *)s->data,
+                     (T *)y->data, rows, columns, rows_each, of == AMP_FACTOR_OF_PIXEL, accumulate);
     return AMP_OK;
 }
 
@@ -138,11 +103,17 @@ amp_status amp_cuda_multiply_sums(amp_backend *backend, const amp_tensor *a, con
     AMP_TRY(amp_check_multiply(a, s, &of, error));
     if (of == AMP_FACTOR_OF_ELEMENT) return amp_cuda_multiply(backend, a, b, s, accumulate, error);
     if (!amp_shape_count(a->shape)) return AMP_OK;
+    if (of == AMP_FACTOR_OF_PIXEL) {
+        size_t pixels = amp_pixels(a), most = amp_cuda_most_blocks(backend);
+        unsigned blocks = (unsigned)(pixels < most ? pixels : most);
+        AMP_CUDA_BY_DTYPE(a->dtype, AMP_LAUNCH(backend, blocks, SUM_THREADS, (sum_channels<T>),
+            (const T *)a->data, (const T *)b->data, (T *)s->data, pixels, (size_t)a->shape.c, accumulate));
+        return AMP_OK;
+    }
     bool wide = amp_cuda_wide(a) && amp_cuda_wide(b);
-    AMP_CUDA_BY_DTYPE(a->dtype, {
-        if (of == AMP_FACTOR_OF_PIXEL) return run_sum_channels<T>(backend, a, b, s, accumulate, error);
-        if (wide) return run_sum_pixels<amp_pack<T>, T>(backend, a, b, s, accumulate, error);
-        return run_sum_pixels<amp_single<T>, T>(backend, a, b, s, accumulate, error);
-    });
+    amp_columns c = amp_columns_whole((size_t)a->shape.h * a->shape.w, (unsigned)a->shape.n,
+                                      amp_cuda_packs(a, wide));
+    AMP_CUDA_BY_PACK(a->dtype, wide, AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS,
+        (sum_pixels<P, T>), (const P *)a->data, (const P *)b->data, (T *)s->data, c, accumulate));
     return AMP_OK;
 }

@@ -6,8 +6,8 @@
  * lie in scratch memory. Kernels for the activations of hot layers keep N rows in flight in each thread.
  * The writing pass takes the blocks last to first: the end of the tensor is what the summing pass left in the
  * cache. Of leaky and relu backward needs the sign of y alone. It repeats forward's arithmetic on x for that,
- * to the bit, and does not read y: five passes over memory instead of seven. So it does where the gradient is
- * a function of the activation's input. */
+ * to the bit, and does not read y: five passes over memory instead of seven. The same holds where the
+ * gradient is a function of the activation's input. */
 #include "kernels.h"
 
 #include "../check.h"
@@ -28,7 +28,7 @@ static __device__ __forceinline__ float normalized(float x, float mean, float ga
     return fmaf(x - mean, gain, bias);
 }
 
-/* Whether what backward wants is computed anew: y, or the activation's input. A < 0 asks the activation. */
+/* Whether backward recomputes what it needs: y, or the activation's input. A < 0: any activation. */
 template <int A> constexpr bool repeats_forward = A < 0 || A == AMP_LEAKY || A == AMP_RELU || A == AMP_MISH ||
     A == AMP_SWISH;
 
@@ -441,8 +441,6 @@ template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS, 
 
 /* --------------------------------------------------------------------------------------------- operations */
 
-static size_t pixels(const amp_tensor *t) { return (size_t)t->shape.n * t->shape.h * t->shape.w; }
-
 /* One call's scratch memory: K sums of each chunk and channel, and F factors of each channel. */
 typedef struct scratch {
     double *partial;
@@ -468,7 +466,7 @@ amp_status amp_cuda_bias_gradient(amp_backend *backend, const amp_tensor *dy, fl
     if (amp_shape_count(dy->shape) == 0) return AMP_OK;
     bool wide = amp_cuda_wide(dy);
     int channels = dy->shape.c;
-    amp_columns c = amp_columns_make(pixels(dy), 1, amp_cuda_packs(dy, wide));
+    amp_columns c = amp_columns_make(amp_pixels(dy), 1, amp_cuda_packs(dy, wide));
     AMP_TRY(scratch_take(backend, &c, channels, 1, 0, &s, error));
     AMP_CUDA_BY_PACK(dy->dtype, wide, AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS,
         sum_of_rows<P>, (const P *)dy->data, c, s.partial));
@@ -552,7 +550,7 @@ amp_status amp_cuda_batchnorm_forward_train(amp_backend *backend, const amp_tens
     if (amp_shape_count(x->shape) == 0) return AMP_OK;
     bool wide = forward_is_wide(x, y, norm);
     int channels = x->shape.c;
-    amp_columns c = amp_columns_make(pixels(x), 1, amp_cuda_packs(x, wide));
+    amp_columns c = amp_columns_make(amp_pixels(x), 1, amp_cuda_packs(x, wide));
     int shared = norm->ranks ? AMP_MOMENTS_SHARED * norm->ranks->count : 0;
     AMP_TRY(scratch_take(backend, &c, channels, 2, FORWARD + shared, &s, error));
     AMP_CUDA_BY_PACK(x->dtype, wide, AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS,
@@ -573,7 +571,7 @@ amp_status amp_cuda_batchnorm_forward_infer(amp_backend *backend, const amp_tens
     if (amp_shape_count(x->shape) == 0) return AMP_OK;
     bool wide = forward_is_wide(x, y, norm);
     int channels = x->shape.c;
-    amp_columns c = amp_columns_make(pixels(x), 1, amp_cuda_packs(x, wide));
+    amp_columns c = amp_columns_make(amp_pixels(x), 1, amp_cuda_packs(x, wide));
     AMP_TRY(scratch_take(backend, &c, channels, 0, FORWARD, &s, error));
     AMP_LAUNCH(backend, channel_blocks(channels), CHANNEL_THREADS, rolling_factors, channels,
         for_device(norm), s.factors);
@@ -593,7 +591,7 @@ amp_status amp_cuda_batchnorm_backward(amp_backend *backend, const amp_tensor *x
         amp_aligned(norm->scale) && amp_aligned(norm->bias) && amp_aligned(norm->mean) &&
         amp_aligned(norm->variance);
     int channels = x->shape.c;
-    amp_columns c = amp_columns_make(pixels(x), 1, amp_cuda_packs(x, wide));
+    amp_columns c = amp_columns_make(amp_pixels(x), 1, amp_cuda_packs(x, wide));
     AMP_TRY(scratch_take(backend, &c, channels, 2, BACKWARD + (norm->ranks ? 2 : 0), &s, error));
     AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation,
         AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, (delta_sums<P, A>),

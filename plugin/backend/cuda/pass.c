@@ -1,10 +1,10 @@
 /* Passes recorded as CUDA graphs, which one call queues: pass_begin, pass_end and pass_free of backend.h.
  *
  * While the stream captures, a call queues a node of the graph instead of work. A graph keeps the addresses
- * and numbers of its calls. Which of those are the caller's, the caller knows; the backend's own, scratch and
- * cuDNN's workspace, are counted in `moved`. What must not happen during a capture fails, and the pass with
- * it: memory that grows (memory.c), the engine of cuDNN that takes another's place (conv.c), and all that
- * CUDA itself refuses then. */
+ * and numbers of its calls. The caller keeps its own the same; whether the backend's own, scratch and cuDNN's
+ * workspace, got other addresses is counted in `moved`. What must not happen during a capture fails, and the
+ * pass with it: memory that grows (memory.c), a change of cuDNN's engine (conv.c), and all that CUDA itself
+ * refuses then. */
 #include <stdlib.h>
 
 #include "memory.h"
@@ -20,7 +20,7 @@ void amp_cuda_pass_free(amp_backend *backend, amp_recorded_pass *pass)
 {
     (void)backend;
     if (!pass) return;
-    if (pass->graph && cudaGraphExecDestroy(pass->graph) != cudaSuccess) cudaGetLastError();
+    if (pass->graph && cudaGraphExecDestroy(pass->graph) != cudaSuccess) amp_cuda_clear_error();
     free(pass);
 }
 
@@ -35,7 +35,7 @@ amp_status amp_cuda_pass_begin(amp_backend *backend, amp_recorded_pass **pass, i
     }
     amp_cuda_pass_free(backend, *pass);
     *pass = NULL;
-    /* Of this thread: what others do meanwhile, on a GPU of their own, is not refused. */
+    /* In this mode CUDA refuses only calls of this thread, not those of others, on GPUs of their own. */
     AMP_CUDA_TRY(cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal));
     cuda->recording = 1;
     return AMP_OK;
@@ -50,7 +50,7 @@ amp_status amp_cuda_pass_end(amp_backend *backend, amp_recorded_pass **pass, int
     if (!whole || ended != cudaSuccess) {
         if (graph) cudaGraphDestroy(graph);
         if (whole) return amp_cuda_fail(ended, "cudaStreamEndCapture", __FILE__, __LINE__, error);
-        cudaGetLastError(); /* clears the error, which the next launch would report as its own */
+        amp_cuda_clear_error();
         return AMP_OK;
     }
     *pass = calloc(1, sizeof **pass);

@@ -224,10 +224,8 @@ amp_status amp_cuda_avgpool_forward(amp_backend *backend, const amp_tensor *x, c
     AMP_TRY(amp_check_avgpool(x, y, error));
     if (amp_shape_count(x->shape) == 0) return AMP_OK;
     bool wide = amp_cuda_wide(x) && amp_cuda_wide(y);
-    size_t rows = (size_t)x->shape.h * x->shape.w;
-    amp_columns c = amp_columns_make(rows, (unsigned)x->shape.n, amp_cuda_packs(x, wide));
-    c.block_rows = rows;
-    c.chunks = 1;
+    amp_columns c = amp_columns_whole((size_t)x->shape.h * x->shape.w, (unsigned)x->shape.n,
+                                      amp_cuda_packs(x, wide));
     AMP_CUDA_BY_PACK(x->dtype, wide, AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS,
                                                 average<P>, (const P *)x->data, (P *)y->data, c));
     return AMP_OK;

@@ -3,8 +3,8 @@
 
 #include "state.h"
 
-/* Errors that are not the backend's, and what to do about them. Behind the first three any kernel queued
- * before may have failed, and CUDA tells the next call that waits. */
+/* Errors with a cause outside the backend, and what to do about each. The first three may be those of any
+ * kernel queued before: CUDA returns them from the next call that waits. */
 static const char earlier[] = ": a kernel that was queued before has failed; with CUDA_LAUNCH_BLOCKING=1 in "
     "the environment the line names that one's call";
 static const struct { cudaError_t error; amp_status status; const char *remedy; } known[] = {
@@ -32,7 +32,7 @@ amp_status amp_cuda_fail(cudaError_t status, const char *call, const char *file,
     const char *slash = strrchr(file, '/');
     int i = (int)(sizeof known / sizeof *known);
     while (--i >= 0 && known[i].error != status) {}
-    cudaGetLastError(); /* clears the error, which the next launch would report as its own */
+    amp_cuda_clear_error();
     return amp_fail(error, i < 0 ? AMP_BACKEND_FAILED : known[i].status, "CUDA: %s (%s:%d): %s, %s%s", call,
                     slash ? slash + 1 : file, line, cudaGetErrorName(status), cudaGetErrorString(status),
                     i < 0 ? "" : known[i].remedy);

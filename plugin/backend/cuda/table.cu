@@ -35,7 +35,7 @@ static amp_status make_room(amp_backend *backend, amp_cuda_table *t, size_t byte
     if (bytes <= t->room) return AMP_OK;
     amp_cuda_release(backend, t->memory);
     t->room = 0;
-    AMP_TRY(amp_cuda_take(backend, bytes, "lists of arrays", &t->memory, error));
+    AMP_TRY(amp_cuda_malloc(backend, bytes, "lists of arrays", &t->memory, error));
     t->room = bytes;
     return AMP_OK;
 }
@@ -69,7 +69,7 @@ static amp_status fill(amp_backend *backend, amp_cuda_table *t, size_t row_bytes
     return status;
 }
 
-static void forget(amp_cuda_table *t)
+static void clear(amp_cuda_table *t)
 {
     free(t->rows);
     t->rows = NULL;
@@ -84,27 +84,27 @@ amp_status amp_cuda_table_set(amp_backend *backend, amp_cuda_table *t, void *row
         free(rows);
         return AMP_OK;
     }
-    forget(t);
+    clear(t);
     t->rows = rows;
     t->bytes = bytes;
     amp_status status = fill(backend, t, row_bytes, count, error);
-    if (status != AMP_OK) forget(t);
+    if (status != AMP_OK) clear(t);
     return status;
 }
 
 void amp_cuda_table_release(amp_backend *backend, amp_cuda_table *t)
 {
-    forget(t);
+    clear(t);
     amp_cuda_release(backend, t->memory);
     t->memory = NULL;
     t->room = 0;
 }
 
-/* Nothing is left to be done about a failure. */
+/* At the end there is nothing left to do about a failure. */
 void amp_cuda_tables_destroy(amp_cuda_backend *cuda)
 {
     amp_cuda_table *all[] = { &cuda->step, &cuda->statistics, &cuda->arrays, &cuda->weights };
     for (amp_cuda_table *t : all) amp_cuda_table_release(&cuda->base, t);
-    if (cuda->verdict) cudaFreeHost(cuda->verdict);
-    if (cuda->judged) cudaEventDestroy(cuda->judged);
+    if (cuda->decision) cudaFreeHost(cuda->decision);
+    if (cuda->decided) cudaEventDestroy(cuda->decided);
 }

@@ -2,13 +2,13 @@
  * only.
  *
  * A table has rows, structures of any kind that begin with amp_cuda_work, and cuts: the work of each row in
- * parts, one for each block. It is made anew only when a row differs from what it was made of; what is asked
- * of it step after step costs a comparison on the host. */
+ * parts, one for each block. It is uploaded again only when a row has changed; a step whose rows are those of
+ * the step before costs a comparison on the host. */
 #pragma once
 
 #include "state.h"
 
-/* How much there is to do, and how much of it a block does; in what units, is the kernel's matter. */
+/* How many units of work a row has, and how many of them a block does; each kernel has units of its own. */
 typedef struct amp_cuda_work { size_t units; int share; } amp_cuda_work;
 
 typedef struct amp_cuda_cut {
@@ -20,8 +20,8 @@ typedef struct amp_cuda_cut {
  * compared by their bytes. NULL and *error if there is no memory. */
 void *amp_cuda_table_rows(size_t row_bytes, int count, amp_error *error);
 
-/* The table is now of these rows, which are the table's from here on, also on failure. On failure it is of
- * none. cuts is 0 where there is nothing to do. */
+/* Makes the table hold these rows and takes ownership of them, also on failure, where it then holds none.
+ * cuts is 0 where there is nothing to do. */
 amp_status amp_cuda_table_set(amp_backend *, amp_cuda_table *, void *rows, size_t row_bytes, int count,
                               amp_error *);
 

@@ -1,4 +1,4 @@
-/* Turning a matrix round on its way from one dtype to another, for cast.cu and weights.cu: NCHW is a matrix
+/* Transposing a matrix and casting it from one dtype to another, for cast.cu and weights.cu: NCHW is a matrix
  * of channels × pixels for each image, NHWC its transpose; OIHW and KRSC are the same for each filter.
  *
  * A block moves a tile through shared memory, in fp32. Each side of a tile is a few lines of memory: `count`
@@ -87,19 +87,20 @@ __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, u
     }
 }
 
-/* How matrices of rows × columns are cut, less at the edges; wide: 16 bytes at a time. */
-struct amp_turn { unsigned rows, columns, tile_rows, tile_columns; int src_wide, dst_wide; };
+/* How matrices of rows × columns are cut into tiles, which are smaller at the edges; wide: 16 bytes at a
+ * time. */
+struct amp_tiling { unsigned rows, columns, tile_rows, tile_columns; int src_wide, dst_wide; };
 
 /* Tiles of one matrix. */
-__host__ __device__ __forceinline__ unsigned amp_turn_tiles(const amp_turn &m)
+__host__ __device__ __forceinline__ unsigned amp_tiling_count(const amp_tiling &m)
 {
     return ((m.columns + m.tile_columns - 1) / m.tile_columns) * ((m.rows + m.tile_rows - 1) / m.tile_rows);
 }
 
 /* Tile t of matrix `image`, by the whole block, through `tile`, which has AMP_TILE floats. */
 template <class S, class D>
-__device__ void amp_turn_tile(float *tile, const S *src, D *dst, size_t image, unsigned t, const amp_turn &m,
-                              float factor, int accumulate)
+__device__ void amp_transpose_tile(float *tile, const S *src, D *dst, size_t image, unsigned t,
+                                   const amp_tiling &m, float factor, int accumulate)
 {
     unsigned pitch = amp_tile_pitch(m.tile_columns),
         across = (m.columns + m.tile_columns - 1) / m.tile_columns;
@@ -117,13 +118,13 @@ __device__ void amp_turn_tile(float *tile, const S *src, D *dst, size_t image, u
 
 /* images × (rows × columns) → images × (columns × rows). */
 template <class S, class D> __global__ void __launch_bounds__(AMP_CUDA_THREADS)
-transpose(const S *src, D *dst, size_t images, amp_turn m, float factor, int accumulate)
+transpose(const S *src, D *dst, size_t images, amp_tiling m, float factor, int accumulate)
 {
     __shared__ float tile[AMP_TILE];
-    unsigned tiles = amp_turn_tiles(m);
+    unsigned tiles = amp_tiling_count(m);
     for (size_t image = blockIdx.y; image < images; image += gridDim.y)
         for (unsigned t = blockIdx.x; t < tiles; t += gridDim.x)
-            amp_turn_tile(tile, src, dst, image, t, m, factor, accumulate);
+            amp_transpose_tile(tile, src, dst, image, t, m, factor, accumulate);
 }
 
 /* ---- the host's part ---- */
@@ -158,10 +159,10 @@ static inline int amp_side_wide(const void *p, amp_dtype dtype, size_t images, s
         (width == pitch || pitch * element % 16 == 0);
 }
 
-static inline amp_turn amp_turn_of(const void *src, amp_dtype src_dtype, const void *dst, amp_dtype dst_dtype,
-                                   size_t images, unsigned rows, unsigned columns)
+static inline amp_tiling amp_tiling_of(const void *src, amp_dtype src_dtype, const void *dst,
+                                       amp_dtype dst_dtype, size_t images, unsigned rows, unsigned columns)
 {
-    amp_turn m = { rows, columns, 0, 0, 0, 0 };
+    amp_tiling m = { rows, columns, 0, 0, 0, 0 };
     amp_tile_cut(rows, columns, &m.tile_rows, &m.tile_columns);
     m.src_wide = amp_side_wide(src, src_dtype, images, rows, columns, m.tile_columns);
     m.dst_wide = amp_side_wide(dst, dst_dtype, images, columns, rows, m.tile_rows);

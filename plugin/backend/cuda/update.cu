@@ -1,7 +1,7 @@
 /* The end of a step: is every gradient and statistic finite, and if so the update of every parameter and the
- * commit of every statistic. Three launches over all arrays: each chunk's finding; from them the verdict;
- * what it allows. The device goes from one to the next by itself. The verdict is copied to the host behind
- * the second, and the host waits for that copy alone, with the third launch queued: it goes on while the
+ * commit of every statistic. Three launches over all arrays: a finding for each chunk; the decision that
+ * follows from all findings; the update, if the decision allows it. The decision is copied to the host after
+ * the second, and the host waits for that copy alone, with the third launch queued: it continues while the
  * update runs.
  *
  * Products and sums are rounded one by one, as stock's separate calls do, so that weights come out as on the
@@ -29,18 +29,18 @@ typedef struct array_row {
     short wide, is_statistic; /* wide: all arrays can be moved 16 bytes at a time */
 } array_row;
 
-/* What is found in a chunk. */
+/* The finding of one chunk. */
 typedef struct finding {
     double sum_squares;
     int found_inf;
 } finding;
 
-/* What follows from all of them. */
-typedef struct verdict {
+/* What follows from the findings of all chunks. */
+typedef struct decision {
     double sum_squares; /* of gradients, scaled as they are */
     amp_unscale unscale;
     int found_inf;
-} verdict;
+} decision;
 
 /* ---- kernels ---- */
 
@@ -106,9 +106,9 @@ __global__ void __launch_bounds__(UPDATE_THREADS) check_chunks(const array_row *
     if (threadIdx.x == 0) findings[blockIdx.x] = f;
 }
 
-__global__ void __launch_bounds__(UPDATE_THREADS) judge_chunks(const finding *__restrict__ findings,
-                                                               unsigned count, amp_update_args args,
-                                                               verdict *out)
+__global__ void __launch_bounds__(UPDATE_THREADS) combine_findings(const finding *__restrict__ findings,
+                                                                   unsigned count, amp_update_args args,
+                                                                   decision *out)
 {
     double sum = 0;
     int found = 0;
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(UPDATE_THREADS) judge_chunks(const finding *__
 typedef struct step {
     float learning_rate, batch, momentum;
     float beta1, beta2, correction1, correction2, eps;
-    float unscale, unscale_rest; /* gradients are multiplied by one, then by the other; the verdict's */
+    float unscale, unscale_rest; /* gradients are multiplied by one, then by the other; the decision's */
     int adamw;
 } step;
 
@@ -206,10 +206,10 @@ static __device__ __forceinline__ void copy_chunk(const float *from, float *to, 
     }
 }
 
-/* Updates parameters and commits statistics if the verdict is that all is finite; otherwise does nothing. */
+/* Updates parameters and commits statistics if all was found finite; otherwise does nothing. */
 template <int ADAM>
 __global__ void __launch_bounds__(UPDATE_THREADS) move_chunks(const array_row *__restrict__ rows,
-    const amp_cuda_cut *__restrict__ cuts, step s, const verdict *__restrict__ v)
+    const amp_cuda_cut *__restrict__ cuts, step s, const decision *__restrict__ v)
 {
     if (v->found_inf) return;
     const amp_cuda_cut c = cuts[blockIdx.x];
@@ -272,33 +272,31 @@ static amp_status list(amp_backend *backend, amp_cuda_table *t, const amp_param 
 
 /* ---- operations ---- */
 
-/* *out: the verdict in device memory. Its copy for the host is complete when the event cuda->judged has
- * happened. */
-static amp_status judge(amp_backend *backend, const amp_cuda_table *t, const amp_update_args *args,
-                        const verdict **out, amp_error *error)
+/* *out: the decision, in device memory. Its copy for the host is complete after the event cuda->decided. */
+static amp_status decide(amp_backend *backend, const amp_cuda_table *t, const amp_update_args *args,
+                         const decision **out, amp_error *error)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     void *scratch;
-    if (!cuda->verdict) AMP_CUDA_TRY(cudaMallocHost(&cuda->verdict, sizeof(verdict)));
-    if (!cuda->judged) AMP_CUDA_TRY(cudaEventCreateWithFlags(&cuda->judged, cudaEventDisableTiming));
-    AMP_TRY(amp_cuda_scratch(backend, sizeof(verdict) + t->cuts * sizeof(finding), &scratch, error));
-    verdict *all = (verdict *)scratch;
+    if (!cuda->decision) AMP_CUDA_TRY(cudaMallocHost(&cuda->decision, sizeof(decision)));
+    if (!cuda->decided) AMP_CUDA_TRY(cudaEventCreateWithFlags(&cuda->decided, cudaEventDisableTiming));
+    AMP_TRY(amp_cuda_scratch(backend, sizeof(decision) + t->cuts * sizeof(finding), &scratch, error));
+    decision *all = (decision *)scratch;
     finding *findings = (finding *)(all + 1);
     AMP_LAUNCH(backend, t->cuts, UPDATE_THREADS, check_chunks, amp_cuda_rows_of<array_row>(t),
                amp_cuda_cuts_of(t), findings);
-    AMP_LAUNCH(backend, 1, UPDATE_THREADS, judge_chunks, findings, t->cuts, *args, all);
-    AMP_CUDA_TRY(cudaMemcpyAsync(cuda->verdict, all, sizeof *all, cudaMemcpyDeviceToHost, cuda->stream));
-    AMP_CUDA_TRY(cudaEventRecord(cuda->judged, cuda->stream));
+    AMP_LAUNCH(backend, 1, UPDATE_THREADS, combine_findings, findings, t->cuts, *args, all);
+    AMP_CUDA_TRY(cudaMemcpyAsync(cuda->decision, all, sizeof *all, cudaMemcpyDeviceToHost, cuda->stream));
+    AMP_CUDA_TRY(cudaEventRecord(cuda->decided, cuda->stream));
     *out = all;
     return AMP_OK;
 }
 
-/* Waits until the verdict is there. */
-static amp_status wait_for_verdict(amp_backend *backend, verdict *out, amp_error *error)
+static amp_status wait_for_decision(amp_backend *backend, decision *out, amp_error *error)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
-    AMP_CUDA_TRY(cudaEventSynchronize(cuda->judged));
-    *out = *(const verdict *)cuda->verdict;
+    AMP_CUDA_TRY(cudaEventSynchronize(cuda->decided));
+    *out = *(const decision *)cuda->decision;
     return AMP_OK;
 }
 
@@ -308,16 +306,16 @@ amp_status amp_cuda_check_gradients(amp_backend *backend, const amp_param *param
 {
     amp_cuda_table *t = &amp_cuda_of(backend)->arrays;
     amp_update_args as_it_is = {};
-    const verdict *there;
-    verdict v;
+    const decision *there;
+    decision v;
     as_it_is.batch = 1;
     as_it_is.inverse_scale = 1;
     *found_inf = 0;
     *sum_squares = 0;
     AMP_TRY(list(backend, t, params, count, NULL, 0, error));
     if (!t->cuts) return AMP_OK;
-    AMP_TRY(judge(backend, t, &as_it_is, &there, error));
-    AMP_TRY(wait_for_verdict(backend, &v, error));
+    AMP_TRY(decide(backend, t, &as_it_is, &there, error));
+    AMP_TRY(wait_for_decision(backend, &v, error));
     *found_inf = v.found_inf;
     *sum_squares = v.sum_squares * (double)inverse_scale * (double)inverse_scale;
     return AMP_OK;
@@ -332,7 +330,7 @@ static step step_of(const amp_update_args *a)
 }
 
 static amp_status move(amp_backend *backend, const amp_cuda_table *t, const amp_update_args *args,
-                       const verdict *allowed, amp_error *error)
+                       const decision *allowed, amp_error *error)
 {
     const array_row *rows = amp_cuda_rows_of<array_row>(t);
     const amp_cuda_cut *cuts = amp_cuda_cuts_of(t);
@@ -346,16 +344,16 @@ amp_status amp_cuda_finish_step(amp_backend *backend, const amp_step_end *end, a
                                 amp_error *error)
 {
     amp_cuda_table *t = &amp_cuda_of(backend)->step;
-    const verdict *there;
-    verdict v = {};
+    const decision *there;
+    decision v = {};
     out->taken = 0;
     out->gradient_norm = 0;
     AMP_TRY(amp_check_update(end, error));
     AMP_TRY(list(backend, t, end->params, end->param_count, end->statistics, end->statistics_count, error));
     if (t->cuts) {
-        AMP_TRY(judge(backend, t, &end->update, &there, error));
+        AMP_TRY(decide(backend, t, &end->update, &there, error));
         AMP_TRY(move(backend, t, &end->update, there, error));
-        AMP_TRY(wait_for_verdict(backend, &v, error));
+        AMP_TRY(wait_for_decision(backend, &v, error));
     }
     if (v.found_inf) return AMP_OK;
     out->taken = 1;

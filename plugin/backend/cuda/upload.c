@@ -1,8 +1,8 @@
 /* Uploads that the host does not wait for, and the page-locked memory that their sources may lie in.
  *
  * upload_later copies in the backend's stream. The event `uploaded` is recorded after each copy: once it is
- * reached, all sources were read, and uploads_done hands the staging blocks out again. So only the first step
- * allocates page-locked memory.
+ * reached, all sources were read, and uploads_done makes the staging blocks free for reuse. So only the first
+ * step allocates page-locked memory.
  *
  * upload_ahead copies images in a stream of its own (`ahead`), while the backend's stream still computes the
  * pass before. Two blocks of memory take turns, so three waits keep the order:
@@ -17,7 +17,7 @@
 
 enum { LINE = 64, LEAST_BLOCK = 1 << 20 };
 
-/* A block of page-locked memory, handed out from its start; room and used are bytes. */
+/* A block of page-locked memory, allocated piece by piece from its start; room and used are bytes. */
 struct amp_cuda_staging {
     struct amp_cuda_staging *next;
     char *memory;
@@ -72,8 +72,8 @@ amp_status amp_cuda_upload_later(amp_backend *backend, void *memory, const void 
     return AMP_OK;
 }
 
-/* Before the first copy: it waits for all that is queued. The stream does not block: the default stream,
- * where Darknet's own layers run, must not wait for these copies. */
+/* Creates the stream and its events before the first copy, which waits for all that is queued. The stream is
+ * a non-blocking one: the default stream, where Darknet's own layers run, must not wait for these copies. */
 static amp_status make_ahead(amp_cuda_backend *cuda, amp_error *error)
 {
     if (cuda->ahead) return AMP_OK;
@@ -110,7 +110,7 @@ amp_status amp_cuda_uploads_done(amp_backend *backend, amp_error *error)
 }
 
 /* At the end, with nothing queued any more. */
-void amp_cuda_end_uploads(amp_backend *backend)
+void amp_cuda_uploads_free(amp_backend *backend)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     if (cuda->ahead) cudaStreamDestroy(cuda->ahead);

@@ -14,7 +14,7 @@ typedef struct weights_row {
     amp_cuda_work work; /* tiles */
     const float *masters;
     void *copy;
-    amp_turn turn;
+    amp_tiling tiling; /* no padding in it: see amp_cuda_table_rows */
     unsigned tiles;     /* of a filter */
     amp_dtype dtype;    /* of the copy */
 } weights_row;
@@ -22,7 +22,7 @@ typedef struct weights_row {
 template <class T> static __device__ __forceinline__ void load_tile(float *tile, const weights_row &r,
                                                                     unsigned at)
 {
-    amp_turn_tile(tile, r.masters, (T *)r.copy, at / r.tiles, at % r.tiles, r.turn, 1, 0);
+    amp_transpose_tile(tile, r.masters, (T *)r.copy, at / r.tiles, at % r.tiles, r.tiling, 1, 0);
 }
 
 __global__ void __launch_bounds__(AMP_CUDA_THREADS) load_weights(const weights_row *__restrict__ rows,
@@ -49,12 +49,11 @@ static void describe(weights_row *row, const amp_cuda_weights *w)
         width = (unsigned)(line ? filters * channels * taps : taps);
     row->work.share = 1;
     if (!filters || !channels || !taps) return;
-    amp_turn t = amp_turn_of(w->oihw, AMP_FP32, w->krsc, w->dtype, images, height, width);
+    amp_tiling t = amp_tiling_of(w->oihw, AMP_FP32, w->krsc, w->dtype, images, height, width);
     if (line) t.src_wide = amp_aligned(w->oihw), t.dst_wide = amp_aligned(w->krsc);
     row->masters = w->oihw, row->copy = w->krsc, row->dtype = w->dtype;
-    row->turn.rows = t.rows, row->turn.columns = t.columns, row->turn.tile_rows = t.tile_rows;
-    row->turn.tile_columns = t.tile_columns, row->turn.src_wide = t.src_wide, row->turn.dst_wide = t.dst_wide;
-    row->tiles = amp_turn_tiles(t);
+    row->tiling = t;
+    row->tiles = amp_tiling_count(t);
     row->work.units = images * row->tiles;
     row->work.share = (int)amp_divide_up(SHARE, (size_t)t.tile_rows * t.tile_columns);
 }
