@@ -304,7 +304,7 @@ train without tiny.cfg trained.weights -clear -amp off
 train with tiny.cfg without/tiny_final.weights -clear -amp bf16
 
 # ---- options of its layers ----
-# Each field of struct layer is either an option that native_tables.c asks about, or known to be none.
+# Each field of struct layer is either an option with a row in native_tables.c or .h, or known to be none.
 known='
  type cost_type forward backward update batch inputs outputs nweights nbiases truths h w c out_h out_w
  out_c n bflops t receptive_w receptive_h receptive_w_scale receptive_h_scale cweights indexes
@@ -322,8 +322,9 @@ fields=$(sed -n '/^struct layer {/,/^\/\/#ifdef GPU/p' "$ALEXEYAB_TREE/include/d
 for field in $fields; do
     case $field in *_cpu | *_gpu) continue ;; esac
     case $(echo " $known ") in *[[:space:]]"$field"[[:space:]]*) continue ;; esac
-    grep -q "OPTION($field, " "$SOURCE_DIR/plugin/host/alexeyab/native_tables.c" ||
-        fail "native_tables.c asks nothing about $field of struct layer"
+    grep -q "OPTION($field, " "$SOURCE_DIR/plugin/host/alexeyab/native_tables.c" \
+        "$SOURCE_DIR/plugin/host/darknet/native_tables.h" ||
+        fail "native_tables.c has no row for $field of struct layer"
 done
 
 # ---- what cannot be followed ----

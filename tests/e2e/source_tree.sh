@@ -1,6 +1,6 @@
 # A tree of the user's is never written to, and one that is not a supported revision is refused by the name of
-# the file that differs. Every field of Darknet's struct layer is either an option that native_tables.c asks
-# about, or known to be none.
+# the file that differs. Every field of Darknet's struct layer is either an option with a row in
+# native_tables.c (or in native_tables.h, for both forks), or known to be none.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 
@@ -65,8 +65,9 @@ fields=$(sed -n '/^struct layer{/,/^#ifdef GPU/p' "$DARKNET_TREE/include/darknet
 for field in $fields; do
     case $field in *_cpu | *_gpu) continue ;; esac
     case $(echo $known) in "$field "* | *" $field" | *" $field "*) continue ;; esac
-    grep -q "OPTION($field, " "$SOURCE_DIR/plugin/host/pjreddie/native_tables.c" ||
-        fail "native_tables.c asks nothing about $field of struct layer"
+    grep -q "OPTION($field, " "$SOURCE_DIR/plugin/host/pjreddie/native_tables.c" \
+        "$SOURCE_DIR/plugin/host/darknet/native_tables.h" ||
+        fail "native_tables.c has no row for $field of struct layer"
 done
 
 # A keyword and its parenthesis are apart.
