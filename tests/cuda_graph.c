@@ -25,8 +25,8 @@ static amp_status reserve(void *owner, size_t bytes, void **memory, amp_error *e
 
 static const amp_cudnn_settings settings = { .workspace_cap = 1000, .reserve = reserve, .owner = &reserved };
 
-static const amp_conv_problem grouped = { 2, 12, 9, 15, 24, 5, 3, 2, 1, 1, 4, AMP_BF16, AMP_CONV_FORWARD,
-                                          0, 0, 0 };
+static const amp_conv_problem grouped = {
+    .conv = { { 2, 12, 9, 15 }, 24, 5, 3, 2, 1, 4, AMP_BF16, 0, 0, 0, 2, 1, 0 }, .pass = AMP_CONV_FORWARD };
 
 enum { ENGINES = 3, X_COUNT = 2 * 12 * 9 * 15, W_COUNT = 24 * 3 * 5 * 3, Y_COUNT = 2 * 24 * 4 * 8 };
 
@@ -144,7 +144,7 @@ TEST_WITH(only_filter_gradients_in_fp16_are_scaled_down, begin, end)
     for (int pass = 0; pass < 3; pass++) {
         amp_conv_problem p = grouped;
         p.pass = (amp_conv_pass)pass;
-        p.dtype = AMP_FP16;
+        p.conv.dtype = AMP_FP16;
         assert_int_equal(amp_cudnn_run(library, planned(library, &p), &buffers, &error), AMP_OK);
         assert_float_equal(cudnn_double.last.alpha, pass == AMP_CONV_BACKWARD_FILTER ? .125 : 1, 0);
     }

@@ -38,8 +38,10 @@ static int read_shapes(void **state)
 
 static amp_conv_problem problem_of(const conv_shape *s, amp_dtype dtype, amp_conv_pass pass, int accumulate)
 {
-    return (amp_conv_problem){ BATCH, s->c, s->h, s->w, s->k, s->size, s->size, s->stride, s->pad,
-                               s->dilation, s->groups, dtype, pass, accumulate, 0, 0 };
+    return (amp_conv_problem){
+        .conv = { .x = { BATCH, s->c, s->h, s->w }, .k = s->k, .size_h = s->size, .size_w = s->size,
+                  .stride = s->stride, .stride_x = s->stride, .pad = s->pad, .dilation = s->dilation,
+                  .groups = s->groups, .dtype = dtype }, .pass = pass, .accumulate = accumulate };
 }
 
 static amp_cudnn *open_with(const char *text, size_t workspace_cap)
@@ -87,13 +89,13 @@ static void count(tally *t, amp_cudnn *library, const conv_shape *s, const amp_c
     unsigned notes = plan->current.notes;
     size_t workspace = plan->current.workspace;
     int plain = !(notes & AMP_CONV_TENSOR_CORE);
-    if (plain && p->groups == 1) {
-        char text[AMP_CONV_TEXT];
+    if (plain && p->conv.groups == 1) {
+        char text[AMP_CONV_PROBLEM_TEXT];
         amp_conv_problem_text(p, text);
         print_message("%s: without Tensor Cores: %s\n", s->network, text);
     }
-    t->slow += plain && p->groups == 1;
-    t->grouped += plain && p->groups > 1;
+    t->slow += plain && p->conv.groups == 1;
+    t->grouped += plain && p->conv.groups > 1;
     t->compiled += (notes & AMP_CONV_RUNTIME_COMPILED) != 0;
     t->reduced += (notes & AMP_CONV_REDUCED_REDUCTION) != 0;
     t->random += (notes & AMP_CONV_NONDETERMINISTIC) != 0;
@@ -286,7 +288,7 @@ TEST(a_large_device_has_tensor_cores_for_large_batches)
             amp_conv_problem p = problem_of(&first[k / 3], AMP_BF16, passes[k % 3], 0);
             amp_conv_plan *plan;
             amp_error error;
-            p.n = 96;
+            p.conv.x.n = 96;
             slow[i] += amp_cudnn_plan(library, &p, &plan, &error) != AMP_OK ||
                        !(plan->current.notes & AMP_CONV_TENSOR_CORE);
         }

@@ -88,8 +88,8 @@ static amp_status fake_time(void *user, const amp_conv_plan *plan, float *ms, am
 enum { CAP = 1000 };
 
 static const amp_conv_problem ordinary = {
-    .n = 2, .c = 8, .h = 5, .w = 7, .k = 16, .size_h = 3, .size_w = 3, .stride = 1, .pad = 1, .dilation = 1,
-    .groups = 1, .dtype = AMP_FP16, .pass = AMP_CONV_FORWARD };
+    .conv = { .x = { 2, 8, 5, 7 }, .k = 16, .size_h = 3, .size_w = 3, .stride = 1, .pad = 1, .dilation = 1,
+              .groups = 1, .dtype = AMP_FP16 }, .pass = AMP_CONV_FORWARD };
 
 /* The engines that are fit for p, in their order, as text: "100 102". */
 static void assert_order(const engine *engines, int count, amp_conv_problem p, const char *expected)
@@ -123,7 +123,7 @@ TEST(with_groups_the_librarys_order_holds)
     const engine e[] = { { .notes = REDUCED }, { .notes = 0 }, { .notes = TC }, { .notes = TC | REDUCED },
                          { .notes = 0 } };
     amp_conv_problem p = ordinary;
-    p.groups = 8;
+    p.conv.groups = 8;
     assert_order(e, (int)COUNT(e), p, "101 102 104 100 103");
 }
 
@@ -132,7 +132,7 @@ TEST(fp32_is_not_tf32)
     const engine e[] = { { .notes = TC }, { .notes = 0 }, { .notes = TC }, { .notes = REDUCED },
                          { .notes = 0 } };
     amp_conv_problem p = ordinary;
-    p.dtype = AMP_FP32;
+    p.conv.dtype = AMP_FP32;
     assert_order(e, (int)COUNT(e), p, "101 104 103");
 }
 
@@ -250,15 +250,15 @@ TEST(a_shape_that_comes_back_costs_no_listing)
     amp_conv_plan *others[200];
     for (int i = 0; i < 200; i++) {
         amp_conv_problem p = ordinary;
-        p.h += i;
+        p.conv.x.h += i;
         assert_int_equal(amp_conv_plans_get(plans, &p, &others[i], &error), AMP_OK);
     }
     for (int i = 0; i < 200; i++) {
         amp_conv_problem p = ordinary;
-        p.h += i;
+        p.conv.x.h += i;
         assert_int_equal(amp_conv_plans_get(plans, &p, &plan, &error), AMP_OK);
         assert_ptr_equal(plan, others[i]);
-        assert_int_equal(plan->problem.h, p.h);
+        assert_int_equal(plan->problem.conv.x.h, p.conv.x.h);
     }
     assert_int_equal(f.lists, 200);
     DONE();
@@ -272,14 +272,14 @@ TEST(downscaling_is_the_root_of_the_sums_length)
     amp_conv_problem p = ordinary;
     p.pass = AMP_CONV_BACKWARD_FILTER;
     for (int i = 0; i < (int)COUNT(cases); i++) {
-        p.n = cases[i].n, p.h = cases[i].h, p.w = cases[i].w;
+        p.conv.x.n = cases[i].n, p.conv.x.h = cases[i].h, p.conv.x.w = cases[i].w;
         assert_int_equal(amp_conv_problem_downscale(&p), cases[i].expected);
     }
-    p.stride = 2; /* it is the output's size that counts: 208 x 208 */
+    p.conv.stride = 2; /* it is the output's size that counts: 208 x 208 */
     assert_int_equal(amp_conv_problem_downscale(&p), 11);
-    p.dtype = AMP_BF16;
+    p.conv.dtype = AMP_BF16;
     assert_int_equal(amp_conv_problem_downscale(&p), 0);
-    p.dtype = AMP_FP16, p.pass = AMP_CONV_BACKWARD_DATA;
+    p.conv.dtype = AMP_FP16, p.pass = AMP_CONV_BACKWARD_DATA;
     assert_int_equal(amp_conv_problem_downscale(&p), 0);
 }
 
@@ -287,24 +287,25 @@ TEST(every_number_of_a_problem_counts)
 {
     const engine e[] = { { .notes = TC } };
     PLANS(e);
-    const amp_conv_problem base = { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0,
-                                    0, 0 };
+    const amp_conv_problem base = { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 },
+                                    AMP_CONV_BACKWARD_DATA, 0, 0 };
     const amp_conv_problem changed[] = {
-        { 5, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
-        { 4, 8, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
-        { 4, 4, 8, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
-        { 4, 4, 9, 8, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
-        { 4, 4, 9, 9, 8, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
-        { 4, 4, 9, 9, 4, 1, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
-        { 4, 4, 9, 9, 4, 3, 1, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
-        { 4, 4, 9, 9, 4, 3, 3, 2, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
-        { 4, 4, 9, 9, 4, 3, 3, 1, 0, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
-        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 2, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
-        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 4, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
-        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_BF16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
-        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_FILTER, 0, 0, 0 },
-        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 1, 0, 0 },
-        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 1, 0 },
+        { { { 5, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { { { 4, 8, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { { { 4, 4, 8, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { { { 4, 4, 9, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { { { 4, 4, 9, 9 }, 8, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 1, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 1, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 2, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 0, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 2, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 4, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 2, 1, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_BF16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_BACKWARD_FILTER, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_BACKWARD_DATA, 1, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_BACKWARD_DATA, 0, 1 },
     };
     assert_int_equal(amp_conv_plans_get(plans, &base, &plan, &error), AMP_OK);
     for (int i = 0; i < (int)COUNT(changed); i++) {
@@ -365,10 +366,10 @@ TEST(not_all_engines_that_must_be_compiled_are_timed)
                          { .notes = TC, .ms = 2 } };
     amp_conv_problem p = ordinary;
     PLANS(e);
-    for (p.n = 1; p.n <= AMP_CONV_COMPILED + 2; p.n++) {
+    for (p.conv.x.n = 1; p.conv.x.n <= AMP_CONV_COMPILED + 2; p.conv.x.n++) {
         assert_int_equal(amp_conv_plans_get(plans, &p, &plan, &error), AMP_OK);
         assert_int_equal(amp_conv_plans_tune(plans, plan, 3, fake_time, &f, &error), AMP_OK);
-        assert_int_equal(plan->current.engine, p.n <= AMP_CONV_COMPILED ? 101 : 102);
+        assert_int_equal(plan->current.engine, p.conv.x.n <= AMP_CONV_COMPILED ? 101 : 102);
         assert_true(plan->tuned);
     }
     assert_int_equal(f.built[0], AMP_CONV_COMPILED + 2);
@@ -422,18 +423,28 @@ TEST(after_a_failed_run_a_plan_can_be_tuned_again)
 TEST(impossible_problems_are_refused)
 {
     static const struct { amp_conv_problem p; const char *why; } cases[] = {
-        { { 0, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "input is empty" },
-        { { 1, 4, 9, 9, 0, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "filters are empty" },
-        { { 1, 4, 9, 9, 4, 3, 3, 0, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "stride" },
-        { { 1, 4, 9, 9, 4, 3, 3, 1, -1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "padding" },
-        { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 0, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "dilation" },
-        { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 1, 3, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "groups" },
-        { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 1, 0, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "groups" },
-        { { 1, 4, 9, 9, 4, 12, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "window" },
-        { { 1, 4, 9, 9, 4, 3, 3, 1, 0, 5, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "window" },
-        { { 1, 4, 9, 9, 4, 3, 3, 1, 2000000000, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 },
-          "output is too large" },
-        { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 1, 0, 0 }, "accumulates" },
+        { { { { 0, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_FORWARD, 0, 0 },
+          "input is empty" },
+        { { { { 1, 4, 9, 9 }, 0, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_FORWARD, 0, 0 },
+          "filters are empty" },
+        { { { { 1, 4, 9, 9 }, 4, 3, 3, 0, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_FORWARD, 0, 0 },
+          "stride" },
+        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, -1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_FORWARD, 0, 0 },
+          "padding" },
+        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, -1, 0 }, AMP_CONV_FORWARD, 0, 0 },
+          "dilation" },
+        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 3, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_FORWARD, 0, 0 },
+          "groups" },
+        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 0, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_FORWARD, 0, 0 },
+          "groups" },
+        { { { { 1, 4, 9, 9 }, 4, 12, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_FORWARD, 0, 0 },
+          "window" },
+        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 0, 1, AMP_FP16, 0, 0, 0, 0, 5, 0 }, AMP_CONV_FORWARD, 0, 0 },
+          "window" },
+        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 2000000000, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 },
+            AMP_CONV_FORWARD, 0, 0 }, "padded input is too large" },
+        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0 }, AMP_CONV_FORWARD, 1, 0 },
+          "accumulates" },
     };
     const engine e[] = { { .notes = TC } };
     PLANS(e);
@@ -448,17 +459,17 @@ TEST(impossible_problems_are_refused)
 TEST(output_sizes)
 {
     amp_conv_problem p = ordinary;
-    assert_int_equal(amp_conv_problem_out_h(&p), 5);
-    assert_int_equal(amp_conv_problem_out_w(&p), 7);
-    p.stride = 2;
-    assert_int_equal(amp_conv_problem_out_h(&p), 3);
-    assert_int_equal(amp_conv_problem_out_w(&p), 4);
-    p.dilation = 2; /* a window of 5 in 7 and 9 */
-    assert_int_equal(amp_conv_problem_out_h(&p), 2);
-    assert_int_equal(amp_conv_problem_out_w(&p), 3);
-    p.stride_x = 3;
-    assert_int_equal(amp_conv_problem_out_h(&p), 2);
-    assert_int_equal(amp_conv_problem_out_w(&p), 2);
+    assert_int_equal(amp_conv_output(&p.conv).h, 5);
+    assert_int_equal(amp_conv_output(&p.conv).w, 7);
+    p.conv.stride = 2;
+    assert_int_equal(amp_conv_output(&p.conv).h, 3);
+    assert_int_equal(amp_conv_output(&p.conv).w, 4);
+    p.conv.dilation = 2; /* a window of 5 in 7 and 9 */
+    assert_int_equal(amp_conv_output(&p.conv).h, 2);
+    assert_int_equal(amp_conv_output(&p.conv).w, 3);
+    p.conv.stride_x = 3;
+    assert_int_equal(amp_conv_output(&p.conv).h, 2);
+    assert_int_equal(amp_conv_output(&p.conv).w, 2);
 }
 
 int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -33,6 +33,39 @@ static inline amp_status amp_check_cast(const amp_tensor *src, const amp_tensor 
     return AMP_OK;
 }
 
+/* For messages: "convolution forward of 64x3x416x416 (n,c,h,w) to 32 filters of 3x3, ..."; pass: "" or the
+ * name of one. */
+enum { AMP_CONV_TEXT = 240 };
+static inline void amp_conv_text(const amp_conv_desc *d, const char *pass, char text[AMP_CONV_TEXT])
+{
+    snprintf(text, AMP_CONV_TEXT, "convolution%s%s of %dx%dx%dx%d (n,c,h,w) to %d filters of %dx%d, "
+             "stride %d (%d along a row), padding %d, dilation %d, groups %d, in %s", *pass ? " " : "", pass,
+             d->x.n, d->x.c, d->x.h, d->x.w, d->k, d->size_h, d->size_w, d->stride, amp_conv_stride_x(d),
+             d->pad, amp_conv_dilation(d), d->groups, amp_dtype_name(d->dtype));
+}
+
+/* In 64 bits, since these numbers come from a .cfg. */
+static inline amp_status amp_check_conv(const amp_conv_desc *d, const char *pass, amp_error *error)
+{
+    const char *why = NULL;
+    const int64_t h = d->x.h + 2 * (int64_t)d->pad, w = d->x.w + 2 * (int64_t)d->pad,
+        apart = amp_conv_dilation(d);
+    if (d->x.n < 1 || d->x.c < 1 || d->x.h < 1 || d->x.w < 1) why = "the input is empty";
+    else if (d->k < 1 || d->size_h < 1 || d->size_w < 1) why = "the filters are empty";
+    else if (d->stride < 1 || d->stride_x < 0 || d->pad < 0)
+        why = "stride must be at least 1 and padding 0 or more";
+    else if (d->dilation < 0) why = "dilation must be at least 1";
+    else if (d->groups < 1 || d->x.c % d->groups || d->k % d->groups)
+        why = "groups must divide the channels and the filters";
+    else if (apart * (d->size_h - 1) >= h || apart * (d->size_w - 1) >= w)
+        why = "the window is larger than the padded input";
+    else if (h > INT_MAX || w > INT_MAX) why = "the padded input is too large";
+    if (!why) return AMP_OK;
+    char text[AMP_CONV_TEXT];
+    amp_conv_text(d, pass, text);
+    return amp_fail(error, AMP_BAD_NETWORK, "%s: %s", text, why);
+}
+
 enum { AMP_MAX_WINDOW = 15 }; /* of max pooling: 15·15 places fit below 255, which says "none" */
 
 static inline amp_status amp_check_maxpool(const amp_tensor *x, const amp_tensor *y, int size, int stride,

@@ -34,7 +34,7 @@ static double number(amp_dtype dtype, amp_half_bits bits)
 
 static void look(const trial *t, const amp_conv_plan *plan)
 {
-    const amp_dtype dtype = t->problem.dtype;
+    const amp_dtype dtype = t->problem.conv.dtype;
     const double unit = dtype == AMP_FP16 ? 0x1p-11 : 0x1p-8;
     const amp_half_bits exponent = dtype == AMP_FP16 ? 0x7c00 : 0x7f80; /* of inf and NaN */
     size_t apart = 0, worst = 0;
@@ -46,7 +46,7 @@ static void look(const trial *t, const amp_conv_plan *plan)
         if (!apart++ || by > most) most = by, worst = i;
     }
     if (!apart) return;
-    char text[AMP_CONV_TEXT];
+    char text[AMP_CONV_PROBLEM_TEXT];
     amp_conv_problem_text(&t->problem, text);
     print_message("%s: engine %lld differs from engine %lld in %zu of %zu numbers; number %zu is %g, not "
                   "%g\n", text, (long long)plan->current.engine, (long long)t->engine, apart, t->count, worst,
@@ -109,12 +109,12 @@ static void fill_pool(amp_dtype dtype)
 static void try_pass(amp_conv_problem problem, amp_conv_pass pass, int adds)
 {
     problem.pass = pass, problem.accumulate = adds;
-    const size_t out_h = (size_t)amp_conv_problem_out_h(&problem), taps = (size_t)problem.size_h *
-        (size_t)problem.size_w, out = out_h * (size_t)amp_conv_problem_out_w(&problem), n = BATCH;
-    const size_t x = n * (size_t)problem.c * (size_t)problem.h * (size_t)problem.w,
-        w = (size_t)problem.k * (size_t)problem.c * taps, y = n * (size_t)problem.k * out;
-    const size_t terms = pass == AMP_CONV_FORWARD ? (size_t)problem.c * taps
-        : pass == AMP_CONV_BACKWARD_DATA ? (size_t)problem.k * taps : n * out;
+    const amp_conv_desc *d = &problem.conv;
+    const amp_shape to = amp_conv_output(d);
+    const size_t taps = (size_t)d->size_h * (size_t)d->size_w, x = amp_shape_count(d->x),
+        w = (size_t)d->k * (size_t)d->x.c * taps, y = amp_shape_count(to);
+    const size_t terms = pass == AMP_CONV_FORWARD ? (size_t)d->x.c * taps
+        : pass == AMP_CONV_BACKWARD_DATA ? (size_t)d->k * taps : y / (size_t)d->k;
     trial t = { .problem = problem, .buffers = { random_halves(x, 0), random_halves(w, 1),
                                                  random_halves(y, 2), NULL } };
     t.output = pass == AMP_CONV_FORWARD ? t.buffers.y : pass == AMP_CONV_BACKWARD_DATA ? t.buffers.x
@@ -152,14 +152,15 @@ static void try_networks(amp_dtype dtype)
     FILE *file = fopen(CONV_SHAPES, "r");
     assert_non_null(file);
     while (fgets(line, sizeof line, file)) {
-        amp_conv_problem p = { .n = BATCH, .dtype = dtype };
-        if (sscanf(line, "%31s %d %d %d %d %d %d %d %d %d", name, &p.c, &p.h, &p.w, &p.k, &p.size_h,
-                   &p.stride, &p.pad, &p.dilation, &p.groups) != 10 || p.groups != 1) continue;
-        p.size_w = p.size_h;
+        amp_conv_desc d = { .x.n = BATCH, .dtype = dtype };
+        if (sscanf(line, "%31s %d %d %d %d %d %d %d %d %d", name, &d.x.c, &d.x.h, &d.x.w, &d.k, &d.size_h,
+                   &d.stride, &d.pad, &d.dilation, &d.groups) != 10 || d.groups != 1) continue;
+        d.size_w = d.size_h, d.stride_x = d.stride;
         for (size_t i = 0; i < COUNT(networks); i++) {
             if (strcmp(name, networks[i]) || (small && of[i]++ == 3)) continue;
-            if (small) p.c = least(p.c, SMALL), p.h = p.w = least(p.h, SMALL), p.k = least(p.k, SMALL);
-            try_convolution(p);
+            if (small)
+                d.x.c = least(d.x.c, SMALL), d.x.h = d.x.w = least(d.x.h, SMALL), d.k = least(d.k, SMALL);
+            try_convolution((amp_conv_problem){ .conv = d });
         }
     }
     fclose(file);
@@ -192,8 +193,8 @@ TEST(what_does_not_agree_is_seen)
     fill_pool(AMP_FP16);
     compared = disagree = 0;
     compares = compare_others;
-    try_convolution((amp_conv_problem){ BATCH, 64, SMALL, SMALL, 64, 3, 3, 1, 1, 1, 1, AMP_FP16,
-                                        AMP_CONV_FORWARD, 0, 0, 0 });
+    try_convolution((amp_conv_problem){
+        .conv = { { BATCH, 64, SMALL, SMALL }, 64, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 1, 1, 0 } });
     assert_true(compared > 0);
     assert_int_equal(disagree, compared);
 }

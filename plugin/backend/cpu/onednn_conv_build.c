@@ -1,10 +1,10 @@
 /* Building convolutions over oneDNN: which primitives, layouts and slices of the batch; see onednn_conv.c. */
 #include "onednn_conv_build.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../check.h"
 #include "kernels.h"
 #include "state.h"
 
@@ -17,11 +17,9 @@ enum { SLICE_BYTES = 2 << 20 };
 amp_status amp_onednn_conv_fail(const amp_conv_desc *d, amp_status status, const char *what, const char *why,
                                 amp_error *error)
 {
-    return amp_fail(error, status,
-                    "convolution of %dx%dx%dx%d (n,c,h,w) to %d filters of %dx%d, stride %d (%d along a "
-                    "row), padding %d, dilation %d, groups %d, in %s: %s: %s", d->x.n, d->x.c, d->x.h, d->x.w,
-                    d->k, d->size_h, d->size_w, d->stride, amp_conv_stride_x(d), d->pad, amp_conv_dilation(d),
-                    d->groups, amp_dtype_name(d->dtype), what, why);
+    char text[AMP_CONV_TEXT];
+    amp_conv_text(d, "", text);
+    return amp_fail(error, status, "%s: %s: %s", text, what, why);
 }
 
 amp_status amp_onednn_conv_outcome(const amp_conv *conv, const char *what, dnnl_status_t status,
@@ -31,23 +29,6 @@ amp_status amp_onednn_conv_outcome(const amp_conv *conv, const char *what, dnnl_
     return amp_onednn_conv_fail(&conv->desc,
                                 status == dnnl_out_of_memory ? AMP_NO_MEMORY : AMP_BACKEND_FAILED, what,
                                 amp_dnnl_text(status), error);
-}
-
-static amp_status check_desc(const amp_conv_desc *d, amp_error *error)
-{
-    const char *why = NULL;
-    if (d->x.n < 1 || d->x.c < 1 || d->x.h < 1 || d->x.w < 1) why = "the input is empty";
-    else if (d->k < 1 || d->size_h < 1 || d->size_w < 1) why = "the filters are empty";
-    else if (d->stride < 1 || d->stride_x < 0 || d->pad < 0 || d->pad > INT_MAX / 4)
-        why = "stride must be at least 1 and padding 0 or more";
-    else if (d->dilation < 0 || d->dilation > INT_MAX / 4 / (d->size_h > d->size_w ? d->size_h : d->size_w))
-        why = "dilation must be at least 1, and no window that large";
-    else if (d->groups < 1 || d->x.c % d->groups || d->k % d->groups)
-        why = "groups must divide the channels and the filters";
-    else if (amp_conv_span(d, d->size_h) > d->x.h + 2 * d->pad ||
-             amp_conv_span(d, d->size_w) > d->x.w + 2 * d->pad)
-        why = "the filter is larger than the padded input";
-    return why ? amp_onednn_conv_fail(d, AMP_BAD_NETWORK, "shape", why, error) : AMP_OK;
 }
 
 /* ---- description ---- */
@@ -334,7 +315,7 @@ amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, 
                                amp_error *error)
 {
     amp_onednn *library = amp_cpu_library(backend);
-    AMP_TRY(check_desc(desc, error));
+    AMP_TRY(amp_check_conv(desc, "", error));
     amp_conv *conv = calloc(1, sizeof *conv);
     if (conv) conv->no_bias = calloc((size_t)desc->k, sizeof *conv->no_bias);
     if (!conv || !conv->no_bias) {

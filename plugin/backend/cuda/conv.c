@@ -34,14 +34,16 @@ static amp_conv_problem problem_of(const amp_conv_desc *d, int pass, int determi
     static const amp_conv_pass passes[PASSES] = {
         [FORWARD] = AMP_CONV_FORWARD, [BACKWARD_WEIGHTS] = AMP_CONV_BACKWARD_FILTER,
         [BACKWARD_DATA] = AMP_CONV_BACKWARD_DATA, [BACKWARD_DATA_ADDING] = AMP_CONV_BACKWARD_DATA };
-    return (amp_conv_problem){ d->x.n, d->x.c, d->x.h, d->x.w, d->k, d->size_h, d->size_w, d->stride, d->pad,
-                               amp_conv_dilation(d), d->groups, d->dtype, passes[pass],
-                               pass == BACKWARD_DATA_ADDING, deterministic, d->stride_x };
+    amp_conv_problem p = { *d, passes[pass], pass == BACKWARD_DATA_ADDING, deterministic };
+    p.conv.dilation = amp_conv_dilation(d); /* for the cache's key: one number for one meaning */
+    p.conv.stride_x = amp_conv_stride_x(d);
+    p.conv.training = p.conv.wants_dx = p.conv.transposed = p.conv.leaky = 0;
+    return p;
 }
 
 static amp_status conv_fail(const amp_conv *conv, int pass, const char *why, amp_error *error)
 {
-    char text[AMP_CONV_TEXT];
+    char text[AMP_CONV_PROBLEM_TEXT];
     amp_conv_problem problem = problem_of(&conv->desc, pass, 0);
     amp_conv_problem_text(&problem, text);
     return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", text, why);

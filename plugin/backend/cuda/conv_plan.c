@@ -3,7 +3,6 @@
 
 #include "../half_gradients.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,27 +17,11 @@ struct amp_conv_plans {
 
 /* ---- problems ---- */
 
-/* Output rows or columns, in 64 bits because the numbers come from a .cfg; 0 or less: none. */
-static int64_t out_size(int in, int size, int stride, const amp_conv_problem *p)
-{
-    int64_t room = in + 2 * (int64_t)p->pad - ((int64_t)(size - 1) * p->dilation + 1);
-    return room < 0 ? 0 : room / stride + 1;
-}
-
-static int64_t out_h(const amp_conv_problem *p) { return out_size(p->h, p->size_h, p->stride, p); }
-static int64_t out_w(const amp_conv_problem *p)
-{
-    return out_size(p->w, p->size_w, amp_conv_problem_stride_x(p), p);
-}
-
-int amp_conv_problem_stride_x(const amp_conv_problem *p) { return p->stride_x ? p->stride_x : p->stride; }
-int amp_conv_problem_out_h(const amp_conv_problem *p) { return (int)out_h(p); }
-int amp_conv_problem_out_w(const amp_conv_problem *p) { return (int)out_w(p); }
-
 int amp_conv_problem_downscale(const amp_conv_problem *p)
 {
-    if (p->pass != AMP_CONV_BACKWARD_FILTER || p->dtype != AMP_FP16) return 0;
-    return amp_half_gradient_downscale((double)p->n * amp_conv_problem_out_h(p) * amp_conv_problem_out_w(p));
+    const amp_shape y = amp_conv_output(&p->conv);
+    if (p->pass != AMP_CONV_BACKWARD_FILTER || p->conv.dtype != AMP_FP16) return 0;
+    return amp_half_gradient_downscale((double)y.n * y.h * y.w);
 }
 
 static const char *pass_name(const amp_conv_problem *p)
@@ -47,36 +30,17 @@ static const char *pass_name(const amp_conv_problem *p)
     return p->accumulate ? "backward data (adding)" : names[p->pass];
 }
 
-void amp_conv_problem_text(const amp_conv_problem *p, char text[AMP_CONV_TEXT])
+void amp_conv_problem_text(const amp_conv_problem *p, char text[AMP_CONV_PROBLEM_TEXT])
 {
-    snprintf(text, AMP_CONV_TEXT,
-             "convolution %s of %dx%dx%dx%d (n,c,h,w) to %d filters of %dx%d, stride %d (%d along a "
-             "row), padding %d, dilation %d, groups %d, in %s%s", pass_name(p), p->n, p->c, p->h, p->w, p->k,
-             p->size_h, p->size_w, p->stride, amp_conv_problem_stride_x(p), p->pad, p->dilation, p->groups,
-             amp_dtype_name(p->dtype),
-             p->deterministic ? ", deterministic" : "");
+    amp_conv_text(&p->conv, pass_name(p), text);
+    if (p->deterministic) strcat(text, ", deterministic");
 }
 
 amp_status amp_conv_problem_check(const amp_conv_problem *p, amp_error *error)
 {
-    const char *why = NULL;
-    if (p->n < 1 || p->c < 1 || p->h < 1 || p->w < 1) why = "the input is empty";
-    else if (p->k < 1 || p->size_h < 1 || p->size_w < 1) why = "the filters are empty";
-    else if (p->stride < 1 || p->stride_x < 0 || p->pad < 0)
-        why = "stride must be at least 1 and padding 0 or more";
-    else if (p->dilation < 1) why = "dilation must be at least 1";
-    else if (p->groups < 1 || p->c % p->groups || p->k % p->groups)
-        why = "groups must divide channels and filters";
-    else if (p->accumulate && p->pass != AMP_CONV_BACKWARD_DATA) why = "only backward data accumulates";
-    else {
-        int64_t h = out_h(p), w = out_w(p);
-        if (h < 1 || w < 1) why = "the window is larger than the padded input";
-        else if (h > INT_MAX || w > INT_MAX) why = "the output is too large";
-    }
-    if (!why) return AMP_OK;
-    char text[AMP_CONV_TEXT];
-    amp_conv_problem_text(p, text);
-    return amp_fail(error, AMP_BAD_NETWORK, "%s: %s", text, why);
+    AMP_TRY(amp_check_conv(&p->conv, pass_name(p), error));
+    if (!p->accumulate || p->pass == AMP_CONV_BACKWARD_DATA) return AMP_OK;
+    return amp_fail(error, AMP_BAD_NETWORK, "convolution %s: only backward data accumulates", pass_name(p));
 }
 
 /* ---- candidates ---- */
@@ -86,7 +50,7 @@ typedef enum fitness { FIT, DOWN_CONVERTS, TF32, NONDETERMINISTIC, OVER_CAP, FIT
 static fitness fitness_of(const amp_conv_candidate *c, const amp_conv_problem *p, size_t workspace_cap)
 {
     if (c->notes & AMP_CONV_DOWN_CONVERTS) return DOWN_CONVERTS;
-    if (p->dtype == AMP_FP32 && (c->notes & AMP_CONV_TENSOR_CORE)) return TF32;
+    if (p->conv.dtype == AMP_FP32 && (c->notes & AMP_CONV_TENSOR_CORE)) return TF32;
     if (p->deterministic && (c->notes & AMP_CONV_NONDETERMINISTIC)) return NONDETERMINISTIC;
     if (c->workspace > workspace_cap) return OVER_CAP;
     return FIT;
@@ -96,7 +60,7 @@ static fitness fitness_of(const amp_conv_candidate *c, const amp_conv_problem *p
 static int preference(const amp_conv_candidate *c, const amp_conv_problem *p)
 {
     int reduced = (c->notes & AMP_CONV_REDUCED_REDUCTION) != 0;
-    int slow = p->groups == 1 && !(c->notes & AMP_CONV_TENSOR_CORE);
+    int slow = p->conv.groups == 1 && !(c->notes & AMP_CONV_TENSOR_CORE);
     return 2 * slow + reduced;
 }
 
@@ -192,7 +156,7 @@ static amp_status choose(amp_conv_plans *plans, amp_conv_plan *plan, amp_error *
             set_current(plans, plan, &candidates.list[i]);
     amp_status status = AMP_OK;
     if (!plan->current.plan) {
-        char text[AMP_CONV_TEXT], counts[200];
+        char text[AMP_CONV_PROBLEM_TEXT], counts[200];
         amp_conv_problem_text(&plan->problem, text);
         explain_none_fit(&candidates, plan, plans->workspace_cap, counts, sizeof counts);
         status = why->status == AMP_OK ? AMP_UNSUPPORTED : why->status;
@@ -227,7 +191,7 @@ void amp_conv_plans_destroy(amp_conv_plans *plans)
 
 static int same(const amp_conv_problem *a, const amp_conv_problem *b)
 {
-    _Static_assert(sizeof *a == 16 * sizeof(int),
+    _Static_assert(sizeof *a == 20 * sizeof(int),
                    "a problem is compared byte by byte: it may hold no padding");
     return !memcmp(a, b, sizeof *a);
 }

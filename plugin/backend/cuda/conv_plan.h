@@ -12,38 +12,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../tensor/status.h"
-#include "../../tensor/tensor.h"
+#include "../check.h"
 
 typedef enum amp_conv_pass { AMP_CONV_FORWARD, AMP_CONV_BACKWARD_DATA,
                              AMP_CONV_BACKWARD_FILTER } amp_conv_pass;
 
-/* One pass of a convolution (cross-correlation, zero padding `pad` on each side, window dilated by
- * `dilation`): x (n,h,w,c) · w (k, size_h, size_w, c/groups) → y (n, out_h, out_w, k), all of dtype and
- * densely packed, sums in fp32. forward writes y; backward data writes dx, or adds to it; backward filter
- * writes dw (scaled: amp_conv_problem_downscale). It is its own cache key. */
+/* One pass of a convolution, x (n,h,w,c) · w (k, size_h, size_w, c/groups) → y (n, out_h, out_w, k), all of
+ * one dtype and densely packed, sums in fp32. forward writes y; backward data writes dx, or adds to it;
+ * backward filter writes dw (scaled: amp_conv_problem_downscale). It is its own cache key. */
 typedef struct amp_conv_problem {
-    int n, c, h, w;
-    int k, size_h, size_w, stride, pad, dilation, groups;
-    amp_dtype dtype;
+    amp_conv_desc conv; /* its shapes and dtype; training, wants_dx, transposed and leaky are 0 */
     amp_conv_pass pass;
-    int accumulate;    /* 1, backward data only: dx += */
-    int deterministic; /* 1: the same bits in every run */
-    int stride_x;      /* along a row; 0: as stride */
+    int accumulate;     /* 1, backward data only: dx += */
+    int deterministic;  /* 1: the same bits in every run */
 } amp_conv_problem;
 
 /* AMP_BAD_NETWORK if no convolution has these numbers. */
 amp_status amp_conv_problem_check(const amp_conv_problem *problem, amp_error *error);
-int amp_conv_problem_stride_x(const amp_conv_problem *problem);
-int amp_conv_problem_out_h(const amp_conv_problem *problem);
-int amp_conv_problem_out_w(const amp_conv_problem *problem);
 
 /* How far a filter gradient that is written in fp16 is scaled down (../half_gradients.h). Otherwise 0. */
 int amp_conv_problem_downscale(const amp_conv_problem *problem);
 
-/* For messages: "convolution forward of 64x3x416x416 (n,c,h,w) to 32 filters of 3x3, ...". */
-enum { AMP_CONV_TEXT = 240 };
-void amp_conv_problem_text(const amp_conv_problem *problem, char text[AMP_CONV_TEXT]);
+/* For messages: "convolution forward of 64x3x416x416 (n,c,h,w) to 32 filters of 3x3, ..., deterministic". */
+enum { AMP_CONV_PROBLEM_TEXT = AMP_CONV_TEXT + 16 };
+void amp_conv_problem_text(const amp_conv_problem *problem, char text[AMP_CONV_PROBLEM_TEXT]);
 
 /* Properties of an engine, as the library reports them. */
 enum amp_conv_notes {

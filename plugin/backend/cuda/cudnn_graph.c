@@ -137,12 +137,12 @@ static void conv_graph_free(conv_graph *g)
 }
 
 /* A packed tensor of logical n,c,h,w stored as n,h,w,c; for a filter, k,c,r,s stored as k,r,s,c. */
-static descriptor tensor(chain *chain, int64_t id, amp_dtype dtype, int64_t n, int64_t c, int64_t h,
-                         int64_t w)
+static descriptor tensor(chain *chain, int64_t id, amp_dtype dtype, amp_shape shape)
 {
     static const cudnnDataType_t types[] = {
         [AMP_FP32] = CUDNN_DATA_FLOAT, [AMP_FP16] = CUDNN_DATA_HALF, [AMP_BF16] = CUDNN_DATA_BFLOAT16 };
-    const int64_t dimensions[4] = { n, c, h, w }, strides[4] = { c * h * w, 1, w * c, c }, alignment = 16;
+    const int64_t n = shape.n, c = shape.c, h = shape.h, w = shape.w, alignment = 16;
+    const int64_t dimensions[4] = { n, c, h, w }, strides[4] = { c * h * w, 1, w * c, c };
     descriptor d = CREATE(chain, TENSOR_DESCRIPTOR);
     SET(chain, d, TENSOR_DATA_TYPE, DATA_TYPE, 1, &types[dtype]);
     SET(chain, d, TENSOR_DIMENSIONS, INT64, 4, dimensions);
@@ -153,13 +153,13 @@ static descriptor tensor(chain *chain, int64_t id, amp_dtype dtype, int64_t n, i
     return d;
 }
 
-static descriptor convolution(chain *chain, const amp_conv_problem *p)
+static descriptor convolution(chain *chain, const amp_conv_desc *p)
 {
     const cudnnDataType_t sums = CUDNN_DATA_FLOAT;
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
     const int64_t dimensions = 2, pads[2] = { p->pad, p->pad };
-    const int64_t strides[2] = { p->stride, amp_conv_problem_stride_x(p) };
-    const int64_t dilations[2] = { p->dilation, p->dilation };
+    const int64_t strides[2] = { p->stride, amp_conv_stride_x(p) };
+    const int64_t dilations[2] = { amp_conv_dilation(p), amp_conv_dilation(p) };
     descriptor d = CREATE(chain, CONVOLUTION_DESCRIPTOR);
     SET(chain, d, CONVOLUTION_COMP_TYPE, DATA_TYPE, 1, &sums);
     SET(chain, d, CONVOLUTION_CONV_MODE, CONVOLUTION_MODE, 1, &mode);
@@ -208,10 +208,11 @@ static descriptor operation(chain *chain, const amp_conv_problem *p, const conv_
 
 static void conv_graph_fill(chain *chain, const amp_cudnn *library, const amp_conv_problem *p, conv_graph *g)
 {
-    g->x = tensor(chain, X, p->dtype, p->n, p->c, p->h, p->w);
-    g->w = tensor(chain, W, p->dtype, p->k, p->c / p->groups, p->size_h, p->size_w);
-    g->y = tensor(chain, Y, p->dtype, p->n, p->k, amp_conv_problem_out_h(p), amp_conv_problem_out_w(p));
-    g->convolution = convolution(chain, p);
+    const amp_conv_desc *d = &p->conv;
+    g->x = tensor(chain, X, d->dtype, d->x);
+    g->w = tensor(chain, W, d->dtype, (amp_shape){ d->k, d->x.c / d->groups, d->size_h, d->size_w });
+    g->y = tensor(chain, Y, d->dtype, amp_conv_output(d));
+    g->convolution = convolution(chain, d);
     g->operation = operation(chain, p, g);
     g->graph = CREATE(chain, OPERATIONGRAPH_DESCRIPTOR);
     SET(chain, g->graph, OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, 1, &g->operation);
@@ -317,7 +318,7 @@ static amp_status list_candidates(void *self, const amp_conv_problem *problem, a
     append_candidates(&chain, self, g->graph, CUDNN_HEUR_MODE_FALLBACK, out);
     for (int i = 0; i < out->count; i++) describe_config(&chain, &out->list[i]);
     if (ok(&chain)) return AMP_OK;
-    char text[AMP_CONV_TEXT];
+    char text[AMP_CONV_PROBLEM_TEXT];
     drop_candidates(self, out);
     amp_conv_problem_text(problem, text);
     return outcome(&chain, text, error);
