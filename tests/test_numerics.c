@@ -44,7 +44,7 @@ TEST(special_values_fall_into_their_bins)
         { amp_bits_float(0x003fffff), -128 } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         amp_exponents e = { .zeros = 0 };
-        amp_exponents_add(&e, &cases[i].number, 1);
+        amp_exponents_add(&e, &cases[i].number, AMP_FP32, 1);
         assert_int_equal(e.bins[bin_of(cases[i].exponent)], 1);
         assert_int_equal(amp_exponents_count(&e), 1);
         assert_int_equal(e.zeros + e.not_finite, 0);
@@ -57,7 +57,7 @@ TEST(zeros_inf_and_nan_are_not_among_the_numbers)
     const float numbers[] = { 0, -0.0f, amp_bits_float(0x7f800000), amp_bits_float(0xff800000),
                               amp_bits_float(0x7fc00000), amp_bits_float(0xff800001), 3 };
     amp_exponents e = { .zeros = 0 };
-    amp_exponents_add(&e, numbers, 7);
+    amp_exponents_add(&e, numbers, AMP_FP32, 7);
     assert_int_equal(e.zeros, 2);
     assert_int_equal(e.not_finite, 4);
     assert_int_equal(amp_exponents_count(&e), 1);
@@ -92,7 +92,7 @@ TEST(counts_are_right_for_any_length)
     for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
         amp_exponents fast = { .zeros = 0 }, slow = { .zeros = 0 };
         for (size_t i = 0; i < lengths[k]; i++) count_slowly(&slow, numbers[i] = any_number());
-        amp_exponents_add(&fast, numbers, lengths[k]);
+        amp_exponents_add(&fast, numbers, AMP_FP32, lengths[k]);
         assert_memory_equal(&fast, &slow, sizeof fast);
     }
 }
@@ -219,7 +219,7 @@ TEST(shares_are_those_of_real_conversions)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         amp_exponents e = { .zeros = 0 };
         for (int i = 0; i < COUNT; i++) numbers[i] = random_number(cases[k].least, cases[k].most);
-        amp_exponents_add(&e, numbers, COUNT);
+        amp_exponents_add(&e, numbers, AMP_FP32, COUNT);
         amp_lost said = amp_numerics_lost(&e, cases[k].dtype, cases[k].scale),
             real = converting(numbers, COUNT, cases[k].dtype, cases[k].scale);
         double bin = 1.0 / (cases[k].most - cases[k].least + 1),
@@ -243,7 +243,7 @@ TEST(bf16_loses_what_conversion_of_subnormals_loses)
     amp_exponents e = { .zeros = 0 };
     for (int i = 0; i < COUNT; i++)
         numbers[i] = amp_bits_float(1 + random_bits() % (0x00800000u >> random_bits() % 23));
-    amp_exponents_add(&e, numbers, COUNT);
+    amp_exponents_add(&e, numbers, AMP_FP32, COUNT);
     amp_lost said = amp_numerics_lost(&e, AMP_BF16, 1), real = converting(numbers, COUNT, AMP_BF16, 1);
     assert_true(real.zero > 0.3 && real.zero < 0.9 && real.subnormal > 0.1);
     assert_true(fabs(said.zero - real.zero) < 0.001);
@@ -263,7 +263,7 @@ TEST(limits_are_where_rounding_puts_them)
         { AMP_FP32, 0x1.fffffep127f, 0, 0, 0 } };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         amp_exponents e = { .zeros = 0 };
-        amp_exponents_add(&e, &cases[k].number, 1);
+        amp_exponents_add(&e, &cases[k].number, AMP_FP32, 1);
         amp_lost said = amp_numerics_lost(&e, cases[k].dtype, 1);
         assert_int_equal(said.overflows, cases[k].overflows);
         assert_true(said.overflow == cases[k].overflows);
@@ -283,11 +283,11 @@ TEST(error_is_by_size_and_not_by_number)
     float numbers[1000];
     amp_exponents tail = { .zeros = 0 }, low = { .zeros = 0 };
     for (int i = 0; i < 1000; i++) numbers[i] = i % 10 ? random_number(-5, 0) : random_number(-40, -30);
-    amp_exponents_add(&tail, numbers, 1000);
+    amp_exponents_add(&tail, numbers, AMP_FP32, 1000);
     amp_lost lost = amp_numerics_lost(&tail, AMP_FP16, 1);
     assert_true(lost.zero == .1 && lost.error < .0003);
     for (int i = 0; i < 1000; i++) numbers[i] = random_number(-23, -22);
-    amp_exponents_add(&low, numbers, 1000);
+    amp_exponents_add(&low, numbers, AMP_FP32, 1000);
     lost = amp_numerics_lost(&low, AMP_FP16, 1);
     assert_true(lost.zero == 0 && lost.error > .05);
     assert_true(amp_numerics_lost(&low, AMP_FP16, 1024).error < .0003);
@@ -309,7 +309,7 @@ TEST(a_scale_that_is_no_power_of_two_counts_as_the_one_below)
 {
     float number = 64;
     amp_exponents e = { .zeros = 0 };
-    amp_exponents_add(&e, &number, 1);
+    amp_exponents_add(&e, &number, AMP_FP32, 1);
     assert_false(amp_numerics_lost(&e, AMP_FP16, 1023).overflows); /* as 512 */
     assert_true(amp_numerics_lost(&e, AMP_FP16, 1024).overflows);
 }
@@ -327,7 +327,7 @@ TEST(the_range_of_scales_ends_where_conversion_begins_to_lose)
         for (int i = 0; round % 3 == 0 && i < COUNT; i++) /* one just overflows, and nothing is larger */
             if (fabsf(numbers[i]) >= ldexpf(1, most)) numbers[i] = i ? numbers[i] / 2 : numbers[i];
         if (round % 3 == 0) numbers[0] = ldexpf(65520, most - 15);
-        amp_exponents_add(&e, numbers, COUNT);
+        amp_exponents_add(&e, numbers, AMP_FP32, COUNT);
         amp_dtype dtype = dtypes[round % 2];
         int top = amp_numerics_most_scale(&e, dtype), bottom = amp_numerics_least_scale(&e, dtype, 0.05);
         if (top < 127) {

@@ -88,14 +88,14 @@ TEST(the_inner_tensors_are_the_layers_own)
         wide.data = numbers;
         wide.dtype = AMP_FP32;
         assert_int_equal(b->cast(b, &sums, &wide, 0, NULL), AMP_OK);
-        amp_exponents_add(&e, numbers, count);
+        amp_exponents_add(&e, numbers, AMP_FP32, count);
         assert_memory_equal(&amp_numerics_of(n, 0)->inner_output, &e, sizeof e);
         assert_memory_not_equal(&amp_numerics_of(n, 0)->output, &e, sizeof e);
 
         backward_network(net);
         assert_int_equal(b->cast(b, &delta, &wide, 0, NULL), AMP_OK);
         e = (amp_exponents){ .zeros = 0 };
-        amp_exponents_add(&e, numbers, count);
+        amp_exponents_add(&e, numbers, AMP_FP32, count);
         assert_memory_equal(&amp_numerics_of(n, 0)->inner_delta, &e, sizeof e);
         assert_memory_not_equal(&amp_numerics_of(n, 0)->delta, &e, sizeof e);
         free(numbers);

@@ -25,7 +25,7 @@ static amp_probe_result *network_of(int layers)
 
 static void put(amp_exponents *e, float number, int count)
 {
-    for (int i = 0; i < count; i++) amp_exponents_add(e, &number, 1);
+    for (int i = 0; i < count; i++) amp_exponents_add(e, &number, AMP_FP32, 1);
 }
 
 /* Fine in all respects: outputs and deltas of 1. */

@@ -67,7 +67,7 @@ static void widen(const amp_half_bits *halves, amp_dtype dtype, float *numbers, 
     else for (size_t i = 0; i < count; i++) numbers[i] = amp_fp16_to_float(halves[i]);
 }
 
-static void add_any(amp_exponents *e, const void *data, amp_dtype dtype, size_t count)
+void amp_exponents_add(amp_exponents *e, const void *data, amp_dtype dtype, size_t count)
 {
     long pieces = (long)((count + PIECE - 1) / PIECE);
     #pragma omp parallel if (pieces > 1)
@@ -87,11 +87,6 @@ static void add_any(amp_exponents *e, const void *data, amp_dtype dtype, size_t 
         #pragma omp critical(amp_numerics)
         add_exponents(e, &mine);
     }
-}
-
-void amp_exponents_add(amp_exponents *e, const float *numbers, size_t count)
-{
-    add_any(e, numbers, AMP_FP32, count);
 }
 
 unsigned long long amp_exponents_count(const amp_exponents *e)
@@ -138,7 +133,7 @@ static amp_status add_tensor(amp_numerics *n, amp_exponents *e, amp_backend *b, 
     for (size_t first = 0; first < count; first += DOWNLOAD) {
         size_t part = count - first < DOWNLOAD ? count - first : DOWNLOAD;
         AMP_TRY(b->download(b, n->buffer, (const unsigned char *)t->data + first * size, part * size, error));
-        add_any(e, n->buffer, t->dtype, part);
+        amp_exponents_add(e, n->buffer, t->dtype, part);
     }
     return AMP_OK;
 }

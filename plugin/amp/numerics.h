@@ -38,8 +38,8 @@ void amp_numerics_look_inside(amp_numerics *, const amp_engine *);
 void amp_numerics_count_gradients(amp_numerics *, int counted);
 const amp_layer_numerics *amp_numerics_of(const amp_numerics *, int layer);
 
-/* Adds count numbers to a histogram. */
-void amp_exponents_add(amp_exponents *, const float *numbers, size_t count);
+/* Adds count numbers of a dtype to a histogram. */
+void amp_exponents_add(amp_exponents *, const void *numbers, amp_dtype, size_t count);
 /* Numbers that are neither 0, inf nor NaN. */
 unsigned long long amp_exponents_count(const amp_exponents *);
 

@@ -113,8 +113,8 @@ static void normalize(const amp_cpu_plan *plan, float *const *lanes, const amp_t
 
 static int ranks_of(const amp_batchnorm *norm) { return norm->ranks ? norm->ranks->count : 1; }
 
-/* What ranks share: zeros. The caller's. */
-static amp_status take_shared(size_t count, float **out, amp_error *error)
+/* Zeros, for sums over ranks; the caller frees them. */
+static amp_status allocate_shared(size_t count, float **out, amp_error *error)
 {
     *out = calloc(count, sizeof **out);
     return *out ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "no memory for %zu sums of ranks", count);
@@ -148,7 +148,7 @@ static amp_status join_moments(const amp_cpu_plan *plan, double *means, double *
 {
     size_t channels = plan->channels, count = AMP_MOMENTS_SHARED * (size_t)ranks->count * channels;
     float *all;
-    AMP_TRY(take_shared(count, &all, error));
+    AMP_TRY(allocate_shared(count, &all, error));
     for (size_t c = 0; c < channels; c++)
         amp_moments_put(all, ranks->rank, channels, c, (amp_moments){ means[c], squares[c] });
     amp_status status = ranks->sum(ranks->context, all, count, error);
@@ -223,7 +223,7 @@ static amp_status sum_deltas(const amp_cpu_plan *plan, double *sums, double *pro
         norm->dscale[c] += (float)(products[c] / spread_of(&norm->rule, norm->variance[c]));
     }
     if (!ranks) return AMP_OK;
-    AMP_TRY(take_shared(2 * channels, &all, error));
+    AMP_TRY(allocate_shared(2 * channels, &all, error));
     for (size_t c = 0; c < channels; c++) {
         all[c] = (float)sums[c];
         all[channels + c] = (float)products[c];

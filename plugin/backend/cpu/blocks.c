@@ -1,4 +1,4 @@
-/* Cutting tensors into periods and blocks, and adding up what the blocks return: see blocks.h. */
+/* Cutting tensors into periods and blocks, and adding up the blocks' sums: see blocks.h. */
 #include "blocks.h"
 
 #include <stdlib.h>

@@ -40,21 +40,22 @@ amp_status amp_cpu_channels(amp_backend *backend, const amp_tensor *src, int src
     return AMP_OK;
 }
 
-/* How pixels of one image size correspond to those of another: the step of this tensor and of the other. */
-typedef struct meeting { int w, step, meets_h, meets_w, other_h, other_w, other_step; } meeting;
+/* Which pixels of one tensor correspond to which of another: every `step`-th of this one to every
+ * other_step-th of the other, common_h × common_w of them. */
+typedef struct size_map { int w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
 /* The line of the other tensor that corresponds to line `line`, counted over all images; -1: none. */
-static ptrdiff_t line_met(const meeting *m, size_t line, size_t h)
+static ptrdiff_t map_line(const size_map *m, size_t line, size_t h)
 {
     size_t i = line % h, step = (size_t)m->step;
-    if (i % step || i / step >= (size_t)m->meets_h) return -1;
+    if (i % step || i / step >= (size_t)m->common_h) return -1;
     return (ptrdiff_t)(line / h * (size_t)m->other_h + i / step * (size_t)m->other_step);
 }
 
-/* The pixel of the other tensor, in the line found by line_met, that corresponds to pixel j; -1: none. */
-static ptrdiff_t pixel_met(const meeting *m, ptrdiff_t other_line, int j)
+/* The pixel of the other tensor, in the line found by map_line, that corresponds to pixel j; -1: none. */
+static ptrdiff_t map_pixel(const size_map *m, ptrdiff_t other_line, int j)
 {
-    if (other_line < 0 || j % m->step || j / m->step >= m->meets_w) return -1;
+    if (other_line < 0 || j % m->step || j / m->step >= m->common_w) return -1;
     return other_line * m->other_w + (ptrdiff_t)(j / m->step) * m->other_step;
 }
 
@@ -72,20 +73,20 @@ static void join_pixel(const amp_cpu_rows *rows, const amp_tensor *x, const void
                        c - both);
 }
 
-/* Of different widths and heights: line by line. */
+/* Of different shapes: line by line. */
 static void join_sizes(const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
                        const amp_shortcut_grid *g, float alpha, float beta, amp_activation activation)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
-    const meeting m = { x->shape.w, g->x_step, g->h, g->w, from->shape.h, from->shape.w, g->from_step };
+    const size_map m = { x->shape.w, g->x_step, g->h, g->w, from->shape.h, from->shape.w, g->from_step };
     size_t h = (size_t)x->shape.h, lines = (size_t)x->shape.n * h, c = (size_t)x->shape.c,
         from_c = (size_t)from->shape.c;
     size_t both = c < from_c ? c : from_c;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(x->shape)))
     for (size_t line = 0; line < lines; line++) {
-        ptrdiff_t met = line_met(&m, line, h);
+        ptrdiff_t other_line = map_line(&m, line, h);
         for (int j = 0; j < m.w; j++) {
-            ptrdiff_t p = pixel_met(&m, met, j);
+            ptrdiff_t p = map_pixel(&m, other_line, j);
             const void *other = p < 0 ? NULL : amp_cpu_at(from, (size_t)p * from_c);
             join_pixel(rows, x, other, y, line * (size_t)m.w + (size_t)j, other ? both : 0, alpha, beta,
                        activation);
@@ -98,24 +99,19 @@ amp_status amp_cpu_shortcut_forward(amp_backend *backend, const amp_tensor *x, c
 {
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
-    size_t pixels = amp_cpu_pixels(x), c = (size_t)x->shape.c, from_c = (size_t)from->shape.c;
+    size_t count = amp_shape_count(x->shape);
     amp_shortcut_grid grid;
     AMP_TRY(amp_check_pair("shortcut", x, y, 1, error));
     AMP_TRY(amp_check_shortcut(x, from, &grid, error));
-    if (x->shape.h != from->shape.h || x->shape.w != from->shape.w) {
+    if (x->shape.h != from->shape.h || x->shape.w != from->shape.w || x->shape.c != from->shape.c) {
         join_sizes(x, from, y, &grid, alpha, beta, activation);
         return AMP_OK;
     }
-    size_t both = c < from_c ? c : from_c, unit = pixels_per_stretch(c), units = (pixels + unit - 1) / unit;
-    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * c))
-    for (size_t u = 0; u < units; u++) {
-        size_t p = u * unit, end = p + unit < pixels ? p + unit : pixels;
-        if (c == from_c)
-            rows->blend(x->dtype, activation, amp_cpu_at(x, p * c), amp_cpu_at(from, p * c),
-                        amp_cpu_into(y, p * c), (end - p) * c, alpha, beta);
-        else
-            for (; p < end; p++)
-                join_pixel(rows, x, amp_cpu_at(from, p * from_c), y, p, both, alpha, beta, activation);
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(count))
+    for (size_t s = 0; s < amp_cpu_stretches(count); s++) {
+        size_t first = s * AMP_CPU_STRETCH;
+        rows->blend(x->dtype, activation, amp_cpu_at(x, first), amp_cpu_at(from, first),
+                    amp_cpu_into(y, first), amp_cpu_stretch_count(count, s), alpha, beta);
     }
     return AMP_OK;
 }
@@ -129,17 +125,17 @@ amp_status amp_cpu_shortcut_backward(amp_backend *backend, const amp_tensor *dy,
     int same = dy->shape.h == dfrom->shape.h && dy->shape.w == dfrom->shape.w;
     if (same && dy->shape.c >= dfrom->shape.c)
         return amp_cpu_channels(backend, dy, 0, dfrom, 0, dfrom->shape.c, beta, accumulate, error);
-    const meeting m = { dfrom->shape.w, g.from_step, g.h, g.w, dy->shape.h, dy->shape.w, g.x_step };
+    const size_map m = { dfrom->shape.w, g.from_step, g.h, g.w, dy->shape.h, dy->shape.w, g.x_step };
     size_t h = (size_t)dfrom->shape.h, lines = (size_t)dfrom->shape.n * h, c = (size_t)dfrom->shape.c,
         dy_c = (size_t)dy->shape.c;
     size_t both = c < dy_c ? c : dy_c, element = amp_dtype_size(dfrom->dtype);
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(dfrom->shape)))
     for (size_t line = 0; line < lines; line++) {
-        ptrdiff_t met = line_met(&m, line, h);
-        if (met < 0 && accumulate) continue;
+        ptrdiff_t other_line = map_line(&m, line, h);
+        if (other_line < 0 && accumulate) continue;
         for (int j = 0; j < m.w; j++) {
             size_t first = (line * (size_t)m.w + (size_t)j) * c;
-            ptrdiff_t p = pixel_met(&m, met, j);
+            ptrdiff_t p = map_pixel(&m, other_line, j);
             size_t moved = p < 0 ? 0 : both;
             if (moved)
                 rows->scale(dy->dtype, amp_cpu_at(dy, (size_t)p * dy_c), amp_cpu_into(dfrom, first), moved,

@@ -1,7 +1,7 @@
 /* The CPU backend's operations: amp_cpu_<operation> for each operation of backend.h, which says what it
  * computes, in which shapes and with which accumulation. README.md says which file holds which.
  *
- * Those that oneDNN is not asked for
+ * Those that oneDNN does not compute
  *  - read and write NHWC tensors of one dtype, compute in fp32 (sums in double across chunks), round once on
  *    store;
  *  - give the same bits for any number of threads and, but for the exponential activations, on any

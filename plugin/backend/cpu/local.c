@@ -210,7 +210,7 @@ amp_status amp_cpu_local_backward_weights(amp_backend *backend, amp_local *local
     return failed ? local_fail(product_failed, error) : AMP_OK;
 }
 
-/* sums (n,h,w,c) += what count places from first on give: their columns side by side, then every image by one
+/* sums (n,h,w,c) += the columns of `count` places from `first` on: first all columns, then every image by one
  * thread, in the order of the places. */
 static int add_places(const amp_local *local, const room *all, size_t first, size_t count, const void *dy,
                       float *columns, float *sums)
@@ -270,7 +270,7 @@ amp_status amp_cpu_local_backward_data(amp_backend *backend, amp_local *local, c
     return failed ? local_fail(product_failed, error) : status;
 }
 
-/* ---- what it is ---- */
+/* ---- facts ---- */
 
 void amp_cpu_local_facts(const amp_backend *backend, const amp_local *local, amp_conv_facts *out)
 {

@@ -1,5 +1,5 @@
-/* Memory of the CPU backend: the program's own, which free() gives back, so that an upload is a copy and
- * nothing has to be waited for. */
+/* Memory of the CPU backend: the program's own, released by free(), so that an upload is a copy and nothing
+ * has to be waited for. */
 #include "kernels.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Convolutions and matrix products over oneDNN. onednn*.c are the only files that know the library; this is
- * all that they show of it. The operations amp_cpu_conv_* and amp_cpu_gemm* are declared in kernels.h, with
+/* Convolutions and matrix products over oneDNN. Only onednn*.c and weights_layout.c include the library's
+ * headers. The operations amp_cpu_conv_* and amp_cpu_gemm* are declared in kernels.h, with
  * all others. */
 #pragma once
 
@@ -26,6 +26,6 @@ amp_support amp_onednn_supports(const amp_onednn *library, amp_dtype dtype, char
  * calling thread alone. */
 amp_status amp_onednn_sgemm(const amp_gemm_desc *d, amp_error *error);
 
-/* What products keep between calls; NULL is allowed. */
+/* The primitives and copies of factors that products reuse; freed with the backend. NULL is allowed. */
 typedef struct amp_cpu_products amp_cpu_products;
 void amp_cpu_products_free(amp_cpu_products *, amp_backend *);

@@ -268,7 +268,7 @@ static void destroy_passes(amp_conv *conv)
     conv->forward_layout = conv->backward_layout = (amp_weights_layout){ 0 };
 }
 
-/* Build all passes with conv->compute; *reference tells whether any of them would run in the library's slow
+/* Build all passes with conv->compute; *reference is set to 1 if any of them would run in the library's slow
  * loops. */
 static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp_error *error)
 {
@@ -361,7 +361,7 @@ void amp_cpu_conv_destroy(amp_backend *backend, amp_conv *conv)
     free(conv);
 }
 
-/* ---- what it is ---- */
+/* ---- facts ---- */
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 

@@ -146,7 +146,7 @@ static void round_to(amp_dtype dtype, amp_dtype computes, const float *src, void
     else amp_cpu_round_flat(dtype, src, dst, count);
 }
 
-/* *out: the factor as it is multiplied, kept or in scratch. */
+/* *out: the factor rounded to dtype, in its cached copy or in scratch. */
 static amp_status prepare(amp_backend *backend, amp_cpu_products *products, const amp_factor *f, size_t count,
                           amp_dtype dtype, amp_dtype computes, void *scratch, const void **out,
                           amp_error *error)

@@ -1,4 +1,4 @@
-/* What onednn.c (the library at large) gives to onednn_conv*.c and onednn_gemm.c: primitives with their
+/* Shared by onednn.c, which defines them, and onednn_conv*.c and onednn_gemm.c: primitives with their
  * arguments, and scratch memory. */
 #pragma once
 
@@ -36,7 +36,7 @@ static inline int amp_onednn_has_isa(dnnl_cpu_isa_t wanted)
 }
 #endif
 
-/* The library's status in words, e.g. "unimplemented". */
+/* The library's status as text, e.g. "unimplemented". */
 const char *amp_dnnl_text(dnnl_status_t status);
 
 static inline dnnl_data_type_t amp_onednn_type(amp_dtype dtype)

@@ -1,4 +1,4 @@
-/* The object behind the amp_backend that amp_cpu_backend_create hands out. */
+/* The object behind the amp_backend that amp_cpu_backend_create returns. */
 #pragma once
 
 #include "../backend.h"

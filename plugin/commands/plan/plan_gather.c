@@ -232,34 +232,38 @@ static amp_status largest_fit(amp_plan_report *r, int of_stock, int *largest, am
     return AMP_OK;
 }
 
-/* What checkpoint= off, 1, 2, 4, 8 and 16 would take, and the .cfg's setting, if that is another. */
+/* What a training takes with these settings; of those in force, r->fits_amp is known. */
+static amp_status add_checkpoint(amp_plan_report *r, const amp_recompute_settings *settings, int in_force,
+                                 amp_error *error)
+{
+    amp_plan_checkpoint *c = &r->checkpoints[r->checkpoint_count++];
+    amp_footprint at;
+    *c = (amp_plan_checkpoint){ .in_force = in_force, .fits = r->fits_amp };
+    if (settings->on && settings->segments) snprintf(c->name, sizeof c->name, "%d", settings->segments);
+    else snprintf(c->name, sizeof c->name, "%s", settings->on ? "auto" : "off");
+    amp_engine_set_recompute(amp_fork_state(r->net)->engine, settings);
+    AMP_TRY(amp_fork_footprint(r->net, r->view.batch, r->dtype, &at, error));
+    if (!in_force) AMP_TRY(largest_fit(r, 0, &c->fits, error));
+    c->arena = at.arena;
+    c->again = 100 * at.again;
+    return AMP_OK;
+}
+
+/* checkpoint= off, 1, 2, 4, 8 and 16, and the .cfg's setting, if that is another. */
 static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
 {
     static const int usual[] = { AMP_CHECKPOINT_OFF, 1, 2, 4, 8, 16 };
     struct darknet_amp *amp = amp_fork_state(r->net);
     const amp_recompute_settings in_force = *amp_engine_recompute(amp->engine);
-    int in_cfg = amp->config->checkpoint;
     amp_status status = AMP_OK;
-    for (size_t k = 0, last = sizeof usual / sizeof *usual; status == AMP_OK && k <= last; k++) {
-        amp_plan_checkpoint *c = &r->checkpoints[r->checkpoint_count];
-        amp_recompute_settings settings = in_force;
-        if (k < last) settings = (amp_recompute_settings){ .on = usual[k] > 0, .segments = usual[k] };
-        int is_in_force = k == last || usual[k] == in_cfg;
-        for (int i = 0; k == last && i < r->checkpoint_count; i++)
-            if (r->checkpoints[i].in_force) is_in_force = 0;
-        if (k == last && !is_in_force) break;
-        amp_footprint at;
-        *c = (amp_plan_checkpoint){ .in_force = is_in_force };
-        if (settings.on && settings.segments) snprintf(c->name, sizeof c->name, "%d", settings.segments);
-        else snprintf(c->name, sizeof c->name, "%s", settings.on ? "auto" : "off");
-        amp_engine_set_recompute(amp->engine, &settings);
-        status = amp_fork_footprint(r->net, r->view.batch, r->dtype, &at, error);
-        c->fits = r->fits_amp; /* of what is in force */
-        if (status == AMP_OK && !c->in_force) status = largest_fit(r, 0, &c->fits, error);
-        c->arena = at.arena;
-        c->again = 100 * at.again;
-        r->checkpoint_count++;
+    int listed = 0;
+    for (size_t k = 0; status == AMP_OK && k < sizeof usual / sizeof *usual; k++) {
+        const amp_recompute_settings settings = { .on = usual[k] > 0, .segments = usual[k] };
+        int is_in_force = usual[k] == amp->config->checkpoint;
+        listed |= is_in_force;
+        status = add_checkpoint(r, &settings, is_in_force, error);
     }
+    if (status == AMP_OK && !listed) status = add_checkpoint(r, &in_force, 1, error);
     amp_engine_set_recompute(amp->engine, &in_force);
     return status;
 }
