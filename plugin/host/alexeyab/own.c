@@ -33,11 +33,8 @@ static int stops_now(const network *net, const layer *l)
 
 static amp_yolo_kind kind_of(IOU_LOSS kind)
 {
-    static const amp_yolo_kind table[] = { [MSE] = AMP_YOLO_MSE,
-                                           [IOU] = AMP_YOLO_IOU,
-                                           [GIOU] = AMP_YOLO_GIOU,
-                                           [DIOU] = AMP_YOLO_DIOU,
-                                           [CIOU] = AMP_YOLO_CIOU };
+    static const amp_yolo_kind table[] = { [MSE] = AMP_YOLO_MSE, [IOU] = AMP_YOLO_IOU, [GIOU] = AMP_YOLO_GIOU,
+                                           [DIOU] = AMP_YOLO_DIOU, [CIOU] = AMP_YOLO_CIOU };
     return table[kind];
 }
 
@@ -46,17 +43,16 @@ static amp_yolo_kind kind_of(IOU_LOSS kind)
  * free_layer frees it. */
 static amp_status describe_classes(layer *l, int index, amp_yolo_desc *d, amp_error *error)
 {
+    amp_yolo_class_rule *table = (void *)l->cweights;
     if (!l->map && !l->classes_multipliers) return AMP_OK;
-    amp_yolo_class_rule *table =
-        l->cweights ? (void *)l->cweights : calloc((size_t)l->classes, sizeof *table);
+    if (!table) table = calloc((size_t)l->classes, sizeof *table);
     if (!table)
         return amp_fail(error, AMP_NO_MEMORY, "layer %d: no memory for %d classes", index, l->classes);
     l->cweights = (char *)table;
     for (int c = 0; c < l->classes; c++) {
         int learnt = l->map ? l->map[c] : c, known = learnt >= 0 && learnt < l->classes;
-        table[c] =
-            (amp_yolo_class_rule){ learnt,
-                                   l->classes_multipliers && known ? l->classes_multipliers[learnt] : 1 };
+        table[c] = (amp_yolo_class_rule){ learnt, l->classes_multipliers && known
+                                                      ? l->classes_multipliers[learnt] : 1 };
     }
     d->class_table = table;
     return AMP_OK;
@@ -127,21 +123,17 @@ amp_status amp_own_describe(const network *net, int index, amp_network_desc *out
         d->pad = l->pad * l->dilation;
     }
     if (l->type == SHORTCUT && d->kind == AMP_LAYER_HOST && shortcut_lacks(l->activation))
-        return amp_fail(error, AMP_UNSUPPORTED,
-                        "layer %d [shortcut]: its activation cannot be trained with under AMP where %s; run "
-                        "with -amp off",
-                        index, d->why_host);
+        return amp_fail(error, AMP_UNSUPPORTED, "layer %d [shortcut]: its activation cannot be trained with "
+                        "under AMP where %s; run with -amp off", index, d->why_host);
     if (d->kind == AMP_LAYER_YOLO) AMP_TRY(describe_boxes(net, index, out, &d->yolo, error));
     d->stops_backward = stops_now(net, l);
     d->no_backward |= l->onlyforward != 0;
     if (l->type == EMPTY) d->activation = AMP_LINEAR;
     amp_host_arrays a = amp_host_arrays_of(l, amp_host_on_gpu(net));
     if ((l->type == IMPLICIT || l->type == SHORTCUT) && *a.weight_updates && !amp_own_is_frozen(l))
-        d->params[d->param_count++] = (amp_param_desc){ .name = "weights",
-                                                        .master = a.weights,
-                                                        .decays = 1,
-                                                        .gradient_slot = a.weight_updates,
-                                                        .count = (size_t)l->nweights };
+        d->params[d->param_count++] = (amp_param_desc){
+            .name = "weights", .master = a.weights, .decays = 1, .gradient_slot = a.weight_updates,
+            .count = (size_t)l->nweights };
     return AMP_OK;
 }
 
@@ -278,10 +270,9 @@ amp_counters amp_fork_counters(const struct network *net)
 
 void amp_fork_set_counters(struct network *net, amp_counters counters)
 {
-    int64_t steps =
-        ((int64_t)counters.seen - (int64_t)*net->seen) / ((int64_t)net->batch * net->subdivisions);
+    int64_t images = (int64_t)counters.seen - (int64_t)*net->seen;
     *net->seen = counters.seen;
-    *net->cur_iteration += (int)steps;
+    *net->cur_iteration += (int)(images / ((int64_t)net->batch * net->subdivisions));
     if (net->amp) net->amp->memory->t = counters.t;
 }
 
@@ -322,8 +313,7 @@ static network_state state_of(network *net)
 /* Copies images and labels to the GPU and runs the forward, as forward_backward_network_gpu does. */
 static void push_and_forward(network *net)
 {
-    size_t images = (size_t)net->inputs * (size_t)net->batch, labels =
-        (size_t)net->truths * (size_t)net->batch;
+    size_t images = (size_t)net->inputs * net->batch, labels = (size_t)net->truths * net->batch;
     if (!*net->input_gpu) *net->input_gpu = cuda_make_array(NULL, images);
     if (!*net->truth_gpu) *net->truth_gpu = cuda_make_array(NULL, labels);
     cuda_push_array(*net->input_gpu, net->input, images);
@@ -390,16 +380,9 @@ void amp_own_sort_classes(float *probabilities, network *net)
 
 static load_args args_of(const network *net)
 {
-    return (load_args){ .w = net->w,
-                        .h = net->h,
-                        .c = net->c,
-                        .flip = net->flip,
-                        .angle = net->angle,
-                        .blur = net->blur,
-                        .mixup = net->mixup,
-                        .exposure = net->exposure,
-                        .saturation = net->saturation,
-                        .hue = net->hue };
+    return (load_args){ .w = net->w, .h = net->h, .c = net->c, .flip = net->flip, .angle = net->angle,
+                        .blur = net->blur, .mixup = net->mixup, .exposure = net->exposure,
+                        .saturation = net->saturation, .hue = net->hue };
 }
 
 void amp_own_detector_args(network *net, const layer *last, load_args *args)

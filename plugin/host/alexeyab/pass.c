@@ -92,13 +92,8 @@ int amp_own_lends_products(const layer *l, int on_gpu) { return !on_gpu && l->ty
 amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
                       int training)
 {
-    network_state state = { .input = input,
-                            .delta = input_delta,
-                            .workspace = workspace,
-                            .train = training,
-                            .index = index,
-                            .truth = (float *)amp_host_labels(net, index),
-                            .net = *net };
+    network_state state = { .input = input, .delta = input_delta, .workspace = workspace, .train = training,
+                            .index = index, .truth = (float *)amp_host_labels(net, index), .net = *net };
     state.net.cudnn_half = 0; /* its 16-bit copies of weights are made in loops of its own */
     return state;
 }
