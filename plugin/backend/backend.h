@@ -128,8 +128,8 @@ typedef struct amp_batchnorm {
                         the backend adds_to_batchnorm */
 } amp_batchnorm;
 
-/* Where the two inputs of a shortcut meet, of any sizes, as in Darknet's shortcut_cpu: x[i·x_step, j·x_step]
- * and from[i·from_step, j·from_step], for i < h and j < w; one of the steps is 1. */
+/* Which pixels of the two inputs of a shortcut correspond, as in Darknet's shortcut_cpu: x[i·x_step,
+ * j·x_step] and from[i·from_step, j·from_step], for i < h and j < w; one of the steps is 1. */
 typedef struct amp_shortcut_grid { int h, w, x_step, from_step; } amp_shortcut_grid;
 
 /* 0: they do not fit, since width and height are not the same (whole, rounded down) number of times as
@@ -151,8 +151,7 @@ typedef struct amp_conv_weights {
     const float *masters;
 } amp_conv_weights;
 
-/* What became of a convolution, or a locally connected layer, on this machine: for those who want to know,
- * not for computing. */
+/* How a convolution, or a locally connected layer, runs on this machine: for reports, not for computing. */
 typedef struct amp_conv_facts {
     amp_dtype computes;     /* what its arithmetic runs in: desc.dtype, or fp32 where that is only stored */
     int padded_in, padded_out; /* channels of a group in the copies of the weights; those of desc where
@@ -220,7 +219,7 @@ typedef struct amp_update_args {
     float beta1, beta2, eps;
 } amp_update_args;
 
-/* All that the end of a step looks at and moves. */
+/* All that the end of a step checks and updates. */
 typedef struct amp_step_end {
     const amp_param *params;
     const amp_statistics *statistics;
@@ -415,9 +414,9 @@ struct amp_backend {
      * n, h, w. */
     amp_status (*channels)(amp_backend *, const amp_tensor *src, int src_first, const amp_tensor *dst,
                            int dst_first, int channels, float alpha, int accumulate, amp_error *);
-    /* Shortcut: y[k] = act(alpha·x[k] + beta·from[k]) where the two meet (amp_shortcut_grid_of), for channels
-     * both have; act(x[k]) elsewhere. y has x's shape and may be x. backward: dfrom (+)= beta·dy where
-     * they meet, 0 elsewhere. */
+    /* Shortcut: y[k] = act(alpha·x[k] + beta·from[k]) where pixels correspond (amp_shortcut_grid_of), for
+     * channels both have; act(x[k]) elsewhere. y has x's shape and may be x. backward: dfrom (+)= beta·dy
+     * where they correspond, 0 elsewhere. */
     amp_status (*shortcut_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *from,
                                    const amp_tensor *y, float alpha, float beta, amp_activation, amp_error *);
     amp_status (*shortcut_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dfrom, float beta,
@@ -494,18 +493,18 @@ struct amp_backend {
     void (*gemm_drop_copies)(amp_backend *);
     amp_dtype (*gemm_computes)(const amp_backend *, amp_dtype);
 
-    /* Names for a profiler: what is asked for between push and pop is `name`. Ranges nest. NULL where nobody
-     * profiles. */
+    /* Names for a profiler: operations called between push and pop belong to `name`. Ranges nest. NULL where
+     * nobody profiles. */
     void (*range_push)(amp_backend *, const char *name);
     void (*range_pop)(amp_backend *);
 
-    /* A pass that asks for the same operations, on the same memory and with the same numbers, each time can
+    /* A pass that calls the same operations, on the same memory and with the same numbers, each time can
      * be recorded once and then repeated as a whole (CUDA graphs). All three are NULL in a backend that
      * cannot. *pass is the recording; it is NULL before the first call.
      *
-     * Begins a pass. If *pass is still valid, it is queued, *repeated becomes 1, and the caller asks for
-     * nothing more. Otherwise *repeated becomes 0: until pass_end, operations are recorded and not run. Such
-     * a pass must not copy from or to the program's memory, and must not wait. */
+     * Begins a pass. If *pass is still valid, it is queued, *repeated becomes 1, and the caller calls no
+     * operation of it. Otherwise *repeated becomes 0: until pass_end, operations are recorded and not run.
+     * Such a pass must not copy from or to the program's memory, and must not wait. */
     amp_status (*pass_begin)(amp_backend *, amp_recorded_pass **pass, int *repeated, amp_error *);
     /* Ends recording: *pass becomes the recording, and is queued. whole = 0: the pass broke off, and what was
      * recorded is dropped. After an error, of pass_begin too, nothing was queued; the caller frees *pass. */

@@ -139,7 +139,7 @@ static inline amp_status amp_check_multiply(const amp_tensor *x, const amp_tenso
                     "the first's shape, or h and w of 1, or c of 1", a.n, a.h, a.w, a.c, b.n, b.h, b.w, b.c);
 }
 
-/* x and from, or dy and dfrom. *out: where they meet. */
+/* x and from, or dy and dfrom. *out: which pixels correspond. */
 static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tensor *from,
                                             amp_shortcut_grid *out, amp_error *error)
 {

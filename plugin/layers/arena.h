@@ -26,7 +26,7 @@ typedef struct amp_arena {
 
 /* Requests bytes for the times from start to end, both included. amp_arena_bind sets *slot. */
 amp_status amp_arena_request_bytes(amp_arena *, size_t bytes, int start, int end, void **slot, amp_error *);
-/* The same for what forward hands to backward; backward_time -1: no backward follows. */
+/* The same for what forward keeps for backward; backward_time -1: no backward follows. */
 amp_status amp_arena_keep_bytes(amp_arena *, size_t bytes, int forward_time, int backward_time, void **slot,
                                 amp_error *);
 

@@ -5,8 +5,8 @@
 
 #include "layer.h"
 
-/* A layer's batch norm with an activation behind it. plan asks for room for its batch statistics. In training
- * those count, otherwise the rolling ones. backward: dx is x's delta; it may be dy. */
+/* A layer's batch norm with an activation behind it. plan requests memory for its batch statistics. In
+ * training those count, otherwise the rolling ones. backward: dx is x's delta; it may be dy. */
 amp_status amp_batchnorm_plan(amp_node *, amp_arena *, int forward_time, int backward_time, amp_error *);
 amp_status amp_batchnorm_forward(amp_node *, amp_step *, const amp_tensor *x, const amp_tensor *y,
                                  amp_activation, amp_error *);

@@ -111,7 +111,7 @@ typedef struct amp_layer_desc {
 
 struct amp_network_desc; /* amp/plan.h */
 
-/* What the engine asks of the host while it runs. */
+/* The functions of the host that the engine calls while it runs. */
 typedef struct amp_host {
     void *context;
     /* Describes the layers as they are now, for passes of `batch` images. *out is freed with
@@ -150,8 +150,8 @@ typedef struct amp_step {
     const amp_host *host;
     int training;      /* batch statistics, dropout */
     int keeps_state;   /* a backward follows */
-    int outline;       /* the plan is only looked at: the backend makes nothing for it */
-    int shown;         /* somebody looks at each layer's output */
+    int outline;       /* the plan is only for sizes: the backend makes nothing for it */
+    int shown;         /* an observer reads each layer's output */
     int again;         /* a forward that backward repeats: batch statistics and dropout's mask are those of
                           the first time, and running statistics stay */
     float loss_scale;          /* what forward multiplies the delta of a loss by: nothing else brings it into
@@ -166,8 +166,8 @@ typedef struct amp_layer_ops {
     /* A loss that AMP computes itself. Its forward already writes its part of the input's delta, times the
      * loss scale. */
     int makes_loss;
-    /* Create backend objects and ask the arena for buffers at this shape. forward_time and backward_time are
-     * the arena's clock; backward_time is -1 where no backward follows. */
+    /* Create backend objects and request buffers of the arena at this shape. forward_time and backward_time
+     * are the arena's clock; backward_time is -1 where no backward follows. */
     amp_status (*plan)(amp_node *, amp_step *, amp_arena *, int forward_time, int backward_time, amp_error *);
     amp_status (*forward)(amp_node *, amp_step *, amp_error *);
     /* The output's delta is settled in its home form before the call, and may be overwritten. */

@@ -1,4 +1,4 @@
-/* Runs a node's operations. Adds the layer to an error's message, since a backend does not know it, and names
+/* Runs a node's operations. Adds the layer to an error's message, which a backend cannot name, and names
  * layer and phase for a profiler. */
 #include <stdlib.h>
 #include <string.h>

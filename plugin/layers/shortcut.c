@@ -1,5 +1,5 @@
 /* The [shortcut] layer: y = act(alpha·x + beta·(from + from2 + ...)), over the channels that both have, and
- * the pixels where they meet; several only where all have x's. */
+ * the pixels that correspond; several only where all have x's. */
 #include "../backend/activate.h"
 #include "epilogue.h"
 
@@ -44,8 +44,8 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     amp_tensor d = amp_value_delta(node->output, node->form);
     int accumulate;
     AMP_TRY(amp_epilogue_activation_backward(node, step, error));
-    if (input->wants_delta) { /* alpha everywhere, as Darknet: in forward it applies only where the two
-                                 meet */
+    if (input->wants_delta) { /* alpha everywhere, as Darknet: in forward it applies only where pixels
+                                 correspond */
         amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);
         if (dx.data != d.data) /* else one buffer (plan.c, share_deltas): nothing to copy, here and below */
             AMP_TRY(b->channels(b, &d, 0, &dx, 0, d.shape.c, node->desc.alpha, accumulate, error));

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "../check.h"
-#include "../kept.h"
+#include "../factor_cache.h"
 #include "cast.h"
 #include "kernels.h"
 #include "state.h"
@@ -30,7 +30,7 @@ struct amp_cpu_products {
     product made[MOST_PASSES];
     int count;
     unsigned long uses;
-    amp_kept *kept;
+    amp_factor_copy *factors;
 };
 
 static amp_status gemm_fail(const amp_gemm_desc *d, dnnl_status_t status, amp_error *error)
@@ -151,17 +151,17 @@ static amp_status prepare(amp_backend *backend, amp_cpu_products *products, cons
                           amp_dtype dtype, amp_dtype computes, void *scratch, const void **out,
                           amp_error *error)
 {
-    amp_kept *place;
+    amp_factor_copy *entry;
     *out = scratch;
     if (!f->version) {
         round_to(dtype, computes, f->data, scratch, count);
         return AMP_OK;
     }
-    AMP_TRY(amp_kept_place(&products->kept, backend, f->data, count, dtype, count * amp_dtype_size(computes),
-                           &place, error));
-    if (place->version != f->version) round_to(dtype, computes, f->data, place->copy, count);
-    place->version = f->version;
-    *out = place->copy;
+    AMP_TRY(amp_factor_copy_find(&products->factors, backend, f->data, count, dtype,
+                                 count * amp_dtype_size(computes), &entry, error));
+    if (entry->version != f->version) round_to(dtype, computes, f->data, entry->copy, count);
+    entry->version = f->version;
+    *out = entry->copy;
     return AMP_OK;
 }
 
@@ -216,13 +216,13 @@ amp_status amp_cpu_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error 
 void amp_cpu_gemm_drop_copies(amp_backend *backend)
 {
     amp_cpu_products *products = ((amp_cpu_backend *)backend)->products;
-    if (products) amp_kept_drop(&products->kept, backend);
+    if (products) amp_factor_copies_free(&products->factors, backend);
 }
 
 void amp_cpu_products_free(amp_cpu_products *products, amp_backend *backend)
 {
     if (!products) return;
-    amp_kept_drop(&products->kept, backend);
+    amp_factor_copies_free(&products->factors, backend);
     for (int i = 0; i < products->count; i++) amp_pass_destroy(&products->made[i].pass);
     free(products);
 }

@@ -143,7 +143,7 @@ __device__ __forceinline__ int map_pixel(const size_map &m, size_t line, unsigne
  * is also whole groups. */
 typedef struct two_sizes { size_map m; size_t lines, columns, other_columns, both; } two_sizes;
 
-/* y = act(alpha·x + beta·from) where they meet, act(x) elsewhere. */
+/* y = act(alpha·x + beta·from) where pixels correspond, act(x) elsewhere. */
 template <class T, int N>
 __global__ void shortcut_sizes(const T *x, const T *from, T *y, two_sizes s, float alpha, float beta,
                                amp_activation activation)
@@ -170,7 +170,7 @@ __global__ void shortcut_sizes(const T *x, const T *from, T *y, two_sizes s, flo
     }
 }
 
-/* dfrom (+)= beta·dy where they meet, 0 elsewhere. This side is dfrom's. */
+/* dfrom (+)= beta·dy where pixels correspond, 0 elsewhere. This side is dfrom's. */
 template <class T, int N>
 __global__ void shortcut_delta(const T *dy, T *dfrom, two_sizes s, float beta, int accumulate)
 {

@@ -5,7 +5,7 @@
 #include <cublas_v2.h>
 
 #include "../check.h"
-#include "../kept.h"
+#include "../factor_cache.h"
 #include "kernels.h"
 
 static amp_status cublas_fail(cublasStatus_t status, const char *call, int line, amp_error *error)
@@ -145,16 +145,16 @@ static amp_status round_to(amp_backend *backend, const float *from, amp_dtype dt
 static amp_status prepare(amp_backend *backend, const amp_factor *f, size_t count, amp_dtype dtype,
                           void *scratch, const void **out, amp_error *error)
 {
-    amp_kept *place;
+    amp_factor_copy *entry;
     *out = scratch;
     if (!f->version) return round_to(backend, f->data, dtype, scratch, count, error);
-    AMP_TRY(amp_kept_place(&amp_cuda_of(backend)->kept, backend, f->data, count, dtype,
-                           count * amp_dtype_size(dtype), &place, error));
-    *out = place->copy;
-    if (place->version == f->version) return AMP_OK;
-    place->version = 0;
-    AMP_TRY(round_to(backend, f->data, dtype, place->copy, count, error));
-    place->version = f->version;
+    AMP_TRY(amp_factor_copy_find(&amp_cuda_of(backend)->factors, backend, f->data, count, dtype,
+                                 count * amp_dtype_size(dtype), &entry, error));
+    *out = entry->copy;
+    if (entry->version == f->version) return AMP_OK;
+    entry->version = 0;
+    AMP_TRY(round_to(backend, f->data, dtype, entry->copy, count, error));
+    entry->version = f->version;
     return AMP_OK;
 }
 
@@ -185,7 +185,10 @@ amp_status amp_cuda_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error
     return AMP_OK;
 }
 
-void amp_cuda_gemm_drop_copies(amp_backend *backend) { amp_kept_drop(&amp_cuda_of(backend)->kept, backend); }
+void amp_cuda_gemm_drop_copies(amp_backend *backend)
+{
+    amp_factor_copies_free(&amp_cuda_of(backend)->factors, backend);
+}
 
 amp_dtype amp_cuda_gemm_computes(const amp_backend *backend, amp_dtype dtype)
 {

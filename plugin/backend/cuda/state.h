@@ -16,7 +16,7 @@ extern "C" {
 
 struct cublasContext;
 struct amp_cudnn;
-struct amp_kept;
+struct amp_factor_copy;
 
 /* Settings from the environment; see cuda.c. */
 typedef struct amp_cuda_settings {
@@ -41,7 +41,7 @@ typedef struct amp_cuda_backend {
     amp_cuda_settings settings;
     cudaStream_t stream;
     struct cublasContext *cublas; /* NULL until the first connected layer or gemm; gemm.c's */
-    struct amp_kept *kept;        /* gemm.c's cached copies of factors */
+    struct amp_factor_copy *factors;        /* gemm.c's cached copies of factors */
     struct amp_cudnn *cudnn;
     void *scratch;                /* see amp_cuda_scratch */
     size_t scratch_bytes;
