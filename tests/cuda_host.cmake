@@ -54,6 +54,7 @@ add_executable(cuda_host_cpu cuda_host.c)
 target_include_directories(cuda_host_cpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/plugin)
 target_include_directories(cuda_host_cpu SYSTEM PRIVATE ${DARKNET_PATCHED}/include ${DARKNET_PATCHED}/src)
 target_link_libraries(cuda_host_cpu PRIVATE darknet_static oneDNN OpenMP::OpenMP_C)
+target_link_options(cuda_host_cpu PRIVATE ${darknet_library_link_flags}) # sanitizers
 set_target_properties(cuda_host_cpu PROPERTIES C_STANDARD 11 LINKER_LANGUAGE CXX
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 

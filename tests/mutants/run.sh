@@ -23,14 +23,14 @@ die() {
     exit 1
 }
 
-# Darknet's source: given, or what another build of this tree was made from.
+# The source of pjreddie's Darknet: given, or what another build of this tree was made from.
 darknet_source() {
     local cache found
     [ -z "${DARKNET_SOURCE_DIR:-}" ] || { echo "$DARKNET_SOURCE_DIR"; return; }
     for cache in "$source"/build/*/CMakeCache.txt; do
         found=$(sed -n 's/^DARKNET_SOURCE_DIR:PATH=//p' "$cache" 2> /dev/null)
         [ -n "$found" ] || found=${cache%/*}/darknet/source
-        [ ! -f "$found/Makefile" ] || { echo "$found"; return; }
+        [ ! -f "$found/examples/detector.c" ] || { echo "$found"; return; } # AlexeyAB's has none there
     done
 }
 
