@@ -6,6 +6,7 @@
 #   test_cuda_library_doubles  those of cuDNN and cuBLAS compute what they should, and see misuse
 #   test_cuda_graph            what the backend says to cuDNN, and each call of cuDNN's failing
 #   test_cuda_double_*         the conformance tests, and the layers over the backend
+#   test_cuda_double_partial   that a backend of one kernel links, as docs/extending.md promises
 #   test_cuda_backend          the backend around its kernels, and each call beneath it failing
 #   test_cuda_large            that the test of large tensors, for a GPU, is right
 #   test_cuda_engines          that the one of cuDNN's engines is
@@ -80,20 +81,30 @@ add_library(cuda_double OBJECT ${cuda_double_sources})
 set_target_properties(cuda_double PROPERTIES C_EXTENSIONS OFF CXX_EXTENSIONS ON POSITION_INDEPENDENT_CODE ON)
 target_link_libraries(cuda_double PUBLIC cuda_double_settings)
 
-function(cuda_double_test name)
-    add_executable(${name} ${ARGN})
+# cuda_double_program(<executable> <library>): a test of what is linked to it
+function(cuda_double_program name library)
     set_target_properties(${name} PROPERTIES C_EXTENSIONS OFF CXX_EXTENSIONS ON LINKER_LANGUAGE CXX
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-    target_link_libraries(${name} PRIVATE cuda_double)
+    target_link_libraries(${name} PRIVATE ${library})
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77
         TIMEOUT ${unit_timeout})
+endfunction()
+
+function(cuda_double_test name)
+    add_executable(${name} ${ARGN})
+    cuda_double_program(${name} cuda_double)
 endfunction()
 
 foreach(test ${conformance_tests})
     string(REPLACE test_backend_ test_cuda_double_ name ${test})
     cuda_double_test(${name} ${test}.c conformance/machine_cuda_double.c)
 endforeach()
+
+# A backend of one kernel, as one that is being written: all else stays NULL.
+add_executable(test_cuda_double_partial test_backend_cast.c conformance/machine_cuda_double.c
+    doubles/cuda_shim.cc doubles/cuda_runtime_double.cc ${cuda_room}/cast.cu)
+cuda_double_program(test_cuda_double_partial cuda_double_settings)
 
 cuda_double_test(test_cuda_double_unlisted cuda/kernels_move.c conformance/machine_cuda_double.c)
 if(cuda_double_whole)

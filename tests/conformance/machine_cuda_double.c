@@ -17,34 +17,11 @@ amp_backend *amp_cuda_backend_create(amp_error *error) __attribute__((weak));
 
 /* ----------------------------------------------------------------------------------- a backend of kernels */
 
-#pragma weak amp_cuda_add_bias
-#pragma weak amp_cuda_bias_gradient
-#pragma weak amp_cuda_batchnorm_forward_train
-#pragma weak amp_cuda_batchnorm_forward_infer
-#pragma weak amp_cuda_batchnorm_backward
-#pragma weak amp_cuda_activation_forward
-#pragma weak amp_cuda_activation_backward
-#pragma weak amp_cuda_maxpool_forward
-#pragma weak amp_cuda_maxpool_backward
-#pragma weak amp_cuda_avgpool_forward
-#pragma weak amp_cuda_avgpool_backward
-#pragma weak amp_cuda_upsample_forward
-#pragma weak amp_cuda_upsample_backward
-#pragma weak amp_cuda_channels
-#pragma weak amp_cuda_shortcut_forward
-#pragma weak amp_cuda_shortcut_backward
-#pragma weak amp_cuda_gather_forward
-#pragma weak amp_cuda_gather_backward
-#pragma weak amp_cuda_dropout
-#pragma weak amp_cuda_yolo_loss
-#pragma weak amp_cuda_yolo_activate
-#pragma weak amp_cuda_check_gradients
-#pragma weak amp_cuda_finish_step
-#pragma weak amp_cuda_keep_statistics
-#pragma weak amp_cuda_restore_statistics
+/* Each operation that is not linked is NULL here, and so in the table. */
+#define PRAGMA(text) _Pragma(#text)
+#define WEAK(operation) PRAGMA(weak amp_cuda_##operation)
+AMP_BACKEND_KERNELS(WEAK)
 #pragma weak amp_cuda_tables_destroy
-#pragma weak amp_cuda_cast
-#pragma weak amp_cuda_scale
 
 __attribute__((weak)) amp_status amp_cuda_fail(cudaError_t status, const char *call, const char *file,
                                                int line, amp_error *error)
