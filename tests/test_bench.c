@@ -278,6 +278,37 @@ TEST(one_round_is_compared_by_its_steps)
     assert_true(fabs(r.most - 104. / 50) < 1e-12);
 }
 
+/* Two rounds that differ: Student's interval of two goes from nothing to thousands, which tells nothing. */
+TEST(rounds_that_differ_have_no_bounds)
+{
+    amp_bench b = two_sides();
+    amp_error error;
+    b.subdivisions = 1;
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(say(&b, 0, i < 3 ? "step 100 0 0" : "step 300 0 0"), AMP_OK);
+        assert_int_equal(say(&b, 1, i < 3 ? "step 100 0 0" : "step 80 0 0"), AMP_OK);
+        if (i == 2) assert_int_equal(say(&b, 0, "pass"), AMP_OK);
+    }
+    for (int i = 0; i < 2; i++) assert_int_equal(say(&b, i, "shape 1 1 1 1 0"), AMP_OK);
+    assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
+    const amp_bench_verdict *v = &b.verdicts[0];
+    assert_true(isnan(v->speedup.least) && isnan(v->speedup.most));
+    assert_int_equal(v->worth, AMP_BENCH_CANNOT_TELL);
+    assert_int_equal(strncmp(v->text, "cannot tell whether bf16 is worth it (a step: ", 46), 0);
+    assert_non_null(strstr(v->text, "Nothing can be said of its speed: the steps differ too much."));
+    assert_null(strstr(v->text, "Why:"));
+    FILE *file = tmpfile();
+    char text[16384];
+    amp_bench_print(&b, file);
+    amp_bench_write_json(&b, file);
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    assert_null(strstr(text, "nan"));
+    assert_non_null(strstr(text, "\"speedup_least\": null"));
+    amp_bench_free(&b);
+}
+
 /* Nine rounds. The first sides' steps are four times as many in the slow ones, so that the medians of all
  * steps are 400 and 100: within a round bf16 is twice as fast, and four times in the last. A tenth, in
  * which bf16 alone works, does not count. */

@@ -6,7 +6,7 @@
 
 #include "commands/compare/compare.h"
 
-enum { DTYPES = 3, SEEDS = 3, STEPS = 20 };
+enum { DTYPES = 3, SEEDS = 3, STEPS = 60 }; /* enough to judge speeds by */
 
 /* fp32, bf16 and fp16 with three seeds, all done; nothing else is known of them. */
 typedef struct made_up {
@@ -89,7 +89,7 @@ TEST(medians)
     assert_false(isfinite(amp_median(odd, 0)));
 }
 
-/* 20 steps: the first two are left out, and with them their times; skipped ones and the
+/* 60 steps: the first six are left out, and with them their times; skipped ones and the
  * highest memory are of all. */
 TEST(a_run_is_measured_without_its_first_tenth)
 {
@@ -97,7 +97,7 @@ TEST(a_run_is_measured_without_its_first_tenth)
     make_up(&m);
     amp_log_row *rows = m.rows[0];
     for (int k = 0; k < STEPS; k++) {
-        rows[k].train_seconds = k < 2 ? 1000 : k < 11 ? 1 : 2; /* 9 of 1 s, 9 of 2 s */
+        rows[k].train_seconds = k < 6 ? 1000 : k < 33 ? 1 : 2; /* 27 of 1 s, 27 of 2 s */
         rows[k].load_seconds = 1;
         rows[k].peak_memory_mb = k == 0 ? 300 : 100 + k;
     }
@@ -152,11 +152,11 @@ TEST(speeds_are_of_the_time_in_which_all_trained)
     judge(&m, NULL);
     near(m.runs[0].images_per_second, 2);
     near(m.runs[SEEDS].images_per_second, 4);
-    /* the tenth step ends at 6 * 9 + 4, bf16 at 63 */
+    /* fp32's 30th step ends at 6 * 29 + 4, bf16's last one at 183 */
     assert_int_equal(m.runs[0].speed_steps, STEPS / 2 - STEPS / 10);
     near(m.c.summaries[1].speedup.ratio, 2);
-    near(m.c.together_seconds, 3 * (8 * 4 + 18 * 2));
-    expect(&m, "Speeds are of 204 seconds of work, while all dtypes of a seed trained, in turns.");
+    near(m.c.together_seconds, 3 * (24 * 4 + 54 * 2));
+    expect(&m, "Speeds are of 612 seconds of work, while all dtypes of a seed trained, in turns.");
     assert_false(m.c.apart);
     forget(&m);
 }
@@ -416,6 +416,7 @@ TEST(one_seed_cannot_tell)
     expect(&m, "bf16: cannot tell yet whether it loses more than 1 point to fp32: mAP@0.5 50.00 % against "
            "50.00 %, +0.00 points; mAP@0.5:0.95 25.00 % against 25.00 %, +0.00 points: one seed cannot tell "
            "precision from chance: take -seeds 3 or more, or -until 1.");
+    expect(&m, "bf16: cannot tell its speed from one seed (from 2 on): 1.00 times the images/s of fp32");
     assert_false(says(&m, "by seed"));
     forget(&m);
 }
@@ -521,7 +522,7 @@ TEST(a_few_steps_tell_nothing_of_speed)
     set_seconds(&m, 2, .1, .5);
     amp_comparison_run(&m.c, 1, 2)->count = 10;
     judge(&m, notes);
-    expect(&m, "bf16: too few steps to judge its speed (9; from 10 on): 1.67 times the images/s of fp32");
+    expect(&m, "bf16: cannot tell its speed from 9 steps (from 10 on): 1.67 times the images/s of fp32");
     expect(&m, "fp16: slower: 0.83 times"); /* its trainings and fp32's are long enough */
     forget(&m);
 
@@ -536,9 +537,30 @@ TEST(a_few_steps_tell_nothing_of_speed)
     make_up(&m);
     amp_comparison_run(&m.c, 0, 0)->count = 2;
     judge(&m, notes);
-    expect(&m, "bf16: too few steps to judge its speed (2; from 10 on)");
-    expect(&m, "fp16: too few steps to judge its speed (2; from 10 on)");
+    expect(&m, "bf16: cannot tell its speed from 2 steps (from 10 on)");
+    expect(&m, "fp16: cannot tell its speed from 2 steps (from 10 on)");
     assert_false(says(&m, notes[1]) || says(&m, notes[2]));
+    forget(&m);
+}
+
+/* 54 steps of three seeds each count: 32.4 s of fp32's, 32.4 or 24.3 s of bf16's. */
+TEST(a_few_seconds_tell_nothing_of_speed)
+{
+    static const char *const notes[DTYPES] = { NULL, "bf16 is only stored here", NULL };
+    made_up m;
+    make_up(&m);
+    set_seconds(&m, 0, .1, .1);
+    set_seconds(&m, 1, .1, .1);
+    judge(&m, notes);
+    expect(&m, "bf16: not worth it for speed, below 1.1 times: 1.00 times");
+    forget(&m);
+
+    make_up(&m);
+    set_seconds(&m, 0, .1, .1);
+    set_seconds(&m, 1, .1, .05);
+    judge(&m, notes);
+    expect(&m, "bf16: cannot tell its speed from 24 seconds of steps (from 30 on): 1.33 times the images/s");
+    assert_false(says(&m, notes[1]));
     forget(&m);
 }
 

@@ -41,7 +41,7 @@ static void bounded_ratio_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     const amp_bench_ratio *r = cell->value;
     ratio_cell(cell, text);
-    if (r->ratio > 0 && strcmp(((const amp_bench_side *)cell->record)->dtype, "fp32"))
+    if (r->ratio > 0 && r->least > 0 && strcmp(((const amp_bench_side *)cell->record)->dtype, "fp32"))
         amp_append(text, AMP_CELL_TEXT, " (%.2f-%.2f)", r->least, r->most);
 }
 

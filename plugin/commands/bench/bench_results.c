@@ -180,6 +180,14 @@ static void measure_side(const amp_bench *b, amp_bench_side *s, const rounds *r)
     scale_layers(s);
 }
 
+/* Bounds so far apart tell nothing, and NaN takes their place: two rounds that differ give 0.00 to 7,000. */
+static amp_bench_ratio bounded(double ratio, double least, double most, int rounds)
+{
+    static const double widest = 4;
+    if (most > widest * least) least = most = NAN;
+    return (amp_bench_ratio){ ratio, least, most, rounds };
+}
+
 /* Of sides that were measured. */
 static amp_bench_ratio compare(const amp_bench *b, const amp_bench_side *reference, const amp_bench_side *s,
                                const rounds *r)
@@ -187,11 +195,11 @@ static amp_bench_ratio compare(const amp_bench *b, const amp_bench_side *referen
     const amp_bench_spread *theirs = &reference->spread[AMP_BENCH_STEP], *ours = &s->spread[AMP_BENCH_STEP];
     double ratio = reference->spread[AMP_BENCH_STEP].typical / s->spread[AMP_BENCH_STEP].typical;
     if (r->count < 2)
-        return (amp_bench_ratio){ ratio, theirs->least / ours->most, theirs->most / ours->least, 0 };
+        return bounded(ratio, theirs->least / ours->most, theirs->most / ours->least, 0);
     const double *their_logs = r->logs[reference - b->sides], *our_logs = r->logs[s - b->sides];
     for (int i = 0; i < r->count; i++) r->scratch[i] = their_logs[i] - our_logs[i];
     amp_interval logs = amp_interval_of(r->scratch, r->count, .05);
-    return (amp_bench_ratio){ ratio, exp(logs.least), exp(logs.most), r->count };
+    return bounded(ratio, exp(logs.least), exp(logs.most), r->count);
 }
 
 /* ---- layers ---- */

@@ -1,8 +1,8 @@
 /* Is half precision worth it here? In sentences, with the numbers they rest on.
  *
  * As to time: worth it from 1.1 times the speed of the engine's own fp32 on. Nobody can tell where the
- * interval in which the true ratio lies holds 1.1, nor where fewer than 5 steps were measured, nor where a
- * step takes less than a millisecond: then it is the turns and the cold caches after them that are measured.
+ * interval in which the true ratio lies holds 1.1, nor where that interval is so wide that it tells nothing,
+ * nor where fewer than 5 steps were measured, nor where a step takes less than a millisecond: then it is the turns and the cold caches after them that are measured.
  * Below 1.1, the causes are named, each by a rule:
  *
  *   no native half   the backend stores this dtype, and computes in fp32
@@ -107,6 +107,9 @@ static void add_memory(char *w, const amp_bench_evidence *e, const amp_bench_ver
         e->half->training_mb / e->fp32->training_mb);
 }
 
+/* Whether the ratio has bounds that mean something. */
+static int tells(const amp_bench_ratio *r) { return r->least <= r->most; }
+
 /* Why there is no verdict; nothing is added where there is one. */
 static void add_what_is_missing(char *w, const amp_bench_evidence *e)
 {
@@ -119,6 +122,9 @@ static void add_what_is_missing(char *w, const amp_bench_evidence *e)
     else if (step_ms(e->half) < short_step_ms && step_ms(e->fp32) < short_step_ms)
         add(w, " Steps of %s ms are too short to be compared: give a larger -batch.",
             amp_bench_number(ms, step_ms(e->half)));
+    else if (!tells(speedup))
+        add(w, " Nothing can be said of its speed: the steps differ too much. A quieter machine or more "
+            "-iters would tell.");
     else if (speedup->least < worth_from && speedup->most >= worth_from)
         add(w, " Worth it is from %.1fx on: a quieter machine or more -iters would tell.", worth_from);
 }
@@ -134,15 +140,19 @@ void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
     add_what_is_missing(missing, e);
     v->worth = missing[0] ? AMP_BENCH_CANNOT_TELL
              : speedup >= worth_from ? AMP_BENCH_WORTH_IT : AMP_BENCH_NOT_WORTH_IT;
-    if (speedup < worth_from) find_reasons(e, v->reason);
+    if (speedup < worth_from && tells(&over)) find_reasons(e, v->reason);
 
     add(w, v->worth == AMP_BENCH_WORTH_IT ? "%s is worth it" : v->worth == AMP_BENCH_NOT_WORTH_IT
         ? "%s is not worth it for speed" : "cannot tell whether %s is worth it", v->dtype);
-    add(w, ": %.2fx the speed of fp32 (%.2fx to %.2fx ", speedup, over.least, over.most);
-    if (over.rounds) add(w, "over %d rounds of turns", over.rounds);
-    else add(w, "by the extremes of the steps");
-    add(w, "; a step: %s ms, fp32 %s).%s", amp_bench_number(ms, step_ms(e->half)),
+    if (tells(&over)) {
+        add(w, ": %.2fx the speed of fp32 (%.2fx to %.2fx ", speedup, over.least, over.most);
+        if (over.rounds) add(w, "over %d rounds of turns; ", over.rounds);
+        else add(w, "by the extremes of the steps; ");
+    } else {
+        add(w, " (");
+    }
+    add(w, "a step: %s ms, fp32 %s).%s", amp_bench_number(ms, step_ms(e->half)),
         amp_bench_number(reference_ms, step_ms(e->fp32)), missing);
-    if (speedup < worth_from) add_reasons(w, e, v->reason);
+    if (speedup < worth_from && tells(&over)) add_reasons(w, e, v->reason);
     add_memory(w, e, v);
 }

@@ -157,11 +157,37 @@ static size_t fewest_steps(const amp_comparison *c, int d)
     return fewest;
 }
 
-/* A word that holds for every single seed. */
-static void speed_word(const amp_times *t, size_t steps, char *text, size_t size)
+/* Seconds of the steps that the dtype's rates rest on, over all seeds. */
+static double seconds_measured(const amp_comparison *c, int d)
 {
+    double seconds = 0;
+    for (int s = 0; s < c->seed_count; s++) {
+        const amp_run *run = amp_comparison_run(c, d, s);
+        if (run->state != AMP_RUN_FAILED) seconds += run->speed_seconds;
+    }
+    return seconds;
+}
+
+/* Why nobody can tell its speed; the text is empty where there is a verdict. */
+static void why_unknown(const amp_comparison *c, int d, char *text, size_t size)
+{
+    size_t steps = fewest_steps(c, d);
+    double seconds = fmin(seconds_measured(c, d), seconds_measured(c, c->reference));
+    int seeds = c->summaries[d].images_per_second.count;
+    text[0] = 0;
     if (steps < AMP_SPEED_STEPS)
-        snprintf(text, size, "too few steps to judge its speed (%zu; from %d on)", steps, AMP_SPEED_STEPS);
+        snprintf(text, size, "from %zu step%s (from %d on)", steps, steps == 1 ? "" : "s", AMP_SPEED_STEPS);
+    else if (seeds < AMP_SPEED_SEEDS)
+        snprintf(text, size, "from one seed (from %d on)", AMP_SPEED_SEEDS);
+    else if (seconds < AMP_SPEED_SECONDS)
+        snprintf(text, size, "from %.0f seconds of steps (from %d on)", seconds, AMP_SPEED_SECONDS);
+}
+
+/* A word that holds for every single seed. unknown: of why_unknown. */
+static void speed_word(const amp_times *t, const char *unknown, char *text, size_t size)
+{
+    if (unknown[0])
+        snprintf(text, size, "cannot tell its speed %s", unknown);
     else if (t->least >= AMP_WORTHWHILE_SPEEDUP)
         snprintf(text, size, "faster");
     else if (t->most < 1 / AMP_WORTHWHILE_SPEEDUP)
@@ -176,11 +202,11 @@ static void speed_word(const amp_times *t, size_t steps, char *text, size_t size
 static void judge_speed(amp_comparison *c, int d, const char *note)
 {
     const amp_dtype_summary *s = &c->summaries[d], *r = &c->summaries[c->reference];
-    char why[300], memory[120], word[100], seeds[64] = "";
-    size_t steps = fewest_steps(c, d);
+    char why[300], memory[120], unknown[64], word[100], seeds[64] = "";
     if (!isfinite(s->speedup.ratio)) return;
-    speed_word(&s->speedup, steps, word, sizeof word);
-    why_slow(s, steps < AMP_SPEED_STEPS ? NULL : note, why, sizeof why);
+    why_unknown(c, d, unknown, sizeof unknown);
+    speed_word(&s->speedup, unknown, word, sizeof word);
+    why_slow(s, unknown[0] ? NULL : note, why, sizeof why);
     if (s->images_per_second.count > 1)
         snprintf(seeds, sizeof seeds, "; by seed %.2f to %.2f", s->speedup.least, s->speedup.most);
     memory_text(s, r, memory, sizeof memory);
