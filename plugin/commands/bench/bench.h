@@ -44,8 +44,8 @@ typedef struct amp_bench_spread {
  * steps, which is the geometric mean of the ratios within the rounds: a machine that is busy for a while
  * slows both sides of a round. least and most are the 95 % confidence interval by Student's t, of the
  * logarithms of the rounds' ratios. With fewer than two rounds in which all sides worked, `rounds` is 0, and
- * the bounds are the smallest and largest quotient of any two steps. Bounds more than a factor of 4 apart tell
- * nothing: both are NaN then. */
+ * the bounds are the smallest and largest quotient of any two steps. Bounds that are more than a factor of 4
+ * apart tell nothing: both are NaN then. */
 typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_bench_ratio;
 
 /* One layer in one dtype. Its times, casts of its inputs included, are medians over passes in which each

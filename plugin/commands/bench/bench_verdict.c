@@ -2,7 +2,8 @@
  *
  * As to time: worth it from 1.1 times the speed of the engine's own fp32 on. Nobody can tell where the
  * interval in which the true ratio lies holds 1.1, nor where that interval is so wide that it tells nothing,
- * nor where fewer than 5 steps were measured, nor where a step takes less than a millisecond: then it is the turns and the cold caches after them that are measured.
+ * nor where fewer than 5 steps were measured, nor where a step takes less than a millisecond: then it is the
+ * turns and the cold caches after them that are measured.
  * Below 1.1, the causes are named, each by a rule:
  *
  *   no native half   the backend stores this dtype, and computes in fp32

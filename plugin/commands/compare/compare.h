@@ -230,8 +230,8 @@ void amp_compare_summarize(amp_comparison *c);
 #define AMP_CLASSIFIER_POINTS 0.5
 #define AMP_COMPARE_ALPHA .05
 #define AMP_WORTHWHILE_SPEEDUP 1.1
-/* A training's speed is not known with fewer steps, from one seed, or from fewer seconds of its steps over all
- * seeds: then it is the machine's other work that is compared. */
+/* A training's speed is not known with fewer steps, from one seed, or from fewer seconds of its steps over
+ * all seeds: then it is the machine's other work that is compared. */
 #define AMP_SPEED_STEPS 10
 #define AMP_SPEED_SEEDS 2
 #define AMP_SPEED_SECONDS 30
