@@ -1,6 +1,6 @@
 # docs/behaviours.md tells the truth: each of the 34 behaviours has a row, tests that exist and are run, and
-# patches in tests/mutants that break it and still apply. That the tests then fail is what
-# tests/mutants/run.sh shows, in minutes.
+# mutants in tests/mutants/table.txt that break it and still apply. That the tests then fail is what
+# tests/mutants/run.py shows, in minutes.
 set -u
 table=$SOURCE_DIR/docs/behaviours.md
 mutants=$SOURCE_DIR/tests/mutants
@@ -11,8 +11,8 @@ complain() {
 }
 [ -f "$table" ] || { complain "there is no $table"; exit 1; }
 
-# Rows of the form | 17 | words | `file` `test` `test` | `patch` `patch` |, as lines "17 test file name" and
-# "17 patch name".
+# Rows of the form | 17 | words | `file` `test` `test` | `mutant` `mutant` |, as lines "17 test file name" and
+# "17 mutant name".
 awk -F'|' '$2 ~ /^ *[0-9]+ *$/ {
     number = sprintf("%02d", $2)
     print number, "row"
@@ -20,7 +20,7 @@ awk -F'|' '$2 ~ /^ *[0-9]+ *$/ {
     for (cell = 4; cell <= 5; cell++) {
         count = split($cell, words, "`")
         for (i = 2; i <= count; i += 2) {
-            if (cell == 5) print number, "patch", words[i]
+            if (cell == 5) print number, "mutant", words[i]
             else if (words[i] ~ /\.(c|sh)$/) file = words[i]
             else print number, "test", file, words[i]
         }
@@ -29,7 +29,7 @@ awk -F'|' '$2 ~ /^ *[0-9]+ *$/ {
 
 for i in $(seq 34); do
     number=$(printf %02d "$i")
-    for kind in row test patch; do
+    for kind in row test mutant; do
         grep -q "^$number $kind" items || complain "behaviour $i has no $kind in docs/behaviours.md"
     done
     [ "$(grep -c "^$number row" items)" -le 1 ] || complain "behaviour $i has several rows"
@@ -50,22 +50,13 @@ done < <(grep '^.. test ' items)
 done > forgotten
 [ ! -s forgotten ] || complain "not in docs/behaviours.md: $(tr '\n' ' ' < forgotten)"
 
+sed -n 's/^\[\(.*\)\]$/\1/p' "$mutants/table.txt" > entries
 while read -r number _ name; do
-    case $name in "$number"-*) ;; *) complain "row $number names the patch $name" ;; esac
-    [ -f "$mutants/$name.patch" ] || complain "row $number: there is no tests/mutants/$name.patch"
-done < <(grep '^.. patch ' items)
-for patch in "$mutants"/*.patch; do
-    name=$(basename "$patch" .patch)
-    case $name in
-    [0-9][0-9]-*) grep -q "^${name%%-*} patch $name\$" items ||
-        complain "$name.patch is not in docs/behaviours.md" ;;
-    *)
-        test=$(sed -n '1s/^# test: *//p' "$patch")
-        [ -n "$test" ] && grep -qw "$test" "$SOURCE_DIR"/tests/test_*.c "$SOURCE_DIR"/tests/e2e/*.sh ||
-            complain "$name.patch has no first line '# test: NAME' with the name of a test"
-        ;;
-    esac
-    patch -d "$SOURCE_DIR" -p1 -F0 -N -s --dry-run < "$patch" > out 2>&1 ||
-        complain "$name.patch does not apply: $(head -1 out)"
-done
+    case $name in "$number"-*) ;; *) complain "row $number names the mutant $name" ;; esac
+    grep -qx "$name" entries || complain "row $number: tests/mutants/table.txt has no entry [$name]"
+done < <(grep '^.. mutant ' items)
+while read -r name; do
+    grep -q "^${name%%-*} mutant $name\$" items || complain "[$name] is not in docs/behaviours.md"
+done < <(grep '^[0-9][0-9]-' entries)
+python3 "$mutants/run.py" --check || wrong=1
 exit $wrong

@@ -97,11 +97,11 @@ awk '$2 == "U" { user[NR] = $1; symbol[NR] = $3 }
 tsort uses > /dev/null 2> circle || fail "files use each other in a circle: $(cat circle)"
 
 # Lines of at most 110 characters. What follows the first byte of a UTF-8 character is left out before they
-# are counted as bytes, so that the locale does not matter. Tables of Markdown, golden data and patches have
+# are counted as bytes, so that the locale does not matter. Tables of Markdown, golden data and mutants have
 # lines as long as they come.
 long_lines() {
     (cd "$1" && find plugin cmake scripts examples bench tests cfg CMakeLists.txt patches/*.sh -type f \
-        ! -name '*.md' ! -path 'tests/golden/*' ! -path 'tests/mutants/*.patch' ! -path '*/__pycache__/*' |
+        ! -name '*.md' ! -path 'tests/golden/*' ! -path 'tests/mutants/table.txt' ! -path '*/__pycache__/*' |
         LC_ALL=C sort) |
         while read -r file; do
             LC_ALL=C tr -d '\200-\277' < "$1/$file" |
