@@ -18,6 +18,8 @@ static const struct {
       amp_command_compare },
     { "probe", "what fp16 and bf16 would lose of each layer's numbers, and which layers to pin",
       amp_command_probe },
+    { "log", "how a training is doing, from what -log writes: loss, gradient norm, scale, skipped steps",
+      amp_command_log },
     { "valid", "mAP of a detector, top-1 and top-5 accuracy of a classifier", amp_command_valid },
     { "version", "what a bug report needs: versions, compiler, processor, how half precision runs here",
       amp_command_version },

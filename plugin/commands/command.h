@@ -10,6 +10,7 @@ amp_status amp_command_check(int argc, char **argv, amp_error *);
 amp_status amp_command_bench(int argc, char **argv, amp_error *);
 amp_status amp_command_compare(int argc, char **argv, amp_error *);
 amp_status amp_command_probe(int argc, char **argv, amp_error *);
+amp_status amp_command_log(int argc, char **argv, amp_error *);
 amp_status amp_command_valid(int argc, char **argv, amp_error *);
 amp_status amp_command_version(int argc, char **argv, amp_error *);
 

@@ -79,6 +79,22 @@ rows_tell_what_lines_say() {
         "$(sed -n 's/.* skipped=\([0-9]*\).*/\1/p' err)" ] || fail "$name: skipped"
 }
 
+# `amp log` counts what the log of the training before holds, and draws it.
+amp_log_counts_what_is_there() {
+    name='amp log'
+    local steps skipped
+    steps=$(tail -n +2 log.csv | wc -l)
+    skipped=$(tail -n +2 log.csv | cut -d, -f6 | grep -c 1)
+    "$DARKNET" amp log log.csv -svg log.svg > out 2> err || fail "$name: status $?: $(cat err)"
+    grep -q "^log.csv: $steps steps, iterations 0 to " out || fail "$name: $(cat out)"
+    grep -q "^  skipped steps   $skipped of $steps " out || fail "$name: $(cat out)"
+    python3 -c 'import sys, xml.dom.minidom as m
+sys.exit(len(m.parse("log.svg").getElementsByTagName("polyline")) != 3)' ||
+        fail "$name: the picture: $(head -c 300 log.svg)"
+    ! "$DARKNET" amp log tiny.cfg > out 2> err || fail "$name: a .cfg is read as a log"
+    grep -q '^amp log: tiny.cfg:1: no line of a training log' err || fail "$name: $(cat err)"
+}
+
 # Without AMP: the same rows, the same lines as ever.
 log_without_amp() {
     name='-amp off'
@@ -444,6 +460,7 @@ command_line() {
 }
 
 rows_tell_what_lines_say
+amp_log_counts_what_is_there
 log_without_amp
 stopped_in_turns
 killed_and_resumed

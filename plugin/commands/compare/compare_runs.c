@@ -58,24 +58,13 @@ int amp_run_is_over(const amp_compare *compare, const amp_run *run)
 amp_status amp_run_read_steps(const amp_compare *compare, amp_run *run, amp_error *error)
 {
     amp_run_files files;
-    amp_lines lines = { 0 };
-    amp_status status = AMP_OK;
+    amp_log_rows rows = { 0 };
     amp_compare_files(compare, run, &files);
     run->count = 0;
     if (access(files.steps, F_OK)) return AMP_OK;
-    status = amp_lines_read(files.steps, "the log of a training's steps", &lines, error);
-    for (size_t i = 0; status == AMP_OK && i < lines.count; i++) {
-        amp_log_row row;
-        if (!strcmp(lines.line[i], AMP_LOG_COLUMNS)) continue;
-        if (amp_log_row_read(lines.line[i], &row, NULL) == AMP_OK) {
-            amp_run_add_row(run, &row);
-            continue;
-        }
-        if (i + 1 == lines.count) break; /* a last line that was cut: its program was killed */
-        status = amp_fail(error, AMP_BAD_CONFIG, "%s: line %zu is no row of %s", files.steps, i + 1,
-                          AMP_LOG_COLUMNS);
-    }
-    amp_lines_free(&lines);
+    amp_status status = amp_log_rows_read(files.steps, &rows, error);
+    for (size_t i = 0; i < rows.count; i++) amp_run_add_row(run, &rows.row[i]);
+    free(rows.row);
     return status;
 }
 

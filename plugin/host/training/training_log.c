@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "../../tensor/half.h"
+#include "../common/failure.h"
+#include "../data/text_lines.h"
 
 /* A NORM is a double that is empty where it is NaN. */
 typedef struct column { size_t at; enum { ITERATION, FLOAT, FLAG, NORM, DOUBLE, WIRE } kind; } column;
@@ -128,4 +130,23 @@ amp_status amp_log_row_read(const char *text, amp_log_row *row, amp_error *error
                         AMP_LOG_COLUMNS);
     *row = read;
     return AMP_OK;
+}
+
+amp_status amp_log_rows_read(const char *file, amp_log_rows *rows, amp_error *error)
+{
+    amp_lines lines = { 0 };
+    amp_status status = amp_lines_read(file, "the training log", &lines, error);
+    for (size_t i = 0; status == AMP_OK && i < lines.count; i++) {
+        amp_log_row row;
+        if (!i && !strcmp(lines.line[i], AMP_LOG_COLUMNS)) continue;
+        if (i && amp_log_row_read(lines.line[i], &row, NULL) == AMP_OK) {
+            rows->row = amp_host_allocated(amp_grow(rows->row, rows->count, &rows->room, sizeof row));
+            rows->row[rows->count++] = row;
+        } else if (!i || i + 1 < lines.count) {
+            status = amp_fail(error, AMP_BAD_CONFIG, "%.300s:%zu: no line of a training log, which -log "
+                              "writes; expected: %s", file, i + 1, AMP_LOG_COLUMNS);
+        }
+    }
+    amp_lines_free(&lines);
+    return status;
 }

@@ -36,6 +36,13 @@ const char *amp_log_row_text(const amp_log_row *, char text[AMP_LOG_TEXT]);
 /* The inverse. AMP_BAD_CONFIG: no such row. */
 amp_status amp_log_row_read(const char *text, amp_log_row *, amp_error *);
 
+/* All rows of a file, which a training may be writing: a last line that is not whole yet is left out. */
+typedef struct amp_log_rows { amp_log_row *row; size_t count, room; } amp_log_rows;
+
+/* Starts zeroed; the caller frees rows->row, also on failure. AMP_BAD_CONFIG: the file cannot be read, or is
+ * no training log; the message names file and line. */
+amp_status amp_log_rows_read(const char *file, amp_log_rows *rows, amp_error *);
+
 /* Opens or makes the log of a training that goes on after `iteration`: rows of later steps are dropped.
  * steps, skipped: what the backup counts; 0 where the training begins. A log that cannot be used ends the
  * program. */

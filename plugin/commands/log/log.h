@@ -1,0 +1,49 @@
+/* What a training's log (-log) tells about how AMP is doing: `darknet amp log`. */
+#pragma once
+
+#include "../../host/training/training_log.h"
+
+#include <stddef.h>
+
+/* A step is a spike if its gradient's norm, or its loss, is more than this many times the running median:
+ * that of the last AMP_SPIKE_WINDOW steps that were made, the first AMP_SPIKE_LEAST of which are only
+ * collected. */
+#define AMP_SPIKE_FACTOR 20.0
+enum { AMP_SPIKE_WINDOW = 128, AMP_SPIKE_LEAST = 16, AMP_SPIKES_KEPT = 10 };
+
+/* Two skipped steps belong to one cluster if at most this many steps were made between them. */
+enum { AMP_CLUSTER_GAP = 10 };
+
+typedef struct amp_log_spike {
+    long iteration;
+    int by_loss;            /* else by the gradient's norm */
+    double value, median;
+} amp_log_spike;
+
+typedef struct amp_log_extreme { double value; long iteration; } amp_log_extreme;
+
+typedef struct amp_log_summary {
+    size_t rows, skipped;
+    long first, last;                          /* iterations */
+    double seconds, load_seconds;              /* of all steps: with loading; of loading alone */
+    double images_per_second, images_lately;   /* medians of all steps and of the last quarter */
+    double loss[4], norm[4];                   /* medians of each quarter; NaN where none is known */
+    amp_log_extreme largest_norm;              /* value NaN: none is known */
+    double least_rate, most_rate, last_rate;
+    double first_scale, last_scale;
+    amp_log_extreme least_scale, most_scale;
+    size_t raised, lowered;                    /* how often the scale moved */
+    size_t clusters, largest_cluster;          /* of skipped steps; how many the largest holds */
+    long cluster_first, cluster_last;          /* its iterations */
+    size_t spikes;
+    amp_log_spike spike[AMP_SPIKES_KEPT];      /* the largest ones, by value / median, in order of steps */
+    int scale_falls;                           /* a collapse in the making: see log_summary.c */
+    double norm_grows;                         /* by this factor; 0: it does not */
+} amp_log_summary;
+
+/* Needs at least one row. */
+void amp_log_summarize(const amp_log_row *rows, size_t count, amp_log_summary *);
+
+/* The steps as a picture (SVG): loss, gradient norm and loss scale over the steps, each on a logarithmic
+ * axis, with a mark for each skipped step. name: the log's, for its title. */
+void amp_log_draw(FILE *, const char *name, const amp_log_row *rows, size_t count);

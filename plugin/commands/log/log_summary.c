@@ -1,0 +1,170 @@
+/* What is counted in a training's log.
+ *
+ * Steps that were skipped have a loss and no gradient norm. Medians are of steps that were made; quarters are
+ * of rows. Two signs of a collapse in the making are looked for:
+ *  - the loss scale only fell over the last COLLAPSE_STEPS rows, by at least a factor of 2^5. A scale that
+ *    finds its level at the start of a training falls too, so the first COLLAPSE_STEPS rows do not count;
+ *  - the gradient's norm, as the median of the last quarter, is more than ten times the least of the quarters
+ *    before. */
+#include "log.h"
+
+#include "../../host/common/failure.h"
+#include "../statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLLAPSE_STEPS = 50 };
+#define COLLAPSE_FALL 32.0
+#define COLLAPSE_GROWTH 10.0
+
+/* ---- medians ---- */
+
+typedef double number_of(const amp_log_row *);
+
+static double loss_of(const amp_log_row *row) { return row->found_inf ? NAN : row->loss; }
+static double norm_of(const amp_log_row *row) { return row->found_inf ? NAN : row->grad_norm; }
+static double speed_of(const amp_log_row *row) { return row->images_per_second; }
+
+/* Of rows [from, to), those whose number is finite; NaN for none. */
+static double median_of(const amp_log_row *rows, size_t from, size_t to, number_of *number)
+{
+    double *values = amp_host_allocated(malloc((to - from + 1) * sizeof *values));
+    size_t count = 0;
+    for (size_t i = from; i < to; i++) {
+        double value = number(&rows[i]);
+        if (isfinite(value)) values[count++] = value;
+    }
+    double median = amp_median(values, count);
+    free(values);
+    return median;
+}
+
+/* ---- spikes ---- */
+
+/* The last numbers of steps: as they came, and sorted. */
+typedef struct window { double came[AMP_SPIKE_WINDOW], sorted[AMP_SPIKE_WINDOW]; size_t seen; } window;
+
+static size_t window_count(const window *w)
+{
+    return w->seen < AMP_SPIKE_WINDOW ? w->seen : AMP_SPIKE_WINDOW;
+}
+
+static void window_add(window *w, double value)
+{
+    size_t count = window_count(w), at = w->seen++ % AMP_SPIKE_WINDOW, place = 0;
+    if (count == AMP_SPIKE_WINDOW) { /* the oldest leaves */
+        while (w->sorted[place] != w->came[at]) place++;
+        memmove(w->sorted + place, w->sorted + place + 1, (--count - place) * sizeof *w->sorted);
+    }
+    for (place = count; place && w->sorted[place - 1] > value; place--)
+        w->sorted[place] = w->sorted[place - 1];
+    w->sorted[place] = w->came[at] = value;
+}
+
+static double height(const amp_log_spike *spike) { return spike->value / spike->median; }
+
+/* Keeps the largest ones, in the order of their steps. */
+static void keep_spike(amp_log_summary *s, amp_log_spike spike)
+{
+    size_t kept = s->spikes < AMP_SPIKES_KEPT ? s->spikes : AMP_SPIKES_KEPT, least = 0;
+    s->spikes++;
+    if (kept == AMP_SPIKES_KEPT) {
+        for (size_t i = 1; i < kept; i++)
+            if (height(&s->spike[i]) < height(&s->spike[least])) least = i;
+        if (height(&spike) <= height(&s->spike[least])) return;
+        memmove(s->spike + least, s->spike + least + 1, (--kept - least) * sizeof *s->spike);
+    }
+    s->spike[kept] = spike;
+}
+
+static int is_spike(const window *w, double value, double *median)
+{
+    *median = amp_quantile(w->sorted, window_count(w), .5);
+    return w->seen >= AMP_SPIKE_LEAST && *median > 0 && value > AMP_SPIKE_FACTOR * *median;
+}
+
+static void find_spikes(const amp_log_row *rows, size_t count, amp_log_summary *s)
+{
+    window norms = { .seen = 0 }, losses = { .seen = 0 };
+    for (size_t i = 0; i < count; i++) {
+        double norm = norm_of(&rows[i]), loss = loss_of(&rows[i]), median;
+        if (isfinite(norm) && is_spike(&norms, norm, &median))
+            keep_spike(s, (amp_log_spike){ rows[i].iteration, 0, norm, median });
+        else if (isfinite(loss) && is_spike(&losses, loss, &median))
+            keep_spike(s, (amp_log_spike){ rows[i].iteration, 1, loss, median });
+        if (isfinite(norm)) window_add(&norms, norm);
+        if (isfinite(loss)) window_add(&losses, loss);
+    }
+}
+
+/* ---- the rest ---- */
+
+static void count_skipped(const amp_log_row *rows, size_t count, amp_log_summary *s)
+{
+    size_t size = 0, last = 0;
+    long first = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!rows[i].found_inf) continue;
+        s->skipped++;
+        if (!size || i - last > AMP_CLUSTER_GAP + 1) {
+            s->clusters++;
+            size = 0;
+            first = rows[i].iteration;
+        }
+        last = i;
+        if (++size <= s->largest_cluster) continue;
+        s->largest_cluster = size;
+        s->cluster_first = first;
+        s->cluster_last = rows[i].iteration;
+    }
+}
+
+static void follow_scale(const amp_log_row *rows, size_t count, amp_log_summary *s)
+{
+    size_t fell_from = 0; /* since this row the scale has not grown */
+    s->first_scale = rows[0].scale;
+    s->last_scale = rows[count - 1].scale;
+    s->least_scale = s->most_scale = (amp_log_extreme){ rows[0].scale, rows[0].iteration };
+    for (size_t i = 1; i < count; i++) {
+        amp_log_extreme here = { rows[i].scale, rows[i].iteration };
+        s->raised += rows[i].scale > rows[i - 1].scale;
+        s->lowered += rows[i].scale < rows[i - 1].scale;
+        if (rows[i].scale > rows[i - 1].scale) fell_from = i;
+        if (here.value < s->least_scale.value) s->least_scale = here;
+        if (here.value > s->most_scale.value) s->most_scale = here;
+    }
+    if (count < 2 * COLLAPSE_STEPS) return;
+    size_t begin = count - COLLAPSE_STEPS;
+    s->scale_falls = fell_from <= begin && rows[begin].scale >= COLLAPSE_FALL * rows[count - 1].scale;
+}
+
+void amp_log_summarize(const amp_log_row *rows, size_t count, amp_log_summary *s)
+{
+    *s = (amp_log_summary){ .rows = count, .first = rows[0].iteration, .last = rows[count - 1].iteration,
+                            .least_rate = rows[0].learning_rate, .most_rate = rows[0].learning_rate,
+                            .last_rate = rows[count - 1].learning_rate, .largest_norm = { NAN, 0 } };
+    for (size_t i = 0; i < count; i++) {
+        const amp_log_row *row = &rows[i];
+        s->seconds += row->load_seconds + row->train_seconds;
+        s->load_seconds += row->load_seconds;
+        s->least_rate = fmin(s->least_rate, row->learning_rate);
+        s->most_rate = fmax(s->most_rate, row->learning_rate);
+        double norm = norm_of(row);
+        if (isfinite(norm) && !(norm <= s->largest_norm.value))
+            s->largest_norm = (amp_log_extreme){ norm, row->iteration };
+    }
+    s->images_per_second = median_of(rows, 0, count, speed_of);
+    s->images_lately = median_of(rows, count - (count + 3) / 4, count, speed_of);
+    for (size_t q = 0; q < 4; q++) {
+        s->loss[q] = median_of(rows, q * count / 4, (q + 1) * count / 4, loss_of);
+        s->norm[q] = median_of(rows, q * count / 4, (q + 1) * count / 4, norm_of);
+    }
+    double before = fmin(fmin(s->norm[0], s->norm[1]), s->norm[2]);
+    if (count >= 2 * COLLAPSE_STEPS && s->norm[3] > COLLAPSE_GROWTH * before)
+        s->norm_grows = s->norm[3] / before;
+    count_skipped(rows, count, s);
+    follow_scale(rows, count, s);
+    find_spikes(rows, count, s);
+}
