@@ -26,7 +26,7 @@ int darknet_amp_next_step(struct network **nets, int count, float *average_loss,
         amp_training_begin(nets, count, average_loss, loop_count);
         amp_map_begin(nets, count, data_file, train_images, backup_folder, base);
     }
-    if (amp_training_goes_on(nets, backup_folder, base)) return 1;
+    if (amp_training_goes_on(nets, amp_map_stops(), backup_folder, base)) return 1;
     int failed = end(nets), signal = amp_stopping_signal();
     fflush(NULL);
     amp_ranks_leave();

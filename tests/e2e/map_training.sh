@@ -127,6 +127,39 @@ best_outlives_a_stop() {
         fail "$name: anew: $(cat backup/tiny_start_map.csv)"
 }
 
+# After schedule_and_best, whose best is not the last: the training ends when the best is so many
+# measurements old; a stop in between changes nothing; a training that would go on with it ends at once.
+patience_ends_a_training() {
+    name=patience
+    local patience end
+    # As many measurements as the best was ever old before the end, and when it first was.
+    read -r end patience <<< "$(awk -F, 'NR == 1 || $1 == 400 { next }
+        !n || $2 > best { best = $2; since = -1; n = 1 }
+        { if (++since > longest) { longest = since; at = $1 } } END { print at, longest }' whole/tiny_map.csv)"
+    [ "$patience" -gt 1 ] && [ "$end" -lt 400 ] || fail "$name: $end $patience: the test is broken"
+    fresh
+    train tiny.cfg -amp bf16 -map 20 -patience "$patience"
+    ended_well
+    [ "$(measured | tail -n 1 | cut -d' ' -f1)" = "$end" ] || fail "$name: ended at $(measured | tail -n 1)"
+    grep -q "^-patience $patience: .* is $patience measurements old: .* backup/tiny_best.weights$" err ||
+        fail "$name: $(tail -n 2 err)"
+    [ ! -e backup/tiny_final.weights ] && [ -f backup/tiny.backup.amp ] || fail "$name: $(ls backup)"
+    cmp <(head -n "$(wc -l < backup/tiny_map.csv)" whole/tiny_map.csv) backup/tiny_map.csv ||
+        fail "$name: measured otherwise than without"
+    cp -R backup ended
+    train tiny.cfg backup/tiny.backup -amp bf16 -map 20 -patience "$patience"
+    ended_well
+    ! grep -q Loaded: out && grep -q '^-patience' err || fail "$name: went on: $(tail -n 2 err)"
+    diff -r ended backup || fail "$name: other files after a start without a step"
+    fresh
+    { head -c $((end - 10)) /dev/zero | tr '\0' g; printf s; } > turns.in
+    DARKNET_AMP_TURNS=7,8 train tiny.cfg -amp bf16 -map 20 -patience "$patience" 7< turns.in 8> turns.out
+    ended_well
+    train tiny.cfg backup/tiny.backup -amp bf16 -map 20 -patience "$patience"
+    ended_well
+    diff -r ended backup || fail "$name: other files with a stop in between"
+}
+
 # After schedule_and_best. A training that changes its size is measured at the .cfg's all the same.
 size_of_the_cfg() {
     name='size of the .cfg'
@@ -179,6 +212,10 @@ bad_input() {
         "${command[@]}" tiny.data short.cfg -map 0
     refused '-map: expected nothing or a number of iterations from 1' \
         "${command[@]}" tiny.data short.cfg -map -5
+    refused '-patience 0: expected a number of measurements from 1' \
+        "${command[@]}" tiny.data short.cfg -map 5 -patience 0
+    refused '-patience x: expected' "${command[@]}" tiny.data short.cfg -map 5 -patience x
+    refused '-patience: it counts what -map measures' "${command[@]}" tiny.data short.cfg -patience 5
     refused 'mAP is of detectors' "$DARKNET" classifier train tiny.data short.cfg -map
     sed 's/^valid=.*/valid=nowhere.txt/' tiny.data > nowhere.data
     refused nowhere.txt "${command[@]}" nowhere.data short.cfg -amp bf16 -map 5
@@ -208,6 +245,7 @@ bad_input() {
 training_is_not_touched
 schedule_and_best
 best_outlives_a_stop
+patience_ends_a_training
 size_of_the_cfg
 without_a_number
 bad_input

@@ -1,7 +1,8 @@
 /* A training's steps as a picture: three panels over the steps, each with a logarithmic axis.
  *
  * A panel is COLUMNS wide and shows so many groups of neighbouring steps: the median of a group as a line,
- * its least and largest value as a band behind it. Values that are not above 0, or not finite, are left out. */
+ * its least and largest value as a band behind it. Values that are not above 0, or not finite, are left out.
+ */
 #include "log.h"
 
 #include "../../host/common/failure.h"

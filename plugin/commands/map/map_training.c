@@ -29,6 +29,7 @@ static struct {
     amp_detection_data data;
     long every, last;   /* last: the iteration that was looked at last */
     measured best;      /* iteration 0: none yet */
+    long age;           /* of the best: how many measurements came after it */
     measured now;       /* of the last step; iteration 0: it was not measured */
     amp_log_file file;
     char best_file[NAME_BYTES];
@@ -36,7 +37,7 @@ static struct {
 
 /* ---- rows of NAME_map.csv ---- */
 
-typedef struct rows_so_far { long iteration, last; size_t kept; measured best; } rows_so_far;
+typedef struct rows_so_far { long iteration, last, age; size_t kept; measured best; } rows_so_far;
 
 static void write_row(const measured *m, char text[ROW_BYTES])
 {
@@ -56,7 +57,10 @@ static amp_status see_row(void *context, const char *text, amp_error *error)
     so_far->last = m.iteration;
     if (m.iteration > so_far->iteration) return AMP_OK;
     so_far->kept++;
-    if (so_far->best.iteration == 0 || m.map50 > so_far->best.map50) so_far->best = m;
+    so_far->age++;
+    if (so_far->best.iteration && m.map50 <= so_far->best.map50) return AMP_OK;
+    so_far->best = m;
+    so_far->age = 0;
     return AMP_OK;
 }
 
@@ -110,7 +114,8 @@ static void keep(const measured *m)
     char row[ROW_BYTES];
     map.now = *m;
     int is_best = map.best.iteration == 0 || m->map50 > map.best.map50;
-    if (is_best) map.best = *m;
+    map.age++;
+    if (is_best) map.best = *m, map.age = 0;
     printf(" mean average precision (mAP@0.50) = %.6f at iteration %ld, best = %.6f at iteration %ld",
            m->map50, m->iteration, map.best.map50, map.best.iteration);
     print_next(m->iteration);
@@ -166,6 +171,8 @@ static amp_status begin(struct network *net, const char *data_file, const char *
                                   error));
     map.last = so_far.iteration;
     map.best = so_far.best;
+    map.age = so_far.age;
+    amp_sharing_broadcast(&map.age, sizeof map.age, "beginning -map");
     amp_sharing_broadcast(&map.best, sizeof map.best, "beginning -map");
     map.net = net;
     return AMP_OK;
@@ -206,6 +213,18 @@ int amp_map_measured(float *map50, float *best)
     if (!map.net || !map.now.iteration) return 0;
     *map50 = (float)map.now.map50;
     *best = (float)map.best.map50;
+    return 1;
+}
+
+int amp_map_stops(void)
+{
+    long patience = amp_training_patience();
+    if (!map.net || !patience || map.age < patience || amp_fork_is_over(map.net)) return 0;
+    if (!amp_ranks_leads()) return 1;
+    fflush(stdout);
+    fprintf(stderr, "-patience %ld: the best mAP, %.6f at iteration %ld, is %ld measurements old: training "
+            "ends here; its weights are %s\n", patience, map.best.map50, map.best.iteration, map.age,
+            map.best_file);
     return 1;
 }
 

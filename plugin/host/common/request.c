@@ -40,7 +40,7 @@ static int is_one_of(const char *word, const char *const *list)
 int amp_host_command_words(int argc, char **argv, const char **words, int most)
 {
     static const char *const valued[] = { "-i", "-prefix", "-thresh", "-hier", "-c", "-s", "-avg", "-gpus",
-                                          "-out", "-w", "-h", "-fps", "-t", "-log", "-cache",
+                                          "-out", "-w", "-h", "-fps", "-t", "-log", "-cache", "-patience",
                                           NULL };
     int found = 0;
     for (int i = 1; i < argc && argv[i] && found < most; i++) {

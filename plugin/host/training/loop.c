@@ -31,7 +31,7 @@ enum { ENDING = 128, LINE = 1024, PATH_BYTES = 4096 };
 static struct {
     const char *log_name;
     int map_given;
-    long map_every;
+    long map_every, patience;
     struct network **nets; /* of the call under way, and of the step before it; NULL: no loop runs */
     int count;            /* of networks, each of which makes steps of its own: -gpus without AMP */
     int w, h;             /* as in the .cfg */
@@ -63,6 +63,19 @@ static void take_map(int *argc, char **argv)
     amp_host_remove_arguments(argc, argv, i, numbered ? 2 : 1);
 }
 
+static void take_patience(int *argc, char **argv)
+{
+    const char *value = amp_host_take_argument(argc, argv, "-patience", "a number of measurements");
+    char *end;
+    if (!value) return;
+    training.patience = strtol(value, &end, 10);
+    if (*end || !*value || training.patience < 1 || training.patience > 1000000000)
+        darknet_amp_refuse("command line: -patience %s: expected a number of measurements from 1", value);
+    if (!training.map_given)
+        darknet_amp_refuse("command line: -patience: it counts what -map measures; add -map [N]%s",
+                           amp_fork_knows_map() ? ", and -amp" : "");
+}
+
 void amp_training_arguments(int *argc, char **argv, int under_amp)
 {
     const char *command[2];
@@ -72,11 +85,14 @@ void amp_training_arguments(int *argc, char **argv, int under_amp)
     training.log_name = amp_host_take_argument(argc, argv, "-log", "a file's name");
     amp_check_request_cache(amp_host_take_argument(argc, argv, "-cache", AMP_CACHE_WORDS));
     if (under_amp || !amp_fork_knows_map()) take_map(argc, argv);
+    take_patience(argc, argv);
     if (training.map_given && !detector)
         darknet_amp_refuse("command line: -map: mAP is of detectors; classifier valid measures a classifier");
 }
 
 long amp_training_map_every(void) { return training.map_given ? training.map_every : -1; }
+
+long amp_training_patience(void) { return training.patience; }
 
 void amp_training_input(int *w, int *h)
 {
@@ -207,11 +223,12 @@ static int agree_to_stop(const struct network *net)
     return amp_stopping_agree();
 }
 
-int amp_training_goes_on(struct network **nets, const char *backup_folder, const char *base)
+int amp_training_goes_on(struct network **nets, int enough, const char *backup_folder, const char *base)
 {
     double waited = amp_turns_waited();
     int is_first = !training.looped;
     int stop = is_first ? amp_turns_ready() : amp_turns_yield("%s", training.row) || agree_to_stop(nets[0]);
+    stop = stop || enough;
     training.nets = nets;
     training.looped = 1;
     amp_training_exclude_seconds(amp_turns_waited() - waited);

@@ -10,19 +10,21 @@ struct network;
 int amp_training_runs(void);
 /* The loop begins. average_loss, loop_count: the loop's own variables, valid until amp_training_end. */
 void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count);
-/* Called before each step. 0: the training stops here, and has saved a backup. */
-int amp_training_goes_on(struct network **nets, const char *backup_folder, const char *base);
+/* Called before each step. 0: the training stops here, and has saved a backup. enough: it is to stop. */
+int amp_training_goes_on(struct network **nets, int enough, const char *backup_folder, const char *base);
 /* Called after each step, to print its line (format, args) and to log it. */
 void amp_training_step(float loss, float average_loss, const char *format, va_list args);
 /* The loop has ended. Returns 1 if the last save failed. */
 int amp_training_end(struct network **nets);
 
-/* Takes `-log FILE` and, for the detector, `-map [N]` out of the arguments of these two commands. Other
- * commands' arguments stay. A mistake ends the program. */
+/* Takes `-log FILE` and, for the detector, `-map [N]` and `-patience N` out of the arguments of these two
+ * commands. Other commands' arguments stay. A mistake ends the program. */
 void amp_training_arguments(int *argc, char **argv, int under_amp);
 
 /* -map: every how many iterations; 0 if it was given without a number, -1 if it was not given. */
 long amp_training_map_every(void);
+/* -patience: how many measurements old the best mAP may become; 0 if it was not given. */
+long amp_training_patience(void);
 
 /* The size of the network's input in its .cfg, whatever random=1 has made of it. */
 void amp_training_input(int *w, int *h);
