@@ -51,11 +51,22 @@ if(DARKNET_AMP_SANITIZE)
     target_link_options(cuda_double_settings INTERFACE ${darknet_sanitizers})
 endif()
 
+# nvcc makes one fma of a product and the sum behind it, wherever the source does not say __fmul_rn or
+# __fadd_rn. So does the C++ compiler here, where the processor has the instruction: a kernel whose result is
+# promised to equal two operations to the bit fails its test if it leaves that open.
+set(contraction -ffp-contract=off)
+if(NOT CMAKE_CROSSCOMPILING AND EXISTS /proc/cpuinfo)
+    file(STRINGS /proc/cpuinfo fma REGEX "^flags.* fma( |$)" LIMIT_COUNT 1)
+    if(fma)
+        set(contraction -ffp-contract=fast -mfma -fexpensive-optimizations)
+    endif()
+endif()
+
 # CUDA C++ for the C++ compiler.
 function(cuda_on_the_cpu)
     set(shim ${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h)
     set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX OBJECT_DEPENDS ${shim}
-        COMPILE_OPTIONS "-include;${shim};-ffp-contract=off;-Wno-unknown-pragmas")
+        COMPILE_OPTIONS "-include;${shim};${contraction};-Wno-unknown-pragmas")
 endfunction()
 
 # Without the headers of cuDNN the backend is its kernels.
@@ -64,6 +75,8 @@ file(GLOB cuda_c CONFIGURE_DEPENDS ${cuda_room}/*.c)
 file(GLOB cuda_library_doubles CONFIGURE_DEPENDS
     doubles/cudnn*.c doubles/cudnn*.cc doubles/cublas*.c doubles/cublas*.cc)
 cuda_on_the_cpu(${cuda_kernels})
+# Gradients of boxes that cancel to exactly 0 without fma are compared with 0.
+set_property(SOURCE ${cuda_room}/yolo.cu APPEND PROPERTY COMPILE_OPTIONS -ffp-contract=off)
 set(cuda_double_sources doubles/cuda_shim.cc doubles/cuda_runtime_double.cc ${cuda_kernels})
 if(CUDNN_INCLUDE_DIR)
     list(APPEND cuda_double_sources ${cuda_c} ${cuda_library_doubles})

@@ -122,6 +122,8 @@ TEST_WITH(a_barrier_that_not_all_reach_is_reported, begin, end)
     for (int o = 0; o < ORDERS; o++) {
         assert_false(sums_are_right(FAULT_DIVERGENT_BARRIER, orders[o]));
         assert_fault("divergent barrier");
+        assert_false(sums_are_right(FAULT_BARRIER_OF_SOME, orders[o]));
+        assert_fault("other threads of the block have ended");
         assert_false(sums_are_right(FAULT_BARRIER_IN_ONE_WARP, orders[o]));
         assert_true(strstr(amp_cuda_fault(), "barrier") || strstr(amp_cuda_fault(), "waits for lanes"));
         assert_fault("faults.cu:");

@@ -4,6 +4,8 @@
 # an architecture; CUDA's headers of half do, for 8.0 and 9.0: the oldest, 8.0 and the newest are compiled
 # from the source, the others assembled from the PTX of the one before.
 # The assembler does not optimise: nothing is run, and shared memory is the same.
+# Then the kernels whose results are promised to equal two operations to the bit are looked at as PTX: nothing
+# joins these operations to one fma.
 # ARCHITECTURES=all compiles each that nvcc knows from the source, optimised (minutes).
 # In an empty folder; NVCC and SOURCE_DIR are set.
 set -eu
@@ -37,3 +39,26 @@ xargs -P "$(nproc)" -I FILE sh -c 'name=$(basename "FILE" .cu)
         touch "$name.failed"' < files
 for log in *.log; do [ ! -s "$log" ] || { echo "$log:"; cat "$log"; }; done
 for failed in *.failed; do [ ! -e "$failed" ] || exit 1; done
+
+# rounds_between <file> <kernels> <instruction> <most> <least>: in each kernel whose mangled name matches, the
+# instruction stands from `least` to `most` times.
+cuobjdump=$(dirname "$(command -v "$NVCC")")/cuobjdump
+rounds_between() {
+    "$cuobjdump" -ptx "$1.o" > "$1.ptx"
+    awk -v kernels="$2" -v instruction="$3" -v most="$4" -v least="$5" '
+        function close_kernel() {
+            if (name != "" && (found > most || found < least)) {
+                print name " has " found " times " instruction
+                bad = 1
+            }
+            name = ""
+        }
+        /\.entry / { close_kernel(); if ($0 ~ kernels) { name = $0; found = 0; seen++ } }
+        name != "" && index($1, instruction) == 1 { found++ }
+        END { close_kernel(); if (!seen) print "no kernel matches " kernels; exit bad || !seen }
+    ' "$1.ptx" || { echo "$1.cu: a promised rounding is left to the compiler"; exit 1; }
+}
+if [ -x "$cuobjdump" ]; then
+    rounds_between norm 'normalize.*Lb1E' add.rn.f32 999 1 # a shortcut is added to what was rounded
+    rounds_between update move_chunks fma.rn.f32 0 0 # the fused update is the separate operations
+fi

@@ -29,6 +29,7 @@ template <int FAULT> __global__ void sums(const float *x, float *out)
     __syncwarp();
 
     if (FAULT == FAULT_ABSENT_LANE && t == 40) return;
+    if (FAULT == FAULT_BARRIER_OF_SOME && t >= THREADS / 2) return;
     if (FAULT == FAULT_BARRIER_IN_ONE_WARP && warp == 0) __syncthreads();
     if (FAULT != FAULT_MISSING_LANES || t % 2 == 0)
         for (int by = FAULT == FAULT_SHORT_SHUFFLE ? 8 : 16; by; by >>= 1)

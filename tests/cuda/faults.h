@@ -16,6 +16,7 @@ typedef enum cuda_fault {
     FAULT_NO_WARP_BARRIER,
     FAULT_SHORT_SHUFFLE,           /* the tree starts at 8 lanes instead of 16 */
     FAULT_DIVERGENT_BARRIER,       /* half the block waits elsewhere */
+    FAULT_BARRIER_OF_SOME,         /* half the block waits, the others end */
     FAULT_BARRIER_IN_ONE_WARP,     /* the others go on to a shuffle that nobody joins */
     FAULT_MISSING_LANES,           /* odd lanes skip the shuffle and wait at the barrier */
     FAULT_ABSENT_LANE,             /* shuffles from a lane that has ended */

@@ -311,6 +311,10 @@ static bool open_barriers()
             return false;
         }
     }
+    if (block.ended && first >= 0) {
+        fault("divergent barrier: other threads of the block have ended", first);
+        return false;
+    }
     for (auto &w : block.threads)
         if (w.now == state::waiting) w.now = state::ready;
     block.block_waits = 0;

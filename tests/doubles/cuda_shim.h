@@ -5,8 +5,9 @@
  *  - threads run one at a time, in an order that can be chosen (amp_shim_order), from one barrier to the
  *    next, so that a missing barrier gives wrong numbers; blocks run in that order too;
  *  - shared memory holds NaN when a block starts;
- *  - a barrier that a live thread of the block cannot reach, a shuffle or __syncwarp that a named lane does
- *    not join, a shuffle from a lane that is not there, and a launch that a GPU would refuse are reported;
+ *  - a barrier that a thread of the block does not reach, because it waits elsewhere or has ended, a shuffle
+ *    or __syncwarp that a named lane does not join, a shuffle from a lane that is not there, and a launch that
+ *    a GPU would refuse are reported;
  *  - with AddressSanitizer (and -fsanitize-sections=amp_shared_*) every access outside of an array, shared or
  *    in device memory, is reported where it happens.
  * It knows what launch.h promises that kernels use, and no more: float atomics do not compile.
@@ -285,9 +286,19 @@ static inline float __uint_as_float(unsigned bits) { float v; std::memcpy(&v, &b
 static inline float __int_as_float(int bits) { float v; std::memcpy(&v, &bits, 4); return v; }
 static inline unsigned __float_as_uint(float v) { unsigned bits; std::memcpy(&bits, &v, 4); return bits; }
 static inline int __float_as_int(float v) { int bits; std::memcpy(&bits, &v, 4); return bits; }
-static inline float __fadd_rn(float a, float b) { return a + b; }
-static inline float __fsub_rn(float a, float b) { return a - b; }
-static inline float __fmul_rn(float a, float b) { return a * b; }
+/* What is rounded once, whatever comes next: the compiler does not see how it came about. */
+template <class T> static inline T rounded(T value)
+{
+#if defined(__x86_64__)
+    asm("" : "+x"(value));
+#elif defined(__aarch64__)
+    asm("" : "+w"(value));
+#endif
+    return value;
+}
+static inline float __fadd_rn(float a, float b) { return rounded(rounded(a) + rounded(b)); }
+static inline float __fsub_rn(float a, float b) { return rounded(rounded(a) - rounded(b)); }
+static inline float __fmul_rn(float a, float b) { return rounded(a * b); }
 static inline float __fdiv_rn(float a, float b) { return a / b; }
 static inline float __fdividef(float a, float b) { return a / b; }
 static inline float __frcp_rn(float a) { return 1 / a; }
@@ -296,8 +307,8 @@ static inline float __frsqrt_rn(float a) { return (float)(1 / std::sqrt((double)
 static inline float rsqrtf(float a) { return (float)(1 / std::sqrt((double)a)); }
 static inline double rsqrt(double a) { return 1 / std::sqrt(a); }
 static inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
-static inline double __dadd_rn(double a, double b) { return a + b; }
-static inline double __dmul_rn(double a, double b) { return a * b; }
+static inline double __dadd_rn(double a, double b) { return rounded(rounded(a) + rounded(b)); }
+static inline double __dmul_rn(double a, double b) { return rounded(a * b); }
 static inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
 static inline float __saturatef(float a) { return a > 0 ? a < 1 ? a : 1 : 0; }
 static inline float __int2float_rn(int a) { return (float)a; }
