@@ -209,6 +209,15 @@ for suppression in default greedynms; do
         fail "nms_kind=$suppression leaves other boxes than in its own detector map"
 done
 ! cmp own.default own.greedynms || fail 'both kinds of suppression leave as many boxes'
+# Under AMP too, where it fuses no batch norm into weights; it says that it counts otherwise.
+works detector map tiny.data nms.cfg trained.weights -amp bf16
+sed -n 's/.*detections_count = \([0-9]*\).*/\1/p' out > own.bf16
+grep -q "^amp: detector map is this Darknet's own, with -points 0 if you give none" err ||
+    fail "detector map does not say how it counts: $(grep ^amp err)"
+works amp valid tiny.data nms.cfg trained.weights -amp bf16
+sed -n 's/.*, \([0-9]*\) detections.*/\1/p' out | diff own.bf16 - ||
+    fail 'amp valid finds other boxes in bf16 than detector map'
+! grep 'detector map is' err || fail 'amp valid takes itself for detector map'
 works amp probe tiny.data amp.cfg trained.weights
 works amp bench tiny.cfg -iters 2 -dtypes stock,fp32,bf16
 
