@@ -22,6 +22,13 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 
 cd "$copy"
+# The patches' lines end in LF, and make does not read a Makefile with CRLF.
+crlf=$(awk '!/^#/ && !seen[$2]++ { print $2 }' "$series/sha256sums" |
+    xargs grep -ls "$(printf '\r')\$" || true)
+[ -z "$crlf" ] || {
+    sed -i 's/\r$//' $crlf
+    say "lines of $(echo $crlf | wc -w) files end in CRLF; in $copy they end in LF"
+}
 for file in src/network.c src/network_kernels.cu src/parser.c src/gemm.c src/data.c; do
     [ -e "$file" ] || continue
     spatch --sp-file "$patches/semantic/hooks.cocci" --in-place --very-quiet "$file" >/dev/null \
@@ -135,7 +142,20 @@ find include src examples -type f 2>/dev/null -exec cat {} + | grep -a -o 'darkn
     awk '{ count[$0]++ } END { for (name in count) print name, count[name] }' > "$scratch/found"
 awk 'FILENAME == ARGV[1] { found[$1] = $2; next } { printf "  %-28s %d of %d\n", $1, found[$1], $2 }' \
     "$scratch/found" "$scratch/expected" >&2
+# A hook names variables of the function that it stands in, which may be called otherwise here: what compiles
+# without AMP must do so with it. (What only a GPU's build compiles is not looked at.)
+compiles() { # compiles <file> <flags...>
+    LC_ALL=C ${CC:-cc} -w -fsyntax-only -Iinclude -Isrc -I3rdparty/stb/include \
+        -I"$patches/../plugin/include" "$@" 2> "$scratch/log"
+}
+for file in $(grep -ls DARKNET_AMP src/*.c examples/*.c); do
+    ! compiles "$file" || compiles "$file" -DAMP || {
+        say "$(sed -n 's/^\(.*:[0-9]*\):[0-9]*: error: /\1: /p' "$scratch/log" | head -n 1):" \
+            "by hand: a hook names what is not there, or is called otherwise"
+        missing=$((missing + 1))
+    }
+done
 [ $missing = 0 ] || {
-    say "$missing changes have no place in $copy; all others are made"
+    say "$missing changes are to be made by hand in $copy; all others are made"
     exit 1
 }

@@ -73,7 +73,9 @@ if [ -n "$differing" ] && [ $adapt = no ]; then
     say "$tree is not a supported revision of Darknet ($revision):"
     echo "$differing" | sed -n '1,10s/^/  /p' >&2
     [ "$count" -le 10 ] || echo "  and $((count - 10)) more" >&2
-    if [ $fork = pjreddie ]; then
+    if grep -qs "$(printf '\r')" "$tree/include/darknet.h"; then
+        say "its lines end in CRLF, as git's core.autocrlf makes them: say --adapt, which copies them with LF"
+    elif [ $fork = pjreddie ]; then
         say 'name an unchanged checkout of that commit, or none, and the source is fetched for you'
     else say 'name an unchanged checkout of that commit, or say --adapt'
     fi
@@ -84,7 +86,9 @@ fi
 # The copy says what it was made of, and is made anew when that changes.
 mark=.darknet-amp
 list=${only:-$(cat "$series/series")}
-made_of=$( { echo "$sources_only $adapt $list"; cat "$0"; cd "$series"; cat $list
+made_of=$( { echo "$sources_only $adapt $list"; cat "$0"
+             [ $adapt = no ] || cat "$patches/adapt.sh" "$patches"/semantic/*
+             cd "$series"; cat $list
              cd "$tree"; awk '!/^#/ { print $2 }' "$series/sha256sums" | xargs sha256sum 2>/dev/null || true
              [ $sources_only = yes ] || cat "$license"
              [ $sources_only = yes ] || { cat "$patches"/../cmake/*.cmake; cd "$plugin";
@@ -122,9 +126,8 @@ else (cd "$tree" && { awk '!/^#/ && !seen[$2]++ { print $2 }' "$series/sha256sum
     tar -cf - -T -) | tar -xf - -C "$copy"
 fi
 if [ $sources_only = no ]; then
-    for extra in LICENSE* README.md $extras; do
-        (cd "$tree" && ls -d $extra 2>/dev/null || true)
-    done | (cd "$tree" && tar -cf - -T -) | tar -xf - -C "$copy"
+    (cd "$tree" && { ls -d LICENSE* README.md $extras 2>/dev/null || true; } | tar -cf - -T -) |
+        tar -xf - -C "$copy"
     mkdir "$copy/amp"
     (cd "$plugin" && tar -cf - .) | tar -xf - -C "$copy/amp"
     for other in "$patches"/*/series; do # a build has one fork

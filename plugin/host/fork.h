@@ -118,9 +118,12 @@ void amp_fork_use_device(const struct network *);
  * classes (0: the .data file does not say). */
 void amp_fork_check_classes(struct network *, int classes, int classifier);
 
-/* Whether Darknet's own `detector train` knows -map; a network without AMP is then measured by Darknet
- * itself. */
+/* Whether Darknet itself has `detector map`, and -map of a network without AMP. */
 int amp_fork_knows_map(void);
+
+/* Of a network without AMP whose last forward gave inf or NaN: which layer of Darknet's own code makes that
+ * of good numbers, and why: part of a message, valid until the next call. NULL: none is known to. */
+const char *amp_fork_fault(const struct network *);
 
 /* ---- memory and machine ---- */
 

@@ -8,6 +8,10 @@
 #include "../common/failure.h"
 #include "activations.h"
 
+/* Of this the logistic and the exponential function are subnormal: in Darknet 0. (NaN and inf stay, for AMP
+ * to find.) */
+static const float LEAST_LOGIT = -88;
+
 static int own_buffer(float **buffer, size_t count)
 {
     if (!*buffer) *buffer = calloc(count ? count : 1, sizeof **buffer);
@@ -40,11 +44,14 @@ void amp_gap_forward(layer l, network_state state)
 {
     size_t count = amp_gap_input_count(&state.net, state.index);
     float *copy = NULL;
-    if (l.type == COST && l.cost_type == MASKED && state.truth) {
+    int squashes = l.type == YOLO || l.type == GAUSSIAN_YOLO;
+    if (squashes || (l.type == COST && l.cost_type == MASKED && state.truth)) {
         copy = scratch(count);
         memcpy(copy, state.input, count * sizeof *copy);
         state.input = copy;
     }
+    for (size_t i = 0; squashes && i < count; i++)
+        if (copy[i] < LEAST_LOGIT && copy[i] > -INFINITY) copy[i] = LEAST_LOGIT;
     l.forward(l, state);
     free(copy);
 }

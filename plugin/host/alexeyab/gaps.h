@@ -11,6 +11,8 @@
  *  batch norm     | norm's numbers, so that training crashes      |
  *  shortcut with  | threads add to one weight gradient, which     | in one thread, the gradient of what
  *  weights        | leaves the normalization out                  | forward computes
+ *  yolo,          | the logistic function is NaN below -88.7      | into a copy, which begins at -88
+ *  Gaussian_yolo  | (amp_fork_fault in own.c says why)            |
  *  cost masked    | writes SECRET_NUM into its input, which       | into a copy
  *                 | others may read                               |
  *

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../tensor/half.h"
 #include "../darknet/device.h"
 #include "../fork_commands.h"
 #include "box.h"
@@ -420,6 +421,35 @@ float amp_own_train(network *net) { return train_network_datum(*net, net->input,
 
 float amp_fork_rate(const struct network *net) { return get_current_rate(*net); }
 int amp_fork_knows_map(void) { return 1; }
+
+/* Of weights, or of batch norm's arrays; NULL is fine. */
+static int is_good(const float *array, int count) { return !array || amp_all_finite(array, (size_t)count); }
+
+/* Whether a layer applies Darknet's logistic function, and to finite numbers if its input is finite. */
+static int is_logistic(const layer *l)
+{
+    if (l->type == YOLO || l->type == GAUSSIAN_YOLO) return 1;
+    return l->type == CONVOLUTIONAL && (l->activation == LOGISTIC || l->activation == SWISH)
+           && is_good(l->weights, l->nweights) && is_good(l->biases, l->n) && is_good(l->scales, l->n)
+           && is_good(l->rolling_mean, l->n) && is_good(l->rolling_variance, l->n);
+}
+
+/* 1 / (1 + e^-x) is compiled with -Ofast to what takes four numbers at a time: the processor's estimate r of
+ * the reciprocal and a Newton step, r (2 - r (1 + e^-x)). Below x = -88.7 e^-x is inf, r is 0, and 0 times
+ * inf is NaN. What is left over of four is divided, and becomes 0. */
+const char *amp_fork_fault(const struct network *net)
+{
+    static char fault[256];
+    int i = 0;
+    if (net->amp || amp_host_on_gpu(net)) return NULL;
+    while (i < net->n && is_good(net->layers[i].output, net->layers[i].outputs * net->layers[i].batch)) i++;
+    if (i == net->n || !is_logistic(&net->layers[i])) return NULL;
+    snprintf(fault, sizeof fault, "without AMP this Darknet's logistic function (layer %d [%s]), compiled "
+             "with -Ofast, gives NaN below -88.7, where 0 is right; the weights are not at fault: use -amp "
+             "fp32", i, amp_own_types[net->layers[i].type].name);
+    return fault;
+}
+
 void amp_fork_save_weights(struct network *net, const char *file) { save_weights(*net, (char *)file); }
 
 const char amp_fork_label_place[] =

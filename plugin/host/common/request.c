@@ -53,7 +53,7 @@ int amp_host_command_words(int argc, char **argv, const char **words, int most)
 /* ---- what is asked of networks ---- */
 
 /* Set by main before any network exists, or by a verb of `darknet amp` before it makes its own. */
-static struct { const char *amp, *refusal; int clear, measures; } request;
+static struct { const char *amp, *refusal; int clear, measures, maps; } request;
 
 /* Darknet's commands that look into a network or train through it in a way that AMP has no buffers for. */
 static const struct { const char *command[2], *why; } refused[] = {
@@ -69,10 +69,10 @@ void amp_host_note_command(int argc, char **argv)
     const char *command[2];
     request.refusal = NULL;
     request.clear = amp_host_find_argument(argc, argv, "-clear") > 0;
-    request.measures = 0;
+    request.measures = request.maps = 0;
     if (amp_host_command_words(argc, argv, command, 2) < 2) return;
-    request.measures = !strncmp(command[1], "valid", 5) || !strcmp(command[1], "map")
-        || !strcmp(command[1], "recall");
+    request.maps = !strcmp(command[1], "map");
+    request.measures = request.maps || !strncmp(command[1], "valid", 5) || !strcmp(command[1], "recall");
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         const char *const *r = refused[i].command;
         if (!strcmp(r[0], command[0]) && (!r[1] || !strcmp(r[1], command[1])))
@@ -82,6 +82,7 @@ void amp_host_note_command(int argc, char **argv)
 
 int amp_host_has_clear(void) { return request.clear; }
 int amp_host_command_measures(void) { return request.measures; }
+int amp_host_command_maps(void) { return request.maps; }
 const char *amp_host_refusal(void) { return request.refusal; }
 
 void amp_host_request_dtype(const char *dtype) { request.amp = dtype; }

@@ -29,6 +29,7 @@ void amp_host_note_command(int argc, char **argv);
 int amp_host_has_clear(void);
 /* Whether the command measures accuracy: valid and its variants, map, recall. */
 int amp_host_command_measures(void);
+int amp_host_command_maps(void); /* `detector map` */
 /* NULL, or why the program's command cannot run a network under AMP: the middle of a message. */
 const char *amp_host_refusal(void);
 

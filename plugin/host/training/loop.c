@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../tensor/half.h"
 #include "../common/clock.h"
 #include "../common/memory.h"
 #include "../common/ranks.h"
@@ -43,6 +44,7 @@ static struct {
     amp_log_file log;
     char ending[ENDING]; /* what AMP adds to the step's line */
     char row[AMP_LOG_TEXT]; /* the step's row of the log */
+    int fault_told;         /* why the loss of a training without AMP is not finite */
 } training = { .log = { .descriptor = -1 } };
 
 /* ---- command line ---- */
@@ -194,6 +196,18 @@ void darknet_amp_mean_loss(float *loss, float *average_loss)
     *average_loss = (float)((double)before * .9 + (double)*loss * .1);
 }
 
+/* Without AMP nothing stops a training whose loss is inf or NaN. Says so once, if the cause is known. */
+static void tell_fault(float loss)
+{
+    const struct network *net = training.nets ? training.nets[0] : NULL;
+    if (!net || amp_fork_state(net) || amp_is_finite(loss) || training.fault_told) return;
+    const char *fault = amp_fork_fault(net);
+    if (fault)
+        fprintf(stderr, "amp: the loss of step %ld is not finite: %s\n", amp_fork_view(net).batch_number,
+                fault);
+    training.fault_told = fault != NULL;
+}
+
 void amp_training_step(float loss, float average_loss, const char *format, va_list args)
 {
     char line[LINE];
@@ -201,6 +215,7 @@ void amp_training_step(float loss, float average_loss, const char *format, va_li
     int length = vsnprintf(line, sizeof line, format, args);
     if (length > 0 && length < LINE && line[length - 1] == '\n') line[length - 1] = 0;
     printf("%s%s\n", line, training.ending);
+    tell_fault(loss);
 }
 
 static void save_backup(const char *folder, const char *base)
