@@ -255,4 +255,10 @@ void amp_safe_file_end(amp_safe_file *f)
 
 int amp_file_exists(const char *path) { return access(path, F_OK) == 0; }
 
+int amp_name_is_taken(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0;
+}
+
 const char *amp_file_name(const char *path) { return path + folder_length(path); }

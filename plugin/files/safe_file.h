@@ -52,7 +52,8 @@ void amp_safe_file_end(amp_safe_file *);
 /* Put `temporary` in the place of `target`, as amp_safe_file_place does. */
 amp_status amp_replace_file(const char *temporary, const char *target, amp_error *);
 
-/* Whether there is a file, or anything else, of this name. */
+/* Whether there is a file, or anything else, of this name; name_is_taken: or a link that leads to none. */
 int amp_file_exists(const char *path);
+int amp_name_is_taken(const char *path);
 /* What follows the last slash of a path; all of it where there is none. */
 const char *amp_file_name(const char *path);
