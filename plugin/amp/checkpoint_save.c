@@ -68,14 +68,6 @@ static int is_there(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-static int is_younger(const char *a, const char *b)
-{
-    struct stat x, y;
-    if (stat(a, &x) != 0 || stat(b, &y) != 0) return 0;
-    if (x.st_mtim.tv_sec != y.st_mtim.tv_sec) return x.st_mtim.tv_sec > y.st_mtim.tv_sec;
-    return x.st_mtim.tv_nsec > y.st_mtim.tv_nsec;
-}
-
 /* Whether the file at path is the one whose checksum is sum. */
 static int is_file_of(const char *path, uint64_t sum)
 {
@@ -125,7 +117,7 @@ static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_che
     if (is_there(s->target)) AMP_TRY(amp_checkpoint_read(s->target, &c, error));
     int new_pair = !is_there(w->target), matches = c && is_file_of(w->target, c->weights);
     int left_behind = c && !matches && is_file_of(w->temporary, c->weights);
-    int too_old = left_behind && is_younger(w->target, w->temporary);
+    int too_old = left_behind && amp_is_younger(w->target, w->temporary);
     if (!matches && (!left_behind || too_old))
         newer = sidecar_of(s->temporary, new_pair ? w->temporary : w->target);
     if ((left_behind || (newer && new_pair)) && amp_safe_file_busy(w)) {

@@ -122,6 +122,10 @@ void amp_fork_check_classes(struct network *, int classes, int classifier);
  * itself. */
 int amp_fork_knows_map(void);
 
+/* Whether `detector train` saves a snapshot NAME_STEP.weights at this step, after NAME.backup: killed between
+ * the two, a training that goes on from NAME.backup would never save it. */
+int amp_fork_snapshot_follows_backup(long step);
+
 /* ---- memory and machine ---- */
 
 /* The dtype of a network whose [amp] section does not name one. */

@@ -420,6 +420,7 @@ float amp_own_train(network *net) { return train_network_datum(*net, net->input,
 
 float amp_fork_rate(const struct network *net) { return get_current_rate(*net); }
 int amp_fork_knows_map(void) { return 1; }
+int amp_fork_snapshot_follows_backup(long step) { return (void)step, 0; } /* it saves snapshots first */
 void amp_fork_save_weights(struct network *net, const char *file) { save_weights(*net, (char *)file); }
 
 const char amp_fork_label_place[] =

@@ -184,6 +184,10 @@ float amp_own_train(network *net) { return train_network_datum(net); }
 
 float amp_fork_rate(const struct network *net) { return get_current_rate((network *)net); }
 int amp_fork_knows_map(void) { return 0; }
+int amp_fork_snapshot_follows_backup(long step)
+{
+    return step > 0 && (step % 10000 == 0 || (step < 1000 && step % 100 == 0));
+}
 void amp_fork_save_weights(struct network *net, const char *file) { save_weights(net, (char *)file); }
 
 const char amp_fork_label_place[] =
