@@ -208,6 +208,9 @@ int amp_fork_negative_variance(const struct network *, float *value);
 /* Bytes that Darknet's commands have room for in the path of a file that they save. */
 enum { AMP_FORK_PATH = 4096 };
 
+/* Whether Darknet takes the carriage return off the end of a list's line, too. */
+int amp_fork_drops_returns(void);
+
 /* The file that Darknet takes for the labels of an image, at most as many bytes longer as
  * there are in "images". */
 void amp_fork_label_path(const char *image, char *path);

@@ -423,6 +423,8 @@ int amp_fork_knows_map(void) { return 1; }
 int amp_fork_snapshot_follows_backup(long step) { return (void)step, 0; } /* it saves snapshots first */
 void amp_fork_save_weights(struct network *net, const char *file) { save_weights(*net, (char *)file); }
 
+int amp_fork_drops_returns(void) { return 1; }
+
 const char amp_fork_label_place[] =
     "labels beside their image (in labels/ for one in JPEGImages/, or COCO's images/train2017/ and the like)";
 const char amp_fork_label_images[] = ".jpg, .jpeg, .png, .bmp, .ppm or .tiff, or all that in capitals";

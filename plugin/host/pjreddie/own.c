@@ -190,6 +190,8 @@ int amp_fork_snapshot_follows_backup(long step)
 }
 void amp_fork_save_weights(struct network *net, const char *file) { save_weights(net, (char *)file); }
 
+int amp_fork_drops_returns(void) { return 0; }
+
 const char amp_fork_label_place[] =
     "the labels of images/, JPEGImages/ or raw/ in labels/, of all others beside their image";
 const char amp_fork_label_images[] = ".jpg, .png, .JPG or .JPEG only";
