@@ -577,8 +577,8 @@ TEST(what_a_training_does_not_survive_is_an_error)
         { "train.txt", "images/1.round.jpg\nimages/2.square.jpg\r\n", 1,
           "train.txt:2: image 'images/2.square.jpg' is not there, since the line ends" },
         { "train.txt", "1.webp\n", 0,
-          "1.webp: Darknet takes this file for a label file, and it is none: it finds labels of images that are "
-          "named .jpg, .png, .JPG or .JPEG only; rename the image" },
+          "1.webp: Darknet takes this file for a label file, and it is none: it finds labels of images that "
+          "are named .jpg, .png, .JPG or .JPEG only; rename the image" },
         { "labels/2.square.txt", "0 .5 .5 .2 .2\n2 .5 .5 .2 .2\n", 0,
           "labels/2.square.txt:2: label '2 .5 .5 .2 .2' is of a class" },
         { "labels/4.square.txt", "0 .5 .5 inf .2\n", 0,

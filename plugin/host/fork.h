@@ -126,6 +126,14 @@ int amp_fork_knows_map(void);
  * the two, a training that goes on from NAME.backup would never save it. */
 int amp_fork_snapshot_follows_backup(long step);
 
+/* The options that Darknet's own main, `detector` and `classifier` know; the last has no name. */
+typedef struct amp_fork_option {
+    const char *name;
+    int has_value;               /* it takes the word after it */
+    int of_detector, of_classifier;
+} amp_fork_option;
+extern const amp_fork_option amp_fork_options[];
+
 /* ---- memory and machine ---- */
 
 /* The dtype of a network whose [amp] section does not name one. */

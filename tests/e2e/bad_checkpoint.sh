@@ -88,7 +88,8 @@ no_file() {
     "$@" case.weights.amp
     status_of timeout -s KILL 600 "$DARKNET" detector train tiny.data tiny.cfg case.weights -amp fp16 -seed 3
     [ $status = 1 ] || fail "$name: status $status instead of 1: $(tail -n 3 err)"
-    [ "$(tail -n 1 err)" = "cannot read case.weights.amp: $expected; $remedy" ] || fail "$name: $(tail -n 1 err)"
+    [ "$(tail -n 1 err)" = "cannot read case.weights.amp: $expected; $remedy" ] ||
+        fail "$name: $(tail -n 1 err)"
     rm -r case.weights.amp
     tests=$((tests + 1))
 }

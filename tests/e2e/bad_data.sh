@@ -315,7 +315,7 @@ goes_on 0 'label file'
 mv case/pictures/1.jpg case/pictures/1.webp
 sed -i s/1.jpg/1.webp/ case/train.txt
 rm -r case/backup/*
-refused 'pictures/1.webp: Darknet takes this file for a label file, and it is none: it finds labels of images that'
+refused 'pictures/1.webp: Darknet takes this file for a label file, and it is none: it finds '
 fresh detector 'images without objects'
 for i in 1 2 3 4 5 6 7 8; do : > case/labels/$i.txt; done
 goes_on 0 'left out'

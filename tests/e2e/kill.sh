@@ -83,7 +83,7 @@ done
 name='another file of the same step'
 rm backup/tiny_100.weights backup/tiny_100.weights.amp
 status_of "$DARKNET" "${train[@]}" moved/tiny.backup -seed 3
-[ $status = 0 ] && [ ! -e backup/tiny_100.weights ] || fail "$name: status $status, a snapshot: $(tail -n 3 err)"
+[ $status = 0 ] && [ ! -e backup/tiny_100.weights ] || fail "$name: status $status, $(ls backup)"
 rm -r backup moved
 
 # The program itself says whether the pair FILE is whole: it reads it, saves what it read, and would refuse a

@@ -57,9 +57,10 @@ amp_status amp_check_image_paths(const amp_path_list *list, const char *file, am
             return amp_fail(error, AMP_BAD_CONFIG, "%.500s:%zu: an image's path may have %d bytes at most",
                             file, i + 1, (int)AMP_IMAGE_PATH_MOST);
         if (length > 1 && path[length - 1] == '\r' && !amp_file_exists(path))
-            return amp_fail(error, AMP_BAD_CONFIG, "%.300s:%zu: image '%.*s' is not there, since the line ends "
-                            "in a carriage return: write the list with Unix line ends", file, i + 1,
-                            length <= 300 ? (int)length - 1 : 300, path);
+            return amp_fail(error, AMP_BAD_CONFIG,
+                            "%.300s:%zu: image '%.*s' is not there, since the line ends in a carriage "
+                            "return: write the list with Unix line ends",
+                            file, i + 1, length <= 300 ? (int)length - 1 : 300, path);
     }
     return AMP_OK;
 }
@@ -71,9 +72,10 @@ static amp_status check_one_exists(const amp_path_list *list, const char *file, 
     for (size_t i = 0; i < list->count; i++)
         if (*list->line[i] && stat(list->line[i], &status) == 0) return AMP_OK;
     const char *first = list->line[0];
+    const char *hint = *first == '/' ? "" : ", looked for from the folder that darknet runs in";
     return amp_fail(error, AMP_BAD_CONFIG,
                     "%.300s: none of the %zu images of this list is there; the first is '%.300s'%s", file,
-                    list->count, first, *first == '/' ? "" : ", looked for from the folder that darknet runs in");
+                    list->count, first, hint);
 }
 
 static void name_list(const amp_data_file *data, const char *key, const char *what, char text[300])

@@ -192,6 +192,13 @@ void amp_fork_save_weights(struct network *net, const char *file) { save_weights
 
 int amp_fork_drops_returns(void) { return 0; }
 
+/* run_detector and run_classifier read them, main -i and -nogpu. */
+const amp_fork_option amp_fork_options[] = {
+    { "-i", 1, 1, 1 }, { "-nogpu", 0, 1, 1 }, { "-gpus", 1, 1, 1 }, { "-clear", 0, 1, 1 },
+    { "-c", 1, 1, 1 }, { "-t", 1, 0, 1 }, { "-prefix", 1, 1, 0 }, { "-thresh", 1, 1, 0 },
+    { "-hier", 1, 1, 0 }, { "-s", 1, 1, 0 }, { "-avg", 1, 1, 0 }, { "-out", 1, 1, 0 }, { "-w", 1, 1, 0 },
+    { "-h", 1, 1, 0 }, { "-fps", 1, 1, 0 }, { "-fullscreen", 0, 1, 0 }, { 0 } };
+
 const char amp_fork_label_place[] =
     "the labels of images/, JPEGImages/ or raw/ in labels/, of all others beside their image";
 const char amp_fork_label_images[] = ".jpg, .png, .JPG or .JPEG only";

@@ -61,6 +61,7 @@ static void take_map(int *argc, char **argv)
     training.map_given = 1;
     training.map_every = numbered ? every : 0;
     amp_host_remove_arguments(argc, argv, i, numbered ? 2 : 1);
+    amp_host_refuse_second(*argc, argv, "-map");
 }
 
 void amp_training_arguments(int *argc, char **argv, int under_amp)
