@@ -124,6 +124,17 @@ int amp_fork_knows_map(void);
 /* Of a network without AMP whose last forward gave inf or NaN: which layer of Darknet's own code makes that
  * of good numbers, and why: part of a message, valid until the next call. NULL: none is known to. */
 const char *amp_fork_fault(const struct network *);
+/* Whether `detector train` saves a snapshot NAME_STEP.weights at this step, after NAME.backup: killed between
+ * the two, a training that goes on from NAME.backup would never save it. */
+int amp_fork_snapshot_follows_backup(long step);
+
+/* The options that Darknet's own main, `detector` and `classifier` know; the last has no name. */
+typedef struct amp_fork_option {
+    const char *name;
+    int has_value;               /* it takes the word after it */
+    int of_detector, of_classifier;
+} amp_fork_option;
+extern const amp_fork_option amp_fork_options[];
 
 /* ---- memory and machine ---- */
 
@@ -206,6 +217,9 @@ int amp_fork_negative_variance(const struct network *, float *value);
 
 /* Bytes that Darknet's commands have room for in the path of a file that they save. */
 enum { AMP_FORK_PATH = 4096 };
+
+/* Whether Darknet takes the carriage return off the end of a list's line, too. */
+int amp_fork_drops_returns(void);
 
 /* The file that Darknet takes for the labels of an image, at most as many bytes longer as
  * there are in "images". */

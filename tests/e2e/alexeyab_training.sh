@@ -50,6 +50,33 @@ grep -q "^error: $PWD/images/4.txt: .*looks for labels beside their image.* 2 of
 mv labels/* images
 "$ALEXEYAB" amp check tiny.cfg tiny.data > out 2> err || fail "amp check: $(cat out err)"
 
+cp images/4.jpg images/4.webp
+sed '4s/jpg/webp/' train.txt > webp.txt
+sed 's/^train=.*/train=webp.txt/' tiny.data > webp.data
+for command in 'amp check tiny.cfg webp.data' 'detector train webp.data tiny.cfg -dont_show -amp fp32'; do
+    ! "$ALEXEYAB" $command > out 2> err || fail "$command: an image is taken for its labels"
+    grep -q "$PWD/images/4.webp: Darknet takes this file for a label file, and it is none: " out err ||
+        fail "$command: $(tail -n 1 err)"
+done
+. "$SOURCE_DIR/tests/e2e/lib/options.bash"
+FORK=alexeyab
+options_of run_detector "$ALEXEYAB_TREE/src/detector.c" 1
+options_of run_classifier "$ALEXEYAB_TREE/src/classifier.c" 2
+for words in '-chart c.png -mAP_epochs 2 train' 'train -iou_thresh .5 -points 101'; do
+    "$ALEXEYAB" detector $words tiny.data tiny.cfg -dont_show -amp fp32 > out 2> err ||
+        fail "options before the .data file: $(tail -n 1 err)"
+done
+! "$ALEXEYAB" detector train tiny.data tiny.cfg -dont_shaw -amp fp32 > out 2> err || fail 'a misspelt option'
+says='-dont_shaw: not known as an option of detector train, did you mean -dont_show?'
+[ "$(cat err)" = "command line: $says" ] || fail "a misspelt option: $(tail -n 1 err)"
+# It takes carriage returns off its lists.
+sed -i 's/$/\r/' train.txt
+for command in 'amp check tiny.cfg tiny.data' 'detector train tiny.data tiny.cfg -dont_show -amp fp32'; do
+    "$ALEXEYAB" $command > out 2> err || fail "$command: a list with carriage returns: $(tail -n 1 err)"
+done
+! grep 'cannot be read' err || fail 'with carriage returns images cannot be read'
+sed -i 's/\r$//' train.txt
+
 # ---- against stock ----
 sed 's/classes=2/classes=80/' tiny.data > coco.data
 loss_of() { sed -n 's/^ *1: \([0-9.]*\), .*/\1/p' "$1"; }

@@ -58,7 +58,7 @@ static amp_status take_sidecar_scale(amp_probe_result *r, amp_error *error)
 {
     if (!r->weights || !r->scale_moves) return AMP_OK;
     char *sidecar = amp_host_allocated(amp_sidecar_name(r->weights));
-    amp_status status = amp_file_exists(sidecar) ? take_scale_of(sidecar, r, error) : AMP_OK;
+    amp_status status = amp_name_is_taken(sidecar) ? take_scale_of(sidecar, r, error) : AMP_OK;
     free(sidecar);
     return status;
 }

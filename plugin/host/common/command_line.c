@@ -87,6 +87,9 @@ int darknet_amp_start(int argc, char **argv)
     int takes_long = is_long(words, amp_host_command_words(argc, argv, words, 6));
     amp_training_arguments(&argc, argv, takes_long);
     int count = amp_host_command_words(argc, argv, words, 4);
+    int classifies = count > 1 && !strcmp(words[0], "classifier");
+    int trains = count > 1 && !strcmp(words[1], "train") && (classifies || !strcmp(words[0], "detector"));
+    if (trains) amp_host_check_options(argc, argv, classifies, takes_long);
     if (takes_long) start_again(given);
     int gpus = amp_host_find_argument(argc, argv, "-gpus");
     int no_gpu = amp_host_find_argument(argc, argv, "-nogpu");
@@ -95,8 +98,7 @@ int darknet_amp_start(int argc, char **argv)
     if (takes_long && !strcmp(words[1], "train") && !no_gpu)
         amp_host_check(amp_fork_find_gpu(&error), &error);
     amp_host_check(amp_turns_take(&error), &error);
-    int classifies = count > 2 && !strcmp(words[0], "classifier");
-    if (count > 2 && !strcmp(words[1], "train") && (classifies || !strcmp(words[0], "detector")))
+    if (trains && count > 2)
         amp_check_training(words[2], count > 3 ? words[3] : NULL, classifies);
     amp_ranks_agree();
     return argc;

@@ -31,7 +31,7 @@ enum { ENDING = 128, LINE = 1024, PATH_BYTES = 4096 };
 /* A program runs one such loop, in its main thread. */
 static struct {
     const char *log_name;
-    int map_given;
+    int detector, map_given;
     long map_every, patience;
     struct network **nets; /* of the call under way, and of the step before it; NULL: no loop runs */
     int count;            /* of networks, each of which makes steps of its own: -gpus without AMP */
@@ -63,6 +63,7 @@ static void take_map(int *argc, char **argv)
     training.map_given = 1;
     training.map_every = numbered ? every : 0;
     amp_host_remove_arguments(argc, argv, i, numbered ? 2 : 1);
+    amp_host_refuse_second(*argc, argv, "-map");
 }
 
 static void take_patience(int *argc, char **argv)
@@ -84,6 +85,7 @@ void amp_training_arguments(int *argc, char **argv, int under_amp)
     if (amp_host_command_words(*argc, argv, command, 2) < 2 || strcmp(command[1], "train")) return;
     int detector = !strcmp(command[0], "detector");
     if (!detector && strcmp(command[0], "classifier")) return;
+    training.detector = detector;
     training.log_name = amp_host_take_argument(argc, argv, "-log", "a file's name");
     amp_check_request_cache(amp_host_take_argument(argc, argv, "-cache", AMP_CACHE_WORDS));
     if (under_amp || !amp_fork_knows_map()) take_map(argc, argv);
@@ -218,13 +220,47 @@ void amp_training_step(float loss, float average_loss, const char *format, va_li
     tell_fault(loss);
 }
 
+static void name_backup(char name[PATH_BYTES], const char *folder, const char *base)
+{
+    snprintf(name, PATH_BYTES, "%s/%s.backup", folder, base);
+}
+
+/* The training went on from the NAME.backup of a step whose snapshot is missing, or is an earlier training's.
+ */
+static int lacks_snapshot(const char *backup, const char *snapshot)
+{
+    const struct network *net = training.nets[0];
+    const struct amp_resume *resume = amp_fork_state(net)->resume;
+    const amp_run_state *run = &resume->went_on;
+    return training.detector && run->looped && !run->window
+        && amp_fork_snapshot_follows_backup(amp_fork_view(net).batch_number)
+        && amp_is_same_file(backup, resume->last_file)
+        && (!amp_file_exists(snapshot) || amp_is_younger(backup, snapshot));
+}
+
+static void save_lost_snapshot(const char *folder, const char *base)
+{
+    char backup[PATH_BYTES], name[PATH_BYTES];
+    struct network *net = training.nets[0];
+    int lost = 0;
+    if (!amp_fork_state(net)) return;
+    name_backup(backup, folder, base);
+    snprintf(name, sizeof name, "%s/%s_%ld.weights", folder, base, amp_fork_view(net).batch_number);
+    if (amp_ranks_leads()) lost = lacks_snapshot(backup, name);
+    amp_sharing_broadcast(&lost, sizeof lost, "saving a snapshot");
+    if (!lost) return;
+    if (amp_ranks_leads())
+        fprintf(stderr, "amp: %s, of the step of %s, was not saved before a kill; it is now\n", name, backup);
+    amp_fork_save_weights(net, name);
+}
+
 static void save_backup(const char *folder, const char *base)
 {
     char name[PATH_BYTES];
     struct network *net = training.nets[0];
     struct darknet_amp *amp = amp_fork_state(net);
     if (amp) amp->resume->stopping = 1;
-    snprintf(name, sizeof name, "%s/%s.backup", folder, base);
+    name_backup(name, folder, base);
     amp_fork_save_weights(net, name);
     if (!amp_stopping_signal() || amp->resume->save_failed) return;
     fflush(stdout);
@@ -247,6 +283,7 @@ int amp_training_goes_on(struct network **nets, int enough, const char *backup_f
     training.nets = nets;
     training.looped = 1;
     amp_training_exclude_seconds(amp_turns_waited() - waited);
+    if (is_first) save_lost_snapshot(backup_folder, base);
     begin_step();
     /* A training that has made all its steps ends by itself, with its final weights. */
     if (!stop || (!is_first && amp_fork_is_over(nets[0]))) return 1;
