@@ -121,6 +121,8 @@ void amp_fork_check_classes(struct network *, int classes, int classifier);
 /* Whether Darknet's own `detector train` knows -map; a network without AMP is then measured by Darknet
  * itself. */
 int amp_fork_knows_map(void);
+/* The option by which Darknet's commands open no windows; NULL: it has none. */
+extern const char *const amp_fork_dont_show;
 
 /* ---- memory and machine ---- */
 

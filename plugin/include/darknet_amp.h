@@ -30,6 +30,9 @@ struct darknet_amp; /* all that AMP knows of one network; network.amp, NULL when
  * threads that load images. */
 int darknet_amp_start(int argc, char **argv);
 
+/* Whether Darknet, built with OpenCV, has no display to open windows on; then a line says so. */
+int darknet_amp_no_display(void);
+
 /* `darknet amp VERB ...` and `darknet detector map ...`, once the GPU is chosen. Returns 1 if the command was
  * one of these: the program ends with *status. */
 int darknet_amp_command(int argc, char **argv, int *status);

@@ -184,6 +184,7 @@ float amp_own_train(network *net) { return train_network_datum(net); }
 
 float amp_fork_rate(const struct network *net) { return get_current_rate((network *)net); }
 int amp_fork_knows_map(void) { return 0; }
+const char *const amp_fork_dont_show = NULL;
 void amp_fork_save_weights(struct network *net, const char *file) { save_weights(net, (char *)file); }
 
 const char amp_fork_label_place[] =
