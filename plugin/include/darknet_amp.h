@@ -168,6 +168,9 @@ void darknet_amp_another_image(char **paths, int i);
 int darknet_amp_read_boxes(const char *file, void *boxes, int *count);
 int darknet_amp_mislabelled(const char *path, int count);
 FILE *darknet_amp_fopen(const char *file, const char *mode);
+/* OpenCV could not crop, resize and distort an image to w x h, because of `why`: a program with a network
+ * under AMP ends. (Stock goes on with an image of another size, and reads and writes outside it.) */
+void darknet_amp_not_augmented(int w, int h, const char *why);
 
 /* Decoding, in a program with a network under AMP. kept_image: before a file is read: the image's floats and
  * size, if it was kept (cache=ram). decoded_image: a file was decoded to w·h·c bytes, which are taken over:
