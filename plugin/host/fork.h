@@ -211,9 +211,7 @@ enum { AMP_FORK_PATH = 4096 };
 void amp_fork_label_path(const char *image, char *path);
 /* Texts for messages about a missing label file: where Darknet looks for it, and for which image names. */
 extern const char amp_fork_label_place[], amp_fork_label_images[];
-/* Whether Darknet decodes images itself, and darknet_amp_decoded_image gets them; else OpenCV does. */
-int amp_fork_decodes(void);
-/* Whether a detector's images are then made floats a plane at a time; else as a whole. */
+/* Whether a detector's images are made floats a plane at a time; else as a whole. */
 int amp_fork_places_planes(void);
 /* Pixels of an image, by the first bytes of its file; 0: it is no image. */
 size_t amp_fork_image_pixels(const char *image);

@@ -178,6 +178,11 @@ void darknet_amp_not_augmented(int w, int h, const char *why);
  * caller's. */
 float *darknet_amp_kept_image(const char *file, int channels, int *w, int *h, int *c);
 float *darknet_amp_decoded_image(const char *file, int channels, unsigned char *pixels, int w, int h, int c);
+/* The same where OpenCV reads images: their bytes, if they were kept, which stay the cache's and are not
+ * written to; else NULL. keep_bytes copies w·h·c bytes into the cache, if there is one. channels: any number
+ * that says how the file was read. */
+unsigned char *darknet_amp_kept_bytes(const char *file, int channels, int *w, int *h, int *c);
+void darknet_amp_keep_bytes(const char *file, int channels, unsigned char *pixels, int w, int h, int c);
 /* A detector's image is placed a plane at a time, and its other planes stay bytes, a quarter of their floats.
  * want_planes: what the calling thread loads next has room for one plane only, until next_plane returns 0.
  * next_plane, for k = 0, 1, ...: 1: image and canvas, of planes of canvas_plane floats, are now channel k
