@@ -61,8 +61,8 @@ if [ -n "$ALEXEYAB_OPENCV" ]; then # make does not know that files which name Op
 fi
 
 # CMake compiles each file of Darknet's twice, for the library and for the program; the program is built here.
-cmake -S patched -B build -DAMP=ON -DENABLE_OPENCV=$opencv -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0 \
-    -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_C_COMPILER_LAUNCHER="$ccache" \
+cmake -S patched -B build -DAMP=ON -DENABLE_OPENCV=$opencv -DCMAKE_BUILD_TYPE=Debug \
+    -DCMAKE_C_FLAGS_DEBUG=-O0 -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_C_COMPILER_LAUNCHER="$ccache" \
     -DCMAKE_CXX_COMPILER_LAUNCHER="$ccache" > log 2>&1 ||
     fail "cmake -DAMP=ON: $(tail -5 log)"
 cmake --build build --target darknet -- -j"$(nproc)" > log 2>&1 ||

@@ -1,7 +1,7 @@
 # AlexeyAB's Darknet built with OPENCV=1. Whatever it does to images: without AMP training gives the very
-# bytes of the stock program; under AMP with -seed it goes on to the bit, and gives the same with cache=ram. So
-# it is with images that OpenCV reads in a way of its own. Bad ones are replaced, the chart has the last mAP,
-# and no display is needed.
+# bytes of the stock program; under AMP with -seed it goes on to the bit, and gives the same with cache=ram.
+# So it is with images that OpenCV reads in a way of its own. Bad ones are replaced, the chart has the last
+# mAP, and no display is needed.
 #
 # AUGMENTATIONS=table tries each key by itself, in each precision, and prints the table of docs/guide.md.
 set -eu

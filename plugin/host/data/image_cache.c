@@ -139,7 +139,8 @@ static const kept *find(const char *path, int channels)
     slot *s = cache.slots ? place_of(path) : NULL;
     const kept *image = s ? atomic_load(&s->image) : NULL;
     cache.asked += s != NULL;
-    return image && image->channels == channels ? image : NULL;
+    if (!image || image->channels != channels) return NULL;
+    return image;
 }
 
 /* ---- hooks ---- */
