@@ -122,9 +122,7 @@ else (cd "$tree" && { awk '!/^#/ && !seen[$2]++ { print $2 }' "$series/sha256sum
     tar -cf - -T -) | tar -xf - -C "$copy"
 fi
 if [ $sources_only = no ]; then
-    for extra in LICENSE* README.md $extras; do
-        (cd "$tree" && ls -d $extra 2>/dev/null || true)
-    done | (cd "$tree" && tar -cf - -T -) | tar -xf - -C "$copy"
+    (cd "$tree" && tar -cf - $(ls -d LICENSE* README.md $extras 2>/dev/null)) | tar -xf - -C "$copy"
     mkdir "$copy/amp"
     (cd "$plugin" && tar -cf - .) | tar -xf - -C "$copy/amp"
     for other in "$patches"/*/series; do # a build has one fork
