@@ -3,7 +3,7 @@
 # So it is with images that OpenCV reads in a way of its own. Bad ones are replaced, the chart has the last
 # mAP, and no display is needed.
 #
-# AUGMENTATIONS=table tries each key by itself, in each precision, and prints the table of docs/guide.md.
+# AUGMENTATIONS=table tries each key by itself, in each precision, and prints a table.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
 needs_alexeyab
@@ -156,7 +156,7 @@ train with charted.cfg -amp bf16 -map 4
 grep -q 'mean average precision' with.out || fail "-map: $(tail -3 with.out)"
 ! cmp -s chart.png without.png || fail 'the chart lacks the mAP of the last iteration'
 
-"$ALEXEYAB" detector train tiny.data charted.cfg -amp bf16 > out 2> err ||
+"$ALEXEYAB" detector train -chart without.png tiny.data charted.cfg -amp bf16 > out 2> err ||
     fail "training without a display and -dont_show: $(tail -1 err)"
 grep -q '^darknet: there is no display: no window is opened, as with -dont_show' err || fail 'not a word'
 # With a display that is named and not there: who opens a window is ended.

@@ -41,7 +41,7 @@ int amp_host_command_words(int argc, char **argv, const char **words, int most)
 {
     static const char *const valued[] = { "-i", "-prefix", "-thresh", "-hier", "-c", "-s", "-avg", "-gpus",
                                           "-out", "-w", "-h", "-fps", "-t", "-log", "-cache",
-                                          NULL };
+                                          "-chart", "-mjpeg_port", "-iou_thresh", "-points", NULL };
     int found = 0;
     for (int i = 1; i < argc && argv[i] && found < most; i++) {
         if (is_one_of(argv[i], valued)) i++;
