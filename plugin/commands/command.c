@@ -2,6 +2,8 @@
 #include "command.h"
 
 #include "arguments.h"
+#include "../host/common/request.h"
+#include "../host/fork.h"
 #include "../include/darknet_amp.h"
 
 #include <string.h>
@@ -44,6 +46,8 @@ static int run_verb(int argc, char **argv)
         print_usage(stdout);
         return 0;
     }
+    int shows = amp_host_find_argument(argc, argv, "-dont_show"); /* what none of the verbs does */
+    if (shows && amp_fork_dont_show) amp_host_remove_arguments(&argc, argv, shows, 1);
     for (int i = 0; i < VERBS; i++) {
         amp_error error;
         if (strcmp(argv[2], verbs[i].name)) continue;

@@ -120,6 +120,8 @@ void amp_fork_check_classes(struct network *, int classes, int classifier);
 
 /* Whether Darknet itself has `detector map`, and -map of a network without AMP. */
 int amp_fork_knows_map(void);
+/* The option by which Darknet's commands open no windows; NULL: it has none. */
+extern const char *const amp_fork_dont_show;
 
 /* Of a network without AMP whose last forward gave inf or NaN: which layer of Darknet's own code makes that
  * of good numbers, and why: part of a message, valid until the next call. NULL: none is known to. */
@@ -226,9 +228,7 @@ int amp_fork_drops_returns(void);
 void amp_fork_label_path(const char *image, char *path);
 /* Texts for messages about a missing label file: where Darknet looks for it, and for which image names. */
 extern const char amp_fork_label_place[], amp_fork_label_images[];
-/* Whether Darknet decodes images itself, and darknet_amp_decoded_image gets them; else OpenCV does. */
-int amp_fork_decodes(void);
-/* Whether a detector's images are then made floats a plane at a time; else as a whole. */
+/* Whether a detector's images are made floats a plane at a time; else as a whole. */
 int amp_fork_places_planes(void);
 /* Pixels of an image, by the first bytes of its file; 0: it is no image. */
 size_t amp_fork_image_pixels(const char *image);

@@ -109,28 +109,6 @@ paste off.losses fp32.losses | awk '{ d = $4 / $2 - 1 } d > 1e-4 || d < -1e-4 { 
 
 # ---- a training, and its continuation ----
 kind=detector data=tiny.data
-train() { # train <folder> <.cfg> <arguments...>
-    local folder=$1 cfg=$2
-    shift 2
-    rm -rf "$folder" backup/*
-    mkdir "$folder"
-    "$ALEXEYAB" $kind train $data "$cfg" "$@" -dont_show -seed 3 > "$folder.out" 2> "$folder.err" ||
-        fail "train $cfg $*: $(tail -2 "$folder.err")"
-    mv backup/* "$folder"
-}
-goes_on() { # goes_on <.cfg> <arguments...>
-    local cfg=$1 name=${1%.cfg} file
-    shift
-    mkdir -p short
-    sed -i 's/^max_batches=.*/max_batches=4/' "$cfg"
-    sed 's/^max_batches=.*/max_batches=2/' "$cfg" > "short/$cfg"
-    train whole "$cfg" "$@"
-    train half "short/$cfg" "$@"
-    train later "$cfg" "half/${name}_final.weights" "$@"
-    for file in "${name}_final.weights" "${name}_final.weights.amp"; do
-        cmp "whole/$file" "later/$file" || fail "$kind $cfg $*: a continued training ends with another $file"
-    done
-}
 goes_on tiny.cfg -amp bf16
 cp whole/tiny_final.weights trained.weights
 # ... and with images that are kept in memory.
@@ -156,12 +134,7 @@ for steps in 2000 2002; do
 done
 
 # ---- a classifier ----
-mkdir images/round images/square
-for i in 1 2 3 4 5 6 7 8; do
-    cp images/$i.jpg "images/$([ $((i % 2)) = 1 ] && echo round || echo square)/"
-done
-ls -d "$PWD"/images/*/*.jpg > class.txt
-sed 's/=train.txt/=class.txt/; s/^names=/labels=/' tiny.data > class.data
+class_alexeyab
 layers > class.cfg <<'END'
 [net] batch=8 subdivisions=2 width=32 height=32 channels=3 min_crop=32 max_crop=40 hue=.1 saturation=1.5
     mixup=1 label_smooth_eps=.1 learning_rate=0.01 burn_in=3 max_batches=6

@@ -417,6 +417,21 @@ void amp_own_end_loading(load_args *args) { free_load_threads(args); }
 
 float amp_own_train(network *net) { return train_network_datum(*net, net->input, net->truth); }
 
+/* ---- windows ---- */
+
+int darknet_amp_no_display(void)
+{
+#if defined(OPENCV) && defined(__linux__)
+    static const char *const displays[] = { "DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM" };
+    for (size_t i = 0; i < sizeof displays / sizeof *displays; i++)
+        if (getenv(displays[i]) && *getenv(displays[i])) return 0;
+    fprintf(stderr, "darknet: there is no display: no window is opened, as with -dont_show\n");
+    return 1;
+#else
+    return 0;
+#endif
+}
+
 /* ---- more of Darknet's functions ---- */
 
 float amp_fork_rate(const struct network *net) { return get_current_rate(*net); }
@@ -451,6 +466,7 @@ const char *amp_fork_fault(const struct network *net)
 }
 
 int amp_fork_snapshot_follows_backup(long step) { return (void)step, 0; } /* it saves snapshots first */
+const char *const amp_fork_dont_show = "-dont_show";
 void amp_fork_save_weights(struct network *net, const char *file) { save_weights(*net, (char *)file); }
 
 int amp_fork_drops_returns(void) { return 1; }

@@ -131,9 +131,7 @@ void amp_check_request_cache(const char *word)
 /* The list becomes the cache's, if one is wanted. */
 static void ask_for_cache(const amp_data_file *data, amp_path_list *list)
 {
-    if (!(cache_option >= 0 ? cache_option : data->cache)) return;
-    if (amp_fork_decodes()) amp_image_cache_ask(list);
-    else fprintf(stderr, "amp: cache=ram has no effect: this Darknet reads images with OpenCV\n");
+    if (cache_option >= 0 ? cache_option : data->cache) amp_image_cache_ask(list);
 }
 
 static int classes_of(const amp_data_file *data)

@@ -175,6 +175,13 @@ void darknet_amp_another_image(char **paths, int i)
     amp_images_replaced(i, paths[i]);
 }
 
+void darknet_amp_not_augmented(int w, int h, const char *why)
+{
+    if (watch.on)
+        darknet_amp_refuse("amp: OpenCV cannot make an image of %d x %d of a training image: %.*s", w, h,
+                           (int)strcspn(why, "\n"), why);
+}
+
 /* ---- labels ---- */
 
 typedef struct boxes { amp_label *box; size_t count, room; } boxes;
