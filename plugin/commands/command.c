@@ -19,6 +19,7 @@ static const struct {
     { "probe", "what fp16 and bf16 would lose of each layer's numbers, and which layers to pin",
       amp_command_probe },
     { "valid", "mAP of a detector, top-1 and top-5 accuracy of a classifier", amp_command_valid },
+    { "clean", "a .cfg without anything of AMP's, for other programs", amp_command_clean },
     { "version", "what a bug report needs: versions, compiler, processor, how half precision runs here",
       amp_command_version },
 };
