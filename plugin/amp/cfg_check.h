@@ -52,12 +52,22 @@ typedef struct cfg_section_kind {
     void (*rule)(cfg_walk *);  /* may be NULL; finds *out filled by the traits */
 } cfg_section_kind;
 
+/* What Darknet knows and AMP does not train with. */
+typedef struct cfg_refusal {
+    const char *section; /* its kind's name; NULL: any */
+    const char *key;     /* any value but the one it has where it is not given; NULL: the section itself */
+    const char *word;    /* of a CFG_WORD, this one; else NULL */
+    const char *why;
+} cfg_refusal;
+
 typedef struct cfg_fork {
     const cfg_section_kind *kinds;     /* the first is [net] */
     int count;
     const cfg_key *layer_keys; /* that every layer may have */
     int layer_key_count;
     void (*finish)(cfg_walk *); /* looks at the whole, when all layers have a shape */
+    const cfg_refusal *refusals; /* may be NULL */
+    int refusal_count;
 } cfg_fork;
 
 extern const cfg_fork amp_cfg_fork; /* of the Darknet that the plugin is built for: host/FORK/cfg_keys.c */
@@ -121,6 +131,9 @@ __attribute__((format(printf, 4, 5)))
 void cfg_walk_fail(cfg_walk *, const char *key, const char *allowed, const char *problem, ...);
 __attribute__((format(printf, 4, 5)))
 void cfg_walk_warn(cfg_walk *, const char *key, const char *allowed, const char *problem, ...);
+/* The same for one key of several that are wrong each for itself: fail reports a section's first alone. */
+__attribute__((format(printf, 4, 5)))
+void cfg_walk_refuse(cfg_walk *, const char *key, const char *allowed, const char *problem, ...);
 
 /* ---- the check ---- */
 

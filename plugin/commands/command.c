@@ -23,6 +23,7 @@ static const struct {
     { "log", "how a training is doing, from what -log writes: loss, gradient norm, scale, skipped steps",
       amp_command_log },
     { "valid", "mAP of a detector, top-1 and top-5 accuracy of a classifier", amp_command_valid },
+    { "clean", "a .cfg without anything of AMP's, for other programs", amp_command_clean },
     { "version", "what a bug report needs: versions, compiler, processor, how half precision runs here",
       amp_command_version },
 };

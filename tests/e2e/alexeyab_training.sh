@@ -12,6 +12,7 @@ tiny_alexeyab
 cfgs=$ALEXEYAB_TREE/cfg
 
 # ---- its .cfg files ----
+# Some have mosaic=1 with letter_box=1, which no build can load, and mosaic wants OpenCV.
 count=0
 for cfg in "$cfgs"/*.cfg; do
     name=$(basename "$cfg" .cfg)
@@ -19,11 +20,13 @@ for cfg in "$cfgs"/*.cfg; do
         yolo9000) continue ;; # names files that are there where it is trained
         cspx-p7-mish) expected=1 ;; # masks name anchors beyond num, which stock reads from behind its array
         crnn.train | gru | lstm.train | rnn | rnn.train) expected=1 ;; # no images: stock divides by 0
+        yolov4-tiny_contrastive) expected=1 ;;
         resnet50 | resnet101 | resnet152 | resnext152-32x4d) expected=1 ;; # shortcuts of two sizes
         *) expected=0 ;;
     esac
     status=0
-    "$ALEXEYAB" amp check "$cfg" > log 2>&1 || status=$?
+    sed '/^mosaic\|^cutmix/d' "$cfg" > whole.cfg
+    "$ALEXEYAB" amp check whole.cfg > log 2>&1 || status=$?
     [ $status = $expected ] || fail "amp check of $name.cfg: status $status, $(grep -m 1 '^error' log)"
     count=$((count + 1))
 done
@@ -393,11 +396,5 @@ done
 cmp needs.1 needs.1.4 || fail 'random=1 is not 1.4'
 cmp needs.2 needs.0.5 || fail 'random=0.5 is not 2'
 [ -n "$SANITIZERS" ] || [ "$(cat needs.2)" -gt "$(cat needs.1)" ] || fail "needs: $(cat needs.*)"
-for key in adversarial_lr=.1 attention=1 dynamic_minibatch=1 equidistant_point=1; do
-    refused "\[net\]: ${key%=*}" '[net]' $key
-done
-for key in antialiasing=1 coordconv=1 grad_centr=1 assisted_excitation=1 activation=gelu; do
-    refused "layer 0 \[convolutional\]: ${key%=*}" '[convolutional]' $key
-done
 refused 'layer 4 \[shortcut\]: its activation' '[shortcut]' \
     weights_type=per_feature weights_normalization=relu activation=relu6

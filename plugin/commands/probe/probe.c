@@ -32,7 +32,7 @@ static amp_status take_cfg_scale(amp_probe_result *r, amp_error *error)
     AMP_TRY(amp_config_read(r->cfg, "bf16", AMP_BF16, &own, error));
     r->bf16_scale = (float)(own->dynamic ? own->init_scale : own->loss_scale);
     amp_config_free(own);
-    return amp_host_check_cfg(r->cfg, CFG_FOR_ANYTHING, error);
+    return amp_host_check_cfg(r->cfg, CFG_TRAINS_DATA, error);
 }
 
 static amp_status take_scale_of(const char *sidecar, amp_probe_result *r, amp_error *error)

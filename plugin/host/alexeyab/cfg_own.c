@@ -46,6 +46,57 @@ void cfg_own_finish(cfg_walk *walk)
                       "no layer has an image to look at, which AlexeyAB's parser cannot make");
 }
 
+/* ---- images ---- */
+
+#ifdef OPENCV
+enum { HAS_OPENCV = 1 };
+#else
+enum { HAS_OPENCV = 0 };
+#endif
+
+#define BUILD_WITH_OPENCV "0, or a build with OPENCV=1"
+
+/* What mixup= becomes where cutmix=1 or mosaic=1 is there too. */
+enum { CUTMIX = 2, MOSAIC = 3, BOTH = 4 };
+
+static void check_mixing(cfg_walk *walk)
+{
+    int cutmix = cfg_walk_number(walk, "cutmix") != 0, mosaic = cfg_walk_number(walk, "mosaic") != 0;
+    int mixup = (int)cfg_walk_number(walk, "mixup");
+    if (cutmix || mosaic) mixup = cutmix && mosaic ? BOTH : cutmix ? CUTMIX : MOSAIC;
+    if (mixup == MOSAIC || mixup == BOTH) {
+        if (!HAS_OPENCV)
+            cfg_walk_refuse(walk, mosaic ? "mosaic" : "mixup", BUILD_WITH_OPENCV,
+                            "joins images by OpenCV, without which this Darknet was built");
+        if (cfg_walk_number(walk, "letter_box"))
+            cfg_walk_refuse(walk, "letter_box", "0, or no mosaic",
+                            "detector train makes no mosaic of images with borders");
+    }
+    if (mixup != CUTMIX && mixup != BOTH) return;
+    const char *key = cutmix ? "cutmix" : "mixup", *why = "is for classifier train only";
+    if (HAS_OPENCV) cfg_walk_warn(walk, key, NULL, "%s; detector train passes over it", why);
+    else cfg_walk_refuse(walk, key, "0", "%s; detector train would end by it", why);
+}
+
+/* Where the loader passes over a key without a word. */
+static void warn_without_opencv(cfg_walk *walk, const char *key)
+{
+    if (!HAS_OPENCV && cfg_walk_number(walk, key))
+        cfg_walk_warn(walk, key, BUILD_WITH_OPENCV, "is done by OpenCV, without which this Darknet was "
+                      "built: images are trained on as if it were 0");
+}
+
+/* Darknet's load_data_detection and load_data_augment */
+void cfg_own_loader(cfg_walk *walk, int classifier)
+{
+    warn_without_opencv(walk, "blur");
+    if (classifier) return;
+    warn_without_opencv(walk, "gaussian_noise");
+    check_mixing(walk);
+}
+
+/* ---- sizes ---- */
+
 /* All multiples of resize_step between the least and the largest size. None where width and height differ:
  * both are multiplied by one factor then, while cfg_walk_again checks square inputs only. */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES])

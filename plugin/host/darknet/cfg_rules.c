@@ -550,6 +550,7 @@ static void check_loader(cfg_walk *walk, int classifier)
                       classifier ? "classifier train" : "detector train");
     if (classifier && walk->net.w != walk->net.h)
         fail(walk, "height", "classifier train makes square images, and the width is %.0f", walk->net.w);
+    cfg_own_loader(walk, classifier);
 }
 
 static void check_resizing(cfg_walk *walk, int classifier, double random)

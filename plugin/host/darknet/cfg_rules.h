@@ -52,6 +52,8 @@ double cfg_own_truths(const cfg_walk *, double coords, int is_region);
 void cfg_own_wrong_anchors(cfg_walk *, int numbers, double num);
 /* What else shows only when all layers have a shape. */
 void cfg_own_finish(cfg_walk *);
+/* What the loaders of its `detector train` or `classifier train` cannot do. The present section is [net]. */
+void cfg_own_loader(cfg_walk *, int classifier);
 /* The sizes of random=1, of a detector's or a classifier's loop; returns how many. */
 enum { CFG_OWN_SIZES = 64 };
 size_t cfg_own_sizes(const cfg_walk *, int classifier, double random, double sizes[CFG_OWN_SIZES]);
