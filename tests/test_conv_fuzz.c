@@ -7,12 +7,13 @@
  * (with 64 bytes' rounding) at the one, or begins at the other, by the seed. What nobody wrote is NaN.
  *
  * AMP_FUZZ_SEED=N begins at shape N, which a failure names; AMP_FUZZ_RUNS=N tries so many. Which instructions
- * are used says DNNL_MAX_CPU_ISA, as for oneDNN; with LD_PRELOAD=tests/amx_emulator.so of the build, AMX
- * anywhere with AVX512_BF16:
+ * are used says DNNL_MAX_CPU_ISA, as for oneDNN; amx_emulator.c adds AMX where there is AVX512_BF16:
  *
+ *     export OMP_NUM_THREADS=1 AMP_FUZZ_RUNS=10000
  *     for isa in SSE41 AVX AVX2 AVX512_CORE AVX512_CORE_BF16; do
- *         OMP_NUM_THREADS=1 AMP_FUZZ_RUNS=5000 DNNL_MAX_CPU_ISA=$isa build/cpu/tests/test_conv_fuzz
- *     done */
+ *         DNNL_MAX_CPU_ISA=$isa build/cpu/tests/test_conv_fuzz
+ *     done
+ *     LD_PRELOAD=build/cpu/tests/amx_emulator.so build/cpu/tests/test_conv_fuzz */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "testing.h"
 
@@ -136,15 +137,15 @@ static int channels(void)
 static amp_conv_desc random_shape(void)
 {
     static const amp_dtype dtypes[] = { AMP_FP32, AMP_FP16, AMP_BF16, AMP_BF16 };
-    static const int windows[] = { 1, 1, 3, 3, 3, 2, 4, 5, 7 }, strides[] = { 1, 1, 1, 2, 2, 3, 4, 5 };
-    amp_conv_desc d = { { 1 + below(3), channels(), 1 + below(31), 1 + below(31) }, channels(),
+    static const int windows[] = { 1, 1, 1, 3, 3, 3, 3, 2, 4, 5, 7, 11 }, strides[] = { 1, 1, 1, 2, 2, 3, 4, 5 };
+    amp_conv_desc d = { { 1 + below(3), channels(), 1 + below(below(4) ? 31 : 4), 1 + below(31) }, channels(),
         windows[below(COUNT(windows))], 0, strides[below(COUNT(strides))], 0, 1, dtypes[below(COUNT(dtypes))],
         1, 1, 0, 0, 0, 0 };
     d.size_w = below(8) ? d.size_h : windows[below(COUNT(windows))];
     d.pad = below(4) ? d.size_h / 2 : below(d.size_h + 1);
     if (!below(8)) d.stride_x = strides[below(COUNT(strides))];
     if (!below(8)) d.dilation = 2 + below(3), d.pad *= d.dilation;
-    if (!below(16)) d.x.w = 1 + below(640);
+    if (!below(8)) d.x.w = 1 + below(below(2) ? 640 : 80);
     if (!below(8)) d.size_h = d.x.h, d.size_w = d.x.w, d.pad = 0, d.stride = 1, d.stride_x = d.dilation = 0;
     else if (!below(5)) {
         d.groups = any_size(d.x.c < d.k ? d.x.c : d.k);
@@ -371,17 +372,15 @@ static void run_shape(const amp_conv_desc *d)
 
 /* ---- all of them ---- */
 
-/* 0: the shape of that number fails, which was said. */
-static int holds(uint64_t number)
+/* 0: the shape fails, which was said. */
+static int holds(amp_conv_desc d, const char *name)
 {
-    amp_conv_desc d = shape_of(number);
     memset((void *)progress, 0, sizeof *progress);
     pid_t child = fork();
     if (!child) {
         setrlimit(RLIMIT_CPU, &(struct rlimit){ HANGS_AFTER, HANGS_AFTER });
         setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
-        for (int signal_number = 1; signal_number < 32; signal_number++)
-            if (signal_number != SIGILL) signal(signal_number, SIG_DFL);
+        for (int signal_number = 1; signal_number < 32; signal_number++) signal(signal_number, SIG_DFL);
         sigaction(SIGSEGV, &(struct sigaction){ .sa_sigaction = name_tensor, .sa_flags = SA_SIGINFO }, NULL);
         run_shape(&d);
         _exit(0);
@@ -394,20 +393,53 @@ static int holds(uint64_t number)
     amp_conv_text(&d, "", text);
     if (WIFSIGNALED(status)) snprintf(how, sizeof how, "signal %d", WTERMSIG(status));
     else snprintf(how, sizeof how, "status %d", WEXITSTATUS(status));
-    print_error("AMP_FUZZ_SEED=%llu: %s while %s (%s): %s, %s, dilation %d, stride_x %d, %s%s%s\n",
-                (unsigned long long)number, how, pass_names[progress->pass], (char *)progress->kernel, text,
-                amp_dtype_name(d.dtype), amp_conv_dilation(&d), amp_conv_stride_x(&d),
+    print_error("%s: %s while %s (%s): %s, %s, %s%s%s\n", name, how, pass_names[progress->pass],
+                (char *)progress->kernel, text, amp_dtype_name(d.dtype),
                 d.transposed ? "transposed" : d.training ? "training" : "inference",
-                d.leaky ? ", leaky" : "", at_the_end ? "" : ", guards in front");
+                d.leaky ? ", leaky" : "", at_the_end ? "" : ", tensors at the beginning of a page");
     return 0;
+}
+
+/* Each of these failed in oneDNN 2.6.3 before there was a rule. */
+TEST(the_library_is_kept_from_what_it_gets_wrong)
+{
+    static const struct { const char *what; amp_conv_desc d; } known[] = {
+        { "AMX: channels in blocks, the last not full",     { { 1, 5136, 5, 5 }, 2, 3, 3, 1, 1, .groups = 1 } },
+        { "AMX: stride 3",                                  { { 1, 96, 20, 20 }, 32, 3, 3, 3, 1, .groups = 1 } },
+        { "AMX: rows over 224 pixels",                      { { 1, 17, 12, 225 }, 16, 3, 3, 1, 1, .groups = 1 } },
+        { "bf16: an odd number of filters, 30 pixels",      { { 1, 42, 30, 30 }, 1, 1, 1, 1, 0, .groups = 1 } },
+        { "bf16: an odd number of channels in blocks",      { { 1, 513, 12, 12 }, 64, 3, 3, 1, 1, .groups = 1 } },
+        { "bf16: the same with stride 4",                   { { 1, 1439, 3, 12 }, 1, 7, 7, 4, 3, .groups = 1 } },
+        { "bf16: more rows above the image than in it",     { { 1, 512, 1, 25 }, 3, 7, 7, 1, 3, .groups = 1 } },
+        { "bf16: dilated, rows cut, channels left over",    { { 1, 20, 12, 30 }, 20, 3, 3, 1, 2, .groups = 1,
+                                                              .dilation = 2 } },
+        { "bf16: the same by channel",                      { { 1, 16, 12, 29 }, 16, 3, 3, 1, 2, .groups = 16,
+                                                              .dilation = 2 } },
+        { "bf16: narrower than the stride",                 { { 1, 16, 5, 1 }, 16, 3, 3, 2, 1, .groups = 1 } },
+        { "bf16: few channels by 1x1 with a stride",        { { 2, 4, 32, 32 }, 8, 1, 1, 2, 0, .groups = 1 } },
+        { "fp32: fewer channels than a vector has",         { { 1, 12, 28, 2 }, 976, 3, 3, 2, 1, .groups = 1 } },
+    };
+    int failures = 0;
+    for (size_t i = 0; i < COUNT(known); i++)
+        for (amp_dtype dtype = AMP_FP32; dtype <= AMP_BF16; dtype++) {
+            amp_conv_desc d = known[i].d;
+            d.dtype = dtype, d.training = d.wants_dx = 1;
+            random_state = 1, at_the_end = 1;
+            failures += !holds(d, known[i].what);
+        }
+    assert_int_equal(failures, 0);
 }
 
 TEST(any_shape_is_computed_right)
 {
     const char *seed = getenv("AMP_FUZZ_SEED"), *runs = getenv("AMP_FUZZ_RUNS");
-    uint64_t first = seed ? strtoull(seed, NULL, 10) : 1, count = runs ? strtoull(runs, NULL, 10) : 150;
+    uint64_t first = seed ? strtoull(seed, NULL, 10) : 1, count = runs ? strtoull(runs, NULL, 10) : 100;
     unsigned long failures = 0;
-    for (uint64_t number = first; number < first + count; number++) failures += !holds(number);
+    for (uint64_t number = first; number < first + count; number++) {
+        char name[64];
+        snprintf(name, sizeof name, "AMP_FUZZ_SEED=%llu", (unsigned long long)number);
+        failures += !holds(shape_of(number), name);
+    }
     print_message("%s: %llu shapes, %lu failed\n", backend->description, (unsigned long long)count, failures);
     assert_int_equal(failures, 0);
 }
@@ -418,6 +450,11 @@ int main(void)
     progress = mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     backend = amp_cpu_backend_create(&error);
     if (progress == MAP_FAILED || !backend) return 1;
+    const char *preloaded = getenv("LD_PRELOAD");
+    if (preloaded && strstr(preloaded, "amx_emulator") && !strstr(backend->description, "amx")) {
+        printf("skipped: AMX is emulated for oneDNN 2.6 where there is AVX512_BF16: %s\n", backend->description);
+        return 77;
+    }
     int failed = run_listed_tests("convolutions of random shapes", NULL, NULL);
     backend->destroy(backend);
     return failed;

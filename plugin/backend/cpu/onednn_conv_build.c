@@ -138,11 +138,17 @@ static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
  * them, for dy w made even: 480 for w = 224, and 514 for 225, where 512 would fit.
  *
  * The special ones for 1x1 write behind their scratchpad where a stride leaves pixels out of fewer channels
- * than a vector has. */
+ * than a vector has.
+ *
+ * The general one in bf16 reads behind its scratchpad where the rows above the image are more than those in it.
+ * It does so, too, and adds up what nobody wrote, if it is dilated, cuts a row of the output into pieces (of 28
+ * pixels), and the last vector of channels is not full. */
 static void avoid_backward_weights(const amp_conv_desc *d, amp_problem *problem)
 {
-    int strides = d->stride > 1 || amp_conv_stride_x(d) > 1;
-    if (d->size_h == 1 && d->size_w == 1 && strides && d->x.c / d->groups < 16) problem->avoid[0] = "1x1";
+    int strides = d->stride > 1 || amp_conv_stride_x(d) > 1, channels = d->x.c / d->groups;
+    int cut = amp_conv_dilation(d) > 1 && amp_conv_output(d).w > 28 && channels % 16;
+    if (d->size_h == 1 && d->size_w == 1 && strides && channels < 16) problem->avoid[0] = "1x1";
+    else if (cut || d->x.h < d->pad) problem->avoid[0] = "jit_bf16:";
     if (is_before(3, 6) && d->size_h == 3 && d->size_w == 3 && d->stride == 1 && d->pad == 1 && d->x.w > 224)
         problem->avoid[1] = "amx";
 }
