@@ -103,7 +103,7 @@ static void configure(const void *from)
 {
     memset(tiles, 0, sizeof tiles);
     if (from) memcpy(&config, from, sizeof config);
-    else memset(&config, 0, sizeof config);
+    if (!from || !config.palette) memset(&config, 0, sizeof config); /* palette 0 releases the tiles */
 }
 
 /* 0: no such shapes of tiles. */
@@ -111,7 +111,7 @@ static int is_valid(const tile_config *c)
 {
     for (int i = 0; i < 16; i++)
         if (c->rows[i] > (i < 8 ? 16 : 0) || c->row_bytes[i] > (i < 8 ? 64 : 0)) return 0;
-    return c->palette == 1 && !c->start_row;
+    return c->palette <= 1 && !c->start_row;
 }
 
 static void load(int tile, const char *from, int64_t stride)

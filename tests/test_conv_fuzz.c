@@ -405,7 +405,12 @@ TEST(the_library_is_kept_from_what_it_gets_wrong)
 {
     static const struct { const char *what; amp_conv_desc d; } known[] = {
         { "AMX: channels in blocks, the last not full",     { { 1, 5136, 5, 5 }, 2, 3, 3, 1, 1, .groups = 1 } },
-        { "AMX: stride 3",                                  { { 1, 96, 20, 20 }, 32, 3, 3, 3, 1, .groups = 1 } },
+        { "AMX: stride 3",                                  { { 1, 136, 37, 7 }, 25, 2, 2, 3, 0, .groups = 1 } },
+        { "AMX: reads behind its scratchpad",               { { 1, 1410, 19, 3 }, 16, 3, 3, 2, 1, .groups = 1 } },
+        { "AMX: 1x1, dilated",                              { { 2, 122, 2, 2 }, 56, 1, 1, 1, 0, .groups = 1,
+                                                              .dilation = 3 } },
+        { "AMX: 3x3, dilated",                              { { 1, 126, 28, 14 }, 4, 3, 3, 1, 2, .groups = 1,
+                                                              .dilation = 2 } },
         { "AMX: rows over 224 pixels",                      { { 1, 17, 12, 225 }, 16, 3, 3, 1, 1, .groups = 1 } },
         { "bf16: an odd number of filters, 30 pixels",      { { 1, 42, 30, 30 }, 1, 1, 1, 1, 0, .groups = 1 } },
         { "bf16: an odd number of channels in blocks",      { { 1, 513, 12, 12 }, 64, 3, 3, 1, 1, .groups = 1 } },

@@ -137,6 +137,8 @@ static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
  * comes to one only where three do not. A row has columns of 32 bytes, for x (w/32 rounded up + 1)·32 of
  * them, for dy w made even: 480 for w = 224, and 514 for 225, where 512 would fit.
  *
+ * Dilated, AMX's gradients are wrong for some shapes, 1x1 windows among them.
+ *
  * The special ones for 1x1 write behind their scratchpad where a stride leaves pixels out of fewer channels
  * than a vector has.
  *
@@ -149,8 +151,8 @@ static void avoid_backward_weights(const amp_conv_desc *d, amp_problem *problem)
     int cut = amp_conv_dilation(d) > 1 && amp_conv_output(d).w > 28 && channels % 16;
     if (d->size_h == 1 && d->size_w == 1 && strides && channels < 16) problem->avoid[0] = "1x1";
     else if (cut || d->x.h < d->pad) problem->avoid[0] = "jit_bf16:";
-    if (is_before(3, 6) && d->size_h == 3 && d->size_w == 3 && d->stride == 1 && d->pad == 1 && d->x.w > 224)
-        problem->avoid[1] = "amx";
+    if (amp_conv_dilation(d) > 1 || (is_before(3, 6) && d->size_h == 3 && d->size_w == 3 && d->stride == 1
+                                     && d->pad == 1 && d->x.w > 224)) problem->avoid[1] = "amx";
 }
 
 /* Where the image is narrower than the stride, the gradient of the weights in half is garbage, with any
@@ -198,6 +200,18 @@ static void end_with_leaky(amp_onednn *library, amp_conv *conv, dnnl_data_type_t
     if (pd) dnnl_primitive_desc_destroy(pd);
 }
 
+/* Bytes that a forward reads behind its scratchpad, without effect. AMX's first choice for windows larger than
+ * 1x1 loads 16 rows of a tile, up to 15 of which are no pixels of the output, from a copy of the image in the
+ * scratchpad; each lies a stride behind the one before. */
+static size_t reads_behind_scratchpad(const amp_conv *conv)
+{
+    const amp_conv_desc *d = &conv->desc;
+    const char *name = NULL;
+    if (dnnl_primitive_desc_query(conv->forward_pd, dnnl_query_impl_info_str, 0, &name) != dnnl_success || !name
+        || !strstr(name, "brgconv:avx512_core_amx")) return 0;
+    return (size_t)15 * amp_conv_stride_x(d) * ((d->x.c / d->groups + 31) / 32 * 32) * 2;
+}
+
 /* Its description is always needed, as a hint for the others. */
 static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type,
                                    amp_const_md plain)
@@ -208,6 +222,7 @@ static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_dat
     if (status != dnnl_success || !amp_conv_wants_forward(&conv->desc)) return status;
     status = amp_pass_build(library, &conv->forward, conv->forward_pd, ids, 4);
     if (status != dnnl_success) return status;
+    conv->forward.scratchpad += reads_behind_scratchpad(conv);
     amp_const_md weights = argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS);
     conv->forward_bytes = dnnl_memory_desc_get_size(weights);
     conv->forward_layout = amp_weights_layout_of(weights);
