@@ -5,10 +5,10 @@
  *
  * The library asks the processor by cpuid and xgetbv. Before it does so first (this object is initialized
  * before all others) those instructions are overwritten with an illegal one of the same length. From then on
- * SIGILL's handler answers as a Xeon of the fourth generation would, and carries out the instructions of AMX in
- * bf16 that the library's kernels contain. A signal takes some ten microseconds: small shapes only. What it
- * does not know ends the program. Where the processor has AMX, or the library asks in other places, nothing is
- * done.
+ * SIGILL's handler answers as a Xeon of the fourth generation would, and carries out the instructions of AMX
+ * in bf16 that the library's kernels contain. A signal takes some ten microseconds: small shapes only. What
+ * the handler does not know ends the program. Where the processor has AMX, or the library asks in other
+ * places, nothing is done.
  *
  * Encodings and semantics: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2. */
 #define _GNU_SOURCE
@@ -84,8 +84,8 @@ long syscall(long number, ...)
         return 0;
     }
     register long r10 __asm__("r10") = v[3], r8 __asm__("r8") = v[4], r9 __asm__("r9") = v[5];
-    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(v[0]), "S"(v[1]), "d"(v[2]), "r"(r10), "r"(r8),
-                     "r"(r9) : "rcx", "r11", "memory");
+    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(v[0]), "S"(v[1]), "d"(v[2]), "r"(r10),
+                     "r"(r8), "r"(r9) : "rcx", "r11", "memory");
     if (result >= 0 || result < -4095) return result;
     errno = (int)-result;
     return -1;
@@ -93,8 +93,11 @@ long syscall(long number, ...)
 
 /* ---- tiles ---- */
 
-typedef struct tile_config { uint8_t palette, start_row, reserved[14]; uint16_t row_bytes[16]; uint8_t rows[16]; }
-tile_config;
+typedef struct tile_config { /* as ldtilecfg reads it */
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+} tile_config;
 
 static _Thread_local tile_config config;
 static _Thread_local uint8_t tiles[8][16][64] __attribute__((aligned(64)));
@@ -117,19 +120,22 @@ static int is_valid(const tile_config *c)
 static void load(int tile, const char *from, int64_t stride)
 {
     memset(tiles[tile], 0, sizeof tiles[tile]);
-    for (int i = 0; i < config.rows[tile]; i++) memcpy(tiles[tile][i], from + i * stride, config.row_bytes[tile]);
+    for (int i = 0; i < config.rows[tile]; i++)
+        memcpy(tiles[tile][i], from + i * stride, config.row_bytes[tile]);
 }
 
 static void store(int tile, char *to, int64_t stride)
 {
-    for (int i = 0; i < config.rows[tile]; i++) memcpy(to + i * stride, tiles[tile][i], config.row_bytes[tile]);
+    for (int i = 0; i < config.rows[tile]; i++)
+        memcpy(to + i * stride, tiles[tile][i], config.row_bytes[tile]);
 }
 
 /* to (m,n) += a (m,k,2) · b (k,n,2); 0: their shapes do not fit. */
 __attribute__((target("avx512f,avx512bw,avx512bf16"))) static int multiply(int to, int a, int b)
 {
     int rows = config.rows[to], pairs = config.row_bytes[a] / 4;
-    if (config.rows[a] != rows || config.rows[b] != pairs || config.row_bytes[b] != config.row_bytes[to]) return 0;
+    if (config.rows[a] != rows || config.rows[b] != pairs) return 0;
+    if (config.row_bytes[b] != config.row_bytes[to]) return 0;
     for (int m = 0; m < rows; m++) {
         __m512 sum = _mm512_load_ps(tiles[to][m]);
         for (int k = 0; k < pairs; k++) {
@@ -147,8 +153,11 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) static int multiply(int t
 
 /* An instruction of AMX, all of which begin with VEX's three bytes: its tile registers, or its memory operand
  * (base register with displacement, and the index register times its scale, which is a stride). */
-typedef struct instruction { int length, prefix, opcode, in_memory, reg, rm, vvvv; char *base; int64_t stride; }
-instruction;
+typedef struct instruction {
+    int length, prefix, opcode, in_memory, reg, rm, vvvv;
+    char *base;
+    int64_t stride;
+} instruction;
 
 static int64_t general_register(const greg_t *registers, int number)
 {
@@ -196,7 +205,8 @@ static int carry_out(const instruction *i)
     case 0x494 | P66: memcpy(i->base + i->stride, &config, sizeof config); return 1; /* sttilecfg */
     case 0x490 | NONE: configure(NULL); return 1;                                   /* tilerelease */
     case 0x490 | PF2: memset(tiles[i->reg], 0, sizeof tiles[i->reg]); return 1;     /* tilezero */
-    case 0x4b4 | P66: case 0x4b4 | PF2: load(i->reg, i->base, i->stride); return 1; /* tileloaddt1, tileloadd */
+    case 0x4b4 | P66:                                                               /* tileloaddt1 */
+    case 0x4b4 | PF2: load(i->reg, i->base, i->stride); return 1;                   /* tileloadd */
     case 0x4b4 | PF3: store(i->reg, i->base, i->stride); return 1;                  /* tilestored */
     case 0x5c0 | PF3: return multiply(i->reg, i->rm, i->vvvv);                      /* tdpbf16ps */
     }

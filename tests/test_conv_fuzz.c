@@ -1,7 +1,7 @@
 /* Convolutions of random shapes in the CPU backend: each in a process of its own, which makes one, runs its
  * passes and compares what comes out with plain sums in double precision. The library's kernels may crash,
- * hang, write or read beside their tensors, or be wrong for some shapes only; what was found so far is avoided
- * by the rules in backend/cpu/onednn_conv_build.c.
+ * hang, write or read beside their tensors, or be wrong for some shapes only; what was found so far is
+ * avoided by the rules in backend/cpu/onednn_conv_build.c.
  *
  * Each tensor and each piece of scratch memory lies alone between two pages that cannot be touched: it ends
  * (with 64 bytes' rounding) at the one, or begins at the other, by the seed. What nobody wrote is NaN.
@@ -30,8 +30,8 @@
 #include "kernel_numbers.h"
 
 enum { HANGS_AFTER = 100 };                       /* seconds of the processor */
-enum { MOST_NUMBERS = 1 << 20, MOST_WORK = 1 << 24 }; /* of a tensor; products of a pass */
-enum { LEAST_COMPARED = 16, MOST_COMPARED = 300, MOST_TERMS = 1 << 20 }; /* elements of a result; their terms */
+enum { MOST_NUMBERS = 1 << 20, MOST_WORK = 1 << 24 };    /* of a tensor; products of a pass */
+enum { LEAST_COMPARED = 16, MOST_COMPARED = 300, MOST_TERMS = 1 << 20 }; /* of a result; of their sums */
 
 static amp_backend *backend;
 
@@ -95,7 +95,8 @@ static void name_tensor(int number, siginfo_t *info, void *context)
             fprintf(stderr, "%zu bytes behind %s (%zu bytes)\n", (size_t)(at - r->data - r->bytes), r->name,
                     r->bytes);
         else if (at < r->data && at >= r->data - 2 * PAGE)
-            fprintf(stderr, "%zu bytes in front of %s (%zu bytes)\n", (size_t)(r->data - at), r->name, r->bytes);
+            fprintf(stderr, "%zu bytes in front of %s (%zu bytes)\n", (size_t)(r->data - at), r->name,
+                    r->bytes);
     }
     signal(number, SIG_DFL);
     raise(number);
@@ -116,7 +117,7 @@ amp_status __wrap_amp_scratch_take(amp_onednn *library, const size_t *sizes, voi
                                    amp_error *error)
 {
     (void)library, (void)error;
-    static const char *const names[AMP_SCRATCH_PARTS] = { "scratch 0, the library's", "scratch 1", "scratch 2",
+    static const char *const names[AMP_SCRATCH_PARTS] = { "the library's scratch", "scratch 1", "scratch 2",
         "scratch 3", "scratch 4", "scratch 5" };
     for (int i = 0; i < count; i++) parts[i] = guarded_memory(names[i], sizes[i], AMP_ONEDNN_READS_BEHIND);
     return AMP_OK;
@@ -125,7 +126,11 @@ amp_status __wrap_amp_scratch_take(amp_onednn *library, const size_t *sizes, voi
 /* ---- shapes ---- */
 
 /* 1 to most, small ones as likely as large ones. */
-static int any_size(int most) { return 1 + below(1 << (1 + below(32 - __builtin_clz((unsigned)most)))) % most; }
+static int any_size(int most)
+{
+    int bits = 1 + below(32 - __builtin_clz((unsigned)most));
+    return 1 + below(1 << bits) % most;
+}
 
 static int channels(void)
 {
@@ -137,7 +142,8 @@ static int channels(void)
 static amp_conv_desc random_shape(void)
 {
     static const amp_dtype dtypes[] = { AMP_FP32, AMP_FP16, AMP_BF16, AMP_BF16 };
-    static const int windows[] = { 1, 1, 1, 3, 3, 3, 3, 2, 4, 5, 7, 11 }, strides[] = { 1, 1, 1, 2, 2, 3, 4, 5 };
+    static const int windows[] = { 1, 1, 1, 3, 3, 3, 3, 2, 4, 5, 7, 11 };
+    static const int strides[] = { 1, 1, 1, 2, 2, 3, 4, 5 };
     amp_conv_desc d = { { 1 + below(3), channels(), 1 + below(below(4) ? 31 : 4), 1 + below(31) }, channels(),
         windows[below(COUNT(windows))], 0, strides[below(COUNT(strides))], 0, 1, dtypes[below(COUNT(dtypes))],
         1, 1, 0, 0, 0, 0 };
@@ -215,7 +221,8 @@ static void add(sum *s, double term)
     s->magnitude += fabs(term);
 }
 
-/* The sum that belongs to element `at` of y, dx or dw: over all places, channels and filters that reach it. */
+/* The sum that belongs to element `at` of y, dx or dw, over all places, channels and filters that reach
+ * it. */
 static sum plain_sum(const amp_conv_desc *d, const tensors *t, pass which, size_t at)
 {
     const amp_shape in = d->x, out = amp_conv_output(d);
@@ -293,8 +300,8 @@ static void compare(const amp_conv_desc *d, const tensors *t, pass which, const 
         double bound = unit_roundoff(dtype) * fabs(want.value) + 1e-5 * want.magnitude
             + (dtype == AMP_FP16 ? 0x1p-25 : 0);
         if (fabs(value - want.value) <= bound) continue;
-        fprintf(stderr, "%s: element %zu of %zu is %.9g, not %.9g within %.3g\n", pass_names[which], at, count,
-                value, want.value, bound);
+        fprintf(stderr, "%s: element %zu of %zu is %.9g, not %.9g within %.3g\n", pass_names[which], at,
+                count, value, want.value, bound);
         _exit(1);
     }
 }
@@ -403,32 +410,33 @@ static int holds(amp_conv_desc d, const char *name)
 /* Each of these failed in oneDNN 2.6.3 before there was a rule. */
 TEST(the_library_is_kept_from_what_it_gets_wrong)
 {
-    static const struct { const char *what; amp_conv_desc d; } known[] = {
-        { "AMX: channels in blocks, the last not full",     { { 1, 5136, 5, 5 }, 2, 3, 3, 1, 1, .groups = 1 } },
-        { "AMX: stride 3",                                  { { 1, 136, 37, 7 }, 25, 2, 2, 3, 0, .groups = 1 } },
-        { "AMX: reads behind its scratchpad",               { { 1, 1410, 19, 3 }, 16, 3, 3, 2, 1, .groups = 1 } },
-        { "AMX: 1x1, dilated",                              { { 2, 122, 2, 2 }, 56, 1, 1, 1, 0, .groups = 1,
-                                                              .dilation = 3 } },
-        { "AMX: 3x3, dilated",                              { { 1, 126, 28, 14 }, 4, 3, 3, 1, 2, .groups = 1,
-                                                              .dilation = 2 } },
-        { "AMX: rows over 224 pixels",                      { { 1, 17, 12, 225 }, 16, 3, 3, 1, 1, .groups = 1 } },
-        { "bf16: an odd number of filters, 30 pixels",      { { 1, 42, 30, 30 }, 1, 1, 1, 1, 0, .groups = 1 } },
-        { "bf16: an odd number of channels in blocks",      { { 1, 513, 12, 12 }, 64, 3, 3, 1, 1, .groups = 1 } },
-        { "bf16: the same with stride 4",                   { { 1, 1439, 3, 12 }, 1, 7, 7, 4, 3, .groups = 1 } },
-        { "bf16: more rows above the image than in it",     { { 1, 512, 1, 25 }, 3, 7, 7, 1, 3, .groups = 1 } },
-        { "bf16: dilated, rows cut, channels left over",    { { 1, 20, 12, 30 }, 20, 3, 3, 1, 2, .groups = 1,
-                                                              .dilation = 2 } },
-        { "bf16: the same by channel",                      { { 1, 16, 12, 29 }, 16, 3, 3, 1, 2, .groups = 16,
-                                                              .dilation = 2 } },
-        { "bf16: narrower than the stride",                 { { 1, 16, 5, 1 }, 16, 3, 3, 2, 1, .groups = 1 } },
-        { "bf16: few channels by 1x1 with a stride",        { { 2, 4, 32, 32 }, 8, 1, 1, 2, 0, .groups = 1 } },
-        { "fp32: fewer channels than a vector has",         { { 1, 12, 28, 2 }, 976, 3, 3, 2, 1, .groups = 1 } },
+    static const struct {
+        const char *what;
+        int n, c, h, w, k, size, stride, pad, groups, dilation;
+    } known[] = {
+        { "AMX: channels in blocks, the last not full",  1, 5136, 5, 5, 2, 3, 1, 1, 1, 1 },
+        { "AMX: stride 3",                               1, 136, 37, 7, 25, 2, 3, 0, 1, 1 },
+        { "AMX: reads behind its scratchpad",            1, 1410, 19, 3, 16, 3, 2, 1, 1, 1 },
+        { "AMX: rows over 224 pixels",                   1, 17, 12, 225, 16, 3, 1, 1, 1, 1 },
+        { "AMX: 1x1, dilated",                           2, 122, 2, 2, 56, 1, 1, 0, 1, 3 },
+        { "AMX: 3x3, dilated",                           1, 126, 28, 14, 4, 3, 1, 2, 1, 2 },
+        { "bf16: an odd number of filters, 30 pixels",   1, 42, 30, 30, 1, 1, 1, 0, 1, 1 },
+        { "bf16: an odd number of channels in blocks",   1, 513, 12, 12, 64, 3, 1, 1, 1, 1 },
+        { "bf16: the same with stride 4",                1, 1439, 3, 12, 1, 7, 4, 3, 1, 1 },
+        { "bf16: more rows above the image than in it",  1, 512, 1, 25, 3, 7, 1, 3, 1, 1 },
+        { "bf16: dilated, rows cut, channels left over", 1, 20, 12, 30, 20, 3, 1, 2, 1, 2 },
+        { "bf16: the same by channel",                   1, 16, 12, 29, 16, 3, 1, 2, 16, 2 },
+        { "bf16: narrower than the stride",              1, 16, 5, 1, 16, 3, 2, 1, 1, 1 },
+        { "bf16: few channels by 1x1 with a stride",     2, 4, 32, 32, 8, 1, 2, 0, 1, 1 },
+        { "fp32: fewer channels than a vector has",      1, 12, 28, 2, 976, 3, 2, 1, 1, 1 },
     };
     int failures = 0;
     for (size_t i = 0; i < COUNT(known); i++)
         for (amp_dtype dtype = AMP_FP32; dtype <= AMP_BF16; dtype++) {
-            amp_conv_desc d = known[i].d;
-            d.dtype = dtype, d.training = d.wants_dx = 1;
+            amp_conv_desc d = { .x = { known[i].n, known[i].c, known[i].h, known[i].w }, .k = known[i].k,
+                .size_h = known[i].size, .size_w = known[i].size, .stride = known[i].stride,
+                .pad = known[i].pad, .groups = known[i].groups, .dilation = known[i].dilation, .dtype = dtype,
+                .training = 1, .wants_dx = 1 };
             random_state = 1, at_the_end = 1;
             failures += !holds(d, known[i].what);
         }
@@ -457,7 +465,8 @@ int main(void)
     if (progress == MAP_FAILED || !backend) return 1;
     const char *preloaded = getenv("LD_PRELOAD");
     if (preloaded && strstr(preloaded, "amx_emulator") && !strstr(backend->description, "amx")) {
-        printf("skipped: AMX is emulated for oneDNN 2.6 where there is AVX512_BF16: %s\n", backend->description);
+        printf("skipped: AMX is emulated for oneDNN 2.6 where there is AVX512_BF16: %s\n",
+               backend->description);
         return 77;
     }
     int failed = run_listed_tests("convolutions of random shapes", NULL, NULL);

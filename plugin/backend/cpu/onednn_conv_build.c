@@ -109,12 +109,12 @@ static int is_before(int major, int minor)
  * With strides from 3 on, AMX reads and writes behind its scratchpad, and may be wrong.
  *
  * Before 3.0, AMX's first choice for windows larger than 1x1 jumps through a null pointer where it cuts the
- * channels into blocks, the last of which is not full. A block is of at most 5120 channels, 5 times 32 vectors
- * of 32. The kernel of the last one is made only if it adds up another number of channels than the others',
- * and both are the block with its padding.
+ * channels into blocks, the last of which is not full. A block has at most 5120 channels (5·32 vectors of
+ * 32). The kernel for the last one is made only if it adds up another number of channels than the others',
+ * but all are padded to the same.
  *
- * Its sibling for AVX512_BF16 multiplies channels by pairs. Where it cuts an odd number of them into blocks, of
- * 16 at least, it multiplies what lies behind the last pixel by 0: inf and NaN there come out as NaN. */
+ * Its sibling for AVX512_BF16 multiplies channels by pairs. Where it cuts an odd number of them into blocks,
+ * of 16 at least, it multiplies what lies behind the last pixel by 0: inf and NaN there come out as NaN. */
 static void avoid_forward(const amp_conv_desc *d, amp_problem *problem)
 {
     int channels = d->x.c / d->groups;
@@ -142,9 +142,9 @@ static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
  * The special ones for 1x1 write behind their scratchpad where a stride leaves pixels out of fewer channels
  * than a vector has.
  *
- * The general one in bf16 reads behind its scratchpad where the rows above the image are more than those in it.
- * It does so, too, and adds up what nobody wrote, if it is dilated, cuts a row of the output into pieces (of 28
- * pixels), and the last vector of channels is not full. */
+ * The general one in bf16 reads behind its scratchpad where there are more rows of padding above the image
+ * than rows in it. It does so as well, and adds up what nobody wrote, if it is dilated, cuts a row of the
+ * output into pieces of 28 pixels, and the last vector of channels is not full. */
 static void avoid_backward_weights(const amp_conv_desc *d, amp_problem *problem)
 {
     int strides = d->stride > 1 || amp_conv_stride_x(d) > 1, channels = d->x.c / d->groups;
@@ -200,15 +200,15 @@ static void end_with_leaky(amp_onednn *library, amp_conv *conv, dnnl_data_type_t
     if (pd) dnnl_primitive_desc_destroy(pd);
 }
 
-/* Bytes that a forward reads behind its scratchpad, without effect. AMX's first choice for windows larger than
- * 1x1 loads 16 rows of a tile, up to 15 of which are no pixels of the output, from a copy of the image in the
- * scratchpad; each lies a stride behind the one before. */
+/* Bytes that a forward reads behind its scratchpad, without effect. AMX's first choice for windows larger
+ * than 1x1 loads the 16 rows of a tile from a copy of the image in the scratchpad. They are pixels that lie a
+ * stride apart, and up to 15 of them are behind the last one. */
 static size_t reads_behind_scratchpad(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
     const char *name = NULL;
-    if (dnnl_primitive_desc_query(conv->forward_pd, dnnl_query_impl_info_str, 0, &name) != dnnl_success || !name
-        || !strstr(name, "brgconv:avx512_core_amx")) return 0;
+    dnnl_primitive_desc_query(conv->forward_pd, dnnl_query_impl_info_str, 0, &name);
+    if (!name || !strstr(name, "brgconv:avx512_core_amx")) return 0;
     return (size_t)15 * amp_conv_stride_x(d) * ((d->x.c / d->groups + 31) / 32 * 32) * 2;
 }
 
