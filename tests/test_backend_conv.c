@@ -81,30 +81,6 @@ enum { SHAPES = COUNT(shapes) };
 
 /* ------------------------------------------------------------------------------------------------ numbers */
 
-static double unit_roundoff(amp_dtype dtype)
-{
-    return dtype == AMP_FP32 ? 0x1p-24 : dtype == AMP_BF16 ? 0x1p-8 : 0x1p-11;
-}
-
-static float rounded(amp_dtype dtype, float value)
-{
-    if (dtype == AMP_FP16) return amp_fp16_to_float(amp_float_to_fp16(value));
-    return dtype == AMP_BF16 ? amp_bf16_to_float(amp_float_to_bf16(value)) : value;
-}
-
-static float get(amp_dtype dtype, const void *data, size_t i)
-{
-    if (dtype == AMP_FP32) return ((const float *)data)[i];
-    amp_half_bits bits = ((const amp_half_bits *)data)[i];
-    return dtype == AMP_FP16 ? amp_fp16_to_float(bits) : amp_bf16_to_float(bits);
-}
-
-static void set(amp_dtype dtype, void *data, size_t i, float value)
-{
-    if (dtype == AMP_FP32) ((float *)data)[i] = value;
-    else ((amp_half_bits *)data)[i] = dtype == AMP_FP16 ? amp_float_to_fp16(value) : amp_float_to_bf16(value);
-}
-
 static float random_number(void) { return (float)rand() / (float)RAND_MAX * 2.0f - 1.0f; }
 
 /* ------------------------------------------------------------------------------------------------ fixture */
@@ -137,7 +113,7 @@ static void *tensor_memory(size_t bytes)
 
 static void fill_randomly(amp_dtype dtype, void *data, size_t count)
 {
-    for (size_t i = 0; i < count; i++) set(dtype, data, i, random_number());
+    for (size_t i = 0; i < count; i++) set_number(dtype, data, i, random_number());
 }
 
 static void begin(fixture *f, const shape_case *s, amp_dtype dtype)
@@ -191,7 +167,7 @@ static double *widened(amp_dtype dtype, const void *data, size_t count)
 {
     double *wide = malloc(count * sizeof *wide);
     assert_non_null(wide);
-    for (size_t i = 0; i < count; i++) wide[i] = get(dtype, data, i);
+    for (size_t i = 0; i < count; i++) wide[i] = number_of(dtype, data, i);
     return wide;
 }
 
@@ -263,7 +239,7 @@ static void reference(fixture *f, pass which)
 static void compare(const fixture *f, const char *what, const void *got, amp_dtype dtype, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        double value = get(dtype, got, i), want = f->want[i];
+        double value = number_of(dtype, got, i), want = f->want[i];
         double bound = unit_roundoff(dtype) * fabs(want) + 1e-5 * f->magnitude[i] +
             (dtype == AMP_FP16 ? 0x1p-25 : 0);
         bound += f->slack[i];
@@ -335,8 +311,8 @@ static void agrees_with_double_precision(void **state)
 
     /* What is there nearly cancels what is added: a sum of two roundings would not pass. */
     for (size_t i = 0; i < f.x_count; i++) {
-        set(t->dtype, f.dx, i, (float)(-1.01 * f.want[i]) + 0.01f * random_number());
-        start_at(&f, i, get(t->dtype, f.dx, i));
+        set_number(t->dtype, f.dx, i, (float)(-1.01 * f.want[i]) + 0.01f * random_number());
+        start_at(&f, i, number_of(t->dtype, f.dx, i));
     }
     add_sums(&f, BACKWARD_DATA, 0);
     ASSERT_OK(CALL(conv_backward_data, f.conv, f.dy, f.dx, 1, e));
@@ -369,8 +345,8 @@ TEST(spreads_non_finite_inputs)
         fixture f;
         begin(&f, &shapes[chosen[s]], all_dtypes[t]);
             float bad = inf ? INFINITY : NAN;
-        set(f.d.dtype, f.x, f.x_count / 2, bad);
-        set(f.d.dtype, f.dy, f.y_count / 2, bad);
+        set_number(f.d.dtype, f.x, f.x_count / 2, bad);
+        set_number(f.d.dtype, f.dy, f.y_count / 2, bad);
         memset(f.dw, 0, f.w_count * 4);
         ASSERT_OK(CALL(conv_forward, f.conv, f.x, NULL, f.y, e));
         ASSERT_OK(CALL(conv_backward_data, f.conv, f.dy, f.dx, 0, e));
@@ -379,9 +355,10 @@ TEST(spreads_non_finite_inputs)
         float *leaked = tensor_memory(f.y_count * sizeof *leaked);
         ASSERT_OK(CALL(conv_forward, leaky, f.x, NULL, leaked, e));
         for (size_t i = 0; i < f.y_count; i++)
-            if (amp_is_finite(get(f.d.dtype, leaked, i)) != amp_is_finite(get(f.d.dtype, f.y, i)))
+            if (amp_is_finite(number_of(f.d.dtype, leaked, i)) != amp_is_finite(number_of(f.d.dtype, f.y, i)))
                 fail_msg("%s, %s, leaky: element %zu is %g, not %g", shapes[chosen[s]].what,
-                         amp_dtype_name(f.d.dtype), i, get(f.d.dtype, leaked, i), get(f.d.dtype, f.y, i));
+                         amp_dtype_name(f.d.dtype), i, number_of(f.d.dtype, leaked, i),
+                         number_of(f.d.dtype, f.y, i));
         machine.release_tensor(backend, leaked);
         backend->conv_destroy(backend, leaky);
         for (pass p = FORWARD; p <= BACKWARD_WEIGHTS; p++) {
@@ -391,7 +368,7 @@ TEST(spreads_non_finite_inputs)
             for (size_t i = 0; i < count; i++) start_at(&f, i, 0);
             reference(&f, p);
             for (size_t i = 0; i < count; i++) {
-                float value = get(dtype, got, i);
+                float value = number_of(dtype, got, i);
                 if (p == BACKWARD_WEIGHTS && amp_is_finite((float)f.want[i])) continue;
                 if (amp_is_finite(value) != amp_is_finite((float)f.want[i]))
                     fail_msg("%s, %s, pass %d: element %zu is %g, not %g", shapes[chosen[s]].what,
@@ -410,8 +387,8 @@ TEST(weight_gradients_exceed_the_range_of_fp16)
     for (size_t t = 0; t < COUNT(all_dtypes); t++) {
         fixture f;
         begin(&f, &shapes[0], all_dtypes[t]);
-        for (size_t i = 0; i < f.x_count; i++) set(f.d.dtype, f.x, i, 32);
-        for (size_t i = 0; i < f.y_count; i++) set(f.d.dtype, f.dy, i, 16);
+        for (size_t i = 0; i < f.x_count; i++) set_number(f.d.dtype, f.x, i, 32);
+        for (size_t i = 0; i < f.y_count; i++) set_number(f.d.dtype, f.dy, i, 16);
         for (size_t i = 0; i < f.w_count; i++) start_at(&f, i, f.dw[i] = 0);
         ASSERT_OK(CALL(conv_backward_weights, f.conv, f.x, f.dy, f.dw, e));
         reference(&f, BACKWARD_WEIGHTS);

@@ -6,6 +6,11 @@
 #include "../backend.h"
 #include "rows.h"
 
+/* Bytes behind a tensor that the library reads without effect: where it adds to fewer channels than a vector
+ * has, it loads a whole one (2.6.3, backward by data in fp32 with AVX-512). The backend's memory ends that
+ * much later. */
+enum { AMP_ONEDNN_READS_BEHIND = 64 };
+
 /* The library's engine and stream, and one scratch area that all convolutions share: one runs at a time. */
 typedef struct amp_onednn amp_onednn;
 

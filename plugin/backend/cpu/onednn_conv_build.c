@@ -87,7 +87,8 @@ static dnnl_status_t describe(const amp_conv *conv, int images, dnnl_data_type_t
     *problem = (amp_problem){ conv->inner_product, m->src, m->weights, m->bias, m->dst,
                               { d->stride, stride_x }, { apart - 1, apart - 1 }, { d->pad, d->pad },
         { right_padding(d->x.h, conv->y.h, amp_conv_span(d, d->size_h), d->stride, d->pad),
-          right_padding(d->x.w, conv->y.w, amp_conv_span(d, d->size_w), stride_x, d->pad) } };
+          right_padding(d->x.w, conv->y.w, amp_conv_span(d, d->size_w), stride_x, d->pad) },
+                              { NULL, NULL } };
     return status;
 }
 
@@ -97,11 +98,37 @@ static dnnl_status_t describe(const amp_conv *conv, int images, dnnl_data_type_t
  * "Before 3.6" follows from oneDNN's history; an error without a version is avoided in every version, since
  * no other one was scanned. The implementation that oneDNN offers next computes the right numbers. */
 
-/* NULL, or what is in the name of the implementation to avoid. With strides from 3 on, AMX reads and writes
- * behind its scratchpad, and may be wrong. */
-static const char *avoid_forward(const amp_conv *conv)
+static int is_before(int major, int minor)
 {
-    return conv->desc.stride > 2 || amp_conv_stride_x(&conv->desc) > 2 ? "amx" : NULL;
+    const dnnl_version_t *version = dnnl_version();
+    return version->major < major || (version->major == major && version->minor < minor);
+}
+
+/* These name what is to be avoided in the three passes.
+ *
+ * With strides from 3 on, AMX reads and writes behind its scratchpad, and may be wrong.
+ *
+ * Before 3.0, AMX's first choice for windows larger than 1x1 jumps through a null pointer where it cuts the
+ * channels into blocks, the last of which is not full. A block has at most 5120 channels (5·32 vectors of
+ * 32). The kernel for the last one is made only if it adds up another number of channels than the others',
+ * but all are padded to the same.
+ *
+ * Its sibling for AVX512_BF16 multiplies channels by pairs. Where it cuts an odd number of them into blocks,
+ * of 16 at least, it multiplies what lies behind the last pixel by 0: inf and NaN there come out as NaN. */
+static void avoid_forward(const amp_conv_desc *d, amp_problem *problem)
+{
+    int channels = d->x.c / d->groups;
+    if (d->stride > 2 || amp_conv_stride_x(d) > 2) problem->avoid[0] = "amx";
+    else if (is_before(3, 0) && channels > 5120) problem->avoid[0] = "brgconv:avx512_core_amx";
+    if (channels > 16 && channels % 2) problem->avoid[1] = "brgconv:avx512_core_bf16";
+}
+
+/* The one for 1x1 in bf16 computes 30 pixels at a time where it can. Their sums take 30 of the 32 vector
+ * registers, the weights one, and the last filter of an odd number is read into the register of the weights.
+ * Its source is the same in 3.7. */
+static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
+{
+    if (d->size_h == 1 && d->size_w == 1 && d->k / d->groups % 2) problem->avoid[0] = "bf16_1x1";
 }
 
 /* Before 3.6, AMX errs with 3x3 windows of stride 1 where it cuts the image into blocks of one row: it mixes
@@ -110,17 +137,22 @@ static const char *avoid_forward(const amp_conv *conv)
  * comes to one only where three do not. A row has columns of 32 bytes, for x (w/32 rounded up + 1)·32 of
  * them, for dy w made even: 480 for w = 224, and 514 for 225, where 512 would fit.
  *
+ * Dilated, AMX's gradients are wrong for some shapes, 1x1 windows among them.
+ *
  * The special ones for 1x1 write behind their scratchpad where a stride leaves pixels out of fewer channels
- * than a vector has. */
-static const char *avoid_backward_weights(const amp_conv *conv)
+ * than a vector has.
+ *
+ * The general one in bf16 reads behind its scratchpad where there are more rows of padding above the image
+ * than rows in it. It does so as well, and adds up what nobody wrote, if it is dilated, cuts a row of the
+ * output into pieces of 28 pixels, and the last vector of channels is not full. */
+static void avoid_backward_weights(const amp_conv_desc *d, amp_problem *problem)
 {
-    const amp_conv_desc *d = &conv->desc;
-    const dnnl_version_t *version = dnnl_version();
-    int before_3_6 = version->major < 3 || (version->major == 3 && version->minor < 6);
-    int strides = d->stride > 1 || amp_conv_stride_x(d) > 1;
-    if (d->size_h == 1 && d->size_w == 1 && strides && d->x.c / d->groups < 16) return "1x1";
-    return before_3_6 && d->size_h == 3 && d->size_w == 3 && d->stride == 1 && d->pad == 1 && d->x.w > 224
-        ? "amx" : NULL;
+    int strides = d->stride > 1 || amp_conv_stride_x(d) > 1, channels = d->x.c / d->groups;
+    int cut = amp_conv_dilation(d) > 1 && amp_conv_output(d).w > 28 && channels % 16;
+    if (d->size_h == 1 && d->size_w == 1 && strides && channels < 16) problem->avoid[0] = "1x1";
+    else if (cut || d->x.h < d->pad) problem->avoid[0] = "jit_bf16:";
+    if (amp_conv_dilation(d) > 1 || (is_before(3, 6) && d->size_h == 3 && d->size_w == 3 && d->stride == 1
+                                     && d->pad == 1 && d->x.w > 224)) problem->avoid[1] = "amx";
 }
 
 /* Where the image is narrower than the stride, the gradient of the weights in half is garbage, with any
@@ -140,10 +172,11 @@ static dnnl_status_t describe_forward(amp_onednn *library, const amp_conv *conv,
     amp_problem problem;
     descriptors m;
     dnnl_status_t status = describe(conv, conv->slice, type, type, type, &problem, &m);
+    avoid_forward(&conv->desc, &problem);
     if (status == dnnl_success)
         status = amp_forward_pd(out, library->engine,
                                 conv->desc.training ? dnnl_forward_training : dnnl_forward_inference,
-                                &problem, attributes, avoid_forward(conv));
+                                &problem, attributes);
     destroy_descriptors(&m);
     return status;
 }
@@ -167,6 +200,18 @@ static void end_with_leaky(amp_onednn *library, amp_conv *conv, dnnl_data_type_t
     if (pd) dnnl_primitive_desc_destroy(pd);
 }
 
+/* Bytes that a forward reads behind its scratchpad, without effect. AMX's first choice for windows larger
+ * than 1x1 loads the 16 rows of a tile from a copy of the image in the scratchpad. They are pixels that lie a
+ * stride apart, and up to 15 of them are behind the last one. */
+static size_t reads_behind_scratchpad(const amp_conv *conv)
+{
+    const amp_conv_desc *d = &conv->desc;
+    const char *name = NULL;
+    dnnl_primitive_desc_query(conv->forward_pd, dnnl_query_impl_info_str, 0, &name);
+    if (!name || !strstr(name, "brgconv:avx512_core_amx")) return 0;
+    return (size_t)15 * amp_conv_stride_x(d) * ((d->x.c / d->groups + 31) / 32 * 32) * 2;
+}
+
 /* Its description is always needed, as a hint for the others. */
 static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type,
                                    amp_const_md plain)
@@ -177,6 +222,7 @@ static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_dat
     if (status != dnnl_success || !amp_conv_wants_forward(&conv->desc)) return status;
     status = amp_pass_build(library, &conv->forward, conv->forward_pd, ids, 4);
     if (status != dnnl_success) return status;
+    conv->forward.scratchpad += reads_behind_scratchpad(conv);
     amp_const_md weights = argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS);
     conv->forward_bytes = dnnl_memory_desc_get_size(weights);
     conv->forward_layout = amp_weights_layout_of(weights);
@@ -191,6 +237,7 @@ static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, dn
     amp_problem problem;
     descriptors m;
     dnnl_status_t status = describe(conv, conv->slice, type, type, type, &problem, &m);
+    avoid_backward_data(&conv->desc, &problem);
     if (status == dnnl_success)
         status = amp_backward_data_pd(&conv->backward_data_pd, library->engine, &problem, conv->forward_pd,
                                       library->attributes);
@@ -217,6 +264,7 @@ dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *library, amp_conv *conv)
     dnnl_data_type_t type = amp_onednn_type(conv->compute);
     dnnl_status_t status = describe(conv, conv->adding_slice, dnnl_f32, type, type, &problem, &m);
     problem.weights = argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
+    avoid_backward_data(&conv->desc, &problem);
     if (status == dnnl_success)
         status = amp_backward_data_pd(&pd, library->engine, &problem, conv->forward_pd, library->attributes);
     destroy_descriptors(&m);
@@ -238,9 +286,10 @@ static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv,
     dnnl_status_t status = describe(conv, conv->slice, type, dnnl_f32, type, &problem, &m);
     problem.bias = NULL; /* its gradient is another operation of the backend: layers with batch norm have
                             none */
+    avoid_backward_weights(&conv->desc, &problem);
     if (status == dnnl_success)
         status = amp_backward_weights_pd(&pd, library->engine, &problem, conv->forward_pd,
-                                         library->attributes, avoid_backward_weights(conv));
+                                         library->attributes);
     destroy_descriptors(&m);
     if (status != dnnl_success) return status;
     *reference |= amp_onednn_is_reference(pd);
