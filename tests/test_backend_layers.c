@@ -61,7 +61,7 @@ static amp_shape output_of(const network *n, int layer)
     amp_shape y = input_of(n, layer, 0);
     if (d->kind == AMP_LAYER_ROUTE)
         for (int k = y.c = 0; k < d->input_count; k++) y.c += input_of(n, layer, k).c / d->groups;
-    if (d->kind == AMP_LAYER_CONVOLUTIONAL || d->kind == AMP_LAYER_LOCAL) y.c = d->filters;
+    if (d->kind == AMP_LAYER_CONVOLUTIONAL) y.c = d->filters;
     if (d->kind == AMP_LAYER_MULTIPLY) y = input_of(n, layer, 1);
     if (d->kind == AMP_LAYER_AVGPOOL) y.h = y.w = 1;
     return y; /* all others keep the size */
@@ -73,11 +73,10 @@ static void give_parameters(network *n, int i)
     amp_layer_desc *d = &n->layers[i];
     amp_gradients *g = &n->gradients[i];
     size_t k = (size_t)d->filters, window = (size_t)input_of(n, i, 0).c * d->size * d->size;
-    size_t places = d->kind == AMP_LAYER_LOCAL ? (size_t)d->output.h * d->output.w : 1;
     float spread = 1 / sqrtf((float)window);
-    if (d->kind != AMP_LAYER_CONVOLUTIONAL && d->kind != AMP_LAYER_LOCAL) return;
-    d->weights = weights_of(n, &g->weights, places * k * (window / d->groups), -2 * spread, 2 * spread);
-    d->biases = weights_of(n, &g->biases, places * k, -.5f, .5f);
+    if (d->kind != AMP_LAYER_CONVOLUTIONAL) return;
+    d->weights = weights_of(n, &g->weights, k * (window / d->groups), -2 * spread, 2 * spread);
+    d->biases = weights_of(n, &g->biases, k, -.5f, .5f);
     d->param_count = 2;
     if (!d->batch_normalize) return;
     d->param_count = 3;
@@ -286,7 +285,7 @@ static void check(const brief *layers, int count)
 #define LAYER(kind, act, sources, ...) { AMP_LAYER_##kind, SOURCES sources, act, { __VA_ARGS__ } }
 #define SOURCES(...) { __VA_ARGS__ }, sizeof (int[]){ __VA_ARGS__ } / sizeof(int)
 
-/* Behind batch norm, behind a bias, alone, behind weights of each place. */
+/* Behind batch norm, behind a bias, alone. */
 TEST(activations_of_the_input_have_their_gradient)
 {
     static const amp_activation smooth[] = { AMP_MISH, AMP_SWISH };
@@ -294,7 +293,6 @@ TEST(activations_of_the_input_have_their_gradient)
         const brief layers[] = {
             CONV(-1, smooth[a], 8, 3, .batch_normalize = 1), CONV(0, smooth[a], 6, 1, .batch_normalize = 0),
             LAYER(ACTIVATION, smooth[a], (1)), CONV(2, AMP_LINEAR, 5, 3, .batch_normalize = 1),
-            LAYER(LOCAL, smooth[a], (3), .filters = 3, .size = 3, .pad = 1),
         };
         check(layers, COUNT(layers));
     }
