@@ -172,7 +172,7 @@ static const struct { const char *name, *cfg; int resizes; } networks[] = {
       "activation=linear\n[yolo]\nmask=0,1\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n", 1 },
     { "classifier", NET("width=12\nheight=12\nchannels=3\nadam=1\n") CONV(8, 3, "")
       "[normalization]\nalpha=0.1\nbeta=.75\nsize=5\n" CONV(8, 3, "")
-      "[dropout]\nprobability=.3\n[local]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
+      "[dropout]\nprobability=.3\n"
       "[l2norm]\n[connected]\noutput=6\nactivation=linear\n[softmax]\n", 0 },
     { "deconvolutional", NET("width=8\nheight=8\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=2\nstride=2\n"
       "[deconvolutional]\nfilters=6\nsize=4\nstride=2\npadding=1\nactivation=leaky\n" BN "[route]\nlayers=1\n"

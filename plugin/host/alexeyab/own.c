@@ -103,12 +103,14 @@ static amp_status describe_boxes(const network *net, int index, amp_network_desc
     return describe_classes(l, index, d, error);
 }
 
-/* Activations with which Darknet's own shortcut cannot be trained: with relu6 its output is 0, for hard_mish
- * it has no buffer to keep its input in, and with the others it ends the program. */
-static int shortcut_lacks(ACTIVATION a)
+/* Activations with which Darknet's own shortcut or local layer cannot be trained: with relu6 its output is
+ * 0, as a local layer's is with swish and mish, for hard_mish it has no buffer to keep its input in, and with
+ * the others it ends the program. */
+static int own_lacks(LAYER_TYPE type, ACTIVATION a)
 {
-    return a == RELU6 || a == HARD_MISH || a == NORM_CHAN || a == NORM_CHAN_SOFTMAX
-           || a == NORM_CHAN_SOFTMAX_MAXVAL;
+    return (type == LOCAL && (a == SWISH || a == MISH))
+        || ((type == LOCAL || type == SHORTCUT) && (a == RELU6 || a == HARD_MISH || a == NORM_CHAN
+            || a == NORM_CHAN_SOFTMAX || a == NORM_CHAN_SOFTMAX_MAXVAL));
 }
 
 amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d,
@@ -123,9 +125,9 @@ amp_status amp_own_describe(const network *net, int index, amp_network_desc *out
         d->dilation = l->dilation;
         d->pad = l->pad * l->dilation;
     }
-    if (l->type == SHORTCUT && d->kind == AMP_LAYER_HOST && shortcut_lacks(l->activation))
-        return amp_fail(error, AMP_UNSUPPORTED, "layer %d [shortcut]: its activation cannot be trained with "
-                        "under AMP where %s; run with -amp off", index, d->why_host);
+    if (d->kind == AMP_LAYER_HOST && own_lacks(l->type, l->activation))
+        return amp_fail(error, AMP_UNSUPPORTED, "layer %d [%s]: Darknet's own code runs it (%s), and cannot "
+                        "train with its activation; take another", index, d->type, d->why_host);
     if (d->kind == AMP_LAYER_YOLO) AMP_TRY(describe_boxes(net, index, out, &d->yolo, error));
     d->stops_backward = stops_now(net, l);
     d->no_backward |= l->onlyforward != 0;
