@@ -127,12 +127,12 @@ typedef struct amp_cpu_rows {
      * width, the filters of a panel, are multiples of 16. plane: from one of the 36 planes to the next; line:
      * from 16 channels to the next ones; both in floats. NULL and 0 in the baseline.
      *
-     * V of one tile from its 36 pixels, and D from its 16; scaled: of AMP_WINOGRAD_DOWN times the pixels.
-     * Returns 1 if there is an inf or a NaN, or a number so large that what follows may overflow. */
-    int (*winograd_input)(amp_dtype, const void *const *pixels, size_t channels, int scaled, float *to,
-                          size_t plane, size_t line);
-    int (*winograd_delta)(amp_dtype, const void *const *pixels, size_t channels, int scaled, float *to,
-                          size_t plane, size_t line);
+     * V of one tile from its 36 pixels, and D from its 16. Returns 1 if there is an inf or a NaN, or a number
+     * so large that what follows may overflow. */
+    int (*winograd_input)(amp_dtype, const void *const *pixels, size_t channels, float *to, size_t plane,
+                          size_t line);
+    int (*winograd_delta)(amp_dtype, const void *const *pixels, size_t channels, float *to, size_t plane,
+                          size_t line);
     /* The 16 pixels of one tile, for some channels, from M. */
     void (*winograd_output)(amp_dtype, const float *from, size_t plane, size_t line, size_t channels,
                             void *const *pixels, const amp_cpu_tile_end *);
@@ -151,9 +151,13 @@ typedef struct amp_cpu_rows {
     void (*winograd_sums)(const float *v, const float *d, size_t d_line, size_t tiles, size_t width,
                           float *out, int add);
     /* dw += the gradient of a panel of filters, filter_stride apart, for 16 channels, from the sum of `parts`
-     * such [plane][16][width]; scaled: both V and D were. */
+     * such [plane][16][width]. */
     void (*winograd_gradient)(const float *from, size_t plane, size_t parts, size_t part, size_t width,
-                              int scaled, float *dw, size_t filter_stride);
+                              float *dw, size_t filter_stride);
+    /* dw += what one tile adds to the gradient of one filter, by the direct sum: from 36 pixels of x and 16
+     * of dy. */
+    void (*winograd_direct_gradient)(amp_dtype, const void *const *x, size_t channels, const void *const *dy,
+                                     size_t filter, float *dw);
     size_t winograd_panel; /* filters of a panel but the last, which may have 16 */
 } amp_cpu_rows;
 

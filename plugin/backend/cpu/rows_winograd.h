@@ -10,7 +10,8 @@
 #else
 
 #define AMP_ROWS_WINOGRAD ROW(winograd_input) ROW(winograd_delta) ROW(winograd_output) ROW(winograd_direct) \
-    ROW(winograd_filters) ROW(winograd_products) ROW(winograd_sums) ROW(winograd_gradient) .winograd_panel = PANEL,
+    ROW(winograd_filters) ROW(winograd_products) ROW(winograd_sums) ROW(winograd_gradient) \
+    ROW(winograd_direct_gradient) .winograd_panel = PANEL,
 
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
@@ -108,7 +109,7 @@ AMP_INLINE int vlarge(vf squares) /* NaN is */
 
 /* A square of side x side pixels, times a matrix from both sides; it becomes 6 x 6. */
 AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dtype dtype, size_t channels,
-                              const int scaled, float *to, size_t plane, size_t line)
+                              float *to, size_t plane, size_t line)
 {
     vf squares = vset(0);
     for (size_t c = 0; c < channels; c += VL) {
@@ -118,7 +119,6 @@ AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dty
             vf sum = vset(0);
             UNROLL for (int i = 0; i < side; i++) {
                 d[i] = vload(pixels[i * side + j], c, VL, dtype);
-                if (scaled) d[i] = d[i] * vset(AMP_WINOGRAD_DOWN);
                 sum = vfma(d[i], d[i], sum);
             }
             squares = squares + sum;
@@ -135,22 +135,20 @@ AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dty
     return vlarge(squares);
 }
 
-#define TRANSFORM(side) \
-    int large = 0; \
-    if (scaled) AMP_BY_DTYPE(dtype, large = transform_tile(pixels, side, dt, channels, 1, to, plane, line)); \
-    else AMP_BY_DTYPE(dtype, large = transform_tile(pixels, side, dt, channels, 0, to, plane, line)); \
-    return large
-
-static int winograd_input(amp_dtype dtype, const void *const *pixels, size_t channels, int scaled, float *to,
+static int winograd_input(amp_dtype dtype, const void *const *pixels, size_t channels, float *to,
                           size_t plane, size_t line)
 {
-    TRANSFORM(SIDE);
+    int large = 0;
+    AMP_BY_DTYPE(dtype, large = transform_tile(pixels, SIDE, dt, channels, to, plane, line));
+    return large;
 }
 
-static int winograd_delta(amp_dtype dtype, const void *const *pixels, size_t channels, int scaled, float *to,
+static int winograd_delta(amp_dtype dtype, const void *const *pixels, size_t channels, float *to,
                           size_t plane, size_t line)
 {
-    TRANSFORM(TILE);
+    int large = 0;
+    AMP_BY_DTYPE(dtype, large = transform_tile(pixels, TILE, dt, channels, to, plane, line));
+    return large;
 }
 
 AMP_INLINE void put_pixel(void *pixel, size_t c, vf sum, vf bias, const amp_cpu_tile_end *end,
@@ -253,10 +251,9 @@ static int winograd_filters(const float *copy, size_t copy_line, size_t channels
 
 /* The gradient of `width` filters for 16 channels, from the sums of `parts` matrices. */
 static void winograd_gradient(const float *from, size_t plane, size_t parts, size_t part, size_t width,
-                              int scaled, float *dw, size_t filter_stride)
+                              float *dw, size_t filter_stride)
 {
     float lines[LINE * PLACES][VL], rows_of[VL][LINE * PLACES];
-    const vf up = vset(scaled ? 1 / AMP_WINOGRAD_DOWN : 1); /* of each factor */
     for (size_t lane = 0; lane < width; lane += VL) {
         for (int c = 0; c < LINE; c++) {
             vf d[SIDE], u[3 * SIDE], g[PLACES];
@@ -271,7 +268,7 @@ static void winograd_gradient(const float *from, size_t plane, size_t parts, siz
             }
             UNROLL for (int i = 0; i < 3; i++) times_gt(u + i * SIDE, 1, g + i * 3, 1);
             UNROLL for (int q = 0; q < PLACES; q++)
-                vstore(lines[c * PLACES + q], 0, VL, g[q] * up * up, AMP_FP32);
+                vstore(lines[c * PLACES + q], 0, VL, g[q], AMP_FP32);
         }
         transpose(lines[0], VL, rows_of[0], LINE * PLACES, LINE * PLACES, VL);
         for (size_t k = 0; k < VL; k++) {
@@ -279,6 +276,25 @@ static void winograd_gradient(const float *from, size_t plane, size_t parts, siz
             for (size_t q = 0; q < LINE * PLACES; q += VL)
                 vput(sum, q, VL, vload(rows_of[k], q, VL, AMP_FP32), 1, AMP_FP32);
         }
+    }
+}
+
+static void winograd_direct_gradient(amp_dtype dtype, const void *const *x, size_t channels,
+                                     const void *const *dy, size_t filter, float *dw)
+{
+    float delta[TILE * TILE], lines[PLACES][VL], sums[VL * PLACES];
+    for (int p = 0; p < TILE * TILE; p++) delta[p] = widened(dy[p], filter, dtype);
+    for (size_t c = 0; c < channels; c += VL) {
+        vf d[PLANES];
+        for (int p = 0; p < PLANES; p++) AMP_BY_DTYPE(dtype, d[p] = vload(x[p], c, VL, dt));
+        for (int q = 0; q < PLACES; q++) {
+            vf sum = vset(0);
+            for (int p = 0; p < TILE * TILE; p++)
+                sum = vfma(vset(delta[p]), d[(p / TILE + q / 3) * SIDE + p % TILE + q % 3], sum);
+            vstore(lines[q], 0, VL, sum, AMP_FP32);
+        }
+        transpose(lines[0], VL, sums, PLACES, PLACES, VL);
+        for (size_t i = 0; i < VL * PLACES; i++) dw[c * PLACES + i] += sums[i];
     }
 }
 

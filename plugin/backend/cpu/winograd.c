@@ -54,7 +54,8 @@ static size_t shared_floats(const amp_winograd *w)
 size_t amp_winograd_scratch(const amp_winograd *w)
 {
     if (!w->rows) return 0;
-    return (shared_floats(w) + (size_t)omp_get_max_threads() * own_floats(w)) * sizeof(float);
+    return (shared_floats(w) + (size_t)omp_get_max_threads() * own_floats(w)) * sizeof(float)
+        + (w->pass == AMP_WINOGRAD_WEIGHTS ? w->tiles : 0);
 }
 
 /* ---- tiles ---- */
@@ -75,36 +76,6 @@ static void find_pixels(const amp_winograd *w, const void *tensor, size_t channe
         }
 }
 
-/* V of the tiles [first, end), which begin at place `at` of the matrix; zeros: a pixel of them. A tile's
- * entry of large, unless that is NULL, tells whether it is. */
-static int input_tiles(const amp_winograd *w, const void *x, const float *zeros, int scaled, size_t first,
-                       size_t end, const matrix *v, size_t at, unsigned char *large)
-{
-    const void *pixels[SIDE * SIDE];
-    int any = 0;
-    for (size_t t = first; t < end; t++, at++) {
-        find_pixels(w, x, w->in, t, 1, SIDE, zeros, pixels);
-        int is = w->rows->winograd_input(w->dtype, pixels, w->in, scaled, v->data + at * LINE, v->plane,
-                                         v->line);
-        if (large) large[at] = (unsigned char)is;
-        any |= is;
-    }
-    return any;
-}
-
-static int delta_tiles(const amp_winograd *w, const void *dy, const float *zeros, int scaled, size_t first,
-                       size_t end, const matrix *d, size_t at)
-{
-    const void *pixels[TILE * TILE];
-    int large = 0;
-    for (size_t t = first; t < end; t++, at++) {
-        find_pixels(w, dy, w->out, t, 0, TILE, zeros, pixels);
-        large |= w->rows->winograd_delta(w->dtype, pixels, w->out, scaled, d->data + at * LINE, d->plane,
-                                         d->line);
-    }
-    return large;
-}
-
 /* ---- forward, and backward by data ---- */
 
 typedef struct job {
@@ -112,6 +83,19 @@ typedef struct job {
     const amp_winograd_task *task;
     const float *zeros;  /* as many as in or out: a pixel beyond the image, or no bias */
 } job;
+
+/* V of the tiles [first, end), which begin at place `at` of the matrix and of large. */
+static void input_tiles(const job *j, size_t first, size_t end, const matrix *v, size_t at,
+                        unsigned char *large)
+{
+    const amp_winograd *w = j->w;
+    const void *pixels[SIDE * SIDE];
+    for (size_t t = first; t < end; t++, at++) {
+        find_pixels(w, j->task->x, w->in, t, 1, SIDE, j->zeros, pixels);
+        large[at] = (unsigned char)w->rows->winograd_input(w->dtype, pixels, w->in, v->data + at * LINE,
+                                                           v->plane, v->line);
+    }
+}
 
 /* M of the block, for `some` channels from `from` on, to y; large: of each tile, and of the filters. nowhere:
  * a pixel beyond the image. */
@@ -181,7 +165,7 @@ static void convolve_blocks(const job *j, float *shared, float *own, size_t own_
         size_t count = least(w->block, w->tiles - first);
         next += w->out;
         matrix v = matrix_at(&next, w->block, w->in), m = matrix_at(&next, w->block, w->some_out);
-        input_tiles(w, j->task->x, j->zeros, 0, first, first + count, &v, 0, large);
+        input_tiles(j, first, first + count, &v, 0, large);
         for (size_t o = 0; o < w->out; o += w->some_out) {
             size_t some = least(w->some_out, w->out - o);
             multiply(w, &v, 0, w->in, shared + o * w->in, plane, some, &m, count);
@@ -202,7 +186,7 @@ static void convolve_rectangles(const job *j, float *shared, float *own, size_t 
         size_t count = least(w->block, w->tiles - first);
         #pragma omp parallel for
         for (size_t t = 0; t < count; t += CHUNK)
-            input_tiles(w, j->task->x, j->zeros, 0, first + t, first + least(t + CHUNK, count), &v, t, large);
+            input_tiles(j, first + t, first + least(t + CHUNK, count), &v, t, large);
         #pragma omp parallel for schedule(dynamic)
         for (size_t o = 0; o < w->out; o += w->some_out) {
             float *nowhere = own + (size_t)omp_get_thread_num() * own_size, *u = nowhere + w->out;
@@ -239,8 +223,46 @@ typedef struct gradient_job {
     const amp_winograd *w;
     const void *x, *dy;
     const float *zeros;
+    unsigned char *large; /* of each tile */
     float *dw;
 } gradient_job;
+
+/* V and D of the tiles [first, end), which begin at place `at` of the matrices; zeros of large ones. */
+static void factor_tiles(const gradient_job *j, size_t first, size_t end, const matrix *v, const matrix *d,
+                         size_t at)
+{
+    const amp_winograd *w = j->w;
+    const void *x[SIDE * SIDE], *dy[TILE * TILE];
+    for (size_t t = first; t < end; t++, at++) {
+        float *to_v = v->data + at * LINE, *to_d = d->data + at * LINE;
+        find_pixels(w, j->x, w->in, t, 1, SIDE, j->zeros, x);
+        find_pixels(w, j->dy, w->out, t, 0, TILE, j->zeros, dy);
+        int large = w->rows->winograd_input(w->dtype, x, w->in, to_v, v->plane, v->line);
+        large |= w->rows->winograd_delta(w->dtype, dy, w->out, to_d, d->plane, d->line);
+        j->large[t] = (unsigned char)large;
+        if (!large) continue;
+        for (int i = 0; i < SIDE * SIDE; i++) x[i] = j->zeros;
+        for (int i = 0; i < TILE * TILE; i++) dy[i] = j->zeros;
+        w->rows->winograd_input(w->dtype, x, w->in, to_v, v->plane, v->line);
+        w->rows->winograd_delta(w->dtype, dy, w->out, to_d, d->plane, d->line);
+    }
+}
+
+/* What the large tiles add to dw. */
+static void add_large_tiles(const gradient_job *j)
+{
+    const amp_winograd *w = j->w;
+    if (!memchr(j->large, 1, w->tiles)) return;
+    #pragma omp parallel for
+    for (size_t k = 0; k < w->out; k++)
+        for (size_t t = 0; t < w->tiles; t++) {
+            const void *x[SIDE * SIDE], *dy[TILE * TILE];
+            if (!j->large[t]) continue;
+            find_pixels(w, j->x, w->in, t, 1, SIDE, j->zeros, x);
+            find_pixels(w, j->dy, w->out, t, 0, TILE, j->zeros, dy);
+            w->rows->winograd_direct_gradient(w->dtype, x, w->in, dy, k, j->dw + k * w->in * PLACES);
+        }
+}
 
 /* Filter panel and channel block of a rectangle, by its number: the channels of four panels after each other,
  * so that these stay in the cache. */
@@ -261,25 +283,23 @@ static rectangle rectangle_of(const amp_winograd *w, size_t number)
 }
 
 static void add_rectangle(const gradient_job *j, rectangle r, const float *sums, size_t plane, size_t parts,
-                          size_t part, int scaled)
+                          size_t part)
 {
     const amp_winograd *w = j->w;
-    w->rows->winograd_gradient(sums, plane, parts, part, r.width, scaled,
+    w->rows->winograd_gradient(sums, plane, parts, part, r.width,
                                j->dw + (r.filter * w->in + r.channel) * PLACES, w->in * PLACES);
 }
 
 /* Sums of a part of the tiles, for all filters. */
-static int sum_part(const gradient_job *j, size_t part, int scaled, float *sums, size_t plane, float *own)
+static void sum_part(const gradient_job *j, size_t part, float *sums, size_t plane, float *own)
 {
     const amp_winograd *w = j->w;
     const size_t panel = w->rows->winograd_panel;
     size_t begin = w->tiles * part / w->parts, end = w->tiles * (part + 1) / w->parts;
     matrix v = matrix_at(&own, w->block, w->in), d = matrix_at(&own, w->block, w->out);
-    int large = 0;
     for (size_t first = begin; first < end; first += w->block) {
         size_t last = least(first + w->block, end);
-        large |= input_tiles(w, j->x, j->zeros, scaled, first, last, &v, 0, NULL);
-        large |= delta_tiles(w, j->dy, j->zeros, scaled, first, last, &d, 0);
+        factor_tiles(j, first, last, &v, &d, 0);
         for (size_t p = 0; p < PLANES; p++)
             for (size_t o = 0; o < w->out; o += panel)
                 for (size_t c = 0; c < w->in; c += LINE) {
@@ -289,7 +309,6 @@ static int sum_part(const gradient_job *j, size_t part, int scaled, float *sums,
                                            width, sums + p * plane + o * w->in + c * width, first > begin);
                 }
     }
-    return large;
 }
 
 /* Threads take parts of the tiles: for many tiles of few channels, whose sums are small. */
@@ -297,20 +316,13 @@ static void gradient_by_parts(const gradient_job *j, float *shared, float *own, 
 {
     const amp_winograd *w = j->w;
     const size_t plane = w->in * w->out + APART, part = PLANES * plane;
-    int scaled = 0;
-    for (;; scaled = 1) {
-        int large = 0;
-        #pragma omp parallel for schedule(dynamic) reduction(|: large)
-        for (size_t p = 0; p < w->parts; p++)
-            large |= sum_part(j, p, scaled, shared + p * part, plane,
-                              own + (size_t)omp_get_thread_num() * own_size);
-        if (!large || scaled) break;
-    }
+    #pragma omp parallel for schedule(dynamic)
+    for (size_t p = 0; p < w->parts; p++)
+        sum_part(j, p, shared + p * part, plane, own + (size_t)omp_get_thread_num() * own_size);
     #pragma omp parallel for if (amp_cpu_worth_threads(part))
     for (size_t i = 0; i < rectangles(w); i++) {
         rectangle r = rectangle_of(w, i);
-        add_rectangle(j, r, shared + r.filter * w->in + r.channel * r.width, plane, w->parts, part,
-                      scaled);
+        add_rectangle(j, r, shared + r.filter * w->in + r.channel * r.width, plane, w->parts, part);
     }
 }
 
@@ -322,18 +334,10 @@ static void gradient_by_rectangles(const gradient_job *j, float *shared, float *
     const size_t plane = LINE * w->rows->winograd_panel + APART;
     for (size_t first = 0; first < w->tiles; first += w->block) {
         size_t count = least(w->block, w->tiles - first);
-        int scaled = 0;
-        for (;; scaled = 1) {
-            int large = 0;
-            #pragma omp parallel for reduction(|: large)
-            for (size_t t = 0; t < count; t += CHUNK) {
-                size_t end = first + least(t + CHUNK, count);
-                large |= input_tiles(w, j->x, j->zeros, scaled, first + t, end, &v, t, NULL);
-                large |= delta_tiles(w, j->dy, j->zeros, scaled, first + t, end, &d, t);
-            }
-            if (!large || scaled) break;
-        }
-        #pragma omp parallel for schedule(static)
+        #pragma omp parallel for
+        for (size_t t = 0; t < count; t += CHUNK)
+            factor_tiles(j, first + t, first + least(t + CHUNK, count), &v, &d, t);
+        #pragma omp parallel for
         for (size_t i = 0; i < rectangles(w); i++) {
             float *sums = own + (size_t)omp_get_thread_num() * own_size;
             rectangle r = rectangle_of(w, i);
@@ -341,16 +345,18 @@ static void gradient_by_rectangles(const gradient_job *j, float *shared, float *
                 w->rows->winograd_sums(v.data + p * v.plane + r.channel / LINE * v.line,
                                        d.data + p * d.plane + r.filter / LINE * d.line, d.line, count,
                                        r.width, sums + p * plane, 0);
-            add_rectangle(j, r, sums, plane, 1, 0, scaled);
+            add_rectangle(j, r, sums, plane, 1, 0);
         }
     }
 }
 
 void amp_winograd_gradient(const amp_winograd *w, const void *x, const void *dy, float *dw, void *scratch)
 {
-    float *zeros = scratch, *shared = zeros + w->in + w->out;
-    const gradient_job j = { w, x, dy, zeros, dw };
+    float *zeros = scratch, *shared = zeros + w->in + w->out, *own = zeros + shared_floats(w);
+    unsigned char *large = (unsigned char *)(own + (size_t)omp_get_max_threads() * own_floats(w));
+    const gradient_job j = { w, x, dy, zeros, large, dw };
     memset(zeros, 0, (w->in + w->out) * sizeof *zeros);
-    if (w->parts) gradient_by_parts(&j, shared, (float *)scratch + shared_floats(w), own_floats(w));
-    else gradient_by_rectangles(&j, shared, (float *)scratch + shared_floats(w), own_floats(w));
+    if (w->parts) gradient_by_parts(&j, shared, own, own_floats(w));
+    else gradient_by_rectangles(&j, shared, own, own_floats(w));
+    add_large_tiles(&j);
 }

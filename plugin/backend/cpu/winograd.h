@@ -52,15 +52,13 @@
  * No overflow that the direct sum has not. A number between the transforms is up to 2^12 times as large as
  * the direct sum's largest terms, and so may be inf where that is finite; and an inf or NaN would spread over
  * its tile. So each transform adds up the squares of what it reads. Where the root of that is above
- * AMP_WINOGRAD_LARGE, of a tile or of 16 filters, forward and backward by data compute that tile, or those
- * filters, by the direct sum. Backward by weights is made again of AMP_WINOGRAD_DOWN times x and dy: a power
- * of two, which rounds nothing, but numbers below 2^-42 lose bits there, beside those above 2^40. */
+ * AMP_WINOGRAD_LARGE, of a tile or of 16 filters, that tile, or those filters, are computed by the direct
+ * sum: slowly, but that is rare. */
 #pragma once
 
 #include "rows.h"
 
 #define AMP_WINOGRAD_LARGE 0x1p44f
-#define AMP_WINOGRAD_DOWN 0x1p-84f
 
 enum {
     AMP_WINOGRAD_TILE = 4, AMP_WINOGRAD_SIDE = 6, AMP_WINOGRAD_PLANES = 36,

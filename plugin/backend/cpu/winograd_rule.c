@@ -19,6 +19,7 @@
  *   384->256, 26x26     49    2.52  2.77  3.43      2.14  2.25  2.74      1.09 1.03  1.60
  *   512->1024         32    2.11  2.01  3.09      1.25  1.77  2.52       .61  .95  1.39
  *   512->1024         16    1.79  1.75  2.62       .87  1.22  2.30       .42  .65  1.43
+ *   256->512, 13x13    256                         1.65  2.65  2.02       .81  .74   .99
  *
  * An Intel Xeon (Sapphire Rapids, without its AMX) showed less for few tiles, against the library's fastest
  * layout: at 16 tiles 1.1, .9, .9 with AVX2, at 32 tiles .9 to 1.1 with AVX-512, so 16 tiles are left to the
@@ -50,10 +51,19 @@ static int is_wanted(const amp_conv_desc *d, amp_winograd_pass pass)
 static int pays(const amp_winograd *w, amp_dtype compute)
 {
     int avx2 = w->rows->winograd_panel == LINE;
+    /* At 13 x 13 a third of the tiles' pixels are beyond the image. */
+    int full = 5 * w->height * w->width >= 4 * 16 * w->tiles_y * w->tiles_x;
     if (compute != AMP_FP32)
         return !amp_onednn_has_amx() && (w->pass == AMP_WINOGRAD_WEIGHTS ? w->tiles >= 32
-                                         : w->tiles >= 128 && w->in * w->out >= 1024);
+                                         : full && w->tiles >= 128 && w->in * w->out >= 1024);
     return w->tiles >= (w->pass == AMP_WINOGRAD_FORWARD && avx2 ? 16 : 32);
+}
+
+/* Of tiles of so many channels: 20 MB. */
+static size_t largest_block(size_t channels)
+{
+    size_t tiles = ((size_t)1 << 17) / channels;
+    return tiles < 28 ? 28 : least(tiles, 196);
 }
 
 /* V, M and the filters in use are about as large as a second-level cache together. Where filters are many or
@@ -63,7 +73,7 @@ static void cut_convolution(amp_winograd *w)
     int many_filters = w->in * w->out > 65536 || w->tiles <= 64;
     w->some_out = least(w->out, 64);
     w->some_in = many_filters ? least(w->in, 128) : w->in;
-    w->block = least(w->tiles, many_filters && w->in > 128 ? 196 : 56);
+    w->block = least(w->tiles, many_filters && w->in > 128 ? largest_block(w->in) : 56);
 }
 
 static void cut_gradient(amp_winograd *w)
@@ -73,7 +83,7 @@ static void cut_gradient(amp_winograd *w)
         w->parts = least(16, w->tiles / 128);
         w->block = 56;
     }
-    else w->block = least(w->tiles, filters > 65536 ? 196 : 98);
+    else w->block = least(w->tiles, filters > 65536 ? largest_block(w->in + w->out) : 98);
 }
 
 amp_winograd amp_winograd_make(const amp_conv_desc *d, amp_winograd_pass pass, amp_dtype compute)
