@@ -52,6 +52,7 @@ typedef struct amp_conv_desc {
     int stride_x;         /* along a row; 0: as stride */
     int dilation;         /* 0: 1 */
     int leaky;            /* its forward ends with AMP_LEAKY; never with training or transposed */
+    int direct;           /* not by Winograd's minimal filtering where the backend chooses that by a rule */
 } amp_conv_desc;
 
 static inline int amp_conv_stride_x(const amp_conv_desc *d) { return d->stride_x ? d->stride_x : d->stride; }
@@ -144,6 +145,8 @@ typedef struct amp_conv_facts {
                                   nothing is padded */
     size_t weight_bytes;    /* of all those copies, once they are loaded */
     size_t workspace_bytes; /* what a pass of it takes at most, of memory that all convolutions share */
+    char winograd[24];      /* which passes are computed by Winograd's minimal filtering: "forward+weights",
+                               "all passes"; empty: none */
     char kernel[64];        /* the library's name for what runs in the layer's forward; empty: it has none */
 } amp_conv_facts;
 

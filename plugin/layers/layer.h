@@ -149,6 +149,7 @@ typedef struct amp_step {
     const amp_host *host;
     int training;      /* batch statistics, dropout */
     int keeps_state;   /* a backward follows */
+    int direct;        /* amp_conv_desc.direct */
     int outline;       /* the plan is only for sizes: the backend makes nothing for it */
     int shown;         /* an observer reads each layer's output */
     int again;         /* a forward that backward repeats: batch statistics and dropout's mask are those of

@@ -21,7 +21,8 @@ void amp_onednn_destroy(amp_onednn *library);
 
 /* Version and instruction set, e.g. "oneDNN 2.6.3, avx512_core_bf16". */
 void amp_onednn_describe(char *text, size_t size);
-/* How wide the vectors are that DNNL_MAX_CPU_ISA lets the library use. */
+/* What DNNL_MAX_CPU_ISA lets the library use: AMX, and how wide vectors. */
+int amp_onednn_has_amx(void);
 amp_cpu_width amp_onednn_width(void);
 /* The backend's `supports`: what the instruction set that DNNL_MAX_CPU_ISA leaves is good for. Never NONE:
  * any CPU converts between the halves and fp32. */

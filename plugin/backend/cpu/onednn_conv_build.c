@@ -212,6 +212,20 @@ static size_t reads_behind_scratchpad(const amp_conv *conv)
     return (size_t)15 * amp_conv_stride_x(d) * ((d->x.c / d->groups + 31) / 32 * 32) * 2;
 }
 
+/* A copy of the masters in lines of 16 filters, or of channels, for winograd.h's transforms. */
+static amp_weights_layout winograd_layout(const amp_conv_desc *d, amp_winograd_pass pass)
+{
+    const size_t lanes = 16, places = 9, line = lanes * places, k = (size_t)d->k, c = (size_t)d->x.c;
+    return pass == AMP_WINOGRAD_FORWARD
+        ? (amp_weights_layout){ AMP_WEIGHTS_FLOATS_OF_FILTERS, lanes, 0, k, c, c * line, line, lanes }
+        : (amp_weights_layout){ AMP_WEIGHTS_FLOATS_OF_CHANNELS, 1, lanes, k, c, line, k * line, lanes };
+}
+
+static size_t masters_bytes(const amp_conv_desc *d)
+{
+    return (size_t)d->k * (d->x.c / d->groups) * d->size_h * d->size_w * sizeof(float);
+}
+
 /* Its description is always needed, as a hint for the others. */
 static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type,
                                    amp_const_md plain)
@@ -220,6 +234,7 @@ static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_dat
     dnnl_status_t status = describe_forward(library, conv, type, library->attributes, &conv->forward_pd);
     if (status == dnnl_success && conv->desc.leaky) end_with_leaky(library, conv, type);
     if (status != dnnl_success || !amp_conv_wants_forward(&conv->desc)) return status;
+    if (conv->winograd[AMP_WINOGRAD_FORWARD].rows) return status;
     status = amp_pass_build(library, &conv->forward, conv->forward_pd, ids, 4);
     if (status != dnnl_success) return status;
     conv->forward.scratchpad += reads_behind_scratchpad(conv);
@@ -246,7 +261,7 @@ static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, dn
         status = amp_pass_build(library, &conv->backward_data, conv->backward_data_pd, backward_data_ids, 3);
     if (status != dnnl_success) return status;
     amp_const_md weights = argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
-    if (conv->forward_bytes && dnnl_memory_desc_equal(weights,
+    if (conv->forward.primitive && dnnl_memory_desc_equal(weights,
                                                       argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS)))
         return dnnl_success;
     conv->backward_bytes = dnnl_memory_desc_get_size(weights);
@@ -315,6 +330,29 @@ static void destroy_passes(amp_conv *conv)
     conv->forward_pd = conv->backward_data_pd = NULL;
     conv->forward_bytes = conv->backward_bytes = conv->gradient_bytes = conv->gradient_block = 0;
     conv->forward_layout = conv->backward_layout = (amp_weights_layout){ 0 };
+    memset(conv->winograd, 0, sizeof conv->winograd);
+}
+
+/* Which passes are Winograd's, and the copies of weights that they read; 1: all that desc wants are. */
+static int choose_winograd(amp_conv *conv)
+{
+    const amp_conv_desc *d = &conv->desc;
+    int wanted[AMP_WINOGRAD_PASSES] = { amp_conv_wants_forward(d), amp_conv_wants_backward_data(d),
+                                        d->training };
+    int all = 1;
+    for (int pass = 0; pass < AMP_WINOGRAD_PASSES; pass++) {
+        conv->winograd[pass] = amp_winograd_make(d, (amp_winograd_pass)pass, conv->compute);
+        all &= conv->winograd[pass].rows || !wanted[pass];
+    }
+    if (conv->winograd[AMP_WINOGRAD_FORWARD].rows) {
+        conv->forward_bytes = masters_bytes(d);
+        conv->forward_layout = winograd_layout(d, AMP_WINOGRAD_FORWARD);
+    }
+    if (conv->winograd[AMP_WINOGRAD_DATA].rows) {
+        conv->backward_bytes = masters_bytes(d);
+        conv->backward_layout = winograd_layout(d, AMP_WINOGRAD_DATA);
+    }
+    return all;
 }
 
 /* Build all passes with conv->compute; *reference is set to 1 if any of them would run in the library's slow
@@ -328,18 +366,19 @@ static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp
     conv->slice = conv->compute == d->dtype ? d->x.n : slice_of(d->x.n, x_bytes + y_bytes);
     conv->adding_slice = slice_of(d->x.n, x_bytes);
     if (conv->adding_slice > conv->slice) conv->adding_slice = conv->slice;
+    if (choose_winograd(conv)) return AMP_OK;
     amp_md masters = NULL, plain = NULL; /* OIHW in fp32, and in the type of the primitives */
     const char *what = "describing the weights";
     dnnl_status_t status = weights_md(d, dnnl_f32, 0, &masters);
     if (status == dnnl_success) status = weights_md(d, type, 0, &plain);
     if (status == dnnl_success) what = "forward", status = build_forward(library, conv, type, plain);
-    if (status == dnnl_success && amp_conv_wants_forward(d))
+    if (status == dnnl_success && conv->forward.primitive)
         *reference |= amp_onednn_is_reference(conv->forward_pd);
-    if (status == dnnl_success && amp_conv_wants_backward_data(d)) {
+    if (status == dnnl_success && amp_conv_wants_backward_data(d) && !conv->winograd[AMP_WINOGRAD_DATA].rows) {
         what = "backward by data", status = build_backward_data(library, conv, type, plain);
         if (status == dnnl_success) *reference |= amp_onednn_is_reference(conv->backward_data_pd);
     }
-    if (status == dnnl_success && d->training)
+    if (status == dnnl_success && d->training && !conv->winograd[AMP_WINOGRAD_WEIGHTS].rows)
         what = "backward by weights", status = build_backward_weights(library, conv, type, masters,
                                                                       reference);
     amp_md_destroy(plain);
@@ -351,7 +390,7 @@ int amp_onednn_convolves(amp_onednn *library, amp_dtype dtype)
 {
     amp_conv conv = { .compute = dtype };
     conv.desc = (amp_conv_desc){ .x = { 1, 32, 16, 16 }, .k = 32, .size_h = 3, .size_w = 3, .stride = 1,
-        .pad = 1, .groups = 1, .dtype = dtype, .training = 1, .wants_dx = 1 };
+        .pad = 1, .groups = 1, .dtype = dtype, .training = 1, .wants_dx = 1, .direct = 1 };
     conv.y = amp_conv_output(&conv.desc);
     amp_error why;
     int reference = 0;
@@ -414,22 +453,49 @@ void amp_cpu_conv_destroy(amp_backend *backend, amp_conv *conv)
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
+/* What the library's passes take of scratch. */
+static size_t direct_workspace(const amp_conv *conv)
+{
+    const amp_conv_desc *d = &conv->desc;
+    int widen = conv->compute != d->dtype;
+    if (!conv->forward.primitive && !conv->backward_data.primitive && !conv->backward_weights.primitive)
+        return 0;
+    return amp_stand_in_bytes(widen, conv->slice, d->x) + amp_stand_in_bytes(widen, conv->slice, conv->y)
+        + larger(larger(conv->forward.scratchpad, conv->backward_data.scratchpad),
+                 conv->backward_weights.scratchpad + conv->gradient_bytes + amp_conv_adding_bytes(conv));
+}
+
+/* Of amp_conv_facts. */
+static void name_passes(const amp_conv *conv, char *text, size_t size)
+{
+    static const char *const names[] = { "forward", "data", "weights" };
+    int length = 0;
+    text[0] = '\0';
+    for (int pass = 0; pass < AMP_WINOGRAD_PASSES; pass++)
+        if (conv->winograd[pass].rows)
+            length += snprintf(text + length, size - (size_t)length, "%s%s", length ? "+" : "", names[pass]);
+    if (length && !conv->forward_pd && conv->desc.training) snprintf(text, size, "all passes");
+}
+
 void amp_cpu_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_conv_facts *out)
 {
     const amp_conv_desc *d = &conv->desc;
-    int widen = conv->compute != d->dtype, grouped = d->groups > 1;
+    int grouped = d->groups > 1, winograd = conv->winograd[AMP_WINOGRAD_FORWARD].rows != NULL;
+    (void)backend;
+    *out = (amp_conv_facts){ .computes = winograd ? AMP_FP32 : conv->compute,
+        .padded_in = d->x.c / d->groups, .padded_out = d->k / d->groups,
+        .weight_bytes = conv->forward_bytes + conv->backward_bytes,
+        .workspace_bytes = direct_workspace(conv) };
+    for (int pass = 0; pass < AMP_WINOGRAD_PASSES; pass++)
+        out->workspace_bytes = larger(out->workspace_bytes, amp_winograd_scratch(&conv->winograd[pass]));
+    name_passes(conv, out->winograd, sizeof out->winograd);
+    if (winograd) {
+        snprintf(out->kernel, sizeof out->kernel, "winograd");
+        return;
+    }
     const_dnnl_primitive_desc_t runs_forward = d->transposed ? conv->backward_data_pd : conv->forward_pd;
     const dnnl_dim_t *padded = amp_md_padded(argument_md(runs_forward, DNNL_ARG_WEIGHTS));
     const char *kernel = NULL;
-    (void)backend;
-    *out = (amp_conv_facts){ .computes = conv->compute, .padded_in = d->x.c / d->groups,
-        .padded_out = d->k / d->groups,
-        .weight_bytes = conv->forward_bytes + conv->backward_bytes,
-        .workspace_bytes = amp_stand_in_bytes(widen, conv->slice, d->x) + amp_stand_in_bytes(widen,
-                conv->slice, conv->y)
-            + larger(larger(conv->forward.scratchpad, conv->backward_data.scratchpad),
-                     conv->backward_weights.scratchpad + conv->gradient_bytes
-                     + amp_conv_adding_bytes(conv)) };
     if (padded) {
         out->padded_out = (int)padded[grouped];
         out->padded_in = (int)padded[grouped + 1];

@@ -86,7 +86,7 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = view.adam,
                                      .adamw = amp->config->adamw, .debug = amp->config->debug,
                                      .sync_batchnorm = amp->config->sync_batchnorm,
-                                     .graphs = amp->config->graphs };
+                                     .graphs = amp->config->graphs, .direct = !amp->config->winograd };
     AMP_TRY(scaler_of(amp->config, &settings.scaler, error));
     AMP_TRY(amp_fork_take_over(amp, net, error));
     if (amp->config->debug) amp_images_note();
