@@ -370,6 +370,23 @@ refused() { # refused <text> <arguments...>: status 1, one line, nothing trained
     ! grep -q '^1: ' out && [ -z "$(ls backup)" ] || fail "$name: $text: trained"
 }
 
+# Seconds are not measured by the machine's date; and where no clock goes on, no rate is printed.
+clocks_run_back() {
+    local back="LD_PRELOAD=$PWD/clock_back.so"
+    back+=" ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0"
+    cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/clock_back.c" -o clock_back.so -ldl
+    name='the date runs backwards'
+    status_of env $back CLOCK_BACK=date "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
+    [ $status = 0 ] && ! grep -a -e '-[0-9.]* seconds' out || fail "$name: status $status"
+    name='all clocks run backwards'
+    rm -f back.csv
+    status_of env $back CLOCK_BACK='date monotonic' "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 \
+        -seed 3 -log back.csv
+    [ $status = 0 ] && ! grep -a images/s out || fail "$name: status $status"
+    [ "$(tail -n +2 back.csv | cut -d, -f8-10 | sort -u)" = ,0,0 ] || fail "$name: $(tail -n 1 back.csv)"
+    says 'images_per_second=nan compute_images_per_second=nan'
+}
+
 bad_files() {
     name='bad files'
     refused 'command line: -log needs a value' -log
@@ -452,5 +469,6 @@ nobody_reads
 other_stops
 command_line
 full_disk
+clocks_run_back
 bad_files
 a_classifier

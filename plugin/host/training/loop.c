@@ -135,7 +135,8 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
 {
     const struct darknet_amp *amp = amp_fork_state(net);
     amp_view view = amp_fork_view(net);
-    double end = amp_clock_seconds(), seconds = end - training.began;
+    double load = fmax(training.loaded - training.began, 0);
+    double train = fmax(amp_clock_seconds() - training.loaded, 0);
     /* asking a GPU takes time */
     double memory = training.log_name || amp_turns_taken() ? amp_host_memory_mb(net) : 0;
     int images = view.batch * view.subdivisions * training.count;
@@ -143,9 +144,9 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
     return (amp_log_row){ .iteration = view.batch_number, .loss = loss, .avg_loss = average_loss,
         .learning_rate = amp_fork_rate(net), .scale = amp ? amp->step_scale : 1,
         .found_inf = amp ? amp->step_skipped : 0, .grad_norm = amp ? amp->step_gradient_norm : NAN,
-        .images_per_second = rounded(images / (seconds > 1e-9 ? seconds : 1e-9), 1e2),
-        .load_seconds = rounded(training.loaded - training.began, 1e6),
-        .train_seconds = rounded(end - training.loaded, 1e6),
+        .images_per_second = rounded(amp_clock_rate(images, load + train), 1e2),
+        .load_seconds = rounded(load, 1e6),
+        .train_seconds = rounded(train, 1e6),
         .peak_memory_mb = rounded(training.peak_memory_mb, 1e1),
         .time = rounded(amp_clock_read(CLOCK_REALTIME), 1e3),
         .wire = amp && amp_ranks_of_step() > 1 ? (int)amp->config->wire : -1 };
@@ -162,8 +163,11 @@ static void log_step(float loss, float average_loss)
     amp_log_row_text(&row, training.row);
     amp_log_file_add(&training.log, training.row);
     if (!amp) return;
-    snprintf(training.ending, sizeof training.ending, ", scale %g, %lu skipped, %.1f images/s",
-             (double)row.scale, amp->skipped, row.images_per_second);
+    int length = snprintf(training.ending, ENDING, ", scale %g, %lu skipped", (double)row.scale,
+                          amp->skipped);
+    if (row.images_per_second > 0)
+        snprintf(training.ending + length, ENDING - (size_t)length, ", %.1f images/s",
+                 row.images_per_second);
 }
 
 /* As Darknet makes the average, from what it was before the step. */
