@@ -370,6 +370,34 @@ refused() { # refused <text> <arguments...>: status 1, one line, nothing trained
     ! grep -q '^1: ' out && [ -z "$(ls backup)" ] || fail "$name: $text: trained"
 }
 
+# The line of the second names the first; a kill lets go, and what it left does not hold anybody.
+one_training_of_a_name() {
+    local first second
+    sed 's/backup=.*/backup=held/' tiny.data > held.data
+    mkdir held
+    for first in bf16 off; do
+        name="a training with -amp $first holds its backup folder"
+        in_background "$DARKNET" detector train held.data tiny.cfg -amp $first -seed 3
+        [ "$(ls -A held)" = .tiny.lock ] || fail "$name: $(ls -A held)"
+        for second in bf16 off; do
+            status_of "$DARKNET" detector train held.data tiny.cfg -amp $second -seed 3
+            [ $status = 1 ] && ! grep -q '^1: ' out || fail "$name: $second: status $status"
+            says "amp: process $program on $(uname -n) trains into held/tiny now; "
+        done
+        edit other ''
+        status_of "$DARKNET" detector train held.data other.cfg -amp $second -seed 3
+        [ $status = 0 ] || fail "$name: another name: status $status: $(tail -n 1 err)"
+        kill -s KILL $program
+        status_of_it
+        [ -e held/.tiny.lock ] || fail "$name: the test is broken: $(ls -A held)"
+        status_of "$DARKNET" detector train held.data tiny.cfg -amp $first -seed 3
+        [ $status = 0 ] || fail "$name: after a kill: status $status: $(tail -n 1 err)"
+        status_of "$DARKNET" detector train held.data tiny.cfg gone.weights -amp bf16
+        [ $status = 1 ] && [ ! -e held/.tiny.lock ] || fail "$name: left behind: $(ls -A held)"
+        rm held/*
+    done
+}
+
 # Seconds are not measured by the machine's date; and where no clock goes on, no rate is printed.
 clocks_run_back() {
     local back="LD_PRELOAD=$PWD/clock_back.so"
@@ -469,6 +497,7 @@ nobody_reads
 other_stops
 command_line
 full_disk
+one_training_of_a_name
 clocks_run_back
 bad_files
 a_classifier

@@ -18,6 +18,7 @@
 #include "../common/resume.h"
 #include "../common/sharing.h"
 #include "../common/state.h"
+#include "../data/backups.h"
 #include "../data/data_check.h"
 #include "../data/filling.h"
 #include "../data/images.h"
@@ -213,8 +214,11 @@ static int agree_to_stop(const struct network *net)
 
 int amp_training_goes_on(struct network **nets, const char *backup_folder, const char *base)
 {
+    amp_error error;
     double waited = amp_turns_waited();
     int is_first = !training.looped;
+    /* with AMP it is held since the program's start */
+    if (is_first && amp_ranks_leads()) amp_host_check(amp_backups_hold(backup_folder, base, &error), &error);
     int stop = is_first ? amp_turns_ready() : amp_turns_yield("%s", training.row) || agree_to_stop(nets[0]);
     training.nets = nets;
     training.looped = 1;
@@ -233,5 +237,6 @@ int amp_training_end(struct network **nets)
     amp_log_file_close(&training.log);
     amp_stopping_unwatch();
     amp_ranks_over();
+    amp_backups_let_go();
     return amp ? amp_resume_loop_ended(amp) : 0;
 }
