@@ -32,9 +32,12 @@ void darknet_amp_refuse(const char *format, ...)
     va_end(args);
     pthread_mutex_lock(&ending); /* one line, whichever thread comes first: the others wait here */
     fflush(stdout);
-    if (!prints_error()) amp_ranks_await_end();
-    else if (amp_ranks_leads()) fprintf(stderr, "%s\n", error.message);
-    else dprintf(error_stream, "rank %d: %s\n", amp_ranks()->rank, error.message);
+    int prints = prints_error(), rank = amp_ranks() ? amp_ranks()->rank
+        : amp_ranks_is_awaited() ? amp_comm_launched_rank() : 0;
+    if (!prints) amp_ranks_await_end();
+    prints |= !amp_ranks(); /* nobody has ended this rank, so the others do not meet this error */
+    if (prints && rank) dprintf(error_stream, "rank %d: %s\n", rank, error.message);
+    else if (prints) fprintf(stderr, "%s\n", error.message);
     if (removed) unlink(removed);
     if (amp_ranks()) amp_ranks()->abort(amp_ranks(), 1);
     _exit(1); /* not exit: other threads may be training or loading, and would meet what its handlers have
