@@ -175,6 +175,21 @@ size_t amp_checked_picture_bytes(int images)
     return (size_t)at_once * checked.pixels * (3 + (by_planes ? 1 : 3) * sizeof(float));
 }
 
+/* What a training of several ranks takes from the .data file. */
+static void note_data(const amp_data_file *data)
+{
+    const struct { const char *key, *name; } lists[] = {
+        { "names", data->names }, { "labels", data->labels }, { "difficult", data->difficult },
+        { "leaves", data->leaves }, { "tree", data->tree } };
+    amp_ranks_note_file("a list of training images", data->train ? data->train : TRAIN_UNLESS_GIVEN);
+    amp_ranks_note("classes = %d and tag = %d in the .data file\n", data->classes, data->tag);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        if (!lists[i].name || !amp_file_exists(lists[i].name) || amp_is_device(lists[i].name))
+            amp_ranks_note("no file of %s\n", lists[i].key);
+        else amp_ranks_note_file(lists[i].key, lists[i].name);
+    }
+}
+
 void amp_check_training(const char *data_file, const char *cfg, int classifier)
 {
     amp_error error;
@@ -191,8 +206,7 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
     if (data.note[0]) fprintf(stderr, "amp: %s\n", data.note);
     if (status == AMP_OK) status = check_train_list(&data, classifier, &error);
     if (status == AMP_OK && amp_ranks_leads()) status = amp_backups_check(&data, cfg, &error);
-    if (status == AMP_OK)
-        amp_ranks_note_file("a list of training images", data.train ? data.train : TRAIN_UNLESS_GIVEN);
+    if (status == AMP_OK) note_data(&data);
     checked.read = 1;
     checked.classifier = classifier;
     checked.classes = classifier ? classes_of(&data) : data.classes;

@@ -19,6 +19,7 @@
 #include "../common/resume.h"
 #include "../common/sharing.h"
 #include "../common/state.h"
+#include "../data/backups.h"
 #include "../data/data_check.h"
 #include "../data/filling.h"
 #include "../data/images.h"
@@ -155,7 +156,8 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
 {
     const struct darknet_amp *amp = amp_fork_state(net);
     amp_view view = amp_fork_view(net);
-    double end = amp_clock_seconds(), seconds = end - training.began;
+    double load = fmax(training.loaded - training.began, 0);
+    double train = fmax(amp_clock_seconds() - training.loaded, 0);
     /* asking a GPU takes time */
     double memory = training.log_name || amp_turns_taken() ? amp_host_memory_mb(net) : 0;
     int images = view.batch * view.subdivisions * training.count;
@@ -163,9 +165,9 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
     return (amp_log_row){ .iteration = view.batch_number, .loss = loss, .avg_loss = average_loss,
         .learning_rate = amp_fork_rate(net), .scale = amp ? amp->step_scale : 1,
         .found_inf = amp ? amp->step_skipped : 0, .grad_norm = amp ? amp->step_gradient_norm : NAN,
-        .images_per_second = rounded(images / (seconds > 1e-9 ? seconds : 1e-9), 1e2),
-        .load_seconds = rounded(training.loaded - training.began, 1e6),
-        .train_seconds = rounded(end - training.loaded, 1e6),
+        .images_per_second = rounded(amp_clock_rate(images, load + train), 1e2),
+        .load_seconds = rounded(load, 1e6),
+        .train_seconds = rounded(train, 1e6),
         .peak_memory_mb = rounded(training.peak_memory_mb, 1e1),
         .time = rounded(amp_clock_read(CLOCK_REALTIME), 1e3),
         .wire = amp && amp_ranks_of_step() > 1 ? (int)amp->config->wire : -1 };
@@ -182,8 +184,11 @@ static void log_step(float loss, float average_loss)
     amp_log_row_text(&row, training.row);
     amp_log_file_add(&training.log, training.row);
     if (!amp) return;
-    snprintf(training.ending, sizeof training.ending, ", scale %g, %lu skipped, %.1f images/s",
-             (double)row.scale, amp->skipped, row.images_per_second);
+    int length = snprintf(training.ending, ENDING, ", scale %g, %lu skipped", (double)row.scale,
+                          amp->skipped);
+    if (row.images_per_second > 0)
+        snprintf(training.ending + length, ENDING - (size_t)length, ", %.1f images/s",
+                 row.images_per_second);
 }
 
 /* As Darknet makes the average, from what it was before the step. */
@@ -276,8 +281,11 @@ static int agree_to_stop(const struct network *net)
 
 int amp_training_goes_on(struct network **nets, int enough, const char *backup_folder, const char *base)
 {
+    amp_error error;
     double waited = amp_turns_waited();
     int is_first = !training.looped;
+    /* with AMP it is held since the program's start */
+    if (is_first && amp_ranks_leads()) amp_host_check(amp_backups_hold(backup_folder, base, &error), &error);
     int stop = is_first ? amp_turns_ready() : amp_turns_yield("%s", training.row) || agree_to_stop(nets[0]);
     stop = stop || enough;
     training.nets = nets;
@@ -298,5 +306,6 @@ int amp_training_end(struct network **nets)
     amp_log_file_close(&training.log);
     amp_stopping_unwatch();
     amp_ranks_over();
+    amp_backups_let_go();
     return amp ? amp_resume_loop_ended(amp) : 0;
 }
