@@ -483,9 +483,12 @@ TEST(refuses_impossible_shapes_by_name)
         { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 2, AMP_FP16, 1, 1, 0, 0, 0, 0 }, "groups must divide" },
         { { { 1, 3, 8, 8 }, 4, 11, 11, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 },
           "larger than the padded input" },
-        { { { 1, 3, 2, 8 }, 4, 5, 3, 4, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0 }, "larger than the padded input" },
-        { { { 1, 3, 6, 8 }, 4, 3, 3, 1, 0, 1, AMP_FP32, 1, 1, 0, 0, 3, 0, 0 }, "larger than the padded input" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, -1, 0, 0 }, "dilation must be at least 1" },
+        { { { 1, 3, 2, 8 }, 4, 5, 3, 4, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0 },
+          "larger than the padded input" },
+        { { { 1, 3, 6, 8 }, 4, 3, 3, 1, 0, 1, AMP_FP32, 1, 1, 0, 0, 3, 0, 0 },
+          "larger than the padded input" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, -1, 0, 0 },
+          "dilation must be at least 1" },
         { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, -2, 1, 0, 0 }, "stride must be at least 1" },
     };
     amp_error error = { 0 };

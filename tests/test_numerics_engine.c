@@ -138,7 +138,8 @@ TEST(a_residual_blocks_numbers_are_those_of_a_plain_computation)
             (double)net->input[i];
     plain_forward(&r, image);
     for (int i = 0; i < NUMBERS * OUT; i++) { /* the cost's: truth, which is NCHW, less what is predicted */
-        int p = i / OUT, at = p / (SIDE * SIDE) * OUT * SIDE * SIDE + i % OUT * SIDE * SIDE + p % (SIDE * SIDE);
+        int p = i / OUT;
+        int at = p / (SIDE * SIDE) * OUT * SIDE * SIDE + i % OUT * SIDE * SIDE + p % (SIDE * SIDE);
         delta[i] = (double)net->truth[at] - r.conv[2].y[i];
     }
     r.conv[2].delta = delta;

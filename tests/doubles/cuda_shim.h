@@ -6,8 +6,8 @@
  *    next, so that a missing barrier gives wrong numbers; blocks run in that order too;
  *  - shared memory holds NaN when a block starts;
  *  - a barrier that a thread of the block does not reach, because it waits elsewhere or has ended, a shuffle
- *    or __syncwarp that a named lane does not join, a shuffle from a lane that is not there, and a launch that
- *    a GPU would refuse are reported;
+ *    or __syncwarp that a named lane does not join, a shuffle from a lane that is not there, and a launch
+ *    that a GPU would refuse are reported;
  *  - with AddressSanitizer (and -fsanitize-sections=amp_shared_*) every access outside of an array, shared or
  *    in device memory, is reported where it happens.
  * It knows what launch.h promises that kernels use, and no more: float atomics do not compile.

@@ -135,7 +135,8 @@ patience_ends_a_training() {
     # As many measurements as the best was ever old before the end, and when it first was.
     read -r end patience <<< "$(awk -F, 'NR == 1 || $1 == 400 { next }
         !n || $2 > best { best = $2; since = -1; n = 1 }
-        { if (++since > longest) { longest = since; at = $1 } } END { print at, longest }' whole/tiny_map.csv)"
+        { if (++since > longest) { longest = since; at = $1 } }
+        END { print at, longest }' whole/tiny_map.csv)"
     [ "$patience" -gt 1 ] && [ "$end" -lt 400 ] || fail "$name: $end $patience: the test is broken"
     fresh
     train tiny.cfg -amp bf16 -map 20 -patience "$patience"

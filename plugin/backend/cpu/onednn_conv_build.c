@@ -374,7 +374,8 @@ static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp
     if (status == dnnl_success) what = "forward", status = build_forward(library, conv, type, plain);
     if (status == dnnl_success && conv->forward.primitive)
         *reference |= amp_onednn_is_reference(conv->forward_pd);
-    if (status == dnnl_success && amp_conv_wants_backward_data(d) && !conv->winograd[AMP_WINOGRAD_DATA].rows) {
+    if (status == dnnl_success && amp_conv_wants_backward_data(d)
+        && !conv->winograd[AMP_WINOGRAD_DATA].rows) {
         what = "backward by data", status = build_backward_data(library, conv, type, plain);
         if (status == dnnl_success) *reference |= amp_onednn_is_reference(conv->backward_data_pd);
     }

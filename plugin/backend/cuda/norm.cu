@@ -361,8 +361,8 @@ __global__ void join_delta_sums(const float *all, int channels, double count, am
 
 /* ----------------------------------------------------------------------------------------- writing passes */
 
-/* y = act((x - mean)·gain + bias); with ADD, its rounded value plus `add`: __fadd_rn, since nvcc would make one
- * fma of an activation's last product and a plain sum, and y would not be rounded before it. */
+/* y = act((x - mean)·gain + bias); with ADD, its rounded value plus `add`: __fadd_rn, since nvcc would make
+ * one fma of an activation's last product and a plain sum, and y would not be rounded before it. */
 template <class P, int A, bool ADD>
 __global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize(const P *__restrict__ x,
     const P *__restrict__ add, P *__restrict__ y, amp_columns c, const float *__restrict__ factors,
