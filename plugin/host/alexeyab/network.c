@@ -55,6 +55,7 @@ static const char *refused_of_layer(const layer *l)
     case CONV_LSTM:
     case HISTORY:
     case CONTRASTIVE: return "such a layer";
+    case CRNN: return l->xnor ? "xnor" : NULL; /* see gaps.h, which does not reach into it */
     case CONVOLUTIONAL:
         if (l->batch_normalize == 2) return "cbn";
         if (l->coordconv) return "coordconv";
