@@ -478,6 +478,12 @@ void cfg_walk_enter(cfg_walk *walk, int index)
     walk->check->at = section_of(walk, index);
 }
 
+int cfg_walk_traits(const cfg_walk *walk)
+{
+    const section *s = walk->check->at;
+    return s->kind ? s->kind->traits : 0;
+}
+
 static void report(cfg_walk *walk, int is_error, const char *key, const char *allowed, const char *problem,
                    va_list args)
 {

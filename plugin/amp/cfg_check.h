@@ -121,6 +121,7 @@ const char *cfg_walk_text(const cfg_walk *, const char *key); /* NULL: not given
 /* fails where int cannot hold count of `what` */
 void cfg_walk_count(cfg_walk *, double count, const char *what);
 void cfg_walk_enter(cfg_walk *, int index); /* makes another layer's section the present one; -1: [net] */
+int cfg_walk_traits(const cfg_walk *);      /* of the present section's kind */
 int cfg_walk_failed(const cfg_walk *); /* some section has an error */
 /* For finish: walks the layers once more, with another width and height of the network. */
 void cfg_walk_again(cfg_walk *, double size);

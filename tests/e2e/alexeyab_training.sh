@@ -178,7 +178,9 @@ sed -e 's/^learning_rate=.*/learning_rate=0/' -e 's/^max_batches=.*/max_batches=
 weights_of() { tail -c +21 "$1"; } # without the header
 data=flat.data
 train start flat_start.cfg -amp fp32
-for cfg in flat flat_adam; do
+# (Of an xnor layer stock's CPU takes all weights for one filter's, and writes beyond them.)
+sed 's/^filters=16/&\nxnor=1/' flat.cfg > flat_xnor.cfg
+for cfg in flat flat_adam flat_xnor; do
     rm -f backup/*
     "$DARKNET" classifier train flat.data $cfg.cfg start/flat_start_final.weights -clear -amp fp32 -seed 5 \
         > out 2> err || fail "pjreddie's Darknet: $(tail -1 err)"
@@ -187,9 +189,14 @@ for cfg in flat flat_adam; do
     rm -f backup/*
     "$ALEXEYAB" classifier train flat.data $cfg.cfg start/flat_start_final.weights -clear -amp fp32 -seed 5 \
         -dont_show > out 2> err || fail "$cfg.cfg: $(tail -1 err)"
-    weights_of backup/${cfg}_final.weights | cmp - expected ||
-        fail "$cfg: other weights than pjreddie's Darknet"
+    weights_of backup/${cfg}_final.weights > found
+    [ $cfg = flat_xnor ] || cmp found expected || fail "$cfg: other weights than pjreddie's Darknet"
 done
+# An xnor layer is Darknet's own, and the two add up its products in another order.
+cc -O1 "$SOURCE_DIR/tests/e2e/lib/weights_distance.c" -o weights_distance -lm
+for file in found expected; do { head -c 20 /dev/zero; cat $file; } > $file.weights; done
+./weights_distance expected.weights found.weights 1e-6 1e-4 ||
+    fail "xnor: other weights than pjreddie's Darknet"
 kind=detector data=tiny.data
 
 # ---- what is done with it ----
@@ -383,6 +390,26 @@ refused() { # refused <what> <section> <key>...: a line, and status 1
     "$ALEXEYAB" detector train tiny.data refused.cfg -dont_show -amp bf16 > out 2> err || status=$?
     [ $status = 1 ] && tail -1 err | grep -q "$what.*-amp off" || fail "$*: status $status, $(tail -1 err)"
 }
+# What its parser ends by a signal for.
+mistake() { # mistake <what is said>: of mistake.cfg
+    ! "$ALEXEYAB" amp check mistake.cfg > out 2> err || fail "passes the check: $1"
+    grep -q "$1" out || fail "not '$1': $(cat out err)"
+}
+layers > mistake.cfg <<< '[net] batch=4 width=6 height=6 channels=3 max_batches=3
+[connected] output=5 activation=linear
+[cost]'
+mistake '^error: .*no layer has an image to look at'
+for key in '' yolo_layer=0 yolo_layer=-1; do
+    layers > mistake.cfg <<< "[net] batch=4 width=6 height=6 channels=3 max_batches=3
+[convolutional] filters=8
+[contrastive] $key"
+    mistake '^error: .*: \[contrastive\].*yolo_layer'
+done
+{ sed -n '1,/^$/p' tiny.cfg; printf '[crnn]\noutput=4\nhidden=4\npad=1\nxnor=1\n[cost]\n'; } > refused.cfg
+sed -i '2i time_steps=1' refused.cfg
+! "$ALEXEYAB" amp plan refused.cfg > out 2> err &&
+    tail -n 1 err | grep -q '\[crnn\]: xnor cannot be trained' ||
+    fail "xnor of crnn: $(tail -n 1 err)"
 # The check of memory goes by the largest size: random=0.5 takes the same sizes as random=2.
 sed -e 's/^batch=.*/batch=64/; s/^subdivisions=.*/subdivisions=1/; s/^\(width\|height\)=.*/\1=160/' tiny.cfg \
     > large.cfg

@@ -72,8 +72,8 @@ static const cfg_key conv_lstm[] = {
     WORD("lstm_activation", TANH_IS, activations), ANY("time_normalizer", 1),
 };
 static const cfg_key contrastive[] = {
-    COUNT("classes", 1000), ONE_LAYER("yolo_layer", 0), POSITIVE("temperature", 1), ANY("cls_normalizer", 1),
-    NOT_NEGATIVE("max_delta", 1e300), NATURAL("contrastive_neg_max", 3),
+    COUNT("classes", 1000), ONE_LAYER("yolo_layer", CFG_REQUIRED), POSITIVE("temperature", 1),
+    ANY("cls_normalizer", 1), NOT_NEGATIVE("max_delta", 1e300), NATURAL("contrastive_neg_max", 3),
 };
 static const cfg_key detection[] = {
     WHOLE("coords", 1, 4, 4), COUNT("classes", 1), COUNT("num", 1), SIZE("side", 7), FLAG("rescore"),
@@ -145,7 +145,7 @@ static const cfg_key gaussian_yolo[] = {
 
 static const cfg_section_kind kinds[] = {
     SECTIONS_OF_ALL_FORKS,
-    { "[contrastive]", 0, KEYS(contrastive), FLAT | ONE_SIZE, 0 },
+    { "[contrastive]", 0, KEYS(contrastive), FLAT | ONE_SIZE, cfg_rule_contrastive },
     { "[conv_lstm]", 0, KEYS(conv_lstm), IMAGE, cfg_rule_crnn_of_any_size },
     { "[crnn]", 0, KEYS(crnn), IMAGE, cfg_rule_crnn_of_any_size },
     { "[empty]", "[silence]", 0, 0, SAME, cfg_rule_dropout },

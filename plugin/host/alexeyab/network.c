@@ -34,6 +34,7 @@ void amp_own_complete(network *net)
 static const char *refused_of_layer(const layer *l)
 {
     switch (l->type) {
+    case CRNN: return l->xnor ? "xnor" : NULL; /* see gaps.h, which does not reach into it */
     case CONVOLUTIONAL:
         if (l->batch_normalize == 2) return "batch_normalize=2";
         return l->activation == RELU6 && !amp_host_is_native(l) ? "activation=relu6" : NULL;

@@ -40,7 +40,7 @@ cfg_rule cfg_rule_net, cfg_rule_activation, cfg_rule_avgpool, cfg_rule_batchnorm
     cfg_rule_normalization, cfg_rule_region, cfg_rule_reorg, cfg_rule_rnn,
     cfg_rule_route, cfg_rule_shortcut, cfg_rule_softmax, cfg_rule_upsample,
     cfg_rule_yolo, cfg_rule_gaussian_yolo, cfg_rule_scale_channels, cfg_rule_sam, cfg_rule_crnn_of_any_size,
-    cfg_rule_implicit, cfg_rule_history,
+    cfg_rule_implicit, cfg_rule_history, cfg_rule_contrastive,
     cfg_rule_shortcut_of_one_size;
 cfg_rule cfg_finish; /* what shows only when all layers have a shape */
 
