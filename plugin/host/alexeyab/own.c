@@ -442,11 +442,12 @@ int amp_fork_knows_map(void) { return 1; }
 /* Of weights, or of batch norm's arrays; NULL is fine. */
 static int is_good(const float *array, int count) { return !array || amp_all_finite(array, (size_t)count); }
 
-/* Whether a layer applies Darknet's logistic function, and to finite numbers if its input is finite. */
+/* Whether a layer takes logistics of many numbers at once, all finite if its input is. (A convolution's own
+ * logistic activation takes them one by one.) */
 static int is_logistic(const layer *l)
 {
     if (l->type == YOLO || l->type == GAUSSIAN_YOLO) return 1;
-    return l->type == CONVOLUTIONAL && (l->activation == LOGISTIC || l->activation == SWISH)
+    return l->type == CONVOLUTIONAL && l->activation == SWISH
            && is_good(l->weights, l->nweights) && is_good(l->biases, l->n) && is_good(l->scales, l->n)
            && is_good(l->rolling_mean, l->n) && is_good(l->rolling_variance, l->n);
 }
