@@ -49,14 +49,10 @@ amp_status amp_own_check(const network *net, amp_error *error)
     if (amp_host_on_gpu(net) && net->optimized_memory)
         return amp_fail(error, AMP_UNSUPPORTED, "amp: [net]: optimized_memory cannot be trained with under "
                         "AMP on a GPU; remove it, or run with -amp off");
-    if (amp_ranks_of_step() > amp_ranks_count())
-        return amp_fail(error, AMP_UNSUPPORTED,
-                        "command line: -gpus: AlexeyAB's Darknet shares no step between GPUs of one program; "
-                        "name one GPU, or type mpirun -np %d without -gpus", amp_ranks_of_step());
-    if (net->track && amp_ranks_count() > 1)
+    if (net->track && amp_ranks_of_step() > 1)
         return amp_fail(error, AMP_UNSUPPORTED,
                         "amp: [net]: track loads sequences of images, whose order %d ranks cannot share; "
-                        "remove it, or start the training alone", amp_ranks_count());
+                        "remove it, or start the training alone", amp_ranks_of_step());
     for (int i = 0; i < net->n; i++) {
         const char *key = refused_of_layer(&net->layers[i]);
         if (key)
