@@ -399,12 +399,6 @@ layers > mistake.cfg <<< '[net] batch=4 width=6 height=6 channels=3 max_batches=
 [connected] output=5 activation=linear
 [cost]'
 mistake '^error: .*no layer has an image to look at'
-for key in '' yolo_layer=0 yolo_layer=-1; do
-    layers > mistake.cfg <<< "[net] batch=4 width=6 height=6 channels=3 max_batches=3
-[convolutional] filters=8
-[contrastive] $key"
-    mistake '^error: .*: \[contrastive\].*yolo_layer'
-done
 { sed -n '1,/^$/p' tiny.cfg; printf '[crnn]\noutput=4\nhidden=4\npad=1\nxnor=1\n[cost]\n'; } > refused.cfg
 sed -i '2i time_steps=1' refused.cfg
 ! "$ALEXEYAB" amp plan refused.cfg > out 2> err &&

@@ -35,14 +35,14 @@ static void check_averaging(cfg_walk *walk)
 }
 
 /* Darknet's parser divides by the number of layers that note an input which is wider and higher than 1, and
- * that may be 0. Those do that want an image and can be resized. */
+ * that may be 0. Those do that want an image. */
 void cfg_own_finish(cfg_walk *walk)
 {
     int images = 0;
     for (int i = 0; i < walk->count; i++) {
         const cfg_shape *in = i ? &walk->layers[i - 1] : &walk->net;
         cfg_walk_enter(walk, i);
-        images |= (cfg_walk_traits(walk) & (IMAGE | ONE_SIZE)) == IMAGE && in->w > 1 && in->h > 1;
+        images |= (cfg_walk_traits(walk) & IMAGE) && in->w > 1 && in->h > 1;
     }
     cfg_walk_enter(walk, -1);
     check_averaging(walk);
