@@ -327,27 +327,6 @@ static const cfg_key *find_key(const cfg_fork *fork, const cfg_section_kind *kin
     return key;
 }
 
-static int is_refused(const cfg_refusal *r, const section *s, const entry *e)
-{
-    if (r->section && strcmp(r->section, s->kind->name)) return 0;
-    if (!e || !r->key) return !e && !r->key;
-    if (strcmp(r->key, e->key) || !e->count) return 0;
-    return r->word ? !strcmp(r->word, e->value)
-                   : e->known->type == CFG_LAYER || e->numbers[0] != e->known->fallback;
-}
-
-/* e is NULL for the section itself. */
-static void refuse_under_amp(struct cfg_check *check, section *s, const entry *e)
-{
-    char problem[256];
-    for (int i = 0; i < check->fork->refusal_count; i++) {
-        const cfg_refusal *r = &check->fork->refusals[i];
-        if (!is_refused(r, s, e)) continue;
-        snprintf(problem, sizeof problem, "cannot be trained with under AMP: %s", r->why);
-        fail_entry(check, s, e, problem, e ? "without this key, or with -amp off" : "-amp off");
-    }
-}
-
 enum { NAMES_MOST = 256 };
 
 static void warn_unknown(struct cfg_check *check, const section *s, const entry *e)
@@ -423,9 +402,7 @@ static amp_status check_section(struct cfg_check *check, section *s, int index, 
         e->known = find_key(fork, s->kind, e->key);
         if (!e->known) warn_unknown(check, s, e);
         else AMP_TRY(check_value(check, s, e, index, error));
-        if (e->known) refuse_under_amp(check, s, e);
     }
-    refuse_under_amp(check, s, NULL);
     for (const cfg_key *key = s->kind->keys; key < s->kind->keys + s->kind->count; key++) {
         if (!(key->rules & CFG_REQUIRED) || has_key(s, key->name)) continue;
         snprintf(problem, sizeof problem, "%s is missing", key->name);
@@ -478,12 +455,6 @@ void cfg_walk_enter(cfg_walk *walk, int index)
     walk->check->at = section_of(walk, index);
 }
 
-int cfg_walk_traits(const cfg_walk *walk)
-{
-    const section *s = walk->check->at;
-    return s->kind ? s->kind->traits : 0;
-}
-
 static void report(cfg_walk *walk, int is_error, const char *key, const char *allowed, const char *problem,
                    va_list args)
 {
@@ -512,14 +483,6 @@ void cfg_walk_warn(cfg_walk *walk, const char *key, const char *allowed, const c
     va_list args;
     va_start(args, problem);
     report(walk, 0, key, allowed, problem, args);
-    va_end(args);
-}
-
-void cfg_walk_refuse(cfg_walk *walk, const char *key, const char *allowed, const char *problem, ...)
-{
-    va_list args;
-    va_start(args, problem);
-    report(walk, 1, key, allowed, problem, args);
     va_end(args);
 }
 

@@ -60,14 +60,16 @@ static void end_part(load_args *args)
     amp_loading_end();
 }
 
-int amp_fork_places_planes(void)
+int amp_fork_decodes(void)
 {
 #ifdef OPENCV
     return 0;
 #else
-    return AMP_OWN_PLACES_PLANES;
+    return 1;
 #endif
 }
+
+int amp_fork_places_planes(void) { return AMP_OWN_PLACES_PLANES && amp_fork_decodes(); }
 
 void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
 {
