@@ -13,8 +13,8 @@
 
 #include "backend/backend.h"
 
-/* A convolution: weights as Darknet's, [out][in][size][size]. scales NULL: no batch norm, and linear. delta and
- * inner are the deltas of y and of the sums. */
+/* A convolution: weights as Darknet's, [out][in][size][size]. scales NULL: no batch norm, and linear. delta
+ * and inner are the deltas of y and of the sums. */
 typedef struct plain_conv {
     int in, out, size;
     const float *weights, *biases, *scales;

@@ -43,7 +43,7 @@ static void print_unsynced(const amp_network_desc *described)
         const amp_layer_desc *d = &described->layers[i];
         int moves = 0;
         for (int k = 0; k < d->statistics_count; k++) moves |= d->statistics[k].rolling_factor > 0;
-        if (d->kind != AMP_LAYER_HOST || !moves) continue;
+        if (d->kind->normalizes || !moves) continue;
         fprintf(stderr, "amp: sync_batchnorm=1: layer %d [%s] runs in Darknet's own code, whose batch norm "
                 "sees each rank's images apart\n", i, d->type);
     }
