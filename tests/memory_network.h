@@ -131,7 +131,7 @@ __attribute__((unused)) static memory_network *memory_network_make(int adam, int
     }
     for (int k = 0; k < 18; k++) n->statistics[k / 6][k % 6] = (float)k;
     amp_engine_settings settings = { .adam = adam };
-    amp_scaler_params scaler = amp_scaler_defaults();
+    amp_scaler scaler = amp_scaler_defaults();
     scaler.dynamic = dynamic;
     REQUIRE(amp_scaler_init(&settings.scaler, &scaler, NULL) == AMP_OK);
     amp_host host = { 0 };

@@ -357,3 +357,11 @@ for key in antialiasing=1 coordconv=1 grad_centr=1 assisted_excitation=1 activat
 done
 refused 'layer 4 \[shortcut\]: its activation' '[shortcut]' \
     weights_type=per_feature weights_normalization=relu activation=relu6
+# Its local layer makes 0 of these.
+cp tiny.cfg whole.cfg
+last=$(grep -n '^\[convolutional\]' whole.cfg | tail -n 1 | cut -d: -f1)
+sed "${last}i [local]\nfilters=8\nsize=3\nstride=1\npad=1\n" whole.cfg > tiny.cfg
+for activation in mish swish relu6; do
+    refused 'layer [0-9]* \[local\]: its activation' '[local]' activation=$activation
+done
+mv whole.cfg tiny.cfg

@@ -118,8 +118,9 @@ amp_status amp_own_describe(const network *net, int index, amp_network_desc *out
 {
     layer *l = &net->layers[index];
     if (d->kind == AMP_LAYER_HOST && own_lacks(l->type, l->activation))
-        return amp_fail(error, AMP_UNSUPPORTED, "layer %d [%s]: Darknet's own code runs it (%s), and cannot "
-                        "train with its activation; take another", index, d->type, d->why_host);
+        return amp_fail(error, AMP_UNSUPPORTED, "layer %d [%s]: its activation cannot be trained with in "
+                        "Darknet's own code, which runs it (%s); take another, or run with -amp off", index,
+                        d->type, d->why_host);
     if (d->yolo) AMP_TRY(describe_boxes(net, index, out, (amp_yolo_desc *)d->yolo, error));
     d->stops_backward = stops_now(net, l);
     d->no_backward |= l->onlyforward != 0;
