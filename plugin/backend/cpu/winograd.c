@@ -277,7 +277,8 @@ static size_t rectangles(const amp_winograd *w)
 static rectangle rectangle_of(const amp_winograd *w, size_t number)
 {
     const size_t panel = w->rows->winograd_panel, panels = (w->out + panel - 1) / panel, lines = w->in / LINE;
-    size_t first = number / (4 * lines) * 4, group = least(4, panels - first), within = number - first * lines;
+    size_t first = number / (4 * lines) * 4, group = least(4, panels - first);
+    size_t within = number - first * lines;
     size_t filter = (first + within % group) * panel;
     return (rectangle){ within / group * LINE, filter, least(panel, w->out - filter) };
 }
