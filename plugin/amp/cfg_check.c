@@ -327,27 +327,6 @@ static const cfg_key *find_key(const cfg_fork *fork, const cfg_section_kind *kin
     return key;
 }
 
-static int is_refused(const cfg_refusal *r, const section *s, const entry *e)
-{
-    if (r->section && strcmp(r->section, s->kind->name)) return 0;
-    if (!e || !r->key) return !e && !r->key;
-    if (strcmp(r->key, e->key) || !e->count) return 0;
-    return r->word ? !strcmp(r->word, e->value)
-                   : e->known->type == CFG_LAYER || e->numbers[0] != e->known->fallback;
-}
-
-/* e is NULL for the section itself. */
-static void refuse_under_amp(struct cfg_check *check, section *s, const entry *e)
-{
-    char problem[256];
-    for (int i = 0; i < check->fork->refusal_count; i++) {
-        const cfg_refusal *r = &check->fork->refusals[i];
-        if (!is_refused(r, s, e)) continue;
-        snprintf(problem, sizeof problem, "cannot be trained with under AMP: %s", r->why);
-        fail_entry(check, s, e, problem, e ? "without this key, or with -amp off" : "-amp off");
-    }
-}
-
 enum { NAMES_MOST = 256 };
 
 static void warn_unknown(struct cfg_check *check, const section *s, const entry *e)
@@ -423,15 +402,44 @@ static amp_status check_section(struct cfg_check *check, section *s, int index, 
         e->known = find_key(fork, s->kind, e->key);
         if (!e->known) warn_unknown(check, s, e);
         else AMP_TRY(check_value(check, s, e, index, error));
-        if (e->known) refuse_under_amp(check, s, e);
     }
-    refuse_under_amp(check, s, NULL);
     for (const cfg_key *key = s->kind->keys; key < s->kind->keys + s->kind->count; key++) {
         if (!(key->rules & CFG_REQUIRED) || has_key(s, key->name)) continue;
         snprintf(problem, sizeof problem, "%s is missing", key->name);
         fail_entry(check, s, NULL, problem, describe(key, allowed));
     }
     return AMP_OK;
+}
+
+/* ---- what AMP does not train with ---- */
+
+/* e is NULL for the section itself. */
+static int is_refused(const cfg_refusal *r, const section *s, const entry *e)
+{
+    if (r->section && strcmp(r->section, s->kind->name)) return 0;
+    if (!e || !r->key) return !e && !r->key;
+    if (!e->known || !e->count || strcmp(r->key, e->key)) return 0;
+    return r->word ? !strcmp(r->word, e->value)
+                   : e->known->type == CFG_LAYER || e->numbers[0] != e->known->fallback;
+}
+
+static void refuse_entry(struct cfg_check *check, section *s, const entry *e)
+{
+    char problem[256];
+    for (int i = 0; i < check->fork->refusal_count; i++) {
+        const cfg_refusal *r = &check->fork->refusals[i];
+        if (!is_refused(r, s, e)) continue;
+        snprintf(problem, sizeof problem, "cannot be trained with under AMP: %s", r->why);
+        fail_entry(check, s, e, problem, e ? "without this key, or with -amp off" : "-amp off");
+    }
+}
+
+/* Called last: no rule of shapes depends on it. */
+static void refuse_under_amp(struct cfg_check *check, section *s)
+{
+    if (!s->kind) return;
+    refuse_entry(check, s, NULL);
+    for (size_t k = 0; k < s->count; k++) refuse_entry(check, s, &s->entries[k]);
 }
 
 /* ---- what rules call ---- */
@@ -622,10 +630,12 @@ static amp_status check_all(struct cfg_check *check, cfg_use use, amp_error *err
     if (!check->shapes) return no_memory(check, error);
     for (int i = -1; i < walk.count; i++) AMP_TRY(check_section(check, section_of(&walk, i), i, error));
     for (int i = -1; i < walk.count; i++) walk_section(&walk, i);
-    if (check->summary->errors) return AMP_OK;
-    sum_up(&walk, check->summary);
-    check->has_failed = 0;
-    if (check->fork->finish) check->fork->finish(&walk);
+    if (!check->summary->errors) {
+        sum_up(&walk, check->summary);
+        check->has_failed = 0;
+        if (check->fork->finish) check->fork->finish(&walk);
+    }
+    for (size_t i = 0; i < check->count; i++) refuse_under_amp(check, &check->sections[i]);
     return AMP_OK;
 }
 

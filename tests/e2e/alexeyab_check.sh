@@ -93,6 +93,9 @@ done
 with tiny.cfg '[net]' adversarial_lr=.1 contrastive=1 mixup=7
 check 1 tiny.data
 [ "$(grep -c '^error' found)" = 3 ] || fail "of three errors: $(cat found)"
+with tiny.cfg '[net]' adversarial_lr=.1 letter_box=1 mosaic=1
+check 1 tiny.data
+[ "$(grep -c '^error' found)" = $((3 - (opencv > 0))) ] || fail "with a loader's mistake: $(cat found)"
 with tiny.cfg '[net]' adversarial_lr=.1 attention=1
 "$ALEXEYAB" detector train tiny.data x.cfg -dont_show -amp off > out 2> err || fail "-amp off: $(tail -1 err)"
 rm -f backup/*
