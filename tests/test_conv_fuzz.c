@@ -412,29 +412,30 @@ TEST(the_library_is_kept_from_what_it_gets_wrong)
 {
     static const struct {
         const char *what;
-        int n, c, h, w, k, size, stride, pad, groups, dilation;
+        int n, c, h, w, k, size_h, size_w, stride, pad, groups, dilation;
     } known[] = {
-        { "AMX: channels in blocks, the last not full",  1, 5136, 5, 5, 2, 3, 1, 1, 1, 1 },
-        { "AMX: stride 3",                               1, 136, 37, 7, 25, 2, 3, 0, 1, 1 },
-        { "AMX: reads behind its scratchpad",            1, 1410, 19, 3, 16, 3, 2, 1, 1, 1 },
-        { "AMX: rows over 224 pixels",                   1, 17, 12, 225, 16, 3, 1, 1, 1, 1 },
-        { "AMX: 1x1, dilated",                           2, 122, 2, 2, 56, 1, 1, 0, 1, 3 },
-        { "AMX: 3x3, dilated",                           1, 126, 28, 14, 4, 3, 1, 2, 1, 2 },
-        { "bf16: an odd number of filters, 30 pixels",   1, 42, 30, 30, 1, 1, 1, 0, 1, 1 },
-        { "bf16: an odd number of channels in blocks",   1, 513, 12, 12, 64, 3, 1, 1, 1, 1 },
-        { "bf16: the same with stride 4",                1, 1439, 3, 12, 1, 7, 4, 3, 1, 1 },
-        { "bf16: more rows above the image than in it",  1, 512, 1, 25, 3, 7, 1, 3, 1, 1 },
-        { "bf16: dilated, rows cut, channels left over", 1, 20, 12, 30, 20, 3, 1, 2, 1, 2 },
-        { "bf16: the same by channel",                   1, 16, 12, 29, 16, 3, 1, 2, 16, 2 },
-        { "bf16: narrower than the stride",              1, 16, 5, 1, 16, 3, 2, 1, 1, 1 },
-        { "bf16: few channels by 1x1 with a stride",     2, 4, 32, 32, 8, 1, 2, 0, 1, 1 },
-        { "fp32: fewer channels than a vector has",      1, 12, 28, 2, 976, 3, 2, 1, 1, 1 },
+        { "AMX: channels in blocks, the last not full",     1, 5136, 5, 5, 2, 3, 3, 1, 1, 1, 1 },
+        { "AMX: stride 3",                                  1, 136, 37, 7, 25, 2, 2, 3, 0, 1, 1 },
+        { "AMX: rows of no multiple of the stride",         1, 304, 13, 19, 8, 1, 3, 2, 0, 1, 1 },
+        { "AMX: reads behind its scratchpad",               1, 2560, 32, 14, 2, 2, 2, 1, 0, 1, 1 },
+        { "AMX: rows over 224 pixels",                      1, 17, 12, 225, 16, 3, 3, 1, 1, 1, 1 },
+        { "AMX: 1x1, dilated",                              2, 122, 2, 2, 56, 1, 1, 1, 0, 1, 3 },
+        { "AMX: 3x3, dilated",                              1, 126, 28, 14, 4, 3, 3, 1, 2, 1, 2 },
+        { "bf16: an odd number of filters, 30 pixels",      1, 42, 30, 30, 1, 1, 1, 1, 0, 1, 1 },
+        { "bf16: an odd number of channels in blocks",      1, 513, 12, 12, 64, 3, 3, 1, 1, 1, 1 },
+        { "bf16: the same with stride 4",                   1, 1439, 3, 12, 1, 7, 7, 4, 3, 1, 1 },
+        { "bf16: more rows above the image than in it",     1, 512, 1, 25, 3, 7, 7, 1, 3, 1, 1 },
+        { "bf16: dilated, rows cut, channels left over",    1, 20, 12, 30, 20, 3, 3, 1, 2, 1, 2 },
+        { "bf16: the same by channel",                      1, 16, 12, 29, 16, 3, 3, 1, 2, 16, 2 },
+        { "bf16: narrower than the stride",                 1, 16, 5, 1, 16, 3, 3, 2, 1, 1, 1 },
+        { "bf16: few channels by 1x1 with a stride",        2, 4, 32, 32, 8, 1, 1, 2, 0, 1, 1 },
+        { "fp32: fewer channels than a vector has",         1, 12, 28, 2, 976, 3, 3, 2, 1, 1, 1 },
     };
     int failures = 0;
     for (size_t i = 0; i < COUNT(known); i++)
         for (amp_dtype dtype = AMP_FP32; dtype <= AMP_BF16; dtype++) {
             amp_conv_desc d = { .x = { known[i].n, known[i].c, known[i].h, known[i].w }, .k = known[i].k,
-                .size_h = known[i].size, .size_w = known[i].size, .stride = known[i].stride,
+                .size_h = known[i].size_h, .size_w = known[i].size_w, .stride = known[i].stride,
                 .pad = known[i].pad, .groups = known[i].groups, .dilation = known[i].dilation, .dtype = dtype,
                 .training = 1, .wants_dx = 1 };
             random_state = 1, at_the_end = 1;

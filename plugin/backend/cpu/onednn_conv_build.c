@@ -108,18 +108,22 @@ static int is_before(int major, int minor)
  *
  * With strides from 3 on, AMX reads and writes behind its scratchpad, and may be wrong.
  *
- * Before 3.0, AMX's first choice for windows larger than 1x1 jumps through a null pointer where it cuts the
- * channels into blocks, the last of which is not full. A block has at most 5120 channels (5·32 vectors of
- * 32). The kernel for the last one is made only if it adds up another number of channels than the others',
- * but all are padded to the same.
+ * AMX's first choice for windows larger than 1x1 copies the image to its scratchpad with each row padded to a
+ * multiple of the stride, but counts rows without that padding. (Room that it adds for another reason hides
+ * it for most images.) A row, as far as windows reach, is a multiple of the stride if the window's width is.
+ *
+ * Before 3.0, it jumps through a null pointer where it cuts the channels into blocks, the last of which is
+ * not full. A block has at most 5120 channels (5·32 vectors of 32). The kernel for the last one is made only
+ * if it adds up another number of channels than the others', but all are padded to the same.
  *
  * Its sibling for AVX512_BF16 multiplies channels by pairs. Where it cuts an odd number of them into blocks,
  * of 16 at least, it multiplies what lies behind the last pixel by 0: inf and NaN there come out as NaN. */
 static void avoid_forward(const amp_conv_desc *d, amp_problem *problem)
 {
-    int channels = d->x.c / d->groups;
-    if (d->stride > 2 || amp_conv_stride_x(d) > 2) problem->avoid[0] = "amx";
-    else if (is_before(3, 0) && channels > 5120) problem->avoid[0] = "brgconv:avx512_core_amx";
+    int channels = d->x.c / d->groups, stride_x = amp_conv_stride_x(d);
+    if (d->stride > 2 || stride_x > 2) problem->avoid[0] = "amx";
+    else if (d->size_w % stride_x || (is_before(3, 0) && channels > 5120))
+        problem->avoid[0] = "brgconv:avx512_core_amx";
     if (channels > 16 && channels % 2) problem->avoid[1] = "brgconv:avx512_core_bf16";
 }
 
