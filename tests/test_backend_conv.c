@@ -76,6 +76,9 @@ static const shape_case shapes[] = {
     { "1x1, dilated in the .cfg",               1, 16, 7, 7, 16, 1, 1, 1, 0, 1, 0, 2 },
     { "stride 2 down, 1 along a row",           2, 16, 12, 13, 32, 3, 3, 2, 1, 1, 1, 0 },
     { "stride 1 down, 3 along a row, dilated",  1, 16, 12, 13, 32, 3, 3, 1, 1, 1, 3, 2 },
+    { "3x3 stride 2, 64 channels",              1, 64, 11, 10, 32, 3, 3, 2, 1, 1, 0, 0 },
+    { "3x3 of tiles, three panels of filters",  5, 16, 14, 15, 48, 3, 3, 1, 1, 1, 0, 0 },
+    { "3x3 of tiles, rectangles of filters",    6, 144, 6, 10, 32, 3, 3, 1, 1, 1, 0, 0 },
 };
 enum { SHAPES = COUNT(shapes) };
 
@@ -338,7 +341,7 @@ static const shape_case small = { "small", 2, 16, 9, 9, 32, 3, 3, 1, 1, 1, 0, 0 
 TEST(spreads_non_finite_inputs)
 {
     NEEDS(conv_create);
-    static const int chosen[] = { 0, 3, 12, 13, 28, 32, 37 };
+    static const int chosen[] = { 0, 3, 12, 13, 28, 32, 37, SHAPES - 2, SHAPES - 1 };
     for (size_t s = 0; s < COUNT(chosen); s++)
     for (size_t t = 0; t < COUNT(all_dtypes); t++)
     for (int inf = 0; inf < 2; inf++) {
@@ -477,11 +480,11 @@ TEST(refuses_impossible_shapes_by_name)
         { { { 0, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0 }, "the input is empty" },
         { { { 1, 3, 8, -1 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0 }, "the input is empty" },
         { { { 1, 3, 8, 8 }, 0, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0 }, "the filters are empty" },
-        { { { 1, 3, 8, 8 }, 4, 3, 0, 1, 1, 1, AMP_BF16, 1, 1, 0, 0, 0, 0 }, "the filters are empty" },
+        { { { 1, 3, 8, 8 }, 4, 3, 0, 1, 1, 1, AMP_BF16, 1, 1, 0, 0, 0, 0, 0 }, "the filters are empty" },
         { { { 1, 3, 8, 8 }, 4, 3, 3, 0, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0 }, "stride must be at least 1" },
         { { { 1, 3, 8, 8 }, 4, 3, 3, 1, -1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0 }, "padding 0 or more" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 2, AMP_FP16, 1, 1, 0, 0, 0, 0 }, "groups must divide" },
-        { { { 1, 3, 8, 8 }, 4, 11, 11, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 2, AMP_FP16, 1, 1, 0, 0, 0, 0, 0 }, "groups must divide" },
+        { { { 1, 3, 8, 8 }, 4, 11, 11, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0 },
           "larger than the padded input" },
         { { { 1, 3, 2, 8 }, 4, 5, 3, 4, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0 },
           "larger than the padded input" },

@@ -159,6 +159,22 @@ static void avoid_backward_weights(const amp_conv_desc *d, amp_problem *problem)
                                      && d->pad == 1 && d->x.w > 224)) problem->avoid[1] = "amx";
 }
 
+/* With AVX2 the library's own kernel for gradients of weights reads NHWC pixels far apart, and its matrix
+ * product of columns is up to 3.8 times as fast where there is a stride and channels enough: 95 ms instead of
+ * 341 for 64->128, 208x208 of batch 4 on an AMD EPYC (Zen 5), 251 instead of 352 on an Intel Xeon. With 32
+ * channels it is 133 instead of 481 on the first, 425 instead of 246 on the second. Its scratch is 23 to 80
+ * MB in yolov3. */
+static const char *slow_backward_weights(const amp_conv *conv)
+{
+    const amp_conv_desc *d = &conv->desc;
+    int channels = 64;
+#if defined(__x86_64__)
+    if (!__builtin_cpu_is("intel")) channels = 32;
+#endif
+    return amp_onednn_width() == AMP_CPU_AVX2 && conv->compute == AMP_FP32 && d->size_h == 3 && d->size_w == 3
+        && d->stride == 2 && d->groups == 1 && d->x.c >= channels ? "jit:avx2" : NULL;
+}
+
 /* Where the image is narrower than the stride, the gradient of the weights in half is garbage, with any
  * instruction set: such a convolution is trained in fp32. */
 static int half_is_wrong(const amp_conv_desc *d) { return d->training && d->x.w < amp_conv_stride_x(d); }
@@ -306,6 +322,7 @@ static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv,
     problem.bias = NULL; /* its gradient is another operation of the backend: layers with batch norm have
                             none */
     avoid_backward_weights(&conv->desc, &problem);
+    if (!problem.avoid[0]) problem.avoid[0] = slow_backward_weights(conv);
     if (status == dnnl_success)
         status = amp_backward_weights_pd(&pd, library->engine, &problem, conv->forward_pd,
                                          library->attributes);
