@@ -417,5 +417,5 @@ done
 cmp needs.1 needs.1.4 || fail 'random=1 is not 1.4'
 cmp needs.2 needs.0.5 || fail 'random=0.5 is not 2'
 [ -n "$SANITIZERS" ] || [ "$(cat needs.2)" -gt "$(cat needs.1)" ] || fail "needs: $(cat needs.*)"
-refused 'layer 4 \[shortcut\]: its activation' '[shortcut]' \
+refused 'layer 4 \[shortcut\]: .*cannot train with its activation' '[shortcut]' \
     weights_type=per_feature weights_normalization=relu activation=relu6
