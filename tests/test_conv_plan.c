@@ -303,7 +303,8 @@ TEST(every_number_of_a_problem_counts)
         { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 4, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
         { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 2, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
         { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_BF16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_FILTER, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 },
+          AMP_CONV_BACKWARD_FILTER, 0, 0 },
         { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 1, 0 },
         { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 1 },
     };
@@ -431,7 +432,7 @@ TEST(impossible_problems_are_refused)
           "stride" },
         { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, -1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
           "padding" },
-        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, -1, 0 }, AMP_CONV_FORWARD, 0, 0 },
+        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, -1, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
           "dilation" },
         { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 3, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
           "groups" },

@@ -3,14 +3,16 @@
  * and S. Gray, "Fast Algorithms for Convolutional Neural Networks" (2015), whose matrices these are, at other
  * points.
  *
- * An output of 4x4 pixels, a tile, depends on 6x6 pixels of the input. Neighbouring tiles share two rows:
+ * An output of 4x4 pixels, a tile, depends on 6x6 pixels of the input; those of the next tile begin four
+ * pixels further, and overlap them by two. Beyond the image are zeros.
  *
- *        input, 6x6           filter, 3x3                         output, 4x4
- *      . . . . . . | . .                                         
- *      . d d d d d d . .       g g g                              y y y y
- *      . d d d d d d . .       g g g                              y y y y
- *      . d d d d d d .    -->  g g g   -->  36 products   -->     y y y y
- *      . d d d d d d .                                            y y y y
+ *        input, 6x6           filter, 3x3                       output, 4x4
+ *       d d d d d d
+ *       d d d d d d             g g g                             y y y y
+ *       d d d d d d     and     g g g   -->  36 products  -->     y y y y     (144 by the direct sum)
+ *       d d d d d d             g g g                             y y y y
+ *       d d d d d d                                               y y y y
+ *       d d d d d d
  *
  * Read the six numbers of a row as values of a polynomial at six points: then the convolution of a row is a
  * product of polynomials, one multiplication a point. With the points 0, a, -a, b, -b, infinity, for a row:
@@ -46,8 +48,9 @@
  *
  * Blocks of tiles are transformed, multiplied and transformed back while they are in the second-level cache;
  * threads take blocks. What is large and reused lies there instead where there are few tiles: then filters
- * are transformed by rectangles, just before their products. An element's sum has the same order whatever the
- * cut: results do not depend on it, nor on the number of threads.
+ * are transformed by rectangles, just before their products. Forward and backward by data, an element's sum
+ * has the same order whatever the cut; by weights the cut depends on the shape alone. So no result depends on
+ * the number of threads.
  *
  * No overflow that the direct sum has not. A number between the transforms is up to 2^12 times as large as
  * the direct sum's largest terms, and so may be inf where that is finite; and an inf or NaN would spread over

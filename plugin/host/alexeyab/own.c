@@ -127,7 +127,8 @@ amp_status amp_own_describe(const network *net, int index, amp_network_desc *out
     }
     if (d->kind == AMP_LAYER_HOST && own_lacks(l->type, l->activation))
         return amp_fail(error, AMP_UNSUPPORTED, "layer %d [%s]: Darknet's own code runs it (%s), and cannot "
-                        "train with its activation; take another, or give -amp off", index, d->type, d->why_host);
+                        "train with its activation; take another, or give -amp off", index, d->type,
+                        d->why_host);
     if (d->kind == AMP_LAYER_YOLO) AMP_TRY(describe_boxes(net, index, out, &d->yolo, error));
     d->stops_backward = stops_now(net, l);
     d->no_backward |= l->onlyforward != 0;
