@@ -161,7 +161,9 @@ the_machine_decides() {
 import json, sys
 j = json.load(open(sys.argv[1]))
 side, v = j["dtypes"][1], j["verdicts"][0]
-if side["support"] != "storage" or ("no native half" in v["reasons"]) != (v["speedup"] < 1.1):
+# Where the steps differ too much for bounds, nothing is said of the speed, nor of reasons.
+slower = v["speedup"] < 1.1 and v["speedup_least"] is not None
+if side["support"] != "storage" or ("no native half" in v["reasons"]) != slower:
     sys.exit("FAILED: %s" % j)
 EOF
     local DARKNET=$BUILD_DIR/tests/darknet-on-doubles
