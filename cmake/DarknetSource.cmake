@@ -38,10 +38,16 @@ endfunction()
 
 set(DARKNET_PATCHED ${CMAKE_BINARY_DIR}/darknet/patched)
 darknet_patch(${DARKNET_TREE} ${DARKNET_PATCHED})
-if(DARKNET_AMP_CUDA AND DARKNET_AMP_BUILD_STOCK)
-    # Darknet as it is does not compile with today's CUDA.
-    darknet_patch(${DARKNET_TREE} ${CMAKE_BINARY_DIR}/darknet/stock
-        --only "cuda-toolkit.patch cuda-math.patch")
+# Darknet as it is does not compile with today's CUDA, nor pjreddie's with today's OpenCV.
+set(compiles)
+if(DARKNET_AMP_CUDA)
+    set(compiles "cuda-toolkit.patch cuda-math.patch")
+endif()
+if(DARKNET_OPENCV AND DARKNET_AMP_FORK STREQUAL "pjreddie")
+    string(APPEND compiles " opencv.patch")
+endif()
+if(compiles AND DARKNET_AMP_BUILD_STOCK)
+    darknet_patch(${DARKNET_TREE} ${CMAKE_BINARY_DIR}/darknet/stock --only "${compiles}")
     set(DARKNET_STOCK ${CMAKE_BINARY_DIR}/darknet/stock)
 endif()
 

@@ -22,6 +22,12 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 
 cd "$copy"
+# The patches' lines end in LF, and make does not read a Makefile with CRLF.
+crlf=$(grep -ls "$(printf '\r')\$" $(awk '!/^#/ && !seen[$2]++ { print $2 }' "$series/sha256sums") || true)
+[ -z "$crlf" ] || {
+    sed -i 's/\r$//' $crlf
+    say "lines of $(echo $crlf | wc -w) files end in CRLF; in $copy they end in LF"
+}
 for file in src/network.c src/network_kernels.cu src/parser.c src/gemm.c src/data.c; do
     [ -e "$file" ] || continue
     spatch --sp-file "$patches/semantic/hooks.cocci" --in-place --very-quiet "$file" >/dev/null \
@@ -77,6 +83,16 @@ try() {
     cat "$scratch/whole" > "$file"
 }
 
+# has_lines <file>: whether it has the lines that the change at hand adds, each as often as all changes of the
+# file so far add it.
+has_lines() {
+    [ -s "$scratch/these" ] && awk -v these="$scratch/these" -v all="$all" '
+        BEGIN { while ((getline line < these) > 0) mine[substr(line, 2)]
+                while ((getline line < all) > 0) needed[substr(line, 2)]++ }
+        { sub(/^[ \t]+/, ""); sub(/[ \t]+$/, ""); found[$0]++ }
+        END { for (line in mine) if (found[line] < needed[line]) exit 1 }' "$1"
+}
+
 # has_hooks <file>: whether it names the hooks of the change at hand as often as all changes of the file so
 # far, in other words than the plain patches: hooks.cocci placed them.
 hooks_of() { grep -o 'darknet_amp_[a-z_]*[a-z](\|DARKNET_OPEN_CFG(' "$1"; }
@@ -105,22 +121,13 @@ for patch in $(cat "$series/series"); do
         all=$scratch/lines.$(echo "$file" | tr / _)
         sed 1,2d "$hunk" | sed -n 's/^+[ \t]*\(..*\)/:\1/p' > "$scratch/these"
         cat "$scratch/these" >> "$all"
-        # Only the lines of this hunk count, each as often as the file's hunks so far add it.
-        if [ -e "$file" ] && awk -v these="$scratch/these" -v all="$all" '
-                BEGIN { while ((getline line < these) > 0) mine[substr(line, 2)]
-                        while ((getline line < all) > 0) needed[substr(line, 2)]++ }
-                { sub(/^[ \t]+/, ""); sub(/[ \t]+$/, ""); found[$0]++ }
-                END { for (line in mine) if (found[line] < needed[line]) exit 1 }' "$file" &&
-                [ -s "$scratch/these" ]; then
-            :
-        elif [ -e "$file" ] && { try "$hunk" none || try "$hunk" "$file" || has_hooks "$file"; }; then
-            :
-        else
+        { [ -e "$file" ] &&
+            { has_lines "$file" || try "$hunk" none || try "$hunk" "$file" || has_hooks "$file"; }; } || {
             line=$(sed -n '3s/^@@ -\([0-9]*\).*/\1/p' "$hunk")
             say "$file: no place was found for a change of $patch (line $line of the original);" \
                 "by hand: $added"
             missing=$((missing + 1))
-        fi
+        }
         rm "$hunk"
     done
 done
@@ -135,7 +142,21 @@ find include src examples -type f 2>/dev/null -exec cat {} + | grep -a -o 'darkn
     awk '{ count[$0]++ } END { for (name in count) print name, count[name] }' > "$scratch/found"
 awk 'FILENAME == ARGV[1] { found[$1] = $2; next } { printf "  %-28s %d of %d\n", $1, found[$1], $2 }' \
     "$scratch/found" "$scratch/expected" >&2
+
+# A hook names variables of the function that it stands in, which may be called otherwise here: what compiles
+# without AMP must do so with it. (What only a GPU's build compiles is not looked at.)
+compiles() { # compiles <file> <flags...>
+    LC_ALL=C ${CC:-cc} -w -fsyntax-only -Iinclude -Isrc -I3rdparty/stb/include \
+        -I"$patches/../plugin/include" "$@" 2> "$scratch/log"
+}
+for file in $(grep -ls DARKNET_AMP src/*.c examples/*.c); do
+    ! compiles "$file" || compiles "$file" -DAMP || {
+        say "$(sed -n 's/^\(.*:[0-9]*\):[0-9]*: error: /\1: /p' "$scratch/log" | head -n 1):" \
+            "by hand: a hook names what is not there, or is called otherwise"
+        missing=$((missing + 1))
+    }
+done
 [ $missing = 0 ] || {
-    say "$missing changes have no place in $copy; all others are made"
+    say "$missing changes are to be made by hand in $copy; all others are made"
     exit 1
 }

@@ -60,10 +60,10 @@ else
     exit 1
 fi
 series=$patches/$fork
+files=$(awk '!/^#/ && !seen[$2]++ { print $2 }' "$series/sha256sums") # which are compiled or patched
 
-# Every file that is compiled or patched must be one that the patches were made for.
-differing=$(cd "$tree" && awk '!/^#/ { if (!seen[$2]++) print $2 }' "$series/sha256sums" |
-    xargs sha256sum 2>/dev/null |
+# Each of them must be one that the patches were made for.
+differing=$(cd "$tree" && sha256sum $files 2>/dev/null |
     awk 'NR == FNR { if (!/^#/) { known[$0]; file[$2] } next }
          { found[$2] } !($0 in known) { print $2 " differs" }
          END { for (f in file) if (!(f in found)) print f " is missing" }' \
@@ -73,7 +73,9 @@ if [ -n "$differing" ] && [ $adapt = no ]; then
     say "$tree is not a supported revision of Darknet ($revision):"
     echo "$differing" | sed -n '1,10s/^/  /p' >&2
     [ "$count" -le 10 ] || echo "  and $((count - 10)) more" >&2
-    if [ $fork = pjreddie ]; then
+    if grep -qs "$(printf '\r')" "$tree/include/darknet.h"; then
+        say "its lines end in CRLF, as git's core.autocrlf makes them: say --adapt, which copies them with LF"
+    elif [ $fork = pjreddie ]; then
         say 'name an unchanged checkout of that commit, or none, and the source is fetched for you'
     else say 'name an unchanged checkout of that commit, or say --adapt'
     fi
@@ -84,12 +86,17 @@ fi
 # The copy says what it was made of, and is made anew when that changes.
 mark=.darknet-amp
 list=${only:-$(cat "$series/series")}
-made_of=$( { echo "$sources_only $adapt $list"; cat "$0"; cd "$series"; cat $list
-             cd "$tree"; awk '!/^#/ { print $2 }' "$series/sha256sums" | xargs sha256sum 2>/dev/null || true
-             [ $sources_only = yes ] || cat "$license"
-             [ $sources_only = yes ] || { cat "$patches"/../cmake/*.cmake; cd "$plugin";
-                 find . -type f | LC_ALL=C sort | xargs sha256sum; }
-           } | sha256sum)
+made_of() {
+    echo "$sources_only $adapt $list"
+    cat "$0"
+    [ $adapt = no ] || cat "$patches/adapt.sh" "$patches"/semantic/*
+    (cd "$series" && cat $list)
+    (cd "$tree" && sha256sum $files 2>/dev/null) || true
+    [ $sources_only = yes ] || {
+        cat "$license" "$patches"/../cmake/*.cmake
+        (cd "$plugin" && find . -type f | LC_ALL=C sort | xargs sha256sum)
+    }
+}
 if [ -e "$2" ] && [ -n "$(ls -A "$2")" ] && [ ! -e "$2/$mark" ]; then
     say "$2 is there and was not made by apply.sh; name a new destination"
     exit 1
@@ -101,6 +108,7 @@ tell_next() { # tell_next <the copy> <its Darknet> <what became of it>
     say "next: make -C $1 AMP=1$([ $fork = pjreddie ] ||
         echo ", or cmake -S $1 -B build -DAMP=ON && cmake --build build")"
 }
+made_of=$(made_of | sha256sum)
 if [ "$(cat "$2/$mark" 2>/dev/null)" = "$made_of" ]; then
     tell_next "$2" "$revision" 'it was so already'
     exit 0
@@ -117,14 +125,11 @@ esac
 rm -f "$copy/$mark"
 (cd "$copy" && rm -rf Makefile include src examples amp)
 if [ $adapt = yes ]; then (cd "$tree" && tar -cf - --exclude=./.git --exclude=./obj .) | tar -xf - -C "$copy"
-else (cd "$tree" && { awk '!/^#/ && !seen[$2]++ { print $2 }' "$series/sha256sums"
-    for file in $unchecked; do echo "$file"; done; } |
-    tar -cf - -T -) | tar -xf - -C "$copy"
+else (cd "$tree" && tar -cf - $files $unchecked) | tar -xf - -C "$copy"
 fi
 if [ $sources_only = no ]; then
-    for extra in LICENSE* README.md $extras; do
-        (cd "$tree" && ls -d $extra 2>/dev/null || true)
-    done | (cd "$tree" && tar -cf - -T -) | tar -xf - -C "$copy"
+    (cd "$tree" && { ls -d LICENSE* README.md $extras 2>/dev/null || true; } | tar -cf - -T -) |
+        tar -xf - -C "$copy"
     mkdir "$copy/amp"
     (cd "$plugin" && tar -cf - .) | tar -xf - -C "$copy/amp"
     for other in "$patches"/*/series; do # a build has one fork

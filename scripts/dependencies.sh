@@ -2,21 +2,23 @@
 # What Darknet AMP needs on a Debian or Ubuntu machine: looks for each thing, installs the
 # packages of what lacks.
 #
-# usage: scripts/dependencies.sh [--no-install] [--tests]
+# usage: scripts/dependencies.sh [--no-install] [--tests] [--opencv]
 #   --no-install  installs nothing: lists what lacks and ends with status 1 if something does
 #   --tests       also what only the tests need
+#   --opencv      also OpenCV, for OPENCV=1; it is large, and tests that need it skip themselves without
 #
 # A thing counts as there when it can be used, whoever installed it; so a machine
 # without apt can pass as well.
 set -eu
 
-usage() { sed -n 's/^# \{0,1\}//; 5,7p' "$0"; }
+usage() { sed -n 's/^# \{0,1\}//; 5,8p' "$0"; }
 
-install=yes tests=no
+install=yes tests=no opencv=no
 for argument in "$@"; do
     case $argument in
         --no-install) install=no ;;
         --tests) tests=yes ;;
+        --opencv) opencv=yes ;;
         -h|--help) usage; exit 0 ;;
         *) echo "dependencies.sh: unknown argument '$argument'" >&2; usage >&2; exit 2 ;;
     esac
@@ -27,6 +29,7 @@ has_command() { command -v "$1" >/dev/null 2>&1; }
 has_headers() { has_command gcc && printf '#include <%s>\n' "$@" | gcc -E -x c - >/dev/null 2>&1; }
 
 has_patch() { has_command patch || has_command git; }
+has_opencv() { pkg-config --exists opencv4 2>/dev/null || pkg-config --exists opencv 2>/dev/null; }
 has_browser() { has_command chromium || has_command chromium-browser || has_command google-chrome; }
 
 missing=
@@ -49,6 +52,10 @@ look() {
     needs patch "applies patches/ to Darknet's source (git would do)" has_patch
     needs xz-utils "unpacks Debian's source of Darknet" has_command xz
     needs libdnnl-dev 'oneDNN, which the CPU backend computes with' has_headers dnnl.h
+    if [ $opencv = yes ]; then
+        needs libopencv-dev 'OpenCV, which Darknet reads and changes images with (OPENCV=1)' has_opencv
+        needs pkg-config "tells Darknet's Makefile where OpenCV is" has_command pkg-config
+    fi
     if [ $tests = yes ]; then
         needs libcmocka-dev 'CMocka, which the unit tests are written with' \
             has_headers stdarg.h stddef.h stdint.h setjmp.h cmocka.h

@@ -69,7 +69,7 @@ function(alexeyab_test name)
 endfunction()
 alexeyab_test(test_alexeyab_gradients alexeyab/test_gradients.c)
 target_link_options(test_alexeyab_gradients PRIVATE -Wl,--wrap=get_convolutional_workspace_size)
-foreach(name behaviours casting engine optimizer_steps)
+foreach(name behaviours casting cfg_fuzz engine optimizer_steps)
     alexeyab_test(test_alexeyab_${name} test_${name}.c)
     target_compile_options(test_alexeyab_${name} PRIVATE
         -include ${CMAKE_CURRENT_SOURCE_DIR}/alexeyab/by_pointer.h)

@@ -19,18 +19,26 @@ file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/host/darknet/*.c
     ${CMAKE_SOURCE_DIR}/plugin/host/alexeyab/*.c)
 add_executable(alexeyab_cuda_host_double cuda_host.c doubles/alexeyab_gpu_double.cc ${sources} ${rooms})
 add_executable(alexeyab_cuda_host_cpu cuda_host.c)
-foreach(program alexeyab_cuda_host_double alexeyab_cuda_host_cpu)
+# `detector train` of a program for GPUs, one or two.
+add_executable(alexeyab_train_on_gpus alexeyab/train_on_gpus.c doubles/alexeyab_gpu_double.cc
+    doubles/nccl_double.cc ${sources} ${rooms} $<TARGET_OBJECTS:amp_room_commands>
+    $<TARGET_OBJECTS:amp_room_commands_map> ${CMAKE_SOURCE_DIR}/plugin/comm/nccl/nccl.c)
+foreach(program alexeyab_cuda_host_double alexeyab_cuda_host_cpu alexeyab_train_on_gpus)
     target_include_directories(${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/plugin)
     target_include_directories(${program} SYSTEM PRIVATE ${tree}/include ${tree}/src
         ${tree}/3rdparty/stb/include)
     set_target_properties(${program} PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF LINKER_LANGUAGE CXX
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endforeach()
-target_compile_definitions(alexeyab_cuda_host_double PRIVATE AMP GPU)
-target_link_libraries(alexeyab_cuda_host_double PRIVATE alexeyab_gpu_double_darknet cuda_double oneDNN
-    OpenMP::OpenMP_C)
-target_link_options(alexeyab_cuda_host_double PRIVATE -Wl,--unresolved-symbols=ignore-all -Wl,--wrap=free
-    -no-pie)
+foreach(program alexeyab_cuda_host_double alexeyab_train_on_gpus)
+    target_compile_definitions(${program} PRIVATE AMP GPU)
+    target_link_libraries(${program} PRIVATE alexeyab_gpu_double_darknet cuda_double oneDNN
+        OpenMP::OpenMP_C)
+    target_link_options(${program} PRIVATE -Wl,--unresolved-symbols=ignore-all -Wl,--wrap=free -no-pie)
+endforeach()
+target_link_options(alexeyab_train_on_gpus PRIVATE -Wl,--wrap=dlopen -Wl,--wrap=dlsym
+    -Wl,--wrap=amp_comm_threads -Wl,--wrap=pthread_create # as test_cuda_ranks
+    -Wl,--wrap=amp_ranks_await_end)
 target_link_libraries(alexeyab_cuda_host_cpu PRIVATE darknet-alexeyab_static oneDNN OpenMP::OpenMP_C)
 target_link_options(alexeyab_cuda_host_cpu PRIVATE ${darknet_library_link_flags}) # sanitizers
 add_test(NAME test_alexeyab_cuda_host COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/in_empty_folder.sh

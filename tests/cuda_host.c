@@ -8,8 +8,6 @@
  *     On doubles EARLY=1 in the environment has copies of images come as early as they may.
  *   cuda_host start <network> <dtype> <file>
  *     the same up to the checkpoint, which stock (dtype off) goes on from otherwise
- *   cuda_host gpus <network> <dtype> <file>
- *     the same, of a program that was given -gpus 0,1
  *   cuda_host compare <file> <file> <bound> [<twin of the first>...]
  *     whether no group of numbers is further apart than bound times its size, or than twice a twin's */
 #define _DEFAULT_SOURCE
@@ -27,7 +25,6 @@
 #endif
 
 #ifdef DARKNET_AMP_ALEXEYAB
-#include "host/common/ranks.h"
 #include "host/darknet/room.h"
 #include "shortcut_layer.h"
 
@@ -172,7 +169,7 @@ static const struct { const char *name, *cfg; int resizes; } networks[] = {
       "activation=linear\n[yolo]\nmask=0,1\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n", 1 },
     { "classifier", NET("width=12\nheight=12\nchannels=3\nadam=1\n") CONV(8, 3, "")
       "[normalization]\nalpha=0.1\nbeta=.75\nsize=5\n" CONV(8, 3, "")
-      "[dropout]\nprobability=.3\n[local]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
+      "[dropout]\nprobability=.3\n"
       "[l2norm]\n[connected]\noutput=6\nactivation=linear\n[softmax]\n", 0 },
     { "deconvolutional", NET("width=8\nheight=8\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=2\nstride=2\n"
       "[deconvolutional]\nfilters=6\nsize=4\nstride=2\npadding=1\nactivation=leaky\n" BN "[route]\nlayers=1\n"
@@ -208,8 +205,6 @@ static void put(FILE *out, const float *numbers, size_t count)
  * max_batches, and five before the averages become the weights. */
 enum { FIRST_STEP = 1001 };
 
-static int two_gpus; /* -gpus 0,1 was given, which AlexeyAB's Darknet refuses */
-
 static network *make(const char *cfg, const char *dtype)
 {
     char path[] = "/tmp/cuda_host_XXXXXX";
@@ -219,9 +214,6 @@ static network *make(const char *cfg, const char *dtype)
     /* -seed, or AlexeyAB's yolo layers would seed by the clock */
     char *argv[] = { "darknet", "-amp", (char *)dtype, "-seed", "5", NULL };
     darknet_amp_start(5, argv);
-#ifdef DARKNET_AMP_ALEXEYAB
-    if (two_gpus) amp_ranks_set(NULL, 2); /* as darknet_amp_start does for `detector train` */
-#endif
     srand(5);
     network *net = parse_network_cfg(path);
     unlink(path);
@@ -430,12 +422,11 @@ int main(int argc, char **argv)
 {
     if (argc >= 5 && !strcmp(argv[1], "compare")) return compare(argv[2], argv[3], atof(argv[4]), argv + 5);
     int only_start = argc == 5 && !strcmp(argv[1], "start");
-    two_gpus = argc == 5 && !strcmp(argv[1], "gpus");
     if (argc == 6 && !strcmp(argv[1], "train")) {
         twin = (unsigned)atoi(argv[5]);
         rounding = !strcmp(argv[3], "bf16") ? 0x1p-8 : 0x1p-11;
-    } else if (argc != 5 || (strcmp(argv[1], "train") && !only_start && !two_gpus))
-        fail("usage", "cuda_host train|start|gpus <network> <dtype> <file>");
+    } else if (argc != 5 || (strcmp(argv[1], "train") && !only_start))
+        fail("usage", "cuda_host train|start <network> <dtype> <file>");
 #ifdef GPU
     gpu_index = 0;
 #ifdef ON_DOUBLES

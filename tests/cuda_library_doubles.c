@@ -677,45 +677,6 @@ TEST_WITH(products_are_right, begin_blas, end_blas)
     cudaFree(workspace);
 }
 
-/* Three products of 4×5 by 5×2, whose results lie interleaved in one matrix of 12 rows, as
- * a local layer's do. */
-static cublasStatus_t multiply_thrice(product *p, long long stride_c)
-{
-    return cublasGemmStridedBatchedEx(p->handle, p->a_op, p->b_op, p->m, p->n, p->k, &p->alpha_beta[0], p->a,
-        p->a_type, p->lda, 40, p->b, p->b_type, p->ldb, 12, &p->alpha_beta[1], p->c, p->c_type, 12, stride_c,
-        3, p->compute, p->algorithm);
-}
-
-TEST_WITH(batched_products_are_right_and_do_not_overlap, begin_blas, end_blas)
-{
-    for (int beta = 0; beta < 2; beta++) {
-        product p = product_of(1, 0, 4, 2, 5, FP16, FP32); /* lda 8, ldb 6 */
-        cudaFree(p.a), cudaFree(p.b), cudaFree(p.c);
-        p.a = device(120 * 2), p.b = device(36 * 2), p.c = device(24 * 4);
-        fill(FP16, p.a, 120), fill(FP16, p.b, 36), fill(FP32, p.c, 24);
-        double before[24];
-        for (int i = 0; i < 24; i++) before[i] = get(FP32, p.c, i);
-        p.alpha_beta[1] = (float)beta;
-        assert_int_not_equal(multiply_thrice(&p, 3), CUBLAS_STATUS_SUCCESS);
-        assert_seen(cublas_double.rejected, "overlap", cublas_double.rejection, 0);
-        cublas_double.rejected = 0;
-        amp_cuda_forget_faults();
-        if (multiply_thrice(&p, 4) != CUBLAS_STATUS_SUCCESS) fail_msg("%s", cublas_double.rejection);
-        cudaStreamSynchronize(stream);
-        for (int to = 0; to < 24; to++) {
-            int which = to % 12 / 4, i = to % 4, j = to / 12;
-            double want = beta * before[to], magnitude = fabs(want);
-            for (int l = 0; l < 5; l++) {
-                double term = get(FP16, p.a, 40 * which + l + 8 * i) * get(FP16, p.b, 12 * which + l + 6 * j);
-                want += term;
-                magnitude += fabs(term);
-            }
-            assert_close(FP32, get(FP32, p.c, to), want, magnitude, "product", to);
-        }
-        release_product(&p);
-    }
-}
-
 /* A math mode that allows less exact sums gives less exact sums, and TF32 less exact inputs. */
 TEST_WITH(math_modes_show, begin_blas, end_blas)
 {

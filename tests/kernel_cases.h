@@ -11,7 +11,7 @@
 #include "testing.h"
 
 #include "conformance/machine.h"
-#include "tensor/half.h"
+#include "kernel_numbers.h"
 
 static const amp_dtype all_dtypes[] = { AMP_FP32, AMP_FP16, AMP_BF16 };
 
@@ -37,18 +37,11 @@ static inline void *memory(size_t bytes)
 
 static inline void release(void *p) { machine.release(p); }
 
-static inline double element(const amp_tensor *t, size_t i)
-{
-    if (t->dtype == AMP_FP32) return (double)((const float *)t->data)[i];
-    amp_half_bits h = ((const amp_half_bits *)t->data)[i];
-    return (double)(t->dtype == AMP_FP16 ? amp_fp16_to_float(h) : amp_bf16_to_float(h));
-}
+static inline double element(const amp_tensor *t, size_t i) { return number_of(t->dtype, t->data, i); }
 
 static inline void set_element(const amp_tensor *t, size_t i, float value)
 {
-    if (t->dtype == AMP_FP32) ((float *)t->data)[i] = value;
-    else ((amp_half_bits *)t->data)[i] = t->dtype == AMP_FP16 ? amp_float_to_fp16(value)
-        : amp_float_to_bf16(value);
+    set_number(t->dtype, t->data, i, value);
 }
 
 /* A tensor of NaN, in memory of exactly its size, so that AddressSanitizer sees one element too many. */

@@ -76,34 +76,13 @@ static const shape_case shapes[] = {
     { "1x1, dilated in the .cfg",               1, 16, 7, 7, 16, 1, 1, 1, 0, 1, 0, 2 },
     { "stride 2 down, 1 along a row",           2, 16, 12, 13, 32, 3, 3, 2, 1, 1, 1, 0 },
     { "stride 1 down, 3 along a row, dilated",  1, 16, 12, 13, 32, 3, 3, 1, 1, 1, 3, 2 },
+    { "3x3 stride 2, 64 channels",              1, 64, 11, 10, 32, 3, 3, 2, 1, 1, 0, 0 },
+    { "3x3 of tiles, three panels of filters",  5, 16, 14, 15, 48, 3, 3, 1, 1, 1, 0, 0 },
+    { "3x3 of tiles, rectangles of filters",    6, 144, 6, 10, 32, 3, 3, 1, 1, 1, 0, 0 },
 };
 enum { SHAPES = COUNT(shapes) };
 
 /* ------------------------------------------------------------------------------------------------ numbers */
-
-static double unit_roundoff(amp_dtype dtype)
-{
-    return dtype == AMP_FP32 ? 0x1p-24 : dtype == AMP_BF16 ? 0x1p-8 : 0x1p-11;
-}
-
-static float rounded(amp_dtype dtype, float value)
-{
-    if (dtype == AMP_FP16) return amp_fp16_to_float(amp_float_to_fp16(value));
-    return dtype == AMP_BF16 ? amp_bf16_to_float(amp_float_to_bf16(value)) : value;
-}
-
-static float get(amp_dtype dtype, const void *data, size_t i)
-{
-    if (dtype == AMP_FP32) return ((const float *)data)[i];
-    amp_half_bits bits = ((const amp_half_bits *)data)[i];
-    return dtype == AMP_FP16 ? amp_fp16_to_float(bits) : amp_bf16_to_float(bits);
-}
-
-static void set(amp_dtype dtype, void *data, size_t i, float value)
-{
-    if (dtype == AMP_FP32) ((float *)data)[i] = value;
-    else ((amp_half_bits *)data)[i] = dtype == AMP_FP16 ? amp_float_to_fp16(value) : amp_float_to_bf16(value);
-}
 
 static float random_number(void) { return (float)rand() / (float)RAND_MAX * 2.0f - 1.0f; }
 
@@ -137,7 +116,7 @@ static void *tensor_memory(size_t bytes)
 
 static void fill_randomly(amp_dtype dtype, void *data, size_t count)
 {
-    for (size_t i = 0; i < count; i++) set(dtype, data, i, random_number());
+    for (size_t i = 0; i < count; i++) set_number(dtype, data, i, random_number());
 }
 
 static void begin(fixture *f, const shape_case *s, amp_dtype dtype)
@@ -145,7 +124,7 @@ static void begin(fixture *f, const shape_case *s, amp_dtype dtype)
     memset(f, 0, sizeof *f);
     srand(1);
     f->d = (amp_conv_desc){ { s->n, s->c, s->h, s->w }, s->k, s->size_h, s->size_w, s->stride, s->pad,
-                            s->groups, dtype, 1, 1, 0, s->stride_x, s->dilation, 0 };
+                            s->groups, dtype, 1, 1, 0, s->stride_x, s->dilation, 0, 0 };
     f->y_shape = amp_conv_output(&f->d);
     f->x_count = amp_shape_count(f->d.x);
     f->y_count = amp_shape_count(f->y_shape);
@@ -191,7 +170,7 @@ static double *widened(amp_dtype dtype, const void *data, size_t count)
 {
     double *wide = malloc(count * sizeof *wide);
     assert_non_null(wide);
-    for (size_t i = 0; i < count; i++) wide[i] = get(dtype, data, i);
+    for (size_t i = 0; i < count; i++) wide[i] = number_of(dtype, data, i);
     return wide;
 }
 
@@ -263,7 +242,7 @@ static void reference(fixture *f, pass which)
 static void compare(const fixture *f, const char *what, const void *got, amp_dtype dtype, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        double value = get(dtype, got, i), want = f->want[i];
+        double value = number_of(dtype, got, i), want = f->want[i];
         double bound = unit_roundoff(dtype) * fabs(want) + 1e-5 * f->magnitude[i] +
             (dtype == AMP_FP16 ? 0x1p-25 : 0);
         bound += f->slack[i];
@@ -335,8 +314,8 @@ static void agrees_with_double_precision(void **state)
 
     /* What is there nearly cancels what is added: a sum of two roundings would not pass. */
     for (size_t i = 0; i < f.x_count; i++) {
-        set(t->dtype, f.dx, i, (float)(-1.01 * f.want[i]) + 0.01f * random_number());
-        start_at(&f, i, get(t->dtype, f.dx, i));
+        set_number(t->dtype, f.dx, i, (float)(-1.01 * f.want[i]) + 0.01f * random_number());
+        start_at(&f, i, number_of(t->dtype, f.dx, i));
     }
     add_sums(&f, BACKWARD_DATA, 0);
     ASSERT_OK(CALL(conv_backward_data, f.conv, f.dy, f.dx, 1, e));
@@ -362,15 +341,15 @@ static const shape_case small = { "small", 2, 16, 9, 9, 32, 3, 3, 1, 1, 1, 0, 0 
 TEST(spreads_non_finite_inputs)
 {
     NEEDS(conv_create);
-    static const int chosen[] = { 0, 3, 12, 13, 28, 32, 37 };
+    static const int chosen[] = { 0, 3, 12, 13, 28, 32, 37, SHAPES - 2, SHAPES - 1 };
     for (size_t s = 0; s < COUNT(chosen); s++)
     for (size_t t = 0; t < COUNT(all_dtypes); t++)
     for (int inf = 0; inf < 2; inf++) {
         fixture f;
         begin(&f, &shapes[chosen[s]], all_dtypes[t]);
             float bad = inf ? INFINITY : NAN;
-        set(f.d.dtype, f.x, f.x_count / 2, bad);
-        set(f.d.dtype, f.dy, f.y_count / 2, bad);
+        set_number(f.d.dtype, f.x, f.x_count / 2, bad);
+        set_number(f.d.dtype, f.dy, f.y_count / 2, bad);
         memset(f.dw, 0, f.w_count * 4);
         ASSERT_OK(CALL(conv_forward, f.conv, f.x, NULL, f.y, e));
         ASSERT_OK(CALL(conv_backward_data, f.conv, f.dy, f.dx, 0, e));
@@ -379,9 +358,10 @@ TEST(spreads_non_finite_inputs)
         float *leaked = tensor_memory(f.y_count * sizeof *leaked);
         ASSERT_OK(CALL(conv_forward, leaky, f.x, NULL, leaked, e));
         for (size_t i = 0; i < f.y_count; i++)
-            if (amp_is_finite(get(f.d.dtype, leaked, i)) != amp_is_finite(get(f.d.dtype, f.y, i)))
+            if (amp_is_finite(number_of(f.d.dtype, leaked, i)) != amp_is_finite(number_of(f.d.dtype, f.y, i)))
                 fail_msg("%s, %s, leaky: element %zu is %g, not %g", shapes[chosen[s]].what,
-                         amp_dtype_name(f.d.dtype), i, get(f.d.dtype, leaked, i), get(f.d.dtype, f.y, i));
+                         amp_dtype_name(f.d.dtype), i, number_of(f.d.dtype, leaked, i),
+                         number_of(f.d.dtype, f.y, i));
         machine.release_tensor(backend, leaked);
         backend->conv_destroy(backend, leaky);
         for (pass p = FORWARD; p <= BACKWARD_WEIGHTS; p++) {
@@ -391,7 +371,7 @@ TEST(spreads_non_finite_inputs)
             for (size_t i = 0; i < count; i++) start_at(&f, i, 0);
             reference(&f, p);
             for (size_t i = 0; i < count; i++) {
-                float value = get(dtype, got, i);
+                float value = number_of(dtype, got, i);
                 if (p == BACKWARD_WEIGHTS && amp_is_finite((float)f.want[i])) continue;
                 if (amp_is_finite(value) != amp_is_finite((float)f.want[i]))
                     fail_msg("%s, %s, pass %d: element %zu is %g, not %g", shapes[chosen[s]].what,
@@ -410,8 +390,8 @@ TEST(weight_gradients_exceed_the_range_of_fp16)
     for (size_t t = 0; t < COUNT(all_dtypes); t++) {
         fixture f;
         begin(&f, &shapes[0], all_dtypes[t]);
-        for (size_t i = 0; i < f.x_count; i++) set(f.d.dtype, f.x, i, 32);
-        for (size_t i = 0; i < f.y_count; i++) set(f.d.dtype, f.dy, i, 16);
+        for (size_t i = 0; i < f.x_count; i++) set_number(f.d.dtype, f.x, i, 32);
+        for (size_t i = 0; i < f.y_count; i++) set_number(f.d.dtype, f.dy, i, 16);
         for (size_t i = 0; i < f.w_count; i++) start_at(&f, i, f.dw[i] = 0);
         ASSERT_OK(CALL(conv_backward_weights, f.conv, f.x, f.dy, f.dw, e));
         reference(&f, BACKWARD_WEIGHTS);
@@ -497,19 +477,22 @@ TEST(refuses_impossible_shapes_by_name)
 {
     NEEDS(conv_create);
     static const struct { amp_conv_desc d; const char *says; } bad[] = {
-        { { { 0, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 }, "the input is empty" },
-        { { { 1, 3, 8, -1 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 }, "the input is empty" },
-        { { { 1, 3, 8, 8 }, 0, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 }, "the filters are empty" },
-        { { { 1, 3, 8, 8 }, 4, 3, 0, 1, 1, 1, AMP_BF16, 1, 1, 0, 0, 0, 0 }, "the filters are empty" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 0, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 }, "stride must be at least 1" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, -1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 }, "padding 0 or more" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 2, AMP_FP16, 1, 1, 0, 0, 0, 0 }, "groups must divide" },
-        { { { 1, 3, 8, 8 }, 4, 11, 11, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 },
+        { { { 0, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0 }, "the input is empty" },
+        { { { 1, 3, 8, -1 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0 }, "the input is empty" },
+        { { { 1, 3, 8, 8 }, 0, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0 }, "the filters are empty" },
+        { { { 1, 3, 8, 8 }, 4, 3, 0, 1, 1, 1, AMP_BF16, 1, 1, 0, 0, 0, 0, 0 }, "the filters are empty" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 0, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0 }, "stride must be at least 1" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, -1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0 }, "padding 0 or more" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 2, AMP_FP16, 1, 1, 0, 0, 0, 0, 0 }, "groups must divide" },
+        { { { 1, 3, 8, 8 }, 4, 11, 11, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0 },
           "larger than the padded input" },
-        { { { 1, 3, 2, 8 }, 4, 5, 3, 4, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 }, "larger than the padded input" },
-        { { { 1, 3, 6, 8 }, 4, 3, 3, 1, 0, 1, AMP_FP32, 1, 1, 0, 0, 3, 0 }, "larger than the padded input" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, -1, 0 }, "dilation must be at least 1" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, -2, 1, 0 }, "stride must be at least 1" },
+        { { { 1, 3, 2, 8 }, 4, 5, 3, 4, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0 },
+          "larger than the padded input" },
+        { { { 1, 3, 6, 8 }, 4, 3, 3, 1, 0, 1, AMP_FP32, 1, 1, 0, 0, 3, 0, 0 },
+          "larger than the padded input" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, -1, 0, 0 },
+          "dilation must be at least 1" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, -2, 1, 0, 0 }, "stride must be at least 1" },
     };
     amp_error error = { 0 };
     for (size_t i = 0; i < COUNT(bad); i++) {

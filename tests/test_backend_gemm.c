@@ -19,12 +19,6 @@ enum { SIZES = COUNT(sizes) };
 
 /* ------------------------------------------------------------------------------------------------ numbers */
 
-static float rounded(amp_dtype dtype, float value)
-{
-    if (dtype == AMP_FP16) return amp_fp16_to_float(amp_float_to_fp16(value));
-    return dtype == AMP_BF16 ? amp_bf16_to_float(amp_float_to_bf16(value)) : value;
-}
-
 /* rows × columns of numbers in [low, high), rows ld apart; NaN between them, and no
  * element behind the last. */
 static float *matrix(int rows, int columns, int ld, uint32_t seed, float low, float high)

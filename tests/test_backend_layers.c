@@ -5,6 +5,8 @@
  * finite differences of Σ coefficient·output in fp32; those of fp16 and bf16 with those of fp32. */
 #include "amp/plan.h"
 #include "kernel_cases.h"
+#include "layers/epilogue.h"
+#include "plain_residual.h"
 
 enum { MOST_LAYERS = 12, MOST_INPUTS = 4 };
 
@@ -59,7 +61,7 @@ static amp_shape output_of(const network *n, int layer)
     amp_shape y = input_of(n, layer, 0);
     if (d->kind == AMP_LAYER_ROUTE)
         for (int k = y.c = 0; k < d->input_count; k++) y.c += input_of(n, layer, k).c / d->groups;
-    if (d->kind == AMP_LAYER_CONVOLUTIONAL || d->kind == AMP_LAYER_LOCAL) y.c = d->filters;
+    if (d->kind == AMP_LAYER_CONVOLUTIONAL) y.c = d->filters;
     if (d->kind == AMP_LAYER_MULTIPLY) y = input_of(n, layer, 1);
     if (d->kind == AMP_LAYER_AVGPOOL) y.h = y.w = 1;
     return y; /* all others keep the size */
@@ -71,11 +73,10 @@ static void give_parameters(network *n, int i)
     amp_layer_desc *d = &n->layers[i];
     amp_gradients *g = &n->gradients[i];
     size_t k = (size_t)d->filters, window = (size_t)input_of(n, i, 0).c * d->size * d->size;
-    size_t places = d->kind == AMP_LAYER_LOCAL ? (size_t)d->output.h * d->output.w : 1;
     float spread = 1 / sqrtf((float)window);
-    if (d->kind != AMP_LAYER_CONVOLUTIONAL && d->kind != AMP_LAYER_LOCAL) return;
-    d->weights = weights_of(n, &g->weights, places * k * (window / d->groups), -2 * spread, 2 * spread);
-    d->biases = weights_of(n, &g->biases, places * k, -.5f, .5f);
+    if (d->kind != AMP_LAYER_CONVOLUTIONAL) return;
+    d->weights = weights_of(n, &g->weights, k * (window / d->groups), -2 * spread, 2 * spread);
+    d->biases = weights_of(n, &g->biases, k, -.5f, .5f);
     d->param_count = 2;
     if (!d->batch_normalize) return;
     d->param_count = 3;
@@ -97,7 +98,7 @@ static void describe(network *n, const brief *layers, int count)
         d->batchnorm_rule = (amp_batchnorm_rule){ 0, 1, 1e-5f, 1e-5f, 0, .01f }; /* exact backward */
         if (!d->groups) d->groups = 1;
         if (!d->stride) d->stride = 1;
-        if (d->kind == AMP_LAYER_SHORTCUT) d->alpha = .75f, d->beta = 1.25f;
+        if (d->kind == AMP_LAYER_SHORTCUT && !d->alpha) d->alpha = .75f, d->beta = 1.25f;
         memcpy(n->inputs[i], layers[i].inputs, sizeof layers[i].inputs);
         d->inputs = n->inputs[i];
         d->input_count = layers[i].from;
@@ -157,6 +158,9 @@ static double loss(network *n)
     return sum;
 }
 
+/* A test that wants to see a layer's deltas has them shown here: what they become, others overwrite. */
+static void (*look)(const network *, int layer, const char *which, amp_tensor delta);
+
 static amp_status run_backward(network *n, amp_error *e)
 {
     amp_plan *p = n->plan;
@@ -164,8 +168,11 @@ static amp_status run_backward(network *n, amp_error *e)
     p->image.delta[AMP_FORM_HOST] = n->parameters[n->parameter_count - 1].gradient;
     p->image.delta_valid[AMP_FORM_HOST] = 1;
     for (int i = n->count - 1; i >= 0; i--) {
+        const amp_node *node = &p->nodes[i];
         AMP_TRY(amp_value_settle_delta(&n->step, &p->values[i], &any, e));
+        if (look) look(n, i, "delta", amp_value_delta(node->output, node->form));
         if (any) AMP_TRY(amp_node_backward(&p->nodes[i], &n->step, e));
+        if (look && amp_epilogue_changes_delta(node)) look(n, i, "inner", amp_epilogue_sums_delta(node));
     }
     AMP_TRY(amp_value_settle_delta(&n->step, &p->image, &any, e));
     return backend->synchronize(backend, e);
@@ -222,6 +229,14 @@ static void assert_slopes(network *n, const parameter *p, int k)
     }
 }
 
+static void undescribe(network *n)
+{
+    for (int k = 0; k < n->parameter_count; k++)
+        release(n->parameters[k].master), release(n->parameters[k].gradient);
+    for (int k = 0; k < 2 * n->count; k++) if (n->statistics[k]) release(n->statistics[k]);
+    release(n->coefficients);
+}
+
 static float *gradients_of(const network *n, size_t *count)
 {
     float *all = NULL;
@@ -262,10 +277,7 @@ static void check(const brief *layers, int count)
         unplan(&n);
     }
     free(exact);
-    for (int k = 0; k < n.parameter_count; k++)
-        release(n.parameters[k].master), release(n.parameters[k].gradient);
-    for (int k = 0; k < 2 * count; k++) if (n.statistics[k]) release(n.statistics[k]);
-    release(n.coefficients);
+    undescribe(&n);
 }
 
 #define CONV(from, act, k, window, ...) { AMP_LAYER_CONVOLUTIONAL, { from }, 1, act, \
@@ -273,7 +285,7 @@ static void check(const brief *layers, int count)
 #define LAYER(kind, act, sources, ...) { AMP_LAYER_##kind, SOURCES sources, act, { __VA_ARGS__ } }
 #define SOURCES(...) { __VA_ARGS__ }, sizeof (int[]){ __VA_ARGS__ } / sizeof(int)
 
-/* Behind batch norm, behind a bias, alone, behind weights of each place. */
+/* Behind batch norm, behind a bias, alone. */
 TEST(activations_of_the_input_have_their_gradient)
 {
     static const amp_activation smooth[] = { AMP_MISH, AMP_SWISH };
@@ -281,7 +293,6 @@ TEST(activations_of_the_input_have_their_gradient)
         const brief layers[] = {
             CONV(-1, smooth[a], 8, 3, .batch_normalize = 1), CONV(0, smooth[a], 6, 1, .batch_normalize = 0),
             LAYER(ACTIVATION, smooth[a], (1)), CONV(2, AMP_LINEAR, 5, 3, .batch_normalize = 1),
-            LAYER(LOCAL, smooth[a], (3), .filters = 3, .size = 3, .pad = 1),
         };
         check(layers, COUNT(layers));
     }
@@ -319,6 +330,78 @@ TEST(routes_take_a_part_of_their_inputs)
     check(last_only, COUNT(last_only));
 }
 
+/* ---- what a residual block's deltas are, and where they lie ---- */
+
+static plain_residual block;
+static int looked_at;
+
+static void compare_with_block(const network *n, int layer, const char *which, amp_tensor delta)
+{
+    (void)n;
+    const double *want = layer == 2 ? block.sum_delta : block.conv[layer == 3 ? 2 : layer].delta;
+    if (*which == 'i') want = block.conv[layer].inner;
+    double size = 0;
+    size_t count = amp_shape_count(delta.shape);
+    float *got = malloc(count * sizeof *got);
+    assert_int_equal(CALL(download, got, delta.data, count * sizeof *got, NULL), AMP_OK);
+    for (size_t i = 0; i < count; i++) size = fmax(size, fabs(want[i]));
+    assert_true(size > 0);
+    for (size_t i = 0; i < count; i++)
+        if (!(fabs((double)got[i] - want[i]) <= 1e-5 * size))
+            fail_msg("%s of layer %d, element %zu: %g, not %g", which, layer, i, (double)got[i], want[i]);
+    free(got);
+    looked_at++;
+}
+
+static void compute_block(const network *n)
+{
+    static const int layers[] = { 0, 1, 3 };
+    int pixels = image.h * image.w;
+    block = (plain_residual){ .n = image.n, .h = image.h, .w = image.w };
+    double *x = plain_array(&block, image.c), *head = plain_array(&block, n->layers[3].output.c);
+    for (int i = 0; i < image.n * image.c * pixels; i++)
+        x[(i / (image.c * pixels) * pixels + i % pixels) * image.c + i / pixels % image.c] =
+            (double)n->parameters[n->parameter_count - 1].master[i];
+    for (int i = 0; i < 3; i++) {
+        const amp_layer_desc *d = &n->layers[layers[i]];
+        block.conv[i] = (plain_conv){ input_of(n, layers[i], 0).c, d->filters, d->size, d->weights, d->biases,
+                                      d->scales, d->batchnorm_rule, .x = NULL };
+    }
+    plain_forward(&block, x);
+    for (size_t i = 0; i < amp_shape_count(n->layers[3].output); i++) head[i] = -(double)n->coefficients[i];
+    block.conv[2].delta = head;
+    plain_backward(&block);
+    free(x);
+}
+
+/* Where a shortcut alone reads a layer, all deltas of the sum are one, and that of the layer's own sums lies
+ * elsewhere. On a backend that can, the batch norm adds, unless outputs are shown. */
+TEST(a_residual_blocks_deltas_are_those_of_a_plain_computation)
+{
+    const brief layers[] = {
+        CONV(-1, AMP_LEAKY, 6, 3, .batch_normalize = 1), CONV(0, AMP_LEAKY, 6, 3, .batch_normalize = 1),
+        LAYER(SHORTCUT, AMP_LINEAR, (1, 0), .alpha = 1, .beta = 1),
+        CONV(2, AMP_LINEAR, 5, 1, .batch_normalize = 0),
+    };
+    for (int shown = 0; shown <= 1; shown++) {
+        network n;
+        describe(&n, layers, COUNT(layers));
+        plan(&n, AMP_FP32);
+        assert_true(n.plan->nodes[1].keeps_delta);
+        assert_int_equal(n.plan->nodes[2].norm_of != NULL, backend->adds_to_batchnorm);
+        n.step.shown = shown;
+        compute_block(&n);
+        looked_at = 0;
+        look = compare_with_block;
+        differentiate(&n);
+        look = NULL;
+        assert_int_equal(looked_at, 4 + 2);
+        plain_free(&block);
+        unplan(&n);
+        undescribe(&n);
+    }
+}
+
 /* Squeeze-excite, an attention for each pixel, and for each element. The factor and the other have further
  * consumers, and both of the last are one value. */
 TEST(products_pass_the_gradient_to_both)
@@ -351,9 +434,7 @@ TEST(a_part_that_is_none_is_refused)
         const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1 };
         n.step = (amp_step){ .backend = backend, .training = 1, .keeps_state = 1 };
         ASSERT_REFUSED(amp_plan_create(&desc, &key, AMP_FP16, n.gradients, NULL, &n.step, &n.plan, e));
-        for (int p = 0; p < n.parameter_count; p++)
-            release(n.parameters[p].master), release(n.parameters[p].gradient);
-        release(n.coefficients);
+        undescribe(&n);
     }
 }
 

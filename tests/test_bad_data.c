@@ -571,6 +571,14 @@ TEST(what_a_training_does_not_survive_is_an_error)
         { "valid.txt", "\n", 0, "valid.txt: the list of images (`valid` in my.data) is empty" },
         { "train.txt", "a.jpg\nb.jpg\n", 0,
           "train.txt: none of the 2 images of this list is there; the first is 'a.jpg'" },
+        { "train.txt", "images/1.round.jpg\r\nimages/2.square.jpg\r\n", 0,
+          "train.txt:1: image 'images/1.round.jpg' is not there, since the line ends in a carriage return: "
+          "write the list with Unix line ends" },
+        { "train.txt", "images/1.round.jpg\nimages/2.square.jpg\r\n", 1,
+          "train.txt:2: image 'images/2.square.jpg' is not there, since the line ends" },
+        { "train.txt", "1.webp\n", 0,
+          "1.webp: Darknet takes this file for a label file, and it is none: it finds labels of images that "
+          "are named .jpg, .png, .JPG or .JPEG only; rename the image" },
         { "labels/2.square.txt", "0 .5 .5 .2 .2\n2 .5 .5 .2 .2\n", 0,
           "labels/2.square.txt:2: label '2 .5 .5 .2 .2' is of a class" },
         { "labels/4.square.txt", "0 .5 .5 inf .2\n", 0,
@@ -579,6 +587,7 @@ TEST(what_a_training_does_not_survive_is_an_error)
         { "my.names", "round\n\n", 1, "my.names:2: a blank line" },
         { "my.names", "cat\ndog\n", 1, "train.txt: no path holds exactly one of the 2 labels" } };
     amp_error error;
+    write_file("1.webp", "RIFF");
     for (size_t i = 0; i < COUNT(cases); i++) {
         small_set();
         write_file(cases[i].file, cases[i].text);

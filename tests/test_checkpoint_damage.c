@@ -211,7 +211,7 @@ TEST(files_that_are_no_sidecars_are_refused)
     save(net, 0);
     release(net);
     refused_file(weights, AMP_BAD_CHECKPOINT, "not a file that Darknet AMP wrote");
-    refused_file(folder, AMP_IO_FAILED, "not a regular file");
+    refused_file(folder, AMP_IO_FAILED, "Is a directory");
     refused_file("/dev/null", AMP_IO_FAILED, "not a regular file");
     snprintf(path, sizeof path, "%s/none", folder);
     refused_file(path, AMP_IO_FAILED, "No such file");

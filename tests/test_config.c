@@ -274,7 +274,8 @@ TEST(is_key_knows_the_keys)
     static const char *const keys[] = { "amp", "dtype", "loss_scale", "init_scale", "growth_factor",
                                         "backoff_factor", "growth_interval", "min_scale", "max_scale",
                                         "hysteresis", "clip_norm", "adamw", "debug", "checkpoint",
-                                        "memory", "wire", "sync_batchnorm", "graphs" };
+                                        "memory", "wire", "sync_batchnorm", "graphs",
+                                        "winograd" };
     static const char *const others[] = { "", "batch", "scale", "scales", "clip", "am", "amp2",
                                           "learning_rate" };
     for (size_t i = 0; i < COUNT(keys); i++) assert_true(amp_config_is_key(keys[i]));
@@ -286,7 +287,7 @@ TEST(is_key_knows_the_keys)
 #define ALLOWED_KEYS                                                                                  \
     "; allowed: amp, dtype, loss_scale, init_scale, growth_factor, backoff_factor, growth_interval, " \
                      "min_scale, max_scale, hysteresis, clip_norm, adamw, debug, checkpoint, memory, wire, " \
-                     "sync_batchnorm, graphs"
+                     "sync_batchnorm, graphs, winograd"
 #define A_NUMBER_FROM_MIN "; allowed: a number from min_scale to max_scale"
 #define AN_INTERVAL "; allowed: a whole number from 1 to 2147483647"
 #define A_LOSS_SCALE "; allowed: dynamic, or a number from 1.2e-38 to 8.5e37"

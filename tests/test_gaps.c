@@ -154,6 +154,19 @@ TEST(maxpool_passes_the_gradient_on)
     release(&s);
 }
 
+/* Its index is -1: in front of the delta lies what the C library knows of the array. */
+TEST(maxpool_writes_nothing_for_a_window_of_nan)
+{
+    struct subject s = subject_of(make_maxpool_layer(BATCH, SIDE, SIDE, 1, 2, 2, 1), BATCH);
+    float guarded[1 + BATCH*SIDE*SIDE] = {0}, *delta = s.net.delta;
+    for (int i = 0; i < s.l.outputs*BATCH; i++) s.l.indexes[i] = -1, s.l.delta[i] = 1;
+    s.net.delta = guarded + 1;
+    s.l.backward(s.l, s.net);
+    for (int i = 0; i < 1 + s.inputs; i++) assert_true(guarded[i] == 0);
+    s.net.delta = delta;
+    release(&s);
+}
+
 TEST(shortcut_sends_the_gradient_both_ways)
 {
     const int far_side = SIDE/2, far_channels = CHANNELS + 1, far_outputs = far_side*far_side*far_channels;

@@ -4,6 +4,7 @@
 
 #include "amp/numerics.h"
 #include "engine_testing.h"
+#include "plain_residual.h"
 
 #define SMALL                                                                                 \
     "[net]\nbatch=4\nsubdivisions=2\nwidth=16\nheight=16\nchannels=3\nlearning_rate=0.0002\n" \
@@ -102,6 +103,63 @@ TEST(the_inner_tensors_are_the_layers_own)
         amp_numerics_free(n);
         release(net);
     }
+}
+
+/* ---- a residual block ---- */
+
+/* The largest |number|, to 1e-5 of it. */
+static void assert_largest(const amp_exponents *e, const double *want, int count)
+{
+    double size = 0;
+    for (int i = 0; i < count; i++) size = fmax(size, fabs(want[i]));
+    assert_int_equal(all(e), count);
+    if (!(fabs((double)e->largest - size) <= 1e-5 * size))
+        fail_msg("the largest is %g, not %g", (double)e->largest, size);
+}
+
+/* Layer 1 alone is read by the shortcut: its outer delta is the sum's, its inner one lies elsewhere. */
+TEST(a_residual_blocks_numbers_are_those_of_a_plain_computation)
+{
+    enum { SIDE = 16, IMAGES = 2, NUMBERS = IMAGES * SIDE * SIDE, HEAD = 3, IN = 3, OUT = 4 };
+    network *net = parse(SMALL CONV(8, "") CONV(8, "") "[shortcut]\nfrom=-2\n"
+                         "activation=linear\n" TAIL, "fp32");
+    amp_numerics *n = watch(net, 1);
+    amp_network_desc d = described(net);
+    plain_residual r = { .n = IMAGES, .h = SIDE, .w = SIDE };
+    for (int i = 0; i < 3; i++) {
+        const amp_layer_desc *l = &d.layers[i == 2 ? HEAD : i];
+        r.conv[i] = (plain_conv){ i ? 8 : IN, l->filters, l->size, l->weights, l->biases, l->scales,
+                                  l->batchnorm_rule, .x = NULL };
+    }
+    double *image = plain_array(&r, IN), *delta = plain_array(&r, OUT);
+    feed(net, 3);
+    for (int i = 0; i < NUMBERS * IN; i++)
+        image[(i / (IN * SIDE * SIDE) * SIDE * SIDE + i % (SIDE * SIDE)) * IN + i / (SIDE * SIDE) % IN] =
+            (double)net->input[i];
+    plain_forward(&r, image);
+    for (int i = 0; i < NUMBERS * OUT; i++) { /* the cost's: truth, which is NCHW, less what is predicted */
+        int p = i / OUT;
+        int at = p / (SIDE * SIDE) * OUT * SIDE * SIDE + i % OUT * SIDE * SIDE + p % (SIDE * SIDE);
+        delta[i] = (double)net->truth[at] - r.conv[2].y[i];
+    }
+    r.conv[2].delta = delta;
+    plain_backward(&r);
+    train_network_datum(net);
+    for (int i = 0; i < 2; i++) {
+        const amp_layer_numerics *l = amp_numerics_of(n, i);
+        assert_largest(&l->output, r.conv[i].y, NUMBERS * 8);
+        assert_largest(&l->inner_output, r.conv[i].sums, NUMBERS * 8);
+        assert_largest(&l->delta, r.conv[i].delta, NUMBERS * 8);
+        assert_largest(&l->inner_delta, r.conv[i].inner, NUMBERS * 8);
+    }
+    assert_largest(&amp_numerics_of(n, 2)->delta, r.sum_delta, NUMBERS * 8);
+    assert_true(fabsf(amp_numerics_of(n, 1)->inner_delta.largest - amp_numerics_of(n, 1)->delta.largest)
+                > 1e-3f * amp_numerics_of(n, 1)->delta.largest);
+    amp_network_desc_free(&d);
+    amp_numerics_free(n);
+    plain_free(&r);
+    free(image);
+    release(net);
 }
 
 int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -295,9 +295,8 @@ static struct {
 static amp_status counted_cast(amp_backend *b, const amp_tensor *from, const amp_tensor *to, int accumulate,
                                amp_error *error)
 {
-    int of_values = from->shape.n > 1; /* of all images; a local layer turns its biases round as one */
     /* What only adds changes neither. */
-    *casts.now += of_values && (from->dtype != to->dtype || from->layout != to->layout);
+    *casts.now += from->dtype != to->dtype || from->layout != to->layout;
     return casts.real(b, from, to, accumulate, error);
 }
 

@@ -71,7 +71,7 @@ TEST(the_longest_row_fits)
     assert_round_trip(&row);
 }
 
-TEST(nan_and_inf_are_words_and_an_unknown_norm_is_empty)
+TEST(nan_and_inf_are_words_and_what_is_unknown_is_empty)
 {
     char text[AMP_LOG_TEXT];
     amp_error error;
@@ -87,6 +87,11 @@ TEST(nan_and_inf_are_words_and_an_unknown_norm_is_empty)
     row.grad_norm = INFINITY;
     assert_string_equal(amp_log_row_text(&row, text),
                         "7,nan,nan,inf,-inf,1,inf,372.5,nan,inf,72,1795352400.125,bf16");
+    row.images_per_second = NAN;
+    assert_string_equal(amp_log_row_text(&row, text),
+                        "7,nan,nan,inf,-inf,1,inf,,nan,inf,72,1795352400.125,bf16");
+    assert_int_equal(amp_log_row_read(text, &read, &error), AMP_OK);
+    assert_true(read.images_per_second != read.images_per_second);
 }
 
 TEST(numbers_are_short)

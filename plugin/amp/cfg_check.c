@@ -411,6 +411,37 @@ static amp_status check_section(struct cfg_check *check, section *s, int index, 
     return AMP_OK;
 }
 
+/* ---- what AMP does not train with ---- */
+
+/* e is NULL for the section itself. */
+static int is_refused(const cfg_refusal *r, const section *s, const entry *e)
+{
+    if (r->section && strcmp(r->section, s->kind->name)) return 0;
+    if (!e || !r->key) return !e && !r->key;
+    if (!e->known || !e->count || strcmp(r->key, e->key)) return 0;
+    return r->word ? !strcmp(r->word, e->value)
+                   : e->known->type == CFG_LAYER || e->numbers[0] != e->known->fallback;
+}
+
+static void refuse_entry(struct cfg_check *check, section *s, const entry *e)
+{
+    char problem[256];
+    for (int i = 0; i < check->fork->refusal_count; i++) {
+        const cfg_refusal *r = &check->fork->refusals[i];
+        if (!is_refused(r, s, e)) continue;
+        snprintf(problem, sizeof problem, "cannot be trained with under AMP: %s", r->why);
+        fail_entry(check, s, e, problem, e ? "without this key, or with -amp off" : "-amp off");
+    }
+}
+
+/* Called last: no rule of shapes depends on it. */
+static void refuse_under_amp(struct cfg_check *check, section *s)
+{
+    if (!s->kind) return;
+    refuse_entry(check, s, NULL);
+    for (size_t k = 0; k < s->count; k++) refuse_entry(check, s, &s->entries[k]);
+}
+
 /* ---- what rules call ---- */
 
 static const entry *find_entry(const cfg_walk *walk, const char *key)
@@ -455,6 +486,12 @@ void cfg_walk_enter(cfg_walk *walk, int index)
     walk->check->at = section_of(walk, index);
 }
 
+int cfg_walk_traits(const cfg_walk *walk)
+{
+    const section *s = walk->check->at;
+    return s->kind ? s->kind->traits : 0;
+}
+
 static void report(cfg_walk *walk, int is_error, const char *key, const char *allowed, const char *problem,
                    va_list args)
 {
@@ -483,6 +520,14 @@ void cfg_walk_warn(cfg_walk *walk, const char *key, const char *allowed, const c
     va_list args;
     va_start(args, problem);
     report(walk, 0, key, allowed, problem, args);
+    va_end(args);
+}
+
+void cfg_walk_refuse(cfg_walk *walk, const char *key, const char *allowed, const char *problem, ...)
+{
+    va_list args;
+    va_start(args, problem);
+    report(walk, 1, key, allowed, problem, args);
     va_end(args);
 }
 
@@ -585,10 +630,12 @@ static amp_status check_all(struct cfg_check *check, cfg_use use, amp_error *err
     if (!check->shapes) return no_memory(check, error);
     for (int i = -1; i < walk.count; i++) AMP_TRY(check_section(check, section_of(&walk, i), i, error));
     for (int i = -1; i < walk.count; i++) walk_section(&walk, i);
-    if (check->summary->errors) return AMP_OK;
-    sum_up(&walk, check->summary);
-    check->has_failed = 0;
-    if (check->fork->finish) check->fork->finish(&walk);
+    if (!check->summary->errors) {
+        sum_up(&walk, check->summary);
+        check->has_failed = 0;
+        if (check->fork->finish) check->fork->finish(&walk);
+    }
+    for (size_t i = 0; i < check->count; i++) refuse_under_amp(check, &check->sections[i]);
     return AMP_OK;
 }
 

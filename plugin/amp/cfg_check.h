@@ -52,12 +52,22 @@ typedef struct cfg_section_kind {
     void (*rule)(cfg_walk *);  /* may be NULL; finds *out filled by the traits */
 } cfg_section_kind;
 
+/* What Darknet knows and AMP does not train with. */
+typedef struct cfg_refusal {
+    const char *section; /* its kind's name; NULL: any */
+    const char *key;     /* any value but the one it has where it is not given; NULL: the section itself */
+    const char *word;    /* of a CFG_WORD, this one; else NULL */
+    const char *why;
+} cfg_refusal;
+
 typedef struct cfg_fork {
     const cfg_section_kind *kinds;     /* the first is [net] */
     int count;
     const cfg_key *layer_keys; /* that every layer may have */
     int layer_key_count;
     void (*finish)(cfg_walk *); /* looks at the whole, when all layers have a shape */
+    const cfg_refusal *refusals; /* may be NULL */
+    int refusal_count;
 } cfg_fork;
 
 extern const cfg_fork amp_cfg_fork; /* of the Darknet that the plugin is built for: host/FORK/cfg_keys.c */
@@ -111,6 +121,7 @@ const char *cfg_walk_text(const cfg_walk *, const char *key); /* NULL: not given
 /* fails where int cannot hold count of `what` */
 void cfg_walk_count(cfg_walk *, double count, const char *what);
 void cfg_walk_enter(cfg_walk *, int index); /* makes another layer's section the present one; -1: [net] */
+int cfg_walk_traits(const cfg_walk *);      /* of the present section's kind */
 int cfg_walk_failed(const cfg_walk *); /* some section has an error */
 /* For finish: walks the layers once more, with another width and height of the network. */
 void cfg_walk_again(cfg_walk *, double size);
@@ -121,6 +132,9 @@ __attribute__((format(printf, 4, 5)))
 void cfg_walk_fail(cfg_walk *, const char *key, const char *allowed, const char *problem, ...);
 __attribute__((format(printf, 4, 5)))
 void cfg_walk_warn(cfg_walk *, const char *key, const char *allowed, const char *problem, ...);
+/* The same for one key of several that are wrong each for itself: fail reports a section's first alone. */
+__attribute__((format(printf, 4, 5)))
+void cfg_walk_refuse(cfg_walk *, const char *key, const char *allowed, const char *problem, ...);
 
 /* ---- the check ---- */
 

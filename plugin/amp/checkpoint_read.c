@@ -324,11 +324,16 @@ static amp_status cannot_read(const char *path, const char *why, amp_error *erro
     return amp_fail(error, AMP_IO_FAILED, "cannot read %s: %s; " AMP_CHECKPOINT_REMEDY, shown, why);
 }
 
+static amp_status no_file(const char *path, const struct stat *info, amp_error *error)
+{
+    return cannot_read(path, S_ISDIR(info->st_mode) ? strerror(EISDIR) : "it is not a regular file", error);
+}
+
 static amp_status load(int file, const char *path, amp_checkpoint **out, amp_error *error)
 {
     struct stat info;
     if (fstat(file, &info) != 0) return cannot_read(path, strerror(errno), error);
-    if (!S_ISREG(info.st_mode)) return cannot_read(path, "it is not a regular file", error);
+    if (!S_ISREG(info.st_mode)) return no_file(path, &info, error);
     size_t size = (size_t)info.st_size, done = 0;
     unsigned char *bytes = malloc(size ? size : 1);
     if (!bytes)
@@ -347,9 +352,14 @@ static amp_status load(int file, const char *path, amp_checkpoint **out, amp_err
 
 amp_status amp_checkpoint_read(const char *path, amp_checkpoint **out, amp_error *error)
 {
+    struct stat info;
     *out = NULL;
-    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* not to wait for a FIFO's other end */
-    if (file < 0) return cannot_read(path, strerror(errno), error);
+    /* opening a device may do something, and a FIFO has another end to wait for */
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return no_file(path, &info, error);
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
+        return cannot_read(path, errno == ENOENT && amp_name_is_taken(path)
+                           ? "it is a symbolic link to a file that is not there" : strerror(errno), error);
     amp_status status = load(file, path, out, error);
     close(file);
     return status;

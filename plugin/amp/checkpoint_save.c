@@ -45,13 +45,18 @@ char *amp_sidecar_name(const char *weights)
     return name;
 }
 
+static amp_status no_memory_for_sidecar(const amp_safe_file *weights, amp_error *error)
+{
+    return amp_fail(error, AMP_NO_MEMORY, "no memory for the name of %.500s", weights->target);
+}
+
 /* The sidecar's names, from the weights'. */
 static amp_status with_sidecar(const amp_safe_file *weights,
                                amp_status (*find)(const char *, amp_safe_file *, amp_error *),
                                amp_safe_file *sidecar, amp_error *error)
 {
     char *name = amp_sidecar_name(weights->target);
-    if (!name) return amp_fail(error, AMP_NO_MEMORY, "no memory for the name of %.500s", weights->target);
+    if (!name) return no_memory_for_sidecar(weights, error);
     amp_status status = find(name, sidecar, error);
     free(name);
     return status;
@@ -61,14 +66,6 @@ static int is_there(const char *path)
 {
     struct stat info;
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
-}
-
-static int is_younger(const char *a, const char *b)
-{
-    struct stat x, y;
-    if (stat(a, &x) != 0 || stat(b, &y) != 0) return 0;
-    if (x.st_mtim.tv_sec != y.st_mtim.tv_sec) return x.st_mtim.tv_sec > y.st_mtim.tv_sec;
-    return x.st_mtim.tv_nsec > y.st_mtim.tv_nsec;
 }
 
 /* Whether the file at path is the one whose checksum is sum. */
@@ -120,7 +117,7 @@ static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_che
     if (is_there(s->target)) AMP_TRY(amp_checkpoint_read(s->target, &c, error));
     int new_pair = !is_there(w->target), matches = c && is_file_of(w->target, c->weights);
     int left_behind = c && !matches && is_file_of(w->temporary, c->weights);
-    int too_old = left_behind && is_younger(w->target, w->temporary);
+    int too_old = left_behind && amp_is_younger(w->target, w->temporary);
     if (!matches && (!left_behind || too_old))
         newer = sidecar_of(s->temporary, new_pair ? w->temporary : w->target);
     if ((left_behind || (newer && new_pair)) && amp_safe_file_busy(w)) {
@@ -149,6 +146,20 @@ static void remove_leftovers(const amp_safe_file *w, const amp_safe_file *s)
     amp_safe_file_remove_leftover(w, NULL);
 }
 
+/* A FIFO, a device, a folder or a link that leads to no file: who finds one where the sidecar should be must
+ * not go on as if there were none. */
+static amp_status check_sidecars_name(const amp_safe_file *weights, amp_error *error)
+{
+    amp_checkpoint *c = NULL;
+    char *name = amp_sidecar_name(weights->target);
+    if (!name) return no_memory_for_sidecar(weights, error);
+    amp_status status = AMP_OK;
+    if (amp_name_is_taken(name) && !is_there(name)) status = amp_checkpoint_read(name, &c, error);
+    amp_checkpoint_free(c);
+    free(name);
+    return status;
+}
+
 /* own: NAME is one of this training's own files, so that leftovers go also where there is no pair. */
 static amp_status recover(const char *name, int own, amp_checkpoint **out, char note[256], amp_error *error)
 {
@@ -158,7 +169,9 @@ static amp_status recover(const char *name, int own, amp_checkpoint **out, char 
     note[0] = 0;
     AMP_TRY(amp_safe_file_locate(name, &weights, error));
     amp_status status = AMP_OK;
-    if (!weights.direct) status = with_sidecar(&weights, amp_safe_file_locate, &sidecar, error);
+    if (!weights.direct) status = check_sidecars_name(&weights, error);
+    if (!weights.direct && status == AMP_OK)
+        status = with_sidecar(&weights, amp_safe_file_locate, &sidecar, error);
     if (!weights.direct && status == AMP_OK) status = settle(&weights, &sidecar, out, &ended, error);
     if (*out && ended) snprintf(note, 256, "%.159s: ended a save that was killed", (*out)->name);
     if (own && status == AMP_OK && !is_there(weights.target) && is_there(weights.temporary) &&
@@ -209,6 +222,9 @@ amp_status amp_checkpoint_begin(const char *name, amp_checkpoint_save *save, amp
     if (status == AMP_OK) status = amp_safe_file_begin(weights.target, &save->weights, error);
     if (status == AMP_OK && !weights.direct)
         status = with_sidecar(&weights, amp_safe_file_begin, &save->sidecar, error);
+    if (status == AMP_OK && save->sidecar.direct) /* a FIFO would wait for a reader, a device keep nothing */
+        status = amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: it is not a regular file; remove it",
+                          save->sidecar.target);
     if (status != AMP_OK) amp_checkpoint_cancel(save);
     end_both(&weights, &sidecar);
     return status;

@@ -17,7 +17,7 @@
 typedef enum amp_key {
     AMP_ON, DTYPE, LOSS_SCALE, INIT_SCALE, GROWTH_FACTOR, BACKOFF_FACTOR, GROWTH_INTERVAL, MIN_SCALE,
     MAX_SCALE, HYSTERESIS, CLIP_NORM, ADAMW, DEBUG, CHECKPOINT, MEMORY, WIRE,
-    SYNC_BATCHNORM, GRAPHS, KEYS
+    SYNC_BATCHNORM, GRAPHS, WINOGRAD, KEYS
 } amp_key;
 
 /* DTYPE_NAME is kept as an amp_dtype; SCALE has the bounds of scale_problem; WHOLE_OR_WORD is "off", "auto"
@@ -68,6 +68,7 @@ static const key_row rows[KEYS] = {
     [WIRE] = { KEY(wire), "fp32, bf16, fp16", DTYPE_NAME, AMP_FP32 },
     [SYNC_BATCHNORM] = { KEY(sync_batchnorm), "0, 1", FLAG },
     [GRAPHS] = { KEY(graphs), "0, 1", FLAG },
+    [WINOGRAD] = { KEY(winograd), "0, 1", FLAG, 1 },
 };
 
 static amp_key find_key(const char *name)

@@ -28,6 +28,7 @@ typedef struct amp_config {
     int adamw;          /* with [net]'s adam=1: decoupled weight decay */
     int debug;
     int graphs;             /* record each pass of a training once, then repeat it (recording.h) */
+    int winograd;           /* 0: every convolution by the direct sum (amp_conv_desc.direct) */
     int checkpoint;         /* activation checkpointing: AMP_CHECKPOINT_OFF, _AUTO, or a number of segments */
     double memory;          /* bytes that AUTO may make a training take; 0: what the machine has */
     amp_dtype wire;         /* what gradients travel in from rank to rank */

@@ -22,6 +22,7 @@ typedef struct amp_engine_settings {
     int adam, adamw;     /* adamw: Adam with decoupled weight decay */
     int sync_batchnorm;  /* batch norm takes the images that all ranks have in a pass for one batch */
     int graphs;          /* record passes and repeat them, where that is possible (recording.h) */
+    int direct;          /* amp_conv_desc.direct, of all convolutions */
     int debug;           /* look for the first non-finite tensor of each step */
     amp_recompute_settings recompute;
 } amp_engine_settings;

@@ -38,6 +38,7 @@ static inline amp_step amp_engine_step(amp_engine *engine, const amp_plan_key *k
 {
     return (amp_step){ .backend = engine->backend, .host = &engine->host, .training = engine->training,
                        .keeps_state = key->keeps_state, .loss_scale = engine->settings.scaler.scale,
+                       .direct = engine->settings.direct,
                        .ranks = engine->training ? amp_parallel_batchnorm(&engine->parallel) : NULL };
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../layers/epilogue.h"
 #include "../tensor/half.h"
 
 enum {
@@ -158,21 +159,13 @@ static amp_status see_output(amp_numerics *n, amp_backend *b, const amp_seen *se
     return add_tensor(n, &layer->output, b, &seen->tensor, error);
 }
 
-static int changes_delta(const amp_node *node)
-{
-    const amp_layer_desc *d = &node->desc;
-    return amp_autocast_class_of(d->kind) == AMP_CLASS_LOWER
-        && (d->batch_normalize || d->activation != AMP_LINEAR);
-}
-
-/* Backward works in place: when gradients are shown, the output's delta is what batch normalization and
- * activation made of it. */
+/* When gradients are shown, backward has made the delta of the sums. */
 static amp_status see_inner_delta(amp_numerics *n, amp_backend *b, int layer, amp_error *error)
 {
     const amp_node *node = node_of(n, layer);
-    if (n->inner_pending != layer || !node || !changes_delta(node)) return AMP_OK;
+    if (n->inner_pending != layer || !node || !amp_epilogue_changes_delta(node)) return AMP_OK;
     n->inner_pending = -1;
-    amp_tensor delta = amp_value_delta(node->output, node->form);
+    amp_tensor delta = amp_epilogue_sums_delta(node);
     return add_tensor(n, &n->layers[layer].inner_delta, b, &delta, error);
 }
 

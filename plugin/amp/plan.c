@@ -257,7 +257,7 @@ static void choose_kept_deltas(amp_plan *plan)
         const amp_value *y = node->inputs[0], *x = node->inputs[1];
         if (y->index <= x->index || x->index < 0 || y->delta_parts != 1 || !x->wants_delta
             || y->home != node->form || x->home != node->form) continue;
-        plan->nodes[y->index].keeps_delta = amp_epilogue_can_keep_delta(&plan->nodes[y->index])
+        plan->nodes[y->index].keeps_delta = amp_epilogue_changes_delta(&plan->nodes[y->index])
             && is_only_delta_until(plan, node, x, y->index);
     }
 }

@@ -15,7 +15,7 @@ amp_plan_bytes amp_plan_bytes_of(const amp_plan *plan, int layer)
             if (slot == &value->delta[form]) sum.deltas += request->bytes;
         }
         if (node && (slot == &node->pre_activation || slot == &node->mean || slot == &node->variance
-                     || slot == &node->bytes || slot == &node->per_output))
+                     || slot == &node->bytes))
             sum.kept += request->bytes;
         if (node && (slot == &node->delta_part || slot == &node->sums_delta)) sum.deltas += request->bytes;
         if (node && node->ops->makes_loss && slot == &plan->results)

@@ -17,7 +17,6 @@ static double operations_of(const amp_node *node)
     case AMP_LAYER_CONVOLUTIONAL:
     case AMP_LAYER_CONNECTED: return 2 * weights * y.n * y.h * y.w;
     case AMP_LAYER_DECONVOLUTIONAL: return 2 * weights * x.n * x.h * x.w;
-    case AMP_LAYER_LOCAL: return 2 * weights * y.n;
     default: return 4 * (double)amp_shape_count(y);
     }
 }

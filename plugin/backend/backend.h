@@ -21,7 +21,6 @@
 
 typedef struct amp_backend amp_backend;
 typedef struct amp_conv amp_conv; /* one convolution at one shape, with its half copy of the weights */
-typedef struct amp_local amp_local; /* the same of a locally connected layer */
 typedef struct amp_recorded_pass amp_recorded_pass; /* a recorded pass, see pass_begin */
 
 /* Darknet's activations by their .cfg names, those of its forks last; formulas in activate.h, gradients in
@@ -53,6 +52,7 @@ typedef struct amp_conv_desc {
     int stride_x;         /* along a row; 0: as stride */
     int dilation;         /* 0: 1 */
     int leaky;            /* its forward ends with AMP_LEAKY; never with training or transposed */
+    int direct;           /* not by Winograd's minimal filtering where the backend chooses that by a rule */
 } amp_conv_desc;
 
 static inline int amp_conv_stride_x(const amp_conv_desc *d) { return d->stride_x ? d->stride_x : d->stride; }
@@ -80,19 +80,6 @@ static inline amp_shape amp_conv_output(const amp_conv_desc *d)
     return (amp_shape){ d->x.n, d->k, (d->x.h + 2 * d->pad - amp_conv_span(d, d->size_h)) / d->stride + 1,
                         (d->x.w + 2 * d->pad - amp_conv_span(d, d->size_w)) / amp_conv_stride_x(d) + 1 };
 }
-
-/* A locally connected layer: a convolution whose window has weights of its own at each place (i,j) of its
- * output, y[n,i,j,k] = Σ w[i,j][k,c,r,s]·x[n, i·stride - pad + r, j·stride - pad + s, c], with 0 where that
- * lies outside of x: x (n,h,w,c) · w (y.h·y.w places of OIHW, each (y.c, c, size, size)) → y (n,h,w,k). */
-typedef struct amp_local_desc {
-    amp_shape x, y;
-    int size, stride, pad;
-    amp_dtype dtype;      /* of x, y, dx, dy */
-    int training;         /* backward will be called */
-} amp_local_desc;
-
-/* Numbers of a place's window: those that one output adds up. */
-static inline size_t amp_local_window(const amp_local_desc *d) { return (size_t)d->x.c * d->size * d->size; }
 
 /* The formulas of batch norm, which differ between Darknet's CPU and GPU code and between its forks. v is the
  * variance that a batch is normalized by: Σ(x-mean)²/(N-1) where unbiased, else Σ(x-mean)²/N. The rolling
@@ -151,13 +138,15 @@ typedef struct amp_conv_weights {
     const float *masters;
 } amp_conv_weights;
 
-/* How a convolution, or a locally connected layer, runs on this machine: for reports, not for computing. */
+/* How a convolution runs on this machine: for reports, not for computing. */
 typedef struct amp_conv_facts {
     amp_dtype computes;     /* what its arithmetic runs in: desc.dtype, or fp32 where that is only stored */
     int padded_in, padded_out; /* channels of a group in the copies of the weights; those of desc where
                                   nothing is padded */
     size_t weight_bytes;    /* of all those copies, once they are loaded */
     size_t workspace_bytes; /* what a pass of it takes at most, of memory that all convolutions share */
+    char winograd[24];      /* which passes are computed by Winograd's minimal filtering: "forward+weights",
+                               "all passes"; empty: none */
     char kernel[64];        /* the library's name for what runs in the layer's forward; empty: it has none */
 } amp_conv_facts;
 
@@ -354,19 +343,6 @@ struct amp_backend {
     amp_status (*add_bias)(amp_backend *, const amp_tensor *y, const float *bias, amp_error *);
     /* db[c] += sum over n,h,w of dy. */
     amp_status (*bias_gradient)(amp_backend *, const amp_tensor *dy, float *db, amp_error *);
-
-    /* Locally connected layers, as convolutions above, without a bias. load_weights is to be called before
-     * the first forward and after every change of the masters, which stay where they are until the next. */
-    amp_status (*local_create)(amp_backend *, const amp_local_desc *, amp_local **out, amp_error *);
-    void (*local_destroy)(amp_backend *, amp_local *);
-    amp_status (*local_load_weights)(amp_backend *, amp_local *, const float *weights, amp_error *);
-    void (*local_drop_weights)(amp_backend *, amp_local *);
-    amp_status (*local_forward)(amp_backend *, amp_local *, const void *x, void *y, amp_error *);
-    amp_status (*local_backward_data)(amp_backend *, amp_local *, const void *dy, void *dx, int accumulate,
-                                      amp_error *);
-    amp_status (*local_backward_weights)(amp_backend *, amp_local *, const void *x, const void *dy, float *dw,
-                                         amp_error *);
-    void (*local_facts)(const amp_backend *, const amp_local *, amp_conv_facts *out);
 
     /* Batch norm with the activation fused, with N = n·h·w: mean = Σx/N, variance and xhat by the rule,
      * y = act(scale·xhat + bias). N = 1: both variances are 0.

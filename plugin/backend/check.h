@@ -185,22 +185,6 @@ static inline amp_status amp_check_yolo_output(const amp_tensor *y, const amp_yo
                     d->n, d->classes, y->shape.c);
 }
 
-static inline amp_status amp_check_local(const amp_local_desc *d, amp_error *error)
-{
-    const amp_shape x = d->x, y = d->y;
-    const char *why = NULL;
-    if (x.n < 1 || x.c < 1 || x.h < 1 || x.w < 1) why = "the input is empty";
-    else if (y.n != x.n || y.c < 1 || y.h < 1 || y.w < 1) why = "the output is empty";
-    else if (d->size < 1 || d->stride < 1 || d->pad < 0)
-        why = "size and stride must be at least 1 and padding 0 or more";
-    else if (amp_local_window(d) > INT_MAX || amp_shape_image(y) > INT_MAX) why = "it is too large";
-    if (!why) return AMP_OK;
-    return amp_fail(error, AMP_BAD_NETWORK,
-                    "locally connected layer from %dx%dx%dx%d to %dx%dx%dx%d (n,c,h,w), window %d, "
-                    "stride %d, padding %d, in %s: %s", x.n, x.c, x.h, x.w, y.n, y.c, y.h, y.w, d->size,
-                    d->stride, d->pad, amp_dtype_name(d->dtype), why);
-}
-
 static inline amp_status amp_check_gather(const amp_tensor *x, const amp_tensor *y, amp_error *error)
 {
     AMP_TRY(amp_check_pair("gather", x, y, 0, error));

@@ -28,8 +28,6 @@
     OP(stage) OP(uploads_done) OP(download) OP(synchronize) OP(zero)                                       \
     OP(conv_create) OP(conv_destroy) OP(conv_load_weights) OP(conv_drop_weights) OP(conv_forward)          \
     OP(conv_backward_data) OP(conv_backward_weights) OP(conv_facts)                                        \
-    OP(local_create) OP(local_destroy) OP(local_load_weights) OP(local_drop_weights) OP(local_forward)     \
-    OP(local_backward_data) OP(local_backward_weights) OP(local_facts)                                     \
     OP(gemm) OP(gemm_drop_copies) OP(gemm_computes)                                                        \
     AMP_BACKEND_KERNELS(OP)
 

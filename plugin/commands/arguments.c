@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../amp/cfg_reader.h"
+
 enum { MOST_ARGUMENTS = 32 };
 
 static int is_option(const amp_argument *a) { return a->name[0] == '-'; }
@@ -77,6 +79,18 @@ static int find_option(const amp_argument *arguments, const char *name)
     return -1;
 }
 
+static amp_status no_such_option(const amp_argument *arguments, const char *name, amp_error *error)
+{
+    const char *names[MOST_ARGUMENTS];
+    char shown[64], what[128], text[256];
+    size_t count = 0;
+    for (const amp_argument *a = arguments; a->name; a++) if (is_option(a)) names[count++] = a->name;
+    cfg_printable(shown, sizeof shown, name);
+    snprintf(what, sizeof what, "%s: there is no such option", shown);
+    cfg_did_you_mean(text, sizeof text, what, name, names, count);
+    return amp_fail(error, AMP_BAD_CONFIG, "%s", text);
+}
+
 static int next_place(const amp_argument *arguments, int from)
 {
     while (arguments[from].name && is_option(&arguments[from])) ++from;
@@ -90,7 +104,7 @@ static amp_status read_all(int argc, char **argv, const amp_argument *arguments,
     for (int i = 0; i < argc && argv[i]; i++) {
         if (argv[i][0] == '-' && argv[i][1]) {
             int k = find_option(arguments, argv[i]);
-            if (k < 0) return amp_fail(error, AMP_BAD_CONFIG, "%s: there is no such option", argv[i]);
+            if (k < 0) return no_such_option(arguments, argv[i], error);
             if (given[k]++) return amp_fail(error, AMP_BAD_CONFIG, "%s is given twice", argv[i]);
             AMP_TRY(read_option(&arguments[k], argc, argv, &i, error));
         } else if (!arguments[place].name) {

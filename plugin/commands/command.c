@@ -2,6 +2,8 @@
 #include "command.h"
 
 #include "arguments.h"
+#include "../host/common/request.h"
+#include "../host/fork.h"
 #include "../include/darknet_amp.h"
 
 #include <string.h>
@@ -21,6 +23,7 @@ static const struct {
     { "log", "how a training is doing, from what -log writes: loss, gradient norm, scale, skipped steps",
       amp_command_log },
     { "valid", "mAP of a detector, top-1 and top-5 accuracy of a classifier", amp_command_valid },
+    { "clean", "a .cfg without anything of AMP's, for other programs", amp_command_clean },
     { "version", "what a bug report needs: versions, compiler, processor, how half precision runs here",
       amp_command_version },
 };
@@ -44,6 +47,8 @@ static int run_verb(int argc, char **argv)
         print_usage(stdout);
         return 0;
     }
+    int shows = amp_host_find_argument(argc, argv, "-dont_show"); /* what none of the verbs does */
+    if (shows && amp_fork_dont_show) amp_host_remove_arguments(&argc, argv, shows, 1);
     for (int i = 0; i < VERBS; i++) {
         amp_error error;
         if (strcmp(argv[2], verbs[i].name)) continue;

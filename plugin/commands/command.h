@@ -7,6 +7,7 @@
 
 amp_status amp_command_plan(int argc, char **argv, amp_error *);
 amp_status amp_command_check(int argc, char **argv, amp_error *);
+amp_status amp_command_clean(int argc, char **argv, amp_error *);
 amp_status amp_command_bench(int argc, char **argv, amp_error *);
 amp_status amp_command_compare(int argc, char **argv, amp_error *);
 amp_status amp_command_probe(int argc, char **argv, amp_error *);

@@ -90,11 +90,9 @@ static amp_status note_missing_labels(scan *s)
 static amp_status check_images(scan *s, amp_error *error)
 {
     s->without_labels = 0;
+    AMP_TRY(amp_check_image_paths(&s->list, s->file, error));
     for (size_t i = 0; i < s->list.count; i++) {
         const char *image = s->list.line[i];
-        if (strlen(image) > AMP_IMAGE_PATH_MOST)
-            return amp_fail(error, AMP_BAD_CONFIG, "%.500s:%zu: an image's path may have %d bytes at most",
-                            s->file, i + 1, (int)AMP_IMAGE_PATH_MOST);
         s->found->images++;
         if (!is_there(image)) note(s->found, AMP_SCAN_MISSING, image);
         else if (!s->request->classifier) AMP_TRY(check_boxes(s, image));
@@ -204,7 +202,7 @@ static void print_list(const amp_scanned_list *l, const char *name)
 {
     static const char *const kinds[] = {
         [AMP_SCAN_MISSING] = "images are missing or empty",
-        [AMP_SCAN_OUTSIDE] = "labels have no part in their image and are left out",
+        [AMP_SCAN_OUTSIDE] = "labels have no part in their image, or their centre at 0 0, and are left out",
         [AMP_SCAN_UNLABELLED] = "images have no label file: taken as without objects",
         [AMP_SCAN_MISLABELLED] = "paths do not hold exactly one label" };
     const long of[] = { l->images, l->boxes, l->images, l->paths };

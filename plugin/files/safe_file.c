@@ -255,4 +255,24 @@ void amp_safe_file_end(amp_safe_file *f)
 
 int amp_file_exists(const char *path) { return access(path, F_OK) == 0; }
 
+int amp_name_is_taken(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0;
+}
+
+int amp_is_same_file(const char *a, const char *b)
+{
+    struct stat info;
+    return stat(b, &info) == 0 && is_same_file(a, &info);
+}
+
+int amp_is_younger(const char *a, const char *b)
+{
+    struct stat x, y;
+    if (stat(a, &x) != 0 || stat(b, &y) != 0) return 0;
+    if (x.st_mtim.tv_sec != y.st_mtim.tv_sec) return x.st_mtim.tv_sec > y.st_mtim.tv_sec;
+    return x.st_mtim.tv_nsec > y.st_mtim.tv_nsec;
+}
+
 const char *amp_file_name(const char *path) { return path + folder_length(path); }

@@ -52,7 +52,12 @@ void amp_safe_file_end(amp_safe_file *);
 /* Put `temporary` in the place of `target`, as amp_safe_file_place does. */
 amp_status amp_replace_file(const char *temporary, const char *target, amp_error *);
 
-/* Whether there is a file, or anything else, of this name. */
+/* Whether there is a file, or anything else, of this name; name_is_taken: or a link that leads to none. */
 int amp_file_exists(const char *path);
+int amp_name_is_taken(const char *path);
+/* Whether two names stand for one file; whether the file at a was written after that at b. Both are 0 where
+ * one of them is missing. */
+int amp_is_same_file(const char *a, const char *b);
+int amp_is_younger(const char *a, const char *b);
 /* What follows the last slash of a path; all of it where there is none. */
 const char *amp_file_name(const char *path);

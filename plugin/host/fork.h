@@ -118,9 +118,25 @@ void amp_fork_use_device(const struct network *);
  * classes (0: the .data file does not say). */
 void amp_fork_check_classes(struct network *, int classes, int classifier);
 
-/* Whether Darknet's own `detector train` knows -map; a network without AMP is then measured by Darknet
- * itself. */
+/* Whether Darknet itself has `detector map`, and -map of a network without AMP. */
 int amp_fork_knows_map(void);
+/* The option by which Darknet's commands open no windows; NULL: it has none. */
+extern const char *const amp_fork_dont_show;
+
+/* Of a network without AMP whose last forward gave inf or NaN: which layer of Darknet's own code makes that
+ * of good numbers, and why: part of a message, valid until the next call. NULL: none is known to. */
+const char *amp_fork_fault(const struct network *);
+/* Whether `detector train` saves a snapshot NAME_STEP.weights at this step, after NAME.backup: killed between
+ * the two, a training that goes on from NAME.backup would never save it. */
+int amp_fork_snapshot_follows_backup(long step);
+
+/* The options that Darknet's own main, `detector` and `classifier` know; the last has no name. */
+typedef struct amp_fork_option {
+    const char *name;
+    int has_value;               /* it takes the word after it */
+    int of_detector, of_classifier;
+} amp_fork_option;
+extern const amp_fork_option amp_fork_options[];
 
 /* ---- memory and machine ---- */
 
@@ -204,14 +220,15 @@ int amp_fork_negative_variance(const struct network *, float *value);
 /* Bytes that Darknet's commands have room for in the path of a file that they save. */
 enum { AMP_FORK_PATH = 4096 };
 
+/* Whether Darknet takes the carriage return off the end of a list's line, too. */
+int amp_fork_drops_returns(void);
+
 /* The file that Darknet takes for the labels of an image, at most as many bytes longer as
  * there are in "images". */
 void amp_fork_label_path(const char *image, char *path);
 /* Texts for messages about a missing label file: where Darknet looks for it, and for which image names. */
 extern const char amp_fork_label_place[], amp_fork_label_images[];
-/* Whether Darknet decodes images itself, and darknet_amp_decoded_image gets them; else OpenCV does. */
-int amp_fork_decodes(void);
-/* Whether a detector's images are then made floats a plane at a time; else as a whole. */
+/* Whether a detector's images are made floats a plane at a time; else as a whole. */
 int amp_fork_places_planes(void);
 /* Pixels of an image, by the first bytes of its file; 0: it is no image. */
 size_t amp_fork_image_pixels(const char *image);

@@ -30,6 +30,9 @@ struct darknet_amp; /* all that AMP knows of one network; network.amp, NULL when
  * threads that load images. */
 int darknet_amp_start(int argc, char **argv);
 
+/* Whether Darknet, built with OpenCV, has no display to open windows on; then a line says so. */
+int darknet_amp_no_display(void);
+
 /* `darknet amp VERB ...` and `darknet detector map ...`, once the GPU is chosen. Returns 1 if the command was
  * one of these: the program ends with *status. */
 int darknet_amp_command(int argc, char **argv, int *status);
@@ -165,6 +168,9 @@ void darknet_amp_another_image(char **paths, int i);
 int darknet_amp_read_boxes(const char *file, void *boxes, int *count);
 int darknet_amp_mislabelled(const char *path, int count);
 FILE *darknet_amp_fopen(const char *file, const char *mode);
+/* OpenCV could not crop, resize and distort an image to w x h, because of `why`: a program with a network
+ * under AMP ends. (Stock goes on with an image of another size, and reads and writes outside it.) */
+void darknet_amp_not_augmented(int w, int h, const char *why);
 
 /* Decoding, in a program with a network under AMP. kept_image: before a file is read: the image's floats and
  * size, if it was kept (cache=ram). decoded_image: a file was decoded to w·h·c bytes, which are taken over:
@@ -172,6 +178,11 @@ FILE *darknet_amp_fopen(const char *file, const char *mode);
  * caller's. */
 float *darknet_amp_kept_image(const char *file, int channels, int *w, int *h, int *c);
 float *darknet_amp_decoded_image(const char *file, int channels, unsigned char *pixels, int w, int h, int c);
+/* The same where OpenCV reads images: their bytes, if they were kept, which stay the cache's and are not
+ * written to; else NULL. keep_bytes copies w·h·c bytes into the cache, if there is one. channels: any number
+ * that says how the file was read. */
+unsigned char *darknet_amp_kept_bytes(const char *file, int channels, int *w, int *h, int *c);
+void darknet_amp_keep_bytes(const char *file, int channels, unsigned char *pixels, int w, int h, int c);
 /* A detector's image is placed a plane at a time, and its other planes stay bytes, a quarter of their floats.
  * want_planes: what the calling thread loads next has room for one plane only, until next_plane returns 0.
  * next_plane, for k = 0, 1, ...: 1: image and canvas, of planes of canvas_plane floats, are now channel k

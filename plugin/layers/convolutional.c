@@ -12,7 +12,8 @@ static amp_conv_desc describe(const amp_node *node, const amp_step *step)
                            .pad = d->pad, .groups = d->groups, .dtype = node->dtype,
                            .training = step->keeps_state, .wants_dx = step->keeps_state
                            && node->inputs[0]->wants_delta, .stride_x = d->stride_x,
-                           .dilation = d->dilation, .leaky = amp_epilogue_is_fused(node) };
+                           .dilation = d->dilation, .leaky = amp_epilogue_is_fused(node),
+                           .direct = step->direct };
     if (d->kind == AMP_LAYER_CONNECTED) {
         conv.size_h = x.h;
         conv.size_w = x.w;

@@ -126,12 +126,19 @@ int amp_epilogue_can_add(const amp_node *node)
         && (amp_gradient_wants_input(a) || a == AMP_LINEAR || a == AMP_LEAKY || a == AMP_RELU);
 }
 
-int amp_epilogue_can_keep_delta(const amp_node *node)
+int amp_epilogue_changes_delta(const amp_node *node)
 {
     const amp_layer_desc *d = &node->desc;
     return (d->kind == AMP_LAYER_CONVOLUTIONAL || d->kind == AMP_LAYER_CONNECTED
             || d->kind == AMP_LAYER_DECONVOLUTIONAL)
         && (d->batch_normalize || d->activation != AMP_LINEAR);
+}
+
+amp_tensor amp_epilogue_sums_delta(const amp_node *node)
+{
+    amp_tensor delta = amp_value_delta(node->output, node->form);
+    if (node->keeps_delta) delta.data = node->sums_delta;
+    return delta;
 }
 
 static amp_status activation_backward(amp_node *node, amp_step *step, const amp_tensor *dx, amp_error *error)
@@ -148,8 +155,7 @@ amp_status amp_epilogue_backward(amp_node *node, amp_step *step, amp_tensor *sum
     const amp_layer_desc *d = &node->desc;
     amp_tensor x = amp_epilogue_sums(node);
     amp_tensor y = amp_value_data(node->output, node->form), dy = amp_value_delta(node->output, node->form);
-    *sums = dy;
-    if (node->keeps_delta) sums->data = node->sums_delta;
+    *sums = amp_epilogue_sums_delta(node);
     if (d->batch_normalize)
         return amp_batchnorm_backward(node, step, &x, &y, &dy, sums, d->activation, error);
     AMP_TRY(activation_backward(node, step, sums, error));

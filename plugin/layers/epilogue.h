@@ -29,10 +29,11 @@ amp_status amp_epilogue_add(amp_node *, amp_step *, const amp_tensor *add, const
 /* Whether a shortcut (y = x + add) may do so for this layer, on a backend that can: if nobody else reads the
  * output. */
 int amp_epilogue_can_add(const amp_node *);
-/* Makes the delta of the sums, *sums, of the output's, with gradients of scales and biases: in place, unless
- * the node keeps its output's delta. */
+/* Makes the delta of the sums, *sums, of the output's, with gradients of scales and biases. */
 amp_status amp_epilogue_backward(amp_node *, amp_step *, amp_tensor *sums, amp_error *);
-/* Whether the layer's backward does so, with batch norm or an activation, and so can keep that delta. */
-int amp_epilogue_can_keep_delta(const amp_node *);
+/* Whether the layer's backward does so, with batch norm or an activation. */
+int amp_epilogue_changes_delta(const amp_node *);
+/* Where: in place of the output's, unless the node keeps that one. */
+amp_tensor amp_epilogue_sums_delta(const amp_node *);
 /* The output's delta becomes that of the activation's input, in place. */
 amp_status amp_epilogue_activation_backward(amp_node *, amp_step *, amp_error *);

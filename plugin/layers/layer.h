@@ -24,7 +24,6 @@ typedef enum amp_autocast_class {
     ROW(CONVOLUTIONAL, convolutional, LOWER)      \
     ROW(CONNECTED, connected, LOWER)              \
     ROW(DECONVOLUTIONAL, deconvolutional, LOWER)  \
-    ROW(LOCAL, local, LOWER)                      \
     ROW(BATCHNORM, batchnorm, FOLLOWS)            \
     ROW(ACTIVATION, activation, FOLLOWS)          \
     ROW(MAXPOOL, maxpool, FOLLOWS)                \
@@ -150,6 +149,7 @@ typedef struct amp_step {
     const amp_host *host;
     int training;      /* batch statistics, dropout */
     int keeps_state;   /* a backward follows */
+    int direct;        /* amp_conv_desc.direct */
     int outline;       /* the plan is only for sizes: the backend makes nothing for it */
     int shown;         /* an observer reads each layer's output */
     int again;         /* a forward that backward repeats: batch statistics and dropout's mask are those of
@@ -188,7 +188,6 @@ struct amp_node {
     const amp_gradients *gradients;
 
     amp_conv *conv;
-    amp_local *local;
     int predicts;              /* the plan folds: nothing is kept for a backward */
     int folded;                /* ... and the layer's batch norm lies in its weights (fold.h), */
     float *folded_bias;        /* ... and in this bias: the backend's memory, made with the copies of
@@ -203,7 +202,6 @@ struct amp_node {
     amp_node *norm_of;         /* that one's: whose batch norm it makes */
     int keeps_delta;           /* backward leaves the output's delta as it is, for a value that shares it, */
     void *sums_delta;          /* ... and makes that of the sums (epilogue.h) here */
-    float *per_output;         /* local: biases or their gradient, as its output lies */
     void *delta_part;          /* deconvolutional: its part of the input's delta, where others give theirs
                                   too */
     uint8_t *bytes;            /* max pooling's choice, dropout's keep */
@@ -240,8 +238,8 @@ int amp_node_keeps_sums(const amp_node *);
  * should look at. */
 amp_status amp_node_check_shape(const amp_node *, amp_shape made, const char *check, amp_error *);
 
-/* Loads the weights of all convolutions among `count` nodes, in one go, and of the local layers; an error's
- * line begins with the layer, if one is to blame. */
+/* Loads the weights of all convolutions among `count` nodes, in one go; an error's line begins with the
+ * layer, if one is to blame. */
 amp_status amp_nodes_load_weights(amp_node *nodes, int count, amp_backend *, amp_error *);
 
 /* Frees what plan made (not arena memory). */

@@ -84,20 +84,13 @@ static amp_status load_convs(const amp_node *nodes, int count, amp_backend *back
     return status == AMP_OK || failed < 0 ? status : name(with_conv(nodes, failed), "weights", status, error);
 }
 
-/* Of a layer that is loaded by itself. */
-static amp_status load_one(amp_node *node, amp_backend *backend, amp_error *error)
-{
-    return node->local ? backend->local_load_weights(backend, node->local, node->desc.weights, error)
-                       : amp_fold_load(node, backend, error);
-}
-
 amp_status amp_nodes_load_weights(amp_node *nodes, int count, amp_backend *backend, amp_error *error)
 {
     AMP_TRY(load_convs(nodes, count, backend, error));
     for (int i = 0; i < count; i++) {
-        if (!nodes[i].local && !nodes[i].folded) continue;
+        if (!nodes[i].folded) continue;
         begin(&nodes[i], backend, "weights");
-        AMP_TRY(end(&nodes[i], backend, "weights", load_one(&nodes[i], backend, error), error));
+        AMP_TRY(end(&nodes[i], backend, "weights", amp_fold_load(&nodes[i], backend, error), error));
     }
     return AMP_OK;
 }
@@ -105,7 +98,6 @@ amp_status amp_nodes_load_weights(amp_node *nodes, int count, amp_backend *backe
 void amp_node_drop_weights(amp_node *node, amp_backend *backend)
 {
     if (node->conv) backend->conv_drop_weights(backend, node->conv);
-    if (node->local) backend->local_drop_weights(backend, node->local);
     if (node->folded_bias) backend->release(backend, node->folded_bias);
     node->folded_bias = NULL;
 }
@@ -150,12 +142,10 @@ amp_status amp_node_backward(amp_node *node, amp_step *step, amp_error *error)
 void amp_node_release(amp_node *node, amp_backend *backend)
 {
     if (node->conv) backend->conv_destroy(backend, node->conv);
-    if (node->local) backend->local_destroy(backend, node->local);
     if (node->folded_bias) backend->release(backend, node->folded_bias);
     if (node->map) backend->release(backend, node->map);
     if (node->class_table) backend->release(backend, node->class_table);
     node->conv = NULL;
-    node->local = NULL;
     node->folded_bias = NULL;
     node->map = NULL;
     node->class_table = NULL;

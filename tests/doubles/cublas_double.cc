@@ -345,36 +345,4 @@ cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t op_a, cublasOper
                    compute_type, algorithm);
 }
 
-/* The same for `count` places: products whose matrices lie strides apart. They are computed one after the
- * other, in no order that a caller may count on. */
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t op_a, cublasOperation_t op_b,
-    int m, int n, int k, const void *alpha, const void *a, cudaDataType a_type, int lda, long long stride_a,
-    const void *b, cudaDataType b_type, int ldb, long long stride_b, const void *beta, void *c,
-    cudaDataType c_type, int ldc, long long stride_c, int count,
-    cublasComputeType_t compute_type, cublasGemmAlgo_t algorithm)
-{
-    MAY_FAIL("cublasGemmStridedBatchedEx");
-    number a_number, b_number, c_number;
-    CHECK(count > 0, "cublasGemmStridedBatchedEx: %d products", count);
-    CHECK(stride_a >= 0 && stride_b >= 0 && stride_c > 0,
-        "cublasGemmStridedBatchedEx: strides %lld, %lld, %lld", stride_a, stride_b, stride_c);
-    /* Results lie behind each other, or interleaved column by column; else two of them would write one
-     * element. */
-    CHECK(count == 1 || stride_c >= (long long)ldc * (n - 1) + m
-        || (stride_c >= m && stride_c * (count - 1) + m <= ldc),
-        "cublasGemmStridedBatchedEx: results of %d×%d, leading dimension %d, %lld apart, overlap", m, n, ldc,
-        stride_c);
-    if (!number_of(a_type, &a_number) || !number_of(b_type, &b_number) || !number_of(c_type, &c_number))
-        return reject(CUBLAS_STATUS_NOT_SUPPORTED, "cublasGemmStridedBatchedEx: types %d, %d and %d",
-            (int)a_type, (int)b_type, (int)c_type);
-    for (long long i = 0; i < count; i++) {
-        cublasStatus_t status = enqueue(h, op_a, op_b, m, n, k, alpha,
-            (const char *)a + i * stride_a * (long long)size_of(a_number), a_type, lda,
-            (const char *)b + i * stride_b * (long long)size_of(b_number), b_type, ldb, beta,
-            (char *)c + i * stride_c * (long long)size_of(c_number), c_type, ldc, compute_type, algorithm);
-        if (status != OK) return status;
-    }
-    return OK;
-}
-
 }

@@ -1,6 +1,5 @@
-/* A double of cuBLAS: the calls that backend/cuda makes, on the CPU. cublasGemmEx and
- * cublasGemmStridedBatchedEx compute in double precision, rounded once, on memory and streams of the
- * runtime's double (cuda_doubles.h): late.
+/* A double of cuBLAS: the calls that backend/cuda makes, on the CPU. cublasGemmEx computes in double
+ * precision, rounded once, on memory and streams of the runtime's double (cuda_doubles.h): late.
  *
  * As the library does, unless the math mode forbids it, it rounds half sums on the way (every 64 terms) and,
  * where TF32 is allowed, fp32 inputs. Misuse gets a status, is counted here, and is reported with

@@ -14,6 +14,10 @@ beside_hooks() { # beside_hooks <tree> <lines that data.c begins with>
     sed -i 's/^ *constrain_[a-z]*(l.outputs.*/    (void)l;\n&\n    (void)l;/' "$1/src/connected_layer.c"
     sed -i "1s/^/$(printf '\\n%.0s' $(seq "$2"))/" "$1/src/data.c"
 }
+compiles() { # compiles <file of adapted>
+    cc -fsyntax-only -w -DAMP -Iadapted/include -Iadapted/src -Iadapted/amp/include "adapted/$1" ||
+        fail "$1 does not compile"
+}
 compiles_for_gpu() { # compiles_for_gpu <tree> <files...>: where there is a CUDA toolkit
     local tree=$1 file
     shift
@@ -36,25 +40,43 @@ sed -i -e 's/^list \*read_cfg(char \*filename)$/\/* Reads a .cfg. *\/\n\n&/' \
 sed -i -e '/^box_label \*read_boxes/s/char \*filename,/char *labels_of,/' \
     -e '/^box_label \*read_boxes/,/^}/s/(filename/(labels_of/g' changed/src/data.c
 sed -i 's/while(\(get_current_batch(net) < net->max_batches\)){/for(; \1; ){/' changed/examples/detector.c
+sed -i '/^void train_classifier(/,/^}/s/\bavg_loss\b/mean/g' changed/examples/classifier.c
 beside_hooks changed 15
+# As git writes them with core.autocrlf.
+find changed -name '*.[ch]' -o -name '*.cu' -o -name Makefile | xargs sed -i 's/$/\r/'
 
+! "$apply" changed adapted 2> err || fail 'a Darknet that was changed is taken for a known one'
+grep -q '^darknet-amp: its lines end in CRLF.* --adapt' err || fail "CRLF: $(tail -1 err)"
 status=0
 "$apply" --adapt changed adapted > out 2> err || status=$?
 [ $status = 1 ] || fail "a hook without a place: status $status; $(tail -3 err)"
-[ "$(grep -c 'no place was found' err)" = 1 ] || fail "not one change without a place: $(grep 'no place' err)"
+[ "$(grep -c 'no place was found' err)" = 2 ] || fail "not 2 changes without a place: $(grep 'no place' err)"
+grep -q '^darknet-amp: lines of 1[0-9]* files end in CRLF; in .*/adapted they end in LF$' err ||
+    fail "$(cat err)"
 grep -q 'examples/detector.c: no place was found for a change of training-log.patch .*darknet_amp_next_step' \
     err ||
     fail "it is not named: $(grep 'no place' err)"
+grep -q 'examples/classifier.c: no place was found .*by hand: darknet_step_printf(loss, avg_loss, "' err ||
+    fail "it is not named: $(grep 'no place' err)"
+# A hook that has a place and names what is called otherwise there: its line is told, and all is well when
+# both are mended.
+classifier=examples/classifier.c
+line=$(sed -n "s|^darknet-amp: $classifier:\([0-9]*\): 'avg_loss' undeclared.* by hand: a hook .*|\1|p" err)
+[ -n "$line" ] && [ "$(grep -c ' undeclared' err)" = 1 ] || fail "what a hook names: $(grep undeclared err)"
+tail -1 err | grep -q ': 3 changes are to be made by hand in ' || fail "$(tail -1 err)"
+sed -i -e "${line}s/avg_loss/mean/" \
+    -e '/^void train_classifier(/,/^}/s/ printf("%ld, /darknet_step_printf(loss, mean, "%ld, /' \
+    adapted/$classifier
+compiles $classifier
+grep -q 'darknet_step_printf(loss, mean, ' adapted/$classifier || fail 'the line of a step'
+
 awk '/ of [0-9]+$/ && $2 != $4 && !($1 == "darknet_amp_next_step" && $2 == 1 && $4 == 2) { print; bad = 1 }
     END { exit bad }' err ||
     fail 'hooks are missing, or too many'
 grep -q 'DARKNET_AMP(if(thrown->amp) darknet_amp_free(thrown);)' adapted/src/network.c ||
     fail 'the renamed parameter'
 grep -q 'darknet_amp_read_boxes(labels_of, ' adapted/src/data.c || fail 'the renamed file'
-for file in network parser data gemm utils; do
-    cc -fsyntax-only -w -DAMP -Iadapted/include -Iadapted/src -Iadapted/amp/include "adapted/src/$file.c" ||
-        fail "$file.c does not compile"
-done
+for file in network parser data gemm utils; do compiles src/$file.c; done
 compiles_for_gpu adapted src/connected_layer.c amp/host/pjreddie/gaps_gpu.c
 sed -n '/^char \*\*get_random_paths(/,/^}/p' adapted/src/data.c | grep -q darknet_amp_paths ||
     fail 'a hook of get_random_paths stands elsewhere'

@@ -37,34 +37,9 @@ same_text "$stock" patched
 [ -n "$ALEXEYAB" ] && [ -n "$ALEXEYAB_STOCK" ] ||
     { echo 'only the patches were looked at: no program was built'; exit 0; }
 tiny_alexeyab
-cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/one_order.c" -o one_order.so -ldl
-train() { # train <program> <folder> <arguments...>
-    local program=$1 folder=$2
-    shift 2
-    mkdir -p "$folder" && rm -f backup/*
-    OMP_NUM_THREADS=1 LD_PRELOAD=$PWD/one_order.so \
-        ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 \
-        "$program" "$@" > "$folder/out" 2> "$folder/err" || fail "$program $*: $(tail -3 "$folder/err")"
-    ! grep -q nan "$folder/out" || fail "$*: NaN, so that the bytes say nothing"
-    mv backup/* "$folder"
-}
-same() { # same <name> <arguments...>: stock, stock again and patched
-    local name=$1 file
-    shift
-    train "$ALEXEYAB_STOCK" "$name/stock" "$@"
-    train "$ALEXEYAB_STOCK" "$name/again" "$@"
-    train "$ALEXEYAB" "$name/patched" "$@"
-    ls "$name"/stock/*.weights > /dev/null || fail "$name: no weights"
-    for file in "$name"/stock/*.weights; do
-        cmp "$file" "$name/again/$(basename "$file")" ||
-            fail "$name: stock Darknet differs from itself: the test is broken"
-        cmp "$file" "$name/patched/$(basename "$file")" ||
-            fail "$name: the patched Darknet trains to other weights"
-    done
-}
-same yolo detector train tiny.data tiny.cfg -dont_show
+same_as_stock yolo detector train tiny.data tiny.cfg -dont_show
 cp yolo/stock/tiny_final.weights start.weights
-same resumed detector train tiny.data tiny.cfg start.weights -dont_show -clear
+same_as_stock resumed detector train tiny.data tiny.cfg start.weights -dont_show -clear
 
 # What is this fork's alone: mish and swish, parts of a route, squeeze and excite, sam, ciou, averaged
 # weights, mixup.
@@ -136,15 +111,9 @@ random=0
 END
 sed 's/tiny/modern/' tiny.data > modern.data
 cp tiny.names modern.names
-same modern detector train modern.data modern.cfg -dont_show
+same_as_stock modern detector train modern.data modern.cfg -dont_show
 
-mkdir images/round images/square
-for i in 1 2 3 4 5 6 7 8; do
-    cp images/$i.jpg "images/$([ $((i % 2)) = 1 ] && echo round || echo square)/"
-done
-ls -d "$PWD"/images/*/*.jpg > class.txt
-printf '%s\n' classes=2 train=class.txt valid=class.txt labels=tiny.names names=tiny.names backup=backup \
-    top=1 > class.data
+class_alexeyab
 cat > class.cfg <<'END'
 [net]
 batch=8
@@ -172,7 +141,7 @@ activation=linear
 [avgpool]
 [softmax]
 END
-same class classifier train class.data class.cfg -dont_show
+same_as_stock class classifier train class.data class.cfg -dont_show
 
 # ---- its own validation, where each image is a loading job of its own ----
 mkdir results

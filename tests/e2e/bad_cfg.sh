@@ -3,6 +3,7 @@
 # that must end properly.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/options.bash"
 tiny_training
 mkdir cases
 
@@ -240,7 +241,42 @@ refused_line 'command line: a .cfg file is missing' detector valid tiny.data
 refused_line "Couldn't open file: nowhere.weights" detector valid tiny.data tiny.cfg nowhere.weights -amp off
 refused_line 'command line: -gpus: this program was built without GPU=1' \
     detector train tiny.data tiny.cfg -amp fp32 -gpus 0,1
+FORK=pjreddie
+options_of run_detector "$DARKNET_TREE/examples/detector.c" 1
+options_of run_classifier "$DARKNET_TREE/examples/classifier.c" 2
+options_of main "$DARKNET_TREE/examples/darknet.c" 1
 edit fine ''
+name='options'
+"$DARKNET" detector train tiny.data cases/fine.cfg -amp fp32 > cases/out 2> cases/err ||
+    complain "status $?: the cases to come would prove nothing"
+untouched=$(listing)
+refused fine 'command line: -amp is given twice' -amp bf16 -amp fp16
+refused fine 'command line: -seed is given twice' -amp bf16 -seed 3 -seed 4
+refused fine 'command line: -log is given twice' -amp bf16 -log a -log b
+refused fine 'command line: -map is given twice' -amp bf16 -map 2 -map 3
+refused fine 'command line: -clear is given twice' -amp bf16 -clear -clear
+refused fine 'command line: -thresh needs a value' -amp bf16 -thresh
+# Where it would be the weights, and where it would be overlooked.
+for before in '' backup/fine_final.weights; do
+    refused fine 'command line: -sed: not known as an option of detector train, did you mean -seed?' \
+        -amp bf16 $before -sed 3
+    refused fine 'command line: --clear: not known as an option of detector train, did you mean -clear?' \
+        $before --clear -amp bf16
+done
+goes_on() { # goes_on <warning> <arguments...>: status 0
+    name="options ${*:2}"
+    run cases/fine.cfg "${@:2}"
+    [ $status = 0 ] || complain "status $status"
+    [ "$(sed -n 's/^warning: command line: //p' cases/err)" = "$1" ] || complain 'not what it warns of'
+}
+mv backup/fine_final.weights ./-fine.weights
+goes_on '' -amp bf16 -fine.weights -thresh -.5 -1 -gpus 0 -.5
+unknown='not known as an option of detector train'
+goes_on "-dont_show: $unknown" -fine.weights -amp bf16 -dont_show
+goes_on "-sed: $unknown, did you mean -seed?" -fine.weights -amp off -sed 3
+rm ./-fine.weights
+rm -r backup/*
+untouched=$(listing)
 refused fine 'command line: -amp banana: unknown dtype; allowed: off, fp32, fp16, bf16' -amp banana
 refused fine 'command line: -amp ' -amp ''
 refused fine 'command line: -amp ' -amp

@@ -79,13 +79,38 @@ refused '' case.weights
 pair 'a later version'
 put 8 '\x05\x00\x00\x00'
 refused 'version 5' case.weights
-pair 'a folder'
-rm case.weights.amp
-mkdir case.weights.amp
-status_of "$DARKNET" detector train tiny.data tiny.cfg case.weights -amp fp16
-[ $status = 1 ] || fail "$name: status $status"
-tail -n 1 err | grep -q 'case.weights.amp: Is a directory' || fail "$name: $(tail -n 1 err)"
-rmdir case.weights.amp
+# no_file <what the line says> <command that makes case.weights.amp...>: none of these is taken for no sidecar
+no_file() {
+    local expected=$1
+    shift
+    pair "$*"
+    rm case.weights.amp
+    "$@" case.weights.amp
+    status_of timeout -s KILL 600 "$DARKNET" detector train tiny.data tiny.cfg case.weights -amp fp16 -seed 3
+    [ $status = 1 ] || fail "$name: status $status instead of 1: $(tail -n 3 err)"
+    [ "$(tail -n 1 err)" = "cannot read case.weights.amp: $expected; $remedy" ] ||
+        fail "$name: $(tail -n 1 err)"
+    rm -r case.weights.amp
+    tests=$((tests + 1))
+}
+remedy='remove it to start with a fresh loss scale and momentum'
+no_file 'it is not a regular file' mkfifo
+! command -v python3 > /dev/null ||
+    no_file 'it is not a regular file' python3 -c \
+        'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])'
+no_file 'it is not a regular file' ln -s /dev/null
+no_file 'it is a symbolic link to a file that is not there' ln -s nowhere
+no_file 'Too many levels of symbolic links' ln -s case.weights.amp
+no_file 'Is a directory' mkdir
+# Saved to, a FIFO would wait for a reader for ever, and a device would keep nothing.
+name='a FIFO where a sidecar is saved'
+mv backup/tiny_100.weights.amp good.amp
+mkfifo backup/tiny_100.weights.amp
+status_of timeout -s KILL 600 "$DARKNET" detector train tiny.data tiny.cfg -amp fp16 -seed 3
+[ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+says "cannot write backup/tiny_100.weights.amp: it is not a regular file; remove it; training goes on"
+rm backup/tiny_100.weights.amp
+mv good.amp backup/tiny_100.weights.amp
 pair 'another network'
 cp backup/other_100.weights case.weights
 cp backup/other_100.weights.amp case.weights.amp

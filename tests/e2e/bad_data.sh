@@ -128,7 +128,11 @@ for kind in detector classifier; do
     refused "train.txt: none of the 8 images of this list is there; the first is 'images/1."
     fresh $kind 'carriage returns'
     sed -i 's/$/\r/' case/train.txt
-    refused ' and ends in a carriage return'
+    refused 'train.txt:1: image '
+    refused ' is not there, since the line ends in a carriage return: write the list with Unix line ends'
+    fresh $kind 'a carriage return in one line'
+    sed -i '3s/$/\r/' case/train.txt
+    refused "train.txt:3: image 'images/3."
     fresh $kind 'a path of 5000 bytes'
     { head -c 5000 /dev/zero | tr '\0' a; echo; } >> case/train.txt
     refused "train.txt:9: an image's path may have 4000 bytes at most"
@@ -303,6 +307,15 @@ fresh detector 'images whose labels Darknet does not find'
 for i in 1 2 3 4 5 6 7 8; do mv case/images/$i.jpg case/images/$i.bmp; done
 sed -i s/jpg/bmp/ case/train.txt
 refused "${no_label/txt/bmp}; Darknet finds labels of images that are named"
+fresh detector 'images that Darknet takes for their labels'
+mv case/images case/pictures
+for i in 1 2 3 4 5 6 7 8; do mv case/labels/$i.txt case/pictures/; done
+sed -i s/images/pictures/ case/train.txt
+goes_on 0 'label file'
+mv case/pictures/1.jpg case/pictures/1.webp
+sed -i s/1.jpg/1.webp/ case/train.txt
+rm -r case/backup/*
+refused 'pictures/1.webp: Darknet takes this file for a label file, and it is none: it finds '
 fresh detector 'images without objects'
 for i in 1 2 3 4 5 6 7 8; do : > case/labels/$i.txt; done
 goes_on 0 'left out'
@@ -310,8 +323,10 @@ fresh detector 'boxes that are none'
 for i in 1 2 3 4 5 6 7 8; do
     printf '0 0 0 0 0\n1 1.6 .5 .2 .2\n0 .5 .5 .2 -.1\n1 .5 .5 .2 .2\n' > case/labels/$i.txt
 done
-goes_on 1 'amp: labels left out, no part of the box being in the image: 24'
+goes_on 1 'amp: labels left out, without a part in the image or with their centre at 0 0: 24'
 grep -aqF 'amp: labels/3.txt:2: no part of this box is in the image; it is left out' err ||
+    complain 'not named'
+grep -aqF 'amp: labels/3.txt:1: Darknet takes a box whose centre is 0 0 for none; it is left out' err ||
     complain 'not named'
 
 # ---- networks ----

@@ -184,12 +184,12 @@ fi
 # A stage fails, the others run. The next time it alone is run, and whatever else has not passed.
 FAILS=gpu_backend_gemm gpu_run 1 "${all[@]}"
 left
-[ "$(of 'conformance backend_gemm')" = failed ] && [ "$(of 'conformance backend_local')" = passed ] ||
+[ "$(of 'conformance backend_gemm')" = failed ] && [ "$(of 'conformance backend_cast')" = passed ] ||
     fail "$(cat said)"
 grep -q 'conformance backend_gemm *failed .*one_of_its_tests' out/summary.txt || fail "$(cat out/summary.txt)"
 gpu_run 0 "${all[@]}" --continue
 [ "$(cut -d' ' -f1 calls)" = gpu_backend_gemm ] || fail "run again: $(cat calls)"
-grep -q 'conformance backend_local *passed before' out/summary.txt || fail "$(cat out/summary.txt)"
+grep -q 'conformance backend_cast *passed before' out/summary.txt || fail "$(cat out/summary.txt)"
 
 # What the time does not reach is skipped, and so is what it ends in the middle of.
 gpu_run 0 "${all[@]}" --limit 0

@@ -35,7 +35,8 @@ echo "a training of $whole_ms ms; a save is $per_save calls: $(tr '\n' ' ' < sav
 
 # The first save of all, and that of a snapshot, have no older file: killed when both files are whole, they
 # are put into place by the training that goes on; killed before, nothing of a snapshot
-# stays, and a line says so.
+# stays, and a line says so. Of a snapshot the training that goes on from NAME.backup, which was saved just
+# before it, saves it then.
 before_rename=$(grep -n '^rename sidecar' save.calls | cut -d: -f1)
 name='killed before the first rename'
 mkdir backup
@@ -65,10 +66,25 @@ status_of trapped TRAP_KILL=$((per_save + before_flush)) "$DARKNET" "${train[@]}
 status_of "$DARKNET" "${train[@]}" backup/tiny.backup -seed 3
 says 'amp: backup/tiny_100.weights.new: it was being saved when a training was killed, and is not whole: '
 rm backup/tiny_mine.weights.new || fail "$name: it removes files that are not its own"
-[ ! -e backup/tiny_100.weights ] || fail "$name: $(ls backup)"
-rm whole/tiny_100.weights whole/tiny_100.weights.amp
-diff -r whole backup || fail "$name: other files"
-rm -r backup
+says 'amp: backup/tiny_100.weights, of the step of backup/tiny.backup, was not saved before a kill; it is now'
+diff -r whole backup || fail "$name: other files than those of a training left alone"
+for before in none older; do
+    name="killed between a backup and its snapshot, of which there is $before"
+    rm -r backup
+    mkdir backup
+    if [ $before = older ]; then touch -d '1 hour ago' backup/tiny_100.weights; fi
+    status_of trapped TRAP_KILL=$per_save "$DARKNET" "${train[@]}" -seed 3
+    [ $status = 137 ] && [ -e backup/tiny.backup ] || fail "$name: status $status, $(ls backup)"
+    rm -rf moved
+    cp -r backup moved
+    status_of "$DARKNET" "${train[@]}" backup/tiny.backup -seed 3
+    diff -r whole backup || fail "$name: other files than those of a training left alone"
+done
+name='another file of the same step'
+rm backup/tiny_100.weights backup/tiny_100.weights.amp
+status_of "$DARKNET" "${train[@]}" moved/tiny.backup -seed 3
+[ $status = 0 ] && [ ! -e backup/tiny_100.weights ] || fail "$name: status $status, $(ls backup)"
+rm -r backup moved
 
 # The program itself says whether the pair FILE is whole: it reads it, saves what it read, and would refuse a
 # sidecar that is not FILE's. What a killed save left goes with it.

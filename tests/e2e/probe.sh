@@ -196,7 +196,7 @@ refuses 'holds 1 labels, but bad.data has classes = 2' bad.data clothes.cfg
 sed '/^\[softmax\]/,$d' clothes.cfg > headless.cfg
 refuses 'a network must end in yolo or region' tiny.data headless.cfg
 sed 's/^channels=3/channels=1/' tiny.cfg > grey.cfg
-refuses 'check classes, and channels' tiny.data grey.cfg
+refuses 'channels = 1: detector train makes images of 3 channels' tiny.data grey.cfg
 cp backup/trained_final.weights half.weights
 head -c 100 backup/trained_final.weights.amp > half.weights.amp
 refuses 'half.weights.amp: ' tiny.data moving.cfg half.weights

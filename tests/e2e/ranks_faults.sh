@@ -101,7 +101,17 @@ refused 'rank 0 has -seed 3, but rank 1 has -seed 4;'
 echo 'set -- "$1" detector train other.data tiny.cfg -amp fp32 -seed 3' > rank.1
 refused 'rank 0 has a list of training images with checksum .*, but rank 1 has a list of'
 echo 'set -- "$1" detector train tiny.data tiny.cfg -amp bf16 -seed 3' > rank.1
-refused 'rank 0 has dtype fp32, but rank 1 has dtype bf16;'
+refused 'rank 0 has the options -amp fp32 -seed 3, but rank 1 has the options -amp bf16 -seed 3;'
+echo 'set -- "$@" -map 2' > rank.1
+refused 'rank 0 has the options -amp fp32 -seed 3, but rank 1 has the options -amp fp32 -seed 3 -map 2;'
+echo 'set -- "$@" -log mine.csv' > rank.1
+refused 'rank 0 has the options -amp fp32 -seed 3, but rank 1 has the options -amp fp32 -seed 3 -log;'
+sed 's/classes=.*/classes=3/' tiny.data > other.data
+echo 'set -- "$1" detector train other.data tiny.cfg -amp fp32 -seed 3' > rank.1
+refused 'rank 0 has classes = 2 and tag = 0 in the .data file, but rank 1 has classes = 3 and tag = 0 in'
+sed 's/names=.*/names=train.txt/' tiny.data > other.data
+echo 'set -- "$1" detector train other.data tiny.cfg -amp fp32 -seed 3' > rank.1
+refused 'rank 0 has names with checksum [0-9a-f]\{16\}, but rank 1 has names with checksum [0-9a-f]\{16\};'
 echo 'set -- "$1" detector train tiny.data tiny.cfg -seed 3' > rank.1
 refused 'rank 0 has detector train under AMP, but rank 1 has detector train without AMP;'
 echo 'set -- "$1" detector train gone.data tiny.cfg -amp fp32 -seed 3' > rank.1
@@ -110,6 +120,22 @@ sed 's/valid=.*/valid=other.txt/' tiny.data > valid.data
 echo 'set -- "$1" detector train valid.data tiny.cfg -amp fp32 -seed 3 -map 1' > rank.1
 echo 'set -- "$@" -map 1' > rank.0
 refused 'rank 0 has a list of validation images with checksum .*, but rank 1 has a list of'
+train=(amp bench tiny.cfg)
+echo 'set -- "$@" -iters 5' > rank.1
+refused 'rank 0 has the options tiny.cfg, but rank 1 has the options tiny.cfg -iters 5;'
+train=(detector train tiny.data tiny.cfg -amp fp32 -seed 3)
+echo "set -- $BUILD_DIR/bin/darknet"' detector train tiny.data tiny.cfg -amp fp32 -seed 3' > rank.1
+if ! ldd "$BUILD_DIR/bin/darknet" | grep -q libmpi; then
+    refused '^rank 1: command line: a launcher started several of this program, which was built without MPI;'
+fi
+rm -f rank.1
+name='a rank that does not join'
+echo 'until [ -e told ]; do sleep .05; done; export AMP_COMM_TIMEOUT=1' > rank.0
+echo '"$1" amp check tiny.cfg; : > told; exec sleep 1000' > rank.1
+start "$name" "${train[@]}"
+ends 1
+says 'ranks: rank 1 runs amp check by itself' \
+    'ranks: joining, which a rank that was given another command, or a program without MPI, does not do: '
 name='programs that do not join say each why they end'
 # Open MPI ends all once one has ended with an error: each awaits the other.
 tee rank.0 > rank.1 << 'END'

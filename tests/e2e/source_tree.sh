@@ -38,6 +38,18 @@ grep -q "is no Darknet that is known here: $neither" log ||
 ! "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" tree 2> log || fail 'a folder that is there is overwritten'
 grep -q 'not made by apply.sh' log || fail "$(cat log)"
 
+# The copy is the same wherever it is made, whatever lies there.
+mkdir elsewhere
+touch elsewhere/LICENSE.mine
+mkdir elsewhere/data
+touch elsewhere/data/my.names elsewhere/data/my.jpg
+"$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" here || fail 'a copy'
+(cd elsewhere && "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" there) || fail 'a copy made elsewhere'
+ls here/data/*.names here/LICENSE* > log || fail "a copy without Darknet's data or licence"
+diff -r here elsewhere/there || fail 'the copy depends on the folder that it is made in'
+(cd elsewhere && "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" ../here) 2> log || fail 'a second call'
+grep -q 'it was so already' log || fail "a second call: $(cat log)"
+
 # A machine without patch, but with git, also inside a repository: the same copy.
 if command -v git > /dev/null; then
     mkdir repository no_patch

@@ -386,6 +386,51 @@ refused() { # refused <text> <arguments...>: status 1, one line, nothing trained
     ! grep -q '^1: ' out && [ -z "$(ls backup)" ] || fail "$name: $text: trained"
 }
 
+# The line of the second names the first; a kill lets go, and what it left does not hold anybody.
+one_training_of_a_name() {
+    local first second
+    sed 's/backup=.*/backup=held/' tiny.data > held.data
+    mkdir held
+    for first in bf16 off; do
+        name="a training with -amp $first holds its backup folder"
+        in_background "$DARKNET" detector train held.data tiny.cfg -amp $first -seed 3
+        [ "$(ls -A held)" = .tiny.lock ] || fail "$name: $(ls -A held)"
+        for second in bf16 off; do
+            status_of "$DARKNET" detector train held.data tiny.cfg -amp $second -seed 3
+            [ $status = 1 ] && ! grep -q '^1: ' out || fail "$name: $second: status $status"
+            says "amp: process $program on $(uname -n) trains into held/tiny now; "
+        done
+        edit other ''
+        status_of "$DARKNET" detector train held.data other.cfg -amp $second -seed 3
+        [ $status = 0 ] || fail "$name: another name: status $status: $(tail -n 1 err)"
+        kill -s KILL $program
+        status_of_it
+        [ -e held/.tiny.lock ] || fail "$name: the test is broken: $(ls -A held)"
+        status_of "$DARKNET" detector train held.data tiny.cfg -amp $first -seed 3
+        [ $status = 0 ] || fail "$name: after a kill: status $status: $(tail -n 1 err)"
+        status_of "$DARKNET" detector train held.data tiny.cfg gone.weights -amp bf16
+        [ $status = 1 ] && [ ! -e held/.tiny.lock ] || fail "$name: left behind: $(ls -A held)"
+        rm held/*
+    done
+}
+
+# Seconds are not measured by the machine's date; and where no clock goes on, no rate is printed.
+clocks_run_back() {
+    local back="LD_PRELOAD=$PWD/clock_back.so"
+    back+=" ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0"
+    cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/clock_back.c" -o clock_back.so -ldl
+    name='the date runs backwards'
+    status_of env $back CLOCK_BACK=date "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
+    [ $status = 0 ] && ! grep -a -e '-[0-9.]* seconds' out || fail "$name: status $status"
+    name='all clocks run backwards'
+    rm -f back.csv
+    status_of env $back CLOCK_BACK='date monotonic' "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 \
+        -seed 3 -log back.csv
+    [ $status = 0 ] && ! grep -a images/s out || fail "$name: status $status"
+    [ "$(tail -n +2 back.csv | cut -d, -f8-10 | sort -u)" = ,0,0 ] || fail "$name: $(tail -n 1 back.csv)"
+    says 'images_per_second=nan compute_images_per_second=nan'
+}
+
 bad_files() {
     name='bad files'
     refused 'command line: -log needs a value' -log
@@ -469,5 +514,7 @@ nobody_reads
 other_stops
 command_line
 full_disk
+one_training_of_a_name
+clocks_run_back
 bad_files
 a_classifier

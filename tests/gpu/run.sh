@@ -350,7 +350,7 @@ run_sanitizers() {
     stage 'compute-sanitizer' sanitizer_works || return
     for program in gpu_backend_cast gpu_backend_kernels_update gpu_backend_kernels_norm \
         gpu_backend_kernels_move gpu_backend_yolo \
-        gpu_backend_step gpu_backend_gemm gpu_backend_local gpu_update gpu_unlisted; do
+        gpu_backend_step gpu_backend_gemm gpu_update gpu_unlisted; do
         stage "racecheck $program" sanitized racecheck $program 60
         stage "memcheck $program" sanitized memcheck $program 60
     done
@@ -372,7 +372,7 @@ run_all() {
     for network in $few; do stage "parity $network" parity $network; done
     benchmark 120 $yolo "stock-tf32 $own$half $torch"
     benchmark 60 $yolo-tiny "stock-tf32 $own$half $torch"
-    conformance backend_cast backend_gemm backend_local backend_kernels_move backend_kernels_update \
+    conformance backend_cast backend_gemm backend_kernels_move backend_kernels_update \
         backend_yolo_alexeyab update unlisted
     stage "cuDNN's engines agree" ops gpu_engines
     stage 'tensors of more than 2^31 elements' ops gpu_large

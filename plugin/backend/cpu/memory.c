@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "onednn.h"
+
 enum { ALIGNMENT = 64 }; /* a cache line, and the widest vector */
 
 amp_status amp_cpu_allocate(amp_backend *backend, size_t bytes, void **out, amp_error *error)
@@ -13,8 +15,8 @@ amp_status amp_cpu_allocate(amp_backend *backend, size_t bytes, void **out, amp_
     *out = NULL;
     if (!bytes) return AMP_OK;
     /* No huge pages by madvise: measured on a convolutional trunk, they make no difference. */
-    size_t padded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; /* 0 where the sum overflows */
-    *out = padded ? aligned_alloc(ALIGNMENT, padded) : NULL;
+    size_t padded = (bytes + AMP_ONEDNN_READS_BEHIND + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    *out = padded > bytes ? aligned_alloc(ALIGNMENT, padded) : NULL; /* the sum may overflow */
     if (!*out)
         return amp_fail(error, AMP_NO_MEMORY,
                         "no memory for %zu MiB: use a smaller batch or more subdivisions", bytes >> 20);

@@ -8,6 +8,15 @@
 
 #include "kernels.h"
 
+int amp_onednn_has_amx(void)
+{
+#if defined(__x86_64__)
+    return amp_onednn_has_isa(dnnl_cpu_isa_avx512_core_amx);
+#else
+    return 0;
+#endif
+}
+
 amp_cpu_width amp_onednn_width(void)
 {
 #if defined(__x86_64__)

@@ -25,6 +25,7 @@ typedef struct amp_problem {
     int inner_product;         /* otherwise a convolution; the last members are then unused */
     amp_const_md src, weights, bias, dst;
     dnnl_dims_t strides, dilates, pad_left, pad_right; /* dilates: 0 is no dilation */
+    const char *avoid[2];      /* implementations with this in their name are passed over; NULL: nothing */
 } amp_problem;
 
 static inline dnnl_status_t amp_md_create(amp_md *out, int ndims, const dnnl_dims_t dims,
@@ -76,22 +77,22 @@ static inline const dnnl_dim_t *amp_md_padded(amp_const_md md)
 #endif
 }
 
-/* The library lists its implementations of a problem, best first. amp_forward_pd and amp_backward_weights_pd
- * take the first whose name does not contain `avoid`; NULL: the first. They return dnnl_unimplemented where
- * none is left. */
-static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const char *avoid)
+/* The library lists its implementations of a problem, best first. amp_*_pd take the first that is not to be
+ * avoided, and return dnnl_unimplemented where none is left. */
+static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const amp_problem *p)
 {
     const char *name = NULL;
-    return avoid && dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success && name
-        && strstr(name, avoid);
+    if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) != dnnl_success || !name) return 0;
+    return (p->avoid[0] && strstr(name, p->avoid[0])) || (p->avoid[1] && strstr(name, p->avoid[1]));
 }
 
 #if DNNL_VERSION_MAJOR >= 3
 /* `created` is the status of *out's creation. */
-static inline dnnl_status_t amp_pd_avoid(dnnl_primitive_desc_t *out, dnnl_status_t created, const char *avoid)
+static inline dnnl_status_t amp_pd_avoid(dnnl_primitive_desc_t *out, dnnl_status_t created,
+                                         const amp_problem *p)
 {
     dnnl_status_t status = created;
-    while (status == dnnl_success && amp_pd_is_avoided(*out, avoid))
+    while (status == dnnl_success && amp_pd_is_avoided(*out, p))
         status = dnnl_primitive_desc_next_impl(*out);
     if (created != dnnl_success || status == dnnl_success) return status;
     dnnl_primitive_desc_destroy(*out);
@@ -101,7 +102,7 @@ static inline dnnl_status_t amp_pd_avoid(dnnl_primitive_desc_t *out, dnnl_status
 #else
 static inline dnnl_status_t amp_pd_create(dnnl_primitive_desc_t *out, const void *op,
                                           const_dnnl_primitive_attr_t attr, dnnl_engine_t engine,
-                                          const_dnnl_primitive_desc_t forward, const char *avoid)
+                                          const_dnnl_primitive_desc_t forward, const amp_problem *p)
 {
     dnnl_primitive_desc_iterator_t list = NULL;
     dnnl_status_t status = dnnl_primitive_desc_iterator_create(&list, op, attr, engine, forward);
@@ -109,7 +110,7 @@ static inline dnnl_status_t amp_pd_create(dnnl_primitive_desc_t *out, const void
     while (status == dnnl_success) {
         *out = dnnl_primitive_desc_iterator_fetch(list);
         if (!*out) status = dnnl_out_of_memory;
-        if (!*out || !amp_pd_is_avoided(*out, avoid)) break;
+        if (!*out || !amp_pd_is_avoided(*out, p)) break;
         dnnl_primitive_desc_destroy(*out);
         *out = NULL;
         status = dnnl_primitive_desc_iterator_next(list);
@@ -121,7 +122,7 @@ static inline dnnl_status_t amp_pd_create(dnnl_primitive_desc_t *out, const void
 
 static inline dnnl_status_t amp_forward_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                                            dnnl_prop_kind_t kind, const amp_problem *p,
-                                           const_dnnl_primitive_attr_t attr, const char *avoid)
+                                           const_dnnl_primitive_attr_t attr)
 {
 #if DNNL_VERSION_MAJOR >= 3
     dnnl_status_t status = p->inner_product
@@ -130,7 +131,7 @@ static inline dnnl_status_t amp_forward_pd(dnnl_primitive_desc_t *out, dnnl_engi
         : dnnl_convolution_forward_primitive_desc_create(out, engine, kind, dnnl_convolution_direct, p->src,
                                                          p->weights, p->bias, p->dst, p->strides, p->dilates,
                                                          p->pad_left, p->pad_right, attr);
-    return amp_pd_avoid(out, status, avoid);
+    return amp_pd_avoid(out, status, p);
 #else
     union { dnnl_convolution_desc_t convolution; dnnl_inner_product_desc_t inner_product; } op;
     dnnl_status_t status = p->inner_product
@@ -138,7 +139,7 @@ static inline dnnl_status_t amp_forward_pd(dnnl_primitive_desc_t *out, dnnl_engi
         : dnnl_dilated_convolution_forward_desc_init(&op.convolution, kind, dnnl_convolution_direct, p->src,
                                              p->weights, p->bias, p->dst, p->strides, p->dilates, p->pad_left,
                                              p->pad_right);
-    return status == dnnl_success ? amp_pd_create(out, &op, attr, engine, NULL, avoid) : status;
+    return status == dnnl_success ? amp_pd_create(out, &op, attr, engine, NULL, p) : status;
 #endif
 }
 
@@ -147,12 +148,13 @@ static inline dnnl_status_t amp_backward_data_pd(dnnl_primitive_desc_t *out, dnn
                                                  const_dnnl_primitive_attr_t attr)
 {
 #if DNNL_VERSION_MAJOR >= 3
-    if (p->inner_product)
-        return dnnl_inner_product_backward_data_primitive_desc_create(out, engine, p->src, p->weights, p->dst,
-                                                                      forward, attr);
-    return dnnl_convolution_backward_data_primitive_desc_create(out, engine, dnnl_convolution_direct, p->src,
-                                                                p->weights, p->dst, p->strides, p->dilates,
-                                                                p->pad_left, p->pad_right, forward, attr);
+    dnnl_status_t status = p->inner_product
+        ? dnnl_inner_product_backward_data_primitive_desc_create(out, engine, p->src, p->weights, p->dst,
+                                                                 forward, attr)
+        : dnnl_convolution_backward_data_primitive_desc_create(out, engine, dnnl_convolution_direct, p->src,
+                                                               p->weights, p->dst, p->strides, p->dilates,
+                                                               p->pad_left, p->pad_right, forward, attr);
+    return amp_pd_avoid(out, status, p);
 #else
     union { dnnl_convolution_desc_t convolution; dnnl_inner_product_desc_t inner_product; } op;
     dnnl_status_t status = p->inner_product
@@ -160,13 +162,13 @@ static inline dnnl_status_t amp_backward_data_pd(dnnl_primitive_desc_t *out, dnn
         : dnnl_dilated_convolution_backward_data_desc_init(&op.convolution, dnnl_convolution_direct, p->src,
                                                    p->weights, p->dst, p->strides, p->dilates, p->pad_left,
                                                    p->pad_right);
-    return status == dnnl_success ? dnnl_primitive_desc_create(out, &op, attr, engine, forward) : status;
+    return status == dnnl_success ? amp_pd_create(out, &op, attr, engine, forward, p) : status;
 #endif
 }
 
 static inline dnnl_status_t amp_backward_weights_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                                                     const amp_problem *p, const_dnnl_primitive_desc_t forward,
-                                                    const_dnnl_primitive_attr_t attr, const char *avoid)
+                                                    const_dnnl_primitive_attr_t attr)
 {
 #if DNNL_VERSION_MAJOR >= 3
     dnnl_status_t status = p->inner_product
@@ -176,7 +178,7 @@ static inline dnnl_status_t amp_backward_weights_pd(dnnl_primitive_desc_t *out, 
                                                                   p->src, p->weights, p->bias, p->dst,
                                                                   p->strides, p->dilates, p->pad_left,
                                                                   p->pad_right, forward, attr);
-    return amp_pd_avoid(out, status, avoid);
+    return amp_pd_avoid(out, status, p);
 #else
     union { dnnl_convolution_desc_t convolution; dnnl_inner_product_desc_t inner_product; } op;
     dnnl_status_t status = p->inner_product
@@ -185,7 +187,7 @@ static inline dnnl_status_t amp_backward_weights_pd(dnnl_primitive_desc_t *out, 
         : dnnl_dilated_convolution_backward_weights_desc_init(&op.convolution, dnnl_convolution_direct,
                                                               p->src, p->weights, p->bias, p->dst, p->strides,
                                                               p->dilates, p->pad_left, p->pad_right);
-    return status == dnnl_success ? amp_pd_create(out, &op, attr, engine, forward, avoid) : status;
+    return status == dnnl_success ? amp_pd_create(out, &op, attr, engine, forward, p) : status;
 #endif
 }
 

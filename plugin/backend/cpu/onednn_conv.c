@@ -52,9 +52,24 @@ static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const flo
                      error);
 }
 
-static amp_status load_one(amp_onednn *library, amp_conv *conv, const float *weights, amp_error *error)
+/* Those in layouts of weights_layout.h, which are all of halves or all of fp32. */
+static amp_status make_copies(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
+                              int backward, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;
+    size_t places = (size_t)d->size_h * d->size_w,
+        bytes = amp_weights_scratch(forward ? &conv->forward_layout : &conv->backward_layout, places);
+    void *scratch;
+    AMP_TRY(amp_scratch_take(library, &bytes, &scratch, 1, error));
+    amp_weights_copy(weights, (size_t)d->k, (size_t)d->x.c, places,
+                     (amp_weights_target){ &conv->forward_layout, forward ? conv->forward_weights : NULL },
+                     (amp_weights_target){ &conv->backward_layout, backward ? conv->backward_weights_copy
+                                           : NULL }, scratch);
+    return AMP_OK;
+}
+
+static amp_status load_one(amp_onednn *library, amp_conv *conv, const float *weights, amp_error *error)
+{
     if (!conv->forward_weights && conv->forward_bytes)
         AMP_TRY(amp_cpu_allocate(NULL, conv->forward_bytes, &conv->forward_weights, error));
     if (!conv->backward_weights_copy) {
@@ -64,17 +79,12 @@ static amp_status load_one(amp_onednn *library, amp_conv *conv, const float *wei
     }
     int forward = conv->forward_bytes && conv->forward_layout.order != AMP_WEIGHTS_UNKNOWN;
     int backward = conv->backward_bytes && conv->backward_layout.order != AMP_WEIGHTS_UNKNOWN;
-    if (forward || backward) {
-        size_t places = (size_t)d->size_h * d->size_w,
-            bytes = amp_weights_scratch(forward ? &conv->forward_layout : &conv->backward_layout, places);
-        void *scratch;
-        AMP_TRY(amp_scratch_take(library, &bytes, &scratch, 1, error));
-        amp_weights_copy(weights, (size_t)d->k, (size_t)d->x.c, places,
-                         (amp_weights_target){ &conv->forward_layout, forward ? conv->forward_weights
-                                               : NULL },
-                         (amp_weights_target){ &conv->backward_layout, backward ? conv->backward_weights_copy
-                                               : NULL }, scratch);
+    if (forward && backward && (conv->forward_layout.order < AMP_WEIGHTS_FLOATS_OF_FILTERS)
+        != (conv->backward_layout.order < AMP_WEIGHTS_FLOATS_OF_FILTERS)) { /* one in halves, one in fp32 */
+        AMP_TRY(make_copies(library, conv, weights, 1, 0, error));
+        AMP_TRY(make_copies(library, conv, weights, 0, 1, error));
     }
+    else if (forward || backward) AMP_TRY(make_copies(library, conv, weights, forward, backward, error));
     int forward_left = conv->forward_bytes && !forward, backward_left = conv->backward_bytes && !backward;
     return forward_left || backward_left ? load_by_library(library, conv, weights, forward_left,
                                                            backward_left, error) : AMP_OK;
@@ -141,16 +151,30 @@ static amp_status need_weights(const amp_conv *conv, const void *weights, const 
     return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, what, "its weights were not loaded", error);
 }
 
+static amp_status convolve(amp_onednn *library, const amp_winograd *winograd, amp_winograd_task task,
+                           amp_error *error)
+{
+    size_t bytes = amp_winograd_scratch(winograd);
+    void *scratch;
+    AMP_TRY(amp_scratch_take(library, &bytes, &scratch, 1, error));
+    amp_winograd_convolve(winograd, &task, scratch);
+    return AMP_OK;
+}
+
 amp_status amp_cpu_conv_forward(amp_backend *backend, amp_conv *conv, const void *x, const float *bias,
                                 void *y, amp_error *error)
 {
     amp_onednn *library = amp_cpu_library(backend);
     amp_pass *pass = &conv->forward;
     int widen = conv->compute != conv->desc.dtype, images = conv->slice;
-    if (!pass->primitive)
+    const amp_winograd *winograd = &conv->winograd[AMP_WINOGRAD_FORWARD];
+    if (!pass->primitive && !winograd->rows)
         return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "forward",
                                     "it was created without wants_dx", error);
     AMP_TRY(need_weights(conv, conv->forward_weights, "forward", error));
+    if (winograd->rows)
+        return convolve(library, winograd, (amp_winograd_task){ .x = x, .filters = conv->forward_weights,
+            .bias = bias, .y = y, .leaky = conv->desc.leaky }, error);
     void *scratch[3];
     size_t sizes[3] = { pass->scratchpad, amp_stand_in_bytes(widen, images, conv->desc.x),
                         amp_stand_in_bytes(widen, images, conv->y) };
@@ -171,13 +195,17 @@ amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, cons
     amp_pass *pass = accumulate ? &conv->backward_data_adding : &conv->backward_data;
     int widen_dy = conv->compute != conv->desc.dtype, widen_dx = widen_dy || accumulate;
     int images = accumulate ? conv->adding_slice : conv->slice;
-    if (!conv->backward_data_pd)
+    const amp_winograd *winograd = &conv->winograd[AMP_WINOGRAD_DATA];
+    if (!conv->backward_data_pd && !winograd->rows)
         return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by data",
                                     "it was created without wants_dx", error);
     if (accumulate && conv->desc.transposed)
         return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by data",
                                     "a deconvolution does not add to its output", error);
     AMP_TRY(need_weights(conv, conv->backward_weights_copy, "backward by data", error));
+    if (winograd->rows)
+        return convolve(library, winograd, (amp_winograd_task){ .x = dy, .y = dx, .turned = 1,
+            .filters = conv->backward_weights_copy, .accumulate = accumulate }, error);
     dnnl_status_t status = pass->primitive ? dnnl_success : amp_onednn_conv_build_adding(library, conv);
     if (status != dnnl_success)
         return amp_onednn_conv_outcome(conv, "backward by data, adding", status, error);
@@ -214,9 +242,17 @@ amp_status amp_cpu_conv_backward_weights(amp_backend *backend, amp_conv *conv, c
     amp_onednn *library = amp_cpu_library(backend);
     amp_pass *pass = &conv->backward_weights;
     int widen = conv->compute != conv->desc.dtype, images = conv->slice;
-    if (!pass->primitive)
+    const amp_winograd *winograd = &conv->winograd[AMP_WINOGRAD_WEIGHTS];
+    if (!pass->primitive && !winograd->rows)
         return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by weights",
                                     "it was created without training", error);
+    if (winograd->rows) {
+        size_t bytes = amp_winograd_scratch(winograd);
+        void *room;
+        AMP_TRY(amp_scratch_take(library, &bytes, &room, 1, error));
+        amp_winograd_gradient(winograd, x, dy, dw, room);
+        return AMP_OK;
+    }
     void *scratch[5];
     size_t sizes[5] = { pass->scratchpad, amp_stand_in_bytes(widen, images, conv->desc.x),
                         amp_stand_in_bytes(widen, images, conv->y), conv->gradient_bytes,

@@ -5,6 +5,7 @@
 #include "onednn_pass.h"
 #include "weights_add.h"
 #include "weights_copy.h"
+#include "winograd.h"
 
 struct amp_conv {
     amp_conv_desc desc;
@@ -15,7 +16,8 @@ struct amp_conv {
                                         only */
     int slice, adding_slice;         /* images per run; divisors of the batch */
     dnnl_primitive_desc_t forward_pd, backward_data_pd; /* hints and layouts for what is built later */
-    amp_pass forward, backward_data, backward_weights; /* those that desc wants */
+    amp_pass forward, backward_data, backward_weights; /* those that desc wants, but for winograd's */
+    amp_winograd winograd[AMP_WINOGRAD_PASSES]; /* rows is NULL where the library computes the pass */
     amp_pass backward_data_adding;   /* fp32 result; built by the first call that accumulates */
     amp_pass load_forward, load_backward; /* reorders: OIHW → copies */
     amp_pass add_weights;            /* reorder: gradient → OIHW sum; not built where weights_add.h does it */

@@ -40,6 +40,13 @@ typedef struct amp_cpu_rule {
     float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
 } amp_cpu_rule;
 
+/* How a tile of a Winograd convolution ends: y = leaky(sum + bias), slope being leaky's or 1; or y += sum. */
+typedef struct amp_cpu_tile_end {
+    const float *bias; /* of the first channel that is written; not read where it accumulates */
+    float slope;
+    int accumulate;
+} amp_cpu_tile_end;
+
 typedef struct amp_cpu_rows {
     const char *name; /* "sse2" (on aarch64 "neon"), "avx2", "avx512" */
 
@@ -115,6 +122,43 @@ typedef struct amp_cpu_rows {
     void (*adam)(float *master, float *grad, float *m, float *v, size_t count, const amp_cpu_rule *);
     /* Σ grad² in double; *found_inf becomes 1 if any element is inf or NaN, else is left alone. */
     double (*squares)(const float *grad, size_t count, int *found_inf);
+
+    /* Winograd convolutions: winograd.h explains the matrices V, U, M, D and their layouts. Channels, and
+     * width, the filters of a panel, are multiples of 16. plane: from one of the 36 planes to the next; line:
+     * from 16 channels to the next ones; both in floats. NULL and 0 in the baseline.
+     *
+     * V of one tile from its 36 pixels, and D from its 16. Returns 1 if there is an inf or a NaN, or a number
+     * so large that what follows may overflow. */
+    int (*winograd_input)(amp_dtype, const void *const *pixels, size_t channels, float *to, size_t plane,
+                          size_t line);
+    int (*winograd_delta)(amp_dtype, const void *const *pixels, size_t channels, float *to, size_t plane,
+                          size_t line);
+    /* The 16 pixels of one tile, for some channels, from M. */
+    void (*winograd_output)(amp_dtype, const float *from, size_t plane, size_t line, size_t channels,
+                            void *const *pixels, const amp_cpu_tile_end *);
+    /* The same by the direct sum, from the tile's 36 pixels of `in` channels. */
+    void (*winograd_direct)(amp_dtype, const void *const *pixels, size_t in, const float *copy,
+                            size_t copy_line, int turned, size_t channels, void *const *to,
+                            const amp_cpu_tile_end *);
+    /* U of a panel, for some channels, from a copy of the masters whose lines of 16 filters are copy_line
+     * apart; turned: by 180 degrees. Returns what winograd_input does. */
+    int (*winograd_filters)(const float *copy, size_t copy_line, size_t channels, size_t width, int turned,
+                            float *to, size_t plane);
+    /* In one plane: m (+)= v·u for a panel of U, summed over blocks of 16 channels; and out[16][width] (+)=
+     * the sum over tiles of 16 channels of v times a panel of d. */
+    void (*winograd_products)(const float *v, size_t v_line, size_t blocks, const float *u, size_t width,
+                              float *m, size_t m_line, size_t tiles, int add);
+    void (*winograd_sums)(const float *v, const float *d, size_t d_line, size_t tiles, size_t width,
+                          float *out, int add);
+    /* dw += the gradient of a panel of filters, filter_stride apart, for 16 channels, from the sum of `parts`
+     * such [plane][16][width]. */
+    void (*winograd_gradient)(const float *from, size_t plane, size_t parts, size_t part, size_t width,
+                              float *dw, size_t filter_stride);
+    /* dw += what one tile adds to the gradient of one filter, by the direct sum: from 36 pixels of x and 16
+     * of dy. */
+    void (*winograd_direct_gradient)(amp_dtype, const void *const *x, size_t channels, const void *const *dy,
+                                     size_t filter, float *dw);
+    size_t winograd_panel; /* filters of a panel but the last, which may have 16 */
 } amp_cpu_rows;
 
 /* What every x86-64 has; AVX2 with FMA and F16C; x86-64-v4 (AVX-512 F, BW, CD, DQ, VL). */

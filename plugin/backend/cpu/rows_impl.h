@@ -15,6 +15,7 @@
 #include "../activate.h"
 #include "lanes.h"
 #include "rows.h"
+#include "winograd.h"
 
 /* exp(x) for x ≤ 20, within two units in the last place; 0 below -87, where it would soon be subnormal. With
  * k = x/ln 2 rounded, exp(x) = 2^k·exp(r), |r| ≤ ln 2/2, of which the series up to r^7 leaves 5e-9. The sum t
@@ -118,6 +119,7 @@ static void narrow(amp_dtype dtype, const float *src, void *dst, size_t count, i
 #include "rows_elementwise.h"
 #include "rows_pool.h"
 #include "rows_update.h"
+#include "rows_winograd.h"
 
 #define ROW(loop) .loop = loop,
 static const amp_cpu_rows rows = {
@@ -127,4 +129,5 @@ static const amp_cpu_rows rows = {
     ROW(activate) ROW(gradient) ROW(blend) ROW(product) ROW(scale) ROW(spread) ROW(mask)
     ROW(maxpool) ROW(maxpool_delta) ROW(upsample) ROW(upsample_delta)
     ROW(sgd) ROW(adam) ROW(squares)
+    AMP_ROWS_WINOGRAD
 };

@@ -37,7 +37,7 @@ static amp_conv_problem problem_of(const amp_conv_desc *d, int pass, int determi
     amp_conv_problem p = { *d, passes[pass], pass == BACKWARD_DATA_ADDING, deterministic };
     p.conv.dilation = amp_conv_dilation(d); /* for the cache's key: one number for one meaning */
     p.conv.stride_x = amp_conv_stride_x(d);
-    p.conv.training = p.conv.wants_dx = p.conv.transposed = p.conv.leaky = 0;
+    p.conv.training = p.conv.wants_dx = p.conv.transposed = p.conv.leaky = p.conv.direct = 0;
     return p;
 }
 
@@ -114,7 +114,7 @@ amp_status amp_cuda_conv_create(amp_backend *backend, const amp_conv_desc *desc,
     conv->connected = is_connected(desc);
     if (conv->connected)
         conv->product =
-            (amp_cuda_product){ 1, desc->x.n, (int)amp_shape_image(desc->x), desc->k, 1, desc->dtype };
+            (amp_cuda_product){ desc->x.n, (int)amp_shape_image(desc->x), desc->k, desc->dtype };
     amp_status status = conv->connected ? amp_cuda_gemm_start(backend, error) : make_plans(backend, conv,
             error);
     if (status == AMP_OK) *out = conv;
@@ -213,8 +213,8 @@ amp_status amp_cuda_conv_backward_data(amp_backend *backend, amp_conv *conv, con
     const int pass = accumulate ? BACKWARD_DATA_ADDING : BACKWARD_DATA;
     AMP_TRY(check(conv, pass, error));
     if (conv->connected)
-        return amp_cuda_gemm_backward_data(backend, &conv->product, dy, conv->weights, dx, conv->desc.dtype,
-                                           accumulate, error);
+        return amp_cuda_gemm_backward_data(backend, &conv->product, dy, conv->weights, dx, accumulate,
+                                           error);
     return run(backend, conv, pass, dx, conv->weights, dy, error);
 }
 

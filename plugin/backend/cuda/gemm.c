@@ -66,69 +66,59 @@ static cudaDataType_t type_of(amp_dtype dtype)
     return dtype == AMP_FP32 ? CUDA_R_32F : dtype == AMP_FP16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
-/* A matrix as cuBLAS takes it: its type, the length of its columns, the distance to the next place's. */
+/* A matrix as cuBLAS takes it: its type, and the length of its columns. */
 typedef struct matrix {
     const void *data;
     cublasOperation_t as;
     amp_dtype dtype;
     int ld;
-    long long next;
 } matrix;
 
-/* c = a·b + beta·c for each place, c being rows × columns in cuBLAS's order. */
-static amp_status multiply(amp_backend *backend, int places, int rows, int columns, int inner, matrix a,
-                           matrix b, float beta, matrix c, amp_error *error)
+/* c = a·b + beta·c, c being rows × columns in cuBLAS's order. */
+static amp_status multiply(amp_backend *backend, int rows, int columns, int inner, matrix a, matrix b,
+                           float beta, matrix c, amp_error *error)
 {
-    cublasHandle_t handle = amp_cuda_of(backend)->cublas;
     const float one = 1;
-    if (places == 1)
-        CUBLAS_TRY(cublasGemmEx, handle, a.as, b.as, rows, columns, inner, &one, a.data, type_of(a.dtype),
-                   a.ld, b.data, type_of(b.dtype), b.ld, &beta, (void *)c.data, type_of(c.dtype), c.ld,
-                   CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
-    else
-        CUBLAS_TRY(cublasGemmStridedBatchedEx, handle, a.as, b.as, rows, columns, inner, &one, a.data,
-                   type_of(a.dtype), a.ld, a.next, b.data, type_of(b.dtype), b.ld, b.next, &beta,
-                   (void *)c.data, type_of(c.dtype), c.ld, c.next, places, CUBLAS_COMPUTE_32F,
-                   CUBLAS_GEMM_DEFAULT);
+    CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, a.as, b.as, rows, columns, inner, &one, a.data,
+               type_of(a.dtype), a.ld, b.data, type_of(b.dtype), b.ld, &beta, (void *)c.data,
+               type_of(c.dtype), c.ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     return AMP_OK;
 }
 
-static matrix x_of(const amp_cuda_product *p, const void *x, amp_dtype dtype)
+static matrix x_of(const amp_cuda_product *p, const void *x)
 {
-    return (matrix){ x, CUBLAS_OP_N, dtype, p->inputs, (long long)p->batch * p->inputs };
+    return (matrix){ x, CUBLAS_OP_N, p->dtype, p->inputs };
 }
 
 static matrix w_of(const amp_cuda_product *p, const void *w, amp_dtype dtype, cublasOperation_t as)
 {
-    return (matrix){ w, as, dtype, p->inputs, (long long)p->outputs * p->inputs };
+    return (matrix){ w, as, dtype, p->inputs };
 }
 
-/* The rows of y lie p->all places apart, those of one image; its places begin beside each other. */
 static matrix y_of(const amp_cuda_product *p, const void *y, cublasOperation_t as)
 {
-    return (matrix){ y, as, p->dtype, p->all * p->outputs, p->outputs };
+    return (matrix){ y, as, p->dtype, p->outputs };
 }
 
 amp_status amp_cuda_gemm_forward(amp_backend *backend, const amp_cuda_product *p, const void *x,
                                  const void *w, void *y, amp_error *error)
 {
-    return multiply(backend, p->places, p->outputs, p->batch, p->inputs, w_of(p, w, p->dtype, CUBLAS_OP_T),
-                    x_of(p, x, p->dtype), 0, y_of(p, y, CUBLAS_OP_N), error);
+    return multiply(backend, p->outputs, p->batch, p->inputs, w_of(p, w, p->dtype, CUBLAS_OP_T), x_of(p, x),
+                    0, y_of(p, y, CUBLAS_OP_N), error);
 }
 
 amp_status amp_cuda_gemm_backward_data(amp_backend *backend, const amp_cuda_product *p, const void *dy,
-                                       const void *w, void *dx, amp_dtype dx_dtype, int accumulate,
-                                       amp_error *error)
+                                       const void *w, void *dx, int accumulate, amp_error *error)
 {
-    return multiply(backend, p->places, p->inputs, p->batch, p->outputs, w_of(p, w, p->dtype, CUBLAS_OP_N),
-                    y_of(p, dy, CUBLAS_OP_N), accumulate ? 1 : 0, x_of(p, dx, dx_dtype), error);
+    return multiply(backend, p->inputs, p->batch, p->outputs, w_of(p, w, p->dtype, CUBLAS_OP_N),
+                    y_of(p, dy, CUBLAS_OP_N), accumulate ? 1 : 0, x_of(p, dx), error);
 }
 
 amp_status amp_cuda_gemm_backward_weights(amp_backend *backend, const amp_cuda_product *p, const void *x,
                                           const void *dy, float *dw, int accumulate, amp_error *error)
 {
-    return multiply(backend, p->places, p->inputs, p->outputs, p->batch, x_of(p, x, p->dtype),
-                    y_of(p, dy, CUBLAS_OP_T), accumulate ? 1 : 0, w_of(p, dw, AMP_FP32, CUBLAS_OP_N), error);
+    return multiply(backend, p->inputs, p->outputs, p->batch, x_of(p, x), y_of(p, dy, CUBLAS_OP_T),
+                    accumulate ? 1 : 0, w_of(p, dw, AMP_FP32, CUBLAS_OP_N), error);
 }
 
 /* ---- gemm ---- */

@@ -43,14 +43,6 @@ amp_status amp_cuda_gradient_from_krsc(amp_backend *, const void *krsc, amp_dtyp
 /* spin.cu: keeps all multiprocessors busy for that many cycles of the GPU's clock. */
 amp_status amp_cuda_spin(amp_backend *, long long cycles, amp_error *);
 
-/* windows.cu: the inputs of `places` places of the output, from `first` on, as columns (places, n, size,
- * size, c) in the dtype; and the way back: dx (+)= for the pixels of `images` images the sum of what the fp32
- * columns of all places hold of them. */
-amp_status amp_cuda_window_columns(amp_backend *, const amp_local_desc *, int first, int places,
-                                   const void *x, void *columns, amp_error *);
-amp_status amp_cuda_window_delta(amp_backend *, const amp_local_desc *, int images, const float *columns,
-                                 void *dx, int accumulate, amp_error *);
-
 #ifdef __cplusplus
 }
 #endif

@@ -390,7 +390,9 @@ amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_err
     *out = NULL;
     amp_status limited = amp_comm_time_limit(&seconds, &of_limit);
     AMP_TRY(create(seconds, lost, &mpi, error));
-    amp_watchdog_begin(mpi->watchdog, MAIN, amp_comm_limits(&mpi->comm), mpi->comm.phase);
+    mpi->comm.rank = amp_comm_launched_rank(); /* for a message */
+    amp_watchdog_begin(mpi->watchdog, MAIN, 1, "joining, which a rank that was given another command, or a "
+                       "program without MPI, does not do");
     set_up_library();
     MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &granted);
     set_communicators(mpi, MPI_COMM_WORLD);

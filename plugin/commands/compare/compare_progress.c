@@ -36,7 +36,7 @@ static double recent_rate(const amp_run *run)
     double values[RECENT];
     size_t n = 0;
     for (size_t i = run->count > RECENT ? run->count - RECENT : 0; i < run->count; i++)
-        values[n++] = run->rows[i].images_per_second;
+        if (run->rows[i].images_per_second > 0) values[n++] = run->rows[i].images_per_second;
     return amp_median(values, n);
 }
 

@@ -55,6 +55,7 @@ static amp_status prepare(amp_compare *compare, program *p, amp_run *run, amp_er
     if (p->resumed) add_words(p, (const char *[]){ p->files.checkpoint, NULL });
     else if (c->weights) add_words(p, (const char *[]){ c->weights, "-clear", NULL });
     add_words(p, (const char *[]){ "-amp", amp_option(run), "-seed", p->seed, "-log", p->files.steps, NULL });
+    add_words(p, (const char *[]){ amp_fork_dont_show, NULL });
     add_device(p);
     return AMP_OK;
 }

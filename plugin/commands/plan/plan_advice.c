@@ -87,7 +87,8 @@ static void advise_fp32(amp_plan_report *r, int i)
     else if (!amp_plan_multiplies_half(row))
         advise(r, "fp32", i, "layer %d [%s]: runs in fp32 (%s), with %.1f %% of the matrix "
                "products: AMP makes nothing of it faster", i, row->type, row->why, 100 * part);
-    else if (row->computes == AMP_FP32 && r->machine.support[r->dtype] == AMP_SUPPORT_NATIVE)
+    else if (row->computes == AMP_FP32 && !row->winograd[0]
+             && r->machine.support[r->dtype] == AMP_SUPPORT_NATIVE)
         advise(r, "no_kernel", i, "layer %d [%s]: stored in %s but computed in fp32, with %.1f "
                "%% of the matrix products: the library has no good kernel in %s for %d -> %d channels "
                "a group", i, row->type,

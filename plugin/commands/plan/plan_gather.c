@@ -78,7 +78,9 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     row->padded_in = (turned ? facts.padded_out : facts.padded_in) * places;
     row->padded_out = turned ? facts.padded_in : facts.padded_out;
     snprintf(row->kernel, sizeof row->kernel, "%s", facts.kernel);
+    snprintf(row->winograd, sizeof row->winograd, "%s", facts.winograd);
     if (row->computes != row->dtype) add_why(row, "; computed in", row->computes);
+    if (row->winograd[0]) amp_append(row->why, sizeof row->why, "; winograd: %s", row->winograd);
 }
 
 /* Of a layer of Darknet's own that leaves them to the backend. */

@@ -84,7 +84,8 @@ static const amp_field channel_fields[] = {
     ROW(in), ROW(out), AMP_FLAG_AS("in_aligned", amp_plan_row, in_aligned),
     AMP_FLAG_AS("out_aligned", amp_plan_row, out_aligned), ROW(padded_in), ROW(padded_out), { 0 } };
 static const amp_field product_fields[] = {
-    AMP_GROUP_AS("channels", channel_fields), ROW(kernel), ROW_AS("weight_copy_bytes", half_bytes), { 0 } };
+    AMP_GROUP_AS("channels", channel_fields), ROW(kernel), ROW(winograd),
+    ROW_AS("weight_copy_bytes", half_bytes), { 0 } };
 
 static void print_rows(const amp_plan_report *r, FILE *stream)
 {

@@ -24,6 +24,7 @@ typedef struct amp_plan_row {
     int in, out;
     int in_aligned, out_aligned;  /* ... are multiples of 8 */
     int padded_in, padded_out;    /* ... as the backend's copies of the weights have them */
+    char winograd[24];         /* amp_conv_facts */
     char kernel[64];
     double operations, training_operations; /* of a forward; with backward, as far as it goes */
     size_t stock_bytes, amp_bytes;          /* activations and deltas; AMP's before the arena shares memory */

@@ -32,7 +32,7 @@ static amp_status take_cfg_scale(amp_probe_result *r, amp_error *error)
     AMP_TRY(amp_config_read(r->cfg, "bf16", AMP_BF16, &own, error));
     r->bf16_scale = (float)(own->dynamic ? own->init_scale : own->loss_scale);
     amp_config_free(own);
-    return amp_host_check_cfg(r->cfg, CFG_FOR_ANYTHING, error);
+    return amp_host_check_cfg(r->cfg, CFG_TRAINS_DATA, error);
 }
 
 static amp_status take_scale_of(const char *sidecar, amp_probe_result *r, amp_error *error)
@@ -58,7 +58,7 @@ static amp_status take_sidecar_scale(amp_probe_result *r, amp_error *error)
 {
     if (!r->weights || !r->scale_moves) return AMP_OK;
     char *sidecar = amp_host_allocated(amp_sidecar_name(r->weights));
-    amp_status status = amp_file_exists(sidecar) ? take_scale_of(sidecar, r, error) : AMP_OK;
+    amp_status status = amp_name_is_taken(sidecar) ? take_scale_of(sidecar, r, error) : AMP_OK;
     free(sidecar);
     return status;
 }

@@ -33,7 +33,7 @@ static const cfg_key net[] = {
     { "steps", CFG_WHOLE, CFG_LIST, 0, -INT_MAX, INT_MAX, 0 }, NUMBERS("scales", 0), NUMBERS("seq_scales", 0),
     REAL("angle", 0, -360, 360), NOT_NEGATIVE("aspect", 1), NOT_NEGATIVE("saturation", 1),
     NOT_NEGATIVE("exposure", 1), REAL("hue", 0, -1, 1), NATURAL("flip", 1), NATURAL("blur", 0),
-    NATURAL("gaussian_noise", 0), NATURAL("mixup", 0), FLAG("cutmix"), FLAG("mosaic"), FLAG("letter_box"),
+    NATURAL("gaussian_noise", 0), WHOLE("mixup", 0, 0, 4), FLAG("cutmix"), FLAG("mosaic"), FLAG("letter_box"),
     FLAG("mosaic_bound"), REAL("label_smooth_eps", 0, 0, 1), NOT_NEGATIVE("resize_step", 32),
     NOT_NEGATIVE("max_chart_loss", 20), FRACTION("ema_alpha", 0), NATURAL("weights_reject_freq", 0),
     NATURAL("equidistant_point", 0), NOT_NEGATIVE("badlabels_rejection_percentage", 0),
@@ -72,8 +72,8 @@ static const cfg_key conv_lstm[] = {
     WORD("lstm_activation", TANH_IS, activations), ANY("time_normalizer", 1),
 };
 static const cfg_key contrastive[] = {
-    COUNT("classes", 1000), ONE_LAYER("yolo_layer", 0), POSITIVE("temperature", 1), ANY("cls_normalizer", 1),
-    NOT_NEGATIVE("max_delta", 1e300), NATURAL("contrastive_neg_max", 3),
+    COUNT("classes", 1000), ONE_LAYER("yolo_layer", CFG_REQUIRED), POSITIVE("temperature", 1),
+    ANY("cls_normalizer", 1), NOT_NEGATIVE("max_delta", 1e300), NATURAL("contrastive_neg_max", 3),
 };
 static const cfg_key detection[] = {
     WHOLE("coords", 1, 4, 4), COUNT("classes", 1), COUNT("num", 1), SIZE("side", 7), FLAG("rescore"),
@@ -145,7 +145,7 @@ static const cfg_key gaussian_yolo[] = {
 
 static const cfg_section_kind kinds[] = {
     SECTIONS_OF_ALL_FORKS,
-    { "[contrastive]", 0, KEYS(contrastive), FLAT | ONE_SIZE, 0 },
+    { "[contrastive]", 0, KEYS(contrastive), FLAT | ONE_SIZE, cfg_rule_contrastive },
     { "[conv_lstm]", 0, KEYS(conv_lstm), IMAGE, cfg_rule_crnn_of_any_size },
     { "[crnn]", 0, KEYS(crnn), IMAGE, cfg_rule_crnn_of_any_size },
     { "[empty]", "[silence]", 0, 0, SAME, cfg_rule_dropout },
@@ -159,4 +159,39 @@ static const cfg_section_kind kinds[] = {
     { "[shortcut]", 0, KEYS(shortcut), IMAGE | SAME, cfg_rule_shortcut_of_one_size },
 };
 
-const cfg_fork amp_cfg_fork = { kinds, sizeof kinds / sizeof *kinds, KEYS(every_layer), cfg_finish };
+#define IMAGES_DELTA "it goes by deltas of the images, which AMP does not compute"
+#define ROLLING "it goes by statistics of deltas that Darknet's own yolo layer keeps from step to step"
+#define NO_BACKWARD "Darknet's CPU code lacks its backward pass, or has a wrong one"
+#define GPU_ALONE "Darknet has it on a GPU only"
+#define NOT_TRIED "it has not been tried yet"
+
+static const cfg_refusal refusals[] = {
+    { "[net]", "adversarial_lr", 0, IMAGES_DELTA },
+    { "[net]", "attention", 0, IMAGES_DELTA },
+    { "[net]", "contrastive", 0, NOT_TRIED },
+    { "[net]", "dynamic_minibatch", 0, "AMP's steps all have the same number of images" },
+    { "[net]", "unsupervised", 0, "Darknet makes classes of addresses in memory, so no training repeats" },
+    { "[net]", "badlabels_rejection_percentage", 0, ROLLING },
+    { "[net]", "num_sigmas_reject_badlabels", 0, ROLLING },
+    { "[net]", "equidistant_point", 0, ROLLING },
+    { "[rnn]", 0, 0, NO_BACKWARD }, { "[gru]", 0, 0, NO_BACKWARD }, { "[lstm]", 0, 0, NO_BACKWARD },
+    { "[conv_lstm]", 0, 0, NO_BACKWARD }, { "[history]", 0, 0, NO_BACKWARD },
+    { "[contrastive]", 0, 0, NOT_TRIED },
+    { "[yolo]", "embedding_layer", 0, NOT_TRIED },
+    { 0, "activation", "gelu", "Darknet takes its gradient at the output in the place of the input" },
+    { "[convolutional]", "cbn", 0, "AMP's batch norm knows the images of one pass only" },
+    { "[convolutional]", "antialiasing", 0, NO_BACKWARD },
+    { "[maxpool]", "antialiasing", 0, NO_BACKWARD },
+    { "[maxpool]", "maxpool_zero_nonmax", 0, GPU_ALONE },
+    { "[convolutional]", "coordconv", 0, GPU_ALONE },
+    { "[convolutional]", "sway", 0, GPU_ALONE }, { "[convolutional]", "rotate", 0, GPU_ALONE },
+    { "[convolutional]", "stretch", 0, GPU_ALONE }, { "[convolutional]", "stretch_sway", 0, GPU_ALONE },
+    { "[convolutional]", "grad_centr", 0, GPU_ALONE },
+    { "[convolutional]", "reverse", 0, GPU_ALONE },
+    { "[convolutional]", "assisted_excitation", 0, "it reads labels of 5 numbers, and they have 6" },
+    { "[dropout]", "dropblock", 0, GPU_ALONE },
+    { "[cost]", "type", "smooth", NOT_TRIED },
+};
+
+const cfg_fork amp_cfg_fork = { kinds, sizeof kinds / sizeof *kinds, KEYS(every_layer), cfg_finish,
+                                KEYS(refusals) };

@@ -34,17 +34,73 @@ static void check_averaging(cfg_walk *walk)
                   from, to);
 }
 
-/* Darknet's parser divides by the number of layers whose input is wider and higher than 1, which may be 0. */
+/* Darknet's parser divides by the number of layers that note an input which is wider and higher than 1, and
+ * that may be 0. Those do that want an image. */
 void cfg_own_finish(cfg_walk *walk)
 {
-    int images = walk->net.w > 1 && walk->net.h > 1;
-    for (int i = 0; i + 1 < walk->count; i++) images |= walk->layers[i].w > 1 && walk->layers[i].h > 1;
+    int images = 0;
+    for (int i = 0; i < walk->count; i++) {
+        const cfg_shape *in = i ? &walk->layers[i - 1] : &walk->net;
+        cfg_walk_enter(walk, i);
+        images |= (cfg_walk_traits(walk) & IMAGE) && in->w > 1 && in->h > 1;
+    }
     cfg_walk_enter(walk, -1);
     check_averaging(walk);
     if (!images)
         cfg_walk_fail(walk, NULL, NULL,
                       "no layer has an image to look at, which AlexeyAB's parser cannot make");
 }
+
+/* ---- images ---- */
+
+#ifdef OPENCV
+enum { HAS_OPENCV = 1 };
+#else
+enum { HAS_OPENCV = 0 };
+#endif
+
+#define BUILD_WITH_OPENCV "0, or a build with OPENCV=1"
+
+/* What mixup= becomes where cutmix=1 or mosaic=1 is there too. */
+enum { CUTMIX = 2, MOSAIC = 3, BOTH = 4 };
+
+static void check_mixing(cfg_walk *walk)
+{
+    int cutmix = cfg_walk_number(walk, "cutmix") != 0, mosaic = cfg_walk_number(walk, "mosaic") != 0;
+    int mixup = (int)cfg_walk_number(walk, "mixup");
+    if (cutmix || mosaic) mixup = cutmix && mosaic ? BOTH : cutmix ? CUTMIX : MOSAIC;
+    if (mixup == MOSAIC || mixup == BOTH) {
+        if (!HAS_OPENCV)
+            cfg_walk_refuse(walk, mosaic ? "mosaic" : "mixup", BUILD_WITH_OPENCV,
+                            "joins images by OpenCV, without which this Darknet was built");
+        if (cfg_walk_number(walk, "letter_box"))
+            cfg_walk_refuse(walk, "letter_box", "0, or no mosaic",
+                            "detector train makes no mosaic of images with borders");
+    }
+    if (mixup != CUTMIX && mixup != BOTH) return;
+    const char *key = cutmix ? "cutmix" : "mixup", *why = "is for classifier train only";
+    if (HAS_OPENCV) cfg_walk_warn(walk, key, NULL, "%s; detector train passes over it", why);
+    else cfg_walk_refuse(walk, key, "0", "%s; detector train would end by it", why);
+}
+
+/* Where the loader passes over a key without a word. */
+static void warn_without_opencv(cfg_walk *walk, const char *key)
+{
+    if (!HAS_OPENCV && cfg_walk_number(walk, key))
+        cfg_walk_warn(walk, key, BUILD_WITH_OPENCV, "is done by OpenCV, without which this Darknet was "
+                      "built: images are trained on as if it were 0");
+}
+
+/* Darknet's load_data_detection and load_data_augment */
+void cfg_own_loader(cfg_walk *walk, int classifier)
+{
+    warn_without_opencv(walk, "blur");
+    if (classifier) return;
+    warn_without_opencv(walk, "gaussian_noise");
+    check_mixing(walk);
+}
+
+/* ---- sizes ---- */
 
 /* All multiples of resize_step between the least and the largest size. None where width and height differ:
  * both are multiplied by one factor then, while cfg_walk_again checks square inputs only. */

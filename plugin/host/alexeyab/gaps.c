@@ -7,6 +7,11 @@
 
 #include "../common/failure.h"
 #include "activations.h"
+#include "convolutional_layer.h"
+
+/* Of this the logistic and the exponential function are subnormal: in Darknet 0. (NaN and inf stay, for AMP
+ * to find.) */
+static const float LEAST_LOGIT = -88;
 
 static int own_buffer(float **buffer, size_t count)
 {
@@ -36,15 +41,37 @@ size_t amp_gap_input_count(const network *net, int index)
     return (size_t)(index ? net->layers[index - 1].outputs : net->inputs) * (size_t)net->batch;
 }
 
+static int is_binarized(const layer *l, int training)
+{
+    return l->type == CONVOLUTIONAL && l->xnor && (!l->align_bit_weights || training);
+}
+
+/* Each filter's weights become plus or minus the mean of their sizes, as on a GPU, and the input 1 or -1. */
+static void binarize(layer *l, const float *input, size_t count, float *binary_input)
+{
+    binarize_weights(l->weights, l->n, l->nweights / l->n, l->binary_weights);
+    for (size_t i = 0; i < count; i++) binary_input[i] = input[i] > 0 ? 1 : -1;
+    l->weights = l->binary_weights;
+    l->xnor = 0;
+}
+
 void amp_gap_forward(layer l, network_state state)
 {
     size_t count = amp_gap_input_count(&state.net, state.index);
     float *copy = NULL;
-    if (l.type == COST && l.cost_type == MASKED && state.truth) {
+    int squashes = l.type == YOLO || l.type == GAUSSIAN_YOLO;
+    if (is_binarized(&l, state.train)) {
+        copy = scratch(count);
+        binarize(&l, state.input, count, copy);
+        state.input = copy;
+    }
+    if (squashes || (l.type == COST && l.cost_type == MASKED && state.truth)) {
         copy = scratch(count);
         memcpy(copy, state.input, count * sizeof *copy);
         state.input = copy;
     }
+    for (size_t i = 0; squashes && i < count; i++)
+        if (copy[i] < LEAST_LOGIT && copy[i] > -INFINITY) copy[i] = LEAST_LOGIT;
     l.forward(l, state);
     free(copy);
 }

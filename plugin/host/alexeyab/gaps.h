@@ -9,8 +9,12 @@
  *                 | gradient is lost                              |
  *  convolutional, | frozen by stopbackward=1: no room for batch   | amp_gap_prepare makes it
  *  batch norm     | norm's numbers, so that training crashes      |
+ *  convolutional, | takes all weights for those of one filter,    | each filter by its own mean, as on a
+ *  xnor           | and writes beyond them                        | GPU
  *  shortcut with  | threads add to one weight gradient, which     | in one thread, the gradient of what
  *  weights        | leaves the normalization out                  | forward computes
+ *  yolo,          | the logistic function is NaN below -88.7      | into a copy, which begins at -88
+ *  Gaussian_yolo  | (amp_fork_fault in own.c says why)            |
  *  cost masked    | writes SECRET_NUM into its input, which       | into a copy
  *                 | others may read                               |
  *

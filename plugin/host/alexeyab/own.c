@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../tensor/half.h"
 #include "../darknet/device.h"
 #include "../fork_commands.h"
 #include "box.h"
@@ -102,12 +103,14 @@ static amp_status describe_boxes(const network *net, int index, amp_network_desc
     return describe_classes(l, index, d, error);
 }
 
-/* Activations with which Darknet's own shortcut cannot be trained: with relu6 its output is 0, for hard_mish
- * it has no buffer to keep its input in, and with the others it ends the program. */
-static int shortcut_lacks(ACTIVATION a)
+/* Activations with which Darknet's own shortcut or local layer cannot be trained: with relu6 its output is
+ * 0, as a local layer's is with swish and mish, for hard_mish it has no buffer to keep its input in, and with
+ * the others it ends the program. */
+static int own_lacks(LAYER_TYPE type, ACTIVATION a)
 {
-    return a == RELU6 || a == HARD_MISH || a == NORM_CHAN || a == NORM_CHAN_SOFTMAX
-           || a == NORM_CHAN_SOFTMAX_MAXVAL;
+    return (type == LOCAL && (a == SWISH || a == MISH))
+        || ((type == LOCAL || type == SHORTCUT) && (a == RELU6 || a == HARD_MISH || a == NORM_CHAN
+            || a == NORM_CHAN_SOFTMAX || a == NORM_CHAN_SOFTMAX_MAXVAL));
 }
 
 amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d,
@@ -122,9 +125,10 @@ amp_status amp_own_describe(const network *net, int index, amp_network_desc *out
         d->dilation = l->dilation;
         d->pad = l->pad * l->dilation;
     }
-    if (l->type == SHORTCUT && d->kind == AMP_LAYER_HOST && shortcut_lacks(l->activation))
-        return amp_fail(error, AMP_UNSUPPORTED, "layer %d [shortcut]: its activation cannot be trained with "
-                        "under AMP where %s; run with -amp off", index, d->why_host);
+    if (d->kind == AMP_LAYER_HOST && own_lacks(l->type, l->activation))
+        return amp_fail(error, AMP_UNSUPPORTED, "layer %d [%s]: Darknet's own code runs it (%s), and cannot "
+                        "train with its activation; take another, or give -amp off", index, d->type,
+                        d->why_host);
     if (d->kind == AMP_LAYER_YOLO) AMP_TRY(describe_boxes(net, index, out, &d->yolo, error));
     d->stops_backward = stops_now(net, l);
     d->no_backward |= l->onlyforward != 0;
@@ -416,11 +420,74 @@ void amp_own_end_loading(load_args *args) { free_load_threads(args); }
 
 float amp_own_train(network *net) { return train_network_datum(*net, net->input, net->truth); }
 
+/* ---- windows ---- */
+
+int darknet_amp_no_display(void)
+{
+#if defined(OPENCV) && defined(__linux__)
+    static const char *const displays[] = { "DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM" };
+    for (size_t i = 0; i < sizeof displays / sizeof *displays; i++)
+        if (getenv(displays[i]) && *getenv(displays[i])) return 0;
+    fprintf(stderr, "darknet: there is no display: no window is opened, as with -dont_show\n");
+    return 1;
+#else
+    return 0;
+#endif
+}
+
 /* ---- more of Darknet's functions ---- */
 
 float amp_fork_rate(const struct network *net) { return get_current_rate(*net); }
 int amp_fork_knows_map(void) { return 1; }
+
+/* Of weights, or of batch norm's arrays; NULL is fine. */
+static int is_good(const float *array, int count) { return !array || amp_all_finite(array, (size_t)count); }
+
+/* Whether a layer takes logistics of many numbers at once, all finite if its input is. (A convolution's own
+ * logistic activation takes them one by one.) */
+static int is_logistic(const layer *l)
+{
+    if (l->type == YOLO || l->type == GAUSSIAN_YOLO) return 1;
+    return l->type == CONVOLUTIONAL && l->activation == SWISH
+           && is_good(l->weights, l->nweights) && is_good(l->biases, l->n) && is_good(l->scales, l->n)
+           && is_good(l->rolling_mean, l->n) && is_good(l->rolling_variance, l->n);
+}
+
+/* 1 / (1 + e^-x) is compiled with -Ofast to what takes four numbers at a time: the processor's estimate r of
+ * the reciprocal and a Newton step, r (2 - r (1 + e^-x)). Below x = -88.7 e^-x is inf, r is 0, and 0 times
+ * inf is NaN. What is left over of four is divided, and becomes 0. */
+const char *amp_fork_fault(const struct network *net)
+{
+    static char fault[256];
+    int i = 0;
+    if (net->amp || amp_host_on_gpu(net)) return NULL;
+    while (i < net->n && is_good(net->layers[i].output, net->layers[i].outputs * net->layers[i].batch)) i++;
+    if (i == net->n || !is_logistic(&net->layers[i])) return NULL;
+    snprintf(fault, sizeof fault, "without AMP this Darknet's logistic function (layer %d [%s]), compiled "
+             "with -Ofast, gives NaN below -88.7, where 0 is right; the weights are not at fault: use -amp "
+             "fp32", i, amp_own_types[net->layers[i].type].name);
+    return fault;
+}
+
+int amp_fork_snapshot_follows_backup(long step) { return (void)step, 0; } /* it saves snapshots first */
+const char *const amp_fork_dont_show = "-dont_show";
 void amp_fork_save_weights(struct network *net, const char *file) { save_weights(*net, (char *)file); }
+
+int amp_fork_drops_returns(void) { return 1; }
+
+/* run_detector and run_classifier read them, main -i and, with GPU=1, -cuda_debug_sync. */
+const amp_fork_option amp_fork_options[] = {
+    { "-i", 1, 1, 1 }, { "-cuda_debug_sync", 0, 1, 1 }, { "-gpus", 1, 1, 1 }, { "-clear", 0, 1, 1 },
+    { "-c", 1, 1, 1 }, { "-t", 1, 0, 1 }, { "-dont_show", 0, 1, 1 }, { "-benchmark", 0, 1, 1 },
+    { "-benchmark_layers", 0, 1, 1 }, { "-show_imgs", 0, 1, 1 }, { "-mjpeg_port", 1, 1, 1 },
+    { "-chart", 1, 1, 1 }, { "-dontuse_opencv", 0, 0, 1 }, { "-topk", 0, 0, 1 }, { "-show", 0, 1, 0 },
+    { "-letter_box", 0, 1, 0 }, { "-map", 0, 1, 0 }, { "-dontdraw_bbox", 0, 1, 0 },
+    { "-ext_output", 0, 1, 0 }, { "-save_labels", 0, 1, 0 }, { "-points", 1, 1, 0 },
+    { "-avgframes", 1, 1, 0 }, { "-json_port", 1, 1, 0 }, { "-http_post_host", 1, 1, 0 },
+    { "-time_limit_sec", 1, 1, 0 }, { "-out_filename", 1, 1, 0 }, { "-json_file_output", 1, 1, 0 },
+    { "-out", 1, 1, 0 }, { "-prefix", 1, 1, 0 }, { "-thresh", 1, 1, 0 }, { "-iou_thresh", 1, 1, 0 },
+    { "-hier", 1, 1, 0 }, { "-s", 1, 1, 0 }, { "-num_of_clusters", 1, 1, 0 }, { "-width", 1, 1, 0 },
+    { "-height", 1, 1, 0 }, { "-mAP_epochs", 1, 1, 0 }, { 0 } };
 
 const char amp_fork_label_place[] =
     "labels beside their image (in labels/ for one in JPEGImages/, or COCO's images/train2017/ and the like)";

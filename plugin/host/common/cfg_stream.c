@@ -14,8 +14,6 @@
 #include "request.h"
 #include "sharing.h"
 
-enum section { IN_LAYER, IN_NET, IN_AMP };
-
 /* The settings of the .cfg that this thread's parser reads; NULL while it reads none. */
 static _Thread_local amp_config *reading;
 static atomic_int any_asked; /* 1 once any thread has read a .cfg with AMP on */
@@ -41,15 +39,13 @@ static int is_darknets(const char *key)
     return k < net->count;
 }
 
-/* Whether a line is for AMP alone: every line of [amp], and AMP's keys under [net] and in a layer. Where AMP
- * is off, a key of [net] that Darknet reads too is left to Darknet. Cuts `text`, the line, down to the name
- * of its section or key. */
-static int is_ours(char *text, enum section *section)
+int amp_cfg_line_is_ours(char *text, amp_cfg_part *part, int enabled)
 {
     cfg_keep_key(text);
-    if (*text == '[') *section = !strcmp(text, "[amp]") ? IN_AMP : cfg_is_net(text) ? IN_NET : IN_LAYER;
-    if (*section == IN_NET) return amp_config_is_key(text) && (reading->enabled || !is_darknets(text));
-    return *section == IN_AMP || amp_config_is_layer_key(text);
+    if (*text == '[')
+        *part = !strcmp(text, "[amp]") ? AMP_PART_AMP : cfg_is_net(text) ? AMP_PART_NET : AMP_PART_LAYER;
+    if (*part == AMP_PART_NET) return amp_config_is_key(text) && (enabled || !is_darknets(text));
+    return *part == AMP_PART_AMP || amp_config_is_layer_key(text);
 }
 
 FILE *darknet_amp_open_cfg(const char *file)
@@ -61,12 +57,12 @@ FILE *darknet_amp_open_cfg(const char *file)
     struct stat status;
     if (!from || fstat(fileno(from), &status) != 0) return from;
     FILE *out = amp_host_allocated(fmemopen(NULL, (size_t)status.st_size + ADDED, "w+"));
-    enum section section = IN_LAYER;
+    amp_cfg_part part = AMP_PART_LAYER;
     char *line = NULL;
     size_t room = 0;
     for (ssize_t length; (length = getline(&line, &room, from)) >= 0;) {
         char *text = amp_host_allocated(strdup(line));
-        int hidden = is_ours(text, &section), in_net = section == IN_NET;
+        int hidden = amp_cfg_line_is_ours(text, &part, reading->enabled), in_net = part == AMP_PART_NET;
         if (hidden || (subdivisions && in_net && !strcmp(text, "subdivisions"))) putc('\n', out);
         else fwrite(line, 1, (size_t)length, out);
         if (subdivisions && in_net && *text == '[') fprintf(out, "subdivisions=%d\n", subdivisions);

@@ -8,5 +8,13 @@
 /* Whether the network that this thread's parser makes will be under AMP. */
 int amp_host_parser_uses_amp(void);
 
+/* Reading a .cfg line by line: which section it is in. */
+typedef enum amp_cfg_part { AMP_PART_LAYER, AMP_PART_NET, AMP_PART_AMP } amp_cfg_part;
+
+/* Whether a line is for AMP alone: every line of [amp], and AMP's keys under [net] and in a layer. Where AMP
+ * is off, a key of [net] that Darknet reads too is left to Darknet. Cuts `text`, the line, down to the name
+ * of its section or key. *part, of the line before, becomes that of this line. */
+int amp_cfg_line_is_ours(char *text, amp_cfg_part *part, int enabled);
+
 /* The settings of the .cfg that this thread's parser has read, now the caller's; NULL: there are none. */
 amp_config *amp_host_take_config(void);

@@ -1,6 +1,7 @@
 /* The clock by which a training and the commands measure how long something took. */
 #pragma once
 
+#include <math.h>
 #include <time.h>
 
 static inline double amp_clock_read(clockid_t which)
@@ -12,3 +13,9 @@ static inline double amp_clock_read(clockid_t which)
 
 /* Seconds since some moment; setting the machine's date does not move it. */
 static inline double amp_clock_seconds(void) { return amp_clock_read(CLOCK_MONOTONIC); }
+
+/* How many a second; NaN where the clock says that no time went by, or less than none. */
+static inline double amp_clock_rate(double count, double seconds)
+{
+    return seconds > 0 ? count / seconds : NAN;
+}

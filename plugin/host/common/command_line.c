@@ -73,6 +73,23 @@ static void take_seed(int *argc, char **argv)
     amp_random_set_seed((unsigned)value);
 }
 
+/* What must be alike on all ranks: the options. Left out are those that choose a rank's device, the name of
+ * the log, which is rank 0's, and the first `count` words, whose files are compared instead. */
+static void note_options(char **given, const char *const *words, int count)
+{
+    char line[400] = "";
+    for (int i = 1; given[i]; i++) {
+        size_t length = strlen(line);
+        int is_word = 0;
+        for (int k = 0; k < count; k++) is_word |= given[i] == words[k];
+        int is_device = !strcmp(given[i], "-i") || !strcmp(given[i], "-gpus");
+        if (!is_word && !is_device && strcmp(given[i], "-nogpu"))
+            snprintf(line + length, sizeof line - length, " %s", given[i]);
+        if (given[i + 1]) i += is_device || !strcmp(given[i], "-log");
+    }
+    amp_ranks_note("%s%s\n", line[0] ? "the options" : "no options", line);
+}
+
 int darknet_amp_start(int argc, char **argv)
 {
     amp_error error;
@@ -86,17 +103,20 @@ int darknet_amp_start(int argc, char **argv)
     take_seed(&argc, argv);
     int takes_long = is_long(words, amp_host_command_words(argc, argv, words, 6));
     amp_training_arguments(&argc, argv, takes_long);
-    int count = amp_host_command_words(argc, argv, words, 4);
+    int count = amp_host_command_words(argc, argv, words, 5);
+    int classifies = count > 1 && !strcmp(words[0], "classifier");
+    int trains = count > 1 && !strcmp(words[1], "train") && (classifies || !strcmp(words[0], "detector"));
+    if (trains) amp_host_check_options(argc, argv, classifies, takes_long);
     if (takes_long) start_again(given);
     int gpus = amp_host_find_argument(argc, argv, "-gpus");
     int no_gpu = amp_host_find_argument(argc, argv, "-nogpu");
     amp_ranks_start(words, count, takes_long, gpus && gpus + 1 < argc ? argv[gpus + 1] : "");
+    if (amp_ranks()) note_options(given, words, strcmp(words[0], "amp") ? count : 2);
     if (!amp_host_find_argument(argc, argv, "-i") && !gpus && !no_gpu) amp_ranks_take_gpu();
     if (takes_long && !strcmp(words[1], "train") && !no_gpu)
         amp_host_check(amp_fork_find_gpu(&error), &error);
     amp_host_check(amp_turns_take(&error), &error);
-    int classifies = count > 2 && !strcmp(words[0], "classifier");
-    if (count > 2 && !strcmp(words[1], "train") && (classifies || !strcmp(words[0], "detector")))
+    if (trains && count > 2)
         amp_check_training(words[2], count > 3 ? words[3] : NULL, classifies);
     amp_ranks_agree();
     return argc;

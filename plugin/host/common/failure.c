@@ -8,7 +8,9 @@
 #include "ranks.h"
 
 static int error_stream = STDERR_FILENO;
+static const char *removed; /* the name of a file that does not outlive the program, or NULL */
 
+void amp_host_remove_if_refused(const char *file) { removed = file; }
 void amp_host_keep_error_stream(void) { error_stream = dup(STDERR_FILENO); }
 
 /* Where several ranks meet an error, one prints it: the first on its machine, or rank 0 before the ranks have
@@ -30,9 +32,13 @@ void darknet_amp_refuse(const char *format, ...)
     va_end(args);
     pthread_mutex_lock(&ending); /* one line, whichever thread comes first: the others wait here */
     fflush(stdout);
-    if (!prints_error()) amp_ranks_await_end();
-    else if (amp_ranks_leads()) fprintf(stderr, "%s\n", error.message);
-    else dprintf(error_stream, "rank %d: %s\n", amp_ranks()->rank, error.message);
+    int prints = prints_error(), rank = amp_ranks() ? amp_ranks()->rank
+        : amp_ranks_is_awaited() ? amp_comm_launched_rank() : 0;
+    if (!prints) amp_ranks_await_end();
+    prints |= !amp_ranks(); /* nobody has ended this rank, so the others do not meet this error */
+    if (prints && rank) dprintf(error_stream, "rank %d: %s\n", rank, error.message);
+    else if (prints) fprintf(stderr, "%s\n", error.message);
+    if (removed) unlink(removed);
     if (amp_ranks()) amp_ranks()->abort(amp_ranks(), 1);
     _exit(1); /* not exit: other threads may be training or loading, and would meet what its handlers have
                  torn down */

@@ -10,6 +10,9 @@ void amp_host_check(amp_status status, const amp_error *error);
  * calls when other ranks cannot be reached any more. */
 void amp_host_communicator_lost(const char *line);
 
+/* Where the program ends in this way, it removes this file. The name must live until then. */
+void amp_host_remove_if_refused(const char *file);
+
 /* Returns `memory`; if that is NULL, ends the program with a line that memory has run out. */
 void *amp_host_allocated(void *memory);
 

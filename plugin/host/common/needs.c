@@ -9,9 +9,8 @@ enum { PROGRAM = 16 << 20 };
 
 int amp_node_facts(const amp_node *node, const amp_backend *backend, amp_conv_facts *facts)
 {
-    if (node->conv && backend->conv_facts) backend->conv_facts(backend, node->conv, facts);
-    else if (node->local && backend->local_facts) backend->local_facts(backend, node->local, facts);
-    else return 0;
+    if (!node->conv || !backend->conv_facts) return 0;
+    backend->conv_facts(backend, node->conv, facts);
     return 1;
 }
 

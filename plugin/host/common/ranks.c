@@ -45,6 +45,6 @@ void amp_ranks_leave(void)
 
 void amp_ranks_await_end(void)
 {
-    unsigned left = 10; /* seconds */
+    unsigned left = comm ? 10 : 3; /* seconds */
     while ((left = sleep(left))) { /* a signal came */ }
 }

@@ -79,5 +79,5 @@ void amp_ranks_over(void);
 /* Waits until the others have ended too, and leaves the communicator. For a program that ends by _exit, which
  * runs no handlers. */
 void amp_ranks_leave(void);
-/* Sleeps until another rank has ended this one, 10 seconds at most. */
+/* Sleeps until another rank has ended this one: 10 seconds at most, 3 where this one has not joined. */
 void amp_ranks_await_end(void);

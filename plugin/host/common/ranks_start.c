@@ -150,6 +150,9 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
     if (amp_ranks()) return;
     if (is_one_of_several(words, count, under_amp))
         amp_host_check(amp_comm_join(amp_host_communicator_lost, &comm, &error), &error);
+    else if (amp_comm_is_launched() && count >= 2)
+        fprintf(stderr, "ranks: rank %d runs %s %s by itself%s\n", amp_comm_launched_rank(), words[0],
+                words[1], amp_comm_is_here ? "" : ", since this program was built without MPI");
     amp_ranks_set(comm, 1);
     if (!comm) {
         start_networks(words, count, under_amp, gpus);

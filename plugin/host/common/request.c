@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../amp/cfg_reader.h"
+#include "../../files/safe_file.h"
 #include "../fork.h"
 #include "failure.h"
 
@@ -28,32 +30,97 @@ const char *amp_host_take_argument(int *count, char **argv, const char *name, co
     if (!i) return NULL;
     if (!value) darknet_amp_refuse("command line: %s needs a value; allowed: %s", name, allowed);
     amp_host_remove_arguments(count, argv, i, 2);
+    amp_host_refuse_second(*count, argv, name);
     return value;
 }
 
-static int is_one_of(const char *word, const char *const *list)
+void amp_host_refuse_second(int argc, char **argv, const char *name)
 {
-    while (*list && strcmp(word, *list)) list++;
-    return *list != NULL;
+    if (amp_host_find_argument(argc, argv, name))
+        darknet_amp_refuse("command line: %s is given twice", name);
+}
+
+/* Taken out of the arguments before Darknet reads them; some by certain commands only. */
+static const amp_fork_option own_options[] = { { "-amp", 1, 1, 1 }, { "-seed", 1, 1, 1 }, { "-log", 1, 1, 1 },
+                                               { "-cache", 1, 1, 1 }, { "-map", 0, 1, 0 },
+                                               { "-patience", 1, 1, 0 }, { 0 } };
+static const amp_fork_option *const option_lists[] = { own_options, amp_fork_options };
+enum { LISTS = sizeof option_lists / sizeof *option_lists };
+
+static const amp_fork_option *find_option(const char *word)
+{
+    for (int i = 0; i < LISTS; i++)
+        for (const amp_fork_option *o = option_lists[i]; o->name; o++) if (!strcmp(word, o->name)) return o;
+    return NULL;
 }
 
 int amp_host_command_words(int argc, char **argv, const char **words, int most)
 {
-    static const char *const valued[] = { "-i", "-prefix", "-thresh", "-hier", "-c", "-s", "-avg", "-gpus",
-                                          "-out", "-w", "-h", "-fps", "-t", "-log", "-cache", "-patience",
-                                          NULL };
     int found = 0;
     for (int i = 1; i < argc && argv[i] && found < most; i++) {
-        if (is_one_of(argv[i], valued)) i++;
+        const amp_fork_option *option = find_option(argv[i]);
+        if (option && option->has_value) i++;
         else if (argv[i][0] != '-') words[found++] = argv[i];
     }
     return found;
 }
 
+static int is_of(const amp_fork_option *option, int classifier)
+{
+    return classifier ? option->of_classifier : option->of_detector;
+}
+
+/* Whether the option at argv[i] is misused; text: how. */
+static int is_misused(int argc, char **argv, int i, const amp_fork_option *option, char *text, size_t size)
+{
+    const char *how = NULL;
+    if (amp_host_find_argument(argc - i, argv + i, argv[i])) how = "is given twice";
+    else if (option->has_value && (i + 1 >= argc || !argv[i + 1])) how = "needs a value";
+    if (how) snprintf(text, size, "%s %s", argv[i], how);
+    return how != NULL;
+}
+
+static int may_be_meant_as_option(const char *word)
+{
+    return word[0] == '-' && word[1] && !strchr(".0123456789", word[1]) && !amp_file_exists(word);
+}
+
+/* Returns whether it is like an option that is known. If not, a changed copy of Darknet may know it. */
+static int name_unknown(const char *word, int classifier, char *text, size_t size)
+{
+    enum { MOST = 64 };
+    const char *names[MOST];
+    char shown[64], what[128];
+    size_t count = 0;
+    for (int i = 0; i < LISTS; i++)
+        for (const amp_fork_option *o = option_lists[i]; o->name; o++)
+            if (is_of(o, classifier) && count < MOST) names[count++] = o->name;
+    cfg_printable(shown, sizeof shown, word);
+    snprintf(what, sizeof what, "%s: not known as an option of %s train", shown,
+             classifier ? "classifier" : "detector");
+    return cfg_did_you_mean(text, size, what, word, names, count);
+}
+
+void amp_host_check_options(int argc, char **argv, int classifier, int refuses)
+{
+    char text[256];
+    for (int i = 1; i < argc && argv[i]; i++) {
+        const amp_fork_option *option = find_option(argv[i]);
+        int known = option && is_of(option, classifier), mistaken = 0;
+        *text = 0;
+        if (known) mistaken = is_misused(argc, argv, i, option, text, sizeof text);
+        else if (may_be_meant_as_option(argv[i]))
+            mistaken = name_unknown(argv[i], classifier, text, sizeof text);
+        if (mistaken && refuses) darknet_amp_refuse("command line: %s", text);
+        if (*text) fprintf(stderr, "warning: command line: %s\n", text);
+        if (option && option->has_value) i++;
+    }
+}
+
 /* ---- what is asked of networks ---- */
 
 /* Set by main before any network exists, or by a verb of `darknet amp` before it makes its own. */
-static struct { const char *amp, *refusal; int clear, measures; } request;
+static struct { const char *amp, *refusal; int clear, measures, maps; } request;
 
 /* Darknet's commands that look into a network or train through it in a way that AMP has no buffers for. */
 static const struct { const char *command[2], *why; } refused[] = {
@@ -69,10 +136,10 @@ void amp_host_note_command(int argc, char **argv)
     const char *command[2];
     request.refusal = NULL;
     request.clear = amp_host_find_argument(argc, argv, "-clear") > 0;
-    request.measures = 0;
+    request.measures = request.maps = 0;
     if (amp_host_command_words(argc, argv, command, 2) < 2) return;
-    request.measures = !strncmp(command[1], "valid", 5) || !strcmp(command[1], "map")
-        || !strcmp(command[1], "recall");
+    request.maps = !strcmp(command[1], "map");
+    request.measures = request.maps || !strncmp(command[1], "valid", 5) || !strcmp(command[1], "recall");
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         const char *const *r = refused[i].command;
         if (!strcmp(r[0], command[0]) && (!r[1] || !strcmp(r[1], command[1])))
@@ -82,6 +149,7 @@ void amp_host_note_command(int argc, char **argv)
 
 int amp_host_has_clear(void) { return request.clear; }
 int amp_host_command_measures(void) { return request.measures; }
+int amp_host_command_maps(void) { return request.maps; }
 const char *amp_host_refusal(void) { return request.refusal; }
 
 void amp_host_request_dtype(const char *dtype) { request.amp = dtype; }

@@ -8,9 +8,17 @@ int amp_host_find_argument(int argc, char **argv, const char *name);
 /* Removes `count` words from argv, beginning at place `at`; the places freed at its end become NULL. */
 void amp_host_remove_arguments(int *argc, char **argv, int at, int count);
 
-/* Takes `name value` out of argv; NULL where name is absent. Without a value the program ends with a line
- * that says what is allowed. */
+/* Takes `name value` out of argv; NULL where name is absent. Where the value is missing or name is given
+ * twice the program ends with a line; allowed: what that says of the value. refuse_second: for options that
+ * are taken by other means; ends the program if name is still there. */
 const char *amp_host_take_argument(int *argc, char **argv, const char *name, const char *allowed);
+void amp_host_refuse_second(int argc, char **argv, const char *name);
+
+/* Looks for options that the command, `detector train` or `classifier train`, does not know: Darknet takes
+ * such a word for a file's name, or overlooks it behind the weights. A line names it, with the nearest option
+ * that there is, or one that is given twice or lacks its value. refuses: the line ends the program; else, and
+ * for a word that is like no option, it is a warning. A number or the name of a file is no option. */
+void amp_host_check_options(int argc, char **argv, int classifier, int refuses);
 
 /* The first words of the command line without Darknet's options, such as "detector", "train", "my.data": at
  * most `most`. Returns how many there are. Options may stand anywhere, before the command too. */
@@ -29,6 +37,7 @@ void amp_host_note_command(int argc, char **argv);
 int amp_host_has_clear(void);
 /* Whether the command measures accuracy: valid and its variants, map, recall. */
 int amp_host_command_measures(void);
+int amp_host_command_maps(void); /* `detector map` */
 /* NULL, or why the program's command cannot run a network under AMP: the middle of a message. */
 const char *amp_host_refusal(void);
 

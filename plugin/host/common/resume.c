@@ -267,7 +267,7 @@ static void begin_training(struct network *net, int in_loop, int *ended)
         resume->last_file = NULL;
         if (!amp_host_has_clear())
             amp_host_check(begin(net, weights, sidecar, in_loop, ended, &error), &error);
-        else if (amp_file_exists(sidecar))
+        else if (amp_name_is_taken(sidecar))
             print_note(net, "amp: -clear: %s is not read; momentum and loss scale start anew\n", sidecar);
         free(sidecar);
         free(resume->last_file);

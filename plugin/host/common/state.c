@@ -86,7 +86,7 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = view.adam,
                                      .adamw = amp->config->adamw, .debug = amp->config->debug,
                                      .sync_batchnorm = amp->config->sync_batchnorm,
-                                     .graphs = amp->config->graphs };
+                                     .graphs = amp->config->graphs, .direct = !amp->config->winograd };
     AMP_TRY(scaler_of(amp->config, &settings.scaler, error));
     AMP_TRY(amp_fork_take_over(amp, net, error));
     if (amp->config->debug) amp_images_note();
@@ -105,6 +105,10 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     if (view.on_gpu)
         fprintf(stderr, "amp: no GPU has run this release in its authors' hands: compare a short training "
                 "with -amp off before a long one\n");
+    if (amp_host_command_maps() && amp_fork_knows_map())
+        fprintf(stderr, "amp: detector map is this Darknet's own, with -points 0 if you give none, and with "
+                "boxes that leave the image; amp valid and -map take -points 101, and cut boxes at its "
+                "edge\n");
     return make_engine(amp, net, &settings, backend, error);
 }
 

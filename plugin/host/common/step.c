@@ -137,7 +137,8 @@ static void print_summary(struct darknet_amp *amp, const struct network *net)
     fprintf(stderr, "amp: summary dtype=%s steps=%lu skipped=%lu scale=%g images_per_second=%.1f "
             "compute_images_per_second=%.1f peak_rss_mb=%.0f\n", amp_dtype_name(amp->config->dtype),
             amp->steps, amp->skipped, (double)amp_engine_scaler(amp->engine)->scale,
-            amp->images / (amp_clock_seconds() - amp->started), amp->images / amp->computed,
+            amp_clock_rate(amp->images, amp_clock_seconds() - amp->started),
+            amp_clock_rate(amp->images, amp->computed),
             amp_host_peak_resident_mb());
 }
 

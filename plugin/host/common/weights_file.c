@@ -56,7 +56,7 @@ static FILE *open_to_load(struct network *net, const char *file, int first, int 
 static int has_sidecar(const char *file)
 {
     char *sidecar = amp_host_allocated(amp_sidecar_name(file));
-    int has = amp_file_exists(sidecar);
+    int has = amp_name_is_taken(sidecar);
     free(sidecar);
     return has;
 }

@@ -409,6 +409,12 @@ void cfg_rule_history(cfg_walk *walk)
     set_image(walk, walk->in->w, walk->in->h, walk->in->c * number(walk, "history_size"));
 }
 
+/* AlexeyAB's parser takes layer 0 for none, and ends by a signal. */
+void cfg_rule_contrastive(cfg_walk *walk)
+{
+    if (number(walk, "yolo_layer") == 0) fail(walk, "yolo_layer", "layer 0 cannot be the [yolo] layer");
+}
+
 /* ---- files ---- */
 
 /* "name parent": the parent is a line before, from 0, or -1. */
@@ -550,6 +556,7 @@ static void check_loader(cfg_walk *walk, int classifier)
                       classifier ? "classifier train" : "detector train");
     if (classifier && walk->net.w != walk->net.h)
         fail(walk, "height", "classifier train makes square images, and the width is %.0f", walk->net.w);
+    cfg_own_loader(walk, classifier);
 }
 
 static void check_resizing(cfg_walk *walk, int classifier, double random)

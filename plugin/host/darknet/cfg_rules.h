@@ -40,7 +40,7 @@ cfg_rule cfg_rule_net, cfg_rule_activation, cfg_rule_avgpool, cfg_rule_batchnorm
     cfg_rule_normalization, cfg_rule_region, cfg_rule_reorg, cfg_rule_rnn,
     cfg_rule_route, cfg_rule_shortcut, cfg_rule_softmax, cfg_rule_upsample,
     cfg_rule_yolo, cfg_rule_gaussian_yolo, cfg_rule_scale_channels, cfg_rule_sam, cfg_rule_crnn_of_any_size,
-    cfg_rule_implicit, cfg_rule_history,
+    cfg_rule_implicit, cfg_rule_history, cfg_rule_contrastive,
     cfg_rule_shortcut_of_one_size;
 cfg_rule cfg_finish; /* what shows only when all layers have a shape */
 
@@ -52,6 +52,8 @@ double cfg_own_truths(const cfg_walk *, double coords, int is_region);
 void cfg_own_wrong_anchors(cfg_walk *, int numbers, double num);
 /* What else shows only when all layers have a shape. */
 void cfg_own_finish(cfg_walk *);
+/* What the loaders of its `detector train` or `classifier train` cannot do. The present section is [net]. */
+void cfg_own_loader(cfg_walk *, int classifier);
 /* The sizes of random=1, of a detector's or a classifier's loop; returns how many. */
 enum { CFG_OWN_SIZES = 64 };
 size_t cfg_own_sizes(const cfg_walk *, int classifier, double random, double sizes[CFG_OWN_SIZES]);

@@ -60,16 +60,14 @@ static void end_part(load_args *args)
     amp_loading_end();
 }
 
-int amp_fork_decodes(void)
+int amp_fork_places_planes(void)
 {
 #ifdef OPENCV
     return 0;
 #else
-    return 1;
+    return AMP_OWN_PLACES_PLANES;
 #endif
 }
-
-int amp_fork_places_planes(void) { return AMP_OWN_PLACES_PLANES && amp_fork_decodes(); }
 
 void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
 {

@@ -17,8 +17,12 @@
 static const float LEAST_SCORE = .005f, HIERARCHY = .5f, SUPPRESSION_IOU = .45f;
 
 /* For the line about outputs that are inf or NaN: a file of the right size may still hold anything. */
-#define WHY_NOT_FINITE "the weights are another network's or damaged, or their training diverged or " \
-                       "was too short for fp16 (then bf16 and fp32 do)"
+static const char *why_not_finite(const network *net)
+{
+    const char *fault = amp_fork_fault(net);
+    return fault ? fault : "the weights are another network's or damaged, or their training diverged or was "
+                           "too short for fp16 (then bf16 and fp32 do)";
+}
 
 /* ---- what kind of network ---- */
 
@@ -96,7 +100,8 @@ static amp_status check_boxes(const network *net, const char *path, amp_error *e
         for (int k = 0; gives_boxes(l) && k < l->outputs; k++)
             if (!amp_is_finite(l->output[k]))
                 return amp_fail(error, AMP_DIVERGED,
-                                "%s: layer %d gives numbers that are not finite; " WHY_NOT_FINITE, path, i);
+                                "%s: layer %d gives numbers that are not finite; %s", path, i,
+                                why_not_finite(net));
     }
     return AMP_OK;
 }
@@ -133,7 +138,8 @@ amp_status amp_fork_classify(struct network *net, float *image, const char *path
     for (int i = 0; i < net->outputs; i++)
         if (!amp_is_finite(probabilities[i]))
             return amp_fail(error, AMP_DIVERGED,
-                            "%s: the network gives numbers that are not finite; " WHY_NOT_FINITE, path);
+                            "%s: the network gives numbers that are not finite; %s", path,
+                            why_not_finite(net));
     if (net->hierarchy) amp_own_sort_classes(probabilities, net);
     top_k(probabilities, net->outputs, k, best);
     return AMP_OK;

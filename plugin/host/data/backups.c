@@ -1,13 +1,17 @@
 /* The folder of backups.h. */
+#define _DEFAULT_SOURCE /* flock, gethostname */
 #include "backups.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <regex.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../../amp/cfg_reader.h"
@@ -18,7 +22,10 @@ static const char FOLDER_UNLESS_GIVEN[] = "/backup/"; /* train_detector, train_c
 static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* after the .cfg's name */
 
 /* A program runs one such training. */
-static struct { char *folder, *base; } backups;
+static struct {
+    char *folder, *base;
+    char lock[AMP_FORK_PATH]; /* the file's name; "" where nothing is held */
+} backups;
 
 /* ---- before the training ---- */
 
@@ -62,7 +69,64 @@ amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_err
     free(backups.base);
     backups.folder = amp_host_allocated(strdup(folder));
     backups.base = amp_fork_base_name(cfg);
-    return check_names(backups.base, folder, cfg, error);
+    AMP_TRY(check_names(backups.base, folder, cfg, error));
+    return amp_backups_hold(folder, backups.base, error);
+}
+
+/* ---- one training of a name ---- */
+
+/* Tries are a tenth of a second apart: a program that is killed takes a moment to end. */
+enum { TRIES = 20, HOLDER = 400 };
+
+/* The descriptor of the file, locked; -1: nothing can be locked there; -2: another program has locked it. A
+ * link is not followed, since the file is written. */
+static int lock_file(const char *name)
+{
+    struct stat mine, now;
+    int file = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    int locked = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0;
+    int held = file >= 0 && !locked && errno == EWOULDBLOCK;
+    /* one that ended in between has removed the file */
+    if (locked && fstat(file, &mine) == 0 && (stat(name, &now) != 0 || mine.st_ino != now.st_ino)) held = 1;
+    if (locked && !held) return file;
+    if (file >= 0) close(file);
+    return held ? -2 : -1;
+}
+
+static void read_holder(const char *name, char holder[HOLDER])
+{
+    FILE *in = fopen(name, "r");
+    if (!in || !fgets(holder, HOLDER, in)) snprintf(holder, HOLDER, "another program");
+    if (in) fclose(in);
+    holder[strcspn(holder, "\n")] = 0;
+}
+
+amp_status amp_backups_hold(const char *folder, const char *base, amp_error *error)
+{
+    char name[AMP_FORK_PATH], holder[HOLDER], shown[HOLDER], host[256] = "";
+    int file = -2;
+    if (backups.lock[0]) return AMP_OK;
+    snprintf(name, sizeof name, "%s/.%s.lock", folder, base);
+    if (amp_is_device(name)) return AMP_OK;
+    for (int i = 0; i < TRIES && (file = lock_file(name)) == -2; i++)
+        nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+    if (file == -2) {
+        read_holder(name, holder);
+        cfg_printable(shown, sizeof shown, holder);
+        return amp_fail(error, AMP_IO_FAILED, "amp: %s trains into %.300s/%.100s now; give each training a "
+                        "backup folder of its own, or wait until that one has ended", shown, folder, base);
+    }
+    if (file < 0) return AMP_OK;
+    gethostname(host, sizeof host - 1);
+    if (ftruncate(file, 0) == 0) dprintf(file, "process %ld on %s\n", (long)getpid(), host);
+    snprintf(backups.lock, sizeof backups.lock, "%s", name);
+    amp_host_remove_if_refused(backups.lock); /* the descriptor stays open, and the lock with it */
+    return AMP_OK;
+}
+
+void amp_backups_let_go(void)
+{
+    if (backups.lock[0]) unlink(backups.lock);
 }
 
 /* ---- what killed saves left ---- */

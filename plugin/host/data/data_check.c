@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "../../amp/cfg_reader.h"
+#include "../../files/safe_file.h"
 #include "../common/ranks.h"
 #include "../common/state.h"
 #include "../training/stopping.h"
@@ -47,12 +48,20 @@ static void measure_images(const amp_path_list *list)
     checked.pixels = found ? pixels[(found - 1) / 2] : 0;
 }
 
-static amp_status check_lengths(const amp_path_list *list, const char *file, amp_error *error)
+amp_status amp_check_image_paths(const amp_path_list *list, const char *file, amp_error *error)
 {
-    for (size_t i = 0; i < list->count; i++)
-        if (strlen(list->line[i]) > AMP_IMAGE_PATH_MOST)
+    for (size_t i = 0; i < list->count; i++) {
+        const char *path = list->line[i];
+        size_t length = strlen(path);
+        if (length > AMP_IMAGE_PATH_MOST)
             return amp_fail(error, AMP_BAD_CONFIG, "%.500s:%zu: an image's path may have %d bytes at most",
                             file, i + 1, (int)AMP_IMAGE_PATH_MOST);
+        if (length > 1 && path[length - 1] == '\r' && !amp_file_exists(path))
+            return amp_fail(error, AMP_BAD_CONFIG,
+                            "%.300s:%zu: image '%.*s' is not there, since the line ends in a carriage "
+                            "return: write the list with Unix line ends",
+                            file, i + 1, length <= 300 ? (int)length - 1 : 300, path);
+    }
     return AMP_OK;
 }
 
@@ -64,11 +73,9 @@ static amp_status check_one_exists(const amp_path_list *list, const char *file, 
         if (*list->line[i] && stat(list->line[i], &status) == 0) return AMP_OK;
     const char *first = list->line[0];
     const char *hint = *first == '/' ? "" : ", looked for from the folder that darknet runs in";
-    size_t length = strcspn(first, "\r");
-    if (first[length]) hint = " and ends in a carriage return: write the list with Unix line ends";
     return amp_fail(error, AMP_BAD_CONFIG,
-                    "%.300s: none of the %zu images of this list is there; the first is '%.*s'%s", file,
-                    list->count, length < 300 ? (int)length : 300, first, hint);
+                    "%.300s: none of the %zu images of this list is there; the first is '%.300s'%s", file,
+                    list->count, first, hint);
 }
 
 static void name_list(const amp_data_file *data, const char *key, const char *what, char text[300])
@@ -124,9 +131,7 @@ void amp_check_request_cache(const char *word)
 /* The list becomes the cache's, if one is wanted. */
 static void ask_for_cache(const amp_data_file *data, amp_path_list *list)
 {
-    if (!(cache_option >= 0 ? cache_option : data->cache)) return;
-    if (amp_fork_decodes()) amp_image_cache_ask(list);
-    else fprintf(stderr, "amp: cache=ram has no effect: this Darknet reads images with OpenCV\n");
+    if (cache_option >= 0 ? cache_option : data->cache) amp_image_cache_ask(list);
 }
 
 static int classes_of(const amp_data_file *data)
@@ -143,7 +148,7 @@ static amp_status check_train_list(const amp_data_file *data, int classifier, am
     amp_path_list list, labels = { 0 };
     name_list(data, "train", "the list of training images", what);
     amp_status status = amp_path_list_read(file, what, &list, error);
-    if (status == AMP_OK) status = check_lengths(&list, file, error);
+    if (status == AMP_OK) status = amp_check_image_paths(&list, file, error);
     if (status == AMP_OK) status = check_one_exists(&list, file, error);
     if (status == AMP_OK) measure_images(&list);
     if (status == AMP_OK && classifier && !data->tag) {
@@ -170,6 +175,21 @@ size_t amp_checked_picture_bytes(int images)
     return (size_t)at_once * checked.pixels * (3 + (by_planes ? 1 : 3) * sizeof(float));
 }
 
+/* What a training of several ranks takes from the .data file. */
+static void note_data(const amp_data_file *data)
+{
+    const struct { const char *key, *name; } lists[] = {
+        { "names", data->names }, { "labels", data->labels }, { "difficult", data->difficult },
+        { "leaves", data->leaves }, { "tree", data->tree } };
+    amp_ranks_note_file("a list of training images", data->train ? data->train : TRAIN_UNLESS_GIVEN);
+    amp_ranks_note("classes = %d and tag = %d in the .data file\n", data->classes, data->tag);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        if (!lists[i].name || !amp_file_exists(lists[i].name) || amp_is_device(lists[i].name))
+            amp_ranks_note("no file of %s\n", lists[i].key);
+        else amp_ranks_note_file(lists[i].key, lists[i].name);
+    }
+}
+
 void amp_check_training(const char *data_file, const char *cfg, int classifier)
 {
     amp_error error;
@@ -186,8 +206,7 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
     if (data.note[0]) fprintf(stderr, "amp: %s\n", data.note);
     if (status == AMP_OK) status = check_train_list(&data, classifier, &error);
     if (status == AMP_OK && amp_ranks_leads()) status = amp_backups_check(&data, cfg, &error);
-    if (status == AMP_OK)
-        amp_ranks_note_file("a list of training images", data.train ? data.train : TRAIN_UNLESS_GIVEN);
+    if (status == AMP_OK) note_data(&data);
     checked.read = 1;
     checked.classifier = classifier;
     checked.classes = classifier ? classes_of(&data) : data.classes;

@@ -9,6 +9,11 @@
  * caller frees *labels with amp_path_list_free, also after an error. */
 amp_status amp_check_labels(const amp_data_file *data, int classes, amp_path_list *labels, amp_error *error);
 
+/* Whether each path of a list of images can be one. No image is looked for, unless its path ends in a
+ * carriage return, which Darknet leaves there. AMP_BAD_CONFIG, with the line: that image is not there, or a
+ * path is too long. file: the list's. */
+amp_status amp_check_image_paths(const amp_path_list *list, const char *file, amp_error *error);
+
 /* Sets what -cache says ("ram" or "off"; NULL: not given), which overrules cache= of the .data file. Any
  * other word ends the program. */
 void amp_check_request_cache(const char *word);

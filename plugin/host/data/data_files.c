@@ -10,6 +10,7 @@
 #include "../../amp/cfg_reader.h"
 #include "../../tensor/grow.h"
 #include "../common/failure.h"
+#include "../fork.h"
 
 int amp_is_device(const char *path)
 {
@@ -156,6 +157,7 @@ static amp_status split(amp_path_list *list, const char *file, const char *what,
         list->line = amp_host_allocated(amp_grow(list->line, list->count, &room, sizeof *list->line));
         list->line[list->count++] = at;
         end = at + strcspn(at, "\n");
+        if (*end && end > at && end[-1] == '\r' && amp_fork_drops_returns()) end[-1] = 0;
         if (*end) *end++ = 0;
         filled |= !is_blank(at);
     }

@@ -38,7 +38,8 @@ void amp_data_file_free(amp_data_file *data);
  * neither is given. */
 const char *amp_data_file_names(const amp_data_file *data);
 
-/* The lines of a list, blank ones included, as Darknet's get_paths gives them: only '\n' is taken off. */
+/* The lines of a list, blank ones included, as Darknet's get_paths gives them: only '\n' is taken off, and in
+ * AlexeyAB's Darknet "\r\n". */
 typedef struct amp_path_list { char **line; size_t count; char *bytes; } amp_path_list;
 
 /* what: "the list of training images (`train` in my.data)". AMP_BAD_CONFIG: it cannot be read, or holds

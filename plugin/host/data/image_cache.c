@@ -104,24 +104,43 @@ void amp_image_cache_open(size_t bytes, size_t pixels)
             (double)bytes / 0x1p20);
 }
 
-/* Whether the pixels are the cache's from now on. A loader that decoded the same image at the same time may
- * have been first. */
-static int keep(const char *path, int channels, unsigned char *pixels, int w, int h, int c)
+static unsigned char *copy_of(const unsigned char *pixels, size_t size)
+{
+    unsigned char *copy = malloc(size);
+    return copy ? memcpy(copy, pixels, size) : NULL;
+}
+
+/* Whether the image is kept, which takes its pixels over, or a copy of them where `copies` is set. A loader
+ * that decoded the same image at the same time may have been first. */
+static int keep(const char *path, int channels, unsigned char *pixels, int w, int h, int c, int copies)
 {
     slot *s = cache.slots ? place_of(path) : NULL;
-    long long bytes = (long long)w * h * c + (long long)sizeof(kept);
+    size_t size = (size_t)w * (size_t)h * (size_t)c;
+    long long bytes = (long long)(size + sizeof(kept));
     kept *image = NULL, *none = NULL;
     if (!s || atomic_load(&s->image)) return 0;
     if (atomic_fetch_sub(&cache.left, bytes) >= bytes) image = malloc(sizeof *image);
+    if (image && copies) pixels = copy_of(pixels, size);
     if (image) *image = (kept){ pixels, channels, w, h, c };
-    if (image && atomic_compare_exchange_strong(&s->image, &none, image)) {
+    if (image && pixels && atomic_compare_exchange_strong(&s->image, &none, image)) {
         cache.images++;
         cache.bytes += (unsigned long)bytes;
         return 1;
     }
+    if (image && copies) free(pixels);
     free(image);
     cache.left += bytes;
     return 0;
+}
+
+/* NULL: it is not kept, or was decoded to another number of channels. */
+static const kept *find(const char *path, int channels)
+{
+    slot *s = cache.slots ? place_of(path) : NULL;
+    const kept *image = s ? atomic_load(&s->image) : NULL;
+    cache.asked += s != NULL;
+    if (!image || image->channels != channels) return NULL;
+    return image;
 }
 
 /* ---- hooks ---- */
@@ -129,11 +148,8 @@ static int keep(const char *path, int channels, unsigned char *pixels, int w, in
 float *darknet_amp_kept_image(const char *file, int channels, int *w, int *h, int *c)
 {
     if (planes.wanted && !planes.has_turn) planes.has_turn = amp_loaders_begin_turn(file);
-    if (!cache.slots) return NULL;
-    slot *s = place_of(file);
-    const kept *image = s ? atomic_load(&s->image) : NULL;
-    cache.asked += s != NULL;
-    if (!image || image->channels != channels) return NULL;
+    const kept *image = find(file, channels);
+    if (!image) return NULL;
     float *floats = floats_of(image->pixels, image->w, image->h, image->c);
     *w = image->w;
     *h = image->h;
@@ -145,10 +161,26 @@ float *darknet_amp_kept_image(const char *file, int channels, int *w, int *h, in
 float *darknet_amp_decoded_image(const char *file, int channels, unsigned char *pixels, int w, int h, int c)
 {
     float *floats = cache.on ? floats_of(pixels, w, h, c) : NULL;
-    if (!floats || keep(file, channels, pixels, w, h, c)) return floats;
+    if (!floats || keep(file, channels, pixels, w, h, c, 0)) return floats;
     if (planes.wanted) planes.own = pixels;
     else free(pixels);
     return floats;
+}
+
+unsigned char *darknet_amp_kept_bytes(const char *file, int channels, int *w, int *h, int *c)
+{
+    const kept *image = find(file, channels);
+    if (!image) return NULL;
+    *w = image->w;
+    *h = image->h;
+    *c = image->c;
+    cache.found++;
+    return image->pixels;
+}
+
+void darknet_amp_keep_bytes(const char *file, int channels, unsigned char *pixels, int w, int h, int c)
+{
+    keep(file, channels, pixels, w, h, c, 1);
 }
 
 void darknet_amp_want_planes(void) { planes.wanted = cache.on; }

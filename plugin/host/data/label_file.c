@@ -64,6 +64,12 @@ int amp_label_path(const char *image, char path[AMP_LABEL_PATH])
     return 1;
 }
 
+static int is_text(const char *file)
+{
+    size_t length = strlen(file);
+    return length > 4 && !strcmp(file + length - 4, ".txt");
+}
+
 static amp_status refuse(const char *file, unsigned long line, const char *text, amp_label_kind kind,
                          int classes, amp_error *error)
 {
@@ -72,6 +78,10 @@ static amp_status refuse(const char *file, unsigned long line, const char *text,
         [AMP_LABEL_IN_PIXELS] = "is not relative to the image: x, y, width and height go from 0 to 1",
         [AMP_LABEL_NO_LABEL] = "is not `class x y width height`" };
     char shown[64], what[160];
+    if (kind == AMP_LABEL_NO_LABEL && !is_text(file)) /* the image itself, say */
+        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: Darknet takes this file for a label file, and it is "
+                        "none: it finds labels of images that are named %s; rename the image", file,
+                        amp_fork_label_images);
     cfg_printable(shown, sizeof shown, text);
     if (kind != AMP_LABEL_BAD_CLASS) snprintf(what, sizeof what, "%s", wrong[kind]);
     else
@@ -94,13 +104,12 @@ static amp_status read_line(const char *file, unsigned long line, char *text, in
 
 static amp_status fail_missing(const char *file, amp_error *error)
 {
-    size_t length = strlen(file);
-    int is_text = length > 4 && !strcmp(file + length - 4, ".txt");
+    int named_so = is_text(file);
     return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read this label file: %s; %s%s", file,
                     strerror(ENOENT),
-                    is_text ? "an image without objects needs an empty one; this Darknet looks for "
-                            : "Darknet finds labels of images that are named ",
-                    is_text ? amp_fork_label_place : amp_fork_label_images);
+                    named_so ? "an image without objects needs an empty one; this Darknet looks for "
+                             : "Darknet finds labels of images that are named ",
+                    named_so ? amp_fork_label_place : amp_fork_label_images);
 }
 
 /* Up to the end of the line. -1: no line is left; 0: it is too long or no text, and was not read to its

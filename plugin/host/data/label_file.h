@@ -11,7 +11,9 @@ typedef struct amp_label { int class_id; float x, y, w, h; } amp_label;
 typedef enum amp_label_kind {
     AMP_LABEL_BLANK,
     AMP_LABEL_BOX,
-    AMP_LABEL_OUTSIDE,    /* no part of the box is in the image, or it has no area: training leaves it out */
+    /* No part of the box is in the image, or it has no area, or its centre is 0 0, which Darknet takes for no
+     * box: training leaves it out. */
+    AMP_LABEL_OUTSIDE,
     AMP_LABEL_NO_LABEL,   /* not five numbers and nothing else */
     AMP_LABEL_NOT_FINITE, /* inf or NaN */
     AMP_LABEL_BAD_CLASS,  /* not one of 0 to classes - 1 */

@@ -175,16 +175,24 @@ void darknet_amp_another_image(char **paths, int i)
     amp_images_replaced(i, paths[i]);
 }
 
+void darknet_amp_not_augmented(int w, int h, const char *why)
+{
+    if (watch.on)
+        darknet_amp_refuse("amp: OpenCV cannot make an image of %d x %d of a training image: %.*s", w, h,
+                           (int)strcspn(why, "\n"), why);
+}
+
 /* ---- labels ---- */
 
 typedef struct boxes { amp_label *box; size_t count, room; } boxes;
 
-static void warn_outside(const char *file, unsigned long line)
+static void warn_outside(const char *file, unsigned long line, const amp_label *l)
 {
     char name[AMP_LABEL_PATH + 32];
     snprintf(name, sizeof name, "%s:%lu", file, line);
     warn_once(&watch.boxes, name, "labels without a part in their images", "",
-              ": no part of this box is in the image; it is left out");
+              l->x == 0 && l->y == 0 ? ": Darknet takes a box whose centre is 0 0 for none; it is left out"
+                                     : ": no part of this box is in the image; it is left out");
 }
 
 static amp_status add_box(void *context, const char *file, unsigned long line, const amp_label *l,
@@ -192,7 +200,7 @@ static amp_status add_box(void *context, const char *file, unsigned long line, c
 {
     boxes *all = context;
     if (outside) {
-        warn_outside(file, line);
+        warn_outside(file, line, l);
         return AMP_OK;
     }
     (void)error;
@@ -227,7 +235,8 @@ void amp_loading_summary(void)
         amp_host_print("amp: unreadable images: %ld; others took their place %ld times", watch.images.count,
                        watch.replaced);
     if (watch.boxes.count)
-        amp_host_print("amp: labels left out, no part of the box being in the image: %ld", watch.boxes.count);
+        amp_host_print("amp: labels left out, without a part in the image or with their centre at 0 0: %ld",
+                       watch.boxes.count);
     if (watch.paths.count)
         amp_host_print("amp: images whose path does not hold exactly one label: %ld", watch.paths.count);
     pthread_mutex_unlock(&watch.mutex);

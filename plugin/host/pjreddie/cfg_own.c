@@ -18,6 +18,7 @@ void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
 }
 
 void cfg_own_finish(cfg_walk *walk) { (void)walk; }
+void cfg_own_loader(cfg_walk *walk, int classifier) { (void)walk, (void)classifier; }
 
 /* examples/detector.c and classifier.c */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES])

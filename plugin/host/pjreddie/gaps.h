@@ -31,9 +31,8 @@
  *                 | crashes when training                  | zeroed between batches   | dc zeroed (1)
  *  crnn           | asks for no workspace: crashes unless  | the same                 | stock's, with its own
  *                 | some other layer asked for enough      |                          | workspace
- *  local          | asks for workspace in floats, gets     | the same                 | right: native layers
- *                 | bytes; pad neither 0 nor (size-1)/2:   |                          | never come here (4)
- *                 | reads wrong columns                    |                          |
+ *  local          | asks for workspace in floats, gets     | the same                 | stock's, with its own
+ *                 | bytes                                  |                          | workspace
  *  deconvolution- | cannot be loaded (divides by groups,   | the same                 | right: native layers
  *  al             | which are 0) nor resized               |                          | never come here
  *  softmax        | ignores spatial=1                      | reads and writes outside | softmax over channels
@@ -74,8 +73,6 @@
  *  (2) The GPU's term is no gradient of the layer (see the test) and has no loss scale. The author commented
  *      it out of the CPU form; trainings on the CPU are compared with the CPU form.
  *  (3) normalization's own comment asks for it. Equal to stock where the layer below has one consumer.
- *  (4) What they are compared with is stock's function, with its own workspace: with other paddings there is
- *      nothing to compare with, and what lies beyond the image is 0.
  *
  * Known and left as they are, because stock's two forms agree on them and parity with stock is the promise:
  *  - normalization backward leaves out the derivative of the norm ("approximate ;-)").

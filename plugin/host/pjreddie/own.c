@@ -184,7 +184,22 @@ float amp_own_train(network *net) { return train_network_datum(net); }
 
 float amp_fork_rate(const struct network *net) { return get_current_rate((network *)net); }
 int amp_fork_knows_map(void) { return 0; }
+const char *amp_fork_fault(const struct network *net) { return (void)net, NULL; }
+int amp_fork_snapshot_follows_backup(long step)
+{
+    return step > 0 && (step % 10000 == 0 || (step < 1000 && step % 100 == 0));
+}
+const char *const amp_fork_dont_show = NULL;
 void amp_fork_save_weights(struct network *net, const char *file) { save_weights(net, (char *)file); }
+
+int amp_fork_drops_returns(void) { return 0; }
+
+/* run_detector and run_classifier read them, main -i and -nogpu. */
+const amp_fork_option amp_fork_options[] = {
+    { "-i", 1, 1, 1 }, { "-nogpu", 0, 1, 1 }, { "-gpus", 1, 1, 1 }, { "-clear", 0, 1, 1 },
+    { "-c", 1, 1, 1 }, { "-t", 1, 0, 1 }, { "-prefix", 1, 1, 0 }, { "-thresh", 1, 1, 0 },
+    { "-hier", 1, 1, 0 }, { "-s", 1, 1, 0 }, { "-avg", 1, 1, 0 }, { "-out", 1, 1, 0 }, { "-w", 1, 1, 0 },
+    { "-h", 1, 1, 0 }, { "-fps", 1, 1, 0 }, { "-fullscreen", 0, 1, 0 }, { 0 } };
 
 const char amp_fork_label_place[] =
     "the labels of images/, JPEGImages/ or raw/ in labels/, of all others beside their image";

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../tensor/half.h"
 #include "../common/clock.h"
 #include "../common/memory.h"
 #include "../common/ranks.h"
@@ -18,6 +19,7 @@
 #include "../common/resume.h"
 #include "../common/sharing.h"
 #include "../common/state.h"
+#include "../data/backups.h"
 #include "../data/data_check.h"
 #include "../data/filling.h"
 #include "../data/images.h"
@@ -30,7 +32,7 @@ enum { ENDING = 128, LINE = 1024, PATH_BYTES = 4096 };
 /* A program runs one such loop, in its main thread. */
 static struct {
     const char *log_name;
-    int map_given;
+    int detector, map_given;
     long map_every, patience;
     struct network **nets; /* of the call under way, and of the step before it; NULL: no loop runs */
     int count;            /* of networks, each of which makes steps of its own: -gpus without AMP */
@@ -43,6 +45,7 @@ static struct {
     amp_log_file log;
     char ending[ENDING]; /* what AMP adds to the step's line */
     char row[AMP_LOG_TEXT]; /* the step's row of the log */
+    int fault_told;         /* why the loss of a training without AMP is not finite */
 } training = { .log = { .descriptor = -1 } };
 
 /* ---- command line ---- */
@@ -61,6 +64,7 @@ static void take_map(int *argc, char **argv)
     training.map_given = 1;
     training.map_every = numbered ? every : 0;
     amp_host_remove_arguments(argc, argv, i, numbered ? 2 : 1);
+    amp_host_refuse_second(*argc, argv, "-map");
 }
 
 static void take_patience(int *argc, char **argv)
@@ -82,6 +86,7 @@ void amp_training_arguments(int *argc, char **argv, int under_amp)
     if (amp_host_command_words(*argc, argv, command, 2) < 2 || strcmp(command[1], "train")) return;
     int detector = !strcmp(command[0], "detector");
     if (!detector && strcmp(command[0], "classifier")) return;
+    training.detector = detector;
     training.log_name = amp_host_take_argument(argc, argv, "-log", "a file's name");
     amp_check_request_cache(amp_host_take_argument(argc, argv, "-cache", AMP_CACHE_WORDS));
     if (under_amp || !amp_fork_knows_map()) take_map(argc, argv);
@@ -151,7 +156,8 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
 {
     const struct darknet_amp *amp = amp_fork_state(net);
     amp_view view = amp_fork_view(net);
-    double end = amp_clock_seconds(), seconds = end - training.began;
+    double load = fmax(training.loaded - training.began, 0);
+    double train = fmax(amp_clock_seconds() - training.loaded, 0);
     /* asking a GPU takes time */
     double memory = training.log_name || amp_turns_taken() ? amp_host_memory_mb(net) : 0;
     int images = view.batch * view.subdivisions * training.count;
@@ -159,9 +165,9 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
     return (amp_log_row){ .iteration = view.batch_number, .loss = loss, .avg_loss = average_loss,
         .learning_rate = amp_fork_rate(net), .scale = amp ? amp->step_scale : 1,
         .found_inf = amp ? amp->step_skipped : 0, .grad_norm = amp ? amp->step_gradient_norm : NAN,
-        .images_per_second = rounded(images / (seconds > 1e-9 ? seconds : 1e-9), 1e2),
-        .load_seconds = rounded(training.loaded - training.began, 1e6),
-        .train_seconds = rounded(end - training.loaded, 1e6),
+        .images_per_second = rounded(amp_clock_rate(images, load + train), 1e2),
+        .load_seconds = rounded(load, 1e6),
+        .train_seconds = rounded(train, 1e6),
         .peak_memory_mb = rounded(training.peak_memory_mb, 1e1),
         .time = rounded(amp_clock_read(CLOCK_REALTIME), 1e3),
         .wire = amp && amp_ranks_of_step() > 1 ? (int)amp->config->wire : -1 };
@@ -178,8 +184,11 @@ static void log_step(float loss, float average_loss)
     amp_log_row_text(&row, training.row);
     amp_log_file_add(&training.log, training.row);
     if (!amp) return;
-    snprintf(training.ending, sizeof training.ending, ", scale %g, %lu skipped, %.1f images/s",
-             (double)row.scale, amp->skipped, row.images_per_second);
+    int length = snprintf(training.ending, ENDING, ", scale %g, %lu skipped", (double)row.scale,
+                          amp->skipped);
+    if (row.images_per_second > 0)
+        snprintf(training.ending + length, ENDING - (size_t)length, ", %.1f images/s",
+                 row.images_per_second);
 }
 
 /* As Darknet makes the average, from what it was before the step. */
@@ -194,6 +203,18 @@ void darknet_amp_mean_loss(float *loss, float *average_loss)
     *average_loss = (float)((double)before * .9 + (double)*loss * .1);
 }
 
+/* Without AMP nothing stops a training whose loss is inf or NaN. Says so once, if the cause is known. */
+static void tell_fault(float loss)
+{
+    const struct network *net = training.nets ? training.nets[0] : NULL;
+    if (!net || amp_fork_state(net) || amp_is_finite(loss) || training.fault_told) return;
+    const char *fault = amp_fork_fault(net);
+    if (fault)
+        fprintf(stderr, "amp: the loss of step %ld is not finite: %s\n", amp_fork_view(net).batch_number,
+                fault);
+    training.fault_told = fault != NULL;
+}
+
 void amp_training_step(float loss, float average_loss, const char *format, va_list args)
 {
     char line[LINE];
@@ -201,6 +222,41 @@ void amp_training_step(float loss, float average_loss, const char *format, va_li
     int length = vsnprintf(line, sizeof line, format, args);
     if (length > 0 && length < LINE && line[length - 1] == '\n') line[length - 1] = 0;
     printf("%s%s\n", line, training.ending);
+    tell_fault(loss);
+}
+
+static void name_backup(char name[PATH_BYTES], const char *folder, const char *base)
+{
+    snprintf(name, PATH_BYTES, "%s/%s.backup", folder, base);
+}
+
+/* The training went on from the NAME.backup of a step whose snapshot is missing, or is an earlier training's.
+ */
+static int lacks_snapshot(const char *backup, const char *snapshot)
+{
+    const struct network *net = training.nets[0];
+    const struct amp_resume *resume = amp_fork_state(net)->resume;
+    const amp_run_state *run = &resume->went_on;
+    return training.detector && run->looped && !run->window
+        && amp_fork_snapshot_follows_backup(amp_fork_view(net).batch_number)
+        && amp_is_same_file(backup, resume->last_file)
+        && (!amp_file_exists(snapshot) || amp_is_younger(backup, snapshot));
+}
+
+static void save_lost_snapshot(const char *folder, const char *base)
+{
+    char backup[PATH_BYTES], name[PATH_BYTES];
+    struct network *net = training.nets[0];
+    int lost = 0;
+    if (!amp_fork_state(net)) return;
+    name_backup(backup, folder, base);
+    snprintf(name, sizeof name, "%s/%s_%ld.weights", folder, base, amp_fork_view(net).batch_number);
+    if (amp_ranks_leads()) lost = lacks_snapshot(backup, name);
+    amp_sharing_broadcast(&lost, sizeof lost, "saving a snapshot");
+    if (!lost) return;
+    if (amp_ranks_leads())
+        fprintf(stderr, "amp: %s, of the step of %s, was not saved before a kill; it is now\n", name, backup);
+    amp_fork_save_weights(net, name);
 }
 
 static void save_backup(const char *folder, const char *base)
@@ -209,7 +265,7 @@ static void save_backup(const char *folder, const char *base)
     struct network *net = training.nets[0];
     struct darknet_amp *amp = amp_fork_state(net);
     if (amp) amp->resume->stopping = 1;
-    snprintf(name, sizeof name, "%s/%s.backup", folder, base);
+    name_backup(name, folder, base);
     amp_fork_save_weights(net, name);
     if (!amp_stopping_signal() || amp->resume->save_failed) return;
     fflush(stdout);
@@ -225,13 +281,17 @@ static int agree_to_stop(const struct network *net)
 
 int amp_training_goes_on(struct network **nets, int enough, const char *backup_folder, const char *base)
 {
+    amp_error error;
     double waited = amp_turns_waited();
     int is_first = !training.looped;
+    /* with AMP it is held since the program's start */
+    if (is_first && amp_ranks_leads()) amp_host_check(amp_backups_hold(backup_folder, base, &error), &error);
     int stop = is_first ? amp_turns_ready() : amp_turns_yield("%s", training.row) || agree_to_stop(nets[0]);
     stop = stop || enough;
     training.nets = nets;
     training.looped = 1;
     amp_training_exclude_seconds(amp_turns_waited() - waited);
+    if (is_first) save_lost_snapshot(backup_folder, base);
     begin_step();
     /* A training that has made all its steps ends by itself, with its final weights. */
     if (!stop || (!is_first && amp_fork_is_over(nets[0]))) return 1;
@@ -246,5 +306,6 @@ int amp_training_end(struct network **nets)
     amp_log_file_close(&training.log);
     amp_stopping_unwatch();
     amp_ranks_over();
+    amp_backups_let_go();
     return amp ? amp_resume_loop_ended(amp) : 0;
 }

@@ -12,15 +12,16 @@
 #include "../common/failure.h"
 #include "../data/text_lines.h"
 
-/* A NORM is a double that is empty where it is NaN. */
-typedef struct column { size_t at; enum { ITERATION, FLOAT, FLAG, NORM, DOUBLE, WIRE } kind; } column;
+/* An OR_EMPTY is a double that is empty where it is NaN. */
+typedef struct column { size_t at; enum { ITERATION, FLOAT, FLAG, OR_EMPTY, DOUBLE, WIRE } kind; } column;
 
 #define COLUMN(member, kind) { offsetof(amp_log_row, member), kind }
 /* In the order of AMP_LOG_COLUMNS. */
 static const column columns[] = {
     COLUMN(iteration, ITERATION), COLUMN(loss, FLOAT), COLUMN(avg_loss, FLOAT), COLUMN(learning_rate, FLOAT),
-    COLUMN(scale, FLOAT), COLUMN(found_inf, FLAG), COLUMN(grad_norm, NORM), COLUMN(images_per_second, DOUBLE),
-    COLUMN(load_seconds, DOUBLE), COLUMN(train_seconds, DOUBLE), COLUMN(peak_memory_mb, DOUBLE),
+    COLUMN(scale, FLOAT), COLUMN(found_inf, FLAG), COLUMN(grad_norm, OR_EMPTY),
+    COLUMN(images_per_second, OR_EMPTY), COLUMN(load_seconds, DOUBLE), COLUMN(train_seconds, DOUBLE),
+    COLUMN(peak_memory_mb, DOUBLE),
     COLUMN(time, DOUBLE), COLUMN(wire, WIRE) };
 enum { COLUMNS = sizeof columns / sizeof *columns, DIGITS = 17 };
 
@@ -51,7 +52,7 @@ static void write_field(FILE *out, const column *c, const amp_log_row *row)
 {
     const void *at = (const char *)row + c->at;
     int number = c->kind == FLAG || c->kind == WIRE ? *(const int *)at : 0;
-    double value = c->kind == NORM || c->kind == DOUBLE ? *(const double *)at : 0;
+    double value = c->kind == OR_EMPTY || c->kind == DOUBLE ? *(const double *)at : 0;
     switch (c->kind) {
     case ITERATION: fprintf(out, "%ld", *(const long *)at); break;
     case FLOAT: write_number(out, widened(*(const float *)at), 1); break;
@@ -109,8 +110,8 @@ static int read_field(const column *c, const char *text, amp_log_row *row)
         *(int *)at = amp_dtype_find(text);
         return !*text || *(int *)at >= 0;
     default:
-        *(double *)at = c->kind == NORM && !*text ? NAN : strtod(text, &end);
-        if (c->kind == NORM && (!*text || is_nan(*(double *)at))) return !*text;
+        *(double *)at = c->kind == OR_EMPTY && !*text ? NAN : strtod(text, &end);
+        if (c->kind == OR_EMPTY && (!*text || is_nan(*(double *)at))) return !*text;
         return is_read(text, end, fabs(*(double *)at) < HUGE_VAL);
     }
 }

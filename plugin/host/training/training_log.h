@@ -17,7 +17,8 @@ typedef struct amp_log_row {
     double grad_norm;         /* L2, unscaled, averaged over the batch, before clipping; NaN without AMP or if
                                  skipped */
     double images_per_second; /* of this step: the images of all ranks by load_seconds + train_seconds. So
-                                 loading is included; saving files, -map and waiting for a turn are not */
+                                 loading is included; saving files, -map and waiting for a turn are not.
+                                 NaN where the clock says that no time went by */
     double load_seconds, train_seconds; /* until the images are there (with random=1 resizing too); the step
                                            after that */
     double peak_memory_mb;    /* of the process; on a GPU the most in use there at a step's end, by whatever
@@ -31,7 +32,7 @@ typedef struct amp_log_row {
 enum { AMP_LOG_TEXT = 256 };
 
 /* As CSV, without newline: numbers as short as they can be read back exactly; nan and inf as such, an
- * unknown grad_norm empty, and so is the wire of one rank. */
+ * unknown grad_norm or images_per_second empty, and so is the wire of one rank. */
 const char *amp_log_row_text(const amp_log_row *, char text[AMP_LOG_TEXT]);
 /* The inverse. AMP_BAD_CONFIG: no such row. */
 amp_status amp_log_row_read(const char *text, amp_log_row *, amp_error *);

@@ -14,3 +14,66 @@ tiny_alexeyab() {
     mv labels/* images/
     sed -i -e 's/^batch=4/batch=8/' -e 's/^learning_rate=.*/learning_rate=0.0005/' tiny.cfg
 }
+
+# The same images for a classifier: class.data.
+class_alexeyab() {
+    local i
+    mkdir images/round images/square
+    for i in 1 2 3 4 5 6 7 8; do
+        cp images/$i.jpg "images/$([ $((i % 2)) = 1 ] && echo round || echo square)/"
+    done
+    ls -d "$PWD"/images/*/*.jpg > class.txt
+    sed 's/=train.txt/=class.txt/; s/^names=/labels=/' tiny.data > class.data
+}
+
+# same_as_stock <name> <arguments...>: stock, stock again and patched, without AMP, save the same weights
+same_as_stock() {
+    local name=$1 file
+    shift
+    [ -e one_order.so ] ||
+        cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/one_order.c" -o one_order.so -ldl
+    train_in_one_order "$ALEXEYAB_STOCK" "$name/stock" "$@"
+    train_in_one_order "$ALEXEYAB_STOCK" "$name/again" "$@"
+    train_in_one_order "$ALEXEYAB" "$name/patched" "$@"
+    ls "$name"/stock/*.weights > /dev/null || fail "$name: no weights"
+    for file in "$name"/stock/*.weights; do
+        cmp "$file" "$name/again/$(basename "$file")" ||
+            fail "$name: stock Darknet differs from itself: the test is broken"
+        cmp "$file" "$name/patched/$(basename "$file")" ||
+            fail "$name: the patched Darknet trains to other weights"
+    done
+}
+train_in_one_order() { # train_in_one_order <program> <folder> <arguments...>
+    local program=$1 folder=$2
+    shift 2
+    mkdir -p "$folder" && rm -f backup/*
+    OMP_NUM_THREADS=1 LD_PRELOAD=$PWD/one_order.so \
+        ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 \
+        "$program" "$@" > "$folder/out" 2> "$folder/err" || fail "$program $*: $(tail -3 "$folder/err")"
+    ! grep -q nan "$folder/out" || fail "$*: NaN, so that the bytes say nothing"
+    mv backup/* "$folder"
+}
+
+# Trainings under AMP, of a $kind (detector or classifier) on $data.
+train() { # train <folder> <.cfg> <arguments...>
+    local folder=$1 cfg=$2
+    shift 2
+    rm -rf "$folder" backup/*
+    mkdir "$folder"
+    "$ALEXEYAB" $kind train $data "$cfg" "$@" -dont_show -seed 3 > "$folder.out" 2> "$folder.err" ||
+        fail "train $cfg $*: $(tail -2 "$folder.err")"
+    mv backup/* "$folder"
+}
+goes_on() { # goes_on <.cfg> <arguments...>: a training of 4 steps, and one that goes on after 2, end alike
+    local cfg=$1 name=${1%.cfg} file
+    shift
+    mkdir -p short
+    sed -i 's/^max_batches=.*/max_batches=4/' "$cfg"
+    sed 's/^max_batches=.*/max_batches=2/' "$cfg" > "short/$cfg"
+    train whole "$cfg" "$@"
+    train half "short/$cfg" "$@"
+    train later "$cfg" "half/${name}_final.weights" "$@"
+    for file in "${name}_final.weights" "${name}_final.weights.amp"; do
+        cmp "whole/$file" "later/$file" || fail "$kind $cfg $*: a continued training ends with another $file"
+    done
+}

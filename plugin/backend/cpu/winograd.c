@@ -1,0 +1,363 @@
+/* The passes of Winograd convolutions: which tiles and filters are transformed and multiplied when, and by
+ * which thread. winograd.h explains the arithmetic and the layouts, rows_winograd.h has the inner loops. */
+#include "winograd.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "blocks.h"
+
+enum {
+    PLANES = AMP_WINOGRAD_PLANES, SIDE = AMP_WINOGRAD_SIDE, TILE = AMP_WINOGRAD_TILE,
+    LINE = 16, PLACES = 9,
+    APART = 80, /* floats between planes, beside their contents */
+    CHUNK = 14  /* tiles that a thread transforms before it takes the next ones */
+};
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* ---- scratch ---- */
+
+/* V, M and D are such matrices of `tiles` at a time, see winograd.h. */
+typedef struct matrix { float *data; size_t plane, line; } matrix;
+
+static size_t matrix_plane(size_t tiles, size_t channels) { return tiles * channels + APART; }
+
+static matrix matrix_at(float **next, size_t tiles, size_t channels)
+{
+    matrix m = { *next, matrix_plane(tiles, channels), tiles * LINE };
+    *next += PLANES * m.plane;
+    return m;
+}
+
+/* The floats of a thread, and those that all share. */
+static size_t own_floats(const amp_winograd *w)
+{
+    size_t panel = w->rows->winograd_panel, sums = PLANES * (LINE * panel + APART);
+    int whole = w->some_in == w->in;
+    if (w->pass == AMP_WINOGRAD_WEIGHTS)
+        return w->parts ? PLANES * (matrix_plane(w->block, w->in) + matrix_plane(w->block, w->out)) : sums;
+    return PLANES * matrix_plane(w->block, w->some_out) + w->out
+        + PLANES * (whole ? matrix_plane(w->block, w->in) : w->some_in * w->some_out + APART);
+}
+
+static size_t shared_floats(const amp_winograd *w)
+{
+    size_t filters = PLANES * (w->in * w->out + APART), outside = w->in + w->out;
+    if (w->pass == AMP_WINOGRAD_WEIGHTS)
+        return outside + (w->parts ? w->parts * filters : PLANES * (matrix_plane(w->block, w->in)
+                                                                    + matrix_plane(w->block, w->out)));
+    return outside + (w->some_in == w->in ? filters : PLANES * matrix_plane(w->block, w->in));
+}
+
+size_t amp_winograd_scratch(const amp_winograd *w)
+{
+    if (!w->rows) return 0;
+    return (shared_floats(w) + (size_t)omp_get_max_threads() * own_floats(w)) * sizeof(float)
+        + (w->pass == AMP_WINOGRAD_WEIGHTS ? w->tiles : 0);
+}
+
+/* ---- tiles ---- */
+
+/* The addresses of side x side pixels that begin `before` above and left of a tile; `outside` for those
+ * beyond the image. */
+static void find_pixels(const amp_winograd *w, const void *tensor, size_t channels, size_t tile, int before,
+                        int side, const void *outside, const void **pixels)
+{
+    int of_image = w->tiles_y * w->tiles_x, place = (int)(tile % (size_t)of_image);
+    int top = place / w->tiles_x * TILE - before, left = place % w->tiles_x * TILE - before;
+    size_t pixel = channels * amp_dtype_size(w->dtype), row = pixel * (size_t)w->width;
+    const char *image = (const char *)tensor + tile / (size_t)of_image * row * (size_t)w->height;
+    for (int i = 0; i < side; i++)
+        for (int j = 0; j < side; j++) {
+            int y = top + i, x = left + j, inside = y >= 0 && y < w->height && x >= 0 && x < w->width;
+            pixels[i * side + j] = inside ? image + (size_t)y * row + (size_t)x * pixel : outside;
+        }
+}
+
+/* ---- forward, and backward by data ---- */
+
+typedef struct job {
+    const amp_winograd *w;
+    const amp_winograd_task *task;
+    const float *zeros;  /* as many as in or out: a pixel beyond the image, or no bias */
+} job;
+
+/* V of the tiles [first, end), which begin at place `at` of the matrix and of large. */
+static void input_tiles(const job *j, size_t first, size_t end, const matrix *v, size_t at,
+                        unsigned char *large)
+{
+    const amp_winograd *w = j->w;
+    const void *pixels[SIDE * SIDE];
+    for (size_t t = first; t < end; t++, at++) {
+        find_pixels(w, j->task->x, w->in, t, 1, SIDE, j->zeros, pixels);
+        large[at] = (unsigned char)w->rows->winograd_input(w->dtype, pixels, w->in, v->data + at * LINE,
+                                                           v->plane, v->line);
+    }
+}
+
+/* M of the block, for `some` channels from `from` on, to y; large: of each tile, and of the filters. nowhere:
+ * a pixel beyond the image. */
+static void output_tiles(const job *j, const matrix *m, size_t first, size_t count, size_t from, size_t some,
+                         const unsigned char *large, int large_filters, float *nowhere)
+{
+    const amp_winograd *w = j->w;
+    const amp_winograd_task *task = j->task;
+    const amp_cpu_tile_end end = { task->bias ? task->bias + from : j->zeros, task->leaky ? .1f : 1,
+                                   task->accumulate };
+    const char *y = (char *)task->y + from * amp_dtype_size(w->dtype);
+    const void *pixels[SIDE * SIDE], *to[TILE * TILE];
+    for (size_t t = 0; t < count; t++) {
+        find_pixels(w, y, w->out, first + t, 0, TILE, nowhere, to);
+        if (!large[t] && !large_filters) {
+            w->rows->winograd_output(w->dtype, m->data + t * LINE, m->plane, m->line, some,
+                                     (void *const *)to, &end);
+            continue;
+        }
+        find_pixels(w, task->x, w->in, first + t, 1, SIDE, j->zeros, pixels);
+        w->rows->winograd_direct(w->dtype, pixels, w->in, task->filters + from * w->in * PLACES,
+                                 w->in * PLACES * LINE, task->turned, some, (void *const *)to, &end);
+    }
+}
+
+/* U of the channels [i, i + some_in) of the filters [o, o + some_out), at u; returns whether one is large. */
+static int transform_filters(const job *j, size_t i, size_t some_in, size_t o, size_t some_out, float *u,
+                             size_t plane)
+{
+    const amp_winograd *w = j->w;
+    size_t panel = w->rows->winograd_panel, copy_line = w->in * PLACES * LINE;
+    int large = 0;
+    for (size_t p = 0; p < some_out; p += panel)
+        large |= w->rows->winograd_filters(j->task->filters + (o + p) / LINE * copy_line + i * PLACES * LINE,
+                                           copy_line, some_in, least(panel, some_out - p), j->task->turned,
+                                           u + p * some_in, plane);
+    return large;
+}
+
+/* M (+)= V·U of `some_out` filters and the channels [i, i + some_in); m holds the first of the filters
+ * first. */
+static void multiply(const amp_winograd *w, const matrix *v, size_t i, size_t some_in, const float *u,
+                     size_t u_plane, size_t some_out, const matrix *m, size_t tiles)
+{
+    size_t panel = w->rows->winograd_panel;
+    for (size_t p = 0; p < PLANES; p++)
+        for (size_t o = 0; o < some_out; o += panel)
+            w->rows->winograd_products(v->data + p * v->plane + i / LINE * v->line, v->line, some_in / LINE,
+                                       u + p * u_plane + o * some_in, least(panel, some_out - o),
+                                       m->data + p * m->plane + o / LINE * m->line, m->line, tiles, i > 0);
+}
+
+/* All filters are transformed first; then a thread takes one block of tiles after the other. */
+static void convolve_blocks(const job *j, float *shared, float *own, size_t own_size)
+{
+    const amp_winograd *w = j->w;
+    const size_t plane = w->in * w->out + APART, panel = w->rows->winograd_panel;
+    int large_filters = 0;
+    #pragma omp parallel for reduction(|: large_filters) if (amp_cpu_worth_threads(plane))
+    for (size_t o = 0; o < w->out; o += panel)
+        large_filters |= transform_filters(j, 0, w->in, o, least(panel, w->out - o), shared + o * w->in,
+                                           plane);
+    #pragma omp parallel for schedule(dynamic)
+    for (size_t first = 0; first < w->tiles; first += w->block) {
+        float *next = own + (size_t)omp_get_thread_num() * own_size, *nowhere = next;
+        unsigned char large[AMP_WINOGRAD_BLOCK];
+        size_t count = least(w->block, w->tiles - first);
+        next += w->out;
+        matrix v = matrix_at(&next, w->block, w->in), m = matrix_at(&next, w->block, w->some_out);
+        input_tiles(j, first, first + count, &v, 0, large);
+        for (size_t o = 0; o < w->out; o += w->some_out) {
+            size_t some = least(w->some_out, w->out - o);
+            multiply(w, &v, 0, w->in, shared + o * w->in, plane, some, &m, count);
+            output_tiles(j, &m, first, count, o, some, large, large_filters, nowhere);
+        }
+    }
+}
+
+/* A block's tiles are transformed first; then a thread takes some filters after others, and transforms them
+ * by rectangles. */
+static void convolve_rectangles(const job *j, float *shared, float *own, size_t own_size)
+{
+    const amp_winograd *w = j->w;
+    const size_t plane = w->some_in * w->some_out + APART;
+    matrix v = matrix_at(&shared, w->block, w->in);
+    for (size_t first = 0; first < w->tiles; first += w->block) {
+        unsigned char large[AMP_WINOGRAD_BLOCK];
+        size_t count = least(w->block, w->tiles - first);
+        #pragma omp parallel for
+        for (size_t t = 0; t < count; t += CHUNK)
+            input_tiles(j, first + t, first + least(t + CHUNK, count), &v, t, large);
+        #pragma omp parallel for schedule(dynamic)
+        for (size_t o = 0; o < w->out; o += w->some_out) {
+            float *nowhere = own + (size_t)omp_get_thread_num() * own_size, *u = nowhere + w->out;
+            float *next = u + PLANES * plane;
+            matrix m = matrix_at(&next, w->block, w->some_out);
+            size_t some = least(w->some_out, w->out - o);
+            int large_filters = 0;
+            for (size_t i = 0; i < w->in; i += w->some_in) {
+                size_t some_in = least(w->some_in, w->in - i);
+                large_filters |= transform_filters(j, i, some_in, o, some, u, plane);
+                multiply(w, &v, i, some_in, u, plane, some, &m, count);
+            }
+            output_tiles(j, &m, first, count, o, some, large, large_filters, nowhere);
+        }
+    }
+}
+
+void amp_winograd_convolve(const amp_winograd *w, const amp_winograd_task *task, void *scratch)
+{
+    float *zeros = scratch, *shared = zeros + w->in + w->out;
+    float *own = (float *)scratch + shared_floats(w);
+    size_t own_size = own_floats(w);
+    const job j = { w, task, zeros };
+    memset(zeros, 0, (w->in + w->out) * sizeof *zeros);
+    for (int t = 0; t < omp_get_max_threads(); t++)
+        memset(own + (size_t)t * own_size, 0, w->out * sizeof *own); /* nowhere is read where y is added to */
+    if (w->some_in == w->in) convolve_blocks(&j, shared, own, own_size);
+    else convolve_rectangles(&j, shared, own, own_size);
+}
+
+/* ---- backward by weights ---- */
+
+typedef struct gradient_job {
+    const amp_winograd *w;
+    const void *x, *dy;
+    const float *zeros;
+    unsigned char *large; /* of each tile */
+    float *dw;
+} gradient_job;
+
+/* V and D of the tiles [first, end), which begin at place `at` of the matrices; zeros of large ones. */
+static void factor_tiles(const gradient_job *j, size_t first, size_t end, const matrix *v, const matrix *d,
+                         size_t at)
+{
+    const amp_winograd *w = j->w;
+    const void *x[SIDE * SIDE], *dy[TILE * TILE];
+    for (size_t t = first; t < end; t++, at++) {
+        float *to_v = v->data + at * LINE, *to_d = d->data + at * LINE;
+        find_pixels(w, j->x, w->in, t, 1, SIDE, j->zeros, x);
+        find_pixels(w, j->dy, w->out, t, 0, TILE, j->zeros, dy);
+        int large = w->rows->winograd_input(w->dtype, x, w->in, to_v, v->plane, v->line);
+        large |= w->rows->winograd_delta(w->dtype, dy, w->out, to_d, d->plane, d->line);
+        j->large[t] = (unsigned char)large;
+        if (!large) continue;
+        for (int i = 0; i < SIDE * SIDE; i++) x[i] = j->zeros;
+        for (int i = 0; i < TILE * TILE; i++) dy[i] = j->zeros;
+        w->rows->winograd_input(w->dtype, x, w->in, to_v, v->plane, v->line);
+        w->rows->winograd_delta(w->dtype, dy, w->out, to_d, d->plane, d->line);
+    }
+}
+
+/* What the large tiles add to dw. */
+static void add_large_tiles(const gradient_job *j)
+{
+    const amp_winograd *w = j->w;
+    if (!memchr(j->large, 1, w->tiles)) return;
+    #pragma omp parallel for
+    for (size_t k = 0; k < w->out; k++)
+        for (size_t t = 0; t < w->tiles; t++) {
+            const void *x[SIDE * SIDE], *dy[TILE * TILE];
+            if (!j->large[t]) continue;
+            find_pixels(w, j->x, w->in, t, 1, SIDE, j->zeros, x);
+            find_pixels(w, j->dy, w->out, t, 0, TILE, j->zeros, dy);
+            w->rows->winograd_direct_gradient(w->dtype, x, w->in, dy, k, j->dw + k * w->in * PLACES);
+        }
+}
+
+/* Filter panel and channel block of a rectangle, by its number: the channels of four panels after each other,
+ * so that these stay in the cache. */
+typedef struct rectangle { size_t channel, filter, width; } rectangle;
+
+static size_t rectangles(const amp_winograd *w)
+{
+    size_t panel = w->rows->winograd_panel;
+    return (w->out + panel - 1) / panel * (w->in / LINE);
+}
+
+static rectangle rectangle_of(const amp_winograd *w, size_t number)
+{
+    const size_t panel = w->rows->winograd_panel, panels = (w->out + panel - 1) / panel, lines = w->in / LINE;
+    size_t first = number / (4 * lines) * 4, group = least(4, panels - first);
+    size_t within = number - first * lines;
+    size_t filter = (first + within % group) * panel;
+    return (rectangle){ within / group * LINE, filter, least(panel, w->out - filter) };
+}
+
+static void add_rectangle(const gradient_job *j, rectangle r, const float *sums, size_t plane, size_t parts,
+                          size_t part)
+{
+    const amp_winograd *w = j->w;
+    w->rows->winograd_gradient(sums, plane, parts, part, r.width,
+                               j->dw + (r.filter * w->in + r.channel) * PLACES, w->in * PLACES);
+}
+
+/* Sums of a part of the tiles, for all filters. */
+static void sum_part(const gradient_job *j, size_t part, float *sums, size_t plane, float *own)
+{
+    const amp_winograd *w = j->w;
+    const size_t panel = w->rows->winograd_panel;
+    size_t begin = w->tiles * part / w->parts, end = w->tiles * (part + 1) / w->parts;
+    matrix v = matrix_at(&own, w->block, w->in), d = matrix_at(&own, w->block, w->out);
+    for (size_t first = begin; first < end; first += w->block) {
+        size_t last = least(first + w->block, end);
+        factor_tiles(j, first, last, &v, &d, 0);
+        for (size_t p = 0; p < PLANES; p++)
+            for (size_t o = 0; o < w->out; o += panel)
+                for (size_t c = 0; c < w->in; c += LINE) {
+                    size_t width = least(panel, w->out - o);
+                    w->rows->winograd_sums(v.data + p * v.plane + c / LINE * v.line,
+                                           d.data + p * d.plane + o / LINE * d.line, d.line, last - first,
+                                           width, sums + p * plane + o * w->in + c * width, first > begin);
+                }
+    }
+}
+
+/* Threads take parts of the tiles: for many tiles of few channels, whose sums are small. */
+static void gradient_by_parts(const gradient_job *j, float *shared, float *own, size_t own_size)
+{
+    const amp_winograd *w = j->w;
+    const size_t plane = w->in * w->out + APART, part = PLANES * plane;
+    #pragma omp parallel for schedule(dynamic)
+    for (size_t p = 0; p < w->parts; p++)
+        sum_part(j, p, shared + p * part, plane, own + (size_t)omp_get_thread_num() * own_size);
+    #pragma omp parallel for if (amp_cpu_worth_threads(part))
+    for (size_t i = 0; i < rectangles(w); i++) {
+        rectangle r = rectangle_of(w, i);
+        add_rectangle(j, r, shared + r.filter * w->in + r.channel * r.width, plane, w->parts, part);
+    }
+}
+
+/* Threads take rectangles of filters: for few tiles of many channels. */
+static void gradient_by_rectangles(const gradient_job *j, float *shared, float *own, size_t own_size)
+{
+    const amp_winograd *w = j->w;
+    matrix v = matrix_at(&shared, w->block, w->in), d = matrix_at(&shared, w->block, w->out);
+    const size_t plane = LINE * w->rows->winograd_panel + APART;
+    for (size_t first = 0; first < w->tiles; first += w->block) {
+        size_t count = least(w->block, w->tiles - first);
+        #pragma omp parallel for
+        for (size_t t = 0; t < count; t += CHUNK)
+            factor_tiles(j, first + t, first + least(t + CHUNK, count), &v, &d, t);
+        #pragma omp parallel for
+        for (size_t i = 0; i < rectangles(w); i++) {
+            float *sums = own + (size_t)omp_get_thread_num() * own_size;
+            rectangle r = rectangle_of(w, i);
+            for (size_t p = 0; p < PLANES; p++)
+                w->rows->winograd_sums(v.data + p * v.plane + r.channel / LINE * v.line,
+                                       d.data + p * d.plane + r.filter / LINE * d.line, d.line, count,
+                                       r.width, sums + p * plane, 0);
+            add_rectangle(j, r, sums, plane, 1, 0);
+        }
+    }
+}
+
+void amp_winograd_gradient(const amp_winograd *w, const void *x, const void *dy, float *dw, void *scratch)
+{
+    float *zeros = scratch, *shared = zeros + w->in + w->out, *own = zeros + shared_floats(w);
+    unsigned char *large = (unsigned char *)(own + (size_t)omp_get_max_threads() * own_floats(w));
+    const gradient_job j = { w, x, dy, zeros, large, dw };
+    memset(zeros, 0, (w->in + w->out) * sizeof *zeros);
+    if (w->parts) gradient_by_parts(&j, shared, own, own_floats(w));
+    else gradient_by_rectangles(&j, shared, own, own_floats(w));
+    add_large_tiles(&j);
+}

@@ -1,0 +1,131 @@
+# What AlexeyAB's Darknet cannot train on, under AMP or without OpenCV, is refused by `darknet amp check` and
+# at the start of a training: a line with file, line, section, key and what to do, status 1, and no file.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
+needs_alexeyab
+[ -n "$ALEXEYAB" ] || skip 'no program of it was built'
+tiny_alexeyab
+opencv=$(ldd "$ALEXEYAB" | grep -c libopencv || true)
+untouched=$(find backup -type f)
+
+# with <cfg> <section> <line...>: x.cfg is the .cfg with these lines behind the first such section
+with() {
+    awk -v section="$2" -v lines="$(shift 2; printf '%s\n' "$@")" '{ print }
+        $0 == section && !done { print lines; done = 1 }' "$1" > x.cfg
+}
+check() { # check <what is expected> <data>: errors and warnings to found
+    local status=0
+    "$ALEXEYAB" amp check x.cfg "$2" > found 2> err || status=$?
+    [ $status = "$1" ] || fail "amp check: status $status: $(cat found err)"
+}
+place() { # place <key>: where its first line is, as messages say it; a section's where there is none
+    grep -n "^$1" x.cfg | head -1 | cut -d: -f1
+}
+# refused <data> <section> <key> <why> <key=value...>: the line and key that the message begins with
+refused() {
+    local data=$1 section=$2 key=$3 why=$4 status=0 kind=detector
+    shift 4
+    [ "$data" != class.data ] || kind=classifier
+    with "${data%.data}.cfg" "$section" "$@"
+    check 1 "$data"
+    [ "$(place "$key")" ] || fail "$*: the test has no $key"
+    local start="x.cfg:$(place "$key"): $section $(grep -m1 "^$key" x.cfg | sed 's/=/ = /'): $why"
+    grep -qF "error: $start" found || fail "$*: amp check does not say: $start
+$(cat found)"
+    "$ALEXEYAB" "$kind" train "$data" x.cfg -dont_show -amp bf16 > out 2> err || status=$?
+    [ $status = 1 ] && [ "$(grep -c -v '^warning: ' err)" = 1 ] && tail -1 err | grep -qF "$start" ||
+        fail "$*: $kind train: status $status: $(cat err)"
+    [ "$(find backup -type f)" = "$untouched" ] || fail "$*: files were written"
+}
+# warned <data> <key> <why> <key=value...>; passes <data> <key=value...>: without a word
+warned() {
+    local data=$1 key=$2 why=$3
+    shift 3
+    with "${data%.data}.cfg" '[net]' "$@"
+    check 0 "$data"
+    grep -qF "warning: x.cfg:$(place "$key"): [net] $(grep -m1 "^$key" x.cfg | sed 's/=/ = /'): $why" found ||
+        fail "$*: amp check does not warn: $(cat found)"
+    [ "$(grep -c '^warning' found)" = 1 ] || fail "$*: $(cat found)"
+}
+passes() {
+    local data=$1
+    shift
+    with "${data%.data}.cfg" '[net]' "$@"
+    check 0 "$data"
+    ! grep '^warning' found || fail "$*: a warning"
+}
+
+mkdir round square
+cp images/[1-4].jpg round/
+cp images/[5-8].jpg square/
+ls -d "$PWD"/round/*.jpg "$PWD"/square/*.jpg > class.txt
+printf '%s\n' round square > class.names
+printf '%s\n' classes=2 train=class.txt valid=class.txt labels=class.names names=class.names backup=backup \
+    top=1 > class.data
+printf '%s\n' '[net]' batch=8 width=32 height=32 channels=3 max_batches=2 '[convolutional]' filters=2 size=1 \
+    activation=linear '[avgpool]' '[softmax]' > class.cfg
+
+# ---- what AMP does not train ----
+never='cannot be trained with under AMP: '
+for line in adversarial_lr=.1 attention=1 contrastive=1 dynamic_minibatch=1 unsupervised=1 \
+    equidistant_point=1 badlabels_rejection_percentage=.1 num_sigmas_reject_badlabels=1; do
+    refused tiny.data '[net]' "${line%=*}" "$never" $line
+done
+refused class.data '[net]' contrastive \
+    "${never}it has not been tried yet; allowed: without this key, or with -amp off" contrastive=1
+for line in antialiasing=1 coordconv=1 grad_centr=1 assisted_excitation=1 cbn=1 reverse=1 sway=1; do
+    refused tiny.data '[convolutional]' "${line%=*}" "$never" $line
+done
+sed '0,/^activation=/{/^activation=/d}' tiny.cfg > gelu.cfg
+cp tiny.data gelu.data
+refused gelu.data '[convolutional]' activation=gelu "$never" activation=gelu
+for line in antialiasing=1 maxpool_zero_nonmax=1; do
+    refused tiny.data '[maxpool]' "${line%=*}" "$never" $line
+done
+passes tiny.data adversarial_lr=0 contrastive=0 mosaic=0 cutmix=0 letter_box=1 mixup=1
+for kind in rnn gru lstm conv_lstm; do
+    printf '%s\n' '[net]' inputs=8 '[connected]' output=8 "[$kind]" output=8 > x.cfg
+    ! "$ALEXEYAB" amp check x.cfg > found || fail "[$kind] is let through"
+    grep -qF "error: x.cfg:5: [$kind]: ${never}Darknet's CPU code lacks its backward pass" found ||
+        fail "[$kind]: $(cat found)"
+done
+# Several are all named; without AMP nothing of it is looked at.
+with tiny.cfg '[net]' adversarial_lr=.1 contrastive=1 mixup=7
+check 1 tiny.data
+[ "$(grep -c '^error' found)" = 3 ] || fail "of three errors: $(cat found)"
+with tiny.cfg '[net]' adversarial_lr=.1 letter_box=1 mosaic=1
+check 1 tiny.data
+[ "$(grep -c '^error' found)" = $((3 - (opencv > 0))) ] || fail "with a loader's mistake: $(cat found)"
+with tiny.cfg '[net]' adversarial_lr=.1 attention=1
+"$ALEXEYAB" detector train tiny.data x.cfg -dont_show -amp off > out 2> err || fail "-amp off: $(tail -1 err)"
+rm -f backup/*
+! "$ALEXEYAB" amp probe tiny.data x.cfg > out 2> err || fail 'amp probe does not look'
+grep -qF 'x.cfg:2: [net] adversarial_lr = .1: ' err || fail "amp probe: $(cat err)"
+
+# ---- images ----
+needs_opencv='joins images by OpenCV, without which this Darknet was built; allowed: 0, or a build with OPEN'
+no_borders='detector train makes no mosaic of images with borders; allowed: 0, or no mosaic'
+classes_only='is for classifier train only; detector train '
+passes class.data mosaic=1 cutmix=1 letter_box=1 gaussian_noise=10
+if [ "$opencv" = 0 ]; then
+    with tiny.cfg '[net]' letter_box=1 mosaic=1
+    check 1 tiny.data
+    grep -qF "error: x.cfg:2: [net] letter_box = 1: $no_borders" found &&
+        grep -qF "error: x.cfg:3: [net] mosaic = 1: $needs_opencv" found || fail "letter_box: $(cat found)"
+    refused tiny.data '[net]' mosaic "$needs_opencv" mosaic=1
+    refused tiny.data '[net]' mixup "$needs_opencv" mixup=3
+    refused tiny.data '[net]' mosaic "$needs_opencv" cutmix=1 mosaic=1
+    refused tiny.data '[net]' cutmix "${classes_only}would end by it; allowed: 0" cutmix=1
+    ! "$ALEXEYAB" amp probe tiny.data x.cfg > out 2> err || fail 'amp probe does not look at images'
+    for key in blur gaussian_noise; do
+        warned tiny.data $key 'is done by OpenCV, without which this Darknet was built: ' $key=1
+    done
+    warned class.data blur 'is done by OpenCV' blur=1
+else
+    refused tiny.data '[net]' letter_box "$no_borders" letter_box=1 mosaic=1
+    refused tiny.data '[net]' letter_box "$no_borders" letter_box=1 mixup=3
+    passes tiny.data mosaic=1 blur=1 gaussian_noise=10
+    passes class.data blur=1
+    warned tiny.data cutmix "${classes_only}passes over it" cutmix=1
+    warned tiny.data cutmix "${classes_only}passes over it" cutmix=1 mosaic=1
+fi

@@ -1,0 +1,164 @@
+# AlexeyAB's Darknet built with OPENCV=1. Whatever it does to images: without AMP training gives the very
+# bytes of the stock program; under AMP with -seed it goes on to the bit, and gives the same with cache=ram.
+# So it is with images that OpenCV reads in a way of its own. Bad ones are replaced, the chart has the last
+# mAP, and no display is needed.
+#
+# AUGMENTATIONS=table tries each key by itself, in each precision, and prints a table.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
+needs_alexeyab
+[ -n "$ALEXEYAB_OPENCV" ] || skip 'no program with OpenCV was built (scripts/dependencies.sh --opencv)'
+ALEXEYAB=$ALEXEYAB_OPENCV ALEXEYAB_STOCK=$ALEXEYAB_OPENCV_STOCK
+unset DISPLAY WAYLAND_DISPLAY QT_QPA_PLATFORM
+tiny_alexeyab
+sed -i -e '/^random=/d' -e 's/^learning_rate=.*/learning_rate=0.0001/' tiny.cfg
+class_alexeyab
+layers > class.cfg <<'END'
+[net] batch=8 subdivisions=2 width=32 height=32 channels=3 min_crop=32 max_crop=40 hue=.1 saturation=1.5
+    learning_rate=0.01 max_batches=4
+[convolutional] batch_normalize=1 filters=8 size=3 stride=2 pad=1 activation=leaky
+[convolutional] filters=2 size=1 activation=linear
+[avgpool]
+[softmax]
+END
+
+# ---- what is done to images ----
+kind=detector data=tiny.data
+take() { # take <kind> <name> <keys...>: makes name.cfg of them; those of all [yolo] begin with yolo:
+    local name=$2
+    kind=$1 data=tiny.data
+    [ $kind = detector ] || data=class.data
+    shift 2
+    awk -v keys="$*" '{ print }
+        $0 == "[net]" || $0 == "[yolo]" {
+            for (i = split(keys, key, " "); i > 0; i--)
+                if (sub(/^yolo:/, "", key[i]) == ($0 == "[yolo]")) print key[i]
+        }' $([ $kind = detector ] && echo tiny.cfg || echo class.cfg) > "$name.cfg"
+}
+promised() { # promised <kind> <name> <dtypes> <keys...>
+    local name=$2 dtypes=$3 dtype steps=4 middle=3
+    take "$1" "$name" "${@:4}"
+    [ -z "$ALEXEYAB_STOCK" ] || same_as_stock "$name" $kind train $data "$name.cfg" -dont_show
+    case $* in *random=*) steps=111 middle=11 ;; esac # the last 100 steps have the largest size
+    sed -i "s/^max_batches=.*/max_batches=$steps/" "$name.cfg"
+    { grep -v ^saveweights= $data; echo saveweights=$middle; } > more.data
+    mv more.data $data
+    for dtype in ${dtypes//,/ }; do
+        if [ $kind = detector ]; then # which saves where it is told to
+            train whole "$name.cfg" -amp $dtype
+            train later "$name.cfg" "whole/${name}_$middle.weights" -amp $dtype
+            same_files whole later "${name}_final.weights" "${name}_final.weights.amp"
+        else goes_on "$name.cfg" -amp $dtype
+        fi
+        train cached "$name.cfg" -amp $dtype -cache ram
+        same_files whole cached "${name}_final.weights"
+        grep -q 'cache=ram: [1-8] of 8 images were kept, .* [1-9][0-9]* were there already' cached.err ||
+            fail "$name: nothing was kept: $(grep cache= cached.err)"
+    done
+}
+same_files() { # same_files <folder> <folder> <files...>
+    local file
+    for file in "${@:3}"; do cmp "$1/$file" "$2/$file" || fail "$kind, $2: another $file"; done
+}
+if [ "${AUGMENTATIONS:-}" = table ]; then
+    printf '%s\n' '| | off: stock'"'"'s bytes | same `-seed`, same bytes, with `cache=ram` too | resumed |' \
+        '|---|---|---|---|'
+    while read -r which keys; do
+        (promised $which augmented fp32,bf16,fp16 $keys > log 2>&1) && row='✓ | ✓ | ✓' ||
+            row=$(tail -n 1 log)
+        echo "| $which: \`${keys//yolo:/}\` | $row |"
+        rm -rf augmented
+    done <<'END'
+detector mosaic=1
+detector mosaic=1 mosaic_bound=1
+detector mixup=1
+detector cutmix=1
+detector mosaic=1 cutmix=1
+detector blur=1
+detector blur=5
+detector gaussian_noise=20
+detector letter_box=1
+detector yolo:resize=1.5
+detector yolo:random=1
+detector yolo:label_smooth_eps=.1
+detector ema_alpha=.9
+classifier mixup=1
+classifier cutmix=1
+classifier mosaic=1
+classifier mosaic=1 cutmix=1
+classifier blur=1
+classifier label_smooth_eps=.1
+END
+    exit 0
+fi
+promised detector joined bf16 mosaic=1 mosaic_bound=1 blur=1 gaussian_noise=20 ema_alpha=.9 \
+    yolo:label_smooth_eps=.1 yolo:resize=1.5
+promised detector shaped fp16 mixup=1 letter_box=1 blur=5 yolo:random=1
+promised classifier classed bf16 mosaic=1 cutmix=1 blur=1 label_smooth_eps=.1
+
+# ---- images that OpenCV reads in a way of its own ----
+# 16 bits, grey with alpha, colour with alpha, turned by its EXIF, CMYK.
+python3 - <<'END'
+import struct, zlib
+def png(name, kind, bits, samples):
+    def chunk(what, data):
+        return struct.pack('>I', len(data)) + what + data + struct.pack('>I', zlib.crc32(what + data))
+    row = lambda y: b'\0' + bytes((7 * i + 3 * y) % 256 for i in range(24 * samples * bits // 8))
+    with open(name, 'wb') as file:
+        file.write(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 24, 16, bits, kind, 0, 0, 0))
+                   + chunk(b'IDAT', zlib.compress(b''.join(map(row, range(16))))) + chunk(b'IEND', b''))
+png('images/deep.png', 2, 16, 3)
+png('images/grey.png', 4, 8, 2)
+png('images/clear.png', 6, 16, 4)
+END
+base64 -d > images/turned.jpg <<'END'
+/9j/4AAQSkZJRgABAQAAAQABAAD/4QAiRXhpZgAATU0AKgAAAAgAAQESAAMAAAABAAYAAAAAAAD/2wBDABsSFBcUERsXFhceHBsgKEIr
+KCUlKFE6PTBCYFVlZF9VXVtqeJmBanGQc1tdhbWGkJ6jq62rZ4C8ybqmx5moq6T/2wBDARweHigjKE4rK06kbl1upKSkpKSkpKSkpKSk
+pKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKT/wAARCAAQABgDASIAAhEBAxEB/8QAFwAAAwEAAAAAAAAAAAAAAAAA
+AAMEBf/EABcQAAMBAAAAAAAAAAAAAAAAAAACBGH/xAAWAQEBAQAAAAAAAAAAAAAAAAADAgX/xAAZEQACAwEAAAAAAAAAAAAAAAAAAwEC
+BCH/2gAMAwEAAhEDEQA/AMlJ8HpPhck+D0nwuzgU6CJJ8A1EnwAJcalNHD//2Q==
+END
+base64 -d > images/cmyk.jpg <<'END'
+/9j/7gAOQWRvYmUAZAAAAAAA/9sAQwAbEhQXFBEbFxYXHhwbIChCKyglJShROj0wQmBVZWRfVV1baniZgWpxkHNbXYW1hpCeo6utq2eA
+vMm6pseZqKuk/8AAFAgAEAAYBEMRAE0RAFkRAEsRAP/EABcAAQEBAQAAAAAAAAAAAAAAAAAFBgL/xAAYEAEAAwEAAAAAAAAAAAAAAAAA
+BBRBYf/aAA4EQwBNAFkASwAAPwC3K1WvddNAkStL3QR5Wl7oNfK1nL3QSJWl7oI8rS90H//Z
+END
+for name in deep grey clear turned cmyk; do
+    cp images/1.txt images/$name.txt
+    ls "$PWD"/images/$name.[jp][pn]g
+done > odd.txt
+cp train.txt all.txt
+head -n 3 all.txt | cat odd.txt - > train.txt
+promised detector odd bf16 mosaic=1
+
+# ---- images that cannot be read ----
+: > images/empty.round.jpg
+echo text > images/text.square.jpg
+ls "$PWD"/images/empty.round.jpg "$PWD"/images/text.square.jpg > bad.txt
+head -n 2 all.txt | cat bad.txt - > train.txt
+head -n 2 class.txt | cat bad.txt - > more.txt
+mv more.txt class.txt
+for which in detector classifier; do
+    take $which bad mosaic=1
+    train whole bad.cfg -amp bf16
+    grep -q "^amp: image '$PWD/images/empty.round.jpg' cannot be read (it is empty); another" whole.err &&
+        grep -q '^amp: unreadable images: 2; others took their place [1-9][0-9]* times' whole.err ||
+        fail "$which: bad images: $(grep amp: whole.err)"
+done
+cp all.txt train.txt
+
+# ---- charts and windows ----
+take detector charted
+rm -f chart.png
+train without charted.cfg -amp bf16
+mv chart.png without.png || fail 'no chart.png'
+train with charted.cfg -amp bf16 -map 4
+grep -q 'mean average precision' with.out || fail "-map: $(tail -3 with.out)"
+! cmp -s chart.png without.png || fail 'the chart lacks the mAP of the last iteration'
+
+"$ALEXEYAB" detector train -chart without.png tiny.data charted.cfg -amp bf16 > out 2> err ||
+    fail "training without a display and -dont_show: $(tail -1 err)"
+grep -q '^darknet: there is no display: no window is opened, as with -dont_show' err || fail 'not a word'
+# With a display that is named and not there: who opens a window is ended.
+DISPLAY=:4095 "$ALEXEYAB" amp compare tiny.data charted.cfg -iters 2 -seeds 1 -dtypes fp32,bf16 -dont_show \
+    -report report > out 2> err || fail "amp compare: $(tail -2 err)"
