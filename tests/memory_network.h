@@ -102,6 +102,12 @@ __attribute__((unused)) static memory_network *memory_network_make(int adam, int
                               .upload = memory_upload, .download = memory_download, .zero = memory_zero,
                               .check_gradients = memory_check, .keep_statistics = memory_keep,
                               .destroy = memory_destroy };
+    for (int i = 0; i < 3; i++) {
+        layers[i].kind = AMP_LAYER_HOST;
+        layers[i].params = calloc(5, sizeof *layers[i].params);
+        layers[i].statistics = calloc(3, sizeof *layers[i].statistics);
+        REQUIRE(layers[i].params && layers[i].statistics);
+    }
     layers[0].type = "convolutional";
     layers[1].type = "lstm";
     layers[2].type = "cost";
@@ -125,14 +131,14 @@ __attribute__((unused)) static memory_network *memory_network_make(int adam, int
     }
     for (int k = 0; k < 18; k++) n->statistics[k / 6][k % 6] = (float)k;
     amp_engine_settings settings = { .adam = adam };
-    amp_scaler_params scaler = amp_scaler_defaults();
+    amp_scaler scaler = amp_scaler_defaults();
     scaler.dynamic = dynamic;
     REQUIRE(amp_scaler_init(&settings.scaler, &scaler, NULL) == AMP_OK);
     amp_host host = { 0 };
-    REQUIRE(amp_engine_create(&settings, backend, &host, &(amp_network_desc){ .layers = layers, .count = 3 },
-                              &n->engine, NULL) == AMP_OK);
+    amp_network_desc network = { .layers = layers, .count = 3 };
+    REQUIRE(amp_engine_create(&settings, backend, &host, &network, &n->engine, NULL) == AMP_OK);
     REQUIRE(amp_engine_prepare_training(n->engine, NULL) == AMP_OK);
-    free(layers);
+    amp_network_desc_free(&network);
     n->adam = adam;
     return n;
 }

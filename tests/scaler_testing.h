@@ -8,7 +8,7 @@
 #include "../plugin/amp/scaler.h"
 #include "../plugin/tensor/half.h"
 
-static inline amp_scaler made(amp_scaler_params params)
+static inline amp_scaler made(amp_scaler params)
 {
     amp_scaler scaler;
     amp_error error = { 0 };
@@ -19,7 +19,7 @@ static inline amp_scaler made(amp_scaler_params params)
 /* without our cap, as torch has it */
 static inline amp_scaler dynamic(double scale, int interval, double growth, double backoff)
 {
-    amp_scaler_params params = amp_scaler_defaults();
+    amp_scaler params = amp_scaler_defaults();
     params.max_scale = INFINITY;
     params.scale = scale;
     params.growth_interval = interval;
@@ -30,7 +30,7 @@ static inline amp_scaler dynamic(double scale, int interval, double growth, doub
 
 static inline amp_scaler fixed(double scale)
 {
-    return made((amp_scaler_params){ .enabled = 1, .dynamic = 0, .scale = scale });
+    return made((amp_scaler){ .enabled = 1, .dynamic = 0, .scale = scale });
 }
 
 static inline void update(amp_scaler *scaler, int found_inf)

@@ -12,10 +12,10 @@ enum { MOST_LAYERS = 12, MOST_INPUTS = 4 };
 
 /* A layer in short; inputs count from -1, the image, and `from` many are there. */
 typedef struct brief {
-    amp_layer_kind kind;
+    const amp_layer_ops *kind;
     int inputs[MOST_INPUTS], from;
     amp_activation activation;
-    amp_layer_desc options; /* filters, size, stride, pad, groups, ..., as far as they are not 0 */
+    amp_layer_desc options; /* batch_normalize and the settings, as far as they are not 0 */
 } brief;
 
 /* An array of parameters and its gradient. */
@@ -59,11 +59,11 @@ static amp_shape output_of(const network *n, int layer)
 {
     const amp_layer_desc *d = &n->layers[layer];
     amp_shape y = input_of(n, layer, 0);
-    if (d->kind == AMP_LAYER_ROUTE)
-        for (int k = y.c = 0; k < d->input_count; k++) y.c += input_of(n, layer, k).c / d->groups;
-    if (d->kind == AMP_LAYER_CONVOLUTIONAL) y.c = d->filters;
-    if (d->kind == AMP_LAYER_MULTIPLY) y = input_of(n, layer, 1);
-    if (d->kind == AMP_LAYER_AVGPOOL) y.h = y.w = 1;
+    if (d->kind == &amp_route_ops)
+        for (int k = y.c = 0; k < d->input_count; k++) y.c += input_of(n, layer, k).c / d->route.groups;
+    if (d->kind == &amp_convolutional_ops) y.c = d->convolution.filters;
+    if (d->kind == &amp_multiply_ops) y = input_of(n, layer, 1);
+    if (d->kind == &amp_avgpool_ops) y.h = y.w = 1;
     return y; /* all others keep the size */
 }
 
@@ -72,10 +72,11 @@ static void give_parameters(network *n, int i)
 {
     amp_layer_desc *d = &n->layers[i];
     amp_gradients *g = &n->gradients[i];
-    size_t k = (size_t)d->filters, window = (size_t)input_of(n, i, 0).c * d->size * d->size;
+    if (d->kind != &amp_convolutional_ops) return;
+    size_t k = (size_t)d->convolution.filters, size = (size_t)d->convolution.size;
+    size_t window = (size_t)input_of(n, i, 0).c * size * size;
     float spread = 1 / sqrtf((float)window);
-    if (d->kind != AMP_LAYER_CONVOLUTIONAL) return;
-    d->weights = weights_of(n, &g->weights, k * (window / d->groups), -2 * spread, 2 * spread);
+    d->weights = weights_of(n, &g->weights, k * window, -2 * spread, 2 * spread);
     d->biases = weights_of(n, &g->biases, k, -.5f, .5f);
     d->param_count = 2;
     if (!d->batch_normalize) return;
@@ -96,9 +97,10 @@ static void describe(network *n, const brief *layers, int count)
         d->type = "test";
         d->activation = layers[i].activation;
         d->batchnorm_rule = (amp_batchnorm_rule){ 0, 1, 1e-5f, 1e-5f, 0, .01f }; /* exact backward */
-        if (!d->groups) d->groups = 1;
-        if (!d->stride) d->stride = 1;
-        if (d->kind == AMP_LAYER_SHORTCUT && !d->alpha) d->alpha = .75f, d->beta = 1.25f;
+        if (d->kind == &amp_convolutional_ops) d->convolution.groups = d->convolution.stride = 1;
+        if (d->kind == &amp_route_ops && !d->route.groups) d->route.groups = 1;
+        if (d->kind == &amp_shortcut_ops && !d->shortcut.alpha)
+            d->shortcut.alpha = .75f, d->shortcut.beta = 1.25f;
         memcpy(n->inputs[i], layers[i].inputs, sizeof layers[i].inputs);
         d->inputs = n->inputs[i];
         d->input_count = layers[i].from;
@@ -280,9 +282,9 @@ static void check(const brief *layers, int count)
     undescribe(&n);
 }
 
-#define CONV(from, act, k, window, ...) { AMP_LAYER_CONVOLUTIONAL, { from }, 1, act, \
-        { .filters = k, .size = window, .pad = window / 2, __VA_ARGS__ } }
-#define LAYER(kind, act, sources, ...) { AMP_LAYER_##kind, SOURCES sources, act, { __VA_ARGS__ } }
+#define CONV(from, act, k, window, ...) { &amp_convolutional_ops, { from }, 1, act, \
+        { .convolution = { .filters = k, .size = window, .pad = window / 2 }, __VA_ARGS__ } }
+#define LAYER(kind, act, sources, ...) { &amp_##kind##_ops, SOURCES sources, act, { __VA_ARGS__ } }
 #define SOURCES(...) { __VA_ARGS__ }, sizeof (int[]){ __VA_ARGS__ } / sizeof(int)
 
 /* Behind batch norm, behind a bias, alone. */
@@ -292,7 +294,7 @@ TEST(activations_of_the_input_have_their_gradient)
     for (size_t a = 0; a < COUNT(smooth); a++) {
         const brief layers[] = {
             CONV(-1, smooth[a], 8, 3, .batch_normalize = 1), CONV(0, smooth[a], 6, 1, .batch_normalize = 0),
-            LAYER(ACTIVATION, smooth[a], (1)), CONV(2, AMP_LINEAR, 5, 3, .batch_normalize = 1),
+            LAYER(activation, smooth[a], (1)), CONV(2, AMP_LINEAR, 5, 3, .batch_normalize = 1),
         };
         check(layers, COUNT(layers));
     }
@@ -306,8 +308,8 @@ TEST(shortcuts_add_several_inputs)
         const brief layers[] = {
             CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 1), CONV(0, AMP_SWISH, 6, 1, .batch_normalize = 0),
             CONV(1, AMP_LINEAR, 6, 3, .batch_normalize = 1),
-            LAYER(SHORTCUT, activations[a], (2, 1, 0)), CONV(3, AMP_LINEAR, 6, 1, .batch_normalize = 0),
-            LAYER(SHORTCUT, activations[a], (4, 3)),
+            LAYER(shortcut, activations[a], (2, 1, 0)), CONV(3, AMP_LINEAR, 6, 1, .batch_normalize = 0),
+            LAYER(shortcut, activations[a], (4, 3)),
         };
         check(layers, COUNT(layers));
     }
@@ -318,15 +320,15 @@ TEST(routes_take_a_part_of_their_inputs)
 {
     const brief layers[] = {
         CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 1),
-        LAYER(ROUTE, AMP_LINEAR, (0), .groups = 3, .group_id = 2),
-        LAYER(ROUTE, AMP_LINEAR, (0), .groups = 3, .group_id = 0),
+        LAYER(route, AMP_LINEAR, (0), .route = { 3, 2 }),
+        LAYER(route, AMP_LINEAR, (0), .route = { 3, 0 }),
         CONV(2, AMP_SWISH, 4, 3, .batch_normalize = 1),
-        LAYER(ROUTE, AMP_LINEAR, (3, 0), .groups = 2, .group_id = 1), LAYER(ROUTE, AMP_LINEAR, (4, 1, 3)),
+        LAYER(route, AMP_LINEAR, (3, 0), .route = { 2, 1 }), LAYER(route, AMP_LINEAR, (4, 1, 3)),
         CONV(5, AMP_LINEAR, 4, 3, .batch_normalize = 0),
     };
     check(layers, COUNT(layers));
     const brief last_only[] = { CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 1),
-                                LAYER(ROUTE, AMP_LINEAR, (0), .groups = 2, .group_id = 1) };
+                                LAYER(route, AMP_LINEAR, (0), .route = { 2, 1 }) };
     check(last_only, COUNT(last_only));
 }
 
@@ -348,7 +350,8 @@ static void compare_with_block(const network *n, int layer, const char *which, a
     assert_true(size > 0);
     for (size_t i = 0; i < count; i++)
         if (!(fabs((double)got[i] - want[i]) <= 1e-5 * size))
-            fail_msg("%s of layer %d, element %zu: %g, not %g", which, layer, i, (double)got[i], want[i]);
+            fail_msg("%s of layer %d, element %zu: %g, not %g", which, layer, i, (double)got[i],
+                     want[i]);
     free(got);
     looked_at++;
 }
@@ -364,8 +367,9 @@ static void compute_block(const network *n)
             (double)n->parameters[n->parameter_count - 1].master[i];
     for (int i = 0; i < 3; i++) {
         const amp_layer_desc *d = &n->layers[layers[i]];
-        block.conv[i] = (plain_conv){ input_of(n, layers[i], 0).c, d->filters, d->size, d->weights, d->biases,
-                                      d->scales, d->batchnorm_rule, .x = NULL };
+        block.conv[i] = (plain_conv){ input_of(n, layers[i], 0).c, d->convolution.filters,
+                                      d->convolution.size, d->weights, d->biases, d->scales,
+                                      d->batchnorm_rule, .x = NULL };
     }
     plain_forward(&block, x);
     for (size_t i = 0; i < amp_shape_count(n->layers[3].output); i++) head[i] = -(double)n->coefficients[i];
@@ -380,7 +384,7 @@ TEST(a_residual_blocks_deltas_are_those_of_a_plain_computation)
 {
     const brief layers[] = {
         CONV(-1, AMP_LEAKY, 6, 3, .batch_normalize = 1), CONV(0, AMP_LEAKY, 6, 3, .batch_normalize = 1),
-        LAYER(SHORTCUT, AMP_LINEAR, (1, 0), .alpha = 1, .beta = 1),
+        LAYER(shortcut, AMP_LINEAR, (1, 0), .shortcut = { 1, 1 }),
         CONV(2, AMP_LINEAR, 5, 1, .batch_normalize = 0),
     };
     for (int shown = 0; shown <= 1; shown++) {
@@ -409,11 +413,11 @@ TEST(products_pass_the_gradient_to_both)
     static const amp_activation activations[] = { AMP_LINEAR, AMP_SWISH, AMP_TANH };
     for (size_t a = 0; a < COUNT(activations); a++) {
         const brief layers[] = {
-            CONV(-1, AMP_SWISH, 6, 3, .batch_normalize = 1), LAYER(AVGPOOL, AMP_LINEAR, (0)),
+            CONV(-1, AMP_SWISH, 6, 3, .batch_normalize = 1), LAYER(avgpool, AMP_LINEAR, (0)),
             CONV(1, AMP_SWISH, 3, 1, .batch_normalize = 0), CONV(2, AMP_LOGISTIC, 6, 1, .batch_normalize = 0),
-            LAYER(MULTIPLY, activations[a], (3, 0)), CONV(4, AMP_LOGISTIC, 1, 3, .batch_normalize = 0),
-            LAYER(MULTIPLY, activations[a], (5, 4)), LAYER(MULTIPLY, AMP_LINEAR, (6, 0)),
-            LAYER(MULTIPLY, AMP_LINEAR, (7, 7)), CONV(8, AMP_LINEAR, 5, 1, .batch_normalize = 1),
+            LAYER(multiply, activations[a], (3, 0)), CONV(4, AMP_LOGISTIC, 1, 3, .batch_normalize = 0),
+            LAYER(multiply, activations[a], (5, 4)), LAYER(multiply, AMP_LINEAR, (6, 0)),
+            LAYER(multiply, AMP_LINEAR, (7, 7)), CONV(8, AMP_LINEAR, 5, 1, .batch_normalize = 1),
         };
         check(layers, COUNT(layers));
     }
@@ -425,10 +429,10 @@ TEST(a_part_that_is_none_is_refused)
     for (size_t k = 0; k < COUNT(bad); k++) {
         network n;
         const brief layers[] = { CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 0),
-                                 LAYER(ROUTE, AMP_LINEAR, (0), .groups = 2, .group_id = 0) };
+                                 LAYER(route, AMP_LINEAR, (0), .route = { 2, 0 }) };
         describe(&n, layers, COUNT(layers));
-        n.layers[1].groups = bad[k].groups;
-        n.layers[1].group_id = bad[k].group_id;
+        n.layers[1].route.groups = bad[k].groups;
+        n.layers[1].route.group_id = bad[k].group_id;
         const amp_network_desc desc = { .layers = n.layers, .count = n.count, .image = image,
                                         .output_layer = 1 };
         const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1 };

@@ -285,9 +285,9 @@ TEST(is_key_knows_the_keys)
 /* -- Refusals -- */
 
 #define ALLOWED_KEYS                                                                                  \
-    "; allowed: amp, dtype, loss_scale, init_scale, growth_factor, backoff_factor, growth_interval, " \
-                     "min_scale, max_scale, hysteresis, clip_norm, adamw, debug, checkpoint, memory, wire, " \
-                     "sync_batchnorm, graphs, winograd"
+    "; allowed: amp, dtype, loss_scale, init_scale, growth_factor, growth_interval, backoff_factor, " \
+                     "hysteresis, min_scale, max_scale, clip_norm, adamw, checkpoint, memory, wire, " \
+                     "sync_batchnorm, graphs, winograd, debug"
 #define A_NUMBER_FROM_MIN "; allowed: a number from min_scale to max_scale"
 #define AN_INTERVAL "; allowed: a whole number from 1 to 2147483647"
 #define A_LOSS_SCALE "; allowed: dynamic, or a number from 1.2e-38 to 8.5e37"
@@ -544,6 +544,53 @@ TEST(files_that_cannot_be_read_are_refused_with_the_cause)
     assert_int_equal(amp_config_read(far, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
     assert_non_null(strstr(error.message, "xend.cfg: File name too long"));
     assert_true(strncmp(error.message, "...x", 4) == 0);
+}
+
+/* ---- README's table of keys ---- */
+
+/* A cell without marks, and without a link in brackets at its end. */
+static char *cell(char **rest)
+{
+    char *text = *rest, *end = strstr(text, " |"), *to = text;
+    assert_non_null(end);
+    *end = '\0';
+    *rest = strchr(end + 1, '|') + 1;
+    char *link = strstr(text, " ([");
+    if (link) *link = '\0';
+    for (char *from = text + (*text == ' '); *from; from++) if (*from != '`') *to++ = *from;
+    *to = '\0';
+    return text;
+}
+
+/* Every row in the program's words and in its order, and no others. */
+TEST(readme_lists_the_keys)
+{
+    char name[4096], line[1024];
+    snprintf(name, sizeof name, "%.*s../README.md", (int)(sizeof __FILE__ - sizeof "test_config.c"),
+             __FILE__);
+    FILE *readme = fopen(name, "r");
+    if (!readme) fail_msg("cannot read %s", name);
+    while (fgets(line, sizeof line, readme) && strcmp(line, "| key | default | meaning |\n")) {}
+    assert_non_null(fgets(line, sizeof line, readme)); /* |---|---|---| */
+    amp_config_row row;
+    for (int k = 0; amp_config_key(k, &row); k++) {
+        assert_non_null(fgets(line, sizeof line, readme));
+        char *rest = line + 1;
+        assert_string_equal(cell(&rest), row.name);
+        assert_string_equal(cell(&rest), row.initial);
+        assert_string_equal(cell(&rest), row.help);
+    }
+    assert_non_null(fgets(line, sizeof line, readme));
+    assert_string_equal(line, "\n");
+    fclose(readme);
+}
+
+TEST(what_the_cfg_sets_is_told)
+{
+    amp_config *config = read_text(NET "loss_scale=2\n[amp]\ninit_scale = 1024\ndtype=fp16\n" LAYER, NULL,
+                                   AMP_BF16);
+    assert_string_equal(config->given, "dtype=fp16, loss_scale=2, init_scale=1024");
+    amp_config_free(config);
 }
 
 int main(void) { return run_listed_tests("config", make_directory, remove_directory); }

@@ -60,7 +60,7 @@ static amp_status run(amp_backend *backend, amp_error *error)
     static const amp_layer_ops ops = { .plan = plan, .forward = forward, .backward = backward };
     amp_step step = { .backend = backend };
     amp_arena arena = { 0 };
-    amp_node node = { .ops = &ops, .index = 7, .desc = { .type = "convolutional" } };
+    amp_node node = { .index = 7, .desc = { .kind = &ops, .type = "convolutional" } };
     memset(fake.log, 0, sizeof fake.log);
     AMP_TRY(amp_node_plan(&node, &step, &arena, 0, 1, error));
     AMP_TRY(amp_node_forward(&node, &step, error));
@@ -162,14 +162,14 @@ TEST(a_table_of_classes_lies_where_the_backend_reads_it)
 {
     amp_error error = { 0 };
     amp_yolo_class_rule table[2] = { { 1, 3 }, { 0, 1 } };
+    const amp_yolo_desc yolo = { .classes = 2, .class_table = table };
     amp_backend backend = { .allocate = allocate, .upload = upload, .release = release,
                             .yolo_loss = yolo_loss };
     amp_host host = { .labels = no_labels };
     amp_value input = { .data_valid = { 1, 1, 1 } }, output = { 0 }, *inputs[] = { &input };
     amp_step step = { .backend = &backend, .host = &host, .training = 1 };
-    amp_node node = { .ops = amp_layer_ops_of(AMP_LAYER_YOLO), .index = 7, .inputs = inputs,
-                      .output = &output,
-                      .desc = { .type = "yolo", .yolo = { .classes = 2, .class_table = table } } };
+    amp_node node = { .index = 7, .inputs = inputs, .output = &output,
+                      .desc = { .kind = &amp_yolo_ops, .type = "yolo", .yolo = &yolo } };
     memset(fake.log, 0, sizeof fake.log);
     fake.status = AMP_OK;
     assert_int_equal(amp_node_plan(&node, &step, NULL, 0, 1, &error), AMP_OK);

@@ -128,8 +128,8 @@ TEST(a_residual_blocks_numbers_are_those_of_a_plain_computation)
     plain_residual r = { .n = IMAGES, .h = SIDE, .w = SIDE };
     for (int i = 0; i < 3; i++) {
         const amp_layer_desc *l = &d.layers[i == 2 ? HEAD : i];
-        r.conv[i] = (plain_conv){ i ? 8 : IN, l->filters, l->size, l->weights, l->biases, l->scales,
-                                  l->batchnorm_rule, .x = NULL };
+        r.conv[i] = (plain_conv){ i ? 8 : IN, l->convolution.filters, l->convolution.size, l->weights,
+                                  l->biases, l->scales, l->batchnorm_rule, .x = NULL };
     }
     double *image = plain_array(&r, IN), *delta = plain_array(&r, OUT);
     feed(net, 3);
@@ -138,8 +138,7 @@ TEST(a_residual_blocks_numbers_are_those_of_a_plain_computation)
             (double)net->input[i];
     plain_forward(&r, image);
     for (int i = 0; i < NUMBERS * OUT; i++) { /* the cost's: truth, which is NCHW, less what is predicted */
-        int p = i / OUT;
-        int at = p / (SIDE * SIDE) * OUT * SIDE * SIDE + i % OUT * SIDE * SIDE + p % (SIDE * SIDE);
+        int p = i / OUT, plane = SIDE * SIDE, at = (p / plane * OUT + i % OUT) * plane + p % plane;
         delta[i] = (double)net->truth[at] - r.conv[2].y[i];
     }
     r.conv[2].delta = delta;

@@ -495,7 +495,7 @@ TEST(a_prediction_takes_nothing_that_only_a_training_needs)
     const amp_plan *plan = amp_engine_plan(net->amp->engine);
     for (int i = 0; i < plan->count; i++) {
         const amp_node *node = &plan->nodes[i];
-        assert_false(node->pre_activation || node->mean || node->variance || node->bytes);
+        assert_false(node->pre_activation || node->mean || node->variance || node->kept);
         for (int form = 0; form < AMP_FORM_HOST; form++) assert_null(node->output->delta[form]);
     }
     train_step(net, 1);

@@ -29,7 +29,8 @@ static void put(amp_exponents *e, float number, int count)
 }
 
 /* Fine in all respects: outputs and deltas of 1. */
-static void layer(amp_probe_result *r, int i, amp_layer_kind kind, const char *type, int from, int other)
+static void layer(amp_probe_result *r, int i, const amp_layer_ops *kind, const char *type, int from,
+                  int other)
 {
     amp_layer_desc *d = &r->network.layers[i];
     d->kind = kind;
@@ -43,11 +44,11 @@ static void layer(amp_probe_result *r, int i, amp_layer_kind kind, const char *t
 }
 static void conv(amp_probe_result *r, int i, int from)
 {
-    layer(r, i, AMP_LAYER_CONVOLUTIONAL, "convolutional", from, from);
+    layer(r, i, &amp_convolutional_ops, "convolutional", from, from);
 }
 static void pool(amp_probe_result *r, int i, int from)
 {
-    layer(r, i, AMP_LAYER_MAXPOOL, "maxpool", from, from);
+    layer(r, i, &amp_maxpool_ops, "maxpool", from, from);
 }
 static void loss(amp_probe_result *r, int i, int from) { layer(r, i, AMP_LAYER_HOST, "yolo", from, from); }
 
@@ -197,7 +198,7 @@ TEST(a_sum_of_two_layers_is_pinned_itself)
     amp_probe_result *r = network_of(5);
     conv(r, 0, -1);
     conv(r, 1, 0);
-    layer(r, 2, AMP_LAYER_SHORTCUT, "shortcut", 1, 0);
+    layer(r, 2, &amp_shortcut_ops, "shortcut", 1, 0);
     conv(r, 3, 2);
     loss(r, 4, 3);
     put(&of(r, 2)->output, 1e5f, 10);
@@ -318,15 +319,15 @@ static void assert_nothing_overflows(const amp_probe_result *r)
 
 TEST(pins_are_enough_in_any_network)
 {
-    static const amp_layer_kind kinds[] = { AMP_LAYER_CONVOLUTIONAL, AMP_LAYER_CONVOLUTIONAL,
-                                            AMP_LAYER_MAXPOOL, AMP_LAYER_SHORTCUT, AMP_LAYER_ROUTE,
-                                            AMP_LAYER_HOST, AMP_LAYER_BATCHNORM };
+    static const amp_layer_ops *const kinds[] = { &amp_convolutional_ops, &amp_convolutional_ops,
+                                                  &amp_maxpool_ops, &amp_shortcut_ops, &amp_route_ops,
+                                                  AMP_LAYER_HOST, &amp_batchnorm_ops };
     for (int round = 0; round < 300; round++) {
         int count = 3 + below(MOST - 3), none = 1;
         amp_probe_result *r = network_of(count);
         for (int i = 0; i < count; i++) {
-            amp_layer_kind kind = i ? kinds[below(7)] : AMP_LAYER_CONVOLUTIONAL;
-            int joins = kind == AMP_LAYER_SHORTCUT || kind == AMP_LAYER_ROUTE;
+            const amp_layer_ops *kind = i ? kinds[below(7)] : &amp_convolutional_ops;
+            int joins = kind == &amp_shortcut_ops || kind == &amp_route_ops;
             layer(r, i, kind, "layer", i - 1, joins ? below(i) : i - 1);
             if (below(6) == 0) put(&of(r, i)->output, 1e6f, 3), none = 0;
             r->network.layers[i].pinned = below(9) == 0;

@@ -62,7 +62,7 @@ static const float toy_gradients[4][3] = { { 1, -2, .5f }, { 3, 1, 1 }, { -.25f,
 
 TEST(training_with_an_inf_equals_a_control_that_skips_that_batch)
 {
-    amp_scaler scaler = dynamic(128, 1, 2, .5), unscaled = made((amp_scaler_params){ .enabled = 0 });
+    amp_scaler scaler = dynamic(128, 1, 2, .5), unscaled = made((amp_scaler){ .enabled = 0 });
     toy net = { { 0 }, { 0 } }, control = { { 0 }, { 0 } };
     for (int batch = 0; batch < 4; batch++) {
         float scaled[3];
@@ -79,7 +79,7 @@ TEST(training_with_an_inf_equals_a_control_that_skips_that_batch)
 
 TEST(two_windows_of_two_subdivisions_are_two_updates_with_one_scale_each)
 {
-    amp_scaler scaler = dynamic(4, 1, 2, .5), unscaled = made((amp_scaler_params){ .enabled = 0 });
+    amp_scaler scaler = dynamic(4, 1, 2, .5), unscaled = made((amp_scaler){ .enabled = 0 });
     toy net = { { 0 }, { 0 } }, control = { { 0 }, { 0 } };
     for (int window = 0; window < 2; window++) {
         float scaled[3] = { 0 }, plain[3] = { 0 }, scale = scaler.scale;
@@ -143,8 +143,7 @@ TEST(behaviour_01_scale_grows_after_exactly_the_interval_of_clean_updates)
 
 TEST(behaviour_06_disabled_is_the_identity)
 {
-    amp_scaler scaler = made((amp_scaler_params){ .enabled = 0, .dynamic = 1, .scale = -7,
-                                                  .growth_interval = -1 });
+    amp_scaler scaler = made((amp_scaler){ .enabled = 0, .dynamic = 1, .scale = -7, .growth_interval = -1 });
     amp_scaler before = scaler;
     same_float(scaler.scale, 1);
     same_float(amp_scaler_inverse(&scaler), 1);
@@ -164,7 +163,7 @@ TEST(behaviour_06_disabled_is_the_identity)
 
 TEST(behaviour_07_state_round_trip_resumes_in_the_middle_of_an_interval)
 {
-    amp_scaler_params params = amp_scaler_defaults();
+    amp_scaler params = amp_scaler_defaults();
     params.growth_interval = 7;
     params.hysteresis = 3;
     amp_scaler run = made(params), resumed;
@@ -231,15 +230,15 @@ TEST(inverse_is_divided_in_double_and_rounded_once)
 
 TEST(init_refuses_what_cannot_train)
 {
-    const amp_scaler_params good = amp_scaler_defaults();
-    amp_scaler_params bad[20];
+    const amp_scaler good = amp_scaler_defaults();
+    amp_scaler bad[20];
     for (size_t i = 0; i < COUNT(bad); i++) bad[i] = good;
     bad[0].scale = 0;
     bad[1].scale = -1;
     bad[2].scale = NAN;
     bad[3].scale = INFINITY;
-    bad[4].scale = 1e39; /* finite, but not in fp32 */
-    bad[5].dynamic = 0, bad[5].scale = 1e-39; /* inverse is inf */
+    bad[4].scale = 0x1p127f, bad[4].max_scale = INFINITY, bad[4].min_scale = 0x1p-149; /* 1/it is inf */
+    bad[5].dynamic = 0, bad[5].scale = 1e-39f; /* inverse is inf */
     bad[6].growth_factor = 1;
     bad[7].growth_factor = INFINITY;
     bad[8].backoff_factor = 1;

@@ -12,7 +12,7 @@ TEST(behaviour_04_scale_never_grows_to_inf)
 {
     const double growth[] = { 2, 16, 1e30, DBL_MAX };
     for (size_t i = 0; i < COUNT(growth); i++) {
-        amp_scaler_params params = amp_scaler_defaults();
+        amp_scaler params = amp_scaler_defaults();
         params.scale = params.growth_interval = 1;
         params.growth_factor = growth[i];
         amp_scaler capped = made(params), torchs = dynamic(1, 1, growth[i], .5);
@@ -32,7 +32,7 @@ TEST(behaviour_04_scale_never_grows_to_inf)
 
 TEST(growth_is_clamped_to_max_scale)
 {
-    amp_scaler_params params = amp_scaler_defaults();
+    amp_scaler params = amp_scaler_defaults();
     params.scale = 3;
     params.growth_interval = 2;
     params.max_scale = 20;
@@ -72,7 +72,7 @@ TEST(behaviour_05_scale_stops_at_its_floor_and_stays_there)
 
 TEST(floor_may_equal_the_first_scale_though_fp32_rounds_both_down)
 {
-    amp_scaler_params params = amp_scaler_defaults();
+    amp_scaler params = amp_scaler_defaults();
     params.scale = params.min_scale = 0.7; /* (float)0.7 < 0.7 */
     params.growth_interval = 1;
     amp_scaler scaler = made(params);
@@ -86,7 +86,7 @@ TEST(floor_may_equal_the_first_scale_though_fp32_rounds_both_down)
 
 static amp_scaler tolerant(int hysteresis, double scale, double min_scale)
 {
-    amp_scaler_params params = amp_scaler_defaults();
+    amp_scaler params = amp_scaler_defaults();
     params.hysteresis = hysteresis;
     params.scale = scale;
     params.min_scale = min_scale;
@@ -170,7 +170,7 @@ TEST(tolerated_infs_are_not_stuck_and_end_all_the_same)
     same_float(scaler.scale, 1);
     assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
 
-    amp_scaler_params params = amp_scaler_defaults();
+    amp_scaler params = amp_scaler_defaults();
     params.hysteresis = 7;
     params.backoff_factor = 1 - 0x1p-40; /* which fp32 rounds away */
     scaler = made(params);

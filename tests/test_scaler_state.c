@@ -20,7 +20,7 @@ static amp_scaler random_scaler(uint64_t *state)
 {
     static const double growths[] = { 1.0000001, 1.5, 2, 16, 1e30 },
         backoffs[] = { .01, .5, .7, .999, 1 - 0x1p-40 };
-    amp_scaler_params params = amp_scaler_defaults();
+    amp_scaler params = amp_scaler_defaults();
     params.enabled = below(state, 8) != 0;
     params.dynamic = below(state, 4) != 0;
     params.scale = 1 + below(state, 1000) / 7.0;
@@ -62,7 +62,7 @@ TEST(would_diverge_foretells_update)
 
 TEST(would_diverge_at_the_floor_and_where_the_scale_is_stuck)
 {
-    amp_scaler_params params = amp_scaler_defaults();
+    amp_scaler params = amp_scaler_defaults();
     params.scale = params.min_scale = 4;
     params.hysteresis = 2;
     amp_scaler scaler = made(params);
@@ -98,7 +98,7 @@ TEST(every_state_that_training_reaches_is_sound)
 TEST(states_that_no_training_reaches_are_named)
 {
     amp_scaler good = made(amp_scaler_defaults()), constant = fixed(8),
-               off = made((amp_scaler_params){ .enabled = 0 });
+               off = made((amp_scaler){ .enabled = 0 });
     const struct {
         const amp_scaler *base; size_t offset, size; amp_scaler with; const char *word;
     } cases[] = {
@@ -213,7 +213,7 @@ TEST(resume_with_other_settings_is_sound_and_keeps_them)
 
 TEST(resume_carries_what_the_new_settings_have_room_for)
 {
-    amp_scaler_params params = amp_scaler_defaults();
+    amp_scaler params = amp_scaler_defaults();
     params.hysteresis = 3;
     amp_scaler saved = made(params);
     for (int i = 0; i < 1500; i++) amp_scaler_update(&saved, 0);
@@ -254,7 +254,7 @@ TEST(resume_carries_what_the_new_settings_have_room_for)
 
 TEST(set_scale_leaves_the_trackers_alone)
 {
-    amp_scaler_params params = amp_scaler_defaults();
+    amp_scaler params = amp_scaler_defaults();
     params.growth_interval = 4;
     params.hysteresis = 3;
     amp_scaler scaler = made(params);
@@ -289,7 +289,7 @@ TEST(set_scale_refuses_what_init_refuses)
         assert_true(*error.message);
         assert_memory_equal(&scaler, &before, sizeof scaler);
     }
-    amp_scaler off = made((amp_scaler_params){ .enabled = 0 }), before = off;
+    amp_scaler off = made((amp_scaler){ .enabled = 0 }), before = off;
     assert_int_equal(amp_scaler_set_scale(&off, 7, NULL), AMP_OK);
     assert_memory_equal(&off, &before, sizeof off);
 }

@@ -21,7 +21,7 @@ enum { MOST_STEPS = 256, LONGEST_LINE = 8192, FEWEST_TRAININGS = 250 };
 
 typedef struct trace {
     int line;
-    amp_scaler_params params;
+    amp_scaler params;
     int steps;
     unsigned char overflows[MOST_STEPS];
     double set[MOST_STEPS];     /* 0, or the scale that the step ends with instead of an update */
@@ -100,7 +100,7 @@ static amp_scaler scaler_without_limits(const trace *t)
 {
     amp_scaler scaler;
     amp_error error = { 0 };
-    amp_scaler_params params = t->params;
+    amp_scaler params = t->params;
     params.min_scale = FLT_MIN;
     params.max_scale = INFINITY;
     if (amp_scaler_init(&scaler, &params, &error) != AMP_OK) fail_msg("line %d: %s", t->line, error.message);

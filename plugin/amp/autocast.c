@@ -1,4 +1,4 @@
-/* The autocast rules. A layer's class comes from the table of layer kinds (layers/layer.h). */
+/* The autocast rules. A layer's class is its kind's. */
 #include "autocast.h"
 
 /* Half only if every input that counts is half. */
@@ -11,7 +11,7 @@ static amp_autocast by_inputs(amp_autocast_class class, int compared, const amp_
 
 amp_autocast amp_autocast_of(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes)
 {
-    amp_autocast_class class = amp_autocast_class_of(desc->kind);
+    amp_autocast_class class = desc->kind->class;
     /* A pin changes nothing for a host layer, except that its matrix products stay in fp32. */
     int pinned = desc->pinned && desc->lends_products && dtype != AMP_FP32;
     if (class == AMP_CLASS_FP32)

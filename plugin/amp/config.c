@@ -15,9 +15,9 @@
 /* ---- the keys ---- */
 
 typedef enum amp_key {
-    AMP_ON, DTYPE, LOSS_SCALE, INIT_SCALE, GROWTH_FACTOR, BACKOFF_FACTOR, GROWTH_INTERVAL, MIN_SCALE,
-    MAX_SCALE, HYSTERESIS, CLIP_NORM, ADAMW, DEBUG, CHECKPOINT, MEMORY, WIRE,
-    SYNC_BATCHNORM, GRAPHS, WINOGRAD, KEYS
+    AMP_ON, DTYPE, LOSS_SCALE, INIT_SCALE, GROWTH_FACTOR, GROWTH_INTERVAL, BACKOFF_FACTOR, HYSTERESIS,
+    MIN_SCALE, MAX_SCALE, CLIP_NORM, ADAMW, CHECKPOINT, MEMORY, WIRE, SYNC_BATCHNORM, GRAPHS, WINOGRAD, DEBUG,
+    KEYS
 } amp_key;
 
 /* DTYPE_NAME is kept as an amp_dtype; SCALE has the bounds of scale_problem; WHOLE_OR_WORD is "off", "auto"
@@ -31,45 +31,79 @@ typedef enum key_type {
 typedef struct key_row {
     const char *name;
     size_t field;      /* of amp_config: a double for scales, REAL and BYTES, else an int */
-    const char *allowed;
     key_type type;
     double fallback;   /* where the key is not given; of dtype and loss_scale it depends, see settle */
     double least, most;
     const char *below, *above; /* the problem with a number less than least, or more than most */
+    const char *allowed, *help;
+    const char *initial;       /* the default in words; NULL: it is fallback */
 } key_row;
 
 /* A key and the field of amp_config of the same name. */
 #define KEY(name) #name, offsetof(amp_config, name)
 
+/* README's table of keys says the same, in this order: test_config compares. */
 static const key_row rows[KEYS] = {
-    [AMP_ON] = { "amp", offsetof(amp_config, enabled), "0, 1", FLAG },
-    [DTYPE] = { KEY(dtype), "fp16, bf16, fp32", DTYPE_NAME },
-    [LOSS_SCALE] = { KEY(loss_scale), "dynamic, or a number from 1.2e-38 to 8.5e37", SCALE_OR_DYNAMIC },
-    [INIT_SCALE] = { KEY(init_scale), "a number from min_scale to max_scale", SCALE, 65536 },
-    [GROWTH_FACTOR] = { KEY(growth_factor), "a number above 1", REAL, 2, 1 + DBL_EPSILON, DBL_MAX,
-                        "not above 1", "not finite" },
-    [BACKOFF_FACTOR] = { KEY(backoff_factor), "a number above 0 and below 1", REAL, 0.5, DBL_MIN,
-                         1 - DBL_EPSILON / 2, "not between 0 and 1", "not between 0 and 1" },
-    [GROWTH_INTERVAL] = { KEY(growth_interval), "a whole number from 1 to 2147483647", WHOLE, 2000, 1,
-                          INT_MAX, "below 1", "too large" },
-    [MIN_SCALE] = { KEY(min_scale), "a number from 1.2e-38 to init_scale", SCALE, 0x1p-14 },
-    [MAX_SCALE] = { KEY(max_scale), "a number from init_scale to 8.5e37", SCALE, 0x1p126 },
+    [AMP_ON] = { "amp", offsetof(amp_config, enabled), FLAG, .allowed = "0, 1", .initial = "1",
+                 .help = "0 turns AMP off: stock Darknet" },
+    [DTYPE] = { KEY(dtype), DTYPE_NAME, .allowed = "fp16, bf16, fp32", .initial = "bf16; on a GPU fp16",
+                .help = "fp16, bf16, or fp32: AMP's own code in full precision, the fair baseline" },
+    [LOSS_SCALE] = { KEY(loss_scale), SCALE_OR_DYNAMIC, .initial = "dynamic for fp16, else 1",
+                     .allowed = "dynamic, or a number from 1.2e-38 to 8.5e37",
+                     .help = "dynamic, or a fixed positive number" },
+    [INIT_SCALE] = { KEY(init_scale), SCALE, 65536, .allowed = "a number from min_scale to max_scale",
+                     .help = "the dynamic scale at the start" },
+    [GROWTH_FACTOR] = { KEY(growth_factor), REAL, 2, 1 + DBL_EPSILON, DBL_MAX, "not above 1", "not finite",
+                        "a number above 1",
+                        "the scale is multiplied by it after growth_interval good steps in a row" },
+    [GROWTH_INTERVAL] = { KEY(growth_interval), WHOLE, 2000, 1, INT_MAX, "below 1", "too large",
+                          "a whole number from 1 to 2147483647",
+                          "good steps in a row until the scale grows" },
+    [BACKOFF_FACTOR] = { KEY(backoff_factor), REAL, 0.5, DBL_MIN, 1 - DBL_EPSILON / 2,
+                         "not between 0 and 1", "not between 0 and 1", "a number above 0 and below 1",
+                         "the scale is multiplied by it when a step is skipped" },
     /* As far as the scaler goes: a longer run of skipped steps ends training. */
-    [HYSTERESIS] = { KEY(hysteresis), "a whole number from 1 to 100", WHOLE, 1, 1, AMP_SCALER_STUCK_LIMIT,
-                     "below 1", "too large" },
-    [CLIP_NORM] = { KEY(clip_norm), "0 (off), or a number up to 3.4e38", REAL, 0, 0, FLT_MAX, "negative",
-                    "out of fp32's range" },
-    [ADAMW] = { KEY(adamw), "0, 1", FLAG },
-    [DEBUG] = { KEY(debug), "0, 1", FLAG },
-    [CHECKPOINT] = { KEY(checkpoint), "off, auto, or a number of segments from 1 to 1000", WHOLE_OR_WORD,
-                     AMP_CHECKPOINT_OFF, 1, 1000, "below 1", "too large" },
-    [MEMORY] = { KEY(memory), "a number of megabytes or gigabytes, such as 900MB or 8GB", BYTES, 0,
-                 0x1p20, 0x1p60, "below 1MB", "too large" },
-    [WIRE] = { KEY(wire), "fp32, bf16, fp16", DTYPE_NAME, AMP_FP32 },
-    [SYNC_BATCHNORM] = { KEY(sync_batchnorm), "0, 1", FLAG },
-    [GRAPHS] = { KEY(graphs), "0, 1", FLAG },
-    [WINOGRAD] = { KEY(winograd), "0, 1", FLAG, 1 },
+    [HYSTERESIS] = { KEY(hysteresis), WHOLE, 1, 1, AMP_SCALER_STUCK_LIMIT, "below 1", "too large",
+                     "a whole number from 1 to 100",
+                     "skipped steps in a row from which on the scale falls; 1: at each" },
+    [MIN_SCALE] = { KEY(min_scale), SCALE, 0x1p-14, .allowed = "a number from 1.2e-38 to init_scale",
+                    .initial = "2^-14",
+                    .help = "below it, training ends with a message that names the layer" },
+    [MAX_SCALE] = { KEY(max_scale), SCALE, 0x1p126, .allowed = "a number from init_scale to 8.5e37",
+                    .initial = "2^126", .help = "the scale grows to it at most" },
+    [CLIP_NORM] = { KEY(clip_norm), REAL, 0, 0, FLT_MAX, "negative", "out of fp32's range",
+                    "0 (off), or a number up to 3.4e38", "upper bound of the gradient's L2 norm, averaged "
+                    "over the batch and without the loss scale", "0 (off)" },
+    [ADAMW] = { KEY(adamw), FLAG, .allowed = "0, 1",
+                .help = "1, with adam=1 in [net]: AdamW, as torch.optim.AdamW" },
+    [CHECKPOINT] = { KEY(checkpoint), WHOLE_OR_WORD, AMP_CHECKPOINT_OFF, 1, 1000, "below 1", "too large",
+                     "off, auto, or a number of segments from 1 to 1000", "activation checkpointing: less "
+                     "memory for more arithmetic. auto computes again as little as makes the training fit, N "
+                     "cuts the network into N segments", "off" },
+    [MEMORY] = { KEY(memory), BYTES, 0, 0x1p20, 0x1p60, "below 1MB", "too large",
+                 "a number of megabytes or gigabytes, such as 900MB or 8GB",
+                 "what checkpoint=auto makes the training fit into, such as 8GB", "what is free" },
+    [WIRE] = { KEY(wire), DTYPE_NAME, AMP_FP32, .allowed = "fp32, bf16, fp16", .initial = "fp32",
+               .help = "what gradients travel in from rank to rank: 16 bits are for slow networks" },
+    [SYNC_BATCHNORM] = { KEY(sync_batchnorm), FLAG, .allowed = "0, 1", .help = "1: batch norm goes by the "
+                         "images that all ranks have in a pass, for mini-batches of 1 or 2 images" },
+    [GRAPHS] = { KEY(graphs), FLAG, .allowed = "0, 1", .help = "1: on a GPU a network of which AMP computes "
+                 "every layer runs as CUDA graphs, for small batches" },
+    [WINOGRAD] = { KEY(winograd), FLAG, 1, .allowed = "0, 1",
+                   .help = "0: on a CPU no 3x3 convolution is computed by Winograd's minimal filtering" },
+    [DEBUG] = { KEY(debug), FLAG, .allowed = "0, 1", .help = "1: name the first tensor of a step that is inf "
+                "or NaN, and the images it came from" },
 };
+
+int amp_config_key(int k, amp_config_row *out)
+{
+    if (k < 0 || k >= KEYS) return 0;
+    const key_row *row = &rows[k];
+    *out = (amp_config_row){ .name = row->name, .allowed = row->allowed, .help = row->help };
+    if (row->initial) snprintf(out->initial, sizeof out->initial, "%s", row->initial);
+    else snprintf(out->initial, sizeof out->initial, "%g", row->fallback);
+    return 1;
+}
 
 static amp_key find_key(const char *name)
 {
@@ -296,6 +330,10 @@ static amp_status check_layers(const parse *p, amp_error *error)
 static void fill(const parse *p, amp_config *config)
 {
     for (int key = 0; key < KEYS; key++) {
+        size_t length = strlen(config->given);
+        if (p->set[key].line)
+            snprintf(config->given + length, sizeof config->given - length, "%s%s=%s", length ? ", " : "",
+                     rows[key].name, p->set[key].text);
         key_type type = rows[key].type;
         double value = p->set[key].line ? p->set[key].number : rows[key].fallback;
         void *field = (char *)config + rows[key].field;

@@ -35,6 +35,7 @@ typedef struct amp_config {
     int sync_batchnorm;     /* batch norm takes the images that all ranks have in a pass for one batch */
     int layer_count;
     amp_layer_keys *layers; /* per layer section in order; [net] and [amp] are none */
+    char given[1024];   /* the keys that the .cfg sets: "amp=1, dtype=bf16" */
     char note[512];     /* one line the user should see although nothing is wrong; empty if there is none */
 } amp_config;
 
@@ -54,6 +55,15 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
                            amp_config **out, amp_error *error);
 
 void amp_config_free(amp_config *config); /* NULL is fine */
+
+/* A key of [amp], of all that there are: key k in README's order. */
+typedef struct amp_config_row {
+    const char *name, *allowed, *help; /* help: one line */
+    char initial[64];                  /* its default */
+} amp_config_row;
+
+/* 0: there are only k. */
+int amp_config_key(int k, amp_config_row *out);
 
 /* True if key under [net], or in a layer's section, is AMP's and must be hidden from Darknet. */
 int amp_config_is_key(const char *key);

@@ -39,7 +39,7 @@ static amp_status show_made(amp_engine *engine, const amp_node *node, amp_error 
     if (node->output->data_valid[home])
         AMP_TRY(show(engine, AMP_SEEN_OUTPUT, node->index, "output", amp_value_data(node->output, home),
                      error));
-    if (!node->ops->makes_loss || !node->inputs[0]->delta_valid[node->form]) return AMP_OK;
+    if (!node->desc.kind->makes_loss || !node->inputs[0]->delta_valid[node->form]) return AMP_OK;
     return show(engine, AMP_SEEN_DELTA, node->index, "delta", amp_value_delta(node->inputs[0], node->form),
                 error);
 }
@@ -94,7 +94,7 @@ static amp_status forward_layer(amp_engine *engine, amp_node *node, amp_step *st
     if (shown) AMP_TRY(show_inputs(engine, node, step, error));
     AMP_TRY(amp_node_forward(node, step, error));
     if (shown) AMP_TRY(show_made(engine, node, error));
-    if (node->desc.is_loss && !node->ops->makes_loss) check_loss(engine, node);
+    if (node->desc.is_loss && !node->desc.kind->makes_loss) check_loss(engine, node);
     return AMP_OK;
 }
 
@@ -115,7 +115,7 @@ static amp_status download_losses(amp_engine *engine, amp_plan *plan, amp_error 
                                       (size_t)plan->result_count * sizeof *plan->results, error));
     for (int i = 0; i < plan->count; i++) {
         const amp_node *node = &plan->nodes[i];
-        if (!node->ops->makes_loss) continue;
+        if (!node->desc.kind->makes_loss) continue;
         engine->host.found(engine->host.context, i, &plan->results_read[node->result]);
         check_loss(engine, node);
     }

@@ -90,7 +90,7 @@ static void add_statistics(amp_parameters *p, const amp_layer_desc *layer, int i
         p->statistics[p->statistics_count++] = (amp_statistics){ .array = d->array, .count = d->count,
                                                                  .layer = index,
                                                                  .rolling_factor = factor,
-                                                                 .by_host = layer->kind == AMP_LAYER_HOST,
+                                                                 .by_host = !layer->kind->normalizes,
                                                                  .unsaved = d->unsaved };
     }
 }

@@ -15,9 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void free_layer(amp_layer_desc *d)
+{
+    free(d->inputs);
+    free((void *)d->yolo);
+    free(d->params);
+    free(d->statistics);
+}
+
 void amp_network_desc_free(amp_network_desc *network)
 {
-    for (int i = 0; i < network->count; i++) free(network->layers[i].inputs);
+    for (int i = 0; i < network->count; i++) free_layer(&network->layers[i]);
     free(network->layers);
     *network = (amp_network_desc){ 0 };
 }
@@ -29,6 +37,28 @@ static int backward_time(const amp_plan *plan, int layer)
     return plan->key.keeps_state ? 2 * plan->count - 1 - layer : -1;
 }
 
+/* NULL of nothing, and where there is no memory: then *lacking becomes 1. */
+static void *copy_of(const void *from, size_t bytes, int *lacking)
+{
+    void *copy = from && bytes ? malloc(bytes) : NULL;
+    if (copy) memcpy(copy, from, bytes);
+    else if (from && bytes) *lacking = 1;
+    return copy;
+}
+
+/* Returns whether there was memory for all of it. */
+static int copy_layer(amp_layer_desc *to, const amp_layer_desc *from)
+{
+    int lacking = 0;
+    *to = *from;
+    to->inputs = copy_of(from->inputs, (size_t)from->input_count * sizeof *to->inputs, &lacking);
+    to->yolo = copy_of(from->yolo, sizeof *to->yolo, &lacking);
+    to->params = copy_of(from->params, (size_t)from->param_count * sizeof *to->params, &lacking);
+    to->statistics = copy_of(from->statistics, (size_t)from->statistics_count * sizeof *to->statistics,
+                             &lacking);
+    return !lacking;
+}
+
 /* Copies the descriptions, and links each node to the values that it reads and writes. */
 static amp_status link_nodes(amp_plan *plan, const amp_network_desc *network, const amp_gradients *gradients,
                              amp_error *error)
@@ -36,24 +66,17 @@ static amp_status link_nodes(amp_plan *plan, const amp_network_desc *network, co
     int links = 0;
     for (int i = 0; i < plan->count; i++) links += network->layers[i].input_count;
     plan->links = calloc((size_t)links + 1, sizeof *plan->links);
-    int *inputs = calloc((size_t)links + 1, sizeof *inputs);
-    if (!plan->links || !inputs) {
-        free(inputs);
-        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", plan->count);
-    }
     amp_value **next = plan->links;
-    plan->nodes[0].desc.inputs = inputs; /* owned through the first node */
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
-        node->desc = network->layers[i];
-        node->desc.inputs = inputs;
+        if (!copy_layer(&node->desc, &network->layers[i]) || !next)
+            return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", plan->count);
         node->index = i;
         node->gradients = &gradients[i];
         node->inputs = next;
         node->output = &plan->values[i];
         for (int k = 0; k < node->desc.input_count; k++) {
-            int from = network->layers[i].inputs[k];
-            *inputs++ = from;
+            int from = node->desc.inputs[k];
             if (from >= i || from < -1)
                 return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: takes its input from layer %d; "
                                 "only layers 0 to %d lie before it",
@@ -81,9 +104,8 @@ static amp_status choose_forms(amp_plan *plan, amp_dtype low, amp_error *error)
         node->form = plan->autocast[i].form;
         node->dtype = node->form == AMP_FORM_LOW ? low : AMP_FP32;
         node->products = amp_autocast_products(&node->desc, low, node->form);
-        node->ops = amp_layer_ops_of(node->desc.kind);
         *node->output = (amp_value){ .index = i, .shape = node->desc.output, .low_dtype = low,
-                                     .home = node->ops->makes_loss ? AMP_FORM_HOST : node->form };
+                                     .home = node->desc.kind->makes_loss ? AMP_FORM_HOST : node->form };
     }
     free(homes);
     return AMP_OK;
@@ -132,7 +154,7 @@ static void choose_outputs(amp_plan *plan)
 {
     int trains = plan->key.keeps_state && !plan->key.image_delta;
     for (int i = 0; i < plan->count; i++) {
-        int yolo = plan->nodes[i].ops->makes_loss;
+        int yolo = plan->nodes[i].desc.kind->makes_loss;
         plan->host_reads[i] = yolo ? !trains : i == plan->output_layer;
         if (yolo && reads_of(plan, i)) plan->needs_output[i] = plan->needs_delta[i] = 1;
         if (yolo) plan->nodes[i].result = plan->result_count++;
@@ -163,7 +185,7 @@ static void choose_host_buffers(amp_plan *plan)
  * nothing. */
 static amp_recompute what_can_be_recomputed(const amp_node *node, amp_recompute wanted)
 {
-    if (node->form == AMP_FORM_HOST || node->ops->makes_loss) return AMP_RECOMPUTE_NOTHING;
+    if (node->form == AMP_FORM_HOST || node->desc.kind->makes_loss) return AMP_RECOMPUTE_NOTHING;
     return wanted == AMP_RECOMPUTE_OUTPUT && !amp_node_keeps_sums(node) ? AMP_RECOMPUTE_ALL : wanted;
 }
 
@@ -199,17 +221,13 @@ static void choose_recomputation(amp_plan *plan, const amp_recompute *recompute)
 
 /* ---- batch norm and shortcut in one pass over memory ---- */
 
-static int is_plain_sum(const amp_node *node)
+/* How many inputs' deltas are the output's. */
+static int passed_deltas(const amp_node *node)
 {
-    const amp_layer_desc *d = &node->desc;
-    if (d->kind != AMP_LAYER_SHORTCUT || d->input_count != 2 || d->alpha != 1 || d->beta != 1
-        || d->activation != AMP_LINEAR) return 0;
-    for (int k = 0; k < 2; k++) {
-        amp_shape x = node->inputs[k]->shape, y = node->output->shape;
-        if (x.n != y.n || x.c != y.c || x.h != y.h || x.w != y.w) return 0;
-    }
-    return 1;
+    return node->desc.kind->passes_delta ? node->desc.kind->passes_delta(node) : 0;
 }
+
+static int is_plain_sum(const amp_node *node) { return passed_deltas(node) == 2; }
 
 /* Where only a shortcut reads a batch norm's output, and the backend can add in batch norm's own pass
  * (adds_to_batchnorm), that output is never written: the shortcut's forward normalizes and adds at once. */
@@ -232,7 +250,7 @@ static void choose_joint_norms(amp_plan *plan, const amp_backend *backend)
 /* The time at which a layer adds to the deltas of its inputs. */
 static int delta_time(const amp_plan *plan, const amp_node *node)
 {
-    return node->ops->makes_loss ? node->index : backward_time(plan, node->index);
+    return node->desc.kind->makes_loss ? node->index : backward_time(plan, node->index);
 }
 
 /* Whether of all layers that read x only this shortcut (s = y + x) adds to x's delta before the backward of
@@ -351,7 +369,7 @@ static amp_status share_deltas(amp_plan *plan, amp_error *error)
 {
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
-        if (node->desc.kind != AMP_LAYER_SHORTCUT || node->desc.alpha != 1) continue;
+        if (!passed_deltas(node)) continue;
         amp_value *x = node->inputs[0];
         if (x->index < 0 || x->home != node->form || !node->computes_backward || x->delta_parts != 1)
             continue;
@@ -425,8 +443,10 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
 void amp_plan_free(amp_plan *plan, amp_backend *backend)
 {
     if (!plan) return;
-    for (int i = 0; plan->nodes && i < plan->count; i++) amp_node_release(&plan->nodes[i], backend);
-    if (plan->nodes) free(plan->nodes[0].desc.inputs);
+    for (int i = 0; plan->nodes && i < plan->count; i++) {
+        amp_node_release(&plan->nodes[i], backend);
+        free_layer(&plan->nodes[i].desc);
+    }
     amp_arena_free(&plan->arena);
     free(plan->nodes);
     free(plan->values);

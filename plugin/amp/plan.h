@@ -16,7 +16,7 @@ typedef struct amp_plan_key {
 } amp_plan_key;
 
 typedef struct amp_network_desc {
-    amp_layer_desc *layers; /* each with its own inputs array */
+    amp_layer_desc *layers;
     int count;
     amp_shape image;
     int output_layer;       /* whose fp32 output the host returns */
@@ -45,9 +45,9 @@ typedef struct amp_plan {
 
 void amp_network_desc_free(amp_network_desc *);
 
-/* Build a plan. The description is copied where it is needed (inputs arrays included); gradients holds one
- * entry a layer and outlives the plan. recompute: activation checkpointing, an entry a layer (recompute.h);
- * NULL for none. What a layer cannot give up it keeps, whatever its entry says. */
+/* Build a plan. The description is copied; gradients holds one entry a layer and outlives the plan.
+ * recompute: activation checkpointing, an entry a layer (recompute.h); NULL for none. What a layer cannot
+ * give up it keeps, whatever its entry says. */
 amp_status amp_plan_create(const amp_network_desc *, const amp_plan_key *, amp_dtype low,
                            const amp_gradients *gradients, const amp_recompute *recompute, amp_step *,
                            amp_plan **out, amp_error *);

@@ -14,11 +14,10 @@ amp_plan_bytes amp_plan_bytes_of(const amp_plan *plan, int layer)
                 *(form == (int)value->home ? &sum.output : &sum.copies) += request->bytes;
             if (slot == &value->delta[form]) sum.deltas += request->bytes;
         }
-        if (node && (slot == &node->pre_activation || slot == &node->mean || slot == &node->variance
-                     || slot == &node->bytes))
-            sum.kept += request->bytes;
-        if (node && (slot == &node->delta_part || slot == &node->sums_delta)) sum.deltas += request->bytes;
-        if (node && node->ops->makes_loss && slot == &plan->results)
+        int is_own = node && slot >= (const void *)node && slot < (const void *)(node + 1);
+        if (is_own && slot != &node->pre_activation_again)
+            *(request->is_kept ? &sum.kept : &sum.deltas) += request->bytes;
+        if (node && node->desc.kind->makes_loss && slot == &plan->results)
             sum.kept += request->bytes / (size_t)plan->result_count;
     }
     return sum;

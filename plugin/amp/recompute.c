@@ -7,18 +7,11 @@
 
 /* ---- cost ---- */
 
-/* A multiplication and an addition count as two. Layers without products touch each element a few times. */
+/* Layers without products touch each element a few times. */
 static double operations_of(const amp_node *node)
 {
-    const amp_layer_desc *d = &node->desc;
-    amp_shape x = node->inputs[0]->shape, y = node->output->shape;
-    double weights = d->param_count ? (double)d->params[0].count : 0;
-    switch (d->kind) {
-    case AMP_LAYER_CONVOLUTIONAL:
-    case AMP_LAYER_CONNECTED: return 2 * weights * y.n * y.h * y.w;
-    case AMP_LAYER_DECONVOLUTIONAL: return 2 * weights * x.n * x.h * x.w;
-    default: return 4 * (double)amp_shape_count(y);
-    }
+    return node->desc.kind->products ? amp_products_operations(node->desc.kind->products(node))
+                                     : 4 * (double)amp_shape_count(node->output->shape);
 }
 
 amp_recompute_cost amp_recompute_cost_of(const amp_plan *plan)
@@ -52,22 +45,10 @@ typedef struct chooser {
     amp_recompute *best;
 } chooser;
 
-/* What of a layer can be recomputed by one pass over memory, without a matrix product. Not of shortcuts and
- * routes: layers far before them would have to be repeated too. */
 static amp_recompute cheap_recompute(const amp_node *node)
 {
-    switch (node->desc.kind) {
-    case AMP_LAYER_CONVOLUTIONAL:
-    case AMP_LAYER_CONNECTED:
-    case AMP_LAYER_DECONVOLUTIONAL:
-        return amp_node_keeps_sums(node) ? AMP_RECOMPUTE_OUTPUT : AMP_RECOMPUTE_NOTHING;
-    case AMP_LAYER_ACTIVATION:
-    case AMP_LAYER_BATCHNORM:
-    case AMP_LAYER_MAXPOOL:
-    case AMP_LAYER_UPSAMPLE:
-    case AMP_LAYER_REORG: return AMP_RECOMPUTE_ALL;
-    default: return AMP_RECOMPUTE_NOTHING;
-    }
+    amp_recompute repeats = node->desc.kind->repeats;
+    return repeats == AMP_RECOMPUTE_OUTPUT && !amp_node_keeps_sums(node) ? AMP_RECOMPUTE_NOTHING : repeats;
 }
 
 static size_t bytes_of(const amp_node *node)

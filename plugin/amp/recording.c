@@ -8,8 +8,8 @@
 static const amp_node *layer_against(const amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {
-        amp_layer_kind kind = plan->nodes[i].desc.kind;
-        if (kind == AMP_LAYER_HOST || kind == AMP_LAYER_DROPOUT) return &plan->nodes[i];
+        const amp_layer_ops *kind = plan->nodes[i].desc.kind;
+        if (kind == AMP_LAYER_HOST || kind->draws_numbers) return &plan->nodes[i];
     }
     return NULL;
 }
@@ -47,7 +47,7 @@ void amp_recording_choose(amp_recording *r, const amp_plan *plan, const amp_step
     amp_recorded now = { .image = image, .scale = step->loss_scale };
     amp_recorded *one = &r->blocks[r->blocks[0].image && r->blocks[0].image != image];
     for (int i = 0; i < plan->count && !now.labels; i++)
-        if (plan->nodes[i].ops->makes_loss) now.labels = step->host->labels(step->host->context, i);
+        if (plan->nodes[i].desc.kind->makes_loss) now.labels = step->host->labels(step->host->context, i);
     if (!r->values) r->values = malloc((size_t)plan->count * sizeof *r->values);
     r->current = r->warm && r->values ? one : NULL;
     if (one->image == now.image && one->labels == now.labels && one->scale == now.scale) return;

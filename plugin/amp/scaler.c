@@ -6,11 +6,11 @@
 
 #include "../tensor/half.h"
 
-amp_scaler_params amp_scaler_defaults(void)
+amp_scaler amp_scaler_defaults(void)
 {
-    return (amp_scaler_params){ .enabled = 1, .dynamic = 1, .scale = 65536, .growth_factor = 2,
-                                .backoff_factor = 0.5, .growth_interval = 2000, .min_scale = 0x1p-14,
-                                .max_scale = 0x1p126, .hysteresis = 1 };
+    return (amp_scaler){ .enabled = 1, .dynamic = 1, .scale = 65536, .growth_factor = 2,
+                         .backoff_factor = 0.5, .growth_interval = 2000, .min_scale = 0x1p-14,
+                         .max_scale = 0x1p126, .hysteresis = 1 };
 }
 
 /* 1/scale, rounded once. */
@@ -72,17 +72,15 @@ const char *amp_scaler_problem(const amp_scaler *scaler)
     return problem ? problem : trackers_problem(scaler);
 }
 
-amp_status amp_scaler_init(amp_scaler *scaler, const amp_scaler_params *params, amp_error *error)
+amp_status amp_scaler_init(amp_scaler *scaler, const amp_scaler *settings, amp_error *error)
 {
-    if (!params->enabled) {
-        *scaler = (amp_scaler){ .scale = 1 };
-        return AMP_OK;
-    }
-    amp_scaler made = { .scale = (float)params->scale, .enabled = 1, .dynamic = params->dynamic != 0,
-                        .growth_factor = params->growth_factor, .backoff_factor = params->backoff_factor,
-                        .growth_interval = params->growth_interval, .min_scale = params->min_scale,
-                        .max_scale = params->max_scale, .hysteresis = params->hysteresis,
-                        .hysteresis_tracker = params->hysteresis };
+    amp_scaler made = *settings;
+    made.enabled = settings->enabled != 0;
+    made.dynamic = settings->dynamic != 0;
+    made.hysteresis_tracker = made.hysteresis;
+    made.growth_tracker = made.stuck = 0;
+    made.steps = made.skipped = 0;
+    if (!made.enabled) made = (amp_scaler){ .scale = 1 };
     const char *problem = amp_scaler_problem(&made);
     if (problem) return amp_fail(error, AMP_BAD_CONFIG, "GradScaler: %s", problem);
     *scaler = made;

@@ -26,32 +26,19 @@ extern "C" {
  * hysteresis has the same bound, or it would be a way around this one. */
 #define AMP_SCALER_STUCK_LIMIT 100
 
-typedef struct amp_scaler_params {
+/* Settings and state in one. */
+typedef struct amp_scaler {
+    float scale;          /* initial or static; > 0, and it and its inverse finite in fp32 */
     int enabled;          /* 0: scale 1, and nothing below matters */
-    int dynamic;          /* 0: scale is static, and only `scale` below matters */
-    double scale;         /* initial or static; > 0, and it and its inverse finite in fp32 */
-    double growth_factor, backoff_factor; /* > 1 and finite; > 0 and < 1 */
+    int dynamic;          /* 0: scale is static, and no other setting matters */
     int growth_interval;  /* >= 1 */
+    double growth_factor, backoff_factor; /* > 1 and finite; > 0 and < 1 */
     double min_scale;     /* > 0, <= scale, inverse finite in fp32; torch has no floor and can reach 0 */
     double max_scale;     /* >= scale; INFINITY: torch's rule, growth up to fp32's largest number */
     int hysteresis;       /* 1 to AMP_SCALER_STUCK_LIMIT: the scale backs off at the hysteresis-th found_inf
                              since a clean step and at each one after it, and all of them skip their step. 1
                              is torch's rule, more is Apex's */
-} amp_scaler_params;
 
-/* torch's defaults: enabled, dynamic, 2^16, 2, 0.5, 2000, hysteresis 1; and our floor of 2^-14 and cap of
- * 2^126. torch's scale goes on to 2^127, whose inverse is subnormal: a host that flushes such numbers to 0,
- * as Darknet does, would lose every gradient. Up to 2^126 both take the same steps; with max_scale = INFINITY
- * beyond it as well. */
-amp_scaler_params amp_scaler_defaults(void);
-
-typedef struct amp_scaler {
-    float scale;
-    int enabled, dynamic;
-    int growth_interval;
-    double growth_factor, backoff_factor;
-    double min_scale, max_scale;
-    int hysteresis;
     int hysteresis_tracker; /* found_infs until the scale backs off; hysteresis after a clean step */
     int growth_tracker;     /* clean steps in a row since the scale last moved (or could not grow) */
     int stuck;              /* skipped steps in a row that left the scale where it was, and should not have */
@@ -59,8 +46,15 @@ typedef struct amp_scaler {
     unsigned long skipped;  /* updates with found_inf */
 } amp_scaler;
 
-/* AMP_BAD_CONFIG: a parameter out of the range above; *scaler is then unchanged. */
-amp_status amp_scaler_init(amp_scaler *scaler, const amp_scaler_params *params, amp_error *error);
+/* torch's defaults: enabled, dynamic, 2^16, 2, 0.5, 2000, hysteresis 1; and our floor of 2^-14 and cap of
+ * 2^126. torch's scale goes on to 2^127, whose inverse is subnormal: a host that flushes such numbers to 0,
+ * as Darknet does, would lose every gradient. Up to 2^126 both take the same steps; with max_scale = INFINITY
+ * beyond it as well. To be given to amp_scaler_init. */
+amp_scaler amp_scaler_defaults(void);
+
+/* A scaler with these settings, before any step. AMP_BAD_CONFIG: one is out of the range above; *scaler is
+ * then unchanged. */
+amp_status amp_scaler_init(amp_scaler *scaler, const amp_scaler *settings, amp_error *error);
 
 /* Ends a step. found_inf: non-zero if any gradient was not finite (a sum of flags will do).
  *   dynamic, found_inf: growth_tracker = 0, hysteresis_tracker -= 1 unless it is 0; if it is 0 now,

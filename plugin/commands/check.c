@@ -7,6 +7,7 @@
 #include "arguments.h"
 #include "command.h"
 #include "data_scan.h"
+#include "table.h"
 
 typedef struct findings {
     const char *known;  /* an error that is printed already, or "" */
@@ -40,6 +41,16 @@ static amp_status check_data(amp_data_scan *scan, const cfg_summary *cfg, amp_er
     return status;
 }
 
+static void print_keys(void)
+{
+    amp_config_row row;
+    printf("The keys of [amp], or of [net], with their defaults:\n");
+    for (int k = 0; amp_config_key(k, &row); k++) {
+        printf("  %-15s  ", row.name);
+        amp_print_wrapped(stdout, 19, "[%s] %s; allowed: %s", row.initial, row.help, row.allowed);
+    }
+}
+
 amp_status amp_command_check(int argc, char **argv, amp_error *error)
 {
     const char *cfg = NULL, *data = NULL;
@@ -48,15 +59,19 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
         { .name = "DATA", .text = &data, .optional = 1,
           .about = "also checks this .data file and its labels" },
         { 0 } };
-    AMP_TRY(amp_arguments_read("amp check", argc - 3, argv + 3, arguments, error));
+    amp_status usage = amp_arguments_read("amp check", argc - 3, argv + 3, arguments, error);
+    if (usage == AMP_HELP_PRINTED) print_keys();
+    AMP_TRY(usage);
 
     findings found = { .known = "" };
     const cfg_listener printer = { print_finding, &found };
     cfg_summary summary;
     amp_config *config;
+    char given[sizeof config->given] = "";
     amp_error key_error;
     amp_status keys = amp_config_read(cfg, amp_host_requested_dtype(), AMP_FP32, &config, &key_error);
     if (keys == AMP_OK) {
+        snprintf(given, sizeof given, "%s", config->given);
         amp_config_free(config);
     } else {
         print_finding(&found, 1, key_error.message);
@@ -70,6 +85,7 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
     amp_data_scan scan = { .data_file = data, .listener = &printer };
     if (data) AMP_TRY(check_data(&scan, &summary, error));
     print_summary(cfg, &summary);
+    if (*given) printf("[amp]: %s; other keys have their defaults (amp check -h lists them)\n", given);
     if (data)
         printf("%.300s: no mistakes found: %ld images to train on, %ld to validate on\n", data,
                scan.train.images, scan.valid.images);

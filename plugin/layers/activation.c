@@ -22,5 +22,6 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
                                               error);
 }
 
-const amp_layer_ops amp_activation_ops = { .forward = forward, .backward = backward,
-                                           .backward_reads_output = 1 };
+const amp_layer_ops amp_activation_ops = {
+    .class = AMP_CLASS_FOLLOWS, .forward = forward, .backward = backward, .repeats = AMP_RECOMPUTE_ALL,
+    .backward_reads_input = AMP_READS_FOR_GRADIENT, .backward_reads_output = AMP_READS_FOR_GRADIENT };

@@ -21,7 +21,9 @@ amp_status amp_arena_keep_bytes(amp_arena *arena, size_t bytes, int forward_time
                                 void **slot, amp_error *error)
 {
     int end = backward_time < 0 ? forward_time : backward_time;
-    return amp_arena_request_bytes(arena, bytes, forward_time, end, slot, error);
+    AMP_TRY(amp_arena_request_bytes(arena, bytes, forward_time, end, slot, error));
+    arena->requests[arena->count - 1].is_kept = 1;
+    return AMP_OK;
 }
 
 /* The request whose buffer a slot points into; NULL: it has none. */

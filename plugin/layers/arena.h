@@ -10,6 +10,7 @@
 typedef struct amp_arena_request {
     size_t bytes, offset;
     int start, end;
+    int is_kept;  /* for backward, by amp_arena_keep_bytes */
     void **slot;
 } amp_arena_request;
 

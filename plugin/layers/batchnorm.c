@@ -32,5 +32,6 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return b->cast(b, &dy, &dx, accumulate, error);
 }
 
-const amp_layer_ops amp_batchnorm_ops = { .plan = plan, .forward = forward, .backward = backward,
-                                          .backward_reads_input = 1, .backward_reads_output = 1 };
+const amp_layer_ops amp_batchnorm_ops = {
+    .class = AMP_CLASS_FOLLOWS, .plan = plan, .forward = forward, .backward = backward, .normalizes = 1,
+    .repeats = AMP_RECOMPUTE_ALL, .backward_reads_input = AMP_READS, .backward_reads_output = AMP_READS };

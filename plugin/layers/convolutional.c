@@ -6,21 +6,24 @@
 
 static amp_conv_desc describe(const amp_node *node, const amp_step *step)
 {
-    const amp_layer_desc *d = &node->desc;
+    const struct amp_convolution_settings *s = &node->desc.convolution;
     amp_shape x = node->inputs[0]->shape;
-    amp_conv_desc conv = { .x = x, .k = d->filters, .size_h = d->size, .size_w = d->size, .stride = d->stride,
-                           .pad = d->pad, .groups = d->groups, .dtype = node->dtype,
-                           .training = step->keeps_state, .wants_dx = step->keeps_state
-                           && node->inputs[0]->wants_delta, .stride_x = d->stride_x,
-                           .dilation = d->dilation, .leaky = amp_epilogue_is_fused(node),
-                           .direct = step->direct };
-    if (d->kind == AMP_LAYER_CONNECTED) {
-        conv.size_h = x.h;
-        conv.size_w = x.w;
-        conv.stride = conv.groups = 1;
-        conv.pad = conv.stride_x = conv.dilation = 0;
-    }
-    return conv;
+    return (amp_conv_desc){ .x = x, .k = s->filters, .size_h = s->size ? s->size : x.h,
+                            .size_w = s->size ? s->size : x.w, .stride = s->stride, .pad = s->pad,
+                            .groups = s->groups, .dtype = node->dtype, .training = step->keeps_state,
+                            .wants_dx = step->keeps_state && node->inputs[0]->wants_delta,
+                            .stride_x = s->stride_x, .dilation = s->dilation,
+                            .leaky = amp_epilogue_is_fused(node) };
+}
+
+static amp_products products(const amp_node *node)
+{
+    const struct amp_convolution_settings *s = &node->desc.convolution;
+    amp_shape x = node->inputs[0]->shape, y = node->output->shape;
+    size_t size = s->size ? (size_t)s->size : 1, places = (size_t)y.n * y.h * y.w;
+    return (amp_products){ s->groups, s->size ? x.c / s->groups : (int)amp_shape_image(x),
+                           s->filters / s->groups, size * size, places,
+                           .out_key = s->size ? "filters" : "output" };
 }
 
 static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
@@ -58,7 +61,7 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return b->conv_backward_data(b, node->conv, dy.data, dx.data, accumulate, error);
 }
 
-const amp_layer_ops amp_convolutional_ops = { .plan = plan, .forward = forward, .backward = backward,
-                                              .backward_reads_input = 1, .backward_reads_output = 1 };
-const amp_layer_ops amp_connected_ops = { .plan = plan, .forward = forward, .backward = backward,
-                                          .backward_reads_input = 1, .backward_reads_output = 1 };
+const amp_layer_ops amp_convolutional_ops = {
+    .class = AMP_CLASS_LOWER, .plan = plan, .forward = forward, .backward = backward, .products = products,
+    .epilogue = AMP_EPILOGUE_WHOLE, .normalizes = 1, .folds = 1, .repeats = AMP_RECOMPUTE_OUTPUT,
+    .backward_reads_input = AMP_READS, .backward_reads_output = AMP_READS_FOR_GRADIENT };

@@ -9,13 +9,17 @@
 static amp_conv_desc describe(const amp_node *node, const amp_step *step)
 {
     const amp_layer_desc *d = &node->desc;
-    return (amp_conv_desc){ .x = node->output->shape, .k = node->inputs[0]->shape.c, .size_h = d->size,
-                            .size_w = d->size, .stride = d->stride, .pad = d->pad, .groups = 1,
+    return (amp_conv_desc){ .x = node->output->shape, .k = node->inputs[0]->shape.c,
+                            .size_h = d->convolution.size, .size_w = d->convolution.size,
+                            .stride = d->convolution.stride, .pad = d->convolution.pad, .groups = 1,
                             .dtype = node->dtype, .training = step->keeps_state, .wants_dx = step->keeps_state
                             && node->inputs[0]->wants_delta, .transposed = 1 };
 }
 
-static int output_of(int in, const amp_layer_desc *d) { return (in - 1) * d->stride + d->size - 2 * d->pad; }
+static int output_of(int in, const amp_layer_desc *d)
+{
+    return (in - 1) * d->convolution.stride + d->convolution.size - 2 * d->convolution.pad;
+}
 
 static amp_status check_shapes(const amp_node *node, amp_error *error)
 {
@@ -25,9 +29,10 @@ static amp_status check_shapes(const amp_node *node, amp_error *error)
     if (h < 1 || w < 1)
         return amp_fail(error, AMP_BAD_NETWORK,
                         "layer %d [%s]: size=%d, stride=%d and a padding of %d make %dx%d of its input "
-                        "of %dx%d (w x h); there must be something left", node->index, d->type, d->size,
-                        d->stride, d->pad, w, h, x.w, x.h);
-    return amp_node_check_shape(node, (amp_shape){ x.n, d->filters, h, w }, "the layer before it", error);
+                        "of %dx%d (w x h); there must be something left", node->index, d->type,
+                        d->convolution.size, d->convolution.stride, d->convolution.pad, w, h, x.w, x.h);
+    return amp_node_check_shape(node, (amp_shape){ x.n, d->convolution.filters, h, w },
+                                "the layer before it", error);
 }
 
 static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
@@ -77,5 +82,15 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return node->inputs[0]->wants_delta ? give_delta(node, step, &dy, error) : AMP_OK;
 }
 
-const amp_layer_ops amp_deconvolutional_ops = { .plan = plan, .forward = forward, .backward = backward,
-                                                .backward_reads_input = 1, .backward_reads_output = 1 };
+static amp_products products(const amp_node *node)
+{
+    amp_shape x = node->inputs[0]->shape;
+    size_t size = (size_t)node->desc.convolution.size;
+    return (amp_products){ 1, x.c, node->desc.convolution.filters, size * size, (size_t)x.n * x.h * x.w,
+                           .out_key = "filters", .turned = 1 };
+}
+
+const amp_layer_ops amp_deconvolutional_ops = {
+    .class = AMP_CLASS_LOWER, .plan = plan, .forward = forward, .backward = backward, .products = products,
+    .epilogue = AMP_EPILOGUE_WHOLE, .normalizes = 1, .repeats = AMP_RECOMPUTE_OUTPUT,
+    .backward_reads_input = AMP_READS, .backward_reads_output = AMP_READS_FOR_GRADIENT };

@@ -11,7 +11,7 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
 {
     if (!step->keeps_state) return AMP_OK; /* no training, so that nothing is dropped */
     return amp_arena_keep_bytes(arena, amp_shape_count(node->output->shape), forward_time, backward_time,
-                                (void **)&node->bytes, error);
+                                &node->kept, error);
 }
 
 /* One image's mask, in NHWC order; numbers: room for as many. */
@@ -22,7 +22,7 @@ static void draw_image(const amp_node *node, const amp_host *host, float *number
     host->random_uniform(host->context, numbers, channels * plane);
     for (size_t c = 0; c < channels; c++)
         for (size_t p = 0; p < plane; p++)
-            keep[p * channels + c] = !(numbers[c * plane + p] < node->desc.probability);
+            keep[p * channels + c] = !(numbers[c * plane + p] < node->desc.dropout.probability);
 }
 
 static amp_status draw(amp_node *node, amp_step *step, amp_error *error)
@@ -31,12 +31,12 @@ static amp_status draw(amp_node *node, amp_step *step, amp_error *error)
     amp_shape s = node->output->shape;
     size_t image = amp_shape_image(s), count = amp_shape_count(s);
     void *keep;
-    AMP_TRY(b->stage(b, node->bytes, count, &keep, error));
+    AMP_TRY(b->stage(b, node->kept, count, &keep, error));
     float *numbers = malloc(image * sizeof *numbers);
     if (!numbers) return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu random numbers", image);
     for (int n = 0; n < s.n; n++) draw_image(node, step->host, numbers, (uint8_t *)keep + n * image);
     free(numbers);
-    return b->upload_later(b, node->bytes, keep, count, error);
+    return b->upload_later(b, node->kept, keep, count, error);
 }
 
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
@@ -46,7 +46,7 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
     y = amp_value_write(node->output);
     if (!step->training) return step->backend->channels(step->backend, &x, 0, &y, 0, x.shape.c, 1, 0, error);
     if (!step->again) AMP_TRY(draw(node, step, error));
-    return step->backend->dropout(step->backend, &x, &y, node->bytes, node->desc.scale, 0, error);
+    return step->backend->dropout(step->backend, &x, &y, node->kept, node->desc.dropout.scale, 0, error);
 }
 
 static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
@@ -57,7 +57,9 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
     if (!step->training)
         return step->backend->channels(step->backend, &dy, 0, &dx, 0, dx.shape.c, 1, accumulate, error);
-    return step->backend->dropout(step->backend, &dy, &dx, node->bytes, node->desc.scale, accumulate, error);
+    return step->backend->dropout(step->backend, &dy, &dx, node->kept, node->desc.dropout.scale, accumulate,
+                                  error);
 }
 
-const amp_layer_ops amp_dropout_ops = { .plan = plan, .forward = forward, .backward = backward };
+const amp_layer_ops amp_dropout_ops = { .class = AMP_CLASS_FOLLOWS, .plan = plan, .forward = forward,
+                                        .backward = backward, .draws_numbers = 1 };

@@ -54,7 +54,7 @@ amp_status amp_batchnorm_backward(amp_node *node, amp_step *step, const amp_tens
 int amp_node_keeps_sums(const amp_node *node)
 {
     const amp_layer_desc *d = &node->desc;
-    if (d->kind == AMP_LAYER_ACTIVATION || d->kind == AMP_LAYER_BATCHNORM) return 0;
+    if (d->kind->epilogue == AMP_EPILOGUE_NONE) return 0;
     if (d->batch_normalize) return !node->folded;
     return amp_gradient_wants_input(d->activation) && !node->predicts;
 }
@@ -81,8 +81,8 @@ amp_status amp_epilogue_plan(amp_node *node, amp_arena *arena, int forward_time,
 int amp_epilogue_is_fused(const amp_node *node)
 {
     const amp_layer_desc *d = &node->desc;
-    return node->predicts && d->activation == AMP_LEAKY && (node->folded || !d->batch_normalize)
-        && (d->kind == AMP_LAYER_CONVOLUTIONAL || d->kind == AMP_LAYER_CONNECTED);
+    return node->predicts && d->kind->folds && d->activation == AMP_LEAKY
+        && (node->folded || !d->batch_normalize);
 }
 
 amp_tensor amp_epilogue_sums(const amp_node *node)
@@ -121,16 +121,15 @@ amp_status amp_epilogue_add(amp_node *node, amp_step *step, const amp_tensor *ad
 int amp_epilogue_can_add(const amp_node *node)
 {
     amp_activation a = node->desc.activation;
-    return node->desc.kind == AMP_LAYER_CONVOLUTIONAL && node->desc.batch_normalize && node->computes_backward
-        && node->recompute == AMP_RECOMPUTE_NOTHING
+    return node->desc.kind->epilogue == AMP_EPILOGUE_WHOLE && node->desc.batch_normalize
+        && node->computes_backward && node->recompute == AMP_RECOMPUTE_NOTHING
         && (amp_gradient_wants_input(a) || a == AMP_LINEAR || a == AMP_LEAKY || a == AMP_RELU);
 }
 
 int amp_epilogue_changes_delta(const amp_node *node)
 {
     const amp_layer_desc *d = &node->desc;
-    return (d->kind == AMP_LAYER_CONVOLUTIONAL || d->kind == AMP_LAYER_CONNECTED
-            || d->kind == AMP_LAYER_DECONVOLUTIONAL)
+    return d->kind->epilogue == AMP_EPILOGUE_WHOLE
         && (d->batch_normalize || d->activation != AMP_LINEAR);
 }
 

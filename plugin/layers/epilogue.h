@@ -5,6 +5,13 @@
 
 #include "layer.h"
 
+/* Where the statistics of batch norm lie, and who writes them (norm_of in epilogue.c):
+ *   node->mean, variance: of the batch, in the arena. A training's forward writes them, backward reads them,
+ *     and a forward that is repeated (step->again) normalizes by them.
+ *   desc.rolling_mean, rolling_variance: the host's, which .weights files hold. The same forward moves them;
+ *     a prediction normalizes by them. After a skipped step amp/parameters.c puts them back.
+ * Those of batch norm inside the host's own layers are moved by its code. */
+
 /* A layer's batch norm with an activation behind it. plan requests memory for its batch statistics. In
  * training those count, otherwise the rolling ones. backward: dx is x's delta; it may be dy. */
 amp_status amp_batchnorm_plan(amp_node *, amp_arena *, int forward_time, int backward_time, amp_error *);

@@ -12,15 +12,6 @@ enum { STAGE = 1 << 16 }; /* numbers of a stage, or one filter's if those are mo
 /* What batch norm multiplies a filter's products by, and adds. */
 typedef struct line { double gain, bias; } line;
 
-/* Numbers of a filter. */
-static size_t window_of(const amp_node *node)
-{
-    const amp_layer_desc *d = &node->desc;
-    amp_shape x = node->inputs[0]->shape;
-    if (d->kind == AMP_LAYER_CONNECTED) return amp_shape_image(x);
-    return (size_t)(x.c / d->groups) * (size_t)d->size * (size_t)d->size;
-}
-
 /* `lines` has room for all filters; scratch for as many floats. */
 static amp_status read_lines(const amp_node *node, amp_backend *b, line *lines, float *scratch,
                              amp_error *error)
@@ -29,8 +20,8 @@ static amp_status read_lines(const amp_node *node, amp_backend *b, line *lines, 
     const amp_batchnorm_rule *rule = &d->batchnorm_rule;
     const float *const arrays[] = { d->rolling_variance, d->scales, d->rolling_mean, d->biases };
     for (int a = 0; a < 4; a++) {
-        AMP_TRY(b->download(b, scratch, arrays[a], (size_t)d->filters * sizeof *scratch, error));
-        for (int k = 0; k < d->filters; k++) {
+        AMP_TRY(b->download(b, scratch, arrays[a], (size_t)d->convolution.filters * sizeof *scratch, error));
+        for (int k = 0; k < d->convolution.filters; k++) {
             double value = (double)scratch[k], epsilon = (double)rule->epsilon;
             if (a == 0)
                 lines[k].gain = 1 / (rule->epsilon_inside_root ? sqrt(value + epsilon)
@@ -61,8 +52,9 @@ static void fold_free(fold *f)
 
 static amp_status fold_make(const amp_node *node, amp_backend *b, fold *f, amp_error *error)
 {
-    size_t filters = (size_t)node->desc.filters;
-    *f = (fold){ .node = node, .backend = b, .window = window_of(node), .fits = 1 };
+    size_t filters = (size_t)node->desc.convolution.filters;
+    amp_products p = node->desc.kind->products(node);
+    *f = (fold){ .node = node, .backend = b, .window = (size_t)p.in * p.window, .fits = 1 };
     f->rows = f->window < STAGE ? STAGE / f->window : 1;
     if (f->rows > filters) f->rows = filters;
     f->lines = malloc(filters * sizeof *f->lines);
@@ -82,7 +74,7 @@ static amp_status fold_weights(fold *f, float *to, amp_error *error)
     static const double largest[] = { [AMP_FP32] = FLT_MAX, [AMP_FP16] = 65504, [AMP_BF16] = 0x1.fep127 };
     amp_backend *b = f->backend;
     double most = largest[f->node->dtype];
-    size_t filters = (size_t)f->node->desc.filters;
+    size_t filters = (size_t)f->node->desc.convolution.filters;
     for (size_t first = 0, rows; first < filters; first += rows) {
         rows = filters - first < f->rows ? filters - first : f->rows;
         size_t at = first * f->window, bytes = rows * f->window * sizeof *f->stage;
@@ -105,11 +97,9 @@ static amp_status fold_weights(fold *f, float *to, amp_error *error)
 
 amp_status amp_fold_choose(amp_node *node, amp_backend *b, amp_error *error)
 {
-    const amp_layer_desc *d = &node->desc;
     fold f;
     node->folded = 0;
-    if (!d->batch_normalize || (d->kind != AMP_LAYER_CONVOLUTIONAL && d->kind != AMP_LAYER_CONNECTED))
-        return AMP_OK;
+    if (!node->desc.batch_normalize || !node->desc.kind->folds) return AMP_OK;
     AMP_TRY(fold_make(node, b, &f, error));
     amp_status status = fold_weights(&f, NULL, error);
     node->folded = status == AMP_OK && f.fits;
@@ -120,11 +110,11 @@ amp_status amp_fold_choose(amp_node *node, amp_backend *b, amp_error *error)
 static amp_status load(fold *f, amp_node *node, float *weights, amp_error *error)
 {
     amp_backend *b = f->backend;
-    size_t bytes = (size_t)node->desc.filters * sizeof *node->folded_bias;
+    size_t bytes = (size_t)node->desc.convolution.filters * sizeof *node->folded_bias;
     int failed;
     AMP_TRY(fold_weights(f, weights, error));
     if (!node->folded_bias) AMP_TRY(b->allocate(b, bytes, (void **)&node->folded_bias, error));
-    for (int k = 0; k < node->desc.filters; k++) f->stage[k] = (float)f->lines[k].bias;
+    for (int k = 0; k < node->desc.convolution.filters; k++) f->stage[k] = (float)f->lines[k].bias;
     AMP_TRY(b->upload(b, node->folded_bias, f->stage, bytes, error));
     return b->conv_load_weights(b, &(amp_conv_weights){ node->conv, weights }, 1, &failed, error);
 }
@@ -134,8 +124,8 @@ amp_status amp_fold_load(amp_node *node, amp_backend *b, amp_error *error)
     fold f;
     void *weights = NULL;
     AMP_TRY(fold_make(node, b, &f, error));
-    amp_status status = b->allocate(b, (size_t)node->desc.filters * f.window * sizeof(float), &weights,
-                                    error);
+    amp_status status = b->allocate(b, (size_t)node->desc.convolution.filters * f.window * sizeof(float),
+                                    &weights, error);
     if (status == AMP_OK) status = load(&f, node, weights, error);
     if (weights) b->release(b, weights);
     fold_free(&f);

@@ -44,4 +44,4 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return AMP_OK;
 }
 
-const amp_layer_ops amp_host_ops = { .forward = forward, .backward = backward };
+const amp_layer_ops amp_host_ops = { .class = AMP_CLASS_FP32, .forward = forward, .backward = backward };

@@ -1,10 +1,13 @@
-/* What a layer is to the engine: a description that the host gives, and a node that computes forward and
- * backward with the backend's operations. One file per layer kind implements amp_layer_ops. */
+/* What a layer is to the engine: a description that the host gives, a kind, and a node that computes forward
+ * and backward with the backend's operations. Each kind has a file of its own, which defines its
+ * amp_layer_ops: all that the rest of the program knows of the kind it asks there. */
 #pragma once
 
 #include "../backend/backend.h"
 #include "arena.h"
 #include "value.h"
+
+/* ---- what a kind tells ---- */
 
 /* The autocast classes, as torch.amp has them: what decides the form that a layer computes in
  * (amp/autocast.c). */
@@ -15,34 +18,6 @@ typedef enum amp_autocast_class {
     AMP_CLASS_FP32      /* the host's own fp32 layer */
 } amp_autocast_class;
 
-/* All layer kinds. A row is the kind's name, in capitals and as in its operations' name, and its autocast
- * class: it gives AMP_LAYER_<NAME> here, and the operations amp_<name>_ops and the class in registry.c. Kind
- * HOST runs the host's own fp32 code on fp32 NCHW buffers. To add a kind, write a row and the file that
- * defines its operations. */
-#define AMP_LAYER_TABLE(ROW)                      \
-    ROW(HOST, host, FP32)                         \
-    ROW(CONVOLUTIONAL, convolutional, LOWER)      \
-    ROW(CONNECTED, connected, LOWER)              \
-    ROW(DECONVOLUTIONAL, deconvolutional, LOWER)  \
-    ROW(BATCHNORM, batchnorm, FOLLOWS)            \
-    ROW(ACTIVATION, activation, FOLLOWS)          \
-    ROW(MAXPOOL, maxpool, FOLLOWS)                \
-    ROW(AVGPOOL, avgpool, FOLLOWS)                \
-    ROW(UPSAMPLE, upsample, FOLLOWS)              \
-    ROW(REORG, reorg, FOLLOWS)                    \
-    ROW(DROPOUT, dropout, FOLLOWS)                \
-    ROW(YOLO, yolo, FOLLOWS)                      \
-    ROW(ROUTE, route, PROMOTES)                   \
-    ROW(SHORTCUT, shortcut, PROMOTES)             \
-    ROW(MULTIPLY, multiply, PROMOTES)
-
-typedef enum amp_layer_kind {
-#define AMP_LAYER_ENUM(NAME, name, CLASS) AMP_LAYER_##NAME,
-    AMP_LAYER_TABLE(AMP_LAYER_ENUM)
-#undef AMP_LAYER_ENUM
-    AMP_LAYER_KINDS
-} amp_layer_kind;
-
 /* Activation checkpointing: what backward makes again of a layer's forward, so that its memory is free in
  * between. */
 typedef enum amp_recompute {
@@ -50,6 +25,80 @@ typedef enum amp_recompute {
     AMP_RECOMPUTE_OUTPUT, /* the output, from the sums that batch norm keeps: costs no matrix product */
     AMP_RECOMPUTE_ALL     /* all that forward makes, from its inputs */
 } amp_recompute;
+
+/* Whether backward reads a tensor again, which decides how long it lives. */
+typedef enum amp_backward_reads {
+    AMP_READS_NOT,
+    AMP_READS,
+    AMP_READS_FOR_GRADIENT /* only where the gradient of the layer's activation is a function of it */
+} amp_backward_reads;
+
+/* What follows what a layer makes of its inputs, in epilogue.h's functions. */
+typedef enum amp_epilogue {
+    AMP_EPILOGUE_NONE,
+    AMP_EPILOGUE_ACTIVATION, /* its activation */
+    AMP_EPILOGUE_WHOLE       /* batch norm or a bias too; backward makes a delta of the sums */
+} amp_epilogue;
+
+/* The matrix products of a forward: `groups` of them, each of (out, in · window) by (in · window, places)
+ * numbers. Where a training pass makes gradients of weights, or of the input, each takes as many again. */
+typedef struct amp_products {
+    int groups, in, out;       /* channels of a group; of a connected layer, all inputs and outputs */
+    size_t window, places;     /* numbers of a channel in a window; how often a window is multiplied in a
+                                  pass */
+    const char *out_key;       /* the .cfg's key that `out` comes of: "filters" */
+    int turned;                /* the backend's convolution is that of backward, from `out` to `in` */
+} amp_products;
+
+/* A multiplication and an addition count as two. */
+static inline double amp_products_operations(amp_products p)
+{
+    return 2.0 * p.groups * p.in * p.out * (double)p.window * (double)p.places;
+}
+
+struct amp_node;
+struct amp_step;
+
+typedef struct amp_layer_ops {
+    amp_autocast_class class;
+    amp_backward_reads backward_reads_input, backward_reads_output;
+    /* What checkpoint=auto may have repeated, because it takes a pass over memory and no matrix product. Not
+     * of layers that read others far before them, which would have to be repeated too. */
+    amp_recompute repeats;
+    amp_epilogue epilogue;
+    /* In a network that is only predicted with, batch norm may go into its weights, and the activation into
+     * its convolution (fold.h). */
+    int folds;
+    /* In training, forward writes the batch's statistics to node->mean and variance, and moves rolling_mean
+     * and rolling_variance of the description (epilogue.c). Else the host's own code moves its statistics. */
+    int normalizes;
+    /* A loss that AMP computes itself. Its forward already writes its part of the input's delta, times the
+     * loss scale. */
+    int makes_loss;
+    int draws_numbers; /* of the host's generator, in a training's forward */
+    /* NULL: it has none. */
+    amp_products (*products)(const struct amp_node *);
+    /* How many of its inputs, from the first on, get the output's delta as it is (behind its activation), so
+     * that one buffer may serve for all. Two: the output is their sum and nothing else, which a batch norm
+     * before it may add. NULL: none. */
+    int (*passes_delta)(const struct amp_node *);
+    /* Create backend objects and request buffers of the arena at this shape. forward_time and backward_time
+     * are the arena's clock; backward_time is -1 where no backward follows. NULL: nothing is to be done. */
+    amp_status (*plan)(struct amp_node *, struct amp_step *, amp_arena *, int forward_time, int backward_time,
+                       amp_error *);
+    amp_status (*forward)(struct amp_node *, struct amp_step *, amp_error *);
+    /* The output's delta is settled in its home form before the call, and may be overwritten. */
+    amp_status (*backward)(struct amp_node *, struct amp_step *, amp_error *);
+} amp_layer_ops;
+
+/* The kinds. What is none of the others runs in the host's own fp32 code, on fp32 NCHW buffers. */
+extern const amp_layer_ops amp_host_ops, amp_convolutional_ops, amp_deconvolutional_ops, amp_batchnorm_ops,
+    amp_activation_ops, amp_maxpool_ops, amp_avgpool_ops, amp_upsample_ops, amp_reorg_ops, amp_dropout_ops,
+    amp_yolo_ops, amp_route_ops, amp_shortcut_ops, amp_multiply_ops;
+
+#define AMP_LAYER_HOST (&amp_host_ops)
+
+/* ---- what the host describes ---- */
 
 /* A trainable array of the host's, described once. */
 typedef struct amp_param_desc {
@@ -74,10 +123,11 @@ typedef struct amp_statistics_desc {
 enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 }; /* lstm: 8 connected × 3 arrays; × 2, and its two
                                                           states */
 
-/* One layer as the host describes it. Pointers are the host's and outlive the engine; inputs belongs to the
- * description. Shapes change with a resize, the rest does not. */
+/* One layer as the host describes it. inputs, params, statistics and yolo belong to the description; what
+ * else pointers point to is the host's and outlives the engine. Shapes change with a resize, the rest does
+ * not. */
 typedef struct amp_layer_desc {
-    amp_layer_kind kind;
+    const amp_layer_ops *kind;
     const char *type;           /* the .cfg section's name, for messages */
     const char *why_host;       /* AMP_LAYER_HOST: why AMP does not compute it, in a few words; else NULL */
     amp_shape output;           /* n,c,h,w; flat outputs have h = w = 1 */
@@ -91,22 +141,32 @@ typedef struct amp_layer_desc {
     int lends_products;         /* AMP_LAYER_HOST: the backend's gemm computes its matrix products, in the
                                    dtype */
 
-    amp_activation activation;
-    int batch_normalize, filters, size, stride, pad;
-    int stride_x, dilation;               /* convolution: amp_conv_desc; pad counts pixels, not elements */
-    int groups, group_id;                 /* groups of a convolution; route: which of them it takes */
-    int reverse, flatten, extra;          /* reorg */
-    float alpha, beta, scale, probability;
+    amp_activation activation;  /* of layers with an epilogue, and of [activation] */
+    int batch_normalize;
+    union { /* the settings of its kind, by the names of the .cfg's keys */
+        struct amp_convolution_settings {
+            int filters, size, stride, pad; /* size 0: the whole input, as in a connected layer; pad counts
+                                               pixels, not elements */
+            int stride_x, dilation, groups; /* as amp_conv_desc has them */
+        } convolution;                      /* deconvolutional layers too */
+        struct amp_maxpool_settings { int size, stride, pad; } maxpool;
+        struct amp_upsample_settings { int stride; float scale; } upsample;
+        struct amp_reorg_settings { int stride, reverse, flatten, extra; } reorg;
+        struct amp_dropout_settings { float probability, scale; } dropout;
+        struct amp_route_settings { int groups, group_id; } route;
+        struct amp_shortcut_settings { float alpha, beta; } shortcut;
+    };
+    const amp_yolo_desc *yolo;  /* of a yolo layer; else NULL */
+
     float *weights, *biases, *scales, *rolling_mean, *rolling_variance;
     amp_batchnorm_rule batchnorm_rule;
     float rate_scale;
-    amp_yolo_desc yolo;
-
-    amp_param_desc params[AMP_MAX_PARAMS];
-    int param_count;
-    amp_statistics_desc statistics[AMP_MAX_STATISTICS];
-    int statistics_count;
+    amp_param_desc *params;             /* AMP_MAX_PARAMS at most */
+    amp_statistics_desc *statistics;    /* AMP_MAX_STATISTICS at most */
+    int param_count, statistics_count;
 } amp_layer_desc;
+
+_Static_assert(sizeof(amp_layer_desc) <= 512, "what is large belongs behind a pointer");
 
 struct amp_network_desc; /* amp/plan.h */
 
@@ -160,23 +220,8 @@ typedef struct amp_step {
     const amp_batchnorm_ranks *ranks; /* whose images are one batch to batch norm; NULL: this pass's alone */
 } amp_step;
 
-typedef struct amp_layer_ops {
-    /* What backward reads again; decides how long activations live: amp_node_reads_input. */
-    int backward_reads_input, backward_reads_output;
-    /* A loss that AMP computes itself. Its forward already writes its part of the input's delta, times the
-     * loss scale. */
-    int makes_loss;
-    /* Create backend objects and request buffers of the arena at this shape. forward_time and backward_time
-     * are the arena's clock; backward_time is -1 where no backward follows. */
-    amp_status (*plan)(amp_node *, amp_step *, amp_arena *, int forward_time, int backward_time, amp_error *);
-    amp_status (*forward)(amp_node *, amp_step *, amp_error *);
-    /* The output's delta is settled in its home form before the call, and may be overwritten. */
-    amp_status (*backward)(amp_node *, amp_step *, amp_error *);
-} amp_layer_ops;
-
 /* A layer at one shape. */
 struct amp_node {
-    const amp_layer_ops *ops;
     amp_layer_desc desc;
     int index;
     amp_form form;             /* the form it computes in; its output's home, but yolo's is HOST */
@@ -204,15 +249,12 @@ struct amp_node {
     void *sums_delta;          /* ... and makes that of the sums (epilogue.h) here */
     void *delta_part;          /* deconvolutional: its part of the input's delta, where others give theirs
                                   too */
-    uint8_t *bytes;            /* max pooling's choice, dropout's keep */
-    int32_t *map;              /* reorg */
-    amp_yolo_class_rule *class_table; /* yolo; NULL where the description has none */
-    int result;                /* yolo: which of step->results is its own */
+    void *kept;                /* what else its kind's forward leaves for backward, in the arena: max
+                                  pooling's choice, dropout's mask */
+    void *table;               /* what its kind's plan made in the backend's memory, which goes with the node:
+                                  reorg's indices, yolo's classes; NULL: nothing */
+    int result;                /* of a loss of AMP's own: which of step->results is its */
 };
-
-/* What a row of AMP_LAYER_TABLE says. */
-const amp_layer_ops *amp_layer_ops_of(amp_layer_kind);
-amp_autocast_class amp_autocast_class_of(amp_layer_kind);
 
 /* The node's operations. They do what the ops say; an error's line begins with the layer, and the backend's
  * ranges are named after it. */
@@ -226,9 +268,7 @@ amp_status amp_node_backward(amp_node *, amp_step *, amp_error *);
  * amp_node_exchange returns to the first, for the next forward. */
 amp_status amp_node_forward_again(amp_node *, amp_step *, amp_error *);
 void amp_node_exchange(amp_node *);
-/* Whether backward reads the node's inputs, or its output, again: as its ops say, but for the output of an
- * activation whose gradient wants its input, which an [activation] layer finds in its own, and others
- * keep. */
+/* Whether backward reads the node's inputs, or its output, again. */
 int amp_node_reads_input(const amp_node *);
 int amp_node_reads_output(const amp_node *);
 /* Whether the epilogue's sums lie beside the output: backward makes the activation's input of them. */
@@ -237,6 +277,9 @@ int amp_node_keeps_sums(const amp_node *);
 /* For plan: that what the layer makes of its input is what the host describes; `check` is what the user
  * should look at. */
 amp_status amp_node_check_shape(const amp_node *, amp_shape made, const char *check, amp_error *);
+
+/* For plan: fills node->table. */
+amp_status amp_node_make_table(amp_node *, amp_step *, const void *table, size_t bytes, amp_error *);
 
 /* Loads the weights of all convolutions among `count` nodes, in one go; an error's line begins with the
  * layer, if one is to blame. */

@@ -43,5 +43,7 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return b->multiply(b, &dy, &x, &dfrom, accumulate, error);
 }
 
-const amp_layer_ops amp_multiply_ops = { .plan = plan, .forward = forward, .backward = backward,
-                                         .backward_reads_input = 1, .backward_reads_output = 1 };
+const amp_layer_ops amp_multiply_ops = {
+    .class = AMP_CLASS_PROMOTES, .plan = plan, .forward = forward, .backward = backward,
+    .epilogue = AMP_EPILOGUE_ACTIVATION, .backward_reads_input = AMP_READS,
+    .backward_reads_output = AMP_READS_FOR_GRADIENT };

@@ -5,12 +5,12 @@ static amp_status maxpool_plan(amp_node *node, amp_step *step, amp_arena *arena,
                                int backward_time, amp_error *error)
 {
     (void)step;
-    if (node->desc.size < 1 || node->desc.size > 15)
+    if (node->desc.maxpool.size < 1 || node->desc.maxpool.size > 15)
         return amp_fail(error, AMP_UNSUPPORTED, "layer %d [maxpool]: size = %d; AMP runs sizes 1 to 15; "
                         "set amp=off to train it in stock fp32",
-                        node->index, node->desc.size);
+                        node->index, node->desc.maxpool.size);
     return amp_arena_keep_bytes(arena, amp_shape_count(node->output->shape), forward_time, backward_time,
-                                (void **)&node->bytes, error);
+                                &node->kept, error);
 }
 
 static amp_status maxpool_forward(amp_node *node, amp_step *step, amp_error *error)
@@ -18,8 +18,8 @@ static amp_status maxpool_forward(amp_node *node, amp_step *step, amp_error *err
     amp_tensor x, y;
     AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
     y = amp_value_write(node->output);
-    return step->backend->maxpool_forward(step->backend, &x, &y, node->bytes, node->desc.size,
-                                          node->desc.stride, node->desc.pad, error);
+    return step->backend->maxpool_forward(step->backend, &x, &y, node->kept, node->desc.maxpool.size,
+                                          node->desc.maxpool.stride, node->desc.maxpool.pad, error);
 }
 
 static amp_status maxpool_backward(amp_node *node, amp_step *step, amp_error *error)
@@ -28,8 +28,9 @@ static amp_status maxpool_backward(amp_node *node, amp_step *step, amp_error *er
     amp_tensor dy = amp_value_delta(node->output, node->form);
     int accumulate;
     amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
-    return step->backend->maxpool_backward(step->backend, &dy, node->bytes, &dx, node->desc.size,
-                                           node->desc.stride, node->desc.pad, accumulate, error);
+    return step->backend->maxpool_backward(step->backend, &dy, node->kept, &dx, node->desc.maxpool.size,
+                                           node->desc.maxpool.stride, node->desc.maxpool.pad, accumulate,
+                                           error);
 }
 
 static amp_status avgpool_forward(amp_node *node, amp_step *step, amp_error *error)
@@ -49,6 +50,8 @@ static amp_status avgpool_backward(amp_node *node, amp_step *step, amp_error *er
     return step->backend->avgpool_backward(step->backend, &dy, &dx, accumulate, error);
 }
 
-const amp_layer_ops amp_maxpool_ops = { .plan = maxpool_plan, .forward = maxpool_forward,
-                                        .backward = maxpool_backward, };
-const amp_layer_ops amp_avgpool_ops = { .forward = avgpool_forward, .backward = avgpool_backward };
+const amp_layer_ops amp_maxpool_ops = { .class = AMP_CLASS_FOLLOWS, .plan = maxpool_plan,
+                                        .forward = maxpool_forward, .backward = maxpool_backward,
+                                        .repeats = AMP_RECOMPUTE_ALL };
+const amp_layer_ops amp_avgpool_ops = { .class = AMP_CLASS_FOLLOWS, .forward = avgpool_forward,
+                                        .backward = avgpool_backward };

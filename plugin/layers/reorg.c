@@ -19,11 +19,11 @@ static int32_t nhwc_of_nchw(amp_shape s, size_t flat)
 static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
 {
     size_t plane = (size_t)in.h * in.w;
-    if (d->flatten) /* (c,h·w) ↔ (h·w,c) */
-        return (long)(d->reverse ? out % plane * in.c + out / plane : out % in.c * plane + out / in.c);
-    if (d->extra) return out < amp_shape_image(in) ? (long)out : -1;
-    size_t s = (size_t)d->stride, r = in.c / (s * s), w = in.w, h = in.h;
-    if (!d->reverse) { /* out, read as (c,h,w) of the input's shape, takes the corresponding flat element */
+    if (d->reorg.flatten) /* (c,h·w) ↔ (h·w,c) */
+        return (long)(d->reorg.reverse ? out % plane * in.c + out / plane : out % in.c * plane + out / in.c);
+    if (d->reorg.extra) return out < amp_shape_image(in) ? (long)out : -1;
+    size_t s = (size_t)d->reorg.stride, r = in.c / (s * s), w = in.w, h = in.h;
+    if (!d->reorg.reverse) { /* out, as (c,h,w) of the input's shape, takes the corresponding flat element */
         size_t k = out / plane, j = out % plane / w, i = out % w, offset = k / r;
         return (long)(((k % r) * h * s + j * s + offset / s) * w * s + i * s + offset % s);
     }
@@ -39,12 +39,12 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
     (void)arena, (void)forward_time, (void)backward_time;
     amp_shape in = node->inputs[0]->shape, out = node->output->shape;
     size_t count = amp_shape_image(out);
-    if (!node->desc.flatten && !node->desc.extra && (in.c % (node->desc.stride * node->desc.stride)
-                                                     || in.h % (node->desc.reverse ? 1 : node->desc.stride)
-                                                     || in.w % (node->desc.reverse ? 1 : node->desc.stride)))
+    int stride = node->desc.reorg.stride, side = node->desc.reorg.reverse ? 1 : stride;
+    if (!node->desc.reorg.flatten && !node->desc.reorg.extra
+        && (in.c % (stride * stride) || in.h % side || in.w % side))
         return amp_fail(error, AMP_BAD_NETWORK,
                         "layer %d [reorg]: input %dx%dx%d (w x h x c) is not divisible by stride %d",
-                        node->index, in.w, in.h, in.c, node->desc.stride);
+                        node->index, in.w, in.h, in.c, stride);
     if (step->outline) return AMP_OK;
     int32_t *map = malloc((count ? count : 1) * sizeof *map);
     if (!map)
@@ -54,10 +54,7 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
         long from = source_of(&node->desc, in, i);
         map[nhwc_of_nchw(out, i)] = from < 0 ? -1 : nhwc_of_nchw(in, (size_t)from);
     }
-    amp_status status = step->backend->allocate(step->backend, count * sizeof *map, (void **)&node->map,
-                                                error);
-    if (status == AMP_OK)
-        status = step->backend->upload(step->backend, node->map, map, count * sizeof *map, error);
+    amp_status status = amp_node_make_table(node, step, map, count * sizeof *map, error);
     free(map);
     return status;
 }
@@ -67,7 +64,7 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
     amp_tensor x, y;
     AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
     y = amp_value_write(node->output);
-    return step->backend->gather_forward(step->backend, &x, &y, node->map, error);
+    return step->backend->gather_forward(step->backend, &x, &y, node->table, error);
 }
 
 static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
@@ -76,7 +73,8 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     amp_tensor dy = amp_value_delta(node->output, node->form);
     int accumulate;
     amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
-    return step->backend->gather_backward(step->backend, &dy, &dx, node->map, accumulate, error);
+    return step->backend->gather_backward(step->backend, &dy, &dx, node->table, accumulate, error);
 }
 
-const amp_layer_ops amp_reorg_ops = { .plan = plan, .forward = forward, .backward = backward };
+const amp_layer_ops amp_reorg_ops = { .class = AMP_CLASS_FOLLOWS, .plan = plan, .forward = forward,
+                                      .backward = backward, .repeats = AMP_RECOMPUTE_ALL };

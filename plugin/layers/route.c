@@ -5,21 +5,21 @@
 static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    const amp_layer_desc *d = &node->desc;
+    int groups = node->desc.route.groups, group_id = node->desc.route.group_id;
     (void)step, (void)arena, (void)forward_time, (void)backward_time;
-    for (int i = 0; i < d->input_count; i++) {
+    for (int i = 0; i < node->desc.input_count; i++) {
         int c = node->inputs[i]->shape.c;
-        if (d->groups < 1 || d->group_id < 0 || d->group_id >= d->groups || c % d->groups)
+        if (groups < 1 || group_id < 0 || group_id >= groups || c % groups)
             return amp_fail(error, AMP_BAD_NETWORK,
                             "layer %d [route]: groups=%d and group_id=%d of %d channels; groups must divide "
-                            "the channels, and group_id be 0 to groups-1", node->index, d->groups,
-                            d->group_id, c);
+                            "the channels, and group_id be 0 to groups-1", node->index, groups, group_id,
+                            c);
     }
     return AMP_OK;
 }
 
 /* Channels that the layer takes of an input, from their group_id-fold on. */
-static int part_of(const amp_node *node, int i) { return node->inputs[i]->shape.c / node->desc.groups; }
+static int part_of(const amp_node *node, int i) { return node->inputs[i]->shape.c / node->desc.route.groups; }
 
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
 {
@@ -29,8 +29,8 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
         int part = part_of(node, i);
         amp_tensor x;
         AMP_TRY(amp_value_read(step, node->inputs[i], node->form, &x, error));
-        AMP_TRY(step->backend->channels(step->backend, &x, node->desc.group_id * part, &y, first, part, 1, 0,
-                                        error));
+        AMP_TRY(step->backend->channels(step->backend, &x, node->desc.route.group_id * part, &y, first, part,
+                                        1, 0, error));
         first += part;
     }
     return AMP_OK;
@@ -48,11 +48,13 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
             int accumulate;
             amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);
             if (!accumulate && part < dx.shape.c) AMP_TRY(b->zero(b, dx.data, amp_tensor_bytes(&dx), error));
-            AMP_TRY(b->channels(b, &dy, first, &dx, node->desc.group_id * part, part, 1, accumulate, error));
+            AMP_TRY(b->channels(b, &dy, first, &dx, node->desc.route.group_id * part, part, 1, accumulate,
+                                error));
         }
         first += part;
     }
     return AMP_OK;
 }
 
-const amp_layer_ops amp_route_ops = { .plan = plan, .forward = forward, .backward = backward };
+const amp_layer_ops amp_route_ops = { .class = AMP_CLASS_PROMOTES, .plan = plan, .forward = forward,
+                                      .backward = backward };

@@ -33,31 +33,39 @@ static amp_status end(const amp_node *node, amp_backend *backend, const char *ph
 amp_status amp_node_plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time,
                          int backward_time, amp_error *error)
 {
-    if (!node->ops->plan) return AMP_OK;
+    if (!node->desc.kind->plan) return AMP_OK;
     begin(node, step->backend, "planning");
-    amp_status status = node->ops->plan(node, step, arena, forward_time, backward_time, error);
+    amp_status status = node->desc.kind->plan(node, step, arena, forward_time, backward_time, error);
     return end(node, step->backend, "planning", status, error);
 }
 
 int amp_node_reads_input(const amp_node *node)
 {
-    return node->ops->backward_reads_input ||
-           (node->desc.kind == AMP_LAYER_ACTIVATION && amp_gradient_wants_input(node->desc.activation));
+    amp_backward_reads reads = node->desc.kind->backward_reads_input;
+    return reads == AMP_READS_FOR_GRADIENT ? amp_gradient_wants_input(node->desc.activation) : (int)reads;
 }
 
 int amp_node_reads_output(const amp_node *node)
 {
-    return node->ops->backward_reads_output && !amp_gradient_wants_input(node->desc.activation);
+    amp_backward_reads reads = node->desc.kind->backward_reads_output;
+    return reads == AMP_READS_FOR_GRADIENT ? !amp_gradient_wants_input(node->desc.activation) : (int)reads;
 }
 
 amp_status amp_node_check_shape(const amp_node *node, amp_shape made, const char *check, amp_error *error)
 {
     amp_shape x = node->inputs[0]->shape, y = node->output->shape;
-    if (made.n == y.n && made.c == y.c && made.h == y.h && made.w == y.w) return AMP_OK;
+    if (amp_shape_equal(made, y)) return AMP_OK;
     return amp_fail(error, AMP_BAD_NETWORK,
                     "layer %d [%s]: its input of %dx%dx%d gives %dx%dx%d, not %dx%dx%d (w x h x c); check %s",
                     node->index, node->desc.type, x.w, x.h, x.c, made.w, made.h, made.c, y.w, y.h, y.c,
                     check);
+}
+
+amp_status amp_node_make_table(amp_node *node, amp_step *step, const void *table, size_t bytes,
+                               amp_error *error)
+{
+    AMP_TRY(step->backend->allocate(step->backend, bytes, &node->table, error));
+    return step->backend->upload(step->backend, node->table, table, bytes, error);
 }
 
 static int loads_masters(const amp_node *node) { return node->conv && !node->folded; }
@@ -105,7 +113,7 @@ void amp_node_drop_weights(amp_node *node, amp_backend *backend)
 amp_status amp_node_forward(amp_node *node, amp_step *step, amp_error *error)
 {
     begin(node, step->backend, "forward");
-    return end(node, step->backend, "forward", node->ops->forward(node, step, error), error);
+    return end(node, step->backend, "forward", node->desc.kind->forward(node, step, error), error);
 }
 
 void amp_node_exchange(amp_node *node)
@@ -125,7 +133,7 @@ amp_status amp_node_forward_again(amp_node *node, amp_step *step, amp_error *err
     amp_node_exchange(node);
     amp_status status = AMP_OK;
     if (node->recompute == AMP_RECOMPUTE_ALL) {
-        status = node->ops->forward(node, &again, error);
+        status = node->desc.kind->forward(node, &again, error);
     } else {
         amp_value_write(node->output);
         status = amp_epilogue_forward(node, &again, error);
@@ -136,17 +144,15 @@ amp_status amp_node_forward_again(amp_node *node, amp_step *step, amp_error *err
 amp_status amp_node_backward(amp_node *node, amp_step *step, amp_error *error)
 {
     begin(node, step->backend, "backward");
-    return end(node, step->backend, "backward", node->ops->backward(node, step, error), error);
+    return end(node, step->backend, "backward", node->desc.kind->backward(node, step, error), error);
 }
 
 void amp_node_release(amp_node *node, amp_backend *backend)
 {
     if (node->conv) backend->conv_destroy(backend, node->conv);
     if (node->folded_bias) backend->release(backend, node->folded_bias);
-    if (node->map) backend->release(backend, node->map);
-    if (node->class_table) backend->release(backend, node->class_table);
+    if (node->table) backend->release(backend, node->table);
     node->conv = NULL;
     node->folded_bias = NULL;
-    node->map = NULL;
-    node->class_table = NULL;
+    node->table = NULL;
 }

@@ -31,7 +31,8 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
     for (int k = 1; k <= last; k++) {
         amp_activation activation = k == last && !kept ? d->activation : AMP_LINEAR;
         AMP_TRY(amp_value_read(step, node->inputs[k], node->form, &from, error));
-        AMP_TRY(b->shortcut_forward(b, &x, &from, &sums, k == 1 ? d->alpha : 1, d->beta, activation, error));
+        AMP_TRY(b->shortcut_forward(b, &x, &from, &sums, k == 1 ? d->shortcut.alpha : 1, d->shortcut.beta,
+                                    activation, error));
         x = sums;
     }
     return kept ? b->activation_forward(b, &sums, &y, d->activation, error) : AMP_OK;
@@ -48,16 +49,32 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
                                  correspond */
         amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);
         if (dx.data != d.data) /* else one buffer (plan.c, share_deltas): nothing to copy, here and below */
-            AMP_TRY(b->channels(b, &d, 0, &dx, 0, d.shape.c, node->desc.alpha, accumulate, error));
+            AMP_TRY(b->channels(b, &d, 0, &dx, 0, d.shape.c, node->desc.shortcut.alpha, accumulate, error));
     }
     for (int k = 1; k < node->desc.input_count; k++) {
         if (!node->inputs[k]->wants_delta) continue;
         amp_tensor dfrom = amp_value_delta_target(node->inputs[k], node->form, &accumulate);
         if (dfrom.data != d.data)
-            AMP_TRY(b->shortcut_backward(b, &d, &dfrom, node->desc.beta, accumulate, error));
+            AMP_TRY(b->shortcut_backward(b, &d, &dfrom, node->desc.shortcut.beta, accumulate, error));
     }
     return AMP_OK;
 }
 
-const amp_layer_ops amp_shortcut_ops = { .plan = plan, .forward = forward, .backward = backward,
-                                         .backward_reads_output = 1 };
+static int is_plain_sum(const amp_node *node)
+{
+    const amp_layer_desc *d = &node->desc;
+    if (d->input_count != 2 || d->shortcut.beta != 1 || d->activation != AMP_LINEAR) return 0;
+    for (int k = 0; k < 2; k++)
+        if (!amp_shape_equal(node->inputs[k]->shape, node->output->shape)) return 0;
+    return 1;
+}
+
+static int passes_delta(const amp_node *node)
+{
+    return node->desc.shortcut.alpha != 1 ? 0 : is_plain_sum(node) ? 2 : 1;
+}
+
+const amp_layer_ops amp_shortcut_ops = {
+    .class = AMP_CLASS_PROMOTES, .plan = plan, .forward = forward, .backward = backward,
+    .passes_delta = passes_delta, .epilogue = AMP_EPILOGUE_ACTIVATION,
+    .backward_reads_output = AMP_READS_FOR_GRADIENT };

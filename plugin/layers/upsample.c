@@ -6,7 +6,8 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
     amp_tensor x, y;
     AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
     y = amp_value_write(node->output);
-    return step->backend->upsample_forward(step->backend, &x, &y, node->desc.stride, node->desc.scale, error);
+    return step->backend->upsample_forward(step->backend, &x, &y, node->desc.upsample.stride,
+                                           node->desc.upsample.scale, error);
 }
 
 static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
@@ -15,8 +16,9 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     amp_tensor dy = amp_value_delta(node->output, node->form);
     int accumulate;
     amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
-    return step->backend->upsample_backward(step->backend, &dy, &dx, node->desc.stride, node->desc.scale,
-                                            accumulate, error);
+    return step->backend->upsample_backward(step->backend, &dy, &dx, node->desc.upsample.stride,
+                                            node->desc.upsample.scale, accumulate, error);
 }
 
-const amp_layer_ops amp_upsample_ops = { .forward = forward, .backward = backward };
+const amp_layer_ops amp_upsample_ops = { .class = AMP_CLASS_FOLLOWS, .forward = forward,
+                                         .backward = backward, .repeats = AMP_RECOMPUTE_ALL };

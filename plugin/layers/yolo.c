@@ -8,7 +8,7 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
                        amp_error *error)
 {
     (void)arena, (void)forward_time, (void)backward_time;
-    const amp_yolo_desc *d = &node->desc.yolo;
+    const amp_yolo_desc *d = node->desc.yolo;
     size_t bytes = (size_t)d->classes * sizeof *d->class_table;
     if (!d->class_table) return AMP_OK;
     for (int c = 0; c < d->classes; c++)
@@ -17,15 +17,13 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
                             "layer %d [yolo]: its map makes class %d of class %d, but classes=%d; "
                             "correct the file that map= names", node->index, d->class_table[c].learnt, c,
                             d->classes);
-    if (step->outline) return AMP_OK;
-    AMP_TRY(step->backend->allocate(step->backend, bytes, (void **)&node->class_table, error));
-    return step->backend->upload(step->backend, node->class_table, d->class_table, bytes, error);
+    return step->outline ? AMP_OK : amp_node_make_table(node, step, d->class_table, bytes, error);
 }
 
 static amp_yolo_desc desc_of(const amp_node *node)
 {
-    amp_yolo_desc d = node->desc.yolo;
-    d.class_table = node->class_table;
+    amp_yolo_desc d = *node->desc.yolo;
+    d.class_table = node->table;
     return d;
 }
 
@@ -63,5 +61,5 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return step->backend->cast(step->backend, &dy, &dx, accumulate, error);
 }
 
-const amp_layer_ops amp_yolo_ops = { .plan = plan, .forward = forward, .backward = backward,
-                                     .makes_loss = 1 };
+const amp_layer_ops amp_yolo_ops = { .class = AMP_CLASS_FOLLOWS, .plan = plan, .forward = forward,
+                                     .backward = backward, .makes_loss = 1 };

@@ -36,6 +36,7 @@ static inline int amp_dtype_find(const char *name)
 /* Elements of one image, and of the whole batch. */
 static inline size_t amp_shape_image(amp_shape s) { return (size_t)s.c * s.h * s.w; }
 static inline size_t amp_shape_count(amp_shape s) { return amp_shape_image(s) * s.n; }
+static inline int amp_shape_equal(amp_shape a, amp_shape b) { return !memcmp(&a, &b, sizeof a); }
 static inline size_t amp_tensor_bytes(const amp_tensor *t)
 {
     return amp_shape_count(t->shape) * amp_dtype_size(t->dtype);

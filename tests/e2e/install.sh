@@ -99,7 +99,7 @@ int main(void)
 {
     const int found_inf[] = { 0, 1, 0, 0 };
     const float expected[] = { 256, 128, 256, 512 };
-    amp_scaler_params params = amp_scaler_defaults();
+    amp_scaler params = amp_scaler_defaults();
     amp_scaler scaler;
     amp_error error;
     params.scale = 128;

@@ -185,13 +185,18 @@ for verb in 'amp check' 'amp plan' 'amp bench' 'amp compare' 'amp probe' 'amp va
     options=$(sed -n '0,/^  -/s/^  -.*/ \\[options]/p' help)
     head -n 1 help | grep -q "^usage: darknet $verb [^a-z]*CFG[^a-z]*$options$" ||
         fail "$verb -h: $(cat help)"
+    cp help all && sed -i '/^The keys of /,$d' help # amp check's go on with those of [amp]
     ! sed 1d help | grep -v '^  [A-Z-][a-zA-Z]*\( [^ ]*\)\? \+[a-z][a-z0-9]* .*[a-z)]$' ||
         fail "$verb -h: these lines explain nothing"
-    ! grep -n '.\{111\}' help || fail "$verb -h: these lines are too wide"
+    ! grep -n '.\{111\}' all || fail "$verb -h: these lines are too wide"
     ! "$DARKNET" $verb > out 2> err && [ ! -s out ] || fail "$verb alone: status 0, or $(cat out)"
     head -n -1 err | cmp - help && tail -n 1 err | grep -q "^$verb: [A-Z]* is missing$" ||
         fail "$verb alone: $(cat err)"
 done
+for key in 'amp  *.1]' 'growth_interval  *.2000]' 'checkpoint  *.off]' 'memory  *.what is free]'; do
+    "$DARKNET" amp check -h | grep -q "^  $key [a-z0]" || fail "amp check -h: no $key"
+done
+"$DARKNET" amp check known.cfg > out && grep -q '^\[amp\]: ' out || fail "amp check: $(cat out)"
 "$DARKNET" amp -h > help && grep -q '^  plan  *which layers' help || fail "amp -h: $(cat help)"
 
 refused() { # refused <expected in the last line> <arguments>

@@ -55,22 +55,23 @@ static int nearest(int n)
 static void advise_alignment(amp_plan_report *r, int i)
 {
     const amp_plan_row *row = &r->rows[i];
-    const amp_layer_desc *d = &r->plan->nodes[i].desc;
+    const amp_node *node = &r->plan->nodes[i];
     if (!row->is_convolution || !amp_plan_multiplies_half(row) || row->out % MULTIPLE == 0) return;
-    const char *key = d->kind == AMP_LAYER_CONNECTED ? "output" : "filters";
-    int loss = loss_behind(r, i);
+    const amp_products p = node->desc.kind->products(node);
+    const char *key = p.out_key;
+    int outputs = p.groups * p.out, loss = loss_behind(r, i);
     if (loss >= 0)
         advise(r, "misaligned", i, "layer %d [%s]: %s=%d is no multiple of 8 (%.1f %% of the "
                "matrix products). Layer %d [%s] needs that many, so leave it", i, row->type, key,
-               d->filters, 100 * share(r, i), loss, r->rows[loss].type);
-    else if (d->groups > 1)
+               outputs, 100 * share(r, i), loss, r->rows[loss].type);
+    else if (p.groups > 1)
         advise(r, "misaligned", i, "layer %d [%s]: %s=%d in %d groups is %d a group, no "
                "multiple of 8 (%.1f %% of the matrix products): %s=%d would be", i, row->type, key,
-               d->filters, d->groups, row->out, 100 * share(r, i), key, nearest(row->out) * d->groups);
+               outputs, p.groups, row->out, 100 * share(r, i), key, nearest(row->out) * p.groups);
     else
         advise(r, "misaligned", i, "layer %d [%s]: %s=%d is no multiple of 8 (%.1f %% of the matrix "
-               "products); the nearest is %s=%d", i, row->type, key, d->filters, 100 * share(r, i), key,
-               nearest(d->filters));
+               "products); the nearest is %s=%d", i, row->type, key, outputs, 100 * share(r, i), key,
+               nearest(outputs));
 }
 
 /* ---- what runs in fp32 ---- */

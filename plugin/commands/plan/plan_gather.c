@@ -61,22 +61,19 @@ static void add_why(amp_plan_row *row, const char *more, amp_dtype dtype)
 
 static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
 {
-    const amp_layer_desc *d = &node->desc;
-    const amp_shape *x = &node->inputs[0]->shape;
-    int connected = d->kind == AMP_LAYER_CONNECTED, groups = connected ? 1 : d->groups;
-    int places = connected ? x->h * x->w : 1;
-    int turned = d->kind == AMP_LAYER_DECONVOLUTIONAL; /* its convolution reads what it writes */
+    const amp_products p = node->desc.kind->products(node);
     row->is_convolution = 1;
     row->products = row->computes = node->products;
-    row->padded_in = row->in = x->c / groups * places;
-    row->padded_out = row->out = d->filters / groups;
+    row->padded_in = row->in = p.in;
+    row->padded_out = row->out = p.out;
     row->in_aligned = row->in % 8 == 0;
     row->out_aligned = row->out % 8 == 0;
     amp_conv_facts facts;
     if (!amp_node_facts(node, backend, &facts)) return;
     row->computes = facts.computes;
-    row->padded_in = (turned ? facts.padded_out : facts.padded_in) * places;
-    row->padded_out = turned ? facts.padded_in : facts.padded_out;
+    int flattened = p.groups * p.in / node->inputs[0]->shape.c; /* places that a channel of the input has */
+    row->padded_in = (p.turned ? facts.padded_out : facts.padded_in) * flattened;
+    row->padded_out = p.turned ? facts.padded_in : facts.padded_out;
     snprintf(row->kernel, sizeof row->kernel, "%s", facts.kernel);
     snprintf(row->winograd, sizeof row->winograd, "%s", facts.winograd);
     if (row->computes != row->dtype) add_why(row, "; computed in", row->computes);
@@ -101,6 +98,12 @@ static double training_operations(const amp_node *node, double forward)
     return node->computes_backward ? forward * (2 + wants_delta) : forward;
 }
 
+static double operations_of(const amp_plan_report *r, const amp_node *node)
+{
+    return node->desc.kind->products ? amp_products_operations(node->desc.kind->products(node))
+                                     : amp_fork_operations(r->net, node->index);
+}
+
 static void fill_row(amp_plan_report *r, int i)
 {
     const amp_node *node = &r->plan->nodes[i];
@@ -108,7 +111,7 @@ static void fill_row(amp_plan_report *r, int i)
     *row = (amp_plan_row){ .index = i, .type = node->desc.type, .output = node->desc.output,
                            .autocast = r->plan->autocast[i],
         .dtype = node->dtype, .computes = node->dtype, .products = AMP_FP32, .pinned = node->desc.pinned,
-        .operations = amp_fork_operations(r->net, i), .arena = amp_plan_bytes_of(r->plan, i),
+        .operations = operations_of(r, node), .arena = amp_plan_bytes_of(r->plan, i),
         .stock_bytes = amp_fork_stock_bytes(r->net, i, r->view.batch),
         .buffer_bytes = amp_fork_buffer_bytes(r->net, i, r->view.batch, r->plan),
         .half_bytes = amp_node_copies(node, r->backend, r->dtype) };
@@ -120,11 +123,11 @@ static void fill_row(amp_plan_report *r, int i)
     for (int k = 0; k < node->desc.param_count; k++) row->weights += node->desc.params[k].count;
     for (int k = 0; k < node->desc.statistics_count; k++) r->statistics += node->desc.statistics[k].count;
     explain_form(r, node, &row->autocast, row->why, sizeof row->why);
-    if (row->autocast.class == AMP_CLASS_LOWER)
+    if (node->desc.kind->products)
         ask_backend(row, node, r->backend);
     else if (node->desc.lends_products && node->products != AMP_FP32)
         ask_about_products(row, node, r->backend);
-    else if (node->ops->makes_loss && node->dtype != AMP_FP32) {
+    else if (node->desc.kind->makes_loss && node->dtype != AMP_FP32) {
         row->dtype = row->computes = AMP_FP32;
         snprintf(row->why, sizeof row->why, "fp32 loss; reads and gives %s", amp_dtype_name(node->dtype));
     }

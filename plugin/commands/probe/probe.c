@@ -73,11 +73,10 @@ static amp_status set_up(struct network *net, amp_error *error)
     struct darknet_amp *amp = amp_fork_state(net);
     amp_view view = amp_fork_view(net);
     amp_counters counters = amp_fork_counters(net);
-    amp_scaler scaler;
-    amp_scaler_params params = amp_scaler_defaults();
-    params.dynamic = 0;
-    params.scale = 1;
-    AMP_TRY(amp_scaler_init(&scaler, &params, error));
+    amp_scaler scaler = amp_scaler_defaults();
+    scaler.dynamic = 0;
+    scaler.scale = 1;
+    AMP_TRY(amp_scaler_init(&scaler, &scaler, error));
     amp_engine_set_scaler(amp->engine, &scaler);
     amp->summary_printed = 1; /* no line about a resumed training: nothing of it is kept */
     counters.seen -= counters.seen % (size_t)(view.batch * view.subdivisions);

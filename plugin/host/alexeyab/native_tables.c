@@ -1,19 +1,30 @@
 /* Of this fork, for native.c: its layers' types, its activations, and the options of struct layer. */
 #include "../darknet/native_tables.h"
 
+SETTINGS(convolution, convolution, .filters = l->n, .size = l->size, .stride = l->stride_y,
+         .stride_x = l->stride_x, .dilation = l->dilation, .pad = l->pad * l->dilation,
+         .groups = l->groups > 0 ? l->groups : 1)
+SETTINGS(shortcut, shortcut, .alpha = 1, .beta = 1)
+SETTINGS(route, route, .groups = l->groups > 0 ? l->groups : 1, .group_id = l->group_id)
+SETTINGS(reorg, reorg, .stride = l->stride, .reverse = l->reverse != 0, .flatten = l->flatten)
+static void linear(const layer *l, amp_layer_desc *d) { (void)l, d->activation = AMP_LINEAR; }
+
 const amp_own_type amp_own_types[] = {
     TYPES_OF_BOTH_FORKS
-    [EMPTY] = { "empty", AMP_LAYER_ACTIVATION, NULL }, /* the linear one */
-    [REORG_OLD] = { "reorg", AMP_LAYER_REORG, NULL },
-    [SCALE_CHANNELS] = { "scale_channels", AMP_LAYER_MULTIPLY, NULL },
-    [SAM] = { "sam", AMP_LAYER_MULTIPLY, NULL },
-    [REORG] = { "reorg3d", AMP_LAYER_HOST, OWN },
-    [LOCAL_AVGPOOL] = { "local_avgpool", AMP_LAYER_HOST, OWN },
-    [CONV_LSTM] = { "conv_lstm", AMP_LAYER_HOST, OWN },
-    [HISTORY] = { "history", AMP_LAYER_HOST, OWN },
-    [IMPLICIT] = { "implicit", AMP_LAYER_HOST, OWN },
-    [GAUSSIAN_YOLO] = { "Gaussian_yolo", AMP_LAYER_HOST, LOSS },
-    [CONTRASTIVE] = { "contrastive", AMP_LAYER_HOST, LOSS },
+    [CONVOLUTIONAL] = NATIVE("convolutional", convolutional, convolution),
+    [ROUTE] = NATIVE("route", route, route),
+    [SHORTCUT] = NATIVE("shortcut", shortcut, shortcut),
+    [EMPTY] = NATIVE("empty", activation, linear),
+    [REORG_OLD] = NATIVE("reorg", reorg, reorg),
+    [SCALE_CHANNELS] = NATIVE("scale_channels", multiply, NULL),
+    [SAM] = NATIVE("sam", multiply, NULL),
+    [REORG] = OWN("reorg3d"),
+    [LOCAL_AVGPOOL] = OWN("local_avgpool"),
+    [CONV_LSTM] = OWN("conv_lstm"),
+    [HISTORY] = OWN("history"),
+    [IMPLICIT] = OWN("implicit"),
+    [GAUSSIAN_YOLO] = LOSS("Gaussian_yolo"),
+    [CONTRASTIVE] = LOSS("contrastive"),
 };
 const size_t amp_own_type_count = ROWS(amp_own_types);
 
@@ -26,20 +37,23 @@ const amp_activation amp_own_activations[] = {
 };
 const size_t amp_own_activation_count = ROWS(amp_own_activations);
 
-enum { CONV = BIT(CONVOLUTIONAL), ROUTES = BIT(ROUTE), BOXES = BIT(YOLO), SCALES = BIT(MULTIPLY) };
+#define CONV BIT(CONVOLUTIONAL)
+#define ROUTES BIT(ROUTE)
+#define BOXES BIT(YOLO)
+#define SCALES (BIT(SCALE_CHANNELS) | BIT(SAM))
 
 /* Fields of struct layer that are not in this table, because they are no options: the type, what a layer's
  * functions allocate and fill, and shapes; the test e2e_alexeyab_training lists their names. ALL: the option
  * does not change what a layer computes, or the engine, the update or the reader of weights obeys it. */
 const amp_own_option amp_own_options[] = {
     OPTIONS_OF_BOTH_FORKS
-    OPTION(activation, ACTIVATED | SCALES), OPTION(batch_normalize, NORMALIZED),
+    OPTION(activation, ACTIVATED | BIT(EMPTY) | SCALES), OPTION(batch_normalize, NORMALIZED),
     OPTION(groups, CONV | BIT(CONNECTED) | ROUTES), OPTION(group_id, ROUTES),
     OPTION(size, WINDOWS | BIT(CONNECTED)), OPTION(pad, WINDOWS),
-    OPTION(stride, WINDOWS | BIT(CONNECTED) | BIT(UPSAMPLE) | BIT(REORG)),
+    OPTION(stride, WINDOWS | BIT(CONNECTED) | BIT(UPSAMPLE) | BIT(REORG_OLD)),
     OPTION(stride_x, CONV | BIT(MAXPOOL) | BIT(CONNECTED)),
     OPTION(stride_y, CONV | BIT(MAXPOOL) | BIT(CONNECTED)), OPTION(dilation, CONV | BIT(CONNECTED)),
-    OPTION(flipped, CONV), OPTION(share_layer, CONV), OPTION(reverse, BIT(REORG)),
+    OPTION(flipped, CONV), OPTION(share_layer, CONV), OPTION(reverse, BIT(REORG_OLD)),
     OPTION(index, CONV | BIT(SHORTCUT) | SCALES), OPTION(scale_wh, SCALES), OPTION(steps, CONV),
     OPTION(probability, BIT(DROPOUT)), OPTION(scale, BIT(DROPOUT) | BIT(UPSAMPLE)),
     OPTION(out_channels, BIT(MAXPOOL)), /* only maxpool_depth uses it */

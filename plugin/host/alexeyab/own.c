@@ -75,7 +75,8 @@ static int is_read_elsewhere(const network *net, int index, int reader)
 static void squash_in_yolo(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d)
 {
     amp_layer_desc *head = index > 0 ? &out->layers[index - 1] : NULL;
-    if (!head || head->kind != AMP_LAYER_CONVOLUTIONAL || head->activation != AMP_LOGISTIC) return;
+    if (!head || net->layers[index - 1].type != CONVOLUTIONAL || head->kind == AMP_LAYER_HOST
+        || head->activation != AMP_LOGISTIC) return;
     if (is_read_elsewhere(net, index - 1, index)) return;
     head->activation = AMP_LINEAR;
     d->before_logistic = 1;
@@ -117,22 +118,13 @@ amp_status amp_own_describe(const network *net, int index, amp_network_desc *out
                             amp_error *error)
 {
     layer *l = &net->layers[index];
-    d->alpha = d->beta = 1;
-    d->group_id = l->group_id;
-    if (l->type == CONVOLUTIONAL) {
-        d->stride = l->stride_y;
-        d->stride_x = l->stride_x;
-        d->dilation = l->dilation;
-        d->pad = l->pad * l->dilation;
-    }
     if (d->kind == AMP_LAYER_HOST && own_lacks(l->type, l->activation))
-        return amp_fail(error, AMP_UNSUPPORTED, "layer %d [%s]: Darknet's own code runs it (%s), and cannot "
-                        "train with its activation; take another, or give -amp off", index, d->type,
-                        d->why_host);
-    if (d->kind == AMP_LAYER_YOLO) AMP_TRY(describe_boxes(net, index, out, &d->yolo, error));
+        return amp_fail(error, AMP_UNSUPPORTED, "layer %d [%s]: its activation cannot be trained with in "
+                        "Darknet's own code, which runs it (%s); take another, or run with -amp off", index,
+                        d->type, d->why_host);
+    if (d->yolo) AMP_TRY(describe_boxes(net, index, out, (amp_yolo_desc *)d->yolo, error));
     d->stops_backward = stops_now(net, l);
     d->no_backward |= l->onlyforward != 0;
-    if (l->type == EMPTY) d->activation = AMP_LINEAR;
     amp_host_arrays a = amp_host_arrays_of(l, amp_host_on_gpu(net));
     if ((l->type == IMPLICIT || l->type == SHORTCUT) && *a.weight_updates && !amp_own_is_frozen(l))
         d->params[d->param_count++] = (amp_param_desc){

@@ -34,8 +34,7 @@ static size_t convolution_copies(const amp_node *node, const amp_backend *backen
 
 size_t amp_node_copies(const amp_node *node, const amp_backend *backend, amp_dtype dtype)
 {
-    if (amp_autocast_class_of(node->desc.kind) == AMP_CLASS_LOWER)
-        return convolution_copies(node, backend, dtype);
+    if (node->desc.kind->products) return convolution_copies(node, backend, dtype);
     /* A layer of Darknet's own that leaves its products to the backend: each array has one copy, for all
      * directions. */
     if (!node->desc.lends_products || node->products == AMP_FP32 || dtype == AMP_FP32) return 0;

@@ -28,12 +28,12 @@ static amp_status check_dtype(const amp_backend *backend, amp_dtype dtype, amp_e
 
 static amp_status scaler_of(const amp_config *config, amp_scaler *scaler, amp_error *error)
 {
-    amp_scaler_params params = { .enabled = 1, .dynamic = config->dynamic,
-        .scale = config->dynamic ? config->init_scale : config->loss_scale,
+    const amp_scaler settings = { .enabled = 1, .dynamic = config->dynamic,
+        .scale = (float)(config->dynamic ? config->init_scale : config->loss_scale),
         .growth_factor = config->growth_factor, .backoff_factor = config->backoff_factor,
         .growth_interval = config->growth_interval, .min_scale = config->min_scale,
         .max_scale = config->max_scale, .hysteresis = config->hysteresis };
-    return amp_scaler_init(scaler, &params, error);
+    return amp_scaler_init(scaler, &settings, error);
 }
 
 /* Batch norm inside layers that Darknet computes stays each rank's own. */
@@ -43,7 +43,7 @@ static void print_unsynced(const amp_network_desc *described)
         const amp_layer_desc *d = &described->layers[i];
         int moves = 0;
         for (int k = 0; k < d->statistics_count; k++) moves |= d->statistics[k].rolling_factor > 0;
-        if (d->kind != AMP_LAYER_HOST || !moves) continue;
+        if (d->kind->normalizes || !moves) continue;
         fprintf(stderr, "amp: sync_batchnorm=1: layer %d [%s] runs in Darknet's own code, whose batch norm "
                 "sees each rank's images apart\n", i, d->type);
     }

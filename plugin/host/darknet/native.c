@@ -1,7 +1,7 @@
 /* Which of Darknet's layers AMP computes itself, and which stay Darknet's own fp32 code.
  *
  * The rule fails closed: a layer is native only if its type has a kind, and every option in its struct
- * that this kind does not know is 0, as Darknet leaves options that are not set. Otherwise Darknet's own code
+ * that this type does not know is 0, as Darknet leaves options that are not set. Otherwise Darknet's own code
  * runs it, and `amp plan` says why. So an option that a fork of Darknet adds to a layer is never ignored: it
  * needs a row in that fork's native_tables.c, and test e2e_source_tree says so. */
 #include "room.h"
@@ -28,11 +28,11 @@ static int is_zero(const void *field, size_t bytes)
     return 1;
 }
 
-static const char *unknown_option(const layer *l, amp_layer_kind kind)
+static const char *unknown_option(const layer *l)
 {
     for (size_t i = 0; i < amp_own_option_count; i++) {
         const amp_own_option *o = &amp_own_options[i];
-        if (!(o->kinds >> kind & 1) && !is_zero((const char *)l + o->offset, o->bytes)) return o->why_own;
+        if (!(o->types >> l->type & 1) && !is_zero((const char *)l + o->offset, o->bytes)) return o->why_own;
     }
     return NULL;
 }
@@ -59,12 +59,17 @@ const char *amp_host_why_own(const layer *l)
     if (l->type == YOLO && (l->total > AMP_YOLO_MAX_ANCHORS || l->n > AMP_YOLO_MAX_ANCHORS))
         return "more than 32 anchors";
     const char *unfit = amp_own_unfit(l);
-    return unfit ? unfit : unknown_option(l, type->kind);
+    return unfit ? unfit : unknown_option(l);
 }
 
 int amp_host_is_native(const layer *l) { return !amp_host_why_own(l); }
 
-amp_layer_kind amp_host_kind_of(const layer *l)
+const amp_layer_ops *amp_host_kind_of(const layer *l)
 {
     return amp_host_is_native(l) ? type_of(l)->kind : AMP_LAYER_HOST;
+}
+
+void amp_host_settings(const layer *l, amp_layer_desc *d)
+{
+    if (type_of(l)->settings) type_of(l)->settings(l, d);
 }

@@ -5,39 +5,47 @@
 
 #include <stddef.h>
 
-#define OWN "Darknet's own fp32 code"
-#define LOSS "fp32 loss"
+/* Rows of types: one that AMP computes, by amp_<kind>_ops, and those that Darknet's own code does. */
+#define NATIVE(name, kind, settings) { name, &amp_##kind##_ops, NULL, settings }
+#define OWN(name) { name, AMP_LAYER_HOST, "Darknet's own fp32 code", NULL }
+#define LOSS(name) { name, AMP_LAYER_HOST, "fp32 loss", NULL }
 
-#define BIT(KIND) (1u << AMP_LAYER_##KIND)
-enum {
-    NONE = 0,
-    ALL = -1,
-    WINDOWS = BIT(CONVOLUTIONAL) | BIT(DECONVOLUTIONAL) | BIT(MAXPOOL),
-    ACTIVATED = BIT(CONVOLUTIONAL) | BIT(DECONVOLUTIONAL) | BIT(CONNECTED) | BIT(ACTIVATION)
-        | BIT(SHORTCUT),
-    NORMALIZED = BIT(CONVOLUTIONAL) | BIT(DECONVOLUTIONAL) | BIT(CONNECTED)
-};
+/* Bits of types, by Darknet's names. */
+#define BIT(TYPE) (UINT64_C(1) << (TYPE))
+#define NONE 0
+#define ALL UINT64_MAX
+#define WINDOWS (BIT(CONVOLUTIONAL) | BIT(DECONVOLUTIONAL) | BIT(MAXPOOL))
+#define NORMALIZED (BIT(CONVOLUTIONAL) | BIT(DECONVOLUTIONAL) | BIT(CONNECTED))
+#define ACTIVATED (NORMALIZED | BIT(ACTIVE) | BIT(SHORTCUT))
 
-#define OPTION(field, kinds) \
-    { #field " is set", offsetof(layer, field), sizeof(((layer *)0)->field), (unsigned)(kinds) }
+#define OPTION(field, types) \
+    { #field " is set", offsetof(layer, field), sizeof(((layer *)0)->field), types }
 
 #define ROWS(table) (sizeof(table) / sizeof *(table))
 
+/* Fills the settings of a kind from a layer of Darknet's, l. */
+#define SETTINGS(name, kind, ...) \
+    static void name(const layer *l, amp_layer_desc *d) \
+    { \
+        (void)l, d->kind = (struct amp_##kind##_settings){ __VA_ARGS__ }; \
+    }
+SETTINGS(connected, convolution, .filters = l->outputs, .stride = 1, .groups = 1)
+SETTINGS(maxpool, maxpool, .size = l->size, .stride = l->stride, .pad = l->pad)
+SETTINGS(upsample, upsample, .stride = l->stride, .scale = l->scale)
+SETTINGS(dropout, dropout, .probability = l->probability, .scale = l->scale)
+
 /* The rows that are the same in both forks. */
 #define TYPES_OF_BOTH_FORKS \
-    [CONVOLUTIONAL] = { "convolutional", AMP_LAYER_CONVOLUTIONAL, NULL }, \
-    [CONNECTED] = { "connected", AMP_LAYER_CONNECTED, NULL }, [LOCAL] = { "local", AMP_LAYER_HOST, OWN }, \
-    [BATCHNORM] = { "batchnorm", AMP_LAYER_BATCHNORM, NULL }, \
-    [ACTIVE] = { "activation", AMP_LAYER_ACTIVATION, NULL }, \
-    [MAXPOOL] = { "maxpool", AMP_LAYER_MAXPOOL, NULL }, [AVGPOOL] = { "avgpool", AMP_LAYER_AVGPOOL, NULL }, \
-    [UPSAMPLE] = { "upsample", AMP_LAYER_UPSAMPLE, NULL }, \
-    [DROPOUT] = { "dropout", AMP_LAYER_DROPOUT, NULL }, [YOLO] = { "yolo", AMP_LAYER_YOLO, NULL }, \
-    [ROUTE] = { "route", AMP_LAYER_ROUTE, NULL }, [SHORTCUT] = { "shortcut", AMP_LAYER_SHORTCUT, NULL }, \
-    [RNN] = { "rnn", AMP_LAYER_HOST, OWN }, [GRU] = { "gru", AMP_LAYER_HOST, OWN }, \
-    [LSTM] = { "lstm", AMP_LAYER_HOST, OWN }, [CRNN] = { "crnn", AMP_LAYER_HOST, OWN }, \
-    [CROP] = { "crop", AMP_LAYER_HOST, OWN }, [NORMALIZATION] = { "normalization", AMP_LAYER_HOST, OWN }, \
-    [REGION] = { "region", AMP_LAYER_HOST, LOSS }, [DETECTION] = { "detection", AMP_LAYER_HOST, LOSS }, \
-    [COST] = { "cost", AMP_LAYER_HOST, LOSS }, [SOFTMAX] = { "softmax", AMP_LAYER_HOST, LOSS },
+    [CONNECTED] = NATIVE("connected", convolutional, connected), \
+    [BATCHNORM] = NATIVE("batchnorm", batchnorm, NULL), [ACTIVE] = NATIVE("activation", activation, NULL), \
+    [MAXPOOL] = NATIVE("maxpool", maxpool, maxpool), \
+    [AVGPOOL] = NATIVE("avgpool", avgpool, NULL), \
+    [UPSAMPLE] = NATIVE("upsample", upsample, upsample), \
+    [DROPOUT] = NATIVE("dropout", dropout, dropout), [YOLO] = NATIVE("yolo", yolo, NULL), \
+    [LOCAL] = OWN("local"), [RNN] = OWN("rnn"), [GRU] = OWN("gru"), [LSTM] = OWN("lstm"), \
+    [CRNN] = OWN("crnn"), [CROP] = OWN("crop"), [NORMALIZATION] = OWN("normalization"), \
+    [REGION] = LOSS("region"), [DETECTION] = LOSS("detection"), [COST] = LOSS("cost"), \
+    [SOFTMAX] = LOSS("softmax"),
 #define ACTIVATIONS_OF_BOTH_FORKS \
     [LOGISTIC] = AMP_LOGISTIC, [RELU] = AMP_RELU, [RELIE] = AMP_RELIE, [LINEAR] = AMP_LINEAR, \
     [RAMP] = AMP_RAMP, [TANH] = AMP_TANH, [PLSE] = AMP_PLSE, [LEAKY] = AMP_LEAKY, [ELU] = AMP_ELU, \

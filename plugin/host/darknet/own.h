@@ -48,17 +48,18 @@ size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu);
 
 /* The tables that native.c reads: native_tables.c of the fork. */
 typedef struct amp_own_type {
-    const char *name;    /* the .cfg section's; NULL: there is no such layer */
-    amp_layer_kind kind; /* that computes it, */
-    const char *why_own; /* or why Darknet's own code does, in a few words */
+    const char *name;          /* the .cfg section's; NULL: there is no such layer */
+    const amp_layer_ops *kind; /* that computes it, */
+    const char *why_own;       /* or why Darknet's own code does, in a few words */
+    void (*settings)(const layer *, amp_layer_desc *); /* fills the kind's; NULL: it has none */
 } amp_own_type;
 
-/* An option of a layer, and the kinds that know it. */
+/* An option of a layer, and the types that know it. */
 typedef struct amp_own_option {
     const char *why_own;  /* for `amp plan` */
     size_t offset, bytes;
-    /* bits of the kinds that compute with it, or for which it has no meaning in Darknet either */
-    unsigned kinds;
+    /* bits of the types whose kind computes with it, or for which it has no meaning in Darknet either */
+    uint64_t types;
 } amp_own_option;
 
 extern const amp_own_type amp_own_types[];

@@ -41,8 +41,10 @@ const char *amp_host_type_name(LAYER_TYPE type);
  * AMP_LAYER_HOST for all others, of which why_own says in a few words why Darknet's own code runs them;
  * NULL for a native layer. */
 int amp_host_is_native(const layer *l);
-amp_layer_kind amp_host_kind_of(const layer *l);
+const amp_layer_ops *amp_host_kind_of(const layer *l);
 const char *amp_host_why_own(const layer *l);
+/* The settings of a native layer's kind. */
+void amp_host_settings(const layer *l, amp_layer_desc *d);
 
 /* AMP_ACTIVATIONS for one that AMP does not know. */
 amp_activation amp_host_activation_of(ACTIVATION);

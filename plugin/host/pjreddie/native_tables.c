@@ -1,13 +1,23 @@
 /* Of this fork, for native.c: its layers' types, its activations, and the options of struct layer. */
 #include "../darknet/native_tables.h"
 
+SETTINGS(convolution, convolution, .filters = l->n, .size = l->size, .stride = l->stride, .pad = l->pad,
+         .groups = l->groups > 0 ? l->groups : 1)
+SETTINGS(shortcut, shortcut, .alpha = l->alpha, .beta = l->beta)
+SETTINGS(route, route, .groups = 1)
+SETTINGS(reorg, reorg, .stride = l->stride, .reverse = l->reverse != 0, .flatten = l->flatten,
+         .extra = l->extra)
+
 const amp_own_type amp_own_types[] = {
     TYPES_OF_BOTH_FORKS
-    [DECONVOLUTIONAL] = { "deconvolutional", AMP_LAYER_DECONVOLUTIONAL, NULL },
-    [REORG] = { "reorg", AMP_LAYER_REORG, NULL },
-    [L2NORM] = { "l2norm", AMP_LAYER_HOST, OWN },
-    [ISEG] = { "iseg", AMP_LAYER_HOST, LOSS },
-    [LOGXENT] = { "logistic", AMP_LAYER_HOST, LOSS },
+    [CONVOLUTIONAL] = NATIVE("convolutional", convolutional, convolution),
+    [DECONVOLUTIONAL] = NATIVE("deconvolutional", deconvolutional, convolution),
+    [ROUTE] = NATIVE("route", route, route),
+    [SHORTCUT] = NATIVE("shortcut", shortcut, shortcut),
+    [REORG] = NATIVE("reorg", reorg, reorg),
+    [L2NORM] = OWN("l2norm"),
+    [ISEG] = LOSS("iseg"),
+    [LOGXENT] = LOSS("logistic"),
 };
 const size_t amp_own_type_count = ROWS(amp_own_types);
 
