@@ -44,6 +44,7 @@ static struct {
     double peak_memory_mb;
     amp_log_file log;
     char ending[ENDING]; /* what AMP adds to the step's line */
+    char scale[ENDING];  /* that without the speed, for the chart */
     char row[AMP_LOG_TEXT]; /* the step's row of the log */
     int fault_told;         /* why the loss of a training without AMP is not finite */
 } training = { .log = { .descriptor = -1 } };
@@ -184,12 +185,14 @@ static void log_step(float loss, float average_loss)
     amp_log_row_text(&row, training.row);
     amp_log_file_add(&training.log, training.row);
     if (!amp) return;
-    int length = snprintf(training.ending, ENDING, ", scale %g, %lu skipped", (double)row.scale,
-                          amp->skipped);
+    snprintf(training.scale, ENDING, ", scale %g, %lu skipped", (double)row.scale, amp->skipped);
+    int length = snprintf(training.ending, ENDING, "%s", training.scale);
     if (row.images_per_second > 0)
         snprintf(training.ending + length, ENDING - (size_t)length, ", %.1f images/s",
                  row.images_per_second);
 }
+
+const char *darknet_amp_chart_ending(void) { return training.scale; }
 
 /* As Darknet makes the average, from what it was before the step. */
 void darknet_amp_mean_loss(float *loss, float *average_loss)
