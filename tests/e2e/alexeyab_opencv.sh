@@ -156,6 +156,35 @@ train with charted.cfg -amp bf16 -map 4
 grep -q 'mean average precision' with.out || fail "-map: $(tail -3 with.out)"
 ! cmp -s chart.png without.png || fail 'the chart lacks the mAP of the last iteration'
 
+# What is written on it: to each step's line AMP's words, as on the terminal; the last mAP.
+cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/chart_words.c" -o chart_words.so
+words() { # words <folder> <.cfg> <arguments...>: a training, whose chart's words are in chart.words
+    rm -f chart.words
+    LD_PRELOAD=$PWD/chart_words.so CHART_WORDS=chart.words \
+        ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 train "$@"
+}
+sed -i 's/^max_batches=.*/max_batches=4/' charted.cfg
+{ cat charted.cfg; printf '[amp]\ninit_scale=1e30\nbackoff_factor=1e-9\n'; } > skipping.cfg
+words written skipping.cfg -amp fp16 -map 4
+sed -n 's/^current avg loss .* hours\(.*\)/\1/p' chart.words > found
+sed -n 's/.* hours left\(, scale .* skipped\).*/\1/p' written.out | diff - found ||
+    fail "the chart's words of AMP are: $(cat found)"
+grep -q ', scale .*, [1-9][0-9]* skipped$' found || fail 'no step was skipped'
+map=$(sed -n 's/.*mean average precision .* = \([0-9.]*\).*/\1/p' written.out | tail -1)
+last=$(grep '^[0-9.]*% $' chart.words | head -1)
+[ "$last" = "$(awk -v map="$map" 'BEGIN { printf "%2.1f%% ", map * 100 }')" ] ||
+    fail "the chart has mAP '$last', the last iteration $map"
+words written charted.cfg -amp off
+! grep 'scale\|skipped' chart.words || fail 'without AMP the chart has its words'
+# A loss of more digits than the fork's array has room for, which stock writes beyond.
+sed -e 's/^learning_rate=.*/learning_rate=1e-30/' -e 's/^\[yolo\]/&\ncls_normalizer=1e15\niou_normalizer=1e15/' \
+    charted.cfg > large.cfg
+for dtype in off fp32; do
+    words written large.cfg -amp $dtype
+    grep -q '^current avg loss = [0-9]\{25,\}\.[0-9]*    iteration = 4    approx' chart.words ||
+        fail "$dtype: a large loss: $(tail -3 chart.words)"
+done
+
 "$ALEXEYAB" detector train -chart without.png tiny.data charted.cfg -amp bf16 > out 2> err ||
     fail "training without a display and -dont_show: $(tail -1 err)"
 grep -q '^darknet: there is no display: no window is opened, as with -dont_show' err || fail 'not a word'
