@@ -1,7 +1,7 @@
 # AlexeyAB's Darknet built with OPENCV=1. Whatever it does to images: without AMP training gives the very
 # bytes of the stock program; under AMP with -seed it goes on to the bit, and gives the same with cache=ram.
 # So it is with images that OpenCV reads in a way of its own. Bad ones are replaced, the chart has the last
-# mAP, and no display is needed.
+# mAP, loss scale and skipped steps, and no display is needed.
 #
 # AUGMENTATIONS=table tries each key by itself, in each precision, and prints a table.
 set -eu
@@ -184,6 +184,37 @@ for dtype in off fp32; do
     grep -q '^current avg loss = [0-9]\{25,\}\.[0-9]*    iteration = 4    approx' chart.words ||
         fail "$dtype: a large loss: $(tail -3 chart.words)"
 done
+
+# Who asks for the chart at -mjpeg_port gets it, and the training goes on when he leaves.
+sed 's/^max_batches=.*/max_batches=1000000/' charted.cfg > shown.cfg
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+"$ALEXEYAB" detector train tiny.data shown.cfg -amp bf16 -dont_show -mjpeg_port $port > out 2> err &
+trainer=$!
+python3 - $port <<'END' || { kill -KILL $trainer; fail 'no chart at -mjpeg_port'; }
+import socket, sys, time
+while True:
+    try:
+        server = socket.create_connection(('127.0.0.1', int(sys.argv[1])), 600)
+        break
+    except ConnectionRefusedError:
+        time.sleep(.1)
+server.sendall(b'GET / HTTP/1.0\r\n\r\n')
+got = b''
+while b'\xff\xd8\xff' not in got or b'\xff\xd9' not in got[got.index(b'\xff\xd8\xff'):]:
+    more = server.recv(65536)
+    if not more: sys.exit('the server hangs up')
+    got += more
+END
+steps=$(grep -c 'avg loss' out) || true
+until [ "$(grep -c 'avg loss' out)" -gt $((steps + 20)) ]; do
+    kill -0 $trainer 2> /dev/null || fail "the training ends when nobody looks any more: $(tail -1 err)"
+    sleep .1
+done
+kill -TERM $trainer
+status=0
+wait $trainer || status=$?
+[ $status = 143 ] && [ -s backup/shown.backup ] || fail "after SIGTERM: status $status, $(tail -1 err)"
+rm -f backup/*
 
 "$ALEXEYAB" detector train -chart without.png tiny.data charted.cfg -amp bf16 > out 2> err ||
     fail "training without a display and -dont_show: $(tail -1 err)"
