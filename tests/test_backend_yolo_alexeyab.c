@@ -589,7 +589,10 @@ TEST(a_box_of_no_width_and_endless_height_makes_no_cost_nan)
     drawn w = draw(&all_keys[1], &(labels_case){ "one each", 1, one_place, 0, 0 }, 0, AMP_FP32);
     amp_tensor dx = poisoned(AMP_FP32, IMAGES, H, W, BOXES * SIZE);
     amp_yolo_result *result = memory(sizeof *result);
-    for (size_t e = 0; e < SIZE * BOXES; e += SIZE) set_element(&w.x, e + 2, -120), set_element(&w.x, e + 3, 90);
+    for (size_t e = 0; e < SIZE * BOXES; e += SIZE) {
+        set_element(&w.x, e + 2, -120);
+        set_element(&w.x, e + 3, 90);
+    }
     ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, &dx, 0, result, e));
     assert_true(result->labels == IMAGES);
     if (!isfinite(result->cost) || !isfinite(result->iou))

@@ -74,8 +74,8 @@ AMP_ACTIVATE float amp_yolo_shared(amp_yolo_box a, amp_yolo_box b)
     return w < 0 || h < 0 ? 0 : w * h;
 }
 
-/* 0 where they share nothing, also where the quotient were NaN: of empty boxes, and of a box of no width whose
- * height is inf. */
+/* 0 where they share nothing, also where the quotient would be NaN: of empty boxes, and of a box of no width
+ * whose height is inf. */
 AMP_ACTIVATE float amp_yolo_iou(amp_yolo_box a, amp_yolo_box b)
 {
     float shared = amp_yolo_shared(a, b);

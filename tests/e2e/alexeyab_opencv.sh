@@ -177,8 +177,8 @@ last=$(grep '^[0-9.]*% $' chart.words | head -1)
 words written charted.cfg -amp off
 ! grep 'scale\|skipped' chart.words || fail 'without AMP the chart has its words'
 # A loss of more digits than the fork's array has room for, which stock writes beyond.
-sed -e 's/^learning_rate=.*/learning_rate=1e-30/' -e 's/^\[yolo\]/&\ncls_normalizer=1e15\niou_normalizer=1e15/' \
-    charted.cfg > large.cfg
+sed -e 's/^learning_rate=.*/learning_rate=1e-30/' \
+    -e 's/^\[yolo\]/&\ncls_normalizer=1e15\niou_normalizer=1e15/' charted.cfg > large.cfg
 for dtype in off fp32; do
     words written large.cfg -amp $dtype
     grep -q '^current avg loss = [0-9]\{25,\}\.[0-9]*    iteration = 4    approx' chart.words ||

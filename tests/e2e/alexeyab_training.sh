@@ -12,8 +12,8 @@ tiny_alexeyab
 cfgs=$ALEXEYAB_TREE/cfg
 
 # ---- its .cfg files ----
-# Some have mosaic=1 with letter_box=1, which no build can load, and mosaic wants OpenCV. Many are as one tests
-# with them, with batch=1.
+# Some have mosaic=1 with letter_box=1, which no build can load, and mosaic wants OpenCV. Many have batch=1,
+# for testing.
 count=0
 for cfg in "$cfgs"/*.cfg; do
     name=$(basename "$cfg" .cfg)
@@ -179,9 +179,9 @@ sed -e 's/^learning_rate=.*/learning_rate=0/' -e 's/^max_batches=.*/max_batches=
 weights_of() { tail -c +21 "$1"; } # without the header
 data=flat.data
 train start flat_start.cfg -amp fp32
-# Nearly the same: an xnor layer, which is Darknet's own, and the two add up its products in another order; and
-# with OpenCV, which divides a pixel's byte by 255 in another precision. (Of an xnor layer stock's CPU takes all weights for
-# one filter's, and writes beyond them.)
+# Nearly the same: with an xnor layer, which is Darknet's own, and the two add up its products in another
+# order; and with OpenCV, where a pixel's byte is divided by 255 in another precision. (Of an xnor layer
+# stock's CPU takes all weights for one filter's, and writes beyond them.)
 cc -O1 "$SOURCE_DIR/tests/e2e/lib/weights_distance.c" -o weights_distance -lm
 opencv=$(ldd "$ALEXEYAB" | grep -c libopencv || true)
 sed 's/^filters=16/&\nxnor=1/' flat.cfg > flat_xnor.cfg

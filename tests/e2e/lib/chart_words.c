@@ -1,6 +1,6 @@
 /* Preloaded into a Darknet with OpenCV: each text that is put on an image is a line of the file that the
- * variable CHART_WORDS names. Nothing is drawn. The function is OpenCV's cv::putText, of which only the second
- * argument is looked at: a std::string, which begins with the pointer to its characters. */
+ * variable CHART_WORDS names. Nothing is drawn. The function is OpenCV's cv::putText, of which only the
+ * second argument is looked at: a std::string, which begins with the pointer to its characters. */
 #include <stdio.h>
 #include <stdlib.h>
 
