@@ -80,7 +80,7 @@ static amp_step_end end_of(const network *n, const amp_update_args *args)
 static amp_step_outcome finished(const network *n, const amp_update_args *args)
 {
     amp_step_end end = end_of(n, args);
-    amp_step_outcome out = { 7, NAN };
+    amp_step_outcome out = { 7, 7, NAN };
     ASSERT_OK(CALL(finish_step, &end, &out, e));
     return out;
 }
@@ -210,19 +210,19 @@ TEST(a_step_of_nothing_is_taken)
     NEEDS(finish_step);
     network n;
     amp_step_end end = { .update = usual };
-    amp_step_outcome out = { 7, NAN };
+    amp_step_outcome out = { 7, 7, NAN };
     make(&n);
     ASSERT_OK(CALL(finish_step, &end, &out, e));
     assert_true(out.taken == 1 && out.gradient_norm == 0);
     end.params = &n.params[2]; /* of no elements */
     end.param_count = 1;
-    out = (amp_step_outcome){ 7, NAN };
+    out = (amp_step_outcome){ 7, 7, NAN };
     ASSERT_OK(CALL(finish_step, &end, &out, e));
     assert_true(out.taken == 1 && out.gradient_norm == 0);
     end.param_count = 0;
     end.statistics = n.statistics;
     end.statistics_count = STATES;
-    out = (amp_step_outcome){ 7, NAN };
+    out = (amp_step_outcome){ 7, 7, NAN };
     ASSERT_OK(CALL(finish_step, &end, &out, e));
     assert_true(out.taken == 1 && out.gradient_norm == 0);
     for (int i = 0; i < STATES; i++)
