@@ -318,6 +318,31 @@ TEST(yolo_loss_is_darknets)
     release(result);
 }
 
+/* Each image's part is what the image costs alone. */
+TEST(the_cost_is_told_by_image)
+{
+    NEEDS(yolo_loss);
+    amp_yolo_result *result = memory(sizeof *result);
+    double *costs = memory(8 * sizeof *costs);
+    for (size_t k = 0; k < COUNT(cases); k++) {
+        drawn w = draw(&cases[k], AMP_FP32);
+        size_t floats = amp_shape_count(w.x.shape) / (size_t)w.x.shape.n;
+        double sum = 0;
+        ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 4, NULL, 0, result, costs, e));
+        assert_near(result->cost, w.r.sums.cost, "cost");
+        for (int i = 0; i < w.x.shape.n; i++) {
+            double alone = 0;
+            for (size_t j = 0; j < floats; j++) alone += pow(w.r.delta[(size_t)i * floats + j], 2);
+            assert_near(costs[i], alone, "an image's cost");
+            sum += costs[i];
+        }
+        assert_near(sum, result->cost, "the images' costs");
+        discard(&w);
+    }
+    release(costs);
+    release(result);
+}
+
 /* Stock leaves a box's other classes alone at a second label, if the delta of class 0 is not 0. Where it is
  * (the first label was of class 0, and the network is sure of it) the second overwrites them all. */
 TEST(a_second_label_overwrites_classes_where_the_first_delta_is_zero)

@@ -16,7 +16,6 @@
 typedef struct amp_unscale {
     float factor, rest;   /* gradients are multiplied by one, then by the other */
     double gradient_norm; /* see amp_step_outcome */
-    int above_limit;
 } amp_unscale;
 
 /* sum_squares: Σ grad². Every operation here is exactly rounded, so that all machines agree. A factor below
@@ -28,7 +27,11 @@ AMP_UNSCALE amp_unscale amp_unscale_of(double sum_squares, const amp_update_args
     double norm = sqrt(sum_squares * args->inverse_scale * args->inverse_scale) / args->batch;
     if (args->clip_norm > 0 && norm > args->clip_norm) unscale *= args->clip_norm / norm;
     int split = unscale < (double)FLT_MIN;
-    amp_unscale u = { split ? (float)small : (float)unscale, split ? (float)(unscale / small) : 1, norm,
-                      args->norm_limit != 0 && norm > args->norm_limit };
+    amp_unscale u = { split ? (float)small : (float)unscale, split ? (float)(unscale / small) : 1, norm };
     return u;
+}
+
+AMP_UNSCALE int amp_is_above_limit(double gradient_norm, const amp_update_args *args)
+{
+    return args->norm_limit != 0 && gradient_norm > args->norm_limit;
 }

@@ -6,7 +6,7 @@ set -eu
 tiny_training
 wrong=$(python3 "$SOURCE_DIR/tests/e2e/lib/squares.py" labels)
 [ "$(echo $wrong)" = '57.jpg 140.jpg 233.jpg' ] || fail "$wrong"
-sed -i 's/^batch=.*/batch=2/; s/max_batches=.*/max_batches=520/; s/^learning_rate=.*/learning_rate=0.0003/
+sed -i 's/^batch=.*/batch=2/; s/max_batches=.*/max_batches=520/; s/^learning_rate=.*/learning_rate=0.0007/
     s/^burn_in=.*/burn_in=100/; s/^steps=.*/steps=5000/; s/^jitter=.*/jitter=.05/
     s/^probability=.*/probability=.01/; /^angle\|^saturation\|^exposure\|^hue/d' tiny.cfg
 amp() { sed "1a amp=1\n$2" tiny.cfg > $1.cfg; } # amp <name> <keys>
@@ -29,7 +29,9 @@ name="the images are named"
 train log.cfg -log log.csv
 ended_well
 keep log
-[ "$(first_images log.err)" = '140.jpg 233.jpg 57.jpg ' ] || fail "$name: $(spikes log.err)"
+for image in $wrong; do # and others, since each of them spoils the weights for a while
+    case " $(first_images log.err)" in *" $image "*) ;; *) fail "$name: $image: $(spikes log.err)" ;; esac
+done
 all=$(spikes log.err | wc -l)
 [ "$(column log)" = "0:$((520 - all)) 1:$all" ] || fail "$name: the log's column: $(column log), not $all"
 spikes log.err | sed -n 1p | grep -q \
@@ -64,7 +66,7 @@ dropped=$(spikes skip.err | wc -l)
 grep -q "^amp: summary .* steps=520 skipped=$dropped " skip.err || fail "$name: $(tail -n 1 skip.err)"
 "$DARKNET" amp log skip.csv > out
 grep -q "^  spikes  *$dropped, $dropped dropped:" out || fail "$name: amp log: $(grep -A 9 spikes out)"
-awk -v log_loss=$(loss log) -v skip_loss=$(loss skip) 'BEGIN { exit !(skip_loss < .95 * log_loss) }' ||
+awk -v log_loss=$(loss log) -v skip_loss=$(loss skip) 'BEGIN { exit !(skip_loss < .85 * log_loss) }' ||
     fail "$name: a loss of $(loss skip) with skip and of $(loss log) with log"
 echo "$name: $dropped dropped, loss $(loss skip), with log $(loss log)"
 

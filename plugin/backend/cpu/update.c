@@ -142,7 +142,8 @@ amp_status amp_cpu_finish_step(amp_backend *backend, const amp_step_end *end, am
     AMP_TRY(amp_cpu_check_gradients(backend, end->params, end->param_count, 1, &found, &sum_squares, error));
     if (found || any_bad(end->statistics, end->statistics_count)) return AMP_OK;
     const amp_unscale unscale = amp_unscale_of(sum_squares, &end->update);
-    *out = (amp_step_outcome){ !unscale.above_limit, unscale.above_limit, unscale.gradient_norm };
+    int above_limit = amp_is_above_limit(unscale.gradient_norm, &end->update);
+    *out = (amp_step_outcome){ !above_limit, above_limit, unscale.gradient_norm };
     if (!out->taken) return AMP_OK;
     update(end, &unscale);
     return copy_statistics(end->statistics, end->statistics_count, 0);

@@ -40,7 +40,7 @@ typedef struct finding {
 typedef struct decision {
     double sum_squares; /* of gradients, scaled as they are */
     amp_unscale unscale;
-    int found_inf;
+    int found_inf, above_limit;
 } decision;
 
 /* ---- kernels ---- */
@@ -123,6 +123,7 @@ __global__ void __launch_bounds__(UPDATE_THREADS) combine_findings(const finding
     out->sum_squares = f.sum_squares;
     out->unscale = amp_unscale_of(f.sum_squares, &args);
     out->found_inf = f.found_inf;
+    out->above_limit = amp_is_above_limit(out->unscale.gradient_norm, &args);
 }
 
 /* The numbers of one step: amp_update_args, ready to use. */
@@ -213,7 +214,7 @@ template <int ADAM>
 __global__ void __launch_bounds__(UPDATE_THREADS) move_chunks(const array_row *__restrict__ rows,
     const amp_cuda_cut *__restrict__ cuts, step s, const decision *__restrict__ v)
 {
-    if (v->found_inf || v->unscale.above_limit) return;
+    if (v->found_inf || v->above_limit) return;
     const amp_cuda_cut c = cuts[blockIdx.x];
     const array_row e = rows[c.row];
     s.unscale = v->unscale.factor;
@@ -357,8 +358,8 @@ amp_status amp_cuda_finish_step(amp_backend *backend, const amp_step_end *end, a
         AMP_TRY(wait_for_decision(backend, &v, error));
     }
     if (v.found_inf) return AMP_OK;
-    out->taken = !v.unscale.above_limit;
-    out->above_limit = v.unscale.above_limit;
+    out->taken = !v.above_limit;
+    out->above_limit = v.above_limit;
     out->gradient_norm = v.unscale.gradient_norm;
     return AMP_OK;
 }

@@ -52,7 +52,7 @@ static void print_spikes(const amp_log_summary *s)
     else printf("%zu, %zu dropped%s\n", s->spikes, s->dropped, kept < s->spikes ? "; the largest:" : ":");
     for (size_t i = 0; i < kept; i++) {
         const amp_log_spike *spike = &s->spike[i];
-        printf("  %-15s iteration %ld: %s %.4g", "", spike->iteration,
+        printf("  %-15s %siteration %ld: %s %.4g", "", spike->dropped ? "after " : "", spike->iteration,
                spike->by_loss ? "loss" : "gradient norm", spike->value);
         if (spike->median > 0)
             printf(", %.3g times the median of the steps before", spike->value / spike->median);

@@ -59,13 +59,16 @@ static void keep_spike(amp_log_summary *s, amp_log_spike spike)
     s->spike[kept] = spike;
 }
 
-/* Why the training called a step a spike is not in its row: for the one of norm and loss that is further above
- * its median, as far as the log goes back. */
+/* What the training called a spike, perhaps with another factor than rule's: by the one of norm and loss that is
+ * further above its median, as far as the log goes back. */
 static amp_spike told_spike(const amp_spikes *rule, const amp_log_row *row, double norm, double loss)
 {
+    amp_spike spike = amp_spikes_judge(rule, norm, loss);
+    spike.dropped = row->spike == AMP_LOG_DROPPED;
+    if (spike.found) return spike;
     double norms = amp_spike_window_median(&rule->norms), losses = amp_spike_window_median(&rule->losses);
     int by_loss = !(norm * losses >= loss * norms);
-    return (amp_spike){ .found = 1, .dropped = row->spike == AMP_LOG_DROPPED, .by_loss = by_loss,
+    return (amp_spike){ .found = 1, .dropped = spike.dropped, .by_loss = by_loss,
                         .value = by_loss ? loss : norm, .median = by_loss ? losses : norms };
 }
 
