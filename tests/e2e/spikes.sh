@@ -100,11 +100,11 @@ refused() { # refused <keys> <message>
     [ $status = 1 ] || fail "$name: $1: status $status"
     says "$2"
 }
-refused 'spike_factor=-1' 'bad.cfg:3: [net]: spike_factor=-1: below 1; allowed: 0 (off), or a number from 1'
-refused 'spike_factor=0.5' 'spike_factor=0.5: below 1'
-refused 'spike_factor=many' 'spike_factor=many: '
-refused 'spike=drop' 'spike=drop: neither log nor skip; allowed: log, skip'
-refused 'spike=skip\nspike_factor=0' 'spike=skip: with spike_factor=0 no step is a spike'
+refused 'spike_factor=-1' 'bad.cfg:3: [net] spike_factor = -1: below 1; allowed: 0 (off), or a number from 1'
+refused 'spike_factor=0.5' 'spike_factor = 0.5: below 1'
+refused 'spike_factor=many' 'spike_factor = many: '
+refused 'spike=drop' 'spike = drop: neither log nor skip; allowed: log, skip'
+refused 'spike=skip\nspike_factor=0' 'spike = skip: with spike_factor=0 no step is a spike'
 
 name="a classifier"
 mkdir class backup_class
