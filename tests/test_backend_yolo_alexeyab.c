@@ -753,7 +753,8 @@ TEST(results_do_not_depend_on_the_processors)
         amp_tensor dx = poisoned(AMP_BF16, IMAGES, H, W, BOXES * SIZE), first = copy_of(&dx);
         for (int processors = 1; processors < 6; processors += 2) {
             machine.set_processors(backend, processors);
-            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 8, processors == 1 ? &first : &dx, 0, result, NULL, e));
+            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 8, processors == 1 ? &first : &dx, 0,
+                           result, NULL, e));
             if (processors == 1) want = *result;
             else assert_same(&first, &dx);
             assert_memory_equal(&want, result, sizeof want);

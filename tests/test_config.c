@@ -388,7 +388,8 @@ TEST(bad_values_are_refused_where_they_stand)
         { "clip_norm=-1", "clip_norm = -1: negative" A_CLIP_NORM },
         { "clip_norm=1e40", "clip_norm = 1e40: out of fp32's range" A_CLIP_NORM },
         { "spike_factor=0.5", "spike_factor = 0.5: below 1; allowed: 0 (off), or a number from 1" },
-        { "spike_factor=inf", "spike_factor = inf: not a decimal number; allowed: 0 (off), or a number from 1" },
+        { "spike_factor=inf", "spike_factor = inf: not a decimal number; allowed: 0 (off), or "
+          "a number from 1" },
         { "spike=drop", "spike = drop: neither log nor skip; allowed: log, skip" },
         { "checkpoint=0", "checkpoint = 0: below 1" A_CHECKPOINT },
         { "checkpoint=2.5", "checkpoint = 2.5: not a whole number" A_CHECKPOINT },
@@ -433,8 +434,8 @@ TEST(broken_files_are_refused_where_they_break)
           ":3: [net] init_scale = 2: below min_scale, which is 4" A_NUMBER_FROM_MIN },
         { NET "max_scale=8\n[amp]\ninit_scale=16\n" LAYER,
           ":5: [amp] init_scale = 16: above max_scale, which is 8" A_NUMBER_FROM_MIN },
-        { NET "[amp]\nspike=skip\nspike_factor=0\n" LAYER, ":4: [amp] spike = skip: with spike_factor=0 no step "
-          "is a spike; allowed: spike_factor above 0 with it" },
+        { NET "[amp]\nspike=skip\nspike_factor=0\n" LAYER, ":4: [amp] spike = skip: with spike_factor=0 no "
+          "step is a spike; allowed: spike_factor above 0 with it" },
         { NET "[amp]\nhystersis=2\n" LAYER,
           ":4: [amp] hystersis = 2: unknown key, did you mean hysteresis?" ALLOWED_KEYS },
         { NET "[amp]\nmaxscale=2\n" LAYER,

@@ -17,16 +17,17 @@
  *           u32 sync_batchnorm; for each rank but the first one, as many f32 as its recurrent layers carry,
  *           in the order of their statistics
  *     AVRG  u32 averages of weights, each: u64 count
- *     SPIK  what spikes are told by: u64 steps dropped, f64 loss of the step under way, then for norms and for
- *           losses: u64 how many were seen, and f64[128], the last of them (spikes.h)
+ *     SPIK  what spikes are told by (spikes.h): u64 steps dropped, f64 loss of the step under way; then of
+ *           norms, and of losses, u64 how many were seen and f64[128], the last of them
  *     ARRY  u32 kind, u32 index of the parameter, statistics or average, u64 count, count f32
  *
  * SCAL, RUN and NETW come once each, in this order, before the arrays. RANK, AVRG and SPIK come behind them
  * in version 5, which is written unless spike_factor is 0. Then it is version 4, without SPIK, where several
- * ranks trained or weights are averaged; else version 1, without all three. Which arrays there must be follows from them: momentum of each parameter under SGD, m and v
- * under Adam, masters and statistics that are "unsaved" (not held by the .weights file), each average, and
- * with a batch under way (RUN's window) the gradients of each parameter and the committed form of all
- * statistics. None else. A later version may change all but the first 12 bytes. */
+ * ranks trained or weights are averaged; else version 1, without all three. Which arrays there must be
+ * follows from them: momentum of each parameter under SGD, m and v under Adam, masters and statistics that
+ * are "unsaved" (not held by the .weights file), each average, and with a batch under way (RUN's window) the
+ * gradients of each parameter and the committed form of all statistics. None else. A later version may change
+ * all but the first 12 bytes. */
 #pragma once
 
 #include <stddef.h>

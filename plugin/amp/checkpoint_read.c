@@ -188,7 +188,8 @@ static amp_status read_spikes(amp_checkpoint *c, cursor r, amp_error *error)
         windows[k]->seen = take_u64(&r);
         for (int i = 0; i < AMP_SPIKE_WINDOW; i++) windows[k]->values[i] = take_f64(&r);
     }
-    if (r.broken || left(&r)) return refuse(c, error, "it is damaged: its record of spikes has the wrong size");
+    if (r.broken || left(&r))
+        return refuse(c, error, "it is damaged: its record of spikes has the wrong size");
     const char *problem = amp_spikes_problem(&c->spikes);
     return problem ? refuse(c, error, "it is damaged: its record of spikes: %s", problem) : AMP_OK;
 }

@@ -16,7 +16,8 @@
 
 typedef enum amp_key {
     AMP_ON, DTYPE, LOSS_SCALE, INIT_SCALE, GROWTH_FACTOR, GROWTH_INTERVAL, BACKOFF_FACTOR, HYSTERESIS,
-    MIN_SCALE, MAX_SCALE, CLIP_NORM, SPIKE_FACTOR, SPIKE, ADAMW, CHECKPOINT, MEMORY, WIRE, SYNC_BATCHNORM, GRAPHS, WINOGRAD, DEBUG,
+    MIN_SCALE, MAX_SCALE, CLIP_NORM, SPIKE_FACTOR, SPIKE, ADAMW, CHECKPOINT, MEMORY, WIRE, SYNC_BATCHNORM,
+    GRAPHS, WINOGRAD, DEBUG,
     KEYS
 } amp_key;
 
@@ -76,11 +77,11 @@ static const key_row rows[KEYS] = {
                     "0 (off), or a number up to 3.4e38", "upper bound of the gradient's L2 norm, averaged "
                     "over the batch and without the loss scale", "0 (off)" },
     [SPIKE_FACTOR] = { KEY(spike_factor), REAL_OR_0, 20, 1, DBL_MAX, "below 1", "not finite",
-                       "0 (off), or a number from 1", "a step is a spike if its gradient's norm, or its loss, "
-                       "is above so many times the median of the last 128 steps" },
+                       "0 (off), or a number from 1", "a step is a spike if its gradient's norm, or its "
+                       "loss, is above so many times the median of the last 128 steps" },
     [SPIKE] = { KEY(spike), LOG_OR_SKIP, AMP_SPIKE_LOG, .allowed = "log, skip", .initial = "log",
-                .help = "log: a line names a spike's images; skip: its update is not made either, of at most 1 "
-                "% of the steps" },
+                .help = "log: a line names a spike's images; skip: its update is not made either, of at most "
+                "1 % of the steps" },
     [ADAMW] = { KEY(adamw), FLAG, .allowed = "0, 1",
                 .help = "1, with adam=1 in [net]: AdamW, as torch.optim.AdamW" },
     [CHECKPOINT] = { KEY(checkpoint), WHOLE_OR_WORD, AMP_CHECKPOINT_OFF, 1, 1000, "below 1", "too large",
@@ -407,8 +408,8 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
     if (c->init_scale < c->min_scale) return refuse_scale(p, c->init_scale, MIN_SCALE, c->min_scale, error);
     if (c->init_scale > c->max_scale) return refuse_scale(p, c->init_scale, MAX_SCALE, c->max_scale, error);
     if (c->enabled && c->spike == AMP_SPIKE_SKIP && c->spike_factor == 0)
-        return refuse_setting(p, SPIKE, "with spike_factor=0 no step is a spike", "spike_factor above 0 with it",
-                              error);
+        return refuse_setting(p, SPIKE, "with spike_factor=0 no step is a spike",
+                              "spike_factor above 0 with it", error);
     if (c->enabled && c->adamw && p->adam < 1)
         return refuse_setting(p, ADAMW, "it is a form of Adam, which [net] does not ask for",
                               "adam=1 in [net] with it, where B1, B2 and eps stand too", error);

@@ -40,8 +40,8 @@ typedef struct amp_step_report {
                                     `bad` says which */
     amp_anomaly anomaly;         /* found only with debug=1 and in the step that ends training: the first in
                                     the order of time */
-    double gradient_norm;        /* L2 norm of the unscaled gradient, averaged over the batch, before clipping;
-                                    0 after an overflow */
+    double gradient_norm;        /* L2 norm of the unscaled gradient, averaged over the batch, before
+                                    clipping; 0 after an overflow */
 } amp_step_report;
 
 /* The engine takes backend over and destroys it, also on failure. network describes the layers at any shape;
@@ -97,9 +97,9 @@ int amp_engine_ranks(const amp_engine *);
 /* The backward that follows is the step's last: with several ranks, gradients are summed while it goes on. */
 void amp_engine_ends_step(amp_engine *);
 /* One optimizer step over all parameters. It is skipped as a whole if a gradient, a running statistic, a
- * recurrent state or a loss of its passes is inf or NaN, if it was rejected, or if it is a spike that is to be
- * dropped. args: inverse_scale, clip_norm, norm_limit, adam and adamw are filled in here; t is the number this step has if it is not skipped.
- * AMP_DIVERGED when training cannot go on; *report is filled then too. */
+ * recurrent state or a loss of its passes is inf or NaN, if it was rejected, or if it is a spike that is to
+ * be dropped. args: inverse_scale, clip_norm, norm_limit, adam and adamw are filled in here; t is the number
+ * this step has if it is not skipped. AMP_DIVERGED when training cannot go on; *report is filled then too. */
 amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report,
                              amp_error *);
 

@@ -59,6 +59,7 @@ void amp_parallel_plan_changes(amp_parallel *);
 amp_status amp_parallel_layer_done(amp_parallel *, const amp_parameters *, int i, amp_error *);
 
 /* The end of a step: all sums are made, and *rejected and *loss are the same on all ranks: the reason of the
- * first rank that has one, and the sum of the ranks' losses. AMP_COMM_FAILED where ranks do not start from the same weights, scale and step. */
+ * first rank that has one, and the sum of the ranks' losses. AMP_COMM_FAILED where ranks do not start from
+ * the same weights, scale and step. */
 amp_status amp_parallel_finish(amp_parallel *, amp_parameters *, const amp_scaler *, amp_backend *,
                                amp_anomaly *rejected, double *loss, amp_error *);

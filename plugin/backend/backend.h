@@ -448,8 +448,8 @@ struct amp_backend {
     /* The end of a step. If all gradients and statistics are finite, and the norm is not above norm_limit,
      * each parameter is updated and each statistic committed; otherwise nothing changes, the gradients
      * neither. A device decides this itself: when the call returns, the update may only be queued. After an
-     * error of an earlier call nothing was changed. Gradients are multiplied by unscale = inverse_scale, or by
-     * inverse_scale·(clip_norm/gradient_norm) where clip_norm is not 0 and the norm is larger (unscale.h).
+     * error of an earlier call nothing was changed. Gradients are multiplied by unscale = inverse_scale, or
+     * by inverse_scale·(clip_norm/gradient_norm) where clip_norm is not 0 and the norm is larger (unscale.h).
      * The update leaves 0 in grad. SGD, as Darknet, with rate = learning_rate·rate_scale:
      *   momentum += grad·unscale - decay·batch·master
      *   master   += rate/batch·momentum

@@ -35,7 +35,7 @@ check_rows() { # check_rows <log>, of the training in out
     # Lines have six decimals, rows all that a float has.
     tail -n +2 "$1" | paste -d, - lines.txt | awk -F, '
         function same(a, b) { return a == b || (a - b) ^ 2 <= (6e-7 + 2e-7 * (a < 0 ? -a : a)) ^ 2 }
-        $1 != $14 || !same($2, $15) || !same($3, $16) || !same($4, $17) { print; bad = 1 }
+        $1 != $15 || !same($2, $16) || !same($3, $17) || !same($4, $18) { print; bad = 1 }
         END { exit bad }' > differ.txt || fail "$name: row and line differ: $(head -n 3 differ.txt)"
 }
 

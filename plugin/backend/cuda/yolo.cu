@@ -1,6 +1,6 @@
 /* Yolo's loss in a few launches: find the box that each label belongs to; compute each box with a warp;
- * add up all sums, and each image's cost. In plain form, for each box: delta = target - output as backend.h says, dx +=
- * loss_scale·delta, cost += delta².
+ * add up all sums, and each image's cost. In plain form, for each box: delta = target - output as backend.h
+ * says, dx += loss_scale·delta, cost += delta².
  * The boxes of a warp, of a block and of a partial sum follow from the shape alone, and sums are added in
  * a fixed order, so that every device gives the same bits. Few boxes have a label; of the others only the
  * first five numbers are computed, not the classes. */
@@ -279,8 +279,8 @@ amp_status amp_cuda_yolo_loss(amp_backend *backend, const amp_tensor *x, const f
     head g = { *d, x->shape.w, x->shape.h, labels, own, (int *)(own + images * d->max_boxes) };
     if (labels)
         AMP_LAUNCH(backend, (unsigned)amp_divide_up(images, WARPS), THREADS, find_own_boxes, g, (int)images);
-    AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, (unsigned)blocks, THREADS, box_deltas<T>, g, (unsigned)each,
-                                           (const T *)x->data, (T *)(dx ? dx->data : NULL),
+    AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, (unsigned)blocks, THREADS, box_deltas<T>, g,
+                                           (unsigned)each, (const T *)x->data, (T *)(dx ? dx->data : NULL),
                                            loss_scale * d->delta_normalizer, accumulate, partial));
     AMP_LAUNCH(backend, 1u, THREADS, add_results, partial, blocks, result);
     if (image_costs)

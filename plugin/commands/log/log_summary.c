@@ -59,8 +59,8 @@ static void keep_spike(amp_log_summary *s, amp_log_spike spike)
     s->spike[kept] = spike;
 }
 
-/* What the training called a spike, perhaps with another factor than rule's: by the one of norm and loss that is
- * further above its median, as far as the log goes back. */
+/* What the training called a spike, perhaps with another factor than rule's: by the one of norm and loss that
+ * is further above its median, as far as the log goes back. */
 static amp_spike told_spike(const amp_spikes *rule, const amp_log_row *row, double norm, double loss)
 {
     amp_spike spike = amp_spikes_judge(rule, norm, loss);

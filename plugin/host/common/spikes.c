@@ -133,9 +133,9 @@ static void check_dropped(struct darknet_amp *amp)
     const char *checkpoint = amp->resume->last_file;
     if (!amp_spikes_too_many(spikes)) return;
     if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows what was saved last */
-    darknet_amp_refuse("amp: spike=skip has dropped %llu of %llu steps, more than 1 %%: these are no outliers; "
-                       "last checkpoint: %s%s; try a lower learning_rate, clip_norm, a larger spike_factor, or "
-                       "spike=log", (unsigned long long)spikes->dropped,
+    darknet_amp_refuse("amp: spike=skip has dropped %llu of %llu steps, more than 1 %%: these are no "
+                       "outliers; last checkpoint: %s%s; try a lower learning_rate, clip_norm, a larger "
+                       "spike_factor, or spike=log", (unsigned long long)spikes->dropped,
                        (unsigned long long)(spikes->norms.seen + spikes->dropped),
                        checkpoint ? checkpoint : "none yet",
                        checkpoint && !amp_file_exists(checkpoint) ? ", which is gone" : "");
@@ -148,8 +148,8 @@ void amp_spikes_report(struct darknet_amp *amp, const amp_step_report *report, s
     join_ranks(amp);
     if (amp_ranks_prints_for(amp)) {
         fflush(stdout);
-        fprintf(stderr, "amp: spike: step %zu%s: its %s %.4g is %.3g times %.4g, the median of the last steps "
-                "(spike_factor=%g); ", good_steps + 1, s->dropped ? " is dropped" : "",
+        fprintf(stderr, "amp: spike: step %zu%s: its %s %.4g is %.3g times %.4g, the median of the last "
+                "steps (spike_factor=%g); ", good_steps + 1, s->dropped ? " is dropped" : "",
                 s->by_loss ? "loss" : "gradient norm", s->value, s->value / s->median, s->median,
                 amp->config->spike_factor);
         print_images(&amp->image_losses);

@@ -1,9 +1,10 @@
-/* Spikes as the user sees them: a line with the images of the step, those with the largest loss first. While a
- * step goes on, each image's loss is taken from the loss layers (amp_image_losses.pass), and the few largest
- * are kept with the names of their files.
+/* Spikes as the user sees them: a line with the images of the step, those with the largest loss first. While
+ * a step goes on, each image's loss is taken from the loss layers (amp_image_losses.pass), and the few
+ * largest are kept with the names of their files.
  *
- * An image's loss is, for layers whose loss is the square of their delta, the sum of its deltas' squares, else
- * the sum of its own part of the loss; as Darknet's line has it, the mean over the network's loss layers. */
+ * An image's loss is, for layers whose loss is the square of their delta, the sum of its deltas' squares,
+ * else the sum of its own part of the loss; as Darknet's line has it, the mean over the network's loss
+ * layers. */
 #pragma once
 
 #include "../../amp/engine.h"

@@ -31,7 +31,8 @@ struct darknet_amp {
     int step_skipped;              /* the last one was: of an overflow, or of a spike that was dropped */
     amp_spike step_spike;          /* whether it was a spike */
     float step_scale;              /* the loss scale it was made with */
-    double step_gradient_norm;     /* L2, unscaled, of the batch's mean, before clipping; NaN after an overflow */
+    double step_gradient_norm;     /* L2, unscaled, of the batch's mean, before clipping; NaN after an
+                                      overflow */
     int summary_printed, recompute_printed;
     int anomaly_noted, anomaly_subdivision; /* debug=1, of the step under way: see report.h */
     char *anomaly_images;

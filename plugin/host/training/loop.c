@@ -155,7 +155,8 @@ static double rounded(double value, double parts) { return round(value * parts) 
 static amp_log_spike_word spike_of(const struct darknet_amp *amp)
 {
     if (!(amp->config->spike_factor > 0)) return AMP_LOG_NO_RULE;
-    return amp->step_spike.dropped ? AMP_LOG_DROPPED : amp->step_spike.found ? AMP_LOG_SPIKE : AMP_LOG_NO_SPIKE;
+    if (!amp->step_spike.found) return AMP_LOG_NO_SPIKE;
+    return amp->step_spike.dropped ? AMP_LOG_DROPPED : AMP_LOG_SPIKE;
 }
 
 static amp_log_row row_of(const struct network *net, float loss, float average_loss)
@@ -170,7 +171,8 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
     if (memory > training.peak_memory_mb) training.peak_memory_mb = memory;
     return (amp_log_row){ .iteration = view.batch_number, .loss = loss, .avg_loss = average_loss,
         .learning_rate = amp_fork_rate(net), .scale = amp ? amp->step_scale : 1,
-        .found_inf = amp ? amp->step_skipped && !amp->step_spike.dropped : 0, .grad_norm = amp ? amp->step_gradient_norm : NAN,
+        .found_inf = amp ? amp->step_skipped && !amp->step_spike.dropped : 0,
+        .grad_norm = amp ? amp->step_gradient_norm : NAN,
         .images_per_second = rounded(amp_clock_rate(images, load + train), 1e2),
         .load_seconds = rounded(load, 1e6),
         .train_seconds = rounded(train, 1e6),

@@ -13,7 +13,10 @@
 #include "../data/text_lines.h"
 
 /* An OR_EMPTY is a double that is empty where it is NaN. */
-typedef struct column { size_t at; enum { ITERATION, FLOAT, FLAG, OR_EMPTY, DOUBLE, WIRE, SPIKE } kind; } column;
+typedef struct column {
+    size_t at;
+    enum { ITERATION, FLOAT, FLAG, OR_EMPTY, DOUBLE, WIRE, SPIKE } kind;
+} column;
 
 #define COLUMN(member, kind) { offsetof(amp_log_row, member), kind }
 /* In the order of AMP_LOG_COLUMNS. */

@@ -20,8 +20,8 @@ typedef struct amp_log_row {
     float learning_rate;
     float scale;              /* with which this step was made; 1 without AMP */
     int found_inf;            /* the step was skipped, of an overflow */
-    double grad_norm;         /* L2, unscaled, averaged over the batch, before clipping; NaN without AMP or after
-                                 an overflow */
+    double grad_norm;         /* L2, unscaled, averaged over the batch, before clipping; NaN without AMP or
+                                 after an overflow */
     double images_per_second; /* of this step: the images of all ranks by load_seconds + train_seconds. So
                                  loading is included; saving files, -map and waiting for a turn are not.
                                  NaN where the clock says that no time went by */
@@ -45,8 +45,8 @@ static inline int amp_log_is_skipped(const amp_log_row *row)
 enum { AMP_LOG_TEXT = 256 };
 
 /* As CSV, without newline: numbers as short as they can be read back exactly; nan and inf as such, an
- * unknown grad_norm or images_per_second empty, and so are the wire of one rank and a spike that nobody looked
- * for; else that is 0, 1 or skipped. */
+ * unknown grad_norm or images_per_second empty, and so are the wire of one rank and a spike that nobody
+ * looked for; else that is 0, 1 or skipped. */
 const char *amp_log_row_text(const amp_log_row *, char text[AMP_LOG_TEXT]);
 /* The inverse. AMP_BAD_CONFIG: no such row. */
 amp_status amp_log_row_read(const char *text, amp_log_row *, amp_error *);

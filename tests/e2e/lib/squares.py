@@ -1,5 +1,5 @@
-# squares.py LABELS_FOLDER: 300 images of one rectangle each, red or green on dark, in images/, their labels in
-# LABELS_FOLDER, and train.txt. Three images, which are printed, have forty wrong labels each.
+# squares.py LABELS_FOLDER: 300 images of one rectangle each, red or green on dark, in images/, their labels
+# in LABELS_FOLDER, and train.txt. Three images, which are printed, have forty wrong labels each.
 import os
 import random
 import sys
