@@ -4,8 +4,8 @@
  * input later, by another thread, when the next rows are being loaded already. So the trail follows
  * the rows' addresses: a loader notes the paths it picked (darknet_amp_paths), then the rows it made
  * of them (amp_images_loaded), and get_next_batch which of them it copies where (amp_images_filled), before
- * it frees them: until then a row's address is its alone. Nothing is noted unless some network asks for it.
- * */
+ * it frees them: until then a row's address is its alone.
+ * Nothing is noted unless some network asks for it. */
 #pragma once
 
 /* From now on all loaders of the program note what they load. Call it before any loader is started. */
