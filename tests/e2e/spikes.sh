@@ -137,7 +137,7 @@ status_of "$DARKNET" classifier train class.data class.cfg -seed 4
 ended_well
 only 57_red.jpg 140_green.jpg 233_red.jpg
 
-if [ -n "${ALEXEYAB_TREE:-}" ]; then
+if [ -x "${ALEXEYAB:-}" ]; then
     name="AlexeyAB's Darknet"
     cp labels/* images/
     rm -f backup/*

@@ -488,7 +488,7 @@ full_disk() {
         fail "$name: $(stat -c %s full.csv) bytes"
     [ "$(tail -c 1 full.csv | od -An -c | tr -d ' ')" = '\n' ] ||
         fail "$name: a torn row: $(tail -n 1 full.csv)"
-    tail -n +2 full.csv | awk -F, 'NF != 13 || $1 <= last { exit 1 } { last = $1 }' ||
+    tail -n +2 full.csv | awk -F, 'NF != 14 || $1 <= last { exit 1 } { last = $1 }' ||
         fail "$name: rows are damaged"
 }
 
