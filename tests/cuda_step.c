@@ -184,7 +184,7 @@ static size_t input_bytes(const network *net)
 }
 
 /* The losses are the device's: what the host gets is a few sums, of all heads at once. */
-enum { DETECTOR_WAITS = 1, HEAD_ANSWER = 96 /* bytes: twelve sums */ };
+enum { DETECTOR_WAITS = 1, HEAD_ANSWER = 96 /* bytes: twelve sums */, IMAGE_ANSWER = 8 /* its cost */ };
 
 TEST_WITH(a_step_of_a_detector, begin, end)
 {
@@ -199,8 +199,8 @@ TEST_WITH(a_step_of_a_detector, begin, end)
         AT_MOST(2, c.forward.uploads); /* images, labels */
         AT_MOST(input_bytes(net), c.forward.uploaded);
         AT_MOST(1, c.forward.downloads);
-        AT_MOST(HEAD_ANSWER * heads, c.forward.downloaded);
-        AT_MOST(HEAD_ANSWER * heads, c.forward.pageable);
+        AT_MOST((HEAD_ANSWER + IMAGE_ANSWER * (size_t)net->batch) * heads, c.forward.downloaded);
+        AT_MOST((HEAD_ANSWER + IMAGE_ANSWER * (size_t)net->batch) * heads, c.forward.pageable);
     }
     free_network(net);
 }

@@ -32,7 +32,7 @@ static void destroy(amp_param params[PARAMS])
 static amp_status updated(const amp_param *params, const amp_update_args *args, amp_error *error)
 {
     amp_step_end end = { .params = params, .param_count = PARAMS, .update = *args };
-    amp_step_outcome out = { 7, 7 };
+    amp_step_outcome out = { 7, 7, 7 };
     amp_status status = backend->finish_step(backend, &end, &out, error);
     assert_int_equal(out.taken, status == AMP_OK);
     return status;
@@ -208,7 +208,7 @@ static void follow_pytorch(char *line, int number)
     for (int k = 0; k < COPIES; k++) p.master[k] = (float)settings[5];
     double before = settings[5], allowed = 0x1p-22 / (1 - settings[2]);
     for (end.update.t = 1; *(rest += strspn(rest, " \n")); end.update.t++, before = want) {
-        amp_step_outcome out = { 0, 0 };
+        amp_step_outcome out = { 0 };
         gradient = strtod(rest, &rest);
         want = strtod(rest, &rest);
         path += fabs(want - before);

@@ -80,7 +80,7 @@ static amp_step_end end_of(const network *n, const amp_update_args *args)
 static amp_step_outcome finished(const network *n, const amp_update_args *args)
 {
     amp_step_end end = end_of(n, args);
-    amp_step_outcome out = { 7, NAN };
+    amp_step_outcome out = { 7, 7, NAN };
     ASSERT_OK(CALL(finish_step, &end, &out, e));
     return out;
 }
@@ -205,24 +205,55 @@ TEST(a_clipped_gradient_has_the_bounds_norm)
     destroy(&n);
 }
 
+/* Its gradients stay, too; the norm is told. A bad number comes before the limit. */
+TEST(a_step_above_the_norms_limit_moves_nothing)
+{
+    NEEDS(finish_step);
+    network mine, other;
+    amp_update_args args = usual;
+    make(&mine);
+    make(&other);
+    double norm = finished(&mine, &args).gradient_norm;
+    destroy(&mine);
+    const double limits[] = { norm * (1 - 0x1p-40), -1, norm / 1000 };
+    make(&mine);
+    for (size_t k = 0; k < COUNT(limits); k++) {
+        args.norm_limit = limits[k];
+        amp_step_outcome out = finished(&mine, &args);
+        assert_true(!out.taken && out.above_limit == 1 && out.gradient_norm == norm);
+        assert_true(same(&mine, &other, 1));
+    }
+    float old = mine.params[0].grad[0];
+    mine.params[0].grad[0] = INFINITY;
+    amp_step_outcome out = finished(&mine, &args);
+    assert_true(!out.taken && !out.above_limit);
+    mine.params[0].grad[0] = old;
+    args.norm_limit = norm;
+    out = finished(&mine, &args);
+    assert_true(out.taken == 1 && !out.above_limit);
+    assert_false(same(&mine, &other, 0));
+    destroy(&mine);
+    destroy(&other);
+}
+
 TEST(a_step_of_nothing_is_taken)
 {
     NEEDS(finish_step);
     network n;
     amp_step_end end = { .update = usual };
-    amp_step_outcome out = { 7, NAN };
+    amp_step_outcome out = { 7, 7, NAN };
     make(&n);
     ASSERT_OK(CALL(finish_step, &end, &out, e));
     assert_true(out.taken == 1 && out.gradient_norm == 0);
     end.params = &n.params[2]; /* of no elements */
     end.param_count = 1;
-    out = (amp_step_outcome){ 7, NAN };
+    out = (amp_step_outcome){ 7, 7, NAN };
     ASSERT_OK(CALL(finish_step, &end, &out, e));
     assert_true(out.taken == 1 && out.gradient_norm == 0);
     end.param_count = 0;
     end.statistics = n.statistics;
     end.statistics_count = STATES;
-    out = (amp_step_outcome){ 7, NAN };
+    out = (amp_step_outcome){ 7, 7, NAN };
     ASSERT_OK(CALL(finish_step, &end, &out, e));
     assert_true(out.taken == 1 && out.gradient_norm == 0);
     for (int i = 0; i < STATES; i++)

@@ -309,12 +309,37 @@ TEST(yolo_loss_is_darknets)
                 float scale = k % 2 ? 128 : 1;
                 if (!accumulate) memset(dx.data, 0xff, amp_tensor_bytes(&dx));
                 memset(result, 0xff, sizeof *result);
-                ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, scale, &dx, accumulate, result, e));
+                ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, scale, &dx, accumulate, result, NULL, e));
                 assert_delta(&w.r, &dx, accumulate ? &old : NULL, scale);
                 assert_result(result, &w.r.sums);
                 discard(&w);
                 release(dx.data), release(old.data);
             }
+    release(result);
+}
+
+/* Each image's part is what the image costs alone. */
+TEST(the_cost_is_told_by_image)
+{
+    NEEDS(yolo_loss);
+    amp_yolo_result *result = memory(sizeof *result);
+    double *costs = memory(8 * sizeof *costs);
+    for (size_t k = 0; k < COUNT(cases); k++) {
+        drawn w = draw(&cases[k], AMP_FP32);
+        size_t floats = amp_shape_count(w.x.shape) / (size_t)w.x.shape.n;
+        double sum = 0;
+        ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 4, NULL, 0, result, costs, e));
+        assert_near(result->cost, w.r.sums.cost, "cost");
+        for (int i = 0; i < w.x.shape.n; i++) {
+            double alone = 0;
+            for (size_t j = 0; j < floats; j++) alone += pow(w.r.delta[(size_t)i * floats + j], 2);
+            assert_near(costs[i], alone, "an image's cost");
+            sum += costs[i];
+        }
+        assert_near(sum, result->cost, "the images' costs");
+        discard(&w);
+    }
+    release(costs);
     release(result);
 }
 
@@ -336,7 +361,7 @@ TEST(a_second_label_overwrites_classes_where_the_first_delta_is_zero)
             labels[LABEL + 4] = (float)((first + 1) % 3);
             set_element(&x, 5, sure[s]);
             reference r = reference_of(&x, labels, &d);
-            ASSERT_OK(CALL(yolo_loss, &x, labels, &d, 1, &dx, 0, result, e));
+            ASSERT_OK(CALL(yolo_loss, &x, labels, &d, 1, &dx, 0, result, NULL, e));
             assert_delta(&r, &dx, NULL, 1);
             forget(&r);
             release(x.data), release(dx.data), release(labels);
@@ -359,7 +384,7 @@ TEST(a_number_that_is_not_finite_makes_the_cost_nan)
             size_t e = i < 16 ? i : count - 24 + i;
             float was = (float)element(&w.x, e);
             set_element(&w.x, e, bad[i % 3]);
-            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, &dx, 0, result, e));
+            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, &dx, 0, result, NULL, e));
             if (!isnan(result->cost))
                 fail_msg("%g at %zu: cost is %g (%s)", (double)bad[i % 3], e, result->cost, variant);
             set_element(&w.x, e, was);
@@ -376,7 +401,7 @@ TEST(a_scaled_delta_beyond_the_dtype_becomes_inf)
     drawn w = draw(&cases[0], AMP_FP16);
     amp_tensor dx = poisoned(AMP_FP16, w.x.shape.n, w.x.shape.h, w.x.shape.w, w.x.shape.c);
     amp_yolo_result *result = memory(sizeof *result);
-    ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 0x1p20f, &dx, 0, result, e));
+    ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 0x1p20f, &dx, 0, result, NULL, e));
     assert_delta(&w.r, &dx, NULL, 0x1p20f);
     assert_true(isinf(element(&dx, 4)));
     assert_result(result, &w.r.sums); /* of the delta without the scale */
@@ -391,10 +416,10 @@ TEST(without_labels_or_dx_the_rest_is_computed)
     reference none = reference_of(&w.x, NULL, &w.d);
     amp_tensor dx = poisoned(AMP_BF16, w.x.shape.n, w.x.shape.h, w.x.shape.w, w.x.shape.c);
     amp_yolo_result *result = memory(sizeof *result);
-    ASSERT_OK(CALL(yolo_loss, &w.x, NULL, &w.d, 1, &dx, 0, result, e));
+    ASSERT_OK(CALL(yolo_loss, &w.x, NULL, &w.d, 1, &dx, 0, result, NULL, e));
     assert_delta(&none, &dx, NULL, 1);
     assert_result(result, &none.sums);
-    ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, NULL, 0, result, e));
+    ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, NULL, 0, result, NULL, e));
     assert_result(result, &w.r.sums);
     forget(&none);
     discard(&w);
@@ -410,7 +435,8 @@ TEST(results_do_not_depend_on_the_processors)
     amp_yolo_result *result = memory(sizeof *result), want;
     for (int processors = 1; processors < 6; processors += 2) {
         machine.set_processors(backend, processors);
-        ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 8, processors == 1 ? &first : &dx, 0, result, e));
+        ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 8, processors == 1 ? &first : &dx, 0,
+                       result, NULL, e));
         if (processors == 1) want = *result;
         else assert_same(&first, &dx);
         assert_memory_equal(&want, result, sizeof want);
@@ -449,17 +475,17 @@ TEST(yolo_refuses_what_does_not_belong_together)
     amp_yolo_result *result = memory(sizeof *result);
     amp_yolo_desc d = w.d;
     amp_tensor half = poisoned(AMP_FP16, w.x.shape.n, w.x.shape.h, w.x.shape.w, w.x.shape.c);
-    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, &half, 0, result, e));
+    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, &half, 0, result, NULL, e));
     d.classes = 2;
-    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, e));
+    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, NULL, e));
     d = w.d, d.mask[1] = 4;
-    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, e));
+    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, NULL, e));
     d = w.d, d.label_size = 6;
-    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, e));
+    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, NULL, e));
     d = w.d, d.max_boxes = MOST_LABELS + 1;
-    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, e));
+    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, NULL, e));
     d = w.d, d.total = AMP_YOLO_MAX_ANCHORS + 1;
-    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, e));
+    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, NULL, e));
     ASSERT_REFUSED(CALL(yolo_activate, &w.x, &w.d, e)); /* NHWC */
     discard(&w);
     release(half.data), release(result);

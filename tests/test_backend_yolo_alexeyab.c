@@ -552,7 +552,7 @@ TEST(yolo_loss_is_alexeyabs)
             snprintf(name, sizeof name, "%s, labels %s", all_keys[k].name, all_labels[c].name);
             if (!accumulate) memset(dx.data, 0xff, amp_tensor_bytes(&dx));
             memset(result, 0xff, sizeof *result);
-            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, scale, &dx, accumulate, result, e));
+            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, scale, &dx, accumulate, result, NULL, e));
             assert_delta(&w, &dx, accumulate ? &old : NULL, scale, name);
             assert_result(result, &w.r.sums);
             discard(&w);
@@ -638,7 +638,7 @@ static void assert_as_the_fork(alexeyab_yolo_function *own, const drawn *w, cons
     }
     alexeyab_found found = own(&w->d, IMAGES, H, W, x, w->labels, output, delta);
     ASSERT_OK(CALL(yolo_activate, &y, &w->d, e));
-    ASSERT_OK(CALL(yolo_loss, &w->x, w->labels, &w->d, 1, &dx, 0, result, e));
+    ASSERT_OK(CALL(yolo_loss, &w->x, w->labels, &w->d, 1, &dx, 0, result, NULL, e));
     for (size_t q = 0; q < ALL; q += SIZE) {
         double most = 0;
         for (size_t e = q; e < q + 4; e++)
@@ -700,7 +700,7 @@ TEST(a_box_beyond_floats_has_no_delta_of_its_own)
         drawn w = draw(&all_keys[k], &all_labels[2], 0, AMP_FP32);
         amp_tensor dx = poisoned(AMP_FP32, IMAGES, H, W, BOXES * SIZE);
         for (size_t q = 0; q < ALL; q += SIZE) set_element(&w.x, q + 2, 200);
-        ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, &dx, 0, result, e));
+        ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, &dx, 0, result, NULL, e));
         for (size_t e = 0; e < ALL; e++) {
             if (!isfinite(element(&dx, e)))
                 fail_msg("%s: delta[%zu] is %g (%s)", all_keys[k].name, e, element(&dx, e), variant);
@@ -724,7 +724,7 @@ TEST(a_number_that_is_not_finite_makes_the_cost_nan)
         for (size_t e = k % 2; e < SIZE * BOXES; e += 2) {
             float was = (float)element(&w.x, e);
             set_element(&w.x, e, bad[e % 3]);
-            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, NULL, 0, result, e));
+            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, NULL, 0, result, NULL, e));
             if (!isnan(result->cost))
                 fail_msg("%s: %g at %zu: cost is %g (%s)", all_keys[k].name, (double)bad[e % 3], e,
                          result->cost, variant);
@@ -745,14 +745,14 @@ TEST(by_mse_dx_is_the_gradient_of_the_cost)
     amp_tensor dx = poisoned(AMP_FP32, IMAGES, H, W, BOXES * SIZE);
     amp_yolo_result *result = memory(sizeof *result);
     double box_weight = 1.5 * (2 - (double)w.labels[2] * (double)w.labels[3]);
-    ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, &dx, 0, result, e));
+    ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, &dx, 0, result, NULL, e));
     assert_true(result->labels == IMAGES);
     for (size_t e = 0; e < SIZE * BOXES * 2; e++) { /* two cells, the first of them with the label */
         float was = (float)element(&w.x, e), step = 0x1p-5f;
         double cost[2], weight = e % SIZE < 4 ? box_weight : e % SIZE == 4 ? .5 : 1;
         for (int more = 0; more < 2; more++) {
             set_element(&w.x, e, more ? was + step : was - step);
-            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, NULL, 0, result, e));
+            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, NULL, 0, result, NULL, e));
             cost[more] = result->cost;
         }
         set_element(&w.x, e, was);
@@ -773,7 +773,8 @@ TEST(results_do_not_depend_on_the_processors)
         amp_tensor dx = poisoned(AMP_BF16, IMAGES, H, W, BOXES * SIZE), first = copy_of(&dx);
         for (int processors = 1; processors < 6; processors += 2) {
             machine.set_processors(backend, processors);
-            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 8, processors == 1 ? &first : &dx, 0, result, e));
+            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 8, processors == 1 ? &first : &dx, 0,
+                           result, NULL, e));
             if (processors == 1) want = *result;
             else assert_same(&first, &dx);
             assert_memory_equal(&want, result, sizeof want);

@@ -72,10 +72,10 @@ TEST(a_later_version_is_refused_by_its_number)
 {
     size_t size;
     unsigned char *bytes = small_sidecar("", 0, &size);
-    amp_store_u32(bytes + 8, 5);
-    refused(bytes, size, "later version 5 of its format; this program reads up to 4: update the program, or "
+    amp_store_u32(bytes + 8, 6);
+    refused(bytes, size, "later version 6 of its format; this program reads up to 5: update the program, or "
                          "remove it");
-    refused(bytes, 12, "later version 5");
+    refused(bytes, 12, "later version 6");
     amp_store_u32(bytes + 8, 3);
     refused(bytes, size, "it has version 3 of its format, which no release wrote");
     amp_store_u32(bytes + 8, 0);
@@ -87,7 +87,7 @@ TEST(a_later_version_is_refused_by_its_number)
 /* Damage that the checksum does not show: a file that somebody, or a fault of the program, made so. */
 TEST(content_that_makes_no_sense_is_refused)
 {
-    enum { SCALER, RUN, NET, ARRAY, HEADER };
+    enum { SCALER, RUN, NET, SPIKES, ARRAY, HEADER };
     static const struct {
         const char *reason; int part, nth; long at; int bytes; uint64_t value;
     } changes[] = {
@@ -124,6 +124,12 @@ TEST(content_that_makes_no_sense_is_refused)
         { "the network makes no sense", NET, 0, 4 + 14 + 5 + 4, 4, 2 },
         { "the network makes no sense", NET, 0, 4 + 14 + 5 + 4 + 4, 4, 2 },        /* its flag */
         { "does not fit", NET, 0, 4 + 14 + 5 + 4 + 8, 8, UINT64_MAX / 4 },         /* its count */
+        { "counters are out of range", SPIKES, 0, 0, 8, UINT64_MAX },
+        { "counters are out of range", SPIKES, 0, 16, 8, 9 }, /* norms seen; losses are fewer */
+        { "a number is not finite", SPIKES, 0, 8, 8, UINT64_C(0x7ff8) << 48 },
+        { "a number is not finite", SPIKES, 0, 24, 8, UINT64_C(0x7ff0) << 48 },
+        { "a number is not finite", SPIKES, 0, 24 + 8 * 128 + 8 + 8 * 127, 8, UINT64_C(0xfff0) << 48 },
+        { "a norm is negative", SPIKES, 0, 24 + 8 * 127, 8, UINT64_C(0xbff0) << 48 },
         { "does not fit", ARRAY, 0, 0, 4, 7 },                /* kind */
         { "does not fit", ARRAY, 0, 0, 4, UINT32_MAX },
         { "does not fit", ARRAY, 0, 0, 4, AMP_SAVED_M },      /* Adam's in a file of SGD's */
@@ -136,7 +142,8 @@ TEST(content_that_makes_no_sense_is_refused)
         { "not finite", ARRAY, 0, 16, 4, 0x7f800000 },
         { "not finite", ARRAY, 0, 16 + 4 * 17, 4, 0xffc00001 },
     };
-    static const uint32_t tags[] = { AMP_TAG_SCALER, AMP_TAG_RUN, AMP_TAG_NETWORK, AMP_TAG_ARRAY };
+    static const uint32_t tags[] = { AMP_TAG_SCALER, AMP_TAG_RUN, AMP_TAG_NETWORK, AMP_TAG_SPIKES,
+                                     AMP_TAG_ARRAY };
     size_t size;
     unsigned char *bytes = small_sidecar("", 1, &size), *copy = malloc(size);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
@@ -186,7 +193,7 @@ TEST(a_missing_array_is_refused)
     size_t size;
     unsigned char *bytes = small_sidecar("", 0, &size);
     uint32_t records = amp_fetch_u32(bytes + 36);
-    unsigned char *last = sidecar_record(bytes, size, AMP_TAG_ARRAY, (int)records - 4);
+    unsigned char *last = sidecar_record(bytes, size, AMP_TAG_ARRAY, (int)records - 7);
     size = (size_t)(last - 12 - bytes) + 8;
     amp_store_u32(bytes + 36, records - 1);
     seal_sidecar(bytes, size);

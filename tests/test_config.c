@@ -88,7 +88,7 @@ TEST(defaults_are_those_of_the_design)
         assert_int_equal(c->growth_interval, 2000);
         assert_true(c->min_scale == 1.0 / 16384 && c->max_scale == 0x1p126);
         assert_int_equal(c->hysteresis, 1);
-        assert_true(c->clip_norm == 0);
+        assert_true(c->clip_norm == 0 && c->spike_factor == 20 && c->spike == AMP_SPIKE_LOG);
         assert_int_equal(c->adamw, 0);
         assert_int_equal(c->debug, 0);
         assert_true(c->checkpoint == AMP_CHECKPOINT_OFF && c->memory == 0 && !c->layers[0].checkpoint);
@@ -103,7 +103,8 @@ TEST(every_key_is_read)
 {
     static const char keys[] = "amp=1\ndtype=bf16\nloss_scale=dynamic\ninit_scale=1024\ngrowth_factor=1.5\n"
                                "backoff_factor=.25\ngrowth_interval=+7\nmin_scale=1e-3\nmax_scale=1e6\n"
-                               "hysteresis=3\nclip_norm=10.5\nadamw=1\ndebug=1\ncheckpoint=7\nmemory=1.5GB\n";
+                               "hysteresis=3\nclip_norm=10.5\nspike_factor=2.5\nspike=skip\nadamw=1\n"
+                               "debug=1\ncheckpoint=7\nmemory=1.5GB\n";
     char in_amp[512], in_net[512];
     snprintf(in_amp, sizeof in_amp, "%sadam=1\n[amp]\n%s%s", NET, keys, LAYER);
     snprintf(in_net, sizeof in_net, "%s%sadam=1\n%s", NET, keys, LAYER);
@@ -116,6 +117,7 @@ TEST(every_key_is_read)
         assert_true(c->init_scale == 1024 && c->growth_factor == 1.5 && c->backoff_factor == 0.25);
         assert_int_equal(c->growth_interval, 7);
         assert_true(c->min_scale == 1e-3 && c->max_scale == 1e6 && c->clip_norm == 10.5);
+        assert_true(c->spike_factor == 2.5 && c->spike == AMP_SPIKE_SKIP);
         assert_int_equal(c->hysteresis, 3);
         assert_int_equal(c->adamw, 1);
         assert_int_equal(c->debug, 1);
@@ -273,8 +275,8 @@ TEST(is_key_knows_the_keys)
 {
     static const char *const keys[] = { "amp", "dtype", "loss_scale", "init_scale", "growth_factor",
                                         "backoff_factor", "growth_interval", "min_scale", "max_scale",
-                                        "hysteresis", "clip_norm", "adamw", "debug", "checkpoint",
-                                        "memory", "wire", "sync_batchnorm", "graphs",
+                                        "hysteresis", "clip_norm", "spike_factor", "spike", "adamw",
+                                        "debug", "checkpoint", "memory", "wire", "sync_batchnorm", "graphs",
                                         "winograd" };
     static const char *const others[] = { "", "batch", "scale", "scales", "clip", "am", "amp2",
                                           "learning_rate" };
@@ -286,8 +288,8 @@ TEST(is_key_knows_the_keys)
 
 #define ALLOWED_KEYS                                                                                  \
     "; allowed: amp, dtype, loss_scale, init_scale, growth_factor, growth_interval, backoff_factor, " \
-                     "hysteresis, min_scale, max_scale, clip_norm, adamw, checkpoint, memory, wire, " \
-                     "sync_batchnorm, graphs, winograd, debug"
+                     "hysteresis, min_scale, max_scale, clip_norm, spike_factor, spike, adamw, " \
+                     "checkpoint, memory, wire, sync_batchnorm, graphs, winograd, debug"
 #define A_NUMBER_FROM_MIN "; allowed: a number from min_scale to max_scale"
 #define AN_INTERVAL "; allowed: a whole number from 1 to 2147483647"
 #define A_LOSS_SCALE "; allowed: dynamic, or a number from 1.2e-38 to 8.5e37"
@@ -385,6 +387,10 @@ TEST(bad_values_are_refused_where_they_stand)
         { "growth_interval=ten", "growth_interval = ten: not a decimal number" AN_INTERVAL },
         { "clip_norm=-1", "clip_norm = -1: negative" A_CLIP_NORM },
         { "clip_norm=1e40", "clip_norm = 1e40: out of fp32's range" A_CLIP_NORM },
+        { "spike_factor=0.5", "spike_factor = 0.5: below 1; allowed: 0 (off), or a number from 1" },
+        { "spike_factor=inf", "spike_factor = inf: not a decimal number; allowed: 0 (off), or "
+          "a number from 1" },
+        { "spike=drop", "spike = drop: neither log nor skip; allowed: log, skip" },
         { "checkpoint=0", "checkpoint = 0: below 1" A_CHECKPOINT },
         { "checkpoint=2.5", "checkpoint = 2.5: not a whole number" A_CHECKPOINT },
         { "checkpoint=1001", "checkpoint = 1001: too large" A_CHECKPOINT },
@@ -428,6 +434,8 @@ TEST(broken_files_are_refused_where_they_break)
           ":3: [net] init_scale = 2: below min_scale, which is 4" A_NUMBER_FROM_MIN },
         { NET "max_scale=8\n[amp]\ninit_scale=16\n" LAYER,
           ":5: [amp] init_scale = 16: above max_scale, which is 8" A_NUMBER_FROM_MIN },
+        { NET "[amp]\nspike=skip\nspike_factor=0\n" LAYER, ":4: [amp] spike = skip: with spike_factor=0 no "
+          "step is a spike; allowed: spike_factor above 0 with it" },
         { NET "[amp]\nhystersis=2\n" LAYER,
           ":4: [amp] hystersis = 2: unknown key, did you mean hysteresis?" ALLOWED_KEYS },
         { NET "[amp]\nmaxscale=2\n" LAYER,

@@ -15,7 +15,7 @@ static int quiet(void **state)
         rows[i] = (amp_log_row){ .iteration = i + 1, .loss = 10 - i * .005f, .scale = 1024,
                                  .learning_rate = i < 500 ? .1f : .01f, .grad_norm = 1 + i % 3,
                                  .images_per_second = i < 750 ? 100 : 50, .load_seconds = .25,
-                                 .train_seconds = .75, .wire = -1 };
+                                 .train_seconds = .75, .wire = -1, .spike = AMP_LOG_NO_RULE };
     return 0;
 }
 
@@ -75,6 +75,26 @@ TEST_WITH(a_spike_is_far_above_the_median_of_the_steps_before, quiet, NULL)
     assert_int_equal(s.spike[1].iteration, 501);
     assert_true(s.spike[1].by_loss);
     assert_true(s.largest_norm.value == 1000 && s.largest_norm.iteration == 6);
+}
+
+/* With a factor of its own, or where the log begins late. */
+TEST_WITH(what_the_training_called_a_spike_is_one, quiet, NULL)
+{
+    for (int i = 0; i < ROWS; i++) rows[i].spike = AMP_LOG_NO_SPIKE;
+    rows[3].spike = AMP_LOG_SPIKE;      /* the median is not known */
+    rows[400].grad_norm = 41;           /* it did not say so */
+    rows[500].spike = AMP_LOG_SPIKE;
+    rows[500].grad_norm = 10;           /* 5 times the median */
+    rows[600].spike = AMP_LOG_DROPPED;
+    rows[600].loss = 10 * 30;
+    for (int i = 601; i < ROWS; i++) rows[i].iteration = i;
+    amp_log_summary s = summary(ROWS);
+    assert_int_equal(s.spikes, 3);
+    assert_int_equal(s.dropped, 1);
+    assert_int_equal(s.skipped, 1);
+    assert_true(s.spike[0].iteration == 4 && s.spike[0].median == 0);
+    assert_true(s.spike[1].iteration == 501 && !s.spike[1].by_loss && s.spike[1].median == 2);
+    assert_true(s.spike[2].by_loss && s.spike[2].dropped && !s.spike[1].dropped);
 }
 
 /* The window is the last 128 steps: where the norm rises for good, only the first steps stand out. */
@@ -163,7 +183,7 @@ static void write_file(const char *text)
     fclose(file);
 }
 
-#define ROW "1,2,3,0.1,1,0,5,6,7,8,9,10,"
+#define ROW "1,2,3,0.1,1,0,5,6,7,8,9,10,,"
 
 static amp_status read_file(size_t *count, amp_error *error)
 {

@@ -149,9 +149,9 @@ static void release(amp_backend *b, void *memory)
 
 static amp_status yolo_loss(amp_backend *b, const amp_tensor *x, const float *labels, const amp_yolo_desc *d,
                             float scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result,
-                            amp_error *error)
+                            double *image_costs, amp_error *error)
 {
-    (void)b, (void)x, (void)labels, (void)scale, (void)dx, (void)accumulate, (void)result;
+    (void)b, (void)x, (void)labels, (void)scale, (void)dx, (void)accumulate, (void)result, (void)image_costs;
     assert_ptr_equal(d->class_table, copy);
     return outcome("loss ", error);
 }
@@ -167,7 +167,8 @@ TEST(a_table_of_classes_lies_where_the_backend_reads_it)
                             .yolo_loss = yolo_loss };
     amp_host host = { .labels = no_labels };
     amp_value input = { .data_valid = { 1, 1, 1 } }, output = { 0 }, *inputs[] = { &input };
-    amp_step step = { .backend = &backend, .host = &host, .training = 1 };
+    double costs[1];
+    amp_step step = { .backend = &backend, .host = &host, .training = 1, .image_costs = costs };
     amp_node node = { .index = 7, .inputs = inputs, .output = &output,
                       .desc = { .kind = &amp_yolo_ops, .type = "yolo", .yolo = &yolo } };
     memset(fake.log, 0, sizeof fake.log);

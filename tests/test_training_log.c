@@ -78,20 +78,22 @@ TEST(nan_and_inf_are_words_and_what_is_unknown_is_empty)
     amp_log_row read, row = { .iteration = 7, .loss = NAN, .avg_loss = -NAN, .learning_rate = INFINITY,
         .scale = -INFINITY, .found_inf = 5, .grad_norm = NAN, .images_per_second = 372.5, .load_seconds = NAN,
             .train_seconds = INFINITY,
-        .peak_memory_mb = 72, .time = 1795352400.125, .wire = AMP_BF16 };
+        .peak_memory_mb = 72, .time = 1795352400.125, .wire = AMP_BF16,
+        .spike = AMP_LOG_SPIKE };
     assert_string_equal(amp_log_row_text(&row, text),
-                        "7,nan,nan,inf,-inf,1,,372.5,nan,inf,72,1795352400.125,bf16");
+                        "7,nan,nan,inf,-inf,1,,372.5,nan,inf,72,1795352400.125,bf16,1");
     assert_int_equal(amp_log_row_read(text, &read, &error), AMP_OK);
     assert_true(read.loss != read.loss && read.avg_loss != read.avg_loss && read.grad_norm != read.grad_norm);
     assert_true(read.load_seconds != read.load_seconds && read.found_inf == 1);
     row.grad_norm = INFINITY;
     assert_string_equal(amp_log_row_text(&row, text),
-                        "7,nan,nan,inf,-inf,1,inf,372.5,nan,inf,72,1795352400.125,bf16");
+                        "7,nan,nan,inf,-inf,1,inf,372.5,nan,inf,72,1795352400.125,bf16,1");
     row.images_per_second = NAN;
+    row.spike = AMP_LOG_DROPPED;
     assert_string_equal(amp_log_row_text(&row, text),
-                        "7,nan,nan,inf,-inf,1,inf,,nan,inf,72,1795352400.125,bf16");
+                        "7,nan,nan,inf,-inf,1,inf,,nan,inf,72,1795352400.125,bf16,skipped");
     assert_int_equal(amp_log_row_read(text, &read, &error), AMP_OK);
-    assert_true(read.images_per_second != read.images_per_second);
+    assert_true(read.images_per_second != read.images_per_second && read.spike == AMP_LOG_DROPPED);
 }
 
 TEST(numbers_are_short)
@@ -101,23 +103,26 @@ TEST(numbers_are_short)
         .scale = 65536, .grad_norm = 0.25, .images_per_second = 100.5, .load_seconds = 0.001,
         .train_seconds = 2, .peak_memory_mb = 71.9, .time = 1795352400.5, .wire = -1 };
     assert_string_equal(amp_log_row_text(&row, text),
-                        "100,0.1,1,0.001,65536,0,0.25,100.5,0.001,2,71.9,1795352400.5,");
+                        "100,0.1,1,0.001,65536,0,0.25,100.5,0.001,2,71.9,1795352400.5,,0");
 }
 
 TEST(other_lines_are_refused)
 {
     static const char *const bad[] = { "", ",", AMP_LOG_COLUMNS, "1,2,3,4,5,0,6,7,8,9,10",
-        "1,2,3,4,5,0,6,7,8,9,10,11,12", "1,2,3,4,5,0,6,7,8,9,10,11,fp32,", "1,2,3,4,5,0,6,7,8,9,10,11, fp32",
-        "1,2,3,4,5,0,6,7,8,9,10,,", "-1,2,3,4,5,0,6,7,8,9,10,11,",
-        "1.5,2,3,4,5,0,6,7,8,9,10,11,", " 1,2,3,4,5,0,6,7,8,9,10,11,", "+1,2,3,4,5,0,6,7,8,9,10,11,",
-        "1, 2,3,4,5,0,6,7,8,9,10,11,", "1,2x,3,4,5,0,6,7,8,9,10,11,", "1,0x10,3,4,5,0,6,7,8,9,10,11,",
-        "1,nan(7),3,4,5,0,6,7,8,9,10,11,", "1,infinity,3,4,5,0,6,7,8,9,10,11,",
-        "1,INF,3,4,5,0,6,7,8,9,10,11,",
-        "1,,3,4,5,0,6,7,8,9,10,11,", "1,2,3,4,5,2,6,7,8,9,10,11,", "1,2,3,4,5,01,6,7,8,9,10,11,",
-        "1,2,3,4,5,,6,7,8,9,10,11,", "1,1e39,3,4,5,0,6,7,8,9,10,11,", "1,2,3,4,5,0,1e309,7,8,9,10,11,",
-        "1,2,3,4,5,0,nan,7,8,9,10,11,", "1,2,3,4,5,0,6,7,8,9,10,11 ,", "1,2,3,4,5,0,6,7,8,9,10,11\r,",
-        "99999999999999999999,2,3,4,5,0,6,7,8,9,10,11,", "1,1e,3,4,5,0,6,7,8,9,10,11,",
-        "1,1-1,3,4,5,0,6,7,8,9,10,11,", "1,--1,3,4,5,0,6,7,8,9,10,11,", "1;2;3;4;5;0;6;7;8;9;10;11" };
+        "1,2,3,4,5,0,6,7,8,9,10,11,12,0", "1,2,3,4,5,0,6,7,8,9,10,11,fp32,0,",
+        "1,2,3,4,5,0,6,7,8,9,10,11, fp32,0",
+        "1,2,3,4,5,0,6,7,8,9,10,,,0", "-1,2,3,4,5,0,6,7,8,9,10,11,,0",
+        "1.5,2,3,4,5,0,6,7,8,9,10,11,,0", " 1,2,3,4,5,0,6,7,8,9,10,11,,0", "+1,2,3,4,5,0,6,7,8,9,10,11,,0",
+        "1, 2,3,4,5,0,6,7,8,9,10,11,,0", "1,2x,3,4,5,0,6,7,8,9,10,11,,0", "1,0x10,3,4,5,0,6,7,8,9,10,11,,0",
+        "1,nan(7),3,4,5,0,6,7,8,9,10,11,,0", "1,infinity,3,4,5,0,6,7,8,9,10,11,,0",
+        "1,INF,3,4,5,0,6,7,8,9,10,11,,0",
+        "1,,3,4,5,0,6,7,8,9,10,11,,0", "1,2,3,4,5,2,6,7,8,9,10,11,,0", "1,2,3,4,5,01,6,7,8,9,10,11,,0",
+        "1,2,3,4,5,,6,7,8,9,10,11,,0", "1,1e39,3,4,5,0,6,7,8,9,10,11,,0", "1,2,3,4,5,0,1e309,7,8,9,10,11,,0",
+        "1,2,3,4,5,0,nan,7,8,9,10,11,,0", "1,2,3,4,5,0,6,7,8,9,10,11 ,,0", "1,2,3,4,5,0,6,7,8,9,10,11\r,,0",
+        "99999999999999999999,2,3,4,5,0,6,7,8,9,10,11,,0", "1,1e,3,4,5,0,6,7,8,9,10,11,,0",
+        "1,1-1,3,4,5,0,6,7,8,9,10,11,,0", "1,--1,3,4,5,0,6,7,8,9,10,11,,0", "1,2,3,4,5,0,6,7,8,9,10,11,",
+        "1,2,3,4,5,0,6,7,8,9,10,11,,2",
+        "1,2,3,4,5,0,6,7,8,9,10,11,,-1", "1,2,3,4,5,0,6,7,8,9,10,11,,skip", "1;2;3;4;5;0;6;7;8;9;10;11" };
     char longer[4 * AMP_LOG_TEXT];
     amp_log_row row = { .iteration = -5 };
     amp_error error;
@@ -126,12 +131,13 @@ TEST(other_lines_are_refused)
     memset(longer, '1', sizeof longer);
     longer[sizeof longer - 1] = 0;
     assert_int_equal(amp_log_row_read(longer, &row, &error), AMP_BAD_CONFIG);
-    snprintf(longer, sizeof longer, "1,2,3,4,5,0,6,7,8,9,10,%0300d,", 1);
+    snprintf(longer, sizeof longer, "1,2,3,4,5,0,6,7,8,9,10,%0300d,,0", 1);
     assert_int_equal(amp_log_row_read(longer, &row, &error), AMP_BAD_CONFIG);
     assert_int_equal(row.iteration, -5); /* nothing was half read */
-    assert_int_equal(amp_log_row_read("1,2,3,4,5,0,6,7,8,9,10,11,", &row, &error), AMP_OK);
+    assert_int_equal(amp_log_row_read("1,2,3,4,5,0,6,7,8,9,10,11,,", &row, &error), AMP_OK);
     assert_int_equal(row.iteration, 1);
     assert_int_equal(row.wire, -1);
+    assert_int_equal(row.spike, AMP_LOG_NO_RULE);
 }
 
 int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -86,10 +86,12 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = view.adam,
                                      .adamw = amp->config->adamw, .debug = amp->config->debug,
                                      .sync_batchnorm = amp->config->sync_batchnorm,
-                                     .graphs = amp->config->graphs, .direct = !amp->config->winograd };
+                                     .graphs = amp->config->graphs, .direct = !amp->config->winograd,
+                                     .spikes = { .factor = amp->config->spike_factor,
+                                                 .drop = amp->config->spike == AMP_SPIKE_SKIP } };
     AMP_TRY(scaler_of(amp->config, &settings.scaler, error));
     AMP_TRY(amp_fork_take_over(amp, net, error));
-    if (amp->config->debug) amp_images_note();
+    if (amp->config->debug || (amp->config->spike_factor > 0 && amp_checks_training())) amp_images_note();
 
     amp_backend *backend = amp_fork_backend(error);
     if (!backend) return error->status;
@@ -145,6 +147,7 @@ void amp_host_free(struct darknet_amp *amp)
     amp_engine_free(amp->engine);
     amp_config_free(amp->config);
     free(amp->anomaly_images);
+    amp_spikes_free(&amp->image_losses);
     amp_resume_free(amp->resume);
     free(amp);
 }

@@ -8,6 +8,7 @@
 #include "../fork.h"
 #include "failure.h"
 #include "request.h"
+#include "spikes.h"
 
 struct amp_resume;      /* resume.h */
 struct amp_fork_memory; /* the fork's own: Darknet's buffers as AMP keeps them */
@@ -27,12 +28,15 @@ struct darknet_amp {
     unsigned long steps, skipped;
     double started, computed, images;
     int subdivision;               /* of the last training pass: its number in the step, from 1 */
-    int step_skipped;              /* the last one was */
+    int step_skipped;              /* the last one was: of an overflow, or of a spike that was dropped */
+    amp_spike step_spike;          /* whether it was a spike */
     float step_scale;              /* the loss scale it was made with */
-    double step_gradient_norm;     /* L2, unscaled, of the batch's mean, before clipping; NaN if skipped */
+    double step_gradient_norm;     /* L2, unscaled, of the batch's mean, before clipping; NaN after an
+                                      overflow */
     int summary_printed, recompute_printed;
     int anomaly_noted, anomaly_subdivision; /* debug=1, of the step under way: see report.h */
     char *anomaly_images;
+    amp_image_losses image_losses; /* of the step under way: see spikes.h */
 };
 
 /* For the fork's parser, when all layers are made of what darknet_amp_open_cfg read: what net->amp becomes,

@@ -104,11 +104,13 @@ void darknet_amp_forward(struct network *net)
     amp_view view = amp_fork_view(net);
     if (view.training) check_labels(amp, &view);
     int pass = view.training ? amp_sharing_begin_pass(net) : 0;
+    if (view.training) amp_spikes_begin_pass(amp);
     amp_host_check(forward(amp, net, &view, &error), &error);
     print_note(amp);
     if (!view.training) return;
     amp->subdivision = (int)(amp_fork_counters(net).seen / (size_t)view.batch - 1) % view.subdivisions + 1;
     if (amp->config->debug) amp_host_note_images(amp, net);
+    amp_spikes_end_pass(amp);
     amp_sharing_end_pass(net, pass);
     amp->computed += amp_clock_seconds() - began;
     amp->images += (double)view.batch * amp_engine_ranks(amp->engine);
@@ -170,10 +172,14 @@ void darknet_amp_update(struct network *net)
     size_t good_steps = (size_t)amp_fork_view(net).batch_number - !report.skipped;
     amp_host_print_anomaly(amp, &report, good_steps);
     amp->step_skipped = report.skipped;
+    amp->step_spike = report.spike;
     amp->step_scale = report.scale_before;
-    amp->step_gradient_norm = report.skipped ? NAN : report.gradient_norm;
+    amp->step_gradient_norm = report.skipped && !report.spike.found ? NAN : report.gradient_norm;
+    amp->skipped += report.skipped != 0;
+    amp_spikes_report(amp, &report, good_steps);
+    amp_spikes_end_step(amp);
+    if (report.spike.dropped) return;
     if (report.skipped) {
-        amp->skipped++;
         amp_fork_forget_overflow(amp);
         if (amp_ranks_prints_for(amp)) amp_host_print_skip(amp, &report, good_steps);
         if (status == AMP_DIVERGED) amp_host_collapse(amp, &report, good_steps);

@@ -146,12 +146,19 @@ int darknet_amp_fill(float *input, float **rows, int count, int floats)
     if (atomic_exchange(&training.waits, 0)) training.loaded = amp_clock_seconds();
     amp_images_filled(input, rows, count);
     if (!training.looped || !training.nets || !amp_fork_state(training.nets[0])) return 0;
-    amp_filling_copy(input, rows, count, (size_t)floats, !amp_images_noted());
+    amp_filling_copy(input, rows, count, (size_t)floats);
     return 1;
 }
 
 /* A measured number has no more digits than these. */
 static double rounded(double value, double parts) { return round(value * parts) / parts; }
+
+static amp_log_spike_word spike_of(const struct darknet_amp *amp)
+{
+    if (!(amp->config->spike_factor > 0)) return AMP_LOG_NO_RULE;
+    if (!amp->step_spike.found) return AMP_LOG_NO_SPIKE;
+    return amp->step_spike.dropped ? AMP_LOG_DROPPED : AMP_LOG_SPIKE;
+}
 
 static amp_log_row row_of(const struct network *net, float loss, float average_loss)
 {
@@ -165,13 +172,15 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
     if (memory > training.peak_memory_mb) training.peak_memory_mb = memory;
     return (amp_log_row){ .iteration = view.batch_number, .loss = loss, .avg_loss = average_loss,
         .learning_rate = amp_fork_rate(net), .scale = amp ? amp->step_scale : 1,
-        .found_inf = amp ? amp->step_skipped : 0, .grad_norm = amp ? amp->step_gradient_norm : NAN,
+        .found_inf = amp ? amp->step_skipped && !amp->step_spike.dropped : 0,
+        .grad_norm = amp ? amp->step_gradient_norm : NAN,
         .images_per_second = rounded(amp_clock_rate(images, load + train), 1e2),
         .load_seconds = rounded(load, 1e6),
         .train_seconds = rounded(train, 1e6),
         .peak_memory_mb = rounded(training.peak_memory_mb, 1e1),
         .time = rounded(amp_clock_read(CLOCK_REALTIME), 1e3),
-        .wire = amp && amp_ranks_of_step() > 1 ? (int)amp->config->wire : -1 };
+        .wire = amp && amp_ranks_of_step() > 1 ? (int)amp->config->wire : -1,
+        .spike = amp ? spike_of(amp) : AMP_LOG_NO_RULE };
 }
 
 /* The row is written before the step's backup, which a killed training then never has without its row. */
