@@ -26,7 +26,7 @@ target_include_directories(gpu_double_host SYSTEM PRIVATE ${DARKNET_PATCHED}/inc
 set_target_properties(gpu_double_host PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
 
 set(rooms)
-foreach(room files backend_cpu layers comm amp host_common host_data host_training)
+foreach(room files backend_cpu layers comm amp host_program host_data host_network host_training)
     list(APPEND rooms $<TARGET_OBJECTS:amp_room_${room}>)
 endforeach()
 function(gpu_double_program name)
@@ -40,8 +40,9 @@ function(gpu_double_program name)
     set_target_properties(${name} PROPERTIES C_STANDARD 11 LINKER_LANGUAGE CXX
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endfunction()
-gpu_double_program(cuda_host_double cuda_host.c)
-gpu_double_program(test_cuda_step cuda_step.c ${CMAKE_SOURCE_DIR}/bench/gpu_parts.c
+set(command_line ${CMAKE_SOURCE_DIR}/plugin/commands/command_line.c)
+gpu_double_program(cuda_host_double cuda_host.c ${command_line})
+gpu_double_program(test_cuda_step cuda_step.c ${command_line} ${CMAKE_SOURCE_DIR}/bench/gpu_parts.c
                    ${CMAKE_SOURCE_DIR}/bench/fork.c)
 target_link_options(test_cuda_step PRIVATE -Wl,--wrap=clock_gettime) # the benchmark's clock is the test's
 gpu_double_program(test_cuda_ranks cuda_ranks.c doubles/nccl_double.cc

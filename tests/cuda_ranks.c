@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "comm/nccl/nccl.h"
-#include "host/common/random.h"
-#include "host/common/resume.h"
-#include "host/common/state.h"
+#include "host/program/random.h"
+#include "host/network/resume.h"
+#include "host/network/state.h"
 #include "engine_params.h"
 #include "network.h"
 #include "parser.h"
@@ -365,7 +365,7 @@ static void predict_at_another_size(network *net)
     resize_network(net, size, size);
 }
 
-/* As host/common/sharing.c has it: the rank's block of each step's subdivisions. A mini-batch of several
+/* As host/program/sharing.c has it: the rank's block of each step's subdivisions. A mini-batch of several
  * images has those that as many ranks have in the same pass. */
 static void train_network_of(network *net, int rank_number, int size)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/common/state.h"
+#include "host/network/state.h"
 
 typedef struct poison_arena {
     const amp_engine *engine;

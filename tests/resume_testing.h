@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "engine_testing.h"
-#include "host/common/resume.h"
+#include "host/network/resume.h"
 
 #define STEP(net, i) train_step(net, 100u * (unsigned)(i))
 

@@ -20,7 +20,7 @@
 #include "host/data/filling.h"
 #include "host/data/label_file.h"
 #include "host/data/loader_memory.h"
-#include "host/common/weights_check.h"
+#include "host/network/weights_check.h"
 
 image get_segmentation_image(char *path, int w, int h, int classes); /* data.c */
 

@@ -3,7 +3,7 @@
 #include "testing.h"
 
 #include "commands/map/map_measure.h"
-#include "host/common/state.h"
+#include "host/network/state.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "darknet_amp.h"
-#include "host/common/random.h"
+#include "host/program/random.h"
 
 enum { DRAWS = 1000 };
 

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "engine_testing.h"
-#include "host/common/random.h"
-#include "host/common/resume.h"
-#include "host/common/sharing.h"
+#include "host/network/resume.h"
+#include "host/program/random.h"
+#include "host/network/shared_pass.h"
 
 enum { MOST = 4, SUBDIVISIONS = 12, NOWHERE = -1 };
 

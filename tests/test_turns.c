@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "commands/run_in_turns.h"
-#include "host/training/turns.h"
+#include "host/program/turns.h"
 
 enum { PLAYERS = 3, MOST_LINES = 4000 };
 

@@ -8,10 +8,12 @@
 #include "../../tensor/half.h"
 #include "../data/backups.h"
 #include "../data/data_check.h"
-#include "random.h"
-#include "ranks.h"
-#include "sharing.h"
 #include "../data/loading.h"
+#include "../program/exchange.h"
+#include "../program/random.h"
+#include "../program/ranks.h"
+#include "ranks_join.h"
+#include "shared_pass.h"
 
 struct amp_resume *amp_resume_create(int layers)
 {

@@ -13,7 +13,7 @@
 #endif
 #include <unistd.h>
 
-#include "../common/clock.h"
+#include "clock.h"
 
 enum { LONGEST_LINE = 4096 };
 

@@ -33,3 +33,8 @@ double amp_host_peak_resident_mb(void);
 /* In MB of 2^20 bytes: for a network on a GPU what all programs together use of that GPU now; else
  * amp_host_peak_resident_mb. */
 double amp_host_memory_mb(const struct network *net);
+
+/* The most loader threads that exist at the same time, those that wait for their turn included, and the bytes
+ * of each one's stack. (The C library's default is 8 MiB.) A thread that has ended keeps its stack until it
+ * is joined, at the end of its batch. */
+enum { AMP_LOADERS = 64 + 1, AMP_LOADER_STACK = 1 << 20 };

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ranks.h"
-#include "sharing.h"
+#include "../program/exchange.h"
+#include "../program/ranks.h"
 #include "weights_check.h"
 
 static void set_name(char **slot, const char *file)

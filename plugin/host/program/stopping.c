@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../common/failure.h"
-#include "../common/ranks.h"
-#include "../common/sharing.h"
+#include "exchange.h"
+#include "failure.h"
+#include "ranks.h"
 
 /* SIGUSR1 stops a training of several ranks only: launchers forward it to all, while soon after a SIGINT or
  * SIGTERM they kill the ranks. */

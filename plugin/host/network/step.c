@@ -2,12 +2,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "clock.h"
-#include "memory.h"
-#include "ranks.h"
+#include "../program/clock.h"
+#include "../program/memory.h"
+#include "../program/ranks.h"
+#include "ranks_join.h"
 #include "report.h"
 #include "resume.h"
-#include "sharing.h"
+#include "shared_pass.h"
 #include "state.h"
 
 #include "../../tensor/half.h"

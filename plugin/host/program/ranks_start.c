@@ -6,11 +6,14 @@
 #include <unistd.h>
 
 #include "../../comm/launch.h"
-#include "../training/turns.h"
+#include "../../include/darknet_amp.h"
+#include "../fork.h"
+#include "exchange.h"
+#include "failure.h"
 #include "random.h"
 #include "ranks.h"
-#include "sharing.h"
-#include "state.h"
+#include "request.h"
+#include "turns.h"
 #include "version.h"
 
 static amp_comm *launched; /* all ranks, while amp_ranks() is only a part of them; else NULL */

@@ -1,15 +1,14 @@
 /* The ranks that train one network together, each with its own copy of it; comm/comm.h says how they
  * communicate. There are two kinds. Either each rank is a program, started by a launcher (mpirun). Or, with
  * -gpus, each rank is a network of this program, which computes its part of a step in a thread of its own;
- * then only struct darknet_amp knows the communicator, and amp_ranks() below is NULL.
+ * then only that network's struct darknet_amp knows the communicator, and amp_ranks() below is NULL:
+ * network/ranks_join.h.
  *
- * Rank 0 prints, logs and saves. sharing.h says how the ranks divide a step's images. */
+ * Rank 0 prints, logs and saves. sharing.h says how the ranks divide a step's images, exchange.h which
+ * numbers they tell each other. */
 #pragma once
 
 #include "../../comm/comm.h"
-
-struct network;
-struct darknet_amp;
 
 /* Called before the arguments are read, where amp_ranks_start will follow. amp_ranks_is_awaited returns 1
  * from then until amp_ranks_start has joined the others, or has found that there are none. */
@@ -25,20 +24,6 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
 /* Where Darknet runs on GPUs: the n-th rank of this machine takes the machine's n-th GPU, unless -i, -gpus or
  * -nogpu says otherwise. Called before anything of CUDA. */
 void amp_ranks_take_gpu(void);
-/* Sets amp->comm of a network that the programs train together; it stays NULL where this program is alone. */
-amp_status amp_ranks_use(struct darknet_amp *, amp_error *);
-
-/* -gpus: makes `count` networks of this program ranks of each other. The array `nets` is the caller's, and
- * must live as long as they do. */
-void amp_ranks_unite(struct network **nets, int count);
-/* Sets amp->comm of such a network. Called at its first training pass, in the thread that makes this pass,
- * while the other networks' threads do the same. For any other network it does nothing. */
-void amp_ranks_join(struct darknet_amp *);
-struct network *amp_ranks_network(int rank);
-/* Called before such a network is freed. */
-void amp_ranks_forget(struct darknet_amp *);
-/* Whether this network prints what happens in a step: rank 0's does, and one that trains alone. */
-int amp_ranks_prints_for(const struct darknet_amp *);
 
 /* The communicator of the programs; NULL: this one is alone. */
 amp_comm *amp_ranks(void);
@@ -48,8 +33,8 @@ int amp_ranks_leads(void);
 /* How many ranks share a step, of either kind. */
 int amp_ranks_of_step(void);
 
-/* For ranks_start.c and ranks_join.c: sets the programs' communicator (or NULL) and the number of networks of
- * this program. */
+/* For ranks_start.c and network/ranks_join.c: sets the programs' communicator (or NULL) and the number of
+ * networks of this program. */
 void amp_ranks_set(amp_comm *, int networks);
 
 /* For amp bench, which measures with 1, 2, ... ranks. part: from here on amp_ranks is the first `count` of
@@ -64,12 +49,10 @@ __attribute__((format(printf, 1, 2))) void amp_ranks_phase(const char *format, .
 
 /* What all ranks must have alike. note: adds a line such as "-seed 7\n", which a message quotes after "rank
  * 0 has". note_file: adds a file's checksum. agree: compares the lines added since its last call with the
- * other ranks' lines, and ends the program where they differ. agree_to_train: the same for the network, its
- * shape and the weights that it was loaded with. */
+ * other ranks' lines, and ends the program where they differ. */
 __attribute__((format(printf, 1, 2))) void amp_ranks_note(const char *format, ...);
 void amp_ranks_note_file(const char *what, const char *name);
 void amp_ranks_agree(void);
-void amp_ranks_agree_to_train(struct network *);
 /* Ends the program with a line, where every rank comes to the same refusal: rank 0 prints it and ends all
  * ranks; the others wait for that. */
 __attribute__((noreturn, format(printf, 1, 2))) void amp_ranks_refuse(const char *format, ...);

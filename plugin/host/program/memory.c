@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "../data/loader_memory.h"
 #include "../fork.h"
 #include "ranks.h"
 

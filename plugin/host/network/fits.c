@@ -6,10 +6,10 @@
 
 #include "../data/data_check.h"
 #include "../data/image_cache.h"
-#include "memory.h"
+#include "../program/exchange.h"
+#include "../program/memory.h"
+#include "../program/ranks.h"
 #include "needs.h"
-#include "ranks.h"
-#include "sharing.h"
 #include "state.h"
 
 /* A network that is about to be trained. */

@@ -1,11 +1,13 @@
 /* How a network becomes a rank: one of this program alone, that trains with those of others; or one of
  * several in this program (-gpus), which join each other. */
+#include "ranks_join.h"
+
 #include <stdlib.h>
 
 #include "../../comm/threads.h"
 #include "../../comm/watchdog.h"
-#include "ranks.h"
-#include "state.h"
+#include "../../files/checksum.h"
+#include "../program/ranks.h"
 
 /* *ours may become another comm, which sums on GPUs by means of it. */
 static amp_status join(struct darknet_amp *amp, amp_comm **ours, amp_error *error)
@@ -26,6 +28,42 @@ amp_status amp_ranks_use(struct darknet_amp *amp, amp_error *error)
     AMP_TRY(join(amp, &comm, error));
     amp_ranks_set(comm, 1);
     return AMP_OK;
+}
+
+/* ---- what the programs' networks must have alike ---- */
+
+static amp_status add_masters(amp_checksum *sum, const amp_engine_state *engine, amp_error *error)
+{
+    enum { STAGE = 4096 };
+    float stage[STAGE];
+    for (int i = 0; i < engine->param_count; i++) {
+        const amp_param *p = &engine->params[i];
+        for (size_t at = 0; at < p->count; at += STAGE) {
+            size_t bytes = (p->count - at < STAGE ? p->count - at : STAGE) * sizeof *stage;
+            AMP_TRY(engine->backend->download(engine->backend, stage, p->master + at, bytes, error));
+            amp_checksum_add(sum, stage, bytes);
+        }
+    }
+    return AMP_OK;
+}
+
+void amp_ranks_agree_to_train(struct network *net)
+{
+    amp_error error;
+    amp_checksum sum;
+    const struct darknet_amp *amp = amp_fork_state(net);
+    if (!amp_ranks() || !amp) return;
+    amp_engine_state engine = amp_engine_state_of(amp->engine);
+    amp_checksum_start(&sum);
+    amp_host_check(add_masters(&sum, &engine, &error), &error);
+    amp_ranks_phase("comparing what the ranks start from");
+    amp_ranks_note("dtype %s\n", amp_dtype_name(amp->config->dtype));
+    amp_ranks_note("weights with checksum %016llx\n", (unsigned long long)amp_checksum_value(&sum));
+    amp_ranks_note("a start at step %ld\n", amp_fork_view(net).batch_number);
+    /* without a sidecar they are 0, and momentum too */
+    amp_ranks_note("a sidecar of %lu steps\n", amp->steps);
+    amp_ranks_note("loss scale %a\n", (double)amp_engine_scaler(amp->engine)->scale);
+    amp_ranks_agree();
 }
 
 /* ---- several networks of this program ---- */

@@ -5,17 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../amp/config.h"
-#include "../../files/safe_file.h"
-#include "../../include/darknet_amp.h"
-#include "../data/data_check.h"
-#include "../fork.h"
-#include "../training/loop.h"
-#include "../training/turns.h"
-#include "failure.h"
-#include "random.h"
-#include "ranks.h"
-#include "request.h"
+#include "../amp/config.h"
+#include "../files/safe_file.h"
+#include "../host/data/data_check.h"
+#include "../host/fork.h"
+#include "../host/program/failure.h"
+#include "../host/program/random.h"
+#include "../host/program/ranks.h"
+#include "../host/program/request.h"
+#include "../host/program/turns.h"
+#include "../host/training/loop.h"
+#include "../include/darknet_amp.h"
 
 /* A file opened while one of the standard streams is closed would take its place, and get all that is
  * printed. */

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "../data/images.h"
-#include "ranks.h"
+#include "../program/ranks.h"
+#include "ranks_join.h"
 #include "resume.h"
 
 static const char *where(struct darknet_amp *amp, const amp_anomaly *a, char text[AMP_ANOMALY_TEXT])

@@ -7,11 +7,11 @@
 #include "../data/data_check.h"
 #include "../data/images.h"
 #include "../data/loading.h"
-#include "cfg_stream.h"
+#include "../program/cfg_stream.h"
+#include "../program/ranks.h"
 #include "fits.h"
-#include "ranks.h"
+#include "ranks_join.h"
 #include "resume.h"
-#include "sharing.h"
 
 /* ---- making ---- */
 

@@ -6,8 +6,8 @@
 #include "../../amp/engine.h"
 #include "../../include/darknet_amp.h"
 #include "../fork.h"
-#include "failure.h"
-#include "request.h"
+#include "../program/failure.h"
+#include "../program/request.h"
 
 struct amp_resume;      /* resume.h */
 struct amp_fork_memory; /* the fork's own: Darknet's buffers as AMP keeps them */
