@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cuda/faults.h"
 #include "doubles/cuda_doubles.h"
+#include "faults.h"
 
 enum { BLOCKS = 3, COUNT = BLOCKS * 256 };
 

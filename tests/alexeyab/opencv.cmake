@@ -1,4 +1,4 @@
-# AlexeyAB's Darknet once more, with OpenCV, where alexeyab.cmake has built it and libopencv-dev is here:
+# AlexeyAB's Darknet once more, with OpenCV, where programs.cmake has built it and libopencv-dev is here:
 # darknet-alexeyab-opencv and darknet-alexeyab-opencv-stock. Darknet's files that name OpenCV are compiled
 # again, and the plugin's rooms that see Darknet's headers; all else are the objects of the builds without.
 if(NOT TARGET darknet-alexeyab)

@@ -11,10 +11,11 @@ if(NOT TARGET cuDNN)
 endif()
 
 set(cuda_room ${CMAKE_SOURCE_DIR}/plugin/backend/cuda)
-add_executable(test_cuda_plans cuda_plans.c ${cuda_room}/conv_plan.c ${cuda_room}/cudnn_graph.c)
+add_executable(test_cuda_plans cuda/plans.c ${cuda_room}/conv_plan.c ${cuda_room}/cudnn_graph.c)
 set_target_properties(test_cuda_plans PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-target_include_directories(test_cuda_plans PRIVATE ${CMAKE_SOURCE_DIR}/plugin ${CMAKE_CURRENT_SOURCE_DIR})
+target_include_directories(test_cuda_plans PRIVATE ${CMAKE_SOURCE_DIR}/plugin ${CMAKE_CURRENT_SOURCE_DIR}
+    ${CMAKE_CURRENT_SOURCE_DIR}/helpers)
 target_include_directories(test_cuda_plans SYSTEM PRIVATE ${CMOCKA_INCLUDE_DIR})
 target_compile_options(test_cuda_plans PRIVATE ${plugin_flags} -Wall -Wextra)
 target_compile_definitions(test_cuda_plans PRIVATE _POSIX_C_SOURCE=200809L

@@ -1,4 +1,4 @@
-# AlexeyAB's Darknet with GPU=1 and AMP=1 on the CPU: as cuda_host.cmake, whose `rooms` it takes.
+# AlexeyAB's Darknet with GPU=1 and AMP=1 on the CPU: as cuda/host.cmake, whose `rooms` it takes.
 if(NOT TARGET darknet-alexeyab OR NOT TARGET cuda_host_double)
     return()
 endif()
@@ -17,15 +17,16 @@ darknet_flags_for(alexeyab_gpu_double_darknet)
 
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/host/darknet/*.c
     ${CMAKE_SOURCE_DIR}/plugin/host/alexeyab/*.c)
-add_executable(alexeyab_cuda_host_double cuda_host.c ${command_line} doubles/alexeyab_gpu_double.cc
+add_executable(alexeyab_cuda_host_double cuda/host.c ${command_line} doubles/alexeyab_gpu_double.cc
     ${sources} ${rooms})
-add_executable(alexeyab_cuda_host_cpu cuda_host.c)
+add_executable(alexeyab_cuda_host_cpu cuda/host.c)
 # `detector train` of a program for GPUs, one or two.
 add_executable(alexeyab_train_on_gpus alexeyab/train_on_gpus.c doubles/alexeyab_gpu_double.cc
     doubles/nccl_double.cc ${sources} ${rooms} $<TARGET_OBJECTS:amp_room_commands>
     $<TARGET_OBJECTS:amp_room_commands_map> ${CMAKE_SOURCE_DIR}/plugin/comm/nccl/nccl.c)
 foreach(program alexeyab_cuda_host_double alexeyab_cuda_host_cpu alexeyab_train_on_gpus)
-    target_include_directories(${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/plugin)
+    target_include_directories(${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
+        ${CMAKE_CURRENT_SOURCE_DIR}/helpers ${CMAKE_SOURCE_DIR}/plugin)
     target_include_directories(${program} SYSTEM PRIVATE ${tree}/include ${tree}/src
         ${tree}/3rdparty/stb/include)
     set_target_properties(${program} PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF LINKER_LANGUAGE CXX

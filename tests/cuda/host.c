@@ -31,7 +31,7 @@
 static void fail(const char *why, const char *what);
 
 #ifdef ON_DOUBLES
-/* From a training's third pass on, as cuda_step.c has it: images come to the other of two blocks, nobody
+/* From a training's third pass on, as step.c has it: images come to the other of two blocks, nobody
  * waits but for the answers of all yolo layers at once, and images and labels are all that is copied, from
  * memory that is page-locked. */
 static float train_and_count(network *net)

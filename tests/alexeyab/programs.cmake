@@ -57,7 +57,8 @@ function(alexeyab_test name)
     add_executable(${name} ${ARGN})
     set_target_properties(${name} PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF LINKER_LANGUAGE CXX
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-    target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/plugin)
+    target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
+        ${CMAKE_CURRENT_SOURCE_DIR}/helpers ${CMAKE_SOURCE_DIR}/plugin)
     target_include_directories(${name} SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/alexeyab/patched/src
         ${CMOCKA_INCLUDE_DIR})
     target_compile_definitions(${name} PRIVATE _POSIX_C_SOURCE=200809L)
@@ -69,8 +70,10 @@ function(alexeyab_test name)
 endfunction()
 alexeyab_test(test_alexeyab_gradients alexeyab/test_gradients.c)
 target_link_options(test_alexeyab_gradients PRIVATE -Wl,--wrap=get_convolutional_workspace_size)
-foreach(name behaviours casting cfg_fuzz engine optimizer_steps)
-    alexeyab_test(test_alexeyab_${name} test_${name}.c)
+foreach(test amp/test_behaviours amp/test_casting host/test_cfg_fuzz amp/test_engine
+        amp/test_optimizer_steps)
+    string(REGEX REPLACE ".*/test_" "" name ${test})
+    alexeyab_test(test_alexeyab_${name} ${test}.c)
     target_compile_options(test_alexeyab_${name} PRIVATE
         -include ${CMAKE_CURRENT_SOURCE_DIR}/alexeyab/by_pointer.h)
 endforeach()

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "../plugin/amp/scaler.h"
-#include "../plugin/tensor/half.h"
+#include "amp/scaler.h"
+#include "tensor/half.h"
 
 static inline amp_scaler made(amp_scaler params)
 {

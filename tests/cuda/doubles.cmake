@@ -41,7 +41,7 @@ target_compile_definitions(cuda_double_settings INTERFACE _POSIX_C_SOURCE=200809
 target_compile_options(cuda_double_settings INTERFACE ${double_flags})
 target_include_directories(cuda_double_settings INTERFACE
     ${CMAKE_SOURCE_DIR}/plugin ${CMAKE_SOURCE_DIR}/plugin/include
-    ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/doubles)
+    ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/helpers ${CMAKE_CURRENT_SOURCE_DIR}/doubles)
 target_include_directories(cuda_double_settings SYSTEM INTERFACE ${CUDA_HEADERS} ${CMOCKA_INCLUDE_DIR})
 if(EXISTS ${CUDA_HEADERS}/cccl)
     target_include_directories(cuda_double_settings SYSTEM INTERFACE ${CUDA_HEADERS}/cccl)
@@ -111,28 +111,29 @@ endfunction()
 
 foreach(test ${conformance_tests})
     string(REPLACE test_backend_ test_cuda_double_ name ${test})
-    cuda_double_test(${name} ${test}.c conformance/machine_cuda_double.c)
+    cuda_double_test(${name} backend/${test}.c conformance/machine_cuda_double.c)
 endforeach()
 
 # A backend of one kernel, as one that is being written: all else stays NULL.
-add_executable(test_cuda_double_partial test_backend_cast.c conformance/machine_cuda_double.c
+add_executable(test_cuda_double_partial backend/test_backend_cast.c conformance/machine_cuda_double.c
     doubles/cuda_shim.cc doubles/cuda_runtime_double.cc ${cuda_room}/cast.cu)
 cuda_double_program(test_cuda_double_partial cuda_double_settings)
 
 cuda_double_test(test_cuda_double_unlisted cuda/kernels_move.c conformance/machine_cuda_double.c)
 if(cuda_double_whole)
     file(GLOB layers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/layers/*.c)
-    cuda_double_test(test_cuda_double_layers test_backend_layers.c conformance/machine_cuda_double.c ${layers}
+    cuda_double_test(test_cuda_double_layers layers/test_backend_layers.c
+        conformance/machine_cuda_double.c ${layers}
         ${CMAKE_SOURCE_DIR}/plugin/amp/plan.c ${CMAKE_SOURCE_DIR}/plugin/amp/autocast.c)
 endif()
 
-cuda_double_test(test_cuda_update cuda_update.c conformance/machine_cuda_double.c)
+cuda_double_test(test_cuda_update cuda/update.c conformance/machine_cuda_double.c)
 cuda_on_the_cpu(${CMAKE_CURRENT_SOURCE_DIR}/cuda/faults.cu)
-cuda_double_test(test_cuda_shim cuda_shim.c cuda/faults.cu)
+cuda_double_test(test_cuda_shim cuda/shim.c cuda/faults.cu)
 if(cuda_double_whole)
-    cuda_double_test(test_cuda_library_doubles cuda_library_doubles.c)
-    cuda_double_test(test_cuda_graph cuda_graph.c)
-    cuda_double_test(test_cuda_backend cuda_backend.c)
+    cuda_double_test(test_cuda_library_doubles cuda/library_doubles.c)
+    cuda_double_test(test_cuda_graph cuda/graph.c)
+    cuda_double_test(test_cuda_backend cuda/backend.c)
     cuda_double_test(test_cuda_large gpu/large.c conformance/machine_cuda_double.c)
     cuda_double_test(test_cuda_engines gpu/engines.c conformance/machine_cuda_double.c)
     set_property(TEST test_cuda_large test_cuda_engines APPEND PROPERTY ENVIRONMENT AMP_TEST_SMALL=1)
@@ -143,14 +144,14 @@ endif()
 # The programs of tests/gpu, which no build for the CPU links: that one does not compile is seen here.
 if(cuda_double_whole)
     set(gpu_sources_of_tests ${conformance_tests})
-    list(TRANSFORM gpu_sources_of_tests APPEND .c)
+    list(TRANSFORM gpu_sources_of_tests REPLACE "(.+)" "backend/\\1.c")
     add_library(gpu_programs_compile OBJECT ${gpu_sources_of_tests} conformance/machine_cuda_device.c
-        cuda_update.c cuda/kernels_move.c gpu/large.c gpu/engines.c gpu/device_properties.c)
+        cuda/update.c cuda/kernels_move.c gpu/large.c gpu/engines.c gpu/device_properties.c)
     set_target_properties(gpu_programs_compile PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
     target_compile_definitions(gpu_programs_compile PRIVATE _POSIX_C_SOURCE=200809L ON_DEVICE ${conv_shapes})
     target_compile_options(gpu_programs_compile PRIVATE ${plugin_flags} -O0 -Wall -Wextra)
     target_include_directories(gpu_programs_compile PRIVATE ${CMAKE_SOURCE_DIR}/plugin
-        ${CMAKE_SOURCE_DIR}/plugin/include ${CMAKE_CURRENT_SOURCE_DIR})
+        ${CMAKE_SOURCE_DIR}/plugin/include ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/helpers)
     target_include_directories(gpu_programs_compile SYSTEM PRIVATE ${CUDA_HEADERS} ${CUDNN_INCLUDE_DIR}
         ${CMOCKA_INCLUDE_DIR})
 endif()

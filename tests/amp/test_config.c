@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../plugin/amp/config.h"
+#include "amp/config.h"
 
 #define NET "[net]\nbatch=1\n"
 #define LAYER "[convolutional]\nfilters=2\n"

@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#include "../bench/gpu_parts.h"
+#include "../../bench/gpu_parts.h"
 #include "backend/cuda/state.h"
 #include "doubles/cuda_doubles.h"
 #include "doubles/cudnn_double.h"

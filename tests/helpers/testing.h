@@ -61,7 +61,7 @@ __attribute__((unused)) static FILE *open_golden(const char *name)
     char path[4096];
     const char *folder = getenv("AMP_GOLDEN");
     if (folder) snprintf(path, sizeof path, "%s/%s", folder, name);
-    else snprintf(path, sizeof path, "%.*sgolden/%s", (int)(sizeof __FILE__ - sizeof "testing.h"),
+    else snprintf(path, sizeof path, "%.*sgolden/%s", (int)(sizeof __FILE__ - sizeof "helpers/testing.h"),
                   __FILE__, name);
     FILE *file = fopen(path, "r");
     if (!file) fail_msg("cannot read %s", path);

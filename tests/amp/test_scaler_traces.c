@@ -12,8 +12,8 @@
 #include <float.h>
 #include <math.h>
 
-#include "../plugin/amp/scaler.h"
-#include "../plugin/tensor/half.h"
+#include "amp/scaler.h"
+#include "tensor/half.h"
 
 enum { MOST_STEPS = 256, LONGEST_LINE = 8192, FEWEST_TRAININGS = 250 };
 

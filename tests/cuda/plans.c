@@ -8,7 +8,7 @@
 #include "testing.h"
 
 #include "backend/cuda/cudnn_graph.h"
-#include "cuda/device_props.h"
+#include "device_props.h"
 
 enum { BATCH = 64, SHAPES = 1000, SKIP = 77 };
 static const size_t CAP = AMP_CUDNN_WORKSPACE_CAP;

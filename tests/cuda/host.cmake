@@ -1,7 +1,7 @@
-# Darknet with GPU=1 and AMP=1 on the CPU, for whole trainings (cuda_host.c): its C files and the plugin's
+# Darknet with GPU=1 and AMP=1 on the CPU, for whole trainings (host.c): its C files and the plugin's
 # folder for this fork as a GPU build has them, doubles of its kernels and of CUDA's libraries; what a
-# step asks of CUDA (cuda_step.c); and ranks on GPUs (cuda_ranks.c). Only with a whole CUDA backend
-# (cuda_doubles.cmake), and where Darknet's own build has no GPU.
+# step asks of CUDA (step.c); and ranks on GPUs (ranks.c). Only with a whole CUDA backend
+# (doubles.cmake), and where Darknet's own build has no GPU.
 if(NOT cuda_double_whole OR DARKNET_AMP_CUDA OR DARKNET_AMP_SANITIZE STREQUAL "thread")
     return()
 endif()
@@ -41,17 +41,17 @@ function(gpu_double_program name)
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endfunction()
 set(command_line ${CMAKE_SOURCE_DIR}/plugin/commands/command_line.c)
-gpu_double_program(cuda_host_double cuda_host.c ${command_line})
-gpu_double_program(test_cuda_step cuda_step.c ${command_line} ${CMAKE_SOURCE_DIR}/bench/gpu_parts.c
+gpu_double_program(cuda_host_double cuda/host.c ${command_line})
+gpu_double_program(test_cuda_step cuda/step.c ${command_line} ${CMAKE_SOURCE_DIR}/bench/gpu_parts.c
                    ${CMAKE_SOURCE_DIR}/bench/fork.c)
 target_link_options(test_cuda_step PRIVATE -Wl,--wrap=clock_gettime) # the benchmark's clock is the test's
-gpu_double_program(test_cuda_ranks cuda_ranks.c doubles/nccl_double.cc
+gpu_double_program(test_cuda_ranks cuda/ranks.c doubles/nccl_double.cc
     $<TARGET_OBJECTS:amp_room_commands> $<TARGET_OBJECTS:amp_room_commands_map>
     ${CMAKE_SOURCE_DIR}/plugin/comm/nccl/nccl.c)
 target_link_options(test_cuda_ranks PRIVATE -Wl,--wrap=dlopen -Wl,--wrap=dlsym # libnccl.so.2 is the double
     -Wl,--wrap=amp_fork_use_device -Wl,--wrap=amp_comm_threads -Wl,--wrap=pthread_create) # threads take turns
 
-add_executable(cuda_host_cpu cuda_host.c)
+add_executable(cuda_host_cpu cuda/host.c)
 target_include_directories(cuda_host_cpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/plugin)
 target_include_directories(cuda_host_cpu SYSTEM PRIVATE ${DARKNET_PATCHED}/include ${DARKNET_PATCHED}/src)
 target_link_libraries(cuda_host_cpu PRIVATE darknet_static oneDNN OpenMP::OpenMP_C)

@@ -1,6 +1,6 @@
 /* What backend/cuda/cudnn_graph.c says to cuDNN when it runs on a device, and what it does when
  * cuDNN fails: against the library's double, which checks what it is told and can fail at any call.
- * The real library judges the same descriptors in cuda_plans.c; that the numbers are right is seen
+ * The real library judges the same descriptors in plans.c; that the numbers are right is seen
  * by the conformance tests. */
 #include "testing.h"
 
