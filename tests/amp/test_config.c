@@ -566,7 +566,7 @@ static char *cell(char **rest)
 TEST(readme_lists_the_keys)
 {
     char name[4096], line[1024];
-    snprintf(name, sizeof name, "%.*s../README.md", (int)(sizeof __FILE__ - sizeof "test_config.c"),
+    snprintf(name, sizeof name, "%.*s../README.md", (int)(sizeof __FILE__ - sizeof "amp/test_config.c"),
              __FILE__);
     FILE *readme = fopen(name, "r");
     if (!readme) fail_msg("cannot read %s", name);
