@@ -2,7 +2,7 @@
  * each every ten seconds, so that a log stays readable. */
 #define _DEFAULT_SOURCE /* winsize */
 #include "compare.h"
-#include "../../host/common/clock.h"
+#include "../../host/program/clock.h"
 
 #include <stdlib.h>
 #include <sys/ioctl.h>

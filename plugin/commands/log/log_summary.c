@@ -8,7 +8,7 @@
  *    before. */
 #include "log.h"
 
-#include "../../host/common/failure.h"
+#include "../../host/program/failure.h"
 #include "../statistics.h"
 
 #include <math.h>

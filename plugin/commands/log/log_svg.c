@@ -5,7 +5,7 @@
  */
 #include "log.h"
 
-#include "../../host/common/failure.h"
+#include "../../host/program/failure.h"
 #include "../statistics.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "device.h"
-#include "../common/products.h"
+#include "../network/products.h"
 #include "utils.h"
 
 static size_t elements(const network *net, const layer *l) { return (size_t)l->outputs * net->batch; }

@@ -5,7 +5,7 @@
  *  - otherwise (the log was begun later), they all stay if no later iteration follows. */
 #include <stdio.h>
 
-#include "../common/failure.h"
+#include "../program/failure.h"
 #include "training_log.h"
 
 typedef struct rows_so_far {

@@ -12,20 +12,21 @@
 #include <string.h>
 
 #include "../../tensor/half.h"
-#include "../common/clock.h"
-#include "../common/memory.h"
-#include "../common/ranks.h"
-#include "../common/request.h"
-#include "../common/resume.h"
-#include "../common/sharing.h"
-#include "../common/state.h"
 #include "../data/backups.h"
 #include "../data/data_check.h"
 #include "../data/filling.h"
 #include "../data/images.h"
-#include "stopping.h"
+#include "../network/resume.h"
+#include "../network/shared_pass.h"
+#include "../network/state.h"
+#include "../program/clock.h"
+#include "../program/exchange.h"
+#include "../program/memory.h"
+#include "../program/ranks.h"
+#include "../program/request.h"
+#include "../program/stopping.h"
+#include "../program/turns.h"
 #include "training_log.h"
-#include "turns.h"
 
 enum { ENDING = 128, LINE = 1024, PATH_BYTES = 4096 };
 

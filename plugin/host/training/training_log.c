@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "../../tensor/half.h"
-#include "../common/failure.h"
 #include "../data/text_lines.h"
+#include "../program/failure.h"
 
 /* An OR_EMPTY is a double that is empty where it is NaN. */
 typedef struct column {
