@@ -51,10 +51,10 @@ void amp_resume_gather_states(const struct network *net)
     struct darknet_amp *amp = amp_fork_state(net);
     size_t count = amp_checkpoint_state_count(amp->engine);
     if (!amp->comm || !count) return;
-    int here = amp_ranks() ? 1 : amp->comm->size; /* networks */
+    int here = amp->united ? amp->comm->size : 1; /* networks */
     float *states = amp_host_allocated(malloc((size_t)here * count * sizeof *states));
     for (int i = 0; i < here; i++) {
-        const struct network *of = here > 1 ? amp_ranks_network(i) : net;
+        const struct network *of = amp->united ? amp->united[i] : net;
         amp_fork_use_device(of);
         amp_host_check(amp_checkpoint_states(amp_fork_state(of)->engine, states + (size_t)i * count, &error),
                        &error);
