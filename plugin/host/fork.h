@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-#include "../amp/checkpoint.h"
+#include "../amp/sidecar.h"
 #include "../amp/config.h"
 #include "../amp/engine.h"
 

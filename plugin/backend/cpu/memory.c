@@ -49,10 +49,10 @@ amp_status amp_cpu_upload_ahead(amp_backend *backend, void *memory, const void *
     return amp_cpu_upload_later(backend, memory, from, bytes, error);
 }
 
-amp_status amp_cpu_stage(amp_backend *backend, void *memory, size_t bytes, void **host, amp_error *error)
+amp_status amp_cpu_stage(amp_backend *backend, void *memory, size_t bytes, void **source, amp_error *error)
 {
     (void)backend, (void)bytes, (void)error;
-    *host = memory;
+    *source = memory;
     return AMP_OK;
 }
 

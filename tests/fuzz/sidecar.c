@@ -2,10 +2,10 @@
  *
  *     clang -g -O1 -std=c11 -D_POSIX_C_SOURCE=200809L \
  *         -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Iplugin -Itests/helpers \
- *         tests/fuzz/checkpoint.c $(find plugin/amp plugin/files plugin/layers -name '*.c') -lm \
- *         -o fuzz_checkpoint && ./fuzz_checkpoint -max_total_time=60 -max_len=16384
+ *         tests/fuzz/sidecar.c $(find plugin/amp plugin/files plugin/layers -name '*.c') -lm \
+ *         -o fuzz_sidecar && ./fuzz_sidecar -max_total_time=60 -max_len=16384
  */
-#include "checkpoint_fuzz.h"
+#include "sidecar_fuzz.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -26,7 +26,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     random_state = seed;
     if (size > FUZZ_LIMIT) size = FUZZ_LIMIT;
     memcpy(bytes, data, size);
-    if (size < AMP_CHECKPOINT_HEADER_BYTES && random_number(64))
+    if (size < AMP_SIDECAR_HEADER_BYTES && random_number(64))
         size = fuzz_seed((int)random_number(FUZZ_SEEDS), bytes);
     else if (random_number(2)) size = LLVMFuzzerMutate(bytes, size, FUZZ_LIMIT);
     else size = fuzz_spoil(bytes, size, random_number);

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "checkpoint_pairs.h"
+#include "sidecar_pairs.h"
 #include "files/checksum.h"
 
 /* ---- the calls of a save, in the place of the library's ---- */
@@ -126,13 +126,13 @@ _Noreturn static void save_for_ever(unsigned from, int tell)
 }
 
 /* Whether recovered weights and sidecar are of one save; which one goes to *number. */
-static int pair_matches(const amp_checkpoint *c, uint64_t *number)
+static int pair_matches(const amp_sidecar *c, uint64_t *number)
 {
     content w = bytes_of("w");
     uint64_t sum = amp_checksum_of(w.bytes, w.size);
     memcpy(number, w.bytes + 3 * sizeof(int), sizeof *number); /* .weights: three ints, then seen */
     free(w.bytes);
-    return sum == amp_checkpoint_weights(c) && amp_checkpoint_run(c)->seen == *number;
+    return sum == amp_sidecar_weights(c) && amp_sidecar_run(c)->seen == *number;
 }
 
 static long nanoseconds(void)
@@ -171,13 +171,13 @@ TEST(saves_killed_at_random_moments_leave_a_pair)
         close(saved[0]); /* not before: the child would end by its pipe */
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         amp_error error;
-        amp_checkpoint *c;
+        amp_sidecar *c;
         char note[256];
-        if (amp_checkpoint_recover("w", &c, note, &error) != AMP_OK)
+        if (amp_sidecar_recover("w", &c, note, &error) != AMP_OK)
             fail_msg("kill %d: %s", kill_number, error.message);
         assert_non_null(c);
         assert_true(pair_matches(c, &number));
-        amp_checkpoint_free(c);
+        amp_sidecar_free(c);
         assert_true(number >= next); /* what was saved before the child began is not lost */
         progress += number > next;
         renames += note[0] != 0;
@@ -187,4 +187,4 @@ TEST(saves_killed_at_random_moments_leave_a_pair)
     assert_true(progress >= 30);
 }
 
-int main(void) { return run_listed_tests("checkpoint kill", make_pairs, remove_folder); }
+int main(void) { return run_listed_tests("sidecar kill", make_pairs, remove_folder); }
