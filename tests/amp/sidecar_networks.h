@@ -1,7 +1,7 @@
 /* Darknet networks, their state and their sidecars in a folder of their own, for the tests of sidecars.
  * Include CMocka first. */
-#ifndef CHECKPOINT_NETWORKS_H
-#define CHECKPOINT_NETWORKS_H
+#ifndef SIDECAR_NETWORKS_H
+#define SIDECAR_NETWORKS_H
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* Pairs of weights and sidecar, and the folders that killed saves leave. Include CMocka first. */
-#ifndef CHECKPOINT_PAIRS_H
-#define CHECKPOINT_PAIRS_H
+#ifndef SIDECAR_PAIRS_H
+#define SIDECAR_PAIRS_H
 
 #include <errno.h>
 #include <fcntl.h>

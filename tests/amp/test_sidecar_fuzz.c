@@ -1,7 +1,7 @@
 /* No bytes crash the reader of sidecars, or bring an engine into a state it could not have: seeded mutants of
  * good files, most of them with their checksum made right again, so that what it protects is tried too. Worth
  * most in the asan preset. AMP_FUZZ_RUNS=N: so many (20000). AMP_FUZZ_SEED=N: start at mutant N, which a
- * failure names. fuzz/sidecar.c does the same with libFuzzer. */
+ * failure names. */
 #define _POSIX_C_SOURCE 200809L
 #include "testing.h"
 

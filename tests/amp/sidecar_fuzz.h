@@ -1,8 +1,7 @@
-/* What the seeded mutator (test_sidecar_fuzz.c) and libFuzzer (fuzz/sidecar.c) share: good
- * sidecars, ways to spoil them, and what must hold for any bytes at all. Needs neither Darknet nor
- * a backend's library. */
-#ifndef CHECKPOINT_FUZZ_H
-#define CHECKPOINT_FUZZ_H
+/* For test_sidecar_fuzz.c: good sidecars, ways to spoil them, and what must hold for any bytes at all. Needs
+ * neither Darknet nor a backend's library. */
+#ifndef SIDECAR_FUZZ_H
+#define SIDECAR_FUZZ_H
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 /* What the tests of sidecars share: finding and changing fields of a file's bytes. Include CMocka first. */
-#ifndef CHECKPOINT_TESTING_H
-#define CHECKPOINT_TESTING_H
+#ifndef SIDECAR_TESTING_H
+#define SIDECAR_TESTING_H
 
 #include <stdlib.h>
 #include <string.h>
