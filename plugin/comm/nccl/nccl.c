@@ -71,7 +71,7 @@ static void report_timeout(void *context, const char *phase)
     nccl->comm.lost(line);
 }
 
-static void watch(const nccl_comm *nccl)
+static void begin_watch(const nccl_comm *nccl)
 {
     amp_watchdog_begin(nccl->watchdog, 0, amp_comm_limits(nccl->cpu), nccl->comm.phase);
 }
@@ -114,7 +114,7 @@ static amp_status agree_to_sum(nccl_comm *nccl, amp_error *error)
 
 static amp_status wait_for_sum(const nccl_comm *nccl, amp_error *error)
 {
-    watch(nccl);
+    begin_watch(nccl);
     AMP_CUDA_TRY(cudaStreamSynchronize(nccl->sums));
     amp_watchdog_end(nccl->watchdog, 0);
     return AMP_OK;
@@ -138,7 +138,7 @@ static amp_status sum_end(amp_comm *comm, amp_error *error)
     nccl_comm *nccl = (nccl_comm *)comm;
     AMP_CUDA_TRY(cudaEventRecord(nccl->summed, nccl->sums));
     AMP_CUDA_TRY(cudaStreamWaitEvent(nccl->backend, nccl->summed, 0));
-    watch(nccl);
+    begin_watch(nccl);
     nccl->cpu->has_summed = 1; /* its own calls need wait no longer than these either */
     return check_sums(nccl, error);
 }
@@ -228,7 +228,7 @@ static amp_status join(nccl_comm *nccl, amp_error *error)
     AMP_CUDA_TRY(cudaEventCreateWithFlags(&nccl->written, cudaEventDisableTiming));
     AMP_CUDA_TRY(cudaEventCreateWithFlags(&nccl->summed, cudaEventDisableTiming));
     AMP_TRY(amp_watchdog_start(cpu->seconds, report_timeout, nccl, &nccl->watchdog, error));
-    watch(nccl);
+    begin_watch(nccl);
     TRY(CommInitRank, &ranks, cpu->size, id, cpu->rank);
     nccl->ranks = ranks;
     amp_watchdog_end(nccl->watchdog, 0);

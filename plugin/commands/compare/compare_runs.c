@@ -5,7 +5,7 @@
  *     state done
  *     score mAP@0.5 0.973
  *     score mAP@0.5:0.95 0.612 */
-#include "compare.h"
+#include "comparison.h"
 
 #include "../cfg_copy.h"
 #include "../../amp/cfg_reader.h"

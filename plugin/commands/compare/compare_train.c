@@ -1,7 +1,7 @@
 /* The programs that do the work. Each training is `darknet detector train` or `classifier train` with the
  * options that a user would give it by hand; they run side by side, in turns. What one writes of a step is
  * the line of its -log. `darknet amp valid` then measures each network in its own dtype. */
-#include "compare.h"
+#include "comparison.h"
 
 #include "../../host/fork.h"
 
