@@ -77,7 +77,7 @@ upwards < calls | sed 's/ includes / calls /' > up
 [ ! -s up ] || fail "$(cat up)"
 
 # Variables of the program, which outlive its networks, are those of the table in docs/design.md, and no
-# others: variables_of_the_program_are_listed. Read-only tables with addresses in them (.data.rel.ro) are none,
+# others: variables_of_the_program_are_listed. Read-only tables that hold addresses (.data.rel.ro) are none,
 # and NVTX has its own.
 named='(\.hidden +)?([a-z]\w*)(\.[0-9]+)?'
 find "$objects" "$objects/../tests/CMakeFiles" -path '*_room_*/plugin/*.c.o' | while IFS= read -r object; do
@@ -93,4 +93,4 @@ awk -F'|' '/^## / { here = /^## State of the program/ } here && $2 ~ /`/ {
     for (i = 2; i <= count; i += 2) print file[2], names[i]
 }' "$SOURCE_DIR/docs/design.md" | LC_ALL=C sort -u > listed
 diff variables listed > differ ||
-    fail "variables of the program (<) and docs/design.md's table of them (>): $(grep '^[<>]' differ)"
+    fail "variables of the program (<), docs/design.md's table of them (>): $(grep '^[<>]' differ)"
