@@ -166,7 +166,7 @@ static amp_status read_averages(amp_sidecar *c, cursor r, amp_error *error)
         c->averages[i].count = (size_t)elements;
     }
     uint32_t version = amp_fetch_u32(c->bytes + 8);
-    int may_be_empty = version == AMP_CHECKPOINT_VERSION || c->run.ranks > 1;
+    int may_be_empty = version == AMP_SIDECAR_VERSION || c->run.ranks > 1;
     if (r.broken || left(&r) || (!c->average_count && !may_be_empty))
         return refuse(c, error, "it is damaged: its record of averages makes no sense");
     return AMP_OK;
@@ -179,7 +179,7 @@ static double take_f64(cursor *c)
     return memcpy(&value, &bits, 8), value;
 }
 
-static amp_status read_spikes(amp_checkpoint *c, cursor r, amp_error *error)
+static amp_status read_spikes(amp_sidecar *c, cursor r, amp_error *error)
 {
     amp_spike_window *const windows[] = { &c->spikes.norms, &c->spikes.losses };
     c->spikes.dropped = take_u64(&r);

@@ -214,7 +214,7 @@ static void put_head(head *h, const content *c, const saved_array *list, uint32_
         put_ranks(h, c);
         put_averages(h, c->run);
     }
-    if (version == AMP_CHECKPOINT_VERSION) put_spikes(h, c->spikes);
+    if (version == AMP_SIDECAR_VERSION) put_spikes(h, c->spikes);
     if (h->bytes) amp_store_u64(h->bytes + 16, h->size + size);
 }
 
