@@ -1,6 +1,6 @@
 #!/bin/bash
 # Cross-compiles Darknet AMP for 64-bit ARM and runs it in qemu: the unit tests of conversion, loss scaler,
-# autocast, plans and checkpoints, three steps of a training in fp32, bf16 and fp16; and what either machine
+# autocast, plans and sidecars, three steps of a training in fp32, bf16 and fp16; and what either machine
 # has saved is loaded and saved by the other, to the same bytes.
 #
 #   tests/arm.sh [--no-install] [--all]
@@ -18,7 +18,7 @@ cd "$(dirname "$0")/.."
 sysroot=$PWD/build/arm/sysroot apt=$PWD/build/arm/apt
 install=yes
 tests='cast backend_cast cpu_rows scaler scaler_limits scaler_state scaler_traces'
-tests+=' scaler_training node engine_plans checkpoint checkpoint_damage checkpoint_save'
+tests+=' scaler_training node engine_plans sidecar sidecar_damage sidecar_save'
 fail() { echo "FAILED: $*"; exit 1; }
 quietly() {
     echo "$*"
