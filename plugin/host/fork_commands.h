@@ -71,6 +71,8 @@ amp_status amp_batches_next(amp_batches *, int last, amp_error *);
 /* A pass, of so many as the step has subdivisions, as train_network_datum makes it; gives the sum of its
  * images' losses. */
 float amp_batches_train(amp_batches *, struct network *net, int pass);
+/* Only puts the pass's images and labels where amp_fork_view has them. */
+void amp_batches_put(amp_batches *, struct network *net, int pass);
 void amp_batches_close(amp_batches *); /* NULL is fine */
 
 /* ---- measuring speed ---- */
@@ -93,10 +95,19 @@ float amp_fork_cost(const struct network *);
 void amp_fork_predict(struct network *);
 
 /* Calls watcher before (begins) and after forward and backward of each layer of a network without AMP, when
- * its device has done what was before. One network at a time in a program. */
+ * its device has done what was before. One network at a time in a program. fills_gaps: where Darknet's own
+ * CPU code of a layer is empty, crashes or loses deltas (gaps.h of the fork), what AMP runs instead runs here
+ * too; on a GPU nothing is changed. */
 typedef void amp_layer_watcher(void *context, int layer, int begins);
-void amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *context);
+void amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *context, int fills_gaps);
 void amp_fork_unwatch_layers(struct network *);
+/* Of a network without AMP: a layer's output and delta, `count` numbers, fp32 NCHW, where it runs; one that it
+ * does not have is NULL. */
+typedef struct amp_layer_arrays { const float *output, *delta; size_t count; } amp_layer_arrays;
+amp_layer_arrays amp_fork_layer_arrays(struct network *, int layer);
+/* Whether Darknet's own backward of a layer overwrites the delta of the layer before it, so that what later
+ * layers have given to that one is lost. */
+int amp_fork_overwrites_delta(const struct network *, int layer);
 
 /* ---- what a network takes of memory and of arithmetic; AMP's memory is in fork.h ----
  *

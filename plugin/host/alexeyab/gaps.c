@@ -158,3 +158,13 @@ void amp_gap_backward(layer l, network_state state)
     for (size_t i = 0; part && sum && i < count; i++) sum[i] += part[i];
     free(part);
 }
+
+int amp_gap_overwrites_delta(const layer *l, int on_gpu)
+{
+    switch (l->type) {
+    case NORMALIZATION: case REORG: return 1;
+    case REGION: return on_gpu;
+    case CONVOLUTIONAL: case BATCHNORM: case ACTIVE: return !on_gpu;
+    default: return 0;
+    }
+}

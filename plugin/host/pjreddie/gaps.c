@@ -249,6 +249,17 @@ int amp_gap_works_without_delta(LAYER_TYPE type)
     }
 }
 
+int amp_gap_overwrites_delta(const layer *l, int on_gpu)
+{
+    switch (l->type){
+        case NORMALIZATION: return 1;
+        case CONVOLUTIONAL: return !on_gpu && l->size == 1;
+        case ACTIVE: case BATCHNORM: case REORG: return !on_gpu;
+        case UPSAMPLE: return !on_gpu && l->reverse;
+        default: return 0;
+    }
+}
+
 /* ---- any layer ----------------------------------------------------------------------------------------- */
 
 static int own_buffer(float **buffer, size_t n)

@@ -155,6 +155,9 @@ size_t amp_gap_workspace(const layer *l);
  * parameters, or far inputs. */
 int amp_gap_works_without_delta(LAYER_TYPE type);
 
+/* Whether Darknet's own backward of a layer overwrites net.delta, where another consumer may have added. */
+int amp_gap_overwrites_delta(const layer *l, int on_gpu);
+
 /* gaps_recurrent.c: the forms of recurrent layers. */
 void amp_gap_forward_rnn(layer l, network net);
 void amp_gap_backward_rnn(layer l, network net);

@@ -1,0 +1,167 @@
+/* The passes of `darknet amp probe -compare`. Stock's tensors are kept until AMP's fp32 was compared with
+ * them, and fp32's until bf16 and fp16 were: two traces at a time. */
+#include "probe_compare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../host/common/failure.h"
+#include "../arguments.h"
+#include "../cfg_copy.h"
+
+/* ---- the images ---- */
+
+static amp_status load_images(const amp_probe_comparison *c, amp_subject *s, amp_probe_input *input,
+                              amp_error *error)
+{
+    amp_batches *batches;
+    amp_view view = amp_fork_view(s->net);
+    srand(c->seed);
+    AMP_TRY(amp_batches_open(c->data, s->net, &batches, error));
+    amp_status status = amp_batches_next(batches, 1, error);
+    if (status == AMP_OK) {
+        amp_batches_put(batches, s->net, 0);
+        *input = (amp_probe_input){ .image_count = (size_t)view.inputs * (size_t)view.batch,
+                                    .label_count = (size_t)view.truths * (size_t)view.batch };
+        input->images = amp_host_allocated(malloc((input->image_count + 1) * sizeof *input->images));
+        input->labels = amp_host_allocated(calloc(input->label_count + 1, sizeof *input->labels));
+        memcpy(input->images, s->images, input->image_count * sizeof *input->images);
+        if (s->labels) memcpy(input->labels, s->labels, input->label_count * sizeof *input->labels);
+    }
+    amp_batches_close(batches);
+    return status;
+}
+
+/* ---- stock ---- */
+
+static int reads(const amp_layer_desc *d, int value)
+{
+    for (int k = 0; k < d->input_count; k++) if (d->inputs[k] == value) return 1;
+    return 0;
+}
+
+/* A layer whose backward overwrites the delta of the one before it, after a later layer has added to that. */
+static void note_lost(amp_probe_comparison *c, const amp_subject *s)
+{
+    const amp_network_desc *n = &s->network;
+    c->lost = amp_host_allocated(calloc((size_t)n->count + 1, 1));
+    for (int i = 1; i < n->count; i++) {
+        int value = n->layers[i].inputs[0];
+        if (value < 0 || !amp_fork_overwrites_delta(s->net, i)) continue;
+        for (int later = i + 1; later < n->count; later++) c->lost[value] |= (char)reads(&n->layers[later], value);
+    }
+}
+
+static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_input *input, amp_trace *trace,
+                            amp_error *error)
+{
+    amp_subject s;
+    fprintf(stderr, "amp probe: a pass in Darknet's own code\n");
+    AMP_TRY(amp_subject_open(&s, cfg, c->weights, "off", c->seed, error));
+    amp_view view = amp_fork_view(s.net);
+    c->width = view.w;
+    c->height = view.h;
+    c->on_gpu = view.on_gpu;
+    note_lost(c, &s);
+    amp_status status = load_images(c, &s, input, error);
+    if (status == AMP_OK)
+        status = amp_subject_run(&s, input, &(amp_subject_pass){ .record = trace, .loss = &c->stock_loss },
+                                 error);
+    amp_subject_close(&s);
+    return status;
+}
+
+/* ---- AMP ---- */
+
+/* From the image on, and once more with each layer given the reference's numbers. */
+static amp_status run_both(amp_probe_run *run, amp_subject *s, const amp_probe_input *input,
+                           const amp_trace *reference, amp_trace *record, amp_error *error)
+{
+    AMP_TRY(amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference, .found = &run->whole,
+                                                           .record = record, .loss = &run->loss }, error));
+    amp_difference gradient = amp_probe_gradient(&run->whole);
+    run->cosine = amp_difference_cosine(&gradient);
+    run->error = amp_difference_error(&gradient);
+    run->scale = s->scale;
+    run->ran = 1;
+    return amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference, .found = &run->added,
+                                                          .feeds = 1 }, error);
+}
+
+static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const char *cfg,
+                          const amp_probe_input *input, const amp_trace *reference, amp_trace *record,
+                          amp_error *error)
+{
+    amp_subject s;
+    amp_probe_run *run = &c->runs[dtype];
+    fprintf(stderr, "amp probe: passes in %s\n", amp_dtype_name(dtype));
+    AMP_TRY(amp_subject_open(&s, cfg, c->weights, amp_dtype_name(dtype), c->seed, error));
+    amp_status status = run_both(run, &s, input, reference, record, error);
+    if (status == AMP_OK && dtype != AMP_FP32)
+        status = amp_probe_try_pins(c, dtype, run, &s, cfg, input, reference, error);
+    if (status == AMP_OK && dtype == AMP_FP32) {
+        c->network = s.network; /* its arrays go with the network, its kinds and links stay */
+        s.network = (amp_network_desc){ 0 };
+    }
+    amp_subject_close(&s);
+    return status;
+}
+
+static amp_status run_all(amp_probe_comparison *c, const char *cfg, amp_probe_input *input, amp_trace *stock,
+                          amp_trace *fp32, amp_error *error)
+{
+    AMP_TRY(run_stock(c, cfg, input, stock, error));
+    AMP_TRY(run_amp(c, AMP_FP32, cfg, input, stock, fp32, error));
+    amp_trace_free(stock);
+    static const amp_dtype halves[] = { AMP_BF16, AMP_FP16 };
+    for (int k = 0; k < 2; k++)
+        if (c->machine.support[halves[k]] != AMP_SUPPORT_NONE)
+            AMP_TRY(run_amp(c, halves[k], cfg, input, fp32, NULL, error));
+    return AMP_OK;
+}
+
+/* ---- the comparison ---- */
+
+/* A copy of the .cfg whose batch is one pass. */
+static amp_status copy_cfg(amp_probe_comparison *c, char copy[AMP_MEMORY_FILE], amp_error *error)
+{
+    amp_cfg_facts facts;
+    AMP_TRY(amp_cfg_look(c->cfg, "fp32", CFG_TRAINS_DATA, &facts, error));
+    long pass = facts.subdivisions > 0 ? facts.batch / facts.subdivisions : facts.batch;
+    if (!c->images) c->images = pass > 1 ? pass : 1;
+    const amp_cfg_change changes[] = { { "batch", (double)c->images }, { "subdivisions", 1 } };
+    return amp_cfg_copy_in_memory(c->cfg, changes, 2, "this -images", copy, error);
+}
+
+amp_status amp_probe_compare(amp_probe_comparison *c, amp_error *error)
+{
+    char copy[AMP_MEMORY_FILE];
+    amp_probe_input input = { 0 };
+    amp_trace stock = { 0 }, fp32 = { 0 };
+    AMP_TRY(amp_readable(c->data, "the .data file", error));
+    if (c->weights) AMP_TRY(amp_readable(c->weights, "the weights", error));
+    AMP_TRY(amp_machine_read(&c->machine, error));
+    AMP_TRY(copy_cfg(c, copy, error));
+    c->seed = darknet_amp_seed();
+    amp_status status = run_all(c, copy, &input, &stock, &fp32, error);
+    amp_trace_free(&stock);
+    amp_trace_free(&fp32);
+    free(input.images);
+    free(input.labels);
+    if (status == AMP_OK) amp_probe_judge(c);
+    return status;
+}
+
+void amp_probe_comparison_free(amp_probe_comparison *c)
+{
+    for (int d = 0; d < AMP_PROBE_DTYPES; d++) {
+        amp_differences_free(&c->runs[d].whole);
+        amp_differences_free(&c->runs[d].added);
+        free(c->runs[d].order);
+    }
+    for (int i = 0; i < c->verdict_count; i++) free(c->verdict[i]);
+    amp_network_desc_free(&c->network);
+    free(c->verdict);
+    free(c->faults);
+    free(c->lost);
+}
