@@ -105,9 +105,12 @@ void amp_fork_unwatch_layers(struct network *);
  * does not have is NULL. */
 typedef struct amp_layer_arrays { const float *output, *delta; size_t count; } amp_layer_arrays;
 amp_layer_arrays amp_fork_layer_arrays(struct network *, int layer);
-/* Whether Darknet's own backward of a layer overwrites the delta of the layer before it, so that what later
- * layers have given to that one is lost. */
-int amp_fork_overwrites_delta(const struct network *, int layer);
+/* What Darknet's own backward of a layer does wrong, where it runs: bits. */
+enum {
+    AMP_OWN_OVERWRITES = 1,      /* the delta of the layer before it: what later layers gave to that is lost */
+    AMP_OWN_FORGETS_BIASES = 2   /* those behind batch norm get no gradient */
+};
+int amp_fork_own_faults(const struct network *, int layer);
 
 /* ---- what a network takes of memory and of arithmetic; AMP's memory is in fork.h ----
  *

@@ -40,15 +40,41 @@ static int reads(const amp_layer_desc *d, int value)
     return 0;
 }
 
-/* A layer whose backward overwrites the delta of the one before it, after a later layer has added to that. */
-static void note_lost(amp_probe_comparison *c, const amp_subject *s)
+static void excuse(amp_probe_comparison *c, int layer, amp_trace_kind kind, int *count)
+{
+    char *flag = &c->excused[layer * AMP_TRACE_KINDS + (int)kind];
+    *count += !*flag;
+    *flag = 1;
+}
+
+/* A layer whose backward overwrites the delta of the one before it, after a later layer has added to that. On
+ * the CPU what is missing is made up for (amp_fork_watch_layers). */
+static void note_overwritten(amp_probe_comparison *c, const amp_network_desc *n, int i)
+{
+    int value = n->layers[i].inputs[0], read = 0;
+    for (int later = i + 1; later < n->count; later++) read |= reads(&n->layers[later], value);
+    if (value >= 0 && read && c->on_gpu) excuse(c, value, AMP_TRACE_DELTA, &c->lost_deltas);
+    else c->lost_deltas += value >= 0 && read;
+}
+
+/* On a GPU dropout and crop draw from cuRAND: their own output differs, and the delta that they hand back. */
+static void note_drawn(amp_probe_comparison *c, const amp_network_desc *n, int i)
+{
+    const amp_layer_desc *d = &n->layers[i];
+    if (!c->on_gpu || !(d->kind->draws_numbers || d->no_backward)) return;
+    excuse(c, i, AMP_TRACE_OUTPUT, &c->drawn);
+    if (d->inputs[0] >= 0) c->excused[d->inputs[0] * AMP_TRACE_KINDS + AMP_TRACE_DELTA] = 1;
+}
+
+static void note_faults(amp_probe_comparison *c, const amp_subject *s)
 {
     const amp_network_desc *n = &s->network;
-    c->lost = amp_host_allocated(calloc((size_t)n->count + 1, 1));
-    for (int i = 1; i < n->count; i++) {
-        int value = n->layers[i].inputs[0];
-        if (value < 0 || !amp_fork_overwrites_delta(s->net, i)) continue;
-        for (int later = i + 1; later < n->count; later++) c->lost[value] |= (char)reads(&n->layers[later], value);
+    c->excused = amp_host_allocated(calloc((size_t)n->count + 1, AMP_TRACE_KINDS));
+    for (int i = 0; i < n->count; i++) {
+        int faults = amp_fork_own_faults(s->net, i);
+        if (faults & AMP_OWN_OVERWRITES) note_overwritten(c, n, i);
+        if (faults & AMP_OWN_FORGETS_BIASES) excuse(c, i, AMP_TRACE_BIASES, &c->forgotten_biases);
+        note_drawn(c, n, i);
     }
 }
 
@@ -62,7 +88,7 @@ static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_
     c->width = view.w;
     c->height = view.h;
     c->on_gpu = view.on_gpu;
-    note_lost(c, &s);
+    note_faults(c, &s);
     amp_status status = load_images(c, &s, input, error);
     if (status == AMP_OK)
         status = amp_subject_run(&s, input, &(amp_subject_pass){ .record = trace, .loss = &c->stock_loss },
@@ -163,5 +189,5 @@ void amp_probe_comparison_free(amp_probe_comparison *c)
     amp_network_desc_free(&c->network);
     free(c->verdict);
     free(c->faults);
-    free(c->lost);
+    free(c->excused);
 }

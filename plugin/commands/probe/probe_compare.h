@@ -49,7 +49,9 @@ typedef struct amp_probe_comparison {
     double stock_loss;
     amp_machine machine;
     amp_network_desc network;
-    char *lost;              /* per layer: Darknet's own backward loses a part of its delta */
+    char *excused;           /* per layer and kind: Darknet's own code is known to get it wrong */
+    int lost_deltas, forgotten_biases, drawn; /* layers of which that is so; drawn: they draw numbers that
+                                                 Darknet's draw otherwise */
     amp_probe_run runs[AMP_PROBE_DTYPES];
     amp_probe_fault *faults; /* of fp32, the largest by error / limit first */
     int fault_count;

@@ -43,7 +43,7 @@ static void print_row(const amp_probe_comparison *c, const amp_probe_run *r, int
     print_cells(r, i, AMP_TRACE_DELTA, stream);
     print_cells(r, i, AMP_TRACE_WEIGHTS, stream);
     fputs(" |", stream);
-    print_number(amp_difference_error(amp_differences_at(&r->added, i, AMP_TRACE_BIASES)), stream);
+    print_number(larger(&r->added, i, AMP_TRACE_BIASES, AMP_TRACE_SCALES), stream);
     fputs(" |", stream);
     print_number(larger(&r->whole, i, AMP_TRACE_MEANS, AMP_TRACE_VARIANCES), stream);
     print_number(larger(&r->added, i, AMP_TRACE_MEANS, AMP_TRACE_VARIANCES), stream);

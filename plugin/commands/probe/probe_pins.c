@@ -18,7 +18,7 @@ amp_difference amp_probe_gradient(const amp_differences *d)
 {
     amp_difference sum = { 0 };
     for (int i = 0; i < d->layers; i++)
-        for (int kind = AMP_TRACE_WEIGHTS; kind <= AMP_TRACE_BIASES; kind++) {
+        for (int kind = AMP_TRACE_WEIGHTS; kind <= AMP_TRACE_SCALES; kind++) {
             const amp_difference *one = amp_differences_at(d, i, (amp_trace_kind)kind);
             if (!one->compared) continue;
             sum.compared = 1;
@@ -49,13 +49,13 @@ static double added_by(const amp_probe_comparison *c, const amp_probe_run *r, in
     return sum;
 }
 
-/* The layers that compute in half, by what they add; among equals the first stays first. */
+/* The layers whose matrix products run in half, by what they add; among equals the first stays first. */
 static void order_layers(const amp_probe_comparison *c, amp_probe_run *r, const amp_plan *plan)
 {
     r->order = amp_host_allocated(calloc((size_t)plan->count + 1, sizeof *r->order));
     for (int i = 0; i < plan->count; i++) {
-        const amp_node *node = &plan->nodes[i];
-        if (node->form != AMP_FORM_LOW && (!node->desc.lends_products || node->desc.pinned)) continue;
+        const amp_layer_desc *d = &plan->nodes[i].desc;
+        if (d->pinned || (!d->kind->products && !d->lends_products)) continue;
         int at = r->order_count++;
         for (; at > 0 && added_by(c, r, r->order[at - 1]) < added_by(c, r, i); at--)
             r->order[at] = r->order[at - 1];

@@ -1,16 +1,261 @@
-/* What a comparison means, in sentences. */
+/* What a comparison means, in sentences.
+ *
+ * Whether AMP's fp32 is Darknet's is judged by what each layer adds to what it was given, and not by how far
+ * the results of the whole pass lie apart: in a network of random weights differences of the last digit grow
+ * to 10 % of a gradient within a hundred layers.
+ *
+ * How much rounding explains was measured (docs/results). A layer without long sums differs by up to 40 units
+ * roundoff (2^-24 each), and 256 are allowed. Darknet's CPU code adds up all N numbers of a channel one after
+ * the other in fp32, for batch norm's statistics, which go into all that the layer makes, and for gradients:
+ * by up to N/8 units roundoff for the first, and N for gradients, where what is added cancels; N/2 and 2N are
+ * allowed. On a GPU its threads add up a 256th of the numbers each, at most.
+ *
+ * Half precision is held against 32 times the rounding of one number (2^-9 in bf16, 2^-12 in fp16): up to 8
+ * were measured. A max pool is left out there: after rounding, neighbours are equal, another one of them is
+ * chosen, and a delta goes elsewhere. */
 #include "probe_compare.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../host/common/failure.h"
 #include "../table.h"
 
-const char *const amp_trace_names[AMP_TRACE_KINDS] = { "output", "delta", "weights' gradient",
-                                                       "biases' gradient", "means", "variances" };
+#define ROUNDOFF 0x1p-24
+#define HALF_ROUNDINGS 32
+enum { ALLOWED = 256, PART_OF_A_GPU_THREAD = 256, FAULTS_TOLD = 4, LOSERS_TOLD = 3 };
 
-void amp_probe_judge(amp_probe_comparison *c) { (void)c; }
-amp_status amp_probe_refuse(const amp_probe_comparison *c, amp_error *error) { (void)c; return amp_fail(error, AMP_DIVERGED, "not"); }
-amp_status amp_probe_write_comparison(const amp_probe_comparison *c, const char *j, amp_error *e) { (void)c,(void)j,(void)e; return AMP_OK; }
-amp_status amp_probe_write_page(const amp_probe_comparison *c, const char *j, amp_error *e) { (void)c,(void)j,(void)e; return AMP_OK; }
+const char *const amp_trace_names[AMP_TRACE_KINDS] = {
+    "output", "delta", "weights' gradient", "biases' gradient", "scales' gradient", "batch's means",
+    "batch's variances" };
+
+/* ---- limits ---- */
+
+static int reads(const amp_layer_desc *d, int value)
+{
+    for (int k = 0; k < d->input_count; k++) if (d->inputs[k] == value) return 1;
+    return 0;
+}
+
+static double numbers_of_a_channel(const amp_layer_desc *d)
+{
+    return (double)d->output.n * d->output.h * d->output.w;
+}
+
+/* Numbers that are added up, at most. A delta is made by the layers that read the value. */
+static double summed(const amp_probe_comparison *c, int layer, amp_trace_kind kind)
+{
+    double most = numbers_of_a_channel(&c->network.layers[layer]);
+    for (int i = layer + 1; kind == AMP_TRACE_DELTA && i < c->network.count; i++)
+        if (reads(&c->network.layers[i], layer))
+            most = fmax(most, numbers_of_a_channel(&c->network.layers[i]));
+    return c->on_gpu ? most / PART_OF_A_GPU_THREAD : most;
+}
+
+static int is_gradient(amp_trace_kind kind)
+{
+    return kind == AMP_TRACE_WEIGHTS || kind == AMP_TRACE_BIASES || kind == AMP_TRACE_SCALES;
+}
+
+static double limit_of(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
+{
+    double n = summed(c, layer, kind);
+    if (dtype != AMP_FP32) return HALF_ROUNDINGS * (dtype == AMP_BF16 ? 0x1p-9 : 0x1p-12);
+    return ROUNDOFF * (ALLOWED + (is_gradient(kind) ? 2 * n : n / 2));
+}
+
+static int is_chosen_of(const amp_probe_comparison *c, int value)
+{
+    for (int i = value + 1; i < c->network.count; i++)
+        if (c->network.layers[i].kind == &amp_maxpool_ops && reads(&c->network.layers[i], value)) return 1;
+    return 0;
+}
+
+/* Whether nothing can be said of this tensor. */
+static int is_excused(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
+{
+    if (dtype == AMP_FP32) return c->excused[layer * AMP_TRACE_KINDS + (int)kind];
+    return kind == AMP_TRACE_DELTA && is_chosen_of(c, layer);
+}
+
+/* ---- faults ---- */
+
+/* Of a dtype, those beyond their limits by error / limit, the furthest first; and the one that comes nearest
+ * to its limit, or is furthest beyond. The caller frees the array. */
+static int find_faults(const amp_probe_comparison *c, amp_dtype dtype, amp_probe_fault **faults,
+                       amp_probe_fault *worst)
+{
+    const amp_probe_run *r = &c->runs[dtype];
+    int count = 0;
+    *worst = (amp_probe_fault){ .layer = -1, .limit = 1 };
+    *faults = amp_host_allocated(calloc((size_t)c->network.count * AMP_TRACE_KINDS + 1, sizeof **faults));
+    for (int i = 0; i < c->network.count; i++)
+        for (int kind = 0; kind < AMP_TRACE_KINDS; kind++) {
+            amp_probe_fault f = { i, (amp_trace_kind)kind,
+                                  amp_difference_error(amp_differences_at(&r->added, i, (amp_trace_kind)kind)),
+                                  limit_of(c, dtype, i, (amp_trace_kind)kind) };
+            if (isnan(f.error) || is_excused(c, dtype, i, f.kind)) continue;
+            if (worst->layer < 0 || f.error / f.limit > worst->error / worst->limit) *worst = f;
+            if (f.error <= f.limit) continue;
+            int at = count++;
+            for (; at > 0 && (*faults)[at - 1].error / (*faults)[at - 1].limit < f.error / f.limit; at--)
+                (*faults)[at] = (*faults)[at - 1];
+            (*faults)[at] = f;
+        }
+    return count;
+}
+
+enum { TEXT = 600 };
+
+/* "layer 3 [convolutional], its output"; a delta's fault is in the layers that give it. */
+static const char *place_of(const amp_probe_comparison *c, const amp_probe_fault *f, char text[TEXT])
+{
+    const char *separator = "";
+    text[0] = 0;
+    if (f->kind != AMP_TRACE_DELTA || c->network.layers[f->layer].yolo) {
+        snprintf(text, TEXT, "layer %d [%s], its %s", f->layer, c->network.layers[f->layer].type,
+                 amp_trace_names[f->kind]);
+        return text;
+    }
+    for (int i = f->layer + 1; i < c->network.count; i++) {
+        if (!reads(&c->network.layers[i], f->layer)) continue;
+        amp_append(text, TEXT, "%slayer %d [%s]", separator, i, c->network.layers[i].type);
+        separator = " or ";
+    }
+    amp_append(text, TEXT, ", the delta that it gives to layer %d", f->layer);
+    return text;
+}
+
+static void add_fault(amp_probe_comparison *c, const char *dtype, const amp_probe_fault *f)
+{
+    char place[TEXT];
+    place_of(c, f, place);
+    if (isinf(f->error))
+        amp_texts_add(&c->verdict, &c->verdict_count, "%s: %s: inf or NaN.", dtype, place);
+    else
+        amp_texts_add(&c->verdict, &c->verdict_count, "%s: %s is off by %.2g, where rounding explains %.2g.",
+                      dtype, place, f->error, f->limit);
+}
+
+static void judge_fp32(amp_probe_comparison *c)
+{
+    const amp_probe_run *r = &c->runs[AMP_FP32];
+    amp_probe_fault worst;
+    char place[TEXT];
+    c->fault_count = find_faults(c, AMP_FP32, &c->faults, &worst);
+    if (c->fault_count)
+        amp_texts_add(&c->verdict, &c->verdict_count, "AMP's fp32 is NOT Darknet's: %d tensor%s further off "
+                      "than rounding explains, given the same numbers.", c->fault_count,
+                      c->fault_count == 1 ? " is" : "s are");
+    else
+        amp_texts_add(&c->verdict, &c->verdict_count, "AMP's fp32 is Darknet's: given the same numbers, no "
+                      "layer is further off than rounding explains; nearest to that is %s: %.2g of %.2g.",
+                      place_of(c, &worst, place), worst.error, worst.limit);
+    for (int k = 0; k < c->fault_count && k < FAULTS_TOLD; k++) add_fault(c, "fp32", &c->faults[k]);
+    amp_texts_add(&c->verdict, &c->verdict_count, "From the image on, the losses are %.7g and Darknet's %.7g, "
+                  "and the gradients differ by %.2g (cosine %.7f): what each layer adds grows in those behind "
+                  "it.", r->loss, c->stock_loss, r->error, r->cosine);
+}
+
+amp_status amp_probe_refuse(const amp_probe_comparison *c, amp_error *error)
+{
+    char place[TEXT];
+    const amp_probe_fault *f = &c->faults[0];
+    return amp_fail(error, AMP_DIVERGED, "AMP's fp32 is not Darknet's: %s is off by %.2g, where rounding "
+                    "explains %.2g; please report it with what is printed above and `darknet amp version`",
+                    place_of(c, f, place), f->error, f->limit);
+}
+
+/* ---- what is known of Darknet's own code ---- */
+
+static const char *plural(int count) { return count == 1 ? "" : "s"; }
+
+static void say_what_is_excused(amp_probe_comparison *c)
+{
+    if (c->lost_deltas && c->on_gpu)
+        amp_texts_add(&c->verdict, &c->verdict_count, "Darknet's own code loses a part of the delta of %d "
+                      "layer%s that several read: not counted.", c->lost_deltas, plural(c->lost_deltas));
+    else if (c->lost_deltas)
+        amp_texts_add(&c->verdict, &c->verdict_count, "Darknet's own CPU code loses a part of the delta of %d "
+                      "layer%s that several read; here all parts are added up, as on a GPU.", c->lost_deltas,
+                      plural(c->lost_deltas));
+    if (c->forgotten_biases)
+        amp_texts_add(&c->verdict, &c->verdict_count, "Darknet's own CPU code gives no gradient to the biases "
+                      "of %d layer%s behind batch norm, as its GPU code and AMP do: not counted.",
+                      c->forgotten_biases, plural(c->forgotten_biases));
+    if (c->drawn)
+        amp_texts_add(&c->verdict, &c->verdict_count, "%d layer%s random numbers from the GPU in Darknet's own "
+                      "code, and others under AMP: not counted.", c->drawn, c->drawn == 1 ? " draws" : "s draw");
+}
+
+/* ---- half ---- */
+
+static void name_losers(const amp_probe_comparison *c, const amp_probe_run *r, int count, char text[TEXT])
+{
+    text[0] = 0;
+    for (int k = 0; k < count && k < r->order_count; k++) {
+        const char *separator = !k ? "" : k + 1 == count || k + 1 == r->order_count ? " and " : ", ";
+        amp_append(text, TEXT, "%s%d [%s]", separator, r->order[k], c->network.layers[r->order[k]].type);
+    }
+}
+
+static void number_text(double number, const char *format, char text[32])
+{
+    if (!isfinite(number)) snprintf(text, 32, "not finite");
+    else snprintf(text, 32, format, number);
+}
+
+static void judge_pins(amp_probe_comparison *c, const char *dtype, const amp_probe_run *r)
+{
+    char layers[TEXT], from[32], to[32];
+    if (!r->trial_count) return;
+    const amp_pin_trial *t = &r->trials[r->best < 0 ? r->trial_count - 1 : r->best];
+    name_losers(c, r, t->count, layers);
+    double more = 100 * (t->seconds / t->seconds_without - 1);
+    const char *clock = c->on_gpu ? "time" : "processor time";
+    if (r->best < 0) {
+        amp_texts_add(&c->verdict, &c->verdict_count, "%s: keeping layers in fp32 does not halve the gradient's "
+                      "error: with %d of them, %s, it is %.2g. Rounding is spread over all layers.", dtype,
+                      t->count, layers, t->error);
+        return;
+    }
+    number_text(r->cosine, "%.6f", from);
+    number_text(t->cosine, "%.6f", to);
+    amp_texts_add(&c->verdict, &c->verdict_count, "%s: with layer%s %s in fp32 (amp=0) the gradient's cosine "
+                  "goes from %s to %s, for %.0f %% %s %s of a pass.", dtype, plural(t->count), layers, from,
+                  to, fabs(more), more < 0 ? "less" : "more", clock);
+}
+
+static void judge_half(amp_probe_comparison *c, amp_dtype dtype)
+{
+    const char *name = amp_dtype_name(dtype);
+    const amp_probe_run *r = &c->runs[dtype];
+    amp_probe_fault *faults, worst;
+    char losers[TEXT], cosine[32], error[32];
+    if (!r->ran) {
+        amp_texts_add(&c->verdict, &c->verdict_count, "%s: %s.", name, c->machine.note[dtype]);
+        return;
+    }
+    name_losers(c, r, LOSERS_TOLD, losers);
+    number_text(r->cosine, "%.6f", cosine);
+    number_text(r->error, "%.2g", error);
+    amp_texts_add(&c->verdict, &c->verdict_count, "%s: the cosine of its gradient and fp32's is %s (error "
+                  "%s), at a loss scale of %g. Layers that add most: %s.", name, cosine, error,
+                  (double)r->scale, r->order_count ? losers : "none computes in it");
+    int count = find_faults(c, dtype, &faults, &worst);
+    for (int k = 0; k < count && k < FAULTS_TOLD; k++) add_fault(c, name, &faults[k]);
+    free(faults);
+    judge_pins(c, name, r);
+}
+
+void amp_probe_judge(amp_probe_comparison *c)
+{
+    judge_fp32(c);
+    say_what_is_excused(c);
+    judge_half(c, AMP_BF16);
+    judge_half(c, AMP_FP16);
+    if (!c->weights)
+        amp_texts_add(&c->verdict, &c->verdict_count, "These are random weights: what half precision loses in "
+                      "a training is told by weights that have learnt.");
+}

@@ -8,6 +8,7 @@
 #include "../../tensor/half.h"
 #include "../mute.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -56,15 +57,41 @@ static int is_new(looker *l, int layer, amp_trace_kind kind)
     return *seen ? 0 : (*seen = 1);
 }
 
+static amp_trace_kind kind_of(const amp_param_desc *p)
+{
+    size_t length = strlen(p->name), ending = strlen("scales");
+    if (p->decays) return AMP_TRACE_WEIGHTS;
+    return length >= ending && !strcmp(p->name + length - ending, "scales") ? AMP_TRACE_SCALES
+                                                                            : AMP_TRACE_BIASES;
+}
+
 /* A gradient of a parameter, in fp32 and with the loss scale. */
 static amp_status take_gradient(looker *l, int layer, int param, const float *array, amp_error *error)
 {
     const amp_param_desc *p = &l->s->network.layers[layer].params[param];
     make_room(l, p->count);
     AMP_TRY(l->s->backend->download(l->s->backend, l->numbers, array, p->count * sizeof *l->numbers, error));
-    amp_trace_append(&l->gradients, layer, p->decays ? AMP_TRACE_WEIGHTS : AMP_TRACE_BIASES, l->numbers,
-                     p->count, 1 / l->s->scale);
+    amp_trace_append(&l->gradients, layer, kind_of(p), l->numbers, p->count, 1 / l->s->scale);
     return AMP_OK;
+}
+
+/* ---- a convolution whose logistic the yolo layer behind it computes ----
+ *
+ * Under AMP its output is x, in stock it is p = 1 / (1 + exp(-x)): compared is p. Stock's delta, of the yolo
+ * layer and of the convolution, is d/dp, and AMP's is d/dx: compared is d/dx = p (1 - p) d/dp. */
+
+static int gives_logits(const amp_layer_desc *d) { return d->yolo && d->yolo->before_logistic; }
+
+static int is_squashed_later(const amp_network_desc *n, int layer)
+{
+    for (int i = layer + 1; i < n->count; i++)
+        if (gives_logits(&n->layers[i]) && n->layers[i].inputs[0] == layer) return 1;
+    return 0;
+}
+
+static void squash(float *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) numbers[i] = (float)(1 / (1 + exp(-(double)numbers[i])));
 }
 
 /* ---- AMP ---- */
@@ -87,8 +114,10 @@ static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, am
     make_room(l, amp_shape_count(t->shape));
     AMP_TRY(b->download(b, l->bytes, t->data, amp_tensor_bytes(t), error));
     amp_trace_from_tensor(t, l->bytes, 1 / scale, l->numbers);
+    int squashed = kind == AMP_TRACE_OUTPUT && is_squashed_later(&l->s->network, seen->layer);
+    if (squashed) squash(l->numbers, amp_shape_count(t->shape));
     look(l, seen->layer, kind, l->numbers, amp_shape_count(t->shape));
-    if (!l->asked->feeds) return AMP_OK;
+    if (!l->asked->feeds || squashed) return AMP_OK;
     return feed(l, b, t, amp_trace_at(l->asked->reference, seen->layer, kind), scale, error);
 }
 
@@ -117,6 +146,24 @@ static amp_status take_array(looker *l, int layer, amp_trace_kind kind, const fl
     return AMP_OK;
 }
 
+static amp_status take_delta(looker *l, int layer, const amp_layer_arrays *a, amp_error *error)
+{
+    const amp_network_desc *n = &l->s->network;
+    int logits = gives_logits(&n->layers[layer]) ? n->layers[layer].inputs[0]
+               : is_squashed_later(n, layer) ? layer : -1;
+    if (logits < 0) return take_array(l, layer, AMP_TRACE_DELTA, a->delta, a->count, error);
+    float *p = amp_host_allocated(malloc((a->count + 1) * sizeof *p));
+    make_room(l, a->count);
+    amp_backend *b = l->s->backend;
+    const float *output = amp_fork_layer_arrays(l->s->net, logits).output;
+    amp_status status = b->download(b, p, output, a->count * sizeof *p, error);
+    if (status == AMP_OK) status = b->download(b, l->numbers, a->delta, a->count * sizeof *p, error);
+    for (size_t i = 0; i < a->count; i++) l->numbers[i] *= p[i] * (1 - p[i]);
+    if (status == AMP_OK) look(l, layer, AMP_TRACE_DELTA, l->numbers, a->count);
+    free(p);
+    return status;
+}
+
 /* After forward: the output. Before backward: the delta, of which all parts are there. After it: gradients. */
 static amp_status take_layer(looker *l, int layer, int begins, amp_error *error)
 {
@@ -124,7 +171,7 @@ static amp_status take_layer(looker *l, int layer, int begins, amp_error *error)
     const amp_layer_desc *d = &l->s->network.layers[layer];
     if (l->is_forward && !begins) return take_array(l, layer, AMP_TRACE_OUTPUT, a.output, a.count, error);
     if (l->is_forward) return AMP_OK;
-    if (begins) return take_array(l, layer, AMP_TRACE_DELTA, a.delta, a.count, error);
+    if (begins) return a.delta ? take_delta(l, layer, &a, error) : AMP_OK;
     for (int k = 0; k < d->param_count; k++)
         AMP_TRY(take_gradient(l, layer, k, *d->params[k].gradient_slot, error));
     return AMP_OK;
@@ -231,7 +278,7 @@ static amp_status run(looker *l, const amp_probe_input *input, amp_error *error)
         return l->status;
     }
     for (int i = 0; i < s->network.count; i++)
-        for (int k = AMP_TRACE_WEIGHTS; k <= AMP_TRACE_BIASES; k++) {
+        for (int k = AMP_TRACE_WEIGHTS; k <= AMP_TRACE_SCALES; k++) {
             amp_trace_tensor *t = amp_trace_at(&l->gradients, i, (amp_trace_kind)k);
             if (!t->numbers) continue;
             l->overflowed |= !amp_all_finite(t->numbers, t->count);

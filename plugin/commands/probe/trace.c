@@ -60,7 +60,7 @@ amp_difference *amp_differences_at(const amp_differences *d, int layer, amp_trac
 static double floor_of(const amp_trace *reference, int layer, amp_trace_kind kind, size_t count)
 {
     double sum = 0;
-    if (kind == AMP_TRACE_BIASES) {
+    if (kind == AMP_TRACE_BIASES || kind == AMP_TRACE_SCALES) {
         const amp_trace_tensor *w = amp_trace_at(reference, layer, AMP_TRACE_WEIGHTS);
         for (size_t i = 0; i < w->count; i++) sum += (double)w->numbers[i] * w->numbers[i];
         return w->count ? sqrt(sum / (double)w->count * (double)count) : 0;

@@ -7,12 +7,12 @@
 #include "../../tensor/status.h"
 #include "../../tensor/tensor.h"
 
-/* What a layer makes in a pass. The gradients of weights are kept apart from those of biases and scales, and
- * so are means and variances, since the larger would hide the smaller. Statistics are the batch's: those that
+/* What a layer makes in a pass. Gradients of weights, biases and scales are kept apart, and so are means and
+ * variances, since the larger would hide the smaller. Statistics are the batch's: those that
  * the running ones have moved towards. */
 typedef enum amp_trace_kind {
-    AMP_TRACE_OUTPUT, AMP_TRACE_DELTA, AMP_TRACE_WEIGHTS, AMP_TRACE_BIASES, AMP_TRACE_MEANS,
-    AMP_TRACE_VARIANCES, AMP_TRACE_KINDS
+    AMP_TRACE_OUTPUT, AMP_TRACE_DELTA, AMP_TRACE_WEIGHTS, AMP_TRACE_BIASES, AMP_TRACE_SCALES,
+    AMP_TRACE_MEANS, AMP_TRACE_VARIANCES, AMP_TRACE_KINDS
 } amp_trace_kind;
 
 typedef struct amp_trace_tensor { float *numbers; size_t count; } amp_trace_tensor; /* NULL: there is none */

@@ -122,7 +122,7 @@ amp_layer_arrays amp_fork_layer_arrays(struct network *net, int i)
                                (size_t)l->outputs * (size_t)net->batch };
 }
 
-int amp_fork_overwrites_delta(const struct network *net, int i)
+int amp_fork_own_faults(const struct network *net, int i)
 {
-    return amp_gap_overwrites_delta(&net->layers[i], amp_host_on_gpu(net));
+    return amp_gap_own_faults(&net->layers[i], amp_host_on_gpu(net));
 }

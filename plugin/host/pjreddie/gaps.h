@@ -155,8 +155,8 @@ size_t amp_gap_workspace(const layer *l);
  * parameters, or far inputs. */
 int amp_gap_works_without_delta(LAYER_TYPE type);
 
-/* Whether Darknet's own backward of a layer overwrites net.delta, where another consumer may have added. */
-int amp_gap_overwrites_delta(const layer *l, int on_gpu);
+/* Of Darknet's own backward: the bits of amp_fork_own_faults. */
+int amp_gap_own_faults(const layer *l, int on_gpu);
 
 /* gaps_recurrent.c: the forms of recurrent layers. */
 void amp_gap_forward_rnn(layer l, network net);
