@@ -68,8 +68,8 @@ void amp_probe_comparison_free(amp_probe_comparison *);
 
 /* ---- probe_pins.c ---- */
 
-/* Sums the differences of all gradients up to one. */
-amp_difference amp_probe_gradient(const amp_differences *);
+/* Sums the differences of all gradients up to one; excused: without those that have a flag, or NULL. */
+amp_difference amp_probe_gradient(const amp_differences *, const char *excused);
 /* Fills order, trials and best of a run whose differences are known. subject: the run's, unpinned. made_from:
  * the .cfg that it was made of; fp32: the trace that it is compared with. */
 amp_status amp_probe_try_pins(const amp_probe_comparison *, amp_dtype, amp_probe_run *, amp_subject *subject,
@@ -83,6 +83,8 @@ void amp_probe_judge(amp_probe_comparison *);
 amp_status amp_probe_refuse(const amp_probe_comparison *, amp_error *);
 /* "output", "delta", "weight gradient", ... */
 extern const char *const amp_trace_names[AMP_TRACE_KINDS];
+/* The error that rounding explains in what a layer adds. */
+double amp_probe_limit(const amp_probe_comparison *, amp_dtype, int layer, amp_trace_kind);
 
 /* ---- probe_figures.c, probe_page.c ---- */
 

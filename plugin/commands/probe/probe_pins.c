@@ -7,20 +7,22 @@
 
 #include "../../host/common/failure.h"
 #include "../cfg_copy.h"
+#include "../statistics.h"
 
-enum { TIMED_PASSES = 3 };
+enum { LEAST_PASSES = 3, MOST_PASSES = 50 };
+#define SECONDS_OF_PASSES .5
 /* A trial is advised if it leaves at most this share of the gradient's error... */
 #define WORTHWHILE .5
 /* ... and if no larger one leaves less than this share of what it leaves. */
 #define AS_GOOD .8
 
-amp_difference amp_probe_gradient(const amp_differences *d)
+amp_difference amp_probe_gradient(const amp_differences *d, const char *excused)
 {
     amp_difference sum = { 0 };
     for (int i = 0; i < d->layers; i++)
         for (int kind = AMP_TRACE_WEIGHTS; kind <= AMP_TRACE_SCALES; kind++) {
             const amp_difference *one = amp_differences_at(d, i, (amp_trace_kind)kind);
-            if (!one->compared) continue;
+            if (!one->compared || (excused && excused[i * AMP_TRACE_KINDS + kind])) continue;
             sum.compared = 1;
             sum.xx += one->xx;
             sum.yy += one->yy;
@@ -65,18 +67,19 @@ static void order_layers(const amp_probe_comparison *c, amp_probe_run *r, const 
 
 /* ---- trials ---- */
 
-/* The shortest of a few passes each, made in turns. */
+/* The medians of as many passes as half a second holds, made in turns. */
 static amp_status time_both(amp_subject *pinned, amp_subject *plain, const amp_probe_input *input,
                             amp_pin_trial *trial, amp_error *error)
 {
-    double with, without;
-    trial->seconds = trial->seconds_without = HUGE_VAL;
-    for (int pass = 0; pass < TIMED_PASSES; pass++) {
-        AMP_TRY(amp_subject_time(pinned, input, &with, error));
-        AMP_TRY(amp_subject_time(plain, input, &without, error));
-        trial->seconds = fmin(trial->seconds, with);
-        trial->seconds_without = fmin(trial->seconds_without, without);
+    double with[MOST_PASSES], without[MOST_PASSES], all = 0;
+    size_t count = 0;
+    for (; count < LEAST_PASSES || (count < MOST_PASSES && all < SECONDS_OF_PASSES); count++) {
+        AMP_TRY(amp_subject_time(pinned, input, &with[count], error));
+        AMP_TRY(amp_subject_time(plain, input, &without[count], error));
+        all += with[count];
     }
+    trial->seconds = amp_median(with, count);
+    trial->seconds_without = amp_median(without, count);
     return AMP_OK;
 }
 
@@ -86,7 +89,7 @@ static amp_status make_passes(amp_pin_trial *trial, amp_subject *pinned, amp_sub
     amp_differences found = { 0 };
     amp_status status = amp_subject_run(pinned, input, &(amp_subject_pass){ .reference = fp32,
                                                                             .found = &found }, error);
-    amp_difference gradient = amp_probe_gradient(&found);
+    amp_difference gradient = amp_probe_gradient(&found, NULL);
     amp_differences_free(&found);
     trial->cosine = amp_difference_cosine(&gradient);
     trial->error = amp_difference_error(&gradient);

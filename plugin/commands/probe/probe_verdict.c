@@ -24,6 +24,8 @@
 
 #define ROUNDOFF 0x1p-24
 #define HALF_ROUNDINGS 32
+#define LITTLE .01 /* error of a gradient that needs no advice */
+#define SAME_TIME 5 /* % */
 enum { ALLOWED = 256, PART_OF_A_GPU_THREAD = 256, FAULTS_TOLD = 4, LOSERS_TOLD = 3 };
 
 const char *const amp_trace_names[AMP_TRACE_KINDS] = {
@@ -58,7 +60,7 @@ static int is_gradient(amp_trace_kind kind)
     return kind == AMP_TRACE_WEIGHTS || kind == AMP_TRACE_BIASES || kind == AMP_TRACE_SCALES;
 }
 
-static double limit_of(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
+double amp_probe_limit(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
 {
     double n = summed(c, layer, kind);
     if (dtype != AMP_FP32) return HALF_ROUNDINGS * (dtype == AMP_BF16 ? 0x1p-9 : 0x1p-12);
@@ -94,7 +96,7 @@ static int find_faults(const amp_probe_comparison *c, amp_dtype dtype, amp_probe
         for (int kind = 0; kind < AMP_TRACE_KINDS; kind++) {
             amp_probe_fault f = { i, (amp_trace_kind)kind,
                                   amp_difference_error(amp_differences_at(&r->added, i, (amp_trace_kind)kind)),
-                                  limit_of(c, dtype, i, (amp_trace_kind)kind) };
+                                  amp_probe_limit(c, dtype, i, (amp_trace_kind)kind) };
             if (isnan(f.error) || is_excused(c, dtype, i, f.kind)) continue;
             if (worst->layer < 0 || f.error / f.limit > worst->error / worst->limit) *worst = f;
             if (f.error <= f.limit) continue;
@@ -206,14 +208,27 @@ static void number_text(double number, const char *format, char text[32])
     else snprintf(text, 32, format, number);
 }
 
-static void judge_pins(amp_probe_comparison *c, const char *dtype, const amp_probe_run *r)
+/* What the clock cannot tell is called the same. */
+static const char *cost_of(const amp_probe_comparison *c, const amp_pin_trial *t, char text[80])
 {
-    char layers[TEXT], from[32], to[32];
-    if (!r->trial_count) return;
-    const amp_pin_trial *t = &r->trials[r->best < 0 ? r->trial_count - 1 : r->best];
-    name_losers(c, r, t->count, layers);
     double more = 100 * (t->seconds / t->seconds_without - 1);
     const char *clock = c->on_gpu ? "time" : "processor time";
+    if (fabs(more) < SAME_TIME) snprintf(text, 80, "for about as much %s of a pass", clock);
+    else snprintf(text, 80, "for %.0f %% %s %s of a pass", fabs(more), more < 0 ? "less" : "more", clock);
+    return text;
+}
+
+static void judge_pins(amp_probe_comparison *c, const char *dtype, const amp_probe_run *r)
+{
+    char layers[TEXT], from[32], to[32], cost[80];
+    if (!r->trial_count) return;
+    if (r->error <= LITTLE) {
+        amp_texts_add(&c->verdict, &c->verdict_count, "%s: an error of the gradient below %g %% is no more "
+                      "than other images would make: nothing needs to be kept in fp32.", dtype, 100 * LITTLE);
+        return;
+    }
+    const amp_pin_trial *t = &r->trials[r->best < 0 ? r->trial_count - 1 : r->best];
+    name_losers(c, r, t->count, layers);
     if (r->best < 0) {
         amp_texts_add(&c->verdict, &c->verdict_count, "%s: keeping layers in fp32 does not halve the gradient's "
                       "error: with %d of them, %s, it is %.2g. Rounding is spread over all layers.", dtype,
@@ -223,8 +238,8 @@ static void judge_pins(amp_probe_comparison *c, const char *dtype, const amp_pro
     number_text(r->cosine, "%.6f", from);
     number_text(t->cosine, "%.6f", to);
     amp_texts_add(&c->verdict, &c->verdict_count, "%s: with layer%s %s in fp32 (amp=0) the gradient's cosine "
-                  "goes from %s to %s, for %.0f %% %s %s of a pass.", dtype, plural(t->count), layers, from,
-                  to, fabs(more), more < 0 ? "less" : "more", clock);
+                  "rises from %s to %s, %s.", dtype, plural(t->count), layers, from, to,
+                  cost_of(c, t, cost));
 }
 
 static void judge_half(amp_probe_comparison *c, amp_dtype dtype)
