@@ -110,6 +110,7 @@ static amp_status run_both(amp_probe_run *run, const char *excused, amp_subject 
     run->error = amp_difference_error(&gradient);
     run->scale = s->scale;
     run->ran = 1;
+    AMP_TRY(amp_subject_time(s, input, &run->seconds, error));
     return amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference, .found = &run->added,
                                                           .feeds = 1 }, error);
 }
@@ -123,13 +124,13 @@ static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const char *
     fprintf(stderr, "amp probe: passes in %s\n", amp_dtype_name(dtype));
     AMP_TRY(amp_subject_open(&s, cfg, c->weights, amp_dtype_name(dtype), c->seed, error));
     amp_status status = run_both(run, dtype == AMP_FP32 ? c->excused : NULL, &s, input, reference, record, error);
-    if (status == AMP_OK && dtype != AMP_FP32)
-        status = amp_probe_try_pins(c, dtype, run, &s, cfg, input, reference, error);
     if (status == AMP_OK && dtype == AMP_FP32) {
         c->network = s.network; /* its arrays go with the network, its kinds and links stay */
         s.network = (amp_network_desc){ 0 };
     }
     amp_subject_close(&s);
+    if (status == AMP_OK && dtype != AMP_FP32)
+        status = amp_probe_try_pins(c, dtype, run, cfg, input, reference, error);
     return status;
 }
 

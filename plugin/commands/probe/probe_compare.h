@@ -17,7 +17,6 @@ typedef struct amp_pin_trial {
     int count;
     double cosine, error;    /* of the whole gradient, against fp32's */
     double seconds;          /* of a pass */
-    double seconds_without;  /* ... and of one without them, measured in turns with it */
 } amp_pin_trial;
 
 enum { AMP_PIN_TRIALS = 4 }; /* of 1, 2, 4 and 8 layers */
@@ -30,6 +29,7 @@ typedef struct amp_probe_run {
     amp_differences whole;   /* from the image on */
     amp_differences added;   /* by each layer to what it was given */
     double cosine, error;    /* of the whole gradient of all weights, biases and scales */
+    double seconds;          /* of a pass */
     int *order, order_count; /* layers that compute in half, the one that adds most first */
     amp_pin_trial trials[AMP_PIN_TRIALS];
     int trial_count;
@@ -70,11 +70,10 @@ void amp_probe_comparison_free(amp_probe_comparison *);
 
 /* Sums the differences of all gradients up to one; excused: without those that have a flag, or NULL. */
 amp_difference amp_probe_gradient(const amp_differences *, const char *excused);
-/* Fills order, trials and best of a run whose differences are known. subject: the run's, unpinned. made_from:
- * the .cfg that it was made of; fp32: the trace that it is compared with. */
-amp_status amp_probe_try_pins(const amp_probe_comparison *, amp_dtype, amp_probe_run *, amp_subject *subject,
-                              const char *made_from, const amp_probe_input *, const amp_trace *fp32,
-                              amp_error *);
+/* Fills order, trials and best of a run whose differences are known. made_from: the .cfg that it was made of;
+ * fp32: the trace that it is compared with. */
+amp_status amp_probe_try_pins(const amp_probe_comparison *, amp_dtype, amp_probe_run *, const char *made_from,
+                              const amp_probe_input *, const amp_trace *fp32, amp_error *);
 
 /* ---- probe_verdict.c ---- */
 

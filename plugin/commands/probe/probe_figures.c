@@ -67,15 +67,15 @@ static void print_trials(const amp_probe_comparison *c, amp_dtype dtype, FILE *s
 {
     const amp_probe_run *r = &c->runs[dtype];
     if (!r->trial_count) return;
-    fprintf(stream, "\n%s, layers in fp32 |  gradient's cosine |   error | seconds of a pass, and without\n"
+    fprintf(stream, "\n%s, layers in fp32 |  gradient's cosine |   error | seconds of a pass\n"
             "%16s 0 | %18.6f |", amp_dtype_name(dtype), "", r->cosine);
     print_number(r->error, stream);
-    fputs(" |\n", stream);
+    fprintf(stream, " | %.4f\n", r->seconds);
     for (int k = 0; k < r->trial_count; k++) {
         const amp_pin_trial *t = &r->trials[k];
         fprintf(stream, "%18d | %18.6f |", t->count, t->cosine);
         print_number(t->error, stream);
-        fprintf(stream, " | %.4f %.4f\n", t->seconds, t->seconds_without);
+        fprintf(stream, " | %.4f\n", t->seconds);
     }
 }
 
@@ -131,7 +131,6 @@ static void write_trials(const amp_probe_run *r, amp_json *json)
         amp_json_close(json);
         write_gradient(t->cosine, t->error, json);
         amp_json_number(json, "seconds", t->seconds);
-        amp_json_number(json, "seconds_without", t->seconds_without);
         amp_json_boolean(json, "advised", k == r->best);
         amp_json_close(json);
     }
@@ -147,6 +146,7 @@ static void write_run(const amp_probe_comparison *c, amp_dtype dtype, amp_json *
     amp_json_number(json, "loss_scale", (double)r->scale);
     amp_json_number(json, "loss", r->loss);
     write_gradient(r->cosine, r->error, json);
+    amp_json_number(json, "seconds", r->seconds);
     amp_json_array(json, "layers");
     for (int i = 0; i < c->network.count; i++) {
         amp_json_object(json, NULL);

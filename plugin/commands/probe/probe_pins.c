@@ -7,10 +7,7 @@
 
 #include "../../host/common/failure.h"
 #include "../cfg_copy.h"
-#include "../statistics.h"
 
-enum { LEAST_PASSES = 3, MOST_PASSES = 50 };
-#define SECONDS_OF_PASSES .5
 /* A trial is advised if it leaves at most this share of the gradient's error... */
 #define WORTHWHILE .5
 /* ... and if no larger one leaves less than this share of what it leaves. */
@@ -52,11 +49,11 @@ static double added_by(const amp_probe_comparison *c, const amp_probe_run *r, in
 }
 
 /* The layers whose matrix products run in half, by what they add; among equals the first stays first. */
-static void order_layers(const amp_probe_comparison *c, amp_probe_run *r, const amp_plan *plan)
+static void order_layers(const amp_probe_comparison *c, amp_probe_run *r)
 {
-    r->order = amp_host_allocated(calloc((size_t)plan->count + 1, sizeof *r->order));
-    for (int i = 0; i < plan->count; i++) {
-        const amp_layer_desc *d = &plan->nodes[i].desc;
+    r->order = amp_host_allocated(calloc((size_t)c->network.count + 1, sizeof *r->order));
+    for (int i = 0; i < c->network.count; i++) {
+        const amp_layer_desc *d = &c->network.layers[i];
         if (d->pinned || (!d->kind->products && !d->lends_products)) continue;
         int at = r->order_count++;
         for (; at > 0 && added_by(c, r, r->order[at - 1]) < added_by(c, r, i); at--)
@@ -67,24 +64,8 @@ static void order_layers(const amp_probe_comparison *c, amp_probe_run *r, const 
 
 /* ---- trials ---- */
 
-/* The medians of as many passes as half a second holds, made in turns. */
-static amp_status time_both(amp_subject *pinned, amp_subject *plain, const amp_probe_input *input,
-                            amp_pin_trial *trial, amp_error *error)
-{
-    double with[MOST_PASSES], without[MOST_PASSES], all = 0;
-    size_t count = 0;
-    for (; count < LEAST_PASSES || (count < MOST_PASSES && all < SECONDS_OF_PASSES); count++) {
-        AMP_TRY(amp_subject_time(pinned, input, &with[count], error));
-        AMP_TRY(amp_subject_time(plain, input, &without[count], error));
-        all += with[count];
-    }
-    trial->seconds = amp_median(with, count);
-    trial->seconds_without = amp_median(without, count);
-    return AMP_OK;
-}
-
-static amp_status make_passes(amp_pin_trial *trial, amp_subject *pinned, amp_subject *plain,
-                              const amp_probe_input *input, const amp_trace *fp32, amp_error *error)
+static amp_status make_passes(amp_pin_trial *trial, amp_subject *pinned, const amp_probe_input *input,
+                              const amp_trace *fp32, amp_error *error)
 {
     amp_differences found = { 0 };
     amp_status status = amp_subject_run(pinned, input, &(amp_subject_pass){ .reference = fp32,
@@ -93,12 +74,12 @@ static amp_status make_passes(amp_pin_trial *trial, amp_subject *pinned, amp_sub
     amp_differences_free(&found);
     trial->cosine = amp_difference_cosine(&gradient);
     trial->error = amp_difference_error(&gradient);
-    return status == AMP_OK ? time_both(pinned, plain, input, trial, error) : status;
+    return status == AMP_OK ? amp_subject_time(pinned, input, &trial->seconds, error) : status;
 }
 
 static amp_status try_first(const amp_probe_comparison *c, amp_dtype dtype, amp_probe_run *r, int count,
-                            amp_subject *plain, const char *made_from, const amp_probe_input *input,
-                            const amp_trace *fp32, amp_error *error)
+                            const char *made_from, const amp_probe_input *input, const amp_trace *fp32,
+                            amp_error *error)
 {
     amp_subject pinned;
     amp_pin_trial *trial = &r->trials[r->trial_count];
@@ -112,7 +93,7 @@ static amp_status try_first(const amp_probe_comparison *c, amp_dtype dtype, amp_
     if (status == AMP_OK)
         status = amp_subject_open(&pinned, name, c->weights, amp_dtype_name(dtype), c->seed, error);
     if (status != AMP_OK) return status;
-    status = make_passes(trial, &pinned, plain, input, fp32, error);
+    status = make_passes(trial, &pinned, input, fp32, error);
     r->trial_count += status == AMP_OK;
     amp_subject_close(&pinned);
     return status;
@@ -129,12 +110,12 @@ static int best_of(const amp_probe_run *r)
 }
 
 amp_status amp_probe_try_pins(const amp_probe_comparison *c, amp_dtype dtype, amp_probe_run *r,
-                              amp_subject *subject, const char *made_from, const amp_probe_input *input,
-                              const amp_trace *fp32, amp_error *error)
+                              const char *made_from, const amp_probe_input *input, const amp_trace *fp32,
+                              amp_error *error)
 {
-    order_layers(c, r, amp_engine_plan(subject->engine));
+    order_layers(c, r);
     for (int count = 1; r->trial_count < AMP_PIN_TRIALS && count <= r->order_count; count *= 2)
-        AMP_TRY(try_first(c, dtype, r, count, subject, made_from, input, fp32, error));
+        AMP_TRY(try_first(c, dtype, r, count, made_from, input, fp32, error));
     r->best = best_of(r);
     return AMP_OK;
 }

@@ -209,9 +209,10 @@ static void number_text(double number, const char *format, char text[32])
 }
 
 /* What the clock cannot tell is called the same. */
-static const char *cost_of(const amp_probe_comparison *c, const amp_pin_trial *t, char text[80])
+static const char *cost_of(const amp_probe_comparison *c, const amp_probe_run *r, const amp_pin_trial *t,
+                           char text[80])
 {
-    double more = 100 * (t->seconds / t->seconds_without - 1);
+    double more = 100 * (t->seconds / r->seconds - 1);
     const char *clock = c->on_gpu ? "time" : "processor time";
     if (fabs(more) < SAME_TIME) snprintf(text, 80, "for about as much %s of a pass", clock);
     else snprintf(text, 80, "for %.0f %% %s %s of a pass", fabs(more), more < 0 ? "less" : "more", clock);
@@ -239,7 +240,7 @@ static void judge_pins(amp_probe_comparison *c, const char *dtype, const amp_pro
     number_text(t->cosine, "%.6f", to);
     amp_texts_add(&c->verdict, &c->verdict_count, "%s: with layer%s %s in fp32 (amp=0) the gradient's cosine "
                   "rises from %s to %s, %s.", dtype, plural(t->count), layers, from, to,
-                  cost_of(c, t, cost));
+                  cost_of(c, r, t, cost));
 }
 
 static void judge_half(amp_probe_comparison *c, amp_dtype dtype)
