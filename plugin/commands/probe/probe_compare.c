@@ -129,7 +129,7 @@ static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const char *
         s.network = (amp_network_desc){ 0 };
     }
     amp_subject_close(&s);
-    if (status == AMP_OK && dtype != AMP_FP32)
+    if (status == AMP_OK && dtype != AMP_FP32 && amp_probe_is_stocks(c)) /* else it is fp32 that is wrong */
         status = amp_probe_try_pins(c, dtype, run, cfg, input, reference, error);
     return status;
 }
@@ -140,6 +140,7 @@ static amp_status run_all(amp_probe_comparison *c, const char *cfg, amp_probe_in
     AMP_TRY(run_stock(c, cfg, input, stock, error));
     AMP_TRY(run_amp(c, AMP_FP32, cfg, input, stock, fp32, error));
     amp_trace_free(stock);
+    amp_probe_find_faults(c);
     static const amp_dtype halves[] = { AMP_BF16, AMP_FP16 };
     for (int k = 0; k < 2; k++)
         if (c->machine.support[halves[k]] != AMP_SUPPORT_NONE)

@@ -55,6 +55,7 @@ typedef struct amp_probe_comparison {
     amp_probe_run runs[AMP_PROBE_DTYPES];
     amp_probe_fault *faults; /* of fp32, the largest by error / limit first */
     int fault_count;
+    amp_probe_fault nearest; /* to its limit, or furthest beyond */
     char **verdict;
     int verdict_count;
 } amp_probe_comparison;
@@ -77,6 +78,8 @@ amp_status amp_probe_try_pins(const amp_probe_comparison *, amp_dtype, amp_probe
 
 /* ---- probe_verdict.c ---- */
 
+/* Fills in the faults of fp32, once its run is there. */
+void amp_probe_find_faults(amp_probe_comparison *);
 void amp_probe_judge(amp_probe_comparison *);
 /* AMP_DIVERGED, with a line that names the first fault. */
 amp_status amp_probe_refuse(const amp_probe_comparison *, amp_error *);

@@ -15,8 +15,8 @@
 #include <time.h>
 
 #define LEAST_SCALE 0x1p-14f
-enum { LEAST_PASSES = 3, MOST_PASSES = 50 };
-#define SECONDS_OF_PASSES .5
+enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
+#define SECONDS_OF_PASSES .2
 
 /* A pass under way. */
 typedef struct looker {

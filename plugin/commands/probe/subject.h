@@ -40,5 +40,5 @@ void amp_subject_close(amp_subject *);
 amp_status amp_subject_run(amp_subject *, const amp_probe_input *, const amp_subject_pass *, amp_error *);
 
 /* Seconds that a pass takes when nothing looks at its tensors: of the processor, by all threads; on a GPU, of
- * the clock. The median of as many passes as half a second holds. Of an AMP network. */
+ * the clock. The median of as many passes as a fifth of a second holds, from 3 to 20. Of an AMP network. */
 amp_status amp_subject_time(amp_subject *, const amp_probe_input *, double *seconds, amp_error *);
