@@ -9,7 +9,10 @@ static amp_backend right; /* what the functions are without a fault */
 static char fault[32];
 static int channels;
 
-static int is(const char *name, const amp_tensor *t) { return !strcmp(fault, name) && t->shape.c == channels; }
+static int is(const char *name, const amp_tensor *t)
+{
+    return !strcmp(fault, name) && t->shape.c == channels;
+}
 
 /* A copy of the biases, times 1.001 or -1; the caller frees it. */
 static float *wrong_biases(const float *bias)

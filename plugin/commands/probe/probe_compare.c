@@ -78,8 +78,8 @@ static void note_faults(amp_probe_comparison *c, const amp_subject *s)
     }
 }
 
-static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_input *input, amp_trace *trace,
-                            amp_error *error)
+static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_input *input,
+                            amp_trace *trace, amp_error *error)
 {
     amp_subject s;
     fprintf(stderr, "amp probe: a pass in Darknet's own code\n");
@@ -100,8 +100,9 @@ static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_
 /* ---- AMP ---- */
 
 /* From the image on, and once more with each layer given the reference's numbers. */
-static amp_status run_both(amp_probe_run *run, const char *excused, amp_subject *s, const amp_probe_input *input,
-                           const amp_trace *reference, amp_trace *record, amp_error *error)
+static amp_status run_both(amp_probe_run *run, const char *excused, amp_subject *s,
+                           const amp_probe_input *input, const amp_trace *reference, amp_trace *record,
+                           amp_error *error)
 {
     AMP_TRY(amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference, .found = &run->whole,
                                                            .record = record, .loss = &run->loss }, error));
@@ -123,7 +124,8 @@ static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const char *
     amp_probe_run *run = &c->runs[dtype];
     fprintf(stderr, "amp probe: passes in %s\n", amp_dtype_name(dtype));
     AMP_TRY(amp_subject_open(&s, cfg, c->weights, amp_dtype_name(dtype), c->seed, error));
-    amp_status status = run_both(run, dtype == AMP_FP32 ? c->excused : NULL, &s, input, reference, record, error);
+    const char *excused = dtype == AMP_FP32 ? c->excused : NULL;
+    amp_status status = run_both(run, excused, &s, input, reference, record, error);
     if (status == AMP_OK && dtype == AMP_FP32) {
         c->network = s.network; /* its arrays go with the network, its kinds and links stay */
         s.network = (amp_network_desc){ 0 };

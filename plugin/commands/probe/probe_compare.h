@@ -2,9 +2,9 @@
  * and in AMP's fp32, bf16 and fp16, compared layer by layer: whether AMP's fp32 is Darknet's, which layers
  * lose most in half precision, and what keeping them in fp32 brings.
  *
- * subject.c makes passes and trace.c compares their tensors; probe_compare.c makes the passes that are needed,
- * probe_pins.c tries layers in fp32, probe_verdict.c says in sentences what was found, probe_figures.c shows
- * it as tables and JSON, and probe_page.c draws it. */
+ * subject.c makes passes and trace.c compares their tensors; probe_compare.c makes the passes that are
+ * needed, probe_pins.c tries layers in fp32, probe_verdict.c says in sentences what was found,
+ * probe_figures.c shows it as tables and JSON, and probe_page.c draws it. */
 #pragma once
 
 #include <stdio.h>
@@ -18,6 +18,9 @@ typedef struct amp_pin_trial {
     double cosine, error;    /* of the whole gradient, against fp32's */
     double seconds;          /* of a pass */
 } amp_pin_trial;
+
+/* The error of a gradient that needs no advice. */
+#define AMP_PROBE_LITTLE .01
 
 enum { AMP_PIN_TRIALS = 4 }; /* of 1, 2, 4 and 8 layers */
 

@@ -34,12 +34,13 @@ static void draw_axes(const amp_probe_comparison *c, FILE *out)
 {
     for (int e = LEAST_EXPONENT; e <= MOST_EXPONENT; e++) {
         double y = y_of(pow(10, e));
-        fprintf(out, "<path d='M%d %.1fh%d' stroke='#ddd'/><text x='%d' y='%.1f' text-anchor='end'>1e%d</text>\n",
-                LEFT, y, WIDTH, LEFT - 6, y + 4, e);
+        fprintf(out, "<path d='M%d %.1fh%d' stroke='#ddd'/><text x='%d' y='%.1f' text-anchor='end'>1e%d"
+                "</text>\n", LEFT, y, WIDTH, LEFT - 6, y + 4, e);
     }
     int every = c->network.count / LABELLED_LAYERS + 1;
     for (int i = 0; i < c->network.count; i += every)
-        fprintf(out, "<text x='%.1f' y='%d' text-anchor='middle'>%d</text>\n", x_of(c, i), TOP + HEIGHT + 16, i);
+        fprintf(out, "<text x='%.1f' y='%d' text-anchor='middle'>%d</text>\n", x_of(c, i),
+                TOP + HEIGHT + 16, i);
     fprintf(out, "<text x='%d' y='%d' text-anchor='middle'>layer</text>\n", LEFT + WIDTH / 2,
             TOP + HEIGHT + 34);
 }
@@ -70,8 +71,8 @@ static void draw_line(const amp_probe_comparison *c, const amp_probe_run *r, amp
 static void draw(const amp_probe_comparison *c, amp_trace_kind kind, FILE *out)
 {
     int width = LEFT + WIDTH + 20, height = TOP + HEIGHT + BOTTOM;
-    fprintf(out, "<h2>Error of the %s, by layer</h2>\n<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %d "
-            "%d' width='%d' height='%d' font-family='sans-serif' font-size='11'>\n", amp_trace_names[kind],
+    fprintf(out, "<h2>Error of the %s, by layer</h2>\n<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 "
+            "%d %d' width='%d' height='%d' font-family='sans-serif' font-size='11'>\n", amp_trace_names[kind],
             width, height, width, height);
     draw_axes(c, out);
     for (int k = 0, at = LEFT; k < LINES; k++) {

@@ -1,5 +1,5 @@
-/* What keeping layers in fp32 brings, tried: the layers that add most to the error, 1, 2, 4 and 8 of them, get
- * amp=0, and the whole gradient is compared with fp32's again. */
+/* What keeping layers in fp32 brings, tried: the layers that add most to the error, 1, 2, 4 and 8 of them,
+ * get amp=0, and the whole gradient is compared with fp32's again. */
 #include "probe_compare.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 
 /* A trial is advised if it leaves at most this share of the gradient's error... */
 #define WORTHWHILE .5
-/* ... and if no larger one leaves less than this share of what it leaves. */
+/* ... and if no larger one leaves less than this share of what it leaves, or if that is little. */
 #define AS_GOOD .8
 
 amp_difference amp_probe_gradient(const amp_differences *d, const char *excused)
@@ -105,7 +105,7 @@ static int best_of(const amp_probe_run *r)
     for (int k = 0; k < r->trial_count; k++) least = fmin(least, r->trials[k].error);
     if (!(least <= WORTHWHILE * r->error)) return -1;
     int best = 0;
-    while (!(r->trials[best].error * AS_GOOD <= least)) best++;
+    while (!(r->trials[best].error * AS_GOOD <= fmax(least, AS_GOOD * AMP_PROBE_LITTLE))) best++;
     return best;
 }
 

@@ -11,8 +11,8 @@
  * allowed. On a GPU its threads add up a 256th of the numbers each, at most.
  *
  * Half precision is held against 32 times the rounding of one number (2^-9 in bf16, 2^-12 in fp16), and
- * gradients, where what is added cancels, against 128: up to 8, and 64, were measured. A max pool is left out there: after rounding, neighbours are equal, another one of them is
- * chosen, and a delta goes elsewhere. */
+ * gradients, where what is added cancels, against 128: up to 8, and 64, were measured. A max pool is left out
+ * there: after rounding neighbours are equal, another one of them is chosen, and a delta goes elsewhere. */
 #include "probe_compare.h"
 
 #include <math.h>
@@ -25,13 +25,23 @@
 #define ROUNDOFF 0x1p-24
 #define HALF_ROUNDINGS 32
 #define CANCELLED 4
-#define LITTLE .01 /* error of a gradient that needs no advice */
 #define SAME_TIME 5 /* % */
 enum { ALLOWED = 256, PART_OF_A_GPU_THREAD = 256, FAULTS_TOLD = 4, LOSERS_TOLD = 3 };
 
 const char *const amp_trace_names[AMP_TRACE_KINDS] = {
     "output", "delta", "weights' gradient", "biases' gradient", "scales' gradient", "means of the batch",
     "variances of the batch" };
+
+__attribute__((format(printf, 2, 3)))
+static void say(amp_probe_comparison *c, const char *format, ...)
+{
+    char text[2000];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    amp_texts_add(&c->verdict, &c->verdict_count, "%s", text);
+}
 
 /* ---- limits ---- */
 
@@ -96,9 +106,9 @@ static int find_faults(const amp_probe_comparison *c, amp_dtype dtype, amp_probe
     *faults = amp_host_allocated(calloc((size_t)c->network.count * AMP_TRACE_KINDS + 1, sizeof **faults));
     for (int i = 0; i < c->network.count; i++)
         for (int kind = 0; kind < AMP_TRACE_KINDS; kind++) {
-            amp_probe_fault f = { i, (amp_trace_kind)kind,
-                                  amp_difference_error(amp_differences_at(&r->added, i, (amp_trace_kind)kind)),
-                                  amp_probe_limit(c, dtype, i, (amp_trace_kind)kind) };
+            amp_probe_fault f = { .layer = i, .kind = (amp_trace_kind)kind };
+            f.error = amp_difference_error(amp_differences_at(&r->added, i, f.kind));
+            f.limit = amp_probe_limit(c, dtype, i, f.kind);
             if (isnan(f.error) || is_excused(c, dtype, i, f.kind)) continue;
             if (worst->layer < 0 || f.error / f.limit > worst->error / worst->limit) *worst = f;
             if (f.error <= f.limit) continue;
@@ -136,10 +146,9 @@ static void add_fault(amp_probe_comparison *c, const char *dtype, const amp_prob
     char place[TEXT];
     place_of(c, f, place);
     if (isinf(f->error))
-        amp_texts_add(&c->verdict, &c->verdict_count, "%s: %s: inf or NaN.", dtype, place);
+        say(c, "%s: %s: inf or NaN.", dtype, place);
     else
-        amp_texts_add(&c->verdict, &c->verdict_count, "%s: %s: off by %.2g, where rounding explains %.2g.",
-                      dtype, place, f->error, f->limit);
+        say(c, "%s: %s: off by %.2g, where rounding explains %.2g.", dtype, place, f->error, f->limit);
 }
 
 void amp_probe_find_faults(amp_probe_comparison *c)
@@ -152,17 +161,16 @@ static void judge_fp32(amp_probe_comparison *c)
     const amp_probe_run *r = &c->runs[AMP_FP32];
     char place[TEXT];
     if (c->fault_count)
-        amp_texts_add(&c->verdict, &c->verdict_count, "AMP's fp32 is NOT Darknet's: %d tensor%s further off "
-                      "than rounding explains, given the same numbers.", c->fault_count,
-                      c->fault_count == 1 ? " is" : "s are");
+        say(c, "AMP's fp32 is NOT Darknet's: %d tensor%s further off than rounding explains, given the "
+            "same numbers.", c->fault_count, c->fault_count == 1 ? " is" : "s are");
     else
-        amp_texts_add(&c->verdict, &c->verdict_count, "AMP's fp32 is Darknet's: given the same numbers, no "
-                      "layer is further off than rounding explains; nearest to that is %s: %.2g of %.2g.",
-                      place_of(c, &c->nearest, place), c->nearest.error, c->nearest.limit);
+        say(c, "AMP's fp32 is Darknet's: given the same numbers, no layer is further off than rounding "
+            "explains; nearest to that is %s: %.2g of %.2g.", place_of(c, &c->nearest, place),
+            c->nearest.error, c->nearest.limit);
     for (int k = 0; k < c->fault_count && k < FAULTS_TOLD; k++) add_fault(c, "fp32", &c->faults[k]);
-    amp_texts_add(&c->verdict, &c->verdict_count, "From the image on, the losses are %.7g and Darknet's %.7g, "
-                  "and the gradients differ by %.2g (cosine %.7f): what each layer adds grows in those behind "
-                  "it.", r->loss, c->stock_loss, r->error, r->cosine);
+    say(c, "From the image on, the losses are %.7g and Darknet's %.7g, and the gradients differ by %.2g "
+        "(cosine %.7f): what each layer adds grows in those behind it.", r->loss, c->stock_loss, r->error,
+        r->cosine);
 }
 
 amp_status amp_probe_refuse(const amp_probe_comparison *c, amp_error *error)
@@ -181,19 +189,17 @@ static const char *plural(int count) { return count == 1 ? "" : "s"; }
 static void say_what_is_excused(amp_probe_comparison *c)
 {
     if (c->lost_deltas && c->on_gpu)
-        amp_texts_add(&c->verdict, &c->verdict_count, "Darknet's own code loses a part of the delta of %d "
-                      "layer%s that several read: not counted.", c->lost_deltas, plural(c->lost_deltas));
+        say(c, "Darknet's own code loses a part of the delta of %d layer%s that several read: not counted.",
+            c->lost_deltas, plural(c->lost_deltas));
     else if (c->lost_deltas)
-        amp_texts_add(&c->verdict, &c->verdict_count, "Darknet's own CPU code loses a part of the delta of %d "
-                      "layer%s that several read; here all parts are added up, as on a GPU.", c->lost_deltas,
-                      plural(c->lost_deltas));
+        say(c, "Darknet's own CPU code loses a part of the delta of %d layer%s that several read; here "
+            "all parts are added up, as on a GPU.", c->lost_deltas, plural(c->lost_deltas));
     if (c->forgotten_biases)
-        amp_texts_add(&c->verdict, &c->verdict_count, "Darknet's own CPU code gives no gradient to the biases "
-                      "of %d layer%s behind batch norm, as its GPU code and AMP do: not counted.",
-                      c->forgotten_biases, plural(c->forgotten_biases));
+        say(c, "Darknet's own CPU code gives no gradient to the biases of %d layer%s behind batch norm, "
+            "as its GPU code and AMP do: not counted.", c->forgotten_biases, plural(c->forgotten_biases));
     if (c->drawn)
-        amp_texts_add(&c->verdict, &c->verdict_count, "%d layer%s random numbers from the GPU in Darknet's own "
-                      "code, and others under AMP: not counted.", c->drawn, c->drawn == 1 ? " draws" : "s draw");
+        say(c, "%d layer%s random numbers from the GPU in Darknet's own code, and others under AMP: not "
+            "counted.", c->drawn, c->drawn == 1 ? " draws" : "s draw");
 }
 
 /* ---- half ---- */
@@ -228,24 +234,22 @@ static void judge_pins(amp_probe_comparison *c, const char *dtype, const amp_pro
 {
     char layers[TEXT], from[32], to[32], cost[80];
     if (!r->trial_count) return;
-    if (r->error <= LITTLE) {
-        amp_texts_add(&c->verdict, &c->verdict_count, "%s: an error of the gradient below %g %% is no more "
-                      "than other images would make: nothing needs to be kept in fp32.", dtype, 100 * LITTLE);
+    if (r->error <= AMP_PROBE_LITTLE) {
+        say(c, "%s: an error of the gradient below %g %% is no more than other images would make: nothing "
+            "needs to be kept in fp32.", dtype, 100 * AMP_PROBE_LITTLE);
         return;
     }
     const amp_pin_trial *t = &r->trials[r->best < 0 ? r->trial_count - 1 : r->best];
     name_losers(c, r, t->count, layers);
     if (r->best < 0) {
-        amp_texts_add(&c->verdict, &c->verdict_count, "%s: keeping layers in fp32 does not halve the gradient's "
-                      "error: with %d of them, %s, it is %.2g. Rounding is spread over all layers.", dtype,
-                      t->count, layers, t->error);
+        say(c, "%s: keeping layers in fp32 does not halve the gradient's error: with %d of them, %s, it "
+            "is %.2g. Rounding is spread over all layers.", dtype, t->count, layers, t->error);
         return;
     }
     number_text(r->cosine, "%.6f", from);
     number_text(t->cosine, "%.6f", to);
-    amp_texts_add(&c->verdict, &c->verdict_count, "%s: with layer%s %s in fp32 (amp=0) the gradient's cosine "
-                  "rises from %s to %s, %s.", dtype, plural(t->count), layers, from, to,
-                  cost_of(c, r, t, cost));
+    say(c, "%s: with layer%s %s in fp32 (amp=0) the gradient's cosine goes from %s to %s, %s.", dtype,
+        plural(t->count), layers, from, to, cost_of(c, r, t, cost));
 }
 
 static void judge_half(amp_probe_comparison *c, amp_dtype dtype)
@@ -255,15 +259,15 @@ static void judge_half(amp_probe_comparison *c, amp_dtype dtype)
     amp_probe_fault *faults, worst;
     char losers[TEXT], cosine[32], error[32];
     if (!r->ran) {
-        amp_texts_add(&c->verdict, &c->verdict_count, "%s: %s.", name, c->machine.note[dtype]);
+        say(c, "%s: %s.", name, c->machine.note[dtype]);
         return;
     }
     name_losers(c, r, LOSERS_TOLD, losers);
     number_text(r->cosine, "%.6f", cosine);
     number_text(r->error, "%.2g", error);
-    amp_texts_add(&c->verdict, &c->verdict_count, "%s: the cosine of its gradient and fp32's is %s (error "
-                  "%s), at a loss scale of %g. Layers that add most: %s.", name, cosine, error,
-                  (double)r->scale, r->order_count ? losers : "none computes in it");
+    say(c, "%s: the cosine of its gradient and fp32's is %s (error %s), at a loss scale of %g. Layers "
+        "that add most: %s.", name, cosine, error, (double)r->scale, r->order_count ? losers : "none "
+        "computes in it");
     int count = find_faults(c, dtype, &faults, &worst);
     for (int k = 0; k < count && k < FAULTS_TOLD; k++) add_fault(c, name, &faults[k]);
     free(faults);
@@ -277,6 +281,6 @@ void amp_probe_judge(amp_probe_comparison *c)
     judge_half(c, AMP_BF16);
     judge_half(c, AMP_FP16);
     if (!c->weights)
-        amp_texts_add(&c->verdict, &c->verdict_count, "These are random weights: what half precision loses in "
-                      "a training is told by weights that have learnt.");
+        say(c, "These are random weights: what half precision loses in a training is told by weights that "
+            "have learnt.");
 }

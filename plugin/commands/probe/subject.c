@@ -124,13 +124,25 @@ static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, am
     return feed(l, b, t, amp_trace_at(l->asked->reference, seen->layer, kind), scale, error);
 }
 
+/* A loss that another layer reads: AMP shows its own part of its input's delta, stock has one delta with what
+ * that layer gives back. */
+static int mixes_deltas(const amp_network_desc *n, int layer)
+{
+    int is_read = 0;
+    for (int i = layer + 1; i < n->count; i++)
+        for (int k = 0; k < n->layers[i].input_count; k++) is_read |= n->layers[i].inputs[k] == layer;
+    return is_read && n->layers[layer].kind->makes_loss;
+}
+
 static amp_status see(void *context, amp_backend *b, const amp_seen *seen, amp_error *error)
 {
     looker *l = context;
     if (seen->layer < 0) return AMP_OK;
     switch (seen->kind) {
     case AMP_SEEN_OUTPUT: return see_tensor(l, b, seen, AMP_TRACE_OUTPUT, error);
-    case AMP_SEEN_DELTA: return see_tensor(l, b, seen, AMP_TRACE_DELTA, error);
+    case AMP_SEEN_DELTA:
+        if (mixes_deltas(&l->s->network, seen->layer)) return AMP_OK;
+        return see_tensor(l, b, seen, AMP_TRACE_DELTA, error);
     case AMP_SEEN_GRADIENT:
         return take_gradient(l, seen->layer, l->next_param[seen->layer]++, seen->tensor.data, error);
     default: return AMP_OK;
@@ -167,7 +179,8 @@ static amp_status take_delta(looker *l, int layer, const amp_layer_arrays *a, am
     return status;
 }
 
-/* After forward: the output. Before backward: the delta, of which all parts are there. After it: gradients. */
+/* After forward: the output. Before backward: the delta, of which all parts are there. After it:
+ * gradients. */
 static amp_status take_layer(looker *l, int layer, int begins, amp_error *error)
 {
     amp_layer_arrays a = amp_fork_layer_arrays(l->s->net, layer);
