@@ -11,24 +11,43 @@
 
 /* ---- the images ---- */
 
+static void keep_images(const amp_subject *s, amp_probe_input *input)
+{
+    amp_view view = amp_fork_view(s->net);
+    *input = (amp_probe_input){ .image_count = (size_t)view.inputs * (size_t)view.batch,
+                                .label_count = (size_t)view.truths * (size_t)view.batch };
+    input->images = amp_host_allocated(malloc((input->image_count + 1) * sizeof *input->images));
+    input->labels = amp_host_allocated(calloc(input->label_count + 1, sizeof *input->labels));
+    memcpy(input->images, s->images, input->image_count * sizeof *input->images);
+    if (s->labels) memcpy(input->labels, s->labels, input->label_count * sizeof *input->labels);
+}
+
 static amp_status load_images(const amp_probe_comparison *c, amp_subject *s, amp_probe_input *input,
                               amp_error *error)
 {
     amp_batches *batches;
-    amp_view view = amp_fork_view(s->net);
     srand(c->seed);
+    if (!c->data) {
+        amp_fork_fill_random_batch(s->net, c->seed);
+        keep_images(s, input);
+        return AMP_OK;
+    }
     AMP_TRY(amp_batches_open(c->data, s->net, &batches, error));
     amp_status status = amp_batches_next(batches, 1, error);
     if (status == AMP_OK) {
         amp_batches_put(batches, s->net, 0);
-        *input = (amp_probe_input){ .image_count = (size_t)view.inputs * (size_t)view.batch,
-                                    .label_count = (size_t)view.truths * (size_t)view.batch };
-        input->images = amp_host_allocated(malloc((input->image_count + 1) * sizeof *input->images));
-        input->labels = amp_host_allocated(calloc(input->label_count + 1, sizeof *input->labels));
-        memcpy(input->images, s->images, input->image_count * sizeof *input->images);
-        if (s->labels) memcpy(input->labels, s->labels, input->label_count * sizeof *input->labels);
+        keep_images(s, input);
     }
     amp_batches_close(batches);
+    return status;
+}
+
+static amp_status open_subject(const amp_probe_comparison *c, amp_subject *s, const char *cfg,
+                               const char *dtype, amp_error *error)
+{
+    AMP_TRY(amp_subject_open(s, cfg, c->weights, dtype, c->seed, error));
+    amp_status status = c->stirs ? amp_subject_stir(s, error) : AMP_OK;
+    if (status != AMP_OK) amp_subject_close(s);
     return status;
 }
 
@@ -83,7 +102,7 @@ static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_
 {
     amp_subject s;
     fprintf(stderr, "amp probe: a pass in Darknet's own code\n");
-    AMP_TRY(amp_subject_open(&s, cfg, c->weights, "off", c->seed, error));
+    AMP_TRY(open_subject(c, &s, cfg, "off", error));
     amp_view view = amp_fork_view(s.net);
     c->width = view.w;
     c->height = view.h;
@@ -123,7 +142,7 @@ static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const char *
     amp_subject s;
     amp_probe_run *run = &c->runs[dtype];
     fprintf(stderr, "amp probe: passes in %s\n", amp_dtype_name(dtype));
-    AMP_TRY(amp_subject_open(&s, cfg, c->weights, amp_dtype_name(dtype), c->seed, error));
+    AMP_TRY(open_subject(c, &s, cfg, amp_dtype_name(dtype), error));
     const char *excused = dtype == AMP_FP32 ? c->excused : NULL;
     amp_status status = run_both(run, excused, &s, input, reference, record, error);
     if (status == AMP_OK && dtype == AMP_FP32) {
@@ -131,7 +150,9 @@ static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const char *
         s.network = (amp_network_desc){ 0 };
     }
     amp_subject_close(&s);
-    if (status == AMP_OK && dtype != AMP_FP32 && amp_probe_is_stocks(c)) /* else it is fp32 that is wrong */
+    if (status == AMP_OK) amp_probe_find_faults(c, dtype);
+    int tries = !c->tries_no_pins && amp_probe_is_stocks(c); /* else it is fp32 that is wrong */
+    if (status == AMP_OK && dtype != AMP_FP32 && tries)
         status = amp_probe_try_pins(c, dtype, run, cfg, input, reference, error);
     return status;
 }
@@ -142,7 +163,6 @@ static amp_status run_all(amp_probe_comparison *c, const char *cfg, amp_probe_in
     AMP_TRY(run_stock(c, cfg, input, stock, error));
     AMP_TRY(run_amp(c, AMP_FP32, cfg, input, stock, fp32, error));
     amp_trace_free(stock);
-    amp_probe_find_faults(c);
     static const amp_dtype halves[] = { AMP_BF16, AMP_FP16 };
     for (int k = 0; k < 2; k++)
         if (c->machine.support[halves[k]] != AMP_SUPPORT_NONE)
@@ -156,7 +176,7 @@ static amp_status run_all(amp_probe_comparison *c, const char *cfg, amp_probe_in
 static amp_status copy_cfg(amp_probe_comparison *c, char copy[AMP_MEMORY_FILE], amp_error *error)
 {
     amp_cfg_facts facts;
-    AMP_TRY(amp_cfg_look(c->cfg, "fp32", CFG_TRAINS_DATA, &facts, error));
+    AMP_TRY(amp_cfg_look(c->cfg, "fp32", c->data ? CFG_TRAINS_DATA : CFG_FOR_ANYTHING, &facts, error));
     long pass = facts.subdivisions > 0 ? facts.batch / facts.subdivisions : facts.batch;
     if (!c->images) c->images = pass > 1 ? pass : 1;
     const amp_cfg_change changes[] = { { "batch", (double)c->images }, { "subdivisions", 1 } };
@@ -168,7 +188,7 @@ amp_status amp_probe_compare(amp_probe_comparison *c, amp_error *error)
     char copy[AMP_MEMORY_FILE];
     amp_probe_input input = { 0 };
     amp_trace stock = { 0 }, fp32 = { 0 };
-    AMP_TRY(amp_readable(c->data, "the .data file", error));
+    if (c->data) AMP_TRY(amp_readable(c->data, "the .data file", error));
     if (c->weights) AMP_TRY(amp_readable(c->weights, "the weights", error));
     AMP_TRY(amp_machine_read(&c->machine, error));
     AMP_TRY(copy_cfg(c, copy, error));
@@ -188,10 +208,10 @@ void amp_probe_comparison_free(amp_probe_comparison *c)
         amp_differences_free(&c->runs[d].whole);
         amp_differences_free(&c->runs[d].added);
         free(c->runs[d].order);
+        free(c->runs[d].faults);
     }
     for (int i = 0; i < c->verdict_count; i++) free(c->verdict[i]);
     amp_network_desc_free(&c->network);
     free(c->verdict);
-    free(c->faults);
     free(c->excused);
 }

@@ -24,6 +24,9 @@ typedef struct amp_pin_trial {
 
 enum { AMP_PIN_TRIALS = 4 }; /* of 1, 2, 4 and 8 layers */
 
+/* A tensor that is further off than rounding explains. */
+typedef struct amp_probe_fault { int layer; amp_trace_kind kind; double error, limit; } amp_probe_fault;
+
 /* A dtype's passes. fp32 is compared with stock, bf16 and fp16 with fp32. */
 typedef struct amp_probe_run {
     int ran;                 /* else the machine's note on the dtype says why not */
@@ -37,17 +40,20 @@ typedef struct amp_probe_run {
     amp_pin_trial trials[AMP_PIN_TRIALS];
     int trial_count;
     int best;                /* the trial that is advised; -1: none */
+    amp_probe_fault *faults; /* the largest by error / limit first */
+    int fault_count;
+    amp_probe_fault nearest; /* to its limit, or furthest beyond */
 } amp_probe_run;
-
-/* A tensor that is further off than rounding explains. */
-typedef struct amp_probe_fault { int layer; amp_trace_kind kind; double error, limit; } amp_probe_fault;
 
 enum { AMP_PROBE_DTYPES = AMP_BF16 + 1 };
 
 typedef struct amp_probe_comparison {
-    const char *data, *cfg, *weights;
+    const char *data;        /* NULL: random images and labels */
+    const char *cfg, *weights;
     long images;             /* of the pass; 0: as many as the .cfg's has */
     unsigned seed;
+    int stirs;               /* biases and scales are drawn too; else they are what the weights have */
+    int tries_no_pins;
     int width, height, on_gpu;
     double stock_loss;
     amp_machine machine;
@@ -56,14 +62,11 @@ typedef struct amp_probe_comparison {
     int lost_deltas, forgotten_biases, drawn; /* layers of which that is so; drawn: they draw numbers that
                                                  Darknet's draw otherwise */
     amp_probe_run runs[AMP_PROBE_DTYPES];
-    amp_probe_fault *faults; /* of fp32, the largest by error / limit first */
-    int fault_count;
-    amp_probe_fault nearest; /* to its limit, or furthest beyond */
     char **verdict;
     int verdict_count;
 } amp_probe_comparison;
 
-static inline int amp_probe_is_stocks(const amp_probe_comparison *c) { return !c->fault_count; }
+static inline int amp_probe_is_stocks(const amp_probe_comparison *c) { return !c->runs[AMP_FP32].fault_count; }
 
 /* Makes all passes and the verdict. The input is what DATA, CFG and WEIGHTS say. AMP_BAD_CONFIG: a file that
  * is missing or does not fit. */
@@ -81,8 +84,13 @@ amp_status amp_probe_try_pins(const amp_probe_comparison *, amp_dtype, amp_probe
 
 /* ---- probe_verdict.c ---- */
 
-/* Fills in the faults of fp32, once its run is there. */
-void amp_probe_find_faults(amp_probe_comparison *);
+/* Fills in the faults of a dtype, once its run is there. */
+void amp_probe_find_faults(amp_probe_comparison *, amp_dtype);
+/* "layer 3 [convolutional], output: off by 0.1, where rounding explains 1.5e-05"; a delta's fault is in the
+ * layers that give it. */
+enum { AMP_FAULT_TEXT = 800 };
+const char *amp_probe_fault_text(const amp_probe_comparison *, const amp_probe_fault *,
+                                 char text[AMP_FAULT_TEXT]);
 void amp_probe_judge(amp_probe_comparison *);
 /* AMP_DIVERGED, with a line that names the first fault. */
 amp_status amp_probe_refuse(const amp_probe_comparison *, amp_error *);

@@ -95,29 +95,28 @@ static int is_excused(const amp_probe_comparison *c, amp_dtype dtype, int layer,
 
 /* ---- faults ---- */
 
-/* Of a dtype, those beyond their limits by error / limit, the furthest first; and the one that comes nearest
- * to its limit, or is furthest beyond. The caller frees the array. */
-static int find_faults(const amp_probe_comparison *c, amp_dtype dtype, amp_probe_fault **faults,
-                       amp_probe_fault *worst)
+static int further(const amp_probe_fault *a, const amp_probe_fault *b)
 {
-    const amp_probe_run *r = &c->runs[dtype];
-    int count = 0;
-    *worst = (amp_probe_fault){ .layer = -1, .limit = 1 };
-    *faults = amp_host_allocated(calloc((size_t)c->network.count * AMP_TRACE_KINDS + 1, sizeof **faults));
+    return a->error / a->limit > b->error / b->limit;
+}
+
+void amp_probe_find_faults(amp_probe_comparison *c, amp_dtype dtype)
+{
+    amp_probe_run *r = &c->runs[dtype];
+    r->nearest = (amp_probe_fault){ .layer = -1, .limit = 1 };
+    r->faults = amp_host_allocated(calloc((size_t)c->network.count * AMP_TRACE_KINDS + 1, sizeof *r->faults));
     for (int i = 0; i < c->network.count; i++)
         for (int kind = 0; kind < AMP_TRACE_KINDS; kind++) {
             amp_probe_fault f = { .layer = i, .kind = (amp_trace_kind)kind };
             f.error = amp_difference_error(amp_differences_at(&r->added, i, f.kind));
             f.limit = amp_probe_limit(c, dtype, i, f.kind);
             if (isnan(f.error) || is_excused(c, dtype, i, f.kind)) continue;
-            if (worst->layer < 0 || f.error / f.limit > worst->error / worst->limit) *worst = f;
+            if (r->nearest.layer < 0 || further(&f, &r->nearest)) r->nearest = f;
             if (f.error <= f.limit) continue;
-            int at = count++;
-            for (; at > 0 && (*faults)[at - 1].error / (*faults)[at - 1].limit < f.error / f.limit; at--)
-                (*faults)[at] = (*faults)[at - 1];
-            (*faults)[at] = f;
+            int at = r->fault_count++;
+            for (; at > 0 && further(&f, &r->faults[at - 1]); at--) r->faults[at] = r->faults[at - 1];
+            r->faults[at] = f;
         }
-    return count;
 }
 
 enum { TEXT = 600 };
@@ -141,33 +140,38 @@ static const char *place_of(const amp_probe_comparison *c, const amp_probe_fault
     return text;
 }
 
-static void add_fault(amp_probe_comparison *c, const char *dtype, const amp_probe_fault *f)
+const char *amp_probe_fault_text(const amp_probe_comparison *c, const amp_probe_fault *f,
+                                 char text[AMP_FAULT_TEXT])
 {
     char place[TEXT];
     place_of(c, f, place);
-    if (isinf(f->error))
-        say(c, "%s: %s: inf or NaN.", dtype, place);
+    if (isinf(f->error)) snprintf(text, AMP_FAULT_TEXT, "%s: inf or NaN", place);
     else
-        say(c, "%s: %s: off by %.2g, where rounding explains %.2g.", dtype, place, f->error, f->limit);
+        snprintf(text, AMP_FAULT_TEXT, "%s: off by %.2g, where rounding explains %.2g", place, f->error,
+                 f->limit);
+    return text;
 }
 
-void amp_probe_find_faults(amp_probe_comparison *c)
+static void say_faults(amp_probe_comparison *c, amp_dtype dtype)
 {
-    c->fault_count = find_faults(c, AMP_FP32, &c->faults, &c->nearest);
+    char text[AMP_FAULT_TEXT];
+    const amp_probe_run *r = &c->runs[dtype];
+    for (int k = 0; k < r->fault_count && k < FAULTS_TOLD; k++)
+        say(c, "%s: %s.", amp_dtype_name(dtype), amp_probe_fault_text(c, &r->faults[k], text));
 }
 
 static void judge_fp32(amp_probe_comparison *c)
 {
     const amp_probe_run *r = &c->runs[AMP_FP32];
     char place[TEXT];
-    if (c->fault_count)
+    if (r->fault_count)
         say(c, "AMP's fp32 is NOT Darknet's: %d tensor%s further off than rounding explains, given the "
-            "same numbers.", c->fault_count, c->fault_count == 1 ? " is" : "s are");
+            "same numbers.", r->fault_count, r->fault_count == 1 ? " is" : "s are");
     else
         say(c, "AMP's fp32 is Darknet's: given the same numbers, no layer is further off than rounding "
-            "explains; nearest to that is %s: %.2g of %.2g.", place_of(c, &c->nearest, place),
-            c->nearest.error, c->nearest.limit);
-    for (int k = 0; k < c->fault_count && k < FAULTS_TOLD; k++) add_fault(c, "fp32", &c->faults[k]);
+            "explains; nearest to that is %s: %.2g of %.2g.", place_of(c, &r->nearest, place),
+            r->nearest.error, r->nearest.limit);
+    say_faults(c, AMP_FP32);
     say(c, "From the image on, the losses are %.7g and Darknet's %.7g, and the gradients differ by %.2g "
         "(cosine %.7f): what each layer adds grows in those behind it.", r->loss, c->stock_loss, r->error,
         r->cosine);
@@ -175,11 +179,10 @@ static void judge_fp32(amp_probe_comparison *c)
 
 amp_status amp_probe_refuse(const amp_probe_comparison *c, amp_error *error)
 {
-    char place[TEXT];
-    const amp_probe_fault *f = &c->faults[0];
-    return amp_fail(error, AMP_DIVERGED, "AMP's fp32 is not Darknet's: %s: off by %.2g, where rounding "
-                    "explains %.2g; please report it with what is printed above and `darknet amp version`",
-                    place_of(c, f, place), f->error, f->limit);
+    char text[AMP_FAULT_TEXT];
+    return amp_fail(error, AMP_DIVERGED, "AMP's fp32 is not Darknet's: %s; please report it with what is "
+                    "printed above and `darknet amp version`",
+                    amp_probe_fault_text(c, &c->runs[AMP_FP32].faults[0], text));
 }
 
 /* ---- what is known of Darknet's own code ---- */
@@ -256,7 +259,6 @@ static void judge_half(amp_probe_comparison *c, amp_dtype dtype)
 {
     const char *name = amp_dtype_name(dtype);
     const amp_probe_run *r = &c->runs[dtype];
-    amp_probe_fault *faults, worst;
     char losers[TEXT], cosine[32], error[32];
     if (!r->ran) {
         say(c, "%s: %s.", name, c->machine.note[dtype]);
@@ -268,9 +270,7 @@ static void judge_half(amp_probe_comparison *c, amp_dtype dtype)
     say(c, "%s: the cosine of its gradient and fp32's is %s (error %s), at a loss scale of %g. Layers "
         "that add most: %s.", name, cosine, error, (double)r->scale, r->order_count ? losers : "none "
         "computes in it");
-    int count = find_faults(c, dtype, &faults, &worst);
-    for (int k = 0; k < count && k < FAULTS_TOLD; k++) add_fault(c, name, &faults[k]);
-    free(faults);
+    say_faults(c, dtype);
     judge_pins(c, name, r);
 }
 

@@ -3,6 +3,7 @@
 #include "subject.h"
 
 #include "../../host/common/clock.h"
+#include "../../host/common/random.h"
 #include "../../host/common/resume.h"
 #include "../../host/common/state.h"
 #include "../../tensor/half.h"
@@ -413,6 +414,28 @@ amp_status amp_subject_open(amp_subject *s, const char *cfg, const char *weights
     amp_status status = set_up(s, error);
     if (status != AMP_OK) amp_subject_close(s);
     return status;
+}
+
+amp_status amp_subject_stir(amp_subject *s, amp_error *error)
+{
+    uint64_t state = s->seed;
+    for (int i = 0; i < s->network.count; i++)
+        for (int k = 0; k < s->network.layers[i].param_count; k++) {
+            const amp_param_desc *p = &s->network.layers[i].params[k];
+            amp_trace_kind kind = kind_of(p);
+            if (kind == AMP_TRACE_WEIGHTS) continue;
+            float *drawn = amp_host_allocated(malloc((p->count + 1) * sizeof *drawn));
+            for (size_t e = 0; e < p->count; e++) {
+                float u = (float)(amp_random_mix(state += AMP_RANDOM_STEP) >> 40) / 16777216.f;
+                drawn[e] = kind == AMP_TRACE_SCALES ? .5f + u : .4f * u - .2f;
+            }
+            amp_status status = s->backend->upload(s->backend, p->master, drawn, p->count * sizeof *drawn,
+                                                   error);
+            free(drawn);
+            AMP_TRY(status);
+        }
+    if (s->engine) amp_engine_weights_changed(s->engine);
+    return AMP_OK;
 }
 
 void amp_subject_close(amp_subject *s)

@@ -35,6 +35,10 @@ amp_status amp_subject_open(amp_subject *, const char *cfg, const char *weights,
                             unsigned seed, amp_error *);
 void amp_subject_close(amp_subject *);
 
+/* Draws biases (from -.2 to .2) and scales (from .5 to 1.5), which in random weights are all 0 and 1, so that
+ * a wrong one would not be seen. Alike in all subjects of one network and seed. */
+amp_status amp_subject_stir(amp_subject *, amp_error *);
+
 /* A forward and a backward. Where gradients overflow and the pass is not fed, it is made again with half the
  * loss scale, as a training's next step would be, which the subject keeps. */
 amp_status amp_subject_run(amp_subject *, const amp_probe_input *, const amp_subject_pass *, amp_error *);
