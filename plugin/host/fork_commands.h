@@ -14,6 +14,9 @@ extern const char amp_fork_name[];
  * the weights are drawn as always; else the network is only looked at, and made in a tenth of the time:
  * weights are 0, and a GPU's engines are not timed. While no other thread runs. */
 struct network *amp_fork_make_network(const char *cfg, const char *name, int draws);
+/* The networks that are made after this draw what they draw after any other call with this seed. (rand_normal
+ * makes two numbers at a time, and keeps the second for whoever asks next: srand alone is not enough.) */
+void amp_fork_seed(unsigned seed);
 /* With all that Darknet's free_network forgets. NULL is fine. */
 void amp_fork_free_network(struct network *);
 

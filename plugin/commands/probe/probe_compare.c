@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../host/common/failure.h"
+#include "../../host/common/random.h"
 #include "../arguments.h"
 #include "../cfg_copy.h"
 
@@ -192,7 +193,8 @@ amp_status amp_probe_compare(amp_probe_comparison *c, amp_error *error)
     if (c->weights) AMP_TRY(amp_readable(c->weights, "the weights", error));
     AMP_TRY(amp_machine_read(&c->machine, error));
     AMP_TRY(copy_cfg(c, copy, error));
-    c->seed = darknet_amp_seed();
+    if (!c->seed) c->seed = darknet_amp_seed();
+    if (!darknet_amp_is_seeded()) amp_random_set_seed(c->seed); /* AlexeyAB's yolo layer seeds by it */
     amp_status status = run_all(c, copy, &input, &stock, &fp32, error);
     amp_trace_free(&stock);
     amp_trace_free(&fp32);

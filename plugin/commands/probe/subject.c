@@ -23,8 +23,7 @@ enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
 typedef struct looker {
     amp_subject *s;
     const amp_subject_pass *asked;
-    amp_trace gradients;     /* what has been seen of them: complete after backward */
-    amp_trace before;        /* running statistics before the pass */
+    amp_trace whole;         /* gradients, complete after backward, and statistics */
     char *seen;              /* per layer and kind, as an output is shown twice */
     int *next_param;         /* per layer: the parameter whose gradient is shown next */
     int is_forward;          /* stock: what the watcher is called around */
@@ -75,7 +74,7 @@ static amp_status take_gradient(looker *l, int layer, int param, const float *ar
     const amp_param_desc *p = &l->s->network.layers[layer].params[param];
     make_room(l, p->count);
     AMP_TRY(l->s->backend->download(l->s->backend, l->numbers, array, p->count * sizeof *l->numbers, error));
-    amp_trace_append(&l->gradients, layer, kind_of(p), l->numbers, p->count, 1 / l->s->scale);
+    amp_trace_append(&l->whole, layer, kind_of(p), l->numbers, p->count, 1 / l->s->scale);
     return AMP_OK;
 }
 
@@ -204,38 +203,37 @@ static void watch(void *context, int layer, int begins)
 
 /* Running statistics come in pairs: of means, then of variances. Recurrent states, which move by no factor,
  * are none. */
-static amp_status take_statistics(looker *l, int layer, amp_trace *before, amp_error *error)
+static int is_running(const amp_statistics_desc *s) { return s->rolling_factor > 0; }
+
+/* From 0 a running statistic r moves to (1 - f) 0 + f x, so that x, the batch's, is r / f without a loss.
+ * Nothing reads it in a training's pass. */
+static amp_status clear_statistics(amp_subject *s, amp_error *error)
 {
-    const amp_layer_desc *d = &l->s->network.layers[layer];
-    amp_trace made;
-    amp_trace_make(&made, 1);
-    amp_status status = AMP_OK;
-    for (int k = 0, pair = 0; k < d->statistics_count && status == AMP_OK; k++) {
-        const amp_statistics_desc *s = &d->statistics[k];
-        if (!(s->rolling_factor > 0)) continue;
-        amp_trace_kind kind = pair++ % 2 ? AMP_TRACE_VARIANCES : AMP_TRACE_MEANS;
-        size_t at = amp_trace_at(&made, 0, kind)->count;
-        make_room(l, s->count);
-        status = l->s->backend->download(l->s->backend, l->numbers, s->array, s->count * sizeof(float),
-                                         error);
-        const float *old = before ? amp_trace_at(before, layer, kind)->numbers + at : NULL;
-        for (size_t i = 0; old && i < s->count; i++) /* r moved by f: r' = (1-f) r + f x */
-            l->numbers[i] = (float)(old[i] + ((double)l->numbers[i] - old[i]) / (double)s->rolling_factor);
-        amp_trace_append(&made, 0, kind, l->numbers, s->count, 1);
-    }
-    for (int kind = AMP_TRACE_MEANS; kind <= AMP_TRACE_VARIANCES && status == AMP_OK; kind++) {
-        amp_trace_tensor *t = amp_trace_at(&made, 0, (amp_trace_kind)kind);
-        if (!t->numbers) continue;
-        if (before) look(l, layer, (amp_trace_kind)kind, t->numbers, t->count);
-        else amp_trace_append(&l->before, layer, (amp_trace_kind)kind, t->numbers, t->count, 1);
-    }
-    amp_trace_free(&made);
-    return status;
+    for (int i = 0; i < s->network.count; i++)
+        for (int k = 0; k < s->network.layers[i].statistics_count; k++) {
+            const amp_statistics_desc *d = &s->network.layers[i].statistics[k];
+            if (!is_running(d)) continue;
+            float *zeros = amp_host_allocated(calloc(d->count + 1, sizeof *zeros));
+            amp_status status = s->backend->upload(s->backend, d->array, zeros, d->count * sizeof *zeros,
+                                                   error);
+            free(zeros);
+            AMP_TRY(status);
+        }
+    return AMP_OK;
 }
 
-static amp_status take_all_statistics(looker *l, amp_trace *before, amp_error *error)
+static amp_status take_statistics(looker *l, int layer, amp_error *error)
 {
-    for (int i = 0; i < l->s->network.count; i++) AMP_TRY(take_statistics(l, i, before, error));
+    const amp_layer_desc *d = &l->s->network.layers[layer];
+    for (int k = 0, pair = 0; k < d->statistics_count; k++) {
+        const amp_statistics_desc *s = &d->statistics[k];
+        if (!is_running(s)) continue;
+        amp_trace_kind kind = pair++ % 2 ? AMP_TRACE_VARIANCES : AMP_TRACE_MEANS;
+        make_room(l, s->count);
+        AMP_TRY(l->s->backend->download(l->s->backend, l->numbers, s->array, s->count * sizeof(float),
+                                        error));
+        amp_trace_append(&l->whole, layer, kind, l->numbers, s->count, 1 / s->rolling_factor);
+    }
     return AMP_OK;
 }
 
@@ -284,7 +282,7 @@ static amp_status forget(amp_subject *s, amp_error *error)
 static amp_status run(looker *l, const amp_probe_input *input, amp_error *error)
 {
     amp_subject *s = l->s;
-    AMP_TRY(take_all_statistics(l, NULL, error));
+    AMP_TRY(clear_statistics(s, error));
     if (s->engine) amp_engine_set_observer(s->engine, &(amp_observer){ l, see });
     else amp_fork_watch_layers(s->net, watch, l, 1);
     forward_and_backward(s, input, &l->is_forward, l->asked->loss);
@@ -294,14 +292,15 @@ static amp_status run(looker *l, const amp_probe_input *input, amp_error *error)
         *error = l->error;
         return l->status;
     }
-    for (int i = 0; i < s->network.count; i++)
-        for (int k = AMP_TRACE_WEIGHTS; k <= AMP_TRACE_SCALES; k++) {
-            amp_trace_tensor *t = amp_trace_at(&l->gradients, i, (amp_trace_kind)k);
+    for (int i = 0; i < s->network.count; i++) {
+        AMP_TRY(take_statistics(l, i, error));
+        for (int k = AMP_TRACE_WEIGHTS; k < AMP_TRACE_KINDS; k++) {
+            amp_trace_tensor *t = amp_trace_at(&l->whole, i, (amp_trace_kind)k);
             if (!t->numbers) continue;
-            l->overflowed |= !amp_all_finite(t->numbers, t->count);
+            l->overflowed |= k <= AMP_TRACE_SCALES && !amp_all_finite(t->numbers, t->count);
             look(l, i, (amp_trace_kind)k, t->numbers, t->count);
         }
-    AMP_TRY(take_all_statistics(l, &l->before, error));
+    }
     return forget(s, error);
 }
 
@@ -323,14 +322,12 @@ static amp_status run_once(amp_subject *s, const amp_probe_input *input, const a
     int layers = s->network.count;
     looker l = { .s = s, .asked = asked };
     empty(asked, layers);
-    amp_trace_make(&l.gradients, layers);
-    amp_trace_make(&l.before, layers);
+    amp_trace_make(&l.whole, layers);
     l.seen = amp_host_allocated(calloc((size_t)layers + 1, AMP_TRACE_KINDS));
     l.next_param = amp_host_allocated(calloc((size_t)layers + 1, sizeof *l.next_param));
     amp_status status = run(&l, input, error);
     *overflowed = l.overflowed;
-    amp_trace_free(&l.gradients);
-    amp_trace_free(&l.before);
+    amp_trace_free(&l.whole);
     free(l.seen);
     free(l.next_param);
     free(l.numbers);
@@ -378,7 +375,7 @@ static void load(amp_subject *s, const char *cfg, const char *weights, const cha
 {
     const char *requested = amp_host_requested_dtype();
     srand(s->seed);
-    srand((unsigned)rand());
+    amp_fork_seed((unsigned)rand());
     amp_host_request_dtype(dtype);
     s->net = amp_fork_make_network(cfg, cfg, 1);
     amp_host_request_dtype(requested);

@@ -55,6 +55,7 @@ static amp_status test(const char *name, const char *cfg, char wrong[AMP_FAULT_T
             snprintf(wrong, AMP_FAULT_TEXT + 32, "%s, %s", amp_dtype_name(order[k]),
                      amp_probe_fault_text(&c, r->faults, text));
     }
+    if (*wrong && status == AMP_OK) amp_probe_print_comparison(&c, stdout);
     amp_probe_comparison_free(&c);
     return status;
 }
