@@ -5,8 +5,8 @@
 #include "../host/training/loop.h"
 #include "../host/training/stopping.h"
 #include "../include/darknet_amp.h"
+#include "first_check.h"
 #include "map/map_training.h"
-#include "selftest/selftest.h"
 
 #include <stdlib.h>
 #include <unistd.h>

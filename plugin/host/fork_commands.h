@@ -7,6 +7,9 @@
 /* For the user: whose Darknet this is, and which commit the patches are for. */
 extern const char amp_fork_name[];
 
+/* From here on networks are made on the GPU of this number. 0: there is none. */
+int amp_fork_choose_gpu(int number);
+
 /* ---- making a network ---- */
 
 /* Darknet's parser ends the program with status 0, by an assertion or by a crash where it cannot make a

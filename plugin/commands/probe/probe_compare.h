@@ -66,7 +66,10 @@ typedef struct amp_probe_comparison {
     int verdict_count;
 } amp_probe_comparison;
 
-static inline int amp_probe_is_stocks(const amp_probe_comparison *c) { return !c->runs[AMP_FP32].fault_count; }
+static inline int amp_probe_is_stocks(const amp_probe_comparison *c)
+{
+    return !c->runs[AMP_FP32].fault_count;
+}
 
 /* Makes all passes and the verdict. The input is what DATA, CFG and WEIGHTS say. AMP_BAD_CONFIG: a file that
  * is missing or does not fit. */

@@ -12,9 +12,9 @@
  *
  * Half precision: 32 times the rounding of one number (2^-9 in bf16, 2^-12 in fp16) for outputs and
  * statistics, of which up to 8 were measured; and 128 times bf16's for deltas and gradients, in both. Batch
- * norm's backward takes the mean off a delta, and what is left has lost digits (37 roundings, on the doubles of
- * a GPU, which stores it in 16 bits); in fp16 it may be subnormal, too. A max pool is left out: after rounding
- * neighbours are equal, another one of them is chosen, and a delta goes elsewhere. */
+ * norm's backward takes the mean off a delta, and what is left has lost digits (37 roundings, on the doubles
+ * of a GPU, which stores it in 16 bits); in fp16 it may be subnormal, too. A max pool is left out: after
+ * rounding neighbours are equal, another one of them is chosen, and a delta goes elsewhere. */
 #include "probe_compare.h"
 
 #include <math.h>

@@ -10,6 +10,7 @@
 #include "../arguments.h"
 #include "../cfg_copy.h"
 #include "../command.h"
+#include "../first_check.h"
 #include "../probe/probe_compare.h"
 
 enum { SEED = 1 };
@@ -84,6 +85,20 @@ static amp_status test_all(findings *found, amp_error *error)
     return AMP_OK;
 }
 
+/* The first GPU, whose line is printed already, and each further one. (-i names a single one that is not the
+ * first.) */
+static amp_status test_all_gpus(findings *found, amp_error *error)
+{
+    int first = amp_fork_device() == 0;
+    AMP_TRY(test_all(found, error));
+    for (int gpu = 1; first && amp_fork_choose_gpu(gpu); gpu++) {
+        putchar('\n');
+        AMP_TRY(amp_print_version(stdout, error));
+        AMP_TRY(test_all(found, error));
+    }
+    return AMP_OK;
+}
+
 amp_status amp_command_selftest(int argc, char **argv, amp_error *error)
 {
     findings found = { .plainly = 0 };
@@ -94,12 +109,13 @@ amp_status amp_command_selftest(int argc, char **argv, amp_error *error)
         { 0 } };
     AMP_TRY(amp_arguments_read("amp selftest", argc - 3, argv + 3, arguments, error));
     AMP_TRY(amp_print_version(stdout, error));
-    AMP_TRY(cfg ? test(cfg, cfg, 1, &found, error) : test_all(&found, error));
+    AMP_TRY(cfg ? test(cfg, cfg, 1, &found, error) : test_all_gpus(&found, error));
     if (*found.text) {
-        amp_fail(error, AMP_DIVERGED, "%s; please report it with what is printed above", found.text);
-        if (!cfg) return error->status;
+        if (!cfg)
+            return amp_fail(error, AMP_DIVERGED, "%s; please report it with what is printed above",
+                            found.text);
         fflush(stdout);
-        fprintf(stderr, "amp selftest: %s\n", error->message);
+        fprintf(stderr, "amp selftest: %s\n", found.text);
         exit(found.plainly ? AMP_SELFTEST_WRONG : AMP_SELFTEST_OFF);
     }
     printf("\nAll layers compute what they must.\n");

@@ -1,7 +1,7 @@
 /* What a training on a new GPU begins with: this program runs `amp selftest CFG` as a child, for at most ten
  * seconds, with its output in a file of the user's cache folder. A child, since Darknet's code ends a program
- * where it fails, and its memory is given back. The file stays as a note that this combination of GPU, driver,
- * libraries and plugin has been seen, unless it is one that must not train. */
+ * where it fails, and its memory is given back. The file stays as a note that this combination of GPU,
+ * driver, libraries and plugin has been seen, unless it is one that must not train. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -15,12 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../host/common/clock.h"
-#include "../../host/common/failure.h"
-#include "../../host/common/ranks.h"
-#include "../../host/common/state.h"
-#include "../../host/common/version.h"
-#include "selftest.h"
+#include "../host/common/clock.h"
+#include "../host/common/failure.h"
+#include "../host/common/ranks.h"
+#include "../host/common/state.h"
+#include "../host/common/version.h"
+#include "first_check.h"
 
 #define MOST_SECONDS 10
 enum { PATH = 4096, LINE = 1200 };
@@ -29,7 +29,8 @@ extern char **environ;
 
 /* ---- the note ---- */
 
-/* Makes the folder and the names in it of the note and of the report under way; 0: there is no such folder. */
+/* Makes the folder, and the names in it of the note and of the report under way; 0: there can be no such
+ * folder. */
 static int name_files(const char *description, char note[PATH], char report[PATH])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -73,7 +74,8 @@ static int run_child(char *const argv[], const char *output)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The last line of the report that a verb has printed as an error, behind its name; "" where there is none. */
+/* The last line of the report that a verb has printed as an error, behind its name; "" where there is
+ * none. */
 static void last_error(const char *report, char line[LINE])
 {
     static const char name[] = "amp selftest: ";
@@ -114,14 +116,14 @@ void amp_first_check(struct network *net)
     if (!is_wanted(amp)) return;
     if (!name_files(amp_engine_backend(amp->engine)->description, note, report)) return;
     if (access(note, F_OK) == 0) return;
-    fprintf(stderr, "amp: the first training on this GPU with this driver, these libraries and this plugin: a "
-            "pass is compared with Darknet's own code, for ten seconds at most (AMP_SELF_CHECK=0 leaves it "
+    fprintf(stderr, "amp: the first training on this GPU with this driver, these libraries and this plugin: "
+            "a pass is compared with Darknet's own code, for ten seconds at most (AMP_SELF_CHECK=0 leaves it "
             "out)\n");
     int status = check(amp->config->file, report);
     last_error(report, line);
     if (status == AMP_SELFTEST_WRONG)
-        darknet_amp_refuse("amp: on this GPU AMP computes something else than Darknet: %s; the training is not "
-                           "started; send %s, or train with -amp off", line, report);
+        darknet_amp_refuse("amp: on this GPU AMP computes something else than Darknet: %s; the training is "
+                           "not started; send %s, or train with -amp off", line, report);
     if (status == AMP_SELFTEST_OFF)
         fprintf(stderr, "amp: warning: AMP's pass is further from Darknet's own than rounding explains: %s; "
                 "please send %s\n", line, note);
