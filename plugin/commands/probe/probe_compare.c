@@ -1,5 +1,6 @@
 /* The passes of `darknet amp probe -compare`. Stock's tensors are kept until AMP's fp32 was compared with
  * them, and fp32's until bf16 and fp16 were: two traces at a time. */
+#define _DEFAULT_SOURCE /* setenv */
 #include "probe_compare.h"
 
 #include <stdlib.h>
@@ -193,6 +194,7 @@ amp_status amp_probe_compare(amp_probe_comparison *c, amp_error *error)
     if (c->weights) AMP_TRY(amp_readable(c->weights, "the weights", error));
     AMP_TRY(amp_machine_read(&c->machine, error));
     AMP_TRY(copy_cfg(c, copy, error));
+    setenv("DARKNET_MATH", "fp32", 1); /* else a GPU's cuDNN takes TF32 for Darknet's own convolutions */
     if (!c->seed) c->seed = darknet_amp_seed();
     if (!darknet_amp_is_seeded()) amp_random_set_seed(c->seed); /* AlexeyAB's yolo layer seeds by it */
     amp_status status = run_all(c, copy, &input, &stock, &fp32, error);
