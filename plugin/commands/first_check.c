@@ -22,7 +22,7 @@
 #include "../host/common/version.h"
 #include "first_check.h"
 
-#define MOST_SECONDS 10
+enum { MOST_SECONDS = 10 };
 enum { PATH = 4096, LINE = 1200 };
 
 extern char **environ;
@@ -52,7 +52,7 @@ static int name_files(const char *description, char note[PATH], char report[PATH
 /* ---- the child ---- */
 
 /* Its exit status; -1: it could not be started, did not end in time, or died. */
-static int run_child(char *const argv[], const char *output)
+static int run_child(char *const argv[], const char *output, double most_seconds)
 {
     posix_spawn_file_actions_t files;
     pid_t child;
@@ -66,7 +66,7 @@ static int run_child(char *const argv[], const char *output)
     if (failed) return -1;
     while (waitpid(child, &status, WNOHANG) == 0) {
         nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
-        if (amp_clock_seconds() - began < MOST_SECONDS) continue;
+        if (amp_clock_seconds() - began < most_seconds) continue;
         kill(child, SIGKILL);
         waitpid(child, &status, 0);
         return -1;
@@ -88,7 +88,7 @@ static void last_error(const char *report, char line[LINE])
     if (in) fclose(in);
 }
 
-static int check(const char *cfg, const char *report)
+static int check(const char *cfg, const char *report, double most_seconds)
 {
     char self[PATH], gpu[16];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -97,15 +97,21 @@ static int check(const char *cfg, const char *report)
     snprintf(gpu, sizeof gpu, "%d", amp_fork_device());
     char *const argv[] = { self, (char *)"amp", (char *)"selftest", (char *)cfg,
                            amp_fork_device() < 0 ? NULL : (char *)"-i", gpu, NULL };
-    return run_child(argv, report);
+    return run_child(argv, report, most_seconds);
 }
 
 /* ---- the training ---- */
 
-static int is_wanted(const struct darknet_amp *amp)
+/* How many seconds it may take; 0: it is left out. */
+static int seconds_allowed(void)
 {
     const char *asked = getenv("AMP_SELF_CHECK");
-    if (!amp || !amp->config->file || (asked && !strcmp(asked, "0")) || amp_ranks_of_step() > 1) return 0;
+    return asked && *asked ? atoi(asked) : MOST_SECONDS;
+}
+
+static int is_wanted(const struct darknet_amp *amp)
+{
+    if (!amp || !amp->config->file || seconds_allowed() < 1 || amp_ranks_of_step() > 1) return 0;
     return strcmp(amp_engine_backend(amp->engine)->name, "cpu") != 0;
 }
 
@@ -117,9 +123,9 @@ void amp_first_check(struct network *net)
     if (!name_files(amp_engine_backend(amp->engine)->description, note, report)) return;
     if (access(note, F_OK) == 0) return;
     fprintf(stderr, "amp: the first training on this GPU with this driver, these libraries and this plugin: "
-            "a pass is compared with Darknet's own code, for ten seconds at most (AMP_SELF_CHECK=0 leaves it "
-            "out)\n");
-    int status = check(amp->config->file, report);
+            "a pass is compared with Darknet's own code, for %d seconds at most (AMP_SELF_CHECK=0 leaves it "
+            "out)\n", seconds_allowed());
+    int status = check(amp->config->file, report, seconds_allowed());
     last_error(report, line);
     if (status == AMP_SELFTEST_WRONG)
         darknet_amp_refuse("amp: on this GPU AMP computes something else than Darknet: %s; the training is "
@@ -129,6 +135,6 @@ void amp_first_check(struct network *net)
                 "please send %s\n", line, note);
     else if (status)
         fprintf(stderr, "amp: the pass could not be compared: %s\n",
-                line[0] ? line : "it was not done in ten seconds, or Darknet's own code ended");
+                line[0] ? line : "it was not done in time, or Darknet's own code ended");
     if (rename(report, note) != 0) unlink(report);
 }

@@ -233,7 +233,7 @@ amp_status amp_command_probe(int argc, char **argv, amp_error *error)
         { .name = "-json", .value = "FILE", .text = &json,
           .about = "also writes everything as JSON; - is standard output" },
         { .name = "-compare", .flag = &compares,
-          .about = "instead: one pass in Darknet's own code, in AMP's fp32, bf16 and fp16, layer by layer" },
+          .about = "compares instead one pass in Darknet's own code and in AMP's dtypes, layer by layer" },
         { .name = "-images", .number = &c.images, .least = 1, .most = 65536,
           .about = "with -compare: images of the pass (those of a pass of the training)" },
         { .name = "-report", .value = "FILE", .text = &page,
