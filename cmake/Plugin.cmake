@@ -84,7 +84,7 @@ set(page ${DARKNET_AMP_PLUGIN}/commands/report/report.html)
 set_source_files_properties(${DARKNET_AMP_PLUGIN}/commands/report/report_html.c PROPERTIES
     COMPILE_DEFINITIONS AMP_REPORT_PAGE="${page}" OBJECT_DEPENDS ${page})
 foreach(room commands commands/bench commands/compare commands/log commands/map commands/plan
-        commands/probe commands/report)
+        commands/probe commands/report commands/selftest)
     plugin_room(${room})
 endforeach()
 # Ranks started by mpirun: DARKNET_AMP_LAUNCH, the room that a program is linked with, and what that takes.

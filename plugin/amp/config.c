@@ -442,6 +442,7 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
     }
     config->layers = p.layers;
     config->layer_count = (int)p.layer_count;
+    config->file = strdup(cfg_file);
     *out = config;
     return AMP_OK;
 }
@@ -450,5 +451,6 @@ void amp_config_free(amp_config *config)
 {
     if (!config) return;
     free(config->layers);
+    free(config->file);
     free(config);
 }

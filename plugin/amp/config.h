@@ -37,6 +37,7 @@ typedef struct amp_config {
     int sync_batchnorm;     /* batch norm takes the images that all ranks have in a pass for one batch */
     int layer_count;
     amp_layer_keys *layers; /* per layer section in order; [net] and [amp] are none */
+    char *file;         /* the .cfg's name; NULL where there was no memory for it */
     char given[1024];   /* the keys that the .cfg sets: "amp=1, dtype=bf16" */
     char note[512];     /* one line the user should see although nothing is wrong; empty if there is none */
 } amp_config;

@@ -20,39 +20,46 @@ static int is_changed(const char *key, const amp_cfg_change *changes, int count)
     return 0;
 }
 
+/* What a copy has instead of what `from` has. pins: a flag for each layer's section, which gets amp=0. */
+typedef struct edits { const amp_cfg_change *changes; int count; const char *pins; int layers; } edits;
+
 /* A last line without an end is ended, so that what follows is a line of its own. 1: [net] was found. */
-static int copy_lines(FILE *in, FILE *out, const amp_cfg_change *changes, int count)
+static int copy_lines(FILE *in, FILE *out, const edits *e)
 {
     char *line = NULL;
     size_t room = 0;
-    int in_net = 0, found = 0;
+    int in_net = 0, found = 0, layer = -1, pinned = 0;
     for (ssize_t length; (length = getline(&line, &room, in)) >= 0;) {
         char *key = amp_host_allocated(strdup(line));
         cfg_keep_key(key);
         int begins = cfg_is_net(key);
-        if (*key == '[') in_net = begins;
-        int dropped = in_net && is_changed(key, changes, count);
+        if (*key == '[') {
+            in_net = begins;
+            pinned = !begins && strcmp(key, "[amp]") && ++layer < e->layers && e->pins[layer];
+        }
+        int starts_pinned = pinned && *key == '[';
+        int dropped = (in_net && is_changed(key, e->changes, e->count)) || (pinned && !strcmp(key, "amp"));
         free(key);
         if (dropped) continue;
         fwrite(line, 1, (size_t)length, out); /* a NUL too: it is for the copy's reader to refuse */
         if (line[length - 1] != '\n') putc('\n', out);
-        for (int i = 0; begins && !found && i < count; i++)
-            fprintf(out, "%s=%.17g\n", changes[i].key, changes[i].value);
+        for (int i = 0; begins && !found && i < e->count; i++)
+            fprintf(out, "%s=%.17g\n", e->changes[i].key, e->changes[i].value);
+        if (starts_pinned) fprintf(out, "amp=0\n");
         found |= begins;
     }
     free(line);
     return found;
 }
 
-static amp_status copy(const char *from, FILE *out, const amp_cfg_change *changes, int count,
-                       amp_error *error)
+static amp_status copy(const char *from, FILE *out, const edits *e, amp_error *error)
 {
     amp_status status = AMP_OK;
     FILE *in = fopen(from, "r");
     if (!in)
         return amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from, strerror(errno));
     errno = 0;
-    int found = copy_lines(in, out, changes, count);
+    int found = copy_lines(in, out, e);
     if (ferror(in))
         status = amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from, strerror(errno));
     else if (!found)
@@ -66,7 +73,8 @@ amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *
 {
     amp_output out;
     AMP_TRY(amp_output_begin(to, &out, error));
-    return amp_output_end(&out, copy(from, out.stream, changes, count, error), error);
+    const edits e = { .changes = changes, .count = count };
+    return amp_output_end(&out, copy(from, out.stream, &e, error), error);
 }
 
 FILE *amp_memory_file(char name[AMP_MEMORY_FILE])
@@ -78,18 +86,32 @@ FILE *amp_memory_file(char name[AMP_MEMORY_FILE])
     return stream;
 }
 
+static amp_status copy_in_memory(const char *from, const edits *e, char name[AMP_MEMORY_FILE],
+                                 amp_error *error)
+{
+    FILE *out = amp_memory_file(name);
+    AMP_TRY(copy(from, out, e, error));
+    if (!fflush(out)) return AMP_OK;
+    return amp_fail(error, AMP_IO_FAILED, "%s: cannot write a copy of the .cfg file: %s", from,
+                    strerror(errno));
+}
+
 amp_status amp_cfg_copy_in_memory(const char *from, const amp_cfg_change *changes, int count,
                                   const char *options, char name[AMP_MEMORY_FILE], amp_error *error)
 {
     amp_error cause;
-    FILE *out = amp_memory_file(name);
-    AMP_TRY(copy(from, out, changes, count, error));
-    if (fflush(out))
-        return amp_fail(error, AMP_IO_FAILED, "%s: cannot write a copy of the .cfg file: %s", from,
-                        strerror(errno));
+    const edits e = { .changes = changes, .count = count };
+    AMP_TRY(copy_in_memory(from, &e, name, error));
     if (amp_host_check_cfg(name, CFG_FOR_ANYTHING, &cause) == AMP_OK) return AMP_OK;
     const char *what = strchr(cause.message + strlen(name), ' '); /* behind the file and line of the copy */
     return amp_fail(error, AMP_BAD_CONFIG, "%.300s with %s:%s", from, options, what ? what : "");
+}
+
+amp_status amp_cfg_pin_in_memory(const char *from, const char *pins, int layers, char name[AMP_MEMORY_FILE],
+                                 amp_error *error)
+{
+    const edits e = { .pins = pins, .layers = layers };
+    return copy_in_memory(from, &e, name, error);
 }
 
 amp_status amp_cfg_look(const char *cfg, const char *dtype, cfg_use use, amp_cfg_facts *facts,

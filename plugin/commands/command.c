@@ -20,6 +20,8 @@ static const struct {
       amp_command_compare },
     { "probe", "what fp16 and bf16 would lose of each layer's numbers, and which layers to keep in fp32",
       amp_command_probe },
+    { "selftest", "whether this machine computes what it must: every kind of layer, in all dtypes",
+      amp_command_selftest },
     { "log", "how a training is doing, from what -log writes: loss, gradient norm, scale, skipped steps",
       amp_command_log },
     { "valid", "mAP of a detector, top-1 and top-5 accuracy of a classifier", amp_command_valid },

@@ -3,6 +3,8 @@
  * returns is printed as one line, and the program ends with status 1. */
 #pragma once
 
+#include <stdio.h>
+
 #include "../tensor/status.h"
 
 amp_status amp_command_plan(int argc, char **argv, amp_error *);
@@ -13,7 +15,10 @@ amp_status amp_command_compare(int argc, char **argv, amp_error *);
 amp_status amp_command_probe(int argc, char **argv, amp_error *);
 amp_status amp_command_log(int argc, char **argv, amp_error *);
 amp_status amp_command_valid(int argc, char **argv, amp_error *);
+amp_status amp_command_selftest(int argc, char **argv, amp_error *);
 amp_status amp_command_version(int argc, char **argv, amp_error *);
+/* What `amp version` prints. */
+amp_status amp_print_version(FILE *, amp_error *);
 
 /* `darknet detector map`: returns the exit status. */
 int amp_detector_map(int argc, char **argv);

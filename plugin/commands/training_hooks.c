@@ -5,6 +5,7 @@
 #include "../host/program/stopping.h"
 #include "../host/training/loop.h"
 #include "../include/darknet_amp.h"
+#include "first_check.h"
 #include "map/map_training.h"
 
 #include <stdlib.h>
@@ -23,6 +24,7 @@ int darknet_amp_next_step(struct network **nets, int count, float *average_loss,
 {
     if (amp_fork_state(nets[0])) count = 1; /* with -gpus all share one step, and the first has its numbers */
     if (!amp_training_runs()) {
+        amp_first_check(nets[0]);
         amp_training_begin(nets, count, average_loss, loop_count);
         amp_map_begin(nets, count, data_file, train_images, backup_folder, base);
     }

@@ -14,19 +14,24 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
+amp_status amp_print_version(FILE *stream, amp_error *error)
+{
+    char processor[256];
+    amp_machine machine;
+    amp_machine_processor(processor, sizeof processor);
+    fprintf(stream, "Darknet AMP %s\n", AMP_VERSION);
+    fprintf(stream, "  Darknet   %s\n", amp_fork_name);
+    fprintf(stream, "  compiler  %s\n", COMPILER);
+    fprintf(stream, "  CPU       %s\n", processor[0] ? processor : "unknown");
+    /* A machine that AMP cannot train on is what a report may be about. */
+    if (amp_machine_read(&machine, error) == AMP_OK) amp_plan_print_machine(&machine, stream);
+    else fprintf(stream, "\nDevice\n  none: %s\n", error->message);
+    return AMP_OK;
+}
+
 amp_status amp_command_version(int argc, char **argv, amp_error *error)
 {
     static const amp_argument none[] = { { 0 } };
-    char processor[256];
-    amp_machine machine;
     AMP_TRY(amp_arguments_read("amp version", argc - 3, argv + 3, none, error));
-    amp_machine_processor(processor, sizeof processor);
-    printf("Darknet AMP %s\n", AMP_VERSION);
-    printf("  Darknet   %s\n", amp_fork_name);
-    printf("  compiler  %s\n", COMPILER);
-    printf("  CPU       %s\n", processor[0] ? processor : "unknown");
-    /* A machine that AMP cannot train on is what a report may be about. */
-    if (amp_machine_read(&machine, error) == AMP_OK) amp_plan_print_machine(&machine, stdout);
-    else printf("\nDevice\n  none: %s\n", error->message);
-    return AMP_OK;
+    return amp_print_version(stdout, error);
 }

@@ -7,6 +7,9 @@
 /* For the user: whose Darknet this is, and which commit the patches are for. */
 extern const char amp_fork_name[];
 
+/* From here on networks are made on the GPU of this number. 0: there is none. */
+int amp_fork_choose_gpu(int number);
+
 /* ---- making a network ---- */
 
 /* Darknet's parser ends the program with status 0, by an assertion or by a crash where it cannot make a
@@ -14,6 +17,9 @@ extern const char amp_fork_name[];
  * the weights are drawn as always; else the network is only looked at, and made in a tenth of the time:
  * weights are 0, and a GPU's engines are not timed. While no other thread runs. */
 struct network *amp_fork_make_network(const char *cfg, const char *name, int draws);
+/* The networks that are made after this draw what they draw after any other call with this seed. (rand_normal
+ * makes two numbers at a time, and keeps the second for whoever asks next: srand alone is not enough.) */
+void amp_fork_seed(unsigned seed);
 /* With all that Darknet's free_network forgets. NULL is fine. */
 void amp_fork_free_network(struct network *);
 
@@ -71,6 +77,8 @@ amp_status amp_batches_next(amp_batches *, int last, amp_error *);
 /* A pass, of so many as the step has subdivisions, as train_network_datum makes it; gives the sum of its
  * images' losses. */
 float amp_batches_train(amp_batches *, struct network *net, int pass);
+/* Only puts the pass's images and labels where amp_fork_view has them. */
+void amp_batches_put(amp_batches *, struct network *net, int pass);
 void amp_batches_close(amp_batches *); /* NULL is fine */
 
 /* ---- measuring speed ---- */
@@ -93,10 +101,22 @@ float amp_fork_cost(const struct network *);
 void amp_fork_predict(struct network *);
 
 /* Calls watcher before (begins) and after forward and backward of each layer of a network without AMP, when
- * its device has done what was before. One network at a time in a program. */
+ * its device has done what was before. One network at a time in a program. fills_gaps: where Darknet's own
+ * CPU code of a layer is empty, crashes or loses deltas (gaps.h of the fork), what AMP runs instead runs here
+ * too; on a GPU nothing is changed. */
 typedef void amp_layer_watcher(void *context, int layer, int begins);
-void amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *context);
+void amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *context, int fills_gaps);
 void amp_fork_unwatch_layers(struct network *);
+/* Of a network without AMP: a layer's output and delta, `count` numbers, fp32 NCHW, where it runs; one that
+ * it does not have is NULL. */
+typedef struct amp_layer_arrays { const float *output, *delta; size_t count; } amp_layer_arrays;
+amp_layer_arrays amp_fork_layer_arrays(struct network *, int layer);
+/* What Darknet's own backward of a layer does wrong, where it runs: bits. */
+enum {
+    AMP_OWN_OVERWRITES = 1,    /* the delta of the layer before it: what later layers gave to that is lost */
+    AMP_OWN_FORGETS_BIASES = 2 /* those behind batch norm get no gradient */
+};
+int amp_fork_own_faults(const struct network *, int layer);
 
 /* ---- what a network takes of memory and of arithmetic; AMP's memory is in fork.h ----
  *

@@ -2,7 +2,7 @@
  * memory is the host's here, and its work is done at once, so that Darknet's own CPU code computes the fp32
  * layers between. When the program ends, a line tells what the doubles did; if they saw a fault, the
  * program's status is 1. The environment's AMP_DOUBLE_CAPABILITY=7.5 makes the device one of that compute
- * capability instead of 9.0. */
+ * capability instead of 9.0; AMP_FAULT is fault_in_backend.h's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,6 +11,7 @@
 #include "doubles/cublas_double.h"
 #include "doubles/cuda_doubles.h"
 #include "doubles/cudnn_double.h"
+#include "../faults/fault_in_backend.h"
 
 static void report(void)
 {
@@ -33,5 +34,7 @@ amp_backend *__wrap_amp_cpu_backend_create(amp_error *error)
         amp_cuda_device_is(major, minor, 4, (size_t)1 << 33);
     amp_cuda_pageable(1);
     amp_cuda_launch_blocking(1);
-    return amp_cuda_backend_create(error);
+    amp_backend *made = amp_cuda_backend_create(error);
+    if (made) put_fault(made);
+    return made;
 }

@@ -170,7 +170,7 @@ set_tests_properties(test_nccl_library PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${
 
 # Darknet as it is on the CPU, but that it gets the CUDA backend where it asks for the CPU's.
 if(cuda_double_whole AND NOT DARKNET_AMP_CUDA)
-    add_library(darknet_on_doubles OBJECT cuda/darknet_on_doubles.c)
+    add_library(darknet_on_doubles OBJECT cuda/darknet_on_doubles.c faults/fault_in_backend.c)
     target_link_libraries(darknet_on_doubles PRIVATE cuda_double_settings)
     add_executable(darknet-on-doubles $<TARGET_OBJECTS:darknet> $<TARGET_OBJECTS:cuda_double>
         $<TARGET_OBJECTS:darknet_on_doubles>)

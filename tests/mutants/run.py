@@ -138,6 +138,8 @@ def run(test, path):
     targets = ['darknet'] if script else [name]
     if script and name.startswith('ranks'):
         targets.append('darknet-mpi')
+    if script and name == 'probe_compare':
+        targets.append('darknet-with-fault')
     jobs = os.environ.get('JOBS') or str(os.cpu_count())
     if logged('cmake', '--build', BUILD, '-j', jobs, '--target', *targets):
         return 'not built'

@@ -75,7 +75,7 @@ amp_layer_clocks *amp_layer_clocks_create(struct network *net, int steps)
     *c = (amp_layer_clocks){ .net = net, .engine = amp ? amp->engine : NULL, .layers = layers,
                              .room = steps, .open = -1, .forward = times, .backward = times + room };
     if (amp) amp_engine_set_observer(c->engine, &(amp_observer){ c, see });
-    else amp_fork_watch_layers(net, see_stock, c);
+    else amp_fork_watch_layers(net, see_stock, c, 0);
     return c;
 }
 

@@ -6,6 +6,7 @@
 #include "log.h"
 
 #include "../../host/program/failure.h"
+#include "../html.h"
 #include "../statistics.h"
 
 #include <math.h>
@@ -104,22 +105,13 @@ static void draw_skipped(FILE *out, double top, const amp_log_row *rows, size_t 
     }
 }
 
-static void write_escaped(FILE *out, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '<') fputs("&lt;", out);
-        else if (*text == '&') fputs("&amp;", out);
-        else putc(*text, out);
-    }
-}
-
 void amp_log_draw(FILE *out, const char *name, const amp_log_row *rows, size_t count)
 {
     const int width = LEFT + COLUMNS + 30, height = TOP + PANELS * (HEIGHT + GAP);
     fprintf(out, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %d %d' width='%d' height='%d' "
             "font-family='sans-serif' font-size='12'>\n<rect width='100%%' height='100%%' fill='white'/>\n"
             "<text x='%d' y='20' font-size='14'>", width, height, width, height, LEFT);
-    write_escaped(out, name);
+    amp_html_text(out, name);
     fprintf(out, ": iterations %ld to %ld; red: skipped steps</text>\n", rows[0].iteration,
             rows[count - 1].iteration);
     for (int k = 0; k < PANELS; k++) {

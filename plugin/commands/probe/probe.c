@@ -1,9 +1,11 @@
 /* `darknet amp probe DATA CFG [WEIGHTS]`: the user's network in fp32 at a loss scale of 1, on the batches of
  * a training. */
 #include "probe.h"
+#include "probe_compare.h"
 
 #include "../arguments.h"
 #include "../command.h"
+#include "../mute.h"
 
 #include "../../amp/sidecar.h"
 #include "../../host/fork_commands.h"
@@ -11,11 +13,9 @@
 #include "../../files/checksum.h"
 #include "../../host/program/clock.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- the present loss scale ---- */
 
@@ -103,24 +103,6 @@ static amp_status load(const amp_probe_result *r, struct network **out, amp_erro
 
 /* ---- training ---- */
 
-/* Darknet's layers print to stdout while they train. */
-static int mute_stdout(void)
-{
-    fflush(stdout);
-    int kept = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY);
-    if (kept >= 0 && nowhere >= 0) dup2(nowhere, STDOUT_FILENO);
-    if (nowhere >= 0) close(nowhere);
-    return kept;
-}
-
-static void restore_stdout(int kept)
-{
-    fflush(stdout);
-    if (kept < 0) return;
-    dup2(kept, STDOUT_FILENO);
-    close(kept);
-}
-
 static float train_step(struct network *net, amp_batches *batches, amp_numerics *numerics)
 {
     amp_view view = amp_fork_view(net);
@@ -153,10 +135,10 @@ static amp_status observe(struct network *net, amp_numerics *numerics, amp_probe
     amp_numerics_look_inside(numerics, engine);
     AMP_TRY(amp_batches_open(r->data, net, &batches, error));
     double began = amp_clock_seconds();
-    int kept = mute_stdout();
+    int kept = amp_mute_stdout();
     amp_status status = train(net, batches, numerics, r, error);
     amp_batches_close(batches);
-    restore_stdout(kept);
+    amp_restore_stdout(kept);
     r->seconds = amp_clock_seconds() - began;
     amp_engine_set_observer(engine, NULL);
     return status;
@@ -211,25 +193,57 @@ void amp_probe_free(amp_probe_result *r)
     free(r);
 }
 
-amp_status amp_command_probe(int argc, char **argv, amp_error *error)
+static amp_status measure(const amp_probe_comparison *c, long iterations, const char *json, amp_error *error)
 {
-    const char *json = NULL;
     amp_probe_result *r = amp_host_allocated(calloc(1, sizeof *r));
-    *r = (amp_probe_result){ .iterations = 20, .share = .01, .scale_source = AMP_SCALE_HIGHEST };
-    const amp_argument arguments[] = {
-        { .name = "DATA", .text = &r->data, .about = "the .data file of the training" },
-        { .name = "CFG", .text = &r->cfg, .about = "the network's .cfg" },
-        { .name = "WEIGHTS", .text = &r->weights, .optional = 1,
-          .about = "what the training begins with (random weights)" },
-        { .name = "-iters", .number = &r->iterations, .least = 1, .most = 1000000,
-          .about = "steps to train (20)" },
-        { .name = "-json", .value = "FILE", .text = &json,
-          .about = "also writes everything as JSON; - is standard output" },
-        { 0 } };
-    amp_status status = amp_arguments_read("amp probe", argc - 3, argv + 3, arguments, error);
-    if (status == AMP_OK) status = run(r, error);
+    *r = (amp_probe_result){ .data = c->data, .cfg = c->cfg, .weights = c->weights, .share = .01,
+                             .iterations = iterations ? iterations : 20, .scale_source = AMP_SCALE_HIGHEST };
+    amp_status status = run(r, error);
     if (status == AMP_OK && json) status = amp_probe_write(r, json, error);
     if (status == AMP_OK && !amp_is_stdout(json)) amp_probe_print(r, stdout);
     amp_probe_free(r);
     return status;
+}
+
+/* AMP_DIVERGED: AMP's fp32 is not Darknet's; all has been printed and written then. */
+static amp_status compare(amp_probe_comparison *c, const char *json, const char *page, amp_error *error)
+{
+    amp_status status = amp_probe_compare(c, error);
+    if (status == AMP_OK && json) status = amp_probe_write_comparison(c, json, error);
+    if (status == AMP_OK && page) status = amp_probe_write_page(c, page, error);
+    if (status == AMP_OK && !amp_is_stdout(json)) amp_probe_print_comparison(c, stdout);
+    if (status == AMP_OK && !amp_probe_is_stocks(c)) status = amp_probe_refuse(c, error);
+    amp_probe_comparison_free(c);
+    return status;
+}
+
+amp_status amp_command_probe(int argc, char **argv, amp_error *error)
+{
+    const char *json = NULL, *page = NULL;
+    int compares = 0;
+    long iterations = 0;
+    amp_probe_comparison c = { 0 };
+    const amp_argument arguments[] = {
+        { .name = "DATA", .text = &c.data, .about = "the .data file of the training" },
+        { .name = "CFG", .text = &c.cfg, .about = "the network's .cfg" },
+        { .name = "WEIGHTS", .text = &c.weights, .optional = 1,
+          .about = "what the training begins with (random weights)" },
+        { .name = "-iters", .number = &iterations, .least = 1, .most = 1000000,
+          .about = "steps to train (20)" },
+        { .name = "-json", .value = "FILE", .text = &json,
+          .about = "also writes everything as JSON; - is standard output" },
+        { .name = "-compare", .flag = &compares,
+          .about = "compares instead one pass in Darknet's own code and in AMP's dtypes, layer by layer" },
+        { .name = "-images", .number = &c.images, .least = 1, .most = 65536,
+          .about = "with -compare: images of the pass (those of a pass of the training)" },
+        { .name = "-report", .value = "FILE", .text = &page,
+          .about = "with -compare: also writes a page with pictures (HTML)" },
+        { 0 } };
+    AMP_TRY(amp_arguments_read("amp probe", argc - 3, argv + 3, arguments, error));
+    if (compares && iterations)
+        return amp_fail(error, AMP_BAD_CONFIG, "-iters does not go with -compare, which makes one pass");
+    if (!compares && (c.images || page))
+        return amp_fail(error, AMP_BAD_CONFIG, "%s goes with -compare", page ? "-report" : "-images");
+    if (compares) return compare(&c, json, page, error);
+    return measure(&c, iterations, json, error);
 }

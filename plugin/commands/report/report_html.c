@@ -1,6 +1,7 @@
 /* The report as one HTML page that needs nothing else: report.html, which stands in the program as it is,
  * with the comparison's JSON and its table put in. */
 #include "../compare/comparison.h"
+#include "../html.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,22 +10,6 @@
 __asm__(".pushsection .rodata\n.global amp_report_page\n.hidden amp_report_page\n"
         "amp_report_page: .incbin \"" AMP_REPORT_PAGE "\"\n.byte 0\n.popsection\n");
 extern const char amp_report_page[] __attribute__((visibility("hidden")));
-
-/* Text within HTML: what would end it as entities; bytes that are not UTF-8, and control characters, as
- * U+FFFD. */
-static void write_html(FILE *stream, const char *text)
-{
-    static const char special[] = "<>&\"'";
-    static const char *const entities[] = { "&lt;", "&gt;", "&amp;", "&quot;", "&#39;" };
-    for (int bytes; *text; text += bytes ? bytes : 1) {
-        const char *found = strchr(special, *text);
-        bytes = amp_utf8_bytes(text);
-        int is_control = ((unsigned char)*text < 0x20 && *text != '\n') || *text == 0x7f;
-        if (!bytes || is_control) fputs("\xef\xbf\xbd", stream);
-        else if (found) fputs(entities[found - special], stream);
-        else fwrite(text, 1, (size_t)bytes, stream);
-    }
-}
 
 /* The page up to a mark, which is left out. Returns what follows. */
 static const char *write_until(FILE *stream, const char *page, const char *mark)
@@ -42,7 +27,7 @@ void amp_report_html(FILE *stream, const amp_comparison *c)
     amp_report_table(c, table);
     fclose(table);
     const char *rest = write_until(stream, amp_report_page, "@TABLE@");
-    write_html(stream, text);
+    amp_html_text(stream, text);
     free(text);
     rest = write_until(stream, rest, "@DATA@");
     amp_report_json(stream, c);

@@ -45,6 +45,9 @@ size_t amp_gap_input_count(const network *net, int index);
 void amp_gap_forward(layer l, network_state state);
 void amp_gap_backward(layer l, network_state state);
 
+/* Of Darknet's own backward: the bits of amp_fork_own_faults. */
+int amp_gap_own_faults(const layer *l, int on_gpu);
+
 #ifdef GPU
 /* The same on a GPU. state.workspace: at least as many bytes as the layer asks for and amp_gap_workspace_gpu
  * says, together. */

@@ -131,9 +131,14 @@ amp_status amp_batches_next(amp_batches *b, int last, amp_error *error)
     return AMP_OK;
 }
 
-float amp_batches_train(amp_batches *b, struct network *net, int pass)
+void amp_batches_put(amp_batches *b, struct network *net, int pass)
 {
     get_next_batch(b->batch, net->batch, pass * net->batch, net->input, net->truth);
+}
+
+float amp_batches_train(amp_batches *b, struct network *net, int pass)
+{
+    amp_batches_put(b, net, pass);
     return amp_own_train(net);
 }
 

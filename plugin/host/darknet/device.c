@@ -1,6 +1,8 @@
 /* The arrays of Darknet's structs on the CPU and on a GPU: see device.h. */
 #include "device.h"
 
+#include "../fork_commands.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +35,14 @@ static amp_status find_gpu(amp_error *error)
 static int use_gpu(int gpu)
 {
     MUST(cudaSetDevice(gpu));
+    return 1;
+}
+
+static int choose_gpu(int number)
+{
+    int count;
+    if (cudaGetDeviceCount(&count) != cudaSuccess || number >= count) return 0;
+    cuda_set_device(number);
     return 1;
 }
 
@@ -112,6 +122,8 @@ static int cpu_free_array(void *memory)
 int amp_fork_device(void) { return ON_SIDE(1, -1, gpu_index); }
 
 amp_status amp_fork_find_gpu(amp_error *error) { return ON_SIDE(1, ((void)error, AMP_OK), find_gpu(error)); }
+
+int amp_fork_choose_gpu(int number) { return ON_SIDE(1, ((void)number, 0), choose_gpu(number)); }
 
 int amp_fork_take_gpu(int number) { return ON_SIDE(1, ((void)number, 1), take_gpu(number)); }
 

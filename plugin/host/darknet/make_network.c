@@ -11,6 +11,7 @@
 
 #include "device.h"
 #include "own.h"
+#include "utils.h"
 
 /* What is printed after a signal or an exit in the middle of the parser. Made beforehand, because a signal's
  * handler must not format text. */
@@ -50,6 +51,16 @@ network *amp_fork_make_network(const char *cfg, const char *name, int draws)
     making = 0;
     for (int k = 0; k < DEATHS; k++) sigaction(deaths[k], &before[k], NULL);
     return net;
+}
+
+void amp_fork_seed(unsigned seed)
+{
+    srand(seed);
+    int next = rand();
+    srand(seed);
+    rand_normal();
+    if (rand() != next) rand_normal(); /* it has drawn, and has one left, which this takes */
+    srand(seed);
 }
 
 void amp_fork_free_network(struct network *net)

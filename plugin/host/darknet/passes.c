@@ -52,6 +52,7 @@ static struct {
     layer_function **forward, **backward;
     amp_layer_watcher *watcher;
     void *context;
+    int fills_gaps;
 } watched;
 
 static void run_watched(layer_function *function, layer l, amp_pass pass)
@@ -63,27 +64,38 @@ static void run_watched(layer_function *function, layer l, amp_pass pass)
     watched.watcher(watched.context, pass.index, 0);
 }
 
+/* A dropout works in its neighbour's buffers: it has no gap, and no delta that its backward could add to. */
+static int fills_gap(const layer *l) { return watched.fills_gaps && !amp_own_borrows_buffers(l); }
+
 static void watched_forward(layer l, amp_pass pass)
 {
-    run_watched(watched.forward[pass.index], l, pass);
+    layer_function *own = watched.forward[pass.index];
+    if (fills_gap(&l)) l.forward = own;
+    run_watched(fills_gap(&l) ? amp_gap_forward : own, l, pass);
 }
 
 static void watched_backward(layer l, amp_pass pass)
 {
-    run_watched(watched.backward[pass.index], l, pass);
+    layer_function *own = watched.backward[pass.index];
+    if (fills_gap(&l)) l.backward = own;
+    run_watched(fills_gap(&l) ? amp_gap_backward : own, l, pass);
 }
 
 static layer_function **forward_of(layer *l, int on_gpu) { return on_gpu ? &l->forward_gpu : &l->forward; }
 static layer_function **backward_of(layer *l, int on_gpu) { return on_gpu ? &l->backward_gpu : &l->backward; }
 
-void amp_fork_watch_layers(struct network *net, amp_layer_watcher *watcher, void *context)
+void amp_fork_watch_layers(struct network *net, amp_layer_watcher *watcher, void *context,
+                           int fills_gaps)
 {
+    int on_gpu = amp_host_on_gpu(net);
     watched.net = net;
+    watched.fills_gaps = fills_gaps && !on_gpu;
     watched.forward = amp_host_allocated(calloc(2 * (size_t)net->n, sizeof *watched.forward));
     watched.backward = watched.forward + net->n;
     watched.watcher = watcher;
     watched.context = context;
-    for (int i = 0, on_gpu = amp_host_on_gpu(net); i < net->n; i++) {
+    for (int i = 0; i < net->n; i++) {
+        if (watched.fills_gaps && !amp_gap_prepare(&net->layers[i])) amp_host_allocated(NULL);
         layer_function **forward = forward_of(&net->layers[i], on_gpu);
         layer_function **backward = backward_of(&net->layers[i], on_gpu);
         watched.forward[i] = *forward;
@@ -100,4 +112,17 @@ void amp_fork_unwatch_layers(struct network *net)
         *backward_of(&net->layers[i], on_gpu) = watched.backward[i];
     }
     free(watched.forward);
+}
+
+amp_layer_arrays amp_fork_layer_arrays(struct network *net, int i)
+{
+    layer *l = &net->layers[i];
+    int on_gpu = amp_host_on_gpu(net);
+    return (amp_layer_arrays){ *amp_host_output_of(l, on_gpu), *amp_host_delta_of(l, on_gpu),
+                               (size_t)l->outputs * (size_t)net->batch };
+}
+
+int amp_fork_own_faults(const struct network *net, int i)
+{
+    return amp_gap_own_faults(&net->layers[i], amp_host_on_gpu(net));
 }

@@ -5,6 +5,8 @@
  */
 #include "gaps.h"
 
+#include "../fork_commands.h"
+
 #include "activations.h"
 #include "blas.h"
 #include "iseg_layer.h"
@@ -249,6 +251,22 @@ int amp_gap_works_without_delta(LAYER_TYPE type)
     }
 }
 
+static int overwrites_delta(const layer *l, int on_gpu)
+{
+    switch (l->type){
+        case NORMALIZATION: return 1;
+        case CONVOLUTIONAL: return !on_gpu && l->size == 1;
+        case ACTIVE: case BATCHNORM: case REORG: return !on_gpu;
+        case UPSAMPLE: return !on_gpu && l->reverse;
+        default: return 0;
+    }
+}
+
+int amp_gap_own_faults(const layer *l, int on_gpu)
+{
+    return overwrites_delta(l, on_gpu) ? AMP_OWN_OVERWRITES : 0;
+}
+
 /* ---- any layer ----------------------------------------------------------------------------------------- */
 
 static int own_buffer(float **buffer, size_t n)
@@ -300,20 +318,8 @@ void amp_gap_backward(layer l, network net)
         case CRNN:
         case LOCAL:  with_own_workspace(l.backward, l, net); return;
         case REGION: backward_region(l, net); return;
-        case CONVOLUTIONAL:
-            if (l.size == 1 && net.delta) adding(l, net);
+        default:
+            if (net.delta && overwrites_delta(&l, 0)) adding(l, net);
             else l.backward(l, net);
-            return;
-        case ACTIVE:
-        case BATCHNORM:
-        case NORMALIZATION:
-        case REORG:
-            adding(l, net);
-            return;
-        case UPSAMPLE:
-            if (l.reverse) adding(l, net);
-            else l.backward(l, net);
-            return;
-        default:     l.backward(l, net); return;
     }
 }

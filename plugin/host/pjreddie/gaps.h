@@ -155,6 +155,9 @@ size_t amp_gap_workspace(const layer *l);
  * parameters, or far inputs. */
 int amp_gap_works_without_delta(LAYER_TYPE type);
 
+/* Of Darknet's own backward: the bits of amp_fork_own_faults. */
+int amp_gap_own_faults(const layer *l, int on_gpu);
+
 /* gaps_recurrent.c: the forms of recurrent layers. */
 void amp_gap_forward_rnn(layer l, network net);
 void amp_gap_backward_rnn(layer l, network net);

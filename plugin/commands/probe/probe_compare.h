@@ -1,0 +1,109 @@
+/* `darknet amp probe -compare`: one pass of the same images from the same weights in stock Darknet's own code
+ * and in AMP's fp32, bf16 and fp16, compared layer by layer: whether AMP's fp32 is Darknet's, which layers
+ * lose most in half precision, and what keeping them in fp32 brings.
+ *
+ * subject.c makes passes and trace.c compares their tensors; probe_compare.c makes the passes that are
+ * needed, probe_pins.c tries layers in fp32, probe_verdict.c says in sentences what was found,
+ * probe_figures.c shows it as tables and JSON, and probe_page.c draws it. */
+#pragma once
+
+#include <stdio.h>
+
+#include "../../host/program/machine.h"
+#include "subject.h"
+
+/* Layers kept in fp32 on trial: the first `count` of amp_probe_run.order. */
+typedef struct amp_pin_trial {
+    int count;
+    double cosine, error;    /* of the whole gradient, against fp32's */
+    double seconds;          /* of a pass */
+} amp_pin_trial;
+
+/* The error of a gradient that needs no advice. */
+#define AMP_PROBE_LITTLE .01
+
+enum { AMP_PIN_TRIALS = 4 }; /* of 1, 2, 4 and 8 layers */
+
+/* A tensor that is further off than rounding explains. */
+typedef struct amp_probe_fault { int layer; amp_trace_kind kind; double error, limit; } amp_probe_fault;
+
+/* A dtype's passes. fp32 is compared with stock, bf16 and fp16 with fp32. */
+typedef struct amp_probe_run {
+    int ran;                 /* else the machine's note on the dtype says why not */
+    float scale;
+    double loss;
+    amp_differences whole;   /* from the image on */
+    amp_differences added;   /* by each layer to what it was given */
+    double cosine, error;    /* of the whole gradient of all weights, biases and scales */
+    double seconds;          /* of a pass */
+    int *order, order_count; /* layers that compute in half, the one that adds most first */
+    amp_pin_trial trials[AMP_PIN_TRIALS];
+    int trial_count;
+    int best;                /* the trial that is advised; -1: none */
+    amp_probe_fault *faults; /* the largest by error / limit first */
+    int fault_count;
+    amp_probe_fault nearest; /* to its limit, or furthest beyond */
+} amp_probe_run;
+
+enum { AMP_PROBE_DTYPES = AMP_BF16 + 1 };
+
+typedef struct amp_probe_comparison {
+    const char *data;        /* NULL: random images and labels */
+    const char *cfg, *weights;
+    long images;             /* of the pass; 0: as many as the .cfg's has */
+    unsigned seed;
+    int stirs;               /* biases and scales are drawn too; else they are what the weights have */
+    int tries_no_pins;
+    int width, height, on_gpu;
+    double stock_loss;
+    amp_machine machine;
+    amp_network_desc network;
+    char *excused;           /* per layer and kind: Darknet's own code is known to get it wrong */
+    int lost_deltas, forgotten_biases, drawn; /* layers of which that is so; drawn: they draw numbers that
+                                                 Darknet's draw otherwise */
+    amp_probe_run runs[AMP_PROBE_DTYPES];
+    char **verdict;
+    int verdict_count;
+} amp_probe_comparison;
+
+static inline int amp_probe_is_stocks(const amp_probe_comparison *c)
+{
+    return !c->runs[AMP_FP32].fault_count;
+}
+
+/* Makes all passes and the verdict. The input is what DATA, CFG and WEIGHTS say. AMP_BAD_CONFIG: a file that
+ * is missing or does not fit. */
+amp_status amp_probe_compare(amp_probe_comparison *, amp_error *);
+void amp_probe_comparison_free(amp_probe_comparison *);
+
+/* ---- probe_pins.c ---- */
+
+/* Sums the differences of all gradients up to one; excused: without those that have a flag, or NULL. */
+amp_difference amp_probe_gradient(const amp_differences *, const char *excused);
+/* Fills order, trials and best of a run whose differences are known. made_from: the .cfg that it was made of;
+ * fp32: the trace that it is compared with. */
+amp_status amp_probe_try_pins(const amp_probe_comparison *, amp_dtype, amp_probe_run *, const char *made_from,
+                              const amp_probe_input *, const amp_trace *fp32, amp_error *);
+
+/* ---- probe_verdict.c ---- */
+
+/* Fills in the faults of a dtype, once its run is there. */
+void amp_probe_find_faults(amp_probe_comparison *, amp_dtype);
+/* "layer 3 [convolutional], output: off by 0.1, where rounding explains 1.5e-05"; a delta's fault is in the
+ * layers that give it. */
+enum { AMP_FAULT_TEXT = 800 };
+const char *amp_probe_fault_text(const amp_probe_comparison *, const amp_probe_fault *,
+                                 char text[AMP_FAULT_TEXT]);
+void amp_probe_judge(amp_probe_comparison *);
+/* AMP_DIVERGED, with a line that names the first fault. */
+amp_status amp_probe_refuse(const amp_probe_comparison *, amp_error *);
+/* "output", "delta", "weight gradient", ... */
+extern const char *const amp_trace_names[AMP_TRACE_KINDS];
+/* The error that rounding explains in what a layer adds. */
+double amp_probe_limit(const amp_probe_comparison *, amp_dtype, int layer, amp_trace_kind);
+
+/* ---- probe_figures.c, probe_page.c ---- */
+
+void amp_probe_print_comparison(const amp_probe_comparison *, FILE *);
+amp_status amp_probe_write_comparison(const amp_probe_comparison *, const char *json, amp_error *);
+amp_status amp_probe_write_page(const amp_probe_comparison *, const char *html, amp_error *);

@@ -1,0 +1,194 @@
+/* A comparison as tables and JSON. */
+#include "probe_compare.h"
+
+#include <math.h>
+
+#include "../../host/program/version.h"
+#include "../table.h"
+
+/* ---- tables ---- */
+
+static void print_number(double error, FILE *stream)
+{
+    if (isnan(error)) fprintf(stream, " %7s", "-");
+    else if (isinf(error)) fprintf(stream, " %7s", "not fin");
+    else if (error == 0) fprintf(stream, " %7s", "0");
+    else fprintf(stream, " %7.1e", error);
+}
+
+static void print_cosine(double cosine, FILE *stream)
+{
+    if (isnan(cosine)) fprintf(stream, " %7s", "-");
+    else fprintf(stream, " %7.5f", cosine);
+}
+
+/* The larger error of two tensors, of which one or both may not be there. */
+static double larger(const amp_differences *d, int layer, amp_trace_kind a, amp_trace_kind b)
+{
+    return fmax(amp_difference_error(amp_differences_at(d, layer, a)),
+                amp_difference_error(amp_differences_at(d, layer, b)));
+}
+
+static void print_cells(const amp_probe_run *r, int layer, amp_trace_kind kind, FILE *stream)
+{
+    fputs(" |", stream);
+    print_number(amp_difference_error(amp_differences_at(&r->whole, layer, kind)), stream);
+    print_cosine(amp_difference_cosine(amp_differences_at(&r->whole, layer, kind)), stream);
+    print_number(amp_difference_error(amp_differences_at(&r->added, layer, kind)), stream);
+}
+
+static void print_row(const amp_probe_comparison *c, const amp_probe_run *r, int i, FILE *stream)
+{
+    fprintf(stream, "%3d %-13.13s", i, c->network.layers[i].type);
+    print_cells(r, i, AMP_TRACE_OUTPUT, stream);
+    print_cells(r, i, AMP_TRACE_DELTA, stream);
+    print_cells(r, i, AMP_TRACE_WEIGHTS, stream);
+    fputs(" |", stream);
+    print_number(larger(&r->added, i, AMP_TRACE_BIASES, AMP_TRACE_SCALES), stream);
+    fputs(" |", stream);
+    print_number(larger(&r->whole, i, AMP_TRACE_MEANS, AMP_TRACE_VARIANCES), stream);
+    print_number(larger(&r->added, i, AMP_TRACE_MEANS, AMP_TRACE_VARIANCES), stream);
+    putc('\n', stream);
+}
+
+static void print_table(const amp_probe_comparison *c, amp_dtype dtype, FILE *stream)
+{
+    const amp_probe_run *r = &c->runs[dtype];
+    if (!r->ran) return;
+    fprintf(stream, "\n%s against %s\n%16s | %-23s | %-23s | %-23s | %-7s | %s\n", amp_dtype_name(dtype),
+            dtype == AMP_FP32 ? "Darknet's own code" : "AMP's fp32", "", "output", "delta",
+            "weights' gradient", "biases'", "statistics");
+    fprintf(stream, "%-16s |   error  cosine   added |   error  cosine   added |   error  cosine   added |"
+            "   added |   error   added\n", "layer");
+    for (int i = 0; i < c->network.count; i++) print_row(c, r, i, stream);
+}
+
+static void print_trials(const amp_probe_comparison *c, amp_dtype dtype, FILE *stream)
+{
+    const amp_probe_run *r = &c->runs[dtype];
+    if (!r->trial_count) return;
+    fprintf(stream, "\n%s, layers in fp32 |  gradient's cosine |   error | seconds of a pass\n"
+            "%16s 0 | %18.6f |", amp_dtype_name(dtype), "", r->cosine);
+    print_number(r->error, stream);
+    fprintf(stream, " | %.4f\n", r->seconds);
+    for (int k = 0; k < r->trial_count; k++) {
+        const amp_pin_trial *t = &r->trials[k];
+        fprintf(stream, "%18d | %18.6f |", t->count, t->cosine);
+        print_number(t->error, stream);
+        fprintf(stream, " | %.4f\n", t->seconds);
+    }
+}
+
+void amp_probe_print_comparison(const amp_probe_comparison *c, FILE *stream)
+{
+    static const amp_dtype order[] = { AMP_FP32, AMP_BF16, AMP_FP16 };
+    fprintf(stream, "%s on %s, from %s: a pass of %ld image%s at %dx%d\n", c->cfg, c->data,
+            c->weights ? c->weights : "random weights", c->images, c->images == 1 ? "" : "s", c->width,
+            c->height);
+    fprintf(stream, "darknet amp %s, %s, on %s\n", AMP_VERSION, amp_fork_name, c->machine.description);
+    fprintf(stream, "error: |x - y| / |y| over all numbers, of the pass; added: of a layer that is given y's "
+            "numbers\n");
+    for (int k = 0; k < AMP_PROBE_DTYPES; k++) print_table(c, order[k], stream);
+    for (int k = 1; k < AMP_PROBE_DTYPES; k++) print_trials(c, order[k], stream);
+    putc('\n', stream);
+    for (int i = 0; i < c->verdict_count; i++) amp_print_wrapped(stream, 0, "%s", c->verdict[i]);
+}
+
+/* ---- JSON ---- */
+
+static void write_tensor(const amp_probe_comparison *c, amp_dtype dtype, int i, amp_trace_kind kind,
+                         amp_json *json)
+{
+    static const char *const keys[AMP_TRACE_KINDS] = { "output", "delta", "weights_gradient",
+        "biases_gradient", "scales_gradient", "batch_means", "batch_variances" };
+    const amp_probe_run *r = &c->runs[dtype];
+    const amp_difference *whole = amp_differences_at(&r->whole, i, kind);
+    if (!whole->compared) return;
+    amp_json_object(json, keys[kind]);
+    amp_json_number(json, "error", amp_difference_error(whole));
+    amp_json_number(json, "cosine", amp_difference_cosine(whole));
+    amp_json_number(json, "added", amp_difference_error(amp_differences_at(&r->added, i, kind)));
+    amp_json_number(json, "limit", amp_probe_limit(c, dtype, i, kind));
+    if (dtype == AMP_FP32)
+        amp_json_boolean(json, "excused", c->excused[i * AMP_TRACE_KINDS + (int)kind]);
+    amp_json_close(json);
+}
+
+static void write_gradient(double cosine, double error, amp_json *json)
+{
+    amp_json_number(json, "gradient_cosine", cosine);
+    amp_json_number(json, "gradient_error", error);
+}
+
+static void write_trials(const amp_probe_run *r, amp_json *json)
+{
+    amp_json_array(json, "pins");
+    for (int k = 0; k < r->trial_count; k++) {
+        const amp_pin_trial *t = &r->trials[k];
+        amp_json_object(json, NULL);
+        amp_json_array(json, "layers");
+        for (int i = 0; i < t->count; i++) amp_json_integer(json, NULL, r->order[i]);
+        amp_json_close(json);
+        write_gradient(t->cosine, t->error, json);
+        amp_json_number(json, "seconds", t->seconds);
+        amp_json_boolean(json, "advised", k == r->best);
+        amp_json_close(json);
+    }
+    amp_json_close(json);
+}
+
+static void write_run(const amp_probe_comparison *c, amp_dtype dtype, amp_json *json)
+{
+    const amp_probe_run *r = &c->runs[dtype];
+    if (!r->ran) return;
+    amp_json_object(json, amp_dtype_name(dtype));
+    amp_json_text(json, "against", dtype == AMP_FP32 ? "stock" : "fp32");
+    amp_json_number(json, "loss_scale", (double)r->scale);
+    amp_json_number(json, "loss", r->loss);
+    write_gradient(r->cosine, r->error, json);
+    amp_json_number(json, "seconds", r->seconds);
+    amp_json_array(json, "layers");
+    for (int i = 0; i < c->network.count; i++) {
+        amp_json_object(json, NULL);
+        amp_json_integer(json, "layer", i);
+        amp_json_text(json, "type", c->network.layers[i].type);
+        for (int kind = 0; kind < AMP_TRACE_KINDS; kind++)
+            write_tensor(c, dtype, i, (amp_trace_kind)kind, json);
+        amp_json_close(json);
+    }
+    amp_json_close(json);
+    if (dtype != AMP_FP32) write_trials(r, json);
+    amp_json_close(json);
+}
+
+static void write_comparison(const amp_probe_comparison *c, FILE *stream)
+{
+    amp_json json = amp_json_begin(stream);
+    amp_json_object(&json, NULL);
+    amp_json_text(&json, "version", AMP_VERSION);
+    amp_json_text(&json, "darknet", amp_fork_name);
+    amp_json_text(&json, "machine", c->machine.description);
+    amp_json_text(&json, "data", c->data);
+    amp_json_text(&json, "cfg", c->cfg);
+    amp_json_text(&json, "weights", c->weights);
+    amp_json_integer(&json, "images", c->images);
+    amp_json_integer(&json, "width", c->width);
+    amp_json_integer(&json, "height", c->height);
+    amp_json_boolean(&json, "on_gpu", c->on_gpu);
+    amp_json_boolean(&json, "fp32_is_stocks", amp_probe_is_stocks(c));
+    amp_json_number(&json, "stock_loss", c->stock_loss);
+    write_run(c, AMP_FP32, &json);
+    write_run(c, AMP_BF16, &json);
+    write_run(c, AMP_FP16, &json);
+    amp_json_texts(&json, "verdict", c->verdict, c->verdict_count);
+    amp_json_close(&json);
+    putc('\n', stream);
+}
+
+amp_status amp_probe_write_comparison(const amp_probe_comparison *c, const char *json, amp_error *error)
+{
+    amp_output out;
+    AMP_TRY(amp_output_begin(json, &out, error));
+    write_comparison(c, out.stream);
+    return amp_output_end(&out, AMP_OK, error);
+}

@@ -1,0 +1,121 @@
+/* What keeping layers in fp32 brings, tried: the layers that add most to the error, 1, 2, 4 and 8 of them,
+ * get amp=0, and the whole gradient is compared with fp32's again. */
+#include "probe_compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "../../host/program/failure.h"
+#include "../cfg_copy.h"
+
+/* A trial is advised if it leaves at most this share of the gradient's error... */
+#define WORTHWHILE .5
+/* ... and if no larger one leaves less than this share of what it leaves, or if that is little. */
+#define AS_GOOD .8
+
+amp_difference amp_probe_gradient(const amp_differences *d, const char *excused)
+{
+    amp_difference sum = { 0 };
+    for (int i = 0; i < d->layers; i++)
+        for (int kind = AMP_TRACE_WEIGHTS; kind <= AMP_TRACE_SCALES; kind++) {
+            const amp_difference *one = amp_differences_at(d, i, (amp_trace_kind)kind);
+            if (!one->compared || (excused && excused[i * AMP_TRACE_KINDS + kind])) continue;
+            sum.compared = 1;
+            sum.xx += one->xx;
+            sum.yy += one->yy;
+            sum.xy += one->xy;
+            sum.dd += one->dd;
+        }
+    return sum;
+}
+
+/* ---- which layers add most ---- */
+
+static double square(double error) { return isnan(error) ? 0 : error * error; }
+
+static double added_at(const amp_probe_run *r, int layer, amp_trace_kind kind)
+{
+    return square(amp_difference_error(amp_differences_at(&r->added, layer, kind)));
+}
+
+/* What it makes of its inputs, and what its backward gives to them and to its weights. */
+static double added_by(const amp_probe_comparison *c, const amp_probe_run *r, int i)
+{
+    const amp_layer_desc *d = &c->network.layers[i];
+    double sum = added_at(r, i, AMP_TRACE_OUTPUT) + added_at(r, i, AMP_TRACE_WEIGHTS);
+    for (int k = 0; k < d->input_count; k++)
+        if (d->inputs[k] >= 0) sum += added_at(r, d->inputs[k], AMP_TRACE_DELTA);
+    return sum;
+}
+
+/* The layers whose matrix products run in half, by what they add; among equals the first stays first. */
+static void order_layers(const amp_probe_comparison *c, amp_probe_run *r)
+{
+    r->order = amp_host_allocated(calloc((size_t)c->network.count + 1, sizeof *r->order));
+    for (int i = 0; i < c->network.count; i++) {
+        const amp_layer_desc *d = &c->network.layers[i];
+        if (d->keep_fp32 || (!d->kind->products && !d->lends_products)) continue;
+        int at = r->order_count++;
+        for (; at > 0 && added_by(c, r, r->order[at - 1]) < added_by(c, r, i); at--)
+            r->order[at] = r->order[at - 1];
+        r->order[at] = i;
+    }
+}
+
+/* ---- trials ---- */
+
+static amp_status make_passes(amp_pin_trial *trial, amp_subject *pinned, const amp_probe_input *input,
+                              const amp_trace *fp32, amp_error *error)
+{
+    amp_differences found = { 0 };
+    amp_status status = amp_subject_run(pinned, input, &(amp_subject_pass){ .reference = fp32,
+                                                                            .found = &found }, error);
+    amp_difference gradient = amp_probe_gradient(&found, NULL);
+    amp_differences_free(&found);
+    trial->cosine = amp_difference_cosine(&gradient);
+    trial->error = amp_difference_error(&gradient);
+    return status == AMP_OK ? amp_subject_time(pinned, input, &trial->seconds, error) : status;
+}
+
+static amp_status try_first(const amp_probe_comparison *c, amp_dtype dtype, amp_probe_run *r, int count,
+                            const char *made_from, const amp_probe_input *input, const amp_trace *fp32,
+                            amp_error *error)
+{
+    amp_subject pinned;
+    amp_pin_trial *trial = &r->trials[r->trial_count];
+    char name[AMP_MEMORY_FILE], *pins = amp_host_allocated(calloc((size_t)c->network.count + 1, 1));
+    trial->count = count;
+    for (int k = 0; k < count; k++) pins[r->order[k]] = 1;
+    fprintf(stderr, "amp probe: passes in %s with %d layer%s in fp32\n", amp_dtype_name(dtype), count,
+            count == 1 ? "" : "s");
+    amp_status status = amp_cfg_pin_in_memory(made_from, pins, c->network.count, name, error);
+    free(pins);
+    if (status == AMP_OK)
+        status = amp_subject_open(&pinned, name, c->weights, amp_dtype_name(dtype), c->seed, error);
+    if (status != AMP_OK) return status;
+    status = make_passes(trial, &pinned, input, fp32, error);
+    r->trial_count += status == AMP_OK;
+    amp_subject_close(&pinned);
+    return status;
+}
+
+static int best_of(const amp_probe_run *r)
+{
+    double least = HUGE_VAL;
+    for (int k = 0; k < r->trial_count; k++) least = fmin(least, r->trials[k].error);
+    if (!(least <= WORTHWHILE * r->error)) return -1;
+    int best = 0;
+    while (!(r->trials[best].error * AS_GOOD <= fmax(least, AS_GOOD * AMP_PROBE_LITTLE))) best++;
+    return best;
+}
+
+amp_status amp_probe_try_pins(const amp_probe_comparison *c, amp_dtype dtype, amp_probe_run *r,
+                              const char *made_from, const amp_probe_input *input, const amp_trace *fp32,
+                              amp_error *error)
+{
+    order_layers(c, r);
+    for (int count = 1; r->trial_count < AMP_PIN_TRIALS && count <= r->order_count; count *= 2)
+        AMP_TRY(try_first(c, dtype, r, count, made_from, input, fp32, error));
+    r->best = best_of(r);
+    return AMP_OK;
+}

@@ -1,0 +1,288 @@
+/* What a comparison means, in sentences.
+ *
+ * Whether AMP's fp32 is Darknet's is judged by what each layer adds to what it was given, and not by how far
+ * the results of the whole pass lie apart: in a network of random weights differences of the last digit grow
+ * to 10 % of a gradient within a hundred layers.
+ *
+ * How much rounding explains was measured (docs/results). A layer without long sums differs by up to 40 units
+ * roundoff (2^-24 each), and 256 are allowed. Darknet's CPU code adds up all N numbers of a channel one after
+ * the other in fp32, for batch norm's statistics, which go into all that the layer makes, and for gradients:
+ * by up to N/8 units roundoff for the first, and N for gradients, where what is added cancels; N/2 and 2N are
+ * allowed. On a GPU its threads add up a 256th of the numbers each, at most.
+ *
+ * Half precision: 32 times the rounding of one number (2^-9 in bf16, 2^-12 in fp16) for outputs and
+ * statistics, of which up to 8 were measured; and 128 times bf16's for deltas and gradients, in both. Batch
+ * norm's backward takes the mean off a delta, and what is left has lost digits (37 roundings, on the doubles
+ * of a GPU, which stores it in 16 bits); in fp16 it may be subnormal, too. A max pool is left out: after
+ * rounding neighbours are equal, another one of them is chosen, and a delta goes elsewhere. */
+#include "probe_compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../host/program/failure.h"
+#include "../table.h"
+
+#define ROUNDOFF 0x1p-24
+#define BF16_ROUNDING 0x1p-9
+#define FP16_ROUNDING 0x1p-12
+#define SAME_TIME 5 /* % */
+enum { ALLOWED = 256, PART_OF_A_GPU_THREAD = 256, FAULTS_TOLD = 4, LOSERS_TOLD = 3 };
+
+const char *const amp_trace_names[AMP_TRACE_KINDS] = {
+    "output", "delta", "weights' gradient", "biases' gradient", "scales' gradient", "means of the batch",
+    "variances of the batch" };
+
+__attribute__((format(printf, 2, 3)))
+static void say(amp_probe_comparison *c, const char *format, ...)
+{
+    char text[2000];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    amp_texts_add(&c->verdict, &c->verdict_count, "%s", text);
+}
+
+/* ---- limits ---- */
+
+static int reads(const amp_layer_desc *d, int value)
+{
+    for (int k = 0; k < d->input_count; k++) if (d->inputs[k] == value) return 1;
+    return 0;
+}
+
+static double numbers_of_a_channel(const amp_layer_desc *d)
+{
+    return (double)d->output.n * d->output.h * d->output.w;
+}
+
+/* Numbers that are added up, at most. A delta is made by the layers that read the value. */
+static double summed(const amp_probe_comparison *c, int layer, amp_trace_kind kind)
+{
+    double most = numbers_of_a_channel(&c->network.layers[layer]);
+    for (int i = layer + 1; kind == AMP_TRACE_DELTA && i < c->network.count; i++)
+        if (reads(&c->network.layers[i], layer))
+            most = fmax(most, numbers_of_a_channel(&c->network.layers[i]));
+    return c->on_gpu ? most / PART_OF_A_GPU_THREAD : most;
+}
+
+static int is_gradient(amp_trace_kind kind)
+{
+    return kind == AMP_TRACE_WEIGHTS || kind == AMP_TRACE_BIASES || kind == AMP_TRACE_SCALES;
+}
+
+double amp_probe_limit(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
+{
+    double n = summed(c, layer, kind);
+    if (dtype != AMP_FP32 && (is_gradient(kind) || kind == AMP_TRACE_DELTA)) return 128 * BF16_ROUNDING;
+    if (dtype != AMP_FP32) return 32 * (dtype == AMP_BF16 ? BF16_ROUNDING : FP16_ROUNDING);
+    return ROUNDOFF * (ALLOWED + (is_gradient(kind) ? 2 * n : n / 2));
+}
+
+static int is_chosen_of(const amp_probe_comparison *c, int value)
+{
+    for (int i = value + 1; i < c->network.count; i++)
+        if (c->network.layers[i].kind == &amp_maxpool_ops && reads(&c->network.layers[i], value)) return 1;
+    return 0;
+}
+
+/* Whether nothing can be said of this tensor. */
+static int is_excused(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
+{
+    if (dtype == AMP_FP32) return c->excused[layer * AMP_TRACE_KINDS + (int)kind];
+    return kind == AMP_TRACE_DELTA && is_chosen_of(c, layer);
+}
+
+/* ---- faults ---- */
+
+static int further(const amp_probe_fault *a, const amp_probe_fault *b)
+{
+    return a->error / a->limit > b->error / b->limit;
+}
+
+void amp_probe_find_faults(amp_probe_comparison *c, amp_dtype dtype)
+{
+    amp_probe_run *r = &c->runs[dtype];
+    r->nearest = (amp_probe_fault){ .layer = -1, .limit = 1 };
+    r->faults = amp_host_allocated(calloc((size_t)c->network.count * AMP_TRACE_KINDS + 1, sizeof *r->faults));
+    for (int i = 0; i < c->network.count; i++)
+        for (int kind = 0; kind < AMP_TRACE_KINDS; kind++) {
+            amp_probe_fault f = { .layer = i, .kind = (amp_trace_kind)kind };
+            f.error = amp_difference_error(amp_differences_at(&r->added, i, f.kind));
+            f.limit = amp_probe_limit(c, dtype, i, f.kind);
+            if (isnan(f.error) || is_excused(c, dtype, i, f.kind)) continue;
+            if (r->nearest.layer < 0 || further(&f, &r->nearest)) r->nearest = f;
+            if (f.error <= f.limit) continue;
+            int at = r->fault_count++;
+            for (; at > 0 && further(&f, &r->faults[at - 1]); at--) r->faults[at] = r->faults[at - 1];
+            r->faults[at] = f;
+        }
+}
+
+enum { TEXT = 600 };
+
+/* "layer 3 [convolutional], output"; a delta's fault is in the layers that give it. */
+static const char *place_of(const amp_probe_comparison *c, const amp_probe_fault *f, char text[TEXT])
+{
+    const char *separator = "";
+    text[0] = 0;
+    if (f->kind != AMP_TRACE_DELTA || c->network.layers[f->layer].yolo) {
+        snprintf(text, TEXT, "layer %d [%s], %s", f->layer, c->network.layers[f->layer].type,
+                 amp_trace_names[f->kind]);
+        return text;
+    }
+    for (int i = f->layer + 1; i < c->network.count; i++) {
+        if (!reads(&c->network.layers[i], f->layer)) continue;
+        amp_append(text, TEXT, "%slayer %d [%s]", separator, i, c->network.layers[i].type);
+        separator = " or ";
+    }
+    amp_append(text, TEXT, ", the delta that it gives to layer %d", f->layer);
+    return text;
+}
+
+const char *amp_probe_fault_text(const amp_probe_comparison *c, const amp_probe_fault *f,
+                                 char text[AMP_FAULT_TEXT])
+{
+    char place[TEXT];
+    place_of(c, f, place);
+    if (isinf(f->error)) snprintf(text, AMP_FAULT_TEXT, "%s: inf or NaN", place);
+    else
+        snprintf(text, AMP_FAULT_TEXT, "%s: off by %.2g, where rounding explains %.2g", place, f->error,
+                 f->limit);
+    return text;
+}
+
+static void say_faults(amp_probe_comparison *c, amp_dtype dtype)
+{
+    char text[AMP_FAULT_TEXT];
+    const amp_probe_run *r = &c->runs[dtype];
+    for (int k = 0; k < r->fault_count && k < FAULTS_TOLD; k++)
+        say(c, "%s: %s.", amp_dtype_name(dtype), amp_probe_fault_text(c, &r->faults[k], text));
+}
+
+static void judge_fp32(amp_probe_comparison *c)
+{
+    const amp_probe_run *r = &c->runs[AMP_FP32];
+    char place[TEXT];
+    if (r->fault_count)
+        say(c, "AMP's fp32 is NOT Darknet's: %d tensor%s further off than rounding explains, given the "
+            "same numbers.", r->fault_count, r->fault_count == 1 ? " is" : "s are");
+    else
+        say(c, "AMP's fp32 is Darknet's: given the same numbers, no layer is further off than rounding "
+            "explains; nearest to that is %s: %.2g of %.2g.", place_of(c, &r->nearest, place),
+            r->nearest.error, r->nearest.limit);
+    say_faults(c, AMP_FP32);
+    say(c, "From the image on, the losses are %.7g and Darknet's %.7g, and the gradients differ by %.2g "
+        "(cosine %.7f): what each layer adds grows in those behind it.", r->loss, c->stock_loss, r->error,
+        r->cosine);
+}
+
+amp_status amp_probe_refuse(const amp_probe_comparison *c, amp_error *error)
+{
+    char text[AMP_FAULT_TEXT];
+    return amp_fail(error, AMP_DIVERGED, "AMP's fp32 is not Darknet's: %s; please report it with what is "
+                    "printed above and `darknet amp version`",
+                    amp_probe_fault_text(c, &c->runs[AMP_FP32].faults[0], text));
+}
+
+/* ---- what is known of Darknet's own code ---- */
+
+static const char *plural(int count) { return count == 1 ? "" : "s"; }
+
+static void say_what_is_excused(amp_probe_comparison *c)
+{
+    if (c->lost_deltas && c->on_gpu)
+        say(c, "Darknet's own code loses a part of the delta of %d layer%s that several read: not counted.",
+            c->lost_deltas, plural(c->lost_deltas));
+    else if (c->lost_deltas)
+        say(c, "Darknet's own CPU code loses a part of the delta of %d layer%s that several read; here "
+            "all parts are added up, as on a GPU.", c->lost_deltas, plural(c->lost_deltas));
+    if (c->forgotten_biases)
+        say(c, "Darknet's own CPU code gives no gradient to the biases of %d layer%s behind batch norm, "
+            "as its GPU code and AMP do: not counted.", c->forgotten_biases, plural(c->forgotten_biases));
+    if (c->drawn)
+        say(c, "%d layer%s random numbers from the GPU in Darknet's own code, and others under AMP: not "
+            "counted.", c->drawn, c->drawn == 1 ? " draws" : "s draw");
+}
+
+/* ---- half ---- */
+
+static void name_losers(const amp_probe_comparison *c, const amp_probe_run *r, int count, char text[TEXT])
+{
+    text[0] = 0;
+    for (int k = 0; k < count && k < r->order_count; k++) {
+        const char *separator = !k ? "" : k + 1 == count || k + 1 == r->order_count ? " and " : ", ";
+        amp_append(text, TEXT, "%s%d [%s]", separator, r->order[k], c->network.layers[r->order[k]].type);
+    }
+}
+
+static void number_text(double number, const char *format, char text[32])
+{
+    if (!isfinite(number)) snprintf(text, 32, "not finite");
+    else snprintf(text, 32, format, number);
+}
+
+/* What the clock cannot tell is called the same. */
+static const char *cost_of(const amp_probe_comparison *c, const amp_probe_run *r, const amp_pin_trial *t,
+                           char text[80])
+{
+    double more = 100 * (t->seconds / r->seconds - 1);
+    const char *clock = c->on_gpu ? "time" : "processor time";
+    if (fabs(more) < SAME_TIME) snprintf(text, 80, "for about as much %s of a pass", clock);
+    else snprintf(text, 80, "for %.0f %% %s %s of a pass", fabs(more), more < 0 ? "less" : "more", clock);
+    return text;
+}
+
+static void judge_pins(amp_probe_comparison *c, const char *dtype, const amp_probe_run *r)
+{
+    char layers[TEXT], from[32], to[32], cost[80];
+    if (!r->trial_count) return;
+    if (r->error <= AMP_PROBE_LITTLE) {
+        say(c, "%s: an error of the gradient below %g %% is no more than other images would make: nothing "
+            "needs to be kept in fp32.", dtype, 100 * AMP_PROBE_LITTLE);
+        return;
+    }
+    const amp_pin_trial *t = &r->trials[r->best < 0 ? r->trial_count - 1 : r->best];
+    name_losers(c, r, t->count, layers);
+    if (r->best < 0) {
+        say(c, "%s: keeping layers in fp32 does not halve the gradient's error: with %d of them, %s, it "
+            "is %.2g. Rounding is spread over all layers.", dtype, t->count, layers, t->error);
+        return;
+    }
+    number_text(r->cosine, "%.6f", from);
+    number_text(t->cosine, "%.6f", to);
+    say(c, "%s: with layer%s %s in fp32 (amp=0) the gradient's cosine goes from %s to %s, %s.", dtype,
+        plural(t->count), layers, from, to, cost_of(c, r, t, cost));
+}
+
+static void judge_half(amp_probe_comparison *c, amp_dtype dtype)
+{
+    const char *name = amp_dtype_name(dtype);
+    const amp_probe_run *r = &c->runs[dtype];
+    char losers[TEXT], cosine[32], error[32];
+    if (!r->ran) {
+        say(c, "%s: %s.", name, c->machine.note[dtype]);
+        return;
+    }
+    name_losers(c, r, LOSERS_TOLD, losers);
+    number_text(r->cosine, "%.6f", cosine);
+    number_text(r->error, "%.2g", error);
+    say(c, "%s: the cosine of its gradient and fp32's is %s (error %s), at a loss scale of %g. Layers "
+        "that add most: %s.", name, cosine, error, (double)r->scale, r->order_count ? losers : "none "
+        "computes in it");
+    say_faults(c, dtype);
+    judge_pins(c, name, r);
+}
+
+void amp_probe_judge(amp_probe_comparison *c)
+{
+    judge_fp32(c);
+    say_what_is_excused(c);
+    judge_half(c, AMP_BF16);
+    judge_half(c, AMP_FP16);
+    if (!c->weights)
+        say(c, "These are random weights: what half precision loses in a training is told by weights that "
+            "have learnt.");
+}

@@ -1,0 +1,444 @@
+/* Passes that are looked at, layer by layer. In AMP's engine an observer is shown each tensor as it is made.
+ * In stock the fork calls before and after each layer (amp_fork_watch_layers). */
+#include "subject.h"
+
+#include "../../host/program/clock.h"
+#include "../../host/program/random.h"
+#include "../../host/network/resume.h"
+#include "../../host/network/state.h"
+#include "../../tensor/half.h"
+#include "../mute.h"
+#include "../statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LEAST_SCALE 0x1p-14f
+enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
+#define SECONDS_OF_PASSES .2
+
+/* A pass under way. */
+typedef struct looker {
+    amp_subject *s;
+    const amp_subject_pass *asked;
+    amp_trace whole;         /* gradients, complete after backward, and statistics */
+    char *seen;              /* per layer and kind, as an output is shown twice */
+    int *next_param;         /* per layer: the parameter whose gradient is shown next */
+    int is_forward;          /* stock: what the watcher is called around */
+    float *numbers;          /* of one tensor, NCHW */
+    unsigned char *bytes;    /* ... as the backend has it */
+    size_t room;             /* in both, in floats */
+    int overflowed;          /* a gradient is inf or NaN */
+    amp_status status;       /* of stock's watcher, which cannot return it */
+    amp_error error;
+} looker;
+
+/* ---- what is done with a tensor ---- */
+
+static void make_room(looker *l, size_t count)
+{
+    if (count <= l->room) return;
+    l->room = count;
+    l->numbers = amp_host_allocated(realloc(l->numbers, count * sizeof *l->numbers));
+    l->bytes = amp_host_allocated(realloc(l->bytes, count * sizeof *l->numbers));
+}
+
+static void look(looker *l, int layer, amp_trace_kind kind, const float *numbers, size_t count)
+{
+    const amp_subject_pass *asked = l->asked;
+    if (asked->reference)
+        amp_trace_compare(asked->reference, layer, kind, numbers, count,
+                          amp_differences_at(asked->found, layer, kind));
+    if (asked->record) amp_trace_append(asked->record, layer, kind, numbers, count, 1);
+}
+
+static int is_new(looker *l, int layer, amp_trace_kind kind)
+{
+    char *seen = &l->seen[layer * AMP_TRACE_KINDS + (int)kind];
+    return *seen ? 0 : (*seen = 1);
+}
+
+static amp_trace_kind kind_of(const amp_param_desc *p)
+{
+    size_t length = strlen(p->name), ending = strlen("scales");
+    if (p->decays) return AMP_TRACE_WEIGHTS;
+    return length >= ending && !strcmp(p->name + length - ending, "scales") ? AMP_TRACE_SCALES
+                                                                            : AMP_TRACE_BIASES;
+}
+
+/* A gradient of a parameter, in fp32 and with the loss scale. */
+static amp_status take_gradient(looker *l, int layer, int param, const float *array, amp_error *error)
+{
+    const amp_param_desc *p = &l->s->network.layers[layer].params[param];
+    make_room(l, p->count);
+    AMP_TRY(l->s->backend->download(l->s->backend, l->numbers, array, p->count * sizeof *l->numbers, error));
+    amp_trace_append(&l->whole, layer, kind_of(p), l->numbers, p->count, 1 / l->s->scale);
+    return AMP_OK;
+}
+
+/* ---- a convolution whose logistic the yolo layer behind it computes ----
+ *
+ * Under AMP its output is x, in stock it is p = 1 / (1 + exp(-x)): compared is p. Stock's delta, of the yolo
+ * layer and of the convolution, is d/dp, and AMP's is d/dx: compared is d/dx = p (1 - p) d/dp. */
+
+static int gives_logits(const amp_layer_desc *d) { return d->yolo && d->yolo->before_logistic; }
+
+static int is_squashed_later(const amp_network_desc *n, int layer)
+{
+    for (int i = layer + 1; i < n->count; i++)
+        if (gives_logits(&n->layers[i]) && n->layers[i].inputs[0] == layer) return 1;
+    return 0;
+}
+
+static void squash(float *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) numbers[i] = (float)(1 / (1 + exp(-(double)numbers[i])));
+}
+
+/* ---- AMP ---- */
+
+/* Puts the reference's numbers into the tensor. */
+static amp_status feed(looker *l, amp_backend *b, const amp_tensor *t, const amp_trace_tensor *with,
+                       float factor, amp_error *error)
+{
+    if (!with->numbers || with->count != amp_shape_count(t->shape)) return AMP_OK;
+    amp_trace_to_tensor(t, l->bytes, factor, with->numbers);
+    return b->upload(b, t->data, l->bytes, amp_tensor_bytes(t), error);
+}
+
+static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, amp_trace_kind kind,
+                             amp_error *error)
+{
+    const amp_tensor *t = &seen->tensor;
+    float scale = kind == AMP_TRACE_DELTA ? l->s->scale : 1;
+    if (!is_new(l, seen->layer, kind)) return AMP_OK;
+    make_room(l, amp_shape_count(t->shape));
+    AMP_TRY(b->download(b, l->bytes, t->data, amp_tensor_bytes(t), error));
+    amp_trace_from_tensor(t, l->bytes, 1 / scale, l->numbers);
+    int squashed = kind == AMP_TRACE_OUTPUT && is_squashed_later(&l->s->network, seen->layer);
+    if (squashed) squash(l->numbers, amp_shape_count(t->shape));
+    look(l, seen->layer, kind, l->numbers, amp_shape_count(t->shape));
+    if (!l->asked->feeds || squashed) return AMP_OK;
+    return feed(l, b, t, amp_trace_at(l->asked->reference, seen->layer, kind), scale, error);
+}
+
+/* A loss that another layer reads: AMP shows its own part of its input's delta, stock has one delta with what
+ * that layer gives back. */
+static int mixes_deltas(const amp_network_desc *n, int layer)
+{
+    int is_read = 0;
+    for (int i = layer + 1; i < n->count; i++)
+        for (int k = 0; k < n->layers[i].input_count; k++) is_read |= n->layers[i].inputs[k] == layer;
+    return is_read && n->layers[layer].kind->makes_loss;
+}
+
+static amp_status see(void *context, amp_backend *b, const amp_seen *seen, amp_error *error)
+{
+    looker *l = context;
+    if (seen->layer < 0) return AMP_OK;
+    switch (seen->kind) {
+    case AMP_SEEN_OUTPUT: return see_tensor(l, b, seen, AMP_TRACE_OUTPUT, error);
+    case AMP_SEEN_DELTA:
+        if (mixes_deltas(&l->s->network, seen->layer)) return AMP_OK;
+        return see_tensor(l, b, seen, AMP_TRACE_DELTA, error);
+    case AMP_SEEN_GRADIENT:
+        return take_gradient(l, seen->layer, l->next_param[seen->layer]++, seen->tensor.data, error);
+    default: return AMP_OK;
+    }
+}
+
+/* ---- stock ---- */
+
+static amp_status take_array(looker *l, int layer, amp_trace_kind kind, const float *array, size_t count,
+                             amp_error *error)
+{
+    if (!array) return AMP_OK;
+    make_room(l, count);
+    AMP_TRY(l->s->backend->download(l->s->backend, l->numbers, array, count * sizeof *array, error));
+    look(l, layer, kind, l->numbers, count);
+    return AMP_OK;
+}
+
+static amp_status take_delta(looker *l, int layer, const amp_layer_arrays *a, amp_error *error)
+{
+    const amp_network_desc *n = &l->s->network;
+    int logits = gives_logits(&n->layers[layer]) ? n->layers[layer].inputs[0]
+               : is_squashed_later(n, layer) ? layer : -1;
+    if (logits < 0) return take_array(l, layer, AMP_TRACE_DELTA, a->delta, a->count, error);
+    float *p = amp_host_allocated(malloc((a->count + 1) * sizeof *p));
+    make_room(l, a->count);
+    amp_backend *b = l->s->backend;
+    const float *output = amp_fork_layer_arrays(l->s->net, logits).output;
+    amp_status status = b->download(b, p, output, a->count * sizeof *p, error);
+    if (status == AMP_OK) status = b->download(b, l->numbers, a->delta, a->count * sizeof *p, error);
+    for (size_t i = 0; i < a->count; i++) l->numbers[i] *= p[i] * (1 - p[i]);
+    if (status == AMP_OK) look(l, layer, AMP_TRACE_DELTA, l->numbers, a->count);
+    free(p);
+    return status;
+}
+
+/* After forward: the output. Before backward: the delta, of which all parts are there. After it:
+ * gradients. */
+static amp_status take_layer(looker *l, int layer, int begins, amp_error *error)
+{
+    amp_layer_arrays a = amp_fork_layer_arrays(l->s->net, layer);
+    const amp_layer_desc *d = &l->s->network.layers[layer];
+    if (l->is_forward && !begins) return take_array(l, layer, AMP_TRACE_OUTPUT, a.output, a.count, error);
+    if (l->is_forward) return AMP_OK;
+    if (begins) return a.delta ? take_delta(l, layer, &a, error) : AMP_OK;
+    for (int k = 0; k < d->param_count; k++)
+        AMP_TRY(take_gradient(l, layer, k, *d->params[k].gradient_slot, error));
+    return AMP_OK;
+}
+
+static void watch(void *context, int layer, int begins)
+{
+    looker *l = context;
+    if (l->status == AMP_OK) l->status = take_layer(l, layer, begins, &l->error);
+}
+
+/* ---- statistics ---- */
+
+/* Running statistics come in pairs: of means, then of variances. Recurrent states, which move by no factor,
+ * are none. */
+static int is_running(const amp_statistics_desc *s) { return s->rolling_factor > 0; }
+
+/* From 0 a running statistic r moves to (1 - f) 0 + f x, so that x, the batch's, is r / f without a loss.
+ * Nothing reads it in a training's pass. */
+static amp_status clear_statistics(amp_subject *s, amp_error *error)
+{
+    for (int i = 0; i < s->network.count; i++)
+        for (int k = 0; k < s->network.layers[i].statistics_count; k++) {
+            const amp_statistics_desc *d = &s->network.layers[i].statistics[k];
+            if (!is_running(d)) continue;
+            float *zeros = amp_host_allocated(calloc(d->count + 1, sizeof *zeros));
+            amp_status status = s->backend->upload(s->backend, d->array, zeros, d->count * sizeof *zeros,
+                                                   error);
+            free(zeros);
+            AMP_TRY(status);
+        }
+    return AMP_OK;
+}
+
+static amp_status take_statistics(looker *l, int layer, amp_error *error)
+{
+    const amp_layer_desc *d = &l->s->network.layers[layer];
+    for (int k = 0, pair = 0; k < d->statistics_count; k++) {
+        const amp_statistics_desc *s = &d->statistics[k];
+        if (!is_running(s)) continue;
+        amp_trace_kind kind = pair++ % 2 ? AMP_TRACE_VARIANCES : AMP_TRACE_MEANS;
+        make_room(l, s->count);
+        AMP_TRY(l->s->backend->download(l->s->backend, l->numbers, s->array, s->count * sizeof(float),
+                                        error));
+        amp_trace_append(&l->whole, layer, kind, l->numbers, s->count, 1 / s->rolling_factor);
+    }
+    return AMP_OK;
+}
+
+/* ---- a pass ---- */
+
+static void put_input(amp_subject *s, const amp_probe_input *input)
+{
+    memcpy(s->images, input->images, input->image_count * sizeof *s->images);
+    if (s->labels) memcpy(s->labels, input->labels, input->label_count * sizeof *s->labels);
+    amp_fork_set_counters(s->net, s->counters);
+    srand(s->seed + 1); /* dropout */
+}
+
+static amp_status set_scale(amp_subject *s, float scale, amp_error *error)
+{
+    amp_scaler scaler = amp_scaler_defaults();
+    scaler.dynamic = 0;
+    scaler.scale = scale;
+    AMP_TRY(amp_scaler_init(&scaler, &scaler, error));
+    amp_engine_set_scaler(s->engine, &scaler);
+    s->scale = scale;
+    return AMP_OK;
+}
+
+static void forward_and_backward(amp_subject *s, const amp_probe_input *input, int *is_forward, double *loss)
+{
+    int kept = amp_mute_stdout();
+    put_input(s, input);
+    amp_fork_begin_pass(s->net);
+    *is_forward = 1;
+    amp_fork_forward(s->net);
+    if (loss) *loss = (double)amp_fork_cost(s->net);
+    *is_forward = 0;
+    amp_fork_backward(s->net);
+    amp_restore_stdout(kept);
+}
+
+/* Gradients are 0 again, as after a step. */
+static amp_status forget(amp_subject *s, amp_error *error)
+{
+    if (!s->engine) return AMP_OK;
+    AMP_TRY(amp_engine_start_anew(s->engine, error));
+    return set_scale(s, s->scale, error);
+}
+
+static amp_status run(looker *l, const amp_probe_input *input, amp_error *error)
+{
+    amp_subject *s = l->s;
+    AMP_TRY(clear_statistics(s, error));
+    if (s->engine) amp_engine_set_observer(s->engine, &(amp_observer){ l, see });
+    else amp_fork_watch_layers(s->net, watch, l, 1);
+    forward_and_backward(s, input, &l->is_forward, l->asked->loss);
+    if (s->engine) amp_engine_set_observer(s->engine, NULL);
+    else amp_fork_unwatch_layers(s->net);
+    if (l->status != AMP_OK) {
+        *error = l->error;
+        return l->status;
+    }
+    for (int i = 0; i < s->network.count; i++) {
+        AMP_TRY(take_statistics(l, i, error));
+        for (int k = AMP_TRACE_WEIGHTS; k < AMP_TRACE_KINDS; k++) {
+            amp_trace_tensor *t = amp_trace_at(&l->whole, i, (amp_trace_kind)k);
+            if (!t->numbers) continue;
+            l->overflowed |= k <= AMP_TRACE_SCALES && !amp_all_finite(t->numbers, t->count);
+            look(l, i, (amp_trace_kind)k, t->numbers, t->count);
+        }
+    }
+    return forget(s, error);
+}
+
+static void empty(const amp_subject_pass *asked, int layers)
+{
+    if (asked->record) {
+        amp_trace_free(asked->record);
+        amp_trace_make(asked->record, layers);
+    }
+    if (asked->found) {
+        amp_differences_free(asked->found);
+        amp_differences_make(asked->found, layers);
+    }
+}
+
+static amp_status run_once(amp_subject *s, const amp_probe_input *input, const amp_subject_pass *asked,
+                           int *overflowed, amp_error *error)
+{
+    int layers = s->network.count;
+    looker l = { .s = s, .asked = asked };
+    empty(asked, layers);
+    amp_trace_make(&l.whole, layers);
+    l.seen = amp_host_allocated(calloc((size_t)layers + 1, AMP_TRACE_KINDS));
+    l.next_param = amp_host_allocated(calloc((size_t)layers + 1, sizeof *l.next_param));
+    amp_status status = run(&l, input, error);
+    *overflowed = l.overflowed;
+    amp_trace_free(&l.whole);
+    free(l.seen);
+    free(l.next_param);
+    free(l.numbers);
+    free(l.bytes);
+    return status;
+}
+
+amp_status amp_subject_run(amp_subject *s, const amp_probe_input *input, const amp_subject_pass *asked,
+                           amp_error *error)
+{
+    for (int overflowed;;) {
+        AMP_TRY(run_once(s, input, asked, &overflowed, error));
+        if (!overflowed || asked->feeds || !s->engine || s->scale / 2 < LEAST_SCALE) return AMP_OK;
+        AMP_TRY(set_scale(s, s->scale / 2, error));
+    }
+}
+
+static double seconds_of(const amp_subject *s)
+{
+    struct timespec now;
+    if (amp_fork_view(s->net).on_gpu) return amp_clock_seconds();
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+amp_status amp_subject_time(amp_subject *s, const amp_probe_input *input, double *seconds, amp_error *error)
+{
+    double times[MOST_PASSES], all = 0;
+    size_t count = 0;
+    for (int is_forward; count < LEAST_PASSES || (count < MOST_PASSES && all < SECONDS_OF_PASSES); count++) {
+        double began = seconds_of(s);
+        forward_and_backward(s, input, &is_forward, NULL);
+        times[count] = seconds_of(s) - began;
+        all += times[count];
+        AMP_TRY(forget(s, error));
+    }
+    *seconds = amp_median(times, count);
+    return AMP_OK;
+}
+
+/* ---- making it ---- */
+
+/* As `detector train` loads it, but nothing of the weights' sidecar is taken over. */
+static void load(amp_subject *s, const char *cfg, const char *weights, const char *dtype)
+{
+    const char *requested = amp_host_requested_dtype();
+    srand(s->seed);
+    amp_fork_seed((unsigned)rand());
+    amp_host_request_dtype(dtype);
+    s->net = amp_fork_make_network(cfg, cfg, 1);
+    amp_host_request_dtype(requested);
+    if (weights) amp_fork_load_weights(s->net, weights);
+    amp_fork_use_device(s->net);
+}
+
+static amp_status set_up(amp_subject *s, amp_error *error)
+{
+    struct darknet_amp *amp = amp_fork_state(s->net);
+    amp_view view = amp_fork_view(s->net);
+    amp_config none = { 0 };
+    s->images = view.images;
+    s->labels = view.labels;
+    s->scale = 1;
+    s->counters = amp_fork_counters(s->net);
+    s->counters.seen -= s->counters.seen % (size_t)(view.batch * view.subdivisions);
+    AMP_TRY(amp_fork_describe(s->net, amp ? amp->config : &none, &s->network, error));
+    if (!amp) return (s->backend = amp_fork_backend(error)) ? AMP_OK : error->status;
+    s->engine = amp->engine;
+    s->backend = amp_engine_backend(amp->engine);
+    amp->resume->pending = 0;
+    amp->summary_printed = 1;
+    amp_engine_set_recompute(s->engine, &(amp_recompute_settings){ 0 });
+    return set_scale(s, amp->config->dtype == AMP_FP32 ? 1 : amp_engine_scaler(s->engine)->scale, error);
+}
+
+amp_status amp_subject_open(amp_subject *s, const char *cfg, const char *weights, const char *dtype,
+                            unsigned seed, amp_error *error)
+{
+    *s = (amp_subject){ .seed = seed };
+    load(s, cfg, weights, dtype);
+    amp_status status = set_up(s, error);
+    if (status != AMP_OK) amp_subject_close(s);
+    return status;
+}
+
+amp_status amp_subject_stir(amp_subject *s, amp_error *error)
+{
+    uint64_t state = s->seed;
+    for (int i = 0; i < s->network.count; i++)
+        for (int k = 0; k < s->network.layers[i].param_count; k++) {
+            const amp_param_desc *p = &s->network.layers[i].params[k];
+            amp_trace_kind kind = kind_of(p);
+            if (kind == AMP_TRACE_WEIGHTS) continue;
+            float *drawn = amp_host_allocated(malloc((p->count + 1) * sizeof *drawn));
+            for (size_t e = 0; e < p->count; e++) {
+                float u = (float)(amp_random_mix(state += AMP_RANDOM_STEP) >> 40) / 16777216.f;
+                drawn[e] = kind == AMP_TRACE_SCALES ? .5f + u : .4f * u - .2f;
+            }
+            amp_status status = s->backend->upload(s->backend, p->master, drawn, p->count * sizeof *drawn,
+                                                   error);
+            free(drawn);
+            AMP_TRY(status);
+        }
+    if (s->engine) amp_engine_weights_changed(s->engine);
+    return AMP_OK;
+}
+
+void amp_subject_close(amp_subject *s)
+{
+    if (!s->engine && s->backend) s->backend->destroy(s->backend);
+    amp_network_desc_free(&s->network);
+    amp_fork_free_network(s->net);
+    *s = (amp_subject){ 0 };
+}

@@ -1,0 +1,148 @@
+/* Keeping and comparing the tensors of a pass. */
+#include "trace.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../host/program/failure.h"
+#include "../../tensor/half.h"
+
+/* ---- traces ---- */
+
+static size_t slots(int layers) { return (size_t)layers * AMP_TRACE_KINDS; }
+
+void amp_trace_make(amp_trace *t, int layers)
+{
+    *t = (amp_trace){ layers, amp_host_allocated(calloc(slots(layers) + 1, sizeof *t->tensors)) };
+}
+
+void amp_trace_free(amp_trace *t)
+{
+    for (size_t i = 0; t->tensors && i < slots(t->layers); i++) free(t->tensors[i].numbers);
+    free(t->tensors);
+    *t = (amp_trace){ 0 };
+}
+
+amp_trace_tensor *amp_trace_at(const amp_trace *t, int layer, amp_trace_kind kind)
+{
+    return &t->tensors[layer * AMP_TRACE_KINDS + (int)kind];
+}
+
+void amp_trace_append(amp_trace *t, int layer, amp_trace_kind kind, const float *numbers, size_t count,
+                      float factor)
+{
+    amp_trace_tensor *to = amp_trace_at(t, layer, kind);
+    to->numbers = amp_host_allocated(realloc(to->numbers, (to->count + count + 1) * sizeof *to->numbers));
+    for (size_t i = 0; i < count; i++) to->numbers[to->count + i] = numbers[i] * factor;
+    to->count += count;
+}
+
+/* ---- differences ---- */
+
+void amp_differences_make(amp_differences *d, int layers)
+{
+    *d = (amp_differences){ layers, amp_host_allocated(calloc(slots(layers) + 1, sizeof *d->of)) };
+}
+
+void amp_differences_free(amp_differences *d)
+{
+    free(d->of);
+    *d = (amp_differences){ 0 };
+}
+
+amp_difference *amp_differences_at(const amp_differences *d, int layer, amp_trace_kind kind)
+{
+    return &d->of[layer * AMP_TRACE_KINDS + (int)kind];
+}
+
+/* Whose size bounds that of a tensor from below: its root mean square, times the square root of count. */
+static double floor_of(const amp_trace *reference, int layer, amp_trace_kind kind, size_t count)
+{
+    double sum = 0;
+    if (kind == AMP_TRACE_BIASES || kind == AMP_TRACE_SCALES) {
+        const amp_trace_tensor *w = amp_trace_at(reference, layer, AMP_TRACE_WEIGHTS);
+        for (size_t i = 0; i < w->count; i++) sum += (double)w->numbers[i] * w->numbers[i];
+        return w->count ? sqrt(sum / (double)w->count * (double)count) : 0;
+    }
+    if (kind != AMP_TRACE_MEANS) return 0;
+    const amp_trace_tensor *v = amp_trace_at(reference, layer, AMP_TRACE_VARIANCES);
+    for (size_t i = 0; i < v->count; i++) sum += fabs((double)v->numbers[i]);
+    return sqrt(sum);
+}
+
+void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind kind, const float *numbers,
+                       size_t count, amp_difference *out)
+{
+    const amp_trace_tensor *y = amp_trace_at(reference, layer, kind);
+    amp_difference d = { .compared = 1, .floor = floor_of(reference, layer, kind, count) };
+    if (!y->numbers || y->count != count) return;
+    for (size_t i = 0; i < count; i++) {
+        double a = numbers[i], b = y->numbers[i];
+        if (!amp_is_finite(numbers[i]) || !amp_is_finite(y->numbers[i])) a = b = NAN;
+        d.xx += a * a;
+        d.yy += b * b;
+        d.xy += a * b;
+        d.dd += (a - b) * (a - b);
+    }
+    *out = d;
+}
+
+double amp_difference_error(const amp_difference *d)
+{
+    double size = sqrt(d->yy) > d->floor ? sqrt(d->yy) : d->floor;
+    if (!d->compared) return NAN;
+    if (isnan(d->dd)) return INFINITY;
+    return d->dd > 0 ? size > 0 ? sqrt(d->dd) / size : INFINITY : 0;
+}
+
+double amp_difference_cosine(const amp_difference *d)
+{
+    return d->compared && d->xx > 0 && d->yy > 0 ? d->xy / sqrt(d->xx) / sqrt(d->yy) : NAN;
+}
+
+/* ---- layouts ---- */
+
+/* Where number (n, c, p) of N images, C channels and P pixels lies. */
+static size_t place_of(const amp_tensor *t, size_t n, size_t c, size_t p)
+{
+    size_t channels = (size_t)t->shape.c, pixels = (size_t)t->shape.h * (size_t)t->shape.w;
+    return t->layout == AMP_NCHW ? (n * channels + c) * pixels + p : (n * pixels + p) * channels + c;
+}
+
+static float number_at(const amp_tensor *t, const void *memory, size_t at)
+{
+    if (t->dtype == AMP_FP32) return ((const float *)memory)[at];
+    amp_half_bits half = ((const amp_half_bits *)memory)[at];
+    return t->dtype == AMP_BF16 ? amp_bf16_to_float(half) : amp_fp16_to_float(half);
+}
+
+static void set_number(const amp_tensor *t, void *memory, size_t at, float number)
+{
+    if (t->dtype == AMP_FP32) ((float *)memory)[at] = number;
+    else ((amp_half_bits *)memory)[at] = t->dtype == AMP_BF16 ? amp_float_to_bf16(number)
+                                                              : amp_float_to_fp16(number);
+}
+
+/* A row: the numbers of one channel of one image. */
+void amp_trace_from_tensor(const amp_tensor *t, const void *memory, float factor, float *numbers)
+{
+    long channels = t->shape.c, rows = (long)t->shape.n * channels;
+    size_t pixels = (size_t)t->shape.h * (size_t)t->shape.w;
+    #pragma omp parallel for
+    for (long row = 0; row < rows; row++)
+        for (size_t p = 0; p < pixels; p++)
+            numbers[(size_t)row * pixels + p] = factor * number_at(t, memory, place_of(t,
+                    (size_t)(row / channels), (size_t)(row % channels), p));
+}
+
+void amp_trace_to_tensor(const amp_tensor *t, void *memory, float factor, const float *numbers)
+{
+    long channels = t->shape.c, rows = (long)t->shape.n * channels;
+    size_t pixels = (size_t)t->shape.h * (size_t)t->shape.w;
+    #pragma omp parallel for
+    for (long row = 0; row < rows; row++)
+        for (size_t p = 0; p < pixels; p++)
+            set_number(t, memory, place_of(t, (size_t)(row / channels), (size_t)(row % channels), p),
+                       factor * numbers[(size_t)row * pixels + p]);
+}

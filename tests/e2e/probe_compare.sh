@@ -1,0 +1,218 @@
+# `darknet amp probe -compare`: AMP's fp32 is found to be Darknet's own, in both forks and with the CUDA
+# backend on the doubles; a backend that computes one thing wrong is refused, by the layer's name; what layers
+# in fp32 bring is what a training then shows; bad input is a line each.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
+. "$SOURCE_DIR/tests/e2e/lib/noise_images.bash"
+export OMP_NUM_THREADS=1
+tiny_training
+noise_images
+cp labels/* images/ # where AlexeyAB's looks
+
+# Numbers of channels tell the layers apart. 12 runs in fp32 always, so that 2 is read in two forms.
+layers > kinds.cfg <<'END'
+[net] batch=4 subdivisions=2 width=64 height=64 channels=3 momentum=0.9 decay=0.0005 angle=5 saturation=1.5
+    exposure=1.5 hue=.1 learning_rate=0.002 burn_in=2 max_batches=40 policy=steps steps=300 scales=.5
+[convolutional] batch_normalize=1 filters=8 size=3 stride=1 pad=1 activation=leaky
+[maxpool] size=2 stride=2
+[convolutional] batch_normalize=1 filters=12 size=3 stride=2 pad=1 activation=leaky
+[convolutional] batch_normalize=1 filters=16 size=3 stride=2 pad=1 activation=leaky
+[convolutional] batch_normalize=1 filters=20 size=1 stride=1 activation=leaky
+[convolutional] batch_normalize=1 filters=16 size=3 stride=1 pad=1 activation=leaky
+[shortcut] from=-3 activation=linear
+[dropout] probability=.2
+[convolutional] batch_normalize=1 filters=24 size=3 stride=1 pad=1 activation=leaky
+[convolutional] filters=21 size=1 stride=1 activation=linear
+[yolo] mask=3,4,5 anchors=4,5,8,8,12,14,14,12,20,20,28,30 classes=2 num=6 jitter=.3 ignore_thresh=.7
+    truth_thresh=1 random=0
+[route] layers=-3
+[convolutional] batch_normalize=1 filters=10 size=1 stride=1 activation=leaky amp=0
+[upsample] stride=2
+[route] layers=-1,2
+[convolutional] batch_normalize=1 filters=28 size=3 stride=1 pad=1 activation=leaky
+[convolutional] filters=21 size=1 stride=1 activation=linear
+[yolo] mask=0,1,2 anchors=4,5,8,8,12,14,14,12,20,20,28,30 classes=2 num=6 jitter=.3 ignore_thresh=.7
+    truth_thresh=1 random=0
+END
+
+compare() { # compare <name> <program> <arguments...>: <name>.json, .out, .err and .html; $status
+    local name=$1 program=$2
+    shift 2
+    status=0
+    timeout 600 "$program" amp probe -compare "$@" -seed 3 -json $name.json -report $name.html > $name.out \
+        2> $name.err || status=$?
+}
+says() { # says <name> <text>: the verdict, whose lines are broken
+    tr '\n' ' ' < $1.out | grep -qF -- "$2" || fail "$1: no '$2' in: $(sed -n '/^AMP/,$p' $1.out)"
+}
+good() { # good <name> <program> <data> <weights> [<layers of which stock loses a part of the delta>]
+    compare "$1" "$2" "$3" kinds.cfg "$4"
+    [ $status = 0 ] || fail "$1: status $status: $(tail -1 $1.err)"
+    grep -q '"fp32_is_stocks": true' $1.json || fail "$1: not stock's: $(tail -20 $1.out)"
+    says $1 "AMP's fp32 is Darknet's: "
+    says $1 "the delta of ${5:-2} layers that several read"
+    for dtype in fp32 bf16 fp16; do
+        [ "$(sed -n "/^$dtype against/,/^$/p" $1.out | grep -c '^ *[0-9][0-9]* [a-z]* *|')" = 18 ] ||
+            fail "$1: $dtype: not a row for each layer: $(cat $1.out)"
+    done
+    # Half precision is nowhere further off than rounding explains, and nowhere as near as fp32.
+    ! grep -E '^(bf16|fp16): layer' $1.out || fail "$1: half precision has a fault: $(tail -20 $1.out)"
+    for dtype in bf16 fp16; do
+        sed -n "/^ \"$dtype\"/,/^ }/p" $1.json | awk -v dtype=$dtype '
+            /"gradient_error"/ && !n++ { sub(/,/, ""); e = $2 } END { exit !(e > 1e-5 && e < .5) }' ||
+            fail "$1: $dtype: the gradient's error: $(grep -m 3 gradient_error $1.json)"
+    done
+    [ "$(grep -c '<svg' $1.html) $(grep -c '</svg>' $1.html)" = '3 3' ] && grep -q '</html>' $1.html ||
+        fail "$1: the page is not whole"
+}
+
+# Weights whose biases are not 0.
+"$DARKNET" detector train tiny.data kinds.cfg -amp fp32 -seed 3 > train.out 2> train.err ||
+    fail "training: $(tail -1 train.err)"
+mv backup/kinds_final.weights learnt.weights
+rm -f backup/*
+fp32_is_darknets_own_and_half_is_near() { good pjreddie "$DARKNET" tiny.data learnt.weights; }
+fp32_is_darknets_own_and_half_is_near
+
+# One seed, one result; standard output has the JSON alone; without weights it is said.
+compare again "$DARKNET" tiny.data kinds.cfg learnt.weights
+for name in pjreddie again; do sed '/"seconds"/d; /processor time/d' $name.json > $name.same; done
+cmp pjreddie.same again.same || fail 'two comparisons with one seed differ'
+timeout 600 "$DARKNET" amp probe -compare tiny.data kinds.cfg learnt.weights -seed 3 -json - 2> err |
+    sed '/"seconds"/d; /processor time/d' | cmp - again.same || fail '-json -: not the JSON alone'
+compare random "$DARKNET" tiny.data kinds.cfg -images 1
+[ $status = 0 ] || fail "without weights: status $status: $(tail -1 random.err)"
+says random 'a pass of 1 image at 64x64'
+says random 'These are random weights'
+[ -z "$(ls backup)" ] || fail 'a comparison saves something'
+
+# ---- a backend with a fault ----
+
+# faulty <program> <data> <fault> <channels> <what is named, as a pattern>
+faulty() {
+    export AMP_FAULT="$3 $4"
+    compare faulty "$1" "$2" kinds.cfg learnt.weights
+    unset AMP_FAULT
+    [ $status = 1 ] || fail "$3 in $4 channels: status $status: $(tail -1 faulty.err)"
+    # the doubles have the last line
+    grep -v '^doubles: ' faulty.err | tail -1 |
+        grep -q "^amp probe: AMP's fp32 is not Darknet's: $5: off by " ||
+        fail "$3 in $4 channels: not $5: $(tail -2 faulty.err)"
+    grep -q '"fp32_is_stocks": false' faulty.json || fail "$3: the JSON says nothing"
+}
+# In fp32 all forms are one and nothing is cast: it is half precision's fault.
+drops_a_cast() { # drops_a_cast <program> <data>
+    AMP_FAULT='cast 12' compare faulty "$1" "$2" kinds.cfg learnt.weights
+    for dtype in bf16 fp16; do
+        says faulty \
+            "$dtype: layer 3 [convolutional] or layer 14 [route], the delta that it gives to layer 2: off"
+    done
+}
+with_fault=$BUILD_DIR/tests/darknet-with-fault
+a_fault_is_named_by_its_layer() {
+    good no_fault "$with_fault" tiny.data learnt.weights
+    faulty "$with_fault" tiny.data bias 24 'layer 8 \[convolutional\], output'
+    faulty "$with_fault" tiny.data minus 20 'layer 4 \[convolutional\], output'
+    faulty "$with_fault" tiny.data variance 24 'layer 8 \[convolutional\], variances of the batch'
+    faulty "$with_fault" tiny.data statistics 28 'layer 15 \[convolutional\], means of the batch'
+    faulty "$with_fault" tiny.data biases 21 'layer [0-9]* \[convolutional\], biases. gradient'
+    faulty "$with_fault" tiny.data slope 12 'layer 2 \[convolutional\], .*'
+    faulty "$with_fault" tiny.data scales 20 'layer 4 \[convolutional\], scales. gradient'
+    faulty "$with_fault" tiny.data upsample 10 'layer 13 \[upsample\], the delta that it gives to layer 12'
+    faulty "$with_fault" tiny.data shortcut 16 'layer 6 \[shortcut\], output'
+    faulty "$with_fault" tiny.data choice 8 'layer 1 \[maxpool\], the delta that it gives to layer 0'
+    faulty "$with_fault" tiny.data dropout 16 'layer 7 \[dropout\], output'
+    faulty "$with_fault" tiny.data yolo 21 'layer [0-9]* \[yolo\], delta'
+    drops_a_cast "$with_fault" tiny.data
+}
+a_fault_is_named_by_its_layer
+
+on_doubles=$BUILD_DIR/tests/darknet-on-doubles
+if [ -x "$on_doubles" ]; then
+    good doubles "$on_doubles" tiny.data learnt.weights
+    grep -q '^doubles: [1-9][0-9]* kernels, [1-9][0-9]* convolutions, .* 0 faults$' doubles.err ||
+        fail "doubles: $(tail -1 doubles.err)"
+    faulty "$on_doubles" tiny.data bias 24 'layer 8 \[convolutional\], output'
+    faulty "$on_doubles" tiny.data variance 24 'layer 8 \[convolutional\], variances of the batch'
+    faulty "$on_doubles" tiny.data choice 8 'layer 1 \[maxpool\], the delta that it gives to layer 0'
+    drops_a_cast "$on_doubles" tiny.data
+fi
+
+if [ -x "$ALEXEYAB" ]; then
+    sed 's/^batch=4/batch=8/' kinds.cfg > kept && mv kept kinds.cfg
+    cp learnt.weights kept.weights
+    good alexeyab "$ALEXEYAB" tiny.data learnt.weights 3
+    says alexeyab 'no gradient to the biases of 8 layers'
+    for fault in 'bias 24 8,output' 'variance 24 8,variances' 'slope 12 2,' 'shortcut 16 6,output'; do
+        set -- $fault
+        faulty "$BUILD_DIR/tests/darknet-alexeyab-with-fault" tiny.data $1 $2 \
+            "layer ${3%,*} \[[a-z]*\], ${3#*,}.*"
+    done
+    cmp learnt.weights kept.weights || fail 'weights were written to'
+fi
+
+# ---- what layers in fp32 bring ----
+# 2's outputs are beyond fp16, and 3 reads them; a training without these two in fp32 skips steps.
+bytes() { local i; for ((i = 0; i < $2; i++)); do printf "$1"; done; }
+{
+    printf '%s\n' '[net]' batch=8 subdivisions=2 width=32 height=32 channels=3 learning_rate=1e-20 \
+        max_batches=6 '[amp]' dtype=fp16 loss_scale=1
+    for layer in 'leaky 8' 'linear 8' 'linear 8' 'linear 21'; do
+        printf '[convolutional]\nfilters=%s\nsize=1\nactivation=%s\n\n' ${layer#* } ${layer% *}
+    done
+    sed -n '/^\[yolo\]/,/^\[route\]/p' tiny.cfg | sed '/^\[route\]/d; s/^mask=.*/mask=0,1,2/'
+} > rigged.cfg
+{
+    bytes '\0\0\0\0' 1; bytes '\2\0\0\0' 1; bytes '\0\0\0\0' 1; bytes '\0' 8
+    bytes '\0' 32; bytes '\000\000\200\076' 24         # 0: .25
+    bytes '\000\000\200\077' 8; bytes '\000\000\200\076' 64 # 1: biases of 1, .25
+    bytes '\0' 32; bytes '\000\200\073\107' 64         # 2: 48000
+    bytes '\0' 84; bytes '\275\067\206\065' 168        # 3: 1e-6
+} > rigged.weights
+skipped() { # skipped <layers that are pinned>: steps of six
+    awk -v pins=" $1 " '{ print }
+        /^\[/ && !/^\[net/ && !/^\[amp/ { if (index(pins, " " n++ " ")) print "amp=0" }' \
+        rigged.cfg > trained.cfg
+    timeout 600 "$DARKNET" detector train tiny.data trained.cfg rigged.weights -clear -seed 3 > trained.out \
+        2> trained.err || true
+    sed -n 's/^amp: summary dtype=fp16 .* skipped=\([0-9]*\) .*/\1/p' trained.err | grep . ||
+        grep -c 'skipped: inf or NaN' trained.err
+}
+pins_bring_what_a_training_shows() {
+    compare rigged "$DARKNET" tiny.data rigged.cfg rigged.weights
+    [ $status = 0 ] || fail "rigged: status $status: $(tail -1 rigged.err)"
+    says rigged "fp16: the cosine of its gradient and fp32's is not finite"
+    says rigged "fp16: with layers 2 [convolutional] and 3 [convolutional] in fp32 (amp=0) the gradient's"
+    [ "$(skipped '')" -gt 0 ] || fail 'fp16 without pins skipped no step'
+    [ "$(skipped '2 3')" = 0 ] || fail "fp16 with 2 and 3 in fp32 skipped $(skipped '2 3')"
+}
+pins_bring_what_a_training_shows
+
+# ---- bad input: one line, status 1, nothing written ----
+refuses() { # refuses <text> <arguments...>
+    local text=$1 status=0
+    shift
+    timeout 600 "$DARKNET" amp probe -compare "$@" -json bad.json -report bad.html > bad.out 2> bad.err ||
+        status=$?
+    [ $status = 1 ] || fail "$*: status $status: $(tail -2 bad.err)"
+    tail -1 bad.err | grep -qF -- "$text" || fail "$*: no '$text' in: $(tail -2 bad.err)"
+    [ ! -s bad.out ] && [ ! -e bad.json ] && [ ! -e bad.html ] || fail "$*: something was written"
+}
+refuses 'there.data: cannot read the .data file' there.data tiny.cfg
+refuses 'there.cfg' tiny.data there.cfg
+refuses 'there.weights: cannot read the weights' tiny.data tiny.cfg there.weights
+refuses '-images' tiny.data tiny.cfg -images 0
+refuses '-iters does not go with -compare' tiny.data tiny.cfg -iters 3
+refuses 'CFG is missing' tiny.data
+printf 'classes=2\ntrain=there.txt\n' > bad.data
+refuses 'list of training images' bad.data tiny.cfg
+sed '/^\[yolo\]/,$d' tiny.cfg > headless.cfg
+refuses 'a network must end in yolo or region' tiny.data headless.cfg
+status=0
+timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -images 2 > out 2> err || status=$?
+[ $status = 1 ] && tail -1 err | grep -q -- '-images goes with -compare' ||
+    fail "-images: $status: $(tail -1 err)"
+status=0
+timeout 600 "$DARKNET" amp probe -compare tiny.data tiny.cfg -report there/x.html > out 2> err || status=$?
+[ $status = 1 ] && tail -1 err | grep -q 'there/x.html' || fail "a folder that is not there: $(tail -1 err)"
+echo 'probe_compare: ok'

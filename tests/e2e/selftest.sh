@@ -1,0 +1,117 @@
+# `darknet amp selftest`: good on the CPU in both forks and with the CUDA backend on the doubles, and with a
+# fault it names the layer and ends with status 1. And the comparison that a training on a GPU begins with:
+# once for a machine, not where AMP_SELF_CHECK=0 or on the CPU; a training on a GPU with a fault does not
+# start.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+export OMP_NUM_THREADS=1 XDG_CACHE_HOME=$PWD/cache
+export AMP_SELF_CHECK=600 # seconds: the machine may be busy
+tiny_training
+rm -rf cache
+
+selftest() { # selftest <program> [<.cfg>]
+    status=0
+    timeout 600 "$@" > out 2> err || status=$?
+}
+good() { # good <networks> <program>
+    selftest "$2" amp selftest
+    [ $status = 0 ] || fail "$2: status $status: $(tail -1 err)"
+    for dtype in fp32 bf16 fp16; do
+        [ "$(grep -c "^  $dtype  good" out)" = "$1" ] || fail "$2: $dtype: $(cat out)"
+    done
+    [ "$(tail -1 out)" = 'All layers compute what they must.' ] && grep -q '^Darknet AMP' out ||
+        fail "$2: $(cat out)"
+}
+all_kinds_are_good() {
+    good 3 "$DARKNET"
+    if [ -x "$ALEXEYAB" ]; then good 3 "$ALEXEYAB"; fi
+}
+all_kinds_are_good
+[ ! -e cache ] || fail 'a selftest leaves a note'
+
+# wrong <program> <fault> <channels> <what is named, as a pattern>
+wrong() {
+    AMP_FAULT="$2 $3" selftest "$1" amp selftest
+    [ $status = 1 ] || fail "$2 $3: status $status"
+    grep -v '^doubles: ' err | tail -1 | grep -q "^amp selftest: $4" || fail "$2 $3: not $4: $(tail -2 err)"
+    # what a report needs: the versions, and all figures of that network
+    grep -q '^Darknet AMP' out && grep -q '^fp32 against Darknet' out || fail "$2 $3: $(head -20 out)"
+}
+faults_are_named() { # faults_are_named <program>
+    wrong "$1" bias 24 'fp32, layer 7 \[convolutional\], output'
+    wrong "$1" minus 20 'fp32, layer 3 \[convolutional\], output'
+    wrong "$1" variance 20 'fp32, layer 3 \[convolutional\], variances of the batch'
+    wrong "$1" statistics 28 'fp32, layer 14 \[convolutional\], means of the batch'
+    wrong "$1" biases 21 'fp32, layer [0-9]* \[convolutional\], biases. gradient'
+    wrong "$1" slope 20 'fp32, layer 3 \[convolutional\]'
+    wrong "$1" scales 24 'fp32, layer 7 \[convolutional\], scales. gradient'
+    wrong "$1" upsample 10 'fp32, layer 12 \[upsample\], the delta'
+    wrong "$1" shortcut 12 'fp32, layer 5 \[shortcut\], output'
+    wrong "$1" choice 8 'fp32, layer 1 \[maxpool\], the delta'
+    wrong "$1" dropout 12 'fp32, layer 6 \[dropout\], '
+    wrong "$1" yolo 21 'fp32, layer [0-9]* \[yolo\], delta'
+}
+faults_are_named "$BUILD_DIR/tests/darknet-with-fault"
+
+# ---- a training's beginning ----
+sed -i 's/^max_batches=.*/max_batches=2/' tiny.cfg
+train() { # train <program>
+    status=0
+    timeout 600 "$1" detector train tiny.data tiny.cfg -amp fp16 -seed 3 > train.out 2> train.err || status=$?
+}
+compares() { grep -q '^amp: the first training on this GPU' train.err; }
+
+train "$DARKNET"
+[ $status = 0 ] && ! compares && [ ! -e cache ] || fail "on the CPU: status $status: $(grep '^amp' train.err)"
+
+on_doubles=$BUILD_DIR/tests/darknet-on-doubles
+if [ -x "$on_doubles" ]; then
+    good 3 "$on_doubles"
+    wrong "$on_doubles" bias 24 'fp32, layer 7 \[convolutional\], output'
+    wrong "$on_doubles" slope 20 'fp32, layer 3 \[convolutional\]'
+
+    AMP_SELF_CHECK=0 train "$on_doubles"
+    [ $status = 0 ] && ! compares && [ ! -e cache ] || fail "AMP_SELF_CHECK=0: status $status"
+    train "$on_doubles"
+    [ $status = 0 ] && compares || fail "the first training: status $status: $(grep '^amp' train.err)"
+    ! grep -qE '^amp: (warning|the pass could not)' train.err || fail "the first: $(grep '^amp' train.err)"
+    notes=$(ls cache/darknet-amp)
+    [ "$(echo "$notes" | wc -l)" = 1 ] && grep -q '^All layers compute' "cache/darknet-amp/$notes" ||
+        fail "the note: $notes"
+    train "$on_doubles"
+    [ $status = 0 ] && ! compares || fail "the second training compares again, status $status"
+    AMP_DOUBLE_CAPABILITY=8.0 train "$on_doubles"
+    [ $status = 0 ] && compares || fail "another GPU: status $status"
+
+    # One that must not train, and the next time neither; and one that is off by little.
+    rm -r cache backup && mkdir backup
+    for time in first second; do
+        AMP_FAULT='slope 16' train "$on_doubles"
+        [ $status = 1 ] && compares || fail "a GPU with a fault, the $time time: status $status"
+        grep -v '^doubles: ' train.err | tail -1 |
+            grep -q 'AMP computes something else than Darknet: fp32, layer 2' ||
+            fail "a GPU with a fault: $(tail -2 train.err)"
+    done
+    report=$(sed -n 's/.*; send \([^,]*\), or train.*/\1/p' train.err)
+    grep -q '^fp32 against Darknet' "$report" || fail "the report: $report"
+    [ -z "$(ls backup)" ] || fail 'a training that does not start saves something'
+    AMP_FAULT='yolo 21' train "$on_doubles"
+    [ $status = 0 ] && grep -q '^amp: warning: .*fp32, layer [0-9]* \[yolo\], delta: off by 0.01' train.err ||
+        fail "off by little: status $status: $(grep '^amp' train.err)"
+    # No folder for a note: nothing is compared, and the training goes on.
+    XDG_CACHE_HOME=/dev/null train "$on_doubles"
+    [ $status = 0 ] && ! compares || fail "no cache: status $status: $(grep '^amp' train.err)"
+fi
+
+# ---- bad input ----
+refuses() { # refuses <text> <arguments...>
+    local text=$1
+    shift
+    selftest "$DARKNET" amp selftest "$@"
+    [ $status = 1 ] && tail -1 err | grep -qF -- "$text" || fail "$*: status $status: $(tail -1 err)"
+}
+refuses 'there.cfg' there.cfg
+refuses 'there is no such option' -fast
+selftest "$DARKNET" amp selftest tiny.cfg
+[ $status = 0 ] || fail "tiny.cfg: status $status: $(tail -1 err)"
+echo 'selftest: ok'
