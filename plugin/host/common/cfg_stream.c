@@ -11,6 +11,7 @@
 #include "../../include/darknet_amp.h"
 #include "../fork.h"
 #include "failure.h"
+#include "fitting.h"
 #include "request.h"
 #include "sharing.h"
 
@@ -51,8 +52,11 @@ int amp_cfg_line_is_ours(char *text, amp_cfg_part *part, int enabled)
 FILE *darknet_amp_open_cfg(const char *file)
 {
     enum { ADDED = 64 }; /* bytes, for subdivisions= */
+    amp_fitting_choose(file);
     read_options(file);
-    int subdivisions = reading->enabled ? amp_sharing_subdivisions(file, reading->sync_batchnorm) : 0;
+    int subdivisions = reading->enabled ? amp_fitting_apply(reading) : 0;
+    if (reading->enabled && !amp_fitting_looks())
+        subdivisions = amp_sharing_subdivisions(file, subdivisions, reading->sync_batchnorm);
     FILE *from = fopen(file, "r");
     struct stat status;
     if (!from || fstat(fileno(from), &status) != 0) return from;

@@ -18,15 +18,16 @@ long amp_sharing_cut(int ranks, int subdivisions)
     return (long)subdivisions * (ranks / greatest_common_divisor(ranks, subdivisions));
 }
 
-int amp_sharing_subdivisions(const char *cfg_file, int sync_batchnorm)
+int amp_sharing_subdivisions(const char *cfg_file, int wanted, int sync_batchnorm)
 {
     int ranks = amp_ranks_of_step();
     double batch_given, subdivisions_given;
     amp_error error;
-    if (ranks < 2) return 0;
+    if (ranks < 2) return wanted;
     amp_host_check(cfg_net_number(cfg_file, "batch", 1, &batch_given, &error), &error);
     amp_host_check(cfg_net_number(cfg_file, "subdivisions", 1, &subdivisions_given, &error), &error);
-    int batch = (int)batch_given, subdivisions = (int)subdivisions_given; /* checked: whole, from 1 */
+    int batch = (int)batch_given; /* checked: whole, from 1 */
+    int subdivisions = wanted ? wanted : (int)subdivisions_given;
     long step = amp_sharing_cut(ranks, subdivisions);
     int images = batch / subdivisions, cut = (int)(step / subdivisions);
     if (images % cut || !images)

@@ -20,10 +20,11 @@ struct amp_comm;
 
 /* The smallest multiple of the .cfg's subdivisions that `ranks` divides: into so many they cut a step. */
 long amp_sharing_cut(int ranks, int subdivisions);
-/* The number of subdivisions that the parser is to use instead of the .cfg's; 0: the .cfg's own. Prints a
+/* The number of subdivisions that the parser is to use instead of the .cfg's; 0: the .cfg's own. wanted: how
+ * many one rank would use instead of the .cfg's, or 0. Prints a
  * line if batch norm then sees fewer images at a time than the .cfg says. Ends the program if the batch
  * cannot be divided among the ranks. */
-int amp_sharing_subdivisions(const char *cfg_file, int sync_batchnorm);
+int amp_sharing_subdivisions(const char *cfg_file, int wanted, int sync_batchnorm);
 
 /* ---- images ---- */
 
