@@ -6,6 +6,7 @@
 #include "../common/ranks.h"
 #include "../common/sharing.h"
 #include "../data/images.h"
+#include "../data/loader_memory.h"
 #include "../data/loading.h"
 #include "own.h"
 
@@ -71,8 +72,13 @@ int amp_fork_places_planes(void)
 
 void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
 {
-    if (event == AMP_PART_BEGINS) begin_part(args);
-    else if (event == AMP_PART_ENDS) end_part(args);
+    if (event == AMP_PART_BEGINS) {
+        amp_loaders_begin_part();
+        begin_part(args);
+    } else if (event == AMP_PART_ENDS) {
+        end_part(args);
+        amp_loaders_end_part();
+    }
     else if (!args->job) begin_job(args);
 }
 
