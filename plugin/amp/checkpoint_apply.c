@@ -192,6 +192,9 @@ amp_status amp_checkpoint_apply(const amp_checkpoint *c, amp_engine *engine, cha
                  c->adamw ? "AdamW" : "Adam", e.adamw ? "AdamW" : "Adam");
     amp_scaler scaler = resumed_scaler(amp_engine_scaler(engine), &c->scaler, note);
     amp_engine_set_scaler(engine, &scaler);
+    amp_spikes spikes = *amp_engine_spikes(engine);
+    amp_spikes_resume(&spikes, &c->spikes);
+    amp_engine_set_spikes(engine, &spikes);
     for (int i = 0; i < e.statistics_count; i++) renewed += starts_anew(c, &e, i);
     if (renewed) add_note(note, "another batch than before: recurrent layers start from an empty state");
     amp_status status = copy_all(&copy, c, engine, &e);

@@ -17,14 +17,17 @@
  *           u32 sync_batchnorm; for each rank but the first one, as many f32 as its recurrent layers carry,
  *           in the order of their statistics
  *     AVRG  u32 averages of weights, each: u64 count
+ *     SPIK  what spikes are told by (spikes.h): u64 steps dropped, f64 loss of the step under way; then of
+ *           norms, and of losses, u64 how many were seen and f64[128], the last of them
  *     ARRY  u32 kind, u32 index of the parameter, statistics or average, u64 count, count f32
  *
- * SCAL, RUN and NETW come once each, in this order, before the arrays. RANK and AVRG come behind them in
- * version 4, which is written where several ranks trained or weights are averaged; else it is version 1,
- * without both. Which arrays there must be follows from them: momentum of each parameter under SGD, m and v
- * under Adam, masters and statistics that are "unsaved" (not held by the .weights file), each average, and
- * with a batch under way (RUN's window) the gradients of each parameter and the committed form of all
- * statistics. None else. A later version may change all but the first 12 bytes. */
+ * SCAL, RUN and NETW come once each, in this order, before the arrays. RANK, AVRG and SPIK come behind them
+ * in version 5, which is written unless spike_factor is 0. Then it is version 4, without SPIK, where several
+ * ranks trained or weights are averaged; else version 1, without all three. Which arrays there must be
+ * follows from them: momentum of each parameter under SGD, m and v under Adam, masters and statistics that
+ * are "unsaved" (not held by the .weights file), each average, and with a batch under way (RUN's window) the
+ * gradients of each parameter and the committed form of all statistics. None else. A later version may change
+ * all but the first 12 bytes. */
 #pragma once
 
 #include <stddef.h>
@@ -39,15 +42,17 @@
 #define AMP_CHECKPOINT_REMEDY "remove it to start with a fresh loss scale and momentum"
 
 enum {
-    AMP_CHECKPOINT_VERSION = 4, /* the latest: with RANK and AVRG; 2 and 3 are of no release */
-    AMP_CHECKPOINT_VERSION_OF_ONE = 1, /* without both */
+    AMP_CHECKPOINT_VERSION = 5, /* the latest: with RANK, AVRG and SPIK; 2 and 3 are of no release */
+    AMP_CHECKPOINT_VERSION_OF_RANKS = 4, /* with RANK and AVRG */
+    AMP_CHECKPOINT_VERSION_OF_ONE = 1, /* without all three */
     AMP_CHECKPOINT_HEADER_BYTES = 40, AMP_CHECKPOINT_TRAILER_BYTES = 8,
     AMP_CHECKPOINT_ARRAY_HEAD_BYTES = 16,
     AMP_CHECKPOINT_TEXT_LIMIT = 255
 };
 
 /* How many records come before the arrays. */
-#define AMP_CHECKPOINT_RECORDS_OF(version) ((version) == AMP_CHECKPOINT_VERSION_OF_ONE ? 3u : 5u)
+#define AMP_CHECKPOINT_RECORDS_OF(version) \
+    ((version) == AMP_CHECKPOINT_VERSION_OF_ONE ? 3u : (version) == AMP_CHECKPOINT_VERSION_OF_RANKS ? 5u : 6u)
 
 #define AMP_CHECKPOINT_TAG(a, b, c, d) \
     ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
@@ -56,6 +61,7 @@ enum {
 #define AMP_TAG_NETWORK AMP_CHECKPOINT_TAG('N', 'E', 'T', 'W')
 #define AMP_TAG_RANKS AMP_CHECKPOINT_TAG('R', 'A', 'N', 'K')
 #define AMP_TAG_AVERAGES AMP_CHECKPOINT_TAG('A', 'V', 'R', 'G')
+#define AMP_TAG_SPIKES AMP_CHECKPOINT_TAG('S', 'P', 'I', 'K')
 #define AMP_TAG_ARRAY AMP_CHECKPOINT_TAG('A', 'R', 'R', 'Y')
 
 /* The kinds of arrays: first a parameter's, then statistics', then an average. */
@@ -135,6 +141,7 @@ struct amp_checkpoint {
     uint64_t weights;
     int adam, adamw;
     amp_scaler scaler;
+    amp_spikes spikes;      /* its state; all 0 before version 5 */
     amp_run_state run;
     amp_saved_text *layers; /* their types */
     amp_saved_entry *params, *statistics, *averages;

@@ -165,9 +165,33 @@ static amp_status read_averages(amp_checkpoint *c, cursor r, amp_error *error)
         if (elements > SIZE_MAX / 4) r.broken = 1;
         c->averages[i].count = (size_t)elements;
     }
-    if (r.broken || left(&r) || (!c->average_count && c->run.ranks == 1))
+    uint32_t version = amp_fetch_u32(c->bytes + 8);
+    int may_be_empty = version == AMP_CHECKPOINT_VERSION || c->run.ranks > 1;
+    if (r.broken || left(&r) || (!c->average_count && !may_be_empty))
         return refuse(c, error, "it is damaged: its record of averages makes no sense");
     return AMP_OK;
+}
+
+static double take_f64(cursor *c)
+{
+    double value;
+    uint64_t bits = take_u64(c);
+    return memcpy(&value, &bits, 8), value;
+}
+
+static amp_status read_spikes(amp_checkpoint *c, cursor r, amp_error *error)
+{
+    amp_spike_window *const windows[] = { &c->spikes.norms, &c->spikes.losses };
+    c->spikes.dropped = take_u64(&r);
+    c->spikes.loss = take_f64(&r);
+    for (int k = 0; k < 2; k++) {
+        windows[k]->seen = take_u64(&r);
+        for (int i = 0; i < AMP_SPIKE_WINDOW; i++) windows[k]->values[i] = take_f64(&r);
+    }
+    if (r.broken || left(&r))
+        return refuse(c, error, "it is damaged: its record of spikes has the wrong size");
+    const char *problem = amp_spikes_problem(&c->spikes);
+    return problem ? refuse(c, error, "it is damaged: its record of spikes: %s", problem) : AMP_OK;
 }
 
 /* What an array of this kind and index belongs to; NULL for nothing. */
@@ -232,7 +256,8 @@ static amp_status read_records(amp_checkpoint *c, uint32_t records, amp_error *e
     typedef amp_status reader(amp_checkpoint *, cursor, amp_error *);
     static const struct { uint32_t tag; reader *read; } first[] = {
         { AMP_TAG_SCALER, read_scaler }, { AMP_TAG_RUN, read_run }, { AMP_TAG_NETWORK, read_network },
-        { AMP_TAG_RANKS, read_ranks }, { AMP_TAG_AVERAGES, read_averages } };
+        { AMP_TAG_RANKS, read_ranks }, { AMP_TAG_AVERAGES, read_averages },
+        { AMP_TAG_SPIKES, read_spikes } };
     uint32_t first_count = AMP_CHECKPOINT_RECORDS_OF(amp_fetch_u32(c->bytes + 8));
     cursor all = { c->bytes + AMP_CHECKPOINT_HEADER_BYTES, c->bytes + c->size - AMP_CHECKPOINT_TRAILER_BYTES,
                    0 };
@@ -264,7 +289,7 @@ static amp_status read_file(amp_checkpoint *c, amp_error *error)
                         "%s: it was written by a later version %u of its format; this program "
                         "reads up to %d: update the program, or " AMP_CHECKPOINT_REMEDY, c->name, version,
                         AMP_CHECKPOINT_VERSION);
-    if (version > AMP_CHECKPOINT_VERSION_OF_ONE && version < AMP_CHECKPOINT_VERSION)
+    if (version > AMP_CHECKPOINT_VERSION_OF_ONE && version < AMP_CHECKPOINT_VERSION_OF_RANKS)
         return refuse(c, error, "it has version %u of its format, which no release wrote", version);
     if (c->size < AMP_CHECKPOINT_HEADER_BYTES + AMP_CHECKPOINT_TRAILER_BYTES)
         return refuse(c, error, "it is cut off after %zu bytes", c->size);

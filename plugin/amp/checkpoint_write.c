@@ -105,6 +105,7 @@ static void put_network(head *h, const amp_engine_state *e)
 typedef struct content {
     amp_engine_state engine;
     const amp_scaler *scaler;
+    const amp_spikes *spikes;
     const amp_run_state *run;
     uint64_t weights_checksum;
     size_t state_count;
@@ -145,7 +146,8 @@ enum { ARRAY_HEAD = 12 + AMP_CHECKPOINT_ARRAY_HEAD_BYTES };
 
 static uint32_t version_of(const content *c)
 {
-    return c->run->average_count || c->run->ranks > 1 ? AMP_CHECKPOINT_VERSION
+    if (c->spikes->factor > 0) return AMP_CHECKPOINT_VERSION;
+    return c->run->average_count || c->run->ranks > 1 ? AMP_CHECKPOINT_VERSION_OF_RANKS
         : AMP_CHECKPOINT_VERSION_OF_ONE;
 }
 
@@ -165,6 +167,25 @@ static void put_averages(head *h, const amp_run_state *run)
     size_t record = begin_record(h, AMP_TAG_AVERAGES);
     put_u32(h, (uint32_t)run->average_count);
     for (int i = 0; i < run->average_count; i++) put_u64(h, run->averages[i].count);
+    end_record(h, record);
+}
+
+static void put_f64(head *h, double value)
+{
+    uint64_t bits;
+    put_u64(h, (memcpy(&bits, &value, 8), bits));
+}
+
+static void put_spikes(head *h, const amp_spikes *spikes)
+{
+    const amp_spike_window *const windows[] = { &spikes->norms, &spikes->losses };
+    size_t record = begin_record(h, AMP_TAG_SPIKES);
+    put_u64(h, spikes->dropped);
+    put_f64(h, spikes->loss);
+    for (int k = 0; k < 2; k++) {
+        put_u64(h, windows[k]->seen);
+        for (int i = 0; i < AMP_SPIKE_WINDOW; i++) put_f64(h, windows[k]->values[i]);
+    }
     end_record(h, record);
 }
 
@@ -193,6 +214,7 @@ static void put_head(head *h, const content *c, const saved_array *list, uint32_
         put_ranks(h, c);
         put_averages(h, c->run);
     }
+    if (version == AMP_CHECKPOINT_VERSION) put_spikes(h, c->spikes);
     if (h->bytes) amp_store_u64(h->bytes + 16, h->size + size);
 }
 
@@ -320,8 +342,8 @@ amp_status amp_checkpoint_write(const char *path, amp_engine *engine, const amp_
                                 uint64_t weights_checksum, amp_error *error)
 {
     AMP_TRY(amp_engine_prepare_training(engine, error)); /* what is written of a network that never trained */
-    content c = { amp_engine_state_of(engine), amp_engine_scaler(engine), run, weights_checksum,
-                  amp_checkpoint_state_count(engine) };
+    content c = { amp_engine_state_of(engine), amp_engine_scaler(engine), amp_engine_spikes(engine), run,
+                  weights_checksum, amp_checkpoint_state_count(engine) };
     AMP_TRY(check_state(&c.engine, error));
     size_t entries = (size_t)(c.engine.param_count + c.engine.statistics_count);
     size_t averages = (size_t)run->average_count;

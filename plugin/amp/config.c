@@ -16,21 +16,23 @@
 
 typedef enum amp_key {
     AMP_ON, DTYPE, LOSS_SCALE, INIT_SCALE, GROWTH_FACTOR, GROWTH_INTERVAL, BACKOFF_FACTOR, HYSTERESIS,
-    MIN_SCALE, MAX_SCALE, CLIP_NORM, ADAMW, CHECKPOINT, MEMORY, WIRE, SYNC_BATCHNORM, GRAPHS, WINOGRAD, DEBUG,
+    MIN_SCALE, MAX_SCALE, CLIP_NORM, SPIKE_FACTOR, SPIKE, ADAMW, CHECKPOINT, MEMORY, WIRE, SYNC_BATCHNORM,
+    GRAPHS, WINOGRAD, DEBUG,
     KEYS
 } amp_key;
 
-/* DTYPE_NAME is kept as an amp_dtype; SCALE has the bounds of scale_problem; WHOLE_OR_WORD is "off", "auto"
- * or a whole number, BYTES a number with the unit MB or GB. */
+/* DTYPE_NAME is kept as an amp_dtype, LOG_OR_SKIP as AMP_SPIKE_LOG or _SKIP; SCALE has the bounds of
+ * scale_problem; REAL_OR_0 has those of its row, or is 0; WHOLE_OR_WORD is "off", "auto" or a whole number,
+ * BYTES a number with the unit MB or GB. */
 typedef enum key_type {
-    FLAG, DTYPE_NAME, SCALE, SCALE_OR_DYNAMIC, WHOLE, REAL, WHOLE_OR_WORD, BYTES
+    FLAG, DTYPE_NAME, LOG_OR_SKIP, SCALE, SCALE_OR_DYNAMIC, WHOLE, REAL, REAL_OR_0, WHOLE_OR_WORD, BYTES
 } key_type;
 
 #define DYNAMIC 0.0 /* loss_scale=dynamic: no static scale is 0 */
 
 typedef struct key_row {
     const char *name;
-    size_t field;      /* of amp_config: a double for scales, REAL and BYTES, else an int */
+    size_t field;      /* of amp_config: a double for scales, REAL, REAL_OR_0 and BYTES, else an int */
     key_type type;
     double fallback;   /* where the key is not given; of dtype and loss_scale it depends, see settle */
     double least, most;
@@ -74,6 +76,12 @@ static const key_row rows[KEYS] = {
     [CLIP_NORM] = { KEY(clip_norm), REAL, 0, 0, FLT_MAX, "negative", "out of fp32's range",
                     "0 (off), or a number up to 3.4e38", "upper bound of the gradient's L2 norm, averaged "
                     "over the batch and without the loss scale", "0 (off)" },
+    [SPIKE_FACTOR] = { KEY(spike_factor), REAL_OR_0, 20, 1, DBL_MAX, "below 1", "not finite",
+                       "0 (off), or a number from 1", "a step is a spike if its gradient's norm, or its "
+                       "loss, is above so many times the median of the last 128 steps" },
+    [SPIKE] = { KEY(spike), LOG_OR_SKIP, AMP_SPIKE_LOG, .allowed = "log, skip", .initial = "log",
+                .help = "log: a line names a spike's images; skip: its update is not made either, of at most "
+                "1 % of the steps" },
     [ADAMW] = { KEY(adamw), FLAG, .allowed = "0, 1",
                 .help = "1, with adam=1 in [net]: AdamW, as torch.optim.AdamW" },
     [CHECKPOINT] = { KEY(checkpoint), WHOLE_OR_WORD, AMP_CHECKPOINT_OFF, 1, 1000, "below 1", "too large",
@@ -151,6 +159,10 @@ static const char *parse_value(const key_row *row, const char *value, double *nu
         *number = *value == '1';
         return strcmp(value, "0") && strcmp(value, "1") ? "neither 0 nor 1" : NULL;
     }
+    if (row->type == LOG_OR_SKIP) {
+        *number = strcmp(value, "skip") ? AMP_SPIKE_LOG : AMP_SPIKE_SKIP;
+        return strcmp(value, "log") && strcmp(value, "skip") ? "neither log nor skip" : NULL;
+    }
     if (row->type == SCALE_OR_DYNAMIC && !strcmp(value, "dynamic")) {
         *number = DYNAMIC;
         return NULL;
@@ -165,6 +177,7 @@ static const char *parse_value(const key_row *row, const char *value, double *nu
     if ((row->type == WHOLE || row->type == WHOLE_OR_WORD) && *number > 0
         && value[strspn(value, "+0123456789")])
         return "not a whole number";
+    if (row->type == REAL_OR_0 && *number == 0) return NULL;
     return *number < row->least ? row->below : *number > row->most ? row->above : NULL;
 }
 
@@ -337,7 +350,7 @@ static void fill(const parse *p, amp_config *config)
         key_type type = rows[key].type;
         double value = p->set[key].line ? p->set[key].number : rows[key].fallback;
         void *field = (char *)config + rows[key].field;
-        if (type == SCALE || type == SCALE_OR_DYNAMIC || type == REAL || type == BYTES)
+        if (type == SCALE || type == SCALE_OR_DYNAMIC || type == REAL || type == REAL_OR_0 || type == BYTES)
             *(double *)field = value;
         else *(int *)field = (int)value;
     }
@@ -394,6 +407,9 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
     /* Each is right for itself, but a scale that starts below its own floor would end training at once. */
     if (c->init_scale < c->min_scale) return refuse_scale(p, c->init_scale, MIN_SCALE, c->min_scale, error);
     if (c->init_scale > c->max_scale) return refuse_scale(p, c->init_scale, MAX_SCALE, c->max_scale, error);
+    if (c->enabled && c->spike == AMP_SPIKE_SKIP && c->spike_factor == 0)
+        return refuse_setting(p, SPIKE, "with spike_factor=0 no step is a spike",
+                              "spike_factor above 0 with it", error);
     if (c->enabled && c->adamw && p->adam < 1)
         return refuse_setting(p, ADAMW, "it is a form of Adam, which [net] does not ask for",
                               "adam=1 in [net] with it, where B1, B2 and eps stand too", error);

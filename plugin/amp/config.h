@@ -25,6 +25,8 @@ typedef struct amp_config {
     double min_scale, max_scale;
     int hysteresis;
     double clip_norm;   /* 0: off */
+    double spike_factor; /* 0: off (spikes.h) */
+    int spike;          /* AMP_SPIKE_LOG, AMP_SPIKE_SKIP */
     int adamw;          /* with [net]'s adam=1: decoupled weight decay */
     int debug;
     int graphs;             /* record each pass of a training once, then repeat it (recording.h) */
@@ -39,6 +41,7 @@ typedef struct amp_config {
     char note[512];     /* one line the user should see although nothing is wrong; empty if there is none */
 } amp_config;
 
+enum { AMP_SPIKE_LOG, AMP_SPIKE_SKIP };
 enum { AMP_CHECKPOINT_OFF = -1, AMP_CHECKPOINT_AUTO = 0 };
 
 /* Reads cfg_file. command_line_amp: what followed -amp ("off", "fp32", "fp16", "bf16"), or NULL without it.

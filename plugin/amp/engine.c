@@ -23,6 +23,10 @@
  * names the layer and the tensor where inf or NaN was first. AMP_DIVERGED ends the training: the scale cannot
  * shrink any more, or the weights themselves are inf or NaN.
  *
+ * A step whose gradients are finite may be a spike (spikes.h). With spike=skip it is dropped: as after an
+ * overflow nothing changes, but the scaler does not count it, and the scale stays. The backend compares the
+ * norm, with norm_limit, so that a device decides by itself.
+ *
  * Observers (observer.h) and anomaly detection (anomaly.h) look at tensors in between, only when asked to. */
 #include "engine_state.h"
 
@@ -89,6 +93,7 @@ amp_status amp_engine_prepare_training(amp_engine *engine, amp_error *error)
 amp_status amp_engine_start_anew(amp_engine *engine, amp_error *error)
 {
     engine->settings.scaler = engine->first_scaler;
+    amp_spikes_reset(&engine->settings.spikes);
     return amp_parameters_reset(&engine->parameters, engine->backend, error);
 }
 
@@ -98,6 +103,11 @@ const amp_scaler *amp_engine_scaler(const amp_engine *engine) { return &engine->
 void amp_engine_set_scaler(amp_engine *engine, const amp_scaler *scaler)
 {
     engine->settings.scaler = *scaler;
+}
+const amp_spikes *amp_engine_spikes(const amp_engine *engine) { return &engine->settings.spikes; }
+void amp_engine_set_spikes(amp_engine *engine, const amp_spikes *spikes)
+{
+    engine->settings.spikes = *spikes;
 }
 amp_backend *amp_engine_backend(amp_engine *engine) { return engine->backend; }
 const amp_plan *amp_engine_plan(const amp_engine *engine) { return engine->active; }
@@ -169,6 +179,13 @@ static void find_cause(amp_engine *engine, amp_step_report *report)
     amp_parameters_bad_statistics(&engine->parameters, engine->backend, &report->bad);
 }
 
+/* Leaves masters and moments as they are, and takes back what the step has made. */
+static amp_status drop_gradients(amp_engine *engine, amp_error *error)
+{
+    AMP_TRY(amp_parameters_zero_gradients(&engine->parameters, engine->backend, error));
+    return amp_parameters_restore(&engine->parameters, engine->backend, error);
+}
+
 /* Nothing changes but the scale. Weights that are inf or NaN themselves end the training at once. */
 static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
@@ -176,18 +193,26 @@ static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_err
     report->skipped = 1;
     report->scale_after = engine->settings.scaler.scale;
     find_cause(engine, report);
-    AMP_TRY(amp_parameters_zero_gradients(&engine->parameters, engine->backend, error));
-    AMP_TRY(amp_parameters_restore(&engine->parameters, engine->backend, error));
+    AMP_TRY(drop_gradients(engine, error));
     report->bad_master = amp_engine_bad_master(engine, &report->bad);
     if (verdict == AMP_OK && !report->bad_master) return AMP_OK;
     return amp_fail(error, AMP_DIVERGED, "amp: %s stay inf or NaN, first in layer %d (%s)",
                     report->bad_master ? "weights" : "gradients", report->bad.layer, report->bad.tensor);
 }
 
-static amp_status take_step(amp_engine *engine, double gradient_norm, amp_step_report *report)
+/* A spike that is dropped: nothing changes at all. */
+static amp_status drop_step(amp_engine *engine, amp_step_report *report, amp_error *error)
+{
+    engine->settings.spikes.dropped++;
+    report->skipped = 1;
+    report->scale_after = report->scale_before;
+    return drop_gradients(engine, error);
+}
+
+static amp_status take_step(amp_engine *engine, double loss, amp_step_report *report)
 {
     engine->weights_version++;
-    report->gradient_norm = gradient_norm;
+    amp_spikes_take(&engine->settings.spikes, report->gradient_norm, loss);
     AMP_TRY(amp_scaler_update(&engine->settings.scaler, 0));
     report->scale_after = engine->settings.scaler.scale;
     return AMP_OK;
@@ -197,6 +222,7 @@ amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float de
                              amp_error *error)
 {
     const amp_scaler *scaler = &engine->settings.scaler;
+    amp_spikes *spikes = &engine->settings.spikes;
     amp_step_outcome outcome = { 0 };
     *report = (amp_step_report){ .scale_before = scaler->scale };
     AMP_TRY(amp_engine_prepare_training(engine, error));
@@ -206,12 +232,18 @@ amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float de
     args->adam = engine->settings.adam;
     args->adamw = engine->settings.adamw;
     AMP_TRY(amp_parallel_finish(&engine->parallel, &engine->parameters, scaler, engine->backend,
-                                &engine->rejected, error));
+                                &engine->rejected, &spikes->loss, error));
+    double loss = spikes->loss / args->batch;
+    args->norm_limit = amp_spikes_norm_limit(spikes, loss);
     if (!engine->rejected.found)
         AMP_TRY(amp_parameters_finish_step(&engine->parameters, engine->backend, args, decay, &outcome,
                                            error));
-    amp_status status = outcome.taken ? take_step(engine, outcome.gradient_norm, report)
-                                      : skip_step(engine, report, error);
+    report->gradient_norm = outcome.gradient_norm;
+    if (outcome.taken || outcome.above_limit)
+        report->spike = amp_spikes_judge(spikes, outcome.gradient_norm, loss);
+    amp_status status = outcome.taken ? take_step(engine, loss, report)
+        : outcome.above_limit ? drop_step(engine, report, error) : skip_step(engine, report, error);
+    spikes->loss = 0;
     engine->in_step = 0;
     engine->anomaly = engine->rejected = (amp_anomaly){ 0 };
     return status;

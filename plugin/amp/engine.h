@@ -12,12 +12,14 @@
 #include "recompute.h"
 #include "recording.h"
 #include "scaler.h"
+#include "spikes.h"
 
 typedef struct amp_engine amp_engine;
 
 typedef struct amp_engine_settings {
     amp_dtype dtype;
     amp_scaler scaler;   /* initialised; the engine keeps a copy */
+    amp_spikes spikes;   /* its settings; the engine keeps a copy, with their state */
     double clip_norm;    /* 0 is off */
     int adam, adamw;     /* adamw: Adam with decoupled weight decay */
     int sync_batchnorm;  /* batch norm takes the images that all ranks have in a pass for one batch */
@@ -29,7 +31,8 @@ typedef struct amp_engine_settings {
 
 /* What one update did. */
 typedef struct amp_step_report {
-    int skipped;                 /* nothing was changed */
+    int skipped;                 /* nothing was changed: of an overflow, or of a spike that is dropped */
+    amp_spike spike;             /* of a step without overflow (spikes.h) */
     float scale_before, scale_after;
     amp_anomaly bad;             /* skipped: the first inf or NaN, if known; else the first bad gradient in
                                     .cfg order */
@@ -38,7 +41,7 @@ typedef struct amp_step_report {
     amp_anomaly anomaly;         /* found only with debug=1 and in the step that ends training: the first in
                                     the order of time */
     double gradient_norm;        /* L2 norm of the unscaled gradient, averaged over the batch, before
-                                    clipping */
+                                    clipping; 0 after an overflow */
 } amp_step_report;
 
 /* The engine takes backend over and destroys it, also on failure. network describes the layers at any shape;
@@ -94,9 +97,9 @@ int amp_engine_ranks(const amp_engine *);
 /* The backward that follows is the step's last: with several ranks, gradients are summed while it goes on. */
 void amp_engine_ends_step(amp_engine *);
 /* One optimizer step over all parameters. It is skipped as a whole if a gradient, a running statistic, a
- * recurrent state or a loss of its passes is inf or NaN, or if it was rejected. args: inverse_scale,
- * clip_norm, adam and adamw are filled in here; t is the number this step has if it is not skipped.
- * AMP_DIVERGED when training cannot go on; *report is filled then too. */
+ * recurrent state or a loss of its passes is inf or NaN, if it was rejected, or if it is a spike that is to
+ * be dropped. args: inverse_scale, clip_norm, norm_limit, adam and adamw are filled in here; t is the number
+ * this step has if it is not skipped. AMP_DIVERGED when training cannot go on; *report is filled then too. */
 amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report,
                              amp_error *);
 
@@ -125,6 +128,9 @@ const char *amp_engine_note(amp_engine *);
 const amp_scaler *amp_engine_scaler(const amp_engine *);
 /* Go on with this scaler's state (a resumed training). */
 void amp_engine_set_scaler(amp_engine *, const amp_scaler *);
+/* The same of what is known of the steps so far, to tell spikes by. */
+const amp_spikes *amp_engine_spikes(const amp_engine *);
+void amp_engine_set_spikes(amp_engine *, const amp_spikes *);
 amp_backend *amp_engine_backend(amp_engine *);
 /* The plan that ran last, or NULL: for messages and tests. */
 const amp_plan *amp_engine_plan(const amp_engine *);

@@ -69,10 +69,14 @@ static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training
     if (engine->watching && !engine->anomaly.found) engine->anomaly = engine->rejected;
 }
 
-/* A loss may be inf or NaN although every gradient is finite. */
-static void check_loss(amp_engine *engine, const amp_node *node)
+/* Adds up the step's loss, the mean over the network's loss layers. It may be inf or NaN although every
+ * gradient is finite. */
+static void take_loss(amp_engine *engine, const amp_plan *plan, const amp_node *node)
 {
-    if (!engine->training || amp_is_finite(engine->host.loss(engine->host.context, node->index))) return;
+    if (!engine->training) return;
+    float loss = engine->host.loss(engine->host.context, node->index);
+    if (plan->key.keeps_state) engine->settings.spikes.loss += (double)loss / plan->loss_count;
+    if (amp_is_finite(loss)) return;
     amp_engine_reject_step(engine, &(amp_anomaly){ .found = 1, .layer = node->index, .pass = "forward",
                                                    .tensor = "loss" });
 }
@@ -88,13 +92,14 @@ static void invalidate_values(amp_plan *plan)
     }
 }
 
-static amp_status forward_layer(amp_engine *engine, amp_node *node, amp_step *step, amp_error *error)
+static amp_status forward_layer(amp_engine *engine, const amp_plan *plan, amp_node *node, amp_step *step,
+                                amp_error *error)
 {
     int shown = observed(engine);
     if (shown) AMP_TRY(show_inputs(engine, node, step, error));
     AMP_TRY(amp_node_forward(node, step, error));
     if (shown) AMP_TRY(show_made(engine, node, error));
-    if (node->desc.is_loss && !node->desc.kind->makes_loss) check_loss(engine, node);
+    if (node->desc.is_loss && !node->desc.kind->makes_loss) take_loss(engine, plan, node);
     return AMP_OK;
 }
 
@@ -112,12 +117,13 @@ static amp_status download_losses(amp_engine *engine, amp_plan *plan, amp_error 
 {
     if (!engine->training || !plan->result_count) return AMP_OK;
     AMP_TRY(engine->backend->download(engine->backend, plan->results_read, plan->results,
-                                      (size_t)plan->result_count * sizeof *plan->results, error));
+                                      amp_plan_result_bytes(plan), error));
     for (int i = 0; i < plan->count; i++) {
         const amp_node *node = &plan->nodes[i];
         if (!node->desc.kind->makes_loss) continue;
-        engine->host.found(engine->host.context, i, &plan->results_read[node->result]);
-        check_loss(engine, node);
+        engine->host.found(engine->host.context, i, &plan->results_read[node->result],
+                           amp_plan_image_costs(plan, plan->results_read) + node->result * plan->key.batch);
+        take_loss(engine, plan, node);
     }
     return AMP_OK;
 }
@@ -126,6 +132,7 @@ static amp_status forward_layers(amp_engine *engine, amp_plan *plan, float *imag
 {
     amp_step step = amp_engine_step(engine, &plan->key);
     step.results = plan->results;
+    step.image_costs = amp_plan_image_costs(plan, plan->results);
     step.shown = observed(engine);
     invalidate_values(plan);
     plan->image.data[AMP_FORM_HOST] = image;
@@ -135,7 +142,7 @@ static amp_status forward_layers(amp_engine *engine, amp_plan *plan, float *imag
                      error));
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
-        AMP_TRY(forward_layer(engine, node, &step, error));
+        AMP_TRY(forward_layer(engine, plan, node, &step, error));
         if (plan->host_reads[i] || node->desc.is_truth) AMP_TRY(cast_for_host(engine, node, &step, error));
     }
     return AMP_OK;

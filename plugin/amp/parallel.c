@@ -201,12 +201,13 @@ static void note_rejection(amp_parallel *p, const amp_rank_record *record, amp_a
 }
 
 static amp_status agree(amp_parallel *p, const amp_parameters *params, const amp_scaler *scaler,
-                        amp_backend *b, amp_anomaly *rejected, amp_error *error)
+                        amp_backend *b, amp_anomaly *rejected, double *loss, amp_error *error)
 {
     amp_rank_record all[p->comm->size], mine;
     memset(&mine, 0, sizeof mine);
     mine.step = p->step;
     mine.scale = scaler->scale;
+    mine.loss = *loss;
     AMP_TRY(checksum_masters(p, params, b, &mine.masters, error));
     if (rejected->found) {
         mine.rejected = 1;
@@ -221,6 +222,8 @@ static amp_status agree(amp_parallel *p, const amp_parameters *params, const amp
              (unsigned long long)p->step);
     AMP_TRY(p->comm->gather(p->comm, &mine, sizeof mine, all, error));
     AMP_TRY(check_drift(all, p->comm->size, error));
+    *loss = 0;
+    for (int i = 0; i < p->comm->size; i++) *loss += all[i].loss;
     for (int i = 0; i < p->comm->size; i++) {
         if (!all[i].rejected) continue;
         note_rejection(p, &all[i], rejected);
@@ -230,14 +233,14 @@ static amp_status agree(amp_parallel *p, const amp_parameters *params, const amp
 }
 
 amp_status amp_parallel_finish(amp_parallel *p, amp_parameters *params, const amp_scaler *scaler,
-                               amp_backend *b, amp_anomaly *rejected, amp_error *error)
+                               amp_backend *b, amp_anomaly *rejected, double *loss, amp_error *error)
 {
     if (!p->comm) return AMP_OK;
     AMP_TRY(begin_sums(p, params, params->gradient_count, error));
     AMP_TRY(p->comm->sum_end(p->comm, error));
     p->step++;
     AMP_TRY(combine_statistics(p, params, b, error));
-    AMP_TRY(agree(p, params, scaler, b, rejected, error));
+    AMP_TRY(agree(p, params, scaler, b, rejected, loss, error));
     p->comm->settled = 1;
     p->begun = 0;
     p->passes = p->is_last_pass = 0;

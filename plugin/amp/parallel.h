@@ -27,6 +27,7 @@ enum { AMP_BUCKET = 1 << 20, AMP_DRIFT_STEPS = 64 };
 typedef struct amp_rank_record {
     uint64_t step, masters;   /* of the update under way; checksum of a 64th of the masters, another
                                  one at each step */
+    double loss;              /* the sum over the rank's passes */
     float scale;              /* the loss scale */
     int32_t rejected;         /* the step must be skipped: why, as in amp_anomaly */
     int32_t layer, is_gradient, bad_images, image;
@@ -57,7 +58,8 @@ void amp_parallel_plan_changes(amp_parallel *);
 /* Backward of layer i, and of all behind it, is done: begins the sums of buckets that are complete. */
 amp_status amp_parallel_layer_done(amp_parallel *, const amp_parameters *, int i, amp_error *);
 
-/* The end of a step: all sums are made, and *rejected is the same on all ranks: the reason of the first rank
- * that has one. AMP_COMM_FAILED where ranks do not start from the same weights, scale and step. */
+/* The end of a step: all sums are made, and *rejected and *loss are the same on all ranks: the reason of the
+ * first rank that has one, and the sum of the ranks' losses. AMP_COMM_FAILED where ranks do not start from
+ * the same weights, scale and step. */
 amp_status amp_parallel_finish(amp_parallel *, amp_parameters *, const amp_scaler *, amp_backend *,
-                               amp_anomaly *rejected, amp_error *);
+                               amp_anomaly *rejected, double *loss, amp_error *);

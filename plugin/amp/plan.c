@@ -158,6 +158,7 @@ static void choose_outputs(amp_plan *plan)
         plan->host_reads[i] = yolo ? !trains : i == plan->output_layer;
         if (yolo && reads_of(plan, i)) plan->needs_output[i] = plan->needs_delta[i] = 1;
         if (yolo) plan->nodes[i].result = plan->result_count++;
+        plan->loss_count += plan->nodes[i].desc.is_loss || yolo;
     }
 }
 
@@ -381,6 +382,16 @@ static amp_status share_deltas(amp_plan *plan, amp_error *error)
     return AMP_OK;
 }
 
+size_t amp_plan_result_bytes(const amp_plan *plan)
+{
+    return (size_t)plan->result_count * (sizeof *plan->results + (size_t)plan->key.batch * sizeof(double));
+}
+
+double *amp_plan_image_costs(const amp_plan *plan, amp_yolo_result *results)
+{
+    return (double *)(results + plan->result_count);
+}
+
 static amp_status lay_out(amp_plan *plan, amp_step *step, amp_error *error)
 {
     AMP_TRY(request_value(plan, &plan->image, error));
@@ -391,8 +402,8 @@ static amp_status lay_out(amp_plan *plan, amp_step *step, amp_error *error)
         AMP_TRY(amp_node_plan(node, step, &plan->arena, i, last_use, error));
     }
     if (plan->result_count)
-        AMP_TRY(amp_arena_request_bytes(&plan->arena, (size_t)plan->result_count * sizeof *plan->results, 0,
-                                        2 * plan->count, (void **)&plan->results, error));
+        AMP_TRY(amp_arena_request_bytes(&plan->arena, amp_plan_result_bytes(plan), 0, 2 * plan->count,
+                                        (void **)&plan->results, error));
     AMP_TRY(share_deltas(plan, error));
     amp_arena_solve(&plan->arena);
     return AMP_OK;
@@ -412,7 +423,8 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
         plan->needs_delta = calloc((size_t)network->count + 1, 1);
         plan->host_reads = calloc((size_t)network->count + 1, 1);
         plan->again = calloc((size_t)network->count + 1, sizeof *plan->again);
-        plan->results_read = calloc((size_t)network->count + 1, sizeof *plan->results_read);
+        plan->results_read = calloc((size_t)network->count + 1,
+                                    sizeof *plan->results_read + (size_t)key->batch * sizeof(double));
     }
     if (!plan || !plan->nodes || !plan->values || !plan->autocast || !plan->needs_output || !plan->needs_delta
         || !plan->host_reads || !plan->again || !plan->results_read) {

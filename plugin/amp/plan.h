@@ -33,10 +33,11 @@ typedef struct amp_plan {
     amp_arena arena;
     char *needs_output, *needs_delta; /* per layer: is the host's fp32 buffer in use */
     char *host_reads;                 /* per layer: the host reads its fp32 output after the pass */
-    amp_yolo_result *results;         /* of the losses that AMP computes, in the arena; results_read: the
-                                         host's copy */
+    amp_yolo_result *results;         /* of the losses that AMP computes, in the arena, and behind them each
+                                         image's part of each (amp_plan_image_costs); results_read: the host's
+                                         copy of both */
     amp_yolo_result *results_read;
-    int result_count;
+    int result_count, loss_count;     /* loss_count: layers with a loss, AMP's and the host's own */
     unsigned long last_use;
     unsigned long planned_version;    /* of the masters that it was planned by: they decide what folds */
     unsigned long weights_version;    /* of the masters that its half copies were made from; 0: it has none
@@ -44,6 +45,11 @@ typedef struct amp_plan {
 } amp_plan;
 
 void amp_network_desc_free(amp_network_desc *);
+
+/* Of plan->results or results_read: bytes of the block, and where the images' parts of the cost begin, those
+ * of key.batch images for each result. */
+size_t amp_plan_result_bytes(const amp_plan *);
+double *amp_plan_image_costs(const amp_plan *, amp_yolo_result *results);
 
 /* Build a plan. The description is copied; gradients holds one entry a layer and outlives the plan.
  * recompute: activation checkpointing, an entry a layer (recompute.h); NULL for none. What a layer cannot

@@ -203,6 +203,7 @@ typedef struct amp_update_args {
                                   clip_norm's factor, and safe below float's range: what it multiplies may be
                                   as large */
     double clip_norm;          /* bound of the gradient's norm, averaged over the batch; 0 is off */
+    double norm_limit;         /* a step with a larger norm than this is not taken; 0 is off */
     int adam, t;               /* t counts from 1 */
     int adamw;                 /* Adam with decoupled weight decay */
     float beta1, beta2, eps;
@@ -217,9 +218,10 @@ typedef struct amp_step_end {
 } amp_step_end;
 
 typedef struct amp_step_outcome {
-    int taken;            /* 0: a gradient or a statistic is inf or NaN, and nothing was moved, the gradients
-                             neither */
-    double gradient_norm; /* of a step that was taken: the L2 norm of grad·inverse_scale over batch, before
+    int taken;            /* 0: nothing was moved, the gradients neither: a gradient or a statistic is inf or
+                             NaN, */
+    int above_limit;      /* ... or, if this is 1, all are finite and the norm is above norm_limit */
+    double gradient_norm; /* unless some are not finite: the L2 norm of grad·inverse_scale over batch, before
                              clipping */
 } amp_step_outcome;
 
@@ -427,11 +429,12 @@ struct amp_backend {
      *   classes:     (1 or 0) - p with a label; else 0
      * These are pjreddie's; yolo_rules.h has AlexeyAB's, and the special cases: several labels of one box, an
      * IoU above truth_thresh, labels out of range. dx (+)= loss_scale·delta, rounded once; beyond the dtype's
-     * range that is inf. x and dx have n·(5 + classes) channels; dx may be NULL. labels (batch × truths;
-     * NULL: none) and *result are memory of allocate's; *result is there after synchronize or download. */
+     * range that is inf. x and dx have n·(5 + classes) channels; dx may be NULL. image_costs:
+     * each image's part of the cost; NULL: nobody asks. labels (batch × truths; NULL: none), *result and
+     * image_costs are memory of allocate's; the last two are there after synchronize or download. */
     amp_status (*yolo_loss)(amp_backend *, const amp_tensor *x, const float *labels, const amp_yolo_desc *,
                             float loss_scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result,
-                            amp_error *);
+                            double *image_costs, amp_error *);
     /* Its output, in place: p. y is fp32 NCHW, as Darknet's functions read it. */
     amp_status (*yolo_activate)(amp_backend *, const amp_tensor *y, const amp_yolo_desc *, amp_error *);
 
@@ -442,11 +445,11 @@ struct amp_backend {
     amp_status (*check_gradients)(amp_backend *, const amp_param *, int count, float inverse_scale,
                                   int *found_inf, double *sum_squares, amp_error *);
 
-    /* The end of a step. If all gradients and statistics are finite, each parameter is updated and each
-     * statistic committed; otherwise nothing changes, the gradients neither. A device decides this itself:
-     * when the call returns, the update may only be queued. After an error of an earlier call nothing was
-     * changed. Gradients are multiplied by unscale = inverse_scale, or by
-     * inverse_scale·(clip_norm/gradient_norm) where clip_norm is not 0 and the norm is larger (unscale.h).
+    /* The end of a step. If all gradients and statistics are finite, and the norm is not above norm_limit,
+     * each parameter is updated and each statistic committed; otherwise nothing changes, the gradients
+     * neither. A device decides this itself: when the call returns, the update may only be queued. After an
+     * error of an earlier call nothing was changed. Gradients are multiplied by unscale = inverse_scale, or
+     * by inverse_scale·(clip_norm/gradient_norm) where clip_norm is not 0 and the norm is larger (unscale.h).
      * The update leaves 0 in grad. SGD, as Darknet, with rate = learning_rate·rate_scale:
      *   momentum += grad·unscale - decay·batch·master
      *   master   += rate/batch·momentum

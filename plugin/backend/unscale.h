@@ -30,3 +30,8 @@ AMP_UNSCALE amp_unscale amp_unscale_of(double sum_squares, const amp_update_args
     amp_unscale u = { split ? (float)small : (float)unscale, split ? (float)(unscale / small) : 1, norm };
     return u;
 }
+
+AMP_UNSCALE int amp_is_above_limit(double gradient_norm, const amp_update_args *args)
+{
+    return args->norm_limit != 0 && gradient_norm > args->norm_limit;
+}

@@ -74,11 +74,12 @@ AMP_ACTIVATE float amp_yolo_shared(amp_yolo_box a, amp_yolo_box b)
     return w < 0 || h < 0 ? 0 : w * h;
 }
 
-/* NaN where both are empty. */
+/* 0 where they share nothing, also where the quotient would be NaN: of empty boxes, and of a box of no width
+ * whose height is inf. */
 AMP_ACTIVATE float amp_yolo_iou(amp_yolo_box a, amp_yolo_box b)
 {
     float shared = amp_yolo_shared(a, b);
-    return shared / (a.w * a.h + b.w * b.h - shared);
+    return shared == 0 ? 0 : shared / (a.w * a.h + b.w * b.h - shared);
 }
 
 /* A box and a label along one axis: their lengths, the length that both share (below 0: how far they are
@@ -108,12 +109,12 @@ AMP_ACTIVATE float amp_yolo_other_shape(amp_yolo_box box, amp_yolo_box label)
     return atanf(label.w / label.h) - atanf(box.w / box.h);
 }
 
-/* How like each other a box and a label are; 0 by IoU where both are empty. */
+/* How like each other a box and a label are. */
 AMP_ACTIVATE float amp_yolo_likeness(amp_yolo_kind kind, amp_yolo_box a, amp_yolo_box b)
 {
     amp_yolo_axis x = amp_yolo_axis_of(a.x, a.w, b.x, b.w), y = amp_yolo_axis_of(a.y, a.h, b.y, b.h);
     float shared = amp_yolo_shared(a, b), both = a.w * a.h + b.w * b.h - shared,
-        iou = both == 0 ? 0 : shared / both, hull = x.whole * y.whole,
+        iou = amp_yolo_iou(a, b), hull = x.whole * y.whole,
         diagonal = x.whole * x.whole + y.whole * y.whole, way = x.way * x.way + y.way * y.way;
     if (kind == AMP_YOLO_GIOU) return hull == 0 ? iou : iou - (hull - both) / hull;
     if ((kind != AMP_YOLO_DIOU && kind != AMP_YOLO_CIOU) || diagonal == 0) return iou;

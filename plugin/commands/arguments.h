@@ -12,8 +12,8 @@
  * Exactly one of text, number, real and flag is set. What is not given keeps its value. */
 #pragma once
 
-#include "../host/common/machine.h"
 #include "../host/data/text_lines.h"
+#include "../host/program/machine.h"
 
 typedef struct amp_argument {
     const char *name;      /* "-batch", or "CFG" for a file that is given by its place */

@@ -3,9 +3,9 @@
 #include "cfg_copy.h"
 
 #include "../amp/cfg_reader.h"
-#include "../host/common/failure.h"
-#include "../host/common/request.h"
 #include "../host/fork.h"
+#include "../host/program/failure.h"
+#include "../host/program/request.h"
 #include "json.h"
 
 #include <errno.h>

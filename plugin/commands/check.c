@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "../amp/cfg_reader.h"
-#include "../host/common/state.h"
+#include "../host/network/state.h"
 #include "arguments.h"
 #include "command.h"
 #include "data_scan.h"

@@ -5,8 +5,8 @@
 
 #include "../amp/cfg_reader.h"
 #include "../amp/config.h"
-#include "../host/common/cfg_stream.h"
-#include "../host/common/failure.h"
+#include "../host/program/cfg_stream.h"
+#include "../host/program/failure.h"
 #include "arguments.h"
 #include "command.h"
 #include "json.h"

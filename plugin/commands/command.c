@@ -2,7 +2,7 @@
 #include "command.h"
 
 #include "arguments.h"
-#include "../host/common/request.h"
+#include "../host/program/request.h"
 #include "../host/fork.h"
 #include "../include/darknet_amp.h"
 

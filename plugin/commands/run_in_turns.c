@@ -4,9 +4,9 @@
 #define _GNU_SOURCE /* environ, readlink, setenv */
 #include "run_in_turns.h"
 
-#include "../host/common/clock.h"
-#include "../host/common/failure.h"
-#include "../host/training/turns.h"
+#include "../host/program/clock.h"
+#include "../host/program/failure.h"
+#include "../host/program/turns.h"
 
 #include <errno.h>
 #include <fcntl.h>

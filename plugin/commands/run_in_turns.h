@@ -1,6 +1,6 @@
 /* Runs several programs in turns: all are started, but only one works at a time, for about `slice` seconds,
  * and then the next. So a minute in which the machine is busy slows all of them alike, and their times can be
- * compared. The programs' side is host/training/turns.h. */
+ * compared. The programs' side is host/program/turns.h. */
 #pragma once
 
 #include "../tensor/status.h"

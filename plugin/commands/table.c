@@ -2,7 +2,7 @@
 #define _GNU_SOURCE /* vasprintf */
 #include "table.h"
 
-#include "../host/common/failure.h"
+#include "../host/program/failure.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* The hooks of the loop of `detector train` and `classifier train`: the host's loop (log, turns,
  * stopping), and -map. */
-#include "../host/common/ranks.h"
 #include "../host/fork.h"
+#include "../host/program/ranks.h"
+#include "../host/program/stopping.h"
 #include "../host/training/loop.h"
-#include "../host/training/stopping.h"
 #include "../include/darknet_amp.h"
 #include "map/map_training.h"
 

@@ -1,5 +1,5 @@
 /* `darknet amp version`: what a bug report needs: the program's versions, and the machine. */
-#include "../host/common/version.h"
+#include "../host/program/version.h"
 
 #include <stdio.h>
 

@@ -3,13 +3,13 @@
  * Several Darknets are alive, and they differ in their structs, their passes and their files. darknet/ beside
  * this header implements these functions for all of them; what differs it asks of the fork's own folder,
  * pjreddie/ or alexeyab/, through darknet/own.h. Only these folders include Darknet's headers, and one build
- * contains one fork. All other rooms, among them host/common, host/training and host/data, see a network
- * through this header only: as an opaque pointer that is valid for the length of one hook, and as plain
- * numbers.
+ * contains one fork. All other rooms, among them host/program, host/data, host/network and host/training, see
+ * a network through this header only: as an opaque pointer that is valid for the length of one hook, and as
+ * plain numbers.
  *
  * `struct network` and `struct layer` are the fork's own. A fork may pass its network by value, so no
  * pointer to one is kept after the hook that it was given to: what AMP keeps for a network is its struct
- * darknet_amp (common/state.h). */
+ * darknet_amp (network/state.h). */
 #pragma once
 
 #include <stddef.h>
@@ -164,7 +164,7 @@ size_t amp_fork_free_gpu_memory(size_t *all);
 /* MB of 2^20 bytes that are in use on the network's GPU, by whatever program; below 0: it runs on no GPU. */
 double amp_fork_gpu_memory_in_use_mb(const struct network *);
 
-/* The parts of a training's memory that only the fork knows; common/needs.h adds them to all others. `batch`
+/* The parts of a training's memory that only the fork knows; network/needs.h adds them to all others. `batch`
  * is the number of images in one forward pass; with time_steps, images times time steps. */
 
 /* The plan of a training step at net's present shape, built if there is none yet. It belongs to net's engine,

@@ -117,6 +117,9 @@ void darknet_amp_mean_loss(float *loss, float *average_loss);
  * before its newline; writes its row (-log) and measures (-map), before the step's files are saved. */
 __attribute__((format(printf, 3, 4)))
 void darknet_amp_step(float loss, float average_loss, const char *format, ...);
+/* What the chart's line says of that step beyond Darknet's own words: ", scale 65536, 1 skipped"; empty
+ * without AMP. Valid until the next step; below 128 bytes. */
+const char *darknet_amp_chart_ending(void);
 /* Whether that step measured mAP; if so, *map is it and *best the best so far, both 0 to 1. */
 int darknet_amp_measured(float *map, float *best);
 /* Behind the last save: ends the program with status 1 if that one failed. */

@@ -188,9 +188,9 @@ typedef struct amp_host {
     void (*backward)(void *context, int layer, float *input, float *input_delta, int training);
     /* The labels that a loss of AMP's own reads, where the backend can; NULL: there are none. */
     const float *(*labels)(void *context, int layer);
-    /* Takes the result of a loss that AMP computes itself, of the forward that just ran; `loss` is called
-     * after it. */
-    void (*found)(void *context, int layer, const amp_yolo_result *);
+    /* Takes the result of a loss that AMP computes itself, of the forward that just ran, with each image's
+     * part of the cost; `loss` is called after it. */
+    void (*found)(void *context, int layer, const amp_yolo_result *, const double *image_costs);
     /* A loss layer's value of the forward that just ran. */
     float (*loss)(void *context, int layer);
     /* count numbers in [0,1) from the host's own generator, for dropout. */
@@ -217,6 +217,7 @@ typedef struct amp_step {
     float loss_scale;          /* what forward multiplies the delta of a loss by: nothing else brings it into
                                   a step */
     amp_yolo_result *results;  /* theirs, in the backend's memory: one each */
+    double *image_costs;       /* ... and for each as many as the pass has images */
     const amp_batchnorm_ranks *ranks; /* whose images are one batch to batch norm; NULL: this pass's alone */
 } amp_step;
 

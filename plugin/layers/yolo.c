@@ -48,7 +48,8 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
     if (learns) dx = amp_value_delta_target(input, node->form, &accumulate);
     return step->backend->yolo_loss(step->backend, &x, step->host->labels(step->host->context, node->index),
                                     &d, step->loss_scale, learns ? &dx : NULL, accumulate,
-                                    step->results + node->result, error);
+                                    step->results + node->result,
+                                    step->image_costs + node->result * x.shape.n, error);
 }
 
 /* The delta of layers that read the output is passed on unchanged, as in Darknet. */

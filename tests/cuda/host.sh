@@ -1,4 +1,4 @@
-# Trainings on doubles of a GPU give the numbers of the same trainings on the CPU (cuda_host.c). In fp32 they
+# Trainings on doubles of a GPU give the numbers of the same trainings on the CPU (host.c). In fp32 they
 # differ in the order of sums alone; in half also in where is rounded. The recurrent networks round little
 # more than their factors: they may differ by twice fp16's rounding. What deeper ones make of a rounding is
 # not known beforehand, and depends on the CPU: three trainings on it, whose images differ by a rounding, show

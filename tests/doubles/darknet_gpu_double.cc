@@ -1,6 +1,6 @@
 /* Darknet's own CUDA kernels (blas_kernels.cu and its like), and what of cuBLAS only Darknet calls, for the
  * double of the CUDA runtime: each call is queued on the default stream, and then runs Darknet's CPU function
- * on device memory. Those that no network of tests/cuda_host.c needs are left out. */
+ * on device memory. Those that no network of tests/cuda/host.c needs are left out. */
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <curand.h>

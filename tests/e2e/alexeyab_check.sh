@@ -102,6 +102,13 @@ rm -f backup/*
 ! "$ALEXEYAB" amp probe tiny.data x.cfg > out 2> err || fail 'amp probe does not look'
 grep -qF 'x.cfg:2: [net] adversarial_lr = .1: ' err || fail "amp probe: $(cat err)"
 
+# One image a step ends detector train; a classifier's training goes on.
+sed 's/^\(batch\|subdivisions\)=.*/\1=1/' tiny.cfg > one.cfg
+cp tiny.data one.data
+refused one.data '[net]' batch 'is one image a step, which detector train refuses; allowed: 2 or more' hue=.1
+sed -i 's/^batch=.*/batch=2/' one.cfg
+passes one.data saturation=1.5
+
 # ---- images ----
 needs_opencv='joins images by OpenCV, without which this Darknet was built; allowed: 0, or a build with OPEN'
 no_borders='detector train makes no mosaic of images with borders; allowed: 0, or no mosaic'

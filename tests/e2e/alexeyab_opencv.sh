@@ -1,7 +1,7 @@
 # AlexeyAB's Darknet built with OPENCV=1. Whatever it does to images: without AMP training gives the very
 # bytes of the stock program; under AMP with -seed it goes on to the bit, and gives the same with cache=ram.
 # So it is with images that OpenCV reads in a way of its own. Bad ones are replaced, the chart has the last
-# mAP, and no display is needed.
+# mAP, loss scale and skipped steps, and no display is needed.
 #
 # AUGMENTATIONS=table tries each key by itself, in each precision, and prints a table.
 set -eu
@@ -155,6 +155,66 @@ mv chart.png without.png || fail 'no chart.png'
 train with charted.cfg -amp bf16 -map 4
 grep -q 'mean average precision' with.out || fail "-map: $(tail -3 with.out)"
 ! cmp -s chart.png without.png || fail 'the chart lacks the mAP of the last iteration'
+
+# What is written on it: to each step's line AMP's words, as on the terminal; the last mAP.
+cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/chart_words.c" -o chart_words.so
+words() { # words <folder> <.cfg> <arguments...>: a training, whose chart's words are in chart.words
+    rm -f chart.words
+    LD_PRELOAD=$PWD/chart_words.so CHART_WORDS=chart.words \
+        ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 train "$@"
+}
+sed -i 's/^max_batches=.*/max_batches=4/' charted.cfg
+{ cat charted.cfg; printf '[amp]\ninit_scale=1e30\nbackoff_factor=1e-9\n'; } > skipping.cfg
+words written skipping.cfg -amp fp16 -map 4
+sed -n 's/^current avg loss .* hours\(.*\)/\1/p' chart.words > found
+sed -n 's/.* hours left\(, scale .* skipped\).*/\1/p' written.out | diff - found ||
+    fail "the chart's words of AMP are: $(cat found)"
+grep -q ', scale .*, [1-9][0-9]* skipped$' found || fail 'no step was skipped'
+map=$(sed -n 's/.*mean average precision .* = \([0-9.]*\).*/\1/p' written.out | tail -1)
+last=$(grep '^[0-9.]*% $' chart.words | head -1)
+[ "$last" = "$(awk -v map="$map" 'BEGIN { printf "%2.1f%% ", map * 100 }')" ] ||
+    fail "the chart has mAP '$last', the last iteration $map"
+words written charted.cfg -amp off
+! grep 'scale\|skipped' chart.words || fail 'without AMP the chart has its words'
+# A loss of more digits than the fork's array has room for, which stock writes beyond.
+sed -e 's/^learning_rate=.*/learning_rate=1e-30/' \
+    -e 's/^\[yolo\]/&\ncls_normalizer=1e15\niou_normalizer=1e15/' charted.cfg > large.cfg
+for dtype in off fp32; do
+    words written large.cfg -amp $dtype
+    grep -q '^current avg loss = [0-9]\{25,\}\.[0-9]*    iteration = 4    approx' chart.words ||
+        fail "$dtype: a large loss: $(tail -3 chart.words)"
+done
+
+# Who asks for the chart at -mjpeg_port gets it, and the training goes on when he leaves.
+sed 's/^max_batches=.*/max_batches=1000000/' charted.cfg > shown.cfg
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+"$ALEXEYAB" detector train tiny.data shown.cfg -amp bf16 -dont_show -mjpeg_port $port > out 2> err &
+trainer=$!
+python3 - $port <<'END' || { kill -KILL $trainer; fail 'no chart at -mjpeg_port'; }
+import socket, sys, time
+while True:
+    try:
+        server = socket.create_connection(('127.0.0.1', int(sys.argv[1])), 600)
+        break
+    except ConnectionRefusedError:
+        time.sleep(.1)
+server.sendall(b'GET / HTTP/1.0\r\n\r\n')
+got = b''
+while b'\xff\xd8\xff' not in got or b'\xff\xd9' not in got[got.index(b'\xff\xd8\xff'):]:
+    more = server.recv(65536)
+    if not more: sys.exit('the server hangs up')
+    got += more
+END
+steps=$(grep -c 'avg loss' out) || true
+until [ "$(grep -c 'avg loss' out)" -gt $((steps + 20)) ]; do
+    kill -0 $trainer 2> /dev/null || fail "the training ends when nobody looks any more: $(tail -1 err)"
+    sleep .1
+done
+kill -TERM $trainer
+status=0
+wait $trainer || status=$?
+[ $status = 143 ] && [ -s backup/shown.backup ] || fail "after SIGTERM: status $status, $(tail -1 err)"
+rm -f backup/*
 
 "$ALEXEYAB" detector train -chart without.png tiny.data charted.cfg -amp bf16 > out 2> err ||
     fail "training without a display and -dont_show: $(tail -1 err)"

@@ -70,7 +70,7 @@ behaviour_34_a_dtype_the_device_lacks_is_refused_with_a_line() {
 # The same for a bug report, with what the program is.
 version_says_what_a_bug_report_needs() {
     local version
-    version=$(sed -n 's/.*AMP_VERSION "\(.*\)"/\1/p' "$SOURCE_DIR/plugin/host/common/version.h")
+    version=$(sed -n 's/.*AMP_VERSION "\(.*\)"/\1/p' "$SOURCE_DIR/plugin/host/program/version.h")
     DNNL_MAX_CPU_ISA=SSE41 "$DARKNET" amp version > version || fail "amp version ends with status $?"
     for line in "Darknet AMP $version" "  Darknet   .*'s; patches for its commit [0-9a-f]*" \
         '  compiler  [a-zA-Z ]*[0-9.]\+.*' '  CPU       ..*' '  oneDNN [0-9.]*, sse41, 1 thread' \

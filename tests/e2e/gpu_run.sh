@@ -139,9 +139,9 @@ END
 [ "$(tail -n 1 order)" = 'benchmark yolov3 yolov3-tiny: stock-fp32 fp32' ] ||
     fail "the end: $(tail -n 3 order)"
 ! grep -v '"status":"passed"' built/logs/results.jsonl | grep '"kind":"stage"' || fail 'the lines above'
-networks=$(sed -n '/ networks\[\]/,/^};/p' "$SOURCE_DIR/tests/cuda_host.c" |
+networks=$(sed -n '/ networks\[\]/,/^};/p' "$SOURCE_DIR/tests/cuda/host.c" |
     sed -n '/^#else/,$s/^    { "\([a-z]*\)", NET.*/\1/p')
-[ "$(echo $networks | wc -w)" -ge 5 ] || fail "cuda_host.c has only $networks"
+[ "$(echo $networks | wc -w)" -ge 5 ] || fail "cuda/host.c has only $networks"
 for network in $networks; do
     [ "$(of "parity $network")" = passed ] || fail "no parity of $network"
 done
@@ -167,7 +167,7 @@ if [ -n "$ALEXEYAB_TREE" ]; then
     DARKNET_TREE=$ALEXEYAB_TREE gpu_run 0 --darknet "$ALEXEYAB_TREE" --cmocka cmocka --continue
     left
     for network in $(sed -n '/ networks\[\]/,/^#else/s/^    { "\([a-z]*\)", NET.*/\1/p' \
-        "$SOURCE_DIR/tests/cuda_host.c" | grep -vx 'weighted\|crnn'); do # which are refused on a GPU
+        "$SOURCE_DIR/tests/cuda/host.c" | grep -vx 'weighted\|crnn'); do # which are refused on a GPU
         [ "$(of "parity $network")" = passed ] || fail "no parity of its $network: $(cat said)"
     done
     for stage in 'benchmark yolov4: stock-tf32 stock-half stock-half-scaled fp16 bf16 torch-fp16 torch-bf16' \

@@ -47,15 +47,16 @@ loops=$(cat plugin/backend/cpu/*.c | grep -c 'pragma omp parallel')
 compiled=$(for o in $objects; do cat plugin/backend/cpu/${o%.o}.c; done | grep -c 'pragma omp parallel')
 [ "$loops" = "$compiled" ] || fail "$compiled of $loops parallel loops were compiled"
 
+tests="-I$SOURCE_DIR/tests -I$SOURCE_DIR/tests/helpers"
 for source in machine_cpu no_onednn; do
-    clang $flags -Iplugin -I"$SOURCE_DIR/tests" -c "$SOURCE_DIR/tests/conformance/$source.c" -o $source.o
+    clang $flags -Iplugin $tests -c "$SOURCE_DIR/tests/conformance/$source.c" -o $source.o
     objects="$objects $source.o"
 done
 
-for test in "$SOURCE_DIR"/tests/test_backend_kernels_*.c "$SOURCE_DIR"/tests/test_backend_{cast,step,yolo}.c \
-    "$SOURCE_DIR"/tests/test_cast.c; do
+for test in "$SOURCE_DIR"/tests/backend/test_backend_{kernels_*,cast,step,yolo}.c \
+    "$SOURCE_DIR"/tests/backend/test_cast.c; do
     name=$(basename "$test" .c)
-    clang $flags -Iplugin -I"$SOURCE_DIR/tests" "$test" $objects -o $name -lcmocka -lm
+    clang $flags -Iplugin $tests "$test" $objects -o $name -lcmocka -lm
     ./$name > $name.log 2>&1 || fail "$name: $(grep -m 3 'SUMMARY\|FAILED' $name.log; tail -3 $name.log)"
     echo "$name: $(grep -c '       OK' $name.log) tests, no race"
 done

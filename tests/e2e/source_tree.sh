@@ -93,21 +93,6 @@ prefix=$(cd "$SOURCE_DIR" &&
     --include='*.c' --include='*.h' --include='*.cu' --include='*.cuh' --include='*.cc') || true
 [ -z "$prefix" ] || fail "a counting loop ends in ++i: $prefix"
 
-# No circle between the plugin's files: what one needs of others needs nothing of it in turn. The folders that
-# implement fork.h are left out, since the others call them by that door.
-rooms=$(dirname "$DARKNET")/../CMakeFiles
-find "$rooms" -path '*/amp_room_*/plugin/*.c.o' ! -path '*/host/darknet/*' ! -path '*/host/pjreddie/*' |
-    while IFS= read -r object; do
-        file=${object##*/plugin/}
-        [ ! -f "$SOURCE_DIR/plugin/${file%.o}" ] || nm "$object" | sed "s|^|$file |"
-    done > symbols
-[ "$(cut -d' ' -f1 symbols | sort -u | wc -l)" -gt 100 ] || fail "few objects were found in $rooms"
-awk '$2 == "U" { user[NR] = $1; symbol[NR] = $3 }
-     $3 ~ /^[TDBR]$/ { file[$4] = $1 }
-     END { for (i in user) if (symbol[i] in file) print user[i], file[symbol[i]] }' symbols | sort -u > uses
-[ "$(wc -l < uses)" -gt 200 ] || fail "only $(wc -l < uses) uses were found"
-tsort uses > /dev/null 2> circle || fail "files use each other in a circle: $(cat circle)"
-
 # Lines of at most 110 characters. What follows the first byte of a UTF-8 character is left out before they
 # are counted as bytes, so that the locale does not matter. Tables of Markdown, golden data and mutants have
 # lines as long as they come.

@@ -8,7 +8,7 @@ small_training 60
 edit() { sed "$2" tiny.cfg > $1.cfg; } # edit <name> <sed script>: line 1 of tiny.cfg is its [net]
 edit overflows '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=7\ngrowth_factor=64'
 header=iteration,loss,avg_loss,learning_rate,scale,found_inf,grad_norm,images_per_second
-header+=,load_seconds,train_seconds,peak_memory_mb,time,wire
+header+=,load_seconds,train_seconds,peak_memory_mb,time,wire,spike
 
 # Columns 1 to 7 are of the training; the rest are of the machine.
 steps_of() { cut -d, -f1-7 "$1"; }
@@ -35,7 +35,7 @@ check_rows() { # check_rows <log>, of the training in out
     # Lines have six decimals, rows all that a float has.
     tail -n +2 "$1" | paste -d, - lines.txt | awk -F, '
         function same(a, b) { return a == b || (a - b) ^ 2 <= (6e-7 + 2e-7 * (a < 0 ? -a : a)) ^ 2 }
-        $1 != $14 || !same($2, $15) || !same($3, $16) || !same($4, $17) { print; bad = 1 }
+        $1 != $15 || !same($2, $16) || !same($3, $17) || !same($4, $18) { print; bad = 1 }
         END { exit bad }' > differ.txt || fail "$name: row and line differ: $(head -n 3 differ.txt)"
 }
 
@@ -488,7 +488,7 @@ full_disk() {
         fail "$name: $(stat -c %s full.csv) bytes"
     [ "$(tail -c 1 full.csv | od -An -c | tr -d ' ')" = '\n' ] ||
         fail "$name: a torn row: $(tail -n 1 full.csv)"
-    tail -n +2 full.csv | awk -F, 'NF != 13 || $1 <= last { exit 1 } { last = $1 }' ||
+    tail -n +2 full.csv | awk -F, 'NF != 14 || $1 <= last { exit 1 } { last = $1 }' ||
         fail "$name: rows are damaged"
 }
 

@@ -1,7 +1,7 @@
 /* The reader of sidecars under libFuzzer. From the repository's root:
  *
  *     clang -g -O1 -std=c11 -D_POSIX_C_SOURCE=200809L \
- *         -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Iplugin -Itests \
+ *         -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Iplugin -Itests/helpers \
  *         tests/fuzz/checkpoint.c $(find plugin/amp plugin/files plugin/layers -name '*.c') -lm \
  *         -o fuzz_checkpoint && ./fuzz_checkpoint -max_total_time=60 -max_len=16384
  */

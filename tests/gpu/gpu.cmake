@@ -13,7 +13,7 @@ function(gpu_program name)
     set_target_properties(${name} PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF LINKER_LANGUAGE CXX
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/plugin ${CMAKE_SOURCE_DIR}/plugin/include
-        ${CMAKE_CURRENT_SOURCE_DIR})
+        ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/helpers)
     target_include_directories(${name} SYSTEM PRIVATE ${CMOCKA_INCLUDE_DIR})
     target_compile_definitions(${name} PRIVATE _POSIX_C_SOURCE=200809L ON_DEVICE)
     target_compile_options(${name} PRIVATE ${plugin_flags} -Wall -Wextra)
@@ -25,20 +25,20 @@ endfunction()
 set(gpu_backend $<TARGET_OBJECTS:amp_room_backend_cuda>)
 foreach(test ${conformance_tests})
     string(REPLACE test_ gpu_ name ${test})
-    gpu_program(${name} ${test}.c conformance/machine_cuda_device.c ${gpu_backend})
+    gpu_program(${name} backend/${test}.c conformance/machine_cuda_device.c ${gpu_backend})
 endforeach()
-gpu_program(gpu_update cuda_update.c conformance/machine_cuda_device.c ${gpu_backend})
+gpu_program(gpu_update cuda/update.c conformance/machine_cuda_device.c ${gpu_backend})
 gpu_program(gpu_unlisted cuda/kernels_move.c conformance/machine_cuda_device.c ${gpu_backend})
 gpu_program(gpu_large gpu/large.c conformance/machine_cuda_device.c ${gpu_backend})
 gpu_program(gpu_engines gpu/engines.c conformance/machine_cuda_device.c ${gpu_backend})
 
-gpu_program(gpu_host cuda_host.c)
+gpu_program(gpu_host cuda/host.c)
 target_compile_definitions(gpu_host PRIVATE AMP)
 target_include_directories(gpu_host SYSTEM PRIVATE ${DARKNET_PATCHED}/include ${DARKNET_PATCHED}/src)
 target_link_libraries(gpu_host PRIVATE darknet_static oneDNN OpenMP::OpenMP_C)
 
 gpu_program(gpu_properties gpu/device_properties.c)
-gpu_program(gpu_plans cuda_plans.c ${CMAKE_SOURCE_DIR}/plugin/backend/cuda/conv_plan.c
+gpu_program(gpu_plans cuda/plans.c ${CMAKE_SOURCE_DIR}/plugin/backend/cuda/conv_plan.c
     ${CMAKE_SOURCE_DIR}/plugin/backend/cuda/cudnn_graph.c)
 set(conv_shapes CONV_SHAPES="${CMAKE_CURRENT_SOURCE_DIR}/golden/conv_shapes.txt")
 target_compile_definitions(gpu_plans PRIVATE ${conv_shapes})

@@ -94,7 +94,7 @@ static dnnl_status_t describe(const amp_conv *conv, int images, dnnl_data_type_t
 
 /* ---- errors of the library ---- */
 
-/* Found by tests/test_conv_fuzz.c and its predecessor, between guard pages, on oneDNN 2.6.3. "Before 3.6"
+/* Found by test_conv_fuzz.c and its predecessor, between guard pages, on oneDNN 2.6.3. "Before 3.6"
  * follows from oneDNN's history; an error without a version is avoided in every version, since no other one
  * was scanned. The implementation that oneDNN offers next computes the right numbers. */
 

@@ -159,7 +159,7 @@ static void add(amp_yolo_result *sum, const amp_yolo_result *one)
 
 amp_status amp_cpu_yolo_loss(amp_backend *backend, const amp_tensor *x, const float *labels,
                              const amp_yolo_desc *d, float loss_scale, const amp_tensor *dx, int accumulate,
-                             amp_yolo_result *result, amp_error *error)
+                             amp_yolo_result *result, double *image_costs, amp_error *error)
 {
     (void)backend;
     AMP_TRY(amp_check_yolo(x, d, dx, error));
@@ -182,6 +182,9 @@ amp_status amp_cpu_yolo_loss(amp_backend *backend, const amp_tensor *x, const fl
     }
     *result = (amp_yolo_result){ 0 };
     for (size_t r = 0; !starved && r < rows; r++) add(result, &sums[r]);
+    for (size_t i = 0; image_costs && i < images; i++) image_costs[i] = 0;
+    for (size_t r = 0; image_costs && !starved && r < rows; r++)
+        image_costs[r / (size_t)x->shape.h] += sums[r].cost;
     free(g.own);
     free(g.counts);
     free(sums);

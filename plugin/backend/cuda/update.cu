@@ -10,6 +10,7 @@
 #include "kernels.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "../check.h"
 #include "../unscale.h"
@@ -39,7 +40,7 @@ typedef struct finding {
 typedef struct decision {
     double sum_squares; /* of gradients, scaled as they are */
     amp_unscale unscale;
-    int found_inf;
+    int found_inf, above_limit;
 } decision;
 
 /* ---- kernels ---- */
@@ -122,6 +123,7 @@ __global__ void __launch_bounds__(UPDATE_THREADS) combine_findings(const finding
     out->sum_squares = f.sum_squares;
     out->unscale = amp_unscale_of(f.sum_squares, &args);
     out->found_inf = f.found_inf;
+    out->above_limit = amp_is_above_limit(out->unscale.gradient_norm, &args);
 }
 
 /* The numbers of one step: amp_update_args, ready to use. */
@@ -206,12 +208,13 @@ static __device__ __forceinline__ void copy_chunk(const float *from, float *to, 
     }
 }
 
-/* Updates parameters and commits statistics if all was found finite; otherwise does nothing. */
+/* Updates parameters and commits statistics if all was found finite, and the norm within its limit; otherwise
+ * does nothing. */
 template <int ADAM>
 __global__ void __launch_bounds__(UPDATE_THREADS) move_chunks(const array_row *__restrict__ rows,
     const amp_cuda_cut *__restrict__ cuts, step s, const decision *__restrict__ v)
 {
-    if (v->found_inf) return;
+    if (v->found_inf || v->above_limit) return;
     const amp_cuda_cut c = cuts[blockIdx.x];
     const array_row e = rows[c.row];
     s.unscale = v->unscale.factor;
@@ -346,8 +349,7 @@ amp_status amp_cuda_finish_step(amp_backend *backend, const amp_step_end *end, a
     amp_cuda_table *t = &amp_cuda_of(backend)->step;
     const decision *there;
     decision v = {};
-    out->taken = 0;
-    out->gradient_norm = 0;
+    memset(out, 0, sizeof *out);
     AMP_TRY(amp_check_update(end, error));
     AMP_TRY(list(backend, t, end->params, end->param_count, end->statistics, end->statistics_count, error));
     if (t->cuts) {
@@ -356,7 +358,8 @@ amp_status amp_cuda_finish_step(amp_backend *backend, const amp_step_end *end, a
         AMP_TRY(wait_for_decision(backend, &v, error));
     }
     if (v.found_inf) return AMP_OK;
-    out->taken = 1;
+    out->taken = !v.above_limit;
+    out->above_limit = v.above_limit;
     out->gradient_norm = v.unscale.gradient_norm;
     return AMP_OK;
 }

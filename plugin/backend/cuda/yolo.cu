@@ -1,6 +1,6 @@
-/* Yolo's loss in three launches: find the box that each label belongs to; compute each box with a warp;
- * add up all sums. In plain form, for each box: delta = target - output as backend.h says, dx +=
- * loss_scale·delta, cost += delta².
+/* Yolo's loss in a few launches: find the box that each label belongs to; compute each box with a warp;
+ * add up all sums, and each image's cost. In plain form, for each box: delta = target - output as backend.h
+ * says, dx += loss_scale·delta, cost += delta².
  * The boxes of a warp, of a block and of a partial sum follow from the shape alone, and sums are added in
  * a fixed order, so that every device gives the same bits. Few boxes have a label; of the others only the
  * first five numbers are computed, not the classes. */
@@ -205,19 +205,20 @@ static __device__ __forceinline__ amp_yolo_result fold(const amp_yolo_result &mi
     return sum;
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) box_deltas(head g, size_t boxes, const T *x,
+/* A block's boxes are of one image: `blocks` for each image, one after the other. */
+template <class T> __global__ void __launch_bounds__(THREADS) box_deltas(head g, unsigned blocks, const T *x,
                                                                          T *dx, float scale, int accumulate,
                                                                          amp_yolo_result *partial)
 {
-    const int size = AMP_YOLO_BOX + g.d.classes;
-    const size_t of_image = (size_t)g.w * g.h * g.d.n;
-    size_t first = ((size_t)blockIdx.x * WARPS + threadIdx.x / WARP) * BOXES;
+    const int size = AMP_YOLO_BOX + g.d.classes, boxes = g.w * g.h * g.d.n;
+    const size_t image = blockIdx.x / blocks;
+    int first = (int)((blockIdx.x % blocks) * WARPS + threadIdx.x / WARP) * BOXES;
     amp_yolo_result mine = {};
     int not_finite = 0;
-    for (size_t q = first; q < first + BOXES && q < boxes; q++) {
-        size_t image = q / of_image;
-        one_box(g, labels_of(g, image), (int)(q - image * of_image), x + q * size, dx ? dx + q * size : NULL,
-                scale, accumulate, &mine, &not_finite);
+    for (int box = first; box < first + BOXES && box < boxes; box++) {
+        size_t at = (image * boxes + box) * size;
+        one_box(g, labels_of(g, image), box, x + at, dx ? dx + at : NULL, scale, accumulate, &mine,
+                &not_finite);
     }
     if (threadIdx.x % WARP) { /* what all lanes have alike counts once */
         double cost = mine.cost, box_cost = mine.box_cost;
@@ -245,15 +246,31 @@ __global__ void __launch_bounds__(THREADS) add_results(const amp_yolo_result *pa
     if (threadIdx.x == 0) *result = mine;
 }
 
+/* A warp for each image, whose partial sums are `blocks`. */
+__global__ void __launch_bounds__(WARP) add_image_costs(const amp_yolo_result *partial, unsigned blocks,
+                                                        double *costs)
+{
+    __shared__ double sums[WARP];
+    int t = (int)threadIdx.x;
+    sums[t] = 0;
+    for (unsigned i = threadIdx.x; i < blocks; i += WARP)
+        sums[t] += partial[(size_t)blockIdx.x * blocks + i].cost;
+    for (int half = WARP / 2; half; half /= 2) {
+        __syncthreads();
+        if (t < half) sums[t] += sums[t + half];
+    }
+    if (t == 0) costs[blockIdx.x] = sums[0];
+}
+
 /* ---- operations ---- */
 
 amp_status amp_cuda_yolo_loss(amp_backend *backend, const amp_tensor *x, const float *labels,
                               const amp_yolo_desc *d, float loss_scale, const amp_tensor *dx, int accumulate,
-                              amp_yolo_result *result, amp_error *error)
+                              amp_yolo_result *result, double *image_costs, amp_error *error)
 {
     AMP_TRY(amp_check_yolo(x, d, dx, error));
-    size_t images = (size_t)x->shape.n, boxes = images * x->shape.h * x->shape.w * d->n;
-    size_t blocks = amp_divide_up(boxes, (size_t)WARPS * BOXES);
+    size_t images = (size_t)x->shape.n, boxes = (size_t)x->shape.h * x->shape.w * d->n;
+    size_t each = amp_divide_up(boxes, (size_t)WARPS * BOXES), blocks = images * each;
     void *scratch;
     AMP_TRY(amp_cuda_scratch(backend, blocks * sizeof(amp_yolo_result) + images
                              * (d->max_boxes * sizeof(amp_yolo_own) + sizeof(int)), &scratch, error));
@@ -262,10 +279,12 @@ amp_status amp_cuda_yolo_loss(amp_backend *backend, const amp_tensor *x, const f
     head g = { *d, x->shape.w, x->shape.h, labels, own, (int *)(own + images * d->max_boxes) };
     if (labels)
         AMP_LAUNCH(backend, (unsigned)amp_divide_up(images, WARPS), THREADS, find_own_boxes, g, (int)images);
-    AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, (unsigned)blocks, THREADS, box_deltas<T>, g, boxes,
-                                           (const T *)x->data, (T *)(dx ? dx->data : NULL),
+    AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, (unsigned)blocks, THREADS, box_deltas<T>, g,
+                                           (unsigned)each, (const T *)x->data, (T *)(dx ? dx->data : NULL),
                                            loss_scale * d->delta_normalizer, accumulate, partial));
     AMP_LAUNCH(backend, 1u, THREADS, add_results, partial, blocks, result);
+    if (image_costs)
+        AMP_LAUNCH(backend, (unsigned)images, WARP, add_image_costs, partial, (unsigned)each, image_costs);
     return AMP_OK;
 }
 

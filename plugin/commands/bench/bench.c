@@ -17,10 +17,10 @@
 #include "../json.h"
 #include "../run_in_turns.h"
 
-#include "../../host/common/random.h"
-#include "../../host/common/ranks.h"
-#include "../../host/common/state.h"
-#include "../../host/training/turns.h"
+#include "../../host/network/state.h"
+#include "../../host/program/random.h"
+#include "../../host/program/ranks.h"
+#include "../../host/program/turns.h"
 
 #include <stdlib.h>
 #include <string.h>

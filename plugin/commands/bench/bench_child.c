@@ -1,6 +1,6 @@
 /* One dtype of `darknet amp bench`, in a program of its own: so that its peak memory is its own, and
  * because a dtype is chosen when a network is made. It loads the .cfg that its parent made, trains on one
- * synthetic batch (-detect: predicts), and sends to its parent (host/training/turns.h), line by line:
+ * synthetic batch (-detect: predicts), and sends to its parent (host/program/turns.h), line by line:
  *
  *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
  *   * warm LOSS | skipped                        a step that is not measured
@@ -14,9 +14,9 @@
 #include "bench.h"
 
 #include "../cfg_copy.h"
-#include "../../host/common/memory.h"
-#include "../../host/common/state.h"
-#include "../../host/training/turns.h"
+#include "../../host/program/memory.h"
+#include "../../host/network/state.h"
+#include "../../host/program/turns.h"
 
 #include <limits.h>
 #include <stdlib.h>

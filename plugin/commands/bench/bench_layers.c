@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../host/common/state.h"
-#include "../../host/common/clock.h"
+#include "../../host/network/state.h"
+#include "../../host/program/clock.h"
 
 struct amp_layer_clocks {
     struct network *net;

@@ -1,7 +1,7 @@
 /* A benchmark on the terminal and as JSON. */
 #include "bench.h"
 
-#include "../../host/common/machine.h"
+#include "../../host/program/machine.h"
 #include "../table.h"
 
 #include <stdlib.h>

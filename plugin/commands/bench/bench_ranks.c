@@ -8,12 +8,13 @@
 #include "../cfg_copy.h"
 #include "../json.h"
 
-#include "../../host/common/failure.h"
-#include "../../host/common/random.h"
-#include "../../host/common/ranks.h"
-#include "../../host/common/request.h"
-#include "../../host/common/sharing.h"
-#include "../../host/common/state.h"
+#include "../../host/network/state.h"
+#include "../../host/program/exchange.h"
+#include "../../host/program/failure.h"
+#include "../../host/program/random.h"
+#include "../../host/program/ranks.h"
+#include "../../host/program/request.h"
+#include "../../host/program/sharing.h"
 
 #include <stdlib.h>
 

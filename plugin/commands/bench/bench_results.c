@@ -3,7 +3,7 @@
 #include "bench.h"
 
 #include "../statistics.h"
-#include "../../host/common/failure.h"
+#include "../../host/program/failure.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "../command.h"
 #include "../../files/safe_file.h"
-#include "../../host/common/version.h"
+#include "../../host/program/version.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -10,8 +10,8 @@
 #include "../run_in_turns.h"
 #include "../statistics.h"
 
-#include "../../host/common/failure.h"
-#include "../../host/common/machine.h"
+#include "../../host/program/failure.h"
+#include "../../host/program/machine.h"
 #include "../../host/training/training_log.h"
 
 #include <signal.h>

@@ -3,7 +3,7 @@
 
 #include "../../amp/cfg_reader.h"
 #include "../../files/safe_file.h"
-#include "../../host/common/state.h"
+#include "../../host/network/state.h"
 #include "../cfg_copy.h"
 #include "../data_scan.h"
 

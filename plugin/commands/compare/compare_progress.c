@@ -2,7 +2,7 @@
  * each every ten seconds, so that a log stays readable. */
 #define _DEFAULT_SOURCE /* winsize */
 #include "compare.h"
-#include "../../host/common/clock.h"
+#include "../../host/program/clock.h"
 
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -65,7 +65,7 @@ static void describe(const amp_progress *p, int k, char text[LINE_TEXT])
     }
     const amp_log_row *row = &run->rows[run->count - 1];
     long skips = 0;
-    for (size_t i = 0; i < run->count; i++) skips += run->rows[i].found_inf != 0;
+    for (size_t i = 0; i < run->count; i++) skips += amp_log_is_skipped(&run->rows[i]);
     remaining(p, k, all - row->iteration, eta);
     double rate = recent_rate(run);
     snprintf(text, LINE_TEXT, "%-5s seed %u  %ld/%ld  loss %.4g  scale %g  skipped %ld  %.*f images/s%s%s",

@@ -48,14 +48,16 @@ static void print_spikes(const amp_log_summary *s)
 {
     size_t kept = s->spikes < AMP_SPIKES_KEPT ? s->spikes : AMP_SPIKES_KEPT;
     printf("  %-15s ", "spikes");
-    if (!s->spikes) printf("none: no step above %g times the median of the %d before\n", AMP_SPIKE_FACTOR,
-                           AMP_SPIKE_WINDOW);
-    else printf("%zu above %g times the median of the %d steps before%s\n", s->spikes, AMP_SPIKE_FACTOR,
-                AMP_SPIKE_WINDOW, kept < s->spikes ? "; the largest:" : ":");
-    for (size_t i = 0; i < kept; i++)
-        printf("  %-15s iteration %ld: %s %.4g, %.3g times %.4g\n", "", s->spike[i].iteration,
-               s->spike[i].by_loss ? "loss" : "gradient norm", s->spike[i].value,
-               s->spike[i].value / s->spike[i].median, s->spike[i].median);
+    if (!s->spikes) printf("none\n");
+    else printf("%zu, %zu dropped%s\n", s->spikes, s->dropped, kept < s->spikes ? "; the largest:" : ":");
+    for (size_t i = 0; i < kept; i++) {
+        const amp_log_spike *spike = &s->spike[i];
+        printf("  %-15s %siteration %ld: %s %.4g", "", spike->dropped ? "after " : "", spike->iteration,
+               spike->by_loss ? "loss" : "gradient norm", spike->value);
+        if (spike->median > 0)
+            printf(", %.3g times the median of the steps before", spike->value / spike->median);
+        printf("%s\n", spike->dropped ? "; dropped" : "");
+    }
 }
 
 static void print_summary(const char *file, const amp_log_summary *s)

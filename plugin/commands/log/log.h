@@ -1,22 +1,22 @@
 /* What a training's log (-log) tells about how AMP is doing: `darknet amp log`. */
 #pragma once
 
+#include "../../amp/spikes.h"
 #include "../../host/training/training_log.h"
 
 #include <stddef.h>
 
-/* A step is a spike if its gradient's norm, or its loss, is more than this many times the running median:
- * that of the last AMP_SPIKE_WINDOW steps that were made, the first AMP_SPIKE_LEAST of which are only
- * collected. */
-#define AMP_SPIKE_FACTOR 20.0
-enum { AMP_SPIKE_WINDOW = 128, AMP_SPIKE_LEAST = 16, AMP_SPIKES_KEPT = 10 };
+/* Spikes are the steps that the training itself found (amp_log_row.spike). For steps where it did not look,
+ * the same rule (../../amp/spikes.h) is applied here, with this factor. */
+#define AMP_LOG_SPIKE_FACTOR 20.0
+enum { AMP_SPIKES_KEPT = 10 };
 
 /* Two skipped steps belong to one cluster if at most this many steps were made between them. */
 enum { AMP_CLUSTER_GAP = 10 };
 
 typedef struct amp_log_spike {
     long iteration;
-    int by_loss;            /* else by the gradient's norm */
+    int by_loss, dropped;   /* by_loss: else by the gradient's norm */
     double value, median;
 } amp_log_spike;
 
@@ -35,7 +35,7 @@ typedef struct amp_log_summary {
     size_t raised, lowered;                    /* how often the scale moved */
     size_t clusters, largest_cluster;          /* of skipped steps; how many the largest holds */
     long cluster_first, cluster_last;          /* its iterations */
-    size_t spikes;
+    size_t spikes, dropped;                    /* dropped: of the spikes, those whose step was not made */
     amp_log_spike spike[AMP_SPIKES_KEPT];      /* the largest ones, by value / median, in order of steps */
     int scale_falls;                           /* a collapse in the making: see log_summary.c */
     double norm_grows;                         /* by this factor; 0: it does not */

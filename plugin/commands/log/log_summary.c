@@ -8,7 +8,7 @@
  *    before. */
 #include "log.h"
 
-#include "../../host/common/failure.h"
+#include "../../host/program/failure.h"
 #include "../statistics.h"
 
 #include <math.h>
@@ -43,26 +43,6 @@ static double median_of(const amp_log_row *rows, size_t from, size_t to, number_
 
 /* ---- spikes ---- */
 
-/* The last numbers of steps: as they came, and sorted. */
-typedef struct window { double came[AMP_SPIKE_WINDOW], sorted[AMP_SPIKE_WINDOW]; size_t seen; } window;
-
-static size_t window_count(const window *w)
-{
-    return w->seen < AMP_SPIKE_WINDOW ? w->seen : AMP_SPIKE_WINDOW;
-}
-
-static void window_add(window *w, double value)
-{
-    size_t count = window_count(w), at = w->seen++ % AMP_SPIKE_WINDOW, place = 0;
-    if (count == AMP_SPIKE_WINDOW) { /* the oldest leaves */
-        while (w->sorted[place] != w->came[at]) place++;
-        memmove(w->sorted + place, w->sorted + place + 1, (--count - place) * sizeof *w->sorted);
-    }
-    for (place = count; place && w->sorted[place - 1] > value; place--)
-        w->sorted[place] = w->sorted[place - 1];
-    w->sorted[place] = w->came[at] = value;
-}
-
 static double height(const amp_log_spike *spike) { return spike->value / spike->median; }
 
 /* Keeps the largest ones, in the order of their steps. */
@@ -79,23 +59,35 @@ static void keep_spike(amp_log_summary *s, amp_log_spike spike)
     s->spike[kept] = spike;
 }
 
-static int is_spike(const window *w, double value, double *median)
+/* What the training called a spike, perhaps with another factor than rule's: by the one of norm and loss that
+ * is further above its median, as far as the log goes back. */
+static amp_spike told_spike(const amp_spikes *rule, const amp_log_row *row, double norm, double loss)
 {
-    *median = amp_quantile(w->sorted, window_count(w), .5);
-    return w->seen >= AMP_SPIKE_LEAST && *median > 0 && value > AMP_SPIKE_FACTOR * *median;
+    amp_spike spike = amp_spikes_judge(rule, norm, loss);
+    spike.dropped = row->spike == AMP_LOG_DROPPED;
+    if (spike.found) return spike;
+    double norms = amp_spike_window_median(&rule->norms), losses = amp_spike_window_median(&rule->losses);
+    int by_loss = !(norm * losses >= loss * norms);
+    return (amp_spike){ .found = 1, .dropped = spike.dropped, .by_loss = by_loss,
+                        .value = by_loss ? loss : norm, .median = by_loss ? losses : norms };
 }
 
 static void find_spikes(const amp_log_row *rows, size_t count, amp_log_summary *s)
 {
-    window norms = { .seen = 0 }, losses = { .seen = 0 };
+    amp_spikes rule = { .factor = AMP_LOG_SPIKE_FACTOR };
     for (size_t i = 0; i < count; i++) {
-        double norm = norm_of(&rows[i]), loss = loss_of(&rows[i]), median;
-        if (isfinite(norm) && is_spike(&norms, norm, &median))
-            keep_spike(s, (amp_log_spike){ rows[i].iteration, 0, norm, median });
-        else if (isfinite(loss) && is_spike(&losses, loss, &median))
-            keep_spike(s, (amp_log_spike){ rows[i].iteration, 1, loss, median });
-        if (isfinite(norm)) window_add(&norms, norm);
-        if (isfinite(loss)) window_add(&losses, loss);
+        const amp_log_row *row = &rows[i];
+        double norm = norm_of(row), loss = loss_of(row);
+        amp_spike spike = { 0 };
+        if (row->spike == AMP_LOG_NO_RULE) spike = amp_spikes_judge(&rule, norm, loss);
+        else if (row->spike != AMP_LOG_NO_SPIKE) spike = told_spike(&rule, row, norm, loss);
+        s->dropped += spike.dropped != 0;
+        if (spike.found)
+            keep_spike(s, (amp_log_spike){ row->iteration, spike.by_loss, spike.dropped, spike.value,
+                                           spike.median });
+        if (row->spike == AMP_LOG_DROPPED) continue;
+        if (isfinite(norm)) amp_spike_window_add(&rule.norms, norm);
+        if (isfinite(loss)) amp_spike_window_add(&rule.losses, loss);
     }
 }
 
@@ -106,7 +98,7 @@ static void count_skipped(const amp_log_row *rows, size_t count, amp_log_summary
     size_t size = 0, last = 0;
     long first = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!rows[i].found_inf) continue;
+        if (!amp_log_is_skipped(&rows[i])) continue;
         s->skipped++;
         if (!size || i - last > AMP_CLUSTER_GAP + 1) {
             s->clusters++;

@@ -5,7 +5,7 @@
  */
 #include "log.h"
 
-#include "../../host/common/failure.h"
+#include "../../host/program/failure.h"
 #include "../statistics.h"
 
 #include <math.h>
@@ -99,7 +99,7 @@ static void draw_skipped(FILE *out, double top, const amp_log_row *rows, size_t 
     size_t made = count < COLUMNS ? count : COLUMNS;
     for (size_t g = 0; g < made; g++) {
         size_t i = g * count / made, end = (g + 1) * count / made;
-        while (i < end && !rows[i].found_inf) i++;
+        while (i < end && !amp_log_is_skipped(&rows[i])) i++;
         if (i < end) fprintf(out, "<path d='M%.1f %gv%d' stroke='#cc0000'/>\n", x_of(g, made), top, HEIGHT);
     }
 }

@@ -1,7 +1,7 @@
 /* Top-1 and top-K accuracy of a classifier. */
 #include "accuracy.h"
 
-#include "../../host/common/failure.h"
+#include "../../host/program/failure.h"
 
 #include <stdlib.h>
 #include <string.h>

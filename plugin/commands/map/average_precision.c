@@ -2,7 +2,7 @@
  * average_precision.h. */
 #include "average_precision.h"
 
-#include "../../host/common/failure.h"
+#include "../../host/program/failure.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
 #include "evaluation.h"
 
 #include "../../amp/cfg_reader.h"
-#include "../../host/common/clock.h"
-#include "../../host/common/failure.h"
-#include "../../host/common/state.h"
-#include "../../host/common/weights_check.h"
+#include "../../host/network/state.h"
+#include "../../host/network/weights_check.h"
+#include "../../host/program/clock.h"
+#include "../../host/program/failure.h"
 #include "../arguments.h"
 
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 #include "image_loader.h"
 
 /* Makes the network, under AMP or not, and loads its weights. AMP_BAD_CONFIG: a file that is missing or
- * empty, weights that are cut or cannot be this network's (host/common/weights_check.h); what is wrong inside
- * a .cfg ends the program. The caller frees it with amp_fork_free_network. */
+ * empty, weights that are cut or cannot be this network's (host/network/weights_check.h); what is wrong
+ * inside a .cfg ends the program. The caller frees it with amp_fork_free_network. */
 amp_status amp_evaluation_open(const char *cfg, const char *weights, struct network **, amp_error *);
 
 /* AMP_BAD_CONFIG: the network does not take images' three channels. */

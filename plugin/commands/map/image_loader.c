@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../../host/common/failure.h"
+#include "../../host/program/failure.h"
 
 enum { MOST_AHEAD = 4 };
 

@@ -1,10 +1,10 @@
 /* Measuring a detector. */
 #include "map_measure.h"
 
-#include "../../host/common/failure.h"
-#include "../../host/common/ranks.h"
-#include "../../host/common/sharing.h"
 #include "../../host/data/label_file.h"
+#include "../../host/program/exchange.h"
+#include "../../host/program/failure.h"
+#include "../../host/program/ranks.h"
 
 #include <errno.h>
 #include <stdlib.h>

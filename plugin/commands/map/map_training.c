@@ -5,12 +5,12 @@
  * loss scale, counters and generators are not touched, so that a training with -map gives the very weights of
  * one without. What was measured is a row of BACKUP/NAME_map.csv, from which a resumed training knows the
  * best so far; the weights that gave it are NAME_best.weights. */
-#include "../../host/common/failure.h"
-#include "../../host/common/ranks.h"
-#include "../../host/common/sharing.h"
+#include "../../host/program/clock.h"
+#include "../../host/program/exchange.h"
+#include "../../host/program/failure.h"
+#include "../../host/program/ranks.h"
 #include "../../host/training/log_file.h"
 #include "../../host/training/loop.h"
-#include "../../host/common/clock.h"
 #include "map_measure.h"
 #include "map_training.h"
 

@@ -4,8 +4,8 @@
  * printed. */
 #include "../command.h"
 
-#include "../../host/common/clock.h"
-#include "../../host/training/turns.h"
+#include "../../host/program/clock.h"
+#include "../../host/program/turns.h"
 #include "../arguments.h"
 #include "../table.h"
 #include "accuracy.h"

@@ -1,7 +1,7 @@
 /* What a user could change, from the plan's facts. */
 #include "plan_report.h"
 
-#include "../../host/common/failure.h"
+#include "../../host/program/failure.h"
 
 #include <stdlib.h>
 

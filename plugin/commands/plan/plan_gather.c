@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../host/common/needs.h"
-#include "../../host/common/state.h"
+#include "../../host/network/needs.h"
+#include "../../host/network/state.h"
 #include "../cfg_copy.h"
 #include "../table.h"
 

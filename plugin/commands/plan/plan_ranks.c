@@ -10,8 +10,8 @@
 #include "plan_report.h"
 
 #include "../../amp/parallel.h"
-#include "../../host/common/sharing.h"
-#include "../../host/common/state.h"
+#include "../../host/network/state.h"
+#include "../../host/program/sharing.h"
 #include "../table.h"
 
 static double efficiency(double alone, double waited) { return 100 * alone / (alone + waited); }

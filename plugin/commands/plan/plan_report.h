@@ -5,9 +5,9 @@
 #pragma once
 
 #include "../../amp/plan_facts.h"
-#include "../../host/common/machine.h"
-#include "../../host/common/memory.h"
 #include "../../host/fork_commands.h"
+#include "../../host/program/machine.h"
+#include "../../host/program/memory.h"
 #include "../json.h"
 
 typedef struct amp_plan_row {

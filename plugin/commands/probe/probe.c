@@ -7,9 +7,9 @@
 
 #include "../../amp/checkpoint.h"
 #include "../../host/fork_commands.h"
-#include "../../host/common/resume.h"
+#include "../../host/network/resume.h"
 #include "../../files/checksum.h"
-#include "../../host/common/clock.h"
+#include "../../host/program/clock.h"
 
 #include <fcntl.h>
 #include <math.h>

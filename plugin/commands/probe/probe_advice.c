@@ -6,7 +6,7 @@
 #include "../table.h"
 
 #include "../../amp/autocast.h"
-#include "../../host/common/failure.h"
+#include "../../host/program/failure.h"
 
 #include <limits.h>
 #include <math.h>

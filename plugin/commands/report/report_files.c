@@ -186,7 +186,7 @@ static void write_skipped(amp_json *json, const amp_run *run, size_t each)
     size_t drawn = 0; /* steps up to here are represented */
     amp_json_array(json, "skipped_at");
     for (size_t i = 0; i < run->count; i++) {
-        if (!run->rows[i].found_inf || i < drawn) continue;
+        if (!amp_log_is_skipped(&run->rows[i]) || i < drawn) continue;
         amp_json_integer(json, NULL, (long long)i + 1);
         drawn = i - i % each + each;
     }

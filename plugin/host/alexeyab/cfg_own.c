@@ -91,11 +91,15 @@ static void warn_without_opencv(cfg_walk *walk, const char *key)
                       "built: images are trained on as if it were 0");
 }
 
-/* Darknet's load_data_detection and load_data_augment */
+/* Darknet's load_data_detection and load_data_augment. Its train_detector ends by itself where a step has one
+ * image. */
 void cfg_own_loader(cfg_walk *walk, int classifier)
 {
     warn_without_opencv(walk, "blur");
     if (classifier) return;
+    if (walk->batch * cfg_walk_number(walk, "subdivisions") == 1)
+        cfg_walk_refuse(walk, "batch", "2 or more, best 64 with subdivisions=64",
+                        "is one image a step, which detector train refuses");
     warn_without_opencv(walk, "gaussian_noise");
     check_mixing(walk);
 }

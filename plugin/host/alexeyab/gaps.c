@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../common/failure.h"
+#include "../program/failure.h"
 #include "activations.h"
 #include "convolutional_layer.h"
 

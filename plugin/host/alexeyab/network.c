@@ -4,8 +4,8 @@
 
 #include "../darknet/room.h"
 
-#include "../common/ranks.h"
 #include "../darknet/device.h"
+#include "../program/ranks.h"
 
 #include "network.h"
 #include "resizing.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "device.h"
-#include "../common/products.h"
+#include "../network/products.h"
 #include "utils.h"
 
 static size_t elements(const network *net, const layer *l) { return (size_t)l->outputs * net->batch; }
@@ -213,9 +213,32 @@ static void run(struct darknet_amp *amp, int i, int is_forward, float *input, fl
     amp_host_products_end();
 }
 
+/* Adds an array's numbers, or their squares, to the losses of the images that they belong to. */
+static void add_image_losses(struct darknet_amp *amp, const float *array, int per_image, int squared)
+{
+    double *losses = amp->image_losses.pass;
+    for (int b = 0; array && b < amp->net->batch; b++)
+        for (int i = 0; i < per_image; i++) {
+            double value = (double)array[(size_t)b * (size_t)per_image + (size_t)i];
+            losses[b] += squared ? value * value : value;
+        }
+}
+
+/* A loss of Darknet's own, before AMP multiplies its delta by the loss scale. On a GPU Darknet pulls or makes
+ * these arrays in the program's memory. */
+static void note_image_losses(struct darknet_amp *amp, const layer *l)
+{
+    if (!l->cost || !amp->image_losses.pass) return;
+    if (l->type == COST) add_image_losses(amp, l->output, l->outputs, 0);
+    else if (l->loss) add_image_losses(amp, l->loss, l->inputs, 0);
+    else add_image_losses(amp, l->delta, l->outputs, 1);
+}
+
 static void run_forward(void *context, int i, float *input, int training)
 {
-    run(context, i, 1, input, NULL, training);
+    struct darknet_amp *amp = context;
+    run(amp, i, 1, input, NULL, training);
+    if (training) note_image_losses(amp, &amp->net->layers[i]);
 }
 
 static void run_backward(void *context, int i, float *input, float *input_delta, int training)
@@ -228,9 +251,12 @@ static const float *labels_of(void *context, int i)
     return amp_host_labels(((struct darknet_amp *)context)->net, i);
 }
 
-static void found(void *context, int i, const amp_yolo_result *result)
+static void found(void *context, int i, const amp_yolo_result *result, const double *image_costs)
 {
-    amp_own_print_yolo(&((struct darknet_amp *)context)->net->layers[i], i, result);
+    struct darknet_amp *amp = context;
+    amp_own_print_yolo(&amp->net->layers[i], i, result);
+    for (int b = 0; amp->image_losses.pass && b < amp->net->batch; b++)
+        amp->image_losses.pass[b] += image_costs[b];
 }
 
 static float loss_of(void *context, int i) { return *((struct darknet_amp *)context)->net->layers[i].cost; }

@@ -2,12 +2,12 @@
 #include <stdlib.h>
 
 #include "../../include/darknet_amp.h"
-#include "../common/random.h"
-#include "../common/ranks.h"
-#include "../common/sharing.h"
 #include "../data/images.h"
 #include "../data/loader_memory.h"
 #include "../data/loading.h"
+#include "../program/random.h"
+#include "../program/ranks.h"
+#include "../program/sharing.h"
 #include "own.h"
 
 /* The loaders whose loops ask darknet_amp_another_image. */

@@ -1,5 +1,5 @@
 /* Counting what a network takes: see fork_commands.h. Which buffers stock takes is each make_*_layer's own
- * business; here they are counted, and tests/test_plan_command.c compares with what they really took. */
+ * business; here they are counted, and test_plan_command.c compares with what they really took. */
 #include "../fork_commands.h"
 
 #include <limits.h>

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../common/cfg_stream.h"
+#include "../program/cfg_stream.h"
 
 /* What of a network under AMP this thread resizes: nothing, a layer of Darknet's (or what follows the last
  * layer), or a layer that AMP computes. */

@@ -1,7 +1,7 @@
 /* The inside of this folder: what its files share, in terms of Darknet's structs. */
 #pragma once
 
-#include "../common/state.h"
+#include "../network/state.h"
 #include "darknet.h"
 #include "own.h"
 #include "pinned.h"

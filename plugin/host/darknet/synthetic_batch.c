@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "../common/random.h"
+#include "../program/random.h"
 #include "own.h"
 
 /* From 0 to 1. Not by rand(), since Darknet's layers reseed that as they are made. */

@@ -16,7 +16,8 @@
 
 #include "../../amp/cfg_reader.h"
 #include "../../amp/checkpoint.h"
-#include "../common/state.h"
+#include "../fork.h"
+#include "../program/failure.h"
 
 static const char FOLDER_UNLESS_GIVEN[] = "/backup/"; /* train_detector, train_classifier */
 static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* after the .cfg's name */

@@ -9,8 +9,8 @@
 
 #include "../../amp/cfg_reader.h"
 #include "../../tensor/grow.h"
-#include "../common/failure.h"
 #include "../fork.h"
+#include "../program/failure.h"
 
 int amp_is_device(const char *path)
 {

@@ -13,7 +13,7 @@ enum { MOST_THREADS = 8, LEAST_BYTES = 1 << 20 /* of a thread */ };
 typedef struct filling {
     float *input, **rows;
     size_t floats; /* of a row */
-    int count, frees;
+    int count;
     atomic_int next; /* the first row that no thread has taken yet */
 } filling;
 
@@ -30,16 +30,15 @@ static void *copy_rows(void *argument)
     filling *f = argument;
     for (int i; (i = atomic_fetch_add(&f->next, 1)) < f->count;) {
         memcpy(f->input + (size_t)i * f->floats, f->rows[i], f->floats * sizeof *f->input);
-        if (!f->frees) continue;
         free(f->rows[i]);
         f->rows[i] = NULL;
     }
     return NULL;
 }
 
-void amp_filling_copy(float *input, float **rows, int count, size_t floats, int frees)
+void amp_filling_copy(float *input, float **rows, int count, size_t floats)
 {
-    filling f = { .input = input, .rows = rows, .floats = floats, .count = count, .frees = frees };
+    filling f = { .input = input, .rows = rows, .floats = floats, .count = count };
     pthread_t others[MOST_THREADS];
     int started = 0, wanted = amp_filling_threads((size_t)count * floats * sizeof *input) - 1;
     while (started < wanted && !pthread_create(&others[started], NULL, copy_rows, &f)) started++;

@@ -11,6 +11,6 @@
  * and no more than memory can feed. */
 int amp_filling_threads(size_t bytes);
 
-/* input[i] = rows[i] for `count` rows of `floats` floats. frees: each row is freed, and NULL then. Where no
- * thread can be had, fewer copy. */
-void amp_filling_copy(float *input, float **rows, int count, size_t floats, int frees);
+/* input[i] = rows[i] for `count` rows of `floats` floats. Each row is freed, and NULL then. Where no thread
+ * can be had, fewer copy. */
+void amp_filling_copy(float *input, float **rows, int count, size_t floats);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "../../include/darknet_amp.h"
-#include "../common/state.h"
+#include "../program/failure.h"
 #include "loader_memory.h"
 
 /* As the decoder made it: `channels` were asked for (0: as many as the file has), c are there, those of a

@@ -8,14 +8,14 @@
 
 #include "../../include/darknet_amp.h"
 
-enum { ROWS = 1 << 16, /* that are remembered; those of the last two steps are asked for, never older ones */
+enum { ROWS = 1 << 16, /* that are remembered; those of the last two steps are filled in, never older ones */
        INPUTS = 64,    /* networks that are trained at once */
        LISTED = 8 };
 
 /* A row that a loader made, and of which file. */
 typedef struct loaded { const float *row; char *path; } loaded;
 /* What lies in a network's input. */
-typedef struct filling { const float *input; const float **rows; int count; } filling;
+typedef struct filling { const float *input; char **paths; int count; } filling; /* NULL: not known */
 
 static struct {
     pthread_mutex_t mutex;
@@ -29,7 +29,6 @@ static struct {
 static _Thread_local struct { char **paths; int count; } picked;
 
 void amp_images_note(void) { trail.on = 1; }
-int amp_images_noted(void) { return trail.on; }
 
 static void free_paths(char **paths, int count)
 {
@@ -69,31 +68,35 @@ void amp_images_loaded(float *const *row, int rows)
     picked.paths = NULL;
 }
 
+/* The mutex is held. */
+static const char *path_of(const float *row)
+{
+    for (unsigned back = 1; back <= ROWS; back++) { /* the newest first: addresses are used again */
+        const loaded *l = &trail.rows[(trail.next_row - back) % ROWS];
+        if (l->row == row || !l->row) return l->path;
+    }
+    return NULL;
+}
+
 void amp_images_filled(const float *input, float **rows, int count)
 {
     if (!trail.on) return;
-    filling made = { input, calloc((size_t)count + 1, sizeof *made.rows), 0 };
-    for (int i = 0; made.rows && i < count; i++) made.rows[made.count++] = rows[i];
+    filling made = { input, calloc((size_t)count + 1, sizeof *made.paths), 0 };
     pthread_mutex_lock(&trail.mutex);
+    for (int i = 0; made.paths && i < count; i++) {
+        const char *path = path_of(rows[i]);
+        made.paths[made.count++] = path ? strdup(path) : NULL;
+    }
     filling *place = NULL;
     for (int i = 0; i < INPUTS && !place; i++)
         if (trail.fillings[i].input == input) place = &trail.fillings[i];
     if (!place) place = &trail.fillings[trail.next_filling++ % INPUTS];
-    free(place->rows);
+    free_paths(place->paths, place->count);
     *place = made;
     pthread_mutex_unlock(&trail.mutex);
 }
 
 /* ---- asking; the mutex is held ---- */
-
-static const char *path_of(const float *row)
-{
-    for (unsigned back = 1; back <= ROWS; back++) { /* the newest first: addresses are used again */
-        const loaded *l = &trail.rows[(trail.next_row - back) % ROWS];
-        if (l->row == row) return l->path;
-    }
-    return NULL;
-}
 
 static const filling *filling_of(const float *input, int images)
 {
@@ -107,7 +110,7 @@ static int write_list(FILE *out, const filling *f, int first, int count)
     int listed = count > LISTED ? LISTED : count;
     fprintf(out, count == 1 ? "image " : "images ");
     for (int i = 0; i < listed; i++) {
-        const char *path = path_of(f->rows[first + i]);
+        const char *path = f->paths[first + i];
         if (!path) return 0;
         fprintf(out, "%s%s", i ? ", " : "", path);
     }
@@ -132,4 +135,14 @@ char *amp_images_text(const float *input, int images, int one)
     }
     pthread_mutex_unlock(&trail.mutex);
     return text;
+}
+
+char *amp_images_path(const float *input, int images, int one)
+{
+    if (!trail.on) return NULL;
+    pthread_mutex_lock(&trail.mutex);
+    const filling *f = filling_of(input, images);
+    char *path = f && f->paths[one] ? strdup(f->paths[one]) : NULL;
+    pthread_mutex_unlock(&trail.mutex);
+    return path;
 }

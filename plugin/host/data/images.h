@@ -1,17 +1,15 @@
-/* debug=1: which image files a network's input was filled from.
+/* Which image files a network's input was filled from: for debug=1, and for the lines about spikes.
  *
  * Loader threads pick paths at random and make rows of numbers of them; a row is copied into a network's
  * input later, by another thread, when the next rows are being loaded already. So the trail follows
  * the rows' addresses: a loader notes the paths it picked (darknet_amp_paths), then the rows it made
- * of them (amp_images_loaded), and get_next_batch which of them it copied where (amp_images_filled). A
- * row that is being trained on is allocated: its address is its alone. Nothing is noted unless some
- * network has debug=1. */
+ * of them (amp_images_loaded), and get_next_batch which of them it copies where (amp_images_filled), before
+ * it frees them: until then a row's address is its alone.
+ * Nothing is noted unless some network asks for it. */
 #pragma once
 
-/* note: from now on all loaders of the program note what they load. Call it before any loader is started.
- * noted: whether it was called; rows must then stay at their address until the step is done. */
+/* From now on all loaders of the program note what they load. Call it before any loader is started. */
 void amp_images_note(void);
-int amp_images_noted(void);
 
 /* The calling thread's loader takes path for the i-th of those it picked. */
 void amp_images_replaced(int i, const char *path);
@@ -19,10 +17,12 @@ void amp_images_replaced(int i, const char *path);
 /* The calling thread's loader has made these rows of the paths it picked. */
 void amp_images_loaded(float *const *row, int rows);
 
-/* These rows now lie in a network's input, one an image. */
+/* These rows, which are still allocated, go to where they then lie in a network's input, one an image. */
 void amp_images_filled(const float *input, float **rows, int count);
 
 /* "image a.jpg" where one image is meant (0 to images - 1), else (one is -1) all: "images a.jpg,
  * b.jpg, ... and 3 more".
  * images: how many lie in input. The caller frees it; NULL where the files are not known. */
 char *amp_images_text(const float *input, int images, int one);
+/* The path of one of them: the caller's; NULL where it is not known. */
+char *amp_images_path(const float *input, int images, int one);

@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "../../include/darknet_amp.h"
-#include "../common/cfg_stream.h"
-#include "../common/failure.h"
-#include "../common/memory.h"
+#include "../program/cfg_stream.h"
+#include "../program/failure.h"
+#include "../program/memory.h"
 
 static struct {
     int on; /* set once and for all, before there are loaders; read by all threads */

@@ -19,8 +19,3 @@ void amp_loaders_end_part(void);
  * ends with amp_loaders_end_turn. Returns 0: no network is under AMP, and there are no turns. */
 int amp_loaders_begin_turn(const char *file);
 void amp_loaders_end_turn(void);
-
-/* The most loader threads that exist at the same time, those that wait for their turn included, and the bytes
- * of each one's stack. (The C library's default is 8 MiB.) A thread that has ended keeps its stack until it
- * is joined, at the end of its batch. */
-enum { AMP_LOADERS = 64 + 1, AMP_LOADER_STACK = 1 << 20 };

@@ -10,9 +10,10 @@
 #include <sys/stat.h>
 
 #include "../../amp/cfg_reader.h"
-#include "../../tensor/grow.h"
 #include "../../include/darknet_amp.h"
-#include "../common/state.h"
+#include "../../tensor/grow.h"
+#include "../fork.h"
+#include "../program/failure.h"
 #include "data_check.h"
 #include "data_files.h"
 #include "image_cache.h"

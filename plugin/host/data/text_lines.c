@@ -1,7 +1,7 @@
 /* Reads and keeps lists of lines: see text_lines.h. */
 #include "text_lines.h"
 
-#include "../common/failure.h"
+#include "../program/failure.h"
 
 #include <errno.h>
 #include <stdlib.h>

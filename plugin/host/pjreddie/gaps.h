@@ -12,7 +12,7 @@
  * not let the pointers part. All of this is for layers on the CPU of a GPU=0 build: with GPU=1, stock's CPU
  * region, yolo and iseg leave out their activations, and such layers must run forward_gpu.
  *
- * What differs (pjreddie 61c9d02e). "ours" is what runs here; tests/test_gaps*.c holds each row to it.
+ * What differs (pjreddie 61c9d02e). "ours" is what runs here; tests/host/test_gaps*.c holds each row to it.
  *
  *  layer          | stock on the CPU                       | stock on the GPU         | ours
  * ----------------+----------------------------------------+--------------------------+----------------------

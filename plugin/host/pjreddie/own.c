@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../common/memory.h"
 #include "../darknet/device.h"
 #include "../fork_commands.h"
+#include "../program/memory.h"
 #include "deconvolutional_layer.h"
 #include "network.h"
 #include "parser.h"

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../common/failure.h"
+#include "../program/failure.h"
 
 static amp_status cannot(const char *what, const char *name, amp_error *error)
 {

@@ -5,7 +5,7 @@
  *  - otherwise (the log was begun later), they all stay if no later iteration follows. */
 #include <stdio.h>
 
-#include "../common/failure.h"
+#include "../program/failure.h"
 #include "training_log.h"
 
 typedef struct rows_so_far {
@@ -31,12 +31,12 @@ static amp_status see_row(void *context, const char *text, amp_error *error)
     so_far->rows++;
     if (row.iteration > so_far->iteration) {
         so_far->beyond = 1;
-    } else if (row.iteration == so_far->iteration && row.found_inf) {
+    } else if (row.iteration == so_far->iteration && amp_log_is_skipped(&row)) {
         so_far->uncertain++;
     } else {
         so_far->kept = so_far->rows;
-        so_far->good += !row.found_inf;
-        so_far->skips += row.found_inf != 0;
+        so_far->good += !amp_log_is_skipped(&row);
+        so_far->skips += amp_log_is_skipped(&row);
     }
     return AMP_OK;
 }

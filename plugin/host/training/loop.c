@@ -12,21 +12,22 @@
 #include <string.h>
 
 #include "../../tensor/half.h"
-#include "../common/clock.h"
-#include "../common/fitting.h"
-#include "../common/memory.h"
-#include "../common/ranks.h"
-#include "../common/request.h"
-#include "../common/resume.h"
-#include "../common/sharing.h"
-#include "../common/state.h"
 #include "../data/backups.h"
 #include "../data/data_check.h"
 #include "../data/filling.h"
 #include "../data/images.h"
-#include "stopping.h"
+#include "../network/fitting.h"
+#include "../network/resume.h"
+#include "../network/shared_pass.h"
+#include "../network/state.h"
+#include "../program/clock.h"
+#include "../program/exchange.h"
+#include "../program/memory.h"
+#include "../program/ranks.h"
+#include "../program/request.h"
+#include "../program/stopping.h"
+#include "../program/turns.h"
 #include "training_log.h"
-#include "turns.h"
 
 enum { ENDING = 128, LINE = 1024, PATH_BYTES = 4096 };
 
@@ -45,6 +46,7 @@ static struct {
     double peak_memory_mb;
     amp_log_file log;
     char ending[ENDING]; /* what AMP adds to the step's line */
+    char scale[ENDING];  /* that without the speed, for the chart */
     char row[AMP_LOG_TEXT]; /* the step's row of the log */
     int fault_told;         /* why the loss of a training without AMP is not finite */
 } training = { .log = { .descriptor = -1 } };
@@ -159,12 +161,19 @@ int darknet_amp_fill(float *input, float **rows, int count, int floats)
     if (atomic_exchange(&training.waits, 0)) training.loaded = amp_clock_seconds();
     amp_images_filled(input, rows, count);
     if (!training.looped || !training.nets || !amp_fork_state(training.nets[0])) return 0;
-    amp_filling_copy(input, rows, count, (size_t)floats, !amp_images_noted());
+    amp_filling_copy(input, rows, count, (size_t)floats);
     return 1;
 }
 
 /* A measured number has no more digits than these. */
 static double rounded(double value, double parts) { return round(value * parts) / parts; }
+
+static amp_log_spike_word spike_of(const struct darknet_amp *amp)
+{
+    if (!(amp->config->spike_factor > 0)) return AMP_LOG_NO_RULE;
+    if (!amp->step_spike.found) return AMP_LOG_NO_SPIKE;
+    return amp->step_spike.dropped ? AMP_LOG_DROPPED : AMP_LOG_SPIKE;
+}
 
 static amp_log_row row_of(const struct network *net, float loss, float average_loss)
 {
@@ -178,13 +187,15 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
     if (memory > training.peak_memory_mb) training.peak_memory_mb = memory;
     return (amp_log_row){ .iteration = view.batch_number, .loss = loss, .avg_loss = average_loss,
         .learning_rate = amp_fork_rate(net), .scale = amp ? amp->step_scale : 1,
-        .found_inf = amp ? amp->step_skipped : 0, .grad_norm = amp ? amp->step_gradient_norm : NAN,
+        .found_inf = amp ? amp->step_skipped && !amp->step_spike.dropped : 0,
+        .grad_norm = amp ? amp->step_gradient_norm : NAN,
         .images_per_second = rounded(amp_clock_rate(images, load + train), 1e2),
         .load_seconds = rounded(load, 1e6),
         .train_seconds = rounded(train, 1e6),
         .peak_memory_mb = rounded(training.peak_memory_mb, 1e1),
         .time = rounded(amp_clock_read(CLOCK_REALTIME), 1e3),
-        .wire = amp && amp_ranks_of_step() > 1 ? (int)amp->config->wire : -1 };
+        .wire = amp && amp_ranks_of_step() > 1 ? (int)amp->config->wire : -1,
+        .spike = amp ? spike_of(amp) : AMP_LOG_NO_RULE };
 }
 
 /* The row is written before the step's backup, which a killed training then never has without its row. */
@@ -198,12 +209,14 @@ static void log_step(float loss, float average_loss)
     amp_log_row_text(&row, training.row);
     amp_log_file_add(&training.log, training.row);
     if (!amp) return;
-    int length = snprintf(training.ending, ENDING, ", scale %g, %lu skipped", (double)row.scale,
-                          amp->skipped);
+    snprintf(training.scale, ENDING, ", scale %g, %lu skipped", (double)row.scale, amp->skipped);
+    int length = snprintf(training.ending, ENDING, "%s", training.scale);
     if (row.images_per_second > 0)
         snprintf(training.ending + length, ENDING - (size_t)length, ", %.1f images/s",
                  row.images_per_second);
 }
+
+const char *darknet_amp_chart_ending(void) { return training.scale; }
 
 /* As Darknet makes the average, from what it was before the step. */
 void darknet_amp_mean_loss(float *loss, float *average_loss)

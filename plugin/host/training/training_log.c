@@ -9,11 +9,14 @@
 #include <string.h>
 
 #include "../../tensor/half.h"
-#include "../common/failure.h"
 #include "../data/text_lines.h"
+#include "../program/failure.h"
 
 /* An OR_EMPTY is a double that is empty where it is NaN. */
-typedef struct column { size_t at; enum { ITERATION, FLOAT, FLAG, OR_EMPTY, DOUBLE, WIRE } kind; } column;
+typedef struct column {
+    size_t at;
+    enum { ITERATION, FLOAT, FLAG, OR_EMPTY, DOUBLE, WIRE, SPIKE } kind;
+} column;
 
 #define COLUMN(member, kind) { offsetof(amp_log_row, member), kind }
 /* In the order of AMP_LOG_COLUMNS. */
@@ -22,7 +25,9 @@ static const column columns[] = {
     COLUMN(scale, FLOAT), COLUMN(found_inf, FLAG), COLUMN(grad_norm, OR_EMPTY),
     COLUMN(images_per_second, OR_EMPTY), COLUMN(load_seconds, DOUBLE), COLUMN(train_seconds, DOUBLE),
     COLUMN(peak_memory_mb, DOUBLE),
-    COLUMN(time, DOUBLE), COLUMN(wire, WIRE) };
+    COLUMN(time, DOUBLE), COLUMN(wire, WIRE), COLUMN(spike, SPIKE) };
+/* By amp_log_spike_word, from -1. */
+static const char *const spike_words[] = { "", "0", "1", "skipped" };
 enum { COLUMNS = sizeof columns / sizeof *columns, DIGITS = 17 };
 
 /* ---- writing ---- */
@@ -51,13 +56,14 @@ static void write_number(FILE *out, double value, int is_float)
 static void write_field(FILE *out, const column *c, const amp_log_row *row)
 {
     const void *at = (const char *)row + c->at;
-    int number = c->kind == FLAG || c->kind == WIRE ? *(const int *)at : 0;
+    int number = c->kind == FLAG || c->kind == WIRE || c->kind == SPIKE ? *(const int *)at : 0;
     double value = c->kind == OR_EMPTY || c->kind == DOUBLE ? *(const double *)at : 0;
     switch (c->kind) {
     case ITERATION: fprintf(out, "%ld", *(const long *)at); break;
     case FLOAT: write_number(out, widened(*(const float *)at), 1); break;
     case FLAG: fputs(number ? "1" : "0", out); break;
     case WIRE: if (number >= 0) fputs(amp_dtype_name((amp_dtype)number), out); break;
+    case SPIKE: fputs(spike_words[number + 1], out); break;
     default: if (c->kind == DOUBLE || !is_nan(value)) write_number(out, value, 0);
     }
 }
@@ -109,6 +115,12 @@ static int read_field(const column *c, const char *text, amp_log_row *row)
     case WIRE:
         *(int *)at = amp_dtype_find(text);
         return !*text || *(int *)at >= 0;
+    case SPIKE: {
+        int word = AMP_LOG_NO_RULE;
+        while (word <= AMP_LOG_DROPPED && strcmp(text, spike_words[word + 1])) word++;
+        *(int *)at = word;
+        return word <= AMP_LOG_DROPPED;
+    }
     default:
         *(double *)at = c->kind == OR_EMPTY && !*text ? NAN : strtod(text, &end);
         if (c->kind == OR_EMPTY && (!*text || is_nan(*(double *)at))) return !*text;

@@ -1,0 +1,123 @@
+/* The program's start, and the options that AMP takes out of its arguments before Darknet reads them. */
+#define _DEFAULT_SOURCE /* readlink, setenv */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../amp/config.h"
+#include "../files/safe_file.h"
+#include "../host/data/data_check.h"
+#include "../host/fork.h"
+#include "../host/program/failure.h"
+#include "../host/program/random.h"
+#include "../host/program/ranks.h"
+#include "../host/program/request.h"
+#include "../host/program/turns.h"
+#include "../host/training/loop.h"
+#include "../include/darknet_amp.h"
+
+/* A file opened while one of the standard streams is closed would take its place, and get all that is
+ * printed. */
+static void open_standard_streams(void)
+{
+    int file;
+    do file = open("/dev/null", O_RDWR); while (file >= 0 && file <= STDERR_FILENO);
+    if (file >= 0) close(file);
+}
+
+/* Trainings and measurements, where OpenMP's threads would take the processors from
+ * those that load images. */
+static int is_long(const char *const *words, int count)
+{
+    int under_amp = 0;
+    if (count < 2) return 0;
+    if (!strcmp(words[0], "amp")) return strcmp(words[1], "plan") && strcmp(words[1], "check");
+    if (!strcmp(words[1], "map")) return 1;
+    /* the .cfg may have a .data file before it */
+    for (int i = 2; i < count && !strcmp(words[1], "train"); i++) {
+        amp_config *config;
+        if (amp_config_read(words[i], amp_host_requested_dtype(), AMP_FP32, &config, NULL) != AMP_OK)
+            continue;
+        under_amp |= config->enabled;
+        amp_config_free(config);
+    }
+    return under_amp;
+}
+
+/* argv: as the program got it. */
+static void start_again(char **argv)
+{
+    char self[4096];
+    if (!argv[0] || getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length <= 0) return;
+    self[length] = 0;
+    /* started by a loader or under another name */
+    if (strcmp(amp_file_name(self), amp_file_name(argv[0]))) return;
+    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(self, argv);
+}
+
+static void take_seed(int *argc, char **argv)
+{
+    /* Stock's `rnn generate` and its like have a -seed of their own, the text to start with; `amp
+     * compare` takes several. */
+    int own_seed = *argc > 2 && argv[1] && argv[2] && (!strcmp(argv[1], "rnn") ? strcmp(argv[2], "train") != 0
+                   : !strcmp(argv[1], "amp") && !strcmp(argv[2], "compare"));
+    const char *seed = own_seed ? NULL : amp_host_take_argument(argc, argv, "-seed", "0 to 4294967295");
+    if (!seed) return;
+    char *end;
+    unsigned long value = strtoul(seed, &end, 10);
+    if (!*seed || *end || *seed == '-' || value > 4294967295ul)
+        darknet_amp_refuse("command line: -seed %s is no seed; allowed: 0 to 4294967295", seed);
+    amp_random_set_seed((unsigned)value);
+}
+
+/* What must be alike on all ranks: the options. Left out are those that choose a rank's device, the name of
+ * the log, which is rank 0's, and the first `count` words, whose files are compared instead. */
+static void note_options(char **given, const char *const *words, int count)
+{
+    char line[400] = "";
+    for (int i = 1; given[i]; i++) {
+        size_t length = strlen(line);
+        int is_word = 0;
+        for (int k = 0; k < count; k++) is_word |= given[i] == words[k];
+        int is_device = !strcmp(given[i], "-i") || !strcmp(given[i], "-gpus");
+        if (!is_word && !is_device && strcmp(given[i], "-nogpu"))
+            snprintf(line + length, sizeof line - length, " %s", given[i]);
+        if (given[i + 1]) i += is_device || !strcmp(given[i], "-log");
+    }
+    amp_ranks_note("%s%s\n", line[0] ? "the options" : "no options", line);
+}
+
+int darknet_amp_start(int argc, char **argv)
+{
+    amp_error error;
+    const char *words[6];
+    char *given[argc + 1];
+    open_standard_streams();
+    amp_ranks_await();
+    memcpy(given, argv, sizeof given);
+    amp_host_note_command(argc, argv);
+    amp_host_request_dtype(amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16"));
+    take_seed(&argc, argv);
+    int takes_long = is_long(words, amp_host_command_words(argc, argv, words, 6));
+    amp_training_arguments(&argc, argv, takes_long);
+    int count = amp_host_command_words(argc, argv, words, 5);
+    int classifies = count > 1 && !strcmp(words[0], "classifier");
+    int trains = count > 1 && !strcmp(words[1], "train") && (classifies || !strcmp(words[0], "detector"));
+    if (trains) amp_host_check_options(argc, argv, classifies, takes_long);
+    if (takes_long) start_again(given);
+    int gpus = amp_host_find_argument(argc, argv, "-gpus");
+    int no_gpu = amp_host_find_argument(argc, argv, "-nogpu");
+    amp_ranks_start(words, count, takes_long, gpus && gpus + 1 < argc ? argv[gpus + 1] : "");
+    if (amp_ranks()) note_options(given, words, strcmp(words[0], "amp") ? count : 2);
+    if (!amp_host_find_argument(argc, argv, "-i") && !gpus && !no_gpu) amp_ranks_take_gpu();
+    if (takes_long && !strcmp(words[1], "train") && !no_gpu)
+        amp_host_check(amp_fork_find_gpu(&error), &error);
+    amp_host_check(amp_turns_take(&error), &error);
+    if (trains && count > 2)
+        amp_check_training(words[2], count > 3 ? words[3] : NULL, classifies);
+    amp_ranks_agree();
+    return argc;
+}

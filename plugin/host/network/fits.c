@@ -1,0 +1,348 @@
+/* See fits.h. */
+#include "fits.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../data/data_check.h"
+#include "../data/image_cache.h"
+#include "../program/exchange.h"
+#include "../program/memory.h"
+#include "../program/ranks.h"
+#include "needs.h"
+#include "state.h"
+
+/* A network that is about to be trained. */
+typedef struct asked {
+    struct network *net;
+    const amp_plan *plan;  /* its engine's, or `outline`, which is this file's */
+    amp_plan *outline;
+    amp_view view;
+    amp_dtype dtype;
+    int steps, images;     /* time steps of an image; images of a step */
+    size_t pictures;       /* bytes of the images that are being decoded at a time */
+    size_t there;          /* what the training may take in all; 0: not known */
+    const char *what;      /* the kind of memory, for messages: "RAM" */
+} asked;
+
+/* Finds a->plan: the engine's own, which the training then runs, or an outline. Always an outline on a GPU,
+ * where the backend times kernels while it makes a plan, which takes memory itself. */
+static amp_status plan_of(asked *a, int roughly, amp_error *error)
+{
+    if (!roughly && !a->view.on_gpu) return amp_fork_training_plan(a->net, &a->plan, error);
+    AMP_TRY(amp_fork_outline(a->net, a->view.batch, a->dtype, NULL, &a->outline, error));
+    a->plan = a->outline;
+    return AMP_OK;
+}
+
+/* What a training needs with passes of `batch` and steps of `images` images, of which each rank loads its
+ * part. */
+static amp_status needs_at(const asked *a, int batch, int images, amp_needs *needs, amp_error *error)
+{
+    AMP_TRY(amp_host_needs(a->net, a->plan, batch, images / amp_ranks_count(), a->dtype, needs, error));
+    needs->program += a->pictures;
+    return AMP_OK;
+}
+
+/* What is free on a machine is divided by its ranks, all of which need the same: they look while none has
+ * begun to take more than the others. */
+static void wait_for_others(void)
+{
+    amp_error none;
+    amp_sharing_outcome(AMP_OK, "asking whether the training fits into memory", &none);
+}
+
+/* Whether this program has planned a training before: then the library has made what it makes. */
+static int has_planned;
+
+/* Finds what the training may take in all: what is free, and what the program already has of that which
+ * `needs` counts. Of RAM that is what it has resident. Of an address space or a GPU it is calculated: the
+ * parameters and the input of a pass and, once there has been a plan, the program with what the backend's
+ * library has made. Gradients count as there already, although the first plan takes them. */
+static void find_memory(asked *a, int roughly, const amp_needs *needs)
+{
+    wait_for_others();
+    amp_available_memory memory = amp_host_available_memory();
+    wait_for_others();
+    size_t has = memory.resident ? memory.resident : needs->parameters + needs->pass.input;
+    if (!memory.resident && (!roughly || has_planned)) has += needs->program - a->pictures;
+    a->there = memory.all ? memory.bytes + has : 0;
+    a->what = memory.what;
+}
+
+static amp_status ask(struct network *net, int roughly, asked *a, amp_needs *needs, amp_error *error)
+{
+    struct darknet_amp *amp = amp_fork_state(net);
+    *a = (asked){ .net = net, .view = amp_fork_view(net), .dtype = amp->config->dtype };
+    a->steps = a->view.time_steps > 0 ? a->view.time_steps : 1;
+    a->images = a->view.batch / a->steps * a->view.subdivisions;
+    a->pictures = a->view.on_gpu ? 0 : amp_checked_picture_bytes(a->images);
+    AMP_TRY(plan_of(a, roughly, error));
+    AMP_TRY(needs_at(a, a->view.batch, a->images, needs, error));
+    find_memory(a, roughly, needs);
+    has_planned |= !roughly;
+    return AMP_OK;
+}
+
+static void forget(asked *a)
+{
+    if (a->outline) amp_plan_free(a->outline, amp_engine_backend(amp_fork_state(a->net)->engine));
+}
+
+/* How many of `there` bytes all else leaves to the activations, counted at the network's present input. */
+static size_t arena_budget(const amp_needs *needs, size_t there)
+{
+    size_t beside = amp_needs_sum(needs) - needs->pass.arena;
+    return there > beside ? (size_t)((double)(there - beside) / needs->area) : 0;
+}
+
+static double mib(size_t bytes) { return (double)bytes / 0x1p20; }
+
+/* ---- what would fit ---- */
+
+__attribute__((format(printf, 3, 4)))
+static void add(char *text, size_t room, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list args;
+    if (used && used + 3 < room) used += (size_t)snprintf(text + used, room - used, ", ");
+    va_start(args, format);
+    if (used < room) vsnprintf(text + used, room - used, format, args);
+    va_end(args);
+}
+
+static amp_status try_subdivisions(const asked *a, char *text, size_t room, amp_error *error)
+{
+    for (int s = a->view.subdivisions + 1; s <= a->images; s++) {
+        amp_needs needs;
+        if (a->images % s) continue;
+        AMP_TRY(needs_at(a, a->images / s * a->steps, a->images, &needs, error));
+        if (amp_needs_sum(&needs) > a->there) continue;
+        add(text, room, "subdivisions=%d (%.0f MiB)", s, mib(amp_needs_sum(&needs)));
+        return AMP_OK;
+    }
+    return AMP_OK;
+}
+
+static amp_status try_checkpoints(const asked *a, const amp_needs *needs, char *text, size_t room,
+                                  amp_error *error)
+{
+    struct darknet_amp *amp = amp_fork_state(a->net);
+    const amp_recompute_settings before = *amp_engine_recompute(amp->engine);
+    amp_recompute_settings settings = { .on = 1, .budget = arena_budget(needs, a->there) };
+    amp_needs with;
+    if (before.on || !settings.budget) return AMP_OK;
+    amp_engine_set_recompute(amp->engine, &settings);
+    amp_status status = needs_at(a, a->view.batch, a->images, &with, error);
+    amp_engine_set_recompute(amp->engine, &before);
+    if (status == AMP_OK && amp_needs_sum(&with) <= a->there)
+        add(text, room, "checkpoint=auto in [amp] (%.0f %% of a forward's arithmetic is done again)",
+            100 * with.pass.again);
+    return status;
+}
+
+/* What grows with the input's size grows with its pixels. */
+static void try_sizes(const asked *a, const amp_needs *needs, char *text, size_t room)
+{
+    const amp_view *v = &a->view;
+    double moves = (double)(amp_footprint_sum(&needs->pass) + needs->loaded) / needs->area;
+    double stays = (double)amp_needs_sum(needs) - moves * needs->area;
+    if (v->changes_size) {
+        if (needs->area > 1 && stays + moves <= (double)a->there)
+            add(text, room, "random=0 (%.0f MiB at %d x %d)", (stays + moves) / 0x1p20, v->w, v->h);
+        return;
+    }
+    for (int w = (v->w - 1) / 32 * 32; w >= 32; w -= 32) {
+        int h = (int)((long)v->h * w / v->w) / 32 * 32;
+        double bytes = stays + moves * w * h / ((double)v->w * v->h);
+        if (h < 32 || bytes > (double)a->there) continue;
+        add(text, room, "width=%d height=%d (%.0f MiB)", w, h, bytes / 0x1p20);
+        return;
+    }
+}
+
+static amp_status try_batches(const asked *a, char *text, size_t room, amp_error *error)
+{
+    for (int images = a->images / 2; images >= 1; images /= 2) {
+        amp_needs needs;
+        if (images % amp_ranks_of_step()) continue; /* ranks cannot share it */
+        AMP_TRY(needs_at(a, a->steps, images, &needs, error));
+        if (amp_needs_sum(&needs) > a->there) continue;
+        add(text, room, "batch=%d subdivisions=%d (%.0f MiB)", images, images,
+            mib(amp_needs_sum(&needs)));
+        return AMP_OK;
+    }
+    return AMP_OK;
+}
+
+static amp_status fail_too_little(const asked *a, const amp_needs *needs, amp_error *error)
+{
+    char fits[400] = "";
+    AMP_TRY(try_subdivisions(a, fits, sizeof fits, error));
+    AMP_TRY(try_checkpoints(a, needs, fits, sizeof fits, error));
+    try_sizes(a, needs, fits, sizeof fits);
+    if (!*fits) AMP_TRY(try_batches(a, fits, sizeof fits, error));
+    return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: this training needs %.0f MiB, and there "
+                    "are %.0f MiB of %s; %s%s", mib(amp_needs_sum(needs)), mib(a->there), a->what,
+                    *fits ? "what fits: " : "no batch is small enough, use a smaller network", fits);
+}
+
+/* ---- what is left ---- */
+
+/* RAM for decoded images (cache=ram): what the training leaves of nine tenths of this rank's part. On a GPU a
+ * training takes little more RAM than it has by now, but for the images of two batches and those that are
+ * being decoded. */
+static size_t left_of_ram(const asked *a, const amp_needs *needs)
+{
+    size_t there = a->there, takes = amp_needs_sum(needs);
+    if (a->view.on_gpu) {
+        there = amp_host_available_ram().bytes;
+        takes = (size_t)(2. * a->images * a->view.inputs * sizeof(float) * needs->area)
+              + amp_checked_picture_bytes(a->images);
+    }
+    there = there / 10 * 9;
+    return there > takes ? there - takes : 0;
+}
+
+/* ---- the two questions ---- */
+
+amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *error)
+{
+    int chooses = roughly && amp_fork_state(net)->config->checkpoint == AMP_CHECKPOINT_AUTO;
+    asked a;
+    amp_needs needs;
+    amp_status status = ask(net, roughly, &a, &needs, error);
+    if (chooses) needs.pass.arena = 0;
+    double share = status == AMP_OK && a.there ? (double)amp_needs_sum(&needs) / (double)a.there : 0;
+    if (share > 1) status = fail_too_little(&a, &needs, error);
+    else if (share > .9 && !roughly)
+        fprintf(stderr, "amp: warning: this training needs %.0f MiB, and there are %.0f MiB of %s; if it is "
+                "killed, use more subdivisions\n", mib(amp_needs_sum(&needs)), mib(a.there), a.what);
+    if (status == AMP_OK && !roughly) amp_image_cache_open(left_of_ram(&a, &needs), amp_checked_pixels());
+    forget(&a);
+    return status;
+}
+
+/* What checkpoint=auto may give to the activations at the network's size: of `memory`, or of what there is if
+ * that is 0, what all else leaves. */
+static amp_status find_budget(struct network *net, size_t memory, size_t *budget, amp_error *error)
+{
+    asked a;
+    amp_needs needs;
+    /* Where a network is perhaps only predicted with, no plan of a training is made: it would take gradients,
+     * and nothing would be folded any more (amp_engine_trains). */
+    amp_status status = ask(net, !amp_checks_training(), &a, &needs, error);
+    if (status == AMP_OK) *budget = arena_budget(&needs, memory ? memory : a.there);
+    forget(&a);
+    amp_engine_free_plans(amp_fork_state(net)->engine);
+    return status;
+}
+
+amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
+{
+    struct darknet_amp *amp = amp_fork_state(net);
+    const amp_config *config = amp->config;
+    amp_recompute_settings settings = { .on = config->checkpoint != AMP_CHECKPOINT_OFF };
+    if (settings.on && config->checkpoint != AMP_CHECKPOINT_AUTO) settings.segments = config->checkpoint;
+    if (config->checkpoint == AMP_CHECKPOINT_AUTO)
+        AMP_TRY(find_budget(net, (size_t)config->memory, &settings.budget, error));
+    amp_engine_set_recompute(amp->engine, &settings);
+    return AMP_OK;
+}
+
+/* ---- -fit ---- */
+
+/* What a pass costs besides its images, in operations for each weight: reading it for forward and backward and
+ * adding to its gradient takes the time of about so many. Measured on a CPU: yolov3-tiny, 416, bf16, takes 5 %
+ * longer for 16 images in 16 passes than in one, which is 120. */
+static const double pass_cost = 150;
+
+/* A step's operations: forward, twice as many backward, what backward repeats, and what passes cost. */
+static double cost_of(const asked *a, int subdivisions, double again)
+{
+    amp_engine_state state = amp_engine_state_of(amp_fork_state(a->net)->engine);
+    double forward = amp_recompute_cost_of(a->plan).forward * a->images, weights = 0;
+    for (int i = 0; i < state.param_count; i++) weights += (double)state.params[i].count;
+    return forward * (3 + again) + pass_cost * weights * subdivisions;
+}
+
+/* What a step in so many passes takes, with checkpoint=auto for a limit if that may be chosen. */
+static amp_status needs_in(const asked *a, int subdivisions, size_t limit, amp_needs *needs, amp_error *error)
+{
+    amp_engine *engine = amp_fork_state(a->net)->engine;
+    int batch = a->images / subdivisions * a->steps, given = amp_fork_state(a->net)->config->checkpoint;
+    amp_recompute_settings settings = { .on = given > 0, .segments = given > 0 ? given : 0 };
+    amp_engine_set_recompute(engine, &settings);
+    AMP_TRY(needs_at(a, batch, a->images, needs, error));
+    if (given > 0 || !limit || amp_needs_sum(needs) <= limit) return AMP_OK;
+    settings = (amp_recompute_settings){ .on = 1, .budget = arena_budget(needs, limit) };
+    if (!settings.budget) settings.budget = 1;
+    amp_engine_set_recompute(engine, &settings);
+    return needs_at(a, batch, a->images, needs, error);
+}
+
+/* Whether a step may be made in so many passes, each of which makes the images of one rank. */
+static int may_divide(const asked *a, int subdivisions)
+{
+    return a->images % subdivisions == 0 && subdivisions % amp_ranks_of_step() == 0;
+}
+
+/* The cheapest of what fits into `limit`. 0: nothing does. */
+static amp_status choose(const asked *a, int least, size_t limit, amp_fitting *out, amp_error *error)
+{
+    double cheapest = 0;
+    out->subdivisions = 0;
+    for (int s = least; s <= a->images; s++) {
+        amp_needs needs;
+        if (!may_divide(a, s)) continue;
+        AMP_TRY(needs_in(a, s, limit, &needs, error));
+        double cost = cost_of(a, s, needs.pass.again);
+        if (amp_needs_sum(&needs) > limit || (out->subdivisions && cost >= cheapest)) continue;
+        cheapest = cost;
+        out->subdivisions = s;
+        out->again = needs.pass.again;
+        out->needs = amp_needs_sum(&needs);
+    }
+    return AMP_OK;
+}
+
+/* By how much less RAM may be left when the training makes its own network: what the library and the heap keep
+ * of this one. Up to 18 MiB were seen. */
+enum { USED = 20 << 20 };
+
+/* a->plan: of one image. Where nothing fits for certain it is what takes least: whether that fits is seen when
+ * the training's own network is made. */
+static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *error)
+{
+    amp_needs needs;
+    size_t memory = (size_t)amp_fork_state(a->net)->config->memory;
+    AMP_TRY(ask(a->net, 0, a, &needs, error));
+    size_t certain = a->there > USED && !a->view.on_gpu ? a->there - USED : a->there;
+    if (memory && (!a->there || memory < certain)) a->there = certain = memory;
+    AMP_TRY(needs_in(a, least, 0, &needs, error));
+    *out = (amp_fitting){ .subdivisions = least, .given = amp_needs_sum(&needs), .there = a->there };
+    if (!a->there) return AMP_OK;
+    /* A tenth stays free if anything fits so: amp_host_check_fits warns about less. */
+    AMP_TRY(choose(a, least, out->limit = certain / 10 * 9, out, error));
+    if (!out->subdivisions) AMP_TRY(choose(a, least, out->limit = certain, out, error));
+    if (out->subdivisions) return AMP_OK;
+    AMP_TRY(needs_in(a, a->images, 1, &needs, error));
+    out->limit = a->there;
+    out->subdivisions = a->images;
+    out->again = needs.pass.again;
+    out->needs = amp_needs_sum(&needs);
+    return AMP_OK;
+}
+
+amp_status amp_host_choose_fit(struct network *net, int least, amp_fitting *out, const char **what,
+                               amp_error *error)
+{
+    asked a = { .net = net };
+    amp_status status = amp_host_check_fits(net, 1, error);
+    if (status == AMP_OK) status = choose_of(&a, least, out, error);
+    forget(&a);
+    AMP_TRY(amp_sharing_outcome(status, "choosing what fits", error));
+    amp_sharing_broadcast(out, sizeof *out, "what fits");
+    *what = a.what;
+    return AMP_OK;
+}

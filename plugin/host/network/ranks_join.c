@@ -1,0 +1,122 @@
+/* How a network becomes a rank: one of this program alone, that trains with those of others; or one of
+ * several in this program (-gpus), which join each other. */
+#include "ranks_join.h"
+
+#include <stdlib.h>
+
+#include "../../comm/threads.h"
+#include "../../comm/watchdog.h"
+#include "../../files/checksum.h"
+#include "../program/ranks.h"
+
+/* *ours may become another comm, which sums on GPUs by means of it. */
+static amp_status join(struct darknet_amp *amp, amp_comm **ours, amp_error *error)
+{
+    if (amp_fork_device() >= 0) {
+        AMP_TRY(amp_fork_sum_on_gpu(amp_engine_backend(amp->engine), ours, error));
+        if ((*ours)->rank == 0) fprintf(stderr, "ranks: their GPUs sum by %s\n", (*ours)->name);
+    }
+    amp->comm = *ours;
+    amp_engine_join(amp->engine, amp->comm, amp->config->wire, AMP_BUCKET);
+    return AMP_OK;
+}
+
+amp_status amp_ranks_use(struct darknet_amp *amp, amp_error *error)
+{
+    amp_comm *comm = amp_ranks();
+    if (!comm) return AMP_OK;
+    AMP_TRY(join(amp, &comm, error));
+    amp_ranks_set(comm, 1);
+    return AMP_OK;
+}
+
+/* ---- what the programs' networks must have alike ---- */
+
+static amp_status add_masters(amp_checksum *sum, const amp_engine_state *engine, amp_error *error)
+{
+    enum { STAGE = 4096 };
+    float stage[STAGE];
+    for (int i = 0; i < engine->param_count; i++) {
+        const amp_param *p = &engine->params[i];
+        for (size_t at = 0; at < p->count; at += STAGE) {
+            size_t bytes = (p->count - at < STAGE ? p->count - at : STAGE) * sizeof *stage;
+            AMP_TRY(engine->backend->download(engine->backend, stage, p->master + at, bytes, error));
+            amp_checksum_add(sum, stage, bytes);
+        }
+    }
+    return AMP_OK;
+}
+
+void amp_ranks_agree_to_train(struct network *net)
+{
+    amp_error error;
+    amp_checksum sum;
+    const struct darknet_amp *amp = amp_fork_state(net);
+    if (!amp_ranks() || !amp) return;
+    amp_engine_state engine = amp_engine_state_of(amp->engine);
+    amp_checksum_start(&sum);
+    amp_host_check(add_masters(&sum, &engine, &error), &error);
+    amp_ranks_phase("comparing what the ranks start from");
+    amp_ranks_note("dtype %s\n", amp_dtype_name(amp->config->dtype));
+    amp_ranks_note("weights with checksum %016llx\n", (unsigned long long)amp_checksum_value(&sum));
+    amp_ranks_note("a start at step %ld\n", amp_fork_view(net).batch_number);
+    /* without a sidecar they are 0, and momentum too */
+    amp_ranks_note("a sidecar of %lu steps\n", amp->steps);
+    amp_ranks_note("loss scale %a\n", (double)amp_engine_scaler(amp->engine)->scale);
+    amp_ranks_agree();
+}
+
+/* ---- several networks of this program ---- */
+
+static struct network **united;
+
+void amp_ranks_unite(struct network **nets, int count)
+{
+    amp_comm *members[count];
+    amp_error error;
+    double seconds;
+    amp_host_check(amp_comm_time_limit(&seconds, &error), &error);
+    amp_host_check(amp_comm_threads(count, seconds, amp_host_communicator_lost, members, &error), &error);
+    for (int i = 0; i < count; i++) amp_fork_state(nets[i])->comm = members[i];
+    united = nets;
+}
+
+struct network *amp_ranks_network(int rank) { return united[rank]; }
+
+/* All start from rank 0's: Darknet makes every network from one seed, but its rand_normal keeps every second
+ * number for the next call, of whatever network that is. */
+static amp_status share_masters(const struct darknet_amp *amp, amp_error *error)
+{
+    amp_engine_state engine = amp_engine_state_of(amp->engine);
+    amp_backend *b = engine.backend;
+    snprintf(amp->comm->phase, sizeof amp->comm->phase, "sharing rank 0's weights");
+    for (int i = 0; i < engine.param_count; i++) {
+        size_t bytes = engine.params[i].count * sizeof(float);
+        float *copy = amp_host_allocated(malloc(bytes));
+        amp_status status = b->download(b, copy, engine.params[i].master, bytes, error);
+        if (status == AMP_OK) status = amp->comm->broadcast(amp->comm, copy, bytes, 0, error);
+        if (status == AMP_OK) status = b->upload(b, engine.params[i].master, copy, bytes, error);
+        free(copy);
+        AMP_TRY(status);
+    }
+    amp_engine_weights_changed(amp->engine);
+    return AMP_OK;
+}
+
+void amp_ranks_join(struct darknet_amp *amp)
+{
+    amp_error error;
+    if (!amp->comm || amp_engine_ranks(amp->engine) > 1) return;
+    amp_host_check(join(amp, &amp->comm, &error), &error);
+    amp_host_check(share_masters(amp, &error), &error);
+}
+
+void amp_ranks_forget(struct darknet_amp *amp)
+{
+    if (!amp->comm || amp_ranks()) return;
+    amp->comm->abort(amp->comm, 0); /* nothing is under way; destroy alone would wait for the others' */
+    amp->comm->destroy(amp->comm);
+    amp->comm = NULL;
+}
+
+int amp_ranks_prints_for(const struct darknet_amp *amp) { return !amp->comm || amp->comm->rank == 0; }

@@ -1,0 +1,71 @@
+/* The lines of report.h. */
+#include "report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../data/images.h"
+#include "../program/ranks.h"
+#include "ranks_join.h"
+#include "resume.h"
+
+static const char *where(struct darknet_amp *amp, const amp_anomaly *a, char text[AMP_ANOMALY_TEXT])
+{
+    const amp_plan *plan = amp_engine_plan(amp->engine);
+    return amp_anomaly_text(a, a->layer >= 0 && plan ? plan->nodes[a->layer].desc.type : "", text);
+}
+
+void amp_host_note_images(struct darknet_amp *amp, const struct network *net)
+{
+    amp_view view = amp_fork_view(net);
+    const amp_anomaly *a = amp_engine_anomaly(amp->engine);
+    if (!a->found || amp->anomaly_noted) return;
+    amp->anomaly_noted = 1;
+    amp->anomaly_subdivision = amp->subdivision;
+    amp->anomaly_images = amp_images_text(view.images, view.batch, a->bad_images == 1 ? a->image : -1);
+}
+
+void amp_host_print_anomaly(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
+{
+    char text[AMP_ANOMALY_TEXT];
+    if (report->anomaly.found && amp->config->debug)
+        amp_host_print("amp: debug: step after %zu: inf or NaN first in %s pass, subdivision %d of %d; %s",
+                       good_steps, where(amp, &report->anomaly, text), amp->anomaly_subdivision,
+                       amp_fork_view(amp->net).subdivisions,
+                       amp->anomaly_images ? amp->anomaly_images : "its image files are not known");
+    free(amp->anomaly_images);
+    amp->anomaly_images = NULL;
+    amp->anomaly_noted = 0;
+}
+
+void amp_host_print_skip(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
+{
+    char text[AMP_ANOMALY_TEXT];
+    fprintf(stderr, "amp: step after %zu skipped: inf or NaN, first in %s; loss scale %g -> %g\n", good_steps,
+            where(amp, &report->bad, text), (double)report->scale_before, (double)report->scale_after);
+}
+
+static const char *what_to_try(const amp_config *config, const amp_anomaly *bad)
+{
+    if (bad->layer < 0 && !strcmp(bad->tensor, "labels")) return "mend the label files";
+    return config->dtype == AMP_FP16 ? "a lower learning_rate, more burn_in, dtype=bf16, the labels"
+                                     : "a lower learning_rate, more burn_in, the labels";
+}
+
+_Noreturn void amp_host_collapse(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
+{
+    const amp_scaler *scaler = amp_engine_scaler(amp->engine);
+    const char *checkpoint = amp->resume->last_file;
+    char place[AMP_ANOMALY_TEXT], why[96];
+    if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows what was saved last */
+    if (report->bad_master) snprintf(why, sizeof why, "weights are inf, NaN or beyond 1e19");
+    else
+        snprintf(why, sizeof why, "gradients stay inf or NaN %s %g",
+                 scaler->dynamic ? "at the smallest loss scale," : "step after step at loss scale",
+                 (double)report->scale_before);
+    darknet_amp_refuse(
+        "amp: training has collapsed: %s; first in %s; last good step: %zu; last checkpoint: %s%s; try %s%s",
+        why, where(amp, &report->bad, place), good_steps, checkpoint ? checkpoint : "none yet",
+        checkpoint && !amp_file_exists(checkpoint) ? ", which is gone" : "",
+        what_to_try(amp->config, &report->bad), amp->config->debug ? "" : ", and debug=1 to see the images");
+}

@@ -1,0 +1,325 @@
+/* Going on with a training from the sidecar of the weights that were loaded. */
+#include "resume.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../tensor/half.h"
+#include "../data/backups.h"
+#include "../data/data_check.h"
+#include "../data/loading.h"
+#include "../program/exchange.h"
+#include "../program/random.h"
+#include "../program/ranks.h"
+#include "ranks_join.h"
+#include "shared_pass.h"
+
+struct amp_resume *amp_resume_create(int layers)
+{
+    struct amp_resume *resume = amp_host_allocated(calloc(1, sizeof *resume));
+    resume->averages = amp_host_allocated(calloc(3 * (size_t)layers + 1, sizeof *resume->averages));
+    return resume;
+}
+
+void amp_resume_free(struct amp_resume *resume)
+{
+    if (!resume) return;
+    free(resume->last_file);
+    free(resume->file.name);
+    free(resume->rank_states);
+    free(resume->averages);
+    free(resume);
+}
+
+/* ---- what a sidecar holds of the run ---- */
+
+static float shown_loss(const amp_loop *loop)
+{
+    return amp_is_finite(*loop->average_loss) ? *loop->average_loss : loop->last_finite;
+}
+
+static int32_t window_of(const amp_view *view, size_t seen)
+{
+    return (int32_t)(seen / (size_t)view->batch % (size_t)view->subdivisions);
+}
+
+/* Every rank gets the states of all: few layers have one, so that this is cheap. */
+void amp_resume_gather_states(const struct network *net)
+{
+    amp_error error;
+    struct darknet_amp *amp = amp_fork_state(net);
+    size_t count = amp_checkpoint_state_count(amp->engine);
+    if (!amp->comm || !count) return;
+    int here = amp_ranks() ? 1 : amp->comm->size; /* networks */
+    float *states = amp_host_allocated(malloc((size_t)here * count * sizeof *states));
+    for (int i = 0; i < here; i++) {
+        const struct network *of = here > 1 ? amp_ranks_network(i) : net;
+        amp_fork_use_device(of);
+        amp_host_check(amp_checkpoint_states(amp_fork_state(of)->engine, states + (size_t)i * count, &error),
+                       &error);
+    }
+    amp_fork_use_device(net);
+    amp_sharing_join((void **)&states, &count, sizeof *states, "saving recurrent states");
+    free(amp->resume->rank_states);
+    amp->resume->rank_states = states;
+}
+
+amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network *net)
+{
+    const amp_loop *loop = &amp->resume->loop;
+    amp_view view = amp_fork_view(net);
+    amp_counters counters = amp_fork_counters(net);
+    amp_run_state run;
+    memset(&run, 0, sizeof run);
+    run.seen = counters.seen;
+    run.t = counters.t;
+    run.steps = amp->steps;
+    run.skipped = amp->skipped;
+    run.width = view.w;
+    run.height = view.h;
+    run.batch = view.batch;
+    run.subdivisions = view.subdivisions;
+    run.window = window_of(&view, counters.seen);
+    run.ranks = amp->comm ? amp->comm->size : 1;
+    run.wire = (int32_t)amp->config->wire;
+    run.sync_batchnorm = amp->config->sync_batchnorm;
+    run.states = amp->resume->rank_states;
+    run.averages = amp->resume->averages;
+    run.average_count = amp_fork_averages(net, 1, amp->resume->averages);
+    if (!loop->average_loss) return run;
+    run.looped = 1;
+    run.loop_count = *loop->count;
+    run.average_loss = shown_loss(loop);
+    if (!darknet_amp_is_seeded() || !amp_random_save(run.random)) return run;
+    run.seeded = 1;
+    run.seed = darknet_amp_seed();
+    run.next_job = amp_random_jobs_begun(); /* the loop has one job under way: the next step's */
+    return run;
+}
+
+/* ---- going on ---- */
+
+#define ANEW "remove it to start with a fresh loss scale and momentum"
+
+__attribute__((format(printf, 2, 3)))
+static void print_note(const struct network *net, const char *format, ...)
+{
+    va_list args;
+    if (amp_fork_state(net)->resume->quiet) return;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+}
+
+/* random=1 chooses multiples of 32, up to 608. */
+enum { SIZE_STEP = 32, LARGEST_SIZE = 4096 };
+
+static int is_size(int32_t side) { return side > 0 && side <= LARGEST_SIZE && side % SIZE_STEP == 0; }
+
+/* What the loop of detector and classifier needs beyond the engine's state. */
+static amp_status restore_loop(struct network *net, const amp_run_state *run, const char *sidecar,
+                               amp_error *error)
+{
+    amp_view view = amp_fork_view(net);
+    amp_fork_state(net)->resume->went_on = *run;
+    if (run->loop_count <= 0 || !view.changes_size || (run->width == view.w && run->height == view.h))
+        return AMP_OK;
+    if (!is_size(run->width) || !is_size(run->height))
+        return amp_fail(error, AMP_BAD_CHECKPOINT,
+                        "%s: an input of %dx%d is none that random=1 chooses; " ANEW, sidecar,
+                        (int)run->width, (int)run->height);
+    amp_fork_resize(net, run->width, run->height);
+    return AMP_OK;
+}
+
+static int same_seed(const amp_run_state *run)
+{
+    return run->seeded && darknet_amp_is_seeded() && run->seed == darknet_amp_seed();
+}
+
+static amp_status restore_data_order(const amp_run_state *run, const char *sidecar, amp_error *error)
+{
+    if (!same_seed(run)) return AMP_OK;
+    if (run->next_job == 0 || !amp_random_restore(run->random))
+        return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: the random state in it is none; " ANEW, sidecar);
+    amp_random_set_next_job((unsigned long)run->next_job);
+    return AMP_OK;
+}
+
+static void print_resumed(const struct network *net, const amp_run_state *run, size_t seen,
+                          const char *sidecar, int in_loop)
+{
+    const struct darknet_amp *amp = amp_fork_state(net);
+    amp_view view = amp_fork_view(net);
+    print_note(net, "amp: resumed from %s: step %zu, loss scale %g, %lu skipped", sidecar,
+               seen / (size_t)(view.batch * view.subdivisions), (double)amp_engine_scaler(amp->engine)->scale,
+               amp->skipped);
+    if (in_loop && same_seed(run)) print_note(net, ", data order continues (-seed %u)\n", darknet_amp_seed());
+    else if (in_loop && run->seeded)
+        print_note(net, ", data order starts anew (it was saved with -seed %u)\n", (unsigned)run->seed);
+    else if (darknet_amp_is_seeded()) print_note(net, ", data order starts anew (it was not saved)\n");
+    else print_note(net, "\n");
+}
+
+/* A save in the middle of a batch holds the gradients of some of its images: only the same batch goes on. */
+static amp_status fits_batch(const amp_run_state *run, const amp_view *view, size_t seen, const char *sidecar,
+                             amp_error *error)
+{
+    if (run->window == 0) return AMP_OK;
+    if (amp_ranks_of_step() > 1)
+        return amp_fail(error, AMP_BAD_CHECKPOINT,
+                        "%s: it was saved in the middle of a batch, which several ranks cannot share; go on "
+                        "alone until the next save, or " ANEW, sidecar);
+    int same = run->batch == view->batch && run->subdivisions == view->subdivisions;
+    if (same && run->window == window_of(view, seen)) return AMP_OK;
+    return amp_fail(error, AMP_BAD_CHECKPOINT,
+                    "%s: it was saved in the middle of a batch of %d x %d images, and now it is "
+                    "%d x %d; set batch and subdivisions back, or " ANEW, sidecar, (int)run->batch,
+                    (int)run->subdivisions, view->batch, view->subdivisions);
+}
+
+/* Uses `seen` as it was loaded: a training that begins at its first forward has counted images already. */
+static amp_status resume_training(struct network *net, const amp_checkpoint *checkpoint, const char *sidecar,
+                                  int in_loop, amp_error *error)
+{
+    struct darknet_amp *amp = amp_fork_state(net);
+    amp_view view = amp_fork_view(net);
+    amp_counters counters = amp_fork_counters(net);
+    const amp_run_state *run = amp_checkpoint_run(checkpoint);
+    size_t seen = amp->resume->loaded_seen;
+    char note[256] = "";
+    AMP_TRY(fits_batch(run, &view, seen, sidecar, error));
+    AMP_TRY(amp_checkpoint_apply(checkpoint, amp->engine, note, error));
+    AMP_TRY(amp_checkpoint_fit_rank(checkpoint, amp->engine, amp->comm ? amp->comm->rank : 0,
+                                    amp->comm ? amp->comm->size : 1, note, error));
+    amp_average *averages = amp->resume->averages;
+    AMP_TRY(amp_checkpoint_fit_averages(checkpoint, averages, amp_fork_averages(net, 0, averages), error));
+    if (amp_ranks_of_step() > 1)
+        amp_checkpoint_fit_ranks(checkpoint, amp->config->wire, amp->config->sync_batchnorm, note);
+    amp_checkpoint_fit_batch(checkpoint, amp->engine, view.batch * view.subdivisions, note);
+    /* t counts the updates of the sidecar's moments; it starts at 0 where another optimizer made them */
+    counters.t = amp_checkpoint_adam(checkpoint) == view.adam ? (int)run->t : 0;
+    amp_fork_set_counters(net, counters);
+    amp->steps = (unsigned long)run->steps;
+    amp->skipped = (unsigned long)run->skipped;
+    if (in_loop) AMP_TRY(restore_loop(net, run, sidecar, error));
+    if (in_loop) AMP_TRY(restore_data_order(run, sidecar, error));
+    if (note[0]) print_note(net, "amp: %s: %s\n", sidecar, note);
+    print_resumed(net, run, seen, sidecar, in_loop);
+    return AMP_OK;
+}
+
+/* Loads the weights again, since they were loaded before a save that had been killed was completed. */
+static void load_again(struct network *net, const char *weights)
+{
+    /* images counted since the first load, where a training begins at its first forward */
+    size_t counted = amp_fork_counters(net).seen - amp_fork_state(net)->resume->loaded_seen;
+    amp_fork_load_weights(net, weights);
+    amp_counters counters = amp_fork_counters(net);
+    counters.seen += counted;
+    amp_fork_set_counters(net, counters);
+}
+
+/* *ended becomes 1 if a save that had been killed was completed. Rank 0, whose network begins first, does
+ * that. */
+static amp_status begin(struct network *net, const char *weights, const char *sidecar, int in_loop,
+                        int *ended, amp_error *error)
+{
+    amp_checkpoint *checkpoint;
+    char note[256];
+    static const char what[] = "ending a killed save";
+    int leads = amp_ranks_leads();
+    /* the other ranks wait here, until rank 0 has completed it */
+    if (!leads) amp_sharing_broadcast(ended, sizeof *ended, what);
+    AMP_TRY(amp_checkpoint_recover(weights, &checkpoint, note, error));
+    if (leads) *ended |= note[0] != 0;
+    if (leads) amp_sharing_broadcast(ended, sizeof *ended, what);
+    if (note[0]) print_note(net, "amp: %s\n", note);
+    if (*ended) load_again(net, weights);
+    if (!checkpoint) {
+        print_note(net, "amp: no %s: momentum and loss scale start anew\n", sidecar);
+        return AMP_OK;
+    }
+    amp_status status = resume_training(net, checkpoint, sidecar, in_loop, error);
+    amp_checkpoint_free(checkpoint);
+    return status;
+}
+
+/* Refuses weights that are inf or NaN. Otherwise every step would be skipped, and the message about the
+ * collapse would advise on the training instead. */
+static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
+{
+    amp_engine *engine = amp->engine;
+    const char *file = amp->resume->pending ? amp->resume->last_file : "the weights to start from";
+    amp_anomaly bad;
+    if (!amp_engine_bad_master(engine, &bad) && !amp_engine_bad_statistics(engine, &bad)) return AMP_OK;
+    return amp_fail(error, AMP_DIVERGED,
+                    "amp: %.500s: %s of layer %d are inf, NaN or beyond 1e19: no training can start there; "
+                    "take another .weights file", file, bad.tensor, bad.layer);
+}
+
+static void begin_training(struct network *net, int in_loop, int *ended)
+{
+    struct amp_resume *resume = amp_fork_state(net)->resume;
+    amp_error error;
+    if (!resume->training && resume->pending) {
+        char *weights = resume->last_file; /* taken out for now, since loading again would free it */
+        char *sidecar = amp_host_allocated(amp_sidecar_name(weights));
+        resume->last_file = NULL;
+        if (!amp_host_has_clear())
+            amp_host_check(begin(net, weights, sidecar, in_loop, ended, &error), &error);
+        else if (amp_name_is_taken(sidecar))
+            print_note(net, "amp: -clear: %s is not read; momentum and loss scale start anew\n", sidecar);
+        free(sidecar);
+        free(resume->last_file);
+        resume->last_file = weights;
+    }
+    if (!resume->training) amp_host_check(check_start(amp_fork_state(net), &error), &error);
+    if (!resume->training && in_loop) amp_sharing_align(net); /* a lazy start has counted its first images */
+    resume->pending = 0;
+    resume->training = 1;
+}
+
+void darknet_amp_resume(struct network **nets, int count)
+{
+    int ended = 0, under_amp = count > 0 && amp_fork_state(nets[0]);
+    if (under_amp && count > 1) amp_ranks_unite(nets, count);
+    for (int i = 0; i < count && under_amp; i++) {
+        amp_fork_state(nets[i])->resume->quiet = i > 0; /* all would print the same */
+        amp_fork_use_device(nets[i]);
+        begin_training(nets[i], 1, &ended);
+    }
+    if (count > 0) amp_check_classes(nets[0]);
+    if (count > 0) amp_ranks_agree_to_train(nets[0]);
+    if (amp_ranks_leads()) amp_backups_settle();
+}
+
+/* ---- the loop ---- */
+
+void amp_resume_loop(struct darknet_amp *amp, float *average_loss, int *loop_count)
+{
+    struct amp_resume *resume = amp->resume;
+    if (resume->went_on.looped) {
+        *average_loss = resume->went_on.average_loss;
+        *loop_count = resume->went_on.loop_count;
+    }
+    resume->loop = (amp_loop){ .average_loss = average_loss, .last_finite = *average_loss,
+                               .count = loop_count };
+}
+
+int amp_resume_loop_ended(struct darknet_amp *amp)
+{
+    amp->resume->loop = (amp_loop){ 0 };
+    amp->resume->stopping = 0;
+    amp_loading_summary();
+    return amp->resume->save_failed; /* why was printed when it failed */
+}
+
+void amp_resume_before_forward(struct darknet_amp *amp, struct network *net)
+{
+    amp_loop *loop = &amp->resume->loop;
+    int ended = 0;
+    if (!amp->resume->training) begin_training(net, 0, &ended);
+    if (loop->average_loss) *loop->average_loss = loop->last_finite = shown_loss(loop);
+}

@@ -1,0 +1,168 @@
+/* The life of what AMP keeps for a network: made when Darknet's parser has made all layers, freed with the
+ * network. */
+#include "state.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+
+#include "../data/data_check.h"
+#include "../data/images.h"
+#include "../data/loading.h"
+#include "../program/cfg_stream.h"
+#include "../program/ranks.h"
+#include "fits.h"
+#include "fitting.h"
+#include "ranks_join.h"
+#include "resume.h"
+
+/* ---- making ---- */
+
+/* Refuses a dtype that the device lacks (an older GPU has another half), and says so of one that it only
+ * stores. */
+static amp_status check_dtype(const amp_backend *backend, amp_dtype dtype, amp_error *error)
+{
+    char note[256] = "";
+    if (backend->supports(backend, dtype, note) == AMP_SUPPORT_NONE)
+        return amp_fail(error, AMP_UNSUPPORTED, "amp: %s", note);
+    if (note[0]) fprintf(stderr, "amp: %s\n", note);
+    return AMP_OK;
+}
+
+static amp_status scaler_of(const amp_config *config, amp_scaler *scaler, amp_error *error)
+{
+    const amp_scaler settings = { .enabled = 1, .dynamic = config->dynamic,
+        .scale = (float)(config->dynamic ? config->init_scale : config->loss_scale),
+        .growth_factor = config->growth_factor, .backoff_factor = config->backoff_factor,
+        .growth_interval = config->growth_interval, .min_scale = config->min_scale,
+        .max_scale = config->max_scale, .hysteresis = config->hysteresis };
+    return amp_scaler_init(scaler, &settings, error);
+}
+
+/* Batch norm inside layers that Darknet computes stays each rank's own. */
+static void print_unsynced(const amp_network_desc *described)
+{
+    for (int i = 0; i < described->count; i++) {
+        const amp_layer_desc *d = &described->layers[i];
+        int moves = 0;
+        for (int k = 0; k < d->statistics_count; k++) moves |= d->statistics[k].rolling_factor > 0;
+        if (d->kind->normalizes || !moves) continue;
+        fprintf(stderr, "amp: sync_batchnorm=1: layer %d [%s] runs in Darknet's own code, whose batch norm "
+                "sees each rank's images apart\n", i, d->type);
+    }
+}
+
+/* The engine takes the backend over. */
+static amp_status make_engine(struct darknet_amp *amp, struct network *net,
+                              const amp_engine_settings *settings, amp_backend *backend, amp_error *error)
+{
+    amp_network_desc described;
+    amp_status status = amp_fork_describe(net, amp->config, &described, error);
+    if (status != AMP_OK) {
+        backend->destroy(backend);
+        return status;
+    }
+    amp_host host = amp_fork_callbacks(amp);
+    status = amp_engine_create(settings, backend, &host, &described, &amp->engine, error);
+    if (status == AMP_OK) status = amp_ranks_use(amp, error);
+    if (amp_ranks_of_step() > 1 && settings->sync_batchnorm) print_unsynced(&described);
+    amp_network_desc_free(&described);
+    return status;
+}
+
+static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *error)
+{
+    amp_view view = amp_fork_view(net);
+    if (view.batch < 1 || view.subdivisions < 1) /* what counts steps divides by them */
+        return amp_fail(error, AMP_BAD_NETWORK,
+                        "amp: [net]: batch / subdivisions * time_steps is %d, with subdivisions=%d; give "
+                        "numbers from 1, and no more subdivisions than batch", view.batch, view.subdivisions);
+    if (amp_host_refusal())
+        return amp_fail(error, AMP_UNSUPPORTED, "amp: %s; run with -amp off", amp_host_refusal());
+    amp->net = net;
+    amp->layer_count = view.layers;
+    amp->batch = view.batch;
+    amp->measures = amp_host_command_measures();
+    amp->w = view.w;
+    amp->h = view.h;
+    amp->resume = amp_resume_create(view.layers);
+    amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = view.adam,
+                                     .adamw = amp->config->adamw, .debug = amp->config->debug,
+                                     .sync_batchnorm = amp->config->sync_batchnorm,
+                                     .graphs = amp->config->graphs, .direct = !amp->config->winograd,
+                                     .spikes = { .factor = amp->config->spike_factor,
+                                                 .drop = amp->config->spike == AMP_SPIKE_SKIP } };
+    AMP_TRY(scaler_of(amp->config, &settings.scaler, error));
+    AMP_TRY(amp_fork_take_over(amp, net, error));
+    if (amp->config->debug || (amp->config->spike_factor > 0 && amp_checks_training())) amp_images_note();
+
+    amp_backend *backend = amp_fork_backend(error);
+    if (!backend) return error->status;
+    amp_status status = check_dtype(backend, amp->config->dtype, error);
+    if (status != AMP_OK) {
+        backend->destroy(backend);
+        return status;
+    }
+    settings.dtype = amp->config->dtype;
+    fprintf(stderr, "amp: %s on %s, %s loss scale %g%s\n", amp_dtype_name(settings.dtype),
+            backend->description, settings.scaler.dynamic ? "dynamic" : "static",
+            (double)settings.scaler.scale, settings.adamw ? ", AdamW" : "");
+    if (view.on_gpu)
+        fprintf(stderr, "amp: no GPU has run this release in its authors' hands: compare a short training "
+                "with -amp off before a long one\n");
+    if (amp_host_command_maps() && amp_fork_knows_map())
+        fprintf(stderr, "amp: detector map is this Darknet's own, with -points 0 if you give none, and with "
+                "boxes that leave the image; amp valid and -map take -points 101, and cut boxes at its "
+                "edge\n");
+    return make_engine(amp, net, &settings, backend, error);
+}
+
+struct darknet_amp *amp_host_make(struct network *net)
+{
+    amp_error error;
+    amp_config *config = amp_host_take_config();
+    if (!config) return NULL; /* no parser made it */
+    if (config->note[0]) fprintf(stderr, "%s\n", config->note);
+    if (!config->enabled) {
+        amp_config_free(config);
+        return NULL;
+    }
+    amp_fork_use_device(net);
+    struct darknet_amp *amp = amp_host_allocated(calloc(1, sizeof *amp));
+    amp->config = config;
+    /* Its settings of the allocator are there before large blocks are, but after those of Darknet's that are
+     * freed again while a network is made, which would leave holes. */
+    if (!amp_fitting_looks()) amp_loading_watch();
+    amp_host_check(make(amp, net, &error), &error);
+    return amp;
+}
+
+void amp_host_network_made(struct network *net)
+{
+    amp_error error;
+    int trains = amp_checks_training();
+    if (amp_fitting_looks()) return;
+#ifdef __GLIBC__
+    malloc_trim(0); /* what Darknet's layers took and gave back while they were made counts as taken else */
+#endif
+    if (trains) amp_host_check(amp_host_check_fits(net, 1, &error), &error);
+    amp_host_check(amp_host_choose_recompute(net, &error), &error);
+    if (trains) amp_host_check(amp_host_check_fits(net, 0, &error), &error);
+}
+
+void amp_host_free(struct darknet_amp *amp)
+{
+    amp_ranks_forget(amp);
+    amp_engine_free(amp->engine);
+    amp_config_free(amp->config);
+    free(amp->anomaly_images);
+    amp_spikes_free(&amp->image_losses);
+    amp_resume_free(amp->resume);
+    free(amp);
+}
+
+void darknet_amp_weights_changed(struct network *net)
+{
+    if (!amp_fork_state(net)) return;
+    amp_fork_use_device(net);
+    amp_engine_weights_changed(amp_fork_state(net)->engine);
+}

@@ -1,0 +1,193 @@
+/* The hooks of a step: forward, backward and update of one network, and what is printed of them. */
+#include <math.h>
+#include <string.h>
+
+#include "../program/clock.h"
+#include "../program/memory.h"
+#include "../program/ranks.h"
+#include "ranks_join.h"
+#include "report.h"
+#include "resume.h"
+#include "shared_pass.h"
+#include "state.h"
+
+#include "../../tensor/half.h"
+
+static amp_plan_key key_of(const struct darknet_amp *amp, const struct network *net, const amp_view *view)
+{
+    int image_delta = amp_fork_image_delta(net) != NULL, keeps_state = view->training || image_delta;
+    return (amp_plan_key){ .batch = view->batch, .w = view->w, .h = view->h, .keeps_state = keeps_state,
+                           .image_delta = image_delta, .frozen = view->training ? amp_fork_frozen(net) : 0,
+                           .folds = !keeps_state && !amp->measures && !amp_engine_trains(amp->engine) };
+}
+
+/* Activation checkpointing: prints, once, what the training's first plan recomputes and saves by it. */
+static amp_status print_recompute(struct darknet_amp *amp, const amp_plan *plan, amp_error *error)
+{
+    const amp_recompute_settings *settings = amp_engine_recompute(amp->engine);
+    amp_plan *whole;
+    if (amp->recompute_printed || !plan->key.keeps_state || (!settings->on && !plan->again_count))
+        return AMP_OK;
+    amp->recompute_printed = 1;
+    AMP_TRY(amp_engine_outline(amp->engine, &plan->key, amp->config->dtype, NULL, &whole, error));
+    amp_recompute_cost cost = amp_recompute_cost_of(plan);
+    fprintf(stderr, "amp: checkpoint: backward computes %d of %d layers again, %.0f %% of a forward's "
+            "arithmetic; activations take %.1f MB instead of %.1f\n", plan->again_count, plan->count,
+            100 * cost.again / cost.forward, (double)plan->arena.total / 0x1p20,
+            (double)whole->arena.total / 0x1p20);
+    if (settings->on && !settings->segments && plan->arena.total > settings->budget)
+        fprintf(stderr, "amp: checkpoint=auto: that is %.1f MB more than there is room for; more "
+                "subdivisions, or a smaller width and height, take less\n",
+                (double)(plan->arena.total - settings->budget) / 0x1p20);
+    amp_plan_free(whole, amp_engine_backend(amp->engine));
+    return AMP_OK;
+}
+
+static amp_status forward(struct darknet_amp *amp, struct network *net, const amp_view *view,
+                          amp_error *error)
+{
+    if (view->layers != amp->layer_count)
+        return amp_fail(error, AMP_BAD_NETWORK,
+                        "amp: this command cuts the network to %d of its %d layers; run it with -amp off",
+                        view->layers, amp->layer_count);
+    if (view->on_gpu && view->batch > amp->batch)
+        return amp_fail(error, AMP_BAD_NETWORK,
+                        "amp: batch grew from %d to %d, but Darknet made its input on the GPU for "
+                        "%d; set batch in the .cfg", amp->batch, view->batch, amp->batch);
+    amp_plan_key key = key_of(amp, net, view);
+    const amp_plan *plan;
+    AMP_TRY(amp_engine_plan_for(amp->engine, &key, &plan, error));
+    AMP_TRY(print_recompute(amp, plan, error));
+    AMP_TRY(amp_fork_begin_forward(amp, net, error));
+    AMP_TRY(amp_engine_forward(amp->engine, &key, amp_fork_image(net), view->training, error));
+    return amp_fork_end_forward(amp, net, error);
+}
+
+/* Labels that are no numbers, as a label file with "nan" in it gives: Darknet's losses use them as indices.
+ * The image loses its labels, and the step is skipped. */
+static void check_labels(struct darknet_amp *amp, const amp_view *view)
+{
+    amp_anomaly bad = { .found = 1, .layer = -1, .pass = "forward", .tensor = "labels" };
+    for (int i = 0; view->labels && i < view->batch; i++) {
+        float *labels = view->labels + (size_t)i * (size_t)view->truths;
+        if (amp_all_finite(labels, (size_t)view->truths)) continue;
+        memset(labels, 0, (size_t)view->truths * sizeof *labels);
+        if (!bad.bad_images++) bad.image = i;
+    }
+    if (bad.bad_images) amp_engine_reject_step(amp->engine, &bad);
+}
+
+static void print_note(struct darknet_amp *amp)
+{
+    const char *note = amp_engine_note(amp->engine);
+    if (note) fprintf(stderr, "amp: graphs=1: %s\n", note);
+}
+
+/* Every hook of a step begins so. */
+static struct darknet_amp *enter(struct network *net)
+{
+    struct darknet_amp *amp = amp_fork_state(net);
+    amp->net = net;
+    amp_fork_use_device(net);
+    return amp;
+}
+
+void darknet_amp_forward(struct network *net)
+{
+    amp_error error;
+    double began = amp_clock_seconds();
+    struct darknet_amp *amp = enter(net);
+    if (amp_fork_view(net).training) {
+        if (amp->started == 0) amp->started = began;
+        amp_resume_before_forward(amp, net); /* may load the weights again, and another input size */
+        amp_ranks_join(amp);
+    }
+    amp_view view = amp_fork_view(net);
+    if (view.training) check_labels(amp, &view);
+    int pass = view.training ? amp_sharing_begin_pass(net) : 0;
+    if (view.training) amp_spikes_begin_pass(amp);
+    amp_host_check(forward(amp, net, &view, &error), &error);
+    print_note(amp);
+    if (!view.training) return;
+    amp->subdivision = (int)(amp_fork_counters(net).seen / (size_t)view.batch - 1) % view.subdivisions + 1;
+    if (amp->config->debug) amp_host_note_images(amp, net);
+    amp_spikes_end_pass(amp);
+    amp_sharing_end_pass(net, pass);
+    amp->computed += amp_clock_seconds() - began;
+    amp->images += (double)view.batch * amp_engine_ranks(amp->engine);
+}
+
+void darknet_amp_backward(struct network *net)
+{
+    amp_error error;
+    double began = amp_clock_seconds();
+    struct darknet_amp *amp = enter(net);
+    amp_view view = amp_fork_view(net);
+    /* `seen` counts this pass already: after the last subdivision it is a whole number of batches. */
+    if (amp_fork_counters(net).seen / (size_t)view.batch % (size_t)view.subdivisions == 0)
+        amp_engine_ends_step(amp->engine);
+    amp_host_check(amp_engine_backward(amp->engine, amp_fork_image_delta(net), &error), &error);
+    print_note(amp);
+    if (amp->config->debug && view.training) amp_host_note_images(amp, net);
+    amp->computed += amp_clock_seconds() - began;
+}
+
+/* One line when training is done, for people and for scripts. */
+static void print_summary(struct darknet_amp *amp, const struct network *net)
+{
+    if (amp->summary_printed || !amp_fork_is_over(net)) return;
+    amp->summary_printed = 1;
+    fprintf(stderr, "amp: summary dtype=%s steps=%lu skipped=%lu scale=%g images_per_second=%.1f "
+            "compute_images_per_second=%.1f peak_rss_mb=%.0f\n", amp_dtype_name(amp->config->dtype),
+            amp->steps, amp->skipped, (double)amp_engine_scaler(amp->engine)->scale,
+            amp_clock_rate(amp->images, amp_clock_seconds() - amp->started),
+            amp_clock_rate(amp->images, amp->computed),
+            amp_host_peak_resident_mb());
+}
+
+/* A skipped step does not advance the schedule: its images are taken out of `seen` again, unless the caller
+ * has not counted them (`seen` is smaller). Adam's t counts the steps that were taken. */
+static void count_step(struct network *net, int images, int skipped)
+{
+    amp_counters counters = amp_fork_counters(net);
+    if (!skipped) counters.t++;
+    else if (counters.seen >= (size_t)images) counters.seen -= (size_t)images;
+    amp_fork_set_counters(net, counters);
+}
+
+void darknet_amp_update(struct network *net)
+{
+    amp_error error;
+    amp_step_report report;
+    double began = amp_clock_seconds();
+    struct darknet_amp *amp = enter(net);
+    amp_view view = amp_fork_view(net);
+    amp_update_args args = { .learning_rate = amp_fork_rate(net), .momentum = view.momentum,
+                             .batch = view.batch * view.subdivisions, .t = amp_fork_counters(net).t + 1,
+                             .beta1 = view.beta1, .beta2 = view.beta2, .eps = view.eps };
+    amp_engine_hold(amp->engine, amp_fork_held(net));
+    amp_status status = amp_engine_update(amp->engine, &args, view.decay, &report, &error);
+    if (status != AMP_DIVERGED) amp_host_check(status, &error);
+    amp->computed += amp_clock_seconds() - began;
+    count_step(net, args.batch, report.skipped);
+    size_t good_steps = (size_t)amp_fork_view(net).batch_number - !report.skipped;
+    amp_host_print_anomaly(amp, &report, good_steps);
+    amp->step_skipped = report.skipped;
+    amp->step_spike = report.spike;
+    amp->step_scale = report.scale_before;
+    amp->step_gradient_norm = report.skipped && !report.spike.found ? NAN : report.gradient_norm;
+    amp->skipped += report.skipped != 0;
+    amp_spikes_report(amp, &report, good_steps);
+    amp_spikes_end_step(amp);
+    if (report.spike.dropped) return;
+    if (report.skipped) {
+        amp_fork_forget_overflow(amp);
+        if (amp_ranks_prints_for(amp)) amp_host_print_skip(amp, &report, good_steps);
+        if (status == AMP_DIVERGED) amp_host_collapse(amp, &report, good_steps);
+        return;
+    }
+    amp->steps++;
+    if (amp_ranks_prints_for(amp)) print_summary(amp, net);
+}
+
+int darknet_amp_skipped(const struct network *net) { return amp_fork_state(net)->step_skipped; }

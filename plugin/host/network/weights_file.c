@@ -1,0 +1,244 @@
+/* Loading and saving weights under AMP: which file, whole or not, with a sidecar or not, and the messages
+ * where it fails. */
+#include "resume.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../program/exchange.h"
+#include "../program/ranks.h"
+#include "weights_check.h"
+
+static void set_name(char **slot, const char *file)
+{
+    char *copy = amp_host_allocated(strdup(file));
+    free(*slot);
+    *slot = copy;
+}
+
+/* ---- loading ---- */
+
+/* Completes a save of `file` that was killed, but only where `file` itself is missing: a program that merely
+ * reads weights must not touch what a running training is saving. A training does the rest when it begins
+ * (resume.c). */
+static void end_killed_save(const char *file)
+{
+    amp_error error;
+    amp_checkpoint *checkpoint = NULL;
+    char note[256];
+    if (!amp_ranks_leads() || amp_file_exists(file) || errno != ENOENT) return;
+    if (amp_checkpoint_recover(file, &checkpoint, note, &error) != AMP_OK)
+        fprintf(stderr, "%s\n", error.message);
+    else if (note[0]) fprintf(stderr, "amp: %s\n", note);
+    amp_checkpoint_free(checkpoint);
+}
+
+static void check_weights_file(amp_status status, const amp_error *error)
+{
+    if (status != AMP_OK) darknet_amp_refuse("amp: %s", error->message);
+}
+
+static FILE *open_to_load(struct network *net, const char *file, int first, int layers)
+{
+    amp_error error;
+    int held = 0;
+    end_killed_save(file);
+    amp_sharing_broadcast(&held, sizeof held, "loading weights"); /* wait for rank 0 */
+    check_weights_file(amp_check_weights_size(net, file, first, layers, &held, &error), &error);
+    if (held < amp_fork_view(net).layers)
+        fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, "
+                "are random\n", file, held - 1, amp_fork_view(net).layers - 1);
+    return fopen(file, "rb");
+}
+
+static int has_sidecar(const char *file)
+{
+    char *sidecar = amp_host_allocated(amp_sidecar_name(file));
+    int has = amp_name_is_taken(sidecar);
+    free(sidecar);
+    return has;
+}
+
+/* Other weights were loaded into a network that has trained: its next training step starts from nothing but
+ * these. */
+static void end_training(struct network *net)
+{
+    amp_error error;
+    struct darknet_amp *amp = amp_fork_state(net);
+    amp->resume->training = 0;
+    amp->steps = amp->skipped = 0;
+    amp_fork_set_counters(net, (amp_counters){ .seen = amp_fork_counters(net).seen, .t = 0 });
+    amp_host_check(amp_engine_start_anew(amp->engine, &error), &error);
+}
+
+/* ended: the end of the file was met, so that it had fewer weights than the network. */
+static void note_loaded(struct network *net, int ended)
+{
+    struct amp_resume *resume = amp_fork_state(net)->resume;
+    const char *file = resume->file.name;
+    amp_error error;
+    check_weights_file(amp_check_weights_sense(net, file, &error), &error);
+    /* A file that ends early holds another network's first layers (darknet53.conv.74), or was cut: then it
+     * has a sidecar. */
+    resume->pending = resume->file.whole && amp_fork_reads_what_it_writes(net)
+                      && (!ended || has_sidecar(file));
+    resume->loaded_seen = amp_fork_counters(net).seen;
+    if (!resume->pending) return;
+    if (resume->training) end_training(net);
+    set_name(&resume->last_file, file);
+}
+
+/* ---- saving ---- */
+
+/* The batch number stands still over a skipped step, and the loop asks again for the files it saved at that
+ * number. */
+static int is_asked_again(const struct darknet_amp *amp, const struct network *net)
+{
+    return amp->resume->loop.average_loss && amp->step_skipped && !amp_fork_is_over(net)
+        && !amp->resume->stopping;
+}
+
+/* A training goes on without the file. Where there is none to go on with, the program ends; the loops of
+ * detector and classifier may save more than once at their end: amp_resume_loop_ended looks at the last. */
+static void print_failed_save(struct darknet_amp *amp, const struct network *net, const char *file,
+                              const amp_error *error)
+{
+    struct amp_resume *resume = amp->resume;
+    const char *kept = resume->last_file, *what_is_left = "nothing has been saved so far";
+    if (kept) what_is_left = amp_file_exists(kept) ? "the last good file is kept: "
+                                                   : "the last good file is gone as well: ";
+    resume->save_failed = 1;
+    fflush(stdout);
+    if (!resume->training) fprintf(stderr, "amp: %s could not be written: %s\n", file, error->message);
+    else
+        fprintf(stderr, "amp: %s could not be written: %s; training %s, %s%s\n", file, error->message,
+                amp_fork_is_over(net) ? "is over" : resume->stopping ? "ends here" : "goes on", what_is_left,
+                kept ? kept : "");
+    if (!resume->training || (amp_fork_is_over(net) && !resume->loop.average_loss)) exit(1);
+}
+
+/* An update with an absurd learning rate leaves weights that nothing can be done with; the file they would
+ * replace is better. */
+static amp_status check_weights(struct darknet_amp *amp, const struct network *net, amp_error *error)
+{
+    amp_anomaly bad;
+    if (!amp->resume->training || !amp_engine_bad_master(amp->engine, &bad)) return AMP_OK;
+    return amp_fail(error, AMP_DIVERGED, "%s of layer %d are inf, NaN or beyond 1e19 after step %ld",
+                    bad.tensor, bad.layer, amp_fork_view(net).batch_number);
+}
+
+static amp_status open_file(struct darknet_amp *amp, const char *name, FILE **out, amp_error *error)
+{
+    amp_open_file *f = &amp->resume->file;
+    f->save = (amp_checkpoint_save){ 0 };
+    AMP_TRY(f->with_sidecar ? amp_checkpoint_begin(name, &f->save, error)
+                            : amp_safe_file_begin(name, &f->save.weights, error));
+    *out = fopen(f->save.weights.temporary, "wb");
+    if (*out) return AMP_OK;
+    amp_status status = amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", f->save.weights.temporary,
+                                 strerror(errno));
+    amp_checkpoint_cancel(&f->save);
+    return status;
+}
+
+/* Rank 0 broadcasts whether its save failed, so that all ranks go on or end alike. error: rank 0's, if it
+ * failed. */
+static void end_save(struct darknet_amp *amp, const struct network *net, int failed, amp_error *error)
+{
+    struct amp_resume *resume = amp->resume;
+    free(resume->rank_states);
+    resume->rank_states = NULL;
+    amp_sharing_broadcast(&failed, sizeof failed, "saving weights");
+    if (failed) {
+        if (!amp_ranks_leads()) amp_fail(error, AMP_IO_FAILED, "rank 0 could not write it");
+        print_failed_save(amp, net, resume->file.name, error);
+        return;
+    }
+    resume->save_failed = 0;
+    if (resume->file.whole && !resume->pending) set_name(&resume->last_file, resume->file.name);
+}
+
+static FILE *open_to_save(struct network *net, const char *file)
+{
+    struct darknet_amp *amp = amp_fork_state(net);
+    amp_open_file *f = &amp->resume->file;
+    amp_error error;
+    FILE *out = NULL;
+    if (is_asked_again(amp, net)) return NULL;
+    amp_fork_use_device(net);
+    f->with_sidecar = f->whole && amp->resume->training;
+    if (f->with_sidecar) amp_resume_gather_states(net);
+    if (!amp_ranks_leads())
+        end_save(amp, net, 0, &error);
+    else if (check_weights(amp, net, &error) != AMP_OK || open_file(amp, file, &out, &error) != AMP_OK)
+        end_save(amp, net, 1, &error);
+    errno = 0;
+    return out;
+}
+
+static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
+{
+    /* errno: of the last fwrite, since opening cleared it */
+    int why = ferror(stream) ? errno ? errno : EIO : 0;
+    if (fflush(stream) != 0) why = errno;
+    if (fclose(stream) != 0 && !why) why = errno;
+    return why ? amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", name, strerror(why)) : AMP_OK;
+}
+
+/* A file that holds less than a checkpoint: a sidecar that lies beside it is of what it replaced. It goes
+ * last, so that the old file never stands without it: killed in between, the next training refuses the two,
+ * which do not belong together. */
+static amp_status put_alone(amp_open_file *f, amp_error *error)
+{
+    amp_status status = AMP_OK;
+    AMP_TRY(amp_safe_file_commit(&f->save.weights, error));
+    if (f->save.weights.direct) return AMP_OK;
+    char *sidecar = amp_host_allocated(amp_sidecar_name(f->save.weights.target));
+    if (unlink(sidecar) != 0 && errno != ENOENT)
+        status = amp_fail(error, AMP_IO_FAILED,
+                          "cannot remove %.500s, which belongs to what was there before: %s; remove it",
+                          sidecar, strerror(errno));
+    free(sidecar);
+    return status;
+}
+
+static amp_status close_file(struct darknet_amp *amp, const struct network *net, FILE *stream,
+                             amp_error *error)
+{
+    amp_open_file *f = &amp->resume->file;
+    amp_status status = close_stream(stream, f->name, error);
+    if (f->with_sidecar) {
+        amp_run_state run = amp_resume_run_state(amp, net);
+        if (status == AMP_OK) return amp_checkpoint_finish(&f->save, amp->engine, &run, error);
+    } else if (status == AMP_OK) {
+        status = put_alone(f, error);
+    }
+    amp_checkpoint_cancel(&f->save); /* removes what was not put in place */
+    return status;
+}
+
+FILE *darknet_amp_open_weights(struct network *net, const char *file, const char *mode, int first, int layers)
+{
+    amp_open_file *f = &amp_fork_state(net)->resume->file;
+    set_name(&f->name, file);
+    f->loads = *mode == 'r';
+    f->whole = first == 0 && layers >= amp_fork_view(net).layers;
+    return f->loads ? open_to_load(net, file, first, layers) : open_to_save(net, file);
+}
+
+void darknet_amp_close_weights(struct network *net, FILE *file)
+{
+    struct darknet_amp *amp = amp_fork_state(net);
+    struct amp_resume *resume = amp->resume;
+    amp_error error;
+    amp_fork_use_device(net);
+    if (resume->file.loads) {
+        note_loaded(net, feof(file));
+        fclose(file);
+        darknet_amp_weights_changed(net);
+        return;
+    }
+    end_save(amp, net, close_file(amp, net, file, &error) != AMP_OK, &error);
+}

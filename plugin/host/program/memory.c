@@ -1,0 +1,136 @@
+/* See memory.h. */
+#define _DEFAULT_SOURCE /* getrusage */
+#include "memory.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "../fork.h"
+#include "ranks.h"
+
+/* The first number of a file, after `key` if that is not NULL; 0 if there is none. */
+static size_t number_in(const char *file, const char *key)
+{
+    char line[256];
+    unsigned long long number = 0;
+    FILE *in = fopen(file, "r");
+    while (in && fgets(line, sizeof line, in)) {
+        size_t skipped = key ? strlen(key) : 0;
+        if (key && strncmp(line, key, skipped)) continue;
+        if (sscanf(line + skipped, "%llu", &number) == 1) break;
+    }
+    if (in) fclose(in);
+    return (size_t)number;
+}
+
+/* ---- what is available ---- */
+
+static void narrow(amp_available_memory *memory, size_t limit, size_t used, const char *what, size_t resident)
+{
+    size_t left = limit > used ? limit - used : 0;
+    if (left < memory->bytes) *memory = (amp_available_memory){ left, limit, what, resident };
+}
+
+/* The two versions of control groups: where their folders lie, and the files in them. No limit is "max" in
+ * version 2, which is no number, and more than any machine has in version 1. The kernel gives up `cache`, of
+ * files, when memory is wanted. */
+static const struct group_files { const char *mount, *limit, *used, *cache; } groups[] = {
+    { "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file " },
+    { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file " } };
+
+static size_t number_of_group(const char *folder, const char *file, const char *key)
+{
+    char name[2048];
+    snprintf(name, sizeof name, "%s/%s", folder, file);
+    return number_in(name, key);
+}
+
+/* A group may take no more than those above it. In a container the program's own path can be one of the
+ * machine around it, and only the mount's root is there. */
+static void narrow_by_group(amp_available_memory *memory, const char *root, const char *path,
+                            const struct group_files *files)
+{
+    char folder[1024];
+    int shortest = snprintf(folder, sizeof folder, "%s%s", root, files->mount);
+    snprintf(folder + shortest, sizeof folder - (size_t)shortest, "%s", path);
+    for (char *end = folder; end; end = strlen(folder) > (size_t)shortest ? strrchr(folder, '/') : NULL) {
+        if (end != folder) *end = 0;
+        size_t used = number_of_group(folder, files->used, NULL);
+        size_t limit = number_of_group(folder, files->limit, NULL);
+        size_t cache = number_of_group(folder, "memory.stat", files->cache);
+        used -= cache < used ? cache : used;
+        /* Pages of shared libraries are in use here, but can count for another group. */
+        size_t resident = memory->resident < used ? memory->resident : used;
+        if (limit) narrow(memory, limit, used, "RAM that the control group allows", resident);
+    }
+}
+
+/* Lines of /proc/self/cgroup: "0::/path" of version 2, "4:memory:/path" of version 1, which may name more
+ * controllers. */
+static void narrow_by_groups(amp_available_memory *memory, const char *root)
+{
+    char line[900], controllers[128];
+    snprintf(line, sizeof line, "%s/proc/self/cgroup", root);
+    FILE *in = fopen(line, "r");
+    while (in && fgets(line, sizeof line, in)) {
+        int path = 0;
+        line[strcspn(line, "\n")] = 0;
+        if (!strncmp(line, "0::", 3)) narrow_by_group(memory, root, line + 3, &groups[0]);
+        else if (sscanf(line, "%*d:%127[^:]:%n", controllers, &path) == 1 && path &&
+                 strstr(controllers, "memory"))
+            narrow_by_group(memory, root, line + path, &groups[1]);
+    }
+    if (in) fclose(in);
+}
+
+amp_available_memory amp_available_ram(const char *root, int programs)
+{
+    char name[1024];
+    struct rlimit space;
+    snprintf(name, sizeof name, "%s/proc/meminfo", root);
+    amp_available_memory memory = { .what = "RAM", .all = number_in(name, "MemTotal:") * 1024,
+                                    .bytes = number_in(name, "MemAvailable:") * 1024,
+                                    .resident = number_in("/proc/self/status", "VmRSS:") * 1024 };
+    if (!memory.bytes) memory.bytes = SIZE_MAX;
+    narrow_by_groups(&memory, root);
+    if (programs > 1) {
+        memory.bytes /= (size_t)programs;
+        memory.what = "RAM for each rank on this machine";
+    }
+    if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY)
+        narrow(&memory, (size_t)space.rlim_cur,
+               number_in("/proc/self/status", "VmSize:") * 1024 + (size_t)AMP_LOADERS * AMP_LOADER_STACK,
+               "address space (ulimit -v)", 0);
+    if (memory.bytes == SIZE_MAX) memory.bytes = 0;
+    return memory;
+}
+
+amp_available_memory amp_host_available_ram(void)
+{
+    return amp_available_ram("", amp_ranks() ? amp_ranks()->local_size : 1);
+}
+
+amp_available_memory amp_host_available_memory(void)
+{
+    amp_available_memory memory = { .what = "GPU memory" };
+    if (amp_fork_device() < 0) return amp_host_available_ram();
+    memory.bytes = amp_fork_free_gpu_memory(&memory.all);
+    return memory;
+}
+
+double amp_host_peak_resident_mb(void)
+{
+    struct rusage usage;
+    /* ru_maxrss is the parent's at first, if that was larger */
+    size_t kilobytes = number_in("/proc/self/status", "VmHWM:");
+    if (!kilobytes && !getrusage(RUSAGE_SELF, &usage)) kilobytes = (size_t)usage.ru_maxrss;
+    return (double)kilobytes / 1024;
+}
+
+double amp_host_memory_mb(const struct network *net)
+{
+    double on_gpu = amp_fork_gpu_memory_in_use_mb(net);
+    return on_gpu >= 0 ? on_gpu : amp_host_peak_resident_mb();
+}

@@ -1,0 +1,40 @@
+/* Memory: what is free, and what was used. */
+#pragma once
+
+#include <stddef.h>
+
+struct network;
+
+typedef struct amp_available_memory {
+    size_t bytes;     /* that this program may still take; 0: not known. Of an address space, less the stacks
+                         of loader threads */
+    size_t all;       /* of how many in all; 0: not known */
+    const char *what; /* "RAM", "GPU memory", or a limit below the machine's memory: a control group's, the
+                         address space's */
+    size_t resident;  /* what the program uses already, where memory that it has never touched does not count
+                         against the limit; else 0 */
+} amp_available_memory;
+
+/* Of the memory that networks are made in from now on: the GPU's where one is used, else RAM. */
+amp_available_memory amp_host_available_memory(void);
+
+/* Of RAM. Ranks on one machine share it: each gets its part. */
+amp_available_memory amp_host_available_ram(void);
+
+/* The smallest of three: the machine's free memory (MemAvailable); what the program's control group and its
+ * parents allow, in version 1 or 2; and what is left of its address space (RLIMIT_AS). The first two are
+ * divided by `programs`, the number of ranks that share them. root: "", or in tests a folder with a /proc and
+ * a /sys of its own. */
+amp_available_memory amp_available_ram(const char *root, int programs);
+
+/* The most RAM that this program has had at any time since its start, in MB of 2^20 bytes. */
+double amp_host_peak_resident_mb(void);
+
+/* In MB of 2^20 bytes: for a network on a GPU what all programs together use of that GPU now; else
+ * amp_host_peak_resident_mb. */
+double amp_host_memory_mb(const struct network *net);
+
+/* The most loader threads that exist at the same time, those that wait for their turn included, and the bytes
+ * of each one's stack. (The C library's default is 8 MiB.) A thread that has ended keeps its stack until it
+ * is joined, at the end of its batch. */
+enum { AMP_LOADERS = 64 + 1, AMP_LOADER_STACK = 1 << 20 };

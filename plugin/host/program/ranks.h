@@ -1,0 +1,66 @@
+/* The ranks that train one network together, each with its own copy of it; comm/comm.h says how they
+ * communicate. There are two kinds. Either each rank is a program, started by a launcher (mpirun). Or, with
+ * -gpus, each rank is a network of this program, which computes its part of a step in a thread of its own;
+ * then only that network's struct darknet_amp knows the communicator, and amp_ranks() below is NULL:
+ * network/ranks_join.h.
+ *
+ * Rank 0 prints, logs and saves. sharing.h says how the ranks divide a step's images, exchange.h which
+ * numbers they tell each other. */
+#pragma once
+
+#include "../../comm/comm.h"
+
+/* Called before the arguments are read, where amp_ranks_start will follow. amp_ranks_is_awaited returns 1
+ * from then until amp_ranks_start has joined the others, or has found that there are none. */
+void amp_ranks_await(void);
+int amp_ranks_is_awaited(void);
+
+/* Joins the other programs, if a launcher has started several. Called at the program's start, before it has
+ * threads. Ends the program unless the command is a training under AMP and all ranks have been given the same
+ * command line. words: of the command line; gpus: what follows -gpus there, or "". From here on all ranks but
+ * 0 print nothing but errors. */
+void amp_ranks_start(const char *const *words, int count, int under_amp, const char *gpus);
+
+/* Where Darknet runs on GPUs: the n-th rank of this machine takes the machine's n-th GPU, unless -i, -gpus or
+ * -nogpu says otherwise. Called before anything of CUDA. */
+void amp_ranks_take_gpu(void);
+
+/* The communicator of the programs; NULL: this one is alone. */
+amp_comm *amp_ranks(void);
+int amp_ranks_count(void);
+/* Whether this program is rank 0, or alone. */
+int amp_ranks_leads(void);
+/* How many ranks share a step, of either kind. */
+int amp_ranks_of_step(void);
+
+/* For ranks_start.c and network/ranks_join.c: sets the programs' communicator (or NULL) and the number of
+ * networks of this program. */
+void amp_ranks_set(amp_comm *, int networks);
+
+/* For amp bench, which measures with 1, 2, ... ranks. part: from here on amp_ranks is the first `count` of
+ * all ranks, or NULL where count is 1. Returns whether this rank is one of them; if not, it must call part or
+ * gather next, and sleeps in that call until the others arrive there. gather: amp_ranks is all ranks again;
+ * called after the last part. All networks must have been freed before either. */
+int amp_ranks_part(int count);
+void amp_ranks_gather(void);
+
+/* Says what the following collective calls are for (amp_comm.phase), so that a time limit's message can. */
+__attribute__((format(printf, 1, 2))) void amp_ranks_phase(const char *format, ...);
+
+/* What all ranks must have alike. note: adds a line such as "-seed 7\n", which a message quotes after "rank
+ * 0 has". note_file: adds a file's checksum. agree: compares the lines added since its last call with the
+ * other ranks' lines, and ends the program where they differ. */
+__attribute__((format(printf, 1, 2))) void amp_ranks_note(const char *format, ...);
+void amp_ranks_note_file(const char *what, const char *name);
+void amp_ranks_agree(void);
+/* Ends the program with a line, where every rank comes to the same refusal: rank 0 prints it and ends all
+ * ranks; the others wait for that. */
+__attribute__((noreturn, format(printf, 1, 2))) void amp_ranks_refuse(const char *format, ...);
+
+/* Called when the training has ended as it should. A program that ends without it ends all ranks. */
+void amp_ranks_over(void);
+/* Waits until the others have ended too, and leaves the communicator. For a program that ends by _exit, which
+ * runs no handlers. */
+void amp_ranks_leave(void);
+/* Sleeps until another rank has ended this one: 10 seconds at most, 3 where this one has not joined. */
+void amp_ranks_await_end(void);

@@ -1,0 +1,193 @@
+/* How ranks start and end. At the start: whether a launcher has started several of this program, and which
+ * processors and GPU each has. At the end: when one program ends too early, all others are ended too. */
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../comm/launch.h"
+#include "../../include/darknet_amp.h"
+#include "../fork.h"
+#include "exchange.h"
+#include "failure.h"
+#include "random.h"
+#include "ranks.h"
+#include "request.h"
+#include "turns.h"
+#include "version.h"
+
+static amp_comm *launched; /* all ranks, while amp_ranks() is only a part of them; else NULL */
+static int over;           /* the training has ended as it should */
+
+/* ---- the end ---- */
+
+void amp_ranks_over(void) { over = 1; }
+
+/* Runs at every exit. Darknet ends the program in some places by itself, and only rank 0 shows what Darknet
+ * prints: another rank says where to look for it. */
+static void leave_or_end(void)
+{
+    amp_comm *comm = amp_ranks();
+    if (!comm || over) {
+        amp_ranks_leave();
+        return;
+    }
+    if (!amp_ranks_leads())
+        darknet_amp_refuse("ranks: the program ended on this rank before its training was over; run the same "
+                           "command alone, without the launcher, to see why");
+    if (comm->prints_error) comm->prints_error(comm);
+    comm->abort(comm, 1);
+}
+
+/* ---- what ranks start with ---- */
+
+/* All ranks need one seed: each draws the same order of images and takes its share of it. Without -seed it
+ * comes from rank 0's clock. */
+static void share_seed(void)
+{
+    amp_error error;
+    unsigned seed = darknet_amp_seed();
+    amp_comm *comm = amp_ranks();
+    if (darknet_amp_is_seeded()) return; /* all have this one */
+    if (comm) amp_host_check(comm->broadcast(comm, &seed, sizeof seed, 0, &error), &error);
+    amp_random_set_seed(seed);
+}
+
+/* A launcher that binds ranks to cores gives each one core by default; then OpenMP makes
+ * one thread, and it, the threads that load images and the one that talks to other ranks share that core. */
+static void check_processors(void)
+{
+    amp_comm *comm = amp_ranks();
+    /* those that it may use; OpenMP's threads; its share of the machine's processors */
+    typedef struct processors { int allowed, threads, fair; } processors;
+    processors mine = { .allowed = omp_get_num_procs(), .threads = omp_get_max_threads(),
+                        .fair = (int)sysconf(_SC_NPROCESSORS_ONLN) / comm->local_size };
+    processors *all = amp_sharing_gather(comm, &mine, sizeof mine);
+    for (int i = 0; i < comm->size && amp_ranks_leads(); i++) {
+        const processors *p = &all[i];
+        int cores = p->threads > p->fair ? p->threads : p->fair;
+        /* 2: one core of two hardware threads */
+        if (p->allowed >= p->threads && (p->allowed > 2 || p->allowed >= p->fair)) continue;
+        fprintf(stderr, "ranks: rank %d may use %d %s, for %d %s of OpenMP and those that load images and "
+                "sum gradients; if the launcher bound it, type mpirun --bind-to none, or --map-by "
+                "slot:PE=%d\n", i, p->allowed, p->allowed == 1 ? "processor" : "processors", p->threads,
+                p->threads == 1 ? "thread" : "threads", cores);
+        break;
+    }
+    free(all);
+}
+
+void amp_ranks_take_gpu(void)
+{
+    const amp_comm *comm = amp_ranks();
+    if (!comm || amp_fork_take_gpu(comm->local_rank)) return;
+    darknet_amp_refuse("ranks: rank %d is number %d on its machine, counted from 0, where it finds no GPU of "
+                       "that number; start no more ranks on a machine than it has GPUs (mpirun --map-by "
+                       "ppr:GPUS:node), or say with -i which each takes", comm->rank, comm->local_rank);
+}
+
+/* ---- parts, for measuring ---- */
+
+void amp_ranks_gather(void)
+{
+    if (!launched) return;
+    if (amp_ranks()) amp_ranks()->destroy(amp_ranks());
+    amp_ranks_set(launched, 1);
+    launched = NULL;
+}
+
+int amp_ranks_part(int count)
+{
+    amp_error error;
+    amp_comm *part;
+    amp_ranks_gather();
+    amp_ranks_phase("measuring %d of the ranks", count);
+    launched = amp_ranks();
+    amp_host_check(launched->part(launched, count, &part, &error), &error);
+    amp_ranks_set(part, 1);
+    return launched->rank < count;
+}
+
+/* ---- the program's start ---- */
+
+static int is_bench(const char *const *words)
+{
+    return !strcmp(words[0], "amp") && !strcmp(words[1], "bench");
+}
+
+/* Ranks share only the trainings whose loops have AMP's hooks (host/training/loop.h). */
+static int is_shared(const char *command)
+{
+    return !strcmp(command, "detector") || !strcmp(command, "classifier");
+}
+
+/* Whether a launcher has started this program together with others, for a command that they share (bench, a
+ * training under AMP), or for a training that amp_ranks_start then refuses. */
+static int is_one_of_several(const char *const *words, int count, int under_amp)
+{
+    return amp_comm_is_launched() && count >= 2
+        && (is_bench(words) || (!strcmp(words[1], "train") && (under_amp || amp_comm_is_here)));
+}
+
+/* -gpus 0,1: a network for each number. */
+static void start_networks(const char *const *words, int count, int under_amp, const char *gpus)
+{
+    int networks = 1;
+    for (; under_amp && count > 1 && !strcmp(words[1], "train") && *gpus; gpus++) networks += *gpus == ',';
+    if (networks == 1) return;
+    if (amp_fork_device() < 0)
+        darknet_amp_refuse("command line: -gpus: this program was built without GPU=1 and trains on the CPU; "
+                           "leave -gpus out, and for several ranks there type mpirun -np %d", networks);
+    if (!is_shared(words[0]))
+        darknet_amp_refuse("command line: -gpus: under AMP several GPUs share the work of detector train and "
+                           "classifier train alone; name one GPU, or give it -amp off");
+    amp_ranks_set(NULL, networks);
+    share_seed();
+    fprintf(stderr, "ranks: %d, all of this program, one a GPU\n", networks);
+}
+
+void amp_ranks_start(const char *const *words, int count, int under_amp, const char *gpus)
+{
+    amp_error error;
+    amp_comm *comm = NULL;
+    if (amp_ranks()) return;
+    if (is_one_of_several(words, count, under_amp))
+        amp_host_check(amp_comm_join(amp_host_communicator_lost, &comm, &error), &error);
+    else if (amp_comm_is_launched() && count >= 2)
+        fprintf(stderr, "ranks: rank %d runs %s %s by itself%s\n", amp_comm_launched_rank(), words[0],
+                words[1], amp_comm_is_here ? "" : ", since this program was built without MPI");
+    amp_ranks_set(comm, 1);
+    if (!comm) {
+        start_networks(words, count, under_amp, gpus);
+        return;
+    }
+    atexit(leave_or_end);
+    amp_ranks_phase("comparing what the ranks were given");
+    amp_ranks_note("version %s\n%s %s %s AMP\n", AMP_VERSION, words[0], words[1],
+                   under_amp ? "under" : "without");
+    if (darknet_amp_is_seeded()) amp_ranks_note("-seed %u\n", darknet_amp_seed());
+    else amp_ranks_note("no -seed\n");
+    if (is_shared(words[0]) && count > 3) amp_ranks_note_file("a .cfg", words[3]);
+    amp_ranks_agree();
+    if (!under_amp && is_shared(words[0]) && count > 3)
+        amp_host_cfg_uses_amp(words[3], CFG_FOR_ANYTHING); /* ends here if the .cfg or -amp is wrong */
+    if (!under_amp || (!is_shared(words[0]) && !is_bench(words)))
+        amp_ranks_refuse("command line: a launcher started %d of this program, which share the work of "
+                         "detector train and classifier train under AMP, and of amp bench, alone; give one "
+                         "of these -amp fp32 (or bf16, fp16), or start it alone", comm->size);
+    if (strchr(gpus, ','))
+        amp_ranks_refuse("command line: -gpus %s: a launcher started %d of this program, and each trains on "
+                         "one GPU; leave -gpus out, and start as many ranks as GPUs", gpus, comm->size);
+    if (getenv(AMP_TURNS))
+        amp_ranks_refuse("command line: a launcher started %d of this program, and amp compare each of "
+                         "its trainings; start amp compare alone", comm->size);
+    share_seed();
+    if (amp_ranks_leads())
+        fprintf(stderr, "ranks: %d, %d of them on this machine; %s\n", comm->size, comm->local_size,
+                comm->name);
+    check_processors();
+    if (amp_ranks_leads()) return;
+    amp_host_keep_error_stream();
+    if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
+        darknet_amp_refuse("amp: /dev/null cannot be written to");
+}

@@ -1,0 +1,78 @@
+/* Which of a step's images are this rank's: see sharing.h. */
+#include "sharing.h"
+
+#include <stdio.h>
+
+#include "../../amp/cfg_reader.h"
+#include "failure.h"
+#include "ranks.h"
+
+/* ---- subdivisions ---- */
+
+static int greatest_common_divisor(int a, int b) { return b ? greatest_common_divisor(b, a % b) : a; }
+
+long amp_sharing_cut(int ranks, int subdivisions)
+{
+    return (long)subdivisions * (ranks / greatest_common_divisor(ranks, subdivisions));
+}
+
+int amp_sharing_subdivisions(const char *cfg_file, int sync_batchnorm)
+{
+    int ranks = amp_ranks_of_step();
+    double batch_given, subdivisions_given;
+    amp_error error;
+    if (ranks < 2) return 0;
+    amp_host_check(cfg_net_number(cfg_file, "batch", 1, &batch_given, &error), &error);
+    amp_host_check(cfg_net_number(cfg_file, "subdivisions", 1, &subdivisions_given, &error), &error);
+    int batch = (int)batch_given, subdivisions = (int)subdivisions_given; /* checked: whole, from 1 */
+    long step = amp_sharing_cut(ranks, subdivisions);
+    int images = batch / subdivisions, cut = (int)(step / subdivisions);
+    if (images % cut || !images)
+        darknet_amp_refuse("amp: %s: [net]: %d ranks cannot share batch=%d with subdivisions=%d evenly; the "
+                           "next batch that works is %ld", cfg_file, ranks, batch, subdivisions,
+                           (batch / step + 1) * step);
+    long alone = sync_batchnorm ? step / ranks : step; /* what one rank would do the same with */
+    if (alone != subdivisions)
+        fprintf(stderr, "amp: %d ranks share a step as if subdivisions were %ld, not %d: batch norm sees %ld "
+                "images at a time, not %d\n", ranks, alone, subdivisions, batch / alone, images);
+    return (int)step;
+}
+
+/* ---- images ---- */
+
+/* Of the job under way; all of a training's are alike. Set by the thread that starts jobs, before those that
+ * load: they still load when the training has stopped, and the main thread leaves the other ranks. first to
+ * last: the parts that hold images of this rank. */
+static struct { int images, parts, first, last, rank, ranks; } job;
+
+/* Where part i's images begin in the step, the last part's being first. */
+static int begin_of(int i) { return job.images - (int)((long)(i + 1) * job.images / job.parts); }
+
+/* This rank's images of the step. */
+static int own_begin(void) { return job.rank * (job.images / job.ranks); }
+static int own_end(void) { return own_begin() + job.images / job.ranks; }
+
+void amp_sharing_begin_job(int images, int parts)
+{
+    if (amp_ranks_count() < 2) return;
+    job.rank = amp_ranks()->rank;
+    job.ranks = amp_ranks_count();
+    job.images = images;
+    job.parts = parts < 1 ? 1 : parts;
+    job.first = 0;
+    job.last = job.parts - 1;
+    while (begin_of(job.first) >= own_end()) job.first++;
+    while (begin_of(job.last - 1) <= own_begin()) job.last--;
+}
+
+amp_shared_part amp_sharing_part(int thread)
+{
+    int idle = job.parts - (job.last - job.first + 1);
+    amp_shared_part part = { .number = job.first + thread - idle };
+    if (thread < idle) return (amp_shared_part){ 0 };
+    int begin = begin_of(part.number), end = begin_of(part.number - 1);
+    part.images = end - begin;
+    part.first = begin < own_begin() ? own_begin() - begin : 0;
+    part.kept = (end < own_end() ? end : own_end()) - begin - part.first;
+    return part;
+}

@@ -1,0 +1,80 @@
+/* The handlers of signals that end a training after its step: see stopping.h. */
+#include "stopping.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "exchange.h"
+#include "failure.h"
+#include "ranks.h"
+
+/* SIGUSR1 stops a training of several ranks only: launchers forward it to all, while soon after a SIGINT or
+ * SIGTERM they kill the ranks. */
+static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };
+enum { SIGNALS = sizeof signals / sizeof *signals };
+
+/* One program, one set of handlers, which any thread may run. */
+static struct {
+    atomic_int asked, watched[SIGNALS];
+    struct sigaction before[SIGNALS];
+} stopping;
+
+static const char note[] = "\namp: stopping after this step, with a backup; once more stops at once\n";
+
+static void ask(int signal)
+{
+    struct sigaction at_once = { .sa_handler = SIG_DFL };
+    int why = errno;
+    stopping.asked = signal;
+    for (size_t i = 0; i < SIGNALS; i++) if (stopping.watched[i]) sigaction(signals[i], &at_once, NULL);
+    /* a failed write, where nobody reads stderr, does not matter */
+    if (write(STDERR_FILENO, note, sizeof note - 1) < 0) stopping.asked = signal;
+    errno = why;
+}
+
+void amp_stopping_watch(void)
+{
+    struct sigaction action = { .sa_handler = ask, .sa_flags = SA_RESTART };
+    sigfillset(&action.sa_mask); /* a second signal waits until `ask` has restored the default action */
+    for (size_t i = 0; i < SIGNALS; i++) {
+        sigaction(signals[i], NULL, &stopping.before[i]);
+        stopping.watched[i] = stopping.before[i].sa_handler != SIG_IGN
+                              && (signals[i] != SIGUSR1 || amp_ranks());
+        if (stopping.watched[i]) sigaction(signals[i], &action, NULL);
+    }
+}
+
+void amp_stopping_unwatch(void)
+{
+    for (size_t i = 0; i < SIGNALS; i++)
+        if (stopping.watched[i])
+            sigaction(signals[i], stopping.asked ? &(struct sigaction){ .sa_handler = SIG_DFL }
+                      : &stopping.before[i], NULL);
+    for (size_t i = 0; i < SIGNALS; i++) stopping.watched[i] = 0;
+}
+
+void amp_stopping_survive_writes(void)
+{
+    static const int fatal[] = { SIGPIPE, SIGXFSZ };
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
+        struct sigaction now;
+        if (sigaction(fatal[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+            sigaction(fatal[i], &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+    }
+}
+
+int amp_stopping_signal(void) { return stopping.asked; }
+
+int amp_stopping_agree(void)
+{
+    amp_comm *comm = amp_ranks();
+    if (!comm) return stopping.asked;
+    int agreed = 0, mine = stopping.asked, *all = amp_sharing_gather(comm, &mine, sizeof mine);
+    for (int i = 0; i < comm->size && !agreed; i++) agreed = all[i];
+    free(all);
+    if (agreed) stopping.asked = agreed; /* a signal that comes from here on is for the next time */
+    return agreed;
+}

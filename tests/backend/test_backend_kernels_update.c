@@ -1,0 +1,529 @@
+/* The fused update and the gradient check of a backend: against stock Darknet's separate steps bit for bit
+ * where that is possible, against double precision where it is not. */
+#include "kernel_cases.h"
+
+#include <float.h>
+
+/* Arrays around a vector, a stretch of 16384 and several of them; an empty one among them. */
+static const size_t counts[] = { 1, 7, 16, 33, 0, 1000, 16384, 16385, 50001 };
+enum { PARAMS = COUNT(counts) };
+
+static void make(amp_param params[PARAMS])
+{
+    for (int i = 0; i < PARAMS; i++) {
+        uint32_t seed = 100u * (uint32_t)i;
+        size_t n = counts[i];
+        params[i] = (amp_param){ .master = filled_array(n, seed + 1, -1, 1),
+            .grad = filled_array(n, seed + 2, -50, 50), .momentum = filled_array(n, seed + 3, -3, 3),
+            .m = filled_array(n, seed + 4, -3, 3), .v = filled_array(n, seed + 5, 0, 9), .count = n,
+            .decay = i & 1 ? .0005f : 0, .rate_scale = i & 2 ? .5f : 1, .layer = i, .name = "weights" };
+    }
+}
+
+static void destroy(amp_param params[PARAMS])
+{
+    for (int i = 0; i < PARAMS; i++) {
+        release(params[i].master); release(params[i].grad); release(params[i].momentum); release(params[i].m);
+        release(params[i].v);
+    }
+}
+
+/* The end of a step that is taken. */
+static amp_status updated(const amp_param *params, const amp_update_args *args, amp_error *error)
+{
+    amp_step_end end = { .params = params, .param_count = PARAMS, .update = *args };
+    amp_step_outcome out = { 7, 7, 7 };
+    amp_status status = backend->finish_step(backend, &end, &out, error);
+    assert_int_equal(out.taken, status == AMP_OK);
+    return status;
+}
+
+static const amp_update_args sgd_args = { .learning_rate = .01f, .momentum = .9f, .batch = 64,
+    .inverse_scale = 0x1p-16f, .beta1 = .9f, .beta2 = .999f, .eps = 1e-7f };
+
+enum { SGD, ADAM, ADAMW, SOLVERS };
+
+static void choose(amp_update_args *args, int solver)
+{
+    args->adam = solver != SGD;
+    args->adamw = solver == ADAMW;
+}
+
+/* update_convolutional_layer: each step rounds to float, as separate calls do. */
+TEST(behaviour_11_fused_sgd_equals_unscale_decay_axpy_scal_bit_for_bit)
+{
+    NEEDS(finish_step);
+    amp_param mine[PARAMS], stock[PARAMS];
+    amp_update_args args = sgd_args;
+    make(mine);
+    make(stock);
+    for (int step = 0; step < 3; step++) {
+        args.inverse_scale = step == 2 ? 0.000123f : 0x1p-16f;
+        for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++) {
+            volatile float w = stock[i].master[k], update = stock[i].momentum[k], product;
+            float rate = args.learning_rate * stock[i].rate_scale;
+            product = stock[i].grad[k] * (float)args.inverse_scale;
+            update = update + product;
+            product = -stock[i].decay * (float)args.batch * w;
+            update = update + product;
+            product = rate / (float)args.batch * update;
+            w = w + product;
+            stock[i].master[k] = w;
+            stock[i].momentum[k] = update * args.momentum;
+        }
+        ASSERT_OK(updated(mine, &args, e));
+        for (int i = 0; i < PARAMS; i++) {
+            assert_memory_equal(mine[i].master, stock[i].master, counts[i] * sizeof(float));
+            assert_memory_equal(mine[i].momentum, stock[i].momentum, counts[i] * sizeof(float));
+            for (size_t k = 0; k < counts[i]; k++) {
+                assert_int_equal(amp_float_bits(mine[i].grad[k]), 0);
+                stock[i].grad[k] = mine[i].grad[k] = (float)(k % 17) - 5;
+            }
+        }
+    }
+    destroy(mine);
+    destroy(stock);
+}
+
+/* adam_update_gpu's calls one after the other: scal, scal, axpy, axpy, mul, axpy, and adam_kernel. */
+TEST(behaviour_11_fused_adam_equals_darknets_calls_bit_for_bit)
+{
+    amp_param mine[PARAMS], stock[PARAMS];
+    amp_update_args args = sgd_args;
+    args.adam = 1;
+    make(mine);
+    make(stock);
+    for (args.t = 1; args.t <= 3; args.t++) {
+        float b1 = args.beta1, b2 = args.beta2, c1 = 1.f - powf(b1, (float)args.t),
+            c2 = 1.f - powf(b2, (float)args.t);
+        args.inverse_scale = args.t == 2 ? (double)0.000123f : 0x1p-16;
+        for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++) {
+            volatile float w = stock[i].master[k], d = stock[i].grad[k], m = stock[i].m[k], v = stock[i].v[k],
+                product, root;
+            d = d * (float)args.inverse_scale;
+            m = m * b1;
+            v = v * b2;
+            product = -stock[i].decay * (float)args.batch * w;
+            d = d + product;
+            product = (1 - b1) * d;
+            m = m + product;
+            d = d * d;
+            product = (1 - b2) * d;
+            v = v + product;
+            volatile float mhat = m / c1, vhat = v / c2;
+            root = sqrtf(vhat);
+            root = root + args.eps;
+            product = args.learning_rate * stock[i].rate_scale * mhat;
+            product = product / root;
+            stock[i].master[k] = w + product;
+            stock[i].m[k] = m;
+            stock[i].v[k] = v;
+        }
+        ASSERT_OK(updated(mine, &args, e));
+        for (int i = 0; i < PARAMS; i++) {
+            assert_memory_equal(mine[i].master, stock[i].master, counts[i] * sizeof(float));
+            assert_memory_equal(mine[i].m, stock[i].m, counts[i] * sizeof(float));
+            assert_memory_equal(mine[i].v, stock[i].v, counts[i] * sizeof(float));
+            for (size_t k = 0; k < counts[i]; k++) stock[i].grad[k] = mine[i].grad[k] = (float)(k % 17) - 5;
+        }
+    }
+    destroy(mine);
+    destroy(stock);
+}
+
+/* No history, no decay, momentum 1: the momentum afterwards is the gradient as the update saw it. */
+TEST(behaviour_02_finite_gradients_come_out_exactly_g_times_inv)
+{
+    static const float inverses[] = { 1, 0x1p-16f, 0.000123f, 3, 0x1p-126f };
+    for (size_t s = 0; s < COUNT(inverses); s++) {
+        amp_param p[PARAMS];
+        float *grads[PARAMS];
+        amp_update_args args = sgd_args;
+        args.momentum = 1;
+        args.inverse_scale = (double)inverses[s];
+        make(p);
+        for (int i = 0; i < PARAMS; i++) {
+            memset(p[i].momentum, 0, counts[i] * sizeof(float));
+            p[i].decay = 0;
+            if (s == 4) for (size_t k = 0; k < counts[i]; k++) p[i].grad[k] *= 0x1p100f;
+            grads[i] = array_copy(p[i].grad, counts[i]);
+        }
+        ASSERT_OK(updated(p, &args, e));
+        for (int i = 0; i < PARAMS; i++) {
+            for (size_t k = 0; k < counts[i]; k++) {
+                volatile float want = grads[i][k] * inverses[s];
+                assert_int_equal(amp_float_bits(p[i].momentum[k]), amp_float_bits(want));
+            }
+            release(grads[i]);
+        }
+        destroy(p);
+    }
+}
+
+/* Gradients 2^k larger under a scale of 2^k are the same gradients: weights, decay and all, to the bit. */
+TEST(behaviour_12_weight_decay_acts_on_unscaled_values)
+{
+    for (int solver = 0; solver < SOLVERS; solver++) {
+        amp_param scaled[PARAMS], plain[PARAMS];
+        amp_update_args args = sgd_args;
+        choose(&args, solver);
+        args.t = 2;
+        make(scaled);
+        make(plain);
+        for (int i = 0; i < PARAMS; i++)
+            for (size_t k = 0; k < counts[i]; k++) scaled[i].grad[k] *= 0x1p14f;
+        args.inverse_scale = 0x1p-14;
+        ASSERT_OK(updated(scaled, &args, e));
+        args.inverse_scale = 1;
+        ASSERT_OK(updated(plain, &args, e));
+        for (int i = 0; i < PARAMS; i++) {
+            assert_memory_equal(scaled[i].master, plain[i].master, counts[i] * sizeof(float));
+            assert_memory_equal(scaled[i].momentum, plain[i].momentum, counts[i] * sizeof(float));
+            assert_memory_equal(scaled[i].m, plain[i].m, counts[i] * sizeof(float));
+            assert_memory_equal(scaled[i].v, plain[i].v, counts[i] * sizeof(float));
+        }
+        destroy(scaled);
+        destroy(plain);
+    }
+}
+
+/* One training of golden/adamw.txt, which oracles/adamw.py wrote: 33 copies of its number. Gradients come as
+ * Darknet makes them, with the other sign and multiplied by a loss scale. So much is rounded in fp32: the
+ * number itself, and 1 - beta2^t, of which 1 - beta2 is the smallest. */
+static void follow_pytorch(char *line, int number)
+{
+    enum { COPIES = 33 };
+    float *arrays = memory(5 * COPIES * sizeof *arrays);
+    double settings[6], gradient, want, path = 0;
+    char *rest = line;
+    for (int i = 0; i < 6; i++) settings[i] = strtod(rest, &rest);
+    amp_param p = { .master = arrays, .grad = arrays + COPIES, .momentum = arrays + 2 * COPIES,
+                    .m = arrays + 3 * COPIES, .v = arrays + 4 * COPIES, .count = COPIES,
+                    .decay = (float)settings[4], .rate_scale = .5f, .name = "weights" };
+    amp_step_end end = { .params = &p, .param_count = 1,
+        .update = { .learning_rate = 2 * (float)settings[0], .beta1 = (float)settings[1],
+                    .beta2 = (float)settings[2], .eps = (float)settings[3], .batch = 64,
+                    .inverse_scale = 0x1p-10, .adam = 1, .adamw = 1 } };
+    memset(arrays, 0, 5 * COPIES * sizeof *arrays);
+    for (int k = 0; k < COPIES; k++) p.master[k] = (float)settings[5];
+    double before = settings[5], allowed = 0x1p-22 / (1 - settings[2]);
+    for (end.update.t = 1; *(rest += strspn(rest, " \n")); end.update.t++, before = want) {
+        amp_step_outcome out = { 0 };
+        gradient = strtod(rest, &rest);
+        want = strtod(rest, &rest);
+        path += fabs(want - before);
+        for (int k = 0; k < COPIES; k++) p.grad[k] = (float)(-gradient * 0x1p10);
+        ASSERT_OK(CALL(finish_step, &end, &out, e));
+        assert_int_equal(out.taken, 1);
+        for (int k = 0; k < COPIES; k++)
+            if (!(fabs((double)p.master[k] - want) <= allowed * path + 0x1p-21 * fabs(want)))
+                fail_msg("line %d, step %d, copy %d: %.9g, not %.9g", number, end.update.t, k,
+                         (double)p.master[k], want);
+    }
+    assert_int_equal(end.update.t, 9);
+    release(arrays);
+}
+
+/* Whatever the loss scale, the batch and the gradient, a weight loses rate·decay of itself. */
+TEST(behaviour_12_adamw_decays_as_pytorchs)
+{
+    NEEDS(finish_step);
+    FILE *golden = open_golden("adamw.txt");
+    char line[2048];
+    int number = 0;
+    while (fgets(line, sizeof line, golden)) if (number++) follow_pytorch(line, number);
+    fclose(golden);
+    assert_int_equal(number, 41);
+}
+
+/* constrain_kernel: fminf(clip, fmaxf(-clip, w)) on what the update without clip gives;
+ * history is not touched. */
+TEST(clip_is_darknets_constrain_after_the_update)
+{
+    for (int adam = 0; adam < 2; adam++) {
+        amp_param clipped[PARAMS], plain[PARAMS];
+        amp_update_args args = sgd_args;
+        size_t kept = 0, cut = 0;
+        args.adam = adam;
+        args.t = 2;
+        make(clipped);
+        make(plain);
+        for (int i = 0; i < PARAMS; i++) clipped[i].clip = i == 5 ? 0 : .25f;
+        ASSERT_OK(updated(clipped, &args, e));
+        ASSERT_OK(updated(plain, &args, e));
+        for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++) {
+            float want = plain[i].master[k];
+            if (i != 5) want = fminf(.25f, fmaxf(-.25f, want));
+            assert_int_equal(amp_float_bits(clipped[i].master[k]), amp_float_bits(want));
+            assert_int_equal(amp_float_bits(clipped[i].momentum[k]), amp_float_bits(plain[i].momentum[k]));
+            assert_int_equal(amp_float_bits(clipped[i].v[k]), amp_float_bits(plain[i].v[k]));
+            if (want == plain[i].master[k]) ++kept;
+            else ++cut;
+        }
+        assert_true(kept > 1000 && cut > 1000);
+        destroy(clipped);
+        destroy(plain);
+    }
+}
+
+/* clip_norm can ask for less than fp32's smallest number, and a host built with -Ofast flushes
+ * such a factor to 0. */
+TEST(a_factor_below_fp32_still_unscales)
+{
+    static const double factors[] = { 0x1p-126, 0x1p-127, 1e-40, 3e-43, 1e-52 };
+    for (size_t s = 0; s < COUNT(factors); s++) {
+        amp_param p[PARAMS];
+        amp_update_args args = sgd_args;
+        args.momentum = 1;
+        args.inverse_scale = factors[s];
+        make(p);
+        for (int i = 0; i < PARAMS; i++) {
+            memset(p[i].momentum, 0, counts[i] * sizeof(float));
+            p[i].decay = 0;
+            for (size_t k = 0; k < counts[i]; k++) p[i].grad[k] = k & 1 ? FLT_MAX : -FLT_MAX / 3;
+        }
+        ASSERT_OK(updated(p, &args, e));
+        for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++) {
+            double want = (double)(k & 1 ? FLT_MAX : -FLT_MAX / 3) * factors[s];
+            assert_true(fabs((double)p[i].momentum[k] - want) <= fabs(want) * 0x1p-22);
+        }
+        destroy(p);
+    }
+}
+
+TEST(sgd_is_the_formula_in_double)
+{
+    NEEDS(finish_step);
+    amp_param p[PARAMS], old[PARAMS];
+    make(p);
+    make(old);
+    ASSERT_OK(updated(p, &sgd_args, e));
+    for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++) {
+        double step = (double)old[i].momentum[k] + (double)old[i].grad[k] * 0x1p-16 -
+            (double)old[i].decay * 64 * (double)old[i].master[k];
+        double rate = (double).01f * (double)old[i].rate_scale / 64;
+        assert_rounded(AMP_FP32, (double)p[i].momentum[k], step * (double).9f, 0x1p-20, "momentum", k);
+        assert_rounded(AMP_FP32, (double)p[i].master[k], (double)old[i].master[k] + rate * step, 0x1p-25,
+                       "master", k);
+    }
+    destroy(p);
+    destroy(old);
+}
+
+/* adam_update_gpu of Darknet's blas_kernels.cu. */
+TEST(adam_is_darknets_for_every_t)
+{
+    static const int ts[] = { 1, 2, 10, 1000, 100000 };
+    NEEDS(finish_step);
+    for (size_t s = 0; s < COUNT(ts); s++) {
+        amp_param p[PARAMS], old[PARAMS];
+        amp_update_args args = sgd_args;
+        args.adam = 1;
+        args.t = ts[s];
+        make(p);
+        make(old);
+        if (ts[s] == 1) for (int i = 0; i < PARAMS; i++) { /* as at the start of training */
+            memset(p[i].m, 0, counts[i] * sizeof(float));
+            memset(p[i].v, 0, counts[i] * sizeof(float));
+        }
+        ASSERT_OK(updated(p, &args, e));
+        double correction1 = (double)(1.f - powf(.9f, (float)ts[s])),
+            correction2 = (double)(1.f - powf(.999f, (float)ts[s]));
+        for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++) {
+            double w = (double)old[i].master[k], m0 = ts[s] == 1 ? 0 : (double)old[i].m[k];
+            double v0 = ts[s] == 1 ? 0 : (double)old[i].v[k];
+            double d = (double)old[i].grad[k] * 0x1p-16 - (double)old[i].decay * 64 * w;
+            double m = (double).9f * m0 + (double)(1 - .9f) * d,
+                v = (double).999f * v0 + (double)(1 - .999f) * d * d;
+            double rate = (double)(.01f * old[i].rate_scale) / correction1 /
+                (sqrt(v / correction2) + (double)1e-7f);
+            double size = fabs((double).9f * m0) +
+                .1 * (fabs((double)old[i].grad[k]) * 0x1p-16 + .04 * fabs(w));
+            assert_rounded(AMP_FP32, (double)p[i].m[k], m, 0x1p-22 * size, "m", k);
+            assert_rounded(AMP_FP32, (double)p[i].v[k], v, 0x1p-22 * v + 0x1p-22 * .001 * fabs(d), "v", k);
+            assert_rounded(AMP_FP32, (double)p[i].master[k], w + rate * m, rate * size * 0x1p-21,
+                           "master", k);
+            assert_int_equal(amp_float_bits(p[i].grad[k]), 0);
+            assert_true(p[i].momentum[k] == old[i].momentum[k]);
+        }
+        destroy(p);
+        destroy(old);
+    }
+}
+
+TEST(update_is_the_same_for_any_count_of_processors_and_variant)
+{
+    NEEDS(check_gradients);
+    NEEDS(finish_step);
+    for (int solver = 0; solver < SOLVERS; solver++) {
+        amp_param a[PARAMS], b[PARAMS];
+        amp_update_args args = sgd_args;
+        double squares_a, squares_b;
+        int found;
+        choose(&args, solver);
+        args.t = 3;
+        make(a);
+        make(b);
+        machine.set_processors(backend, 3);
+        ASSERT_OK(CALL(check_gradients, a, PARAMS, .37f, &found, &squares_a, e));
+        ASSERT_OK(updated(a, &args, e));
+        machine.set_processors(backend, 1);
+        machine.select(machine.variants[0]);
+        ASSERT_OK(CALL(check_gradients, b, PARAMS, .37f, &found, &squares_b, e));
+        ASSERT_OK(updated(b, &args, e));
+        machine.select(variant);
+        assert_memory_equal(&squares_a, &squares_b, sizeof squares_a);
+        for (int i = 0; i < PARAMS; i++) {
+            assert_memory_equal(a[i].master, b[i].master, counts[i] * sizeof(float));
+            assert_memory_equal(a[i].momentum, b[i].momentum, counts[i] * sizeof(float));
+        }
+        destroy(a);
+        destroy(b);
+    }
+    machine.set_processors(backend, 0);
+}
+
+TEST(update_needs_the_arrays_of_its_solver)
+{
+    NEEDS(finish_step);
+    amp_param p[PARAMS];
+    amp_update_args args = sgd_args;
+    make(p);
+    float *momentum = p[3].momentum, *v = p[3].v, before = p[0].master[0];
+    p[3].momentum = NULL;
+    ASSERT_REFUSED(updated(p, &args, e));
+    assert_true(p[0].master[0] == before); /* refused means nothing was moved */
+    p[3].momentum = momentum;
+    p[3].v = NULL;
+    args.adam = args.t = 1;
+    ASSERT_REFUSED(updated(p, &args, e));
+    assert_true(p[0].master[0] == before);
+    p[3].v = v;
+    destroy(p);
+}
+
+static void check(const amp_param *params, float inverse_scale, int want_found)
+{
+    int found = 99;
+    double squares = -1;
+    ASSERT_OK(CALL(check_gradients, params, PARAMS, inverse_scale, &found, &squares, e));
+    assert_int_equal(found, want_found);
+}
+
+TEST(behaviour_02_one_bad_gradient_is_found_wherever_it_lies)
+{
+    static const uint32_t bad[] = { 0x7f800000u, 0xff800000u, 0x7fc00000u, 0x7f800001u, 0xffffffffu,
+                                    0x7fbfffffu };
+    NEEDS(check_gradients);
+    amp_param p[PARAMS];
+    make(p);
+    check(p, 1, 0);
+    for (int i = 0; i < PARAMS; i++) {
+        size_t n = counts[i], step = n > 64 ? n / 37 : 1;
+        /* Always the last one too. */
+        for (size_t k = 0; k < n; k = k + 1 < n && k + step >= n ? n - 1 : k + step) {
+            float old = p[i].grad[k];
+            uint32_t bits = bad[k % COUNT(bad)];
+            memcpy(&p[i].grad[k], &bits, sizeof bits);
+            check(p, k & 1 ? 1 : 0x1p-24f, 1);
+            p[i].grad[k] = old;
+        }
+    }
+    check(p, 0x1p-16f, 0);
+    destroy(p);
+}
+
+/* Every start and length around a vector, so that whole vectors and tails begin anywhere. */
+TEST(behaviour_02_a_bad_gradient_is_found_in_unaligned_tails)
+{
+    float *memory = filled_array(160, 3, -50, 50), *other = filled_array(160, 4, -1, 1);
+    for (size_t start = 0; start < 17; start++)
+        for (size_t n = 1; n < 70; n++)
+            for (size_t at = 0; at < 3; at++) {
+                amp_param p = { .master = other, .grad = memory + start, .momentum = other, .count = n,
+                                .name = "weights" };
+                int found;
+                double squares;
+                float *bad = &memory[start + (at == 0 ? 0 : at == 1 ? n / 2 : n - 1)], old = *bad;
+                memory[start + n] = NAN; /* what lies behind is not looked at */
+                ASSERT_OK(CALL(check_gradients, &p, 1, 1, &found, &squares, e));
+                assert_int_equal(found, 0);
+                *bad = at & 1 ? NAN : -INFINITY;
+                ASSERT_OK(CALL(check_gradients, &p, 1, 1, &found, &squares, e));
+                assert_int_equal(found, 1);
+                *bad = old;
+                memory[start + n] = 1;
+            }
+    release(memory);
+    release(other);
+}
+
+TEST(behaviour_03_a_scale_of_one_still_checks)
+{
+    amp_param p[PARAMS];
+    make(p);
+    check(p, 1, 0);
+    p[3].grad[32] = NAN;
+    check(p, 1, 1);
+    p[3].grad[32] = INFINITY;
+    check(p, 1, 1);
+    p[3].grad[32] = 1;
+    check(p, 1, 0);
+    destroy(p);
+}
+
+/* The largest gradients under the smallest loss scale there is, and the smallest under the largest. */
+TEST(no_norm_overflows_or_vanishes)
+{
+    amp_param p[PARAMS];
+    int found;
+    double squares, n = 0;
+    make(p);
+    for (int i = 0; i < PARAMS; i++) {
+        n += (double)counts[i];
+        for (size_t k = 0; k < counts[i]; k++) p[i].grad[k] = FLT_MAX;
+    }
+    ASSERT_OK(CALL(check_gradients, p, PARAMS, FLT_MAX, &found, &squares, e));
+    assert_int_equal(found, 0);
+    assert_true(fabs(squares / (n * pow((double)FLT_MAX, 4)) - 1) < 1e-12);
+    for (int i = 0; i < PARAMS; i++)
+        for (size_t k = 0; k < counts[i]; k++) p[i].grad[k] = FLT_MIN;
+    ASSERT_OK(CALL(check_gradients, p, PARAMS, 0x1p-126f, &found, &squares, e));
+    assert_true(fabs(squares / (n * pow((double)FLT_MIN, 4)) - 1) < 1e-12);
+    destroy(p);
+}
+
+TEST(large_and_subnormal_gradients_are_finite)
+{
+    NEEDS(check_gradients);
+    amp_param p[PARAMS];
+    make(p);
+    for (size_t k = 0; k < counts[5]; k++) p[5].grad[k] = k & 1 ? FLT_MAX : -FLT_MIN / 4;
+    check(p, 1, 0);
+    int found;
+    double squares;
+    ASSERT_OK(CALL(check_gradients, p, PARAMS, 1, &found, &squares, e));
+    assert_true(isfinite(squares) && squares > 500 * (double)FLT_MAX * (double)FLT_MAX * .99);
+    destroy(p);
+}
+
+TEST(sum_of_squares_is_that_of_the_unscaled_gradients)
+{
+    NEEDS(check_gradients);
+    amp_param p[PARAMS];
+    double want = 0, got;
+    int found;
+    make(p);
+    for (int i = 0; i < PARAMS; i++)
+        for (size_t k = 0; k < counts[i]; k++) want += pow((double)p[i].grad[k] * (double).37f, 2);
+    ASSERT_OK(CALL(check_gradients, p, PARAMS, .37f, &found, &got, e));
+    assert_true(fabs(got - want) < want * 1e-12);
+    for (int i = 0; i < PARAMS; i++) /* and nothing moved */
+        for (size_t k = 0; k < counts[i]; k++) assert_true(p[i].grad[k] >= -50 && p[i].grad[k] <= 50);
+    ASSERT_OK(CALL(check_gradients, p, 0, 1, &found, &got, e));
+    assert_true(found == 0 && got == 0);
+    destroy(p);
+}
+
+static int run(void) { return run_listed_tests(variant, NULL, NULL); }
+int main(void) { return for_each_variant(run); }

@@ -1,0 +1,495 @@
+/* Yolo's loss of a backend, against forward_yolo_layer of Darknet written out in double, one
+ * label after the other.
+ *
+ * Where a threshold decides, rounding could: numbers are drawn until every comparison of the
+ * reference is clear by 1e-5. */
+#include "yolo_cases.h"
+
+typedef struct yolo_case {
+    const char *name;
+    int n, h, w, classes, boxes, total, mask[3], labels; /* labels an image */
+    float ignore_thresh, truth_thresh;
+    /* Label i of an image, as drawn; or NULL. */
+    void (*change)(const struct yolo_case *, float *label, int i, uint32_t *random);
+} yolo_case;
+
+/* ------------------------------------------------------------------------------------------------ labels */
+
+static void one_place(const yolo_case *c, float *label, int i, uint32_t *random)
+{
+    (void)random;
+    draw_in_one_place(label, c->w, c->h, i);
+}
+
+static void one_place_one_class(const yolo_case *c, float *label, int i, uint32_t *random)
+{
+    one_place(c, label, i, random);
+    label[4] = (float)(c->classes - 1);
+}
+
+static void of_another_head(const yolo_case *c, float *label, int i, uint32_t *random)
+{
+    (void)c, (void)i, (void)random;
+    label[2] = 150.f / NET_W;
+    label[3] = 110.f / NET_H;
+}
+
+static void ends_in_the_middle(const yolo_case *c, float *label, int i, uint32_t *random)
+{
+    (void)random;
+    if (i == c->labels / 2) label[0] = 0;
+    if (i > c->labels / 2) label[4] = 1e9f;
+}
+
+static void each_box_twice(const yolo_case *c, float *label, int i, uint32_t *random)
+{
+    (void)random;
+    if (i % 2 == 0) return;
+    memcpy(label, label - LABEL, 4 * sizeof *label);
+    label[4] = (float)(((int)label[4 - LABEL] + 1) % c->classes);
+}
+
+/* The first one lies on the border, where truth.x * w is w. */
+static void outside(const yolo_case *c, float *label, int i, uint32_t *random)
+{
+    static const float at[] = { 1, -2, 1.7f, -1e30f, 1e30f };
+    (void)c, (void)random;
+    if (i % 2) label[0] = at[i / 2 % 5];
+    else label[1] = at[i / 2 % 5];
+}
+
+static void of_no_class(const yolo_case *c, float *label, int i, uint32_t *random)
+{
+    static const float classes[] = { 3, -1, 1e20f, -1e20f, 2, 0 };
+    one_place(c, label, i, random);
+    label[4] = classes[i % 6];
+}
+
+static const yolo_case cases[] = {
+    { "a head of yolov3-tiny", 2, 5, 7, 80, 3, 4, { 0, 1, 2 }, 6, .5f, 1, NULL },
+    { "one class", 3, 4, 3, 1, 3, 4, { 3, 1, 0 }, 4, .4f, 1, NULL },
+    { "one box of one cell", 1, 1, 1, 3, 1, 4, { 2 }, 3, .5f, 1, NULL },
+    { "more than one block", 1, 13, 13, 3, 2, 4, { 1, 3 }, 9, .3f, 1, NULL },
+    { "no labels", 2, 3, 5, 3, 2, 2, { 0, 1 }, 0, .5f, 1, NULL },
+    { "as many labels as there may be", 2, 6, 5, 3, 3, 4, { 0, 1, 3 }, MOST_LABELS, .5f, 1, NULL },
+    { "several labels of one box", 2, 3, 3, 4, 2, 4, { 0, 1 }, 7, .7f, 1, one_place },
+    { "several labels of one box and one class", 1, 3, 3, 3, 2, 4, { 1, 2 }, 5, .7f, 1, one_place_one_class },
+    { "labels of another head", 2, 4, 5, 3, 2, 4, { 0, 1 }, 8, .2f, 1, of_another_head },
+    { "labels end before their room does", 2, 4, 5, 3, 3, 4, { 0, 1, 2 }, 40, .3f, 1, ends_in_the_middle },
+    { "labels outside of the image", 1, 4, 5, 3, 3, 4, { 0, 1, 2 }, 10, .5f, 1, outside },
+    { "classes that the layer lacks", 1, 3, 4, 3, 2, 4, { 0, 1 }, 6, .5f, 1, of_no_class },
+    { "boxes that overlap learn too", 2, 5, 6, 3, 3, 4, { 0, 1, 2 }, 8, .1f, .25f, NULL },
+    { "boxes that overlap, and are a label's own", 2, 3, 3, 5, 3, 4, { 0, 1, 2 }, 40, .1f, .15f, one_place },
+    { "of equal boxes the first is learnt", 1, 5, 6, 4, 3, 4, { 0, 1, 2 }, 8, .1f, .2f, each_box_twice },
+    { "truth_thresh below ignore_thresh", 1, 4, 4, 3, 3, 4, { 1, 2, 3 }, 12, .9f, .2f, NULL },
+};
+
+static void draw_labels(const yolo_case *c, const amp_yolo_desc *d, float *labels, uint32_t seed)
+{
+    memset(labels, 0, (size_t)c->n * (size_t)d->truths * sizeof *labels);
+    for (int b = 0; b < c->n; b++)
+        for (int i = 0; i < c->labels; i++) {
+            float *label = labels + (size_t)b * (size_t)d->truths + (size_t)(LABEL * i);
+            draw_label(label, c->w, c->h, c->classes, &seed);
+            if (c->change) c->change(c, label, i, &seed);
+        }
+}
+
+static amp_yolo_desc desc_of(const yolo_case *c)
+{
+    amp_yolo_desc d = { AMP_YOLO_AS_PJREDDIE, .classes = c->classes, .n = c->boxes, .total = c->total,
+        .net_w = NET_W, .net_h = NET_H, .ignore_thresh = c->ignore_thresh, .truth_thresh = c->truth_thresh,
+        .truths = MOST_LABELS * LABEL + 3, .max_boxes = MOST_LABELS };
+    memcpy(d.mask, c->mask, sizeof c->mask);
+    memcpy(d.anchors, anchors, sizeof anchors);
+    return d;
+}
+
+/* ------------------------------------------------------------------------------------------ the reference */
+
+typedef struct reference {
+    amp_yolo_desc d;
+    int h, w;
+    double *out, *delta, clear; /* clear: how near the nearest comparison was */
+    amp_yolo_result sums;
+} reference;
+
+static int above(reference *r, double a, double b)
+{
+    if (fabs(a - b) < r->clear) r->clear = fabs(a - b);
+    return a > b;
+}
+
+static size_t at(const reference *r, int b, int j, int i, int k)
+{
+    return ((((size_t)b * (size_t)r->h + (size_t)j) * (size_t)r->w + (size_t)i) * (size_t)r->d.n +
+            (size_t)k) *
+        (size_t)(5 + r->d.classes);
+}
+
+static box predicted(const reference *r, size_t q, int j, int i, int k)
+{
+    const float *anchor = r->d.anchors + 2 * r->d.mask[k];
+    return (box){ (i + r->out[q]) / r->w, (j + r->out[q + 1]) / r->h,
+                  exp(r->out[q + 2]) * (double)anchor[0] / r->d.net_w,
+                  exp(r->out[q + 3]) * (double)anchor[1] / r->d.net_h };
+}
+
+static void learn_box(reference *r, size_t q, int j, int i, int k, const float *label)
+{
+    const float *anchor = r->d.anchors + 2 * r->d.mask[k];
+    box t = box_of(label);
+    double scale = 2 - t.w * t.h;
+    r->delta[q] = scale * (t.x * r->w - i - r->out[q]);
+    r->delta[q + 1] = scale * (t.y * r->h - j - r->out[q + 1]);
+    r->delta[q + 2] = scale * (log(t.w * r->d.net_w / (double)anchor[0]) - r->out[q + 2]);
+    r->delta[q + 3] = scale * (log(t.h * r->d.net_h / (double)anchor[1]) - r->out[q + 3]);
+    r->delta[q + 4] = 1 - r->out[q + 4];
+}
+
+static int has_class(const reference *r, const float *label)
+{
+    return label[4] > -1 && label[4] < (float)r->d.classes;
+}
+
+static void learn_class(reference *r, size_t q, const float *label)
+{
+    int category = has_class(r, label) ? (int)label[4] : -1;
+    if (r->delta[q + 5] != 0) {
+        if (category >= 0) r->delta[q + 5 + (size_t)category] = 1 - r->out[q + 5 + (size_t)category];
+        return;
+    }
+    for (int n = 0; n < r->d.classes; n++)
+        r->delta[q + 5 + (size_t)n] = (n == category) - r->out[q + 5 + (size_t)n];
+}
+
+static void look_at_box(reference *r, const float *labels, int count, int b, int j, int i, int k)
+{
+    size_t q = at(r, b, j, i, k);
+    double best = 0;
+    int which = 0;
+    for (int t = 0; t < count; t++) {
+        double iou = iou_of(predicted(r, q, j, i, k), box_of(labels + LABEL * t));
+        if (iou > best) best = iou, which = t;
+    }
+    for (int t = 0; t < count; t++) /* another that is nearly as good must be just as good, and later */
+        if (t != which && best > 0 && (double)r->d.truth_thresh < 1) {
+            double iou = iou_of(predicted(r, q, j, i, k), box_of(labels + LABEL * t));
+            if (iou != best) above(r, iou, best);
+        }
+    r->sums.any_object += r->out[q + 4];
+    r->delta[q + 4] = above(r, best, (double)r->d.ignore_thresh) ? 0 : 0 - r->out[q + 4];
+    if (!above(r, best, (double)r->d.truth_thresh)) return;
+    learn_class(r, q, labels + LABEL * which);
+    learn_box(r, q, j, i, k, labels + LABEL * which);
+}
+
+static void apply_label(reference *r, const float *label, int b)
+{
+    double x = (double)label[0] * r->w, y = (double)label[1] * r->h, best = 0;
+    int anchor = 0;
+    for (int a = 0; a < r->d.total; a++) {
+        double w = (double)r->d.anchors[2 * a] / r->d.net_w, h = (double)r->d.anchors[2 * a + 1] / r->d.net_h;
+        double iou = iou_of((box){ 0, 0, w, h }, (box){ 0, 0, (double)label[2], (double)label[3] });
+        if (above(r, iou, best)) best = iou, anchor = a;
+    }
+    if (x <= -1 || y <= -1 || x >= r->w || y >= r->h) return;
+    for (int k = 0; k < r->d.n; k++) {
+        int i = (int)x, j = (int)y;
+        size_t q = at(r, b, j, i, k);
+        if (r->d.mask[k] != anchor) continue;
+        double iou = iou_of(predicted(r, q, j, i, k), box_of(label));
+        learn_box(r, q, j, i, k, label);
+        learn_class(r, q, label);
+        r->sums.labels += 1;
+        r->sums.iou += iou;
+        r->sums.object += r->out[q + 4];
+        r->sums.category += has_class(r, label) ? r->out[q + 5 + (size_t)label[4]] : 0;
+        r->sums.above_50 += above(r, iou, .5);
+        r->sums.above_75 += above(r, iou, .75);
+        return;
+    }
+}
+
+/* Squashed numbers are floats, as in Darknet: beyond about 17 they are 1, and below -104 they are 0. */
+static reference reference_of(const amp_tensor *x, const float *labels, const amp_yolo_desc *d)
+{
+    size_t count = amp_shape_count(x->shape), size = (size_t)(5 + d->classes);
+    reference r = { .d = *d, .h = x->shape.h, .w = x->shape.w, .clear = 1,
+                    .out = calloc(count, sizeof(double)), .delta = calloc(count, sizeof(double)) };
+    for (size_t e = 0; e < count; e++) {
+        double v = element(x, e);
+        r.out[e] = e % size == 2 || e % size == 3 ? v : (double)(float)(1 / (1 + exp(-v)));
+    }
+    for (int b = 0; b < x->shape.n; b++) {
+        const float *of_image = labels ? labels + (size_t)b * (size_t)d->truths : NULL;
+        int found = 0;
+        while (of_image && found < d->max_boxes && of_image[LABEL * found] != 0) ++found;
+        for (int j = 0; j < r.h; j++)
+            for (int i = 0; i < r.w; i++)
+                for (int k = 0; k < d->n; k++) look_at_box(&r, of_image, found, b, j, i, k);
+        for (int t = 0; t < found; t++) apply_label(&r, of_image + LABEL * t, b);
+    }
+    for (size_t e = 0; e < count; e++) r.sums.cost += r.delta[e] * r.delta[e];
+    return r;
+}
+
+static void forget(reference *r)
+{
+    free(r->out);
+    free(r->delta);
+}
+
+/* ---------------------------------------------------------------------------------------------- comparing */
+
+/* fp32: a place in the cell is a difference of numbers up to w or h; all else is of the size of what
+ * comes out, or of 1. */
+static void assert_delta(const reference *r, const amp_tensor *dx, const amp_tensor *old, float scale)
+{
+    for (size_t e = 0; e < amp_shape_count(dx->shape); e++) {
+        size_t entry = e % (size_t)(5 + r->d.classes);
+        double want = (double)scale * r->delta[e],
+            slack = 0x1p-22 * (entry < 4 ? 2 * (r->w + r->h) + 4 : 1) * (double)scale;
+        if (r->delta[e] == 0) slack = 0;
+        if (dx->dtype == AMP_FP16 && fabs(want) > 65520) want = copysign((double)INFINITY, want);
+        assert_rounded(dx->dtype, element(dx, e), want + (old ? element(old, e) : 0),
+                       slack + 0x1p-22 * fabs(want), "dx", e);
+    }
+}
+
+static void assert_result(const amp_yolo_result *got, const amp_yolo_result *want)
+{
+    assert_near(got->cost, want->cost, "cost");
+    assert_true(got->labels == want->labels && got->above_50 == want->above_50
+                && got->above_75 == want->above_75);
+    assert_near(got->iou, want->iou, "iou");
+    assert_near(got->object, want->object, "object");
+    assert_near(got->category, want->category, "category");
+    assert_near(got->any_object, want->any_object, "any_object");
+}
+
+/* Input and labels of a case, drawn until nothing is decided by rounding. */
+typedef struct drawn { amp_yolo_desc d; amp_tensor x; float *labels; reference r; } drawn;
+
+static drawn draw(const yolo_case *c, amp_dtype dtype)
+{
+    drawn w = { .d = desc_of(c), .labels = memory((size_t)c->n * (MOST_LABELS * LABEL + 3) * sizeof(float)) };
+    w.x = poisoned(dtype, c->n, c->h, c->w, c->boxes * (5 + c->classes));
+    for (uint32_t seed = 1; seed < 100; seed++) {
+        fill(&w.x, 7 * seed, -2, 1.5f);
+        draw_labels(c, &w.d, w.labels, seed);
+        w.r = reference_of(&w.x, w.labels, &w.d);
+        if (w.r.clear > 1e-5) return w;
+        forget(&w.r);
+    }
+    fail_msg("%s: rounding decides", c->name);
+    return w;
+}
+
+static void discard(drawn *w)
+{
+    forget(&w->r);
+    release(w->x.data);
+    release(w->labels);
+}
+
+/* ------------------------------------------------------------------------------------------------ tests */
+
+TEST(yolo_loss_is_darknets)
+{
+    NEEDS(yolo_loss);
+    amp_yolo_result *result = memory(sizeof *result);
+    for (size_t k = 0; k < COUNT(cases); k++)
+        for (size_t t = 0; t < 3; t++)
+            for (int accumulate = 0; accumulate < 2; accumulate++) {
+                drawn w = draw(&cases[k], all_dtypes[t]);
+                amp_tensor dx = filled(all_dtypes[t], cases[k].n, cases[k].h, cases[k].w, w.x.shape.c,
+                                       9, -3, 3),
+                    old = copy_of(&dx);
+                float scale = k % 2 ? 128 : 1;
+                if (!accumulate) memset(dx.data, 0xff, amp_tensor_bytes(&dx));
+                memset(result, 0xff, sizeof *result);
+                ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, scale, &dx, accumulate, result, NULL, e));
+                assert_delta(&w.r, &dx, accumulate ? &old : NULL, scale);
+                assert_result(result, &w.r.sums);
+                discard(&w);
+                release(dx.data), release(old.data);
+            }
+    release(result);
+}
+
+/* Each image's part is what the image costs alone. */
+TEST(the_cost_is_told_by_image)
+{
+    NEEDS(yolo_loss);
+    amp_yolo_result *result = memory(sizeof *result);
+    double *costs = memory(8 * sizeof *costs);
+    for (size_t k = 0; k < COUNT(cases); k++) {
+        drawn w = draw(&cases[k], AMP_FP32);
+        size_t floats = amp_shape_count(w.x.shape) / (size_t)w.x.shape.n;
+        double sum = 0;
+        ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 4, NULL, 0, result, costs, e));
+        assert_near(result->cost, w.r.sums.cost, "cost");
+        for (int i = 0; i < w.x.shape.n; i++) {
+            double alone = 0;
+            for (size_t j = 0; j < floats; j++) alone += pow(w.r.delta[(size_t)i * floats + j], 2);
+            assert_near(costs[i], alone, "an image's cost");
+            sum += costs[i];
+        }
+        assert_near(sum, result->cost, "the images' costs");
+        discard(&w);
+    }
+    release(costs);
+    release(result);
+}
+
+/* Stock leaves a box's other classes alone at a second label, if the delta of class 0 is not 0. Where it is
+ * (the first label was of class 0, and the network is sure of it) the second overwrites them all. */
+TEST(a_second_label_overwrites_classes_where_the_first_delta_is_zero)
+{
+    NEEDS(yolo_loss);
+    const yolo_case c = { "two labels", 1, 2, 2, 3, 1, 4, { 1 }, 2, .9f, 1, one_place };
+    static const float sure[] = { 100, -200, 0 };
+    amp_yolo_result *result = memory(sizeof *result);
+    for (size_t s = 0; s < 3; s++)
+        for (int first = 0; first < 3; first++) {
+            amp_yolo_desc d = desc_of(&c);
+            amp_tensor x = filled(AMP_FP32, 1, 2, 2, 8, 3, -1, 1), dx = poisoned(AMP_FP32, 1, 2, 2, 8);
+            float *labels = memory((size_t)d.truths * sizeof *labels);
+            draw_labels(&c, &d, labels, 1);
+            labels[4] = (float)first;
+            labels[LABEL + 4] = (float)((first + 1) % 3);
+            set_element(&x, 5, sure[s]);
+            reference r = reference_of(&x, labels, &d);
+            ASSERT_OK(CALL(yolo_loss, &x, labels, &d, 1, &dx, 0, result, NULL, e));
+            assert_delta(&r, &dx, NULL, 1);
+            forget(&r);
+            release(x.data), release(dx.data), release(labels);
+        }
+    release(result);
+}
+
+/* Wherever it is, and whether or not a label is learnt there. */
+TEST(a_number_that_is_not_finite_makes_the_cost_nan)
+{
+    NEEDS(yolo_loss);
+    const yolo_case *c = &cases[3];
+    static const float bad[] = { INFINITY, -INFINITY, NAN };
+    amp_yolo_result *result = memory(sizeof *result);
+    for (size_t t = 0; t < 3; t++) {
+        drawn w = draw(c, all_dtypes[t]);
+        amp_tensor dx = poisoned(all_dtypes[t], c->n, c->h, c->w, w.x.shape.c);
+        size_t count = amp_shape_count(w.x.shape);
+        for (size_t i = 0; i < 24; i++) {
+            size_t e = i < 16 ? i : count - 24 + i;
+            float was = (float)element(&w.x, e);
+            set_element(&w.x, e, bad[i % 3]);
+            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, &dx, 0, result, NULL, e));
+            if (!isnan(result->cost))
+                fail_msg("%g at %zu: cost is %g (%s)", (double)bad[i % 3], e, result->cost, variant);
+            set_element(&w.x, e, was);
+        }
+        discard(&w);
+        release(dx.data);
+    }
+    release(result);
+}
+
+TEST(a_scaled_delta_beyond_the_dtype_becomes_inf)
+{
+    NEEDS(yolo_loss);
+    drawn w = draw(&cases[0], AMP_FP16);
+    amp_tensor dx = poisoned(AMP_FP16, w.x.shape.n, w.x.shape.h, w.x.shape.w, w.x.shape.c);
+    amp_yolo_result *result = memory(sizeof *result);
+    ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 0x1p20f, &dx, 0, result, NULL, e));
+    assert_delta(&w.r, &dx, NULL, 0x1p20f);
+    assert_true(isinf(element(&dx, 4)));
+    assert_result(result, &w.r.sums); /* of the delta without the scale */
+    discard(&w);
+    release(dx.data), release(result);
+}
+
+TEST(without_labels_or_dx_the_rest_is_computed)
+{
+    NEEDS(yolo_loss);
+    drawn w = draw(&cases[0], AMP_BF16);
+    reference none = reference_of(&w.x, NULL, &w.d);
+    amp_tensor dx = poisoned(AMP_BF16, w.x.shape.n, w.x.shape.h, w.x.shape.w, w.x.shape.c);
+    amp_yolo_result *result = memory(sizeof *result);
+    ASSERT_OK(CALL(yolo_loss, &w.x, NULL, &w.d, 1, &dx, 0, result, NULL, e));
+    assert_delta(&none, &dx, NULL, 1);
+    assert_result(result, &none.sums);
+    ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, NULL, 0, result, NULL, e));
+    assert_result(result, &w.r.sums);
+    forget(&none);
+    discard(&w);
+    release(dx.data), release(result);
+}
+
+TEST(results_do_not_depend_on_the_processors)
+{
+    NEEDS(yolo_loss);
+    drawn w = draw(&cases[3], AMP_FP16);
+    amp_tensor dx = poisoned(AMP_FP16, w.x.shape.n, w.x.shape.h, w.x.shape.w, w.x.shape.c),
+        first = copy_of(&dx);
+    amp_yolo_result *result = memory(sizeof *result), want;
+    for (int processors = 1; processors < 6; processors += 2) {
+        machine.set_processors(backend, processors);
+        ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 8, processors == 1 ? &first : &dx, 0,
+                       result, NULL, e));
+        if (processors == 1) want = *result;
+        else assert_same(&first, &dx);
+        assert_memory_equal(&want, result, sizeof want);
+    }
+    machine.set_processors(backend, 0);
+    discard(&w);
+    release(dx.data), release(first.data), release(result);
+}
+
+TEST(yolo_activate_squashes_all_but_sizes)
+{
+    NEEDS(yolo_activate);
+    static const int sizes[][4] = { { 1, 1, 1, 6 }, { 2, 5, 7, 3 * 85 }, { 1, 17, 19, 2 * 8 } };
+    for (size_t k = 0; k < 3; k++) {
+        const int *z = sizes[k], size = k == 0 ? 6 : k == 1 ? 85 : 8;
+        amp_tensor y = filled(AMP_FP32, z[0], z[1], z[2], z[3], 5, -9, 9), x = copy_of(&y);
+        size_t pixels = (size_t)z[1] * (size_t)z[2];
+        y.layout = AMP_NCHW;
+        set_element(&y, 0, NAN), set_element(&x, 0, NAN);
+        amp_yolo_desc d = { AMP_YOLO_AS_PJREDDIE, .classes = size - 5, .n = z[3] / size };
+        ASSERT_OK(CALL(yolo_activate, &y, &d, e));
+        for (size_t e = 0; e < amp_shape_count(y.shape); e++) {
+            int entry = (int)(e / pixels % (size_t)size), kept = entry == 2 || entry == 3;
+            double v = element(&x, e), want = kept ? v : 1 / (1 + exp(-v));
+            assert_rounded(AMP_FP32, element(&y, e), want, kept ? 0 : 0x1p-22 * want, "y", e);
+        }
+        release(x.data), release(y.data);
+    }
+}
+
+TEST(yolo_refuses_what_does_not_belong_together)
+{
+    NEEDS(yolo_loss);
+    NEEDS(yolo_activate);
+    drawn w = draw(&cases[1], AMP_FP32);
+    amp_yolo_result *result = memory(sizeof *result);
+    amp_yolo_desc d = w.d;
+    amp_tensor half = poisoned(AMP_FP16, w.x.shape.n, w.x.shape.h, w.x.shape.w, w.x.shape.c);
+    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, &half, 0, result, NULL, e));
+    d.classes = 2;
+    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, NULL, e));
+    d = w.d, d.mask[1] = 4;
+    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, NULL, e));
+    d = w.d, d.label_size = 6;
+    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, NULL, e));
+    d = w.d, d.max_boxes = MOST_LABELS + 1;
+    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, NULL, e));
+    d = w.d, d.total = AMP_YOLO_MAX_ANCHORS + 1;
+    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, NULL, e));
+    ASSERT_REFUSED(CALL(yolo_activate, &w.x, &w.d, e)); /* NHWC */
+    discard(&w);
+    release(half.data), release(result);
+}
+
+static int run(void) { return run_listed_tests(variant, NULL, NULL); }
+int main(void) { return for_each_variant(run); }

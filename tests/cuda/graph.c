@@ -1,0 +1,308 @@
+/* What backend/cuda/cudnn_graph.c says to cuDNN when it runs on a device, and what it does when
+ * cuDNN fails: against the library's double, which checks what it is told and can fail at any call.
+ * The real library judges the same descriptors in plans.c; that the numbers are right is seen
+ * by the conformance tests. */
+#include "testing.h"
+
+#include "backend/cuda/cudnn_graph.h"
+#include "doubles/cuda_doubles.h"
+#include "doubles/cudnn_double.h"
+
+static cudaStream_t stream;
+static amp_conv_buffers buffers; /* of the grouped problem below */
+static void *scratch;
+static struct { int calls; size_t bytes, most; } reserved;
+
+static amp_status reserve(void *owner, size_t bytes, void **memory, amp_error *error)
+{
+    assert_ptr_equal(owner, &reserved);
+    reserved.calls++;
+    reserved.bytes = bytes;
+    if (bytes > reserved.most) return amp_fail(error, AMP_NO_MEMORY, "no %zu bytes", bytes);
+    *memory = scratch;
+    return AMP_OK;
+}
+
+static const amp_cudnn_settings settings = { .workspace_cap = 1000, .reserve = reserve, .owner = &reserved };
+
+static const amp_conv_problem grouped = {
+    .conv = { { 2, 12, 9, 15 }, 24, 5, 3, 2, 1, 4, AMP_BF16, 0, 0, 0, 2, 1, 0 }, .pass = AMP_CONV_FORWARD };
+
+enum { ENGINES = 3, X_COUNT = 2 * 12 * 9 * 15, W_COUNT = 24 * 3 * 5 * 3, Y_COUNT = 2 * 24 * 4 * 8 };
+
+/* Three engines that are all right. */
+static void some_engines(void)
+{
+    cudnn_double_reset();
+    for (cudnn_double.engines = 0; cudnn_double.engines < ENGINES; cudnn_double.engines++)
+        cudnn_double.engine[cudnn_double.engines] = (cudnn_double_engine){
+            .index = 100 + cudnn_double.engines, .tensor_core = 1 };
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    some_engines();
+    memset(&reserved, 0, sizeof reserved);
+    reserved.most = 1000;
+    return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) || cudaMalloc(&buffers.x, X_COUNT * 2) ||
+        cudaMalloc(&buffers.w, W_COUNT * 2) || cudaMalloc(&buffers.y, Y_COUNT * 2)
+            || cudaMalloc(&scratch, reserved.most);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    void *all[] = { buffers.x, buffers.w, buffers.y, scratch };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) cudaFree(all[i]);
+    cudaStreamDestroy(stream);
+    cudnn_double_leaks();
+    if (!amp_cuda_faults()) return 0;
+    print_error("%s\n", amp_cuda_fault());
+    amp_cuda_forget_faults();
+    return -1;
+}
+
+static amp_cudnn *opened(void)
+{
+    amp_cudnn *library = NULL;
+    amp_error error;
+    assert_int_equal(amp_cudnn_create(stream, &settings, &library, &error), AMP_OK);
+    return library;
+}
+
+static amp_conv_plan *planned(amp_cudnn *library, const amp_conv_problem *problem)
+{
+    amp_conv_plan *plan = NULL;
+    amp_error error;
+    if (amp_cudnn_plan(library, problem, &plan, &error) != AMP_OK) fail_msg("%s", error.message);
+    return plan;
+}
+
+static void assert_tensor(const cudnn_double_tensor *t, const void *data, const int64_t dimensions[4],
+    const int64_t strides[4])
+{
+    assert_int_equal(t->type, CUDNN_DATA_BFLOAT16);
+    assert_int_equal(t->alignment, 16);
+    assert_ptr_equal(t->data, data);
+    assert_memory_equal(t->dimensions, dimensions, 4 * sizeof *dimensions);
+    assert_memory_equal(t->strides, strides, 4 * sizeof *strides);
+}
+
+static const cudnnBackendDescriptorType_t operations[] = {
+    CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR };
+
+/* The last run: stride 2, padding 1, 4 groups. */
+static void assert_run(int pass, double beta)
+{
+    const cudnn_double_run *r = &cudnn_double.last;
+    assert_int_equal(r->operation, operations[pass]);
+    assert_float_equal(r->alpha, 1, 0);
+    assert_float_equal(r->beta, beta, 0);
+    assert_tensor(&r->x, buffers.x, (int64_t[]){ 2, 12, 9, 15 }, (int64_t[]){ 1620, 1, 180, 12 });
+    assert_tensor(&r->w, buffers.w, (int64_t[]){ 24, 3, 5, 3 }, (int64_t[]){ 45, 1, 9, 3 });
+    assert_tensor(&r->y, buffers.y, (int64_t[]){ 2, 24, 4, 8 }, (int64_t[]){ 768, 1, 192, 24 });
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(r->pre_pad[i], 1);
+        assert_int_equal(r->post_pad[i], 1);
+        assert_int_equal(r->stride[i], 2);
+        assert_int_equal(r->dilation[i], 1);
+    }
+    assert_int_equal(r->groups, 4);
+}
+
+TEST_WITH(a_run_hands_over_graph_buffers_and_workspace, begin, end)
+{
+    amp_cudnn *library = opened();
+    amp_error error;
+    cudnn_double.engine[0].workspace = 640;
+    for (int pass = 0; pass < 3; pass++)
+        for (int accumulate = 0; accumulate <= (pass == AMP_CONV_BACKWARD_DATA); accumulate++) {
+            amp_conv_problem p = grouped;
+            p.pass = (amp_conv_pass)pass;
+            p.accumulate = accumulate;
+            amp_conv_plan *plan = planned(library, &p);
+            assert_int_equal(plan->current.engine, 100);
+            assert_int_equal(plan->current.workspace, 640);
+            assert_int_equal(plan->current.notes, AMP_CONV_TENSOR_CORE);
+            assert_int_equal(amp_cudnn_run(library, plan, &buffers, &error), AMP_OK);
+
+            assert_run(pass, accumulate);
+            assert_ptr_equal(cudnn_double.last.workspace, scratch);
+            assert_int_equal(reserved.bytes, 640);
+        }
+    amp_cudnn_destroy(library);
+}
+
+/* 2 images of 4 x 8 pixels: sums of 64 products, an eighth of which is written. */
+TEST_WITH(only_filter_gradients_in_fp16_are_scaled_down, begin, end)
+{
+    amp_cudnn *library = opened();
+    amp_error error;
+    for (int pass = 0; pass < 3; pass++) {
+        amp_conv_problem p = grouped;
+        p.pass = (amp_conv_pass)pass;
+        p.conv.dtype = AMP_FP16;
+        assert_int_equal(amp_cudnn_run(library, planned(library, &p), &buffers, &error), AMP_OK);
+        assert_float_equal(cudnn_double.last.alpha, pass == AMP_CONV_BACKWARD_FILTER ? .125 : 1, 0);
+    }
+    amp_cudnn_destroy(library);
+}
+
+/* Calls of cuDNN's that a run takes: to say where the data lies, five, and to run. */
+enum { RUN = 1, TELL = 5 };
+
+TEST_WITH(cudnn_is_told_of_buffers_once, begin, end)
+{
+    amp_cudnn *library = opened();
+    amp_error error;
+    amp_cudnn_pack pack = { 0 };
+    amp_conv_buffers kept = buffers, once = buffers;
+    void *other;
+    assert_int_equal(cudaMalloc(&other, X_COUNT * 2), cudaSuccess);
+    kept.pack = &pack;
+    cudnn_double.engine[0].workspace = 640;
+    amp_conv_plan *plan = planned(library, &grouped);
+    const struct { amp_conv_buffers *buffers; void *x; int calls; } runs[] = {
+        { &kept, buffers.x, TELL + RUN }, { &kept, buffers.x, RUN }, { &kept, buffers.x, RUN },
+        { &kept, other, TELL + RUN }, { &kept, buffers.x, TELL + RUN }, { &kept, buffers.x, RUN },
+        { &once, buffers.x, TELL + RUN }, { &once, buffers.x, TELL + RUN }, { &kept, buffers.x, RUN } };
+    int alive = cudnn_double.descriptors;
+    for (size_t i = 0; i < COUNT(runs); i++) {
+        int before = cudnn_double.calls;
+        runs[i].buffers->x = runs[i].x;
+        assert_int_equal(amp_cudnn_run(library, plan, runs[i].buffers, &error), AMP_OK);
+        assert_int_equal(cudnn_double.calls - before, runs[i].calls);
+        assert_ptr_equal(cudnn_double.last.x.data, runs[i].x);
+        assert_ptr_equal(cudnn_double.last.workspace, scratch);
+        assert_int_equal(cudnn_double.descriptors - alive, 1);
+    }
+    for (int call = 1; call <= TELL; call++) { /* each fails once */
+        kept.x = call % 2 ? other : buffers.x;
+        cudnn_double.fail_at = cudnn_double.calls + call;
+        cudnn_double.failure = CUDNN_STATUS_ALLOC_FAILED;
+        assert_int_not_equal(amp_cudnn_launch(library, plan, &kept, &error), AMP_OK);
+        assert_int_equal(cudnn_double.descriptors, alive);
+        assert_int_equal(amp_cudnn_launch(library, plan, &kept, &error), AMP_OK);
+        assert_ptr_equal(cudnn_double.last.x.data, kept.x);
+    }
+    amp_cudnn_pack_free(&pack);
+    assert_int_equal(cudnn_double.descriptors, alive);
+    cudaFree(other);
+    amp_cudnn_destroy(library);
+}
+
+TEST_WITH(without_workspace_none_is_reserved, begin, end)
+{
+    amp_cudnn *library = opened();
+    amp_error error;
+    assert_int_equal(amp_cudnn_run(library, planned(library, &grouped), &buffers, &error), AMP_OK);
+    assert_int_equal(reserved.calls, 0);
+    assert_null(cudnn_double.last.workspace);
+    amp_cudnn_destroy(library);
+}
+
+TEST_WITH(an_engine_that_does_not_run_is_replaced_for_good, begin, end)
+{
+    amp_cudnn *library = opened();
+    amp_conv_plan *plan = planned(library, &grouped);
+    amp_error error;
+    cudnn_double.engine[0].does_not_run = 1;
+    for (int i = 0; i < 3; i++) assert_int_equal(amp_cudnn_run(library, plan, &buffers, &error), AMP_OK);
+    assert_int_equal(plan->current.engine, 101);
+    assert_int_equal(cudnn_double.engine[0].executed, 1);
+    assert_int_equal(cudnn_double.engine[1].executed, 3);
+    amp_cudnn_destroy(library);
+}
+
+TEST_WITH(too_little_memory_for_one_engine_leaves_the_next, begin, end)
+{
+    amp_cudnn *library = opened();
+    amp_error error;
+    cudnn_double.engine[0].workspace = 900;
+    cudnn_double.engine[1].workspace = 300;
+    reserved.most = 500;
+    amp_conv_plan *plan = planned(library, &grouped);
+    assert_int_equal(amp_cudnn_run(library, plan, &buffers, &error), AMP_OK);
+    assert_int_equal(plan->current.engine, 101);
+    assert_int_equal(cudnn_double.engine[0].executed, 0);
+    amp_cudnn_destroy(library);
+}
+
+TEST_WITH(when_no_engine_runs_the_message_says_all, begin, end)
+{
+    amp_cudnn *library = opened();
+    amp_conv_plan *plan = planned(library, &grouped);
+    amp_error error;
+    for (int i = 0; i < ENGINES; i++) cudnn_double.engine[i].does_not_run = 1;
+    assert_int_equal(amp_cudnn_run(library, plan, &buffers, &error), AMP_BACKEND_FAILED);
+    assert_non_null(strstr(error.message,
+                           "convolution forward of 2x12x9x15 (n,c,h,w) to 24 filters of 5x3, stride 2"));
+    assert_non_null(strstr(error.message, "of 3 candidates"));
+    assert_non_null(strstr(error.message, "engine 102: cuDNN: cudnnBackendExecute"));
+    assert_non_null(strstr(error.message, "CUDNN_STATUS_EXECUTION_FAILED"));
+#if CUDNN_VERSION >= 90000
+    assert_non_null(strstr(error.message, "the engine was told not to run")); /* on one line */
+#endif
+    assert_int_equal(amp_cudnn_run(library, plan, &buffers, &error), AMP_UNSUPPORTED);
+    assert_int_equal(cudnn_double.engine[0].executed + cudnn_double.engine[1].executed +
+                     cudnn_double.engine[2].executed, 3);
+    amp_cudnn_destroy(library);
+}
+
+TEST_WITH(a_library_older_than_its_headers_is_refused, begin, end)
+{
+    amp_cudnn *library = NULL;
+    amp_error error;
+    cudnn_double.version = CUDNN_VERSION - 100; /* a minor version */
+    assert_int_equal(amp_cudnn_create(stream, &settings, &library, &error), AMP_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "LD_LIBRARY_PATH"));
+    assert_null(library);
+    cudnn_double.version = CUDNN_VERSION + 100;
+    assert_int_equal(amp_cudnn_create(stream, &settings, &library, &error), AMP_OK);
+    amp_cudnn_destroy(library);
+}
+
+/* All of a convolution's life, with one call of cuDNN's failing; the status that came of it. */
+static amp_status live_with_failure(int call, amp_error *error)
+{
+    amp_cudnn *library = NULL;
+    amp_conv_plan *plan;
+    some_engines();
+    cudnn_double.fail_at = call;
+    cudnn_double.failure = CUDNN_STATUS_ALLOC_FAILED;
+    amp_status status = amp_cudnn_create(stream, &settings, &library, error);
+    if (status == AMP_OK) status = amp_cudnn_plan(library, &grouped, &plan, error);
+    if (status == AMP_OK) status = amp_cudnn_run(library, plan, &buffers, error);
+    if (status == AMP_OK)
+        assert_int_equal(cudnn_double.engine[0].executed + cudnn_double.engine[1].executed, 1);
+    cudaStreamSynchronize(stream); /* the double is about to forget all */
+    amp_cudnn_destroy(library);
+    return status;
+}
+
+TEST_WITH(any_call_may_fail, begin, end)
+{
+    amp_error error;
+    assert_int_equal(live_with_failure(0, &error), AMP_OK);
+    int calls = cudnn_double.calls, survived = 0;
+    assert_true(calls > 60);
+    for (int call = 1; call <= calls; call++) {
+        amp_status status = live_with_failure(call, &error);
+        assert_non_null(cudnn_double.failed);
+        assert_int_equal(cudnn_double_leaks(), 0);
+        if (status == AMP_OK) {
+            survived++; /* another engine did it */
+            continue;
+        }
+        assert_int_equal(status, AMP_NO_MEMORY);
+        assert_non_null(strstr(error.message, cudnn_double.failed));
+        assert_non_null(strstr(error.message, "CUDNN_STATUS_ALLOC_FAILED"));
+        assert_non_null(strstr(error.message, "use a smaller batch"));
+    }
+    assert_true(survived >= 10); /* building a plan and running it takes that many calls */
+}
+
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

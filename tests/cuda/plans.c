@@ -1,0 +1,411 @@
+/* Plans of real convolutions (backend/cuda/cudnn_graph.h) made by the real cuDNN, without a device: every
+ * shape of golden/conv_shapes.txt, for six GPUs of four generations, in fp16 and bf16, in all passes. It
+ * shows that each has a plan, on Tensor Cores, within the cap on workspace; neither that the numbers are
+ * right nor that it is fast.
+ *
+ * By default the H200 is asked for nearly all shapes and the others for a part of them.
+ * DARKNET_AMP_ALL_PLANS=1: for all, a minute or two. */
+#include "testing.h"
+
+#include "backend/cuda/cudnn_graph.h"
+#include "device_props.h"
+
+enum { BATCH = 64, SHAPES = 1000, SKIP = 77 };
+static const size_t CAP = AMP_CUDNN_WORKSPACE_CAP;
+
+typedef struct conv_shape {
+    char network[32]; int c, h, w, k, size, stride, pad, dilation, groups;
+} conv_shape;
+static conv_shape shapes[SHAPES];
+static int shape_count;
+
+static int read_shapes(void **state)
+{
+    (void)state;
+    char line[200];
+    FILE *file = fopen(CONV_SHAPES, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        if (*line == '#') continue;
+        assert_true(shape_count < SHAPES);
+        conv_shape *s = &shapes[shape_count++];
+        assert_int_equal(sscanf(line, "%31s %d %d %d %d %d %d %d %d %d", s->network, &s->c, &s->h, &s->w,
+                                &s->k, &s->size, &s->stride, &s->pad, &s->dilation, &s->groups), 10);
+    }
+    fclose(file);
+    return 0;
+}
+
+static amp_conv_problem problem_of(const conv_shape *s, amp_dtype dtype, amp_conv_pass pass, int accumulate)
+{
+    return (amp_conv_problem){
+        .conv = { .x = { BATCH, s->c, s->h, s->w }, .k = s->k, .size_h = s->size, .size_w = s->size,
+                  .stride = s->stride, .stride_x = s->stride, .pad = s->pad, .dilation = s->dilation,
+                  .groups = s->groups, .dtype = dtype }, .pass = pass, .accumulate = accumulate };
+}
+
+static amp_cudnn *open_with(const char *text, size_t workspace_cap)
+{
+    const amp_cudnn_settings settings = { .workspace_cap = workspace_cap };
+    amp_cudnn *library = NULL;
+    amp_error error;
+    if (amp_cudnn_create_without_device(text, &settings, &library, &error) != AMP_OK)
+        fail_msg("%s", error.message);
+    return library;
+}
+
+static amp_cudnn *open_for(const device_props *device, size_t workspace_cap)
+{
+    char text[DEVICE_PROPS_TEXT];
+    device_props_json(device, text);
+    return open_with(text, workspace_cap);
+}
+
+/* ---- every convolution ---- */
+
+typedef struct tally {
+    int problems, without_plan, slow, over_cap, grouped, compiled, reduced, random;
+    size_t workspace; /* the largest */
+} tally;
+
+/* Deconvolutions, as the convolutions that they run backwards: c filters, h and w out, k channels in. */
+static const conv_shape deconvolutions[] = {
+    { "from 256 to 128, size 4", 128, 26, 26, 256, 4, 2, 1, 1, 1 },
+    { "from 128 to 64, size 2", 64, 52, 52, 128, 2, 2, 0, 1, 1 },
+    { "to an image", 3, 208, 208, 64, 4, 2, 1, 1, 1 },
+    { "to 21 classes, by 8", 21, 208, 208, 21, 16, 8, 4, 1, 1 },
+    { "stride 1", 64, 52, 52, 128, 3, 1, 1, 1, 1 }, { "odd sizes", 40, 25, 19, 72, 3, 2, 1, 1, 1 } };
+
+static void count(tally *t, amp_cudnn *library, const conv_shape *s, const amp_conv_problem *p)
+{
+    amp_conv_plan *plan;
+    amp_error error;
+    t->problems++;
+    if (amp_cudnn_plan(library, p, &plan, &error) != AMP_OK) {
+        print_message("%s: %s\n", s->network, error.message);
+        t->without_plan++;
+        return;
+    }
+    unsigned notes = plan->current.notes;
+    size_t workspace = plan->current.workspace;
+    int plain = !(notes & AMP_CONV_TENSOR_CORE);
+    if (plain && p->conv.groups == 1) {
+        char text[AMP_CONV_PROBLEM_TEXT];
+        amp_conv_problem_text(p, text);
+        print_message("%s: without Tensor Cores: %s\n", s->network, text);
+    }
+    t->slow += plain && p->conv.groups == 1;
+    t->grouped += plain && p->conv.groups > 1;
+    t->compiled += (notes & AMP_CONV_RUNTIME_COMPILED) != 0;
+    t->reduced += (notes & AMP_CONV_REDUCED_REDUCTION) != 0;
+    t->random += (notes & AMP_CONV_NONDETERMINISTIC) != 0;
+    t->over_cap += workspace > CAP;
+    if (workspace > t->workspace) t->workspace = workspace;
+}
+
+/* All passes of every `every`-th shape, depthwise ones (compiled at run time, half a second
+ * each) more rarely by 4. */
+static void check_library(amp_cudnn *library, const char *name, amp_dtype dtype, int every)
+{
+    static const struct { amp_conv_pass pass; int accumulate; } passes[] = {
+        { AMP_CONV_FORWARD, 0 }, { AMP_CONV_BACKWARD_FILTER, 0 }, { AMP_CONV_BACKWARD_DATA, 1 },
+        { AMP_CONV_BACKWARD_DATA, 0 } };
+    const int all = getenv("DARKNET_AMP_ALL_PLANS") != NULL;
+    tally t = { 0 };
+    for (int i = 0; i < shape_count; i++) {
+        const conv_shape *s = &shapes[i];
+        if (!all && i % (s->groups == s->c ? 4 * every : every)) continue;
+        for (int j = 0; j < (all ? 4 : 3); j++) {
+            amp_conv_problem p = problem_of(s, dtype, passes[j].pass, passes[j].accumulate);
+            count(&t, library, s, &p);
+        }
+    }
+    amp_cudnn_destroy(library);
+    print_message("%s, %s: %d problems, %d without a plan, %d without Tensor Cores (and %d with groups), %d "
+                  "compiled at run time, %d with a reduced reduction, %d not deterministic; largest "
+                  "workspace %zu MiB\n", name, amp_dtype_name(dtype), t.problems, t.without_plan, t.slow,
+                  t.grouped, t.compiled, t.reduced, t.random, t.workspace >> 20);
+    assert_true(t.problems >= 60);
+    assert_int_equal(t.without_plan, 0);
+    assert_int_equal(t.slow, 0);
+    assert_int_equal(t.over_cap, 0);
+    assert_int_equal(t.reduced, 0);
+}
+
+/* Forward, which is their convolution's backward data, backward by weights and by data. */
+static void check_deconvolutions(const device_props *device, amp_dtype dtype)
+{
+    static const amp_conv_pass passes[] = { AMP_CONV_BACKWARD_DATA, AMP_CONV_BACKWARD_FILTER,
+                                            AMP_CONV_FORWARD };
+    amp_cudnn *library = open_for(device, CAP);
+    tally t = { 0 };
+    for (size_t i = 0; i < sizeof deconvolutions / sizeof *deconvolutions; i++)
+        for (int j = 0; j < 3; j++) {
+            amp_conv_problem p = problem_of(&deconvolutions[i], dtype, passes[j], 0);
+            count(&t, library, &deconvolutions[i], &p);
+        }
+    amp_cudnn_destroy(library);
+    print_message("%s, %s: %d problems of deconvolutions; largest workspace %zu MiB\n", device->name,
+                  amp_dtype_name(dtype), t.problems, t.workspace >> 20);
+    assert_int_equal(t.without_plan, 0);
+    if (dtype != AMP_FP32) assert_int_equal(t.slow, 0);
+    else assert_int_equal(t.slow, t.problems); /* true fp32, no TF32 */
+    assert_int_equal(t.over_cap, 0);
+    assert_int_equal(t.reduced, 0);
+}
+
+TEST(every_device_has_plans_for_deconvolutions)
+{
+    static const device_props *const devices[] = { &H200, &A100, &RTX4090, &T4 };
+    for (int i = 0; i < 4; i++) {
+        check_deconvolutions(devices[i], AMP_FP16);
+        if (devices[i] != &T4) check_deconvolutions(devices[i], AMP_BF16);
+    }
+    check_deconvolutions(&H200, AMP_FP32);
+}
+
+static void check_device(const device_props *device, amp_dtype dtype, int every)
+{
+    check_library(open_for(device, CAP), device->name, dtype, every);
+}
+
+TEST(h200_has_a_plan_for_every_convolution)
+{
+    check_device(&H200, AMP_FP16, 1);
+    check_device(&H200, AMP_BF16, 1);
+}
+
+TEST(both_h100_have_a_plan_for_every_convolution)
+{
+    check_device(&H100, AMP_FP16, 5);
+    check_device(&H100, AMP_BF16, 7);
+    check_device(&H100_PCIE, AMP_FP16, 7);
+    check_device(&H100_PCIE, AMP_BF16, 5);
+}
+
+TEST(a100_has_a_plan_for_every_convolution)
+{
+    check_device(&A100, AMP_FP16, 5);
+    check_device(&A100, AMP_BF16, 7);
+}
+
+TEST(rtx_4090_has_a_plan_for_every_convolution)
+{
+    check_device(&RTX4090, AMP_FP16, 5);
+    check_device(&RTX4090, AMP_BF16, 7);
+}
+
+TEST(t4_has_a_plan_for_every_convolution_in_fp16)
+{
+    check_device(&T4, AMP_FP16, 5);
+}
+
+/* A GPU as cuDNN describes it itself (gpu/device_properties.c): in fp16, and in bf16 if the
+ * environment says so. */
+TEST(the_described_device_has_a_plan_for_every_convolution)
+{
+    static char text[1 << 16];
+    if (!getenv("DARKNET_AMP_DEVICE_PROPERTIES")) skip();
+    FILE *file = fopen(getenv("DARKNET_AMP_DEVICE_PROPERTIES"), "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    check_library(open_with(text, CAP), "the described device", AMP_FP16, 3);
+    if (getenv("DARKNET_AMP_DEVICE_BF16"))
+        check_library(open_with(text, CAP), "the described device", AMP_BF16, 3);
+}
+
+/* ---- what a plan promises ---- */
+
+static const conv_shape middle = { "middle", 256, 26, 26, 512, 3, 1, 1, 1, 1 };
+static const conv_shape dilated = { "dilated", 64, 52, 52, 64, 3, 1, 2, 2, 1 };
+static const conv_shape oblong = { "oblong", 64, 12, 40, 96, 5, 2, 2, 1, 4 };
+static const conv_shape first = { "first", 3, 416, 416, 32, 3, 1, 1, 1, 1 };
+static const conv_shape head = { "head", 1024, 13, 13, 255, 1, 1, 0, 1, 1 };
+static const conv_shape *const samples[] = { &middle, &dilated, &oblong, &first, &head };
+enum { SAMPLES = sizeof samples / sizeof *samples };
+
+TEST(t4_refuses_bf16)
+{
+    amp_cudnn *library = open_for(&T4, CAP);
+    const amp_conv_problem p = problem_of(&middle, AMP_BF16, AMP_CONV_FORWARD, 0);
+    amp_conv_plan *plan;
+    amp_error error;
+    assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "64x256x26x26 (n,c,h,w) to 512 filters of 3x3"));
+    assert_non_null(strstr(error.message, "no engine for it on this device"));
+    amp_cudnn_destroy(library);
+}
+
+TEST(a_deterministic_problem_gets_a_deterministic_engine)
+{
+    amp_cudnn *library = open_for(&A100, CAP);
+    amp_conv_plan *plan;
+    amp_error error;
+    int other_choice = 0;
+    for (int i = 0; i < SAMPLES; i++)
+        for (int pass = 0; pass < 3; pass++) {
+            amp_conv_problem p = problem_of(samples[i], AMP_FP16, (amp_conv_pass)pass, 0);
+            assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_OK);
+            int fit = plan->fit;
+            p.deterministic = 1;
+            assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_OK);
+            assert_false(plan->current.notes & AMP_CONV_NONDETERMINISTIC);
+            other_choice |= plan->fit < fit;
+        }
+    assert_true(other_choice); /* else this has shown nothing */
+    amp_cudnn_destroy(library);
+}
+
+TEST(fp32_stays_off_tensor_cores)
+{
+    amp_cudnn *library = open_for(&H200, CAP);
+    amp_conv_plan *plan;
+    amp_error error;
+    for (int i = 0; i < SAMPLES; i++)
+        for (int pass = 0; pass < 3; pass++) {
+            amp_conv_problem p = problem_of(samples[i], AMP_FP32, (amp_conv_pass)pass, 0);
+            if (amp_cudnn_plan(library, &p, &plan, &error) != AMP_OK) fail_msg("%s", error.message);
+            assert_false(plan->current.notes & AMP_CONV_TENSOR_CORE);
+        }
+    amp_cudnn_destroy(library);
+}
+
+/* yolov3's first layers at 608x608, of as many images as an H200 takes. */
+TEST(a_large_device_has_tensor_cores_for_large_batches)
+{
+    static const conv_shape first[] = { { "yolov3, 0", 3, 608, 608, 32, 3, 1, 1, 1, 1 },
+                                        { "yolov3, 1", 32, 608, 608, 64, 3, 2, 1, 1, 1 } };
+    static const amp_conv_pass passes[] = {
+        AMP_CONV_FORWARD, AMP_CONV_BACKWARD_FILTER, AMP_CONV_BACKWARD_DATA };
+    const size_t gib = (size_t)1 << 30;
+    const size_t caps[] = { amp_cudnn_workspace_cap(24 * gib), amp_cudnn_workspace_cap(139 * gib) };
+    int slow[2] = { 0, 0 };
+    assert_int_equal(caps[0], CAP);
+    for (int i = 0; i < 2; i++) {
+        amp_cudnn *library = open_for(&H200, caps[i]);
+        for (int k = 0; k < 6; k++) {
+            amp_conv_problem p = problem_of(&first[k / 3], AMP_BF16, passes[k % 3], 0);
+            amp_conv_plan *plan;
+            amp_error error;
+            p.conv.x.n = 96;
+            slow[i] += amp_cudnn_plan(library, &p, &plan, &error) != AMP_OK ||
+                       !(plan->current.notes & AMP_CONV_TENSOR_CORE);
+        }
+        amp_cudnn_destroy(library);
+    }
+    print_message("without Tensor Cores: %d of 6 with the least cap, %d with an H200's\n", slow[0], slow[1]);
+    assert_true(slow[0] > 0);
+    assert_int_equal(slow[1], 0);
+}
+
+TEST(a_cap_that_nothing_meets_is_told)
+{
+    amp_cudnn *tight = open_for(&H200, 1 << 20), *roomy = open_for(&H200, CAP);
+    amp_conv_plan *plan;
+    amp_error error;
+    int larger = 0, refused = 0;
+    for (int i = 0; i < SAMPLES; i++) {
+        amp_conv_problem p = problem_of(samples[i], AMP_BF16, AMP_CONV_BACKWARD_FILTER, 0);
+        p.deterministic = 1;
+        assert_int_equal(amp_cudnn_plan(roomy, &p, &plan, &error), AMP_OK);
+        larger += plan->current.workspace > 1 << 20;
+        if (amp_cudnn_plan(tight, &p, &plan, &error) == AMP_OK) {
+            assert_true(plan->current.workspace <= 1 << 20);
+        } else {
+            refused++;
+            assert_non_null(strstr(error.message, "need more workspace than 1 MiB"));
+        }
+    }
+    assert_true(larger > refused); /* some shape met the tight cap with another engine */
+    amp_cudnn_destroy(tight);
+    amp_cudnn_destroy(roomy);
+}
+
+typedef struct stopwatch { int calls, fails; int64_t failed, last; } stopwatch;
+
+/* The first engine does not run, of the others the last is the fastest. */
+static amp_status measure(void *user, const amp_conv_plan *plan, float *ms, amp_error *error)
+{
+    stopwatch *s = user;
+    if (s->calls++ < s->fails) {
+        s->failed = plan->current.rank;
+        return amp_fail(error, AMP_BACKEND_FAILED, "it does not run");
+    }
+    s->last = plan->current.rank;
+    *ms = 100.0f / (float)s->calls;
+    return AMP_OK;
+}
+
+TEST(tuning_builds_the_best_and_keeps_the_fastest)
+{
+    amp_cudnn *library = open_for(&H200, CAP);
+    const amp_conv_problem p = problem_of(&middle, AMP_FP16, AMP_CONV_BACKWARD_FILTER, 0);
+    stopwatch watch = { .fails = 1 };
+    amp_conv_plan *plan, *again;
+    amp_error error;
+    assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_OK);
+    assert_int_equal(amp_cudnn_tune(library, plan, 6, measure, &watch, &error), AMP_OK);
+    assert_int_equal(watch.calls, 7);
+    assert_int_equal(plan->current.rank, watch.last);
+    assert_int_not_equal(plan->current.rank, watch.failed);
+    assert_non_null(plan->current.plan);
+    assert_int_equal(amp_cudnn_plan(library, &p, &again, &error), AMP_OK);
+    assert_ptr_equal(plan, again);
+    amp_cudnn_destroy(library);
+}
+
+/* ---- failures ---- */
+
+TEST(without_a_device_nothing_runs)
+{
+    amp_cudnn *library = open_for(&H200, CAP);
+    const amp_conv_problem p = problem_of(&middle, AMP_FP16, AMP_CONV_FORWARD, 0);
+    amp_conv_plan *plan;
+    amp_error error;
+    assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_OK);
+    int64_t engine = plan->current.engine;
+    assert_int_equal(amp_cudnn_run(library, plan, &(amp_conv_buffers){ 0 }, &error), AMP_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "without a device"));
+    assert_int_equal(plan->current.engine, engine); /* no engine is blamed for it */
+    amp_cudnn_destroy(library);
+}
+
+TEST(failures_name_the_call)
+{
+    const amp_cudnn_settings settings = { .workspace_cap = CAP };
+    amp_cudnn *library = NULL;
+    amp_error error;
+    assert_int_not_equal(amp_cudnn_create_without_device("{\"deviceVer\":", &settings, &library, &error),
+                         AMP_OK);
+    assert_null(library);
+    assert_non_null(strstr(error.message, "cudnnBackend"));
+    assert_non_null(strstr(error.message, "CUDNN_STATUS_"));
+    assert_null(strchr(error.message, '\n'));
+    /* CTest hides a driver from this test: cuDNN finds no device. */
+    if (amp_cudnn_create(NULL, &settings, &library, &error) == AMP_OK) {
+        amp_cudnn_destroy(library);
+        return;
+    }
+    assert_null(library);
+    assert_non_null(strstr(error.message, "cudnnCreate"));
+}
+
+int main(void)
+{
+    const amp_cudnn_settings settings = { .workspace_cap = CAP };
+    char text[DEVICE_PROPS_TEXT];
+    amp_cudnn *library;
+    amp_error error;
+    device_props_json(&H200, text);
+    amp_status status = amp_cudnn_create_without_device(text, &settings, &library, &error);
+    if (status == AMP_UNSUPPORTED) {
+        printf("skipped: %s\n", error.message);
+        return SKIP;
+    }
+    if (status == AMP_OK) amp_cudnn_destroy(library);
+    amp_cudnn_describe(text, sizeof text);
+    print_message("%s\n", text);
+    if (getenv("DARKNET_AMP_DEVICE_PROPERTIES")) cmocka_set_test_filter("the_described_device_*");
+    return run_listed_tests("tests", read_shapes, NULL);
+}

@@ -1,0 +1,77 @@
+# The plugin's rooms lie in one order: each includes headers of its own and of those below it, and calls what
+# is defined there; none of those above. Within a room no files use each other in a circle.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+
+# From the lowest to the highest; those of one line are one. host is its headers alone: the door to a Darknet,
+# which host/darknet and the fork's folder implement.
+order='tensor include
+files
+backend backend/cpu backend/cuda
+comm comm/mpi comm/nccl comm/none
+layers
+amp
+host
+host/program
+host/data
+host/network
+host/training
+host/darknet host/pjreddie host/alexeyab
+commands commands/*'
+
+# includes <plugin's folder>: lines `file header`, as paths in that folder; libraries' headers are left out.
+includes() {
+    (cd "$1" && grep -rE '^ *# *include "' --include='*.[ch]' --include='*.cu' --include='*.cuh' .) |
+        sed -E -e 's|^\./(([^:]*)/[^/:]*):.*include "([^"]*)".*|\1 \2/\3|' \
+            -e ':up' -e 's|[^/ .]+/\.\./||' -e 't up' |
+        while read -r file header; do [ ! -f "$1/$header" ] || echo "$file $header"; done
+}
+
+# upwards: of the lines that `includes` prints, those that go up: nothing_includes_what_lies_above_it.
+upwards() {
+    awk -v order="$order" '
+        function height(file,    room) {
+            room = file
+            sub(/\/[^\/]*$/, "", room)
+            if (room ~ /^commands\//) room = "commands/*"
+            if (!(room in line)) { print file " lies in a room that has no place in the order"; exit }
+            return line[room]
+        }
+        BEGIN {
+            lines = split(order, rooms, "\n")
+            for (i = 1; i <= lines; i++) {
+                count = split(rooms[i], names, " ")
+                for (k = 1; k <= count; k++) line[names[k]] = i
+            }
+        }
+        height($1) < height($2) { print $1 " includes " $2 ", which lies above it" }'
+}
+
+plugin=$SOURCE_DIR/plugin
+includes "$plugin" > all
+[ "$(wc -l < all)" -gt 500 ] || fail "only $(wc -l < all) includes were found"
+[ "$(echo 'host/data/a.c host/network/state.h' | upwards)" = \
+    'host/data/a.c includes host/network/state.h, which lies above it' ] ||
+    fail 'an include that goes up passes'
+[ "$(echo 'host/other/a.c host/fork.h' | upwards)" != '' ] || fail 'a room without a place passes'
+upwards < all > up
+[ ! -s up ] || fail "$(cat up)"
+
+tsort all > /dev/null 2> circle || fail "files include each other in a circle: $(cat circle)"
+
+# Nor in what they call: what one needs of others needs nothing of it in turn. The folders that implement
+# fork.h are left out, since the others call them by that door.
+objects=$(dirname "$DARKNET")/../CMakeFiles
+find "$objects" -path '*/amp_room_*/plugin/*.c.o' ! -path '*/host/darknet/*' ! -path '*/host/pjreddie/*' |
+    while IFS= read -r object; do
+        file=${object##*/plugin/}
+        [ ! -f "$plugin/${file%.o}" ] || nm "$object" | sed "s|^|${file%.o} |"
+    done > symbols
+[ "$(cut -d' ' -f1 symbols | sort -u | wc -l)" -gt 100 ] || fail "few objects were found in $objects"
+awk '$2 == "U" { user[NR] = $1; symbol[NR] = $3 }
+     $3 ~ /^[TDBR]$/ { file[$4] = $1 }
+     END { for (i in user) if (symbol[i] in file) print user[i], file[symbol[i]] }' symbols | sort -u > calls
+[ "$(wc -l < calls)" -gt 200 ] || fail "only $(wc -l < calls) uses were found"
+tsort calls > /dev/null 2> circle || fail "files use each other in a circle: $(cat circle)"
+upwards < calls | sed 's/ includes / calls /' > up
+[ ! -s up ] || fail "$(cat up)"

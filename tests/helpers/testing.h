@@ -1,0 +1,78 @@
+/* What every test program includes: CMocka, with the headers that it needs before it, and TEST, which lists a
+ * test where it is written.
+ *
+ *   TEST(a_value_is_cast_once) { ... }
+ *   TEST_WITH(a_file_stays, enter_folder, leave_folder) { ... }    CMocka's set-up and tear-down of one test
+ *   int main(void) { return run_listed_tests("values", NULL, NULL); }     and those of all, or NULL
+ *
+ * Tests run in the order of the file. `state` is CMocka's, for those that ask for it. */
+#ifndef TESTING_H
+#define TESTING_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static struct CMUnitTest listed_tests[64];
+static size_t listed_count;
+
+__attribute__((unused)) static void list_test(struct CMUnitTest test)
+{
+    if (listed_count == COUNT(listed_tests)) abort();
+    listed_tests[listed_count++] = test;
+}
+
+/* The number that comes with each use makes the order that of the file. */
+#define TEST_WITH(name, set_up, tear_down) LIST_TEST(name, set_up, tear_down, __COUNTER__)
+#define TEST(name) TEST_WITH(name, NULL, NULL)
+#define LIST_TEST(name, set_up, tear_down, number) \
+    static void name(void **); \
+    __attribute__((constructor(1000 + number))) static void list_##name(void) \
+    { \
+        list_test((struct CMUnitTest)cmocka_unit_test_setup_teardown(name, set_up, tear_down)); \
+    } \
+    static void name(__attribute__((unused)) void **state)
+
+/* Beside this program: the networks of tests/cfg as .cfg files. Layers that name files (trees)
+ * name them from there. */
+__attribute__((unused)) static const char *networks_folder(void)
+{
+    static char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - sizeof "cfg");
+    if (length < 0) fail_msg("cannot read /proc/self/exe");
+    path[length] = '\0';
+    strcpy(strrchr(path, '/') + 1, "cfg");
+    return path;
+}
+
+/* A file of golden/, or of the folder in AMP_GOLDEN, where it may hold more (oracles/). The program is to be
+ * where it began, since __FILE__ may be relative. */
+__attribute__((unused)) static FILE *open_golden(const char *name)
+{
+    char path[4096];
+    const char *folder = getenv("AMP_GOLDEN");
+    if (folder) snprintf(path, sizeof path, "%s/%s", folder, name);
+    else snprintf(path, sizeof path, "%.*sgolden/%s", (int)(sizeof __FILE__ - sizeof "helpers/testing.h"),
+                  __FILE__, name);
+    FILE *file = fopen(path, "r");
+    if (!file) fail_msg("cannot read %s", path);
+    return file;
+}
+
+/* The number of tests that failed. */
+__attribute__((unused)) static int run_listed_tests(const char *group, CMFixtureFunction set_up,
+                                                    CMFixtureFunction tear_down)
+{
+    return _cmocka_run_group_tests(group, listed_tests, listed_count, set_up, tear_down);
+}
+
+#endif
