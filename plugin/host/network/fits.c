@@ -76,7 +76,7 @@ static amp_status ask(struct network *net, int roughly, asked *a, amp_needs *nee
     *a = (asked){ .net = net, .view = amp_fork_view(net), .dtype = amp->config->dtype };
     a->steps = a->view.time_steps > 0 ? a->view.time_steps : 1;
     a->images = a->view.batch / a->steps * a->view.subdivisions;
-    a->pictures = a->view.on_gpu ? 0 : amp_checked_picture_bytes(a->images);
+    a->pictures = a->view.on_gpu ? 0 : amp_checked_picture_bytes(a->images, (size_t)a->view.inputs);
     AMP_TRY(plan_of(a, roughly, error));
     AMP_TRY(needs_at(a, a->view.batch, a->images, needs, error));
     find_memory(a, roughly, needs);
@@ -198,7 +198,7 @@ static size_t left_of_ram(const asked *a, const amp_needs *needs)
     if (a->view.on_gpu) {
         there = amp_host_available_ram().bytes;
         takes = (size_t)(2. * a->images * a->view.inputs * sizeof(float) * needs->area)
-              + amp_checked_picture_bytes(a->images);
+              + amp_checked_picture_bytes(a->images, (size_t)a->view.inputs);
     }
     there = there / 10 * 9;
     return there > takes ? there - takes : 0;
@@ -252,9 +252,9 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
 
 /* ---- -fit ---- */
 
-/* What a pass costs besides its images, in operations for each weight: reading it for forward and backward and
- * adding to its gradient takes the time of about so many. Measured on a CPU: yolov3-tiny, 416, bf16, takes 5 %
- * longer for 16 images in 16 passes than in one, which is 120. */
+/* What a pass costs besides its images, in operations for each weight: reading it for forward and backward
+ * and adding to its gradient take the time of about so many. Measured on a CPU: yolov3-tiny, 416, bf16, takes
+ * 5 % longer for 16 images in 16 passes than in one, which is 120. */
 static const double pass_cost = 150;
 
 /* A step's operations: forward, twice as many backward, what backward repeats, and what passes cost. */
@@ -306,12 +306,12 @@ static amp_status choose(const asked *a, int least, size_t limit, amp_fitting *o
     return AMP_OK;
 }
 
-/* By how much less RAM may be left when the training makes its own network: what the library and the heap keep
- * of this one. Up to 18 MiB were seen. */
+/* By how much less RAM may be left when the training makes its own network: what the library and the heap
+ * keep of this one. Up to 18 MiB were seen. */
 enum { USED = 20 << 20 };
 
-/* a->plan: of one image. Where nothing fits for certain it is what takes least: whether that fits is seen when
- * the training's own network is made. */
+/* a->plan: of one image. Where nothing fits for certain it is what takes least: whether that fits is seen
+ * when the training's own network is made. */
 static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *error)
 {
     amp_needs needs;

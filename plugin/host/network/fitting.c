@@ -50,8 +50,8 @@ static void print_choice(int given, const char *what)
                 "again, and no number changes\n", 100 * c->again);
 }
 
-/* In a training with -fit, before its network is made: makes it once more, with one image a pass, and chooses.
- * The program ends where nothing fits. */
+/* In a training with -fit, before its network is made: makes it once more, with one image a pass, and
+ * chooses. The program ends where nothing can fit. */
 static void choose(const char *cfg_file)
 {
     amp_error error;
@@ -66,8 +66,8 @@ static void choose(const char *cfg_file)
     if (fitting.images % cut) return; /* which is refused where the network is made */
     fprintf(stderr, "amp: -fit: the network is made twice, first to find out what fits\n");
 #ifdef __GLIBC__
-    /* Large blocks are returned when they are freed, also those of the network that is trained: left to itself
-     * the C library learns from the first that is freed to keep such blocks. */
+    /* Large blocks are returned when they are freed, also those of the network that is trained: left to
+     * itself the C library learns from the first that is freed to keep such blocks. */
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
 #endif
     amp_cfg_read_instead(&(amp_cfg_instead){ .subdivisions = fitting.images, .recompute = 1 });

@@ -1,6 +1,7 @@
-/* -fit of `detector train` and `classifier train`: the training runs with the number of subdivisions, and with
- * the activation checkpointing, with which it fits into memory and is fastest by the planner's estimate. The
- * batch of a step stays, and so does all mathematics but batch norm's, which sees the images of one pass. */
+/* -fit of `detector train` and `classifier train`: the training runs with the number of subdivisions, and
+ * with the activation checkpointing, with which it fits into memory and is fastest by the planner's estimate.
+ * The batch of a step stays, and so does all mathematics but batch norm's, which sees the images of one pass.
+ */
 #pragma once
 
 /* -fit was given. */
