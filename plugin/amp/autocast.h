@@ -7,7 +7,7 @@
 typedef enum amp_autocast_reason {
     AMP_WHY_CLASS,  /* its class alone: lower precision, or the host's own layer */
     AMP_WHY_DTYPE,  /* dtype is fp32 */
-    AMP_WHY_PINNED, /* amp=0 in its section */
+    AMP_WHY_KEPT, /* amp=0 in its section */
     AMP_WHY_INPUT   /* the form of its inputs */
 } amp_autocast_reason;
 
@@ -18,8 +18,8 @@ typedef struct amp_autocast {
     int input; /* AMP_WHY_INPUT: which of its inputs decided; -1: all of them, by agreeing */
 } amp_autocast;
 
-/* The form a layer computes in, and why; input_homes holds its inputs' home forms. dtype fp32 and pinned
- * layers never get LOW. */
+/* The form a layer computes in, and why; input_homes holds its inputs' home forms. dtype fp32 and kept
+ * layers never get HALF. */
 amp_autocast amp_autocast_of(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes);
 
 /* What the matrix products of a layer in this form run in. Host layers with lends_products (rnn, gru, lstm,

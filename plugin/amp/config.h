@@ -10,7 +10,7 @@
 
 /* What a layer's section may hold. */
 typedef struct amp_layer_keys {
-    signed char amp;        /* 0: pinned to fp32; 1: not */
+    signed char amp;        /* 0: kept in fp32; 1: not */
     signed char checkpoint; /* 1: backward computes its output again (recompute.h) */
 } amp_layer_keys;
 

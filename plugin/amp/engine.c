@@ -5,8 +5,8 @@
  *
  * amp_engine_forward finds the plan for this shape (plan.c) and makes it the active one. If the masters have
  * changed since the plan's half copies of the weights were made (weights_version), it makes new ones. Then
- * each layer runs. It reads its inputs in the form that it computes in: LOW is fp16 or bf16, WIDE is fp32,
- * HOST is Darknet's own fp32 buffer. A value is cast to a form once, for all layers that read it so. A loss
+ * each layer runs. It reads its inputs in the form that it computes in: HALF is fp16 or bf16, WIDE is fp32,
+ * PLAIN is Darknet's own fp32 buffer. A value is cast to a form once, for all layers that read it so. A loss
  * layer also writes its delta, multiplied by step->loss_scale: nothing else brings the loss scale into a step
  * (layers/host_layer.c for Darknet's losses, layers/yolo.c for the one that AMP computes).
  *

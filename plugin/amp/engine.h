@@ -135,7 +135,7 @@ amp_backend *amp_engine_backend(amp_engine *);
 /* The plan that ran last, or NULL: for messages and tests. */
 const amp_plan *amp_engine_plan(const amp_engine *);
 
-/* What a checkpoint saves of an engine, in .cfg order. All of it is the engine's; the arrays lie in its
+/* What a sidecar saves of an engine, in .cfg order. All of it is the engine's; the arrays lie in its
  * backend's memory. Gradients, moments and committed statistics are NULL until
  * amp_engine_prepare_training. */
 typedef struct amp_engine_state {

@@ -20,13 +20,13 @@ static amp_status show(amp_engine *engine, amp_seen_kind kind, int layer, const 
 }
 
 /* Makes the casts that the layer needs now, so that the observer sees them before the layer computes. */
-static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_step *step, amp_error *error)
+static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_call *call, amp_error *error)
 {
     for (int k = 0; k < node->desc.input_count; k++) {
         amp_value *input = node->inputs[k];
         amp_tensor x;
         if (input->data_valid[node->form]) continue;
-        AMP_TRY(amp_value_read(step, input, node->form, &x, error));
+        AMP_TRY(amp_value_read(call, input, node->form, &x, error));
         AMP_TRY(show(engine, AMP_SEEN_INPUT, node->index, "input", x, error));
     }
     return AMP_OK;
@@ -92,23 +92,23 @@ static void invalidate_values(amp_plan *plan)
     }
 }
 
-static amp_status forward_layer(amp_engine *engine, const amp_plan *plan, amp_node *node, amp_step *step,
+static amp_status forward_layer(amp_engine *engine, const amp_plan *plan, amp_node *node, amp_call *call,
                                 amp_error *error)
 {
     int shown = observed(engine);
-    if (shown) AMP_TRY(show_inputs(engine, node, step, error));
-    AMP_TRY(amp_node_forward(node, step, error));
+    if (shown) AMP_TRY(show_inputs(engine, node, call, error));
+    AMP_TRY(amp_node_forward(node, call, error));
     if (shown) AMP_TRY(show_made(engine, node, error));
     if (node->desc.is_loss && !node->desc.kind->makes_loss) take_loss(engine, plan, node);
     return AMP_OK;
 }
 
 /* Casts an output to fp32 NCHW, which the host reads. */
-static amp_status cast_for_host(amp_engine *engine, amp_node *node, amp_step *step, amp_error *error)
+static amp_status cast_for_host(amp_engine *engine, amp_node *node, amp_call *call, amp_error *error)
 {
     amp_tensor out;
-    if (node->output->data_valid[AMP_FORM_HOST]) return AMP_OK;
-    AMP_TRY(amp_value_read(step, node->output, AMP_FORM_HOST, &out, error));
+    if (node->output->data_valid[AMP_FORM_PLAIN]) return AMP_OK;
+    AMP_TRY(amp_value_read(call, node->output, AMP_FORM_PLAIN, &out, error));
     return observed(engine) ? show(engine, AMP_SEEN_OUTPUT, node->index, "output", out, error) : AMP_OK;
 }
 
@@ -130,20 +130,20 @@ static amp_status download_losses(amp_engine *engine, amp_plan *plan, amp_error 
 
 static amp_status forward_layers(amp_engine *engine, amp_plan *plan, float *image, amp_error *error)
 {
-    amp_step step = amp_engine_step(engine, &plan->key);
-    step.results = plan->results;
-    step.image_costs = amp_plan_image_costs(plan, plan->results);
-    step.shown = observed(engine);
+    amp_call call = amp_engine_call(engine, &plan->key);
+    call.results = plan->results;
+    call.image_costs = amp_plan_image_costs(plan, plan->results);
+    call.shown = observed(engine);
     invalidate_values(plan);
-    plan->image.data[AMP_FORM_HOST] = image;
-    plan->image.data_valid[AMP_FORM_HOST] = 1;
+    plan->image.data[AMP_FORM_PLAIN] = image;
+    plan->image.data_valid[AMP_FORM_PLAIN] = 1;
     if (observed(engine))
-        AMP_TRY(show(engine, AMP_SEEN_IMAGE, -1, "image", amp_value_data(&plan->image, AMP_FORM_HOST),
+        AMP_TRY(show(engine, AMP_SEEN_IMAGE, -1, "image", amp_value_data(&plan->image, AMP_FORM_PLAIN),
                      error));
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
-        AMP_TRY(forward_layer(engine, plan, node, &step, error));
-        if (plan->host_reads[i] || node->desc.is_truth) AMP_TRY(cast_for_host(engine, node, &step, error));
+        AMP_TRY(forward_layer(engine, plan, node, &call, error));
+        if (plan->host_reads[i] || node->desc.is_truth) AMP_TRY(cast_for_host(engine, node, &call, error));
     }
     return AMP_OK;
 }
@@ -173,8 +173,8 @@ static amp_status forward_recorded(amp_engine *engine, amp_plan *plan, float *im
     if (engine->training && plan->key.keeps_state
         && !amp_recording_is_off(r, plan, engine->backend, looks, engine->parallel.comm != NULL)
         && !engine->watching) {
-        amp_step step = amp_engine_step(engine, &plan->key);
-        amp_recording_choose(r, plan, &step, image);
+        amp_call call = amp_engine_call(engine, &plan->key);
+        amp_recording_choose(r, plan, &call, image);
     }
     if (!r->current) return forward_layers(engine, plan, image, error);
     amp_status status = record(engine, plan, forward_layers, image, &r->current->forward, &repeated, &why);
@@ -206,47 +206,47 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
 /* ---- backward ---- */
 
 /* Activation checkpointing: the layers whose forward is due again before the backward of layer i. */
-static amp_status repeat_forward(amp_plan *plan, int i, amp_step *step, int *repeated, amp_error *error)
+static amp_status repeat_forward(amp_plan *plan, int i, amp_call *call, int *repeated, amp_error *error)
 {
     while (*repeated < plan->again_count) {
         amp_node *node = &plan->nodes[plan->again[*repeated]];
         if (node->again_time > 2 * plan->count - 1 - i) break;
         ++*repeated;
-        AMP_TRY(amp_node_forward_again(node, step, error));
+        AMP_TRY(amp_node_forward_again(node, call, error));
     }
     return AMP_OK;
 }
 
-static amp_status backward_layer(amp_engine *engine, amp_plan *plan, int i, amp_step *step, int *repeated,
+static amp_status backward_layer(amp_engine *engine, amp_plan *plan, int i, amp_call *call, int *repeated,
                                  amp_error *error)
 {
     amp_node *node = &plan->nodes[i];
     int any = 0, shown = observed(engine);
     if (!node->computes_backward) return AMP_OK;
-    AMP_TRY(repeat_forward(plan, i, step, repeated, error));
-    AMP_TRY(amp_value_settle_delta(step, node->output, &any, error));
+    AMP_TRY(repeat_forward(plan, i, call, repeated, error));
+    AMP_TRY(amp_value_settle_delta(call, node->output, &any, error));
     if (!any) return AMP_OK;
     if (shown)
         AMP_TRY(show(engine, AMP_SEEN_DELTA, i, "delta", amp_value_delta(node->output, node->output->home),
                      error));
-    AMP_TRY(amp_node_backward(node, step, error));
+    AMP_TRY(amp_node_backward(node, call, error));
     if (shown) AMP_TRY(show_gradients(engine, node, error));
     return amp_parallel_layer_done(&engine->parallel, &engine->parameters, i, error);
 }
 
 static amp_status backward_layers(amp_engine *engine, amp_plan *plan, float *image_delta, amp_error *error)
 {
-    amp_step step = amp_engine_step(engine, &plan->key);
-    plan->image.delta[AMP_FORM_HOST] = image_delta;
-    plan->image.delta_valid[AMP_FORM_HOST] = image_delta != NULL;
+    amp_call call = amp_engine_call(engine, &plan->key);
+    plan->image.delta[AMP_FORM_PLAIN] = image_delta;
+    plan->image.delta_valid[AMP_FORM_PLAIN] = image_delta != NULL;
     int repeated = 0;
     amp_status status = AMP_OK;
     for (int i = plan->count - 1; i >= 0 && status == AMP_OK; i--)
-        status = backward_layer(engine, plan, i, &step, &repeated, error);
+        status = backward_layer(engine, plan, i, &call, &repeated, error);
     for (int k = 0; k < repeated; k++) amp_node_exchange(&plan->nodes[plan->again[k]]);
     int any;
     if (status != AMP_OK || !plan->image.wants_delta || !image_delta) return status;
-    return amp_value_settle_delta(&step, &plan->image, &any, error);
+    return amp_value_settle_delta(&call, &plan->image, &any, error);
 }
 
 amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error *error)

@@ -48,7 +48,7 @@ void amp_engine_free_plans(amp_engine *engine)
 }
 
 static amp_status plan_network(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
-                               amp_dtype dtype, const amp_recompute_settings *settings, amp_step *step,
+                               amp_dtype dtype, const amp_recompute_settings *settings, amp_call *call,
                                amp_plan **out, amp_error *error)
 {
     amp_recompute *recompute = calloc((size_t)network->count + 1, sizeof *recompute);
@@ -57,9 +57,9 @@ static amp_status plan_network(amp_engine *engine, const amp_network_desc *netwo
     const amp_gradients *gradients = engine->parameters.gradients;
     amp_status status = AMP_OK;
     if (settings)
-        status = amp_recompute_choose(network, key, dtype, gradients, step, settings, recompute, error);
+        status = amp_recompute_choose(network, key, dtype, gradients, call, settings, recompute, error);
     if (status == AMP_OK)
-        status = amp_plan_create(network, key, dtype, gradients, recompute, step, out, error);
+        status = amp_plan_create(network, key, dtype, gradients, recompute, call, out, error);
     free(recompute);
     return status;
 }
@@ -68,11 +68,11 @@ static amp_status make_plan(amp_engine *engine, const amp_plan_key *key, amp_dty
                             const amp_recompute_settings *settings, int outline, amp_plan **out,
                             amp_error *error)
 {
-    amp_step step = amp_engine_step(engine, key);
+    amp_call call = amp_engine_call(engine, key);
     amp_network_desc network;
-    step.outline = outline;
+    call.outline = outline;
     AMP_TRY(engine->host.describe(engine->host.context, key->batch, &network, error));
-    amp_status status = plan_network(engine, &network, key, dtype, settings, &step, out, error);
+    amp_status status = plan_network(engine, &network, key, dtype, settings, &call, out, error);
     amp_network_desc_free(&network);
     return status;
 }
@@ -136,10 +136,10 @@ amp_status amp_engine_activate(amp_engine *engine, amp_plan *plan, amp_error *er
     amp_arena_bind(&plan->arena, engine->block);
     AMP_TRY(engine->host.prepare_buffers(engine->host.context, plan->needs_output, plan->needs_delta, error));
     for (int i = 0; i < plan->count; i++) {
-        plan->values[i].data[AMP_FORM_HOST] = plan->needs_output[i]
+        plan->values[i].data[AMP_FORM_PLAIN] = plan->needs_output[i]
             ? engine->host.output(engine->host.context, i) : NULL;
-        plan->values[i].delta[AMP_FORM_HOST] = plan->needs_delta[i] ? engine->host.delta(engine->host.context,
-                i) : NULL;
+        plan->values[i].delta[AMP_FORM_PLAIN] = plan->needs_delta[i]
+            ? engine->host.delta(engine->host.context, i) : NULL;
     }
     engine->active = plan;
     return AMP_OK;

@@ -34,9 +34,9 @@ struct amp_engine {
 
 /* What the layers are given in a pass of a plan of this key. The only place where the loss scale enters a
  * step. */
-static inline amp_step amp_engine_step(amp_engine *engine, const amp_plan_key *key)
+static inline amp_call amp_engine_call(amp_engine *engine, const amp_plan_key *key)
 {
-    return (amp_step){ .backend = engine->backend, .host = &engine->host, .training = engine->training,
+    return (amp_call){ .backend = engine->backend, .host = &engine->host, .training = engine->training,
                        .keeps_state = key->keeps_state, .loss_scale = engine->settings.scaler.scale,
                        .direct = engine->settings.direct,
                        .ranks = engine->training ? amp_parallel_batchnorm(&engine->parallel) : NULL };

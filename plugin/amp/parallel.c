@@ -149,8 +149,8 @@ static amp_status combine_statistics(amp_parallel *p, const amp_parameters *para
 static amp_status checksum_masters(const amp_parallel *p, const amp_parameters *params, amp_backend *b,
                                    uint64_t *sum, amp_error *error)
 {
-    static _Thread_local float chunk[1 << 12];
-    static _Thread_local amp_checksum checksum;
+    float chunk[1 << 12];
+    amp_checksum checksum;
     size_t part = p->step % AMP_DRIFT_STEPS, at = 0;
     size_t first = params->gradient_count / AMP_DRIFT_STEPS * part;
     size_t last = part + 1 == AMP_DRIFT_STEPS ? params->gradient_count

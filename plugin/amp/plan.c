@@ -94,7 +94,7 @@ static amp_status choose_forms(amp_plan *plan, amp_dtype low, amp_error *error)
     amp_form *homes = malloc((size_t)most * sizeof *homes);
     if (!homes)
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", plan->count);
-    plan->image.home = AMP_FORM_HOST;
+    plan->image.home = AMP_FORM_PLAIN;
     plan->image.index = -1;
     plan->image.low_dtype = low;
     for (int i = 0; i < plan->count; i++) {
@@ -102,10 +102,10 @@ static amp_status choose_forms(amp_plan *plan, amp_dtype low, amp_error *error)
         for (int k = 0; k < node->desc.input_count; k++) homes[k] = node->inputs[k]->home;
         plan->autocast[i] = amp_autocast_of(&node->desc, low, homes);
         node->form = plan->autocast[i].form;
-        node->dtype = node->form == AMP_FORM_LOW ? low : AMP_FP32;
+        node->dtype = node->form == AMP_FORM_HALF ? low : AMP_FP32;
         node->products = amp_autocast_products(&node->desc, low, node->form);
         *node->output = (amp_value){ .index = i, .shape = node->desc.output, .low_dtype = low,
-                                     .home = node->desc.kind->makes_loss ? AMP_FORM_HOST : node->form };
+                                     .home = node->desc.kind->makes_loss ? AMP_FORM_PLAIN : node->form };
     }
     free(homes);
     return AMP_OK;
@@ -168,7 +168,7 @@ static void choose_host_buffers(amp_plan *plan)
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
         if (node->desc.is_truth || plan->host_reads[i]) plan->needs_output[i] = 1;
-        if (node->form != AMP_FORM_HOST) continue;
+        if (node->form != AMP_FORM_PLAIN) continue;
         plan->needs_output[i] = 1;
         plan->needs_delta[i] = !node->desc.no_backward;
         for (int k = 0; k < node->desc.input_count; k++) {
@@ -186,7 +186,7 @@ static void choose_host_buffers(amp_plan *plan)
  * nothing. */
 static amp_recompute what_can_be_recomputed(const amp_node *node, amp_recompute wanted)
 {
-    if (node->form == AMP_FORM_HOST || node->desc.kind->makes_loss) return AMP_RECOMPUTE_NOTHING;
+    if (node->form == AMP_FORM_PLAIN || node->desc.kind->makes_loss) return AMP_RECOMPUTE_NOTHING;
     return wanted == AMP_RECOMPUTE_OUTPUT && !amp_node_keeps_sums(node) ? AMP_RECOMPUTE_ALL : wanted;
 }
 
@@ -315,14 +315,14 @@ static void find_reads(const amp_plan *plan, const amp_value *value, life lives[
 static amp_status request_data(amp_plan *plan, amp_value *value, const life reads[AMP_FORMS], int produced,
                                void **slots, amp_error *error)
 {
-    for (int form = 0; form < AMP_FORM_HOST; form++) {
+    for (int form = 0; form < AMP_FORM_PLAIN; form++) {
         life l = reads[form];
         if (form == (int)value->home) {
             extend(&l, produced);
             /* A cast to another form reads the home form when the other is first asked for. */
             for (int other = 0; other < AMP_FORMS; other++) if (other != form) extend(&l, reads[other].first);
         }
-        size_t size = form == AMP_FORM_LOW ? amp_dtype_size(value->low_dtype) : 4;
+        size_t size = form == AMP_FORM_HALF ? amp_dtype_size(value->low_dtype) : 4;
         if (l.first >= 0)
             AMP_TRY(amp_arena_request_bytes(&plan->arena, amp_shape_count(value->shape) * size,
                                             l.first, l.last, &slots[form], error));
@@ -340,8 +340,8 @@ static amp_status request_delta(amp_plan *plan, amp_value *value, amp_error *err
             if (node->inputs[k] == value && (first_write[node->form] < 0 || start < first_write[node->form]))
                 first_write[node->form] = start;
     }
-    for (int form = 0; form < AMP_FORM_HOST; form++) {
-        size_t size = form == AMP_FORM_LOW ? amp_dtype_size(value->low_dtype) : 4;
+    for (int form = 0; form < AMP_FORM_PLAIN; form++) {
+        size_t size = form == AMP_FORM_HALF ? amp_dtype_size(value->low_dtype) : 4;
         if (form != (int)value->home && first_write[form] < 0) continue;
         AMP_TRY(amp_arena_request_bytes(&plan->arena, amp_shape_count(value->shape) * size,
                                         first_write[form] >= 0 ? first_write[form] : end, end,
@@ -392,14 +392,14 @@ double *amp_plan_image_costs(const amp_plan *plan, amp_yolo_result *results)
     return (double *)(results + plan->result_count);
 }
 
-static amp_status lay_out(amp_plan *plan, amp_step *step, amp_error *error)
+static amp_status lay_out(amp_plan *plan, amp_call *call, amp_error *error)
 {
     AMP_TRY(request_value(plan, &plan->image, error));
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
         AMP_TRY(request_value(plan, &plan->values[i], error));
         int last_use = node->computes_backward ? backward_time(plan, i) : node->again_time;
-        AMP_TRY(amp_node_plan(node, step, &plan->arena, i, last_use, error));
+        AMP_TRY(amp_node_plan(node, call, &plan->arena, i, last_use, error));
     }
     if (plan->result_count)
         AMP_TRY(amp_arena_request_bytes(&plan->arena, amp_plan_result_bytes(plan), 0, 2 * plan->count,
@@ -410,7 +410,7 @@ static amp_status lay_out(amp_plan *plan, amp_step *step, amp_error *error)
 }
 
 amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *key, amp_dtype low,
-                           const amp_gradients *gradients, const amp_recompute *recompute, amp_step *step,
+                           const amp_gradients *gradients, const amp_recompute *recompute, amp_call *call,
                            amp_plan **out, amp_error *error)
 {
     *out = NULL;
@@ -428,7 +428,7 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
     }
     if (!plan || !plan->nodes || !plan->values || !plan->autocast || !plan->needs_output || !plan->needs_delta
         || !plan->host_reads || !plan->again || !plan->results_read) {
-        amp_plan_free(plan, step->backend);
+        amp_plan_free(plan, call->backend);
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
     }
     plan->key = *key;
@@ -437,17 +437,17 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
     plan->image.shape = network->image;
     amp_status status = link_nodes(plan, network, gradients, error);
     if (status == AMP_OK) status = choose_forms(plan, low, error);
-    if (status == AMP_OK) status = choose_folding(plan, step->backend, error);
+    if (status == AMP_OK) status = choose_folding(plan, call->backend, error);
     if (status == AMP_OK) {
         choose_gradients(plan);
         choose_outputs(plan);
         choose_host_buffers(plan);
         choose_recomputation(plan, recompute);
-        choose_joint_norms(plan, step->backend);
+        choose_joint_norms(plan, call->backend);
         choose_kept_deltas(plan);
-        status = lay_out(plan, step, error);
+        status = lay_out(plan, call, error);
     }
-    if (status != AMP_OK) amp_plan_free(plan, step->backend);
+    if (status != AMP_OK) amp_plan_free(plan, call->backend);
     else *out = plan;
     return status;
 }

@@ -55,6 +55,6 @@ double *amp_plan_image_costs(const amp_plan *, amp_yolo_result *results);
  * recompute: activation checkpointing, an entry a layer (recompute.h); NULL for none. What a layer cannot
  * give up it keeps, whatever its entry says. */
 amp_status amp_plan_create(const amp_network_desc *, const amp_plan_key *, amp_dtype low,
-                           const amp_gradients *gradients, const amp_recompute *recompute, amp_step *,
+                           const amp_gradients *gradients, const amp_recompute *recompute, amp_call *,
                            amp_plan **out, amp_error *);
 void amp_plan_free(amp_plan *, amp_backend *);

@@ -36,7 +36,7 @@ static int is_first_reader(const amp_plan *plan, int i, int k)
 {
     const amp_value *value = plan->nodes[i].inputs[k];
     amp_form form = plan->nodes[i].form;
-    if (form == AMP_FORM_HOST && is_read_by_host(plan, value)) return 0;
+    if (form == AMP_FORM_PLAIN && is_read_by_host(plan, value)) return 0;
     for (int other = value->index + 1; other <= i; other++) {
         const amp_node *node = &plan->nodes[other];
         int before = other == i ? k : node->desc.input_count;
@@ -76,7 +76,7 @@ int amp_plan_casts(const amp_plan *plan, amp_plan_cast *casts, int room)
         const amp_node *node = &plan->nodes[i];
         for (int k = 0; k < node->desc.input_count; k++)
             if (is_first_reader(plan, i, k)) add(&list, plan, node->inputs[k], i, node->form);
-        if (is_read_by_host(plan, node->output)) add(&list, plan, node->output, -1, AMP_FORM_HOST);
+        if (is_read_by_host(plan, node->output)) add(&list, plan, node->output, -1, AMP_FORM_PLAIN);
     }
     return list.count;
 }

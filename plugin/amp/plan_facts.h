@@ -5,7 +5,7 @@
 
 /* Bytes that a layer asked of the plan's arena. Requests that do not live at the same time share memory, so
  * that the arena (plan->arena.total) is smaller than their sum. What lies in the host's buffers
- * (AMP_FORM_HOST) is not in it. */
+ * (AMP_FORM_PLAIN) is not in it. */
 typedef struct amp_plan_bytes {
     size_t output; /* in its home form */
     size_t copies; /* the output cast to other forms */

@@ -39,7 +39,7 @@ typedef struct chooser {
     const amp_plan_key *key;
     amp_dtype low;
     const amp_gradients *gradients;
-    amp_step step;            /* an outline's */
+    amp_call call;            /* an outline's */
     const amp_plan *whole;    /* the plan that recomputes nothing */
     layer_facts *layers;
     amp_recompute *best;
@@ -111,11 +111,11 @@ static amp_status judge(const chooser *c, const amp_recompute *chosen, size_t *b
                         amp_error *error)
 {
     amp_plan *plan;
-    amp_step step = c->step;
-    AMP_TRY(amp_plan_create(c->network, c->key, c->low, c->gradients, chosen, &step, &plan, error));
+    amp_call call = c->call;
+    AMP_TRY(amp_plan_create(c->network, c->key, c->low, c->gradients, chosen, &call, &plan, error));
     *bytes = plan->arena.total;
     *again = amp_recompute_cost_of(plan).again;
-    amp_plan_free(plan, step.backend);
+    amp_plan_free(plan, call.backend);
     return AMP_OK;
 }
 
@@ -171,22 +171,22 @@ static int has_marks(const amp_network_desc *network)
 }
 
 amp_status amp_recompute_choose(const amp_network_desc *network, const amp_plan_key *key, amp_dtype low,
-                                const amp_gradients *gradients, amp_step *step,
+                                const amp_gradients *gradients, amp_call *call,
                                 const amp_recompute_settings *settings, amp_recompute *chosen,
                                 amp_error *error)
 {
     amp_plan *whole;
     if (!key->keeps_state || !(settings->on || has_marks(network))) return AMP_OK;
-    chooser c = { .network = network, .key = key, .low = low, .gradients = gradients, .step = *step,
+    chooser c = { .network = network, .key = key, .low = low, .gradients = gradients, .call = *call,
                   .best = chosen };
-    c.step.outline = 1;
-    AMP_TRY(amp_plan_create(network, key, low, gradients, NULL, &c.step, &whole, error));
+    c.call.outline = 1;
+    AMP_TRY(amp_plan_create(network, key, low, gradients, NULL, &c.call, &whole, error));
     c.whole = whole;
     c.layers = calloc((size_t)network->count + 1, sizeof *c.layers);
     if (c.layers) find_readers(&c);
     amp_status status = c.layers ? choose(&c, settings, error)
         : amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
     free(c.layers);
-    amp_plan_free(whole, step->backend);
+    amp_plan_free(whole, call->backend);
     return status;
 }

@@ -24,7 +24,7 @@ typedef struct amp_recompute_settings {
 /* Fills chosen, an entry a layer, for amp_plan_create. Whatever the budget is, something is chosen: at worst
  * what takes the least memory. */
 amp_status amp_recompute_choose(const amp_network_desc *, const amp_plan_key *, amp_dtype low,
-                                const amp_gradients *, amp_step *, const amp_recompute_settings *,
+                                const amp_gradients *, amp_call *, const amp_recompute_settings *,
                                 amp_recompute *chosen, amp_error *);
 
 /* Multiplications and additions of one forward of the plan, and of those that its backward repeats. */

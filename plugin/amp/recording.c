@@ -42,16 +42,16 @@ static void free_passes(amp_recorded *one, amp_backend *b)
     *one = (amp_recorded){ 0 };
 }
 
-void amp_recording_choose(amp_recording *r, const amp_plan *plan, const amp_step *step, const float *image)
+void amp_recording_choose(amp_recording *r, const amp_plan *plan, const amp_call *call, const float *image)
 {
-    amp_recorded now = { .image = image, .scale = step->loss_scale };
+    amp_recorded now = { .image = image, .scale = call->loss_scale };
     amp_recorded *one = &r->blocks[r->blocks[0].image && r->blocks[0].image != image];
     for (int i = 0; i < plan->count && !now.labels; i++)
-        if (plan->nodes[i].desc.kind->makes_loss) now.labels = step->host->labels(step->host->context, i);
+        if (plan->nodes[i].desc.kind->makes_loss) now.labels = call->host->labels(call->host->context, i);
     if (!r->values) r->values = malloc((size_t)plan->count * sizeof *r->values);
     r->current = r->warm && r->values ? one : NULL;
     if (one->image == now.image && one->labels == now.labels && one->scale == now.scale) return;
-    free_passes(one, step->backend);
+    free_passes(one, call->backend);
     *one = now;
 }
 
@@ -65,7 +65,7 @@ void amp_recording_put_values(const amp_recording *r, amp_plan *plan)
 {
     memcpy(plan->values, r->values, (size_t)plan->count * sizeof *r->values);
     plan->image = r->image;
-    plan->image.data[AMP_FORM_HOST] = (void *)r->current->image;
+    plan->image.data[AMP_FORM_PLAIN] = (void *)r->current->image;
 }
 
 void amp_recording_drop(amp_recording *r, amp_backend *b)

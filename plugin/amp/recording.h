@@ -38,7 +38,7 @@ typedef struct amp_recording {
 int amp_recording_is_off(amp_recording *, const amp_plan *, const amp_backend *, const char *looks,
                          int ranks);
 /* A training's forward begins: sets `current`, or NULL where this pass is not to be recorded. */
-void amp_recording_choose(amp_recording *, const amp_plan *, const amp_step *, const float *image);
+void amp_recording_choose(amp_recording *, const amp_plan *, const amp_call *, const float *image);
 /* Copies which forms of the plan's values are valid, after a forward that ran; puts them back, after one that
  * was repeated or before a failed backward runs again. */
 void amp_recording_keep_values(amp_recording *, const amp_plan *);

@@ -301,7 +301,7 @@ struct amp_backend {
      * this returns, or from memory of allocate's. */
     amp_status (*upload)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
     /* The same without waiting. upload_later: `from` must stay as it is until the next uploads_done has
-     * returned. stage: *host is where the program writes what upload_later is then to copy to `memory`:
+     * returned. stage: *source is where the program writes what upload_later is then to copy to `memory`:
      * page-locked memory of the backend's, its own until that uploads_done; or `memory` itself, if the
      * program can write there. uploads_done waits until every `from` so far was read, not for what was
      * queued after that. The engine calls it at the end of each forward.
@@ -310,7 +310,7 @@ struct amp_backend {
      * `memory`: two blocks take turns. */
     amp_status (*upload_later)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
     amp_status (*upload_ahead)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
-    amp_status (*stage)(amp_backend *, void *memory, size_t bytes, void **host, amp_error *);
+    amp_status (*stage)(amp_backend *, void *memory, size_t bytes, void **source, amp_error *);
     amp_status (*uploads_done)(amp_backend *, amp_error *);
     /* Copy bytes of allocate's memory, as all operations before have left them, into the program's memory. */
     amp_status (*download)(amp_backend *, void *to, const void *memory, size_t bytes, amp_error *);

@@ -18,7 +18,7 @@ static const struct {
       amp_command_bench },
     { "compare", "trains a network in several dtypes side by side: accuracy, speed, memory",
       amp_command_compare },
-    { "probe", "what fp16 and bf16 would lose of each layer's numbers, and which layers to pin",
+    { "probe", "what fp16 and bf16 would lose of each layer's numbers, and which layers to keep in fp32",
       amp_command_probe },
     { "log", "how a training is doing, from what -log writes: loss, gradient norm, scale, skipped steps",
       amp_command_log },

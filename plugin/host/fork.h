@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-#include "../amp/checkpoint.h"
+#include "../amp/sidecar.h"
 #include "../amp/config.h"
 #include "../amp/engine.h"
 
@@ -124,8 +124,8 @@ int amp_fork_knows_map(void);
 extern const char *const amp_fork_dont_show;
 
 /* Of a network without AMP whose last forward gave inf or NaN: which layer of Darknet's own code makes that
- * of good numbers, and why: part of a message, valid until the next call. NULL: none is known to. */
-const char *amp_fork_fault(const struct network *);
+ * of good numbers, and why: part of a message, which may be in text. NULL: none is known to. */
+const char *amp_fork_fault(const struct network *, char text[256]);
 /* Whether `detector train` saves a snapshot NAME_STEP.weights at this step, after NAME.backup: killed between
  * the two, a training that goes on from NAME.backup would never save it. */
 int amp_fork_snapshot_follows_backup(long step);

@@ -2,23 +2,23 @@
 #include "../backend/activate.h"
 #include "layer.h"
 
-static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_tensor x, y;
-    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
+    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
     y = amp_value_write(node->output);
-    return step->backend->activation_forward(step->backend, &x, &y, node->desc.activation, error);
+    return call->backend->activation_forward(call->backend, &x, &y, node->desc.activation, error);
 }
 
-static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
     if (!node->inputs[0]->wants_delta) return AMP_OK;
     amp_tensor y = amp_value_data(node->output, node->form), dy = amp_value_delta(node->output, node->form);
     int accumulate;
     if (amp_gradient_wants_input(node->desc.activation))
-        AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &y, error));
+        AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &y, error));
     amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
-    return step->backend->activation_backward(step->backend, &y, &dy, &dx, node->desc.activation, accumulate,
+    return call->backend->activation_backward(call->backend, &y, &dy, &dx, node->desc.activation, accumulate,
                                               error);
 }
 

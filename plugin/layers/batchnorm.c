@@ -1,31 +1,31 @@
 /* The standalone [batchnorm] layer: statistics over n, h, w per channel. */
 #include "epilogue.h"
 
-static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    (void)step;
+    (void)call;
     return amp_batchnorm_plan(node, arena, forward_time, backward_time, error);
 }
 
-static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_tensor x, y;
-    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
+    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
     y = amp_value_write(node->output);
-    return amp_batchnorm_forward(node, step, &x, &y, AMP_LINEAR, error);
+    return amp_batchnorm_forward(node, call, &x, &y, AMP_LINEAR, error);
 }
 
 /* The backend's batch-norm backward overwrites; where the input's delta has parts already, it runs in place
  * on our own delta, which nobody reads after us, and the result is added. */
-static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
-    amp_backend *b = step->backend;
+    amp_backend *b = call->backend;
     amp_value *input = node->inputs[0];
     amp_tensor x, dy = amp_value_delta(node->output, node->form),
                y = amp_value_data(node->output, node->form);
-    AMP_TRY(amp_value_read(step, input, node->form, &x, error));
-    AMP_TRY(amp_batchnorm_backward(node, step, &x, &y, &dy, &dy, AMP_LINEAR, error));
+    AMP_TRY(amp_value_read(call, input, node->form, &x, error));
+    AMP_TRY(amp_batchnorm_backward(node, call, &x, &y, &dy, &dy, AMP_LINEAR, error));
     if (!input->wants_delta) return AMP_OK;
     int accumulate;
     amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);

@@ -4,14 +4,14 @@
  * [outputs][c·h·w] are then OIHW as they stand, and no flattening copy is needed. */
 #include "epilogue.h"
 
-static amp_conv_desc describe(const amp_node *node, const amp_step *step)
+static amp_conv_desc describe(const amp_node *node, const amp_call *call)
 {
     const struct amp_convolution_settings *s = &node->desc.convolution;
     amp_shape x = node->inputs[0]->shape;
     return (amp_conv_desc){ .x = x, .k = s->filters, .size_h = s->size ? s->size : x.h,
                             .size_w = s->size ? s->size : x.w, .stride = s->stride, .pad = s->pad,
-                            .groups = s->groups, .dtype = node->dtype, .training = step->keeps_state,
-                            .wants_dx = step->keeps_state && node->inputs[0]->wants_delta,
+                            .groups = s->groups, .dtype = node->dtype, .training = call->keeps_state,
+                            .wants_dx = call->keeps_state && node->inputs[0]->wants_delta,
                             .stride_x = s->stride_x, .dilation = s->dilation,
                             .leaky = amp_epilogue_is_fused(node) };
 }
@@ -26,34 +26,34 @@ static amp_products products(const amp_node *node)
                            .out_key = s->size ? "filters" : "output" };
 }
 
-static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    amp_conv_desc conv = describe(node, step);
+    amp_conv_desc conv = describe(node, call);
     AMP_TRY(amp_node_check_shape(node, amp_conv_output(&conv), "the layer before it", error));
-    if (!step->outline) AMP_TRY(step->backend->conv_create(step->backend, &conv, &node->conv, error));
+    if (!call->outline) AMP_TRY(call->backend->conv_create(call->backend, &conv, &node->conv, error));
     return amp_epilogue_plan(node, arena, forward_time, backward_time, error);
 }
 
-static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
 {
-    amp_backend *b = step->backend;
+    amp_backend *b = call->backend;
     const amp_layer_desc *d = &node->desc;
     amp_tensor x, sums;
-    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
+    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
     amp_value_write(node->output);
     sums = amp_epilogue_sums(node);
     const float *bias = node->folded ? node->folded_bias : d->batch_normalize ? NULL : d->biases;
     AMP_TRY(b->conv_forward(b, node->conv, x.data, bias, sums.data, error));
-    return amp_epilogue_forward(node, step, error);
+    return amp_epilogue_forward(node, call, error);
 }
 
-static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
-    amp_backend *b = step->backend;
+    amp_backend *b = call->backend;
     amp_tensor x, dy;
-    AMP_TRY(amp_epilogue_backward(node, step, &dy, error));
-    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
+    AMP_TRY(amp_epilogue_backward(node, call, &dy, error));
+    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
     AMP_TRY(b->conv_backward_weights(b, node->conv, x.data, dy.data, node->gradients->weights, error));
     if (!node->inputs[0]->wants_delta) return AMP_OK;
     int accumulate;

@@ -6,13 +6,13 @@
  * in][filters][size][size] are its OIHW as they stand. */
 #include "epilogue.h"
 
-static amp_conv_desc describe(const amp_node *node, const amp_step *step)
+static amp_conv_desc describe(const amp_node *node, const amp_call *call)
 {
     const amp_layer_desc *d = &node->desc;
     return (amp_conv_desc){ .x = node->output->shape, .k = node->inputs[0]->shape.c,
                             .size_h = d->convolution.size, .size_w = d->convolution.size,
                             .stride = d->convolution.stride, .pad = d->convolution.pad, .groups = 1,
-                            .dtype = node->dtype, .training = step->keeps_state, .wants_dx = step->keeps_state
+                            .dtype = node->dtype, .training = call->keeps_state, .wants_dx = call->keeps_state
                             && node->inputs[0]->wants_delta, .transposed = 1 };
 }
 
@@ -35,36 +35,36 @@ static amp_status check_shapes(const amp_node *node, amp_error *error)
                                 "the layer before it", error);
 }
 
-static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    amp_conv_desc conv = describe(node, step);
+    amp_conv_desc conv = describe(node, call);
     const amp_value *input = node->inputs[0];
     AMP_TRY(check_shapes(node, error));
-    if (!step->outline) AMP_TRY(step->backend->conv_create(step->backend, &conv, &node->conv, error));
+    if (!call->outline) AMP_TRY(call->backend->conv_create(call->backend, &conv, &node->conv, error));
     if (conv.wants_dx && input->delta_parts > 1)
         AMP_TRY(amp_arena_request_bytes(arena, amp_shape_count(input->shape) * amp_dtype_size(node->dtype),
                                         backward_time, backward_time, &node->delta_part, error));
     return amp_epilogue_plan(node, arena, forward_time, backward_time, error);
 }
 
-static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
 {
-    amp_backend *b = step->backend;
+    amp_backend *b = call->backend;
     amp_tensor x, sums;
-    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
+    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
     amp_value_write(node->output);
     sums = amp_epilogue_sums(node);
     AMP_TRY(b->conv_backward_data(b, node->conv, x.data, sums.data, 0, error));
     if (!node->desc.batch_normalize) AMP_TRY(b->add_bias(b, &sums, node->desc.biases, error));
-    return amp_epilogue_forward(node, step, error);
+    return amp_epilogue_forward(node, call, error);
 }
 
 /* The backend's convolution overwrites: where the input's delta has parts already, ours is made beside it and
  * added. */
-static amp_status give_delta(amp_node *node, amp_step *step, const amp_tensor *dy, amp_error *error)
+static amp_status give_delta(amp_node *node, amp_call *call, const amp_tensor *dy, amp_error *error)
 {
-    amp_backend *b = step->backend;
+    amp_backend *b = call->backend;
     int accumulate;
     amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate), part = dx;
     if (accumulate) part.data = node->delta_part;
@@ -72,14 +72,14 @@ static amp_status give_delta(amp_node *node, amp_step *step, const amp_tensor *d
     return accumulate ? b->cast(b, &part, &dx, 1, error) : AMP_OK;
 }
 
-static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
-    amp_backend *b = step->backend;
+    amp_backend *b = call->backend;
     amp_tensor x, dy;
-    AMP_TRY(amp_epilogue_backward(node, step, &dy, error));
-    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
+    AMP_TRY(amp_epilogue_backward(node, call, &dy, error));
+    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
     AMP_TRY(b->conv_backward_weights(b, node->conv, dy.data, x.data, node->gradients->weights, error));
-    return node->inputs[0]->wants_delta ? give_delta(node, step, &dy, error) : AMP_OK;
+    return node->inputs[0]->wants_delta ? give_delta(node, call, &dy, error) : AMP_OK;
 }
 
 static amp_products products(const amp_node *node)

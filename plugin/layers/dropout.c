@@ -6,10 +6,10 @@
 
 #include <stdlib.h>
 
-static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    if (!step->keeps_state) return AMP_OK; /* no training, so that nothing is dropped */
+    if (!call->keeps_state) return AMP_OK; /* no training, so that nothing is dropped */
     return amp_arena_keep_bytes(arena, amp_shape_count(node->output->shape), forward_time, backward_time,
                                 &node->kept, error);
 }
@@ -25,39 +25,39 @@ static void draw_image(const amp_node *node, const amp_host *host, float *number
             keep[p * channels + c] = !(numbers[c * plane + p] < node->desc.dropout.probability);
 }
 
-static amp_status draw(amp_node *node, amp_step *step, amp_error *error)
+static amp_status draw(amp_node *node, amp_call *call, amp_error *error)
 {
-    amp_backend *b = step->backend;
+    amp_backend *b = call->backend;
     amp_shape s = node->output->shape;
     size_t image = amp_shape_image(s), count = amp_shape_count(s);
     void *keep;
     AMP_TRY(b->stage(b, node->kept, count, &keep, error));
     float *numbers = malloc(image * sizeof *numbers);
     if (!numbers) return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu random numbers", image);
-    for (int n = 0; n < s.n; n++) draw_image(node, step->host, numbers, (uint8_t *)keep + n * image);
+    for (int n = 0; n < s.n; n++) draw_image(node, call->host, numbers, (uint8_t *)keep + n * image);
     free(numbers);
     return b->upload_later(b, node->kept, keep, count, error);
 }
 
-static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_tensor x, y;
-    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
+    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
     y = amp_value_write(node->output);
-    if (!step->training) return step->backend->channels(step->backend, &x, 0, &y, 0, x.shape.c, 1, 0, error);
-    if (!step->again) AMP_TRY(draw(node, step, error));
-    return step->backend->dropout(step->backend, &x, &y, node->kept, node->desc.dropout.scale, 0, error);
+    if (!call->training) return call->backend->channels(call->backend, &x, 0, &y, 0, x.shape.c, 1, 0, error);
+    if (!call->again) AMP_TRY(draw(node, call, error));
+    return call->backend->dropout(call->backend, &x, &y, node->kept, node->desc.dropout.scale, 0, error);
 }
 
-static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
     if (!node->inputs[0]->wants_delta) return AMP_OK;
     amp_tensor dy = amp_value_delta(node->output, node->form);
     int accumulate;
     amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
-    if (!step->training)
-        return step->backend->channels(step->backend, &dy, 0, &dx, 0, dx.shape.c, 1, accumulate, error);
-    return step->backend->dropout(step->backend, &dy, &dx, node->kept, node->desc.dropout.scale, accumulate,
+    if (!call->training)
+        return call->backend->channels(call->backend, &dy, 0, &dx, 0, dx.shape.c, 1, accumulate, error);
+    return call->backend->dropout(call->backend, &dy, &dx, node->kept, node->desc.dropout.scale, accumulate,
                                   error);
 }
 

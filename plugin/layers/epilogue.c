@@ -13,42 +13,42 @@ amp_status amp_batchnorm_plan(amp_node *node, amp_arena *arena, int forward_time
                                 error);
 }
 
-static amp_batchnorm norm_of(const amp_node *node, const amp_step *step, amp_activation activation)
+static amp_batchnorm norm_of(const amp_node *node, const amp_call *call, amp_activation activation)
 {
     const amp_layer_desc *d = &node->desc;
-    int repeats = step->again && step->training; /* normalizes by what the first time found */
+    int repeats = call->again && call->training; /* normalizes by what the first time found */
     return (amp_batchnorm){ .rule = d->batchnorm_rule, .activation = activation,
                             .scale = d->scales, .bias = d->biases,
-                            .mean = step->training ? node->mean : d->rolling_mean,
-                            .variance = step->training ? node->variance : d->rolling_variance,
+                            .mean = call->training ? node->mean : d->rolling_mean,
+                            .variance = call->training ? node->variance : d->rolling_variance,
                             .rolling_mean = repeats ? node->mean : d->rolling_mean,
                             .rolling_variance = repeats ? node->variance : d->rolling_variance,
-                            .ranks = step->ranks };
+                            .ranks = call->ranks };
 }
 
-static amp_status normalize(amp_step *step, const amp_tensor *x, const amp_tensor *y,
+static amp_status normalize(amp_call *call, const amp_tensor *x, const amp_tensor *y,
                             const amp_batchnorm *norm, amp_error *error)
 {
-    amp_backend *b = step->backend;
-    return (step->training && !step->again ? b->batchnorm_forward_train
+    amp_backend *b = call->backend;
+    return (call->training && !call->again ? b->batchnorm_forward_train
                                             : b->batchnorm_forward_infer)(b, x, y, norm, error);
 }
 
-amp_status amp_batchnorm_forward(amp_node *node, amp_step *step, const amp_tensor *x, const amp_tensor *y,
+amp_status amp_batchnorm_forward(amp_node *node, amp_call *call, const amp_tensor *x, const amp_tensor *y,
                                  amp_activation activation, amp_error *error)
 {
-    amp_batchnorm norm = norm_of(node, step, activation);
-    return normalize(step, x, y, &norm, error);
+    amp_batchnorm norm = norm_of(node, call, activation);
+    return normalize(call, x, y, &norm, error);
 }
 
-amp_status amp_batchnorm_backward(amp_node *node, amp_step *step, const amp_tensor *x, const amp_tensor *y,
+amp_status amp_batchnorm_backward(amp_node *node, amp_call *call, const amp_tensor *x, const amp_tensor *y,
                                   const amp_tensor *dy, const amp_tensor *dx, amp_activation activation,
                                   amp_error *error)
 {
-    amp_batchnorm norm = norm_of(node, step, activation);
+    amp_batchnorm norm = norm_of(node, call, activation);
     norm.dscale = node->gradients->scales;
     norm.dbias = node->gradients->biases;
-    return step->backend->batchnorm_backward(step->backend, x, y, dy, dx, &norm, error);
+    return call->backend->batchnorm_backward(call->backend, x, y, dy, dx, &norm, error);
 }
 
 int amp_node_keeps_sums(const amp_node *node)
@@ -92,28 +92,28 @@ amp_tensor amp_epilogue_sums(const amp_node *node)
     return sums;
 }
 
-amp_status amp_epilogue_forward(amp_node *node, amp_step *step, amp_error *error)
+amp_status amp_epilogue_forward(amp_node *node, amp_call *call, amp_error *error)
 {
-    amp_backend *b = step->backend;
+    amp_backend *b = call->backend;
     const amp_layer_desc *d = &node->desc;
     amp_tensor sums = amp_epilogue_sums(node), y = amp_value_data(node->output, node->form);
-    if (node->leaves_norm && !step->shown) {
+    if (node->leaves_norm && !call->shown) {
         node->output->data_valid[node->form] = 0;
         return AMP_OK;
     }
     if (d->batch_normalize && !node->folded)
-        return amp_batchnorm_forward(node, step, &sums, &y, d->activation, error);
+        return amp_batchnorm_forward(node, call, &sums, &y, d->activation, error);
     if (d->activation == AMP_LINEAR || amp_epilogue_is_fused(node)) return AMP_OK;
     return b->activation_forward(b, &sums, &y, d->activation, error);
 }
 
-amp_status amp_epilogue_add(amp_node *node, amp_step *step, const amp_tensor *add, const amp_tensor *y,
+amp_status amp_epilogue_add(amp_node *node, amp_call *call, const amp_tensor *add, const amp_tensor *y,
                             amp_error *error)
 {
     amp_tensor sums = amp_epilogue_sums(node);
-    amp_batchnorm norm = norm_of(node, step, node->desc.activation);
+    amp_batchnorm norm = norm_of(node, call, node->desc.activation);
     norm.add = add->data;
-    return normalize(step, &sums, y, &norm, error);
+    return normalize(call, &sums, y, &norm, error);
 }
 
 /* Backward makes the output anew from the sums, which it keeps: so they are there when the shortcut's turn
@@ -140,29 +140,29 @@ amp_tensor amp_epilogue_sums_delta(const amp_node *node)
     return delta;
 }
 
-static amp_status activation_backward(amp_node *node, amp_step *step, const amp_tensor *dx, amp_error *error)
+static amp_status activation_backward(amp_node *node, amp_call *call, const amp_tensor *dx, amp_error *error)
 {
-    amp_backend *b = step->backend;
+    amp_backend *b = call->backend;
     amp_tensor sums = amp_epilogue_sums(node), dy = amp_value_delta(node->output, node->form);
     if (node->desc.activation == AMP_LINEAR) return AMP_OK;
     return b->activation_backward(b, &sums, &dy, dx, node->desc.activation, 0, error);
 }
 
-amp_status amp_epilogue_backward(amp_node *node, amp_step *step, amp_tensor *sums, amp_error *error)
+amp_status amp_epilogue_backward(amp_node *node, amp_call *call, amp_tensor *sums, amp_error *error)
 {
-    amp_backend *b = step->backend;
+    amp_backend *b = call->backend;
     const amp_layer_desc *d = &node->desc;
     amp_tensor x = amp_epilogue_sums(node);
     amp_tensor y = amp_value_data(node->output, node->form), dy = amp_value_delta(node->output, node->form);
     *sums = amp_epilogue_sums_delta(node);
     if (d->batch_normalize)
-        return amp_batchnorm_backward(node, step, &x, &y, &dy, sums, d->activation, error);
-    AMP_TRY(activation_backward(node, step, sums, error));
+        return amp_batchnorm_backward(node, call, &x, &y, &dy, sums, d->activation, error);
+    AMP_TRY(activation_backward(node, call, sums, error));
     return b->bias_gradient(b, sums, node->gradients->biases, error);
 }
 
-amp_status amp_epilogue_activation_backward(amp_node *node, amp_step *step, amp_error *error)
+amp_status amp_epilogue_activation_backward(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_tensor dy = amp_value_delta(node->output, node->form);
-    return activation_backward(node, step, &dy, error);
+    return activation_backward(node, call, &dy, error);
 }

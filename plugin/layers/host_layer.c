@@ -2,35 +2,35 @@
  * to and from that form. */
 #include "layer.h"
 
-static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_tensor x = { 0 };
     for (int i = node->desc.input_count - 1; i >= 0; i--)
-        AMP_TRY(amp_value_read(step, node->inputs[i], AMP_FORM_HOST, &x, error));
+        AMP_TRY(amp_value_read(call, node->inputs[i], AMP_FORM_PLAIN, &x, error));
     amp_value_write(node->output);
     /* As Darknet does before each layer: what the layer adds to its own delta starts from zero. */
-    amp_tensor delta = amp_value_delta(node->output, AMP_FORM_HOST);
-    if (delta.data && step->keeps_state)
-        AMP_TRY(step->backend->zero(step->backend, delta.data, amp_tensor_bytes(&delta), error));
-    node->output->delta_valid[AMP_FORM_HOST] = delta.data && step->keeps_state;
-    step->host->forward(step->host->context, node->index, x.data, step->training);
-    if (!node->desc.is_loss || !step->keeps_state || step->loss_scale == 1) return AMP_OK;
-    return step->backend->scale(step->backend, delta.data, amp_shape_count(delta.shape), step->loss_scale,
+    amp_tensor delta = amp_value_delta(node->output, AMP_FORM_PLAIN);
+    if (delta.data && call->keeps_state)
+        AMP_TRY(call->backend->zero(call->backend, delta.data, amp_tensor_bytes(&delta), error));
+    node->output->delta_valid[AMP_FORM_PLAIN] = delta.data && call->keeps_state;
+    call->host->forward(call->host->context, node->index, x.data, call->training);
+    if (!node->desc.is_loss || !call->keeps_state || call->loss_scale == 1) return AMP_OK;
+    return call->backend->scale(call->backend, delta.data, amp_shape_count(delta.shape), call->loss_scale,
                                 error);
 }
 
 /* The host's backward adds to its inputs' deltas itself, so these must hold numbers first. */
-static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
-    amp_backend *b = step->backend;
+    amp_backend *b = call->backend;
     for (int i = 0; i < node->desc.input_count; i++) {
         if (!node->inputs[i]->wants_delta) continue;
         int accumulate;
-        amp_tensor dx = amp_value_delta_target(node->inputs[i], AMP_FORM_HOST, &accumulate);
+        amp_tensor dx = amp_value_delta_target(node->inputs[i], AMP_FORM_PLAIN, &accumulate);
         if (!accumulate) AMP_TRY(b->zero(b, dx.data, amp_tensor_bytes(&dx), error));
     }
     amp_value *input = node->inputs[0];
-    amp_tensor x = amp_value_data(input, AMP_FORM_HOST), dx = amp_value_delta(input, AMP_FORM_HOST);
+    amp_tensor x = amp_value_data(input, AMP_FORM_PLAIN), dx = amp_value_delta(input, AMP_FORM_PLAIN);
     /* A layer with several inputs adds to the deltas of all of them; one with a single input accepts NULL. */
     float *target = input->wants_delta || node->desc.input_count > 1 ? dx.data : NULL;
 
@@ -39,7 +39,7 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
         momentum[i] = *node->desc.params[i].gradient_slot;
         *node->desc.params[i].gradient_slot = node->gradients->all[i];
     }
-    step->host->backward(step->host->context, node->index, x.data, target, step->training);
+    call->host->backward(call->host->context, node->index, x.data, target, call->training);
     for (int i = 0; i < node->desc.param_count; i++) *node->desc.params[i].gradient_slot = momentum[i];
     return AMP_OK;
 }

@@ -57,7 +57,7 @@ static inline double amp_products_operations(amp_products p)
 }
 
 struct amp_node;
-struct amp_step;
+struct amp_call;
 
 typedef struct amp_layer_ops {
     amp_autocast_class class;
@@ -84,11 +84,11 @@ typedef struct amp_layer_ops {
     int (*passes_delta)(const struct amp_node *);
     /* Create backend objects and request buffers of the arena at this shape. forward_time and backward_time
      * are the arena's clock; backward_time is -1 where no backward follows. NULL: nothing is to be done. */
-    amp_status (*plan)(struct amp_node *, struct amp_step *, amp_arena *, int forward_time, int backward_time,
+    amp_status (*plan)(struct amp_node *, struct amp_call *, amp_arena *, int forward_time, int backward_time,
                        amp_error *);
-    amp_status (*forward)(struct amp_node *, struct amp_step *, amp_error *);
+    amp_status (*forward)(struct amp_node *, struct amp_call *, amp_error *);
     /* The output's delta is settled in its home form before the call, and may be overwritten. */
-    amp_status (*backward)(struct amp_node *, struct amp_step *, amp_error *);
+    amp_status (*backward)(struct amp_node *, struct amp_call *, amp_error *);
 } amp_layer_ops;
 
 /* The kinds. What is none of the others runs in the host's own fp32 code, on fp32 NCHW buffers. */
@@ -108,7 +108,7 @@ typedef struct amp_param_desc {
                                at the engine's gradient array while the host's own backward runs */
     size_t count;
     int decays;             /* SGD decays weights, not biases and scales */
-    int unsaved;            /* the host's weights file does not hold it: a checkpoint must */
+    int unsaved;            /* the host's weights file does not hold it: a sidecar must */
     float clip;             /* kept within ±clip after each update; 0 is off */
 } amp_param_desc;
 
@@ -132,7 +132,7 @@ typedef struct amp_layer_desc {
     const char *why_host;       /* AMP_LAYER_HOST: why AMP does not compute it, in a few words; else NULL */
     amp_shape output;           /* n,c,h,w; flat outputs have h = w = 1 */
     int *inputs, input_count;   /* producers' indices, -1 is the image; the previous layer first */
-    int pinned;                 /* amp=0 in its section */
+    int keep_fp32;                 /* amp=0 in its section */
     int recompute;              /* checkpoint=1 in its section: backward makes its output again */
     int is_loss;                /* has a cost; its forward writes a delta */
     int is_truth;               /* its fp32 output replaces the truth of later layers */
@@ -204,7 +204,7 @@ typedef struct amp_gradients { float *weights, *biases, *scales; float *all[AMP_
 typedef struct amp_node amp_node;
 
 /* One pass over the network. */
-typedef struct amp_step {
+typedef struct amp_call {
     amp_backend *backend;
     const amp_host *host;
     int training;      /* batch statistics, dropout */
@@ -219,13 +219,13 @@ typedef struct amp_step {
     amp_yolo_result *results;  /* theirs, in the backend's memory: one each */
     double *image_costs;       /* ... and for each as many as the pass has images */
     const amp_batchnorm_ranks *ranks; /* whose images are one batch to batch norm; NULL: this pass's alone */
-} amp_step;
+} amp_call;
 
 /* A layer at one shape. */
 struct amp_node {
     amp_layer_desc desc;
     int index;
-    amp_form form;             /* the form it computes in; its output's home, but yolo's is HOST */
+    amp_form form;             /* the form it computes in; its output's home, but yolo's is PLAIN */
     amp_dtype dtype;           /* of that form */
     amp_dtype products;        /* what its matrix products run in, if it has any: dtype, unless it lends
                                   them */
@@ -254,20 +254,20 @@ struct amp_node {
                                   pooling's choice, dropout's mask */
     void *table;               /* what its kind's plan made in the backend's memory, which goes with the node:
                                   reorg's indices, yolo's classes; NULL: nothing */
-    int result;                /* of a loss of AMP's own: which of step->results is its */
+    int result;                /* of a loss of AMP's own: which of call->results is its */
 };
 
 /* The node's operations. They do what the ops say; an error's line begins with the layer, and the backend's
  * ranges are named after it. */
-amp_status amp_node_plan(amp_node *, amp_step *, amp_arena *, int forward_time, int backward_time,
+amp_status amp_node_plan(amp_node *, amp_call *, amp_arena *, int forward_time, int backward_time,
                          amp_error *);
 void amp_node_drop_weights(amp_node *, amp_backend *); /* give the copies back, until they are loaded again */
-amp_status amp_node_forward(amp_node *, amp_step *, amp_error *);
-amp_status amp_node_backward(amp_node *, amp_step *, amp_error *);
+amp_status amp_node_forward(amp_node *, amp_call *, amp_error *);
+amp_status amp_node_backward(amp_node *, amp_call *, amp_error *);
 
 /* Activation checkpointing, in backward: makes what node->recompute says in its second place.
  * amp_node_exchange returns to the first, for the next forward. */
-amp_status amp_node_forward_again(amp_node *, amp_step *, amp_error *);
+amp_status amp_node_forward_again(amp_node *, amp_call *, amp_error *);
 void amp_node_exchange(amp_node *);
 /* Whether backward reads the node's inputs, or its output, again. */
 int amp_node_reads_input(const amp_node *);
@@ -280,7 +280,7 @@ int amp_node_keeps_sums(const amp_node *);
 amp_status amp_node_check_shape(const amp_node *, amp_shape made, const char *check, amp_error *);
 
 /* For plan: fills node->table. */
-amp_status amp_node_make_table(amp_node *, amp_step *, const void *table, size_t bytes, amp_error *);
+amp_status amp_node_make_table(amp_node *, amp_call *, const void *table, size_t bytes, amp_error *);
 
 /* Loads the weights of all convolutions among `count` nodes, in one go; an error's line begins with the
  * layer, if one is to blame. */

@@ -3,37 +3,37 @@
  * (scale_wh). */
 #include "epilogue.h"
 
-static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    (void)step;
+    (void)call;
     return amp_epilogue_plan(node, arena, forward_time, backward_time, error);
 }
 
 /* x, by which the other is multiplied, and `from`. */
-static amp_status read_both(amp_node *node, amp_step *step, amp_tensor *x, amp_tensor *from, amp_error *error)
+static amp_status read_both(amp_node *node, amp_call *call, amp_tensor *x, amp_tensor *from, amp_error *error)
 {
-    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, x, error));
-    return amp_value_read(step, node->inputs[1], node->form, from, error);
+    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, x, error));
+    return amp_value_read(call, node->inputs[1], node->form, from, error);
 }
 
-static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_tensor x, from, sums;
-    AMP_TRY(read_both(node, step, &x, &from, error));
+    AMP_TRY(read_both(node, call, &x, &from, error));
     amp_value_write(node->output);
     sums = amp_epilogue_sums(node);
-    AMP_TRY(step->backend->multiply(step->backend, &from, &x, &sums, 0, error));
-    return amp_epilogue_forward(node, step, error);
+    AMP_TRY(call->backend->multiply(call->backend, &from, &x, &sums, 0, error));
+    return amp_epilogue_forward(node, call, error);
 }
 
-static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
-    amp_backend *b = step->backend;
+    amp_backend *b = call->backend;
     amp_tensor x, from, dy = amp_value_delta(node->output, node->form);
     int accumulate;
-    AMP_TRY(amp_epilogue_activation_backward(node, step, error));
-    AMP_TRY(read_both(node, step, &x, &from, error));
+    AMP_TRY(amp_epilogue_activation_backward(node, call, error));
+    AMP_TRY(read_both(node, call, &x, &from, error));
     if (node->inputs[0]->wants_delta) {
         amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
         AMP_TRY(b->multiply_sums(b, &dy, &from, &dx, accumulate, error));

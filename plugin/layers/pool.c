@@ -1,10 +1,10 @@
 /* Max pooling and global average pooling. */
 #include "layer.h"
 
-static amp_status maxpool_plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time,
+static amp_status maxpool_plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time,
                                int backward_time, amp_error *error)
 {
-    (void)step;
+    (void)call;
     if (node->desc.maxpool.size < 1 || node->desc.maxpool.size > 15)
         return amp_fail(error, AMP_UNSUPPORTED, "layer %d [maxpool]: size = %d; AMP runs sizes 1 to 15; "
                         "set amp=off to train it in stock fp32",
@@ -13,41 +13,41 @@ static amp_status maxpool_plan(amp_node *node, amp_step *step, amp_arena *arena,
                                 &node->kept, error);
 }
 
-static amp_status maxpool_forward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status maxpool_forward(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_tensor x, y;
-    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
+    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
     y = amp_value_write(node->output);
-    return step->backend->maxpool_forward(step->backend, &x, &y, node->kept, node->desc.maxpool.size,
+    return call->backend->maxpool_forward(call->backend, &x, &y, node->kept, node->desc.maxpool.size,
                                           node->desc.maxpool.stride, node->desc.maxpool.pad, error);
 }
 
-static amp_status maxpool_backward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status maxpool_backward(amp_node *node, amp_call *call, amp_error *error)
 {
     if (!node->inputs[0]->wants_delta) return AMP_OK;
     amp_tensor dy = amp_value_delta(node->output, node->form);
     int accumulate;
     amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
-    return step->backend->maxpool_backward(step->backend, &dy, node->kept, &dx, node->desc.maxpool.size,
+    return call->backend->maxpool_backward(call->backend, &dy, node->kept, &dx, node->desc.maxpool.size,
                                            node->desc.maxpool.stride, node->desc.maxpool.pad, accumulate,
                                            error);
 }
 
-static amp_status avgpool_forward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status avgpool_forward(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_tensor x, y;
-    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
+    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
     y = amp_value_write(node->output);
-    return step->backend->avgpool_forward(step->backend, &x, &y, error);
+    return call->backend->avgpool_forward(call->backend, &x, &y, error);
 }
 
-static amp_status avgpool_backward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status avgpool_backward(amp_node *node, amp_call *call, amp_error *error)
 {
     if (!node->inputs[0]->wants_delta) return AMP_OK;
     amp_tensor dy = amp_value_delta(node->output, node->form);
     int accumulate;
     amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
-    return step->backend->avgpool_backward(step->backend, &dy, &dx, accumulate, error);
+    return call->backend->avgpool_backward(call->backend, &dy, &dx, accumulate, error);
 }
 
 const amp_layer_ops amp_maxpool_ops = { .class = AMP_CLASS_FOLLOWS, .plan = maxpool_plan,

@@ -33,7 +33,7 @@ static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
     return (long)(((k2 + offset * r) * h + h2 / s) * w + w2 / s);
 }
 
-static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
     (void)arena, (void)forward_time, (void)backward_time;
@@ -45,7 +45,7 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
         return amp_fail(error, AMP_BAD_NETWORK,
                         "layer %d [reorg]: input %dx%dx%d (w x h x c) is not divisible by stride %d",
                         node->index, in.w, in.h, in.c, stride);
-    if (step->outline) return AMP_OK;
+    if (call->outline) return AMP_OK;
     int32_t *map = malloc((count ? count : 1) * sizeof *map);
     if (!map)
         return amp_fail(error, AMP_NO_MEMORY, "layer %d [reorg]: no memory for its table of %zu entries",
@@ -54,26 +54,26 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
         long from = source_of(&node->desc, in, i);
         map[nhwc_of_nchw(out, i)] = from < 0 ? -1 : nhwc_of_nchw(in, (size_t)from);
     }
-    amp_status status = amp_node_make_table(node, step, map, count * sizeof *map, error);
+    amp_status status = amp_node_make_table(node, call, map, count * sizeof *map, error);
     free(map);
     return status;
 }
 
-static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_tensor x, y;
-    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
+    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
     y = amp_value_write(node->output);
-    return step->backend->gather_forward(step->backend, &x, &y, node->table, error);
+    return call->backend->gather_forward(call->backend, &x, &y, node->table, error);
 }
 
-static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
     if (!node->inputs[0]->wants_delta) return AMP_OK;
     amp_tensor dy = amp_value_delta(node->output, node->form);
     int accumulate;
     amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
-    return step->backend->gather_backward(step->backend, &dy, &dx, node->table, accumulate, error);
+    return call->backend->gather_backward(call->backend, &dy, &dx, node->table, accumulate, error);
 }
 
 const amp_layer_ops amp_reorg_ops = { .class = AMP_CLASS_FOLLOWS, .plan = plan, .forward = forward,

@@ -2,11 +2,11 @@
  * With inputs of different sizes it is a host layer. */
 #include "layer.h"
 
-static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
     int groups = node->desc.route.groups, group_id = node->desc.route.group_id;
-    (void)step, (void)arena, (void)forward_time, (void)backward_time;
+    (void)call, (void)arena, (void)forward_time, (void)backward_time;
     for (int i = 0; i < node->desc.input_count; i++) {
         int c = node->inputs[i]->shape.c;
         if (groups < 1 || group_id < 0 || group_id >= groups || c % groups)
@@ -21,24 +21,24 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
 /* Channels that the layer takes of an input, from their group_id-fold on. */
 static int part_of(const amp_node *node, int i) { return node->inputs[i]->shape.c / node->desc.route.groups; }
 
-static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_tensor y = amp_value_write(node->output);
     int first = 0;
     for (int i = 0; i < node->desc.input_count; i++) {
         int part = part_of(node, i);
         amp_tensor x;
-        AMP_TRY(amp_value_read(step, node->inputs[i], node->form, &x, error));
-        AMP_TRY(step->backend->channels(step->backend, &x, node->desc.route.group_id * part, &y, first, part,
+        AMP_TRY(amp_value_read(call, node->inputs[i], node->form, &x, error));
+        AMP_TRY(call->backend->channels(call->backend, &x, node->desc.route.group_id * part, &y, first, part,
                                         1, 0, error));
         first += part;
     }
     return AMP_OK;
 }
 
-static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
-    amp_backend *b = step->backend;
+    amp_backend *b = call->backend;
     amp_tensor dy = amp_value_delta(node->output, node->form);
     int first = 0;
     for (int i = 0; i < node->desc.input_count; i++) {

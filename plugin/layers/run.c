@@ -30,13 +30,13 @@ static amp_status end(const amp_node *node, amp_backend *backend, const char *ph
     return name(node, phase, status, error);
 }
 
-amp_status amp_node_plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time,
+amp_status amp_node_plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time,
                          int backward_time, amp_error *error)
 {
     if (!node->desc.kind->plan) return AMP_OK;
-    begin(node, step->backend, "planning");
-    amp_status status = node->desc.kind->plan(node, step, arena, forward_time, backward_time, error);
-    return end(node, step->backend, "planning", status, error);
+    begin(node, call->backend, "planning");
+    amp_status status = node->desc.kind->plan(node, call, arena, forward_time, backward_time, error);
+    return end(node, call->backend, "planning", status, error);
 }
 
 int amp_node_reads_input(const amp_node *node)
@@ -61,11 +61,11 @@ amp_status amp_node_check_shape(const amp_node *node, amp_shape made, const char
                     check);
 }
 
-amp_status amp_node_make_table(amp_node *node, amp_step *step, const void *table, size_t bytes,
+amp_status amp_node_make_table(amp_node *node, amp_call *call, const void *table, size_t bytes,
                                amp_error *error)
 {
-    AMP_TRY(step->backend->allocate(step->backend, bytes, &node->table, error));
-    return step->backend->upload(step->backend, node->table, table, bytes, error);
+    AMP_TRY(call->backend->allocate(call->backend, bytes, &node->table, error));
+    return call->backend->upload(call->backend, node->table, table, bytes, error);
 }
 
 static int loads_masters(const amp_node *node) { return node->conv && !node->folded; }
@@ -110,10 +110,10 @@ void amp_node_drop_weights(amp_node *node, amp_backend *backend)
     node->folded_bias = NULL;
 }
 
-amp_status amp_node_forward(amp_node *node, amp_step *step, amp_error *error)
+amp_status amp_node_forward(amp_node *node, amp_call *call, amp_error *error)
 {
-    begin(node, step->backend, "forward");
-    return end(node, step->backend, "forward", node->desc.kind->forward(node, step, error), error);
+    begin(node, call->backend, "forward");
+    return end(node, call->backend, "forward", node->desc.kind->forward(node, call, error), error);
 }
 
 void amp_node_exchange(amp_node *node)
@@ -125,11 +125,11 @@ void amp_node_exchange(amp_node *node)
     node->pre_activation = other;
 }
 
-amp_status amp_node_forward_again(amp_node *node, amp_step *step, amp_error *error)
+amp_status amp_node_forward_again(amp_node *node, amp_call *call, amp_error *error)
 {
-    amp_step again = *step;
+    amp_call again = *call;
     again.again = 1;
-    begin(node, step->backend, "forward again");
+    begin(node, call->backend, "forward again");
     amp_node_exchange(node);
     amp_status status = AMP_OK;
     if (node->recompute == AMP_RECOMPUTE_ALL) {
@@ -138,13 +138,13 @@ amp_status amp_node_forward_again(amp_node *node, amp_step *step, amp_error *err
         amp_value_write(node->output);
         status = amp_epilogue_forward(node, &again, error);
     }
-    return end(node, step->backend, "forward again", status, error);
+    return end(node, call->backend, "forward again", status, error);
 }
 
-amp_status amp_node_backward(amp_node *node, amp_step *step, amp_error *error)
+amp_status amp_node_backward(amp_node *node, amp_call *call, amp_error *error)
 {
-    begin(node, step->backend, "backward");
-    return end(node, step->backend, "backward", node->desc.kind->backward(node, step, error), error);
+    begin(node, call->backend, "backward");
+    return end(node, call->backend, "backward", node->desc.kind->backward(node, call, error), error);
 }
 
 void amp_node_release(amp_node *node, amp_backend *backend)

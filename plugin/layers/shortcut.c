@@ -3,34 +3,34 @@
 #include "../backend/activate.h"
 #include "epilogue.h"
 
-static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    (void)step;
+    (void)call;
     return amp_epilogue_plan(node, arena, forward_time, backward_time, error);
 }
 
 /* The batch norm of the layer before, and the sum. */
-static amp_status forward_from_sums(amp_node *node, amp_step *step, amp_error *error)
+static amp_status forward_from_sums(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_tensor from, y = amp_value_write(node->output);
-    AMP_TRY(amp_value_read(step, node->inputs[1], node->form, &from, error));
-    return amp_epilogue_add(node->norm_of, step, &from, &y, error);
+    AMP_TRY(amp_value_read(call, node->inputs[1], node->form, &from, error));
+    return amp_epilogue_add(node->norm_of, call, &from, &y, error);
 }
 
-static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
 {
-    if (node->norm_of && !step->shown) return forward_from_sums(node, step, error);
-    amp_backend *b = step->backend;
+    if (node->norm_of && !call->shown) return forward_from_sums(node, call, error);
+    amp_backend *b = call->backend;
     const amp_layer_desc *d = &node->desc;
     int kept = amp_gradient_wants_input(d->activation), last = d->input_count - 1;
     amp_tensor x, from, y;
-    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
+    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
     y = amp_value_write(node->output);
     amp_tensor sums = amp_epilogue_sums(node);
     for (int k = 1; k <= last; k++) {
         amp_activation activation = k == last && !kept ? d->activation : AMP_LINEAR;
-        AMP_TRY(amp_value_read(step, node->inputs[k], node->form, &from, error));
+        AMP_TRY(amp_value_read(call, node->inputs[k], node->form, &from, error));
         AMP_TRY(b->shortcut_forward(b, &x, &from, &sums, k == 1 ? d->shortcut.alpha : 1, d->shortcut.beta,
                                     activation, error));
         x = sums;
@@ -38,13 +38,13 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
     return kept ? b->activation_forward(b, &sums, &y, d->activation, error) : AMP_OK;
 }
 
-static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
-    amp_backend *b = step->backend;
+    amp_backend *b = call->backend;
     amp_value *input = node->inputs[0];
     amp_tensor d = amp_value_delta(node->output, node->form);
     int accumulate;
-    AMP_TRY(amp_epilogue_activation_backward(node, step, error));
+    AMP_TRY(amp_epilogue_activation_backward(node, call, error));
     if (input->wants_delta) { /* alpha everywhere, as Darknet: in forward it applies only where pixels
                                  correspond */
         amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);

@@ -6,8 +6,8 @@
 static amp_tensor in_form(const amp_value *value, amp_form form, void *data)
 {
     return (amp_tensor){ .data = data, .shape = value->shape,
-                         .dtype = form == AMP_FORM_LOW ? value->low_dtype : AMP_FP32,
-                         .layout = form == AMP_FORM_HOST ? AMP_NCHW : AMP_NHWC };
+                         .dtype = form == AMP_FORM_HALF ? value->low_dtype : AMP_FP32,
+                         .layout = form == AMP_FORM_PLAIN ? AMP_NCHW : AMP_NHWC };
 }
 
 amp_tensor amp_value_data(const amp_value *value, amp_form form)
@@ -27,7 +27,7 @@ amp_tensor amp_value_write(amp_value *value)
 
 void amp_value_exchange(amp_value *value)
 {
-    for (int form = 0; form < AMP_FORM_HOST; form++) {
+    for (int form = 0; form < AMP_FORM_PLAIN; form++) {
         void *other = value->data_again[form];
         value->data_again[form] = value->data[form];
         value->data[form] = other;
@@ -35,12 +35,12 @@ void amp_value_exchange(amp_value *value)
     }
 }
 
-amp_status amp_value_read(amp_step *step, amp_value *value, amp_form form, amp_tensor *out, amp_error *error)
+amp_status amp_value_read(amp_call *call, amp_value *value, amp_form form, amp_tensor *out, amp_error *error)
 {
     *out = amp_value_data(value, form);
     if (value->data_valid[form]) return AMP_OK;
     amp_tensor home = amp_value_data(value, value->home);
-    AMP_TRY(step->backend->cast(step->backend, &home, out, 0, error));
+    AMP_TRY(call->backend->cast(call->backend, &home, out, 0, error));
     value->data_valid[form] = 1;
     return AMP_OK;
 }
@@ -52,13 +52,13 @@ amp_tensor amp_value_delta_target(amp_value *value, amp_form form, int *accumula
     return amp_value_delta(value, form);
 }
 
-amp_status amp_value_settle_delta(amp_step *step, amp_value *value, int *any, amp_error *error)
+amp_status amp_value_settle_delta(amp_call *call, amp_value *value, int *any, amp_error *error)
 {
     amp_tensor home = amp_value_delta(value, value->home);
     for (int form = 0; form < AMP_FORMS; form++) {
         if (form == (int)value->home || !value->delta_valid[form]) continue;
         amp_tensor part = amp_value_delta(value, (amp_form)form);
-        AMP_TRY(step->backend->cast(step->backend, &part, &home, value->delta_valid[value->home], error));
+        AMP_TRY(call->backend->cast(call->backend, &part, &home, value->delta_valid[value->home], error));
         value->delta_valid[value->home] = 1;
         value->delta_valid[form] = 0;
     }

@@ -10,9 +10,9 @@
 #include "../tensor/tensor.h"
 
 typedef enum amp_form {
-    AMP_FORM_LOW,  /* fp16 or bf16, NHWC */
+    AMP_FORM_HALF,  /* fp16 or bf16, NHWC */
     AMP_FORM_WIDE, /* fp32, NHWC */
-    AMP_FORM_HOST, /* fp32, NCHW, in the host's buffers */
+    AMP_FORM_PLAIN, /* fp32, NCHW, in the host's buffers */
     AMP_FORMS
 } amp_form;
 
@@ -29,7 +29,7 @@ typedef struct amp_value {
     char data_valid[AMP_FORMS], delta_valid[AMP_FORMS];
 } amp_value;
 
-struct amp_step;
+struct amp_call;
 
 amp_tensor amp_value_data(const amp_value *, amp_form);
 amp_tensor amp_value_delta(const amp_value *, amp_form);
@@ -42,11 +42,11 @@ amp_tensor amp_value_write(amp_value *);
 void amp_value_exchange(amp_value *);
 
 /* The value in a consumer's form, cast if it is not there yet. */
-amp_status amp_value_read(struct amp_step *, amp_value *, amp_form, amp_tensor *out, amp_error *);
+amp_status amp_value_read(struct amp_call *, amp_value *, amp_form, amp_tensor *out, amp_error *);
 
 /* Where a consumer writes its part of the delta, and whether it must add to what is there. Only with
  * wants_delta. */
 amp_tensor amp_value_delta_target(amp_value *, amp_form, int *accumulate);
 
 /* Sum all parts into the home form. *any is 0 when no consumer contributed. */
-amp_status amp_value_settle_delta(struct amp_step *, amp_value *, int *any, amp_error *);
+amp_status amp_value_settle_delta(struct amp_call *, amp_value *, int *any, amp_error *);

@@ -4,7 +4,7 @@
 #include "layer.h"
 
 /* The table of classes, where the backend reads it. */
-static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
     (void)arena, (void)forward_time, (void)backward_time;
@@ -17,7 +17,7 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
                             "layer %d [yolo]: its map makes class %d of class %d, but classes=%d; "
                             "correct the file that map= names", node->index, d->class_table[c].learnt, c,
                             d->classes);
-    return step->outline ? AMP_OK : amp_node_make_table(node, step, d->class_table, bytes, error);
+    return call->outline ? AMP_OK : amp_node_make_table(node, call, d->class_table, bytes, error);
 }
 
 static amp_yolo_desc desc_of(const amp_node *node)
@@ -27,39 +27,39 @@ static amp_yolo_desc desc_of(const amp_node *node)
     return d;
 }
 
-static amp_status write_output(amp_node *node, amp_step *step, const amp_tensor *x, const amp_yolo_desc *d,
+static amp_status write_output(amp_node *node, amp_call *call, const amp_tensor *x, const amp_yolo_desc *d,
                                amp_error *error)
 {
     amp_tensor y = amp_value_write(node->output);
-    AMP_TRY(step->backend->cast(step->backend, x, &y, 0, error));
-    return step->backend->yolo_activate(step->backend, &y, d, error);
+    AMP_TRY(call->backend->cast(call->backend, x, &y, 0, error));
+    return call->backend->yolo_activate(call->backend, &y, d, error);
 }
 
-static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_value *input = node->inputs[0];
     amp_yolo_desc d = desc_of(node);
     amp_tensor x, dx;
     int accumulate = 0;
-    AMP_TRY(amp_value_read(step, input, node->form, &x, error));
-    if (node->output->data[AMP_FORM_HOST]) AMP_TRY(write_output(node, step, &x, &d, error));
-    if (!step->training) return AMP_OK;
+    AMP_TRY(amp_value_read(call, input, node->form, &x, error));
+    if (node->output->data[AMP_FORM_PLAIN]) AMP_TRY(write_output(node, call, &x, &d, error));
+    if (!call->training) return AMP_OK;
     int learns = input->wants_delta && node->computes_backward;
     if (learns) dx = amp_value_delta_target(input, node->form, &accumulate);
-    return step->backend->yolo_loss(step->backend, &x, step->host->labels(step->host->context, node->index),
-                                    &d, step->loss_scale, learns ? &dx : NULL, accumulate,
-                                    step->results + node->result,
-                                    step->image_costs + node->result * x.shape.n, error);
+    return call->backend->yolo_loss(call->backend, &x, call->host->labels(call->host->context, node->index),
+                                    &d, call->loss_scale, learns ? &dx : NULL, accumulate,
+                                    call->results + node->result,
+                                    call->image_costs + node->result * x.shape.n, error);
 }
 
 /* The delta of layers that read the output is passed on unchanged, as in Darknet. */
-static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
     int accumulate;
     if (!node->inputs[0]->wants_delta) return AMP_OK;
-    amp_tensor dy = amp_value_delta(node->output, AMP_FORM_HOST);
+    amp_tensor dy = amp_value_delta(node->output, AMP_FORM_PLAIN);
     amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
-    return step->backend->cast(step->backend, &dy, &dx, accumulate, error);
+    return call->backend->cast(call->backend, &dy, &dx, accumulate, error);
 }
 
 const amp_layer_ops amp_yolo_ops = { .class = AMP_CLASS_FOLLOWS, .plan = plan, .forward = forward,

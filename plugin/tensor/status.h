@@ -15,7 +15,7 @@ typedef enum amp_status {
     AMP_NO_MEMORY,
     AMP_BACKEND_FAILED, /* the library beneath reported an error */
     AMP_DIVERGED,       /* non-finite for ever: training must end */
-    AMP_BAD_CHECKPOINT, /* a sidecar that is damaged, foreign or of another network */
+    AMP_BAD_SIDECAR, /* a sidecar that is damaged, foreign or of another network */
     AMP_IO_FAILED,      /* a file could not be read or written */
     AMP_COMM_FAILED,    /* a rank is gone, or the library between ranks reported an error */
     AMP_HELP_PRINTED    /* nothing is wrong: the command line asked for help, and got it */

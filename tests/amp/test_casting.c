@@ -193,9 +193,9 @@ TEST(behaviour_31_mixed_dtype_route_and_shortcut_promote)
         { SMALL_NET POINT(3, "") POINT(3, "amp=0\n")
           "[route]\nlayers=-2\n[shortcut]\nfrom=-2\nactivation=linear\n", { 2, 2, 2 }, AMP_FORM_WIDE },
         /* nothing to promote */
-        { SMALL_NET POINT(3, "") POINT(3, "") "[route]\nlayers=-1,0\n", { 1, 1, 1, 1, 1, 1 }, AMP_FORM_LOW },
+        { SMALL_NET POINT(3, "") POINT(3, "") "[route]\nlayers=-1,0\n", { 1, 1, 1, 1, 1, 1 }, AMP_FORM_HALF },
         { SMALL_NET POINT(3, "") POINT(3, "") "[shortcut]\nfrom=0\nactivation=linear\n", { 2, 2, 2 },
-          AMP_FORM_LOW },
+          AMP_FORM_HALF },
     };
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -302,8 +302,8 @@ TEST(behaviour_33_deltas_of_several_consumers_add_up)
         net->delta = delta;
         forward_network(net);
         backward_network(net);
-        assert_int_equal(form_of(net, 0), k ? AMP_FORM_LOW : AMP_FORM_WIDE);
-        assert_int_equal(form_of(net, 1), AMP_FORM_HOST);
+        assert_int_equal(form_of(net, 0), k ? AMP_FORM_HALF : AMP_FORM_WIDE);
+        assert_int_equal(form_of(net, 1), AMP_FORM_PLAIN);
         for (int i = 0; i < BATCH * SIDE; i++) {
             int b = i / SIDE, p = i % SIDE;
             double expected[IN];

@@ -107,13 +107,13 @@ TEST(forms_follow_autocast_rules)
     network *net = parse_branched("", "amp=0\n", "fp16");
     feed(net, 1);
     network_predict(net, net->input);
-    assert_int_equal(form_of(net, 0), AMP_FORM_LOW);
+    assert_int_equal(form_of(net, 0), AMP_FORM_HALF);
     assert_int_equal(form_of(net, 1), AMP_FORM_WIDE); /* pinned */
     assert_int_equal(form_of(net, 2), AMP_FORM_WIDE); /* shortcut of fp32 and fp16 promotes */
     assert_int_equal(form_of(net, 3), AMP_FORM_WIDE); /* max pooling follows */
     assert_int_equal(form_of(net, 4), AMP_FORM_WIDE); /* route promotes */
-    assert_int_equal(form_of(net, 5), AMP_FORM_LOW);
-    assert_int_equal(form_of(net, 6), AMP_FORM_HOST); /* cost */
+    assert_int_equal(form_of(net, 5), AMP_FORM_HALF);
+    assert_int_equal(form_of(net, 6), AMP_FORM_PLAIN); /* cost */
     release(net);
 }
 
@@ -232,7 +232,7 @@ TEST(overflow_for_ever_ends_training)
     collapse("fp16", text, sizeof text);
     assert_non_null(strstr(text, "4096 -> 2048"));
     assert_non_null(strstr(text, "gradients stay inf or NaN at the smallest loss scale, 1024; first in the "
-                                 "image, forward; last good step: 1; last checkpoint: none yet; try a lower "
+                                 "image, forward; last good step: 1; last saved: none yet; try a lower "
                                  "learning_rate"));
     collapse("bf16", text, sizeof text);
     assert_non_null(strstr(text, "gradients stay inf or NaN step after step at loss scale 1; first in the "

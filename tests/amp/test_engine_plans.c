@@ -367,7 +367,7 @@ static void part_deltas(network *net, void **own)
     for (int i = 0; i < plan->count; i++) {
         amp_value *value = &plan->values[i];
         amp_tensor delta = amp_value_delta(value, value->home);
-        if (value->home == AMP_FORM_HOST || !delta.data) continue;
+        if (value->home == AMP_FORM_PLAIN || !delta.data) continue;
         own[i] = value->delta[value->home] = malloc(amp_tensor_bytes(&delta));
         assert_non_null(own[i]);
     }

@@ -147,7 +147,7 @@ TEST(states_that_no_training_reaches_are_named)
     }
 }
 
-/* A checkpoint reader may hand over any bytes. What passes must train on like any other state. */
+/* A reader of sidecars may hand over any bytes. What passes must train on like any other state. */
 TEST(any_bytes_are_refused_or_train_on)
 {
     uint64_t random = 4;

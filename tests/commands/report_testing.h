@@ -2,7 +2,7 @@
 #ifndef AMP_TESTS_REPORT_TESTING_H
 #define AMP_TESTS_REPORT_TESTING_H
 
-#include "commands/compare/compare.h"
+#include "commands/compare/comparison.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "commands/compare/compare.h"
+#include "commands/compare/comparison.h"
 
 enum { DTYPES = 3, SEEDS = 3, STEPS = 60 }; /* enough to judge speeds by */
 

@@ -152,7 +152,7 @@ TEST(products_of_recurrent_layers_are_in_half_and_the_layers_are_not)
     int advised = 0;
     for (int k = 0; k < r.advice_count; k++) {
         assert_true(r.advice[k].layer != 0); /* nothing there is to be changed */
-        advised += r.advice[k].layer == 1 && !strcmp(r.advice[k].kind, "pinned");
+        advised += r.advice[k].layer == 1 && !strcmp(r.advice[k].kind, "keep_fp32");
     }
     assert_int_equal(advised, 1);
     amp_plan_report_free(&r);
@@ -207,11 +207,12 @@ TEST(copies_of_recurrent_weights_take_what_is_told)
 TEST(casts_are_where_forms_meet)
 {
     static const amp_plan_cast expected[] = {
-        { -1, 0, AMP_FORM_HOST, AMP_FORM_LOW, 0, 3 * 512 },
-        { 0, 1, AMP_FORM_LOW, AMP_FORM_WIDE, 1, 12 * 512 },
-        { 3, 4, AMP_FORM_WIDE, AMP_FORM_LOW, 1, 28 * 512 }, { 5, 6, AMP_FORM_LOW, AMP_FORM_HOST, 1, 8 * 512 },
-        { 6, 7, AMP_FORM_HOST, AMP_FORM_LOW, 1, 8 * 512 },
-        { 7, -1, AMP_FORM_LOW, AMP_FORM_HOST, 1, 10 * 512 } };
+        { -1, 0, AMP_FORM_PLAIN, AMP_FORM_HALF, 0, 3 * 512 },
+        { 0, 1, AMP_FORM_HALF, AMP_FORM_WIDE, 1, 12 * 512 },
+        { 3, 4, AMP_FORM_WIDE, AMP_FORM_HALF, 1, 28 * 512 },
+        { 5, 6, AMP_FORM_HALF, AMP_FORM_PLAIN, 1, 8 * 512 },
+        { 6, 7, AMP_FORM_PLAIN, AMP_FORM_HALF, 1, 8 * 512 },
+        { 7, -1, AMP_FORM_HALF, AMP_FORM_PLAIN, 1, 10 * 512 } };
     amp_plan_report r = planned(known, NULL);
     assert_int_equal(r.cast_count, sizeof expected / sizeof *expected);
     for (int k = 0; k < r.cast_count; k++) {
@@ -240,7 +241,7 @@ TEST(advice_names_what_could_be_changed)
     assert_non_null(last);
     assert_non_null(strstr(last->text, "Layer 8 [cost] needs that many"));
     assert_null(advice_of(&r, "misaligned", 1)); /* in fp32 it does not matter */
-    assert_non_null(advice_of(&r, "pinned", 1));
+    assert_non_null(advice_of(&r, "keep_fp32", 1));
     assert_non_null(advice_of(&r, "fp32", 6));
     const amp_plan_advice *follows = advice_of(&r, "follows_fp32", 1);
     assert_non_null(follows);
@@ -496,7 +497,7 @@ TEST(a_prediction_takes_nothing_that_only_a_training_needs)
     for (int i = 0; i < plan->count; i++) {
         const amp_node *node = &plan->nodes[i];
         assert_false(node->pre_activation || node->mean || node->variance || node->kept);
-        for (int form = 0; form < AMP_FORM_HOST; form++) assert_null(node->output->delta[form]);
+        for (int form = 0; form < AMP_FORM_PLAIN; form++) assert_null(node->output->delta[form]);
     }
     train_step(net, 1);
     assert_int_equal(large_requests(net), 2);

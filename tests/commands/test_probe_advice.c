@@ -1,4 +1,4 @@
-/* Which layers the probe says to pin, on networks and histograms made up for it. */
+/* Which layers the probe says to keep in fp32, on networks and histograms made up for it. */
 #include "testing.h"
 
 #include <limits.h>
@@ -75,7 +75,7 @@ static void assert_pins(const amp_probe_result *r, const char *expected)
 {
     char pins[200] = "";
     for (int i = 0; i < r->network.count; i++)
-        if (r->layers[i].pin) snprintf(pins + strlen(pins), 20, "%s%d", *pins ? "," : "", i);
+        if (r->layers[i].keep) snprintf(pins + strlen(pins), 20, "%s%d", *pins ? "," : "", i);
     assert_string_equal(pins, expected);
 }
 
@@ -95,7 +95,7 @@ TEST(nothing_is_pinned_where_all_is_well)
 {
     amp_probe_result *r = chain();
     advise(r, "", 1);
-    assert_says(r, 0, "nothing needs to be pinned");
+    assert_says(r, 0, "nothing needs to be kept in fp32");
     assert_int_equal(r->scales.most, 15);
     assert_true(r->scale == 0x1p15f);
     amp_probe_free(r);
@@ -107,7 +107,7 @@ TEST(an_output_that_overflows_pins_its_layer_and_who_reads_it)
     put(&of(r, 1)->output, -1e6f, 25);
     advise(r, "1,2", 1);
     assert_says(r, 0, "layer 1 [convolutional]: 20.0 % of its outputs exceed fp16's 65504 (the largest is "
-                      "1e+06): pin it with amp=0, and layer 2, which reads them, or use dtype=bf16");
+                      "1e+06): keep it in fp32 with amp=0, and layer 2, which reads them, or use dtype=bf16");
     amp_probe_free(r);
 }
 
@@ -151,9 +151,9 @@ TEST(a_layer_that_follows_its_input_needs_no_pin)
     put(&of(r, 1)->output, 1e5f, 10);
     advise(r, "0,2", 2);
     assert_says(r, 0, "layer 0 [convolutional]");
-    assert_says(r, 0, "pin it with amp=0, or use");
+    assert_says(r, 0, "keep it in fp32 with amp=0, or use");
     assert_says(r, 1, "layer 1 [maxpool]");
-    assert_says(r, 1, ": pin layer 2, which reads them, with amp=0, or use");
+    assert_says(r, 1, ": keep layer 2, which reads them, in fp32 with amp=0, or use");
     amp_probe_free(r);
 }
 
@@ -180,15 +180,15 @@ TEST(a_layer_that_lends_its_products_is_pinned_for_what_they_round)
 TEST(what_the_cfg_pins_is_not_advised_again)
 {
     amp_probe_result *r = chain();
-    r->network.layers[1].pinned = 1;
+    r->network.layers[1].keep_fp32 = 1;
     put(&of(r, 1)->output, 1e5f, 10);
     advise(r, "2", 1);
     amp_probe_free(r);
     r = chain();
-    r->network.layers[1].pinned = r->network.layers[2].pinned = 1;
+    r->network.layers[1].keep_fp32 = r->network.layers[2].keep_fp32 = 1;
     put(&of(r, 1)->output, 1e5f, 10);
     advise(r, "", 1);
-    assert_says(r, 0, "nothing needs to be pinned");
+    assert_says(r, 0, "nothing needs to be kept in fp32");
     amp_probe_free(r);
 }
 
@@ -241,8 +241,8 @@ TEST(a_present_scale_outside_the_range_is_told_without_pins)
     r->scale_source = AMP_SCALE_OF_CFG;
     advise(r, "", 1);
     assert_says(r, 0, "layer 1 [convolutional]: 100.0 % of its deltas become 0 in fp16 at the present loss "
-                      "scale of 1: set loss_scale from 512 to 32768, or loss_scale=dynamic, or pin the layer "
-                      "with amp=0");
+                      "scale of 1: set loss_scale from 512 to 32768, or loss_scale=dynamic, or keep the "
+                      "layer in fp32 with amp=0");
     amp_probe_free(r);
 }
 
@@ -255,7 +255,7 @@ TEST(a_static_scale_that_overflows_is_told_and_a_dynamic_one_falls)
         r->scale_moves = moves;
         r->scale_source = AMP_SCALE_OF_CFG;
         advise(r, "", moves ? 1 : 6 - 1);
-        if (moves) assert_says(r, 0, "nothing needs to be pinned");
+        if (moves) assert_says(r, 0, "nothing needs to be kept in fp32");
         else assert_says(r, 1, "layer 1 [convolutional]: 100.0 % of its deltas overflow fp16 at the present "
                          "loss scale of 65536");
         amp_probe_free(r);
@@ -305,11 +305,11 @@ static void assert_nothing_overflows(const amp_probe_result *r)
     for (int i = 0; i < r->network.count; i++) {
         amp_layer_desc d = r->network.layers[i];
         amp_form inputs[2];
-        d.pinned |= r->layers[i].pin;
+        d.keep_fp32 |= r->layers[i].keep;
         for (int k = 0; k < d.input_count; k++)
-            inputs[k] = d.inputs[k] < 0 ? AMP_FORM_HOST : forms[d.inputs[k]];
+            inputs[k] = d.inputs[k] < 0 ? AMP_FORM_PLAIN : forms[d.inputs[k]];
         forms[i] = amp_autocast_of(&d, AMP_FP16, inputs).form;
-        if (forms[i] != AMP_FORM_LOW) continue;
+        if (forms[i] != AMP_FORM_HALF) continue;
         assert_false(amp_numerics_lost(&r->layers[i].numerics.output, AMP_FP16, 1).overflows);
         for (int k = 0; k < d.input_count; k++)
             assert_true(d.inputs[k] < 0 || !amp_numerics_lost(&r->layers[d.inputs[k]].numerics.output,
@@ -330,12 +330,12 @@ TEST(pins_are_enough_in_any_network)
             int joins = kind == &amp_shortcut_ops || kind == &amp_route_ops;
             layer(r, i, kind, "layer", i - 1, joins ? below(i) : i - 1);
             if (below(6) == 0) put(&of(r, i)->output, 1e6f, 3), none = 0;
-            r->network.layers[i].pinned = below(9) == 0;
+            r->network.layers[i].keep_fp32 = below(9) == 0;
         }
         amp_probe_advise(r);
         assert_nothing_overflows(r);
         if (none) assert_pins(r, "");
-        for (int i = 0; i < count; i++) assert_false(r->layers[i].pin && r->network.layers[i].pinned);
+        for (int i = 0; i < count; i++) assert_false(r->layers[i].keep && r->network.layers[i].keep_fp32);
         amp_probe_free(r);
     }
 }

@@ -97,7 +97,7 @@ averages() { # averages <gpus> <folder> <weights to begin with> <last step, wher
     { cat tiny.data; echo savelast=$(($4 / 2)); } > averaged.data
     on $1 $2 detector averaged.data averaged.cfg $3
     [ $status = 1 ] && grep -a "beyond 1e19.*last good step: $(($4 + 1));" err |
-        grep -q 'last checkpoint: backup/averaged_last.weights' || fail "averages on $1: $(tail -n 2 err)"
+        grep -q 'last saved: backup/averaged_last.weights' || fail "averages on $1: $(tail -n 2 err)"
 }
 cp whole/tiny_final.weights final.weights
 printf '\120\037\0\0\0\0\0\0' | dd of=final.weights bs=1 seek=12 conv=notrunc 2> dd # 8016 images: 1002 steps

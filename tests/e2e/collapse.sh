@@ -27,7 +27,7 @@ for amp in fp16 bf16; do
     train 1 boom.cfg -amp $amp -seed 3
     [ "$(grep -c 'training has collapsed' err)" = 1 ] || fail "$amp: not one line of it: $(tail -3 err)"
     first='gradients stay inf or NaN .*; first in [a-z]* of layer [0-9]* \[[a-z]*\], forward'
-    last='last good step: 120; last checkpoint: backup/boom_100.weights'
+    last='last good step: 120; last saved: backup/boom_100.weights'
     tail -1 err | grep -q "^amp: training has collapsed: $first; $last; try .*learning_rate" ||
         fail "$amp: $(tail -1 err)"
     [ ! -e backup/boom_final.weights ] || fail "$amp: the weights were saved as final"
@@ -57,5 +57,5 @@ grep -q "$not_written: .* of layer [0-9]* $absurd after step 100; training goes 
     fail "$(grep '^amp' err)"
 first="weights $absurd; first in .* of layer [0-9]* .*"
 tail -1 err |
-    grep -q "^amp: training has collapsed: $first; last good step: 100; last checkpoint: none yet" ||
+    grep -q "^amp: training has collapsed: $first; last good step: 100; last saved: none yet" ||
     fail "$(tail -1 err)"

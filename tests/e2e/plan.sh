@@ -23,7 +23,7 @@ says 'bf16, training, 4 images a pass (batch=8 subdivisions=2), input 16 x 16 x 
 "$python" - known.json <<'END' || fail 'the JSON is not what was worked out by hand'
 import json, sys
 plan = json.load(open(sys.argv[1]))
-got = [(l['type'], l['class'], l['dtype'], l['why'].split(';')[0], l['pinned']) for l in plan['layers']]
+got = [(l['type'], l['class'], l['dtype'], l['why'].split(';')[0], l['keep_fp32']) for l in plan['layers']]
 want = [('convolutional', 'lower', 'bf16', 'matrix products', False),
         ('convolutional', 'lower', 'fp32', 'amp=0', True),
         ('route', 'promotes', 'fp32', 'layer 1 is fp32', False),

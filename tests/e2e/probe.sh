@@ -64,12 +64,12 @@ weights '\377\346\133\057' > rigged.weights   # 2e-10
 weights '\311\034\227\034' > hopeless.weights # 1e-21
 
 probe rigged tiny.data rigged.cfg rigged.weights -iters 3
-is rigged "$(list rigged pins)" '2 3 '
+is rigged "$(list rigged keep_layers)" '2 3 '
 is rigged "$(list rigged advice | grep -o 'layer [0-9]* \[[a-z]*\]: ' | tr '\n' ' ')" \
     'layer 0 [convolutional]:  layer 2 [convolutional]:  '
 says rigged 0 '[0-9.]* % of its deltas become 0.* at the present loss scale of 1: set loss_scale from '
-says rigged 1 "100.0 % of its outputs exceed fp16's 65504 (the largest is 3.84e+05): pin it with amp=0, and \
-layer 3, which reads them, or use"
+says rigged 1 "100.0 % of its outputs exceed fp16's 65504 (the largest is 3.84e+05): keep it in fp32 with \
+amp=0, and layer 3, which reads them, or use"
 is rigged "$(value rigged loss_scale_from)" cfg
 
 # The counts are those of 3 steps of 8 images; sizes and shares are the rigged ones.
@@ -85,12 +85,12 @@ is rigged "$(value rigged 'layers\[1\].weight_gradients.numbers')" $((3 * 8 * 8)
 
 # Where the scale may move, only what no scale helps is left; and with 1e-21 none suits 0 and the others.
 probe moving tiny.data moving.cfg rigged.weights -iters 3
-is moving "$(list moving pins)" '2 3 '
+is moving "$(list moving keep_layers)" '2 3 '
 is moving "$(value moving 'advice\[1\]')" ''
 probe hopeless tiny.data moving.cfg hopeless.weights -iters 3
-is hopeless "$(list hopeless pins)" '0 1 2 3 '
+is hopeless "$(list hopeless keep_layers)" '0 1 2 3 '
 says hopeless 0 "^layer 0 \[convolutional\]: 100.0 % of its deltas become 0 .* beyond which other layers' \
-overflow: pin it with amp=0, and layer 1,"
+overflow: keep it in fp32 with amp=0, and layer 1,"
 
 # fp16 as advised trains; as it is, or with half the advice, it cannot.
 pinned() { # pinned <layers>: amp=0 in these, and no others
@@ -109,7 +109,7 @@ skipped() { # skipped <layers that are pinned>: steps of six
 is 'rigged skipped' "$(skipped '2 3')" 0
 settled() { sed -n 's/^amp: summary dtype=fp16 .* scale=\([0-9.e+]*\) .*/\1/p' $1; }
 probe pinned tiny.data trained.cfg rigged.weights -iters 2
-is pinned "$(list pinned pins)" ''
+is pinned "$(list pinned keep_layers)" ''
 
 # The scale in the sidecar is taken, and no file is written to.
 before=$(cksum backup/trained_final.weights backup/trained_final.weights.amp)
@@ -120,9 +120,9 @@ is sidecar "$(cksum backup/trained_final.weights backup/trained_final.weights.am
 # ---- healthy ----
 sed -i 's/^learning_rate=.*/learning_rate=0.0001/' tiny.cfg
 probe healthy tiny.data tiny.cfg
-is healthy "$(list healthy pins)" ''
+is healthy "$(list healthy keep_layers)" ''
 is healthy "$(value healthy 'advice\[1\]')" ''
-says healthy 0 '^nothing needs to be pinned: '
+says healthy 0 '^nothing needs to be kept in fp32: '
 is healthy "$(value healthy loss_scale_from)" 'highest without overflow'
 is healthy "$(value healthy loss_scale)" "$(value healthy loss_scales.most)"
 # fp16 training from 65536 goes down to a scale in the range, give or take the images of a batch.
@@ -147,7 +147,7 @@ timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -seed 3 -json - 2> text.err 
 outputs=$(($(grep -c '^\[' tiny.cfg) - 1 - $(grep -c '^\[yolo' tiny.cfg)))
 [ "$(sed -n '/^Outputs/,/^Deltas/p' text.out | grep -c '^ *[0-9]* [a-z]* *|')" = $outputs ] ||
     fail "text: rows of outputs: $(cat text.out)"
-grep -q '^nothing needs to be pinned: ' text.out || fail "text: $(tail -2 text.out)"
+grep -q '^nothing needs to be kept in fp32: ' text.out || fail "text: $(tail -2 text.out)"
 ! grep 'Avg IOU' text.out || fail 'text: what Darknet prints while it trains is in the way'
 
 # ---- a classifier ----
@@ -161,7 +161,7 @@ printf '%s\n' classes=2 train=clothes.txt labels=tiny.names > clothes.data
 { sed -n '1,/^$/p' tiny.cfg; printf \
     '[convolutional]\nfilters=2\nsize=1\nactivation=linear\n\n[avgpool]\n\n[softmax]\n'; } > clothes.cfg
 probe clothes clothes.data clothes.cfg -iters 2
-is clothes "$(list clothes pins)" ''
+is clothes "$(list clothes keep_layers)" ''
 is clothes "$(value clothes 'layers\[[0-9]*\].type' | tr '\n' ' ')" 'convolutional avgpool softmax '
 
 # ---- bad input: one line, status 1, nothing written ----

@@ -75,3 +75,22 @@ awk '$2 == "U" { user[NR] = $1; symbol[NR] = $3 }
 tsort calls > /dev/null 2> circle || fail "files use each other in a circle: $(cat circle)"
 upwards < calls | sed 's/ includes / calls /' > up
 [ ! -s up ] || fail "$(cat up)"
+
+# Variables of the program, which outlive its networks, are those of the table in docs/design.md, and no
+# others: variables_of_the_program_are_listed. Read-only tables that hold addresses (.data.rel.ro) are none,
+# and NVTX has its own.
+named='(\.hidden +)?([a-z]\w*)(\.[0-9]+)?'
+find "$objects" "$objects/../tests/CMakeFiles" -path '*_room_*/plugin/*.c.o' | while IFS= read -r object; do
+    file=${object##*/plugin/}
+    [ ! -f "$plugin/${file%.o}" ] || objdump -t "$object" | expand |
+        sed -nE "s/^.* \.t?(bss|data(\.rel(\.local)?)?) +[0-9a-f]+ +$named$/\5/p" |
+        sed "s|^|${file%.o} |; / nvtx/d"
+done | LC_ALL=C sort -u > variables
+[ "$(wc -l < variables)" -gt 30 ] || fail "only $(wc -l < variables) variables were found"
+awk -F'|' '/^## / { here = /^## State of the program/ } here && $2 ~ /`/ {
+    split($2, file, "`")
+    count = split($3, names, "`")
+    for (i = 2; i <= count; i += 2) print file[2], names[i]
+}' "$SOURCE_DIR/docs/design.md" | LC_ALL=C sort -u > listed
+diff variables listed > differ ||
+    fail "variables of the program (<), docs/design.md's table of them (>): $(grep '^[<>]' differ)"

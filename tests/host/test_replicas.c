@@ -364,10 +364,10 @@ static network *make_recurrent(void)
 static float *states_of(network *net, size_t *bytes)
 {
     amp_error error;
-    *bytes = amp_checkpoint_state_count(net->amp->engine) * sizeof(float);
+    *bytes = amp_sidecar_state_count(net->amp->engine) * sizeof(float);
     float *states = malloc(*bytes);
     assert_true(*bytes > 0);
-    assert_int_equal(amp_checkpoint_states(net->amp->engine, states, &error), AMP_OK);
+    assert_int_equal(amp_sidecar_states(net->amp->engine, states, &error), AMP_OK);
     return states;
 }
 

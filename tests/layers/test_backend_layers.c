@@ -29,7 +29,7 @@ typedef struct network {
     int parameter_count;
     float *statistics[2 * MOST_LAYERS], *coefficients;
     amp_plan *plan;
-    amp_step step;
+    amp_call call;
     void *block;
 } network;
 
@@ -117,8 +117,8 @@ static void plan(network *n, amp_dtype dtype)
                                     .output_layer = n->count };
     const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1,
                                .image_delta = 1 };
-    n->step = (amp_step){ .backend = backend, .training = 1, .keeps_state = 1, .loss_scale = 1 };
-    ASSERT_OK(amp_plan_create(&desc, &key, dtype, n->gradients, NULL, &n->step, &n->plan, e));
+    n->call = (amp_call){ .backend = backend, .training = 1, .keeps_state = 1, .loss_scale = 1 };
+    ASSERT_OK(amp_plan_create(&desc, &key, dtype, n->gradients, NULL, &n->call, &n->plan, e));
     n->block = machine.allocate_tensor(backend, n->plan->arena.total);
     assert_non_null(n->block);
     amp_arena_bind(&n->plan->arena, n->block);
@@ -138,10 +138,10 @@ static amp_status run_forward(network *n, amp_error *e)
         memset(v->data_valid, 0, sizeof v->data_valid);
         memset(v->delta_valid, 0, sizeof v->delta_valid);
     }
-    p->image.data[AMP_FORM_HOST] = n->parameters[n->parameter_count - 1].master;
-    p->image.data_valid[AMP_FORM_HOST] = 1;
+    p->image.data[AMP_FORM_PLAIN] = n->parameters[n->parameter_count - 1].master;
+    p->image.data_valid[AMP_FORM_PLAIN] = 1;
     AMP_TRY(amp_nodes_load_weights(p->nodes, n->count, backend, e));
-    for (int i = 0; i < n->count; i++) AMP_TRY(amp_node_forward(&p->nodes[i], &n->step, e));
+    for (int i = 0; i < n->count; i++) AMP_TRY(amp_node_forward(&p->nodes[i], &n->call, e));
     return backend->synchronize(backend, e);
 }
 
@@ -167,16 +167,16 @@ static amp_status run_backward(network *n, amp_error *e)
 {
     amp_plan *p = n->plan;
     int any;
-    p->image.delta[AMP_FORM_HOST] = n->parameters[n->parameter_count - 1].gradient;
-    p->image.delta_valid[AMP_FORM_HOST] = 1;
+    p->image.delta[AMP_FORM_PLAIN] = n->parameters[n->parameter_count - 1].gradient;
+    p->image.delta_valid[AMP_FORM_PLAIN] = 1;
     for (int i = n->count - 1; i >= 0; i--) {
         const amp_node *node = &p->nodes[i];
-        AMP_TRY(amp_value_settle_delta(&n->step, &p->values[i], &any, e));
+        AMP_TRY(amp_value_settle_delta(&n->call, &p->values[i], &any, e));
         if (look) look(n, i, "delta", amp_value_delta(node->output, node->form));
-        if (any) AMP_TRY(amp_node_backward(&p->nodes[i], &n->step, e));
+        if (any) AMP_TRY(amp_node_backward(&p->nodes[i], &n->call, e));
         if (look && amp_epilogue_changes_delta(node)) look(n, i, "inner", amp_epilogue_sums_delta(node));
     }
-    AMP_TRY(amp_value_settle_delta(&n->step, &p->image, &any, e));
+    AMP_TRY(amp_value_settle_delta(&n->call, &p->image, &any, e));
     return backend->synchronize(backend, e);
 }
 
@@ -393,7 +393,7 @@ TEST(a_residual_blocks_deltas_are_those_of_a_plain_computation)
         plan(&n, AMP_FP32);
         assert_true(n.plan->nodes[1].keeps_delta);
         assert_int_equal(n.plan->nodes[2].norm_of != NULL, backend->adds_to_batchnorm);
-        n.step.shown = shown;
+        n.call.shown = shown;
         compute_block(&n);
         looked_at = 0;
         look = compare_with_block;
@@ -436,8 +436,8 @@ TEST(a_part_that_is_none_is_refused)
         const amp_network_desc desc = { .layers = n.layers, .count = n.count, .image = image,
                                         .output_layer = 1 };
         const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1 };
-        n.step = (amp_step){ .backend = backend, .training = 1, .keeps_state = 1 };
-        ASSERT_REFUSED(amp_plan_create(&desc, &key, AMP_FP16, n.gradients, NULL, &n.step, &n.plan, e));
+        n.call = (amp_call){ .backend = backend, .training = 1, .keeps_state = 1 };
+        ASSERT_REFUSED(amp_plan_create(&desc, &key, AMP_FP16, n.gradients, NULL, &n.call, &n.plan, e));
         undescribe(&n);
     }
 }

@@ -16,32 +16,32 @@
 #include "commands/plan/plan_report.h"
 #include "engine_testing.h"
 
-static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    (void)step;
+    (void)call;
     return amp_arena_keep_bytes(arena, 4096, forward_time, backward_time, &node->kept, error);
 }
 
 static int forwards, repeats;
 
-static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_tensor x, y;
-    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
+    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
     y = amp_value_write(node->output);
     forwards++;
-    repeats += step->again;
-    return step->backend->channels(step->backend, &x, 0, &y, 0, x.shape.c, 2, 0, error);
+    repeats += call->again;
+    return call->backend->channels(call->backend, &x, 0, &y, 0, x.shape.c, 2, 0, error);
 }
 
-static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
+static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
     if (!node->inputs[0]->wants_delta) return AMP_OK;
     int accumulate;
     amp_tensor dy = amp_value_delta(node->output, node->form),
         dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
-    return step->backend->channels(step->backend, &dy, 0, &dx, 0, dx.shape.c, 2, accumulate, error);
+    return call->backend->channels(call->backend, &dy, 0, &dx, 0, dx.shape.c, 2, accumulate, error);
 }
 
 /* As if it multiplied by a matrix. */

@@ -27,18 +27,18 @@ static amp_status outcome(const char *what, amp_error *error)
     return fake.status == AMP_OK ? AMP_OK : amp_fail(error, fake.status, "%s", fake.says);
 }
 
-static amp_status plan(amp_node *n, amp_step *s, amp_arena *a, int f, int b, amp_error *error)
+static amp_status plan(amp_node *n, amp_call *s, amp_arena *a, int f, int b, amp_error *error)
 {
     (void)n, (void)s, (void)a, (void)f, (void)b;
     return outcome("plan", error);
 }
 
-static amp_status forward(amp_node *n, amp_step *s, amp_error *error)
+static amp_status forward(amp_node *n, amp_call *s, amp_error *error)
 {
     (void)n, (void)s;
     return outcome("forward", error);
 }
-static amp_status backward(amp_node *n, amp_step *s, amp_error *error)
+static amp_status backward(amp_node *n, amp_call *s, amp_error *error)
 {
     (void)n, (void)s;
     return outcome("backward", error);
@@ -58,13 +58,13 @@ static amp_status load(amp_backend *b, const amp_conv_weights *all, int count, i
 static amp_status run(amp_backend *backend, amp_error *error)
 {
     static const amp_layer_ops ops = { .plan = plan, .forward = forward, .backward = backward };
-    amp_step step = { .backend = backend };
+    amp_call call = { .backend = backend };
     amp_arena arena = { 0 };
     amp_node node = { .index = 7, .desc = { .kind = &ops, .type = "convolutional" } };
     memset(fake.log, 0, sizeof fake.log);
-    AMP_TRY(amp_node_plan(&node, &step, &arena, 0, 1, error));
-    AMP_TRY(amp_node_forward(&node, &step, error));
-    return amp_node_backward(&node, &step, error);
+    AMP_TRY(amp_node_plan(&node, &call, &arena, 0, 1, error));
+    AMP_TRY(amp_node_forward(&node, &call, error));
+    return amp_node_backward(&node, &call, error);
 }
 
 TEST(profilers_see_layers_and_phases)
@@ -168,19 +168,19 @@ TEST(a_table_of_classes_lies_where_the_backend_reads_it)
     amp_host host = { .labels = no_labels };
     amp_value input = { .data_valid = { 1, 1, 1 } }, output = { 0 }, *inputs[] = { &input };
     double costs[1];
-    amp_step step = { .backend = &backend, .host = &host, .training = 1, .image_costs = costs };
+    amp_call call = { .backend = &backend, .host = &host, .training = 1, .image_costs = costs };
     amp_node node = { .index = 7, .inputs = inputs, .output = &output,
                       .desc = { .kind = &amp_yolo_ops, .type = "yolo", .yolo = &yolo } };
     memset(fake.log, 0, sizeof fake.log);
     fake.status = AMP_OK;
-    assert_int_equal(amp_node_plan(&node, &step, NULL, 0, 1, &error), AMP_OK);
+    assert_int_equal(amp_node_plan(&node, &call, NULL, 0, 1, &error), AMP_OK);
     assert_memory_equal(copy, table, sizeof table);
-    assert_int_equal(amp_node_forward(&node, &step, &error), AMP_OK);
+    assert_int_equal(amp_node_forward(&node, &call, &error), AMP_OK);
     amp_node_release(&node, &backend);
     amp_node_release(&node, &backend);
     assert_string_equal(fake.log, "allocate loss release");
     table[0].learnt = 2;
-    assert_int_equal(amp_node_plan(&node, &step, NULL, 0, 1, &error), AMP_BAD_NETWORK);
+    assert_int_equal(amp_node_plan(&node, &call, NULL, 0, 1, &error), AMP_BAD_NETWORK);
     assert_string_equal(error.message, "layer 7 [yolo]: its map makes class 2 of class 0, but classes=2; "
                         "correct the file that map= names");
 }

@@ -149,7 +149,7 @@ TEST(yolo_with_a_map_of_classes_is_darknets_own)
     network *ours = heads("", keys, "bf16");
     yolo_trains_and_prints_as_stock("", keys);
     train(ours, 1);
-    assert_int_equal(form_of(ours, FIRST), AMP_FORM_HOST);
+    assert_int_equal(form_of(ours, FIRST), AMP_FORM_PLAIN);
     unlink(name);
     release(ours);
 }
@@ -196,7 +196,7 @@ TEST(a_head_reads_and_learns_in_the_form_of_its_input)
     network *half = heads("", "", "bf16"), *pinned = heads("", "amp=0\n", "bf16");
     train(half, 1);
     train(pinned, 1);
-    assert_int_equal(form_of(half, FIRST), AMP_FORM_LOW);
+    assert_int_equal(form_of(half, FIRST), AMP_FORM_HALF);
     assert_int_equal(form_of(pinned, FIRST), AMP_FORM_WIDE);
     assert_int_equal(made_delta(half, LAST).dtype, AMP_BF16);
     release(half);

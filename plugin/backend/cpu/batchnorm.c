@@ -1,11 +1,11 @@
 /* Batch norm with its activation fused; a bias, and its gradient, which shares batch norm's reduction.
  *
- * Two passes over memory each way: one that sums, one that writes. The formulas are spelled out in
- * backend.h. Sums are per lane in fp32 over short chunks, in double over
- * the tensor (rows_norm.h), so the variance survives a mean far larger than the spread.
+ * Forward and backward each make two passes over memory: one that sums, one that writes. The formulas are
+ * spelled out in backend.h. A lane's sums are in fp32 over short chunks and in double over the tensor
+ * (rows_norm.h), so that the variance survives a mean far larger than the spread.
  *
- * The writing pass takes the blocks last to first: the end of the tensor is what the summing
- * pass left in the cache. */
+ * The writing pass takes the blocks from last to first, because the end of the tensor is what the summing
+ * pass has left in the cache. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../activate.h"
@@ -15,7 +15,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Fp32 arrays of one period each, and the sums: the scratch of one call. */
+/* The scratch memory of one call: fp32 arrays with a number for each lane of a period, and the sums in
+ * double. The call frees it. */
 enum { MEAN, GAIN, BIAS, A, B, C, LANES };
 
 typedef struct scratch {
@@ -78,14 +79,15 @@ amp_status amp_cpu_bias_gradient(amp_backend *backend, const amp_tensor *dy, flo
     return AMP_OK;
 }
 
-/* What x - mean is divided by. */
+/* The number that x - mean is divided by, as the Darknet has it that is replaced (amp_batchnorm_rule). */
 static double spread_of(const amp_batchnorm_rule *rule, float variance)
 {
     double v = (double)variance, epsilon = (double)rule->epsilon;
     return rule->epsilon_inside_root ? sqrt(v + epsilon) : sqrt(v) + epsilon;
 }
 
-/* Mean, gain and bias of (x - mean)·gain + bias, lane by lane. mean and variance are per channel. */
+/* Fills the arrays of a period for y = (x - mean)·gain + bias, lane by lane, from the mean and the variance
+ * of each channel. */
 static void forward_lanes(const amp_cpu_plan *plan, float *const *lanes, const amp_batchnorm *norm,
     const float *mean, const float *variance)
 {
@@ -113,7 +115,7 @@ static void normalize(const amp_cpu_plan *plan, float *const *lanes, const amp_t
 
 static int ranks_of(const amp_batchnorm *norm) { return norm->ranks ? norm->ranks->count : 1; }
 
-/* Zeros, for sums over ranks; the caller frees them. */
+/* An array of zeros, in which sums over ranks are made; the caller frees it. */
 static amp_status allocate_shared(size_t count, float **out, amp_error *error)
 {
     *out = calloc(count, sizeof **out);
@@ -142,7 +144,7 @@ static void find_moments(const amp_cpu_plan *plan, const scratch *s, const amp_t
     }
 }
 
-/* Those of this rank's images become those of all ranks'. */
+/* The mean and the sums of squares over this rank's images become those over all ranks' images. */
 static amp_status join_moments(const amp_cpu_plan *plan, double *means, double *squares,
     const amp_batchnorm_ranks *ranks, amp_error *error)
 {
@@ -210,8 +212,8 @@ amp_status amp_cpu_batchnorm_forward_infer(amp_backend *backend, const amp_tenso
     return AMP_OK;
 }
 
-/* dbias and dscale of this rank's images; then sums and products, a number for each channel, become those of
- * all ranks'. */
+/* Adds what this rank's images give to dbias and dscale. Then sums and products, which have a number for each
+ * channel, become those over all ranks' images. */
 static amp_status sum_deltas(const amp_cpu_plan *plan, double *sums, double *products,
     const amp_batchnorm *norm, amp_error *error)
 {

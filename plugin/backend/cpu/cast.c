@@ -20,7 +20,7 @@ enum {
 
 static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Equal order on both sides; n at most PIECE. */
+/* Casts n numbers, at most PIECE, that lie in the same order on both sides. */
 static void cast_piece(const amp_cpu_rows *rows, amp_dtype from, const void *src, amp_dtype to, void *dst,
                        size_t n, int accumulate)
 {
@@ -77,8 +77,8 @@ static void transpose_tile(const amp_cpu_rows *loops, amp_dtype from, const char
         loops->narrow(to, out + c * rows, dst + c * dst_length * to_size, rows, accumulate);
 }
 
-/* Between NCHW and NHWC, image by image, in tiles of at most TILE_CHANNELS channels: a tile's rows are then
- * whole cache lines on both sides, or the whole pixel. */
+/* Casts between NCHW and NHWC, image by image, in tiles of at most TILE_CHANNELS channels: so the rows of a
+ * tile are whole cache lines on both sides, or whole pixels. */
 static void cast_transposed(const amp_tensor *src, const amp_tensor *dst, int accumulate)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
@@ -110,7 +110,7 @@ amp_status amp_cpu_cast(amp_backend *backend, const amp_tensor *src, const amp_t
     amp_shape a = src->shape;
     AMP_TRY(amp_check_cast(src, dst, error));
     if (!amp_shape_count(a)) return AMP_OK;
-    /* One channel or one pixel lies alike in both layouts. */
+    /* A tensor of one channel, or of one pixel, has its numbers in the same order in both layouts. */
     if (src->layout == dst->layout || a.c == 1 || (size_t)a.h * a.w == 1)
         amp_cpu_cast_flat(src->dtype, src->data, dst->dtype, dst->data, amp_shape_count(a), accumulate);
     else cast_transposed(src, dst, accumulate);

@@ -1,7 +1,8 @@
-/* Operations that only move elements: channel copies (route), shortcuts, fixed rearrangements (reorg) and
- * dropout.
- * Threads share pixels or stretches of elements. A copy without a factor is memcpy, so that NaN keeps its
- * bits. */
+/* Operations that move elements and compute little: channel copies (route), shortcuts, fixed rearrangements
+ * (reorg) and dropout.
+ *
+ * Threads share out pixels or stretches of elements. A copy without a factor is a memcpy, so that a NaN keeps
+ * its bits. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../check.h"
@@ -9,7 +10,7 @@
 
 #include <string.h>
 
-/* Pixels that make a thread's unit of work of about one stretch. */
+/* How many pixels a thread takes at a time: about as many elements as a stretch has. */
 static size_t pixels_per_stretch(size_t channels)
 {
     size_t pixels = AMP_CPU_STRETCH / (channels ? channels : 1);
@@ -73,7 +74,7 @@ static void join_pixel(const amp_cpu_rows *rows, const amp_tensor *x, const void
                        c - both);
 }
 
-/* Of different shapes: line by line. */
+/* A shortcut between tensors of different shapes, line by line of y. */
 static void join_sizes(const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
                        const amp_shortcut_grid *g, float alpha, float beta, amp_activation activation)
 {
@@ -191,7 +192,7 @@ amp_status amp_cpu_gather_backward(amp_backend *backend, const amp_tensor *dy, c
     (void)backend;
     AMP_TRY(amp_check_gather(dx, dy, error));
     size_t from = amp_shape_image(dy->shape), to = amp_shape_image(dx->shape), images = (size_t)dy->shape.n;
-    /* by whole images: two entries of a map may name one element */
+    /* A thread takes whole images, since two entries of a map may name the same element. */
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(images * from))
     for (size_t n = 0; n < images; n++) {
         if (!accumulate) memset(amp_cpu_into(dx, n * to), 0, to * amp_dtype_size(dx->dtype));

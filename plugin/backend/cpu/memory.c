@@ -14,9 +14,8 @@ amp_status amp_cpu_allocate(amp_backend *backend, size_t bytes, void **out, amp_
     (void)backend;
     *out = NULL;
     if (!bytes) return AMP_OK;
-    /* No huge pages by madvise: measured on a convolutional trunk, they make no difference. */
     size_t padded = (bytes + AMP_ONEDNN_READS_BEHIND + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    *out = padded > bytes ? aligned_alloc(ALIGNMENT, padded) : NULL; /* the sum may overflow */
+    *out = padded > bytes ? aligned_alloc(ALIGNMENT, padded) : NULL; /* near SIZE_MAX it wraps around */
     if (!*out)
         return amp_fail(error, AMP_NO_MEMORY,
                         "no memory for %zu MiB: use a smaller batch or more subdivisions", bytes >> 20);
@@ -37,7 +36,7 @@ amp_status amp_cpu_upload(amp_backend *backend, void *memory, const void *from, 
     return AMP_OK;
 }
 
-/* What was staged lies there already. */
+/* An image that was staged lies at `memory` already. Any other is copied now, so nothing is waited for. */
 amp_status amp_cpu_upload_later(amp_backend *backend, void *memory, const void *from, size_t bytes,
                                 amp_error *error)
 {
@@ -50,10 +49,10 @@ amp_status amp_cpu_upload_ahead(amp_backend *backend, void *memory, const void *
     return amp_cpu_upload_later(backend, memory, from, bytes, error);
 }
 
-amp_status amp_cpu_stage(amp_backend *backend, void *memory, size_t bytes, void **host, amp_error *error)
+amp_status amp_cpu_stage(amp_backend *backend, void *memory, size_t bytes, void **source, amp_error *error)
 {
     (void)backend, (void)bytes, (void)error;
-    *host = memory;
+    *source = memory;
     return AMP_OK;
 }
 

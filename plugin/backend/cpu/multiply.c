@@ -33,7 +33,7 @@ amp_status amp_cpu_multiply(amp_backend *backend, const amp_tensor *x, const amp
     return AMP_OK;
 }
 
-/* Of one pixel, in the order of its channels. */
+/* The sum of the products of one pixel, added in the order of its channels. */
 static double sum_of_products(const amp_cpu_rows *rows, const amp_tensor *a, const amp_tensor *b,
                               size_t first)
 {
@@ -50,7 +50,7 @@ static double sum_of_products(const amp_cpu_rows *rows, const amp_tensor *a, con
     return sum;
 }
 
-/* One image's sums over its pixels, into `total`, which has a number for each channel. */
+/* Sums the products of one image over its pixels into `total`, which has a number for each channel. */
 static amp_status sum_image(const amp_tensor *a, const amp_tensor *b, size_t start, float *total,
                             amp_error *error)
 {

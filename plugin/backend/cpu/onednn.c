@@ -38,7 +38,8 @@ const char *amp_dnnl_text(dnnl_status_t status)
     }
 }
 
-/* A copy of library->attributes that ends with one more operation. */
+/* Makes a copy of library->attributes, to which one more operation is added: it is done to what a primitive
+ * has computed, before it is stored. The caller destroys the copy. */
 static dnnl_status_t add_attributes(const amp_onednn *library, dnnl_primitive_attr_t *out,
                                     dnnl_status_t (*append)(dnnl_post_ops_t, float), float number)
 {
@@ -172,7 +173,7 @@ amp_status amp_scratch_take(amp_onednn *library, const size_t *sizes, void **par
     for (int i = 0; i < count; i++) total += (sizes[i] + 63) / 64 * 64;
     if (total > library->scratch_bytes) {
         void *larger = NULL;
-        /* First, so that the two do not exist at once; nothing in it outlives a call. */
+        /* The old block is freed first, so that the two do not exist at once: it is of no use any more. */
         free(library->scratch);
         library->scratch = NULL;
         library->scratch_bytes = 0;

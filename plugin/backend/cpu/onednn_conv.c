@@ -52,7 +52,7 @@ static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const flo
                      error);
 }
 
-/* Those in layouts of weights_layout.h, which are all of halves or all of fp32. */
+/* Makes copies in layouts that weights_layout.h knows: all of a call's are in 16 bits, or all in fp32. */
 static amp_status make_copies(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
                               int backward, amp_error *error)
 {
@@ -221,7 +221,7 @@ amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, cons
     return amp_onednn_conv_outcome(conv, "backward by data", status, error);
 }
 
-/* dw += the gradient that a pass has left in the library's layout. */
+/* Adds to dw, in Darknet's layout, the gradient that a pass has left in the library's. */
 static dnnl_status_t add_gradient(amp_onednn *library, amp_conv *conv, const void *gradient, float *dw,
                                   void *scratch)
 {

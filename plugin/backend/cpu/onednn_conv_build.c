@@ -68,7 +68,8 @@ static dnnl_dim_t right_padding(int in, int out, int span, int stride, int pad)
     return (dnnl_dim_t)(out - 1) * stride + span - in - pad;
 }
 
-/* Describe the convolution of `images` images with these types; the caller destroys *m, on failure too. */
+/* Describes the convolution of `images` images, with tensors of these types, to the library. The caller
+ * destroys *m, after a failure too. */
 static dnnl_status_t describe(const amp_conv *conv, int images, dnnl_data_type_t src,
                               dnnl_data_type_t weights, dnnl_data_type_t dst, amp_problem *problem,
                               descriptors *m)
@@ -246,7 +247,8 @@ static size_t masters_bytes(const amp_conv_desc *d)
     return (size_t)d->k * (d->x.c / d->groups) * d->size_h * d->size_w * sizeof(float);
 }
 
-/* Its description is always needed, as a hint for the others. */
+/* Builds the forward pass. The library wants its description as a hint when it builds the backward passes, so
+ * it is made in any case. */
 static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type,
                                    amp_const_md plain)
 {
@@ -310,7 +312,8 @@ dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *library, amp_conv *conv)
     return status;
 }
 
-/* The gradient of the weights leaves in fp32 whatever the type of the data. */
+/* Builds the pass that computes the gradient of the weights, which comes out in fp32 whatever the type of the
+ * data. */
 static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type,
                                             amp_const_md masters, int *reference)
 {
@@ -475,7 +478,8 @@ void amp_cpu_conv_destroy(amp_backend *backend, amp_conv *conv)
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* What the library's passes take of scratch. */
+/* How many bytes of scratch the library's passes take: for the fp32 stand-ins of x and y, and for what the
+ * pass that needs most needs beside them. */
 static size_t direct_workspace(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -487,7 +491,7 @@ static size_t direct_workspace(const amp_conv *conv)
                  conv->backward_weights.scratchpad + conv->gradient_bytes + amp_conv_adding_bytes(conv));
 }
 
-/* Of amp_conv_facts. */
+/* Writes the names of the passes that Winograd's filtering computes, for amp_conv_facts. */
 static void name_passes(const amp_conv *conv, char *text, size_t size)
 {
     static const char *const names[] = { "forward", "data", "weights" };

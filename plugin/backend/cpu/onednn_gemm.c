@@ -74,7 +74,8 @@ static dnnl_status_t make_attributes(const amp_gemm_desc *d, dnnl_primitive_attr
     return status;
 }
 
-/* Without a primitive where the library would run its slow loops, or has nothing. */
+/* Fills *matmul with the product of this shape. It stays without a primitive where the library would run its
+ * slow loops, or has none. */
 static dnnl_status_t build(amp_onednn *library, const amp_gemm_desc *d, dnnl_data_type_t type, amp_pass *pass)
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST };
@@ -117,7 +118,8 @@ static product *free_place(amp_cpu_products *products)
     return oldest;
 }
 
-/* *out: NULL where there is no good kernel. */
+/* Finds the product of this shape among those that are kept, or makes it. *out: NULL where the library has no
+ * good kernel for it. */
 static amp_status find_pass(amp_backend *backend, amp_cpu_products *products, const amp_gemm_desc *d,
                             amp_pass **out, amp_error *error)
 {
@@ -206,7 +208,8 @@ amp_status amp_cpu_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error 
     if (d->dtype == AMP_FP32) return amp_onednn_sgemm(d, error);
     if (!*products) *products = calloc(1, sizeof **products);
     if (!*products) return amp_fail(error, AMP_NO_MEMORY, "no memory for the records of matrix products");
-    /* A kept copy has one dtype, whatever the sum. */
+    /* A short sum is made in fp32. Not so where a factor has a version: its copy is kept in one dtype for all
+     * products. */
     const int is_short = d->k < SHORT_SUM && !d->a.version && !d->b.version;
     if (!is_short && amp_cpu_gemm_computes(backend, d->dtype) == d->dtype)
         AMP_TRY(find_pass(backend, *products, d, &pass, error));

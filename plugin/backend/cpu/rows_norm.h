@@ -1,9 +1,9 @@
-/* Batch norm's passes over memory, part of rows_impl.h: the sums, and the two
- * elementwise passes that use them.
+/* Batch norm's passes over memory, part of rows_impl.h: the sums, and the two elementwise passes that use
+ * them.
  *
- * Sums: each lane of the period has one fp32 accumulator over a chunk of CHUNK pixels-groups, flushed to
- * double after it, so that fp32 error stays that of a short sum whatever the batch. Four groups are added
- * pairwise before they meet the accumulator, which quarters the traffic to it. */
+ * Each lane of the period has one fp32 accumulator for a chunk of CHUNK periods, which is then added to a
+ * double: so the error of fp32 stays that of a short sum, however large the batch. Four periods are added
+ * pairwise before they meet the accumulator, which is then read and written a quarter as often. */
 
 enum { CHUNK = 64 }; /* periods summed in fp32 before the flush to double */
 

@@ -64,7 +64,7 @@ amp_status amp_cpu_check_gradients(amp_backend *backend, const amp_param *params
     return AMP_OK;
 }
 
-/* These are many and small. */
+/* Whether the statistics are finite. There are many arrays of few numbers: a thread takes whole arrays. */
 static int any_bad(const amp_statistics *statistics, int count)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
@@ -94,7 +94,7 @@ static amp_cpu_rule rule_of(const amp_param *p, const amp_update_args *a, const 
                            .correction2 = 1.f - powf(a->beta2, (float)a->t), .eps = a->eps };
 }
 
-/* Stretch `local` of one parameter. */
+/* Updates stretch number `local` of one parameter. */
 static void update_stretch(const amp_cpu_rows *rows, const amp_param *p, size_t local,
                            const amp_update_args *a, const amp_unscale *unscale)
 {

@@ -27,8 +27,8 @@ static size_t tile_channels(size_t places, size_t wanted)
     return CHANNELS * (blocks ? blocks : 1);
 }
 
-/* Floats of scratch for one thread: zeros in place of missing filters, the rows or pairs, the same
- * transposed, and a square. */
+/* How many floats of scratch a thread takes: for a row of zeros in place of filters that are missing, for the
+ * rows or pairs of a tile, for the same transposed, and for a square of 16 x 16. */
 static size_t tile_floats(size_t places, int floats)
 {
     return floats ? (1 + 2 * FILTERS) * tile_channels(places, FLOAT_COLUMNS) * places + FILTERS * CHANNELS
@@ -78,7 +78,7 @@ static void write_channel_pairs(const float *turned, const shape *s, const amp_w
         }
 }
 
-/* The same to the layout that pairs filters. */
+/* As the function above, to the layout that pairs filters. */
 static void write_filter_pairs(const float *turned, const shape *s, const amp_weights_target *to,
                                size_t filter, size_t channel, size_t count)
 {
@@ -120,7 +120,7 @@ static void write_filters(const float *turned, const shape *s, const amp_weights
                        l->channel_stride, count);
 }
 
-/* The same to one with lines of 16 channels; square: room for 16 x 16. */
+/* As the function above, to a layout with lines of 16 channels. square: room for 16 x 16 floats. */
 static void write_channels(const float *turned, const shape *s, const amp_weights_target *to, size_t filter,
                            size_t channel, size_t count, float *square)
 {

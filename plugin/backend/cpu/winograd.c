@@ -31,7 +31,7 @@ static matrix matrix_at(float **next, size_t tiles, size_t channels)
     return m;
 }
 
-/* The floats of a thread, and those that all share. */
+/* How many floats of scratch each thread has for itself, and how many all threads share. */
 static size_t own_floats(const amp_winograd *w)
 {
     size_t panel = w->rows->winograd_panel, sums = PLANES * (LINE * panel + APART);
@@ -248,7 +248,7 @@ static void factor_tiles(const gradient_job *j, size_t first, size_t end, const 
     }
 }
 
-/* What the large tiles add to dw. */
+/* Adds to dw, by the direct sum, what the tiles with large numbers give. */
 static void add_large_tiles(const gradient_job *j)
 {
     const amp_winograd *w = j->w;
@@ -291,7 +291,7 @@ static void add_rectangle(const gradient_job *j, rectangle r, const float *sums,
                                j->dw + (r.filter * w->in + r.channel) * PLACES, w->in * PLACES);
 }
 
-/* Sums of a part of the tiles, for all filters. */
+/* Sums the products of one part of the tiles, for all filters. */
 static void sum_part(const gradient_job *j, size_t part, float *sums, size_t plane, float *own)
 {
     const amp_winograd *w = j->w;

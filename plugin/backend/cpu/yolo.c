@@ -1,7 +1,8 @@
 /* Yolo's loss, one row of cells at a time: the row is widened to fp32, its delta is computed there, and
  * rounded into dx.
- * Few boxes have a label; of the others only the first five numbers are computed, not the classes.
- * Each row has sums of its own, added in order, so that the number of threads changes no bit. */
+ *
+ * Few boxes have a label: of all others only the first five numbers are computed, not the classes. Each row
+ * has sums of its own, which are added in order, so that the number of threads changes no bit. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +126,7 @@ static void put_row(const head *g, size_t first, size_t count, float *delta, flo
     g->rows->narrow(g->dx->dtype, delta, dx, count, 0);
 }
 
-/* Row r of all images' rows. scratch: twice the floats of a row. */
+/* The loss of row r, counted over the rows of all images. scratch: room for twice the floats of a row. */
 static void one_row(const head *g, size_t r, float *scratch, amp_yolo_result *sums)
 {
     amp_shape s = g->x->shape;

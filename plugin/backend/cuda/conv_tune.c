@@ -1,7 +1,7 @@
 /* Timing engines, on memory allocated for it: while convolutions are created the network's own memory is not
  * allocated yet, or is that of a smaller size.
  *
- * Small convolutions take 5 to 20 µs, as long as the host takes to queue one. So the GPU is kept busy by a
+ * Small convolutions take 5 to 20 µs, as long as the CPU takes to queue one. So the GPU is kept busy by a
  * kernel that spins while the run is queued behind it: the time between the two events is then the GPU's
  * alone. The least of several runs is the one that was disturbed least. */
 #include "conv_tune.h"

@@ -2,7 +2,7 @@
  *
  * A kernel is launched with AMP_LAUNCH(backend, blocks, threads, kernel, arguments...), which returns from
  * the calling function with the launch's error. AMP_CUDA_BY_DTYPE runs a statement with `T` as the C++ type
- * of a dtype. Tests define AMP_CUDA_RUN to run the same sources on the host. */
+ * of a dtype. Tests define AMP_CUDA_RUN to run the same sources on the CPU. */
 #pragma once
 
 #include <cuda_bf16.h>

@@ -498,7 +498,7 @@ static bool forward_is_wide(const amp_tensor *x, const amp_tensor *y, const amp_
     return amp_cuda_wide(x) && amp_cuda_wide(y) && amp_aligned(norm->add);
 }
 
-/* As kernels take it: `ranks` is the host's memory. */
+/* As kernels take it: `ranks` is in the program's memory. */
 static amp_batchnorm for_device(const amp_batchnorm *norm)
 {
     amp_batchnorm copy = *norm;

@@ -1,7 +1,7 @@
 /* What the files of the CUDA backend share: the backend's state, scratch memory, and how a CUDA status
  * becomes an amp_error.
  *
- * Everything is queued on one stream, in order; the host waits only where backend.h says so or an operation
+ * Everything is queued on one stream, in order; the CPU waits only where backend.h says so or an operation
  * returns a number. All tensors, parameters and statistics are device memory. The caller has made the
  * backend's device the current one. Included by C (cuda.c, conv.c) and by CUDA C++ (the kernels). */
 #pragma once
@@ -61,7 +61,7 @@ typedef struct amp_cuda_backend {
     amp_cuda_table weights;       /* weights.cu's, of all convolutions */
     struct amp_cuda_spare *spares; /* memory.c's: of dropped copies of weights, until the next are loaded */
     void *decision;               /* update.cu's, page-locked: its last decision; NULL until the first */
-    cudaEvent_t decided;          /* recorded after the copy of the decision to the host */
+    cudaEvent_t decided;          /* recorded after the copy of the decision to the CPU */
 } amp_cuda_backend;
 
 static inline amp_cuda_backend *amp_cuda_of(const amp_backend *backend)

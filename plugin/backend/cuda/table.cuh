@@ -3,7 +3,7 @@
  *
  * A table has rows, structures of any kind that begin with amp_cuda_work, and cuts: the work of each row in
  * parts, one for each block. It is uploaded again only when a row has changed; a step whose rows are those of
- * the step before costs a comparison on the host. */
+ * the step before costs a comparison on the CPU. */
 #pragma once
 
 #include "state.h"

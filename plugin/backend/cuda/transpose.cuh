@@ -127,7 +127,7 @@ transpose(const S *src, D *dst, size_t images, amp_tiling m, float factor, int a
             amp_transpose_tile(tile, src, dst, image, t, m, factor, accumulate);
 }
 
-/* ---- the host's part ---- */
+/* ---- the CPU's part ---- */
 
 /* Pieces of at most `most` that cover `all`: equal ones, but for the last, and multiples of 8 if there are
  * several. */

@@ -1,7 +1,7 @@
 /* The end of a step: is every gradient and statistic finite, and if so the update of every parameter and the
  * commit of every statistic. Three launches over all arrays: a finding for each chunk; the decision that
- * follows from all findings; the update, if the decision allows it. The decision is copied to the host after
- * the second, and the host waits for that copy alone, with the third launch queued: it continues while the
+ * follows from all findings; the update, if the decision allows it. The decision is copied to the CPU after
+ * the second, and the CPU waits for that copy alone, with the third launch queued: it continues while the
  * update runs.
  *
  * Products and sums are rounded one by one, as stock's separate calls do, so that weights come out as on the
@@ -275,7 +275,7 @@ static amp_status list(amp_backend *backend, amp_cuda_table *t, const amp_param 
 
 /* ---- operations ---- */
 
-/* *out: the decision, in device memory. Its copy for the host is complete after the event cuda->decided. */
+/* *out: the decision, in device memory. Its copy for the CPU is complete after the event cuda->decided. */
 static amp_status decide(amp_backend *backend, const amp_cuda_table *t, const amp_update_args *args,
                          const decision **out, amp_error *error)
 {

@@ -1,4 +1,4 @@
-/* Uploads that the host does not wait for, and the page-locked memory that their sources may lie in.
+/* Uploads that the program does not wait for, and the page-locked memory that their sources may lie in.
  *
  * upload_later copies in the backend's stream. The event `uploaded` is recorded after each copy: once it is
  * reached, all sources were read, and uploads_done makes the staging blocks free for reuse. So only the first
@@ -9,7 +9,7 @@
  *  - a copy waits for what the stream had queued at the copy before it: the last readers of its own block
  *    (event ahead_free);
  *  - what the stream queues after a copy waits for that copy (event ahead_done);
- *  - the host waits for it in uploads_done, as for all others. */
+ *  - the program waits for it in uploads_done, as for all others. */
 #include <stdlib.h>
 
 #include "kernels.h"
@@ -46,16 +46,16 @@ static struct amp_cuda_staging *block_with(const amp_cuda_backend *cuda, size_t 
     return block;
 }
 
-amp_status amp_cuda_stage(amp_backend *backend, void *memory, size_t bytes, void **host, amp_error *error)
+amp_status amp_cuda_stage(amp_backend *backend, void *memory, size_t bytes, void **source, amp_error *error)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     size_t lines = (bytes + LINE - 1) / LINE * LINE;
     (void)memory; /* on the device: the program cannot write there */
-    *host = NULL;
+    *source = NULL;
     if (!bytes) return AMP_OK;
     if (!block_with(cuda, lines)) AMP_TRY(add_block(cuda, lines, error));
     struct amp_cuda_staging *block = block_with(cuda, lines);
-    *host = block->memory + block->used;
+    *source = block->memory + block->used;
     block->used += lines;
     return AMP_OK;
 }

@@ -10,9 +10,9 @@
  * after each has prepared its own. There they gather whether each may allocate memory later in this step (it
  * is not settled); if one may, all wait for each other before each sum, and for the sum.
  *
- * Where another rank is gone, NCCL's kernels wait for ever, and the host with them as soon as it downloads
+ * Where another rank is gone, NCCL's kernels wait for ever, and the CPU with them as soon as it downloads
  * something that was queued behind the sums. The engine does so between sum_end and the next call between the
- * hosts; so a watchdog runs from the one to the other. Errors that NCCL itself has noticed (a connection that
+ * CPUs; so a watchdog runs from the one to the other. Errors that NCCL itself has noticed (a connection that
  * broke) are looked up at both. */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -24,14 +24,14 @@
 #include "nccl_calls.h"
 
 typedef struct nccl_comm {
-    amp_comm comm, *host;
+    amp_comm comm, *cpu;
     amp_nccl_calls call;
     char name[160];
     ncclComm_t ranks;       /* NULL before the start and behind the end */
     cudaStream_t backend, sums;
     cudaEvent_t written, summed; /* on the backend's stream: what is to be summed; on sums: the last sum */
     amp_watchdog *watchdog;
-    int met;                /* threads of one program have waited for each other since the last host call; */
+    int met;                /* threads of one program have waited for each other since cpu was last called; */
     int one_by_one;         /* one was not settled then: each sum is waited for */
 } nccl_comm;
 
@@ -71,33 +71,33 @@ static void report_timeout(void *context, const char *phase)
     nccl->comm.lost(line);
 }
 
-static void watch(const nccl_comm *nccl)
+static void begin_watch(const nccl_comm *nccl)
 {
-    amp_watchdog_begin(nccl->watchdog, 0, amp_comm_limits(nccl->host), nccl->comm.phase);
+    amp_watchdog_begin(nccl->watchdog, 0, amp_comm_limits(nccl->cpu), nccl->comm.phase);
 }
 
-/* ---- the host's calls ---- */
+/* ---- the calls for the program's memory ---- */
 
 /* The comm that makes the call; NULL where sums have failed. */
-static amp_comm *host_of(amp_comm *comm, amp_error *error)
+static amp_comm *cpu_of(amp_comm *comm, amp_error *error)
 {
     nccl_comm *nccl = (nccl_comm *)comm;
     amp_watchdog_end(nccl->watchdog, 0);
     nccl->met = 0;
-    memcpy(nccl->host->phase, comm->phase, sizeof comm->phase);
-    return check_sums(nccl, error) == AMP_OK ? nccl->host : NULL;
+    memcpy(nccl->cpu->phase, comm->phase, sizeof comm->phase);
+    return check_sums(nccl, error) == AMP_OK ? nccl->cpu : NULL;
 }
 
 static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *all, amp_error *error)
 {
-    amp_comm *host = host_of(comm, error);
-    return host ? host->gather(host, mine, bytes, all, error) : AMP_COMM_FAILED;
+    amp_comm *cpu = cpu_of(comm, error);
+    return cpu ? cpu->gather(cpu, mine, bytes, all, error) : AMP_COMM_FAILED;
 }
 
 static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root, amp_error *error)
 {
-    amp_comm *host = host_of(comm, error);
-    return host ? host->broadcast(host, memory, bytes, root, error) : AMP_COMM_FAILED;
+    amp_comm *cpu = cpu_of(comm, error);
+    return cpu ? cpu->broadcast(cpu, memory, bytes, root, error) : AMP_COMM_FAILED;
 }
 
 /* ---- sums ---- */
@@ -114,7 +114,7 @@ static amp_status agree_to_sum(nccl_comm *nccl, amp_error *error)
 
 static amp_status wait_for_sum(const nccl_comm *nccl, amp_error *error)
 {
-    watch(nccl);
+    begin_watch(nccl);
     AMP_CUDA_TRY(cudaStreamSynchronize(nccl->sums));
     amp_watchdog_end(nccl->watchdog, 0);
     return AMP_OK;
@@ -138,8 +138,8 @@ static amp_status sum_end(amp_comm *comm, amp_error *error)
     nccl_comm *nccl = (nccl_comm *)comm;
     AMP_CUDA_TRY(cudaEventRecord(nccl->summed, nccl->sums));
     AMP_CUDA_TRY(cudaStreamWaitEvent(nccl->backend, nccl->summed, 0));
-    watch(nccl);
-    nccl->host->has_summed = 1; /* its own calls need wait no longer than these either */
+    begin_watch(nccl);
+    nccl->cpu->has_summed = 1; /* its own calls need wait no longer than these either */
     return check_sums(nccl, error);
 }
 
@@ -147,21 +147,21 @@ static amp_status sum_end(amp_comm *comm, amp_error *error)
 
 static int prints_error(amp_comm *comm)
 {
-    amp_comm *host = ((nccl_comm *)comm)->host;
-    return !host->prints_error || host->prints_error(host);
+    amp_comm *cpu = ((nccl_comm *)comm)->cpu;
+    return !cpu->prints_error || cpu->prints_error(cpu);
 }
 
-/* The host's comm comes first: if it ends the processes, NCCL need not be called, which could wait for its
+/* The CPU's comm comes first: if it ends the processes, NCCL need not be called, which could wait for its
  * GPU. */
 static void end_all(amp_comm *comm, int status)
 {
     nccl_comm *nccl = (nccl_comm *)comm;
-    nccl->host->abort(nccl->host, status);
+    nccl->cpu->abort(nccl->cpu, status);
     if (nccl->ranks) nccl->call.CommAbort(nccl->ranks);
     nccl->ranks = NULL;
 }
 
-/* Frees all but the host's comm; members that were not made yet are NULL. If CUDA was shut down before, at
+/* Frees all but the CPU's comm; members that were not made yet are NULL. If CUDA was shut down before, at
  * the program's exit, there is nothing to free in NCCL. The library stays loaded, since it has threads of its
  * own. */
 static void release(nccl_comm *nccl)
@@ -176,10 +176,10 @@ static void release(nccl_comm *nccl)
 
 static void destroy(amp_comm *comm)
 {
-    amp_comm *host = ((nccl_comm *)comm)->host;
-    memcpy(host->phase, comm->phase, sizeof comm->phase);
+    amp_comm *cpu = ((nccl_comm *)comm)->cpu;
+    memcpy(cpu->phase, comm->phase, sizeof comm->phase);
     release((nccl_comm *)comm);
-    host->destroy(host);
+    cpu->destroy(cpu);
 }
 
 /* ---- the start ---- */
@@ -202,7 +202,7 @@ static amp_status find_library(nccl_comm *nccl, amp_error *error)
 #undef FIND
     TRY(GetVersion, &version);
     snprintf(nccl->name, sizeof nccl->name, "NCCL %d.%d.%d, %s", version / 10000, version / 100 % 100,
-             version % 100, nccl->host->name);
+             version % 100, nccl->cpu->name);
     return AMP_OK;
 }
 
@@ -218,34 +218,34 @@ static void pin_order(const amp_cuda_backend *cuda)
 
 static amp_status join(nccl_comm *nccl, amp_error *error)
 {
-    amp_comm *host = nccl->host;
+    amp_comm *cpu = nccl->cpu;
     ncclComm_t ranks;
     ncclUniqueId id;
     memset(&id, 0, sizeof id);
-    if (host->rank == 0) TRY(GetUniqueId, &id);
-    AMP_TRY(host->broadcast(host, &id, sizeof id, 0, error));
+    if (cpu->rank == 0) TRY(GetUniqueId, &id);
+    AMP_TRY(cpu->broadcast(cpu, &id, sizeof id, 0, error));
     AMP_CUDA_TRY(cudaStreamCreateWithFlags(&nccl->sums, cudaStreamNonBlocking));
     AMP_CUDA_TRY(cudaEventCreateWithFlags(&nccl->written, cudaEventDisableTiming));
     AMP_CUDA_TRY(cudaEventCreateWithFlags(&nccl->summed, cudaEventDisableTiming));
-    AMP_TRY(amp_watchdog_start(host->seconds, report_timeout, nccl, &nccl->watchdog, error));
-    watch(nccl);
-    TRY(CommInitRank, &ranks, host->size, id, host->rank);
+    AMP_TRY(amp_watchdog_start(cpu->seconds, report_timeout, nccl, &nccl->watchdog, error));
+    begin_watch(nccl);
+    TRY(CommInitRank, &ranks, cpu->size, id, cpu->rank);
     nccl->ranks = ranks;
     amp_watchdog_end(nccl->watchdog, 0);
     return AMP_OK;
 }
 
-amp_status amp_comm_nccl(amp_comm *host, amp_backend *cuda, amp_comm **out, amp_error *error)
+amp_status amp_comm_nccl(amp_comm *cpu, amp_backend *cuda, amp_comm **out, amp_error *error)
 {
     nccl_comm *nccl = calloc(1, sizeof *nccl);
     *out = NULL;
     if (!nccl) return amp_fail(error, AMP_NO_MEMORY, "ranks: out of memory");
-    nccl->host = host;
+    nccl->cpu = cpu;
     nccl->backend = amp_cuda_of(cuda)->stream;
-    nccl->comm = *host;
+    nccl->comm = *cpu;
     nccl->comm.name = nccl->name;
     snprintf(nccl->comm.phase, sizeof nccl->comm.phase, "joining the ranks' GPUs");
-    memcpy(host->phase, nccl->comm.phase, sizeof host->phase);
+    memcpy(cpu->phase, nccl->comm.phase, sizeof cpu->phase);
     nccl->comm.sum_begin = sum_begin;
     nccl->comm.sum_end = sum_end;
     nccl->comm.gather = gather;

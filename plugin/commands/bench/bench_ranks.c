@@ -64,7 +64,8 @@ static double waited_ms(void) { return amp_ranks() ? amp_ranks()->waited * 1e3 :
 /* fp16 looks for its loss scale first: such a step is skipped, and is none. Ranks skip together. */
 static void measure_steps(const amp_bench_request *r, struct network *net, row *row)
 {
-    static double ms[AMP_BENCH_MOST_STEPS], waited[AMP_BENCH_MOST_STEPS];
+    double *ms = amp_host_allocated(malloc(2 * AMP_BENCH_MOST_STEPS * sizeof *ms));
+    double *waited = ms + AMP_BENCH_MOST_STEPS;
     const struct darknet_amp *amp = amp_fork_state(net);
     double spent = 0;
     int skipped = 0;
@@ -83,6 +84,7 @@ static void measure_steps(const amp_bench_request *r, struct network *net, row *
     row->step.typical = row->step.median;
     row->waited = (double)amp_sharing_mean((float)amp_bench_spread_of(waited, row->steps).median,
                                            "the time waited");
+    free(ms);
 }
 
 static struct network *make_network(const scaling *s)

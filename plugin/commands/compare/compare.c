@@ -1,6 +1,6 @@
 /* `darknet amp compare`: trains one network in several dtypes from the same weights on the same batches, and
  * says what accuracy is lost and what time and memory is saved. */
-#include "compare.h"
+#include "comparison.h"
 
 #include "../command.h"
 #include "../../files/safe_file.h"

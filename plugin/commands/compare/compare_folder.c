@@ -6,7 +6,7 @@
  *
  * Which dtypes and seeds are asked for is not among the settings, so that more of them can be added. */
 #define _XOPEN_SOURCE 700 /* nftw */
-#include "compare.h"
+#include "comparison.h"
 
 #include "../../files/checksum.h"
 #include "../../host/data/text_lines.h"

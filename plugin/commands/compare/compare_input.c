@@ -1,5 +1,5 @@
 /* What a comparison is given, looked at before anything is made or trained. */
-#include "compare.h"
+#include "comparison.h"
 
 #include "../../amp/cfg_reader.h"
 #include "../../files/safe_file.h"

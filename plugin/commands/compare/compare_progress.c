@@ -1,7 +1,7 @@
 /* How far the trainings are, on stderr: on a terminal a line for each that is rewritten, elsewhere a line for
  * each every ten seconds, so that a log stays readable. */
 #define _DEFAULT_SOURCE /* winsize */
-#include "compare.h"
+#include "comparison.h"
 #include "../../host/program/clock.h"
 
 #include <stdlib.h>

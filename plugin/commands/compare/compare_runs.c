@@ -5,7 +5,7 @@
  *     state done
  *     score mAP@0.5 0.973
  *     score mAP@0.5:0.95 0.612 */
-#include "compare.h"
+#include "comparison.h"
 
 #include "../cfg_copy.h"
 #include "../../amp/cfg_reader.h"
@@ -34,7 +34,7 @@ void amp_compare_files(const amp_compare *compare, const amp_run *run, amp_run_f
     name_it(f->cfg, "%s/%s.cfg", folder, base);
     name_it(f->data, "%s/run.data", folder);
     name_it(f->backup, "%s/backup", folder);
-    name_it(f->checkpoint, "%s/backup/%s.backup", folder, base);
+    name_it(f->saved, "%s/backup/%s.backup", folder, base);
     name_it(f->weights, "%s/backup/%s%s.weights", folder, base, end);
     name_it(f->steps, "%s/steps.csv", folder);
     name_it(f->train_log, "%s/train.log", folder);
@@ -155,8 +155,8 @@ static amp_status copy_data(const char *from, const amp_run_files *files, amp_er
 static int can_resume(const amp_run *run, const amp_run_files *files)
 {
     char sidecar[AMP_COMPARE_PATH + 8];
-    snprintf(sidecar, sizeof sidecar, "%s.amp", files->checkpoint);
-    return strcmp(run->dtype, "stock") && !access(files->checkpoint, R_OK) && !access(sidecar, R_OK);
+    snprintf(sidecar, sizeof sidecar, "%s.amp", files->saved);
+    return strcmp(run->dtype, "stock") && !access(files->saved, R_OK) && !access(sidecar, R_OK);
 }
 
 static void remove_with_sidecar(const char *weights)
@@ -169,7 +169,7 @@ static void remove_with_sidecar(const char *weights)
 
 static void begin_anew(amp_run *run, const amp_run_files *files)
 {
-    remove_with_sidecar(files->checkpoint);
+    remove_with_sidecar(files->saved);
     remove_with_sidecar(files->weights);
     unlink(files->steps);
     run->count = 0;

@@ -8,7 +8,7 @@
  *
  * Scores. Of each dtype the mean over the seeds, and the mean of its differences to the reference's runs
  * of the same seeds with Student's interval (statistics.h). */
-#include "compare.h"
+#include "comparison.h"
 
 #include <math.h>
 #include <stdlib.h>

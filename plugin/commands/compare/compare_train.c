@@ -1,7 +1,7 @@
 /* The programs that do the work. Each training is `darknet detector train` or `classifier train` with the
  * options that a user would give it by hand; they run side by side, in turns. What one writes of a step is
  * the line of its -log. `darknet amp valid` then measures each network in its own dtype. */
-#include "compare.h"
+#include "comparison.h"
 
 #include "../../host/fork.h"
 
@@ -52,7 +52,7 @@ static amp_status prepare(amp_compare *compare, program *p, amp_run *run, amp_er
     AMP_TRY(amp_run_prepare(compare, run, &p->resumed, error));
     snprintf(p->seed, sizeof p->seed, "%u", run->seed);
     add_words(p, (const char *[]){ kind, "train", p->files.data, p->files.cfg, NULL });
-    if (p->resumed) add_words(p, (const char *[]){ p->files.checkpoint, NULL });
+    if (p->resumed) add_words(p, (const char *[]){ p->files.saved, NULL });
     else if (c->weights) add_words(p, (const char *[]){ c->weights, "-clear", NULL });
     add_words(p, (const char *[]){ "-amp", amp_option(run), "-seed", p->seed, "-log", p->files.steps, NULL });
     add_words(p, (const char *[]){ amp_fork_dont_show, NULL });

@@ -1,5 +1,5 @@
-/* The verdict: sentences that quote the numbers behind them. The thresholds are in compare.h. */
-#include "compare.h"
+/* The verdict: sentences that quote the numbers behind them. The thresholds are in comparison.h. */
+#include "comparison.h"
 
 #include "../table.h"
 

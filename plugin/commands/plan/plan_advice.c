@@ -80,8 +80,8 @@ static void advise_fp32(amp_plan_report *r, int i)
 {
     const amp_plan_row *row = &r->rows[i];
     double part = share(r, i);
-    if (row->autocast.reason == AMP_WHY_PINNED)
-        advise(r, "pinned", i, "layer %d [%s]: amp=0 pins it to fp32, with %.1f %% of the "
+    if (row->autocast.reason == AMP_WHY_KEPT)
+        advise(r, "keep_fp32", i, "layer %d [%s]: amp=0 keeps it in fp32, with %.1f %% of the "
                "matrix products; take the line out to run it in %s", i, row->type, 100 * part,
                amp_dtype_name(r->dtype));
     else if (part < worth_telling || r->dtype == AMP_FP32) return;
@@ -96,14 +96,14 @@ static void advise_fp32(amp_plan_report *r, int i)
                amp_dtype_name(r->dtype), 100 * part, amp_dtype_name(r->dtype), row->in, row->out);
 }
 
-/* Layers that could run in half but follow one of Darknet's own, or a pinned one, into fp32: a pinned
+/* Layers that could run in half but follow one of Darknet's own, or a kept one, into fp32: a kept
  * shortcut leaves all that are added up behind it in fp32. */
 static void advise_islands(amp_plan_report *r)
 {
     for (int i = 0; i < r->count; i++) {
         char follows[r->count + 1];
         int followers = 0;
-        if (r->rows[i].autocast.class != AMP_CLASS_FP32 && r->rows[i].autocast.reason != AMP_WHY_PINNED)
+        if (r->rows[i].autocast.class != AMP_CLASS_FP32 && r->rows[i].autocast.reason != AMP_WHY_KEPT)
             continue;
         for (int k = 0; k < r->count; k++) {
             const amp_autocast *a = &r->rows[k].autocast;

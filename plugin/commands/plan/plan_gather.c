@@ -13,7 +13,7 @@
 
 const char *amp_plan_form_name(const amp_plan_report *r, amp_form form)
 {
-    return form == AMP_FORM_LOW ? amp_dtype_name(r->dtype) : form == AMP_FORM_WIDE ? "fp32" : "fp32 nchw";
+    return form == AMP_FORM_HALF ? amp_dtype_name(r->dtype) : form == AMP_FORM_WIDE ? "fp32" : "fp32 nchw";
 }
 
 int amp_plan_multiplies_half(const amp_plan_row *row) { return row->products != AMP_FP32; }
@@ -47,7 +47,7 @@ static void explain_form(const amp_plan_report *r, const amp_node *node, const a
     case AMP_WHY_DTYPE:
         snprintf(why, size, "dtype=fp32");
         break;
-    case AMP_WHY_PINNED: snprintf(why, size, "amp=0"); break;
+    case AMP_WHY_KEPT: snprintf(why, size, "amp=0"); break;
     case AMP_WHY_INPUT: explain_input(r, node, a, why, size); break;
     }
 }
@@ -110,7 +110,8 @@ static void fill_row(amp_plan_report *r, int i)
     amp_plan_row *row = &r->rows[i];
     *row = (amp_plan_row){ .index = i, .type = node->desc.type, .output = node->desc.output,
                            .autocast = r->plan->autocast[i],
-        .dtype = node->dtype, .computes = node->dtype, .products = AMP_FP32, .pinned = node->desc.pinned,
+        .dtype = node->dtype, .computes = node->dtype, .products = AMP_FP32,
+        .keep_fp32 = node->desc.keep_fp32,
         .operations = operations_of(r, node), .arena = amp_plan_bytes_of(r->plan, i),
         .stock_bytes = amp_fork_stock_bytes(r->net, i, r->view.batch),
         .buffer_bytes = amp_fork_buffer_bytes(r->net, i, r->view.batch, r->plan),

@@ -9,8 +9,8 @@ static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
 static double gib(size_t bytes) { return (double)bytes / (1 << 30); }
 
 static const char *const dtype_names[] = { [AMP_FP32] = "fp32", [AMP_FP16] = "fp16", [AMP_BF16] = "bf16" };
-static const char *const layout_names[] = { [AMP_FORM_LOW] = "NHWC", [AMP_FORM_WIDE] = "NHWC",
-                                            [AMP_FORM_HOST] = "NCHW" };
+static const char *const layout_names[] = { [AMP_FORM_HALF] = "NHWC", [AMP_FORM_WIDE] = "NHWC",
+                                            [AMP_FORM_PLAIN] = "NCHW" };
 
 /* ---- layers ---- */
 
@@ -71,7 +71,7 @@ static const amp_field layer_fields[] = {
     ROW_AS("class", class_name),
     AMP_NAME_AS("dtype", amp_plan_row, dtype, dtype_names, .title = "runs in", .left = 1),
     AMP_NAME_AS("computes", amp_plan_row, computes, dtype_names), ROW_AS("form", form), ROW(why),
-    AMP_FLAG_AS("pinned", amp_plan_row, pinned), ROW_AS("parameters", weights),
+    AMP_FLAG_AS("keep_fp32", amp_plan_row, keep_fp32), ROW_AS("parameters", weights),
     ROW_AS("forward_operations", operations), ROW(training_operations),
     { .title = "channels", .left = 1, .cell = channels_cell },
     AMP_GROUP_AS("activation_bytes", bytes_fields),
@@ -118,8 +118,8 @@ static void write_cast(amp_json *json, const amp_plan_report *r, const amp_plan_
         AMP_FLAG_AS("backward", amp_plan_cast, backward), AMP_FIELD(amp_plan_cast, elements), { 0 } };
     amp_json_object(json, NULL);
     amp_json_fields(json, c, fields);
-    amp_json_text(json, "from", amp_dtype_name(c->from == AMP_FORM_LOW ? r->dtype : AMP_FP32));
-    amp_json_text(json, "to", amp_dtype_name(c->to == AMP_FORM_LOW ? r->dtype : AMP_FP32));
+    amp_json_text(json, "from", amp_dtype_name(c->from == AMP_FORM_HALF ? r->dtype : AMP_FP32));
+    amp_json_text(json, "to", amp_dtype_name(c->to == AMP_FORM_HALF ? r->dtype : AMP_FP32));
     amp_json_close(json);
 }
 

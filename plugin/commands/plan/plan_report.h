@@ -18,7 +18,7 @@ typedef struct amp_plan_row {
     /* what it runs in: the dtype of its tensors; fp32 for a loss that reads half */
     amp_dtype dtype;
     amp_dtype products, computes; /* the dtype of its products' factors, and of the arithmetic */
-    int pinned, is_convolution;
+    int keep_fp32, is_convolution;
     char why[96];
     /* channels of one group of its convolution; for a connected layer all inputs and outputs */
     int in, out;

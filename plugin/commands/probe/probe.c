@@ -5,7 +5,7 @@
 #include "../arguments.h"
 #include "../command.h"
 
-#include "../../amp/checkpoint.h"
+#include "../../amp/sidecar.h"
 #include "../../host/fork_commands.h"
 #include "../../host/network/resume.h"
 #include "../../files/checksum.h"
@@ -37,19 +37,19 @@ static amp_status take_cfg_scale(amp_probe_result *r, amp_error *error)
 
 static amp_status take_scale_of(const char *sidecar, amp_probe_result *r, amp_error *error)
 {
-    amp_checkpoint *checkpoint;
+    amp_sidecar *checkpoint;
     uint64_t weights;
-    AMP_TRY(amp_checkpoint_read(sidecar, &checkpoint, error));
+    AMP_TRY(amp_sidecar_read(sidecar, &checkpoint, error));
     amp_status status = amp_file_checksum(r->weights, &weights, error);
-    const amp_scaler *scaler = amp_checkpoint_scaler(checkpoint);
-    int theirs = status == AMP_OK && weights == amp_checkpoint_weights(checkpoint);
+    const amp_scaler *scaler = amp_sidecar_scaler(checkpoint);
+    int theirs = status == AMP_OK && weights == amp_sidecar_weights(checkpoint);
     if (status == AMP_OK && !theirs)
         fprintf(stderr, "amp probe: %s belongs to other weights: its loss scale is not taken\n", sidecar);
     if (theirs && scaler->enabled && scaler->dynamic) {
         r->scale = scaler->scale;
         r->scale_source = AMP_SCALE_OF_SIDECAR;
     }
-    amp_checkpoint_free(checkpoint);
+    amp_sidecar_free(checkpoint);
     return status;
 }
 

@@ -1,6 +1,6 @@
 /* The numerics probe: some steps of a real training in fp32, how large each layer's outputs, deltas and
- * weight gradients are in it, what fp16 and bf16 would lose of them, and which layers to pin to fp32 for it.
- * probe.c trains and counts, probe_advice.c finds what to pin, probe_print.c shows the result. */
+ * weight gradients are in it, what fp16 and bf16 would lose of them, and which layers to keep in fp32 for it.
+ * probe.c trains and counts, probe_advice.c finds what to keep, probe_print.c shows the result. */
 #pragma once
 
 #include "../../amp/numerics.h"
@@ -12,9 +12,9 @@ typedef struct amp_probe_scales { int least, most; } amp_probe_scales;
 
 typedef struct amp_probe_layer {
     amp_layer_numerics numerics;
-    int low;                   /* under the .cfg's pins it computes in fp16 or bf16 */
+    int low;                   /* as the .cfg has it, it computes in fp16 or bf16 */
     amp_probe_scales scales;   /* of its deltas, where they are stored in fp16 */
-    int pin;                   /* advice: amp=0 for this layer */
+    int keep;                   /* advice: amp=0 for this layer */
 } amp_probe_layer;
 
 typedef enum amp_probe_scale_source {
@@ -43,12 +43,12 @@ typedef struct amp_probe_result {
 
     /* one sentence per layer that loses too much, or that nothing needs to be done */
     char **advice;
-    int advice_count, pin_count;
+    int advice_count, keep_count;
 } amp_probe_result;
 
 void amp_probe_free(amp_probe_result *);
 
-/* ---- probe_advice.c: what loses too much in fp16, at which loss scales, and which layers to pin ---- */
+/* ---- probe_advice.c: what loses too much in fp16, at which loss scales, and which layers to keep ---- */
 
 /* network, the layers' numerics, share and, unless it is AMP_SCALE_HIGHEST, scale are known; fills in the
  * rest. */

@@ -1,5 +1,5 @@
-/* What to pin. A number is kept in fp32 only where both its producer and the layers that read it are: a
- * consumer in fp16 makes an fp16 copy of what it reads, and returns its delta in fp16. So pinning is
+/* What to keep. A number is kept in fp32 only where both its producer and the layers that read it are: a
+ * consumer in fp16 makes an fp16 copy of what it reads, and returns its delta in fp16. So keeping is
  * worked out on values, with autocast's own rules. */
 #include "probe.h"
 
@@ -27,7 +27,7 @@ typedef struct advisor {
     int count;
     reason *reasons;
     amp_form *forms, *inputs; /* inputs: room for those of one layer */
-    char *pins;               /* the .cfg's and the advised */
+    char *kept;               /* the .cfg's and the advised */
     int settled;              /* the scale, as an exponent, that deltas were judged at */
 } advisor;
 
@@ -40,9 +40,9 @@ static void choose_forms(advisor *a)
 {
     for (int i = 0; i < a->count; i++) {
         amp_layer_desc d = *desc_of(a, i);
-        d.pinned = a->pins[i];
+        d.keep_fp32 = a->kept[i];
         for (int k = 0; k < d.input_count; k++)
-            a->inputs[k] = d.inputs[k] < 0 ? AMP_FORM_HOST : a->forms[d.inputs[k]];
+            a->inputs[k] = d.inputs[k] < 0 ? AMP_FORM_PLAIN : a->forms[d.inputs[k]];
         a->forms[i] = amp_autocast_of(&d, AMP_FP16, a->inputs).form;
     }
 }
@@ -50,10 +50,10 @@ static void choose_forms(advisor *a)
 /* Whether it computes in fp16: on tensors in it, or on copies of fp32 ones that its matrix products round. */
 static int in_half(const advisor *a, int i)
 {
-    return a->forms[i] == AMP_FORM_LOW || (desc_of(a, i)->lends_products && !a->pins[i]);
+    return a->forms[i] == AMP_FORM_HALF || (desc_of(a, i)->lends_products && !a->kept[i]);
 }
 
-static int is_advised(const advisor *a, int i) { return a->pins[i] && !desc_of(a, i)->pinned; }
+static int is_advised(const advisor *a, int i) { return a->kept[i] && !desc_of(a, i)->keep_fp32; }
 
 static int reads(const advisor *a, int layer, int value)
 {
@@ -79,7 +79,7 @@ static int is_inner(reason why) { return why == SUMS_OVERFLOW || why == SUMS_VAN
 
 /* Pins until what must not be in fp16 is nowhere. Pins of one round may take others along: layers that follow
  * their input. */
-static void pin(advisor *a)
+static void keep(advisor *a)
 {
     for (int changed = 1; changed;) {
         changed = 0;
@@ -88,7 +88,7 @@ static void pin(advisor *a)
             if (a->reasons[i] == FINE || a->reasons[i] == NOT_FINITE) continue;
             int which = in_half(a, i) ? i : is_inner(a->reasons[i]) ? -1 : low_consumer(a, i, i);
             if (which < 0) continue;
-            a->pins[which] = 1;
+            a->kept[which] = 1;
             changed = 1;
         }
     }
@@ -104,9 +104,9 @@ static reason judge_output(const advisor *a, int i)
     if (n->output.not_finite || n->inner_output.not_finite || n->delta.not_finite) return NOT_FINITE;
     if (!in_half(a, i) && low_consumer(a, i, i) < 0) return FINE;
     if (output.overflows) return OUTPUT_OVERFLOWS;
-    if (a->forms[i] == AMP_FORM_LOW && sums.overflows) return SUMS_OVERFLOW;
+    if (a->forms[i] == AMP_FORM_HALF && sums.overflows) return SUMS_OVERFLOW;
     if (output.error > a->r->share) return OUTPUT_VANISHES;
-    return a->forms[i] == AMP_FORM_LOW && sums.error > a->r->share ? SUMS_VANISH : FINE;
+    return a->forms[i] == AMP_FORM_HALF && sums.error > a->r->share ? SUMS_VANISH : FINE;
 }
 
 /* ---- deltas ---- */
@@ -122,7 +122,7 @@ static amp_probe_scales scales_of(const advisor *a, int i)
     if (!delta_is_low(a, i)) return s;
     s.least = amp_numerics_least_scale(&n->delta, AMP_FP16, a->r->share);
     s.most = amp_numerics_most_scale(&n->delta, AMP_FP16);
-    if (a->forms[i] != AMP_FORM_LOW) return s;
+    if (a->forms[i] != AMP_FORM_HALF) return s;
     s.least = larger(s.least, amp_numerics_least_scale(&n->inner_delta, AMP_FP16, a->r->share));
     s.most = smaller(s.most, amp_numerics_most_scale(&n->inner_delta, AMP_FP16));
     return s;
@@ -196,7 +196,7 @@ const char *amp_probe_scale_text(int exponent, char text[32])
     return text;
 }
 
-/* "layers 3, 4 and 7, which read them": those that are pinned for the sake of what layer i makes. */
+/* "layers 3, 4 and 7, which read them": those that are kept for the sake of what layer i makes. */
 static void companions(const advisor *a, int i, char text[200])
 {
     int found[64], count = 0;
@@ -214,16 +214,17 @@ static void companions(const advisor *a, int i, char text[200])
                  count > 1 ? "" : "s");
 }
 
-/* ": pin it with amp=0, or use dtype=bf16" */
+/* ": keep it in fp32 with amp=0, or use dtype=bf16" */
 static void remedy(const advisor *a, int i, char text[400])
 {
     char others[200];
     int itself = is_advised(a, i);
     companions(a, i, others);
     if (is_inner(a->reasons[i])) others[0] = 0;
-    if (itself && others[0]) snprintf(text, 400, "pin it with amp=0, and %s them, or use dtype=bf16", others);
-    else if (itself) snprintf(text, 400, "pin it with amp=0, or use dtype=bf16");
-    else if (others[0]) snprintf(text, 400, "pin %s them, with amp=0, or use dtype=bf16", others);
+    if (itself && others[0])
+        snprintf(text, 400, "keep it in fp32 with amp=0, and %s them, or use dtype=bf16", others);
+    else if (itself) snprintf(text, 400, "keep it in fp32 with amp=0, or use dtype=bf16");
+    else if (others[0]) snprintf(text, 400, "keep %s them, in fp32 with amp=0, or use dtype=bf16", others);
     else snprintf(text, 400, "it runs in fp32 once the layers before it do");
 }
 
@@ -322,7 +323,7 @@ static void advise_present_scale(const advisor *a, int i)
         snprintf(what, sizeof what, "%s of its deltas overflow fp16",
                  share_text(lost.overflow, lost.count, share));
     else too_small(lost, "deltas", what);
-    add(a->r, "layer %d [%s]: %s at the present loss scale of %g: set %s%s%s, or pin the layer with "
+    add(a->r, "layer %d [%s]: %s at the present loss scale of %g: set %s%s%s, or keep the layer in fp32 with "
         "amp=0", i, desc_of(a, i)->type, what, (double)r->scale,
         r->scale_moves ? "init_scale" : "loss_scale", range_text(r->scales, range),
         r->scale_moves ? "" : ", or loss_scale=dynamic");
@@ -332,12 +333,12 @@ static void conclude(advisor *a)
 {
     char range[80];
     amp_probe_result *r = a->r;
-    if (r->pin_count || r->advice_count) return;
+    if (r->keep_count || r->advice_count) return;
     int any = 0;
     for (int i = 0; i < a->count; i++) any |= delta_is_low(a, i);
-    if (!any) add(r, "nothing needs to be pinned: no layer would compute in fp16");
+    if (!any) add(r, "nothing needs to be kept in fp32: no layer would compute in fp16");
     else
-        add(r, "nothing needs to be pinned: no output overflows fp16, no delta does at loss scales%s; "
+        add(r, "nothing needs to be kept in fp32: no output overflows fp16, no delta does at loss scales%s; "
             "rounding moves each layer's by %g %% at most", range_text(r->scales, range), 100 * r->share);
 }
 
@@ -346,20 +347,20 @@ static void conclude(advisor *a)
 static void advise(advisor *a)
 {
     amp_probe_result *r = a->r;
-    for (int i = 0; i < a->count; i++) a->pins[i] = desc_of(a, i)->pinned != 0;
+    for (int i = 0; i < a->count; i++) a->kept[i] = desc_of(a, i)->keep_fp32 != 0;
     choose_forms(a);
     for (int i = 0; i < a->count; i++) {
         r->layers[i].low = in_half(a, i);
         r->layers[i].scales = scales_of(a, i);
         a->reasons[i] = judge_output(a, i);
     }
-    pin(a); /* what is in fp32 for its outputs' sake is so with its deltas too */
+    keep(a); /* what is in fp32 for its outputs' sake is so with its deltas too */
     r->scales = common_scales(a);
     if (r->scales.least > r->scales.most) judge_deltas(a, best_scale(a));
-    pin(a);
+    keep(a);
     for (int i = 0; i < a->count; i++) {
-        r->layers[i].pin = is_advised(a, i);
-        r->pin_count += r->layers[i].pin;
+        r->layers[i].keep = is_advised(a, i);
+        r->keep_count += r->layers[i].keep;
     }
     amp_probe_scales left = common_scales(a);
     int suits_all = r->scales.least <= r->scales.most;
@@ -381,10 +382,10 @@ void amp_probe_advise(amp_probe_result *r)
     a.reasons = amp_host_allocated(calloc((size_t)a.count + 1, sizeof *a.reasons));
     a.forms = amp_host_allocated(calloc((size_t)a.count + 1, sizeof *a.forms));
     a.inputs = amp_host_allocated(calloc((size_t)most_inputs, sizeof *a.inputs));
-    a.pins = amp_host_allocated(calloc((size_t)a.count + 1, 1));
+    a.kept = amp_host_allocated(calloc((size_t)a.count + 1, 1));
     advise(&a);
     free(a.reasons);
     free(a.forms);
     free(a.inputs);
-    free(a.pins);
+    free(a.kept);
 }

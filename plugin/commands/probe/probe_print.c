@@ -155,7 +155,8 @@ static void print_summary(const amp_probe_result *r, FILE *stream)
     if (!unbounded && r->scales.least <= r->scales.most)
         fprintf(stream, "Loss scales at which no delta overflows fp16, and rounding moves each layer's "
                 "deltas by %g %% of their sum at most%s: %s to %s\n", 100 * r->share,
-                r->pin_count ? ", with the pins below" : "", amp_probe_scale_text(r->scales.least, least),
+                r->keep_count ? ", with what is kept below" : "",
+                amp_probe_scale_text(r->scales.least, least),
                 amp_probe_scale_text(r->scales.most, most));
     for (int i = 0; i < r->advice_count; i++) fprintf(stream, "%s\n", r->advice[i]);
 }
@@ -248,8 +249,8 @@ static void write_layer(const amp_probe_result *r, int i, amp_json *json)
     amp_json_integer(json, "layer", i);
     amp_json_text(json, "type", r->network.layers[i].type);
     amp_json_boolean(json, "half", layer->low);
-    amp_json_boolean(json, "pinned", r->network.layers[i].pinned);
-    amp_json_boolean(json, "pin", layer->pin);
+    amp_json_boolean(json, "keep_fp32", r->network.layers[i].keep_fp32);
+    amp_json_boolean(json, "keep", layer->keep);
     write_scales(layer->scales, json);
     write_numbers("outputs", &n->output, 1, 1, json);
     write_numbers("sums", &n->inner_output, 1, 1, json);
@@ -273,8 +274,8 @@ static void write_result(const amp_probe_result *r, amp_json *json)
     amp_json_object(json, NULL);
     amp_json_fields(json, r, fields);
     write_scales(r->scales, json);
-    amp_json_array(json, "pins");
-    for (int i = 0; i < r->network.count; i++) if (r->layers[i].pin) amp_json_integer(json, NULL, i);
+    amp_json_array(json, "keep_layers");
+    for (int i = 0; i < r->network.count; i++) if (r->layers[i].keep) amp_json_integer(json, NULL, i);
     amp_json_close(json);
     amp_json_texts(json, "advice", r->advice, r->advice_count);
     amp_json_array(json, "layers");

@@ -1,6 +1,6 @@
 /* The report for programs, JSON and CSV, and for the terminal. What was not measured is null, empty, or a
  * dash. */
-#include "../compare/compare.h"
+#include "../compare/comparison.h"
 #include "../table.h"
 
 #include <math.h>

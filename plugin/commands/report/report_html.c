@@ -1,6 +1,6 @@
 /* The report as one HTML page that needs nothing else: report.html, which stands in the program as it is,
  * with the comparison's JSON and its table put in. */
-#include "../compare/compare.h"
+#include "../compare/comparison.h"
 
 #include <stdlib.h>
 #include <string.h>

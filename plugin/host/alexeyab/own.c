@@ -448,17 +448,16 @@ static int is_logistic(const layer *l)
 /* 1 / (1 + e^-x) is compiled with -Ofast to what takes four numbers at a time: the processor's estimate r of
  * the reciprocal and a Newton step, r (2 - r (1 + e^-x)). Below x = -88.7 e^-x is inf, r is 0, and 0 times
  * inf is NaN. What is left over of four is divided, and becomes 0. */
-const char *amp_fork_fault(const struct network *net)
+const char *amp_fork_fault(const struct network *net, char text[256])
 {
-    static char fault[256];
     int i = 0;
     if (net->amp || amp_host_on_gpu(net)) return NULL;
     while (i < net->n && is_good(net->layers[i].output, net->layers[i].outputs * net->layers[i].batch)) i++;
     if (i == net->n || !is_logistic(&net->layers[i])) return NULL;
-    snprintf(fault, sizeof fault, "without AMP this Darknet's logistic function (layer %d [%s]), compiled "
+    snprintf(text, 256, "without AMP this Darknet's logistic function (layer %d [%s]), compiled "
              "with -Ofast, gives NaN below -88.7, where 0 is right; the weights are not at fault: use -amp "
              "fp32", i, amp_own_types[net->layers[i].type].name);
-    return fault;
+    return text;
 }
 
 int amp_fork_snapshot_follows_backup(long step) { return (void)step, 0; } /* it saves snapshots first */

@@ -61,15 +61,6 @@ static void end_part(load_args *args)
     amp_loading_end();
 }
 
-int amp_fork_places_planes(void)
-{
-#ifdef OPENCV
-    return 0;
-#else
-    return AMP_OWN_PLACES_PLANES;
-#endif
-}
-
 void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
 {
     if (event == AMP_PART_BEGINS) {

@@ -181,7 +181,7 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
     amp_layer_desc *d = &out->layers[i];
     *d = (amp_layer_desc){
         .kind = amp_host_kind_of(l), .type = amp_host_type_name(l->type), .why_host = amp_host_why_own(l),
-        .pinned = i < config->layer_count && !config->layers[i].amp,
+        .keep_fp32 = i < config->layer_count && !config->layers[i].amp,
         .recompute = i < config->layer_count && config->layers[i].checkpoint,
         .is_loss = l->cost != NULL, .is_truth = l->truth, .stops_backward = l->stopbackward,
             .no_backward = l->type == CROP,

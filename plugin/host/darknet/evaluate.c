@@ -17,9 +17,10 @@
 static const float LEAST_SCORE = .005f, HIERARCHY = .5f, SUPPRESSION_IOU = .45f;
 
 /* For the line about outputs that are inf or NaN: a file of the right size may still hold anything. */
-static const char *why_not_finite(const network *net)
+/* text: room for it. */
+static const char *why_not_finite(const network *net, char text[256])
 {
-    const char *fault = amp_fork_fault(net);
+    const char *fault = amp_fork_fault(net, text);
     return fault ? fault : "the weights are another network's or damaged, or their training diverged or was "
                            "too short for fp16 (then bf16 and fp32 do)";
 }
@@ -101,7 +102,7 @@ static amp_status check_boxes(const network *net, const char *path, amp_error *e
             if (!amp_is_finite(l->output[k]))
                 return amp_fail(error, AMP_DIVERGED,
                                 "%s: layer %d gives numbers that are not finite; %s", path, i,
-                                why_not_finite(net));
+                                why_not_finite(net, (char[256]){ 0 }));
     }
     return AMP_OK;
 }
@@ -139,7 +140,7 @@ amp_status amp_fork_classify(struct network *net, float *image, const char *path
         if (!amp_is_finite(probabilities[i]))
             return amp_fail(error, AMP_DIVERGED,
                             "%s: the network gives numbers that are not finite; %s", path,
-                            why_not_finite(net));
+                            why_not_finite(net, (char[256]){ 0 }));
     if (net->hierarchy) amp_own_sort_classes(probabilities, net);
     top_k(probabilities, net->outputs, k, best);
     return AMP_OK;

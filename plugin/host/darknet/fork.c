@@ -78,6 +78,15 @@ amp_status amp_fork_end_forward(struct darknet_amp *amp, struct network *net, am
 void amp_fork_load_weights(struct network *net, const char *file) { load_weights(net, (char *)file); }
 void amp_fork_resize(struct network *net, int w, int h) { resize_network(net, w, h); }
 
+int amp_fork_places_planes(void)
+{
+#ifdef OPENCV
+    return 0;
+#else
+    return AMP_OWN_PLACES_PLANES;
+#endif
+}
+
 /* ---- names of files ---- */
 
 _Static_assert(AMP_FORK_PATH == DARKNET_PATH, "what the patches give Darknet's commands");

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "../../amp/cfg_reader.h"
-#include "../../amp/checkpoint.h"
+#include "../../amp/sidecar.h"
 #include "../fork.h"
 #include "../program/failure.h"
 
@@ -151,7 +151,7 @@ void amp_backups_settle(void)
             || regexec(&pattern, entry->d_name + base, 2, parts, 0)) continue;
         snprintf(name, sizeof name, "%s/%.*s", backups.folder, (int)base + (int)parts[1].rm_eo,
                  entry->d_name);
-        if (amp_checkpoint_settle(name, note, &error) != AMP_OK) fprintf(stderr, "amp: %s\n", error.message);
+        if (amp_sidecar_settle(name, note, &error) != AMP_OK) fprintf(stderr, "amp: %s\n", error.message);
         else if (note[0]) fprintf(stderr, "amp: %s\n", note);
     }
     regfree(&pattern);

@@ -68,8 +68,6 @@ void amp_ranks_agree_to_train(struct network *net)
 
 /* ---- several networks of this program ---- */
 
-static struct network **united;
-
 void amp_ranks_unite(struct network **nets, int count)
 {
     amp_comm *members[count];
@@ -77,11 +75,12 @@ void amp_ranks_unite(struct network **nets, int count)
     double seconds;
     amp_host_check(amp_comm_time_limit(&seconds, &error), &error);
     amp_host_check(amp_comm_threads(count, seconds, amp_host_communicator_lost, members, &error), &error);
-    for (int i = 0; i < count; i++) amp_fork_state(nets[i])->comm = members[i];
-    united = nets;
+    for (int i = 0; i < count; i++) {
+        struct darknet_amp *amp = amp_fork_state(nets[i]);
+        amp->comm = members[i];
+        amp->united = nets;
+    }
 }
-
-struct network *amp_ranks_network(int rank) { return united[rank]; }
 
 /* All start from rank 0's: Darknet makes every network from one seed, but its rand_normal keeps every second
  * number for the next call, of whatever network that is. */

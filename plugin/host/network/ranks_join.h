@@ -7,12 +7,11 @@
 amp_status amp_ranks_use(struct darknet_amp *, amp_error *);
 
 /* -gpus: makes `count` networks of this program ranks of each other. The array `nets` is the caller's, and
- * must live as long as they do. */
+ * must live as long as they do: each has it as amp->united. */
 void amp_ranks_unite(struct network **nets, int count);
 /* Sets amp->comm of such a network. Called at its first training pass, in the thread that makes this pass,
  * while the other networks' threads do the same. For any other network it does nothing. */
 void amp_ranks_join(struct darknet_amp *);
-struct network *amp_ranks_network(int rank);
 /* Called before such a network is freed. */
 void amp_ranks_forget(struct darknet_amp *);
 /* Whether this network prints what happens in a step: rank 0's does, and one that trains alone. */

@@ -55,7 +55,7 @@ static const char *what_to_try(const amp_config *config, const amp_anomaly *bad)
 _Noreturn void amp_host_collapse(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
 {
     const amp_scaler *scaler = amp_engine_scaler(amp->engine);
-    const char *checkpoint = amp->resume->last_file;
+    const char *saved = amp->resume->last_file;
     char place[AMP_ANOMALY_TEXT], why[96];
     if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows what was saved last */
     if (report->bad_master) snprintf(why, sizeof why, "weights are inf, NaN or beyond 1e19");
@@ -64,8 +64,8 @@ _Noreturn void amp_host_collapse(struct darknet_amp *amp, const amp_step_report 
                  scaler->dynamic ? "at the smallest loss scale," : "step after step at loss scale",
                  (double)report->scale_before);
     darknet_amp_refuse(
-        "amp: training has collapsed: %s; first in %s; last good step: %zu; last checkpoint: %s%s; try %s%s",
-        why, where(amp, &report->bad, place), good_steps, checkpoint ? checkpoint : "none yet",
-        checkpoint && !amp_file_exists(checkpoint) ? ", which is gone" : "",
+        "amp: training has collapsed: %s; first in %s; last good step: %zu; last saved: %s%s; try %s%s",
+        why, where(amp, &report->bad, place), good_steps, saved ? saved : "none yet",
+        saved && !amp_file_exists(saved) ? ", which is gone" : "",
         what_to_try(amp->config, &report->bad), amp->config->debug ? "" : ", and debug=1 to see the images");
 }

@@ -49,14 +49,14 @@ void amp_resume_gather_states(const struct network *net)
 {
     amp_error error;
     struct darknet_amp *amp = amp_fork_state(net);
-    size_t count = amp_checkpoint_state_count(amp->engine);
+    size_t count = amp_sidecar_state_count(amp->engine);
     if (!amp->comm || !count) return;
-    int here = amp_ranks() ? 1 : amp->comm->size; /* networks */
+    int here = amp->united ? amp->comm->size : 1; /* networks */
     float *states = amp_host_allocated(malloc((size_t)here * count * sizeof *states));
     for (int i = 0; i < here; i++) {
-        const struct network *of = here > 1 ? amp_ranks_network(i) : net;
+        const struct network *of = amp->united ? amp->united[i] : net;
         amp_fork_use_device(of);
-        amp_host_check(amp_checkpoint_states(amp_fork_state(of)->engine, states + (size_t)i * count, &error),
+        amp_host_check(amp_sidecar_states(amp_fork_state(of)->engine, states + (size_t)i * count, &error),
                        &error);
     }
     amp_fork_use_device(net);
@@ -126,7 +126,7 @@ static amp_status restore_loop(struct network *net, const amp_run_state *run, co
     if (run->loop_count <= 0 || !view.changes_size || (run->width == view.w && run->height == view.h))
         return AMP_OK;
     if (!is_size(run->width) || !is_size(run->height))
-        return amp_fail(error, AMP_BAD_CHECKPOINT,
+        return amp_fail(error, AMP_BAD_SIDECAR,
                         "%s: an input of %dx%d is none that random=1 chooses; " ANEW, sidecar,
                         (int)run->width, (int)run->height);
     amp_fork_resize(net, run->width, run->height);
@@ -142,7 +142,7 @@ static amp_status restore_data_order(const amp_run_state *run, const char *sidec
 {
     if (!same_seed(run)) return AMP_OK;
     if (run->next_job == 0 || !amp_random_restore(run->random))
-        return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: the random state in it is none; " ANEW, sidecar);
+        return amp_fail(error, AMP_BAD_SIDECAR, "%s: the random state in it is none; " ANEW, sidecar);
     amp_random_set_next_job((unsigned long)run->next_job);
     return AMP_OK;
 }
@@ -168,38 +168,38 @@ static amp_status fits_batch(const amp_run_state *run, const amp_view *view, siz
 {
     if (run->window == 0) return AMP_OK;
     if (amp_ranks_of_step() > 1)
-        return amp_fail(error, AMP_BAD_CHECKPOINT,
+        return amp_fail(error, AMP_BAD_SIDECAR,
                         "%s: it was saved in the middle of a batch, which several ranks cannot share; go on "
                         "alone until the next save, or " ANEW, sidecar);
     int same = run->batch == view->batch && run->subdivisions == view->subdivisions;
     if (same && run->window == window_of(view, seen)) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CHECKPOINT,
+    return amp_fail(error, AMP_BAD_SIDECAR,
                     "%s: it was saved in the middle of a batch of %d x %d images, and now it is "
                     "%d x %d; set batch and subdivisions back, or " ANEW, sidecar, (int)run->batch,
                     (int)run->subdivisions, view->batch, view->subdivisions);
 }
 
 /* Uses `seen` as it was loaded: a training that begins at its first forward has counted images already. */
-static amp_status resume_training(struct network *net, const amp_checkpoint *checkpoint, const char *sidecar,
+static amp_status resume_training(struct network *net, const amp_sidecar *saved, const char *sidecar,
                                   int in_loop, amp_error *error)
 {
     struct darknet_amp *amp = amp_fork_state(net);
     amp_view view = amp_fork_view(net);
     amp_counters counters = amp_fork_counters(net);
-    const amp_run_state *run = amp_checkpoint_run(checkpoint);
+    const amp_run_state *run = amp_sidecar_run(saved);
     size_t seen = amp->resume->loaded_seen;
     char note[256] = "";
     AMP_TRY(fits_batch(run, &view, seen, sidecar, error));
-    AMP_TRY(amp_checkpoint_apply(checkpoint, amp->engine, note, error));
-    AMP_TRY(amp_checkpoint_fit_rank(checkpoint, amp->engine, amp->comm ? amp->comm->rank : 0,
+    AMP_TRY(amp_sidecar_apply(saved, amp->engine, note, error));
+    AMP_TRY(amp_sidecar_fit_rank(saved, amp->engine, amp->comm ? amp->comm->rank : 0,
                                     amp->comm ? amp->comm->size : 1, note, error));
     amp_average *averages = amp->resume->averages;
-    AMP_TRY(amp_checkpoint_fit_averages(checkpoint, averages, amp_fork_averages(net, 0, averages), error));
+    AMP_TRY(amp_sidecar_fit_averages(saved, averages, amp_fork_averages(net, 0, averages), error));
     if (amp_ranks_of_step() > 1)
-        amp_checkpoint_fit_ranks(checkpoint, amp->config->wire, amp->config->sync_batchnorm, note);
-    amp_checkpoint_fit_batch(checkpoint, amp->engine, view.batch * view.subdivisions, note);
+        amp_sidecar_fit_ranks(saved, amp->config->wire, amp->config->sync_batchnorm, note);
+    amp_sidecar_fit_batch(saved, amp->engine, view.batch * view.subdivisions, note);
     /* t counts the updates of the sidecar's moments; it starts at 0 where another optimizer made them */
-    counters.t = amp_checkpoint_adam(checkpoint) == view.adam ? (int)run->t : 0;
+    counters.t = amp_sidecar_adam(saved) == view.adam ? (int)run->t : 0;
     amp_fork_set_counters(net, counters);
     amp->steps = (unsigned long)run->steps;
     amp->skipped = (unsigned long)run->skipped;
@@ -226,23 +226,23 @@ static void load_again(struct network *net, const char *weights)
 static amp_status begin(struct network *net, const char *weights, const char *sidecar, int in_loop,
                         int *ended, amp_error *error)
 {
-    amp_checkpoint *checkpoint;
+    amp_sidecar *saved;
     char note[256];
     static const char what[] = "ending a killed save";
     int leads = amp_ranks_leads();
     /* the other ranks wait here, until rank 0 has completed it */
     if (!leads) amp_sharing_broadcast(ended, sizeof *ended, what);
-    AMP_TRY(amp_checkpoint_recover(weights, &checkpoint, note, error));
+    AMP_TRY(amp_sidecar_recover(weights, &saved, note, error));
     if (leads) *ended |= note[0] != 0;
     if (leads) amp_sharing_broadcast(ended, sizeof *ended, what);
     if (note[0]) print_note(net, "amp: %s\n", note);
     if (*ended) load_again(net, weights);
-    if (!checkpoint) {
+    if (!saved) {
         print_note(net, "amp: no %s: momentum and loss scale start anew\n", sidecar);
         return AMP_OK;
     }
-    amp_status status = resume_training(net, checkpoint, sidecar, in_loop, error);
-    amp_checkpoint_free(checkpoint);
+    amp_status status = resume_training(net, saved, sidecar, in_loop, error);
+    amp_sidecar_free(saved);
     return status;
 }
 

@@ -1,10 +1,10 @@
 /* Saving and resuming a training. A .weights file is written together with its sidecar, NAME.amp, in such a
  * way that a kill or a full disk leaves either the old pair or the new one whole (weights_file.c). A training
  * that starts from such a pair continues where it was saved (resume.c). The hooks are described in
- * darknet_amp.h, the sidecar's format in ../amp/checkpoint_format.h. */
+ * darknet_amp.h, the sidecar's format in ../amp/sidecar_format.h. */
 #pragma once
 
-#include "../../amp/checkpoint.h"
+#include "../../amp/sidecar.h"
 #include "state.h"
 
 /* Variables of a training command's loop. average_loss is NULL unless a loop is running. */
@@ -17,7 +17,7 @@ typedef struct amp_loop {
 typedef struct amp_open_file {
     char *name;
     int loads, whole, with_sidecar; /* whole: of all layers */
-    amp_checkpoint_save save; /* without a sidecar only its weights are used */
+    amp_sidecar_save save; /* without a sidecar only its weights are used */
 } amp_open_file;
 
 struct amp_resume {

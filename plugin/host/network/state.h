@@ -23,6 +23,7 @@ struct darknet_amp {
                                       a network finds the same before, during and after its training */
     int layer_count, batch, w, h;  /* as parsed: Darknet's own fp32 layers cannot grow beyond that batch */
     struct amp_comm *comm;         /* of the ranks that train the network together: ranks.h; NULL: alone */
+    struct network **united;       /* -gpus: the networks of all ranks, in their order; else NULL */
 
     /* Counters for the summary line and the training log. Times in seconds of CLOCK_MONOTONIC. */
     unsigned long steps, skipped;

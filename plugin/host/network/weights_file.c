@@ -26,13 +26,13 @@ static void set_name(char **slot, const char *file)
 static void end_killed_save(const char *file)
 {
     amp_error error;
-    amp_checkpoint *checkpoint = NULL;
+    amp_sidecar *saved = NULL;
     char note[256];
     if (!amp_ranks_leads() || amp_file_exists(file) || errno != ENOENT) return;
-    if (amp_checkpoint_recover(file, &checkpoint, note, &error) != AMP_OK)
+    if (amp_sidecar_recover(file, &saved, note, &error) != AMP_OK)
         fprintf(stderr, "%s\n", error.message);
     else if (note[0]) fprintf(stderr, "amp: %s\n", note);
-    amp_checkpoint_free(checkpoint);
+    amp_sidecar_free(saved);
 }
 
 static void check_weights_file(amp_status status, const amp_error *error)
@@ -132,14 +132,14 @@ static amp_status check_weights(struct darknet_amp *amp, const struct network *n
 static amp_status open_file(struct darknet_amp *amp, const char *name, FILE **out, amp_error *error)
 {
     amp_open_file *f = &amp->resume->file;
-    f->save = (amp_checkpoint_save){ 0 };
-    AMP_TRY(f->with_sidecar ? amp_checkpoint_begin(name, &f->save, error)
+    f->save = (amp_sidecar_save){ 0 };
+    AMP_TRY(f->with_sidecar ? amp_sidecar_begin(name, &f->save, error)
                             : amp_safe_file_begin(name, &f->save.weights, error));
     *out = fopen(f->save.weights.temporary, "wb");
     if (*out) return AMP_OK;
     amp_status status = amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", f->save.weights.temporary,
                                  strerror(errno));
-    amp_checkpoint_cancel(&f->save);
+    amp_sidecar_cancel(&f->save);
     return status;
 }
 
@@ -187,7 +187,7 @@ static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
     return why ? amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", name, strerror(why)) : AMP_OK;
 }
 
-/* A file that holds less than a checkpoint: a sidecar that lies beside it is of what it replaced. It goes
+/* A file that holds less than a training goes on from. A sidecar beside it is of what it replaced. It goes
  * last, so that the old file never stands without it: killed in between, the next training refuses the two,
  * which do not belong together. */
 static amp_status put_alone(amp_open_file *f, amp_error *error)
@@ -211,11 +211,11 @@ static amp_status close_file(struct darknet_amp *amp, const struct network *net,
     amp_status status = close_stream(stream, f->name, error);
     if (f->with_sidecar) {
         amp_run_state run = amp_resume_run_state(amp, net);
-        if (status == AMP_OK) return amp_checkpoint_finish(&f->save, amp->engine, &run, error);
+        if (status == AMP_OK) return amp_sidecar_finish(&f->save, amp->engine, &run, error);
     } else if (status == AMP_OK) {
         status = put_alone(f, error);
     }
-    amp_checkpoint_cancel(&f->save); /* removes what was not put in place */
+    amp_sidecar_cancel(&f->save); /* removes what was not put in place */
     return status;
 }
 

@@ -180,7 +180,11 @@ float amp_own_train(network *net) { return train_network_datum(net); }
 
 float amp_fork_rate(const struct network *net) { return get_current_rate((network *)net); }
 int amp_fork_knows_map(void) { return 0; }
-const char *amp_fork_fault(const struct network *net) { return (void)net, NULL; }
+const char *amp_fork_fault(const struct network *net, char text[256])
+{
+    (void)net, (void)text;
+    return NULL;
+}
 int amp_fork_snapshot_follows_backup(long step)
 {
     return step > 0 && (step % 10000 == 0 || (step < 1000 && step % 100 == 0));

@@ -23,14 +23,15 @@
 
 #include "../../include/darknet_amp.h"
 
-/* Set once, while the process has one thread; read by all. */
+/* What -seed gave. Set once, while the program has one thread, and read by all. */
 static struct {
     int set;
     unsigned value;
 } seed;
 
-static atomic_ulong jobs;
+static atomic_ulong jobs; /* of loading images: how many have begun */
 
+/* This thread's stream, from the beginning of its part of a loading job on. */
 static _Thread_local struct {
     int begun;
     uint64_t counter;
@@ -45,7 +46,8 @@ uint64_t amp_random_mix(uint64_t z)
 
 /* ---- the main thread's generator ---- */
 
-/* The state's first word holds the kind of generator and the place in its ring: kinds * place + kind. */
+/* Of glibc's random(): the first word of a state holds KINDS * place + KIND, where KIND is the kind of the
+ * generator and place is where it is in its ring of RING words. */
 enum { KINDS = 5, KIND = 3, RING = 31 };
 
 static struct {

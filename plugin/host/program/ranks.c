@@ -8,7 +8,7 @@
 
 static amp_comm *comm;
 static int networks = 1; /* of this program, that train together: -gpus */
-static int awaited;      /* amp_ranks_start has not decided yet */
+static int awaited;      /* 1 until amp_ranks_start knows whether there are other ranks */
 
 amp_comm *amp_ranks(void) { return comm; }
 int amp_ranks_count(void) { return comm ? comm->size : 1; }

@@ -10,7 +10,7 @@
 
 enum { FACTS = 1024 };
 
-static char facts[FACTS]; /* lines */
+static char facts[FACTS]; /* what has been noted since the ranks last compared it: lines of text */
 
 void amp_ranks_note(const char *format, ...)
 {

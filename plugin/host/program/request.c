@@ -40,7 +40,7 @@ void amp_host_refuse_second(int argc, char **argv, const char *name)
         darknet_amp_refuse("command line: %s is given twice", name);
 }
 
-/* Taken out of the arguments before Darknet reads them; some by certain commands only. */
+/* The options that AMP takes out of the arguments before Darknet reads them; only some commands have them. */
 static const amp_fork_option own_options[] = { { "-amp", 1, 1, 1 }, { "-seed", 1, 1, 1 }, { "-log", 1, 1, 1 },
                                                { "-cache", 1, 1, 1 }, { "-map", 0, 1, 0 },
                                                { "-patience", 1, 1, 0 }, { "-fit", 0, 1, 1 }, { 0 } };
@@ -119,7 +119,8 @@ void amp_host_check_options(int argc, char **argv, int classifier, int refuses)
 
 /* ---- what is asked of networks ---- */
 
-/* Set by main before any network exists, or by a verb of `darknet amp` before it makes its own. */
+/* What the command asks of the networks. It is set before the first network is made: by the program's start,
+ * or by a verb of `darknet amp`. */
 static struct { const char *amp, *refusal; int clear, measures, maps; } request;
 
 /* Darknet's commands that look into a network or train through it in a way that AMP has no buffers for. */

@@ -1,4 +1,4 @@
-/* The program's side of taking turns. */
+/* The side of a program that takes turns with others: see turns.h. */
 #define _DEFAULT_SOURCE /* unsetenv */
 #include "turns.h"
 
@@ -50,7 +50,8 @@ amp_status amp_turns_take(amp_error *error)
 int amp_turns_taken(void) { return turns.taken; }
 double amp_turns_waited(void) { return turns.waited; }
 
-/* before: "" or " ". Returns 0 if the other side is gone (SIGPIPE is ignored from the program's start). */
+/* Sends a line that begins with `before`, which is "" or " ". Returns 0 if the other side is gone: then the
+ * write fails, since the program ignores SIGPIPE from its start on. */
 static int send_line(const char *before, const char *format, va_list args)
 {
     char text[LONGEST_LINE];

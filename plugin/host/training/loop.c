@@ -235,7 +235,8 @@ static void tell_fault(float loss)
 {
     const struct network *net = training.nets ? training.nets[0] : NULL;
     if (!net || amp_fork_state(net) || amp_is_finite(loss) || training.fault_told) return;
-    const char *fault = amp_fork_fault(net);
+    char text[256];
+    const char *fault = amp_fork_fault(net, text);
     if (fault)
         fprintf(stderr, "amp: the loss of step %ld is not finite: %s\n", amp_fork_view(net).batch_number,
                 fault);

@@ -1,6 +1,6 @@
 /* Reading a sidecar. Nothing is believed before it is checked, so that any bytes at all end in a sound
- * amp_checkpoint or in one line that says why not. */
-#include "checkpoint_format.h"
+ * amp_sidecar or in one line that says why not. */
+#include "sidecar_format.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,14 +20,14 @@ typedef struct cursor {
 } cursor;
 
 __attribute__((format(printf, 3, 4)))
-static amp_status refuse(const amp_checkpoint *c, amp_error *error, const char *format, ...)
+static amp_status refuse(const amp_sidecar *c, amp_error *error, const char *format, ...)
 {
     char what[256];
     va_list args;
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: %s; " AMP_CHECKPOINT_REMEDY, c->name, what);
+    return amp_fail(error, AMP_BAD_SIDECAR, "%s: %s; " AMP_SIDECAR_REMEDY, c->name, what);
 }
 
 static size_t left(const cursor *c) { return (size_t)(c->end - c->at); }
@@ -83,7 +83,7 @@ static int take_count(cursor *c, size_t entry_bytes)
 /* The least that a parameter and an array of statistics take in the record of the network. */
 enum { PARAM_BYTES = 18, STATISTICS_BYTES = 16 };
 
-static amp_status read_scaler(amp_checkpoint *c, cursor r, amp_error *error)
+static amp_status read_scaler(amp_sidecar *c, cursor r, amp_error *error)
 {
     const amp_scaler *s = &c->scaler;
     if (!take_fields(&r, amp_saved_scaler, &c->scaler))
@@ -92,7 +92,7 @@ static amp_status read_scaler(amp_checkpoint *c, cursor r, amp_error *error)
     return problem ? refuse(c, error, "it is damaged: loss scaler: %s", problem) : AMP_OK;
 }
 
-static amp_status read_run(amp_checkpoint *c, cursor r, amp_error *error)
+static amp_status read_run(amp_sidecar *c, cursor r, amp_error *error)
 {
     const amp_run_state *s = &c->run;
     if (!take_fields(&r, amp_saved_run, &c->run))
@@ -108,7 +108,7 @@ static amp_status read_run(amp_checkpoint *c, cursor r, amp_error *error)
 }
 
 /* Entries of so many bytes at least; a parameter's has a name. */
-static amp_saved_entry *take_entries(const amp_checkpoint *c, cursor *r, int bytes, int *count)
+static amp_saved_entry *take_entries(const amp_sidecar *c, cursor *r, int bytes, int *count)
 {
     *count = take_count(r, (size_t)bytes);
     amp_saved_entry *entries = calloc((size_t)*count + 1, sizeof *entries);
@@ -123,7 +123,7 @@ static amp_saved_entry *take_entries(const amp_checkpoint *c, cursor *r, int byt
     return entries;
 }
 
-static amp_status read_network(amp_checkpoint *c, cursor r, amp_error *error)
+static amp_status read_network(amp_sidecar *c, cursor r, amp_error *error)
 {
     c->layer_count = take_count(&r, 2);
     c->layers = calloc((size_t)c->layer_count + 1, sizeof *c->layers);
@@ -137,7 +137,7 @@ static amp_status read_network(amp_checkpoint *c, cursor r, amp_error *error)
     return AMP_OK;
 }
 
-static amp_status read_ranks(amp_checkpoint *c, cursor r, amp_error *error)
+static amp_status read_ranks(amp_sidecar *c, cursor r, amp_error *error)
 {
     uint32_t ranks = take_u32(&r), wire = take_u32(&r), sync = take_u32(&r);
     size_t others = ranks > 1 ? ranks - 1 : 1;
@@ -155,7 +155,7 @@ static amp_status read_ranks(amp_checkpoint *c, cursor r, amp_error *error)
     return AMP_OK;
 }
 
-static amp_status read_averages(amp_checkpoint *c, cursor r, amp_error *error)
+static amp_status read_averages(amp_sidecar *c, cursor r, amp_error *error)
 {
     c->average_count = take_count(&r, 8);
     c->averages = calloc((size_t)c->average_count + 1, sizeof *c->averages);
@@ -166,7 +166,7 @@ static amp_status read_averages(amp_checkpoint *c, cursor r, amp_error *error)
         c->averages[i].count = (size_t)elements;
     }
     uint32_t version = amp_fetch_u32(c->bytes + 8);
-    int may_be_empty = version == AMP_CHECKPOINT_VERSION || c->run.ranks > 1;
+    int may_be_empty = version == AMP_SIDECAR_VERSION || c->run.ranks > 1;
     if (r.broken || left(&r) || (!c->average_count && !may_be_empty))
         return refuse(c, error, "it is damaged: its record of averages makes no sense");
     return AMP_OK;
@@ -179,7 +179,7 @@ static double take_f64(cursor *c)
     return memcpy(&value, &bits, 8), value;
 }
 
-static amp_status read_spikes(amp_checkpoint *c, cursor r, amp_error *error)
+static amp_status read_spikes(amp_sidecar *c, cursor r, amp_error *error)
 {
     amp_spike_window *const windows[] = { &c->spikes.norms, &c->spikes.losses };
     c->spikes.dropped = take_u64(&r);
@@ -195,7 +195,7 @@ static amp_status read_spikes(amp_checkpoint *c, cursor r, amp_error *error)
 }
 
 /* What an array of this kind and index belongs to; NULL for nothing. */
-static amp_saved_entry *entry_of(const amp_checkpoint *c, uint32_t kind, uint32_t index)
+static amp_saved_entry *entry_of(const amp_sidecar *c, uint32_t kind, uint32_t index)
 {
     const struct { amp_saved_entry *entries; int count; } lists[] = {
         { c->params, c->param_count }, { c->statistics, c->statistics_count },
@@ -204,7 +204,7 @@ static amp_saved_entry *entry_of(const amp_checkpoint *c, uint32_t kind, uint32_
     return kind < AMP_SAVED_KINDS && index < (uint32_t)list->count ? &list->entries[index] : NULL;
 }
 
-static int is_wanted(const amp_checkpoint *c, const amp_saved_entry *e, uint32_t kind)
+static int is_wanted(const amp_sidecar *c, const amp_saved_entry *e, uint32_t kind)
 {
     return amp_saved_wanted((amp_saved_kind)kind, c->adam, e->unsaved, c->run.window);
 }
@@ -223,7 +223,7 @@ static int values_sound(uint32_t kind, const unsigned char *at, size_t count)
     return 1;
 }
 
-static amp_status read_array(amp_checkpoint *c, cursor r, amp_error *error)
+static amp_status read_array(amp_sidecar *c, cursor r, amp_error *error)
 {
     uint32_t kind = take_u32(&r), index = take_u32(&r);
     uint64_t elements = take_u64(&r);
@@ -239,7 +239,7 @@ static amp_status read_array(amp_checkpoint *c, cursor r, amp_error *error)
     return AMP_OK;
 }
 
-static amp_status check_complete(amp_checkpoint *c, amp_error *error)
+static amp_status check_complete(amp_sidecar *c, amp_error *error)
 {
     const amp_saved_entry *e;
     for (uint32_t kind = 0; kind < AMP_SAVED_KINDS; kind++)
@@ -251,15 +251,15 @@ static amp_status check_complete(amp_checkpoint *c, amp_error *error)
 
 /* ---- the file ---- */
 
-static amp_status read_records(amp_checkpoint *c, uint32_t records, amp_error *error)
+static amp_status read_records(amp_sidecar *c, uint32_t records, amp_error *error)
 {
-    typedef amp_status reader(amp_checkpoint *, cursor, amp_error *);
+    typedef amp_status reader(amp_sidecar *, cursor, amp_error *);
     static const struct { uint32_t tag; reader *read; } first[] = {
         { AMP_TAG_SCALER, read_scaler }, { AMP_TAG_RUN, read_run }, { AMP_TAG_NETWORK, read_network },
         { AMP_TAG_RANKS, read_ranks }, { AMP_TAG_AVERAGES, read_averages },
         { AMP_TAG_SPIKES, read_spikes } };
-    uint32_t first_count = AMP_CHECKPOINT_RECORDS_OF(amp_fetch_u32(c->bytes + 8));
-    cursor all = { c->bytes + AMP_CHECKPOINT_HEADER_BYTES, c->bytes + c->size - AMP_CHECKPOINT_TRAILER_BYTES,
+    uint32_t first_count = AMP_SIDECAR_RECORDS_OF(amp_fetch_u32(c->bytes + 8));
+    cursor all = { c->bytes + AMP_SIDECAR_HEADER_BYTES, c->bytes + c->size - AMP_SIDECAR_TRAILER_BYTES,
                    0 };
     for (uint32_t n = 0; n < records; n++) {
         uint32_t tag = take_u32(&all);
@@ -276,32 +276,32 @@ static amp_status read_records(amp_checkpoint *c, uint32_t records, amp_error *e
     return check_complete(c, error);
 }
 
-static amp_status read_file(amp_checkpoint *c, amp_error *error)
+static amp_status read_file(amp_sidecar *c, amp_error *error)
 {
     const unsigned char *b = c->bytes;
     if (!c->size) return refuse(c, error, "it is empty");
-    if (c->size < 8 || memcmp(b, AMP_CHECKPOINT_MAGIC, 8))
+    if (c->size < 8 || memcmp(b, AMP_SIDECAR_MAGIC, 8))
         return refuse(c, error, "it is not a file that Darknet AMP wrote beside its weights");
     if (c->size < 12) return refuse(c, error, "it is cut off after %zu bytes", c->size);
     uint32_t version = amp_fetch_u32(b + 8);
-    if (version > AMP_CHECKPOINT_VERSION)
-        return amp_fail(error, AMP_BAD_CHECKPOINT,
+    if (version > AMP_SIDECAR_VERSION)
+        return amp_fail(error, AMP_BAD_SIDECAR,
                         "%s: it was written by a later version %u of its format; this program "
-                        "reads up to %d: update the program, or " AMP_CHECKPOINT_REMEDY, c->name, version,
-                        AMP_CHECKPOINT_VERSION);
-    if (version > AMP_CHECKPOINT_VERSION_OF_ONE && version < AMP_CHECKPOINT_VERSION_OF_RANKS)
+                        "reads up to %d: update the program, or " AMP_SIDECAR_REMEDY, c->name, version,
+                        AMP_SIDECAR_VERSION);
+    if (version > AMP_SIDECAR_VERSION_OF_ONE && version < AMP_SIDECAR_VERSION_OF_RANKS)
         return refuse(c, error, "it has version %u of its format, which no release wrote", version);
-    if (c->size < AMP_CHECKPOINT_HEADER_BYTES + AMP_CHECKPOINT_TRAILER_BYTES)
+    if (c->size < AMP_SIDECAR_HEADER_BYTES + AMP_SIDECAR_TRAILER_BYTES)
         return refuse(c, error, "it is cut off after %zu bytes", c->size);
     uint64_t total = amp_fetch_u64(b + 16);
-    if (version < AMP_CHECKPOINT_VERSION_OF_ONE || amp_fetch_u32(b + 12) != AMP_CHECKPOINT_HEADER_BYTES)
+    if (version < AMP_SIDECAR_VERSION_OF_ONE || amp_fetch_u32(b + 12) != AMP_SIDECAR_HEADER_BYTES)
         return refuse(c, error, "it is damaged in its first bytes");
     if (total > c->size)
         return refuse(c, error, "it is cut off: %zu of its %llu bytes are left", c->size,
                       (unsigned long long)total);
     if (total < c->size)
         return refuse(c, error, "it is damaged: %zu bytes follow its end", c->size - (size_t)total);
-    size_t body = c->size - AMP_CHECKPOINT_TRAILER_BYTES;
+    size_t body = c->size - AMP_SIDECAR_TRAILER_BYTES;
     if (amp_checksum_of(b, body) != amp_fetch_u64(b + body))
         return refuse(c, error, "it is damaged: its content does not match its checksum");
     c->weights = amp_fetch_u64(b + 24);
@@ -312,11 +312,11 @@ static amp_status read_file(amp_checkpoint *c, amp_error *error)
     return read_records(c, amp_fetch_u32(b + 36), error);
 }
 
-/* bytes become the checkpoint's, also on failure. */
-static amp_status adopt(unsigned char *bytes, size_t size, const char *name, amp_checkpoint **out,
+/* bytes become the sidecar's, also on failure. */
+static amp_status adopt(unsigned char *bytes, size_t size, const char *name, amp_sidecar **out,
                         amp_error *error)
 {
-    amp_checkpoint *c = calloc(1, sizeof *c);
+    amp_sidecar *c = calloc(1, sizeof *c);
     *out = NULL;
     if (!c) {
         free(bytes);
@@ -328,11 +328,11 @@ static amp_status adopt(unsigned char *bytes, size_t size, const char *name, amp
     cfg_printable(c->name, sizeof c->name, name);
     amp_status status = read_file(c, error);
     if (status == AMP_OK) *out = c;
-    else amp_checkpoint_free(c);
+    else amp_sidecar_free(c);
     return status;
 }
 
-amp_status amp_checkpoint_parse(const void *bytes, size_t size, const char *name, amp_checkpoint **out,
+amp_status amp_sidecar_parse(const void *bytes, size_t size, const char *name, amp_sidecar **out,
                                 amp_error *error)
 {
     unsigned char *copy = malloc(size ? size : 1);
@@ -346,7 +346,7 @@ static amp_status cannot_read(const char *path, const char *why, amp_error *erro
 {
     char shown[512];
     cfg_printable(shown, sizeof shown, path);
-    return amp_fail(error, AMP_IO_FAILED, "cannot read %s: %s; " AMP_CHECKPOINT_REMEDY, shown, why);
+    return amp_fail(error, AMP_IO_FAILED, "cannot read %s: %s; " AMP_SIDECAR_REMEDY, shown, why);
 }
 
 static amp_status no_file(const char *path, const struct stat *info, amp_error *error)
@@ -354,7 +354,7 @@ static amp_status no_file(const char *path, const struct stat *info, amp_error *
     return cannot_read(path, S_ISDIR(info->st_mode) ? strerror(EISDIR) : "it is not a regular file", error);
 }
 
-static amp_status load(int file, const char *path, amp_checkpoint **out, amp_error *error)
+static amp_status load(int file, const char *path, amp_sidecar **out, amp_error *error)
 {
     struct stat info;
     if (fstat(file, &info) != 0) return cannot_read(path, strerror(errno), error);
@@ -375,7 +375,7 @@ static amp_status load(int file, const char *path, amp_checkpoint **out, amp_err
     return adopt(bytes, size, path, out, error);
 }
 
-amp_status amp_checkpoint_read(const char *path, amp_checkpoint **out, amp_error *error)
+amp_status amp_sidecar_read(const char *path, amp_sidecar **out, amp_error *error)
 {
     struct stat info;
     *out = NULL;
@@ -390,7 +390,7 @@ amp_status amp_checkpoint_read(const char *path, amp_checkpoint **out, amp_error
     return status;
 }
 
-void amp_checkpoint_free(amp_checkpoint *c)
+void amp_sidecar_free(amp_sidecar *c)
 {
     if (!c) return;
     free(c->bytes);
@@ -401,7 +401,7 @@ void amp_checkpoint_free(amp_checkpoint *c)
     free(c);
 }
 
-const amp_run_state *amp_checkpoint_run(const amp_checkpoint *c) { return &c->run; }
-uint64_t amp_checkpoint_weights(const amp_checkpoint *c) { return c->weights; }
-int amp_checkpoint_adam(const amp_checkpoint *c) { return c->adam; }
-const amp_scaler *amp_checkpoint_scaler(const amp_checkpoint *c) { return &c->scaler; }
+const amp_run_state *amp_sidecar_run(const amp_sidecar *c) { return &c->run; }
+uint64_t amp_sidecar_weights(const amp_sidecar *c) { return c->weights; }
+int amp_sidecar_adam(const amp_sidecar *c) { return c->adam; }
+const amp_scaler *amp_sidecar_scaler(const amp_sidecar *c) { return &c->scaler; }

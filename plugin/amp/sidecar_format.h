@@ -1,4 +1,4 @@
-/* The sidecar's bytes, known to checkpoint_write.c and checkpoint_read.c alone. Everything is little-endian
+/* The sidecar's bytes, known to sidecar_write.c and sidecar_read.c alone. Everything is little-endian
  * and written field by field: f32 and f64 are IEEE 754 bits, text is a length byte and as many bytes of
  * printable ASCII.
  *
@@ -33,36 +33,36 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "checkpoint.h"
+#include "sidecar.h"
 
 /* As PNG's: not text, and damaged by a transfer that takes it for text. */
-#define AMP_CHECKPOINT_MAGIC "\x89" "AMP\r\n\x1a\n"
+#define AMP_SIDECAR_MAGIC "\x89" "AMP\r\n\x1a\n"
 
 /* Closes each refusal. */
-#define AMP_CHECKPOINT_REMEDY "remove it to start with a fresh loss scale and momentum"
+#define AMP_SIDECAR_REMEDY "remove it to start with a fresh loss scale and momentum"
 
 enum {
-    AMP_CHECKPOINT_VERSION = 5, /* the latest: with RANK, AVRG and SPIK; 2 and 3 are of no release */
-    AMP_CHECKPOINT_VERSION_OF_RANKS = 4, /* with RANK and AVRG */
-    AMP_CHECKPOINT_VERSION_OF_ONE = 1, /* without all three */
-    AMP_CHECKPOINT_HEADER_BYTES = 40, AMP_CHECKPOINT_TRAILER_BYTES = 8,
-    AMP_CHECKPOINT_ARRAY_HEAD_BYTES = 16,
-    AMP_CHECKPOINT_TEXT_LIMIT = 255
+    AMP_SIDECAR_VERSION = 5, /* the latest: with RANK, AVRG and SPIK; 2 and 3 are of no release */
+    AMP_SIDECAR_VERSION_OF_RANKS = 4, /* with RANK and AVRG */
+    AMP_SIDECAR_VERSION_OF_ONE = 1, /* without all three */
+    AMP_SIDECAR_HEADER_BYTES = 40, AMP_SIDECAR_TRAILER_BYTES = 8,
+    AMP_SIDECAR_ARRAY_HEAD_BYTES = 16,
+    AMP_SIDECAR_TEXT_LIMIT = 255
 };
 
 /* How many records come before the arrays. */
-#define AMP_CHECKPOINT_RECORDS_OF(version) \
-    ((version) == AMP_CHECKPOINT_VERSION_OF_ONE ? 3u : (version) == AMP_CHECKPOINT_VERSION_OF_RANKS ? 5u : 6u)
+#define AMP_SIDECAR_RECORDS_OF(version) \
+    ((version) == AMP_SIDECAR_VERSION_OF_ONE ? 3u : (version) == AMP_SIDECAR_VERSION_OF_RANKS ? 5u : 6u)
 
-#define AMP_CHECKPOINT_TAG(a, b, c, d) \
+#define AMP_SIDECAR_TAG(a, b, c, d) \
     ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
-#define AMP_TAG_SCALER AMP_CHECKPOINT_TAG('S', 'C', 'A', 'L')
-#define AMP_TAG_RUN AMP_CHECKPOINT_TAG('R', 'U', 'N', ' ')
-#define AMP_TAG_NETWORK AMP_CHECKPOINT_TAG('N', 'E', 'T', 'W')
-#define AMP_TAG_RANKS AMP_CHECKPOINT_TAG('R', 'A', 'N', 'K')
-#define AMP_TAG_AVERAGES AMP_CHECKPOINT_TAG('A', 'V', 'R', 'G')
-#define AMP_TAG_SPIKES AMP_CHECKPOINT_TAG('S', 'P', 'I', 'K')
-#define AMP_TAG_ARRAY AMP_CHECKPOINT_TAG('A', 'R', 'R', 'Y')
+#define AMP_TAG_SCALER AMP_SIDECAR_TAG('S', 'C', 'A', 'L')
+#define AMP_TAG_RUN AMP_SIDECAR_TAG('R', 'U', 'N', ' ')
+#define AMP_TAG_NETWORK AMP_SIDECAR_TAG('N', 'E', 'T', 'W')
+#define AMP_TAG_RANKS AMP_SIDECAR_TAG('R', 'A', 'N', 'K')
+#define AMP_TAG_AVERAGES AMP_SIDECAR_TAG('A', 'V', 'R', 'G')
+#define AMP_TAG_SPIKES AMP_SIDECAR_TAG('S', 'P', 'I', 'K')
+#define AMP_TAG_ARRAY AMP_SIDECAR_TAG('A', 'R', 'R', 'Y')
 
 /* The kinds of arrays: first a parameter's, then statistics', then an average. */
 typedef enum amp_saved_kind {
@@ -102,7 +102,7 @@ static inline uint64_t amp_fetch_u64(const unsigned char *at)
 
 /* Arrays go between the file and the backend's memory, which may be a device's, by way of so many floats of
  * the program's. */
-enum { AMP_CHECKPOINT_STAGE = 1 << 18 };
+enum { AMP_SIDECAR_STAGE = 1 << 18 };
 
 /* The fields of a record, in the file's order: where each lies in its struct. A field of 4 or 8 bytes is a
  * number, any other one a row of bytes. */
@@ -134,7 +134,7 @@ typedef struct amp_saved_entry {
 } amp_saved_entry;
 
 /* A file that was read and found sound. Arrays stay as they lie in bytes. */
-struct amp_checkpoint {
+struct amp_sidecar {
     unsigned char *bytes;
     size_t size;
     char name[512]; /* for messages: shortened, and printable */

@@ -1,12 +1,11 @@
-/* What the seeded mutator (test_checkpoint_fuzz.c) and libFuzzer (fuzz/checkpoint.c) share: good
- * sidecars, ways to spoil them, and what must hold for any bytes at all. Needs neither Darknet nor
- * a backend's library. */
-#ifndef CHECKPOINT_FUZZ_H
-#define CHECKPOINT_FUZZ_H
+/* For test_sidecar_fuzz.c: good sidecars, ways to spoil them, and what must hold for any bytes at all. Needs
+ * neither Darknet nor a backend's library. */
+#ifndef SIDECAR_FUZZ_H
+#define SIDECAR_FUZZ_H
 
 #include <unistd.h>
 
-#include "checkpoint_testing.h"
+#include "sidecar_testing.h"
 #include "memory_network.h"
 #include "tensor/half.h"
 
@@ -51,7 +50,7 @@ static size_t fuzz_seed(int which, unsigned char *bytes)
     amp_run_state run = { .seen = 64, .t = 8, .steps = 8, .width = 32, .height = 32, .batch = 4,
                           .subdivisions = 2, .window = which >> 1 & 1,
                           .averages = averages, .average_count = which == 4 ? FUZZ_AVERAGES : 0 };
-    REQUIRE(amp_checkpoint_write(path, n->engine, &run, 42, NULL) == AMP_OK);
+    REQUIRE(amp_sidecar_write(path, n->engine, &run, 42, NULL) == AMP_OK);
     memory_network_free(n);
     ssize_t size = read(file, bytes, FUZZ_LIMIT);
     REQUIRE(size > 0 && size < FUZZ_LIMIT);
@@ -69,7 +68,7 @@ static size_t fuzz_record(unsigned char *bytes, size_t size, fuzz_random *random
 {
     static const uint32_t tags[] = { AMP_TAG_SCALER, AMP_TAG_RUN, AMP_TAG_NETWORK, AMP_TAG_ARRAY,
                                      AMP_TAG_ARRAY, AMP_TAG_ARRAY, AMP_TAG_AVERAGES };
-    if (size < AMP_CHECKPOINT_HEADER_BYTES + AMP_CHECKPOINT_TRAILER_BYTES) return 0;
+    if (size < AMP_SIDECAR_HEADER_BYTES + AMP_SIDECAR_TRAILER_BYTES) return 0;
     uint32_t tag = tags[random(7)];
     unsigned char *content = sidecar_record(bytes, size, tag, tag == AMP_TAG_ARRAY ? (int)random(12) : 0);
     if (!content) return 0;
@@ -139,26 +138,26 @@ static size_t fuzz_spoil(unsigned char *bytes, size_t size, fuzz_random *random)
 /* Reads the bytes, and puts each of the networks into their state. 1: they were a sound sidecar. */
 static int fuzz_check(const unsigned char *bytes, size_t size, memory_network *const networks[], int count)
 {
-    amp_checkpoint *c = (void *)bytes;
+    amp_sidecar *c = (void *)bytes;
     amp_error error = { 0 };
-    amp_status status = amp_checkpoint_parse(bytes, size, "x.amp", &c, &error);
+    amp_status status = amp_sidecar_parse(bytes, size, "x.amp", &c, &error);
     if (status != AMP_OK) {
-        REQUIRE(status == AMP_BAD_CHECKPOINT && !c);
+        REQUIRE(status == AMP_BAD_SIDECAR && !c);
         REQUIRE(!strncmp(error.message, "x.amp: ", 7) && is_one_line(error.message)
                 && strstr(error.message, "remove it"));
         return 0;
     }
-    REQUIRE(amp_checkpoint_run(c)->window >= 0 && amp_checkpoint_run(c)->t >= 0);
+    REQUIRE(amp_sidecar_run(c)->window >= 0 && amp_sidecar_run(c)->t >= 0);
     float numbers[5] = { 7, 7, 7, 7, 7 };
     const amp_average averages[FUZZ_AVERAGES] = { { numbers, 3 }, { numbers + 3, 2 } };
-    status = amp_checkpoint_fit_averages(c, averages, FUZZ_AVERAGES, &error);
-    REQUIRE(status == AMP_OK || (status == AMP_BAD_CHECKPOINT && is_one_line(error.message)));
+    status = amp_sidecar_fit_averages(c, averages, FUZZ_AVERAGES, &error);
+    REQUIRE(status == AMP_OK || (status == AMP_BAD_SIDECAR && is_one_line(error.message)));
     for (int k = 0; k < 5; k++) REQUIRE(status == AMP_OK ? amp_is_finite(numbers[k]) : numbers[k] == 7);
     for (int i = 0; i < count; i++) {
         char note[256];
         uint64_t before = fuzz_state(networks[i]);
-        if (amp_checkpoint_apply(c, networks[i]->engine, note, &error) != AMP_OK) {
-            REQUIRE(error.status == AMP_BAD_CHECKPOINT && is_one_line(error.message)
+        if (amp_sidecar_apply(c, networks[i]->engine, note, &error) != AMP_OK) {
+            REQUIRE(error.status == AMP_BAD_SIDECAR && is_one_line(error.message)
                     && strstr(error.message, "another network"));
             REQUIRE(fuzz_state(networks[i]) == before);
             continue;
@@ -176,7 +175,7 @@ static int fuzz_check(const unsigned char *bytes, size_t size, memory_network *c
             }
         }
     }
-    amp_checkpoint_free(c);
+    amp_sidecar_free(c);
     return 1;
 }
 

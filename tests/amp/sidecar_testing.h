@@ -1,17 +1,17 @@
 /* What the tests of sidecars share: finding and changing fields of a file's bytes. Include CMocka first. */
-#ifndef CHECKPOINT_TESTING_H
-#define CHECKPOINT_TESTING_H
+#ifndef SIDECAR_TESTING_H
+#define SIDECAR_TESTING_H
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "amp/checkpoint_format.h"
+#include "amp/sidecar_format.h"
 #include "files/checksum.h"
 
 /* Make size and checksum right again, so that a change is found by what it says and not by the checksum. */
 __attribute__((unused)) static void seal_sidecar(unsigned char *bytes, size_t size)
 {
-    if (size < AMP_CHECKPOINT_HEADER_BYTES + AMP_CHECKPOINT_TRAILER_BYTES) return;
+    if (size < AMP_SIDECAR_HEADER_BYTES + AMP_SIDECAR_TRAILER_BYTES) return;
     amp_store_u64(bytes + 16, size);
     amp_store_u64(bytes + size - 8, amp_checksum_of(bytes, size - 8));
 }
@@ -21,7 +21,7 @@ __attribute__((unused)) static void seal_sidecar(unsigned char *bytes, size_t si
 __attribute__((unused)) static unsigned char *sidecar_record(unsigned char *bytes, size_t size, uint32_t tag,
                                                              int nth)
 {
-    size_t at = AMP_CHECKPOINT_HEADER_BYTES, end = size - AMP_CHECKPOINT_TRAILER_BYTES;
+    size_t at = AMP_SIDECAR_HEADER_BYTES, end = size - AMP_SIDECAR_TRAILER_BYTES;
     while (at + 12 <= end) {
         uint64_t length = amp_fetch_u64(bytes + at + 4);
         if (length > end - at - 12) return NULL;

@@ -1,13 +1,13 @@
 /* No bytes crash the reader of sidecars, or bring an engine into a state it could not have: seeded mutants of
  * good files, most of them with their checksum made right again, so that what it protects is tried too. Worth
  * most in the asan preset. AMP_FUZZ_RUNS=N: so many (20000). AMP_FUZZ_SEED=N: start at mutant N, which a
- * failure names. fuzz/checkpoint.c does the same with libFuzzer. */
+ * failure names. */
 #define _POSIX_C_SOURCE 200809L
 #include "testing.h"
 
 #include <signal.h>
 
-#include "checkpoint_fuzz.h"
+#include "sidecar_fuzz.h"
 
 static uint64_t random_state;
 static volatile uint64_t run; /* the mutant at hand */
@@ -74,7 +74,7 @@ TEST(version_1_has_the_same_bytes_as_ever)
     unsigned char bytes[FUZZ_LIMIT];
     for (int which = 0; which < (int)COUNT(expected); which++) {
         size_t size = fuzz_seed(which, bytes);
-        uint64_t sum = amp_fetch_u64(bytes + size - AMP_CHECKPOINT_TRAILER_BYTES);
+        uint64_t sum = amp_fetch_u64(bytes + size - AMP_SIDECAR_TRAILER_BYTES);
         if (size != expected[which].size || sum != expected[which].sum)
             fail_msg("seed %d: { %zu, 0x%016llx },", which, size, (unsigned long long)sum);
     }
@@ -86,22 +86,22 @@ TEST(averages_come_back_to_as_many_of_the_same_size)
     float numbers[6] = { 7, 7, 7, 7, 7, 7 };
     const amp_average same[] = { { numbers, 3 }, { numbers + 3, 2 } },
                       other[] = { { numbers, 3 }, { numbers + 3, 3 } };
-    amp_checkpoint *c;
+    amp_sidecar *c;
     amp_error error = { 0 };
     for (int which = 0; which < FUZZ_SEEDS; which += 4) { /* without averages, and with them */
-        assert_int_equal(amp_checkpoint_parse(bytes, fuzz_seed(which, bytes), "x.amp", &c, &error), AMP_OK);
-        assert_int_equal(amp_checkpoint_fit_averages(c, other, 2, &error),
-                         which ? AMP_BAD_CHECKPOINT : AMP_OK);
-        assert_int_equal(amp_checkpoint_fit_averages(c, other, 1, &error),
-                         which ? AMP_BAD_CHECKPOINT : AMP_OK);
-        assert_int_equal(amp_checkpoint_fit_averages(c, NULL, 0, &error), AMP_OK);
+        assert_int_equal(amp_sidecar_parse(bytes, fuzz_seed(which, bytes), "x.amp", &c, &error), AMP_OK);
+        assert_int_equal(amp_sidecar_fit_averages(c, other, 2, &error),
+                         which ? AMP_BAD_SIDECAR : AMP_OK);
+        assert_int_equal(amp_sidecar_fit_averages(c, other, 1, &error),
+                         which ? AMP_BAD_SIDECAR : AMP_OK);
+        assert_int_equal(amp_sidecar_fit_averages(c, NULL, 0, &error), AMP_OK);
         assert_true(numbers[0] == 7 && numbers[3] == 7);
-        assert_int_equal(amp_checkpoint_fit_averages(c, same, 2, &error), AMP_OK);
-        amp_checkpoint_free(c);
+        assert_int_equal(amp_sidecar_fit_averages(c, same, 2, &error), AMP_OK);
+        amp_sidecar_free(c);
     }
     const float expected[6] = { 1, -2, 3, .5f, 0, 7 };
     assert_memory_equal(numbers, expected, sizeof numbers);
     assert_non_null(strstr(error.message, "x.amp: it is of another network: other weights are averaged"));
 }
 
-int main(void) { return run_listed_tests("checkpoint fuzz", NULL, NULL); }
+int main(void) { return run_listed_tests("sidecar fuzz", NULL, NULL); }

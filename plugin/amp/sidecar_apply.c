@@ -1,6 +1,6 @@
 /* Putting an engine into the state of a sidecar: first everything is compared, then everything is copied, and
  * copying fails only with the device. */
-#include "checkpoint_format.h"
+#include "sidecar_format.h"
 
 #include <stdlib.h>
 
@@ -29,19 +29,19 @@ static int same_text(amp_saved_text saved, const char *text)
 }
 
 __attribute__((format(printf, 3, 4)))
-static amp_status mismatch(const amp_checkpoint *c, amp_error *error, const char *format, ...)
+static amp_status mismatch(const amp_sidecar *c, amp_error *error, const char *format, ...)
 {
     char what[300];
     va_list args;
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    return amp_fail(error, AMP_BAD_CHECKPOINT,
-                    "%s: it is of another network: %s; train with its own .cfg, or " AMP_CHECKPOINT_REMEDY,
+    return amp_fail(error, AMP_BAD_SIDECAR,
+                    "%s: it is of another network: %s; train with its own .cfg, or " AMP_SIDECAR_REMEDY,
                     c->name, what);
 }
 
-static amp_status compare_layers(const amp_checkpoint *c, const amp_engine_state *e, amp_error *error)
+static amp_status compare_layers(const amp_sidecar *c, const amp_engine_state *e, amp_error *error)
 {
     int common = c->layer_count < e->layer_count ? c->layer_count : e->layer_count;
     for (int i = 0; i < common; i++)
@@ -53,7 +53,7 @@ static amp_status compare_layers(const amp_checkpoint *c, const amp_engine_state
     return AMP_OK;
 }
 
-static amp_status compare_params(const amp_checkpoint *c, const amp_engine_state *e, amp_error *error)
+static amp_status compare_params(const amp_sidecar *c, const amp_engine_state *e, amp_error *error)
 {
     for (int i = 0; i < c->param_count && i < e->param_count; i++) {
         const amp_saved_entry *s = &c->params[i];
@@ -73,13 +73,13 @@ static amp_status compare_params(const amp_checkpoint *c, const amp_engine_state
 }
 
 /* The size of a recurrent layer's state depends on the batch: with another batch it starts from zero. */
-static int starts_anew(const amp_checkpoint *c, const amp_engine_state *e, int i)
+static int starts_anew(const amp_sidecar *c, const amp_engine_state *e, int i)
 {
     return c->statistics[i].unsaved && e->statistics[i].unsaved
         && c->statistics[i].count != e->statistics[i].count;
 }
 
-static amp_status compare_statistics(const amp_checkpoint *c, const amp_engine_state *e, amp_error *error)
+static amp_status compare_statistics(const amp_sidecar *c, const amp_engine_state *e, amp_error *error)
 {
     for (int i = 0; i < c->statistics_count && i < e->statistics_count; i++) {
         const amp_saved_entry *saved = &c->statistics[i];
@@ -121,7 +121,7 @@ typedef struct copier { amp_backend *backend; float *stage; amp_error *error; } 
 static amp_status copy_array(const copier *c, float *to, const unsigned char *from, size_t count)
 {
     while (count) {
-        size_t part = count < AMP_CHECKPOINT_STAGE ? count : AMP_CHECKPOINT_STAGE;
+        size_t part = count < AMP_SIDECAR_STAGE ? count : AMP_SIDECAR_STAGE;
         for (size_t k = 0; k < part; k++) c->stage[k] = amp_bits_float(amp_fetch_u32(from + 4 * k));
         AMP_TRY(c->backend->upload(c->backend, to, c->stage, part * sizeof *to, c->error));
         to += part;
@@ -138,7 +138,7 @@ static amp_status copy_or_clear(const copier *c, float *to, const unsigned char 
     return c->backend->zero(c->backend, to, count * sizeof *to, c->error);
 }
 
-static amp_status copy_params(const copier *copy, const amp_checkpoint *c, const amp_engine_state *e)
+static amp_status copy_params(const copier *copy, const amp_sidecar *c, const amp_engine_state *e)
 {
     for (int i = 0; i < e->param_count; i++) {
         const amp_param *p = &e->params[i];
@@ -155,7 +155,7 @@ static amp_status copy_params(const copier *copy, const amp_checkpoint *c, const
 
 /* What is live first: weights_changed makes that the committed state of all statistics, and a batch under way
  * has its own. */
-static amp_status copy_all(const copier *copy, const amp_checkpoint *c, amp_engine *engine,
+static amp_status copy_all(const copier *copy, const amp_sidecar *c, amp_engine *engine,
                            const amp_engine_state *e)
 {
     AMP_TRY(copy_params(copy, c, e));
@@ -171,7 +171,7 @@ static amp_status copy_all(const copier *copy, const amp_checkpoint *c, amp_engi
     return AMP_OK;
 }
 
-amp_status amp_checkpoint_apply(const amp_checkpoint *c, amp_engine *engine, char note[NOTE],
+amp_status amp_sidecar_apply(const amp_sidecar *c, amp_engine *engine, char note[NOTE],
                                 amp_error *error)
 {
     amp_engine_state e = amp_engine_state_of(engine);
@@ -181,7 +181,7 @@ amp_status amp_checkpoint_apply(const amp_checkpoint *c, amp_engine *engine, cha
     AMP_TRY(compare_params(c, &e, error));
     AMP_TRY(compare_statistics(c, &e, error));
     AMP_TRY(amp_engine_prepare_training(engine, error));
-    copier copy = { e.backend, malloc(AMP_CHECKPOINT_STAGE * sizeof *copy.stage), error };
+    copier copy = { e.backend, malloc(AMP_SIDECAR_STAGE * sizeof *copy.stage), error };
     if (!copy.stage) return amp_fail(error, AMP_NO_MEMORY, "%s: no memory to read it", c->name);
 
     if (c->adam != e.adam)
@@ -202,17 +202,17 @@ amp_status amp_checkpoint_apply(const amp_checkpoint *c, amp_engine *engine, cha
     return status;
 }
 
-amp_status amp_checkpoint_fit_rank(const amp_checkpoint *c, amp_engine *engine, int rank, int ranks,
+amp_status amp_sidecar_fit_rank(const amp_sidecar *c, amp_engine *engine, int rank, int ranks,
                                    char note[NOTE], amp_error *error)
 {
     amp_engine_state e = amp_engine_state_of(engine);
-    size_t count = amp_checkpoint_state_count(engine);
+    size_t count = amp_sidecar_state_count(engine);
     int saved = c->run.ranks > 1 ? c->run.ranks : 1;
     int own = saved == ranks && c->state_count == count; /* its own are there; rank 0's are those of
                                                             `apply` */
     if (!count || (saved == ranks && rank == 0)) return AMP_OK;
     const unsigned char *from = own ? c->states + 4 * count * (size_t)(rank - 1) : NULL;
-    copier copy = { e.backend, malloc(AMP_CHECKPOINT_STAGE * sizeof *copy.stage), error };
+    copier copy = { e.backend, malloc(AMP_SIDECAR_STAGE * sizeof *copy.stage), error };
     if (!copy.stage) return amp_fail(error, AMP_NO_MEMORY, "%s: no memory to read it", c->name);
     if (saved != ranks)
         add_note(note, "saved by %d ranks, now %d: recurrent layers start from an empty state", saved, ranks);
@@ -228,7 +228,7 @@ amp_status amp_checkpoint_fit_rank(const amp_checkpoint *c, amp_engine *engine, 
     return status;
 }
 
-amp_status amp_checkpoint_fit_averages(const amp_checkpoint *c, const amp_average *averages, int count,
+amp_status amp_sidecar_fit_averages(const amp_sidecar *c, const amp_average *averages, int count,
                                        amp_error *error)
 {
     int differ = c->average_count != count;
@@ -243,7 +243,7 @@ amp_status amp_checkpoint_fit_averages(const amp_checkpoint *c, const amp_averag
     return AMP_OK;
 }
 
-void amp_checkpoint_fit_ranks(const amp_checkpoint *c, amp_dtype wire, int sync_batchnorm, char note[NOTE])
+void amp_sidecar_fit_ranks(const amp_sidecar *c, amp_dtype wire, int sync_batchnorm, char note[NOTE])
 {
     int wire_then = c->run.wire, sync_then = c->run.sync_batchnorm;
     if (wire_then >= 0 && wire_then != (int)wire)
@@ -258,7 +258,7 @@ static void multiply(float *array, size_t count, double factor)
     for (size_t k = 0; array && k < count; k++) array[k] = (float)(array[k] * factor);
 }
 
-void amp_checkpoint_fit_batch(const amp_checkpoint *c, amp_engine *engine, int images, char note[NOTE])
+void amp_sidecar_fit_batch(const amp_sidecar *c, amp_engine *engine, int images, char note[NOTE])
 {
     amp_engine_state e = amp_engine_state_of(engine);
     double saved = (double)c->run.batch * c->run.subdivisions, factor = images / saved;

@@ -1,6 +1,6 @@
 /* Writing a sidecar: what comes before the arrays is made in memory, so that its size is known; the arrays
  * then go to the file part by part, since they may lie in a device's memory. */
-#include "checkpoint_format.h"
+#include "sidecar_format.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,8 +48,8 @@ static void put_u64(head *h, uint64_t value)
 static void put_text(head *h, const char *text)
 {
     size_t length = strlen(text);
-    unsigned char kept = (unsigned char)(length < AMP_CHECKPOINT_TEXT_LIMIT ? length
-                                         : AMP_CHECKPOINT_TEXT_LIMIT);
+    unsigned char kept = (unsigned char)(length < AMP_SIDECAR_TEXT_LIMIT ? length
+                                         : AMP_SIDECAR_TEXT_LIMIT);
     put(h, &kept, 1);
     put(h, text, kept);
 }
@@ -142,13 +142,13 @@ static uint32_t list_arrays(const content *c, saved_array *list)
     return count;
 }
 
-enum { ARRAY_HEAD = 12 + AMP_CHECKPOINT_ARRAY_HEAD_BYTES };
+enum { ARRAY_HEAD = 12 + AMP_SIDECAR_ARRAY_HEAD_BYTES };
 
 static uint32_t version_of(const content *c)
 {
-    if (c->spikes->factor > 0) return AMP_CHECKPOINT_VERSION;
-    return c->run->average_count || c->run->ranks > 1 ? AMP_CHECKPOINT_VERSION_OF_RANKS
-        : AMP_CHECKPOINT_VERSION_OF_ONE;
+    if (c->spikes->factor > 0) return AMP_SIDECAR_VERSION;
+    return c->run->average_count || c->run->ranks > 1 ? AMP_SIDECAR_VERSION_OF_RANKS
+        : AMP_SIDECAR_VERSION_OF_ONE;
 }
 
 static void put_ranks(head *h, const content *c)
@@ -191,16 +191,16 @@ static void put_spikes(head *h, const amp_spikes *spikes)
 
 static void put_head(head *h, const content *c, const saved_array *list, uint32_t arrays)
 {
-    uint64_t size = AMP_CHECKPOINT_TRAILER_BYTES;
+    uint64_t size = AMP_SIDECAR_TRAILER_BYTES;
     uint32_t version = version_of(c);
     for (uint32_t i = 0; i < arrays; i++) size += ARRAY_HEAD + (uint64_t)list[i].count * 4;
-    put(h, AMP_CHECKPOINT_MAGIC, 8);
+    put(h, AMP_SIDECAR_MAGIC, 8);
     put_u32(h, version);
-    put_u32(h, AMP_CHECKPOINT_HEADER_BYTES);
+    put_u32(h, AMP_SIDECAR_HEADER_BYTES);
     put_u64(h, 0); /* the file's size, when it is known */
     put_u64(h, c->weights_checksum);
     put_u32(h, c->engine.adamw ? 2 : c->engine.adam != 0);
-    put_u32(h, AMP_CHECKPOINT_RECORDS_OF(version) + arrays);
+    put_u32(h, AMP_SIDECAR_RECORDS_OF(version) + arrays);
     size_t record = begin_record(h, AMP_TAG_SCALER);
     put_fields(h, amp_saved_scaler, c->scaler);
     end_record(h, record);
@@ -210,17 +210,17 @@ static void put_head(head *h, const content *c, const saved_array *list, uint32_
     record = begin_record(h, AMP_TAG_NETWORK);
     put_network(h, &c->engine);
     end_record(h, record);
-    if (version != AMP_CHECKPOINT_VERSION_OF_ONE) {
+    if (version != AMP_SIDECAR_VERSION_OF_ONE) {
         put_ranks(h, c);
         put_averages(h, c->run);
     }
-    if (version == AMP_CHECKPOINT_VERSION) put_spikes(h, c->spikes);
+    if (version == AMP_SIDECAR_VERSION) put_spikes(h, c->spikes);
     if (h->bytes) amp_store_u64(h->bytes + 16, h->size + size);
 }
 
 /* ---- what ranks carry ---- */
 
-size_t amp_checkpoint_state_count(const amp_engine *engine)
+size_t amp_sidecar_state_count(const amp_engine *engine)
 {
     amp_engine_state e = amp_engine_state_of(engine);
     size_t count = 0;
@@ -229,7 +229,7 @@ size_t amp_checkpoint_state_count(const amp_engine *engine)
     return count;
 }
 
-amp_status amp_checkpoint_states(const amp_engine *engine, float *states, amp_error *error)
+amp_status amp_sidecar_states(const amp_engine *engine, float *states, amp_error *error)
 {
     amp_engine_state e = amp_engine_state_of(engine);
     for (int i = 0; i < e.statistics_count; i++) {
@@ -245,7 +245,7 @@ amp_status amp_checkpoint_states(const amp_engine *engine, float *states, amp_er
 
 typedef struct sink {
     int file, failure;     /* failure: errno of the first write that failed; nothing more is written then */
-    float *stage;          /* of AMP_CHECKPOINT_STAGE floats, between the backend's memory and the file */
+    float *stage;          /* of AMP_SIDECAR_STAGE floats, between the backend's memory and the file */
     amp_checksum sum;
 } sink;
 
@@ -266,13 +266,13 @@ static amp_status write_array(sink *s, const saved_array *a, amp_backend *backen
     unsigned char record[ARRAY_HEAD];
     const float *from = a->values;
     amp_store_u32(record, AMP_TAG_ARRAY);
-    amp_store_u64(record + 4, AMP_CHECKPOINT_ARRAY_HEAD_BYTES + (uint64_t)a->count * 4);
+    amp_store_u64(record + 4, AMP_SIDECAR_ARRAY_HEAD_BYTES + (uint64_t)a->count * 4);
     amp_store_u32(record + 12, a->kind);
     amp_store_u32(record + 16, (uint32_t)a->index);
     amp_store_u64(record + 20, a->count);
     write_bytes(s, record, sizeof record);
     for (size_t left = a->count, part; left && !s->failure; left -= part, from += part) {
-        part = left < AMP_CHECKPOINT_STAGE ? left : AMP_CHECKPOINT_STAGE;
+        part = left < AMP_SIDECAR_STAGE ? left : AMP_SIDECAR_STAGE;
         if (a->kind == AMP_SAVED_AVERAGE) memcpy(s->stage, from, part * sizeof *from);
         else AMP_TRY(backend->download(backend, s->stage, from, part * sizeof *from, error));
         for (size_t k = 0; k < part; k++)
@@ -282,7 +282,7 @@ static amp_status write_array(sink *s, const saved_array *a, amp_backend *backen
     return AMP_OK;
 }
 
-/* A checkpoint that holds inf or NaN would only replace a good one. */
+/* A sidecar that holds inf or NaN would only replace a good one. */
 static amp_status check_state(const amp_engine_state *e, amp_error *error)
 {
     int found_inf;
@@ -296,7 +296,7 @@ static amp_status check_state(const amp_engine_state *e, amp_error *error)
         if (found_inf)
             return amp_fail(error, AMP_DIVERGED,
                             "layer %d: %s of %s holds inf or NaN, so there is nothing to save; go on from "
-                            "an earlier checkpoint with a lower learning_rate", p->layer, arrays[i % 4].name,
+                            "an earlier backup with a lower learning_rate", p->layer, arrays[i % 4].name,
                             p->name);
     }
     return AMP_OK;
@@ -311,7 +311,7 @@ static amp_status cannot_write(const char *path, int why, amp_error *error)
 static amp_status write_contents(sink *s, const char *path, const content *c, head *h, saved_array *list,
                                  int regular, amp_error *error)
 {
-    unsigned char trailer[AMP_CHECKPOINT_TRAILER_BYTES];
+    unsigned char trailer[AMP_SIDECAR_TRAILER_BYTES];
     uint32_t arrays = list_arrays(c, list);
     put_head(h, c, list, arrays);
     if (!h->bytes) return amp_fail(error, AMP_NO_MEMORY, "no memory to write %.500s", path);
@@ -338,18 +338,18 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
     return status;
 }
 
-amp_status amp_checkpoint_write(const char *path, amp_engine *engine, const amp_run_state *run,
+amp_status amp_sidecar_write(const char *path, amp_engine *engine, const amp_run_state *run,
                                 uint64_t weights_checksum, amp_error *error)
 {
     AMP_TRY(amp_engine_prepare_training(engine, error)); /* what is written of a network that never trained */
     content c = { amp_engine_state_of(engine), amp_engine_scaler(engine), amp_engine_spikes(engine), run,
-                  weights_checksum, amp_checkpoint_state_count(engine) };
+                  weights_checksum, amp_sidecar_state_count(engine) };
     AMP_TRY(check_state(&c.engine, error));
     size_t entries = (size_t)(c.engine.param_count + c.engine.statistics_count);
     size_t averages = (size_t)run->average_count;
     saved_array *list = malloc((entries * AMP_SAVED_KINDS + averages + 1) * sizeof *list);
     head h = { .bytes = malloc(4096), .room = 4096 };
-    sink s = { .stage = malloc(AMP_CHECKPOINT_STAGE * sizeof *s.stage) };
+    sink s = { .stage = malloc(AMP_SIDECAR_STAGE * sizeof *s.stage) };
     amp_status status = list && h.bytes && s.stage
         ? write_file(&s, path, &c, &h, list, error)
         : amp_fail(error, AMP_NO_MEMORY, "no memory to write %.500s", path);

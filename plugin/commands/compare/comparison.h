@@ -157,7 +157,7 @@ typedef struct amp_run_files {
     char cfg[AMP_COMPARE_PATH], data[AMP_COMPARE_PATH];
     char backup[AMP_COMPARE_PATH];                                  /* folder of .weights files */
     /* in it: NAME.backup, and what it ends with */
-    char checkpoint[AMP_COMPARE_PATH], weights[AMP_COMPARE_PATH];
+    char saved[AMP_COMPARE_PATH], weights[AMP_COMPARE_PATH];
     char steps[AMP_COMPARE_PATH], train_log[AMP_COMPARE_PATH], valid_log[AMP_COMPARE_PATH];
     char result[AMP_COMPARE_PATH];
 } amp_run_files;
@@ -187,7 +187,7 @@ void amp_compare_files(const amp_compare *, const amp_run *, amp_run_files *);
 
 /* Reads from the files how far all runs of the seeds from first_seed on have come. */
 amp_status amp_runs_read(amp_compare *, int first_seed, amp_error *);
-/* Makes the files that a run's program needs. *resumed: 1 if it will resume from its checkpoint; 0 if it
+/* Makes the files that a run's program needs. *resumed: 1 if it will resume from its backup; 0 if it
  * begins anew, and its old files are removed. */
 amp_status amp_run_prepare(const amp_compare *, amp_run *, int *resumed, amp_error *);
 /* Writes the run's state, scores or failure to its file, for a later call. */

@@ -1,17 +1,17 @@
-/* Darknet networks, their state and their sidecars in a folder of their own, for the tests of checkpoints.
+/* Darknet networks, their state and their sidecars in a folder of their own, for the tests of sidecars.
  * Include CMocka first. */
-#ifndef CHECKPOINT_NETWORKS_H
-#define CHECKPOINT_NETWORKS_H
+#ifndef SIDECAR_NETWORKS_H
+#define SIDECAR_NETWORKS_H
 
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "amp/checkpoint.h"
-#include "checkpoint_testing.h"
+#include "amp/sidecar.h"
+#include "sidecar_testing.h"
 #include "engine_testing.h"
 #include "stock_weights.h"
 
-static char folder[] = "/tmp/amp_test_checkpoint_XXXXXX";
+static char folder[] = "/tmp/amp_test_sidecar_XXXXXX";
 static char sidecar[64], weights[64];
 
 __attribute__((unused)) static int make_folder(void **state)
@@ -86,15 +86,15 @@ __attribute__((unused)) static void save(network *net, int window)
     uint64_t sum;
     save_stock_weights(net, weights);
     assert_int_equal(amp_file_checksum(weights, &sum, &error), AMP_OK);
-    if (amp_checkpoint_write(sidecar, engine_of(net), &run, sum, &error) != AMP_OK)
+    if (amp_sidecar_write(sidecar, engine_of(net), &run, sum, &error) != AMP_OK)
         fail_msg("%s", error.message);
 }
 
-__attribute__((unused)) static amp_checkpoint *read_back(void)
+__attribute__((unused)) static amp_sidecar *read_back(void)
 {
     amp_error error;
-    amp_checkpoint *c;
-    if (amp_checkpoint_read(sidecar, &c, &error) != AMP_OK) fail_msg("%s", error.message);
+    amp_sidecar *c;
+    if (amp_sidecar_read(sidecar, &c, &error) != AMP_OK) fail_msg("%s", error.message);
     return c;
 }
 
@@ -103,14 +103,14 @@ __attribute__((unused)) static void resume(network *net, char note[256])
 {
     amp_error error;
     char mine[256];
-    amp_checkpoint *c = read_back();
+    amp_sidecar *c = read_back();
     load_stock_weights(net, weights);
-    if (amp_checkpoint_apply(c, engine_of(net), note ? note : mine, &error) != AMP_OK)
+    if (amp_sidecar_apply(c, engine_of(net), note ? note : mine, &error) != AMP_OK)
         fail_msg("%s", error.message);
     if (!note) assert_string_equal(mine, "");
-    *net->t = (int)amp_checkpoint_run(c)->t;
-    assert_int_equal(*net->seen, amp_checkpoint_run(c)->seen);
-    amp_checkpoint_free(c);
+    *net->t = (int)amp_sidecar_run(c)->t;
+    assert_int_equal(*net->seen, amp_sidecar_run(c)->seen);
+    amp_sidecar_free(c);
 }
 
 __attribute__((unused)) static unsigned char *bytes_of(const char *path, size_t *size)

@@ -3,7 +3,7 @@
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
-#include "checkpoint_networks.h"
+#include "sidecar_networks.h"
 #include "memory_network.h"
 
 #define SCALED "growth_interval=5\ninit_scale=1024\n"
@@ -50,7 +50,7 @@ TEST(an_array_of_several_parts_comes_back_bit_for_bit)
 {
     static const char wide[] = "[net]\nbatch=2\nsubdivisions=1\ninputs=700\nlearning_rate=0.001\n"
         "momentum=0.9\nmax_batches=100\n[connected]\noutput=800\nactivation=leaky\n[cost]\ntype=sse\n";
-    assert_true(700 * 800 > 2 * AMP_CHECKPOINT_STAGE && 700 * 800 % AMP_CHECKPOINT_STAGE);
+    assert_true(700 * 800 > 2 * AMP_SIDECAR_STAGE && 700 * 800 % AMP_SIDECAR_STAGE);
     network *a = parse(wide, "fp32"), *b = parse(wide, "fp32");
     train_step(a, 1);
     save(a, 0);
@@ -89,12 +89,12 @@ TEST(the_hosts_counters_come_back)
 {
     network *net = make("", "fp32");
     save(net, 0);
-    amp_checkpoint *c = read_back();
+    amp_sidecar *c = read_back();
     amp_run_state run = run_of(net, 0);
-    const amp_run_state *r = amp_checkpoint_run(c);
+    const amp_run_state *r = amp_sidecar_run(c);
     uint64_t sum;
     assert_int_equal(amp_file_checksum(weights, &sum, NULL), AMP_OK);
-    assert_true(amp_checkpoint_weights(c) == sum);
+    assert_true(amp_sidecar_weights(c) == sum);
     assert_true(r->seen == run.seen && r->t == run.t && r->steps == 7 && r->skipped == 2 && r->width == 16
                 && r->height == 16);
     assert_true(r->batch == run.batch && r->subdivisions == 2 && r->window == 0 && r->seeded == 1
@@ -102,7 +102,7 @@ TEST(the_hosts_counters_come_back)
     assert_true(r->next_job == 0x123456789abcdefu && r->looped == 1 && r->loop_count == 3
                 && r->average_loss == 0.125f);
     assert_memory_equal(r->random, run.random, sizeof run.random);
-    amp_checkpoint_free(c);
+    amp_sidecar_free(c);
     release(net);
 }
 
@@ -121,11 +121,11 @@ TEST(arrays_that_weights_files_lack_come_back)
         for (int i = 0; i < x.param_count; i++)
             first(x.params[i].grad)[0] = 5, first(y.params[i].grad)[0] = -1;
         a->statistics[0][0] = 77; /* moved in the window: committed is still 0 */
-        assert_int_equal(amp_checkpoint_write(sidecar, a->engine, &(amp_run_state){ .window = window }, 1,
+        assert_int_equal(amp_sidecar_write(sidecar, a->engine, &(amp_run_state){ .window = window }, 1,
                                               &error), AMP_OK);
-        amp_checkpoint *c = read_back();
-        assert_int_equal(amp_checkpoint_apply(c, b->engine, note, &error), AMP_OK);
-        amp_checkpoint_free(c);
+        amp_sidecar *c = read_back();
+        assert_int_equal(amp_sidecar_apply(c, b->engine, note, &error), AMP_OK);
+        amp_sidecar_free(c);
         for (int i = 0; i < x.param_count; i++) {
             size_t bytes = x.params[i].count * sizeof(float);
             assert_memory_equal(first(x.params[i].momentum), first(y.params[i].momentum), bytes);
@@ -156,25 +156,25 @@ TEST(another_batch_starts_recurrent_states_anew)
     amp_error error;
     char note[256];
     size_t size;
-    assert_int_equal(amp_checkpoint_write(sidecar, n->engine, &(amp_run_state){ 0 }, 1, &error), AMP_OK);
+    assert_int_equal(amp_sidecar_write(sidecar, n->engine, &(amp_run_state){ 0 }, 1, &error), AMP_OK);
     unsigned char *bytes = bytes_of(sidecar, &size);
     /* The last array is the state: one of 5 instead of 6. */
-    size_t at = size - 8 - 6 * 4 - AMP_CHECKPOINT_ARRAY_HEAD_BYTES;
+    size_t at = size - 8 - 6 * 4 - AMP_SIDECAR_ARRAY_HEAD_BYTES;
     unsigned char *net_record = sidecar_record(bytes, size, AMP_TAG_NETWORK, 0);
     unsigned char *count = net_record + amp_fetch_u64(net_record - 8) - 8;
     assert_true(amp_fetch_u64(count) == 6 && amp_fetch_u64(bytes + at + 8) == 6);
     amp_store_u64(count, 5);
     amp_store_u64(bytes + at + 8, 5);
-    amp_store_u64(bytes + at - 8, AMP_CHECKPOINT_ARRAY_HEAD_BYTES + 5 * 4);
+    amp_store_u64(bytes + at - 8, AMP_SIDECAR_ARRAY_HEAD_BYTES + 5 * 4);
     size -= 4;
     seal_sidecar(bytes, size);
-    amp_checkpoint *c;
-    if (amp_checkpoint_parse(bytes, size, "x.amp", &c, &error) != AMP_OK) fail_msg("%s", error.message);
+    amp_sidecar *c;
+    if (amp_sidecar_parse(bytes, size, "x.amp", &c, &error) != AMP_OK) fail_msg("%s", error.message);
     n->statistics[2][0] = 99;
-    assert_int_equal(amp_checkpoint_apply(c, n->engine, note, &error), AMP_OK);
+    assert_int_equal(amp_sidecar_apply(c, n->engine, note, &error), AMP_OK);
     assert_non_null(strstr(note, "recurrent layers start from an empty state"));
     assert_true(n->statistics[2][0] == 99);
-    amp_checkpoint_free(c);
+    amp_sidecar_free(c);
     memory_network_free(n);
     free(bytes);
 }
@@ -185,29 +185,29 @@ static void resumes_with(const unsigned char *bytes, size_t size, int rank, int 
 {
     memory_network *n = memory_network_make(0, 2);
     amp_error error;
-    amp_checkpoint *c;
+    amp_sidecar *c;
     char note[256];
     const float nothing[6] = { 0 };
     n->statistics[2][0] = 99;
-    if (amp_checkpoint_parse(bytes, size, "x.amp", &c, &error) != AMP_OK) fail_msg("%s", error.message);
-    assert_int_equal(amp_checkpoint_apply(c, n->engine, note, &error), AMP_OK);
-    assert_int_equal(amp_checkpoint_fit_rank(c, n->engine, rank, ranks, note, &error), AMP_OK);
+    if (amp_sidecar_parse(bytes, size, "x.amp", &c, &error) != AMP_OK) fail_msg("%s", error.message);
+    assert_int_equal(amp_sidecar_apply(c, n->engine, note, &error), AMP_OK);
+    assert_int_equal(amp_sidecar_fit_rank(c, n->engine, rank, ranks, note, &error), AMP_OK);
     assert_string_equal(note, told);
     assert_memory_equal(n->statistics[2], state ? state : nothing, sizeof nothing);
-    amp_checkpoint_free(c);
+    amp_sidecar_free(c);
     memory_network_free(n);
 }
 
 static void tells_of(const unsigned char *bytes, size_t size, amp_dtype wire, int sync_batchnorm,
                      const char *told)
 {
-    amp_checkpoint *c;
+    amp_sidecar *c;
     amp_error error;
     char note[256] = "";
-    if (amp_checkpoint_parse(bytes, size, "x.amp", &c, &error) != AMP_OK) fail_msg("%s", error.message);
-    amp_checkpoint_fit_ranks(c, wire, sync_batchnorm, note);
+    if (amp_sidecar_parse(bytes, size, "x.amp", &c, &error) != AMP_OK) fail_msg("%s", error.message);
+    amp_sidecar_fit_ranks(c, wire, sync_batchnorm, note);
     assert_string_equal(note, told);
-    amp_checkpoint_free(c);
+    amp_sidecar_free(c);
 }
 
 TEST(each_rank_goes_on_with_its_own_states)
@@ -220,13 +220,13 @@ TEST(each_rank_goes_on_with_its_own_states)
     float states[RANKS][STATE];
     size_t size;
     for (int k = 0; k < RANKS * STATE; k++) states[k / STATE][k % STATE] = (float)k + .5f;
-    assert_int_equal(amp_checkpoint_state_count(n->engine), STATE);
+    assert_int_equal(amp_sidecar_state_count(n->engine), STATE);
     memcpy(n->statistics[2], states[0], sizeof states[0]);
     memset(states[0], 0, sizeof states[0]);
-    assert_int_equal(amp_checkpoint_states(n->engine, states[0], &error), AMP_OK);
+    assert_int_equal(amp_sidecar_states(n->engine, states[0], &error), AMP_OK);
     assert_memory_equal(n->statistics[2], states[0], sizeof states[0]);
     amp_run_state run = { .ranks = RANKS, .wire = AMP_BF16, .sync_batchnorm = 1, .states = states[0] };
-    assert_int_equal(amp_checkpoint_write(sidecar, n->engine, &run, 1, &error), AMP_OK);
+    assert_int_equal(amp_sidecar_write(sidecar, n->engine, &run, 1, &error), AMP_OK);
     unsigned char *bytes = bytes_of(sidecar, &size), *record = sidecar_record(bytes, size, AMP_TAG_RANKS, 0);
     assert_int_equal(amp_fetch_u32(bytes + 8), 4);
     assert_int_equal(amp_fetch_u64(record - 8), 12 + 2 * STATE * 4);
@@ -245,17 +245,17 @@ TEST(each_rank_goes_on_with_its_own_states)
                                                              { 4, 3 }, { 8, 2 },
                                                              { 12 + 4 * STATE, 0x7fc00000 } };
     for (size_t k = 0; k < sizeof damage / sizeof *damage; k++) {
-        amp_checkpoint *c;
+        amp_sidecar *c;
         uint32_t sound = amp_fetch_u32(record + damage[k].at);
         amp_store_u32(record + damage[k].at, damage[k].value);
         seal_sidecar(bytes, size);
-        assert_int_equal(amp_checkpoint_parse(bytes, size, "x.amp", &c, &error), AMP_BAD_CHECKPOINT);
+        assert_int_equal(amp_sidecar_parse(bytes, size, "x.amp", &c, &error), AMP_BAD_SIDECAR);
         amp_store_u32(record + damage[k].at, sound);
     }
     free(bytes);
 
     run = (amp_run_state){ .ranks = 1 }; /* as a training without ranks has always written it */
-    assert_int_equal(amp_checkpoint_write(sidecar, n->engine, &run, 1, &error), AMP_OK);
+    assert_int_equal(amp_sidecar_write(sidecar, n->engine, &run, 1, &error), AMP_OK);
     bytes = bytes_of(sidecar, &size);
     assert_int_equal(amp_fetch_u32(bytes + 8), 1);
     resumes_with(bytes, size, 0, 1, states[0], "");
@@ -268,12 +268,12 @@ TEST(each_rank_goes_on_with_its_own_states)
 
 /* ---- what is not of this network ---- */
 
-static void refuses_untouched(network *net, const amp_checkpoint *c, const char *reason)
+static void refuses_untouched(network *net, const amp_sidecar *c, const char *reason)
 {
     size_t m, n;
     amp_error error;
     char note[256], *before = whole_state(net, &m);
-    assert_int_equal(amp_checkpoint_apply(c, engine_of(net), note, &error), AMP_BAD_CHECKPOINT);
+    assert_int_equal(amp_sidecar_apply(c, engine_of(net), note, &error), AMP_BAD_SIDECAR);
     if (!strstr(error.message, reason) || !strstr(error.message, "remove it")
         || !strstr(error.message, sidecar) || !is_one_line(error.message))
         fail_msg("\"%s\" does not say \"%s\"", error.message, reason);
@@ -289,7 +289,7 @@ TEST(another_network_is_refused_untouched)
     network *net = make("", "fp32");
     train_step(net, 1);
     save(net, 0);
-    amp_checkpoint *c = read_back();
+    amp_sidecar *c = read_back();
     static const struct { const char *text, *reason; } others[] = {
         { NET("") CONV(8, "") CONV(8, "") "[maxpool]\nsize=2\nstride=1\n" TAIL,
           "layer 2 is [shortcut] there and [maxpool] here" },
@@ -308,7 +308,7 @@ TEST(another_network_is_refused_untouched)
         refuses_untouched(other, c, others[i].reason);
         release(other);
     }
-    amp_checkpoint_free(c);
+    amp_sidecar_free(c);
     release(net);
 }
 
@@ -407,4 +407,4 @@ TEST(settings_of_the_cfg_win_over_saved_ones)
     assert_non_null(strstr(note, "1024 is outside min_scale to max_scale: it is 4096 now"));
 }
 
-int main(void) { return run_listed_tests("checkpoint", make_folder, remove_folder); }
+int main(void) { return run_listed_tests("sidecar", make_folder, remove_folder); }

@@ -1,12 +1,12 @@
 /* Pairs of weights and sidecar, and the folders that killed saves leave. Include CMocka first. */
-#ifndef CHECKPOINT_PAIRS_H
-#define CHECKPOINT_PAIRS_H
+#ifndef SIDECAR_PAIRS_H
+#define SIDECAR_PAIRS_H
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "amp/checkpoint.h"
+#include "amp/sidecar.h"
 #include "engine_testing.h"
 #include "stock_weights.h"
 
@@ -57,12 +57,12 @@ __attribute__((unused)) static void clear(void)
 /* Save number `number`: what its files hold differs from any other's. */
 __attribute__((unused)) static amp_status save_number(const char *name, unsigned number, amp_error *error)
 {
-    amp_checkpoint_save save;
-    AMP_TRY(amp_checkpoint_begin(name, &save, error));
+    amp_sidecar_save save;
+    AMP_TRY(amp_sidecar_begin(name, &save, error));
     *net->seen = number;
     amp_run_state run = { .seen = number };
     save_stock_weights(net, save.weights.temporary);
-    return amp_checkpoint_finish(&save, net->amp->engine, &run, error);
+    return amp_sidecar_finish(&save, net->amp->engine, &run, error);
 }
 
 __attribute__((unused)) static int make_pairs(void **state)
@@ -128,23 +128,23 @@ __attribute__((unused)) static void assert_no_leftovers(void)
 __attribute__((unused)) static void recovers_to(int number, old_files old, int renames)
 {
     amp_error error;
-    amp_checkpoint *c;
+    amp_sidecar *c;
     char note[256];
-    if (amp_checkpoint_recover("w", &c, note, &error) != AMP_OK) fail_msg("%s", error.message);
+    if (amp_sidecar_recover("w", &c, note, &error) != AMP_OK) fail_msg("%s", error.message);
     if (number < 0) {
         assert_null(c);
         assert_true(old == OLD_NONE ? access("w", F_OK) != 0 : holds("w", weights[0]));
     } else {
         assert_non_null(c);
         assert_true(holds("w", weights[number]) && holds("w.amp", sidecars[number]));
-        assert_int_equal(amp_checkpoint_run(c)->seen, number);
+        assert_int_equal(amp_sidecar_run(c)->seen, number);
         assert_no_leftovers();
     }
     assert_int_equal(strstr(note, "w.amp: ended a save that was killed") ||
                          strstr(note, "w.amp.new: ended a save that was killed"),
                      renames);
     if (!renames) assert_string_equal(note, "");
-    amp_checkpoint_free(c);
+    amp_sidecar_free(c);
 }
 
 #endif

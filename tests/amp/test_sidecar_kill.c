@@ -1,15 +1,13 @@
-/* Saves that are killed: before and after each call that changes a file, in the middle of each write, and at
- * random moments. Whenever it was, there is a pair of weights and sidecar that matches, old or new. */
+/* Saves that are killed: before and after each call that changes a file, and in the middle of each write.
+ * Whenever it was, there is a pair of weights and sidecar that matches, old or new. */
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp, syscall */
 #include "testing.h"
 
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 
-#include "checkpoint_pairs.h"
-#include "files/checksum.h"
+#include "sidecar_pairs.h"
 
 /* ---- the calls of a save, in the place of the library's ---- */
 
@@ -117,74 +115,4 @@ TEST(a_save_killed_at_any_call_leaves_the_old_pair_or_the_new)
         }
 }
 
-/* Tells each save that is done. */
-_Noreturn static void save_for_ever(unsigned from, int tell)
-{
-    if (!freopen("/dev/null", "w", stderr)) _exit(3);
-    for (unsigned n = from;; n++)
-        if (save_number("w", n, NULL) != AMP_OK || write(tell, "", 1) != 1) _exit(1);
-}
-
-/* Whether recovered weights and sidecar are of one save; which one goes to *number. */
-static int pair_matches(const amp_checkpoint *c, uint64_t *number)
-{
-    content w = bytes_of("w");
-    uint64_t sum = amp_checksum_of(w.bytes, w.size);
-    memcpy(number, w.bytes + 3 * sizeof(int), sizeof *number); /* .weights: three ints, then seen */
-    free(w.bytes);
-    return sum == amp_checkpoint_weights(c) && amp_checkpoint_run(c)->seen == *number;
-}
-
-static long nanoseconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-/* Each within some three saves of a child, however fast this disk is: half of them from its beginning on,
- * half from its first save on, which a busy machine may take long to come to. */
-TEST(saves_killed_at_random_moments_leave_a_pair)
-{
-    unsigned random = 12345, next = 10;
-    uint64_t number = 0;
-    int renames = 0, progress = 0;
-    clear();
-    long began = nanoseconds();
-    for (int i = 0; i < 4; i++) assert_int_equal(save_number("w", next, NULL), AMP_OK);
-    long save_time = (nanoseconds() - began) / 4;
-    for (int kill_number = 0; kill_number < 60; kill_number++) {
-        fflush(NULL);
-        int saved[2];
-        char byte;
-        assert_int_equal(pipe(saved), 0);
-        pid_t child = fork();
-        if (child == 0) save_for_ever(next + 1, saved[1]);
-        close(saved[1]);
-        if (kill_number % 2) assert_int_equal(read(saved[0], &byte, 1), 1);
-        random = random * 1664525u + 1013904223u;
-        long wait = (long)(3.0 * (double)save_time * (random >> 8) / 16777216) + 1000000;
-        nanosleep(&(struct timespec){ wait / 1000000000, wait % 1000000000 }, NULL);
-        kill(child, SIGKILL);
-        int status;
-        assert_int_equal(waitpid(child, &status, 0), child);
-        close(saved[0]); /* not before: the child would end by its pipe */
-        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-        amp_error error;
-        amp_checkpoint *c;
-        char note[256];
-        if (amp_checkpoint_recover("w", &c, note, &error) != AMP_OK)
-            fail_msg("kill %d: %s", kill_number, error.message);
-        assert_non_null(c);
-        assert_true(pair_matches(c, &number));
-        amp_checkpoint_free(c);
-        assert_true(number >= next); /* what was saved before the child began is not lost */
-        progress += number > next;
-        renames += note[0] != 0;
-        next = (unsigned)number;
-    }
-    print_message("60 kills, %u saves, %d of them ended by recovering\n", next - 10, renames);
-    assert_true(progress >= 30);
-}
-
-int main(void) { return run_listed_tests("checkpoint kill", make_pairs, remove_folder); }
+int main(void) { return run_listed_tests("sidecar kill", make_pairs, remove_folder); }

@@ -1,5 +1,5 @@
 /* Weights and sidecar are saved as a pair: wherever a save was killed, there is a pair that matches, old or
- * new. Each point is a state of the folder, made by hand; test_checkpoint_kill.c kills in earnest. */
+ * new. Each point is a state of the folder, made by hand; test_sidecar_kill.c kills in earnest. */
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
 #include "testing.h"
 
@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "engine_params.h"
-#include "checkpoint_pairs.h"
+#include "sidecar_pairs.h"
 
 TEST(a_save_killed_at_any_point_leaves_the_old_pair_or_the_new)
 {
@@ -27,17 +27,17 @@ TEST(a_save_that_begins_after_a_killed_one_loses_nothing)
     for (int old = OLD_NONE; old < OLD_KINDS; old++)
         for (int point = 0; point < POINTS; point++)
             for (int given_up = 0; given_up < 2; given_up++) {
-                amp_checkpoint_save save;
+                amp_sidecar_save save;
                 make_killed(old, point);
-                assert_int_equal(amp_checkpoint_begin("w", &save, NULL), AMP_OK);
+                assert_int_equal(amp_sidecar_begin("w", &save, NULL), AMP_OK);
                 put("w.new", weights[2], weights[2].size / 3);
-                if (given_up) amp_checkpoint_cancel(&save);
+                if (given_up) amp_sidecar_cancel(&save);
                 if (!given_up) { /* killed */
                     amp_safe_file_leave(&save.weights);
                     amp_safe_file_leave(&save.sidecar);
                 }
                 recovers_to(point >= 5 || is_ended(old, point) ? 1 : old == OLD_PAIR ? 0 : -1, old, 0);
-                if (!given_up) amp_checkpoint_cancel(&save);
+                if (!given_up) amp_sidecar_cancel(&save);
             }
 }
 
@@ -60,7 +60,7 @@ TEST(a_killed_save_is_ended_or_removed)
             amp_error error;
             make_killed(old, point);
             int removed = old == OLD_NONE && point >= 1 && point <= 3;
-            if (amp_checkpoint_settle("w", note, &error) != AMP_OK) fail_msg("%s", error.message);
+            if (amp_sidecar_settle("w", note, &error) != AMP_OK) fail_msg("%s", error.message);
             assert_no_leftovers();
             assert_int_equal(strstr(note, ": ended a save that was killed") != NULL, is_ended(old, point));
             assert_int_equal(
@@ -77,9 +77,9 @@ TEST(a_killed_save_is_ended_or_removed)
 static void refuses(const char *reason)
 {
     amp_error error = { 0 };
-    amp_checkpoint *c = (void *)&error;
+    amp_sidecar *c = (void *)&error;
     char note[256];
-    assert_int_equal(amp_checkpoint_recover("w", &c, note, &error), AMP_BAD_CHECKPOINT);
+    assert_int_equal(amp_sidecar_recover("w", &c, note, &error), AMP_BAD_SIDECAR);
     assert_null(c);
     if (!strstr(error.message, reason) || !strstr(error.message, "remove it to start with a fresh loss scale")
         || strchr(error.message, '\n'))
@@ -118,38 +118,38 @@ TEST(weights_written_after_a_killed_save_are_kept)
 /* Another program stands between its two renames: what it has begun it will end. */
 TEST(a_save_under_way_is_not_ended_for_it)
 {
-    amp_checkpoint_save first, second;
-    amp_checkpoint *c;
+    amp_sidecar_save first, second;
+    amp_sidecar *c;
     amp_error error;
     char note[256];
     clear();
     put("w", weights[0], weights[0].size);
     put("w.amp", sidecars[0], sidecars[0].size);
-    assert_int_equal(amp_checkpoint_begin("w", &first, &error), AMP_OK);
+    assert_int_equal(amp_sidecar_begin("w", &first, &error), AMP_OK);
     put("w.new", weights[1], weights[1].size);
     put("w.amp", sidecars[1], sidecars[1].size);
-    assert_int_equal(amp_checkpoint_recover("w", &c, note, &error), AMP_IO_FAILED);
+    assert_int_equal(amp_sidecar_recover("w", &c, note, &error), AMP_IO_FAILED);
     assert_string_equal(error.message, "w: another program is saving it now; start again when it has");
-    assert_int_equal(amp_checkpoint_begin("w", &second, &error), AMP_IO_FAILED);
+    assert_int_equal(amp_sidecar_begin("w", &second, &error), AMP_IO_FAILED);
     assert_non_null(strstr(error.message, "w.new: another program is writing it"));
     assert_true(holds("w", weights[0]) && holds("w.amp", sidecars[1]) && holds("w.new", weights[1]));
     amp_safe_file_leave(&first.weights); /* killed */
-    amp_checkpoint_cancel(&first);
+    amp_sidecar_cancel(&first);
     recovers_to(1, OLD_PAIR, 1);
 
     /* Another has not renamed anything yet, and there is no older file. */
     for (int whole = 0; whole < 2; whole++) {
         clear();
-        assert_int_equal(amp_checkpoint_begin("w", &first, &error), AMP_OK);
+        assert_int_equal(amp_sidecar_begin("w", &first, &error), AMP_OK);
         put("w.new", weights[1], weights[1].size);
         put("w.amp.new", sidecars[1], whole ? sidecars[1].size : 8);
-        assert_int_equal(amp_checkpoint_settle("w", note, &error), whole ? AMP_IO_FAILED : AMP_OK);
+        assert_int_equal(amp_sidecar_settle("w", note, &error), whole ? AMP_IO_FAILED : AMP_OK);
         if (whole)
             assert_string_equal(error.message,
                                 "w: another program is saving it now; start again when it has");
         assert_string_equal(note, "");
         assert_true(holds("w.new", weights[1]) && access("w.amp.new", F_OK) == 0);
-        amp_checkpoint_cancel(&first);
+        amp_sidecar_cancel(&first);
     }
 }
 
@@ -163,9 +163,9 @@ TEST(weights_without_a_sidecar_load)
     /* The weights were removed: the host says so when it opens them. */
     put("w.amp", sidecars[0], sidecars[0].size);
     recovers_to(-1, OLD_NONE, 0);
-    amp_checkpoint *c;
+    amp_sidecar *c;
     char note[256];
-    assert_int_equal(amp_checkpoint_recover("/dev/null", &c, note, NULL), AMP_OK);
+    assert_int_equal(amp_sidecar_recover("/dev/null", &c, note, NULL), AMP_OK);
     assert_null(c);
 }
 
@@ -225,16 +225,16 @@ TEST(a_save_that_cannot_begin_says_why)
 TEST(weights_that_cannot_be_placed_are_kept_beside)
 {
     amp_error error;
-    amp_checkpoint_save save;
+    amp_sidecar_save save;
     clear();
-    assert_int_equal(amp_checkpoint_begin("w", &save, &error), AMP_OK);
+    assert_int_equal(amp_sidecar_begin("w", &save, &error), AMP_OK);
     *net->seen = 1;
     amp_run_state run = { .seen = 1 };
     save_stock_weights(net, save.weights.temporary);
     assert_int_equal(mkdir("w", 0700), 0);
-    assert_int_equal(amp_checkpoint_finish(&save, net->amp->engine, &run, &error), AMP_IO_FAILED);
+    assert_int_equal(amp_sidecar_finish(&save, net->amp->engine, &run, &error), AMP_IO_FAILED);
     assert_string_equal(error.message,
-                        "cannot rename w.new to w: Is a directory; the checkpoint is whole in w.new");
+                        "cannot rename w.new to w: Is a directory; the weights are whole in w.new");
     assert_true(holds("w.new", weights[1]) && holds("w.amp", sidecars[1]));
     assert_int_equal(rmdir("w"), 0);
     recovers_to(1, OLD_NONE, 1);
@@ -244,7 +244,7 @@ TEST(weights_that_cannot_be_placed_are_kept_beside)
 
 TEST(a_link_stays_and_the_pair_lies_beside_its_target)
 {
-    amp_checkpoint *c;
+    amp_sidecar *c;
     char note[256];
     clear();
     assert_int_equal(symlink("real", "link"), 0);
@@ -254,24 +254,24 @@ TEST(a_link_stays_and_the_pair_lies_beside_its_target)
     struct stat info;
     assert_int_equal(lstat("link", &info), 0);
     assert_true(S_ISLNK(info.st_mode));
-    assert_int_equal(amp_checkpoint_recover("link", &c, note, NULL), AMP_OK);
+    assert_int_equal(amp_sidecar_recover("link", &c, note, NULL), AMP_OK);
     assert_non_null(c);
-    amp_checkpoint_free(c);
+    amp_sidecar_free(c);
     assert_int_equal(access("link.amp", F_OK), -1);
 }
 
 TEST(a_fifo_is_written_directly_without_a_sidecar)
 {
-    amp_checkpoint_save save;
+    amp_sidecar_save save;
     clear();
     assert_int_equal(mkfifo("w", 0600), 0);
     amp_run_state run = { 0 };
-    assert_int_equal(amp_checkpoint_begin("w", &save, NULL), AMP_OK);
+    assert_int_equal(amp_sidecar_begin("w", &save, NULL), AMP_OK);
     assert_true(save.weights.direct);
     assert_string_equal(save.weights.temporary, "w");
-    assert_int_equal(amp_checkpoint_finish(&save, net->amp->engine, &run, NULL), AMP_OK);
+    assert_int_equal(amp_sidecar_finish(&save, net->amp->engine, &run, NULL), AMP_OK);
     assert_int_equal(access("w.amp", F_OK), -1);
     assert_int_equal(access("w.new", F_OK), -1);
 }
 
-int main(void) { return run_listed_tests("checkpoint save", make_pairs, remove_folder); }
+int main(void) { return run_listed_tests("sidecar save", make_pairs, remove_folder); }

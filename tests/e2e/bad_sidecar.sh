@@ -77,8 +77,8 @@ pair 'a .weights file'
 cp $good case.weights.amp
 refused '' case.weights
 pair 'a later version'
-put 8 '\x05\x00\x00\x00'
-refused 'version 5' case.weights
+put 8 '\x06\x00\x00\x00'
+refused 'version 6' case.weights
 # no_file <what the line says> <command that makes case.weights.amp...>: none of these is taken for no sidecar
 no_file() {
     local expected=$1

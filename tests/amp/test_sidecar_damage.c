@@ -7,16 +7,16 @@
 #include <sys/resource.h>
 
 #include "engine_params.h"
-#include "checkpoint_networks.h"
+#include "sidecar_networks.h"
 
 /* ---- files that are none ---- */
 
 static void refused(const void *bytes, size_t size, const char *reason)
 {
     amp_error error = { 0 };
-    amp_checkpoint *c = (void *)&error;
-    amp_status status = amp_checkpoint_parse(bytes, size, "name.amp", &c, &error);
-    if (status != AMP_BAD_CHECKPOINT || c || strncmp(error.message, "name.amp: ", 10)
+    amp_sidecar *c = (void *)&error;
+    amp_status status = amp_sidecar_parse(bytes, size, "name.amp", &c, &error);
+    if (status != AMP_BAD_SIDECAR || c || strncmp(error.message, "name.amp: ", 10)
         || !strstr(error.message, reason) || !strstr(error.message, "remove it to start")
         || !is_one_line(error.message))
         fail_msg("status %d, \"%s\" instead of \"%s\"", status, error.message, reason);
@@ -62,9 +62,9 @@ TEST(every_flipped_byte_is_refused)
             refused(bytes, size, "");
             bytes[at] ^= flip;
         }
-    amp_checkpoint *c;
-    assert_int_equal(amp_checkpoint_parse(bytes, size, "name.amp", &c, NULL), AMP_OK);
-    amp_checkpoint_free(c);
+    amp_sidecar *c;
+    assert_int_equal(amp_sidecar_parse(bytes, size, "name.amp", &c, NULL), AMP_OK);
+    amp_sidecar_free(c);
     free(bytes);
 }
 
@@ -182,9 +182,9 @@ TEST(an_overflow_in_a_half_done_batch_is_kept)
     assert_int_equal(amp_fetch_u32(gradient), AMP_SAVED_GRADIENT);
     amp_store_u32(gradient + 16, 0x7f800000);
     seal_sidecar(bytes, size);
-    amp_checkpoint *c;
-    assert_int_equal(amp_checkpoint_parse(bytes, size, "name.amp", &c, NULL), AMP_OK);
-    amp_checkpoint_free(c);
+    amp_sidecar *c;
+    assert_int_equal(amp_sidecar_parse(bytes, size, "name.amp", &c, NULL), AMP_OK);
+    amp_sidecar_free(c);
     free(bytes);
 }
 
@@ -204,8 +204,8 @@ TEST(a_missing_array_is_refused)
 static void refused_file(const char *path, amp_status expected, const char *reason)
 {
     amp_error error = { 0 };
-    amp_checkpoint *c = (void *)&error;
-    amp_status status = amp_checkpoint_read(path, &c, &error);
+    amp_sidecar *c = (void *)&error;
+    amp_status status = amp_sidecar_read(path, &c, &error);
     if (status != expected || c || !strstr(error.message, path) || !strstr(error.message, reason)
         || !strstr(error.message, "remove it to start") || !is_one_line(error.message))
         fail_msg("status %d, \"%s\" instead of \"%s\"", status, error.message, reason);
@@ -217,15 +217,15 @@ TEST(files_that_are_no_sidecars_are_refused)
     network *net = make("", "fp32");
     save(net, 0);
     release(net);
-    refused_file(weights, AMP_BAD_CHECKPOINT, "not a file that Darknet AMP wrote");
+    refused_file(weights, AMP_BAD_SIDECAR, "not a file that Darknet AMP wrote");
     refused_file(folder, AMP_IO_FAILED, "Is a directory");
     refused_file("/dev/null", AMP_IO_FAILED, "not a regular file");
     snprintf(path, sizeof path, "%s/none", folder);
     refused_file(path, AMP_IO_FAILED, "No such file");
     put_file(path, "", 0);
-    refused_file(path, AMP_BAD_CHECKPOINT, "empty");
+    refused_file(path, AMP_BAD_SIDECAR, "empty");
     put_file(path, "[net]\nbatch=1\n", 14);
-    refused_file(path, AMP_BAD_CHECKPOINT, "not a file that Darknet AMP wrote");
+    refused_file(path, AMP_BAD_SIDECAR, "not a file that Darknet AMP wrote");
     if (geteuid() != 0) { /* root reads everything */
         assert_int_equal(chmod(path, 0), 0);
         refused_file(path, AMP_IO_FAILED, "Permission denied");
@@ -252,17 +252,17 @@ TEST(a_full_disk_leaves_no_file_and_a_reason)
     for (off_t limit = 0; limit < info.st_size; limit += limit < 64 ? 1 : 517) {
         tight = (struct rlimit){ (rlim_t)limit, old.rlim_max };
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
-        amp_status status = amp_checkpoint_write(sidecar, engine_of(net), &run, 1, &error);
+        amp_status status = amp_sidecar_write(sidecar, engine_of(net), &run, 1, &error);
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
         assert_int_equal(status, AMP_IO_FAILED);
         if (!strstr(error.message, sidecar) || !strstr(error.message, "File too large"))
             fail_msg("%s", error.message);
         assert_int_equal(access(sidecar, F_OK), -1);
     }
-    assert_int_equal(amp_checkpoint_write("/dev/full", engine_of(net), &run, 1, &error), AMP_IO_FAILED);
+    assert_int_equal(amp_sidecar_write("/dev/full", engine_of(net), &run, 1, &error), AMP_IO_FAILED);
     assert_non_null(strstr(error.message, "No space left on device"));
     assert_int_equal(access("/dev/full", F_OK), 0);
-    assert_int_equal(amp_checkpoint_write("/dev/null/x", engine_of(net), &run, 1, &error), AMP_IO_FAILED);
+    assert_int_equal(amp_sidecar_write("/dev/null/x", engine_of(net), &run, 1, &error), AMP_IO_FAILED);
     assert_non_null(strstr(error.message, "Not a directory"));
     release(net);
 }
@@ -279,11 +279,11 @@ TEST(a_state_with_nan_is_not_saved)
     for (int i = 0; i < 3; i++) {
         float old = arrays[i][0];
         arrays[i][0] = i ? INFINITY : NAN;
-        assert_int_equal(amp_checkpoint_write(sidecar, engine_of(net), &run, 1, &error), AMP_DIVERGED);
+        assert_int_equal(amp_sidecar_write(sidecar, engine_of(net), &run, 1, &error), AMP_DIVERGED);
         arrays[i][0] = old;
     }
-    amp_checkpoint_free(read_back()); /* the one before is still there */
+    amp_sidecar_free(read_back()); /* the one before is still there */
     release(net);
 }
 
-int main(void) { return run_listed_tests("checkpoint damage", make_folder, remove_folder); }
+int main(void) { return run_listed_tests("sidecar damage", make_folder, remove_folder); }

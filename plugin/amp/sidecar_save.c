@@ -23,7 +23,7 @@
  *
  * Recovering replaces a file only by one that a sound sidecar names by checksum, and NAME only if it is not
  * younger than NAME.new: else somebody has put other weights there since, which are not ours to replace. */
-#include "checkpoint_format.h"
+#include "sidecar_format.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -78,12 +78,12 @@ static int is_file_of(const char *path, uint64_t sum)
 /* ---- recovering ---- */
 
 /* The sidecar at path if it is sound and of the weights at `weights`, else NULL. */
-static amp_checkpoint *sidecar_of(const char *path, const char *weights)
+static amp_sidecar *sidecar_of(const char *path, const char *weights)
 {
-    amp_checkpoint *c;
-    if (!is_there(path) || amp_checkpoint_read(path, &c, NULL) != AMP_OK) return NULL;
+    amp_sidecar *c;
+    if (!is_there(path) || amp_sidecar_read(path, &c, NULL) != AMP_OK) return NULL;
     if (is_file_of(weights, c->weights)) return c;
-    amp_checkpoint_free(c);
+    amp_sidecar_free(c);
     return NULL;
 }
 
@@ -93,28 +93,28 @@ static amp_status is_being_saved(const amp_safe_file *w, amp_error *error)
                     w->target);
 }
 
-static amp_status other_weights(const amp_safe_file *w, const amp_checkpoint *c, int left_behind,
+static amp_status other_weights(const amp_safe_file *w, const amp_sidecar *c, int left_behind,
                                 amp_error *error)
 {
     if (!left_behind)
-        return amp_fail(error, AMP_BAD_CHECKPOINT,
-                        "%s: it belongs to other weights than %.200s; " AMP_CHECKPOINT_REMEDY, c->name,
+        return amp_fail(error, AMP_BAD_SIDECAR,
+                        "%s: it belongs to other weights than %.200s; " AMP_SIDECAR_REMEDY, c->name,
                         w->target);
-    return amp_fail(error, AMP_BAD_CHECKPOINT,
+    return amp_fail(error, AMP_BAD_SIDECAR,
                     "%.200s: it belongs to %.150s, which a killed save left, but %.150s was "
-                    "written after that; " AMP_CHECKPOINT_REMEDY ", or rename %.150s to go on from that",
+                    "written after that; " AMP_SIDECAR_REMEDY ", or rename %.150s to go on from that",
                     c->name, w->temporary, w->target, w->temporary);
 }
 
 /* The cases of the opening comment; *ended: a rename was made up for. */
-static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_checkpoint **out, int *ended,
+static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_sidecar **out, int *ended,
                          amp_error *error)
 {
-    amp_checkpoint *c = NULL, *newer = NULL;
+    amp_sidecar *c = NULL, *newer = NULL;
     amp_status status = AMP_OK;
     *out = NULL;
     *ended = 0;
-    if (is_there(s->target)) AMP_TRY(amp_checkpoint_read(s->target, &c, error));
+    if (is_there(s->target)) AMP_TRY(amp_sidecar_read(s->target, &c, error));
     int new_pair = !is_there(w->target), matches = c && is_file_of(w->target, c->weights);
     int left_behind = c && !matches && is_file_of(w->temporary, c->weights);
     int too_old = left_behind && amp_is_younger(w->target, w->temporary);
@@ -133,8 +133,8 @@ static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_che
         status = other_weights(w, c, left_behind, error);
     }
     if (status == AMP_OK) *out = newer ? newer : matches || left_behind ? c : NULL;
-    if (*out != c) amp_checkpoint_free(c);
-    if (*out != newer) amp_checkpoint_free(newer);
+    if (*out != c) amp_sidecar_free(c);
+    if (*out != newer) amp_sidecar_free(newer);
     return status;
 }
 
@@ -150,18 +150,18 @@ static void remove_leftovers(const amp_safe_file *w, const amp_safe_file *s)
  * not go on as if there were none. */
 static amp_status check_sidecars_name(const amp_safe_file *weights, amp_error *error)
 {
-    amp_checkpoint *c = NULL;
+    amp_sidecar *c = NULL;
     char *name = amp_sidecar_name(weights->target);
     if (!name) return no_memory_for_sidecar(weights, error);
     amp_status status = AMP_OK;
-    if (amp_name_is_taken(name) && !is_there(name)) status = amp_checkpoint_read(name, &c, error);
-    amp_checkpoint_free(c);
+    if (amp_name_is_taken(name) && !is_there(name)) status = amp_sidecar_read(name, &c, error);
+    amp_sidecar_free(c);
     free(name);
     return status;
 }
 
 /* own: NAME is one of this training's own files, so that leftovers go also where there is no pair. */
-static amp_status recover(const char *name, int own, amp_checkpoint **out, char note[256], amp_error *error)
+static amp_status recover(const char *name, int own, amp_sidecar **out, char note[256], amp_error *error)
 {
     amp_safe_file weights, sidecar = { 0 };
     int ended = 0;
@@ -184,16 +184,16 @@ static amp_status recover(const char *name, int own, amp_checkpoint **out, char 
     return status;
 }
 
-amp_status amp_checkpoint_recover(const char *name, amp_checkpoint **out, char note[256], amp_error *error)
+amp_status amp_sidecar_recover(const char *name, amp_sidecar **out, char note[256], amp_error *error)
 {
     return recover(name, 0, out, note, error);
 }
 
-amp_status amp_checkpoint_settle(const char *name, char note[256], amp_error *error)
+amp_status amp_sidecar_settle(const char *name, char note[256], amp_error *error)
 {
-    amp_checkpoint *found;
+    amp_sidecar *found;
     amp_status status = recover(name, 1, &found, note, error);
-    amp_checkpoint_free(found);
+    amp_sidecar_free(found);
     return status;
 }
 
@@ -202,19 +202,19 @@ amp_status amp_checkpoint_settle(const char *name, char note[256], amp_error *er
 /* A leftover that recovering would need is put where it belongs. Any other may go. */
 static amp_status end_killed_save(const amp_safe_file *w, const amp_safe_file *s, amp_error *error)
 {
-    amp_checkpoint *c;
+    amp_sidecar *c;
     int ended;
     if (!is_there(w->temporary) && !is_there(s->temporary)) return AMP_OK;
     if (amp_safe_file_busy(w)) return AMP_OK; /* not killed: amp_safe_file_begin refuses this save */
     amp_status status = settle(w, s, &c, &ended, error);
-    amp_checkpoint_free(c);
+    amp_sidecar_free(c);
     return ended ? status : AMP_OK;
 }
 
-amp_status amp_checkpoint_begin(const char *name, amp_checkpoint_save *save, amp_error *error)
+amp_status amp_sidecar_begin(const char *name, amp_sidecar_save *save, amp_error *error)
 {
     amp_safe_file weights, sidecar = { 0 };
-    *save = (amp_checkpoint_save){ .weights.direct = 1 };
+    *save = (amp_sidecar_save){ .weights.direct = 1 };
     AMP_TRY(amp_safe_file_locate(name, &weights, error));
     amp_status status = weights.direct ? AMP_OK : with_sidecar(&weights, amp_safe_file_locate, &sidecar,
                                                                error);
@@ -225,23 +225,23 @@ amp_status amp_checkpoint_begin(const char *name, amp_checkpoint_save *save, amp
     if (status == AMP_OK && save->sidecar.direct) /* a FIFO would wait for a reader, a device keep nothing */
         status = amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: it is not a regular file; remove it",
                           save->sidecar.target);
-    if (status != AMP_OK) amp_checkpoint_cancel(save);
+    if (status != AMP_OK) amp_sidecar_cancel(save);
     end_both(&weights, &sidecar);
     return status;
 }
 
-static amp_status write_pair(amp_checkpoint_save *save, amp_engine *engine, const amp_run_state *run,
+static amp_status write_pair(amp_sidecar_save *save, amp_engine *engine, const amp_run_state *run,
                              amp_error *error)
 {
     uint64_t sum;
     AMP_TRY(amp_safe_file_flush(&save->weights, error));
     AMP_TRY(amp_file_checksum(save->weights.temporary, &sum, error));
-    return amp_checkpoint_write(save->sidecar.temporary, engine, run, sum, error);
+    return amp_sidecar_write(save->sidecar.temporary, engine, run, sum, error);
 }
 
 /* Once the sidecar is renamed there is no way back: the weights follow, or stay where recovering finds
  * them. */
-static amp_status place_pair(amp_checkpoint_save *save, amp_error *error)
+static amp_status place_pair(amp_sidecar_save *save, amp_error *error)
 {
     amp_error why;
     amp_status status = amp_safe_file_place(&save->sidecar, error);
@@ -249,11 +249,11 @@ static amp_status place_pair(amp_checkpoint_save *save, amp_error *error)
     if (amp_safe_file_place(&save->weights, &why) == AMP_OK) return status;
     if (!save->weights.pending) return amp_fail(error, why.status, "%.900s", why.message);
     amp_safe_file_leave(&save->weights);
-    return amp_fail(error, why.status, "%.700s; the checkpoint is whole in %.200s", why.message,
+    return amp_fail(error, why.status, "%.700s; the weights are whole in %.200s", why.message,
                     save->weights.temporary);
 }
 
-amp_status amp_checkpoint_finish(amp_checkpoint_save *save, amp_engine *engine,
+amp_status amp_sidecar_finish(amp_sidecar_save *save, amp_engine *engine,
                                  const amp_run_state *run, amp_error *error)
 {
     amp_status status = AMP_OK;
@@ -261,8 +261,8 @@ amp_status amp_checkpoint_finish(amp_checkpoint_save *save, amp_engine *engine,
         status = write_pair(save, engine, run, error);
         if (status == AMP_OK) status = place_pair(save, error);
     }
-    amp_checkpoint_cancel(save);
+    amp_sidecar_cancel(save);
     return status;
 }
 
-void amp_checkpoint_cancel(amp_checkpoint_save *save) { end_both(&save->weights, &save->sidecar); }
+void amp_sidecar_cancel(amp_sidecar_save *save) { end_both(&save->weights, &save->sidecar); }
