@@ -194,9 +194,8 @@ void darknet_amp_keep_bytes(const char *file, int channels, unsigned char *pixel
 void darknet_amp_want_planes(void);
 int darknet_amp_next_plane(int k, float *floats, int *channels, float **canvas, int canvas_plane);
 
-/* pthread_create of a loader, without attributes; is_part: it loads a part of a batch, and waits here until
- * few enough of these are at work. No thread can be had: ends the program. */
-int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job, int is_part);
+/* pthread_create of a loader, without attributes. No thread can be had: ends the program. */
+int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job);
 
 /* calloc in Darknet's C files; text: `count` as it is written there. Where there is no memory a program with
  * a network under AMP ends; NULL is for what grows with the batch while such a network is made, and for

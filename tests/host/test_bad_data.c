@@ -289,7 +289,7 @@ static void starts_loaders(void)
 {
     amp_loaders_watch(0);
     setrlimit(RLIMIT_AS, &(struct rlimit){ 1 << 20, 1 << 20 });
-    for (int i = 0; i < 2; i++) darknet_amp_start_loader(&(pthread_t){ 0 }, loads_nothing, NULL, 0);
+    for (int i = 0; i < 2; i++) darknet_amp_start_loader(&(pthread_t){ 0 }, loads_nothing, NULL);
 }
 
 TEST(a_loader_without_memory_or_threads_ends_the_program)
@@ -355,12 +355,14 @@ static void count_one_more(atomic_int *count, atomic_int *largest)
 
 static void *loads_a_part(void *job)
 {
+    amp_loaders_begin_part();
     count_one_more(&parts_now, &parts_most);
     if (!amp_loaders_begin_turn("no such photo")) _exit(5);
     count_one_more(&photos_now, &photos_most);
     atomic_fetch_sub(&photos_now, 1);
     amp_loaders_end_turn();
     atomic_fetch_sub(&parts_now, 1);
+    amp_loaders_end_part();
     atomic_fetch_add(&parts_done, 1);
     return job;
 }
@@ -370,7 +372,7 @@ static void loads_a_batch(void)
     enum { PARTS = 1000 };
     static pthread_t threads[PARTS];
     amp_loaders_watch(0);
-    for (int i = 0; i < PARTS; i++) darknet_amp_start_loader(&threads[i], loads_a_part, &threads[i], 1);
+    for (int i = 0; i < PARTS; i++) darknet_amp_start_loader(&threads[i], loads_a_part, &threads[i]);
     for (int i = 0; i < PARTS; i++) {
         void *result = NULL;
         if (pthread_join(threads[i], &result) || result != &threads[i]) _exit(2);

@@ -3,6 +3,7 @@
 
 #include "../../include/darknet_amp.h"
 #include "../data/images.h"
+#include "../data/loader_memory.h"
 #include "../data/loading.h"
 #include "../program/random.h"
 #include "../program/ranks.h"
@@ -62,8 +63,13 @@ static void end_part(load_args *args)
 
 void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
 {
-    if (event == AMP_PART_BEGINS) begin_part(args);
-    else if (event == AMP_PART_ENDS) end_part(args);
+    if (event == AMP_PART_BEGINS) {
+        amp_loaders_begin_part();
+        begin_part(args);
+    } else if (event == AMP_PART_ENDS) {
+        end_part(args);
+        amp_loaders_end_part();
+    }
     else if (!args->job) begin_job(args);
 }
 

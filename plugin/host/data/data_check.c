@@ -169,12 +169,13 @@ int amp_checks_training(void) { return checked.read; }
 size_t amp_checked_pixels(void) { return checked.pixels; }
 
 /* A pixel has three bytes as it is decoded, and then a float for each of them, or for one at a time. */
-size_t amp_checked_picture_bytes(int images)
+size_t amp_checked_picture_bytes(int images, size_t inputs)
 {
     int by_planes = !checked.classifier && amp_fork_places_planes();
     int at_once = by_planes ? amp_loaders_processors() : amp_loaders_at_once();
-    if (images < at_once) at_once = images;
-    return (size_t)at_once * checked.pixels * (3 + (by_planes ? 1 : 3) * sizeof(float));
+    /* As bytes and as floats; else also the part of it that is cut out, and that resized. */
+    size_t floats = by_planes ? checked.pixels : 6 * checked.pixels + 2 * inputs;
+    return (size_t)(images < at_once ? images : at_once) * (3 * checked.pixels + floats * sizeof(float));
 }
 
 /* What a training of several ranks takes from the .data file. */

@@ -27,8 +27,9 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier);
 int amp_checks_training(void);
 /* Pixels of a typical image of the training list: the median of a sample; 0: not known. */
 size_t amp_checked_pixels(void);
-/* Bytes of decoded images that the loaders hold at the same time, for steps of `images` images. */
-size_t amp_checked_picture_bytes(int images);
+/* Bytes of decoded images that the loaders hold at the same time, for steps of `images` images of `inputs`
+ * floats. */
+size_t amp_checked_picture_bytes(int images, size_t inputs);
 
 struct network;
 /* After amp_check_training: ends the program if the network does not fit the .data file's classes. */

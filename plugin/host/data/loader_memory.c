@@ -4,7 +4,7 @@
  *
  * Darknet starts 64 threads for each batch. Each decodes an image of its own at the same time as the others
  * do, and gets one of the C library's many arenas, which keep what they once held: a small detector takes
- * three times the memory that it needs (docs/results/memory-2026-11-22.md). So only some of the threads live
+ * three times the memory that it needs (docs/results/memory-2026-11-22.md). So only some of the threads work
  * at a time, and all of them use one arena, where freed images make room for the next ones. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "loader_memory.h"
@@ -75,30 +75,28 @@ void amp_loaders_end_turn(void) { sem_post(&loaders.turns); }
 
 /* ---- threads ---- */
 
-typedef struct part { void *(*run)(void *); void *job; } part;
+static _Thread_local int is_at_work; /* on a part that was begun while a network was under AMP */
 
-static void *run_part(void *argument)
+void amp_loaders_begin_part(void)
 {
-    part p = *(part *)argument;
-    free(argument);
-    void *result = p.run(p.job);
-    sem_post(&loaders.free);
-    return result;
+    if (!loaders.on) return;
+    while (sem_wait(&loaders.free)); /* interrupted by a signal */
+    is_at_work = 1;
 }
 
-int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job, int is_part)
+void amp_loaders_end_part(void)
 {
-    part *started = NULL;
-    if (!loaders.on) return pthread_create(thread, NULL, run, job);
-    if (is_part) {
-        while (sem_wait(&loaders.free)); /* interrupted by a signal */
-        started = amp_host_allocated(malloc(sizeof *started));
-        *started = (part){ run, job };
-    }
+    if (is_at_work) sem_post(&loaders.free);
+    is_at_work = 0;
+}
+
+int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
+{
     pthread_attr_t attributes;
+    if (!loaders.on) return pthread_create(thread, NULL, run, job);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, AMP_LOADER_STACK);
-    int status = pthread_create(thread, &attributes, is_part ? run_part : run, is_part ? started : job);
+    int status = pthread_create(thread, &attributes, run, job);
     pthread_attr_destroy(&attributes);
     if (status) darknet_amp_refuse("darknet: no thread that loads images can be started: %s; what limits the "
                                    "program's memory or its number of threads (ulimit -v, -u) is too low",

@@ -9,6 +9,11 @@ void amp_loaders_watch(int is_training);
 int amp_loaders_processors(void);
 int amp_loaders_at_once(void);
 
+/* Called before and after a loader thread loads a part of a batch: begin waits until fewer threads than
+ * amp_loaders_at_once are at work. Without a network under AMP they do nothing. */
+void amp_loaders_begin_part(void);
+void amp_loaders_end_part(void);
+
 /* Called before a loader thread decodes a photo: waits until fewer threads than there are processors hold a
  * decoded photo, and asks the system to read `file` meanwhile. Returns 1: the thread has a turn, which it
  * ends with amp_loaders_end_turn. Returns 0: no network is under AMP, and there are no turns. */

@@ -19,3 +19,18 @@ amp_status amp_host_check_fits(struct network *, int roughly, amp_error *);
  * checkpoint=auto that is the cheapest choice with which a training of this network fits into memory=, or
  * into the free memory. The engine drops the plans it has made so far. */
 amp_status amp_host_choose_recompute(struct network *, amp_error *);
+
+/* What -fit chooses of a training (fitting.h). Bytes. */
+typedef struct amp_fitting {
+    int subdivisions;
+    double again;        /* what checkpoint=auto repeats, as a share of a forward's arithmetic; 0: nothing */
+    size_t limit;        /* what the choice was made for, and checkpoint=auto is to keep to; 0: not known */
+    size_t needs, given; /* what the training takes so, and as the .cfg has it */
+    size_t there;        /* what it may take in all; 0: not known */
+} amp_fitting;
+
+/* Of a network that was made with one image a pass, before its first pass: the number of subdivisions, from
+ * `least` on, and of layers that backward computes again, with which the training fits and is fastest by the
+ * planner's estimate. *what: the kind of memory, "RAM". AMP_NO_MEMORY: nothing fits; the error is that of
+ * amp_host_check_fits. All ranks call it, and get rank 0's choice. */
+amp_status amp_host_choose_fit(struct network *, int least, amp_fitting *, const char **what, amp_error *);

@@ -2,6 +2,7 @@
  * network. */
 #include "state.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "../data/data_check.h"
@@ -10,6 +11,7 @@
 #include "../program/cfg_stream.h"
 #include "../program/ranks.h"
 #include "fits.h"
+#include "fitting.h"
 #include "ranks_join.h"
 #include "resume.h"
 
@@ -127,7 +129,9 @@ struct darknet_amp *amp_host_make(struct network *net)
     amp_fork_use_device(net);
     struct darknet_amp *amp = amp_host_allocated(calloc(1, sizeof *amp));
     amp->config = config;
-    amp_loading_watch(); /* its settings of the allocator are there before large blocks are */
+    /* Its settings of the allocator are there before large blocks are, but after those of Darknet's that are
+     * freed again while a network is made, which would leave holes. */
+    if (!amp_fitting_looks()) amp_loading_watch();
     amp_host_check(make(amp, net, &error), &error);
     return amp;
 }
@@ -136,6 +140,10 @@ void amp_host_network_made(struct network *net)
 {
     amp_error error;
     int trains = amp_checks_training();
+    if (amp_fitting_looks()) return;
+#ifdef __GLIBC__
+    malloc_trim(0); /* what Darknet's layers took and gave back while they were made counts as taken else */
+#endif
     if (trains) amp_host_check(amp_host_check_fits(net, 1, &error), &error);
     amp_host_check(amp_host_choose_recompute(net, &error), &error);
     if (trains) amp_host_check(amp_host_check_fits(net, 0, &error), &error);

@@ -17,6 +17,9 @@
 /* The settings of the .cfg that this thread's parser reads; NULL while it reads none. */
 static _Thread_local amp_config *reading;
 static atomic_int any_asked; /* 1 once any thread has read a .cfg with AMP on */
+static amp_cfg_instead instead;
+
+void amp_cfg_read_instead(const amp_cfg_instead *settings) { instead = *settings; }
 
 static void read_options(const char *cfg_file)
 {
@@ -27,6 +30,9 @@ static void read_options(const char *cfg_file)
                                    &error),
                    &error);
     if (reading->enabled) any_asked = 1;
+    if (instead.recompute && reading->checkpoint == AMP_CHECKPOINT_OFF)
+        reading->checkpoint = AMP_CHECKPOINT_AUTO;
+    if (instead.memory) reading->memory = (double)instead.memory;
     if (reading->enabled) amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
 }
 
@@ -48,11 +54,13 @@ int amp_cfg_line_is_ours(char *text, amp_cfg_part *part, int enabled)
     return *part == AMP_PART_AMP || amp_config_is_layer_key(text);
 }
 
-FILE *darknet_amp_open_cfg(const char *file)
+FILE *amp_cfg_open(const char *file)
 {
     enum { ADDED = 64 }; /* bytes, for subdivisions= */
     read_options(file);
-    int subdivisions = reading->enabled ? amp_sharing_subdivisions(file, reading->sync_batchnorm) : 0;
+    int subdivisions = reading->enabled ? instead.subdivisions : 0;
+    if (reading->enabled && !subdivisions)
+        subdivisions = amp_sharing_subdivisions(file, reading->sync_batchnorm);
     FILE *from = fopen(file, "r");
     struct stat status;
     if (!from || fstat(fileno(from), &status) != 0) return from;

@@ -1,9 +1,24 @@
 /* What the .cfg asks of AMP, for the network whose layers a thread's parser makes. Darknet opens the file by
- * darknet_amp_open_cfg, which reads AMP's settings and gives Darknet a stream in which AMP's own lines are
+ * amp_cfg_open, which reads AMP's settings and gives Darknet a stream in which AMP's own lines are
  * blank: the numbers of all other lines stay. */
 #pragma once
 
+#include <stdio.h>
+
 #include "../../amp/config.h"
+
+/* For darknet_amp_open_cfg: reads the settings, and opens that stream. */
+FILE *amp_cfg_open(const char *file);
+
+/* What networks under AMP have instead of what their .cfg says (-fit); 0: the .cfg's own. */
+typedef struct amp_cfg_instead {
+    int subdivisions; /* which all ranks can share */
+    int recompute;    /* checkpoint=auto, where the .cfg has checkpoint=off */
+    size_t memory;    /* memory= */
+} amp_cfg_instead;
+
+/* From here on. */
+void amp_cfg_read_instead(const amp_cfg_instead *);
 
 /* Whether the network that this thread's parser makes will be under AMP. */
 int amp_host_parser_uses_amp(void);

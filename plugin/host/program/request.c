@@ -43,7 +43,7 @@ void amp_host_refuse_second(int argc, char **argv, const char *name)
 /* The options that AMP takes out of the arguments before Darknet reads them; only some commands have them. */
 static const amp_fork_option own_options[] = { { "-amp", 1, 1, 1 }, { "-seed", 1, 1, 1 }, { "-log", 1, 1, 1 },
                                                { "-cache", 1, 1, 1 }, { "-map", 0, 1, 0 },
-                                               { "-patience", 1, 1, 0 }, { 0 } };
+                                               { "-patience", 1, 1, 0 }, { "-fit", 0, 1, 1 }, { 0 } };
 static const amp_fork_option *const option_lists[] = { own_options, amp_fork_options };
 enum { LISTS = sizeof option_lists / sizeof *option_lists };
 

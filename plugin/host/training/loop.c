@@ -16,6 +16,7 @@
 #include "../data/data_check.h"
 #include "../data/filling.h"
 #include "../data/images.h"
+#include "../network/fitting.h"
 #include "../network/resume.h"
 #include "../network/shared_pass.h"
 #include "../network/state.h"
@@ -82,6 +83,18 @@ static void take_patience(int *argc, char **argv)
                            amp_fork_knows_map() ? ", and -amp" : "");
 }
 
+static void take_fit(int *argc, char **argv, int under_amp)
+{
+    int i = amp_host_find_argument(*argc, argv, "-fit");
+    if (!i) return;
+    if (!under_amp)
+        darknet_amp_refuse("command line: -fit: it plans what trains under AMP; add -amp, or [amp] to the "
+                           ".cfg");
+    amp_host_remove_arguments(argc, argv, i, 1);
+    amp_host_refuse_second(*argc, argv, "-fit");
+    amp_fitting_request();
+}
+
 void amp_training_arguments(int *argc, char **argv, int under_amp)
 {
     const char *command[2];
@@ -93,6 +106,7 @@ void amp_training_arguments(int *argc, char **argv, int under_amp)
     amp_check_request_cache(amp_host_take_argument(argc, argv, "-cache", AMP_CACHE_WORDS));
     if (under_amp || !amp_fork_knows_map()) take_map(argc, argv);
     take_patience(argc, argv);
+    take_fit(argc, argv, under_amp);
     if (training.map_given && !detector)
         darknet_amp_refuse("command line: -map: mAP is of detectors; classifier valid measures a classifier");
 }

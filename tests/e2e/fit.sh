@@ -1,0 +1,92 @@
+# -fit: what does not fit into memory as the .cfg has it trains with more subdivisions or with activation
+# checkpointing, whichever the planner takes for faster, and ends in the bytes of a training whose .cfg has
+# what -fit has printed. What fits is left as it is; what cannot fit at all is refused.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+[ -z "$SANITIZERS" ] || skip 'sanitizers take an address space of their own'
+export OMP_NUM_THREADS=1
+
+tiny_training
+sed -e 's/^batch=4/batch=32/; s/^width=32/width=160/; s/^height=32/height=160/; ' \
+    -e 's/^max_batches=5/max_batches=1/' tiny.cfg > large.cfg
+
+# train <MiB of address space> <cfg> [arguments]: its status; all it prints is in `out`.
+train() {
+    local limit=$1 cfg=$2 status=0
+    shift 2
+    rm -rf backup && mkdir backup
+    (ulimit -v $((limit * 1024)) && exec "$DARKNET" detector train tiny.data "$cfg" -seed 1 "$@") \
+        > out 2>&1 || status=$?
+    return $status
+}
+
+# by_hand <cfg>: the .cfg with what `out` says that -fit has chosen.
+by_hand() {
+    local subdivisions
+    subdivisions=$(sed -n 's/^amp: -fit: subdivisions=\([0-9]*\) in \[net\].*/\1/p' out)
+    sed "s/^subdivisions=.*/subdivisions=${subdivisions:-$(sed -n 's/^subdivisions=//p' "$1")}/" "$1"
+    ! grep -q '^amp: -fit: checkpoint=auto in \[amp\]' out || printf '[amp]\namp=1\ncheckpoint=auto\n'
+}
+
+what_fits_is_left_as_it_is() {
+    # What fits is left as it is, to the byte.
+    train 16000 large.cfg -amp bf16 || fail "does not train: $(tail -n 3 out)"
+    mv backup/large_final.weights without.weights
+    train 16000 large.cfg -amp bf16 -fit || fail "does not train: $(tail -n 3 out)"
+    grep -q '^amp: -fit: the training fits as the .cfg has it: ' out || fail "$(grep -e -fit out)"
+    cmp without.weights backup/large_final.weights || fail '-fit changes what fits'
+}
+
+what_does_not_fit_is_made_to_fit() {
+    # The least limit with which it trains without -fit, to 4 MiB: below, -fit has something to do.
+    low=32 high=1024
+    while [ $((high - low)) -gt 4 ]; do
+        middle=$(((low + high) / 2))
+        if train $middle large.cfg -amp fp32; then high=$middle; else low=$middle; fi
+    done
+    trained=0
+    for less in 5 30 60 90 120; do
+        limit=$((high - less))
+        if train $limit large.cfg -amp fp32 -fit; then
+            grep -q '^amp: -fit: as the .cfg has it the training needs ' out ||
+                fail "$limit MiB: $(grep -e -fit out)"
+            by_hand large.cfg > hand.cfg
+            ! cmp -s large.cfg hand.cfg || fail "$limit MiB: nothing was changed: $(grep -e -fit out)"
+            mv backup/large_final.weights fitted.weights
+            train 16000 hand.cfg -amp fp32 || fail "$limit MiB, by hand: $(tail -n 3 out)"
+            cmp fitted.weights backup/hand_final.weights ||
+                fail "$limit MiB: not what the printed settings train"
+            trained=$((trained + 1))
+        else
+            # Nor does it with one image a pass and all that can be computed again.
+            sed 's/^subdivisions=2/subdivisions=32/' large.cfg > least.cfg
+            printf '[amp]\namp=1\ncheckpoint=auto\n' >> least.cfg
+            grep -q '^amp: not enough memory: ' out || fail "$limit MiB: $(tail -n 3 out)"
+            ! train $limit least.cfg -amp fp32 || fail "$limit MiB are enough with subdivisions=32"
+        fi
+    done
+    [ $trained -ge 2 ] || fail "only $trained of five limits trained"
+}
+
+the_largest_size_has_to_fit() {
+    # With random=1 the largest size has to fit: 608 x 608, 14 times the pixels.
+    train 1000 large.cfg -amp fp32 -fit || fail "$(tail -n 3 out)"
+    grep -q '^amp: -fit: the training fits as the .cfg has it: ' out || fail "$(grep -e -fit out)"
+    sed 's/random=0/random=1/' large.cfg > random.cfg
+    train 1000 random.cfg -amp fp32 -fit || fail "random=1: $(tail -n 3 out)"
+    grep -qE '^amp: -fit: (subdivisions=|checkpoint=auto)' out || fail "random=1: $(grep -e -fit out)"
+}
+
+# What is no training under AMP is not planned.
+refused() {
+    local message=$1 status=0
+    shift
+    "$DARKNET" "$@" > out 2>&1 || status=$?
+    [ $status = 1 ] && grep -qF -e "$message" out || fail "$*: status $status: $(tail -n 1 out)"
+}
+refused 'command line: -fit: it plans what trains under AMP' detector train tiny.data large.cfg -fit
+refused 'command line: -fit is given twice' detector train tiny.data large.cfg -amp bf16 -fit -fit
+
+what_fits_is_left_as_it_is
+what_does_not_fit_is_made_to_fit
+the_largest_size_has_to_fit
