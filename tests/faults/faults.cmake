@@ -7,7 +7,7 @@ add_library(fault_in_backend OBJECT faults/fault_in_backend.c faults/darknet_wit
 set_target_properties(fault_in_backend PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
 target_compile_definitions(fault_in_backend PRIVATE _POSIX_C_SOURCE=200809L)
 target_compile_options(fault_in_backend PRIVATE ${plugin_flags} -Wall -Wextra)
-target_include_directories(fault_in_backend PRIVATE ${CMAKE_SOURCE_DIR}/plugin ${CMAKE_CURRENT_SOURCE_DIR}/faults)
+target_include_directories(fault_in_backend PRIVATE ${CMAKE_SOURCE_DIR}/plugin)
 foreach(program darknet darknet-alexeyab)
     if(TARGET ${program})
         add_executable(${program}-with-fault $<TARGET_OBJECTS:${program}> $<TARGET_OBJECTS:fault_in_backend>)

@@ -122,7 +122,7 @@ static void write_gradient(double cosine, double error, amp_json *json)
 
 static void write_trials(const amp_probe_run *r, amp_json *json)
 {
-    amp_json_array(json, "pins");
+    amp_json_array(json, "keep_layers");
     for (int k = 0; k < r->trial_count; k++) {
         const amp_pin_trial *t = &r->trials[k];
         amp_json_object(json, NULL);

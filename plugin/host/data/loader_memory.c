@@ -75,19 +75,14 @@ void amp_loaders_end_turn(void) { sem_post(&loaders.turns); }
 
 /* ---- threads ---- */
 
-static _Thread_local int is_at_work; /* on a part that was begun while a network was under AMP */
-
 void amp_loaders_begin_part(void)
 {
-    if (!loaders.on) return;
-    while (sem_wait(&loaders.free)); /* interrupted by a signal */
-    is_at_work = 1;
+    while (loaders.on && sem_wait(&loaders.free)); /* interrupted by a signal */
 }
 
 void amp_loaders_end_part(void)
 {
-    if (is_at_work) sem_post(&loaders.free);
-    is_at_work = 0;
+    if (loaders.on) sem_post(&loaders.free);
 }
 
 int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
