@@ -62,11 +62,18 @@ if(NOT CMAKE_CROSSCOMPILING AND EXISTS /proc/cpuinfo)
     endif()
 endif()
 
+# A hook before each access of a kernel's memory, which doubles/cuda_races.cc looks at.
+set(hooks)
+if(NOT DARKNET_AMP_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(hooks -fsanitize=thread --param=tsan-instrument-func-entry-exit=0)
+    target_compile_definitions(cuda_double_settings INTERFACE AMP_SHIM_RACES=1)
+endif()
+
 # CUDA C++ for the C++ compiler.
 function(cuda_on_the_cpu)
     set(shim ${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h)
     set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX OBJECT_DEPENDS ${shim}
-        COMPILE_OPTIONS "-include;${shim};${contraction};-Wno-unknown-pragmas")
+        COMPILE_OPTIONS "-include;${shim};${contraction};${hooks};-Wno-unknown-pragmas")
 endfunction()
 
 # Without the headers of cuDNN the backend is its kernels.
@@ -77,7 +84,8 @@ file(GLOB cuda_library_doubles CONFIGURE_DEPENDS
 cuda_on_the_cpu(${cuda_kernels})
 # Gradients of boxes that cancel to exactly 0 without fma are compared with 0.
 set_property(SOURCE ${cuda_room}/yolo.cu APPEND PROPERTY COMPILE_OPTIONS -ffp-contract=off)
-set(cuda_double_sources doubles/cuda_shim.cc doubles/cuda_runtime_double.cc ${cuda_kernels})
+set(cuda_runtime doubles/cuda_shim.cc doubles/cuda_races.cc doubles/cuda_runtime_double.cc)
+set(cuda_double_sources ${cuda_runtime} ${cuda_kernels})
 if(CUDNN_INCLUDE_DIR)
     list(APPEND cuda_double_sources ${cuda_c} ${cuda_library_doubles})
     target_include_directories(cuda_double_settings SYSTEM INTERFACE ${CUDNN_INCLUDE_DIR})
@@ -88,7 +96,8 @@ if(NOT DARKNET_AMP_SANITIZE)
     set_source_files_properties(
         doubles/cudnn_convolution.cc doubles/cudnn_execution.cc doubles/cublas_double.cc
         PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off")
-    set_source_files_properties(doubles/cuda_shim.cc PROPERTIES COMPILE_OPTIONS -O3) # so do its threads
+    # So do its threads, and what is looked at.
+    set_source_files_properties(doubles/cuda_shim.cc doubles/cuda_races.cc PROPERTIES COMPILE_OPTIONS -O3)
 endif()
 add_library(cuda_double OBJECT ${cuda_double_sources})
 set_target_properties(cuda_double PROPERTIES C_EXTENSIONS OFF CXX_EXTENSIONS ON POSITION_INDEPENDENT_CODE ON)
@@ -116,7 +125,7 @@ endforeach()
 
 # A backend of one kernel, as one that is being written: all else stays NULL.
 add_executable(test_cuda_double_partial test_backend_cast.c conformance/machine_cuda_double.c
-    doubles/cuda_shim.cc doubles/cuda_runtime_double.cc ${cuda_room}/cast.cu)
+    ${cuda_runtime} ${cuda_room}/cast.cu)
 cuda_double_program(test_cuda_double_partial cuda_double_settings)
 
 cuda_double_test(test_cuda_double_unlisted cuda/kernels_move.c conformance/machine_cuda_double.c)
