@@ -3,6 +3,7 @@
 # neither nvcc nor a library nor a GPU.
 #
 #   test_cuda_shim             the doubles themselves: each fault that they are there for is made, and seen
+#   test_cuda_races            they see races, whether or not a result is right
 #   test_cuda_library_doubles  those of cuDNN and cuBLAS compute what they should, and see misuse
 #   test_cuda_graph            what the backend says to cuDNN, and each call of cuDNN's failing
 #   test_cuda_double_*         the conformance tests, and the layers over the backend
@@ -62,10 +63,10 @@ if(NOT CMAKE_CROSSCOMPILING AND EXISTS /proc/cpuinfo)
     endif()
 endif()
 
-# A hook before each access of a kernel's memory, which doubles/cuda_races.cc looks at.
+# A hook before each access of a kernel's memory, and for each that is not aligned: doubles/cuda_races.cc.
 set(hooks)
 if(NOT DARKNET_AMP_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    set(hooks -fsanitize=thread --param=tsan-instrument-func-entry-exit=0)
+    set(hooks -fsanitize=thread -fsanitize=alignment --param=tsan-instrument-func-entry-exit=0)
     target_compile_definitions(cuda_double_settings INTERFACE AMP_SHIM_RACES=1)
 endif()
 
@@ -136,8 +137,9 @@ if(cuda_double_whole)
 endif()
 
 cuda_double_test(test_cuda_update cuda_update.c conformance/machine_cuda_double.c)
-cuda_on_the_cpu(${CMAKE_CURRENT_SOURCE_DIR}/cuda/faults.cu)
+cuda_on_the_cpu(${CMAKE_CURRENT_SOURCE_DIR}/cuda/faults.cu ${CMAKE_CURRENT_SOURCE_DIR}/cuda/races.cu)
 cuda_double_test(test_cuda_shim cuda_shim.c cuda/faults.cu)
+cuda_double_test(test_cuda_races cuda_races.c cuda/faults.cu cuda/races.cu)
 if(cuda_double_whole)
     cuda_double_test(test_cuda_library_doubles cuda_library_doubles.c)
     cuda_double_test(test_cuda_graph cuda_graph.c)

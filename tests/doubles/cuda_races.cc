@@ -15,7 +15,8 @@
  * have read them since. Of two threads that use one byte each, the last is remembered; of more readers those
  * are kept which are furthest apart: of different blocks, else of different warps. What ran before the present launch is looked up by the operation that it was part of.
  *
- * Accesses are also checked to lie within an allocation, and to be aligned as their width demands. */
+ * Accesses are also checked to lie within an allocation, and, as -fsanitize=alignment sees it, to be aligned as
+ * their types demand. */
 #include "cuda_races.h"
 
 #if AMP_SHIM_RACES
@@ -217,34 +218,39 @@ uint3 place_in(int index, dim3 d)
     return uint3{ i % d.x, i / d.x % d.y, i / d.x / d.y };
 }
 
-std::string name_of(int block, int thread, uint32_t where)
+std::string name_of(int block, int thread, const std::string &where)
 {
-    char text[300];
+    char text[600];
     uint3 b = place_in(block, gridDim), t = place_in(thread, blockDim);
     std::snprintf(text, sizeof text, "block (%u,%u,%u), thread (%u,%u,%u) at %s", b.x, b.y, b.z, t.x, t.y, t.z,
-                  place_of(where).c_str());
+                  where.c_str());
     return text;
 }
 
-std::string self_name(uint32_t where)
+std::string short_place(const char *file, int line)
+{
+    const char *slash = std::strrchr(file, '/');
+    return std::string(slash ? slash + 1 : file) + ":" + std::to_string(line);
+}
+
+std::string self_name(const std::string &where)
 {
     if (!now.kernel) return operation ? operation->what : "?";
-    const char *slash = std::strrchr(now.file, '/');
-    return std::string("kernel ") + now.kernel + " (" + (slash ? slash + 1 : now.file) + ":" +
-        std::to_string(now.line) + "), " + name_of(now.block, now.thread, where);
+    return std::string("kernel ") + now.kernel + " (" + short_place(now.file, now.line) + "), "
+        + name_of(now.block, now.thread, where);
 }
 
 void report(uintptr_t at, const use &other, bool other_wrote, bool writes, uint32_t where)
 {
     if (now.reported) return;
     now.reported = true;
-    std::string self = self_name(where), what = object_of(at), before;
+    std::string self = self_name(place_of(where)), what = object_of(at), before;
     if (other.segment >= now.first && now.kernel) {
         const segment &s = now.segments[other.segment - now.first];
-        before = name_of(s.block, s.thread, other.where) + ", and no barrier is between";
+        before = name_of(s.block, s.thread, place_of(other.where)) + ", and no barrier is between";
     } else {
         const past *o = operation_of(other.segment);
-        before = (o ? *o->what : std::string("?")) + (other.where ? " at " + place_of(other.where) : "") +
+        before = (o ? *o->what : std::string("?")) + (other.where & PLACE ? " at " + place_of(other.where) : "") +
             " on another stream, and nothing makes the one wait for the other";
     }
     amp_cuda_report("race: %s %s %s, which was %s%s by %s", self.c_str(), writes ? "writes" : "reads",
@@ -314,7 +320,7 @@ void check_ends(uintptr_t at, size_t bytes, bool writes, uint32_t where)
     if (l.from && at >= (uintptr_t)l.from && at + bytes <= (uintptr_t)l.to) return;
     if (now.reported) return;
     now.reported = true;
-    amp_cuda_report("%s %s %zu bytes at %p, which are not all within an allocation", self_name(where).c_str(),
+    amp_cuda_report("%s %s %zu bytes at %p, which are not all within an allocation", self_name(place_of(where)).c_str(),
                     writes ? "writes" : "reads", bytes, (void *)at);
 }
 
@@ -363,15 +369,9 @@ inline bool is_watched(uintptr_t at)
         (arena_count > 1 && at - arenas[1].base < arenas[1].bytes) || at - shared.base < shared.bytes;
 }
 
-void aligned_access(uintptr_t at, size_t bytes, bool writes, void *pc)
+void of_kernel(const void *p, size_t bytes, bool writes, void *pc)
 {
-    if (!is_watched(at)) return; /* the thread's own, mostly */
-    if (at % bytes && now.kernel && !now.reported) {
-        now.reported = true;
-        amp_cuda_report("%s moves %zu bytes at once at %#lx, which is no multiple of that",
-                        self_name(place(pc)).c_str(), bytes, (unsigned long)at);
-    }
-    access(at, bytes, writes, place(pc));
+    if (is_watched((uintptr_t)p)) access((uintptr_t)p, bytes, writes, place(pc)); /* not the thread's own */
 }
 
 }
@@ -390,6 +390,8 @@ bool races_watch(char *base, size_t bytes)
 
 void races_watch_shared(char *base, size_t bytes)
 {
+    shared.base = (uintptr_t)base;
+    if (shared.cells) return; /* as many bytes, of another thread of the host's */
     shared = { (uintptr_t)base, bytes, map_cells(bytes) };
     if (!shared.cells) std::perror("cells of shared memory"), std::abort();
 }
@@ -531,16 +533,26 @@ extern "C" {
 
 using namespace amp_shim;
 
-#define HERE __builtin_return_address(0)
 #define HOOKS(bytes) \
-    void __tsan_read##bytes(void *p) { aligned_access((uintptr_t)p, bytes, false, HERE); } \
-    void __tsan_write##bytes(void *p) { aligned_access((uintptr_t)p, bytes, true, HERE); } \
-    void __tsan_unaligned_read##bytes(void *p) { access((uintptr_t)p, bytes, false, place(HERE)); } \
-    void __tsan_unaligned_write##bytes(void *p) { access((uintptr_t)p, bytes, true, place(HERE)); }
+    void __tsan_read##bytes(void *p) { of_kernel(p, bytes, false, __builtin_return_address(0)); } \
+    void __tsan_write##bytes(void *p) { of_kernel(p, bytes, true, __builtin_return_address(0)); } \
+    void __tsan_unaligned_read##bytes(void *p) { of_kernel(p, bytes, false, __builtin_return_address(0)); } \
+    void __tsan_unaligned_write##bytes(void *p) { of_kernel(p, bytes, true, __builtin_return_address(0)); }
 HOOKS(1) HOOKS(2) HOOKS(4) HOOKS(8) HOOKS(16)
-void __tsan_read_range(void *p, long bytes) { access((uintptr_t)p, (size_t)bytes, false, place(HERE)); }
-void __tsan_write_range(void *p, long bytes) { access((uintptr_t)p, (size_t)bytes, true, place(HERE)); }
+void __tsan_read_range(void *p, long n) { of_kernel(p, (size_t)n, false, __builtin_return_address(0)); }
+void __tsan_write_range(void *p, long n) { of_kernel(p, (size_t)n, true, __builtin_return_address(0)); }
 void __tsan_init() {}
+
+/* Of -fsanitize=alignment: what is at p does not lie as its type demands. */
+void __ubsan_handle_type_mismatch_v1(void *about, void *p)
+{
+    struct data { const char *file; uint32_t line, column; void *type; unsigned char log_alignment; };
+    const data *d = (const data *)about;
+    if (!now.kernel || now.reported) return;
+    now.reported = true;
+    amp_cuda_report("%s: %p is no multiple of %u, which what is moved there must be at",
+                    self_name(short_place(d->file, (int)d->line)).c_str(), p, 1u << d->log_alignment);
+}
 
 }
 
