@@ -7,6 +7,7 @@
 #   test_cuda_library_doubles  those of cuDNN and cuBLAS compute what they should, and see misuse
 #   test_cuda_graph            what the backend says to cuDNN, and each call of cuDNN's failing
 #   test_cuda_double_*         the conformance tests, and the layers over the backend
+#   test_cuda_contracted_*     of these the tests of kernels, with fma as nvcc makes it
 #   test_cuda_double_partial   that a backend of one kernel links, as docs/extending.md promises
 #   test_cuda_backend          the backend around its kernels, and each call beneath it failing
 #   test_cuda_large            that the test of large tensors, for a GPU, is right
@@ -53,28 +54,30 @@ if(DARKNET_AMP_SANITIZE)
 endif()
 
 # nvcc makes one fma of a product and the sum behind it, wherever the source does not say __fmul_rn or
-# __fadd_rn. So does the C++ compiler here, where the processor has the instruction: a kernel whose result is
-# promised to equal two operations to the bit fails its test if it leaves that open.
-set(contraction -ffp-contract=off)
-if(NOT CMAKE_CROSSCOMPILING AND EXISTS /proc/cpuinfo)
+# __fadd_rn. So does the C++ compiler for test_cuda_contracted_*, where the processor has the instruction: a
+# kernel whose result is promised to equal two operations to the bit fails its test if it leaves that open.
+set(contraction)
+if(NOT CMAKE_CROSSCOMPILING AND NOT DARKNET_AMP_SANITIZE AND EXISTS /proc/cpuinfo)
     file(STRINGS /proc/cpuinfo fma REGEX "^flags.* fma( |$)" LIMIT_COUNT 1)
     if(fma)
         set(contraction -ffp-contract=fast -mfma -fexpensive-optimizations)
     endif()
 endif()
 
-# A hook before each access of a kernel's memory, and for each that is not aligned: doubles/cuda_races.cc.
-set(hooks)
+# For all other programs a hook before each access of a kernel's memory, and for each that is not aligned:
+# doubles/cuda_races.cc. (With hooks between them the compiler would not join operations.)
+set(hooks -ffp-contract=off)
 if(NOT DARKNET_AMP_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    set(hooks -fsanitize=thread -fsanitize=alignment --param=tsan-instrument-func-entry-exit=0)
+    list(APPEND hooks -fsanitize=thread -fsanitize=alignment --param=tsan-instrument-func-entry-exit=0)
     target_compile_definitions(cuda_double_settings INTERFACE AMP_SHIM_RACES=1)
 endif()
 
 # CUDA C++ for the C++ compiler.
 function(cuda_on_the_cpu)
+    set(contracted $<BOOL:$<TARGET_PROPERTY:AMP_CONTRACTED>>)
     set(shim ${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h)
     set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX OBJECT_DEPENDS ${shim}
-        COMPILE_OPTIONS "-include;${shim};${contraction};${hooks};-Wno-unknown-pragmas")
+        COMPILE_OPTIONS "-include;${shim};-Wno-unknown-pragmas;$<IF:${contracted},${contraction},${hooks}>")
 endfunction()
 
 # Without the headers of cuDNN the backend is its kernels.
@@ -83,10 +86,6 @@ file(GLOB cuda_c CONFIGURE_DEPENDS ${cuda_room}/*.c)
 file(GLOB cuda_library_doubles CONFIGURE_DEPENDS
     doubles/cudnn*.c doubles/cudnn*.cc doubles/cublas*.c doubles/cublas*.cc)
 cuda_on_the_cpu(${cuda_kernels})
-# AlexeyAB's rules are held to bounds that leave no room for fma; pjreddie's are tested with it, too
-# (test_cuda_double_yolo_contracted).
-set_property(SOURCE ${cuda_room}/yolo.cu APPEND PROPERTY COMPILE_OPTIONS
-    $<$<NOT:$<BOOL:$<TARGET_PROPERTY:AMP_CONTRACTED>>>:-ffp-contract=off>)
 set(cuda_runtime doubles/cuda_shim.cc doubles/cuda_races.cc doubles/cuda_runtime_double.cc)
 set(cuda_double_sources ${cuda_runtime} ${cuda_kernels})
 if(CUDNN_INCLUDE_DIR)
@@ -126,15 +125,23 @@ foreach(test ${conformance_tests})
     cuda_double_test(${name} ${test}.c conformance/machine_cuda_double.c)
 endforeach()
 
+# AlexeyAB's rules of yolo are held to bounds that leave no room for fma.
+if(contraction)
+    add_library(cuda_double_contracted OBJECT ${cuda_double_sources})
+    set_target_properties(cuda_double_contracted PROPERTIES
+        C_EXTENSIONS OFF CXX_EXTENSIONS ON POSITION_INDEPENDENT_CODE ON AMP_CONTRACTED ON)
+    target_link_libraries(cuda_double_contracted PUBLIC cuda_double_settings)
+    foreach(kernels cast kernels_move kernels_norm kernels_update yolo)
+        set(name test_cuda_contracted_${kernels})
+        add_executable(${name} test_backend_${kernels}.c conformance/machine_cuda_double.c)
+        cuda_double_program(${name} cuda_double_contracted)
+    endforeach()
+endif()
+
 # A backend of one kernel, as one that is being written: all else stays NULL.
 add_executable(test_cuda_double_partial test_backend_cast.c conformance/machine_cuda_double.c
     ${cuda_runtime} ${cuda_room}/cast.cu)
 cuda_double_program(test_cuda_double_partial cuda_double_settings)
-
-add_executable(test_cuda_double_yolo_contracted test_backend_yolo.c conformance/machine_cuda_double.c
-    ${cuda_runtime} ${cuda_room}/yolo.cu)
-set_target_properties(test_cuda_double_yolo_contracted PROPERTIES AMP_CONTRACTED ON)
-cuda_double_program(test_cuda_double_yolo_contracted cuda_double_settings)
 
 cuda_double_test(test_cuda_double_unlisted cuda/kernels_move.c conformance/machine_cuda_double.c)
 if(cuda_double_whole)
