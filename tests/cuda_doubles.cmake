@@ -72,12 +72,17 @@ if(NOT DARKNET_AMP_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_definitions(cuda_double_settings INTERFACE AMP_SHIM_RACES=1)
 endif()
 
+if(NOT DARKNET_AMP_SANITIZE STREQUAL "ON")
+    set(shared_memory -fdata-sections)
+    target_link_options(cuda_double_settings INTERFACE -Wl,-T,${CMAKE_CURRENT_SOURCE_DIR}/doubles/shared.ld)
+endif()
+
 # CUDA C++ for the C++ compiler.
 function(cuda_on_the_cpu)
     set(contracted $<BOOL:$<TARGET_PROPERTY:AMP_CONTRACTED>>)
     set(shim ${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h)
     set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX OBJECT_DEPENDS ${shim}
-        COMPILE_OPTIONS "-include;${shim};-Wno-unknown-pragmas;$<IF:${contracted},${contraction},${hooks}>")
+        COMPILE_OPTIONS "-include;${shim};-Wno-unknown-pragmas;${shared_memory};$<IF:${contracted},${contraction},${hooks}>")
 endfunction()
 
 # Without the headers of cuDNN the backend is its kernels.
@@ -201,7 +206,9 @@ if(cuda_double_whole AND NOT DARKNET_AMP_CUDA)
     set_target_properties(darknet-on-doubles PROPERTIES LINKER_LANGUAGE CXX
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     target_link_libraries(darknet-on-doubles PRIVATE darknet_static oneDNN OpenMP::OpenMP_C)
-    target_link_options(darknet-on-doubles PRIVATE ${darknet_link_flags} -Wl,--wrap=amp_cpu_backend_create)
+    target_link_options(darknet-on-doubles PRIVATE
+        $<TARGET_PROPERTY:cuda_double_settings,INTERFACE_LINK_OPTIONS> ${darknet_link_flags}
+        -Wl,--wrap=amp_cpu_backend_create)
 endif()
 
 find_program(NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin

@@ -392,8 +392,6 @@ bool races_watch(char *base, size_t bytes)
 
 void races_watch_shared(char *base, size_t bytes)
 {
-    shared.base = (uintptr_t)base;
-    if (shared.cells) return; /* as many bytes, of another thread of the host's */
     shared = { (uintptr_t)base, bytes, map_cells(bytes) };
     if (!shared.cells) std::perror("cells of shared memory"), std::abort();
 }

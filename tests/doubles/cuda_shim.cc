@@ -333,15 +333,17 @@ static bool open_barriers()
 
 /* ------------------------------------------------------------------------------------------ shared memory */
 
-/* Where it is: from the program's beginning, or from that of a thread's variables. */
-struct range { size_t at, bytes; };
+struct range { char *at; size_t bytes; };
 
-extern "C" { thread_local char amp_shim_of_thread; } /* the program's file tells where this lies, too */
-
-/* What __shared__ made, as this program's file names it. */
-static std::vector<range> find_shared(size_t *of_thread)
+/* The sections of shared memory, as this program's file names them. */
+static std::vector<range> find_shared()
 {
     std::vector<range> found;
+    ElfW(Addr) base = 0;
+    dl_iterate_phdr([](dl_phdr_info *info, size_t, void *out) {
+        *(ElfW(Addr) *)out = info->dlpi_addr;
+        return 1; /* the first is the program */
+    }, &base);
     int fd = open("/proc/self/exe", O_RDONLY);
     struct stat st;
     if (fd < 0 || fstat(fd, &st)) std::perror("/proc/self/exe"), std::abort();
@@ -351,56 +353,28 @@ static std::vector<range> find_shared(size_t *of_thread)
     const ElfW(Ehdr) *elf = (const ElfW(Ehdr) *)file;
     const ElfW(Shdr) *sections = (const ElfW(Shdr) *)(file + elf->e_shoff);
     const char *names = file + sections[elf->e_shstrndx].sh_offset;
-    for (int i = 0; i < elf->e_shnum; i++) {
+    for (int i = 0; i < elf->e_shnum; i++)
         if (!std::strncmp(names + sections[i].sh_name, "amp_shared_", 11))
-            found.push_back({ sections[i].sh_addr, sections[i].sh_size });
-        if (sections[i].sh_type != SHT_SYMTAB) continue;
-        const char *text = file + sections[sections[i].sh_link].sh_offset;
-        const ElfW(Sym) *symbol = (const ElfW(Sym) *)(file + sections[i].sh_offset);
-        for (size_t k = sections[i].sh_size / sizeof *symbol; k--; symbol++) {
-            if (ELF64_ST_TYPE(symbol->st_info) != STT_TLS) continue;
-            if (!std::strcmp(text + symbol->st_name, "amp_shim_of_thread")) *of_thread = symbol->st_value;
-            if (!std::strncmp(text + symbol->st_name, "_ZZ", 3)) /* a function's own */
-                found.push_back({ symbol->st_value, symbol->st_size });
-        }
-    }
+            found.push_back({ (char *)base + sections[i].sh_addr, sections[i].sh_size });
     munmap(file, (size_t)st.st_size);
+    char *from = nullptr, *to = nullptr;
+    for (const range &r : found) {
+        from = from && from < r.at ? from : r.at;
+        to = std::max(to, r.at + r.bytes);
+    }
+    if (from) races_watch_shared(from, (size_t)(to - from));
     return found;
-}
-
-static char *shared_base(size_t of_thread)
-{
-#ifdef __SANITIZE_ADDRESS__
-    ElfW(Addr) base = 0;
-    (void)of_thread;
-    dl_iterate_phdr([](dl_phdr_info *info, size_t, void *out) {
-        *(ElfW(Addr) *)out = info->dlpi_addr;
-        return 1; /* the first is the program */
-    }, &base);
-    return (char *)base;
-#else
-    return &amp_shim_of_thread - of_thread;
-#endif
 }
 
 __attribute__((no_sanitize("address"))) static void poison_shared()
 {
-    static size_t of_thread;
-    static const std::vector<range> shared = find_shared(&of_thread);
-    char *base = shared_base(of_thread);
-    static char *watched; /* one thread of the host's runs kernels at a time, but not always the same */
-    if (base != watched && !shared.empty()) {
-        size_t from = shared[0].at, to = 0;
-        for (const range &r : shared) from = std::min(from, r.at), to = std::max(to, r.at + r.bytes);
-        races_watch_shared(base + from, to - from);
-        watched = base;
-    }
+    static const std::vector<range> shared = find_shared();
     for (const range &r : shared) { /* NaN in every dtype, -1 as an integer */
 #ifdef __SANITIZE_ADDRESS__
-        volatile char *at = base + r.at; /* memset would be told of the gaps between arrays */
+        volatile char *at = r.at; /* memset would be told of the gaps between arrays */
         for (size_t i = 0; i < r.bytes; i++) at[i] = (char)0xff;
 #else
-        std::memset(base + r.at, 0xff, r.bytes);
+        std::memset(r.at, 0xff, r.bytes);
 #endif
     }
 }

@@ -52,14 +52,13 @@
 #define __constant__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-/* The shim finds and poisons all shared memory. By the symbols of the program: what functions have of their
- * own for each thread is shared memory. AddressSanitizer watches no such variables; for it they are in a
- * section for each line (the compiler refuses to have variables of templates and others in one section). The
- * compiler forgets the section where a template has them: those are not poisoned then. */
+/* The shim finds and poisons all shared memory: shared.ld gives it a section. For AddressSanitizer, which puts
+ * gaps between arrays, it is one section for each line (the compiler refuses to have variables of templates and
+ * others in one), and that of templates, whose section the compiler forgets, is not poisoned. */
 #ifdef __SANITIZE_ADDRESS__
 #define __shared__ static __attribute__((section(AMP_SHIM_TEXT(AMP_SHIM_GLUE(amp_shared_, __LINE__)))))
 #else
-#define __shared__ static thread_local
+#define __shared__ static
 #endif
 #define AMP_SHIM_TEXT(x) AMP_SHIM_TEXT_(x)
 #define AMP_SHIM_TEXT_(x) #x
