@@ -533,7 +533,7 @@ TEST_WITH(tuning_may_be_off_or_short_of_memory, begin, end)
     }
 }
 
-/* Beside the tensors to time on there is no room for any engine's workspace: none is timed, none has failed. */
+/* Beside the tensors to time on there is no room for any engine's workspace: none is timed or has failed. */
 TEST_WITH(an_engine_whose_workspace_does_not_fit_yet_is_kept, begin, end)
 {
     amp_conv *conv;

@@ -81,8 +81,10 @@ endif()
 function(cuda_on_the_cpu)
     set(contracted $<BOOL:$<TARGET_PROPERTY:AMP_CONTRACTED>>)
     set(shim ${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h)
+    set(flags -include ${shim} -Wno-unknown-pragmas ${shared_memory}
+        "$<IF:${contracted},${contraction},${hooks}>")
     set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX OBJECT_DEPENDS ${shim}
-        COMPILE_OPTIONS "-include;${shim};-Wno-unknown-pragmas;${shared_memory};$<IF:${contracted},${contraction},${hooks}>")
+        COMPILE_OPTIONS "${flags}")
 endfunction()
 
 # Without the headers of cuDNN the backend is its kernels.

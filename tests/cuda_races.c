@@ -55,7 +55,8 @@ static float result(cuda_race race, const char *order, const char **fault)
 {
     static char said[600];
     float x[COUNT], out = -1;
-    float *x_device = device(sizeof x), *partial = device(8 * sizeof *partial), *out_device = device(sizeof out);
+    float *x_device = device(sizeof x), *partial = device(8 * sizeof *partial);
+    float *out_device = device(sizeof out);
     unsigned *ticket = device(sizeof *ticket);
     for (int i = 0; i < COUNT; i++) x[i] = (float)(i * 7 % 13);
     amp_shim_order(order);

@@ -1,6 +1,6 @@
 /* Small kernels of patterns that need an order of threads, once as they should be and once for each way to
- * get it wrong that doubles/cuda_races.cc is there to find (races.cu). Their results are right all the same in
- * most orders. */
+ * get it wrong that doubles/cuda_races.cc is there to find (races.cu). Their results are right all the same
+ * in most orders. */
 #ifndef CUDA_RACES_H
 #define CUDA_RACES_H
 

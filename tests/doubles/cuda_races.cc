@@ -3,8 +3,8 @@
  * bytes: if another thread has written there, or this one writes what another has read, something must order
  * the two. An order is made by
  *   - __syncthreads, between the threads of a block;
- *   - __syncwarp, between the lanes that it names (a shuffle or a ballot orders no memory: CUDA C++ Programming
- *     Guide, "Warp Shuffle Functions" and "Warp Vote Functions");
+ *   - __syncwarp, between the lanes that it names (a shuffle or a ballot orders no memory: CUDA C++
+ *     Programming Guide, "Warp Shuffle Functions" and "Warp Vote Functions");
  *   - a __threadfence before an atomic and one behind an atomic that reads what that one wrote, between any;
  *   - the end of a launch, for what comes later on its stream; between streams, events and the host's waits.
  * Two atomics need no order. So it does not matter in which order threads ran, nor whether the result was
@@ -13,10 +13,11 @@
  * A thread's accesses between two barriers are a segment, which has a number; segments are numbered as they
  * run. Each two bytes of device and shared memory have a cell: the segment that wrote them last, and two that
  * have read them since. Of two threads that use one byte each, the last is remembered; of more readers those
- * are kept which are furthest apart: of different blocks, else of different warps. What ran before the present launch is looked up by the operation that it was part of.
+ * are kept which are furthest apart: of different blocks, else of different warps. What ran before the
+ * present launch is looked up by the operation that it was part of.
  *
- * Accesses are also checked to lie within an allocation, and, as -fsanitize=alignment sees it, to be aligned as
- * their types demand. */
+ * Accesses are also checked to lie within an allocation, and, as -fsanitize=alignment sees it, to be aligned
+ * as their types demand. */
 #include "cuda_races.h"
 
 #if AMP_SHIM_RACES
@@ -60,7 +61,7 @@ cell *map_cells(size_t bytes)
     void *at = mmap(nullptr, (bytes / CELL + 1) * sizeof(cell), PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) return nullptr;
-    madvise(at, (bytes / CELL + 1) * sizeof(cell), MADV_HUGEPAGE); /* where there are any: page faults cost most */
+    madvise(at, (bytes / CELL + 1) * sizeof(cell), MADV_HUGEPAGE); /* page faults cost most */
     return (cell *)at;
 }
 
@@ -103,7 +104,7 @@ struct {
     uint32_t first, block_first; /* segments of the launch, of the block */
     std::vector<segment> segments;
     std::vector<thread_state> threads;
-    std::vector<uint32_t> lanes; /* 32 for each thread: its warp's clocks that it knows; empty: none knows any */
+    std::vector<uint32_t> lanes; /* 32 for each thread: the clocks of its warp that it knows; or empty */
     std::map<const void *, known> released; /* by atomics there */
     bool fenced, reported;
 } now;
@@ -209,8 +210,8 @@ std::string object_of(uintptr_t at)
     char text[100], *from = nullptr, *to;
     if (at - shared.base < shared.bytes) return "shared memory";
     if (races_find) races_find((const void *)at, &from, &to);
-    std::snprintf(text, sizeof text, "byte %zu of an allocation of %zu", from ? (size_t)(at - (uintptr_t)from) : 0,
-                  from ? (size_t)(to - from) : 0);
+    std::snprintf(text, sizeof text, "byte %zu of an allocation of %zu",
+                  from ? (size_t)(at - (uintptr_t)from) : 0, from ? (size_t)(to - from) : 0);
     return text;
 }
 
@@ -224,8 +225,8 @@ std::string name_of(int block, int thread, const std::string &where)
 {
     char text[600];
     uint3 b = place_in(block, gridDim), t = place_in(thread, blockDim);
-    std::snprintf(text, sizeof text, "block (%u,%u,%u), thread (%u,%u,%u) at %s", b.x, b.y, b.z, t.x, t.y, t.z,
-                  where.c_str());
+    std::snprintf(text, sizeof text, "block (%u,%u,%u), thread (%u,%u,%u) at %s", b.x, b.y, b.z, t.x, t.y,
+                  t.z, where.c_str());
     return text;
 }
 
@@ -252,8 +253,9 @@ void report(uintptr_t at, const use &other, bool other_wrote, bool writes, uint3
         before = name_of(s.block, s.thread, place_of(other.where)) + ", and no barrier is between";
     } else {
         const past *o = operation_of(other.segment);
-        before = (o ? *o->what : std::string("?")) + (other.where & PLACE ? " at " + place_of(other.where) : "") +
-            " on another stream, and nothing makes the one wait for the other";
+        before = o ? *o->what : std::string("?");
+        if (other.where & PLACE) before += " at " + place_of(other.where);
+        before += " on another stream, and nothing makes the one wait for the other";
     }
     amp_cuda_report("race: %s %s %s, which was %s%s by %s", self.c_str(), writes ? "writes" : "reads",
         what.c_str(), other_wrote ? "written" : "read", other.where & ATOMIC ? " (atomically)" : "",
@@ -322,8 +324,8 @@ void check_ends(uintptr_t at, size_t bytes, bool writes, uint32_t where)
     if (l.from && at >= (uintptr_t)l.from && at + bytes <= (uintptr_t)l.to) return;
     if (now.reported) return;
     now.reported = true;
-    amp_cuda_report("%s %s %zu bytes at %p, which are not all within an allocation", self_name(place_of(where)).c_str(),
-                    writes ? "writes" : "reads", bytes, (void *)at);
+    amp_cuda_report("%s %s %zu bytes at %p, which are not all within an allocation",
+                    self_name(place_of(where)).c_str(), writes ? "writes" : "reads", bytes, (void *)at);
 }
 
 inline void access(uintptr_t at, size_t bytes, bool writes, uint32_t where)

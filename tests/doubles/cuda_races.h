@@ -15,9 +15,14 @@ namespace amp_shim {
 /* Of each stream, by its number: how many of its operations are over by then. */
 typedef std::map<int, uint64_t> moment;
 
-/* An operation of a stream, as the runtime's double runs it: the how manieth it is of that stream, and what is
- * over by then on others. */
-struct races_operation { int stream; uint64_t number; std::shared_ptr<const moment> before; std::string what; };
+/* An operation of a stream, as the runtime's double runs it: which of the stream's it is, counted from 1, and
+ * what is over by then on others. */
+struct races_operation {
+    int stream;
+    uint64_t number;
+    std::shared_ptr<const moment> before;
+    std::string what;
+};
 
 #if AMP_SHIM_RACES
 

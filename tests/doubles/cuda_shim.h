@@ -52,9 +52,9 @@
 #define __constant__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-/* The shim finds and poisons all shared memory: shared.ld gives it a section. For AddressSanitizer, which puts
- * gaps between arrays, it is one section for each line (the compiler refuses to have variables of templates and
- * others in one), and that of templates, whose section the compiler forgets, is not poisoned. */
+/* The shim finds and poisons all shared memory: shared.ld gives it a section. For AddressSanitizer, which
+ * puts gaps between arrays, it is one section for each line (the compiler refuses to have variables of
+ * templates and others in one), and that of templates, whose section it forgets, is not poisoned. */
 #ifdef __SANITIZE_ADDRESS__
 #define __shared__ static __attribute__((section(AMP_SHIM_TEXT(AMP_SHIM_GLUE(amp_shared_, __LINE__)))))
 #else
