@@ -82,8 +82,8 @@ static void write_file(const char *text, size_t length)
 TEST(rows_of_a_log)
 {
     static const char *const seeds[] = {
-        "17,1.5,2.25,0.001,65536,0,3.5,12.25,0.125,0.5,100,1795352400.125,bf16",
-        "1,nan,inf,-inf,1,1,,0,0,0,1e300,0" };
+        "17,1.5,2.25,0.001,65536,0,3.5,12.25,0.125,0.5,100,1795352400.125,bf16,1",
+        "1,nan,inf,-inf,1,1,,0,0,0,1e300,0,," };
     char text[ROOM], written[AMP_LOG_TEXT], again[AMP_LOG_TEXT];
     int taken = 0;
     for (int i = 0; i < ROUNDS; i++) {
