@@ -20,7 +20,7 @@ for file in $(cd exactly && find . -type f); do
     cmp -s "exactly/$file" "patched/$file" || fail "apply.sh makes another $file"
 done
 [ "$(ls patched/amp/host | tr '\n' ' ')" = \
-    'README.md alexeyab common darknet data fork.h fork_commands.h training ' ] ||
+    'README.md alexeyab common darknet data family fork.h fork_commands.h training ' ] ||
     fail "the copy's host room: $(ls patched/amp/host)"
 
 # Nothing of it stands in our tree but what a patch needs to find its place.

@@ -44,7 +44,7 @@ void amp_fork_predict(struct network *net)
  *
  * Darknet's loops find the layers' functions in the layers, and the watched ones take their place. */
 
-typedef void layer_function(struct layer, amp_pass);
+typedef void layer_function(AMP_OWN_LAYER, amp_pass);
 
 /* Darknet calls its layers without a context. */
 static struct {
@@ -54,7 +54,7 @@ static struct {
     void *context;
 } watched;
 
-static void run_watched(layer_function *function, layer l, amp_pass pass)
+static void run_watched(layer_function *function, AMP_OWN_LAYER l, amp_pass pass)
 {
     amp_host_wait(watched.net);
     watched.watcher(watched.context, pass.index, 1);
@@ -63,12 +63,12 @@ static void run_watched(layer_function *function, layer l, amp_pass pass)
     watched.watcher(watched.context, pass.index, 0);
 }
 
-static void watched_forward(layer l, amp_pass pass)
+static void watched_forward(AMP_OWN_LAYER l, amp_pass pass)
 {
     run_watched(watched.forward[pass.index], l, pass);
 }
 
-static void watched_backward(layer l, amp_pass pass)
+static void watched_backward(AMP_OWN_LAYER l, amp_pass pass)
 {
     run_watched(watched.backward[pass.index], l, pass);
 }
