@@ -9,6 +9,7 @@
 #include "json.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,6 +19,14 @@ static int is_changed(const char *key, const amp_cfg_change *changes, int count)
 {
     for (int i = 0; i < count; i++) if (!strcmp(key, changes[i].key)) return 1;
     return 0;
+}
+
+/* Without an exponent, which not every Darknet reads. */
+static void write_value(FILE *out, const amp_cfg_change *change)
+{
+    enum { DIGITS = 20 };
+    int is_whole = change->value >= floor(change->value) && change->value <= floor(change->value);
+    fprintf(out, "%s=%.*f\n", change->key, is_whole ? 0 : DIGITS, change->value);
 }
 
 /* A last line without an end is ended, so that what follows is a line of its own. 1: [net] was found. */
@@ -37,7 +46,7 @@ static int copy_lines(FILE *in, FILE *out, const amp_cfg_change *changes, int co
         fwrite(line, 1, (size_t)length, out); /* a NUL too: it is for the copy's reader to refuse */
         if (line[length - 1] != '\n') putc('\n', out);
         for (int i = 0; begins && !found && i < count; i++)
-            fprintf(out, "%s=%.17g\n", changes[i].key, changes[i].value);
+            write_value(out, &changes[i]);
         found |= begins;
     }
     free(line);

@@ -50,6 +50,37 @@ for dtype in bf16 fp16; do
         fail "$dtype ends with a loss of $(last_loss $dtype.csv), fp32 with $(last_loss fp32.csv)"
 done
 
+# ---- fp32 against its own code, where no layers branch (there its CPU code loses gradients) ----
+layers > straight.cfg <<'END'
+[net] batch=8 subdivisions=2 width=32 height=32 channels=3 momentum=0.9 decay=0.0005 learning_rate=0.0005
+    max_batches=6
+[convolutional] batch_normalize=1 filters=8 size=3 stride=1 pad=1 activation=leaky
+[maxpool] size=2 stride=2
+[convolutional] batch_normalize=1 filters=16 size=3 stride=2 pad=1 activation=mish
+[convolutional] filters=21 size=1 stride=1 activation=linear
+[yolo] mask=3,4,5 anchors=4,5,8,8,12,14,14,12,20,20,28,30 classes=2 num=6 jitter=.3 ignore_thresh=.7
+    truth_thresh=1 random=0 iou_loss=ciou iou_normalizer=.07
+END
+train straight_fp32 detector train tiny.data straight.cfg -amp fp32 -seed 3 -dont_show -step_log under.csv
+echo yes | "$HANK_AI" detector train tiny.data straight.cfg -amp off -seed 3 -dont_show -step_log own.csv \
+    > out 2> err || fail "-amp off: $(tail -2 err out)"
+paste -d, under.csv own.csv | awk -F, -v OFS=, 'NR == 1 { half = NF / 2; next }
+    { a = $2; b = $(half + 2); d = a > b ? a - b : b - a; if (!(d <= 1e-3 * b)) { print $1, a, b; bad = 1 } }
+    END { exit bad || NR != 7 }' > differ || fail "fp32's losses and its own: $(cat differ)"
+
+# ---- crnn, whose own code moves the pointers of its layers ----
+awk '/^\[yolo/ { exit } /^max_batches/ { print "time_steps=2\ntrack=1" } { print }' straight.cfg > crnn.cfg
+crnn='[crnn]\nbatch_normalize=1\nsize=3\npad=1\noutput=16\nhidden=8\nactivation=leaky\n\n'
+sed -i "s/^\[maxpool\]/$crnn&/" crnn.cfg
+sed -n '/^\[yolo/,$p' straight.cfg >> crnn.cfg
+for dtype in fp32 bf16; do
+    train crnn detector train tiny.data crnn.cfg -amp $dtype -seed 3 -dont_show -step_log crnn.$dtype.csv
+done
+awk -F, 'NR == 2 { first = $2 } END { exit !($2 > 0 && $2 < first * .8) }' crnn.fp32.csv ||
+    fail "a crnn does not learn: $(cut -d, -f2 crnn.fp32.csv | tr '\n' ' ')"
+awk -v a="$(last_loss crnn.fp32.csv)" -v b="$(last_loss crnn.bf16.csv)" \
+    'BEGIN { exit !(b > a * .9 && b < a * 1.1) }' || fail "a crnn in bf16: $(last_loss crnn.bf16.csv)"
+
 # ---- stopped, and gone on with ----
 sed 's/^max_batches=.*/max_batches=4000/' amp.cfg > long.cfg
 sed 's/^max_batches=.*/max_batches=4/' amp.cfg > four.cfg
@@ -79,6 +110,21 @@ train rest detector train tiny.data rest.cfg stopped.backup -seed 3 -dont_show
 train straight detector train tiny.data rest.cfg -seed 3 -dont_show
 same rest/rest_final.weights straight/rest_final.weights 'NAME.backup goes on to other weights'
 
+# ---- two ranks, where the program was built with -DDARKNET_AMP_MPI=ON ----
+if ldd "$HANK_AI" | grep -q libmpi && command -v mpirun > /dev/null; then
+    cc -O1 "$SOURCE_DIR/tests/e2e/lib/weights_distance.c" -o weights_distance -lm
+    sed '/^\[dropout\]/,/^probability/d; s/^layers=-3/layers=-2/' four.cfg > ranks.cfg
+    sed -i 's/^dtype=.*/dtype=fp32/' ranks.cfg
+    train one detector train tiny.data ranks.cfg -seed 7 -dont_show
+    as_root=$([ "$(id -u)" != 0 ] || echo --allow-run-as-root)
+    rm -rf backup/*
+    OMP_NUM_THREADS=1 mpirun --oversubscribe --bind-to none $as_root -np 2 \
+        "$HANK_AI" detector train tiny.data ranks.cfg -seed 7 -dont_show > out 2> err < /dev/null ||
+        fail "two ranks: $(tail -3 err)"
+    ./weights_distance one/ranks_final.weights backup/ranks_final.weights 1e-6 1e-4 > distance ||
+        fail "two ranks against one: $(cat distance)"
+fi
+
 # ---- mAP ----
 train map detector -map train tiny.data four.cfg -seed 3 -dont_show
 grep -q 'mAP' map/out map/err || fail "-map measures nothing: $(tail -3 map/out)"
@@ -93,6 +139,8 @@ grep -o 'mAP.*%' map.out > two
 # ---- bad data ----
 cp images/3.jpg good.jpg
 echo text > images/3.jpg
+! "$HANK_AI" detector train tiny.data four.cfg no.weights > out 2> err || fail "weights that there are not"
+grep -q "no.weights: there is no such" err || fail "$(tail -2 err)"
 train text detector train tiny.data four.cfg -seed 3 -dont_show
 grep -q '3.jpg' text/err || fail "a file that is no image is not named: $(tail -3 text/err)"
 mv good.jpg images/3.jpg

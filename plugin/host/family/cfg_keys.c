@@ -203,4 +203,8 @@ static const cfg_refusal refusals[] = {
 };
 
 const cfg_fork amp_cfg_fork = { kinds, sizeof kinds / sizeof *kinds, KEYS(every_layer), cfg_finish,
-                                KEYS(refusals) };
+                                KEYS(refusals),
+#ifdef DARKNET_AMP_HANK_AI
+                                .strict = 1
+#endif
+};

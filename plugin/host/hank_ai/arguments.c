@@ -6,8 +6,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "../../files/safe_file.h"
 #include "../common/request.h"
 #include "../fork.h"
+#include "../training/turns.h"
+#include "hooks.hpp"
 
 /* Letters and digits of both, whatever their case. */
 static int is_spelled(const char *word, const char *name)
@@ -42,6 +45,16 @@ static int place_of(const char *word)
     return 5;
 }
 
+/* Darknet passes over the name of a file that there is not, and would train from random weights. */
+static const char *missing;
+
+int darknet_amp_means_it(const char *cfg)
+{
+    int under_amp = cfg && amp_host_cfg_uses_amp(cfg, CFG_FOR_ANYTHING);
+    if (under_amp && missing) darknet_amp_refuse("%.700s: there is no such file of weights", missing);
+    return under_amp || amp_turns_taken();
+}
+
 void amp_print_to_stderr(void); /* shims.cpp */
 
 void darknet_amp_order(int argc, char **argv)
@@ -62,6 +75,7 @@ void darknet_amp_order(int argc, char **argv)
             options[option_count++] = argv[i];
         } else {
             of_detector |= place == 0;
+            if (place == 4 && !amp_file_exists(argv[i])) missing = argv[i];
             places[word_count] = place;
             words[word_count++] = argv[i];
         }

@@ -13,18 +13,22 @@
 #define DARKNET_FOPEN(file, mode) darknet_amp_fopen(file, mode)
 
 #ifdef __cplusplus
+extern "C" {
+#endif
+/* Puts the words of a command into the order that AlexeyAB's commands have, since here they may stand in any,
+ * and gives options their usual spelling: argv's pointers are moved. */
+void darknet_amp_order(int argc, char **argv);
+/* Whether a training of this .cfg on a CPU is meant, so that nobody has to be asked: it is under AMP, or one of
+ * `amp compare`'s. */
+int darknet_amp_means_it(const char *cfg);
+#ifdef __cplusplus
+}
+
+#include <filesystem>
 #include <memory>
 #include <random>
 #include <sstream>
 #include <string>
-
-extern "C" {
-/* Puts the words of a command into the order that AlexeyAB's commands have, since here they may stand in any,
- * and gives options their usual spelling: argv's pointers are moved. */
-void darknet_amp_order(int argc, char **argv);
-/* Whether AMP is asked for networks of this .cfg. */
-int darknet_amp_asked(const char *cfg);
-}
 
 /* The network or layer as C has it. */
 #define AMP_C(net) reinterpret_cast<struct network *>(&(net))
@@ -46,6 +50,14 @@ inline std::istringstream amp_open_cfg(const std::string & file)
     if (opened) std::fclose(opened);
     return std::istringstream(text);
 }
+/* A .cfg of a command's own lies in memory, and has no place in a folder. */
+inline std::filesystem::path amp_canonical(const std::filesystem::path & file)
+{
+    std::error_code error;
+    const std::filesystem::path found = std::filesystem::canonical(file, error);
+    return error ? file : found;
+}
+#define DARKNET_CANONICAL(file) amp_canonical(file)
 #define DARKNET_CFG_STREAM std::istringstream
 #define DARKNET_OPEN_CFG(file) amp_open_cfg(file)
 
@@ -85,6 +97,7 @@ template <typename Args> Args amp_job(Args args)
 #define DARKNET_AMP(...)
 #define DARKNET_PATH 256
 #define DARKNET_FOPEN(file, mode) std::fopen(file, mode)
+#define DARKNET_CANONICAL(file) std::filesystem::canonical(file)
 #define DARKNET_CFG_STREAM std::ifstream
 #define DARKNET_OPEN_CFG(file) std::ifstream(file)
 #define DARKNET_ENGINE std::mt19937

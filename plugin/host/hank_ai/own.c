@@ -1,10 +1,6 @@
 /* What hank-ai's Darknet alone has: see ../darknet/own.h. */
 #include "../darknet/room.h"
 
-#include <string.h>
-
-#include "../../files/safe_file.h"
-#include "../common/request.h"
 #include "../fork_commands.h"
 
 const char amp_fork_name[] = "hank-ai's; patches for its commit f684e1d7";
@@ -16,8 +12,6 @@ void amp_fork_take_leaves(struct network *net, const char *file)
     (void)net;
     darknet_amp_refuse("%.500s: this Darknet cannot take leaves= of the .data file", file);
 }
-
-int darknet_amp_asked(const char *cfg) { return cfg && amp_host_cfg_uses_amp(cfg, CFG_FOR_ANYTHING); }
 
 /* get_all_possible_arguments has them, and run_detector and main's -i. */
 const amp_fork_option amp_fork_options[] = {
