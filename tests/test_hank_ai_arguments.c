@@ -39,7 +39,8 @@ TEST(words_may_stand_in_any_order)
 {
     becomes("darknet -map detector my.cfg -seed 4 my.backup train my.data",
             "darknet detector train my.data my.cfg my.backup -map -seed 4");
-    becomes("darknet detector map my.cfg my.data my.weights", "darknet detector map my.data my.cfg my.weights");
+    becomes("darknet detector map my.cfg my.data my.weights",
+            "darknet detector map my.data my.cfg my.weights");
 }
 
 TEST(options_may_be_spelled_otherwise)

@@ -18,8 +18,8 @@ extern "C" {
 /* Puts the words of a command into the order that AlexeyAB's commands have, since here they may stand in any,
  * and gives options their usual spelling: argv's pointers are moved. */
 void darknet_amp_order(int argc, char **argv);
-/* Whether a training of this .cfg on a CPU is meant, so that nobody has to be asked: it is under AMP, or one of
- * `amp compare`'s. */
+/* Whether a training of this .cfg on a CPU is meant, so that nobody has to be asked: it is under AMP, or one
+ * of `amp compare`'s. */
 int darknet_amp_means_it(const char *cfg);
 #ifdef __cplusplus
 }
