@@ -116,13 +116,13 @@ if ldd "$HANK_AI" | grep -q libmpi && command -v mpirun > /dev/null; then
     cc -O1 "$SOURCE_DIR/tests/e2e/lib/weights_distance.c" -o weights_distance -lm
     sed '/^\[dropout\]/,/^probability/d; s/^layers=-3/layers=-2/' four.cfg > ranks.cfg
     sed -i 's/^dtype=.*/dtype=fp32/' ranks.cfg
-    train one detector train tiny.data ranks.cfg -seed 7 -dont_show
+    train of_one detector train tiny.data ranks.cfg -seed 7 -dont_show
     as_root=$([ "$(id -u)" != 0 ] || echo --allow-run-as-root)
     rm -rf backup/*
     OMP_NUM_THREADS=1 mpirun --oversubscribe --bind-to none $as_root -np 2 \
         "$HANK_AI" detector train tiny.data ranks.cfg -seed 7 -dont_show > out 2> err < /dev/null ||
         fail "two ranks: $(tail -3 err)"
-    ./weights_distance one/ranks_final.weights backup/ranks_final.weights 1e-6 1e-4 > distance ||
+    ./weights_distance of_one/ranks_final.weights backup/ranks_final.weights 1e-6 1e-4 > distance ||
         fail "two ranks against one: $(cat distance)"
 fi
 
