@@ -1,4 +1,5 @@
-/* What the rules of shapes must know of AlexeyAB's loops and loaders: see ../darknet/cfg_rules.h. */
+/* What the rules of shapes must know of AlexeyAB's loops and loaders, and hank-ai's: see
+ * ../darknet/cfg_rules.h. */
 #include <math.h>
 
 #include "../darknet/cfg_rules.h"
@@ -48,7 +49,7 @@ void cfg_own_finish(cfg_walk *walk)
     check_averaging(walk);
     if (!images)
         cfg_walk_fail(walk, NULL, NULL,
-                      "no layer has an image to look at, which AlexeyAB's parser cannot make");
+                      "no layer has an image to look at, which Darknet's parser cannot make");
 }
 
 /* ---- images ---- */
@@ -57,6 +58,11 @@ void cfg_own_finish(cfg_walk *walk)
 enum { HAS_OPENCV = 1 };
 #else
 enum { HAS_OPENCV = 0 };
+#endif
+#ifdef DARKNET_AMP_HANK_AI
+enum { ENDS_AT_CUTMIX = 1 };
+#else
+enum { ENDS_AT_CUTMIX = 0 };
 #endif
 
 #define BUILD_WITH_OPENCV "0, or a build with OPENCV=1"
@@ -79,7 +85,8 @@ static void check_mixing(cfg_walk *walk)
     }
     if (mixup != CUTMIX && mixup != BOTH) return;
     const char *key = cutmix ? "cutmix" : "mixup", *why = "is for classifier train only";
-    if (HAS_OPENCV) cfg_walk_warn(walk, key, NULL, "%s; detector train passes over it", why);
+    if (HAS_OPENCV && !ENDS_AT_CUTMIX)
+        cfg_walk_warn(walk, key, NULL, "%s; detector train passes over it", why);
     else cfg_walk_refuse(walk, key, "0", "%s; detector train would end by it", why);
 }
 
