@@ -10,6 +10,8 @@
 /* what a layer's function is given: its input and delta, and a copy of the network */
 typedef network_state amp_pass;
 #define AMP_OWN_LAYER layer /* and itself */
+#define AMP_OWN_LAYER_AT(l) (&(l))
+#define AMP_OWN_KEEPS_A_NORMAL 1 /* rand_normal draws two numbers and keeps one for its next call */
 
 /* Its functions take networks and layers by value, hank-ai's by reference. */
 #define AMP_NET(net) (*(net))

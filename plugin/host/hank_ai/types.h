@@ -5,6 +5,8 @@
 
 typedef network_state amp_pass;
 #define AMP_OWN_LAYER layer *
+#define AMP_OWN_LAYER_AT(l) (l)
+#define AMP_OWN_KEEPS_A_NORMAL 0 /* no weights are drawn by rand_normal */
 
 /* A C++ reference is passed as a pointer. */
 #define AMP_NET(net) (net)
