@@ -90,24 +90,24 @@ static void check_mixing(cfg_walk *walk)
     else cfg_walk_refuse(walk, key, "0", "%s; detector train would end by it", why);
 }
 
-/* Where the loader passes over a key without a word. */
-static void warn_without_opencv(cfg_walk *walk, const char *key)
+/* What the loader would pass over without a word, and train on images as if it were 0. */
+static void check_effect(cfg_walk *walk, const char *key)
 {
     if (!HAS_OPENCV && cfg_walk_number(walk, key))
-        cfg_walk_warn(walk, key, BUILD_WITH_OPENCV, "is done by OpenCV, without which this Darknet was "
-                      "built: images are trained on as if it were 0");
+        cfg_walk_refuse(walk, key, BUILD_WITH_OPENCV,
+                        "is done by OpenCV, without which this Darknet was built");
 }
 
 /* Darknet's load_data_detection and load_data_augment. Its train_detector ends by itself where a step has one
  * image. */
 void cfg_own_loader(cfg_walk *walk, int classifier)
 {
-    warn_without_opencv(walk, "blur");
+    check_effect(walk, "blur");
     if (classifier) return;
     if (walk->batch * cfg_walk_number(walk, "subdivisions") == 1)
         cfg_walk_refuse(walk, "batch", "2 or more, best 64 with subdivisions=64",
                         "is one image a step, which detector train refuses");
-    warn_without_opencv(walk, "gaussian_noise");
+    check_effect(walk, "gaussian_noise");
     check_mixing(walk);
 }
 
