@@ -9,7 +9,6 @@
 #include "json.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,8 +27,10 @@ typedef struct edits { const amp_cfg_change *changes; int count; const char *pin
 static void write_value(FILE *out, const amp_cfg_change *change)
 {
     enum { DIGITS = 20 };
-    int is_whole = change->value >= floor(change->value) && change->value <= floor(change->value);
-    fprintf(out, "%s=%.*f\n", change->key, is_whole ? 0 : DIGITS, change->value);
+    char value[32];
+    snprintf(value, sizeof value, "%.17g", change->value);
+    if (strchr(value, 'e')) fprintf(out, "%s=%.*f\n", change->key, DIGITS, change->value);
+    else fprintf(out, "%s=%s\n", change->key, value);
 }
 
 /* A last line without an end is ended, so that what follows is a line of its own. 1: [net] was found. */
