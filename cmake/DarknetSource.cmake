@@ -16,6 +16,10 @@ if(NOT DARKNET_STOCK)
 endif()
 
 set(DARKNET_TREE ${DARKNET_STOCK})
+if(EXISTS ${DARKNET_TREE}/src-lib/darknet_layers.hpp)
+    message(FATAL_ERROR "${DARKNET_TREE} is hank-ai's Darknet, which its own CMake builds: see "
+        "docs/guide.md#hank-ais-darknet")
+endif()
 set(DARKNET_AMP_FORK pjreddie)
 if(EXISTS ${DARKNET_TREE}/include/darknet.h)
     # As patches/apply.sh tells them apart.

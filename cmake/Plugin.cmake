@@ -1,5 +1,5 @@
-# The plugin: an object library per room, all of them in DARKNET_AMP_ROOMS. Only host/darknet and the fork's
-# own folder see Darknet's headers, and only the backends those of their libraries.
+# The plugin: an object library per room, all of them in DARKNET_AMP_ROOMS. Only host/darknet, host/family and
+# the fork's own folder see Darknet's headers, and only the backends those of their libraries.
 #
 # In: DARKNET_AMP_PLUGIN, the plugin's folder; DARKNET_AMP_FORK and DARKNET_PATCHED, a Darknet's name and
 # its patched tree; plugin_flags, and the target darknet_configuration, what its headers need.
@@ -14,7 +14,7 @@ endmacro()
 
 # plugin_room_as(<prefix of the target's name> <room> [libraries...])
 function(plugin_room_as prefix room)
-    file(GLOB sources CONFIGURE_DEPENDS ${DARKNET_AMP_PLUGIN}/${room}/*.c)
+    file(GLOB sources CONFIGURE_DEPENDS ${DARKNET_AMP_PLUGIN}/${room}/*.c ${DARKNET_AMP_PLUGIN}/${room}/*.cpp)
     if(DARKNET_AMP_CUDA)
         file(GLOB kernels CONFIGURE_DEPENDS ${DARKNET_AMP_PLUGIN}/${room}/*.cu)
         list(APPEND sources ${kernels})
@@ -25,9 +25,10 @@ function(plugin_room_as prefix room)
     string(REPLACE "/" "_" target "${prefix}_room_${room}")
     add_library(${target} OBJECT ${sources})
     set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF
-        CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON)
+        CXX_STANDARD 17 INTERPROCEDURAL_OPTIMIZATION OFF CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON)
     target_compile_definitions(${target} PRIVATE _POSIX_C_SOURCE=200809L)
-    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:C>:${plugin_flags};${wall}>")
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:C>:${plugin_flags};${wall}>"
+        "$<$<COMPILE_LANGUAGE:CXX>:${plugin_flags};-Wall>")
     if(DARKNET_AMP_CUDA)
         string(REPLACE ";" "," host_flags "${plugin_flags};-Wall;-Wextra")
         target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-O3;-Xcompiler=${host_flags}>")
@@ -49,14 +50,49 @@ function(plugin_room_as prefix room)
     set(DARKNET_AMP_ROOMS ${DARKNET_AMP_ROOMS} ${target} PARENT_SCOPE)
 endfunction()
 
+# plugin_hank_ai(<target> <patched tree>): what C11 sees of hank-ai's headers, which are C++: structs.h,
+# printed from them, and headers by AlexeyAB's names
+function(plugin_hank_ai target patched)
+    set(own ${DARKNET_AMP_PLUGIN}/host/hank_ai)
+    set(printed ${CMAKE_CURRENT_BINARY_DIR}/${target})
+    set(headers)
+    foreach(header darknet.h darknet_internal.hpp darknet_enums.hpp darknet_layers.hpp darknet_network.hpp)
+        list(APPEND headers ${patched}/src-lib/${header})
+    endforeach()
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${headers} ${own}/structs.awk)
+    execute_process(COMMAND awk -f ${own}/structs.awk ${headers} OUTPUT_VARIABLE structs
+        COMMAND_ERROR_IS_FATAL ANY)
+    file(CONFIGURE OUTPUT ${printed}/structs.h CONTENT "@structs@" @ONLY)
+    # Each field and its place mean what they mean in these two revisions.
+    file(SHA256 ${printed}/structs.h sum)
+    if(NOT sum STREQUAL "c5231bb68b001998513afb90d3f42f3afb5ab6ce23fb975113dc497dbfe02ca6")
+        message(FATAL_ERROR "Darknet AMP: the structs of ${patched}/src-lib are not those it was written "
+            "for (hank-ai's f684e1d7): use an unchanged checkout. ${printed}/structs.h shows them (${sum}).")
+    endif()
+    foreach(header activations box convolutional_layer data network parser tree utils)
+        file(CONFIGURE OUTPUT ${printed}/${header}.h CONTENT "#include \"darknet.h\"\n" @ONLY)
+    endforeach()
+    target_include_directories(${target} SYSTEM INTERFACE ${own} ${printed}
+        $<$<COMPILE_LANGUAGE:CXX>:${patched}/src-lib>)
+    target_compile_definitions(${target} INTERFACE DARKNET_AMP_HANK_AI OPENCV)
+endfunction()
+
 # plugin_fork(<prefix> <fork> <patched tree>): the rooms that are compiled against a Darknet
 macro(plugin_fork prefix fork patched)
     add_library(${prefix}_headers INTERFACE)
-    target_include_directories(${prefix}_headers SYSTEM INTERFACE
-        ${patched}/include ${patched}/src ${patched}/3rdparty/stb/include)
+    if(${fork} STREQUAL "hank_ai")
+        plugin_hank_ai(${prefix}_headers ${patched})
+    else()
+        target_include_directories(${prefix}_headers SYSTEM INTERFACE
+            ${patched}/include ${patched}/src ${patched}/3rdparty/stb/include)
+    endif()
     target_compile_definitions(${prefix}_headers INTERFACE AMP)
     target_link_libraries(${prefix}_headers INTERFACE darknet_configuration)
-    foreach(room darknet ${fork})
+    set(fork_rooms darknet ${fork})
+    if(NOT ${fork} STREQUAL "pjreddie") # what AlexeyAB's and hank-ai's have alike
+        list(APPEND fork_rooms family)
+    endif()
+    foreach(room ${fork_rooms})
         plugin_room_as(${prefix} host/${room} ${prefix}_headers)
     endforeach()
     if(NOT DARKNET_AMP_CPU)

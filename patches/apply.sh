@@ -40,8 +40,17 @@ if [ ! -d "$1" ]; then
 fi
 tree=$(cd "$1" && pwd)
 
-# Which Darknet it is: AlexeyAB's passes have a state.
-if grep -qs "struct network_state" "$tree/include/darknet.h"; then
+# Which Darknet it is: hank-ai's is C++, AlexeyAB's passes have a state.
+if [ -e "$tree/src-lib/darknet_layers.hpp" ]; then
+    fork=hank_ai
+    revision="hank-ai's f684e1d7"
+    extras='CM_package.cmake cfg doc src-examples src-onnx src-other src-test other'
+    unchecked=
+    if [ $adapt = yes ]; then
+        say "--adapt reads C, and hank-ai's Darknet is C++: name an unchanged checkout"
+        exit 1
+    fi
+elif grep -qs "struct network_state" "$tree/include/darknet.h"; then
     fork=alexeyab
     revision="AlexeyAB's 59596d78"
     extras="cfg scripts cmake DarknetConfig.cmake.in vcpkg.json 3rdparty *.sh *.py data/labels data/*.names
@@ -56,7 +65,8 @@ elif [ -e "$tree/include/darknet.h" ] && [ -e "$tree/examples/detector.c" ]; the
 else
     say "$tree is no Darknet that is known here: neither pjreddie's, which has include/darknet.h" \
         "and examples/detector.c," \
-        "nor AlexeyAB's, whose include/darknet.h has a struct network_state"
+        "nor AlexeyAB's, whose include/darknet.h has a struct network_state," \
+        "nor hank-ai's, which has src-lib/darknet_layers.hpp"
     exit 1
 fi
 series=$patches/$fork
@@ -77,6 +87,7 @@ if [ -n "$differing" ] && [ $adapt = no ]; then
         say "its lines end in CRLF, as git's core.autocrlf makes them: say --adapt, which copies them with LF"
     elif [ $fork = pjreddie ]; then
         say 'name an unchanged checkout of that commit, or none, and the source is fetched for you'
+    elif [ $fork = hank_ai ]; then say 'name an unchanged checkout of that commit'
     else say 'name an unchanged checkout of that commit, or say --adapt'
     fi
     exit 1
@@ -105,8 +116,13 @@ fi
 tell_next() { # tell_next <the copy> <its Darknet> <what became of it>
     [ $sources_only = no ] || return 0
     say "$1 is $2 with Darknet AMP, whose plugin is in $1/amp; $3"
-    say "next: make -C $1 AMP=1$([ $fork = pjreddie ] ||
-        echo ", or cmake -S $1 -B build -DAMP=ON && cmake --build build")"
+    cmake="cmake -S $1 -B build -DAMP=ON && cmake --build build"
+    case $fork in
+        pjreddie) say "next: make -C $1 AMP=1" ;;
+        alexeyab) say "next: make -C $1 AMP=1, or $cmake" ;;
+        *) say "next: cmake -S $1 -B $1/build -DDARKNET_AMP=ON -DDARKNET_TRY_CUDA=OFF" \
+            "-DDARKNET_TRY_ROCM=OFF -DDARKNET_TRY_OPENBLAS=OFF && cmake --build $1/build" ;;
+    esac
 }
 made_of=$(made_of | sha256sum)
 if [ "$(cat "$2/$mark" 2>/dev/null)" = "$made_of" ]; then
@@ -123,7 +139,7 @@ case $copy/ in
         exit 1 ;;
 esac
 rm -f "$copy/$mark"
-(cd "$copy" && rm -rf Makefile include src examples amp)
+(cd "$copy" && rm -rf Makefile include src src-lib src-cli examples amp)
 if [ $adapt = yes ]; then (cd "$tree" && tar -cf - --exclude=./.git --exclude=./obj .) | tar -xf - -C "$copy"
 else (cd "$tree" && tar -cf - $files $unchecked) | tar -xf - -C "$copy"
 fi
@@ -136,8 +152,9 @@ if [ $sources_only = no ]; then
         other=$(basename "${other%/series}")
         [ "$other" = $fork ] || rm -rf "$copy/amp/host/$other"
     done
+    [ $fork != pjreddie ] || rm -rf "$copy/amp/host/family"
     cp "$license" "$copy/amp/LICENSE"
-    if [ $fork = alexeyab ]; then # which has a CMake build of its own: amp/CMakeLists.txt
+    if [ $fork != pjreddie ]; then # which have a CMake build of their own: amp/CMakeLists.txt
         mkdir "$copy/amp/cmake"
         cp "$patches"/../cmake/Plugin.cmake "$patches"/../cmake/oneDNN.cmake "$patches"/../cmake/cuDNN.cmake \
             "$copy/amp/cmake"

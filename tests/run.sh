@@ -11,7 +11,8 @@
 #                  the plugin's own loops
 #
 # Ends with CTest's summary and its exit status. PRESET=asan tests/run.sh builds with AddressSanitizer and
-# UndefinedBehaviorSanitizer; PRESET=tsan builds with ThreadSanitizer and passes the tests that start threads.
+# UndefinedBehaviorSanitizer; PRESET=tsan builds with ThreadSanitizer and passes the tests that start threads;
+# PRESET=races runs the tests of CUDA kernels on their doubles in more orders of threads and blocks.
 set -eu
 cd "$(dirname "$0")/.."
 preset=${PRESET:-cpu}

@@ -78,6 +78,13 @@ static void fail_entry(struct cfg_check *check, section *s, const entry *e, cons
     report_at(check, 1, place_of(check, s, e), problem, allowed);
 }
 
+/* What most Darknets pass over. */
+static void mind_entry(struct cfg_check *check, section *s, const entry *e, const char *problem)
+{
+    if (check->fork->strict) fail_entry(check, s, e, problem, NULL);
+    else warn_entry(check, s, e, problem);
+}
+
 /* ---- reading ---- */
 
 static amp_status no_memory(const struct cfg_check *check, amp_error *error)
@@ -264,6 +271,8 @@ static const char *read_numbers(struct cfg_check *check, const section *s, entry
             warn_entry(check, s, e,
                        "Darknet reads the number before the comment; a comment needs a line of its own");
         wrong = parse_number(key, text, number);
+        if (!wrong && check->fork->strict && strpbrk(text, "eE+"))
+            wrong = "a number without exponent and + is wanted here";
         if (!wrong && key->type == CFG_FLAG && *number != 0 && *number != 1)
             warn_entry(check, s, e, "neither 0 nor 1; taken as 1");
         if (key->type == CFG_LAYER && *number < 0) *number += index;
@@ -329,7 +338,7 @@ static const cfg_key *find_key(const cfg_fork *fork, const cfg_section_kind *kin
 
 enum { NAMES_MOST = 256 };
 
-static void warn_unknown(struct cfg_check *check, const section *s, const entry *e)
+static void mind_unknown(struct cfg_check *check, section *s, const entry *e)
 {
     const char *names[NAMES_MOST];
     const cfg_key *key;
@@ -339,20 +348,20 @@ static void warn_unknown(struct cfg_check *check, const section *s, const entry 
         names[count] = key->name;
     cfg_did_you_mean(problem, sizeof problem, "unknown key, which Darknet does not read", e->key, names,
                      (size_t)count);
-    warn_entry(check, s, e, problem);
+    mind_entry(check, s, e, problem);
 }
 
 /* Of two, Darknet takes the first. */
-static int is_repeated(struct cfg_check *check, const section *s, const entry *e)
+static int is_repeated(struct cfg_check *check, section *s, const entry *e)
 {
     char problem[96];
     const entry *before = s->entries;
     while (before < e && strcmp(before->key, e->key)) before++;
     if (before == e) return 0;
-    if (before->value && e->value && !strcmp(before->value, e->value)) return 1;
-    snprintf(problem, sizeof problem, "set twice in this section; Darknet takes the first, on line %lu",
-             before->line);
-    warn_entry(check, s, e, problem);
+    if (before->value && e->value && !strcmp(before->value, e->value) && !check->fork->strict) return 1;
+    snprintf(problem, sizeof problem, check->fork->strict ? "set twice in this section, first on line %lu"
+             : "set twice in this section; Darknet takes the first, on line %lu", before->line);
+    mind_entry(check, s, e, problem);
     return 1;
 }
 
@@ -400,7 +409,7 @@ static amp_status check_section(struct cfg_check *check, section *s, int index, 
         if (index < 0 ? amp_config_is_key(e->key) : amp_config_is_layer_key(e->key)) continue;
         if (is_repeated(check, s, e)) continue;
         e->known = find_key(fork, s->kind, e->key);
-        if (!e->known) warn_unknown(check, s, e);
+        if (!e->known) mind_unknown(check, s, e);
         else AMP_TRY(check_value(check, s, e, index, error));
     }
     for (const cfg_key *key = s->kind->keys; key < s->kind->keys + s->kind->count; key++) {

@@ -68,6 +68,8 @@ typedef struct cfg_fork {
     void (*finish)(cfg_walk *); /* looks at the whole, when all layers have a shape */
     const cfg_refusal *refusals; /* may be NULL */
     int refusal_count;
+    int strict; /* its parser ends the program at a key that it does not know or meets twice, and at a number
+                   with an exponent or a + */
 } cfg_fork;
 
 extern const cfg_fork amp_cfg_fork; /* of the Darknet that the plugin is built for: host/FORK/cfg_keys.c */

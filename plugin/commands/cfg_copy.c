@@ -23,6 +23,16 @@ static int is_changed(const char *key, const amp_cfg_change *changes, int count)
 /* What a copy has instead of what `from` has. pins: a flag for each layer's section, which gets amp=0. */
 typedef struct edits { const amp_cfg_change *changes; int count; const char *pins; int layers; } edits;
 
+/* Without an exponent, which not every Darknet reads. */
+static void write_value(FILE *out, const amp_cfg_change *change)
+{
+    enum { DIGITS = 20 };
+    char value[32];
+    snprintf(value, sizeof value, "%.17g", change->value);
+    if (strchr(value, 'e')) fprintf(out, "%s=%.*f\n", change->key, DIGITS, change->value);
+    else fprintf(out, "%s=%s\n", change->key, value);
+}
+
 /* A last line without an end is ended, so that what follows is a line of its own. 1: [net] was found. */
 static int copy_lines(FILE *in, FILE *out, const edits *e)
 {
@@ -43,8 +53,7 @@ static int copy_lines(FILE *in, FILE *out, const edits *e)
         if (dropped) continue;
         fwrite(line, 1, (size_t)length, out); /* a NUL too: it is for the copy's reader to refuse */
         if (line[length - 1] != '\n') putc('\n', out);
-        for (int i = 0; begins && !found && i < e->count; i++)
-            fprintf(out, "%s=%.17g\n", e->changes[i].key, e->changes[i].value);
+        for (int i = 0; begins && !found && i < e->count; i++) write_value(out, &e->changes[i]);
         if (starts_pinned) fprintf(out, "amp=0\n");
         found |= begins;
     }

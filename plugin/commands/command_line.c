@@ -85,7 +85,7 @@ static void note_options(char **given, const char *const *words, int count)
         int is_device = !strcmp(given[i], "-i") || !strcmp(given[i], "-gpus");
         if (!is_word && !is_device && strcmp(given[i], "-nogpu"))
             snprintf(line + length, sizeof line - length, " %s", given[i]);
-        if (given[i + 1]) i += is_device || !strcmp(given[i], "-log");
+        if (given[i + 1]) i += is_device || !strcmp(given[i], amp_fork_log_option);
     }
     amp_ranks_note("%s%s\n", line[0] ? "the options" : "no options", line);
 }

@@ -137,6 +137,8 @@ typedef struct amp_fork_option {
     int of_detector, of_classifier;
 } amp_fork_option;
 extern const amp_fork_option amp_fork_options[];
+/* The option that names the log of a training's steps: -log, where Darknet has none of that name. */
+extern const char amp_fork_log_option[];
 
 /* ---- memory and machine ---- */
 

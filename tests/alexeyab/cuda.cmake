@@ -16,7 +16,7 @@ target_compile_options(alexeyab_gpu_double_darknet PRIVATE -w)
 darknet_flags_for(alexeyab_gpu_double_darknet)
 
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/host/darknet/*.c
-    ${CMAKE_SOURCE_DIR}/plugin/host/alexeyab/*.c)
+    ${CMAKE_SOURCE_DIR}/plugin/host/family/*.c ${CMAKE_SOURCE_DIR}/plugin/host/alexeyab/*.c)
 add_executable(alexeyab_cuda_host_double cuda/host.c ${command_line} doubles/alexeyab_gpu_double.cc
     ${sources} ${rooms})
 add_executable(alexeyab_cuda_host_cpu cuda/host.c)

@@ -758,6 +758,31 @@ TEST(warnings)
     assert_string_equal(found.warning, "");
 }
 
+/* What ends a strict parser, as hank-ai's is, is a mistake. */
+TEST(a_strict_darknet)
+{
+    static const struct { const char *net, *line; } cases[] = {
+        { "lerning_rate=1", "x.cfg:2: [net] lerning_rate = 1" UNKNOWN ", did you mean learning_rate?" },
+        { "batch=4\nbatch=4", "x.cfg:3: [net] batch = 4: set twice in this section, first on line 2" },
+        { "decay=5e-4", "x.cfg:2: [net] decay = 5e-4: a number without exponent and + is wanted here"
+          NOT_NEGATIVE },
+        { "decay=+.5", "x.cfg:2: [net] decay = +.5: a number without exponent and + is wanted here"
+          NOT_NEGATIVE },
+        { "decay=.0005", "" },
+    };
+    cfg_fork strict = amp_cfg_fork;
+    cfg_summary summary;
+    amp_error error;
+    strict.strict = 1;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[200];
+        snprintf(text, sizeof text, "[net]\n%s\n" SIZE CONV, cases[i].net);
+        write_file("x.cfg", text);
+        assert_int_equal(cfg_check("x.cfg", &strict, CFG_FOR_ANYTHING, NULL, &summary, &error), AMP_OK);
+        assert_string_equal(summary.errors ? summary.first_error : "", cases[i].line);
+    }
+}
+
 /* Each mistake once, the layers behind a wrong one not for what it did not give them. */
 TEST(all_mistakes_are_told)
 {

@@ -104,7 +104,20 @@ static void at_the_end(void)
     _exit(1);
 }
 
-static const char *const orders[] = { "forward", "backward", "random1", NULL };
+enum { MOST_ORDERS = 64 };
+static const char *orders[2 + MOST_ORDERS + 1] = { "forward", "backward", "random1" };
+
+/* AMP_CUDA_ORDERS=N: random1 to randomN. */
+__attribute__((constructor)) static void choose_orders(void)
+{
+    static char names[MOST_ORDERS][16];
+    const char *text = getenv("AMP_CUDA_ORDERS");
+    long count = text ? strtol(text, NULL, 10) : 1;
+    for (int i = 0; i < count && i < MOST_ORDERS; i++) {
+        snprintf(names[i], sizeof names[i], "random%d", i + 1);
+        orders[2 + i] = names[i];
+    }
+}
 
 static int use_order(const char *name)
 {

@@ -297,13 +297,14 @@ TEST_WITH(images_are_copied_while_the_pass_before_is_computed, begin, end)
     images_take_turns(1);
 }
 
+/* To 128 bytes: half of them later, half ahead. */
 static amp_status upload_staged(amp_backend *b, void *to, amp_error *error)
 {
     void *staged;
     AMP_TRY(b->stage(b, to, 64, &staged, error));
     memset(staged, 5, 64);
     AMP_TRY(b->upload_later(b, to, staged, 64, error));
-    AMP_TRY(b->upload_ahead(b, to, staged, 64, error));
+    AMP_TRY(b->upload_ahead(b, (char *)to + 64, staged, 64, error));
     return b->uploads_done(b, error);
 }
 
@@ -319,7 +320,7 @@ TEST_WITH(any_call_of_a_later_upload_may_fail, begin, end)
             amp_backend *b = opened();
             amp_error error = { 0 };
             void *to;
-            OK(b->allocate(b, 64, &to, e));
+            OK(b->allocate(b, 128, &to, e));
             amp_cuda_fail_call(calls[i].name, nth, cudaErrorUnknown);
             assert_int_not_equal(upload_staged(b, to, &error), AMP_OK);
             if (!strstr(error.message, calls[i].name))
@@ -343,6 +344,71 @@ TEST_WITH(scratch_grows_and_is_given_back, begin, end)
     OK(amp_cuda_scratch(b, (size_t)5 << 20, &third, e));
     assert_int_equal((size_t)third % 256, 0);
     assert_true(amp_cuda_bytes() < (size_t)7 << 20);
+    b->destroy(b);
+}
+
+/* ---- recorded passes ---- */
+
+enum { STATISTICS = 300 };
+
+/* As many statistics, of a list whose every array is its own: *committed becomes *array. */
+static amp_status keep(amp_backend *b, float *memory, int count, amp_error *error)
+{
+    static amp_statistics list[STATISTICS];
+    for (int i = 0; i < count; i++)
+        list[i] = (amp_statistics){ .array = memory + 2 * i, .committed = memory + 2 * i + 1, .count = 1 };
+    return b->keep_statistics(b, list, count, error);
+}
+
+TEST_WITH(a_recording_that_could_not_be_made_is_none, begin, end)
+{
+    amp_backend *b = opened();
+    amp_recorded_pass *pass = NULL;
+    amp_error error;
+    void *x;
+    int repeated;
+    OK(b->allocate(b, 256, &x, e));
+    OK(b->pass_begin(b, &pass, &repeated, e));
+    OK(b->zero(b, x, 256, e));
+    amp_cuda_fail_call("cudaGraphInstantiate", 1, cudaErrorMemoryAllocation);
+    assert_int_equal(b->pass_end(b, &pass, 1, &error), AMP_NO_MEMORY);
+    OK(b->pass_begin(b, &pass, &repeated, e));
+    assert_false(repeated);
+    OK(b->zero(b, x, 256, e));
+    OK(b->pass_end(b, &pass, 1, e));
+    OK(b->pass_begin(b, &pass, &repeated, e));
+    assert_true(repeated);
+    b->pass_free(b, pass);
+    b->release(b, x);
+    b->destroy(b);
+}
+
+/* A list of arrays neither grows while a pass is recorded, nor behind the back of one that was. */
+TEST_WITH(lists_of_arrays_do_not_move_under_a_recording, begin, end)
+{
+    amp_backend *b = opened();
+    amp_recorded_pass *pass = NULL;
+    amp_error error;
+    float *memory;
+    int repeated;
+    OK(b->allocate(b, 2 * STATISTICS * sizeof(float), (void **)&memory, e));
+    OK(b->zero(b, memory, 2 * STATISTICS * sizeof(float), e));
+    OK(b->pass_begin(b, &pass, &repeated, e));
+    assert_int_equal(keep(b, memory, 2, &error), AMP_BACKEND_FAILED);
+    assert_string_equal(error.message, "lists of arrays change in a pass that is recorded");
+    OK(b->pass_end(b, &pass, 0, e));
+    assert_null(pass);
+    OK(keep(b, memory, 2, e));
+    OK(b->pass_begin(b, &pass, &repeated, e));
+    OK(keep(b, memory, 2, e));
+    OK(b->pass_end(b, &pass, 1, e));
+    OK(b->pass_begin(b, &pass, &repeated, e));
+    assert_true(repeated);
+    OK(keep(b, memory, STATISTICS, e));
+    OK(b->pass_begin(b, &pass, &repeated, e));
+    assert_false(repeated); /* it would read the old list */
+    OK(b->pass_end(b, &pass, 0, e));
+    b->release(b, memory);
     b->destroy(b);
 }
 
@@ -465,6 +531,34 @@ TEST_WITH(tuning_may_be_off_or_short_of_memory, begin, end)
         b->conv_destroy(b, conv);
         b->destroy(b);
     }
+}
+
+/* Beside the tensors to time on there is no room for any engine's workspace: none is timed or has failed. */
+TEST_WITH(an_engine_whose_workspace_does_not_fit_yet_is_kept, begin, end)
+{
+    amp_conv *conv;
+    void *x, *y;
+    float *w;
+    cudnn_double.engine[0].workspace = 1 << 20; /* as the others */
+    amp_cuda_device_is(9, 0, 4, (size_t)512 << 10);
+    amp_backend *b = opened();
+    OK(b->conv_create(b, &three_by_three, &conv, e));
+    assert_int_equal(executed(), 0);
+    amp_cuda_device_is(9, 0, 4, (size_t)8 * GIB);
+    OK(b->allocate(b, 2 * 16 * 6 * 5 * 2, &x, e));
+    OK(b->allocate(b, 2 * 8 * 6 * 5 * 2, &y, e));
+    OK(b->allocate(b, 8 * 16 * 9 * 4, (void **)&w, e));
+    OK(b->zero(b, x, 2 * 16 * 6 * 5 * 2, e));
+    OK(b->zero(b, w, 8 * 16 * 9 * 4, e));
+    OK(load(b, conv, w, e));
+    OK(b->conv_forward(b, conv, x, NULL, y, e));
+    OK(b->synchronize(b, e));
+    assert_int_equal(cudnn_double.engine[0].executed, 1); /* the first choice */
+    b->release(b, x);
+    b->release(b, y);
+    b->release(b, w);
+    b->conv_destroy(b, conv);
+    b->destroy(b);
 }
 
 TEST_WITH(deterministic_runs_use_no_clock_and_no_chance, begin, end)

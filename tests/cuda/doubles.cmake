@@ -3,9 +3,11 @@
 # neither nvcc nor a library nor a GPU.
 #
 #   test_cuda_shim             the doubles themselves: each fault that they are there for is made, and seen
+#   test_cuda_races            they see races, whether or not a result is right
 #   test_cuda_library_doubles  those of cuDNN and cuBLAS compute what they should, and see misuse
 #   test_cuda_graph            what the backend says to cuDNN, and each call of cuDNN's failing
 #   test_cuda_double_*         the conformance tests, and the layers over the backend
+#   test_cuda_contracted_*     of these the tests of kernels, with fma as nvcc makes it
 #   test_cuda_double_partial   that a backend of one kernel links, as docs/extending.md promises
 #   test_cuda_backend          the backend around its kernels, and each call beneath it failing
 #   test_cuda_large            that the test of large tensors, for a GPU, is right
@@ -52,21 +54,37 @@ if(DARKNET_AMP_SANITIZE)
 endif()
 
 # nvcc makes one fma of a product and the sum behind it, wherever the source does not say __fmul_rn or
-# __fadd_rn. So does the C++ compiler here, where the processor has the instruction: a kernel whose result is
-# promised to equal two operations to the bit fails its test if it leaves that open.
-set(contraction -ffp-contract=off)
-if(NOT CMAKE_CROSSCOMPILING AND EXISTS /proc/cpuinfo)
+# __fadd_rn. So does the C++ compiler for test_cuda_contracted_*, where the processor has the instruction: a
+# kernel whose result is promised to equal two operations to the bit fails its test if it leaves that open.
+set(contraction)
+if(NOT CMAKE_CROSSCOMPILING AND NOT DARKNET_AMP_SANITIZE AND EXISTS /proc/cpuinfo)
     file(STRINGS /proc/cpuinfo fma REGEX "^flags.* fma( |$)" LIMIT_COUNT 1)
     if(fma)
         set(contraction -ffp-contract=fast -mfma -fexpensive-optimizations)
     endif()
 endif()
 
+# For all other programs a hook before each access of a kernel's memory, and for each that is not aligned:
+# doubles/cuda_races.cc. (With hooks between them the compiler would not join operations.)
+set(hooks -ffp-contract=off)
+if(NOT DARKNET_AMP_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    list(APPEND hooks -fsanitize=thread -fsanitize=alignment --param=tsan-instrument-func-entry-exit=0)
+    target_compile_definitions(cuda_double_settings INTERFACE AMP_SHIM_RACES=1)
+endif()
+
+if(NOT DARKNET_AMP_SANITIZE STREQUAL "ON")
+    set(shared_memory -fdata-sections)
+    target_link_options(cuda_double_settings INTERFACE -Wl,-T,${CMAKE_CURRENT_SOURCE_DIR}/doubles/shared.ld)
+endif()
+
 # CUDA C++ for the C++ compiler.
 function(cuda_on_the_cpu)
+    set(contracted $<BOOL:$<TARGET_PROPERTY:AMP_CONTRACTED>>)
     set(shim ${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h)
+    set(flags -include ${shim} -Wno-unknown-pragmas ${shared_memory}
+        "$<IF:${contracted},${contraction},${hooks}>")
     set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX OBJECT_DEPENDS ${shim}
-        COMPILE_OPTIONS "-include;${shim};${contraction};-Wno-unknown-pragmas")
+        COMPILE_OPTIONS "${flags}")
 endfunction()
 
 # Without the headers of cuDNN the backend is its kernels.
@@ -75,9 +93,8 @@ file(GLOB cuda_c CONFIGURE_DEPENDS ${cuda_room}/*.c)
 file(GLOB cuda_library_doubles CONFIGURE_DEPENDS
     doubles/cudnn*.c doubles/cudnn*.cc doubles/cublas*.c doubles/cublas*.cc)
 cuda_on_the_cpu(${cuda_kernels})
-# Gradients of boxes that cancel to exactly 0 without fma are compared with 0.
-set_property(SOURCE ${cuda_room}/yolo.cu APPEND PROPERTY COMPILE_OPTIONS -ffp-contract=off)
-set(cuda_double_sources doubles/cuda_shim.cc doubles/cuda_runtime_double.cc ${cuda_kernels})
+set(cuda_runtime doubles/cuda_shim.cc doubles/cuda_races.cc doubles/cuda_runtime_double.cc)
+set(cuda_double_sources ${cuda_runtime} ${cuda_kernels})
 if(CUDNN_INCLUDE_DIR)
     list(APPEND cuda_double_sources ${cuda_c} ${cuda_library_doubles})
     target_include_directories(cuda_double_settings SYSTEM INTERFACE ${CUDNN_INCLUDE_DIR})
@@ -88,7 +105,8 @@ if(NOT DARKNET_AMP_SANITIZE)
     set_source_files_properties(
         doubles/cudnn_convolution.cc doubles/cudnn_execution.cc doubles/cublas_double.cc
         PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off")
-    set_source_files_properties(doubles/cuda_shim.cc PROPERTIES COMPILE_OPTIONS -O3) # so do its threads
+    # So do its threads, and what is looked at.
+    set_source_files_properties(doubles/cuda_shim.cc doubles/cuda_races.cc PROPERTIES COMPILE_OPTIONS -O3)
 endif()
 add_library(cuda_double OBJECT ${cuda_double_sources})
 set_target_properties(cuda_double PROPERTIES C_EXTENSIONS OFF CXX_EXTENSIONS ON POSITION_INDEPENDENT_CODE ON)
@@ -114,9 +132,22 @@ foreach(test ${conformance_tests})
     cuda_double_test(${name} backend/${test}.c conformance/machine_cuda_double.c)
 endforeach()
 
+# AlexeyAB's rules of yolo are held to bounds that leave no room for fma.
+if(contraction)
+    add_library(cuda_double_contracted OBJECT ${cuda_double_sources})
+    set_target_properties(cuda_double_contracted PROPERTIES
+        C_EXTENSIONS OFF CXX_EXTENSIONS ON POSITION_INDEPENDENT_CODE ON AMP_CONTRACTED ON)
+    target_link_libraries(cuda_double_contracted PUBLIC cuda_double_settings)
+    foreach(kernels cast kernels_move kernels_norm kernels_update yolo)
+        set(name test_cuda_contracted_${kernels})
+        add_executable(${name} backend/test_backend_${kernels}.c conformance/machine_cuda_double.c)
+        cuda_double_program(${name} cuda_double_contracted)
+    endforeach()
+endif()
+
 # A backend of one kernel, as one that is being written: all else stays NULL.
 add_executable(test_cuda_double_partial backend/test_backend_cast.c conformance/machine_cuda_double.c
-    doubles/cuda_shim.cc doubles/cuda_runtime_double.cc ${cuda_room}/cast.cu)
+    ${cuda_runtime} ${cuda_room}/cast.cu)
 cuda_double_program(test_cuda_double_partial cuda_double_settings)
 
 cuda_double_test(test_cuda_double_unlisted cuda/kernels_move.c conformance/machine_cuda_double.c)
@@ -128,8 +159,9 @@ if(cuda_double_whole)
 endif()
 
 cuda_double_test(test_cuda_update cuda/update.c conformance/machine_cuda_double.c)
-cuda_on_the_cpu(${CMAKE_CURRENT_SOURCE_DIR}/cuda/faults.cu)
+cuda_on_the_cpu(${CMAKE_CURRENT_SOURCE_DIR}/cuda/faults.cu ${CMAKE_CURRENT_SOURCE_DIR}/cuda/races.cu)
 cuda_double_test(test_cuda_shim cuda/shim.c cuda/faults.cu)
+cuda_double_test(test_cuda_races cuda/race_check.c cuda/faults.cu cuda/races.cu)
 if(cuda_double_whole)
     cuda_double_test(test_cuda_library_doubles cuda/library_doubles.c)
     cuda_double_test(test_cuda_graph cuda/graph.c)
@@ -177,7 +209,9 @@ if(cuda_double_whole AND NOT DARKNET_AMP_CUDA)
     set_target_properties(darknet-on-doubles PROPERTIES LINKER_LANGUAGE CXX
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     target_link_libraries(darknet-on-doubles PRIVATE darknet_static oneDNN OpenMP::OpenMP_C)
-    target_link_options(darknet-on-doubles PRIVATE ${darknet_link_flags} -Wl,--wrap=amp_cpu_backend_create)
+    target_link_options(darknet-on-doubles PRIVATE
+        $<TARGET_PROPERTY:cuda_double_settings,INTERFACE_LINK_OPTIONS> ${darknet_link_flags}
+        -Wl,--wrap=amp_cpu_backend_create)
 endif()
 
 find_program(NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin

@@ -165,6 +165,8 @@ void reserve(arena &a)
                  -1, 0);
     if (p == MAP_FAILED) std::perror("address space for device memory"), std::abort();
     a.base = a.next = a.used = (char *)(((uintptr_t)p + STEP - 1) / STEP * STEP);
+    if (!amp_shim::races_watch(a.base, arena_bytes))
+        std::perror("address space to watch device memory"), std::abort();
     madvise(a.base, arena_bytes, MADV_HUGEPAGE); /* where there are any: opening and shutting them is quick */
 }
 
@@ -222,6 +224,7 @@ char *take(arena &a, size_t bytes)
             SHUT_REGION(at - GUARD, GUARD);
             SHUT_REGION(at + bytes, span - GUARD - bytes);
             a.blocks[at] = { bytes, span, ++allocations };
+            amp_shim::races_allocated(at, bytes);
             forget_freed(a, at - GUARD, span);
             return at;
         }
@@ -258,6 +261,18 @@ const std::pair<char *const, allocation> *find(const arena &a, const void *p)
     auto &b = *--after;
     return (char *)p <= b.first + b.second.bytes ? &b : nullptr;
 }
+
+/* For races_find. */
+[[maybe_unused]] void ends_of(const void *p, char **from, char **to)
+{
+    const arena *a = within(device_memory, p) ? &device_memory : &managed_memory;
+    auto b = find(*a, p);
+    if (b) *from = b->first, *to = b->first + b->second.bytes;
+}
+
+#if AMP_SHIM_RACES
+int finds_for_races = (amp_shim::races_find = ends_of, 1);
+#endif
 
 const arena *arena_of(const void *p)
 {
@@ -305,6 +320,7 @@ struct operation {
     std::string what;
     std::function<void()> run;
     double queued; /* the host's clock then */
+    amp_shim::races_operation of;
 };
 
 /* The clocks of the host and of the device, in microseconds. Queuing anything takes the host HOST_CALL; the
@@ -326,15 +342,21 @@ struct stream {
     bool blocking = true;
     bool at_work = false; /* one of its operations runs, or waits for another rank (nccl_double.h) */
     int number = 0;
+    amp_shim::moment before; /* what its next operation comes after */
+    std::shared_ptr<const amp_shim::moment> known; /* a copy of that; NULL: it was changed since */
+    long of_host = 0;        /* host_moments, when the host's was joined to it */
 };
 
 struct event {
     stream *on = nullptr;
     uint64_t at = 0; /* that many operations of `on` must be done */
     double time = 0; /* device_clock when it was reached */
+    amp_shim::moment after; /* what is over when it is reached */
 };
 
 stream default_stream;
+amp_shim::moment host_moment; /* what the host has waited for */
+long host_moments;            /* how often that grew */
 int of_graph; /* a graph's operation runs */
 std::map<void *, std::shared_ptr<capture>> graphs, executables;
 std::map<stream *, std::unique_ptr<stream>> streams;
@@ -375,6 +397,33 @@ stream *stream_of(cudaStream_t s)
     return at == streams.end() ? nullptr : at->second.get();
 }
 
+/* What is over at `of` is over at `at`, too. True: that is news. */
+bool join(amp_shim::moment &at, const amp_shim::moment &of)
+{
+    bool news = false;
+    for (auto &o : of) {
+        uint64_t &count = at[o.first];
+        news = news || count < o.second;
+        count = std::max(count, o.second);
+    }
+    return news;
+}
+
+void come_after(stream *s, const amp_shim::moment &what)
+{
+    if (join(s->before, what)) s->known.reset();
+}
+
+/* What is over once `count` of its operations are, of those that are queued. */
+amp_shim::moment moment_of(const stream *s, uint64_t count)
+{
+    amp_shim::moment all = s->before;
+    all[s->number] = count;
+    return all;
+}
+
+void host_waited_for(const amp_shim::moment &what) { host_moments += join(host_moment, what); }
+
 bool alive(stream *s) { return s == &default_stream || streams.count(s); }
 
 /* Runs the stream's work until `count` operations were ever done. */
@@ -390,7 +439,9 @@ void run_until(stream *s, uint64_t count)
         running = op.what;
         s->at_work = true;
         device_clock = std::max(device_clock, op.queued);
+        const amp_shim::races_operation *outer = amp_shim::races_run(&op.of);
         if (sticky == cudaSuccess) op.run();
+        amp_shim::races_run(outer);
         s->at_work = false;
         running = before.empty() ? op.what : before;
         ++s->done;
@@ -406,6 +457,7 @@ void wait_until(stream *s, uint64_t count)
 {
     if (alive(s) && s->done < count) ++counts.waits;
     run_until(s, count);
+    host_waited_for(moment_of(s, count));
     host_clock = std::max(host_clock, device_clock);
 }
 
@@ -415,6 +467,9 @@ void wait_for_everything()
     for (auto &s : streams) any = any || !s.first->queue.empty();
     if (any) ++counts.waits;
     run_everything();
+    host_waited_for(moment_of(&default_stream, default_stream.queued));
+    for (auto &s : streams) host_waited_for(moment_of(s.first, s.first->queued));
+    for (auto &s : destroyed_streams) host_waited_for(moment_of(s.get(), s->queued));
     host_clock = std::max(host_clock, device_clock);
 }
 
@@ -430,11 +485,14 @@ void push(stream *s, std::string what, std::function<void()> run)
 {
     ++s->queued;
     host_clock += HOST_CALL;
-    s->queue.push_back({ std::move(what), std::move(run), host_clock });
+    if (s->of_host != host_moments) come_after(s, host_moment), s->of_host = host_moments;
+    if (!s->known) s->known = std::make_shared<amp_shim::moment>(s->before);
+    s->queue.push_back({ what, std::move(run), host_clock, { s->number, s->queued, s->known, what } });
 }
 
 void push_wait(stream *s, stream *other, uint64_t count)
 {
+    come_after(s, moment_of(other, count));
     if (other->done < count) push(s, "a wait", [=] { run_until(other, count); });
 }
 
@@ -456,12 +514,13 @@ void put(stream *s, std::string what, std::function<void()> run)
     if (s == &default_stream && breaks_capture())
         amp_cuda_report("%s is on the default stream, while another captures", what.c_str());
     if (s->captured) {
-        s->captured->operations.push_back({ std::move(what), std::move(run), 0 });
+        s->captured->operations.push_back({ std::move(what), std::move(run), 0, {} });
         return;
     }
     push_implicit_waits(s);
     push(s, std::move(what), std::move(run));
     if (launch_blocking || (copies_early && !s->blocking)) run_all(s);
+    if (launch_blocking) host_waited_for(moment_of(s, s->queued));
 }
 
 bool limits_hold(dim3 grid, dim3 block)
@@ -663,6 +722,7 @@ static cudaError_t give_back(void *p)
     a->live -= b.span;
     a->blocks.erase(at);
     a->freed[(char *)p] = b;
+    amp_shim::races_freed();
     return cudaSuccess;
 }
 
@@ -771,6 +831,7 @@ static void put_late_copy(stream *s, const char *name, void *to, const void *fro
         pending_copies.erase(pending);
         if (std::memcmp(before->data(), from, bytes))
             amp_cuda_report("%s: its source %p was written to before it was copied", name, from);
+        amp_shim::races_use(to, bytes, true);
         std::memcpy(to, from, bytes);
     });
 }
@@ -810,9 +871,16 @@ static cudaError_t copy(const char *name, void *to, const void *from, size_t byt
     count_copy(to_device, from_device, from_pageable || to_pageable, bytes);
     if (from_pageable) { /* staged at once */
         auto staged = std::make_shared<std::vector<char>>((const char *)from, (const char *)from + bytes);
-        put(s, name, [=] { std::memcpy(to, staged->data(), bytes); });
+        put(s, name, [=] {
+            amp_shim::races_use(to, bytes, true);
+            std::memcpy(to, staged->data(), bytes);
+        });
     } else if (!device_side(from)) put_late_copy(s, name, to, from, bytes);
-    else put(s, name, [=] { std::memmove(to, from, bytes); });
+    else put(s, name, [=] {
+        amp_shim::races_use(from, bytes, false);
+        amp_shim::races_use(to, bytes, true);
+        std::memmove(to, from, bytes);
+    });
     if (waits || to_pageable) wait_until(s, s->queued);
     return result(cudaSuccess);
 }
@@ -837,7 +905,10 @@ static cudaError_t set_bytes(const char *name, void *at, int value, size_t bytes
             result(cudaErrorInvalidResourceHandle);
     if (bytes == 0) return result(cudaSuccess);
     if (!amp_cuda_is_device(at, bytes, name)) return result(cudaErrorInvalidValue);
-    put(s, name, [=] { std::memset(at, value, bytes); });
+    put(s, name, [=] {
+        amp_shim::races_use(at, bytes, true);
+        std::memset(at, value, bytes);
+    });
     return result(cudaSuccess);
 }
 
@@ -919,7 +990,7 @@ cudaError_t cudaStreamQuery(cudaStream_t on)
     OUTSIDE_CAPTURE();
     stream *s = stream_of(on);
     if (!s) return amp_cuda_report("cudaStreamQuery of no stream"), result(cudaErrorInvalidResourceHandle);
-    if (s->queue.empty()) return cudaSuccess;
+    if (s->queue.empty()) return host_waited_for(moment_of(s, s->queued)), cudaSuccess;
     run_until(s, s->done + 1);
     return result(cudaErrorNotReady);
 }
@@ -972,6 +1043,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t on)
     put(s, "cudaEventRecord", [=] { if (events.count(it)) it->time = device_clock; });
     it->on = s;
     it->at = s->queued;
+    it->after = moment_of(s, s->queued);
     return result(cudaSuccess);
 }
 
@@ -986,7 +1058,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t on, cudaEvent_t e, unsigned)
         s->captured->broken = true;
         return result(cudaErrorStreamCaptureIsolation);
     }
-    if (it->on && it->on != s) push_wait(s, it->on, it->at);
+    if (it->on && it->on != s) come_after(s, it->after), push_wait(s, it->on, it->at);
     return cudaSuccess;
 }
 
@@ -999,6 +1071,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e)
     event *it = event_of(e);
     if (!it) return result(cudaErrorInvalidResourceHandle);
     if (pending(it)) wait_until(it->on, it->at);
+    host_waited_for(it->after);
     return result(cudaSuccess);
 }
 
@@ -1008,7 +1081,7 @@ cudaError_t cudaEventQuery(cudaEvent_t e)
     OUTSIDE_CAPTURE();
     event *it = event_of(e);
     if (!it) return result(cudaErrorInvalidResourceHandle);
-    if (!pending(it)) return cudaSuccess;
+    if (!pending(it)) return host_waited_for(it->after), cudaSuccess;
     run_until(it->on, it->on->done + 1);
     return result(cudaErrorNotReady);
 }

@@ -160,13 +160,17 @@ static uint32_t random_below(uint32_t n)
     return (uint32_t)((order.state >> 33) % n);
 }
 
+static void shuffle(std::vector<int> &list)
+{
+    for (size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[random_below((uint32_t)i)]);
+}
+
 static void arrange(std::vector<int> &list, size_t n)
 {
     if (list.size() == n && order.how != order.random) return; /* still in order */
     list.resize(n);
     for (size_t i = 0; i < n; i++) list[i] = (int)(order.how == order.backward ? n - 1 - i : i);
-    if (order.how == order.random)
-        for (size_t i = n; i > 1; --i) std::swap(list[i - 1], list[random_below((uint32_t)i)]);
+    if (order.how == order.random) shuffle(list);
 }
 
 static uint3 place(unsigned i, dim3 d)
@@ -179,6 +183,7 @@ static void become(int t)
 {
     block.running = t;
     threadIdx = place((unsigned)t, blockDim);
+    races_thread(t);
 }
 
 static void fibre_main()
@@ -267,11 +272,14 @@ static bool open_group(int t)
             return fault("shuffles from a lane that does not take part", base + i), false;
         w.result = block.threads[w.source].value;
     }
+    unsigned lanes = 0;
     for (int i = 0; i < 32; i++) {
         if (!(first.mask >> i & 1) || block.threads[base + i].now != state::waiting) continue;
         block.threads[base + i].now = state::ready;
         --block.warp_waits[base / 32];
+        lanes |= 1u << i;
     }
+    if (first.how == sync::warp) races_warp_barrier(base, lanes);
     return true;
 }
 
@@ -318,6 +326,8 @@ static bool open_barriers()
     for (auto &w : block.threads)
         if (w.now == state::waiting) w.now = state::ready;
     block.block_waits = 0;
+    races_block_barrier();
+    if (order.how == order.random) shuffle(block.order);
     return true;
 }
 
@@ -325,7 +335,7 @@ static bool open_barriers()
 
 struct range { char *at; size_t bytes; };
 
-/* The sections that __shared__ made, as this program's file names them. */
+/* The sections of shared memory, as this program's file names them. */
 static std::vector<range> find_shared()
 {
     std::vector<range> found;
@@ -347,6 +357,12 @@ static std::vector<range> find_shared()
         if (!std::strncmp(names + sections[i].sh_name, "amp_shared_", 11))
             found.push_back({ (char *)base + sections[i].sh_addr, sections[i].sh_size });
     munmap(file, (size_t)st.st_size);
+    char *from = nullptr, *to = nullptr;
+    for (const range &r : found) {
+        from = from && from < r.at ? from : r.at;
+        to = std::max(to, r.at + r.bytes);
+    }
+    if (from) races_watch_shared(from, (size_t)(to - from));
     return found;
 }
 
@@ -407,6 +423,7 @@ static void run_block(unsigned index)
     block.warp_waits.assign((n + 31) / 32, 0);
     arrange(block.order, n);
     block.started = 0, block.block_waits = block.ended = 0;
+    races_block(n);
     poison_shared();
     for (;;) {
         while (block.started < n) resume(free_fibre());
@@ -441,6 +458,7 @@ bool run_grid(const launch &l)
     gridDim = l.grid, blockDim = l.block;
     block.what = &l;
     block.failed = false, block.active = true;
+    races_grid(l.kernel, l.file, l.line);
     arrange(block.blocks, (size_t)l.grid.x * l.grid.y * l.grid.z);
     for (size_t i = 0; i < block.blocks.size() && !block.failed; i++) run_block((unsigned)block.blocks[i]);
     if (block.failed) reset_fibres();
@@ -460,6 +478,15 @@ void amp_shim_order(const char *text)
         : 0;
     block.order.clear();
     block.blocks.clear();
+}
+
+int amp_cuda_sees_races(void)
+{
+#if AMP_SHIM_RACES
+    return 1;
+#else
+    return 0;
+#endif
 }
 
 void amp_shim_abandon(void)

@@ -36,6 +36,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "cuda_races.h"
+
 #undef __global__
 #undef __device__
 #undef __host__
@@ -50,9 +52,14 @@
 #define __constant__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-/* A section for each line, so that all shared memory can be found and poisoned. (One for all would not do:
- * the compiler refuses to have variables of templates and others in one section.) */
+/* The shim finds and poisons all shared memory: shared.ld gives it a section. For AddressSanitizer, which
+ * puts gaps between arrays, it is one section for each line (the compiler refuses to have variables of
+ * templates and others in one), and that of templates, whose section it forgets, is not poisoned. */
+#ifdef __SANITIZE_ADDRESS__
 #define __shared__ static __attribute__((section(AMP_SHIM_TEXT(AMP_SHIM_GLUE(amp_shared_, __LINE__)))))
+#else
+#define __shared__ static
+#endif
 #define AMP_SHIM_TEXT(x) AMP_SHIM_TEXT_(x)
 #define AMP_SHIM_TEXT_(x) #x
 #define AMP_SHIM_GLUE(a, b) AMP_SHIM_GLUE_(a, b)
@@ -227,53 +234,61 @@ static inline unsigned __ballot_sync(unsigned mask, int vote, AMP_SHIM_HERE)
     return votes;
 }
 
-static inline void __threadfence() {}
+static inline void __threadfence() { amp_shim::races_fence(); }
 static inline long long clock64() { return amp_shim::cycles(); }
 static inline void __threadfence_block() {}
 
 /* ------------------------------------------------------------------------------------------------ atomics */
+
+#define AMP_SHIM_INLINE inline __attribute__((always_inline)) /* so that reports name the kernel's line */
 
 namespace amp_shim {
 template <class T>
 constexpr bool atomic_type = std::is_same<T, int>::value || std::is_same<T, unsigned>::value ||
     std::is_same<T, unsigned long long>::value;
 template <class T> struct same { typedef T type; };
-template <class T, class F> T exchange(T *at, F next)
+/* The hooks of plain accesses stay out of it. */
+template <class T, class F> __attribute__((noinline, no_sanitize("thread"))) T replace(T *at, F next)
 {
-    static_assert(atomic_type<T>, "atomics on integers only: those on floats depend on the order of threads");
     T old = *at;
     *at = next(old);
     return old;
 }
+template <class T, class F> AMP_SHIM_INLINE T exchange(T *at, F next)
+{
+    static_assert(atomic_type<T>, "atomics on integers only: those on floats depend on the order of threads");
+    races_atomic(at, sizeof *at);
+    return replace(at, next);
+}
 }
 
-template <class T> T atomicAdd(T *at, typename amp_shim::same<T>::type v)
+template <class T> AMP_SHIM_INLINE T atomicAdd(T *at, typename amp_shim::same<T>::type v)
 {
     return amp_shim::exchange(at,
                               [=](T old) { return (T)((unsigned long long)old + (unsigned long long)v); });
 }
-template <class T> T atomicOr(T *at, typename amp_shim::same<T>::type v)
+template <class T> AMP_SHIM_INLINE T atomicOr(T *at, typename amp_shim::same<T>::type v)
 {
     return amp_shim::exchange(at, [=](T old) { return (T)(old | v); });
 }
-template <class T> T atomicAnd(T *at, typename amp_shim::same<T>::type v)
+template <class T> AMP_SHIM_INLINE T atomicAnd(T *at, typename amp_shim::same<T>::type v)
 {
     return amp_shim::exchange(at, [=](T old) { return (T)(old & v); });
 }
-template <class T> T atomicMax(T *at, typename amp_shim::same<T>::type v)
+template <class T> AMP_SHIM_INLINE T atomicMax(T *at, typename amp_shim::same<T>::type v)
 {
     return amp_shim::exchange(at, [=](T old) { return old < v ? v : old; });
 }
-template <class T> T atomicMin(T *at, typename amp_shim::same<T>::type v)
+template <class T> AMP_SHIM_INLINE T atomicMin(T *at, typename amp_shim::same<T>::type v)
 {
     return amp_shim::exchange(at, [=](T old) { return v < old ? v : old; });
 }
-template <class T> T atomicExch(T *at, typename amp_shim::same<T>::type v)
+template <class T> AMP_SHIM_INLINE T atomicExch(T *at, typename amp_shim::same<T>::type v)
 {
     return amp_shim::exchange(at, [=](T) { return v; });
 }
 template <class T>
-T atomicCAS(T *at, typename amp_shim::same<T>::type want, typename amp_shim::same<T>::type v)
+AMP_SHIM_INLINE T atomicCAS(T *at, typename amp_shim::same<T>::type want, typename amp_shim::same<T>::type v)
 {
     return amp_shim::exchange(at, [=](T old) { return old == want ? v : old; });
 }
@@ -332,5 +347,13 @@ template <class A, class B> static inline typename std::common_type<A, B>::type 
     typedef typename std::common_type<A, B>::type T;
     return (T)a < (T)b ? (T)b : (T)a;
 }
+
+/* ------------------------------------------------------------------------------------------------- memory */
+
+#if AMP_SHIM_RACES && defined(__SANITIZE_THREAD__)
+/* The compiler puts no hook before a copy that it leaves to the library. */
+#define memcpy(to, from, bytes) ((bytes) <= 16 && !((bytes) & ((bytes) - 1)) \
+    ? __builtin_memcpy(to, from, bytes) : amp_shim::races_copy(to, from, bytes))
+#endif
 
 #endif

@@ -102,4 +102,4 @@ beside_hooks alexeyab 10
 ! "$apply" --adapt alexeyab alexeyab.adapted > out 2> err || fail 'without a parser: status 0'
 ! grep 'no place was found' err | grep -v 'src/parser.c: ' || fail "AlexeyAB's: a hook finds no place"
 compiles_for_gpu alexeyab.adapted src/connected_layer.c src/shortcut_layer.c src/data.c \
-    amp/host/alexeyab/gaps_gpu.c
+    amp/host/family/gaps_gpu.c

@@ -20,7 +20,7 @@ for file in $(cd exactly && find . -type f); do
     cmp -s "exactly/$file" "patched/$file" || fail "apply.sh makes another $file"
 done
 [ "$(ls patched/amp/host | tr '\n' ' ')" = \
-    'README.md alexeyab darknet data fork.h fork_commands.h network program training ' ] ||
+    'README.md alexeyab darknet data family fork.h fork_commands.h network program training ' ] ||
     fail "the copy's host room: $(ls patched/amp/host)"
 
 # Nothing of it stands in our tree but what a patch needs to find its place.

@@ -125,9 +125,10 @@ if [ "$opencv" = 0 ]; then
     refused tiny.data '[net]' cutmix "${classes_only}would end by it; allowed: 0" cutmix=1
     ! "$ALEXEYAB" amp probe tiny.data x.cfg > out 2> err || fail 'amp probe does not look at images'
     for key in blur gaussian_noise; do
-        warned tiny.data $key 'is done by OpenCV, without which this Darknet was built: ' $key=1
+        refused tiny.data '[net]' $key 'is done by OpenCV, without which this Darknet was built; allowed: 0' \
+            $key=1
     done
-    warned class.data blur 'is done by OpenCV' blur=1
+    refused class.data '[net]' blur 'is done by OpenCV' blur=1
 else
     refused tiny.data '[net]' letter_box "$no_borders" letter_box=1 mosaic=1
     refused tiny.data '[net]' letter_box "$no_borders" letter_box=1 mixup=3

@@ -16,7 +16,7 @@ host/program
 host/data
 host/network
 host/training
-host/darknet host/pjreddie host/alexeyab
+host/darknet host/pjreddie host/family host/alexeyab host/hank_ai
 commands commands/*'
 
 # includes <plugin's folder>: lines `file header`, as paths in that folder; libraries' headers are left out.

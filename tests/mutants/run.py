@@ -49,11 +49,11 @@ def read_table():
     return mutants
 
 
-def test_files(tree, test):
+def test_files(tree, test, sources='test_*.c'):
     """The files below tests/ that hold a test whose name begins so."""
     tests = os.path.join(tree, 'tests')
     found = []
-    for path in sorted(glob.glob(tests + '/**/test_*.c', recursive=True) + glob.glob(tests + '/e2e/*.sh')):
+    for path in sorted(glob.glob(tests + '/**/' + sources, recursive=True) + glob.glob(tests + '/e2e/*.sh')):
         with open(path, encoding='utf-8') as file:
             if re.search(r'(?<![a-z_0-9])' + re.escape(test), file.read()):
                 found.append(path)
@@ -78,7 +78,7 @@ def check(mutants):
         if m.name in seen:
             complaints.append(f'[{m.name}] stands in table.txt twice')
         seen.add(m.name)
-        if not m.test or not test_files(SOURCE, m.test):
+        if not m.test or not test_files(SOURCE, m.test, '*.c' if m.program else 'test_*.c'):
             complaints.append(f'[{m.name}] names no test that there is')
         if broken(SOURCE, m) is None:
             complaints.append(f'[{m.name}] does not apply: its text must stand in {m.file} exactly once')

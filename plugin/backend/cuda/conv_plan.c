@@ -255,11 +255,15 @@ static int worth_timing(const amp_conv_plan *plan, const amp_conv_candidate *lis
     return before < best_of;
 }
 
+/* A workspace may not fit beside the tensors that engines are timed on, and yet beside the network's. */
+static int is_its_fault(amp_status timed) { return timed != AMP_OK && timed != AMP_NO_MEMORY; }
+
 /* Times the candidate in use, which needs no building. */
 static void time_current(amp_conv_plan *plan, amp_conv_timer timer, void *user, amp_error *why)
 {
-    plan->tuned = timer(user, plan, &plan->ms, why) == AMP_OK;
-    if (!plan->tuned) mark_failed(plan, &plan->current);
+    amp_status status = timer(user, plan, &plan->ms, why);
+    plan->tuned = status == AMP_OK;
+    if (is_its_fault(status)) mark_failed(plan, &plan->current);
 }
 
 /* Builds c to be timed, unless it would be compiled at run time and the limit of such engines is reached. */
@@ -276,9 +280,10 @@ static void time_one(amp_conv_plans *plans, amp_conv_plan *trial, amp_conv_plan 
                      void *user, amp_error *why)
 {
     float ms;
-    if (timer(user, trial, &ms, why) != AMP_OK) {
+    amp_status status = timer(user, trial, &ms, why);
+    if (is_its_fault(status)) {
         mark_failed(plan, &trial->current);
-    } else if (!plan->tuned || ms < plan->ms) {
+    } else if (status == AMP_OK && (!plan->tuned || ms < plan->ms)) {
         set_current(plans, plan, &trial->current);
         plan->tuned = 1;
         plan->ms = ms;

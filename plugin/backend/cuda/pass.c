@@ -53,13 +53,16 @@ amp_status amp_cuda_pass_end(amp_backend *backend, amp_recorded_pass **pass, int
         amp_cuda_clear_error();
         return AMP_OK;
     }
-    *pass = calloc(1, sizeof **pass);
-    cudaError_t made = *pass ? cudaGraphInstantiateWithFlags(&(*pass)->graph, graph, 0)
-                             : cudaErrorMemoryAllocation;
+    amp_recorded_pass *made = calloc(1, sizeof *made);
+    cudaError_t status = made ? cudaGraphInstantiateWithFlags(&made->graph, graph, 0)
+                              : cudaErrorMemoryAllocation;
     cudaGraphDestroy(graph);
-    if (made != cudaSuccess)
-        return amp_cuda_fail(made, "cudaGraphInstantiateWithFlags", __FILE__, __LINE__, error);
-    (*pass)->moved = cuda->moved;
+    if (status != cudaSuccess) {
+        free(made);
+        return amp_cuda_fail(status, "cudaGraphInstantiateWithFlags", __FILE__, __LINE__, error);
+    }
+    made->moved = cuda->moved;
+    *pass = made; /* only now: pass_begin launches what it finds there */
     AMP_CUDA_TRY(cudaGraphLaunch((*pass)->graph, cuda->stream));
     return AMP_OK;
 }

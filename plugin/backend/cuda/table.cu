@@ -33,7 +33,9 @@ static void cut(const amp_cuda_table *t, size_t row_bytes, int count, amp_cuda_c
 static amp_status make_room(amp_backend *backend, amp_cuda_table *t, size_t bytes, amp_error *error)
 {
     if (bytes <= t->room) return AMP_OK;
+    amp_cuda_of(backend)->moved++; /* a recorded pass would read the old ones */
     amp_cuda_release(backend, t->memory);
+    t->memory = NULL;
     t->room = 0;
     AMP_TRY(amp_cuda_malloc(backend, bytes, "lists of arrays", &t->memory, error));
     t->room = bytes;
@@ -58,6 +60,8 @@ static amp_status fill(amp_backend *backend, amp_cuda_table *t, size_t row_bytes
     }
     t->cuts = (unsigned)cuts;
     if (!cuts) return AMP_OK;
+    if (amp_cuda_of(backend)->recording) /* which can neither allocate nor wait */
+        return amp_fail(error, AMP_BACKEND_FAILED, "lists of arrays change in a pass that is recorded");
     size_t bytes = t->bytes + cuts * sizeof(amp_cuda_cut);
     AMP_TRY(make_room(backend, t, bytes, error));
     char *image = (char *)malloc(bytes);

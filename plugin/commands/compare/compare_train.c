@@ -54,7 +54,8 @@ static amp_status prepare(amp_compare *compare, program *p, amp_run *run, amp_er
     add_words(p, (const char *[]){ kind, "train", p->files.data, p->files.cfg, NULL });
     if (p->resumed) add_words(p, (const char *[]){ p->files.saved, NULL });
     else if (c->weights) add_words(p, (const char *[]){ c->weights, "-clear", NULL });
-    add_words(p, (const char *[]){ "-amp", amp_option(run), "-seed", p->seed, "-log", p->files.steps, NULL });
+    add_words(p, (const char *[]){ "-amp", amp_option(run), "-seed", p->seed, amp_fork_log_option,
+                                  p->files.steps, NULL });
     add_words(p, (const char *[]){ amp_fork_dont_show, NULL });
     add_device(p);
     return AMP_OK;

@@ -19,16 +19,6 @@ struct amp_batches {
     int inputs, truths;
 };
 
-static amp_status read_hierarchy(const char *file, network *net, amp_error *error)
-{
-    if (!file) return AMP_OK;
-    FILE *opened = amp_open_to_read(file, "the classes' tree", error);
-    if (!opened) return AMP_BAD_CONFIG;
-    fclose(opened);
-    net->hierarchy = read_tree((char *)file);
-    return AMP_OK;
-}
-
 /* The commands' threads: parts of a job have a generator each. */
 enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 };
 
@@ -39,6 +29,17 @@ static void prepare_detector(load_args *args, network *net, const layer *last)
     args->classes = last->classes;
     args->jitter = last->jitter;
     if (!args->threads) args->threads = DETECTOR_THREADS;
+}
+
+#ifdef AMP_OWN_CLASSIFIERS
+static amp_status read_hierarchy(const char *file, network *net, amp_error *error)
+{
+    if (!file) return AMP_OK;
+    FILE *opened = amp_open_to_read(file, "the classes' tree", error);
+    if (!opened) return AMP_BAD_CONFIG;
+    fclose(opened);
+    net->hierarchy = read_tree((char *)file);
+    return AMP_OK;
 }
 
 static amp_status prepare_classifier(amp_batches *b, const amp_data_file *file, network *net,
@@ -59,6 +60,7 @@ static amp_status prepare_classifier(amp_batches *b, const amp_data_file *file, 
     b->args.labels = b->labels.line;
     return AMP_OK;
 }
+#endif
 
 static amp_status prepare(amp_batches *b, const amp_data_file *file, network *net, amp_error *error)
 {
@@ -69,7 +71,9 @@ static amp_status prepare(amp_batches *b, const amp_data_file *file, network *ne
     AMP_TRY(amp_path_list_read(file->train, "the list of training images", &b->paths, error));
     switch (last->type) {
     case AMP_OWN_DETECTORS: prepare_detector(&b->args, net, last); break;
+#ifdef AMP_OWN_CLASSIFIERS
     case AMP_OWN_CLASSIFIERS: AMP_TRY(prepare_classifier(b, file, net, error)); break;
+#endif
     default:
         return amp_fail(error, AMP_UNSUPPORTED,
                         "a network must end in yolo or region (a detector), or in softmax, logistic or "

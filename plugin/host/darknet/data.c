@@ -81,8 +81,9 @@ int darknet_amp_read_boxes(const char *file, void *found, int *count)
     for (int i = 0; boxes && i < *count; i++) {
         const amp_label *l = &labels[i];
         boxes[i] = (box_label){ .id = l->class_id, .x = l->x, .y = l->y, .w = l->w, .h = l->h,
-                                .left = l->x - l->w / 2, .right = l->x + l->w / 2, .top = l->y - l->h / 2,
-                                .bottom = l->y + l->h / 2 };
+                                .left = AMP_OWN_EDGE(l->x - l->w / 2), .right = AMP_OWN_EDGE(l->x + l->w / 2),
+                                .top = AMP_OWN_EDGE(l->y - l->h / 2),
+                                .bottom = AMP_OWN_EDGE(l->y + l->h / 2) };
     }
     free(labels);
     if (!boxes) darknet_amp_refuse("%.700s: no memory for %d labels", file, *count);

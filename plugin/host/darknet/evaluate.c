@@ -2,17 +2,14 @@
  * with one. */
 #include "../fork_commands.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../../tensor/half.h"
 #include "../data/data_files.h"
 #include "own.h"
 #include "tree.h"
-#include "stb_image.h" /* Darknet's src/; image.c holds its code */
 
 static const float LEAST_SCORE = .005f, HIERARCHY = .5f, SUPPRESSION_IOU = .45f;
 
@@ -48,7 +45,9 @@ int amp_fork_recurrent_layer(const struct network *net)
 }
 
 int amp_fork_has_tree(const struct network *net) { return net->hierarchy != NULL; }
+#ifdef AMP_OWN_CLASSIFIERS
 void amp_fork_take_leaves(struct network *net, const char *f) { change_leaves(net->hierarchy, (char *)f); }
+#endif
 void amp_fork_set_batch(struct network *net, int batch) { set_batch_network(net, batch); }
 
 /* ---- images ---- */
@@ -56,25 +55,24 @@ void amp_fork_set_batch(struct network *net, int batch) { set_batch_network(net,
 /* As load_image_color does, but a file that is no image does not end the program. */
 static image load_color(const char *path, const char **why)
 {
-    int w, h, channels;
+    int w, h;
     *why = "not a regular file";
     if (amp_is_device(path)) return (image){ 0 };
-    unsigned char *pixels = stbi_load(path, &w, &h, &channels, 3);
-    *why = pixels ? "it is too large for this machine's memory"
-         : access(path, R_OK) ? strerror(errno) : stbi_failure_reason();
+    unsigned char *pixels = amp_own_decode(path, &w, &h, why);
     if (!pixels) return (image){ 0 };
+    *why = "it is too large for this machine's memory";
     size_t plane = (size_t)w * (size_t)h;
     float *data = plane <= INT_MAX / 3 ? malloc(3 * plane * sizeof *data) : NULL; /* Darknet counts in int */
     for (size_t i = 0; data && i < plane; i++)
         for (size_t c = 0; c < 3; c++) data[c * plane + i] = (float)pixels[3 * i + c] / 255.f;
-    stbi_image_free(pixels);
+    free(pixels);
     return (image){ .w = w, .h = h, .c = 3, .data = data };
 }
 
 size_t amp_fork_image_pixels(const char *image)
 {
-    int w, h, channels;
-    return !amp_is_device(image) && stbi_info(image, &w, &h, &channels) ? (size_t)w * (size_t)h : 0;
+    int w, h;
+    return !amp_is_device(image) && amp_own_image_size(image, &w, &h) ? (size_t)w * (size_t)h : 0;
 }
 
 float *amp_fork_read_image(const char *path, int w, int h, amp_image_fit fit, int size[2], const char **why)

@@ -14,7 +14,8 @@ struct darknet_amp *amp_fork_state(const struct network *net) { return net->amp;
 amp_view amp_fork_view(const struct network *net)
 {
     size_t images_of_step = (size_t)net->batch * (size_t)net->subdivisions;
-    int changes = net->random || net->layers[net->n - 1].random, largest_w = net->w, largest_h = net->h;
+    int changes = AMP_OWN_RANDOM(net) || net->layers[net->n - 1].random;
+    int largest_w = net->w, largest_h = net->h;
     if (changes) amp_own_largest_size(net, &largest_w, &largest_h);
     return (amp_view){ .layers = net->n, .batch = net->batch, .subdivisions = net->subdivisions, .w = net->w,
                        .h = net->h, .c = net->c, .inputs = net->inputs, .truths = net->truths,

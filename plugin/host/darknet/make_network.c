@@ -55,11 +55,13 @@ network *amp_fork_make_network(const char *cfg, const char *name, int draws)
 
 void amp_fork_seed(unsigned seed)
 {
+#if AMP_OWN_KEEPS_A_NORMAL
     srand(seed);
     int next = rand();
     srand(seed);
     rand_normal();
     if (rand() != next) rand_normal(); /* it has drawn, and has one left, which this takes */
+#endif
     srand(seed);
 }
 

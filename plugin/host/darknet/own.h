@@ -7,7 +7,9 @@
 #include "../../layers/layer.h"
 #include "../fork.h"
 
-#ifdef DARKNET_AMP_ALEXEYAB /* the patched darknet.h says so */
+#ifdef DARKNET_AMP_HANK_AI /* the build says so */
+#include "../hank_ai/types.h"
+#elif defined(DARKNET_AMP_ALEXEYAB) /* the patched darknet.h says so */
 #include "../alexeyab/types.h"
 #else
 #include "../pjreddie/types.h"
@@ -120,6 +122,10 @@ void amp_own_forward(network *net);
 void amp_own_backward(network *net);
 void amp_own_update(network *net);
 float *amp_own_predict(network *net, float *image);
+/* An image file as rows of red, green and blue bytes, which free() frees; or NULL, and *why says why. size: 0
+ * for a file that is none. */
+unsigned char *amp_own_decode(const char *path, int *w, int *h, const char **why);
+int amp_own_image_size(const char *path, int *w, int *h);
 image amp_own_center_crop(image im, int w, int h);
 /* Of the image that was predicted; what another box suppresses has a probability of 0. */
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,

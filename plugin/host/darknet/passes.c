@@ -44,7 +44,7 @@ void amp_fork_predict(struct network *net)
  *
  * Darknet's loops find the layers' functions in the layers, and the watched ones take their place. */
 
-typedef void layer_function(struct layer, amp_pass);
+typedef void layer_function(AMP_OWN_LAYER, amp_pass);
 
 /* Darknet calls its layers without a context. */
 static struct {
@@ -55,7 +55,7 @@ static struct {
     int fills_gaps;
 } watched;
 
-static void run_watched(layer_function *function, layer l, amp_pass pass)
+static void run_watched(layer_function *function, AMP_OWN_LAYER l, amp_pass pass)
 {
     amp_host_wait(watched.net);
     watched.watcher(watched.context, pass.index, 1);
@@ -67,18 +67,25 @@ static void run_watched(layer_function *function, layer l, amp_pass pass)
 /* A dropout works in its neighbour's buffers: it has no gap, and no delta that its backward could add to. */
 static int fills_gap(const layer *l) { return watched.fills_gaps && !amp_own_borrows_buffers(l); }
 
-static void watched_forward(layer l, amp_pass pass)
+/* What fills a gap calls the layer's own function, by its pointer. */
+static void watched_forward(AMP_OWN_LAYER l, amp_pass pass)
 {
     layer_function *own = watched.forward[pass.index];
-    if (fills_gap(&l)) l.forward = own;
-    run_watched(fills_gap(&l) ? amp_gap_forward : own, l, pass);
+    layer *called = AMP_OWN_LAYER_AT(l);
+    int fills = fills_gap(called);
+    if (fills) called->forward = own;
+    run_watched(fills ? amp_gap_forward : own, l, pass);
+    if (fills) called->forward = watched_forward;
 }
 
-static void watched_backward(layer l, amp_pass pass)
+static void watched_backward(AMP_OWN_LAYER l, amp_pass pass)
 {
     layer_function *own = watched.backward[pass.index];
-    if (fills_gap(&l)) l.backward = own;
-    run_watched(fills_gap(&l) ? amp_gap_backward : own, l, pass);
+    layer *called = AMP_OWN_LAYER_AT(l);
+    int fills = fills_gap(called);
+    if (fills) called->backward = own;
+    run_watched(fills ? amp_gap_backward : own, l, pass);
+    if (fills) called->backward = watched_backward;
 }
 
 static layer_function **forward_of(layer *l, int on_gpu) { return on_gpu ? &l->forward_gpu : &l->forward; }

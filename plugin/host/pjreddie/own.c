@@ -14,6 +14,7 @@
 #include "utils.h"
 
 const char amp_fork_name[] = "pjreddie's; patches for its commit 61c9d02e";
+const char amp_fork_log_option[] = "-log";
 
 /* ---- layers ---- */
 

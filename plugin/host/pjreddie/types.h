@@ -4,7 +4,12 @@
 #include "gaps.h"
 
 typedef network amp_pass; /* what a layer's function is given: the network, as that layer is to see it */
+#define AMP_OWN_LAYER layer /* and itself */
+#define AMP_OWN_LAYER_AT(l) (&(l))
+#define AMP_OWN_KEEPS_A_NORMAL 1 /* rand_normal draws two numbers and keeps one for its next call */
 
+#define AMP_OWN_EDGE(edge) (edge) /* of a label's box, as read_boxes has it */
+#define AMP_OWN_RANDOM(net) ((net)->random) /* the key of [net], which classifier train obeys */
 #define AMP_OWN_ON_GPU(array) (array) /* net->input_gpu, net->truth_gpu */
 
 /* Types of a last layer that `detector train` and `classifier train` take. */

@@ -40,11 +40,12 @@ void amp_host_refuse_second(int argc, char **argv, const char *name)
         darknet_amp_refuse("command line: %s is given twice", name);
 }
 
-/* The options that AMP takes out of the arguments before Darknet reads them; only some commands have them. */
-static const amp_fork_option own_options[] = { { "-amp", 1, 1, 1 }, { "-seed", 1, 1, 1 }, { "-log", 1, 1, 1 },
-                                               { "-cache", 1, 1, 1 }, { "-map", 0, 1, 0 },
-                                               { "-patience", 1, 1, 0 }, { "-fit", 0, 1, 1 }, { 0 } };
-static const amp_fork_option *const option_lists[] = { own_options, amp_fork_options };
+/* Taken out of the arguments before Darknet reads them; some by certain commands only. */
+const amp_fork_option amp_host_own_options[] = {
+    { "-amp", 1, 1, 1 }, { "-seed", 1, 1, 1 }, { amp_fork_log_option, 1, 1, 1 }, { "-cache", 1, 1, 1 },
+    { "-map", 0, 1, 0 }, { "-patience", 1, 1, 0 },
+    { "-fit", 0, 1, 1 }, { 0 } };
+static const amp_fork_option *const option_lists[] = { amp_host_own_options, amp_fork_options };
 enum { LISTS = sizeof option_lists / sizeof *option_lists };
 
 static const amp_fork_option *find_option(const char *word)

@@ -1,6 +1,8 @@
 /* What the user asks of the networks that this program makes, on the command line and in the .cfg. */
 #pragma once
 
+#include "../fork.h"
+
 #include "../../amp/cfg_check.h"
 
 /* The place of a word in argv; 0: it is not there. */
@@ -13,6 +15,9 @@ void amp_host_remove_arguments(int *argc, char **argv, int at, int count);
  * are taken by other means; ends the program if name is still there. */
 const char *amp_host_take_argument(int *argc, char **argv, const char *name, const char *allowed);
 void amp_host_refuse_second(int argc, char **argv, const char *name);
+
+/* AMP's own options, in the order of amp_fork_options; the last has no name. */
+extern const amp_fork_option amp_host_own_options[];
 
 /* Looks for options that the command, `detector train` or `classifier train`, does not know: Darknet takes
  * such a word for a file's name, or overlooks it behind the weights. A line names it, with the nearest option

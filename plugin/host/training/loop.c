@@ -102,7 +102,7 @@ void amp_training_arguments(int *argc, char **argv, int under_amp)
     int detector = !strcmp(command[0], "detector");
     if (!detector && strcmp(command[0], "classifier")) return;
     training.detector = detector;
-    training.log_name = amp_host_take_argument(argc, argv, "-log", "a file's name");
+    training.log_name = amp_host_take_argument(argc, argv, amp_fork_log_option, "a file's name");
     amp_check_request_cache(amp_host_take_argument(argc, argv, "-cache", AMP_CACHE_WORDS));
     if (under_amp || !amp_fork_knows_map()) take_map(argc, argv);
     take_patience(argc, argv);

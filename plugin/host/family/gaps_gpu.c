@@ -3,6 +3,7 @@
 
 #ifdef GPU
 
+#include "../darknet/own.h"
 #include "blas.h"
 #include "dark_cuda.h"
 
@@ -37,7 +38,7 @@ void amp_gap_forward_gpu(layer l, network_state state)
         state.input = state.workspace;
     }
     if (l.type == SHORTCUT) amp_gap_forward_shortcut_gpu(l, state);
-    else l.forward_gpu(l, state);
+    else AMP_RUN(l.forward_gpu, l, state);
 }
 
 void amp_gap_backward_gpu(layer l, network_state state)
@@ -45,7 +46,7 @@ void amp_gap_backward_gpu(layer l, network_state state)
     int count = (int)amp_gap_input_count(&state.net, state.index);
     float *sum = state.delta, *part = state.workspace;
     if (l.type == ROUTE) { /* adds to the deltas of the layers that it joins, and ignores state.delta */
-        l.backward_gpu(l, state);
+        AMP_RUN(l.backward_gpu, l, state);
         return;
     }
     if (l.type == SHORTCUT) {
@@ -55,7 +56,7 @@ void amp_gap_backward_gpu(layer l, network_state state)
     fill_ongpu(count, 0, part, 1);
     state.delta = part;
     state.workspace = part + part_bytes((size_t)count) / sizeof *part;
-    l.backward_gpu(l, state);
+    AMP_RUN(l.backward_gpu, l, state);
     if (sum) axpy_ongpu(count, 1, part, 1, sum, 1);
 }
 

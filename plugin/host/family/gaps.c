@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../darknet/own.h"
 #include "../fork_commands.h"
 #include "../program/failure.h"
 #include "activations.h"
@@ -56,6 +57,18 @@ static void binarize(layer *l, const float *input, size_t count, float *binary_i
     l->xnor = 0;
 }
 
+/* A crnn steps the pointers of the layers inside it from one time step to the next, which in hank-ai's are
+ * the stored ones: it gets copies. */
+enum { INNER = 3 };
+static void copy_inner(layer *l, layer inner[INNER])
+{
+    layer **const places[INNER] = { &l->input_layer, &l->self_layer, &l->output_layer };
+    for (int i = 0; l->type == CRNN && i < INNER; i++) {
+        inner[i] = **places[i];
+        *places[i] = &inner[i];
+    }
+}
+
 void amp_gap_forward(layer l, network_state state)
 {
     size_t count = amp_gap_input_count(&state.net, state.index);
@@ -73,7 +86,9 @@ void amp_gap_forward(layer l, network_state state)
     }
     for (size_t i = 0; squashes && i < count; i++)
         if (copy[i] < LEAST_LOGIT && copy[i] > -INFINITY) copy[i] = LEAST_LOGIT;
-    l.forward(l, state);
+    layer inner[INNER];
+    copy_inner(&l, inner);
+    AMP_RUN(l.forward, l, state);
     free(copy);
 }
 
@@ -154,8 +169,10 @@ void amp_gap_backward(layer l, network_state state)
     float *sum = state.delta, *part = NULL;
     /* A route adds to the deltas of the layers that it joins, and ignores state.delta. */
     if (l.type != ROUTE) state.delta = part = scratch(count);
+    layer inner[INNER];
+    copy_inner(&l, inner);
     if (l.type == SHORTCUT && l.nweights) backward_weighted_shortcut(l, state);
-    else l.backward(l, state);
+    else AMP_RUN(l.backward, l, state);
     for (size_t i = 0; part && sum && i < count; i++) sum[i] += part[i];
     free(part);
 }

@@ -23,8 +23,8 @@ void amp_own_complete(network *net)
 {
     const layer *last = &net->layers[net->n - 1];
     if (net->w > 0 && net->h > 0 && net->c > 0) net->inputs = net->w * net->h * net->c;
-    net->truths = last->truths ? last->truths : get_network_output_size(*net);
-    net->outputs = get_network_output_size(*net);
+    net->truths = last->truths ? last->truths : get_network_output_size(AMP_NET(net));
+    net->outputs = get_network_output_size(AMP_NET(net));
 }
 
 /* ---- keys that fight with AMP, or that Darknet's code does not follow where AMP runs it ---- */

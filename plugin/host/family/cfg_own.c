@@ -1,4 +1,5 @@
-/* What the rules of shapes must know of AlexeyAB's loops and loaders: see ../darknet/cfg_rules.h. */
+/* What the rules of shapes must know of AlexeyAB's loops and loaders, and hank-ai's: see
+ * ../darknet/cfg_rules.h. */
 #include <math.h>
 
 #include "../darknet/cfg_rules.h"
@@ -48,7 +49,7 @@ void cfg_own_finish(cfg_walk *walk)
     check_averaging(walk);
     if (!images)
         cfg_walk_fail(walk, NULL, NULL,
-                      "no layer has an image to look at, which AlexeyAB's parser cannot make");
+                      "no layer has an image to look at, which Darknet's parser cannot make");
 }
 
 /* ---- images ---- */
@@ -57,6 +58,11 @@ void cfg_own_finish(cfg_walk *walk)
 enum { HAS_OPENCV = 1 };
 #else
 enum { HAS_OPENCV = 0 };
+#endif
+#ifdef DARKNET_AMP_HANK_AI
+enum { ENDS_AT_CUTMIX = 1 };
+#else
+enum { ENDS_AT_CUTMIX = 0 };
 #endif
 
 #define BUILD_WITH_OPENCV "0, or a build with OPENCV=1"
@@ -79,28 +85,29 @@ static void check_mixing(cfg_walk *walk)
     }
     if (mixup != CUTMIX && mixup != BOTH) return;
     const char *key = cutmix ? "cutmix" : "mixup", *why = "is for classifier train only";
-    if (HAS_OPENCV) cfg_walk_warn(walk, key, NULL, "%s; detector train passes over it", why);
+    if (HAS_OPENCV && !ENDS_AT_CUTMIX)
+        cfg_walk_warn(walk, key, NULL, "%s; detector train passes over it", why);
     else cfg_walk_refuse(walk, key, "0", "%s; detector train would end by it", why);
 }
 
-/* Where the loader passes over a key without a word. */
-static void warn_without_opencv(cfg_walk *walk, const char *key)
+/* What the loader would pass over without a word, and train on images as if it were 0. */
+static void check_effect(cfg_walk *walk, const char *key)
 {
     if (!HAS_OPENCV && cfg_walk_number(walk, key))
-        cfg_walk_warn(walk, key, BUILD_WITH_OPENCV, "is done by OpenCV, without which this Darknet was "
-                      "built: images are trained on as if it were 0");
+        cfg_walk_refuse(walk, key, BUILD_WITH_OPENCV,
+                        "is done by OpenCV, without which this Darknet was built");
 }
 
 /* Darknet's load_data_detection and load_data_augment. Its train_detector ends by itself where a step has one
  * image. */
 void cfg_own_loader(cfg_walk *walk, int classifier)
 {
-    warn_without_opencv(walk, "blur");
+    check_effect(walk, "blur");
     if (classifier) return;
     if (walk->batch * cfg_walk_number(walk, "subdivisions") == 1)
         cfg_walk_refuse(walk, "batch", "2 or more, best 64 with subdivisions=64",
                         "is one image a step, which detector train refuses");
-    warn_without_opencv(walk, "gaussian_noise");
+    check_effect(walk, "gaussian_noise");
     check_mixing(walk);
 }
 

@@ -81,7 +81,7 @@ void darknet_amp_workspace(network *net)
     for (int i = 0; i < net->n; i++) {
         layer *l = &net->layers[i];
         if (l->type == CONVOLUTIONAL && !amp_host_is_native(l))
-            l->workspace_size = get_convolutional_workspace_size(*l);
+            l->workspace_size = get_convolutional_workspace_size(AMP_NET(l));
     }
     amp_host_check(amp_host_fit_workspace(net->amp, net, &error), &error);
 }

@@ -166,6 +166,15 @@ static const cfg_section_kind kinds[] = {
 #define NOT_TRIED "it has not been tried yet"
 
 static const cfg_refusal refusals[] = {
+#ifdef DARKNET_AMP_HANK_AI
+#define GONE "this Darknet has it no more"
+    { "[activation]", 0, 0, GONE }, { "[batchnorm]", 0, 0, GONE }, { "[conv_lstm]", 0, 0, GONE },
+    { "[crop]", 0, 0, GONE }, { "[detection]", 0, 0, GONE }, { "[empty]", 0, 0, GONE },
+    { "[gru]", 0, 0, GONE }, { "[history]", 0, 0, GONE }, { "[implicit]", 0, 0, GONE },
+    { "[local]", 0, 0, GONE }, { "[normalization]", 0, 0, GONE }, { "[net]", "max_crop", 0, GONE },
+    { "[net]", "min_crop", 0, GONE }, { "[net]", "unsupervised", 0, GONE },
+    { "[yolo]", "show_details", 0, GONE },
+#endif
     { "[net]", "adversarial_lr", 0, IMAGES_DELTA },
     { "[net]", "attention", 0, IMAGES_DELTA },
     { "[net]", "contrastive", 0, NOT_TRIED },
@@ -194,4 +203,10 @@ static const cfg_refusal refusals[] = {
 };
 
 const cfg_fork amp_cfg_fork = { kinds, sizeof kinds / sizeof *kinds, KEYS(every_layer), cfg_finish,
-                                KEYS(refusals) };
+                                KEYS(refusals),
+#ifdef DARKNET_AMP_HANK_AI
+                                1
+#else
+                                0
+#endif
+};

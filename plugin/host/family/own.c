@@ -1,0 +1,460 @@
+/* What AlexeyAB's Darknet has, or has in another form than pjreddie's, and hank-ai's after it: see
+ * ../darknet/own.h. What differs between these two is in the folder of each. */
+#include "../darknet/room.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../tensor/half.h"
+#include "../darknet/device.h"
+#include "../fork_commands.h"
+#include "box.h"
+#include "data.h"
+#include "network.h"
+#include "parser.h"
+#include "tree.h"
+#include "utils.h"
+
+/* ---- layers ---- */
+
+int amp_own_far_inputs(const layer *l, const int **layers)
+{
+    int one = l->type == SAM || l->type == SCALE_CHANNELS;
+    *layers = one ? &l->index : l->input_layers;
+    return one ? 1 : l->type == ROUTE || l->type == SHORTCUT ? l->n : 0;
+}
+
+/* Whether no gradient goes below this layer: with stopbackward=1 never, with stopbackward=N not before
+ * iteration N. */
+static int stops_now(const network *net, const layer *l)
+{
+    return l->stopbackward == 1 || l->stopbackward > *net->cur_iteration;
+}
+
+static amp_yolo_kind kind_of(IOU_LOSS kind)
+{
+    static const amp_yolo_kind table[] = { [MSE] = AMP_YOLO_MSE, [IOU] = AMP_YOLO_IOU, [GIOU] = AMP_YOLO_GIOU,
+                                           [DIOU] = AMP_YOLO_DIOU, [CIOU] = AMP_YOLO_CIOU };
+    return table[kind];
+}
+
+/* Fills d->class_table: for each class of the labels, the class that is learnt (map=) and how much it
+ * counts (counters_per_class=). The table lies in l->cweights: a yolo layer does not use it otherwise, and
+ * free_layer frees it. */
+static amp_status describe_classes(layer *l, int index, amp_yolo_desc *d, amp_error *error)
+{
+    amp_yolo_class_rule *table = (void *)l->cweights;
+    if (!l->map && !l->classes_multipliers) return AMP_OK;
+    if (!table) table = calloc((size_t)l->classes, sizeof *table);
+    if (!table)
+        return amp_fail(error, AMP_NO_MEMORY, "layer %d: no memory for %d classes", index, l->classes);
+    l->cweights = (char *)table;
+    for (int c = 0; c < l->classes; c++) {
+        int learnt = l->map ? l->map[c] : c, known = learnt >= 0 && learnt < l->classes;
+        table[c] = (amp_yolo_class_rule){ learnt, l->classes_multipliers && known
+                                                      ? l->classes_multipliers[learnt] : 1 };
+    }
+    d->class_table = table;
+    return AMP_OK;
+}
+
+static int is_read_elsewhere(const network *net, int index, int reader)
+{
+    const int *far;
+    for (int i = index + 1; i < net->n; i++)
+        for (int k = amp_own_far_inputs(&net->layers[i], &far) - 1; k >= 0; k--)
+            if (far[k] == index && i != reader) return 1;
+    return 0;
+}
+
+/* With new_coords the convolution before a yolo layer has activation=logistic. In 16 bits a probability near
+ * 1 rounds to 1, where the logistic's slope is 0 and nothing is learnt. So the convolution becomes linear,
+ * and the yolo layer, which computes in fp32, applies the logistic; but not if another layer reads the
+ * convolution's output too. */
+static void squash_in_yolo(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d)
+{
+    amp_layer_desc *head = index > 0 ? &out->layers[index - 1] : NULL;
+    if (!head || net->layers[index - 1].type != CONVOLUTIONAL || head->kind == AMP_LAYER_HOST
+        || head->activation != AMP_LOGISTIC) return;
+    if (is_read_elsewhere(net, index - 1, index)) return;
+    head->activation = AMP_LINEAR;
+    d->before_logistic = 1;
+}
+
+static amp_status describe_boxes(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d,
+                                 amp_error *error)
+{
+    layer *l = &net->layers[index];
+    d->rules = AMP_YOLO_ALEXEYAB;
+    d->loss = kind_of(l->iou_loss);
+    d->thresh_kind = kind_of(l->iou_thresh_kind);
+    d->iou_thresh = l->iou_thresh;
+    d->max_delta = l->max_delta;
+    d->scale_x_y = l->scale_x_y;
+    d->label_smooth_eps = l->label_smooth_eps;
+    d->iou_normalizer = l->iou_normalizer;
+    d->obj_normalizer = l->obj_normalizer;
+    d->delta_normalizer = l->delta_normalizer; /* which stock's backward on the CPU leaves out */
+    d->cls_normalizer = l->classes_multipliers ? l->cls_normalizer : 1;
+    d->new_coords = l->new_coords;
+    d->objectness_smooth = l->objectness_smooth;
+    d->focal_loss = l->focal_loss;
+    if (l->new_coords) squash_in_yolo(net, index, out, d);
+    return describe_classes(l, index, d, error);
+}
+
+/* Activations with which Darknet's own shortcut or local layer cannot be trained: with relu6 its output is
+ * 0, as a local layer's is with swish and mish, for hard_mish it has no buffer to keep its input in, and with
+ * the others it ends the program. */
+static int own_lacks(LAYER_TYPE type, ACTIVATION a)
+{
+    return (type == LOCAL && (a == SWISH || a == MISH))
+        || ((type == LOCAL || type == SHORTCUT) && (a == RELU6 || a == HARD_MISH || a == NORM_CHAN
+            || a == NORM_CHAN_SOFTMAX || a == NORM_CHAN_SOFTMAX_MAXVAL));
+}
+
+amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d,
+                            amp_error *error)
+{
+    layer *l = &net->layers[index];
+    if (d->kind == AMP_LAYER_HOST && own_lacks(l->type, l->activation))
+        return amp_fail(error, AMP_UNSUPPORTED, "layer %d [%s]: its activation cannot be trained with in "
+                        "Darknet's own code, which runs it (%s); take another, or run with -amp off", index,
+                        d->type, d->why_host);
+    if (d->yolo) AMP_TRY(describe_boxes(net, index, out, (amp_yolo_desc *)d->yolo, error));
+    d->stops_backward = stops_now(net, l);
+    d->no_backward |= l->onlyforward != 0;
+    amp_host_arrays a = amp_host_arrays_of(l, amp_host_on_gpu(net));
+    if ((l->type == IMPLICIT || l->type == SHORTCUT) && *a.weight_updates && !amp_own_is_frozen(l))
+        d->params[d->param_count++] = (amp_param_desc){
+            .name = "weights", .master = a.weights, .decays = 1, .gradient_slot = a.weight_updates,
+            .count = (size_t)l->nweights };
+    return AMP_OK;
+}
+
+int amp_own_finds_boxes(const layer *l)
+{
+    return l->type == YOLO || l->type == GAUSSIAN_YOLO || l->type == REGION;
+}
+
+/* A box, its class and the number of its track. */
+int amp_own_label_numbers(const layer *l) { return l->truth_size ? l->truth_size : 5; }
+
+int amp_own_shares_weights(const layer *l) { return l->share_layer != NULL; }
+
+int amp_own_weights_runs(const layer *l, amp_weights_run *runs)
+{
+    if (l->type != IMPLICIT && (l->type != SHORTCUT || l->nweights <= 0)) return 0;
+    runs[0] = (amp_weights_run){ (size_t)l->nweights, 0 };
+    return 1;
+}
+
+/* The parser sets these two flags in the layers below one with stopbackward=1. */
+int amp_own_is_frozen(const layer *l) { return l->onlyforward && !l->train; }
+
+/* Mish, swish and hard_mish keep their input for the backward pass. */
+size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu)
+{
+    (void)on_gpu;
+    return l->activation_input ? (size_t)l->outputs * (size_t)batch : 0;
+}
+
+/* Sets *l->cost as Darknet computes it, and prints a line of our own: the losses of an average image, and the
+ * mean IoU of its boxes. */
+void amp_own_print_yolo(const layer *l, int index, const amp_yolo_result *r)
+{
+    double count = r->labels > 0 ? r->labels : 1, others = r->cost - r->box_cost, unlike = 1 - r->iou / count;
+    *l->cost = (float)r->cost;
+    if (l->iou_loss == GIOU) unlike = 1 - r->giou / count;
+    if (AMP_OWN_COSTS_BY_IOU(l) && l->iou_loss != MSE)
+        *l->cost = (float)(r->labels > 0 ? l->iou_normalizer * unlike + l->obj_normalizer * others
+                                         : l->obj_normalizer * others);
+    fprintf(stderr, "layer %d [yolo]: loss %f, of boxes %f; IoU %f of %d boxes\n", index, r->cost / l->batch,
+            r->box_cost / l->batch, r->iou / count, (int)r->labels);
+}
+
+/* ---- layers that do not learn yet ---- */
+
+int amp_fork_frozen(const struct network *net)
+{
+    for (int i = net->n - 1; i >= 0; i--)
+        if (net->layers[i].stopbackward > 1 && stops_now(net, &net->layers[i])) return i + 1;
+    return 0;
+}
+
+/* Whether this step leaves the layer's parameters as they are. Darknet obeys these keys only on a GPU
+ * (update_network_gpu); under AMP they hold on the CPU as well. `step` counts the current step too. */
+static int is_held(const network *net, const layer *l)
+{
+    int64_t step = (int64_t)(*net->seen / ((uint64_t)net->batch * (uint64_t)net->subdivisions));
+    return l->train_only_bn || (l->dont_update && l->dont_update >= step)
+           || (l->burnin_update && (int64_t)l->burnin_update * net->burn_in > step);
+}
+
+const char *amp_fork_held(struct network *net)
+{
+    char *held = net->amp->memory->held;
+    for (int i = 0; i < net->n; i++) held[i] = (char)is_held(net, &net->layers[i]);
+    return held;
+}
+
+/* Darknet averages convolutional layers only. Layers that share another's weights have no arrays for it. */
+int amp_fork_averages(const network *net, int only_begun, amp_average *averages)
+{
+    int count = 0;
+    if (!net->ema_alpha || (only_begun && !is_ema_initialized(AMP_NET(net)))) return 0;
+    for (int i = 0; i < net->n; i++) {
+        const layer *l = &net->layers[i];
+        const amp_average all[] = { { l->weights_ema, (size_t)l->nweights },
+                                    { l->biases_ema, (size_t)l->n }, { l->scales_ema, (size_t)l->n } };
+        for (int k = 0; l->type == CONVOLUTIONAL && k < 3; k++)
+            if (all[k].values) averages[count++] = all[k];
+    }
+    return count;
+}
+
+/* ---- memory ---- */
+
+#ifdef GPU
+/* Page-locked buffers were not allocated by calloc, so that free() must not get them. */
+static void free_pinned(float **buffer, int *pinned)
+{
+    if (*pinned && *buffer) cuda_free_host(*buffer);
+    if (*pinned) *buffer = NULL;
+    *pinned = 0;
+}
+
+static void free_on_gpu(float **buffer)
+{
+    if (*buffer) amp_host_free_array(buffer, 1);
+}
+
+/* weights_gpu16 stays, because Darknet's push_convolutional_layer writes to it. adam becomes 0, because that
+ * function would also copy Adam's moments, which are freed. */
+static void free_internals_gpu(layer *l)
+{
+    l->adam = 0;
+    free_on_gpu(&l->activation_input_gpu);
+    free_on_gpu(&l->output_avg_gpu);
+    if (!l->share_layer) free_on_gpu(&l->weight_updates_gpu16);
+    free_pinned(&l->output, &l->output_pinned);
+    free_pinned(&l->delta, &l->delta_pinned);
+}
+#endif
+
+void amp_own_free_internals(layer *l, int on_gpu)
+{
+    if (l->type == CONVOLUTIONAL || l->type == SHORTCUT) amp_host_free_array(&l->activation_input, 0);
+#ifdef GPU
+    if (on_gpu) free_internals_gpu(l);
+#else
+    (void)on_gpu;
+#endif
+}
+
+int amp_own_borrows_buffers(const layer *l) { return l->type == DROPOUT || l->type == EMPTY; }
+
+int amp_own_resize(layer *l, int w, int h) { return (void)l, (void)w, (void)h, 0; }
+
+/* ---- counters: this Darknet's t is NULL, and it counts steps (cur_iteration) beside images ---- */
+
+amp_counters amp_fork_counters(const struct network *net)
+{
+    return (amp_counters){ .seen = *net->seen, .t = net->amp ? net->amp->memory->t : 0 };
+}
+
+void amp_fork_set_counters(struct network *net, amp_counters counters)
+{
+    int64_t images = (int64_t)counters.seen - (int64_t)*net->seen;
+    *net->seen = counters.seen;
+    *net->cur_iteration += (int)(images / ((int64_t)net->batch * net->subdivisions));
+    if (net->amp) net->amp->memory->t = counters.t;
+}
+
+/* ---- Darknet's functions ---- */
+
+/* Darknet's loops give images and labels to each pass. The plugin's commands put them into net->input and
+ * net->truth, which are allocated here and freed by amp_own_free. */
+network *amp_own_parse(char *cfg)
+{
+    network *net = calloc(1, sizeof *net);
+    if (!net) return NULL;
+    gpu_index = amp_fork_device(); /* Darknet's main sets it after the plugin's commands had their turn */
+    *net = parse_network_cfg(cfg);
+    amp_own_complete(net);
+    net->input = calloc((size_t)net->inputs * (size_t)net->batch + 1, sizeof *net->input);
+    net->truth = calloc((size_t)net->truths * (size_t)net->batch + 1, sizeof *net->truth);
+    return net;
+}
+
+void amp_own_free(network *net)
+{
+    float *input = net->input, *truth = net->truth;
+    free_network(AMP_NET(net));
+    free(input);
+    free(truth);
+    free(net);
+}
+
+static network_state state_of(network *net)
+{
+    int on_gpu = amp_host_on_gpu(net);
+    return (network_state){ .input = ON_SIDE(on_gpu, net->input, *net->input_gpu),
+                            .truth = ON_SIDE(on_gpu, net->truth, *net->truth_gpu),
+                            .delta = on_gpu ? NULL : net->delta, .train = net->train, .net = *net };
+}
+
+#ifdef GPU
+/* Copies images and labels to the GPU and runs the forward, as forward_backward_network_gpu does. */
+static void push_and_forward(network *net)
+{
+    size_t images = (size_t)net->inputs * net->batch, labels = (size_t)net->truths * net->batch;
+    if (!*net->input_gpu) *net->input_gpu = cuda_make_array(NULL, images);
+    if (!*net->truth_gpu) *net->truth_gpu = cuda_make_array(NULL, labels);
+    cuda_push_array(*net->input_gpu, net->input, images);
+    cuda_push_array(*net->truth_gpu, net->truth, labels);
+    forward_network_gpu(AMP_NET(net), state_of(net));
+}
+#endif
+
+void amp_own_forward(network *net)
+{
+    if (net->amp) darknet_amp_forward(net);
+    else ON_SIDE(amp_host_on_gpu(net), forward_network(AMP_NET(net), state_of(net)), push_and_forward(net));
+}
+
+void amp_own_backward(network *net)
+{
+    if (net->amp) darknet_amp_backward(net);
+    else ON_SIDE(amp_host_on_gpu(net), backward_network(AMP_NET(net), state_of(net)),
+                 backward_network_gpu(AMP_NET(net), state_of(net)));
+}
+
+void amp_own_update(network *net)
+{
+    ++*net->cur_iteration;
+    ON_SIDE(amp_host_on_gpu(net), update_network(AMP_NET(net)), update_network_gpu(AMP_NET(net)));
+}
+
+float amp_fork_cost(const network *net) { return get_network_cost(AMP_NET(net)); }
+float *amp_own_predict(network *net, float *image) { return network_predict(AMP_NET(net), image); }
+
+amp_image_fit amp_fork_detector_fit(const struct network *net)
+{
+    return net->letter_box ? AMP_FIT_LETTERBOX : AMP_FIT_STRETCH;
+}
+
+/* As Darknet's own commands do: nms_kind of the last layer says how overlapping boxes are suppressed. */
+detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
+                         int *count)
+{
+    const layer *l = &net->layers[net->n - 1];
+    detection *boxes =
+        get_network_boxes(net, size[0], size[1], least, hierarchy, 0, 1, count, net->letter_box);
+    if (l->nms_kind == DEFAULT_NMS) do_nms_sort(boxes, *count, l->classes, suppression);
+    else diounms_sort(boxes, *count, l->classes, suppression, l->nms_kind, l->beta_nms);
+    return boxes;
+}
+
+/* The largest square in the middle of the image, resized to w times h: pjreddie's center_crop_image. */
+image amp_own_center_crop(image im, int w, int h)
+{
+    int side = im.w < im.h ? im.w : im.h;
+    image middle = crop_image(im, (im.w - side) / 2, (im.h - side) / 2, side, side),
+          fitted = resize_image(middle, w, h);
+    free_image(middle);
+    return fitted;
+}
+
+void amp_own_sort_classes(float *probabilities, network *net)
+{
+    hierarchy_predictions(probabilities, net->outputs, net->hierarchy, 1);
+}
+
+/* ---- loading ---- */
+
+void amp_own_common_args(const network *net, load_args *args)
+{
+    *args = (load_args){ .w = net->w, .h = net->h, .c = net->c, .flip = net->flip, .angle = net->angle,
+                         .blur = net->blur, .mixup = net->mixup, .exposure = net->exposure,
+                         .saturation = net->saturation, .hue = net->hue };
+}
+
+void amp_own_detector_args(network *net, const layer *last, load_args *args)
+{
+    amp_own_common_args(net, args);
+    args->gaussian_noise = net->gaussian_noise;
+    args->letter_box = net->letter_box;
+    args->mosaic_bound = net->mosaic_bound;
+    args->resize = last->resize;
+    args->num_boxes = net->num_boxes = last->max_boxes;
+    args->truth_size = last->truth_size;
+    if (!net->track) return;
+    args->track = net->track;
+    args->augment_speed = net->augment_speed;
+    args->threads = net->sequential_subdivisions ? net->sequential_subdivisions : net->subdivisions;
+    args->mini_batch = net->batch / net->time_steps;
+}
+
+/* Loader threads are started by the first load, as many as it asks for, and live until this ends them. */
+void amp_own_end_loading(load_args *args) { free_load_threads(args); }
+
+float amp_own_train(network *net) { return train_network_datum(AMP_NET(net), net->input, net->truth); }
+
+/* ---- windows ---- */
+
+int darknet_amp_no_display(void)
+{
+#if defined(OPENCV) && defined(__linux__)
+    static const char *const displays[] = { "DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM" };
+    for (size_t i = 0; i < sizeof displays / sizeof *displays; i++)
+        if (getenv(displays[i]) && *getenv(displays[i])) return 0;
+    fprintf(stderr, "darknet: there is no display: no window is opened, as with -dont_show\n");
+    return 1;
+#else
+    return 0;
+#endif
+}
+
+/* ---- more of Darknet's functions ---- */
+
+float amp_fork_rate(const struct network *net) { return get_current_rate(AMP_NET(net)); }
+int amp_fork_knows_map(void) { return 1; }
+
+/* Of weights, or of batch norm's arrays; NULL is fine. */
+static int is_good(const float *array, int count) { return !array || amp_all_finite(array, (size_t)count); }
+
+/* Whether a layer takes logistics of many numbers at once, all finite if its input is. (A convolution's own
+ * logistic activation takes them one by one.) */
+static int is_logistic(const layer *l)
+{
+    if (l->type == YOLO || l->type == GAUSSIAN_YOLO) return 1;
+    return l->type == CONVOLUTIONAL && l->activation == SWISH
+           && is_good(l->weights, l->nweights) && is_good(l->biases, l->n) && is_good(l->scales, l->n)
+           && is_good(l->rolling_mean, l->n) && is_good(l->rolling_variance, l->n);
+}
+
+/* 1 / (1 + e^-x) is compiled with -Ofast to what takes four numbers at a time: the processor's estimate r of
+ * the reciprocal and a Newton step, r (2 - r (1 + e^-x)). Below x = -88.7 e^-x is inf, r is 0, and 0 times
+ * inf is NaN. What is left over of four is divided, and becomes 0. */
+const char *amp_fork_fault(const struct network *net, char text[256])
+{
+    int i = 0;
+    if (net->amp || amp_host_on_gpu(net)) return NULL;
+    while (i < net->n && is_good(net->layers[i].output, net->layers[i].outputs * net->layers[i].batch)) i++;
+    if (i == net->n || !is_logistic(&net->layers[i])) return NULL;
+    snprintf(text, 256, "without AMP this Darknet's logistic function (layer %d [%s]), compiled "
+             "with -Ofast, gives NaN below -88.7, where 0 is right; the weights are not at fault: use -amp "
+             "fp32", i, amp_own_types[net->layers[i].type].name);
+    return text;
+}
+
+int amp_fork_snapshot_follows_backup(long step) { return (void)step, 0; } /* it saves snapshots first */
+int amp_fork_drops_returns(void) { return 1; }
+const char *const amp_fork_dont_show = "-dont_show";
+void amp_fork_save_weights(struct network *net, const char *file)
+{
+    save_weights(AMP_NET(net), (char *)file);
+}
+
+void amp_fork_label_path(const char *image, char *path) { replace_image_to_label(image, path); }

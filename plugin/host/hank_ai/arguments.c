@@ -1,0 +1,87 @@
+/* hank-ai's command line, in the order that the plugin reads: see hooks.hpp. There a word is an option or a
+ * command whatever its case, with or without dashes and underscores, files are known by their endings, and
+ * all may stand in any order. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "../../files/safe_file.h"
+#include "../program/request.h"
+#include "../fork.h"
+#include "../program/turns.h"
+#include "hooks.hpp"
+
+/* Letters and digits of both, whatever their case. */
+static int is_spelled(const char *word, const char *name)
+{
+    for (;; word++, name++) {
+        while (*word && !isalnum((unsigned char)*word)) word++;
+        while (*name && !isalnum((unsigned char)*name)) name++;
+        if (tolower((unsigned char)*word) != tolower((unsigned char)*name)) return 0;
+        if (!*word) return 1;
+    }
+}
+
+static const amp_fork_option *option_of(const char *word)
+{
+    const amp_fork_option *const lists[] = { amp_host_own_options, amp_fork_options };
+    for (int i = 0; i < 2; i++)
+        for (const amp_fork_option *o = lists[i]; o->name; o++) if (is_spelled(word, o->name)) return o;
+    return NULL;
+}
+
+/* Where a word without a dash stands in `darknet detector train DATA CFG WEIGHTS`, from 0; behind these
+ * anything else. */
+static int place_of(const char *word)
+{
+    static const char *const functions[] = { "train", "test", "valid", "map", "recall", "calcanchors" };
+    static const char *const endings[] = { ".data", ".cfg", ".weights", ".backup" };
+    const char *ending = strrchr(word, '.');
+    if (is_spelled(word, "detector")) return 0;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (is_spelled(word, functions[i])) return 1;
+    for (int i = 0; ending && i < 4; i++) if (!strcmp(ending, endings[i])) return i < 2 ? 2 + i : 4;
+    return 5;
+}
+
+/* Darknet passes over the name of a file that there is not, and would train from random weights. */
+static const char *missing;
+
+int darknet_amp_means_it(const char *cfg)
+{
+    int under_amp = cfg && amp_host_cfg_uses_amp(cfg, CFG_FOR_ANYTHING);
+    if (under_amp && missing) darknet_amp_refuse("%.700s: there is no such file of weights", missing);
+    return under_amp || amp_turns_taken();
+}
+
+void amp_print_to_stderr(void); /* shims.cpp */
+
+void darknet_amp_order(int argc, char **argv)
+{
+    char *words[argc + 1], *options[argc + 1];
+    int places[argc + 1], word_count = 0, option_count = 0, of_detector = 0, written = 1;
+    if (argc > 1 && !strcmp(argv[1], "amp")) {
+        amp_print_to_stderr();
+        return;
+    }
+    for (int i = 1; i < argc; i++) {
+        const amp_fork_option *option = option_of(argv[i]);
+        int place = argv[i][0] == '-' ? 5 : place_of(argv[i]);
+        if (option && place == 5) {
+            options[option_count++] = (char *)option->name;
+            if (option->has_value && i + 1 < argc) options[option_count++] = argv[++i];
+        } else if (argv[i][0] == '-') {
+            options[option_count++] = argv[i];
+        } else {
+            of_detector |= place == 0;
+            if (place == 4 && !amp_file_exists(argv[i])) missing = argv[i];
+            places[word_count] = place;
+            words[word_count++] = argv[i];
+        }
+    }
+    if (!of_detector) return;
+    for (int place = 0; place <= 5; place++)
+        for (int k = 0; k < word_count; k++) if (places[k] == place) argv[written++] = words[k];
+    for (int k = 0; k < option_count; k++) argv[written++] = options[k];
+}

@@ -1,0 +1,108 @@
+/* What the patches add to hank-ai's headers: included by darknet_internal.hpp, and by darknet.h of this
+ * folder for the fields that the patches add to its structs. In a build without -DDARKNET_AMP=ON all of it is
+ * empty, and its generators are std::mt19937. */
+#ifndef DARKNET_AMP_HOOKS_HPP
+#define DARKNET_AMP_HOOKS_HPP
+
+#ifdef AMP
+
+#include "../../include/darknet_amp.h"
+
+#define DARKNET_AMP(...) __VA_ARGS__
+#define DARKNET_PATH 4096
+#define DARKNET_FOPEN(file, mode) darknet_amp_fopen(file, mode)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* Puts the words of a command into the order that AlexeyAB's commands have, since here they may stand in any,
+ * and gives options their usual spelling: argv's pointers are moved. */
+void darknet_amp_order(int argc, char **argv);
+/* Whether a training of this .cfg on a CPU is meant, so that nobody has to be asked: it is under AMP, or one
+ * of `amp compare`'s. */
+int darknet_amp_means_it(const char *cfg);
+#ifdef __cplusplus
+}
+
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+
+/* The network or layer as C has it. */
+#define AMP_C(net) reinterpret_cast<struct network *>(&(net))
+#define AMP_LAYER(l) reinterpret_cast<struct layer *>(&(l))
+
+/* A pass hands over a copy of the network, whose own input, truth, delta and train carry the state's. */
+#define DARKNET_AMP_PASS(pass) if (net.amp) { Darknet::Network amp_net = net; amp_net.input = state.input; \
+    amp_net.truth = state.truth; amp_net.delta = state.delta; amp_net.train = state.train; \
+    pass(AMP_C(amp_net)); return; }
+#define DARKNET_AMP_POINTERS(n) auto amp_nets = std::make_unique<struct network *[]>(n); \
+    for (int amp_i = 0; amp_i < (n); ++amp_i) amp_nets[amp_i] = AMP_C(nets[amp_i]);
+
+/* The .cfg as Darknet is to read it: the whole text, since std::getline wants a stream of C++'s. */
+inline std::istringstream amp_open_cfg(const std::string & file)
+{
+    std::string text;
+    FILE * opened = darknet_amp_open_cfg(file.c_str());
+    for (int c; opened and (c = std::getc(opened)) != EOF;) text += static_cast<char>(c);
+    if (opened) std::fclose(opened);
+    return std::istringstream(text);
+}
+/* A .cfg of a command's own lies in memory, and has no place in a folder. */
+inline std::filesystem::path amp_canonical(const std::filesystem::path & file)
+{
+    std::error_code error;
+    const std::filesystem::path found = std::filesystem::canonical(file, error);
+    return error ? file : found;
+}
+#define DARKNET_CANONICAL(file) amp_canonical(file)
+#define DARKNET_CFG_STREAM std::istringstream
+#define DARKNET_OPEN_CFG(file) amp_open_cfg(file)
+
+/* A generator of random bits: with -seed those of the plugin, of which each part of a loading job has its own
+ * (../program/random.h), else std::mt19937's, as in stock. */
+class amp_engine
+{
+public:
+    using result_type = std::mt19937::result_type;
+    static constexpr result_type min() { return std::mt19937::min(); }
+    static constexpr result_type max() { return std::mt19937::max(); }
+    explicit amp_engine(unsigned seed) : own(seed) { }
+    result_type operator()()
+    {
+        if (not darknet_amp_is_seeded()) return own();
+        /* of its 31 bits the upper 16, twice */
+        const result_type high = static_cast<unsigned>(darknet_amp_rand()) >> 15;
+        return high << 16 | static_cast<unsigned>(darknet_amp_rand()) >> 15;
+    }
+private:
+    std::mt19937 own;
+};
+#define DARKNET_ENGINE amp_engine
+
+/* A loading job gets its number in the thread that asks for it, not in the thread that is made for it. */
+template <typename Args> Args amp_job(Args args)
+{
+    darknet_amp_job(&args, AMP_JOB_STARTS);
+    return args;
+}
+#define DARKNET_JOB(args) amp_job(args)
+#define DARKNET_LINE amp_line
+#endif
+
+#elif defined(__cplusplus)
+
+#define DARKNET_AMP(...)
+#define DARKNET_PATH 256
+#define DARKNET_FOPEN(file, mode) std::fopen(file, mode)
+#define DARKNET_CANONICAL(file) std::filesystem::canonical(file)
+#define DARKNET_CFG_STREAM std::ifstream
+#define DARKNET_OPEN_CFG(file) std::ifstream(file)
+#define DARKNET_ENGINE std::mt19937
+#define DARKNET_JOB(args) args
+#define DARKNET_LINE *cfg_and_state.output
+
+#endif
+#endif

@@ -1,0 +1,59 @@
+# hank-ai's Darknet, where a tree of the user's is: the patches apply exactly, and a struct that has changed
+# in its headers stops the build. (The build of these tests compiles the plugin against them.)
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+[ -n "$HANK_AI_TREE" ] || skip "no tree of hank-ai's Darknet in hank_ai/ of the folders of DARKNET_AMP_TREES"
+patches=$SOURCE_DIR/patches/hank_ai
+
+# ---- patches ----
+mkdir exactly
+awk '!/^#/ { print $2 }' "$patches/sha256sums" | tar -C "$HANK_AI_TREE" -cf - -T - | tar -xf - -C exactly
+for patch in $(cat "$patches/series"); do
+    patch -d exactly -p1 -F0 --no-backup-if-mismatch < "$patches/$patch" > log 2>&1 ||
+        fail "$patch: $(cat log)"
+    ! grep -i 'fuzz\|offset' log || fail "$patch applies elsewhere"
+    awk -v name="$patch" '/^@@/ { hunk++; around = 0 }
+        hunk && /^ / && ++around > 4 { print name ": " $0; bad = 1 }
+        END { exit bad }' "$patches/$patch" || fail "$patch has more context than its changes need"
+done
+"$SOURCE_DIR/patches/apply.sh" "$HANK_AI_TREE" patched
+for file in $(cd exactly && find . -type f); do
+    cmp -s "exactly/$file" "patched/$file" || fail "apply.sh makes another $file"
+done
+[ "$(ls patched/amp/host | tr '\n' ' ')" = \
+    'README.md common darknet data family fork.h fork_commands.h hank_ai training ' ] ||
+    fail "the copy's host room: $(ls patched/amp/host)"
+! "$SOURCE_DIR/patches/apply.sh" --adapt "$HANK_AI_TREE" adapted 2> log || fail '--adapt takes a C++ tree'
+grep -q 'name an unchanged checkout' log || fail "$(cat log)"
+
+# ---- structs ----
+cp -R patched/src-lib changed
+sed 's/${DARKNET_VERSION_STRING}/v5.1-104-gf684e1d7/' changed/darknet_version.h.in > version
+mv version changed/darknet_version.h
+ln -s patched/amp amp
+print_structs() {
+    (cd changed && awk -f ../amp/host/hank_ai/structs.awk darknet.h darknet_internal.hpp darknet_enums.hpp \
+        darknet_layers.hpp darknet_network.hpp)
+}
+known=$(sed -n 's/.*sum STREQUAL "\([0-9a-f]*\)".*/\1/p' "$SOURCE_DIR/cmake/Plugin.cmake")
+is_known() { [ "$(print_structs | sha256sum | cut -d' ' -f1)" = "$known" ]; }
+is_known || fail 'the structs are not those that the build wants'
+mkdir seen
+print_structs > seen/structs.h
+compiles() {
+    g++ -std=c++17 -fsyntax-only -DAMP -Iseen -Ichanged -isystem /usr/include/opencv4 \
+        amp/host/hank_ai/layout.cpp > log 2>&1
+}
+opencv=yes
+[ -e /usr/include/opencv4/opencv2/opencv.hpp ] || opencv=no
+[ $opencv = no ] || compiles || fail "layout.cpp: $(cat log)"
+changes='s/^\t\tint out_channels;/&\n\t\tint added;/
+s/^\t\tfloat scale_x_y;/\t\tfloat scale_of_x_y;/
+/^\t\tint flatten;/d; s/^\t\tint spatial;/&\n\t\tint flatten;/'
+echo "$changes" | while IFS= read -r change; do
+    cp patched/src-lib/darknet_layers.hpp changed
+    sed -i "$change" changed/darknet_layers.hpp
+    ! cmp -s changed/darknet_layers.hpp patched/src-lib/darknet_layers.hpp || fail "$change finds no place"
+    ! is_known || fail "the build takes structs that are changed: $change"
+    [ $opencv = no ] || ! compiles || fail "layout.cpp does not see: $change"
+done

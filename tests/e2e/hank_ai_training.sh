@@ -1,0 +1,169 @@
+# hank-ai's Darknet, in a program that the user has built (DARKNET_AMP_HANK_AI): training under AMP in each
+# dtype, what a command line may look like, the same bytes again and after a stop, bad data; and without AMP
+# the bytes of the unpatched program.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+[ -n "$HANK_AI" ] || skip "no program of hank-ai's Darknet: give cmake -DDARKNET_AMP_HANK_AI=PATH"
+tiny_training
+mv labels/* images/
+sed -i -e 's/^batch=4/batch=8/' -e 's/^learning_rate=.*/learning_rate=0.0005/' tiny.cfg
+printf '\n[amp]\ndtype=bf16\n' | cat tiny.cfg - > amp.cfg
+
+train() { # train <folder> <words...>: what is saved comes into the folder
+    local folder=$1
+    shift
+    rm -rf "$folder" backup/*
+    mkdir "$folder"
+    "$HANK_AI" "$@" < /dev/null > "$folder/out" 2> "$folder/err" ||
+        fail "$*: $(tail -2 "$folder/err") $(tail -2 "$folder/out")"
+    mv backup/* "$folder"
+}
+same() { cmp "$1" "$2" || fail "$3"; }
+last_loss() { tail -1 "$1" | cut -d, -f2; }
+
+# ---- commands ----
+"$HANK_AI" amp version > out 2> err || fail "amp version: $(cat err)"
+grep -q "hank-ai's" out || fail "amp version: $(cat out)"
+"$HANK_AI" amp check amp.cfg tiny.data > out 2> err || fail "amp check: $(cat out err)"
+"$HANK_AI" amp plan amp.cfg > out 2> err || fail "amp plan: $(cat err)"
+[ "$(grep -c '^ *[0-9]* *convolutional .* bf16' out)" = 5 ] || fail "amp plan: $(cat out)"
+printf '\n[amp]\ndtyp=bf16\n' | cat tiny.cfg - > bad.cfg
+! "$HANK_AI" detector train tiny.data bad.cfg > out 2> err || fail 'a wrong key of [amp] is taken'
+grep -q 'bad.cfg:.*dtyp' err || fail "a wrong key of [amp]: $(cat err)"
+sed 's/^\[upsample\]/[gru]\noutput=4\n\n&/' amp.cfg > gone.cfg
+! "$HANK_AI" amp check gone.cfg > out 2> err || fail 'a layer that is gone is taken'
+grep -q 'this Darknet has it no more' out err || fail "a layer that is gone: $(cat out err)"
+
+# ---- in each dtype; the words in any order ----
+train bf16 detector train tiny.data amp.cfg -seed 3 -dont_show -step_log bf16.csv
+train again detector -dontshow -Seed 3 train amp.cfg tiny.data
+same bf16/amp_final.weights again/amp_final.weights 'the same seed gives other weights'
+same bf16/amp_final.weights.amp again/amp_final.weights.amp 'the same seed gives another sidecar'
+train other detector train tiny.data amp.cfg -seed 4 -dont_show
+! cmp -s bf16/amp_final.weights other/amp_final.weights || fail 'the seed does not matter'
+for dtype in fp32 fp16; do
+    train $dtype detector train tiny.data tiny.cfg -amp $dtype -seed 3 -dont_show -step_log $dtype.csv
+done
+for dtype in bf16 fp16; do
+    awk -v a="$(last_loss fp32.csv)" -v b="$(last_loss $dtype.csv)" \
+        'BEGIN { exit !(a > 0 && b > a * .8 && b < a * 1.2) }' ||
+        fail "$dtype ends with a loss of $(last_loss $dtype.csv), fp32 with $(last_loss fp32.csv)"
+done
+
+# ---- fp32 against its own code, where no layers branch and there is no batch norm: on a CPU its own code
+# loses gradients there, and learns no biases here ----
+layers > straight.cfg <<'END'
+[net] batch=8 subdivisions=2 width=32 height=32 channels=3 momentum=0.9 decay=0.0005 learning_rate=0.0005
+    max_batches=6
+[convolutional] filters=8 size=3 stride=1 pad=1 activation=leaky
+[maxpool] size=2 stride=2
+[convolutional] filters=16 size=3 stride=2 pad=1 activation=mish
+[convolutional] filters=21 size=1 stride=1 activation=linear
+[yolo] mask=3,4,5 anchors=4,5,8,8,12,14,14,12,20,20,28,30 classes=2 num=6 jitter=.3 ignore_thresh=.7
+    truth_thresh=1 random=0 iou_loss=ciou iou_normalizer=.07
+END
+train straight_fp32 detector train tiny.data straight.cfg -amp fp32 -seed 3 -dont_show -step_log under.csv
+echo yes | "$HANK_AI" detector train tiny.data straight.cfg -amp off -seed 3 -dont_show -step_log own.csv \
+    > out 2> err || fail "-amp off: $(tail -2 err out)"
+paste -d, under.csv own.csv | awk -F, -v OFS=, 'NR == 1 { half = NF / 2; next }
+    { a = $2; b = $(half + 2); d = a > b ? a - b : b - a; if (!(d <= 1e-5 * b)) { print $1, a, b; bad = 1 } }
+    END { exit bad || NR != 7 }' > differ || fail "fp32's losses and its own: $(cat differ)"
+
+# ---- crnn, whose own code moves the pointers of its layers ----
+awk '/^\[yolo/ { exit } /^max_batches/ { print "time_steps=2\ntrack=1" } { print }' straight.cfg > crnn.cfg
+crnn='[crnn]\nbatch_normalize=1\nsize=3\npad=1\noutput=16\nhidden=8\nactivation=leaky\n\n'
+sed -i "s/^\[maxpool\]/$crnn&/" crnn.cfg
+sed -n '/^\[yolo/,$p' straight.cfg >> crnn.cfg
+for dtype in fp32 bf16; do
+    train crnn detector train tiny.data crnn.cfg -amp $dtype -seed 3 -dont_show -step_log crnn.$dtype.csv
+done
+awk -F, 'NR == 2 { first = $2 } END { exit !($2 > 0 && $2 < first * .8) }' crnn.fp32.csv ||
+    fail "a crnn does not learn: $(cut -d, -f2 crnn.fp32.csv | tr '\n' ' ')"
+awk -v a="$(last_loss crnn.fp32.csv)" -v b="$(last_loss crnn.bf16.csv)" \
+    'BEGIN { exit !(b > a * .9 && b < a * 1.1) }' || fail "a crnn in bf16: $(last_loss crnn.bf16.csv)"
+
+# ---- stopped, and gone on with ----
+sed 's/^max_batches=.*/max_batches=4000/' amp.cfg > long.cfg
+sed 's/^max_batches=.*/max_batches=4/' amp.cfg > four.cfg
+train whole detector train tiny.data four.cfg -seed 3 -dont_show
+sed 's/^max_batches=.*/max_batches=2/' amp.cfg > two.cfg
+train half detector train tiny.data two.cfg -seed 3 -dont_show
+train later detector train tiny.data four.cfg half/two_final.weights -seed 3 -dont_show
+for file in four_final.weights four_final.weights.amp; do
+    same whole/$file later/$file "a continued training ends with another $file"
+done
+rm -rf backup/*
+"$HANK_AI" detector train tiny.data long.cfg -seed 3 -dont_show > out 2> err &
+program=$!
+until grep -aq '2/4000\|^2: loss' out; do
+    kill -0 $program 2> /dev/null || fail "a long training ends: $(tail -3 err)"
+    sleep .1
+done
+kill -TERM $program
+status=0
+wait $program || status=$?
+[ $status = 143 ] || fail "stopped by SIGTERM: status $status; $(tail -3 err)"
+[ -e backup/long.backup.amp ] || fail 'no sidecar after SIGTERM'
+steps=$(sed -n 's/.*stopped after step \([0-9]*\);.*/\1/p' err)
+cp backup/long.backup stopped.backup && cp backup/long.backup.amp stopped.backup.amp
+sed "s/^max_batches=.*/max_batches=$((steps + 2))/" amp.cfg > rest.cfg
+train rest detector train tiny.data rest.cfg stopped.backup -seed 3 -dont_show
+train straight detector train tiny.data rest.cfg -seed 3 -dont_show
+same rest/rest_final.weights straight/rest_final.weights 'NAME.backup goes on to other weights'
+
+# ---- two ranks, where the program was built with -DDARKNET_AMP_MPI=ON ----
+if ldd "$HANK_AI" | grep -q libmpi && command -v mpirun > /dev/null; then
+    cc -O1 "$SOURCE_DIR/tests/e2e/lib/weights_distance.c" -o weights_distance -lm
+    sed '/^\[dropout\]/,/^probability/d; s/^layers=-3/layers=-2/' four.cfg > ranks.cfg
+    sed -i 's/^dtype=.*/dtype=fp32/' ranks.cfg
+    train of_one detector train tiny.data ranks.cfg -seed 7 -dont_show
+    as_root=$([ "$(id -u)" != 0 ] || echo --allow-run-as-root)
+    rm -rf backup/*
+    OMP_NUM_THREADS=1 mpirun --oversubscribe --bind-to none $as_root -np 2 \
+        "$HANK_AI" detector train tiny.data ranks.cfg -seed 7 -dont_show > out 2> err < /dev/null ||
+        fail "two ranks: $(tail -3 err)"
+    ./weights_distance of_one/ranks_final.weights backup/ranks_final.weights 1e-6 1e-4 > distance ||
+        fail "two ranks against one: $(cat distance)"
+fi
+
+# ---- mAP ----
+train map detector -map train tiny.data four.cfg -seed 3 -dont_show
+grep -q 'mAP' map/out map/err || fail "-map measures nothing: $(tail -3 map/out)"
+"$HANK_AI" amp valid tiny.data four.cfg whole/four_final.weights > valid 2> err ||
+    fail "amp valid: $(cat err)"
+"$HANK_AI" detector map tiny.data four.cfg whole/four_final.weights > map.out 2> err ||
+    fail "detector map: $(cat err)"
+grep -o 'mAP.*%' valid > one
+grep -o 'mAP.*%' map.out > two
+[ -s one ] && cmp one two || fail "amp valid and detector map: $(cat one two)"
+
+# ---- bad data ----
+cp images/3.jpg good.jpg
+echo text > images/3.jpg
+! "$HANK_AI" detector train tiny.data four.cfg no.weights > out 2> err || fail "weights that there are not"
+grep -q "no.weights: there is no such" err || fail "$(tail -2 err)"
+train text detector train tiny.data four.cfg -seed 3 -dont_show
+grep -q '3.jpg' text/err || fail "a file that is no image is not named: $(tail -3 text/err)"
+mv good.jpg images/3.jpg
+cp images/3.txt good.txt
+echo '7 .5 .5 .2 .2' >> images/3.txt
+! "$HANK_AI" amp check four.cfg tiny.data > out 2> err || fail 'a class that there is not is taken'
+grep -q '3.txt' out err || fail "$(cat out err)"
+mv good.txt images/3.txt
+
+# ---- without AMP ----
+[ -n "$HANK_AI_STOCK" ] || { echo 'no unpatched program: DARKNET_AMP_HANK_AI_STOCK is not given'; exit 0; }
+echo 'extern "C" unsigned _ZNSt13random_device9_M_getvalEv() { return 1; }' |
+    g++ -shared -fPIC -x c++ - -o alike.so
+stock_run() { # stock_run <program> <folder>
+    rm -rf "$2" backup/*
+    mkdir "$2"
+    echo yes | OMP_NUM_THREADS=1 LD_PRELOAD=$PWD/alike.so "$1" detector train tiny.data tiny.cfg -dont_show \
+        > "$2/out" 2>&1 || fail "$1: $(tail -3 "$2/out")"
+    mv backup/* "$2"
+}
+stock_run "$HANK_AI_STOCK" stock
+stock_run "$HANK_AI_STOCK" twice
+stock_run "$HANK_AI" patched
+same stock/tiny_final.weights twice/tiny_final.weights 'stock differs from itself: the test is broken'
+same stock/tiny_final.weights patched/tiny_final.weights 'the patched Darknet trains to other weights'

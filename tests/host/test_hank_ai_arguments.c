@@ -1,0 +1,66 @@
+/* hank-ai's command line, whose words stand in any order: what the plugin makes of it (host/hank_ai). */
+#include "testing.h"
+
+/* Its options; the table of the Darknet that this program is linked with has others. */
+#define amp_fork_options hank_ai_options
+#include "host/hank_ai/arguments.c"
+
+const amp_fork_option hank_ai_options[] = { { "-dont_show", 0, 1, 1 }, { "-clear", 0, 1, 1 },
+                                            { "-gpus", 1, 1, 1 }, { "-log", 1, 1, 1 },
+                                            { "-save_weights", 1, 1, 0 }, { 0 } };
+#undef amp_fork_options
+
+static int speaks_to_stderr;
+void amp_print_to_stderr(void) { speaks_to_stderr = 1; }
+
+/* Blanks part the words. */
+static void becomes(const char *given, const char *expected)
+{
+    enum { MOST = 32 };
+    char text[256], joined[256] = "", *argv[MOST];
+    int argc = 0;
+    snprintf(text, sizeof text, "%s", given);
+    for (char *word = strtok(text, " "); word && argc < MOST; word = strtok(NULL, " ")) argv[argc++] = word;
+    darknet_amp_order(argc, argv);
+    for (int i = 0; i < argc; i++) {
+        if (i) strcat(joined, " ");
+        strcat(joined, argv[i]);
+    }
+    assert_string_equal(joined, expected);
+}
+
+TEST(a_training_in_the_usual_order_stays_as_it_is)
+{
+    becomes("darknet detector train my.data my.cfg first.weights -amp bf16 -dont_show",
+            "darknet detector train my.data my.cfg first.weights -amp bf16 -dont_show");
+}
+
+TEST(words_may_stand_in_any_order)
+{
+    becomes("darknet -map detector my.cfg -seed 4 my.backup train my.data",
+            "darknet detector train my.data my.cfg my.backup -map -seed 4");
+    becomes("darknet detector map my.cfg my.data my.weights",
+            "darknet detector map my.data my.cfg my.weights");
+}
+
+TEST(options_may_be_spelled_otherwise)
+{
+    becomes("darknet detector dontshow train --CLEAR my.data my.cfg -saveweights 500 -Map",
+            "darknet detector train my.data my.cfg -dont_show -clear -save_weights 500 -map");
+}
+
+TEST(the_value_of_an_option_is_no_word)
+{
+    becomes("darknet detector -log train.cfg -gpus 0,1 train my.data my.cfg",
+            "darknet detector train my.data my.cfg -log train.cfg -gpus 0,1");
+}
+
+TEST(other_commands_are_left_alone)
+{
+    becomes("darknet cfglayers my.cfg -trace", "darknet cfglayers my.cfg -trace");
+    speaks_to_stderr = 0;
+    becomes("darknet amp compare my.cfg my.data -seed 3", "darknet amp compare my.cfg my.data -seed 3");
+    assert_true(speaks_to_stderr);
+}
+
+int main(void) { return run_listed_tests("hank-ai's arguments", NULL, NULL); }
