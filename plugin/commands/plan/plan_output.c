@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
 static double gib(size_t bytes) { return (double)bytes / (1 << 30); }
 
 static const char *const dtype_names[] = { [AMP_FP32] = "fp32", [AMP_FP16] = "fp16", [AMP_BF16] = "bf16" };
@@ -30,7 +29,7 @@ static void channels_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 
 static void mib_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
-    snprintf(text, AMP_CELL_TEXT, "%.2f", mib(*(const size_t *)cell->value));
+    snprintf(text, AMP_CELL_TEXT, "%.2f", amp_mib(*(const size_t *)cell->value));
 }
 
 /* Why the layer runs in what it runs in, and what is cast: what it is the first to read in its form, or its
@@ -136,10 +135,12 @@ static void print_activations(const amp_plan_report *r, FILE *stream)
     size_t amp = amp_footprint_sum(&r->amp), fp32 = amp_footprint_sum(&r->fp32);
     print_total(stream, "activations and deltas");
     amp_print_wrapped(stream, TOTAL, "stock %.1f MiB, engine in fp32 %.1f MiB, AMP %.1f MiB (%.0f %% of "
-                      "stock)", mib(r->stock), mib(fp32), mib(amp), percent((double)amp, (double)r->stock));
+                      "stock)", amp_mib(r->stock), amp_mib(fp32), amp_mib(amp),
+                       percent((double)amp, (double)r->stock));
     print_total(stream, "  of AMP's");
     amp_print_wrapped(stream, TOTAL, "arena as planned %.1f MiB, Darknet's own fp32 buffers %.1f MiB, images "
-                      "and labels %.1f MiB", mib(r->amp.arena), mib(r->amp.buffers), mib(r->amp.input));
+                      "and labels %.1f MiB", amp_mib(r->amp.arena), amp_mib(r->amp.buffers),
+                       amp_mib(r->amp.input));
 }
 
 static void print_weights(const amp_plan_report *r, FILE *stream)
@@ -147,13 +148,14 @@ static void print_weights(const amp_plan_report *r, FILE *stream)
     size_t one = r->parameters * sizeof(float);
     char adam[64] = "";
     if (r->view.adam) snprintf(adam, sizeof adam, ", %s's moments %.1f MiB", r->adamw ? "AdamW" : "Adam",
-                              mib(2 * one));
+                              amp_mib(2 * one));
     print_total(stream, "weights");
     amp_print_wrapped(stream, TOTAL, "%zu numbers: masters %.1f MiB, momentum %.1f MiB, gradients %.1f MiB%s",
-                      r->parameters, mib(one), mib(one), mib(one), adam);
+                      r->parameters, amp_mib(one), amp_mib(one), amp_mib(one), adam);
     print_total(stream, "");
     amp_print_wrapped(stream, TOTAL, "copies to compute with %.1f MiB, shared workspace %.1f MiB (stock's: "
-                      "%.1f MiB)", mib(r->half_bytes), mib(r->workspace), mib(r->stock_workspace));
+                      "%.1f MiB)", amp_mib(r->half_bytes), amp_mib(r->workspace),
+                       amp_mib(r->stock_workspace));
 }
 
 static void print_operations(const amp_plan_report *r, FILE *stream)
@@ -300,7 +302,7 @@ static void print_memory(const amp_plan_report *r, FILE *stream)
 
 static void arena_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
-    snprintf(text, AMP_CELL_TEXT, "%.1f MiB", mib(*(const size_t *)cell->value));
+    snprintf(text, AMP_CELL_TEXT, "%.1f MiB", amp_mib(*(const size_t *)cell->value));
 }
 
 static void again_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])

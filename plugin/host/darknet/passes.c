@@ -55,38 +55,29 @@ static struct {
     int fills_gaps;
 } watched;
 
-static void run_watched(layer_function *function, AMP_OWN_LAYER l, amp_pass pass)
-{
-    amp_host_wait(watched.net);
-    watched.watcher(watched.context, pass.index, 1);
-    function(l, pass);
-    amp_host_wait(watched.net);
-    watched.watcher(watched.context, pass.index, 0);
-}
-
 /* A dropout works in its neighbour's buffers: it has no gap, and no delta that its backward could add to. */
 static int fills_gap(const layer *l) { return watched.fills_gaps && !amp_own_borrows_buffers(l); }
 
-/* What fills a gap calls the layer's own function, by its pointer. */
-static void watched_forward(AMP_OWN_LAYER l, amp_pass pass)
+/* What fills a gap calls the layer's own function, which it finds in the layer. */
+static void run_watched(int is_forward, AMP_OWN_LAYER l, amp_pass pass)
 {
-    layer_function *own = watched.forward[pass.index];
     layer *called = AMP_OWN_LAYER_AT(l);
-    int fills = fills_gap(called);
-    if (fills) called->forward = own;
-    run_watched(fills ? amp_gap_forward : own, l, pass);
-    if (fills) called->forward = watched_forward;
+    layer_function **slot = is_forward ? &called->forward : &called->backward, *given = *slot;
+    layer_function *own = (is_forward ? watched.forward : watched.backward)[pass.index], *run = own;
+    if (fills_gap(called)) {
+        run = is_forward ? amp_gap_forward : amp_gap_backward;
+        *slot = own;
+    }
+    amp_host_wait(watched.net);
+    watched.watcher(watched.context, pass.index, 1);
+    run(l, pass);
+    amp_host_wait(watched.net);
+    watched.watcher(watched.context, pass.index, 0);
+    *slot = given;
 }
 
-static void watched_backward(AMP_OWN_LAYER l, amp_pass pass)
-{
-    layer_function *own = watched.backward[pass.index];
-    layer *called = AMP_OWN_LAYER_AT(l);
-    int fills = fills_gap(called);
-    if (fills) called->backward = own;
-    run_watched(fills ? amp_gap_backward : own, l, pass);
-    if (fills) called->backward = watched_backward;
-}
+static void watched_forward(AMP_OWN_LAYER l, amp_pass pass) { run_watched(1, l, pass); }
+static void watched_backward(AMP_OWN_LAYER l, amp_pass pass) { run_watched(0, l, pass); }
 
 static layer_function **forward_of(layer *l, int on_gpu) { return on_gpu ? &l->forward_gpu : &l->forward; }
 static layer_function **backward_of(layer *l, int on_gpu) { return on_gpu ? &l->backward_gpu : &l->backward; }

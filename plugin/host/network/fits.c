@@ -96,8 +96,6 @@ static size_t arena_budget(const amp_needs *needs, size_t there)
     return there > beside ? (size_t)((double)(there - beside) / needs->area) : 0;
 }
 
-static double mib(size_t bytes) { return (double)bytes / 0x1p20; }
-
 /* ---- what would fit ---- */
 
 __attribute__((format(printf, 3, 4)))
@@ -118,7 +116,7 @@ static amp_status try_subdivisions(const asked *a, char *text, size_t room, amp_
         if (a->images % s) continue;
         AMP_TRY(needs_at(a, a->images / s * a->steps, a->images, &needs, error));
         if (amp_needs_sum(&needs) > a->there) continue;
-        add(text, room, "subdivisions=%d (%.0f MiB)", s, mib(amp_needs_sum(&needs)));
+        add(text, room, "subdivisions=%d (%.0f MiB)", s, amp_mib(amp_needs_sum(&needs)));
         return AMP_OK;
     }
     return AMP_OK;
@@ -169,7 +167,7 @@ static amp_status try_batches(const asked *a, char *text, size_t room, amp_error
         AMP_TRY(needs_at(a, a->steps, images, &needs, error));
         if (amp_needs_sum(&needs) > a->there) continue;
         add(text, room, "batch=%d subdivisions=%d (%.0f MiB)", images, images,
-            mib(amp_needs_sum(&needs)));
+            amp_mib(amp_needs_sum(&needs)));
         return AMP_OK;
     }
     return AMP_OK;
@@ -183,7 +181,7 @@ static amp_status fail_too_little(const asked *a, const amp_needs *needs, amp_er
     try_sizes(a, needs, fits, sizeof fits);
     if (!*fits) AMP_TRY(try_batches(a, fits, sizeof fits, error));
     return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: this training needs %.0f MiB, and there "
-                    "are %.0f MiB of %s; %s%s", mib(amp_needs_sum(needs)), mib(a->there), a->what,
+                    "are %.0f MiB of %s; %s%s", amp_mib(amp_needs_sum(needs)), amp_mib(a->there), a->what,
                     *fits ? "what fits: " : "no batch is small enough, use a smaller network", fits);
 }
 
@@ -217,7 +215,7 @@ amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *erro
     if (share > 1) status = fail_too_little(&a, &needs, error);
     else if (share > .9 && !roughly)
         fprintf(stderr, "amp: warning: this training needs %.0f MiB, and there are %.0f MiB of %s; if it is "
-                "killed, use more subdivisions\n", mib(amp_needs_sum(&needs)), mib(a.there), a.what);
+                "killed, use more subdivisions\n", amp_mib(amp_needs_sum(&needs)), amp_mib(a.there), a.what);
     if (status == AMP_OK && !roughly) amp_image_cache_open(left_of_ram(&a, &needs), amp_checked_pixels());
     forget(&a);
     return status;
@@ -238,14 +236,21 @@ static amp_status find_budget(struct network *net, size_t memory, size_t *budget
     return status;
 }
 
+/* What a number of segments asks for; off, and what AUTO begins with, is 0. */
+static amp_recompute_settings settings_of(const amp_config *config)
+{
+    int segments = config->checkpoint > 0 ? config->checkpoint : 0;
+    return (amp_recompute_settings){ .on = segments > 0, .segments = segments };
+}
+
 amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
 {
     struct darknet_amp *amp = amp_fork_state(net);
-    const amp_config *config = amp->config;
-    amp_recompute_settings settings = { .on = config->checkpoint != AMP_CHECKPOINT_OFF };
-    if (settings.on && config->checkpoint != AMP_CHECKPOINT_AUTO) settings.segments = config->checkpoint;
-    if (config->checkpoint == AMP_CHECKPOINT_AUTO)
-        AMP_TRY(find_budget(net, (size_t)config->memory, &settings.budget, error));
+    amp_recompute_settings settings = settings_of(amp->config);
+    if (amp->config->checkpoint == AMP_CHECKPOINT_AUTO) {
+        settings.on = 1;
+        AMP_TRY(find_budget(net, (size_t)amp->config->memory, &settings.budget, error));
+    }
     amp_engine_set_recompute(amp->engine, &settings);
     return AMP_OK;
 }
@@ -269,15 +274,15 @@ static double cost_of(const asked *a, int subdivisions, double again)
 /* What a step in so many passes takes, with checkpoint=auto for a limit if that may be chosen. */
 static amp_status needs_in(const asked *a, int subdivisions, size_t limit, amp_needs *needs, amp_error *error)
 {
-    amp_engine *engine = amp_fork_state(a->net)->engine;
-    int batch = a->images / subdivisions * a->steps, given = amp_fork_state(a->net)->config->checkpoint;
-    amp_recompute_settings settings = { .on = given > 0, .segments = given > 0 ? given : 0 };
-    amp_engine_set_recompute(engine, &settings);
+    struct darknet_amp *amp = amp_fork_state(a->net);
+    int batch = a->images / subdivisions * a->steps;
+    amp_recompute_settings settings = settings_of(amp->config);
+    amp_engine_set_recompute(amp->engine, &settings);
     AMP_TRY(needs_at(a, batch, a->images, needs, error));
-    if (given > 0 || !limit || amp_needs_sum(needs) <= limit) return AMP_OK;
+    if (settings.on || !limit || amp_needs_sum(needs) <= limit) return AMP_OK;
     settings = (amp_recompute_settings){ .on = 1, .budget = arena_budget(needs, limit) };
     if (!settings.budget) settings.budget = 1;
-    amp_engine_set_recompute(engine, &settings);
+    amp_engine_set_recompute(amp->engine, &settings);
     return needs_at(a, batch, a->images, needs, error);
 }
 
@@ -302,6 +307,7 @@ static amp_status choose(const asked *a, int least, size_t limit, amp_fitting *o
         out->subdivisions = s;
         out->again = needs.pass.again;
         out->needs = amp_needs_sum(&needs);
+        if (out->again == 0) return AMP_OK; /* more passes only cost more */
     }
     return AMP_OK;
 }

@@ -10,41 +10,36 @@
 #include "../fork_commands.h"
 #include "../program/cfg_stream.h"
 #include "../program/failure.h"
+#include "../program/memory.h"
 #include "../program/random.h"
 #include "../program/ranks.h"
 #include "../program/sharing.h"
 #include "fits.h"
 
 /* A program trains one network. */
-static struct {
-    enum { NOT_ASKED, ASKED, LOOKING, CHOSEN } stage;
-    int images;  /* of a step */
-    amp_fitting choice;
-} fitting;
+static enum { NOT_ASKED, ASKED, LOOKING, CHOSEN } stage;
 
-void amp_fitting_request(void) { fitting.stage = ASKED; }
-int amp_fitting_looks(void) { return fitting.stage == LOOKING; }
+void amp_fitting_request(void) { stage = ASKED; }
+int amp_fitting_looks(void) { return stage == LOOKING; }
 
-static double mib(size_t bytes) { return (double)bytes / 0x1p20; }
-
-static void print_choice(int given, const char *what)
+/* images: of a step; given: the .cfg's subdivisions. */
+static void print_choice(const amp_fitting *c, int images, int given, const char *what)
 {
-    const amp_fitting *c = &fitting.choice;
     if (!c->there) {
         fprintf(stderr, "amp: -fit: how much memory there is is not known: nothing is changed\n");
         return;
     }
     if (c->subdivisions == given && c->again == 0) {
         fprintf(stderr, "amp: -fit: the training fits as the .cfg has it: it needs %.0f MiB, and there are "
-                "%.0f MiB of %s\n", mib(c->needs), mib(c->there), what);
+                "%.0f MiB of %s\n", amp_mib(c->needs), amp_mib(c->there), what);
         return;
     }
     fprintf(stderr, "amp: -fit: as the .cfg has it the training needs %.0f MiB, and there are %.0f MiB of "
-            "%s; it needs %.0f MiB with:\n", mib(c->given), mib(c->there), what, mib(c->needs));
+            "%s; it needs %.0f MiB with:\n", amp_mib(c->given), amp_mib(c->there), what, amp_mib(c->needs));
     if (c->subdivisions != given)
         fprintf(stderr, "amp: -fit: subdivisions=%d in [net], not %d: a pass has, and batch norm sees, %d "
-                "image%s, not %d\n", c->subdivisions, given, fitting.images / c->subdivisions,
-                fitting.images == c->subdivisions ? "" : "s", fitting.images / given);
+                "image%s, not %d\n", c->subdivisions, given, images / c->subdivisions,
+                images == c->subdivisions ? "" : "s", images / given);
     if (c->again > 0)
         fprintf(stderr, "amp: -fit: checkpoint=auto in [amp]: %.1f %% of a forward's arithmetic is done "
                 "again, and no number changes\n", 100 * c->again);
@@ -58,37 +53,38 @@ static void choose(const char *cfg_file)
     double batch, subdivisions;
     const char *what = "";
     unsigned char generator[AMP_HOST_RANDOM_BYTES];
-    amp_fitting *c = &fitting.choice;
+    amp_fitting choice;
     amp_host_check(cfg_net_number(cfg_file, "batch", 1, &batch, &error), &error);
     amp_host_check(cfg_net_number(cfg_file, "subdivisions", 1, &subdivisions, &error), &error);
-    fitting.images = (int)batch;
+    int images = (int)batch;
     int cut = (int)amp_sharing_cut(amp_ranks_of_step(), (int)subdivisions);
-    if (fitting.images % cut) return; /* which is refused where the network is made */
+    if (images % cut) return; /* which is refused where the network is made */
     fprintf(stderr, "amp: -fit: the network is made twice, first to find out what fits\n");
 #ifdef __GLIBC__
     /* Large blocks are returned when they are freed, also those of the network that is trained: left to
      * itself the C library learns from the first that is freed to keep such blocks. */
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
 #endif
-    amp_cfg_read_instead(&(amp_cfg_instead){ .subdivisions = fitting.images, .recompute = 1 });
+    amp_cfg_read_instead(&(amp_cfg_instead){ .subdivisions = images, .recompute = 1 });
     int saved = amp_random_save(generator); /* the training is to draw what it draws without -fit */
     struct network *net = amp_fork_make_network(cfg_file, cfg_file, 0);
-    amp_host_check(amp_host_choose_fit(net, cut, c, &what, &error), &error);
+    amp_host_check(amp_host_choose_fit(net, cut, &choice, &what, &error), &error);
     amp_fork_free_network(net);
 #ifdef __GLIBC__
     malloc_trim(0);
 #endif
     if (saved) amp_random_restore(generator);
-    amp_cfg_read_instead(&(amp_cfg_instead){ c->there ? c->subdivisions : 0, c->again > 0, c->limit });
-    print_choice(cut, what);
+    amp_cfg_read_instead(&(amp_cfg_instead){ choice.there ? choice.subdivisions : 0, choice.again > 0,
+                                             choice.limit });
+    print_choice(&choice, images, cut, what);
 }
 
 FILE *darknet_amp_open_cfg(const char *file)
 {
-    if (fitting.stage == ASKED && amp_checks_training()) {
-        fitting.stage = LOOKING;
+    if (stage == ASKED && amp_checks_training()) {
+        stage = LOOKING;
         choose(file);
-        fitting.stage = CHOSEN;
+        stage = CHOSEN;
     }
     return amp_cfg_open(file);
 }

@@ -57,15 +57,14 @@ void amp_spikes_end_pass(struct darknet_amp *amp)
 void amp_spikes_end_step(struct darknet_amp *amp)
 {
     amp_image_losses *l = &amp->image_losses;
-    for (int i = 0; i < l->count; i++) free(l->largest[i].path);
-    l->count = 0;
+    while (l->count) free(l->largest[--l->count].path);
     l->images = 0;
 }
 
-void amp_spikes_free(amp_image_losses *l)
+void amp_spikes_free(struct darknet_amp *amp)
 {
-    for (int i = 0; i < l->count; i++) free(l->largest[i].path);
-    free(l->pass);
+    amp_spikes_end_step(amp);
+    free(amp->image_losses.pass);
 }
 
 /* ---- the line ---- */
@@ -131,15 +130,14 @@ static void print_images(const amp_image_losses *l)
 static void check_dropped(struct darknet_amp *amp)
 {
     const amp_spikes *spikes = amp_engine_spikes(amp->engine);
-    const char *checkpoint = amp->resume->last_file;
+    const char *saved = amp->resume->last_file;
     if (!amp_spikes_too_many(spikes)) return;
     if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows what was saved last */
     darknet_amp_refuse("amp: spike=skip has dropped %llu of %llu steps, more than 1 %%: these are no "
                        "outliers; last saved: %s%s; try a lower learning_rate, clip_norm, a larger "
                        "spike_factor, or spike=log", (unsigned long long)spikes->dropped,
                        (unsigned long long)(spikes->norms.seen + spikes->dropped),
-                       checkpoint ? checkpoint : "none yet",
-                       checkpoint && !amp_file_exists(checkpoint) ? ", which is gone" : "");
+                       saved ? saved : "none yet", saved && !amp_file_exists(saved) ? ", which is gone" : "");
 }
 
 void amp_spikes_report(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)

@@ -28,7 +28,7 @@ typedef struct amp_image_losses {
 void amp_spikes_begin_pass(struct darknet_amp *);
 void amp_spikes_end_pass(struct darknet_amp *);
 void amp_spikes_end_step(struct darknet_amp *);
-void amp_spikes_free(amp_image_losses *);
+void amp_spikes_free(struct darknet_amp *);
 
 /* Prints the spike's line, on rank 0. Every rank calls it, since each has images. good_steps: those taken
  * before it. Ends the program if spike=skip has dropped too many. */

@@ -155,7 +155,7 @@ void amp_host_free(struct darknet_amp *amp)
     amp_engine_free(amp->engine);
     amp_config_free(amp->config);
     free(amp->anomaly_images);
-    amp_spikes_free(&amp->image_losses);
+    amp_spikes_free(amp);
     amp_resume_free(amp->resume);
     free(amp);
 }

@@ -15,6 +15,8 @@ typedef struct amp_available_memory {
                          against the limit; else 0 */
 } amp_available_memory;
 
+static inline double amp_mib(size_t bytes) { return (double)bytes / 0x1p20; }
+
 /* Of the memory that networks are made in from now on: the GPU's where one is used, else RAM. */
 amp_available_memory amp_host_available_memory(void);
 
