@@ -142,9 +142,7 @@ static amp_status choose_folding(amp_plan *plan, amp_backend *backend, amp_error
 static int reads_of(const amp_plan *plan, int layer)
 {
     int reads = 0;
-    for (int i = layer + 1; i < plan->count; i++)
-        for (int k = 0; k < plan->nodes[i].desc.input_count; k++)
-            reads += plan->nodes[i].desc.inputs[k] == layer;
+    for (int i = layer + 1; i < plan->count; i++) reads += amp_layer_reads(&plan->nodes[i].desc, layer);
     return reads;
 }
 

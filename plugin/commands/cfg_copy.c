@@ -20,8 +20,8 @@ static int is_changed(const char *key, const amp_cfg_change *changes, int count)
     return 0;
 }
 
-/* What a copy has instead of what `from` has. pins: a flag for each layer's section, which gets amp=0. */
-typedef struct edits { const amp_cfg_change *changes; int count; const char *pins; int layers; } edits;
+/* What a copy has instead of what `from` has. kept: a flag for each layer's section, which gets amp=0. */
+typedef struct edits { const amp_cfg_change *changes; int count; const char *kept; int layers; } edits;
 
 /* Without an exponent, which not every Darknet reads. */
 static void write_value(FILE *out, const amp_cfg_change *change)
@@ -38,23 +38,23 @@ static int copy_lines(FILE *in, FILE *out, const edits *e)
 {
     char *line = NULL;
     size_t room = 0;
-    int in_net = 0, found = 0, layer = -1, pinned = 0;
+    int in_net = 0, found = 0, layer = -1, is_kept = 0;
     for (ssize_t length; (length = getline(&line, &room, in)) >= 0;) {
         char *key = amp_host_allocated(strdup(line));
         cfg_keep_key(key);
         int begins = cfg_is_net(key);
         if (*key == '[') {
             in_net = begins;
-            pinned = !begins && strcmp(key, "[amp]") && ++layer < e->layers && e->pins[layer];
+            is_kept = !begins && strcmp(key, "[amp]") && ++layer < e->layers && e->kept[layer];
         }
-        int starts_pinned = pinned && *key == '[';
-        int dropped = (in_net && is_changed(key, e->changes, e->count)) || (pinned && !strcmp(key, "amp"));
+        int starts_kept = is_kept && *key == '[';
+        int dropped = (in_net && is_changed(key, e->changes, e->count)) || (is_kept && !strcmp(key, "amp"));
         free(key);
         if (dropped) continue;
         fwrite(line, 1, (size_t)length, out); /* a NUL too: it is for the copy's reader to refuse */
         if (line[length - 1] != '\n') putc('\n', out);
         for (int i = 0; begins && !found && i < e->count; i++) write_value(out, &e->changes[i]);
-        if (starts_pinned) fprintf(out, "amp=0\n");
+        if (starts_kept) fprintf(out, "amp=0\n");
         found |= begins;
     }
     free(line);
@@ -116,10 +116,10 @@ amp_status amp_cfg_copy_in_memory(const char *from, const amp_cfg_change *change
     return amp_fail(error, AMP_BAD_CONFIG, "%.300s with %s:%s", from, options, what ? what : "");
 }
 
-amp_status amp_cfg_pin_in_memory(const char *from, const char *pins, int layers, char name[AMP_MEMORY_FILE],
-                                 amp_error *error)
+amp_status amp_cfg_keep_in_memory(const char *from, const char *kept, int layers, char name[AMP_MEMORY_FILE],
+                                  amp_error *error)
 {
-    const edits e = { .pins = pins, .layers = layers };
+    const edits e = { .kept = kept, .layers = layers };
     return copy_in_memory(from, &e, name, error);
 }
 

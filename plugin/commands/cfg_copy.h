@@ -31,5 +31,5 @@ FILE *amp_memory_file(char name[AMP_MEMORY_FILE]);
 amp_status amp_cfg_copy_in_memory(const char *from, const amp_cfg_change *changes, int count,
                                   const char *options, char name[AMP_MEMORY_FILE], amp_error *);
 /* A copy in such a file with amp=0 in the sections of layers that have a flag: those stay in fp32. */
-amp_status amp_cfg_pin_in_memory(const char *from, const char *pins, int layers, char name[AMP_MEMORY_FILE],
-                                 amp_error *);
+amp_status amp_cfg_keep_in_memory(const char *from, const char *kept, int layers, char name[AMP_MEMORY_FILE],
+                                  amp_error *);

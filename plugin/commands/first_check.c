@@ -15,10 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../files/checksum.h"
+#include "../host/network/state.h"
 #include "../host/program/clock.h"
 #include "../host/program/failure.h"
 #include "../host/program/ranks.h"
-#include "../host/network/state.h"
 #include "../host/program/version.h"
 #include "first_check.h"
 
@@ -35,17 +36,19 @@ static int name_files(const char *description, char note[PATH], char report[PATH
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char folder[PATH - 200];
-    uint64_t key = 0xcbf29ce484222325u; /* FNV-1a */
-    for (const char *text = AMP_VERSION; text; text = text == description ? NULL : description)
-        for (const char *c = text; *c; c++) key = (key ^ (unsigned char)*c) * 0x100000001b3u;
+    amp_checksum key;
+    amp_checksum_start(&key);
+    amp_checksum_add(&key, AMP_VERSION, strlen(AMP_VERSION));
+    amp_checksum_add(&key, description, strlen(description));
+    unsigned long long id = amp_checksum_value(&key);
     int length = cache && *cache == '/' ? snprintf(folder, sizeof folder, "%s", cache)
                : home && *home == '/' ? snprintf(folder, sizeof folder, "%s/.cache", home) : -1;
     if (length < 0 || length > (int)sizeof folder - 32) return 0;
     mkdir(folder, 0777);
     strcat(folder, "/darknet-amp");
     if (mkdir(folder, 0777) && errno != EEXIST) return 0;
-    snprintf(note, PATH, "%s/selftest-%016llx.txt", folder, (unsigned long long)key);
-    snprintf(report, PATH, "%s/selftest-%016llx-%ld.txt", folder, (unsigned long long)key, (long)getpid());
+    snprintf(note, PATH, "%s/selftest-%016llx.txt", folder, id);
+    snprintf(report, PATH, "%s/selftest-%016llx-%ld.txt", folder, id, (long)getpid());
     return 1;
 }
 

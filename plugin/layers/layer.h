@@ -132,7 +132,7 @@ typedef struct amp_layer_desc {
     const char *why_host;       /* AMP_LAYER_HOST: why AMP does not compute it, in a few words; else NULL */
     amp_shape output;           /* n,c,h,w; flat outputs have h = w = 1 */
     int *inputs, input_count;   /* producers' indices, -1 is the image; the previous layer first */
-    int keep_fp32;                 /* amp=0 in its section */
+    int keep_fp32;              /* amp=0 in its section */
     int recompute;              /* checkpoint=1 in its section: backward makes its output again */
     int is_loss;                /* has a cost; its forward writes a delta */
     int is_truth;               /* its fp32 output replaces the truth of later layers */
@@ -167,6 +167,14 @@ typedef struct amp_layer_desc {
 } amp_layer_desc;
 
 _Static_assert(sizeof(amp_layer_desc) <= 512, "what is large belongs behind a pointer");
+
+/* How many of a layer's inputs are the output of layer `producer`, or the image if that is -1. */
+static inline int amp_layer_reads(const amp_layer_desc *d, int producer)
+{
+    int reads = 0;
+    for (int k = 0; k < d->input_count; k++) reads += d->inputs[k] == producer;
+    return reads;
+}
 
 struct amp_network_desc; /* amp/plan.h */
 

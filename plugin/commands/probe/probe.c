@@ -37,19 +37,19 @@ static amp_status take_cfg_scale(amp_probe_result *r, amp_error *error)
 
 static amp_status take_scale_of(const char *sidecar, amp_probe_result *r, amp_error *error)
 {
-    amp_sidecar *checkpoint;
+    amp_sidecar *saved;
     uint64_t weights;
-    AMP_TRY(amp_sidecar_read(sidecar, &checkpoint, error));
+    AMP_TRY(amp_sidecar_read(sidecar, &saved, error));
     amp_status status = amp_file_checksum(r->weights, &weights, error);
-    const amp_scaler *scaler = amp_sidecar_scaler(checkpoint);
-    int theirs = status == AMP_OK && weights == amp_sidecar_weights(checkpoint);
+    const amp_scaler *scaler = amp_sidecar_scaler(saved);
+    int theirs = status == AMP_OK && weights == amp_sidecar_weights(saved);
     if (status == AMP_OK && !theirs)
         fprintf(stderr, "amp probe: %s belongs to other weights: its loss scale is not taken\n", sidecar);
     if (theirs && scaler->enabled && scaler->dynamic) {
         r->scale = scaler->scale;
         r->scale_source = AMP_SCALE_OF_SIDECAR;
     }
-    amp_sidecar_free(checkpoint);
+    amp_sidecar_free(saved);
     return status;
 }
 
@@ -65,40 +65,12 @@ static amp_status take_sidecar_scale(amp_probe_result *r, amp_error *error)
 
 /* ---- the network ---- */
 
-/* Nothing of the weights' sidecar is taken over but what the probe reads of it: files stay as they are. */
-static void only_look_at_weights(struct darknet_amp *amp) { amp->resume->pending = 0; }
-
-static amp_status set_up(struct network *net, amp_error *error)
-{
-    struct darknet_amp *amp = amp_fork_state(net);
-    amp_view view = amp_fork_view(net);
-    amp_counters counters = amp_fork_counters(net);
-    amp_scaler scaler = amp_scaler_defaults();
-    scaler.dynamic = 0;
-    scaler.scale = 1;
-    AMP_TRY(amp_scaler_init(&scaler, &scaler, error));
-    amp_engine_set_scaler(amp->engine, &scaler);
-    amp->summary_printed = 1; /* no line about a resumed training: nothing of it is kept */
-    counters.seen -= counters.seen % (size_t)(view.batch * view.subdivisions);
-    amp_fork_set_counters(net, counters);
-    return AMP_OK;
-}
-
-/* As train_detector loads it: with -seed the weights and batches are its own. The caller frees *out, whatever
- * happens. */
+/* With -seed the weights and batches are train_detector's own. The caller frees *out, whatever happens. */
 static amp_status load(const amp_probe_result *r, struct network **out, amp_error *error)
 {
+    *out = amp_probe_load(r->cfg, r->weights, "fp32", darknet_amp_seed());
     srand(darknet_amp_seed());
-    srand((unsigned)rand());
-    const char *requested = amp_host_requested_dtype();
-    amp_host_request_dtype("fp32");
-    struct network *net = *out = amp_fork_make_network(r->cfg, r->cfg, 1);
-    amp_host_request_dtype(requested);
-    if (r->weights) amp_fork_load_weights(net, r->weights);
-    amp_fork_use_device(net);
-    only_look_at_weights(amp_fork_state(net));
-    srand(darknet_amp_seed());
-    return set_up(net, error);
+    return amp_probe_fix_scale(amp_fork_state(*out)->engine, 1, error);
 }
 
 /* ---- training ---- */

@@ -55,16 +55,10 @@ static int in_half(const advisor *a, int i)
 
 static int is_advised(const advisor *a, int i) { return a->kept[i] && !desc_of(a, i)->keep_fp32; }
 
-static int reads(const advisor *a, int layer, int value)
-{
-    const amp_layer_desc *d = desc_of(a, layer);
-    for (int k = 0; k < d->input_count; k++) if (d->inputs[k] == value) return 1;
-    return 0;
-}
-
 static int low_consumer(const advisor *a, int value, int after)
 {
-    for (int i = after + 1; i < a->count; i++) if (in_half(a, i) && reads(a, i, value)) return i;
+    for (int i = after + 1; i < a->count; i++)
+        if (in_half(a, i) && amp_layer_reads(desc_of(a, i), value)) return i;
     return -1;
 }
 
@@ -203,7 +197,7 @@ static void companions(const advisor *a, int i, char text[200])
     size_t length = 0;
     text[0] = 0;
     for (int k = i + 1; k < a->count && count < 64; k++)
-        if (is_advised(a, k) && reads(a, k, i)) found[count++] = k;
+        if (is_advised(a, k) && amp_layer_reads(desc_of(a, k), i)) found[count++] = k;
     for (int k = 0; k < count && length < 150; k++)
         length += (size_t)snprintf(text + length, 200 - length, "%s%d",
                                    k == 0 ? "" : k + 1 == count ? " and " : ", ", found[k]);

@@ -55,12 +55,6 @@ static amp_status open_subject(const amp_probe_comparison *c, amp_subject *s, co
 
 /* ---- stock ---- */
 
-static int reads(const amp_layer_desc *d, int value)
-{
-    for (int k = 0; k < d->input_count; k++) if (d->inputs[k] == value) return 1;
-    return 0;
-}
-
 static void excuse(amp_probe_comparison *c, int layer, amp_trace_kind kind, int *count)
 {
     char *flag = &c->excused[layer * AMP_TRACE_KINDS + (int)kind];
@@ -73,7 +67,7 @@ static void excuse(amp_probe_comparison *c, int layer, amp_trace_kind kind, int 
 static void note_overwritten(amp_probe_comparison *c, const amp_network_desc *n, int i)
 {
     int value = n->layers[i].inputs[0], read = 0;
-    for (int later = i + 1; later < n->count; later++) read |= reads(&n->layers[later], value);
+    for (int later = i + 1; later < n->count; later++) read += amp_layer_reads(&n->layers[later], value);
     if (value >= 0 && read && c->on_gpu) excuse(c, value, AMP_TRACE_DELTA, &c->lost_deltas);
     else c->lost_deltas += value >= 0 && read;
 }
@@ -153,9 +147,9 @@ static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const char *
     }
     amp_subject_close(&s);
     if (status == AMP_OK) amp_probe_find_faults(c, dtype);
-    int tries = !c->tries_no_pins && amp_probe_is_stocks(c); /* else it is fp32 that is wrong */
+    int tries = !c->tries_nothing && amp_probe_is_stocks(c); /* else it is fp32 that is wrong */
     if (status == AMP_OK && dtype != AMP_FP32 && tries)
-        status = amp_probe_try_pins(c, dtype, run, cfg, input, reference, error);
+        status = amp_probe_try_keeping(c, dtype, run, cfg, input, reference, error);
     return status;
 }
 

@@ -3,7 +3,7 @@
  * lose most in half precision, and what keeping them in fp32 brings.
  *
  * subject.c makes passes and trace.c compares their tensors; probe_compare.c makes the passes that are
- * needed, probe_pins.c tries layers in fp32, probe_verdict.c says in sentences what was found,
+ * needed, probe_keep.c tries layers in fp32, probe_verdict.c says in sentences what was found,
  * probe_figures.c shows it as tables and JSON, and probe_page.c draws it. */
 #pragma once
 
@@ -13,16 +13,16 @@
 #include "subject.h"
 
 /* Layers kept in fp32 on trial: the first `count` of amp_probe_run.order. */
-typedef struct amp_pin_trial {
+typedef struct amp_keep_trial {
     int count;
     double cosine, error;    /* of the whole gradient, against fp32's */
     double seconds;          /* of a pass */
-} amp_pin_trial;
+} amp_keep_trial;
 
 /* The error of a gradient that needs no advice. */
 #define AMP_PROBE_LITTLE .01
 
-enum { AMP_PIN_TRIALS = 4 }; /* of 1, 2, 4 and 8 layers */
+enum { AMP_KEEP_TRIALS = 4 }; /* of 1, 2, 4 and 8 layers */
 
 /* A tensor that is further off than rounding explains. */
 typedef struct amp_probe_fault { int layer; amp_trace_kind kind; double error, limit; } amp_probe_fault;
@@ -37,7 +37,7 @@ typedef struct amp_probe_run {
     double cosine, error;    /* of the whole gradient of all weights, biases and scales */
     double seconds;          /* of a pass */
     int *order, order_count; /* layers that compute in half, the one that adds most first */
-    amp_pin_trial trials[AMP_PIN_TRIALS];
+    amp_keep_trial trials[AMP_KEEP_TRIALS];
     int trial_count;
     int best;                /* the trial that is advised; -1: none */
     amp_probe_fault *faults; /* the largest by error / limit first */
@@ -53,7 +53,7 @@ typedef struct amp_probe_comparison {
     long images;             /* of the pass; 0: as many as the .cfg's has */
     unsigned seed;
     int stirs;               /* biases and scales are drawn too; else they are what the weights have */
-    int tries_no_pins;
+    int tries_nothing;
     int width, height, on_gpu;
     double stock_loss;
     amp_machine machine;
@@ -76,14 +76,15 @@ static inline int amp_probe_is_stocks(const amp_probe_comparison *c)
 amp_status amp_probe_compare(amp_probe_comparison *, amp_error *);
 void amp_probe_comparison_free(amp_probe_comparison *);
 
-/* ---- probe_pins.c ---- */
+/* ---- probe_keep.c ---- */
 
 /* Sums the differences of all gradients up to one; excused: without those that have a flag, or NULL. */
 amp_difference amp_probe_gradient(const amp_differences *, const char *excused);
 /* Fills order, trials and best of a run whose differences are known. made_from: the .cfg that it was made of;
  * fp32: the trace that it is compared with. */
-amp_status amp_probe_try_pins(const amp_probe_comparison *, amp_dtype, amp_probe_run *, const char *made_from,
-                              const amp_probe_input *, const amp_trace *fp32, amp_error *);
+amp_status amp_probe_try_keeping(const amp_probe_comparison *, amp_dtype, amp_probe_run *,
+                                 const char *made_from, const amp_probe_input *, const amp_trace *fp32,
+                                 amp_error *);
 
 /* ---- probe_verdict.c ---- */
 

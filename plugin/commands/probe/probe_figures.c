@@ -72,7 +72,7 @@ static void print_trials(const amp_probe_comparison *c, amp_dtype dtype, FILE *s
     print_number(r->error, stream);
     fprintf(stream, " | %.4f\n", r->seconds);
     for (int k = 0; k < r->trial_count; k++) {
-        const amp_pin_trial *t = &r->trials[k];
+        const amp_keep_trial *t = &r->trials[k];
         fprintf(stream, "%18d | %18.6f |", t->count, t->cosine);
         print_number(t->error, stream);
         fprintf(stream, " | %.4f\n", t->seconds);
@@ -124,7 +124,7 @@ static void write_trials(const amp_probe_run *r, amp_json *json)
 {
     amp_json_array(json, "keep_layers");
     for (int k = 0; k < r->trial_count; k++) {
-        const amp_pin_trial *t = &r->trials[k];
+        const amp_keep_trial *t = &r->trials[k];
         amp_json_object(json, NULL);
         amp_json_array(json, "layers");
         for (int i = 0; i < t->count; i++) amp_json_integer(json, NULL, r->order[i]);

@@ -64,38 +64,38 @@ static void order_layers(const amp_probe_comparison *c, amp_probe_run *r)
 
 /* ---- trials ---- */
 
-static amp_status make_passes(amp_pin_trial *trial, amp_subject *pinned, const amp_probe_input *input,
+static amp_status make_passes(amp_keep_trial *trial, amp_subject *subject, const amp_probe_input *input,
                               const amp_trace *fp32, amp_error *error)
 {
     amp_differences found = { 0 };
-    amp_status status = amp_subject_run(pinned, input, &(amp_subject_pass){ .reference = fp32,
-                                                                            .found = &found }, error);
+    amp_status status = amp_subject_run(subject, input, &(amp_subject_pass){ .reference = fp32,
+                                                                             .found = &found }, error);
     amp_difference gradient = amp_probe_gradient(&found, NULL);
     amp_differences_free(&found);
     trial->cosine = amp_difference_cosine(&gradient);
     trial->error = amp_difference_error(&gradient);
-    return status == AMP_OK ? amp_subject_time(pinned, input, &trial->seconds, error) : status;
+    return status == AMP_OK ? amp_subject_time(subject, input, &trial->seconds, error) : status;
 }
 
 static amp_status try_first(const amp_probe_comparison *c, amp_dtype dtype, amp_probe_run *r, int count,
                             const char *made_from, const amp_probe_input *input, const amp_trace *fp32,
                             amp_error *error)
 {
-    amp_subject pinned;
-    amp_pin_trial *trial = &r->trials[r->trial_count];
-    char name[AMP_MEMORY_FILE], *pins = amp_host_allocated(calloc((size_t)c->network.count + 1, 1));
+    amp_subject subject;
+    amp_keep_trial *trial = &r->trials[r->trial_count];
+    char name[AMP_MEMORY_FILE], *kept = amp_host_allocated(calloc((size_t)c->network.count + 1, 1));
     trial->count = count;
-    for (int k = 0; k < count; k++) pins[r->order[k]] = 1;
+    for (int k = 0; k < count; k++) kept[r->order[k]] = 1;
     fprintf(stderr, "amp probe: passes in %s with %d layer%s in fp32\n", amp_dtype_name(dtype), count,
             count == 1 ? "" : "s");
-    amp_status status = amp_cfg_pin_in_memory(made_from, pins, c->network.count, name, error);
-    free(pins);
+    amp_status status = amp_cfg_keep_in_memory(made_from, kept, c->network.count, name, error);
+    free(kept);
     if (status == AMP_OK)
-        status = amp_subject_open(&pinned, name, c->weights, amp_dtype_name(dtype), c->seed, error);
+        status = amp_subject_open(&subject, name, c->weights, amp_dtype_name(dtype), c->seed, error);
     if (status != AMP_OK) return status;
-    status = make_passes(trial, &pinned, input, fp32, error);
+    status = make_passes(trial, &subject, input, fp32, error);
     r->trial_count += status == AMP_OK;
-    amp_subject_close(&pinned);
+    amp_subject_close(&subject);
     return status;
 }
 
@@ -109,12 +109,12 @@ static int best_of(const amp_probe_run *r)
     return best;
 }
 
-amp_status amp_probe_try_pins(const amp_probe_comparison *c, amp_dtype dtype, amp_probe_run *r,
-                              const char *made_from, const amp_probe_input *input, const amp_trace *fp32,
-                              amp_error *error)
+amp_status amp_probe_try_keeping(const amp_probe_comparison *c, amp_dtype dtype, amp_probe_run *r,
+                                 const char *made_from, const amp_probe_input *input, const amp_trace *fp32,
+                                 amp_error *error)
 {
     order_layers(c, r);
-    for (int count = 1; r->trial_count < AMP_PIN_TRIALS && count <= r->order_count; count *= 2)
+    for (int count = 1; r->trial_count < AMP_KEEP_TRIALS && count <= r->order_count; count *= 2)
         AMP_TRY(try_first(c, dtype, r, count, made_from, input, fp32, error));
     r->best = best_of(r);
     return AMP_OK;

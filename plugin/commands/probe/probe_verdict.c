@@ -34,24 +34,9 @@ const char *const amp_trace_names[AMP_TRACE_KINDS] = {
     "output", "delta", "weights' gradient", "biases' gradient", "scales' gradient", "means of the batch",
     "variances of the batch" };
 
-__attribute__((format(printf, 2, 3)))
-static void say(amp_probe_comparison *c, const char *format, ...)
-{
-    char text[2000];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    amp_texts_add(&c->verdict, &c->verdict_count, "%s", text);
-}
+#define say(c, ...) amp_texts_add(&(c)->verdict, &(c)->verdict_count, __VA_ARGS__)
 
 /* ---- limits ---- */
-
-static int reads(const amp_layer_desc *d, int value)
-{
-    for (int k = 0; k < d->input_count; k++) if (d->inputs[k] == value) return 1;
-    return 0;
-}
 
 static double numbers_of_a_channel(const amp_layer_desc *d)
 {
@@ -63,7 +48,7 @@ static double summed(const amp_probe_comparison *c, int layer, amp_trace_kind ki
 {
     double most = numbers_of_a_channel(&c->network.layers[layer]);
     for (int i = layer + 1; kind == AMP_TRACE_DELTA && i < c->network.count; i++)
-        if (reads(&c->network.layers[i], layer))
+        if (amp_layer_reads(&c->network.layers[i], layer))
             most = fmax(most, numbers_of_a_channel(&c->network.layers[i]));
     return c->on_gpu ? most / PART_OF_A_GPU_THREAD : most;
 }
@@ -83,8 +68,10 @@ double amp_probe_limit(const amp_probe_comparison *c, amp_dtype dtype, int layer
 
 static int is_chosen_of(const amp_probe_comparison *c, int value)
 {
-    for (int i = value + 1; i < c->network.count; i++)
-        if (c->network.layers[i].kind == &amp_maxpool_ops && reads(&c->network.layers[i], value)) return 1;
+    for (int i = value + 1; i < c->network.count; i++) {
+        const amp_layer_desc *d = &c->network.layers[i];
+        if (d->kind == &amp_maxpool_ops && amp_layer_reads(d, value)) return 1;
+    }
     return 0;
 }
 
@@ -134,7 +121,7 @@ static const char *place_of(const amp_probe_comparison *c, const amp_probe_fault
         return text;
     }
     for (int i = f->layer + 1; i < c->network.count; i++) {
-        if (!reads(&c->network.layers[i], f->layer)) continue;
+        if (!amp_layer_reads(&c->network.layers[i], f->layer)) continue;
         amp_append(text, TEXT, "%slayer %d [%s]", separator, i, c->network.layers[i].type);
         separator = " or ";
     }
@@ -225,7 +212,7 @@ static void number_text(double number, const char *format, char text[32])
 }
 
 /* What the clock cannot tell is called the same. */
-static const char *cost_of(const amp_probe_comparison *c, const amp_probe_run *r, const amp_pin_trial *t,
+static const char *cost_of(const amp_probe_comparison *c, const amp_probe_run *r, const amp_keep_trial *t,
                            char text[80])
 {
     double more = 100 * (t->seconds / r->seconds - 1);
@@ -235,7 +222,7 @@ static const char *cost_of(const amp_probe_comparison *c, const amp_probe_run *r
     return text;
 }
 
-static void judge_pins(amp_probe_comparison *c, const char *dtype, const amp_probe_run *r)
+static void judge_trials(amp_probe_comparison *c, const char *dtype, const amp_probe_run *r)
 {
     char layers[TEXT], from[32], to[32], cost[80];
     if (!r->trial_count) return;
@@ -244,7 +231,7 @@ static void judge_pins(amp_probe_comparison *c, const char *dtype, const amp_pro
             "needs to be kept in fp32.", dtype, 100 * AMP_PROBE_LITTLE);
         return;
     }
-    const amp_pin_trial *t = &r->trials[r->best < 0 ? r->trial_count - 1 : r->best];
+    const amp_keep_trial *t = &r->trials[r->best < 0 ? r->trial_count - 1 : r->best];
     name_losers(c, r, t->count, layers);
     if (r->best < 0) {
         say(c, "%s: keeping layers in fp32 does not halve the gradient's error: with %d of them, %s, it "
@@ -273,7 +260,7 @@ static void judge_half(amp_probe_comparison *c, amp_dtype dtype)
         "that add most: %s.", name, cosine, error, (double)r->scale, r->order_count ? losers : "none "
         "computes in it");
     say_faults(c, dtype);
-    judge_pins(c, name, r);
+    judge_trials(c, name, r);
 }
 
 void amp_probe_judge(amp_probe_comparison *c)

@@ -13,7 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define LEAST_SCALE 0x1p-14f
 enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
@@ -128,10 +127,9 @@ static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, am
  * that layer gives back. */
 static int mixes_deltas(const amp_network_desc *n, int layer)
 {
-    int is_read = 0;
-    for (int i = layer + 1; i < n->count; i++)
-        for (int k = 0; k < n->layers[i].input_count; k++) is_read |= n->layers[i].inputs[k] == layer;
-    return is_read && n->layers[layer].kind->makes_loss;
+    int reads = 0;
+    for (int i = layer + 1; i < n->count; i++) reads += amp_layer_reads(&n->layers[i], layer);
+    return reads && n->layers[layer].kind->makes_loss;
 }
 
 static amp_status see(void *context, amp_backend *b, const amp_seen *seen, amp_error *error)
@@ -247,15 +245,20 @@ static void put_input(amp_subject *s, const amp_probe_input *input)
     srand(s->seed + 1); /* dropout */
 }
 
-static amp_status set_scale(amp_subject *s, float scale, amp_error *error)
+amp_status amp_probe_fix_scale(amp_engine *engine, float scale, amp_error *error)
 {
     amp_scaler scaler = amp_scaler_defaults();
     scaler.dynamic = 0;
     scaler.scale = scale;
     AMP_TRY(amp_scaler_init(&scaler, &scaler, error));
-    amp_engine_set_scaler(s->engine, &scaler);
-    s->scale = scale;
+    amp_engine_set_scaler(engine, &scaler);
     return AMP_OK;
+}
+
+static amp_status set_scale(amp_subject *s, float scale, amp_error *error)
+{
+    s->scale = scale;
+    return amp_probe_fix_scale(s->engine, scale, error);
 }
 
 static void forward_and_backward(amp_subject *s, const amp_probe_input *input, int *is_forward, double *loss)
@@ -347,10 +350,7 @@ amp_status amp_subject_run(amp_subject *s, const amp_probe_input *input, const a
 
 static double seconds_of(const amp_subject *s)
 {
-    struct timespec now;
-    if (amp_fork_view(s->net).on_gpu) return amp_clock_seconds();
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    return amp_fork_view(s->net).on_gpu ? amp_clock_seconds() : amp_clock_read(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 amp_status amp_subject_time(amp_subject *s, const amp_probe_input *input, double *seconds, amp_error *error)
@@ -370,17 +370,25 @@ amp_status amp_subject_time(amp_subject *s, const amp_probe_input *input, double
 
 /* ---- making it ---- */
 
-/* As `detector train` loads it, but nothing of the weights' sidecar is taken over. */
-static void load(amp_subject *s, const char *cfg, const char *weights, const char *dtype)
+struct network *amp_probe_load(const char *cfg, const char *weights, const char *dtype, unsigned seed)
 {
     const char *requested = amp_host_requested_dtype();
-    srand(s->seed);
+    srand(seed);
     amp_fork_seed((unsigned)rand());
     amp_host_request_dtype(dtype);
-    s->net = amp_fork_make_network(cfg, cfg, 1);
+    struct network *net = amp_fork_make_network(cfg, cfg, 1);
     amp_host_request_dtype(requested);
-    if (weights) amp_fork_load_weights(s->net, weights);
-    amp_fork_use_device(s->net);
+    if (weights) amp_fork_load_weights(net, weights);
+    amp_fork_use_device(net);
+    struct darknet_amp *amp = amp_fork_state(net);
+    amp_view view = amp_fork_view(net);
+    amp_counters counters = amp_fork_counters(net);
+    counters.seen -= counters.seen % (size_t)(view.batch * view.subdivisions);
+    amp_fork_set_counters(net, counters);
+    if (!amp) return net;
+    amp->resume->pending = 0;
+    amp->summary_printed = 1; /* no line about a resumed training: nothing of it is kept */
+    return net;
 }
 
 static amp_status set_up(amp_subject *s, amp_error *error)
@@ -392,13 +400,10 @@ static amp_status set_up(amp_subject *s, amp_error *error)
     s->labels = view.labels;
     s->scale = 1;
     s->counters = amp_fork_counters(s->net);
-    s->counters.seen -= s->counters.seen % (size_t)(view.batch * view.subdivisions);
     AMP_TRY(amp_fork_describe(s->net, amp ? amp->config : &none, &s->network, error));
     if (!amp) return (s->backend = amp_fork_backend(error)) ? AMP_OK : error->status;
     s->engine = amp->engine;
     s->backend = amp_engine_backend(amp->engine);
-    amp->resume->pending = 0;
-    amp->summary_printed = 1;
     amp_engine_set_recompute(s->engine, &(amp_recompute_settings){ 0 });
     return set_scale(s, amp->config->dtype == AMP_FP32 ? 1 : amp_engine_scaler(s->engine)->scale, error);
 }
@@ -406,8 +411,7 @@ static amp_status set_up(amp_subject *s, amp_error *error)
 amp_status amp_subject_open(amp_subject *s, const char *cfg, const char *weights, const char *dtype,
                             unsigned seed, amp_error *error)
 {
-    *s = (amp_subject){ .seed = seed };
-    load(s, cfg, weights, dtype);
+    *s = (amp_subject){ .net = amp_probe_load(cfg, weights, dtype, seed), .seed = seed };
     amp_status status = set_up(s, error);
     if (status != AMP_OK) amp_subject_close(s);
     return status;

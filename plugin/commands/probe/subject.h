@@ -5,6 +5,13 @@
 #include "../../host/fork_commands.h"
 #include "trace.h"
 
+/* Makes the network with the weights (NULL: random ones of this seed) as `detector train` does, to be looked
+ * at: nothing of the weights' sidecar is taken over, and `seen` is at a step's beginning. dtype: "off" for
+ * stock's. */
+struct network *amp_probe_load(const char *cfg, const char *weights, const char *dtype, unsigned seed);
+/* A loss scale that stays. */
+amp_status amp_probe_fix_scale(amp_engine *, float scale, amp_error *);
+
 /* One pass's images and labels, and how many of each. The caller's. */
 typedef struct amp_probe_input { float *images, *labels; size_t image_count, label_count; } amp_probe_input;
 
