@@ -1,48 +1,23 @@
 /* The doubles of CUDA see races, whether or not the result is right: between threads of a block, lanes of a
  * warp, blocks and streams. Each must be reported in every order of threads, with the lines of both accesses;
  * the same kernel without a race must not. So must moves that are not aligned or go beyond an allocation. */
-#include "testing.h"
-
 #include "cuda/faults.h"
+#include "cuda/faults_testing.h"
 #include "cuda/races.h"
-#include "doubles/cuda_doubles.h"
 
 enum { COUNT = 512 };
 
-static const char *const orders[] = { "forward", "backward", "random1", "random2", "random3" };
-enum { ORDERS = sizeof orders / sizeof *orders };
-
-static cudaStream_t stream;
-
-static int begin(void **state)
+static int begin_on_any_stream(void **state)
 {
-    (void)state;
-    amp_cuda_forget_faults();
+    int failed = begin(state);
     amp_cuda_any_stream(1);
-    amp_shim_order("forward");
-    return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    amp_cuda_forget_faults();
-    cudaStreamDestroy(stream);
-    assert_int_equal(amp_cuda_leaks(), 0);
-    return 0;
+    return failed;
 }
 
 /* What is asserted below can only be seen in a build whose compiler puts in the hooks. */
 static void demand_hooks(void)
 {
     if (!amp_cuda_sees_races()) skip();
-}
-
-static void *device(size_t bytes)
-{
-    void *p = NULL;
-    assert_int_equal(cudaMalloc(&p, bytes), cudaSuccess);
-    return p;
 }
 
 static void assert_says(const char *fault, const char *text)
@@ -74,7 +49,7 @@ static float result(cuda_race race, const char *order, const char **fault)
     return out;
 }
 
-TEST_WITH(patterns_in_order_are_no_races, begin, end)
+TEST_WITH(patterns_in_order_are_no_races, begin_on_any_stream, end)
 {
     const char *fault;
     for (int o = 0; o < ORDERS; o++) {
@@ -98,7 +73,7 @@ static void assert_race(cuda_race race, const char *text)
     }
 }
 
-TEST_WITH(blocks_that_nothing_orders_are_races, begin, end)
+TEST_WITH(blocks_that_nothing_orders_are_races, begin_on_any_stream, end)
 {
     demand_hooks();
     assert_race(RACE_NO_FENCE, "byte");
@@ -108,14 +83,14 @@ TEST_WITH(blocks_that_nothing_orders_are_races, begin, end)
     assert_race(RACE_SUMS_OVERLAP, "of an allocation of 32, which was written by block");
 }
 
-TEST_WITH(threads_that_no_barrier_orders_are_races, begin, end)
+TEST_WITH(threads_that_no_barrier_orders_are_races, begin_on_any_stream, end)
 {
     demand_hooks();
     assert_race(RACE_ONE_BUFFER, "shared memory");
     assert_race(RACE_NO_BARRIER_IN_LAST_ROUND, "shared memory");
 }
 
-TEST_WITH(lanes_that_no_barrier_orders_are_races, begin, end)
+TEST_WITH(lanes_that_no_barrier_orders_are_races, begin_on_any_stream, end)
 {
     demand_hooks();
     assert_race(RACE_NO_WARP_BARRIER, "shared memory");
@@ -124,7 +99,7 @@ TEST_WITH(lanes_that_no_barrier_orders_are_races, begin, end)
     assert_race(RACE_SHUFFLE_BY_HALF, "a shuffle waits for lanes that do not come");
 }
 
-TEST_WITH(streams_that_nothing_orders_are_races, begin, end)
+TEST_WITH(streams_that_nothing_orders_are_races, begin_on_any_stream, end)
 {
     demand_hooks();
     cudaStream_t other;
@@ -163,7 +138,7 @@ TEST_WITH(streams_that_nothing_orders_are_races, begin, end)
     cudaEventDestroy(event), cudaStreamDestroy(other), cudaFree(x);
 }
 
-TEST_WITH(moves_are_aligned_and_within_an_allocation, begin, end)
+TEST_WITH(moves_are_aligned_and_within_an_allocation, begin_on_any_stream, end)
 {
     demand_hooks();
     float *x = device(12 * sizeof *x);

@@ -9,39 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "doubles/cuda_doubles.h"
 #include "faults.h"
+#include "faults_testing.h"
 
 enum { BLOCKS = 3, COUNT = BLOCKS * 256 };
-
-static const char *const orders[] = { "forward", "backward", "random1", "random2", "random3" };
-enum { ORDERS = sizeof orders / sizeof *orders };
-
-static cudaStream_t stream;
-
-static int begin(void **state)
-{
-    (void)state;
-    amp_cuda_forget_faults();
-    amp_shim_order("forward");
-    return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    amp_cuda_forget_faults();
-    cudaStreamDestroy(stream);
-    assert_int_equal(amp_cuda_leaks(), 0);
-    return 0;
-}
-
-static void *device(size_t bytes)
-{
-    void *p = NULL;
-    assert_int_equal(cudaMalloc(&p, bytes), cudaSuccess);
-    return p;
-}
 
 static void *managed(size_t bytes)
 {

@@ -2,34 +2,14 @@
 # gives the very bytes of the stock program; under AMP each hook is called as often as it should be.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
+. "$SOURCE_DIR/tests/e2e/lib/patches.bash"
 . "$SOURCE_DIR/tests/e2e/lib/same_text.bash"
 needs_alexeyab
 stock=$ALEXEYAB_TREE
 
 # ---- patches ----
-mkdir exactly
-awk '!/^#/ { print $2 }' "$SOURCE_DIR/patches/alexeyab/sha256sums" | tar -C "$stock" -cf - -T - |
-    tar -xf - -C exactly
-for patch in $(cat "$SOURCE_DIR/patches/alexeyab/series"); do
-    patch -d exactly -p1 -F0 --no-backup-if-mismatch < "$SOURCE_DIR/patches/alexeyab/$patch" > log 2>&1 ||
-        fail "$patch: $(cat log)"
-    ! grep -i 'fuzz\|offset' log || fail "$patch applies elsewhere"
-done
-"$SOURCE_DIR/patches/apply.sh" "$stock" patched
-for file in $(cd exactly && find . -type f); do
-    cmp -s "exactly/$file" "patched/$file" || fail "apply.sh makes another $file"
-done
-[ "$(ls patched/amp/host | tr '\n' ' ')" = \
-    'README.md alexeyab darknet data family fork.h fork_commands.h network program training ' ] ||
-    fail "the copy's host room: $(ls patched/amp/host)"
-
-# Nothing of it stands in our tree but what a patch needs to find its place.
-for patch in $(cat "$SOURCE_DIR/patches/alexeyab/series"); do
-    awk -v name="$patch" '/^@@/ { hunk++; around = 0 }
-        hunk && /^ / && ++around > 4 { print name ": " $0; bad = 1 }
-        END { exit bad }' "$SOURCE_DIR/patches/alexeyab/$patch" ||
-        fail "$patch has more context than one line on each side of a change"
-done
+patches_apply alexeyab "$stock" \
+    'README.md alexeyab darknet data family fork.h fork_commands.h network program training'
 
 # ---- without AMP ----
 same_text "$stock" patched

@@ -3,22 +3,11 @@
 # what -fit has printed. What fits is left as it is; what cannot fit at all is refused.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/memory_limit.bash"
 [ -z "$SANITIZERS" ] || skip 'sanitizers take an address space of their own'
 export OMP_NUM_THREADS=1
 
-tiny_training
-sed -e 's/^batch=4/batch=32/; s/^width=32/width=160/; s/^height=32/height=160/; ' \
-    -e 's/^max_batches=5/max_batches=1/' tiny.cfg > large.cfg
-
-# train <MiB of address space> <cfg> [arguments]: its status; all it prints is in `out`.
-train() {
-    local limit=$1 cfg=$2 status=0
-    shift 2
-    rm -rf backup && mkdir backup
-    (ulimit -v $((limit * 1024)) && exec "$DARKNET" detector train tiny.data "$cfg" -seed 1 "$@") \
-        > out 2>&1 || status=$?
-    return $status
-}
+large_training
 
 # by_hand <cfg>: the .cfg with what `out` says that -fit has chosen.
 by_hand() {
@@ -39,11 +28,7 @@ what_fits_is_left_as_it_is() {
 
 what_does_not_fit_is_made_to_fit() {
     # The least limit with which it trains without -fit, to 4 MiB: below, -fit has something to do.
-    low=32 high=1024
-    while [ $((high - low)) -gt 4 ]; do
-        middle=$(((low + high) / 2))
-        if train $middle large.cfg -amp fp32; then high=$middle; else low=$middle; fi
-    done
+    least_limit 4
     trained=0
     for less in 5 30 60 90 120; do
         limit=$((high - less))

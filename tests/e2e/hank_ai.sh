@@ -2,27 +2,12 @@
 # in its headers stops the build. (The build of these tests compiles the plugin against them.)
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/patches.bash"
 [ -n "$HANK_AI_TREE" ] || skip "no tree of hank-ai's Darknet in hank_ai/ of the folders of DARKNET_AMP_TREES"
-patches=$SOURCE_DIR/patches/hank_ai
 
 # ---- patches ----
-mkdir exactly
-awk '!/^#/ { print $2 }' "$patches/sha256sums" | tar -C "$HANK_AI_TREE" -cf - -T - | tar -xf - -C exactly
-for patch in $(cat "$patches/series"); do
-    patch -d exactly -p1 -F0 --no-backup-if-mismatch < "$patches/$patch" > log 2>&1 ||
-        fail "$patch: $(cat log)"
-    ! grep -i 'fuzz\|offset' log || fail "$patch applies elsewhere"
-    awk -v name="$patch" '/^@@/ { hunk++; around = 0 }
-        hunk && /^ / && ++around > 4 { print name ": " $0; bad = 1 }
-        END { exit bad }' "$patches/$patch" || fail "$patch has more context than its changes need"
-done
-"$SOURCE_DIR/patches/apply.sh" "$HANK_AI_TREE" patched
-for file in $(cd exactly && find . -type f); do
-    cmp -s "exactly/$file" "patched/$file" || fail "apply.sh makes another $file"
-done
-[ "$(ls patched/amp/host | tr '\n' ' ')" = \
-    'README.md common darknet data family fork.h fork_commands.h hank_ai training ' ] ||
-    fail "the copy's host room: $(ls patched/amp/host)"
+patches_apply hank_ai "$HANK_AI_TREE" \
+    'README.md darknet data family fork.h fork_commands.h hank_ai network program training'
 ! "$SOURCE_DIR/patches/apply.sh" --adapt "$HANK_AI_TREE" adapted 2> log || fail '--adapt takes a C++ tree'
 grep -q 'name an unchanged checkout' log || fail "$(cat log)"
 

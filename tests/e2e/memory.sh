@@ -4,22 +4,11 @@
 # leaves is for decoded images (cache=ram).
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/memory_limit.bash"
 [ -z "$SANITIZERS" ] || skip 'sanitizers take an address space of their own'
 export OMP_NUM_THREADS=1
 
-tiny_training
-sed -e 's/^batch=4/batch=32/; s/^width=32/width=160/; s/^height=32/height=160/; ' \
-    -e 's/^max_batches=5/max_batches=1/' tiny.cfg > large.cfg
-
-# train <MiB of address space> <cfg> [arguments]: its status; all it prints is in `out`.
-train() {
-    local limit=$1 cfg=$2 status=0
-    shift 2
-    rm -rf backup && mkdir backup
-    (ulimit -v $((limit * 1024)) && exec "$DARKNET" detector train tiny.data "$cfg" -seed 1 "$@") \
-        > out 2>&1 || status=$?
-    return $status
-}
+large_training
 refusal='^amp: not enough memory: this training needs [0-9]* MiB, and there are [0-9]* MiB of address space '
 refusal+='(ulimit -v); '
 
@@ -37,11 +26,7 @@ train 1500 huge.cfg -amp fp32 || status=$?
 [ -z "$(ls backup)" ] || fail "something was made: $(ls backup)"
 
 # The least limit that trains, to 2 MiB.
-low=32 high=1024
-while [ $((high - low)) -gt 2 ]; do
-    middle=$(((low + high) / 2))
-    if train $middle large.cfg -amp fp32; then high=$middle; else low=$middle; fi
-done
+least_limit 2
 
 # Nothing of that is for decoded images.
 train $high large.cfg -amp fp32 -cache ram || fail "does not train with a cache: $(tail -n 3 out)"
