@@ -259,11 +259,11 @@ static amp_status enter_section(parse *p, const cfg_item *item, amp_error *error
 static amp_status refuse_key(const parse *p, const cfg_item *item, amp_error *error)
 {
     const char *names[KEYS];
-    char allowed[256] = "", problem[96];
+    char allowed[KEYS * 32] = "", problem[96];
     for (int key = 0; key < KEYS; key++) {
         names[key] = rows[key].name;
         if (key) strcat(allowed, ", ");
-        strcat(allowed, names[key]);
+        strncat(allowed, names[key], 29);
     }
     cfg_did_you_mean(problem, sizeof problem, "unknown key", item->text, names, KEYS);
     return cfg_fail(error, place_of(p, item), problem, allowed);

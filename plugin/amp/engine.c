@@ -16,7 +16,7 @@
  * over all subdivisions, and still contain the loss scale.
  *
  * amp_engine_update calls the backend's finish_step for all parameters at once (parameters.c). If every
- * gradient, running statistic and loss is finite, gradients are unscaled and clipped, SGD or Adam updates the
+ * gradient, rolling statistic and loss is finite, gradients are unscaled and clipped, SGD or Adam updates the
  * fp32 masters, and the scaler counts a good step: after growth_interval of them the scale grows (scaler.c).
  * Otherwise it is an overflow and the step is skipped: gradients are zeroed, statistics return to their
  * values after the last good step, masters and momentum stay as they are, and the scale shrinks. The report
@@ -76,7 +76,7 @@ void amp_engine_invalidate(amp_engine *engine)
     engine->backend->gemm_drop_copies(engine->backend);
 }
 
-/* Running statistics were loaded with the weights: these are now what a skipped step returns to. */
+/* Rolling statistics were loaded with the weights: these are now what a skipped step returns to. */
 void amp_engine_weights_changed(amp_engine *engine)
 {
     engine->weights_version++;

@@ -96,7 +96,7 @@ void amp_engine_join(amp_engine *, amp_comm *, amp_dtype wire, size_t bucket);
 int amp_engine_ranks(const amp_engine *);
 /* The backward that follows is the step's last: with several ranks, gradients are summed while it goes on. */
 void amp_engine_ends_step(amp_engine *);
-/* One optimizer step over all parameters. It is skipped as a whole if a gradient, a running statistic, a
+/* One optimizer step over all parameters. It is skipped as a whole if a gradient, a rolling statistic, a
  * recurrent state or a loss of its passes is inf or NaN, if it was rejected, or if it is a spike that is to
  * be dropped. args: inverse_scale, clip_norm, norm_limit, adam and adamw are filled in here; t is the number
  * this step has if it is not skipped. AMP_DIVERGED when training cannot go on; *report is filled then too. */
@@ -116,7 +116,7 @@ void amp_engine_set_observer(amp_engine *, const amp_observer *observer);
 /* Whether a master array cannot be trained any more, as after an absurd learning rate: it holds inf or NaN,
  * or the sum of its squares exceeds fp32, so that norms and variances overflow. *bad is then the first. */
 int amp_engine_bad_master(amp_engine *, amp_anomaly *bad);
-/* Whether a running statistic is inf or NaN: then no step can ever be taken. *bad is the first then. */
+/* Whether a rolling statistic is inf or NaN: then no step can ever be taken. *bad is the first then. */
 int amp_engine_bad_statistics(amp_engine *, amp_anomaly *bad);
 /* The first non-finite tensor of the step under way; found is 0 if there is none, or if anomaly
  * detection is off (see amp_step_report). */

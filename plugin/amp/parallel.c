@@ -1,4 +1,4 @@
-/* The part of a step that ranks make together: sums of gradients in buckets, running statistics, and the
+/* The part of a step that ranks make together: sums of gradients in buckets, rolling statistics, and the
  * record by which they agree on skipping a step. parallel.h says what and when. */
 #include "parallel.h"
 
@@ -65,15 +65,15 @@ amp_status amp_parallel_layer_done(amp_parallel *p, const amp_parameters *params
     return begin_sums(p, params, params->gradient_count - before, error);
 }
 
-/* ---- running statistics ---- */
+/* ---- rolling statistics ---- */
 
-/* Whether each rank has others: running statistics that are made of its own images alone. */
+/* Whether each rank has others: rolling statistics that are made of its own images alone. */
 static int differs(const amp_parallel *p, const amp_statistics *s)
 {
     return s->rolling_factor > 0 && (s->by_host || !amp_parallel_batchnorm(p));
 }
 
-/* Running statistics after a step, as one rank would have them that makes all passes. A rank that starts at
+/* Rolling statistics after a step, as one rank would have them that makes all passes. A rank that starts at
  * r0 and makes S passes ends at r = k·r0 + s, where k = (1 - rolling_factor)^S and s is the share of its
  * images. One rank that makes the passes of all N in their order ends at k^N·r0 + Σ k^(N-1-rank)·s. to_terms
  * gives a rank's term of the sum, with s = r - k·r0; from_terms adds k^N·r0 to their sum. */
@@ -135,8 +135,8 @@ static amp_status combine_statistics(amp_parallel *p, const amp_parameters *para
     if (!any) return AMP_OK;
     float *memory = calloc(3 * count, sizeof *memory);
     if (!memory)
-        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for %zu running statistics", count);
-    snprintf(p->comm->phase, sizeof p->comm->phase, "step %llu, running statistics",
+        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for %zu rolling statistics", count);
+    snprintf(p->comm->phase, sizeof p->comm->phase, "step %llu, rolling statistics",
              (unsigned long long)p->step);
     amp_status status = combine(p, params, b, memory, memory + count, memory + 2 * count, error);
     free(memory);

@@ -6,7 +6,7 @@
  * as soon as the bucket is complete, and overlaps with the rest of backward. Buckets have fixed borders, so
  * that the bits of a sum do not depend on when it begins.
  *
- * Running statistics become what one rank would have, which had made all passes of the step in the order of
+ * Rolling statistics become what one rank would have, which had made all passes of the step in the order of
  * ranks. With sync_batchnorm the ranks' images of a pass are one batch to batch norm: its sums are made over
  * all ranks in each pass, forward and backward, so that its statistics are the same everywhere.
  *

@@ -68,7 +68,7 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
     }
 }
 
-/* Layers that share an array of running statistics move it one after the other in a pass: each of its records
+/* Layers that share an array of rolling statistics move it one after the other in a pass: each of its records
  * has what all of them together move it by. Returns that. */
 static float join_factors(amp_parameters *p, const amp_statistics_desc *d)
 {
@@ -242,7 +242,7 @@ int amp_parameters_bad_statistics(const amp_parameters *p, amp_backend *b, amp_a
 {
     for (int i = 0; i < p->statistics_count; i++) {
         const amp_statistics *s = &p->statistics[i];
-        amp_anomaly place = { .layer = s->layer, .pass = "forward", .tensor = "running statistics" };
+        amp_anomaly place = { .layer = s->layer, .pass = "forward", .tensor = "rolling statistics" };
         if (is_bad(s->array, s->count, INFINITY, place, b, bad)) return 1;
     }
     return 0;

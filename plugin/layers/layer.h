@@ -112,12 +112,12 @@ typedef struct amp_param_desc {
     float clip;             /* kept within ±clip after each update; 0 is off */
 } amp_param_desc;
 
-/* What forward changes and a skipped step must restore: running statistics, a recurrent layer's state. */
+/* What forward changes and a skipped step must restore: rolling statistics, a recurrent layer's state. */
 typedef struct amp_statistics_desc {
     float *array;
     size_t count;
     int unsaved; /* as in amp_param_desc */
-    float rolling_factor; /* as in amp_batchnorm_rule; 0: it is no running statistic, but a state */
+    float rolling_factor; /* as in amp_batchnorm_rule; 0: it is no rolling statistic, but a state */
 } amp_statistics_desc;
 
 enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 }; /* lstm: 8 connected × 3 arrays; × 2, and its two
@@ -221,7 +221,7 @@ typedef struct amp_call {
     int outline;       /* the plan is only for sizes: the backend makes nothing for it */
     int shown;         /* an observer reads each layer's output */
     int again;         /* a forward that backward repeats: batch statistics and dropout's mask are those of
-                          the first time, and running statistics stay */
+                          the first time, and rolling statistics stay */
     float loss_scale;          /* what forward multiplies the delta of a loss by: nothing else brings it into
                                   a step */
     amp_yolo_result *results;  /* theirs, in the backend's memory: one each */

@@ -381,7 +381,7 @@ static void compare_sums(int k, const char *dtype, int segments)
     void *own[16] = { NULL };
     size_t bytes, control_bytes;
     poison_arena poison;
-    snprintf(text, sizeof text, NET("amp=1\n") "%s" TAIL, sums[k].layers);
+    snprintf(text, sizeof text, NET("amp=1\nloss_scale=16\n") "%s" TAIL, sums[k].layers);
     network *net = parse(text, dtype), *control = parse(text, dtype);
     amp_recompute_settings settings = { .on = segments > 0, .segments = segments };
     amp_engine_set_recompute(net->amp->engine, &settings);
@@ -390,6 +390,7 @@ static void compare_sums(int k, const char *dtype, int segments)
     for (unsigned step = 0; step < 3; step++) {
         train_step(net, 10 * step);
         train_step(control, 10 * step);
+        assert_false(darknet_amp_skipped(net) || darknet_amp_skipped(control));
         if (step == 0) part_deltas(control, own);
     }
     assert_true(poison_end(&poison, net->amp->engine) > 0);

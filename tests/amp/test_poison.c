@@ -332,7 +332,7 @@ TEST(a_loss_that_is_not_finite_never_reaches_the_weights)
 
 TEST(running_statistics_that_overflow_skip_the_step)
 {
-    check_spoilt_batch(0, "fp32", huge_image, "running statistics");
+    check_spoilt_batch(0, "fp32", huge_image, "rolling statistics");
 }
 
 /* Darknet's yolo and region layers use them as indices. */

@@ -163,7 +163,7 @@ static void assert_near_in(const char *what, int layer, const distance *d, doubl
         fail_msg("%s of layer %d: %g of %g apart", what, layer, sqrt(d->apart), sqrt(d->size));
 }
 
-/* In the 2-norm of a layer's parameters, and of its running statistics. (Not of each array: where batch norm
+/* In the 2-norm of a layer's parameters, and of its rolling statistics. (Not of each array: where batch norm
  * follows, the gradient of a bias is 0, and what is there is rounding.) */
 static void assert_networks_near(network *a, network *b, double bound)
 {

@@ -563,7 +563,7 @@ TEST(an_engine_takes_the_copies_and_the_arena_that_are_told)
         amp_status status = amp_host_needs(net, plan, net->batch, net->batch, net->amp->config->dtype, &needs,
                                            &error);
         assert_int_equal(status, AMP_OK);
-        /* weights, biases and scales, three times; two running statistics, twice */
+        /* weights, biases and scales, three times; two rolling statistics, twice */
         size_t learnt = 27 * 16 + 2 * 16 + 144 * 32 + 2 * 32 + 32 * 16 + 16, channels = 16 + 32;
         assert_int_equal(needs.parameters, (3 * learnt + 4 * channels) * sizeof(float));
         requests_begin();

@@ -410,7 +410,7 @@ static void add_distance(const float *there, const float *wanted, size_t count, 
     free(a);
 }
 
-/* Layer by layer, weights and running statistics apart. */
+/* Layer by layer, weights and rolling statistics apart. */
 static void assert_near(network *net, network *wanted, double bound)
 {
     amp_engine_state a = amp_engine_state_of(net->amp->engine);

@@ -1,4 +1,4 @@
-# AlexeyAB's Darknet in several ranks: they train as one does, running statistics of frozen layers among the
+# AlexeyAB's Darknet in several ranks: they train as one does, rolling statistics of frozen layers among the
 # rest; sequences of images, which they cannot share, are refused.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"

@@ -299,7 +299,7 @@ grep -q 'steps=3 ' skipping.err || fail "not 3 steps: $(grep summary skipping.er
     fail 'seen is not 3 steps of 8 images'
 
 # With the same picture in each step, a step more or less is a step of whatever averages go on in it: of the
-# running statistics of a layer that does not learn, and of averaged weights.
+# rolling statistics of a layer that does not learn, and of averaged weights.
 overflows='loss_scale=dynamic init_scale=1 growth_interval=4 growth_factor=1267650600228229401496703205376
     backoff_factor=7.888609052210118e-31' # the fifth step, by 2^100
 one_more() { # one_more <.cfg> <file> <bytes>: its first bytes are the same with a skipped step and without

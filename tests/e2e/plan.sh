@@ -179,11 +179,12 @@ cd "$here"
 
 # What each command takes, a line for every option: asked for on stdout; before the line that says
 # what is wrong on stderr.
-for verb in 'amp check' 'amp plan' 'amp bench' 'amp compare' 'amp probe' 'amp valid' 'detector map'; do
+for verb in 'amp check' 'amp plan' 'amp bench' 'amp compare' 'amp probe' 'amp log' 'amp valid' 'amp clean' \
+    'detector map'; do
     "$DARKNET" $verb -h > help 2> err || fail "$verb -h: status $?"
     "$DARKNET" $verb --help 2> err | cmp - help || fail "$verb --help says something else than -h"
     options=$(sed -n '0,/^  -/s/^  -.*/ \\[options]/p' help)
-    head -n 1 help | grep -q "^usage: darknet $verb [^a-z]*CFG[^a-z]*$options$" ||
+    head -n 1 help | grep -q "^usage: darknet $verb [^a-z]*C[FS][GV][^a-z]*$options$" ||
         fail "$verb -h: $(cat help)"
     cp help all && sed -i '/^The keys of /,$d' help # amp check's go on with those of [amp]
     ! sed 1d help | grep -v '^  [A-Z-][a-zA-Z]*\( [^ ]*\)\? \+[a-z][a-z0-9]* .*[a-z)]$' ||

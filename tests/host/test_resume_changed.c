@@ -146,7 +146,7 @@ static int training_from(const char *file, char *said, size_t size)
 TEST_WITH(weights_that_are_no_numbers_are_refused, empty_folder, remove_folder)
 {
     static const struct { long at; const char *name; } places[] = { { 0, "biases" }, { 8, "scales" },
-        { 23, "running statistics" }, { 31, "running statistics" }, { 32 + 7, "weights" } };
+        { 23, "rolling statistics" }, { 31, "rolling statistics" }, { 32 + 7, "weights" } };
     char said[1 << 14];
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         network *net = parse_branched("", "", "fp32");

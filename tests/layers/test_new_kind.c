@@ -71,7 +71,10 @@ static network *trained(const char *text, const char *dtype, network *like)
 {
     network *net = parse(text, dtype);
     if (like) copy_weights(like, net);
-    for (unsigned k = 0; k < 3; k++) train_step(net, 10 + k);
+    for (unsigned k = 0; k < 3; k++) {
+        train_step(net, 10 + k);
+        assert_false(darknet_amp_skipped(net));
+    }
     return net;
 }
 
@@ -80,8 +83,8 @@ TEST(it_trains_as_the_shortcut_that_it_is)
     static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
     for (int d = 0; d < 3; d++) {
         network *first = parse(NETWORK("", IT), dtypes[d]);
-        network *it = trained(NETWORK("", IT), dtypes[d], first),
-            *shortcut = trained(NETWORK("", SHORTCUT_OF_BOTH), dtypes[d], first);
+        network *it = trained(NETWORK("loss_scale=128\n", IT), dtypes[d], first),
+            *shortcut = trained(NETWORK("loss_scale=128\n", SHORTCUT_OF_BOTH), dtypes[d], first);
         assert_ptr_equal(amp_host_kind_of(&it->layers[1]), &doubling);
         assert_masters_near(it, shortcut, 0);
         release(first), release(it), release(shortcut);

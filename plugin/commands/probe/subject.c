@@ -199,18 +199,18 @@ static void watch(void *context, int layer, int begins)
 
 /* ---- statistics ---- */
 
-/* Running statistics come in pairs: of means, then of variances. Recurrent states, which move by no factor,
+/* Rolling statistics come in pairs: of means, then of variances. Recurrent states, which move by no factor,
  * are none. */
-static int is_running(const amp_statistics_desc *s) { return s->rolling_factor > 0; }
+static int is_rolling(const amp_statistics_desc *s) { return s->rolling_factor > 0; }
 
-/* From 0 a running statistic r moves to (1 - f) 0 + f x, so that x, the batch's, is r / f without a loss.
+/* From 0 a rolling statistic r moves to (1 - f) 0 + f x, so that x, the batch's, is r / f without a loss.
  * Nothing reads it in a training's pass. */
 static amp_status clear_statistics(amp_subject *s, amp_error *error)
 {
     for (int i = 0; i < s->network.count; i++)
         for (int k = 0; k < s->network.layers[i].statistics_count; k++) {
             const amp_statistics_desc *d = &s->network.layers[i].statistics[k];
-            if (!is_running(d)) continue;
+            if (!is_rolling(d)) continue;
             float *zeros = amp_host_allocated(calloc(d->count + 1, sizeof *zeros));
             amp_status status = s->backend->upload(s->backend, d->array, zeros, d->count * sizeof *zeros,
                                                    error);
@@ -225,7 +225,7 @@ static amp_status take_statistics(looker *l, int layer, amp_error *error)
     const amp_layer_desc *d = &l->s->network.layers[layer];
     for (int k = 0, pair = 0; k < d->statistics_count; k++) {
         const amp_statistics_desc *s = &d->statistics[k];
-        if (!is_running(s)) continue;
+        if (!is_rolling(s)) continue;
         amp_trace_kind kind = pair++ % 2 ? AMP_TRACE_VARIANCES : AMP_TRACE_MEANS;
         make_room(l, s->count);
         AMP_TRY(l->s->backend->download(l->s->backend, l->numbers, s->array, s->count * sizeof(float),

@@ -9,7 +9,7 @@
 
 /* What a layer makes in a pass. Gradients of weights, biases and scales are kept apart, and so are means and
  * variances, since the larger would hide the smaller. Statistics are the batch's: those that
- * the running ones have moved towards. */
+ * the rolling ones have moved towards. */
 typedef enum amp_trace_kind {
     AMP_TRACE_OUTPUT, AMP_TRACE_DELTA, AMP_TRACE_WEIGHTS, AMP_TRACE_BIASES, AMP_TRACE_SCALES,
     AMP_TRACE_MEANS, AMP_TRACE_VARIANCES, AMP_TRACE_KINDS

@@ -16,7 +16,7 @@ static void add_param(amp_layer_desc *d, const char *name, float *master, float 
                                                     .count = count, .decays = decays, .clip = clip };
 }
 
-/* factor: what a pass moves running statistics by. unsaved: what a recurrent layer carries from one batch to
+/* factor: what a pass moves rolling statistics by. unsaved: what a recurrent layer carries from one batch to
  * the next, where a skipped step must not leave NaN. */
 static void add_statistics(amp_layer_desc *d, float *array, size_t count, float factor, int unsaved)
 {
@@ -46,7 +46,7 @@ static void add_layer_params(amp_layer_desc *d, layer *l, const char *const name
     add_statistics(d, a.rolling_variance, channels, (float)(1 - kept), 0);
 }
 
-/* The parameters of a frozen layer are not learnt: Darknet makes no updates for them. Its running statistics
+/* The parameters of a frozen layer are not learnt: Darknet makes no updates for them. Its rolling statistics
  * move all the same. */
 static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
 {
