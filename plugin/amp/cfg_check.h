@@ -156,7 +156,7 @@ typedef struct cfg_summary {
 } cfg_summary;
 
 /* *summary: all figures are 0 where there are errors. AMP_OK also for a .cfg full of mistakes:
- * summary->errors counts them. AMP_BAD_CONFIG: the file cannot be read. AMP_NO_MEMORY. Keys of [amp], which
- * config.h checks, are passed over. */
+ * summary->errors counts them. AMP_BAD_CONFIG: the file cannot be read. Keys of [amp], which config.h checks,
+ * are passed over. */
 amp_status cfg_check(const char *file, const cfg_fork *fork, cfg_use use, const cfg_listener *listener,
                      cfg_summary *summary, amp_error *error);

@@ -114,7 +114,7 @@ static int seconds_allowed(void)
 
 static int is_wanted(const struct darknet_amp *amp)
 {
-    if (!amp || !amp->config->file || seconds_allowed() < 1 || amp_ranks_of_step() > 1) return 0;
+    if (!amp || seconds_allowed() < 1 || amp_ranks_of_step() > 1) return 0;
     return strcmp(amp_engine_backend(amp->engine)->name, "cpu") != 0;
 }
 
