@@ -486,43 +486,23 @@ int cfg_walk_traits(const cfg_walk *walk)
     return s->kind ? s->kind->traits : 0;
 }
 
-static void report(cfg_walk *walk, int is_error, const char *key, const char *allowed, const char *problem,
-                   va_list args)
+void cfg_walk_report(cfg_walk *walk, cfg_finding finding, const char *key, const char *allowed,
+                     const char *problem, ...)
 {
     char text[512];
     int length = 0;
+    va_list args;
     const section *s = walk->check->at;
+    if (finding == CFG_FAILS && walk->check->has_failed) return;
+    if (finding == CFG_FAILS) walk->check->has_failed = 1;
     if (walk->resized)
         length = snprintf(text, sizeof text, "resized to %.0fx%.0f (random=1): ", walk->resized,
                           walk->resized);
+    va_start(args, problem);
     vsnprintf(text + length, sizeof text - (size_t)length, problem, args);
-    report_at(walk->check, is_error, place_of(walk->check, s, key ? find_entry(walk, key) : NULL), text,
-              allowed);
-}
-
-void cfg_walk_fail(cfg_walk *walk, const char *key, const char *allowed, const char *problem, ...)
-{
-    va_list args;
-    va_start(args, problem);
-    if (!walk->check->has_failed) report(walk, 1, key, allowed, problem, args);
     va_end(args);
-    walk->check->has_failed = 1;
-}
-
-void cfg_walk_warn(cfg_walk *walk, const char *key, const char *allowed, const char *problem, ...)
-{
-    va_list args;
-    va_start(args, problem);
-    report(walk, 0, key, allowed, problem, args);
-    va_end(args);
-}
-
-void cfg_walk_refuse(cfg_walk *walk, const char *key, const char *allowed, const char *problem, ...)
-{
-    va_list args;
-    va_start(args, problem);
-    report(walk, 1, key, allowed, problem, args);
-    va_end(args);
+    report_at(walk->check, finding != CFG_WARNS, place_of(walk->check, s, key ? find_entry(walk, key) : NULL),
+              text, allowed);
 }
 
 /* ---- the walk ---- */

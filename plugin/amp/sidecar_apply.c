@@ -28,18 +28,9 @@ static int same_text(amp_saved_text saved, const char *text)
     return strlen(text) == (size_t)saved.length && !memcmp(saved.at, text, (size_t)saved.length);
 }
 
-__attribute__((format(printf, 3, 4)))
-static amp_status mismatch(const amp_sidecar *c, amp_error *error, const char *format, ...)
-{
-    char what[300];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
-    va_end(args);
-    return amp_fail(error, AMP_BAD_SIDECAR,
-                    "%s: it is of another network: %s; train with its own .cfg, or " AMP_SIDECAR_REMEDY,
-                    c->name, what);
-}
+#define mismatch(c, error, why, ...) \
+    amp_fail(error, AMP_BAD_SIDECAR, "%s: it is of another network: " why "; train with its own .cfg, or " \
+             AMP_SIDECAR_REMEDY, (c)->name, ##__VA_ARGS__)
 
 static amp_status compare_layers(const amp_sidecar *c, const amp_engine_state *e, amp_error *error)
 {

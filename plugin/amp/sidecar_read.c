@@ -19,16 +19,8 @@ typedef struct cursor {
     int broken;
 } cursor;
 
-__attribute__((format(printf, 3, 4)))
-static amp_status refuse(const amp_sidecar *c, amp_error *error, const char *format, ...)
-{
-    char what[256];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
-    va_end(args);
-    return amp_fail(error, AMP_BAD_SIDECAR, "%s: %s; " AMP_SIDECAR_REMEDY, c->name, what);
-}
+#define refuse(c, error, why, ...) \
+    amp_fail(error, AMP_BAD_SIDECAR, "%s: " why "; " AMP_SIDECAR_REMEDY, (c)->name, ##__VA_ARGS__)
 
 static size_t left(const cursor *c) { return (size_t)(c->end - c->at); }
 
@@ -162,9 +154,7 @@ static amp_status read_averages(amp_sidecar *c, cursor r, amp_error *error)
         if (elements > SIZE_MAX / 4) r.broken = 1;
         c->averages[i].count = (size_t)elements;
     }
-    uint32_t version = amp_fetch_u32(c->bytes + 8);
-    int may_be_empty = version == AMP_SIDECAR_VERSION || c->run.ranks > 1;
-    if (r.broken || left(&r) || (!c->average_count && !may_be_empty))
+    if (r.broken || left(&r))
         return refuse(c, error, "it is damaged: its record of averages makes no sense");
     return AMP_OK;
 }
@@ -286,12 +276,12 @@ static amp_status read_file(amp_sidecar *c, amp_error *error)
                         "%s: it was written by a later version %u of its format; this program "
                         "reads up to %d: update the program, or " AMP_SIDECAR_REMEDY, c->name, version,
                         AMP_SIDECAR_VERSION);
-    if (version > AMP_SIDECAR_VERSION_OF_ONE && version < AMP_SIDECAR_VERSION_OF_RANKS)
-        return refuse(c, error, "it has version %u of its format, which no release wrote", version);
+    if (version < AMP_SIDECAR_VERSION_WITHOUT_SPIKES)
+        return refuse(c, error, "it has version %u of its format, which this program does not read", version);
     if (c->size < AMP_SIDECAR_HEADER_BYTES + AMP_SIDECAR_TRAILER_BYTES)
         return refuse(c, error, "it is cut off after %zu bytes", c->size);
     uint64_t total = amp_fetch_u64(b + 16);
-    if (version < AMP_SIDECAR_VERSION_OF_ONE || amp_fetch_u32(b + 12) != AMP_SIDECAR_HEADER_BYTES)
+    if (amp_fetch_u32(b + 12) != AMP_SIDECAR_HEADER_BYTES)
         return refuse(c, error, "it is damaged in its first bytes");
     if (total > c->size)
         return refuse(c, error, "it is cut off: %zu of its %llu bytes are left", c->size,
@@ -317,7 +307,6 @@ static amp_status adopt(unsigned char *bytes, size_t size, const char *name, amp
     *out = NULL;
     c->bytes = bytes;
     c->size = size;
-    c->run.wire = c->run.sync_batchnorm = -1;
     cfg_printable(c->name, sizeof c->name, name);
     amp_status status = read_file(c, error);
     if (status == AMP_OK) *out = c;

@@ -138,13 +138,6 @@ static uint32_t list_arrays(const content *c, saved_array *list)
 
 enum { ARRAY_HEAD = 12 + AMP_SIDECAR_ARRAY_HEAD_BYTES };
 
-static uint32_t version_of(const content *c)
-{
-    if (c->spikes->factor > 0) return AMP_SIDECAR_VERSION;
-    return c->run->average_count || c->run->ranks > 1 ? AMP_SIDECAR_VERSION_OF_RANKS
-        : AMP_SIDECAR_VERSION_OF_ONE;
-}
-
 static void put_ranks(head *h, const content *c)
 {
     size_t record = begin_record(h, AMP_TAG_RANKS), each = c->run->states ? c->state_count : 0;
@@ -186,7 +179,7 @@ static void put_spikes(head *h, const amp_spikes *spikes)
 static void put_head(head *h, const content *c, const saved_array *list, uint32_t arrays)
 {
     uint64_t size = AMP_SIDECAR_TRAILER_BYTES;
-    uint32_t version = version_of(c);
+    uint32_t version = c->spikes->factor > 0 ? AMP_SIDECAR_VERSION : AMP_SIDECAR_VERSION_WITHOUT_SPIKES;
     for (uint32_t i = 0; i < arrays; i++) size += ARRAY_HEAD + (uint64_t)list[i].count * 4;
     put(h, AMP_SIDECAR_MAGIC, 8);
     put_u32(h, version);
@@ -204,10 +197,8 @@ static void put_head(head *h, const content *c, const saved_array *list, uint32_
     record = begin_record(h, AMP_TAG_NETWORK);
     put_network(h, &c->engine);
     end_record(h, record);
-    if (version != AMP_SIDECAR_VERSION_OF_ONE) {
-        put_ranks(h, c);
-        put_averages(h, c->run);
-    }
+    put_ranks(h, c);
+    put_averages(h, c->run);
     if (version == AMP_SIDECAR_VERSION) put_spikes(h, c->spikes);
     amp_store_u64(h->bytes + 16, h->size + size);
 }
