@@ -87,11 +87,6 @@ static void mind_entry(struct cfg_check *check, section *s, const entry *e, cons
 
 /* ---- reading ---- */
 
-static amp_status no_memory(const struct cfg_check *check, amp_error *error)
-{
-    return amp_fail(error, AMP_NO_MEMORY, "no memory to read %.300s", check->file);
-}
-
 static const cfg_section_kind *find_kind(const cfg_fork *fork, const char *name)
 {
     for (const cfg_section_kind *k = fork->kinds; k < fork->kinds + fork->count; k++)
@@ -99,44 +94,37 @@ static const cfg_section_kind *find_kind(const cfg_fork *fork, const char *name)
     return NULL;
 }
 
-static amp_status add_section(struct cfg_check *check, const cfg_item *item, amp_error *error)
+static void add_section(struct cfg_check *check, const cfg_item *item)
 {
     if (!strcmp(item->text, "[amp]")) {
         check->at = &check->amp;
         check->amp.line = item->line;
-        return AMP_OK;
+        return;
     }
-    section *sections = amp_grow(check->sections, check->count, &check->room, sizeof *sections);
-    if (!sections) return no_memory(check, error);
-    check->sections = sections;
-    check->at = &sections[check->count];
-    *check->at = (section){ .name = strdup(item->text), .line = item->line,
+    check->sections = amp_grow(check->sections, check->count, &check->room, sizeof *check->sections);
+    check->at = &check->sections[check->count++];
+    *check->at = (section){ .name = amp_allocated(strdup(item->text)), .line = item->line,
                             .kind = find_kind(check->fork, item->text) };
-    if (!check->at->name) return no_memory(check, error);
-    check->count++;
-    return AMP_OK;
 }
 
-static amp_status add_entry(section *s, const cfg_item *item, const struct cfg_check *check, amp_error *error)
+static void add_entry(section *s, const cfg_item *item)
 {
-    entry *entries = amp_grow(s->entries, s->count, &s->room, sizeof *entries);
-    if (!entries) return no_memory(check, error);
-    s->entries = entries;
-    entry *e = &entries[s->count++];
-    *e = (entry){ .key = strdup(item->text), .line = item->line };
-    if (item->value) e->value = strdup(item->value);
-    return e->key && !e->value == !item->value ? AMP_OK : no_memory(check, error);
+    s->entries = amp_grow(s->entries, s->count, &s->room, sizeof *s->entries);
+    entry *e = &s->entries[s->count++];
+    *e = (entry){ .key = amp_allocated(strdup(item->text)), .line = item->line };
+    if (item->value) e->value = amp_allocated(strdup(item->value));
 }
 
 static amp_status read_item(void *context, const cfg_item *item, amp_error *error)
 {
     struct cfg_check *check = context;
     section *s = check->at;
-    if (item->kind == CFG_SECTION) return add_section(check, item, error);
-    if (item->kind == CFG_BROKEN)
+    (void)error;
+    if (item->kind == CFG_SECTION) add_section(check, item);
+    else if (item->kind == CFG_BROKEN)
         report_at(check, 1, (cfg_place){ check->file, item->line, s ? s->name : NULL, NULL, NULL },
                   item->text, item->fatal ? "lines of text" : "lines of text of at most 65536 bytes");
-    else if (s && s != &check->amp) return add_entry(s, item, check, error);
+    else if (s && s != &check->amp) add_entry(s, item);
     return AMP_OK;
 }
 
@@ -303,20 +291,18 @@ static const char *check_file(const char *value)
 }
 
 /* e->known is set. */
-static amp_status check_value(struct cfg_check *check, section *s, entry *e, int index, amp_error *error)
+static void check_value(struct cfg_check *check, section *s, entry *e, int index)
 {
     char problem[128], allowed[256];
     const char *wrong = NULL;
     size_t room = 1;
     for (const char *c = e->value ? e->value : ""; *c; c++) room += *c == ',';
-    e->numbers = calloc(room < LIST_MOST ? room : LIST_MOST + 1, sizeof *e->numbers);
-    if (!e->numbers) return no_memory(check, error);
+    e->numbers = amp_allocated(calloc(room < LIST_MOST ? room : LIST_MOST + 1, sizeof *e->numbers));
     if (!e->value || !*e->value) wrong = "has no value";
     else if (e->known->type == CFG_FILE) wrong = check_file(e->value);
     else if (e->known->type == CFG_WORD) wrong = read_word(e, problem);
     else wrong = read_numbers(check, s, e, index, problem);
     if (wrong) fail_entry(check, s, e, wrong, describe(e->known, allowed));
-    return AMP_OK;
 }
 
 /* ---- the keys of a section ---- */
@@ -386,38 +372,37 @@ static void refuse_section(struct cfg_check *check, section *s)
     report_at(check, 1, place_of(check, s, NULL), problem, CFG_SECTIONS_ALLOWED);
 }
 
-static amp_status check_section(struct cfg_check *check, section *s, int index, amp_error *error)
+static void check_section(struct cfg_check *check, section *s, int index)
 {
     char allowed[256], problem[128];
     const cfg_fork *fork = check->fork;
     if (!s->kind) {
         refuse_section(check, s);
-        return AMP_OK;
+        return;
     }
     if ((s->kind == fork->kinds) != (index < 0)) {
         report_at(check, 1, place_of(check, s, NULL), index < 0 ? "the first section is not [net]"
                   : "only the first section can be [net]", "[net] first, then the layers");
         s->kind = NULL;
-        return AMP_OK;
+        return;
     }
     if (s->count > KEYS_MOST) {
         snprintf(problem, sizeof problem, "more than %d keys in a section", KEYS_MOST);
         fail_entry(check, s, NULL, problem, NULL);
-        return AMP_OK;
+        return;
     }
     for (entry *e = s->entries; e < s->entries + s->count; e++) {
         if (index < 0 ? amp_config_is_key(e->key) : amp_config_is_layer_key(e->key)) continue;
         if (is_repeated(check, s, e)) continue;
         e->known = find_key(fork, s->kind, e->key);
         if (!e->known) mind_unknown(check, s, e);
-        else AMP_TRY(check_value(check, s, e, index, error));
+        else check_value(check, s, e, index);
     }
     for (const cfg_key *key = s->kind->keys; key < s->kind->keys + s->kind->count; key++) {
         if (!(key->rules & CFG_REQUIRED) || has_key(s, key->name)) continue;
         snprintf(problem, sizeof problem, "%s is missing", key->name);
         fail_entry(check, s, NULL, problem, describe(key, allowed));
     }
-    return AMP_OK;
 }
 
 /* ---- what AMP does not train with ---- */
@@ -501,43 +486,23 @@ int cfg_walk_traits(const cfg_walk *walk)
     return s->kind ? s->kind->traits : 0;
 }
 
-static void report(cfg_walk *walk, int is_error, const char *key, const char *allowed, const char *problem,
-                   va_list args)
+void cfg_walk_report(cfg_walk *walk, cfg_finding finding, const char *key, const char *allowed,
+                     const char *problem, ...)
 {
     char text[512];
     int length = 0;
+    va_list args;
     const section *s = walk->check->at;
+    if (finding == CFG_FAILS && walk->check->has_failed) return;
+    if (finding == CFG_FAILS) walk->check->has_failed = 1;
     if (walk->resized)
         length = snprintf(text, sizeof text, "resized to %.0fx%.0f (random=1): ", walk->resized,
                           walk->resized);
+    va_start(args, problem);
     vsnprintf(text + length, sizeof text - (size_t)length, problem, args);
-    report_at(walk->check, is_error, place_of(walk->check, s, key ? find_entry(walk, key) : NULL), text,
-              allowed);
-}
-
-void cfg_walk_fail(cfg_walk *walk, const char *key, const char *allowed, const char *problem, ...)
-{
-    va_list args;
-    va_start(args, problem);
-    if (!walk->check->has_failed) report(walk, 1, key, allowed, problem, args);
     va_end(args);
-    walk->check->has_failed = 1;
-}
-
-void cfg_walk_warn(cfg_walk *walk, const char *key, const char *allowed, const char *problem, ...)
-{
-    va_list args;
-    va_start(args, problem);
-    report(walk, 0, key, allowed, problem, args);
-    va_end(args);
-}
-
-void cfg_walk_refuse(cfg_walk *walk, const char *key, const char *allowed, const char *problem, ...)
-{
-    va_list args;
-    va_start(args, problem);
-    report(walk, 1, key, allowed, problem, args);
-    va_end(args);
+    report_at(walk->check, finding != CFG_WARNS, place_of(walk->check, s, key ? find_entry(walk, key) : NULL),
+              text, allowed);
 }
 
 /* ---- the walk ---- */
@@ -635,9 +600,8 @@ static amp_status check_all(struct cfg_check *check, cfg_use use, amp_error *err
     if (check->count > INT_MAX / 2)
         return amp_fail(error, AMP_BAD_CONFIG, "%.300s: too many sections", check->file);
     cfg_walk walk = { .count = (int)check->count - 1, .use = use, .check = check };
-    walk.layers = check->shapes = calloc(2 * check->count, sizeof *check->shapes);
-    if (!check->shapes) return no_memory(check, error);
-    for (int i = -1; i < walk.count; i++) AMP_TRY(check_section(check, section_of(&walk, i), i, error));
+    walk.layers = check->shapes = amp_allocated(calloc(2 * check->count, sizeof *check->shapes));
+    for (int i = -1; i < walk.count; i++) check_section(check, section_of(&walk, i), i);
     for (int i = -1; i < walk.count; i++) walk_section(&walk, i);
     if (!check->summary->errors) {
         sum_up(&walk, check->summary);

@@ -128,15 +128,15 @@ int cfg_walk_failed(const cfg_walk *); /* some section has an error */
 /* For finish: walks the layers once more, with another width and height of the network. */
 void cfg_walk_again(cfg_walk *, double size);
 
-/* Something is wrong with the present section; key and allowed may be NULL. The shape of its layer is then
- * unknown. */
-__attribute__((format(printf, 4, 5)))
-void cfg_walk_fail(cfg_walk *, const char *key, const char *allowed, const char *problem, ...);
-__attribute__((format(printf, 4, 5)))
-void cfg_walk_warn(cfg_walk *, const char *key, const char *allowed, const char *problem, ...);
-/* The same for one key of several that are wrong each for itself: fail reports a section's first alone. */
-__attribute__((format(printf, 4, 5)))
-void cfg_walk_refuse(cfg_walk *, const char *key, const char *allowed, const char *problem, ...);
+/* Something is wrong with the present section; key and allowed may be NULL. Where a rule fails, the shape of
+ * its layer is unknown, and only a section's first failure is reported; one key of several that are wrong each
+ * for itself is refused. */
+typedef enum cfg_finding { CFG_FAILS, CFG_REFUSES, CFG_WARNS } cfg_finding;
+__attribute__((format(printf, 5, 6)))
+void cfg_walk_report(cfg_walk *, cfg_finding, const char *key, const char *allowed, const char *problem, ...);
+#define cfg_walk_fail(walk, ...) cfg_walk_report(walk, CFG_FAILS, __VA_ARGS__)
+#define cfg_walk_refuse(walk, ...) cfg_walk_report(walk, CFG_REFUSES, __VA_ARGS__)
+#define cfg_walk_warn(walk, ...) cfg_walk_report(walk, CFG_WARNS, __VA_ARGS__)
 
 /* ---- the check ---- */
 
@@ -156,7 +156,7 @@ typedef struct cfg_summary {
 } cfg_summary;
 
 /* *summary: all figures are 0 where there are errors. AMP_OK also for a .cfg full of mistakes:
- * summary->errors counts them. AMP_BAD_CONFIG: the file cannot be read. AMP_NO_MEMORY. Keys of [amp], which
- * config.h checks, are passed over. */
+ * summary->errors counts them. AMP_BAD_CONFIG: the file cannot be read. Keys of [amp], which config.h checks,
+ * are passed over. */
 amp_status cfg_check(const char *file, const cfg_fork *fork, cfg_use use, const cfg_listener *listener,
                      cfg_summary *summary, amp_error *error);

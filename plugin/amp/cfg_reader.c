@@ -139,10 +139,9 @@ amp_status cfg_read(const char *file, cfg_take *take, void *context, amp_error *
     cfg_item item = { 0 };
     amp_status status = AMP_OK;
     FILE *stream = open_file(file, error);
-    cfg_reader *reader = stream ? malloc(sizeof *reader) : NULL;
     if (!stream) return AMP_BAD_CONFIG;
-    if (!reader) status = amp_fail(error, AMP_NO_MEMORY, "no memory to read %.300s", file);
-    else *reader = (cfg_reader){ .stream = stream };
+    cfg_reader *reader = amp_allocated(malloc(sizeof *reader));
+    *reader = (cfg_reader){ .stream = stream };
     while (status == AMP_OK && !item.fatal && read_line(reader, &item))
         if (read_item(reader, &item)) status = take(context, &item, error);
     if (status == AMP_OK && ferror(stream))

@@ -248,10 +248,7 @@ static amp_status enter_section(parse *p, const cfg_item *item, amp_error *error
     if (cfg_did_you_mean(problem, sizeof problem, "unknown section", item->text, &ours, 1))
         return cfg_fail(error, place_of(p, item), problem, CFG_SECTIONS_ALLOWED);
     memset(p->layer_line, 0, sizeof p->layer_line);
-    amp_layer_keys *grown = p->layer_count < INT_MAX
-        ? amp_grow(p->layers, p->layer_count, &p->layer_room, sizeof *grown) : NULL;
-    if (!grown) return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu layers", p->layer_count);
-    p->layers = grown;
+    p->layers = amp_grow(p->layers, p->layer_count, &p->layer_room, sizeof *p->layers);
     p->layers[p->layer_count++] = (amp_layer_keys){ .amp = 1 };
     return AMP_OK;
 }
@@ -431,9 +428,7 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
     parse p = { .file = cfg_file, .adam = -1, .mentioned = command_line_amp != NULL };
     amp_status status = cfg_read(cfg_file, read_item, &p, error);
     if (status == AMP_OK) status = check_layers(&p, error);
-    amp_config *config = calloc(1, sizeof *config);
-    if (!config && status == AMP_OK)
-        status = amp_fail(error, AMP_NO_MEMORY, "no memory to read %.300s", cfg_file);
+    amp_config *config = amp_allocated(calloc(1, sizeof *config));
     if (status == AMP_OK) status = settle(&p, line_dtype, off, default_dtype, config, error);
     if (status != AMP_OK) {
         free(p.layers);
@@ -442,7 +437,7 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
     }
     config->layers = p.layers;
     config->layer_count = (int)p.layer_count;
-    config->file = strdup(cfg_file);
+    config->file = amp_allocated(strdup(cfg_file));
     *out = config;
     return AMP_OK;
 }

@@ -37,7 +37,7 @@ typedef struct amp_config {
     int sync_batchnorm;     /* batch norm takes the images that all ranks have in a pass for one batch */
     int layer_count;
     amp_layer_keys *layers; /* per layer section in order; [net] and [amp] are none */
-    char *file;         /* the .cfg's name; NULL where there was no memory for it */
+    char *file;         /* the .cfg's name */
     char given[1024];   /* the keys that the .cfg sets: "amp=1, dtype=bf16" */
     char note[512];     /* one line the user should see although nothing is wrong; empty if there is none */
 } amp_config;
@@ -54,7 +54,7 @@ enum { AMP_CHECKPOINT_OFF = -1, AMP_CHECKPOINT_AUTO = 0 };
  * would crash Darknet at once is an error; its own view of everything else stands.
  *
  * On success *out is the caller's, to be freed with amp_config_free. On failure *out is NULL and status is
- * AMP_BAD_CONFIG or AMP_NO_MEMORY. */
+ * AMP_BAD_CONFIG. */
 amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, amp_dtype default_dtype,
                            amp_config **out, amp_error *error);
 

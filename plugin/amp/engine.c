@@ -38,11 +38,7 @@ amp_status amp_engine_create(const amp_engine_settings *settings, amp_backend *b
                              const amp_network_desc *network, amp_engine **out, amp_error *error)
 {
     *out = NULL;
-    amp_engine *engine = calloc(1, sizeof *engine);
-    if (!engine) {
-        backend->destroy(backend);
-        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
-    }
+    amp_engine *engine = amp_allocated(calloc(1, sizeof *engine));
     engine->settings = *settings;
     engine->recording.on = settings->graphs;
     engine->first_scaler = settings->scaler;
@@ -50,12 +46,13 @@ amp_status amp_engine_create(const amp_engine_settings *settings, amp_backend *b
     engine->host = *host;
     engine->layer_count = network->count;
     engine->weights_version = 1;
-    amp_status status = network->count > 0 ? amp_parameters_collect(&engine->parameters, network, error)
-                                           : amp_fail(error, AMP_BAD_NETWORK,
-                                                      "amp: the network has no layers");
-    if (status != AMP_OK) amp_engine_free(engine);
-    else *out = engine;
-    return status;
+    if (!network->count) {
+        amp_engine_free(engine);
+        return amp_fail(error, AMP_BAD_NETWORK, "amp: the network has no layers");
+    }
+    amp_parameters_collect(&engine->parameters, network);
+    *out = engine;
+    return AMP_OK;
 }
 
 void amp_engine_free(amp_engine *engine)

@@ -51,9 +51,7 @@ static amp_status plan_network(amp_engine *engine, const amp_network_desc *netwo
                                amp_dtype dtype, const amp_recompute_settings *settings, amp_call *call,
                                amp_plan **out, amp_error *error)
 {
-    amp_recompute *recompute = calloc((size_t)network->count + 1, sizeof *recompute);
-    if (!recompute)
-        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
+    amp_recompute *recompute = amp_allocated(calloc((size_t)network->count + 1, sizeof *recompute));
     const amp_gradients *gradients = engine->parameters.gradients;
     amp_status status = AMP_OK;
     if (settings)

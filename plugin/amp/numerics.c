@@ -99,19 +99,13 @@ unsigned long long amp_exponents_count(const amp_exponents *e)
 
 /* ---- observing ---- */
 
-amp_status amp_numerics_create(int layers, amp_numerics **out, amp_error *error)
+amp_numerics *amp_numerics_create(int layers)
 {
-    amp_numerics *n = *out = calloc(1, sizeof *n);
-    if (n) {
-        n->layers = calloc((size_t)layers + 1, sizeof *n->layers);
-        n->buffer = malloc(DOWNLOAD * sizeof(float));
-        n->layer_count = layers;
-        n->last_output = n->inner_pending = -1;
-    }
-    if (n && n->layers && n->buffer) return AMP_OK;
-    amp_numerics_free(n);
-    *out = NULL;
-    return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the histograms of %d layers", layers);
+    amp_numerics *n = amp_allocated(malloc(sizeof *n));
+    *n = (amp_numerics){ .layer_count = layers, .last_output = -1, .inner_pending = -1 };
+    n->layers = amp_allocated(calloc((size_t)layers + 1, sizeof *n->layers));
+    n->buffer = amp_allocated(malloc(DOWNLOAD * sizeof(float)));
+    return n;
 }
 
 void amp_numerics_free(amp_numerics *n)

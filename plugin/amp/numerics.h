@@ -26,7 +26,7 @@ typedef struct amp_layer_numerics { amp_exponents output, inner_output, delta, i
 
 typedef struct amp_numerics amp_numerics;
 
-amp_status amp_numerics_create(int layers, amp_numerics **out, amp_error *);
+amp_numerics *amp_numerics_create(int layers);
 void amp_numerics_free(amp_numerics *); /* NULL is fine */
 /* To be given to amp_engine_set_observer; lives as long as the numerics. */
 amp_observer amp_numerics_observer(amp_numerics *);

@@ -133,9 +133,7 @@ static amp_status combine_statistics(amp_parallel *p, const amp_parameters *para
     int any = 0;
     for (int i = 0; i < params->statistics_count; i++) any |= differs(p, &params->statistics[i]);
     if (!any) return AMP_OK;
-    float *memory = calloc(3 * count, sizeof *memory);
-    if (!memory)
-        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for %zu rolling statistics", count);
+    float *memory = amp_allocated(calloc(3 * count, sizeof *memory));
     snprintf(p->comm->phase, sizeof p->comm->phase, "step %llu, rolling statistics",
              (unsigned long long)p->step);
     amp_status status = combine(p, params, b, memory, memory + count, memory + 2 * count, error);

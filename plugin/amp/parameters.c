@@ -20,18 +20,14 @@ static sizes measure(const amp_network_desc *network)
     return s;
 }
 
-static amp_status allocate(amp_parameters *p, const sizes *s, int layers, amp_error *error)
+static void allocate(amp_parameters *p, const sizes *s, int layers)
 {
-    p->params = calloc((size_t)s->params + 1, sizeof *p->params);
-    p->rates = calloc((size_t)s->params + 1, sizeof *p->rates);
-    p->layer_types = calloc((size_t)layers + 1, sizeof *p->layer_types);
-    p->gradients = calloc((size_t)layers + 1, sizeof *p->gradients);
-    p->entries = calloc((size_t)s->params + 1, sizeof *p->entries);
-    p->statistics = calloc((size_t)s->statistics + 1, sizeof *p->statistics);
-    if (!p->params || !p->rates || !p->layer_types || !p->gradients || !p->entries || !p->statistics)
-        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the records of %d parameters",
-                        s->params);
-    return AMP_OK;
+    p->params = amp_allocated(calloc((size_t)s->params + 1, sizeof *p->params));
+    p->rates = amp_allocated(calloc((size_t)s->params + 1, sizeof *p->rates));
+    p->layer_types = amp_allocated(calloc((size_t)layers + 1, sizeof *p->layer_types));
+    p->gradients = amp_allocated(calloc((size_t)layers + 1, sizeof *p->gradients));
+    p->entries = amp_allocated(calloc((size_t)s->params + 1, sizeof *p->entries));
+    p->statistics = amp_allocated(calloc((size_t)s->statistics + 1, sizeof *p->statistics));
 }
 
 static amp_gradient_entries entries_of(amp_gradients *gradients, const amp_layer_desc *layer, int k,
@@ -95,10 +91,10 @@ static void add_statistics(amp_parameters *p, const amp_layer_desc *layer, int i
     }
 }
 
-amp_status amp_parameters_collect(amp_parameters *p, const amp_network_desc *network, amp_error *error)
+void amp_parameters_collect(amp_parameters *p, const amp_network_desc *network)
 {
     sizes s = measure(network);
-    AMP_TRY(allocate(p, &s, network->count, error));
+    allocate(p, &s, network->count);
     for (int i = 0; i < network->count; i++) {
         p->layer_types[i] = network->layers[i].type;
         add_params(p, &network->layers[i], i);
@@ -106,7 +102,6 @@ amp_status amp_parameters_collect(amp_parameters *p, const amp_network_desc *net
     }
     p->gradient_count = s.elements;
     p->committed_count = s.committed;
-    return AMP_OK;
 }
 
 /* Gives each parameter, and each array of statistics, its part of the blocks. */

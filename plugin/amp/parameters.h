@@ -25,9 +25,8 @@ typedef struct amp_parameters {
     int statistics_count;
 } amp_parameters;
 
-/* Fills *parameters, which is zeroed before; on failure too, what was made is given back by
- * amp_parameters_free. network's arrays outlive it, its descriptions need not. */
-amp_status amp_parameters_collect(amp_parameters *, const amp_network_desc *network, amp_error *);
+/* Fills *parameters, which is zeroed before. network's arrays outlive it, its descriptions need not. */
+void amp_parameters_collect(amp_parameters *, const amp_network_desc *network);
 /* Takes the memory that only a training needs, if it was not taken yet: gradients and Adam's moments, which
  * are 0, and the committed statistics. A network that is only predicted with has none of it. */
 amp_status amp_parameters_take(amp_parameters *, int adam, amp_backend *, amp_error *);

@@ -37,26 +37,19 @@ static int backward_time(const amp_plan *plan, int layer)
     return plan->key.keeps_state ? 2 * plan->count - 1 - layer : -1;
 }
 
-/* NULL of nothing, and where there is no memory: then *lacking becomes 1. */
-static void *copy_of(const void *from, size_t bytes, int *lacking)
+/* NULL of nothing. */
+static void *copy_of(const void *from, size_t bytes)
 {
-    void *copy = from && bytes ? malloc(bytes) : NULL;
-    if (copy) memcpy(copy, from, bytes);
-    else if (from && bytes) *lacking = 1;
-    return copy;
+    return from && bytes ? memcpy(amp_allocated(malloc(bytes)), from, bytes) : NULL;
 }
 
-/* Returns whether there was memory for all of it. */
-static int copy_layer(amp_layer_desc *to, const amp_layer_desc *from)
+static void copy_layer(amp_layer_desc *to, const amp_layer_desc *from)
 {
-    int lacking = 0;
     *to = *from;
-    to->inputs = copy_of(from->inputs, (size_t)from->input_count * sizeof *to->inputs, &lacking);
-    to->yolo = copy_of(from->yolo, sizeof *to->yolo, &lacking);
-    to->params = copy_of(from->params, (size_t)from->param_count * sizeof *to->params, &lacking);
-    to->statistics = copy_of(from->statistics, (size_t)from->statistics_count * sizeof *to->statistics,
-                             &lacking);
-    return !lacking;
+    to->inputs = copy_of(from->inputs, (size_t)from->input_count * sizeof *to->inputs);
+    to->yolo = copy_of(from->yolo, sizeof *to->yolo);
+    to->params = copy_of(from->params, (size_t)from->param_count * sizeof *to->params);
+    to->statistics = copy_of(from->statistics, (size_t)from->statistics_count * sizeof *to->statistics);
 }
 
 /* Copies the descriptions, and links each node to the values that it reads and writes. */
@@ -65,12 +58,10 @@ static amp_status link_nodes(amp_plan *plan, const amp_network_desc *network, co
 {
     int links = 0;
     for (int i = 0; i < plan->count; i++) links += network->layers[i].input_count;
-    plan->links = calloc((size_t)links + 1, sizeof *plan->links);
-    amp_value **next = plan->links;
+    amp_value **next = plan->links = amp_allocated(calloc((size_t)links + 1, sizeof *plan->links));
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
-        if (!copy_layer(&node->desc, &network->layers[i]) || !next)
-            return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", plan->count);
+        copy_layer(&node->desc, &network->layers[i]);
         node->index = i;
         node->gradients = &gradients[i];
         node->inputs = next;
@@ -87,13 +78,11 @@ static amp_status link_nodes(amp_plan *plan, const amp_network_desc *network, co
     return AMP_OK;
 }
 
-static amp_status choose_forms(amp_plan *plan, amp_dtype low, amp_error *error)
+static void choose_forms(amp_plan *plan, amp_dtype low)
 {
     int most = 1;
     for (int i = 0; i < plan->count; i++) most = larger(most, plan->nodes[i].desc.input_count);
-    amp_form *homes = malloc((size_t)most * sizeof *homes);
-    if (!homes)
-        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", plan->count);
+    amp_form *homes = amp_allocated(malloc((size_t)most * sizeof *homes));
     plan->image.home = AMP_FORM_PLAIN;
     plan->image.index = -1;
     plan->image.low_dtype = low;
@@ -108,7 +97,6 @@ static amp_status choose_forms(amp_plan *plan, amp_dtype low, amp_error *error)
                                      .home = node->desc.kind->makes_loss ? AMP_FORM_PLAIN : node->form };
     }
     free(homes);
-    return AMP_OK;
 }
 
 /* A layer computes backward when a parameter of it or of a layer beneath it can learn from that. */
@@ -310,8 +298,8 @@ static void find_reads(const amp_plan *plan, const amp_value *value, life lives[
 }
 
 /* Memory for a value's data in the forms that are read, when `produced` is the time of its making. */
-static amp_status request_data(amp_plan *plan, amp_value *value, const life reads[AMP_FORMS], int produced,
-                               void **slots, amp_error *error)
+static void request_data(amp_plan *plan, amp_value *value, const life reads[AMP_FORMS], int produced,
+                         void **slots)
 {
     for (int form = 0; form < AMP_FORM_PLAIN; form++) {
         life l = reads[form];
@@ -322,13 +310,12 @@ static amp_status request_data(amp_plan *plan, amp_value *value, const life read
         }
         size_t size = form == AMP_FORM_HALF ? amp_dtype_size(value->low_dtype) : 4;
         if (l.first >= 0)
-            AMP_TRY(amp_arena_request_bytes(&plan->arena, amp_shape_count(value->shape) * size,
-                                            l.first, l.last, &slots[form], error));
+            amp_arena_request_bytes(&plan->arena, amp_shape_count(value->shape) * size, l.first, l.last,
+                                    &slots[form]);
     }
-    return AMP_OK;
 }
 
-static amp_status request_delta(amp_plan *plan, amp_value *value, amp_error *error)
+static void request_delta(amp_plan *plan, amp_value *value)
 {
     int end = backward_time(plan, value->index), first_write[AMP_FORMS] = { -1, -1, -1 };
     for (int i = value->index + 1; i < plan->count; i++) {
@@ -341,14 +328,12 @@ static amp_status request_delta(amp_plan *plan, amp_value *value, amp_error *err
     for (int form = 0; form < AMP_FORM_PLAIN; form++) {
         size_t size = form == AMP_FORM_HALF ? amp_dtype_size(value->low_dtype) : 4;
         if (form != (int)value->home && first_write[form] < 0) continue;
-        AMP_TRY(amp_arena_request_bytes(&plan->arena, amp_shape_count(value->shape) * size,
-                                        first_write[form] >= 0 ? first_write[form] : end, end,
-                                        &value->delta[form], error));
+        amp_arena_request_bytes(&plan->arena, amp_shape_count(value->shape) * size,
+                                first_write[form] >= 0 ? first_write[form] : end, end, &value->delta[form]);
     }
-    return AMP_OK;
 }
 
-static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *error)
+static void request_value(amp_plan *plan, amp_value *value)
 {
     life lives[2][AMP_FORMS] = { { { -1, -1 }, { -1, -1 }, { -1, -1 } },
                                  { { -1, -1 }, { -1, -1 }, { -1, -1 } } };
@@ -357,14 +342,14 @@ static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *err
     find_reads(plan, value, lives);
     if (node && node->computes_backward && amp_node_reads_output(node))
         extend(&lives[again >= 0][value->home], backward_time(plan, value->index));
-    AMP_TRY(request_data(plan, value, lives[0], value->index, value->data, error));
-    if (again >= 0) AMP_TRY(request_data(plan, value, lives[1], again, value->data_again, error));
-    return value->wants_delta ? request_delta(plan, value, error) : AMP_OK;
+    request_data(plan, value, lives[0], value->index, value->data);
+    if (again >= 0) request_data(plan, value, lives[1], again, value->data_again);
+    if (value->wants_delta) request_delta(plan, value);
 }
 
 /* A shortcut copies its delta to its first input. If that input has no other consumer, both are one
  * buffer; and so is the second input's delta where the first keeps its own. */
-static amp_status share_deltas(amp_plan *plan, amp_error *error)
+static void share_deltas(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
@@ -373,11 +358,10 @@ static amp_status share_deltas(amp_plan *plan, amp_error *error)
         if (x->index < 0 || x->home != node->form || !node->computes_backward || x->delta_parts != 1)
             continue;
         void **delta = &node->output->delta[node->form];
-        AMP_TRY(amp_arena_share(&plan->arena, delta, &x->delta[node->form], error));
+        amp_arena_share(&plan->arena, delta, &x->delta[node->form]);
         if (plan->nodes[x->index].keeps_delta)
-            AMP_TRY(amp_arena_share(&plan->arena, delta, &node->inputs[1]->delta[node->form], error));
+            amp_arena_share(&plan->arena, delta, &node->inputs[1]->delta[node->form]);
     }
-    return AMP_OK;
 }
 
 size_t amp_plan_result_bytes(const amp_plan *plan)
@@ -392,19 +376,25 @@ double *amp_plan_image_costs(const amp_plan *plan, amp_yolo_result *results)
 
 static amp_status lay_out(amp_plan *plan, amp_call *call, amp_error *error)
 {
-    AMP_TRY(request_value(plan, &plan->image, error));
+    request_value(plan, &plan->image);
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
-        AMP_TRY(request_value(plan, &plan->values[i], error));
+        request_value(plan, &plan->values[i]);
         int last_use = node->computes_backward ? backward_time(plan, i) : node->again_time;
         AMP_TRY(amp_node_plan(node, call, &plan->arena, i, last_use, error));
     }
     if (plan->result_count)
-        AMP_TRY(amp_arena_request_bytes(&plan->arena, amp_plan_result_bytes(plan), 0, 2 * plan->count,
-                                        (void **)&plan->results, error));
-    AMP_TRY(share_deltas(plan, error));
+        amp_arena_request_bytes(&plan->arena, amp_plan_result_bytes(plan), 0, 2 * plan->count,
+                                (void **)&plan->results);
+    share_deltas(plan);
     amp_arena_solve(&plan->arena);
     return AMP_OK;
+}
+
+/* An array with an element for each layer, all 0. */
+static void *per_layer(const amp_network_desc *network, size_t size)
+{
+    return amp_allocated(calloc((size_t)network->count + 1, size));
 }
 
 amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *key, amp_dtype low,
@@ -412,30 +402,24 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
                            amp_plan **out, amp_error *error)
 {
     *out = NULL;
-    amp_plan *plan = calloc(1, sizeof *plan);
-    if (plan) {
-        plan->nodes = calloc((size_t)network->count + 1, sizeof *plan->nodes);
-        plan->values = calloc((size_t)network->count + 1, sizeof *plan->values);
-        plan->autocast = calloc((size_t)network->count + 1, sizeof *plan->autocast);
-        plan->needs_output = calloc((size_t)network->count + 1, 1);
-        plan->needs_delta = calloc((size_t)network->count + 1, 1);
-        plan->host_reads = calloc((size_t)network->count + 1, 1);
-        plan->again = calloc((size_t)network->count + 1, sizeof *plan->again);
-        plan->results_read = calloc((size_t)network->count + 1,
-                                    sizeof *plan->results_read + (size_t)key->batch * sizeof(double));
-    }
-    if (!plan || !plan->nodes || !plan->values || !plan->autocast || !plan->needs_output || !plan->needs_delta
-        || !plan->host_reads || !plan->again || !plan->results_read) {
-        amp_plan_free(plan, call->backend);
-        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
-    }
+    amp_plan *plan = amp_allocated(calloc(1, sizeof *plan));
+    plan->nodes = per_layer(network, sizeof *plan->nodes);
+    plan->values = per_layer(network, sizeof *plan->values);
+    plan->autocast = per_layer(network, sizeof *plan->autocast);
+    plan->needs_output = per_layer(network, 1);
+    plan->needs_delta = per_layer(network, 1);
+    plan->host_reads = per_layer(network, 1);
+    plan->again = per_layer(network, sizeof *plan->again);
+    plan->results_read = per_layer(network, sizeof *plan->results_read + (size_t)key->batch * sizeof(double));
     plan->key = *key;
     plan->count = network->count;
     plan->output_layer = network->output_layer;
     plan->image.shape = network->image;
     amp_status status = link_nodes(plan, network, gradients, error);
-    if (status == AMP_OK) status = choose_forms(plan, low, error);
-    if (status == AMP_OK) status = choose_folding(plan, call->backend, error);
+    if (status == AMP_OK) {
+        choose_forms(plan, low);
+        status = choose_folding(plan, call->backend, error);
+    }
     if (status == AMP_OK) {
         choose_gradients(plan);
         choose_outputs(plan);
@@ -453,7 +437,7 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
 void amp_plan_free(amp_plan *plan, amp_backend *backend)
 {
     if (!plan) return;
-    for (int i = 0; plan->nodes && i < plan->count; i++) {
+    for (int i = 0; i < plan->count; i++) {
         amp_node_release(&plan->nodes[i], backend);
         free_layer(&plan->nodes[i].desc);
     }

@@ -125,8 +125,7 @@ static amp_status fit(chooser *c, int segments, size_t budget, size_t *best_byte
                       amp_error *error)
 {
     amp_status status = AMP_OK;
-    amp_recompute *chosen = calloc((size_t)c->whole->count + 1, sizeof *chosen);
-    if (!chosen) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning");
+    amp_recompute *chosen = amp_allocated(calloc((size_t)c->whole->count + 1, sizeof *chosen));
     cut(c, segments);
     for (int repeated = 0, fits = 0; status == AMP_OK && !fits && repeated < segments; repeated++) {
         size_t bytes = 0;
@@ -182,10 +181,9 @@ amp_status amp_recompute_choose(const amp_network_desc *network, const amp_plan_
     c.call.outline = 1;
     AMP_TRY(amp_plan_create(network, key, low, gradients, NULL, &c.call, &whole, error));
     c.whole = whole;
-    c.layers = calloc((size_t)network->count + 1, sizeof *c.layers);
-    if (c.layers) find_readers(&c);
-    amp_status status = c.layers ? choose(&c, settings, error)
-        : amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
+    c.layers = amp_allocated(calloc((size_t)network->count + 1, sizeof *c.layers));
+    find_readers(&c);
+    amp_status status = choose(&c, settings, error);
     free(c.layers);
     amp_plan_free(whole, call->backend);
     return status;

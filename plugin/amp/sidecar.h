@@ -93,7 +93,7 @@ void amp_sidecar_fit_ranks(const amp_sidecar *, amp_dtype wire, int sync_batchno
  * batch had another number of images then, they are made what sums over `images` would be. Adds to note. */
 void amp_sidecar_fit_batch(const amp_sidecar *, amp_engine *, int images, char note[256]);
 
-/* NAME.amp, the caller's; NULL: no memory. */
+/* NAME.amp, the caller's. */
 char *amp_sidecar_name(const char *weights);
 
 /* Saving the pair, NAME and its sidecar NAME.amp, so that a kill at any moment leaves a pair that matches:

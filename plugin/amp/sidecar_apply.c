@@ -28,18 +28,9 @@ static int same_text(amp_saved_text saved, const char *text)
     return strlen(text) == (size_t)saved.length && !memcmp(saved.at, text, (size_t)saved.length);
 }
 
-__attribute__((format(printf, 3, 4)))
-static amp_status mismatch(const amp_sidecar *c, amp_error *error, const char *format, ...)
-{
-    char what[300];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
-    va_end(args);
-    return amp_fail(error, AMP_BAD_SIDECAR,
-                    "%s: it is of another network: %s; train with its own .cfg, or " AMP_SIDECAR_REMEDY,
-                    c->name, what);
-}
+#define mismatch(c, error, why, ...) \
+    amp_fail(error, AMP_BAD_SIDECAR, "%s: it is of another network: " why "; train with its own .cfg, or " \
+             AMP_SIDECAR_REMEDY, (c)->name, ##__VA_ARGS__)
 
 static amp_status compare_layers(const amp_sidecar *c, const amp_engine_state *e, amp_error *error)
 {
@@ -181,8 +172,7 @@ amp_status amp_sidecar_apply(const amp_sidecar *c, amp_engine *engine, char note
     AMP_TRY(compare_params(c, &e, error));
     AMP_TRY(compare_statistics(c, &e, error));
     AMP_TRY(amp_engine_prepare_training(engine, error));
-    copier copy = { e.backend, malloc(AMP_SIDECAR_STAGE * sizeof *copy.stage), error };
-    if (!copy.stage) return amp_fail(error, AMP_NO_MEMORY, "%s: no memory to read it", c->name);
+    copier copy = { e.backend, amp_allocated(malloc(AMP_SIDECAR_STAGE * sizeof *copy.stage)), error };
 
     if (c->adam != e.adam)
         add_note(note, "the optimizer was %s and is %s now: its moments start at 0", c->adam ? "Adam" : "SGD",
@@ -212,8 +202,7 @@ amp_status amp_sidecar_fit_rank(const amp_sidecar *c, amp_engine *engine, int ra
                                                             `apply` */
     if (!count || (saved == ranks && rank == 0)) return AMP_OK;
     const unsigned char *from = own ? c->states + 4 * count * (size_t)(rank - 1) : NULL;
-    copier copy = { e.backend, malloc(AMP_SIDECAR_STAGE * sizeof *copy.stage), error };
-    if (!copy.stage) return amp_fail(error, AMP_NO_MEMORY, "%s: no memory to read it", c->name);
+    copier copy = { e.backend, amp_allocated(malloc(AMP_SIDECAR_STAGE * sizeof *copy.stage)), error };
     if (saved != ranks)
         add_note(note, "saved by %d ranks, now %d: recurrent layers start from an empty state", saved, ranks);
     amp_status status = AMP_OK;

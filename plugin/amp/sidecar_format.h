@@ -21,10 +21,8 @@
  *           norms, and of losses, u64 how many were seen and f64[128], the last of them
  *     ARRY  u32 kind, u32 index of the parameter, statistics or average, u64 count, count f32
  *
- * SCAL, RUN and NETW come once each, in this order, before the arrays. RANK, AVRG and SPIK come behind them
- * in version 5, which is written unless spike_factor is 0. Then it is version 4, without SPIK, where several
- * ranks trained or weights are averaged; else version 1, without all three. Which arrays there must be
- * follows from them: momentum of each parameter under SGD, m and v under Adam, masters and statistics that
+ * All but ARRY come once each, in this order; version 4, which was written before there were spikes and is
+ * written where spike_factor is 0, has no SPIK. Which arrays there must be follows from them: momentum of each parameter under SGD, m and v under Adam, masters and statistics that
  * are "unsaved" (not held by the .weights file), each average, and with a batch under way (RUN's window) the
  * gradients of each parameter and the committed form of all statistics. None else. A later version may change
  * all but the first 12 bytes. */
@@ -42,17 +40,15 @@
 #define AMP_SIDECAR_REMEDY "remove it to start with a fresh loss scale and momentum"
 
 enum {
-    AMP_SIDECAR_VERSION = 5, /* the latest: with RANK, AVRG and SPIK; 2 and 3 are of no release */
-    AMP_SIDECAR_VERSION_OF_RANKS = 4, /* with RANK and AVRG */
-    AMP_SIDECAR_VERSION_OF_ONE = 1, /* without all three */
+    AMP_SIDECAR_VERSION = 5,
+    AMP_SIDECAR_VERSION_WITHOUT_SPIKES = 4,
     AMP_SIDECAR_HEADER_BYTES = 40, AMP_SIDECAR_TRAILER_BYTES = 8,
     AMP_SIDECAR_ARRAY_HEAD_BYTES = 16,
     AMP_SIDECAR_TEXT_LIMIT = 255
 };
 
 /* How many records come before the arrays. */
-#define AMP_SIDECAR_RECORDS_OF(version) \
-    ((version) == AMP_SIDECAR_VERSION_OF_ONE ? 3u : (version) == AMP_SIDECAR_VERSION_OF_RANKS ? 5u : 6u)
+#define AMP_SIDECAR_RECORDS_OF(version) ((version) == AMP_SIDECAR_VERSION ? 6u : 5u)
 
 #define AMP_SIDECAR_TAG(a, b, c, d) \
     ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)

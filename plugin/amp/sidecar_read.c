@@ -19,16 +19,8 @@ typedef struct cursor {
     int broken;
 } cursor;
 
-__attribute__((format(printf, 3, 4)))
-static amp_status refuse(const amp_sidecar *c, amp_error *error, const char *format, ...)
-{
-    char what[256];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
-    va_end(args);
-    return amp_fail(error, AMP_BAD_SIDECAR, "%s: %s; " AMP_SIDECAR_REMEDY, c->name, what);
-}
+#define refuse(c, error, why, ...) \
+    amp_fail(error, AMP_BAD_SIDECAR, "%s: " why "; " AMP_SIDECAR_REMEDY, (c)->name, ##__VA_ARGS__)
 
 static size_t left(const cursor *c) { return (size_t)(c->end - c->at); }
 
@@ -111,8 +103,8 @@ static amp_status read_run(amp_sidecar *c, cursor r, amp_error *error)
 static amp_saved_entry *take_entries(const amp_sidecar *c, cursor *r, int bytes, int *count)
 {
     *count = take_count(r, (size_t)bytes);
-    amp_saved_entry *entries = calloc((size_t)*count + 1, sizeof *entries);
-    for (int i = 0; entries && i < *count; i++) {
+    amp_saved_entry *entries = amp_allocated(calloc((size_t)*count + 1, sizeof *entries));
+    for (int i = 0; i < *count; i++) {
         uint32_t layer = take_u32(r), unsaved = take_u32(r);
         uint64_t elements = take_u64(r);
         if (layer >= (uint32_t)c->layer_count || unsaved > 1 || elements > SIZE_MAX / 4) r->broken = 1;
@@ -126,12 +118,10 @@ static amp_saved_entry *take_entries(const amp_sidecar *c, cursor *r, int bytes,
 static amp_status read_network(amp_sidecar *c, cursor r, amp_error *error)
 {
     c->layer_count = take_count(&r, 2);
-    c->layers = calloc((size_t)c->layer_count + 1, sizeof *c->layers);
-    for (int i = 0; c->layers && i < c->layer_count; i++) c->layers[i] = take_text(&r);
+    c->layers = amp_allocated(calloc((size_t)c->layer_count + 1, sizeof *c->layers));
+    for (int i = 0; i < c->layer_count; i++) c->layers[i] = take_text(&r);
     c->params = take_entries(c, &r, PARAM_BYTES, &c->param_count);
     c->statistics = take_entries(c, &r, STATISTICS_BYTES, &c->statistics_count);
-    if (!c->layers || !c->params || !c->statistics)
-        return amp_fail(error, AMP_NO_MEMORY, "%s: no memory to read it", c->name);
     if (r.broken || left(&r))
         return refuse(c, error, "it is damaged: its record of the network makes no sense");
     return AMP_OK;
@@ -158,16 +148,13 @@ static amp_status read_ranks(amp_sidecar *c, cursor r, amp_error *error)
 static amp_status read_averages(amp_sidecar *c, cursor r, amp_error *error)
 {
     c->average_count = take_count(&r, 8);
-    c->averages = calloc((size_t)c->average_count + 1, sizeof *c->averages);
-    if (!c->averages) return amp_fail(error, AMP_NO_MEMORY, "%s: no memory to read it", c->name);
+    c->averages = amp_allocated(calloc((size_t)c->average_count + 1, sizeof *c->averages));
     for (int i = 0; i < c->average_count; i++) {
         uint64_t elements = take_u64(&r);
         if (elements > SIZE_MAX / 4) r.broken = 1;
         c->averages[i].count = (size_t)elements;
     }
-    uint32_t version = amp_fetch_u32(c->bytes + 8);
-    int may_be_empty = version == AMP_SIDECAR_VERSION || c->run.ranks > 1;
-    if (r.broken || left(&r) || (!c->average_count && !may_be_empty))
+    if (r.broken || left(&r))
         return refuse(c, error, "it is damaged: its record of averages makes no sense");
     return AMP_OK;
 }
@@ -289,12 +276,12 @@ static amp_status read_file(amp_sidecar *c, amp_error *error)
                         "%s: it was written by a later version %u of its format; this program "
                         "reads up to %d: update the program, or " AMP_SIDECAR_REMEDY, c->name, version,
                         AMP_SIDECAR_VERSION);
-    if (version > AMP_SIDECAR_VERSION_OF_ONE && version < AMP_SIDECAR_VERSION_OF_RANKS)
-        return refuse(c, error, "it has version %u of its format, which no release wrote", version);
+    if (version < AMP_SIDECAR_VERSION_WITHOUT_SPIKES)
+        return refuse(c, error, "it has version %u of its format, which this program does not read", version);
     if (c->size < AMP_SIDECAR_HEADER_BYTES + AMP_SIDECAR_TRAILER_BYTES)
         return refuse(c, error, "it is cut off after %zu bytes", c->size);
     uint64_t total = amp_fetch_u64(b + 16);
-    if (version < AMP_SIDECAR_VERSION_OF_ONE || amp_fetch_u32(b + 12) != AMP_SIDECAR_HEADER_BYTES)
+    if (amp_fetch_u32(b + 12) != AMP_SIDECAR_HEADER_BYTES)
         return refuse(c, error, "it is damaged in its first bytes");
     if (total > c->size)
         return refuse(c, error, "it is cut off: %zu of its %llu bytes are left", c->size,
@@ -316,15 +303,10 @@ static amp_status read_file(amp_sidecar *c, amp_error *error)
 static amp_status adopt(unsigned char *bytes, size_t size, const char *name, amp_sidecar **out,
                         amp_error *error)
 {
-    amp_sidecar *c = calloc(1, sizeof *c);
+    amp_sidecar *c = amp_allocated(calloc(1, sizeof *c));
     *out = NULL;
-    if (!c) {
-        free(bytes);
-        return amp_fail(error, AMP_NO_MEMORY, "no memory to read %.500s", name);
-    }
     c->bytes = bytes;
     c->size = size;
-    c->run.wire = c->run.sync_batchnorm = -1;
     cfg_printable(c->name, sizeof c->name, name);
     amp_status status = read_file(c, error);
     if (status == AMP_OK) *out = c;
@@ -335,9 +317,7 @@ static amp_status adopt(unsigned char *bytes, size_t size, const char *name, amp
 amp_status amp_sidecar_parse(const void *bytes, size_t size, const char *name, amp_sidecar **out,
                                 amp_error *error)
 {
-    unsigned char *copy = malloc(size ? size : 1);
-    *out = NULL;
-    if (!copy) return amp_fail(error, AMP_NO_MEMORY, "no memory to read %.500s", name);
+    unsigned char *copy = amp_allocated(malloc(size ? size : 1));
     if (size) memcpy(copy, bytes, size);
     return adopt(copy, size, name, out, error);
 }

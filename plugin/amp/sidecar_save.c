@@ -38,16 +38,10 @@ static void end_both(amp_safe_file *weights, amp_safe_file *sidecar)
 
 char *amp_sidecar_name(const char *weights)
 {
-    size_t length = strlen(weights);
-    char *name = malloc(length + sizeof ".amp");
-    if (name) memcpy(name, weights, length);
-    if (name) memcpy(name + length, ".amp", sizeof ".amp");
+    size_t room = strlen(weights) + sizeof ".amp";
+    char *name = amp_allocated(malloc(room));
+    snprintf(name, room, "%s.amp", weights);
     return name;
-}
-
-static amp_status no_memory_for_sidecar(const amp_safe_file *weights, amp_error *error)
-{
-    return amp_fail(error, AMP_NO_MEMORY, "no memory for the name of %.500s", weights->target);
 }
 
 /* The sidecar's names, from the weights'. */
@@ -56,7 +50,6 @@ static amp_status with_sidecar(const amp_safe_file *weights,
                                amp_safe_file *sidecar, amp_error *error)
 {
     char *name = amp_sidecar_name(weights->target);
-    if (!name) return no_memory_for_sidecar(weights, error);
     amp_status status = find(name, sidecar, error);
     free(name);
     return status;
@@ -152,7 +145,6 @@ static amp_status check_sidecars_name(const amp_safe_file *weights, amp_error *e
 {
     amp_sidecar *c = NULL;
     char *name = amp_sidecar_name(weights->target);
-    if (!name) return no_memory_for_sidecar(weights, error);
     amp_status status = AMP_OK;
     if (amp_name_is_taken(name) && !is_there(name)) status = amp_sidecar_read(name, &c, error);
     amp_sidecar_free(c);

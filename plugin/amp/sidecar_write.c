@@ -14,19 +14,13 @@
 /* ---- the records before the arrays ---- */
 
 typedef struct head {
-    unsigned char *bytes; /* NULL: no memory */
+    unsigned char *bytes;
     size_t size, room;
 } head;
 
 static void put(head *h, const void *bytes, size_t size)
 {
-    if (!h->bytes) return;
-    while (h->room - h->size < size) {
-        unsigned char *grown = realloc(h->bytes, h->room *= 2);
-        if (!grown) free(h->bytes);
-        h->bytes = grown;
-        if (!grown) return;
-    }
+    while (h->room - h->size < size) h->bytes = amp_allocated(realloc(h->bytes, h->room *= 2));
     memcpy(h->bytes + h->size, bytes, size);
     h->size += size;
 }
@@ -76,7 +70,7 @@ static size_t begin_record(head *h, uint32_t tag)
 
 static void end_record(head *h, size_t content)
 {
-    if (h->bytes) amp_store_u64(h->bytes + content - 8, h->size - content);
+    amp_store_u64(h->bytes + content - 8, h->size - content);
 }
 
 static void put_entry(head *h, int layer, int unsaved, size_t count)
@@ -144,13 +138,6 @@ static uint32_t list_arrays(const content *c, saved_array *list)
 
 enum { ARRAY_HEAD = 12 + AMP_SIDECAR_ARRAY_HEAD_BYTES };
 
-static uint32_t version_of(const content *c)
-{
-    if (c->spikes->factor > 0) return AMP_SIDECAR_VERSION;
-    return c->run->average_count || c->run->ranks > 1 ? AMP_SIDECAR_VERSION_OF_RANKS
-        : AMP_SIDECAR_VERSION_OF_ONE;
-}
-
 static void put_ranks(head *h, const content *c)
 {
     size_t record = begin_record(h, AMP_TAG_RANKS), each = c->run->states ? c->state_count : 0;
@@ -192,7 +179,7 @@ static void put_spikes(head *h, const amp_spikes *spikes)
 static void put_head(head *h, const content *c, const saved_array *list, uint32_t arrays)
 {
     uint64_t size = AMP_SIDECAR_TRAILER_BYTES;
-    uint32_t version = version_of(c);
+    uint32_t version = c->spikes->factor > 0 ? AMP_SIDECAR_VERSION : AMP_SIDECAR_VERSION_WITHOUT_SPIKES;
     for (uint32_t i = 0; i < arrays; i++) size += ARRAY_HEAD + (uint64_t)list[i].count * 4;
     put(h, AMP_SIDECAR_MAGIC, 8);
     put_u32(h, version);
@@ -210,12 +197,10 @@ static void put_head(head *h, const content *c, const saved_array *list, uint32_
     record = begin_record(h, AMP_TAG_NETWORK);
     put_network(h, &c->engine);
     end_record(h, record);
-    if (version != AMP_SIDECAR_VERSION_OF_ONE) {
-        put_ranks(h, c);
-        put_averages(h, c->run);
-    }
+    put_ranks(h, c);
+    put_averages(h, c->run);
     if (version == AMP_SIDECAR_VERSION) put_spikes(h, c->spikes);
-    if (h->bytes) amp_store_u64(h->bytes + 16, h->size + size);
+    amp_store_u64(h->bytes + 16, h->size + size);
 }
 
 /* ---- what ranks carry ---- */
@@ -314,7 +299,6 @@ static amp_status write_contents(sink *s, const char *path, const content *c, he
     unsigned char trailer[AMP_SIDECAR_TRAILER_BYTES];
     uint32_t arrays = list_arrays(c, list);
     put_head(h, c, list, arrays);
-    if (!h->bytes) return amp_fail(error, AMP_NO_MEMORY, "no memory to write %.500s", path);
     amp_checksum_start(&s->sum);
     write_bytes(s, h->bytes, h->size);
     for (uint32_t i = 0; i < arrays && !s->failure; i++)
@@ -347,12 +331,10 @@ amp_status amp_sidecar_write(const char *path, amp_engine *engine, const amp_run
     AMP_TRY(check_state(&c.engine, error));
     size_t entries = (size_t)(c.engine.param_count + c.engine.statistics_count);
     size_t averages = (size_t)run->average_count;
-    saved_array *list = malloc((entries * AMP_SAVED_KINDS + averages + 1) * sizeof *list);
-    head h = { .bytes = malloc(4096), .room = 4096 };
-    sink s = { .stage = malloc(AMP_SIDECAR_STAGE * sizeof *s.stage) };
-    amp_status status = list && h.bytes && s.stage
-        ? write_file(&s, path, &c, &h, list, error)
-        : amp_fail(error, AMP_NO_MEMORY, "no memory to write %.500s", path);
+    saved_array *list = amp_allocated(malloc((entries * AMP_SAVED_KINDS + averages + 1) * sizeof *list));
+    head h = { .bytes = amp_allocated(malloc(4096)), .room = 4096 };
+    sink s = { .stage = amp_allocated(malloc(AMP_SIDECAR_STAGE * sizeof *s.stage)) };
+    amp_status status = write_file(&s, path, &c, &h, list, error);
     free(list);
     free(h.bytes);
     free(s.stage);

@@ -27,8 +27,7 @@ static inline amp_status amp_factor_copy_find(amp_factor_copy **list, amp_backen
         if ((*out)->from == from && (*out)->count == count && (*out)->dtype == dtype
             && (*out)->bytes == bytes)
             return AMP_OK;
-    amp_factor_copy *entry = malloc(sizeof *entry);
-    if (!entry) return amp_fail(error, AMP_NO_MEMORY, "no memory for the record of a copy of weights");
+    amp_factor_copy *entry = (amp_factor_copy *)amp_allocated(malloc(sizeof *entry));
     *entry = (amp_factor_copy){ .next = *list, .from = from, .count = count, .dtype = dtype, .bytes = bytes };
     amp_status status = backend->allocate(backend, bytes, &entry->copy, error);
     if (status == AMP_OK) *out = *list = entry;

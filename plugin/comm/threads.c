@@ -137,8 +137,7 @@ static void report_timeout(void *member, const char *phase) { amp_comm_report_ti
 static amp_status add_member(team *t, int rank, double seconds, void (*lost)(const char *line),
                              amp_comm **out, amp_error *error)
 {
-    member *m = calloc(1, sizeof *m);
-    if (!m) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for %d ranks", t->size);
+    member *m = amp_allocated(calloc(1, sizeof *m));
     m->team = t;
     m->comm = (amp_comm){ .name = "threads", .rank = rank, .size = t->size, .local_rank = rank,
                           .local_size = t->size, .one_program = 1, .phase = "the start",
@@ -152,18 +151,12 @@ static amp_status add_member(team *t, int rank, double seconds, void (*lost)(con
 amp_status amp_comm_threads(int size, double seconds, void (*lost)(const char *line), amp_comm **ranks,
                             amp_error *error)
 {
-    team *t = calloc(1, sizeof *t);
-    void **arrays = calloc((size_t)size, sizeof *arrays);
-    if (!t || !arrays) {
-        free(arrays);
-        free(t);
-        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for %d ranks", size);
-    }
+    team *t = amp_allocated(calloc(1, sizeof *t));
     pthread_mutex_init(&t->mutex, NULL);
     pthread_cond_init(&t->all_here, NULL);
     t->size = size;
     t->holders = 1;
-    t->arrays = arrays;
+    t->arrays = amp_allocated(calloc((size_t)size, sizeof *t->arrays));
     amp_status status = AMP_OK;
     for (int i = 0; i < size && status == AMP_OK; i++)
         status = add_member(t, i, seconds, lost, &ranks[i], error);

@@ -105,8 +105,7 @@ amp_status amp_watchdog_start(double seconds, void (*late)(void *context, const 
     pthread_condattr_t monotonic;
     *out = NULL;
     if (seconds <= 0) return AMP_OK;
-    amp_watchdog *dog = calloc(1, sizeof *dog);
-    if (!dog) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
+    amp_watchdog *dog = amp_allocated(calloc(1, sizeof *dog));
     dog->part = seconds / PARTS;
     dog->late = late;
     dog->context = context;

@@ -1,7 +1,7 @@
 /* Programs in turns: the parent, which starts the child programs and gives the turns. A child writes a line
  * into its socket at the end of a step and waits; the parent's answer of one byte, 'g' (go on) or 's' (stop),
  * ends the wait. */
-#define _GNU_SOURCE /* environ, readlink, setenv */
+#define _GNU_SOURCE /* environ, setenv */
 #include "run_in_turns.h"
 
 #include "../host/program/clock.h"
@@ -78,8 +78,9 @@ static int launch(child *c, const amp_turns_program *program, char *const *argv)
     return reason;
 }
 
-static amp_status start(child *c, const amp_turns_program *program, char *self, amp_error *error)
+static amp_status start(child *c, const amp_turns_program *program, amp_error *error)
 {
+    static char self[] = "/proc/self/exe";
     char descriptors[32];
     size_t count = 0;
     while (program->argv[count]) count++;
@@ -208,19 +209,13 @@ amp_status amp_turns_run(const amp_turns_program *programs, int count, double sl
                          const volatile sig_atomic_t *stop, const amp_turns_watcher *watcher,
                          amp_error *error)
 {
-    char self[4096];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length <= 0)
-        return amp_fail(error, AMP_IO_FAILED, "/proc/self/exe: cannot find this program: %s",
-                        strerror(errno));
-    self[length] = 0;
     schedule s = { .children = amp_host_allocated(calloc((size_t)count + 1, sizeof *s.children)),
                    .turn = NO_CHILD, .slice = slice, .watcher = watcher, .stop = stop };
     struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
     sigaction(SIGPIPE, &ignore, &before); /* a program that died is noticed when its socket is read */
     amp_status status = AMP_OK;
     while (s.count < count
-           && (status = start(&s.children[s.count], &programs[s.count], self, error)) == AMP_OK) ++s.count;
+           && (status = start(&s.children[s.count], &programs[s.count], error)) == AMP_OK) ++s.count;
     if (status == AMP_OK) status = run_until_all_end(&s, error);
     for (int i = 0; i < s.count; i++) {
         if (s.children[i].state == GONE) continue; /* else one of them could not be started */

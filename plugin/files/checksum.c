@@ -59,8 +59,9 @@ uint64_t amp_checksum_of(const void *bytes, size_t size)
     return amp_checksum_value(&c);
 }
 
-static amp_status sum_file(int file, unsigned char *chunk, const char *path, uint64_t *sum, amp_error *error)
+static amp_status sum_file(int file, const char *path, uint64_t *sum, amp_error *error)
 {
+    unsigned char chunk[FILE_CHUNK];
     amp_checksum c;
     struct stat info;
     if (fstat(file, &info) != 0)
@@ -83,10 +84,7 @@ amp_status amp_file_checksum(const char *path, uint64_t *sum, amp_error *error)
 {
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* not to wait for a FIFO's other end */
     if (file < 0) return amp_fail(error, AMP_IO_FAILED, "cannot read %.500s: %s", path, strerror(errno));
-    unsigned char *chunk = malloc(FILE_CHUNK);
-    amp_status status = chunk ? sum_file(file, chunk, path, sum, error)
-                              : amp_fail(error, AMP_NO_MEMORY, "no memory to read %.500s", path);
-    free(chunk);
+    amp_status status = sum_file(file, path, sum, error);
     close(file);
     return status;
 }

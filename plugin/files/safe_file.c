@@ -16,12 +16,11 @@ static amp_status cannot_write(const char *path, int why, amp_error *error)
     return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", path, strerror(why));
 }
 
-/* The first length bytes of a, then b; to be freed, NULL without memory. */
+/* The first length bytes of a, then b; to be freed. */
 static char *joined(const char *a, size_t length, const char *b)
 {
     size_t rest = strlen(b) + 1;
-    char *text = malloc(length + rest);
-    if (!text) return NULL;
+    char *text = amp_allocated(malloc(length + rest));
     memcpy(text, a, length);
     memcpy(text + length, b, rest);
     return text;
@@ -42,26 +41,24 @@ static char *follow(const char *path)
     ssize_t length = readlink(path, text, sizeof text - 1);
     if (length < 0) return NULL;
     text[length] = 0;
-    char *next = joined(path, text[0] == '/' ? 0 : folder_length(path), text);
-    if (!next) errno = ENOMEM;
-    return next;
+    return joined(path, text[0] == '/' ? 0 : folder_length(path), text);
 }
 
 /* Follows links to the end, also to a file that does not exist yet; to be freed. NULL and errno. */
 static char *resolve(const char *name)
 {
     char *path = joined(name, strlen(name), "");
-    for (int links = 0; path && links <= MAX_LINKS; links++) {
+    for (int links = 0; links <= MAX_LINKS; links++) {
         char *next = follow(path);
         if (!next && (errno == EINVAL || errno == ENOENT)) return path; /* no link; not there */
         int why = errno;
         free(path);
         errno = why;
+        if (!next) return NULL;
         path = next;
     }
-    if (path) errno = ELOOP;
-    else if (errno == 0) errno = ENOMEM;
     free(path);
+    errno = ELOOP;
     return NULL;
 }
 
@@ -88,10 +85,8 @@ amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error 
         out->direct = 1;
     }
     if (out->direct) out->target = joined(name, strlen(name), "");
-    if (out->target) out->temporary = joined(out->target, strlen(out->target), out->direct ? "" : ".new");
-    if (out->temporary) return AMP_OK;
-    amp_safe_file_end(out);
-    return amp_fail(error, AMP_NO_MEMORY, "no memory to write %.500s", name);
+    out->temporary = joined(out->target, strlen(out->target), out->direct ? "" : ".new");
+    return AMP_OK;
 }
 
 /* Gives the new file the old one's permissions, and its owner where this program may: only root can. */
@@ -201,7 +196,6 @@ static int sync_folder_of(const char *path)
 {
     size_t length = folder_length(path);
     char *folder = length ? joined(path, length, "") : joined(".", 1, "");
-    if (!folder) return ENOMEM;
     int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), why = 0;
     free(folder);
     if (file < 0) return 0;

@@ -5,25 +5,19 @@
 
 enum { ALIGNMENT = 64 };
 
-amp_status amp_arena_request_bytes(amp_arena *arena, size_t bytes, int start, int end, void **slot,
-                                   amp_error *error)
+void amp_arena_request_bytes(amp_arena *arena, size_t bytes, int start, int end, void **slot)
 {
-    amp_arena_request *grown = amp_grow(arena->requests, (size_t)arena->count, &arena->room, sizeof *grown);
-    if (!grown) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning buffers");
-    arena->requests = grown;
+    arena->requests = amp_grow(arena->requests, (size_t)arena->count, &arena->room, sizeof *arena->requests);
     bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     arena->requests[arena->count++] = (amp_arena_request){ .bytes = bytes, .start = start, .end = end,
                                                            .slot = slot };
-    return AMP_OK;
 }
 
-amp_status amp_arena_keep_bytes(amp_arena *arena, size_t bytes, int forward_time, int backward_time,
-                                void **slot, amp_error *error)
+void amp_arena_keep_bytes(amp_arena *arena, size_t bytes, int forward_time, int backward_time, void **slot)
 {
     int end = backward_time < 0 ? forward_time : backward_time;
-    AMP_TRY(amp_arena_request_bytes(arena, bytes, forward_time, end, slot, error));
+    amp_arena_request_bytes(arena, bytes, forward_time, end, slot);
     arena->requests[arena->count - 1].is_kept = 1;
-    return AMP_OK;
 }
 
 /* The request whose buffer a slot points into; NULL: it has none. */
@@ -36,19 +30,16 @@ static amp_arena_request *request_of(const amp_arena *arena, void **slot)
     return NULL;
 }
 
-amp_status amp_arena_share(amp_arena *arena, void **first, void **second, amp_error *error)
+void amp_arena_share(amp_arena *arena, void **first, void **second)
 {
     amp_arena_request *kept = request_of(arena, first), *dropped = request_of(arena, second);
-    if (!kept || !dropped || kept == dropped || kept->bytes != dropped->bytes) return AMP_OK;
-    amp_arena_alias *grown = amp_grow(arena->aliases, (size_t)arena->alias_count, &arena->alias_room,
-                                      sizeof *grown);
-    if (!grown) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning buffers");
-    arena->aliases = grown;
+    if (!kept || !dropped || kept == dropped || kept->bytes != dropped->bytes) return;
+    arena->aliases = amp_grow(arena->aliases, (size_t)arena->alias_count, &arena->alias_room,
+                              sizeof *arena->aliases);
     arena->aliases[arena->alias_count++] = (amp_arena_alias){ .slot = dropped->slot, .as = kept->slot };
     if (dropped->start < kept->start) kept->start = dropped->start;
     if (dropped->end > kept->end) kept->end = dropped->end;
     *dropped = arena->requests[--arena->count];
-    return AMP_OK;
 }
 
 static int larger_first(const void *a, const void *b)

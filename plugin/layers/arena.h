@@ -5,8 +5,6 @@
 
 #include <stddef.h>
 
-#include "../tensor/status.h"
-
 typedef struct amp_arena_request {
     size_t bytes, offset;
     int start, end;
@@ -26,14 +24,13 @@ typedef struct amp_arena {
 } amp_arena;
 
 /* Requests bytes for the times from start to end, both included. amp_arena_bind sets *slot. */
-amp_status amp_arena_request_bytes(amp_arena *, size_t bytes, int start, int end, void **slot, amp_error *);
+void amp_arena_request_bytes(amp_arena *, size_t bytes, int start, int end, void **slot);
 /* The same for what forward keeps for backward; backward_time -1: no backward follows. */
-amp_status amp_arena_keep_bytes(amp_arena *, size_t bytes, int forward_time, int backward_time, void **slot,
-                                amp_error *);
+void amp_arena_keep_bytes(amp_arena *, size_t bytes, int forward_time, int backward_time, void **slot);
 
 /* Makes two requests of equal size one buffer, in use as long as either, so that what is written through the
  * first slot is read through the second. Either may be shared with others already. */
-amp_status amp_arena_share(amp_arena *, void **first, void **second, amp_error *);
+void amp_arena_share(amp_arena *, void **first, void **second);
 
 /* Place all requests (largest first, each at the lowest free offset); offsets are multiples of 64. */
 void amp_arena_solve(amp_arena *);

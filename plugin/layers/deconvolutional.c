@@ -40,12 +40,13 @@ static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int for
 {
     amp_conv_desc conv = describe(node, call);
     const amp_value *input = node->inputs[0];
+    (void)forward_time;
     AMP_TRY(check_shapes(node, error));
     if (!call->outline) AMP_TRY(call->backend->conv_create(call->backend, &conv, &node->conv, error));
     if (conv.wants_dx && input->delta_parts > 1)
-        AMP_TRY(amp_arena_request_bytes(arena, amp_shape_count(input->shape) * amp_dtype_size(node->dtype),
-                                        backward_time, backward_time, &node->delta_part, error));
-    return amp_epilogue_plan(node, arena, forward_time, backward_time, error);
+        amp_arena_request_bytes(arena, amp_shape_count(input->shape) * amp_dtype_size(node->dtype),
+                                backward_time, backward_time, &node->delta_part);
+    return AMP_OK;
 }
 
 static amp_status forward(amp_node *node, amp_call *call, amp_error *error)

@@ -3,14 +3,11 @@
 
 #include "../backend/activate.h"
 
-amp_status amp_batchnorm_plan(amp_node *node, amp_arena *arena, int forward_time, int backward_time,
-                              amp_error *error)
+void amp_batchnorm_plan(amp_node *node, amp_arena *arena, int forward_time, int backward_time)
 {
     size_t statistics = (size_t)node->output->shape.c * sizeof(float);
-    AMP_TRY(amp_arena_keep_bytes(arena, statistics, forward_time, backward_time, (void **)&node->mean,
-                                 error));
-    return amp_arena_keep_bytes(arena, statistics, forward_time, backward_time, (void **)&node->variance,
-                                error);
+    amp_arena_keep_bytes(arena, statistics, forward_time, backward_time, (void **)&node->mean);
+    amp_arena_keep_bytes(arena, statistics, forward_time, backward_time, (void **)&node->variance);
 }
 
 static amp_batchnorm norm_of(const amp_node *node, const amp_call *call, amp_activation activation)
@@ -59,23 +56,18 @@ int amp_node_keeps_sums(const amp_node *node)
     return amp_gradient_wants_input(d->activation) && !node->predicts;
 }
 
-amp_status amp_epilogue_plan(amp_node *node, amp_arena *arena, int forward_time, int backward_time,
-                             amp_error *error)
+void amp_epilogue_plan(amp_node *node, amp_arena *arena, int forward_time, int backward_time)
 {
     amp_shape y = node->output->shape;
     size_t bytes = amp_shape_count(y) * amp_dtype_size(node->dtype);
     int repeated = node->recompute == AMP_RECOMPUTE_ALL;
     if (node->keeps_delta)
-        AMP_TRY(amp_arena_request_bytes(arena, bytes, backward_time, backward_time, &node->sums_delta,
-                                        error));
-    if (!amp_node_keeps_sums(node)) return AMP_OK;
-    AMP_TRY(amp_arena_keep_bytes(arena, bytes, forward_time, repeated ? -1 : backward_time,
-                                 &node->pre_activation, error));
+        amp_arena_request_bytes(arena, bytes, backward_time, backward_time, &node->sums_delta);
+    if (!amp_node_keeps_sums(node)) return;
+    amp_arena_keep_bytes(arena, bytes, forward_time, repeated ? -1 : backward_time, &node->pre_activation);
     if (repeated && node->again_time >= 0)
-        AMP_TRY(amp_arena_request_bytes(arena, bytes, node->again_time, backward_time,
-                                        &node->pre_activation_again, error));
-    if (!node->desc.batch_normalize) return AMP_OK;
-    return amp_batchnorm_plan(node, arena, forward_time, backward_time, error);
+        amp_arena_request_bytes(arena, bytes, node->again_time, backward_time, &node->pre_activation_again);
+    if (node->desc.batch_normalize) amp_batchnorm_plan(node, arena, forward_time, backward_time);
 }
 
 int amp_epilogue_is_fused(const amp_node *node)

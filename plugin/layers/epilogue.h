@@ -14,14 +14,14 @@
 
 /* A layer's batch norm with an activation behind it. plan requests memory for its batch statistics. In
  * training those count, otherwise the rolling ones. backward: dx is x's delta; it may be dy. */
-amp_status amp_batchnorm_plan(amp_node *, amp_arena *, int forward_time, int backward_time, amp_error *);
+void amp_batchnorm_plan(amp_node *, amp_arena *, int forward_time, int backward_time);
 amp_status amp_batchnorm_forward(amp_node *, amp_call *, const amp_tensor *x, const amp_tensor *y,
                                  amp_activation, amp_error *);
 amp_status amp_batchnorm_backward(amp_node *, amp_call *, const amp_tensor *x, const amp_tensor *y,
                                   const amp_tensor *dy, const amp_tensor *dx, amp_activation, amp_error *);
 
-/* For amp_layer_ops.plan: room for what batch norm keeps, or an activation whose gradient wants its input. */
-amp_status amp_epilogue_plan(amp_node *, amp_arena *, int forward_time, int backward_time, amp_error *);
+/* Behind amp_layer_ops.plan: room for what batch norm keeps, or an activation whose gradient wants its input. */
+void amp_epilogue_plan(amp_node *, amp_arena *, int forward_time, int backward_time);
 
 /* Whether the backend's convolution ends with the activation, so that there is no pass of its own for it. */
 int amp_epilogue_is_fused(const amp_node *);

@@ -57,13 +57,10 @@ static amp_status fold_make(const amp_node *node, amp_backend *b, fold *f, amp_e
     *f = (fold){ .node = node, .backend = b, .window = (size_t)p.in * p.window, .fits = 1 };
     f->rows = f->window < STAGE ? STAGE / f->window : 1;
     if (f->rows > filters) f->rows = filters;
-    f->lines = malloc(filters * sizeof *f->lines);
+    f->lines = amp_allocated(malloc(filters * sizeof *f->lines));
     size_t room = f->rows * f->window;
-    f->stage = malloc((room > filters ? room : filters) * sizeof *f->stage);
-    amp_status status = f->lines && f->stage
-        ? read_lines(node, b, f->lines, f->stage, error)
-        : amp_fail(error, AMP_NO_MEMORY, "layer %d [%s]: no memory to fold its batch norm into weights",
-                   node->index, node->desc.type);
+    f->stage = amp_allocated(malloc((room > filters ? room : filters) * sizeof *f->stage));
+    amp_status status = read_lines(node, b, f->lines, f->stage, error);
     if (status != AMP_OK) fold_free(f);
     return status;
 }

@@ -3,13 +3,6 @@
  * (scale_wh). */
 #include "epilogue.h"
 
-static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
-                       amp_error *error)
-{
-    (void)call;
-    return amp_epilogue_plan(node, arena, forward_time, backward_time, error);
-}
-
 /* x, by which the other is multiplied, and `from`. */
 static amp_status read_both(amp_node *node, amp_call *call, amp_tensor *x, amp_tensor *from, amp_error *error)
 {
@@ -44,6 +37,6 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 }
 
 const amp_layer_ops amp_multiply_ops = {
-    .class = AMP_CLASS_PROMOTES, .plan = plan, .forward = forward, .backward = backward,
+    .class = AMP_CLASS_PROMOTES, .forward = forward, .backward = backward,
     .epilogue = AMP_EPILOGUE_ACTIVATION, .backward_reads_input = AMP_READS,
     .backward_reads_output = AMP_READS_FOR_GRADIENT };

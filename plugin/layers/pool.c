@@ -9,8 +9,9 @@ static amp_status maxpool_plan(amp_node *node, amp_call *call, amp_arena *arena,
         return amp_fail(error, AMP_UNSUPPORTED, "layer %d [maxpool]: size = %d; AMP runs sizes 1 to 15; "
                         "set amp=off to train it in stock fp32",
                         node->index, node->desc.maxpool.size);
-    return amp_arena_keep_bytes(arena, amp_shape_count(node->output->shape), forward_time, backward_time,
-                                &node->kept, error);
+    amp_arena_keep_bytes(arena, amp_shape_count(node->output->shape), forward_time, backward_time,
+                         &node->kept);
+    return AMP_OK;
 }
 
 static amp_status maxpool_forward(amp_node *node, amp_call *call, amp_error *error)

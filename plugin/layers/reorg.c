@@ -46,10 +46,7 @@ static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int for
                         "layer %d [reorg]: input %dx%dx%d (w x h x c) is not divisible by stride %d",
                         node->index, in.w, in.h, in.c, stride);
     if (call->outline) return AMP_OK;
-    int32_t *map = malloc((count ? count : 1) * sizeof *map);
-    if (!map)
-        return amp_fail(error, AMP_NO_MEMORY, "layer %d [reorg]: no memory for its table of %zu entries",
-                        node->index, count);
+    int32_t *map = amp_allocated(malloc((count ? count : 1) * sizeof *map));
     for (size_t i = 0; i < count; i++) {
         long from = source_of(&node->desc, in, i);
         map[nhwc_of_nchw(out, i)] = from < 0 ? -1 : nhwc_of_nchw(in, (size_t)from);

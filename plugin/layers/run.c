@@ -33,9 +33,11 @@ static amp_status end(const amp_node *node, amp_backend *backend, const char *ph
 amp_status amp_node_plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time,
                          int backward_time, amp_error *error)
 {
-    if (!node->desc.kind->plan) return AMP_OK;
+    const amp_layer_ops *kind = node->desc.kind;
+    amp_status status = AMP_OK;
     begin(node, call->backend, "planning");
-    amp_status status = node->desc.kind->plan(node, call, arena, forward_time, backward_time, error);
+    if (kind->plan) status = kind->plan(node, call, arena, forward_time, backward_time, error);
+    if (kind->epilogue != AMP_EPILOGUE_NONE) amp_epilogue_plan(node, arena, forward_time, backward_time);
     return end(node, call->backend, "planning", status, error);
 }
 
@@ -80,8 +82,7 @@ static const amp_node *with_conv(const amp_node *nodes, int at)
 static amp_status load_convs(const amp_node *nodes, int count, amp_backend *backend, amp_error *error)
 {
     int convs = 0, failed;
-    amp_conv_weights *all = malloc(((size_t)count + 1) * sizeof *all);
-    if (!all) return amp_fail(error, AMP_NO_MEMORY, "no memory for a list of %d layers", count);
+    amp_conv_weights *all = amp_allocated(malloc(((size_t)count + 1) * sizeof *all));
     for (int i = 0; i < count; i++)
         if (loads_masters(&nodes[i]))
             all[convs++] = (amp_conv_weights){ nodes[i].conv, nodes[i].desc.weights };

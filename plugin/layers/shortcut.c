@@ -3,13 +3,6 @@
 #include "../backend/activate.h"
 #include "epilogue.h"
 
-static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
-                       amp_error *error)
-{
-    (void)call;
-    return amp_epilogue_plan(node, arena, forward_time, backward_time, error);
-}
-
 /* The batch norm of the layer before, and the sum. */
 static amp_status forward_from_sums(amp_node *node, amp_call *call, amp_error *error)
 {
@@ -75,6 +68,6 @@ static int passes_delta(const amp_node *node)
 }
 
 const amp_layer_ops amp_shortcut_ops = {
-    .class = AMP_CLASS_PROMOTES, .plan = plan, .forward = forward, .backward = backward,
+    .class = AMP_CLASS_PROMOTES, .forward = forward, .backward = backward,
     .passes_delta = passes_delta, .epilogue = AMP_EPILOGUE_ACTIVATION,
     .backward_reads_output = AMP_READS_FOR_GRADIENT };

@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 typedef enum amp_status {
     AMP_OK = 0,
@@ -38,6 +39,16 @@ static inline amp_status amp_fail(amp_error *error, amp_status status, const cha
         va_end(args);
     }
     return status;
+}
+
+/* Returns `memory`, of malloc and its like; where that is NULL, the program ends with a line. For what is
+ * small: tensors and a network's buffers, which are large, fail with AMP_NO_MEMORY instead. */
+static inline void *amp_allocated(void *memory)
+{
+    if (memory) return memory;
+    fflush(stdout);
+    fputs("amp: out of memory\n", stderr);
+    _Exit(1);
 }
 
 /* Leave the calling function with the status of a failed call. */

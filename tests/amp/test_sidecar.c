@@ -254,10 +254,10 @@ TEST(each_rank_goes_on_with_its_own_states)
     }
     free(bytes);
 
-    run = (amp_run_state){ .ranks = 1 }; /* as a training without ranks has always written it */
+    run = (amp_run_state){ .ranks = 1, .states = states[0] };
     assert_int_equal(amp_sidecar_write(sidecar, n->engine, &run, 1, &error), AMP_OK);
     bytes = bytes_of(sidecar, &size);
-    assert_int_equal(amp_fetch_u32(bytes + 8), 1);
+    assert_int_equal(amp_fetch_u32(bytes + 8), 4);
     resumes_with(bytes, size, 0, 1, states[0], "");
     tells_of(bytes, size, AMP_BF16, 1, "");
     snprintf(note, sizeof note, anew, 1, 2);

@@ -24,16 +24,12 @@ typedef struct scratch {
     amp_cpu_sums sums;
 } scratch;
 
-static amp_status scratch_make(const amp_cpu_plan *plan, scratch *out, amp_error *error)
+static scratch scratch_make(const amp_cpu_plan *plan)
 {
-    AMP_TRY(amp_cpu_sums_make(plan, &out->sums, error));
-    float *memory = malloc(LANES * plan->period * sizeof *memory);
-    if (!memory) {
-        amp_cpu_sums_free(&out->sums);
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for batch norm over %zu channels", plan->channels);
-    }
-    for (int i = 0; i < LANES; i++) out->lanes[i] = memory + (size_t)i * plan->period;
-    return AMP_OK;
+    scratch s = { .sums = amp_cpu_sums_make(plan) };
+    float *memory = amp_allocated(malloc(LANES * plan->period * sizeof *memory));
+    for (int i = 0; i < LANES; i++) s.lanes[i] = memory + (size_t)i * plan->period;
+    return s;
 }
 
 static void scratch_free(scratch *s)
@@ -48,9 +44,7 @@ amp_status amp_cpu_add_bias(amp_backend *backend, const amp_tensor *y, const flo
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(y), (size_t)y->shape.c);
     AMP_TRY(amp_check_pair("bias", y, y, 1, error));
-    float *lanes = malloc((plan.period ? plan.period : 1) * sizeof *lanes);
-    if (!lanes)
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for the biases of %zu channels", plan.channels);
+    float *lanes = amp_allocated(malloc((plan.period ? plan.period : 1) * sizeof *lanes));
     amp_cpu_replicate(&plan, bias, lanes);
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
     for (size_t b = 0; b < plan.blocks; b++)
@@ -65,10 +59,9 @@ amp_status amp_cpu_bias_gradient(amp_backend *backend, const amp_tensor *dy, flo
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(dy), (size_t)dy->shape.c);
-    amp_cpu_sums sums;
     AMP_TRY(amp_check_pair("bias gradient", dy, dy, 1, error));
     if (plan.rows == 0) return AMP_OK;
-    AMP_TRY(amp_cpu_sums_make(&plan, &sums, error));
+    amp_cpu_sums sums = amp_cpu_sums_make(&plan);
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
     for (size_t b = 0; b < plan.blocks; b++)
         rows->sum(dy->dtype, amp_cpu_at(dy, amp_cpu_block_first(&plan, b)), amp_cpu_block_count(&plan, b),
@@ -115,13 +108,6 @@ static void normalize(const amp_cpu_plan *plan, float *const *lanes, const amp_t
 
 static int ranks_of(const amp_batchnorm *norm) { return norm->ranks ? norm->ranks->count : 1; }
 
-/* An array of zeros, in which sums over ranks are made; the caller frees it. */
-static amp_status allocate_shared(size_t count, float **out, amp_error *error)
-{
-    *out = calloc(count, sizeof **out);
-    return *out ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "no memory for %zu sums of ranks", count);
-}
-
 /* mean = origin + Σu/N and Σ(x - mean)² = Σu² - (Σu)²/N, where u = x - origin and origin is the first pixel.
  * They take the place of the sums. */
 static void find_moments(const amp_cpu_plan *plan, const scratch *s, const amp_tensor *x)
@@ -149,8 +135,7 @@ static amp_status join_moments(const amp_cpu_plan *plan, double *means, double *
     const amp_batchnorm_ranks *ranks, amp_error *error)
 {
     size_t channels = plan->channels, count = AMP_MOMENTS_SHARED * (size_t)ranks->count * channels;
-    float *all;
-    AMP_TRY(allocate_shared(count, &all, error));
+    float *all = amp_allocated(calloc(count, sizeof *all));
     for (size_t c = 0; c < channels; c++)
         amp_moments_put(all, ranks->rank, channels, c, (amp_moments){ means[c], squares[c] });
     amp_status status = ranks->sum(ranks->context, all, count, error);
@@ -187,10 +172,9 @@ amp_status amp_cpu_batchnorm_forward_train(amp_backend *backend, const amp_tenso
 {
     (void)backend;
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
-    scratch s;
     AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
     if (plan.rows == 0) return AMP_OK;
-    AMP_TRY(scratch_make(&plan, &s, error));
+    scratch s = scratch_make(&plan);
     amp_status status = statistics(&plan, &s, x, norm, error);
     if (status == AMP_OK) normalize(&plan, s.lanes, x, y, norm, norm->mean, norm->variance);
     scratch_free(&s);
@@ -203,9 +187,7 @@ amp_status amp_cpu_batchnorm_forward_infer(amp_backend *backend, const amp_tenso
     (void)backend;
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
     AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
-    float *memory = malloc(3 * plan.period * sizeof *memory);
-    if (!memory)
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for batch norm over %zu channels", plan.channels);
+    float *memory = amp_allocated(malloc(3 * plan.period * sizeof *memory));
     float *lanes[] = { memory, memory + plan.period, memory + 2 * plan.period };
     normalize(&plan, lanes, x, y, norm, norm->rolling_mean, norm->rolling_variance);
     free(memory);
@@ -219,13 +201,12 @@ static amp_status sum_deltas(const amp_cpu_plan *plan, double *sums, double *pro
 {
     const amp_batchnorm_ranks *ranks = norm->ranks;
     size_t channels = plan->channels;
-    float *all;
     for (size_t c = 0; c < channels; c++) {
         norm->dbias[c] += (float)sums[c];
         norm->dscale[c] += (float)(products[c] / spread_of(&norm->rule, norm->variance[c]));
     }
     if (!ranks) return AMP_OK;
-    AMP_TRY(allocate_shared(2 * channels, &all, error));
+    float *all = amp_allocated(malloc(2 * channels * sizeof *all));
     for (size_t c = 0; c < channels; c++) {
         all[c] = (float)sums[c];
         all[channels + c] = (float)products[c];
@@ -280,12 +261,11 @@ amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x,
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
-    scratch s;
     AMP_TRY(amp_check_pair("batch norm backward", x, y, 1, error));
     AMP_TRY(amp_check_pair("batch norm backward", x, dy, 1, error));
     AMP_TRY(amp_check_pair("batch norm backward", x, dx, 1, error));
     if (plan.rows == 0) return AMP_OK;
-    AMP_TRY(scratch_make(&plan, &s, error));
+    scratch s = scratch_make(&plan);
     if (amp_gradient_wants_input(norm->activation))
         forward_lanes(&plan, s.lanes, norm, norm->mean, norm->variance);
     else amp_cpu_replicate(&plan, norm->mean, s.lanes[MEAN]);

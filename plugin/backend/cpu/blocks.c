@@ -39,15 +39,11 @@ void amp_cpu_replicate(const amp_cpu_plan *plan, const float *per_channel, float
         memcpy(per_lane + l, per_channel, plan->channels * sizeof *per_lane);
 }
 
-amp_status amp_cpu_sums_make(const amp_cpu_plan *plan, amp_cpu_sums *out, amp_error *error)
+amp_cpu_sums amp_cpu_sums_make(const amp_cpu_plan *plan)
 {
     size_t lanes = plan->blocks * plan->period;
-    out->scratch = NULL;
-    out->lanes = calloc(2 * lanes, sizeof *out->lanes);
-    if (out->lanes) out->scratch = malloc(3 * lanes * sizeof *out->scratch);
-    if (out->scratch) return AMP_OK;
-    free(out->lanes);
-    return amp_fail(error, AMP_NO_MEMORY, "no memory for the sums over %zu channels", plan->channels);
+    return (amp_cpu_sums){ .lanes = amp_allocated(calloc(2 * lanes, sizeof(double))),
+                           .scratch = amp_allocated(malloc(3 * lanes * sizeof(float))) };
 }
 
 void amp_cpu_sums_free(amp_cpu_sums *sums)

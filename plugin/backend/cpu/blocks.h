@@ -37,7 +37,7 @@ typedef struct amp_cpu_sums {
     float *scratch; /* [blocks][3][period] */
 } amp_cpu_sums;
 
-amp_status amp_cpu_sums_make(const amp_cpu_plan *, amp_cpu_sums *out, amp_error *);
+amp_cpu_sums amp_cpu_sums_make(const amp_cpu_plan *);
 void amp_cpu_sums_free(amp_cpu_sums *);
 double *amp_cpu_sums_of(const amp_cpu_plan *, const amp_cpu_sums *, size_t block, int which);
 float *amp_cpu_sums_scratch(const amp_cpu_plan *, const amp_cpu_sums *, size_t block);

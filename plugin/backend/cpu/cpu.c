@@ -23,11 +23,7 @@ void amp_cpu_destroy(amp_backend *backend)
 
 amp_backend *amp_cpu_backend_create(amp_error *error)
 {
-    amp_cpu_backend *cpu = calloc(1, sizeof *cpu);
-    if (!cpu) {
-        amp_fail(error, AMP_NO_MEMORY, "no memory for the CPU backend");
-        return NULL;
-    }
+    amp_cpu_backend *cpu = amp_allocated(calloc(1, sizeof *cpu));
     if (amp_onednn_create(&cpu->library, error) != AMP_OK) {
         free(cpu);
         return NULL;

@@ -51,18 +51,12 @@ static double sum_of_products(const amp_cpu_rows *rows, const amp_tensor *a, con
 }
 
 /* Sums the products of one image over its pixels into `total`, which has a number for each channel. */
-static amp_status sum_image(const amp_tensor *a, const amp_tensor *b, size_t start, float *total,
-                            amp_error *error)
+static void sum_image(const amp_tensor *a, const amp_tensor *b, size_t start, float *total)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_plan plan = amp_cpu_plan_make((size_t)a->shape.h * a->shape.w, (size_t)a->shape.c);
-    amp_cpu_sums sums;
-    AMP_TRY(amp_cpu_sums_make(&plan, &sums, error));
-    float *mean = calloc(plan.period, sizeof *mean);
-    if (!mean) {
-        amp_cpu_sums_free(&sums);
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for products of %zu channels", plan.channels);
-    }
+    amp_cpu_sums sums = amp_cpu_sums_make(&plan);
+    float *mean = amp_allocated(calloc(plan.period, sizeof *mean));
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
     for (size_t k = 0; k < plan.blocks; k++) { /* batch norm's sums of d·(x - mean) */
         size_t first = start + amp_cpu_block_first(&plan, k);
@@ -75,23 +69,17 @@ static amp_status sum_image(const amp_tensor *a, const amp_tensor *b, size_t sta
     for (size_t c = 0; c < plan.channels; c++) total[c] = (float)sums.lanes[plan.period + c];
     free(mean);
     amp_cpu_sums_free(&sums);
-    return AMP_OK;
 }
 
-static amp_status sum_images(const amp_tensor *a, const amp_tensor *b, const amp_tensor *s, int accumulate,
-                             amp_error *error)
+static void sum_images(const amp_tensor *a, const amp_tensor *b, const amp_tensor *s, int accumulate)
 {
     size_t c = (size_t)a->shape.c;
-    float *total = malloc(c * sizeof *total);
-    if (!total) return amp_fail(error, AMP_NO_MEMORY, "no memory for products of %zu channels", c);
-    amp_status status = AMP_OK;
-    for (size_t n = 0; n < (size_t)a->shape.n && status == AMP_OK; n++) {
-        status = sum_image(a, b, n * amp_shape_image(a->shape), total, error);
-        if (status == AMP_OK)
-            amp_cpu_rows_best()->spread(s->dtype, total, c, amp_cpu_into(s, n * c), c, accumulate);
+    float *total = amp_allocated(malloc(c * sizeof *total));
+    for (size_t n = 0; n < (size_t)a->shape.n; n++) {
+        sum_image(a, b, n * amp_shape_image(a->shape), total);
+        amp_cpu_rows_best()->spread(s->dtype, total, c, amp_cpu_into(s, n * c), c, accumulate);
     }
     free(total);
-    return status;
 }
 
 amp_status amp_cpu_multiply_sums(amp_backend *backend, const amp_tensor *a, const amp_tensor *b,
@@ -103,7 +91,10 @@ amp_status amp_cpu_multiply_sums(amp_backend *backend, const amp_tensor *a, cons
     AMP_TRY(amp_check_pair("sums of products", a, b, 1, error));
     AMP_TRY(amp_check_multiply(a, s, &of, error));
     if (of == AMP_FACTOR_OF_ELEMENT) return amp_cpu_multiply(backend, a, b, s, accumulate, error);
-    if (of == AMP_FACTOR_OF_CHANNEL) return sum_images(a, b, s, accumulate, error);
+    if (of == AMP_FACTOR_OF_CHANNEL) {
+        sum_images(a, b, s, accumulate);
+        return AMP_OK;
+    }
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * c))
     for (size_t p = 0; p < pixels; p++) {
         float sum = (float)sum_of_products(rows, a, b, p * c);

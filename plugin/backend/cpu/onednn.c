@@ -64,8 +64,7 @@ static dnnl_status_t make_attributes(amp_onednn *library)
 
 amp_status amp_onednn_create(amp_onednn **out, amp_error *error)
 {
-    amp_onednn *library = calloc(1, sizeof *library);
-    if (!library) return amp_fail(error, AMP_NO_MEMORY, "no memory for the oneDNN engine");
+    amp_onednn *library = amp_allocated(calloc(1, sizeof *library));
     dnnl_status_t status = dnnl_engine_create(&library->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
         status = dnnl_stream_create(&library->stream, library->engine, dnnl_stream_default_flags);

@@ -429,12 +429,8 @@ amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, 
 {
     amp_onednn *library = amp_cpu_library(backend);
     AMP_TRY(amp_check_conv(desc, "", error));
-    amp_conv *conv = calloc(1, sizeof *conv);
-    if (conv) conv->no_bias = calloc((size_t)desc->k, sizeof *conv->no_bias);
-    if (!conv || !conv->no_bias) {
-        free(conv);
-        return amp_onednn_conv_fail(desc, AMP_NO_MEMORY, "creating it", "out of memory", error);
-    }
+    amp_conv *conv = amp_allocated(calloc(1, sizeof *conv));
+    conv->no_bias = amp_allocated(calloc((size_t)desc->k, sizeof *conv->no_bias));
     conv->desc = *desc;
     conv->y = amp_conv_output(desc);
     conv->inner_product = desc->size_h == desc->x.h && desc->size_w == desc->x.w && !desc->pad

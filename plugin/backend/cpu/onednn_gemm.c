@@ -206,8 +206,7 @@ amp_status amp_cpu_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error 
     amp_pass *pass = NULL;
     AMP_TRY(amp_check_gemm(d, error));
     if (d->dtype == AMP_FP32) return amp_onednn_sgemm(d, error);
-    if (!*products) *products = calloc(1, sizeof **products);
-    if (!*products) return amp_fail(error, AMP_NO_MEMORY, "no memory for the records of matrix products");
+    if (!*products) *products = amp_allocated(calloc(1, sizeof **products));
     /* A short sum is made in fp32. Not so where a factor has a version: its copy is kept in one dtype for all
      * products. */
     const int is_short = d->k < SHORT_SUM && !d->a.version && !d->b.version;

@@ -63,16 +63,9 @@ amp_status amp_cpu_avgpool_forward(amp_backend *backend, const amp_tensor *x, co
     amp_cpu_plan plan = amp_cpu_plan_make(pixels, channels);
     AMP_TRY(amp_check_avgpool(x, y, error));
     if (pixels == 0) return AMP_OK;
-    float *average = malloc(channels * sizeof *average);
-    if (!average)
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for average pooling over %zu channels", channels);
+    float *average = amp_allocated(malloc(channels * sizeof *average));
     for (int image = 0; image < x->shape.n; image++) {
-        amp_cpu_sums sums;
-        amp_status status = amp_cpu_sums_make(&plan, &sums, error);
-        if (status != AMP_OK) {
-            free(average);
-            return status;
-        }
+        amp_cpu_sums sums = amp_cpu_sums_make(&plan);
         size_t start = (size_t)image * amp_shape_image(x->shape);
         #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * channels))
         for (size_t b = 0; b < plan.blocks; b++)
@@ -96,9 +89,7 @@ amp_status amp_cpu_avgpool_backward(amp_backend *backend, const amp_tensor *dy, 
     size_t pixels = (size_t)dx->shape.h * dx->shape.w, channels = (size_t)dx->shape.c;
     amp_cpu_plan plan = amp_cpu_plan_make(pixels, channels);
     AMP_TRY(amp_check_avgpool(dx, dy, error));
-    float *share = malloc(plan.period * sizeof *share); /* dy/(h·w), a period of it */
-    if (!share)
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for average pooling over %zu channels", channels);
+    float *share = amp_allocated(malloc(plan.period * sizeof *share)); /* dy/(h·w), a period of it */
     for (int image = 0; image < dx->shape.n; image++) {
         rows->widen(dy->dtype, amp_cpu_at(dy, (size_t)image * channels), share, channels);
         for (size_t c = 0; c < channels; c++) share[c] /= (float)pixels;

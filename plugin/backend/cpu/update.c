@@ -37,13 +37,11 @@ static size_t all_stretches(const amp_param *params, int count)
 amp_status amp_cpu_check_gradients(amp_backend *backend, const amp_param *params, int count,
                                    float inverse_scale, int *found_inf, double *sum_squares, amp_error *error)
 {
-    (void)backend;
+    (void)backend, (void)error;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t stretches = all_stretches(params, count);
-    double total = 0, *sums = malloc((stretches ? stretches : 1) * sizeof *sums);
+    double total = 0, *sums = amp_allocated(malloc((stretches ? stretches : 1) * sizeof *sums));
     int found = 0;
-    if (!sums)
-        return amp_fail(error, AMP_NO_MEMORY, "no memory to check the gradients of %d parameters", count);
     #pragma omp parallel reduction(|| : found) if (stretches > 2)
     {
         cursor c = { params, 0 };

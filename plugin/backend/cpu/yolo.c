@@ -168,29 +168,25 @@ amp_status amp_cpu_yolo_loss(amp_backend *backend, const amp_tensor *x, const fl
         row = 2 * (size_t)x->shape.w * (size_t)x->shape.c;
     head g = { .rows = amp_cpu_rows_best(), .d = d, .x = x, .dx = dx, .labels = labels,
                .scale = loss_scale * d->delta_normalizer, .accumulate = accumulate,
-               .own = malloc((images * (size_t)d->max_boxes + 1) * sizeof *g.own),
-               .counts = malloc((images + 1) * sizeof *g.counts) };
-    amp_yolo_result *sums = malloc((rows + 1) * sizeof *sums);
-    int ready = g.own && g.counts && sums, starved = 0;
-    for (int i = 0; ready && labels && i < x->shape.n; i++) find_own_boxes(&g, i);
-    #pragma omp parallel reduction(|:starved) if (amp_cpu_worth_threads(rows * row))
+               .own = amp_allocated(malloc((images * (size_t)d->max_boxes + 1) * sizeof *g.own)),
+               .counts = amp_allocated(malloc((images + 1) * sizeof *g.counts)) };
+    amp_yolo_result *sums = amp_allocated(malloc((rows + 1) * sizeof *sums));
+    for (int i = 0; labels && i < x->shape.n; i++) find_own_boxes(&g, i);
+    #pragma omp parallel if (amp_cpu_worth_threads(rows * row))
     {
-        float *scratch = ready ? malloc(row * sizeof *scratch) : NULL;
-        starved |= !scratch;
+        float *scratch = amp_allocated(malloc(row * sizeof *scratch));
         #pragma omp for schedule(static)
-        for (size_t r = 0; r < rows; r++) if (scratch) one_row(&g, r, scratch, &sums[r]);
+        for (size_t r = 0; r < rows; r++) one_row(&g, r, scratch, &sums[r]);
         free(scratch);
     }
     *result = (amp_yolo_result){ 0 };
-    for (size_t r = 0; !starved && r < rows; r++) add(result, &sums[r]);
+    for (size_t r = 0; r < rows; r++) add(result, &sums[r]);
     for (size_t i = 0; image_costs && i < images; i++) image_costs[i] = 0;
-    for (size_t r = 0; image_costs && !starved && r < rows; r++)
-        image_costs[r / (size_t)x->shape.h] += sums[r].cost;
+    for (size_t r = 0; image_costs && r < rows; r++) image_costs[r / (size_t)x->shape.h] += sums[r].cost;
     free(g.own);
     free(g.counts);
     free(sums);
-    return starved ? amp_fail(error, AMP_NO_MEMORY, "no memory for yolo's loss: use a smaller batch")
-        : AMP_OK;
+    return AMP_OK;
 }
 
 amp_status amp_cpu_yolo_activate(amp_backend *backend, const amp_tensor *y, const amp_yolo_desc *d,

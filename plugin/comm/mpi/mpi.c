@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../tensor/grow.h"
 #include "../launch.h"
 #include "../watchdog.h"
 #include "../wire.h"
@@ -148,26 +149,15 @@ static void *keep_summing(void *context)
 static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, amp_error *error)
 {
     mpi_comm *mpi = (mpi_comm *)comm;
-    amp_status status = AMP_OK;
+    (void)error;
     pthread_mutex_lock(&mpi->lock);
-    if (mpi->queued == mpi->room) {
-        size_t room = mpi->room ? 2 * mpi->room : 16;
-        sum *queue = realloc(mpi->queue, room * sizeof *queue);
-        if (queue) {
-            mpi->queue = queue;
-            mpi->room = room;
-        } else {
-            status = amp_fail(error, AMP_NO_MEMORY, "ranks: out of memory for %zu sums", room);
-        }
-    }
-    if (status == AMP_OK) {
-        sum *s = &mpi->queue[mpi->queued++];
-        *s = (sum){ .values = values, .count = count, .wire = wire, .limits = amp_comm_limits(comm) };
-        snprintf(s->phase, sizeof s->phase, "%s", comm->phase);
-        pthread_cond_signal(&mpi->begun);
-    }
+    mpi->queue = amp_grow(mpi->queue, mpi->queued, &mpi->room, sizeof *mpi->queue);
+    sum *s = &mpi->queue[mpi->queued++];
+    *s = (sum){ .values = values, .count = count, .wire = wire, .limits = amp_comm_limits(comm) };
+    snprintf(s->phase, sizeof s->phase, "%s", comm->phase);
+    pthread_cond_signal(&mpi->begun);
     pthread_mutex_unlock(&mpi->lock);
-    return status;
+    return AMP_OK;
 }
 
 static amp_status sum_end(amp_comm *comm, amp_error *error)
@@ -289,23 +279,15 @@ static void share_with_machine(mpi_comm *mpi)
     MPI_Barrier(mpi->machine);
 }
 
-static amp_status allocate(mpi_comm *mpi, amp_error *error)
+static amp_status start_summing(mpi_comm *mpi, amp_error *error)
 {
     size_t size = (size_t)mpi->comm.size;
-    mpi->halves = malloc(CHUNK * sizeof *mpi->halves);
-    mpi->arrived = malloc((CHUNK + size) * sizeof(float));
-    mpi->counts = calloc(4 * size, sizeof *mpi->counts);
-    if (!mpi->halves || !mpi->arrived || !mpi->counts)
-        return amp_fail(error, AMP_NO_MEMORY, "ranks: out of memory");
+    mpi->halves = amp_allocated(malloc(CHUNK * sizeof *mpi->halves));
+    mpi->arrived = amp_allocated(malloc((CHUNK + size) * sizeof(float)));
+    mpi->counts = amp_allocated(calloc(4 * size, sizeof *mpi->counts));
     mpi->offsets = mpi->counts + size;
     mpi->my_counts = mpi->counts + 2 * size;
     mpi->my_offsets = mpi->counts + 3 * size;
-    return AMP_OK;
-}
-
-static amp_status start_summing(mpi_comm *mpi, amp_error *error)
-{
-    AMP_TRY(allocate(mpi, error));
     pthread_mutex_init(&mpi->lock, NULL);
     pthread_cond_init(&mpi->begun, NULL);
     pthread_cond_init(&mpi->made, NULL);
@@ -329,8 +311,7 @@ static amp_status part(amp_comm *, int size, amp_comm **out, amp_error *);
 /* A comm that has no ranks yet. */
 static amp_status create(double seconds, void (*lost)(const char *line), mpi_comm **out, amp_error *error)
 {
-    mpi_comm *mpi = *out = calloc(1, sizeof *mpi);
-    if (!mpi) return amp_fail(error, AMP_NO_MEMORY, "ranks: out of memory");
+    mpi_comm *mpi = *out = amp_allocated(calloc(1, sizeof *mpi));
     mpi->comm = (amp_comm){ .name = mpi->library, .phase = "the start", .seconds = seconds, .lost = lost,
                             .sum_begin = sum_begin, .sum_end = sum_end, .gather = gather,
                             .broadcast = broadcast, .part = part, .prints_error = prints_error,

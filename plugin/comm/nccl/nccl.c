@@ -237,9 +237,8 @@ static amp_status join(nccl_comm *nccl, amp_error *error)
 
 amp_status amp_comm_nccl(amp_comm *cpu, amp_backend *cuda, amp_comm **out, amp_error *error)
 {
-    nccl_comm *nccl = calloc(1, sizeof *nccl);
+    nccl_comm *nccl = amp_allocated(calloc(1, sizeof *nccl));
     *out = NULL;
-    if (!nccl) return amp_fail(error, AMP_NO_MEMORY, "ranks: out of memory");
     nccl->cpu = cpu;
     nccl->backend = amp_cuda_of(cuda)->stream;
     nccl->comm = *cpu;

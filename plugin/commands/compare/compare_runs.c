@@ -46,7 +46,7 @@ void amp_compare_files(const amp_compare *compare, const amp_run *run, amp_run_f
 
 void amp_run_add_row(amp_run *run, const amp_log_row *row)
 {
-    run->rows = amp_host_allocated(amp_grow(run->rows, run->count, &run->room, sizeof *row));
+    run->rows = amp_grow(run->rows, run->count, &run->room, sizeof *row);
     run->rows[run->count++] = *row;
 }
 

@@ -69,7 +69,7 @@ static amp_status keep_truth(void *context, const char *file, unsigned long line
         ++m->result->too_thin;
         return AMP_OK;
     }
-    m->truths = amp_host_allocated(amp_grow(m->truths, m->truth_count, &m->truth_room, sizeof *m->truths));
+    m->truths = amp_grow(m->truths, m->truth_count, &m->truth_room, sizeof *m->truths);
     m->truths[m->truth_count++] = (amp_truth){ .image = m->image, .difficult = m->is_difficult,
         .class_id = label->class_id, .box = { label->x, label->y, label->w, label->h } };
     *(m->is_difficult ? &m->result->difficult : &m->result->objects) += 1;
@@ -101,7 +101,7 @@ static amp_status keep_box(void *context, const amp_found_box *found, amp_error 
 {
     measuring *m = context;
     (void)error;
-    m->found = amp_host_allocated(amp_grow(m->found, m->found_count, &m->found_room, sizeof *m->found));
+    m->found = amp_grow(m->found, m->found_count, &m->found_room, sizeof *m->found);
     m->found[m->found_count++] = (amp_detected){ m->image, found->class_id, found->score, inside(found) };
     return AMP_OK;
 }

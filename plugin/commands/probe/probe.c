@@ -128,13 +128,12 @@ static amp_status keep_results(struct network *net, const amp_numerics *numerics
 static amp_status probe(amp_probe_result *r, amp_error *error)
 {
     struct network *net;
-    amp_numerics *numerics = NULL;
     amp_status status = load(r, &net, error);
     amp_view view = amp_fork_view(net);
     r->images = view.batch * view.subdivisions;
     r->width = view.w;
     r->height = view.h;
-    if (status == AMP_OK) status = amp_numerics_create(view.layers, &numerics, error);
+    amp_numerics *numerics = amp_numerics_create(view.layers);
     if (status == AMP_OK) status = observe(net, numerics, r, error);
     if (status == AMP_OK) status = keep_results(net, numerics, r, error);
     amp_numerics_free(numerics);

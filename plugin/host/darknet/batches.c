@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../data/data_check.h"
+#include "../program/failure.h"
 #include "data.h"
 #include "own.h"
 #include "tree.h"
@@ -95,8 +96,7 @@ static void start(amp_batches *b)
 amp_status amp_batches_open(const char *data_file, struct network *net, amp_batches **out, amp_error *error)
 {
     *out = NULL;
-    amp_batches *b = calloc(1, sizeof *b);
-    if (!b) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
+    amp_batches *b = amp_host_allocated(calloc(1, sizeof *b));
     b->data_file = data_file;
     b->inputs = net->inputs;
     b->truths = net->truths;

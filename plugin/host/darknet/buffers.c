@@ -57,11 +57,9 @@ amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_
 {
     amp_own_complete(net);
     AMP_TRY(amp_own_check(net, error));
-    amp->memory = calloc(1, sizeof *amp->memory);
-    if (amp->memory) amp->memory->buffers = calloc((size_t)net->n + 1, sizeof *amp->memory->buffers);
-    if (amp->memory) amp->memory->held = calloc((size_t)net->n + 1, 1);
-    if (!amp->memory || !amp->memory->buffers || !amp->memory->held)
-        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
+    amp->memory = amp_host_allocated(calloc(1, sizeof *amp->memory));
+    amp->memory->buffers = amp_host_allocated(calloc((size_t)net->n + 1, sizeof *amp->memory->buffers));
+    amp->memory->held = amp_host_allocated(calloc((size_t)net->n + 1, 1));
     for (int i = 0; i < net->n; i++)
         if (!amp_host_is_native(&net->layers[i]) && !prepare_layer(&net->layers[i], amp_host_on_gpu(net)))
             return amp_fail(error, AMP_NO_MEMORY, "layer %d: out of memory for its delta", i);

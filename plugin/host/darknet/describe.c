@@ -83,19 +83,13 @@ static amp_shape image_shape(int n, int c, int h, int w, int count)
     return (amp_shape){ n, count, 1, 1 };
 }
 
-static amp_status lacking(int i, amp_error *error)
-{
-    return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while describing layer %d", i);
-}
-
 static amp_status describe_inputs(network *net, int i, amp_layer_desc *d, amp_error *error)
 {
     layer *l = &net->layers[i];
     const int *far;
     int count = amp_own_far_inputs(l, &far), near = l->type != ROUTE;
     d->input_count = near + count;
-    d->inputs = malloc((size_t)d->input_count * sizeof *d->inputs);
-    if (!d->inputs) return lacking(i, error);
+    d->inputs = amp_host_allocated(malloc((size_t)d->input_count * sizeof *d->inputs));
     if (near) d->inputs[0] = amp_host_producer(net, i - 1, i);
     for (int k = 0; k < count; k++) {
         if (far[k] < 0 || far[k] >= i)
@@ -155,12 +149,11 @@ static amp_status check_shortcut(const layer *l, int i, const amp_network_desc *
 
 /* Labels are read as they lie in the network's array, whose images need not be as far apart as the layer
  * believes. */
-static amp_status describe_yolo(const network *net, int i, amp_layer_desc *d, amp_error *error)
+static void describe_yolo(const network *net, int i, amp_layer_desc *d)
 {
     const layer *l = &net->layers[i];
-    amp_yolo_desc *yolo = malloc(sizeof *yolo);
+    amp_yolo_desc *yolo = amp_host_allocated(malloc(sizeof *yolo));
     d->yolo = yolo;
-    if (!yolo) return lacking(i, error);
     int truths = amp_host_truths(net, i), numbers = amp_own_label_numbers(l), boxes = truths / numbers;
     *yolo = (amp_yolo_desc){ AMP_YOLO_AS_PJREDDIE, .classes = l->classes, .n = l->n, .total = l->total,
                              .net_w = net->w, .net_h = net->h, .ignore_thresh = l->ignore_thresh,
@@ -169,7 +162,6 @@ static amp_status describe_yolo(const network *net, int i, amp_layer_desc *d, am
     yolo->label_size = numbers;
     for (int k = 0; k < l->n; k++) yolo->mask[k] = l->mask[k];
     for (int k = 0; k < 2 * l->total; k++) yolo->anchors[k] = l->biases[k];
-    return AMP_OK;
 }
 
 static amp_status describe_layer(network *net, int i, const amp_config *config, amp_network_desc *out,
@@ -187,17 +179,16 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
             .no_backward = l->type == CROP,
         .lends_products = amp_own_lends_products(l, on_gpu),
         .activation = amp_host_activation_of(l->activation), .batch_normalize = l->batch_normalize,
-        .params = malloc(AMP_MAX_PARAMS * sizeof *d->params),
-        .statistics = malloc(AMP_MAX_STATISTICS * sizeof *d->statistics),
+        .params = amp_host_allocated(malloc(AMP_MAX_PARAMS * sizeof *d->params)),
+        .statistics = amp_host_allocated(malloc(AMP_MAX_STATISTICS * sizeof *d->statistics)),
         .weights = a.weights, .biases = a.biases, .scales = a.scales, .rolling_mean = a.rolling_mean,
         .rolling_variance = a.rolling_variance, .batchnorm_rule = amp_own_batchnorm_rule(l, on_gpu),
         .rate_scale = l->learning_rate_scale };
-    if (!d->params || !d->statistics) return lacking(i, error);
     AMP_TRY(describe_inputs(net, i, d, error));
     describe_shape(net, i, out, d);
     if (l->type == SHORTCUT) AMP_TRY(check_shortcut(l, i, out, d, error));
     if (d->kind != AMP_LAYER_HOST) amp_host_settings(l, d);
-    if (d->kind != AMP_LAYER_HOST && l->type == YOLO) AMP_TRY(describe_yolo(net, i, d, error));
+    if (d->kind != AMP_LAYER_HOST && l->type == YOLO) describe_yolo(net, i, d);
     describe_params(d, l, on_gpu);
     mark_unsaved(d, l, &a);
     return amp_own_describe(net, i, out, d, error);
@@ -212,11 +203,9 @@ static int output_layer_of(const network *net)
 
 amp_status amp_fork_describe(network *net, const amp_config *config, amp_network_desc *out, amp_error *error)
 {
-    *out = (amp_network_desc){ .layers = calloc((size_t)net->n + 1, sizeof *out->layers), .count = net->n,
-                               .image = image_shape(net->batch, net->c, net->h, net->w, net->inputs),
-                               .output_layer = output_layer_of(net) };
-    if (!out->layers)
-        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while describing %d layers", net->n);
+    *out = (amp_network_desc){ .layers = amp_host_allocated(calloc((size_t)net->n + 1, sizeof *out->layers)),
+                               .count = net->n, .output_layer = output_layer_of(net),
+                               .image = image_shape(net->batch, net->c, net->h, net->w, net->inputs) };
     for (int i = 0; i < net->n; i++) {
         amp_status status = describe_layer(net, i, config, out, error);
         if (status == AMP_OK) continue;

@@ -154,7 +154,7 @@ static amp_status split(amp_path_list *list, const char *file, const char *what,
     size_t room = 0;
     int filled = 0;
     for (char *at = list->bytes, *end; *at; at = end) {
-        list->line = amp_host_allocated(amp_grow(list->line, list->count, &room, sizeof *list->line));
+        list->line = amp_grow(list->line, list->count, &room, sizeof *list->line);
         list->line[list->count++] = at;
         end = at + strcspn(at, "\n");
         if (*end && end > at && end[-1] == '\r' && amp_fork_drops_returns()) end[-1] = 0;

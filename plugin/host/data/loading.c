@@ -205,7 +205,7 @@ static amp_status add_box(void *context, const char *file, unsigned long line, c
         return AMP_OK;
     }
     (void)error;
-    all->box = amp_host_allocated(amp_grow(all->box, all->count, &all->room, sizeof *all->box));
+    all->box = amp_grow(all->box, all->count, &all->room, sizeof *all->box);
     all->box[all->count++] = *l;
     return AMP_OK;
 }

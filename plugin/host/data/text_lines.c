@@ -9,7 +9,7 @@
 
 void amp_lines_add(amp_lines *lines, const char *text, size_t length)
 {
-    lines->line = amp_host_allocated(amp_grow(lines->line, lines->count, &lines->room, sizeof *lines->line));
+    lines->line = amp_grow(lines->line, lines->count, &lines->room, sizeof *lines->line);
     lines->line[lines->count++] = amp_host_allocated(strndup(text, length));
 }
 

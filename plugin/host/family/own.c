@@ -41,13 +41,11 @@ static amp_yolo_kind kind_of(IOU_LOSS kind)
 /* Fills d->class_table: for each class of the labels, the class that is learnt (map=) and how much it
  * counts (counters_per_class=). The table lies in l->cweights: a yolo layer does not use it otherwise, and
  * free_layer frees it. */
-static amp_status describe_classes(layer *l, int index, amp_yolo_desc *d, amp_error *error)
+static void describe_classes(layer *l, amp_yolo_desc *d)
 {
     amp_yolo_class_rule *table = (void *)l->cweights;
-    if (!l->map && !l->classes_multipliers) return AMP_OK;
-    if (!table) table = calloc((size_t)l->classes, sizeof *table);
-    if (!table)
-        return amp_fail(error, AMP_NO_MEMORY, "layer %d: no memory for %d classes", index, l->classes);
+    if (!l->map && !l->classes_multipliers) return;
+    if (!table) table = amp_host_allocated(calloc((size_t)l->classes, sizeof *table));
     l->cweights = (char *)table;
     for (int c = 0; c < l->classes; c++) {
         int learnt = l->map ? l->map[c] : c, known = learnt >= 0 && learnt < l->classes;
@@ -55,7 +53,6 @@ static amp_status describe_classes(layer *l, int index, amp_yolo_desc *d, amp_er
                                                       ? l->classes_multipliers[learnt] : 1 };
     }
     d->class_table = table;
-    return AMP_OK;
 }
 
 static int is_read_elsewhere(const network *net, int index, int reader)
@@ -81,8 +78,7 @@ static void squash_in_yolo(const network *net, int index, amp_network_desc *out,
     d->before_logistic = 1;
 }
 
-static amp_status describe_boxes(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d,
-                                 amp_error *error)
+static void describe_boxes(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d)
 {
     layer *l = &net->layers[index];
     d->rules = AMP_YOLO_ALEXEYAB;
@@ -100,7 +96,7 @@ static amp_status describe_boxes(const network *net, int index, amp_network_desc
     d->objectness_smooth = l->objectness_smooth;
     d->focal_loss = l->focal_loss;
     if (l->new_coords) squash_in_yolo(net, index, out, d);
-    return describe_classes(l, index, d, error);
+    describe_classes(l, d);
 }
 
 /* Activations with which Darknet's own shortcut or local layer cannot be trained: with relu6 its output is
@@ -121,7 +117,7 @@ amp_status amp_own_describe(const network *net, int index, amp_network_desc *out
         return amp_fail(error, AMP_UNSUPPORTED, "layer %d [%s]: its activation cannot be trained with in "
                         "Darknet's own code, which runs it (%s); take another, or run with -amp off", index,
                         d->type, d->why_host);
-    if (d->yolo) AMP_TRY(describe_boxes(net, index, out, (amp_yolo_desc *)d->yolo, error));
+    if (d->yolo) describe_boxes(net, index, out, (amp_yolo_desc *)d->yolo);
     d->stops_backward = stops_now(net, l);
     d->no_backward |= l->onlyforward != 0;
     amp_host_arrays a = amp_host_arrays_of(l, amp_host_on_gpu(net));

@@ -96,93 +96,21 @@ static size_t arena_budget(const amp_needs *needs, size_t there)
     return there > beside ? (size_t)((double)(there - beside) / needs->area) : 0;
 }
 
-/* ---- what would fit ---- */
-
-__attribute__((format(printf, 3, 4)))
-static void add(char *text, size_t room, const char *format, ...)
-{
-    size_t used = strlen(text);
-    va_list args;
-    if (used && used + 3 < room) used += (size_t)snprintf(text + used, room - used, ", ");
-    va_start(args, format);
-    if (used < room) vsnprintf(text + used, room - used, format, args);
-    va_end(args);
-}
-
-static amp_status try_subdivisions(const asked *a, char *text, size_t room, amp_error *error)
-{
-    for (int s = a->view.subdivisions + 1; s <= a->images; s++) {
-        amp_needs needs;
-        if (a->images % s) continue;
-        AMP_TRY(needs_at(a, a->images / s * a->steps, a->images, &needs, error));
-        if (amp_needs_sum(&needs) > a->there) continue;
-        add(text, room, "subdivisions=%d (%.0f MiB)", s, amp_mib(amp_needs_sum(&needs)));
-        return AMP_OK;
-    }
-    return AMP_OK;
-}
-
-static amp_status try_checkpoints(const asked *a, const amp_needs *needs, char *text, size_t room,
-                                  amp_error *error)
-{
-    struct darknet_amp *amp = amp_fork_state(a->net);
-    const amp_recompute_settings before = *amp_engine_recompute(amp->engine);
-    amp_recompute_settings settings = { .on = 1, .budget = arena_budget(needs, a->there) };
-    amp_needs with;
-    if (before.on || !settings.budget) return AMP_OK;
-    amp_engine_set_recompute(amp->engine, &settings);
-    amp_status status = needs_at(a, a->view.batch, a->images, &with, error);
-    amp_engine_set_recompute(amp->engine, &before);
-    if (status == AMP_OK && amp_needs_sum(&with) <= a->there)
-        add(text, room, "checkpoint=auto in [amp] (%.0f %% of a forward's arithmetic is done again)",
-            100 * with.pass.again);
-    return status;
-}
-
-/* What grows with the input's size grows with its pixels. */
-static void try_sizes(const asked *a, const amp_needs *needs, char *text, size_t room)
-{
-    const amp_view *v = &a->view;
-    double moves = (double)(amp_footprint_sum(&needs->pass) + needs->loaded) / needs->area;
-    double stays = (double)amp_needs_sum(needs) - moves * needs->area;
-    if (v->changes_size) {
-        if (needs->area > 1 && stays + moves <= (double)a->there)
-            add(text, room, "random=0 (%.0f MiB at %d x %d)", (stays + moves) / 0x1p20, v->w, v->h);
-        return;
-    }
-    for (int w = (v->w - 1) / 32 * 32; w >= 32; w -= 32) {
-        int h = (int)((long)v->h * w / v->w) / 32 * 32;
-        double bytes = stays + moves * w * h / ((double)v->w * v->h);
-        if (h < 32 || bytes > (double)a->there) continue;
-        add(text, room, "width=%d height=%d (%.0f MiB)", w, h, bytes / 0x1p20);
-        return;
-    }
-}
-
-static amp_status try_batches(const asked *a, char *text, size_t room, amp_error *error)
-{
-    for (int images = a->images / 2; images >= 1; images /= 2) {
-        amp_needs needs;
-        if (images % amp_ranks_of_step()) continue; /* ranks cannot share it */
-        AMP_TRY(needs_at(a, a->steps, images, &needs, error));
-        if (amp_needs_sum(&needs) > a->there) continue;
-        add(text, room, "batch=%d subdivisions=%d (%.0f MiB)", images, images,
-            amp_mib(amp_needs_sum(&needs)));
-        return AMP_OK;
-    }
-    return AMP_OK;
-}
-
+/* Names the fewest subdivisions with which it fits. */
 static amp_status fail_too_little(const asked *a, const amp_needs *needs, amp_error *error)
 {
-    char fits[400] = "";
-    AMP_TRY(try_subdivisions(a, fits, sizeof fits, error));
-    AMP_TRY(try_checkpoints(a, needs, fits, sizeof fits, error));
-    try_sizes(a, needs, fits, sizeof fits);
-    if (!*fits) AMP_TRY(try_batches(a, fits, sizeof fits, error));
+    char fits[160] = "no number of subdivisions is enough: try -fit, checkpoint=auto in [amp], a smaller "
+                     "width and height, or a smaller batch";
+    for (int s = a->view.subdivisions + 1; s <= a->images; s++) {
+        amp_needs fewer;
+        if (a->images % s) continue;
+        AMP_TRY(needs_at(a, a->images / s * a->steps, a->images, &fewer, error));
+        if (amp_needs_sum(&fewer) > a->there) continue;
+        snprintf(fits, sizeof fits, "what fits: subdivisions=%d (%.0f MiB)", s, amp_mib(amp_needs_sum(&fewer)));
+        break;
+    }
     return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: this training needs %.0f MiB, and there "
-                    "are %.0f MiB of %s; %s%s", amp_mib(amp_needs_sum(needs)), amp_mib(a->there), a->what,
-                    *fits ? "what fits: " : "no batch is small enough, use a smaller network", fits);
+                    "are %.0f MiB of %s; %s", amp_mib(amp_needs_sum(needs)), amp_mib(a->there), a->what, fits);
 }
 
 /* ---- what is left ---- */

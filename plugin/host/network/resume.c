@@ -1,7 +1,6 @@
 /* Going on with a training from the sidecar of the weights that were loaded. */
 #include "resume.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,15 +101,7 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network
 
 #define ANEW "remove it to start with a fresh loss scale and momentum"
 
-__attribute__((format(printf, 2, 3)))
-static void print_note(const struct network *net, const char *format, ...)
-{
-    va_list args;
-    if (amp_fork_state(net)->resume->quiet) return;
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-}
+#define print_note(net, ...) (amp_fork_state(net)->resume->quiet ? 0 : fprintf(stderr, __VA_ARGS__))
 
 /* random=1 chooses multiples of 32, up to 608. */
 enum { SIZE_STEP = 32, LARGEST_SIZE = 4096 };

@@ -53,9 +53,10 @@ __attribute__((format(printf, 1, 2))) void amp_ranks_phase(const char *format, .
 __attribute__((format(printf, 1, 2))) void amp_ranks_note(const char *format, ...);
 void amp_ranks_note_file(const char *what, const char *name);
 void amp_ranks_agree(void);
-/* Ends the program with a line, where every rank comes to the same refusal: rank 0 prints it and ends all
- * ranks; the others wait for that. */
-__attribute__((noreturn, format(printf, 1, 2))) void amp_ranks_refuse(const char *format, ...);
+/* darknet_amp_refuse, where every rank comes to the same refusal: rank 0 prints it and ends all ranks; the
+ * others wait for that. */
+#define amp_ranks_refuse(...) \
+    do { if (!amp_ranks_leads()) amp_ranks_await_end(); darknet_amp_refuse(__VA_ARGS__); } while (0)
 
 /* Called when the training has ended as it should. A program that ends without it ends all ranks. */
 void amp_ranks_over(void);

@@ -58,14 +58,3 @@ void amp_ranks_agree(void)
     free(all);
     *facts = 0;
 }
-
-void amp_ranks_refuse(const char *format, ...)
-{
-    amp_error error;
-    va_list args;
-    if (!amp_ranks_leads()) amp_ranks_await_end();
-    va_start(args, format);
-    vsnprintf(error.message, sizeof error.message, format, args);
-    va_end(args);
-    darknet_amp_refuse("%s", error.message);
-}

@@ -153,7 +153,7 @@ amp_status amp_log_rows_read(const char *file, amp_log_rows *rows, amp_error *er
         amp_log_row row;
         if (!i && !strcmp(lines.line[i], AMP_LOG_COLUMNS)) continue;
         if (i && amp_log_row_read(lines.line[i], &row, NULL) == AMP_OK) {
-            rows->row = amp_host_allocated(amp_grow(rows->row, rows->count, &rows->room, sizeof row));
+            rows->row = amp_grow(rows->row, rows->count, &rows->room, sizeof row);
             rows->row[rows->count++] = row;
         } else if (!i || i + 1 < lines.count) {
             status = amp_fail(error, AMP_BAD_CONFIG, "%.300s:%zu: no line of a training log, which -log "
