@@ -148,10 +148,6 @@ def cases():
         yield "rivals", rivals(rng)
     for n in range(4):
         yield "crowded", crowded(rng)
-    for n in range(4):
-        yield "many-classes", scene(rng, 3, rng.randint(40, 80), 30, 50, difficult=.1, score=fine)
-    for n in range(4):
-        yield "many-images", scene(rng, 60, 3, 70, 130, difficult=.1)
     # Recalls of k/10 and k/20: whether a point is reached is a matter of rounding.
     for objects in (7, 10, 20, 30):
         for hits in range(1, objects, 2):
