@@ -219,6 +219,7 @@ TEST(keys_of_net)
         { "angle=400", ":2: [net] angle = 400: above 360; allowed: a number from -360 to 360" },
         { "hue=2", ":2: [net] hue = 2: above 1; allowed: a number from -1 to 1" },
         { "max_crop=0", ":2: [net] max_crop = 0: below 1" TO_65536 },
+        { "min_crop=0", ":2: [net] min_crop = 0: below 1" TO_65536 },
         { "max_ratio=0", ":2: [net] max_ratio = 0: not above 0" POSITIVE },
         { "policy=stepz", ":2: [net] policy = stepz: unknown word, did you mean step?" POLICIES },
         { "policy=steps", ":2: [net] policy = steps: needs steps and scales, and there is no steps" },
