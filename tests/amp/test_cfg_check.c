@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "amp/cfg_check.h"
+#include "test_folder.h"
 
 /* How lines end. */
 #define ACTIVATIONS                                                                                          \
@@ -43,39 +44,19 @@
 #define ANCHORED "classes=2\nnum=2\nanchors=1,2,3,4\n"
 #define DETECTION "[connected]\noutput=48\n[detection]\n"
 
-static char folder[] = "/tmp/amp_test_cfg_check_XXXXXX";
-
-static void write_file(const char *name, const char *text)
+static int enter_with_files(void **state)
 {
-    unlink(name);
-    FILE *file = fopen(name, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
-    assert_int_equal(fclose(file), 0);
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
     char long_name[310], many[3000] = "";
-    if (!mkdtemp(folder) || chdir(folder)) return -1;
+    if (enter_folder(state)) return -1;
     memset(long_name, 'x', 300);
     strcpy(long_name + 300, " -1\n");
     for (int i = 0; i < 300; i++) sprintf(many + strlen(many), "n%d -1\n", i);
-    write_file("loop.tree", "a -1\nb 1\n");
-    write_file("long.tree", long_name);
-    write_file("many.tree", many);
-    write_file("empty", "");
-    write_file("bad.map", "0\n7\n");
+    put_anew("loop.tree", "a -1\nb 1\n");
+    put_anew("long.tree", long_name);
+    put_anew("many.tree", many);
+    put_anew("empty", "");
+    put_anew("bad.map", "0\n7\n");
     return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    char command[100];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return chdir("/") || system(command);
 }
 
 /* The first error and the first warning; empty where there is none. */
@@ -106,7 +87,7 @@ static void refused(const char *text, cfg_use use, const char *expected, int one
 {
     lines found;
     cfg_summary summary;
-    write_file("x.cfg", text);
+    put_anew("x.cfg", text);
     check("x.cfg", use, &found, &summary);
     if (!found.errors || strcmp(found.error + 5, expected) || (one && found.errors != 1))
         fail_msg("\n%s\n     got %s (of %d)\ninstead of x.cfg%s", text, found.error, found.errors, expected);
@@ -136,7 +117,7 @@ static void key_refuses(const cfg_section_kind *kind, const cfg_key *key, const 
     else snprintf(text, sizeof text, "[net]\n" SIZE CONV "%s\n%s=%s\n", kind->name, key->name, value);
     snprintf(s.begin, sizeof s.begin, "x.cfg:%d: %s %s = %s: %s", is_net ? 2 : 7, kind->name, key->name,
              value, problem);
-    write_file("x.cfg", text);
+    put_anew("x.cfg", text);
     assert_int_equal(cfg_check("x.cfg", &amp_cfg_fork, CFG_FOR_ANYTHING, &listener, &summary, &error), AMP_OK);
     if (!s.found) fail_msg("\n%s\nis not refused with %s", text, s.begin);
 }
@@ -536,15 +517,15 @@ TEST(what_it_is_trained_for)
     cfg_summary summary;
     for (size_t i = 0; i < COUNT(cases); i++) refused(cases[i].text, cases[i].use, cases[i].line, 1);
     /* Layers whose shape is their input's are resized, and what follows an avgpool is not. */
-    write_file("x.cfg", TRAINED("3") SEVEN "[batchnorm]\n[activation]\nactivation=leaky\n[dropout]\n" BOXES);
+    put_anew("x.cfg", TRAINED("3") SEVEN "[batchnorm]\n[activation]\nactivation=leaky\n[dropout]\n" BOXES);
     check("x.cfg", CFG_TRAINS_DETECTOR, &found, &summary);
     assert_string_equal(found.error, "");
-    write_file("x.cfg", TRAINED("3") "random=1\n[crop]\ncrop_width=28\ncrop_height=28\n" SEVEN
+    put_anew("x.cfg", TRAINED("3") "random=1\n[crop]\ncrop_width=28\ncrop_height=28\n" SEVEN
                                      "[avgpool]\n[connected]\n[softmax]\n");
     check("x.cfg", CFG_TRAINS_CLASSIFIER, &found, &summary);
     assert_string_equal(found.error, "");
     /* The same are fine for a command that does not train them so. */
-    write_file("x.cfg", TRAINED("1") "random=1\n[local]\nfilters=7\n" BOXES);
+    put_anew("x.cfg", TRAINED("1") "random=1\n[local]\nfilters=7\n" BOXES);
     check("x.cfg", CFG_FOR_ANYTHING, &found, &summary);
     assert_string_equal(found.error, "");
 }
@@ -587,14 +568,14 @@ TEST(warnings)
     cfg_summary summary;
     for (size_t i = 0; i < COUNT(cases); i++) {
         snprintf(text, sizeof text, "[net]\n%s\n" SIZE "%s\n", cases[i].net, cases[i].layers);
-        write_file("x.cfg", text);
+        put_anew("x.cfg", text);
         check("x.cfg", CFG_FOR_ANYTHING, &found, &summary);
         if (found.errors || found.warnings != 1 || strcmp(found.warning + 5, cases[i].line))
             fail_msg("\n%s\n     got %s%s\ninstead of x.cfg%s", text, found.error, found.warning,
                      cases[i].line);
     }
     /* Twice the same is none. */
-    write_file("x.cfg", "[net]\nbatch=2\nbatch=2\n" SIZE CONV);
+    put_anew("x.cfg", "[net]\nbatch=2\nbatch=2\n" SIZE CONV);
     check("x.cfg", CFG_FOR_ANYTHING, &found, &summary);
     assert_string_equal(found.warning, "");
 }
@@ -618,7 +599,7 @@ TEST(a_strict_darknet)
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[200];
         snprintf(text, sizeof text, "[net]\n%s\n" SIZE CONV, cases[i].net);
-        write_file("x.cfg", text);
+        put_anew("x.cfg", text);
         assert_int_equal(cfg_check("x.cfg", &strict, CFG_FOR_ANYTHING, NULL, &summary, &error), AMP_OK);
         assert_string_equal(summary.errors ? summary.first_error : "", cases[i].line);
     }
@@ -629,11 +610,11 @@ TEST(all_mistakes_are_told)
 {
     lines found;
     cfg_summary summary;
-    write_file("x.cfg", "[net]\nbatch=0\nmomentum=3\n" SIZE CONV
+    put_anew("x.cfg", "[net]\nbatch=0\nmomentum=3\n" SIZE CONV
                         "filters=0\n[maxpool]\nsize=x\n[route]\nlayers=7\n[yolo]\n");
     check("x.cfg", CFG_FOR_ANYTHING, &found, &summary);
     assert_int_equal(found.errors, 6);
-    write_file("x.cfg", "[net]\n" SIZE CONV "size=9\n[maxpool]\nsize=100\npadding=0\n[connected]\n");
+    put_anew("x.cfg", "[net]\n" SIZE CONV "size=9\n[maxpool]\nsize=100\npadding=0\n[connected]\n");
     check("x.cfg", CFG_FOR_ANYTHING, &found, &summary);
     assert_int_equal(found.errors, 1);
 }
@@ -681,7 +662,7 @@ TEST(the_summary_counts)
 {
     lines found;
     cfg_summary s;
-    write_file("x.cfg", "[net]\nbatch=8\nsubdivisions=2\n" SIZE CONV
+    put_anew("x.cfg", "[net]\nbatch=8\nsubdivisions=2\n" SIZE CONV
                         "batch_normalize=1\nfilters=14\nsize=3\npad=1\n[yolo]\n" ANCHORED);
     check("x.cfg", CFG_TRAINS_BOXES, &found, &s);
     assert_string_equal(found.error, "");
@@ -707,4 +688,4 @@ TEST(good_files_pass_without_a_word)
     globfree(&files);
 }
 
-int main(void) { return run_listed_tests("check of .cfg files", make_folder, remove_folder); }
+int main(void) { return run_listed_tests("check of .cfg files", enter_with_files, leave_folder); }

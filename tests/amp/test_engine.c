@@ -5,10 +5,10 @@
 #include "testing.h"
 
 #include <math.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "engine_testing.h"
+#include "child.h"
 
 /* ---- counting calls ---- */
 
@@ -154,26 +154,10 @@ static int diverge(const char *how)
     return 0;
 }
 
-/* This program again, since OpenMP's threads do not survive a fork; asserts that it ends with status 1. */
 static void collapse(const char *how, char *text, size_t size)
 {
-    int out[2], status;
-    size_t length = 0;
-    assert_int_equal(pipe(out), 0);
-    pid_t child = fork();
-    if (!child) {
-        dup2(out[1], 2);
-        execl("/proc/self/exe", "test_engine", "diverge", how, (char *)NULL);
-        _exit(127);
-    }
-    close(out[1]);
-    for (ssize_t got; length < size - 1 && (got = read(out[0], text + length, size - 1 - length)) > 0;)
-        length += (size_t)got;
-    text[length] = 0;
-    close(out[0]);
-    waitpid(child, &status, 0);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 1);
+    const char *const arguments[] = { "test_engine", "diverge", how, NULL };
+    assert_int_equal(this_program_again(arguments, text, size), 1);
 }
 
 TEST(overflow_for_ever_ends_training)
