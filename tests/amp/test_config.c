@@ -271,19 +271,6 @@ TEST(layers_may_ask_for_checkpoints)
     assert_false(amp_config_is_layer_key("memory") || amp_config_is_layer_key("debug"));
 }
 
-TEST(is_key_knows_the_keys)
-{
-    static const char *const keys[] = { "amp", "dtype", "loss_scale", "init_scale", "growth_factor",
-                                        "backoff_factor", "growth_interval", "min_scale", "max_scale",
-                                        "hysteresis", "clip_norm", "spike_factor", "spike", "adamw",
-                                        "debug", "checkpoint", "memory", "wire", "sync_batchnorm", "graphs",
-                                        "winograd" };
-    static const char *const others[] = { "", "batch", "scale", "scales", "clip", "am", "amp2",
-                                          "learning_rate" };
-    for (size_t i = 0; i < COUNT(keys); i++) assert_true(amp_config_is_key(keys[i]));
-    for (size_t i = 0; i < COUNT(others); i++) assert_false(amp_config_is_key(others[i]));
-}
-
 /* -- Refusals -- */
 
 #define ALLOWED_KEYS                                                                                  \
@@ -326,7 +313,6 @@ TEST(bad_values_are_refused_where_they_stand)
     static const struct { const char *option, *complaint; } cases[] = {
         { "amp=2", "amp = 2: neither 0 nor 1; allowed: 0, 1" },
         { "amp=on", "amp = on: neither 0 nor 1; allowed: 0, 1" },
-        { "amp=01", "amp = 01: neither 0 nor 1; allowed: 0, 1" },
         { "amp=", "amp = : has no value; allowed: 0, 1" },
         { "amp", "amp: has no value; allowed: 0, 1" },
         { "debug=-1", "debug = -1: neither 0 nor 1; allowed: 0, 1" },
@@ -334,25 +320,19 @@ TEST(bad_values_are_refused_where_they_stand)
         { "dtype=FP16", "dtype = FP16: unknown dtype; allowed: fp16, bf16, fp32" },
         { "dtype = fp16 # half",
           "dtype = fp16#half: a comment needs a line of its own; allowed: fp16, bf16, fp32" },
-        { "dtype=off", "dtype = off: unknown dtype; allowed: fp16, bf16, fp32" },
         { "loss_scale=Dynamic", "loss_scale = Dynamic: neither dynamic nor a decimal number" A_LOSS_SCALE },
         { "loss_scale=0", "loss_scale = 0: not positive" A_LOSS_SCALE },
-        { "loss_scale=-2", "loss_scale = -2: not positive" A_LOSS_SCALE },
         { "loss_scale=1e39", "loss_scale = 1e39: out of fp32's range" A_LOSS_SCALE },
         { "init_scale=nan", "init_scale = nan: not a decimal number" A_NUMBER_FROM_MIN },
         { "init_scale=inf", "init_scale = inf: not a decimal number" A_NUMBER_FROM_MIN },
-        { "init_scale=-inf", "init_scale = -inf: not a decimal number" A_NUMBER_FROM_MIN },
         { "init_scale=0x10", "init_scale = 0x10: not a decimal number" A_NUMBER_FROM_MIN },
         { "init_scale=1e999", "init_scale = 1e999: out of fp32's range" A_NUMBER_FROM_MIN },
         { "init_scale=1e-999", "init_scale = 1e-999: not positive" A_NUMBER_FROM_MIN },
         { "init_scale=1e-40", "init_scale = 1e-40: out of fp32's range" A_NUMBER_FROM_MIN },
         { "init_scale=65536x", "init_scale = 65536x: not a decimal number" A_NUMBER_FROM_MIN },
-        { "init_scale=1e", "init_scale = 1e: not a decimal number" A_NUMBER_FROM_MIN },
-        { "init_scale=.", "init_scale = .: not a decimal number" A_NUMBER_FROM_MIN },
         { "init_scale=+-1", "init_scale = +-1: not a decimal number" A_NUMBER_FROM_MIN },
         { "init_scale=1,5", "init_scale = 1,5: not a decimal number" A_NUMBER_FROM_MIN },
         { "init_scale==1", "init_scale = =1: not a decimal number" A_NUMBER_FROM_MIN },
-        { "init_scale=2^16", "init_scale = 2^16: not a decimal number" A_NUMBER_FROM_MIN },
         { "init_scale=1e-6", "init_scale = 1e-6: below min_scale, which is 6.10352e-05" A_NUMBER_FROM_MIN },
         { "min_scale=65537", "min_scale = 65537: above init_scale, which is 65536" A_MIN_SCALE },
         { "loss_scale=1e38", "loss_scale = 1e38: above 2^126, its inverse is lost in fp32" A_LOSS_SCALE },
@@ -361,29 +341,20 @@ TEST(bad_values_are_refused_where_they_stand)
         { "max_scale=65535", "max_scale = 65535: below init_scale, which is 65536" A_MAX_SCALE },
         { "max_scale=-1", "max_scale = -1: not positive" A_MAX_SCALE },
         { "max_scale=1e38", "max_scale = 1e38: above 2^126, its inverse is lost in fp32" A_MAX_SCALE },
-        { "max_scale=inf", "max_scale = inf: not a decimal number" A_MAX_SCALE },
         { "hysteresis=0", "hysteresis = 0: below 1" UP_TO_100 },
-        { "hysteresis=-3", "hysteresis = -3: below 1" UP_TO_100 },
         { "hysteresis=101", "hysteresis = 101: too large" UP_TO_100 },
-        { "hysteresis=1.5", "hysteresis = 1.5: not a whole number" UP_TO_100 },
         { "hysteresis=two", "hysteresis = two: not a decimal number" UP_TO_100 },
         { "min_scale=0", "min_scale = 0: not positive" A_MIN_SCALE },
         { "growth_factor=1", "growth_factor = 1: not above 1; allowed: a number above 1" },
-        { "growth_factor=0.5", "growth_factor = 0.5: not above 1; allowed: a number above 1" },
         { "growth_factor=1e999", "growth_factor = 1e999: not finite; allowed: a number above 1" },
         { "backoff_factor=1",
           "backoff_factor = 1: not between 0 and 1; allowed: a number above 0 and below 1" },
         { "backoff_factor=0",
           "backoff_factor = 0: not between 0 and 1; allowed: a number above 0 and below 1" },
-        { "backoff_factor=-.5",
-          "backoff_factor = -.5: not between 0 and 1; allowed: a number above 0 and below 1" },
-        { "growth_interval=-5", "growth_interval = -5: below 1" AN_INTERVAL },
         { "growth_interval=0", "growth_interval = 0: below 1" AN_INTERVAL },
         { "growth_interval=1.5", "growth_interval = 1.5: not a whole number" AN_INTERVAL },
         { "growth_interval=2e3", "growth_interval = 2e3: not a whole number" AN_INTERVAL },
         { "growth_interval=2147483648", "growth_interval = 2147483648: too large" AN_INTERVAL },
-        { "growth_interval=99999999999999999999", "growth_interval = 99999999999999999999: too large"
-          AN_INTERVAL },
         { "growth_interval=ten", "growth_interval = ten: not a decimal number" AN_INTERVAL },
         { "clip_norm=-1", "clip_norm = -1: negative" A_CLIP_NORM },
         { "clip_norm=1e40", "clip_norm = 1e40: out of fp32's range" A_CLIP_NORM },
@@ -419,8 +390,6 @@ TEST(broken_files_are_refused_where_they_break)
         /* keys */
         { NET "[amp]\nlos_scale=1\n" LAYER,
           ":4: [amp] los_scale = 1: unknown key, did you mean loss_scale?" ALLOWED_KEYS },
-        { NET "[amp]\nDType=fp16\n" LAYER, ":4: [amp] DType = fp16: unknown key, did you mean dtype?"
-          ALLOWED_KEYS },
         { NET "[amp]\ndtyep=fp16\n" LAYER, ":4: [amp] dtyep = fp16: unknown key, did you mean dtype?"
           ALLOWED_KEYS },
         { NET "[amp]\nfilters=3\n" LAYER, ":4: [amp] filters = 3: unknown key" ALLOWED_KEYS },
@@ -436,10 +405,6 @@ TEST(broken_files_are_refused_where_they_break)
           ":5: [amp] init_scale = 16: above max_scale, which is 8" A_NUMBER_FROM_MIN },
         { NET "[amp]\nspike=skip\nspike_factor=0\n" LAYER, ":4: [amp] spike = skip: with spike_factor=0 no "
           "step is a spike; allowed: spike_factor above 0 with it" },
-        { NET "[amp]\nhystersis=2\n" LAYER,
-          ":4: [amp] hystersis = 2: unknown key, did you mean hysteresis?" ALLOWED_KEYS },
-        { NET "[amp]\nmaxscale=2\n" LAYER,
-          ":4: [amp] maxscale = 2: unknown key, did you mean max_scale?" ALLOWED_KEYS },
         /* a layer's amp= */
         { NET LAYER "amp=2\n", ":5: [convolutional] amp = 2: neither 0 nor 1; allowed: 0, 1" },
         { NET LAYER "[yolo]\namp=fp16\n", ":6: [yolo] amp = fp16: neither 0 nor 1; allowed: 0, 1" },
@@ -453,8 +418,6 @@ TEST(broken_files_are_refused_where_they_break)
           ":1: [amp]: the first section; put it after [net]; allowed: [net] first, then [amp]" },
         { LAYER NET, ":1: [convolutional]: the first section is not [net]" NET_FIRST },
         { NET "[AMP]\ndtype=fp16\n" LAYER, ":3: [AMP]: unknown section, did you mean [amp]?" A_SECTION },
-        { NET "[Amp]\n" LAYER,
-          ":3: [Amp]: unknown section, did you mean [amp]?" A_SECTION },
         { NET "[amp\ndtype=fp16\n" LAYER,
           ":3: [amp: unknown section, did you mean [amp]?" A_SECTION },
         { NET, ":1: [net]: no layer follows" NET_FIRST },
@@ -587,7 +550,9 @@ TEST(readme_lists_the_keys)
         assert_string_equal(cell(&rest), row.name);
         assert_string_equal(cell(&rest), row.initial);
         assert_string_equal(cell(&rest), row.help);
+        assert_true(amp_config_is_key(row.name));
     }
+    assert_false(amp_config_is_key("") || amp_config_is_key("scales") || amp_config_is_key("am"));
     assert_non_null(fgets(line, sizeof line, readme));
     assert_string_equal(line, "\n");
     fclose(readme);

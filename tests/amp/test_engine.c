@@ -1,14 +1,14 @@
 /* What the engine promises around a step, seen through Darknet's own interface: casts and half copies,
- * skipped steps, the optimizers against stock and against a double-precision reference, resizes, inference,
- * and memory given back. */
+ * what ends a training, resizes, inference, and memory given back. Skipped steps: test_poison.c; optimizers:
+ * test_optimizer.c. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
 #include <math.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "engine_testing.h"
+#include "child.h"
 
 /* ---- counting calls ---- */
 
@@ -137,56 +137,6 @@ TEST(half_resident_layers_give_their_buffers_back)
 
 /* ---- skipped steps ---- */
 
-static void check_skip(const char *net_keys, const char *dtype, float poison)
-{
-    network *net = parse_branched(net_keys, "", dtype);
-    train_step(net, 1);
-    train_step(net, 5);
-    size_t before_bytes, after_bytes;
-    char *before = snapshot(net, &before_bytes);
-    float rate = get_current_rate(net), scale = amp_engine_scaler(net->amp->engine)->scale;
-
-    feed(net, 77); /* the first subdivision is clean, the second is not: all of the batch is dropped */
-    train_network_datum(net);
-    feed(net, 78);
-    net->input[100] = poison;
-    train_network_datum(net);
-
-    char *after = snapshot(net, &after_bytes);
-    assert_int_equal(before_bytes, after_bytes);
-    assert_memory_equal(before, after, before_bytes);
-    assert_true(get_current_rate(net) == rate);
-    assert_int_equal(net->amp->skipped, 1);
-    if (!strcmp(dtype, "fp16")) assert_true(amp_engine_scaler(net->amp->engine)->scale == scale / 2);
-
-    /* and training goes on as if the bad batch had not been */
-    network *control = parse_branched(net_keys, "", dtype);
-    train_step(control, 1);
-    train_step(control, 5);
-    amp_scaler scaler = *amp_engine_scaler(net->amp->engine);
-    amp_engine_set_scaler(control->amp->engine, &scaler);
-    train_step(net, 31);
-    train_step(control, 31);
-    free(before);
-    free(after);
-    before = snapshot(control, &before_bytes);
-    after = snapshot(net, &after_bytes);
-    assert_int_equal(before_bytes, after_bytes);
-    assert_memory_equal(before, after, before_bytes);
-    free(before);
-    free(after);
-    release(net);
-    release(control);
-}
-
-TEST(a_skipped_step_leaves_no_trace)
-{
-    check_skip("", "fp32", NAN);
-    check_skip("", "bf16", INFINITY);
-    check_skip("init_scale=4\namp=1\n", "fp16", INFINITY);
-    check_skip("adam=1\n", "bf16", NAN);
-}
-
 /* Trainings that collapse: each in a process of its own. */
 static int diverge(const char *how)
 {
@@ -204,26 +154,10 @@ static int diverge(const char *how)
     return 0;
 }
 
-/* This program again, since OpenMP's threads do not survive a fork; asserts that it ends with status 1. */
 static void collapse(const char *how, char *text, size_t size)
 {
-    int out[2], status;
-    size_t length = 0;
-    assert_int_equal(pipe(out), 0);
-    pid_t child = fork();
-    if (!child) {
-        dup2(out[1], 2);
-        execl("/proc/self/exe", "test_engine", "diverge", how, (char *)NULL);
-        _exit(127);
-    }
-    close(out[1]);
-    for (ssize_t got; length < size - 1 && (got = read(out[0], text + length, size - 1 - length)) > 0;)
-        length += (size_t)got;
-    text[length] = 0;
-    close(out[0]);
-    waitpid(child, &status, 0);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 1);
+    const char *const arguments[] = { "test_engine", "diverge", how, NULL };
+    assert_int_equal(this_program_again(arguments, text, size), 1);
 }
 
 TEST(overflow_for_ever_ends_training)
@@ -338,106 +272,9 @@ TEST(debug_names_the_first_bad_tensor)
     release(net);
 }
 
-/* ---- optimizers ---- */
-
-#ifndef DARKNET_AMP_ALEXEYAB /* whose stock loses gradients where layers branch */
-TEST(sgd_trains_as_stock)
-{
-    network *stock = parse_branched("", "", "off"), *ours = parse_branched("", "", "fp32");
-    assert_masters_near(ours, stock, 0);
-    for (unsigned i = 0; i < 10; i++) {
-        train_step(stock, 100 * i);
-        train_step(ours, 100 * i);
-    }
-    assert_int_equal(*ours->seen, *stock->seen);
-    assert_int_equal(*ours->t, *stock->t);
-    assert_masters_near(ours, stock, 1e-4);
-    release(stock);
-    release(ours);
-}
-#endif
-
-/* Darknet's GPU form (adam_update_gpu): decay on every array, moments of minus the gradient, rate
- * not divided by batch. */
-TEST(adam_follows_the_reference)
-{
-    network *net = parse_branched("adam=1\nB1=.8\nB2=.95\neps=.00001\n", "", "fp32");
-    int count;
-    const amp_param *params = engine_params(net->amp->engine, &count);
-    double *w[16], *m[16], *v[16];
-    assert_true(count <= 16);
-    for (int i = 0; i < count; i++) {
-        w[i] = calloc(params[i].count, sizeof(double));
-        m[i] = calloc(params[i].count, sizeof(double));
-        v[i] = calloc(params[i].count, sizeof(double));
-        for (size_t e = 0; e < params[i].count; e++) w[i][e] = params[i].master[e];
-    }
-    net->subdivisions = 1;
-    for (int t = 1; t <= 5; t++) {
-        feed(net, 10u * (unsigned)t);
-        net->train = 1;
-        *net->seen += (size_t)net->batch;
-        forward_network(net);
-        backward_network(net);
-        double rate = get_current_rate(net);
-        for (int i = 0; i < count; i++)
-            for (size_t e = 0; e < params[i].count; e++) {
-                double d = params[i].grad[e] - (double)net->decay * net->batch * w[i][e];
-                m[i][e] = (double)net->B1 * m[i][e] + (1 - (double)net->B1) * d;
-                v[i][e] = (double)net->B2 * v[i][e] + (1 - (double)net->B2) * d * d;
-                w[i][e] += rate * (m[i][e] / (1 - pow(net->B1, t))) /
-                    (sqrt(v[i][e] / (1 - pow(net->B2, t))) + (double)net->eps);
-            }
-        update_network(net);
-    }
-    for (int i = 0; i < count; i++) {
-        for (size_t e = 0; e < params[i].count; e++)
-            if (fabs(params[i].master[e] - w[i][e]) > 2e-4)
-                fail_msg("%s of layer %d [%zu]: %g, not %g", params[i].name, params[i].layer, e,
-                         params[i].master[e], w[i][e]);
-        free(w[i]);
-        free(m[i]);
-        free(v[i]);
-    }
-    release(net);
-}
-
-TEST(clip_norm_bounds_the_averaged_gradient)
-{
-    network *clipped = parse_branched("amp=1\nclip_norm=.01\nmomentum=0\ndecay=0\n", "", "fp32");
-    amp_update_args args = { .batch = 4, .learning_rate = 4, .momentum = 0, .t = 1 };
-    amp_step_report report;
-    amp_error error;
-    amp_network_desc d = described(clipped);
-    size_t bytes;
-    char *before = snapshot(clipped, &bytes);
-    feed(clipped, 3);
-    clipped->train = 1;
-    forward_network(clipped);
-    backward_network(clipped);
-    assert_int_equal(amp_engine_update(clipped->amp->engine, &args, 0, &report, &error), AMP_OK);
-    assert_true(report.gradient_norm > .01);
-    double moved = 0;
-    const float *old = (const float *)before; /* masters and momentum alternate in a snapshot */
-    for (int i = 0; i < d.count; i++) {
-        for (int k = 0; k < d.layers[i].param_count; k++) {
-            const amp_param_desc *p = &d.layers[i].params[k];
-            for (size_t e = 0; e < p->count; e++) moved += pow((double)p->master[e] - old[e], 2);
-            old += 2 * p->count;
-        }
-        for (int k = 0; k < d.layers[i].statistics_count; k++) old += d.layers[i].statistics[k].count;
-    }
-    /* the step is rate/batch times the summed gradient: with rate 4 and batch 4, four
-     * times the averaged one */
-    assert_true(fabs(sqrt(moved) - 4 * .01) < 4 * .01 * 1e-3);
-    free(before);
-    amp_network_desc_free(&d);
-    release(clipped);
-}
-
 /* ---- shapes and inference ---- */
 
-#ifndef DARKNET_AMP_ALEXEYAB /* as above */
+#ifndef DARKNET_AMP_ALEXEYAB /* whose stock loses gradients where layers branch */
 TEST(inference_resize_and_batch_follow_stock)
 {
     static const struct {
@@ -468,27 +305,6 @@ TEST(inference_resize_and_batch_follow_stock)
     }
 }
 #endif
-
-TEST(loaded_weights_reach_the_half_copies)
-{
-    network *a = parse_branched("", "", "bf16"), *b = parse_branched("", "", "bf16");
-    feed(a, 3);
-    feed(b, 3);
-    for (unsigned k = 0; k < 3; k++) train_step(a, 50 * k);
-    train_step(b, 70); /* as a's, its predictions fold no batch norm from now on */
-    network_predict(b, b->input); /* half copies of other weights */
-    char name[] = "/tmp/engine-XXXXXX";
-    close(mkstemp(name));
-    save_weights(a, name);
-    load_weights(b, name);
-    unlink_pair(name);
-    feed(a, 4);
-    feed(b, 4);
-    const float *x = network_predict(a, a->input), *y = network_predict(b, b->input);
-    assert_memory_equal(x, y, (size_t)a->outputs * a->batch * sizeof *x);
-    release(a);
-    release(b);
-}
 
 TEST(behaviour_30_repeated_inference_makes_no_new_half_copies)
 {

@@ -421,23 +421,6 @@ TEST(a_sum_and_what_it_adds_share_a_delta_where_nobody_would_notice)
             for (int segments = 0; segments <= 3; segments += 3) compare_sums(k, dtypes[d], segments);
 }
 
-/* Gradient 0: decay alone moves a scale, as in Darknet's Adam. */
-TEST(adam_decays_scales)
-{
-    network *net = parse_branched("adam=1\n", "", "fp32");
-    int count, k = 0;
-    const amp_param *params = engine_params(net->amp->engine, &count);
-    while (strcmp(params[k].name, "scales")) k++;
-    amp_update_args args = { .batch = 4, .learning_rate = .01f, .beta1 = .8f, .beta2 = .95f, .eps = 1e-5f,
-                             .t = 1 };
-    amp_step_report report;
-    amp_error error;
-    float before = params[k].master[0];
-    assert_int_equal(amp_engine_update(net->amp->engine, &args, .5f, &report, &error), AMP_OK);
-    assert_true(params[k].master[0] < before);
-    release(net);
-}
-
 /* ---- networks that are only predicted with ---- */
 
 /* Every way a batch norm is folded: windows, strides, groups, flat layers; activations fused and not; and a

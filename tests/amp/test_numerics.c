@@ -34,36 +34,6 @@ static float random_number(int least, int most)
 
 /* ---- counting ---- */
 
-TEST(special_values_fall_into_their_bins)
-{
-    const struct { float number; int exponent; } cases[] = {
-        { 1, 0 }, { -1, 0 }, { 1.9999999f, 0 }, { 2, 1 }, { -0.5f, -1 }, { 65504, 15 }, { 65536, 16 },
-        { 0x1p-126f, -126 }, { 0x1.fffffep127f, 127 }, { amp_bits_float(1), -149 },
-        { amp_bits_float(0x80000002u), -148 }, { amp_bits_float(3), -148 },
-        { amp_bits_float(0x007fffff), -127 }, { amp_bits_float(0x00400000), -127 },
-        { amp_bits_float(0x003fffff), -128 } };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        amp_exponents e = { .zeros = 0 };
-        amp_exponents_add(&e, &cases[i].number, AMP_FP32, 1);
-        assert_int_equal(e.bins[bin_of(cases[i].exponent)], 1);
-        assert_int_equal(amp_exponents_count(&e), 1);
-        assert_int_equal(e.zeros + e.not_finite, 0);
-        assert_true(amp_float_bits(e.largest) == (amp_float_bits(cases[i].number) & 0x7fffffffu));
-    }
-}
-
-TEST(zeros_inf_and_nan_are_not_among_the_numbers)
-{
-    const float numbers[] = { 0, -0.0f, amp_bits_float(0x7f800000), amp_bits_float(0xff800000),
-                              amp_bits_float(0x7fc00000), amp_bits_float(0xff800001), 3 };
-    amp_exponents e = { .zeros = 0 };
-    amp_exponents_add(&e, numbers, AMP_FP32, 7);
-    assert_int_equal(e.zeros, 2);
-    assert_int_equal(e.not_finite, 4);
-    assert_int_equal(amp_exponents_count(&e), 1);
-    assert_true(e.largest == 3);
-}
-
 /* Counts one by one, by another way than the code's: frexp. */
 static void count_slowly(amp_exponents *e, float number)
 {

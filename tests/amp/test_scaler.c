@@ -1,46 +1,10 @@
-/* GradScaler against the worked cases and behaviours of torch.amp.GradScaler, with the scaler alone. */
+/* The behaviours of torch.amp.GradScaler, with the scaler alone. That its scales are torch's:
+ * test_scaler_traces.c. */
 #include "testing.h"
 
 #include <math.h>
 
 #include "scaler_testing.h"
-
-/* -- gradscaler.md's worked cases -- */
-
-/* Each letter of steps is one update: c clean, i found_inf. */
-static const struct worked_case {
-    const char *name;
-    double scale, growth, backoff;
-    int interval;
-    const char *steps;
-    double scale_after;
-    int tracker_after;
-} worked_cases[] = {
-    { "first clean step only counts", 4, 2, .25, 2, "c", 4, 1 },
-    { "second clean step grows", 4, 2, .25, 2, "cc", 8, 0 },
-    { "inf then backs off", 4, 2, .25, 2, "cci", 2, 0 },
-    { "interval 1, one inf of four", 128, 2, .5, 1, "cicc", 512, 0 },
-    { "stays finite", 1e38, 16, .5, 1, "c", 1e38, 0 },
-    { "four backoffs", 400, 2, .5, 2000, "iiii", 25, 0 },
-    { "four growths", 2, 2, .5, 2, "cccccccc", 32, 0 },
-    { "inf starts the count again", 8, 2, .5, 3, "ccicc", 4, 2 },
-    { "grows after the interval from the inf on", 8, 2, .5, 3, "ccicccc", 8, 1 },
-    { "growth acts in double", 3, 1.1, .1, 1, "c", (float)(3 * 1.1), 0 },
-    { "backoff acts in double", 9, 2, .1, 1, "i", (float)(9 * .1), 0 },
-};
-
-TEST(scale_follows_the_worked_cases)
-{
-    for (size_t i = 0; i < COUNT(worked_cases); i++) {
-        const struct worked_case *c = &worked_cases[i];
-        amp_scaler scaler = dynamic(c->scale, c->interval, c->growth, c->backoff);
-        for (const char *step = c->steps; *step; step++) update(&scaler, *step == 'i');
-        if (amp_float_bits(scaler.scale) != amp_float_bits((float)c->scale_after)
-            || scaler.growth_tracker != c->tracker_after)
-            fail_msg("%s: scale %.9g tracker %d instead of %.9g and %d", c->name, scaler.scale,
-                     scaler.growth_tracker, c->scale_after, c->tracker_after);
-    }
-}
 
 /* -- Behaviours -- */
 
@@ -101,15 +65,6 @@ TEST(behaviour_07_state_round_trip_resumes_in_the_middle_of_an_interval)
     assert_true(run.scale != params.scale && run.skipped > 10);
 }
 
-TEST(resuming_with_a_shorter_interval_still_grows)
-{
-    amp_scaler scaler = dynamic(4, 2, 2, .5);
-    scaler.growth_tracker = 1500;
-    update(&scaler, 0);
-    same_float(scaler.scale, 8);
-    assert_int_equal(scaler.growth_tracker, 0);
-}
-
 TEST(behaviour_08_static_scale_counts_skipped_steps_but_never_moves)
 {
     amp_scaler scaler = fixed(128);
@@ -120,13 +75,6 @@ TEST(behaviour_08_static_scale_counts_skipped_steps_but_never_moves)
     assert_int_equal(scaler.steps, 5000);
     assert_int_equal(scaler.skipped, 4900);
     same_float(amp_scaler_inverse(&scaler), 1.0 / 128);
-}
-
-TEST(static_scale_of_1_still_counts_skipped_steps)
-{
-    amp_scaler scaler = fixed(1);
-    update(&scaler, 1);
-    assert_int_equal(scaler.skipped, 1);
 }
 
 TEST(a_sum_of_flags_is_found_inf)

@@ -60,26 +60,6 @@ TEST(would_diverge_foretells_update)
     assert_true(ends > 1000 && others > 1000);
 }
 
-TEST(would_diverge_at_the_floor_and_where_the_scale_is_stuck)
-{
-    amp_scaler params = amp_scaler_defaults();
-    params.scale = params.min_scale = 4;
-    params.hysteresis = 2;
-    amp_scaler scaler = made(params);
-    assert_int_equal(amp_scaler_would_diverge(&scaler), 0);
-    amp_scaler_update(&scaler, 1);
-    assert_int_equal(amp_scaler_would_diverge(&scaler), 1);
-    amp_scaler_update(&scaler, 0);
-    assert_int_equal(amp_scaler_would_diverge(&scaler), 0);
-
-    scaler = fixed(8);
-    for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) {
-        assert_int_equal(amp_scaler_would_diverge(&scaler), 0);
-        amp_scaler_update(&scaler, 1);
-    }
-    assert_int_equal(amp_scaler_would_diverge(&scaler), 1);
-}
-
 /* -- States from files -- */
 
 TEST(every_state_that_training_reaches_is_sound)
@@ -252,22 +232,6 @@ TEST(resume_carries_what_the_new_settings_have_room_for)
 
 /* -- A scale set from outside -- */
 
-TEST(set_scale_leaves_the_trackers_alone)
-{
-    amp_scaler params = amp_scaler_defaults();
-    params.growth_interval = 4;
-    params.hysteresis = 3;
-    amp_scaler scaler = made(params);
-    amp_scaler_update(&scaler, 1);
-    for (int i = 0; i < 3; i++) amp_scaler_update(&scaler, 0);
-    amp_scaler expected = scaler;
-    expected.scale = (float)0.1;
-    assert_int_equal(amp_scaler_set_scale(&scaler, 0.1, NULL), AMP_OK);
-    assert_memory_equal(&scaler, &expected, sizeof scaler);
-    amp_scaler_update(&scaler, 0);
-    assert_true(scaler.scale == (float)0.2);
-}
-
 TEST(set_scale_frees_a_stuck_scale)
 {
     amp_scaler scaler = fixed(128);
@@ -277,21 +241,6 @@ TEST(set_scale_frees_a_stuck_scale)
     assert_int_equal(amp_scaler_set_scale(&scaler, 64, NULL), AMP_OK);
     assert_int_equal(amp_scaler_update(&scaler, 1), AMP_OK);
     assert_true(scaler.scale == 64);
-}
-
-TEST(set_scale_refuses_what_init_refuses)
-{
-    const double bad[] = { 0, -1, NAN, INFINITY, 1e39, 0x1p-15, 0x1p127 };
-    for (size_t i = 0; i < COUNT(bad); i++) {
-        amp_scaler scaler = made(amp_scaler_defaults()), before = scaler;
-        amp_error error = { 0 };
-        assert_int_equal(amp_scaler_set_scale(&scaler, bad[i], &error), AMP_BAD_CONFIG);
-        assert_true(*error.message);
-        assert_memory_equal(&scaler, &before, sizeof scaler);
-    }
-    amp_scaler off = made((amp_scaler){ .enabled = 0 }), before = off;
-    assert_int_equal(amp_scaler_set_scale(&off, 7, NULL), AMP_OK);
-    assert_memory_equal(&off, &before, sizeof off);
 }
 
 int main(void) { return run_listed_tests("scaler state", NULL, NULL); }

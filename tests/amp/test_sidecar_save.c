@@ -3,11 +3,8 @@
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
 #include "testing.h"
 
-#include <signal.h>
-#include <sys/resource.h>
 #include <time.h>
 
-#include "engine_params.h"
 #include "sidecar_pairs.h"
 
 TEST(a_save_killed_at_any_point_leaves_the_old_pair_or_the_new)
@@ -170,43 +167,6 @@ TEST(weights_without_a_sidecar_load)
 }
 
 /* ---- saves that fail ---- */
-
-TEST(a_full_disk_keeps_the_pair_before)
-{
-    struct rlimit old, tight;
-    amp_error error;
-    clear();
-    assert_int_equal(save_number("w", 0, NULL), AMP_OK);
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
-    signal(SIGXFSZ, SIG_IGN);
-    for (size_t limit = weights[0].size; limit < sidecars[0].size; limit += 97) {
-        tight = (struct rlimit){ (rlim_t)limit, old.rlim_max };
-        assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
-        amp_status status = save_number("w", 1, &error);
-        assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
-        assert_int_equal(status, AMP_IO_FAILED);
-        assert_string_equal(error.message, "cannot write w.amp.new: File too large");
-        assert_true(holds("w", weights[0]) && holds("w.amp", sidecars[0]));
-        assert_int_equal(access("w.new", F_OK), -1);
-        assert_int_equal(access("w.amp.new", F_OK), -1);
-    }
-    assert_true(weights[0].size + 97 < sidecars[0].size);
-}
-
-TEST(a_state_with_nan_keeps_the_pair_before)
-{
-    int count;
-    amp_error error;
-    clear();
-    assert_int_equal(save_number("w", 0, NULL), AMP_OK);
-    const amp_param *p = engine_params(net->amp->engine, &count);
-    float good = p[1].master[0];
-    p[1].master[0] = NAN;
-    assert_int_equal(save_number("w", 1, &error), AMP_DIVERGED);
-    p[1].master[0] = good;
-    assert_true(holds("w", weights[0]) && holds("w.amp", sidecars[0]));
-    assert_int_equal(access("w.new", F_OK), -1);
-}
 
 TEST(a_save_that_cannot_begin_says_why)
 {

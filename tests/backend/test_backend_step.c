@@ -183,28 +183,6 @@ TEST(clip_norm_is_a_factor_in_double)
     }
 }
 
-/* A clip_norm beneath the norm makes the gradient's norm just that: momentum 1 and no
- * history show the gradient. */
-TEST(a_clipped_gradient_has_the_bounds_norm)
-{
-    NEEDS(finish_step);
-    network n;
-    amp_update_args args = usual;
-    double sum = 0;
-    make(&n);
-    args.momentum = 1;
-    args.clip_norm = 1e-4;
-    for (int i = 0; i < PARAMS; i++) {
-        memset(n.params[i].momentum, 0, counts[i] * sizeof(float));
-        n.params[i].decay = 0;
-    }
-    assert_true(finished(&n, &args).gradient_norm > 1e-4);
-    for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++)
-        sum += (double)n.params[i].momentum[k] * (double)n.params[i].momentum[k];
-    assert_true(fabs(sqrt(sum) / args.batch - 1e-4) <= 1e-4 * 0x1p-22); /* each rounded to float */
-    destroy(&n);
-}
-
 /* Its gradients stay, too; the norm is told. A bad number comes before the limit. */
 TEST(a_step_above_the_norms_limit_moves_nothing)
 {

@@ -735,35 +735,6 @@ TEST(a_number_that_is_not_finite_makes_the_cost_nan)
     release(result);
 }
 
-/* By mse all numbers but x and y have a true gradient, x and y where they are not scaled: of
- * Σ(delta²)/(2·weight). */
-TEST(by_mse_dx_is_the_gradient_of_the_cost)
-{
-    NEEDS(yolo_loss);
-    keys k = { "mse", MSE, IOU, 1, FLT_MAX, 1, .1f, 1.5f, .5f, 1, 1, 1, 1, 1, 1, 0, 0, 0 };
-    drawn w = draw(&k, &(labels_case){ "one each", 1, one_place, 0, 0 }, 0, AMP_FP32);
-    amp_tensor dx = poisoned(AMP_FP32, IMAGES, H, W, BOXES * SIZE);
-    amp_yolo_result *result = memory(sizeof *result);
-    double box_weight = 1.5 * (2 - (double)w.labels[2] * (double)w.labels[3]);
-    ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, &dx, 0, result, NULL, e));
-    assert_true(result->labels == IMAGES);
-    for (size_t e = 0; e < SIZE * BOXES * 2; e++) { /* two cells, the first of them with the label */
-        float was = (float)element(&w.x, e), step = 0x1p-5f;
-        double cost[2], weight = e % SIZE < 4 ? box_weight : e % SIZE == 4 ? .5 : 1;
-        for (int more = 0; more < 2; more++) {
-            set_element(&w.x, e, more ? was + step : was - step);
-            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, NULL, 0, result, NULL, e));
-            cost[more] = result->cost;
-        }
-        set_element(&w.x, e, was);
-        double want = (cost[0] - cost[1]) / (2 * (double)step) / (2 * weight), got = element(&dx, e);
-        if (fabs(got - want) > 2e-4)
-            fail_msg("dx[%zu] is %g, the cost falls by %g (%s)", e, got, want, variant);
-    }
-    discard(&w);
-    release(dx.data), release(result);
-}
-
 TEST(results_do_not_depend_on_the_processors)
 {
     NEEDS(yolo_loss);

@@ -10,6 +10,7 @@
 #include "commands/cfg_copy.h"
 #include "commands/json.h"
 #include "commands/table.h"
+#include "test_folder.h"
 
 /* ---- arguments ---- */
 
@@ -197,14 +198,6 @@ TEST(numbers_are_read_back_exactly)
     }
 }
 
-static void put(const char *name, const char *text)
-{
-    FILE *file = fopen(name, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 static char *contents(const char *name)
 {
     static char text[4096];
@@ -219,7 +212,7 @@ TEST(a_file_is_written_as_a_whole_or_not_at_all)
 {
     amp_output out;
     amp_error error;
-    put("output.txt", "old");
+    put_file("output.txt", "old");
     assert_int_equal(amp_output_begin("output.txt", &out, &error), AMP_OK);
     fputs("half", out.stream);
     fflush(out.stream);
@@ -254,7 +247,7 @@ static const amp_cfg_change changes[] = { { "batch", 8 }, { "learning_rate", .00
 static const char *copied(const char *text)
 {
     amp_error error;
-    put("from.cfg", text);
+    put_file("from.cfg", text);
     if (amp_cfg_copy("from.cfg", "to.cfg", changes, 2, &error) != AMP_OK) return NULL;
     const char *result = contents("to.cfg");
     unlink("from.cfg");
@@ -284,10 +277,10 @@ TEST(a_copy_can_be_in_memory)
 {
     char name[AMP_MEMORY_FILE];
     amp_error error;
-    put("some.cfg", "[net]\nbatch=64\ninputs=4\n[softmax]\n");
+    put_file("some.cfg", "[net]\nbatch=64\ninputs=4\n[softmax]\n");
     assert_int_equal(amp_cfg_copy_in_memory("some.cfg", changes, 1, "it", name, &error), AMP_OK);
     assert_string_equal(contents(name), "[net]\nbatch=8\ninputs=4\n[softmax]\n");
-    put("some.cfg", "[net]\nbatch=64\nsubdivisions=16\ninputs=4\n[softmax]\n");
+    put_file("some.cfg", "[net]\nbatch=64\nsubdivisions=16\ninputs=4\n[softmax]\n");
     assert_int_equal(amp_cfg_copy_in_memory("some.cfg", changes, 1, "this -batch", name, &error),
                      AMP_BAD_CONFIG);
     assert_non_null(strstr(error.message, "some.cfg with this -batch: [net] subdivisions = 16: batch = 8"));
@@ -299,7 +292,7 @@ TEST(numbers_of_net_are_read)
 {
     double value;
     amp_error error;
-    put("some.cfg", "[net]\n#batch=1\nbatch = 6 4\nbatch=32\n[yolo]\nclasses=3\n");
+    put_file("some.cfg", "[net]\n#batch=1\nbatch = 6 4\nbatch=32\n[yolo]\nclasses=3\n");
     assert_int_equal(cfg_net_number("some.cfg", "batch", 1, &value, &error), AMP_OK);
     assert_true(value == 64);
     assert_int_equal(cfg_net_number("some.cfg", "classes", -1, &value, &error), AMP_OK);

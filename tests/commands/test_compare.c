@@ -81,14 +81,6 @@ static void near(double a, double b)
 
 /* ---- a run ---- */
 
-TEST(medians)
-{
-    double odd[] = { 3, 1, 2 }, even[] = { 4, 1, 3, 2 };
-    near(amp_median(odd, 3), 2);
-    near(amp_median(even, 4), 2.5);
-    assert_false(isfinite(amp_median(odd, 0)));
-}
-
 /* 60 steps: the first six are left out, and with them their times; skipped ones and the
  * highest memory are of all. */
 TEST(a_run_is_measured_without_its_first_tenth)
@@ -291,33 +283,6 @@ TEST(a_loss_is_ruled_out_or_shown_or_nobody_can_tell)
     assert_int_equal(judged(-3, -1.001), AMP_ACCURACY_WORSE);
     assert_int_equal(amp_compare_judge(&(amp_interval){ 0, NAN, NAN, NAN, NAN }, 1), AMP_ACCURACY_UNKNOWN);
     assert_int_equal(amp_compare_judge(&(amp_interval){ 1, 0, NAN, NAN, NAN }, 1), AMP_ACCURACY_UNDECIDED);
-}
-
-TEST(accuracy_is_judged_by_the_interval)
-{
-    static const struct { double scores[SEEDS]; const char *says; } cases[] = {
-        /* +.1 +.2 -.1 */
-        { { .501, .602, .699 }, "bf16: as good as fp32, a loss of more than 1 point is ruled out: " },
-        /* -1 +1 -1 */
-        { { .49, .61, .69 }, "bf16: cannot tell yet whether it loses more than 1 point to fp32: " },
-        /* -5 -5 -5 */
-        { { .45, .55, .65 }, "bf16: worse than fp32 by more than 1 point: " },
-        /* -1 0 -6 */
-        { { .49, .60, .64 }, "bf16: cannot tell yet" },
-        /* +5 +5 +5 */
-        { { .55, .65, .75 }, "bf16: as good as fp32" },
-        /* +1 0 +6 */
-        { { .51, .60, .76 }, "bf16: cannot tell yet" } };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        made_up m;
-        make_up(&m);
-        set_scores(&m, 0, .5, .6, .7);
-        set_scores(&m, 1, cases[i].scores[0], cases[i].scores[1], cases[i].scores[2]);
-        judge(&m, NULL);
-        expect(&m, cases[i].says);
-        assert_false(says(&m, "better"));
-        forget(&m);
-    }
 }
 
 /* The second score: mAP@0.5:0.95, of which 2 points are lost in each seed, or some in one. */

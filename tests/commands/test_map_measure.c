@@ -10,6 +10,7 @@
 
 #include "network.h"
 #include "parser.h"
+#include "test_folder.h"
 
 static const char cfg[] =
     "[net]\nbatch=4\nsubdivisions=2\nwidth=32\nheight=32\nchannels=3\nlearning_rate=0.0001\nmomentum=0.9\n"
@@ -28,53 +29,25 @@ static const char cfg[] =
 
 enum { IMAGES = 3, SIDE = 40 };
 
-static void write_file(const char *name, const void *bytes, size_t count)
-{
-    FILE *file = fopen(name, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, count, file), count);
-    assert_int_equal(fclose(file), 0);
-}
-
 /* In an empty folder: images/N.ppm with labels. */
 static int set_up(void **state)
 {
-    static char folder[] = "/tmp/map_measure_XXXXXX";
     char name[64], label[] = "0 .5 .5 .5 .5\n1 .25 .25 .25 .25\n", list[256] = "";
     unsigned char picture[13 + 3 * SIDE * SIDE] = "P6\n40 40\n255\n";
-    (void)state;
-    if (!mkdtemp(folder) || chdir(folder) || mkdir("images", 0700) || mkdir("labels", 0700)) return -1;
+    if (enter_folder(state) || mkdir("images", 0700) || mkdir("labels", 0700)) return -1;
     for (int n = 0; n < IMAGES; n++) {
         for (size_t i = 13; i < sizeof picture; i++)
             picture[i] = (unsigned char)((i * (size_t)(n + 3)) % 251);
         snprintf(name, sizeof name, "images/%d.jpg", n); /* whatever it is, Darknet looks inside */
-        write_file(name, picture, sizeof picture);
+        put_bytes(name, picture, sizeof picture);
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s\n", name);
         snprintf(name, sizeof name, "labels/%d.txt", n);
-        write_file(name, label, strlen(label));
+        put_file(name, label);
     }
-    write_file("valid.txt", list, strlen(list));
-    write_file("my.data", "valid = valid.txt\n", 18);
-    write_file("my.cfg", cfg, strlen(cfg));
+    put_file("valid.txt", list);
+    put_file("my.data", "valid = valid.txt\n");
+    put_file("my.cfg", cfg);
     return 0;
-}
-
-static int tear_down(void **state)
-{
-    char name[64];
-    (void)state;
-    for (int n = 0; n < IMAGES; n++) {
-        snprintf(name, sizeof name, "images/%d.jpg", n);
-        unlink(name);
-        snprintf(name, sizeof name, "labels/%d.txt", n);
-        unlink(name);
-    }
-    const char *const files[] = {"valid.txt", "my.data", "my.cfg", "now.weights", "now.weights.amp"};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) unlink(files[i]);
-    rmdir("images");
-    rmdir("labels");
-    char folder[4096];
-    return !getcwd(folder, sizeof folder) || chdir("/") || rmdir(folder);
 }
 
 static network *made(const char *dtype)
@@ -182,5 +155,5 @@ TEST(leaves_no_trace_in_fp16) { leaves_no_trace("fp16"); }
 int main(void)
 {
     gpu_index = -1;
-    return run_listed_tests("tests", set_up, tear_down);
+    return run_listed_tests("tests", set_up, leave_folder);
 }

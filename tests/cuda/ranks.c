@@ -15,6 +15,7 @@
 #include "network.h"
 #include "parser.h"
 #include "rank_threads.h"
+#include "test_folder.h"
 
 enum { FLOATS = 300, UPDATES = 3 };
 
@@ -572,14 +573,6 @@ static const struct { const char *command; loop *train; const char *final; } loo
 
 enum { IMAGES = 6, SIDE = 16 };
 
-static void write_file(const char *name, const void *bytes, size_t size)
-{
-    FILE *file = fopen(name, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    fclose(file);
-}
-
 static void write_data(int classes)
 {
     static const char head[] = "P6 16 16 255\n", label[] = "1 .5 .4 .3 .2\n", data_file[] =
@@ -592,15 +585,15 @@ static void write_data(int classes)
         for (size_t k = sizeof head - 1; k < sizeof image; k++)
             image[k] = (char)((seed = seed * 1664525u + 1013904223u) >> 24);
         snprintf(name, sizeof name, "%c_%d.jpg", 'a' + i, i);
-        write_file(name, image, sizeof image);
+        put_bytes(name, image, sizeof image);
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s\n", name);
         snprintf(name, sizeof name, "%c_%d.txt", 'a' + i, i);
-        write_file(name, label, sizeof label - 1);
+        put_bytes(name, label, sizeof label - 1);
     }
-    write_file("train.txt", list, strlen(list));
-    write_file("labels.txt", labels, strlen(labels));
+    put_bytes("train.txt", list, strlen(list));
+    put_bytes("labels.txt", labels, strlen(labels));
     snprintf(text, sizeof text, data_file, classes);
-    write_file("my.data", text, strlen(text));
+    put_bytes("my.data", text, strlen(text));
 }
 
 /* So many steps; weights: where to begin, or NULL. Returns the network that they end with. */
@@ -612,7 +605,7 @@ static network *train_as_user(int l, const char *gpus, int steps, char *weights)
     int numbers[] = { 0, 0 };
     snprintf(cfg, sizeof cfg, "%.*smax_batches=%d\n%s", (int)(end - cfgs[l]), cfgs[l], steps,
              strchr(end, '\n') + 1);
-    write_file("my.cfg", cfg, strlen(cfg));
+    put_bytes("my.cfg", cfg, strlen(cfg));
     darknet_amp_start(COUNT(arguments) - 1, arguments);
     amp_random_set_next_job(1); /* as in a program of its own */
     loops[l].train("my.data", "my.cfg", weights, numbers, 1 + (strchr(gpus, ',') != NULL), 0);

@@ -52,27 +52,17 @@ status_of "$DARKNET" detector train tiny.data tiny.cfg case.weights -amp fp16 -s
 [ $status = 0 ] || fail "the good pair: status $status: $(tail -n 3 err)"
 says 'amp: resumed from case.weights.amp: step 100,'
 
-step=$((size / 23))
-for offset in 1 13 20 24 33 37 $(seq 41 $step $((size - 1))) $((size - 4)); do
+for offset in 1 20 37 $((size / 2)) $((size - 4)); do
     pair "damaged at byte $offset"
     byte=$(od -An -tu1 -j$offset -N1 case.weights.amp)
     put $offset "\\x$(printf %02x $((byte ^ 16)))"
     refused '' case.weights
 done
-for length in 0 1 8 12 39 40 48 $((size / 3)) $((size - 9)) $((size - 1)); do
+for length in 0 12 48 $((size / 3)) $((size - 1)); do
     pair "cut to $length bytes"
     truncate -s $length case.weights.amp
     refused '' case.weights
 done
-pair 'one byte more'
-printf x >> case.weights.amp
-refused '' case.weights
-pair 'of zeros'
-head -c $size /dev/zero > case.weights.amp
-refused '' case.weights
-pair 'a text'
-cp tiny.cfg case.weights.amp
-refused '' case.weights
 pair 'a .weights file'
 cp $good case.weights.amp
 refused '' case.weights

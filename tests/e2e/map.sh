@@ -126,15 +126,11 @@ refused 'missing.weights: cannot read' my.data constant.cfg missing.weights
 # Weights are the whole network's, or none: with AMP and without.
 of="my.data constant.cfg"
 head -c 60 constant.weights > cut.weights
-head -c 20 constant.weights > first.weights
-{ cat constant.weights; printf "$six"; } > longer.weights
 printf '\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00' > version.weights
 for amp in off bf16; do
     refused 'empty: 0 bytes are too few for a .weights file' $of empty -amp $amp
     refused 'version.weights: 12 bytes are too few' $of version.weights -amp $amp
     refused 'cut.weights: ends in the middle of layer 1, 72 bytes short of its 112' $of cut.weights -amp $amp
-    refused 'first.weights: ends before the weights of layer 1' $of first.weights -amp $amp
-    refused 'longer.weights: 4 bytes longer than what this network' $of longer.weights -amp $amp
     refused "numbers that are not finite; the weights are another network's" $of nan.weights -amp $amp
 done
 refused 'numbers that are not finite.*too short for fp16' my.data constant.cfg nan.weights
@@ -146,10 +142,6 @@ with 'names = names.txt'
 refused 'with.data: no .valid' with.data $good
 with 'valid = missing.txt'
 refused 'missing.txt: cannot read the list' with.data $good
-with 'valid = images'
-refused 'images: cannot read the list' with.data $good
-with 'valid = empty'
-refused 'empty: .*list of validation images is empty' with.data $good
 with 'valid = valid.txt' 'names = missing.names'
 refused 'missing.names: cannot read the class names' with.data $good
 echo images/nothing.jpg > list
@@ -164,12 +156,6 @@ refused 'none of the 2 validation images can be read; the first: images/broken.j
 mkfifo images/fifo.jpg
 echo images/fifo.jpg > list
 refused 'images/fifo.jpg: cannot read the image: not a regular file' with.data $good
-refused 'images/fifo.jpg: cannot read the .cfg file: not a regular file' with.data images/fifo.jpg \
-    constant.weights
-with 'valid = images/fifo.jpg'
-refused 'images/fifo.jpg: cannot read the list of validation images .*: not a regular file' with.data $good
-with 'valid = valid.txt' 'names = images/fifo.jpg'
-refused 'images/fifo.jpg: cannot read the class names .*: not a regular file' with.data $good
 rm images/fifo.jpg
 echo difficult/nothing.txt > short.txt
 with 'valid = valid.txt' 'difficult = short.txt'
@@ -178,16 +164,5 @@ with 'valid = valid.txt' 'difficult = missing.txt'
 refused 'missing.txt: cannot read the list of difficult objects' with.data $good
 with 'valid = list'
 echo images/wide.jpg > list
-for line in '0 0.5 0.5 0.5' '0 0.5 0.5 0.5 0.5 0.5' 'round 0.5 0.5 0.5 0.5' '0.5 0.5 0.5 0.5 0.5'; do
-    echo "$line" > labels/wide.txt
-    refused "labels/wide.txt:1: label '$line' is not .class x y width height." with.data $good
-done
-for line in '0 0.5 0.5 nan 0.5' '0 inf 0.5 0.5 0.5'; do
-    echo "$line" > labels/wide.txt
-    refused "labels/wide.txt:1: label '$line' holds inf or NaN" with.data $good
-done
-for class in 2 -1 4294967296; do
-    echo "$class 0.5 0.5 0.5 0.5" > labels/wide.txt
-    refused "labels/wide.txt:1: label '$class 0.5 0.5 0.5 0.5' is of a class that the network does not have: \
-it knows 0 to 1" with.data $good
-done
+echo '0 0.5 0.5 nan 0.5' > labels/wide.txt
+refused "labels/wide.txt:1: label '0 0.5 0.5 nan 0.5' holds inf or NaN" with.data $good

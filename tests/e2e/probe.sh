@@ -174,25 +174,13 @@ refuses() { # refuses <text> <arguments...>
     [ ! -s bad.out ] && [ ! -e bad.json ] || fail "$*: something was written"
 }
 refuses 'there.data: cannot read the .data file' there.data tiny.cfg
-refuses 'images: cannot read the .data file' images tiny.cfg
-refuses 'images: cannot read the weights' tiny.data tiny.cfg images
-mkfifo fifo
-refuses 'fifo: cannot read the weights: not a regular file' tiny.data tiny.cfg fifo
 refuses 'there.cfg' tiny.data there.cfg
 refuses 'there.weights: cannot read the weights' tiny.data tiny.cfg there.weights
 refuses '-iters' tiny.data tiny.cfg -iters 0
 refuses 'CFG is missing' tiny.data
 refuses 'there is no such option' tiny.data tiny.cfg -dtype fp16
-: > empty.txt
-for line in 'train=empty.txt' 'train=there.txt' 'valid=train.txt' 'train=images'; do
-    printf 'classes=2\n%s\n' "$line" > bad.data
-    refuses 'list of training images' bad.data tiny.cfg
-done
 sed 's/^classes=.*/classes=3/' clothes.data > bad.data
 refuses 'bad.data: classes=3, but the network has 2' bad.data clothes.cfg
-echo round > one.names
-sed 's/^labels=.*/labels=one.names/' clothes.data > bad.data
-refuses 'holds 1 labels, but bad.data has classes = 2' bad.data clothes.cfg
 sed '/^\[softmax\]/,$d' clothes.cfg > headless.cfg
 refuses 'a network must end in yolo or region' tiny.data headless.cfg
 sed 's/^channels=3/channels=1/' tiny.cfg > grey.cfg

@@ -10,34 +10,10 @@
 
 #include "files/checksum.h"
 #include "files/safe_file.h"
+#include "test_folder.h"
 
-static char folder[] = "/tmp/amp_test_files_XXXXXX";
-
-static int enter_folder(void **state)
-{
-    (void)state;
-    strcpy(folder + sizeof folder - 7, "XXXXXX");
-    return !mkdtemp(folder) || chmod(folder, 0755) || chdir(folder);
-}
-
-static int leave_folder(void **state)
-{
-    (void)state;
-    static const char *const names[] = { "f", "f.new", "real", "real.new", "link", "sub/real", "sub/real.new",
-                                         "sub/link", "sub/f", "sub/f.new" };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(names[i]);
-    rmdir("sub");
-    rmdir("f.new");
-    return chdir("/") || rmdir(folder);
-}
-
-static void put(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
+/* Others than root come in as well. */
+static int enter_open_folder(void **state) { return enter_folder(state) || chmod(".", 0755); }
 
 static void assert_holds(const char *path, const char *text)
 {
@@ -68,7 +44,7 @@ static void replace(const char *name, const char *text)
     amp_safe_file f;
     amp_error error;
     if (amp_safe_file_begin(name, &f, &error) != AMP_OK) fail_msg("%s", error.message);
-    put(f.temporary, text);
+    put_file(f.temporary, text);
     if (amp_safe_file_commit(&f, &error) != AMP_OK) fail_msg("%s", error.message);
     amp_safe_file_end(&f);
 }
@@ -105,7 +81,7 @@ TEST(the_checksum_is_crc_64_xz)
     }
 }
 
-TEST_WITH(a_files_checksum_is_that_of_its_bytes, enter_folder, leave_folder)
+TEST_WITH(a_files_checksum_is_that_of_its_bytes, enter_open_folder, leave_folder)
 {
     size_t size = 300001;
     unsigned char *bytes = malloc(size);
@@ -127,14 +103,14 @@ TEST_WITH(a_files_checksum_is_that_of_its_bytes, enter_folder, leave_folder)
 
 /* ---- replacing ---- */
 
-TEST_WITH(the_old_content_stays_until_the_commit, enter_folder, leave_folder)
+TEST_WITH(the_old_content_stays_until_the_commit, enter_open_folder, leave_folder)
 {
     amp_safe_file f;
     replace("f", "old");
     assert_holds("f", "old");
     assert_int_equal(amp_safe_file_begin("f", &f, NULL), AMP_OK);
     assert_string_equal(f.temporary, "f.new");
-    put(f.temporary, "half");
+    put_file(f.temporary, "half");
     assert_holds("f", "old");
     amp_safe_file_end(&f); /* given up */
     assert_holds("f", "old");
@@ -144,12 +120,12 @@ TEST_WITH(the_old_content_stays_until_the_commit, enter_folder, leave_folder)
     assert_absent("f.new");
 }
 
-TEST_WITH(leftovers_are_replaced, enter_folder, leave_folder)
+TEST_WITH(leftovers_are_replaced, enter_open_folder, leave_folder)
 {
-    put("f.new", "a longer leftover");
+    put_file("f.new", "a longer leftover");
     replace("f", "new");
     assert_holds("f", "new");
-    put("real", "kept");
+    put_file("real", "kept");
     assert_int_equal(symlink("real", "f.new"), 0); /* not written through */
     replace("f", "newer");
     assert_holds("f", "newer");
@@ -161,10 +137,10 @@ TEST_WITH(leftovers_are_replaced, enter_folder, leave_folder)
     assert_non_null(strstr(error.message, "f.new: "));
 }
 
-TEST_WITH(a_symbolic_link_stays_one, enter_folder, leave_folder)
+TEST_WITH(a_symbolic_link_stays_one, enter_open_folder, leave_folder)
 {
     assert_int_equal(mkdir("sub", 0700), 0);
-    put("sub/real", "old");
+    put_file("sub/real", "old");
     assert_int_equal(symlink("real", "sub/link"), 0); /* relative to its own folder */
     assert_int_equal(symlink("sub/link", "link"), 0);
     amp_safe_file f;
@@ -189,7 +165,7 @@ TEST_WITH(a_symbolic_link_stays_one, enter_folder, leave_folder)
     assert_non_null(strstr(error.message, "symbolic links"));
 }
 
-TEST_WITH(permissions_stay, enter_folder, leave_folder)
+TEST_WITH(permissions_stay, enter_open_folder, leave_folder)
 {
     mode_t old = umask(027);
     replace("f", "first");
@@ -200,7 +176,7 @@ TEST_WITH(permissions_stay, enter_folder, leave_folder)
     umask(old);
 }
 
-TEST_WITH(what_is_no_file_is_written_directly, enter_folder, leave_folder)
+TEST_WITH(what_is_no_file_is_written_directly, enter_open_folder, leave_folder)
 {
     amp_safe_file f;
     amp_error error;
@@ -223,14 +199,14 @@ TEST_WITH(what_is_no_file_is_written_directly, enter_folder, leave_folder)
 }
 
 /* Two trainings into one folder: the second is told so, and the first one's file is not touched. */
-TEST_WITH(a_file_that_is_being_saved_is_left_alone, enter_folder, leave_folder)
+TEST_WITH(a_file_that_is_being_saved_is_left_alone, enter_open_folder, leave_folder)
 {
     amp_safe_file f, g;
     amp_error error;
     for (int ends = 0; ends < 3; ends++) {
-        put("f", "old");
+        put_file("f", "old");
         assert_int_equal(amp_safe_file_begin("f", &f, &error), AMP_OK);
-        put(f.temporary, "first");
+        put_file(f.temporary, "first");
         assert_true(amp_safe_file_busy(&f));
         assert_int_equal(amp_safe_file_begin("f", &g, &error), AMP_IO_FAILED);
         assert_string_equal(error.message, "cannot write f.new: another program is writing it; give each "
@@ -246,9 +222,9 @@ TEST_WITH(a_file_that_is_being_saved_is_left_alone, enter_folder, leave_folder)
 }
 
 /* What is printed into a closed stream would go into the file that has its descriptor now. */
-TEST_WITH(nothing_is_saved_while_a_standard_stream_is_closed, enter_folder, leave_folder)
+TEST_WITH(nothing_is_saved_while_a_standard_stream_is_closed, enter_open_folder, leave_folder)
 {
-    put("f", "old");
+    put_file("f", "old");
     assert_int_equal(mkfifo("link", 0600), 0);
     for (int closed = 0; closed < 3; closed++) {
         int status, kept = dup(closed);
@@ -274,14 +250,14 @@ TEST_WITH(nothing_is_saved_while_a_standard_stream_is_closed, enter_folder, leav
     replace("f", "new");
 }
 
-TEST_WITH(a_leftover_is_removed_unless_it_is_being_written, enter_folder, leave_folder)
+TEST_WITH(a_leftover_is_removed_unless_it_is_being_written, enter_open_folder, leave_folder)
 {
     amp_safe_file f, g;
     amp_error error;
     assert_int_equal(amp_safe_file_locate("f", &g, &error), AMP_OK);
     assert_int_equal(amp_safe_file_remove_leftover(&g, &error), AMP_OK); /* there is none */
-    put("f", "old");
-    put("f.new", "left");
+    put_file("f", "old");
+    put_file("f.new", "left");
     assert_int_equal(amp_safe_file_remove_leftover(&g, &error), AMP_OK);
     assert_absent("f.new");
     assert_int_equal(amp_safe_file_begin("f", &f, &error), AMP_OK);
@@ -315,11 +291,11 @@ static int begin_as_nobody(const char *name, char *said, size_t size)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST_WITH(a_protected_file_or_folder_is_left_alone, enter_folder, leave_folder)
+TEST_WITH(a_protected_file_or_folder_is_left_alone, enter_open_folder, leave_folder)
 {
     char said[512];
     assert_int_equal(mkdir("sub", 0777), 0);
-    put("sub/f", "precious");
+    put_file("sub/f", "precious");
     assert_int_equal(chmod("sub/f", 0444), 0);
     assert_int_equal(chmod("sub", 0777), 0);
     assert_int_equal(begin_as_nobody("sub/f", said, sizeof said), AMP_IO_FAILED);

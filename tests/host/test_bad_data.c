@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "darknet.h"
@@ -21,29 +20,14 @@
 #include "host/data/label_file.h"
 #include "host/data/loader_memory.h"
 #include "host/network/weights_check.h"
+#include "child.h"
+#include "test_folder.h"
 
 image get_segmentation_image(char *path, int w, int h, int classes); /* data.c */
 
-static void write_file(const char *name, const char *text)
+static int enter_with_folders(void **state)
 {
-    FILE *file = fopen(name, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
-    assert_int_equal(fclose(file), 0);
-}
-
-static int make_folder(void **state)
-{
-    static char folder[] = "/tmp/test_bad_data.XXXXXX";
-    *state = mkdtemp(folder);
-    return *state && chdir(folder) == 0 && mkdir("images", 0700) == 0 && mkdir("labels", 0700) == 0 ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    char command[200];
-    snprintf(command, sizeof command, "rm -rf '%s'", (char *)*state);
-    return chdir("/") || system(command);
+    return enter_folder(state) || mkdir("images", 0700) || mkdir("labels", 0700);
 }
 
 /* ---- labels ---- */
@@ -161,7 +145,7 @@ TEST(a_data_file_is_read_as_stock_reads_it)
 {
     amp_error error;
     amp_data_file data;
-    write_file("my.data", "# comment\n classes = 3\r\ntrain= a.txt\nvalid =b.txt\nlabels=l\nnames=n\n"
+    put_file("my.data", "# comment\n classes = 3\r\ntrain= a.txt\nvalid =b.txt\nlabels=l\nnames=n\n"
                "backup=back\ntrain=second\ntop=5\n");
     assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
     assert_int_equal(data.classes, 3);
@@ -171,18 +155,18 @@ TEST(a_data_file_is_read_as_stock_reads_it)
     assert_string_equal(amp_data_file_names(&data), "n");
     assert_string_equal(data.note, "my.data:8: train is given again; its first line counts");
     amp_data_file_free(&data);
-    write_file("my.data", "classes = 3 \ntrain = a=b.txt\t\ntag=0\ntag=1\n");
+    put_file("my.data", "classes = 3 \ntrain = a=b.txt\t\ntag=0\ntag=1\n");
     assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
     assert_string_equal(data.train, "a=b.txt");
     assert_int_equal(data.tag, 0);
     assert_string_equal(data.note, "my.data:4: tag is given again; its first line counts");
     amp_data_file_free(&data);
-    write_file("my.data", "classes=3\ntrain=a.txt\n");
+    put_file("my.data", "classes=3\ntrain=a.txt\n");
     assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
     assert_string_equal(data.note, "");
     assert_int_equal(data.cache, 0);
     amp_data_file_free(&data);
-    write_file("my.data", "cache = ram\ncache=off\n");
+    put_file("my.data", "cache = ram\ncache=off\n");
     assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
     assert_int_equal(data.cache, 1);
     assert_string_equal(data.note, "my.data:2: cache is given again; its first line counts");
@@ -206,7 +190,7 @@ TEST(a_broken_data_file_is_one_line)
     amp_error error;
     amp_data_file data;
     for (size_t i = 0; i < COUNT(files); i++) {
-        write_file("bad.data", files[i].text);
+        put_file("bad.data", files[i].text);
         assert_int_equal(amp_data_file_read("bad.data", &data, &error), AMP_BAD_CONFIG);
         amp_data_file_free(&data);
         if (!strstr(error.message, files[i].expected))
@@ -246,47 +230,38 @@ TEST(what_is_no_regular_file_is_not_opened)
 
 static char long_path[6000];
 
-static void replaces(void) { find_replace(long_path, "a", "labels", (char[4096]){ 0 }); }
-static void scans(void) { free_image(get_segmentation_image("images/mask.jpg", 8, 8, 2)); }
-
-static void saves_image(void)
+static void replaces(void *none)
 {
+    (void)none;
+    find_replace(long_path, "a", "labels", (char[4096]){ 0 });
+}
+
+static void scans(void *none)
+{
+    (void)none;
+    free_image(get_segmentation_image("images/mask.jpg", 8, 8, 2));
+}
+
+static void saves_image(void *none)
+{
+    (void)none;
     image im = make_image(1, 1, 3);
     save_image(im, long_path);
 }
 
-/* What the child says before it ends with status 1; *status: its exit status. */
-static void run_child(void (*run)(void), char *said, size_t size, int *status)
-{
-    int pipes[2];
-    size_t length = 0;
-    assert_int_equal(pipe(pipes), 0);
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(pipes[1], STDERR_FILENO);
-        run();
-        _exit(0);
-    }
-    close(pipes[1]);
-    for (ssize_t got; (got = read(pipes[0], said + length, size - 1 - length)) > 0;) length += (size_t)got;
-    said[length] = 0;
-    close(pipes[0]);
-    assert_int_equal(waitpid(child, status, 0), child);
-    *status = WIFEXITED(*status) ? WEXITSTATUS(*status) : -1;
-}
-
 /* Under AMP what a loader cannot have ends the program; in other programs NULL comes back, as ever. */
-static void wants_too_much(void)
+static void wants_too_much(void *none)
 {
+    (void)none;
     amp_loaders_watch(0);
     darknet_amp_calloc((size_t)1 << 46, 4, "m.cols");
 }
 
 static void *loads_nothing(void *job) { return job; }
 
-static void starts_loaders(void)
+static void starts_loaders(void *none)
 {
+    (void)none;
     amp_loaders_watch(0);
     setrlimit(RLIMIT_AS, &(struct rlimit){ 1 << 20, 1 << 20 });
     for (int i = 0; i < 2; i++) darknet_amp_start_loader(&(pthread_t){ 0 }, loads_nothing, NULL);
@@ -300,10 +275,10 @@ TEST(a_loader_without_memory_or_threads_ends_the_program)
     skip(); /* whose address space and allocator are others */
 #endif
     assert_null(darknet_amp_calloc((size_t)1 << 46, 4, "m.cols"));
-    run_child(wants_too_much, said, sizeof said, &status);
+    status = in_child(wants_too_much, NULL, said, sizeof said);
     if (status != 1 || !strstr(said, "no memory for 268435456.0 MiB more; "))
         fail_msg("%d: %s", status, said);
-    run_child(starts_loaders, said, sizeof said, &status);
+    status = in_child(starts_loaders, NULL, said, sizeof said);
     if (status != 1 || !strstr(said, "no thread that loads images can be started: "))
         fail_msg("%d: %s", status, said);
     assert_int_equal(strchr(said, '\n') - said, strlen(said) - 1); /* one line */
@@ -367,8 +342,9 @@ static void *loads_a_part(void *job)
     return job;
 }
 
-static void loads_a_batch(void)
+static void loads_a_batch(void *none)
 {
+    (void)none;
     enum { PARTS = 1000 };
     static pthread_t threads[PARTS];
     amp_loaders_watch(0);
@@ -385,7 +361,7 @@ TEST(only_some_parts_of_a_batch_are_loaded_at_a_time)
 {
     char said[1000];
     int status;
-    run_child(loads_a_batch, said, sizeof said, &status);
+    status = in_child(loads_a_batch, NULL, said, sizeof said);
     assert_int_equal(status, 0);
 }
 
@@ -399,7 +375,7 @@ TEST(a_path_longer_than_darknets_buffers_ends_the_program)
         memset(long_path, 'x', sizeof long_path);
         long_path[100] = 'a';
         long_path[length] = 0;
-        run_child(replaces, said, sizeof said, &status);
+        status = in_child(replaces, NULL, said, sizeof said);
         assert_int_equal(status, length + 5 < 4096 ? 0 : 1);
         if (status)
             assert_non_null(strstr(said, "bytes, and Darknet has room for 4095 here; shorten its parts"));
@@ -407,7 +383,7 @@ TEST(a_path_longer_than_darknets_buffers_ends_the_program)
     for (int length = 249; length < 260; length++) {
         memset(long_path, 'x', sizeof long_path);
         long_path[length] = 0;
-        run_child(saves_image, said, sizeof said, &status);
+        status = in_child(saves_image, NULL, said, sizeof said);
         assert_int_equal(status, length + 4 < 256 ? 0 : 1);
         if (status)
             assert_non_null(strstr(said, "bytes, and Darknet has room for 255 here; shorten its parts"));
@@ -424,8 +400,8 @@ TEST(a_mask_stays_within_its_image)
     int status;
     assert_true(mkdir("mask", 0700) == 0);
     for (size_t i = 0; i < COUNT(good); i++) {
-        write_file("mask/mask.txt", good[i]);
-        run_child(scans, said, sizeof said, &status);
+        put_file("mask/mask.txt", good[i]);
+        status = in_child(scans, NULL, said, sizeof said);
         if (status || *said) fail_msg("%s: status %d: %s", good[i], status, said);
     }
     char *text = malloc(60001);
@@ -434,8 +410,8 @@ TEST(a_mask_stays_within_its_image)
         memcpy(text, "0 ", 2);
         for (int i = 3; i < length; i += 2) text[i] = ',';
         text[length] = 0;
-        write_file("mask/mask.txt", text);
-        run_child(scans, said, sizeof said, &status);
+        put_file("mask/mask.txt", text);
+        status = in_child(scans, NULL, said, sizeof said);
         if (status != (length - 2 >= 32787) || (*said != 0) != status)
             fail_msg("%d bytes: status %d: %s", length - 2, status, said);
         if (status)
@@ -450,7 +426,7 @@ TEST(a_list_has_stocks_lines)
     const char *texts[] = { "a\nb\n", "a\nb", "\na\n\n", "a", "a b\r\n c \n" };
     amp_error error;
     for (size_t i = 0; i < COUNT(texts); i++) {
-        write_file("list.txt", texts[i]);
+        put_file("list.txt", texts[i]);
         amp_path_list list;
         assert_int_equal(amp_path_list_read("list.txt", "the list", &list, &error), AMP_OK);
         struct list *stock = get_paths("list.txt");
@@ -472,7 +448,7 @@ TEST(an_empty_list_is_refused)
     amp_error error;
     amp_path_list list;
     for (size_t i = 0; i < COUNT(texts); i++) {
-        write_file("list.txt", texts[i]);
+        put_file("list.txt", texts[i]);
         assert_int_equal(amp_path_list_read("list.txt", "the list", &list, &error), AMP_BAD_CONFIG);
         assert_string_equal(error.message, "list.txt: the list is empty");
         amp_path_list_free(&list);
@@ -499,17 +475,17 @@ TEST(a_list_longer_than_any_buffer_is_read_whole)
 
 static void small_set(void)
 {
-    write_file("my.data", "classes=2\ntrain=train.txt\nvalid=valid.txt\nnames=my.names\nlabels=my.names\n");
-    write_file("my.names", "round\nsquare\n");
-    write_file("train.txt", "images/1.round.jpg\nimages/2.square.jpg\nimages/3.round.jpg\n");
-    write_file("valid.txt", "images/4.square.jpg\nimages/1.round.jpg\n");
+    put_file("my.data", "classes=2\ntrain=train.txt\nvalid=valid.txt\nnames=my.names\nlabels=my.names\n");
+    put_file("my.names", "round\nsquare\n");
+    put_file("train.txt", "images/1.round.jpg\nimages/2.square.jpg\nimages/3.round.jpg\n");
+    put_file("valid.txt", "images/4.square.jpg\nimages/1.round.jpg\n");
     const char *names[] = { "1.round", "2.square", "3.round", "4.square" };
     char file[64];
     for (int i = 0; i < 4; i++) {
         snprintf(file, sizeof file, "images/%s.jpg", names[i]);
-        write_file(file, "an image");
+        put_file(file, "an image");
         snprintf(file, sizeof file, "labels/%s.txt", names[i]);
-        write_file(file, "0 .5 .5 .2 .2\n1 .5 .5 .2 .2\n");
+        put_file(file, "0 .5 .5 .2 .2\n1 .5 .5 .2 .2\n");
     }
 }
 
@@ -540,9 +516,9 @@ TEST(what_a_training_survives_is_counted_and_named)
     amp_error error;
     small_set();
     unlink("images/2.square.jpg");
-    write_file("labels/3.round.txt", "0 .5 .5 .2 .2\n1 1.5 .5 .2 .2\n");
+    put_file("labels/3.round.txt", "0 .5 .5 .2 .2\n1 1.5 .5 .2 .2\n");
     unlink("labels/4.square.txt");
-    write_file("my.names", "round\nsquare\nthird\n");
+    put_file("my.names", "round\nsquare\nthird\n");
     amp_data_scan scan = scanned(0, 2, AMP_OK, &error);
     assert_int_equal(scan.train.odd[AMP_SCAN_MISSING].count, 1);
     assert_string_equal(scan.train.odd[AMP_SCAN_MISSING].first, "images/2.square.jpg");
@@ -551,9 +527,9 @@ TEST(what_a_training_survives_is_counted_and_named)
     assert_int_equal(scan.valid.odd[AMP_SCAN_UNLABELLED].count, 1);
     assert_string_equal(scan.valid.odd[AMP_SCAN_UNLABELLED].first, "images/4.square.jpg");
     assert_string_equal(scan.warning, "my.names: 3 class names, but the network has 2 classes");
-    write_file("train.txt",
+    put_file("train.txt",
                "images/1.round.jpg\nimages/3.round.jpg\nimages/5.plain.jpg\nimages/5.plain.jpg\n");
-    write_file("images/5.plain.jpg", "an image");
+    put_file("images/5.plain.jpg", "an image");
     scan = scanned(1, 2, AMP_OK, &error);
     assert_int_equal(scan.train.odd[AMP_SCAN_MISLABELLED].count, 2);
     assert_int_equal(scan.train.paths, 4);
@@ -586,10 +562,10 @@ TEST(what_a_training_does_not_survive_is_an_error)
         { "my.names", "round\n\n", 1, "my.names:2: a blank line" },
         { "my.names", "cat\ndog\n", 1, "train.txt: no path holds exactly one of the 2 labels" } };
     amp_error error;
-    write_file("1.webp", "RIFF");
+    put_file("1.webp", "RIFF");
     for (size_t i = 0; i < COUNT(cases); i++) {
         small_set();
-        write_file(cases[i].file, cases[i].text);
+        put_file(cases[i].file, cases[i].text);
         scanned(cases[i].classifier, 2, AMP_BAD_CONFIG, &error);
         if (!strstr(error.message, cases[i].expected))
             fail_msg("no '%s' in: %s", cases[i].expected, error.message);
@@ -635,7 +611,7 @@ static long file_size(const char *name)
 /* Darknet's own writer says how long a file of the first n layers is. */
 TEST(a_layer_reads_as_many_bytes_as_its_writer_writes)
 {
-    write_file("every.cfg", EVERY_KIND);
+    put_file("every.cfg", EVERY_KIND);
     network *net = parse_network_cfg("every.cfg");
     save_weights_upto(net, "upto.weights", 0);
     long before = file_size("upto.weights");
@@ -660,7 +636,7 @@ TEST(weights_end_where_a_layer_does)
 {
     amp_error error;
     int held;
-    write_file("every.cfg", EVERY_KIND);
+    put_file("every.cfg", EVERY_KIND);
     network *net = parse_network_cfg("every.cfg");
     save_weights(net, "my.weights");
     long whole = file_size("my.weights");
@@ -690,7 +666,7 @@ TEST(weights_end_where_a_layer_does)
 TEST(a_negative_variance_gives_other_weights_away)
 {
     amp_error error;
-    write_file("every.cfg", EVERY_KIND);
+    put_file("every.cfg", EVERY_KIND);
     network *net = parse_network_cfg("every.cfg");
     assert_int_equal(amp_check_weights_sense(net, "my.weights", &error), AMP_OK);
     net->layers[6].rolling_variance[3] = -.01f;
@@ -699,4 +675,4 @@ TEST(a_negative_variance_gives_other_weights_away)
     free_whole(net);
 }
 
-int main(void) { return run_listed_tests("tests", make_folder, remove_folder); }
+int main(void) { return run_listed_tests("tests", enter_with_folders, leave_folder); }

@@ -3,9 +3,9 @@
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
-#include <sys/wait.h>
 
 #include "engine_testing.h"
+#include "child.h"
 
 #define KEYS "momentum=0.9\ndecay=0.001\nmax_batches=100000\n"
 #define SEQUENCE "[net]\nbatch=4\nsubdivisions=2\ninputs=34\ntime_steps=3\nlearning_rate=0.1\n" KEYS
@@ -126,26 +126,15 @@ TEST(products_without_amp_are_darknets)
     release(stock);
 }
 
+static void one_pass(void *net) { pass(net, 3); }
+
 TEST(a_product_that_fails_ends_the_program_with_a_line)
 {
-    int line[2], status;
-    char text[512] = "";
+    char text[512];
     network *net = make(0, "", "", "bf16");
     watch(net, watching);
     watched.fails = 1;
-    assert_int_equal(pipe(line), 0);
-    fflush(NULL);
-    pid_t child = fork();
-    if (!child) {
-        dup2(line[1], 2);
-        pass(net, 3);
-        _exit(77);
-    }
-    close(line[1]);
-    assert_true(read(line[0], text, sizeof text - 1) > 0);
-    close(line[0]);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    assert_int_equal(in_child(one_pass, net, text, sizeof text), 1);
     assert_string_equal(text, "layer 0 [rnn]: no more\n");
     release(net);
 }

@@ -8,13 +8,13 @@
 
 #include <omp.h>
 #include <pthread.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "engine_testing.h"
 #include "host/network/resume.h"
 #include "host/program/random.h"
 #include "host/network/shared_pass.h"
+#include "child.h"
 
 enum { MOST = 4, SUBDIVISIONS = 12, NOWHERE = -1 };
 
@@ -503,32 +503,18 @@ TEST(what_goes_wrong_in_one_replica_ends_all_with_one_line)
 {
     enum { ENDS = sizeof ends / sizeof *ends };
     for (int i = 0; i < 10 * ENDS; i++) {
-        int status, pipes[2], lines = 0, found = 0;
+        int lines = 0, found = 0;
         const char *name = ends[i % ENDS].name, *says = ends[i % ENDS].says;
-        char line[1024];
-        assert_int_equal(pipe(pipes), 0);
-        pid_t child = fork();
-        assert_true(child >= 0);
-        if (!child) {
-            dup2(pipes[1], STDERR_FILENO);
-            close(pipes[0]);
-            close(pipes[1]);
-            execl("/proc/self/exe", "test_replicas", name, (char *)NULL);
-            _exit(127);
-        }
-        close(pipes[1]);
-        FILE *said = fdopen(pipes[0], "r");
-        while (fgets(line, sizeof line, said)) {
+        const char *const arguments[] = { "test_replicas", name, NULL };
+        char said[1 << 16];
+        assert_int_equal(this_program_again(arguments, said, sizeof said), 1);
+        for (char *line = strtok(said, "\n"); line; line = strtok(NULL, "\n")) {
             found += !strncmp(line, says, strlen(says));
             /* beside those that tell of skips, and how halves are computed on this processor */
             lines += (!strncmp(line, "amp: ", 5) && !strstr(line, " on ") && !strstr(line, " skipped: ") &&
                       !strstr(line, ": stored in ")) ||
                      strstr(line, "got no answer from another");
         }
-        fclose(said);
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_true(WIFEXITED(status));
-        assert_int_equal(WEXITSTATUS(status), 1);
         if (found != 1 || lines != 1) fail_msg("%s: %d lines, %d of them as expected", name, lines, found);
     }
 }

@@ -3,9 +3,9 @@
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
 #include "testing.h"
 
-#include <sys/wait.h>
 
 #include "resume_testing.h"
+#include "child.h"
 
 /* Nothing of what it learned before is left, where the file has no sidecar. */
 TEST_WITH(loading_other_weights_starts_anew, empty_folder, remove_folder)
@@ -119,26 +119,11 @@ static int train(const char *path)
     return 0;
 }
 
-/* What a training that begins from this file says on stderr, and its status. In a program of its own, since
- * OpenMP's threads do not survive a fork. */
+/* What a training that begins from this file says on stderr, and its status. */
 static int training_from(const char *file, char *said, size_t size)
 {
-    const char *path = in_folder(file);
-    int pipes[2], status;
-    assert_int_equal(pipe(pipes), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(pipes[1], 2);
-        execl("/proc/self/exe", "test_resume_changed", "train", path, (char *)NULL);
-        _exit(127);
-    }
-    close(pipes[1]);
-    size_t length = 0;
-    for (ssize_t got; (got = read(pipes[0], said + length, size - 1 - length)) > 0;) length += (size_t)got;
-    said[length] = 0;
-    close(pipes[0]);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    const char *const arguments[] = { "test_resume_changed", "train", in_folder(file), NULL };
+    return this_program_again(arguments, said, size);
 }
 
 /* The first convolution's biases, scales, means and variances, 8 each, and weights follow a

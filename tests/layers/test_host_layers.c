@@ -3,10 +3,10 @@
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "engine_testing.h"
+#include "child.h"
 
 /* ---- refusals, which end the process: in one of its own, as OpenMP's threads do not survive a fork ---- */
 
@@ -42,29 +42,13 @@ static int join_unfit(void)
     return 0;
 }
 
-/* This program again with `name` as its argument: it must end with status 1 and one last line
- * that holds `message`. */
+/* This program with `name` as its argument must end with status 1 and one last line that holds `message`. */
 static void assert_refused(const char *name, const char *message)
 {
-    int out[2], status;
-    assert_int_equal(pipe(out), 0);
-    pid_t child = fork();
-    if (!child) {
-        dup2(out[1], 2);
-        execl("/proc/self/exe", "test_host_layers", name, (char *)NULL);
-        _exit(127);
-    }
-    close(out[1]);
-    char text[16384] = "";
-    size_t length = 0;
-    for (ssize_t got;
-         length < sizeof text - 1 && (got = read(out[0], text + length, sizeof text - 1 - length)) > 0;)
-        length += (size_t)got;
-    close(out[0]);
-    waitpid(child, &status, 0);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 1);
-    if (!strstr(text, message)) fail_msg("%s: no \"%s\" in: %s", name, message, text);
+    char said[16384];
+    const char *const arguments[] = { "test_host_layers", name, NULL };
+    assert_int_equal(this_program_again(arguments, said, sizeof said), 1);
+    if (!strstr(said, message)) fail_msg("%s: no \"%s\" in: %s", name, message, said);
 }
 
 TEST(a_cut_network_is_refused)

@@ -5,15 +5,16 @@ describe.
 For developers: the tests only read the file.
 usage: tests/oracles/conv_shapes.py NETWORK.cfg... > tests/golden/conv_shapes.txt
 
-Each at the size that its [net] section names. A shape that several networks have stands once, under the
-first.
+Each at the size that its [net] section names. Of convolutions that differ in the image's size alone, in one
+network or in several, the first of the largest stands there.
 """
 import pathlib
 import sys
 
 HEADER = """\
-# Every convolution of some networks, once: input channels, height and width, filters, window, stride, padding
-# on each side, dilation, groups. Written by oracles/conv_shapes.py, which leaves out most of a densenet's.
+# The convolutions of some networks: input channels, height and width, filters, window, stride, padding
+# on each side, dilation, groups. Of those that differ in the image's size alone, the largest.
+# Written by oracles/conv_shapes.py, which leaves out most of a densenet's.
 # network c h w k size stride pad dilation groups"""
 
 
@@ -109,12 +110,14 @@ def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     print(HEADER)
-    seen = set()
+    largest = {}
     for path in map(pathlib.Path, sys.argv[1:]):
-        rows = [row for row in dict.fromkeys(shapes(path)) if row not in seen]
-        seen.update(rows)
-        for row in thinned(rows):
-            print(path.stem, *row)
+        for row in thinned(list(dict.fromkeys(shapes(path)))):
+            c, h, w, *rest = row
+            if h * w > largest.get((c, *rest), (0, ""))[0]:
+                largest[c, *rest] = h * w, f"{path.stem} {' '.join(map(str, row))}"
+    for _, line in largest.values():
+        print(line)
 
 
 if __name__ == "__main__":

@@ -114,15 +114,6 @@ def rivals(rng):
     return 2, truths, found
 
 
-def crowded(rng):
-    """More than 100 detections of one image and class."""
-    truths = [(0, 0, (12 * (n % 8), 12 * (n // 8), 10, 10), int(rng.random() < .1))
-              for n in range(rng.randint(5, 40))]
-    found = [(0, 0, rng.randint(1, 60) * 10, near(rng, rng.choice(truths)[2]))
-             for _ in range(rng.randint(105, 140))]
-    return 1, truths, found
-
-
 def cases():
     rng = random.Random(2018)
     fine = lambda rng: rng.randint(1, 999)
@@ -146,12 +137,6 @@ def cases():
         yield "thresholds", at_thresholds(rng)
     for n in range(50):
         yield "rivals", rivals(rng)
-    for n in range(4):
-        yield "crowded", crowded(rng)
-    for n in range(4):
-        yield "many-classes", scene(rng, 3, rng.randint(40, 80), 30, 50, difficult=.1, score=fine)
-    for n in range(4):
-        yield "many-images", scene(rng, 60, 3, 70, 130, difficult=.1)
     # Recalls of k/10 and k/20: whether a point is reached is a matter of rounding.
     for objects in (7, 10, 20, 30):
         for hits in range(1, objects, 2):

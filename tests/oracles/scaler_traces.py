@@ -2,7 +2,7 @@
 """Writes golden/scaler_traces.txt: what torch.amp.GradScaler does to its scale in thousands of random
 trainings.
 
-For developers: the tests only replay the file, which holds every twentieth training; test_scaler_traces
+For developers: the tests only replay the file, which holds every sixtieth training; test_scaler_traces
 replays all with AMP_GOLDEN set to the folder that scaler_traces.txt was written to. Needs PyTorch 2.3 or
 later (pip install torch, in a virtual environment); its CPU will do. Before 2.3 GradScaler works on GPUs
 only. 2.5.1 and 2.15.0 write the same file, but for its first line.
@@ -147,14 +147,14 @@ def main():
         sys.exit(f"PyTorch {torch.__version__} has no GradScaler for the CPU: take 2.3 or later")
     torch.set_num_threads(1)
     rng = random.Random(2018)
-    step = 20 if sys.argv[1:] == ["--sample"] else 1
+    step, first = (60, 20) if sys.argv[1:] == ["--sample"] else (1, 0)
     print("# Written by tests/oracles/scaler_traces.py, which says how to read it, "
           f"with PyTorch {torch.__version__}.")
     for number in range(TRAININGS):
         line, changes = run(rng)
         if number % WRITTEN_OUT == 0:
             line += [":"] + changes
-        if number % step == 0:
+        if number % step == first:
             print(*line)
 
 

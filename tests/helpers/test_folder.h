@@ -1,0 +1,40 @@
+/* A folder of a test's own, which goes with all that is in it, and files there. Include testing.h first. */
+#ifndef TEST_FOLDER_H
+#define TEST_FOLDER_H
+
+static char test_folder[] = "/tmp/amp_test_XXXXXX";
+
+/* CMocka's set-up and tear-down, of one test or of all: in between the program is in the folder. */
+static inline int enter_folder(void **state)
+{
+    (void)state;
+    strcpy(test_folder + sizeof test_folder - 7, "XXXXXX");
+    return !mkdtemp(test_folder) || chdir(test_folder);
+}
+
+static inline int leave_folder(void **state)
+{
+    char command[64];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf '%s'", test_folder);
+    return chdir("/") || system(command);
+}
+
+static inline void put_bytes(const char *name, const void *bytes, size_t count)
+{
+    FILE *file = fopen(name, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    assert_int_equal(fclose(file), 0);
+}
+
+static inline void put_file(const char *name, const char *text) { put_bytes(name, text, strlen(text)); }
+
+/* For files that are written very often: overwriting in place would wait for the disk each time. */
+static inline void put_anew(const char *name, const char *text)
+{
+    unlink(name);
+    put_file(name, text);
+}
+
+#endif
