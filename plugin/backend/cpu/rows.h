@@ -40,6 +40,9 @@ typedef struct amp_cpu_rule {
     float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
 } amp_cpu_rule;
 
+/* The pixels of output that a tile of a Winograd convolution has, 4 x 4 where it is not the last one. */
+typedef struct amp_cpu_tile_size { int rows, columns; } amp_cpu_tile_size;
+
 /* How a tile of a Winograd convolution ends: y = leaky(sum + bias), slope being leaky's or 1; or y += sum. */
 typedef struct amp_cpu_tile_end {
     const float *bias; /* of the first channel that is written; not read where it accumulates */
@@ -129,13 +132,13 @@ typedef struct amp_cpu_rows {
      *
      * V of one tile from its 36 pixels, and D from its 16. Returns 1 if there is an inf or a NaN, or a number
      * so large that what follows may overflow. */
-    int (*winograd_input)(amp_dtype, const void *const *pixels, size_t channels, float *to, size_t plane,
-                          size_t line);
-    int (*winograd_delta)(amp_dtype, const void *const *pixels, size_t channels, float *to, size_t plane,
-                          size_t line);
+    int (*winograd_input)(amp_dtype, const void *const *pixels, amp_cpu_tile_size, size_t channels, float *to,
+                          size_t plane, size_t line);
+    int (*winograd_delta)(amp_dtype, const void *const *pixels, amp_cpu_tile_size, size_t channels, float *to,
+                          size_t plane, size_t line);
     /* The 16 pixels of one tile, for some channels, from M. */
     void (*winograd_output)(amp_dtype, const float *from, size_t plane, size_t line, size_t channels,
-                            void *const *pixels, const amp_cpu_tile_end *);
+                            void *const *pixels, amp_cpu_tile_size, const amp_cpu_tile_end *);
     /* The same by the direct sum, from the tile's 36 pixels of `in` channels. */
     void (*winograd_direct)(amp_dtype, const void *const *pixels, size_t in, const float *copy,
                             size_t copy_line, int turned, size_t channels, void *const *to,

@@ -95,6 +95,8 @@ amp_winograd amp_winograd_make(const amp_conv_desc *d, amp_winograd_pass pass, a
     amp_winograd w = { .rows = rows, .pass = pass, .dtype = d->dtype, .height = d->x.h, .width = d->x.w,
                        .in = (size_t)(data ? d->k : d->x.c), .out = (size_t)(data ? d->x.c : d->k),
                        .tiles_y = tiles_y, .tiles_x = tiles_x,
+                       .last = { d->x.h - (tiles_y - 1) * AMP_WINOGRAD_TILE,
+                                 d->x.w - (tiles_x - 1) * AMP_WINOGRAD_TILE },
                        .tiles = (size_t)d->x.n * (size_t)tiles_y * (size_t)tiles_x };
     if (!is_wanted(d, pass) || !applies(d, rows) || !pays(&w, compute)) return none;
     if (pass == AMP_WINOGRAD_WEIGHTS) cut_gradient(&w);
