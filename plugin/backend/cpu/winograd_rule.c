@@ -73,7 +73,7 @@ static void cut_convolution(amp_winograd *w)
     int many_filters = w->in * w->out > 65536 || w->tiles <= 64;
     w->some_out = least(w->out, 64);
     w->some_in = many_filters ? least(w->in, 128) : w->in;
-    w->block = least(w->tiles, many_filters && w->in > 128 ? largest_block(w->in) : 56);
+    w->block = least(w->tiles, many_filters && w->in > 128 ? largest_block(w->in) : 28);
 }
 
 static void cut_gradient(amp_winograd *w)
@@ -81,7 +81,7 @@ static void cut_gradient(amp_winograd *w)
     size_t filters = w->in * w->out;
     if (filters <= 4096 && w->tiles >= 256) {
         w->parts = least(16, w->tiles / 128);
-        w->block = 56;
+        w->block = 28;
     }
     else w->block = least(w->tiles, filters > 65536 ? largest_block(w->in + w->out) : 98);
 }
