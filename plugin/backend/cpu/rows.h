@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "../../tensor/half.h"
+#include "../activate.h"
 #include "../backend.h"
 
 /* What one row of a max pooling needs: x (h,w,c) of one image → y (out_h,out_w,c). */
@@ -28,6 +29,13 @@ typedef struct amp_cpu_pool {
     int h, w, c, out_h, out_w, size, stride;
     int offset; /* window (i,j) starts at (i·stride - offset, j·stride - offset) */
 } amp_cpu_pool;
+
+/* Whether batch norm's backward makes the activation's input anew: where the gradient is a function of that;
+ * and where it is one of y's sign in fp32, since reading y takes longer. (A half's y may be rounded to 0.) */
+static inline int amp_cpu_repeats_forward(amp_activation a, amp_dtype dtype)
+{
+    return amp_gradient_wants_input(a) || (dtype == AMP_FP32 && (a == AMP_LEAKY || a == AMP_RELU));
+}
 
 /* The numbers of one parameter's update. */
 typedef struct amp_cpu_rule {
@@ -83,7 +91,7 @@ typedef struct amp_cpu_rows {
     void (*normalize)(amp_dtype, amp_activation, const void *x, void *y, size_t count, size_t period,
                       const float *mean, const float *gain, const float *bias);
     /* With d = dy·act'(y): sums[l] += Σ d, products[l] += Σ d·(x - mean[l]). scratch: 2·period floats. Where
-     * amp_gradient_wants_input, act' is taken at (x - mean[l])·gain[l] + bias[l] instead; gain and bias are
+     * amp_cpu_repeats_forward, act' is taken at (x - mean[l])·gain[l] + bias[l] instead; gain and bias are
      * not read otherwise, and y then is not. */
     void (*delta_sums)(amp_dtype, amp_activation, const void *x, const void *y, const void *dy, size_t count,
         size_t period, const float *mean, const float *gain, const float *bias, float *scratch, double *sums,

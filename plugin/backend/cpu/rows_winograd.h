@@ -20,7 +20,8 @@
 #endif
 
 enum { TILE = AMP_WINOGRAD_TILE, SIDE = AMP_WINOGRAD_SIDE, PLANES = AMP_WINOGRAD_PLANES, PANEL = 2 * VL,
-       LINE = 16, PLACES = 9, FILTERS_AHEAD = 8 /* channels whose filters are fetched before they are read */ };
+       LINE = 16, PLACES = 9,
+       FILTERS_AHEAD = 8 /* filters are fetched so many channels before they are read */ };
 
 #if VL == 8
 AMP_INLINE vf vfma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); } /* a·b + c */

@@ -3,28 +3,20 @@
  * same bytes on the same kind of processor.
  *
  * It stands on these measurements: times as fast as oneDNN 2.6.3's direct convolution as onednn_conv.c runs
- * it; processor time of one thread, lower quartile of 9 alternating runs (AVX2: 7), AMD EPYC of 2024 (Zen 5,
- * 1 MB of second-level cache a core); docs/results/winograd-2026-11-25.md has all 25 shapes. A tile is 4 x 4
- * pixels. "AVX512_BF16": against convolutions in bf16, which this processor computes twice as fast as fp32.
+ * it; processor time of one thread, lower quartiles of alternating runs, AMD EPYC of 2023 (Zen 4, 1 MB of
+ * second-level cache a core); docs/results/winograd-2026-11-28.md has more of them, winograd-2026-11-25.md
+ * those of a Zen 5, before the last tiles were narrow. A tile is 4 x 4 pixels. "AVX512_BF16": against
+ * convolutions in bf16, which these processors compute twice as fast as fp32.
  *
  *                               AVX2, fp32            AVX-512, fp32         AVX512_BF16, bf16
  *                    tiles  forward data weights  forward data weights  forward data weights
- *   16->32, 208x208  10816    1.84  2.29  4.26      1.46  2.02  1.71       .92  .97  1.36
- *   32->32, 104x104   2704    2.47  2.63  4.80      1.87  2.20  2.23      1.21 1.21  1.58
- *   64->64,   52x52    676    3.17  3.23  3.98      2.50  2.55  2.49      1.46 1.42  1.79
- *   64->128,  52x52    169    2.95  3.21  4.08      2.82  2.89  3.11      1.39 1.41  1.93
- *   128->256, 26x26    196    2.76  3.01  3.47      2.67  2.88  2.82      1.30 1.25  1.54
- *   256->512, 13x13     64    2.24  2.19  2.46      1.52  2.30  2.04       .73  .86  1.26
- *   512->1024         64    2.27  2.28  3.15      1.63  2.28  2.71       .78 1.19  1.42
- *   384->256, 26x26     49    2.52  2.77  3.43      2.14  2.25  2.74      1.09 1.03  1.60
- *   512->1024         32    2.11  2.01  3.09      1.25  1.77  2.52       .61  .95  1.39
- *   512->1024         16    1.79  1.75  2.62       .87  1.22  2.30       .42  .65  1.43
- *   256->512, 13x13    256                         1.65  2.65  2.02       .81  .74   .99
+TABLE
  *
- * An Intel Xeon (Sapphire Rapids, without its AMX) showed less for few tiles, against the library's fastest
- * layout: at 16 tiles 1.1, .9, .9 with AVX2, at 32 tiles .9 to 1.1 with AVX-512, so 16 tiles are left to the
- * library but forward with AVX2. With AMX bf16 takes a quarter to a half of Winograd's time. Intel's bf16
- * without AMX is never computed in (onednn_halves.c), so there halves are fp32's case. */
+ * A Zen 5, whose AVX-512 is twice as wide, showed .87, 1.2 and 1.9 for 512->1024 at 16 tiles with AVX-512 when
+ * this took 1.5 times as long as now; in bf16 .61, .95, 1.39 at 32 tiles and .78, 1.19, 1.42 at 64. An Intel
+ * Xeon (Sapphire Rapids, without its AMX) showed 1.1, .9, .9 at 16 tiles then, against the library's fastest
+ * layout. With AMX bf16 takes a quarter to a half of Winograd's time. Intel's bf16 without AMX is never
+ * computed in (onednn_halves.c), so there halves are fp32's case. */
 #include "winograd.h"
 
 #include "onednn.h"
@@ -50,13 +42,9 @@ static int is_wanted(const amp_conv_desc *d, amp_winograd_pass pass)
 /* compute: what the library would compute it in. */
 static int pays(const amp_winograd *w, amp_dtype compute)
 {
-    int avx2 = w->rows->winograd_panel == LINE;
-    /* At 13 x 13 a third of the tiles' pixels are beyond the image. */
-    int full = 5 * w->height * w->width >= 4 * 16 * w->tiles_y * w->tiles_x;
-    if (compute != AMP_FP32)
-        return !amp_onednn_has_amx() && (w->pass == AMP_WINOGRAD_WEIGHTS ? w->tiles >= 32
-                                         : full && w->tiles >= 128 && w->in * w->out >= 1024);
-    return w->tiles >= (w->pass == AMP_WINOGRAD_FORWARD && avx2 ? 16 : 32);
+    if (compute == AMP_FP32) return w->tiles >= 16;
+    return !amp_onednn_has_amx() && (w->pass == AMP_WINOGRAD_WEIGHTS ? w->tiles >= 16
+                                     : w->tiles >= 48 && w->in * w->out >= 512);
 }
 
 /* Of tiles of so many channels: 20 MB. */
