@@ -10,13 +10,24 @@
  *
  *                               AVX2, fp32            AVX-512, fp32         AVX512_BF16, bf16
  *                    tiles  forward data weights  forward data weights  forward data weights
-TABLE
+ *   16->32, 208x208   10816    1.58  2.42  4.53      1.89  2.73  2.08      1.01  1.12  1.49
+ *   32->32, 104x104    2704    2.26  2.32  4.20      2.17  2.18  2.52      1.19  1.20  1.50
+ *   32->64, 104x104    2704    2.60  3.22  4.51      2.34  2.37  2.42      1.29  1.39  1.48
+ *   64->64,   52x52     676    3.05  3.00  3.60      2.50  2.61  2.42      1.47  1.41  1.56
+ *   64->128,  52x52     169    2.93  2.83  3.36      2.70  2.57  2.84      1.42  1.40  1.71
+ *   128->256, 26x26     196    2.71  2.21  2.73      2.50  2.52  2.68      1.35  1.36  1.29
+ *   384->256, 26x26     196    2.79  2.76  2.65      2.30  2.54  2.66      1.24  1.17  1.22
+ *   384->256, 26x26      49    2.57  2.68  3.14      2.29  2.55  2.81      1.31  1.39  1.55
+ *   256->512, 13x13      64    2.66  2.42  2.73      2.26  2.28  2.51      1.14  1.22  1.46
+ *   512->1024            64    3.05  2.23  3.60      2.36  2.28  2.80      1.22  1.20  1.47
+ *   512->1024            32    2.70  1.68  3.50      2.07  1.87  2.59      1.09  1.06  1.50
+ *   512->1024            16    2.16  1.79  2.63      1.76  1.59  2.43       .88   .95  1.52
  *
- * A Zen 5, whose AVX-512 is twice as wide, showed .87, 1.2 and 1.9 for 512->1024 at 16 tiles with AVX-512 when
- * this took 1.5 times as long as now; in bf16 .61, .95, 1.39 at 32 tiles and .78, 1.19, 1.42 at 64. An Intel
- * Xeon (Sapphire Rapids, without its AMX) showed 1.1, .9, .9 at 16 tiles then, against the library's fastest
- * layout. With AMX bf16 takes a quarter to a half of Winograd's time. Intel's bf16 without AMX is never
- * computed in (onednn_halves.c), so there halves are fp32's case. */
+ * When the last tiles were as wide as all others and nothing was fetched ahead, 512->1024 with AVX-512 showed
+ * .87, 1.22, 2.30 at 16 tiles on a Zen 5, whose AVX-512 is twice as wide, and in bf16 .61, .95, 1.39 at 32 and
+ * .78, 1.19, 1.42 at 64; on an Intel Xeon (Sapphire Rapids, without its AMX) with AVX2 1.1, .9, .9 at 16,
+ * against the library's fastest layout. With AMX bf16 takes a quarter to a half of Winograd's time. Intel's
+ * bf16 without AMX is never computed in (onednn_halves.c), so there halves are fp32's case. */
 #include "winograd.h"
 
 #include "onednn.h"
@@ -54,7 +65,7 @@ static size_t largest_block(size_t channels)
     return tiles < 28 ? 28 : least(tiles, 196);
 }
 
-/* V, M and the filters in use are about as large as a second-level cache together. Where filters are many or
+/* V, M and the filters in use leave room in a second-level cache for what is read and written. Where filters are many or
  * tiles few, transforming the filters takes more memory, and more time, than transforming the tiles. */
 static void cut_convolution(amp_winograd *w)
 {
