@@ -315,6 +315,22 @@ TEST(agrees_with_double_precision_at_any_scale)
     }
 }
 
+/* All pairs of 1 to 4 rows and columns that the last tiles may have. */
+TEST(narrow_tiles_agree_with_double_precision)
+{
+    for (int h = 9; h <= 12; h++)
+    for (int w = 9; w <= 12; w++)
+    for (int parts = 0; parts < 2; parts++) {
+        problem p;
+        begin(&p, describe(2, h, w, 16, 32, (h + w) % 2 ? AMP_FP16 : AMP_FP32));
+        needs_winograd(&p);
+        p.conv->winograd[AMP_WINOGRAD_WEIGHTS].parts = parts ? 2 : 0;
+        for (int pass = 0; parts && pass < AMP_WINOGRAD_PASSES; pass++) p.conv->winograd[pass].block = 5;
+        run_and_compare(&p);
+        end(&p);
+    }
+}
+
 /* Numbers near the largest of fp32, of which no direct sum makes inf: one at a time in x, dy and w. Without
  * care the transforms would, and a step would be skipped. */
 TEST(is_finite_where_the_direct_sum_is)

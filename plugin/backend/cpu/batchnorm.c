@@ -266,7 +266,7 @@ amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x,
     AMP_TRY(amp_check_pair("batch norm backward", x, dx, 1, error));
     if (plan.rows == 0) return AMP_OK;
     scratch s = scratch_make(&plan);
-    if (amp_gradient_wants_input(norm->activation))
+    if (amp_cpu_repeats_forward(norm->activation, x->dtype))
         forward_lanes(&plan, s.lanes, norm, norm->mean, norm->variance);
     else amp_cpu_replicate(&plan, norm->mean, s.lanes[MEAN]);
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "../../tensor/half.h"
+#include "../activate.h"
 #include "../backend.h"
 
 /* What one row of a max pooling needs: x (h,w,c) of one image → y (out_h,out_w,c). */
@@ -28,6 +29,13 @@ typedef struct amp_cpu_pool {
     int h, w, c, out_h, out_w, size, stride;
     int offset; /* window (i,j) starts at (i·stride - offset, j·stride - offset) */
 } amp_cpu_pool;
+
+/* Whether batch norm's backward makes the activation's input anew: where the gradient is a function of that;
+ * and where it is one of y's sign in fp32, since reading y takes longer. (A half's y may be rounded to 0.) */
+static inline int amp_cpu_repeats_forward(amp_activation a, amp_dtype dtype)
+{
+    return amp_gradient_wants_input(a) || (dtype == AMP_FP32 && (a == AMP_LEAKY || a == AMP_RELU));
+}
 
 /* The numbers of one parameter's update. */
 typedef struct amp_cpu_rule {
@@ -39,6 +47,9 @@ typedef struct amp_cpu_rule {
     float shrink;                /* AdamW: the part of a weight that it loses; else 0 */
     float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
 } amp_cpu_rule;
+
+/* The pixels of output that a tile of a Winograd convolution has, 4 x 4 where it is not the last one. */
+typedef struct amp_cpu_tile_size { int rows, columns; } amp_cpu_tile_size;
 
 /* How a tile of a Winograd convolution ends: y = leaky(sum + bias), slope being leaky's or 1; or y += sum. */
 typedef struct amp_cpu_tile_end {
@@ -80,7 +91,7 @@ typedef struct amp_cpu_rows {
     void (*normalize)(amp_dtype, amp_activation, const void *x, void *y, size_t count, size_t period,
                       const float *mean, const float *gain, const float *bias);
     /* With d = dy·act'(y): sums[l] += Σ d, products[l] += Σ d·(x - mean[l]). scratch: 2·period floats. Where
-     * amp_gradient_wants_input, act' is taken at (x - mean[l])·gain[l] + bias[l] instead; gain and bias are
+     * amp_cpu_repeats_forward, act' is taken at (x - mean[l])·gain[l] + bias[l] instead; gain and bias are
      * not read otherwise, and y then is not. */
     void (*delta_sums)(amp_dtype, amp_activation, const void *x, const void *y, const void *dy, size_t count,
         size_t period, const float *mean, const float *gain, const float *bias, float *scratch, double *sums,
@@ -129,13 +140,13 @@ typedef struct amp_cpu_rows {
      *
      * V of one tile from its 36 pixels, and D from its 16. Returns 1 if there is an inf or a NaN, or a number
      * so large that what follows may overflow. */
-    int (*winograd_input)(amp_dtype, const void *const *pixels, size_t channels, float *to, size_t plane,
-                          size_t line);
-    int (*winograd_delta)(amp_dtype, const void *const *pixels, size_t channels, float *to, size_t plane,
-                          size_t line);
+    int (*winograd_input)(amp_dtype, const void *const *pixels, amp_cpu_tile_size, size_t channels, float *to,
+                          size_t plane, size_t line);
+    int (*winograd_delta)(amp_dtype, const void *const *pixels, amp_cpu_tile_size, size_t channels, float *to,
+                          size_t plane, size_t line);
     /* The 16 pixels of one tile, for some channels, from M. */
     void (*winograd_output)(amp_dtype, const float *from, size_t plane, size_t line, size_t channels,
-                            void *const *pixels, const amp_cpu_tile_end *);
+                            void *const *pixels, amp_cpu_tile_size, const amp_cpu_tile_end *);
     /* The same by the direct sum, from the tile's 36 pixels of `in` channels. */
     void (*winograd_direct)(amp_dtype, const void *const *pixels, size_t in, const float *copy,
                             size_t copy_line, int turned, size_t channels, void *const *to,

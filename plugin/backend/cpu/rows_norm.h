@@ -111,7 +111,7 @@ AMP_INLINE vf delta_at(const void *y, const void *dy, size_t p, size_t i, int n,
     const float *gain, const float *bias, amp_activation act, amp_dtype dtype)
 {
     vf v;
-    if (amp_gradient_wants_input(act))
+    if (amp_cpu_repeats_forward(act, dtype))
         v = centred * vload(gain, i, n, AMP_FP32) + vload(bias, i, n, AMP_FP32);
     else v = vload(y, p, n, dtype);
     return vload(dy, p, n, dtype) * vgradient(v, act);

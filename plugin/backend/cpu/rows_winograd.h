@@ -20,7 +20,8 @@
 #endif
 
 enum { TILE = AMP_WINOGRAD_TILE, SIDE = AMP_WINOGRAD_SIDE, PLANES = AMP_WINOGRAD_PLANES, PANEL = 2 * VL,
-       LINE = 16, PLACES = 9 };
+       LINE = 16, PLACES = 9,
+       FILTERS_AHEAD = 8 /* filters are fetched so many channels before they are read */ };
 
 #if VL == 8
 AMP_INLINE vf vfma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); } /* a·b + c */
@@ -97,6 +98,65 @@ AMP_INLINE void times_gt(const vf *d, int from, vf *o, int to)
     o[2 * to] = vtimes(GQ * PA2, sum_a, vtimes(GR * PB2, sum_b, d[5 * from]));
 }
 
+/* ---- narrow tiles ---- */
+
+/* B and A for n = 1, 2 or 3 pixels of output in a row: [n - 1][plane][pixel]. B has no place for the last
+ * pixel of the input, which is beyond the image. */
+static const float narrow_b[TILE - 1][SIDE][TILE] = {
+    { { PA2 * PB2, -PA * PB2 }, { 0, 2 * PA * (PA2 - PB2) }, [SIDE - 1] = { 0, -PA } },
+    { { PA2 * PB2, 0, -PB2 }, { 0, PA * (PA2 - PB2), PA2 - PB2 }, { 0, -PA * (PA2 - PB2), PA2 - PB2 },
+      [SIDE - 1] = { 0, -PA2, 0 } },
+    { { PA2 * PB2, -PA2 * PB, -PB2, PB }, { 0, -PA * PB * (PA + PB), PA2 - PB2, PA + PB },
+      { 0, PA * PB * (PB - PA), PA2 - PB2, PB - PA }, { 0, -2 * PB * PA2, 0, 2 * PB },
+      [SIDE - 1] = { 0, PA2 * PB, -PA2, -PB } },
+};
+static const float narrow_a[TILE - 1][SIDE][TILE] = {
+    { { 1 }, { 1 }, [SIDE - 1] = { 1 } },
+    { { 1 }, { 1, PA }, { 1, -PA }, [SIDE - 1] = { 0, 1 } },
+    { { 1 }, { 1, PA, PA2 }, { 1, -PA, PA2 }, { 1, PB, PB2 }, [SIDE - 1] = { 0, 0, 1 } },
+};
+
+/* How many pixels in a row are read for n of output; and which is number p of its n + 2 planes. */
+AMP_INLINE int pixels_of(int side, int n) { return side == TILE ? n : n == TILE ? SIDE : n + 1; }
+AMP_INLINE int plane_of(int p, int n) { return p <= n ? p : SIDE - 1; }
+
+AMP_INLINE void narrow_planes(const int side, const int n, const vf *d, vf *o, int to)
+{
+    UNROLL for (int p = 0; p < n + 2; p++) {
+        const float *m = (side == SIDE ? narrow_b : narrow_a)[n - 1][plane_of(p, n)];
+        vf sum = vset(m[0]) * d[0];
+        UNROLL for (int i = 1; i < pixels_of(side, n); i++) sum = vtimes(m[i], d[i], sum);
+        o[plane_of(p, n) * to] = sum;
+    }
+}
+
+AMP_INLINE void narrow_pixels(const int n, const vf *d, int from, vf *o)
+{
+    UNROLL for (int i = 0; i < n; i++) {
+        vf sum = vset(narrow_a[n - 1][0][i]) * d[0];
+        UNROLL for (int p = 1; p < n + 2; p++)
+            sum = vtimes(narrow_a[n - 1][plane_of(p, n)][i], d[plane_of(p, n) * from], sum);
+        o[i] = sum;
+    }
+}
+
+AMP_INLINE void planes_of(const int side, int n, const vf *d, vf *o, int to)
+{
+    if (n == 1) narrow_planes(side, 1, d, o, to);
+    else if (n == 2) narrow_planes(side, 2, d, o, to);
+    else if (n == 3) narrow_planes(side, 3, d, o, to);
+    else if (side == SIDE) times_bt(d, 1, o, to);
+    else times_a(d, 1, o, to);
+}
+
+AMP_INLINE void pixels_from(int n, const vf *d, int from, vf *o)
+{
+    if (n == 1) narrow_pixels(1, d, from, o);
+    else if (n == 2) narrow_pixels(2, d, from, o);
+    else if (n == 3) narrow_pixels(3, d, from, o);
+    else times_at(d, from, o, 1);
+}
+
 /* ---- tiles ---- */
 
 AMP_INLINE int vlarge(vf squares) /* NaN is */
@@ -105,6 +165,14 @@ AMP_INLINE int vlarge(vf squares) /* NaN is */
     vstore(lane, 0, VL, squares, AMP_FP32);
     for (int i = 0; i < VL; i++) sum += lane[i];
     return !(sum <= AMP_WINOGRAD_LARGE * AMP_WINOGRAD_LARGE);
+}
+
+/* Has the line of a pixel's channel c that is so many numbers further fetched: of the next tile. The processor
+ * does not foresee these short pieces of many rows. */
+AMP_INLINE void read_ahead(const void *pixel, size_t c, size_t further, amp_dtype dtype)
+{
+    size_t size = amp_dtype_size(dtype);
+    if (c * size % 64 == 0) __builtin_prefetch((const char *)pixel + (further + c) * size);
 }
 
 /* A square of side x side pixels, times a matrix from both sides; it becomes 6 x 6. */
@@ -120,14 +188,13 @@ AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dty
             UNROLL for (int i = 0; i < side; i++) {
                 d[i] = vload(pixels[i * side + j], c, VL, dtype);
                 sum = vfma(d[i], d[i], sum);
+                if (j >= side - TILE) read_ahead(pixels[i * side + j], c, TILE * channels, dtype);
             }
             squares = squares + sum;
-            if (side == SIDE) times_bt(d, 1, u + j, side);
-            else times_a(d, 1, u + j, side);
+            planes_of(side, TILE, d, u + j, side);
         }
         UNROLL for (int i = 0; i < SIDE; i++) {
-            if (side == SIDE) times_bt(u + i * side, 1, d, 1);
-            else times_a(u + i * side, 1, d, 1);
+            planes_of(side, TILE, u + i * side, d, 1);
             UNROLL for (int j = 0; j < SIDE; j++)
                 vstore(out + (size_t)(i * SIDE + j) * plane, 0, VL, d[j], AMP_FP32);
         }
@@ -135,20 +202,50 @@ AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dty
     return vlarge(squares);
 }
 
-static int winograd_input(amp_dtype dtype, const void *const *pixels, size_t channels, float *to,
-                          size_t plane, size_t line)
+/* The same of a tile with fewer than 4 x 4 pixels of output; other planes stay as they are. */
+AMP_INLINE int transform_narrow(const void *const *pixels, amp_cpu_tile_size size, const int side,
+                                amp_dtype dtype, size_t channels, float *to, size_t plane, size_t line)
 {
-    int large = 0;
-    AMP_BY_DTYPE(dtype, large = transform_tile(pixels, SIDE, dt, channels, to, plane, line));
-    return large;
+    vf squares = vset(0);
+    for (size_t c = 0; c < channels; c += VL) {
+        vf d[SIDE], u[PLANES];
+        float *out = to + c / LINE * line + c % LINE;
+        for (int j = 0; j < pixels_of(side, size.columns); j++) {
+            for (int i = 0; i < pixels_of(side, size.rows); i++) {
+                d[i] = vload(pixels[i * side + j], c, VL, dtype);
+                squares = vfma(d[i], d[i], squares);
+            }
+            planes_of(side, size.rows, d, u + j, side);
+        }
+        for (int p = 0; p < size.rows + 2; p++) {
+            int i = plane_of(p, size.rows);
+            planes_of(side, size.columns, u + i * side, d, 1);
+            for (int q = 0; q < size.columns + 2; q++) {
+                int j = plane_of(q, size.columns);
+                vstore(out + (size_t)(i * SIDE + j) * plane, 0, VL, d[j], AMP_FP32);
+            }
+        }
+    }
+    return vlarge(squares);
 }
 
-static int winograd_delta(amp_dtype dtype, const void *const *pixels, size_t channels, float *to,
-                          size_t plane, size_t line)
+#define TRANSFORM(side) \
+    int large = 0, narrow_tile = size.rows < TILE || size.columns < TILE; \
+    if (narrow_tile) \
+        AMP_BY_DTYPE(dtype, large = transform_narrow(pixels, size, side, dt, channels, to, plane, line)); \
+    else AMP_BY_DTYPE(dtype, large = transform_tile(pixels, side, dt, channels, to, plane, line)); \
+    return large
+
+static int winograd_input(amp_dtype dtype, const void *const *pixels, amp_cpu_tile_size size, size_t channels,
+                          float *to, size_t plane, size_t line)
 {
-    int large = 0;
-    AMP_BY_DTYPE(dtype, large = transform_tile(pixels, TILE, dt, channels, to, plane, line));
-    return large;
+    TRANSFORM(SIDE);
+}
+
+static int winograd_delta(amp_dtype dtype, const void *const *pixels, amp_cpu_tile_size size, size_t channels,
+                          float *to, size_t plane, size_t line)
+{
+    TRANSFORM(TILE);
 }
 
 AMP_INLINE void put_pixel(void *pixel, size_t c, vf sum, vf bias, const amp_cpu_tile_end *end,
@@ -177,12 +274,40 @@ AMP_INLINE void output_tile(const float *from, size_t plane, size_t line, size_t
     }
 }
 
-static void winograd_output(amp_dtype dtype, const float *from, size_t plane, size_t line, size_t channels,
-                            void *const *pixels, const amp_cpu_tile_end *end)
+AMP_INLINE void output_narrow(const float *from, size_t plane, size_t line, size_t channels, amp_dtype dtype,
+                              void *const *pixels, amp_cpu_tile_size size, const amp_cpu_tile_end *end,
+                              const int accumulate)
 {
-    if (end->accumulate)
-        AMP_BY_DTYPE(dtype, output_tile(from, plane, line, channels, dt, pixels, end, 1));
-    else AMP_BY_DTYPE(dtype, output_tile(from, plane, line, channels, dt, pixels, end, 0));
+    for (size_t c = 0; c < channels; c += VL) {
+        vf d[SIDE], u[SIDE * TILE], bias = accumulate ? vset(0) : vload(end->bias, c, VL, AMP_FP32);
+        const float *in = from + c / LINE * line + c % LINE;
+        for (int p = 0; p < size.rows + 2; p++) {
+            int i = plane_of(p, size.rows);
+            for (int q = 0; q < size.columns + 2; q++) {
+                int j = plane_of(q, size.columns);
+                d[j] = vload(in + (size_t)(i * SIDE + j) * plane, 0, VL, AMP_FP32);
+            }
+            pixels_from(size.columns, d, 1, u + i * TILE);
+        }
+        for (int j = 0; j < size.columns; j++) {
+            pixels_from(size.rows, u + j, TILE, d);
+            for (int i = 0; i < size.rows; i++)
+                put_pixel(pixels[i * TILE + j], c, d[i], bias, end, accumulate, dtype);
+        }
+    }
+}
+
+#define OUTPUT(accumulate) \
+    if (narrow_tile) \
+        AMP_BY_DTYPE(dtype, output_narrow(from, plane, line, channels, dt, pixels, size, end, accumulate)); \
+    else AMP_BY_DTYPE(dtype, output_tile(from, plane, line, channels, dt, pixels, end, accumulate))
+
+static void winograd_output(amp_dtype dtype, const float *from, size_t plane, size_t line, size_t channels,
+                            void *const *pixels, amp_cpu_tile_size size, const amp_cpu_tile_end *end)
+{
+    int narrow_tile = size.rows < TILE || size.columns < TILE;
+    if (end->accumulate) { OUTPUT(1); }
+    else { OUTPUT(0); }
 }
 
 static float widened(const void *p, size_t i, amp_dtype dtype)
@@ -243,6 +368,8 @@ static int winograd_filters(const float *copy, size_t copy_line, size_t channels
     for (size_t i = 0; i < channels; i++, copy += PLACES * LINE, to += width)
         for (size_t lane = 0; lane < width; lane += VL) {
             const float *g = copy + lane / LINE * copy_line + lane % LINE;
+            if (lane % LINE == 0)
+                for (int q = 0; q < PLACES; q++) __builtin_prefetch(g + (FILTERS_AHEAD * PLACES + q) * LINE);
             if (turned) squares = filter_lanes(g, 1, to + lane, plane, squares);
             else squares = filter_lanes(g, 0, to + lane, plane, squares);
         }

@@ -60,18 +60,59 @@ size_t amp_winograd_scratch(const amp_winograd *w)
 
 /* ---- tiles ---- */
 
+/* How many tiles are in each of the four kinds of winograd.h's picture. */
+typedef struct kinds { size_t count[4]; } kinds;
+
+static kinds count_kinds(const amp_winograd *w)
+{
+    size_t high = (size_t)w->tiles_y, wide = (size_t)w->tiles_x, images = w->tiles / (high * wide);
+    size_t low = w->last.rows < TILE, right = w->last.columns < TILE;
+    return (kinds){ { images * low * (wide - right), images * (high - low) * (wide - right),
+                      images * (high - low) * right, images * low * right } };
+}
+
+/* A tile's first row and column of the output, and how many it has. */
+typedef struct place { size_t image; int top, left; amp_cpu_tile_size size; } place;
+
+static place place_of(const amp_winograd *w, size_t tile)
+{
+    const kinds k = count_kinds(w);
+    size_t images = w->tiles / ((size_t)w->tiles_y * (size_t)w->tiles_x), kind = 0;
+    for (; tile >= k.count[kind]; kind++) tile -= k.count[kind];
+    int low = kind == 0 || kind == 3, right = kind >= 2;
+    size_t of_image = k.count[kind] / images, within = tile % of_image;
+    size_t wide = (size_t)(right ? 1 : w->tiles_x - (w->last.columns < TILE));
+    int y = low ? w->tiles_y - 1 : (int)(within / wide), x = right ? w->tiles_x - 1 : (int)(within % wide);
+    return (place){ tile / of_image, y * TILE, x * TILE, { y == w->tiles_y - 1 ? w->last.rows : TILE,
+                                                           x == w->tiles_x - 1 ? w->last.columns : TILE } };
+}
+
+/* Which tiles of [first, end) have a plane: [from, from + count) of them. */
+typedef struct range { size_t from, count; } range;
+
+static range range_of(const amp_winograd *w, size_t plane, size_t first, size_t end)
+{
+    const kinds k = count_kinds(w);
+    int i = (int)plane / SIDE, j = (int)plane % SIDE;
+    int low = i <= w->last.rows || i == SIDE - 1, right = j <= w->last.columns || j == SIDE - 1;
+    size_t begin = low ? 0 : k.count[0], stop = w->tiles - (right ? low ? 0 : k.count[3]
+                                                            : k.count[2] + k.count[3]);
+    if (begin < first) begin = first;
+    if (stop > end) stop = end;
+    return begin < stop ? (range){ begin - first, stop - begin } : (range){ 0, 0 };
+}
+
 /* The addresses of side x side pixels that begin `before` above and left of a tile; `outside` for those
  * beyond the image. */
-static void find_pixels(const amp_winograd *w, const void *tensor, size_t channels, size_t tile, int before,
+static void find_pixels(const amp_winograd *w, const void *tensor, size_t channels, place p, int before,
                         int side, const void *outside, const void **pixels)
 {
-    int of_image = w->tiles_y * w->tiles_x, place = (int)(tile % (size_t)of_image);
-    int top = place / w->tiles_x * TILE - before, left = place % w->tiles_x * TILE - before;
     size_t pixel = channels * amp_dtype_size(w->dtype), row = pixel * (size_t)w->width;
-    const char *image = (const char *)tensor + tile / (size_t)of_image * row * (size_t)w->height;
+    const char *image = (const char *)tensor + p.image * row * (size_t)w->height;
     for (int i = 0; i < side; i++)
         for (int j = 0; j < side; j++) {
-            int y = top + i, x = left + j, inside = y >= 0 && y < w->height && x >= 0 && x < w->width;
+            int y = p.top - before + i, x = p.left - before + j;
+            int inside = y >= 0 && y < w->height && x >= 0 && x < w->width;
             pixels[i * side + j] = inside ? image + (size_t)y * row + (size_t)x * pixel : outside;
         }
 }
@@ -91,9 +132,10 @@ static void input_tiles(const job *j, size_t first, size_t end, const matrix *v,
     const amp_winograd *w = j->w;
     const void *pixels[SIDE * SIDE];
     for (size_t t = first; t < end; t++, at++) {
-        find_pixels(w, j->task->x, w->in, t, 1, SIDE, j->zeros, pixels);
-        large[at] = (unsigned char)w->rows->winograd_input(w->dtype, pixels, w->in, v->data + at * LINE,
-                                                           v->plane, v->line);
+        place p = place_of(w, t);
+        find_pixels(w, j->task->x, w->in, p, 1, SIDE, j->zeros, pixels);
+        large[at] = (unsigned char)w->rows->winograd_input(w->dtype, pixels, p.size, w->in,
+                                                           v->data + at * LINE, v->plane, v->line);
     }
 }
 
@@ -109,13 +151,14 @@ static void output_tiles(const job *j, const matrix *m, size_t first, size_t cou
     const char *y = (char *)task->y + from * amp_dtype_size(w->dtype);
     const void *pixels[SIDE * SIDE], *to[TILE * TILE];
     for (size_t t = 0; t < count; t++) {
-        find_pixels(w, y, w->out, first + t, 0, TILE, nowhere, to);
+        place p = place_of(w, first + t);
+        find_pixels(w, y, w->out, p, 0, TILE, nowhere, to);
         if (!large[t] && !large_filters) {
             w->rows->winograd_output(w->dtype, m->data + t * LINE, m->plane, m->line, some,
-                                     (void *const *)to, &end);
+                                     (void *const *)to, p.size, &end);
             continue;
         }
-        find_pixels(w, task->x, w->in, first + t, 1, SIDE, j->zeros, pixels);
+        find_pixels(w, task->x, w->in, p, 1, SIDE, j->zeros, pixels);
         w->rows->winograd_direct(w->dtype, pixels, w->in, task->filters + from * w->in * PLACES,
                                  w->in * PLACES * LINE, task->turned, some, (void *const *)to, &end);
     }
@@ -135,17 +178,20 @@ static int transform_filters(const job *j, size_t i, size_t some_in, size_t o, s
     return large;
 }
 
-/* M (+)= V·U of `some_out` filters and the channels [i, i + some_in); m holds the first of the filters
- * first. */
+/* M (+)= V·U of the tiles [first, end), `some_out` filters and the channels [i, i + some_in); m holds the
+ * first of the filters first. */
 static void multiply(const amp_winograd *w, const matrix *v, size_t i, size_t some_in, const float *u,
-                     size_t u_plane, size_t some_out, const matrix *m, size_t tiles)
+                     size_t u_plane, size_t some_out, const matrix *m, size_t first, size_t end)
 {
     size_t panel = w->rows->winograd_panel;
-    for (size_t p = 0; p < PLANES; p++)
+    for (size_t p = 0; p < PLANES; p++) {
+        range r = range_of(w, p, first, end);
         for (size_t o = 0; o < some_out; o += panel)
-            w->rows->winograd_products(v->data + p * v->plane + i / LINE * v->line, v->line, some_in / LINE,
-                                       u + p * u_plane + o * some_in, least(panel, some_out - o),
-                                       m->data + p * m->plane + o / LINE * m->line, m->line, tiles, i > 0);
+            w->rows->winograd_products(v->data + p * v->plane + i / LINE * v->line + r.from * LINE, v->line,
+                                       some_in / LINE, u + p * u_plane + o * some_in,
+                                       least(panel, some_out - o), m->data + p * m->plane
+                                       + o / LINE * m->line + r.from * LINE, m->line, r.count, i > 0);
+    }
 }
 
 /* All filters are transformed first; then a thread takes one block of tiles after the other. */
@@ -168,7 +214,7 @@ static void convolve_blocks(const job *j, float *shared, float *own, size_t own_
         input_tiles(j, first, first + count, &v, 0, large);
         for (size_t o = 0; o < w->out; o += w->some_out) {
             size_t some = least(w->some_out, w->out - o);
-            multiply(w, &v, 0, w->in, shared + o * w->in, plane, some, &m, count);
+            multiply(w, &v, 0, w->in, shared + o * w->in, plane, some, &m, first, first + count);
             output_tiles(j, &m, first, count, o, some, large, large_filters, nowhere);
         }
     }
@@ -197,7 +243,7 @@ static void convolve_rectangles(const job *j, float *shared, float *own, size_t 
             for (size_t i = 0; i < w->in; i += w->some_in) {
                 size_t some_in = least(w->some_in, w->in - i);
                 large_filters |= transform_filters(j, i, some_in, o, some, u, plane);
-                multiply(w, &v, i, some_in, u, plane, some, &m, count);
+                multiply(w, &v, i, some_in, u, plane, some, &m, first, first + count);
             }
             output_tiles(j, &m, first, count, o, some, large, large_filters, nowhere);
         }
@@ -235,16 +281,17 @@ static void factor_tiles(const gradient_job *j, size_t first, size_t end, const 
     const void *x[SIDE * SIDE], *dy[TILE * TILE];
     for (size_t t = first; t < end; t++, at++) {
         float *to_v = v->data + at * LINE, *to_d = d->data + at * LINE;
-        find_pixels(w, j->x, w->in, t, 1, SIDE, j->zeros, x);
-        find_pixels(w, j->dy, w->out, t, 0, TILE, j->zeros, dy);
-        int large = w->rows->winograd_input(w->dtype, x, w->in, to_v, v->plane, v->line);
-        large |= w->rows->winograd_delta(w->dtype, dy, w->out, to_d, d->plane, d->line);
+        place p = place_of(w, t);
+        find_pixels(w, j->x, w->in, p, 1, SIDE, j->zeros, x);
+        find_pixels(w, j->dy, w->out, p, 0, TILE, j->zeros, dy);
+        int large = w->rows->winograd_input(w->dtype, x, p.size, w->in, to_v, v->plane, v->line);
+        large |= w->rows->winograd_delta(w->dtype, dy, p.size, w->out, to_d, d->plane, d->line);
         j->large[t] = (unsigned char)large;
         if (!large) continue;
         for (int i = 0; i < SIDE * SIDE; i++) x[i] = j->zeros;
         for (int i = 0; i < TILE * TILE; i++) dy[i] = j->zeros;
-        w->rows->winograd_input(w->dtype, x, w->in, to_v, v->plane, v->line);
-        w->rows->winograd_delta(w->dtype, dy, w->out, to_d, d->plane, d->line);
+        w->rows->winograd_input(w->dtype, x, p.size, w->in, to_v, v->plane, v->line);
+        w->rows->winograd_delta(w->dtype, dy, p.size, w->out, to_d, d->plane, d->line);
     }
 }
 
@@ -258,8 +305,8 @@ static void add_large_tiles(const gradient_job *j)
         for (size_t t = 0; t < w->tiles; t++) {
             const void *x[SIDE * SIDE], *dy[TILE * TILE];
             if (!j->large[t]) continue;
-            find_pixels(w, j->x, w->in, t, 1, SIDE, j->zeros, x);
-            find_pixels(w, j->dy, w->out, t, 0, TILE, j->zeros, dy);
+            find_pixels(w, j->x, w->in, place_of(w, t), 1, SIDE, j->zeros, x);
+            find_pixels(w, j->dy, w->out, place_of(w, t), 0, TILE, j->zeros, dy);
             w->rows->winograd_direct_gradient(w->dtype, x, w->in, dy, k, j->dw + k * w->in * PLACES);
         }
 }
@@ -301,14 +348,17 @@ static void sum_part(const gradient_job *j, size_t part, float *sums, size_t pla
     for (size_t first = begin; first < end; first += w->block) {
         size_t last = least(first + w->block, end);
         factor_tiles(j, first, last, &v, &d, 0);
-        for (size_t p = 0; p < PLANES; p++)
+        for (size_t p = 0; p < PLANES; p++) {
+            range r = range_of(w, p, first, last);
             for (size_t o = 0; o < w->out; o += panel)
                 for (size_t c = 0; c < w->in; c += LINE) {
                     size_t width = least(panel, w->out - o);
-                    w->rows->winograd_sums(v.data + p * v.plane + c / LINE * v.line,
-                                           d.data + p * d.plane + o / LINE * d.line, d.line, last - first,
-                                           width, sums + p * plane + o * w->in + c * width, first > begin);
+                    w->rows->winograd_sums(v.data + p * v.plane + c / LINE * v.line + r.from * LINE,
+                                           d.data + p * d.plane + o / LINE * d.line + r.from * LINE, d.line,
+                                           r.count, width, sums + p * plane + o * w->in + c * width,
+                                           first > begin);
                 }
+        }
     }
 }
 
@@ -342,10 +392,12 @@ static void gradient_by_rectangles(const gradient_job *j, float *shared, float *
         for (size_t i = 0; i < rectangles(w); i++) {
             float *sums = own + (size_t)omp_get_thread_num() * own_size;
             rectangle r = rectangle_of(w, i);
-            for (size_t p = 0; p < PLANES; p++)
-                w->rows->winograd_sums(v.data + p * v.plane + r.channel / LINE * v.line,
-                                       d.data + p * d.plane + r.filter / LINE * d.line, d.line, count,
-                                       r.width, sums + p * plane, 0);
+            for (size_t p = 0; p < PLANES; p++) {
+                range t = range_of(w, p, first, first + count);
+                w->rows->winograd_sums(v.data + p * v.plane + r.channel / LINE * v.line + t.from * LINE,
+                                       d.data + p * d.plane + r.filter / LINE * d.line + t.from * LINE,
+                                       d.line, t.count, r.width, sums + p * plane, 0);
+            }
             add_rectangle(j, r, sums, plane, 1, 0);
         }
     }

@@ -36,6 +36,17 @@
  * cost as many operations and half the error: of 36 pairs of small fractions they left the least, in fp32,
  * and all of Bt and At is exact in it.
  *
+ * Where the side of an image is no multiple of 4, the last tiles have n = 1, 2 or 3 rows or columns of output.
+ * These are a polynomial of a degree so much lower, known by its values at the first n + 1 points and
+ * infinity: n + 2 planes in a row instead of 6 (at 13 x 13 three quarters of all products are left). Its B
+ * is derived for these points in the same way; each of its rows is also multiplied by the differences of its
+ * point to those that are left out, which the denominators of G divide by. So U is the same. Tiles are
+ * numbered such that in each plane those that have it follow on each other:
+ *
+ *       1 1 1 2       of all images first the lowest ones (0) where these have fewer rows, then all others (1),
+ *       1 1 1 2       then the rightmost ones (2) where these have fewer columns, last the corners (3). Planes
+ *       0 0 0 3       that neither 0 nor 2 have are 1's alone, and so on.
+ *
  * Tensors are NHWC, as everywhere, in fp32 or in halves: these are widened when a tile is read and rounded
  * when it is written, and all between is fp32. What lies between:
  *
@@ -80,6 +91,7 @@ typedef struct amp_winograd {
     size_t in, out;              /* channels: of the tensor that is read and of the one that is written; by
                                     weights of x and of dy */
     int tiles_y, tiles_x;        /* of an image */
+    amp_cpu_tile_size last;      /* pixels of output of its last tile */
     size_t tiles, block;         /* all; at a time */
     size_t some_in, some_out;    /* the filters that are transformed at a time */
     size_t parts;                /* by weights: tiles are in so many parts, each with its own sum; 0: the

@@ -3,28 +3,31 @@
  * same bytes on the same kind of processor.
  *
  * It stands on these measurements: times as fast as oneDNN 2.6.3's direct convolution as onednn_conv.c runs
- * it; processor time of one thread, lower quartile of 9 alternating runs (AVX2: 7), AMD EPYC of 2024 (Zen 5,
- * 1 MB of second-level cache a core); docs/results/winograd-2026-11-25.md has all 25 shapes. A tile is 4 x 4
- * pixels. "AVX512_BF16": against convolutions in bf16, which this processor computes twice as fast as fp32.
+ * it; processor time of one thread, lower quartiles of alternating runs, AMD EPYC of 2023 (Zen 4, 1 MB of
+ * second-level cache a core); docs/results/winograd-2026-11-28.md has more of them, winograd-2026-11-25.md
+ * those of a Zen 5, before the last tiles were narrow. A tile is 4 x 4 pixels. "AVX512_BF16": against
+ * convolutions in bf16, which these processors compute twice as fast as fp32.
  *
  *                               AVX2, fp32            AVX-512, fp32         AVX512_BF16, bf16
  *                    tiles  forward data weights  forward data weights  forward data weights
- *   16->32, 208x208  10816    1.84  2.29  4.26      1.46  2.02  1.71       .92  .97  1.36
- *   32->32, 104x104   2704    2.47  2.63  4.80      1.87  2.20  2.23      1.21 1.21  1.58
- *   64->64,   52x52    676    3.17  3.23  3.98      2.50  2.55  2.49      1.46 1.42  1.79
- *   64->128,  52x52    169    2.95  3.21  4.08      2.82  2.89  3.11      1.39 1.41  1.93
- *   128->256, 26x26    196    2.76  3.01  3.47      2.67  2.88  2.82      1.30 1.25  1.54
- *   256->512, 13x13     64    2.24  2.19  2.46      1.52  2.30  2.04       .73  .86  1.26
- *   512->1024         64    2.27  2.28  3.15      1.63  2.28  2.71       .78 1.19  1.42
- *   384->256, 26x26     49    2.52  2.77  3.43      2.14  2.25  2.74      1.09 1.03  1.60
- *   512->1024         32    2.11  2.01  3.09      1.25  1.77  2.52       .61  .95  1.39
- *   512->1024         16    1.79  1.75  2.62       .87  1.22  2.30       .42  .65  1.43
- *   256->512, 13x13    256                         1.65  2.65  2.02       .81  .74   .99
+ *   16->32, 208x208   10816    1.58  2.42  4.53      1.89  2.73  2.08      1.01  1.12  1.49
+ *   32->32, 104x104    2704    2.26  2.32  4.20      2.17  2.18  2.52      1.19  1.20  1.50
+ *   32->64, 104x104    2704    2.60  3.22  4.51      2.34  2.37  2.42      1.29  1.39  1.48
+ *   64->64,   52x52     676    3.05  3.00  3.60      2.50  2.61  2.42      1.47  1.41  1.56
+ *   64->128,  52x52     169    2.93  2.83  3.36      2.70  2.57  2.84      1.42  1.40  1.71
+ *   128->256, 26x26     196    2.71  2.21  2.73      2.50  2.52  2.68      1.35  1.36  1.29
+ *   384->256, 26x26     196    2.79  2.76  2.65      2.30  2.54  2.66      1.24  1.17  1.22
+ *   384->256, 26x26      49    2.57  2.68  3.14      2.29  2.55  2.81      1.31  1.39  1.55
+ *   256->512, 13x13      64    2.66  2.42  2.73      2.26  2.28  2.51      1.14  1.22  1.46
+ *   512->1024            64    3.05  2.23  3.60      2.36  2.28  2.80      1.22  1.20  1.47
+ *   512->1024            32    2.70  1.68  3.50      2.07  1.87  2.59      1.09  1.06  1.50
+ *   512->1024            16    2.16  1.79  2.63      1.76  1.59  2.43       .88   .95  1.52
  *
- * An Intel Xeon (Sapphire Rapids, without its AMX) showed less for few tiles, against the library's fastest
- * layout: at 16 tiles 1.1, .9, .9 with AVX2, at 32 tiles .9 to 1.1 with AVX-512, so 16 tiles are left to the
- * library but forward with AVX2. With AMX bf16 takes a quarter to a half of Winograd's time. Intel's bf16
- * without AMX is never computed in (onednn_halves.c), so there halves are fp32's case. */
+ * When the last tiles were as wide as all others and nothing was fetched ahead, 512->1024 with AVX-512 showed
+ * .87, 1.22, 2.30 at 16 tiles on a Zen 5, whose AVX-512 is twice as wide, and in bf16 .61, .95, 1.39 at 32 and
+ * .78, 1.19, 1.42 at 64; on an Intel Xeon (Sapphire Rapids, without its AMX) with AVX2 1.1, .9, .9 at 16,
+ * against the library's fastest layout. With AMX bf16 takes a quarter to a half of Winograd's time. Intel's
+ * bf16 without AMX is never computed in (onednn_halves.c), so there halves are fp32's case. */
 #include "winograd.h"
 
 #include "onednn.h"
@@ -50,13 +53,9 @@ static int is_wanted(const amp_conv_desc *d, amp_winograd_pass pass)
 /* compute: what the library would compute it in. */
 static int pays(const amp_winograd *w, amp_dtype compute)
 {
-    int avx2 = w->rows->winograd_panel == LINE;
-    /* At 13 x 13 a third of the tiles' pixels are beyond the image. */
-    int full = 5 * w->height * w->width >= 4 * 16 * w->tiles_y * w->tiles_x;
-    if (compute != AMP_FP32)
-        return !amp_onednn_has_amx() && (w->pass == AMP_WINOGRAD_WEIGHTS ? w->tiles >= 32
-                                         : full && w->tiles >= 128 && w->in * w->out >= 1024);
-    return w->tiles >= (w->pass == AMP_WINOGRAD_FORWARD && avx2 ? 16 : 32);
+    if (compute == AMP_FP32) return w->tiles >= 16;
+    return !amp_onednn_has_amx() && (w->pass == AMP_WINOGRAD_WEIGHTS ? w->tiles >= 16
+                                     : w->tiles >= 48 && w->in * w->out >= 512);
 }
 
 /* Of tiles of so many channels: 20 MB. */
@@ -66,14 +65,14 @@ static size_t largest_block(size_t channels)
     return tiles < 28 ? 28 : least(tiles, 196);
 }
 
-/* V, M and the filters in use are about as large as a second-level cache together. Where filters are many or
+/* V, M and the filters in use leave room in a second-level cache for what is read and written. Where filters are many or
  * tiles few, transforming the filters takes more memory, and more time, than transforming the tiles. */
 static void cut_convolution(amp_winograd *w)
 {
     int many_filters = w->in * w->out > 65536 || w->tiles <= 64;
     w->some_out = least(w->out, 64);
     w->some_in = many_filters ? least(w->in, 128) : w->in;
-    w->block = least(w->tiles, many_filters && w->in > 128 ? largest_block(w->in) : 56);
+    w->block = least(w->tiles, many_filters && w->in > 128 ? largest_block(w->in) : 28);
 }
 
 static void cut_gradient(amp_winograd *w)
@@ -81,7 +80,7 @@ static void cut_gradient(amp_winograd *w)
     size_t filters = w->in * w->out;
     if (filters <= 4096 && w->tiles >= 256) {
         w->parts = least(16, w->tiles / 128);
-        w->block = 56;
+        w->block = 28;
     }
     else w->block = least(w->tiles, filters > 65536 ? largest_block(w->in + w->out) : 98);
 }
@@ -95,6 +94,8 @@ amp_winograd amp_winograd_make(const amp_conv_desc *d, amp_winograd_pass pass, a
     amp_winograd w = { .rows = rows, .pass = pass, .dtype = d->dtype, .height = d->x.h, .width = d->x.w,
                        .in = (size_t)(data ? d->k : d->x.c), .out = (size_t)(data ? d->x.c : d->k),
                        .tiles_y = tiles_y, .tiles_x = tiles_x,
+                       .last = { d->x.h - (tiles_y - 1) * AMP_WINOGRAD_TILE,
+                                 d->x.w - (tiles_x - 1) * AMP_WINOGRAD_TILE },
                        .tiles = (size_t)d->x.n * (size_t)tiles_y * (size_t)tiles_x };
     if (!is_wanted(d, pass) || !applies(d, rows) || !pays(&w, compute)) return none;
     if (pass == AMP_WINOGRAD_WEIGHTS) cut_gradient(&w);
