@@ -87,7 +87,7 @@ if [ -x "$on_doubles" ]; then
         fail "the note: $notes"
     train "$on_doubles"
     [ $status = 0 ] && ! compares || fail "the second training compares again, status $status"
-    AMP_DOUBLE_CAPABILITY=8.0 train "$on_doubles"
+    AMP_DOUBLE_GPU=8.0 train "$on_doubles"
     [ $status = 0 ] && compares || fail "another GPU: status $status"
 
     # One that must not train, and the next time neither; and one that is off by little.
