@@ -46,8 +46,8 @@ void amp_subject_close(amp_subject *);
  * a wrong one would not be seen. Alike in all subjects of one network and seed. */
 amp_status amp_subject_stir(amp_subject *, amp_error *);
 
-/* A pass and an update, by momentum alone, that moves all parameters, alike in all subjects of one network and
- * seed: the passes after it see where it went wrong, and copies of weights that were not made anew. The
+/* A pass and an update, by momentum alone, that moves all parameters, alike in all subjects of one network
+ * and seed: the passes after it see where it went wrong, and copies of weights that were not made anew. The
  * learning rate must not be 0. */
 amp_status amp_subject_step(amp_subject *, amp_error *);
 
