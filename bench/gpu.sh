@@ -85,9 +85,10 @@ command -v "$python" >/dev/null ||
     fail "$python is not here; --python names another (plain Python makes the table)"
 
 if ! find_gpu; then
-    echo "bench/gpu.sh: no NVIDIA GPU here (nvidia-smi lists none): nothing was measured" >&2
+    echo "bench/gpu.sh: nothing was measured: $gpu_lacks" >&2
     exit 77
 fi
+[ -z "$gpu_notes" ] || echo "bench/gpu.sh: $gpu_notes" >&2
 architecture=${arch:-$architecture}
 
 is_alexeyabs "$darknet" && build=${build:-$root/build/cuda-alexeyab}

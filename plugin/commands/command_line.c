@@ -112,9 +112,10 @@ int darknet_amp_start(int argc, char **argv)
     int no_gpu = amp_host_find_argument(argc, argv, "-nogpu");
     amp_ranks_start(words, count, takes_long, gpus && gpus + 1 < argc ? argv[gpus + 1] : "");
     if (amp_ranks()) note_options(given, words, strcmp(words[0], "amp") ? count : 2);
-    if (!amp_host_find_argument(argc, argv, "-i") && !gpus && !no_gpu) amp_ranks_take_gpu();
-    if (takes_long && !strcmp(words[1], "train") && !no_gpu)
-        amp_host_check(amp_fork_find_gpu(&error), &error);
+    int i = amp_host_find_argument(argc, argv, "-i");
+    if (!i && !gpus && !no_gpu) amp_ranks_take_gpu();
+    int gpu = gpus ? -1 : i && i + 1 < argc ? atoi(argv[i + 1]) : 0;
+    if (count && !no_gpu) amp_host_check(amp_fork_find_gpu(gpu, &error), &error);
     amp_host_check(amp_turns_take(&error), &error);
     if (trains && count > 2)
         amp_check_training(words[2], count > 3 ? words[3] : NULL, classifies);

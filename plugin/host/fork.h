@@ -150,9 +150,9 @@ amp_dtype amp_fork_default_dtype(void);
 amp_backend *amp_fork_backend(amp_error *);
 int amp_fork_device(void);
 
-/* Whether CUDA finds a GPU that it works with; AMP_OK in a Darknet without GPU=1. (Darknet itself would end
- * in an assertion.) */
-amp_status amp_fork_find_gpu(amp_error *);
+/* Whether this program can compute on the GPU of this number (-1: whether there is any), which Darknet's
+ * first call of CUDA would find out by an assertion. AMP_OK in a Darknet without GPU=1. */
+amp_status amp_fork_find_gpu(int number, amp_error *);
 
 /* For ranks on GPUs. take_gpu: called before anything of CUDA; of the GPUs that the program may see, only the
  * one of this number remains visible. Returns 0 if there is none of that number. sum_on_gpu: replaces *comm

@@ -1,8 +1,7 @@
 /* Linked into Darknet's program built for the CPU: its backend is CUDA's, over the doubles. The device's
  * memory is the host's here, and its work is done at once, so that Darknet's own CPU code computes the fp32
  * layers between. When the program ends, a line tells what the doubles did; if they saw a fault, the
- * program's status is 1. The environment's AMP_DOUBLE_CAPABILITY=7.5 makes the device one of that compute
- * capability instead of 9.0; AMP_FAULT is fault_in_backend.h's. */
+ * program's status is 1. The environment's AMP_FAULT is fault_in_backend.h's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -28,10 +27,6 @@ amp_backend *__wrap_amp_cpu_backend_create(amp_error *error)
 {
     static int registered;
     if (!registered++) atexit(report);
-    int major, minor;
-    const char *capability = getenv("AMP_DOUBLE_CAPABILITY");
-    if (capability && sscanf(capability, "%d.%d", &major, &minor) == 2)
-        amp_cuda_device_is(major, minor, 4, (size_t)1 << 33);
     amp_cuda_pageable(1);
     amp_cuda_launch_blocking(1);
     amp_backend *made = amp_cuda_backend_create(error);

@@ -13,6 +13,7 @@
 #   test_cuda_large            that the test of large tensors, for a GPU, is right
 #   test_cuda_engines          that the one of cuDNN's engines is
 #   darknet-on-doubles         Darknet's program over all of them, for e2e/cuda_doubles.sh
+#   bench-step-on-doubles      and the benchmark's, for gpu/rehearse.sh
 #   test_nccl_library          the NCCL of this machine, if there is one, has the functions that ranks call
 #   test_cuda_update           what the end of a step costs there, and each call beneath it failing
 #   test_cuda_compiles         nvcc takes every .cu file, for each generation of GPUs from 7.0 that it knows
@@ -204,14 +205,21 @@ set_tests_properties(test_nccl_library PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${
 if(cuda_double_whole AND NOT DARKNET_AMP_CUDA)
     add_library(darknet_on_doubles OBJECT cuda/darknet_on_doubles.c faults/fault_in_backend.c)
     target_link_libraries(darknet_on_doubles PRIVATE cuda_double_settings)
-    add_executable(darknet-on-doubles $<TARGET_OBJECTS:darknet> $<TARGET_OBJECTS:cuda_double>
-        $<TARGET_OBJECTS:darknet_on_doubles>)
-    set_target_properties(darknet-on-doubles PROPERTIES LINKER_LANGUAGE CXX
-        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-    target_link_libraries(darknet-on-doubles PRIVATE darknet_static oneDNN OpenMP::OpenMP_C)
-    target_link_options(darknet-on-doubles PRIVATE
-        $<TARGET_PROPERTY:cuda_double_settings,INTERFACE_LINK_OPTIONS> ${darknet_link_flags}
-        -Wl,--wrap=amp_cpu_backend_create)
+    function(program_on_doubles name)
+        add_executable(${name} ${ARGN} $<TARGET_OBJECTS:cuda_double> $<TARGET_OBJECTS:darknet_on_doubles>)
+        set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX
+            RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+        target_link_libraries(${name} PRIVATE darknet_static oneDNN OpenMP::OpenMP_C)
+        target_link_options(${name} PRIVATE
+            $<TARGET_PROPERTY:cuda_double_settings,INTERFACE_LINK_OPTIONS> ${darknet_link_flags}
+            -Wl,--wrap=amp_cpu_backend_create)
+    endfunction()
+    program_on_doubles(darknet-on-doubles $<TARGET_OBJECTS:darknet>)
+    set(bench ${CMAKE_SOURCE_DIR}/bench)
+    program_on_doubles(bench-step-on-doubles ${bench}/step.c ${bench}/fork.c ${bench}/gpu_parts.c
+        ${bench}/costs.c)
+    target_include_directories(bench-step-on-doubles SYSTEM PRIVATE
+        $<TARGET_PROPERTY:darknet_host,INTERFACE_INCLUDE_DIRECTORIES>)
 endif()
 
 find_program(NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin

@@ -433,7 +433,6 @@ int main(int argc, char **argv)
 #ifdef ON_DOUBLES
     amp_cuda_any_stream(1); /* Darknet's own layers run on the default one */
     amp_cuda_copies_early(getenv("EARLY") != NULL);
-    if (getenv("TURING")) amp_cuda_device_is(7, 5, 4, (size_t)1 << 33);
 #endif
 #else
     gpu_index = -1;

@@ -29,7 +29,7 @@ if [ -n "${ALEXEYAB:-}" ]; then
     cmp yolo.fp16.gpu yolo.fp16.early
     # What it refuses on a GPU, in a line.
     status=0
-    TURING=1 "$ON_DOUBLES" train yolo bf16 none > log 2>&1 || status=$?
+    AMP_DOUBLE_GPU=7.5 "$ON_DOUBLES" train yolo bf16 none > log 2>&1 || status=$?
     [ $status = 1 ] && grep -q '^amp: bf16 needs a GPU of compute capability 8.0 (Ampere) or later' log ||
         { echo "bf16 on Turing: status $status"; cat log; exit 1; }
     exit

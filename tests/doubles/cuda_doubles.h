@@ -32,7 +32,14 @@ void amp_shim_abandon(void);
 void amp_cuda_fail_call(const char *function, int nth, int status);
 /* All work is to be on one stream, that of the first work; 1 allows others. */
 void amp_cuda_any_stream(int allowed);
-/* What the device is: at the start 9.0, 4 multiprocessors, 8 GiB. */
+/* What the device is: at the start 9.0, 4 multiprocessors, 8 GiB. The environment's AMP_DOUBLE_GPU makes it
+ * one of another compute capability ("7.5"), or a machine that something is the matter with:
+ *   no-gpu      none that CUDA may use
+ *   old-driver  it is too old for the runtime
+ *   taken       another program has it to itself (compute mode EXCLUSIVE_PROCESS)
+ *   other-gpus  the program has no code for it
+ *   full        others use 78 of its 80 GiB
+ *   mig         a part of a GPU */
 void amp_cuda_device_is(int major, int minor, int multiprocessors, size_t bytes);
 /* 1: the device reads and writes any host memory, and the host may touch device memory, as some machines have
  * it. Work is done as late as ever. */

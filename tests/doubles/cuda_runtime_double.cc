@@ -47,8 +47,10 @@ struct injected { int countdown; cudaError_t status; };
 std::map<std::string, injected> injections;
 
 /* Counts a call; true if it is the one that shall fail, with *status. */
+bool machine_refuses(const char *function, cudaError_t *status);
 bool shall_fail(const char *function, cudaError_t *status)
 {
+    if (machine_refuses(function, status)) return true;
     auto at = injections.find(function);
     if (at == injections.end() || at->second.countdown <= 0 || --at->second.countdown > 0) return false;
     *status = at->second.status;
@@ -89,7 +91,58 @@ int open_count; /* work is running: device memory is accessible */
 bool pageable;  /* any host memory may be used as device memory, and the other way round */
 bool host_access = true; /* to managed memory */
 struct { int major, minor, multiprocessors; } device = { 9, 0, 4 };
+
+/* What AMP_DOUBLE_GPU in the environment may name: cuda_doubles.h. */
+struct machine {
+    const char *name;
+    cudaError_t all, context, kernels; /* how all calls fail, those that make a context, and kernels */
+    int driver;
+    size_t bytes, taken;               /* of the device's memory, and what others have of it */
+    const char *gpu;
+};
+const machine machines[] = {
+    { "", cudaSuccess, cudaSuccess, cudaSuccess, CUDART_VERSION, (size_t)8 << 30, 0, "double of a GPU" },
+    { "no-gpu", cudaErrorNoDevice, cudaSuccess, cudaSuccess, CUDART_VERSION, 0, 0, "" },
+    { "old-driver", cudaErrorInsufficientDriver, cudaSuccess, cudaSuccess, 11040, 0, 0, "" },
+    { "taken", cudaSuccess, cudaErrorDevicesUnavailable, cudaSuccess, CUDART_VERSION, (size_t)8 << 30, 0,
+      "double of a GPU in exclusive mode" },
+    { "other-gpus", cudaSuccess, cudaSuccess, cudaErrorNoKernelImageForDevice, CUDART_VERSION,
+      (size_t)8 << 30, 0, "double of a GPU that was not built for" },
+    { "full", cudaSuccess, cudaSuccess, cudaSuccess, CUDART_VERSION, (size_t)80 << 30, (size_t)78 << 30,
+      "double of a GPU that others use" },
+    { "mig", cudaSuccess, cudaSuccess, cudaSuccess, CUDART_VERSION, (size_t)9984 << 20, 0,
+      "NVIDIA H100 80GB HBM3 MIG 1g.10gb" },
+};
+const machine *here = machines;
 std::string running; /* for messages */
+
+/* Calls that ask what there is need no context. */
+bool machine_refuses(const char *function, cudaError_t *status)
+{
+    static const char *const asking[] = { "cudaGetDeviceCount", "cudaGetDevice", "cudaGetDeviceProperties",
+        "cudaDeviceGetAttribute" };
+    bool asks = false;
+    for (const char *one : asking) asks |= !std::strcmp(function, one);
+    bool kernel = !std::strcmp(function, "launch") || !std::strcmp(function, "cudaFuncGetAttributes");
+    *status = here->all ? here->all : !asks && here->context ? here->context : kernel ? here->kernels
+            : cudaSuccess;
+    return *status != cudaSuccess;
+}
+
+struct from_environment {
+    from_environment()
+    {
+        const char *name = std::getenv("AMP_DOUBLE_GPU");
+        if (!name || std::sscanf(name, "%d.%d", &device.major, &device.minor) == 2) return;
+        for (const machine &one : machines)
+            if (!std::strcmp(one.name, name)) {
+                here = &one;
+                device_limit = one.bytes;
+                return;
+            }
+        std::fprintf(stderr, "AMP_DOUBLE_GPU=%s: there is no such double\n", name), std::exit(2);
+    }
+} from_environment;
 
 void protect(arena &a, int how)
 {
@@ -677,7 +730,8 @@ static cudaError_t allocate_in(arena &a, const char *function, void **out, size_
     if (bytes == 0) return cudaSuccess;
     reserve(a);
     opened o;
-    if (device_used + bytes > device_limit || bytes > device_limit) return result(cudaErrorMemoryAllocation);
+    if (device_used + here->taken + bytes > device_limit || bytes > device_limit)
+        return result(cudaErrorMemoryAllocation);
     *out = take(a, bytes);
     if (!*out) return result(cudaErrorMemoryAllocation);
     ++counts.allocations;
@@ -729,6 +783,8 @@ static cudaError_t give_back(void *p)
 /* Waits for all work, as the real one does in effect. */
 cudaError_t cudaFree(void *p)
 {
+    cudaError_t refused;
+    if (machine_refuses("cudaFree", &refused)) return result(refused);
     if (!p) return cudaSuccess;
     before_memory("cudaFree");
     OUTSIDE_CAPTURE();
@@ -814,7 +870,7 @@ void amp_cuda_program_frees(void *p)
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
     ENTER("cudaMemGetInfo");
-    *free_bytes = device_limit - device_used;
+    *free_bytes = device_limit - here->taken - device_used;
     *total = device_limit;
     return cudaSuccess;
 }
@@ -1186,47 +1242,37 @@ cudaError_t cudaGetLastError(void)
 
 cudaError_t cudaPeekAtLastError(void) { return sticky != cudaSuccess ? sticky : last_error; }
 
+static const struct { cudaError_t status; const char *name, *text; } known_errors[] = {
+#define KNOWN(name, text) { name, #name, text },
+    KNOWN(cudaSuccess, "no error")
+    KNOWN(cudaErrorInvalidValue, "invalid argument")
+    KNOWN(cudaErrorMemoryAllocation, "out of memory")
+    KNOWN(cudaErrorInvalidConfiguration, "invalid configuration argument")
+    KNOWN(cudaErrorInvalidResourceHandle, "invalid resource handle")
+    KNOWN(cudaErrorInvalidDevice, "invalid device ordinal")
+    KNOWN(cudaErrorNotReady, "device not ready")
+    KNOWN(cudaErrorNoDevice, "no CUDA-capable device is detected")
+    KNOWN(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version")
+    KNOWN(cudaErrorDevicesUnavailable, "CUDA-capable device(s) is/are busy or unavailable")
+    KNOWN(cudaErrorNoKernelImageForDevice, "no kernel image is available for execution on the device")
+    KNOWN(cudaErrorLaunchFailure, "unspecified launch failure")
+    KNOWN(cudaErrorIllegalAddress, "an illegal memory access was encountered")
+    KNOWN(cudaErrorHostMemoryAlreadyRegistered, "part or all of the requested memory range is already mapped")
+    KNOWN(cudaErrorHostMemoryNotRegistered, "pointer does not correspond to a registered memory region")
+    KNOWN(cudaErrorNotSupported, "operation not supported")
+};
+
 const char *cudaGetErrorName(cudaError_t status)
 {
-    switch (status) {
-    case cudaSuccess: return "cudaSuccess";
-    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
-    case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
-    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
-    case cudaErrorNotReady: return "cudaErrorNotReady";
-    case cudaErrorNoDevice: return "cudaErrorNoDevice";
-    case cudaErrorInsufficientDriver: return "cudaErrorInsufficientDriver";
-    case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
-    case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
-    case cudaErrorHostMemoryAlreadyRegistered: return "cudaErrorHostMemoryAlreadyRegistered";
-    case cudaErrorHostMemoryNotRegistered: return "cudaErrorHostMemoryNotRegistered";
-    case cudaErrorNotSupported: return "cudaErrorNotSupported";
-    default: return "cudaErrorUnknown";
-    }
+    for (auto &one : known_errors) if (one.status == status) return one.name;
+    return "cudaErrorUnknown";
 }
 
 const char *cudaGetErrorString(cudaError_t status)
 {
-    switch (status) {
-    case cudaSuccess: return "no error";
-    case cudaErrorInvalidValue: return "invalid argument";
-    case cudaErrorMemoryAllocation: return "out of memory";
-    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
-    case cudaErrorInvalidResourceHandle: return "invalid resource handle";
-    case cudaErrorInvalidDevice: return "invalid device ordinal";
-    case cudaErrorNotReady: return "device not ready";
-    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
-    case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
-    case cudaErrorLaunchFailure: return fault_count ? first_fault.c_str() : "unspecified launch failure";
-    case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
-    case cudaErrorHostMemoryAlreadyRegistered:
-        return "part or all of the requested memory range is already mapped";
-    case cudaErrorHostMemoryNotRegistered: return "pointer does not correspond to a registered memory region";
-    case cudaErrorNotSupported: return "operation not supported";
-    default: return "unknown error";
-    }
+    if (status == cudaErrorLaunchFailure && fault_count) return first_fault.c_str();
+    for (auto &one : known_errors) if (one.status == status) return one.text;
+    return "unknown error";
 }
 
 cudaError_t cudaGetDeviceCount(int *count)
@@ -1243,13 +1289,21 @@ cudaError_t cudaGetDevice(int *id)
     return cudaSuccess;
 }
 
+/* Of a kernel: whether it is there. */
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, const void *)
+{
+    ENTER("cudaFuncGetAttributes");
+    *out = cudaFuncAttributes();
+    return cudaSuccess;
+}
+
 cudaError_t cudaSetDevice(int id)
 {
     ENTER("cudaSetDevice");
     return result(id == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
-cudaError_t cudaDriverGetVersion(int *version) { return *version = CUDART_VERSION, cudaSuccess; }
+cudaError_t cudaDriverGetVersion(int *version) { return *version = here->driver, cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int *version) { return *version = CUDART_VERSION, cudaSuccess; }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int id)
@@ -1257,7 +1311,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int id)
     ENTER("cudaGetDeviceProperties");
     if (id != 0) return result(cudaErrorInvalidDevice);
     std::memset(out, 0, sizeof *out);
-    std::strcpy(out->name, "double of a GPU");
+    std::strcpy(out->name, here->gpu);
     out->major = device.major, out->minor = device.minor;
     out->multiProcessorCount = device.multiprocessors;
     out->totalGlobalMem = device_limit;

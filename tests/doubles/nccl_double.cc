@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,13 +26,7 @@ pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 std::map<std::string, int> calls; /* "ncclAllReduce 1": of rank 1 */
 
 struct communicator;
-
-/* Ranks of one unique id. */
-struct group {
-    int size = 0, joined = 0;
-    bool broken = false;
-    std::vector<communicator *> ranks;
-};
+struct group;
 
 struct sum {
     communicator *of;
@@ -46,7 +41,14 @@ struct communicator {
     group *all;
     int rank;
     cudaStream_t stream = nullptr;
-    std::vector<sum *> sums; /* asked for, ever */
+    std::vector<std::unique_ptr<sum>> sums; /* asked for, ever */
+};
+
+/* Ranks of one unique id. What they were stays, for those that still look at each other, until the reset. */
+struct group {
+    int size = 0, joined = 0;
+    bool broken = false;
+    std::vector<std::unique_ptr<communicator>> ranks;
 };
 
 std::map<std::string, group> groups; /* by id */
@@ -87,15 +89,15 @@ void await(const sum *mine, communicator *other)
 
 void add_up(const group *all, size_t number)
 {
-    const sum *first = all->ranks[0]->sums[number];
+    const sum *first = all->ranks[0]->sums[number].get();
     for (int r = 1; r < all->size; r++)
         if (all->ranks[(size_t)r]->sums[number]->count != first->count)
             return amp_cuda_report("ncclAllReduce %zu: %zu floats on rank 0, %zu on rank %d", number,
                                    first->count, all->ranks[(size_t)r]->sums[number]->count, r);
     for (size_t i = 0; i < first->count; i++) {
         float total = 0;
-        for (communicator *c : all->ranks) total += c->sums[number]->values[i];
-        for (communicator *c : all->ranks) c->sums[number]->values[i] = total;
+        for (auto &c : all->ranks) total += c->sums[number]->values[i];
+        for (auto &c : all->ranks) c->sums[number]->values[i] = total;
     }
 }
 
@@ -117,11 +119,11 @@ void make_sum(void *user)
     if (!mine->read.empty() && memcmp(mine->read.data(), mine->values, mine->read.size() * sizeof(float)))
         amp_cuda_report("ncclAllReduce: what it sums was written to after it had begun");
     mine->arrived = true;
-    for (communicator *c : all->ranks)
+    for (auto &c : all->ranks)
         last = last && c->sums.size() > mine->number && c->sums[mine->number]->arrived;
     if (last && !all->broken) add_up(all, mine->number);
     tell();
-    for (communicator *c : all->ranks) await(mine, c);
+    for (auto &c : all->ranks) await(mine, c.get());
     mine->done = true;
     tell();
 }
@@ -133,7 +135,7 @@ void see_that_no_sum_waits(const char *function)
     for (auto &g : groups) {
         if (g.second.broken || g.second.joined < g.second.size) continue;
         size_t least = (size_t)-1, most = 0;
-        for (const communicator *c : g.second.ranks) {
+        for (auto &c : g.second.ranks) {
             least = std::min(least, c->sums.size());
             most = std::max(most, c->sums.size());
         }
@@ -146,7 +148,7 @@ void drop(communicator *c)
 {
     communicators.erase(c);
     nccl_double.communicators--;
-    tell(); /* the group, what was asked for and its memory stay, for ranks that still look at them */
+    tell();
 }
 
 }
@@ -157,6 +159,7 @@ void nccl_double_reset(void)
 {
     nccl_double = nccl_double_state();
     calls.clear();
+    groups.clear();
     amp_cuda_before_memory = see_that_no_sum_waits;
 }
 
@@ -195,10 +198,8 @@ static ncclResult_t ncclCommInitRank(ncclComm_t *out, int size, ncclUniqueId id,
     all->size = size;
     all->ranks.resize((size_t)size);
     if (all->ranks[(size_t)rank]) return amp_cuda_report("ncclCommInitRank: rank %d twice", rank), BAD;
-    communicator *c = new communicator();
-    c->all = all;
-    c->rank = rank;
-    all->ranks[(size_t)rank] = c;
+    communicator *c = new communicator { all, rank, nullptr, {} };
+    all->ranks[(size_t)rank].reset(c);
     all->joined++;
     communicators.insert(c);
     nccl_double.communicators++;
@@ -222,7 +223,7 @@ static ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, nccl
     c->stream = stream;
     sum *s = new sum { c, c->sums.size(), (float *)to, count, {}, false, false, false };
     bool idle = c->sums.empty() || c->sums.back()->done;
-    c->sums.push_back(s);
+    c->sums.emplace_back(s);
     nccl_double.sums++;
     if (idle && !amp_cuda_enqueue(stream, "ncclAllReduce", read_early, s)) return BAD;
     while (idle && !s->was_read && cudaStreamQuery(stream) == cudaErrorNotReady) {}
@@ -254,7 +255,7 @@ static ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
     communicator *c = (communicator *)comm;
     if (!is_alive(c, "ncclCommDestroy")) return BAD;
-    for (const sum *s : c->sums)
+    for (auto &s : c->sums)
         if (!s->arrived && !c->all->broken) amp_cuda_report("ncclCommDestroy: sums are under way");
     drop(c);
     return OK;

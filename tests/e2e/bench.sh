@@ -169,12 +169,12 @@ if side["support"] != "storage" or ("no native half" in v["reasons"]) != slower:
 EOF
     local DARKNET=$BUILD_DIR/tests/darknet-on-doubles
     [ -x "$DARKNET" ] || return 0
-    export AMP_DOUBLE_CAPABILITY=7.0
+    export AMP_DOUBLE_GPU=7.0
     bench connected.cfg -iters 3
     grep -q '^bf16 is left out: bf16 needs a GPU of compute capability 8.0' out || fail "7.0: $(cat out)"
     refused '^amp bench: -dtypes: bf16: this machine cannot run it: bf16 needs a GPU' connected.cfg -iters 3 \
         -dtypes fp32,bf16 -json no.json
-    unset AMP_DOUBLE_CAPABILITY
+    unset AMP_DOUBLE_GPU
 }
 
 # With -json - the table gets out of the way.

@@ -58,7 +58,7 @@ behaviour_34_a_dtype_the_device_lacks_is_refused_with_a_line() {
     local on_doubles=$BUILD_DIR/tests/darknet-on-doubles
     [ -x "$on_doubles" ] || return 0
     rm -f backup/*
-    if AMP_DOUBLE_CAPABILITY=7.5 "$on_doubles" detector train tiny.data tiny.cfg -amp bf16 > out 2> err; then
+    if AMP_DOUBLE_GPU=7.5 "$on_doubles" detector train tiny.data tiny.cfg -amp bf16 > out 2> err; then
         fail 'trained in a dtype that the device lacks'
     fi
     says 1 \

@@ -15,7 +15,8 @@ mkdir none gpu
 stand_in_no_gpu none
 status=0
 PATH=$PWD/none:$PATH bash "$gpu_sh" > said 2>&1 || status=$?
-[ $status = 77 ] && [ "$(wc -l < said)" = 1 ] && grep -q 'no NVIDIA GPU' said ||
+[ $status = 77 ] && [ "$(wc -l < said)" = 1 ] &&
+    grep -q 'no GPU here: nvidia-smi says: No devices were found' said ||
     fail "without a GPU: status $status, $(cat said)"
 
 # ---- a machine that looks as if ----

@@ -14,7 +14,8 @@ mkdir none gpu cmocka
 stand_in_no_gpu none
 status=0
 PATH=$PWD/none:$here "$run" --out out --build built > said 2>&1 || status=$?
-[ $status = 77 ] && [ "$(wc -l < said)" = 1 ] && grep -q 'no GPU' said ||
+[ $status = 77 ] && [ "$(wc -l < said)" = 1 ] &&
+    grep -q 'no GPU here: nvidia-smi says: No devices were found' said ||
     fail "without a GPU: status $status, $(cat said)"
 
 # ---- a machine that looks as if ----
@@ -125,8 +126,10 @@ left
     [ "$(grep -c '^cmake --build .*gpu_tests bench-steps' calls)" = 1 ] ||
     fail "builds: $(grep cmake calls)"
 sed -n 's/.*"stage":"\([^"]*\)".*/\1/p' built/logs/results.jsonl > order
-diff - <(head -n 9 order) << 'END' || fail 'another order'
+diff - <(head -n 11 order) << 'END' || fail 'another order'
 build
+the GPU
+selftest
 conformance backend_conv
 conformance backend_kernels_norm
 conformance backend_yolo

@@ -156,7 +156,7 @@ if [ -x "$on_doubles" ]; then
         fail "a plan ran something: $(tail -n 1 err)"
     says ', Tensor Cores'
     "$python" agree.py gpu.json out || fail 'table and JSON differ on the doubles'
-    ! AMP_DOUBLE_CAPABILITY=7.5 "$on_doubles" amp plan known.cfg > out 2> err || fail 'planned without bf16'
+    ! AMP_DOUBLE_GPU=7.5 "$on_doubles" amp plan known.cfg > out 2> err || fail 'planned without bf16'
     grep -q 'bf16 needs a GPU of compute capability 8.0 .*: set dtype=fp16$' err ||
         fail "without bf16: $(cat err)"
 fi

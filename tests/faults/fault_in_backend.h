@@ -8,6 +8,9 @@
  *
  *   bias        biases are 1.001 times what they are
  *   minus       a bias is subtracted instead of added
+ *   copies      a convolution goes on with the copies of its weights that were made first
+ *   early       batch norm reads what lay there before the convolution has written, as where a stream is not
+ *               waited for
  *   cast        of a delta's parts those in another form are dropped instead of added
  *   variance    the rolling variance averages sums over N instead of N - 1
  *   statistics  the rolling mean does not move

@@ -18,8 +18,9 @@
 # cuDNN and CMocka, and says at once which of them lack. oneDNN is not needed, nor a network; PyTorch is
 # measured where python3 has it.
 #
-# A stage that no time is left for is skipped. So what the next decision hangs on comes first: conformance
-# of the operations that a training step is made of, parity, the speed of yolov3 and yolov3-tiny (AlexeyAB's:
+# A stage that no time is left for is skipped. So what the next decision hangs on comes first: whether the
+# program can compute on this GPU at all, or all ends there; `darknet amp selftest`, conformance of the
+# operations that a training step is made of, parity, the speed of yolov3 and yolov3-tiny (AlexeyAB's:
 # of yolov4 and yolov4-tiny, with CUDNN_HALF). Then all other tests, then compute-sanitizer, and last the
 # benchmark's other cases and sides.
 #
@@ -93,6 +94,7 @@ begin_results() {
         [ -z "$passed" ] || echo "$passed"
     } > "$logs/results.jsonl"
     echo "$gpu_name, compute capability $capability, driver $driver, CUDA $cuda, commit $commit" | say
+    [ -z "$gpu_notes" ] || echo "Note: $gpu_notes." | say
 }
 
 record() { # record <stage> <passed, failed or skipped> <seconds> <a line on it>
@@ -106,9 +108,10 @@ record() { # record <stage> <passed, failed or skipped> <seconds> <a line on it>
 
 time_left() { echo $((limit - SECONDS)); }
 
-# bounded <seconds> <command...>: its status; 124 if time ran out, its own or that of all.
+# bounded <seconds> <command...>: its status; 124 if time ran out, its own (PATIENCE times as much as a GPU
+# takes, for rehearse.sh) or that of all.
 bounded() {
-    local most=$1 left
+    local most=$(($1 * ${PATIENCE:-1})) left
     left=$(time_left)
     shift
     [ "$left" -gt 0 ] || return 124
@@ -196,6 +199,16 @@ configure_and_build() {
 }
 
 # ---- what is run ----
+
+# Whether the program can compute here: else all that follows would fail, and say the same.
+device() {
+    local status=0
+    bounded 60 "$build/build/bin/darknet" amp version > said 2>&1 || status=$?
+    cat said
+    ! grep -q '^  none: ' said || status=1
+    [ $status = 0 ] || echo "result: $(tail -n 1 said | sed 's/^  none: //')"
+    return $status
+}
 
 ops() { bounded 120 env AMP_TEST_GUARD=1 "$build/build/tests/$1"; }
 
@@ -368,6 +381,8 @@ run_all() {
     [ -z "$fork" ] || yolo=yolov4 own='stock-half stock-half-scaled ' few=yolo classifiers=darknet53 \
         more='gaussian region classifier masked averaged'
     stage 'build' configure_and_build || return
+    stage 'the GPU' device || return
+    stage 'selftest' bounded 120 "$build/build/bin/darknet" amp selftest
     conformance backend_conv backend_kernels_norm backend_yolo backend_step
     for network in $few; do stage "parity $network" parity $network; done
     benchmark 120 $yolo "stock-tf32 $own$half $torch"
@@ -388,7 +403,7 @@ run_all() {
 counted() { grep -c "\"status\":\"$1\"" "$logs/results.jsonl"; }
 
 read_arguments "$@"
-find_gpu || { echo 'skipped: no GPU here (nvidia-smi finds none)'; exit 77; }
+find_gpu || { echo "skipped: $gpu_lacks"; exit 77; }
 dtypes=(fp16)
 [ "$architecture" -lt 80 ] || dtypes+=(bf16)
 begin_results

@@ -1,4 +1,4 @@
-/* Keeping the GPU at work for a while, for timing (conv_tune.c). */
+/* Keeping the GPU at work for a while, for timing (conv_tune.c); and whether it works at all. */
 #include "kernels.h"
 #include "launch.h"
 
@@ -10,5 +10,15 @@ __global__ void spin(long long cycles)
 amp_status amp_cuda_spin(amp_backend *backend, long long cycles, amp_error *error)
 {
     AMP_LAUNCH(backend, amp_cuda_of(backend)->multiprocessors, 1, spin, cycles);
+    return AMP_OK;
+}
+
+/* cudaFree makes the GPU's context, which another program may keep from this one. */
+amp_status amp_cuda_find(int gpu, amp_error *error)
+{
+    struct cudaFuncAttributes attributes;
+    AMP_CUDA_TRY(cudaSetDevice(gpu));
+    AMP_CUDA_TRY(cudaFree(NULL));
+    AMP_CUDA_TRY(cudaFuncGetAttributes(&attributes, (const void *)spin));
     return AMP_OK;
 }

@@ -76,6 +76,10 @@ static inline void amp_cuda_clear_error(void) { (void)cudaGetLastError(); }
  * file and line. Clears CUDA's last error. */
 amp_status amp_cuda_fail(cudaError_t status, const char *call, const char *file, int line, amp_error *error);
 
+/* Whether this program can compute on the GPU of this number, which becomes the current one: there is a
+ * driver, nobody else has the GPU to himself, and kernels were compiled for it. */
+amp_status amp_cuda_find(int gpu, amp_error *error);
+
 /* Leave the calling function, which has `error`, if a CUDA call fails. */
 #define AMP_CUDA_TRY(call) do { cudaError_t amp_cuda_status_ = (call); \
         if (amp_cuda_status_ != cudaSuccess) \

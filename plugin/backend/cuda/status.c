@@ -23,6 +23,8 @@ static const struct { cudaError_t error; amp_status status; const char *remedy; 
       "names it, and the compute mode" },
     { cudaErrorSystemNotReady, AMP_UNSUPPORTED, ": GPUs joined by NVSwitch (HGX) wait for their service; "
       "start nvidia-fabricmanager, of the driver's version" },
+    { cudaErrorInvalidDevice, AMP_UNSUPPORTED, ": -i and -gpus take numbers from 0, of the GPUs that "
+      "nvidia-smi lists and CUDA_VISIBLE_DEVICES leaves" },
     { cudaErrorNoDevice, AMP_UNSUPPORTED, ": see that nvidia-smi lists one and CUDA_VISIBLE_DEVICES does "
       "not hide it, or build without GPU=1" },
 };

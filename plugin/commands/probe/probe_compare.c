@@ -49,6 +49,7 @@ static amp_status open_subject(const amp_probe_comparison *c, amp_subject *s, co
 {
     AMP_TRY(amp_subject_open(s, cfg, c->weights, dtype, c->seed, error));
     amp_status status = c->stirs ? amp_subject_stir(s, error) : AMP_OK;
+    if (status == AMP_OK && c->steps) status = amp_subject_step(s, error);
     if (status != AMP_OK) amp_subject_close(s);
     return status;
 }

@@ -53,6 +53,7 @@ typedef struct amp_probe_comparison {
     long images;             /* of the pass; 0: as many as the .cfg's has */
     unsigned seed;
     int stirs;               /* biases and scales are drawn too; else they are what the weights have */
+    int steps;               /* a step comes before the passes: see amp_subject_step */
     int tries_nothing;
     int width, height, on_gpu;
     double stock_loss;

@@ -17,6 +17,9 @@
 #define LEAST_SCALE 0x1p-14f
 enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
 #define SECONDS_OF_PASSES .2
+/* What images are multiplied by in passes that are not looked at. What they leave in memory differs from what
+ * the next pass puts there, which would else not show where it reads too early. */
+#define OTHER_IMAGES .5f
 
 /* A pass under way. */
 typedef struct looker {
@@ -237,10 +240,11 @@ static amp_status take_statistics(looker *l, int layer, amp_error *error)
 
 /* ---- a pass ---- */
 
-static void put_input(amp_subject *s, const amp_probe_input *input)
+/* The images, times factor. No input: what is there. */
+static void put_input(amp_subject *s, const amp_probe_input *input, float factor)
 {
-    memcpy(s->images, input->images, input->image_count * sizeof *s->images);
-    if (s->labels) memcpy(s->labels, input->labels, input->label_count * sizeof *s->labels);
+    for (size_t i = 0; input && i < input->image_count; i++) s->images[i] = factor * input->images[i];
+    if (input && s->labels) memcpy(s->labels, input->labels, input->label_count * sizeof *s->labels);
     amp_fork_set_counters(s->net, s->counters);
     srand(s->seed + 1); /* dropout */
 }
@@ -261,10 +265,11 @@ static amp_status set_scale(amp_subject *s, float scale, amp_error *error)
     return amp_probe_fix_scale(s->engine, scale, error);
 }
 
-static void forward_and_backward(amp_subject *s, const amp_probe_input *input, int *is_forward, double *loss)
+static void forward_and_backward(amp_subject *s, const amp_probe_input *input, float factor, int *is_forward,
+                                 double *loss)
 {
     int kept = amp_mute_stdout();
-    put_input(s, input);
+    put_input(s, input, factor);
     amp_fork_begin_pass(s->net);
     *is_forward = 1;
     amp_fork_forward(s->net);
@@ -288,7 +293,7 @@ static amp_status run(looker *l, const amp_probe_input *input, amp_error *error)
     AMP_TRY(clear_statistics(s, error));
     if (s->engine) amp_engine_set_observer(s->engine, &(amp_observer){ l, see });
     else amp_fork_watch_layers(s->net, watch, l, 1);
-    forward_and_backward(s, input, &l->is_forward, l->asked->loss);
+    forward_and_backward(s, input, 1, &l->is_forward, l->asked->loss);
     if (s->engine) amp_engine_set_observer(s->engine, NULL);
     else amp_fork_unwatch_layers(s->net);
     if (l->status != AMP_OK) {
@@ -359,7 +364,7 @@ amp_status amp_subject_time(amp_subject *s, const amp_probe_input *input, double
     size_t count = 0;
     for (int is_forward; count < LEAST_PASSES || (count < MOST_PASSES && all < SECONDS_OF_PASSES); count++) {
         double began = seconds_of(s);
-        forward_and_backward(s, input, &is_forward, NULL);
+        forward_and_backward(s, input, OTHER_IMAGES, &is_forward, NULL);
         times[count] = seconds_of(s) - began;
         all += times[count];
         AMP_TRY(forget(s, error));
@@ -437,6 +442,41 @@ amp_status amp_subject_stir(amp_subject *s, amp_error *error)
         }
     if (s->engine) amp_engine_weights_changed(s->engine);
     return AMP_OK;
+}
+
+/* Moves each parameter by up to half of itself: stock's here, as Darknet's own update passes over some layers;
+ * AMP's by the momentum that its next update finds. Alike in all subjects of a network and seed. */
+static amp_status move(amp_subject *s, amp_error *error)
+{
+    uint64_t state = ~(uint64_t)s->seed;
+    float to_momentum = (float)amp_fork_view(s->net).batch / amp_fork_rate(s->net);
+    for (int i = 0; i < s->network.count; i++)
+        for (int k = 0; k < s->network.layers[i].param_count; k++) {
+            const amp_param_desc *p = &s->network.layers[i].params[k];
+            size_t bytes = p->count * sizeof(float);
+            float *moved = amp_host_allocated(malloc(bytes + 1));
+            float *to = s->engine ? *p->gradient_slot : p->master;
+            amp_status status = s->backend->download(s->backend, moved, p->master, bytes, error);
+            for (size_t e = 0; e < p->count; e++) {
+                float by = (float)(amp_random_mix(state += AMP_RANDOM_STEP) >> 40) / 0x1p24f - .5f;
+                moved[e] *= s->engine ? by * to_momentum : 1 + by;
+            }
+            if (status == AMP_OK) status = s->backend->upload(s->backend, to, moved, bytes, error);
+            free(moved);
+            AMP_TRY(status);
+        }
+    return AMP_OK;
+}
+
+amp_status amp_subject_step(amp_subject *s, amp_error *error)
+{
+    int is_forward;
+    if (!s->engine) return move(s, error);
+    forward_and_backward(s, NULL, 1, &is_forward, NULL); /* on no images, so that there are copies */
+    AMP_TRY(forget(s, error));
+    AMP_TRY(move(s, error));
+    amp_fork_update(s->net);
+    return forget(s, error);
 }
 
 void amp_subject_close(amp_subject *s)

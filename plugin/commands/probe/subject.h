@@ -46,10 +46,16 @@ void amp_subject_close(amp_subject *);
  * a wrong one would not be seen. Alike in all subjects of one network and seed. */
 amp_status amp_subject_stir(amp_subject *, amp_error *);
 
+/* A pass and an update, by momentum alone, that moves all parameters, alike in all subjects of one network
+ * and seed: the passes after it see where it went wrong, and copies of weights that were not made anew. The
+ * learning rate must not be 0. */
+amp_status amp_subject_step(amp_subject *, amp_error *);
+
 /* A forward and a backward. Where gradients overflow and the pass is not fed, it is made again with half the
  * loss scale, as a training's next step would be, which the subject keeps. */
 amp_status amp_subject_run(amp_subject *, const amp_probe_input *, const amp_subject_pass *, amp_error *);
 
 /* Seconds that a pass takes when nothing looks at its tensors: of the processor, by all threads; on a GPU, of
- * the clock. The median of as many passes as a fifth of a second holds, from 3 to 20. Of an AMP network. */
+ * the clock. The median of as many passes as a fifth of a second holds, from 3 to 20. Of an AMP network. The
+ * images are darker, so that the next pass finds numbers of another one where it reads too early. */
 amp_status amp_subject_time(amp_subject *, const amp_probe_input *, double *seconds, amp_error *);

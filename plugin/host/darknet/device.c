@@ -23,11 +23,11 @@
         darknet_amp_refuse("%s", error_.message); \
     } while (0)
 
-static amp_status find_gpu(amp_error *error)
+static amp_status find_gpu(int number, amp_error *error)
 {
     int count;
     AMP_CUDA_TRY(cudaGetDeviceCount(&count));
-    return AMP_OK;
+    return number < 0 ? AMP_OK : amp_cuda_find(number, error);
 }
 
 /* Not cuda_set_device, which writes a global of Darknet's: networks' threads come through here side by side.
@@ -121,7 +121,10 @@ static int cpu_free_array(void *memory)
 
 int amp_fork_device(void) { return ON_SIDE(1, -1, gpu_index); }
 
-amp_status amp_fork_find_gpu(amp_error *error) { return ON_SIDE(1, ((void)error, AMP_OK), find_gpu(error)); }
+amp_status amp_fork_find_gpu(int number, amp_error *error)
+{
+    return ON_SIDE(1, ((void)number, (void)error, AMP_OK), find_gpu(number, error));
+}
 
 int amp_fork_choose_gpu(int number) { return ON_SIDE(1, ((void)number, 0), choose_gpu(number)); }
 
