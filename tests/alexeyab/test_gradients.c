@@ -15,11 +15,11 @@
 
 enum { BATCH = 3, SIDE = 6, CLASSES = 3 };
 
-/* hank-ai's Darknet has these layers no more. */
+/* Layers that hank-ai's Darknet has no more, and what stands there instead. */
 #ifdef DARKNET_AMP_HANK_AI
-#define LAYERS_THAT_ARE_GONE(layers) ""
+#define ALEXEYABS(layers, instead) instead
 #else
-#define LAYERS_THAT_ARE_GONE(layers) layers
+#define ALEXEYABS(layers, instead) layers
 #endif
 
 static const char beginning[] = "[net] batch=3 subdivisions=1 width=6 height=6 channels=3 learning_rate=0 "
@@ -215,7 +215,7 @@ TEST(convolutions_that_share_weights)
 
 TEST(scales_and_biases_of_batch_norm)
 {
-    check_network(LAYERS_THAT_ARE_GONE("[batchnorm] ") CONV("filters=4 activation=tanh"));
+    check_network(ALEXEYABS("[batchnorm] ", "") CONV("filters=4 activation=tanh"));
     check_network(CONV("filters=4 activation=mish batch_normalize=1") CONV("filters=4 activation=tanh"));
 }
 
@@ -233,7 +233,7 @@ TEST(what_only_this_fork_has)
 {
     check_network(CONV("filters=4 activation=mish stride_x=2 stride_y=1")
                   "[route] layers=-1 groups=2 group_id=1 "
-                  CONV("filters=4 groups=2 activation=tanh") LAYERS_THAT_ARE_GONE("[empty]"));
+                  CONV("filters=4 groups=2 activation=tanh") ALEXEYABS("[empty]", ""));
     check_network(CONV("filters=4 activation=swish") "[avgpool] [convolutional] filters=4 size=1 "
                   "activation=logistic [scale_channels] from=-3 activation=linear "
                   CONV("filters=4 activation=tanh") "[sam] from=-2 activation=linear");
@@ -241,7 +241,8 @@ TEST(what_only_this_fork_has)
                   CONV("filters=4 activation=tanh") "[upsample] stride=2 scale=.5 "
                   CONV("filters=4 activation=tanh") "[reorg3d] stride=2 "
                   CONV("filters=2 activation=tanh")
-                  LAYERS_THAT_ARE_GONE("[local] filters=3 size=2 activation=tanh"));
+                  ALEXEYABS("[local] filters=3 size=2 activation=tanh",
+                            "[connected] output=12 activation=tanh"));
 }
 
 /* Its own key, which it reads on a GPU, where AMP is off. */

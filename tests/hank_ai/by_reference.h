@@ -1,11 +1,11 @@
 /* Included before a test that is written in AlexeyAB's words, whose networks are passed by value: hank-ai's
- * functions take references, which are pointers in C. Its libdarknet.so has them. */
+ * functions take references, which are pointers in C. */
 #ifndef HANK_AI_BY_REFERENCE_H
 #define HANK_AI_BY_REFERENCE_H
 
 #include "darknet.h"
 
-/* train_network(Darknet::Network &, data): the plugin does not call it, and has no other name for it. */
+/* What the plugin does not call it knows by no other name. */
 float train_network(network *net, data d) __asm__("_Z13train_networkRN7Darknet7NetworkE4data");
 
 #define free_network(net) free_network(&(net))
