@@ -4,8 +4,8 @@
 # In: DARKNET_AMP_PLUGIN, the plugin's folder; DARKNET_AMP_FORK and DARKNET_PATCHED, a Darknet's name and
 # its patched tree; plugin_flags, and the target darknet_configuration, what its headers need.
 
-# A function of Darknet's that is called without its header is no warning here.
-set(wall -Wall -Wextra -Werror=implicit-function-declaration)
+# A function of Darknet's that is called without its header, or as another fork's is, is no warning here.
+set(wall -Wall -Wextra -Werror=implicit-function-declaration -Werror=incompatible-pointer-types)
 
 # plugin_room(<room> [libraries...])
 macro(plugin_room)

@@ -255,7 +255,7 @@ static const char *read_numbers(struct cfg_check *check, const section *s, entry
         double *number = &e->numbers[e->count];
         if (e->count++ == LIST_MOST) return "too many numbers";
         snprintf(text, sizeof text, "%.*s", kept, from);
-        if (cut_comment(text))
+        if (!check->fork->strict && cut_comment(text))
             warn_entry(check, s, e,
                        "Darknet reads the number before the comment; a comment needs a line of its own");
         wrong = parse_number(key, text, number);

@@ -68,8 +68,8 @@ typedef struct cfg_fork {
     void (*finish)(cfg_walk *); /* looks at the whole, when all layers have a shape */
     const cfg_refusal *refusals; /* may be NULL */
     int refusal_count;
-    int strict; /* its parser ends the program at a key that it does not know or meets twice, and at a number
-                   with an exponent or a + */
+    int strict; /* its parser ends the program at a key that it does not know, meets twice or does not ask for,
+                   and at a number with an exponent or a +; a comment begins with a #, anywhere in a line */
 } cfg_fork;
 
 extern const cfg_fork amp_cfg_fork; /* of the Darknet that the plugin is built for: host/FORK/cfg_keys.c */

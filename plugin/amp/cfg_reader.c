@@ -2,6 +2,8 @@
  * more. */
 #include "cfg_reader.h"
 
+#include "cfg_check.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,12 +122,20 @@ static int read_line(cfg_reader *reader, cfg_item *item)
     return c != EOF || bytes > 0;
 }
 
+/* A strict parser ends a line at a #, and knows no other comment: to it ;batch=4 is a key. */
+static void cut_line(char *text)
+{
+    if (amp_cfg_fork.strict) text[strcspn(text, "#")] = 0;
+}
+
 /* What the line in reader->text says; 0: nothing. */
 static int read_item(cfg_reader *reader, cfg_item *item)
 {
     char *text = reader->text, *equals;
     if (item->kind == CFG_BROKEN) return 1;
-    if (text[0] == '\0' || text[0] == '#' || text[0] == ';') return 0;
+    cut_line(text);
+    if (text[0] == '\0' || text[0] == '#') return 0;
+    if (text[0] == ';' && !(amp_cfg_fork.strict && strchr(text, '='))) return 0;
     item->kind = text[0] == '[' ? CFG_SECTION : CFG_OPTION;
     item->text = text;
     if (item->kind == CFG_SECTION || !(equals = strchr(text, '='))) return 1;
@@ -156,6 +166,7 @@ void cfg_keep_key(char *line)
     char *kept = line;
     for (const char *c = line; *c; c++) if (!strchr(" \t\r\f\n", *c)) *kept++ = *c;
     *kept = 0;
+    cut_line(line);
     if (*line != '[') line[strcspn(line, "=")] = 0;
 }
 

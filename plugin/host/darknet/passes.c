@@ -63,14 +63,14 @@ static void run_watched(int is_forward, AMP_OWN_LAYER l, amp_pass pass)
 {
     layer *called = AMP_OWN_LAYER_AT(l);
     layer_function **slot = is_forward ? &called->forward : &called->backward, *given = *slot;
-    layer_function *own = (is_forward ? watched.forward : watched.backward)[pass.index], *run = own;
-    if (fills_gap(called)) {
-        run = is_forward ? amp_gap_forward : amp_gap_backward;
-        *slot = own;
-    }
+    layer_function *own = (is_forward ? watched.forward : watched.backward)[pass.index];
+    int has_gap = fills_gap(called);
+    if (has_gap) *slot = own;
     amp_host_wait(watched.net);
     watched.watcher(watched.context, pass.index, 1);
-    run(l, pass);
+    if (!has_gap) own(l, pass);
+    else if (is_forward) amp_gap_forward(*called, pass);
+    else amp_gap_backward(*called, pass);
     amp_host_wait(watched.net);
     watched.watcher(watched.context, pass.index, 0);
     *slot = given;

@@ -185,6 +185,8 @@ static const cfg_refusal refusals[] = {
     { "[net]", "equidistant_point", 0, ROLLING },
     { "[rnn]", 0, 0, NO_BACKWARD }, { "[gru]", 0, 0, NO_BACKWARD }, { "[lstm]", 0, 0, NO_BACKWARD },
     { "[conv_lstm]", 0, 0, NO_BACKWARD }, { "[history]", 0, 0, NO_BACKWARD },
+    { "[crnn]", "activation", "swish", NO_BACKWARD }, { "[crnn]", "activation", "mish", NO_BACKWARD },
+    { "[crnn]", "activation", "hard_mish", NO_BACKWARD },
     { "[contrastive]", 0, 0, NOT_TRIED },
     { "[yolo]", "embedding_layer", 0, NOT_TRIED },
     { 0, "activation", "gelu", "Darknet takes its gradient at the output in the place of the input" },

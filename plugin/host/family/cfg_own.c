@@ -35,18 +35,43 @@ static void check_averaging(cfg_walk *walk)
                   from, to);
 }
 
+/* At these hank-ai's parser ends the program: keys of [net] that it does not ask for by this policy= or adam=,
+ * and a size of its yolo and region layers. */
+static void check_strictly(cfg_walk *walk, int finds_boxes)
+{
+    enum { STEP = 1 << POLICY_STEP, STEPS = 1 << POLICY_STEPS | 1 << POLICY_SGDR,
+           GAMMA = 1 << POLICY_EXP | 1 << POLICY_SIGMOID };
+    static const struct { const char *key; int policies; } asked[] = {
+        { "step", STEP | 1 << POLICY_SIGMOID }, { "scale", STEP }, { "steps", STEPS }, { "scales", STEPS },
+        { "seq_scales", STEPS }, { "gamma", GAMMA }, { "B1", 0 }, { "B2", 0 }, { "eps", 0 },
+    };
+    int policy = 1 << (int)cfg_walk_number(walk, "policy"), adam = cfg_walk_number(walk, "adam") != 0;
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
+        if (cfg_walk_given(walk, asked[i].key) && !(asked[i].policies ? asked[i].policies & policy : adam))
+            cfg_walk_refuse(walk, asked[i].key, NULL, "ends Darknet's parser, which does not ask for it by "
+                            "this %s=; leave it out", asked[i].policies ? "policy" : "adam");
+    for (int i = 0; i < 2 && finds_boxes; i++) {
+        const char *side = i ? "height" : "width";
+        if (fmod(cfg_walk_number(walk, side), 32) != 0)
+            cfg_walk_refuse(walk, side, "multiples of 32", "this Darknet makes no other size for a yolo or "
+                            "region layer");
+    }
+}
+
 /* Darknet's parser divides by the number of layers that note an input which is wider and higher than 1, and
  * that may be 0. Those do that want an image. */
 void cfg_own_finish(cfg_walk *walk)
 {
-    int images = 0;
+    int images = 0, finds_boxes = 0;
     for (int i = 0; i < walk->count; i++) {
         const cfg_shape *in = i ? &walk->layers[i - 1] : &walk->net;
         cfg_walk_enter(walk, i);
         images |= (cfg_walk_traits(walk) & IMAGE) && in->w > 1 && in->h > 1;
+        finds_boxes = walk->layers[i].classes > 0 && !cfg_walk_number(walk, "uc_normalizer"); /* no Gaussian */
     }
     cfg_walk_enter(walk, -1);
     check_averaging(walk);
+    if (amp_cfg_fork.strict && !walk->resized) check_strictly(walk, finds_boxes);
     if (!images)
         cfg_walk_fail(walk, NULL, NULL,
                       "no layer has an image to look at, which Darknet's parser cannot make");

@@ -161,6 +161,50 @@ static void backward_weighted_shortcut(layer l, network_state state)
     free(m.p);
 }
 
+/* ---- crnn ---- */
+
+/* A layer inside as it stands at one time step: its arrays hold all steps, one behind the other. */
+static layer at_step(const layer *inner, int step)
+{
+    layer l = *inner;
+    size_t offset = (size_t)step * (size_t)l.outputs * (size_t)l.batch;
+    l.output += offset;
+    l.delta += offset;
+    if (l.x) l.x += offset;
+    if (l.x_norm) l.x_norm += offset;
+    return l;
+}
+
+/* Adds to `delta`, of `count` floats, which Darknet's own would overwrite; NULL: none. */
+static void backward_inner(layer l, network_state state, float *input, float *delta, size_t count)
+{
+    float *part = delta ? scratch(count) : NULL;
+    state.input = input;
+    state.delta = part;
+    AMP_RUN(l.backward, l, state);
+    for (size_t i = 0; delta && i < count; i++) delta[i] += part[i];
+    free(part);
+}
+
+/* The state behind step t is input(x[t]) + self(state before it), with shortcut=1 also that state; output[t]
+ * is output(state). l.state has the states of all steps, the first of which is 0. */
+static void backward_crnn(layer l, network_state state)
+{
+    size_t n = (size_t)l.hidden * (size_t)l.batch, inputs = (size_t)l.inputs * (size_t)l.batch;
+    network_state s = { .train = state.train, .workspace = state.workspace, .net = state.net };
+    for (int t = l.steps - 1; t >= 0; t--) {
+        layer input = at_step(l.input_layer, t), self = at_step(l.self_layer, t);
+        float *before = l.state + (size_t)t * n, *earlier = t ? self.delta - n : NULL;
+        /* self.delta, which holds what the next step gave, becomes the whole of the state's. */
+        backward_inner(at_step(l.output_layer, t), s, before + n, self.delta, n);
+        memcpy(input.delta, self.delta, n * sizeof *input.delta);
+        for (size_t i = 0; l.shortcut && earlier && i < n; i++) earlier[i] += self.delta[i];
+        backward_inner(self, s, before, earlier, n);
+        size_t at = (size_t)t * inputs;
+        backward_inner(input, s, state.input + at, state.delta ? state.delta + at : NULL, inputs);
+    }
+}
+
 /* ---- any layer ---- */
 
 void amp_gap_backward(layer l, network_state state)
@@ -169,9 +213,8 @@ void amp_gap_backward(layer l, network_state state)
     float *sum = state.delta, *part = NULL;
     /* A route adds to the deltas of the layers that it joins, and ignores state.delta. */
     if (l.type != ROUTE) state.delta = part = scratch(count);
-    layer inner[INNER];
-    copy_inner(&l, inner);
     if (l.type == SHORTCUT && l.nweights) backward_weighted_shortcut(l, state);
+    else if (l.type == CRNN) backward_crnn(l, state);
     else AMP_RUN(l.backward, l, state);
     for (size_t i = 0; part && sum && i < count; i++) sum[i] += part[i];
     free(part);
