@@ -167,8 +167,8 @@ AMP_INLINE int vlarge(vf squares) /* NaN is */
     return !(sum <= AMP_WINOGRAD_LARGE * AMP_WINOGRAD_LARGE);
 }
 
-/* Has the line of a pixel's channel c that is so many numbers further fetched: of the next tile. The processor
- * does not foresee these short pieces of many rows. */
+/* Has the line of a pixel's channel c, so many numbers further, fetched: the next tile will read it. The
+ * processor does not foresee these short pieces of many rows. */
 AMP_INLINE void read_ahead(const void *pixel, size_t c, size_t further, amp_dtype dtype)
 {
     size_t size = amp_dtype_size(dtype);

@@ -36,16 +36,16 @@
  * cost as many operations and half the error: of 36 pairs of small fractions they left the least, in fp32,
  * and all of Bt and At is exact in it.
  *
- * Where the side of an image is no multiple of 4, the last tiles have n = 1, 2 or 3 rows or columns of output.
- * These are a polynomial of a degree so much lower, known by its values at the first n + 1 points and
- * infinity: n + 2 planes in a row instead of 6 (at 13 x 13 three quarters of all products are left). Its B
- * is derived for these points in the same way; each of its rows is also multiplied by the differences of its
- * point to those that are left out, which the denominators of G divide by. So U is the same. Tiles are
- * numbered such that in each plane those that have it follow on each other:
+ * Where a side of the image is no multiple of 4, the last tiles are narrow: n = 1, 2 or 3 rows or columns of
+ * output are left. Their product of polynomials has a degree so much lower, and its values at the first n + 1
+ * points and infinity will do: n + 2 planes in a row instead of 6 (at 13 x 13 three quarters of all products
+ * are left). Their B is derived for these points in the same way; each of its rows is also multiplied by the
+ * differences of its point to those that are left out, by which G divides. So U is the same for all tiles.
+ * Tiles are numbered such that in each plane those that have it follow on each other:
  *
- *       1 1 1 2       of all images first the lowest ones (0) where these have fewer rows, then all others (1),
- *       1 1 1 2       then the rightmost ones (2) where these have fewer columns, last the corners (3). Planes
- *       0 0 0 3       that neither 0 nor 2 have are 1's alone, and so on.
+ *       1 1 1 2     first the lowest ones of all images (0) if these are narrow, then all others (1), then
+ *       1 1 1 2     the rightmost ones (2) if these are narrow, last the corners (3). So a plane that neither
+ *       0 0 0 3     0 nor 2 have is of 1 alone, one that 0 alone lacks is of 1 and 2.
  *
  * Tensors are NHWC, as everywhere, in fp32 or in halves: these are widened when a tile is read and rounded
  * when it is written, and all between is fp32. What lies between:

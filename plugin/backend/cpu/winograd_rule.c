@@ -24,8 +24,8 @@
  *   512->1024            16    2.16  1.79  2.63      1.76  1.59  2.43       .88   .95  1.52
  *
  * When the last tiles were as wide as all others and nothing was fetched ahead, 512->1024 with AVX-512 showed
- * .87, 1.22, 2.30 at 16 tiles on a Zen 5, whose AVX-512 is twice as wide, and in bf16 .61, .95, 1.39 at 32 and
- * .78, 1.19, 1.42 at 64; on an Intel Xeon (Sapphire Rapids, without its AMX) with AVX2 1.1, .9, .9 at 16,
+ * .87, 1.22, 2.30 at 16 tiles on a Zen 5, whose AVX-512 is twice as wide, and in bf16 .61, .95, 1.39 at 32
+ * and .78, 1.19, 1.42 at 64; on an Intel Xeon (Sapphire Rapids, without its AMX) with AVX2 1.1, .9, .9 at 16,
  * against the library's fastest layout. With AMX bf16 takes a quarter to a half of Winograd's time. Intel's
  * bf16 without AMX is never computed in (onednn_halves.c), so there halves are fp32's case. */
 #include "winograd.h"
@@ -65,8 +65,9 @@ static size_t largest_block(size_t channels)
     return tiles < 28 ? 28 : least(tiles, 196);
 }
 
-/* V, M and the filters in use leave room in a second-level cache for what is read and written. Where filters are many or
- * tiles few, transforming the filters takes more memory, and more time, than transforming the tiles. */
+/* V, M and the filters in use leave room in a second-level cache for what is read and written. Where filters
+ * are many or tiles few, transforming the filters takes more memory, and more time, than transforming the
+ * tiles. */
 static void cut_convolution(amp_winograd *w)
 {
     int many_filters = w->in * w->out > 65536 || w->tiles <= 64;
