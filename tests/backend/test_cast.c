@@ -1,6 +1,6 @@
-/* The CPU backend's conversions against the definition in tensor/half.h, bit for bit, with each instruction set that
- * this machine has: whether or not subnormals are flushed to zero, and within their bounds. What casts do
- * otherwise: test_backend_cast.c. */
+/* The CPU backend's conversions against the definition in tensor/half.h, bit for bit, with each instruction
+ * set that this machine has: whether or not subnormals are flushed to zero, and within their bounds. What
+ * casts do otherwise: test_backend_cast.c. */
 #include <math.h>
 #include "testing.h"
 
