@@ -144,65 +144,6 @@ TEST(the_oldest_plan_goes)
     release(net);
 }
 
-/* Reads Darknet's arrays and not the description, which might forget some. */
-TEST(a_skip_after_loading_keeps_the_loaded_statistics)
-{
-    network *net = parse_branched("", "", "bf16");
-    float mean[8], variance[8];
-    layer l = net->layers[0];
-    train_step(net, 1);
-    for (int i = 0; i < 8; i++) {
-        mean[i] = l.rolling_mean[i] = .3f;
-        variance[i] = l.rolling_variance[i] = .7f;
-    }
-    darknet_amp_weights_changed(net);
-    for (int s = 0; s < net->subdivisions; s++) {
-        feed(net, 3);
-        net->input[5] = INFINITY;
-        train_network_datum(net);
-    }
-    assert_int_equal(net->amp->skipped, 1);
-    assert_memory_equal(mean, l.rolling_mean, sizeof mean);
-    assert_memory_equal(variance, l.rolling_variance, sizeof variance);
-    release(net);
-}
-
-/* The hidden state that rnn, gru and lstm carry from batch to batch. Eight streams, since batch norm over two
- * makes deltas of 1e10, which overflow where the products within round them to fp16. */
-TEST(a_bad_batch_does_not_stay_in_a_recurrent_state)
-{
-    static const char *const layers[] = { "[rnn]\noutput=8\nactivation=leaky\n", "[gru]\noutput=8\n",
-                                          "[lstm]\noutput=8\n",
-                                          "[rnn]\nbatch_normalize=1\noutput=8\nactivation=leaky\n" };
-    for (int i = 0; i < 4; i++) {
-        char text[1024];
-        snprintf(text, sizeof text, "[net]\nbatch=8\ntime_steps=3\ninputs=6\nlearning_rate=0.001\n"
-                 "momentum=0.9\nmax_batches=100\namp=1\ninit_scale=16\n%s[connected]\noutput=5\n"
-                 "activation=linear\n[cost]\ntype=sse\n", layers[i]);
-        network *net = parse(text, "fp16");
-        train_step(net, 1);
-        train_step(net, 2);
-        assert_int_equal(net->amp->skipped, 0);
-        feed(net, 3);
-        net->input[0] = INFINITY;
-        train_network_datum(net);
-        assert_int_equal(net->amp->skipped, 1);
-        for (unsigned k = 0; k < 4; k++) train_step(net, 10 + k);
-        assert_int_equal(net->amp->skipped, 1);
-        release(net);
-    }
-}
-
-TEST(a_layers_own_learning_rate_counts)
-{
-    network *stock, *ours;
-    pair(&stock, &ours, "learning_rate=8\n");
-    for (unsigned i = 0; i < 5; i++) train_both(stock, ours, 100 * i);
-    assert_masters_near(ours, stock, 1e-4);
-    release(stock);
-    release(ours);
-}
-
 TEST(an_anomaly_is_told_once)
 {
     network *net = parse_branched("amp=1\ndebug=1\n", "", "bf16");

@@ -93,7 +93,7 @@ sed 's/tiny/modern/' tiny.data > modern.data
 cp tiny.names modern.names
 same_as_stock modern detector train modern.data modern.cfg -dont_show
 
-class_alexeyab
+two_kinds
 cat > class.cfg <<'END'
 [net]
 batch=8
@@ -121,7 +121,7 @@ activation=linear
 [avgpool]
 [softmax]
 END
-same_as_stock class classifier train class.data class.cfg -dont_show
+same_as_stock class classifier train kinds.data class.cfg -dont_show
 
 # ---- its own validation, where each image is a loading job of its own ----
 mkdir results

@@ -25,7 +25,7 @@ place() { # place <key>: where its first line is, as messages say it; a section'
 refused() {
     local data=$1 section=$2 key=$3 why=$4 status=0 kind=detector
     shift 4
-    [ "$data" != class.data ] || kind=classifier
+    [ "$data" != kinds.data ] || kind=classifier
     with "${data%.data}.cfg" "$section" "$@"
     check 1 "$data"
     [ "$(place "$key")" ] || fail "$*: the test has no $key"
@@ -55,15 +55,9 @@ passes() {
     ! grep '^warning' found || fail "$*: a warning"
 }
 
-mkdir round square
-cp images/[1-4].jpg round/
-cp images/[5-8].jpg square/
-ls -d "$PWD"/round/*.jpg "$PWD"/square/*.jpg > class.txt
-printf '%s\n' round square > class.names
-printf '%s\n' classes=2 train=class.txt valid=class.txt labels=class.names names=class.names backup=backup \
-    top=1 > class.data
+two_kinds
 printf '%s\n' '[net]' batch=8 width=32 height=32 channels=3 max_batches=2 '[convolutional]' filters=2 size=1 \
-    activation=linear '[avgpool]' '[softmax]' > class.cfg
+    activation=linear '[avgpool]' '[softmax]' > kinds.cfg
 
 # ---- what AMP does not train ----
 never='cannot be trained with under AMP: '
@@ -71,7 +65,7 @@ for line in adversarial_lr=.1 attention=1 contrastive=1 dynamic_minibatch=1 unsu
     equidistant_point=1 badlabels_rejection_percentage=.1 num_sigmas_reject_badlabels=1; do
     refused tiny.data '[net]' "${line%=*}" "$never" $line
 done
-refused class.data '[net]' contrastive \
+refused kinds.data '[net]' contrastive \
     "${never}it has not been tried yet; allowed: without this key, or with -amp off" contrastive=1
 for line in antialiasing=1 coordconv=1 grad_centr=1 assisted_excitation=1 cbn=1 reverse=1 sway=1; do
     refused tiny.data '[convolutional]' "${line%=*}" "$never" $line
@@ -113,7 +107,7 @@ passes one.data saturation=1.5
 needs_opencv='joins images by OpenCV, without which this Darknet was built; allowed: 0, or a build with OPEN'
 no_borders='detector train makes no mosaic of images with borders; allowed: 0, or no mosaic'
 classes_only='is for classifier train only; detector train '
-passes class.data mosaic=1 cutmix=1 letter_box=1 gaussian_noise=10
+passes kinds.data mosaic=1 cutmix=1 letter_box=1 gaussian_noise=10
 if [ "$opencv" = 0 ]; then
     with tiny.cfg '[net]' letter_box=1 mosaic=1
     check 1 tiny.data
@@ -128,12 +122,12 @@ if [ "$opencv" = 0 ]; then
         refused tiny.data '[net]' $key 'is done by OpenCV, without which this Darknet was built; allowed: 0' \
             $key=1
     done
-    refused class.data '[net]' blur 'is done by OpenCV' blur=1
+    refused kinds.data '[net]' blur 'is done by OpenCV' blur=1
 else
     refused tiny.data '[net]' letter_box "$no_borders" letter_box=1 mosaic=1
     refused tiny.data '[net]' letter_box "$no_borders" letter_box=1 mixup=3
     passes tiny.data mosaic=1 blur=1 gaussian_noise=10
-    passes class.data blur=1
+    passes kinds.data blur=1
     warned tiny.data cutmix "${classes_only}passes over it" cutmix=1
     warned tiny.data cutmix "${classes_only}passes over it" cutmix=1 mosaic=1
 fi

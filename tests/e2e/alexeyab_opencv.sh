@@ -12,7 +12,7 @@ ALEXEYAB=$ALEXEYAB_OPENCV ALEXEYAB_STOCK=$ALEXEYAB_OPENCV_STOCK
 unset DISPLAY WAYLAND_DISPLAY QT_QPA_PLATFORM
 tiny_alexeyab
 sed -i -e '/^random=/d' -e 's/^learning_rate=.*/learning_rate=0.0001/' tiny.cfg
-class_alexeyab
+two_kinds
 layers > class.cfg <<'END'
 [net] batch=8 subdivisions=2 width=32 height=32 channels=3 min_crop=32 max_crop=40 hue=.1 saturation=1.5
     learning_rate=0.01 max_batches=4
@@ -27,7 +27,7 @@ kind=detector data=tiny.data
 take() { # take <kind> <name> <keys...>: makes name.cfg of them; those of all [yolo] begin with yolo:
     local name=$2
     kind=$1 data=tiny.data
-    [ $kind = detector ] || data=class.data
+    [ $kind = detector ] || data=kinds.data
     shift 2
     awk -v keys="$*" '{ print }
         $0 == "[net]" || $0 == "[yolo]" {
@@ -136,8 +136,8 @@ promised detector odd bf16 mosaic=1
 echo text > images/text.square.jpg
 ls "$PWD"/images/empty.round.jpg "$PWD"/images/text.square.jpg > bad.txt
 head -n 2 all.txt | cat bad.txt - > train.txt
-head -n 2 class.txt | cat bad.txt - > more.txt
-mv more.txt class.txt
+head -n 2 kinds.txt | cat bad.txt - > more.txt
+mv more.txt kinds.txt
 for which in detector classifier; do
     take $which bad mosaic=1
     train whole bad.cfg -amp bf16

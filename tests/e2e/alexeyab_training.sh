@@ -138,7 +138,7 @@ for steps in 2000 2002; do
 done
 
 # ---- a classifier ----
-class_alexeyab
+two_kinds
 layers > class.cfg <<'END'
 [net] batch=8 subdivisions=2 width=32 height=32 channels=3 min_crop=32 max_crop=40 hue=.1 saturation=1.5
     mixup=1 label_smooth_eps=.1 learning_rate=0.01 burn_in=3 max_batches=6
@@ -150,19 +150,19 @@ layers > class.cfg <<'END'
 [softmax]
 END
 sed 's/^learning_rate=.*/learning_rate=0.001\nadam=1/' class.cfg > class_adam.cfg
-kind=classifier data=class.data
+kind=classifier data=kinds.data
 goes_on class.cfg -amp bf16
 train cached class.cfg -amp bf16 -cache ram
 cmp whole/class_final.weights cached/class_final.weights || fail 'a classifier with -cache ram: other weights'
 goes_on class_adam.cfg -amp fp16
-"$ALEXEYAB" classifier valid class.data class.cfg whole/class_adam_final.weights -amp bf16 > out 2> err ||
+"$ALEXEYAB" classifier valid kinds.data class.cfg whole/class_adam_final.weights -amp bf16 > out 2> err ||
     fail "classifier valid: $(tail -1 err)"
 
 # Where both Darknets have the same rules (no batch norm), and one image whose crops are all alike, both
 # builds train to the same weights, with momentum and with Adam.
 { printf 'P6\n64 64\n255\n'; yes abc | tr -d '\n' | head -c 12288; } > images/flat.round.jpg
 echo "$PWD/images/flat.round.jpg" > flat.txt
-sed 's/=class.txt/=flat.txt/' class.data > flat.data
+sed 's/=kinds.txt/=flat.txt/' kinds.data > flat.data
 layers > flat.cfg <<'END'
 [net] batch=4 subdivisions=2 width=32 height=32 channels=3 min_crop=32 max_crop=32 flip=0 momentum=.9
     decay=.0005 learning_rate=0.01 max_batches=6
@@ -344,7 +344,7 @@ head_of() { # the last layers of a small network
     echo "[convolutional] filters=$filters size=1 activation=linear $loss"
 }
 for head in yolo Gaussian_yolo region softmax cost; do
-    case $head in softmax | cost) kind=classifier data=class.data ;; *) kind=detector data=tiny.data ;; esac
+    case $head in softmax | cost) kind=classifier data=kinds.data ;; *) kind=detector data=tiny.data ;; esac
     for scale in 1 1024; do
         { echo '[net] batch=8 subdivisions=2 width=32 height=32 channels=3 momentum=.9 decay=.0005'
           echo "learning_rate=.001 max_batches=3 [amp] dtype=fp32 loss_scale=$scale"

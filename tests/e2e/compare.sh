@@ -349,9 +349,7 @@ bad_input_is_one_line_and_leaves_nothing() {
     : > empty.txt
     sed 's/^train=.*/train=nowhere.txt/' tiny.data > nolist.data
     sed 's/^valid=.*/valid=empty.txt/' tiny.data > novalid.data
-    sed '/^train=/d' tiny.data > notrain.data
     edit nobatches '/^max_batches/d'
-    edit badkey '$a[amp]\ngrowth_factor=-3'
     edit broken 's/^filters=21/filters=20/'
     edit middle '/^\[upsample\]/,$d'
     edit middle_yolo 's/^filters=16/filters=24/'
@@ -361,38 +359,26 @@ bad_input_is_one_line_and_leaves_nothing() {
     sed 's/^train=.*/train=unreadable.txt/' tiny.data > unreadable.data
     { cat tiny.cfg; printf '[detection]\nclasses=2\n'; } > yolo1.cfg
     refused 'nowhere.data' nowhere.data tiny.cfg
-    refused 'train' notrain.data tiny.cfg
     refused 'nowhere.txt' nolist.data tiny.cfg
     refused 'empty.txt.* is empty' novalid.data tiny.cfg
     refused 'nowhere.cfg' tiny.data nowhere.cfg
     refused 'no max_batches' tiny.data nobatches.cfg
-    refused 'growth_factor' tiny.data badkey.cfg -iters 5
     label_the_last_of_many '7 0.5 0.5 0.2 0.2' train
     refused 'labels/far.txt:1: .*of a class that the network does not have' many.data tiny.cfg -iters 1
-    label_the_last_of_many '0 0.5 nan 0.2 0.2' train
-    refused 'labels/far.txt:1: .*inf or NaN' many.data tiny.cfg -iters 1
     label_the_last_of_many '-1 0.5 0.5 0.2 0.2' valid
     refused 'labels/far.txt:1: .*of a class that the network does not have' many.data tiny.cfg -iters 1
     : > labels/far.txt
-    printf '%s\n' 'red' > one.names
-    sed 's/^labels=.*/labels=one.names/' pictures.data > fewlabels.data
-    refused 'one.names: holds 1 labels' fewlabels.data kind.cfg -iters 1
     sed '/^labels=/d' pictures.data > nolabels.data
     refused 'no .labels = FILE' nolabels.data kind.cfg -iters 1
-    sed 's/^classes=.*/classes=three/' pictures.data > badclasses.data
-    refused 'badclasses.data:1: classes' badclasses.data kind.cfg -iters 1
     refused 'yolo train' tiny.data yolo1.cfg
     refused 'ends in \[route\]' tiny.data middle.cfg
     refused 'ends in ' tiny.data tiny.data -iters 5
     refused 'nowhere.weights' tiny.data tiny.cfg nowhere.weights
     refused 'fp99' tiny.data tiny.cfg -dtypes fp32,fp99
     refused 'twice' tiny.data tiny.cfg -dtypes fp32,fp32
-    refused 'empty name' tiny.data tiny.cfg -dtypes fp32,
     refused '-seed: there is no such option' tiny.data tiny.cfg -seed 1
     refused '-seeds 0' tiny.data tiny.cfg -seeds 0
-    refused '-until 0' tiny.data tiny.cfg -until 0
     refused '-iters none: expected a whole number from 1 to 1073741824$' tiny.data tiny.cfg -iters none
-    refused 'no such option' tiny.data tiny.cfg -seedz 3
     refused 'missing' tiny.data
     if [ -x "$BUILD_DIR/tests/darknet-on-doubles" ]; then
         local DARKNET=$BUILD_DIR/tests/darknet-on-doubles

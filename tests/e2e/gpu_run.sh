@@ -87,9 +87,7 @@ refused() { # refused <what the line must say> <arguments...>
     grep -q "$word" said && [ ! -s calls ] || fail "run.sh $*: $(cat said calls)"
 }
 refused 'unknown option --colour' --colour
-refused 'needs a value' --darknet
 refused 'no folder nowhere' --cmocka nowhere
-refused 'whole number' --limit soon
 "$run" --help | grep -q -- '--cmocka DIR' || fail 'no help'
 
 left() { # out has these two files alone, and the archive what the stages said

@@ -83,18 +83,7 @@ behaviour_25_resume_is_bitwise_the_uninterrupted_run() {
 # A classifier of every kind of layer with state or parameters that a .weights file leaves out or that
 # Darknet itself computes.
 classifier_training() {
-    local i k=0
-    : > kinds.txt
-    for i in 1 2 3 4 5 6 7 8; do
-        cp images/$i.jpg images/$([ $((i % 2)) = 0 ] && echo round || echo square)_$i.jpg
-    done
-    while [ $k -lt 24 ]; do
-        ls -d "$PWD"/images/*_*.jpg >> kinds.txt
-        k=$((k + 1))
-    done
-    printf '%s\n' round square > labels.txt
-    printf '%s\n' 'classes=2' 'train=kinds.txt' 'valid=kinds.txt' 'labels=labels.txt' 'backup=backup' \
-        > kinds.data
+    two_kinds 24
     layers > kinds.cfg <<'CFG'
 [net] batch=4 subdivisions=2 width=16 height=16 channels=3 min_crop=16 max_crop=20 learning_rate=0.001
     momentum=0.9 decay=0.0005 policy=poly power=2 max_batches=150

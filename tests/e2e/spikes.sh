@@ -101,19 +101,6 @@ train many.cfg -log many.csv
 tail -n 1 err | grep -q '^amp: spike=skip has dropped 9 of [0-9]* steps, more than 1 %: these are no' ||
     fail "$name: $(tail -n 2 err)"
 
-name="bad values"
-refused() { # refused <keys> <message>
-    amp bad "$1"
-    status_of "$DARKNET" detector train tiny.data bad.cfg
-    [ $status = 1 ] || fail "$name: $1: status $status"
-    says "$2"
-}
-refused 'spike_factor=-1' 'bad.cfg:3: [net] spike_factor = -1: below 1; allowed: 0 (off), or a number from 1'
-refused 'spike_factor=0.5' 'spike_factor = 0.5: below 1'
-refused 'spike_factor=many' 'spike_factor = many: '
-refused 'spike=drop' 'spike = drop: neither log nor skip; allowed: log, skip'
-refused 'spike=skip\nspike_factor=0' 'spike = skip: with spike_factor=0 no step is a spike'
-
 name="a classifier"
 mkdir class backup_class
 for i in $(seq 0 299); do

@@ -107,36 +107,20 @@ static void passes_the_gradient_on(layer l)
     release(&s);
 }
 
-TEST(avgpool_passes_the_gradient_on)
+TEST(what_is_linear_or_smooth_adds_the_gradient)
 {
     passes_the_gradient_on(make_avgpool_layer(BATCH, SIDE, SIDE, CHANNELS));
-}
-
-/* Stock's gemm for size 1 writes into net.delta with beta 0. */
-TEST(convolutional_adds_the_gradient_whatever_its_size)
-{
-    for (int size = 1; size <= 3; size++){
+    passes_the_gradient_on(make_activation_layer(BATCH, SIDE*SIDE*CHANNELS, LOGISTIC));
+    for (int size = 1; size <= 3; size++){ /* stock's gemm for size 1 writes into net.delta with beta 0 */
         passes_the_gradient_on(make_convolutional_layer(BATCH, SIDE, SIDE, CHANNELS, 3, 1, size, 1, size/2,
             TANH, 0, 0, 0, 0));
     }
-}
-
-TEST(activation_adds_the_gradient)
-{
-    passes_the_gradient_on(make_activation_layer(BATCH, SIDE*SIDE*CHANNELS, LOGISTIC));
-}
-
-TEST(reorg_adds_the_gradient_in_every_form)
-{
-    passes_the_gradient_on(make_reorg_layer(BATCH, SIDE, SIDE, CHANNELS, 2, 0, 0, 0));
-    passes_the_gradient_on(make_reorg_layer(BATCH, SIDE, SIDE, CHANNELS, 2, 1, 0, 0));
-    passes_the_gradient_on(make_reorg_layer(BATCH, SIDE, SIDE, CHANNELS, 1, 0, 1, 0));
-    passes_the_gradient_on(make_reorg_layer(BATCH, SIDE, SIDE, CHANNELS, 1, 1, 1, 0));
-    passes_the_gradient_on(make_reorg_layer(BATCH, SIDE, SIDE, CHANNELS, 1, 0, 0, 5));
-}
-
-TEST(upsample_adds_the_gradient_up_and_down)
-{
+    static const struct { int stride, reverse, flatten, extra; } reorgs[] = { { 2, 0, 0, 0 }, { 2, 1, 0, 0 },
+        { 1, 0, 1, 0 }, { 1, 1, 1, 0 }, { 1, 0, 0, 5 } };
+    for (size_t k = 0; k < COUNT(reorgs); k++){
+        passes_the_gradient_on(make_reorg_layer(BATCH, SIDE, SIDE, CHANNELS, reorgs[k].stride,
+            reorgs[k].reverse, reorgs[k].flatten, reorgs[k].extra));
+    }
     for (int stride = -2; stride <= 2; stride += 4){
         layer l = make_upsample_layer(BATCH, SIDE, SIDE, CHANNELS, stride);
         l.scale = .5;

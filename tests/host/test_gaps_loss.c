@@ -146,41 +146,24 @@ static struct subject cost(COST_TYPE type)
     return s;
 }
 
-TEST(cost_sse_has_half_the_gradient_times_scale)
+/* Of squares half, times the layer's scale of one half; smooth is looked at on both sides of its knee. */
+TEST(costs_have_their_gradient)
 {
-    struct subject s = cost(SSE);
-    carry_down(&s);
-    assert_input_gradient(&s, printed_cost, .5*.5);
-    assert_backward_adds(&s);
-    release(&s);
-}
-
-TEST(cost_l1_has_the_gradient)
-{
-    struct subject s = cost(L1);
-    carry_down(&s);
-    assert_input_gradient(&s, printed_cost, .5);
-    release(&s);
-}
-
-TEST(cost_smooth_has_half_the_gradient_on_both_sides_of_its_knee)
-{
-    struct subject s = cost(SMOOTH);
-    s.net.input[0] = s.net.truth[0] + 1.5f;
-    s.net.input[1] = s.net.truth[1] - 1.5f;
-    carry_down(&s);
-    assert_true(s.l.delta[0] == -1 && s.l.delta[1] == 1);
-    assert_input_gradient(&s, printed_cost, .5*.5);
-    release(&s);
-}
-
-TEST(cost_wgan_has_the_gradient)
-{
-    struct subject s = cost(WGAN);
-    for (int i = 0; i < s.inputs; i++) s.net.truth[i] = i & 1;
-    carry_down(&s);
-    assert_input_gradient(&s, printed_cost, .5);
-    release(&s);
+    static const struct { COST_TYPE type; double factor; } costs[] = { { SSE, .5*.5 }, { SMOOTH, .5*.5 },
+        { L1, .5 }, { WGAN, .5 } };
+    for (size_t k = 0; k < COUNT(costs); k++){
+        struct subject s = cost(costs[k].type);
+        if (costs[k].type == WGAN) for (int i = 0; i < s.inputs; i++) s.net.truth[i] = i & 1;
+        if (costs[k].type == SMOOTH){
+            s.net.input[0] = s.net.truth[0] + 1.5f;
+            s.net.input[1] = s.net.truth[1] - 1.5f;
+        }
+        carry_down(&s);
+        if (costs[k].type == SMOOTH) assert_true(s.l.delta[0] == -1 && s.l.delta[1] == 1);
+        assert_input_gradient(&s, printed_cost, costs[k].factor);
+        assert_backward_adds(&s);
+        release(&s);
+    }
 }
 
 TEST(cost_seg_scales_where_the_truth_is_zero)
@@ -319,20 +302,15 @@ static void assert_region_gradient(struct subject *s)
     assert_backward_adds(s);
 }
 
-TEST(region_sends_its_gradient_down)
+TEST(region_has_the_gradient_with_softmax_and_without)
 {
-    struct subject s = region(4, CLASSES);
-    assert_region_gradient(&s);
-    release(&s);
-}
-
-TEST(region_without_softmax_has_the_gradient)
-{
-    struct subject s = region(4, CLASSES);
-    s.l.softmax = 0;
-    s.l.class_scale = 1;
-    assert_region_gradient(&s);
-    release(&s);
+    for (int softmax = 0; softmax < 2; softmax++){
+        struct subject s = region(4, CLASSES);
+        s.l.softmax = softmax;
+        if (!softmax) s.l.class_scale = 1;
+        assert_region_gradient(&s);
+        release(&s);
+    }
 }
 
 TEST(region_squashes_its_mask)

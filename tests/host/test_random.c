@@ -86,22 +86,6 @@ TEST(the_main_thread_keeps_rand)
     assert_int_equal(darknet_amp_rand(), expected);
 }
 
-TEST(jobs_are_numbered_from_one)
-{
-    assert_int_equal(amp_random_next_job(), 1);
-    assert_int_equal(amp_random_next_job(), 2);
-}
-
-TEST(the_seed_leaves_rands_sequence_alone)
-{
-    int stock[100];
-    srand(11);
-    for (int i = 0; i < 100; i++) stock[i] = rand();
-    amp_random_set_seed(7);
-    srand(11);
-    for (int i = 0; i < 100; i++) assert_int_equal(rand(), stock[i]);
-}
-
 /* At each place of the generator's ring, and over its end. */
 TEST(a_saved_generator_goes_on_with_the_same_numbers)
 {

@@ -15,17 +15,6 @@ tiny_alexeyab() {
     sed -i -e 's/^batch=4/batch=8/' -e 's/^learning_rate=.*/learning_rate=0.0005/' tiny.cfg
 }
 
-# The same images for a classifier: class.data.
-class_alexeyab() {
-    local i
-    mkdir images/round images/square
-    for i in 1 2 3 4 5 6 7 8; do
-        cp images/$i.jpg "images/$([ $((i % 2)) = 1 ] && echo round || echo square)/"
-    done
-    ls -d "$PWD"/images/*/*.jpg > class.txt
-    sed 's/=train.txt/=class.txt/; s/^names=/labels=/' tiny.data > class.data
-}
-
 # same_as_stock <name> <arguments...>: stock, stock again and patched, without AMP, save the same weights
 same_as_stock() {
     local name=$1 file

@@ -54,3 +54,12 @@ tiny_training() {
     truth_thresh=1 random=0
 END
 }
+
+# Its images as a classifier's, of two kinds that lie in two folders: kinds.data.
+two_kinds() { # two_kinds [how many times the list holds them]
+    local i
+    mkdir round square
+    for i in 1 2 3 4 5 6 7 8; do cp images/$i.jpg $([ $((i % 2)) = 0 ] && echo round || echo square)/; done
+    for ((i = 0; i < ${1:-1}; i++)); do ls -d "$PWD"/round/*.jpg "$PWD"/square/*.jpg; done > kinds.txt
+    sed 's/=train.txt/=kinds.txt/; s/^names=.*/&\nlabels=tiny.names/' tiny.data > kinds.data
+}
