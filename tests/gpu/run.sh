@@ -322,7 +322,7 @@ shapes() {
 
 # measured <seconds> <cases> <sides>: bench/gpu.sh, whose tables become a part of the summary.
 measured() {
-    local most=$1 left
+    local most=$(($1 * ${PATIENCE:-1})) left
     left=$(($(time_left) - 30))
     [ $left -gt 0 ] || { echo 'result: too little time was left'; return 77; }
     bounded $((most + 30)) bash "$root/bench/gpu.sh" --no-build --build "$build/build" --darknet "$darknet" \
