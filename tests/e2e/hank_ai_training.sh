@@ -34,11 +34,36 @@ sed 's/^\[upsample\]/[gru]\noutput=4\n\n&/' amp.cfg > gone.cfg
 ! "$HANK_AI" amp check gone.cfg > out 2> err || fail 'a layer that is gone is taken'
 grep -q 'this Darknet has it no more' out err || fail "a layer that is gone: $(cat out err)"
 
+# ---- its .cfg reader: what it takes is taken, and what ends it is told beforehand ----
+sed 's/^\[net\]/& # all/; s/^batch=8/& # images/; s/^activation=leaky/& # its slope/' amp.cfg > comments.cfg
+echo '; a note' >> comments.cfg
+"$HANK_AI" amp check comments.cfg tiny.data > out 2> err || fail "comments: $(cat out err)"
+! grep -q 'warning' out err || fail "comments: $(cat out err)"
+while IFS='|' read -r change text; do
+    sed "$change" amp.cfg > bad.cfg
+    ! cmp -s bad.cfg amp.cfg || fail "$change finds no place"
+    ! "$HANK_AI" amp check bad.cfg tiny.data > out 2> err || fail "amp check takes $change"
+    grep -q "^bad.cfg:[0-9]*: .*$text" out err || fail "$change: $(cat out err)"
+done <<'END'
+s/^batch=8/&\n;batch=4/|unknown key
+s/^batch=8/&;4/|not a whole number
+s/^width=32/width=48/|no other size
+s/^policy=steps/policy=constant/|does not ask for it by this policy=
+s/^batch=8/&\nB1=.8/|does not ask for it by this adam=
+END
+
+# ---- probe -compare ----
+"$HANK_AI" amp probe -compare tiny.data tiny.cfg -seed 3 -json compared.json > out 2> err ||
+    fail "amp probe -compare: $(tail -1 err)"
+grep -q '"fp32_is_stocks": true' compared.json || fail "AMP's fp32 is not Darknet's own: $(tail -20 out)"
+
 # ---- in each dtype; the words in any order ----
 train bf16 detector train tiny.data amp.cfg -seed 3 -dont_show -step_log bf16.csv
 train again detector -dontshow -Seed 3 train amp.cfg tiny.data
 same bf16/amp_final.weights again/amp_final.weights 'the same seed gives other weights'
 same bf16/amp_final.weights.amp again/amp_final.weights.amp 'the same seed gives another sidecar'
+train comments detector train tiny.data comments.cfg -seed 3 -dont_show
+same bf16/amp_final.weights comments/comments_final.weights 'comments change the weights'
 train other detector train tiny.data amp.cfg -seed 4 -dont_show
 ! cmp -s bf16/amp_final.weights other/amp_final.weights || fail 'the seed does not matter'
 for dtype in fp32 fp16; do
@@ -110,6 +135,26 @@ sed "s/^max_batches=.*/max_batches=$((steps + 2))/" amp.cfg > rest.cfg
 train rest detector train tiny.data rest.cfg stopped.backup -seed 3 -dont_show
 train straight detector train tiny.data rest.cfg -seed 3 -dont_show
 same rest/rest_final.weights straight/rest_final.weights 'NAME.backup goes on to other weights'
+
+rm -rf backup/*
+"$HANK_AI" detector train tiny.data long.cfg -seed 3 -dont_show > out 2> err &
+program=$!
+until [ -e backup/long_last.weights ]; do # at step 100
+    kill -0 $program 2> /dev/null || fail "a long training ends: $(tail -3 err)"
+    sleep .1
+done
+kill -KILL $program
+wait $program || true
+cp backup/long_last.weights killed.weights && cp backup/long_last.weights.amp killed.weights.amp
+sed 's/^max_batches=.*/max_batches=103/' amp.cfg > rest.cfg
+train rest detector train tiny.data rest.cfg killed.weights -seed 3 -dont_show
+train straight detector train tiny.data rest.cfg -seed 3 -dont_show
+same rest/rest_final.weights straight/rest_final.weights 'a killed training goes on to other weights'
+
+# ---- its own log of all that is printed ----
+train logged detector train tiny.data two.cfg -seed 3 -dont_show -log all.log
+grep -q '^amp: bf16' all.log logged/err || fail '-log: no line of AMP'
+grep -q 'loss' all.log && ! grep -q 'loss' logged/out || fail '-log: the steps are not there'
 
 # ---- two ranks, where the program was built with -DDARKNET_AMP_MPI=ON ----
 if ldd "$HANK_AI" | grep -q libmpi && command -v mpirun > /dev/null; then
