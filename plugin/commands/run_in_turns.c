@@ -79,7 +79,7 @@ static int launch(child *c, const amp_turns_program *program, char *const *argv)
 
 static amp_status start(child *c, const amp_turns_program *program, amp_error *error)
 {
-    static char self[] = "/proc/self/exe";
+    char self[] = "/proc/self/exe";
     char descriptors[32];
     size_t count = 0;
     while (program->argv[count]) count++;
