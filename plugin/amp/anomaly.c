@@ -1,8 +1,6 @@
 /* Finding the first non-finite tensor, with the backend's own finite check. */
 #include "anomaly.h"
 
-#include <stdio.h>
-
 amp_status amp_array_found_inf(amp_backend *b, const float *array, size_t count, int *found_inf,
                                amp_error *error)
 {

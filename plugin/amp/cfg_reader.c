@@ -5,7 +5,6 @@
 #include "cfg_check.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -5,7 +5,6 @@
 #include <float.h>
 #include <limits.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../tensor/grow.h"

@@ -30,8 +30,6 @@
  * Observers (observer.h) and anomaly detection (anomaly.h) look at tensors in between, only when asked to. */
 #include "engine_state.h"
 
-#include <stdlib.h>
-
 /* ---- life ---- */
 
 amp_status amp_engine_create(const amp_engine_settings *settings, amp_backend *backend, const amp_host *host,

@@ -2,8 +2,6 @@
  * is room; one of them at a time is active. */
 #include "engine_state.h"
 
-#include <stdlib.h>
-
 /* Whether it folds weights that have changed since it was planned. */
 static int is_outdated(const amp_engine *engine, const amp_plan *plan)
 {

@@ -1,7 +1,6 @@
 /* Counting exponents, in whatever dtype and layout a tensor comes: their order does not matter. */
 #include "numerics.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "../layers/epilogue.h"

@@ -3,7 +3,6 @@
 #include "parallel.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../files/checksum.h"

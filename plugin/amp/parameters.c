@@ -3,7 +3,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 
 typedef struct sizes { int params, statistics; size_t elements, committed; } sizes;
 

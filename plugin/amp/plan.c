@@ -12,7 +12,6 @@
 #include "../layers/epilogue.h"
 #include "../layers/fold.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static void free_layer(amp_layer_desc *d)

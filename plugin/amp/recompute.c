@@ -2,7 +2,6 @@
  * the bytes of its arena, and by the arithmetic that it repeats. */
 #include "recompute.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- cost ---- */

@@ -1,7 +1,6 @@
 /* Which passes are recorded, and when a recording is of no use any more. */
 #include "recording.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* A layer that does more in a pass than it queues. */

@@ -2,8 +2,6 @@
  * copying fails only with the device. */
 #include "sidecar_format.h"
 
-#include <stdlib.h>
-
 #include "../tensor/half.h"
 
 enum { NOTE = 256 };

@@ -29,7 +29,6 @@
 #pragma once
 
 #include <stddef.h>
-#include <string.h>
 
 #include "sidecar.h"
 

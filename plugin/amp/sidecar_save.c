@@ -25,7 +25,6 @@
  * younger than NAME.new: else somebody has put other weights there since, which are not ours to replace. */
 #include "sidecar_format.h"
 
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "../files/checksum.h"

@@ -3,8 +3,6 @@
  * for each array of weights, so few that a list will do. */
 #pragma once
 
-#include <stdlib.h>
-
 #include "backend.h"
 
 typedef struct amp_factor_copy {

@@ -1,7 +1,5 @@
 #include "launch.h"
 
-#include <stdlib.h>
-
 /* Open MPI's mpirun; MPICH's mpiexec and Slurm's srun --mpi=pmi2; srun --mpi=pmix. */
 static const struct { const char *size, *rank; } launchers[] = {
     { "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK" },

@@ -3,7 +3,6 @@
 #include "threads.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "watchdog.h"

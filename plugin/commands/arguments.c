@@ -2,7 +2,6 @@
 #include "arguments.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../amp/cfg_reader.h"
@@ -162,7 +161,7 @@ amp_status amp_dtypes_read(const char *given, const char *usual, const amp_machi
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
         if (given) AMP_TRY(check_dtype(name, list, machine, error));
-        amp_lines_add(list, name, strlen(name));
+        amp_lines_add(list, "%s", name);
     }
     return AMP_OK;
 }

@@ -1,6 +1,5 @@
 /* `darknet amp clean`: a .cfg without anything of AMP's, to be sent to who has another program. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../amp/cfg_reader.h"

@@ -3,8 +3,6 @@
  * returns is printed as one line, and the program ends with status 1. */
 #pragma once
 
-#include <stdio.h>
-
 #include "../tensor/status.h"
 
 amp_status amp_command_plan(int argc, char **argv, amp_error *);

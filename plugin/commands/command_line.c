@@ -1,7 +1,6 @@
 /* The program's start, and the options that AMP takes out of its arguments before Darknet reads them. */
 #define _DEFAULT_SOURCE /* readlink, setenv */
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -7,8 +7,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -18,7 +16,6 @@
 #include "../files/checksum.h"
 #include "../host/network/state.h"
 #include "../host/program/clock.h"
-#include "../host/program/failure.h"
 #include "../host/program/ranks.h"
 #include "../host/program/version.h"
 #include "first_check.h"

@@ -1,14 +1,15 @@
-/* Writing JSON, and files as a whole. */
+/* Writing JSON, text within HTML, and files as a whole. */
 #include "json.h"
 
 #include <errno.h>
 #include <float.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* ---- UTF-8 ---- */
+/* ---- text ---- */
 
-int amp_utf8_bytes(const char *at)
+/* Bytes of the well-formed UTF-8 character at text (RFC 3629: shortest form, no surrogates, up to U+10FFFF);
+ * 0: there is none. */
+static int utf8_bytes(const char *at)
 {
     const unsigned char *text = (const unsigned char *)at;
     static const struct { unsigned char low, high, second_low, second_high; int bytes; } kinds[] = {
@@ -29,7 +30,7 @@ static void write_quoted(FILE *stream, const char *value)
     const unsigned char *text = (const unsigned char *)value;
     putc('"', stream);
     while (*text) {
-        int bytes = amp_utf8_bytes((const char *)text);
+        int bytes = utf8_bytes((const char *)text);
         if (!bytes) fputs("\xef\xbf\xbd", stream);
         else if (*text == '"' || *text == '\\') fprintf(stream, "\\%c", *text);
         else if (*text < 0x20 || *text == '<' || *text == '&') fprintf(stream, "\\u%04x", *text);
@@ -37,6 +38,20 @@ static void write_quoted(FILE *stream, const char *value)
         text += bytes ? bytes : 1;
     }
     putc('"', stream);
+}
+
+void amp_html_text(FILE *stream, const char *text)
+{
+    static const char special[] = "<>&\"'";
+    static const char *const entities[] = { "&lt;", "&gt;", "&amp;", "&quot;", "&#39;" };
+    for (int bytes; *text; text += bytes ? bytes : 1) {
+        const char *found = strchr(special, *text);
+        bytes = utf8_bytes(text);
+        int is_control = ((unsigned char)*text < 0x20 && *text != '\n') || *text == 0x7f;
+        if (!bytes || is_control) fputs("\xef\xbf\xbd", stream);
+        else if (found) fputs(entities[found - special], stream);
+        else fwrite(text, 1, (size_t)bytes, stream);
+    }
 }
 
 /* ---- values ---- */
@@ -145,4 +160,12 @@ amp_status amp_output_end(amp_output *out, amp_status status, amp_error *error)
     if (is_file && status == AMP_OK) status = amp_safe_file_commit(&out->file, error);
     amp_safe_file_end(&out->file);
     return status;
+}
+
+amp_status amp_output_write(const char *name, amp_output_writer *write, const void *record, amp_error *error)
+{
+    amp_output out;
+    AMP_TRY(amp_output_begin(name, &out, error));
+    if (out.stream) write(out.stream, record);
+    return amp_output_end(&out, AMP_OK, error);
 }

@@ -32,9 +32,9 @@ void amp_json_number(amp_json *, const char *key, double value);    /* as many d
 void amp_json_integer(amp_json *, const char *key, long long value);
 void amp_json_boolean(amp_json *, const char *key, int value);
 
-/* Bytes of the well-formed UTF-8 character at text (RFC 3629: shortest form, no surrogates, up to U+10FFFF);
- * 0: there is none. */
-int amp_utf8_bytes(const char *text);
+/* Text within HTML and SVG: what would end it as entities; bytes that are not UTF-8, and control characters,
+ * as U+FFFD. */
+void amp_html_text(FILE *, const char *text);
 
 /* Whether a file's name means stdout: "-". NULL, for no file, does not. */
 int amp_is_stdout(const char *name);
@@ -52,3 +52,7 @@ amp_status amp_output_begin(const char *name, amp_output *, amp_error *);
 /* Puts the file in its place if status, of the work that wrote it, is AMP_OK; else the file stays as it was.
  * Returns status, or the failure to write. */
 amp_status amp_output_end(amp_output *, amp_status status, amp_error *);
+
+/* All three: the file is what `write` makes of a record. */
+typedef void amp_output_writer(FILE *, const void *record);
+amp_status amp_output_write(const char *name, amp_output_writer *write, const void *record, amp_error *);

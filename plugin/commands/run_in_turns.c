@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -80,7 +79,7 @@ static int launch(child *c, const amp_turns_program *program, char *const *argv)
 
 static amp_status start(child *c, const amp_turns_program *program, amp_error *error)
 {
-    static char self[] = "/proc/self/exe";
+    char self[] = "/proc/self/exe";
     char descriptors[32];
     size_t count = 0;
     while (program->argv[count]) count++;

@@ -1,11 +1,7 @@
 /* Records as JSON, tables and CSV. */
-#define _GNU_SOURCE /* vasprintf */
 #include "table.h"
 
-#include "../host/program/failure.h"
-
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { WIDTH = 110, GAP = 2, MOST_COLUMNS = 24 };
@@ -79,10 +75,10 @@ void amp_json_records(amp_json *json, const char *key, const void *records, size
     amp_json_close(json);
 }
 
-void amp_json_texts(amp_json *json, const char *key, char *const *texts, int count)
+void amp_json_lines(amp_json *json, const char *key, const amp_lines *lines)
 {
     amp_json_array(json, key);
-    for (int i = 0; i < count; i++) amp_json_text(json, NULL, texts[i]);
+    for (size_t i = 0; i < lines->count; i++) amp_json_text(json, NULL, lines->line[i]);
     amp_json_close(json);
 }
 
@@ -102,7 +98,8 @@ static void make_cell(const amp_field *f, const void *record, const void *contex
     text[0] = 0;
     if (f->cell) f->cell(&(amp_cell){ value, record, context }, text);
     else if (is_text(f)) snprintf(text, AMP_CELL_TEXT, "%s", text_of(f, value) ? text_of(f, value) : "");
-    else snprintf(text, AMP_CELL_TEXT, "%.10g", number_of(f, value));
+    else snprintf(text, AMP_CELL_TEXT, f->format ? f->format : "%.10g",
+                  number_of(f, value) / (f->unit > 0 ? f->unit : 1));
 }
 
 /* The last column is not padded; after it the line ends. */
@@ -194,15 +191,4 @@ void amp_append(char *text, size_t size, const char *format, ...)
     va_start(args, format);
     vsnprintf(text + length, size - length, format, args);
     va_end(args);
-}
-
-void amp_texts_add(char ***texts, int *count, const char *format, ...)
-{
-    char *text = NULL;
-    va_list args;
-    va_start(args, format);
-    if (vasprintf(&text, format, args) < 0) text = NULL;
-    va_end(args);
-    *texts = amp_host_allocated(realloc(*texts, ((size_t)*count + 1) * sizeof **texts));
-    (*texts)[(*count)++] = amp_host_allocated(text);
 }

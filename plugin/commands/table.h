@@ -10,6 +10,7 @@
  * A list ends with { 0 }. A field without a key is not in the JSON, one without a title not in the table. */
 #pragma once
 
+#include "../host/data/text_lines.h"
 #include "json.h"
 
 #include <stddef.h>
@@ -40,7 +41,9 @@ typedef struct amp_field {
     amp_known known;                /* else the number is null */
     const char *title;              /* of its column */
     int left;                       /* its column is aligned to the left */
-    amp_cell_text *cell;            /* NULL: the value as it is */
+    amp_cell_text *cell;            /* NULL: the value as it is, a number by `format` */
+    const char *format;             /* of a double, after dividing by `unit`; NULL, 0: %.10g, 1 */
+    double unit;
 } amp_field;
 
 #define AMP_KIND_OF(record, member) _Generic(&((record *)0)->member, \
@@ -65,7 +68,7 @@ void amp_json_fields(amp_json *, const void *record, const amp_field *fields);
 void amp_json_record(amp_json *, const char *key, const void *record, const amp_field *fields);
 void amp_json_records(amp_json *, const char *key, const void *records, size_t size, int count,
                       const amp_field *fields);
-void amp_json_texts(amp_json *, const char *key, char *const *texts, int count);
+void amp_json_lines(amp_json *, const char *key, const amp_lines *);
 
 /* A line of titles and a line per record, its columns as wide as they must be; a column without any text is
  * left out. Words of the last column that do not fit go on below. */
@@ -78,10 +81,6 @@ void amp_csv_print(FILE *, const amp_field *, const void *record);
 /* Words from column `indent` on, in as many lines as they need at 110 columns, and the end of the line. */
 __attribute__((format(printf, 3, 4)))
 void amp_print_wrapped(FILE *, int indent, const char *format, ...);
-
-/* Appends a sentence to a list of texts; the caller frees each and the list. */
-__attribute__((format(printf, 3, 4)))
-void amp_texts_add(char ***texts, int *count, const char *format, ...);
 
 /* Adds to a text that has room for `size` bytes; what does not fit is cut. */
 __attribute__((format(printf, 3, 4)))

@@ -8,7 +8,6 @@
 #include "first_check.h"
 #include "map/map_training.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 /* 1: the last save failed. */

@@ -1,8 +1,6 @@
 /* `darknet amp version`: what a bug report needs: the program's versions, and the machine. */
 #include "../host/program/version.h"
 
-#include <stdio.h>
-
 #include "../host/fork_commands.h"
 #include "arguments.h"
 #include "command.h"

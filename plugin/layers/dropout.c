@@ -4,8 +4,6 @@
  * elements drop as in stock Darknet. */
 #include "layer.h"
 
-#include <stdlib.h>
-
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {

@@ -5,7 +5,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 
 enum { STAGE = 1 << 16 }; /* numbers of a stage, or one filter's if those are more */
 

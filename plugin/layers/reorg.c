@@ -6,8 +6,6 @@
  * reorg_cpu). */
 #include "layer.h"
 
-#include <stdlib.h>
-
 /* Flat NCHW index → flat NHWC index of an image of this shape. */
 static int32_t nhwc_of_nchw(amp_shape s, size_t flat)
 {

@@ -1,6 +1,5 @@
 /* Runs a node's operations. Adds the layer to an error's message, which a backend cannot name, and names
  * layer and phase for a profiler. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "../backend/activate.h"

@@ -1,7 +1,9 @@
 /* How anything in the plugin says that it failed: a distinct cause, and one line for the user.
  *
  * A function that can fail returns amp_status and takes an amp_error it fills on failure only. The message
- * says what is wrong, where (file, line, layer) and what to do; it holds no newline. */
+ * says what is wrong, where (file, line, layer) and what to do; it holds no newline.
+ *
+ * What includes this, by whatever way, has the three headers below. */
 #pragma once
 
 #include <stdarg.h>

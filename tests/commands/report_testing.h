@@ -74,7 +74,7 @@ static inline made *make_comparison(int dtypes, int seeds, size_t steps)
         .width = 160, .height = 128, .classes = 3, .train_images = 291, .valid_images = 73,
         .dtype_count = dtypes, .seed_count = seeds, .dtypes = m->dtypes, .runs = m->runs,
         .summaries = m->summaries, .points_allowed = 1, .alpha = .05,
-        .verdict = m->verdict, .verdict_count = 3, .reference = dtypes > 1 && !first ? 1 : 0 };
+        .verdict = { m->verdict, 3, 3 }, .reference = dtypes > 1 && !first ? 1 : 0 };
     for (int d = 0; d < dtypes; d++) m->dtypes[d] = names[d + first];
     for (int r = 0; r < dtypes * seeds; r++) {
         amp_run *run = &m->runs[r];
@@ -138,7 +138,7 @@ static inline made *not_begun(void)
         run->images_per_second = run->compute_images_per_second = run->peak_memory_mb = 0;
     }
     set_states(m, AMP_RUN_WAITING);
-    m->c.verdict_count = 0;
+    m->c.verdict.count = 0;
     m->c.interrupted = 1;
     return m;
 }

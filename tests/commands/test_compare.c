@@ -50,8 +50,7 @@ static void judge(made_up *m, const char *const *notes)
 
 static void forget(made_up *m)
 {
-    for (int i = 0; i < m->c.verdict_count; i++) free(m->c.verdict[i]);
-    free(m->c.verdict);
+    amp_lines_free(&m->c.verdict);
     free(m->c.summaries);
 }
 
@@ -63,14 +62,14 @@ static void set_scores(made_up *m, int dtype, double a, double b, double c)
 
 static int says(const made_up *m, const char *text)
 {
-    for (int i = 0; i < m->c.verdict_count; i++) if (strstr(m->c.verdict[i], text)) return 1;
+    for (size_t i = 0; i < m->c.verdict.count; i++) if (strstr(m->c.verdict.line[i], text)) return 1;
     return 0;
 }
 
 static void expect(const made_up *m, const char *text)
 {
     if (says(m, text)) return;
-    for (int i = 0; i < m->c.verdict_count; i++) print_message("%s\n", m->c.verdict[i]);
+    for (size_t i = 0; i < m->c.verdict.count; i++) print_message("%s\n", m->c.verdict.line[i]);
     fail_msg("nothing says: %s", text);
 }
 
@@ -343,8 +342,6 @@ TEST(an_interval_of_a_look_is_wider)
     expect(&m, "bf16: as good as fp32");
     assert_true(amp_compare_is_settled(&m.c));
     forget(&m);
-    m.c.verdict_count = 0;
-    m.c.verdict = NULL;
     m.c.summaries = NULL;
     m.c.alpha = AMP_COMPARE_ALPHA / 4;
     m.c.points_allowed = .5;
@@ -425,7 +422,7 @@ TEST(speed_is_judged_and_explained)
     expect(&m, "fp16: not worth it for speed, below 1.1 times: 1.02 times the images/s");
     expect(&m, " MB); fp16 is only stored here.");
     /* of each dtype but fp32 two: accuracy; speed and memory. And when it was */
-    assert_int_equal(m.c.verdict_count, 5);
+    assert_int_equal(m.c.verdict.count, 5);
     forget(&m);
 
     make_up(&m);
@@ -539,7 +536,7 @@ TEST(failures_skips_and_an_interruption_are_told)
     snprintf(failed->failure, sizeof failed->failure, "gradients stay inf");
     for (int k = 0; k < 3; k++) m.rows[1 * SEEDS + 2][k].found_inf = 1;
     judge(&m, NULL);
-    assert_int_equal(strncmp(m.c.verdict[0], "Interrupted: 8 of 9 trainings are done", 38), 0);
+    assert_int_equal(strncmp(m.c.verdict.line[0], "Interrupted: 8 of 9 trainings are done", 38), 0);
     expect(&m, "fp16: 1 of 3 trainings failed and are left out; seed 2: gradients stay inf");
     expect(&m, "bf16: 1.0 steps of a training were skipped on average");
     expect(&m, "fp16: as good as fp32, a loss of more than 1 point is ruled out: mAP@0.5 50.00 % against "
@@ -553,7 +550,7 @@ TEST(one_dtype_has_no_rival)
     make_up(&m);
     m.c.dtype_count = 1;
     judge(&m, NULL);
-    assert_int_equal(m.c.verdict_count, 1);
+    assert_int_equal(m.c.verdict.count, 1);
     expect(&m, "Only fp32 was trained");
     forget(&m);
 }

@@ -73,7 +73,7 @@ static int set_up(void **state)
         char name[128];
         snprintf(name, sizeof name, "%s/%d.ppm", f.path, i);
         if (!write_grey(name, i, is_broken(i))) return -1;
-        amp_lines_add(&f.images, name, strlen(name));
+        amp_lines_add(&f.images, "%s", name);
     }
     if (!write_photo(&f)) return -1;
     f.stock = placed(&f); /* before AMP is there */

@@ -469,7 +469,7 @@ TEST(adamw_is_named)
     assert_int_equal(amp_plan_gather(name, name, NULL, &r, &error), AMP_OK);
     FILE *stream = open_memstream(&text, &length);
     amp_plan_print_table(&r, stream);
-    amp_plan_write_json(&r, stream);
+    amp_plan_write_json(stream, &r);
     fclose(stream);
     assert_non_null(strstr(text, "AdamW's"));
     assert_non_null(strstr(text, "\"adamw\": true"));

@@ -83,12 +83,12 @@ static void advise(amp_probe_result *r, const char *pins, int sentences)
 {
     amp_probe_advise(r);
     assert_pins(r, pins);
-    assert_int_equal(r->advice_count, sentences);
+    assert_int_equal(r->advice.count, sentences);
 }
 
 static void assert_says(const amp_probe_result *r, int i, const char *text)
 {
-    if (!strstr(r->advice[i], text)) fail_msg("no '%s' in: %s", text, r->advice[i]);
+    if (!strstr(r->advice.line[i], text)) fail_msg("no '%s' in: %s", text, r->advice.line[i]);
 }
 
 TEST(nothing_is_pinned_where_all_is_well)

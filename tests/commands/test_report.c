@@ -23,10 +23,10 @@ static char *content(const char *name)
     return text;
 }
 
-static char *written(amp_report_writer *write, const made *m)
+static char *written(amp_output_writer *write, const made *m)
 {
     amp_error error;
-    if (amp_report_write(&m->c, page_file, write, &error) != AMP_OK) fail_msg("%s", error.message);
+    if (amp_output_write(page_file, write, &m->c, &error) != AMP_OK) fail_msg("%s", error.message);
     return content(page_file);
 }
 
@@ -222,9 +222,9 @@ TEST(a_folder_that_is_missing_is_one_line)
 {
     made *m = typical();
     amp_error error;
-    static amp_report_writer *const writers[] = { amp_report_html, amp_report_json, amp_report_csv };
+    static amp_output_writer *const writers[] = { amp_report_html, amp_report_json, amp_report_csv };
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(amp_report_write(&m->c, "/no/such/folder/report", writers[i], &error),
+        assert_int_equal(amp_output_write("/no/such/folder/report", writers[i], &m->c, &error),
                          AMP_IO_FAILED);
         assert_holds(error.message, "/no/such/folder/report");
     }
@@ -248,13 +248,13 @@ static made *known(void)
 
 static amp_status write_case(const char *folder, const char *case_name, made *m, amp_error *error)
 {
-    static const struct { const char *ending; amp_report_writer *write; } files[] = {
+    static const struct { const char *ending; amp_output_writer *write; } files[] = {
         { "html", amp_report_html }, { "json", amp_report_json }, { "csv", amp_report_csv } };
     amp_status status = AMP_OK;
     for (int i = 0; i < 3 && status == AMP_OK; i++) {
         char name[4096];
         snprintf(name, sizeof name, "%s/%s.%s", folder, case_name, files[i].ending);
-        status = amp_report_write(&m->c, name, files[i].write, error);
+        status = amp_output_write(name, files[i].write, &m->c, error);
     }
     free_comparison(m);
     return status;

@@ -49,7 +49,7 @@ static inline void randomise(float *x, size_t n, float low, float high)
 static inline struct subject subject_of(layer l, int images)
 {
     struct subject s = {.l = l};
-    assert_int_equal(amp_gap_prepare(&s.l), 1);
+    amp_gap_prepare(&s.l);
     s.inputs = images*l.inputs;
     s.outputs = images*l.outputs;
     s.coefficient = zeros(s.outputs);

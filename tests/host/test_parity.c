@@ -59,7 +59,7 @@ static void complete_stock(network *net)
 {
     for (int i = 0; i < net->n && i < 64; i++) {
         layer *l = &net->layers[i];
-        assert_true(amp_gap_prepare(l));
+        amp_gap_prepare(l);
         /* A route to it crashes stock. */
         if (l->type == CROP) l->delta = calloc((size_t)l->outputs * l->batch, sizeof(float));
         stock_forward[i] = l->forward;

@@ -13,7 +13,6 @@
 #include "../moments.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* The scratch memory of one call: fp32 arrays with a number for each lane of a period, and the sums in
  * double. The call frees it. */

@@ -1,7 +1,6 @@
 /* Cutting tensors into periods and blocks, and adding up the blocks' sums: see blocks.h. */
 #include "blocks.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {

@@ -2,7 +2,6 @@
  * has to be waited for. */
 #include "kernels.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "onednn.h"

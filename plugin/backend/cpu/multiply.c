@@ -4,8 +4,6 @@
 #include "blocks.h"
 #include "../check.h"
 
-#include <stdlib.h>
-
 static float number_at(const amp_cpu_rows *rows, const amp_tensor *t, size_t i)
 {
     float value;

@@ -3,7 +3,6 @@
  * onednn_compat.h hides which API the library has. */
 #include "onednn_pass.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels.h"

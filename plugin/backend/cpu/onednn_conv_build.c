@@ -1,7 +1,6 @@
 /* Building convolutions over oneDNN: which primitives, layouts and slices of the batch; see onednn_conv.c. */
 #include "onednn_conv_build.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "../check.h"

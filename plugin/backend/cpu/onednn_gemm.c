@@ -5,7 +5,6 @@
  * with a version. */
 #include "onednn_pass.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "../check.h"

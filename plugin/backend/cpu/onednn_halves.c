@@ -1,8 +1,6 @@
 /* Which halves oneDNN computes in on this machine, and why the others are only stored. */
 #include "onednn_pass.h"
 
-#include <stdio.h>
-
 #include "onednn_conv_build.h"
 
 #if defined(__x86_64__)

@@ -7,7 +7,6 @@
 #include "../check.h"
 #include "blocks.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static amp_status pool_make(const amp_tensor *x, const amp_tensor *y, int size, int stride, int pad,

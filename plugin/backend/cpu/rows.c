@@ -2,7 +2,6 @@
 #include "rows.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "onednn.h"

@@ -10,7 +10,6 @@
 #include "blocks.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Finds stretch number `at`. Calls with one cursor must ask for increasing numbers. */

@@ -4,7 +4,6 @@
  * Few boxes have a label: of all others only the first five numbers are computed, not the classes. Each row
  * has sums of its own, which are added in order, so that the number of threads changes no bit. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../tensor/half.h"

@@ -107,8 +107,7 @@ amp_status amp_cuda_conv_create(amp_backend *backend, const amp_conv_desc *desc,
 {
     amp_conv_problem forward = problem_of(desc, FORWARD, 0);
     AMP_TRY(amp_conv_problem_check(&forward, error));
-    amp_conv *conv = calloc(1, sizeof *conv);
-    if (!conv) return amp_fail(error, AMP_NO_MEMORY, "no memory for a convolution");
+    amp_conv *conv = amp_allocated(calloc(1, sizeof *conv));
     conv->desc = *desc;
     conv->y = amp_conv_output(desc);
     conv->connected = is_connected(desc);
@@ -149,9 +148,8 @@ amp_status amp_cuda_conv_load_weights(amp_backend *backend, const amp_conv_weigh
                                       int *failed, amp_error *error)
 {
     amp_status status = AMP_OK;
-    amp_cuda_weights *list = malloc(((size_t)count + 1) * sizeof *list);
+    amp_cuda_weights *list = amp_allocated(malloc(((size_t)count + 1) * sizeof *list));
     *failed = -1;
-    if (!list) return amp_fail(error, AMP_NO_MEMORY, "no memory for a list of %d convolutions", count);
     for (int i = 0; i < count && status == AMP_OK; i++)
         if ((status = prepare_copy(backend, &all[i], &list[i], error)) != AMP_OK) *failed = i;
     if (status == AMP_OK)

@@ -1,6 +1,7 @@
 /* Choosing, building, timing and remembering the engines of convolutions; see conv_plan.h. */
 #include "conv_plan.h"
 
+#include "../../tensor/grow.h"
 #include "../half_gradients.h"
 
 #include <stdlib.h>
@@ -11,7 +12,8 @@ struct amp_conv_plans {
     void *self;
     size_t workspace_cap;
     amp_conv_plan **list;
-    int count, room;
+    int count;
+    size_t room;
     int compiled; /* engines compiled at run time only to be timed */
 };
 
@@ -173,8 +175,8 @@ static amp_status choose(amp_conv_plans *plans, amp_conv_plan *plan, amp_error *
 
 amp_conv_plans *amp_conv_plans_create(const amp_conv_library *library, void *self, size_t workspace_cap)
 {
-    amp_conv_plans *plans = calloc(1, sizeof *plans);
-    if (plans) *plans = (amp_conv_plans){ .library = library, .self = self, .workspace_cap = workspace_cap };
+    amp_conv_plans *plans = amp_allocated(calloc(1, sizeof *plans));
+    *plans = (amp_conv_plans){ .library = library, .self = self, .workspace_cap = workspace_cap };
     return plans;
 }
 
@@ -196,17 +198,6 @@ static int same(const amp_conv_problem *a, const amp_conv_problem *b)
     return !memcmp(a, b, sizeof *a);
 }
 
-static int make_room(amp_conv_plans *plans)
-{
-    if (plans->count < plans->room) return 1;
-    int room = plans->room ? 2 * plans->room : 64;
-    amp_conv_plan **list = realloc(plans->list, sizeof *list * (size_t)room);
-    if (!list) return 0;
-    plans->list = list;
-    plans->room = room;
-    return 1;
-}
-
 amp_status amp_conv_plans_get(amp_conv_plans *plans, const amp_conv_problem *problem, amp_conv_plan **out,
                               amp_error *error)
 {
@@ -217,17 +208,14 @@ amp_status amp_conv_plans_get(amp_conv_plans *plans, const amp_conv_problem *pro
         *out = plans->list[i];
         return (*out)->current.plan ? AMP_OK : choose(plans, *out, &why, error);
     }
-    amp_conv_plan *plan = calloc(1, sizeof *plan);
-    if (!plan || !make_room(plans)) {
-        free(plan);
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for the plan of a convolution");
-    }
+    amp_conv_plan *plan = amp_allocated(calloc(1, sizeof *plan));
     plan->problem = *problem;
     amp_status status = choose(plans, plan, &why, error);
     if (status != AMP_OK) {
         free(plan);
         return status;
     }
+    plans->list = amp_grow(plans->list, (size_t)plans->count, &plans->room, sizeof *plans->list);
     *out = plans->list[plans->count++] = plan;
     return AMP_OK;
 }

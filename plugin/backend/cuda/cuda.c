@@ -154,11 +154,7 @@ static amp_status open_libraries(amp_cuda_backend *cuda, amp_error *error)
 
 amp_backend *amp_cuda_backend_create(amp_error *error)
 {
-    amp_cuda_backend *cuda = calloc(1, sizeof *cuda);
-    if (!cuda) {
-        amp_fail(error, AMP_NO_MEMORY, "no memory for the CUDA backend");
-        return NULL;
-    }
+    amp_cuda_backend *cuda = amp_allocated(calloc(1, sizeof *cuda));
 #define ENTRY(operation) .operation = amp_cuda_##operation,
     cuda->base = (amp_backend){ .name = "cuda", .adds_to_batchnorm = 1, AMP_BACKEND_OPERATIONS(ENTRY) };
     if (open_libraries(cuda, error) == AMP_OK) return &cuda->base;

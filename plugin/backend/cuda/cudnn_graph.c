@@ -307,12 +307,8 @@ static amp_status list_candidates(void *self, const amp_conv_problem *problem, a
                                   amp_error *error)
 {
     chain chain = { CUDNN_STATUS_SUCCESS };
-    conv_graph *g = out->graph = calloc(1, sizeof *g);
-    out->list = calloc(AMP_CONV_CANDIDATES, sizeof *out->list);
-    if (!g || !out->list) {
-        drop_candidates(self, out);
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for the plan of a convolution");
-    }
+    conv_graph *g = out->graph = amp_allocated(calloc(1, sizeof *g));
+    out->list = amp_allocated(calloc(AMP_CONV_CANDIDATES, sizeof *out->list));
     conv_graph_fill(&chain, self, problem, g);
     append_candidates(&chain, self, g->graph, CUDNN_HEUR_MODE_A, out);
     append_candidates(&chain, self, g->graph, CUDNN_HEUR_MODE_FALLBACK, out);
@@ -481,15 +477,10 @@ static void keep_compiler_loaded(void)
 static amp_status begin_create(const amp_cudnn_settings *settings, amp_cudnn **out, amp_error *error)
 {
     AMP_TRY(check_version(error));
-    amp_cudnn *library = calloc(1, sizeof *library);
-    if (!library) return amp_fail(error, AMP_NO_MEMORY, "no memory for cuDNN's plans");
+    amp_cudnn *library = amp_allocated(calloc(1, sizeof *library));
     keep_compiler_loaded();
     library->settings = *settings;
     library->plans = amp_conv_plans_create(&cudnn_library, library, settings->workspace_cap);
-    if (!library->plans) {
-        free(library);
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for cuDNN's plans");
-    }
     *out = library;
     return AMP_OK;
 }

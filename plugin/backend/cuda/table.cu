@@ -7,11 +7,9 @@
 #include "device.cuh"
 #include "kernels.h"
 
-void *amp_cuda_table_rows(size_t row_bytes, int count, amp_error *error)
+void *amp_cuda_table_rows(size_t row_bytes, int count)
 {
-    void *rows = calloc((size_t)count + 1, row_bytes);
-    if (!rows) amp_fail(error, AMP_NO_MEMORY, "no memory for a table of %d arrays", count);
-    return rows;
+    return amp_allocated(calloc((size_t)count + 1, row_bytes));
 }
 
 static const amp_cuda_work *work_of(const amp_cuda_table *t, size_t row_bytes, int i)
@@ -64,8 +62,7 @@ static amp_status fill(amp_backend *backend, amp_cuda_table *t, size_t row_bytes
         return amp_fail(error, AMP_BACKEND_FAILED, "lists of arrays change in a pass that is recorded");
     size_t bytes = t->bytes + cuts * sizeof(amp_cuda_cut);
     AMP_TRY(make_room(backend, t, bytes, error));
-    char *image = (char *)malloc(bytes);
-    if (!image) return amp_fail(error, AMP_NO_MEMORY, "no memory for a table of %d arrays", count);
+    char *image = (char *)amp_allocated(malloc(bytes));
     memcpy(image, t->rows, t->bytes);
     cut(t, row_bytes, count, (amp_cuda_cut *)(image + t->bytes));
     amp_status status = send(amp_cuda_of(backend)->stream, t->memory, image, bytes, error);

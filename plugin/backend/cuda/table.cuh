@@ -17,8 +17,8 @@ typedef struct amp_cuda_cut {
 } amp_cuda_cut;
 
 /* `count` rows of row_bytes (a multiple of 8), zeroed: set all that matters field by field, since tables are
- * compared by their bytes. NULL and *error if there is no memory. */
-void *amp_cuda_table_rows(size_t row_bytes, int count, amp_error *error);
+ * compared by their bytes. */
+void *amp_cuda_table_rows(size_t row_bytes, int count);
 
 /* Makes the table hold these rows and takes ownership of them, also on failure, where it then holds none.
  * cuts is 0 where there is nothing to do. */

@@ -266,8 +266,7 @@ static amp_status list(amp_backend *backend, amp_cuda_table *t, const amp_param 
     const amp_statistics *statistics, int statistics_count, amp_error *error)
 {
     int count = param_count + statistics_count;
-    array_row *rows = (array_row *)amp_cuda_table_rows(sizeof *rows, count, error);
-    if (!rows) return AMP_NO_MEMORY;
+    array_row *rows = (array_row *)amp_cuda_table_rows(sizeof *rows, count);
     describe_params(rows, params, param_count);
     describe_statistics(rows + param_count, statistics, statistics_count);
     return amp_cuda_table_set(backend, t, rows, sizeof *rows, count, error);

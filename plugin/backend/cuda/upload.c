@@ -26,8 +26,7 @@ struct amp_cuda_staging {
 
 static amp_status add_block(amp_cuda_backend *cuda, size_t bytes, amp_error *error)
 {
-    struct amp_cuda_staging *block = calloc(1, sizeof *block);
-    if (!block) return amp_fail(error, AMP_NO_MEMORY, "no memory for a block of page-locked memory");
+    struct amp_cuda_staging *block = amp_allocated(calloc(1, sizeof *block));
     block->room = bytes < LEAST_BLOCK ? LEAST_BLOCK : bytes;
     cudaError_t status = cudaMallocHost((void **)&block->memory, block->room);
     if (status != cudaSuccess) {

@@ -61,8 +61,7 @@ static void describe(weights_row *row, const amp_cuda_weights *w)
 amp_status amp_cuda_weights_to_krsc(amp_backend *backend, amp_cuda_table *t, const amp_cuda_weights *all,
                                     int count, amp_error *error)
 {
-    weights_row *rows = (weights_row *)amp_cuda_table_rows(sizeof *rows, count, error);
-    if (!rows) return AMP_NO_MEMORY;
+    weights_row *rows = (weights_row *)amp_cuda_table_rows(sizeof *rows, count);
     for (int i = 0; i < count; i++) describe(&rows[i], &all[i]);
     AMP_TRY(amp_cuda_table_set(backend, t, rows, sizeof *rows, count, error));
     if (!t->cuts) return AMP_OK;

@@ -15,7 +15,6 @@
  * CPUs; so a watchdog runs from the one to the other. Errors that NCCL itself has noticed (a connection that
  * broke) are looked up at both. */
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../backend/cuda/state.h"

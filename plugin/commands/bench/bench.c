@@ -18,11 +18,9 @@
 #include "../run_in_turns.h"
 
 #include "../../host/network/state.h"
-#include "../../host/program/random.h"
 #include "../../host/program/ranks.h"
 #include "../../host/program/turns.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -19,7 +19,6 @@
 #include "../../host/program/turns.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { LAYERS_MS = 2000, LEAST_PASSES = 3, MOST_PASSES = 15 };

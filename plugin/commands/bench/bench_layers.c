@@ -2,9 +2,6 @@
  * two is that of what lies between. Around stock's layers the fork calls (amp_fork_watch_layers). */
 #include "bench.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "../../host/network/state.h"
 #include "../../host/program/clock.h"
 

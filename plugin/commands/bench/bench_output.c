@@ -4,7 +4,6 @@
 #include "../../host/program/machine.h"
 #include "../table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- one dtype ---- */
@@ -12,11 +11,6 @@
 static void number_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     amp_bench_number(text, *(const double *)cell->value);
-}
-
-static void mb_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    snprintf(text, AMP_CELL_TEXT, "%.0f", *(const double *)cell->value);
 }
 
 void amp_bench_step_text(const amp_bench_spread *step, char text[AMP_CELL_TEXT])
@@ -83,8 +77,8 @@ static const amp_field measured_fields[] = {
     SIDE(NULL, spread[AMP_BENCH_STEP], .title = "step", .cell = step_cell), AMP_GROUP_AS("ms", phase_fields),
     SIDE("steps", steps, .title = "steps"), SIDE("skipped", skipped), SIDE("first_loss", first_loss),
     SIDE("images_per_second", images_per_second, .title = "images/s", .cell = number_cell),
-    SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .cell = mb_cell),
-    SIDE("training_memory_mb", training_mb, .title = "training", .cell = mb_cell),
+    SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .format = "%.0f"),
+    SIDE("training_memory_mb", training_mb, .title = "training", .format = "%.0f"),
     RATIOS, { 0 } };
 
 /* The same of predictions. */
@@ -93,7 +87,7 @@ static const amp_field predicted_fields[] = {
     SIDE(NULL, spread[AMP_BENCH_STEP], .title = "ms", .cell = step_cell), PHASE("ms", AMP_BENCH_STEP),
     SIDE("passes", steps, .title = "passes"),
     SIDE("images_per_second", images_per_second, .title = "images/s", .cell = number_cell),
-    SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .cell = mb_cell),
+    SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .format = "%.0f"),
     RATIOS, { 0 } };
 
 static void print_sides(const amp_bench *b, const amp_field *fields, FILE *out)

@@ -11,12 +11,9 @@
 #include "../../host/network/state.h"
 #include "../../host/program/exchange.h"
 #include "../../host/program/failure.h"
-#include "../../host/program/random.h"
 #include "../../host/program/ranks.h"
 #include "../../host/program/request.h"
 #include "../../host/program/sharing.h"
-
-#include <stdlib.h>
 
 enum { MOST_ROWS = 32 };
 

@@ -6,7 +6,6 @@
 #include "../../host/program/failure.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- lines ---- */

@@ -6,9 +6,6 @@
 #include "../../files/safe_file.h"
 #include "../../host/program/version.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 enum { INTERRUPTED = 130, USUAL_SEEDS = 3, FIRST_LOOK = 3, USUAL_MOST_SEEDS = 24 };
 
 /* ---- the command line ---- */
@@ -137,10 +134,9 @@ static void free_compare(amp_compare *compare)
     amp_comparison *c = &compare->result;
     amp_compare_close(compare);
     for (int i = 0; c->runs && i < c->dtype_count * c->seed_count; i++) free(c->runs[i].rows);
-    for (int i = 0; i < c->verdict_count; i++) free(c->verdict[i]);
     char *texts[] = { c->title, c->machine, c->date, compare->base, compare->folder };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
-    free(c->verdict);
+    amp_lines_free(&c->verdict);
     free(c->runs);
     free(c->summaries);
     amp_lines_free(&compare->dtypes);
@@ -210,12 +206,12 @@ static void judge_results(amp_compare *compare)
 
 static amp_status write_reports(const amp_compare *compare, amp_error *error)
 {
-    static const struct { const char *name; amp_report_writer *write; } forms[] = {
+    static const struct { const char *name; amp_output_writer *write; } forms[] = {
         { "html", amp_report_html }, { "json", amp_report_json }, { "csv", amp_report_csv } };
     char file[AMP_COMPARE_PATH];
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
         snprintf(file, sizeof file, "%s/report.%s", compare->folder, forms[k].name);
-        AMP_TRY(amp_report_write(&compare->result, file, forms[k].write, error));
+        AMP_TRY(amp_output_write(file, forms[k].write, &compare->result, error));
     }
     return AMP_OK;
 }

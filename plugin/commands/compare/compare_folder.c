@@ -9,13 +9,11 @@
 #include "comparison.h"
 
 #include "../../files/checksum.h"
-#include "../../host/data/text_lines.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,22 +43,11 @@ static amp_status check_name(const amp_compare *compare, amp_error *error)
 
 /* ---- settings ---- */
 
-__attribute__((format(printf, 2, 3)))
-static void add(amp_lines *settings, const char *format, ...)
-{
-    char line[900];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    amp_lines_add(settings, line, strlen(line));
-}
-
 static amp_status add_file(amp_lines *settings, const char *what, const char *file, amp_error *error)
 {
     uint64_t sum;
     AMP_TRY(amp_file_checksum(file, &sum, error));
-    add(settings, "%s: checksum %016" PRIx64, what, sum);
+    amp_lines_add(settings, "%s: checksum %016" PRIx64, what, sum);
     return AMP_OK;
 }
 
@@ -74,9 +61,9 @@ static amp_status list_settings(const amp_comparison *c, const amp_data_file *da
     AMP_TRY(add_file(settings, "the list of validation images", data->valid, error));
     AMP_TRY(add_file(settings, "the .cfg file", c->cfg, error));
     if (c->weights) AMP_TRY(add_file(settings, "the weights to start from", c->weights, error));
-    else add(settings, "random weights to start from");
-    add(settings, "-iters %ld", c->iterations);
-    add(settings, "the machine: %s", c->machine);
+    else amp_lines_add(settings, "random weights to start from");
+    amp_lines_add(settings, "-iters %ld", c->iterations);
+    amp_lines_add(settings, "the machine: %s", c->machine);
     return AMP_OK;
 }
 

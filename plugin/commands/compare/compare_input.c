@@ -7,7 +7,6 @@
 #include "../cfg_copy.h"
 #include "../data_scan.h"
 
-#include <stdlib.h>
 #include <time.h>
 
 /* ---- the .cfg ---- */

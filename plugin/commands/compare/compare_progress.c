@@ -4,7 +4,6 @@
 #include "comparison.h"
 #include "../../host/program/clock.h"
 
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 

@@ -11,7 +11,6 @@
 #include "../../amp/cfg_reader.h"
 #include "../../host/data/text_lines.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 /* ---- names ---- */

@@ -11,8 +11,6 @@
 #include "comparison.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- a run ---- */
 

@@ -5,7 +5,6 @@
 
 #include "../../host/fork.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 enum { MOST_WORDS = 24 };

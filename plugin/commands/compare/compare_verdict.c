@@ -1,11 +1,9 @@
 /* The verdict: sentences that quote the numbers behind them. The thresholds are in comparison.h. */
 #include "comparison.h"
 
-#include "../table.h"
-
 #include <math.h>
 
-#define add(c, ...) amp_texts_add(&(c)->verdict, &(c)->verdict_count, __VA_ARGS__)
+#define add(c, ...) amp_lines_add(&(c)->verdict, __VA_ARGS__)
 
 /* ---- accuracy ---- */
 

@@ -101,8 +101,7 @@ typedef struct amp_comparison {
     int reference;
     amp_run *runs;           /* [dtype_count][seed_count] */
     amp_dtype_summary *summaries; /* [dtype_count] */
-    char **verdict;          /* sentences, with the numbers behind them */
-    int verdict_count;
+    amp_lines verdict;       /* sentences, with the numbers behind them */
     int interrupted;
     double points_allowed;   /* a score counts as as good if it loses no more points than this */
     double alpha;            /* intervals of differences have a confidence of 1 - alpha */
@@ -121,11 +120,8 @@ static inline amp_run *amp_comparison_run(const amp_comparison *c, int dtype, in
 /* The names of score[i]: "mAP@0.5", "mAP@0.5:0.95", or "top-1", "top-5". */
 const char *amp_score_name(const amp_comparison *, int i);
 
-/* The report's three formats (commands/report); CSV has one line per run. amp_report_write writes the file
- * whole or not at all. */
-typedef void amp_report_writer(FILE *, const amp_comparison *);
-amp_report_writer amp_report_html, amp_report_json, amp_report_csv;
-amp_status amp_report_write(const amp_comparison *, const char *file, amp_report_writer *, amp_error *);
+/* The report's three formats (commands/report), of an amp_comparison; CSV has one line per run. */
+amp_output_writer amp_report_html, amp_report_json, amp_report_csv;
 /* For the terminal: a line per dtype, then the verdict. */
 void amp_report_table(const amp_comparison *, FILE *);
 

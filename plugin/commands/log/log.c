@@ -8,7 +8,6 @@
 #include "../table.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static void print_quarters(const char *name, const double median[4])
 {
@@ -88,7 +87,7 @@ static amp_status draw(const char *svg, const char *file, const amp_log_rows *ro
     amp_output out;
     AMP_TRY(amp_output_begin(svg, &out, error));
     if (out.stream) amp_log_draw(out.stream, amp_file_name(file), rows->row, rows->count);
-    return out.stream ? amp_output_end(&out, AMP_OK, error) : AMP_OK;
+    return amp_output_end(&out, AMP_OK, error);
 }
 
 amp_status amp_command_log(int argc, char **argv, amp_error *error)

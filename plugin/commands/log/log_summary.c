@@ -12,7 +12,6 @@
 #include "../statistics.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { COLLAPSE_STEPS = 50 };

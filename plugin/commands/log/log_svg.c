@@ -6,11 +6,10 @@
 #include "log.h"
 
 #include "../../host/program/failure.h"
-#include "../html.h"
+#include "../json.h"
 #include "../statistics.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { COLUMNS = 800, HEIGHT = 160, LEFT = 70, TOP = 50, GAP = 50 };
 

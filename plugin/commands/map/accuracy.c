@@ -3,7 +3,6 @@
 
 #include "../../host/program/failure.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { CLASSES_UNLESS_GIVEN = 2 }; /* validate_classifier_single */
@@ -47,22 +46,15 @@ static amp_status check_network(struct network *net, const amp_accuracy *r, amp_
     return status;
 }
 
-/* -1: it contains no label. */
-static int class_of_path(const amp_accuracy *r, const char *path)
-{
-    for (int c = 0; c < r->classes; c++) if (strstr(path, r->labels.line[c])) return c;
-    return -1;
-}
-
 static amp_status classify(void *context, struct network *net, int i, const amp_loaded_image *image,
                            amp_error *error)
 {
     amp_accuracy *r = context;
     const char *path = r->images.line[i];
-    int listed = r->k < r->classes ? r->k : r->classes;
+    int listed = r->k < r->classes ? r->k : r->classes, class_id = 0;
     AMP_TRY(amp_fork_classify(net, image->fitted, path, listed, r->best, error));
-    int class_id = class_of_path(r, path);
-    r->unlabelled += class_id < 0;
+    while (class_id < r->classes && !strstr(path, r->labels.line[class_id])) class_id++;
+    r->unlabelled += class_id == r->classes;
     r->top1 += r->best[0] == class_id;
     for (int k = 0; k < listed; k++) r->topk += r->best[k] == class_id;
     return AMP_OK;

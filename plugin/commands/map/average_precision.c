@@ -5,7 +5,6 @@
 #include "../../host/program/failure.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct ranked { /* one detection on its way through the matching */

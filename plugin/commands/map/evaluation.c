@@ -8,7 +8,6 @@
 #include "../../host/program/failure.h"
 #include "../arguments.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -61,7 +60,7 @@ static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_
         } else { /* stb_image quotes bytes of a PNG */
             cfg_printable(image.failure, sizeof image.failure, image.failure);
             amp_host_print("%s; it is left out", image.failure);
-            amp_lines_add(&out->unreadable, image.failure, strlen(image.failure));
+            amp_lines_add(&out->unreadable, "%s", image.failure);
         }
         free(image.fitted);
         if (status == AMP_OK && e->stop && e->stop(i + 1, count))

@@ -2,7 +2,6 @@
 #include "image_loader.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "../../host/program/failure.h"

@@ -7,7 +7,6 @@
 #include "../../host/program/ranks.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 static const float THINNEST = .001f; /* fill_truth_detection in data.c drops what is narrower or lower */

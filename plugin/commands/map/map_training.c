@@ -14,7 +14,6 @@
 #include "map_measure.h"
 #include "map_training.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { EPOCHS = 4, LEAST_ITERATIONS = 100, NAME_BYTES = 4096, ROW_BYTES = 128 };

@@ -11,9 +11,6 @@
 #include "accuracy.h"
 #include "map_measure.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 typedef struct request {
     const char *data, *cfg, *weights, *json, *points;
     double confidence;
@@ -72,7 +69,7 @@ static void write_head(amp_json *json, const request *r, const char *kind, const
     amp_json_text(json, "kind", kind);
     amp_json_fields(json, r, request_fields);
     amp_json_fields(json, e, fields);
-    amp_json_texts(json, "unreadable_images", e->unreadable.line, (int)e->unreadable.count);
+    amp_json_lines(json, "unreadable_images", &e->unreadable);
 }
 
 static void write_detector(FILE *stream, const request *r, const amp_map_result *m, const amp_lines *names)

@@ -3,8 +3,6 @@
 
 #include "../../host/program/failure.h"
 
-#include <stdlib.h>
-
 enum { MULTIPLE = 8 };
 
 /* Less of all matrix products is not worth a line. */

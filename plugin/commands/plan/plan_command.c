@@ -67,21 +67,13 @@ static amp_status gather(const plan_request *w, amp_plan_report *report, amp_err
     return status;
 }
 
-static amp_status write_json(const amp_plan_report *report, const char *name, amp_error *error)
-{
-    amp_output out;
-    AMP_TRY(amp_output_begin(name, &out, error));
-    amp_plan_write_json(report, out.stream);
-    return amp_output_end(&out, AMP_OK, error);
-}
-
 amp_status amp_command_plan(int argc, char **argv, amp_error *error)
 {
     plan_request request = { 0 };
     amp_plan_report report;
     AMP_TRY(read_arguments(argc, argv, &request, error));
     amp_status status = gather(&request, &report, error);
-    if (status == AMP_OK && request.json) status = write_json(&report, request.json, error);
+    if (status == AMP_OK) status = amp_output_write(request.json, amp_plan_write_json, &report, error);
     if (status == AMP_OK && !amp_is_stdout(request.json)) amp_plan_print_table(&report, stdout);
     amp_plan_report_free(&report);
     return status;

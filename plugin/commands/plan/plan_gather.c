@@ -1,9 +1,6 @@
 /* Gathering what `darknet amp plan` prints: see plan_report.h. */
 #include "plan_report.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "../../host/network/needs.h"
 #include "../../host/network/state.h"
 #include "../cfg_copy.h"

@@ -27,11 +27,6 @@ static void channels_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
                  row->out_aligned ? "" : "!");
 }
 
-static void mib_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    snprintf(text, AMP_CELL_TEXT, "%.2f", amp_mib(*(const size_t *)cell->value));
-}
-
 /* Why the layer runs in what it runs in, and what is cast: what it is the first to read in its form, or its
  * own output where the host reads that. */
 static void notes_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
@@ -74,8 +69,8 @@ static const amp_field layer_fields[] = {
     ROW_AS("forward_operations", operations), ROW(training_operations),
     { .title = "channels", .left = 1, .cell = channels_cell },
     AMP_GROUP_AS("activation_bytes", bytes_fields),
-    ROW_AS(NULL, stock_bytes, .title = "stock", .cell = mib_cell),
-    ROW_AS(NULL, amp_bytes, .title = "AMP", .cell = mib_cell),
+    ROW_AS(NULL, stock_bytes, .title = "stock", .format = "%.2f", .unit = 1 << 20),
+    ROW_AS(NULL, amp_bytes, .title = "AMP", .format = "%.2f", .unit = 1 << 20),
     { .title = "why, and what is cast", .left = 1, .cell = notes_cell }, { 0 } };
 
 /* Of a layer with matrix products. */
@@ -300,16 +295,6 @@ static void print_memory(const amp_plan_report *r, FILE *stream)
                 r->view.largest_h);
 }
 
-static void arena_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    snprintf(text, AMP_CELL_TEXT, "%.1f MiB", amp_mib(*(const size_t *)cell->value));
-}
-
-static void again_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    snprintf(text, AMP_CELL_TEXT, "%.1f %%", *(const double *)cell->value);
-}
-
 static void fits_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     int images = *(const int *)cell->value;
@@ -325,8 +310,8 @@ static void in_force_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
     AMP_FIELD_AS(key, amp_plan_checkpoint, member, .title = heading, __VA_ARGS__)
 static const amp_field checkpoint_fields[] = {
     CHECKPOINT("checkpoint", name, "checkpoint", .left = 1),
-    CHECKPOINT("amp_arena", arena, "planned arena", .cell = arena_cell),
-    CHECKPOINT("percent_of_forward_again", again, "computed again", .cell = again_cell),
+    CHECKPOINT("amp_arena", arena, "planned arena", .format = "%.1f MiB", .unit = 1 << 20),
+    CHECKPOINT("percent_of_forward_again", again, "computed again", .format = "%.1f %%"),
     CHECKPOINT("fitting_images_per_pass", fits, "images/pass that fit", .known = AMP_FROM_0,
                .cell = fits_cell),
     { .key = "in_force", .at = offsetof(amp_plan_checkpoint, in_force), .kind = AMP_FLAG, .title = "",
@@ -375,8 +360,9 @@ void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
     print_advice(r, stream);
 }
 
-void amp_plan_write_json(const amp_plan_report *r, FILE *stream)
+void amp_plan_write_json(FILE *stream, const void *report)
 {
+    const amp_plan_report *r = report;
     static const amp_field network_fields[] = {
         REPORT("width", view.w), REPORT("height", view.h), REPORT("channels", view.c),
         REPORT("inputs", view.inputs), REPORT("batch", batch), REPORT("subdivisions", subdivisions),

@@ -120,7 +120,7 @@ void amp_plan_print_ranks(const amp_plan_report *report, FILE *stream);
 void amp_plan_write_ranks(const amp_plan_report *report, amp_json *json);
 /* The part of the table about the machine: library, instruction set, and how each dtype runs. */
 void amp_plan_print_machine(const amp_machine *machine, FILE *stream);
-void amp_plan_write_json(const amp_plan_report *report, FILE *stream);
+amp_output_writer amp_plan_write_json;
 
 /* Bytes of RAM that loaded images take: those of the batch that is trained on and of the next. 0 for a
  * network on a GPU, whose memory this report is about. */

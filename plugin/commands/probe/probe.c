@@ -5,17 +5,11 @@
 
 #include "../arguments.h"
 #include "../command.h"
-#include "../mute.h"
 
 #include "../../amp/sidecar.h"
-#include "../../host/fork_commands.h"
 #include "../../host/network/resume.h"
 #include "../../files/checksum.h"
 #include "../../host/program/clock.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- the present loss scale ---- */
 
@@ -157,8 +151,7 @@ static amp_status run(amp_probe_result *r, amp_error *error)
 
 void amp_probe_free(amp_probe_result *r)
 {
-    for (int i = 0; i < r->advice_count; i++) free(r->advice[i]);
-    free(r->advice);
+    amp_lines_free(&r->advice);
     amp_network_desc_free(&r->network);
     free(r->layers);
     free(r);
@@ -170,7 +163,7 @@ static amp_status measure(const amp_probe_comparison *c, long iterations, const 
     *r = (amp_probe_result){ .data = c->data, .cfg = c->cfg, .weights = c->weights, .share = .01,
                              .iterations = iterations ? iterations : 20, .scale_source = AMP_SCALE_HIGHEST };
     amp_status status = run(r, error);
-    if (status == AMP_OK && json) status = amp_probe_write(r, json, error);
+    if (status == AMP_OK && json) status = amp_output_write(json, amp_probe_write, r, error);
     if (status == AMP_OK && !amp_is_stdout(json)) amp_probe_print(r, stdout);
     amp_probe_free(r);
     return status;
@@ -180,8 +173,8 @@ static amp_status measure(const amp_probe_comparison *c, long iterations, const 
 static amp_status compare(amp_probe_comparison *c, const char *json, const char *page, amp_error *error)
 {
     amp_status status = amp_probe_compare(c, error);
-    if (status == AMP_OK && json) status = amp_probe_write_comparison(c, json, error);
-    if (status == AMP_OK && page) status = amp_probe_write_page(c, page, error);
+    if (status == AMP_OK && json) status = amp_output_write(json, amp_probe_write_comparison, c, error);
+    if (status == AMP_OK && page) status = amp_output_write(page, amp_probe_write_page, c, error);
     if (status == AMP_OK && !amp_is_stdout(json)) amp_probe_print_comparison(c, stdout);
     if (status == AMP_OK && !amp_probe_is_stocks(c)) status = amp_probe_refuse(c, error);
     amp_probe_comparison_free(c);

@@ -5,7 +5,7 @@
 
 #include "../../amp/numerics.h"
 #include "../../amp/plan.h"
-#include "../json.h"
+#include "../table.h"
 
 /* Loss scales as exponents of 2, least <= most; where nothing bounds them INT_MIN, INT_MAX. */
 typedef struct amp_probe_scales { int least, most; } amp_probe_scales;
@@ -42,8 +42,8 @@ typedef struct amp_probe_result {
     amp_probe_scales scales;
 
     /* one sentence per layer that loses too much, or that nothing needs to be done */
-    char **advice;
-    int advice_count, keep_count;
+    amp_lines advice;
+    int keep_count;
 } amp_probe_result;
 
 void amp_probe_free(amp_probe_result *);
@@ -60,5 +60,4 @@ const char *amp_probe_scale_text(int exponent, char text[32]);
 /* ---- probe_print.c ---- */
 
 void amp_probe_print(const amp_probe_result *, FILE *);
-/* As JSON; file "-": stdout. */
-amp_status amp_probe_write(const amp_probe_result *, const char *file, amp_error *);
+amp_output_writer amp_probe_write; /* as JSON */

@@ -3,14 +3,11 @@
  * worked out on values, with autocast's own rules. */
 #include "probe.h"
 
-#include "../table.h"
-
 #include "../../amp/autocast.h"
 #include "../../host/program/failure.h"
 
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Why a layer's numbers must not be in fp16. */
@@ -172,7 +169,7 @@ static void judge_deltas(advisor *a, int scale)
 
 /* ---- sentences ---- */
 
-#define add(r, ...) amp_texts_add(&(r)->advice, &(r)->advice_count, __VA_ARGS__)
+#define add(r, ...) amp_lines_add(&(r)->advice, __VA_ARGS__)
 
 /* "3.1 %", and of few numbers how many: a share of 0.00 % would look like none. */
 static const char *share_text(double share, unsigned long long count, char text[48])
@@ -327,7 +324,7 @@ static void conclude(advisor *a)
 {
     char range[80];
     amp_probe_result *r = a->r;
-    if (r->keep_count || r->advice_count) return;
+    if (r->keep_count || r->advice.count) return;
     int any = 0;
     for (int i = 0; i < a->count; i++) any |= delta_is_low(a, i);
     if (!any) add(r, "nothing needs to be kept in fp32: no layer would compute in fp16");

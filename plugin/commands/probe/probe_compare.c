@@ -3,7 +3,6 @@
 #define _DEFAULT_SOURCE /* setenv */
 #include "probe_compare.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../host/program/failure.h"
@@ -209,8 +208,7 @@ void amp_probe_comparison_free(amp_probe_comparison *c)
         free(c->runs[d].order);
         free(c->runs[d].faults);
     }
-    for (int i = 0; i < c->verdict_count; i++) free(c->verdict[i]);
+    amp_lines_free(&c->verdict);
     amp_network_desc_free(&c->network);
-    free(c->verdict);
     free(c->excused);
 }

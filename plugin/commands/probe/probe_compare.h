@@ -7,9 +7,8 @@
  * probe_figures.c shows it as tables and JSON, and probe_page.c draws it. */
 #pragma once
 
-#include <stdio.h>
-
 #include "../../host/program/machine.h"
+#include "../table.h"
 #include "subject.h"
 
 /* Layers kept in fp32 on trial: the first `count` of amp_probe_run.order. */
@@ -63,8 +62,7 @@ typedef struct amp_probe_comparison {
     int lost_deltas, forgotten_biases, drawn; /* layers of which that is so; drawn: they draw numbers that
                                                  Darknet's draw otherwise */
     amp_probe_run runs[AMP_PROBE_DTYPES];
-    char **verdict;
-    int verdict_count;
+    amp_lines verdict;
 } amp_probe_comparison;
 
 static inline int amp_probe_is_stocks(const amp_probe_comparison *c)
@@ -107,5 +105,4 @@ double amp_probe_limit(const amp_probe_comparison *, amp_dtype, int layer, amp_t
 /* ---- probe_figures.c, probe_page.c ---- */
 
 void amp_probe_print_comparison(const amp_probe_comparison *, FILE *);
-amp_status amp_probe_write_comparison(const amp_probe_comparison *, const char *json, amp_error *);
-amp_status amp_probe_write_page(const amp_probe_comparison *, const char *html, amp_error *);
+amp_output_writer amp_probe_write_comparison, amp_probe_write_page; /* as JSON, as HTML */

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "../../host/program/version.h"
-#include "../table.h"
 
 /* ---- tables ---- */
 
@@ -91,7 +90,7 @@ void amp_probe_print_comparison(const amp_probe_comparison *c, FILE *stream)
     for (int k = 0; k < AMP_PROBE_DTYPES; k++) print_table(c, order[k], stream);
     for (int k = 1; k < AMP_PROBE_DTYPES; k++) print_trials(c, order[k], stream);
     putc('\n', stream);
-    for (int i = 0; i < c->verdict_count; i++) amp_print_wrapped(stream, 0, "%s", c->verdict[i]);
+    for (size_t i = 0; i < c->verdict.count; i++) amp_print_wrapped(stream, 0, "%s", c->verdict.line[i]);
 }
 
 /* ---- JSON ---- */
@@ -161,8 +160,9 @@ static void write_run(const amp_probe_comparison *c, amp_dtype dtype, amp_json *
     amp_json_close(json);
 }
 
-static void write_comparison(const amp_probe_comparison *c, FILE *stream)
+void amp_probe_write_comparison(FILE *stream, const void *comparison)
 {
+    const amp_probe_comparison *c = comparison;
     amp_json json = amp_json_begin(stream);
     amp_json_object(&json, NULL);
     amp_json_text(&json, "version", AMP_VERSION);
@@ -180,15 +180,7 @@ static void write_comparison(const amp_probe_comparison *c, FILE *stream)
     write_run(c, AMP_FP32, &json);
     write_run(c, AMP_BF16, &json);
     write_run(c, AMP_FP16, &json);
-    amp_json_texts(&json, "verdict", c->verdict, c->verdict_count);
+    amp_json_lines(&json, "verdict", &c->verdict);
     amp_json_close(&json);
     putc('\n', stream);
-}
-
-amp_status amp_probe_write_comparison(const amp_probe_comparison *c, const char *json, amp_error *error)
-{
-    amp_output out;
-    AMP_TRY(amp_output_begin(json, &out, error));
-    write_comparison(c, out.stream);
-    return amp_output_end(&out, AMP_OK, error);
 }

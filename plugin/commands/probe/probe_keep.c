@@ -3,7 +3,6 @@
 #include "probe_compare.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "../../host/program/failure.h"
 #include "../cfg_copy.h"

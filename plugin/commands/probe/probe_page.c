@@ -3,11 +3,8 @@
 #include "probe_compare.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "../../host/program/failure.h"
-#include "../html.h"
-#include "../json.h"
 
 enum { WIDTH = 900, HEIGHT = 240, LEFT = 60, TOP = 30, BOTTOM = 40, LEAST_EXPONENT = -9, MOST_EXPONENT = 1,
        LABELLED_LAYERS = 30 };
@@ -85,8 +82,9 @@ static void draw(const amp_probe_comparison *c, amp_trace_kind kind, FILE *out)
     fputs("</svg>\n", out);
 }
 
-static void write_page(const amp_probe_comparison *c, FILE *out)
+void amp_probe_write_page(FILE *out, const void *comparison)
 {
+    const amp_probe_comparison *c = comparison;
     char *table = NULL;
     size_t size;
     FILE *text = amp_host_allocated(open_memstream(&table, &size));
@@ -98,9 +96,9 @@ static void write_page(const amp_probe_comparison *c, FILE *out)
           "pre{overflow-x:auto;font-size:12px}</style></head><body>\n<h1>", out);
     amp_html_text(out, c->cfg);
     fputs(" in fp32, bf16 and fp16, layer by layer</h1>\n<ul>\n", out);
-    for (int i = 0; i < c->verdict_count; i++) {
+    for (size_t i = 0; i < c->verdict.count; i++) {
         fputs("<li>", out);
-        amp_html_text(out, c->verdict[i]);
+        amp_html_text(out, c->verdict.line[i]);
         fputs("</li>\n", out);
     }
     fputs("</ul>\n<p>A line is the error of the whole pass, a dot what the layer adds itself to what it is "
@@ -110,12 +108,4 @@ static void write_page(const amp_probe_comparison *c, FILE *out)
     amp_html_text(out, table);
     fputs("</pre>\n</body></html>\n", out);
     free(table);
-}
-
-amp_status amp_probe_write_page(const amp_probe_comparison *c, const char *html, amp_error *error)
-{
-    amp_output out;
-    AMP_TRY(amp_output_begin(html, &out, error));
-    write_page(c, out.stream);
-    return amp_output_end(&out, AMP_OK, error);
 }

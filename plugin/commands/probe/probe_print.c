@@ -1,11 +1,8 @@
 /* The probe's result for people, a row per layer with a histogram over fp16's ranges, and as JSON. */
 #include "probe.h"
 
-#include "../table.h"
-
 #include <limits.h>
 #include <math.h>
-#include <string.h>
 
 /* A row: what becomes 0, what becomes subnormal, what stays normal and what overflows in fp16, two binades a
  * character; the first and the last character hold all that lies beyond. */
@@ -158,7 +155,7 @@ static void print_summary(const amp_probe_result *r, FILE *stream)
                 r->keep_count ? ", with what is kept below" : "",
                 amp_probe_scale_text(r->scales.least, least),
                 amp_probe_scale_text(r->scales.most, most));
-    for (int i = 0; i < r->advice_count; i++) fprintf(stream, "%s\n", r->advice[i]);
+    for (size_t i = 0; i < r->advice.count; i++) fprintf(stream, "%s\n", r->advice.line[i]);
 }
 
 void amp_probe_print(const amp_probe_result *r, FILE *stream)
@@ -260,8 +257,10 @@ static void write_layer(const amp_probe_result *r, int i, amp_json *json)
     amp_json_close(json);
 }
 
-static void write_result(const amp_probe_result *r, amp_json *json)
+void amp_probe_write(FILE *stream, const void *result)
 {
+    const amp_probe_result *r = result;
+    amp_json made = amp_json_begin(stream), *json = &made;
 #define RESULT(key, member) AMP_FIELD_AS(key, amp_probe_result, member)
     static const char *const sources[] = { "sidecar", "cfg", "highest without overflow" };
     static const amp_field fields[] = {
@@ -277,18 +276,9 @@ static void write_result(const amp_probe_result *r, amp_json *json)
     amp_json_array(json, "keep_layers");
     for (int i = 0; i < r->network.count; i++) if (r->layers[i].keep) amp_json_integer(json, NULL, i);
     amp_json_close(json);
-    amp_json_texts(json, "advice", r->advice, r->advice_count);
+    amp_json_lines(json, "advice", &r->advice);
     amp_json_array(json, "layers");
     for (int i = 0; i < r->network.count; i++) write_layer(r, i, json);
     amp_json_close(json);
     amp_json_close(json);
-}
-
-amp_status amp_probe_write(const amp_probe_result *r, const char *file, amp_error *error)
-{
-    amp_output out;
-    AMP_TRY(amp_output_begin(file, &out, error));
-    amp_json json = amp_json_begin(out.stream);
-    write_result(r, &json);
-    return amp_output_end(&out, AMP_OK, error);
 }

@@ -18,11 +18,8 @@
 #include "probe_compare.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../../host/program/failure.h"
-#include "../table.h"
 
 #define ROUNDOFF 0x1p-24
 #define BF16_ROUNDING 0x1p-9
@@ -34,7 +31,7 @@ const char *const amp_trace_names[AMP_TRACE_KINDS] = {
     "output", "delta", "weights' gradient", "biases' gradient", "scales' gradient", "means of the batch",
     "variances of the batch" };
 
-#define say(c, ...) amp_texts_add(&(c)->verdict, &(c)->verdict_count, __VA_ARGS__)
+#define say(c, ...) amp_lines_add(&(c)->verdict, __VA_ARGS__)
 
 /* ---- limits ---- */
 

@@ -7,12 +7,12 @@
 #include "../../host/network/resume.h"
 #include "../../host/network/state.h"
 #include "../../tensor/half.h"
-#include "../mute.h"
 #include "../statistics.h"
 
+#include <fcntl.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LEAST_SCALE 0x1p-14f
 enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
@@ -257,6 +257,23 @@ amp_status amp_probe_fix_scale(amp_engine *engine, float scale, amp_error *error
     AMP_TRY(amp_scaler_init(&scaler, &scaler, error));
     amp_engine_set_scaler(engine, &scaler);
     return AMP_OK;
+}
+
+int amp_mute_stdout(void)
+{
+    fflush(stdout);
+    int kept = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY);
+    if (kept >= 0 && nowhere >= 0) dup2(nowhere, STDOUT_FILENO);
+    if (nowhere >= 0) close(nowhere);
+    return kept;
+}
+
+void amp_restore_stdout(int kept)
+{
+    fflush(stdout);
+    if (kept < 0) return;
+    dup2(kept, STDOUT_FILENO);
+    close(kept);
 }
 
 static amp_status set_scale(amp_subject *s, float scale, amp_error *error)

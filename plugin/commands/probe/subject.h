@@ -9,6 +9,9 @@
  * at: nothing of the weights' sidecar is taken over, and `seen` is at a step's beginning. dtype: "off" for
  * stock's. */
 struct network *amp_probe_load(const char *cfg, const char *weights, const char *dtype, unsigned seed);
+/* From now on what Darknet's layers print to stdout is dropped; returns what amp_restore_stdout takes. */
+int amp_mute_stdout(void);
+void amp_restore_stdout(int kept);
 /* A loss scale that stays. */
 amp_status amp_probe_fix_scale(amp_engine *, float scale, amp_error *);
 

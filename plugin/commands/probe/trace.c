@@ -2,8 +2,6 @@
 #include "trace.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../../host/program/failure.h"
 #include "../../tensor/half.h"

@@ -4,7 +4,6 @@
 #include "../table.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static const char DASH[] = "–";
 
@@ -107,8 +106,8 @@ void amp_report_table(const amp_comparison *c, FILE *stream)
 {
     amp_table_print(stream, 0, summary_fields[c->kind], c->summaries, sizeof *c->summaries, c->dtype_count,
                     c);
-    if (c->verdict_count) putc('\n', stream);
-    for (int i = 0; i < c->verdict_count; i++) fprintf(stream, "%s\n", c->verdict[i]);
+    if (c->verdict.count) putc('\n', stream);
+    for (size_t i = 0; i < c->verdict.count; i++) fprintf(stream, "%s\n", c->verdict.line[i]);
 }
 
 /* ---- a run's steps, as few as a chart can show: of a million as many as of some thousand ---- */
@@ -235,8 +234,9 @@ static void write_run(amp_json *json, const amp_comparison *c, const amp_run *ru
 
 /* ---- files ---- */
 
-void amp_report_csv(FILE *stream, const amp_comparison *c)
+void amp_report_csv(FILE *stream, const void *comparison)
 {
+    const amp_comparison *c = comparison;
     amp_csv_print(stream, run_fields[c->kind], NULL);
     for (int r = 0; r < c->dtype_count * c->seed_count; r++) {
         const amp_run copy = shown(&c->runs[r]);
@@ -262,11 +262,12 @@ static void write_settings(amp_json *json, const amp_comparison *c)
     amp_json_text(json, "reference", c->dtype_count ? c->dtypes[c->reference] : NULL);
     amp_json_number(json, "confidence", 1 - c->alpha);
     amp_json_number(json, "seconds_compared", c->apart ? (double)NAN : c->together_seconds);
-    amp_json_texts(json, "verdict", c->verdict, c->verdict_count);
+    amp_json_lines(json, "verdict", &c->verdict);
 }
 
-void amp_report_json(FILE *stream, const amp_comparison *c)
+void amp_report_json(FILE *stream, const void *comparison)
 {
+    const amp_comparison *c = comparison;
     amp_json json = amp_json_begin(stream);
     double *room = amp_host_allocated(calloc(per_part(c, LOSS_POINTS), sizeof *room));
     amp_json_object(&json, NULL);
@@ -278,13 +279,4 @@ void amp_report_json(FILE *stream, const amp_comparison *c)
     amp_json_close(&json);
     amp_json_close(&json);
     free(room);
-}
-
-amp_status amp_report_write(const amp_comparison *c, const char *file, amp_report_writer *write,
-                            amp_error *error)
-{
-    amp_output out;
-    AMP_TRY(amp_output_begin(file, &out, error));
-    write(out.stream, c);
-    return amp_output_end(&out, AMP_OK, error);
 }

@@ -1,9 +1,7 @@
 /* The report as one HTML page that needs nothing else: report.html, which stands in the program as it is,
  * with the comparison's JSON and its table put in. */
 #include "../compare/comparison.h"
-#include "../html.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The file named by AMP_REPORT_PAGE, and a 0 behind it. */
@@ -19,8 +17,9 @@ static const char *write_until(FILE *stream, const char *page, const char *mark)
     return at + strlen(mark);
 }
 
-void amp_report_html(FILE *stream, const amp_comparison *c)
+void amp_report_html(FILE *stream, const void *comparison)
 {
+    const amp_comparison *c = comparison;
     char *text = NULL;
     size_t size;
     FILE *table = amp_host_allocated(open_memstream(&text, &size));

@@ -1,7 +1,6 @@
 /* The verb, see selftest.h. */
 #include "selftest.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,8 +2,6 @@
  * where they would read on through a NULL or end the program with status 0. */
 #include "../fork_commands.h"
 
-#include <stdlib.h>
-
 #include "../data/data_check.h"
 #include "../program/failure.h"
 #include "data.h"

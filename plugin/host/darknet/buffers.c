@@ -2,8 +2,6 @@
  * elsewhere. */
 #include "room.h"
 
-#include <stdlib.h>
-
 #include "device.h"
 #include "../network/products.h"
 #include "utils.h"
@@ -48,11 +46,6 @@ static void forget_borrowed_buffers(struct darknet_amp *amp, network *net, int i
     amp->memory->buffers[i] = (amp_host_buffers){ 0 };
 }
 
-static int prepare_layer(layer *l, int on_gpu)
-{
-    return ON_SIDE(on_gpu, amp_gap_prepare(l), (amp_gap_prepare_gpu(l), 1));
-}
-
 amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_error *error)
 {
     amp_own_complete(net);
@@ -60,9 +53,10 @@ amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_
     amp->memory = amp_host_allocated(calloc(1, sizeof *amp->memory));
     amp->memory->buffers = amp_host_allocated(calloc((size_t)net->n + 1, sizeof *amp->memory->buffers));
     amp->memory->held = amp_host_allocated(calloc((size_t)net->n + 1, 1));
-    for (int i = 0; i < net->n; i++)
-        if (!amp_host_is_native(&net->layers[i]) && !prepare_layer(&net->layers[i], amp_host_on_gpu(net)))
-            return amp_fail(error, AMP_NO_MEMORY, "layer %d: out of memory for its delta", i);
+    for (int i = 0; i < net->n; i++) {
+        layer *l = &net->layers[i];
+        if (!amp_host_is_native(l)) ON_SIDE(amp_host_on_gpu(net), amp_gap_prepare(l), amp_gap_prepare_gpu(l));
+    }
     amp_host_note_buffers(amp, net);
     for (int i = 0; i < net->n; i++)
         if (amp_own_borrows_buffers(&net->layers[i])) forget_borrowed_buffers(amp, net, i);

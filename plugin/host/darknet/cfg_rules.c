@@ -3,7 +3,6 @@
  * refuses what would make Darknet divide by 0, fail an assertion, or index what is not there. A key that a
  * fork does not have is 0. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cfg_rules.h"

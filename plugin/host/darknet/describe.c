@@ -2,7 +2,6 @@
 #include "room.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "device.h"
 

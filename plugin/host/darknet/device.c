@@ -3,7 +3,6 @@
 
 #include "../fork_commands.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "room.h"

@@ -3,8 +3,6 @@
 #include "../fork_commands.h"
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../../tensor/half.h"
 #include "../data/data_files.h"

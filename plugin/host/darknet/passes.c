@@ -1,8 +1,6 @@
 /* A training step in its parts, and a watcher around stock's layers: see fork_commands.h. */
 #include "../fork_commands.h"
 
-#include <stdlib.h>
-
 #include "device.h"
 #include "network.h"
 #include "room.h"
@@ -93,7 +91,7 @@ void amp_fork_watch_layers(struct network *net, amp_layer_watcher *watcher, void
     watched.watcher = watcher;
     watched.context = context;
     for (int i = 0; i < net->n; i++) {
-        if (watched.fills_gaps && !amp_gap_prepare(&net->layers[i])) amp_host_allocated(NULL);
+        if (watched.fills_gaps) amp_gap_prepare(&net->layers[i]);
         layer_function **forward = forward_of(&net->layers[i], on_gpu);
         layer_function **backward = backward_of(&net->layers[i], on_gpu);
         watched.forward[i] = *forward;

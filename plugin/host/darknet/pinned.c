@@ -2,9 +2,6 @@
 #include "pinned.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-
-#include "device.h"
 
 void amp_host_pin_note(amp_host_pinned *p, const network *net)
 {

@@ -1,7 +1,6 @@
 /* The checks of data_check.h. */
 #include "data_check.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

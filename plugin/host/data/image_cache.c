@@ -3,8 +3,6 @@
 #include "image_cache.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../include/darknet_amp.h"
@@ -133,14 +131,18 @@ static int keep(const char *path, int channels, unsigned char *pixels, int w, in
     return 0;
 }
 
-/* NULL: it is not kept, or was decoded to another number of channels. */
-static const kept *find(const char *path, int channels)
+/* The image's pixels and sizes. NULL: it is not kept, or was decoded to another number of channels. */
+static unsigned char *find(const char *path, int channels, int *w, int *h, int *c)
 {
     slot *s = cache.slots ? place_of(path) : NULL;
     const kept *image = s ? atomic_load(&s->image) : NULL;
     cache.asked += s != NULL;
     if (!image || image->channels != channels) return NULL;
-    return image;
+    cache.found++;
+    *w = image->w;
+    *h = image->h;
+    *c = image->c;
+    return image->pixels;
 }
 
 /* ---- hooks ---- */
@@ -148,14 +150,8 @@ static const kept *find(const char *path, int channels)
 float *darknet_amp_kept_image(const char *file, int channels, int *w, int *h, int *c)
 {
     if (planes.wanted && !planes.has_turn) planes.has_turn = amp_loaders_begin_turn(file);
-    const kept *image = find(file, channels);
-    if (!image) return NULL;
-    float *floats = floats_of(image->pixels, image->w, image->h, image->c);
-    *w = image->w;
-    *h = image->h;
-    *c = image->c;
-    cache.found += floats != NULL;
-    return floats;
+    const unsigned char *pixels = find(file, channels, w, h, c);
+    return pixels ? floats_of(pixels, *w, *h, *c) : NULL;
 }
 
 float *darknet_amp_decoded_image(const char *file, int channels, unsigned char *pixels, int w, int h, int c)
@@ -169,13 +165,7 @@ float *darknet_amp_decoded_image(const char *file, int channels, unsigned char *
 
 unsigned char *darknet_amp_kept_bytes(const char *file, int channels, int *w, int *h, int *c)
 {
-    const kept *image = find(file, channels);
-    if (!image) return NULL;
-    *w = image->w;
-    *h = image->h;
-    *c = image->c;
-    cache.found++;
-    return image->pixels;
+    return find(file, channels, w, h, c);
 }
 
 void darknet_amp_keep_bytes(const char *file, int channels, unsigned char *pixels, int w, int h, int c)

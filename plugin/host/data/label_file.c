@@ -3,7 +3,6 @@
 #include "label_file.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../amp/cfg_reader.h"

@@ -13,13 +13,11 @@
 #include <malloc.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../../include/darknet_amp.h"
 #include "../program/cfg_stream.h"
-#include "../program/failure.h"
 #include "../program/memory.h"
 
 static struct {

@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <search.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -1,24 +1,21 @@
 /* Reads and keeps lists of lines: see text_lines.h. */
+#define _GNU_SOURCE /* vasprintf */
 #include "text_lines.h"
 
 #include "../program/failure.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-void amp_lines_add(amp_lines *lines, const char *text, size_t length)
+void amp_lines_add(amp_lines *lines, const char *format, ...)
 {
+    char *text;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0) text = NULL;
+    va_end(args);
     lines->line = amp_grow(lines->line, lines->count, &lines->room, sizeof *lines->line);
-    lines->line[lines->count++] = amp_host_allocated(strndup(text, length));
-}
-
-/* Where `text` ends once the blanks at its end are gone. */
-static size_t trimmed_length(const char *text)
-{
-    size_t length = strlen(text);
-    while (length > 0 && strchr(" \t\r\n", text[length - 1])) --length;
-    return length;
+    lines->line[lines->count++] = amp_host_allocated(text);
 }
 
 amp_status amp_lines_read(const char *path, const char *what, amp_lines *lines, amp_error *error)
@@ -30,8 +27,9 @@ amp_status amp_lines_read(const char *path, const char *what, amp_lines *lines, 
     amp_status status = AMP_OK;
     errno = 0;
     while (getline(&text, &room, file) >= 0) {
-        size_t length = trimmed_length(text);
-        if (length > 0) amp_lines_add(lines, text, length);
+        size_t length = strlen(text);
+        while (length > 0 && strchr(" \t\r\n", text[length - 1])) text[--length] = 0; /* blanks at its end */
+        if (*text) amp_lines_add(lines, "%s", text);
     }
     if (ferror(file))
         status = amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read %s: %s", path, what, strerror(errno));

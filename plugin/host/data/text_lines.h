@@ -14,7 +14,8 @@ typedef struct amp_lines { char **line; size_t count, room; } amp_lines;
 
 /* `what` names the file in an error: "the list of validation images". */
 amp_status amp_lines_read(const char *path, const char *what, amp_lines *lines, amp_error *error);
-void amp_lines_add(amp_lines *lines, const char *text, size_t length);
+__attribute__((format(printf, 2, 3)))
+void amp_lines_add(amp_lines *lines, const char *format, ...);
 void amp_lines_free(amp_lines *lines);
 
 /* The images that `valid` lists. AMP_BAD_CONFIG: no such key, or no image. */

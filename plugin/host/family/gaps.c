@@ -2,32 +2,16 @@
 #include "gaps.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../darknet/own.h"
 #include "../fork_commands.h"
-#include "../program/failure.h"
 #include "activations.h"
 #include "convolutional_layer.h"
 
 /* Of this the logistic and the exponential function are subnormal: in Darknet 0. (NaN and inf stay, for AMP
  * to find.) */
 static const float LEAST_LOGIT = -88;
-
-static int own_buffer(float **buffer, size_t count)
-{
-    if (!*buffer) *buffer = calloc(count ? count : 1, sizeof **buffer);
-    return *buffer != NULL;
-}
-
-int amp_gap_prepare(layer *l)
-{
-    size_t count = (size_t)l->outputs * (size_t)l->batch;
-    if (l->type != CONVOLUTIONAL || !l->batch_normalize) return 1;
-    return own_buffer(&l->mean, (size_t)l->n) && own_buffer(&l->variance, (size_t)l->n)
-           && own_buffer(&l->x, count) && own_buffer(&l->x_norm, count);
-}
 
 static float *scratch(size_t count)
 {
@@ -36,6 +20,21 @@ static float *scratch(size_t count)
         darknet_amp_refuse("amp: no memory for %zu MB in a layer of Darknet's own",
                            count * sizeof *memory >> 20);
     return memory;
+}
+
+static void own_buffer(float **buffer, size_t count)
+{
+    if (!*buffer) *buffer = scratch(count);
+}
+
+void amp_gap_prepare(layer *l)
+{
+    size_t count = (size_t)l->outputs * (size_t)l->batch;
+    if (l->type != CONVOLUTIONAL || !l->batch_normalize) return;
+    own_buffer(&l->mean, (size_t)l->n);
+    own_buffer(&l->variance, (size_t)l->n);
+    own_buffer(&l->x, count);
+    own_buffer(&l->x_norm, count);
 }
 
 size_t amp_gap_input_count(const network *net, int index)

@@ -36,8 +36,8 @@
 #include "darknet.h"
 
 /* Gives a layer the buffers that its make function leaves out. Call it once; a second call changes
- * nothing. They belong to the layer: Darknet's free_layer frees them. Returns 1, or 0 when memory ran out. */
-int amp_gap_prepare(layer *l);
+ * nothing. They belong to the layer: Darknet's free_layer frees them. */
+void amp_gap_prepare(layer *l);
 
 /* Floats that go into layer `index` in one pass: of all images and time steps. (Darknet's l.inputs is not in
  * all layers the number of one image's.) */

@@ -2,9 +2,6 @@
  * ../darknet/own.h. What differs between these two is in the folder of each. */
 #include "../darknet/room.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "../../tensor/half.h"
 #include "../darknet/device.h"
 #include "../fork_commands.h"
@@ -401,7 +398,7 @@ float amp_own_train(network *net) { return train_network_datum(AMP_NET(net), net
 
 int darknet_amp_no_display(void)
 {
-#if defined(OPENCV) && defined(__linux__)
+#ifdef OPENCV
     static const char *const displays[] = { "DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM" };
     for (size_t i = 0; i < sizeof displays / sizeof *displays; i++)
         if (getenv(displays[i]) && *getenv(displays[i])) return 0;

@@ -2,7 +2,6 @@
  * command whatever its case, with or without dashes and underscores, files are known by their endings, and
  * all may stand in any order. */
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

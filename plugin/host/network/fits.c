@@ -1,9 +1,6 @@
 /* See fits.h. */
 #include "fits.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "../data/data_check.h"
 #include "../data/image_cache.h"
 #include "../program/exchange.h"
@@ -105,12 +102,14 @@ static amp_status fail_too_little(const asked *a, const amp_needs *needs, amp_er
         amp_needs fewer;
         if (a->images % s) continue;
         AMP_TRY(needs_at(a, a->images / s * a->steps, a->images, &fewer, error));
-        if (amp_needs_sum(&fewer) > a->there) continue;
-        snprintf(fits, sizeof fits, "what fits: subdivisions=%d (%.0f MiB)", s, amp_mib(amp_needs_sum(&fewer)));
+        size_t bytes = amp_needs_sum(&fewer);
+        if (bytes > a->there) continue;
+        snprintf(fits, sizeof fits, "what fits: subdivisions=%d (%.0f MiB)", s, amp_mib(bytes));
         break;
     }
     return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: this training needs %.0f MiB, and there "
-                    "are %.0f MiB of %s; %s", amp_mib(amp_needs_sum(needs)), amp_mib(a->there), a->what, fits);
+                    "are %.0f MiB of %s; %s", amp_mib(amp_needs_sum(needs)), amp_mib(a->there), a->what,
+                    fits);
 }
 
 /* ---- what is left ---- */

@@ -2,7 +2,6 @@
 #include "fitting.h"
 
 #include <malloc.h>
-#include <stdio.h>
 
 #include "../../amp/cfg_reader.h"
 #include "../../include/darknet_amp.h"
@@ -60,19 +59,15 @@ static void choose(const char *cfg_file)
     int cut = (int)amp_sharing_cut(amp_ranks_of_step(), (int)subdivisions);
     if (images % cut) return; /* which is refused where the network is made */
     fprintf(stderr, "amp: -fit: the network is made twice, first to find out what fits\n");
-#ifdef __GLIBC__
     /* Large blocks are returned when they are freed, also those of the network that is trained: left to
      * itself the C library learns from the first that is freed to keep such blocks. */
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
-#endif
     amp_cfg_read_instead(&(amp_cfg_instead){ .subdivisions = images, .recompute = 1 });
     int saved = amp_random_save(generator); /* the training is to draw what it draws without -fit */
     struct network *net = amp_fork_make_network(cfg_file, cfg_file, 0);
     amp_host_check(amp_host_choose_fit(net, cut, &choice, &what, &error), &error);
     amp_fork_free_network(net);
-#ifdef __GLIBC__
     malloc_trim(0);
-#endif
     if (saved) amp_random_restore(generator);
     amp_cfg_read_instead(&(amp_cfg_instead){ choice.there ? choice.subdivisions : 0, choice.again > 0,
                                              choice.limit });

@@ -2,8 +2,6 @@
  * several in this program (-gpus), which join each other. */
 #include "ranks_join.h"
 
-#include <stdlib.h>
-
 #include "../../comm/threads.h"
 #include "../../comm/watchdog.h"
 #include "../../files/checksum.h"

@@ -1,7 +1,6 @@
 /* The lines of report.h. */
 #include "report.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "../data/images.h"

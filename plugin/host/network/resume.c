@@ -1,7 +1,6 @@
 /* Going on with a training from the sidecar of the weights that were loaded. */
 #include "resume.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../tensor/half.h"

@@ -1,7 +1,6 @@
 /* The line about a spike: see spikes.h. */
 #include "spikes.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "../data/images.h"

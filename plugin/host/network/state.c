@@ -3,7 +3,6 @@
 #include "state.h"
 
 #include <malloc.h>
-#include <stdlib.h>
 
 #include "../data/data_check.h"
 #include "../data/images.h"
@@ -141,9 +140,7 @@ void amp_host_network_made(struct network *net)
     amp_error error;
     int trains = amp_checks_training();
     if (amp_fitting_looks()) return;
-#ifdef __GLIBC__
     malloc_trim(0); /* what Darknet's layers took and gave back while they were made counts as taken else */
-#endif
     if (trains) amp_host_check(amp_host_check_fits(net, 1, &error), &error);
     amp_host_check(amp_host_choose_recompute(net, &error), &error);
     if (trains) amp_host_check(amp_host_check_fits(net, 0, &error), &error);

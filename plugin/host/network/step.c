@@ -4,7 +4,6 @@
 
 #include "../program/clock.h"
 #include "../program/memory.h"
-#include "../program/ranks.h"
 #include "ranks_join.h"
 #include "report.h"
 #include "resume.h"

@@ -1,7 +1,6 @@
 /* The checks of weights_check.h. */
 #include "weights_check.h"
 
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "../data/data_files.h"

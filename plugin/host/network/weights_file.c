@@ -3,7 +3,6 @@
 #include "resume.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -269,24 +269,24 @@ int amp_gap_own_faults(const layer *l, int on_gpu)
 
 /* ---- any layer ----------------------------------------------------------------------------------------- */
 
-static int own_buffer(float **buffer, size_t n)
+static void own_buffer(float **buffer, size_t n)
 {
-    if (!*buffer) *buffer = calloc(n, sizeof(float));
-    return *buffer != NULL;
+    if (!*buffer) *buffer = amp_gap_scratch(n);
 }
 
-int amp_gap_prepare(layer *l)
+void amp_gap_prepare(layer *l)
 {
     const size_t n = (size_t)l->batch*l->outputs;
     if (l->type == LSTM){
         l->backward = backward_lstm_layer;
-        return own_buffer(&l->delta, n*l->steps);
+        own_buffer(&l->delta, n*l->steps);
     }
     if (l->type == BATCHNORM){
-        return own_buffer(&l->x, n) && own_buffer(&l->x_norm, n)
-            && own_buffer(&l->mean_delta, l->out_c) && own_buffer(&l->variance_delta, l->out_c);
+        own_buffer(&l->x, n);
+        own_buffer(&l->x_norm, n);
+        own_buffer(&l->mean_delta, l->out_c);
+        own_buffer(&l->variance_delta, l->out_c);
     }
-    return 1;
 }
 
 void amp_gap_forward(layer l, network net)

@@ -128,10 +128,9 @@
 /*
  * Gives a layer the buffers that stock's make_*_layer forgets on the CPU (lstm: delta and the backward
  * pointer; batchnorm: x, x_norm, mean_delta, variance_delta). Call it once, after the layer was made; a
- * second call changes nothing. The buffers belong to the layer: Darknet's free_layer frees them. Returns 1,
- * or 0 when memory ran out.
+ * second call changes nothing. The buffers belong to the layer: Darknet's free_layer frees them.
  */
-int amp_gap_prepare(layer *l);
+void amp_gap_prepare(layer *l);
 
 /*
  * Forward of any layer in fp32: reads net.input, net.truth, net.train (and net.layers for route, shortcut),

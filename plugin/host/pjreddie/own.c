@@ -1,11 +1,8 @@
 /* What only pjreddie's Darknet has, or has in another form than other forks: see ../darknet/own.h. */
 #include "../darknet/room.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "../darknet/device.h"
 #include "../fork_commands.h"
 #include "../program/memory.h"
 #include "deconvolutional_layer.h"

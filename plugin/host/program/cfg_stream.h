@@ -3,8 +3,6 @@
  * blank: the numbers of all other lines stay. */
 #pragma once
 
-#include <stdio.h>
-
 #include "../../amp/config.h"
 
 /* For darknet_amp_open_cfg: reads the settings, and opens that stream. */

@@ -1,7 +1,6 @@
 /* See exchange.h. */
 #include "exchange.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "failure.h"

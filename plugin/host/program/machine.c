@@ -2,7 +2,6 @@
 #include "machine.h"
 
 #include <omp.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "../fork.h"

@@ -3,7 +3,6 @@
 #include "memory.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 

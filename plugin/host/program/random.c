@@ -55,13 +55,6 @@ static struct {
     int32_t words[AMP_HOST_RANDOM_BYTES / sizeof(int32_t)];
 } generator;
 
-static void take_over_generator(void)
-{
-#ifdef __GLIBC__
-    generator.ours = initstate(1, (char *)generator.words, sizeof generator.words) != NULL;
-#endif
-}
-
 int amp_random_save(unsigned char state[AMP_HOST_RANDOM_BYTES])
 {
     /* setstate also writes the present place in the ring into the first word */
@@ -85,7 +78,8 @@ void amp_random_set_seed(unsigned value)
 {
     seed.value = value;
     seed.set = 1;
-    if (!generator.ours) take_over_generator();
+    if (!generator.ours)
+        generator.ours = initstate(1, (char *)generator.words, sizeof generator.words) != NULL;
 }
 
 void amp_random_skip(size_t count)
@@ -97,14 +91,11 @@ void amp_random_skip(size_t count)
 static _Thread_local struct {
     int begun;
     unsigned char state[AMP_HOST_RANDOM_BYTES];
-#ifdef __GLIBC__
     struct random_data reader;
-#endif
 } branch;
 
 void amp_random_branch(size_t skipped)
 {
-#ifdef __GLIBC__
     static pthread_mutex_t saving = PTHREAD_MUTEX_INITIALIZER;
     char scratch[AMP_HOST_RANDOM_BYTES];
     int32_t number;
@@ -116,18 +107,12 @@ void amp_random_branch(size_t skipped)
     initstate_r(1, scratch, sizeof scratch, &branch.reader);
     branch.begun = setstate_r((char *)branch.state, &branch.reader) == 0;
     for (size_t i = 0; branch.begun && i < skipped; i++) random_r(&branch.reader, &number);
-#else
-    (void)skipped;
-#endif
 }
 
 static int drawn(void)
 {
-#ifdef __GLIBC__
     int32_t number;
-    if (branch.begun && random_r(&branch.reader, &number) == 0) return number;
-#endif
-    return rand();
+    return branch.begun && random_r(&branch.reader, &number) == 0 ? number : rand();
 }
 
 /* ---- networks without weights ---- */

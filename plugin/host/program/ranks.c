@@ -2,8 +2,6 @@
  * ranks. */
 #include "ranks.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <unistd.h>
 
 static amp_comm *comm;

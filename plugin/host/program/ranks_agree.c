@@ -1,6 +1,4 @@
 /* What must be the same on all ranks: each notes facts, as lines of text, which are compared. */
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../files/checksum.h"

@@ -1,7 +1,6 @@
 /* How ranks start and end. At the start: whether a launcher has started several of this program, and which
  * processors and GPU each has. At the end: when one program ends too early, all others are ended too. */
 #include <omp.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,7 +1,6 @@
 /* What the user asks of the networks that this program makes: see request.h. */
 #include "request.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "../../amp/cfg_reader.h"

@@ -1,8 +1,6 @@
 /* Which of a step's images are this rank's: see sharing.h. */
 #include "sharing.h"
 
-#include <stdio.h>
-
 #include "../../amp/cfg_reader.h"
 #include "failure.h"
 #include "ranks.h"

@@ -4,11 +4,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "exchange.h"
-#include "failure.h"
 #include "ranks.h"
 
 /* SIGUSR1 stops a training of several ranks only: launchers forward it to all, while soon after a SIGINT or

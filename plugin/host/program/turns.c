@@ -5,12 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#ifdef __linux__
 #include <sys/prctl.h>
-#endif
 #include <unistd.h>
 
 #include "clock.h"
@@ -34,9 +29,7 @@ amp_status amp_turns_take(amp_error *error)
         return amp_fail(error, AMP_BAD_CONFIG, AMP_TURNS "=%s: expected two open file descriptors, IN,OUT; "
                         "`darknet amp compare` and `bench` start programs with it; unset it", descriptors);
     unsetenv(AMP_TURNS); /* it is for this program alone */
-#ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* whoever kills the other side ends this one too */
-#endif
     turns.in = (int)in;
     turns.out = (int)out;
     turns.taken = 1;

@@ -4,12 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../tensor/grow.h"
 #include "../program/failure.h"
 
 static amp_status cannot(const char *what, const char *name, amp_error *error)
@@ -49,42 +49,33 @@ static amp_status mismatch(const amp_log_file *f, const char *what, const char *
                     "or take another name", f->name, what, header);
 }
 
+/* (*ends)[n]: the offset in bytes at which the header and n rows end; the caller's. */
 static amp_status read_rows(amp_log_file *f, FILE *in, const char *what, const char *header,
-                            const amp_log_reader *reader, size_t *rows, amp_error *error)
+                            const amp_log_reader *reader, off_t **ends, size_t *rows, amp_error *error)
 {
     char *line = NULL;
-    size_t room = 0;
+    size_t room = 0, places = 0;
     amp_error reason;
     amp_status status = AMP_OK;
     if (!next_line(in, &line, &room) || strcmp(line, header)) status = mismatch(f, what, header, error);
-    for (*rows = 0; status == AMP_OK && next_line(in, &line, &room); ++*rows)
+    for (*rows = 0; status == AMP_OK; ++*rows) {
+        *ends = amp_grow(*ends, *rows, &places, sizeof **ends);
+        (*ends)[*rows] = ftello(in);
+        if (!next_line(in, &line, &room)) break;
         if (reader->row(reader->context, line, &reason) != AMP_OK)
             status = amp_fail(error, AMP_BAD_CONFIG,
                               "%.300s:%zu: %.500s; it stays as it is: mend or move it, or take "
                               "another name", f->name, *rows + 2, reason.message);
-    free(line);
-    return status;
-}
-
-/* The offset in bytes at which the header and `rows` rows end. */
-static off_t end_of(FILE *in, size_t rows)
-{
-    char *line = NULL;
-    size_t room = 0;
-    off_t end = 0;
-    rewind(in);
-    for (size_t i = 0; i <= rows; i++) {
-        ssize_t length = getline(&line, &room, in);
-        if (length > 0) end += (off_t)length;
     }
     free(line);
-    return end;
+    return status;
 }
 
 static amp_status keep_rows(amp_log_file *f, const char *what, const char *header,
                             const amp_log_reader *reader, size_t *dropped, amp_error *error)
 {
     size_t rows = 0;
+    off_t *ends = NULL;
     int copy = dup(f->descriptor);
     FILE *in = copy >= 0 ? fdopen(copy, "r") : NULL;
     if (!in) {
@@ -92,10 +83,11 @@ static amp_status keep_rows(amp_log_file *f, const char *what, const char *heade
         if (copy >= 0) close(copy);
         return status;
     }
-    amp_status status = read_rows(f, in, what, header, reader, &rows, error);
+    amp_status status = read_rows(f, in, what, header, reader, &ends, &rows, error);
     if (status == AMP_OK && ferror(in)) status = cannot("read", f->name, error);
     size_t kept = status == AMP_OK ? reader->keep(reader->context) : 0;
-    if (status == AMP_OK) f->end = end_of(in, kept);
+    if (status == AMP_OK) f->end = ends[kept];
+    free(ends);
     fclose(in);
     *dropped = rows - kept;
     if (status == AMP_OK && (ftruncate(f->descriptor, f->end) != 0

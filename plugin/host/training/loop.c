@@ -6,9 +6,7 @@
 #include "loop.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../tensor/half.h"

@@ -5,12 +5,10 @@
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../tensor/half.h"
 #include "../data/text_lines.h"
-#include "../program/failure.h"
 
 /* An OR_EMPTY is a double that is empty where it is NaN. */
 typedef struct column {
