@@ -118,7 +118,8 @@ static void key_refuses(const cfg_section_kind *kind, const cfg_key *key, const 
     snprintf(s.begin, sizeof s.begin, "x.cfg:%d: %s %s = %s: %s", is_net ? 2 : 7, kind->name, key->name,
              value, problem);
     put_anew("x.cfg", text);
-    assert_int_equal(cfg_check("x.cfg", &amp_cfg_fork, CFG_FOR_ANYTHING, &listener, &summary, &error), AMP_OK);
+    assert_int_equal(cfg_check("x.cfg", &amp_cfg_fork, CFG_FOR_ANYTHING, &listener, &summary, &error),
+                     AMP_OK);
     if (!s.found) fail_msg("\n%s\nis not refused with %s", text, s.begin);
 }
 

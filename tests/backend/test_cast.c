@@ -73,8 +73,10 @@ static void check_widening(int flushing)
             if (flushing) flush_subnormals(1);
             sets[s]->widen(bf16 ? AMP_BF16 : AMP_FP16, halves, (float *)got, HALVES);
             flush_subnormals(0);
-            for (uint32_t h = 0; h < HALVES; h++)
-                assert_int_equal(got[h], bf16 ? h << 16 : amp_float_bits(amp_fp16_to_float((amp_half_bits)h)));
+            for (uint32_t h = 0; h < HALVES; h++) {
+                float fp16 = amp_fp16_to_float((amp_half_bits)h);
+                assert_int_equal(got[h], bf16 ? h << 16 : amp_float_bits(fp16));
+            }
         }
 }
 

@@ -1,7 +1,7 @@
 # Bad input of a training under AMP: files, lists, images, labels and weights. Either one line that says what
 # and where, status 1 and no file changed; or the training goes on, and what was left out is named once and
-# counted. Never a signal. What lines of labels, lists and .data files are refused for is test_bad_data.c's; here
-# is the program that must end properly.
+# counted. Never a signal. What lines of labels, lists and .data files are refused for is test_bad_data.c's;
+# here is the program that must end properly.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 shopt -s nullglob
