@@ -444,8 +444,8 @@ amp_status amp_subject_stir(amp_subject *s, amp_error *error)
     return AMP_OK;
 }
 
-/* Moves each parameter by up to half of itself: stock's here, as Darknet's own update passes over some layers;
- * AMP's by the momentum that its next update finds. Alike in all subjects of a network and seed. */
+/* Moves each parameter by up to half of itself: stock's here, as Darknet's own update passes over some
+ * layers; AMP's by the momentum that its next update finds. Alike in all subjects of a network and seed. */
 static amp_status move(amp_subject *s, amp_error *error)
 {
     uint64_t state = ~(uint64_t)s->seed;
