@@ -18,8 +18,9 @@
 enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
 #define SECONDS_OF_PASSES .2
 /* What images are multiplied by in passes that are not looked at. What they leave in memory differs from what
- * the next pass puts there, which would else not show where it reads too early. */
-#define OTHER_IMAGES .5f
+ * the next pass puts there, which would else not show where it reads too early. (Batch norm makes the same of
+ * images that are only darker.) */
+#define OTHER_IMAGES -1.f
 
 /* A pass under way. */
 typedef struct looker {
