@@ -18,8 +18,9 @@
 enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
 #define SECONDS_OF_PASSES .2
 /* What images are multiplied by in passes that are not looked at. What they leave in memory differs from what
- * the next pass puts there, which would else not show where it reads too early. */
-#define OTHER_IMAGES .5f
+ * the next pass puts there, which would else not show where it reads too early. (Batch norm makes the same of
+ * images that are only darker.) */
+#define OTHER_IMAGES -1.f
 
 /* A pass under way. */
 typedef struct looker {
@@ -461,8 +462,8 @@ amp_status amp_subject_stir(amp_subject *s, amp_error *error)
     return AMP_OK;
 }
 
-/* Moves each parameter by up to half of itself: stock's here, as Darknet's own update passes over some layers;
- * AMP's by the momentum that its next update finds. Alike in all subjects of a network and seed. */
+/* Moves each parameter by up to half of itself: stock's here, as Darknet's own update passes over some
+ * layers; AMP's by the momentum that its next update finds. Alike in all subjects of a network and seed. */
 static amp_status move(amp_subject *s, amp_error *error)
 {
     uint64_t state = ~(uint64_t)s->seed;

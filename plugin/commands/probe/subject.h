@@ -60,5 +60,5 @@ amp_status amp_subject_run(amp_subject *, const amp_probe_input *, const amp_sub
 
 /* Seconds that a pass takes when nothing looks at its tensors: of the processor, by all threads; on a GPU, of
  * the clock. The median of as many passes as a fifth of a second holds, from 3 to 20. Of an AMP network. The
- * images are darker, so that the next pass finds numbers of another one where it reads too early. */
+ * images are negatives, so that the next pass finds numbers of another one where it reads too early. */
 amp_status amp_subject_time(amp_subject *, const amp_probe_input *, double *seconds, amp_error *);
