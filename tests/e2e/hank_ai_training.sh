@@ -43,7 +43,7 @@ while IFS='|' read -r change text; do
     sed "$change" amp.cfg > bad.cfg
     ! cmp -s bad.cfg amp.cfg || fail "$change finds no place"
     ! "$HANK_AI" amp check bad.cfg tiny.data > out 2> err || fail "amp check takes $change"
-    grep -q "^bad.cfg:[0-9]*: .*$text" out err || fail "$change: $(cat out err)"
+    grep -q "bad.cfg:[0-9]*: .*$text" out err || fail "$change: $(cat out err)"
 done <<'END'
 s/^batch=8/&\n;batch=4/|unknown key
 s/^batch=8/&;4/|not a whole number
