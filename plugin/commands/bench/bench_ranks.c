@@ -52,7 +52,7 @@ static void make_step(struct network *net, int passes)
 static int is_enough(const amp_bench_request *r, int steps, double spent)
 {
     int enough = amp_bench_is_enough(r, steps, spent);
-    amp_sharing_broadcast(&enough, sizeof enough, "whether that was enough");
+    amp_exchange_broadcast(&enough, sizeof enough, "whether that was enough");
     return enough;
 }
 
@@ -79,7 +79,7 @@ static void measure_steps(const amp_bench_request *r, struct network *net, row *
     }
     row->step = amp_bench_spread_of(ms, row->steps);
     row->step.typical = row->step.median;
-    row->waited = (double)amp_sharing_mean((float)amp_bench_spread_of(waited, row->steps).median,
+    row->waited = (double)amp_exchange_mean((float)amp_bench_spread_of(waited, row->steps).median,
                                            "the time waited");
     free(ms);
 }

@@ -145,10 +145,10 @@ static amp_status join_shares(measuring *m, amp_status mine, amp_error *error)
     amp_map_result *r = m->result;
     size_t counts[] = { r->objects, r->difficult, r->too_thin, r->evaluated.images };
     if (!amp_ranks()) return mine;
-    AMP_TRY(amp_sharing_outcome(mine, what, error));
-    amp_sharing_join((void **)&m->found, &m->found_count, sizeof *m->found, what);
-    amp_sharing_join((void **)&m->truths, &m->truth_count, sizeof *m->truths, what);
-    amp_sharing_sum(counts, sizeof counts / sizeof *counts, what);
+    AMP_TRY(amp_exchange_outcome(mine, what, error));
+    amp_exchange_join((void **)&m->found, &m->found_count, sizeof *m->found, what);
+    amp_exchange_join((void **)&m->truths, &m->truth_count, sizeof *m->truths, what);
+    amp_exchange_sum(counts, sizeof counts / sizeof *counts, what);
     r->objects = counts[0];
     r->difficult = counts[1];
     r->too_thin = counts[2];

@@ -171,8 +171,8 @@ static amp_status begin(struct network *net, const char *data_file, const char *
     map.last = so_far.iteration;
     map.best = so_far.best;
     map.age = so_far.age;
-    amp_sharing_broadcast(&map.age, sizeof map.age, "beginning -map");
-    amp_sharing_broadcast(&map.best, sizeof map.best, "beginning -map");
+    amp_exchange_broadcast(&map.age, sizeof map.age, "beginning -map");
+    amp_exchange_broadcast(&map.best, sizeof map.best, "beginning -map");
     map.net = net;
     return AMP_OK;
 }

@@ -46,7 +46,7 @@ static amp_status needs_at(const asked *a, int batch, int images, amp_needs *nee
 static void wait_for_others(void)
 {
     amp_error none;
-    amp_sharing_outcome(AMP_OK, "asking whether the training fits into memory", &none);
+    amp_exchange_outcome(AMP_OK, "asking whether the training fits into memory", &none);
 }
 
 /* Whether this program has planned a training before: then the library has made what it makes. */
@@ -274,8 +274,8 @@ amp_status amp_host_choose_fit(struct network *net, int least, amp_fitting *out,
     amp_status status = amp_host_check_fits(net, 1, error);
     if (status == AMP_OK) status = choose_of(&a, least, out, error);
     forget(&a);
-    AMP_TRY(amp_sharing_outcome(status, "choosing what fits", error));
-    amp_sharing_broadcast(out, sizeof *out, "what fits");
+    AMP_TRY(amp_exchange_outcome(status, "choosing what fits", error));
+    amp_exchange_broadcast(out, sizeof *out, "what fits");
     *what = a.what;
     return AMP_OK;
 }

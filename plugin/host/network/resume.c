@@ -58,7 +58,7 @@ void amp_resume_gather_states(const struct network *net)
                        &error);
     }
     amp_fork_use_device(net);
-    amp_sharing_join((void **)&states, &count, sizeof *states, "saving recurrent states");
+    amp_exchange_join((void **)&states, &count, sizeof *states, "saving recurrent states");
     free(amp->resume->rank_states);
     amp->resume->rank_states = states;
 }
@@ -221,10 +221,10 @@ static amp_status begin(struct network *net, const char *weights, const char *si
     static const char what[] = "ending a killed save";
     int leads = amp_ranks_leads();
     /* the other ranks wait here, until rank 0 has completed it */
-    if (!leads) amp_sharing_broadcast(ended, sizeof *ended, what);
+    if (!leads) amp_exchange_broadcast(ended, sizeof *ended, what);
     AMP_TRY(amp_sidecar_recover(weights, &saved, note, error));
     if (leads) *ended |= note[0] != 0;
-    if (leads) amp_sharing_broadcast(ended, sizeof *ended, what);
+    if (leads) amp_exchange_broadcast(ended, sizeof *ended, what);
     if (note[0]) print_note(net, "amp: %s\n", note);
     if (*ended) load_again(net, weights);
     if (!saved) {

@@ -97,7 +97,7 @@ static void join_ranks(struct darknet_amp *amp)
     if (!amp->comm) return;
     tell(l, &mine);
     amp_ranks_phase("the images of a spike");
-    told_images *all = amp_sharing_gather(amp->comm, &mine, sizeof mine);
+    told_images *all = amp_exchange_gather(amp->comm, &mine, sizeof mine);
     amp_spikes_end_step(amp);
     for (int rank = 0; rank < amp->comm->size; rank++) {
         l->images += all[rank].images;

@@ -44,7 +44,7 @@ static FILE *open_to_load(struct network *net, const char *file, int first, int 
     amp_error error;
     int held = 0;
     end_killed_save(file);
-    amp_sharing_broadcast(&held, sizeof held, "loading weights"); /* wait for rank 0 */
+    amp_exchange_broadcast(&held, sizeof held, "loading weights"); /* wait for rank 0 */
     check_weights_file(amp_check_weights_size(net, file, first, layers, &held, &error), &error);
     if (held < amp_fork_view(net).layers)
         fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, "
@@ -149,7 +149,7 @@ static void end_save(struct darknet_amp *amp, const struct network *net, int fai
     struct amp_resume *resume = amp->resume;
     free(resume->rank_states);
     resume->rank_states = NULL;
-    amp_sharing_broadcast(&failed, sizeof failed, "saving weights");
+    amp_exchange_broadcast(&failed, sizeof failed, "saving weights");
     if (failed) {
         if (!amp_ranks_leads()) amp_fail(error, AMP_IO_FAILED, "rank 0 could not write it");
         print_failed_save(amp, net, resume->file.name, error);

@@ -12,7 +12,7 @@ static amp_comm *begin_call(const char *what)
     return amp_ranks();
 }
 
-void amp_sharing_broadcast(void *value, size_t bytes, const char *what)
+void amp_exchange_broadcast(void *value, size_t bytes, const char *what)
 {
     amp_error error;
     amp_comm *comm = begin_call(what);
@@ -20,7 +20,7 @@ void amp_sharing_broadcast(void *value, size_t bytes, const char *what)
     amp_host_check(comm->broadcast(comm, value, bytes, 0, &error), &error);
 }
 
-void *amp_sharing_gather(amp_comm *comm, const void *mine, size_t bytes)
+void *amp_exchange_gather(amp_comm *comm, const void *mine, size_t bytes)
 {
     amp_error error;
     void *all = amp_host_allocated(calloc((size_t)comm->size, bytes));
@@ -28,34 +28,34 @@ void *amp_sharing_gather(amp_comm *comm, const void *mine, size_t bytes)
     return all;
 }
 
-float amp_sharing_mean(float number, const char *what)
+float amp_exchange_mean(float number, const char *what)
 {
     amp_comm *comm = begin_call(what);
     if (!comm) return number;
     double sum = 0;
-    float *all = amp_sharing_gather(comm, &number, sizeof number);
+    float *all = amp_exchange_gather(comm, &number, sizeof number);
     for (int i = 0; i < comm->size; i++) sum += (double)all[i];
     free(all);
     return (float)(sum / comm->size);
 }
 
-void amp_sharing_sum(size_t *numbers, int count, const char *what)
+void amp_exchange_sum(size_t *numbers, int count, const char *what)
 {
     amp_comm *comm = begin_call(what);
     if (!comm) return;
-    size_t *all = amp_sharing_gather(comm, numbers, (size_t)count * sizeof *all);
+    size_t *all = amp_exchange_gather(comm, numbers, (size_t)count * sizeof *all);
     memset(numbers, 0, (size_t)count * sizeof *numbers);
     for (int i = 0; i < comm->size * count; i++) numbers[i % count] += all[i];
     free(all);
 }
 
-amp_status amp_sharing_outcome(amp_status mine, const char *what, amp_error *error)
+amp_status amp_exchange_outcome(amp_status mine, const char *what, amp_error *error)
 {
     amp_comm *comm = begin_call(what);
     amp_error outcome = { .status = AMP_OK };
     if (!comm) return mine;
     if (mine != AMP_OK) outcome = *error;
-    amp_error *all = amp_sharing_gather(comm, &outcome, sizeof outcome);
+    amp_error *all = amp_exchange_gather(comm, &outcome, sizeof outcome);
     int i = 0;
     while (i < comm->size - 1 && all[i].status == AMP_OK) i++;
     amp_status status = all[i].status;
@@ -64,11 +64,11 @@ amp_status amp_sharing_outcome(amp_status mine, const char *what, amp_error *err
     return status;
 }
 
-void amp_sharing_join(void **rows, size_t *count, size_t row_bytes, const char *what)
+void amp_exchange_join(void **rows, size_t *count, size_t row_bytes, const char *what)
 {
     amp_comm *comm = begin_call(what);
     if (!comm) return;
-    size_t *counts = amp_sharing_gather(comm, count, sizeof *count), most = 1, total = 0;
+    size_t *counts = amp_exchange_gather(comm, count, sizeof *count), most = 1, total = 0;
     for (int i = 0; i < comm->size; i++) {
         if (counts[i] > most) most = counts[i];
         total += counts[i];
@@ -77,7 +77,7 @@ void amp_sharing_join(void **rows, size_t *count, size_t row_bytes, const char *
     char *mine = amp_host_allocated(calloc(most, row_bytes));
     char *joined = amp_host_allocated(malloc((total + 1) * row_bytes));
     if (*count) memcpy(mine, *rows, *count * row_bytes);
-    char *all = amp_sharing_gather(comm, mine, most * row_bytes), *end = joined;
+    char *all = amp_exchange_gather(comm, mine, most * row_bytes), *end = joined;
     for (int i = 0; i < comm->size; i++) {
         memcpy(end, all + (size_t)i * most * row_bytes, counts[i] * row_bytes);
         end += counts[i] * row_bytes;

@@ -11,15 +11,15 @@
 struct amp_comm;
 
 /* The ranks' blocks of `bytes` bytes one after the other, in the order of ranks. The caller frees it. */
-void *amp_sharing_gather(struct amp_comm *, const void *mine, size_t bytes);
+void *amp_exchange_gather(struct amp_comm *, const void *mine, size_t bytes);
 /* Broadcast: *value becomes rank 0's. */
-void amp_sharing_broadcast(void *value, size_t bytes, const char *what);
+void amp_exchange_broadcast(void *value, size_t bytes, const char *what);
 /* Each of the numbers becomes its sum over the ranks. */
-void amp_sharing_sum(size_t *numbers, int count, const char *what);
+void amp_exchange_sum(size_t *numbers, int count, const char *what);
 /* The mean over the ranks. */
-float amp_sharing_mean(float number, const char *what);
+float amp_exchange_mean(float number, const char *what);
 /* Returns the status of the first rank that failed, with its error; AMP_OK where none did. */
-amp_status amp_sharing_outcome(amp_status mine, const char *what, amp_error *error);
+amp_status amp_exchange_outcome(amp_status mine, const char *what, amp_error *error);
 /* *rows, an array from malloc of *count rows of row_bytes each, is replaced by the rows of all ranks, in the
  * order of ranks. */
-void amp_sharing_join(void **rows, size_t *count, size_t row_bytes, const char *what);
+void amp_exchange_join(void **rows, size_t *count, size_t row_bytes, const char *what);

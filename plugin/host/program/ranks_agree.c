@@ -46,7 +46,7 @@ void amp_ranks_agree(void)
     int at, here, there;
     amp_comm *comm = amp_ranks();
     if (!comm) return;
-    char *all = amp_sharing_gather(comm, facts, FACTS);
+    char *all = amp_exchange_gather(comm, facts, FACTS);
     for (int rank = 1; rank < comm->size; rank++) {
         const char *other = all + (size_t)rank * FACTS;
         if (!find_difference(all, other, &here, &there, &at)) continue;

@@ -61,7 +61,7 @@ static void check_processors(void)
     typedef struct processors { int allowed, threads, fair; } processors;
     processors mine = { .allowed = omp_get_num_procs(), .threads = omp_get_max_threads(),
                         .fair = (int)sysconf(_SC_NPROCESSORS_ONLN) / comm->local_size };
-    processors *all = amp_sharing_gather(comm, &mine, sizeof mine);
+    processors *all = amp_exchange_gather(comm, &mine, sizeof mine);
     for (int i = 0; i < comm->size && amp_ranks_leads(); i++) {
         const processors *p = &all[i];
         int cores = p->threads > p->fair ? p->threads : p->fair;

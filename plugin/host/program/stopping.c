@@ -70,7 +70,7 @@ int amp_stopping_agree(void)
 {
     amp_comm *comm = amp_ranks();
     if (!comm) return stopping.asked;
-    int agreed = 0, mine = stopping.asked, *all = amp_sharing_gather(comm, &mine, sizeof mine);
+    int agreed = 0, mine = stopping.asked, *all = amp_exchange_gather(comm, &mine, sizeof mine);
     for (int i = 0; i < comm->size && !agreed; i++) agreed = all[i];
     free(all);
     if (agreed) stopping.asked = agreed; /* a signal that comes from here on is for the next time */

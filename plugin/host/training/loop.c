@@ -223,7 +223,7 @@ void darknet_amp_mean_loss(float *loss, float *average_loss)
     amp_sharing_end_step(training.nets[0]);
     if (!amp_ranks()) return;
     float before = amp_fork_state(training.nets[0])->resume->loop.last_finite;
-    *loss = amp_sharing_mean(*loss, "the loss of a step");
+    *loss = amp_exchange_mean(*loss, "the loss of a step");
     if (before < 0) before = *loss;
     *average_loss = (float)((double)before * .9 + (double)*loss * .1);
 }
@@ -278,7 +278,7 @@ static void save_lost_snapshot(const char *folder, const char *base)
     name_backup(backup, folder, base);
     snprintf(name, sizeof name, "%s/%s_%ld.weights", folder, base, amp_fork_view(net).batch_number);
     if (amp_ranks_leads()) lost = lacks_snapshot(backup, name);
-    amp_sharing_broadcast(&lost, sizeof lost, "saving a snapshot");
+    amp_exchange_broadcast(&lost, sizeof lost, "saving a snapshot");
     if (!lost) return;
     if (amp_ranks_leads())
         fprintf(stderr, "amp: %s, of the step of %s, was not saved before a kill; it is now\n", name, backup);
