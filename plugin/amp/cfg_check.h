@@ -68,8 +68,9 @@ typedef struct cfg_fork {
     void (*finish)(cfg_walk *); /* looks at the whole, when all layers have a shape */
     const cfg_refusal *refusals; /* may be NULL */
     int refusal_count;
-    int strict; /* its parser ends the program at a key that it does not know, meets twice or does not ask for,
-                   and at a number with an exponent or a +; a comment begins with a #, anywhere in a line */
+    int strict; /* its parser ends the program at a key that it does not know, meets twice or does not ask
+                   for, and at a number with an exponent or a +; a comment begins with a #, anywhere in a
+                   line */
 } cfg_fork;
 
 extern const cfg_fork amp_cfg_fork; /* of the Darknet that the plugin is built for: host/FORK/cfg_keys.c */
@@ -129,8 +130,8 @@ int cfg_walk_failed(const cfg_walk *); /* some section has an error */
 void cfg_walk_again(cfg_walk *, double size);
 
 /* Something is wrong with the present section; key and allowed may be NULL. Where a rule fails, the shape of
- * its layer is unknown, and only a section's first failure is reported; one key of several that are wrong each
- * for itself is refused. */
+ * its layer is unknown, and only a section's first failure is reported; one key of several that are wrong
+ * each for itself is refused. */
 typedef enum cfg_finding { CFG_FAILS, CFG_REFUSES, CFG_WARNS } cfg_finding;
 __attribute__((format(printf, 5, 6)))
 void cfg_walk_report(cfg_walk *, cfg_finding, const char *key, const char *allowed, const char *problem, ...);

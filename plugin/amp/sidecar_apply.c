@@ -105,14 +105,15 @@ static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved,
 /* ---- copying ---- */
 
 /* Copies arrays of the file into the backend's memory. */
-typedef struct copier { amp_backend *backend; float *stage; amp_error *error; } copier;
+typedef struct copier { amp_backend *backend; amp_error *error; } copier;
 
 static amp_status copy_array(const copier *c, float *to, const unsigned char *from, size_t count)
 {
+    float stage[AMP_SIDECAR_STAGE];
     while (count) {
         size_t part = count < AMP_SIDECAR_STAGE ? count : AMP_SIDECAR_STAGE;
-        for (size_t k = 0; k < part; k++) c->stage[k] = amp_bits_float(amp_fetch_u32(from + 4 * k));
-        AMP_TRY(c->backend->upload(c->backend, to, c->stage, part * sizeof *to, c->error));
+        for (size_t k = 0; k < part; k++) stage[k] = amp_bits_float(amp_fetch_u32(from + 4 * k));
+        AMP_TRY(c->backend->upload(c->backend, to, stage, part * sizeof *to, c->error));
         to += part;
         from += 4 * part;
         count -= part;
@@ -170,7 +171,7 @@ amp_status amp_sidecar_apply(const amp_sidecar *c, amp_engine *engine, char note
     AMP_TRY(compare_params(c, &e, error));
     AMP_TRY(compare_statistics(c, &e, error));
     AMP_TRY(amp_engine_prepare_training(engine, error));
-    copier copy = { e.backend, amp_allocated(malloc(AMP_SIDECAR_STAGE * sizeof *copy.stage)), error };
+    copier copy = { e.backend, error };
 
     if (c->adam != e.adam)
         add_note(note, "the optimizer was %s and is %s now: its moments start at 0", c->adam ? "Adam" : "SGD",
@@ -185,9 +186,7 @@ amp_status amp_sidecar_apply(const amp_sidecar *c, amp_engine *engine, char note
     amp_engine_set_spikes(engine, &spikes);
     for (int i = 0; i < e.statistics_count; i++) renewed += starts_anew(c, &e, i);
     if (renewed) add_note(note, "another batch than before: recurrent layers start from an empty state");
-    amp_status status = copy_all(&copy, c, engine, &e);
-    free(copy.stage);
-    return status;
+    return copy_all(&copy, c, engine, &e);
 }
 
 amp_status amp_sidecar_fit_rank(const amp_sidecar *c, amp_engine *engine, int rank, int ranks,
@@ -200,7 +199,7 @@ amp_status amp_sidecar_fit_rank(const amp_sidecar *c, amp_engine *engine, int ra
                                                             `apply` */
     if (!count || (saved == ranks && rank == 0)) return AMP_OK;
     const unsigned char *from = own ? c->states + 4 * count * (size_t)(rank - 1) : NULL;
-    copier copy = { e.backend, amp_allocated(malloc(AMP_SIDECAR_STAGE * sizeof *copy.stage)), error };
+    copier copy = { e.backend, error };
     if (saved != ranks)
         add_note(note, "saved by %d ranks, now %d: recurrent layers start from an empty state", saved, ranks);
     amp_status status = AMP_OK;
@@ -210,7 +209,6 @@ amp_status amp_sidecar_fit_rank(const amp_sidecar *c, amp_engine *engine, int ra
         status = copy_or_clear(&copy, s->array, from, s->count);
         if (from) from += 4 * s->count;
     }
-    free(copy.stage);
     amp_engine_weights_changed(engine);
     return status;
 }

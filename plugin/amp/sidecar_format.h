@@ -21,11 +21,11 @@
  *           norms, and of losses, u64 how many were seen and f64[128], the last of them
  *     ARRY  u32 kind, u32 index of the parameter, statistics or average, u64 count, count f32
  *
- * All but ARRY come once each, in this order; version 4, which was written before there were spikes and is
- * written where spike_factor is 0, has no SPIK. Which arrays there must be follows from them: momentum of each parameter under SGD, m and v under Adam, masters and statistics that
- * are "unsaved" (not held by the .weights file), each average, and with a batch under way (RUN's window) the
- * gradients of each parameter and the committed form of all statistics. None else. A later version may change
- * all but the first 12 bytes. */
+ * All but ARRY come once each, in this order; version 4, which is written where spike_factor is 0, has no
+ * SPIK. Which arrays there must be follows from them: momentum of each parameter under SGD, m and v under
+ * Adam, masters and statistics that are "unsaved" (not held by the .weights file), each average, and with a
+ * batch under way (RUN's window) the gradients of each parameter and the committed form of all statistics.
+ * None else. A later version may change all but the first 12 bytes. */
 #pragma once
 
 #include <stddef.h>
@@ -97,7 +97,7 @@ static inline uint64_t amp_fetch_u64(const unsigned char *at)
 
 /* Arrays go between the file and the backend's memory, which may be a device's, by way of so many floats of
  * the program's. */
-enum { AMP_SIDECAR_STAGE = 1 << 18 };
+enum { AMP_SIDECAR_STAGE = 1 << 15 };
 
 /* The fields of a record, in the file's order: where each lies in its struct. A field of 4 or 8 bytes is a
  * number, any other one a row of bytes. */

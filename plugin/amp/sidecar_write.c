@@ -229,7 +229,6 @@ amp_status amp_sidecar_states(const amp_engine *engine, float *states, amp_error
 
 typedef struct sink {
     int file, failure;     /* failure: errno of the first write that failed; nothing more is written then */
-    float *stage;          /* of AMP_SIDECAR_STAGE floats, between the backend's memory and the file */
     amp_checksum sum;
 } sink;
 
@@ -249,6 +248,7 @@ static amp_status write_array(sink *s, const saved_array *a, amp_backend *backen
 {
     unsigned char record[ARRAY_HEAD];
     const float *from = a->values;
+    float stage[AMP_SIDECAR_STAGE];
     amp_store_u32(record, AMP_TAG_ARRAY);
     amp_store_u64(record + 4, AMP_SIDECAR_ARRAY_HEAD_BYTES + (uint64_t)a->count * 4);
     amp_store_u32(record + 12, a->kind);
@@ -257,11 +257,11 @@ static amp_status write_array(sink *s, const saved_array *a, amp_backend *backen
     write_bytes(s, record, sizeof record);
     for (size_t left = a->count, part; left && !s->failure; left -= part, from += part) {
         part = left < AMP_SIDECAR_STAGE ? left : AMP_SIDECAR_STAGE;
-        if (a->kind == AMP_SAVED_AVERAGE) memcpy(s->stage, from, part * sizeof *from);
-        else AMP_TRY(backend->download(backend, s->stage, from, part * sizeof *from, error));
+        if (a->kind == AMP_SAVED_AVERAGE) memcpy(stage, from, part * sizeof *from);
+        else AMP_TRY(backend->download(backend, stage, from, part * sizeof *from, error));
         for (size_t k = 0; k < part; k++)
-            amp_store_u32((unsigned char *)&s->stage[k], amp_float_bits(s->stage[k]));
-        write_bytes(s, s->stage, part * sizeof *from);
+            amp_store_u32((unsigned char *)&stage[k], amp_float_bits(stage[k]));
+        write_bytes(s, stage, part * sizeof *from);
     }
     return AMP_OK;
 }
@@ -332,10 +332,9 @@ amp_status amp_sidecar_write(const char *path, amp_engine *engine, const amp_run
     size_t averages = (size_t)run->average_count;
     saved_array *list = amp_allocated(malloc((entries * AMP_SAVED_KINDS + averages + 1) * sizeof *list));
     head h = { .bytes = amp_allocated(malloc(4096)), .room = 4096 };
-    sink s = { .stage = amp_allocated(malloc(AMP_SIDECAR_STAGE * sizeof *s.stage)) };
+    sink s = { 0 };
     amp_status status = write_file(&s, path, &c, &h, list, error);
     free(list);
     free(h.bytes);
-    free(s.stage);
     return status;
 }

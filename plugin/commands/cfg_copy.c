@@ -39,7 +39,7 @@ static int copy_lines(FILE *in, FILE *out, const edits *e)
     size_t room = 0;
     int in_net = 0, found = 0, layer = -1, is_kept = 0;
     for (ssize_t length; (length = getline(&line, &room, in)) >= 0;) {
-        char *key = amp_host_allocated(strdup(line));
+        char *key = amp_allocated(strdup(line));
         cfg_keep_key(key);
         int begins = cfg_is_net(key);
         if (*key == '[') {

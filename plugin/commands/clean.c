@@ -30,7 +30,7 @@ static void copy_lines(FILE *in, FILE *out, int enabled, const amp_section *sect
     amp_cfg_part part = AMP_PART_LAYER;
     ssize_t length;
     for (unsigned long number = 1; (length = getline(&line, &room, in)) >= 0; number++) {
-        char *key = amp_host_allocated(strdup(line));
+        char *key = amp_allocated(strdup(line));
         int ours = amp_cfg_line_is_ours(key, &part, enabled);
         if (part == AMP_PART_AMP) ours = number <= section->last;
         if (!ours) fwrite(line, 1, (size_t)length, out);

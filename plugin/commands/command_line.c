@@ -53,7 +53,7 @@ static void start_again(char **argv)
     if (length <= 0) return;
     self[length] = 0;
     /* started by a loader or under another name */
-    if (strcmp(amp_file_name(self), amp_file_name(argv[0]))) return;
+    if (strcmp(argv[0], "/proc/self/exe") && strcmp(amp_file_name(self), amp_file_name(argv[0]))) return;
     if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(self, argv);
 }
 
@@ -113,8 +113,9 @@ int darknet_amp_start(int argc, char **argv)
     if (amp_ranks()) note_options(given, words, strcmp(words[0], "amp") ? count : 2);
     int i = amp_host_find_argument(argc, argv, "-i");
     if (!i && !gpus && !no_gpu) amp_ranks_take_gpu();
-    int gpu = gpus ? -1 : i && i + 1 < argc ? atoi(argv[i + 1]) : 0;
-    if (count && !no_gpu) amp_host_check(amp_fork_find_gpu(gpu, &error), &error);
+    const char *gpu = gpus && gpus + 1 < argc ? argv[gpus + 1] : i && i + 1 < argc ? argv[i + 1] : "0";
+    for (; gpu && count && !no_gpu && atoi(gpu) >= 0; gpu = strchr(gpu, ','), gpu += gpu != NULL)
+        amp_host_check(amp_fork_find_gpu(atoi(gpu), &error), &error);
     amp_host_check(amp_turns_take(&error), &error);
     if (trains && count > 2)
         amp_check_training(words[2], count > 3 ? words[3] : NULL, classifies);

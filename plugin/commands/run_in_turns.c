@@ -208,7 +208,7 @@ amp_status amp_turns_run(const amp_turns_program *programs, int count, double sl
                          const volatile sig_atomic_t *stop, const amp_turns_watcher *watcher,
                          amp_error *error)
 {
-    schedule s = { .children = amp_host_allocated(calloc((size_t)count + 1, sizeof *s.children)),
+    schedule s = { .children = amp_allocated(calloc((size_t)count + 1, sizeof *s.children)),
                    .turn = NO_CHILD, .slice = slice, .watcher = watcher, .stop = stop };
     struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
     sigaction(SIGPIPE, &ignore, &before); /* a program that died is noticed when its socket is read */

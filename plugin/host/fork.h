@@ -150,8 +150,8 @@ amp_dtype amp_fork_default_dtype(void);
 amp_backend *amp_fork_backend(amp_error *);
 int amp_fork_device(void);
 
-/* Whether this program can compute on the GPU of this number (-1: whether there is any), which Darknet's
- * first call of CUDA would find out by an assertion. AMP_OK in a Darknet without GPU=1. */
+/* Whether this program can compute on the GPU of this number, which Darknet's first call of CUDA would find
+ * out by an assertion. AMP_OK in a Darknet without GPU=1. */
 amp_status amp_fork_find_gpu(int number, amp_error *);
 
 /* For ranks on GPUs. take_gpu: called before anything of CUDA; of the GPUs that the program may see, only the

@@ -20,7 +20,8 @@ amp_status amp_batchnorm_forward(amp_node *, amp_call *, const amp_tensor *x, co
 amp_status amp_batchnorm_backward(amp_node *, amp_call *, const amp_tensor *x, const amp_tensor *y,
                                   const amp_tensor *dy, const amp_tensor *dx, amp_activation, amp_error *);
 
-/* Behind amp_layer_ops.plan: room for what batch norm keeps, or an activation whose gradient wants its input. */
+/* After amp_layer_ops.plan: room for what batch norm keeps, or an activation whose gradient wants its
+ * input. */
 void amp_epilogue_plan(amp_node *, amp_arena *, int forward_time, int backward_time);
 
 /* Whether the backend's convolution ends with the activation, so that there is no pass of its own for it. */

@@ -100,8 +100,8 @@ static double loss_of(subject *s)
     return loss;
 }
 
-/* Central differences at h and 2h, combined so that the h^2 error cancels. Over time steps the loss bends more
- * than in the other networks, which take 1/32. */
+/* Central differences at h and 2h, combined so that the h^2 error cancels. Over time steps the loss bends
+ * more than in the other networks, which take 1/32. */
 static float h = 1.f / 32;
 static double slope(subject *s, float *w)
 {
@@ -231,6 +231,8 @@ TEST(crnn)
                      "[crnn] size=3 pad=1 output=4 hidden=3 activation=tanh "
                      CONV("filters=4 activation=logistic"));
     check_network_of(in_time, "[crnn] size=3 pad=1 output=4 hidden=3 shortcut=1 activation=tanh "
+                     CONV("filters=4 activation=tanh"));
+    check_network_of(in_time, "[crnn] size=3 pad=1 batch_normalize=1 output=4 hidden=3 activation=tanh "
                      CONV("filters=4 activation=tanh"));
     h = 1.f / 32;
 }

@@ -197,4 +197,15 @@ TEST(a_difficult_object_counts_neither_way)
         }
 }
 
+/* There is no limit of 100 detections of an image, as pycocotools has by default. */
+TEST(the_hundred_and_first_detection_counts)
+{
+    amp_detected detected[101];
+    const amp_truth truths[] = {{0, 0, at(0), 0}};
+    for (int i = 0; i < 101; i++)
+        detected[i] = (amp_detected){0, 0, .9f - (float)i / 200, at(i < 100 ? 7 : 0)};
+    outcome o = run(detected, 101, truths, 1, 1, AMP_AP_COCO, .25f);
+    assert_near(o.total.map50, 1. / 101);
+}
+
 int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -60,6 +60,11 @@ status=0
 [ $status = 1 ] && grep -q 'cudaErrorInvalidDevice.*: -i and -gpus take numbers from 0' err ||
     fail "-i 3: status $status: $(cat err)"
 
+status=0
+"$gpu_double" amp selftest -gpus 0,3 > out 2> err || status=$?
+[ $status = 1 ] && grep -q cudaErrorInvalidDevice err || fail "-gpus 0,3: status $status: $(cat err)"
+AMP_DOUBLE_GPU=no-gpu "$gpu_double" amp check tiny.cfg -i -1 > out 2> err || fail "-i -1: $(cat err)"
+
 # The scripts, before they build anything.
 for case in 'no-gpu/No devices were found' \
     'no-nvml/Failed to initialize NVML: Driver/library version mismatch'; do

@@ -137,13 +137,14 @@ train straight detector train tiny.data rest.cfg -seed 3 -dont_show
 same rest/rest_final.weights straight/rest_final.weights 'NAME.backup goes on to other weights'
 
 rm -rf backup/*
+sed 's/^max_batches=.*/max_batches=199/' amp.cfg > long.cfg # saved once, at step 100
 "$HANK_AI" detector train tiny.data long.cfg -seed 3 -dont_show > out 2> err &
 program=$!
-until [ -e backup/long_last.weights ]; do # at step 100
+until [ -e backup/long_last.weights.amp ]; do
     kill -0 $program 2> /dev/null || fail "a long training ends: $(tail -3 err)"
     sleep .1
 done
-kill -KILL $program
+kill -KILL $program 2> /dev/null || true
 wait $program || true
 cp backup/long_last.weights killed.weights && cp backup/long_last.weights.amp killed.weights.amp
 sed 's/^max_batches=.*/max_batches=103/' amp.cfg > rest.cfg

@@ -437,6 +437,8 @@ bad_files() {
     { head -n 3 whole.csv; echo '3,not a number'; } > torn.csv
     cp torn.csv before.csv
     refused 'log: torn.csv:4: ' -log torn.csv
+    { head -n 6 whole.csv; sed -n 2p whole.csv; } > two.csv
+    refused 'log: two.csv:7: iteration ' -log two.csv
     cmp torn.csv before.csv || fail "$name: a damaged log was changed"
     exec 9>> held.csv
     flock 9

@@ -229,10 +229,12 @@ refused 'missing.cfg: cannot read' kind.data missing.cfg kind.weights
 refused 'missing.weights: cannot read' kind.data kind.cfg missing.weights
 # Weights are the whole network's, or none, with AMP and without.
 head -c 40 kind.weights > cut.weights
+head -c 20 kind.weights > first.weights
 for amp in off bf16; do
     refused "box.weights: [0-9]* bytes longer than what this network" kind.data kind.cfg box.weights -amp $amp
     refused 'kind.weights: ends in the middle of layer 1' box.data box.cfg kind.weights -amp $amp
     refused 'cut.weights: ends in the middle of layer 1' kind.data kind.cfg cut.weights -amp $amp
+    refused 'first.weights: ends before the weights of layer' kind.data kind.cfg first.weights -amp $amp
 done
 weights "$nan$two$one$zero" > nan.weights
 refused 'images/ant_1.jpg: .*not finite.*too short for fp16' kind.data kind.cfg nan.weights

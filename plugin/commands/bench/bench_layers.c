@@ -64,11 +64,11 @@ static void see_stock(void *context, int layer, int begins)
 
 amp_layer_clocks *amp_layer_clocks_create(struct network *net, int steps)
 {
-    amp_layer_clocks *c = amp_host_allocated(calloc(1, sizeof *c));
+    amp_layer_clocks *c = amp_allocated(calloc(1, sizeof *c));
     struct darknet_amp *amp = amp_fork_state(net);
     int layers = amp_fork_view(net).layers;
     size_t room = ((size_t)layers + 1) * (size_t)steps;
-    double *times = amp_host_allocated(calloc(2 * room, sizeof *times));
+    double *times = amp_allocated(calloc(2 * room, sizeof *times));
     *c = (amp_layer_clocks){ .net = net, .engine = amp ? amp->engine : NULL, .layers = layers,
                              .room = steps, .open = -1, .forward = times, .backward = times + room };
     if (amp) amp_engine_set_observer(c->engine, &(amp_observer){ c, see });

@@ -61,7 +61,7 @@ static double waited_ms(void) { return amp_ranks() ? amp_ranks()->waited * 1e3 :
 /* fp16 looks for its loss scale first: such a step is skipped, and is none. Ranks skip together. */
 static void measure_steps(const amp_bench_request *r, struct network *net, row *row)
 {
-    double *ms = amp_host_allocated(malloc(2 * AMP_BENCH_MOST_STEPS * sizeof *ms));
+    double *ms = amp_allocated(malloc(2 * AMP_BENCH_MOST_STEPS * sizeof *ms));
     double *waited = ms + AMP_BENCH_MOST_STEPS;
     const struct darknet_amp *amp = amp_fork_state(net);
     double spent = 0;

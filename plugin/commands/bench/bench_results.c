@@ -17,9 +17,9 @@ static amp_status add_step(const amp_bench *b, amp_bench_side *s, const char *te
     const double ms[AMP_BENCH_PHASES] = { f, k, u, b->subdivisions * (f + k) + u };
     if (s->steps == s->room) {
         size_t room = s->room ? 2 * (size_t)s->room : 256;
-        s->turn = amp_host_allocated(realloc(s->turn, room * sizeof *s->turn));
+        s->turn = amp_allocated(realloc(s->turn, room * sizeof *s->turn));
         for (int p = 0; p < AMP_BENCH_PHASES; p++)
-            s->ms[p] = amp_host_allocated(realloc(s->ms[p], room * sizeof *s->ms[p]));
+            s->ms[p] = amp_allocated(realloc(s->ms[p], room * sizeof *s->ms[p]));
         s->room = (int)room;
     }
     s->turn[s->steps] = b->turn;
@@ -34,7 +34,7 @@ static amp_status add_layer(amp_bench_side *s, const char *text)
     if (sscanf(text, "%d %23s %d %d %lf %lf %lf %lf", &l.index, l.type, &l.in_half, &l.misaligned,
                &l.forward_ms, &l.backward_ms, &l.operations, &l.bytes) != 8
         || l.index != s->layer_count) return AMP_IO_FAILED;
-    s->layers = amp_host_allocated(realloc(s->layers, ((size_t)s->layer_count + 1) * sizeof *s->layers));
+    s->layers = amp_allocated(realloc(s->layers, ((size_t)s->layer_count + 1) * sizeof *s->layers));
     s->layers[s->layer_count++] = l;
     return AMP_OK;
 }
@@ -140,7 +140,7 @@ static void make_rounds(const amp_bench *b, rounds *r)
 {
     size_t room = (size_t)b->turn + 1;
     for (int i = 0; i < b->count; i++) if ((size_t)b->sides[i].steps > room) room = (size_t)b->sides[i].steps;
-    *r = (rounds){ .scratch = amp_host_allocated(calloc((AMP_BENCH_SIDES + 1) * room, sizeof *r->scratch)) };
+    *r = (rounds){ .scratch = amp_allocated(calloc((AMP_BENCH_SIDES + 1) * room, sizeof *r->scratch)) };
     for (int i = 0; i < AMP_BENCH_SIDES; i++) r->logs[i] = r->scratch + (size_t)(i + 1) * room;
     find_rounds(b, r);
 }
@@ -284,7 +284,7 @@ amp_status amp_bench_summarize(amp_bench *b, amp_error *error)
     judge_all(b);
     int most = 0;
     for (int i = 0; i < b->count; i++) if (b->sides[i].layer_count > most) most = b->sides[i].layer_count;
-    b->top = amp_host_allocated(calloc((size_t)most + 1, sizeof *b->top));
+    b->top = amp_allocated(calloc((size_t)most + 1, sizeof *b->top));
     b->top_count = amp_bench_top_layers(b, b->top);
     return AMP_OK;
 }

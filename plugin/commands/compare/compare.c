@@ -63,7 +63,7 @@ static double alpha_of_a_look(int most)
 /* Makes room for the runs of the first `count` seeds; what is known of earlier ones is kept. */
 static void set_seed_count(amp_comparison *c, int count)
 {
-    amp_run *runs = amp_host_allocated(calloc((size_t)c->dtype_count * (size_t)count, sizeof *runs));
+    amp_run *runs = amp_allocated(calloc((size_t)c->dtype_count * (size_t)count, sizeof *runs));
     for (int d = 0; d < c->dtype_count; d++)
         for (int s = 0; s < count; s++)
             runs[d * count + s] = s < c->seed_count ? *amp_comparison_run(c, d, s)
@@ -89,7 +89,7 @@ static char *folder_of(const request *r)
     char name[300];
     snprintf(name, sizeof name, "%.*s-compare", (int)strcspn(base, ".") < 200 ? (int)strcspn(base, ".") : 200,
              base);
-    char *folder = amp_host_allocated(strdup(r->folder ? r->folder : name));
+    char *folder = amp_allocated(strdup(r->folder ? r->folder : name));
     for (size_t length = strlen(folder); length > 1 && folder[length - 1] == '/';
          folder[--length] = 0) {}
     return folder;

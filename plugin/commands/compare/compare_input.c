@@ -110,9 +110,9 @@ amp_status amp_compare_inspect(amp_compare *compare, amp_error *error)
              compare->hardware.description);
     snprintf(title, sizeof title, "%.250s on %.250s", amp_file_name(c->cfg), amp_file_name(c->data));
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    c->machine = amp_host_allocated(strdup(machine));
-    c->title = amp_host_allocated(strdup(title));
-    c->date = amp_host_allocated(strdup(date));
-    compare->base = amp_host_allocated(amp_fork_base_name(c->cfg));
+    c->machine = amp_allocated(strdup(machine));
+    c->title = amp_allocated(strdup(title));
+    c->date = amp_allocated(strdup(date));
+    compare->base = amp_allocated(amp_fork_base_name(c->cfg));
     return AMP_OK;
 }

@@ -21,8 +21,8 @@ struct amp_progress {
 
 amp_progress *amp_progress_begin(const amp_compare *compare, amp_run **runs, int count)
 {
-    amp_progress *p = amp_host_allocated(calloc(1, sizeof *p));
-    size_t *before = amp_host_allocated(calloc((size_t)count + 1, sizeof *before));
+    amp_progress *p = amp_allocated(calloc(1, sizeof *p));
+    size_t *before = amp_allocated(calloc((size_t)count + 1, sizeof *before));
     for (int k = 0; k < count; k++) before[k] = runs[k]->count;
     *p = (amp_progress){ .compare = compare, .runs = runs, .count = count, .terminal = isatty(STDERR_FILENO),
                          .before = before };

@@ -141,7 +141,7 @@ static amp_status copy_data(const char *from, const amp_run_files *files, amp_er
     fprintf(out.stream, "backup=%s\n", files->backup);
     amp_status status = amp_lines_read(from, "the .data file", &lines, error);
     for (size_t i = 0; status == AMP_OK && i < lines.count; i++) {
-        char *key = amp_host_allocated(strdup(lines.line[i]));
+        char *key = amp_allocated(strdup(lines.line[i]));
         cfg_keep_key(key);
         if (strcmp(key, "backup")) fprintf(out.stream, "%s\n", lines.line[i]);
         free(key);

@@ -37,7 +37,7 @@ static window window_of(const amp_comparison *c, int s)
 /* Medians over the run's steps that end within the window, and are not of its first tenth. */
 static void measure_speed(amp_run *run, int images, window w)
 {
-    double *with_loading = amp_host_allocated(malloc(2 * (run->count + 1) * sizeof *with_loading));
+    double *with_loading = amp_allocated(malloc(2 * (run->count + 1) * sizeof *with_loading));
     double *without = with_loading + run->count;
     run->speed_steps = 0;
     run->speed_seconds = 0;
@@ -196,7 +196,7 @@ void amp_compare_summarize(amp_comparison *c)
 {
     double values[c->seed_count + 1];
     if (!c->summaries)
-        c->summaries = amp_host_allocated(calloc((size_t)c->dtype_count, sizeof *c->summaries));
+        c->summaries = amp_allocated(calloc((size_t)c->dtype_count, sizeof *c->summaries));
     for (int d = 0; d < c->dtype_count; d++) summarize(c, d, &c->summaries[d], values);
 }
 

@@ -120,7 +120,7 @@ static amp_status train(amp_compare *compare, program *trainings, amp_run **runs
 
 amp_status amp_compare_train(amp_compare *compare, amp_run **runs, int count, amp_error *error)
 {
-    program *trainings = amp_host_allocated(calloc((size_t)count + 1, sizeof *trainings));
+    program *trainings = amp_allocated(calloc((size_t)count + 1, sizeof *trainings));
     amp_status status = train(compare, trainings, runs, count, error);
     free(trainings);
     return status;

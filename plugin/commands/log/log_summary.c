@@ -29,7 +29,7 @@ static double speed_of(const amp_log_row *row) { return row->images_per_second; 
 /* Of rows [from, to), those whose number is finite; NaN for none. */
 static double median_of(const amp_log_row *rows, size_t from, size_t to, number_of *number)
 {
-    double *values = amp_host_allocated(malloc((to - from + 1) * sizeof *values));
+    double *values = amp_allocated(malloc((to - from + 1) * sizeof *values));
     size_t count = 0;
     for (size_t i = from; i < to; i++) {
         double value = number(&rows[i]);

@@ -35,7 +35,7 @@ static size_t group_rows(const panel *p, const amp_log_row *rows, size_t count, 
                          double *low, double *high)
 {
     size_t made = count < COLUMNS ? count : COLUMNS;
-    double *values = amp_host_allocated(malloc((count / made + 2) * sizeof *values));
+    double *values = amp_allocated(malloc((count / made + 2) * sizeof *values));
     *low = HUGE_VAL;
     *high = -HUGE_VAL;
     for (size_t g = 0; g < made; g++) {

@@ -77,7 +77,7 @@ amp_status amp_accuracy_measure(struct network *net, const char *data_file, int 
     *r = (amp_accuracy){ .k = k };
     AMP_TRY(read_data(data_file, r, error));
     AMP_TRY(check_network(net, r, error));
-    r->best = amp_host_allocated(calloc((size_t)r->classes, sizeof *r->best));
+    r->best = amp_allocated(calloc((size_t)r->classes, sizeof *r->best));
     const amp_evaluation how = { .images = &r->images, .fit = AMP_FIT_CENTER_CROP, .stop = stop,
                                  .measure = classify, .context = r };
     AMP_TRY(amp_evaluate(net, &how, &r->evaluated, error));

@@ -247,10 +247,10 @@ amp_map_score amp_average_precision(const amp_detected *detections, size_t detec
                                     amp_ap_points points, float confidence, amp_class_score *per_class)
 {
     /* + 1: calloc(0) may be NULL */
-    ranked *sorted = amp_host_allocated(calloc(detection_count + 1, sizeof *sorted));
-    curve_point *curve = amp_host_allocated(malloc((detection_count + 1) * sizeof *curve));
-    const amp_truth **sorted_truths = amp_host_allocated(malloc((truth_count + 1) * sizeof *sorted_truths));
-    uint16_t *taken = amp_host_allocated(malloc((truth_count + 1) * sizeof *taken));
+    ranked *sorted = amp_allocated(calloc(detection_count + 1, sizeof *sorted));
+    curve_point *curve = amp_allocated(malloc((detection_count + 1) * sizeof *curve));
+    const amp_truth **sorted_truths = amp_allocated(malloc((truth_count + 1) * sizeof *sorted_truths));
+    uint16_t *taken = amp_allocated(malloc((truth_count + 1) * sizeof *taken));
     memset(per_class, 0, (size_t)classes * sizeof *per_class);
     for (size_t i = 0; i < truth_count; i++) {
         sorted_truths[i] = &truths[i];

@@ -55,7 +55,7 @@ static slot *finish_next(amp_image_loader *l)
 
 struct amp_image_loader *amp_image_loader_start(const amp_lines *paths, int w, int h, amp_image_fit fit)
 {
-    amp_image_loader *l = amp_host_allocated(calloc(1, sizeof *l));
+    amp_image_loader *l = amp_allocated(calloc(1, sizeof *l));
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     *l = (amp_image_loader){ .paths = paths, .w = w, .h = h, .fit = fit };
     l->ahead = processors < 1 ? 1 : processors > MOST_AHEAD ? MOST_AHEAD : (size_t)processors;

@@ -124,7 +124,7 @@ static amp_status count(const measuring *m, amp_map_result *r, amp_error *error)
         return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images has a labelled object; the "
                         "first is %.300s, and this Darknet looks for %s", r->evaluated.images,
                         m->data->images.line[0], amp_fork_label_place);
-    r->per_class = amp_host_allocated(calloc((size_t)r->classes, sizeof *r->per_class));
+    r->per_class = amp_allocated(calloc((size_t)r->classes, sizeof *r->per_class));
     r->total = amp_average_precision(m->found, m->found_count, m->truths, m->truth_count, r->classes,
                                      r->request.points, r->request.confidence, r->per_class);
     return AMP_OK;

@@ -13,7 +13,7 @@ static void advise(amp_plan_report *r, const char *kind, int layer, const char *
 {
     amp_plan_advice *a;
     va_list args;
-    r->advice = amp_host_allocated(realloc(r->advice, ((size_t)r->advice_count + 1) * sizeof *r->advice));
+    r->advice = amp_allocated(realloc(r->advice, ((size_t)r->advice_count + 1) * sizeof *r->advice));
     a = &r->advice[r->advice_count++];
     *a = (amp_plan_advice){ .kind = kind, .layer = layer };
     va_start(args, format);

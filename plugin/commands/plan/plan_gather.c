@@ -146,9 +146,9 @@ static void add_up(amp_plan_report *r, int i)
 static void fill_rows(amp_plan_report *r)
 {
     r->count = r->plan->count;
-    r->rows = amp_host_allocated(calloc((size_t)r->count + 1, sizeof *r->rows));
+    r->rows = amp_allocated(calloc((size_t)r->count + 1, sizeof *r->rows));
     r->cast_count = amp_plan_casts(r->plan, NULL, 0);
-    r->casts = amp_host_allocated(calloc((size_t)r->cast_count + 1, sizeof *r->casts));
+    r->casts = amp_allocated(calloc((size_t)r->cast_count + 1, sizeof *r->casts));
     amp_plan_casts(r->plan, r->casts, r->cast_count);
     r->stock = ((size_t)r->view.inputs + (size_t)r->view.truths) * (size_t)r->view.batch * sizeof(float);
     for (int i = 0; i < r->count; i++) {

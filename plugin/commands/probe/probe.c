@@ -51,7 +51,7 @@ static amp_status take_scale_of(const char *sidecar, amp_probe_result *r, amp_er
 static amp_status take_sidecar_scale(amp_probe_result *r, amp_error *error)
 {
     if (!r->weights || !r->scale_moves) return AMP_OK;
-    char *sidecar = amp_host_allocated(amp_sidecar_name(r->weights));
+    char *sidecar = amp_sidecar_name(r->weights);
     amp_status status = amp_name_is_taken(sidecar) ? take_scale_of(sidecar, r, error) : AMP_OK;
     free(sidecar);
     return status;
@@ -114,7 +114,7 @@ static amp_status keep_results(struct network *net, const amp_numerics *numerics
                                amp_error *error)
 {
     int layers = amp_fork_view(net).layers;
-    r->layers = amp_host_allocated(calloc((size_t)layers, sizeof *r->layers));
+    r->layers = amp_allocated(calloc((size_t)layers, sizeof *r->layers));
     for (int i = 0; i < layers; i++) r->layers[i].numerics = *amp_numerics_of(numerics, i);
     return amp_fork_describe(net, amp_fork_state(net)->config, &r->network, error);
 }
@@ -159,7 +159,7 @@ void amp_probe_free(amp_probe_result *r)
 
 static amp_status measure(const amp_probe_comparison *c, long iterations, const char *json, amp_error *error)
 {
-    amp_probe_result *r = amp_host_allocated(calloc(1, sizeof *r));
+    amp_probe_result *r = amp_allocated(calloc(1, sizeof *r));
     *r = (amp_probe_result){ .data = c->data, .cfg = c->cfg, .weights = c->weights, .share = .01,
                              .iterations = iterations ? iterations : 20, .scale_source = AMP_SCALE_HIGHEST };
     amp_status status = run(r, error);

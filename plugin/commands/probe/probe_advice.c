@@ -370,10 +370,10 @@ void amp_probe_advise(amp_probe_result *r)
     int most_inputs = 1;
     advisor a = { .r = r, .count = r->network.count };
     for (int i = 0; i < a.count; i++) most_inputs = larger(most_inputs, r->network.layers[i].input_count);
-    a.reasons = amp_host_allocated(calloc((size_t)a.count + 1, sizeof *a.reasons));
-    a.forms = amp_host_allocated(calloc((size_t)a.count + 1, sizeof *a.forms));
-    a.inputs = amp_host_allocated(calloc((size_t)most_inputs, sizeof *a.inputs));
-    a.kept = amp_host_allocated(calloc((size_t)a.count + 1, 1));
+    a.reasons = amp_allocated(calloc((size_t)a.count + 1, sizeof *a.reasons));
+    a.forms = amp_allocated(calloc((size_t)a.count + 1, sizeof *a.forms));
+    a.inputs = amp_allocated(calloc((size_t)most_inputs, sizeof *a.inputs));
+    a.kept = amp_allocated(calloc((size_t)a.count + 1, 1));
     advise(&a);
     free(a.reasons);
     free(a.forms);

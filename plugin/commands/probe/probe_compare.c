@@ -17,8 +17,8 @@ static void keep_images(const amp_subject *s, amp_probe_input *input)
     amp_view view = amp_fork_view(s->net);
     *input = (amp_probe_input){ .image_count = (size_t)view.inputs * (size_t)view.batch,
                                 .label_count = (size_t)view.truths * (size_t)view.batch };
-    input->images = amp_host_allocated(malloc((input->image_count + 1) * sizeof *input->images));
-    input->labels = amp_host_allocated(calloc(input->label_count + 1, sizeof *input->labels));
+    input->images = amp_allocated(malloc((input->image_count + 1) * sizeof *input->images));
+    input->labels = amp_allocated(calloc(input->label_count + 1, sizeof *input->labels));
     memcpy(input->images, s->images, input->image_count * sizeof *input->images);
     if (s->labels) memcpy(input->labels, s->labels, input->label_count * sizeof *input->labels);
 }
@@ -84,7 +84,7 @@ static void note_drawn(amp_probe_comparison *c, const amp_network_desc *n, int i
 static void note_faults(amp_probe_comparison *c, const amp_subject *s)
 {
     const amp_network_desc *n = &s->network;
-    c->excused = amp_host_allocated(calloc((size_t)n->count + 1, AMP_TRACE_KINDS));
+    c->excused = amp_allocated(calloc((size_t)n->count + 1, AMP_TRACE_KINDS));
     for (int i = 0; i < n->count; i++) {
         int faults = amp_fork_own_faults(s->net, i);
         if (faults & AMP_OWN_OVERWRITES) note_overwritten(c, n, i);

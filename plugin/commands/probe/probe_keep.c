@@ -50,7 +50,7 @@ static double added_by(const amp_probe_comparison *c, const amp_probe_run *r, in
 /* The layers whose matrix products run in half, by what they add; among equals the first stays first. */
 static void order_layers(const amp_probe_comparison *c, amp_probe_run *r)
 {
-    r->order = amp_host_allocated(calloc((size_t)c->network.count + 1, sizeof *r->order));
+    r->order = amp_allocated(calloc((size_t)c->network.count + 1, sizeof *r->order));
     for (int i = 0; i < c->network.count; i++) {
         const amp_layer_desc *d = &c->network.layers[i];
         if (d->keep_fp32 || (!d->kind->products && !d->lends_products)) continue;
@@ -82,7 +82,7 @@ static amp_status try_first(const amp_probe_comparison *c, amp_dtype dtype, amp_
 {
     amp_subject subject;
     amp_keep_trial *trial = &r->trials[r->trial_count];
-    char name[AMP_MEMORY_FILE], *kept = amp_host_allocated(calloc((size_t)c->network.count + 1, 1));
+    char name[AMP_MEMORY_FILE], *kept = amp_allocated(calloc((size_t)c->network.count + 1, 1));
     trial->count = count;
     for (int k = 0; k < count; k++) kept[r->order[k]] = 1;
     fprintf(stderr, "amp probe: passes in %s with %d layer%s in fp32\n", amp_dtype_name(dtype), count,

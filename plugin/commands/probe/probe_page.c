@@ -87,7 +87,7 @@ void amp_probe_write_page(FILE *out, const void *comparison)
     const amp_probe_comparison *c = comparison;
     char *table = NULL;
     size_t size;
-    FILE *text = amp_host_allocated(open_memstream(&table, &size));
+    FILE *text = amp_allocated(open_memstream(&table, &size));
     amp_probe_print_comparison(c, text);
     fclose(text);
     fputs("<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'><title>", out);

@@ -90,7 +90,7 @@ void amp_probe_find_faults(amp_probe_comparison *c, amp_dtype dtype)
 {
     amp_probe_run *r = &c->runs[dtype];
     r->nearest = (amp_probe_fault){ .layer = -1, .limit = 1 };
-    r->faults = amp_host_allocated(calloc((size_t)c->network.count * AMP_TRACE_KINDS + 1, sizeof *r->faults));
+    r->faults = amp_allocated(calloc((size_t)c->network.count * AMP_TRACE_KINDS + 1, sizeof *r->faults));
     for (int i = 0; i < c->network.count; i++)
         for (int kind = 0; kind < AMP_TRACE_KINDS; kind++) {
             amp_probe_fault f = { .layer = i, .kind = (amp_trace_kind)kind };

@@ -44,8 +44,8 @@ static void make_room(looker *l, size_t count)
 {
     if (count <= l->room) return;
     l->room = count;
-    l->numbers = amp_host_allocated(realloc(l->numbers, count * sizeof *l->numbers));
-    l->bytes = amp_host_allocated(realloc(l->bytes, count * sizeof *l->numbers));
+    l->numbers = amp_allocated(realloc(l->numbers, count * sizeof *l->numbers));
+    l->bytes = amp_allocated(realloc(l->bytes, count * sizeof *l->numbers));
 }
 
 static void look(looker *l, int layer, amp_trace_kind kind, const float *numbers, size_t count)
@@ -169,7 +169,7 @@ static amp_status take_delta(looker *l, int layer, const amp_layer_arrays *a, am
     int logits = gives_logits(&n->layers[layer]) ? n->layers[layer].inputs[0]
                : is_squashed_later(n, layer) ? layer : -1;
     if (logits < 0) return take_array(l, layer, AMP_TRACE_DELTA, a->delta, a->count, error);
-    float *p = amp_host_allocated(malloc((a->count + 1) * sizeof *p));
+    float *p = amp_allocated(malloc((a->count + 1) * sizeof *p));
     make_room(l, a->count);
     amp_backend *b = l->s->backend;
     const float *output = amp_fork_layer_arrays(l->s->net, logits).output;
@@ -215,7 +215,7 @@ static amp_status clear_statistics(amp_subject *s, amp_error *error)
         for (int k = 0; k < s->network.layers[i].statistics_count; k++) {
             const amp_statistics_desc *d = &s->network.layers[i].statistics[k];
             if (!is_rolling(d)) continue;
-            float *zeros = amp_host_allocated(calloc(d->count + 1, sizeof *zeros));
+            float *zeros = amp_allocated(calloc(d->count + 1, sizeof *zeros));
             amp_status status = s->backend->upload(s->backend, d->array, zeros, d->count * sizeof *zeros,
                                                    error);
             free(zeros);
@@ -349,8 +349,8 @@ static amp_status run_once(amp_subject *s, const amp_probe_input *input, const a
     looker l = { .s = s, .asked = asked };
     empty(asked, layers);
     amp_trace_make(&l.whole, layers);
-    l.seen = amp_host_allocated(calloc((size_t)layers + 1, AMP_TRACE_KINDS));
-    l.next_param = amp_host_allocated(calloc((size_t)layers + 1, sizeof *l.next_param));
+    l.seen = amp_allocated(calloc((size_t)layers + 1, AMP_TRACE_KINDS));
+    l.next_param = amp_allocated(calloc((size_t)layers + 1, sizeof *l.next_param));
     amp_status status = run(&l, input, error);
     *overflowed = l.overflowed;
     amp_trace_free(&l.whole);
@@ -448,7 +448,7 @@ amp_status amp_subject_stir(amp_subject *s, amp_error *error)
             const amp_param_desc *p = &s->network.layers[i].params[k];
             amp_trace_kind kind = kind_of(p);
             if (kind == AMP_TRACE_WEIGHTS) continue;
-            float *drawn = amp_host_allocated(malloc((p->count + 1) * sizeof *drawn));
+            float *drawn = amp_allocated(malloc((p->count + 1) * sizeof *drawn));
             for (size_t e = 0; e < p->count; e++) {
                 float u = (float)(amp_random_mix(state += AMP_RANDOM_STEP) >> 40) / 16777216.f;
                 drawn[e] = kind == AMP_TRACE_SCALES ? .5f + u : .4f * u - .2f;
@@ -472,7 +472,7 @@ static amp_status move(amp_subject *s, amp_error *error)
         for (int k = 0; k < s->network.layers[i].param_count; k++) {
             const amp_param_desc *p = &s->network.layers[i].params[k];
             size_t bytes = p->count * sizeof(float);
-            float *moved = amp_host_allocated(malloc(bytes + 1));
+            float *moved = amp_allocated(malloc(bytes + 1));
             float *to = s->engine ? *p->gradient_slot : p->master;
             amp_status status = s->backend->download(s->backend, moved, p->master, bytes, error);
             for (size_t e = 0; e < p->count; e++) {

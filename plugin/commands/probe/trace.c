@@ -12,7 +12,7 @@ static size_t slots(int layers) { return (size_t)layers * AMP_TRACE_KINDS; }
 
 void amp_trace_make(amp_trace *t, int layers)
 {
-    *t = (amp_trace){ layers, amp_host_allocated(calloc(slots(layers) + 1, sizeof *t->tensors)) };
+    *t = (amp_trace){ layers, amp_allocated(calloc(slots(layers) + 1, sizeof *t->tensors)) };
 }
 
 void amp_trace_free(amp_trace *t)
@@ -31,7 +31,7 @@ void amp_trace_append(amp_trace *t, int layer, amp_trace_kind kind, const float 
                       float factor)
 {
     amp_trace_tensor *to = amp_trace_at(t, layer, kind);
-    to->numbers = amp_host_allocated(realloc(to->numbers, (to->count + count + 1) * sizeof *to->numbers));
+    to->numbers = amp_allocated(realloc(to->numbers, (to->count + count + 1) * sizeof *to->numbers));
     for (size_t i = 0; i < count; i++) to->numbers[to->count + i] = numbers[i] * factor;
     to->count += count;
 }
@@ -40,7 +40,7 @@ void amp_trace_append(amp_trace *t, int layer, amp_trace_kind kind, const float 
 
 void amp_differences_make(amp_differences *d, int layers)
 {
-    *d = (amp_differences){ layers, amp_host_allocated(calloc(slots(layers) + 1, sizeof *d->of)) };
+    *d = (amp_differences){ layers, amp_allocated(calloc(slots(layers) + 1, sizeof *d->of)) };
 }
 
 void amp_differences_free(amp_differences *d)

@@ -269,7 +269,7 @@ void amp_report_json(FILE *stream, const void *comparison)
 {
     const amp_comparison *c = comparison;
     amp_json json = amp_json_begin(stream);
-    double *room = amp_host_allocated(calloc(per_part(c, LOSS_POINTS), sizeof *room));
+    double *room = amp_allocated(calloc(per_part(c, LOSS_POINTS), sizeof *room));
     amp_json_object(&json, NULL);
     write_settings(&json, c);
     amp_json_records(&json, "dtypes", c->summaries, sizeof *c->summaries, c->dtype_count,

@@ -22,7 +22,7 @@ void amp_report_html(FILE *stream, const void *comparison)
     const amp_comparison *c = comparison;
     char *text = NULL;
     size_t size;
-    FILE *table = amp_host_allocated(open_memstream(&text, &size));
+    FILE *table = amp_allocated(open_memstream(&text, &size));
     amp_report_table(c, table);
     fclose(table);
     const char *rest = write_until(stream, amp_report_page, "@TABLE@");

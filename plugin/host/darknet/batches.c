@@ -94,7 +94,7 @@ static void start(amp_batches *b)
 amp_status amp_batches_open(const char *data_file, struct network *net, amp_batches **out, amp_error *error)
 {
     *out = NULL;
-    amp_batches *b = amp_host_allocated(calloc(1, sizeof *b));
+    amp_batches *b = amp_allocated(calloc(1, sizeof *b));
     b->data_file = data_file;
     b->inputs = net->inputs;
     b->truths = net->truths;

@@ -50,9 +50,9 @@ amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_
 {
     amp_own_complete(net);
     AMP_TRY(amp_own_check(net, error));
-    amp->memory = amp_host_allocated(calloc(1, sizeof *amp->memory));
-    amp->memory->buffers = amp_host_allocated(calloc((size_t)net->n + 1, sizeof *amp->memory->buffers));
-    amp->memory->held = amp_host_allocated(calloc((size_t)net->n + 1, 1));
+    amp->memory = amp_allocated(calloc(1, sizeof *amp->memory));
+    amp->memory->buffers = amp_allocated(calloc((size_t)net->n + 1, sizeof *amp->memory->buffers));
+    amp->memory->held = amp_allocated(calloc((size_t)net->n + 1, 1));
     for (int i = 0; i < net->n; i++) {
         layer *l = &net->layers[i];
         if (!amp_host_is_native(l)) ON_SIDE(amp_host_on_gpu(net), amp_gap_prepare(l), amp_gap_prepare_gpu(l));

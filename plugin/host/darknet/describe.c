@@ -88,7 +88,7 @@ static amp_status describe_inputs(network *net, int i, amp_layer_desc *d, amp_er
     const int *far;
     int count = amp_own_far_inputs(l, &far), near = l->type != ROUTE;
     d->input_count = near + count;
-    d->inputs = amp_host_allocated(malloc((size_t)d->input_count * sizeof *d->inputs));
+    d->inputs = amp_allocated(malloc((size_t)d->input_count * sizeof *d->inputs));
     if (near) d->inputs[0] = amp_host_producer(net, i - 1, i);
     for (int k = 0; k < count; k++) {
         if (far[k] < 0 || far[k] >= i)
@@ -151,7 +151,7 @@ static amp_status check_shortcut(const layer *l, int i, const amp_network_desc *
 static void describe_yolo(const network *net, int i, amp_layer_desc *d)
 {
     const layer *l = &net->layers[i];
-    amp_yolo_desc *yolo = amp_host_allocated(malloc(sizeof *yolo));
+    amp_yolo_desc *yolo = amp_allocated(malloc(sizeof *yolo));
     d->yolo = yolo;
     int truths = amp_host_truths(net, i), numbers = amp_own_label_numbers(l), boxes = truths / numbers;
     *yolo = (amp_yolo_desc){ AMP_YOLO_AS_PJREDDIE, .classes = l->classes, .n = l->n, .total = l->total,
@@ -178,8 +178,8 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
             .no_backward = l->type == CROP,
         .lends_products = amp_own_lends_products(l, on_gpu),
         .activation = amp_host_activation_of(l->activation), .batch_normalize = l->batch_normalize,
-        .params = amp_host_allocated(malloc(AMP_MAX_PARAMS * sizeof *d->params)),
-        .statistics = amp_host_allocated(malloc(AMP_MAX_STATISTICS * sizeof *d->statistics)),
+        .params = amp_allocated(malloc(AMP_MAX_PARAMS * sizeof *d->params)),
+        .statistics = amp_allocated(malloc(AMP_MAX_STATISTICS * sizeof *d->statistics)),
         .weights = a.weights, .biases = a.biases, .scales = a.scales, .rolling_mean = a.rolling_mean,
         .rolling_variance = a.rolling_variance, .batchnorm_rule = amp_own_batchnorm_rule(l, on_gpu),
         .rate_scale = l->learning_rate_scale };
@@ -202,7 +202,7 @@ static int output_layer_of(const network *net)
 
 amp_status amp_fork_describe(network *net, const amp_config *config, amp_network_desc *out, amp_error *error)
 {
-    *out = (amp_network_desc){ .layers = amp_host_allocated(calloc((size_t)net->n + 1, sizeof *out->layers)),
+    *out = (amp_network_desc){ .layers = amp_allocated(calloc((size_t)net->n + 1, sizeof *out->layers)),
                                .count = net->n, .output_layer = output_layer_of(net),
                                .image = image_shape(net->batch, net->c, net->h, net->w, net->inputs) };
     for (int i = 0; i < net->n; i++) {

@@ -26,7 +26,7 @@ static amp_status find_gpu(int number, amp_error *error)
 {
     int count;
     AMP_CUDA_TRY(cudaGetDeviceCount(&count));
-    return number < 0 ? AMP_OK : amp_cuda_find(number, error);
+    return amp_cuda_find(number, error);
 }
 
 /* Not cuda_set_device, which writes a global of Darknet's: networks' threads come through here side by side.

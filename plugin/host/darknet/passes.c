@@ -86,7 +86,7 @@ void amp_fork_watch_layers(struct network *net, amp_layer_watcher *watcher, void
     int on_gpu = amp_host_on_gpu(net);
     watched.net = net;
     watched.fills_gaps = fills_gaps && !on_gpu;
-    watched.forward = amp_host_allocated(calloc(2 * (size_t)net->n, sizeof *watched.forward));
+    watched.forward = amp_allocated(calloc(2 * (size_t)net->n, sizeof *watched.forward));
     watched.backward = watched.forward + net->n;
     watched.watcher = watcher;
     watched.context = context;

@@ -67,7 +67,7 @@ amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_err
             folder, data->backup ? "" : ", as Darknet has it where the key is not given", strerror(why));
     free(backups.folder);
     free(backups.base);
-    backups.folder = amp_host_allocated(strdup(folder));
+    backups.folder = amp_allocated(strdup(folder));
     backups.base = amp_fork_base_name(cfg);
     AMP_TRY(check_names(backups.base, folder, cfg, error));
     return amp_backups_hold(folder, backups.base, error);
@@ -140,7 +140,7 @@ void amp_backups_settle(void)
     DIR *folder = backups.folder ? opendir(backups.folder) : NULL;
     regex_t pattern;
     if (!folder) return;
-    if (regcomp(&pattern, LEFT_BEHIND, REG_EXTENDED)) amp_host_allocated(NULL);
+    if (regcomp(&pattern, LEFT_BEHIND, REG_EXTENDED)) amp_allocated(NULL);
     for (struct dirent *entry; (entry = readdir(folder));) {
         char name[AMP_FORK_PATH + NAME_MAX], note[256];
         regmatch_t parts[2];

@@ -54,7 +54,7 @@ static amp_status keep(amp_data_file *data, char **where, const cfg_item *item, 
         return cfg_fail(error, place_of(data, item), "there are blanks in this path, and Darknet drops them",
                         "paths without blanks; rename the folder or the file, or make a link to it");
     if (*where) return note_second(data, item);
-    *where = amp_host_allocated(strdup(item->value));
+    *where = amp_allocated(strdup(item->value));
     return AMP_OK;
 }
 
@@ -118,7 +118,7 @@ static amp_status take(void *context, const cfg_item *item, amp_error *error)
 amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *error)
 {
     struct stat status;
-    *data = (amp_data_file){ .name = amp_host_allocated(strdup(name)), .classes = -1, .tag = -1,
+    *data = (amp_data_file){ .name = amp_allocated(strdup(name)), .classes = -1, .tag = -1,
                              .cache = -1 };
     if (stat(name, &status) != 0) /* in the words of a .data file, not of a .cfg */
         return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read the .data file: %s", name,

@@ -103,7 +103,7 @@ static int compare_names(const void *a, const void *b) { return strcmp(a, b); }
 static int add_name(names_seen *seen, const char *name)
 {
     if (tfind(name, &seen->root, compare_names)) return 0;
-    amp_host_allocated(tsearch(amp_host_allocated(strdup(name)), &seen->root, compare_names));
+    amp_allocated(tsearch(amp_allocated(strdup(name)), &seen->root, compare_names));
     seen->count++;
     return 1;
 }
@@ -214,7 +214,7 @@ amp_label *amp_loading_labels(const char *file, int *count)
     amp_error error;
     if (!watch.on || !loader.classes) return NULL;
     /* not NULL without a box, too */
-    boxes all = { .box = amp_host_allocated(malloc(sizeof *all.box)), .room = 1 };
+    boxes all = { .box = amp_allocated(malloc(sizeof *all.box)), .room = 1 };
     amp_host_check(amp_labels_read(file, loader.classes, add_box, &all, &error), &error);
     *count = (int)all.count;
     return all.box;

@@ -15,7 +15,7 @@ void amp_lines_add(amp_lines *lines, const char *format, ...)
     if (vasprintf(&text, format, args) < 0) text = NULL;
     va_end(args);
     lines->line = amp_grow(lines->line, lines->count, &lines->room, sizeof *lines->line);
-    lines->line[lines->count++] = amp_host_allocated(text);
+    lines->line[lines->count++] = amp_allocated(text);
 }
 
 amp_status amp_lines_read(const char *path, const char *what, amp_lines *lines, amp_error *error)

@@ -35,8 +35,8 @@ static void check_averaging(cfg_walk *walk)
                   from, to);
 }
 
-/* At these hank-ai's parser ends the program: keys of [net] that it does not ask for by this policy= or adam=,
- * and a size of its yolo and region layers. */
+/* At these hank-ai's parser ends the program: keys of [net] that it does not ask for by this policy= or
+ * adam=, and a size of its yolo and region layers. */
 static void check_strictly(cfg_walk *walk, int finds_boxes)
 {
     enum { STEP = 1 << POLICY_STEP, STEPS = 1 << POLICY_STEPS | 1 << POLICY_SGDR,
@@ -67,7 +67,8 @@ void cfg_own_finish(cfg_walk *walk)
         const cfg_shape *in = i ? &walk->layers[i - 1] : &walk->net;
         cfg_walk_enter(walk, i);
         images |= (cfg_walk_traits(walk) & IMAGE) && in->w > 1 && in->h > 1;
-        finds_boxes = walk->layers[i].classes > 0 && !cfg_walk_number(walk, "uc_normalizer"); /* no Gaussian */
+        /* Gaussian_yolo has uc_normalizer=. */
+        finds_boxes = walk->layers[i].classes > 0 && !cfg_walk_number(walk, "uc_normalizer");
     }
     cfg_walk_enter(walk, -1);
     check_averaging(walk);

@@ -174,12 +174,29 @@ static layer at_step(const layer *inner, int step)
     return l;
 }
 
+/* Batch norm's forward leaves the last step's mean and variance, which backward reads: this step's once more,
+ * the variance over N-1 as in variance_cpu. */
+static void find_statistics(const layer *l)
+{
+    size_t pixels = (size_t)l->out_w * (size_t)l->out_h, channels = (size_t)l->out_c;
+    for (size_t c = 0; l->batch_normalize && c < channels; c++) {
+        double count = (double)l->batch * (double)pixels, sum = 0, squares = 0;
+        for (size_t i = 0; i < pixels * (size_t)l->batch; i++)
+            sum += l->x[(i / pixels * channels + c) * pixels + i % pixels];
+        for (size_t i = 0; i < pixels * (size_t)l->batch; i++)
+            squares += pow(l->x[(i / pixels * channels + c) * pixels + i % pixels] - sum / count, 2);
+        l->mean[c] = (float)(sum / count);
+        l->variance[c] = (float)(squares / (count - 1));
+    }
+}
+
 /* Adds to `delta`, of `count` floats, which Darknet's own would overwrite; NULL: none. */
 static void backward_inner(layer l, network_state state, float *input, float *delta, size_t count)
 {
     float *part = delta ? scratch(count) : NULL;
     state.input = input;
     state.delta = part;
+    find_statistics(&l);
     AMP_RUN(l.backward, l, state);
     for (size_t i = 0; delta && i < count; i++) delta[i] += part[i];
     free(part);

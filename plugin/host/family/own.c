@@ -42,7 +42,7 @@ static void describe_classes(layer *l, amp_yolo_desc *d)
 {
     amp_yolo_class_rule *table = (void *)l->cweights;
     if (!l->map && !l->classes_multipliers) return;
-    if (!table) table = amp_host_allocated(calloc((size_t)l->classes, sizeof *table));
+    if (!table) table = amp_allocated(calloc((size_t)l->classes, sizeof *table));
     l->cweights = (char *)table;
     for (int c = 0; c < l->classes; c++) {
         int learnt = l->map ? l->map[c] : c, known = learnt >= 0 && learnt < l->classes;

@@ -89,7 +89,7 @@ static amp_status share_masters(const struct darknet_amp *amp, amp_error *error)
     snprintf(amp->comm->phase, sizeof amp->comm->phase, "sharing rank 0's weights");
     for (int i = 0; i < engine.param_count; i++) {
         size_t bytes = engine.params[i].count * sizeof(float);
-        float *copy = amp_host_allocated(malloc(bytes));
+        float *copy = amp_allocated(malloc(bytes));
         amp_status status = b->download(b, copy, engine.params[i].master, bytes, error);
         if (status == AMP_OK) status = amp->comm->broadcast(amp->comm, copy, bytes, 0, error);
         if (status == AMP_OK) status = b->upload(b, engine.params[i].master, copy, bytes, error);

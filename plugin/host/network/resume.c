@@ -15,8 +15,8 @@
 
 struct amp_resume *amp_resume_create(int layers)
 {
-    struct amp_resume *resume = amp_host_allocated(calloc(1, sizeof *resume));
-    resume->averages = amp_host_allocated(calloc(3 * (size_t)layers + 1, sizeof *resume->averages));
+    struct amp_resume *resume = amp_allocated(calloc(1, sizeof *resume));
+    resume->averages = amp_allocated(calloc(3 * (size_t)layers + 1, sizeof *resume->averages));
     return resume;
 }
 
@@ -50,7 +50,7 @@ void amp_resume_gather_states(const struct network *net)
     size_t count = amp_sidecar_state_count(amp->engine);
     if (!amp->comm || !count) return;
     int here = amp->united ? amp->comm->size : 1; /* networks */
-    float *states = amp_host_allocated(malloc((size_t)here * count * sizeof *states));
+    float *states = amp_allocated(malloc((size_t)here * count * sizeof *states));
     for (int i = 0; i < here; i++) {
         const struct network *of = amp->united ? amp->united[i] : net;
         amp_fork_use_device(of);
@@ -255,7 +255,7 @@ static void begin_training(struct network *net, int in_loop, int *ended)
     amp_error error;
     if (!resume->training && resume->pending) {
         char *weights = resume->last_file; /* taken out for now, since loading again would free it */
-        char *sidecar = amp_host_allocated(amp_sidecar_name(weights));
+        char *sidecar = amp_sidecar_name(weights);
         resume->last_file = NULL;
         if (!amp_host_has_clear())
             amp_host_check(begin(net, weights, sidecar, in_loop, ended, &error), &error);

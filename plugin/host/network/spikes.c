@@ -19,7 +19,7 @@ void amp_spikes_begin_pass(struct darknet_amp *amp)
     if (!(amp->config->spike_factor > 0)) return;
     if (batch > l->room) {
         free(l->pass);
-        l->pass = amp_host_allocated(malloc((size_t)batch * sizeof *l->pass));
+        l->pass = amp_allocated(malloc((size_t)batch * sizeof *l->pass));
         l->room = batch;
     }
     memset(l->pass, 0, (size_t)batch * sizeof *l->pass);
@@ -104,7 +104,7 @@ static void join_ranks(struct darknet_amp *amp)
         for (int i = 0; i < all[rank].count; i++)
             if (is_among_largest(l, all[rank].loss[i]))
                 keep_largest(l, all[rank].loss[i],
-                             all[rank].path[i][0] ? amp_host_allocated(strdup(all[rank].path[i])) : NULL);
+                             all[rank].path[i][0] ? amp_allocated(strdup(all[rank].path[i])) : NULL);
     }
     free(all);
 }

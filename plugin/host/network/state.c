@@ -126,7 +126,7 @@ struct darknet_amp *amp_host_make(struct network *net)
         return NULL;
     }
     amp_fork_use_device(net);
-    struct darknet_amp *amp = amp_host_allocated(calloc(1, sizeof *amp));
+    struct darknet_amp *amp = amp_allocated(calloc(1, sizeof *amp));
     amp->config = config;
     /* Its settings of the allocator are there before large blocks are, but after those of Darknet's that are
      * freed again while a network is made, which would leave holes. */

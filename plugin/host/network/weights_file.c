@@ -12,7 +12,7 @@
 
 static void set_name(char **slot, const char *file)
 {
-    char *copy = amp_host_allocated(strdup(file));
+    char *copy = amp_allocated(strdup(file));
     free(*slot);
     *slot = copy;
 }
@@ -54,7 +54,7 @@ static FILE *open_to_load(struct network *net, const char *file, int first, int 
 
 static int has_sidecar(const char *file)
 {
-    char *sidecar = amp_host_allocated(amp_sidecar_name(file));
+    char *sidecar = amp_sidecar_name(file);
     int has = amp_name_is_taken(sidecar);
     free(sidecar);
     return has;
@@ -194,7 +194,7 @@ static amp_status put_alone(amp_open_file *f, amp_error *error)
     amp_status status = AMP_OK;
     AMP_TRY(amp_safe_file_commit(&f->save.weights, error));
     if (f->save.weights.direct) return AMP_OK;
-    char *sidecar = amp_host_allocated(amp_sidecar_name(f->save.weights.target));
+    char *sidecar = amp_sidecar_name(f->save.weights.target);
     if (unlink(sidecar) != 0 && errno != ENOENT)
         status = amp_fail(error, AMP_IO_FAILED,
                           "cannot remove %.500s, which belongs to what was there before: %s; remove it",

@@ -62,12 +62,12 @@ FILE *amp_cfg_open(const char *file)
     FILE *from = fopen(file, "r");
     struct stat status;
     if (!from || fstat(fileno(from), &status) != 0) return from;
-    FILE *out = amp_host_allocated(fmemopen(NULL, (size_t)status.st_size + ADDED, "w+"));
+    FILE *out = amp_allocated(fmemopen(NULL, (size_t)status.st_size + ADDED, "w+"));
     amp_cfg_part part = AMP_PART_LAYER;
     char *line = NULL;
     size_t room = 0;
     for (ssize_t length; (length = getline(&line, &room, from)) >= 0;) {
-        char *text = amp_host_allocated(strdup(line));
+        char *text = amp_allocated(strdup(line));
         int hidden = amp_cfg_line_is_ours(text, &part, reading->enabled), in_net = part == AMP_PART_NET;
         if (hidden || (subdivisions && in_net && !strcmp(text, "subdivisions"))) putc('\n', out);
         else fwrite(line, 1, (size_t)length, out);

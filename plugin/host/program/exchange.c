@@ -23,7 +23,7 @@ void amp_exchange_broadcast(void *value, size_t bytes, const char *what)
 void *amp_exchange_gather(amp_comm *comm, const void *mine, size_t bytes)
 {
     amp_error error;
-    void *all = amp_host_allocated(calloc((size_t)comm->size, bytes));
+    void *all = amp_allocated(calloc((size_t)comm->size, bytes));
     amp_host_check(comm->gather(comm, mine, bytes, all, &error), &error);
     return all;
 }
@@ -74,8 +74,8 @@ void amp_exchange_join(void **rows, size_t *count, size_t row_bytes, const char 
         total += counts[i];
     }
     /* gather takes the same number of bytes from each rank: room for the longest list */
-    char *mine = amp_host_allocated(calloc(most, row_bytes));
-    char *joined = amp_host_allocated(malloc((total + 1) * row_bytes));
+    char *mine = amp_allocated(calloc(most, row_bytes));
+    char *joined = amp_allocated(malloc((total + 1) * row_bytes));
     if (*count) memcpy(mine, *rows, *count * row_bytes);
     char *all = amp_exchange_gather(comm, mine, most * row_bytes), *end = joined;
     for (int i = 0; i < comm->size; i++) {

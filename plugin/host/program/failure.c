@@ -51,10 +51,9 @@ void amp_host_check(amp_status status, const amp_error *error)
     if (status != AMP_OK) darknet_amp_refuse("%s", error->message);
 }
 
-void *amp_host_allocated(void *memory)
+void amp_out_of_memory(void)
 {
-    if (!memory) darknet_amp_refuse("amp: out of memory");
-    return memory;
+    darknet_amp_refuse("amp: out of memory; use more subdivisions, or end other programs");
 }
 
 void amp_host_print(const char *format, ...)

@@ -13,9 +13,6 @@ void amp_host_communicator_lost(const char *line);
 /* Where the program ends in this way, it removes this file. The name must live until then. */
 void amp_host_remove_if_refused(const char *file);
 
-/* Returns `memory`; if that is NULL, ends the program with a line that memory has run out. */
-void *amp_host_allocated(void *memory);
-
 /* Prints a line on stderr about something that only this rank has met, such as an image that cannot be
  * read. */
 __attribute__((format(printf, 1, 2))) void amp_host_print(const char *format, ...);

@@ -114,7 +114,7 @@ amp_status amp_log_file_open(amp_log_file *f, const char *name, const char *what
                              const amp_log_reader *reader, size_t *dropped, amp_error *error)
 {
     *dropped = 0;
-    *f = (amp_log_file){ .name = amp_host_allocated(strdup(name)), .descriptor = -1 };
+    *f = (amp_log_file){ .name = amp_allocated(strdup(name)), .descriptor = -1 };
     f->descriptor = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     /* a device, say */
     if (f->descriptor < 0 && errno == EACCES) f->descriptor = open(name, O_WRONLY | O_CLOEXEC);
