@@ -130,17 +130,7 @@ int amp_scaler_would_diverge(const amp_scaler *scaler)
 
 float amp_scaler_inverse(const amp_scaler *scaler) { return inverse_of(scaler->scale); }
 
-/* -- From outside -- */
-
-amp_status amp_scaler_set_scale(amp_scaler *scaler, double scale, amp_error *error)
-{
-    if (!scaler->enabled) return AMP_OK;
-    const char *problem = scale_problem((float)scale, scaler);
-    if (problem) return amp_fail(error, AMP_BAD_CONFIG, "GradScaler: %s", problem);
-    if ((float)scale != scaler->scale) scaler->stuck = 0;
-    scaler->scale = (float)scale;
-    return AMP_OK;
-}
+/* -- A saved state -- */
 
 void amp_scaler_resume(amp_scaler *scaler, const amp_scaler *saved)
 {

@@ -76,11 +76,6 @@ int amp_scaler_would_diverge(const amp_scaler *scaler);
 /* What gradients are multiplied with before the update: 1/scale, divided in double and rounded once. */
 float amp_scaler_inverse(const amp_scaler *scaler);
 
-/* torch's update(new_scale), instead of an amp_scaler_update: overwrites the scale; the trackers and counters
- * stay, but a new scale is not stuck. AMP_BAD_CONFIG: the scale is not one that amp_scaler_init takes, or not
- * from min_scale to max_scale of a dynamic scaler; *scaler is then unchanged. Disabled: nothing happens. */
-amp_status amp_scaler_set_scale(amp_scaler *scaler, double scale, amp_error *error);
-
 /* What is wrong with a state that was read from a file, or NULL if amp_scaler_init and amp_scaler_update can
  * have made it. Whatever bits it holds, looking is safe. */
 const char *amp_scaler_problem(const amp_scaler *scaler);

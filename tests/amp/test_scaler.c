@@ -21,7 +21,7 @@ TEST(behaviour_01_scale_grows_after_exactly_the_interval_of_clean_updates)
     assert_int_equal(scaler.growth_tracker, 0);
 }
 
-/* -- Disabled, resumed, static -- */
+/* -- Disabled, static -- */
 
 TEST(behaviour_06_disabled_is_the_identity)
 {
@@ -35,34 +35,11 @@ TEST(behaviour_06_disabled_is_the_identity)
     assert_null(amp_scaler_problem(&scaler));
 
     amp_scaler other = before, enabled = fixed(8), enabled_before = enabled;
-    assert_int_equal(amp_scaler_set_scale(&scaler, 8, NULL), AMP_OK);
     amp_scaler_resume(&scaler, &enabled);
     amp_scaler_resume(&enabled, &other);
     assert_memory_equal(&scaler, &before, sizeof scaler);
     assert_memory_equal(&other, &before, sizeof other);
     assert_memory_equal(&enabled, &enabled_before, sizeof enabled);
-}
-
-TEST(behaviour_07_state_round_trip_resumes_in_the_middle_of_an_interval)
-{
-    amp_scaler params = amp_scaler_defaults();
-    params.growth_interval = 7;
-    params.hysteresis = 3;
-    amp_scaler run = made(params), resumed;
-    for (int i = 0; i < 38; i++) update(&run, i % 10 == 3);
-    assert_in_range(run.growth_tracker, 1, 6); /* in the middle */
-    update(&run, 1);
-    assert_int_equal(run.hysteresis_tracker, 2);
-    unsigned char saved[sizeof run];
-    memcpy(saved, &run, sizeof run);
-    memcpy(&resumed, saved, sizeof run);
-    for (int i = 38; i < 90; i++) {
-        update(&run, i % 10 < 3);
-        update(&resumed, i % 10 < 3);
-        same_float(resumed.scale, run.scale);
-    }
-    assert_memory_equal(&resumed, &run, sizeof run);
-    assert_true(run.scale != params.scale && run.skipped > 10);
 }
 
 TEST(behaviour_08_static_scale_counts_skipped_steps_but_never_moves)

@@ -1,5 +1,5 @@
-/* GradScaler's state in other hands: foretelling an end, states from files, a scale set
- * from outside. Most are properties, over random settings and random runs of found_inf. */
+/* GradScaler's state in other hands: foretelling an end, and states from files. Most are properties, over
+ * random settings and random runs of found_inf. */
 #include "testing.h"
 
 #include "scaler_testing.h"
@@ -228,19 +228,6 @@ TEST(resume_carries_what_the_new_settings_have_room_for)
     assert_true(constant.scale == 8 && constant.steps == 1501 && constant.skipped == 1);
     amp_scaler_resume(&saved, &constant); /* a static scale is no state */
     assert_true(saved.scale == 1024 && saved.hysteresis_tracker == 2);
-}
-
-/* -- A scale set from outside -- */
-
-TEST(set_scale_frees_a_stuck_scale)
-{
-    amp_scaler scaler = fixed(128);
-    for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) amp_scaler_update(&scaler, 1);
-    assert_int_equal(amp_scaler_set_scale(&scaler, 128, NULL), AMP_OK); /* no news */
-    assert_int_equal(amp_scaler_would_diverge(&scaler), 1);
-    assert_int_equal(amp_scaler_set_scale(&scaler, 64, NULL), AMP_OK);
-    assert_int_equal(amp_scaler_update(&scaler, 1), AMP_OK);
-    assert_true(scaler.scale == 64);
 }
 
 int main(void) { return run_listed_tests("scaler state", NULL, NULL); }

@@ -12,13 +12,13 @@ usage: tests/oracles/scaler_traces.py --sample > tests/golden/scaler_traces.txt
 Each training is real: parameters, a scaled loss, backward, unscale_, step and update, with one or two
 optimizers. A batch overflows where an input is inf or NaN, or so large that scale * input passes fp32.
 Whether a step counts as overflown is what torch itself found, and the script checks that torch skipped
-exactly the optimizers it should. A line is
+exactly the optimizers it should. Trainings in which update(new_scale) sets the scale are not written: ours
+has no such call. A line is
 
-  <scale> <growth> <backoff> <interval> <steps> <overflows> [<step>=<new scale>]... [end] <crc> [: <bits>...]
+  <scale> <growth> <backoff> <interval> <steps> <overflows> [end] <crc> [: <bits>...]
 
-    scale, growth, backoff, new scale   decimal; a scale is rounded to fp32 as torch does
+    scale, growth, backoff   decimal; a scale is rounded to fp32 as torch does
     overflows   hexadecimal digits, each four steps, the first step in the highest bit
-    =           this step ends with update(new_scale)
     end         the last step takes torch's scale below fp32's smallest normal number; it is not in crc
     crc         CRC-32 (zlib's) over the steps, each the scale's bits and the growth tracker, both 32 bits,
                 little-endian
@@ -126,7 +126,7 @@ def run(rng):
         if mask[-1] != overflow:
             sys.exit("torch did not see what the batch was made for")
         if new_scale is not None:
-            new_scales.append(f"{step}={new_scale}")
+            new_scales.append(new_scale)
         if scaler.get_scale() < SMALLEST:
             ended = True
             break
@@ -138,8 +138,8 @@ def run(rng):
     bits = "".join("1" if bit else "0" for bit in mask)
     bits += "0" * (-len(bits) % 4)
     overflows = f"{int(bits, 2):0{len(bits) // 4}x}"
-    line = [scale, growth, backoff, str(interval), str(len(mask)), overflows, *new_scales]
-    return line + ["end"] * ended + [f"{zlib.crc32(trace):08x}"], changes
+    line = [scale, growth, backoff, str(interval), str(len(mask)), overflows]
+    return line + ["end"] * ended + [f"{zlib.crc32(trace):08x}"], changes, new_scales
 
 
 def main():
@@ -151,10 +151,10 @@ def main():
     print("# Written by tests/oracles/scaler_traces.py, which says how to read it, "
           f"with PyTorch {torch.__version__}.")
     for number in range(TRAININGS):
-        line, changes = run(rng)
+        line, changes, new_scales = run(rng)
         if number % WRITTEN_OUT == 0:
             line += [":"] + changes
-        if number % step == first:
+        if number % step == first and not new_scales:
             print(*line)
 
 
