@@ -43,17 +43,20 @@ static inline amp_status amp_fail(amp_error *error, amp_status status, const cha
     return status;
 }
 
-/* Ends the program with a line: the host's does (host/program/failure.c), which ends the other ranks too and
- * removes what must not stay; in a program without a host this one, which the linker then takes. */
+/* Ends the program with a line. host/program/failure.c defines it, ends the other ranks too and removes what
+ * must not stay; in a program without a host the linker takes the weak one. */
 #ifdef __cplusplus
 extern "C"
 #endif
-__attribute__((weak, noreturn)) void amp_out_of_memory(void)
+__attribute__((noreturn)) void amp_out_of_memory(void);
+#ifndef AMP_DEFINES_OUT_OF_MEMORY
+__attribute__((weak)) void amp_out_of_memory(void)
 {
     fflush(stdout);
     fputs("amp: out of memory\n", stderr);
     _Exit(1);
 }
+#endif
 
 /* Returns `memory`, of malloc and its like; where that is NULL, the program ends with a line. For what is
  * small: tensors and a network's buffers, which are large, fail with AMP_NO_MEMORY instead. */

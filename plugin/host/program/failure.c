@@ -1,4 +1,5 @@
 /* Lines on stderr, and the end of the program, from any thread and of any rank: see failure.h. */
+#define AMP_DEFINES_OUT_OF_MEMORY
 #include "failure.h"
 
 #include <pthread.h>
