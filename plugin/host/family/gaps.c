@@ -174,20 +174,29 @@ static layer at_step(const layer *inner, int step)
     return l;
 }
 
-/* Batch norm's forward leaves the last step's mean and variance, which backward reads: this step's once more,
- * the variance over N-1 as in variance_cpu. */
-static void find_statistics(const layer *l)
+/* Batch norm of a layer inside. Its forward leaves the last step's mean and variance, which backward reads:
+ * this step's once more, the variance over N-1 as in variance_cpu. Its backward leaves the biases out. */
+static void complete_batchnorm(const layer *l)
 {
-    size_t pixels = (size_t)l->out_w * (size_t)l->out_h, channels = (size_t)l->out_c;
-    for (size_t c = 0; l->batch_normalize && c < channels; c++) {
-        double count = (double)l->batch * (double)pixels, sum = 0, squares = 0;
-        for (size_t i = 0; i < pixels * (size_t)l->batch; i++)
-            sum += l->x[(i / pixels * channels + c) * pixels + i % pixels];
-        for (size_t i = 0; i < pixels * (size_t)l->batch; i++)
-            squares += pow(l->x[(i / pixels * channels + c) * pixels + i % pixels] - sum / count, 2);
-        l->mean[c] = (float)(sum / count);
-        l->variance[c] = (float)(squares / (count - 1));
+    size_t pixels = (size_t)l->out_w * (size_t)l->out_h, channels = (size_t)l->out_c,
+           count = (size_t)l->batch * pixels;
+    float *delta = scratch(count * channels);
+    memcpy(delta, l->delta, count * channels * sizeof *delta);
+    gradient_array(l->output, (int)(count * channels), l->activation, delta);
+    for (size_t c = 0; c < channels; c++) {
+        double sum = 0, squares = 0, gradient = 0;
+        for (size_t i = 0; i < count; i++) {
+            size_t at = (i / pixels * channels + c) * pixels + i % pixels;
+            sum += l->x[at];
+            gradient += delta[at];
+        }
+        for (size_t i = 0; i < count; i++)
+            squares += pow(l->x[(i / pixels * channels + c) * pixels + i % pixels] - sum / (double)count, 2);
+        l->mean[c] = (float)(sum / (double)count);
+        l->variance[c] = (float)(squares / ((double)count - 1));
+        l->bias_updates[c] += (float)gradient;
     }
+    free(delta);
 }
 
 /* Adds to `delta`, of `count` floats, which Darknet's own would overwrite; NULL: none. */
@@ -196,7 +205,7 @@ static void backward_inner(layer l, network_state state, float *input, float *de
     float *part = delta ? scratch(count) : NULL;
     state.input = input;
     state.delta = part;
-    find_statistics(&l);
+    if (l.batch_normalize) complete_batchnorm(&l);
     AMP_RUN(l.backward, l, state);
     for (size_t i = 0; delta && i < count; i++) delta[i] += part[i];
     free(part);

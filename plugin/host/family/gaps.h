@@ -15,8 +15,9 @@
  *  weights        | leaves the normalization out                  | forward computes
  *  crnn           | loses what a step gives to those before it,   | the layer's gradient, as on a GPU, where
  *                 | applies the self layer's slope to the input   | shortcut=1 has Darknet's own, and batch
- *                 | layer's delta, forgets shortcut=1, takes the  | norm takes the last step's statistics
- *                 | last step's statistics for each step's        |
+ *                 | layer's delta, forgets shortcut=1; with batch | norm takes the last step's statistics
+ *                 | norm takes the last step's statistics in each |
+ *                 | step, and leaves biases as they are           |
  *  yolo,          | the logistic function is NaN below -88.7      | into a copy, which begins at -88
  *  Gaussian_yolo  | (amp_fork_fault in own.c says why)            |
  *  cost masked    | writes SECRET_NUM into its input, which       | into a copy
