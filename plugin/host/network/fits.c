@@ -96,8 +96,8 @@ static size_t arena_budget(const amp_needs *needs, size_t there)
 /* Names the fewest subdivisions with which it fits. */
 static amp_status fail_too_little(const asked *a, const amp_needs *needs, amp_error *error)
 {
-    char fits[160] = "no number of subdivisions is enough: use a smaller width and height or batch, random=0, "
-                     "or, if it is not set, checkpoint=auto in [amp]";
+    char fits[160] = "no number of subdivisions is enough: use a smaller width and height or batch, "
+                     "random=0, or, if it is not set, checkpoint=auto in [amp]";
     for (int s = a->view.subdivisions + 1; s <= a->images; s++) {
         amp_needs fewer;
         if (a->images % s) continue;

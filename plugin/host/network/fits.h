@@ -6,8 +6,8 @@
 struct network;
 
 /* Compares what a training of the network takes at its largest input size with the free memory. Too little:
- * AMP_NO_MEMORY, and the error gives both numbers and the fewest subdivisions that would fit. Hardly enough: a warning on
- * stderr.
+ * AMP_NO_MEMORY, and the error gives both numbers and the fewest subdivisions that would fit. Hardly enough:
+ * a warning on stderr.
  *
  * It is called twice. First with roughly=1, before the backend allocates anything, because libraries crash
  * when an allocation fails: what only a library knows (workspaces, layouts of weights) is then estimated or
