@@ -138,7 +138,7 @@ def run(test, path):
     targets = ['darknet'] if script else [name]
     if script and name.startswith('ranks'):
         targets.append('darknet-mpi')
-    if script and name == 'probe_compare':
+    if script and name in ('probe_compare', 'selftest'):
         targets.append('darknet-with-fault')
     jobs = os.environ.get('JOBS') or str(os.cpu_count())
     if logged('cmake', '--build', BUILD, '-j', jobs, '--target', *targets):
