@@ -114,8 +114,8 @@ int darknet_amp_start(int argc, char **argv)
     int i = amp_host_find_argument(argc, argv, "-i");
     if (!i && !gpus && !no_gpu) amp_ranks_take_gpu();
     const char *gpu = gpus && gpus + 1 < argc ? argv[gpus + 1] : i && i + 1 < argc ? argv[i + 1] : "0";
-    for (; gpu && count && !no_gpu && atoi(gpu) >= 0; gpu = strchr(gpu, ','), gpu += gpu != NULL)
-        amp_host_check(amp_fork_find_gpu(atoi(gpu), &error), &error);
+    for (; count && !no_gpu && *gpu; gpu += strcspn(gpu, ","), gpu += *gpu == ',')
+        if (atoi(gpu) >= 0) amp_host_check(amp_fork_find_gpu(atoi(gpu), &error), &error);
     amp_host_check(amp_turns_take(&error), &error);
     if (trains && count > 2)
         amp_check_training(words[2], count > 3 ? words[3] : NULL, classifies);

@@ -1,6 +1,5 @@
 /* The CPU backend: its object and the table of its operations. README.md says which file holds which of
  * them. */
-
 #include "kernels.h"
 #include "onednn.h"
 #include "rows.h"

@@ -94,9 +94,9 @@ static range range_of(const amp_winograd *w, size_t plane, size_t first, size_t 
 {
     const kinds k = count_kinds(w);
     int i = (int)plane / SIDE, j = (int)plane % SIDE;
-    int low = i <= w->last.rows || i == SIDE - 1, right = j <= w->last.columns || j == SIDE - 1;
-    size_t begin = low ? 0 : k.count[0], stop = w->tiles - (right ? low ? 0 : k.count[3]
-                                                            : k.count[2] + k.count[3]);
+    size_t low = i <= w->last.rows || i == SIDE - 1, right = j <= w->last.columns || j == SIDE - 1;
+    size_t begin = low ? 0 : k.count[0];
+    size_t stop = k.count[0] + k.count[1] + right * (k.count[2] + low * k.count[3]);
     if (begin < first) begin = first;
     if (stop > end) stop = end;
     return begin < stop ? (range){ begin - first, stop - begin } : (range){ 0, 0 };
@@ -305,8 +305,9 @@ static void add_large_tiles(const gradient_job *j)
         for (size_t t = 0; t < w->tiles; t++) {
             const void *x[SIDE * SIDE], *dy[TILE * TILE];
             if (!j->large[t]) continue;
-            find_pixels(w, j->x, w->in, place_of(w, t), 1, SIDE, j->zeros, x);
-            find_pixels(w, j->dy, w->out, place_of(w, t), 0, TILE, j->zeros, dy);
+            place p = place_of(w, t);
+            find_pixels(w, j->x, w->in, p, 1, SIDE, j->zeros, x);
+            find_pixels(w, j->dy, w->out, p, 0, TILE, j->zeros, dy);
             w->rows->winograd_direct_gradient(w->dtype, x, w->in, dy, k, j->dw + k * w->in * PLACES);
         }
 }

@@ -44,8 +44,8 @@
  * Tiles are numbered such that in each plane those that have it follow on each other:
  *
  *       1 1 1 2     first the lowest ones of all images (0) if these are narrow, then all others (1), then
- *       1 1 1 2     the rightmost ones (2) if these are narrow, last the corners (3). So a plane that neither
- *       0 0 0 3     0 nor 2 have is of 1 alone, one that 0 alone lacks is of 1 and 2.
+ *       1 1 1 2     the rightmost ones (2) if these are narrow, last the corners (3). A plane that low tiles
+ *       0 0 0 3     lack is of 1 and 2, one that right tiles lack of 0 and 1, one that both lack of 1 alone.
  *
  * Tensors are NHWC, as everywhere, in fp32 or in halves: these are widened when a tile is read and rounded
  * when it is written, and all between is fp32. What lies between:

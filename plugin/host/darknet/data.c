@@ -1,5 +1,4 @@
 /* The hooks of loader threads (Darknet's data.c), in the fork's own types. */
-
 #include "../../include/darknet_amp.h"
 #include "../data/images.h"
 #include "../data/loader_memory.h"

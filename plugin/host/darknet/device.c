@@ -22,13 +22,6 @@
         darknet_amp_refuse("%s", error_.message); \
     } while (0)
 
-static amp_status find_gpu(int number, amp_error *error)
-{
-    int count;
-    AMP_CUDA_TRY(cudaGetDeviceCount(&count));
-    return amp_cuda_find(number, error);
-}
-
 /* Not cuda_set_device, which writes a global of Darknet's: networks' threads come through here side by side.
  */
 static int use_gpu(int gpu)
@@ -122,7 +115,7 @@ int amp_fork_device(void) { return ON_SIDE(1, -1, gpu_index); }
 
 amp_status amp_fork_find_gpu(int number, amp_error *error)
 {
-    return ON_SIDE(1, ((void)number, (void)error, AMP_OK), find_gpu(number, error));
+    return ON_SIDE(1, ((void)number, (void)error, AMP_OK), amp_cuda_find(number, error));
 }
 
 int amp_fork_choose_gpu(int number) { return ON_SIDE(1, ((void)number, 0), choose_gpu(number)); }

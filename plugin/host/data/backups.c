@@ -140,7 +140,7 @@ void amp_backups_settle(void)
     DIR *folder = backups.folder ? opendir(backups.folder) : NULL;
     regex_t pattern;
     if (!folder) return;
-    if (regcomp(&pattern, LEFT_BEHIND, REG_EXTENDED)) amp_allocated(NULL);
+    if (regcomp(&pattern, LEFT_BEHIND, REG_EXTENDED)) amp_out_of_memory();
     for (struct dirent *entry; (entry = readdir(folder));) {
         char name[AMP_FORK_PATH + NAME_MAX], note[256];
         regmatch_t parts[2];

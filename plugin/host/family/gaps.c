@@ -174,6 +174,12 @@ static layer at_step(const layer *inner, int step)
     return l;
 }
 
+/* Where number i of a channel, counted over all images, lies in NCHW. */
+static size_t place_of(size_t i, size_t channel, size_t channels, size_t pixels)
+{
+    return (i / pixels * channels + channel) * pixels + i % pixels;
+}
+
 /* Batch norm of a layer inside. Its forward leaves the last step's mean and variance, which backward reads:
  * this step's once more, the variance over N-1 as in variance_cpu. Its backward leaves the biases out. */
 static void complete_batchnorm(const layer *l)
@@ -186,13 +192,12 @@ static void complete_batchnorm(const layer *l)
     for (size_t c = 0; c < channels; c++) {
         double sum = 0, squares = 0, gradient = 0;
         for (size_t i = 0; i < count; i++) {
-            size_t at = (i / pixels * channels + c) * pixels + i % pixels;
-            sum += l->x[at];
-            gradient += delta[at];
+            sum += l->x[place_of(i, c, channels, pixels)];
+            gradient += delta[place_of(i, c, channels, pixels)];
         }
-        for (size_t i = 0; i < count; i++)
-            squares += pow(l->x[(i / pixels * channels + c) * pixels + i % pixels] - sum / (double)count, 2);
-        l->mean[c] = (float)(sum / (double)count);
+        double mean = sum / (double)count;
+        for (size_t i = 0; i < count; i++) squares += pow(l->x[place_of(i, c, channels, pixels)] - mean, 2);
+        l->mean[c] = (float)mean;
         l->variance[c] = (float)(squares / ((double)count - 1));
         l->bias_updates[c] += (float)gradient;
     }

@@ -3,7 +3,6 @@
  * log may have rows of skipped steps, which bear the same iteration, and some may be younger than the backup:
  *  - the log holds all good steps that the backup counts: as many rows of skipped steps stay as it counts;
  *  - otherwise (the log was begun later), they all stay if no later iteration follows. */
-
 #include "../program/failure.h"
 #include "training_log.h"
 
