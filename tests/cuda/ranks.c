@@ -283,7 +283,7 @@ TEST_WITH(a_gpu_that_cuda_does_not_work_with_is_said_with_what_to_do, begin, end
 {
     amp_error error;
     assert_int_equal(amp_fork_find_gpu(0, &error), AMP_OK);
-    amp_cuda_fail_call("cudaGetDeviceCount", 1, cudaErrorInsufficientDriver);
+    amp_cuda_fail_call("cudaSetDevice", 1, cudaErrorInsufficientDriver);
     assert_int_equal(amp_fork_find_gpu(0, &error), AMP_UNSUPPORTED);
     assert_non_null(strstr(error.message, "cudaErrorInsufficientDriver"));
     assert_non_null(strstr(error.message, "install a newer driver (this machine may have none), or build"));
