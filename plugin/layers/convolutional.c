@@ -13,7 +13,8 @@ static amp_conv_desc describe(const amp_node *node, const amp_call *call)
                             .groups = s->groups, .dtype = node->dtype, .training = call->keeps_state,
                             .wants_dx = call->keeps_state && node->inputs[0]->wants_delta,
                             .stride_x = s->stride_x, .dilation = s->dilation,
-                            .leaky = amp_epilogue_is_fused(node) };
+                            .leaky = amp_epilogue_is_fused(node),
+                            .direct = call->direct };
 }
 
 static amp_products products(const amp_node *node)

@@ -127,6 +127,19 @@ TEST(rows_say_channels_and_bytes)
     amp_plan_report_free(&r);
 }
 
+/* Where a processor has Winograd's inner loops at all, the second layer is computed by them. */
+TEST(winograd_0_has_every_convolution_made_by_the_direct_sum)
+{
+    amp_plan_report usual = planned(NET("") CONV(16, "") CONV(16, "") "[cost]\ntype=sse\n", "fp32");
+    amp_plan_report direct = planned(NET("[amp]\nwinograd=0\n") CONV(16, "") CONV(16, "")
+                                     "[cost]\ntype=sse\n", "fp32");
+    int has_winograd = usual.rows[1].winograd[0] != '\0';
+    for (int i = 0; i < direct.count; i++) assert_string_equal(direct.rows[i].winograd, "");
+    amp_plan_report_free(&usual);
+    amp_plan_report_free(&direct);
+    if (!has_winograd) skip();
+}
+
 /* ---- recurrent layers, whose products alone are in half ---- */
 
 #define SEQUENCE "[net]\nbatch=2\ninputs=40\ntime_steps=3\nmax_batches=10\n"
