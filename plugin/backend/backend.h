@@ -53,6 +53,8 @@ typedef struct amp_conv_desc {
     int dilation;         /* 0: 1 */
     int leaky;            /* its forward ends with AMP_LEAKY; never with training or transposed */
     int direct;           /* not by Winograd's minimal filtering where the backend chooses that by a rule */
+    int masters_stay;     /* what load_weights is given lies there until the convolution is destroyed, and
+                             changes before the next load only: it may be read in place */
 } amp_conv_desc;
 
 static inline int amp_conv_stride_x(const amp_conv_desc *d) { return d->stride_x ? d->stride_x : d->stride; }

@@ -14,7 +14,7 @@ static amp_conv_desc describe(const amp_node *node, const amp_call *call)
                             .wants_dx = call->keeps_state && node->inputs[0]->wants_delta,
                             .stride_x = s->stride_x, .dilation = s->dilation,
                             .leaky = amp_epilogue_is_fused(node),
-                            .direct = call->direct };
+                            .direct = call->direct, .masters_stay = !node->folded };
 }
 
 static amp_products products(const amp_node *node)

@@ -146,7 +146,7 @@ static amp_conv_desc random_shape(void)
     static const int strides[] = { 1, 1, 1, 2, 2, 3, 4, 5 };
     amp_conv_desc d = { { 1 + below(3), channels(), 1 + below(below(4) ? 31 : 4), 1 + below(31) }, channels(),
         windows[below(COUNT(windows))], 0, strides[below(COUNT(strides))], 0, 1, dtypes[below(COUNT(dtypes))],
-        1, 1, 0, 0, 0, 0, 0 };
+        1, 1, 0, 0, 0, 0, 0, 0 };
     d.size_w = below(8) ? d.size_h : windows[below(COUNT(windows))];
     d.pad = below(4) ? d.size_h / 2 : below(d.size_h + 1);
     if (!below(8)) d.stride_x = strides[below(COUNT(strides))];

@@ -285,28 +285,28 @@ TEST(downscaling_is_the_root_of_the_sums_length)
 
 TEST(every_number_of_a_problem_counts)
 {
+    const amp_conv_pass data = AMP_CONV_BACKWARD_DATA, filter = AMP_CONV_BACKWARD_FILTER;
     const engine e[] = { { .notes = TC } };
     PLANS(e);
-    const amp_conv_problem base = { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 },
-                                    AMP_CONV_BACKWARD_DATA, 0, 0 };
+    const amp_conv_problem base = { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 },
+                                    data, 0, 0 };
     const amp_conv_problem changed[] = {
-        { { { 5, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { { { 4, 8, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { { { 4, 4, 8, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { { { 4, 4, 9, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { { { 4, 4, 9, 9 }, 8, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { { { 4, 4, 9, 9 }, 4, 1, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { { { 4, 4, 9, 9 }, 4, 3, 1, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { { { 4, 4, 9, 9 }, 4, 3, 3, 2, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 0, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 2, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 4, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 2, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_BF16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 },
-          AMP_CONV_BACKWARD_FILTER, 0, 0 },
-        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 1, 0 },
-        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_BACKWARD_DATA, 0, 1 },
+        { { { 5, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, data, 0, 0 },
+        { { { 4, 8, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, data, 0, 0 },
+        { { { 4, 4, 8, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, data, 0, 0 },
+        { { { 4, 4, 9, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, data, 0, 0 },
+        { { { 4, 4, 9, 9 }, 8, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, data, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 1, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, data, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 1, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, data, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 2, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, data, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 0, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, data, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 2, 0, 0, 0 }, data, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 4, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, data, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 2, 1, 0, 0, 0 }, data, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_BF16, 0, 0, 0, 0, 1, 0, 0, 0 }, data, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, filter, 0, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, data, 1, 0 },
+        { { { 4, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, data, 0, 1 },
     };
     assert_int_equal(amp_conv_plans_get(plans, &base, &plan, &error), AMP_OK);
     for (int i = 0; i < (int)COUNT(changed); i++) {
@@ -424,27 +424,27 @@ TEST(after_a_failed_run_a_plan_can_be_tuned_again)
 TEST(impossible_problems_are_refused)
 {
     static const struct { amp_conv_problem p; const char *why; } cases[] = {
-        { { { { 0, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
+        { { { { 0, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
           "input is empty" },
-        { { { { 1, 4, 9, 9 }, 0, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
+        { { { { 1, 4, 9, 9 }, 0, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
           "filters are empty" },
-        { { { { 1, 4, 9, 9 }, 4, 3, 3, 0, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
+        { { { { 1, 4, 9, 9 }, 4, 3, 3, 0, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
           "stride" },
-        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, -1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
+        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, -1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
           "padding" },
-        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, -1, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
+        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, -1, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
           "dilation" },
-        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 3, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
+        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 3, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
           "groups" },
-        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 0, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
+        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 0, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
           "groups" },
-        { { { { 1, 4, 9, 9 }, 4, 12, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
+        { { { { 1, 4, 9, 9 }, 4, 12, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
           "window" },
-        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 0, 1, AMP_FP16, 0, 0, 0, 0, 5, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
+        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 0, 1, AMP_FP16, 0, 0, 0, 0, 5, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
           "window" },
-        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 2000000000, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 },
+        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 2000000000, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 },
             AMP_CONV_FORWARD, 0, 0 }, "padded input is too large" },
-        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0 }, AMP_CONV_FORWARD, 1, 0 },
+        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, AMP_CONV_FORWARD, 1, 0 },
           "accumulates" },
     };
     const engine e[] = { { .notes = TC } };

@@ -382,6 +382,31 @@ TEST(the_rule_is_of_shapes)
     }
 }
 
+/* Those of a folded batch norm are gone when the weights are loaded. */
+TEST(masters_that_do_not_stay_are_copied)
+{
+    problem p;
+    amp_error error;
+    begin(&p, describe(2, 9, 9, 16, 32, AMP_FP32));
+    needs_winograd(&p);
+    run(&p);
+    float *y = allocate(p.y_count * sizeof *y), *dx = allocate(p.x_count * sizeof *dx);
+    memcpy(y, p.y, p.y_count * sizeof *y);
+    memcpy(dx, p.dx, p.x_count * sizeof *dx);
+    memset(p.w, 0xff, p.w_count * sizeof *p.w);
+    memcpy(p.dx, p.x, p.x_count * sizeof(float));
+    if (backend->conv_forward(backend, p.conv, p.x, p.bias, p.y, &error)
+        || backend->conv_backward_data(backend, p.conv, p.dy, p.dx, 1, &error)) fail_msg("%s", error.message);
+    assert_memory_equal(p.y, y, p.y_count * sizeof *y);
+    assert_memory_equal(p.dx, dx, p.x_count * sizeof *dx);
+    backend->conv_drop_weights(backend, p.conv);
+    assert_int_not_equal(backend->conv_forward(backend, p.conv, p.x, p.bias, p.y, &error), AMP_OK);
+    assert_non_null(strstr(error.message, "its weights were not loaded"));
+    backend->release(backend, y);
+    backend->release(backend, dx);
+    end(&p);
+}
+
 TEST(tells_which_passes_it_computes)
 {
     problem p;
@@ -392,9 +417,14 @@ TEST(tells_which_passes_it_computes)
     assert_string_equal(facts.winograd, "all passes");
     assert_string_equal(facts.kernel, "winograd");
     assert_int_equal(facts.computes, AMP_FP32);
-    assert_int_equal(facts.weight_bytes, 2 * p.w_count * sizeof *p.w);
+    assert_int_equal(facts.weight_bytes, p.w_count * sizeof *p.w);
     for (int pass = 0; pass < AMP_WINOGRAD_PASSES; pass++)
         assert_true(facts.workspace_bytes >= amp_winograd_scratch(&p.conv->winograd[pass]));
+    backend->conv_destroy(backend, p.conv);
+    p.d.masters_stay = 1;
+    create(&p);
+    backend->conv_facts(backend, p.conv, &facts);
+    assert_int_equal(facts.weight_bytes, 0);
     backend->conv_destroy(backend, p.conv);
     p.d.direct = 1;
     create(&p);

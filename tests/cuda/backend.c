@@ -415,8 +415,8 @@ TEST_WITH(lists_of_arrays_do_not_move_under_a_recording, begin, end)
 /* ---- convolutions ---- */
 
 static const amp_conv_desc three_by_three =
-    { { 2, 16, 6, 5 }, 8, 3, 3, 1, 1, 1, AMP_FP16, 1, 1, 0, 0, 0, 0, 0 };
-static const amp_conv_desc connected = { { 3, 4, 2, 2 }, 5, 2, 2, 1, 0, 1, AMP_BF16, 1, 1, 0, 0, 0, 0, 0 };
+    { { 2, 16, 6, 5 }, 8, 3, 3, 1, 1, 1, AMP_FP16, 1, 1, 0, 0, 0, 0, 0, 0 };
+static const amp_conv_desc connected = { { 3, 4, 2, 2 }, 5, 2, 2, 1, 0, 1, AMP_BF16, 1, 1, 0, 0, 0, 0, 0, 0 };
 
 static amp_status load(amp_backend *b, amp_conv *conv, const float *masters, amp_error *error)
 {

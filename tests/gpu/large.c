@@ -249,7 +249,7 @@ TEST(upsampling)
 TEST(convolutions)
 {
     amp_tensor x = spotted(shape), y = zero_tensor(AMP_FP16, AMP_NHWC, shape);
-    amp_conv_desc d = { shape, CHANNELS, 1, 1, 1, 0, 1, AMP_FP16, 0, 0, 0, 0, 0, 0, 0 };
+    amp_conv_desc d = { shape, CHANNELS, 1, 1, 1, 0, 1, AMP_FP16, 0, 0, 0, 0, 0, 0, 0, 0 };
     float weights[CHANNELS][CHANNELS] = { { 0 } }, *masters = zeros(sizeof weights);
     amp_conv *conv = NULL;
     amp_error error = { AMP_OK, "" };

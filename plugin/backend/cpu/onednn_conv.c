@@ -17,6 +17,8 @@
 #include "kernels.h"
 #include "state.h"
 
+#include <string.h>
+
 /* ---- weights ---- */
 
 static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_pass *pass, const void *plain,
@@ -68,6 +70,10 @@ static amp_status make_copies(amp_onednn *library, amp_conv *conv, const float *
 
 static amp_status load_one(amp_onednn *library, amp_conv *conv, const float *weights, amp_error *error)
 {
+    if (conv->plain_bytes && !conv->plain_copy)
+        AMP_TRY(amp_cpu_allocate(NULL, conv->plain_bytes, &conv->plain_copy, error));
+    if (conv->plain_bytes) memcpy(conv->plain_copy, weights, conv->plain_bytes);
+    conv->plain = conv->plain_bytes ? conv->plain_copy : weights;
     if (!conv->forward_weights && conv->forward_bytes)
         AMP_TRY(amp_cpu_allocate(NULL, conv->forward_bytes, &conv->forward_weights, error));
     if (!conv->backward_weights_copy) {
@@ -169,10 +175,10 @@ amp_status amp_cpu_conv_forward(amp_backend *backend, amp_conv *conv, const void
     if (!pass->primitive && !winograd->rows)
         return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "forward",
                                     "it was created without wants_dx", error);
-    AMP_TRY(need_weights(conv, conv->forward_weights, "forward", error));
+    AMP_TRY(need_weights(conv, winograd->rows ? conv->plain : conv->forward_weights, "forward", error));
     if (winograd->rows)
-        return convolve(library, winograd, (amp_winograd_task){ .x = x, .filters = conv->forward_weights,
-            .bias = bias, .y = y, .leaky = conv->desc.leaky }, error);
+        return convolve(library, winograd, (amp_winograd_task){ .x = x, .filters = conv->plain, .bias = bias,
+            .y = y, .leaky = conv->desc.leaky }, error);
     void *scratch[3];
     size_t sizes[3] = { pass->scratchpad, amp_stand_in_bytes(widen, images, conv->desc.x),
                         amp_stand_in_bytes(widen, images, conv->y) };
@@ -200,10 +206,11 @@ amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, cons
     if (accumulate && conv->desc.transposed)
         return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by data",
                                     "a deconvolution does not add to its output", error);
-    AMP_TRY(need_weights(conv, conv->backward_weights_copy, "backward by data", error));
+    AMP_TRY(need_weights(conv, winograd->rows ? conv->plain : conv->backward_weights_copy, "backward by data",
+                         error));
     if (winograd->rows)
-        return convolve(library, winograd, (amp_winograd_task){ .x = dy, .y = dx, .turned = 1,
-            .filters = conv->backward_weights_copy, .accumulate = accumulate }, error);
+        return convolve(library, winograd, (amp_winograd_task){ .x = dy, .filters = conv->plain, .y = dx,
+            .accumulate = accumulate }, error);
     dnnl_status_t status = pass->primitive ? dnnl_success : amp_onednn_conv_build_adding(library, conv);
     if (status != dnnl_success)
         return amp_onednn_conv_outcome(conv, "backward by data, adding", status, error);

@@ -232,20 +232,6 @@ static size_t reads_behind_scratchpad(const amp_conv *conv)
     return (size_t)15 * amp_conv_stride_x(d) * ((d->x.c / d->groups + 31) / 32 * 32) * 2;
 }
 
-/* A copy of the masters in lines of 16 filters, or of channels, for winograd.h's transforms. */
-static amp_weights_layout winograd_layout(const amp_conv_desc *d, amp_winograd_pass pass)
-{
-    const size_t lanes = 16, places = 9, line = lanes * places, k = (size_t)d->k, c = (size_t)d->x.c;
-    return pass == AMP_WINOGRAD_FORWARD
-        ? (amp_weights_layout){ AMP_WEIGHTS_FLOATS_OF_FILTERS, lanes, 0, k, c, c * line, line, lanes }
-        : (amp_weights_layout){ AMP_WEIGHTS_FLOATS_OF_CHANNELS, 1, lanes, k, c, line, k * line, lanes };
-}
-
-static size_t masters_bytes(const amp_conv_desc *d)
-{
-    return (size_t)d->k * (d->x.c / d->groups) * d->size_h * d->size_w * sizeof(float);
-}
-
 /* Builds the forward pass. The library wants its description as a hint when it builds the backward passes, so
  * it is made in any case. */
 static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type,
@@ -351,12 +337,13 @@ static void destroy_passes(amp_conv *conv)
     if (conv->forward_pd) dnnl_primitive_desc_destroy(conv->forward_pd);
     if (conv->backward_data_pd) dnnl_primitive_desc_destroy(conv->backward_data_pd);
     conv->forward_pd = conv->backward_data_pd = NULL;
-    conv->forward_bytes = conv->backward_bytes = conv->gradient_bytes = conv->gradient_block = 0;
+    conv->forward_bytes = conv->backward_bytes = conv->plain_bytes = 0;
+    conv->gradient_bytes = conv->gradient_block = 0;
     conv->forward_layout = conv->backward_layout = (amp_weights_layout){ 0 };
     memset(conv->winograd, 0, sizeof conv->winograd);
 }
 
-/* Which passes are Winograd's, and the copies of weights that they read; 1: all that desc wants are. */
+/* Which passes are Winograd's; 1: all that desc wants are. */
 static int choose_winograd(amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -367,14 +354,9 @@ static int choose_winograd(amp_conv *conv)
         conv->winograd[pass] = amp_winograd_make(d, (amp_winograd_pass)pass, conv->compute);
         all &= conv->winograd[pass].rows || !wanted[pass];
     }
-    if (conv->winograd[AMP_WINOGRAD_FORWARD].rows) {
-        conv->forward_bytes = masters_bytes(d);
-        conv->forward_layout = winograd_layout(d, AMP_WINOGRAD_FORWARD);
-    }
-    if (conv->winograd[AMP_WINOGRAD_DATA].rows) {
-        conv->backward_bytes = masters_bytes(d);
-        conv->backward_layout = winograd_layout(d, AMP_WINOGRAD_DATA);
-    }
+    if (!d->masters_stay
+        && (conv->winograd[AMP_WINOGRAD_FORWARD].rows || conv->winograd[AMP_WINOGRAD_DATA].rows))
+        conv->plain_bytes = (size_t)d->k * d->x.c * d->size_h * d->size_w * sizeof(float);
     return all;
 }
 
@@ -457,7 +439,9 @@ void amp_cpu_conv_drop_weights(amp_backend *backend, amp_conv *conv)
     (void)backend;
     if (conv->backward_weights_copy != conv->forward_weights) free(conv->backward_weights_copy);
     free(conv->forward_weights);
-    conv->forward_weights = conv->backward_weights_copy = NULL;
+    free(conv->plain_copy);
+    conv->forward_weights = conv->backward_weights_copy = conv->plain_copy = NULL;
+    conv->plain = NULL;
 }
 
 void amp_cpu_conv_destroy(amp_backend *backend, amp_conv *conv)
@@ -505,7 +489,7 @@ void amp_cpu_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_co
     (void)backend;
     *out = (amp_conv_facts){ .computes = winograd ? AMP_FP32 : conv->compute,
         .padded_in = d->x.c / d->groups, .padded_out = d->k / d->groups,
-        .weight_bytes = conv->forward_bytes + conv->backward_bytes,
+        .weight_bytes = conv->forward_bytes + conv->backward_bytes + conv->plain_bytes,
         .workspace_bytes = direct_workspace(conv) };
     for (int pass = 0; pass < AMP_WINOGRAD_PASSES; pass++)
         out->workspace_bytes = larger(out->workspace_bytes, amp_winograd_scratch(&conv->winograd[pass]));

@@ -23,9 +23,11 @@ struct amp_conv {
     amp_pass add_weights;            /* reorder: gradient → OIHW sum; not built where weights_add.h does it */
     amp_weights_layout forward_layout, backward_layout; /* of the copies, where weights_copy.h knows them */
     size_t gradient_block;           /* amp_weights_squares of the gradient */
-    size_t forward_bytes, backward_bytes, gradient_bytes; /* 0: there is no such copy */
+    size_t forward_bytes, backward_bytes, plain_bytes, gradient_bytes; /* 0: there is no such copy */
     void *forward_weights, *backward_weights_copy; /* NULL: not loaded; one block where both layouts are
                                                       equal */
+    void *plain_copy;                /* of the masters as they are, if these do not stay */
+    const float *plain;              /* the masters, or plain_copy, for winograd; NULL: not loaded */
     float *no_bias;                  /* k zeros: one forward primitive serves with and without bias */
 };
 

@@ -58,6 +58,14 @@ typedef struct amp_cpu_tile_end {
     int accumulate;
 } amp_cpu_tile_end;
 
+/* The 3x3 filters of a convolution as they lie in the masters, OIHW. For backward by data they are turned by
+ * 180 degrees, and a "filter" is one of x's channels, a "channel" one of dy's. */
+typedef struct amp_cpu_filters {
+    const float *masters;
+    size_t filter_stride, channel_stride; /* in floats */
+    int turned;
+} amp_cpu_filters;
+
 typedef struct amp_cpu_rows {
     const char *name; /* "sse2" (on aarch64 "neon"), "avx2", "avx512" */
 
@@ -148,13 +156,12 @@ typedef struct amp_cpu_rows {
     void (*winograd_output)(amp_dtype, const float *from, size_t plane, size_t line, size_t channels,
                             void *const *pixels, amp_cpu_tile_size, const amp_cpu_tile_end *);
     /* The same by the direct sum, from the tile's 36 pixels of `in` channels. */
-    void (*winograd_direct)(amp_dtype, const void *const *pixels, size_t in, const float *copy,
-                            size_t copy_line, int turned, size_t channels, void *const *to,
-                            const amp_cpu_tile_end *);
-    /* U of a panel, for some channels, from a copy of the masters whose lines of 16 filters are copy_line
-     * apart; turned: by 180 degrees. Returns what winograd_input does. */
-    int (*winograd_filters)(const float *copy, size_t copy_line, size_t channels, size_t width, int turned,
-                            float *to, size_t plane);
+    void (*winograd_direct)(amp_dtype, const void *const *pixels, size_t in, const amp_cpu_filters *,
+                            size_t first, size_t channels, void *const *to, const amp_cpu_tile_end *);
+    /* U of the panel that begins at filter `first`, for the channels [channel, channel + channels). Returns
+     * what winograd_input does. */
+    int (*winograd_filters)(const amp_cpu_filters *, size_t first, size_t width, size_t channel,
+                            size_t channels, float *to, size_t plane);
     /* In one plane: m (+)= v·u for a panel of U, summed over blocks of 16 channels; and out[16][width] (+)=
      * the sum over tiles of 16 channels of v times a panel of d. */
     void (*winograd_products)(const float *v, size_t v_line, size_t blocks, const float *u, size_t width,

@@ -20,8 +20,7 @@
 #endif
 
 enum { TILE = AMP_WINOGRAD_TILE, SIDE = AMP_WINOGRAD_SIDE, PLANES = AMP_WINOGRAD_PLANES, PANEL = 2 * VL,
-       LINE = 16, PLACES = 9,
-       FILTERS_AHEAD = 8 /* filters are fetched so many channels before they are read */ };
+       LINE = 16, PLACES = 9 };
 
 #if VL == 8
 AMP_INLINE vf vfma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); } /* a·b + c */
@@ -317,22 +316,32 @@ static float widened(const void *p, size_t i, amp_dtype dtype)
     return dtype == AMP_FP16 ? amp_fp16_to_float(half) : amp_bf16_to_float(half);
 }
 
-static void winograd_direct(amp_dtype dtype, const void *const *pixels, size_t in, const float *copy,
-                            size_t copy_line, int turned, size_t channels, void *const *to,
-                            const amp_cpu_tile_end *end)
+/* lines[channel][place][filter] ← 16 channels of 16 filters, from these on. */
+AMP_INLINE void take_filters(const amp_cpu_filters *f, size_t filter, size_t channel, float *lines)
+{
+    const float *from = f->masters + filter * f->filter_stride + channel * f->channel_stride;
+    if (!f->turned) transpose(from, f->filter_stride, lines, LINE, LINE, LINE * PLACES);
+    else for (size_t c = 0; c < LINE; c++)
+        transpose(from + c * f->channel_stride, PLACES, lines + c * PLACES * LINE, LINE, LINE, PLACES);
+}
+
+static void winograd_direct(amp_dtype dtype, const void *const *pixels, size_t in, const amp_cpu_filters *f,
+                            size_t first, size_t channels, void *const *to, const amp_cpu_tile_end *end)
 {
     for (size_t o = 0; o < channels; o += VL) {
-        const float *g = copy + o / LINE * copy_line + o % LINE;
+        float lines[LINE * PLACES * LINE];
         vf sums[TILE * TILE], bias = end->accumulate ? vset(0) : vload(end->bias, o, VL, AMP_FP32);
         for (int p = 0; p < TILE * TILE; p++) sums[p] = vset(0);
-        for (size_t c = 0; c < in; c++, g += PLACES * LINE) {
+        for (size_t c = 0; c < in; c++) {
             float x[PLANES];
+            const float *g = lines + c % LINE * PLACES * LINE + o % LINE;
+            if (c % LINE == 0) take_filters(f, first + o / LINE * LINE, c, lines);
             for (int p = 0; p < PLANES; p++) x[p] = widened(pixels[p], c, dtype);
             for (int q = 0; q < PLACES; q++) {
-                vf lanes = vload(g + (turned ? PLACES - 1 - q : q) * LINE, 0, VL, AMP_FP32);
-                const float *first = x + q / 3 * SIDE + q % 3;
+                vf lanes = vload(g + (f->turned ? PLACES - 1 - q : q) * LINE, 0, VL, AMP_FP32);
+                const float *pixel = x + q / 3 * SIDE + q % 3;
                 UNROLL for (int p = 0; p < TILE * TILE; p++)
-                    sums[p] = vfma(vset(first[p / TILE * SIDE + p % TILE]), lanes, sums[p]);
+                    sums[p] = vfma(vset(pixel[p / TILE * SIDE + p % TILE]), lanes, sums[p]);
             }
         }
         for (int p = 0; p < TILE * TILE; p++) {
@@ -345,11 +354,11 @@ static void winograd_direct(amp_dtype dtype, const void *const *pixels, size_t i
 
 /* ---- filters ---- */
 
-AMP_INLINE vf filter_lanes(const float *copy, const int turned, float *to, size_t plane, vf squares)
+AMP_INLINE vf filter_lanes(const float *lines, const int turned, float *to, size_t plane, vf squares)
 {
     vf g[PLACES], u[SIDE * 3], d[SIDE];
     UNROLL for (int q = 0; q < PLACES; q++) {
-        g[q] = vload(copy + (turned ? PLACES - 1 - q : q) * LINE, 0, VL, AMP_FP32);
+        g[q] = vload(lines + (turned ? PLACES - 1 - q : q) * LINE, 0, VL, AMP_FP32);
         squares = vfma(g[q], g[q], squares);
     }
     UNROLL for (int j = 0; j < 3; j++) times_g(g + j, 3, u + j, 3);
@@ -361,18 +370,21 @@ AMP_INLINE vf filter_lanes(const float *copy, const int turned, float *to, size_
     return squares;
 }
 
-static int winograd_filters(const float *copy, size_t copy_line, size_t channels, size_t width, int turned,
-                            float *to, size_t plane)
+static int winograd_filters(const amp_cpu_filters *f, size_t first, size_t width, size_t channel,
+                            size_t channels, float *to, size_t plane)
 {
     vf squares = vset(0);
-    for (size_t i = 0; i < channels; i++, copy += PLACES * LINE, to += width)
-        for (size_t lane = 0; lane < width; lane += VL) {
-            const float *g = copy + lane / LINE * copy_line + lane % LINE;
-            if (lane % LINE == 0)
-                for (int q = 0; q < PLACES; q++) __builtin_prefetch(g + (FILTERS_AHEAD * PLACES + q) * LINE);
-            if (turned) squares = filter_lanes(g, 1, to + lane, plane, squares);
-            else squares = filter_lanes(g, 0, to + lane, plane, squares);
-        }
+    for (size_t c = 0; c < channels; c += LINE) {
+        float lines[PANEL / LINE][LINE * PLACES * LINE];
+        for (size_t lane = 0; lane < width; lane += LINE)
+            take_filters(f, first + lane, channel + c, lines[lane / LINE]);
+        for (size_t i = 0; i < LINE; i++, to += width)
+            for (size_t lane = 0; lane < width; lane += VL) {
+                const float *g = lines[lane / LINE] + i * PLACES * LINE + lane % LINE;
+                if (f->turned) squares = filter_lanes(g, 1, to + lane, plane, squares);
+                else squares = filter_lanes(g, 0, to + lane, plane, squares);
+            }
+    }
     return vlarge(squares);
 }
 

@@ -122,6 +122,7 @@ static void find_pixels(const amp_winograd *w, const void *tensor, size_t channe
 typedef struct job {
     const amp_winograd *w;
     const amp_winograd_task *task;
+    amp_cpu_filters filters;
     const float *zeros;  /* as many as in or out: a pixel beyond the image, or no bias */
 } job;
 
@@ -159,8 +160,7 @@ static void output_tiles(const job *j, const matrix *m, size_t first, size_t cou
             continue;
         }
         find_pixels(w, task->x, w->in, p, 1, SIDE, j->zeros, pixels);
-        w->rows->winograd_direct(w->dtype, pixels, w->in, task->filters + from * w->in * PLACES,
-                                 w->in * PLACES * LINE, task->turned, some, (void *const *)to, &end);
+        w->rows->winograd_direct(w->dtype, pixels, w->in, &j->filters, from, some, (void *const *)to, &end);
     }
 }
 
@@ -168,13 +168,11 @@ static void output_tiles(const job *j, const matrix *m, size_t first, size_t cou
 static int transform_filters(const job *j, size_t i, size_t some_in, size_t o, size_t some_out, float *u,
                              size_t plane)
 {
-    const amp_winograd *w = j->w;
-    size_t panel = w->rows->winograd_panel, copy_line = w->in * PLACES * LINE;
+    size_t panel = j->w->rows->winograd_panel;
     int large = 0;
     for (size_t p = 0; p < some_out; p += panel)
-        large |= w->rows->winograd_filters(j->task->filters + (o + p) / LINE * copy_line + i * PLACES * LINE,
-                                           copy_line, some_in, least(panel, some_out - p), j->task->turned,
-                                           u + p * some_in, plane);
+        large |= j->w->rows->winograd_filters(&j->filters, o + p, least(panel, some_out - p), i, some_in,
+                                              u + p * some_in, plane);
     return large;
 }
 
@@ -255,7 +253,10 @@ void amp_winograd_convolve(const amp_winograd *w, const amp_winograd_task *task,
     float *zeros = scratch, *shared = zeros + w->in + w->out;
     float *own = (float *)scratch + shared_floats(w);
     size_t own_size = own_floats(w);
-    const job j = { w, task, zeros };
+    const amp_cpu_filters filters = w->pass == AMP_WINOGRAD_DATA
+        ? (amp_cpu_filters){ task->filters, PLACES, w->out * PLACES, 1 }
+        : (amp_cpu_filters){ task->filters, w->in * PLACES, PLACES, 0 };
+    const job j = { w, task, filters, zeros };
     memset(zeros, 0, (w->in + w->out) * sizeof *zeros);
     for (int t = 0; t < omp_get_max_threads(); t++)
         memset(own + (size_t)t * own_size, 0, w->out * sizeof *own); /* nowhere is read where y is added to */

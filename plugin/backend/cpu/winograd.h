@@ -52,7 +52,6 @@
  *
  *      V = Bt d B, M = its products, D = A dy At    [plane][channel / 16][tile][16]
  *      U = G g Gt                                   [plane][filter / panel][channel][panel]
- *      copies of the masters (onednn_conv_build.c)  [filter / 16][channel][3 x 3][16]
  *
  * panel is two vectors. The distance between planes is no multiple of a power of two, or all 36 would meet in
  * the same few lines of a cache.
@@ -105,13 +104,13 @@ amp_winograd amp_winograd_make(const amp_conv_desc *, amp_winograd_pass, amp_dty
 /* Bytes of scratch for as many threads as OpenMP would use now; 0 where rows is NULL. */
 size_t amp_winograd_scratch(const amp_winograd *);
 
-/* Forward, or backward by data. filters: a copy in the pass' layout. y (+)= leaky(sums + bias): bias may be
- * NULL; accumulate without bias and leaky only. */
+/* Forward, or backward by data. filters: OIHW. y (+)= leaky(sums + bias): bias may be NULL; accumulate
+ * without bias and leaky only. */
 typedef struct amp_winograd_task {
     const void *x;
     const float *filters, *bias;
     void *y;
-    int turned, leaky, accumulate; /* turned: backward by data */
+    int leaky, accumulate;
 } amp_winograd_task;
 void amp_winograd_convolve(const amp_winograd *, const amp_winograd_task *, void *scratch);
 

@@ -37,7 +37,8 @@ static amp_conv_problem problem_of(const amp_conv_desc *d, int pass, int determi
     amp_conv_problem p = { *d, passes[pass], pass == BACKWARD_DATA_ADDING, deterministic };
     p.conv.dilation = amp_conv_dilation(d); /* for the cache's key: one number for one meaning */
     p.conv.stride_x = amp_conv_stride_x(d);
-    p.conv.training = p.conv.wants_dx = p.conv.transposed = p.conv.leaky = p.conv.direct = 0;
+    p.conv.training = p.conv.wants_dx = p.conv.transposed = p.conv.leaky = 0;
+    p.conv.direct = p.conv.masters_stay = 0;
     return p;
 }
 

@@ -193,7 +193,7 @@ void amp_conv_plans_destroy(amp_conv_plans *plans)
 
 static int same(const amp_conv_problem *a, const amp_conv_problem *b)
 {
-    _Static_assert(sizeof *a == 21 * sizeof(int),
+    _Static_assert(sizeof *a == 22 * sizeof(int),
                    "a problem is compared byte by byte: it may hold no padding");
     return !memcmp(a, b, sizeof *a);
 }

@@ -21,8 +21,8 @@ typedef enum amp_conv_pass { AMP_CONV_FORWARD, AMP_CONV_BACKWARD_DATA,
  * one dtype and densely packed, sums in fp32. forward writes y; backward data writes dx, or adds to it;
  * backward filter writes dw (scaled: amp_conv_problem_downscale). It is its own cache key. */
 typedef struct amp_conv_problem {
-    amp_conv_desc conv; /* its shapes and dtype; training, wants_dx, transposed, leaky and direct are
-                           0 */
+    amp_conv_desc conv; /* its shapes and dtype; training, wants_dx, transposed, leaky, direct and
+                           masters_stay are 0 */
     amp_conv_pass pass;
     int accumulate;     /* 1, backward data only: dx += */
     int deterministic;  /* 1: the same bits in every run */
