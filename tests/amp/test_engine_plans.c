@@ -364,16 +364,17 @@ TEST(a_sum_and_what_it_adds_share_a_delta_where_nobody_would_notice)
 
 /* ---- networks that are only predicted with ---- */
 
-/* Every way a batch norm is folded: windows, strides, groups, flat layers; activations fused and not; and a
- * [batchnorm] layer, which stays. */
+/* Every way a batch norm is folded: windows, strides, groups, flat layers, Winograd's filtering;
+ * activations fused and not; and a [batchnorm] layer, which stays. */
 static const char folds[] =
-    "[net]\nbatch=3\nwidth=12\nheight=10\nchannels=3\nlearning_rate=0.001\nmax_batches=100\n" CONV(8, "")
-    "[convolutional]\nbatch_normalize=1\nfilters=12\nsize=2\nstride=2\ngroups=2\nactivation=relu\n"
+    "[net]\nbatch=3\nwidth=12\nheight=10\nchannels=3\nlearning_rate=0.001\nmax_batches=100\n" CONV(16, "")
+    CONV(16, "") "[convolutional]\nbatch_normalize=1\nfilters=12\nsize=2\nstride=2\ngroups=2\n"
+    "activation=relu\n"
     "[convolutional]\nfilters=6\nsize=1\nstride=1\nactivation=leaky\n[batchnorm]\n"
     "[connected]\nbatch_normalize=1\noutput=20\nactivation=leaky\n"
     "[connected]\nbatch_normalize=1\noutput=9\nactivation=logistic\n"
     "[connected]\noutput=7\nactivation=linear\n[cost]\ntype=sse\n";
-enum { FOLDED = 4, ROUNDINGS = 1 + 2 * 6 + 1 }; /* layers; image, weights and outputs, batchnorm's output */
+enum { FOLDED = 5, ROUNDINGS = 1 + 2 * 7 + 1 }; /* layers; image, weights and outputs, batchnorm's output */
 
 /* Statistics as of a network that has learnt, with gains of .3 to 2. */
 static void settle(network *net, unsigned seed)
