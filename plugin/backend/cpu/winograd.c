@@ -11,8 +11,7 @@
 enum {
     PLANES = AMP_WINOGRAD_PLANES, SIDE = AMP_WINOGRAD_SIDE, TILE = AMP_WINOGRAD_TILE,
     LINE = 16, PLACES = 9,
-    APART = 80, /* floats between planes, beside their contents */
-    CHUNK = 14  /* tiles that a thread transforms before it takes the next ones */
+    APART = 80 /* floats between planes, beside their contents */
 };
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
@@ -229,8 +228,8 @@ static void convolve_rectangles(const job *j, float *shared, float *own, size_t 
         unsigned char large[AMP_WINOGRAD_BLOCK];
         size_t count = least(w->block, w->tiles - first);
         #pragma omp parallel for
-        for (size_t t = 0; t < count; t += CHUNK)
-            input_tiles(j, first + t, first + least(t + CHUNK, count), &v, t, large);
+        for (size_t t = 0; t < count; t++)
+            input_tiles(j, first + t, first + t + 1, &v, t, large);
         #pragma omp parallel for schedule(dynamic)
         for (size_t o = 0; o < w->out; o += w->some_out) {
             float *nowhere = own + (size_t)omp_get_thread_num() * own_size, *u = nowhere + w->out;
@@ -388,8 +387,8 @@ static void gradient_by_rectangles(const gradient_job *j, float *shared, float *
     for (size_t first = 0; first < w->tiles; first += w->block) {
         size_t count = least(w->block, w->tiles - first);
         #pragma omp parallel for
-        for (size_t t = 0; t < count; t += CHUNK)
-            factor_tiles(j, first + t, first + least(t + CHUNK, count), &v, &d, t);
+        for (size_t t = 0; t < count; t++)
+            factor_tiles(j, first + t, first + t + 1, &v, &d, t);
         #pragma omp parallel for
         for (size_t i = 0; i < rectangles(w); i++) {
             float *sums = own + (size_t)omp_get_thread_num() * own_size;

@@ -65,6 +65,13 @@ static size_t largest_block(size_t channels)
     return tiles < 28 ? 28 : least(tiles, 196);
 }
 
+/* At most 28 tiles, in an even number of blocks as equal as can be: then two threads have as much to do. */
+static size_t even_blocks(size_t tiles)
+{
+    size_t blocks = 2 * ((tiles + 55) / 56);
+    return (tiles + blocks - 1) / blocks;
+}
+
 /* V, M and the filters in use leave room in a second-level cache for what is read and written. Where filters
  * are many or tiles few, transforming the filters takes more memory, and more time, than transforming the
  * tiles. */
@@ -73,14 +80,14 @@ static void cut_convolution(amp_winograd *w)
     int many_filters = w->in * w->out > 65536 || w->tiles <= 64;
     w->some_out = least(w->out, 64);
     w->some_in = many_filters ? least(w->in, 128) : w->in;
-    w->block = least(w->tiles, many_filters && w->in > 128 ? largest_block(w->in) : 28);
+    w->block = many_filters && w->in > 128 ? least(w->tiles, largest_block(w->in)) : even_blocks(w->tiles);
 }
 
 static void cut_gradient(amp_winograd *w)
 {
     size_t filters = w->in * w->out;
     if (filters <= 4096 && w->tiles >= 256) {
-        w->parts = least(16, w->tiles / 128);
+        w->parts = least(16, w->tiles / 256 * 2);
         w->block = 28;
     }
     else w->block = least(w->tiles, filters > 65536 ? largest_block(w->in + w->out) : 98);
