@@ -14,7 +14,7 @@
 #include "../data/data_check.h"
 #include "../data/filling.h"
 #include "../data/images.h"
-#include "../network/fitting.h"
+#include "../network/fits.h"
 #include "../network/resume.h"
 #include "../network/shared_pass.h"
 #include "../network/state.h"
