@@ -13,7 +13,6 @@
  * with a window as large as the image. */
 #include "onednn_conv_build.h"
 
-#include "cast.h"
 #include "kernels.h"
 #include "state.h"
 
