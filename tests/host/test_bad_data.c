@@ -16,7 +16,7 @@
 #include "commands/data_scan.h"
 #include "host/data/data_check.h"
 #include "host/data/text_lines.h"
-#include "host/data/filling.h"
+#include "host/data/images.h"
 #include "host/data/label_file.h"
 #include "host/data/loader_memory.h"
 #include "host/network/weights_check.h"

@@ -12,7 +12,6 @@
 #include "../../tensor/half.h"
 #include "../data/backups.h"
 #include "../data/data_check.h"
-#include "../data/filling.h"
 #include "../data/images.h"
 #include "../network/fits.h"
 #include "../network/resume.h"
