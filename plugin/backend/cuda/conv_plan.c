@@ -1,8 +1,6 @@
 /* Choosing, building, timing and remembering the engines of convolutions; see conv_plan.h. */
 #include "conv_plan.h"
 
-#include "../../tensor/grow.h"
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -18,7 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../tensor/grow.h"
 #include "../launch.h"
 #include "../watchdog.h"
 #include "../wire.h"

@@ -1,7 +1,6 @@
 /* Lists of lines: those of a text file, and those that a command collects. */
 #pragma once
 
-#include "../../tensor/grow.h"
 #include "../../tensor/status.h"
 #include "data_files.h"
 
