@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../tensor/grow.h"
 #include "cfg_reader.h"
 #include "config.h"
 

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "../tensor/grow.h"
 #include "cfg_reader.h"
 #include "scaler.h"
 

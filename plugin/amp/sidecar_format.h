@@ -99,22 +99,27 @@ static inline uint64_t amp_fetch_u64(const unsigned char *at)
  * the program's. */
 enum { AMP_SIDECAR_STAGE = 1 << 15 };
 
-/* The fields of a record, in the file's order: where each lies in its struct. A field of 4 or 8 bytes is a
- * number, any other one a row of bytes. */
-typedef struct amp_saved_field { size_t offset, size; } amp_saved_field;
+/* The fields of a record, in the file's order: where each lies in its struct, and how many numbers of 4 or 8
+ * bytes it has; one of another size is a row of bytes. */
+typedef struct amp_saved_field { size_t offset, size, count; } amp_saved_field;
 
 _Static_assert(sizeof(unsigned long) == 8, "amp_scaler's counters have 8 bytes in the file");
 
-#define F(name) { offsetof(amp_scaler, name), sizeof ((amp_scaler *)0)->name }
+#define F(name) { offsetof(amp_scaler, name), sizeof ((amp_scaler *)0)->name, 1 }
 static const amp_saved_field amp_saved_scaler[] = {
     F(scale), F(enabled), F(dynamic), F(growth_factor), F(backoff_factor), F(growth_interval),
     F(growth_tracker), F(min_scale), F(max_scale), F(hysteresis), F(hysteresis_tracker), F(steps), F(skipped),
-    F(stuck), { 0, 0 } };
+    F(stuck), { 0 } };
 #undef F
-#define F(name) { offsetof(amp_run_state, name), sizeof ((amp_run_state *)0)->name }
+#define F(name) { offsetof(amp_run_state, name), sizeof ((amp_run_state *)0)->name, 1 }
 static const amp_saved_field amp_saved_run[] = {
     F(seen), F(t), F(steps), F(skipped), F(width), F(height), F(batch), F(subdivisions), F(window), F(seeded),
-    F(seed), F(next_job), F(random), F(looped), F(loop_count), F(average_loss), { 0, 0 } };
+    F(seed), F(next_job), F(random), F(looped), F(loop_count), F(average_loss), { 0 } };
+#undef F
+#define F(name, count) { offsetof(amp_spikes, name), 8, count }
+static const amp_saved_field amp_saved_spikes[] = {
+    F(dropped, 1), F(loss, 1), F(norms.seen, 1), F(norms.values, AMP_SPIKE_WINDOW), F(losses.seen, 1),
+    F(losses.values, AMP_SPIKE_WINDOW), { 0 } };
 #undef F
 
 /* Text inside the file's bytes, not terminated. */

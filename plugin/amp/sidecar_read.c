@@ -40,13 +40,14 @@ static uint64_t take_u64(cursor *c) { return amp_fetch_u64(take(c, 8)); }
 /* Fills the struct at `to` from a record. Returns 0 where that has another size. */
 static int take_fields(cursor *c, const amp_saved_field *fields, void *to)
 {
-    for (const amp_saved_field *f = fields; f->size && !c->broken; f++) {
-        unsigned char *at = (unsigned char *)to + f->offset;
-        uint64_t wide = f->size == 8 ? take_u64(c) : 0;
-        uint32_t narrow = f->size == 4 ? take_u32(c) : 0;
-        const void *from = f->size == 8 ? &wide : f->size == 4 ? (const void *)&narrow : take(c, f->size);
-        if (!c->broken) memcpy(at, from, f->size);
-    }
+    for (const amp_saved_field *f = fields; f->size; f++)
+        for (size_t k = 0; k < f->count && !c->broken; k++) {
+            unsigned char *at = (unsigned char *)to + f->offset + k * f->size;
+            uint64_t wide = f->size == 8 ? take_u64(c) : 0;
+            uint32_t narrow = f->size == 4 ? take_u32(c) : 0;
+            const void *from = f->size == 8 ? &wide : f->size == 4 ? (const void *)&narrow : take(c, f->size);
+            if (!c->broken) memcpy(at, from, f->size);
+        }
     return !c->broken && !left(c);
 }
 
@@ -71,8 +72,9 @@ static int take_count(cursor *c, size_t entry_bytes)
 
 /* ---- records ---- */
 
-/* The least that a parameter and an array of statistics take in the record of the network. */
-enum { PARAM_BYTES = 18, STATISTICS_BYTES = 16 };
+/* The least that a parameter and an array of statistics take in the record of the network; what an average
+ * takes in its own. */
+enum { PARAM_BYTES = 18, STATISTICS_BYTES = 16, AVERAGE_BYTES = 8 };
 
 static amp_status read_scaler(amp_sidecar *c, cursor r, amp_error *error)
 {
@@ -98,13 +100,14 @@ static amp_status read_run(amp_sidecar *c, cursor r, amp_error *error)
     return AMP_OK;
 }
 
-/* Entries of so many bytes at least; a parameter's has a name. */
+/* Entries of so many bytes at least; a parameter's has a name, an average's nothing but its count. */
 static amp_saved_entry *take_entries(const amp_sidecar *c, cursor *r, int bytes, int *count)
 {
     *count = take_count(r, (size_t)bytes);
     amp_saved_entry *entries = amp_allocated(calloc((size_t)*count + 1, sizeof *entries));
     for (int i = 0; i < *count; i++) {
-        uint32_t layer = take_u32(r), unsaved = take_u32(r);
+        uint32_t layer = bytes == AVERAGE_BYTES ? 0 : take_u32(r);
+        uint32_t unsaved = bytes == AVERAGE_BYTES ? 0 : take_u32(r);
         uint64_t elements = take_u64(r);
         if (layer >= (uint32_t)c->layer_count || unsaved > 1 || elements > SIZE_MAX / 4) r->broken = 1;
         entries[i] = (amp_saved_entry){ .layer = (int)layer, .unsaved = (int)unsaved,
@@ -146,35 +149,15 @@ static amp_status read_ranks(amp_sidecar *c, cursor r, amp_error *error)
 
 static amp_status read_averages(amp_sidecar *c, cursor r, amp_error *error)
 {
-    c->average_count = take_count(&r, 8);
-    c->averages = amp_allocated(calloc((size_t)c->average_count + 1, sizeof *c->averages));
-    for (int i = 0; i < c->average_count; i++) {
-        uint64_t elements = take_u64(&r);
-        if (elements > SIZE_MAX / 4) r.broken = 1;
-        c->averages[i].count = (size_t)elements;
-    }
+    c->averages = take_entries(c, &r, AVERAGE_BYTES, &c->average_count);
     if (r.broken || left(&r))
         return refuse(c, error, "it is damaged: its record of averages makes no sense");
     return AMP_OK;
 }
 
-static double take_f64(cursor *c)
-{
-    double value;
-    uint64_t bits = take_u64(c);
-    return memcpy(&value, &bits, 8), value;
-}
-
 static amp_status read_spikes(amp_sidecar *c, cursor r, amp_error *error)
 {
-    amp_spike_window *const windows[] = { &c->spikes.norms, &c->spikes.losses };
-    c->spikes.dropped = take_u64(&r);
-    c->spikes.loss = take_f64(&r);
-    for (int k = 0; k < 2; k++) {
-        windows[k]->seen = take_u64(&r);
-        for (int i = 0; i < AMP_SPIKE_WINDOW; i++) windows[k]->values[i] = take_f64(&r);
-    }
-    if (r.broken || left(&r))
+    if (!take_fields(&r, amp_saved_spikes, &c->spikes))
         return refuse(c, error, "it is damaged: its record of spikes has the wrong size");
     const char *problem = amp_spikes_problem(&c->spikes);
     return problem ? refuse(c, error, "it is damaged: its record of spikes: %s", problem) : AMP_OK;

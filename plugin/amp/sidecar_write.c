@@ -47,18 +47,6 @@ static void put_text(head *h, const char *text)
     put(h, text, kept);
 }
 
-static void put_fields(head *h, const amp_saved_field *fields, const void *from)
-{
-    for (const amp_saved_field *f = fields; f->size; f++) {
-        const unsigned char *at = (const unsigned char *)from + f->offset;
-        uint32_t narrow;
-        uint64_t wide;
-        if (f->size == 4) put_u32(h, (memcpy(&narrow, at, 4), narrow));
-        else if (f->size == 8) put_u64(h, (memcpy(&wide, at, 8), wide));
-        else put(h, at, f->size);
-    }
-}
-
 /* Returns where the record's content begins. Its size is filled in by end_record. */
 static size_t begin_record(head *h, uint32_t tag)
 {
@@ -72,6 +60,21 @@ static void end_record(head *h, size_t content)
     amp_store_u64(h->bytes + content - 8, h->size - content);
 }
 
+static void put_record(head *h, uint32_t tag, const amp_saved_field *fields, const void *from)
+{
+    size_t record = begin_record(h, tag);
+    for (const amp_saved_field *f = fields; f->size; f++)
+        for (size_t k = 0; k < f->count; k++) {
+            const unsigned char *at = (const unsigned char *)from + f->offset + k * f->size;
+            uint32_t narrow;
+            uint64_t wide;
+            if (f->size == 4) put_u32(h, (memcpy(&narrow, at, 4), narrow));
+            else if (f->size == 8) put_u64(h, (memcpy(&wide, at, 8), wide));
+            else put(h, at, f->size);
+        }
+    end_record(h, record);
+}
+
 static void put_entry(head *h, int layer, int unsaved, size_t count)
 {
     put_u32(h, (uint32_t)layer);
@@ -81,6 +84,7 @@ static void put_entry(head *h, int layer, int unsaved, size_t count)
 
 static void put_network(head *h, const amp_engine_state *e)
 {
+    size_t record = begin_record(h, AMP_TAG_NETWORK);
     put_u32(h, (uint32_t)e->layer_count);
     for (int i = 0; i < e->layer_count; i++) put_text(h, e->layer_types[i]);
     put_u32(h, (uint32_t)e->param_count);
@@ -91,6 +95,7 @@ static void put_network(head *h, const amp_engine_state *e)
     put_u32(h, (uint32_t)e->statistics_count);
     for (int i = 0; i < e->statistics_count; i++)
         put_entry(h, e->statistics[i].layer, e->statistics[i].unsaved, e->statistics[i].count);
+    end_record(h, record);
 }
 
 /* ---- the arrays ---- */
@@ -156,25 +161,6 @@ static void put_averages(head *h, const amp_run_state *run)
     end_record(h, record);
 }
 
-static void put_f64(head *h, double value)
-{
-    uint64_t bits;
-    put_u64(h, (memcpy(&bits, &value, 8), bits));
-}
-
-static void put_spikes(head *h, const amp_spikes *spikes)
-{
-    const amp_spike_window *const windows[] = { &spikes->norms, &spikes->losses };
-    size_t record = begin_record(h, AMP_TAG_SPIKES);
-    put_u64(h, spikes->dropped);
-    put_f64(h, spikes->loss);
-    for (int k = 0; k < 2; k++) {
-        put_u64(h, windows[k]->seen);
-        for (int i = 0; i < AMP_SPIKE_WINDOW; i++) put_f64(h, windows[k]->values[i]);
-    }
-    end_record(h, record);
-}
-
 static void put_head(head *h, const content *c, const saved_array *list, uint32_t arrays)
 {
     uint64_t size = AMP_SIDECAR_TRAILER_BYTES;
@@ -187,18 +173,12 @@ static void put_head(head *h, const content *c, const saved_array *list, uint32_
     put_u64(h, c->weights_checksum);
     put_u32(h, c->engine.adamw ? 2 : c->engine.adam != 0);
     put_u32(h, AMP_SIDECAR_RECORDS_OF(version) + arrays);
-    size_t record = begin_record(h, AMP_TAG_SCALER);
-    put_fields(h, amp_saved_scaler, c->scaler);
-    end_record(h, record);
-    record = begin_record(h, AMP_TAG_RUN);
-    put_fields(h, amp_saved_run, c->run);
-    end_record(h, record);
-    record = begin_record(h, AMP_TAG_NETWORK);
+    put_record(h, AMP_TAG_SCALER, amp_saved_scaler, c->scaler);
+    put_record(h, AMP_TAG_RUN, amp_saved_run, c->run);
     put_network(h, &c->engine);
-    end_record(h, record);
     put_ranks(h, c);
     put_averages(h, c->run);
-    if (version == AMP_SIDECAR_VERSION) put_spikes(h, c->spikes);
+    if (version == AMP_SIDECAR_VERSION) put_record(h, AMP_TAG_SPIKES, amp_saved_spikes, c->spikes);
     amp_store_u64(h->bytes + 16, h->size + size);
 }
 

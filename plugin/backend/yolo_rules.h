@@ -391,14 +391,3 @@ AMP_ACTIVATE void amp_yolo_count(amp_yolo_result *sums, const amp_yolo_desc *d, 
     sums->object += (double)object;
     sums->category += (double)p;
 }
-
-/* The layer's cost. AlexeyAB's, but with show_details=0, where it is sums->cost: by the likeness unless the
- * loss is mse. */
-AMP_ACTIVATE double amp_yolo_cost(const amp_yolo_desc *d, const amp_yolo_result *sums)
-{
-    double like = d->loss == AMP_YOLO_GIOU ? sums->giou : sums->iou,
-        mean = sums->labels > 0 ? sums->labels : 1;
-    if (d->loss == AMP_YOLO_MSE) return sums->cost;
-    return (double)d->iou_normalizer * (sums->labels - like) / mean
-        + (double)d->obj_normalizer * (sums->cost - sums->box_cost);
-}

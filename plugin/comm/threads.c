@@ -131,8 +131,6 @@ static void destroy(amp_comm *comm)
     release(t);
 }
 
-static void report_timeout(void *member, const char *phase) { amp_comm_report_timeout(member, phase); }
-
 static amp_status add_member(team *t, int rank, double seconds, void (*lost)(const char *line),
                              amp_comm **out, amp_error *error)
 {
@@ -144,7 +142,7 @@ static amp_status add_member(team *t, int rank, double seconds, void (*lost)(con
                           .gather = gather, .broadcast = broadcast, .abort = end_all, .destroy = destroy };
     *out = &m->comm;
     t->holders++;
-    return amp_watchdog_start(seconds, report_timeout, m, &m->watchdog, error);
+    return amp_watchdog_start(seconds, amp_comm_report_timeout, m, &m->watchdog, error);
 }
 
 amp_status amp_comm_threads(int size, double seconds, void (*lost)(const char *line), amp_comm **ranks,

@@ -38,8 +38,9 @@ amp_status amp_comm_time_limit(double *seconds, amp_error *error)
                     text);
 }
 
-void amp_comm_report_timeout(const amp_comm *comm, const char *phase)
+void amp_comm_report_timeout(void *context, const char *phase)
 {
+    const amp_comm *comm = context;
     char line[512];
     snprintf(line, sizeof line, "ranks: %s: rank %d got no answer from another within the time limit: that "
              "one is stopped, hangs or cannot be reached; what was saved last is whole "

@@ -22,8 +22,8 @@ static inline int amp_comm_limits(const amp_comm *comm) { return comm->has_summe
 /* The time limit: as many seconds as AMP_COMM_TIMEOUT in the environment says, 300 without it; 0: none.
  * AMP_BAD_CONFIG: it is no such number, and *seconds is 0. */
 amp_status amp_comm_time_limit(double *seconds, amp_error *);
-/* Calls comm->lost with the line that the call made for `phase` has passed the time limit. */
-void amp_comm_report_timeout(const amp_comm *, const char *phase);
+/* What a watchdog calls whose context is an amp_comm: calls its lost with a line about the time limit. */
+void amp_comm_report_timeout(void *context, const char *phase);
 
 /* late: called once, in the watchdog's thread, when a call has lasted longer than its limit; phase: what the
  * call was made for. seconds: of the limit; 0: none, and *out is NULL. */

@@ -10,7 +10,7 @@
 
 static const struct {
     const char *name, *what;
-    amp_status (*run)(int argc, char **argv, amp_error *);
+    amp_verb *run;
 } verbs[] = {
     { "plan", "which layers run in half, why, and what memory a training takes", amp_command_plan },
     { "check", "whether a .cfg, and a .data file with all its labels, hold mistakes", amp_command_check },

@@ -5,16 +5,10 @@
 
 #include "../tensor/status.h"
 
-amp_status amp_command_plan(int argc, char **argv, amp_error *);
-amp_status amp_command_check(int argc, char **argv, amp_error *);
-amp_status amp_command_clean(int argc, char **argv, amp_error *);
-amp_status amp_command_bench(int argc, char **argv, amp_error *);
-amp_status amp_command_compare(int argc, char **argv, amp_error *);
-amp_status amp_command_probe(int argc, char **argv, amp_error *);
-amp_status amp_command_log(int argc, char **argv, amp_error *);
-amp_status amp_command_valid(int argc, char **argv, amp_error *);
-amp_status amp_command_selftest(int argc, char **argv, amp_error *);
-amp_status amp_command_version(int argc, char **argv, amp_error *);
+typedef amp_status amp_verb(int argc, char **argv, amp_error *);
+
+amp_verb amp_command_plan, amp_command_check, amp_command_clean, amp_command_bench, amp_command_compare,
+    amp_command_probe, amp_command_log, amp_command_valid, amp_command_selftest, amp_command_version;
 /* What `amp version` prints. */
 amp_status amp_print_version(FILE *, amp_error *);
 

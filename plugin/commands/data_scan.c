@@ -13,7 +13,7 @@ typedef struct scan {
     const amp_data_scan *request;
     const amp_data_file *data;
     const char *file, *key; /* of the list */
-    amp_path_list list, labels;
+    amp_lines list, labels;
     amp_scanned_list *found;
     long mistakes;
     amp_error first;     /* of the mistakes */
@@ -131,10 +131,10 @@ static amp_status check_list(scan *s, amp_error *error)
         return amp_fail(error, AMP_BAD_CONFIG, "%.500s: no `%s = FILE`, which names a list of images",
                         s->data->name, s->key);
     snprintf(what, sizeof what, "the list of images (`%s` in %.200s)", s->key, s->data->name);
-    amp_status status = amp_path_list_read(s->file, what, &s->list, error);
+    amp_status status = amp_paths_read(s->file, what, &s->list, error);
     if (status == AMP_OK) status = check_images(s, error);
     if (status == AMP_OK && s->labels.count > 0) status = check_paths(s, error);
-    amp_path_list_free(&s->list);
+    amp_lines_free(&s->list);
     return status;
 }
 
@@ -142,19 +142,19 @@ static void warn(amp_data_scan *scan, const amp_data_file *data)
 {
     const char *names = amp_data_file_names(data);
     const int classes = scan->classes, room = sizeof scan->warning;
-    amp_path_list list = { 0 };
+    amp_lines list = { 0 };
     amp_error error;
     if (data->note[0])
         snprintf(scan->warning, room, "%s", data->note);
     else if (data->classes && data->classes != classes)
         snprintf(scan->warning, room, "%.200s: classes = %d, but the network has %d", data->name,
                  data->classes, classes);
-    else if (names && amp_path_list_read(names, "the class names", &list, &error) != AMP_OK)
+    else if (names && amp_paths_read(names, "the class names", &list, &error) != AMP_OK)
         snprintf(scan->warning, room, "%.500s", error.message);
     else if (names && list.count != (size_t)classes)
         snprintf(scan->warning, room, "%.200s: %zu class names, but the network has %d classes", names,
                  list.count, classes);
-    amp_path_list_free(&list);
+    amp_lines_free(&list);
 }
 
 static amp_status report_mistakes(const scan *s, amp_error *error)
@@ -182,7 +182,7 @@ static amp_status scan_both(amp_data_scan *request, const amp_data_file *data, a
         status = check_list(&s, error);
         if (status != AMP_OK) status = note_mistake(&s, error);
     }
-    amp_path_list_free(&s.labels);
+    amp_lines_free(&s.labels);
     return status == AMP_OK && s.mistakes ? report_mistakes(&s, error) : status;
 }
 

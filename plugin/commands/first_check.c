@@ -18,7 +18,7 @@
 #include "../host/program/clock.h"
 #include "../host/program/ranks.h"
 #include "../host/program/version.h"
-#include "first_check.h"
+#include "selftest/selftest.h"
 
 enum { MOST_SECONDS = 10 };
 enum { PATH = 4096, LINE = 1200 };

@@ -5,8 +5,8 @@
 #include "../host/program/stopping.h"
 #include "../host/training/loop.h"
 #include "../include/darknet_amp.h"
-#include "first_check.h"
 #include "map/map_training.h"
+#include "selftest/selftest.h"
 
 #include <unistd.h>
 

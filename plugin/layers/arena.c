@@ -1,7 +1,7 @@
 /* Placement of buffers with known lifetimes in one block: greedy by size, lowest offset first. */
 #include "arena.h"
 
-#include "../tensor/grow.h"
+#include "../tensor/status.h"
 
 enum { ALIGNMENT = 64 };
 

@@ -66,5 +66,14 @@ static inline void *amp_allocated(void *memory)
     return memory;
 }
 
+/* Makes room for one more element of `size` bytes in an array of `count`, by doubling. Returns the array,
+ * which may have moved. */
+static inline void *amp_grow(void *array, size_t count, size_t *room, size_t size)
+{
+    if (count < *room) return array;
+    *room = *room ? 2 * *room : 64;
+    return amp_allocated(realloc(array, *room * size));
+}
+
 /* Leave the calling function with the status of a failed call. */
 #define AMP_TRY(call) do { amp_status amp_try_ = (call); if (amp_try_ != AMP_OK) return amp_try_; } while (0)

@@ -1,12 +1,11 @@
-/* The copies of weights (weights_copy.h) byte for byte against what oneDNN's own reorders make of the
- * masters, rounded to bf16 or as they are; and sums of gradients (weights_add.h). */
+/* The copies of weights (weights_copy.c) byte for byte against what oneDNN's own reorders make of the
+ * masters, rounded to bf16 or as they are; and sums of gradients (weights_add.c). */
 #include "testing.h"
 
 #include <math.h>
 #include <omp.h>
 
-#include "backend/cpu/weights_add.h"
-#include "backend/cpu/weights_copy.h"
+#include "backend/cpu/weights_layout.h"
 #include "rows_testing.h"
 
 static void ok(dnnl_status_t status) { assert_int_equal(status, dnnl_success); }

@@ -215,7 +215,7 @@ TEST(kept_images_are_not_read_again)
     enum { LOADERS = 4, BYTES = 1000 };
     folder *f = *state;
     char list_name[128];
-    amp_path_list list;
+    amp_lines list;
     amp_error error;
     int w, h, c, kept = 0;
     snprintf(list_name, sizeof list_name, "%s/list", f->path);
@@ -223,7 +223,7 @@ TEST(kept_images_are_not_read_again)
     for (int i = 0; i < IMAGES; i++) fprintf(file, "%s\n", f->images.line[i]);
     fprintf(file, "%s\n", f->photo);
     fclose(file);
-    assert_int_equal(amp_path_list_read(list_name, "the list", &list, &error), AMP_OK);
+    assert_int_equal(amp_paths_read(list_name, "the list", &list, &error), AMP_OK);
     amp_image_cache_ask(&list);
     assert_null(list.line);
     assert_null(darknet_amp_kept_image(f->images.line[0], 3, &w, &h, &c));

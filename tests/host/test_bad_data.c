@@ -15,8 +15,8 @@
 
 #include "commands/data_scan.h"
 #include "host/data/data_check.h"
-#include "host/data/data_files.h"
-#include "host/data/filling.h"
+#include "host/data/text_lines.h"
+#include "host/data/images.h"
 #include "host/data/label_file.h"
 #include "host/data/loader_memory.h"
 #include "host/network/weights_check.h"
@@ -207,7 +207,7 @@ TEST(what_is_no_regular_file_is_not_opened)
 {
     amp_error error;
     amp_data_file data;
-    amp_path_list list;
+    amp_lines list;
     assert_int_equal(mkfifo("fifo", 0600), 0);
     assert_true(amp_is_device("fifo") && amp_is_device("/dev/zero") && !amp_is_device("images") &&
                 !amp_is_device("none"));
@@ -218,12 +218,12 @@ TEST(what_is_no_regular_file_is_not_opened)
         amp_data_file_free(&data);
         assert_non_null(
             strstr(error.message, ": not a regular file, and a .data file is read more than once"));
-        assert_int_equal(amp_path_list_read(name, "the list", &list, &error), AMP_BAD_CONFIG);
+        assert_int_equal(amp_paths_read(name, "the list", &list, &error), AMP_BAD_CONFIG);
         assert_non_null(strstr(error.message, ": cannot read the list: not a regular file"));
         assert_int_equal(amp_labels_read(name, 2, NULL, NULL, &error), AMP_BAD_CONFIG);
         assert_non_null(strstr(error.message, ": cannot read this label file: not a regular file"));
     }
-    assert_int_equal(amp_path_list_read("/dev/zero", "the list", &list, &error), AMP_BAD_CONFIG);
+    assert_int_equal(amp_paths_read("/dev/zero", "the list", &list, &error), AMP_BAD_CONFIG);
 }
 
 /* ---- Darknet's buffers ---- */
@@ -427,8 +427,8 @@ TEST(a_list_has_stocks_lines)
     amp_error error;
     for (size_t i = 0; i < COUNT(texts); i++) {
         put_file("list.txt", texts[i]);
-        amp_path_list list;
-        assert_int_equal(amp_path_list_read("list.txt", "the list", &list, &error), AMP_OK);
+        amp_lines list;
+        assert_int_equal(amp_paths_read("list.txt", "the list", &list, &error), AMP_OK);
         struct list *stock = get_paths("list.txt");
         char **line = (char **)list_to_array(stock);
         assert_int_equal(list.count, stock->size);
@@ -438,7 +438,7 @@ TEST(a_list_has_stocks_lines)
         }
         free(line);
         free_list(stock);
-        amp_path_list_free(&list);
+        amp_lines_free(&list);
     }
 }
 
@@ -446,16 +446,16 @@ TEST(an_empty_list_is_refused)
 {
     const char *texts[] = { "", "\n", " \r\n\n" };
     amp_error error;
-    amp_path_list list;
+    amp_lines list;
     for (size_t i = 0; i < COUNT(texts); i++) {
         put_file("list.txt", texts[i]);
-        assert_int_equal(amp_path_list_read("list.txt", "the list", &list, &error), AMP_BAD_CONFIG);
+        assert_int_equal(amp_paths_read("list.txt", "the list", &list, &error), AMP_BAD_CONFIG);
         assert_string_equal(error.message, "list.txt: the list is empty");
-        amp_path_list_free(&list);
+        amp_lines_free(&list);
     }
-    assert_int_equal(amp_path_list_read("images", "the list", &list, &error), AMP_BAD_CONFIG);
+    assert_int_equal(amp_paths_read("images", "the list", &list, &error), AMP_BAD_CONFIG);
     assert_string_equal(error.message, "images: cannot read the list: Is a directory");
-    amp_path_list_free(&list);
+    amp_lines_free(&list);
 }
 
 TEST(a_list_longer_than_any_buffer_is_read_whole)
@@ -464,11 +464,11 @@ TEST(a_list_longer_than_any_buffer_is_read_whole)
     for (int i = 0; i < 50000; i++) fprintf(file, "images/%d.jpg\n", i);
     fclose(file);
     amp_error error;
-    amp_path_list list;
-    assert_int_equal(amp_path_list_read("long.txt", "the list", &list, &error), AMP_OK);
+    amp_lines list;
+    assert_int_equal(amp_paths_read("long.txt", "the list", &list, &error), AMP_OK);
     assert_int_equal(list.count, 50000);
     assert_string_equal(list.line[49999], "images/49999.jpg");
-    amp_path_list_free(&list);
+    amp_lines_free(&list);
 }
 
 /* ---- the scan of all data ---- */

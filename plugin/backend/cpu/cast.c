@@ -5,13 +5,12 @@
  * the layouts differ, add what is at the destination if asked, store it rounded once. That keeps one
  * conversion loop per dtype (rows.h) instead of one per pair of dtypes and layouts, and costs nothing
  * beside the trip to memory. */
-#include "cast.h"
+#include "kernels.h"
 
 #include <string.h>
 
 #include "../check.h"
 #include "blocks.h"
-#include "kernels.h"
 
 enum {
     PIECE = 2048, /* floats per buffer: two fit in the first-level cache with room for what passes by */

@@ -93,9 +93,7 @@ void amp_onednn_destroy(amp_onednn *library)
 
 int amp_onednn_is_reference(const_dnnl_primitive_desc_t pd)
 {
-    const char *name = NULL;
-    if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) != dnnl_success || !name) return 0;
-    return strncmp(name, "ref", 3) == 0;
+    return strncmp(amp_pd_name(pd), "ref", 3) == 0;
 }
 
 static dnnl_status_t add_argument(amp_onednn *library, amp_pass *pass, int id, amp_const_md md)

@@ -77,12 +77,19 @@ static inline const dnnl_dim_t *amp_md_padded(amp_const_md md)
 #endif
 }
 
+/* The library's name of an implementation; "" where it does not say. */
+static inline const char *amp_pd_name(const_dnnl_primitive_desc_t pd)
+{
+    const char *name = NULL;
+    dnnl_status_t status = dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+    return status == dnnl_success && name ? name : "";
+}
+
 /* The library lists its implementations of a problem, best first. amp_*_pd take the first that is not to be
  * avoided, and return dnnl_unimplemented where none is left. */
 static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const amp_problem *p)
 {
-    const char *name = NULL;
-    if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) != dnnl_success || !name) return 0;
+    const char *name = amp_pd_name(pd);
     return (p->avoid[0] && strstr(name, p->avoid[0])) || (p->avoid[1] && strstr(name, p->avoid[1]));
 }
 

@@ -13,7 +13,6 @@
  * with a window as large as the image. */
 #include "onednn_conv_build.h"
 
-#include "cast.h"
 #include "kernels.h"
 #include "state.h"
 
@@ -30,7 +29,7 @@ static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_pass *pass,
     return amp_onednn_conv_outcome(conv, "loading the weights", status, error);
 }
 
-/* Makes the copies with the library's reorders, for layouts that weights_copy.h does not know. Rounds
+/* Makes the copies with the library's reorders, for layouts that weights_copy.c does not know. Rounds
  * first and rearranges then, since reorders that also change the type take half as long again. */
 static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
                                   int backward, amp_error *error)

@@ -205,13 +205,9 @@ static dnnl_status_t describe_forward(amp_onednn *library, const amp_conv *conv,
  * (AVX), the one that comes next takes three times as long, and a pass of its own far less. */
 static void end_with_leaky(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type)
 {
-    const char *plain = NULL, *leaky = NULL;
     dnnl_primitive_desc_t pd = NULL;
-    if (describe_forward(library, conv, type, library->leaky, &pd) == dnnl_success) {
-        dnnl_primitive_desc_query(conv->forward_pd, dnnl_query_impl_info_str, 0, &plain);
-        dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &leaky);
-    }
-    conv->activates = !plain || !leaky || strcmp(plain, leaky);
+    conv->activates = describe_forward(library, conv, type, library->leaky, &pd) != dnnl_success
+        || strcmp(amp_pd_name(conv->forward_pd), amp_pd_name(pd));
     if (!conv->activates) {
         dnnl_primitive_desc_t kept = pd;
         pd = conv->forward_pd;
@@ -226,9 +222,7 @@ static void end_with_leaky(amp_onednn *library, amp_conv *conv, dnnl_data_type_t
 static size_t reads_behind_scratchpad(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
-    const char *name = NULL;
-    dnnl_primitive_desc_query(conv->forward_pd, dnnl_query_impl_info_str, 0, &name);
-    if (!name || !strstr(name, "brgconv:avx512_core_amx")) return 0;
+    if (!strstr(amp_pd_name(conv->forward_pd), "brgconv:avx512_core_amx")) return 0;
     return (size_t)15 * amp_conv_stride_x(d) * ((d->x.c / d->groups + 31) / 32 * 32) * 2;
 }
 
@@ -500,12 +494,9 @@ void amp_cpu_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_co
     }
     const_dnnl_primitive_desc_t runs_forward = d->transposed ? conv->backward_data_pd : conv->forward_pd;
     const dnnl_dim_t *padded = amp_md_padded(argument_md(runs_forward, DNNL_ARG_WEIGHTS));
-    const char *kernel = NULL;
     if (padded) {
         out->padded_out = (int)padded[grouped];
         out->padded_in = (int)padded[grouped + 1];
     }
-    if (dnnl_primitive_desc_query(runs_forward, dnnl_query_impl_info_str, 0, &kernel) == dnnl_success
-        && kernel)
-        snprintf(out->kernel, sizeof out->kernel, "%s", kernel);
+    snprintf(out->kernel, sizeof out->kernel, "%s", amp_pd_name(runs_forward));
 }

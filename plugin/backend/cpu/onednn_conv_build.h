@@ -3,8 +3,7 @@
 #pragma once
 
 #include "onednn_pass.h"
-#include "weights_add.h"
-#include "weights_copy.h"
+#include "weights_layout.h"
 #include "winograd.h"
 
 struct amp_conv {
@@ -20,8 +19,8 @@ struct amp_conv {
     amp_winograd winograd[AMP_WINOGRAD_PASSES]; /* rows is NULL where the library computes the pass */
     amp_pass backward_data_adding;   /* fp32 result; built by the first call that accumulates */
     amp_pass load_forward, load_backward; /* reorders: OIHW → copies */
-    amp_pass add_weights;            /* reorder: gradient → OIHW sum; not built where weights_add.h does it */
-    amp_weights_layout forward_layout, backward_layout; /* of the copies, where weights_copy.h knows them */
+    amp_pass add_weights;            /* reorder: gradient → OIHW sum; not built where weights_add.c does it */
+    amp_weights_layout forward_layout, backward_layout; /* of the copies, where weights_copy.c knows them */
     size_t gradient_block;           /* amp_weights_squares of the gradient */
     size_t forward_bytes, backward_bytes, plain_bytes, gradient_bytes; /* 0: there is no such copy */
     void *forward_weights, *backward_weights_copy; /* NULL: not loaded; one block where both layouts are

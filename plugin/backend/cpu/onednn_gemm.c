@@ -9,7 +9,6 @@
 
 #include "../check.h"
 #include "../factor_cache.h"
-#include "cast.h"
 #include "kernels.h"
 #include "state.h"
 

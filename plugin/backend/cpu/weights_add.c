@@ -1,8 +1,8 @@
-/* Adds gradients of weights in oneDNN's layout to sums in Darknet's; see weights_add.h. Some blocks are
+/* Adds gradients of weights in oneDNN's layout to sums in Darknet's; see weights_layout.h. Some blocks are
  * transposed twice while they lie in a cache: first each as a matrix with a column for each filter; then what
  * belongs to one filter, as matrices with a column for each channel. That gives a row of the sum that is long
  * enough for the processor to fetch ahead. */
-#include "weights_add.h"
+#include "weights_layout.h"
 
 #include <omp.h>
 

@@ -1,9 +1,9 @@
 /* Copies a convolution's fp32 weights into the one or two blocked layouts that oneDNN's kernels read; see
- * weights_copy.h. The weights are a matrix: a row is a filter, a column is a channel and a place of the
+ * weights_layout.h. The weights are a matrix: a row is a filter, a column is a channel and a place of the
  * window. It is copied in tiles of 16 rows that stay in a cache. fp32: a tile is transposed, so that a
  * column's 16 filters lie side by side, and written to each layout from there. bf16: first two rows each are
  * rounded and interleaved into one row of pairs, which is transposed in the same way. */
-#include "weights_copy.h"
+#include "weights_layout.h"
 
 #include <omp.h>
 #include <string.h>

@@ -1,9 +1,6 @@
 /* Choosing, building, timing and remembering the engines of convolutions; see conv_plan.h. */
 #include "conv_plan.h"
 
-#include "../../tensor/grow.h"
-#include "../half_gradients.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,11 +16,21 @@ struct amp_conv_plans {
 
 /* ---- problems ---- */
 
+/* The library writes 2^-s times a sum of so many products (images x output pixels), and whoever reads it
+ * multiplies by 2^s. The sum would pass 65504 long before the deltas it is made of do; by s = log2 of the
+ * root of that number, rounded, the sum of products with random signs is as large as one product. */
+static int downscale(double products)
+{
+    int twice = 0; /* of s, rounded down */
+    while (products >= 2) products /= 2, twice++;
+    return (twice + 1) / 2;
+}
+
 int amp_conv_problem_downscale(const amp_conv_problem *p)
 {
     const amp_shape y = amp_conv_output(&p->conv);
     if (p->pass != AMP_CONV_BACKWARD_FILTER || p->conv.dtype != AMP_FP16) return 0;
-    return amp_half_gradient_downscale((double)y.n * y.h * y.w);
+    return downscale((double)y.n * y.h * y.w);
 }
 
 static const char *pass_name(const amp_conv_problem *p)

@@ -31,7 +31,7 @@ typedef struct amp_conv_problem {
 /* AMP_BAD_NETWORK if no convolution has these numbers. */
 amp_status amp_conv_problem_check(const amp_conv_problem *problem, amp_error *error);
 
-/* How far a filter gradient that is written in fp16 is scaled down (../half_gradients.h). Otherwise 0. */
+/* How far a filter gradient that is written in fp16 is scaled down. Otherwise 0. */
 int amp_conv_problem_downscale(const amp_conv_problem *problem);
 
 /* For messages: "convolution forward of 64x3x416x416 (n,c,h,w) to 32 filters of 3x3, ..., deterministic". */

@@ -85,40 +85,31 @@ static amp_status multiply(amp_backend *backend, int rows, int columns, int inne
     return AMP_OK;
 }
 
-static matrix x_of(const amp_cuda_product *p, const void *x)
-{
-    return (matrix){ x, CUBLAS_OP_N, p->dtype, p->inputs };
-}
-
-static matrix w_of(const amp_cuda_product *p, const void *w, amp_dtype dtype, cublasOperation_t as)
-{
-    return (matrix){ w, as, dtype, p->inputs };
-}
-
-static matrix y_of(const amp_cuda_product *p, const void *y, cublasOperation_t as)
-{
-    return (matrix){ y, as, p->dtype, p->outputs };
-}
-
 amp_status amp_cuda_gemm_forward(amp_backend *backend, const amp_cuda_product *p, const void *x,
                                  const void *w, void *y, amp_error *error)
 {
-    return multiply(backend, p->outputs, p->batch, p->inputs, w_of(p, w, p->dtype, CUBLAS_OP_T), x_of(p, x),
-                    0, y_of(p, y, CUBLAS_OP_N), error);
+    return multiply(backend, p->outputs, p->batch, p->inputs,
+                    (matrix){ w, CUBLAS_OP_T, p->dtype, p->inputs },
+                    (matrix){ x, CUBLAS_OP_N, p->dtype, p->inputs }, 0,
+                    (matrix){ y, CUBLAS_OP_N, p->dtype, p->outputs }, error);
 }
 
 amp_status amp_cuda_gemm_backward_data(amp_backend *backend, const amp_cuda_product *p, const void *dy,
                                        const void *w, void *dx, int accumulate, amp_error *error)
 {
-    return multiply(backend, p->inputs, p->batch, p->outputs, w_of(p, w, p->dtype, CUBLAS_OP_N),
-                    y_of(p, dy, CUBLAS_OP_N), accumulate ? 1 : 0, x_of(p, dx), error);
+    return multiply(backend, p->inputs, p->batch, p->outputs,
+                    (matrix){ w, CUBLAS_OP_N, p->dtype, p->inputs },
+                    (matrix){ dy, CUBLAS_OP_N, p->dtype, p->outputs }, accumulate ? 1 : 0,
+                    (matrix){ dx, CUBLAS_OP_N, p->dtype, p->inputs }, error);
 }
 
 amp_status amp_cuda_gemm_backward_weights(amp_backend *backend, const amp_cuda_product *p, const void *x,
                                           const void *dy, float *dw, int accumulate, amp_error *error)
 {
-    return multiply(backend, p->inputs, p->outputs, p->batch, x_of(p, x), y_of(p, dy, CUBLAS_OP_T),
-                    accumulate ? 1 : 0, w_of(p, dw, AMP_FP32, CUBLAS_OP_N), error);
+    return multiply(backend, p->inputs, p->outputs, p->batch,
+                    (matrix){ x, CUBLAS_OP_N, p->dtype, p->inputs },
+                    (matrix){ dy, CUBLAS_OP_T, p->dtype, p->outputs }, accumulate ? 1 : 0,
+                    (matrix){ dw, CUBLAS_OP_N, AMP_FP32, p->inputs }, error);
 }
 
 /* ---- gemm ---- */

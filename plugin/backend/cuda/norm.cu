@@ -272,25 +272,20 @@ static __device__ __forceinline__ void keep_moments(amp_moments m, double count,
     forward_factors(factors, channels, c, norm, mean, variance);
 }
 
+/* With images of several ranks (all is not NULL) it only shares what this rank's `count` rows give, and
+ * join_moments does what follows from all ranks'. */
 template <class T>
 __global__ void statistics(const double *partial, unsigned chunks, int channels, const T *origin,
-    double count, amp_batchnorm norm, float *factors)
+    double count, amp_batchnorm norm, float *factors, int rank, float *all)
 {
     double sums[2];
     int c = fold_chunks(partial, chunks, channels, sums);
-    if (c >= 0) keep_moments(moments_of(sums, amp_load(origin[c]), count), count, channels, c, norm, factors);
+    if (c < 0) return;
+    amp_moments m = moments_of(sums, amp_load(origin[c]), count);
+    if (all) amp_moments_put(all, rank, channels, c, m);
+    else keep_moments(m, count, channels, c, norm, factors);
 }
 
-/* The same in two kernels, for images of several ranks: what this one shares of its `count` rows, and what
- * follows from all ranks'. */
-template <class T>
-__global__ void share_moments(const double *partial, unsigned chunks, int channels, const T *origin,
-    double count, int rank, float *all)
-{
-    double sums[2];
-    int c = fold_chunks(partial, chunks, channels, sums);
-    if (c >= 0) amp_moments_put(all, rank, channels, c, moments_of(sums, amp_load(origin[c]), count));
-}
 __global__ void join_moments(const float *all, int ranks, int channels, double count, amp_batchnorm norm,
     float *factors)
 {
@@ -329,28 +324,23 @@ static __device__ __forceinline__ void backward_factors(double sum, double produ
     factors[5 * (size_t)channels + c] = (float)(-a * sum / count);
 }
 
+/* With images of several ranks, all is (2, channels) and gets this rank's sums; join_delta_sums goes on with
+ * those of all ranks, which have `count` rows together. */
 __global__ void delta_factors(const double *partial, unsigned chunks, int channels, double count,
-    amp_batchnorm norm, float *factors)
+    amp_batchnorm norm, float *factors, float *all)
 {
     double sums[2];
     int c = fold_chunks(partial, chunks, channels, sums);
     if (c < 0) return;
     add_parameter_gradients(sums, c, norm);
-    backward_factors(sums[0], sums[1], count, channels, c, norm, factors);
-}
-
-/* The same in two kernels, for images of several ranks. all: (2, channels), this rank's sums and then those
- * of all ranks, which have `count` rows together. */
-__global__ void share_delta_sums(const double *partial, unsigned chunks, int channels, amp_batchnorm norm,
-    float *all)
-{
-    double sums[2];
-    int c = fold_chunks(partial, chunks, channels, sums);
-    if (c < 0) return;
-    add_parameter_gradients(sums, c, norm);
+    if (!all) {
+        backward_factors(sums[0], sums[1], count, channels, c, norm, factors);
+        return;
+    }
     all[c] = (float)sums[0];
     all[channels + c] = (float)sums[1];
 }
+
 __global__ void join_delta_sums(const float *all, int channels, double count, amp_batchnorm norm,
     float *factors)
 {
@@ -513,30 +503,33 @@ static unsigned channel_blocks(int channels)
     return ((unsigned)channels + CHANNEL_THREADS - 1) / CHANNEL_THREADS;
 }
 
-/* From the sums of all blocks to the statistics and factors, where several ranks' images count. */
-static amp_status statistics_of_ranks(amp_backend *backend, const amp_columns &c, const amp_tensor *x,
+/* From the sums of all blocks to the statistics and factors. */
+static amp_status find_statistics(amp_backend *backend, const amp_columns &c, const amp_tensor *x,
     const amp_batchnorm *norm, const scratch &s, amp_error *error)
 {
     const amp_batchnorm_ranks *ranks = norm->ranks;
     int channels = x->shape.c;
-    size_t floats = AMP_MOMENTS_SHARED * (size_t)ranks->count * channels;
-    float *all = s.factors + FORWARD * (size_t)channels;
-    AMP_TRY(backend->zero(backend, all, floats * sizeof *all, error));
-    AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, share_moments<T>,
-        s.partial, c.chunks, channels, (const T *)x->data, (double)c.rows, ranks->rank, all));
+    size_t floats = ranks ? AMP_MOMENTS_SHARED * (size_t)ranks->count * channels : 0;
+    float *all = ranks ? s.factors + FORWARD * (size_t)channels : NULL;
+    if (ranks) AMP_TRY(backend->zero(backend, all, floats * sizeof *all, error));
+    AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, statistics<T>,
+        s.partial, c.chunks, channels, (const T *)x->data, (double)c.rows, for_device(norm), s.factors,
+        ranks ? ranks->rank : 0, all));
+    if (!ranks) return AMP_OK;
     AMP_TRY(ranks->sum(ranks->context, all, floats, error));
     AMP_LAUNCH(backend, channel_blocks(channels), CHANNEL_THREADS, join_moments, all, ranks->count, channels,
         (double)c.rows, for_device(norm), s.factors);
     return AMP_OK;
 }
 
-static amp_status delta_factors_of_ranks(amp_backend *backend, const amp_columns &c, int channels,
+static amp_status find_delta_factors(amp_backend *backend, const amp_columns &c, int channels,
     const amp_batchnorm *norm, const scratch &s, amp_error *error)
 {
     const amp_batchnorm_ranks *ranks = norm->ranks;
-    float *all = s.factors + BACKWARD * (size_t)channels;
-    AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, share_delta_sums, s.partial, c.chunks, channels,
-        for_device(norm), all);
+    float *all = ranks ? s.factors + BACKWARD * (size_t)channels : NULL;
+    AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, delta_factors, s.partial, c.chunks, channels,
+        (double)c.rows, for_device(norm), s.factors, all);
+    if (!ranks) return AMP_OK;
     AMP_TRY(ranks->sum(ranks->context, all, 2 * (size_t)channels, error));
     AMP_LAUNCH(backend, channel_blocks(channels), CHANNEL_THREADS, join_delta_sums, all, channels,
         (double)c.rows * ranks->count, for_device(norm), s.factors);
@@ -556,11 +549,7 @@ amp_status amp_cuda_batchnorm_forward_train(amp_backend *backend, const amp_tens
     AMP_TRY(scratch_take(backend, &c, channels, 2, FORWARD + shared, &s, error));
     AMP_CUDA_BY_PACK(x->dtype, wide, AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS,
         moments<P>, (const P *)x->data, c, s.partial));
-    if (norm->ranks)
-        AMP_TRY(statistics_of_ranks(backend, c, x, norm, s, error));
-    else
-        AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, statistics<T>,
-            s.partial, c.chunks, channels, (const T *)x->data, (double)c.rows, for_device(norm), s.factors));
+    AMP_TRY(find_statistics(backend, c, x, norm, s, error));
     return write_output(backend, c, wide, x, y, s.factors, norm, error);
 }
 
@@ -597,11 +586,7 @@ amp_status amp_cuda_batchnorm_backward(amp_backend *backend, const amp_tensor *x
     AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation,
         AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, (delta_sums<P, A>),
         (const P *)x->data, (const P *)y->data, (const P *)dy->data, c, for_device(norm), s.partial)));
-    if (norm->ranks)
-        AMP_TRY(delta_factors_of_ranks(backend, c, channels, norm, s, error));
-    else
-        AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, delta_factors, s.partial, c.chunks, channels,
-            (double)c.rows, for_device(norm), s.factors);
+    AMP_TRY(find_delta_factors(backend, c, channels, norm, s, error));
     AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation,
         AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, (normalize_delta<P, A>),
         (const P *)x->data, (const P *)y->data, (const P *)dy->data,

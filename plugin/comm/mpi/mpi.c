@@ -18,7 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../tensor/grow.h"
 #include "../launch.h"
 #include "../watchdog.h"
 #include "../wire.h"
@@ -76,8 +75,6 @@ static amp_status check(int result, const char *phase, amp_error *error)
     MPI_Error_string(result, text, &length);
     return amp_fail(error, AMP_COMM_FAILED, "ranks: MPI failed in %s: %.600s", phase, text);
 }
-
-static void report_timeout(void *mpi, const char *phase) { amp_comm_report_timeout(mpi, phase); }
 
 /* ---- sums ---- */
 
@@ -315,7 +312,7 @@ static amp_status create(double seconds, void (*lost)(const char *line), mpi_com
                             .sum_begin = sum_begin, .sum_end = sum_end, .gather = gather,
                             .broadcast = broadcast, .part = part, .prints_error = prints_error,
                             .abort = end_all, .destroy = destroy };
-    return amp_watchdog_start(seconds, report_timeout, mpi, &mpi->watchdog, error);
+    return amp_watchdog_start(seconds, amp_comm_report_timeout, mpi, &mpi->watchdog, error);
 }
 
 /* MPI_Barrier would poll, and take processor time from the ranks that measure meanwhile. */

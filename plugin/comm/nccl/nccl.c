@@ -219,8 +219,7 @@ static amp_status join(nccl_comm *nccl, amp_error *error)
 {
     amp_comm *cpu = nccl->cpu;
     ncclComm_t ranks;
-    ncclUniqueId id;
-    memset(&id, 0, sizeof id);
+    ncclUniqueId id = { 0 };
     if (cpu->rank == 0) TRY(GetUniqueId, &id);
     AMP_TRY(cpu->broadcast(cpu, &id, sizeof id, 0, error));
     AMP_CUDA_TRY(cudaStreamCreateWithFlags(&nccl->sums, cudaStreamNonBlocking));

@@ -9,7 +9,6 @@
 #include "../arguments.h"
 #include "../cfg_copy.h"
 #include "../command.h"
-#include "../first_check.h"
 #include "../probe/probe_compare.h"
 
 enum { SEED = 1 };

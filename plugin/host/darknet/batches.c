@@ -10,7 +10,7 @@
 
 struct amp_batches {
     const char *data_file;
-    amp_path_list paths, labels;
+    amp_lines paths, labels;
     load_args args;
     data buffer, batch; /* what is loaded next; what is trained on */
     pthread_t thread;
@@ -67,7 +67,7 @@ static amp_status prepare(amp_batches *b, const amp_data_file *file, network *ne
     if (!file->train)
         return amp_fail(error, AMP_BAD_CONFIG, "%.500s: no `train = FILE`; it names the list of training "
                         "images", b->data_file);
-    AMP_TRY(amp_path_list_read(file->train, "the list of training images", &b->paths, error));
+    AMP_TRY(amp_paths_read(file->train, "the list of training images", &b->paths, error));
     switch (last->type) {
     case AMP_OWN_DETECTORS: prepare_detector(&b->args, net, last); break;
 #ifdef AMP_OWN_CLASSIFIERS
@@ -153,7 +153,7 @@ void amp_batches_close(amp_batches *b)
     }
     amp_own_end_loading(&b->args);
     drop_batch(b);
-    amp_path_list_free(&b->paths);
-    amp_path_list_free(&b->labels);
+    amp_lines_free(&b->paths);
+    amp_lines_free(&b->labels);
     free(b);
 }

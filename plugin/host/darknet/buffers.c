@@ -3,7 +3,6 @@
 #include "room.h"
 
 #include "device.h"
-#include "../network/products.h"
 #include "utils.h"
 
 static size_t elements(const network *net, const layer *l) { return (size_t)l->outputs * net->batch; }

@@ -100,7 +100,7 @@ void amp_own_end_forward(network *net, int output_layer);
 
 /* Darknet's own layers, wherever they run. The fork's gaps.h has the functions that prepare them and run
  * their forward and backward. workspace: bytes that these want. lends_products: whether its matrix
- * products can be the backend's (products.h). pass: what layer `index` is given, with its input and the
+ * products can be the backend's (products.c). pass: what layer `index` is given, with its input and the
  * delta that its backward adds to, which may be NULL. joined: the layer, for which the layers that it
  * reads are those that amp_host_producer finds; room: for as many as it has far inputs. */
 typedef struct amp_joined { int *indices; float **outputs, **deltas; } amp_joined;

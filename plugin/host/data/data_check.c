@@ -37,7 +37,7 @@ static int compare_pixels(const void *a, const void *b)
 
 /* Estimates the pixels of an image of the list: the median of some, since the first bytes of a damaged image
  * may claim any size. Only the first bytes of each file are read. */
-static void measure_images(const amp_path_list *list)
+static void measure_images(const amp_lines *list)
 {
     size_t tried = list->count < IMAGES_MEASURED ? list->count : IMAGES_MEASURED, found = 0;
     size_t pixels[IMAGES_MEASURED];
@@ -49,7 +49,7 @@ static void measure_images(const amp_path_list *list)
     checked.pixels = found ? pixels[(found - 1) / 2] : 0;
 }
 
-amp_status amp_check_image_paths(const amp_path_list *list, const char *file, amp_error *error)
+amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_error *error)
 {
     for (size_t i = 0; i < list->count; i++) {
         const char *path = list->line[i];
@@ -67,7 +67,7 @@ amp_status amp_check_image_paths(const amp_path_list *list, const char *file, am
 }
 
 /* Looks for images until one is found: on a slow disk, looking for all of them would take minutes. */
-static amp_status check_one_exists(const amp_path_list *list, const char *file, amp_error *error)
+static amp_status check_one_exists(const amp_lines *list, const char *file, amp_error *error)
 {
     struct stat status;
     for (size_t i = 0; i < list->count; i++)
@@ -84,13 +84,13 @@ static void name_list(const amp_data_file *data, const char *key, const char *wh
     snprintf(text, 300, "%s (`%s` in %.200s)", what, key, data->name);
 }
 
-amp_status amp_check_labels(const amp_data_file *data, int classes, amp_path_list *labels, amp_error *error)
+amp_status amp_check_labels(const amp_data_file *data, int classes, amp_lines *labels, amp_error *error)
 {
     const char *file = data->labels ? data->labels : LABELS_UNLESS_GIVEN;
     char what[300];
     name_list(data, "labels", "the list of labels", what);
-    *labels = (amp_path_list){ 0 };
-    AMP_TRY(amp_path_list_read(file, what, labels, error));
+    *labels = (amp_lines){ 0 };
+    AMP_TRY(amp_paths_read(file, what, labels, error));
     if (labels->count < (size_t)classes)
         return amp_fail(error, AMP_BAD_CONFIG, "%.300s: holds %zu labels, but %.300s has classes = %d", file,
                         labels->count, data->name, classes);
@@ -104,7 +104,7 @@ amp_status amp_check_labels(const amp_data_file *data, int classes, amp_path_lis
 /* So many paths are tried, spread evenly over the list: with a thousand classes, all would take minutes. */
 enum { PATHS_TRIED = 1000 };
 
-static amp_status check_paths_name_labels(const amp_path_list *list, const amp_path_list *labels, int classes,
+static amp_status check_paths_name_labels(const amp_lines *list, const amp_lines *labels, int classes,
                                           const char *file, amp_error *error)
 {
     size_t tried = list->count < PATHS_TRIED ? list->count : PATHS_TRIED;
@@ -130,7 +130,7 @@ void amp_check_request_cache(const char *word)
 }
 
 /* The list becomes the cache's, if one is wanted. */
-static void ask_for_cache(const amp_data_file *data, amp_path_list *list)
+static void ask_for_cache(const amp_data_file *data, amp_lines *list)
 {
     if (cache_option >= 0 ? cache_option : data->cache) amp_image_cache_ask(list);
 }
@@ -146,19 +146,19 @@ static amp_status check_train_list(const amp_data_file *data, int classifier, am
 {
     const char *file = data->train ? data->train : TRAIN_UNLESS_GIVEN;
     char what[300];
-    amp_path_list list, labels = { 0 };
+    amp_lines list, labels = { 0 };
     name_list(data, "train", "the list of training images", what);
-    amp_status status = amp_path_list_read(file, what, &list, error);
+    amp_status status = amp_paths_read(file, what, &list, error);
     if (status == AMP_OK) status = amp_check_image_paths(&list, file, error);
     if (status == AMP_OK) status = check_one_exists(&list, file, error);
     if (status == AMP_OK) measure_images(&list);
     if (status == AMP_OK && classifier && !data->tag) {
         status = amp_check_labels(data, classes_of(data), &labels, error);
         if (status == AMP_OK) status = check_paths_name_labels(&list, &labels, classes_of(data), file, error);
-        amp_path_list_free(&labels);
+        amp_lines_free(&labels);
     }
     if (status == AMP_OK) ask_for_cache(data, &list);
-    amp_path_list_free(&list);
+    amp_lines_free(&list);
     return status;
 }
 

@@ -3,16 +3,16 @@
  * commands/data_scan.h. */
 #pragma once
 
-#include "data_files.h"
+#include "text_lines.h"
 
 /* Reads the file of class labels and checks that it has at least `classes` lines, none of them blank. The
- * caller frees *labels with amp_path_list_free, also after an error. */
-amp_status amp_check_labels(const amp_data_file *data, int classes, amp_path_list *labels, amp_error *error);
+ * caller frees *labels with amp_lines_free, also after an error. */
+amp_status amp_check_labels(const amp_data_file *data, int classes, amp_lines *labels, amp_error *error);
 
 /* Whether each path of a list of images can be one. No image is looked for, unless its path ends in a
  * carriage return, which Darknet leaves there. AMP_BAD_CONFIG, with the line: that image is not there, or a
  * path is too long. file: the list's. */
-amp_status amp_check_image_paths(const amp_path_list *list, const char *file, amp_error *error);
+amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_error *error);
 
 /* Sets what -cache says ("ram" or "off"; NULL: not given), which overrules cache= of the .data file. Any
  * other word ends the program. */

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "../../amp/cfg_reader.h"
-#include "../../tensor/grow.h"
 #include "../fork.h"
 #include "../program/failure.h"
 
@@ -142,49 +141,6 @@ void amp_data_file_free(amp_data_file *data)
 
 const char *amp_data_file_names(const amp_data_file *data) { return data->names ? data->names
                                                              : data->labels; }
-
-/* ---- lists ---- */
-
-static int is_blank(const char *text) { return text[strspn(text, " \t\r")] == 0; }
-
-/* Cuts list->bytes, which end with a 0, into lines. */
-static amp_status split(amp_path_list *list, const char *file, const char *what, amp_error *error)
-{
-    size_t room = 0;
-    int filled = 0;
-    for (char *at = list->bytes, *end; *at; at = end) {
-        list->line = amp_grow(list->line, list->count, &room, sizeof *list->line);
-        list->line[list->count++] = at;
-        end = at + strcspn(at, "\n");
-        if (*end && end > at && end[-1] == '\r' && amp_fork_drops_returns()) end[-1] = 0;
-        if (*end) *end++ = 0;
-        filled |= !is_blank(at);
-    }
-    return filled ? AMP_OK : amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is empty", file, what);
-}
-
-amp_status amp_path_list_read(const char *file, const char *what, amp_path_list *list, amp_error *error)
-{
-    size_t room = 0;
-    *list = (amp_path_list){ 0 };
-    FILE *stream = amp_open_to_read(file, what, error);
-    if (!stream) return AMP_BAD_CONFIG;
-    ssize_t size = getdelim(&list->bytes, &room, 0, stream); /* to the end of a file that is text */
-    int why = size < 0 && !feof(stream) ? errno : 0;
-    fclose(stream);
-    if (why) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(why));
-    if (size < 0) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is empty", file, what);
-    if (!list->bytes[size - 1])
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is no text file", file, what);
-    return split(list, file, what, error);
-}
-
-void amp_path_list_free(amp_path_list *list)
-{
-    free(list->line);
-    free(list->bytes);
-    *list = (amp_path_list){ 0 };
-}
 
 int amp_labels_in_path(const char *path, char **labels, size_t count, int *class_id)
 {

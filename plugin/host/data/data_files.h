@@ -38,15 +38,6 @@ void amp_data_file_free(amp_data_file *data);
  * neither is given. */
 const char *amp_data_file_names(const amp_data_file *data);
 
-/* The lines of a list, blank ones included, as Darknet's get_paths gives them: only '\n' is taken off, and in
- * AlexeyAB's Darknet "\r\n". */
-typedef struct amp_path_list { char **line; size_t count; char *bytes; } amp_path_list;
-
-/* what: "the list of training images (`train` in my.data)". AMP_BAD_CONFIG: it cannot be read, or holds
- * nothing but blank lines. */
-amp_status amp_path_list_read(const char *file, const char *what, amp_path_list *list, amp_error *error);
-void amp_path_list_free(amp_path_list *list);
-
 /* How many of a classifier's labels a path holds, as Darknet's fill_truth counts; its class is then the last
  * of them. */
 int amp_labels_in_path(const char *path, char **labels, size_t count, int *class_id);

@@ -1,5 +1,5 @@
-/* Loaded images to where a network reads them: see filling.h. */
-#include "filling.h"
+/* Loaded images to where a network reads them: see images.h. */
+#include "images.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -18,7 +18,7 @@ typedef struct slot { const char *path; _Atomic(kept *) image; } slot;
 static struct {
     int on;             /* set once and for all; networks may be made in several threads */
     float floats[256];  /* what Darknet makes of a byte */
-    amp_path_list list;
+    amp_lines list;
     slot *slots;        /* one for each path of the list, sorted by it; NULL: no image is kept */
     atomic_llong left;  /* bytes */
     atomic_ulong images, bytes, asked, found;
@@ -77,10 +77,10 @@ static slot *place_of(const char *path)
     return bsearch(&wanted, cache.slots, cache.list.count, sizeof wanted, compare_paths);
 }
 
-void amp_image_cache_ask(amp_path_list *list)
+void amp_image_cache_ask(amp_lines *list)
 {
     cache.list = *list;
-    *list = (amp_path_list){ 0 };
+    *list = (amp_lines){ 0 };
 }
 
 void amp_image_cache_open(size_t bytes, size_t pixels)

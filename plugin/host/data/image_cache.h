@@ -7,13 +7,13 @@
  * Loaders do not wait for each other here. */
 #pragma once
 
-#include "data_files.h"
+#include "text_lines.h"
 
 /* Begins this, for the whole program. Called before any loader is started. */
 void amp_image_cache_watch(void);
 
 /* cache=ram was given: the images of this list are to be kept. The list becomes the cache's. */
-void amp_image_cache_ask(amp_path_list *list);
+void amp_image_cache_ask(amp_lines *list);
 
 /* Called once it is known how many bytes of RAM the training leaves free: if cache=ram was given, begins to
  * keep images in them, and prints how many it expects to keep. pixels: of a typical image. */

@@ -8,6 +8,8 @@
  * Nothing is noted unless some network asks for it. */
 #pragma once
 
+#include <stddef.h>
+
 /* From now on all loaders of the program note what they load. Call it before any loader is started. */
 void amp_images_note(void);
 
@@ -26,3 +28,16 @@ void amp_images_filled(const float *input, float **rows, int count);
 char *amp_images_text(const float *input, int images, int one);
 /* The path of one of them: the caller's; NULL where it is not known. */
 char *amp_images_path(const float *input, int images, int one);
+
+/* ---- filling.c ----
+ *
+ * Darknet copies a batch in the thread that trains, and frees its images there once the step is done. Under
+ * AMP several threads copy, and each frees an image as soon as it is copied, to loaders that need it then. */
+
+/* How many threads copy that many bytes: one a processor that the program may use, but none for little work
+ * and no more than memory can feed. */
+int amp_filling_threads(size_t bytes);
+
+/* input[i] = rows[i] for `count` rows of `floats` floats. Each row is freed, and NULL then. Where no thread
+ * can be had, fewer copy. */
+void amp_filling_copy(float *input, float **rows, int count, size_t floats);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* vasprintf */
 #include "text_lines.h"
 
+#include "../fork.h"
 #include "../program/failure.h"
 
 #include <errno.h>
@@ -18,30 +19,62 @@ void amp_lines_add(amp_lines *lines, const char *format, ...)
     lines->line[lines->count++] = amp_allocated(text);
 }
 
-amp_status amp_lines_read(const char *path, const char *what, amp_lines *lines, amp_error *error)
+/* The file's bytes, with a 0 behind them. */
+static amp_status read_bytes(const char *path, const char *what, amp_lines *lines, amp_error *error)
 {
+    size_t room = 0;
+    *lines = (amp_lines){ 0 };
     FILE *file = amp_open_to_read(path, what, error);
     if (!file) return AMP_BAD_CONFIG;
-    char *text = NULL;
-    size_t room = 0;
-    amp_status status = AMP_OK;
-    errno = 0;
-    while (getline(&text, &room, file) >= 0) {
-        size_t length = strlen(text);
-        while (length > 0 && strchr(" \t\r\n", text[length - 1])) text[--length] = 0; /* blanks at its end */
-        if (*text) amp_lines_add(lines, "%s", text);
-    }
-    if (ferror(file))
-        status = amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read %s: %s", path, what, strerror(errno));
-    free(text);
+    ssize_t size = getdelim(&lines->bytes, &room, 0, file); /* to the end of a file that is text */
+    int why = size < 0 && !feof(file) ? errno : 0;
     fclose(file);
-    return status;
+    if (why) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", path, what, strerror(why));
+    if (size < 0) { /* an empty file, for which there may be no room yet */
+        free(lines->bytes);
+        lines->bytes = amp_allocated(calloc(1, 1));
+    } else if (!lines->bytes[size - 1])
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is no text file", path, what);
+    return AMP_OK;
+}
+
+/* Cuts lines->bytes into lines. */
+static void split(amp_lines *lines, int trims)
+{
+    for (char *at = lines->bytes, *next; *at; at = next) {
+        char *end = at + strcspn(at, "\n");
+        int is_whole = *end != 0;
+        next = end + is_whole;
+        *end = 0;
+        while (trims && end > at && strchr(" \t\r", end[-1])) *--end = 0;
+        if (is_whole && end > at && end[-1] == '\r' && amp_fork_drops_returns()) end[-1] = 0;
+        if (trims && !*at) continue;
+        lines->line = amp_grow(lines->line, lines->count, &lines->room, sizeof *lines->line);
+        lines->line[lines->count++] = at;
+    }
+}
+
+amp_status amp_lines_read(const char *path, const char *what, amp_lines *lines, amp_error *error)
+{
+    AMP_TRY(read_bytes(path, what, lines, error));
+    split(lines, 1);
+    return AMP_OK;
+}
+
+amp_status amp_paths_read(const char *path, const char *what, amp_lines *lines, amp_error *error)
+{
+    AMP_TRY(read_bytes(path, what, lines, error));
+    split(lines, 0);
+    for (size_t i = 0; i < lines->count; i++)
+        if (lines->line[i][strspn(lines->line[i], " \t\r")]) return AMP_OK;
+    return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is empty", path, what);
 }
 
 void amp_lines_free(amp_lines *lines)
 {
-    for (size_t i = 0; i < lines->count; i++) free(lines->line[i]);
+    for (size_t i = 0; !lines->bytes && i < lines->count; i++) free(lines->line[i]);
     free(lines->line);
+    free(lines->bytes);
     *lines = (amp_lines){0};
 }
 

@@ -1,19 +1,22 @@
-/* Lists of lines, as the commands keep them: `valid` reads its list so, and `compare` its files. (A training
- * takes the lines of its list as they are: data_files.h.) */
+/* Lists of lines: those of a text file, and those that a command collects. */
 #pragma once
 
-#include "../../tensor/grow.h"
 #include "../../tensor/status.h"
 #include "data_files.h"
 
 #include <stddef.h>
 
-/* The lines of a text file that are not blank, without their line ends. Starts zeroed; freed by
- * amp_lines_free. */
-typedef struct amp_lines { char **line; size_t count, room; } amp_lines;
+/* Starts zeroed; freed by amp_lines_free. bytes: what the lines of a file lie in; NULL: each is a block of
+ * its own. */
+typedef struct amp_lines { char **line; size_t count, room; char *bytes; } amp_lines;
 
-/* `what` names the file in an error: "the list of validation images". */
+/* Those lines of a file that are not blank, without blanks at their ends. `what` names the file in an error:
+ * "the list of validation images". */
 amp_status amp_lines_read(const char *path, const char *what, amp_lines *lines, amp_error *error);
+/* All lines, as Darknet's get_paths gives them: only '\n' is taken off, and in AlexeyAB's Darknet "\r\n".
+ * AMP_BAD_CONFIG also: all are blank. */
+amp_status amp_paths_read(const char *path, const char *what, amp_lines *lines, amp_error *error);
+/* Adds to lines that were not read. */
 __attribute__((format(printf, 2, 3)))
 void amp_lines_add(amp_lines *lines, const char *format, ...);
 void amp_lines_free(amp_lines *lines);

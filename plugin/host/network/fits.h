@@ -20,7 +20,13 @@ amp_status amp_host_check_fits(struct network *, int roughly, amp_error *);
  * into the free memory. The engine drops the plans it has made so far. */
 amp_status amp_host_choose_recompute(struct network *, amp_error *);
 
-/* What -fit chooses of a training (fitting.h). Bytes. */
+/* ---- -fit of `detector train` and `classifier train` ----
+ *
+ * The training runs with the number of subdivisions, and with the activation checkpointing, with which it
+ * fits into memory and is fastest by the planner's estimate. The batch of a step stays, and so does all
+ * mathematics but batch norm's, which sees the images of one pass. */
+
+/* What is chosen of a training. Bytes. */
 typedef struct amp_fitting {
     int subdivisions;
     double again;        /* what checkpoint=auto repeats, as a share of a forward's arithmetic; 0: nothing */
@@ -34,3 +40,9 @@ typedef struct amp_fitting {
  * planner's estimate. *what: the kind of memory, "RAM". AMP_NO_MEMORY: nothing fits; the error is that of
  * amp_host_check_fits. All ranks call it, and get rank 0's choice. */
 amp_status amp_host_choose_fit(struct network *, int least, amp_fitting *, const char **what, amp_error *);
+
+/* fitting.c: -fit was given. */
+void amp_fitting_request(void);
+/* fitting.c: whether the network that is being made is the one that is made to choose: what it takes is not
+ * checked. */
+int amp_fitting_looks(void);

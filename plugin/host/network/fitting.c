@@ -1,5 +1,5 @@
-/* See fitting.h. fits.c chooses; here is when it is asked, and what becomes of its answer. */
-#include "fitting.h"
+/* -fit: see fits.h. fits.c chooses; here is when it is asked, and what becomes of its answer. */
+#include "fits.h"
 
 #include <malloc.h>
 
@@ -13,7 +13,6 @@
 #include "../program/random.h"
 #include "../program/ranks.h"
 #include "../program/sharing.h"
-#include "fits.h"
 
 /* A program trains one network. */
 static enum { NOT_ASKED, ASKED, LOOKING, CHOSEN } stage;

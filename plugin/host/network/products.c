@@ -4,7 +4,7 @@
  * Weights are multiplied once for each time step, and do not change between two updates: they go to the
  * backend with a version, so that they are rounded once. All other factors lie in buffers that are written
  * again and again. */
-#include "products.h"
+#include "state.h"
 
 /* The layer that this thread runs; NULL: none, or one whose products are its own. */
 static _Thread_local struct { const amp_node *node; amp_engine *engine; } running;

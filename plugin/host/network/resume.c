@@ -68,23 +68,13 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network
     const amp_loop *loop = &amp->resume->loop;
     amp_view view = amp_fork_view(net);
     amp_counters counters = amp_fork_counters(net);
-    amp_run_state run;
-    memset(&run, 0, sizeof run);
-    run.seen = counters.seen;
-    run.t = counters.t;
-    run.steps = amp->steps;
-    run.skipped = amp->skipped;
-    run.width = view.w;
-    run.height = view.h;
-    run.batch = view.batch;
-    run.subdivisions = view.subdivisions;
-    run.window = window_of(&view, counters.seen);
-    run.ranks = amp->comm ? amp->comm->size : 1;
-    run.wire = (int32_t)amp->config->wire;
-    run.sync_batchnorm = amp->config->sync_batchnorm;
-    run.states = amp->resume->rank_states;
-    run.averages = amp->resume->averages;
-    run.average_count = amp_fork_averages(net, 1, amp->resume->averages);
+    amp_run_state run = {
+        .seen = counters.seen, .t = counters.t, .steps = amp->steps, .skipped = amp->skipped,
+        .width = view.w, .height = view.h, .batch = view.batch, .subdivisions = view.subdivisions,
+        .window = window_of(&view, counters.seen), .ranks = amp->comm ? amp->comm->size : 1,
+        .wire = (int32_t)amp->config->wire, .sync_batchnorm = amp->config->sync_batchnorm,
+        .states = amp->resume->rank_states, .averages = amp->resume->averages,
+        .average_count = amp_fork_averages(net, 1, amp->resume->averages) };
     if (!loop->average_loss) return run;
     run.looped = 1;
     run.loop_count = *loop->count;

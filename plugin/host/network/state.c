@@ -10,7 +10,6 @@
 #include "../program/cfg_stream.h"
 #include "../program/ranks.h"
 #include "fits.h"
-#include "fitting.h"
 #include "ranks_join.h"
 #include "resume.h"
 

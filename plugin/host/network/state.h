@@ -47,3 +47,8 @@ struct darknet_amp *amp_host_make(struct network *net);
 void amp_host_network_made(struct network *net);
 /* All but amp->memory, which is the fork's and freed before. */
 void amp_host_free(struct darknet_amp *amp);
+
+/* products.c: matrix products of Darknet's own layers (rnn, gru, lstm, crnn), which the backend makes instead
+ * of its gemm. From begin to end, the calling thread's are those of the engine's active plan's layer. */
+void amp_host_products_begin(struct darknet_amp *amp, int layer);
+void amp_host_products_end(void);

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../tensor/grow.h"
 #include "../program/failure.h"
 
 static amp_status cannot(const char *what, const char *name, amp_error *error)
