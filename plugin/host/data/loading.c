@@ -10,7 +10,7 @@
 
 #include "../../amp/cfg_reader.h"
 #include "../../include/darknet_amp.h"
-#include "../../tensor/grow.h"
+
 #include "../fork.h"
 #include "../program/failure.h"
 #include "data_check.h"
