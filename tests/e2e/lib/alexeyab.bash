@@ -36,11 +36,30 @@ train_in_one_order() { # train_in_one_order <program> <folder> <arguments...>
     local program=$1 folder=$2
     shift 2
     mkdir -p "$folder" && rm -f backup/*
-    OMP_NUM_THREADS=1 LD_PRELOAD=$PWD/one_order.so \
-        ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 \
-        "$program" "$@" > "$folder/out" 2> "$folder/err" || fail "$program $*: $(tail -3 "$folder/err")"
+    preloaded one_order.so OMP_NUM_THREADS=1 "$program" "$@" > "$folder/out" 2> "$folder/err" ||
+        fail "$program $*: $(tail -3 "$folder/err")"
     ! grep -q nan "$folder/out" || fail "$*: NaN, so that the bytes say nothing"
     mv backup/* "$folder"
+}
+
+# weights_near <weights> <others>: but for the rounding of sums
+weights_near() {
+    local said
+    [ -e weights_distance ] ||
+        cc -O1 "$SOURCE_DIR/tests/e2e/lib/weights_distance.c" -o weights_distance -lm
+    said=$(./weights_distance "$1" "$2" 1e-6 1e-4) || fail "$2 against $1: $said"
+    echo "$2 against $1: $said"
+}
+
+# averaged_training <weights> <last step, where it saves>: averaged.cfg and averaged.data, and final.weights
+# of these to begin with. Averaged weights (ema_alpha) are made from step 1003 of 2006 on, and 1000 before the
+# end they become the weights. A rate beyond all bounds ends such a training when its files were saved.
+averaged_training() {
+    sed -e 's/^max_batches=.*/max_batches=2006\nema_alpha=.5/' -e 's/^scales=.*/scales=1e30/' \
+        -e "s/^steps=.*/steps=$(($2 + 1))/" tiny.cfg > averaged.cfg
+    { cat tiny.data; echo savelast=$(($2 / 2)); } > averaged.data
+    cp "$1" final.weights
+    printf '\120\037\0\0\0\0\0\0' | dd of=final.weights bs=1 seek=12 conv=notrunc 2> dd # of 1002 steps
 }
 
 # Trainings under AMP, of a $kind (detector or classifier) on $data.
