@@ -14,8 +14,7 @@ train() {
     local number=$1 cfg=$2 command="detector train tiny.data"
     shift 2
     if grep -q '^\[softmax\]' $cfg; then command="classifier train kinds.data"; fi
-    rm -rf backup
-    mkdir backup
+    fresh
     ranks $number $command $cfg "$@" -seed 7 > out 2> err < /dev/null ||
         fail "$name: $number ranks: $(grep -a 'amp: \|ranks: ' err | tail -n 3)"
 }
@@ -80,8 +79,9 @@ sed '1a random=1
     s/^max_batches=.*/max_batches=2/; /^\[dropout\]/,/^$/d; s/^\[connected\]/[avgpool]\n\n&/
     ' softmax.cfg > class_sizes.cfg
 ranks="2 3 4"
-like_one one_step.cfg -amp fp32
 like_one tiny.cfg -amp fp32
+ranks=3
+like_one one_step.cfg -amp fp32
 like_one adam.cfg -amp fp32
 like_one clip_norm.cfg -amp fp32
 like_one sizes.cfg -amp fp32
@@ -101,7 +101,6 @@ grep -q "^$line" err || fail "$name: $(grep -a 'amp:' err)"
 cp train.txt good.txt
 echo "no image" > images/9.jpg
 echo "$PWD/images/9.jpg" >> train.txt
-ranks=3
 like_one one_step.cfg -amp fp32
 grep -q '^rank [12]: amp: .*images/9.jpg' err || fail "$name: who could not read it: $(grep -a 9.jpg err)"
 mv good.txt train.txt
@@ -262,8 +261,7 @@ grep -q 'saved with sync_batchnorm=0, and now it is 1' err || fail "$name: $(gre
 
 name="mpirun and -gpus"
 gpus() { # as train, with the ranks of one program, on doubles of CUDA and NCCL
-    rm -rf backup
-    mkdir backup
+    fresh
     OMP_WAIT_POLICY=passive "$BUILD_DIR/tests/test_cuda_ranks" detector train tiny.data "$@" -amp fp32 \
         -gpus 0,0 -seed 7 > out 2> err < /dev/null ||
         fail "$name: -gpus: $(grep -a 'amp: \|ranks: ' err | tail -n 3)"
