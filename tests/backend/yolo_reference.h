@@ -356,4 +356,21 @@ static inline reference reference_of(const amp_tensor *x, const float *labels, c
 
 static inline void forget(reference *r) { free(r->out); }
 
+/* The same bits by 1, 3 and 5 processors. */
+static inline void assert_same_by_any_processors(const amp_tensor *x, const float *labels,
+                                                 const amp_yolo_desc *d)
+{
+    amp_tensor dx = poisoned(x->dtype, x->shape.n, x->shape.h, x->shape.w, x->shape.c), first = copy_of(&dx);
+    amp_yolo_result *result = memory(sizeof *result), want;
+    for (int processors = 1; processors < 6; processors += 2) {
+        machine.set_processors(backend, processors);
+        ASSERT_OK(CALL(yolo_loss, x, labels, d, 8, processors == 1 ? &first : &dx, 0, result, NULL, e));
+        if (processors == 1) want = *result;
+        else assert_same(&first, &dx);
+        assert_memory_equal(&want, result, sizeof want);
+    }
+    machine.set_processors(backend, 0);
+    release(dx.data), release(first.data), release(result);
+}
+
 #endif

@@ -2,7 +2,7 @@
 """Writes golden/map.txt: detections and ground truths with the AP that pycocotools and PASCAL VOC's
 definition (voc.py) give them.
 
-For developers: the tests only replay the file, which holds every thirtieth case of each name;
+For developers: the tests only replay the file, which holds every sixtieth case of each name;
 test_average_precision_golden replays all with AMP_GOLDEN set to the folder that map.txt was written to. Needs
 pycocotools (pip install pycocotools, in a virtual environment).
 usage: tests/oracles/map_oracle.py --sample > tests/golden/map.txt
@@ -251,7 +251,7 @@ def main():
     if sys.argv[1:] == ["--check-voc"]:
         return check_voc()
     print("# Written by tests/oracles/map_oracle.py, which says how to read it.")
-    step, seen = 30 if sys.argv[1:] == ["--sample"] else 1, collections.Counter()
+    step, seen = 60 if sys.argv[1:] == ["--sample"] else 1, collections.Counter()
     for name, case in cases():
         if seen[name] % step == 0:
             write_case(name, *case)
