@@ -20,7 +20,8 @@ status_of() {
 # succeeds <command...>: as status_of, with status 0
 succeeds() {
     status_of "$@"
-    [ $status = 0 ] || fail "${name:+$name: }$*: status $status: $(tail -n 3 err)"
+    [ $status = 0 ] || # behind what it says itself a launcher may say more
+        fail "${name:+$name: }$*: status $status: $(grep -a 'amp: \|ranks: ' err | tail -n 3; tail -n 2 err)"
 }
 
 # fresh [file...]: an empty backup/, and these files are gone
