@@ -42,15 +42,7 @@ sed 's/tiny/modern/' tiny.data > modern.data
 cp tiny.names modern.names
 same_as_stock modern detector train modern.data modern.cfg -dont_show
 
-two_kinds
-layers > class.cfg <<'END'
-[net] batch=8 subdivisions=2 width=32 height=32 channels=3 min_crop=32 max_crop=40 hue=.1
-    learning_rate=0.01 max_batches=4 label_smooth_eps=.1
-[convolutional] batch_normalize=1 filters=8 size=3 stride=2 pad=1 activation=leaky
-[convolutional] filters=2 size=1 activation=linear
-[avgpool]
-[softmax]
-END
+class_training min_crop=32 max_crop=40 hue=.1 label_smooth_eps=.1
 same_as_stock class classifier train kinds.data class.cfg -dont_show
 
 # ---- its own validation, where each image is a loading job of its own ----

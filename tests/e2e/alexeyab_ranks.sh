@@ -19,8 +19,7 @@ sed '1a amp=1\nsync_batchnorm=1
 # trains <ranks> <.cfg>: its files are in backup
 trains() {
     fresh
-    ranks $1 detector train tiny.data $2.cfg -dont_show -amp fp32 -seed 7 > out 2> err < /dev/null ||
-        fail "$2.cfg, $1 ranks: $(grep -a 'amp: \|ranks: ' err | tail -n 3)"
+    succeeds ranks $1 detector train tiny.data $2.cfg -dont_show -amp fp32 -seed 7
 }
 for cfg in tiny frozen shared synced; do
     trains 0 $cfg
@@ -31,8 +30,7 @@ done
 
 mkdir -p backup
 sed 's/^batch=8/batch=8\ntrack=1/' tiny.cfg > track.cfg
-status=0
-ranks 2 detector train tiny.data track.cfg -dont_show -amp fp32 > out 2> err < /dev/null || status=$?
+status_of ranks 2 detector train tiny.data track.cfg -dont_show -amp fp32
 [ $status != 0 ] && grep -aq 'amp: \[net\]: track loads sequences' err ||
     fail "track=1: status $status, $(tail -n 3 err)"
 

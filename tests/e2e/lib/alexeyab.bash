@@ -15,6 +15,18 @@ tiny_alexeyab() {
     sed -i -e 's/^batch=4/batch=8/' -e 's/^learning_rate=.*/learning_rate=0.0005/' tiny.cfg
 }
 
+# class_training <keys of [net]...>: class.cfg and kinds.data, a classifier
+class_training() {
+    two_kinds
+    layers > class.cfg <<END
+[net] batch=8 subdivisions=2 width=32 height=32 channels=3 learning_rate=0.01 max_batches=4 $*
+[convolutional] batch_normalize=1 filters=8 size=3 stride=2 pad=1 activation=leaky
+[convolutional] filters=2 size=1 activation=linear
+[avgpool]
+[softmax]
+END
+}
+
 # same_as_stock <name> <arguments...>: stock, stock again and patched, without AMP, save the same weights
 same_as_stock() {
     local name=$1 file
