@@ -10,8 +10,7 @@ tiny_training
 rm -rf cache
 
 selftest() { # selftest <program> [<.cfg>]
-    status=0
-    timeout 600 "$@" > out 2> err || status=$?
+    status_of timeout 600 "$@"
 }
 good() { # good <networks> <program>
     selftest "$2" amp selftest
