@@ -14,17 +14,20 @@ target_include_directories(alexeyab_gpu_double_darknet PRIVATE ${tree}/include $
 target_include_directories(alexeyab_gpu_double_darknet SYSTEM PRIVATE ${CUDA_HEADERS})
 target_compile_options(alexeyab_gpu_double_darknet PRIVATE -w)
 darknet_flags_for(alexeyab_gpu_double_darknet)
+target_compile_options(alexeyab_gpu_double_darknet PRIVATE -O1)
 
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/host/darknet/*.c
     ${CMAKE_SOURCE_DIR}/plugin/host/family/*.c ${CMAKE_SOURCE_DIR}/plugin/host/alexeyab/*.c)
-add_executable(alexeyab_cuda_host_double cuda/host.c ${command_line} doubles/alexeyab_gpu_double.cc
-    ${sources} ${rooms})
+add_library(alexeyab_gpu_double_host OBJECT ${sources} doubles/alexeyab_gpu_double.cc)
+target_link_libraries(alexeyab_gpu_double_host PRIVATE cuda_double_settings)
+add_executable(alexeyab_cuda_host_double cuda/host.c ${command_line} ${rooms})
 add_executable(alexeyab_cuda_host_cpu cuda/host.c)
 # `detector train` of a program for GPUs, one or two.
-add_executable(alexeyab_train_on_gpus alexeyab/train_on_gpus.c doubles/alexeyab_gpu_double.cc
-    doubles/nccl_double.cc ${sources} ${rooms} $<TARGET_OBJECTS:amp_room_commands>
-    $<TARGET_OBJECTS:amp_room_commands_map> ${CMAKE_SOURCE_DIR}/plugin/comm/nccl/nccl.c)
-foreach(program alexeyab_cuda_host_double alexeyab_cuda_host_cpu alexeyab_train_on_gpus)
+add_executable(alexeyab_train_on_gpus alexeyab/train_on_gpus.c doubles/nccl_double.cc ${rooms}
+    $<TARGET_OBJECTS:amp_room_commands> $<TARGET_OBJECTS:amp_room_commands_map>
+    ${CMAKE_SOURCE_DIR}/plugin/comm/nccl/nccl.c)
+set(programs alexeyab_cuda_host_double alexeyab_train_on_gpus)
+foreach(program ${programs} alexeyab_cuda_host_cpu alexeyab_gpu_double_host)
     target_include_directories(${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
         ${CMAKE_CURRENT_SOURCE_DIR}/helpers ${CMAKE_SOURCE_DIR}/plugin)
     target_include_directories(${program} SYSTEM PRIVATE ${tree}/include ${tree}/src
@@ -32,10 +35,11 @@ foreach(program alexeyab_cuda_host_double alexeyab_cuda_host_cpu alexeyab_train_
     set_target_properties(${program} PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF LINKER_LANGUAGE CXX
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endforeach()
-foreach(program alexeyab_cuda_host_double alexeyab_train_on_gpus)
+target_compile_definitions(alexeyab_gpu_double_host PRIVATE AMP GPU)
+foreach(program ${programs})
     target_compile_definitions(${program} PRIVATE AMP GPU)
-    target_link_libraries(${program} PRIVATE alexeyab_gpu_double_darknet cuda_double oneDNN
-        OpenMP::OpenMP_C)
+    target_link_libraries(${program} PRIVATE alexeyab_gpu_double_darknet alexeyab_gpu_double_host
+        ${cuda_double} oneDNN OpenMP::OpenMP_C)
     target_link_options(${program} PRIVATE -Wl,--unresolved-symbols=ignore-all -Wl,--wrap=free -no-pie)
 endforeach()
 target_link_options(alexeyab_train_on_gpus PRIVATE -Wl,--wrap=dlopen -Wl,--wrap=dlsym
@@ -54,7 +58,7 @@ add_executable(test_alexeyab_streams alexeyab/test_streams.c ${tree}/src/dark_cu
 set_source_files_properties(${tree}/src/dark_cuda.c PROPERTIES COMPILE_OPTIONS -w)
 target_compile_definitions(test_alexeyab_streams PRIVATE AMP GPU CUDNN)
 target_include_directories(test_alexeyab_streams SYSTEM PRIVATE ${tree}/include ${tree}/src)
-target_link_libraries(test_alexeyab_streams PRIVATE cuda_double)
+target_link_libraries(test_alexeyab_streams PRIVATE ${cuda_double})
 target_link_options(test_alexeyab_streams PRIVATE -Wl,--unresolved-symbols=ignore-all -no-pie)
 set_target_properties(test_alexeyab_streams PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF LINKER_LANGUAGE CXX
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

@@ -1,66 +1,42 @@
 /* What the [amp] section accepts, what it refuses and in which words, and who wins. test_parsers_fuzz.c has
  * the rest, that no file at all can crash it; test_cfg_check.c what the rest of a .cfg is refused for. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE /* mkdtemp */
 #include "testing.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "amp/config.h"
+#include "test_folder.h"
 
 #define NET "[net]\nbatch=1\n"
 #define LAYER "[convolutional]\nfilters=2\n"
 
-static char directory[] = "/tmp/amp_test_config_XXXXXX", path[64];
-
-static int make_directory(void **state)
-{
-    (void)state;
-    if (!mkdtemp(directory)) return -1;
-    snprintf(path, sizeof path, "%s/x.cfg", directory);
-    return 0;
-}
-
-static int remove_directory(void **state)
-{
-    (void)state;
-    unlink(path);
-    return rmdir(directory);
-}
-
-static void write_bytes(const char *bytes, size_t count)
-{
-    unlink(path); /* overwriting in place would wait for the disk each time */
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, count, file), count);
-    assert_int_equal(fclose(file), 0);
-}
+static const char path[] = "x.cfg"; /* in the test's folder */
 
 static amp_config *read_text(const char *text, const char *command_line, amp_dtype default_dtype)
 {
     amp_config *config = NULL;
     amp_error error = { 0 };
-    write_bytes(text, strlen(text));
+    put_anew(path, text);
     if (amp_config_read(path, command_line, default_dtype, &config, &error) != AMP_OK)
         fail_msg("refused: %s\n---\n%.300s", error.message, text);
     assert_non_null(config);
     return config;
 }
 
-/* message must be path, then rest */
 static void same_message(const char *message, const char *rest)
 {
-    size_t length = strlen(path);
-    if (strncmp(message, path, length) != 0 || strcmp(message + length, rest) != 0)
-        fail_msg("\n     got %s\ninstead of FILE%s", message, rest);
+    if (strncmp(message, path, sizeof path - 1) != 0 || strcmp(message + sizeof path - 1, rest) != 0)
+        fail_msg("\n     got %s\ninstead of %s%s", message, path, rest);
 }
 
 static void refuses_bytes(const char *bytes, size_t count, const char *command_line, const char *rest)
 {
     amp_config *config = (amp_config *)path; /* must be set to NULL */
     amp_error error = { 0 };
-    write_bytes(bytes, count);
+    unlink(path);
+    put_bytes(path, bytes, count);
     amp_status status = amp_config_read(path, command_line, AMP_BF16, &config, &error);
     if (status != AMP_BAD_CONFIG) {
         if (status == AMP_OK) amp_config_free(config);
@@ -470,7 +446,7 @@ TEST(bad_command_line_is_refused)
         { "OFF", "command line: -amp OFF: unknown dtype; allowed: off, fp32, fp16, bf16" },
         { "a\nb", "command line: -amp a?b: unknown dtype; allowed: off, fp32, fp16, bf16" },
     };
-    write_bytes(NET LAYER, strlen(NET LAYER));
+    put_file(path, NET LAYER);
     for (size_t i = 0; i < COUNT(cases); i++) {
         amp_config *config;
         amp_error error = { 0 };
@@ -500,7 +476,7 @@ TEST(files_that_cannot_be_read_are_refused_with_the_cause)
                                 "the pipe's output to one first)");
     unlink(path);
 
-    write_bytes(NET LAYER, strlen(NET LAYER));
+    put_file(path, NET LAYER);
     chmod(path, 0);
     if (geteuid() != 0) { /* root reads anything */
         assert_int_equal(amp_config_read(path, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
@@ -533,14 +509,13 @@ static char *cell(char **rest)
     return text;
 }
 
+static FILE *readme;
+
 /* Every row in the program's words and in its order, and no others. */
 TEST(readme_lists_the_keys)
 {
-    char name[4096], line[1024];
-    snprintf(name, sizeof name, "%.*s../README.md", (int)(sizeof __FILE__ - sizeof "amp/test_config.c"),
-             __FILE__);
-    FILE *readme = fopen(name, "r");
-    if (!readme) fail_msg("cannot read %s", name);
+    char line[1024];
+    assert_non_null(readme);
     while (fgets(line, sizeof line, readme) && strcmp(line, "| key | default | meaning |\n")) {}
     assert_non_null(fgets(line, sizeof line, readme)); /* |---|---|---| */
     amp_config_row row;
@@ -566,4 +541,11 @@ TEST(what_the_cfg_sets_is_told)
     amp_config_free(config);
 }
 
-int main(void) { return run_listed_tests("config", make_directory, remove_directory); }
+int main(void)
+{
+    char name[4096]; /* __FILE__ may be relative, and the tests are in another folder */
+    snprintf(name, sizeof name, "%.*s../README.md", (int)(sizeof __FILE__ - sizeof "amp/test_config.c"),
+             __FILE__);
+    readme = fopen(name, "r");
+    return run_listed_tests("config", enter_folder, leave_folder);
+}

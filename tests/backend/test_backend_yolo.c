@@ -1,9 +1,5 @@
-/* Yolo's loss of a backend, against forward_yolo_layer of Darknet written out in double, one
- * label after the other.
- *
- * Where a threshold decides, rounding could: numbers are drawn until every comparison of the
- * reference is clear by 1e-5. */
-#include "yolo_cases.h"
+/* Yolo's loss of a backend, against forward_yolo_layer of Darknet in double (yolo_reference.h). */
+#include "yolo_reference.h"
 
 typedef struct yolo_case {
     const char *name;
@@ -103,141 +99,6 @@ static amp_yolo_desc desc_of(const yolo_case *c)
     memcpy(d.mask, c->mask, sizeof c->mask);
     memcpy(d.anchors, anchors, sizeof anchors);
     return d;
-}
-
-/* ------------------------------------------------------------------------------------------ the reference */
-
-typedef struct reference {
-    amp_yolo_desc d;
-    int h, w;
-    double *out, *delta, clear; /* clear: how near the nearest comparison was */
-    amp_yolo_result sums;
-} reference;
-
-static int above(reference *r, double a, double b)
-{
-    if (fabs(a - b) < r->clear) r->clear = fabs(a - b);
-    return a > b;
-}
-
-static size_t at(const reference *r, int b, int j, int i, int k)
-{
-    return ((((size_t)b * (size_t)r->h + (size_t)j) * (size_t)r->w + (size_t)i) * (size_t)r->d.n +
-            (size_t)k) *
-        (size_t)(5 + r->d.classes);
-}
-
-static box predicted(const reference *r, size_t q, int j, int i, int k)
-{
-    const float *anchor = r->d.anchors + 2 * r->d.mask[k];
-    return (box){ (i + r->out[q]) / r->w, (j + r->out[q + 1]) / r->h,
-                  exp(r->out[q + 2]) * (double)anchor[0] / r->d.net_w,
-                  exp(r->out[q + 3]) * (double)anchor[1] / r->d.net_h };
-}
-
-static void learn_box(reference *r, size_t q, int j, int i, int k, const float *label)
-{
-    const float *anchor = r->d.anchors + 2 * r->d.mask[k];
-    box t = box_of(label);
-    double scale = 2 - t.w * t.h;
-    r->delta[q] = scale * (t.x * r->w - i - r->out[q]);
-    r->delta[q + 1] = scale * (t.y * r->h - j - r->out[q + 1]);
-    r->delta[q + 2] = scale * (log(t.w * r->d.net_w / (double)anchor[0]) - r->out[q + 2]);
-    r->delta[q + 3] = scale * (log(t.h * r->d.net_h / (double)anchor[1]) - r->out[q + 3]);
-    r->delta[q + 4] = 1 - r->out[q + 4];
-}
-
-static int has_class(const reference *r, const float *label)
-{
-    return label[4] > -1 && label[4] < (float)r->d.classes;
-}
-
-static void learn_class(reference *r, size_t q, const float *label)
-{
-    int category = has_class(r, label) ? (int)label[4] : -1;
-    if (r->delta[q + 5] != 0) {
-        if (category >= 0) r->delta[q + 5 + (size_t)category] = 1 - r->out[q + 5 + (size_t)category];
-        return;
-    }
-    for (int n = 0; n < r->d.classes; n++)
-        r->delta[q + 5 + (size_t)n] = (n == category) - r->out[q + 5 + (size_t)n];
-}
-
-static void look_at_box(reference *r, const float *labels, int count, int b, int j, int i, int k)
-{
-    size_t q = at(r, b, j, i, k);
-    double best = 0;
-    int which = 0;
-    for (int t = 0; t < count; t++) {
-        double iou = iou_of(predicted(r, q, j, i, k), box_of(labels + LABEL * t));
-        if (iou > best) best = iou, which = t;
-    }
-    for (int t = 0; t < count; t++) /* another that is nearly as good must be just as good, and later */
-        if (t != which && best > 0 && (double)r->d.truth_thresh < 1) {
-            double iou = iou_of(predicted(r, q, j, i, k), box_of(labels + LABEL * t));
-            if (iou != best) above(r, iou, best);
-        }
-    r->sums.any_object += r->out[q + 4];
-    r->delta[q + 4] = above(r, best, (double)r->d.ignore_thresh) ? 0 : 0 - r->out[q + 4];
-    if (!above(r, best, (double)r->d.truth_thresh)) return;
-    learn_class(r, q, labels + LABEL * which);
-    learn_box(r, q, j, i, k, labels + LABEL * which);
-}
-
-static void apply_label(reference *r, const float *label, int b)
-{
-    double x = (double)label[0] * r->w, y = (double)label[1] * r->h, best = 0;
-    int anchor = 0;
-    for (int a = 0; a < r->d.total; a++) {
-        double w = (double)r->d.anchors[2 * a] / r->d.net_w, h = (double)r->d.anchors[2 * a + 1] / r->d.net_h;
-        double iou = iou_of((box){ 0, 0, w, h }, (box){ 0, 0, (double)label[2], (double)label[3] });
-        if (above(r, iou, best)) best = iou, anchor = a;
-    }
-    if (x <= -1 || y <= -1 || x >= r->w || y >= r->h) return;
-    for (int k = 0; k < r->d.n; k++) {
-        int i = (int)x, j = (int)y;
-        size_t q = at(r, b, j, i, k);
-        if (r->d.mask[k] != anchor) continue;
-        double iou = iou_of(predicted(r, q, j, i, k), box_of(label));
-        learn_box(r, q, j, i, k, label);
-        learn_class(r, q, label);
-        r->sums.labels += 1;
-        r->sums.iou += iou;
-        r->sums.object += r->out[q + 4];
-        r->sums.category += has_class(r, label) ? r->out[q + 5 + (size_t)label[4]] : 0;
-        r->sums.above_50 += above(r, iou, .5);
-        r->sums.above_75 += above(r, iou, .75);
-        return;
-    }
-}
-
-/* Squashed numbers are floats, as in Darknet: beyond about 17 they are 1, and below -104 they are 0. */
-static reference reference_of(const amp_tensor *x, const float *labels, const amp_yolo_desc *d)
-{
-    size_t count = amp_shape_count(x->shape), size = (size_t)(5 + d->classes);
-    reference r = { .d = *d, .h = x->shape.h, .w = x->shape.w, .clear = 1,
-                    .out = calloc(count, sizeof(double)), .delta = calloc(count, sizeof(double)) };
-    for (size_t e = 0; e < count; e++) {
-        double v = element(x, e);
-        r.out[e] = e % size == 2 || e % size == 3 ? v : (double)(float)(1 / (1 + exp(-v)));
-    }
-    for (int b = 0; b < x->shape.n; b++) {
-        const float *of_image = labels ? labels + (size_t)b * (size_t)d->truths : NULL;
-        int found = 0;
-        while (of_image && found < d->max_boxes && of_image[LABEL * found] != 0) ++found;
-        for (int j = 0; j < r.h; j++)
-            for (int i = 0; i < r.w; i++)
-                for (int k = 0; k < d->n; k++) look_at_box(&r, of_image, found, b, j, i, k);
-        for (int t = 0; t < found; t++) apply_label(&r, of_image + LABEL * t, b);
-    }
-    for (size_t e = 0; e < count; e++) r.sums.cost += r.delta[e] * r.delta[e];
-    return r;
-}
-
-static void forget(reference *r)
-{
-    free(r->out);
-    free(r->delta);
 }
 
 /* ---------------------------------------------------------------------------------------------- comparing */
@@ -430,20 +291,8 @@ TEST(results_do_not_depend_on_the_processors)
 {
     NEEDS(yolo_loss);
     drawn w = draw(&cases[3], AMP_FP16);
-    amp_tensor dx = poisoned(AMP_FP16, w.x.shape.n, w.x.shape.h, w.x.shape.w, w.x.shape.c),
-        first = copy_of(&dx);
-    amp_yolo_result *result = memory(sizeof *result), want;
-    for (int processors = 1; processors < 6; processors += 2) {
-        machine.set_processors(backend, processors);
-        ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 8, processors == 1 ? &first : &dx, 0,
-                       result, NULL, e));
-        if (processors == 1) want = *result;
-        else assert_same(&first, &dx);
-        assert_memory_equal(&want, result, sizeof want);
-    }
-    machine.set_processors(backend, 0);
+    assert_same_by_any_processors(&w.x, w.labels, &w.d);
     discard(&w);
-    release(dx.data), release(first.data), release(result);
 }
 
 TEST(yolo_activate_squashes_all_but_sizes)

@@ -1,10 +1,7 @@
-/* Yolo's loss of a backend by the rules of AlexeyAB's fork: against those rules written out in double, one
- * label after the other, and against the fork's own layer, where its tree is found (tests/alexeyab/yolo.sh
- * makes ALEXEYAB_YOLO of it).
- *
- * Where a comparison decides, rounding could: numbers are drawn until every comparison of the reference is
- * clear by 1e-5. */
-#include "yolo_cases.h"
+/* Yolo's loss of a backend by the rules of AlexeyAB's fork: against those rules written out in double
+ * (yolo_reference.h), and against the fork's own layer, where its tree is found (tests/alexeyab/yolo.sh makes
+ * ALEXEYAB_YOLO of it). */
+#include "yolo_reference.h"
 
 #include <dlfcn.h>
 #include <float.h>
@@ -188,280 +185,6 @@ static void saturate(const amp_yolo_desc *d, const amp_tensor *x)
         if (d->new_coords || (e % SIZE != 2 && e % SIZE != 3)) set_element(x, e, e % 2 ? 120 : -120);
 }
 
-/* ---- the reference ---- */
-
-typedef struct reference {
-    amp_yolo_desc d;
-    double out[ALL], delta[ALL], slope[ALL], clear; /* clear: how near the nearest comparison was */
-    amp_yolo_result sums;
-} reference;
-
-static int above(reference *r, double a, double b)
-{
-    if (a != b && fabs(a - b) < r->clear) r->clear = fabs(a - b);
-    return a > b;
-}
-
-static const double PI_SQUARED = 9.8696044010893586;
-
-static double or_zero(double v) { return isfinite(v) ? v : 0; }
-
-/* l, t, r, b of a box. */
-static void ends_of(box b, double e[4])
-{
-    e[0] = b.x - b.w / 2, e[1] = b.y - b.h / 2, e[2] = b.x + b.w / 2, e[3] = b.y + b.h / 2;
-}
-
-typedef struct parts { double shared_w, shared_h, both, hull_w, hull_h; } parts;
-
-static parts parts_of(const double e[4], box label)
-{
-    double f[4];
-    ends_of(label, f);
-    parts p = { fmin(e[2], f[2]) - fmax(e[0], f[0]), fmin(e[3], f[3]) - fmax(e[1], f[1]), 0,
-                fmax(e[2], f[2]) - fmin(e[0], f[0]), fmax(e[3], f[3]) - fmin(e[1], f[1]) };
-    p.both = (e[2] - e[0]) * (e[3] - e[1]) + label.w * label.h - p.shared_w * p.shared_h;
-    return p;
-}
-
-/* What the fork's gradient is made of: the shared part of both (also where that is a product of two gaps),
- * both's part of what holds them, and the squared diagonal of that. */
-static double share(const double e[4], box l)
-{
-    parts p = parts_of(e, l);
-    return p.both > 0 ? p.shared_w * p.shared_h / p.both : 0;
-}
-
-static double filling(const double e[4], box l)
-{
-    parts p = parts_of(e, l);
-    return p.both / (p.hull_w * p.hull_h);
-}
-
-static double diagonal(const double e[4], box l)
-{
-    parts p = parts_of(e, l);
-    return p.hull_w * p.hull_w + p.hull_h * p.hull_h;
-}
-
-/* The derivative of f as one end moves. */
-static double as_moves(double (*f)(const double *, box), const double e[4], box l, int end)
-{
-    double less[4], more[4], step = 1e-6;
-    memcpy(less, e, sizeof less), memcpy(more, e, sizeof more);
-    less[end] -= step, more[end] += step;
-    return (f(more, l) - f(less, l)) / (2 * step);
-}
-
-static double angle_between(box a, box l) { return atan(l.w / l.h) - atan(a.w / a.h); }
-
-static double likeness(amp_yolo_kind kind, box a, box l)
-{
-    double e[4], w = overlap(a.x, a.w, l.x, l.w), h = overlap(a.y, a.h, l.y, l.h),
-                 shared = w < 0 || h < 0 ? 0 : w * h;
-    ends_of(a, e);
-    parts p = parts_of(e, l);
-    double both = a.w * a.h + l.w * l.h - shared, iou = both == 0 ? 0 : shared / both,
-           hull = p.hull_w * p.hull_h;
-    double way = pow(a.x - l.x, 2) + pow(a.y - l.y, 2), shape = 4 / PI_SQUARED * pow(angle_between(a, l), 2);
-    if (kind == AMP_YOLO_GIOU) return hull == 0 ? iou : iou - (hull - both) / hull;
-    if (kind == AMP_YOLO_DIOU && diagonal(e, l) != 0) return iou - pow(way / diagonal(e, l), .6);
-    if (kind == AMP_YOLO_CIOU && diagonal(e, l) != 0)
-        return iou - way / diagonal(e, l) - shape * shape / (1 - iou + shape + 1e-6);
-    return iou;
-}
-
-/* The fork's gradient by x, y, w, h. */
-static void gradient(reference *r, box a, box l, double g[4])
-{
-    double e[4], f[4], way = pow(a.x - l.x, 2) + pow(a.y - l.y, 2), shape = 0, turn = 0;
-    amp_yolo_kind kind = r->d.loss;
-    if (a.w == 0) a.w = 1;
-    if (a.h == 0) a.h = 1;
-    ends_of(a, e), ends_of(l, f);
-    for (int k = 0; k < 4; k++) above(r, e[k], f[k]), above(r, e[k], f[(k + 2) % 4]);
-    parts p = parts_of(e, l);
-    int apart = p.shared_w <= 0 || p.shared_h <= 0;
-    if (kind == AMP_YOLO_CIOU) {
-        shape = 4 / PI_SQUARED * pow(angle_between(a, l), 2);
-        turn = shape / (1 - p.shared_w * p.shared_h / p.both + shape + 1e-6) * 8 / PI_SQUARED
-               * angle_between(a, l);
-    }
-    for (int k = 0; k < 2; k++) {
-        double low = as_moves(share, e, l, k), high = as_moves(share, e, l, k + 2), c = diagonal(e, l);
-        if (kind == AMP_YOLO_GIOU) {
-            low = (apart ? 0 : low) + as_moves(filling, e, l, k);
-            high = (apart ? 0 : high) + as_moves(filling, e, l, k + 2);
-        }
-        g[k] = low + high;
-        g[k + 2] = high - low;
-        if (kind != AMP_YOLO_DIOU && kind != AMP_YOLO_CIOU) continue;
-        double to_low = as_moves(diagonal, e, l, k), to_high = as_moves(diagonal, e, l, k + 2);
-        g[k] = (apart ? 0 : g[k]) + 2 * (k ? l.y - a.y : l.x - a.x) / c - way * (to_high + to_low) / (c * c);
-        g[k + 2] =
-            (apart ? 0 : g[k + 2]) + way * (to_high - to_low) / 2 / (c * c) + (k ? -turn * a.w : turn * a.h);
-    }
-}
-
-static size_t at(int b, int j, int i, int k) { return (size_t)((((b * H + j) * W + i) * BOXES + k) * SIZE); }
-
-static box predicted(const reference *r, size_t q, int j, int i, int k)
-{
-    const float *anchor = r->d.anchors + 2 * r->d.mask[k];
-    const double *v = r->out + q, w = (double)anchor[0] / NET_W, h = (double)anchor[1] / NET_H;
-    if (r->d.new_coords)
-        return (box){ (i + v[0]) / W, (j + v[1]) / H, 4 * v[2] * v[2] * w, 4 * v[3] * v[3] * h };
-    return (box){ (i + v[0]) / W, (j + v[1]) / H, exp(v[2]) * w, exp(v[3]) * h };
-}
-
-static int named(const float *label) { return label[4] > -1 && label[4] < CLASSES ? (int)label[4] : -1; }
-static int learnt(const reference *r, const float *label)
-{
-    return r->d.class_table ? r->d.class_table[named(label)].learnt : named(label);
-}
-static double multiplier(const reference *r, const float *label)
-{
-    return r->d.class_table ? (double)r->d.class_table[named(label)].multiplier : 1;
-}
-
-static void learn_box(reference *r, size_t q, int j, int i, int k, const float *label)
-{
-    const float *anchor = r->d.anchors + 2 * r->d.mask[k];
-    const double *v = r->out + q, weight = (double)r->d.iou_normalizer * multiplier(r, label);
-    double *delta = r->delta + q, g[4];
-    box t = box_of(label);
-    r->sums.boxes += 1;
-    r->sums.rewritten += delta[0] != 0 || delta[1] != 0 || delta[2] != 0 || delta[3] != 0;
-    if (r->d.loss == AMP_YOLO_MSE) {
-        double w = t.w * NET_W / (double)anchor[0], h = t.h * NET_H / (double)anchor[1],
-               scale = weight * (2 - t.w * t.h);
-        double want[4] = { t.x * W - i, t.y * H - j, r->d.new_coords ? sqrt(w / 4) : log(w),
-                           r->d.new_coords ? sqrt(h / 4) : log(h) };
-        for (int e = 0; e < 4; e++) delta[e] += scale * (want[e] - v[e]);
-        return;
-    }
-    gradient(r, predicted(r, q, j, i, k), t, g);
-    for (int e = 0; e < 4; e++) {
-        double one = or_zero(weight * g[e] * (e >= 2 && !r->d.new_coords ? exp(v[e]) : 1)),
-               most = (double)r->d.max_delta;
-        delta[e] += one > most ? most : one < -most ? -most : one;
-    }
-}
-
-static void learn_class(reference *r, size_t q, const float *label)
-{
-    int c = learnt(r, label);
-    double *delta = r->delta + q + 5, *p = r->out + q + 5, eps = (double)r->d.label_smooth_eps;
-    if (delta[c] != 0) {
-        delta[c] = (1 - eps / 2 - p[c]) * multiplier(r, label);
-        return;
-    }
-    double sure = (double)((float)p[c] + 1e-15f),
-           focus = -.5 * (1 - sure) * (2 * sure * log(sure) + sure - 1);
-    for (int n = 0; n < CLASSES; n++)
-        delta[n] = r->d.focal_loss ? ((n == c) - p[n]) * focus : (n == c ? 1 - eps / 2 : eps / 2) - p[n];
-    if (!r->d.focal_loss && r->d.class_table) delta[c] *= multiplier(r, label) * (double)r->d.cls_normalizer;
-}
-
-static void look_at_box(reference *r, const float *labels, int count, int b, int j, int i, int k)
-{
-    size_t q = at(b, j, i, k);
-    const double *v = r->out + q, obj = (double)r->d.obj_normalizer;
-    double best = 0, *object = r->delta + q + 4;
-    int which = 0, sure = 0;
-    for (int t = 0; t < count; t++) {
-        if (named(labels + NUMBERS * t) < 0) continue;
-        double iou = likeness(AMP_YOLO_IOU, predicted(r, q, j, i, k), box_of(labels + NUMBERS * t));
-        if (iou > best) best = iou, which = t;
-    }
-    for (int t = 0; t < count && (double)r->d.truth_thresh < 1; t++)
-        if (named(labels + NUMBERS * t) >= 0 && t != which && best > 0)
-            above(r, likeness(AMP_YOLO_IOU, predicted(r, q, j, i, k), box_of(labels + NUMBERS * t)), best);
-    r->sums.any_object += v[4];
-    *object = obj * (0 - v[4]);
-    if (above(r, best, (double)r->d.ignore_thresh)) {
-        for (int c = 0; c < CLASSES; c++) sure |= above(r, v[5 + c], .25);
-        if (sure && !r->d.objectness_smooth) *object = 0;
-        if (sure && r->d.objectness_smooth && above(r, obj * (best - v[4]), *object))
-            *object = obj * (best - v[4]);
-    }
-    if (!above(r, best, (double)r->d.truth_thresh)) return;
-    const float *label = labels + NUMBERS * which;
-    *object = obj * ((r->d.objectness_smooth ? best * best : 1) - v[4]);
-    learn_class(r, q, label);
-    size_t c = 5 + (size_t)learnt(r, label);
-    if (r->d.objectness_smooth) r->delta[q + c] = multiplier(r, label) * (best * best - v[c]);
-    learn_box(r, q, j, i, k, label);
-}
-
-static void apply_label(reference *r, const float *label, int b)
-{
-    box shape = { 0, 0, (double)label[2], (double)label[3] };
-    double x = (double)label[0] * W, y = (double)label[1] * H, best = 0;
-    int anchor = 0, i = (int)x, j = (int)y;
-    if (named(label) < 0 || x <= -1 || y <= -1 || x >= W || y >= H) return;
-    for (int a = 0; a < r->d.total; a++) {
-        box of_anchor = { 0, 0, (double)anchors[2 * a] / NET_W, (double)anchors[2 * a + 1] / NET_H };
-        double iou = likeness(AMP_YOLO_IOU, of_anchor, shape);
-        if (above(r, iou, best)) best = iou, anchor = a;
-    }
-    for (int k = 0; k < BOXES; k++) {
-        int a = r->d.mask[k];
-        if (k == 2 && a == r->d.mask[1]) break; /* the first stands for both */
-        size_t q = at(b, j, i, k);
-        box of_anchor = { 0, 0, (double)anchors[2 * a] / NET_W, (double)anchors[2 * a + 1] / NET_H };
-        if (a != anchor
-            && !(r->d.iou_thresh < 1
-                 && above(r, likeness(r->d.thresh_kind, of_anchor, shape), (double)r->d.iou_thresh)))
-            continue;
-        double like = likeness(AMP_YOLO_IOU, predicted(r, q, j, i, k), box_of(label));
-        learn_box(r, q, j, i, k, label);
-        if (!r->d.objectness_smooth || r->delta[q + 4] == 0)
-            r->delta[q + 4] = multiplier(r, label) * (double)r->d.obj_normalizer * (1 - r->out[q + 4]);
-        learn_class(r, q, label);
-        r->sums.labels += 1;
-        r->sums.iou += like;
-        r->sums.giou += likeness(AMP_YOLO_GIOU, predicted(r, q, j, i, k), box_of(label));
-        r->sums.object += r->out[q + 4];
-        r->sums.category += r->out[q + 5 + (size_t)learnt(r, label)];
-        r->sums.above_50 += above(r, like, .5);
-        r->sums.above_75 += above(r, like, .75);
-    }
-}
-
-static void average(reference *r, size_t q)
-{
-    int positive = 0;
-    for (size_t c = 5; c < SIZE; c++) positive += r->delta[q + c] > 0;
-    for (size_t e = 0; e < 4 && positive > 0 && r->delta[q + 4] != 0; e++) r->delta[q + e] /= positive;
-}
-
-/* Squashed numbers are floats, as in Darknet: beyond about 17 they are 1, and below -104 they are 0. */
-static reference reference_of(const amp_tensor *x, const float *labels, const amp_yolo_desc *d)
-{
-    reference r = { .d = *d, .clear = 1 };
-    for (size_t e = 0; e < ALL; e++) {
-        double v = element(x, e), p = (double)(float)(1 / (1 + exp(-v))), s = (double)d->scale_x_y;
-        int kept = d->new_coords ? !d->before_logistic : e % SIZE == 2 || e % SIZE == 3;
-        r.out[e] = kept ? v : p;
-        if (e % SIZE < 2) r.out[e] = s * r.out[e] - (s - 1) / 2;
-        r.slope[e] = (double)d->delta_normalizer * (d->before_logistic ? 1 / (2 + exp(v) + exp(-v)) : 1);
-    }
-    for (int b = 0; b < IMAGES; b++) {
-        const float *of_image = labels + (size_t)b * (size_t)d->truths;
-        int found = 0;
-        while (found < d->max_boxes && of_image[NUMBERS * found] != 0) ++found;
-        for (int j = 0; j < H; j++)
-            for (int i = 0; i < W; i++)
-                for (int k = 0; k < BOXES; k++) look_at_box(&r, of_image, found, b, j, i, k);
-        for (int t = 0; t < found; t++) apply_label(&r, of_image + NUMBERS * t, b);
-    }
-    for (size_t q = 0; q < ALL && d->iou_thresh < 1; q += SIZE) average(&r, q);
-    for (size_t e = 0; e < ALL; e++) r.sums.cost += r.delta[e] * r.delta[e];
-    for (size_t e = 0; e < ALL; e++) r.sums.box_cost += e % SIZE < 4 ? r.delta[e] * r.delta[e] : 0;
-    return r;
-}
-
 /* ---- comparing ---- */
 
 /* Input and labels, drawn until nothing is decided by rounding. */
@@ -482,6 +205,7 @@ static drawn draw(const keys *k, const labels_case *c, int round, amp_dtype dtyp
         draw_labels(c, &w.d, w.labels, seed);
         w.r = reference_of(&w.x, w.labels, &w.d);
         if (w.r.clear > 1e-5) return w;
+        forget(&w.r);
     }
     fail_msg("%s, labels %s: rounding decides", k->name, c->name);
     return w;
@@ -490,6 +214,7 @@ static drawn draw(const keys *k, const labels_case *c, int round, amp_dtype dtyp
 static void discard(drawn *w)
 {
     if (w->d.class_table) release((void *)w->d.class_table);
+    forget(&w->r);
     release(w->x.data);
     release(w->labels);
 }
@@ -749,23 +474,11 @@ TEST(a_number_that_is_not_finite_makes_the_cost_nan)
 TEST(results_do_not_depend_on_the_processors)
 {
     NEEDS(yolo_loss);
-    amp_yolo_result *result = memory(sizeof *result), want;
     for (size_t k = 5; k < 7; k++) {
         drawn w = draw(&all_keys[k], &all_labels[4], 0, AMP_BF16);
-        amp_tensor dx = poisoned(AMP_BF16, IMAGES, H, W, BOXES * SIZE), first = copy_of(&dx);
-        for (int processors = 1; processors < 6; processors += 2) {
-            machine.set_processors(backend, processors);
-            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 8, processors == 1 ? &first : &dx, 0,
-                           result, NULL, e));
-            if (processors == 1) want = *result;
-            else assert_same(&first, &dx);
-            assert_memory_equal(&want, result, sizeof want);
-        }
+        assert_same_by_any_processors(&w.x, w.labels, &w.d);
         discard(&w);
-        release(dx.data), release(first.data);
     }
-    machine.set_processors(backend, 0);
-    release(result);
 }
 
 static int run(void) { return run_listed_tests(variant, NULL, NULL); }

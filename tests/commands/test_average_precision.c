@@ -55,26 +55,6 @@ TEST(a_perfect_detector_scores_one)
     }
 }
 
-TEST(a_silent_detector_scores_zero)
-{
-    const amp_truth truths[] = {{0, 0, at(0), 0}, {3, 0, at(0), 0}};
-    outcome o = run(NULL, 0, truths, COUNT(truths), 1, AMP_AP_COCO, .25f);
-    assert_near(o.total.map50, 0);
-    assert_near(o.total.precision, 0);
-    assert_near(o.total.f1, 0);
-    assert_int_equal(o.total.false_negatives, 2);
-}
-
-TEST(nothing_to_find_counts_no_class)
-{
-    const amp_detected detected[] = {{0, 0, .9f, at(0)}};
-    outcome o = run(detected, 1, NULL, 0, 1, AMP_AP_COCO, .25f);
-    assert_int_equal(o.total.classes_counted, 0);
-    assert_near(o.total.map50, 0);
-    assert_near(o.total.recall, 0);
-    assert_int_equal(o.total.false_positives, 1);
-}
-
 /* Three objects; hit, miss, hit. Precision 1, 1/2, 2/3 at recall 1/3, 1/3, 2/3; the
  * envelope is 1, 2/3, 2/3. */
 TEST(the_three_ways_to_take_the_area)

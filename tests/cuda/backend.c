@@ -424,6 +424,22 @@ static amp_status load(amp_backend *b, amp_conv *conv, const float *masters, amp
     return b->conv_load_weights(b, &(amp_conv_weights){ conv, masters }, 1, &failed, error);
 }
 
+/* One forward of three_by_three, of zeros. */
+static void run_forward(amp_backend *b, amp_conv *conv)
+{
+    const size_t x_bytes = 2 * 16 * 6 * 5 * 2, y_bytes = 2 * 8 * 6 * 5 * 2, w_bytes = 8 * 16 * 9 * 4;
+    void *x, *y, *w;
+    OK(b->allocate(b, x_bytes, &x, e));
+    OK(b->allocate(b, y_bytes, &y, e));
+    OK(b->allocate(b, w_bytes, &w, e));
+    OK(b->zero(b, x, x_bytes, e));
+    OK(b->zero(b, w, w_bytes, e));
+    OK(load(b, conv, w, e));
+    OK(b->conv_forward(b, conv, x, NULL, y, e));
+    OK(b->synchronize(b, e));
+    b->release(b, x), b->release(b, y), b->release(b, w);
+}
+
 static int executed(void)
 {
     int sum = 0;
@@ -493,26 +509,14 @@ TEST_WITH(engines_are_timed_by_what_the_gpu_takes, begin, end)
     enum { FASTEST = 2, RUNS = 5 };
     amp_backend *b = opened();
     amp_conv *conv;
-    void *x, *y;
-    float *w;
     for (int i = 0; i <= ENGINES; i++) cudnn_double.engine[i].takes = takes[i];
     cudnn_double.engine[FASTEST].disturbed = 50;
     long launches = amp_cuda_launches();
     OK(b->conv_create(b, &three_by_three, &conv, e));
     /* The GPU is held once for its clocks, and once for each run. */
     assert_int_equal(amp_cuda_launches() - launches, 1 + 4 * RUNS * (1 + ENGINES));
-    OK(b->allocate(b, 2 * 16 * 6 * 5 * 2, &x, e));
-    OK(b->allocate(b, 2 * 8 * 6 * 5 * 2, &y, e));
-    OK(b->allocate(b, 8 * 16 * 9 * 4, (void **)&w, e));
-    OK(b->zero(b, x, 2 * 16 * 6 * 5 * 2, e));
-    OK(b->zero(b, w, 8 * 16 * 9 * 4, e));
-    OK(load(b, conv, w, e));
-    OK(b->conv_forward(b, conv, x, NULL, y, e));
-    OK(b->synchronize(b, e));
+    run_forward(b, conv);
     assert_int_equal(cudnn_double.last.engine, FASTEST);
-    b->release(b, x);
-    b->release(b, y);
-    b->release(b, w);
     b->conv_destroy(b, conv);
     b->destroy(b);
 }
@@ -537,26 +541,14 @@ TEST_WITH(tuning_may_be_off_or_short_of_memory, begin, end)
 TEST_WITH(an_engine_whose_workspace_does_not_fit_yet_is_kept, begin, end)
 {
     amp_conv *conv;
-    void *x, *y;
-    float *w;
     cudnn_double.engine[0].workspace = 1 << 20; /* as the others */
     amp_cuda_device_is(9, 0, 4, (size_t)512 << 10);
     amp_backend *b = opened();
     OK(b->conv_create(b, &three_by_three, &conv, e));
     assert_int_equal(executed(), 0);
     amp_cuda_device_is(9, 0, 4, (size_t)8 * GIB);
-    OK(b->allocate(b, 2 * 16 * 6 * 5 * 2, &x, e));
-    OK(b->allocate(b, 2 * 8 * 6 * 5 * 2, &y, e));
-    OK(b->allocate(b, 8 * 16 * 9 * 4, (void **)&w, e));
-    OK(b->zero(b, x, 2 * 16 * 6 * 5 * 2, e));
-    OK(b->zero(b, w, 8 * 16 * 9 * 4, e));
-    OK(load(b, conv, w, e));
-    OK(b->conv_forward(b, conv, x, NULL, y, e));
-    OK(b->synchronize(b, e));
+    run_forward(b, conv);
     assert_int_equal(cudnn_double.engine[0].executed, 1); /* the first choice */
-    b->release(b, x);
-    b->release(b, y);
-    b->release(b, w);
     b->conv_destroy(b, conv);
     b->destroy(b);
 }
@@ -566,23 +558,11 @@ TEST_WITH(deterministic_runs_use_no_clock_and_no_chance, begin, end)
     setenv("AMP_CUDA_DETERMINISTIC", "1", 1);
     amp_backend *b = opened();
     amp_conv *conv;
-    void *x, *y;
-    float *w;
     OK(b->conv_create(b, &three_by_three, &conv, e));
     assert_int_equal(executed(), 0);
-    OK(b->allocate(b, 2 * 16 * 6 * 5 * 2, &x, e));
-    OK(b->allocate(b, 2 * 8 * 6 * 5 * 2, &y, e));
-    OK(b->allocate(b, 8 * 16 * 9 * 4, (void **)&w, e));
-    OK(b->zero(b, x, 2 * 16 * 6 * 5 * 2, e));
-    OK(b->zero(b, w, 8 * 16 * 9 * 4, e));
-    OK(load(b, conv, w, e));
-    OK(b->conv_forward(b, conv, x, NULL, y, e));
-    OK(b->synchronize(b, e));
+    run_forward(b, conv);
     assert_int_equal(cudnn_double.engine[0].executed, 0);
     assert_int_equal(cudnn_double.engine[1].executed, 1);
-    b->release(b, x);
-    b->release(b, y);
-    b->release(b, w);
     b->conv_destroy(b, conv);
     b->destroy(b);
 }

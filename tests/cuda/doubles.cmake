@@ -88,19 +88,30 @@ function(cuda_on_the_cpu)
         COMPILE_OPTIONS "${flags}")
 endfunction()
 
-# Without the headers of cuDNN the backend is its kernels.
+# cuda_double_objects(<library> <sources...>)
+function(cuda_double_objects name)
+    add_library(${name} OBJECT ${ARGN})
+    set_target_properties(${name} PROPERTIES C_EXTENSIONS OFF CXX_EXTENSIONS ON)
+    target_link_libraries(${name} PUBLIC cuda_double_settings)
+endfunction()
+
+# Without the headers of cuDNN the backend is its kernels. cuda_double: the object libraries that it is.
 file(GLOB cuda_kernels CONFIGURE_DEPENDS ${cuda_room}/*.cu)
-file(GLOB cuda_c CONFIGURE_DEPENDS ${cuda_room}/*.c)
-file(GLOB cuda_library_doubles CONFIGURE_DEPENDS
-    doubles/cudnn*.c doubles/cudnn*.cc doubles/cublas*.c doubles/cublas*.cc)
 cuda_on_the_cpu(${cuda_kernels})
-set(cuda_runtime doubles/cuda_shim.cc doubles/cuda_races.cc doubles/cuda_runtime_double.cc)
-set(cuda_double_sources ${cuda_runtime} ${cuda_kernels})
+cuda_double_objects(cuda_double_kernels ${cuda_kernels})
+cuda_double_objects(cuda_double_runtime doubles/cuda_shim.cc doubles/cuda_races.cc
+    doubles/cuda_runtime_double.cc)
+cuda_double_objects(cuda_double_machine conformance/machine_cuda_double.c)
+set(cuda_double_but_kernels cuda_double_runtime)
 if(CUDNN_INCLUDE_DIR)
-    list(APPEND cuda_double_sources ${cuda_c} ${cuda_library_doubles})
+    file(GLOB cuda_c CONFIGURE_DEPENDS ${cuda_room}/*.c)
+    file(GLOB cuda_library_doubles CONFIGURE_DEPENDS doubles/cudnn*.cc doubles/cublas*.cc)
     target_include_directories(cuda_double_settings SYSTEM INTERFACE ${CUDNN_INCLUDE_DIR})
+    cuda_double_objects(cuda_double_libraries ${cuda_c} ${cuda_library_doubles})
+    list(APPEND cuda_double_but_kernels cuda_double_libraries)
     set(cuda_double_whole ON)
 endif()
+set(cuda_double ${cuda_double_but_kernels} cuda_double_kernels)
 if(NOT DARKNET_AMP_SANITIZE)
     # Their sums take most of some tests' time.
     set_source_files_properties(
@@ -109,15 +120,12 @@ if(NOT DARKNET_AMP_SANITIZE)
     # So do its threads, and what is looked at.
     set_source_files_properties(doubles/cuda_shim.cc doubles/cuda_races.cc PROPERTIES COMPILE_OPTIONS -O3)
 endif()
-add_library(cuda_double OBJECT ${cuda_double_sources})
-set_target_properties(cuda_double PROPERTIES C_EXTENSIONS OFF CXX_EXTENSIONS ON POSITION_INDEPENDENT_CODE ON)
-target_link_libraries(cuda_double PUBLIC cuda_double_settings)
 
-# cuda_double_program(<executable> <library>): a test of what is linked to it
-function(cuda_double_program name library)
+# cuda_double_program(<executable> <libraries...>): a test of what is linked to it
+function(cuda_double_program name)
     set_target_properties(${name} PROPERTIES C_EXTENSIONS OFF CXX_EXTENSIONS ON LINKER_LANGUAGE CXX
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-    target_link_libraries(${name} PRIVATE ${library})
+    target_link_libraries(${name} PRIVATE ${ARGN})
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77
         TIMEOUT ${unit_timeout})
@@ -125,41 +133,43 @@ endfunction()
 
 function(cuda_double_test name)
     add_executable(${name} ${ARGN})
-    cuda_double_program(${name} cuda_double)
+    cuda_double_program(${name} ${cuda_double})
+endfunction()
+
+# A test for any machine of conformance/machine.h.
+function(cuda_double_machine_test name)
+    cuda_double_test(${name} ${ARGN})
+    target_link_libraries(${name} PRIVATE cuda_double_machine)
 endfunction()
 
 foreach(test ${conformance_tests})
     string(REPLACE test_backend_ test_cuda_double_ name ${test})
-    cuda_double_test(${name} backend/${test}.c conformance/machine_cuda_double.c)
+    cuda_double_machine_test(${name} backend/${test}.c)
 endforeach()
 
 # AlexeyAB's rules of yolo are held to bounds that leave no room for fma.
 if(contraction)
-    add_library(cuda_double_contracted OBJECT ${cuda_double_sources})
-    set_target_properties(cuda_double_contracted PROPERTIES
-        C_EXTENSIONS OFF CXX_EXTENSIONS ON POSITION_INDEPENDENT_CODE ON AMP_CONTRACTED ON)
-    target_link_libraries(cuda_double_contracted PUBLIC cuda_double_settings)
+    cuda_double_objects(cuda_double_contracted ${cuda_kernels})
+    set_target_properties(cuda_double_contracted PROPERTIES AMP_CONTRACTED ON)
     foreach(kernels cast kernels_move kernels_norm kernels_update yolo)
         set(name test_cuda_contracted_${kernels})
-        add_executable(${name} backend/test_backend_${kernels}.c conformance/machine_cuda_double.c)
-        cuda_double_program(${name} cuda_double_contracted)
+        add_executable(${name} backend/test_backend_${kernels}.c)
+        cuda_double_program(${name} ${cuda_double_but_kernels} cuda_double_contracted cuda_double_machine)
     endforeach()
 endif()
 
 # A backend of one kernel, as one that is being written: all else stays NULL.
-add_executable(test_cuda_double_partial backend/test_backend_cast.c conformance/machine_cuda_double.c
-    ${cuda_runtime} ${cuda_room}/cast.cu)
-cuda_double_program(test_cuda_double_partial cuda_double_settings)
+add_executable(test_cuda_double_partial backend/test_backend_cast.c ${cuda_room}/cast.cu)
+cuda_double_program(test_cuda_double_partial cuda_double_runtime cuda_double_machine)
 
-cuda_double_test(test_cuda_double_unlisted cuda/kernels_move.c conformance/machine_cuda_double.c)
+cuda_double_machine_test(test_cuda_double_unlisted cuda/kernels_move.c)
 if(cuda_double_whole)
-    file(GLOB layers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/layers/*.c)
-    cuda_double_test(test_cuda_double_layers layers/test_backend_layers.c
-        conformance/machine_cuda_double.c ${layers}
+    cuda_double_machine_test(test_cuda_double_layers layers/test_backend_layers.c
+        $<TARGET_OBJECTS:amp_room_layers>
         ${CMAKE_SOURCE_DIR}/plugin/amp/plan.c ${CMAKE_SOURCE_DIR}/plugin/amp/autocast.c)
 endif()
 
-cuda_double_test(test_cuda_update cuda/update.c conformance/machine_cuda_double.c)
+cuda_double_machine_test(test_cuda_update cuda/update.c)
 cuda_on_the_cpu(${CMAKE_CURRENT_SOURCE_DIR}/cuda/faults.cu ${CMAKE_CURRENT_SOURCE_DIR}/cuda/races.cu)
 cuda_double_test(test_cuda_shim cuda/shim.c cuda/faults.cu)
 cuda_double_test(test_cuda_races cuda/race_check.c cuda/faults.cu cuda/races.cu)
@@ -167,8 +177,8 @@ if(cuda_double_whole)
     cuda_double_test(test_cuda_library_doubles cuda/library_doubles.c)
     cuda_double_test(test_cuda_graph cuda/graph.c)
     cuda_double_test(test_cuda_backend cuda/backend.c)
-    cuda_double_test(test_cuda_large gpu/large.c conformance/machine_cuda_double.c)
-    cuda_double_test(test_cuda_engines gpu/engines.c conformance/machine_cuda_double.c)
+    cuda_double_machine_test(test_cuda_large gpu/large.c)
+    cuda_double_machine_test(test_cuda_engines gpu/engines.c)
     set_property(TEST test_cuda_large test_cuda_engines APPEND PROPERTY ENVIRONMENT AMP_TEST_SMALL=1)
     set(conv_shapes CONV_SHAPES="${CMAKE_CURRENT_SOURCE_DIR}/golden/conv_shapes.txt")
     target_compile_definitions(test_cuda_engines PRIVATE ${conv_shapes})
@@ -205,8 +215,9 @@ set_tests_properties(test_nccl_library PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${
 if(cuda_double_whole AND NOT DARKNET_AMP_CUDA)
     add_library(darknet_on_doubles OBJECT cuda/darknet_on_doubles.c faults/fault_in_backend.c)
     target_link_libraries(darknet_on_doubles PRIVATE cuda_double_settings)
+    list(TRANSFORM cuda_double REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE on_doubles)
     function(program_on_doubles name)
-        add_executable(${name} ${ARGN} $<TARGET_OBJECTS:cuda_double> $<TARGET_OBJECTS:darknet_on_doubles>)
+        add_executable(${name} ${ARGN} ${on_doubles} $<TARGET_OBJECTS:darknet_on_doubles>)
         set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
         target_link_libraries(${name} PRIVATE darknet_static oneDNN OpenMP::OpenMP_C)

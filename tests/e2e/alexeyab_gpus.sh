@@ -7,7 +7,6 @@ needs_alexeyab
 on_gpus=$BUILD_DIR/tests/alexeyab_train_on_gpus
 [ -x "$on_gpus" ] || skip 'there is no alexeyab_train_on_gpus: it takes the headers of CUDA and cuDNN'
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
-cc -O1 "$SOURCE_DIR/tests/e2e/lib/weights_distance.c" -o weights_distance -lm
 tiny_alexeyab
 sed -i -e '/^\[dropout\]/,/^probability/d' -e 's/^layers=-3/layers=-2/' tiny.cfg
 
@@ -16,8 +15,7 @@ dtype=fp32
 on() {
     local gpus=$1 folder=$2
     shift 2
-    rm -rf backup "$folder"
-    mkdir backup
+    fresh "$folder"
     status=0
     "$on_gpus" "$1" train "${@:2}" -amp $dtype -seed 7 -gpus $gpus > out 2> err < /dev/null || status=$?
     cp err backup
@@ -28,16 +26,11 @@ trained() { # trained <gpus> <folder> <command> <arguments...>: to its end
     [ $status = 0 ] || fail "$*: status $status: $(grep -a 'amp: \|ranks: \|doubles: ' err | tail -n 3)"
     [ $1 = 0 ] || grep -q '^ranks: their GPUs sum by NCCL .*, threads$' err || fail "$*: not two GPUs"
 }
-near() { # near <weights of one GPU> <of two>
-    local said
-    said=$(./weights_distance $1 $2 1e-6 1e-4) || fail "$2 against $1: $said"
-    echo "$2 against $1: $said"
-}
 compare() { # compare <command> <.data> <.cfg>
     local name=${3%.cfg}
     trained 0 one "$@"
     trained 0,0 two "$@"
-    near one/${name}_final.weights two/${name}_final.weights
+    weights_near one/${name}_final.weights two/${name}_final.weights
 }
 
 # ---- two against one ----
@@ -80,28 +73,22 @@ for file in tiny_final.weights tiny_final.weights.amp; do
 done
 trained 0,0 went_on detector tiny.data tiny.cfg half_of_one/half_final.weights
 grep -q 'resumed from .*, data order continues (-seed 7)' err || fail "$(grep -a resumed err)"
-near whole/tiny_final.weights went_on/tiny_final.weights
+weights_near whole/tiny_final.weights went_on/tiny_final.weights
 trained 0 went_on detector tiny.data tiny.cfg half_of_two/half_final.weights
-near whole/tiny_final.weights went_on/tiny_final.weights
+weights_near whole/tiny_final.weights went_on/tiny_final.weights
 
-# Averaged weights (ema_alpha), as in alexeyab_ranks.sh: a rate beyond all bounds ends such a training when
-# its files were saved.
-averages() { # averages <gpus> <folder> <weights to begin with> <last step, where it saves>
-    sed -e 's/^max_batches=.*/max_batches=2006\nema_alpha=.5/' -e 's/^scales=.*/scales=1e30/' \
-        -e "s/^steps=.*/steps=$(($4 + 1))/" tiny.cfg > averaged.cfg
-    { cat tiny.data; echo savelast=$(($4 / 2)); } > averaged.data
+averages() { # averages <gpus> <folder> <weights to begin with> <last step>
+    averaged_training whole/tiny_final.weights $4
     on $1 $2 detector averaged.data averaged.cfg $3
     [ $status = 1 ] && grep -a "beyond 1e19.*last good step: $(($4 + 1));" err |
         grep -q 'last saved: backup/averaged_last.weights' || fail "averages on $1: $(tail -n 2 err)"
 }
-cp whole/tiny_final.weights final.weights
-printf '\120\037\0\0\0\0\0\0' | dd of=final.weights bs=1 seek=12 conv=notrunc 2> dd # 8016 images: 1002 steps
 averages 0 one final.weights 1006
 averages 0,0 two final.weights 1006
 averages 0,0 half final.weights 1004
 averages 0,0 went_on half/averaged_last.weights 1006
 for file in averaged_ema.weights averaged_last.weights; do
-    near one/$file two/$file
+    weights_near one/$file two/$file
     cmp two/$file went_on/$file || fail "two GPUs, continued: another $file"
     ! cmp -s half/$file two/$file || fail "$file does not change"
 done

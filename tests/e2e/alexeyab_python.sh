@@ -10,8 +10,7 @@ library=$BUILD_DIR/lib/libdarknet-alexeyab.so
 python=${PYTHON:-python3}
 command -v "$python" > /dev/null || skip 'there is no python3'
 tiny_alexeyab
-"$ALEXEYAB" detector train tiny.data tiny.cfg -dont_show -seed 1 -amp fp32 > out 2> err ||
-    fail "$(tail -1 err)"
+succeeds "$ALEXEYAB" detector train tiny.data tiny.cfg -dont_show -seed 1 -amp fp32
 "$python" "$SOURCE_DIR/tests/e2e/lib/sure_heads.py" backup/tiny_final.weights sure.weights
 { printf 'P6\n32 32\n255\n'; seq 1000 2000 | tr -d '\n' | head -c 3072; } > image.png # a PPM
 
@@ -50,8 +49,8 @@ for dtype in off fp32 bf16 fp16; do
     "$python" python/predict.py $dtype.cfg image.png > $dtype.out 2> $dtype.err ||
         fail "darknet.py with $dtype: $(tail -1 $dtype.err)"
     grep '^\(round\|square\) ' $dtype.out > $dtype.python || fail "$dtype: darknet.py finds no box"
-    "$ALEXEYAB" detector test tiny.data $dtype.cfg sure.weights image.png -dont_show -thresh .3 \
-        -out $dtype.json > out 2> err < /dev/null || fail "$dtype: detector test: $(tail -1 err)"
+    succeeds "$ALEXEYAB" detector test tiny.data $dtype.cfg sure.weights image.png -dont_show -thresh .3 \
+        -out $dtype.json
     "$python" python/as_python.py $dtype.json > $dtype.program
     # rounded to four digits: a box lies off by a unit at most
     "$python" - $dtype.python $dtype.program <<'END' || fail "$dtype: darknet.py finds other boxes"
@@ -72,8 +71,7 @@ done
 
 "$python" -c 'import cv2, numpy; cv2.imread' 2> /dev/null ||
     { echo "darknet_images.py was not tried: no python3 with OpenCV"; exit 0; }
-"$python" python/darknet_images.py --input image.png --weights sure.weights --config_file bf16.cfg \
-    --data_file tiny.data --thresh .3 --dont_show --ext_output --save_labels > out 2> err ||
-    fail "darknet_images.py: $(tail -1 err)"
+succeeds "$python" python/darknet_images.py --input image.png --weights sure.weights --config_file bf16.cfg \
+    --data_file tiny.data --thresh .3 --dont_show --ext_output --save_labels
 [ "$(wc -l < image.txt)" = "$(wc -l < bf16.python)" ] ||
     fail "darknet_images.py finds $(wc -l < image.txt) boxes, and not $(wc -l < bf16.python)"

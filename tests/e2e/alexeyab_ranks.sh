@@ -5,7 +5,6 @@ set -eu
 needs_alexeyab
 RANKS_PROGRAM=darknet-alexeyab-mpi
 . "$SOURCE_DIR/tests/e2e/lib/ranks.bash"
-cc -O1 "$SOURCE_DIR/tests/e2e/lib/weights_distance.c" -o weights_distance -lm
 tiny_alexeyab
 
 sed -i -e '/^\[dropout\]/,/^probability/d' -e 's/^layers=-3/layers=-2/' tiny.cfg
@@ -19,34 +18,24 @@ sed '1a amp=1\nsync_batchnorm=1
 
 # trains <ranks> <.cfg>: its files are in backup
 trains() {
-    rm -rf backup && mkdir backup
-    ranks $1 detector train tiny.data $2.cfg -dont_show -amp fp32 -seed 7 > out 2> err < /dev/null ||
-        fail "$2.cfg, $1 ranks: $(grep -a 'amp: \|ranks: ' err | tail -n 3)"
-}
-near() { # near <weights of one rank> <of two>
-    local said
-    said=$(./weights_distance $1 $2 1e-6 1e-4) || fail "$2: 2 ranks against one: $said"
-    echo "$2: 2 ranks against one: $said"
+    fresh
+    succeeds ranks $1 detector train tiny.data $2.cfg -dont_show -amp fp32 -seed 7
 }
 for cfg in tiny frozen shared synced; do
     trains 0 $cfg
     rm -rf of_one && mv backup of_one
     trains 2 $cfg
-    near of_one/${cfg}_final.weights backup/${cfg}_final.weights
+    weights_near of_one/${cfg}_final.weights backup/${cfg}_final.weights
 done
 
 mkdir -p backup
 sed 's/^batch=8/batch=8\ntrack=1/' tiny.cfg > track.cfg
-status=0
-ranks 2 detector train tiny.data track.cfg -dont_show -amp fp32 > out 2> err < /dev/null || status=$?
+status_of ranks 2 detector train tiny.data track.cfg -dont_show -amp fp32
 [ $status != 0 ] && grep -aq 'amp: \[net\]: track loads sequences' err ||
     fail "track=1: status $status, $(tail -n 3 err)"
 
-# Averaged weights (ema_alpha): from step 1003 of 2006 on, and 1000 before the end they become the weights. A
-# rate beyond all bounds ends such a training when its files were saved.
-averages() { # averages <ranks> <weights to begin with> <last step, where it saves>
-    sed -i "s/^steps=.*/steps=$(($3 + 1))/" averaged.cfg
-    { cat tiny.data; echo savelast=$(($3 / 2)); } > averaged.data
+averages() { # averages <ranks> <weights to begin with> <last step>
+    averaged_training tiny/tiny_final.weights $3
     ! ranks $1 detector train averaged.data averaged.cfg "$2" -dont_show -amp fp32 -seed 7 > out 2> err \
         < /dev/null || fail "averaged.cfg, $1 ranks: the training did not end"
     grep -aq "beyond 1e19.*last good step: $(($3 + 1))" err || fail "averaged.cfg, $1 ranks: $(tail -n 2 err)"
@@ -54,11 +43,7 @@ averages() { # averages <ranks> <weights to begin with> <last step, where it sav
 moved() { # moved <folder>: what was saved
     rm -rf $1 && mv backup $1 && mkdir backup
 }
-sed -e 's/^max_batches=.*/max_batches=2006\nema_alpha=.5/' -e 's/^scales=.*/scales=1e30/' \
-    tiny.cfg > averaged.cfg
 trains 0 tiny
-cp backup/tiny_final.weights final.weights
-printf '\120\037\0\0\0\0\0\0' | dd of=final.weights bs=1 seek=12 conv=notrunc 2> dd # 8016 images: 1002 steps
 moved tiny
 averages 0 final.weights 1006
 moved one
@@ -68,7 +53,7 @@ averages 2 final.weights 1004
 moved half
 averages 2 half/averaged_last.weights 1006
 for file in averaged_ema.weights averaged_last.weights; do
-    near one/$file two/$file
+    weights_near one/$file two/$file
     cmp two/$file backup/$file || fail "2 ranks, continued: another $file"
     ! cmp -s half/$file two/$file || fail "$file does not change"
 done

@@ -7,8 +7,7 @@ small_training 220
 sed -i '1a adam=1' tiny.cfg # two moments: the sidecar is larger than the weights
 train=(detector train tiny.data tiny.cfg)
 
-status_of "$DARKNET" "${train[@]}" -amp bf16 -seed 3
-[ $status = 0 ] || fail "status $status: $(tail -n 3 err)"
+succeeds "$DARKNET" "${train[@]}" -amp bf16 -seed 3
 mv backup whole
 weights=$(stat -c %s whole/tiny.backup)
 sidecar=$(stat -c %s whole/tiny.backup.amp)
@@ -20,10 +19,8 @@ came_to_its_end() { grep -q 'amp: summary .* steps=220 ' err ||
 # Saves: backup, 100, backup, 200, final.
 enospc() { # enospc <trap> <what failed> <what is left>
     name=$1
-    rm -rf backup
-    mkdir backup
-    status_of trapped $1 "$DARKNET" "${train[@]}" -amp bf16 -seed 3
-    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    fresh
+    succeeds trapped $1 "$DARKNET" "${train[@]}" -amp bf16 -seed 3
     came_to_its_end
     says "amp: $2 could not be written: " 'No space left on device' "training goes on, $3"
     [ "$(grep -c 'could not be written' err)" = 1 ] || fail "$name: $(grep 'could not be written' err)"
@@ -44,8 +41,7 @@ cmp whole/tiny_final.weights backup/tiny_final.weights || fail "$name: it does n
 # file_too_large <blocks of 1024 bytes>: no file may grow beyond
 file_too_large() {
     name="ulimit -f $1"
-    rm -rf backup
-    mkdir backup
+    fresh
     cp whole/tiny_100.weights backup/tiny.backup
     cp whole/tiny_100.weights.amp backup/tiny.backup.amp
     ls -l --time-style=full-iso backup > before
@@ -62,8 +58,7 @@ file_too_large() {
         'amp: backup/tiny_final.weights could not be written: ' \
         'training is over, the last good file is kept: backup/tiny.backup'
     ls -l --time-style=full-iso backup | cmp - before || fail "$name: $(ls -l backup)"
-    status_of "$DARKNET" "${train[@]}" backup/tiny.backup -amp bf16 -seed 3
-    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    succeeds "$DARKNET" "${train[@]}" backup/tiny.backup -amp bf16 -seed 3
     cmp whole/tiny_final.weights backup/tiny_final.weights ||
         fail "$name: what was kept does not go on as the training did"
 }
@@ -74,8 +69,7 @@ file_too_large $(((weights + 1023) / 1024)) # the sidecar does not
 # gone <first save that finds no folder> <what is left> <the file that is not written>
 gone() {
     name="the folder is gone at save $1"
-    rm -rf backup gone
-    mkdir backup
+    fresh gone
     status_of trapped TRAP_GONE=$1 "$DARKNET" "${train[@]}" -amp bf16 -seed 3
     [ $status = 1 ] || fail "$name: status $status: $(tail -n 3 err)"
     came_to_its_end
@@ -88,8 +82,7 @@ gone 3 'the last good file is gone as well: backup/tiny_100.weights' tiny.backup
 # Without standard streams: what would be printed does not end up in files.
 for amp in bf16 off; do
     name="all streams closed, -amp $amp"
-    rm -rf backup
-    mkdir backup
+    fresh
     status_of "$DARKNET" "${train[@]}" -amp $amp -seed 3
     mv backup open
     mkdir backup
@@ -104,8 +97,7 @@ done
 rm -rf backup
 mkdir -p backup/tiny.backup/inside
 name='a folder where the file should be'
-status_of "$DARKNET" "${train[@]}" -amp bf16 -seed 3
-[ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+succeeds "$DARKNET" "${train[@]}" -amp bf16 -seed 3
 says 'amp: backup/tiny.backup could not be written: '
 cmp whole/tiny_final.weights backup/tiny_final.weights || fail "$name: other weights"
 no_leftovers

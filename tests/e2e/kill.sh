@@ -15,8 +15,7 @@ sed -i '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=40' tiny.cfg
 train=(detector train tiny.data tiny.cfg)
 
 start=$(date +%s%N)
-status_of trapped TRAP_LOG="$PWD/calls" "$DARKNET" "${train[@]}" -seed 3
-[ $status = 0 ] || fail "status $status: $(tail -n 3 err)"
+succeeds trapped TRAP_LOG="$PWD/calls" "$DARKNET" "${train[@]}" -seed 3
 whole_ms=$((($(date +%s%N) - start) / 1000000))
 mv backup whole
 grep -q ' skipped: inf' err || fail 'no step was skipped: the test is broken'
@@ -97,8 +96,7 @@ is_whole() {
     for part in "$file" "$file.amp" "$file.new" "$file.amp.new"; do
         if [ -e "$part" ]; then cp "$part" checked/it"${part#"$file"}"; fi
     done
-    status_of "$DARKNET" detector train check.data check.cfg checked/it -seed 3
-    [ $status = 0 ] || fail "after kill $kill $file is not whole: $(tail -n 1 err)"
+    succeeds "$DARKNET" detector train check.data check.cfg checked/it -seed 3
     says 'amp: resumed from checked/it.amp: step '
     cmp checked/it checked/check_final.weights || fail "after kill $kill $file is not whole"
 }
@@ -123,8 +121,7 @@ finish() { # the end of a training: as the one left alone
         fail "left behind: $(ls backup)"
     fi
     finished=$((finished + 1))
-    rm -rf backup
-    mkdir backup
+    fresh
 }
 
 mkdir backup
@@ -156,7 +153,6 @@ while [ $killed -lt $kills ]; do
         if [ -e "$file" ]; then is_whole "$file"; fi
     done
 done
-status_of "$DARKNET" "${train[@]}" $(newest) -seed 3
-[ $status = 0 ] || fail "the last leg: status $status: $(tail -n 3 err)"
+succeeds "$DARKNET" "${train[@]}" $(newest) -seed 3
 finish
 echo "$killed kills, $in_save of them within a save; $finished trainings ended as the one left alone"

@@ -15,8 +15,7 @@ edit overflows '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=7\ngr
     s/max_batches=.*/max_batches=60/; s/^burn_in=.*/burn_in=0/'
 random_sizes 26 tiny.cfg | sed 's/^burn_in=.*/burn_in=0/; 0,/stride=1/s//stride=8/' > random.cfg
 
-train() { status_of "$DARKNET" detector train tiny.data "$@" -seed 4; }
-ended_well() { [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"; }
+train() { succeeds "$DARKNET" detector train tiny.data "$@" -seed 4; }
 measured() { # lines of: <iteration> <mAP>
     sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\) at iteration \([0-9]*\), .*/\2 \1/p' out
 }
@@ -24,23 +23,19 @@ map_of() { # map_of <.cfg> <weights> <options...>
     "$DARKNET" detector map tiny.data "$@" 2> map_err |
         sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\),.*/\1/p'
 }
-fresh() { rm -rf backup log.csv; mkdir backup; }
 
 # same_weights <what> <.cfg> <every> <options...>
 same_weights() {
     name="same weights: $1"
     local cfg=$2 every=$3 base=${2%.cfg}
     shift 3
-    rm -rf without
-    fresh
+    fresh without log.csv
     train $cfg "$@" -log log.csv
-    ended_well
     ! grep -q 'mAP' out && [ ! -e backup/${base}_map.csv ] || fail "$name: measured without -map"
     mv backup without
     mv log.csv without
     fresh
     train $cfg "$@" -log log.csv -map $every
-    ended_well
     [ "$(measured | wc -l)" -gt 2 ] || fail "$name: measured $(measured | wc -l) times: the test is broken"
     cmp without/${base}_final.weights backup/${base}_final.weights || fail "$name: other weights with -map"
     [ ! -e without/${base}_final.weights.amp ] ||
@@ -69,7 +64,6 @@ schedule_and_best() {
     name=schedule
     fresh
     train tiny.cfg -amp bf16 -map 20
-    ended_well
     { seq 60 20 400; } | cmp - <(measured | cut -d' ' -f1) ||
         fail "$name: measured at $(measured | cut -d' ' -f1 | tr '\n' ' ')"
     grep -q '^-map: mAP of 8 images every 20 iterations; next at iteration 60$' out ||
@@ -104,10 +98,8 @@ best_outlives_a_stop() {
     mkdir backup
     { head -c $((at + 10)) /dev/zero | tr '\0' g; printf s; } > turns.in
     DARKNET_AMP_TURNS=7,8 train tiny.cfg -amp bf16 -map 20 7< turns.in 8> turns.out
-    ended_well
     cp backup/tiny_best.weights before.weights
     train tiny.cfg backup/tiny.backup -amp bf16 -map 20
-    ended_well
     local every='mAP of 8 images every 20 iterations' next=$(((at + 10) / 20 * 20 + 20))
     grep -q "^-map: $every, best = $best at iteration $at; next at iteration $next$" out ||
         fail "$name: $(grep -a '^-map' out)"
@@ -117,7 +109,6 @@ best_outlives_a_stop() {
     done
     # Gone on with from an older backup: what was measured behind it is forgotten. From nothing: all is.
     train tiny.cfg backup/tiny_200.weights -amp bf16 -map 20
-    ended_well
     cmp whole/tiny_map.csv backup/tiny_map.csv || fail "$name: from 200: $(cat backup/tiny_map.csv)"
     edit start 's/max_batches=.*/max_batches=60/'
     mv start.cfg tiny_start.cfg
@@ -140,7 +131,6 @@ patience_ends_a_training() {
     [ "$patience" -gt 1 ] && [ "$end" -lt 400 ] || fail "$name: $end $patience: the test is broken"
     fresh
     train tiny.cfg -amp bf16 -map 20 -patience "$patience"
-    ended_well
     [ "$(measured | tail -n 1 | cut -d' ' -f1)" = "$end" ] || fail "$name: ended at $(measured | tail -n 1)"
     grep -q "^-patience $patience: .* is $patience measurements old: .* backup/tiny_best.weights$" err ||
         fail "$name: $(tail -n 2 err)"
@@ -149,15 +139,12 @@ patience_ends_a_training() {
         fail "$name: measured otherwise than without"
     cp -R backup ended
     train tiny.cfg backup/tiny.backup -amp bf16 -map 20 -patience "$patience"
-    ended_well
     ! grep -q Loaded: out && grep -q '^-patience' err || fail "$name: went on: $(tail -n 2 err)"
     diff -r ended backup || fail "$name: other files after a start without a step"
     fresh
     { head -c $((end - 10)) /dev/zero | tr '\0' g; printf s; } > turns.in
     DARKNET_AMP_TURNS=7,8 train tiny.cfg -amp bf16 -map 20 -patience "$patience" 7< turns.in 8> turns.out
-    ended_well
     train tiny.cfg backup/tiny.backup -amp bf16 -map 20 -patience "$patience"
-    ended_well
     diff -r ended backup || fail "$name: other files with a stop in between"
 }
 
@@ -169,7 +156,6 @@ size_of_the_cfg() {
     cp whole/tiny_best.weights start.weights
     fresh
     train sizes.cfg start.weights -clear -amp fp32 -map 1
-    ended_well
     grep -q '^608$' out || fail "$name: not resized: the test is broken"
     local now
     now=$(map_of sizes.cfg backup/sizes_final.weights -amp fp32)
@@ -182,14 +168,12 @@ without_a_number() {
     name='-map alone'
     fresh
     train tiny.cfg -amp bf16 -map
-    ended_well
     [ "$(measured | cut -d' ' -f1 | tr '\n' ' ')" = '100 200 300 400 ' ] || fail "$name: $(measured)"
     # 4 epochs of 128 images, 4 a step
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do cat train.txt; done > many.txt
     sed 's/^train=.*/train=many.txt/' tiny.data > many.data
     fresh
-    status_of "$DARKNET" detector train many.data -map tiny.cfg -amp bf16 -seed 4 # the option stands anywhere
-    ended_well
+    succeeds "$DARKNET" detector train many.data -map tiny.cfg -amp bf16 -seed 4 # the option stands anywhere
     [ "$(measured | cut -d' ' -f1 | tr '\n' ' ')" = '128 256 384 400 ' ] ||
         fail "$name: 4 epochs: $(measured)"
 }
@@ -236,8 +220,7 @@ bad_input() {
     echo other/images/1.jpg > other.txt
     sed 's/^valid=.*/valid=other.txt/' tiny.data > other.data
     fresh
-    status_of "$DARKNET" detector train other.data short.cfg -amp bf16 -seed 4 -map 30
-    ended_well
+    succeeds "$DARKNET" detector train other.data short.cfg -amp bf16 -seed 4 -map 30
     [ "$(grep -c '^-map: not measured at iteration [36]0: .*labels/1.txt.*; training goes on$' err)" = 2 ] ||
         fail "$name: $(grep -a '^-map' err)"
     grep -q 'amp: summary .* steps=60 ' err || fail "$name: training ended early"

@@ -4,6 +4,7 @@
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
 . "$SOURCE_DIR/tests/e2e/lib/noise_images.bash"
+. "$SOURCE_DIR/tests/e2e/lib/rigged.bash"
 export OMP_NUM_THREADS=1
 tiny_training
 noise_images
@@ -153,38 +154,15 @@ fi
 
 # ---- what layers in fp32 bring ----
 # 2's outputs are beyond fp16, and 3 reads them; a training without these two in fp32 skips steps.
-bytes() { local i; for ((i = 0; i < $2; i++)); do printf "$1"; done; }
-{
-    printf '%s\n' '[net]' batch=8 subdivisions=2 width=32 height=32 channels=3 learning_rate=1e-20 \
-        max_batches=6 '[amp]' dtype=fp16 loss_scale=1
-    for layer in 'leaky 8' 'linear 8' 'linear 8' 'linear 21'; do
-        printf '[convolutional]\nfilters=%s\nsize=1\nactivation=%s\n\n' ${layer#* } ${layer% *}
-    done
-    sed -n '/^\[yolo\]/,/^\[route\]/p' tiny.cfg | sed '/^\[route\]/d; s/^mask=.*/mask=0,1,2/'
-} > rigged.cfg
-{
-    bytes '\0\0\0\0' 1; bytes '\2\0\0\0' 1; bytes '\0\0\0\0' 1; bytes '\0' 8
-    bytes '\0' 32; bytes '\000\000\200\076' 24         # 0: .25
-    bytes '\000\000\200\077' 8; bytes '\000\000\200\076' 64 # 1: biases of 1, .25
-    bytes '\0' 32; bytes '\000\200\073\107' 64         # 2: 48000
-    bytes '\0' 84; bytes '\275\067\206\065' 168        # 3: 1e-6
-} > rigged.weights
-skipped() { # skipped <layers that are pinned>: steps of six
-    awk -v pins=" $1 " '{ print }
-        /^\[/ && !/^\[net/ && !/^\[amp/ { if (index(pins, " " n++ " ")) print "amp=0" }' \
-        rigged.cfg > trained.cfg
-    timeout 600 "$DARKNET" detector train tiny.data trained.cfg rigged.weights -clear -seed 3 > trained.out \
-        2> trained.err || true
-    sed -n 's/^amp: summary dtype=fp16 .* skipped=\([0-9]*\) .*/\1/p' trained.err | grep . ||
-        grep -c 'skipped: inf or NaN' trained.err
-}
+rigged_network
+rigged_weights '\000\000\200\076' # .25
 pins_bring_what_a_training_shows() {
     compare rigged "$DARKNET" tiny.data rigged.cfg rigged.weights
     [ $status = 0 ] || fail "rigged: status $status: $(tail -1 rigged.err)"
     says rigged "fp16: the cosine of its gradient and fp32's is not finite"
     says rigged "fp16: with layers 2 [convolutional] and 3 [convolutional] in fp32 (amp=0) the gradient's"
-    [ "$(skipped '')" -gt 0 ] || fail 'fp16 without pins skipped no step'
-    [ "$(skipped '2 3')" = 0 ] || fail "fp16 with 2 and 3 in fp32 skipped $(skipped '2 3')"
+    [ "$(skipped rigged.cfg '')" -gt 0 ] || fail 'fp16 without pins skipped no step'
+    [ "$(skipped rigged.cfg '2 3')" = 0 ] || fail "fp16 with 2 and 3 in fp32 skips steps"
 }
 pins_bring_what_a_training_shows
 

@@ -14,10 +14,8 @@ train() {
     local number=$1 cfg=$2 command="detector train tiny.data"
     shift 2
     if grep -q '^\[softmax\]' $cfg; then command="classifier train kinds.data"; fi
-    rm -rf backup
-    mkdir backup
-    ranks $number $command $cfg "$@" -seed 7 > out 2> err < /dev/null ||
-        fail "$name: $number ranks: $(grep -a 'amp: \|ranks: ' err | tail -n 3)"
+    fresh
+    succeeds ranks $number $command $cfg "$@" -seed 7
 }
 weights_of() { ls backup/${1%.cfg}_final.weights backup/${1%.cfg}.weights 2> /dev/null; } # of a .cfg
 
@@ -80,8 +78,9 @@ sed '1a random=1
     s/^max_batches=.*/max_batches=2/; /^\[dropout\]/,/^$/d; s/^\[connected\]/[avgpool]\n\n&/
     ' softmax.cfg > class_sizes.cfg
 ranks="2 3 4"
-like_one one_step.cfg -amp fp32
 like_one tiny.cfg -amp fp32
+ranks=3
+like_one one_step.cfg -amp fp32
 like_one adam.cfg -amp fp32
 like_one clip_norm.cfg -amp fp32
 like_one sizes.cfg -amp fp32
@@ -101,7 +100,6 @@ grep -q "^$line" err || fail "$name: $(grep -a 'amp:' err)"
 cp train.txt good.txt
 echo "no image" > images/9.jpg
 echo "$PWD/images/9.jpg" >> train.txt
-ranks=3
 like_one one_step.cfg -amp fp32
 grep -q '^rank [12]: amp: .*images/9.jpg' err || fail "$name: who could not read it: $(grep -a 9.jpg err)"
 mv good.txt train.txt
@@ -121,8 +119,7 @@ train 3 uncut.cfg -amp fp32
 ! grep -qi 'unused' err || fail "$name: $(grep -ai unused err)"
 name="a batch that cannot be shared"
 for n in 5 7; do
-    status=0
-    ranks $n detector train tiny.data cut.cfg -amp fp32 > out 2> err < /dev/null || status=$?
+    status_of ranks $n detector train tiny.data cut.cfg -amp fp32
     [ $status = 1 ] || fail "$name: status $status"
     wanted="$n ranks cannot share batch=12 with subdivisions=2 evenly; the next batch that works is"
     grep -q "amp: cut.cfg: \[net\]: $wanted $((n == 5 ? 20 : 14))$" err || fail "$name: $(grep -a 'amp:' err)"
@@ -162,8 +159,7 @@ edit two_steps 's/^max_batches=.*/max_batches=2/'
 rm -r backup
 mkdir backup
 for run in one_step.cfg "two_steps.cfg backup/one_step_final.weights"; do
-    ranks 2 detector train tiny.data $run -amp fp32 > out 2> err < /dev/null ||
-        fail "$name: $(grep -a 'amp:' err)"
+    succeeds ranks 2 detector train tiny.data $run -amp fp32
 done # it is 0 where the clock was not asked
 grep -q 'resumed from .*, data order .*-seed [1-9]' err || # within one second both have the same seed
     fail "$name: $(grep -a resumed err)"
@@ -219,8 +215,7 @@ of_one=$(sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\),.*/\1/p' ma
 name="a save that fails"
 rm -rf backup
 mkdir -p backup/one_step_final.weights
-status=0
-ranks 2 detector train tiny.data one_step.cfg -amp fp32 -seed 7 > out 2> err < /dev/null || status=$?
+status_of ranks 2 detector train tiny.data one_step.cfg -amp fp32 -seed 7
 [ $status = 1 ] || fail "$name: status $status"
 [ "$(grep -c 'could not be written' err)" = 1 ] || fail "$name: $(grep -a 'amp:' err)"
 
@@ -262,8 +257,7 @@ grep -q 'saved with sync_batchnorm=0, and now it is 1' err || fail "$name: $(gre
 
 name="mpirun and -gpus"
 gpus() { # as train, with the ranks of one program, on doubles of CUDA and NCCL
-    rm -rf backup
-    mkdir backup
+    fresh
     OMP_WAIT_POLICY=passive "$BUILD_DIR/tests/test_cuda_ranks" detector train tiny.data "$@" -amp fp32 \
         -gpus 0,0 -seed 7 > out 2> err < /dev/null ||
         fail "$name: -gpus: $(grep -a 'amp: \|ranks: ' err | tail -n 3)"
@@ -331,12 +325,10 @@ cc -shared -fPIC -O1 note_ends.c -o note_ends.so -ldl
 sed 's/no_mpi/note_ends/' without_mpi > noting
 chmod +x noting
 RANKS_DARKNET=$PWD/noting
-ranks 2 amp bench of_ten.cfg -size 32 -iters 6 > out 2> err < /dev/null ||
-    fail "$name: $(tail -n 3 err)"
+succeeds ranks 2 amp bench of_ten.cfg -size 32 -iters 6
 RANKS_DARKNET=$with_mpi
 [ "$(wc -c < ends)" = 27 ] || fail "$name: 9 steps of a rank and of two, and $(wc -c < ends) last passes"
-ranks 3 amp bench of_ten.cfg -size 32 -iters 6 -amp bf16 -seed 3 -json bench.json > out 2> err < /dev/null ||
-    fail "$name: $(tail -n 3 err)"
+succeeds ranks 3 amp bench of_ten.cfg -size 32 -iters 6 -amp bf16 -seed 3 -json bench.json
 [ "$(find temporary -name 'amp-bench*')" = '' ] || fail "$name: left behind: $(ls temporary)"
 [ "$(grep -c '^ *[123] ' out)" = 3 ] && grep -q '^ *3 .*cannot share the batch' out ||
     fail "$name: $(cat out)"

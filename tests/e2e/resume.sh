@@ -17,10 +17,8 @@ same_end() {
     while [ "$1" != -- ]; do command+=("$1"); shift; done
     shift
     options=("$@" -seed 3)
-    rm -rf backup whole
-    mkdir backup
-    status_of "$DARKNET" "${command[@]}" "${options[@]}"
-    [ $status = 0 ] || fail "$name: the whole training ended with status $status: $(tail -n 3 err)"
+    fresh whole
+    succeeds "$DARKNET" "${command[@]}" "${options[@]}"
     mv backup whole
     mv err whole/err
     mkdir backup
@@ -29,8 +27,7 @@ same_end() {
     [ -f "backup/$backup" ] || fail "$name: no backup/$backup after the kill: $(ls backup)"
     ! cmp -s "backup/$backup" "whole/$final" ||
         fail "$name: the backup is the end already: the test is broken"
-    status_of "$DARKNET" "${command[@]}" "backup/$backup" "${options[@]}"
-    [ $status = 0 ] || fail "$name: the resumed training ended with status $status: $(tail -n 3 err)"
+    succeeds "$DARKNET" "${command[@]}" "backup/$backup" "${options[@]}"
     says "amp: resumed from backup/$backup.amp: step " ', data order continues (-seed 3)'
     cmp "whole/$final" "backup/$final" || fail "$name: other weights than without the stop"
     cmp "whole/$final.amp" "backup/$final.amp" || fail "$name: another sidecar than without the stop"
@@ -130,18 +127,15 @@ CFG
 # A .weights file of any Darknet, without a sidecar.
 behaviour_26_old_weights_load_with_defaults() {
     name='old weights'
-    rm -rf backup
-    mkdir backup
+    fresh
     # Stock ends with its loader thread still at work, and may crash or, under a sanitizer, stop there: its
     # weights are saved by then.
     status_of timeout -s KILL 600 "${DARKNET_STOCK:-$DARKNET}" detector train tiny.data short.cfg
     [ -s backup/short_final.weights ] || fail "$name: status $status: $(tail -n 3 err)"
     mv backup/short_final.weights old.weights
     [ "$(ls old.weights* | wc -l)" = 1 ] || fail "$name: $(ls old.weights*)"
-    status_of "$DARKNET" detector train tiny.data short.cfg old.weights -clear -amp fp16
-    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
-    status_of "$DARKNET" detector train tiny.data tiny.cfg old.weights -amp fp16
-    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    succeeds "$DARKNET" detector train tiny.data short.cfg old.weights -clear -amp fp16
+    succeeds "$DARKNET" detector train tiny.data tiny.cfg old.weights -amp fp16
     says 'amp: no old.weights.amp: momentum and loss scale start anew'
     local first
     first=$(sed -n -e 's/^amp: step after .* loss scale \(.*\) -> .*/\1/p' \
@@ -168,12 +162,10 @@ read_whole() {
 
 behaviour_27_amp_and_other_files_are_interchangeable() {
     name=interchangeable
-    rm -rf backup
-    mkdir backup
+    fresh
     for amp in fp16 off bf16; do
         rm -f backup/*
-        status_of "$DARKNET" detector train tiny.data short.cfg -amp $amp -seed 3
-        [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+        succeeds "$DARKNET" detector train tiny.data short.cfg -amp $amp -seed 3
         rm -f $amp.weights*
         for file in backup/short_final.weights*; do mv $file $amp${file#backup/short_final}; done
     done
@@ -194,38 +186,32 @@ behaviour_27_amp_and_other_files_are_interchangeable() {
     [ $status = 1 ] || fail "$name: a sidecar of other weights: status $status"
     says 'chain.weights.amp: ' 'chain.weights' 'remove it'
     rm chain.weights.amp
-    status_of "$DARKNET" detector train tiny.data tiny.cfg chain.weights -amp fp16
-    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    succeeds "$DARKNET" detector train tiny.data tiny.cfg chain.weights -amp fp16
 }
 
 # What is restored when the sidecar may not say it all.
 other_seeds_and_clear() {
     name='other seeds'
-    rm -rf backup
-    mkdir backup
+    fresh
     status_of trapped TRAP_SAVE=3 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
     mv backup/tiny.backup start.weights
     mv backup/tiny.backup.amp start.weights.amp
-    status_of "$DARKNET" detector train tiny.data tiny.cfg start.weights -amp bf16 -seed 4
-    [ $status = 0 ] || fail "$name: status $status"
+    succeeds "$DARKNET" detector train tiny.data tiny.cfg start.weights -amp bf16 -seed 4
     says 'step 100, loss scale 1, 0 skipped, data order starts anew (it was saved with -seed 3)'
     status_of "$DARKNET" detector train tiny.data tiny.cfg start.weights -amp bf16
     says 'data order starts anew (it was saved with -seed 3)'
-    status_of "$DARKNET" detector train tiny.data tiny.cfg start.weights -amp bf16 -clear
-    [ $status = 0 ] || fail "-clear: status $status"
+    succeeds "$DARKNET" detector train tiny.data tiny.cfg start.weights -amp bf16 -clear
     says 'amp: -clear: start.weights.amp is not read; momentum and loss scale start anew' "steps=$batches "
     ! grep -q 'resumed' err || fail '-clear: resumed'
     # With the wrong dtype's scale: a note, and the training goes on.
-    status_of "$DARKNET" detector train tiny.data tiny.cfg start.weights -amp fp16 -seed 3
-    [ $status = 0 ] || fail "other dtype: status $status: $(tail -n 3 err)"
+    succeeds "$DARKNET" detector train tiny.data tiny.cfg start.weights -amp fp16 -seed 3
     says 'loss scaling was static and is dynamic now' 'data order continues (-seed 3)'
 }
 
 # The first batches overflow and are skipped: Darknet's loop asks for tiny_0.weights each time.
 no_save_repeats_after_a_skipped_step() {
     name='skipped first batches'
-    rm -rf backup
-    mkdir backup
+    fresh
     edit high '1a amp=1\ndtype=fp16\ninit_scale=1e30'
     status_of "$DARKNET" detector train tiny.data high.cfg -seed 3
     grep -q '^amp: step after 0 skipped' err || fail "$name: none was skipped: the test is broken"

@@ -41,7 +41,6 @@ train none -amp off -seed 7 -cache ram
 [ "$(grep cache none.err)" = 'amp: -cache ram has no effect, since AMP is off' ] ||
     fail "-amp off: $(grep cache none.err)"
 for name in ram data over; do cmp plain.weights $name.weights || fail "$name: other weights"; done
-status=0
-"$DARKNET" detector train tiny.data tiny.cfg -cache disk > out 2> err || status=$?
+status_of "$DARKNET" detector train tiny.data tiny.cfg -cache disk
 [ $status = 1 ] && [ "$(cat err)" = 'command line: -cache disk: not known; allowed: ram, off' ] ||
     fail "status $status: $(cat err)"

@@ -7,8 +7,7 @@ cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/one_order.c" -o one_order.so -ld
 tiny_training
 train() { # train <program> <folder>
     mkdir "$2"
-    OMP_NUM_THREADS=1 LD_PRELOAD=$PWD/one_order.so ONE_ORDER_LOG=$2/threads \
-        ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 \
+    preloaded one_order.so OMP_NUM_THREADS=1 ONE_ORDER_LOG="$2/threads" \
         "$1" detector train tiny.data tiny.cfg > "$2/out" 2> "$2/err" ||
         [ "$1" = "$DARKNET_STOCK" ] || # may crash at its end, with its loader at work, having saved
         fail "$1: $(tail -3 "$2/err")"

@@ -42,8 +42,7 @@ check_rows() { # check_rows <log>, of the training in out
 rows_tell_what_lines_say() {
     name='rows'
     rm -f log.csv
-    status_of "$DARKNET" detector train tiny.data overflows.cfg -seed 3 -log log.csv
-    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    succeeds "$DARKNET" detector train tiny.data overflows.cfg -seed 3 -log log.csv
     check_rows log.csv
     # What is appended: the scale of the step, all skipped so far, images a second.
     sed -n 's/^[0-9]*: .* images, //p' out |
@@ -102,8 +101,7 @@ sys.exit(len(m.parse("log.svg").getElementsByTagName("polyline")) != 3)' ||
 log_without_amp() {
     name='-amp off'
     rm -f log.csv
-    status_of "$DARKNET" detector train tiny.data tiny.cfg -amp off -seed 3 -log log.csv
-    [ $status = 0 ] || fail "$name: status $status"
+    succeeds "$DARKNET" detector train tiny.data tiny.cfg -amp off -seed 3 -log log.csv
     check_rows log.csv
     [ "$(wc -l < log.csv)" = 61 ] || fail "$name: $(wc -l < log.csv) lines"
     [ "$(tail -n +2 log.csv | cut -d, -f5-7 | sort -u)" = 1,0, ] || fail "$name: $(tail -n 1 log.csv)"
@@ -116,8 +114,7 @@ log_without_amp() {
 same_end() {
     name="$1, stopped after $3"
     local cfg=$2 n=$3 base=${2%.cfg}
-    rm -rf backup whole
-    mkdir backup
+    fresh whole
     turns 1000 "$DARKNET" detector train tiny.data $cfg -seed 3 -log whole.csv
     [ $status = 0 ] || fail "$name: the whole training ended with status $status: $(tail -n 3 err)"
     { echo ready; tail -n +2 whole.csv; } | cmp - turns.out ||
@@ -134,8 +131,7 @@ same_end() {
         fail "$name: not skipped: the test is broken"
     cp backup/$base.backup stop.backup
     cp backup/$base.backup.amp stop.backup.amp
-    status_of "$DARKNET" detector train tiny.data $cfg backup/$base.backup -seed 3 -log part.csv
-    [ $status = 0 ] || fail "$name: the resumed training ended with status $status: $(tail -n 3 err)"
+    succeeds "$DARKNET" detector train tiny.data $cfg backup/$base.backup -seed 3 -log part.csv
     cmp whole/${base}_final.weights backup/${base}_final.weights ||
         fail "$name: other weights than without the stop"
     cmp whole/${base}_final.weights.amp backup/${base}_final.weights.amp ||
@@ -144,8 +140,7 @@ same_end() {
         fail "$name: another log: $(diff <(steps_of whole.csv) <(steps_of part.csv) | head -n 4)"
     no_leftovers
     # Once more from there, as if killed in between.
-    status_of "$DARKNET" detector train tiny.data $cfg stop.backup -seed 3 -log part.csv
-    [ $status = 0 ] || fail "$name: resumed again: status $status: $(tail -n 3 err)"
+    succeeds "$DARKNET" detector train tiny.data $cfg stop.backup -seed 3 -log part.csv
     cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log, resumed again"
     echo "same end: $name"
 }
@@ -168,21 +163,17 @@ killed_and_resumed() {
     name=killed
     edit long '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=1\ngrowth_factor=4
         s/max_batches=.*/max_batches=210/' # hardly a step without skipped ones behind it
-    rm -rf backup whole.csv part.csv
-    mkdir backup
-    status_of "$DARKNET" detector train tiny.data long.cfg -seed 3 -log whole.csv
-    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    fresh whole.csv part.csv
+    succeeds "$DARKNET" detector train tiny.data long.cfg -seed 3 -log whole.csv
     [ "$(grep -c '^100,' whole.csv)" -gt 1 ] ||
         fail "$name: no steps skipped right behind the backup: the test is broken"
-    rm -rf backup
-    mkdir backup
+    fresh
     status_of trapped TRAP_SAVE=3 "$DARKNET" detector train tiny.data long.cfg -seed 3 -log part.csv
     [ $status = 137 ] || fail "$name: not killed but status $status"
     cmp <(steps_of whole.csv | head -n "$(wc -l < part.csv)") <(steps_of part.csv) ||
         fail "$name: the log of a killed training is another"
     printf '201,4.5,7.' >> part.csv
-    status_of "$DARKNET" detector train tiny.data long.cfg backup/long.backup -seed 3 -log part.csv
-    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    succeeds "$DARKNET" detector train tiny.data long.cfg backup/long.backup -seed 3 -log part.csv
     says 'log: part.csv goes on behind iteration 100; '
     cmp <(steps_of whole.csv) <(steps_of part.csv) ||
         fail "$name: another log: $(diff <(steps_of whole.csv) <(steps_of part.csv) | head -n 4)"
@@ -190,8 +181,7 @@ killed_and_resumed() {
     cp part.csv twice.csv
     { head -n 1 part.csv; sed -n '/^90,/,$p' part.csv; } > later.csv
     for log in twice later; do
-        status_of "$DARKNET" detector train tiny.data long.cfg backup/long_200.weights -seed 3 -log $log.csv
-        [ $status = 0 ] || fail "$name: $log: status $status"
+        succeeds "$DARKNET" detector train tiny.data long.cfg backup/long_200.weights -seed 3 -log $log.csv
     done
     cmp <(steps_of whole.csv) <(steps_of twice.csv) || fail "$name: another log the second time"
     cmp <(steps_of whole.csv | sed -n '/^90,/,$p') <(steps_of later.csv | tail -n +2) ||
@@ -228,8 +218,7 @@ status_of_it() {
 
 interrupted() { # interrupted <signal> <status>
     name="interrupted by $1"
-    rm -rf backup part.csv
-    mkdir backup
+    fresh part.csv
     in_background "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv
     printf ggggg >&7
     patiently steps_are 5
@@ -248,16 +237,14 @@ interrupted() { # interrupted <signal> <status>
 }
 
 by_hand() {
-    rm -rf backup whole.csv
-    mkdir backup
+    fresh whole.csv
     status_of "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log whole.csv
     mv backup/tiny_final.weights whole.weights
     interrupted INT 130
     interrupted TERM 143
     interrupted HUP 129
     name='interrupted twice'
-    rm -rf backup part.csv
-    mkdir backup
+    fresh part.csv
     in_background "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv
     printf gg >&7
     patiently steps_are 2
@@ -294,8 +281,7 @@ nobody_reads() {
     exec 6<> unread 5> unread 6>&- 7> err
     for stream in 7 5; do
         name="nobody reads what is printed; stderr: $stream"
-        rm -rf backup part.csv
-        mkdir backup
+        fresh part.csv
         status=0
         env --default-signal=PIPE "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 \
             -log part.csv < /dev/null >&5 2>&$stream || status=$?
@@ -308,8 +294,7 @@ nobody_reads() {
 # Told to stop before the first step, and after the last; without AMP; by the other side's end.
 other_stops() {
     name='stopped before the first step'
-    rm -rf backup
-    mkdir backup
+    fresh
     turns 0 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
     [ $status = 0 ] && [ -z "$(ls backup)" ] && [ "$(cat turns.out)" = ready ] ||
         fail "$name: status $status: $(ls backup)"
@@ -319,22 +304,19 @@ other_stops() {
         fail "$name: status $status: $(ls backup)"
     [ ! -e backup/tiny.backup ] || fail "$name: it was over, and stopped"
     name='stopped without AMP'
-    rm -rf backup
-    mkdir backup
+    fresh
     turns 7 "$DARKNET" detector train tiny.data tiny.cfg -amp off -seed 3
     [ $status = 0 ] && [ "$(ls backup)" = tiny.backup ] || fail "$name: status $status: $(ls backup)"
     [ "$(wc -l < turns.out)" = 8 ] || fail "$name: $(cat turns.out)"
     name='nobody answers'
-    rm -rf backup
-    mkdir backup
+    fresh
     status=0
     printf gggg > turns.in
     DARKNET_AMP_TURNS=7,8 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 > out \
         2> err 7< turns.in 8> turns.out || status=$?
     [ $status = 0 ] && [ -f backup/tiny.backup.amp ] || fail "$name: status $status: $(ls backup)"
     name='the backup cannot be written'
-    rm -rf backup
-    mkdir backup
+    fresh
     turns 7 trapped TRAP_GONE=1 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
     [ $status = 1 ] || fail "$name: status $status"
     says 'could not be written' 'training ends here'
@@ -350,17 +332,14 @@ a_classifier() {
         max_batches=50 '[amp]' dtype=fp16 init_scale=16777216 growth_interval=7 growth_factor=1024 \
         '[convolutional]' batch_normalize=1 filters=6 size=3 stride=2 pad=1 activation=leaky \
         '[connected]' output=2 activation=linear '[softmax]' > kinds.cfg
-    rm -rf backup whole.csv part.csv
-    mkdir backup
-    status_of "$DARKNET" classifier train kinds.data kinds.cfg -seed 3 -log whole.csv
-    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    fresh whole.csv part.csv
+    succeeds "$DARKNET" classifier train kinds.data kinds.cfg -seed 3 -log whole.csv
     check_rows whole.csv
     [ "$(grep -c ' skipped, .* images/s$' out)" = $(($(wc -l < whole.csv) - 1)) ] ||
         fail "$name: $(tail -n 1 out)"
     mv backup/kinds.weights whole.weights
     for n in 1 29; do
-        rm -rf backup part.csv
-        mkdir backup
+        fresh part.csv
         turns $n "$DARKNET" classifier train kinds.data kinds.cfg -seed 3 -log part.csv
         [ $status = 0 ] && [ -f backup/kinds.backup.amp ] && [ ! -e backup/kinds.weights ] ||
             fail "$name: status $status: $(ls backup)"
@@ -373,8 +352,7 @@ a_classifier() {
 refused() { # refused <text> <arguments...>: status 1, one line, nothing trained or changed
     local text=$1
     shift
-    rm -rf backup
-    mkdir backup
+    fresh
     status_of "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 "$@"
     [ $status = 1 ] || fail "$name: $text: status $status"
     [ "$(tail -n 1 err | grep -cF -- "$text")" = 1 ] || fail "$name: no '$text' in: $(tail -n 2 err)"
@@ -396,13 +374,11 @@ one_training_of_a_name() {
             says "amp: process $program on $(uname -n) trains into held/tiny now; "
         done
         edit other ''
-        status_of "$DARKNET" detector train held.data other.cfg -amp $second -seed 3
-        [ $status = 0 ] || fail "$name: another name: status $status: $(tail -n 1 err)"
+        succeeds "$DARKNET" detector train held.data other.cfg -amp $second -seed 3
         kill -s KILL $program
         status_of_it
         [ -e held/.tiny.lock ] || fail "$name: the test is broken: $(ls -A held)"
-        status_of "$DARKNET" detector train held.data tiny.cfg -amp $first -seed 3
-        [ $status = 0 ] || fail "$name: after a kill: status $status: $(tail -n 1 err)"
+        succeeds "$DARKNET" detector train held.data tiny.cfg -amp $first -seed 3
         status_of "$DARKNET" detector train held.data tiny.cfg gone.weights -amp bf16
         [ $status = 1 ] && [ ! -e held/.tiny.lock ] || fail "$name: left behind: $(ls -A held)"
         rm held/*
@@ -411,16 +387,15 @@ one_training_of_a_name() {
 
 # Seconds are not measured by the machine's date; and where no clock goes on, no rate is printed.
 clocks_run_back() {
-    local back="LD_PRELOAD=$PWD/clock_back.so"
-    back+=" ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0"
     cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/clock_back.c" -o clock_back.so -ldl
     name='the date runs backwards'
-    status_of env $back CLOCK_BACK=date "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
+    status_of preloaded clock_back.so CLOCK_BACK=date "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 \
+        -seed 3
     [ $status = 0 ] && ! grep -a -e '-[0-9.]* seconds' out || fail "$name: status $status"
     name='all clocks run backwards'
     rm -f back.csv
-    status_of env $back CLOCK_BACK='date monotonic' "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 \
-        -seed 3 -log back.csv
+    status_of preloaded clock_back.so CLOCK_BACK='date monotonic' \
+        "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log back.csv
     [ $status = 0 ] && ! grep -a images/s out || fail "$name: status $status"
     [ "$(tail -n +2 back.csv | cut -d, -f8-10 | sort -u)" = ,0,0 ] || fail "$name: $(tail -n 1 back.csv)"
     says 'images_per_second=nan compute_images_per_second=nan'
@@ -460,8 +435,7 @@ bad_files() {
 full_disk() {
     name='full disk'
     edit many 's/max_batches=.*/max_batches=700/'
-    rm -rf backup whole
-    mkdir backup
+    fresh whole
     status_of "$DARKNET" detector train tiny.data many.cfg -amp bf16 -seed 3
     mv backup whole
     mkdir backup
@@ -489,8 +463,7 @@ full_disk() {
 # Options stand anywhere, also before the command; other commands keep theirs.
 command_line() {
     name='command line'
-    rm -rf backup log.csv
-    mkdir backup
+    fresh log.csv
     status_of "$DARKNET" -nogpu detector -thresh .3 -log log.csv train tiny.data tiny.cfg -amp bf16 -seed 3
     [ $status = 0 ] && [ "$(wc -l < log.csv)" = 61 ] || fail "$name: status $status: $(tail -n 3 err)"
     status_of "$DARKNET" detector map tiny.data tiny.cfg backup/tiny_final.weights -log other.csv

@@ -2,7 +2,7 @@
 """Writes golden/map.txt: detections and ground truths with the AP that pycocotools and PASCAL VOC's
 definition (voc.py) give them.
 
-For developers: the tests only replay the file, which holds every thirtieth case of each name;
+For developers: the tests only replay the file, which holds every sixtieth case of each name;
 test_average_precision_golden replays all with AMP_GOLDEN set to the folder that map.txt was written to. Needs
 pycocotools (pip install pycocotools, in a virtual environment).
 usage: tests/oracles/map_oracle.py --sample > tests/golden/map.txt
@@ -17,8 +17,8 @@ implementation and not in the other. A case is
     t <image> <class> <x> <y> <w> <h> <difficult>  centre and size, in sixteenths
     d <image> <class> <score in thousandths> <x> <y> <w> <h>
     ap <class> <points> <AP at .5> ... <at .95>    "a*n" is n times a; classes without objects have none
-    map <points> <mAP at .5> <mAP at .5:.95>       -1: no class has objects
-    at .25 <points> <true positives> <false positives>   at IoU .5, of detections above this score
+    at .25 <points> <true positives> <false positives>   at IoU .5, of detections above this score; and the
+                                                         mAP is the mean of the classes above
 
 pycocotools knows difficult objects as those whose area is outside the range that is evaluated: `_ignore`
 without iscrowd. maxDets, by which it drops all but the best 100 detections of an image and class, is set
@@ -207,8 +207,6 @@ def write_scores(points, classes, ap, counts):
     counted = [c for c in range(classes) if ap[0][c] is not None]
     for c in counted:
         print("ap", c, points, *runs([ap[t][c] for t in range(10)]))
-    means = [sum(row[c] for c in counted) / len(counted) if counted else -1 for row in ap]
-    print("map", points, f"{means[0]:.8g}", f"{sum(means) / 10:.8g}")
     print("at .25", points, *counts)
 
 
@@ -253,7 +251,7 @@ def main():
     if sys.argv[1:] == ["--check-voc"]:
         return check_voc()
     print("# Written by tests/oracles/map_oracle.py, which says how to read it.")
-    step, seen = 30 if sys.argv[1:] == ["--sample"] else 1, collections.Counter()
+    step, seen = 60 if sys.argv[1:] == ["--sample"] else 1, collections.Counter()
     for name, case in cases():
         if seen[name] % step == 0:
             write_case(name, *case)

@@ -10,7 +10,6 @@
 
 #include "../../amp/cfg_reader.h"
 #include "../../include/darknet_amp.h"
-
 #include "../fork.h"
 #include "../program/failure.h"
 #include "data_check.h"

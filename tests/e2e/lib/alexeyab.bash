@@ -15,6 +15,18 @@ tiny_alexeyab() {
     sed -i -e 's/^batch=4/batch=8/' -e 's/^learning_rate=.*/learning_rate=0.0005/' tiny.cfg
 }
 
+# class_training <keys of [net]...>: class.cfg and kinds.data, a classifier
+class_training() {
+    two_kinds
+    layers > class.cfg <<END
+[net] batch=8 subdivisions=2 width=32 height=32 channels=3 learning_rate=0.01 max_batches=4 $*
+[convolutional] batch_normalize=1 filters=8 size=3 stride=2 pad=1 activation=leaky
+[convolutional] filters=2 size=1 activation=linear
+[avgpool]
+[softmax]
+END
+}
+
 # same_as_stock <name> <arguments...>: stock, stock again and patched, without AMP, save the same weights
 same_as_stock() {
     local name=$1 file
@@ -36,11 +48,30 @@ train_in_one_order() { # train_in_one_order <program> <folder> <arguments...>
     local program=$1 folder=$2
     shift 2
     mkdir -p "$folder" && rm -f backup/*
-    OMP_NUM_THREADS=1 LD_PRELOAD=$PWD/one_order.so \
-        ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 \
-        "$program" "$@" > "$folder/out" 2> "$folder/err" || fail "$program $*: $(tail -3 "$folder/err")"
+    preloaded one_order.so OMP_NUM_THREADS=1 "$program" "$@" > "$folder/out" 2> "$folder/err" ||
+        fail "$program $*: $(tail -3 "$folder/err")"
     ! grep -q nan "$folder/out" || fail "$*: NaN, so that the bytes say nothing"
     mv backup/* "$folder"
+}
+
+# weights_near <weights> <others>: but for the rounding of sums
+weights_near() {
+    local said
+    [ -e weights_distance ] ||
+        cc -O1 "$SOURCE_DIR/tests/e2e/lib/weights_distance.c" -o weights_distance -lm
+    said=$(./weights_distance "$1" "$2" 1e-6 1e-4) || fail "$2 against $1: $said"
+    echo "$2 against $1: $said"
+}
+
+# averaged_training <weights> <last step, where it saves>: averaged.cfg and averaged.data, and final.weights
+# of these to begin with. Averaged weights (ema_alpha) are made from step 1003 of 2006 on, and 1000 before the
+# end they become the weights. A rate beyond all bounds ends such a training when its files were saved.
+averaged_training() {
+    sed -e 's/^max_batches=.*/max_batches=2006\nema_alpha=.5/' -e 's/^scales=.*/scales=1e30/' \
+        -e "s/^steps=.*/steps=$(($2 + 1))/" tiny.cfg > averaged.cfg
+    { cat tiny.data; echo savelast=$(($2 / 2)); } > averaged.data
+    cp "$1" final.weights
+    printf '\120\037\0\0\0\0\0\0' | dd of=final.weights bs=1 seek=12 conv=notrunc 2> dd # of 1002 steps
 }
 
 # Trainings under AMP, of a $kind (detector or classifier) on $data.

@@ -5,16 +5,7 @@ export OMP_NUM_THREADS=1
 cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/save_trap.c" -o save_trap.so -ldl
 
 # trapped <TRAP_...=value>... <program> <arguments...>: with save_trap.c preloaded
-trapped() {
-    env LD_PRELOAD="$PWD/save_trap.so" \
-        "ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" "$@"
-}
-
-# status_of <command...>: its exit status in $status; output in out, err
-status_of() {
-    status=0
-    "$@" > out 2> err < /dev/null || status=$?
-}
+trapped() { preloaded save_trap.so "$@"; }
 
 says() { # says <text>...: each on some line of err
     for text in "$@"; do

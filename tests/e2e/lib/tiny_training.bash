@@ -11,6 +11,30 @@ skip() {
     exit 77
 }
 
+# status_of <command...>: its exit status in $status; output in out, err
+status_of() {
+    status=0
+    "$@" > out 2> err < /dev/null || status=$?
+}
+
+# succeeds <command...>: as status_of, with status 0
+succeeds() {
+    status_of "$@"
+    [ $status = 0 ] || # behind what it says itself a launcher may say more
+        fail "${name:+$name: }$*: status $status: $(grep -a 'amp: \|ranks: ' err | tail -n 3; tail -n 2 err)"
+}
+
+# fresh [file...]: an empty backup/, and these files are gone
+fresh() {
+    rm -rf backup "$@"
+    mkdir backup
+}
+
+# preloaded <library of this folder> [NAME=value...] <command...>
+preloaded() {
+    env LD_PRELOAD="$PWD/$1" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" "${@:2}"
+}
+
 # A compiler on a machine without oneDNN, in the current folder.
 without_onednn() {
     printf '#!/bin/sh\ncase "$*" in *-ldnnl*) exit 1 ;; esac\nexec cc "$@"\n' > without_onednn
