@@ -17,11 +17,11 @@ darknet_flags_for(alexeyab_gpu_double_darknet)
 
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/host/darknet/*.c
     ${CMAKE_SOURCE_DIR}/plugin/host/family/*.c ${CMAKE_SOURCE_DIR}/plugin/host/alexeyab/*.c)
-add_executable(alexeyab_cuda_host_double cuda/host.c ${command_line} doubles/alexeyab_gpu_double.cc
+add_executable(alexeyab_cuda_host_double cuda/host.c ${command_line} doubles/family_gpu_double.cc
     ${sources} ${rooms})
 add_executable(alexeyab_cuda_host_cpu cuda/host.c)
 # `detector train` of a program for GPUs, one or two.
-add_executable(alexeyab_train_on_gpus alexeyab/train_on_gpus.c doubles/alexeyab_gpu_double.cc
+add_executable(alexeyab_train_on_gpus alexeyab/train_on_gpus.c doubles/family_gpu_double.cc
     doubles/nccl_double.cc ${sources} ${rooms} $<TARGET_OBJECTS:amp_room_commands>
     $<TARGET_OBJECTS:amp_room_commands_map> ${CMAKE_SOURCE_DIR}/plugin/comm/nccl/nccl.c)
 foreach(program alexeyab_cuda_host_double alexeyab_cuda_host_cpu alexeyab_train_on_gpus)
@@ -46,7 +46,7 @@ target_link_options(alexeyab_cuda_host_cpu PRIVATE ${darknet_library_link_flags}
 add_test(NAME test_alexeyab_cuda_host COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/in_empty_folder.sh
     ${CMAKE_BINARY_DIR}/tests/alexeyab_cuda_host ${CMAKE_CURRENT_SOURCE_DIR}/cuda/host.sh)
 set_tests_properties(test_alexeyab_cuda_host PROPERTIES TIMEOUT ${unit_timeout}
-    ENVIRONMENT "${environment};ALEXEYAB=1;ON_CPU=$<TARGET_FILE:alexeyab_cuda_host_cpu>;\
+    ENVIRONMENT "${environment};FAMILY=1;ON_CPU=$<TARGET_FILE:alexeyab_cuda_host_cpu>;\
 ON_DOUBLES=$<TARGET_FILE:alexeyab_cuda_host_double>")
 
 # Its streams and handles, which only CUDNN=1 has: one of its files, over the doubles.

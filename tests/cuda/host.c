@@ -24,9 +24,22 @@
 #include "doubles/cuda_doubles.h"
 #endif
 
-#ifdef DARKNET_AMP_ALEXEYAB
-#include "host/darknet/room.h"
+#ifdef DARKNET_AMP_HANK_AI
+#include "hank_ai/mangled.h"
+#define SECRET_NUM -1234
+#define SMALLEST "32" /* of an image for yolo layers */
+#define IF_ALEXEYAB(text)
+#elif defined(DARKNET_AMP_ALEXEYAB)
 #include "shortcut_layer.h"
+#define SMALLEST "8"
+#define IF_ALEXEYAB(text) text
+#endif
+
+#ifdef SMALLEST /* either of these */
+#include "host/darknet/room.h"
+#ifdef DARKNET_AMP_HANK_AI
+#define gpu_index AMP_OWN_GPU
+#endif
 
 static void fail(const char *why, const char *what);
 
@@ -63,7 +76,7 @@ static float train_datum(network *net)
 {
     float loss = train_and_count(net);
     if (*net->seen / (uint64_t)net->batch % (uint64_t)net->subdivisions == 0)
-        train_network(*net, (data){ 0 });
+        train_network(AMP_NET(net), (data){ 0 });
     return loss;
 }
 
@@ -81,7 +94,7 @@ static void scatter_weights(network *net)
         for (int k = 0; l->type == SHORTCUT && k < l->nweights; k++)
             l->weights[k] = (float)(k % 5) * .4f + .2f;
 #ifdef GPU
-        if (l->type == SHORTCUT && l->nweights) push_shortcut_layer(*l);
+        if (l->type == SHORTCUT && l->nweights) push_shortcut_layer(AMP_NET(l));
 #endif
     }
     if (net->amp) darknet_amp_weights_changed(net);
@@ -90,7 +103,7 @@ static void scatter_weights(network *net)
 #define parse_network_cfg amp_own_parse
 #define train_network_datum train_datum
 #define network_predict amp_own_predict
-#define save_weights(net, file) save_weights(*(net), file)
+#define save_weights(net, file) save_weights(AMP_NET(net), file)
 #define free_network amp_own_free
 #else
 static void resize(network *net, int side) { resize_network(net, side, side); }
@@ -123,7 +136,7 @@ amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
     "[" name "]\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n"
 
 static const struct { const char *name, *cfg; int resizes; } networks[] = {
-#ifdef DARKNET_AMP_ALEXEYAB
+#ifdef SMALLEST
     { "yolo", NET("width=32\nheight=32\nchannels=3\n") CONV_OF("mish", 8, 3, BN)
       "[maxpool]\nsize=2\nstride=2\n" CONV_OF("swish", 16, 3, BN)
       "[route]\nlayers=-1\ngroups=2\ngroup_id=1\n" CONV(8, 1, "") "[shortcut]\nfrom=-2\nactivation=leaky\n"
@@ -137,7 +150,8 @@ static const struct { const char *name, *cfg; int resizes; } networks[] = {
     { "averaged", NET("width=16\nheight=16\nchannels=3\nema_alpha=.5\n") CONV(8, 3, BN) CONV(8, 3, BN)
       CONV(2, 1, "") "[avgpool]\n[softmax]\n", 0 },
     /* shortcuts of Darknet's own: weights by channel and by input, several inputs, shorter and longer ones */
-    { "weighted", NET("width=8\nheight=8\nchannels=3\n") CONV(6, 3, "") CONV(2, 3, "") CONV(4, 3, "")
+    { "weighted", NET("width=" SMALLEST "\nheight=" SMALLEST "\nchannels=3\n")
+      CONV(6, 3, "") CONV(2, 3, "") CONV(4, 3, "")
       "[shortcut]\nfrom=-2,-3\nactivation=mish\nweights_type=per_channel\nweights_normalization=softmax\n"
       "[shortcut]\nfrom=-3\nactivation=swish\nweights_type=per_feature\nweights_normalization=relu\n"
       "[shortcut]\nfrom=0,1\nactivation=leaky\n" CONV(5, 3, "")
@@ -150,10 +164,10 @@ static const struct { const char *name, *cfg; int resizes; } networks[] = {
     { "region", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=4\nstride=4\n"
       CONV(8, 3, "stopbackward=1\n" BN) HEAD(21, "region") "coords=4\nsoftmax=1\n", 0 },
     { "classifier", NET("width=12\nheight=12\nchannels=3\nadam=1\n") CONV(8, 3, "")
-      "[normalization]\nalpha=0.1\nbeta=.75\nsize=5\n" CONV(8, 3, "") "[dropout]\nprobability=.3\n"
-      "[connected]\noutput=6\nactivation=linear\n[softmax]\n", 0 },
+      IF_ALEXEYAB("[normalization]\nalpha=0.1\nbeta=.75\nsize=5\n") CONV(8, 3, "")
+      "[dropout]\nprobability=.3\n[connected]\noutput=6\nactivation=linear\n[softmax]\n", 0 },
     { "masked", NET("width=8\nheight=8\nchannels=2\n") CONV(4, 3, "")
-      "[batchnorm]\n[avgpool]\n[cost]\ntype=masked\n", 0 },
+      IF_ALEXEYAB("[batchnorm]\n") "[avgpool]\n[cost]\ntype=masked\n", 0 },
 #else
     { "yolo", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=2\nstride=2\n"
       CONV(16, 3, BN) CONV(16, 1, "")
@@ -218,7 +232,7 @@ static network *make(const char *cfg, const char *dtype)
     srand(5);
     network *net = parse_network_cfg(path);
     unlink(path);
-#ifdef DARKNET_AMP_ALEXEYAB
+#ifdef SMALLEST
     if (net->ema_alpha != 0) *net->seen = FIRST_STEP * (uint64_t)(net->batch * net->subdivisions);
     if (net->ema_alpha != 0) *net->cur_iteration = FIRST_STEP;
     scatter_weights(net);
@@ -278,7 +292,7 @@ static void train(network *net, int steps, unsigned seed, FILE *out)
         put(out, &loss, 1);
         check_heads(net);
     }
-#if defined(ON_DOUBLES) && defined(DARKNET_AMP_ALEXEYAB)
+#if defined(ON_DOUBLES) && defined(SMALLEST)
     if (net->amp && steps > 1 && !net->amp->memory->pinned.second) fail("images", "have no second block");
 #endif
 }

@@ -17,7 +17,7 @@ compare() { # <network> <dtype> <bound> [<twin>...]
     tail -n 1 log
     "$ON_DOUBLES" compare "$network.$dtype.cpu" "$network.$dtype.gpu" "$bound" $twins
 }
-if [ -n "${ALEXEYAB:-}" ]; then
+if [ -n "${FAMILY:-}" ]; then
     for network in yolo gaussian region classifier masked averaged weighted crnn; do
         compare $network fp32 0.00002
     done

@@ -3,10 +3,7 @@
 #ifndef HANK_AI_BY_REFERENCE_H
 #define HANK_AI_BY_REFERENCE_H
 
-#include "darknet.h"
-
-/* What the plugin does not call it knows by no other name. */
-float train_network(network *net, data d) __asm__("_Z13train_networkRN7Darknet7NetworkE4data");
+#include "hank_ai/mangled.h"
 
 #define free_network(net) free_network(&(net))
 #define update_network(net) update_network(&(net))

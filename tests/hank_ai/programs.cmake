@@ -26,11 +26,17 @@ set(DARKNET_AMP_ROOMS)
 plugin_fork(hank_ai hank_ai ${patched})
 target_include_directories(hank_ai_headers SYSTEM INTERFACE ${OpenCV_INCLUDE_DIRS})
 
-# What its layers learn under AMP, by finite differences.
-get_filename_component(library "${DARKNET_AMP_HANK_AI}/../../src-lib/libdarknet.so" ABSOLUTE)
-if(NOT DARKNET_AMP_HANK_AI OR NOT EXISTS ${library} OR DARKNET_AMP_SANITIZE)
+# The libdarknet.so beside the user's program.
+get_filename_component(library_of_user "${DARKNET_AMP_HANK_AI}/../../src-lib/libdarknet.so" ABSOLUTE)
+if(NOT DARKNET_AMP_HANK_AI OR NOT EXISTS ${library_of_user} OR DARKNET_AMP_SANITIZE)
+    set(library_of_user)
+endif()
+include(hank_ai/cuda.cmake)
+if(NOT library_of_user)
     return()
 endif()
+
+# What its layers learn under AMP, by finite differences.
 add_executable(test_hank_ai_gradients alexeyab/test_gradients.c)
 set_target_properties(test_hank_ai_gradients PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
@@ -39,6 +45,6 @@ target_include_directories(test_hank_ai_gradients SYSTEM PRIVATE ${CMOCKA_INCLUD
 target_compile_definitions(test_hank_ai_gradients PRIVATE _POSIX_C_SOURCE=200809L)
 target_compile_options(test_hank_ai_gradients PRIVATE ${plugin_flags} -Wall -Wextra
     -include ${CMAKE_CURRENT_SOURCE_DIR}/hank_ai/by_reference.h)
-target_link_libraries(test_hank_ai_gradients PRIVATE hank_ai_headers ${library} ${CMOCKA_LIBRARY} m)
+target_link_libraries(test_hank_ai_gradients PRIVATE hank_ai_headers ${library_of_user} ${CMOCKA_LIBRARY} m)
 add_test(NAME test_hank_ai_gradients COMMAND ${launcher} $<TARGET_FILE:test_hank_ai_gradients>)
 set_tests_properties(test_hank_ai_gradients PROPERTIES ENVIRONMENT "${environment}" TIMEOUT ${unit_timeout})

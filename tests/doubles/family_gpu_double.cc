@@ -1,18 +1,30 @@
-/* As darknet_gpu_double.cc, for AlexeyAB's Darknet, whose kernels run on a stream of its own: get_cuda_stream
- * says which. */
+/* As darknet_gpu_double.cc, for AlexeyAB's Darknet and for hank-ai's, which is C++ and passes layers by
+ * reference. Their kernels run on a stream of their own: get_cuda_stream says which. */
 #include <vector>
 
+#ifdef DARKNET_AMP_HANK_AI
+#include "darknet_internal.hpp"
+
+#include "convolutional_layer.hpp"
+#define DARKNET_LINKAGE "C++"
+#define DARKNET_LAYER Darknet::Layer &
+typedef Darknet::Layer layer;
+typedef Darknet::NetworkState network_state;
+#else
 #include "darknet.h"
 
 #include "activations.h"
 #include "blas.h"
 #include "convolutional_layer.h"
 #include "dark_cuda.h"
+#define DARKNET_LINKAGE "C"
+#define DARKNET_LAYER layer
+#endif
 
 #define DARKNET_STREAM get_cuda_stream()
 #include "darknet_kernels.h"
 
-extern "C" {
+extern DARKNET_LINKAGE {
 
 void fill_ongpu(int n, float a, float *x, int ix) { KERNEL(fill_cpu(n, a, x, ix)); }
 void copy_ongpu(int n, float *x, int ix, float *y, int iy) { KERNEL(copy_cpu(n, x, ix, y, iy)); }
@@ -106,25 +118,26 @@ static void check_convolution(const layer &l, const network_state &state)
     if (state.net.cudnn_half) amp_cuda_report("a convolution of Darknet's own would compute in half");
     if (state.workspace) amp_cuda_is_device(state.workspace, l.workspace_size, "a convolution's workspace");
 }
-void forward_convolutional_layer_gpu(layer l, network_state state)
+void forward_convolutional_layer_gpu(DARKNET_LAYER l, network_state state)
 {
     check_convolution(l, state);
-    KERNEL(forward_convolutional_layer(on_gpu(l), state));
+    KERNEL(layer mine = on_gpu(l); forward_convolutional_layer(mine, state));
 }
-void backward_convolutional_layer_gpu(layer l, network_state state)
+void backward_convolutional_layer_gpu(DARKNET_LAYER l, network_state state)
 {
     check_convolution(l, state);
     KERNEL({
+        layer own = on_gpu(l);
         network_state mine = state;
-        std::vector<float> part((size_t)l.inputs * l.batch);
+        std::vector<float> part((size_t)own.inputs * own.batch);
         if (state.delta) mine.delta = part.data();
-        backward_convolutional_layer(on_gpu(l), mine);
+        backward_convolutional_layer(own, mine);
         for (size_t i = 0; state.delta && i < part.size(); i++) state.delta[i] += part[i];
     });
 }
 
 /* What is not a kernel, and yet in convolutional_kernels.cu. */
-static void move_convolutional(layer l, void (*move)(float *, float *, size_t))
+static void move_convolutional(const layer &l, void (*move)(float *, float *, size_t))
 {
     move(l.weights_gpu, l.weights, (size_t)l.nweights);
     move(l.biases_gpu, l.biases, (size_t)l.n);
@@ -136,7 +149,7 @@ static void move_convolutional(layer l, void (*move)(float *, float *, size_t))
     move(l.rolling_mean_gpu, l.rolling_mean, (size_t)l.n);
     move(l.rolling_variance_gpu, l.rolling_variance, (size_t)l.n);
 }
-void pull_convolutional_layer(layer l) { move_convolutional(l, cuda_pull_array); }
-void push_convolutional_layer(layer l) { move_convolutional(l, cuda_push_array); }
+void pull_convolutional_layer(DARKNET_LAYER l) { move_convolutional(l, cuda_pull_array); }
+void push_convolutional_layer(DARKNET_LAYER l) { move_convolutional(l, cuda_push_array); }
 
 }
