@@ -6,39 +6,9 @@ set -eu
 needs_alexeyab
 on_gpus=$BUILD_DIR/tests/alexeyab_train_on_gpus
 [ -x "$on_gpus" ] || skip 'there is no alexeyab_train_on_gpus: it takes the headers of CUDA and cuDNN'
-export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
-cc -O1 "$SOURCE_DIR/tests/e2e/lib/weights_distance.c" -o weights_distance -lm
+. "$SOURCE_DIR/tests/e2e/lib/on_gpus.bash"
 tiny_alexeyab
 sed -i -e '/^\[dropout\]/,/^probability/d' -e 's/^layers=-3/layers=-2/' tiny.cfg
-
-dtype=fp32
-# on <gpus> <folder for its files> <command> <its arguments...>
-on() {
-    local gpus=$1 folder=$2
-    shift 2
-    rm -rf backup "$folder"
-    mkdir backup
-    status=0
-    "$on_gpus" "$1" train "${@:2}" -amp $dtype -seed 7 -gpus $gpus > out 2> err < /dev/null || status=$?
-    cp err backup
-    mv backup "$folder"
-}
-trained() { # trained <gpus> <folder> <command> <arguments...>: to its end
-    on "$@"
-    [ $status = 0 ] || fail "$*: status $status: $(grep -a 'amp: \|ranks: \|doubles: ' err | tail -n 3)"
-    [ $1 = 0 ] || grep -q '^ranks: their GPUs sum by NCCL .*, threads$' err || fail "$*: not two GPUs"
-}
-near() { # near <weights of one GPU> <of two>
-    local said
-    said=$(./weights_distance $1 $2 1e-6 1e-4) || fail "$2 against $1: $said"
-    echo "$2 against $1: $said"
-}
-compare() { # compare <command> <.data> <.cfg>
-    local name=${3%.cfg}
-    trained 0 one "$@"
-    trained 0,0 two "$@"
-    near one/${name}_final.weights two/${name}_final.weights
-}
 
 # ---- two against one ----
 block='[convolutional]\nbatch_normalize=1\nfilters=8\nsize=3\nstride=1\npad=1\nactivation=leaky\n'
@@ -60,29 +30,8 @@ tr -d '\r' < "$ALEXEYAB_TREE/cfg/yolov4-tiny.cfg" | sed -e 's/^\(width\|height\)
     -e 's/^max_batches *=.*/max_batches=1/' -e '/^mosaic\|^cutmix/d' > yolov4.cfg
 compare detector coco.data yolov4.cfg
 
-# A step that overflows is skipped on both, with one loss scale.
-dtype=fp16
-trained 0 one detector tiny.data tiny.cfg
-trained 0,0 two detector tiny.data tiny.cfg
-cmp <(sed -n 's/.*\(; loss scale .*\)/\1/p' err) <(sed -n 's/.*\(; loss scale .*\)/\1/p' one/err) &&
-    grep -q 'loss scale 65536 -> 32768' err || fail "two GPUs skip other steps: $(grep -a skipped err)"
-dtype=fp32
-
-# ---- going on ----
-sed 's/^max_batches=.*/max_batches=2/' tiny.cfg > half.cfg
-trained 0 whole detector tiny.data tiny.cfg
-trained 0 half_of_one detector tiny.data half.cfg
-trained 0,0 half_of_two detector tiny.data half.cfg
-trained 0,0 two detector tiny.data tiny.cfg
-trained 0,0 went_on detector tiny.data tiny.cfg half_of_two/half_final.weights
-for file in tiny_final.weights tiny_final.weights.amp; do
-    cmp two/$file went_on/$file || fail "two GPUs, continued: another $file"
-done
-trained 0,0 went_on detector tiny.data tiny.cfg half_of_one/half_final.weights
-grep -q 'resumed from .*, data order continues (-seed 7)' err || fail "$(grep -a resumed err)"
-near whole/tiny_final.weights went_on/tiny_final.weights
-trained 0 went_on detector tiny.data tiny.cfg half_of_two/half_final.weights
-near whole/tiny_final.weights went_on/tiny_final.weights
+same_skips detector tiny.data tiny.cfg
+goes_on detector tiny.data tiny.cfg
 
 # Averaged weights (ema_alpha), as in alexeyab_ranks.sh: a rate beyond all bounds ends such a training when
 # its files were saved.

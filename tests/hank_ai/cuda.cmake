@@ -39,16 +39,30 @@ foreach(library hank_ai_gpu_darknet hank_ai_gpu_kernels)
 endforeach()
 target_precompile_headers(hank_ai_gpu_darknet PRIVATE ${patched}/src-lib/darknet_internal.hpp)
 
-add_executable(hank_ai_cuda_host_double cuda/host.c ${command_line} doubles/family_gpu_double.cc ${rooms})
-target_link_libraries(hank_ai_cuda_host_double PRIVATE hank_ai_gpu hank_ai_gpu_host hank_ai_gpu_darknet
-    hank_ai_gpu_kernels cuda_double oneDNN OpenMP::OpenMP_C ${OpenCV_LIBS})
-target_link_options(hank_ai_cuda_host_double PRIVATE -Wl,--unresolved-symbols=ignore-all -Wl,--wrap=free
-    -no-pie)
+add_executable(hank_ai_cuda_host_double cuda/host.c ${command_line} ${rooms})
+# All of its program.
+file(GLOB main ${patched}/src-cli/*.cpp)
+set(commands)
+foreach(room "" _bench _compare _log _map _plan _probe _report _selftest)
+    list(APPEND commands $<TARGET_OBJECTS:amp_room_commands${room}>)
+endforeach()
+add_executable(hank_ai_on_gpus alexeyab/train_on_gpus.c ${main} doubles/nccl_double.cc ${rooms} ${commands}
+    ${CMAKE_SOURCE_DIR}/plugin/comm/nccl/nccl.c)
+set_source_files_properties(${main} PROPERTIES COMPILE_OPTIONS -w)
+target_link_options(hank_ai_on_gpus PRIVATE -Wl,--wrap=dlopen -Wl,--wrap=dlsym # as alexeyab_train_on_gpus
+    -Wl,--wrap=amp_comm_threads -Wl,--wrap=amp_ranks_await_end -Wl,--wrap=cuda_set_device
+    -Wl,--wrap=_Z13train_networkRN7Darknet7NetworkE4data)
+foreach(program hank_ai_cuda_host_double hank_ai_on_gpus)
+    target_sources(${program} PRIVATE doubles/family_gpu_double.cc)
+    target_link_libraries(${program} PRIVATE hank_ai_gpu hank_ai_gpu_host hank_ai_gpu_darknet
+        hank_ai_gpu_kernels cuda_double oneDNN OpenMP::OpenMP_C ${OpenCV_LIBS})
+    target_link_options(${program} PRIVATE -Wl,--unresolved-symbols=ignore-all -Wl,--wrap=free -no-pie)
+endforeach()
 add_executable(hank_ai_cuda_host_cpu cuda/host.c)
 target_include_directories(hank_ai_cuda_host_cpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
     ${CMAKE_CURRENT_SOURCE_DIR}/helpers ${CMAKE_SOURCE_DIR}/plugin)
 target_link_libraries(hank_ai_cuda_host_cpu PRIVATE hank_ai_headers ${library_of_user} m)
-foreach(program hank_ai_cuda_host_double hank_ai_cuda_host_cpu)
+foreach(program hank_ai_cuda_host_double hank_ai_cuda_host_cpu hank_ai_on_gpus)
     set_target_properties(${program} PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF LINKER_LANGUAGE CXX
         CXX_STANDARD 17 RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endforeach()

@@ -64,6 +64,39 @@ static void destroy(amp_comm *comm) { ((rank *)comm)->threads->destroy(((rank *)
 typedef void lost(const char *line);
 amp_status __real_amp_comm_threads(int size, double, lost *, amp_comm **out, amp_error *error);
 amp_status __wrap_amp_comm_threads(int size, double, lost *, amp_comm **out, amp_error *error);
+#ifdef DARKNET_AMP_HANK_AI
+/* In its threads, which are std::thread's, a network's first call is cuda_set_device and the last is
+ * train_network, which no others call: the program is linked with --wrap of both. */
+#include "hank_ai/mangled.h"
+
+#define TRAIN_NETWORK(kind) __##kind##__Z13train_networkRN7Darknet7NetworkE4data
+void __real_cuda_set_device(int number);
+void __wrap_cuda_set_device(int number);
+float TRAIN_NETWORK(real)(network *net, data d);
+float TRAIN_NETWORK(wrap)(network *net, data d);
+static pthread_t first_thread;
+static _Thread_local int has_turn;
+
+__attribute__((constructor)) static void note_first_thread(void) { first_thread = pthread_self(); }
+
+void __wrap_cuda_set_device(int number)
+{
+    if (!has_turn && !pthread_equal(pthread_self(), first_thread)) {
+        omp_set_num_threads(1);
+        nccl_double_take_turn();
+        has_turn = 1;
+    }
+    __real_cuda_set_device(number);
+}
+
+float TRAIN_NETWORK(wrap)(network *net, data d)
+{
+    float loss = TRAIN_NETWORK(real)(net, d);
+    if (has_turn) nccl_double_give_turn();
+    has_turn = 0;
+    return loss;
+}
+#else
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *, void *(*work)(void *), void *context);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *, void *(*work)(void *), void *context);
 #ifdef DARKNET_AMP_ALEXEYAB
@@ -86,6 +119,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 {
     return __real_pthread_create(thread, attributes, work == train_thread ? train_in_turn : work, context);
 }
+#endif
 
 static void make_ranks(double seconds, lost *lose)
 {
