@@ -7,9 +7,9 @@
 
 #include "convolutional_layer.hpp"
 #define DARKNET_LINKAGE "C++"
-#define DARKNET_LAYER Darknet::Layer &
-typedef Darknet::Layer layer;
-typedef Darknet::NetworkState network_state;
+typedef Darknet::Layer host_layer;
+typedef Darknet::NetworkState host_state;
+#define DARKNET_LAYER host_layer &
 #else
 #include "darknet.h"
 
@@ -18,7 +18,9 @@ typedef Darknet::NetworkState network_state;
 #include "convolutional_layer.h"
 #include "dark_cuda.h"
 #define DARKNET_LINKAGE "C"
-#define DARKNET_LAYER layer
+typedef layer host_layer;
+typedef network_state host_state;
+#define DARKNET_LAYER host_layer
 #endif
 
 #define DARKNET_STREAM get_cuda_stream()
@@ -37,8 +39,14 @@ void axpy_ongpu(int n, float a, float *x, int ix, float *y, int iy) { KERNEL(axp
 void scal_ongpu(int n, float a, float *x, int ix) { KERNEL(scal_cpu(n, a, x, ix)); }
 void scal_add_ongpu(int n, float a, float b, float *x, int ix) { KERNEL(scal_add_cpu(n, a, b, x, ix)); }
 void mul_ongpu(int n, float *x, int ix, float *y, int iy) { KERNEL(mul_cpu(n, x, ix, y, iy)); }
-void pow_ongpu(int n, float a, float *x, int ix, float *y, int iy) { KERNEL(pow_cpu(n, a, x, ix, y, iy)); }
-void const_ongpu(int n, float a, float *x, int ix) { KERNEL(const_cpu(n, a, x, ix)); }
+void pow_ongpu(int n, float a, float *x, int ix, float *y, int iy)
+{
+    KERNEL(for (int i = 0; i < n; i++) y[i * iy] = (float)pow((double)x[i * ix], a));
+}
+void const_ongpu(int n, float a, float *x, int ix)
+{
+    KERNEL(for (int i = 0; i < n; i++) x[i * ix] = a);
+}
 void mask_ongpu(int n, float *x, float number, float *mask)
 {
     KERNEL(for (int i = 0; i < n; i++) if (mask[i] == number) x[i] = number);
@@ -102,7 +110,7 @@ void flatten_ongpu(float *x, int spatial, int layers, int batch, int forward, fl
 
 /* A convolution as Darknet's own on the CPU does it with what lies on the GPU, but that this one's col2im
  * adds to the delta there is. */
-static layer on_gpu(layer l)
+static host_layer on_gpu(host_layer l)
 {
     l.weights = l.weights_gpu;
     l.biases = l.biases_gpu;
@@ -112,23 +120,23 @@ static layer on_gpu(layer l)
     l.bias_updates = l.bias_updates_gpu;
     return l;
 }
-static void check_convolution(const layer &l, const network_state &state)
+static void check_convolution(const host_layer &l, const host_state &state)
 {
     if (l.batch_normalize || l.activation_input_gpu) amp_cuda_report("a convolution that the double has not");
     if (state.net.cudnn_half) amp_cuda_report("a convolution of Darknet's own would compute in half");
     if (state.workspace) amp_cuda_is_device(state.workspace, l.workspace_size, "a convolution's workspace");
 }
-void forward_convolutional_layer_gpu(DARKNET_LAYER l, network_state state)
+void forward_convolutional_layer_gpu(DARKNET_LAYER l, host_state state)
 {
     check_convolution(l, state);
-    KERNEL(layer mine = on_gpu(l); forward_convolutional_layer(mine, state));
+    KERNEL(host_layer mine = on_gpu(l); forward_convolutional_layer(mine, state));
 }
-void backward_convolutional_layer_gpu(DARKNET_LAYER l, network_state state)
+void backward_convolutional_layer_gpu(DARKNET_LAYER l, host_state state)
 {
     check_convolution(l, state);
     KERNEL({
-        layer own = on_gpu(l);
-        network_state mine = state;
+        host_layer own = on_gpu(l);
+        host_state mine = state;
         std::vector<float> part((size_t)own.inputs * own.batch);
         if (state.delta) mine.delta = part.data();
         backward_convolutional_layer(own, mine);
@@ -137,7 +145,7 @@ void backward_convolutional_layer_gpu(DARKNET_LAYER l, network_state state)
 }
 
 /* What is not a kernel, and yet in convolutional_kernels.cu. */
-static void move_convolutional(const layer &l, void (*move)(float *, float *, size_t))
+static void move_convolutional(const host_layer &l, void (*move)(float *, float *, size_t))
 {
     move(l.weights_gpu, l.weights, (size_t)l.nweights);
     move(l.biases_gpu, l.biases, (size_t)l.n);
