@@ -27,15 +27,15 @@
 #ifdef DARKNET_AMP_HANK_AI
 #include "hank_ai/mangled.h"
 #define SECRET_NUM -1234
-#define SMALLEST "32" /* of an image for yolo layers */
+#define SMALL "width=32\nheight=32\nchannels=3\n[maxpool]\nsize=4\nstride=4\n" /* 32 is the least for yolo */
 #define IF_ALEXEYAB(text)
 #elif defined(DARKNET_AMP_ALEXEYAB)
 #include "shortcut_layer.h"
-#define SMALLEST "8"
+#define SMALL "width=8\nheight=8\nchannels=3\n"
 #define IF_ALEXEYAB(text) text
 #endif
 
-#ifdef SMALLEST /* either of these */
+#ifdef SMALL /* either of these */
 #include "host/darknet/room.h"
 #ifdef DARKNET_AMP_HANK_AI
 #define gpu_index AMP_OWN_GPU
@@ -136,7 +136,7 @@ amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
     "[" name "]\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n"
 
 static const struct { const char *name, *cfg; int resizes; } networks[] = {
-#ifdef SMALLEST
+#ifdef SMALL
     { "yolo", NET("width=32\nheight=32\nchannels=3\n") CONV_OF("mish", 8, 3, BN)
       "[maxpool]\nsize=2\nstride=2\n" CONV_OF("swish", 16, 3, BN)
       "[route]\nlayers=-1\ngroups=2\ngroup_id=1\n" CONV(8, 1, "") "[shortcut]\nfrom=-2\nactivation=leaky\n"
@@ -150,7 +150,7 @@ static const struct { const char *name, *cfg; int resizes; } networks[] = {
     { "averaged", NET("width=16\nheight=16\nchannels=3\nema_alpha=.5\n") CONV(8, 3, BN) CONV(8, 3, BN)
       CONV(2, 1, "") "[avgpool]\n[softmax]\n", 0 },
     /* shortcuts of Darknet's own: weights by channel and by input, several inputs, shorter and longer ones */
-    { "weighted", NET("width=" SMALLEST "\nheight=" SMALLEST "\nchannels=3\n")
+    { "weighted", NET(SMALL)
       CONV(6, 3, "") CONV(2, 3, "") CONV(4, 3, "")
       "[shortcut]\nfrom=-2,-3\nactivation=mish\nweights_type=per_channel\nweights_normalization=softmax\n"
       "[shortcut]\nfrom=-3\nactivation=swish\nweights_type=per_feature\nweights_normalization=relu\n"
@@ -158,8 +158,8 @@ static const struct { const char *name, *cfg; int resizes; } networks[] = {
       "[convolutional]\nfilters=14\nsize=1\nstride=1\nactivation=linear\n"
       "[yolo]\nmask=0,1\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n", 1 },
     { "crnn", NET("width=8\nheight=8\nchannels=3\ntime_steps=2\n") CONV(4, 3, "")
-      "[crnn]\nhidden_filters=4\noutput_filters=4\nsize=3\npad=1\nactivation=leaky\n"
-      "[crnn]\nhidden_filters=4\noutput_filters=5\nsize=3\npad=1\nactivation=leaky\nshortcut=1\n"
+      "[crnn]\nhidden=4\noutput=4\nsize=3\npad=1\nactivation=leaky\n"
+      "[crnn]\nhidden=4\noutput=5\nsize=3\npad=1\nactivation=leaky\n"
       "[avgpool]\n[softmax]\n", 0 },
     { "region", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=4\nstride=4\n"
       CONV(8, 3, "stopbackward=1\n" BN) HEAD(21, "region") "coords=4\nsoftmax=1\n", 0 },
@@ -232,7 +232,7 @@ static network *make(const char *cfg, const char *dtype)
     srand(5);
     network *net = parse_network_cfg(path);
     unlink(path);
-#ifdef SMALLEST
+#ifdef SMALL
     if (net->ema_alpha != 0) *net->seen = FIRST_STEP * (uint64_t)(net->batch * net->subdivisions);
     if (net->ema_alpha != 0) *net->cur_iteration = FIRST_STEP;
     scatter_weights(net);
@@ -292,7 +292,7 @@ static void train(network *net, int steps, unsigned seed, FILE *out)
         put(out, &loss, 1);
         check_heads(net);
     }
-#if defined(ON_DOUBLES) && defined(SMALLEST)
+#if defined(ON_DOUBLES) && defined(SMALL)
     if (net->amp && steps > 1 && !net->amp->memory->pinned.second) fail("images", "have no second block");
 #endif
 }

@@ -1303,6 +1303,12 @@ cudaError_t cudaSetDevice(int id)
     return result(id == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
+cudaError_t cudaSetDeviceFlags(unsigned flags)
+{
+    ENTER("cudaSetDeviceFlags");
+    return result(flags == cudaDeviceScheduleBlockingSync ? cudaSuccess : cudaErrorInvalidValue);
+}
+
 cudaError_t cudaDriverGetVersion(int *version) { return *version = here->driver, cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int *version) { return *version = CUDART_VERSION, cudaSuccess; }
 
