@@ -120,8 +120,8 @@ tell_next() { # tell_next <the copy> <its Darknet> <what became of it>
     case $fork in
         pjreddie) say "next: make -C $1 AMP=1" ;;
         alexeyab) say "next: make -C $1 AMP=1, or $cmake" ;;
-        *) say "next: cmake -S $1 -B $1/build -DDARKNET_AMP=ON -DDARKNET_TRY_CUDA=OFF" \
-            "-DDARKNET_TRY_ROCM=OFF -DDARKNET_TRY_OPENBLAS=OFF && cmake --build $1/build" ;;
+        *) say "next: cmake -S $1 -B $1/build -DDARKNET_AMP=ON -DDARKNET_TRY_ROCM=OFF" \
+            "-DDARKNET_TRY_OPENBLAS=OFF && cmake --build $1/build (-DDARKNET_TRY_CUDA=OFF: for the CPU)" ;;
     esac
 }
 made_of=$(made_of | sha256sum)

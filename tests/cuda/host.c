@@ -144,8 +144,8 @@ static const struct { const char *name, *cfg; int resizes; } networks[] = {
       "[convolutional]\nfilters=14\nsize=1\nstride=1\nactivation=linear\n"
       "[yolo]\nmask=0,1\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n", 1 },
     { "crnn", NET("width=8\nheight=8\nchannels=3\ntime_steps=2\n") CONV(4, 3, "")
-      "[crnn]\nhidden_filters=4\noutput_filters=4\nsize=3\npad=1\nactivation=leaky\n"
-      "[crnn]\nhidden_filters=4\noutput_filters=5\nsize=3\npad=1\nactivation=leaky\nshortcut=1\n"
+      "[crnn]\nhidden=4\noutput=4\nsize=3\npad=1\nactivation=leaky\n"
+      "[crnn]\nhidden=4\noutput=5\nsize=3\npad=1\nactivation=leaky\n"
       "[avgpool]\n[softmax]\n", 0 },
     { "region", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=4\nstride=4\n"
       CONV(8, 3, "stopbackward=1\n" BN) HEAD(21, "region") "coords=4\nsoftmax=1\n", 0 },

@@ -26,6 +26,8 @@ set(DARKNET_AMP_ROOMS)
 plugin_fork(hank_ai hank_ai ${patched})
 target_include_directories(hank_ai_headers SYSTEM INTERFACE ${OpenCV_INCLUDE_DIRS})
 
+include(hank_ai/cuda.cmake)
+
 # What its layers learn under AMP, by finite differences.
 get_filename_component(library "${DARKNET_AMP_HANK_AI}/../../src-lib/libdarknet.so" ABSOLUTE)
 if(NOT DARKNET_AMP_HANK_AI OR NOT EXISTS ${library} OR DARKNET_AMP_SANITIZE)

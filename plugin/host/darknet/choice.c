@@ -5,7 +5,7 @@
 amp_backend *amp_fork_backend(amp_error *error)
 {
 #ifdef GPU
-    if (gpu_index >= 0) return amp_cuda_backend_create(error);
+    if (AMP_OWN_GPU >= 0) return amp_cuda_backend_create(error);
     /* Darknet compiled with GPU leaves the activations out of yolo, region and iseg on the CPU. */
     amp_fail(error, AMP_UNSUPPORTED, "amp: -nogpu: this build runs AMP on a GPU only; build without GPU=1 to "
              "train on the CPU, or run with -amp off");

@@ -111,7 +111,7 @@ static int cpu_free_array(void *memory)
 
 /* ---- where ---- */
 
-int amp_fork_device(void) { return ON_SIDE(1, -1, gpu_index); }
+int amp_fork_device(void) { return ON_SIDE(1, -1, AMP_OWN_GPU); }
 
 amp_status amp_fork_find_gpu(int number, amp_error *error)
 {
@@ -141,7 +141,7 @@ void amp_host_wait(const network *net) { (void)ON_SIDE(amp_host_on_gpu(net), 0, 
 size_t amp_fork_free_gpu_memory(size_t *all)
 {
     *all = 0;
-    return ON_SIDE(amp_fork_device() >= 0, 0, gpu_available(gpu_index, all));
+    return ON_SIDE(amp_fork_device() >= 0, 0, gpu_available(AMP_OWN_GPU, all));
 }
 
 double amp_fork_gpu_memory_in_use_mb(const network *net)

@@ -56,13 +56,10 @@ static void binarize(layer *l, const float *input, size_t count, float *binary_i
     l->xnor = 0;
 }
 
-/* A crnn steps the pointers of the layers inside it from one time step to the next, which in hank-ai's are
- * the stored ones: it gets copies. */
-enum { INNER = 3 };
-static void copy_inner(layer *l, layer inner[INNER])
+void amp_gap_copy_inner(layer *l, layer inner[AMP_GAP_INNER])
 {
-    layer **const places[INNER] = { &l->input_layer, &l->self_layer, &l->output_layer };
-    for (int i = 0; l->type == CRNN && i < INNER; i++) {
+    layer **const places[AMP_GAP_INNER] = { &l->input_layer, &l->self_layer, &l->output_layer };
+    for (int i = 0; l->type == CRNN && i < AMP_GAP_INNER; i++) {
         inner[i] = **places[i];
         *places[i] = &inner[i];
     }
@@ -85,8 +82,8 @@ void amp_gap_forward(layer l, network_state state)
     }
     for (size_t i = 0; squashes && i < count; i++)
         if (copy[i] < LEAST_LOGIT && copy[i] > -INFINITY) copy[i] = LEAST_LOGIT;
-    layer inner[INNER];
-    copy_inner(&l, inner);
+    layer inner[AMP_GAP_INNER];
+    amp_gap_copy_inner(&l, inner);
     AMP_RUN(l.forward, l, state);
     free(copy);
 }

@@ -27,6 +27,7 @@
  *  - Convolutions add to the input's delta, but region, normalization and reorg overwrite it, and xnor
  *    applies its slope to all that lies there. So each layer gets a delta of zeros here too.
  *  - Batch norm's buffers of frozen layers are made, and a masked cost reads a copy, as on the CPU.
+ *  - A crnn of hank-ai's steps the pointers of its stored inner layers, and so gets copies, as on the CPU.
  *  - A connected layer clips its deltas to 1, which would hide an overflow. Under AMP it does not.
  *  - A shortcut that AMP does not compute itself uses the addresses that its inputs had when it was made,
  *    adds up its weights' gradients in an order that varies, and replaces inf and NaN by 0. Ours is composed
@@ -52,6 +53,11 @@ void amp_gap_backward(layer l, network_state state);
 
 /* Of Darknet's own backward: the bits of amp_fork_own_faults. */
 int amp_gap_own_faults(const layer *l, int on_gpu);
+
+/* A crnn steps the pointers of the layers inside it from one time step to the next, which in hank-ai's are
+ * the stored ones: *l, a copy of a layer of any type, gets copies of them, if it is a crnn. */
+enum { AMP_GAP_INNER = 3 };
+void amp_gap_copy_inner(layer *l, layer inner[AMP_GAP_INNER]);
 
 #ifdef GPU
 /* The same on a GPU. state.workspace: at least as many bytes as the layer asks for and amp_gap_workspace_gpu

@@ -37,6 +37,8 @@ void amp_gap_forward_gpu(layer l, network_state state)
         copy_ongpu((int)amp_gap_input_count(&state.net, state.index), state.input, 1, state.workspace, 1);
         state.input = state.workspace;
     }
+    layer inner[AMP_GAP_INNER];
+    amp_gap_copy_inner(&l, inner);
     if (l.type == SHORTCUT) amp_gap_forward_shortcut_gpu(l, state);
     else AMP_RUN(l.forward_gpu, l, state);
 }
@@ -56,6 +58,8 @@ void amp_gap_backward_gpu(layer l, network_state state)
     fill_ongpu(count, 0, part, 1);
     state.delta = part;
     state.workspace = part + part_bytes((size_t)count) / sizeof *part;
+    layer inner[AMP_GAP_INNER];
+    amp_gap_copy_inner(&l, inner);
     AMP_RUN(l.backward_gpu, l, state);
     if (sum) axpy_ongpu(count, 1, part, 1, sum, 1);
 }

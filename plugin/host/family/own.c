@@ -272,7 +272,7 @@ network *amp_own_parse(char *cfg)
 {
     network *net = calloc(1, sizeof *net);
     if (!net) return NULL;
-    gpu_index = amp_fork_device(); /* Darknet's main sets it after the plugin's commands had their turn */
+    AMP_OWN_GPU = amp_fork_device(); /* Darknet's main sets it after the plugin's commands had their turn */
     *net = parse_network_cfg(cfg);
     amp_own_complete(net);
     net->input = calloc((size_t)net->inputs * (size_t)net->batch + 1, sizeof *net->input);

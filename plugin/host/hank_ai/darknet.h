@@ -9,6 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifdef GPU
+#include <cuda_runtime.h>
+#endif
+#ifdef CUDNN
+#include <cudnn.h> /* layers have its descriptors */
+#endif
+
 #include "hooks.hpp"
 
 typedef struct tree tree;
@@ -39,7 +46,6 @@ void load_weights(network *net, char *file) SHIM(load_weights);
 void save_weights(network *net, char *file) SHIM(save_weights);
 size_t get_convolutional_workspace_size(layer *l) SHIM(get_convolutional_workspace_size);
 int *amp_gpu_index(void) SHIM(gpu_index);
-#define gpu_index (*amp_gpu_index())
 
 void binarize_weights(float *weights, int n, int size, float *binary) SHIM(binarize_weights);
 void gradient_array(const float *x, int n, ACTIVATION a, float *delta) SHIM(gradient_array);
@@ -67,3 +73,33 @@ void free_data(data d) SHIM(free_data);
 void get_next_batch(data d, int n, int offset, float *x, float *y) SHIM(get_next_batch);
 char *basecfg(char *cfg) SHIM(basecfg);
 void replace_image_to_label(const char *image, char *path) SHIM(replace_image_to_label);
+
+#ifdef GPU
+void cuda_set_device(int number); /* is C, too */
+float *cuda_make_array(float *x, size_t count) SHIM(cuda_make_array);
+void cuda_push_array(float *x_gpu, float *x, size_t count) SHIM(cuda_push_array);
+void cuda_free_host(float *x) SHIM(cuda_free_host);
+void forward_network_gpu(network *net, network_state state) SHIM(forward_network_gpu);
+void backward_network_gpu(network *net, network_state state) SHIM(backward_network_gpu);
+void update_network_gpu(network *net) SHIM(update_network_gpu);
+
+void fill_ongpu(int n, float a, float *x, int ix) SHIM(fill_ongpu);
+void const_ongpu(int n, float a, float *x, int ix) SHIM(const_ongpu);
+void copy_ongpu(int n, float *x, int ix, float *y, int iy) SHIM(copy_ongpu);
+void axpy_ongpu(int n, float a, float *x, int ix, float *y, int iy) SHIM(axpy_ongpu);
+void mul_ongpu(int n, float *x, int ix, float *y, int iy) SHIM(mul_ongpu);
+void pow_ongpu(int n, float a, float *x, int ix, float *y, int iy) SHIM(pow_ongpu);
+void scal_add_ongpu(int n, float a, float b, float *x, int ix) SHIM(scal_add_ongpu);
+void scale_bias_gpu(float *x, float *scales, int batch, int n, int size) SHIM(scale_bias_gpu);
+void backward_scale_gpu(float *x, float *delta, int batch, int n, int size, float *updates)
+    SHIM(backward_scale_gpu);
+void softmax_gpu_new_api(float *x, int n, int batch, int batch_offset, int groups, int group_offset,
+                         int stride, float temp, float *y) SHIM(softmax_gpu_new_api);
+void activate_array_ongpu(float *x, int n, ACTIVATION a) SHIM(activate_array_ongpu);
+void activate_array_swish_ongpu(float *x, int n, float *sigmoid, float *y) SHIM(activate_array_swish_ongpu);
+void activate_array_mish_ongpu(float *x, int n, float *input, float *y) SHIM(activate_array_mish_ongpu);
+void gradient_array_ongpu(float *x, int n, ACTIVATION a, float *delta) SHIM(gradient_array_ongpu);
+void gradient_array_swish_ongpu(float *x, int n, float *sigmoid, float *delta)
+    SHIM(gradient_array_swish_ongpu);
+void gradient_array_mish_ongpu(int n, float *input, float *delta) SHIM(gradient_array_mish_ongpu);
+#endif

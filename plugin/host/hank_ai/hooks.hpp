@@ -18,12 +18,15 @@ extern "C" {
 /* Puts the words of a command into the order that AlexeyAB's commands have, since here they may stand in any,
  * and gives options their usual spelling: argv's pointers are moved. */
 void darknet_amp_order(int argc, char **argv);
-/* Whether a training of this .cfg on a CPU is meant, so that nobody has to be asked: it is under AMP, or one
- * of `amp compare`'s. */
+/* Whether a training of this .cfg is under AMP, or one of `amp compare`'s: nobody has to be asked whether a
+ * CPU is meant, and several GPUs begin together. */
 int darknet_amp_means_it(const char *cfg);
+/* The GPU that the plugin's commands compute on; main chooses it only behind them. Negative: none. */
+void darknet_amp_use_gpu(int number);
 #ifdef __cplusplus
 }
 
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <random>
@@ -38,6 +41,15 @@ int darknet_amp_means_it(const char *cfg);
 #define DARKNET_AMP_PASS(pass) if (net.amp) { Darknet::Network amp_net = net; amp_net.input = state.input; \
     amp_net.truth = state.truth; amp_net.delta = state.delta; amp_net.train = state.train; \
     pass(AMP_C(amp_net)); return; }
+/* On a GPU Darknet's functions are given the image and the labels as the program has them. */
+#define DARKNET_AMP_ON_GPU if (net.amp) darknet_amp_refuse("amp: this command runs the layers on a GPU " \
+    "itself; run it with -amp off");
+#define DARKNET_AMP_TRAIN(x, y) if (net.amp and not net.adversarial) { Darknet::Network amp_net = net; \
+    amp_net.input = x; amp_net.truth = y; amp_net.train = 1; darknet_amp_forward(AMP_C(amp_net)); \
+    darknet_amp_backward(AMP_C(amp_net)); return; }
+#define DARKNET_AMP_PREDICT(image) if (net.amp) { Darknet::Network amp_net = net; amp_net.input = image; \
+    amp_net.truth = nullptr; amp_net.train = 0; darknet_amp_forward(AMP_C(amp_net)); \
+    return get_network_output_gpu(net); }
 #define DARKNET_AMP_POINTERS(n) auto amp_nets = std::make_unique<struct network *[]>(n); \
     for (int amp_i = 0; amp_i < (n); ++amp_i) amp_nets[amp_i] = AMP_C(nets[amp_i]);
 
@@ -90,6 +102,19 @@ template <typename Args> Args amp_job(Args args)
 }
 #define DARKNET_JOB(args) amp_job(args)
 #define DARKNET_LINE amp_line
+
+#define DARKNET_SEED darknet_amp_seed()
+/* What cuDNN computes Darknet's own convolutions in: DARKNET_MATH=fp32 keeps it from TF32, which it takes by
+ * itself on a GPU that has it, and which DARKNET_MATH=tf32 says aloud. */
+inline bool amp_wants_fp32()
+{
+    const char * math = std::getenv("DARKNET_MATH");
+    const std::string asked = math ? math : "";
+    if (not asked.empty() and asked != "fp32" and asked != "tf32")
+        darknet_amp_refuse("DARKNET_MATH=%.99s: it is fp32 or tf32", math);
+    return asked == "fp32";
+}
+#define DARKNET_MATH_TYPE (amp_wants_fp32() ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH)
 #endif
 
 #elif defined(__cplusplus)
@@ -103,6 +128,8 @@ template <typename Args> Args amp_job(Args args)
 #define DARKNET_ENGINE std::mt19937
 #define DARKNET_JOB(args) args
 #define DARKNET_LINE *cfg_and_state.output
+#define DARKNET_SEED time(0)
+#define DARKNET_MATH_TYPE CUDNN_TENSOR_OP_MATH
 
 #endif
 #endif

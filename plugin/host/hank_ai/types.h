@@ -18,6 +18,7 @@ typedef network_state amp_pass;
 /* An edge of a label's box is moved into the image, and its middle stays. */
 #define AMP_OWN_EDGE(edge) ((edge) < 0 ? 0 : (edge) > 1 ? 1 : (edge))
 #define AMP_OWN_RANDOM(net) 0 /* the key of [net], which classifier train obeys */
+#define AMP_OWN_GPU (*amp_gpu_index()) /* the number of the GPU to use; negative: none */
 #define AMP_OWN_ON_GPU(array) (*(array))
 #define AMP_OWN_DETECTORS YOLO: case GAUSSIAN_YOLO: case REGION /* and no `classifier train` */
 

@@ -10,6 +10,7 @@ typedef network amp_pass; /* what a layer's function is given: the network, as t
 
 #define AMP_OWN_EDGE(edge) (edge) /* of a label's box, as read_boxes has it */
 #define AMP_OWN_RANDOM(net) ((net)->random) /* the key of [net], which classifier train obeys */
+#define AMP_OWN_GPU gpu_index /* the number of the GPU to use; negative: none */
 #define AMP_OWN_ON_GPU(array) (array) /* net->input_gpu, net->truth_gpu */
 
 /* Types of a last layer that `detector train` and `classifier train` take. */
