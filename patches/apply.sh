@@ -87,7 +87,9 @@ if [ -n "$differing" ] && [ $adapt = no ]; then
         say "its lines end in CRLF, as git's core.autocrlf makes them: say --adapt, which copies them with LF"
     elif [ $fork = pjreddie ]; then
         say 'name an unchanged checkout of that commit, or none, and the source is fetched for you'
-    elif [ $fork = hank_ai ]; then say 'name an unchanged checkout of that commit'
+    elif [ $fork = hank_ai ]; then
+        say "name an unchanged checkout of that commit, of its branch v5.1 (v6-dev is not supported):" \
+            "git -C $tree worktree add FOLDER f684e1d7"
     else say 'name an unchanged checkout of that commit, or say --adapt'
     fi
     exit 1

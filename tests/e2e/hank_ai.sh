@@ -10,6 +10,19 @@ patches_apply hank_ai "$HANK_AI_TREE" \
     'README.md darknet data family fork.h fork_commands.h hank_ai network program training'
 ! "$SOURCE_DIR/patches/apply.sh" --adapt "$HANK_AI_TREE" adapted 2> log || fail '--adapt takes a C++ tree'
 grep -q 'name an unchanged checkout' log || fail "$(cat log)"
+! "$SOURCE_DIR/patches/apply.sh" exactly again 2> log || fail 'another revision is taken'
+grep -q 'src-lib/darknet_network.cpp differs' log && grep -q 'worktree add FOLDER f684e1d7' log &&
+    ! [ -e again ] || fail "another revision: $(cat log)"
+
+# ---- OpenBLAS, which its CMake takes by itself where it is there, is refused ----
+opencv=yes
+[ -e /usr/include/opencv4/opencv2/opencv.hpp ] || opencv=no
+if [ $opencv = yes ]; then
+    echo 'void sgemm_(void) {}' | cc -shared -x c - -o libopenblas64.so
+    ! cmake -S patched -B build -DDARKNET_AMP=ON -DDARKNET_TRY_CUDA=OFF -DDARKNET_TRY_ROCM=OFF \
+        -DCMAKE_LIBRARY_PATH="$PWD" > log 2>&1 || fail 'a build with OpenBLAS is taken'
+    grep -q 'DARKNET_TRY_OPENBLAS=OFF' log || fail "OpenBLAS: $(tail -5 log)"
+fi
 
 # ---- structs ----
 cp -R patched/src-lib changed
@@ -29,8 +42,6 @@ compiles() {
     g++ -std=c++17 -fsyntax-only -DAMP -Iseen -Ichanged -isystem /usr/include/opencv4 \
         amp/host/hank_ai/layout.cpp > log 2>&1
 }
-opencv=yes
-[ -e /usr/include/opencv4/opencv2/opencv.hpp ] || opencv=no
 [ $opencv = no ] || compiles || fail "layout.cpp: $(cat log)"
 changes='s/^\t\tint out_channels;/&\n\t\tint added;/
 s/^\t\tfloat scale_x_y;/\t\tfloat scale_of_x_y;/
