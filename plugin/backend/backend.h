@@ -53,8 +53,9 @@ typedef struct amp_conv_desc {
     int dilation;         /* 0: 1 */
     int leaky;            /* its forward ends with AMP_LEAKY; never with training or transposed */
     int direct;           /* not by Winograd's minimal filtering where the backend chooses that by a rule */
-    int masters_stay;     /* what load_weights is given lies there until the convolution is destroyed, and
-                             changes before the next load only: it may be read in place */
+    int masters_stay;     /* the array that load_weights is given stays where it is until the convolution is
+                             destroyed, and is not written to between a load and the passes that follow it:
+                             it may be read in place */
 } amp_conv_desc;
 
 static inline int amp_conv_stride_x(const amp_conv_desc *d) { return d->stride_x ? d->stride_x : d->stride; }
@@ -146,6 +147,7 @@ typedef struct amp_conv_facts {
     int padded_in, padded_out; /* channels of a group in the copies of the weights; those of desc where
                                   nothing is padded */
     size_t weight_bytes;    /* of all those copies, once they are loaded */
+    size_t fp32_weight_bytes; /* of those that there would be if desc.dtype were fp32 */
     size_t workspace_bytes; /* what a pass of it takes at most, of memory that all convolutions share */
     char winograd[24];      /* which passes are computed by Winograd's minimal filtering: "forward+weights",
                                "all passes"; empty: none */

@@ -82,12 +82,7 @@ static amp_status load_one(amp_onednn *library, amp_conv *conv, const float *wei
     }
     int forward = conv->forward_bytes && conv->forward_layout.order != AMP_WEIGHTS_UNKNOWN;
     int backward = conv->backward_bytes && conv->backward_layout.order != AMP_WEIGHTS_UNKNOWN;
-    if (forward && backward && (conv->forward_layout.order < AMP_WEIGHTS_FLOATS_OF_FILTERS)
-        != (conv->backward_layout.order < AMP_WEIGHTS_FLOATS_OF_FILTERS)) { /* one in halves, one in fp32 */
-        AMP_TRY(make_copies(library, conv, weights, 1, 0, error));
-        AMP_TRY(make_copies(library, conv, weights, 0, 1, error));
-    }
-    else if (forward || backward) AMP_TRY(make_copies(library, conv, weights, forward, backward, error));
+    if (forward || backward) AMP_TRY(make_copies(library, conv, weights, forward, backward, error));
     int forward_left = conv->forward_bytes && !forward, backward_left = conv->backward_bytes && !backward;
     return forward_left || backward_left ? load_by_library(library, conv, weights, forward_left,
                                                            backward_left, error) : AMP_OK;

@@ -464,6 +464,13 @@ static size_t direct_workspace(const amp_conv *conv)
                  conv->backward_weights.scratchpad + conv->gradient_bytes + amp_conv_adding_bytes(conv));
 }
 
+/* Bytes of a pass' copy if the dtype were fp32, where Winograd's filtering takes over more of them. */
+static size_t fp32_copy(const amp_conv *conv, amp_winograd_pass pass, size_t bytes)
+{
+    if (amp_winograd_make(&conv->desc, pass, AMP_FP32).rows) return 0;
+    return bytes / amp_dtype_size(conv->compute) * sizeof(float);
+}
+
 /* Writes the names of the passes that Winograd's filtering computes, for amp_conv_facts. */
 static void name_passes(const amp_conv *conv, char *text, size_t size)
 {
@@ -484,6 +491,8 @@ void amp_cpu_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_co
     *out = (amp_conv_facts){ .computes = winograd ? AMP_FP32 : conv->compute,
         .padded_in = d->x.c / d->groups, .padded_out = d->k / d->groups,
         .weight_bytes = conv->forward_bytes + conv->backward_bytes + conv->plain_bytes,
+        .fp32_weight_bytes = fp32_copy(conv, AMP_WINOGRAD_FORWARD, conv->forward_bytes)
+            + fp32_copy(conv, AMP_WINOGRAD_DATA, conv->backward_bytes) + conv->plain_bytes,
         .workspace_bytes = direct_workspace(conv) };
     for (int pass = 0; pass < AMP_WINOGRAD_PASSES; pass++)
         out->workspace_bytes = larger(out->workspace_bytes, amp_winograd_scratch(&conv->winograd[pass]));

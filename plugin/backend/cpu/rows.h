@@ -155,11 +155,11 @@ typedef struct amp_cpu_rows {
     /* The 16 pixels of one tile, for some channels, from M. */
     void (*winograd_output)(amp_dtype, const float *from, size_t plane, size_t line, size_t channels,
                             void *const *pixels, amp_cpu_tile_size, const amp_cpu_tile_end *);
-    /* The same by the direct sum, from the tile's 36 pixels of `in` channels. */
+    /* The same by the direct sum, from the tile's 36 pixels of `in` channels; first: of the filters. */
     void (*winograd_direct)(amp_dtype, const void *const *pixels, size_t in, const amp_cpu_filters *,
                             size_t first, size_t channels, void *const *to, const amp_cpu_tile_end *);
-    /* U of the panel that begins at filter `first`, for the channels [channel, channel + channels). Returns
-     * what winograd_input does. */
+    /* U of the panel that begins at filter `first`, for the channels [channel, channel + channels): all
+     * multiples of 16. Returns what winograd_input does. */
     int (*winograd_filters)(const amp_cpu_filters *, size_t first, size_t width, size_t channel,
                             size_t channels, float *to, size_t plane);
     /* In one plane: m (+)= v·u for a panel of U, summed over blocks of 16 channels; and out[16][width] (+)=

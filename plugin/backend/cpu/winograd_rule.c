@@ -65,7 +65,8 @@ static size_t largest_block(size_t channels)
     return tiles < 28 ? 28 : least(tiles, 196);
 }
 
-/* At most 28 tiles, in an even number of blocks as equal as can be: then two threads have as much to do. */
+/* At most 28 tiles, in blocks as equal as can be; where these are few, in an even number of them, so that
+ * two threads have as much to do. */
 static size_t even_blocks(size_t tiles)
 {
     size_t blocks = 2 * ((tiles + 55) / 56);
@@ -87,7 +88,7 @@ static void cut_gradient(amp_winograd *w)
 {
     size_t filters = w->in * w->out;
     if (filters <= 4096 && w->tiles >= 256) {
-        w->parts = least(16, w->tiles / 256 * 2);
+        w->parts = least(16, w->tiles / 256 * 2); /* even, as blocks are */
         w->block = 28;
     }
     else w->block = least(w->tiles, filters > 65536 ? largest_block(w->in + w->out) : 98);

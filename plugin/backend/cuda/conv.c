@@ -247,6 +247,7 @@ void amp_cuda_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_c
     (void)backend;
     *out = (amp_conv_facts){ .computes = d->dtype, .padded_in = d->x.c / d->groups,
                              .padded_out = d->k / d->groups, .weight_bytes = weight_bytes(d),
+                             .fp32_weight_bytes = weight_count(d) * sizeof(float),
                              .workspace_bytes = largest_workspace(conv) };
     const amp_conv_plan *forward = conv->plans[d->transposed ? BACKWARD_DATA : FORWARD];
     if (conv->connected) {

@@ -7,8 +7,8 @@ amp_backend *amp_fork_backend(amp_error *error)
 #ifdef GPU
     if (AMP_OWN_GPU >= 0) return amp_cuda_backend_create(error);
     /* Darknet compiled with GPU leaves the activations out of yolo, region and iseg on the CPU. */
-    amp_fail(error, AMP_UNSUPPORTED, "amp: -nogpu: this build runs AMP on a GPU only; build without GPU=1 to "
-             "train on the CPU, or run with -amp off");
+    amp_fail(error, AMP_UNSUPPORTED, "amp: no GPU is chosen (-nogpu, -i -1): this build runs AMP on a GPU "
+             "only; build one for the CPU, or run with -amp off");
     return NULL;
 #elif defined(AMP_NO_CPU_BACKEND)
     amp_fail(error, AMP_UNSUPPORTED,

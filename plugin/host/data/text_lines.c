@@ -19,8 +19,9 @@ void amp_lines_add(amp_lines *lines, const char *format, ...)
     lines->line[lines->count++] = amp_allocated(text);
 }
 
-/* The file's bytes, with a 0 behind them. */
-static amp_status read_bytes(const char *path, const char *what, amp_lines *lines, amp_error *error)
+/* The file's bytes, with a 0 behind them; up to the first 0 of its own, which not every file may have. */
+static amp_status read_bytes(const char *path, const char *what, int may_have_0, amp_lines *lines,
+                             amp_error *error)
 {
     size_t room = 0;
     *lines = (amp_lines){ 0 };
@@ -33,7 +34,7 @@ static amp_status read_bytes(const char *path, const char *what, amp_lines *line
     if (size < 0) { /* an empty file, for which there may be no room yet */
         free(lines->bytes);
         lines->bytes = amp_allocated(calloc(1, 1));
-    } else if (!lines->bytes[size - 1])
+    } else if (!lines->bytes[size - 1] && !may_have_0)
         return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is no text file", path, what);
     return AMP_OK;
 }
@@ -56,14 +57,14 @@ static void split(amp_lines *lines, int trims)
 
 amp_status amp_lines_read(const char *path, const char *what, amp_lines *lines, amp_error *error)
 {
-    AMP_TRY(read_bytes(path, what, lines, error));
+    AMP_TRY(read_bytes(path, what, 1, lines, error));
     split(lines, 1);
     return AMP_OK;
 }
 
 amp_status amp_paths_read(const char *path, const char *what, amp_lines *lines, amp_error *error)
 {
-    AMP_TRY(read_bytes(path, what, lines, error));
+    AMP_TRY(read_bytes(path, what, 0, lines, error));
     split(lines, 0);
     for (size_t i = 0; i < lines->count; i++)
         if (lines->line[i][strspn(lines->line[i], " \t\r")]) return AMP_OK;

@@ -105,7 +105,7 @@ template <typename Args> Args amp_job(Args args)
 
 #define DARKNET_SEED darknet_amp_seed()
 /* What cuDNN computes Darknet's own convolutions in: DARKNET_MATH=fp32 keeps it from TF32, which it takes by
- * itself on a GPU that has it, and which DARKNET_MATH=tf32 says aloud. */
+ * itself on a GPU that has it, and which DARKNET_MATH=tf32 names. */
 inline bool amp_wants_fp32()
 {
     const char * math = std::getenv("DARKNET_MATH");

@@ -138,6 +138,7 @@ amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *erro
     amp_needs needs;
     amp_status status = ask(net, roughly, &a, &needs, error);
     if (chooses) needs.pass.arena = 0;
+    if (roughly && !a.view.on_gpu) needs.copies = 0; /* an outline knows the most only */
     double share = status == AMP_OK && a.there ? (double)amp_needs_sum(&needs) / (double)a.there : 0;
     if (share > 1) status = fail_too_little(&a, &needs, error);
     else if (share > .9 && !roughly)

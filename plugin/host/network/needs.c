@@ -22,14 +22,14 @@ static size_t weights_of(const amp_node *node)
     return weights;
 }
 
-/* A convolution has a layout for forward and one for backward, where the backend knows nothing else. */
+/* In an outline, whose nodes have no convolutions, the most that there can be: a layout for forward and one
+ * for backward. */
 static size_t convolution_copies(const amp_node *node, const amp_backend *backend, amp_dtype dtype)
 {
     amp_conv_facts facts;
     amp_dtype runs_in = dtype == AMP_FP32 ? AMP_FP32 : node->dtype;
     if (!amp_node_facts(node, backend, &facts)) return 2 * weights_of(node) * amp_dtype_size(runs_in);
-    if (dtype != AMP_FP32) return facts.weight_bytes;
-    return facts.weight_bytes / amp_dtype_size(facts.computes) * sizeof(float);
+    return dtype == AMP_FP32 ? facts.fp32_weight_bytes : facts.weight_bytes;
 }
 
 size_t amp_node_copies(const amp_node *node, const amp_backend *backend, amp_dtype dtype)
