@@ -98,6 +98,10 @@ static amp_yolo_desc desc_of(const yolo_case *c)
         .truths = MOST_LABELS * LABEL + 3, .max_boxes = MOST_LABELS };
     memcpy(d.mask, c->mask, sizeof c->mask);
     memcpy(d.anchors, anchors, sizeof anchors);
+    /* The reference has the rules of both Darknets: in pjreddie's there are none of these. */
+    const float none[] = { d.iou_normalizer, d.obj_normalizer, d.delta_normalizer, d.cls_normalizer,
+                           d.scale_x_y, d.iou_thresh };
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) assert_true(none[i] == 1);
     return d;
 }
 

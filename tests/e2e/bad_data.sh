@@ -234,6 +234,7 @@ label() { # label <name> <the bad line> <what is said of it>
 label 'a class too high' '2 .5 .5 .2 .2' \
     "2 .5 .5 .2 .2' is of a class that the network does not have: it knows 0 to 1; mend the file"
 label 'NaN' '0 .5 .5 nan .2' "0 .5 .5 nan .2' holds inf or NaN"
+label 'pixels' '0 120 80 30 40' "0 120 80 30 40' is not relative to the image"
 label 'a terminal command' '\033[2J' "?[2J' is not"
 fresh detector 'no label files'
 rm case/labels/*

@@ -5,7 +5,7 @@ set -eu
 tiny_training
 cp labels/* images/ # where AlexeyAB's Darknet looks for them
 train() { # train <instruction set> <dtype>
-    DNNL_MAX_CPU_ISA=$1 succeeds "$DARKNET" detector train tiny.data tiny.cfg -amp $2 -seed 1
+    succeeds env DNNL_MAX_CPU_ISA=$1 "$DARKNET" detector train tiny.data tiny.cfg -amp $2 -seed 1
 }
 says() { # says <times> <expression> <what is missing or too much>
     [ "$(grep -c "$2" err)" = "$1" ] || fail "$3"

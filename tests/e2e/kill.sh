@@ -96,6 +96,7 @@ is_whole() {
     for part in "$file" "$file.amp" "$file.new" "$file.amp.new"; do
         if [ -e "$part" ]; then cp "$part" checked/it"${part#"$file"}"; fi
     done
+    name="after kill $kill, $file"
     succeeds "$DARKNET" detector train check.data check.cfg checked/it -seed 3
     says 'amp: resumed from checked/it.amp: step '
     cmp checked/it checked/check_final.weights || fail "after kill $kill $file is not whole"

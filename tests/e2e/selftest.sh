@@ -36,11 +36,20 @@ wrong() {
     # what a report needs: the versions, and all figures of that network
     grep -q '^Darknet AMP' out && grep -q '^fp32 against Darknet' out || fail "$2 $3: $(head -20 out)"
 }
-# e2e_probe_compare has a fault in each operation, which the same comparison finds: here are the first and the
-# last tensor of a pass. And those that only a pass after others shows.
+# A fault in each operation: only this command's networks show that they have it. And those that only a pass
+# after others shows.
 faults_are_named() { # faults_are_named <program>
     wrong "$1" bias 24 'fp32, layer 7 \[convolutional\], output'
+    wrong "$1" minus 20 'fp32, layer 3 \[convolutional\], output'
+    wrong "$1" variance 20 'fp32, layer 3 \[convolutional\], variances of the batch'
+    wrong "$1" statistics 28 'fp32, layer 14 \[convolutional\], means of the batch'
+    wrong "$1" biases 21 'fp32, layer [0-9]* \[convolutional\], biases. gradient'
     wrong "$1" slope 20 'fp32, layer 3 \[convolutional\]'
+    wrong "$1" scales 24 'fp32, layer 7 \[convolutional\], scales. gradient'
+    wrong "$1" upsample 10 'fp32, layer 12 \[upsample\], the delta'
+    wrong "$1" shortcut 12 'fp32, layer 5 \[shortcut\], output'
+    wrong "$1" choice 8 'fp32, layer 1 \[maxpool\], the delta'
+    wrong "$1" dropout 12 'fp32, layer 6 \[dropout\], '
     wrong "$1" yolo 21 'fp32, layer [0-9]* \[yolo\], delta'
     late_faults_are_named "$1"
 }

@@ -140,6 +140,10 @@ def run(test, path):
         targets.append('darknet-mpi')
     if script and name in ('probe_compare', 'selftest'):
         targets.append('darknet-with-fault')
+    if name == 'cpu_support':  # where there are headers of CUDA, and a tree of AlexeyAB's
+        there = subprocess.run(['cmake', '--build', BUILD, '--target', 'help'], capture_output=True)
+        targets += [t for t in ('darknet-on-doubles', 'darknet-alexeyab')
+                    if t in there.stdout.decode().split()]
     jobs = os.environ.get('JOBS') or str(os.cpu_count())
     if logged('cmake', '--build', BUILD, '-j', jobs, '--target', *targets):
         return 'not built'

@@ -11,7 +11,8 @@ skip() {
     exit 77
 }
 
-# status_of <command...>: its exit status in $status; output in out, err
+# status_of <command...>: its exit status in $status; output in out, err. In a function that it calls no
+# `set -e` holds: the last command decides.
 status_of() {
     status=0
     "$@" > out 2> err < /dev/null || status=$?
@@ -21,7 +22,8 @@ status_of() {
 succeeds() {
     status_of "$@"
     [ $status = 0 ] || # behind what it says itself a launcher may say more
-        fail "${name:+$name: }$*: status $status: $(grep -a 'amp: \|ranks: ' err | tail -n 3; tail -n 2 err)"
+        fail "${name:+$name: }$*: status $status: $(
+            grep -a 'amp: \|ranks: \|ERROR: \|runtime error' err | tail -n 3; tail -n 2 err)"
 }
 
 # fresh [file...]: an empty backup/, and these files are gone
