@@ -156,7 +156,7 @@ const char *amp_engine_note(amp_engine *engine)
 
 int amp_engine_bad_master(amp_engine *engine, amp_anomaly *bad)
 {
-    return amp_parameters_bad_param(&engine->parameters, 0, engine->backend, bad);
+    return amp_parameters_bad_master(&engine->parameters, engine->backend, bad);
 }
 
 int amp_engine_bad_statistics(amp_engine *engine, amp_anomaly *bad)
@@ -170,7 +170,7 @@ static void find_cause(amp_engine *engine, amp_step_report *report)
     report->bad = report->anomaly;
     if (!report->bad.found) report->bad = engine->rejected;
     if (report->bad.found) return;
-    if (amp_parameters_bad_param(&engine->parameters, 1, engine->backend, &report->bad)) return;
+    if (amp_parameters_bad_gradient(&engine->parameters, engine->backend, &report->bad)) return;
     amp_parameters_bad_statistics(&engine->parameters, engine->backend, &report->bad);
 }
 

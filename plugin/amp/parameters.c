@@ -221,14 +221,13 @@ static int is_bad(const float *array, size_t count, double most, amp_anomaly pla
     return 1;
 }
 
-int amp_parameters_bad_param(const amp_parameters *p, int of_gradients, amp_backend *b, amp_anomaly *bad)
+int amp_parameters_bad_gradient(const amp_parameters *p, amp_backend *b, amp_anomaly *bad)
 {
     for (int i = 0; i < p->param_count; i++) {
         const amp_param *param = &p->params[i];
-        amp_anomaly place = { .layer = param->layer, .pass = of_gradients ? "backward" : "update",
-                              .tensor = param->name, .is_gradient = of_gradients };
-        if (is_bad(of_gradients ? param->grad : param->master, param->count,
-                   of_gradients ? INFINITY : FLT_MAX, place, b, bad)) return 1;
+        amp_anomaly place = { .layer = param->layer, .pass = "backward", .tensor = param->name,
+                              .is_gradient = 1 };
+        if (is_bad(param->grad, param->count, INFINITY, place, b, bad)) return 1;
     }
     return 0;
 }
@@ -239,6 +238,16 @@ int amp_parameters_bad_statistics(const amp_parameters *p, amp_backend *b, amp_a
         const amp_statistics *s = &p->statistics[i];
         amp_anomaly place = { .layer = s->layer, .pass = "forward", .tensor = "rolling statistics" };
         if (is_bad(s->array, s->count, INFINITY, place, b, bad)) return 1;
+    }
+    return 0;
+}
+
+int amp_parameters_bad_master(const amp_parameters *p, amp_backend *b, amp_anomaly *bad)
+{
+    for (int i = 0; i < p->param_count; i++) {
+        const amp_param *param = &p->params[i];
+        amp_anomaly place = { .layer = param->layer, .pass = "update", .tensor = param->name };
+        if (is_bad(param->master, param->count, FLT_MAX, place, b, bad)) return 1;
     }
     return 0;
 }

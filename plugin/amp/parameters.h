@@ -43,8 +43,9 @@ amp_status amp_parameters_reset(amp_parameters *, amp_backend *, amp_error *);
 /* backend.finish_step over all of them. decay: of those parameters that do. */
 amp_status amp_parameters_finish_step(amp_parameters *, amp_backend *, const amp_update_args *, float decay,
                                       amp_step_outcome *, amp_error *);
-/* The first array that is bad: 1 and *bad, or 0. For messages: an error of the backend counts as good.
- * of_gradients 0: of the masters, which are bad also when the sum of their squares exceeds fp32: norms and
- * variances would overflow. */
-int amp_parameters_bad_param(const amp_parameters *, int of_gradients, amp_backend *, amp_anomaly *bad);
+/* The first array of each kind that is bad: 1 and *bad, or 0. For messages: an error of the backend counts as
+ * good. */
+int amp_parameters_bad_gradient(const amp_parameters *, amp_backend *, amp_anomaly *bad);
 int amp_parameters_bad_statistics(const amp_parameters *, amp_backend *, amp_anomaly *bad);
+/* Masters are bad also when the sum of their squares exceeds fp32: norms and variances would overflow. */
+int amp_parameters_bad_master(const amp_parameters *, amp_backend *, amp_anomaly *bad);

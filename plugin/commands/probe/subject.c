@@ -31,7 +31,8 @@ typedef struct looker {
     int *next_param;         /* per layer: the parameter whose gradient is shown next */
     int is_forward;          /* stock: what the watcher is called around */
     float *numbers;          /* of one tensor, NCHW */
-    size_t room;             /* in floats */
+    unsigned char *bytes;    /* ... as the backend has it */
+    size_t room;             /* in both, in floats */
     int overflowed;          /* a gradient is inf or NaN */
     amp_status status;       /* of stock's watcher, which cannot return it */
     amp_error error;
@@ -44,6 +45,7 @@ static void make_room(looker *l, size_t count)
     if (count <= l->room) return;
     l->room = count;
     l->numbers = amp_allocated(realloc(l->numbers, count * sizeof *l->numbers));
+    l->bytes = amp_allocated(realloc(l->bytes, count * sizeof *l->numbers));
 }
 
 static void look(looker *l, int layer, amp_trace_kind kind, const float *numbers, size_t count)
@@ -101,42 +103,28 @@ static void squash(float *numbers, size_t count)
 /* ---- AMP ---- */
 
 /* Puts the reference's numbers into the tensor. */
-static amp_status feed(looker *l, amp_backend *b, const amp_tensor *plain, const amp_tensor *t,
-                       const amp_trace_tensor *with, float factor, amp_error *error)
+static amp_status feed(looker *l, amp_backend *b, const amp_tensor *t, const amp_trace_tensor *with,
+                       float factor, amp_error *error)
 {
     if (!with->numbers || with->count != amp_shape_count(t->shape)) return AMP_OK;
-    for (size_t i = 0; i < with->count; i++) l->numbers[i] = factor * with->numbers[i];
-    AMP_TRY(b->upload(b, plain->data, l->numbers, amp_tensor_bytes(plain), error));
-    return b->cast(b, plain, t, 0, error);
-}
-
-/* plain: room for the tensor in fp32 NCHW, of the backend's. */
-static amp_status read_tensor(looker *l, amp_backend *b, const amp_tensor *plain, const amp_seen *seen,
-                              amp_trace_kind kind, amp_error *error)
-{
-    size_t count = amp_shape_count(plain->shape);
-    float scale = kind == AMP_TRACE_DELTA ? l->s->scale : 1;
-    make_room(l, count);
-    AMP_TRY(b->cast(b, &seen->tensor, plain, 0, error));
-    AMP_TRY(b->download(b, l->numbers, plain->data, amp_tensor_bytes(plain), error));
-    for (size_t i = 0; i < count; i++) l->numbers[i] *= 1 / scale;
-    int squashed = kind == AMP_TRACE_OUTPUT && is_squashed_later(&l->s->network, seen->layer);
-    if (squashed) squash(l->numbers, count);
-    look(l, seen->layer, kind, l->numbers, count);
-    if (!l->asked->feeds || squashed) return AMP_OK;
-    return feed(l, b, plain, &seen->tensor, amp_trace_at(l->asked->reference, seen->layer, kind), scale,
-                error);
+    amp_trace_to_tensor(t, l->bytes, factor, with->numbers);
+    return b->upload(b, t->data, l->bytes, amp_tensor_bytes(t), error);
 }
 
 static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, amp_trace_kind kind,
                              amp_error *error)
 {
-    amp_tensor plain = { .dtype = AMP_FP32, .layout = AMP_NCHW, .shape = seen->tensor.shape };
+    const amp_tensor *t = &seen->tensor;
+    float scale = kind == AMP_TRACE_DELTA ? l->s->scale : 1;
     if (!is_new(l, seen->layer, kind)) return AMP_OK;
-    AMP_TRY(b->allocate(b, amp_tensor_bytes(&plain), &plain.data, error));
-    amp_status status = read_tensor(l, b, &plain, seen, kind, error);
-    b->release(b, plain.data);
-    return status;
+    make_room(l, amp_shape_count(t->shape));
+    AMP_TRY(b->download(b, l->bytes, t->data, amp_tensor_bytes(t), error));
+    amp_trace_from_tensor(t, l->bytes, 1 / scale, l->numbers);
+    int squashed = kind == AMP_TRACE_OUTPUT && is_squashed_later(&l->s->network, seen->layer);
+    if (squashed) squash(l->numbers, amp_shape_count(t->shape));
+    look(l, seen->layer, kind, l->numbers, amp_shape_count(t->shape));
+    if (!l->asked->feeds || squashed) return AMP_OK;
+    return feed(l, b, t, amp_trace_at(l->asked->reference, seen->layer, kind), scale, error);
 }
 
 /* A loss that another layer reads: AMP shows its own part of its input's delta, stock has one delta with what
@@ -369,6 +357,7 @@ static amp_status run_once(amp_subject *s, const amp_probe_input *input, const a
     free(l.seen);
     free(l.next_param);
     free(l.numbers);
+    free(l.bytes);
     return status;
 }
 

@@ -98,3 +98,49 @@ double amp_difference_cosine(const amp_difference *d)
 {
     return d->compared && d->xx > 0 && d->yy > 0 ? d->xy / sqrt(d->xx) / sqrt(d->yy) : NAN;
 }
+
+/* ---- layouts ---- */
+
+/* Where number (n, c, p) of N images, C channels and P pixels lies. */
+static size_t place_of(const amp_tensor *t, size_t n, size_t c, size_t p)
+{
+    size_t channels = (size_t)t->shape.c, pixels = (size_t)t->shape.h * (size_t)t->shape.w;
+    return t->layout == AMP_NCHW ? (n * channels + c) * pixels + p : (n * pixels + p) * channels + c;
+}
+
+static float number_at(const amp_tensor *t, const void *memory, size_t at)
+{
+    if (t->dtype == AMP_FP32) return ((const float *)memory)[at];
+    amp_half_bits half = ((const amp_half_bits *)memory)[at];
+    return t->dtype == AMP_BF16 ? amp_bf16_to_float(half) : amp_fp16_to_float(half);
+}
+
+static void set_number(const amp_tensor *t, void *memory, size_t at, float number)
+{
+    if (t->dtype == AMP_FP32) ((float *)memory)[at] = number;
+    else ((amp_half_bits *)memory)[at] = t->dtype == AMP_BF16 ? amp_float_to_bf16(number)
+                                                              : amp_float_to_fp16(number);
+}
+
+/* A row: the numbers of one channel of one image. */
+void amp_trace_from_tensor(const amp_tensor *t, const void *memory, float factor, float *numbers)
+{
+    long channels = t->shape.c, rows = (long)t->shape.n * channels;
+    size_t pixels = (size_t)t->shape.h * (size_t)t->shape.w;
+    #pragma omp parallel for
+    for (long row = 0; row < rows; row++)
+        for (size_t p = 0; p < pixels; p++)
+            numbers[(size_t)row * pixels + p] = factor * number_at(t, memory, place_of(t,
+                    (size_t)(row / channels), (size_t)(row % channels), p));
+}
+
+void amp_trace_to_tensor(const amp_tensor *t, void *memory, float factor, const float *numbers)
+{
+    long channels = t->shape.c, rows = (long)t->shape.n * channels;
+    size_t pixels = (size_t)t->shape.h * (size_t)t->shape.w;
+    #pragma omp parallel for
+    for (long row = 0; row < rows; row++)
+        for (size_t p = 0; p < pixels; p++)
+            set_number(t, memory, place_of(t, (size_t)(row / channels), (size_t)(row % channels), p),
+                       factor * numbers[(size_t)row * pixels + p]);
+}

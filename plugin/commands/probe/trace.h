@@ -55,3 +55,8 @@ void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind, co
  * 0. */
 double amp_difference_error(const amp_difference *);
 double amp_difference_cosine(const amp_difference *);
+
+/* From a tensor as a backend has it (any dtype and layout) to NCHW, times factor, and back. `memory`: where
+ * the tensor's bytes lie in the program's memory. */
+void amp_trace_from_tensor(const amp_tensor *, const void *memory, float factor, float *numbers);
+void amp_trace_to_tensor(const amp_tensor *, void *memory, float factor, const float *numbers);
