@@ -116,7 +116,7 @@ static const amp_saved_field amp_saved_run[] = {
     F(seen), F(t), F(steps), F(skipped), F(width), F(height), F(batch), F(subdivisions), F(window), F(seeded),
     F(seed), F(next_job), F(random), F(looped), F(loop_count), F(average_loss), { 0 } };
 #undef F
-#define F(name, count) { offsetof(amp_spikes, name), 8, count }
+#define F(name, count) { offsetof(amp_spikes, name), sizeof ((amp_spikes *)0)->name / (count), count }
 static const amp_saved_field amp_saved_spikes[] = {
     F(dropped, 1), F(loss, 1), F(norms.seen, 1), F(norms.values, AMP_SPIKE_WINDOW), F(losses.seen, 1),
     F(losses.values, AMP_SPIKE_WINDOW), { 0 } };

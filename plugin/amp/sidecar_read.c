@@ -72,9 +72,8 @@ static int take_count(cursor *c, size_t entry_bytes)
 
 /* ---- records ---- */
 
-/* The least that a parameter and an array of statistics take in the record of the network; what an average
- * takes in its own. */
-enum { PARAM_BYTES = 18, STATISTICS_BYTES = 16, AVERAGE_BYTES = 8 };
+/* The least that a parameter and an array of statistics take in the record of the network. */
+enum { PARAM_BYTES = 18, STATISTICS_BYTES = 16 };
 
 static amp_status read_scaler(amp_sidecar *c, cursor r, amp_error *error)
 {
@@ -100,14 +99,13 @@ static amp_status read_run(amp_sidecar *c, cursor r, amp_error *error)
     return AMP_OK;
 }
 
-/* Entries of so many bytes at least; a parameter's has a name, an average's nothing but its count. */
+/* Entries of so many bytes at least; a parameter's has a name. */
 static amp_saved_entry *take_entries(const amp_sidecar *c, cursor *r, int bytes, int *count)
 {
     *count = take_count(r, (size_t)bytes);
     amp_saved_entry *entries = amp_allocated(calloc((size_t)*count + 1, sizeof *entries));
     for (int i = 0; i < *count; i++) {
-        uint32_t layer = bytes == AVERAGE_BYTES ? 0 : take_u32(r);
-        uint32_t unsaved = bytes == AVERAGE_BYTES ? 0 : take_u32(r);
+        uint32_t layer = take_u32(r), unsaved = take_u32(r);
         uint64_t elements = take_u64(r);
         if (layer >= (uint32_t)c->layer_count || unsaved > 1 || elements > SIZE_MAX / 4) r->broken = 1;
         entries[i] = (amp_saved_entry){ .layer = (int)layer, .unsaved = (int)unsaved,
@@ -149,7 +147,13 @@ static amp_status read_ranks(amp_sidecar *c, cursor r, amp_error *error)
 
 static amp_status read_averages(amp_sidecar *c, cursor r, amp_error *error)
 {
-    c->averages = take_entries(c, &r, AVERAGE_BYTES, &c->average_count);
+    c->average_count = take_count(&r, 8);
+    c->averages = amp_allocated(calloc((size_t)c->average_count + 1, sizeof *c->averages));
+    for (int i = 0; i < c->average_count; i++) {
+        uint64_t elements = take_u64(&r);
+        if (elements > SIZE_MAX / 4) r.broken = 1;
+        c->averages[i].count = (size_t)elements;
+    }
     if (r.broken || left(&r))
         return refuse(c, error, "it is damaged: its record of averages makes no sense");
     return AMP_OK;

@@ -62,3 +62,28 @@ for step in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     fi
 done
 [ $trained -ge 2 ] || fail "$trained trained"
+
+# What Winograd's filtering does without, two copies of the weights in fp32, is not asked for beforehand. (Each
+# of the wide layers has 9 MiB of weights.)
+copies_that_are_not_made_are_not_asked_for() {
+    layers > wide.cfg <<'END'
+[net] batch=2 subdivisions=1 width=64 height=64 channels=3 max_batches=1 learning_rate=.0001
+[amp] winograd=1
+[convolutional] filters=16 size=3 stride=2 pad=1 activation=leaky
+[convolutional] filters=512 size=3 stride=2 pad=1 activation=leaky
+[convolutional] filters=512 size=3 pad=1 activation=leaky
+[convolutional] filters=512 size=3 pad=1 activation=leaky
+[convolutional] filters=14 size=1 activation=linear
+[yolo] mask=0,1 classes=2 num=2 anchors=2,3,4,4
+END
+    "$DARKNET" amp plan wide.cfg > plan || fail "amp plan: $(tail -n 2 plan)"
+    grep -q winograd plan || return 0 # this processor has none
+    local with_copies
+    sed 's/^winograd=1/winograd=0/' wide.cfg > direct.cfg
+    least_limit 4 direct.cfg
+    with_copies=$high
+    least_limit 4 wide.cfg
+    echo "least limit: $with_copies MiB with copies of the weights, $high without"
+    [ $((with_copies - high)) -ge 30 ] || fail "$with_copies MiB with copies of the weights, $high without"
+}
+copies_that_are_not_made_are_not_asked_for

@@ -2,7 +2,7 @@
  *
  * Activations are NHWC, because every other operation of the plugin wants them so and oneDNN is as fast on
  * them as on its own blocked layouts; weights are in whatever layout the library chooses (format "any"), made
- * by load_weights.
+ * by load_weights. Winograd's passes (winograd.h) read the masters themselves.
  *
  * A half runs natively where the library gains by it (onednn.c). Everywhere else it is storage only: a
  * slice of the batch is widened into scratch, computed in fp32, and narrowed again. The slice is what keeps
@@ -13,10 +13,10 @@
  * with a window as large as the image. */
 #include "onednn_conv_build.h"
 
+#include <string.h>
+
 #include "kernels.h"
 #include "state.h"
-
-#include <string.h>
 
 /* ---- weights ---- */
 
@@ -51,7 +51,7 @@ static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const flo
                      error);
 }
 
-/* Makes copies in layouts that weights_layout.h knows: all of a call's are in 16 bits, or all in fp32. */
+/* Makes copies in layouts that weights_layout.h knows. */
 static amp_status make_copies(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
                               int backward, amp_error *error)
 {
@@ -69,9 +69,11 @@ static amp_status make_copies(amp_onednn *library, amp_conv *conv, const float *
 
 static amp_status load_one(amp_onednn *library, amp_conv *conv, const float *weights, amp_error *error)
 {
-    if (conv->plain_bytes && !conv->plain_copy)
-        AMP_TRY(amp_cpu_allocate(NULL, conv->plain_bytes, &conv->plain_copy, error));
-    if (conv->plain_bytes) memcpy(conv->plain_copy, weights, conv->plain_bytes);
+    if (conv->plain_bytes) {
+        if (!conv->plain_copy)
+            AMP_TRY(amp_cpu_allocate(NULL, conv->plain_bytes, &conv->plain_copy, error));
+        memcpy(conv->plain_copy, weights, conv->plain_bytes);
+    }
     conv->plain = conv->plain_bytes ? conv->plain_copy : weights;
     if (!conv->forward_weights && conv->forward_bytes)
         AMP_TRY(amp_cpu_allocate(NULL, conv->forward_bytes, &conv->forward_weights, error));

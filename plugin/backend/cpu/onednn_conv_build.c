@@ -206,8 +206,9 @@ static dnnl_status_t describe_forward(amp_onednn *library, const amp_conv *conv,
 static void end_with_leaky(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type)
 {
     dnnl_primitive_desc_t pd = NULL;
+    const char *plain = amp_pd_name(conv->forward_pd);
     conv->activates = describe_forward(library, conv, type, library->leaky, &pd) != dnnl_success
-        || strcmp(amp_pd_name(conv->forward_pd), amp_pd_name(pd));
+        || !*plain || strcmp(plain, amp_pd_name(pd));
     if (!conv->activates) {
         dnnl_primitive_desc_t kept = pd;
         pd = conv->forward_pd;

@@ -52,6 +52,7 @@
  *
  *      V = Bt d B, M = its products, D = A dy At    [plane][channel / 16][tile][16]
  *      U = G g Gt                                   [plane][filter / panel][channel][panel]
+ *      g: the masters, where Darknet has them       [filter][channel][3 x 3]
  *
  * panel is two vectors. The distance between planes is no multiple of a power of two, or all 36 would meet in
  * the same few lines of a cache.

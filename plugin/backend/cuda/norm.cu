@@ -324,8 +324,8 @@ static __device__ __forceinline__ void backward_factors(double sum, double produ
     factors[5 * (size_t)channels + c] = (float)(-a * sum / count);
 }
 
-/* With images of several ranks, all is (2, channels) and gets this rank's sums; join_delta_sums goes on with
- * those of all ranks, which have `count` rows together. */
+/* With images of several ranks, all is (2, channels) and gets this rank's sums, and count is not looked at:
+ * join_delta_sums goes on with the sums of all ranks and the number of all their rows. */
 __global__ void delta_factors(const double *partial, unsigned chunks, int channels, double count,
     amp_batchnorm norm, float *factors, float *all)
 {

@@ -73,7 +73,8 @@ amp_status amp_paths_read(const char *path, const char *what, amp_lines *lines, 
 
 void amp_lines_free(amp_lines *lines)
 {
-    for (size_t i = 0; !lines->bytes && i < lines->count; i++) free(lines->line[i]);
+    if (!lines->bytes)
+        for (size_t i = 0; i < lines->count; i++) free(lines->line[i]);
     free(lines->line);
     free(lines->bytes);
     *lines = (amp_lines){0};

@@ -17,13 +17,13 @@ train() {
     return $status
 }
 
-# least_limit <to how many MiB>: sets `high` to a limit under which large.cfg trains in fp32, so much at most
-# above the least one.
+# least_limit <to how many MiB> [.cfg]: sets `high` to a limit under which it (large.cfg) trains in fp32, so
+# much at most above the least one.
 least_limit() {
-    local low=32 middle
+    local low=32 middle cfg=${2:-large.cfg}
     high=1024
     while [ $((high - low)) -gt "$1" ]; do
         middle=$(((low + high) / 2))
-        if train $middle large.cfg -amp fp32; then high=$middle; else low=$middle; fi
+        if train $middle "$cfg" -amp fp32; then high=$middle; else low=$middle; fi
     done
 }
