@@ -63,8 +63,8 @@ for step in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 done
 [ $trained -ge 2 ] || fail "$trained trained"
 
-# What Winograd's filtering does without, two copies of the weights in fp32, is not asked for beforehand. (Each
-# of the wide layers has 9 MiB of weights.)
+# What Winograd's filtering does without, two copies of the weights in fp32, is not asked for beforehand.
+# (Each of the wide layers has 9 MiB of weights.)
 copies_that_are_not_made_are_not_asked_for() {
     layers > wide.cfg <<'END'
 [net] batch=2 subdivisions=1 width=64 height=64 channels=3 max_batches=1 learning_rate=.0001
