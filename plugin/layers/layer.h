@@ -76,6 +76,8 @@ typedef struct amp_layer_ops {
      * loss scale. */
     int makes_loss;
     int draws_numbers; /* of the host's generator, in a training's forward */
+    int chooses;       /* each output is one of the input's numbers, and backward gives its delta to that one:
+                          where rounding makes two equal, to another than fp32 would */
     /* NULL: it has none. */
     amp_products (*products)(const struct amp_node *);
     /* How many of its inputs, from the first on, get the output's delta as it is (behind its activation), so

@@ -53,6 +53,6 @@ static amp_status avgpool_backward(amp_node *node, amp_call *call, amp_error *er
 
 const amp_layer_ops amp_maxpool_ops = { .class = AMP_CLASS_FOLLOWS, .plan = maxpool_plan,
                                         .forward = maxpool_forward, .backward = maxpool_backward,
-                                        .repeats = AMP_RECOMPUTE_ALL };
+                                        .repeats = AMP_RECOMPUTE_ALL, .chooses = 1 };
 const amp_layer_ops amp_avgpool_ops = { .class = AMP_CLASS_FOLLOWS, .forward = avgpool_forward,
                                         .backward = avgpool_backward };

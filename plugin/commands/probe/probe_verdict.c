@@ -67,7 +67,7 @@ static int is_chosen_of(const amp_probe_comparison *c, int value)
 {
     for (int i = value + 1; i < c->network.count; i++) {
         const amp_layer_desc *d = &c->network.layers[i];
-        if (d->kind == &amp_maxpool_ops && amp_layer_reads(d, value)) return 1;
+        if (d->kind->chooses && amp_layer_reads(d, value)) return 1;
     }
     return 0;
 }
