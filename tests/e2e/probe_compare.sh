@@ -87,6 +87,24 @@ says random 'a pass of 1 image at 64x64'
 says random 'These are random weights'
 [ -z "$(ls backup)" ] || fail 'a comparison saves something'
 
+# In 15 x 15 numbers near 1 bf16 finds another largest one than fp32: the delta is far off, and no fault.
+a_pool_that_chooses_other_pixels_has_no_fault() {
+    layers > pool.cfg <<'END'
+[net] batch=4 subdivisions=2 width=64 height=64 channels=3 learning_rate=.002 max_batches=40
+[convolutional] batch_normalize=1 filters=8 size=3 stride=1 pad=1 activation=logistic
+[maxpool] size=15 stride=2
+[convolutional] batch_normalize=1 filters=16 size=3 stride=1 pad=1 activation=leaky
+[convolutional] filters=21 size=1 stride=1 activation=linear
+[yolo] mask=0,1,2 anchors=4,5,8,8,12,14 classes=2 num=3 jitter=.3 ignore_thresh=.7 truth_thresh=1
+END
+    compare pool "$DARKNET" tiny.data pool.cfg
+    [ $status = 0 ] || fail "a large pool: status $status: $(tail -1 pool.err)"
+    ! grep -E '^(bf16|fp16): layer' pool.out || fail "a pool has a fault: $(tail -20 pool.out)"
+    sed -n '/^bf16 against/,/^$/p' pool.out | awk -F'|' '$1 ~ /^ *0 conv/ { split($3, of, " "); e = of[3] }
+        END { exit !(e > .25) }' || fail "its delta is no further off than rounding explains: $(cat pool.out)"
+}
+a_pool_that_chooses_other_pixels_has_no_fault
+
 # ---- a backend with a fault ----
 
 # faulty <program> <data> <fault> <channels> <what is named, as a pattern>

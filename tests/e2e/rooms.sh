@@ -60,7 +60,8 @@ upwards < all > up
 # A kind of layer is named in its own file and in the forks' tables of native kinds: who else wants to know of
 # one asks its amp_layer_ops. What the host runs has no file.
 kinds_named_elsewhere() {
-    grep -rnE 'AMP_LAYER_[A-Z]+|&amp_[a-z]+_ops' "$1" | grep -vE '/layers/|/native_tables\.[ch]:|AMP_LAYER_HOST'
+    grep -rnE 'AMP_LAYER_[A-Z]+|&amp_[a-z]+_ops' "$1" |
+        grep -vE '/layers/|/native_tables\.[ch]:|AMP_LAYER_HOST'
 }
 mkdir made
 echo 'if (d->kind == &amp_maxpool_ops) return 1;' > made/a.c
