@@ -24,7 +24,7 @@ static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int for
     return AMP_OK;
 }
 
-static int forwards, repeats;
+static int forwards, repeats, accumulated;
 
 static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
 {
@@ -42,6 +42,7 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
     int accumulate;
     amp_tensor dy = amp_value_delta(node->output, node->form),
         dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
+    accumulated += accumulate;
     return call->backend->channels(call->backend, &dy, 0, &dx, 0, dx.shape.c, 2, accumulate, error);
 }
 
@@ -90,6 +91,18 @@ TEST(it_trains_as_the_shortcut_that_it_is)
         assert_masters_near(it, shortcut, 0);
         release(first), release(it), release(shortcut);
     }
+}
+
+TEST(it_adds_to_what_another_consumer_gave)
+{
+#define BRANCHED(double) NETWORK("", double CONV(12, "") "[shortcut]\nfrom=-3\nactivation=linear\n")
+    network *first = parse(BRANCHED(IT), "fp32");
+    accumulated = 0;
+    network *it = trained(BRANCHED(IT), "fp32", first),
+        *shortcut = trained(BRANCHED(SHORTCUT_OF_BOTH), "fp32", first);
+    assert_true(accumulated > 0);
+    assert_masters_near(it, shortcut, 1e-6);
+    release(first), release(it), release(shortcut);
 }
 
 /* In a budget that only repeated layers fit into. */
