@@ -30,7 +30,7 @@ what_does_not_fit_is_made_to_fit() {
     # The least limit with which it trains without -fit, to 4 MiB: below, -fit has something to do.
     least_limit 4
     trained=0
-    for less in 5 30 60 90 120; do
+    for less in 5 30 60 75 90; do
         limit=$((high - less))
         if train $limit large.cfg -amp fp32 -fit; then
             grep -q '^amp: -fit: as the .cfg has it the training needs ' out ||

@@ -140,10 +140,12 @@ def run(test, path):
         targets.append('darknet-mpi')
     if script and name in ('probe_compare', 'selftest'):
         targets.append('darknet-with-fault')
-    if name == 'cpu_support':  # where there are headers of CUDA, and a tree of AlexeyAB's
+    # Those that need headers of CUDA, or a tree of AlexeyAB's.
+    wanted = {'cpu_support': ('darknet-on-doubles', 'darknet-alexeyab'),
+              'probe_compare': ('darknet-alexeyab-with-fault',)}.get(name, ())
+    if wanted:
         there = subprocess.run(['cmake', '--build', BUILD, '--target', 'help'], capture_output=True)
-        targets += [t for t in ('darknet-on-doubles', 'darknet-alexeyab')
-                    if t in there.stdout.decode().split()]
+        targets += [t for t in wanted if t in there.stdout.decode().split()]
     jobs = os.environ.get('JOBS') or str(os.cpu_count())
     if logged('cmake', '--build', BUILD, '-j', jobs, '--target', *targets):
         return 'not built'
