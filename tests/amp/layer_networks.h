@@ -2,6 +2,8 @@
 #ifndef LAYER_NETWORKS_H
 #define LAYER_NETWORKS_H
 
+#include "engine_testing.h"
+
 #define KEYS "learning_rate=0.0001\nmomentum=0.9\ndecay=0.01\nmax_batches=100000\namp=1\ninit_scale=64\n"
 #define IMAGES "[net]\nbatch=4\nsubdivisions=2\nwidth=8\nheight=8\nchannels=3\n%s" KEYS
 #define SEQUENCES "[net]\nbatch=12\nsubdivisions=2\ntime_steps=2\n%s" KEYS
@@ -46,5 +48,12 @@ static const struct { const char *name, *cfg; } networks[] = {
       "rescore=1\n" },
 };
 enum { NETWORKS = sizeof networks / sizeof *networks };
+
+static network *make(int which, const char *net_keys, const char *dtype)
+{
+    char text[4096];
+    snprintf(text, sizeof text, networks[which].cfg, net_keys);
+    return parse(text, dtype);
+}
 
 #endif

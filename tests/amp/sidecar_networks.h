@@ -3,33 +3,13 @@
 #ifndef SIDECAR_NETWORKS_H
 #define SIDECAR_NETWORKS_H
 
-#include <stdio.h>
-#include <sys/stat.h>
-
 #include "amp/sidecar.h"
 #include "sidecar_testing.h"
 #include "engine_testing.h"
 #include "stock_weights.h"
+#include "test_folder.h"
 
-static char folder[] = "/tmp/amp_test_sidecar_XXXXXX";
-static char sidecar[64], weights[64];
-
-__attribute__((unused)) static int make_folder(void **state)
-{
-    (void)state;
-    if (!mkdtemp(folder)) return -1;
-    snprintf(sidecar, sizeof sidecar, "%s/x.weights.amp", folder);
-    snprintf(weights, sizeof weights, "%s/x.weights", folder);
-    return 0;
-}
-
-__attribute__((unused)) static int remove_folder(void **state)
-{
-    (void)state;
-    unlink(sidecar);
-    unlink(weights);
-    return rmdir(folder);
-}
+static const char sidecar[] = "x.weights.amp", weights[] = "x.weights"; /* in the test's folder */
 
 /* ---- networks and their state ---- */
 
@@ -38,35 +18,21 @@ static network *make(const char *net_keys, const char *dtype) { return parse_bra
 static amp_engine *engine_of(network *net) { return net->amp->engine; }
 
 /* All that apply may change: what snapshot() holds, gradients, committed statistics and the scaler. */
-__attribute__((unused)) static char *whole_state(network *net, size_t *size)
+__attribute__((unused)) static kept_state whole_state(network *net)
 {
-    char *block = snapshot(net, size);
+    kept_state s = snapshot(net);
     assert_int_equal(amp_engine_prepare_training(engine_of(net), NULL), AMP_OK);
     amp_engine_state e = amp_engine_state_of(engine_of(net));
-    for (int i = 0; i < e.param_count; i++) {
-        block = realloc(block, *size + e.params[i].count * sizeof(float));
-        memcpy(block + *size, e.params[i].grad, e.params[i].count * sizeof(float));
-        *size += e.params[i].count * sizeof(float);
-    }
-    for (int i = 0; i < e.statistics_count; i++) {
-        block = realloc(block, *size + e.statistics[i].count * sizeof(float));
-        memcpy(block + *size, e.statistics[i].committed, e.statistics[i].count * sizeof(float));
-        *size += e.statistics[i].count * sizeof(float);
-    }
-    block = realloc(block, *size + sizeof(amp_scaler));
-    memcpy(block + *size, amp_engine_scaler(engine_of(net)), sizeof(amp_scaler));
-    *size += sizeof(amp_scaler);
-    return block;
+    for (int i = 0; i < e.param_count; i++) keep(&s, e.params[i].grad, e.params[i].count * sizeof(float));
+    for (int i = 0; i < e.statistics_count; i++)
+        keep(&s, e.statistics[i].committed, e.statistics[i].count * sizeof(float));
+    keep(&s, amp_engine_scaler(engine_of(net)), sizeof(amp_scaler));
+    return s;
 }
 
 __attribute__((unused)) static void assert_same_state(network *a, network *b)
 {
-    size_t m, n;
-    char *x = whole_state(a, &m), *y = whole_state(b, &n);
-    assert_int_equal(m, n);
-    assert_memory_equal(x, y, n);
-    free(x);
-    free(y);
+    assert_true(same_states(whole_state(a), whole_state(b)));
 }
 
 __attribute__((unused)) static amp_run_state run_of(network *net, int window)
@@ -111,26 +77,6 @@ __attribute__((unused)) static void resume(network *net, char note[256])
     *net->t = (int)amp_sidecar_run(c)->t;
     assert_int_equal(*net->seen, amp_sidecar_run(c)->seen);
     amp_sidecar_free(c);
-}
-
-__attribute__((unused)) static unsigned char *bytes_of(const char *path, size_t *size)
-{
-    struct stat info;
-    assert_int_equal(stat(path, &info), 0);
-    unsigned char *bytes = malloc((size_t)info.st_size + 64);
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    *size = fread(bytes, 1, (size_t)info.st_size, file);
-    fclose(file);
-    return bytes;
-}
-
-__attribute__((unused)) static void put_file(const char *path, const void *bytes, size_t size)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
 }
 
 #endif

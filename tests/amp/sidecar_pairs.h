@@ -2,45 +2,34 @@
 #ifndef SIDECAR_PAIRS_H
 #define SIDECAR_PAIRS_H
 
-#include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include "amp/sidecar.h"
 #include "engine_testing.h"
 #include "stock_weights.h"
+#include "test_folder.h"
 
 enum { SAVES = 3 }; /* the pairs at hand: of saves 0, 1 and 2 */
 
 typedef struct content { char *bytes; size_t size; } content;
 
-static char folder[] = "/tmp/amp_test_save_XXXXXX";
 static network *net;
 static content weights[SAVES], sidecars[SAVES];
 
-__attribute__((unused)) static content bytes_of(const char *path)
+static content content_of(const char *path)
 {
-    content c = { malloc(1 << 20), 0 };
-    FILE *file = fopen(path, "rb");
-    if (!file) fail_msg("%s is not there", path);
-    c.size = fread(c.bytes, 1, 1 << 20, file);
-    fclose(file);
+    content c;
+    c.bytes = file_bytes(path, &c.size);
     return c;
 }
 
 /* The first `size` bytes of c. */
-__attribute__((unused)) static void put(const char *path, content c, size_t size)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(c.bytes, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-}
+static void put(const char *path, content c, size_t size) { put_bytes(path, c.bytes, size); }
 
 __attribute__((unused)) static int holds(const char *path, content c)
 {
     if (access(path, F_OK) != 0) return 0;
-    content found = bytes_of(path);
+    content found = content_of(path);
     int same = found.size == c.size && !memcmp(found.bytes, c.bytes, c.size);
     free(found.bytes);
     return same;
@@ -67,14 +56,13 @@ __attribute__((unused)) static amp_status save_number(const char *name, unsigned
 
 __attribute__((unused)) static int make_pairs(void **state)
 {
-    (void)state;
-    if (!mkdtemp(folder) || chdir(folder)) return -1;
+    if (enter_folder(state)) return -1;
     net = parse_branched("", "", "fp32");
     train_step(net, 1);
     for (unsigned i = 0; i < SAVES; i++) {
         if (save_number("w", i, NULL) != AMP_OK) return -1;
-        weights[i] = bytes_of("w");
-        sidecars[i] = bytes_of("w.amp");
+        weights[i] = content_of("w");
+        sidecars[i] = content_of("w.amp");
     }
     clear();
     return 0;
@@ -82,14 +70,12 @@ __attribute__((unused)) static int make_pairs(void **state)
 
 __attribute__((unused)) static int remove_folder(void **state)
 {
-    (void)state;
-    clear();
     for (int i = 0; i < SAVES; i++) {
         free(weights[i].bytes);
         free(sidecars[i].bytes);
     }
     release(net);
-    return chdir("/") || rmdir(folder);
+    return leave_folder(state);
 }
 
 /* ---- every point of a save ---- */

@@ -5,10 +5,10 @@
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
-#include <dirent.h>
+#include <glob.h>
 #include <unistd.h>
 
-#include "engine_testing.h"
+#include "optimizer_testing.h"
 
 static void one_forward(network *net, unsigned seed)
 {
@@ -45,16 +45,6 @@ static size_t assert_gradients_scaled(network *scaled, network *plain, float sca
     return moved;
 }
 
-static void assert_same_state(network *a, network *b, const char *where)
-{
-    size_t bytes, same;
-    char *x = snapshot(a, &bytes), *y = snapshot(b, &same);
-    assert_int_equal(bytes, same);
-    if (memcmp(x, y, bytes)) fail_msg("%s: masters, momentum or statistics differ after the update", where);
-    free(x);
-    free(y);
-}
-
 /* ---- subdivisions ---- */
 
 /* The scale would grow after each clean update: it must not do so between two subdivisions. */
@@ -75,7 +65,7 @@ TEST(behaviour_17_one_scale_per_batch_over_all_subdivisions)
         update_network(net);
         update_network(plain);
         assert_true(amp_engine_scaler(net->amp->engine)->scale == 2 * scale);
-        assert_same_state(net, plain, "a window of two subdivisions");
+        assert_true(are_alike(net, plain));
     }
     assert_int_equal(net->amp->steps, 2);
     release(net);
@@ -90,47 +80,36 @@ TEST(behaviour_17_an_overflow_in_any_subdivision_drops_the_whole_batch)
         int bad = how % 2, count;
         const amp_param *params = engine_params(net->amp->engine, &count);
         train_step(net, 1);
-        size_t bytes;
-        char *before = snapshot(net, &bytes), *after;
+        kept_state before = snapshot(net);
         for (int s = 0; s < 2; s++) {
             feed(net, 30 + (unsigned)s);
             if (s == bad && how < 2) net->input[7] = INFINITY;
             *net->seen += (size_t)net->batch;
-            net->train = 1;
-            forward_network(net);
-            backward_network(net);
+            both_passes(net);
             if (s == bad && how >= 2) params[count - 1].grad[1] = INFINITY;
         }
         update_network(net);
-        after = snapshot(net, &bytes);
-        assert_memory_equal(before, after, bytes);
+        assert_true(is_as_before(net, before));
         assert_int_equal(net->amp->steps, 1);
         assert_int_equal(net->amp->skipped, 1);
         assert_true(amp_engine_scaler(net->amp->engine)->scale == 32);
-        free(before);
-        free(after);
         release(net);
     }
 }
 
 /* ---- heads and kinds of loss ---- */
 
-/* NAME of tests/cfg, where main has gone, in fp32 with a static loss scale. */
-static network *parse_scaled(const char *name, int scale)
+/* NAME.cfg of tests/cfg in fp32 with a static loss scale. */
+static network *load_scaled(const char *name, int scale)
 {
-    char text[8192];
-    FILE *file = fopen(name, "r");
-    assert_non_null(file);
-    size_t length = fread(text, 1, sizeof text - 64, file);
-    assert_true(feof(file));
-    fclose(file);
-    snprintf(text + length, sizeof text - length, "\n[amp]\nloss_scale=%d\n", scale);
-    return parse(text, "fp32");
+    char keys[64];
+    snprintf(keys, sizeof keys, "amp=1\nloss_scale=%d\n", scale);
+    return load(name, keys, "", "fp32");
 }
 
 TEST(behaviour_19_several_heads_share_one_scale)
 {
-    network *net = parse_scaled("yolo.cfg", 512), *plain = parse_scaled("yolo.cfg", 1);
+    network *net = load_scaled("yolo", 512), *plain = load_scaled("yolo", 1);
     int heads[2] = { 8, 15 };
     copy_weights(net, plain);
     one_forward(net, 3);
@@ -146,11 +125,10 @@ TEST(behaviour_19_several_heads_share_one_scale)
     assert_true(assert_gradients_scaled(net, plain, 512, "two heads") > 0);
     update_network(net);
     update_network(plain);
-    assert_same_state(net, plain, "two heads");
+    assert_true(are_alike(net, plain));
 
     /* An overflow in one head skips the layers of the other as well. */
-    size_t bytes;
-    char *before = snapshot(net, &bytes), *after;
+    kept_state before = snapshot(net);
     feed(net, 4);
     *net->seen += (size_t)net->batch;
     forward_network(net);
@@ -158,21 +136,12 @@ TEST(behaviour_19_several_heads_share_one_scale)
     backward_network(net);
     update_network(net);
     assert_int_equal(net->amp->skipped, 1);
-    after = snapshot(net, &bytes);
-    assert_memory_equal(before, after, bytes);
-    free(before);
-    free(after);
+    assert_true(is_as_before(net, before));
     release(net);
     release(plain);
 }
 
 #ifndef DARKNET_AMP_ALEXEYAB /* whose losses are others: e2e/alexeyab_training.sh */
-static int is_cfg(const struct dirent *entry)
-{
-    size_t length = strlen(entry->d_name);
-    return length > 4 && !strcmp(entry->d_name + length - 4, ".cfg");
-}
-
 /* Over all networks of tests/cfg: all kinds of loss, some of them several times, and layers that are none but
  * look like one (l2norm; dropout, which in stock works on its neighbour's delta). */
 TEST(behaviour_20_every_kind_of_loss_is_scaled_once)
@@ -180,12 +149,12 @@ TEST(behaviour_20_every_kind_of_loss_is_scaled_once)
     static const LAYER_TYPE losses[] = { YOLO, REGION, DETECTION, COST, SOFTMAX, LOGXENT, ISEG };
     static const COST_TYPE costs[] = { SSE, MASKED, L1, SEG, SMOOTH, WGAN };
     char seen[64] = "", seen_cost[16] = "";
-    struct dirent **files;
-    int count = scandir(".", &files, is_cfg, alphasort);
-    assert_true(count > 0);
-    for (int f = 0; f < count; f++) {
-        const char *name = files[f]->d_name;
-        network *net = parse_scaled(name, 1024), *plain = parse_scaled(name, 1);
+    glob_t files;
+    assert_int_equal(glob("*.cfg", 0, NULL, &files), 0);
+    for (size_t f = 0; f < files.gl_pathc; f++) {
+        char *name = files.gl_pathv[f];
+        *strrchr(name, '.') = 0;
+        network *net = load_scaled(name, 1024), *plain = load_scaled(name, 1);
         copy_weights(net, plain);
         one_subdivision(net, 21);
         one_subdivision(plain, 21);
@@ -194,23 +163,23 @@ TEST(behaviour_20_every_kind_of_loss_is_scaled_once)
         for (int i = 0; i < net->n; i++) {
             layer l = net->layers[i];
             if (!l.cost) continue;
+            int here = l.type == YOLO && *l.cost > 0; /* its delta lies in its input's */
             for (int e = 0; l.delta && e < l.outputs * net->batch; e++)
-                originates |= plain->layers[i].delta[e] != 0;
-            originates |= l.type == YOLO && *l.cost > 0; /* its delta lies in its input's */
-            seen[l.type] |= (char)(originates && params);
-            if (l.type == COST) seen_cost[l.cost_type] |= (char)originates;
+                here |= plain->layers[i].delta[e] != 0;
+            originates |= here;
+            seen[l.type] |= (char)(here && params);
+            if (l.type == COST) seen_cost[l.cost_type] |= (char)here;
         }
         size_t moved = assert_gradients_scaled(net, plain, 1024, name);
         assert_true(moved || !originates || !params);
         update_network(net);
         update_network(plain);
         assert_int_equal(net->amp->skipped + plain->amp->skipped, 0);
-        assert_same_state(net, plain, name);
+        if (!are_alike(net, plain)) fail_msg("%s: they differ after the update", name);
         release(net);
         release(plain);
-        free(files[f]);
     }
-    free(files);
+    globfree(&files);
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) assert_true(seen[losses[i]]);
     for (size_t i = 0; i < sizeof costs / sizeof *costs; i++) assert_true(seen_cost[costs[i]]);
 }

@@ -233,10 +233,8 @@ TEST(behaviour_32_pinned_layers_run_fp32)
             net->input[i] = 1;
             net->truth[i] = 1 + between;
         }
-        net->train = 1;
         net->delta = delta;
-        forward_network(net);
-        backward_network(net);
+        both_passes(net);
         /* Truth - output, all the way down. */
         for (int i = 0; i < 2 * 48; i++) assert_true(delta[i] == scale * between);
         release(net);
@@ -288,9 +286,8 @@ static void delta_of_pixel(const network *net, const float *image, const float *
 
 TEST(behaviour_33_deltas_of_several_consumers_add_up)
 {
-    static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
     for (int k = 0; k < 3; k++) {
-        network *net = parse(shared, dtypes[k]);
+        network *net = parse(shared, dtype_names[k]);
         float delta[BATCH * IN * SIDE] = { 0 };
         unsigned seed = 4;
         fill_small(net->layers[0].weights, MID * IN, 1, &seed);
@@ -298,10 +295,8 @@ TEST(behaviour_33_deltas_of_several_consumers_add_up)
         fill_small(net->input, BATCH * IN * SIDE, 1, &seed);
         fill_small(net->truth, BATCH * 4 * MID * SIDE, 3, &seed);
         darknet_amp_weights_changed(net);
-        net->train = 1;
         net->delta = delta;
-        forward_network(net);
-        backward_network(net);
+        both_passes(net);
         assert_int_equal(form_of(net, 0), k ? AMP_FORM_HALF : AMP_FORM_WIDE);
         assert_int_equal(form_of(net, 1), AMP_FORM_PLAIN);
         for (int i = 0; i < BATCH * SIDE; i++) {
@@ -311,7 +306,7 @@ TEST(behaviour_33_deltas_of_several_consumers_add_up)
             for (int c = 0; c < IN; c++) {
                 double got = delta[(b * IN + c) * SIDE + p];
                 if (got != expected[c])
-                    fail_msg("%s: image %d, channel %d, pixel %d: %g, not %g", dtypes[k], b, c, p, got,
+                    fail_msg("%s: image %d, channel %d, pixel %d: %g, not %g", dtype_names[k], b, c, p, got,
                              expected[c]);
             }
         }

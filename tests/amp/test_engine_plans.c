@@ -5,6 +5,7 @@
 
 #include "engine_testing.h"
 #include "poison_arena.h"
+#include "test_folder.h"
 
 static void pair(network **stock, network **ours, const char *layer_keys)
 {
@@ -153,9 +154,7 @@ TEST(an_anomaly_is_told_once)
     for (int step = 0; step < 2; step++) {
         feed(net, 3);
         if (step == 0) net->input[1] = NAN;
-        net->train = 1;
-        forward_network(net);
-        backward_network(net);
+        both_passes(net);
         assert_int_equal(amp_engine_update(net->amp->engine, &args, 0, &report, &error), AMP_OK);
         assert_int_equal(report.anomaly.found, step == 0);
     }
@@ -320,7 +319,6 @@ static void compare_sums(int k, const char *dtype, int segments)
 {
     char text[4096];
     void *own[16] = { NULL };
-    size_t bytes, control_bytes;
     poison_arena poison;
     snprintf(text, sizeof text, NET("amp=1\nloss_scale=16\n") "%s" TAIL, sums[k].layers);
     network *net = parse(text, dtype), *control = parse(text, dtype);
@@ -342,13 +340,10 @@ static void compare_sums(int k, const char *dtype, int segments)
     int of_y = values[sums[k].s - 1].delta[form] == of_s, of_x = values[sums[k].x].delta[form] == of_s;
     int whole = strcmp(dtype, "fp32") == 0, right = of_y == (sums[k].of_y == ONE_FORM ? whole : sums[k].of_y)
         && of_x == (sums[k].of_x == ONE_FORM ? whole : sums[k].of_x);
-    char *state = snapshot(net, &bytes), *other = snapshot(control, &control_bytes);
-    assert_int_equal(bytes, control_bytes);
-    if (!right || memcmp(state, other, bytes) != 0)
+    int alike = are_alike(net, control);
+    if (!right || !alike)
         fail_msg("%s, %s, %d segments: one delta: y's %d, x's %d; %s", sums[k].what, dtype, segments, of_y,
-                 of_x, memcmp(state, other, bytes) ? "other weights than with two" : "the same weights");
-    free(state);
-    free(other);
+                 of_x, alike ? "the same weights" : "other weights than with two");
     for (int i = 0; i < 16; i++) free(own[i]);
     release(net);
     release(control);
@@ -356,10 +351,9 @@ static void compare_sums(int k, const char *dtype, int segments)
 
 TEST(a_sum_and_what_it_adds_share_a_delta_where_nobody_would_notice)
 {
-    static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
     for (int k = 0; k < (int)(sizeof sums / sizeof *sums); k++)
         for (int d = 0; d < 3; d++)
-            for (int segments = 0; segments <= 3; segments += 3) compare_sums(k, dtypes[d], segments);
+            for (int segments = 0; segments <= 3; segments += 3) compare_sums(k, dtype_names[d], segments);
 }
 
 /* ---- networks that are only predicted with ---- */
@@ -433,18 +427,15 @@ TEST(batch_norm_is_folded_for_prediction_and_nothing_else_changes)
     static const struct { const char *dtype; double unit; } halves[] = { { "bf16", 0x1p-8 },
                                                                          { "fp16", 0x1p-11 } };
     network *wide = parse(folds, "fp32");
-    size_t before, after;
     settle(wide, 1);
-    char *block = snapshot(wide, &before);
+    kept_state before = snapshot(wide);
     float *folded = outputs_of(wide, 1);
     assert_int_equal(folded_layers(wide), FOLDED);
     float *apart_from = outputs_of(wide, 0);
     assert_int_equal(folded_layers(wide), 0);
     int count = wide->outputs * wide->batch;
     assert_true(apart(folded, apart_from, count) <= 1e-5);
-    char *block_after = snapshot(wide, &after);
-    assert_int_equal(before, after);
-    assert_memory_equal(block, block_after, before);
+    assert_true(is_as_before(wide, before));
     for (int h = 0; h < 2; h++) {
         network *half = parse(folds, halves[h].dtype);
         copy_weights(wide, half);
@@ -455,8 +446,6 @@ TEST(batch_norm_is_folded_for_prediction_and_nothing_else_changes)
         free(rounded);
         release(half);
     }
-    free(block);
-    free(block_after);
     free(folded);
     free(apart_from);
     release(wide);
@@ -468,7 +457,6 @@ TEST(folding_stays_out_of_a_training)
 {
     for (int h = 0; h < 2; h++) {
         network *plain = parse(folds, h ? "bf16" : "fp32"), *asked = parse(folds, h ? "bf16" : "fp32");
-        size_t m, n;
         copy_weights(plain, asked);
         for (unsigned k = 0; k < 3; k++) {
             free(outputs_of(asked, 1));
@@ -476,11 +464,7 @@ TEST(folding_stays_out_of_a_training)
             train_step(plain, k);
             train_step(asked, k);
         }
-        char *x = snapshot(plain, &m), *y = snapshot(asked, &n);
-        assert_int_equal(m, n);
-        assert_memory_equal(x, y, m);
-        free(x);
-        free(y);
+        assert_true(are_alike(plain, asked));
         release(plain);
         release(asked);
     }
@@ -517,34 +501,27 @@ TEST(what_a_dtype_cannot_hold_is_not_folded)
     release(net);
 }
 
-static char *file_of(network *net, size_t *size)
+static kept_state file_of(network *net)
 {
     char name[] = "/tmp/engine-XXXXXX";
+    kept_state s;
     close(mkstemp(name));
     save_weights(net, name);
-    FILE *in = fopen(name, "r");
-    char *bytes = malloc(1 << 20);
-    *size = fread(bytes, 1, 1 << 20, in);
-    fclose(in);
+    s.bytes = file_bytes(name, &s.size);
     unlink_pair(name);
-    return bytes;
+    return s;
 }
 
 /* Saved weights are the masters; and a save leaves predictions as they were. */
 TEST(a_network_that_has_predicted_saves_its_own_weights)
 {
     network *net = parse(folds, "bf16");
-    size_t m, n;
     settle(net, 1);
-    char *before = file_of(net, &m);
+    kept_state before = file_of(net);
     float *first = outputs_of(net, 1);
-    char *after = file_of(net, &n);
-    assert_int_equal(m, n);
-    assert_memory_equal(before, after, m);
+    assert_true(same_states(file_of(net), before));
     float *again = outputs_of(net, 1);
     assert_memory_equal(first, again, (size_t)net->outputs * net->batch * sizeof *first);
-    free(before);
-    free(after);
     free(first);
     free(again);
     release(net);

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "amp/numerics.h"
+#include "kernel_numbers.h"
 #include "memory_network.h"
 #include "tensor/half.h"
 
@@ -100,8 +101,7 @@ TEST(tensors_of_every_dtype_and_layout_are_counted_from_the_backends_memory)
                 amp_half_bits half = (amp_half_bits)random_bits();
                 if (dtypes[d] == AMP_FP32) ((float *)here)[i] = number;
                 else ((amp_half_bits *)here)[i] = half;
-                count_slowly(&slow, dtypes[d] == AMP_FP32 ? number
-                             : dtypes[d] == AMP_FP16 ? amp_fp16_to_float(half) : amp_bf16_to_float(half));
+                count_slowly(&slow, number_of(dtypes[d], here, i));
             }
             show(n, seen_of(AMP_SEEN_OUTPUT, 1, t));
             assert_memory_equal(&amp_numerics_of(n, 1)->output, &slow, sizeof slow);
@@ -146,15 +146,6 @@ TEST(each_kind_of_tensor_is_counted_once_in_its_place)
 
 /* ---- what is lost ---- */
 
-static amp_half_bits converted(float number, amp_dtype dtype)
-{
-    return dtype == AMP_FP16 ? amp_float_to_fp16(number) : amp_float_to_bf16(number);
-}
-static float back(amp_half_bits half, amp_dtype dtype)
-{
-    return dtype == AMP_FP16 ? amp_fp16_to_float(half) : amp_bf16_to_float(half);
-}
-
 /* Shares by converting each number; the halves' least normal number is 2^least. */
 static amp_lost converting(const float *numbers, int count, amp_dtype dtype, float scale)
 {
@@ -162,7 +153,7 @@ static amp_lost converting(const float *numbers, int count, amp_dtype dtype, flo
     float normal = dtype == AMP_FP16 ? 0x1p-14f : 0x1p-126f;
     double sum = 0, moved = 0;
     for (int i = 0; i < count; i++) {
-        float half = fabsf(back(converted(numbers[i] * scale, dtype), dtype));
+        float half = fabsf(rounded(dtype, numbers[i] * scale));
         if (amp_is_finite(half)) {
             sum += fabs((double)(numbers[i] * scale));
             moved += fabs(fabs((double)(numbers[i] * scale)) - (double)half);
@@ -240,7 +231,7 @@ TEST(limits_are_where_rounding_puts_them)
         assert_true(said.zero == cases[k].zero);
         assert_true(said.subnormal == cases[k].subnormal);
         if (cases[k].dtype == AMP_FP32) continue;
-        float half = back(converted(cases[k].number, cases[k].dtype), cases[k].dtype);
+        float half = rounded(cases[k].dtype, cases[k].number);
         assert_int_equal(!amp_is_finite(half), cases[k].overflows);
         assert_int_equal(half == 0, cases[k].zero);
     }

@@ -71,9 +71,8 @@ TEST(without_the_engine_nothing_inner_is_counted)
  * when the step is over. */
 TEST(the_inner_tensors_are_the_layers_own)
 {
-    static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
     for (int d = 0; d < 3; d++) {
-        network *net = parse(SMALL "subdivisions=1\n" CONV(8, "") TAIL, dtypes[d]);
+        network *net = parse(SMALL "subdivisions=1\n" CONV(8, "") TAIL, dtype_names[d]);
         amp_numerics *n = watch(net, 1);
         feed(net, 5);
         net->train = 1;

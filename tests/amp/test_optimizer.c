@@ -122,7 +122,7 @@ static void follow_reference(const char *kind, const char *solver, int adam, con
     network *net = load(kind, keys, "learning_rate=.25\n", dtype);
     references r = references_of(net, .25);
     int count;
-    params_of(net, &count);
+    engine_params(net->amp->engine, &count);
     assert_int_equal(count, r.count);
     assert_int_equal(net->subdivisions, 2);
     for (int t = 1; t <= steps; t++) {

@@ -19,28 +19,24 @@ static int skip_with_each(const char *kind, const char *solver, const char *whic
     snprintf(keys, sizeof keys, "learning_rate=.0000001\n%s", solver);
     network *net = load(kind, keys, "", "fp32");
     int count, poisoned = 0;
-    const amp_param *params = params_of(net, &count);
+    const amp_param *params = engine_params(net->amp->engine, &count);
     for (int k = 0; k < count; k++) {
         const amp_param *p = &params[k];
-        size_t before_bytes, after_bytes, places[] = { 0, p->count / 2, p->count - 1 };
+        const size_t places[] = { 0, p->count / 2, p->count - 1 };
         if (!strstr(p->name, which)) continue;
         train_step(net, 100u * (unsigned)k);
-        char *before = snapshot(net, &before_bytes);
+        kept_state before = snapshot(net);
         unsigned long skipped = net->amp->skipped;
         gradients_of_step(net, 100u * (unsigned)k + 50);
         p->grad[places[k % 3]] = poisons[k / 3 % 3];
         update_network(net);
         if (net->amp->skipped != skipped + 1)
             fail_msg("%s, layer %d, %s: the step was not skipped", kind, p->layer, p->name);
-        char *after = snapshot(net, &after_bytes);
-        assert_int_equal(before_bytes, after_bytes);
-        assert_memory_equal(before, after, before_bytes);
+        assert_true(is_as_before(net, before));
         uint32_t left = 0;
         for (int i = 0; i < count; i++)
             for (size_t e = 0; e < params[i].count; e++) left |= amp_float_bits(params[i].grad[e]);
         assert_int_equal(left, 0);
-        free(before);
-        free(after);
         poisoned++;
     }
     release(net);
@@ -64,7 +60,7 @@ TEST(behaviour_09_sgd_skip_leaves_weights_and_momentum_bit_unchanged)
     network *net = load("connected", "", "", "fp32"); /* what is to stay must be there: history is not 0 */
     int count;
     train_step(net, 1);
-    const amp_param *params = params_of(net, &count);
+    const amp_param *params = engine_params(net->amp->engine, &count);
     assert_true(any_history(params, count, 0));
     release(net);
     for (size_t k = 0; k < COUNT(kinds); k++) assert_true(skip_with_each(kinds[k], "", "") >= 4);
@@ -75,7 +71,7 @@ TEST(behaviour_10_adam_skip_leaves_m_v_and_t)
     network *net = load("connected", "adam=1\n", "", "fp32");
     int count;
     train_step(net, 1);
-    const amp_param *params = params_of(net, &count);
+    const amp_param *params = engine_params(net->amp->engine, &count);
     assert_true(any_history(params, count, 1));
     assert_int_equal(amp_fork_counters(net).t, 1);
     gradients_of_step(net, 3);
@@ -130,8 +126,8 @@ TEST(behaviour_14_frozen_layers_are_out_of_the_check)
     int count, stop = -1, frozen = 0;
     for (int i = 0; i < ours->n; i++) if (ours->layers[i].stopbackward) stop = i;
     assert_true(stop > 0);
-    start_alike(ours, stock);
-    const amp_param *params = params_of(ours, &count);
+    copy_weights(ours, stock);
+    const amp_param *params = engine_params(ours->amp->engine, &count);
     float first = ours->layers[stop].weights[0];
     for (unsigned t = 0; t < 3; t++) {
         gradients_of_step(ours, 10 * t);
@@ -158,15 +154,12 @@ TEST(frozen_layers_cannot_cause_a_skip)
     network *net = load("stopbackward", "", "", "fp32");
     int count, stop = -1;
     for (int i = 0; i < net->n; i++) if (net->layers[i].stopbackward) stop = i;
-    feed(net, 1);
-    net->train = 1;
-    forward_network(net);
+    gradients_of_step(net, 1);
     const amp_plan *plan = amp_engine_plan(net->amp->engine);
     for (int i = 0; i < net->n; i++) assert_int_equal(plan->nodes[i].computes_backward, i > stop);
-    backward_network(net);
     update_network(net);
     assert_int_equal(net->amp->skipped, 0);
-    params_of(net, &count);
+    engine_params(net->amp->engine, &count);
     assert_true(count > 2 * stop);
     release(net);
 }
@@ -174,20 +167,16 @@ TEST(frozen_layers_cannot_cause_a_skip)
 
 /* ---- loss scale, standalone batchnorm ---- */
 
-static char *histories(network *net, size_t *bytes)
+static kept_state histories(network *net)
 {
     int count;
-    const amp_param *params = params_of(net, &count);
-    char *block = NULL;
-    *bytes = 0;
+    const amp_param *params = engine_params(net->amp->engine, &count);
+    kept_state s = { NULL, 0 };
     for (int i = 0; i < count; i++) {
-        size_t size = params[i].count * sizeof(float);
-        block = realloc(block, *bytes + 2 * size);
-        memcpy(block + *bytes, params[i].master, size);
-        memcpy(block + *bytes + size, params[i].momentum, size);
-        *bytes += 2 * size;
+        keep(&s, params[i].master, params[i].count * sizeof(float));
+        keep(&s, params[i].momentum, params[i].count * sizeof(float));
     }
-    return block;
+    return s;
 }
 
 /* In fp32 a power of two passes through backward exactly, so a training under another scale
@@ -197,23 +186,16 @@ TEST(behaviour_15_a_scale_change_never_alters_momentum)
     static const float scales[] = { 1, 1024, 0.25f, 65536, 65536, 2 };
     network *net = parse_branched("amp=1\nloss_scale=1\n", "", "fp32"),
         *control = parse_branched("amp=1\nloss_scale=1\n", "", "fp32");
-    size_t a_bytes, b_bytes;
-    start_alike(net, control);
+    copy_weights(net, control);
     for (unsigned t = 0; t < COUNT(scales); t++) {
         amp_scaler scaler = *amp_engine_scaler(net->amp->engine);
         scaler.scale = scales[t];
-        char *before = histories(net, &a_bytes);
+        kept_state before = histories(net);
         amp_engine_set_scaler(net->amp->engine, &scaler);
-        char *after = histories(net, &b_bytes);
-        assert_memory_equal(before, after, a_bytes);
-        free(before);
-        free(after);
+        assert_true(same_states(histories(net), before));
         train_step(net, 10 * t);
         train_step(control, 10 * t);
-        char *a = histories(net, &a_bytes), *b = histories(control, &b_bytes);
-        assert_memory_equal(a, b, a_bytes);
-        free(a);
-        free(b);
+        assert_true(same_states(histories(net), histories(control)));
     }
     release(net);
     release(control);
@@ -253,7 +235,7 @@ TEST(behaviour_16_a_standalone_batchnorm_really_updates)
 static double norm_of_scaled_gradients(network *net)
 {
     int count;
-    const amp_param *params = params_of(net, &count);
+    const amp_param *params = engine_params(net->amp->engine, &count);
     double squares = 0;
     for (int i = 0; i < count; i++)
         for (size_t e = 0; e < params[i].count; e++)
@@ -268,8 +250,7 @@ TEST(behaviour_18_clip_norm_comes_after_unscaling)
     static const struct { const char *keys; double scale; } table[] = { { "loss_scale=1\n", 1 },
         { "loss_scale=4096\n", 4096 }, { "loss_scale=1000\n", 1000 }, { "loss_scale=.03\n", (double).03f } };
     const double clip_norm = .02;
-    size_t bytes;
-    char *first = NULL;
+    kept_state of_scale[2]; /* the first two, which are powers of two */
     network *start = NULL;
     for (size_t k = 0; k < COUNT(table); k++) {
         char text[2048];
@@ -277,10 +258,10 @@ TEST(behaviour_18_clip_norm_comes_after_unscaling)
                  "learning_rate=.01\nmomentum=1\ndecay=0\nmax_batches=9\namp=1\nclip_norm=.02\n%s"
                  CONV(8, "") CONV(8, "") TAIL, table[k].keys);
         network *net = parse(text, "fp32");
-        if (start) start_alike(start, net);
-        else start = parse(text, "fp32"), start_alike(net, start);
+        if (!start) start = parse(text, "fp32");
+        copy_weights(start, net);
         int count;
-        const amp_param *params = params_of(net, &count);
+        const amp_param *params = engine_params(net->amp->engine, &count);
         gradients_of_step(net, 5);
         double batch = net->batch * net->subdivisions, norm = norm_of_scaled_gradients(net),
             bound = clip_norm * table[k].scale * batch;
@@ -297,16 +278,11 @@ TEST(behaviour_18_clip_norm_comes_after_unscaling)
             assert_near("clip_norm", &params[i], "momentum", params[i].momentum, want[i], 1e-6);
             free(want[i]);
         }
-        if (k < 2) { /* scales that are powers of two give the same bits */
-            char *now = histories(net, &bytes);
-            if (first) assert_memory_equal(first, now, bytes);
-            if (first) free(now);
-            else first = now;
-        }
+        if (k < 2) of_scale[k] = histories(net);
         release(net);
     }
+    assert_true(same_states(of_scale[0], of_scale[1]));
     release(start);
-    free(first);
 }
 
 #ifndef DARKNET_AMP_ALEXEYAB /* which has no deconvolutional layer */
@@ -329,7 +305,7 @@ static void check_clip(const char *solver, const char *dtype)
     snprintf(text, sizeof text, clipped, solver);
     network *net = parse(text, dtype);
     int count, at_the_bound = 0;
-    const amp_param *params = params_of(net, &count);
+    const amp_param *params = engine_params(net->amp->engine, &count);
     layer *conv = &net->layers[0];
     assert_true(outside(conv->weights, (size_t)conv->nweights) > 0);
 

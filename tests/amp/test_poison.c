@@ -12,6 +12,7 @@
 #include <fcntl.h>
 
 #include "engine_testing.h"
+#include "kernel_numbers.h"
 #include "host/darknet/device.h"
 #include "layer_networks.h"
 
@@ -45,13 +46,6 @@ static void be_loud(void)
 
 #define CHECK(condition, ...) do { if (!(condition)) { be_loud(); fail_msg(__VA_ARGS__); } } while (0)
 
-static network *make(int which, const char *net_keys, const char *dtype)
-{
-    char text[4096];
-    snprintf(text, sizeof text, networks[which].cfg, net_keys);
-    return parse(text, dtype);
-}
-
 /* ---- the observer that poisons ---- */
 
 typedef struct target { amp_seen_kind kind; int layer; const char *name; } target;
@@ -65,13 +59,6 @@ typedef struct poison {
     int count, recording;
 } poison;
 
-static void write_element(const amp_tensor *t, size_t i, float value)
-{
-    if (t->dtype == AMP_FP32) ((float *)t->data)[i] = value;
-    else ((amp_half_bits *)t->data)[i] = t->dtype == AMP_FP16 ? amp_float_to_fp16(value)
-        : amp_float_to_bf16(value);
-}
-
 static amp_status see(void *context, amp_backend *b, const amp_seen *seen, amp_error *error)
 {
     poison *p = context;
@@ -83,7 +70,8 @@ static amp_status see(void *context, amp_backend *b, const amp_seen *seen, amp_e
     }
     if (!p->armed || seen->kind != p->at.kind || seen->layer != p->at.layer || strcmp(seen->name, p->at.name))
         return AMP_OK;
-    write_element(&seen->tensor, p->element % amp_shape_count(seen->tensor.shape), p->value);
+    set_number(seen->tensor.dtype, seen->tensor.data, p->element % amp_shape_count(seen->tensor.shape),
+               p->value);
     p->armed = 0;
     p->struck++;
     return AMP_OK;
@@ -101,9 +89,7 @@ static void record(network *net, poison *p)
     observe(net, p);
     srand(3);
     feed(net, 3);
-    net->train = 1;
-    forward_network(net);
-    backward_network(net);
+    both_passes(net);
     p->recording = 0;
     amp_engine_set_observer(net->amp->engine, NULL);
     int count;
@@ -128,23 +114,17 @@ static double step(network *net, unsigned seed, poison *p, int subdivision)
 
 static void assert_equal_states(network *net, network *control, const char *when, const poison *p)
 {
-    size_t bytes, control_bytes;
-    char *state = snapshot(net, &bytes), *other = snapshot(control, &control_bytes);
     amp_scaler a = *amp_engine_scaler(net->amp->engine), b = *amp_engine_scaler(control->amp->engine);
     int count;
     const amp_param *params = engine_params(net->amp->engine, &count);
-    CHECK(bytes == control_bytes, "%s: %zu and %zu bytes of state", when, bytes, control_bytes);
-    for (size_t i = 0; i < bytes; i++)
-        CHECK(state[i] == other[i], "%s, %g in %s of layer %d (kind %d): byte %zu of %zu differs", when,
-              (double)p->value, p->at.name, p->at.layer, (int)p->at.kind, i, bytes);
+    CHECK(are_alike(net, control), "%s, %g in %s of layer %d (kind %d): another state", when,
+          (double)p->value, p->at.name, p->at.layer, (int)p->at.kind);
     CHECK(get_current_rate(net) == get_current_rate(control) && a.scale == b.scale, "%s: rate %g, scale %g",
           when, (double)get_current_rate(net), (double)a.scale);
     for (int i = 0; i < count; i++)
         for (size_t e = 0; e < params[i].count; e++)
             CHECK(params[i].grad[e] == 0, "%s: a gradient of layer %d was not dropped", when,
                   params[i].layer);
-    free(state);
-    free(other);
 }
 
 static void assert_finite(network *net, const poison *p)
@@ -218,24 +198,12 @@ static void poison_once(network *net, network *control, poison *p, unsigned seed
     }
 }
 
-/* Darknet's rand_normal keeps every second number for later, from one network to the next. */
-static void copy_masters(network *to, network *from)
-{
-    amp_network_desc a = described(to), b = described(from);
-    for (int i = 0; i < a.count; i++)
-        for (int k = 0; k < a.layers[i].param_count; k++)
-            memcpy(a.layers[i].params[k].master, b.layers[i].params[k].master,
-                   a.layers[i].params[k].count * sizeof(float));
-    amp_network_desc_free(&a);
-    amp_network_desc_free(&b);
-}
-
 /* every: 1 for each tensor with each value, 2 to let the values alternate. */
 static void poison_network(int which, const char *net_keys, const char *dtype, int every, tally *t)
 {
     network *net = make(which, net_keys, dtype), *control = make(which, net_keys, dtype);
     poison p = { 0 };
-    copy_masters(control, net);
+    copy_weights(net, control);
     record(net, &p);
     record(control, &p);
     p.count /= 2;
@@ -282,8 +250,7 @@ static void check_spoilt_batch(int which, const char *dtype, void (*spoil)(netwo
 {
     network *net = make(which, "", dtype), *control = make(which, "", dtype);
     poison nothing = { .at = { .name = tensor } };
-    copy_masters(control, net);
-    darknet_amp_weights_changed(control);
+    copy_weights(net, control);
     for (unsigned i = 1; i < 3; i++) {
         step(net, i, NULL, 0);
         step(control, i, NULL, 0);
@@ -294,12 +261,9 @@ static void check_spoilt_batch(int which, const char *dtype, void (*spoil)(netwo
     amp_update_args args = { .batch = net->batch, .learning_rate = .1f, .momentum = .9f, .t = *net->t + 1 };
     feed(net, 50);
     spoil(net);
-    net->train = 1;
-    forward_network(net);
-    backward_network(net);
+    both_passes(net);
     feed(net, 51);
-    forward_network(net);
-    backward_network(net);
+    both_passes(net);
     assert_int_equal(amp_engine_update(net->amp->engine, &args, 0, &report, &error), AMP_OK);
     assert_true(report.skipped);
     assert_string_equal(report.bad.tensor, tensor);
@@ -351,9 +315,7 @@ TEST(behaviour_24_a_caller_that_does_not_count_keeps_seen_at_zero)
     network *net = parse_branched("", "", "bf16");
     feed(net, 5);
     net->input[0] = INFINITY;
-    net->train = 1;
-    forward_network(net);
-    backward_network(net);
+    both_passes(net);
     update_network(net);
     assert_int_equal(net->amp->skipped, 1);
     assert_int_equal(*net->seen, 0);
@@ -367,9 +329,8 @@ TEST(behaviour_24_a_skipped_batch_does_not_advance_seen_burn_in_or_rate)
         "amp=1\n";
     /* After step 1, 2, ... */
     static const float factors[] = { 1.f / 9, 4.f / 9, 1, 1, .5f, .5f, .25f, .25f, .25f };
-    static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
     for (int d = 0; d < 3; d++) {
-        network *net = parse_branched(keys, "", dtypes[d]);
+        network *net = parse_branched(keys, "", dtype_names[d]);
         for (size_t k = 1; k <= 9; k++) {
             size_t seen = *net->seen;
             float rate = get_current_rate(net);

@@ -2,78 +2,57 @@
  * random settings and random runs of found_inf. */
 #include "testing.h"
 
+#include "random_numbers.h"
 #include "scaler_testing.h"
 
-/* Numbers that are the same every time (splitmix64). */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-static int below(uint64_t *state, int limit) { return (int)(next_random(state) % (uint64_t)limit); }
-
 /* Settings of all kinds, with floors and caps close enough to be met, and backoffs that fp32 rounds away. */
-static amp_scaler random_scaler(uint64_t *state)
+static amp_scaler random_scaler(void)
 {
     static const double growths[] = { 1.0000001, 1.5, 2, 16, 1e30 },
         backoffs[] = { .01, .5, .7, .999, 1 - 0x1p-40 };
     amp_scaler params = amp_scaler_defaults();
-    params.enabled = below(state, 8) != 0;
-    params.dynamic = below(state, 4) != 0;
-    params.scale = 1 + below(state, 1000) / 7.0;
-    params.min_scale = params.scale / (1 << below(state, 12));
-    params.max_scale = params.scale * (1 << below(state, 12));
-    params.growth_factor = growths[below(state, COUNT(growths))];
-    params.backoff_factor = backoffs[below(state, COUNT(backoffs))];
-    params.growth_interval = 1 + below(state, 9);
-    params.hysteresis = below(state, 2) ? 1 : 1 + below(state, AMP_SCALER_STUCK_LIMIT);
+    params.enabled = below(8) != 0;
+    params.dynamic = below(4) != 0;
+    params.scale = 1 + below(1000) / 7.0;
+    params.min_scale = params.scale / (1 << below(12));
+    params.max_scale = params.scale * (1 << below(12));
+    params.growth_factor = growths[below(COUNT(growths))];
+    params.backoff_factor = backoffs[below(COUNT(backoffs))];
+    params.growth_interval = 1 + below(9);
+    params.hysteresis = below(2) ? 1 : 1 + below(AMP_SCALER_STUCK_LIMIT);
     return made(params);
 }
 
 enum { RUNS = 3000, STEPS = 300 };
 
 /* Runs of infs long and short: one run in four overflows nearly always. */
-static int random_found_inf(uint64_t *state, int run)
+static int random_found_inf(int run)
 {
-    return run % 4 == 0 ? below(state, 200) != 0 : below(state, 3) == 0;
+    return run % 4 == 0 ? below(200) != 0 : below(3) == 0;
 }
 
-TEST(would_diverge_foretells_update)
+TEST(every_state_that_training_reaches_is_sound_and_would_diverge_foretells_update)
 {
-    uint64_t random = 1;
+    random_state = 1;
     long ends = 0, others = 0;
     for (int run = 0; run < RUNS; run++) {
-        amp_scaler scaler = random_scaler(&random);
+        amp_scaler scaler = random_scaler();
         for (int step = 0; step < STEPS; step++) {
+            const char *problem = amp_scaler_problem(&scaler);
             amp_scaler before = scaler, tried = scaler;
+            if (problem) fail_msg("run %d step %d: %s", run, step, problem);
             int foretold = amp_scaler_would_diverge(&scaler);
             assert_memory_equal(&scaler, &before, sizeof scaler);
             assert_int_equal(foretold, amp_scaler_update(&tried, 1) == AMP_DIVERGED);
             ends += foretold;
             others += !foretold;
-            amp_scaler_update(&scaler, random_found_inf(&random, run));
+            amp_scaler_update(&scaler, random_found_inf(run));
         }
     }
     assert_true(ends > 1000 && others > 1000);
 }
 
 /* -- States from files -- */
-
-TEST(every_state_that_training_reaches_is_sound)
-{
-    uint64_t random = 3;
-    for (int run = 0; run < RUNS; run++) {
-        amp_scaler scaler = random_scaler(&random);
-        for (int step = 0; step < STEPS; step++) {
-            const char *problem = amp_scaler_problem(&scaler);
-            if (problem) fail_msg("run %d step %d: %s", run, step, problem);
-            amp_scaler_update(&scaler, random_found_inf(&random, run));
-        }
-    }
-}
 
 TEST(states_that_no_training_reaches_are_named)
 {
@@ -130,14 +109,14 @@ TEST(states_that_no_training_reaches_are_named)
 /* A reader of sidecars may hand over any bytes. What passes must train on like any other state. */
 TEST(any_bytes_are_refused_or_train_on)
 {
-    uint64_t random = 4;
+    random_state = 4;
     long sound = 0, refused = 0;
     for (int run = 0; run < 200000; run++) {
-        amp_scaler scaler = random_scaler(&random);
+        amp_scaler scaler = random_scaler();
         unsigned char bytes[sizeof scaler];
         memcpy(bytes, &scaler, sizeof bytes);
-        for (int i = below(&random, 4); i >= 0; i--)
-            bytes[below(&random, sizeof bytes)] ^= (unsigned char)(1 << below(&random, 8));
+        for (int i = below(4); i >= 0; i--)
+            bytes[below(sizeof bytes)] ^= (unsigned char)(1 << below(8));
         memcpy(&scaler, bytes, sizeof bytes);
         if (amp_scaler_problem(&scaler)) {
             refused++;
@@ -145,7 +124,7 @@ TEST(any_bytes_are_refused_or_train_on)
         }
         sound++;
         for (int step = 0; step < 20; step++) {
-            amp_scaler_update(&scaler, random_found_inf(&random, run));
+            amp_scaler_update(&scaler, random_found_inf(run));
             assert_true(amp_is_finite(scaler.scale) && scaler.scale > 0
                         && amp_is_finite(amp_scaler_inverse(&scaler)));
         }
@@ -157,11 +136,11 @@ TEST(any_bytes_are_refused_or_train_on)
 
 TEST(behaviour_07_resume_with_the_same_settings_is_the_saved_state)
 {
-    uint64_t random = 5;
+    random_state = 5;
     for (int run = 0; run < RUNS; run++) {
-        amp_scaler fresh = random_scaler(&random), saved = fresh;
-        for (int step = below(&random, STEPS); step > 0; step--)
-            amp_scaler_update(&saved, random_found_inf(&random, run));
+        amp_scaler fresh = random_scaler(), saved = fresh;
+        for (int step = below(STEPS); step > 0; step--)
+            amp_scaler_update(&saved, random_found_inf(run));
         amp_scaler_resume(&fresh, &saved);
         assert_memory_equal(&fresh, &saved, sizeof saved);
     }
@@ -169,11 +148,11 @@ TEST(behaviour_07_resume_with_the_same_settings_is_the_saved_state)
 
 TEST(resume_with_other_settings_is_sound_and_keeps_them)
 {
-    uint64_t random = 6;
+    random_state = 6;
     for (int run = 0; run < RUNS; run++) {
-        amp_scaler fresh = random_scaler(&random), saved = random_scaler(&random), resumed = fresh;
-        for (int step = below(&random, STEPS); step > 0; step--)
-            amp_scaler_update(&saved, random_found_inf(&random, run));
+        amp_scaler fresh = random_scaler(), saved = random_scaler(), resumed = fresh;
+        for (int step = below(STEPS); step > 0; step--)
+            amp_scaler_update(&saved, random_found_inf(run));
         amp_scaler_resume(&resumed, &saved);
         const char *problem = amp_scaler_problem(&resumed);
         if (problem) fail_msg("run %d: %s", run, problem);

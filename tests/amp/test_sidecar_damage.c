@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "engine_params.h"
 #include "sidecar_networks.h"
 
 /* ---- files that are none ---- */
@@ -31,7 +30,7 @@ static unsigned char *small_sidecar(const char *net_keys, int window, size_t *si
     train_step(net, 1);
     save(net, window);
     release(net);
-    return bytes_of(sidecar, size);
+    return file_bytes(sidecar, size);
 }
 
 TEST(every_truncation_is_refused)
@@ -210,18 +209,17 @@ static void refused_file(const char *path, amp_status expected, const char *reas
 
 TEST(files_that_are_no_sidecars_are_refused)
 {
-    char path[80];
+    static const char path[] = "none";
     network *net = make("", "fp32");
     save(net, 0);
     release(net);
     refused_file(weights, AMP_BAD_SIDECAR, "not a file that Darknet AMP wrote");
-    refused_file(folder, AMP_IO_FAILED, "Is a directory");
+    refused_file(test_folder, AMP_IO_FAILED, "Is a directory");
     refused_file("/dev/null", AMP_IO_FAILED, "not a regular file");
-    snprintf(path, sizeof path, "%s/none", folder);
     refused_file(path, AMP_IO_FAILED, "No such file");
-    put_file(path, "", 0);
+    put_file(path, "");
     refused_file(path, AMP_BAD_SIDECAR, "empty");
-    put_file(path, "[net]\nbatch=1\n", 14);
+    put_file(path, "[net]\nbatch=1\n");
     refused_file(path, AMP_BAD_SIDECAR, "not a file that Darknet AMP wrote");
     if (geteuid() != 0) { /* root reads everything */
         assert_int_equal(chmod(path, 0), 0);
@@ -283,4 +281,4 @@ TEST(a_state_with_nan_is_not_saved)
     release(net);
 }
 
-int main(void) { return run_listed_tests("sidecar damage", make_folder, remove_folder); }
+int main(void) { return run_listed_tests("sidecar damage", enter_folder, leave_folder); }

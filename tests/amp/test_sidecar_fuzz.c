@@ -7,16 +7,182 @@
 
 #include <signal.h>
 
-#include "sidecar_fuzz.h"
+#include "memory_network.h"
+#include "random_numbers.h"
+#include "sidecar_testing.h"
+#include "tensor/half.h"
 
-static uint64_t random_state;
-static volatile uint64_t run; /* the mutant at hand */
+#define FUZZ_SEEDS 5         /* SGD or Adam, between steps or in the middle of one; with averaged weights */
+#define FUZZ_LIMIT (1 << 14) /* bytes of a mutant */
 
-static uint32_t random_number(uint32_t below)
+/* Stands for all that a sidecar may change. */
+static uint64_t fuzz_state(const memory_network *n)
 {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(random_state >> 33) % below;
+    amp_engine_state e = amp_engine_state_of(n->engine);
+    amp_checksum sum;
+    amp_checksum_start(&sum);
+    amp_checksum_add(&sum, n->masters, sizeof n->masters);
+    amp_checksum_add(&sum, n->momenta, sizeof n->momenta);
+    amp_checksum_add(&sum, n->statistics, sizeof n->statistics);
+    for (int i = 0; i < e.param_count; i++) {
+        size_t bytes = e.params[i].count * sizeof(float);
+        amp_checksum_add(&sum, memory_here(e.params[i].grad), bytes);
+        if (!e.adam) continue;
+        amp_checksum_add(&sum, memory_here(e.params[i].m), bytes);
+        amp_checksum_add(&sum, memory_here(e.params[i].v), bytes);
+    }
+    for (int i = 0; i < e.statistics_count; i++)
+        amp_checksum_add(&sum, memory_here(e.statistics[i].committed), e.statistics[i].count * sizeof(float));
+    amp_checksum_add(&sum, amp_engine_scaler(n->engine), sizeof(amp_scaler));
+    return amp_checksum_value(&sum);
 }
+
+/* ---- good files ---- */
+
+enum { FUZZ_AVERAGES = 2 }; /* of 3 and 2 numbers */
+
+/* Seed `which` (below FUZZ_SEEDS) into bytes, which has room for FUZZ_LIMIT; its size. */
+static size_t fuzz_seed(int which, unsigned char *bytes)
+{
+    char path[] = "/tmp/amp_fuzz_XXXXXX";
+    int file = mkstemp(path);
+    REQUIRE(file >= 0);
+    memory_network *n = memory_network_make(which & 1, 1);
+    float three[] = { 1, -2, 3 }, two[] = { .5f, 0 };
+    const amp_average averages[FUZZ_AVERAGES] = { { three, 3 }, { two, 2 } };
+    amp_run_state run = { .seen = 64, .t = 8, .steps = 8, .width = 32, .height = 32, .batch = 4,
+                          .subdivisions = 2, .window = which >> 1 & 1,
+                          .averages = averages, .average_count = which == 4 ? FUZZ_AVERAGES : 0 };
+    REQUIRE(amp_sidecar_write(path, n->engine, &run, 42, NULL) == AMP_OK);
+    memory_network_free(n);
+    ssize_t size = read(file, bytes, FUZZ_LIMIT);
+    REQUIRE(size > 0 && size < FUZZ_LIMIT);
+    close(file);
+    unlink(path);
+    return (size_t)size;
+}
+
+/* ---- spoiling them ---- */
+
+/* Start and size of a random record, its head included; 0 if there is none. */
+static size_t fuzz_record(unsigned char *bytes, size_t size, size_t *at)
+{
+    static const uint32_t tags[] = { AMP_TAG_SCALER, AMP_TAG_RUN, AMP_TAG_NETWORK, AMP_TAG_ARRAY,
+                                     AMP_TAG_ARRAY, AMP_TAG_ARRAY, AMP_TAG_AVERAGES };
+    if (size < AMP_SIDECAR_HEADER_BYTES + AMP_SIDECAR_TRAILER_BYTES) return 0;
+    uint32_t tag = tags[below(7)];
+    unsigned char *content = sidecar_record(bytes, size, tag, tag == AMP_TAG_ARRAY ? below(12) : 0);
+    if (!content) return 0;
+    *at = (size_t)(content - bytes) - 12;
+    return 12 + (size_t)amp_fetch_u64(content - 8);
+}
+
+static uint64_t fuzz_number(void)
+{
+    static const uint64_t numbers[] = { 0, 1, 2, 3, 7, 255, 0x7fffffff, 0x80000000, 0xffffffff, 0x7f800000,
+        0xff800000, 0x7fc00001, 0x3f800000, 0x80000001, 0x477fe000, UINT64_C(0x7ff0000000000000),
+        UINT64_C(0x7ff8000000000000), UINT64_C(1) << 62, (UINT64_C(1) << 62) + 6, UINT64_MAX, UINT64_MAX - 11,
+        UINT64_MAX / 4 };
+    return below(3) ? numbers[below(COUNT(numbers))] : (uint64_t)below(64);
+}
+
+/* One change of bytes[0..size), which has room for FUZZ_LIMIT. */
+static size_t fuzz_spoil(unsigned char *bytes, size_t size)
+{
+    static unsigned char kept[FUZZ_LIMIT];
+    size_t at = size ? (size_t)below(size) : 0, from = 0, length;
+    uint64_t number;
+    switch (below(8)) {
+    case 0: /* a byte */
+        if (size) bytes[at] = (unsigned char)below(256);
+        return size;
+    case 1: /* a bit */
+        if (size) bytes[at] ^= (unsigned char)(1 << below(8));
+        return size;
+    case 2: case 3: /* a number at a place where one is */
+        length = fuzz_record(bytes, size, &at);
+        at = length ? at + 4 * below((length < 160 ? length : 160) / 4) : (size_t)(8 + 4 * below(8));
+        number = fuzz_number();
+        length = below(2) ? 4 : 8;
+        if (at + length <= size)
+            for (size_t k = 0; k < length; k++) bytes[at + k] = (unsigned char)(number >> 8 * k);
+        return size;
+    case 4: /* cut */
+        length = below(40);
+        if (length > size - at) length = size - at;
+        memmove(bytes + at, bytes + at + length, size - at - length);
+        return size - length;
+    case 5: /* a record less */
+        length = fuzz_record(bytes, size, &at);
+        if (length && below(2)) amp_store_u32(bytes + 36, amp_fetch_u32(bytes + 36) - 1);
+        memmove(bytes + at, bytes + at + length, size - at - length);
+        return size - length;
+    case 6: /* a record twice */
+        length = fuzz_record(bytes, size, &from);
+        if (!length || size + length > FUZZ_LIMIT) return size;
+        if (below(2)) amp_store_u32(bytes + 36, amp_fetch_u32(bytes + 36) + 1);
+        at = from + (below(2) ? length : 0);
+        memcpy(kept, bytes + from, length);
+        memmove(bytes + at + length, bytes + at, size - at);
+        memcpy(bytes + at, kept, length);
+        return size + length;
+    default: /* a stretch twice */
+        length = 1 + below(60);
+        if (length > size - at || size + length > FUZZ_LIMIT) return size;
+        memmove(bytes + at + length, bytes + at, size - at);
+        return size + length;
+    }
+}
+
+/* ---- what must hold ---- */
+
+/* Reads the bytes, and puts each of the networks into their state. 1: they were a sound sidecar. */
+static int fuzz_check(const unsigned char *bytes, size_t size, memory_network *const networks[], int count)
+{
+    amp_sidecar *c = (void *)bytes;
+    amp_error error = { 0 };
+    amp_status status = amp_sidecar_parse(bytes, size, "x.amp", &c, &error);
+    if (status != AMP_OK) {
+        REQUIRE(status == AMP_BAD_SIDECAR && !c);
+        REQUIRE(!strncmp(error.message, "x.amp: ", 7) && is_one_line(error.message)
+                && strstr(error.message, "remove it"));
+        return 0;
+    }
+    REQUIRE(amp_sidecar_run(c)->window >= 0 && amp_sidecar_run(c)->t >= 0);
+    float numbers[5] = { 7, 7, 7, 7, 7 };
+    const amp_average averages[FUZZ_AVERAGES] = { { numbers, 3 }, { numbers + 3, 2 } };
+    status = amp_sidecar_fit_averages(c, averages, FUZZ_AVERAGES, &error);
+    REQUIRE(status == AMP_OK || (status == AMP_BAD_SIDECAR && is_one_line(error.message)));
+    for (int k = 0; k < 5; k++) REQUIRE(status == AMP_OK ? amp_is_finite(numbers[k]) : numbers[k] == 7);
+    for (int i = 0; i < count; i++) {
+        char note[256];
+        uint64_t before = fuzz_state(networks[i]);
+        if (amp_sidecar_apply(c, networks[i]->engine, note, &error) != AMP_OK) {
+            REQUIRE(error.status == AMP_BAD_SIDECAR && is_one_line(error.message)
+                    && strstr(error.message, "another network"));
+            REQUIRE(fuzz_state(networks[i]) == before);
+            continue;
+        }
+        REQUIRE(!amp_scaler_problem(amp_engine_scaler(networks[i]->engine)));
+        REQUIRE(!*note || is_one_line(note));
+        amp_engine_state e = amp_engine_state_of(networks[i]->engine);
+        for (int p = 0; p < e.param_count; p++) {
+            const float *momentum = memory_here(e.params[p].momentum);
+            const float *m = e.adam ? memory_here(e.params[p].m) : NULL,
+                *v = e.adam ? memory_here(e.params[p].v) : NULL;
+            for (size_t k = 0; k < e.params[p].count; k++) {
+                REQUIRE(amp_is_finite(momentum[k]));
+                if (e.adam) REQUIRE(amp_is_finite(m[k]) && amp_is_finite(v[k]) && v[k] >= 0);
+            }
+        }
+    }
+    amp_sidecar_free(c);
+    return 1;
+}
+
+/* ---- mutants ---- */
+
+static volatile uint64_t run; /* the mutant at hand */
 
 /* What is needed to see a crash again. */
 static void name_mutant(int signal_number)
@@ -46,12 +212,12 @@ TEST(any_bytes_are_read_or_refused)
     run = seed ? strtoull(seed, NULL, 10) : 1;
     for (uint64_t end = run + (runs ? strtoull(runs, NULL, 10) : 20000); run < end; run++) {
         random_state = run * 0x9e3779b97f4a7c15u;
-        int which = (int)random_number(FUZZ_SEEDS);
+        int which = below(FUZZ_SEEDS);
         size_t size = sizes[which];
         memcpy(bytes, seeds[which], size);
-        for (uint32_t changes = 1 + random_number(4); changes; changes--)
-            size = fuzz_spoil(bytes, size, random_number);
-        if (random_number(16)) seal_sidecar(bytes, size);
+        for (int changes = 1 + below(4); changes; changes--)
+            size = fuzz_spoil(bytes, size);
+        if (below(16)) seal_sidecar(bytes, size);
         unsigned char *exact = malloc(size ? size : 1); /* of its own, so that sanitizers see its end */
         memcpy(exact, bytes, size);
         if (fuzz_check(exact, size, networks, 3)) accepted++;

@@ -5,8 +5,8 @@
 
 #include <signal.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
+#include "child.h"
 #include "sidecar_pairs.h"
 
 /* ---- the calls of a save, in the place of the library's ---- */
@@ -73,27 +73,25 @@ TEST(what_is_renamed_is_on_the_disk)
     clear();
     calls[0] = 0;
     assert_int_equal(save_number("w", 0, NULL), AMP_OK);
-    const char *name = strrchr(folder, '/') + 1;
+    const char *name = strrchr(test_folder, '/') + 1;
     snprintf(expected, sizeof expected,
              "flush w.new\nflush w.amp.new\nrename w.amp\nflush %s\nrename w\nflush %s\n", name, name);
     assert_string_equal(calls, expected);
 }
 
+static void save_number_1(void *call)
+{
+    calls_left = *(int *)call;
+    if (save_number("w", 1, NULL) != AMP_OK) _exit(2);
+}
+
 /* Save number 1 over the old files, killed at call number `call`; 0: it was over before. */
 static int save_is_killed(int call)
 {
-    int status;
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        if (!freopen("/dev/null", "w", stderr)) _exit(3);
-        calls_left = call;
-        if (save_number("w", 1, NULL) != AMP_OK) _exit(2);
-        _exit(0);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    if (WIFEXITED(status)) assert_int_equal(WEXITSTATUS(status), 0);
-    return WIFSIGNALED(status);
+    char said[1000];
+    int status = in_child(save_number_1, &call, said, sizeof said);
+    assert_true(status == 0 || status == -1);
+    return status == -1;
 }
 
 TEST(a_save_killed_at_any_call_leaves_the_old_pair_or_the_new)

@@ -1,21 +1,7 @@
 /* A backend's casts against the definition in tensor/half.h, bit for bit: every pair of dtypes and layouts,
  * adding or not; and the operations that move memory. */
 #include "kernel_cases.h"
-
-static uint64_t next_random(uint64_t *state) /* splitmix64 */
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-static float get(amp_dtype dtype, const void *data, size_t i)
-{
-    if (dtype == AMP_FP32) return ((const float *)data)[i];
-    amp_half_bits bits = ((const amp_half_bits *)data)[i];
-    return dtype == AMP_FP16 ? amp_fp16_to_float(bits) : amp_bf16_to_float(bits);
-}
+#include "random_numbers.h"
 
 /* The bits that `value` has in the dtype. */
 static uint32_t bits_of(amp_dtype dtype, float value)
@@ -46,15 +32,8 @@ static void check_cast(amp_shape shape, amp_dtype from, amp_layout from_layout, 
     for (size_t i = 0; i < count; i++) { /* moderate numbers, an inf now and then */
         float a = (float)(int64_t)next_random(&seed) * 0x1p-60f,
             b = (float)(int64_t)next_random(&seed) * 0x1p-61f;
-        uint32_t a_bits = bits_of(from, i % 97 == 5 ? INFINITY : a), b_bits = bits_of(to, b);
-        if (from == AMP_FP32)
-            ((uint32_t *)src.data)[i] = a_bits;
-        else
-            ((amp_half_bits *)src.data)[i] = (amp_half_bits)a_bits;
-        if (to == AMP_FP32)
-            ((uint32_t *)old.data)[i] = b_bits;
-        else
-            ((amp_half_bits *)old.data)[i] = (amp_half_bits)b_bits;
+        set_element(&src, i, i % 97 == 5 ? INFINITY : a);
+        set_element(&old, i, b);
     }
     if (accumulate) memcpy(dst.data, old.data, count * amp_dtype_size(to));
     else memset(dst.data, 0xff, count * amp_dtype_size(to));
@@ -64,7 +43,7 @@ static void check_cast(amp_shape shape, amp_dtype from, amp_layout from_layout, 
     for (int h = 0; h < shape.h; h++)
     for (int w = 0; w < shape.w; w++) {
         size_t i = offset(&src, n, c, h, w), o = offset(&dst, n, c, h, w);
-        float value = get(from, src.data, i) + (accumulate ? get(to, old.data, o) : 0);
+        float value = number_of(from, src.data, i) + (accumulate ? number_of(to, old.data, o) : 0);
         if (stored_bits(to, dst.data, o) != bits_of(to, value))
             fail_msg("%dx%dx%dx%d %s %s to %s %s%s: (%d,%d,%d,%d) is %08x, not %08x", shape.n, shape.c,
                      shape.h, shape.w, amp_dtype_name(from), from_layout ? "NCHW" : "NHWC",
@@ -113,7 +92,7 @@ TEST(all_halves_and_the_floats_about_them)
         ASSERT_OK(CALL(cast, &halves, &wide, 0, e));
         ASSERT_OK(CALL(cast, &floats, &back, 0, e));
         for (size_t h = 0; h < HALVES; h++) {
-            float got = ((const float *)wide.data)[h], want = get(half, halves.data, h);
+            float got = ((const float *)wide.data)[h], want = number_of(half, halves.data, h);
             if (isnan(want) ? !isnan(got) : amp_float_bits(got) != amp_float_bits(want))
                 fail_msg("%s %04zx widens to %08x, not %08x", amp_dtype_name(half), h, amp_float_bits(got),
                          amp_float_bits(want));
@@ -121,7 +100,7 @@ TEST(all_halves_and_the_floats_about_them)
         for (size_t i = 0; i < FLOATS; i++) {
             float value = ((const float *)floats.data)[i];
             uint32_t got = stored_bits(half, back.data, i), want = bits_of(half, value);
-            if (isnan(value) ? !isnan(get(half, back.data, i)) : got != want)
+            if (isnan(value) ? !isnan(number_of(half, back.data, i)) : got != want)
                 fail_msg("%08x narrows to %s %04x, not %04x", amp_float_bits(value), amp_dtype_name(half),
                          got, want);
         }
@@ -257,5 +236,4 @@ TEST(later_uploads_have_taken_their_copy_when_done)
     release(to); free(mine);
 }
 
-static int run(void) { return run_listed_tests(variant, NULL, NULL); }
-int main(void) { return for_each_variant(run); }
+int main(void) { return for_each_variant(run_listed); }

@@ -2,9 +2,10 @@
  * sums in double precision.
  *
  * Inputs and weights are rounded to the dtype first, so that a backend that computes in the dtype and one
- * that widens it must agree. What may remain is one rounding of the result, u·|result| with the format's unit
- * roundoff u, and the rounding of fp32 sums, 1e-5 · Σ|terms|; and one more rounding where the machine says
- * that its backend has one. Outputs are filled with NaN before they are overwritten. */
+ * that widens it must agree. What may remain is one rounding of the result, u·|result| with the format's
+ * unit roundoff u, and the rounding of fp32 sums, 1e-5 · Σ|terms|; and one more rounding where the machine
+ * says that its backend has one. Outputs are filled with NaN before they are overwritten. */
+#include "conv_sums.h"
 #include "kernel_cases.h"
 
 #include <malloc.h>
@@ -128,7 +129,7 @@ static void begin(fixture *f, const shape_case *s, amp_dtype dtype)
     f->y_shape = amp_conv_output(&f->d);
     f->x_count = amp_shape_count(f->d.x);
     f->y_count = amp_shape_count(f->y_shape);
-    f->w_count = (size_t)s->k * (s->c / s->groups) * s->size_h * s->size_w;
+    f->w_count = conv_weights(&f->d);
     size_t size = amp_dtype_size(dtype), most = f->x_count > f->y_count ? f->x_count : f->y_count;
     if (f->w_count > most) most = f->w_count;
     f->x = tensor_memory(f->x_count * size), f->dx = tensor_memory(f->x_count * size);
@@ -163,56 +164,10 @@ static void end(fixture *f)
 
 /* ---------------------------------------------------------------------------------------------- reference */
 
-/* Call visit for each term of the convolution: indices into x and y (NHWC) and w (OIHW). */
-typedef enum pass { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS } pass;
-
-static double *widened(amp_dtype dtype, const void *data, size_t count)
-{
-    double *wide = malloc(count * sizeof *wide);
-    assert_non_null(wide);
-    for (size_t i = 0; i < count; i++) wide[i] = number_of(dtype, data, i);
-    return wide;
-}
-
-static size_t results(const fixture *f, pass which)
-{
-    return which == FORWARD ? f->y_count : which == BACKWARD_DATA ? f->x_count : f->w_count;
-}
-
-/* sums = the pass in double; sum_magnitudes = the sums of its terms' absolute values. */
+/* Into sums and sum_magnitudes. */
 static void sum_terms(fixture *f, pass which)
 {
-    memset(f->sums, 0, results(f, which) * sizeof *f->sums);
-    memset(f->sum_magnitudes, 0, results(f, which) * sizeof *f->sum_magnitudes);
-    double *x = widened(f->d.dtype, f->x, f->x_count), *dy = widened(f->d.dtype, f->dy, f->y_count);
-    const amp_conv_desc *d = &f->d;
-    amp_shape in = d->x, out = f->y_shape;
-    int group_c = in.c / d->groups, group_k = d->k / d->groups;
-    int stride_x = d->stride_x ? d->stride_x : d->stride, apart = d->dilation ? d->dilation : 1;
-    for (int n = 0; n < in.n; n++)
-    for (int i = 0; i < out.h; i++)
-    for (int j = 0; j < out.w; j++)
-    for (int r = 0; r < d->size_h; r++) {
-        int row = i * d->stride - d->pad + r * apart;
-        if (row < 0 || row >= in.h) continue;
-        for (int s = 0; s < d->size_w; s++) {
-            int column = j * stride_x - d->pad + s * apart;
-            if (column < 0 || column >= in.w) continue;
-            for (int k = 0; k < d->k; k++)
-            for (int c = 0; c < group_c; c++) {
-                size_t xi = (((size_t)n * in.h + row) * in.w + column) * in.c + k / group_k * group_c + c;
-                size_t yi = (((size_t)n * out.h + i) * out.w + j) * out.c + k;
-                size_t wi = (((size_t)k * group_c + c) * d->size_h + r) * d->size_w + s;
-                size_t to = which == FORWARD ? yi : which == BACKWARD_DATA ? xi : wi;
-                double a = which == BACKWARD_DATA ? dy[yi] : x[xi];
-                double b = which == BACKWARD_WEIGHTS ? dy[yi] : f->w[wi];
-                f->sums[to] += a * b;
-                f->sum_magnitudes[to] += fabs(a * b);
-            }
-        }
-    }
-    free(x);
-    free(dy);
+    conv_sums(&f->d, which, f->x, f->dy, f->w, f->sums, f->sum_magnitudes);
 }
 
 static void start_at(fixture *f, size_t i, double value)
@@ -226,7 +181,7 @@ static void start_at(fixture *f, size_t i, double value)
  * pass's sum to the dtype before it adds it to what is there. */
 static void add_sums(fixture *f, pass which, int rounds)
 {
-    for (size_t i = 0; i < results(f, which); i++) {
+    for (size_t i = 0; i < conv_results(&f->d, which); i++) {
         f->want[i] += f->sums[i];
         f->magnitude[i] += f->sum_magnitudes[i];
         if (rounds) f->slack[i] += rounding(f->d.dtype, f->sums[i]);
@@ -347,7 +302,7 @@ TEST(spreads_non_finite_inputs)
     for (int inf = 0; inf < 2; inf++) {
         fixture f;
         begin(&f, &shapes[chosen[s]], all_dtypes[t]);
-            float bad = inf ? INFINITY : NAN;
+        float bad = inf ? INFINITY : NAN;
         set_number(f.d.dtype, f.x, f.x_count / 2, bad);
         set_number(f.d.dtype, f.dy, f.y_count / 2, bad);
         memset(f.dw, 0, f.w_count * 4);
@@ -366,7 +321,7 @@ TEST(spreads_non_finite_inputs)
         backend->conv_destroy(backend, leaky);
         for (pass p = FORWARD; p <= BACKWARD_WEIGHTS; p++) {
             const void *got = p == FORWARD ? f.y : p == BACKWARD_DATA ? f.dx : f.dw;
-            size_t count = results(&f, p);
+            size_t count = conv_results(&f.d, p);
             amp_dtype dtype = p == BACKWARD_WEIGHTS ? AMP_FP32 : f.d.dtype;
             for (size_t i = 0; i < count; i++) start_at(&f, i, 0);
             reference(&f, p);
@@ -408,7 +363,7 @@ TEST(uses_new_weights_after_loading_again)
         amp_error error = { 0 };
         fixture f;
         begin(&f, &small, all_dtypes[t]);
-            ASSERT_OK(CALL(conv_forward, f.conv, f.x, NULL, f.y, e));
+        ASSERT_OK(CALL(conv_forward, f.conv, f.x, NULL, f.y, e));
         for (size_t i = 0; i < f.w_count; i++) f.w[i] = rounded(all_dtypes[t], random_number());
         CALL(conv_drop_weights, f.conv);
         assert_int_equal(CALL(conv_forward, f.conv, f.x, NULL, f.y, &error), AMP_BACKEND_FAILED);
@@ -433,7 +388,7 @@ TEST(gives_the_same_bits_twice)
     for (size_t t = 0; t < COUNT(all_dtypes); t++) {
         fixture f;
         begin(&f, &small, all_dtypes[t]);
-            size_t bytes = f.y_count * amp_dtype_size(all_dtypes[t]);
+        size_t bytes = f.y_count * amp_dtype_size(all_dtypes[t]);
         void *first = tensor_memory(bytes);
         ASSERT_OK(CALL(conv_forward, f.conv, f.x, f.bias, first, e));
         ASSERT_OK(CALL(conv_forward, f.conv, f.x, f.bias, f.y, e));
@@ -485,6 +440,9 @@ TEST(refuses_impossible_shapes_by_name)
           "stride must be at least 1" },
         { { { 1, 3, 8, 8 }, 4, 3, 3, 1, -1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0, 0 }, "padding 0 or more" },
         { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 2, AMP_FP16, 1, 1, 0, 0, 0, 0, 0, 0 }, "groups must divide" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 0, AMP_FP16, 1, 1, 0, 0, 0, 0, 0, 0 }, "groups must divide" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 2000000000, 1, AMP_FP16, 1, 1, 0, 0, 0, 0, 0, 0 },
+          "the padded input is too large" },
         { { { 1, 3, 8, 8 }, 4, 11, 11, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0, 0 },
           "larger than the padded input" },
         { { { 1, 3, 2, 8 }, 4, 5, 3, 4, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0, 0, 0 },

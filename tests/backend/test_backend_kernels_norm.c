@@ -792,5 +792,4 @@ TEST(mismatched_tensors_are_refused)
     norm_free(&b);
 }
 
-static int run(void) { return run_listed_tests(variant, NULL, NULL); }
-int main(void) { return for_each_variant(run); }
+int main(void) { return for_each_variant(run_listed); }

@@ -451,5 +451,4 @@ TEST(sum_of_squares_is_that_of_the_unscaled_gradients)
     destroy(p);
 }
 
-static int run(void) { return run_listed_tests(variant, NULL, NULL); }
-int main(void) { return for_each_variant(run); }
+int main(void) { return for_each_variant(run_listed); }

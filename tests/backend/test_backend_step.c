@@ -301,5 +301,4 @@ TEST(statistics_are_kept_and_restored_as_they_are)
     destroy(&before);
 }
 
-static int run(void) { return run_listed_tests(variant, NULL, NULL); }
-int main(void) { return for_each_variant(run); }
+int main(void) { return for_each_variant(run_listed); }

@@ -133,9 +133,6 @@ static void assert_result(const amp_yolo_result *got, const amp_yolo_result *wan
     assert_near(got->any_object, want->any_object, "any_object");
 }
 
-/* Input and labels of a case, drawn until nothing is decided by rounding. */
-typedef struct drawn { amp_yolo_desc d; amp_tensor x; float *labels; reference r; } drawn;
-
 static drawn draw(const yolo_case *c, amp_dtype dtype)
 {
     drawn w = { .d = desc_of(c), .labels = memory((size_t)c->n * (MOST_LABELS * LABEL + 3) * sizeof(float)) };
@@ -149,13 +146,6 @@ static drawn draw(const yolo_case *c, amp_dtype dtype)
     }
     fail_msg("%s: rounding decides", c->name);
     return w;
-}
-
-static void discard(drawn *w)
-{
-    forget(&w->r);
-    release(w->x.data);
-    release(w->labels);
 }
 
 /* ------------------------------------------------------------------------------------------------ tests */
@@ -344,5 +334,4 @@ TEST(yolo_refuses_what_does_not_belong_together)
     release(half.data), release(result);
 }
 
-static int run(void) { return run_listed_tests(variant, NULL, NULL); }
-int main(void) { return for_each_variant(run); }
+int main(void) { return for_each_variant(run_listed); }

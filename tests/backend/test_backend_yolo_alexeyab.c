@@ -187,9 +187,6 @@ static void saturate(const amp_yolo_desc *d, const amp_tensor *x)
 
 /* ---- comparing ---- */
 
-/* Input and labels, drawn until nothing is decided by rounding. */
-typedef struct drawn { amp_yolo_desc d; amp_tensor x; float *labels; reference r; } drawn;
-
 static drawn draw(const keys *k, const labels_case *c, int round, amp_dtype dtype)
 {
     uint32_t first = 1000 * (uint32_t)(round + 10 * (c - all_labels) + 200 * (k - all_keys));
@@ -209,14 +206,6 @@ static drawn draw(const keys *k, const labels_case *c, int round, amp_dtype dtyp
     }
     fail_msg("%s, labels %s: rounding decides", k->name, c->name);
     return w;
-}
-
-static void discard(drawn *w)
-{
-    if (w->d.class_table) release((void *)w->d.class_table);
-    forget(&w->r);
-    release(w->x.data);
-    release(w->labels);
 }
 
 /* fp32's part of the difference: 1e-5 of the largest delta that a box's numbers have here, for each. */
@@ -481,5 +470,4 @@ TEST(results_do_not_depend_on_the_processors)
     }
 }
 
-static int run(void) { return run_listed_tests(variant, NULL, NULL); }
-int main(void) { return for_each_variant(run); }
+int main(void) { return for_each_variant(run_listed); }

@@ -8,19 +8,12 @@
 #include <xmmintrin.h>
 #endif
 
+#include "random_numbers.h"
 #include "rows_testing.h"
 
 enum { HALVES = 65536, RANDOMS = 1 << 20 };
 
 /* ---- numbers ---- */
-
-static uint64_t next_random(uint64_t *state) /* splitmix64 */
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 /* Floats around every decision that rounding makes: each half and its neighbours, ties and theirs,
  * subnormals, limits, NaNs of all kinds, and random bits. */

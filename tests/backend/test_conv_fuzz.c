@@ -27,21 +27,13 @@
 #include "backend/check.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/onednn_pass.h"
-#include "kernel_numbers.h"
+#include "conv_sums.h"
+#include "random_numbers.h"
 
 enum { HANGS_AFTER = 100 };                       /* seconds of the processor */
 enum { MOST_NUMBERS = 1 << 20, MOST_WORK = 1 << 24 };    /* of a tensor; products of a pass */
-enum { LEAST_COMPARED = 16, MOST_COMPARED = 300, MOST_TERMS = 1 << 20 }; /* of a result; of their sums */
 
 static amp_backend *backend;
-
-static uint64_t random_state;
-
-static int below(int n)
-{
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (int)((random_state >> 33) % (uint64_t)n);
-}
 
 static float random_number(void) { return (float)below(4001) / 2000 - 1; }
 
@@ -167,21 +159,16 @@ static amp_conv_desc random_shape(void)
     return d;
 }
 
-static size_t weights_of(const amp_conv_desc *d)
-{
-    return (size_t)d->k * (d->x.c / d->groups) * d->size_h * d->size_w;
-}
-
 static size_t work_of(const amp_conv_desc *d)
 {
     amp_shape y = amp_conv_output(d);
-    return weights_of(d) * y.n * y.h * y.w;
+    return conv_weights(d) * y.n * y.h * y.w;
 }
 
 static int is_small(const amp_conv_desc *d)
 {
     return amp_shape_count(d->x) <= MOST_NUMBERS && amp_shape_count(amp_conv_output(d)) <= MOST_NUMBERS
-        && weights_of(d) <= MOST_NUMBERS && work_of(d) <= MOST_WORK;
+        && conv_weights(d) <= MOST_NUMBERS && work_of(d) <= MOST_WORK;
 }
 
 /* The shape of that number. */
@@ -197,13 +184,13 @@ static amp_conv_desc shape_of(uint64_t number)
 
 /* ---- one convolution ---- */
 
-typedef enum pass { CREATE, LOAD, FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS, COMPARE } pass;
+enum { CREATE = BACKWARD_WEIGHTS + 1, LOAD, COMPARE };
 
-static const char *const pass_names[] = { "creating it", "loading its weights", "forward", "backward by data",
-    "backward by weights", "comparing" };
+static const char *const stage_names[] = { "forward", "backward by data", "backward by weights",
+    "creating it", "loading its weights", "comparing" };
 
 /* How far a shape's process has come, for the one that waits for it. */
-static volatile struct { pass pass; char kernel[64]; } *progress;
+static volatile struct { int stage; char kernel[64]; } *progress;
 
 typedef struct tensors { void *x, *y, *dx, *dy; float *w, *dw, *bias, *dw_before; void *dx_before; } tensors;
 
@@ -212,98 +199,29 @@ static void fill(amp_dtype dtype, void *data, size_t count)
     for (size_t i = 0; i < count; i++) set_number(dtype, data, i, random_number());
 }
 
-/* A sum in double precision, and that of its terms' magnitudes. */
-typedef struct sum { double value, magnitude; } sum;
-
-static void add(sum *s, double term)
-{
-    s->value += term;
-    s->magnitude += fabs(term);
-}
-
-/* The sum that belongs to element `at` of y, dx or dw, over all places, channels and filters that reach
- * it. */
-static sum plain_sum(const amp_conv_desc *d, const tensors *t, pass which, size_t at)
-{
-    const amp_shape in = d->x, out = amp_conv_output(d);
-    const int group_c = in.c / d->groups, group_k = d->k / d->groups, apart = amp_conv_dilation(d),
-        stride_x = amp_conv_stride_x(d);
-    int n0 = 0, n1 = in.n, i0 = 0, i1 = out.h, j0 = 0, j1 = out.w, r0 = 0, r1 = d->size_h, s0 = 0,
-        s1 = d->size_w, k0 = 0, k1 = d->k, c0 = 0, c1 = group_c, row_at = -1, column_at = -1;
-    size_t rest = at;
-    if (which == FORWARD) {
-        k0 = (int)(rest % out.c), k1 = k0 + 1, rest /= out.c;
-        j0 = (int)(rest % out.w), j1 = j0 + 1, rest /= out.w;
-        i0 = (int)(rest % out.h), i1 = i0 + 1, rest /= out.h;
-        n0 = (int)rest, n1 = n0 + 1;
-    } else if (which == BACKWARD_DATA) {
-        int c = (int)(rest % in.c), group = c / group_c;
-        rest /= in.c;
-        c0 = c % group_c, c1 = c0 + 1, k0 = group * group_k, k1 = k0 + group_k;
-        column_at = (int)(rest % in.w), rest /= in.w;
-        row_at = (int)(rest % in.h), rest /= in.h;
-        n0 = (int)rest, n1 = n0 + 1;
-    } else {
-        s0 = (int)(rest % d->size_w), s1 = s0 + 1, rest /= d->size_w;
-        r0 = (int)(rest % d->size_h), r1 = r0 + 1, rest /= d->size_h;
-        c0 = (int)(rest % group_c), c1 = c0 + 1, k0 = (int)(rest / group_c), k1 = k0 + 1;
-    }
-    sum result = { 0, 0 };
-    for (int n = n0; n < n1; n++)
-    for (int r = r0; r < r1; r++)
-    for (int i = i0; i < i1; i++) {
-        int row = i * d->stride - d->pad + r * apart;
-        if (row < 0 || row >= in.h || (row_at >= 0 && row != row_at)) continue;
-        for (int s = s0; s < s1; s++)
-        for (int j = j0; j < j1; j++) {
-            int column = j * stride_x - d->pad + s * apart;
-            if (column < 0 || column >= in.w || (column_at >= 0 && column != column_at)) continue;
-            size_t x_at = (((size_t)n * in.h + row) * in.w + column) * in.c;
-            size_t y_at = (((size_t)n * out.h + i) * out.w + j) * out.c;
-            for (int k = k0; k < k1; k++)
-            for (int c = c0; c < c1; c++) {
-                size_t w_at = (((size_t)k * group_c + c) * d->size_h + r) * d->size_w + s;
-                double x = which == BACKWARD_DATA ? 0
-                    : number_of(d->dtype, t->x, x_at + k / group_k * group_c + c);
-                double dy = which == FORWARD ? 0 : number_of(d->dtype, t->dy, y_at + k);
-                add(&result, which == FORWARD ? x * t->w[w_at] : which == BACKWARD_DATA ? dy * t->w[w_at]
-                    : x * dy);
-            }
-        }
-    }
-    return result;
-}
-
-/* Ends the process with what is wrong. Some elements of a large tensor are compared, and its first and last
- * ones; all that are left are numbers. */
-static void compare(const amp_conv_desc *d, const tensors *t, pass which, const void *got, size_t count,
+/* Ends the process with what is wrong. */
+static void compare(const amp_conv_desc *d, const tensors *t, pass which, const void *got,
                     const float *bias, const void *before)
 {
     amp_dtype dtype = which == BACKWARD_WEIGHTS ? AMP_FP32 : d->dtype;
-    for (size_t i = 0; i < count; i++)
-        if (!isfinite(number_of(dtype, got, i))) {
-            fprintf(stderr, "%s: element %zu of %zu is %g\n", pass_names[which], i, count,
-                    number_of(dtype, got, i));
-            _exit(1);
-        }
-    size_t elements = MOST_TERMS / (work_of(d) / count + 1);
-    if (elements < LEAST_COMPARED) elements = LEAST_COMPARED;
-    if (elements > MOST_COMPARED) elements = MOST_COMPARED;
-    for (size_t i = 0; i < count && i < elements; i++) {
-        size_t at = count <= elements ? i : i < 8 ? i : i < 16 ? count - 1 - (i - 8)
-            : (size_t)below(1 << 30) % count;
-        sum want = plain_sum(d, t, which, at);
-        if (which == FORWARD && bias) add(&want, bias[at % (size_t)d->k]);
-        if (before) add(&want, number_of(dtype, before, at));
-        if (d->leaky && which == FORWARD && want.value < 0) want.value *= .1;
-        double value = number_of(dtype, got, at);
-        double bound = unit_roundoff(dtype) * fabs(want.value) + 1e-5 * want.magnitude
+    size_t count = conv_results(d, which);
+    double *sums = malloc(count * sizeof *sums), *sizes = malloc(count * sizeof *sizes);
+    if (!sums || !sizes) _exit(2);
+    conv_sums(d, which, t->x, t->dy, t->w, sums, sizes);
+    for (size_t i = 0; i < count; i++) {
+        double more = before ? (double)number_of(dtype, before, i)
+            : bias ? (double)bias[i % (size_t)d->k] : 0;
+        double want = sums[i] + more, value = (double)number_of(dtype, got, i);
+        if (d->leaky && which == FORWARD && want < 0) want *= .1;
+        double bound = unit_roundoff(dtype) * fabs(want) + 1e-5 * (sizes[i] + fabs(more))
             + (dtype == AMP_FP16 ? 0x1p-25 : 0);
-        if (fabs(value - want.value) <= bound) continue;
-        fprintf(stderr, "%s: element %zu of %zu is %.9g, not %.9g within %.3g\n", pass_names[which], at,
-                count, value, want.value, bound);
+        if (fabs(value - want) <= bound) continue; /* false for NaN */
+        fprintf(stderr, "%s: element %zu of %zu is %.9g, not %.9g within %.3g\n", stage_names[which], i,
+                count, value, want, bound);
         _exit(1);
     }
+    free(sums);
+    free(sizes);
 }
 
 static void check(amp_status status, const amp_error *error)
@@ -331,7 +249,7 @@ static void note_kernel(const amp_conv *conv)
 static void run_shape(const amp_conv_desc *d)
 {
     size_t x_count = amp_shape_count(d->x), y_count = amp_shape_count(amp_conv_output(d)),
-        w_count = weights_of(d), size = amp_dtype_size(d->dtype);
+        w_count = conv_weights(d), size = amp_dtype_size(d->dtype);
     int accumulate = !d->transposed && below(3) == 0, failed;
     amp_error error = { 0 };
     amp_conv *conv;
@@ -349,28 +267,28 @@ static void run_shape(const amp_conv_desc *d)
     t.dw_before = copy_of(t.dw, w_count * 4);
     t.dx_before = copy_of(t.dx, x_count * size);
     const float *bias = below(2) && !d->transposed ? t.bias : NULL;
-    progress->pass = CREATE;
+    progress->stage = CREATE;
     check(backend->conv_create(backend, d, &conv, &error), &error);
     note_kernel(conv);
-    progress->pass = LOAD;
+    progress->stage = LOAD;
     check(backend->conv_load_weights(backend, &(amp_conv_weights){ conv, t.w }, 1, &failed, &error), &error);
     if (amp_conv_wants_forward(d)) {
-        progress->pass = FORWARD;
+        progress->stage = FORWARD;
         check(backend->conv_forward(backend, conv, t.x, bias, t.y, &error), &error);
     }
     if (amp_conv_wants_backward_data(d)) {
-        progress->pass = BACKWARD_DATA;
+        progress->stage = BACKWARD_DATA;
         check(backend->conv_backward_data(backend, conv, t.dy, t.dx, accumulate, &error), &error);
     }
     if (d->training) {
-        progress->pass = BACKWARD_WEIGHTS;
+        progress->stage = BACKWARD_WEIGHTS;
         check(backend->conv_backward_weights(backend, conv, t.x, t.dy, t.dw, &error), &error);
     }
-    progress->pass = COMPARE;
-    if (amp_conv_wants_forward(d)) compare(d, &t, FORWARD, t.y, y_count, bias, NULL);
+    progress->stage = COMPARE;
+    if (amp_conv_wants_forward(d)) compare(d, &t, FORWARD, t.y, bias, NULL);
     if (amp_conv_wants_backward_data(d))
-        compare(d, &t, BACKWARD_DATA, t.dx, x_count, NULL, accumulate ? t.dx_before : NULL);
-    if (d->training) compare(d, &t, BACKWARD_WEIGHTS, t.dw, w_count, NULL, t.dw_before);
+        compare(d, &t, BACKWARD_DATA, t.dx, NULL, accumulate ? t.dx_before : NULL);
+    if (d->training) compare(d, &t, BACKWARD_WEIGHTS, t.dw, NULL, t.dw_before);
     if (slack_was_written()) {
         fprintf(stderr, "something was written behind a tensor\n");
         _exit(1);
@@ -400,7 +318,7 @@ static int holds(amp_conv_desc d, const char *name)
     amp_conv_text(&d, "", text);
     if (WIFSIGNALED(status)) snprintf(how, sizeof how, "signal %d", WTERMSIG(status));
     else snprintf(how, sizeof how, "status %d", WEXITSTATUS(status));
-    print_error("%s: %s while %s (%s): %s, %s, %s%s%s\n", name, how, pass_names[progress->pass],
+    print_error("%s: %s while %s (%s): %s, %s, %s%s%s\n", name, how, stage_names[progress->stage],
                 (char *)progress->kernel, text, amp_dtype_name(d.dtype),
                 d.transposed ? "transposed" : d.training ? "training" : "inference",
                 d.leaky ? ", leaky" : "", at_the_end ? "" : ", tensors at the beginning of a page");

@@ -409,38 +409,18 @@ TEST(after_a_failed_run_a_plan_can_be_tuned_again)
 
 /* ---- problems ---- */
 
+/* Shapes that are none are test_backend_conv's. */
 TEST(impossible_problems_are_refused)
 {
-    static const struct { amp_conv_problem p; const char *why; } cases[] = {
-        { { { { 0, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
-          "input is empty" },
-        { { { { 1, 4, 9, 9 }, 0, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
-          "filters are empty" },
-        { { { { 1, 4, 9, 9 }, 4, 3, 3, 0, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
-          "stride" },
-        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, -1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
-          "padding" },
-        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, -1, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
-          "dilation" },
-        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 3, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
-          "groups" },
-        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 0, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
-          "groups" },
-        { { { { 1, 4, 9, 9 }, 4, 12, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
-          "window" },
-        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 0, 1, AMP_FP16, 0, 0, 0, 0, 5, 0, 0, 0 }, AMP_CONV_FORWARD, 0, 0 },
-          "window" },
-        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 2000000000, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 },
-            AMP_CONV_FORWARD, 0, 0 }, "padded input is too large" },
-        { { { { 1, 4, 9, 9 }, 4, 3, 3, 1, 1, 1, AMP_FP16, 0, 0, 0, 0, 1, 0, 0, 0 }, AMP_CONV_FORWARD, 1, 0 },
-          "accumulates" },
-    };
     const engine e[] = { { .notes = TC } };
+    amp_conv_problem empty = ordinary, adding = ordinary;
+    empty.conv.x.n = 0;
+    adding.accumulate = 1;
     PLANS(e);
-    for (int i = 0; i < (int)COUNT(cases); i++) {
-        assert_int_equal(amp_conv_plans_get(plans, &cases[i].p, &plan, &error), AMP_BAD_NETWORK);
-        assert_non_null(strstr(error.message, cases[i].why));
-    }
+    assert_int_equal(amp_conv_plans_get(plans, &empty, &plan, &error), AMP_BAD_NETWORK);
+    assert_non_null(strstr(error.message, "input is empty"));
+    assert_int_equal(amp_conv_plans_get(plans, &adding, &plan, &error), AMP_BAD_NETWORK);
+    assert_non_null(strstr(error.message, "accumulates"));
     assert_int_equal(f.lists, 0);
     DONE();
 }

@@ -62,5 +62,4 @@ TEST(loops_are_no_wider_than_the_library_may_use)
     assert_string_not_equal(amp_cpu_rows_best()->name, "avx512");
 }
 
-static int run(void) { return run_listed_tests(variant, NULL, NULL); }
-int main(void) { return for_each_variant(run); }
+int main(void) { return for_each_variant(run_listed); }

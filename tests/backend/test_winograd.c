@@ -9,7 +9,7 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/onednn_conv_build.h"
 #include "backend/cpu/state.h"
-#include "tensor/half.h"
+#include "conv_sums.h"
 
 static amp_backend *backend;
 
@@ -26,20 +26,6 @@ static amp_conv_desc describe(int n, int h, int w, int c, int k, amp_dtype dtype
 {
     return (amp_conv_desc){ .x = { n, c, h, w }, .k = k, .size_h = 3, .size_w = 3, .stride = 1, .pad = 1,
                             .groups = 1, .dtype = dtype, .training = 1, .wants_dx = 1 };
-}
-
-static float get(const problem *p, const void *data, size_t i)
-{
-    if (p->d.dtype == AMP_FP32) return ((const float *)data)[i];
-    amp_half_bits half = ((const amp_half_bits *)data)[i];
-    return p->d.dtype == AMP_FP16 ? amp_fp16_to_float(half) : amp_bf16_to_float(half);
-}
-
-static void set(const problem *p, void *data, size_t i, float value)
-{
-    if (p->d.dtype == AMP_FP32) ((float *)data)[i] = value;
-    else ((amp_half_bits *)data)[i] = p->d.dtype == AMP_FP16 ? amp_float_to_fp16(value)
-        : amp_float_to_bf16(value);
 }
 
 static float number(void) { return (float)rand() / (float)RAND_MAX * 2 - 1; }
@@ -69,8 +55,8 @@ static void begin(problem *p, amp_conv_desc d)
     p->y = allocate(p->y_count * size), p->dy = allocate(p->y_count * size);
     p->w = allocate(p->w_count * 4), p->dw = allocate(p->w_count * 4), p->bias = allocate((size_t)d.k * 4);
     srand(7);
-    for (size_t i = 0; i < p->x_count; i++) set(p, p->x, i, number());
-    for (size_t i = 0; i < p->y_count; i++) set(p, p->dy, i, number());
+    for (size_t i = 0; i < p->x_count; i++) set_number(p->d.dtype, p->x, i, number());
+    for (size_t i = 0; i < p->y_count; i++) set_number(p->d.dtype, p->dy, i, number());
     for (size_t i = 0; i < p->w_count; i++) p->w[i] = number();
     for (int i = 0; i < d.k; i++) p->bias[i] = number();
     create(p);
@@ -222,7 +208,7 @@ static double largest(const problem *p, const void *data, int channels, int n, i
             if (y < 0 || x < 0 || y >= p->d.x.h || x >= p->d.x.w) continue;
             size_t i = (((size_t)n * (size_t)p->d.x.h + (size_t)y) * (size_t)p->d.x.w + (size_t)x)
                 * (size_t)channels + (size_t)channel;
-            most = fmax(most, fabs((double)get(p, data, i)));
+            most = fmax(most, fabs((double)number_of(p->d.dtype, data, i)));
         }
     return most;
 }
@@ -232,6 +218,9 @@ static truth compute(const problem *p)
     truth t = { doubles(p->y_count), doubles(p->x_count), doubles(p->w_count), doubles(p->y_count),
                 doubles(p->x_count), doubles(p->w_count) };
     int h = p->d.x.h, w = p->d.x.w, c = p->d.x.c, k = p->d.k;
+    conv_sums(&p->d, FORWARD, p->x, p->dy, p->w, t.y, NULL);
+    conv_sums(&p->d, BACKWARD_DATA, p->x, p->dy, p->w, t.dx, NULL);
+    conv_sums(&p->d, BACKWARD_WEIGHTS, p->x, p->dy, p->w, t.dw, NULL);
     for (int n = 0; n < p->d.x.n; n++)
     for (int i = 0; i < h; i++)
     for (int j = 0; j < w; j++) {
@@ -244,21 +233,14 @@ static truth compute(const problem *p)
         for (int b = 0; b < k; b++)
         for (int a = 0; a < c; a++)
         for (int q = 0; q < 9; q++) {
-            int row = i + q / 3 - 1, column = j + q % 3 - 1;
             size_t wi = ((size_t)b * (size_t)c + (size_t)a) * 9 + (size_t)q;
-            size_t yi = here * (size_t)k + (size_t)b, xi = here * (size_t)c + (size_t)a;
-            t.y_size[yi] += x_most[a] * fabs((double)p->w[wi]);
-            t.dx_size[xi] += dy_most[b] * fabs((double)p->w[wi]);
+            t.y_size[here * (size_t)k + (size_t)b] += x_most[a] * fabs((double)p->w[wi]);
+            t.dx_size[here * (size_t)c + (size_t)a] += dy_most[b] * fabs((double)p->w[wi]);
             t.dw_size[wi] += x_most[a] * dy_inside[b];
-            if (row < 0 || column < 0 || row >= h || column >= w) continue;
-            size_t there = (here + (size_t)((row - i) * w + column - j)) * (size_t)c + (size_t)a;
-            t.y[yi] += (double)get(p, p->x, there) * (double)p->w[wi];
-            t.dx[there] += (double)get(p, p->dy, yi) * (double)p->w[wi];
-            t.dw[wi] += (double)get(p, p->x, there) * (double)get(p, p->dy, yi);
         }
     }
     for (size_t i = 0; i < p->y_count; i++) t.y[i] += (double)p->bias[i % (size_t)k];
-    for (size_t i = 0; i < p->x_count; i++) t.dx[i] += (double)get(p, p->x, i);
+    for (size_t i = 0; i < p->x_count; i++) t.dx[i] += (double)number_of(p->d.dtype, p->x, i);
     return t;
 }
 
@@ -271,7 +253,7 @@ static void compare(const problem *p, const char *what, const void *got, int flo
 {
     double rounding = floats || p->d.dtype == AMP_FP32 ? 0x1p-23 : p->d.dtype == AMP_BF16 ? 0x1p-8 : 0x1p-11;
     for (size_t i = 0; i < count; i++) {
-        double value = floats ? (double)((const float *)got)[i] : (double)get(p, got, i);
+        double value = floats ? (double)((const float *)got)[i] : (double)number_of(p->d.dtype, got, i);
         double bound = share * sizes[i] + rounding * fabs(want[i]);
         if (!(fabs(value - want[i]) <= bound))
             fail_msg("%s: element %zu is %.9g, not %.9g within %.3g", what, i, value, want[i], bound);
@@ -291,7 +273,8 @@ static void run_and_compare(problem *p)
 
 static void multiply_channel(problem *p, void *data, size_t count, size_t channels, float by)
 {
-    for (size_t i = 3; i < count; i += channels) set(p, data, i, by * get(p, data, i));
+    for (size_t i = 3; i < count; i += channels)
+        set_number(p->d.dtype, data, i, by * number_of(p->d.dtype, data, i));
 }
 
 TEST(agrees_with_double_precision_at_any_scale)
@@ -344,13 +327,16 @@ TEST(is_finite_where_the_direct_sum_is)
         needs_winograd(&p);
         if (rectangles) cut(&p, 20, 16, 32);
         else p.conv->winograd[AMP_WINOGRAD_WEIGHTS].parts = 2;
-        for (size_t i = 0; i < p.x_count; i++) set(&p, p.x, i, .001f * get(&p, p.x, i));
-        for (size_t i = 0; i < p.y_count; i++) set(&p, p.dy, i, .001f * get(&p, p.dy, i));
-        if (which == 0) set(&p, p.x, p.x_count / 2, 2e38f);
-        if (which == 1) set(&p, p.dy, p.y_count / 2, -2e38f);
+        for (size_t i = 0; i < p.x_count; i++)
+            set_number(dtype, p.x, i, .001f * number_of(dtype, p.x, i));
+        for (size_t i = 0; i < p.y_count; i++)
+            set_number(dtype, p.dy, i, .001f * number_of(dtype, p.dy, i));
+        if (which == 0) set_number(dtype, p.x, p.x_count / 2, 2e38f);
+        if (which == 1) set_number(dtype, p.dy, p.y_count / 2, -2e38f);
         if (which == 2) p.w[p.w_count / 2] = 2e38f;
         if (which == 2 && dtype == AMP_FP16) /* a result in its range */
-            for (size_t i = 0; i < p.x_count; i++) set(&p, p.x, i, 0), set(&p, p.dy, i, 0);
+            for (size_t i = 0; i < p.x_count; i++)
+                set_number(dtype, p.x, i, 0), set_number(dtype, p.dy, i, 0);
         run_and_compare(&p);
         end(&p);
     }

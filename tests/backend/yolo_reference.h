@@ -356,6 +356,17 @@ static inline reference reference_of(const amp_tensor *x, const float *labels, c
 
 static inline void forget(reference *r) { free(r->out); }
 
+/* Input and labels of a case, drawn until nothing is decided by rounding. */
+typedef struct drawn { amp_yolo_desc d; amp_tensor x; float *labels; reference r; } drawn;
+
+static inline void discard(drawn *w)
+{
+    if (w->d.class_table) release((void *)w->d.class_table);
+    forget(&w->r);
+    release(w->x.data);
+    release(w->labels);
+}
+
 /* The same bits by 1, 3 and 5 processors. */
 static inline void assert_same_by_any_processors(const amp_tensor *x, const float *labels,
                                                  const amp_yolo_desc *d)

@@ -4,10 +4,8 @@
 #include "testing.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "child.h"
 #include "files/checksum.h"
 #include "files/safe_file.h"
 #include "test_folder.h"
@@ -86,9 +84,7 @@ TEST_WITH(a_files_checksum_is_that_of_its_bytes, enter_open_folder, leave_folder
     size_t size = 300001;
     unsigned char *bytes = malloc(size);
     for (size_t i = 0; i < size; i++) bytes[i] = (unsigned char)(i * 7 + i / 251);
-    FILE *file = fopen("f", "wb");
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
+    put_bytes("f", bytes, size);
     uint64_t sum = 0;
     amp_error error;
     assert_int_equal(amp_file_checksum("f", &sum, &error), AMP_OK);
@@ -269,26 +265,20 @@ TEST_WITH(a_leftover_is_removed_unless_it_is_being_written, enter_open_folder, l
     assert_holds("f", "old");
 }
 
+static void begin(void *name)
+{
+    amp_safe_file f;
+    amp_error error = { 0 };
+    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(99);
+    int result = amp_safe_file_begin(name, &f, &error);
+    fputs(error.message, stderr);
+    _exit(result);
+}
+
 /* As somebody who is not root: root may write everywhere. What begin says goes to `said`. */
 static int begin_as_nobody(const char *name, char *said, size_t size)
 {
-    int pipes[2], status;
-    assert_int_equal(pipe(pipes), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        amp_safe_file f;
-        amp_error error = { 0 };
-        if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(99);
-        int result = amp_safe_file_begin(name, &f, &error);
-        if (write(pipes[1], error.message, strlen(error.message)) < 0) _exit(98);
-        _exit(result);
-    }
-    close(pipes[1]);
-    ssize_t length = read(pipes[0], said, size - 1);
-    said[length > 0 ? length : 0] = 0;
-    close(pipes[0]);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return in_child(begin, (void *)name, said, size);
 }
 
 TEST_WITH(a_protected_file_or_folder_is_left_alone, enter_open_folder, leave_folder)

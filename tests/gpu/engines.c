@@ -27,21 +27,17 @@ typedef struct trial {
     int engines;
 } trial;
 
-static double number(amp_dtype dtype, amp_half_bits bits)
-{
-    return (double)(dtype == AMP_FP16 ? amp_fp16_to_float(bits) : amp_bf16_to_float(bits));
-}
-
 static void look(const trial *t, const amp_conv_plan *plan)
 {
     const amp_dtype dtype = t->problem.conv.dtype;
-    const double unit = dtype == AMP_FP16 ? 0x1p-11 : 0x1p-8;
+    const double unit = unit_roundoff(dtype);
     const amp_half_bits exponent = dtype == AMP_FP16 ? 0x7c00 : 0x7f80; /* of inf and NaN */
     size_t apart = 0, worst = 0;
     double most = 0;
     for (size_t i = 0; i < t->count; i++) {
         if (t->first[i] == t->now[i] && (t->now[i] & exponent) != exponent) continue;
-        double a = number(dtype, t->first[i]), b = number(dtype, t->now[i]), by = fabs(a - b);
+        double a = (double)number_of(dtype, t->first, i), b = (double)number_of(dtype, t->now, i),
+            by = fabs(a - b);
         if (by <= 3 * unit * (fabs(a) + t->usual)) continue; /* false for NaN */
         if (!apart++ || by > most) most = by, worst = i;
     }
@@ -50,7 +46,7 @@ static void look(const trial *t, const amp_conv_plan *plan)
     amp_conv_problem_text(&t->problem, text);
     print_message("%s: engine %lld differs from engine %lld in %zu of %zu numbers; number %zu is %g, not "
                   "%g\n", text, (long long)plan->current.engine, (long long)t->engine, apart, t->count, worst,
-                  number(dtype, t->now[worst]), number(dtype, t->first[worst]));
+                  (double)number_of(dtype, t->now, worst), (double)number_of(dtype, t->first, worst));
     disagree++;
 }
 
@@ -98,10 +94,7 @@ static void *start_of(size_t count, int adds)
 static void fill_pool(amp_dtype dtype)
 {
     uint32_t seed = 7;
-    for (size_t i = 0; i < COUNT(pool); i++) {
-        float v = 2 * uniform(&seed) - 1;
-        pool[i] = dtype == AMP_FP16 ? amp_float_to_fp16(v) : amp_float_to_bf16(v);
-    }
+    for (size_t i = 0; i < COUNT(pool); i++) set_number(dtype, pool, i, 2 * uniform(&seed) - 1);
 }
 
 /* ---- one convolution ---- */

@@ -25,6 +25,8 @@
 static const char branched[] = NET("%s") CONV(8, "") CONV(8, "%s") "[shortcut]\nfrom=-2\nactivation=linear\n"
     "[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n" TAIL;
 
+static const char *const dtype_names[] = { "fp32", "bf16", "fp16" };
+
 /* free_network forgets the workspace; under AMP there is none. */
 __attribute__((unused)) static void release(network *net)
 {
@@ -41,13 +43,19 @@ __attribute__((unused)) static void unlink_pair(const char *name)
     unlink(sidecar);
 }
 
-__attribute__((unused)) static network *parse(const char *text, const char *dtype)
+/* name: "....XXXXXX.cfg", whose Xs become a name of its own. */
+static void write_cfg(char *name, const char *text)
 {
-    char name[] = "/tmp/engine-XXXXXX.cfg";
     int file = mkstemps(name, 4);
     assert_true(file >= 0);
     assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
     close(file);
+}
+
+__attribute__((unused)) static network *parse(const char *text, const char *dtype)
+{
+    char name[] = "/tmp/engine-XXXXXX.cfg";
+    write_cfg(name, text);
     char *argv[] = { "darknet", "-amp", (char *)dtype, NULL };
     if (dtype) darknet_amp_start(3, argv);
     else darknet_amp_start(1, argv);
@@ -77,6 +85,14 @@ __attribute__((unused)) static void feed(network *net, unsigned seed)
     }
 }
 
+/* Forward and backward of a subdivision that was fed; the update is left to the caller. */
+__attribute__((unused)) static void both_passes(network *net)
+{
+    net->train = 1;
+    forward_network(net);
+    backward_network(net);
+}
+
 /* One update: all subdivisions. */
 __attribute__((unused)) static void train_step(network *net, unsigned seed)
 {
@@ -95,42 +111,65 @@ __attribute__((unused)) static amp_network_desc described(network *net)
     return d;
 }
 
-/* Everything a skipped step must leave alone, in one block: masters, momentum, statistics, seen and t. */
-__attribute__((unused)) static char *snapshot(network *net, size_t *bytes)
+/* What a network is at one time, byte by byte. */
+typedef struct kept_state { char *bytes; size_t size; } kept_state;
+
+static void keep(kept_state *s, const void *data, size_t size)
+{
+    s->bytes = realloc(s->bytes, s->size + size);
+    assert_non_null(s->bytes);
+    memcpy(s->bytes + s->size, data, size);
+    s->size += size;
+}
+
+/* Everything a skipped step must leave alone: masters, momentum, statistics, seen, t and Adam's moments. */
+__attribute__((unused)) static kept_state snapshot(network *net)
 {
     amp_network_desc d = described(net);
-    char *block = NULL;
-    size_t size = 0;
-#define KEEP(data, count)                       \
-    do {                                        \
-        block = realloc(block, size + (count)); \
-        memcpy(block + size, (data), (count));  \
-        size += (count);                        \
-    } while (0)
+    kept_state s = { NULL, 0 };
     for (int i = 0; i < d.count; i++) {
         for (int k = 0; k < d.layers[i].param_count; k++) {
             const amp_param_desc *p = &d.layers[i].params[k];
-            KEEP(p->master, p->count * sizeof(float));
-            KEEP(*p->gradient_slot, p->count * sizeof(float));
+            keep(&s, p->master, p->count * sizeof(float));
+            keep(&s, *p->gradient_slot, p->count * sizeof(float));
         }
         for (int k = 0; k < d.layers[i].statistics_count; k++)
-            KEEP(d.layers[i].statistics[k].array, d.layers[i].statistics[k].count * sizeof(float));
+            keep(&s, d.layers[i].statistics[k].array, d.layers[i].statistics[k].count * sizeof(float));
     }
     amp_counters counters = amp_fork_counters(net);
-    KEEP(&counters.seen, sizeof counters.seen);
-    KEEP(&counters.t, sizeof counters.t);
+    keep(&s, &counters.seen, sizeof counters.seen);
+    keep(&s, &counters.t, sizeof counters.t);
     if (net->amp && net->adam) {
         int count;
         assert_int_equal(amp_engine_prepare_training(net->amp->engine, NULL), AMP_OK);
         const amp_param *params = engine_params(net->amp->engine, &count);
         for (int i = 0; i < count; i++) {
-            KEEP(params[i].m, params[i].count * sizeof(float));
-            KEEP(params[i].v, params[i].count * sizeof(float));
+            keep(&s, params[i].m, params[i].count * sizeof(float));
+            keep(&s, params[i].v, params[i].count * sizeof(float));
         }
     }
     amp_network_desc_free(&d);
-    *bytes = size;
-    return block;
+    return s;
+}
+
+/* Frees both. */
+__attribute__((unused)) static int same_states(kept_state a, kept_state b)
+{
+    int same = a.size == b.size && !memcmp(a.bytes, b.bytes, a.size);
+    free(a.bytes);
+    free(b.bytes);
+    return same;
+}
+
+__attribute__((unused)) static int are_alike(network *a, network *b)
+{
+    return same_states(snapshot(a), snapshot(b));
+}
+
+/* Frees `before`. */
+__attribute__((unused)) static int is_as_before(network *net, kept_state before)
+{
+    return same_states(snapshot(net), before);
 }
 
 /* Masters and statistics; the same seed does not make networks equal, since Darknet's rand_normal
@@ -169,19 +208,25 @@ __attribute__((unused)) static void assert_masters_near(network *a, network *b, 
     amp_network_desc_free(&y);
 }
 
+/* |a - b| / |b|, in the 2-norm. */
+__attribute__((unused)) static double relative_distance(const float *a, const float *b, size_t count)
+{
+    double difference = 0, size = 0;
+    for (size_t e = 0; e < count; e++) {
+        difference += pow((double)a[e] - (double)b[e], 2);
+        size += pow((double)b[e], 2);
+    }
+    return size > 0 ? sqrt(difference / size) : sqrt(difference);
+}
+
 __attribute__((unused)) static double predicted_distance(network *ours, network *stock, unsigned seed)
 {
     feed(stock, seed);
     float *image = malloc((size_t)stock->inputs * stock->batch * sizeof *image);
     memcpy(image, stock->input, (size_t)stock->inputs * stock->batch * sizeof *image);
-    double difference = 0, size = 0;
     const float *b = network_predict(stock, image), *a = network_predict(ours, image);
-    for (int i = 0; i < stock->outputs * stock->batch; i++) {
-        difference += pow(a[i] - b[i], 2);
-        size += pow(b[i], 2);
-    }
     free(image);
-    return sqrt(difference / size);
+    return relative_distance(a, b, (size_t)(stock->outputs * stock->batch));
 }
 
 /* What a loss of AMP's own has made of its input's delta, after forward and before backward. */

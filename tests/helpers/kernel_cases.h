@@ -185,6 +185,7 @@ static inline int for_each_variant(int (*run)(void))
     return failed;
 }
 
+static inline int run_listed(void) { return run_listed_tests(variant, NULL, NULL); }
 static inline int with_one_variant(int (*run)(void)) { return with_variant(run, "default"); }
 
 #endif

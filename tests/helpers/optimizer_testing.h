@@ -38,38 +38,18 @@ __attribute__((unused)) static void gradients_of_step(network *net, unsigned see
 {
     for (int s = 0; s < net->subdivisions; s++) {
         feed(net, seed + (unsigned)s);
-        net->train = 1;
         *net->seen += (size_t)net->batch;
-        forward_network(net);
-        backward_network(net);
+        both_passes(net);
     }
-}
-
-__attribute__((unused)) static const amp_param *params_of(network *net, int *count)
-{
-    return engine_params(net->amp->engine, count);
 }
 
 __attribute__((unused)) static const amp_param *param_at(network *net, const float *master)
 {
     int count;
-    const amp_param *params = params_of(net, &count);
+    const amp_param *params = engine_params(net->amp->engine, &count);
     for (int i = 0; i < count; i++) if (params[i].master == master) return &params[i];
     fail_msg("an array that Darknet trains is not among the engine's parameters");
     return NULL;
-}
-
-/* Darknet's generator of normal numbers keeps one from the network before: the same seed is
- * not the same start. */
-__attribute__((unused)) static void start_alike(network *net, network *other)
-{
-    amp_network_desc a = described(net), b = described(other);
-    for (int i = 0; i < a.count; i++)
-        for (int k = 0; k < a.layers[i].param_count; k++)
-            memcpy(b.layers[i].params[k].master, a.layers[i].params[k].master,
-                   a.layers[i].params[k].count * sizeof(float));
-    amp_network_desc_free(&a);
-    amp_network_desc_free(&b);
 }
 
 __attribute__((unused)) static void assert_near(const char *kind, const amp_param *p, const char *what,

@@ -2,6 +2,8 @@
 #ifndef TEST_FOLDER_H
 #define TEST_FOLDER_H
 
+#include <sys/stat.h>
+
 static char test_folder[] = "/tmp/amp_test_XXXXXX";
 
 /* CMocka's set-up and tear-down, of one test or of all: in between the program is in the folder. */
@@ -29,6 +31,19 @@ static inline void put_bytes(const char *name, const void *bytes, size_t count)
 }
 
 static inline void put_file(const char *name, const char *text) { put_bytes(name, text, strlen(text)); }
+
+/* The caller's: a file's bytes, with 64 of no value behind them. */
+static inline void *file_bytes(const char *name, size_t *size)
+{
+    struct stat info;
+    FILE *file = fopen(name, "rb");
+    if (!file || stat(name, &info)) fail_msg("%s is not there", name);
+    char *bytes = malloc((size_t)info.st_size + 64);
+    assert_non_null(bytes);
+    *size = fread(bytes, 1, (size_t)info.st_size, file);
+    fclose(file);
+    return bytes;
+}
 
 /* For files that are written very often: overwriting in place would wait for the disk each time. */
 static inline void put_anew(const char *name, const char *text)

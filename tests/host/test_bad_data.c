@@ -103,9 +103,7 @@ TEST(good_files_give_the_numbers_that_stock_reads)
 static void refused(const char *text, size_t length, const char *expected)
 {
     amp_error error;
-    FILE *file = fopen("bad.txt", "wb");
-    assert_int_equal(fwrite(text, 1, length, file), length);
-    fclose(file);
+    put_bytes("bad.txt", text, length);
     assert_int_equal(amp_labels_read("bad.txt", 2, NULL, NULL, &error), AMP_BAD_CONFIG);
     if (!strstr(error.message, expected)) fail_msg("no '%s' in: %s", expected, error.message);
     assert_null(strchr(error.message, '\n'));
@@ -360,9 +358,7 @@ static void loads_a_batch(void *none)
 TEST(only_some_parts_of_a_batch_are_loaded_at_a_time)
 {
     char said[1000];
-    int status;
-    status = in_child(loads_a_batch, NULL, said, sizeof said);
-    assert_int_equal(status, 0);
+    assert_int_equal(in_child(loads_a_batch, NULL, said, sizeof said), 0);
 }
 
 /* find_replace has 4096 bytes: each of its callers' and its own. save_image is one of many with 256, which
@@ -595,6 +591,12 @@ static const char EVERY_KIND[] =
     "[gru]\noutput=3\n"
     "[connected]\noutput=2\n[softmax]\n";
 
+static network *network_of_every_kind(void)
+{
+    put_file("every.cfg", EVERY_KIND);
+    return parse_network_cfg("every.cfg");
+}
+
 static void free_whole(network *net)
 {
     free(net->workspace); /* free_network does not */
@@ -611,8 +613,7 @@ static long file_size(const char *name)
 /* Darknet's own writer says how long a file of the first n layers is. */
 TEST(a_layer_reads_as_many_bytes_as_its_writer_writes)
 {
-    put_file("every.cfg", EVERY_KIND);
-    network *net = parse_network_cfg("every.cfg");
+    network *net = network_of_every_kind();
     save_weights_upto(net, "upto.weights", 0);
     long before = file_size("upto.weights");
     for (int i = 0; i < net->n; i++) {
@@ -636,8 +637,7 @@ TEST(weights_end_where_a_layer_does)
 {
     amp_error error;
     int held;
-    put_file("every.cfg", EVERY_KIND);
-    network *net = parse_network_cfg("every.cfg");
+    network *net = network_of_every_kind();
     save_weights(net, "my.weights");
     long whole = file_size("my.weights");
     save_weights_upto(net, "my.weights", 2);
@@ -666,8 +666,7 @@ TEST(weights_end_where_a_layer_does)
 TEST(a_negative_variance_gives_other_weights_away)
 {
     amp_error error;
-    put_file("every.cfg", EVERY_KIND);
-    network *net = parse_network_cfg("every.cfg");
+    network *net = network_of_every_kind();
     assert_int_equal(amp_check_weights_sense(net, "my.weights", &error), AMP_OK);
     net->layers[6].rolling_variance[3] = -.01f;
     assert_int_equal(amp_check_weights_sense(net, "my.weights", &error), AMP_BAD_CONFIG);

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "engine_testing.h"
+#include "random_numbers.h"
 
 enum { LINES = 400, LINE = 128 };
 enum { HANGS_AFTER = 100 }; /* seconds of the processor, under a sanitizer */
@@ -44,14 +45,6 @@ static void read_seeds(void)
     }
     globfree(&found);
     assert_true(seed_count > 50);
-}
-
-static uint64_t random_state;
-
-static int below(int n)
-{
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (int)((random_state >> 33) % (uint64_t)n);
 }
 
 static void insert(text *t, int at, const char *line)
@@ -241,7 +234,6 @@ static void check_line(const char *line, unsigned long long run)
 TEST(mutants_are_refused_or_trained)
 {
     static text t;
-    static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
     static const cfg_use uses[] = { CFG_FOR_ANYTHING, CFG_TRAINS_BOXES, CFG_TRAINS_CLASSIFIER };
     const char *first = getenv("AMP_FUZZ_SEED"), *runs = getenv("AMP_FUZZ_RUNS");
     const int each = getenv("AMP_FUZZ_DTYPES") ? 3 : 1;
@@ -284,11 +276,11 @@ TEST(mutants_are_refused_or_trained)
         int code = 0, dtype = below(3), tried = 0;
         do {
             pid_t child = fork();
-            if (!child) make_and_train(dtypes[(dtype + tried) % 3], use);
+            if (!child) make_and_train(dtype_names[(dtype + tried) % 3], use);
             assert_int_equal(waitpid(child, &code, 0), child);
             if (!WIFEXITED(code) || WEXITSTATUS(code) > 1)
-                fail_msg("AMP_FUZZ_SEED=%llu: %s: status %x, see %s and %s", run, dtypes[(dtype + tried) % 3],
-                         (unsigned)code, path, said);
+                fail_msg("AMP_FUZZ_SEED=%llu: %s: status %x, see %s and %s", run,
+                         dtype_names[(dtype + tried) % 3], (unsigned)code, path, said);
         } while (!code && ++tried < each);
         if (code) ended++;
         else trained++;

@@ -1,18 +1,15 @@
 /* A network's whole life, in every precision: train, resize, train, predict one image, train on, free.
  * What is looked for is a crash, a number that is not finite, and, in a build with sanitizers, an access
  * out of bounds or a leak. */
+#define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
-#include <math.h>
-#include <unistd.h>
-
-#include "network.h"
-#include "parser.h"
+#include "engine_testing.h"
 
 static const char cfg[] =
     "[net]\nbatch=4\nsubdivisions=2\nwidth=64\nheight=64\nchannels=3\n"
     "learning_rate=0.001\nmomentum=0.9\nmax_batches=100\n"
-    "[convolutional]\nbatch_normalize=1\nfilters=8\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
+    CONV(8, "")
     "[maxpool]\nsize=2\nstride=2\n"
     "[convolutional]\nbatch_normalize=1\nfilters=16\nsize=3\nstride=2\npad=1\nactivation=leaky\n"
     "[convolutional]\nfilters=16\nsize=1\nstride=1\nactivation=linear\n"
@@ -53,34 +50,16 @@ static void predict_one(network *net)
 
 static network *made(const char *dtype)
 {
-    char path[] = "/tmp/lifecycle_XXXXXX";
-    int file = mkstemp(path);
-    assert_true(file >= 0 && write(file, cfg, sizeof cfg - 1) == (ssize_t)(sizeof cfg - 1)
-                && close(file) == 0);
-    char *argv[] = { "darknet", "-amp", (char *)dtype, NULL };
-    darknet_amp_start(3, argv);
-    srand(1);
-    network *net = parse_network_cfg(path);
-    unlink(path);
+    network *net = parse(cfg, dtype);
     assert_int_equal(net->amp != NULL, strcmp(dtype, "off") != 0);
     return net;
-}
-
-/* free_network leaves these. */
-static void unmake(network *net)
-{
-    free(net->workspace);
-    free(net->seen);
-    free(net->t);
-    free(net->cost);
-    free_network(net);
 }
 
 static void live(const char *dtype)
 {
     network *net = made(dtype);
     float before = net->layers[0].weights[0];
-    train(net, 3);
+    train(net, 6); /* of which fp16 skips the first */
     resize_network(net, 96, 96);
     train(net, 2);
     predict_one(net);
@@ -88,9 +67,9 @@ static void live(const char *dtype)
     resize_network(net, 64, 64);
     train(net, 6);
     predict_one(net);
-    assert_true(net->layers[0].weights[0] != before); /* fp16 has skipped its first steps by now */
+    assert_true(net->layers[0].weights[0] != before);
 
-    unmake(net);
+    release(net);
 }
 
 /* No layer of this network is Darknet's own: none has fp32 buffers while no pass has asked for them. */
@@ -115,10 +94,10 @@ TEST(stock_buffers_are_gone_before_the_first_step)
     resize_network(net, 96, 96);
     assert_trimmed(net);
     train(net, 1);
-    unmake(net);
+    release(net);
     net = made("off");
     assert_true(net->layers[0].output && net->layers[0].x && net->layers[1].indexes && net->workspace);
-    unmake(net);
+    release(net);
 }
 
 TEST(lives_without_amp) { live("off"); }

@@ -13,17 +13,13 @@
  *
  * Where stock's own CPU code leaves a layer out (gaps.h), the same replacement runs on both sides; its own
  * correctness is test_gaps.c's and test_gaps_recurrent.c's subject. */
+#define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
-#include <dirent.h>
-#include <math.h>
-#include <unistd.h>
+#include <glob.h>
 
-#include "host/darknet/room.h"
+#include "engine_testing.h"
 #include "host/pjreddie/gaps.h"
-#include "tensor/half.h"
-#include "engine_params.h"
-#include "network.h"
 
 static network *load(const char *cfg, const char *dtype)
 {
@@ -31,13 +27,6 @@ static network *load(const char *cfg, const char *dtype)
     darknet_amp_start(3, argv);
     srand(42);
     return parse_network_cfg((char *)cfg);
-}
-
-/* free_network forgets the workspace; under AMP there is none. */
-static void release(network *net)
-{
-    free(net->workspace);
-    free_network(net);
 }
 
 /* Stock's functions by layer, behind the replacements for what stock leaves out on the CPU. */
@@ -76,7 +65,7 @@ static float noise(unsigned *state)
 }
 
 /* An image in [0,1), and a truth that every loss layer can read: boxes for detectors, numbers elsewhere. */
-static void feed(network *net, float *image, float *truth)
+static void feed_readable(network *net, float *image, float *truth)
 {
     unsigned state = 7;
     layer last = net->layers[net->n - 1];
@@ -119,11 +108,9 @@ static void feed(network *net, float *image, float *truth)
 static void run(network *net, float *image_delta)
 {
     float *own = net->input;
-    net->train = 1;
     net->delta = image_delta;
     srand(11); /* dropout */
-    forward_network(net);
-    backward_network(net);
+    both_passes(net);
     net->delta = NULL;
     net->input = own;
 }
@@ -181,9 +168,6 @@ static void observe(network *net, outcome *o)
 {
     size_t pixels = (size_t)net->inputs * net->batch;
     float *image_delta = calloc(pixels, sizeof *image_delta);
-    amp_error error;
-    amp_network_desc described;
-    amp_config config = { 0 };
     float factor = net->amp ? 1 / amp_engine_scaler(net->amp->engine)->scale : 1;
     int count = 0, at = 0;
     o->count = 0;
@@ -192,11 +176,11 @@ static void observe(network *net, outcome *o)
     record(o, net->output, (size_t)net->outputs * net->batch, 1, 0, "output", net->n - 1);
     record(o, image_delta, pixels, factor, 0, "the image's gradient", 0);
     const amp_param *params = net->amp ? engine_params(net->amp->engine, &count) : NULL;
-    assert_int_equal(amp_fork_describe(net, &config, &described, &error), AMP_OK);
-    for (int i = 0; i < described.count; i++) {
+    amp_network_desc all = described(net);
+    for (int i = 0; i < all.count; i++) {
         double weights = 0;
-        for (int k = 0; k < described.layers[i].param_count; k++, at++) {
-            const amp_param_desc *d = &described.layers[i].params[k];
+        for (int k = 0; k < all.layers[i].param_count; k++, at++) {
+            const amp_param_desc *d = &all.layers[i].params[k];
             float *gradient = params ? params[at].grad : *d->gradient_slot;
             /* A bias in front of a batch norm has gradient 0 but for rounding; so biases and scales are held
              * against the size of their weights' gradient, where that is larger. */
@@ -206,7 +190,7 @@ static void observe(network *net, outcome *o)
         }
     }
     assert_true(!params || at == count);
-    amp_network_desc_free(&described);
+    amp_network_desc_free(&all);
     free(image_delta);
 }
 
@@ -234,11 +218,7 @@ static void observe_without_overflow(network *net, outcome *o)
 
 static void copy_params(network *from, network *to, float error_size, unsigned *state)
 {
-    amp_error error;
-    amp_network_desc a, b;
-    amp_config config = { 0 };
-    assert_int_equal(amp_fork_describe(from, &config, &a, &error), AMP_OK);
-    assert_int_equal(amp_fork_describe(to, &config, &b, &error), AMP_OK);
+    amp_network_desc a = described(from), b = described(to);
     for (int i = 0; i < a.count; i++)
         for (int k = 0; k < a.layers[i].param_count; k++) {
             const amp_param_desc *p = &a.layers[i].params[k], *q = &b.layers[i].params[k];
@@ -262,7 +242,7 @@ static void record_inference(network *net, outcome *o)
             l->rolling_variance[c] = .5f + .2f * (float)(c % 4);
         }
     }
-    feed(net, net->input, net->truth);
+    feed_readable(net, net->input, net->truth);
     float *image = malloc((size_t)net->inputs * net->batch * sizeof *image);
     memcpy(image, net->input, (size_t)net->inputs * net->batch * sizeof *image);
     srand(12); /* crop */
@@ -282,7 +262,7 @@ static void measure_movement(network *stock, const char *path, const outcome *ba
         outcome o;
         copy_params(stock, moved, unit, &state);
         complete_stock(moved);
-        feed(moved, moved->input, moved->truth);
+        feed_readable(moved, moved->input, moved->truth);
         for (int i = 0; i < moved->inputs * moved->batch; i++)
             moved->input[i] *= 1 + unit * (2 * noise(&state) - 1);
         observe(moved, &o);
@@ -308,20 +288,18 @@ static void give_biases(network *net)
 
 /* Prints the tensor that comes nearest to its limit (or is furthest beyond it); returns distance
  * / limit of that one. */
-static double compare(const char *folder, const char *cfg, const char *dtype, float unit, double tolerance)
+static double compare(const char *cfg, const char *dtype, float unit, double tolerance)
 {
-    char path[1024];
     unsigned state = 1;
-    snprintf(path, sizeof path, "%s/%s", folder, cfg);
-    network *stock = load(path, "off"), *ours = load(path, dtype);
+    network *stock = load(cfg, "off"), *ours = load(cfg, dtype);
     assert_null(stock->amp);
     assert_non_null(ours->amp);
     give_biases(stock);
     copy_params(stock, ours, 0, &state);
     darknet_amp_weights_changed(ours);
     complete_stock(stock);
-    feed(stock, stock->input, stock->truth);
-    feed(ours, ours->input, ours->truth);
+    feed_readable(stock, stock->input, stock->truth);
+    feed_readable(ours, ours->input, ours->truth);
     outcome theirs, mine;
     double movement[MAX_TENSORS], worst = -1, worst_distance = 0;
     int which = 0, learns = 0;
@@ -330,7 +308,7 @@ static double compare(const char *folder, const char *cfg, const char *dtype, fl
     assert_int_equal(theirs.count, mine.count);
     record_inference(stock, &theirs);
     record_inference(ours, &mine);
-    measure_movement(stock, path, &theirs, unit, movement);
+    measure_movement(stock, cfg, &theirs, unit, movement);
     for (int i = 0; i < theirs.count; i++) {
         double d = distance(mine.data[i], theirs.data[i], theirs.size[i], theirs.floor[i]),
             limit = tolerance + 2 * movement[i];
@@ -350,25 +328,17 @@ static double compare(const char *folder, const char *cfg, const char *dtype, fl
     return worst;
 }
 
-static int is_cfg(const struct dirent *entry)
-{
-    size_t length = strlen(entry->d_name);
-    return length > 4 && !strcmp(entry->d_name + length - 4, ".cfg");
-}
-
 /* unit: the distance of neighbouring numbers of the format at 1, or 0 to hold to tolerance alone. */
 static void compare_all(const char *dtype, float unit, double tolerance)
 {
-    struct dirent **files;
+    glob_t files;
     const char *only = getenv("PARITY_ONLY");
-    int failures = 0, count = scandir(".", &files, is_cfg, alphasort);
-    assert_true(count > 0);
-    for (int i = 0; i < count; i++) {
-        if (!only || strstr(files[i]->d_name, only))
-            failures += !(compare(".", files[i]->d_name, dtype, unit, tolerance) <= 1);
-        free(files[i]);
-    }
-    free(files);
+    int failures = 0;
+    assert_int_equal(glob("*.cfg", 0, NULL, &files), 0);
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        if (!only || strstr(files.gl_pathv[i], only))
+            failures += !(compare(files.gl_pathv[i], dtype, unit, tolerance) <= 1);
+    globfree(&files);
     assert_int_equal(failures, 0);
 }
 

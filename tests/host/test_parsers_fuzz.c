@@ -13,17 +13,11 @@
 #include "host/data/data_files.h"
 #include "host/data/label_file.h"
 #include "host/training/training_log.h"
+#include "random_numbers.h"
 #include "tensor/half.h"
+#include "test_folder.h"
 
 enum { ROOM = 2048, ROUNDS = 6000, FILE_ROUNDS = 900 };
-
-static uint64_t state = 1;
-
-static size_t below(size_t n)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (size_t)(state >> 33) % n;
-}
 
 /* Pieces that readers stumble over. The last ones only where a file may hold them. */
 static const char *const pieces[] = { "", "-", "0", "1e999", "-1e-999", "nan", "inf", "-inf", "nan(1)",
@@ -68,15 +62,12 @@ static void assert_one_line(amp_status status, const amp_error *error)
     if (!error->message[0] || strchr(error->message, '\n')) fail_msg("no line: '%s'", error->message);
 }
 
-static char path[] = "/tmp/parsers-XXXXXX";
+static const char path[] = "spoiled"; /* in the test's folder */
 
 static void write_file(const char *text, size_t length)
 {
     unlink(path); /* overwriting in place would wait for the disk each time */
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, length, file), length);
-    assert_int_equal(fclose(file), 0);
+    put_bytes(path, text, length);
 }
 
 TEST(rows_of_a_log)
@@ -207,10 +198,9 @@ TEST(copies_of_a_cfg)
     static const char seed[] = "# net\n[net]\nbatch = 64\nsubdivisions=8\nwidth=32\n\n[convolutional]\n"
         "batch=1\n[yolo]\nclasses=2";
     const amp_cfg_change changes[] = { { "batch", 24 }, { "subdivisions", 3 } };
-    char text[ROOM], copy[64], second[64];
+    static const char copy[] = "copy", second[] = "second";
+    char text[ROOM];
     int copied = 0;
-    snprintf(copy, sizeof copy, "%s.copy", path);
-    snprintf(second, sizeof second, "%s.second", path);
     for (int i = 0; i < FILE_ROUNDS / 3; i++) {
         amp_error error = { 0 };
         size_t length = spoil(seed, text, 1);
@@ -228,16 +218,13 @@ TEST(copies_of_a_cfg)
             if (value != changes[k].value) fail_msg("%s is %g in a copy of: %s", changes[k].key, value, text);
         }
         assert_int_equal(amp_cfg_copy(copy, second, changes, 2, &error), AMP_OK);
-        char a[2 * ROOM], b[2 * ROOM];
-        FILE *first = fopen(copy, "r"), *other = fopen(second, "r");
-        assert_true(first && other);
-        size_t in_first = fread(a, 1, sizeof a, first), in_other = fread(b, 1, sizeof b, other);
-        fclose(first);
-        fclose(other);
-        if (in_first != in_other || memcmp(a, b, in_first)) fail_msg("another copy of the copy of: %s", text);
+        size_t in_first, in_other;
+        char *first = file_bytes(copy, &in_first), *other = file_bytes(second, &in_other);
+        if (in_first != in_other || memcmp(first, other, in_first))
+            fail_msg("another copy of the copy of: %s", text);
+        free(first);
+        free(other);
     }
-    unlink(copy);
-    unlink(second);
     assert_in_range(copied, FILE_ROUNDS / 30, FILE_ROUNDS / 3 - 1);
 }
 
@@ -252,7 +239,7 @@ TEST(command_lines)
         const char *cfg = NULL, *json = NULL, *points = "0";
         long batch = 5;
         double share = .5;
-        int quiet = 0, argc = 1 + (int)below(7);
+        int quiet = 0, argc = 1 + below(7);
         char text[8][ROOM], *argv[8];
         const amp_argument arguments[] = { { .name = "CFG", .text = &cfg, .about = "" },
             { .name = "-batch", .number = &batch, .least = 1, .most = 64, .about = "" },
@@ -292,11 +279,4 @@ TEST(command_lines)
     assert_in_range(taken, ROUNDS / 50, ROUNDS - ROUNDS / 50);
 }
 
-int main(void)
-{
-    int descriptor = mkstemp(path);
-    if (descriptor < 0 || close(descriptor)) return 1;
-    int failed = run_listed_tests("tests", NULL, NULL);
-    unlink(path);
-    return failed;
-}
+int main(void) { return run_listed_tests("readers of spoiled text", enter_folder, leave_folder); }

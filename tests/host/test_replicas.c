@@ -91,13 +91,8 @@ static const amp_scaler *scaler_of(network *net) { return amp_engine_scaler(net-
 
 static void assert_same_state(network *a, network *b)
 {
-    size_t a_bytes, b_bytes;
-    char *x = snapshot(a, &a_bytes), *y = snapshot(b, &b_bytes);
-    assert_int_equal(a_bytes, b_bytes);
-    assert_memory_equal(x, y, a_bytes);
+    assert_true(are_alike(a, b));
     assert_memory_equal(scaler_of(a), scaler_of(b), sizeof *scaler_of(a));
-    free(x);
-    free(y);
 }
 
 static void begin_numbers(void)
@@ -144,19 +139,16 @@ static void check_skip(const char *net_keys, const char *dtype, float poison, in
     amp_scaler expected = *scaler_of(nets[0]);
     assert_int_equal(expected.skipped, 0);
     assert_int_equal(amp_scaler_update(&expected, 1), AMP_OK);
-    size_t bytes;
-    char *before = snapshot(nets[0], &bytes);
+    kept_state before = snapshot(nets[0]);
 
     train_replicas(nets, n, (step){ 50, bad, poison });
     for (int i = 0; i < n; i++) {
-        char *after = snapshot(nets[i], &bytes);
-        assert_memory_equal(after, before, bytes);
+        if (i) assert_true(are_alike(nets[0], nets[i]));
         assert_memory_equal(scaler_of(nets[i]), &expected, sizeof expected);
         assert_int_equal(nets[i]->amp->skipped, 1);
         assert_int_equal(get_current_batch(nets[i]), 1);
-        free(after);
     }
-    free(before);
+    assert_true(is_as_before(nets[0], before));
     release_all(nets, n);
 }
 
@@ -227,10 +219,9 @@ static void assert_network_finite(network *net)
 
 TEST(behaviour_22_weights_stay_finite_whichever_replica_overflows)
 {
-    static const char *dtypes[] = { "fp32", "bf16", "fp16" };
     for (int t = 0; t < 3; t++) {
         network *nets[3], *initial;
-        make_replicas(nets, 3, &initial, "amp=1\ninit_scale=1024\n", dtypes[t]);
+        make_replicas(nets, 3, &initial, "amp=1\ninit_scale=1024\n", dtype_names[t]);
         for (unsigned i = 0; i < 12; i++) {
             int bad = i % 4 == 3 ? (int)(i / 4 % 3) * SUBDIVISIONS / 3 : NOWHERE;
             train_replicas(nets, 3, (step){ 20 * i, bad, i & 4 ? NAN : INFINITY });
@@ -266,11 +257,10 @@ static void assert_same_prediction(network *a, network *b, unsigned seed)
 /* Each replica has predicted: the half copies of that plan were in use, and are of other weights. */
 TEST(behaviour_23_half_copies_are_refreshed_after_weights_are_shared_or_loaded)
 {
-    static const char *dtypes[] = { "fp32", "bf16", "fp16" };
     for (int t = 0; t < 3; t++) {
         char name[] = "/tmp/replicas-XXXXXX.weights";
         network *nets[2], *loaded;
-        make_replicas(nets, 2, &loaded, "amp=1\ninit_scale=64\n", dtypes[t]);
+        make_replicas(nets, 2, &loaded, "amp=1\ninit_scale=64\n", dtype_names[t]);
         for (int i = 0; i < 2; i++) {
             nets[i]->amp->measures = 1; /* by copies that are not folded, as a training's */
             feed(nets[i], 7);
@@ -294,21 +284,16 @@ TEST(behaviour_23_half_copies_are_refreshed_after_weights_are_shared_or_loaded)
 TEST(loaded_state_is_what_a_skipped_step_goes_back_to)
 {
     network *net = make_one("", "bf16"), *other = make_one("", "bf16");
-    size_t before_bytes, after_bytes;
     for (unsigned i = 0; i < 3; i++) train_alone(other, (step){ 300 + 20 * i, NOWHERE, 0 });
     for (unsigned i = 0; i < 2; i++) train_alone(net, (step){ 20 * i, NOWHERE, 0 });
     char name[] = "/tmp/replicas-XXXXXX.weights";
     write_weights(other, name);
     load_weights(net, name);
     unlink_pair(name);
-    char *before = snapshot(net, &before_bytes);
+    kept_state before = snapshot(net);
     train_alone(net, (step){ 77, SUBDIVISIONS - 1, INFINITY });
-    char *after = snapshot(net, &after_bytes);
-    assert_int_equal(before_bytes, after_bytes);
-    assert_memory_equal(before, after, before_bytes);
+    assert_true(is_as_before(net, before));
     assert_int_equal(net->amp->skipped, 1);
-    free(before);
-    free(after);
     release(net);
     release(other);
 }
@@ -402,7 +387,7 @@ TEST(a_sidecar_holds_what_each_replicas_recurrent_layers_carry)
 /* ---- networks that share nothing ---- */
 
 typedef struct life {
-    const char *cfg, *weights; int seed, team; char *state; size_t bytes; float *prediction;
+    const char *cfg, *weights; int seed, team; kept_state state, prediction;
 } life;
 
 static void *live(void *pointer)
@@ -420,11 +405,10 @@ static void *live(void *pointer)
     for (int s = 0; s < net->subdivisions; s++) train_network_datum(net); /* skipped */
     resize_network(net, 16, 16);
     train_step(net, (unsigned)l->seed + 100);
-    l->state = snapshot(net, &l->bytes);
+    l->state = snapshot(net);
     feed(net, 4);
-    size_t bytes = (size_t)net->outputs * (size_t)net->batch * sizeof(float);
-    l->prediction = malloc(bytes);
-    memcpy(l->prediction, network_predict(net, net->input), bytes);
+    keep(&l->prediction, network_predict(net, net->input),
+         (size_t)net->outputs * (size_t)net->batch * sizeof(float));
     release(net);
     return NULL;
 }
@@ -433,12 +417,10 @@ static void *live(void *pointer)
 static void check_lives(const char *dtype, int team)
 {
     char cfg[] = "/tmp/replicas-XXXXXX.cfg", weights[] = "/tmp/replicas-XXXXXX.weights", text[4096];
-    int file = mkstemps(cfg, 4);
     snprintf(text, sizeof text, branched, "", "");
-    assert_true(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text) && close(file) == 0);
+    write_cfg(cfg, text);
     network *net = parse_branched("", "", dtype); /* its -amp stands for all that follow */
     write_weights(net, weights);
-    size_t prediction = (size_t)net->outputs * (size_t)net->batch * sizeof(float);
     release(net);
 
     life together[MOST], in_turn[MOST];
@@ -447,13 +429,8 @@ static void check_lives(const char *dtype, int team)
     in_threads(live, together, sizeof *together, MOST);
     for (int i = 0; i < MOST; i++) {
         live(&in_turn[i]);
-        assert_int_equal(together[i].bytes, in_turn[i].bytes);
-        assert_memory_equal(together[i].state, in_turn[i].state, in_turn[i].bytes);
-        assert_memory_equal(together[i].prediction, in_turn[i].prediction, prediction);
-        free(together[i].state);
-        free(together[i].prediction);
-        free(in_turn[i].state);
-        free(in_turn[i].prediction);
+        assert_true(same_states(together[i].state, in_turn[i].state));
+        assert_true(same_states(together[i].prediction, in_turn[i].prediction));
     }
     unlink(cfg);
     unlink_pair(weights);

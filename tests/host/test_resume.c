@@ -14,11 +14,11 @@ static unsigned long goes_on(const char *text, const char *dtype)
     network *whole = parse(text, dtype), *first = parse(text, dtype);
     for (int i = 0; i < 8; i++) STEP(whole, i);
     for (int i = 0; i < 5; i++) STEP(first, i);
-    save(first, "a.weights");
+    save_weights(first, "a.weights");
     unsigned long skipped = first->amp->skipped;
     release(first);
     network *second = parse(text, dtype);
-    load(second, "a.weights");
+    load_weights(second, "a.weights");
     for (int i = 5; i < 8; i++) STEP(second, i);
     assert_same_state(whole, second);
     release(whole);
@@ -33,13 +33,13 @@ static unsigned long goes_on_branched(const char *net_keys, const char *dtype)
     return goes_on(text, dtype);
 }
 
-TEST_WITH(behaviour_25_sgd_goes_on, empty_folder, remove_folder)
+TEST_WITH(behaviour_25_sgd_goes_on, enter_folder, leave_folder)
 {
     goes_on_branched("", "fp32");
     goes_on_branched("", "bf16");
 }
 
-TEST_WITH(behaviour_25_adam_goes_on, empty_folder, remove_folder)
+TEST_WITH(behaviour_25_adam_goes_on, enter_folder, leave_folder)
 {
     goes_on_branched("adam=1\n", "fp32");
     goes_on_branched("adam=1\n", "bf16");
@@ -47,7 +47,7 @@ TEST_WITH(behaviour_25_adam_goes_on, empty_folder, remove_folder)
 }
 
 /* Overflows before and after the stop, and growth_interval half done at it. */
-TEST_WITH(behaviour_25_the_scaler_goes_on, empty_folder, remove_folder)
+TEST_WITH(behaviour_25_the_scaler_goes_on, enter_folder, leave_folder)
 {
     assert_in_range(goes_on_branched("amp=1\ndtype=fp16\ninit_scale=3000\ngrowth_interval=2\n"
                                      "growth_factor=8\n", NULL), 1, 4);
@@ -55,7 +55,7 @@ TEST_WITH(behaviour_25_the_scaler_goes_on, empty_folder, remove_folder)
 
 /* What a .weights file does not hold: the biases of a batchnorm layer, states, and all of a
  * layer with dontsave=1. */
-TEST_WITH(behaviour_25_what_the_file_leaves_out_goes_on, empty_folder, remove_folder)
+TEST_WITH(behaviour_25_what_the_file_leaves_out_goes_on, enter_folder, leave_folder)
 {
     goes_on(NET("") "[convolutional]\nfilters=4\nsize=3\nstride=2\npad=1\nactivation=leaky\n[batchnorm]\n"
             "[connected]\noutput=6\nbatch_normalize=1\nactivation=leaky\n" FLAT_TAIL, "fp32");
@@ -68,7 +68,7 @@ TEST_WITH(behaviour_25_what_the_file_leaves_out_goes_on, empty_folder, remove_fo
 }
 
 /* Saved in the middle of a batch: its gradients go on too. */
-TEST_WITH(behaviour_25_half_a_batch_goes_on, empty_folder, remove_folder)
+TEST_WITH(behaviour_25_half_a_batch_goes_on, enter_folder, leave_folder)
 {
     char text[4096];
     snprintf(text, sizeof text, branched, "", "");
@@ -78,10 +78,10 @@ TEST_WITH(behaviour_25_half_a_batch_goes_on, empty_folder, remove_folder)
         for (int i = 0; i < 3; i++) { STEP(whole, i); STEP(first, i); }
         feed(first, 77);
         train_network_datum(first);
-        save(first, "half.weights");
+        save_weights(first, "half.weights");
         release(first);
         network *second = parse(text, "bf16");
-        load(second, "half.weights");
+        load_weights(second, "half.weights");
         feed(second, 78);
         train_network_datum(second);
         feed(whole, 77);
@@ -97,7 +97,7 @@ TEST_WITH(behaviour_25_half_a_batch_goes_on, empty_folder, remove_folder)
 }
 
 /* A prediction between load and training reads no sidecar and takes nothing from it. */
-TEST_WITH(behaviour_25_a_prediction_comes_first, empty_folder, remove_folder)
+TEST_WITH(behaviour_25_a_prediction_comes_first, enter_folder, leave_folder)
 {
     network *whole, *second;
     stopped_after_three_of_four(&whole, &second);
@@ -113,13 +113,13 @@ TEST_WITH(behaviour_25_a_prediction_comes_first, empty_folder, remove_folder)
 }
 
 /* A network that has trained already goes back to a checkpoint. */
-TEST_WITH(loading_again_goes_back, empty_folder, remove_folder)
+TEST_WITH(loading_again_goes_back, enter_folder, leave_folder)
 {
     network *net = parse_branched("", "", "bf16"), *straight = parse_branched("", "", "bf16");
     for (int i = 0; i < 3; i++) STEP(net, i);
-    save(net, "a.weights");
+    save_weights(net, "a.weights");
     for (int i = 7; i < 9; i++) STEP(net, i);
-    load(net, "a.weights");
+    load_weights(net, "a.weights");
     STEP(net, 3);
     for (int i = 0; i < 4; i++) STEP(straight, i);
     assert_same_state(straight, net);
@@ -127,14 +127,14 @@ TEST_WITH(loading_again_goes_back, empty_folder, remove_folder)
     release(straight);
 }
 
-TEST_WITH(clear_starts_anew, empty_folder, remove_folder)
+TEST_WITH(clear_starts_anew, enter_folder, leave_folder)
 {
     network *first = parse_branched("", "", "bf16");
     for (int i = 0; i < 3; i++) STEP(first, i);
-    save(first, "a.weights");
+    save_weights(first, "a.weights");
     release(first);
     network *second = parse_branched("", "", "bf16");
-    load(second, "a.weights");
+    load_weights(second, "a.weights");
     *second->seen = 0;
     amp_host_note_command(4, (char *[]){ "darknet", "detector", "train", "-clear" });
     STEP(second, 3);
@@ -143,53 +143,53 @@ TEST_WITH(clear_starts_anew, empty_folder, remove_folder)
     release(second);
 }
 
-TEST_WITH(a_partial_load_starts_anew, empty_folder, remove_folder)
+TEST_WITH(a_partial_load_starts_anew, enter_folder, leave_folder)
 {
     network *first = parse_branched("", "", "bf16");
     for (int i = 0; i < 3; i++) STEP(first, i);
-    save(first, "a.weights");
+    save_weights(first, "a.weights");
     network *second = parse_branched("", "", "bf16");
-    load_weights_upto(second, (char *)in_folder("a.weights"), 0, 1);
+    load_weights_upto(second, "a.weights", 0, 1);
     STEP(second, 3);
     assert_int_equal(second->amp->steps, 1);
     assert_null(second->amp->resume->last_file);
     /* a partial save: no sidecar, and none left that was another file's */
-    save_weights_upto(first, (char *)in_folder("a.weights"), 1);
-    assert_true(exists(in_folder("a.weights")));
-    assert_false(exists(in_folder("a.weights.amp")));
+    save_weights_upto(first, "a.weights", 1);
+    assert_true(exists("a.weights"));
+    assert_false(exists("a.weights.amp"));
     release(first);
     release(second);
 }
 
 /* Commands that load and save but never train have no momentum to tell of. */
-TEST_WITH(a_copy_has_no_sidecar, empty_folder, remove_folder)
+TEST_WITH(a_copy_has_no_sidecar, enter_folder, leave_folder)
 {
     network *net = parse_branched("", "", "bf16");
-    save(net, "copy.weights");
-    assert_true(exists(in_folder("copy.weights")));
-    assert_false(exists(in_folder("copy.weights.amp")));
+    save_weights(net, "copy.weights");
+    assert_true(exists("copy.weights"));
+    assert_false(exists("copy.weights.amp"));
     release(net);
 }
 
-TEST_WITH(the_last_checkpoint_is_known, empty_folder, remove_folder)
+TEST_WITH(the_last_checkpoint_is_known, enter_folder, leave_folder)
 {
     network *net = parse_branched("", "", "bf16");
     assert_null(net->amp->resume->last_file);
     STEP(net, 0);
-    save(net, "a.weights");
-    assert_string_equal(net->amp->resume->last_file, in_folder("a.weights"));
-    save(net, "b.weights");
-    assert_string_equal(net->amp->resume->last_file, in_folder("b.weights"));
-    save(net, "no/folder/c.weights");
-    assert_string_equal(net->amp->resume->last_file, in_folder("b.weights"));
-    load(net, "a.weights");
-    assert_string_equal(net->amp->resume->last_file, in_folder("a.weights"));
+    save_weights(net, "a.weights");
+    assert_string_equal(net->amp->resume->last_file, "a.weights");
+    save_weights(net, "b.weights");
+    assert_string_equal(net->amp->resume->last_file, "b.weights");
+    save_weights(net, "no/folder/c.weights");
+    assert_string_equal(net->amp->resume->last_file, "b.weights");
+    load_weights(net, "a.weights");
+    assert_string_equal(net->amp->resume->last_file, "a.weights");
     release(net);
 }
 
 /* What detector and classifier show: an average that a skipped batch made NaN goes on
  * from its last number. */
-TEST_WITH(the_shown_loss_survives_a_skipped_batch, empty_folder, remove_folder)
+TEST_WITH(the_shown_loss_survives_a_skipped_batch, enter_folder, leave_folder)
 {
     network *net = parse_branched("", "", "bf16");
     float average = -1;
@@ -214,7 +214,7 @@ TEST_WITH(the_shown_loss_survives_a_skipped_batch, empty_folder, remove_folder)
 }
 
 /* Darknet's loop asks for a save by the batch number, which a skipped step leaves where it was. */
-TEST_WITH(no_second_save_after_a_skipped_step, empty_folder, remove_folder)
+TEST_WITH(no_second_save_after_a_skipped_step, enter_folder, leave_folder)
 {
     network *net = parse_branched("amp=1\ndtype=fp16\ninit_scale=1e30\n", "", NULL);
     float average = -1;
@@ -223,52 +223,41 @@ TEST_WITH(no_second_save_after_a_skipped_step, empty_folder, remove_folder)
     assert_true(darknet_amp_next_step(&net, 1, &average, &count, NULL, 0, NULL, NULL));
     STEP(net, 0);
     assert_int_equal(net->amp->skipped, 1);
-    save(net, "a.weights");
-    assert_false(exists(in_folder("a.weights")));
+    save_weights(net, "a.weights");
+    assert_false(exists("a.weights"));
     net->max_batches = 1;
     *net->seen = 8;
-    save(net, "last.weights"); /* the end of training is saved whatever its last step was */
-    assert_true(exists(in_folder("last.weights.amp")));
+    save_weights(net, "last.weights"); /* the end of training is saved whatever its last step was */
+    assert_true(exists("last.weights.amp"));
     darknet_amp_loop_ended(&net);
     release(net);
 }
 
 /* Killed between the two renames, over an old file and without one. */
-TEST_WITH(a_killed_save_is_ended, empty_folder, remove_folder)
+TEST_WITH(a_killed_save_is_ended, enter_folder, leave_folder)
 {
     network *net = parse_branched("", "", "bf16");
     for (int i = 0; i < 3; i++) STEP(net, i);
-    save(net, "old.weights");
+    save_weights(net, "old.weights");
     STEP(net, 3);
-    save(net, "new.weights");
+    save_weights(net, "new.weights");
     for (int with_old = 0; with_old < 2; with_old++) {
-        if (with_old) assert_int_equal(rename(in_folder("old.weights"), in_folder("x.weights")), 0);
-        save(net, "y.weights");
-        rename(in_folder("y.weights"), in_folder("x.weights.new"));
-        rename(in_folder("y.weights.amp"), in_folder("x.weights.amp"));
+        if (with_old) assert_int_equal(rename("old.weights", "x.weights"), 0);
+        save_weights(net, "y.weights");
+        rename("y.weights", "x.weights.new");
+        rename("y.weights.amp", "x.weights.amp");
         network *resumed = parse_branched("", "", "bf16");
-        load(resumed, "x.weights");
+        load_weights(resumed, "x.weights");
         STEP(resumed, 4);
         network *whole = parse_branched("", "", "bf16");
         for (int i = 0; i < 5; i++) STEP(whole, i);
         assert_same_state(whole, resumed);
-        assert_false(exists(in_folder("x.weights.new")));
+        assert_false(exists("x.weights.new"));
         release(whole);
         release(resumed);
-        remove(in_folder("x.weights"));
+        remove("x.weights");
     }
     release(net);
 }
 
-/* Darknet ends the program with status 0 where it cannot open a file. */
-static int finished;
-static void must_have_finished(void) { if (!finished) _exit(1); }
-
-int main(void)
-{
-    gpu_index = -1;
-    atexit(must_have_finished);
-    int failed = run_listed_tests("tests", NULL, NULL);
-    finished = 1;
-    return failed;
-}
+int main(void) { return run_resume_tests(); }

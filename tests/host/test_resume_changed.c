@@ -8,25 +8,25 @@
 #include "child.h"
 
 /* Nothing of what it learned before is left, where the file has no sidecar. */
-TEST_WITH(loading_other_weights_starts_anew, empty_folder, remove_folder)
+TEST_WITH(loading_other_weights_starts_anew, enter_folder, leave_folder)
 {
     for (int adam = 0; adam < 2; adam++) {
         const char *keys = adam ? "adam=1\namp=1\ndtype=fp16\ninit_scale=8\ngrowth_interval=2\n" : "";
         network *net = parse_branched(keys, "", adam ? NULL : "bf16"),
             *straight = parse_branched(keys, "", adam ? NULL : "bf16");
-        save(net, "a.weights");
+        save_weights(net, "a.weights");
         STEP(straight, 5);
         for (int i = 0; i < 3; i++) STEP(net, i);
         feed(net, 7);
         train_network_datum(net); /* half a batch */
-        load(net, "a.weights");
-        load(straight, "a.weights");
+        load_weights(net, "a.weights");
+        load_weights(straight, "a.weights");
         STEP(net, 9);
         STEP(straight, 9);
         assert_int_equal(*net->t, 1);
         assert_same_state(straight, net);
         network *first = parse_branched(keys, "", adam ? NULL : "bf16");
-        load(first, "a.weights");
+        load_weights(first, "a.weights");
         STEP(first, 9);
         assert_same_state(first, net);
         release(first);
@@ -36,12 +36,12 @@ TEST_WITH(loading_other_weights_starts_anew, empty_folder, remove_folder)
 }
 
 /* A copy written between load and training is not what training begins from. */
-TEST_WITH(a_save_before_training_loses_nothing, empty_folder, remove_folder)
+TEST_WITH(a_save_before_training_loses_nothing, enter_folder, leave_folder)
 {
     network *whole, *second;
     stopped_after_three_of_four(&whole, &second);
-    save(second, "copy.weights");
-    assert_string_equal(second->amp->resume->last_file, in_folder("a.weights"));
+    save_weights(second, "copy.weights");
+    assert_string_equal(second->amp->resume->last_file, "a.weights");
     STEP(second, 3);
     assert_same_state(whole, second);
     release(whole);
@@ -61,7 +61,7 @@ static void assert_times(const float *a, const float *b, size_t count, float fac
 
 /* Momentum is a sum over the batch: over a quarter of the images it would throw the
  * weights four times as far. */
-TEST_WITH(another_batch_scales_the_moments, empty_folder, remove_folder)
+TEST_WITH(another_batch_scales_the_moments, enter_folder, leave_folder)
 {
     for (int adam = 0; adam < 2; adam++) {
         network *first = parse_branched(adam ? "adam=1\n" : "", "", "fp32");
@@ -72,8 +72,8 @@ TEST_WITH(another_batch_scales_the_moments, empty_folder, remove_folder)
         network *second = parse(text, "fp32");
         float factor = adam ? 2 : 0.25f;
         for (int i = 0; i < 3; i++) STEP(first, i);
-        save(first, "a.weights");
-        load(second, "a.weights");
+        save_weights(first, "a.weights");
+        load_weights(second, "a.weights");
         darknet_amp_resume(&second, 1);
         amp_engine_state x = amp_engine_state_of(first->amp->engine),
             y = amp_engine_state_of(second->amp->engine);
@@ -91,18 +91,18 @@ TEST_WITH(another_batch_scales_the_moments, empty_folder, remove_folder)
 
 /* t counts the updates of moments that are 0 now: with thousands, Adam would take them for
  * settled, and overshoot. */
-TEST_WITH(another_optimizer_counts_from_its_first_step, empty_folder, remove_folder)
+TEST_WITH(another_optimizer_counts_from_its_first_step, enter_folder, leave_folder)
 {
     /* Any but 0 is Adam. */
     network *first = parse_branched("", "", "fp32"), *second = parse_branched("adam=2\n", "", "fp32");
     for (int i = 0; i < 3; i++) STEP(first, i);
-    save(first, "a.weights");
-    load(second, "a.weights");
+    save_weights(first, "a.weights");
+    load_weights(second, "a.weights");
     STEP(second, 3);
     assert_int_equal(*second->t, 1);
-    save(second, "b.weights");
+    save_weights(second, "b.weights");
     network *third = parse_branched("adam=1\n", "", "fp32");
-    load(third, "b.weights");
+    load_weights(third, "b.weights");
     STEP(third, 4);
     assert_int_equal(*third->t, 2);
     release(first);
@@ -122,23 +122,23 @@ static int train(const char *path)
 /* What a training that begins from this file says on stderr, and its status. */
 static int training_from(const char *file, char *said, size_t size)
 {
-    const char *const arguments[] = { "test_resume_changed", "train", in_folder(file), NULL };
+    const char *const arguments[] = { "test_resume_changed", "train", file, NULL };
     return this_program_again(arguments, said, size);
 }
 
 /* The first convolution's biases, scales, means and variances, 8 each, and weights follow a
  * header of 20 bytes. */
-TEST_WITH(weights_that_are_no_numbers_are_refused, empty_folder, remove_folder)
+TEST_WITH(weights_that_are_no_numbers_are_refused, enter_folder, leave_folder)
 {
     static const struct { long at; const char *name; } places[] = { { 0, "biases" }, { 8, "scales" },
         { 23, "rolling statistics" }, { 31, "rolling statistics" }, { 32 + 7, "weights" } };
     char said[1 << 14];
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         network *net = parse_branched("", "", "fp32");
-        save(net, "a.weights");
+        save_weights(net, "a.weights");
         release(net);
         if (i == 0) assert_int_equal(training_from("a.weights", said, sizeof said), 0);
-        FILE *file = fopen(in_folder("a.weights"), "r+b");
+        FILE *file = fopen("a.weights", "r+b");
         float bad = i % 2 ? INFINITY : NAN;
         assert_int_equal(fseek(file, 20 + 4 * places[i].at, SEEK_SET), 0);
         assert_int_equal(fwrite(&bad, sizeof bad, 1, file), 1);
@@ -152,28 +152,20 @@ TEST_WITH(weights_that_are_no_numbers_are_refused, empty_folder, remove_folder)
 }
 
 /* The sidecar of a link lies where its file does. */
-TEST_WITH(a_copy_over_a_link_leaves_no_sidecar, empty_folder, remove_folder)
+TEST_WITH(a_copy_over_a_link_leaves_no_sidecar, enter_folder, leave_folder)
 {
     network *net = parse_branched("", "", "bf16");
     STEP(net, 0);
-    save(net, "real.weights");
-    assert_true(exists(in_folder("real.weights.amp")));
-    assert_int_equal(symlink("real.weights", in_folder("link.weights")), 0);
-    save_weights_upto(net, (char *)in_folder("link.weights"), 1);
-    assert_false(exists(in_folder("real.weights.amp")));
+    save_weights(net, "real.weights");
+    assert_true(exists("real.weights.amp"));
+    assert_int_equal(symlink("real.weights", "link.weights"), 0);
+    save_weights_upto(net, "link.weights", 1);
+    assert_false(exists("real.weights.amp"));
     release(net);
 }
 
-/* Darknet ends the program with status 0 where it cannot open a file. */
-static int finished;
-static void must_have_finished(void) { if (!finished) _exit(1); }
-
 int main(int argc, char **argv)
 {
-    gpu_index = -1;
     if (argc == 3 && !strcmp(argv[1], "train")) return train(argv[2]);
-    atexit(must_have_finished);
-    int failed = run_listed_tests("tests", NULL, NULL);
-    finished = 1;
-    return failed;
+    return run_resume_tests();
 }

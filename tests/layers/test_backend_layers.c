@@ -442,5 +442,4 @@ TEST(a_part_that_is_none_is_refused)
     }
 }
 
-static int run(void) { return run_listed_tests(variant, NULL, NULL); }
-int main(void) { return with_one_variant(run); }
+int main(void) { return with_one_variant(run_listed); }

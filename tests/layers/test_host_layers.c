@@ -121,10 +121,8 @@ TEST(darknets_own_first_layer_gives_the_image_its_gradient)
         /* What is there stays, and the gradient is added. */
         for (int i = 0; i < 2 * 3 * 36; i++) deltas[k][i] = 3;
         feed(nets[k], 3);
-        nets[k]->train = 1;
         nets[k]->delta = deltas[k];
-        forward_network(nets[k]);
-        backward_network(nets[k]);
+        both_passes(nets[k]);
     }
     double difference = 0, size = 0;
     for (int i = 0; i < 2 * 3 * 36; i++) {

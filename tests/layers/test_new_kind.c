@@ -82,11 +82,10 @@ static network *trained(const char *text, const char *dtype, network *like)
 
 TEST(it_trains_as_the_shortcut_that_it_is)
 {
-    static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
     for (int d = 0; d < 3; d++) {
-        network *first = parse(NETWORK("", IT), dtypes[d]);
-        network *it = trained(NETWORK("loss_scale=128\n", IT), dtypes[d], first),
-            *shortcut = trained(NETWORK("loss_scale=128\n", SHORTCUT_OF_BOTH), dtypes[d], first);
+        network *first = parse(NETWORK("", IT), dtype_names[d]);
+        network *it = trained(NETWORK("loss_scale=128\n", IT), dtype_names[d], first),
+            *shortcut = trained(NETWORK("loss_scale=128\n", SHORTCUT_OF_BOTH), dtype_names[d], first);
         assert_ptr_equal(amp_host_kind_of(&it->layers[1]), &doubling);
         assert_masters_near(it, shortcut, 0);
         release(first), release(it), release(shortcut);
@@ -128,11 +127,9 @@ TEST(amp_plan_prints_it)
 {
     static const char text[] = NETWORK("checkpoint=auto\ndtype=bf16\n", IT);
     char name[] = "/tmp/new-kind-XXXXXX.cfg", printed[1 << 14] = "";
-    int file = mkstemps(name, 4);
-    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
-    close(file);
     amp_plan_report r;
     amp_error error;
+    write_cfg(name, text);
     if (amp_plan_gather(name, name, NULL, &r, &error) != AMP_OK) fail_msg("%s", error.message);
     unlink(name);
     amp_plan_advise(&r);
