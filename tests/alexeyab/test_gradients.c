@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "testing.h"
+#include "test_folder.h"
 
 #include "darknet.h"
 #include "network.h"
@@ -38,12 +39,17 @@ static float uniform(float low, float high)
     return low + (high - low) * (float)rand() / (float)RAND_MAX;
 }
 
-static void write_cfg(const char *file, const char *text)
+static network network_of(const char *format, ...)
 {
-    FILE *stream = fopen(file, "w");
-    assert_non_null(stream);
-    for (; *text; text++) fputc(*text == ' ' ? '\n' : *text, stream);
-    fclose(stream);
+    char text[2000];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    for (char *c = text; *c; c++)
+        if (*c == ' ') *c = '\n';
+    put_anew("net.cfg", text);
+    return parse_network_cfg("net.cfg");
 }
 
 static int weights_in(const layer *l)
@@ -72,15 +78,7 @@ static void draw_weights(layer *l)
 
 static subject subject_of(const char *net, const char *layers)
 {
-    char text[2000], file[] = "/tmp/amp_gradients_XXXXXX";
-    subject s;
-    int made = mkstemp(file);
-    assert_true(made >= 0);
-    close(made);
-    snprintf(text, sizeof text, "%s%s%s", net, layers, ending);
-    write_cfg(file, text);
-    s.net = parse_network_cfg(file);
-    unlink(file);
+    subject s = { .net = network_of("%s%s%s", net, layers, ending) };
     srand(7);
     for (size_t i = 0; i < COUNT(s.x); i++) s.x[i] = uniform(-1, 1);
     for (int i = 0; i < BATCH * CLASSES; i++) s.truth[i] = i % CLASSES == i / CLASSES;
@@ -264,15 +262,8 @@ TEST(loss_scale_is_left_to_darknet_where_amp_is_off)
 {
     static const char *const keys[] = { "", "[amp] dtype=fp32 " };
     for (int under_amp = 0; under_amp < 2; under_amp++) {
-        char text[2000], file[] = "/tmp/amp_gradients_XXXXXX";
-        int made = mkstemp(file);
-        assert_true(made >= 0);
-        close(made);
-        snprintf(text, sizeof text, "[net] batch=3 width=6 height=6 channels=3 max_batches=1 loss_scale=128 "
-                 "%s[convolutional] filters=3%s", keys[under_amp], ending);
-        write_cfg(file, text);
-        network net = parse_network_cfg(file);
-        unlink(file);
+        network net = network_of("[net] batch=3 width=6 height=6 channels=3 max_batches=1 loss_scale=128 "
+                                 "%s[convolutional] filters=3%s", keys[under_amp], ending);
         assert_int_equal(net.amp != NULL, under_amp);
         assert_true(net.loss_scale == (under_amp ? 1 : 128));
         free_network(net);
@@ -296,16 +287,10 @@ static void label_of(int image, int k, float label[5])
 /* Behind a 1 x 1 convolution of the image, one step of which it has trained. truth: the caller's. */
 static network gaussian_network(float x[BATCH * PLACES * 3], float **truth)
 {
-    char text[2000], file[] = "/tmp/amp_gradients_XXXXXX";
-    int made = mkstemp(file);
-    assert_true(made >= 0);
-    close(made);
-    snprintf(text, sizeof text, "%s[convolutional] filters=%d size=1 activation=linear [Gaussian_yolo] "
-             "mask=0,1 anchors=2,2,3,4,6,6 num=3 classes=%d max=4 ignore_thresh=1 truth_thresh=1 "
-             "scale_x_y=1.1 iou_normalizer=.5 uc_normalizer=.8 iou_thresh=.3", beginning, OUT, CLASSES);
-    write_cfg(file, text);
-    network net = parse_network_cfg(file);
-    unlink(file);
+    network net = network_of("%s[convolutional] filters=%d size=1 activation=linear [Gaussian_yolo] "
+                             "mask=0,1 anchors=2,2,3,4,6,6 num=3 classes=%d max=4 ignore_thresh=1 "
+                             "truth_thresh=1 scale_x_y=1.1 iou_normalizer=.5 uc_normalizer=.8 "
+                             "iou_thresh=.3", beginning, OUT, CLASSES);
     const layer *last = &net.layers[1];
     srand(7);
     for (int i = 0; i < BATCH * PLACES * 3; i++) x[i] = uniform(-1, 1);
@@ -402,10 +387,6 @@ static void check_applied(const subject *s, const averages *expected)
 /* ema_alpha: from half of the steps on, and 1000 before the end the averages become the weights. */
 TEST(averages_move_once_a_step_and_go_on_where_they_were_saved)
 {
-    char folder[] = "/tmp/amp_averages_XXXXXX", file[64], sidecar[80];
-    assert_non_null(mkdtemp(folder));
-    snprintf(file, sizeof file, "%s/a.weights", folder);
-    snprintf(sidecar, sizeof sidecar, "%s.amp", file);
     subject s = averaging_subject();
     *s.net.cur_iteration = AVERAGED_FROM - 2;
     *s.net.seen = (AVERAGED_FROM - 2) * BATCH;
@@ -432,19 +413,16 @@ TEST(averages_move_once_a_step_and_go_on_where_they_were_saved)
     assert_int_equal(*s.net.cur_iteration, APPLIED_AT - 1);
     assert_memory_equal(&skipped, &second, sizeof second);
 
-    save_weights(s.net, file);
+    save_weights(s.net, "net.weights");
     one_step(&s);
     check_applied(&s, &second);
     subject later = averaging_subject();
-    load_weights(&later.net, file);
+    load_weights(&later.net, "net.weights");
     one_step(&later);
     assert_int_equal(*later.net.cur_iteration, APPLIED_AT);
     check_applied(&later, &second);
     free_network(s.net);
     free_network(later.net);
-    unlink(file);
-    unlink(sidecar);
-    rmdir(folder);
 }
 
 #ifndef DARKNET_AMP_HANK_AI /* whose program the tests do not link, and so cannot wrap its functions */
@@ -484,4 +462,4 @@ TEST(a_new_batch_measures_the_workspace_anew)
 }
 #endif
 
-int main(void) { return run_listed_tests("gradients", NULL, NULL); }
+int main(void) { return run_listed_tests("gradients", enter_folder, leave_folder); }

@@ -208,34 +208,56 @@ TEST(memory_is_judged_apart_from_time)
 
 /* ---- lines ---- */
 
-static amp_status say(amp_bench *b, int side, const char *line)
+static amp_bench b; /* of each test anew: fp32 and bf16 */
+static amp_error error;
+
+static int begin(void **state)
 {
-    amp_error error;
-    return amp_bench_read_line(b, &b->sides[side], line, &error);
+    (void)state;
+    b = (amp_bench){ .cfg = "x.cfg", .subdivisions = 4, .count = 2,
+                     .sides = { { .dtype = "fp32", .support = AMP_SUPPORT_NATIVE },
+                                { .dtype = "bf16", .support = AMP_SUPPORT_NATIVE } } };
+    return 0;
 }
 
-static amp_bench two_sides(void)
+static int end(void **state)
 {
-    return (amp_bench){ .cfg = "x.cfg", .subdivisions = 4, .count = 2,
-                        .sides = { { .dtype = "fp32", .support = AMP_SUPPORT_NATIVE },
-                                   { .dtype = "bf16", .support = AMP_SUPPORT_NATIVE } } };
+    (void)state;
+    amp_bench_free(&b);
+    return 0;
 }
 
-TEST(a_step_is_as_many_passes_as_the_cfg_has_and_an_update)
+#define BENCH_TEST(name) TEST_WITH(name, begin, end)
+
+/* A line of a side's program, which is right. */
+static __attribute__((format(printf, 2, 3))) void say(int side, const char *format, ...)
 {
-    amp_bench b = two_sides();
-    amp_error error;
+    char line[128];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (amp_bench_read_line(&b, &b.sides[side], line, &error) != AMP_OK) fail_msg("%s", error.message);
+}
+
+static void summarize(void)
+{
+    if (amp_bench_summarize(&b, &error) != AMP_OK) fail_msg("%s", error.message);
+}
+
+BENCH_TEST(a_step_is_as_many_passes_as_the_cfg_has_and_an_update)
+{
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(say(&b, i, "shape 32 16 3 8 0"), AMP_OK);
-        assert_int_equal(say(&b, i, "skipped 12.5"), AMP_OK);
-        assert_int_equal(say(&b, i, "warm 11.5"), AMP_OK);
+        say(i, "shape 32 16 3 8 0");
+        say(i, "skipped 12.5");
+        say(i, "warm 11.5");
     }
-    assert_int_equal(say(&b, 0, "step 10 20 8"), AMP_OK);
-    assert_int_equal(say(&b, 0, "step 12 22 6"), AMP_OK);
-    assert_int_equal(say(&b, 0, "step 11 21 7"), AMP_OK);
-    assert_int_equal(say(&b, 1, "step 5 10 4"), AMP_OK);
-    assert_int_equal(say(&b, 1, "memory 12.25 1.5"), AMP_OK);
-    assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
+    say(0, "step 10 20 8");
+    say(0, "step 12 22 6");
+    say(0, "step 11 21 7");
+    say(1, "step 5 10 4");
+    say(1, "memory 12.25 1.5");
+    summarize();
     const amp_bench_side *fp32 = amp_bench_side_of(&b, "fp32"), *bf16 = amp_bench_side_of(&b, "bf16");
     assert_true(fp32->spread[AMP_BENCH_STEP].median == 4 * (11 + 21) + 7
                 && bf16->spread[AMP_BENCH_STEP].median == 64);
@@ -248,49 +270,33 @@ TEST(a_step_is_as_many_passes_as_the_cfg_has_and_an_update)
     assert_int_equal(b.verdict_count, 1);
     assert_string_equal(b.verdicts[0].dtype, "bf16");
     assert_null(amp_bench_side_of(&b, "stock"));
-    amp_bench_free(&b);
-}
-
-static amp_bench_ratio ratio_of(amp_bench *b)
-{
-    amp_error error;
-    for (int i = 0; i < 2; i++) assert_int_equal(say(b, i, "shape 1 1 1 1 0"), AMP_OK);
-    assert_int_equal(amp_bench_summarize(b, &error), AMP_OK);
-    amp_bench_ratio r = b->verdicts[0].speedup;
-    amp_bench_free(b);
-    return r;
 }
 
 /* In one round nobody knows how busy the machine was for whom. */
-TEST(one_round_is_compared_by_its_steps)
+BENCH_TEST(one_round_is_compared_by_its_steps)
 {
-    amp_bench b = two_sides();
     b.subdivisions = 1;
-    for (int i = 0; i < 5; i++) {
-        char line[64];
-        snprintf(line, sizeof line, "step %d 0 0", 100 + i);
-        assert_int_equal(say(&b, 0, line), AMP_OK);
-    }
-    for (int i = 0; i < 5; i++) assert_int_equal(say(&b, 1, i ? "step 50 0 0" : "step 80 0 0"), AMP_OK);
-    amp_bench_ratio r = ratio_of(&b);
+    for (int i = 0; i < 5; i++) say(0, "step %d 0 0", 100 + i);
+    for (int i = 0; i < 5; i++) say(1, "step %d 0 0", i ? 50 : 80);
+    for (int i = 0; i < 2; i++) say(i, "shape 1 1 1 1 0");
+    summarize();
+    amp_bench_ratio r = b.verdicts[0].speedup;
     assert_int_equal(r.rounds, 0);
     assert_true(fabs(r.ratio - 2.04) < 1e-12 && fabs(r.least - 100. / 80) < 1e-12);
     assert_true(fabs(r.most - 104. / 50) < 1e-12);
 }
 
 /* Two rounds that differ: Student's interval of two goes from nothing to thousands, which tells nothing. */
-TEST(rounds_that_differ_have_no_bounds)
+BENCH_TEST(rounds_that_differ_have_no_bounds)
 {
-    amp_bench b = two_sides();
-    amp_error error;
     b.subdivisions = 1;
     for (int i = 0; i < 6; i++) {
-        assert_int_equal(say(&b, 0, i < 3 ? "step 100 0 0" : "step 300 0 0"), AMP_OK);
-        assert_int_equal(say(&b, 1, i < 3 ? "step 100 0 0" : "step 80 0 0"), AMP_OK);
-        if (i == 2) assert_int_equal(say(&b, 0, "pass"), AMP_OK);
+        say(0, "step %d 0 0", i < 3 ? 100 : 300);
+        say(1, "step %d 0 0", i < 3 ? 100 : 80);
+        if (i == 2) say(0, "pass");
     }
-    for (int i = 0; i < 2; i++) assert_int_equal(say(&b, i, "shape 1 1 1 1 0"), AMP_OK);
-    assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
+    for (int i = 0; i < 2; i++) say(i, "shape 1 1 1 1 0");
+    summarize();
     const amp_bench_verdict *v = &b.verdicts[0];
     assert_true(isnan(v->speedup.least) && isnan(v->speedup.most));
     assert_int_equal(v->worth, AMP_BENCH_CANNOT_TELL);
@@ -306,28 +312,23 @@ TEST(rounds_that_differ_have_no_bounds)
     fclose(file);
     assert_null(strstr(text, "nan"));
     assert_non_null(strstr(text, "\"speedup_least\": null"));
-    amp_bench_free(&b);
 }
 
 /* Nine rounds. The first sides' steps are four times as many in the slow ones, so that the medians of all
  * steps are 400 and 100: within a round bf16 is twice as fast, and four times in the last. A tenth, in
  * which bf16 alone works, does not count. */
-TEST(a_ratio_is_the_quotient_of_its_row)
+BENCH_TEST(a_ratio_is_the_quotient_of_its_row)
 {
-    amp_bench b = two_sides();
-    amp_error error;
     b.subdivisions = 1;
     for (int round = 0; round < 10; round++) {
         int slow = round % 2 ? 2 : 1;
-        char line[64];
-        snprintf(line, sizeof line, "step %d 0 0", 200 * slow);
-        for (int i = 0; i < (slow > 1 ? 8 : 2) && round < 9; i++) assert_int_equal(say(&b, 0, line), AMP_OK);
-        if (round == 9) assert_int_equal(say(&b, 0, "pass"), AMP_OK);
-        snprintf(line, sizeof line, "step %g 0 0", round == 9 ? 1 : round == 8 ? 50 : 100. * slow);
-        for (int i = 0; i < (slow > 1 ? 2 : 8); i++) assert_int_equal(say(&b, 1, line), AMP_OK);
+        double half = round == 9 ? 1 : round == 8 ? 50 : 100. * slow;
+        for (int i = 0; i < (slow > 1 ? 8 : 2) && round < 9; i++) say(0, "step %d 0 0", 200 * slow);
+        if (round == 9) say(0, "pass");
+        for (int i = 0; i < (slow > 1 ? 2 : 8); i++) say(1, "step %g 0 0", half);
     }
-    for (int i = 0; i < 2; i++) assert_int_equal(say(&b, i, "shape 1 1 1 6 0"), AMP_OK);
-    assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
+    for (int i = 0; i < 2; i++) say(i, "shape 1 1 1 6 0");
+    summarize();
     const amp_bench_side *fp32 = &b.sides[0], *bf16 = &b.sides[1];
     /* one of nine lies log(2) above the others */
     const double ratio = 2 * pow(2, 1 / 9.), error_of_log = log(2) / 9;
@@ -342,25 +343,19 @@ TEST(a_ratio_is_the_quotient_of_its_row)
     assert_true(fabs(log(bf16->over_fp32.most / ratio) - 2.306 * error_of_log) < 1e-4);
     assert_true(fabs(log(ratio / bf16->over_fp32.least) - 2.306 * error_of_log) < 1e-4);
     assert_true(fp32->over_fp32.ratio == 1 && fp32->over_fp32.least == 1 && fp32->over_fp32.most == 1);
-    amp_bench_free(&b);
 }
 
 /* The clocks ran while the machine was four times as slow: a pass of 400 ms, where the steps' passes took
  * 100. */
-TEST(the_layers_and_the_update_make_the_step)
+BENCH_TEST(the_layers_and_the_update_make_the_step)
 {
-    amp_bench b = two_sides();
-    amp_error error;
     char *text;
     size_t size;
-    for (int i = 0; i < 10; i++) assert_int_equal(say(&b, i % 2, i % 2 ? "step 20 30 10" : "step 40 60 20"),
-                                                  AMP_OK);
-    for (int i = 0; i < 12; i++) {
-        char line[64];
-        snprintf(line, sizeof line, "layer %d convolutional 0 0 10 %d 0 0", i, i ? 20 : 60);
-        for (int side = 0; side < 2; side++) assert_int_equal(say(&b, side, line), AMP_OK);
-    }
-    assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
+    for (int i = 0; i < 10; i++) say(i % 2, i % 2 ? "step 20 30 10" : "step 40 60 20");
+    for (int i = 0; i < 12; i++)
+        for (int side = 0; side < 2; side++)
+            say(side, "layer %d convolutional 0 0 10 %d 0 0", i, i ? 20 : 60);
+    summarize();
     const amp_bench_side *fp32 = &b.sides[0];
     assert_true(fabs(fp32->spread[AMP_BENCH_STEP].typical - 420) < 1e-9
                 && fabs(fp32->spread[AMP_BENCH_UPDATE].typical - 20) < 1e-9);
@@ -378,90 +373,72 @@ TEST(the_layers_and_the_update_make_the_step)
     assert_non_null(strstr(text, "\n      update                    20 (4.8 %)            10 (4.8 %) \n"));
     assert_non_null(strstr(text, "\n      step                   420 (100.0 %)         210 (100.0 %) \n"));
     free(text);
-    amp_bench_free(&b);
 }
 
-TEST(a_step_or_two_do_not_tell)
+BENCH_TEST(a_step_or_two_do_not_tell)
 {
     made_up e = gaining();
     e.half.steps = 4;
     assert_non_null(strstr(judged(&e, 0, 0).text, "4 steps of each tell little: give -iters 5 or more."));
-    amp_bench b = two_sides();
-    amp_error error;
     b.subdivisions = 1;
-    assert_int_equal(say(&b, 0, "step 50 50 1"), AMP_OK);
-    for (int i = 0; i < 9; i++) assert_int_equal(say(&b, 1, "step 20 20 1"), AMP_OK);
-    assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
+    say(0, "step 50 50 1");
+    for (int i = 0; i < 9; i++) say(1, "step 20 20 1");
+    summarize();
     assert_int_equal(b.verdicts[0].worth, AMP_BENCH_CANNOT_TELL);
     assert_non_null(strstr(b.verdicts[0].text, "cannot tell whether bf16 is worth it"));
     assert_non_null(strstr(b.verdicts[0].text, "1 step of each tell little"));
-    amp_bench_free(&b);
 }
 
 /* 2 operations to the byte wait for memory, 64 do not. */
-TEST(shares_are_of_the_layers_time_in_the_half_dtype)
+BENCH_TEST(shares_are_of_the_layers_time_in_the_half_dtype)
 {
-    amp_bench b = two_sides();
-    amp_error error;
     b.subdivisions = 1;
-    for (int i = 0; i < 10; i++) assert_int_equal(say(&b, i % 2, "step 50 50 1"), AMP_OK);
-    assert_int_equal(say(&b, 1, "layer 0 convolutional 1 1 20 30 640 10"), AMP_OK);
-    assert_int_equal(say(&b, 1, "layer 1 maxpool 1 0 5 5 20 10"), AMP_OK);
-    assert_int_equal(say(&b, 1, "layer 2 yolo 0 0 20 20 20 10"), AMP_OK);
-    assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
+    for (int i = 0; i < 10; i++) say(i % 2, "step 50 50 1");
+    say(1, "layer 0 convolutional 1 1 20 30 640 10");
+    say(1, "layer 1 maxpool 1 0 5 5 20 10");
+    say(1, "layer 2 yolo 0 0 20 20 20 10");
+    summarize();
     assert_int_equal(b.verdicts[0].worth, AMP_BENCH_NOT_WORTH_IT);
     assert_true(b.verdicts[0].reason[AMP_BENCH_MISALIGNED]); /* 50 of 100 */
     assert_false(b.verdicts[0].reason[AMP_BENCH_FP32_LAYERS] || b.verdicts[0].reason[AMP_BENCH_MEMORY_BOUND]);
     assert_false(b.verdicts[0].reason[AMP_BENCH_FIXED_COSTS]
                  || b.verdicts[0].reason[AMP_BENCH_NO_NATIVE_HALF]);
-    amp_bench_free(&b);
 }
 
-TEST(the_most_expensive_layers_are_those_of_any_side)
+BENCH_TEST(the_most_expensive_layers_are_those_of_any_side)
 {
-    amp_bench b = two_sides();
     int top[16];
     for (int i = 0; i < 13; i++) {
-        char line[64];
         /* 12 is the most expensive, 0 to 2 are not shown. */
-        snprintf(line, sizeof line, "layer %d convolutional 0 0 %d 1 0 0", i, i);
-        assert_int_equal(say(&b, 0, line), AMP_OK);
-        snprintf(line, sizeof line, "layer %d convolutional 1 0 %d 1 0 0", i, i ? i : 99); /* here 0 is */
-        assert_int_equal(say(&b, 1, line), AMP_OK);
+        say(0, "layer %d convolutional 0 0 %d 1 0 0", i, i);
+        say(1, "layer %d convolutional 1 0 %d 1 0 0", i, i ? i : 99); /* here 0 is */
     }
     assert_int_equal(amp_bench_top_layers(&b, top), 11);
     for (int k = 0; k < 10; k++) assert_int_equal(top[k], 12 - k);
     assert_int_equal(top[10], 0);
-    amp_bench_free(&b);
 }
 
-TEST(a_line_that_is_none_is_refused)
+BENCH_TEST(a_line_that_is_none_is_refused)
 {
     static const char *const lines[] = { "done 7", "", "step", "step 1 2", "step a b c",
                                          "layer 3 convolutional 0 0 1 1 0 0", "layer 0", "nonsense 1",
                                          "shape 1 2 3 4", "memory", "warm",
                                          "averyveryverylongword 1" };
-    amp_bench b = two_sides();
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        amp_error error;
         assert_int_equal(amp_bench_read_line(&b, &b.sides[0], lines[i], &error), AMP_IO_FAILED);
         assert_true(!strncmp(error.message, "fp32: ", 6));
     }
     assert_int_equal(b.sides[0].steps, 0);
-    amp_bench_free(&b);
 }
 
-TEST(a_side_without_a_step_is_an_error)
+BENCH_TEST(a_side_without_a_step_is_an_error)
 {
-    amp_bench b = two_sides();
-    amp_error error;
-    assert_int_equal(say(&b, 0, "step 1 1 1"), AMP_OK);
+    say(0, "step 1 1 1");
     assert_int_equal(amp_bench_summarize(&b, &error), AMP_IO_FAILED);
     assert_string_equal(error.message, "bf16: no step was measured");
     b.sides[1].left_out = 1;
-    assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
+    summarize();
     assert_int_equal(b.verdict_count, 0);
-    amp_bench_free(&b);
 }
 
 int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -8,68 +8,78 @@
 
 enum { DTYPES = 3, SEEDS = 3, STEPS = 60 }; /* enough to judge speeds by */
 
-/* fp32, bf16 and fp16 with three seeds, all done; nothing else is known of them. */
-typedef struct made_up {
+/* fp32, bf16 and fp16 with three seeds, all done; nothing else is known of them. Anew for each test. */
+static struct {
     amp_comparison c;
     const char *dtypes[DTYPES];
     amp_run runs[DTYPES * SEEDS];
     amp_log_row rows[DTYPES * SEEDS][STEPS];
-} made_up;
+} m;
 
-static void make_up(made_up *m)
+static int make_up(void **state)
 {
     static const char *const names[DTYPES] = { "fp32", "bf16", "fp16" };
-    memset(m, 0, sizeof *m);
-    m->c = (amp_comparison){ .kind = AMP_COMPARED_DETECTOR, .dtype_count = DTYPES, .seed_count = SEEDS,
-                             .dtypes = m->dtypes, .runs = m->runs, .batch = 8,
-                             .classes = 10, .points_allowed = 1, .alpha = AMP_COMPARE_ALPHA };
+    (void)state;
+    memset(&m, 0, sizeof m);
+    m.c = (amp_comparison){ .kind = AMP_COMPARED_DETECTOR, .dtype_count = DTYPES, .seed_count = SEEDS,
+                            .dtypes = m.dtypes, .runs = m.runs, .batch = 8,
+                            .classes = 10, .points_allowed = 1, .alpha = AMP_COMPARE_ALPHA };
     for (int d = 0; d < DTYPES; d++) {
-        m->dtypes[d] = names[d];
+        m.dtypes[d] = names[d];
         for (int s = 0; s < SEEDS; s++) {
             int i = d * SEEDS + s;
-            m->runs[i] = (amp_run){ .dtype = names[d], .seed = (unsigned)s + 1, .state = AMP_RUN_DONE,
-                                    .rows = m->rows[i], .count = STEPS, .score = { .5, .25 } };
+            m.runs[i] = (amp_run){ .dtype = names[d], .seed = (unsigned)s + 1, .state = AMP_RUN_DONE,
+                                   .rows = m.rows[i], .count = STEPS, .score = { .5, .25 } };
             for (int k = 0; k < STEPS; k++)
-                m->rows[i][k] = (amp_log_row){ .iteration = k + 1, .loss = 2, .avg_loss = 2.5f,
-                                               .load_seconds = .25, .train_seconds = .25,
-                                               .peak_memory_mb = 100 };
+                m.rows[i][k] = (amp_log_row){ .iteration = k + 1, .loss = 2, .avg_loss = 2.5f,
+                                              .load_seconds = .25, .train_seconds = .25,
+                                              .peak_memory_mb = 100 };
         }
     }
-}
-
-static void summarize(made_up *m)
-{
-    amp_compare_statistics(&m->c);
-}
-
-static void judge(made_up *m, const char *const *notes)
-{
-    summarize(m);
-    amp_compare_verdict(&m->c, notes);
-}
-
-static void forget(made_up *m)
-{
-    amp_lines_free(&m->c.verdict);
-    free(m->c.summaries);
-}
-
-static void set_scores(made_up *m, int dtype, double a, double b, double c)
-{
-    const double scores[SEEDS] = { a, b, c };
-    for (int s = 0; s < SEEDS; s++) amp_comparison_run(&m->c, dtype, s)->score[0] = scores[s];
-}
-
-static int says(const made_up *m, const char *text)
-{
-    for (size_t i = 0; i < m->c.verdict.count; i++) if (strstr(m->c.verdict.line[i], text)) return 1;
     return 0;
 }
 
-static void expect(const made_up *m, const char *text)
+static int forget(void **state)
 {
-    if (says(m, text)) return;
-    for (size_t i = 0; i < m->c.verdict.count; i++) print_message("%s\n", m->c.verdict.line[i]);
+    (void)state;
+    amp_lines_free(&m.c.verdict);
+    free(m.c.summaries);
+    return 0;
+}
+
+/* Another comparison in the same test. */
+static void start_again(void)
+{
+    forget(NULL);
+    make_up(NULL);
+}
+
+#define COMPARISON_TEST(name) TEST_WITH(name, make_up, forget)
+
+static void summarize(void) { amp_compare_statistics(&m.c); }
+
+static void judge(const char *const *notes)
+{
+    summarize();
+    amp_compare_verdict(&m.c, notes);
+}
+
+static void set_scores(int dtype, double a, double b, double c)
+{
+    const double scores[SEEDS] = { a, b, c };
+    for (int s = 0; s < SEEDS; s++) amp_comparison_run(&m.c, dtype, s)->score[0] = scores[s];
+}
+
+static int says(const char *text)
+{
+    for (size_t i = 0; i < m.c.verdict.count; i++) if (strstr(m.c.verdict.line[i], text)) return 1;
+    return 0;
+}
+
+static void expect(const char *text)
+{
+    if (says(text)) return;
+    for (size_t i = 0; i < m.c.verdict.count; i++) print_message("%s\n", m.c.verdict.line[i]);
     fail_msg("nothing says: %s", text);
 }
 
@@ -82,10 +92,8 @@ static void near(double a, double b)
 
 /* 60 steps: the first six are left out, and with them their times; skipped ones and the
  * highest memory are of all. */
-TEST(a_run_is_measured_without_its_first_tenth)
+COMPARISON_TEST(a_run_is_measured_without_its_first_tenth)
 {
-    made_up m;
-    make_up(&m);
     amp_log_row *rows = m.rows[0];
     for (int k = 0; k < STEPS; k++) {
         rows[k].train_seconds = k < 6 ? 1000 : k < 33 ? 1 : 2; /* 27 of 1 s, 27 of 2 s */
@@ -93,35 +101,31 @@ TEST(a_run_is_measured_without_its_first_tenth)
         rows[k].peak_memory_mb = k == 0 ? 300 : 100 + k;
     }
     rows[0].found_inf = rows[1].found_inf = rows[7].found_inf = 1;
-    summarize(&m);
+    summarize();
     near(m.runs[0].images_per_second, (8. / 2 + 8. / 3) / 2);
     assert_int_equal(m.runs[0].speed_steps, STEPS - STEPS / 10);
     near(m.runs[0].compute_images_per_second, (8. / 1 + 8. / 2) / 2);
     near(m.runs[0].peak_memory_mb, 300);
     assert_int_equal(m.runs[0].skipped, 3);
-    forget(&m);
 }
 
-TEST(a_run_of_few_steps_has_what_they_tell)
+COMPARISON_TEST(a_run_of_few_steps_has_what_they_tell)
 {
-    made_up m;
-    make_up(&m);
     m.runs[0].count = 1;
-    summarize(&m);
+    summarize();
     near(m.runs[0].images_per_second, 16);
     m.runs[0].count = 0;
-    summarize(&m);
+    summarize();
     assert_false(isfinite(m.runs[0].images_per_second));
     assert_false(isfinite(m.runs[0].peak_memory_mb));
-    forget(&m);
 }
 
 /* A step of `seconds` each, from `begin` on, in turns with others: each step ends `apart` seconds after
  * the one before. */
-static void set_times(made_up *m, int dtype, int seed, double begin, double seconds, double apart)
+static void set_times(int dtype, int seed, double begin, double seconds, double apart)
 {
     for (int k = 0; k < STEPS; k++) {
-        amp_log_row *row = &m->rows[dtype * SEEDS + seed][k];
+        amp_log_row *row = &m.rows[dtype * SEEDS + seed][k];
         row->load_seconds = 0;
         row->train_seconds = seconds;
         row->time = begin + k * apart + seconds;
@@ -130,53 +134,45 @@ static void set_times(made_up *m, int dtype, int seed, double begin, double seco
 
 /* bf16 is done halfway through fp32's training, which is twice as fast from there on; what fp16 did before
  * it failed counts for nobody. */
-TEST(speeds_are_of_the_time_in_which_all_trained)
+COMPARISON_TEST(speeds_are_of_the_time_in_which_all_trained)
 {
-    made_up m;
-    make_up(&m);
     for (int s = 0; s < SEEDS; s++) {
-        set_times(&m, 0, s, 1000 * s, 4, 6);
-        set_times(&m, 1, s, 1000 * s + 4, 2, 3);
+        set_times(0, s, 1000 * s, 4, 6);
+        set_times(1, s, 1000 * s + 4, 2, 3);
         for (int k = STEPS / 2 + 1; k < STEPS; k++) m.rows[s][k].train_seconds = 2;
         amp_comparison_run(&m.c, 2, s)->state = AMP_RUN_FAILED;
     }
-    judge(&m, NULL);
+    judge(NULL);
     near(m.runs[0].images_per_second, 2);
     near(m.runs[SEEDS].images_per_second, 4);
     /* fp32's 30th step ends at 6 * 29 + 4, bf16's last one at 183 */
     assert_int_equal(m.runs[0].speed_steps, STEPS / 2 - STEPS / 10);
     near(m.c.summaries[1].speedup.ratio, 2);
     near(m.c.together_seconds, 3 * (24 * 4 + 54 * 2));
-    expect(&m, "Speeds are of 612 seconds of work, while all dtypes of a seed trained, in turns.");
+    expect("Speeds are of 612 seconds of work, while all dtypes of a seed trained, in turns.");
     assert_false(m.c.apart);
-    forget(&m);
 }
 
 /* bf16 was added when fp32 was done: all steps count, and the verdict says so. */
-TEST(trainings_that_never_ran_at_the_same_time_are_told)
+COMPARISON_TEST(trainings_that_never_ran_at_the_same_time_are_told)
 {
-    made_up m;
-    make_up(&m);
     for (int s = 0; s < SEEDS; s++) {
-        set_times(&m, 0, s, 0, 4, 4);
-        set_times(&m, 1, s, 1000, 2, 2);
-        set_times(&m, 2, s, 0, 4, 4);
+        set_times(0, s, 0, 4, 4);
+        set_times(1, s, 1000, 2, 2);
+        set_times(2, s, 0, 4, 4);
     }
-    judge(&m, NULL);
+    judge(NULL);
     near(m.c.summaries[1].speedup.ratio, 2);
     assert_int_equal(m.runs[0].speed_steps, STEPS - STEPS / 10);
-    expect(&m, "Speeds: not all dtypes of a seed trained at the same time");
-    forget(&m);
+    expect("Speeds: not all dtypes of a seed trained at the same time");
 }
 
 /* ---- over the seeds ---- */
 
-TEST(summaries_are_paired_by_seed)
+COMPARISON_TEST(summaries_are_paired_by_seed)
 {
-    made_up m;
-    make_up(&m);
-    set_scores(&m, 0, .50, .60, .70);
-    set_scores(&m, 1, .51, .60, .73);
+    set_scores(0, .50, .60, .70);
+    set_scores(1, .51, .60, .73);
     const double seconds[] = { .2, .1, .4 }; /* against .5: ratios 2.5, 5, 1.25 */
     for (int s = 0; s < SEEDS; s++)
         for (int k = 0; k < STEPS; k++) {
@@ -186,7 +182,7 @@ TEST(summaries_are_paired_by_seed)
             row->found_inf = k < s;
             row->avg_loss = (float)s;
         }
-    summarize(&m);
+    summarize();
     const amp_dtype_summary *s = &m.c.summaries[1];
     near(s->score[0].mean, 1.84 / 3);
     near(s->score[0].spread, .22);
@@ -205,18 +201,15 @@ TEST(summaries_are_paired_by_seed)
     near(s->skipped.mean, 1);
     near(m.c.summaries[0].speedup.ratio, 1);
     near(s->images_per_second.mean / m.c.summaries[0].images_per_second.mean, s->speedup.ratio);
-    forget(&m);
 }
 
-TEST(what_is_not_done_is_left_out)
+COMPARISON_TEST(what_is_not_done_is_left_out)
 {
-    made_up m;
-    make_up(&m);
-    set_scores(&m, 0, .5, .6, .9);
-    set_scores(&m, 1, .4, .6, .1);
+    set_scores(0, .5, .6, .9);
+    set_scores(1, .4, .6, .1);
     amp_comparison_run(&m.c, 1, 2)->state = AMP_RUN_FAILED;
     amp_comparison_run(&m.c, 0, 1)->state = AMP_RUN_TRAINING;
-    summarize(&m);
+    summarize();
     const amp_dtype_summary *s = &m.c.summaries[1];
     assert_int_equal(s->failed, 1);
     assert_int_equal(s->score[0].count, 2);
@@ -227,23 +220,19 @@ TEST(what_is_not_done_is_left_out)
     assert_int_equal(s->loss.count, 2);
     near(s->speedup.ratio, 1); /* speed is known before a training is over, but not of one that failed */
     assert_int_equal(s->images_per_second.count, 2);
-    forget(&m);
 }
 
-TEST(nothing_is_known_of_nothing)
+COMPARISON_TEST(nothing_is_known_of_nothing)
 {
-    made_up m;
-    make_up(&m);
     for (int i = 0; i < DTYPES * SEEDS; i++) {
         m.runs[i].state = AMP_RUN_WAITING;
         m.runs[i].count = 0;
     }
-    judge(&m, NULL);
+    judge(NULL);
     assert_int_equal(m.c.summaries[1].score[0].count, 0);
     assert_false(isfinite(m.c.summaries[1].speedup.ratio));
-    expect(&m, "bf16: no mAP@0.5 to compare");
-    assert_false(says(&m, "images/s"));
-    forget(&m);
+    expect("bf16: no mAP@0.5 to compare");
+    assert_false(says("images/s"));
 }
 
 /* ---- the verdict ---- */
@@ -285,33 +274,27 @@ TEST(a_loss_is_ruled_out_or_shown_or_nobody_can_tell)
 }
 
 /* The second score: mAP@0.5:0.95, of which 2 points are lost in each seed, or some in one. */
-TEST(both_scores_count)
+COMPARISON_TEST(both_scores_count)
 {
-    made_up m;
-    make_up(&m);
     for (int s = 0; s < SEEDS; s++) amp_comparison_run(&m.c, 1, s)->score[1] = .23;
     amp_comparison_run(&m.c, 2, 1)->score[1] = .20;
-    judge(&m, NULL);
-    expect(&m, "bf16: worse than fp32 by more than 1 point: mAP@0.5 50.00 % against 50.00 %, +0.00 points");
-    expect(&m, "mAP@0.5:0.95 23.00 % against 25.00 %, -2.00 points");
-    expect(&m, "fp16: cannot tell yet");
+    judge(NULL);
+    expect("bf16: worse than fp32 by more than 1 point: mAP@0.5 50.00 % against 50.00 %, +0.00 points");
+    expect("mAP@0.5:0.95 23.00 % against 25.00 %, -2.00 points");
+    expect("fp16: cannot tell yet");
     assert_int_equal(m.c.summaries[2].accuracy[0], AMP_ACCURACY_AS_GOOD);
     assert_false(amp_compare_is_settled(&m.c));
-    forget(&m);
 }
 
-TEST(the_sentence_holds_the_numbers)
+COMPARISON_TEST(the_sentence_holds_the_numbers)
 {
-    made_up m;
-    make_up(&m);
-    set_scores(&m, 0, .5, .6, .7);
-    set_scores(&m, 1, .49, .61, .69);
-    judge(&m, NULL);
-    expect(&m, "bf16: cannot tell yet whether it loses more than 1 point to fp32: mAP@0.5 59.67 % against "
+    set_scores(0, .5, .6, .7);
+    set_scores(1, .49, .61, .69);
+    judge(NULL);
+    expect("bf16: cannot tell yet whether it loses more than 1 point to fp32: mAP@0.5 59.67 % against "
            "60.00 %, -0.33 points (95 % interval of 3 seeds -3.20 to +2.54); mAP@0.5:0.95 25.00 % against "
            "25.00 %, +0.00 points (95 % interval of 3 seeds +0.00 to +0.00): about 23 more seeds would "
            "tell (-seeds 26, or -until 1).");
-    forget(&m);
 }
 
 /* n seeds tell where (t + 0.8416) deviation / sqrt(n) reaches the border: t of 25 degrees of freedom is
@@ -331,228 +314,191 @@ TEST(the_seeds_that_would_tell_are_estimated)
 }
 
 /* With -until the significance level is shared among the looks, and the points are the user's. */
-TEST(an_interval_of_a_look_is_wider)
+COMPARISON_TEST(an_interval_of_a_look_is_wider)
 {
-    made_up m;
-    make_up(&m);
-    set_scores(&m, 0, .5, .6, .7);
-    set_scores(&m, 1, .501, .598, .699);
-    set_scores(&m, 2, .5, .6, .7);
-    judge(&m, NULL);
-    expect(&m, "bf16: as good as fp32");
+    set_scores(0, .5, .6, .7);
+    set_scores(1, .501, .598, .699);
+    set_scores(2, .5, .6, .7);
+    judge(NULL);
+    expect("bf16: as good as fp32");
     assert_true(amp_compare_is_settled(&m.c));
-    forget(&m);
+    forget(NULL);
     m.c.summaries = NULL;
     m.c.alpha = AMP_COMPARE_ALPHA / 4;
     m.c.points_allowed = .5;
-    judge(&m, NULL);
-    expect(&m, "bf16: cannot tell yet whether it loses more than 0.5 points to fp32");
-    expect(&m, "(98.75 % interval of 3 seeds -0.85 to +0.71)");
+    judge(NULL);
+    expect("bf16: cannot tell yet whether it loses more than 0.5 points to fp32");
+    expect("(98.75 % interval of 3 seeds -0.85 to +0.71)");
     assert_false(amp_compare_is_settled(&m.c));
-    forget(&m);
 }
 
-TEST(a_classifier_is_judged_by_top_1_and_top_5)
+COMPARISON_TEST(a_classifier_is_judged_by_top_1_and_top_5)
 {
-    made_up m;
-    make_up(&m);
     m.c.kind = AMP_COMPARED_CLASSIFIER;
     m.c.points_allowed = AMP_CLASSIFIER_POINTS;
-    set_scores(&m, 0, .5, .6, .7);
-    set_scores(&m, 1, .493, .592, .693);
-    judge(&m, NULL);
-    expect(&m, "bf16: worse than fp32 by more than 0.5 points: top-1 59.27 % against 60.00 %, -0.73 points");
-    expect(&m, "; top-5 25.00 % against 25.00 %, +0.00 points");
-    expect(&m, "fp16: cannot tell yet whether it loses more than 0.5 points to fp32: top-1 50.00 % against "
+    set_scores(0, .5, .6, .7);
+    set_scores(1, .493, .592, .693);
+    judge(NULL);
+    expect("bf16: worse than fp32 by more than 0.5 points: top-1 59.27 % against 60.00 %, -0.73 points");
+    expect("; top-5 25.00 % against 25.00 %, +0.00 points");
+    expect("fp16: cannot tell yet whether it loses more than 0.5 points to fp32: top-1 50.00 % against "
            "60.00 %");
-    forget(&m);
 }
 
-TEST(one_seed_cannot_tell)
+COMPARISON_TEST(one_seed_cannot_tell)
 {
-    made_up m;
-    make_up(&m);
     m.c.seed_count = 1;
     for (int d = 0; d < DTYPES; d++) m.c.runs[d] = m.runs[d * SEEDS];
-    judge(&m, NULL);
-    expect(&m, "bf16: cannot tell yet whether it loses more than 1 point to fp32: mAP@0.5 50.00 % against "
+    judge(NULL);
+    expect("bf16: cannot tell yet whether it loses more than 1 point to fp32: mAP@0.5 50.00 % against "
            "50.00 %, +0.00 points; mAP@0.5:0.95 25.00 % against 25.00 %, +0.00 points: one seed cannot tell "
            "precision from chance: take -seeds 3 or more, or -until 1.");
-    expect(&m, "bf16: cannot tell its speed from one seed (from 2 on): 1.00 times the images/s of fp32");
-    assert_false(says(&m, "by seed"));
-    forget(&m);
+    expect("bf16: cannot tell its speed from one seed (from 2 on): 1.00 times the images/s of fp32");
+    assert_false(says("by seed"));
 }
 
-TEST(what_has_learnt_nothing_is_not_judged)
+COMPARISON_TEST(what_has_learnt_nothing_is_not_judged)
 {
-    made_up m;
-    make_up(&m);
-    set_scores(&m, 0, .001, .002, .001);
-    set_scores(&m, 1, .001, .001, .001);
-    judge(&m, NULL);
-    expect(&m, "bf16: neither it nor fp32 has learnt enough to compare; train longer: mAP@0.5 0.10 % "
+    set_scores(0, .001, .002, .001);
+    set_scores(1, .001, .001, .001);
+    judge(NULL);
+    expect("bf16: neither it nor fp32 has learnt enough to compare; train longer: mAP@0.5 0.10 % "
            "against 0.13 %");
-    expect(&m, "fp16: as good as fp32, a loss of more than 1 point is ruled out: mAP@0.5 50.00 % against "
+    expect("fp16: as good as fp32, a loss of more than 1 point is ruled out: mAP@0.5 50.00 % against "
            "0.13 %"); /* one has */
-    forget(&m);
 }
 
-static void set_seconds(made_up *m, int dtype, double load, double train)
+static void set_seconds(int dtype, double load, double train)
 {
     for (int s = 0; s < SEEDS; s++)
         for (int k = 0; k < STEPS; k++) {
-            m->rows[dtype * SEEDS + s][k].load_seconds = load;
-            m->rows[dtype * SEEDS + s][k].train_seconds = train;
+            m.rows[dtype * SEEDS + s][k].load_seconds = load;
+            m.rows[dtype * SEEDS + s][k].train_seconds = train;
         }
 }
 
-TEST(speed_is_judged_and_explained)
+COMPARISON_TEST(speed_is_judged_and_explained)
 {
     static const char *const notes[DTYPES] = { NULL, "bf16 is only stored here", "fp16 is only stored here" };
-    made_up m;
-    make_up(&m);
-    set_seconds(&m, 0, .1, .4);
-    set_seconds(&m, 1, .1, .2);
-    set_seconds(&m, 2, .1, .39);
-    judge(&m, notes);
-    expect(&m, "bf16: faster: 1.67 times the images/s of fp32 (26.7 against 16.0; by seed 1.67 to 1.67; "
+    set_seconds(0, .1, .4);
+    set_seconds(1, .1, .2);
+    set_seconds(2, .1, .39);
+    judge(notes);
+    expect("bf16: faster: 1.67 times the images/s of fp32 (26.7 against 16.0; by seed 1.67 to 1.67; "
            "without loading 2.00 times, 40.0 against 20.0), with 1.00 times the peak memory (100 against "
            "100 MB).");
-    assert_false(says(&m, notes[1]));
-    expect(&m, "fp16: not worth it for speed, below 1.1 times: 1.02 times the images/s");
-    expect(&m, " MB); fp16 is only stored here.");
+    assert_false(says(notes[1]));
+    expect("fp16: not worth it for speed, below 1.1 times: 1.02 times the images/s");
+    expect(" MB); fp16 is only stored here.");
     /* of each dtype but fp32 two: accuracy; speed and memory. And when it was */
     assert_int_equal(m.c.verdict.count, 5);
-    forget(&m);
 
-    make_up(&m);
-    set_seconds(&m, 0, .4, .1);
-    set_seconds(&m, 1, .4, .06);
-    set_seconds(&m, 2, .4, .5);
-    judge(&m, notes);
-    expect(&m, "without loading 1.67 times, 133.3 against 80.0), with 1.00 times the peak memory (100 "
+    start_again();
+    set_seconds(0, .4, .1);
+    set_seconds(1, .4, .06);
+    set_seconds(2, .4, .5);
+    judge(notes);
+    expect("without loading 1.67 times, 133.3 against 80.0), with 1.00 times the peak memory (100 "
                "against 100 MB); loading the images holds it back.");
-    expect(&m, "fp16: slower: 0.56 times the images/s of fp32 (8.9 against 16.0; by seed 0.56 to 0.56; "
+    expect("fp16: slower: 0.56 times the images/s of fp32 (8.9 against 16.0; by seed 0.56 to 0.56; "
            "without loading 0.20 times, 16.0 against 80.0)");
-    forget(&m);
 }
 
 /* Single seeds of 1.78, 1.44 and 0.89: their geometric mean, which is the quotient of the two rates, and
  * no word that a seed contradicts. */
-TEST(seeds_that_differ_do_not_tell_the_speed)
+COMPARISON_TEST(seeds_that_differ_do_not_tell_the_speed)
 {
     static const double times[SEEDS] = { 1.78, 1.44, .89 };
-    made_up m;
-    make_up(&m);
     for (int s = 0; s < SEEDS; s++)
         for (int k = 0; k < STEPS; k++)
             m.rows[SEEDS + s][k].load_seconds = m.rows[SEEDS + s][k].train_seconds = .25 / times[s];
-    judge(&m, NULL);
+    judge(NULL);
     const amp_dtype_summary *bf16 = &m.c.summaries[1];
     near(bf16->speedup.ratio, cbrt(1.78 * 1.44 * .89));
     near(bf16->images_per_second.mean, 16 * cbrt(1.78 * 1.44 * .89));
-    expect(&m, "bf16: cannot tell whether it is 1.1 times as fast, as the seeds differ: 1.32 times the "
+    expect("bf16: cannot tell whether it is 1.1 times as fast, as the seeds differ: 1.32 times the "
            "images/s of fp32 (21.1 against 16.0; by seed 0.89 to 1.78;");
-    forget(&m);
 }
 
 /* Seed 3 of fp16 failed: its speed is of two seeds, and so is that of all, so that quotients are of the
  * same. */
-TEST(speeds_are_of_the_seeds_that_all_have)
+COMPARISON_TEST(speeds_are_of_the_seeds_that_all_have)
 {
-    made_up m;
-    make_up(&m);
     for (int k = 0; k < STEPS; k++) m.rows[2][k].train_seconds = m.rows[SEEDS + 2][k].train_seconds = 100;
     amp_comparison_run(&m.c, 2, 2)->state = AMP_RUN_FAILED;
-    summarize(&m);
+    summarize();
     for (int d = 0; d < DTYPES; d++) {
         near(m.c.summaries[d].images_per_second.mean, 16);
         near(m.c.summaries[d].speedup.ratio, 1);
         assert_int_equal(m.c.summaries[d].images_per_second.count, 2);
     }
-    forget(&m);
 }
 
 /* Ten steps, of which the first is left out: cold caches would make a verdict. */
-TEST(a_few_steps_tell_nothing_of_speed)
+COMPARISON_TEST(a_few_steps_tell_nothing_of_speed)
 {
     static const char *const notes[DTYPES] = { NULL, "bf16 is only stored here", "fp16 is only stored here" };
-    made_up m;
-    make_up(&m);
-    set_seconds(&m, 0, .1, .4);
-    set_seconds(&m, 1, .1, .2);
-    set_seconds(&m, 2, .1, .5);
+    set_seconds(0, .1, .4);
+    set_seconds(1, .1, .2);
+    set_seconds(2, .1, .5);
     amp_comparison_run(&m.c, 1, 2)->count = 10;
-    judge(&m, notes);
-    expect(&m, "bf16: cannot tell its speed from 9 steps (from 10 on): 1.67 times the images/s of fp32");
-    expect(&m, "fp16: slower: 0.83 times"); /* its trainings and fp32's are long enough */
-    forget(&m);
+    judge(notes);
+    expect("bf16: cannot tell its speed from 9 steps (from 10 on): 1.67 times the images/s of fp32");
+    expect("fp16: slower: 0.83 times"); /* its trainings and fp32's are long enough */
 
-    make_up(&m);
-    set_seconds(&m, 0, .1, .4);
-    set_seconds(&m, 1, .1, .2);
+    start_again();
+    set_seconds(0, .1, .4);
+    set_seconds(1, .1, .2);
     amp_comparison_run(&m.c, 1, 2)->count = 11;
-    judge(&m, notes);
-    expect(&m, "bf16: faster: 1.67 times");
-    forget(&m);
+    judge(notes);
+    expect("bf16: faster: 1.67 times");
 
-    make_up(&m);
+    start_again();
     amp_comparison_run(&m.c, 0, 0)->count = 2;
-    judge(&m, notes);
-    expect(&m, "bf16: cannot tell its speed from 2 steps (from 10 on)");
-    expect(&m, "fp16: cannot tell its speed from 2 steps (from 10 on)");
-    assert_false(says(&m, notes[1]) || says(&m, notes[2]));
-    forget(&m);
+    judge(notes);
+    expect("bf16: cannot tell its speed from 2 steps (from 10 on)");
+    expect("fp16: cannot tell its speed from 2 steps (from 10 on)");
+    assert_false(says(notes[1]) || says(notes[2]));
 }
 
 /* 54 steps of three seeds each count: 32.4 s of fp32's, 32.4 or 24.3 s of bf16's. */
-TEST(a_few_seconds_tell_nothing_of_speed)
+COMPARISON_TEST(a_few_seconds_tell_nothing_of_speed)
 {
     static const char *const notes[DTYPES] = { NULL, "bf16 is only stored here", NULL };
-    made_up m;
-    make_up(&m);
-    set_seconds(&m, 0, .1, .1);
-    set_seconds(&m, 1, .1, .1);
-    judge(&m, notes);
-    expect(&m, "bf16: not worth it for speed, below 1.1 times: 1.00 times");
-    forget(&m);
+    set_seconds(0, .1, .1);
+    set_seconds(1, .1, .1);
+    judge(notes);
+    expect("bf16: not worth it for speed, below 1.1 times: 1.00 times");
 
-    make_up(&m);
-    set_seconds(&m, 0, .1, .1);
-    set_seconds(&m, 1, .1, .05);
-    judge(&m, notes);
-    expect(&m, "bf16: cannot tell its speed from 24 seconds of steps (from 30 on): 1.33 times the images/s");
-    assert_false(says(&m, notes[1]));
-    forget(&m);
+    start_again();
+    set_seconds(0, .1, .1);
+    set_seconds(1, .1, .05);
+    judge(notes);
+    expect("bf16: cannot tell its speed from 24 seconds of steps (from 30 on): 1.33 times the images/s");
+    assert_false(says(notes[1]));
 }
 
-TEST(failures_skips_and_an_interruption_are_told)
+COMPARISON_TEST(failures_skips_and_an_interruption_are_told)
 {
-    made_up m;
-    make_up(&m);
     m.c.interrupted = 1;
     amp_run *failed = amp_comparison_run(&m.c, 2, 1);
     failed->state = AMP_RUN_FAILED;
     snprintf(failed->failure, sizeof failed->failure, "gradients stay inf");
     for (int k = 0; k < 3; k++) m.rows[1 * SEEDS + 2][k].found_inf = 1;
-    judge(&m, NULL);
+    judge(NULL);
     assert_int_equal(strncmp(m.c.verdict.line[0], "Interrupted: 8 of 9 trainings are done", 38), 0);
-    expect(&m, "fp16: 1 of 3 trainings failed and are left out; seed 2: gradients stay inf");
-    expect(&m, "bf16: 1.0 steps of a training were skipped on average");
-    expect(&m, "fp16: as good as fp32, a loss of more than 1 point is ruled out: mAP@0.5 50.00 % against "
+    expect("fp16: 1 of 3 trainings failed and are left out; seed 2: gradients stay inf");
+    expect("bf16: 1.0 steps of a training were skipped on average");
+    expect("fp16: as good as fp32, a loss of more than 1 point is ruled out: mAP@0.5 50.00 % against "
            "50.00 %, +0.00 points (95 % interval of 2 seeds");
-    forget(&m);
 }
 
-TEST(one_dtype_has_no_rival)
+COMPARISON_TEST(one_dtype_has_no_rival)
 {
-    made_up m;
-    make_up(&m);
     m.c.dtype_count = 1;
-    judge(&m, NULL);
+    judge(NULL);
     assert_int_equal(m.c.verdict.count, 1);
-    expect(&m, "Only fp32 was trained");
-    forget(&m);
+    expect("Only fp32 was trained");
 }
 
 int main(void) { return run_listed_tests("tests", NULL, NULL); }

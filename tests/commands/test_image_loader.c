@@ -7,6 +7,7 @@
 #include "darknet.h"
 #include "host/data/image_cache.h"
 #include "requests.h"
+#include "test_folder.h"
 
 #include <sys/stat.h>
 #include <time.h>
@@ -17,7 +18,9 @@ enum { IMAGES = 60, BROKEN = 7 }; /* every seventh is no image */
 /* A photo, and the size of a network that it is placed in. */
 enum { PHOTO_W = 320, PHOTO_H = 240, PHOTO = PHOTO_W * PHOTO_H, SIDE = 40, INPUT = 3 * SIDE * SIDE };
 
-typedef struct folder { char path[64], photo[80]; amp_lines images; float *stock; } folder;
+static char photo[] = "photo.jpg";
+static amp_lines images; /* 0.ppm and so on: image i is of the grey i */
+static float *stock;     /* of the photo, placed before AMP is there */
 
 data load_data_detection(int n, char **paths, int m, int w, int h, int boxes, int classes, float jitter,
                          float hue, float saturation, float exposure);
@@ -37,14 +40,10 @@ static int write_grey(const char *name, int grey, int broken)
 static int byte_of_photo(unsigned i) { return (int)(i * 2654435761u >> 24); }
 
 /* And its labels, none, beside it. Darknet's decoder goes by what a file holds, not by its name. */
-static int write_photo(folder *f)
+static int write_photo(void)
 {
-    char labels[80];
-    snprintf(f->photo, sizeof f->photo, "%s/photo.jpg", f->path);
-    snprintf(labels, sizeof labels, "%s/photo.txt", f->path);
-    FILE *file = fopen(labels, "w");
-    if (!file || fclose(file)) return 0;
-    file = fopen(f->photo, "w");
+    put_file("photo.txt", "");
+    FILE *file = fopen(photo, "w");
     if (!file) return 0;
     fprintf(file, "P6\n%d %d\n255\n", PHOTO_W, PHOTO_H);
     for (unsigned i = 0; i < 3 * PHOTO; i++) fputc(byte_of_photo(i), file);
@@ -52,9 +51,9 @@ static int write_photo(folder *f)
 }
 
 /* A training's input of the photo, the caller's. */
-static float *placed(folder *f)
+static float *placed(void)
 {
-    char *path = f->photo;
+    char *path = photo;
     srand(7);
     data d = load_data_detection(1, &path, 1, SIDE, SIDE, 1, 1, .3f, .1f, 1.5f, 1.5f);
     float *input = d.X.vals[0];
@@ -63,47 +62,38 @@ static float *placed(folder *f)
     return input;
 }
 
-/* Image i is of the grey i. */
 static int set_up(void **state)
 {
-    static folder f;
-    strcpy(f.path, "/tmp/image_loader_XXXXXX");
-    if (!mkdtemp(f.path)) return -1;
+    if (enter_folder(state)) return -1;
     for (int i = 0; i < IMAGES; i++) {
-        char name[128];
-        snprintf(name, sizeof name, "%s/%d.ppm", f.path, i);
+        char name[32];
+        snprintf(name, sizeof name, "%d.ppm", i);
         if (!write_grey(name, i, is_broken(i))) return -1;
-        amp_lines_add(&f.images, "%s", name);
+        amp_lines_add(&images, "%s", name);
     }
-    if (!write_photo(&f)) return -1;
-    f.stock = placed(&f); /* before AMP is there */
-    *state = &f;
+    if (!write_photo()) return -1;
+    stock = placed();
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    folder *f = *state;
-    for (size_t i = 0; i < f->images.count; i++) unlink(f->images.line[i]);
-    amp_lines_free(&f->images);
-    unlink(f->photo);
-    strcpy(strrchr(f->photo, '.'), ".txt");
-    unlink(f->photo);
-    free(f->stock);
-    return rmdir(f->path);
+    amp_lines_free(&images);
+    free(stock);
+    return leave_folder(state);
 }
 
-static struct amp_image_loader *started(const folder *f, amp_image_fit fit)
+static struct amp_image_loader *started(amp_image_fit fit)
 {
-    return amp_image_loader_start(&f->images, 4, 4, fit);
+    return amp_image_loader_start(&images, 4, 4, fit);
 }
 
-static void take(const folder *f, struct amp_image_loader *loader, int i)
+static void take(struct amp_image_loader *loader, int i)
 {
     amp_loaded_image loaded = amp_image_loader_next(loader);
     if (is_broken(i)) {
         assert_null(loaded.fitted);
-        assert_non_null(strstr(loaded.failure, f->images.line[i]));
+        assert_non_null(strstr(loaded.failure, images.line[i]));
     } else {
         assert_true(loaded.size[0] == 2 && loaded.size[1] == 2);
         for (int k = 0; k < 48; k++) assert_int_equal((int)(loaded.fitted[k] * 255 + .5f), i);
@@ -117,10 +107,10 @@ TEST(images_come_in_their_order)
 {
     const amp_image_fit fits[] = {AMP_FIT_LETTERBOX, AMP_FIT_CENTER_CROP};
     for (size_t k = 0; k < 2; k++) {
-        struct amp_image_loader *loader = started(*state, fits[k]);
+        struct amp_image_loader *loader = started(fits[k]);
         for (int i = 0; i < IMAGES; i++) {
             if (i % 20 == 0) wait_a_little(); /* so that the threads run as far ahead as they may */
-            take(*state, loader, i);
+            take(loader, i);
         }
         amp_image_loader_stop(loader);
     }
@@ -129,8 +119,8 @@ TEST(images_come_in_their_order)
 TEST(a_loader_stops_at_any_time)
 {
     for (int taken = 0; taken <= IMAGES; taken += 15) {
-        struct amp_image_loader *loader = started(*state, AMP_FIT_LETTERBOX);
-        for (int i = 0; i < taken; i++) take(*state, loader, i);
+        struct amp_image_loader *loader = started(AMP_FIT_LETTERBOX);
+        for (int i = 0; i < taken; i++) take(loader, i);
         if (taken % 2) wait_a_little();
         amp_image_loader_stop(loader);
     }
@@ -142,10 +132,8 @@ TEST(a_loader_stops_at_any_time)
 TEST(floats_of_a_decoded_image_are_stocks_to_the_bit)
 {
     enum { W = 64, H = 4, BYTES = 3 * W * H };
-    const folder *f = *state;
-    char name[128], other[] = "another file";
+    char name[] = "all.ppm", other[] = "another file";
     unsigned char *bytes = malloc(BYTES);
-    snprintf(name, sizeof name, "%s/all.ppm", f->path);
     for (int i = 0; i < BYTES; i++) bytes[i] = (unsigned char)(i / 3 * (i % 3 * 2 + 1));
     FILE *file = fopen(name, "w");
     assert_non_null(file);
@@ -153,32 +141,31 @@ TEST(floats_of_a_decoded_image_are_stocks_to_the_bit)
     assert_int_equal(fwrite(bytes, 1, BYTES, file), BYTES);
     fclose(file);
     assert_null(darknet_amp_decoded_image(name, 3, bytes, W, H, 3));
-    image stock = load_image_color(name, 0, 0);
+    image stocks = load_image_color(name, 0, 0);
     amp_image_cache_watch();
     image ours = load_image_color(name, 0, 0);
     float *floats = darknet_amp_decoded_image(other, 3, bytes, W, H, 3);
     assert_non_null(floats);
     assert_true(ours.w == W && ours.h == H && ours.c == 3);
-    assert_memory_equal(ours.data, stock.data, BYTES * sizeof(float));
-    assert_memory_equal(floats, stock.data, BYTES * sizeof(float));
+    assert_memory_equal(ours.data, stocks.data, BYTES * sizeof(float));
+    assert_memory_equal(floats, stocks.data, BYTES * sizeof(float));
     bytes = calloc(2 * 3, 1);
     bytes[4] = 51;
     float *grey = darknet_amp_decoded_image(other, 1, bytes, 2, 3, 1);
     for (int i = 0; i < 6; i++) assert_true(grey[i] == (i == 4 ? .2f : 0));
     free(grey);
     free(floats);
-    free_image(stock);
+    free_image(stocks);
     free_image(ours);
-    unlink(name);
 }
 
 /* The photo is placed as stock does it, to the bit, and takes at most `bytes` a pixel while it is. */
-static void check_placed(folder *f, size_t bytes)
+static void check_placed(size_t bytes)
 {
     requests_begin();
-    float *input = placed(f);
+    float *input = placed();
     requests_end();
-    assert_memory_equal(input, f->stock, INPUT * sizeof *input);
+    assert_memory_equal(input, stock, INPUT * sizeof *input);
     free(input);
     /* besides the photo: the input, a file's buffer, labels */
     if (requests_most > bytes * PHOTO + INPUT * sizeof *input + 20000)
@@ -189,21 +176,20 @@ static void check_placed(folder *f, size_t bytes)
 TEST(a_detectors_image_is_made_floats_a_plane_at_a_time)
 {
     amp_image_cache_watch();
-    check_placed(*state, 3 + sizeof(float));
-    image whole = load_image_color(((folder *)*state)->photo, 0, 0); /* no longer by planes */
+    check_placed(3 + sizeof(float));
+    image whole = load_image_color(photo, 0, 0); /* no longer by planes */
     assert_int_equal(whole.c, 3);
     for (unsigned i = 0; i < 3; i++)
         assert_true(whole.data[i * PHOTO + 1] == (float)(byte_of_photo(3 + i) / 255.));
     free_image(whole);
 }
 
-static void *load_all(void *of)
+static void *load_all(void *wrong)
 {
-    const folder *f = of;
     for (int i = 0; i < IMAGES; i++) {
         if (is_broken(i)) continue;
-        image loaded = load_image_color(f->images.line[i], 0, 0);
-        for (int k = 0; k < 12; k++) if (loaded.data[k] != (float)(i / 255.)) return of;
+        image loaded = load_image_color(images.line[i], 0, 0);
+        for (int k = 0; k < 12; k++) if (loaded.data[k] != (float)(i / 255.)) return wrong;
         free_image(loaded);
     }
     return NULL;
@@ -213,27 +199,24 @@ static void *load_all(void *of)
 TEST(kept_images_are_not_read_again)
 {
     enum { LOADERS = 4, BYTES = 1000 };
-    folder *f = *state;
-    char list_name[128];
     amp_lines list;
     amp_error error;
     int w, h, c, kept = 0;
-    snprintf(list_name, sizeof list_name, "%s/list", f->path);
-    FILE *file = fopen(list_name, "w");
-    for (int i = 0; i < IMAGES; i++) fprintf(file, "%s\n", f->images.line[i]);
-    fprintf(file, "%s\n", f->photo);
+    FILE *file = fopen("list", "w");
+    for (int i = 0; i < IMAGES; i++) fprintf(file, "%s\n", images.line[i]);
+    fprintf(file, "%s\n", photo);
     fclose(file);
-    assert_int_equal(amp_paths_read(list_name, "the list", &list, &error), AMP_OK);
+    assert_int_equal(amp_paths_read("list", "the list", &list, &error), AMP_OK);
     amp_image_cache_ask(&list);
     assert_null(list.line);
-    assert_null(darknet_amp_kept_image(f->images.line[0], 3, &w, &h, &c));
+    assert_null(darknet_amp_kept_image(images.line[0], 3, &w, &h, &c));
     size_t table = 2 * sizeof(void *) * (IMAGES + 1); /* a place's path and its image */
     amp_image_cache_open(BYTES + 3 * PHOTO + table, 4);
-    for (int i = 0; i < 3; i++) check_placed(f, i ? sizeof(float) : 3 + sizeof(float));
+    for (int i = 0; i < 3; i++) check_placed(i ? sizeof(float) : 3 + sizeof(float));
     for (int round = 0; round < 2; round++) {
         pthread_t threads[LOADERS];
         for (int k = 0; k < LOADERS; k++)
-            assert_int_equal(pthread_create(&threads[k], NULL, load_all, *state), 0);
+            assert_int_equal(pthread_create(&threads[k], NULL, load_all, &images), 0);
         for (int k = 0; k < LOADERS; k++) {
             void *wrong;
             pthread_join(threads[k], &wrong);
@@ -241,7 +224,7 @@ TEST(kept_images_are_not_read_again)
         }
     }
     for (int i = 0; i < IMAGES; i++) {
-        const char *name = f->images.line[i];
+        const char *name = images.line[i];
         assert_null(darknet_amp_kept_image(name, 1, &w, &h, &c)); /* three channels were asked for */
         float *floats = darknet_amp_kept_image(name, 3, &w, &h, &c);
         if (!floats) continue;
@@ -256,7 +239,6 @@ TEST(kept_images_are_not_read_again)
         assert_true(write_grey(name, i, 0));
     }
     if (kept < 5 || kept * 12 > BYTES || kept > IMAGES / 2) fail_msg("%d images are kept", kept);
-    unlink(list_name);
 }
 
 int main(void) { return run_listed_tests("tests", set_up, tear_down); }

@@ -3,6 +3,7 @@
 #include "testing.h"
 
 #include "commands/log/log.h"
+#include "test_folder.h"
 
 enum { ROWS = 1000 };
 static amp_log_row rows[ROWS];
@@ -173,43 +174,32 @@ TEST_WITH(the_picture_has_a_line_for_each_panel_and_no_number_that_is_none, quie
 
 /* ---- reading ---- */
 
-static char file_name[64];
-
-static void write_file(const char *text)
-{
-    FILE *file = fopen(file_name, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 #define ROW "1,2,3,0.1,1,0,5,6,7,8,9,10,,"
 
-static amp_status read_file(size_t *count, amp_error *error)
+static amp_status read_log(size_t *count, amp_error *error)
 {
     amp_log_rows read = { 0 };
-    amp_status status = amp_log_rows_read(file_name, &read, error);
+    amp_status status = amp_log_rows_read("log.csv", &read, error);
     *count = read.count;
     free(read.row);
     return status;
 }
 
-TEST(a_log_that_is_being_written_is_read_and_another_file_is_refused)
+TEST_WITH(a_log_that_is_being_written_is_read_and_another_file_is_refused, enter_folder, leave_folder)
 {
     amp_error error;
     size_t count;
-    snprintf(file_name, sizeof file_name, "/tmp/test_log_%ld.csv", (long)getpid());
-    write_file(AMP_LOG_COLUMNS "\n" ROW "\n" ROW "\n1,2,3,0.");
-    assert_int_equal(read_file(&count, &error), AMP_OK);
+    put_file("log.csv", AMP_LOG_COLUMNS "\n" ROW "\n" ROW "\n1,2,3,0.");
+    assert_int_equal(read_log(&count, &error), AMP_OK);
     assert_int_equal(count, 2);
-    write_file(AMP_LOG_COLUMNS "\n" ROW "\n1,2,3,0.\n" ROW "\n");
-    assert_int_equal(read_file(&count, &error), AMP_BAD_CONFIG);
+    put_file("log.csv", AMP_LOG_COLUMNS "\n" ROW "\n1,2,3,0.\n" ROW "\n");
+    assert_int_equal(read_log(&count, &error), AMP_BAD_CONFIG);
     assert_non_null(strstr(error.message, ".csv:3: no line of a training log"));
-    write_file(ROW "\n" ROW "\n");
-    assert_int_equal(read_file(&count, &error), AMP_BAD_CONFIG);
+    put_file("log.csv", ROW "\n" ROW "\n");
+    assert_int_equal(read_log(&count, &error), AMP_BAD_CONFIG);
     assert_non_null(strstr(error.message, ".csv:1: no line of a training log"));
-    remove(file_name);
-    assert_int_equal(read_file(&count, &error), AMP_BAD_CONFIG);
+    unlink("log.csv");
+    assert_int_equal(read_log(&count, &error), AMP_BAD_CONFIG);
 }
 
 int main(void) { return run_listed_tests("a training's log", NULL, NULL); }

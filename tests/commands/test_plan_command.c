@@ -15,6 +15,7 @@
 #include "host/fork_commands.h"
 #include "host/darknet/room.h"
 #include "requests.h"
+#include "test_folder.h"
 #include "utils.h"
 
 /* ---- a network whose plan is known ---- */
@@ -28,28 +29,15 @@ static const char known[] = NET("[amp]\ndtype=bf16\n") CONV(12, "") CONV(16, "am
     POINTWISE(8, "xnor=1\n")
     POINTWISE(10, "") "[cost]\ntype=sse\n";
 
-static char *written(const char *text)
-{
-    char *name = strdup("/tmp/plan-XXXXXX.cfg");
-    int file = mkstemps(name, 4);
-    assert_true(file >= 0);
-    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
-    close(file);
-    return name;
-}
-
 static amp_plan_report planned(const char *text, const char *dtype)
 {
     amp_plan_report report;
     amp_error error = { 0 };
-    char *name = written(text);
+    put_anew("known.cfg", text);
     amp_host_request_dtype(NULL);
-    amp_status status = amp_plan_gather(name, name, dtype, &report, &error);
+    amp_status status = amp_plan_gather("known.cfg", "known.cfg", dtype, &report, &error);
     if (status != AMP_OK) fail_msg("%s", error.message);
     amp_plan_advise(&report);
-    unlink(name);
-    free(name);
-    report.cfg = "known.cfg";
     return report;
 }
 
@@ -473,13 +461,10 @@ static int large_requests(network *net)
 
 TEST(adamw_is_named)
 {
-    char *name = written("[net]\nbatch=2\nwidth=8\nheight=8\nchannels=64\nadam=1\n[amp]\nadamw=1\n"
-                         CONV(64, "")), *text = NULL;
+    char *text = NULL;
     size_t length;
-    amp_plan_report r;
-    amp_error error;
-    amp_host_request_dtype(NULL);
-    assert_int_equal(amp_plan_gather(name, name, NULL, &r, &error), AMP_OK);
+    amp_plan_report r = planned("[net]\nbatch=2\nwidth=8\nheight=8\nchannels=64\nadam=1\n[amp]\nadamw=1\n"
+                                CONV(64, ""), NULL);
     FILE *stream = open_memstream(&text, &length);
     amp_plan_print_table(&r, stream);
     amp_plan_write_json(stream, &r);
@@ -488,20 +473,18 @@ TEST(adamw_is_named)
     assert_non_null(strstr(text, "\"adamw\": true"));
     free(text);
     amp_plan_report_free(&r);
-    unlink(name);
-    free(name);
 }
 
 /* Gradients and Adam's moments are one request each, and larger than all else: a layer's weights are half of
  * them. Nor is there a place for a delta, or for anything that a backward would read. */
 TEST(a_prediction_takes_nothing_that_only_a_training_needs)
 {
-    char *name = written("[net]\nbatch=2\nwidth=8\nheight=8\nchannels=64\nadam=1\nlearning_rate=0.001\n"
-                         "max_batches=10\n[amp]\ndtype=fp32\n" CONV(64, "") CONV(64, "")
-                         "[dropout]\n[cost]\ntype=sse\n");
+    put_file("large.cfg", "[net]\nbatch=2\nwidth=8\nheight=8\nchannels=64\nadam=1\nlearning_rate=0.001\n"
+                          "max_batches=10\n[amp]\ndtype=fp32\n" CONV(64, "") CONV(64, "")
+                          "[dropout]\n[cost]\ntype=sse\n");
     amp_host_request_dtype(NULL);
     requests_begin();
-    network *net = made(name, NULL);
+    network *net = made("large.cfg", NULL);
     set_batch_network(net, 2);
     feed(net, 1);
     network_predict(net, net->input);
@@ -516,8 +499,6 @@ TEST(a_prediction_takes_nothing_that_only_a_training_needs)
     assert_int_equal(large_requests(net), 2);
     requests_end();
     release(net);
-    unlink(name);
-    free(name);
 }
 
 static size_t needed(amp_plan_report *r, int images)
@@ -592,23 +573,17 @@ TEST(an_engine_takes_the_copies_and_the_arena_that_are_told)
 
 /* ---- what memory there is ---- */
 
-static char root[] = "/tmp/amp_memory_XXXXXX";
-
 static void put(const char *path, const char *text)
 {
-    char name[512];
-    snprintf(name, sizeof name, "mkdir -p $(dirname %s/%s)", root, path);
-    assert_int_equal(system(name), 0);
-    snprintf(name, sizeof name, "%s/%s", root, path);
-    FILE *file = fopen(name, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
+    char command[512];
+    snprintf(command, sizeof command, "mkdir -p $(dirname %s)", path);
+    assert_int_equal(system(command), 0);
+    put_file(path, text);
 }
 
 static void available_is(size_t bytes, size_t all, const char *what)
 {
-    amp_available_memory memory = amp_available_ram(root, 1);
+    amp_available_memory memory = amp_available_ram(".", 1);
     if (memory.bytes != bytes || memory.all != all || strcmp(memory.what, what))
         fail_msg("%zu of %zu of %s instead of %zu of %zu of %s", memory.bytes, memory.all, memory.what, bytes,
                  all, what);
@@ -618,7 +593,6 @@ TEST(the_least_of_all_limits_counts)
 {
     static const char group[] = "RAM that the control group allows";
     struct rlimit before, limit;
-    assert_non_null(mkdtemp(root));
     put("proc/meminfo", "MemTotal:  900 kB\nMemFree: 1 kB\nMemAvailable:  800 kB\n");
     available_is(800 << 10, 900 << 10, "RAM");
     /* version 2: what is above counts too, files are given up, and "max" is no limit */
@@ -631,7 +605,7 @@ TEST(the_least_of_all_limits_counts)
     put("sys/fs/cgroup/user/memory.stat", "anon 1\ninactive_file 200000\n");
     available_is(300000, 600000, group);
     /* this program has more resident than the group uses */
-    assert_int_equal(amp_available_ram(root, 1).resident, 300000);
+    assert_int_equal(amp_available_ram(".", 1).resident, 300000);
     put("sys/fs/cgroup/user/job/memory.max", "650000\n"); /* full, and more */
     available_is(0, 650000, group);
     /* version 1, in a container: the path is the machine's, and only the mount's root is there */
@@ -643,7 +617,7 @@ TEST(the_least_of_all_limits_counts)
     put("sys/fs/cgroup/memory/memory.stat", "inactive_file 7\ntotal_inactive_file 100000\n");
     available_is(300000, 700000, group);
     /* four ranks have a fourth each */
-    amp_available_memory fourth = amp_available_ram(root, 4);
+    amp_available_memory fourth = amp_available_ram(".", 4);
     assert_true(fourth.bytes == 75000 && fourth.all == 700000);
     assert_string_equal(fourth.what, "RAM for each rank on this machine");
     /* the address space: all of it is taken already */
@@ -651,34 +625,29 @@ TEST(the_least_of_all_limits_counts)
     assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
     limit = (struct rlimit){ 1 << 20, before.rlim_max };
     assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
-    amp_available_memory memory = amp_available_ram(root, 1), of_four = amp_available_ram(root, 4);
+    amp_available_memory memory = amp_available_ram(".", 1), of_four = amp_available_ram(".", 4);
     assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
     assert_true(of_four.bytes == 0 && of_four.all == 1 << 20);
     assert_true(memory.bytes == 0 && memory.all == 1 << 20);
     assert_string_equal(memory.what, "address space (ulimit -v)");
-    char clean[64];
-    snprintf(clean, sizeof clean, "rm -r %s", root);
-    assert_int_equal(system(clean), 0);
 }
 
 /* ---- networks without weights ---- */
 
 TEST(a_network_that_is_looked_at_draws_nothing)
 {
-    char *name = written(known);
+    put_file("known.cfg", known);
     srand(11);
     int untouched = rand();
     srand(11);
-    network *net = amp_fork_make_network(name, name, 0);
+    network *net = amp_fork_make_network("known.cfg", "known.cfg", 0);
     assert_int_equal(rand(), untouched);
     assert_true(net->layers[0].weights[0] == 0);
     release(net);
     assert_true(rand_uniform(1, 2) >= 1); /* later draws are draws again */
-    net = amp_fork_make_network(name, name, 1); /* and the next one has weights again */
+    net = amp_fork_make_network("known.cfg", "known.cfg", 1); /* and the next one has weights again */
     assert_true(net->layers[0].weights[0] != 0);
     release(net);
-    unlink(name);
-    free(name);
 }
 
-int main(void) { return run_listed_tests("tests", NULL, NULL); }
+int main(void) { return run_listed_tests("tests", enter_folder, leave_folder); }

@@ -11,16 +11,27 @@ enum { MOST = 24 };
 
 /* ---- made-up networks ---- */
 
-static amp_probe_result *network_of(int layers)
+static amp_probe_result *r; /* of the test's network */
+
+/* Of so many layers, which are still to be made, in the place of the one before. */
+static void start_network(int layers)
 {
-    amp_probe_result *r = calloc(1, sizeof *r);
+    if (r) amp_probe_free(r);
+    r = calloc(1, sizeof *r);
     r->share = .01;
     r->scale_source = AMP_SCALE_HIGHEST;
     r->scale_moves = 1;
     r->layers = calloc((size_t)layers, sizeof *r->layers);
     r->network.layers = calloc((size_t)layers, sizeof *r->network.layers);
     r->network.count = layers;
-    return r;
+}
+
+static int forget_network(void **state)
+{
+    (void)state;
+    amp_probe_free(r);
+    r = NULL;
+    return 0;
 }
 
 static void put(amp_exponents *e, float number, int count)
@@ -29,8 +40,7 @@ static void put(amp_exponents *e, float number, int count)
 }
 
 /* Fine in all respects: outputs and deltas of 1. */
-static void layer(amp_probe_result *r, int i, const amp_layer_ops *kind, const char *type, int from,
-                  int other)
+static void layer(int i, const amp_layer_ops *kind, const char *type, int from, int other)
 {
     amp_layer_desc *d = &r->network.layers[i];
     d->kind = kind;
@@ -42,26 +52,23 @@ static void layer(amp_probe_result *r, int i, const amp_layer_ops *kind, const c
     put(&r->layers[i].numerics.output, 1, 100);
     put(&r->layers[i].numerics.delta, 1, 100);
 }
-static void conv(amp_probe_result *r, int i, int from)
-{
-    layer(r, i, &amp_convolutional_ops, "convolutional", from, from);
-}
-static void pool(amp_probe_result *r, int i, int from)
-{
-    layer(r, i, &amp_maxpool_ops, "maxpool", from, from);
-}
-static void loss(amp_probe_result *r, int i, int from) { layer(r, i, AMP_LAYER_HOST, "yolo", from, from); }
+static void conv(int i, int from) { layer(i, &amp_convolutional_ops, "convolutional", from, from); }
+static void pool(int i, int from) { layer(i, &amp_maxpool_ops, "maxpool", from, from); }
+static void loss(int i, int from) { layer(i, AMP_LAYER_HOST, "yolo", from, from); }
 
 /* Five convolutions and a loss. */
-static amp_probe_result *chain(void)
+static int chain(void **state)
 {
-    amp_probe_result *r = network_of(6);
-    for (int i = 0; i < 5; i++) conv(r, i, i - 1);
-    loss(r, 5, 4);
-    return r;
+    (void)state;
+    start_network(6);
+    for (int i = 0; i < 5; i++) conv(i, i - 1);
+    loss(5, 4);
+    return 0;
 }
 
-static amp_layer_numerics *of(amp_probe_result *r, int i) { return &r->layers[i].numerics; }
+#define CHAIN_TEST(name) TEST_WITH(name, chain, forget_network)
+
+static amp_layer_numerics *of(int i) { return &r->layers[i].numerics; }
 
 static void set(amp_exponents *e, float number)
 {
@@ -71,7 +78,7 @@ static void set(amp_exponents *e, float number)
 
 /* ---- what is said ---- */
 
-static void assert_pins(const amp_probe_result *r, const char *expected)
+static void assert_pins(const char *expected)
 {
     char pins[200] = "";
     for (int i = 0; i < r->network.count; i++)
@@ -79,214 +86,186 @@ static void assert_pins(const amp_probe_result *r, const char *expected)
     assert_string_equal(pins, expected);
 }
 
-static void advise(amp_probe_result *r, const char *pins, int sentences)
+static void advise(const char *pins, int sentences)
 {
     amp_probe_advise(r);
-    assert_pins(r, pins);
+    assert_pins(pins);
     assert_int_equal(r->advice.count, sentences);
 }
 
-static void assert_says(const amp_probe_result *r, int i, const char *text)
+static void assert_says(int i, const char *text)
 {
     if (!strstr(r->advice.line[i], text)) fail_msg("no '%s' in: %s", text, r->advice.line[i]);
 }
 
-TEST(nothing_is_pinned_where_all_is_well)
+CHAIN_TEST(nothing_is_pinned_where_all_is_well)
 {
-    amp_probe_result *r = chain();
-    advise(r, "", 1);
-    assert_says(r, 0, "nothing needs to be kept in fp32");
+    advise("", 1);
+    assert_says(0, "nothing needs to be kept in fp32");
     assert_int_equal(r->scales.most, 15);
     assert_true(r->scale == 0x1p15f);
-    amp_probe_free(r);
 }
 
-TEST(an_output_that_overflows_pins_its_layer_and_who_reads_it)
+CHAIN_TEST(an_output_that_overflows_pins_its_layer_and_who_reads_it)
 {
-    amp_probe_result *r = chain();
-    put(&of(r, 1)->output, -1e6f, 25);
-    advise(r, "1,2", 1);
-    assert_says(r, 0, "layer 1 [convolutional]: 20.0 % of its outputs exceed fp16's 65504 (the largest is "
-                      "1e+06): keep it in fp32 with amp=0, and layer 2, which reads them, or use dtype=bf16");
-    amp_probe_free(r);
+    put(&of(1)->output, -1e6f, 25);
+    advise("1,2", 1);
+    assert_says(0, "layer 1 [convolutional]: 20.0 % of its outputs exceed fp16's 65504 (the largest is "
+                   "1e+06): keep it in fp32 with amp=0, and layer 2, which reads them, or use dtype=bf16");
 }
 
-TEST(a_share_too_small_for_percents_is_told_as_a_count)
+CHAIN_TEST(a_share_too_small_for_percents_is_told_as_a_count)
 {
-    amp_probe_result *r = chain();
-    put(&of(r, 1)->output, 1, 30000);
-    put(&of(r, 1)->output, 65520, 1);
-    advise(r, "1,2", 1);
-    assert_says(r, 0, "1 of 30101 of its outputs exceed");
-    amp_probe_free(r);
+    put(&of(1)->output, 1, 30000);
+    put(&of(1)->output, 65520, 1);
+    advise("1,2", 1);
+    assert_says(0, "1 of 30101 of its outputs exceed");
 }
 
 /* The loss reads in fp32 anyway. */
-TEST(the_last_convolution_is_pinned_alone)
+CHAIN_TEST(the_last_convolution_is_pinned_alone)
 {
-    amp_probe_result *r = chain();
-    put(&of(r, 4)->output, 1e5f, 1);
-    advise(r, "4", 1);
-    amp_probe_free(r);
+    put(&of(4)->output, 1e5f, 1);
+    advise("4", 1);
 }
 
-TEST(sums_before_batch_normalization_are_nobody_elses)
+CHAIN_TEST(sums_before_batch_normalization_are_nobody_elses)
 {
-    amp_probe_result *r = chain();
-    put(&of(r, 1)->inner_output, 1e5f, 1);
-    advise(r, "1", 1);
-    assert_says(r, 0, "of its sums before batch normalization exceed");
-    amp_probe_free(r);
+    put(&of(1)->inner_output, 1e5f, 1);
+    advise("1", 1);
+    assert_says(0, "of its sums before batch normalization exceed");
 }
 
 /* 0 - conv, 1 - maxpool, 2 - conv: what the pool hands on overflows as well, and 2 would make fp16 of it. */
-TEST(a_layer_that_follows_its_input_needs_no_pin)
+CHAIN_TEST(a_layer_that_follows_its_input_needs_no_pin)
 {
-    amp_probe_result *r = network_of(4);
-    conv(r, 0, -1);
-    pool(r, 1, 0);
-    conv(r, 2, 1);
-    loss(r, 3, 2);
-    put(&of(r, 0)->output, 1e5f, 10);
-    put(&of(r, 1)->output, 1e5f, 10);
-    advise(r, "0,2", 2);
-    assert_says(r, 0, "layer 0 [convolutional]");
-    assert_says(r, 0, "keep it in fp32 with amp=0, or use");
-    assert_says(r, 1, "layer 1 [maxpool]");
-    assert_says(r, 1, ": keep layer 2, which reads them, in fp32 with amp=0, or use");
-    amp_probe_free(r);
+    start_network(4);
+    conv(0, -1);
+    pool(1, 0);
+    conv(2, 1);
+    loss(3, 2);
+    put(&of(0)->output, 1e5f, 10);
+    put(&of(1)->output, 1e5f, 10);
+    advise("0,2", 2);
+    assert_says(0, "layer 0 [convolutional]");
+    assert_says(0, "keep it in fp32 with amp=0, or use");
+    assert_says(1, "layer 1 [maxpool]");
+    assert_says(1, ": keep layer 2, which reads them, in fp32 with amp=0, or use");
 }
 
 /* An rnn keeps fp32, but its products make fp16 of what it reads, of its output (which it reads at the next
  * step) and of deltas. */
-TEST(a_layer_that_lends_its_products_is_pinned_for_what_they_round)
+CHAIN_TEST(a_layer_that_lends_its_products_is_pinned_for_what_they_round)
 {
     for (int what = 0; what < 4; what++) {
-        amp_probe_result *r = network_of(4);
-        conv(r, 0, -1);
-        layer(r, 1, AMP_LAYER_HOST, "rnn", 0, 0);
+        start_network(4);
+        conv(0, -1);
+        layer(1, AMP_LAYER_HOST, "rnn", 0, 0);
         r->network.layers[1].lends_products = 1;
-        conv(r, 2, 1);
-        loss(r, 3, 2);
-        if (what == 1) put(&of(r, 0)->output, 1e5f, 10);
-        if (what == 2) put(&of(r, 1)->output, 1e5f, 10);
-        if (what == 3) set(&of(r, 1)->delta, 1e-12f);
-        advise(r, what == 0 ? "" : what == 1 ? "0,1" : "1,2", 1);
+        conv(2, 1);
+        loss(3, 2);
+        if (what == 1) put(&of(0)->output, 1e5f, 10);
+        if (what == 2) put(&of(1)->output, 1e5f, 10);
+        if (what == 3) set(&of(1)->delta, 1e-12f);
+        advise(what == 0 ? "" : what == 1 ? "0,1" : "1,2", 1);
         assert_true(r->layers[1].low);
-        amp_probe_free(r);
     }
 }
 
-TEST(what_the_cfg_pins_is_not_advised_again)
+CHAIN_TEST(what_the_cfg_pins_is_not_advised_again)
 {
-    amp_probe_result *r = chain();
     r->network.layers[1].keep_fp32 = 1;
-    put(&of(r, 1)->output, 1e5f, 10);
-    advise(r, "2", 1);
-    amp_probe_free(r);
-    r = chain();
+    put(&of(1)->output, 1e5f, 10);
+    advise("2", 1);
+    chain(NULL);
     r->network.layers[1].keep_fp32 = r->network.layers[2].keep_fp32 = 1;
-    put(&of(r, 1)->output, 1e5f, 10);
-    advise(r, "", 1);
-    assert_says(r, 0, "nothing needs to be kept in fp32");
-    amp_probe_free(r);
+    put(&of(1)->output, 1e5f, 10);
+    advise("", 1);
+    assert_says(0, "nothing needs to be kept in fp32");
 }
 
 /* A shortcut adds two that are fine. */
-TEST(a_sum_of_two_layers_is_pinned_itself)
+CHAIN_TEST(a_sum_of_two_layers_is_pinned_itself)
 {
-    amp_probe_result *r = network_of(5);
-    conv(r, 0, -1);
-    conv(r, 1, 0);
-    layer(r, 2, &amp_shortcut_ops, "shortcut", 1, 0);
-    conv(r, 3, 2);
-    loss(r, 4, 3);
-    put(&of(r, 2)->output, 1e5f, 10);
-    advise(r, "2,3", 1);
-    amp_probe_free(r);
+    start_network(5);
+    conv(0, -1);
+    conv(1, 0);
+    layer(2, &amp_shortcut_ops, "shortcut", 1, 0);
+    conv(3, 2);
+    loss(4, 3);
+    put(&of(2)->output, 1e5f, 10);
+    advise("2,3", 1);
 }
 
-TEST(outputs_that_are_too_small_are_pinned_and_a_long_tail_is_not)
+CHAIN_TEST(outputs_that_are_too_small_are_pinned_and_a_long_tail_is_not)
 {
-    amp_probe_result *r = chain();
-    put(&of(r, 1)->output, 1e-12f, 900); /* nine tenths become 0, and do not matter */
-    set(&of(r, 3)->output, 1e-7f);
-    advise(r, "3,4", 1);
-    assert_says(r, 0, "layer 3 [convolutional]: 100.0 % of its outputs are subnormal in fp16");
-    amp_probe_free(r);
+    put(&of(1)->output, 1e-12f, 900); /* nine tenths become 0, and do not matter */
+    set(&of(3)->output, 1e-7f);
+    advise("3,4", 1);
+    assert_says(0, "layer 3 [convolutional]: 100.0 % of its outputs are subnormal in fp16");
 }
 
-TEST(the_scales_are_those_that_suit_every_layer)
+CHAIN_TEST(the_scales_are_those_that_suit_every_layer)
 {
-    amp_probe_result *r = chain();
-    set(&of(r, 1)->delta, 0x1p-20f); /* 2^-24 / 4 / 1.5 of it: 1.04 %; at twice the scale half of that */
-    set(&of(r, 3)->delta, 1000);     /* up to 64000 */
-    set(&of(r, 4)->inner_delta, 2000);
-    advise(r, "", 1);
+    set(&of(1)->delta, 0x1p-20f); /* 2^-24 / 4 / 1.5 of it: 1.04 %; at twice the scale half of that */
+    set(&of(3)->delta, 1000);     /* up to 64000 */
+    set(&of(4)->inner_delta, 2000);
+    advise("", 1);
     assert_int_equal(r->layers[1].scales.least, 1);
     assert_int_equal(r->layers[3].scales.most, 6);
     assert_int_equal(r->scales.least, 1);
     assert_int_equal(r->scales.most, 5);
     assert_true(r->scale == 32);
     assert_int_equal(r->layers[5].scales.most, INT_MAX); /* the loss's own is fp32 */
-    amp_probe_free(r);
 }
 
-TEST(a_present_scale_outside_the_range_is_told_without_pins)
+CHAIN_TEST(a_present_scale_outside_the_range_is_told_without_pins)
 {
-    amp_probe_result *r = chain();
-    set(&of(r, 1)->delta, 0x1p-28f);
+    set(&of(1)->delta, 0x1p-28f);
     r->scale = 1;
     r->scale_moves = 0;
     r->scale_source = AMP_SCALE_OF_CFG;
-    advise(r, "", 1);
-    assert_says(r, 0, "layer 1 [convolutional]: 100.0 % of its deltas become 0 in fp16 at the present loss "
-                      "scale of 1: set loss_scale from 512 to 32768, or loss_scale=dynamic, or keep the "
-                      "layer in fp32 with amp=0");
-    amp_probe_free(r);
+    advise("", 1);
+    assert_says(0, "layer 1 [convolutional]: 100.0 % of its deltas become 0 in fp16 at the present loss "
+                   "scale of 1: set loss_scale from 512 to 32768, or loss_scale=dynamic, or keep the "
+                   "layer in fp32 with amp=0");
 }
 
-TEST(a_static_scale_that_overflows_is_told_and_a_dynamic_one_falls)
+CHAIN_TEST(a_static_scale_that_overflows_is_told_and_a_dynamic_one_falls)
 {
     for (int moves = 0; moves < 2; moves++) {
-        amp_probe_result *r = chain();
-        put(&of(r, 1)->delta, 1000, 100);
+        chain(NULL);
+        put(&of(1)->delta, 1000, 100);
         r->scale = 65536;
         r->scale_moves = moves;
         r->scale_source = AMP_SCALE_OF_CFG;
-        advise(r, "", moves ? 1 : 6 - 1);
-        if (moves) assert_says(r, 0, "nothing needs to be kept in fp32");
-        else assert_says(r, 1, "layer 1 [convolutional]: 100.0 % of its deltas overflow fp16 at the present "
-                         "loss scale of 65536");
-        amp_probe_free(r);
+        advise("", moves ? 1 : 6 - 1);
+        if (moves) assert_says(0, "nothing needs to be kept in fp32");
+        else assert_says(1, "layer 1 [convolutional]: 100.0 % of its deltas overflow fp16 at the present "
+                            "loss scale of 65536");
     }
 }
 
 /* No scale suits 1 and the others: 1 is pinned, and 2, which hands its delta down in fp16. */
-TEST(deltas_that_no_scale_suits_are_pinned_where_that_takes_the_fewest_layers)
+CHAIN_TEST(deltas_that_no_scale_suits_are_pinned_where_that_takes_the_fewest_layers)
 {
-    amp_probe_result *r = chain();
-    set(&of(r, 1)->delta, 0x1p-50f);
-    advise(r, "1,2", 1);
-    assert_says(r, 0,
+    set(&of(1)->delta, 0x1p-50f);
+    advise("1,2", 1);
+    assert_says(0,
                 "layer 1 [convolutional]: 100.0 % of its deltas become 0 in fp16 at a loss scale of 32768");
     assert_int_equal(r->scales.most, 15);
-    amp_probe_free(r);
 
-    r = chain(); /* and now it is 1 that stands against all others */
-    for (int i = 0; i < 5; i++) set(&of(r, i)->delta, i == 1 ? 1e9f : 1e-6f);
-    advise(r, "1,2", 1);
-    assert_says(r, 0, "layer 1 [convolutional]: 100.0 % of its deltas overflow fp16 at a loss scale of");
-    amp_probe_free(r);
+    chain(NULL); /* and now it is 1 that stands against all others */
+    for (int i = 0; i < 5; i++) set(&of(i)->delta, i == 1 ? 1e9f : 1e-6f);
+    advise("1,2", 1);
+    assert_says(0, "layer 1 [convolutional]: 100.0 % of its deltas overflow fp16 at a loss scale of");
 }
 
-TEST(inf_in_fp32_is_no_matter_of_precision)
+CHAIN_TEST(inf_in_fp32_is_no_matter_of_precision)
 {
-    amp_probe_result *r = chain();
-    of(r, 2)->output.not_finite = 3;
-    advise(r, "", 1);
-    assert_says(r, 0, "layer 2 [convolutional]: it held inf or NaN in fp32 already");
-    amp_probe_free(r);
+    of(2)->output.not_finite = 3;
+    advise("", 1);
+    assert_says(0, "layer 2 [convolutional]: it held inf or NaN in fp32 already");
 }
 
 /* ---- any network ---- */
@@ -299,7 +278,7 @@ static int below(int limit)
 }
 
 /* With the pins, nothing that overflows is ever in fp16: not where it is made, and not where it is read. */
-static void assert_nothing_overflows(const amp_probe_result *r)
+static void assert_nothing_overflows(void)
 {
     amp_form forms[MOST];
     for (int i = 0; i < r->network.count; i++) {
@@ -317,26 +296,25 @@ static void assert_nothing_overflows(const amp_probe_result *r)
     }
 }
 
-TEST(pins_are_enough_in_any_network)
+CHAIN_TEST(pins_are_enough_in_any_network)
 {
     static const amp_layer_ops *const kinds[] = { &amp_convolutional_ops, &amp_convolutional_ops,
                                                   &amp_maxpool_ops, &amp_shortcut_ops, &amp_route_ops,
                                                   AMP_LAYER_HOST, &amp_batchnorm_ops };
     for (int round = 0; round < 300; round++) {
         int count = 3 + below(MOST - 3), none = 1;
-        amp_probe_result *r = network_of(count);
+        start_network(count);
         for (int i = 0; i < count; i++) {
             const amp_layer_ops *kind = i ? kinds[below(7)] : &amp_convolutional_ops;
             int joins = kind == &amp_shortcut_ops || kind == &amp_route_ops;
-            layer(r, i, kind, "layer", i - 1, joins ? below(i) : i - 1);
-            if (below(6) == 0) put(&of(r, i)->output, 1e6f, 3), none = 0;
+            layer(i, kind, "layer", i - 1, joins ? below(i) : i - 1);
+            if (below(6) == 0) put(&of(i)->output, 1e6f, 3), none = 0;
             r->network.layers[i].keep_fp32 = below(9) == 0;
         }
         amp_probe_advise(r);
-        assert_nothing_overflows(r);
-        if (none) assert_pins(r, "");
+        assert_nothing_overflows();
+        if (none) assert_pins("");
         for (int i = 0; i < count; i++) assert_false(r->layers[i].keep && r->network.layers[i].keep_fp32);
-        amp_probe_free(r);
     }
 }
 

@@ -23,6 +23,26 @@ static void some_engines(void)
             (cudnn_double_engine){ .index = 10 + i, .tensor_core = 1, .workspace = (int64_t)(3 - i) << 20 };
 }
 
+static amp_backend *b; /* what a test opens; it and the convolution are closed behind it */
+static amp_conv *conv;
+static amp_error error;
+
+static void close_backend(void)
+{
+    if (!b) return;
+    b->conv_destroy(b, conv);
+    b->destroy(b);
+    b = NULL;
+    conv = NULL;
+}
+
+static void open_backend(void)
+{
+    close_backend();
+    b = amp_cuda_backend_create(&error);
+    if (!b) fail_msg("%s", error.message);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -37,6 +57,9 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
+    close_backend();
+    amp_cuda_any_stream(0);
+    amp_cuda_copies_early(0);
     cudnn_double_leaks();
     cublas_double_leaks();
     amp_cuda_leaks();
@@ -46,34 +69,26 @@ static int end(void **state)
     return faults;
 }
 
-static amp_backend *opened(void)
-{
-    amp_error error = { 0 };
-    amp_backend *b = amp_cuda_backend_create(&error);
-    if (!b) fail_msg("%s", error.message);
-    return b;
-}
-
+#define BACKEND_TEST(name) TEST_WITH(name, begin, end)
 #define OK(call)                                             \
     do {                                                     \
-        amp_error error = { 0 }, *e = &error;                \
+        amp_error *e = &error;                               \
         if ((call) != AMP_OK) fail_msg("%s", error.message); \
     } while (0)
 
 /* ---- the GPU ---- */
 
-TEST_WITH(it_says_what_it_runs_on, begin, end)
+BACKEND_TEST(it_says_what_it_runs_on)
 {
-    amp_backend *b = opened();
+    open_backend();
     assert_string_equal(b->name, "cuda");
     static const char *const parts[] = { "GPU 0: ", "double of a GPU", "capability 9.0", "8192 MiB", "CUDA 1",
                                          "cuDNN ", "cuBLAS 1" };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!strstr(b->description, parts[i])) fail_msg("%s: no %s", b->description, parts[i]);
-    b->destroy(b);
 }
 
-TEST_WITH(capability_decides_what_a_dtype_is_good_for, begin, end)
+BACKEND_TEST(capability_decides_what_a_dtype_is_good_for)
 {
     static const struct {
         int major, minor; amp_dtype dtype; amp_support support; const char *note;
@@ -89,19 +104,17 @@ TEST_WITH(capability_decides_what_a_dtype_is_good_for, begin, end)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char note[256];
         amp_cuda_device_is(cases[i].major, cases[i].minor, 4, GIB);
-        amp_backend *b = opened();
+        open_backend();
         assert_int_equal(b->supports(b, cases[i].dtype, note), cases[i].support);
         if (cases[i].note) assert_non_null(strstr(note, cases[i].note));
         else assert_string_equal(note, "");
-        b->destroy(b);
     }
 }
 
-TEST_WITH(settings_of_the_environment_are_checked, begin, end)
+BACKEND_TEST(settings_of_the_environment_are_checked)
 {
     static const char *const bad[] = { "-1", "101", "8x", "fast" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        amp_error error = { 0 };
         setenv("AMP_CUDA_TUNE", bad[i], 1);
         assert_null(amp_cuda_backend_create(&error));
         assert_int_equal(error.status, AMP_BAD_CONFIG);
@@ -111,7 +124,7 @@ TEST_WITH(settings_of_the_environment_are_checked, begin, end)
     }
 }
 
-TEST_WITH(the_line_says_what_to_do_about_the_machine, begin, end)
+BACKEND_TEST(the_line_says_what_to_do_about_the_machine)
 {
     static const struct { int error; const char *remedy; } cases[] = {
         { cudaErrorNoDevice, "cudaErrorNoDevice, no CUDA-capable device is detected: see that nvidia-smi" },
@@ -122,7 +135,6 @@ TEST_WITH(the_line_says_what_to_do_about_the_machine, begin, end)
         { cudaErrorSystemNotReady, "start nvidia-fabricmanager" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        amp_error error = { 0 };
         amp_cuda_fail_call("cudaGetDevice", 1, cases[i].error);
         assert_null(amp_cuda_backend_create(&error));
         assert_int_equal(error.status, AMP_UNSUPPORTED);
@@ -134,12 +146,11 @@ TEST_WITH(the_line_says_what_to_do_about_the_machine, begin, end)
 
 /* ---- memory ---- */
 
-TEST_WITH(out_of_memory_says_how_much_and_what_would_fit, begin, end)
+BACKEND_TEST(out_of_memory_says_how_much_and_what_would_fit)
 {
-    amp_error error = { 0 };
     void *held, *p = &error;
     amp_cuda_device_is(9, 0, 4, (size_t)64 << 20);
-    amp_backend *b = opened();
+    open_backend();
     OK(b->allocate(b, (size_t)40 << 20, &held, e));
     assert_int_equal((size_t)held % 256, 0);
     assert_int_equal(b->allocate(b, (size_t)60 << 20, &p, &error), AMP_NO_MEMORY);
@@ -154,13 +165,12 @@ TEST_WITH(out_of_memory_says_how_much_and_what_would_fit, begin, end)
     assert_null(p);
     b->release(b, NULL);
     b->release(b, held);
-    b->destroy(b);
 }
 
 /* Pinned memory is read when the stream gets there, unless somebody waits. */
-TEST_WITH(what_was_uploaded_may_be_overwritten_at_once, begin, end)
+BACKEND_TEST(what_was_uploaded_may_be_overwritten_at_once)
 {
-    amp_backend *b = opened();
+    open_backend();
     void *first, *second, *pinned;
     unsigned char back[64];
     OK(b->allocate(b, 64, &first, e));
@@ -179,16 +189,15 @@ TEST_WITH(what_was_uploaded_may_be_overwritten_at_once, begin, end)
     cudaFreeHost(pinned);
     b->release(b, first);
     b->release(b, second);
-    b->destroy(b);
 }
 
 #define WAITS(count, call) do { long before_ = amp_cuda_counted().waits; OK(call); \
         assert_int_equal(amp_cuda_counted().waits - before_, count); } while (0)
 
 /* One wait, for the copies alone: what is queued behind them is not waited for. */
-TEST_WITH(later_uploads_wait_for_nothing_else, begin, end)
+BACKEND_TEST(later_uploads_wait_for_nothing_else)
 {
-    amp_backend *b = opened();
+    open_backend();
     void *to, *staged;
     OK(b->allocate(b, 64, &to, e));
     OK(b->synchronize(b, e));
@@ -205,13 +214,11 @@ TEST_WITH(later_uploads_wait_for_nothing_else, begin, end)
     OK(b->download(b, back, to, 64, e));
     for (int i = 0; i < 64; i++) assert_int_equal(back[i], i < 32 ? 0 : 5);
     b->release(b, to);
-    b->destroy(b);
 }
 
-TEST_WITH(a_source_written_to_too_early_is_seen, begin, end)
+BACKEND_TEST(a_source_written_to_too_early_is_seen)
 {
-    amp_backend *b = opened();
-    amp_error error;
+    open_backend();
     void *to, *staged;
     OK(b->allocate(b, 64, &to, e));
     OK(b->stage(b, to, 64, &staged, e));
@@ -222,14 +229,13 @@ TEST_WITH(a_source_written_to_too_early_is_seen, begin, end)
     assert_non_null(strstr(amp_cuda_fault(), "was written to before it was copied"));
     amp_cuda_forget_faults();
     b->release(b, to);
-    b->destroy(b);
 }
 
 /* Blocks are taken for the most that is staged between two uploads_done, once. */
-TEST_WITH(staging_takes_no_memory_in_later_steps, begin, end)
+BACKEND_TEST(staging_takes_no_memory_in_later_steps)
 {
     static const size_t sizes[] = { 100, 3 << 20, 1, 700000, 700000 };
-    amp_backend *b = opened();
+    open_backend();
     void *to;
     OK(b->allocate(b, 3 << 20, &to, e));
     amp_cuda_counts steady = { 0 }, first = amp_cuda_counted();
@@ -248,7 +254,6 @@ TEST_WITH(staging_takes_no_memory_in_later_steps, begin, end)
     }
     assert_int_equal(steady.pageable, first.pageable);
     b->release(b, to);
-    b->destroy(b);
 }
 
 static void mark(void *done) { *(int *)done = 1; }
@@ -258,7 +263,7 @@ static void mark(void *done) { *(int *)done = 1; }
 static void images_take_turns(int late)
 {
     enum { PASSES = 5, BYTES = 64 };
-    amp_backend *b = opened();
+    open_backend();
     unsigned char *from[PASSES], *read, back[PASSES * BYTES];
     void *to[2];
     int done[PASSES] = { 0 };
@@ -286,19 +291,16 @@ static void images_take_turns(int late)
     for (int i = 0; i < PASSES; i++) cudaFreeHost(from[i]);
     for (int i = 0; i < 2; i++) b->release(b, to[i]);
     b->release(b, read);
-    b->destroy(b);
-    amp_cuda_copies_early(0);
-    amp_cuda_any_stream(0);
 }
 
-TEST_WITH(images_are_copied_while_the_pass_before_is_computed, begin, end)
+BACKEND_TEST(images_are_copied_while_the_pass_before_is_computed)
 {
     images_take_turns(0);
     images_take_turns(1);
 }
 
 /* To 128 bytes: half of them later, half ahead. */
-static amp_status upload_staged(amp_backend *b, void *to, amp_error *error)
+static amp_status upload_staged(void *to, amp_error *error)
 {
     void *staged;
     AMP_TRY(b->stage(b, to, 64, &staged, error));
@@ -308,7 +310,7 @@ static amp_status upload_staged(amp_backend *b, void *to, amp_error *error)
     return b->uploads_done(b, error);
 }
 
-TEST_WITH(any_call_of_a_later_upload_may_fail, begin, end)
+BACKEND_TEST(any_call_of_a_later_upload_may_fail)
 {
     static const struct { const char *name; int times; } calls[] = {
         { "cudaMallocHost", 1 }, { "cudaMemcpyAsync", 2 }, { "cudaEventCreate", 2 },
@@ -317,25 +319,22 @@ TEST_WITH(any_call_of_a_later_upload_may_fail, begin, end)
     amp_cuda_any_stream(1);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         for (int nth = 1; nth <= calls[i].times; nth++) {
-            amp_backend *b = opened();
-            amp_error error = { 0 };
+            open_backend();
             void *to;
             OK(b->allocate(b, 128, &to, e));
             amp_cuda_fail_call(calls[i].name, nth, cudaErrorUnknown);
-            assert_int_not_equal(upload_staged(b, to, &error), AMP_OK);
+            assert_int_not_equal(upload_staged(to, &error), AMP_OK);
             if (!strstr(error.message, calls[i].name))
                 fail_msg("%s failed, and the line is: %s", calls[i].name, error.message);
             OK(b->uploads_done(b, e)); /* whose answers may be of copies that were made */
-            OK(upload_staged(b, to, e));
+            OK(upload_staged(to, e));
             b->release(b, to);
-            b->destroy(b);
         }
-    amp_cuda_any_stream(0);
 }
 
-TEST_WITH(scratch_grows_and_is_given_back, begin, end)
+BACKEND_TEST(scratch_grows_and_is_given_back)
 {
-    amp_backend *b = opened();
+    open_backend();
     void *first, *second, *third;
     OK(amp_cuda_scratch(b, 1000, &first, e));
     OK(amp_cuda_scratch(b, 500, &second, e));
@@ -344,7 +343,6 @@ TEST_WITH(scratch_grows_and_is_given_back, begin, end)
     OK(amp_cuda_scratch(b, (size_t)5 << 20, &third, e));
     assert_int_equal((size_t)third % 256, 0);
     assert_true(amp_cuda_bytes() < (size_t)7 << 20);
-    b->destroy(b);
 }
 
 /* ---- recorded passes ---- */
@@ -352,7 +350,7 @@ TEST_WITH(scratch_grows_and_is_given_back, begin, end)
 enum { STATISTICS = 300 };
 
 /* As many statistics, of a list whose every array is its own: *committed becomes *array. */
-static amp_status keep(amp_backend *b, float *memory, int count, amp_error *error)
+static amp_status keep(float *memory, int count, amp_error *error)
 {
     static amp_statistics list[STATISTICS];
     for (int i = 0; i < count; i++)
@@ -360,11 +358,10 @@ static amp_status keep(amp_backend *b, float *memory, int count, amp_error *erro
     return b->keep_statistics(b, list, count, error);
 }
 
-TEST_WITH(a_recording_that_could_not_be_made_is_none, begin, end)
+BACKEND_TEST(a_recording_that_could_not_be_made_is_none)
 {
-    amp_backend *b = opened();
+    open_backend();
     amp_recorded_pass *pass = NULL;
-    amp_error error;
     void *x;
     int repeated;
     OK(b->allocate(b, 256, &x, e));
@@ -380,36 +377,33 @@ TEST_WITH(a_recording_that_could_not_be_made_is_none, begin, end)
     assert_true(repeated);
     b->pass_free(b, pass);
     b->release(b, x);
-    b->destroy(b);
 }
 
 /* A list of arrays neither grows while a pass is recorded, nor behind the back of one that was. */
-TEST_WITH(lists_of_arrays_do_not_move_under_a_recording, begin, end)
+BACKEND_TEST(lists_of_arrays_do_not_move_under_a_recording)
 {
-    amp_backend *b = opened();
+    open_backend();
     amp_recorded_pass *pass = NULL;
-    amp_error error;
     float *memory;
     int repeated;
     OK(b->allocate(b, 2 * STATISTICS * sizeof(float), (void **)&memory, e));
     OK(b->zero(b, memory, 2 * STATISTICS * sizeof(float), e));
     OK(b->pass_begin(b, &pass, &repeated, e));
-    assert_int_equal(keep(b, memory, 2, &error), AMP_BACKEND_FAILED);
+    assert_int_equal(keep(memory, 2, &error), AMP_BACKEND_FAILED);
     assert_string_equal(error.message, "lists of arrays change in a pass that is recorded");
     OK(b->pass_end(b, &pass, 0, e));
     assert_null(pass);
-    OK(keep(b, memory, 2, e));
+    OK(keep(memory, 2, e));
     OK(b->pass_begin(b, &pass, &repeated, e));
-    OK(keep(b, memory, 2, e));
+    OK(keep(memory, 2, e));
     OK(b->pass_end(b, &pass, 1, e));
     OK(b->pass_begin(b, &pass, &repeated, e));
     assert_true(repeated);
-    OK(keep(b, memory, STATISTICS, e));
+    OK(keep(memory, STATISTICS, e));
     OK(b->pass_begin(b, &pass, &repeated, e));
     assert_false(repeated); /* it would read the old list */
     OK(b->pass_end(b, &pass, 0, e));
     b->release(b, memory);
-    b->destroy(b);
 }
 
 /* ---- convolutions ---- */
@@ -424,8 +418,8 @@ static amp_status load(amp_backend *b, amp_conv *conv, const float *masters, amp
     return b->conv_load_weights(b, &(amp_conv_weights){ conv, masters }, 1, &failed, error);
 }
 
-/* One forward of three_by_three, of zeros. */
-static void run_forward(amp_backend *b, amp_conv *conv)
+/* One forward of conv, which is three_by_three, of zeros. */
+static void run_forward(void)
 {
     const size_t x_bytes = 2 * 16 * 6 * 5 * 2, y_bytes = 2 * 8 * 6 * 5 * 2, w_bytes = 8 * 16 * 9 * 4;
     void *x, *y, *w;
@@ -447,9 +441,9 @@ static int executed(void)
     return sum;
 }
 
-TEST_WITH(engines_are_timed_once_per_shape, begin, end)
+BACKEND_TEST(engines_are_timed_once_per_shape)
 {
-    amp_backend *b = opened();
+    open_backend();
     amp_conv *first, *second;
     size_t before = amp_cuda_bytes();
     OK(b->conv_create(b, &three_by_three, &first, e));
@@ -460,14 +454,13 @@ TEST_WITH(engines_are_timed_once_per_shape, begin, end)
     b->conv_destroy(b, first);
     b->conv_destroy(b, second);
     b->conv_destroy(b, NULL);
-    b->destroy(b);
 }
 
 /* A network goes from one size to another and back: its copies of weights stay where they are. */
-TEST_WITH(another_size_takes_over_the_copies_of_weights, begin, end)
+BACKEND_TEST(another_size_takes_over_the_copies_of_weights)
 {
     enum { CONVOLUTIONS = 3 };
-    amp_backend *b = opened();
+    open_backend();
     amp_conv_desc larger = three_by_three;
     amp_conv_weights sizes[2][CONVOLUTIONS];
     void *masters;
@@ -498,100 +491,82 @@ TEST_WITH(another_size_takes_over_the_copies_of_weights, begin, end)
     for (int i = 0; i < CONVOLUTIONS; i++) b->conv_destroy(b, sizes[0][i].conv);
     for (int i = 0; i < CONVOLUTIONS; i++) b->conv_destroy(b, sizes[1][i].conv);
     b->release(b, masters);
-    b->destroy(b);
 }
 
 /* The double's host takes longer to queue a convolution than its device to run it, and every other run of the
  * fastest engine is disturbed. */
-TEST_WITH(engines_are_timed_by_what_the_gpu_takes, begin, end)
+BACKEND_TEST(engines_are_timed_by_what_the_gpu_takes)
 {
     static const int takes[] = { 3, 2, 1, 3 };
     enum { FASTEST = 2, RUNS = 5 };
-    amp_backend *b = opened();
-    amp_conv *conv;
+    open_backend();
     for (int i = 0; i <= ENGINES; i++) cudnn_double.engine[i].takes = takes[i];
     cudnn_double.engine[FASTEST].disturbed = 50;
     long launches = amp_cuda_launches();
     OK(b->conv_create(b, &three_by_three, &conv, e));
     /* The GPU is held once for its clocks, and once for each run. */
     assert_int_equal(amp_cuda_launches() - launches, 1 + 4 * RUNS * (1 + ENGINES));
-    run_forward(b, conv);
+    run_forward();
     assert_int_equal(cudnn_double.last.engine, FASTEST);
-    b->conv_destroy(b, conv);
-    b->destroy(b);
 }
 
-TEST_WITH(tuning_may_be_off_or_short_of_memory, begin, end)
+BACKEND_TEST(tuning_may_be_off_or_short_of_memory)
 {
     for (int off = 0; off < 2; off++) {
         amp_conv_desc large = three_by_three;
         large.x.h = large.x.w = 512;
         if (off) setenv("AMP_CUDA_TUNE", "0", 1);
         else amp_cuda_device_is(9, 0, 4, (size_t)20 << 20);
-        amp_backend *b = opened();
-        amp_conv *conv;
+        open_backend();
         OK(b->conv_create(b, &large, &conv, e));
         assert_int_equal(executed(), 0);
-        b->conv_destroy(b, conv);
-        b->destroy(b);
     }
 }
 
 /* Beside the tensors to time on there is no room for any engine's workspace: none is timed or has failed. */
-TEST_WITH(an_engine_whose_workspace_does_not_fit_yet_is_kept, begin, end)
+BACKEND_TEST(an_engine_whose_workspace_does_not_fit_yet_is_kept)
 {
-    amp_conv *conv;
     cudnn_double.engine[0].workspace = 1 << 20; /* as the others */
     amp_cuda_device_is(9, 0, 4, (size_t)512 << 10);
-    amp_backend *b = opened();
+    open_backend();
     OK(b->conv_create(b, &three_by_three, &conv, e));
     assert_int_equal(executed(), 0);
     amp_cuda_device_is(9, 0, 4, (size_t)8 * GIB);
-    run_forward(b, conv);
+    run_forward();
     assert_int_equal(cudnn_double.engine[0].executed, 1); /* the first choice */
-    b->conv_destroy(b, conv);
-    b->destroy(b);
 }
 
-TEST_WITH(deterministic_runs_use_no_clock_and_no_chance, begin, end)
+BACKEND_TEST(deterministic_runs_use_no_clock_and_no_chance)
 {
     setenv("AMP_CUDA_DETERMINISTIC", "1", 1);
-    amp_backend *b = opened();
-    amp_conv *conv;
+    open_backend();
     OK(b->conv_create(b, &three_by_three, &conv, e));
     assert_int_equal(executed(), 0);
-    run_forward(b, conv);
+    run_forward();
     assert_int_equal(cudnn_double.engine[0].executed, 0);
     assert_int_equal(cudnn_double.engine[1].executed, 1);
-    b->conv_destroy(b, conv);
-    b->destroy(b);
 }
 
-TEST_WITH(inference_makes_no_plans_for_backward, begin, end)
+BACKEND_TEST(inference_makes_no_plans_for_backward)
 {
     amp_conv_desc inference = three_by_three;
     inference.training = 0;
-    amp_backend *b = opened();
-    amp_conv *conv;
+    open_backend();
     OK(b->conv_create(b, &inference, &conv, e));
     assert_int_equal(executed(), 6 * (1 + ENGINES));
-    b->conv_destroy(b, conv);
-    b->destroy(b);
 }
 
-TEST_WITH(cublas_is_started_by_the_first_connected_layer, begin, end)
+BACKEND_TEST(cublas_is_started_by_the_first_connected_layer)
 {
-    amp_backend *b = opened();
-    amp_conv *conv, *first, *second;
+    open_backend();
+    amp_conv *first, *second;
     OK(b->conv_create(b, &three_by_three, &conv, e));
     assert_int_equal(cublas_double.handles, 0);
     OK(b->conv_create(b, &connected, &first, e));
     OK(b->conv_create(b, &connected, &second, e));
     assert_int_equal(cublas_double.handles, 1);
-    b->conv_destroy(b, conv);
     b->conv_destroy(b, first);
     b->conv_destroy(b, second);
-    b->destroy(b);
 }
 
 /* ---- failures ---- */
@@ -687,13 +662,11 @@ static int judge(const life *l, const life *good, amp_status status, const amp_e
 static life good, bad;
 
 /* After a kernel has read where it may not, nothing runs any more: that kernel is to blame, not cuDNN. */
-TEST_WITH(a_kernel_that_failed_before_is_blamed_for_it, begin, end)
+BACKEND_TEST(a_kernel_that_failed_before_is_blamed_for_it)
 {
-    amp_error error;
     /* A clock's choice of engine would decide whether workspace must grow, and wait. */
     setenv("AMP_CUDA_TUNE", "0", 1);
-    amp_backend *b = opened();
-    amp_conv *conv;
+    open_backend();
     void *x, *y;
     float *w;
     assert_int_equal(b->conv_create(b, &three_by_three, &conv, &error), AMP_OK);
@@ -708,12 +681,10 @@ TEST_WITH(a_kernel_that_failed_before_is_blamed_for_it, begin, end)
     amp_cuda_fail_call("cudaStreamSynchronize", 0, cudaSuccess);
     if (!strstr(error.message, "cudaErrorIllegalAddress")) fail_msg("said %s", error.message);
     assert_non_null(strstr(error.message, "queued before has failed; with CUDA_LAUNCH_BLOCKING=1"));
-    b->conv_destroy(b, conv);
     b->release(b, x), b->release(b, y), b->release(b, w);
-    b->destroy(b);
 }
 
-TEST_WITH(any_call_of_cuda_may_fail, begin, end)
+BACKEND_TEST(any_call_of_cuda_may_fail)
 {
     static const struct { const char *function, *named; int status, calls, seen; } cases[] = {
         { "cudaGetDevice", "cudaGetDevice", cudaErrorUnknown, 1, 1 },
@@ -731,7 +702,6 @@ TEST_WITH(any_call_of_cuda_may_fail, begin, end)
         { "cudaEventElapsedTime", "cudaEventElapsedTime", cudaErrorUnknown, 12, 0 },
         { "launch", "cudaGetLastError", cudaErrorInvalidConfiguration, 44, 4 }, /* of a timing: not told */
     };
-    amp_error error;
     setenv("AMP_CUDA_TUNE", "2", 1);
     assert_int_equal(live(&good, &three_by_three, &error), AMP_OK);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -748,9 +718,8 @@ TEST_WITH(any_call_of_cuda_may_fail, begin, end)
     }
 }
 
-TEST_WITH(any_call_of_cudnn_may_fail, begin, end)
+BACKEND_TEST(any_call_of_cudnn_may_fail)
 {
-    amp_error error;
     setenv("AMP_CUDA_TUNE", "2", 1);
     some_engines();
     assert_int_equal(live(&good, &three_by_three, &error), AMP_OK);
@@ -768,9 +737,8 @@ TEST_WITH(any_call_of_cudnn_may_fail, begin, end)
     assert_true(seen > 20);
 }
 
-TEST_WITH(any_call_of_cublas_may_fail, begin, end)
+BACKEND_TEST(any_call_of_cublas_may_fail)
 {
-    amp_error error;
     cublas_double_reset();
     assert_int_equal(live(&good, &connected, &error), AMP_OK);
     const int calls = cublas_double.calls;
@@ -794,40 +762,39 @@ TEST_WITH(any_call_of_cublas_may_fail, begin, end)
 
 enum { M = 3, N = 40, K = 50 };
 
-typedef struct gemm_life { amp_backend *b; amp_gemm_desc d; float a[M * K], w[N * K], c[M * N]; } gemm_life;
+typedef struct gemm_life { amp_gemm_desc d; float a[M * K], w[N * K], c[M * N]; } gemm_life;
 
 /* Numbers that every dtype holds, so that all agree. */
 static void renew(gemm_life *g, int seed)
 {
     for (int i = 0; i < N * K; i++) g->w[i] = (float)((i * 7 + seed) % 9 - 4);
-    OK(g->b->upload(g->b, (void *)g->d.b.data, g->w, sizeof g->w, e));
+    OK(b->upload(b, (void *)g->d.b.data, g->w, sizeof g->w, e));
 }
 
 static void begin_gemm(gemm_life *g, amp_dtype dtype)
 {
     void *a, *w, *c;
     memset(g, 0, sizeof *g);
-    g->b = opened();
-    OK(g->b->allocate(g->b, sizeof g->a, &a, e));
-    OK(g->b->allocate(g->b, sizeof g->w, &w, e));
-    OK(g->b->allocate(g->b, sizeof g->c, &c, e));
+    open_backend();
+    OK(b->allocate(b, sizeof g->a, &a, e));
+    OK(b->allocate(b, sizeof g->w, &w, e));
+    OK(b->allocate(b, sizeof g->c, &c, e));
     g->d = (amp_gemm_desc){ .m = M, .n = N, .k = K, .alpha = 1, .a = { a, K, 0, 0 }, .b = { w, K, 1, 1 },
                             .c = c, .ldc = N, .dtype = dtype };
     for (int i = 0; i < M * K; i++) g->a[i] = (float)(i % 5 - 2);
-    OK(g->b->upload(g->b, a, g->a, sizeof g->a, e));
+    OK(b->upload(b, a, g->a, sizeof g->a, e));
     renew(g, 1);
 }
 
 static void end_gemm(gemm_life *g)
 {
     void *all[] = { (void *)g->d.a.data, (void *)g->d.b.data, g->d.c };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) g->b->release(g->b, all[i]);
-    g->b->destroy(g->b);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) b->release(b, all[i]);
 }
 
 static void assert_product(gemm_life *g)
 {
-    OK(g->b->download(g->b, g->c, g->d.c, sizeof g->c, e));
+    OK(b->download(b, g->c, g->d.c, sizeof g->c, e));
     for (int i = 0; i < M * N; i++) {
         float sum = 0;
         for (int l = 0; l < K; l++) sum += g->a[i / N * K + l] * g->w[i % N * K + l];
@@ -835,7 +802,7 @@ static void assert_product(gemm_life *g)
     }
 }
 
-TEST_WITH(gemm_multiplies_in_the_dtype_and_sums_in_fp32, begin, end)
+BACKEND_TEST(gemm_multiplies_in_the_dtype_and_sums_in_fp32)
 {
     static const struct { amp_dtype dtype; cudaDataType_t factors; } cases[] = {
         { AMP_FP32, CUDA_R_32F }, { AMP_FP16, CUDA_R_16F }, { AMP_BF16, CUDA_R_16BF } };
@@ -843,7 +810,7 @@ TEST_WITH(gemm_multiplies_in_the_dtype_and_sums_in_fp32, begin, end)
         gemm_life g;
         begin_gemm(&g, cases[i].dtype);
         int before = cublas_double.products;
-        OK(g.b->gemm(g.b, &g.d, e));
+        OK(b->gemm(b, &g.d, e));
         assert_product(&g);
         assert_int_equal(cublas_double.products, before + 1);
         assert_int_equal(cublas_double.factors, cases[i].factors);
@@ -854,7 +821,7 @@ TEST_WITH(gemm_multiplies_in_the_dtype_and_sums_in_fp32, begin, end)
 }
 
 /* One kernel rounds a factor; weights have none until their version is another. */
-TEST_WITH(gemm_rounds_weights_once_for_each_version, begin, end)
+BACKEND_TEST(gemm_rounds_weights_once_for_each_version)
 {
     static const struct { unsigned long version; long kernels; } steps[] =
         { { 1, 2 }, { 1, 1 }, { 1, 1 }, { 2, 2 }, { 2, 1 }, { 0, 2 }, { 2, 1 } };
@@ -863,19 +830,19 @@ TEST_WITH(gemm_rounds_weights_once_for_each_version, begin, end)
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         long before = amp_cuda_launches();
         g.d.b.version = steps[i].version;
-        OK(g.b->gemm(g.b, &g.d, e));
+        OK(b->gemm(b, &g.d, e));
         assert_product(&g);
         assert_int_equal(amp_cuda_launches() - before, steps[i].kernels);
     }
     int allocations = amp_cuda_allocations();
-    g.b->gemm_drop_copies(g.b);
+    b->gemm_drop_copies(b);
     assert_int_equal(amp_cuda_allocations(), allocations - 1);
     end_gemm(&g);
 }
 
 /* Whatever fails while new weights are rounded and multiplied, the line names it, and
  * the next try is right. */
-TEST_WITH(a_gemm_that_failed_is_made_anew, begin, end)
+BACKEND_TEST(a_gemm_that_failed_is_made_anew)
 {
     static const struct { const char *function; int status; } cases[] = {
         { "launch", cudaErrorInvalidConfiguration }, { "cudaMalloc", cudaErrorMemoryAllocation },
@@ -885,21 +852,21 @@ TEST_WITH(a_gemm_that_failed_is_made_anew, begin, end)
             int seen = 0;
             for (int call = 1; call <= 6; call++) {
                 gemm_life g;
-                amp_error error = { 0 };
+                error = (amp_error){ 0 };
                 begin_gemm(&g, AMP_BF16);
-                if (!first) OK(g.b->gemm(g.b, &g.d, e));
+                if (!first) OK(b->gemm(b, &g.d, e));
                 renew(&g, 3);
                 g.d.b.version = 2;
                 if (cases[i].status) amp_cuda_fail_call(cases[i].function, call, cases[i].status);
                 else cublas_double.fail_at = cublas_double.calls + call,
                     cublas_double.failure = CUBLAS_STATUS_EXECUTION_FAILED;
-                amp_status status = g.b->gemm(g.b, &g.d, &error);
+                amp_status status = b->gemm(b, &g.d, &error);
                 amp_cuda_fail_call(cases[i].function, 0, cudaSuccess);
                 cublas_double.fail_at = 0;
                 assert_int_equal(error.status, status);
                 assert_null(strchr(error.message, '\n'));
                 seen += status != AMP_OK;
-                OK(g.b->gemm(g.b, &g.d, e));
+                OK(b->gemm(b, &g.d, e));
                 assert_product(&g);
                 end_gemm(&g);
             }

@@ -9,6 +9,8 @@
 #include "doubles/cudnn_double.h"
 
 static cudaStream_t stream;
+static amp_cudnn *library;
+static amp_error error;
 static amp_conv_buffers buffers; /* of the grouped problem below */
 static void *scratch;
 static struct { int calls; size_t bytes, most; } reserved;
@@ -42,6 +44,7 @@ static void some_engines(void)
 static int begin(void **state)
 {
     (void)state;
+    library = NULL;
     some_engines();
     memset(&reserved, 0, sizeof reserved);
     reserved.most = 1000;
@@ -63,20 +66,30 @@ static int end(void **state)
     return -1;
 }
 
-static amp_cudnn *opened(void)
+/* And the library on the stream. */
+static int open_library(void **state)
 {
-    amp_cudnn *library = NULL;
-    amp_error error;
-    assert_int_equal(amp_cudnn_create(stream, &settings, &library, &error), AMP_OK);
-    return library;
+    return begin(state) || amp_cudnn_create(stream, &settings, &library, &error) != AMP_OK;
 }
 
-static amp_conv_plan *planned(amp_cudnn *library, const amp_conv_problem *problem)
+static int close_library(void **state)
+{
+    amp_cudnn_destroy(library);
+    return end(state);
+}
+
+#define GRAPH_TEST(name) TEST_WITH(name, open_library, close_library)
+
+static amp_conv_plan *planned(const amp_conv_problem *problem)
 {
     amp_conv_plan *plan = NULL;
-    amp_error error;
     if (amp_cudnn_plan(library, problem, &plan, &error) != AMP_OK) fail_msg("%s", error.message);
     return plan;
+}
+
+static void run(amp_conv_plan *plan)
+{
+    if (amp_cudnn_run(library, plan, &buffers, &error) != AMP_OK) fail_msg("%s", error.message);
 }
 
 static void assert_tensor(const cudnn_double_tensor *t, const void *data, const int64_t dimensions[4],
@@ -113,58 +126,50 @@ static void assert_run(int pass, double beta)
     assert_int_equal(r->groups, 4);
 }
 
-TEST_WITH(a_run_hands_over_graph_buffers_and_workspace, begin, end)
+GRAPH_TEST(a_run_hands_over_graph_buffers_and_workspace)
 {
-    amp_cudnn *library = opened();
-    amp_error error;
     cudnn_double.engine[0].workspace = 640;
     for (int pass = 0; pass < 3; pass++)
         for (int accumulate = 0; accumulate <= (pass == AMP_CONV_BACKWARD_DATA); accumulate++) {
             amp_conv_problem p = grouped;
             p.pass = (amp_conv_pass)pass;
             p.accumulate = accumulate;
-            amp_conv_plan *plan = planned(library, &p);
+            amp_conv_plan *plan = planned(&p);
             assert_int_equal(plan->current.engine, 100);
             assert_int_equal(plan->current.workspace, 640);
             assert_int_equal(plan->current.notes, AMP_CONV_TENSOR_CORE);
-            assert_int_equal(amp_cudnn_run(library, plan, &buffers, &error), AMP_OK);
+            run(plan);
 
             assert_run(pass, accumulate);
             assert_ptr_equal(cudnn_double.last.workspace, scratch);
             assert_int_equal(reserved.bytes, 640);
         }
-    amp_cudnn_destroy(library);
 }
 
 /* 2 images of 4 x 8 pixels: sums of 64 products, an eighth of which is written. */
-TEST_WITH(only_filter_gradients_in_fp16_are_scaled_down, begin, end)
+GRAPH_TEST(only_filter_gradients_in_fp16_are_scaled_down)
 {
-    amp_cudnn *library = opened();
-    amp_error error;
     for (int pass = 0; pass < 3; pass++) {
         amp_conv_problem p = grouped;
         p.pass = (amp_conv_pass)pass;
         p.conv.dtype = AMP_FP16;
-        assert_int_equal(amp_cudnn_run(library, planned(library, &p), &buffers, &error), AMP_OK);
+        run(planned(&p));
         assert_float_equal(cudnn_double.last.alpha, pass == AMP_CONV_BACKWARD_FILTER ? .125 : 1, 0);
     }
-    amp_cudnn_destroy(library);
 }
 
 /* Calls of cuDNN's that a run takes: to say where the data lies, five, and to run. */
 enum { RUN = 1, TELL = 5 };
 
-TEST_WITH(cudnn_is_told_of_buffers_once, begin, end)
+GRAPH_TEST(cudnn_is_told_of_buffers_once)
 {
-    amp_cudnn *library = opened();
-    amp_error error;
     amp_cudnn_pack pack = { 0 };
     amp_conv_buffers kept = buffers, once = buffers;
     void *other;
     assert_int_equal(cudaMalloc(&other, X_COUNT * 2), cudaSuccess);
     kept.pack = &pack;
     cudnn_double.engine[0].workspace = 640;
-    amp_conv_plan *plan = planned(library, &grouped);
+    amp_conv_plan *plan = planned(&grouped);
     const struct { amp_conv_buffers *buffers; void *x; int calls; } runs[] = {
         { &kept, buffers.x, TELL + RUN }, { &kept, buffers.x, RUN }, { &kept, buffers.x, RUN },
         { &kept, other, TELL + RUN }, { &kept, buffers.x, TELL + RUN }, { &kept, buffers.x, RUN },
@@ -191,51 +196,39 @@ TEST_WITH(cudnn_is_told_of_buffers_once, begin, end)
     amp_cudnn_pack_free(&pack);
     assert_int_equal(cudnn_double.descriptors, alive);
     cudaFree(other);
-    amp_cudnn_destroy(library);
 }
 
-TEST_WITH(without_workspace_none_is_reserved, begin, end)
+GRAPH_TEST(without_workspace_none_is_reserved)
 {
-    amp_cudnn *library = opened();
-    amp_error error;
-    assert_int_equal(amp_cudnn_run(library, planned(library, &grouped), &buffers, &error), AMP_OK);
+    run(planned(&grouped));
     assert_int_equal(reserved.calls, 0);
     assert_null(cudnn_double.last.workspace);
-    amp_cudnn_destroy(library);
 }
 
-TEST_WITH(an_engine_that_does_not_run_is_replaced_for_good, begin, end)
+GRAPH_TEST(an_engine_that_does_not_run_is_replaced_for_good)
 {
-    amp_cudnn *library = opened();
-    amp_conv_plan *plan = planned(library, &grouped);
-    amp_error error;
+    amp_conv_plan *plan = planned(&grouped);
     cudnn_double.engine[0].does_not_run = 1;
-    for (int i = 0; i < 3; i++) assert_int_equal(amp_cudnn_run(library, plan, &buffers, &error), AMP_OK);
+    for (int i = 0; i < 3; i++) run(plan);
     assert_int_equal(plan->current.engine, 101);
     assert_int_equal(cudnn_double.engine[0].executed, 1);
     assert_int_equal(cudnn_double.engine[1].executed, 3);
-    amp_cudnn_destroy(library);
 }
 
-TEST_WITH(too_little_memory_for_one_engine_leaves_the_next, begin, end)
+GRAPH_TEST(too_little_memory_for_one_engine_leaves_the_next)
 {
-    amp_cudnn *library = opened();
-    amp_error error;
     cudnn_double.engine[0].workspace = 900;
     cudnn_double.engine[1].workspace = 300;
     reserved.most = 500;
-    amp_conv_plan *plan = planned(library, &grouped);
-    assert_int_equal(amp_cudnn_run(library, plan, &buffers, &error), AMP_OK);
+    amp_conv_plan *plan = planned(&grouped);
+    run(plan);
     assert_int_equal(plan->current.engine, 101);
     assert_int_equal(cudnn_double.engine[0].executed, 0);
-    amp_cudnn_destroy(library);
 }
 
-TEST_WITH(when_no_engine_runs_the_message_says_all, begin, end)
+GRAPH_TEST(when_no_engine_runs_the_message_says_all)
 {
-    amp_cudnn *library = opened();
-    amp_conv_plan *plan = planned(library, &grouped);
-    amp_error error;
+    amp_conv_plan *plan = planned(&grouped);
     for (int i = 0; i < ENGINES; i++) cudnn_double.engine[i].does_not_run = 1;
     assert_int_equal(amp_cudnn_run(library, plan, &buffers, &error), AMP_BACKEND_FAILED);
     assert_non_null(strstr(error.message,
@@ -249,13 +242,10 @@ TEST_WITH(when_no_engine_runs_the_message_says_all, begin, end)
     assert_int_equal(amp_cudnn_run(library, plan, &buffers, &error), AMP_UNSUPPORTED);
     assert_int_equal(cudnn_double.engine[0].executed + cudnn_double.engine[1].executed +
                      cudnn_double.engine[2].executed, 3);
-    amp_cudnn_destroy(library);
 }
 
 TEST_WITH(a_library_older_than_its_headers_is_refused, begin, end)
 {
-    amp_cudnn *library = NULL;
-    amp_error error;
     cudnn_double.version = CUDNN_VERSION - 100; /* a minor version */
     assert_int_equal(amp_cudnn_create(stream, &settings, &library, &error), AMP_UNSUPPORTED);
     assert_non_null(strstr(error.message, "LD_LIBRARY_PATH"));
@@ -266,16 +256,16 @@ TEST_WITH(a_library_older_than_its_headers_is_refused, begin, end)
 }
 
 /* All of a convolution's life, with one call of cuDNN's failing; the status that came of it. */
-static amp_status live_with_failure(int call, amp_error *error)
+static amp_status live_with_failure(int call)
 {
-    amp_cudnn *library = NULL;
     amp_conv_plan *plan;
+    library = NULL;
     some_engines();
     cudnn_double.fail_at = call;
     cudnn_double.failure = CUDNN_STATUS_ALLOC_FAILED;
-    amp_status status = amp_cudnn_create(stream, &settings, &library, error);
-    if (status == AMP_OK) status = amp_cudnn_plan(library, &grouped, &plan, error);
-    if (status == AMP_OK) status = amp_cudnn_run(library, plan, &buffers, error);
+    amp_status status = amp_cudnn_create(stream, &settings, &library, &error);
+    if (status == AMP_OK) status = amp_cudnn_plan(library, &grouped, &plan, &error);
+    if (status == AMP_OK) status = amp_cudnn_run(library, plan, &buffers, &error);
     if (status == AMP_OK)
         assert_int_equal(cudnn_double.engine[0].executed + cudnn_double.engine[1].executed, 1);
     cudaStreamSynchronize(stream); /* the double is about to forget all */
@@ -285,12 +275,11 @@ static amp_status live_with_failure(int call, amp_error *error)
 
 TEST_WITH(any_call_may_fail, begin, end)
 {
-    amp_error error;
-    assert_int_equal(live_with_failure(0, &error), AMP_OK);
+    assert_int_equal(live_with_failure(0), AMP_OK);
     int calls = cudnn_double.calls, survived = 0;
     assert_true(calls > 60);
     for (int call = 1; call <= calls; call++) {
-        amp_status status = live_with_failure(call, &error);
+        amp_status status = live_with_failure(call);
         assert_non_null(cudnn_double.failed);
         assert_int_equal(cudnn_double_leaks(), 0);
         if (status == AMP_OK) {

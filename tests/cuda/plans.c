@@ -19,6 +19,9 @@ typedef struct conv_shape {
 static conv_shape shapes[SHAPES];
 static int shape_count;
 
+static amp_conv_plan *plan; /* the one asked for last */
+static amp_error error;
+
 static int read_shapes(void **state)
 {
     (void)state;
@@ -48,7 +51,6 @@ static amp_cudnn *open_with(const char *text, size_t workspace_cap)
 {
     const amp_cudnn_settings settings = { .workspace_cap = workspace_cap };
     amp_cudnn *library = NULL;
-    amp_error error;
     if (amp_cudnn_create_without_device(text, &settings, &library, &error) != AMP_OK)
         fail_msg("%s", error.message);
     return library;
@@ -78,8 +80,6 @@ static const conv_shape deconvolutions[] = {
 
 static void count(tally *t, amp_cudnn *library, const conv_shape *s, const amp_conv_problem *p)
 {
-    amp_conv_plan *plan;
-    amp_error error;
     t->problems++;
     if (amp_cudnn_plan(library, p, &plan, &error) != AMP_OK) {
         print_message("%s: %s\n", s->network, error.message);
@@ -166,40 +166,19 @@ TEST(every_device_has_plans_for_deconvolutions)
     check_deconvolutions(&H200, AMP_FP32);
 }
 
-static void check_device(const device_props *device, amp_dtype dtype, int every)
+TEST(every_device_has_a_plan_for_every_convolution)
 {
-    check_library(open_for(device, CAP), device->name, dtype, every);
-}
-
-TEST(h200_has_a_plan_for_every_convolution)
-{
-    check_device(&H200, AMP_FP16, 1);
-    check_device(&H200, AMP_BF16, 1);
-}
-
-TEST(both_h100_have_a_plan_for_every_convolution)
-{
-    check_device(&H100, AMP_FP16, 3);
-    check_device(&H100, AMP_BF16, 4);
-    check_device(&H100_PCIE, AMP_FP16, 4);
-    check_device(&H100_PCIE, AMP_BF16, 3);
-}
-
-TEST(a100_has_a_plan_for_every_convolution)
-{
-    check_device(&A100, AMP_FP16, 3);
-    check_device(&A100, AMP_BF16, 4);
-}
-
-TEST(rtx_4090_has_a_plan_for_every_convolution)
-{
-    check_device(&RTX4090, AMP_FP16, 3);
-    check_device(&RTX4090, AMP_BF16, 4);
-}
-
-TEST(t4_has_a_plan_for_every_convolution_in_fp16)
-{
-    check_device(&T4, AMP_FP16, 3);
+    static const struct {
+        const device_props *device; int every_in_fp16, every_in_bf16; /* 0: there is no bf16 */
+    } all[] = {
+        { &H200, 1, 1 }, { &H100, 3, 4 }, { &H100_PCIE, 4, 3 }, { &A100, 3, 4 }, { &RTX4090, 3, 4 },
+        { &T4, 3, 0 } };
+    for (size_t i = 0; i < COUNT(all); i++) {
+        const device_props *device = all[i].device;
+        check_library(open_for(device, CAP), device->name, AMP_FP16, all[i].every_in_fp16);
+        if (!all[i].every_in_bf16) continue;
+        check_library(open_for(device, CAP), device->name, AMP_BF16, all[i].every_in_bf16);
+    }
 }
 
 /* A GPU as cuDNN describes it itself (gpu/device_properties.c): in fp16, and in bf16 if the
@@ -231,8 +210,6 @@ TEST(t4_refuses_bf16)
 {
     amp_cudnn *library = open_for(&T4, CAP);
     const amp_conv_problem p = problem_of(&middle, AMP_BF16, AMP_CONV_FORWARD, 0);
-    amp_conv_plan *plan;
-    amp_error error;
     assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_UNSUPPORTED);
     assert_non_null(strstr(error.message, "64x256x26x26 (n,c,h,w) to 512 filters of 3x3"));
     assert_non_null(strstr(error.message, "no engine for it on this device"));
@@ -242,8 +219,6 @@ TEST(t4_refuses_bf16)
 TEST(a_deterministic_problem_gets_a_deterministic_engine)
 {
     amp_cudnn *library = open_for(&A100, CAP);
-    amp_conv_plan *plan;
-    amp_error error;
     int other_choice = 0;
     for (int i = 0; i < SAMPLES; i++)
         for (int pass = 0; pass < 3; pass++) {
@@ -262,8 +237,6 @@ TEST(a_deterministic_problem_gets_a_deterministic_engine)
 TEST(fp32_stays_off_tensor_cores)
 {
     amp_cudnn *library = open_for(&H200, CAP);
-    amp_conv_plan *plan;
-    amp_error error;
     for (int i = 0; i < SAMPLES; i++)
         for (int pass = 0; pass < 3; pass++) {
             amp_conv_problem p = problem_of(samples[i], AMP_FP32, (amp_conv_pass)pass, 0);
@@ -288,8 +261,6 @@ TEST(a_large_device_has_tensor_cores_for_large_batches)
         amp_cudnn *library = open_for(&H200, caps[i]);
         for (int k = 0; k < 6; k++) {
             amp_conv_problem p = problem_of(&first[k / 3], AMP_BF16, passes[k % 3], 0);
-            amp_conv_plan *plan;
-            amp_error error;
             p.conv.x.n = 96;
             slow[i] += amp_cudnn_plan(library, &p, &plan, &error) != AMP_OK ||
                        !(plan->current.notes & AMP_CONV_TENSOR_CORE);
@@ -304,8 +275,6 @@ TEST(a_large_device_has_tensor_cores_for_large_batches)
 TEST(a_cap_that_nothing_meets_is_told)
 {
     amp_cudnn *tight = open_for(&H200, 1 << 20), *roomy = open_for(&H200, CAP);
-    amp_conv_plan *plan;
-    amp_error error;
     int larger = 0, refused = 0;
     for (int i = 0; i < SAMPLES; i++) {
         amp_conv_problem p = problem_of(samples[i], AMP_BF16, AMP_CONV_BACKWARD_FILTER, 0);
@@ -344,16 +313,15 @@ TEST(tuning_builds_the_best_and_keeps_the_fastest)
     amp_cudnn *library = open_for(&H200, CAP);
     const amp_conv_problem p = problem_of(&middle, AMP_FP16, AMP_CONV_BACKWARD_FILTER, 0);
     stopwatch watch = { .fails = 1 };
-    amp_conv_plan *plan, *again;
-    amp_error error;
     assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_OK);
     assert_int_equal(amp_cudnn_tune(library, plan, 6, measure, &watch, &error), AMP_OK);
     assert_int_equal(watch.calls, 7);
     assert_int_equal(plan->current.rank, watch.last);
     assert_int_not_equal(plan->current.rank, watch.failed);
     assert_non_null(plan->current.plan);
-    assert_int_equal(amp_cudnn_plan(library, &p, &again, &error), AMP_OK);
-    assert_ptr_equal(plan, again);
+    const amp_conv_plan *tuned = plan;
+    assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_OK);
+    assert_ptr_equal(plan, tuned);
     amp_cudnn_destroy(library);
 }
 
@@ -363,8 +331,6 @@ TEST(without_a_device_nothing_runs)
 {
     amp_cudnn *library = open_for(&H200, CAP);
     const amp_conv_problem p = problem_of(&middle, AMP_FP16, AMP_CONV_FORWARD, 0);
-    amp_conv_plan *plan;
-    amp_error error;
     assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_OK);
     int64_t engine = plan->current.engine;
     assert_int_equal(amp_cudnn_run(library, plan, &(amp_conv_buffers){ 0 }, &error), AMP_UNSUPPORTED);
@@ -377,7 +343,6 @@ TEST(failures_name_the_call)
 {
     const amp_cudnn_settings settings = { .workspace_cap = CAP };
     amp_cudnn *library = NULL;
-    amp_error error;
     assert_int_not_equal(amp_cudnn_create_without_device("{\"deviceVer\":", &settings, &library, &error),
                          AMP_OK);
     assert_null(library);
@@ -398,7 +363,6 @@ int main(void)
     const amp_cudnn_settings settings = { .workspace_cap = CAP };
     char text[DEVICE_PROPS_TEXT];
     amp_cudnn *library;
-    amp_error error;
     device_props_json(&H200, text);
     amp_status status = amp_cudnn_create_without_device(text, &settings, &library, &error);
     if (status == AMP_UNSUPPORTED) {

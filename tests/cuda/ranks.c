@@ -316,16 +316,10 @@ static const char *const cfgs[] = {
 
 static network *make(const char *cfg)
 {
-    char path[] = "/tmp/cuda_ranks_XXXXXX";
-    int file = mkstemp(path);
-    assert_true(file >= 0);
-    assert_int_equal(write(file, cfg, strlen(cfg)), strlen(cfg));
-    close(file);
+    put_anew("net.cfg", cfg);
     darknet_amp_start(3, (char *[]){ "darknet", "-amp", "fp32", NULL });
     srand(5);
-    network *net = parse_network_cfg(path);
-    unlink(path);
-    return net;
+    return parse_network_cfg("net.cfg");
 }
 
 static void copy_masters(network *from, network *to)
@@ -640,18 +634,11 @@ static void check_loop(int l)
 
 TEST_WITH(training_on_two_gpus_is_that_on_one_and_each_goes_on_from_the_other, begin, end)
 {
-    char folder[] = "/tmp/cuda_ranks_XXXXXX", before[4096], command[64];
-    assert_non_null(getcwd(before, sizeof before));
-    assert_non_null(mkdtemp(folder));
-    assert_int_equal(chdir(folder), 0);
     setenv("OMP_WAIT_POLICY", "passive", 1); /* or the program would start itself again */
     for (int l = 0; l < (int)COUNT(loops); l++) {
         write_data(l ? 6 : 2);
         check_loop(l);
     }
-    assert_int_equal(chdir(before), 0);
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    assert_int_equal(system(command), 0);
 }
 
 /* As a program for GPUs: `detector train DATA CFG [WEIGHTS] -gpus 0,0 ...`, for e2e_ranks. */
@@ -668,5 +655,5 @@ int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc > 1) return train_on_two(argc, argv);
-    return run_listed_tests("ranks on GPUs", NULL, NULL);
+    return run_listed_tests("ranks on GPUs", enter_folder, leave_folder);
 }

@@ -14,6 +14,7 @@
 #include "network.h"
 #include "parser.h"
 #include "poison_arena.h"
+#include "test_folder.h"
 
 #define NET_OF(batch, size)                                                                      \
     "[net]\nbatch=" #batch "\nsubdivisions=2\nlearning_rate=0.001\nmomentum=0.9\ndecay=0.0005\n"  \
@@ -59,16 +60,10 @@ static int end(void **state)
 
 static network *make(const char *cfg)
 {
-    char path[] = "/tmp/cuda_step_XXXXXX";
-    int file = mkstemp(path);
-    assert_true(file >= 0);
-    assert_int_equal(write(file, cfg, strlen(cfg)), strlen(cfg));
-    close(file);
+    put_anew("net.cfg", cfg);
     darknet_amp_start(3, (char *[]){ "darknet", "-amp", "fp16", NULL });
     srand(5);
-    network *net = parse_network_cfg(path);
-    unlink(path);
-    return net;
+    return parse_network_cfg("net.cfg");
 }
 
 /* As get_next_batch does, over what may still be copied to the GPU. */
@@ -299,21 +294,19 @@ static void nobody_looks(network *net) { amp_engine_set_observer(net->amp->engin
 /* A network's weights, and their sidecar. Frees the network. */
 static char *saved_state(network *net, size_t *bytes)
 {
-    static const char *const ends[] = { "", ".amp" };
-    char path[] = "/tmp/cuda_step_XXXXXX", file[64], *state = NULL;
-    close(mkstemp(path));
+    static const char *const files[] = { "net.weights", "net.weights.amp" };
+    char *state = NULL;
     *bytes = 0;
-    save_weights(net, path);
+    save_weights(net, "net.weights");
     free_network(net);
     for (int i = 0; i < 2; i++) {
-        snprintf(file, sizeof file, "%s%s", path, ends[i]);
-        FILE *in = fopen(file, "rb");
+        FILE *in = fopen(files[i], "rb");
         assert_non_null(in);
         state = realloc(state, *bytes + (1 << 18));
         *bytes += fread(state + *bytes, 1, 1 << 18, in);
         assert_true(feof(in));
         fclose(in);
-        unlink(file);
+        unlink(files[i]);
     }
     return state;
 }
@@ -772,5 +765,5 @@ TEST_WITH(a_machine_that_refuses_is_told_of_once, begin, end)
 int main(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0); /* Darknet aborts after it has printed what went wrong */
-    return run_listed_tests("tests", NULL, NULL);
+    return run_listed_tests("tests", enter_folder, leave_folder);
 }

@@ -17,6 +17,7 @@ cublas_double_state cublas_double;
 namespace {
 
 using amp_double::number;
+using amp_double::overlap;
 
 /* ------------------------------------------------------------------------------------------------ calls */
 
@@ -53,8 +54,6 @@ cublasStatus_t told_to_fail(const char *call)
 struct handle {
     cudaStream_t stream = nullptr;
     int math = CUBLAS_DEFAULT_MATH;
-    void *workspace = nullptr;
-    size_t workspace_bytes = 0;
 };
 
 std::map<cublasHandle_t, std::unique_ptr<handle>> handles;
@@ -80,8 +79,6 @@ struct product { /* c = alpha · op(a) op(b) + beta · c */
     int m, n, k;
     float alpha, beta;
     bool tf32_inputs, short_sums;
-    void *workspace;
-    size_t workspace_bytes;
 };
 
 std::map<product *, std::unique_ptr<product>> products; /* queued */
@@ -119,7 +116,6 @@ void multiply(const product &p, std::vector<double> &sums)
 void compute(void *user)
 {
     product &p = *static_cast<product *>(user);
-    if (p.workspace_bytes) std::memset(p.workspace, 0xff, p.workspace_bytes);
     std::vector<double> sums((size_t)p.m * (size_t)p.n);
     if (p.alpha != 0) multiply(p, sums);
     for (int j = 0; j < p.n; j++)
@@ -159,11 +155,6 @@ cublasStatus_t check_matrix(const char *name, const matrix &m)
     return OK;
 }
 
-bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
-{
-    return (const char *)a < (const char *)b + b_bytes && (const char *)b < (const char *)a + a_bytes;
-}
-
 cublasStatus_t check_product(const product &p)
 {
     const struct { const char *name; const matrix *m; } all[] = { { "A", &p.a }, { "B", &p.b },
@@ -173,12 +164,7 @@ cublasStatus_t check_product(const product &p)
         if (status != OK) return status;
         CHECK(it.m == &p.c || !overlap(it.m->data, it.m->bytes(), p.c.data, p.c.bytes()), "C overlaps %s",
               it.name);
-        CHECK(!p.workspace_bytes || !overlap(it.m->data, it.m->bytes(), p.workspace, p.workspace_bytes),
-            "the workspace overlaps %s", it.name);
     }
-    if (p.workspace_bytes)
-        CHECK(amp_cuda_is_device(p.workspace, p.workspace_bytes, "cublasGemmEx"),
-            "the workspace is no device memory any more");
     return OK;
 }
 
@@ -243,15 +229,12 @@ cublasStatus_t cublasGetProperty(libraryPropertyType part, int *value)
     return OK;
 }
 
-/* The workspace is the library's own again, as in the library. */
 cublasStatus_t cublasSetStream_v2(cublasHandle_t h, cudaStream_t stream)
 {
     MAY_FAIL("cublasSetStream");
     handle *it = find(h);
     if (!it) return reject(CUBLAS_STATUS_NOT_INITIALIZED, "cublasSetStream: no handle");
     it->stream = stream;
-    it->workspace = nullptr;
-    it->workspace_bytes = 0;
     return OK;
 }
 
@@ -263,29 +246,14 @@ cublasStatus_t cublasGetStream_v2(cublasHandle_t h, cudaStream_t *stream)
     return OK;
 }
 
-cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t h, void *workspace, size_t bytes)
-{
-    MAY_FAIL("cublasSetWorkspace");
-    handle *it = find(h);
-    if (!it) return reject(CUBLAS_STATUS_NOT_INITIALIZED, "cublasSetWorkspace: no handle");
-    CHECK(!bytes || (uintptr_t)workspace % 256 == 0, "cublasSetWorkspace: %p is not aligned to 256 bytes",
-          workspace);
-    CHECK(!bytes || amp_cuda_is_device(workspace, bytes, "cublasSetWorkspace"),
-        "cublasSetWorkspace: not %zu bytes of device memory",
-        bytes);
-    it->workspace = workspace;
-    it->workspace_bytes = bytes;
-    return OK;
-}
-
 cublasStatus_t cublasSetMathMode(cublasHandle_t h, cublasMath_t mode)
 {
     MAY_FAIL("cublasSetMathMode");
     handle *it = find(h);
     if (!it) return reject(CUBLAS_STATUS_NOT_INITIALIZED, "cublasSetMathMode: no handle");
     int base = mode & ~CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
-    CHECK(base == CUBLAS_DEFAULT_MATH || base == CUBLAS_TF32_TENSOR_OP_MATH || base == CUBLAS_PEDANTIC_MATH,
-        "cublasSetMathMode: %d", (int)mode);
+    CHECK(base == CUBLAS_DEFAULT_MATH || base == CUBLAS_TF32_TENSOR_OP_MATH, "cublasSetMathMode: %d",
+          (int)mode);
     it->math = mode;
     return OK;
 }
@@ -302,7 +270,7 @@ static cublasStatus_t enqueue(cublasHandle_t h, cublasOperation_t op_a, cublasOp
     CHECK(m > 0 && n > 0 && k > 0, "cublasGemmEx: sizes %d, %d, %d", m, n, k);
     CHECK(on_host(alpha) && on_host(beta), "cublasGemmEx: alpha and beta are to be the host's");
     CHECK(algorithm == CUBLAS_GEMM_DEFAULT, "cublasGemmEx: algorithm %d", (int)algorithm);
-    if (compute_type != CUBLAS_COMPUTE_32F && compute_type != CUBLAS_COMPUTE_32F_PEDANTIC)
+    if (compute_type != CUBLAS_COMPUTE_32F)
         return reject(CUBLAS_STATUS_NOT_SUPPORTED, "cublasGemmEx: not computed in fp32 (type %d)",
                       (int)compute_type);
     number a_number, b_number, c_number;
@@ -312,7 +280,6 @@ static cublasStatus_t enqueue(cublasHandle_t h, cublasOperation_t op_a, cublasOp
         return reject(CUBLAS_STATUS_NOT_SUPPORTED, "cublasGemmEx: types %d, %d and %d", (int)a_type,
             (int)b_type, (int)c_type);
 
-    bool pedantic = compute_type == CUBLAS_COMPUTE_32F_PEDANTIC || (it->math & 15) == CUBLAS_PEDANTIC_MATH;
     std::unique_ptr<product> p(new product());
     p->transpose_a = op_a == CUBLAS_OP_T, p->transpose_b = op_b == CUBLAS_OP_T;
     p->a = { a_number, p->transpose_a ? k : m, p->transpose_a ? m : k, lda, const_cast<void *>(a) };
@@ -320,10 +287,9 @@ static cublasStatus_t enqueue(cublasHandle_t h, cublasOperation_t op_a, cublasOp
     p->c = { c_number, m, n, ldc, c };
     p->m = m, p->n = n, p->k = k;
     p->alpha = *static_cast<const float *>(alpha), p->beta = *static_cast<const float *>(beta);
-    p->tf32_inputs = !pedantic && (it->math & 15) == CUBLAS_TF32_TENSOR_OP_MATH;
-    p->short_sums = !pedantic && c_number != number::fp32
+    p->tf32_inputs = (it->math & 15) == CUBLAS_TF32_TENSOR_OP_MATH;
+    p->short_sums = c_number != number::fp32
         && !(it->math & CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
-    p->workspace = it->workspace, p->workspace_bytes = it->workspace_bytes;
     cublasStatus_t status = check_product(*p);
     if (status != OK) return status;
     product *key = p.get();

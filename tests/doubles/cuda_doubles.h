@@ -59,8 +59,7 @@ int amp_cuda_allocations(void);        /* live ones, device, managed, pinned and
 int amp_cuda_registered(const void *);
 /* Reports allocations, streams and events that are still alive as a fault, and returns how many there are. */
 int amp_cuda_leaks(void);
-size_t amp_cuda_bytes(void);           /* of live device and managed memory, */
-size_t amp_cuda_peak_bytes(void);      /* and the most there were */
+size_t amp_cuda_bytes(void);           /* of live device and managed memory */
 
 /* What the program asked for, ever. The device of the double is as slow as can be: nothing is done
  * before somebody waits. */

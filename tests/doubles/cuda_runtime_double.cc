@@ -83,7 +83,7 @@ struct arena {
 
 arena device_memory, managed_memory;
 std::map<char *, size_t> pinned, registered; /* of cudaMallocHost; of the program's, by cudaHostRegister */
-size_t device_limit = (size_t)8 << 30, device_used, device_peak;
+size_t device_limit = (size_t)8 << 30, device_used;
 int allocations;
 amp_cuda_counts counts;
 std::multiset<const char *> pending_copies; /* sources in pinned memory that are still to be read */
@@ -119,8 +119,7 @@ std::string running; /* for messages */
 /* Calls that ask what there is need no context. */
 bool machine_refuses(const char *function, cudaError_t *status)
 {
-    static const char *const asking[] = { "cudaGetDeviceCount", "cudaGetDevice", "cudaGetDeviceProperties",
-        "cudaDeviceGetAttribute" };
+    static const char *const asking[] = { "cudaGetDeviceCount", "cudaGetDevice", "cudaGetDeviceProperties" };
     bool asks = false;
     for (const char *one : asking) asks |= !std::strcmp(function, one);
     bool kernel = !std::strcmp(function, "launch") || !std::strcmp(function, "cudaFuncGetAttributes");
@@ -692,7 +691,6 @@ int amp_cuda_leaks(void)
     return all;
 }
 size_t amp_cuda_bytes(void) { return device_used; }
-size_t amp_cuda_peak_bytes(void) { return device_peak; }
 
 int amp_cuda_is_device(const void *p, size_t bytes, const char *what)
 {
@@ -736,7 +734,6 @@ static cudaError_t allocate_in(arena &a, const char *function, void **out, size_
     if (!*out) return result(cudaErrorMemoryAllocation);
     ++counts.allocations;
     device_used += bytes;
-    device_peak = std::max(device_peak, device_used);
     watch();
     return cudaSuccess;
 }
@@ -1131,17 +1128,6 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e)
     return result(cudaSuccess);
 }
 
-cudaError_t cudaEventQuery(cudaEvent_t e)
-{
-    ENTER("cudaEventQuery");
-    OUTSIDE_CAPTURE();
-    event *it = event_of(e);
-    if (!it) return result(cudaErrorInvalidResourceHandle);
-    if (!pending(it)) return host_waited_for(it->after), cudaSuccess;
-    run_until(it->on, it->on->done + 1);
-    return result(cudaErrorNotReady);
-}
-
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
     ENTER("cudaEventElapsedTime");
@@ -1323,27 +1309,6 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int id)
     out->managedMemory = 1;
     out->pageableMemoryAccess = pageable;
     out->unifiedAddressing = 1;
-    return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int id)
-{
-    ENTER("cudaDeviceGetAttribute");
-    if (id != 0) return result(cudaErrorInvalidDevice);
-    switch (which) {
-    case cudaDevAttrComputeCapabilityMajor: *value = device.major; break;
-    case cudaDevAttrComputeCapabilityMinor: *value = device.minor; break;
-    case cudaDevAttrMultiProcessorCount: *value = device.multiprocessors; break;
-    case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;
-    case cudaDevAttrMaxSharedMemoryPerBlock: *value = 48 << 10; break;
-    case cudaDevAttrWarpSize: *value = 32; break;
-    case cudaDevAttrManagedMemory: *value = 1; break;
-    case cudaDevAttrConcurrentManagedAccess: *value = 1; break;
-    case cudaDevAttrPageableMemoryAccess: *value = pageable; break;
-    default:
-        amp_cuda_report("cudaDeviceGetAttribute: the double does not know attribute %d", (int)which);
-        return result(cudaErrorInvalidValue);
-    }
     return cudaSuccess;
 }
 

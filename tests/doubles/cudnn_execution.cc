@@ -25,11 +25,6 @@ void compute(void *user)
     if (!amp_cuda_of_graph()) jobs.erase(j); /* a graph runs it again */
 }
 
-bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
-{
-    return (const char *)a < (const char *)b + b_bytes && (const char *)b < (const char *)a + a_bytes;
-}
-
 /* The pack's pointer for a tensor. */
 cudnnStatus_t place(cudnn_double_tensor *t, const content &pack)
 {
@@ -57,7 +52,7 @@ cudnnStatus_t place_workspace(cudnn_double_run *r, const content &pack, int64_t 
     CHECK(amp_cuda_is_device(r->workspace, (size_t)bytes, "cudnnBackendExecute"),
         "variant pack: the workspace is not %lld bytes of device memory", (long long)bytes);
     for (const cudnn_double_tensor *t : { &r->x, &r->w, &r->y })
-        CHECK(!overlap(t->data, strided_of(*t).bytes(), r->workspace, (size_t)bytes),
+        CHECK(!amp_double::overlap(t->data, strided_of(*t).bytes(), r->workspace, (size_t)bytes),
             "variant pack: the workspace overlaps tensor %lld", (long long)t->id);
     return CUDNN_STATUS_SUCCESS;
 }
@@ -103,8 +98,8 @@ cudnnStatus_t execute(cudaStream_t stream, const content &plan, const content &p
     int output = r.operation == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ? 2
         : r.operation == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ? 0 : 1;
     for (int i = 0; i < 3; i++)
-        CHECK(i == output || !overlap(all[i]->data, strided_of(*all[i]).bytes(), all[output]->data,
-            strided_of(*all[output]).bytes()),
+        CHECK(i == output || !amp_double::overlap(all[i]->data, strided_of(*all[i]).bytes(),
+                                                  all[output]->data, strided_of(*all[output]).bytes()),
             "variant pack: the output overlaps tensor %lld", (long long)all[i]->id);
     ++engine.executed;
     if (engine.does_not_run) {

@@ -52,6 +52,11 @@ inline void store(number type, void *data, int64_t i, double v)
 /* What TF32 Tensor Cores make of an fp32 input. */
 inline float tf32(float v) { return static_cast<float>(shorten(v, 10, -126)); }
 
+inline bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    return (const char *)a < (const char *)b + b_bytes && (const char *)b < (const char *)a + a_bytes;
+}
+
 }
 
 #endif

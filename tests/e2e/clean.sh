@@ -102,11 +102,9 @@ fi
 
 # ---- mistakes ----
 refused() { # refused <what the line says> <arguments...>
-    local what=$1 status=0
-    shift
-    "$DARKNET" amp clean "$@" > out 2> err || status=$?
-    [ $status = 1 ] && [ ! -s out ] && tail -1 err | grep -qF "$what" || fail "$*: status $status: $(cat err)"
-    cmp -s kept.cfg tiny.cfg && [ -z "$(find . -name '*.new')" ] || fail "$*: kept.cfg was touched"
+    ends_saying "$1" "$DARKNET" amp clean "${@:2}"
+    [ ! -s out ] && cmp -s kept.cfg tiny.cfg && [ -z "$(find . -name '*.new')" ] ||
+        fail "${*:2}: something was written"
 }
 cp tiny.cfg kept.cfg
 refused 'amp clean: CFG is missing'

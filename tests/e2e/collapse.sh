@@ -6,12 +6,7 @@ tiny_training
 sed -e 's/^max_batches=.*/max_batches=400/' -e 's/^learning_rate=.*/learning_rate=0.0005/' tiny.cfg > good.cfg
 explode() { sed -e "s/^steps=.*/steps=$1/" -e "s/^scales=.*/scales=$2/" good.cfg; }
 
-train() { # train <status> <arguments...>
-    local expected=$1 status=0
-    shift
-    timeout 600 "$DARKNET" detector train tiny.data "$@" > out 2> err || status=$?
-    [ $status = $expected ] || fail "$*: status $status, not $expected: $(tail -3 err)"
-}
+train=(timeout 600 "$DARKNET" detector train tiny.data)
 
 # All 32-bit numbers behind a file's header are finite: no exponent is all ones.
 finite() {
@@ -24,12 +19,11 @@ finite() {
 explode 120 1e10 > boom.cfg
 for amp in fp16 bf16; do
     rm -f backup/*
-    train 1 boom.cfg -amp $amp -seed 3
-    [ "$(grep -c 'training has collapsed' err)" = 1 ] || fail "$amp: not one line of it: $(tail -3 err)"
     first='gradients stay inf or NaN .*; first in [a-z]* of layer [0-9]* \[[a-z]*\], forward'
     last='last good step: 120; last saved: backup/boom_100.weights'
-    tail -1 err | grep -q "^amp: training has collapsed: $first; $last; try .*learning_rate" ||
-        fail "$amp: $(tail -1 err)"
+    ends_saying "^amp: training has collapsed: $first; $last; try .*learning_rate" \
+        "${train[@]}" boom.cfg -amp $amp -seed 3
+    [ "$(grep -c 'training has collapsed' err)" = 1 ] || fail "$amp: not one line of it: $(tail -3 err)"
     [ ! -e backup/boom_final.weights ] || fail "$amp: the weights were saved as final"
     finite backup/boom.backup
     finite backup/boom_100.weights
@@ -37,7 +31,7 @@ for amp in fp16 bf16; do
     # and it is one to go on with
     cp backup/boom.backup before
     sed 's/^max_batches=.*/max_batches=104/' good.cfg > on.cfg
-    train 0 on.cfg backup/boom.backup -amp $amp -seed 3
+    succeeds "${train[@]}" on.cfg backup/boom.backup -amp $amp -seed 3
     grep -q '^amp: resumed from backup/boom.backup.amp: step 100,' err ||
         fail "$amp: the checkpoint was not gone on with: $(grep '^amp' err)"
     grep -q '^amp: summary .* steps=104 ' err || fail "$amp: $(tail -1 err)"
@@ -49,13 +43,11 @@ done
 # stays away, and the next step ends it.
 explode 100 1e30 > boom.cfg
 rm -f backup/*
-train 1 boom.cfg -amp bf16 -seed 3
-[ -z "$(ls backup)" ] || fail "weights beyond use were saved: $(ls backup)"
 absurd='are inf, NaN or beyond 1e19'
+first="weights $absurd; first in .* of layer [0-9]* .*"
+ends_saying "^amp: training has collapsed: $first; last good step: 100; last saved: none yet" \
+    "${train[@]}" boom.cfg -amp bf16 -seed 3
+[ -z "$(ls backup)" ] || fail "weights beyond use were saved: $(ls backup)"
 not_written='^amp: backup/boom.backup could not be written'
 grep -q "$not_written: .* of layer [0-9]* $absurd after step 100; training goes on" err ||
     fail "$(grep '^amp' err)"
-first="weights $absurd; first in .* of layer [0-9]* .*"
-tail -1 err |
-    grep -q "^amp: training has collapsed: $first; last good step: 100; last saved: none yet" ||
-    fail "$(tail -1 err)"

@@ -63,14 +63,9 @@ the_largest_size_has_to_fit() {
 }
 
 # What is no training under AMP is not planned.
-refused() {
-    local message=$1 status=0
-    shift
-    "$DARKNET" "$@" > out 2>&1 || status=$?
-    [ $status = 1 ] && grep -qF -e "$message" out || fail "$*: status $status: $(tail -n 1 out)"
-}
-refused 'command line: -fit: it plans what trains under AMP' detector train tiny.data large.cfg -fit
-refused 'command line: -fit is given twice' detector train tiny.data large.cfg -amp bf16 -fit -fit
+train=(detector train tiny.data large.cfg)
+ends_saying 'command line: -fit: it plans what trains under AMP' "$DARKNET" "${train[@]}" -fit
+ends_saying 'command line: -fit is given twice' "$DARKNET" "${train[@]}" -amp bf16 -fit -fit
 
 what_fits_is_left_as_it_is
 what_does_not_fit_is_made_to_fit

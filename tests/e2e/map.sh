@@ -104,13 +104,8 @@ measure nameless.data constant.cfg constant.weights
 expect 'class_id = 1, name = (unnamed), ap = 0.00 %'
 
 refused() { # refused <what the last line must say> <arguments...>
-    local word=$1 status=0
-    shift
-    "$DARKNET" detector map "$@" > out 2> err || status=$?
-    [ $status = 1 ] || fail "detector map $*: status $status instead of 1: $(tail -n 3 err)"
-    tail -n 1 err | grep -q "^detector map: .*$word" ||
-        fail "detector map $*: does not say '$word' but: $(tail -n 1 err)"
-    ! grep -q 'mean average' out || fail "detector map $*: a score in spite of the error"
+    ends_saying "^detector map: .*$1" "$DARKNET" detector map "${@:2}"
+    ! grep -q 'mean average' out || fail "detector map ${*:2}: a score in spite of the error"
 }
 good='constant.cfg constant.weights'
 refused 'CFG is missing' my.data

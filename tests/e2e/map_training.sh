@@ -178,40 +178,34 @@ without_a_number() {
         fail "$name: 4 epochs: $(measured)"
 }
 
-refused() { # refused <text> <command...>: status 1, one line that says so, nothing trained
-    local text=$1
-    shift
+# refused <expression> <kind> <.data> <options...>: status 1, a line that says so, nothing trained
+refused() {
     fresh
     ! [ -e foreign ] || cp foreign backup/short_map.csv
-    status_of "$@"
-    [ $status = 1 ] || fail "$name: $text: status $status"
-    [ "$(tail -n 1 err | grep -cF -- "$text")" = 1 ] || fail "$name: no '$text' in: $(tail -n 2 err)"
-    ! grep -q 'Loaded:' out || fail "$name: $text: trained"
-    [ -z "$(ls backup | grep -v _map.csv)" ] || fail "$name: $text: wrote $(ls backup)"
+    ends_saying "$1" "$DARKNET" $2 train $3 short.cfg "${@:4}"
+    ! grep -q 'Loaded:' out || fail "$name: $1: trained"
+    [ -z "$(ls backup | grep -v _map.csv)" ] || fail "$name: $1: wrote $(ls backup)"
 }
 
 bad_input() {
     name='bad input'
-    local command=("$DARKNET" detector train)
-    refused '-map: expected nothing or a number of iterations from 1' \
-        "${command[@]}" tiny.data short.cfg -map 0
-    refused '-map: expected nothing or a number of iterations from 1' \
-        "${command[@]}" tiny.data short.cfg -map -5
-    refused '-patience 0: expected a number of measurements from 1' \
-        "${command[@]}" tiny.data short.cfg -map 5 -patience 0
-    refused '-patience x: expected' "${command[@]}" tiny.data short.cfg -map 5 -patience x
-    refused '-patience: it counts what -map measures' "${command[@]}" tiny.data short.cfg -patience 5
-    refused 'mAP is of detectors' "$DARKNET" classifier train tiny.data short.cfg -map
+    for iterations in 0 -5; do
+        refused '-map: expected nothing or a number of iterations from 1' detector tiny.data -map $iterations
+    done
+    refused '-patience 0: expected a number of measurements from 1' detector tiny.data -map 5 -patience 0
+    refused '-patience x: expected' detector tiny.data -map 5 -patience x
+    refused '-patience: it counts what -map measures' detector tiny.data -patience 5
+    refused 'mAP is of detectors' classifier tiny.data -map
     sed 's/^valid=.*/valid=nowhere.txt/' tiny.data > nowhere.data
-    refused nowhere.txt "${command[@]}" nowhere.data short.cfg -amp bf16 -map 5
+    refused nowhere.txt detector nowhere.data -amp bf16 -map 5
     sed 's/^backup=.*/backup=no_folder/' tiny.data > no_folder.data
-    refused 'no_folder.data: backup = no_folder: ' "${command[@]}" no_folder.data short.cfg -amp bf16 -map 5
+    refused 'no_folder.data: backup = no_folder: ' detector no_folder.data -amp bf16 -map 5
     printf 'my notes\n' > foreign
     refused 'backup/short_map.csv is there and is no list of what -map measured' \
-        "${command[@]}" tiny.data short.cfg -amp bf16 -map 5
+        detector tiny.data -amp bf16 -map 5
     cmp foreign backup/short_map.csv || fail "$name: a foreign file was changed"
     printf 'iteration,map50,map50_95\n10,0.5,0.25\n10,0.5,0.25\n' > foreign
-    refused 'short_map.csv:3:' "${command[@]}" tiny.data short.cfg -amp bf16 -map 5
+    refused 'short_map.csv:3:' detector tiny.data -amp bf16 -map 5
     rm foreign
     # Found out while measuring: said, and training goes on.
     mkdir -p other/images other/labels

@@ -22,7 +22,7 @@ shows() { # shows <picture> <arguments...>: the same in fp32 as without AMP, and
     shift
     for dtype in off fp32 bf16; do
         rm -f "$picture"
-        "$DARKNET" "$@" -amp $dtype > out 2> err < /dev/null || fail "$* -amp $dtype: $(tail -n 1 err)"
+        succeeds "$DARKNET" "$@" -amp $dtype
         [ -s "$picture" ] || fail "$* -amp $dtype made no $picture"
         mv "$picture" $dtype.jpg
     done
@@ -43,12 +43,8 @@ for dtype in off bf16; do
 done
 
 refused() { # refused <why> <arguments...>: under AMP, and not without
-    local why=$1 status=0
-    shift
-    "$DARKNET" "$@" -amp off > out 2> err < /dev/null || fail "$* -amp off: $(tail -n 1 err)"
-    "$DARKNET" "$@" -amp bf16 > out 2> err < /dev/null || status=$?
-    [ $status = 1 ] && tail -n 1 err | grep -q "amp: .*$why.*-amp off" ||
-        fail "$*: status $status, $(tail -n 1 err)"
+    succeeds "$DARKNET" "${@:2}" -amp off
+    ends_saying "amp: .*$1.*-amp off" "$DARKNET" "${@:2}" -amp bf16
 }
 refused "visualize shows layers' fp32 outputs" visualize inner.cfg inner.weights
 refused "an inner layer's fp32 output is wanted" lsd test inner.cfg inner.weights images/1.jpg
@@ -59,11 +55,8 @@ refused 'cuts the network to 2 of its' nightmare inner.cfg inner.weights images/
 # gcc's OpenMP, which oneDNN uses whatever has compiled the rest, reads its environment when it is loaded, and
 # says so each time.
 starts() { # starts <times> <arguments...>
-    local times=$1 status=0
-    shift
-    env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT OMP_DISPLAY_ENV=verbose "$DARKNET" "$@" > out 2> err \
-        < /dev/null || status=$?
-    [ "$(grep -c 'GOMP_SPINCOUNT =' err)" = $times ] || fail "$*: not started $times times: $(cat err)"
+    status_of env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT OMP_DISPLAY_ENV=verbose "$DARKNET" "${@:2}"
+    [ "$(grep -c 'GOMP_SPINCOUNT =' err)" = $1 ] || fail "${*:2}: not started $1 times: $(cat err)"
 }
 starts 1 amp plan tiny.cfg
 starts 1 detector train no.data tiny.cfg -amp off

@@ -40,12 +40,8 @@ awk '{ inside = $2 - $4 / 2 >= 0 && $2 + $4 / 2 <= 1 && $3 - $5 / 2 >= 0 && $3 +
     END { exit bad }' more/labels/*.txt || fail 'labels outside the picture'
 
 refused() { # refused <what the line must say> <arguments...>
-    local word=$1 status=0
-    shift
-    "$shapes" "$@" > out 2> err || status=$?
-    [ $status = 1 ] || fail "shapes $*: status $status instead of 1"
-    [ "$(wc -l < err)" = 1 ] && grep -q "^shapes: .*$word" err ||
-        fail "shapes $*: no line that says '$word': $(cat err)"
+    ends_saying "^shapes: .*$1" "$shapes" "${@:2}"
+    [ "$(wc -l < err)" = 1 ] || fail "shapes ${*:2}: not one line: $(cat err)"
 }
 refused '--out DIR is missing'
 refused 'needs the name' --out

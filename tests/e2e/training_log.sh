@@ -349,14 +349,10 @@ a_classifier() {
     done
 }
 
-refused() { # refused <text> <arguments...>: status 1, one line, nothing trained or changed
-    local text=$1
-    shift
+refused() { # refused <expression> <arguments...>: status 1, a line, nothing trained or changed
     fresh
-    status_of "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 "$@"
-    [ $status = 1 ] || fail "$name: $text: status $status"
-    [ "$(tail -n 1 err | grep -cF -- "$text")" = 1 ] || fail "$name: no '$text' in: $(tail -n 2 err)"
-    ! grep -q '^1: ' out && [ -z "$(ls backup)" ] || fail "$name: $text: trained"
+    ends_saying "$1" "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 "${@:2}"
+    ! grep -q '^1: ' out && [ -z "$(ls backup)" ] || fail "$name: $1: trained"
 }
 
 # The line of the second names the first; a kill lets go, and what it left does not hold anybody.

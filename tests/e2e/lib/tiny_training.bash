@@ -26,6 +26,13 @@ succeeds() {
             grep -a 'amp: \|ranks: \|ERROR: \|runtime error' err | tail -n 3; tail -n 2 err)"
 }
 
+# ends_saying <expression> <command...>: as status_of, with status 1, and the last line of err is such a one
+ends_saying() {
+    status_of "${@:2}"
+    [ $status = 1 ] && tail -n 1 err | grep -q -e "$1" ||
+        fail "${name:+$name: }${*:2}: status $status, and no '$1' in: $(tail -n 3 err)"
+}
+
 # fresh [file...]: an empty backup/, and these files are gone
 fresh() {
     rm -rf backup "$@"
