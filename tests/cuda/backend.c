@@ -357,7 +357,7 @@ static amp_status keep(amp_backend *b, float *memory, int count, amp_error *erro
     static amp_statistics list[STATISTICS];
     for (int i = 0; i < count; i++)
         list[i] = (amp_statistics){ .array = memory + 2 * i, .committed = memory + 2 * i + 1, .count = 1 };
-    return b->keep_statistics(b, list, count, error);
+    return b->copy_statistics(b, list, count, 0, error);
 }
 
 TEST_WITH(a_recording_that_could_not_be_made_is_none, begin, end)
