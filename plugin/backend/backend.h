@@ -290,7 +290,6 @@ typedef struct amp_yolo_result {
                                                          .75 */
     double giou;
     double any_object; /* objectness, over all boxes */
-    double boxes, rewritten; /* how often x, y, w and h were given a delta, and where they had one already */
 } amp_yolo_result;
 
 struct amp_backend {

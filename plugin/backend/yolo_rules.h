@@ -269,6 +269,25 @@ AMP_ANYWHERE amp_yolo_box amp_yolo_predicted(const amp_yolo_desc *d, amp_yolo_pl
     return box;
 }
 
+/* The largest IoU with a label, which label has it (the first of equal ones), and whether any label is the
+ * box's own. */
+typedef struct amp_yolo_search { float best; int label, has_own; } amp_yolo_search;
+
+/* Of labels first, first + step, ... */
+AMP_ANYWHERE amp_yolo_search amp_yolo_look_at_labels(const amp_yolo_desc *d, amp_yolo_labels l,
+                                                     amp_yolo_place place, amp_yolo_box predicted, int first,
+                                                     int step)
+{
+    amp_yolo_search s = { 0, 0, 0 };
+    for (int t = first; t < l.count; t += step) {
+        if (!amp_yolo_counts(d, amp_yolo_label(l, t))) continue;
+        float iou = amp_yolo_iou(predicted, amp_yolo_label_box(amp_yolo_label(l, t)));
+        if (iou > s.best) s.best = iou, s.label = t;
+        s.has_own |= amp_yolo_owns(l, t, place);
+    }
+    return s;
+}
+
 /* Whether a box that overlaps a label must also be sure of some class before it need not learn "nothing
  * here": then the caller asks for a squashed number above AMP_YOLO_SURE among its classes. */
 AMP_ANYWHERE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
@@ -345,14 +364,12 @@ AMP_ANYWHERE int amp_yolo_deciding_class(const amp_yolo_desc *d, const float *la
  * of the deciding class. */
 AMP_ANYWHERE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_labels l,
                                  amp_yolo_place place, const float *squashed, amp_yolo_box predicted,
-                                 float deciding, int which, amp_yolo_result *sums)
+                                 float deciding, int which)
 {
     const float *label = amp_yolo_label(l, which < 0 ? t->overlapping : which);
     float multiplier = amp_yolo_multiplier(d, label), delta[4];
     float object = d->objectness_smooth && which < 0 ? t->iou * t->iou : 1,
         object_delta = (which < 0 ? 1 : multiplier) * d->obj_normalizer * (object - squashed[4]);
-    sums->boxes += 1;
-    sums->rewritten += t->delta[0] != 0 || t->delta[1] != 0 || t->delta[2] != 0 || t->delta[3] != 0;
     amp_yolo_box_delta(d, place, squashed, predicted, amp_yolo_label_box(label),
                        d->iou_normalizer * multiplier, delta);
     for (int e = 0; e < 4; e++)
