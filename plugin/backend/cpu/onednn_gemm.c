@@ -40,7 +40,8 @@ static amp_status gemm_fail(const amp_gemm_desc *d, dnnl_status_t status, amp_er
 
 /* ---- fp32 ---- */
 
-amp_status amp_onednn_sgemm(const amp_gemm_desc *d, amp_error *error)
+/* Whatever d->dtype is; versions are not looked at. */
+static amp_status multiply_floats(const amp_gemm_desc *d, amp_error *error)
 {
     dnnl_status_t status = dnnl_sgemm(d->a.transposed ? 'T' : 'N', d->b.transposed ? 'T' : 'N', d->m, d->n,
                                       d->k, d->alpha, d->a.data, d->a.ld, d->b.data, d->b.ld, d->beta, d->c,
@@ -170,7 +171,7 @@ static amp_status multiply(amp_backend *backend, amp_cpu_products *products, con
     if (!pass) {
         amp_gemm_desc rounded = *d;
         rounded.a.data = a, rounded.b.data = b;
-        return amp_onednn_sgemm(&rounded, error);
+        return multiply_floats(&rounded, error);
     }
     dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_SRC, a);
     if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_WEIGHTS, b);
@@ -189,7 +190,7 @@ amp_status amp_cpu_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error 
     amp_cpu_products **products = &((amp_cpu_backend *)backend)->products;
     amp_pass *pass = NULL;
     AMP_TRY(amp_check_gemm(d, error));
-    if (d->dtype == AMP_FP32) return amp_onednn_sgemm(d, error);
+    if (d->dtype == AMP_FP32) return multiply_floats(d, error);
     if (!*products) *products = amp_allocated(calloc(1, sizeof **products));
     /* A short sum is made in fp32. Not so where a factor has a version: its copy is kept in one dtype for all
      * products. */
