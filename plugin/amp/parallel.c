@@ -93,8 +93,8 @@ static void from_terms(const amp_parallel *p, const amp_statistics *s, const flo
 }
 
 /* Statistics lie in many arrays, perhaps of a device, and their committed copies in one block. So the block
- * is used for the sum: the backend copies the arrays into it (keep_statistics), it is downloaded, summed over
- * the ranks and filled with the result, which the backend copies into the arrays (restore_statistics). In the
+ * is used for the sum: the backend copies the arrays into it (copy_statistics), it is downloaded, summed over
+ * the ranks and filled with the result, which the backend copies back into the arrays. In the
  * end it holds the committed copies again. committed, now, terms: as large as the block, in the program's
  * memory; terms are 0 at first. What does not differ, or is a rank's own (a recurrent layer's state), stays
  * as it is. */
@@ -104,7 +104,7 @@ static amp_status combine(const amp_parallel *p, const amp_parameters *params, a
     float *block = params->committed_block;
     size_t bytes = params->committed_count * sizeof *block;
     AMP_TRY(b->download(b, committed, block, bytes, error));
-    AMP_TRY(b->keep_statistics(b, params->statistics, params->statistics_count, error));
+    AMP_TRY(b->copy_statistics(b, params->statistics, params->statistics_count, 0, error));
     AMP_TRY(b->download(b, now, block, bytes, error));
     for (int i = 0; i < params->statistics_count; i++) {
         const amp_statistics *s = &params->statistics[i];
@@ -121,7 +121,7 @@ static amp_status combine(const amp_parallel *p, const amp_parameters *params, a
         if (differs(p, s)) from_terms(p, s, committed + at, terms + at, now + at);
     }
     AMP_TRY(b->upload(b, block, now, bytes, error));
-    AMP_TRY(b->restore_statistics(b, params->statistics, params->statistics_count, error));
+    AMP_TRY(b->copy_statistics(b, params->statistics, params->statistics_count, 1, error));
     return b->upload(b, block, committed, bytes, error);
 }
 

@@ -183,12 +183,12 @@ amp_status amp_parameters_finish_step(amp_parameters *p, amp_backend *b, const a
 
 amp_status amp_parameters_keep(amp_parameters *p, amp_backend *b, amp_error *error)
 {
-    return p->taken ? b->keep_statistics(b, p->statistics, p->statistics_count, error) : AMP_OK;
+    return p->taken ? b->copy_statistics(b, p->statistics, p->statistics_count, 0, error) : AMP_OK;
 }
 
 amp_status amp_parameters_restore(amp_parameters *p, amp_backend *b, amp_error *error)
 {
-    return b->restore_statistics(b, p->statistics, p->statistics_count, error);
+    return b->copy_statistics(b, p->statistics, p->statistics_count, 1, error);
 }
 
 amp_status amp_parameters_zero_gradients(amp_parameters *p, amp_backend *b, amp_error *error)

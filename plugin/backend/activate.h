@@ -13,36 +13,30 @@
 
 #include "backend.h"
 
-#ifdef __CUDACC__
-#define AMP_ACTIVATE static __host__ __device__ __forceinline__
-#else
-#define AMP_ACTIVATE static inline
-#endif
-
 #define AMP_SELU_SCALE 1.0507f
 #define AMP_SELU_ALPHA (1.0507f * 1.6732f) /* scale·alpha */
 
 /* Whether the gradient is a function of the input x. These fall before they rise: two x have the same y. */
-AMP_ACTIVATE int amp_gradient_wants_input(amp_activation a)
+AMP_ANYWHERE int amp_gradient_wants_input(amp_activation a)
 {
     return a == AMP_MISH || a == AMP_SWISH || a == AMP_HARD_MISH;
 }
 
-AMP_ACTIVATE float amp_activate_stair(float x)
+AMP_ANYWHERE float amp_activate_stair(float x)
 {
     float whole = floorf(x), half = floorf(x * .5f);
     return whole == 2 * half ? half : (x - whole) + half; /* flat on [2k, 2k+1), rising by 1 on [2k+1,
                                                              2k+2) */
 }
 
-AMP_ACTIVATE float amp_activate_plse(float x)
+AMP_ANYWHERE float amp_activate_plse(float x)
 {
     if (x < -4) return .01f * (x + 4);
     if (x > 4) return .01f * (x - 4) + 1;
     return .125f * x + .5f;
 }
 
-AMP_ACTIVATE float amp_activate_lhtan(float x)
+AMP_ANYWHERE float amp_activate_lhtan(float x)
 {
     if (x < 0) return .001f * x;
     if (x > 1) return .001f * (x - 1) + 1;
@@ -55,33 +49,33 @@ AMP_ACTIVATE float amp_activate_lhtan(float x)
  *   logistic = e/(1 + e),          swish' = logistic·(1 + x/(1 + e)). */
 #define AMP_EXP_LIMIT 20.f
 
-AMP_ACTIVATE float amp_exp_low(float x) { return x > AMP_EXP_LIMIT ? AMP_EXP_LIMIT : x; } /* NaN stays NaN */
+AMP_ANYWHERE float amp_exp_low(float x) { return x > AMP_EXP_LIMIT ? AMP_EXP_LIMIT : x; } /* NaN stays NaN */
 
-AMP_ACTIVATE float amp_activate_mish(float x)
+AMP_ANYWHERE float amp_activate_mish(float x)
 {
     float e = expf(amp_exp_low(x)), n = e * (e + 2);
     return x * (n / (n + 2));
 }
 
-AMP_ACTIVATE float amp_gradient_mish(float x)
+AMP_ANYWHERE float amp_gradient_mish(float x)
 {
     float low = amp_exp_low(x), e = expf(low), n = e * (e + 2), r = 1 / (n + 2);
     return n * r + low * (4 * e * (e + 1) * r * r);
 }
 
-AMP_ACTIVATE float amp_activate_swish(float x)
+AMP_ANYWHERE float amp_activate_swish(float x)
 {
     float e = expf(amp_exp_low(x));
     return x * (e / (1 + e));
 }
 
-AMP_ACTIVATE float amp_gradient_swish(float x)
+AMP_ANYWHERE float amp_gradient_swish(float x)
 {
     float low = amp_exp_low(x), e = expf(low), r = 1 / (1 + e);
     return e * r * (1 + low * r);
 }
 
-AMP_ACTIVATE float amp_activate(float x, amp_activation activation)
+AMP_ANYWHERE float amp_activate(float x, amp_activation activation)
 {
     switch (activation) {
     case AMP_LOGISTIC: return 1 / (1 + expf(-x));
@@ -106,7 +100,7 @@ AMP_ACTIVATE float amp_activate(float x, amp_activation activation)
 }
 
 /* d act / d x, from y = act(x), or from x itself where amp_gradient_wants_input. */
-AMP_ACTIVATE float amp_gradient(float y, amp_activation activation)
+AMP_ANYWHERE float amp_gradient(float y, amp_activation activation)
 {
     switch (activation) {
     case AMP_LOGISTIC: return (1 - y) * y;

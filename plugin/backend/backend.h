@@ -19,6 +19,13 @@
 #include "../tensor/status.h"
 #include "../tensor/tensor.h"
 
+/* For a function that all backends share: a device's kernels call it too. */
+#ifdef __CUDACC__
+#define AMP_ANYWHERE static __host__ __device__ __forceinline__
+#else
+#define AMP_ANYWHERE static inline
+#endif
+
 typedef struct amp_backend amp_backend;
 typedef struct amp_conv amp_conv; /* one convolution at one shape, with its half copy of the weights */
 typedef struct amp_recorded_pass amp_recorded_pass; /* a recorded pass, see pass_begin */
@@ -283,7 +290,6 @@ typedef struct amp_yolo_result {
                                                          .75 */
     double giou;
     double any_object; /* objectness, over all boxes */
-    double boxes, rewritten; /* how often x, y, w and h were given a delta, and where they had one already */
 } amp_yolo_result;
 
 struct amp_backend {
@@ -411,13 +417,10 @@ struct amp_backend {
     amp_status (*multiply_sums)(amp_backend *, const amp_tensor *a, const amp_tensor *b, const amp_tensor *s,
                                 int accumulate, amp_error *);
 
-    /* A fixed rearrangement of each image (reorg): y_image[i] = x_image[map[i]], indices in NHWC order of
-     * each side; map[i] = -1 gives 0. backward: dx_image[map[i]] (+)= dy_image[i]; elements no map entry
-     * names get 0 (or are kept). */
-    amp_status (*gather_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const int32_t *map,
-                                 amp_error *);
-    amp_status (*gather_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dx,
-                                  const int32_t *map, int accumulate, amp_error *);
+    /* A fixed rearrangement of each image (reorg): y_image[i] (+)= x_image[map[i]], indices in NHWC order of
+     * each side; map[i] = -1 gives 0. */
+    amp_status (*gather)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const int32_t *map,
+                         int accumulate, amp_error *);
 
     /* y = keep ? scale·x : 0; keep holds one byte an element, in NHWC order. backward: the same from dy to
      * dx. */
@@ -463,9 +466,8 @@ struct amp_backend {
      * loses rate·decay·master, with the rate and the decay of the array, in the same step. Then master ←
      * min(clip, max(-clip, master)) where clip is not 0, as Darknet's GPU path does. */
     amp_status (*finish_step)(amp_backend *, const amp_step_end *, amp_step_outcome *, amp_error *);
-    /* committed ← array for each; and array ← committed. */
-    amp_status (*keep_statistics)(amp_backend *, const amp_statistics *, int count, amp_error *);
-    amp_status (*restore_statistics)(amp_backend *, const amp_statistics *, int count, amp_error *);
+    /* committed ← array for each; with `back` array ← committed. */
+    amp_status (*copy_statistics)(amp_backend *, const amp_statistics *, int count, int back, amp_error *);
 
     /* A matrix product of fp32 arrays, for layers that the host runs itself. Both factors are rounded to the
      * dtype, to nearest even; their products are summed in fp32, and c is never rounded to less. beta 0

@@ -19,9 +19,9 @@
     OP(batchnorm_forward_train) OP(batchnorm_forward_infer) OP(batchnorm_backward)                         \
     OP(activation_forward) OP(activation_backward) OP(maxpool_forward) OP(maxpool_backward)                \
     OP(avgpool_forward) OP(avgpool_backward) OP(upsample_forward) OP(upsample_backward)                    \
-    OP(channels) OP(shortcut_forward) OP(shortcut_backward) OP(gather_forward) OP(gather_backward)         \
-    OP(multiply) OP(multiply_sums) OP(dropout) OP(yolo_loss) OP(yolo_activate)                             \
-    OP(check_gradients) OP(finish_step) OP(keep_statistics) OP(restore_statistics)
+    OP(channels) OP(shortcut_forward) OP(shortcut_backward) OP(gather) OP(multiply) OP(multiply_sums)      \
+    OP(dropout) OP(yolo_loss) OP(yolo_activate)                                                            \
+    OP(check_gradients) OP(finish_step) OP(copy_statistics)
 
 #define AMP_BACKEND_OPERATIONS(OP)                                                                         \
     OP(supports) OP(destroy) OP(allocate) OP(release) OP(upload) OP(upload_later) OP(upload_ahead)         \

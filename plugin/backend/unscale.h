@@ -7,12 +7,6 @@
 
 #include "backend.h"
 
-#ifdef __CUDACC__
-#define AMP_UNSCALE static __host__ __device__ __forceinline__
-#else
-#define AMP_UNSCALE static inline
-#endif
-
 typedef struct amp_unscale {
     float factor, rest;   /* gradients are multiplied by one, then by the other */
     double gradient_norm; /* see amp_step_outcome */
@@ -20,7 +14,7 @@ typedef struct amp_unscale {
 
 /* sum_squares: Σ grad². Every operation here is exactly rounded, so that all machines agree. A factor below
  * float's normal numbers would be flushed to 0 in a host built with -Ofast; in two steps it is not. */
-AMP_UNSCALE amp_unscale amp_unscale_of(double sum_squares, const amp_update_args *args)
+AMP_ANYWHERE amp_unscale amp_unscale_of(double sum_squares, const amp_update_args *args)
 {
     const double small = 0x1p-100;
     double unscale = args->inverse_scale;
@@ -31,7 +25,7 @@ AMP_UNSCALE amp_unscale amp_unscale_of(double sum_squares, const amp_update_args
     return u;
 }
 
-AMP_UNSCALE int amp_is_above_limit(double gradient_norm, const amp_update_args *args)
+AMP_ANYWHERE int amp_is_above_limit(double gradient_norm, const amp_update_args *args)
 {
     return args->norm_limit != 0 && gradient_norm > args->norm_limit;
 }

@@ -45,7 +45,7 @@ typedef struct amp_yolo_target {
 
 enum { AMP_YOLO_FROM_IOU = -1, AMP_YOLO_NO_LABEL = INT_MAX };
 
-AMP_ACTIVATE float amp_yolo_squash(const amp_yolo_desc *d, float x, int entry)
+AMP_ANYWHERE float amp_yolo_squash(const amp_yolo_desc *d, float x, int entry)
 {
     int logistic = d->new_coords ? d->before_logistic : entry != 2 && entry != 3;
     float p = logistic ? amp_activate(x, AMP_LOGISTIC) : x;
@@ -54,21 +54,21 @@ AMP_ACTIVATE float amp_yolo_squash(const amp_yolo_desc *d, float x, int entry)
 
 /* The delta is for squashed numbers; stock takes that for x as well where its layer squashes. With
  * before_logistic it is multiplied by this, as stock's convolution does. The scale of x and y is left out. */
-AMP_ACTIVATE float amp_yolo_slope(float x)
+AMP_ANYWHERE float amp_yolo_slope(float x)
 {
     return amp_activate(x, AMP_LOGISTIC) * amp_activate(-x, AMP_LOGISTIC);
 }
 
 /* ---- two boxes ---- */
 
-AMP_ACTIVATE float amp_yolo_overlap(float a, float a_size, float b, float b_size)
+AMP_ANYWHERE float amp_yolo_overlap(float a, float a_size, float b, float b_size)
 {
     float a_left = a - a_size / 2, b_left = b - b_size / 2, a_right = a + a_size / 2,
         b_right = b + b_size / 2;
     return (a_right < b_right ? a_right : b_right) - (a_left > b_left ? a_left : b_left);
 }
 
-AMP_ACTIVATE float amp_yolo_shared(amp_yolo_box a, amp_yolo_box b)
+AMP_ANYWHERE float amp_yolo_shared(amp_yolo_box a, amp_yolo_box b)
 {
     float w = amp_yolo_overlap(a.x, a.w, b.x, b.w), h = amp_yolo_overlap(a.y, a.h, b.y, b.h);
     return w < 0 || h < 0 ? 0 : w * h;
@@ -76,7 +76,7 @@ AMP_ACTIVATE float amp_yolo_shared(amp_yolo_box a, amp_yolo_box b)
 
 /* 0 where they share nothing, also where the quotient would be NaN: of empty boxes, and of a box of no width
  * whose height is inf. */
-AMP_ACTIVATE float amp_yolo_iou(amp_yolo_box a, amp_yolo_box b)
+AMP_ANYWHERE float amp_yolo_iou(amp_yolo_box a, amp_yolo_box b)
 {
     float shared = amp_yolo_shared(a, b);
     return shared == 0 ? 0 : shared / (a.w * a.h + b.w * b.h - shared);
@@ -90,7 +90,7 @@ typedef struct amp_yolo_axis {
     int empty; /* the box's ends are the same float */
 } amp_yolo_axis;
 
-AMP_ACTIVATE amp_yolo_axis amp_yolo_axis_of(float at, float size, float label_at, float label_size)
+AMP_ANYWHERE amp_yolo_axis amp_yolo_axis_of(float at, float size, float label_at, float label_size)
 {
     float low = at - size / 2, high = at + size / 2, first = label_at - label_size / 2,
         last = label_at + label_size / 2;
@@ -104,13 +104,13 @@ AMP_ACTIVATE amp_yolo_axis amp_yolo_axis_of(float at, float size, float label_at
 #define AMP_YOLO_4_PI_SQUARED .405284735f /* times the angle's square: how much other the shape is */
 
 /* By ciou: an angle that is 0 for a box of the label's shape. */
-AMP_ACTIVATE float amp_yolo_other_shape(amp_yolo_box box, amp_yolo_box label)
+AMP_ANYWHERE float amp_yolo_other_shape(amp_yolo_box box, amp_yolo_box label)
 {
     return atanf(label.w / label.h) - atanf(box.w / box.h);
 }
 
 /* How like each other a box and a label are. */
-AMP_ACTIVATE float amp_yolo_likeness(amp_yolo_kind kind, amp_yolo_box a, amp_yolo_box b)
+AMP_ANYWHERE float amp_yolo_likeness(amp_yolo_kind kind, amp_yolo_box a, amp_yolo_box b)
 {
     amp_yolo_axis x = amp_yolo_axis_of(a.x, a.w, b.x, b.w), y = amp_yolo_axis_of(a.y, a.h, b.y, b.h);
     float shared = amp_yolo_shared(a, b), both = a.w * a.h + b.w * b.h - shared,
@@ -126,7 +126,7 @@ AMP_ACTIVATE float amp_yolo_likeness(amp_yolo_kind kind, amp_yolo_box a, amp_yol
 /* AlexeyAB's gradient of the likeness by a box's middle and size along one axis. It is no true one: sizes
  * have twice their share, of boxes apart only the penalty counts, ciou's weight is taken as constant and its
  * shape's derivative lacks a divisor. shape: what ciou adds to the size's. */
-AMP_ACTIVATE void amp_yolo_pull(amp_yolo_kind kind, const amp_yolo_axis *axis, const amp_yolo_axis *other,
+AMP_ANYWHERE void amp_yolo_pull(amp_yolo_kind kind, const amp_yolo_axis *axis, const amp_yolo_axis *other,
                                 float shape, float *middle, float *size)
 {
     float shared = axis->shared * other->shared, hull = axis->whole * other->whole,
@@ -158,7 +158,7 @@ AMP_ACTIVATE void amp_yolo_pull(amp_yolo_kind kind, const amp_yolo_axis *axis, c
 }
 
 /* The same by x, y, w, h. A side of 0 counts as 1. */
-AMP_ACTIVATE void amp_yolo_gradient(amp_yolo_kind kind, amp_yolo_box box, amp_yolo_box label, float *gradient)
+AMP_ANYWHERE void amp_yolo_gradient(amp_yolo_kind kind, amp_yolo_box box, amp_yolo_box label, float *gradient)
 {
     if (box.w == 0) box.w = 1;
     if (box.h == 0) box.h = 1;
@@ -176,48 +176,48 @@ AMP_ACTIVATE void amp_yolo_gradient(amp_yolo_kind kind, amp_yolo_box box, amp_yo
 
 /* ---- labels ---- */
 
-AMP_ACTIVATE const float *amp_yolo_label(amp_yolo_labels l, int i) { return l.label + (size_t)l.size * i; }
+AMP_ANYWHERE const float *amp_yolo_label(amp_yolo_labels l, int i) { return l.label + (size_t)l.size * i; }
 
-AMP_ACTIVATE amp_yolo_box amp_yolo_label_box(const float *label)
+AMP_ANYWHERE amp_yolo_box amp_yolo_label_box(const float *label)
 {
     amp_yolo_box box = { label[0], label[1], label[2], label[3] };
     return box;
 }
 
 /* The class that a label names; -1: none that the layer has. */
-AMP_ACTIVATE int amp_yolo_named_class(const amp_yolo_desc *d, const float *label)
+AMP_ANYWHERE int amp_yolo_named_class(const amp_yolo_desc *d, const float *label)
 {
     return label[4] > -1 && label[4] < (float)d->classes ? (int)label[4] : -1;
 }
 
 /* The class to learn; -1: none. */
-AMP_ACTIVATE int amp_yolo_class(const amp_yolo_desc *d, const float *label)
+AMP_ANYWHERE int amp_yolo_class(const amp_yolo_desc *d, const float *label)
 {
     int named = amp_yolo_named_class(d, label);
     return named >= 0 && d->class_table ? d->class_table[named].learnt : named;
 }
 
-AMP_ACTIVATE float amp_yolo_multiplier(const amp_yolo_desc *d, const float *label)
+AMP_ANYWHERE float amp_yolo_multiplier(const amp_yolo_desc *d, const float *label)
 {
     int named = amp_yolo_named_class(d, label);
     return named >= 0 && d->class_table ? d->class_table[named].multiplier : 1;
 }
 
 /* Whether boxes are compared with the label at all. */
-AMP_ACTIVATE int amp_yolo_counts(const amp_yolo_desc *d, const float *label)
+AMP_ANYWHERE int amp_yolo_counts(const amp_yolo_desc *d, const float *label)
 {
     return d->rules == AMP_YOLO_PJREDDIE || amp_yolo_named_class(d, label) >= 0;
 }
 
-AMP_ACTIVATE int amp_yolo_owns(amp_yolo_labels l, int i, amp_yolo_place p)
+AMP_ANYWHERE int amp_yolo_owns(amp_yolo_labels l, int i, amp_yolo_place p)
 {
     return l.own[i].cell == p.j * p.w + p.i && (l.own[i].boxes >> p.k & 1);
 }
 
 /* Cut off towards 0, as C does; -1 outside of the grid. */
-AMP_ACTIVATE int amp_yolo_cell(float at, int cells) { return at > -1 && at < (float)cells ? (int)at : -1; }
+AMP_ANYWHERE int amp_yolo_cell(float at, int cells) { return at > -1 && at < (float)cells ? (int)at : -1; }
 
-AMP_ACTIVATE amp_yolo_box amp_yolo_anchor(const amp_yolo_desc *d, int anchor)
+AMP_ANYWHERE amp_yolo_box amp_yolo_anchor(const amp_yolo_desc *d, int anchor)
 {
     amp_yolo_box box = { 0, 0, d->anchors[2 * anchor] / (float)d->net_w,
                          d->anchors[2 * anchor + 1] / (float)d->net_h };
@@ -225,7 +225,7 @@ AMP_ACTIVATE amp_yolo_box amp_yolo_anchor(const amp_yolo_desc *d, int anchor)
 }
 
 /* Where several boxes of a cell have the same anchor, the first stands for all. */
-AMP_ACTIVATE amp_yolo_own amp_yolo_own_boxes(const amp_yolo_desc *d, int w, int h, const float *label)
+AMP_ANYWHERE amp_yolo_own amp_yolo_own_boxes(const amp_yolo_desc *d, int w, int h, const float *label)
 {
     amp_yolo_box shape = { 0, 0, label[2], label[3] };
     int i = amp_yolo_cell(label[0] * (float)w, w), j = amp_yolo_cell(label[1] * (float)h, h), anchor = 0;
@@ -249,19 +249,19 @@ AMP_ACTIVATE amp_yolo_own amp_yolo_own_boxes(const amp_yolo_desc *d, int w, int 
 
 /* ---- boxes ---- */
 
-AMP_ACTIVATE amp_yolo_place amp_yolo_place_of(const amp_yolo_desc *d, int w, int h, int box)
+AMP_ANYWHERE amp_yolo_place amp_yolo_place_of(const amp_yolo_desc *d, int w, int h, int box)
 {
     int cell = box / d->n;
     amp_yolo_place place = { cell % w, cell / w, box % d->n, w, h };
     return place;
 }
 
-AMP_ACTIVATE float amp_yolo_size(const amp_yolo_desc *d, float squashed, float anchor)
+AMP_ANYWHERE float amp_yolo_size(const amp_yolo_desc *d, float squashed, float anchor)
 {
     return d->new_coords ? 4 * squashed * squashed * anchor : expf(squashed) * anchor;
 }
 
-AMP_ACTIVATE amp_yolo_box amp_yolo_predicted(const amp_yolo_desc *d, amp_yolo_place p, const float *squashed)
+AMP_ANYWHERE amp_yolo_box amp_yolo_predicted(const amp_yolo_desc *d, amp_yolo_place p, const float *squashed)
 {
     amp_yolo_box anchor = amp_yolo_anchor(d, d->mask[p.k]);
     amp_yolo_box box = { ((float)p.i + squashed[0]) / (float)p.w, ((float)p.j + squashed[1]) / (float)p.h,
@@ -269,9 +269,28 @@ AMP_ACTIVATE amp_yolo_box amp_yolo_predicted(const amp_yolo_desc *d, amp_yolo_pl
     return box;
 }
 
+/* The largest IoU with a label, which label has it (the first of equal ones), and whether any label is the
+ * box's own. */
+typedef struct amp_yolo_search { float best; int label, has_own; } amp_yolo_search;
+
+/* Of labels first, first + step, ... */
+AMP_ANYWHERE amp_yolo_search amp_yolo_look_at_labels(const amp_yolo_desc *d, amp_yolo_labels l,
+                                                     amp_yolo_place place, amp_yolo_box predicted, int first,
+                                                     int step)
+{
+    amp_yolo_search s = { 0, 0, 0 };
+    for (int t = first; t < l.count; t += step) {
+        if (!amp_yolo_counts(d, amp_yolo_label(l, t))) continue;
+        float iou = amp_yolo_iou(predicted, amp_yolo_label_box(amp_yolo_label(l, t)));
+        if (iou > s.best) s.best = iou, s.label = t;
+        s.has_own |= amp_yolo_owns(l, t, place);
+    }
+    return s;
+}
+
 /* Whether a box that overlaps a label must also be sure of some class before it need not learn "nothing
  * here": then the caller asks for a squashed number above AMP_YOLO_SURE among its classes. */
-AMP_ACTIVATE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
+AMP_ANYWHERE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 {
     return d->rules == AMP_YOLO_ALEXEYAB && best > d->ignore_thresh;
 }
@@ -282,7 +301,7 @@ AMP_ACTIVATE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 
 /* Before any label of its own: best is the largest IoU with a label, that of number `overlapping`. sure: the
  * answer to amp_yolo_asks_classes, 1 where it asks nothing. */
-AMP_ACTIVATE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, const float *squashed,
+AMP_ANYWHERE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, const float *squashed,
                                  float best, int overlapping, int sure)
 {
     t->delta[0] = t->delta[1] = t->delta[2] = t->delta[3] = 0;
@@ -296,7 +315,7 @@ AMP_ACTIVATE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, con
 }
 
 /* What one label adds to, or writes over, the deltas of x, y, w and h. */
-AMP_ACTIVATE void amp_yolo_box_delta(const amp_yolo_desc *d, amp_yolo_place p, const float *squashed,
+AMP_ANYWHERE void amp_yolo_box_delta(const amp_yolo_desc *d, amp_yolo_place p, const float *squashed,
                                      amp_yolo_box predicted, amp_yolo_box b, float weight, float *delta)
 {
     amp_yolo_box anchor = amp_yolo_anchor(d, d->mask[p.k]);
@@ -318,7 +337,7 @@ AMP_ACTIVATE void amp_yolo_box_delta(const amp_yolo_desc *d, amp_yolo_place p, c
 }
 
 /* The delta of a class, whose squashed number is p, after the first l.count labels. */
-AMP_ACTIVATE float amp_yolo_class_delta(const amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_labels l,
+AMP_ANYWHERE float amp_yolo_class_delta(const amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_labels l,
                                         amp_yolo_place place, int category, float p)
 {
     if (t->since == AMP_YOLO_NO_LABEL) return 0;
@@ -336,23 +355,21 @@ AMP_ACTIVATE float amp_yolo_class_delta(const amp_yolo_target *t, const amp_yolo
 }
 
 /* The class whose delta decides whether a label sets all classes; -1: it is 0. */
-AMP_ACTIVATE int amp_yolo_deciding_class(const amp_yolo_desc *d, const float *label)
+AMP_ANYWHERE int amp_yolo_deciding_class(const amp_yolo_desc *d, const float *label)
 {
     return d->rules == AMP_YOLO_PJREDDIE ? 0 : amp_yolo_class(d, label);
 }
 
 /* Applies a label after the first l.count ones. which: its number, or FROM_IOU. deciding: the squashed number
  * of the deciding class. */
-AMP_ACTIVATE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_labels l,
+AMP_ANYWHERE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_labels l,
                                  amp_yolo_place place, const float *squashed, amp_yolo_box predicted,
-                                 float deciding, int which, amp_yolo_result *sums)
+                                 float deciding, int which)
 {
     const float *label = amp_yolo_label(l, which < 0 ? t->overlapping : which);
     float multiplier = amp_yolo_multiplier(d, label), delta[4];
     float object = d->objectness_smooth && which < 0 ? t->iou * t->iou : 1,
         object_delta = (which < 0 ? 1 : multiplier) * d->obj_normalizer * (object - squashed[4]);
-    sums->boxes += 1;
-    sums->rewritten += t->delta[0] != 0 || t->delta[1] != 0 || t->delta[2] != 0 || t->delta[3] != 0;
     amp_yolo_box_delta(d, place, squashed, predicted, amp_yolo_label_box(label),
                        d->iou_normalizer * multiplier, delta);
     for (int e = 0; e < 4; e++)
@@ -368,7 +385,7 @@ AMP_ACTIVATE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp
 
 /* After all labels, where iou_thresh makes boxes learn several: positive is how many classes have a delta
  * above 0. */
-AMP_ACTIVATE void amp_yolo_average(amp_yolo_target *t, const amp_yolo_desc *d, int positive)
+AMP_ANYWHERE void amp_yolo_average(amp_yolo_target *t, const amp_yolo_desc *d, int positive)
 {
     if (!(d->iou_thresh < 1) || t->delta[4] == 0 || positive < 2) return;
     for (int e = 0; e < 4; e++) t->delta[e] /= (float)positive;
@@ -377,7 +394,7 @@ AMP_ACTIVATE void amp_yolo_average(amp_yolo_target *t, const amp_yolo_desc *d, i
 /* ---- sums ---- */
 
 /* What a label of the box's own adds to the sums; p: the squashed number of its class, 0 if it has none. */
-AMP_ACTIVATE void amp_yolo_count(amp_yolo_result *sums, const amp_yolo_desc *d, amp_yolo_box predicted,
+AMP_ANYWHERE void amp_yolo_count(amp_yolo_result *sums, const amp_yolo_desc *d, amp_yolo_box predicted,
                                  const float *label, float object, float p)
 {
     amp_yolo_box box = amp_yolo_label_box(label);

@@ -6,6 +6,8 @@
 #include <float.h>
 #include <math.h>
 
+#include "../backend/batchnorm_rules.h"
+
 enum { STAGE = 1 << 16 }; /* numbers of a stage, or one filter's if those are more */
 
 /* What batch norm multiplies a filter's products by, and adds. */
@@ -16,15 +18,12 @@ static amp_status read_lines(const amp_node *node, amp_backend *b, line *lines, 
                              amp_error *error)
 {
     const amp_layer_desc *d = &node->desc;
-    const amp_batchnorm_rule *rule = &d->batchnorm_rule;
     const float *const arrays[] = { d->rolling_variance, d->scales, d->rolling_mean, d->biases };
     for (int a = 0; a < 4; a++) {
         AMP_TRY(b->download(b, scratch, arrays[a], (size_t)d->convolution.filters * sizeof *scratch, error));
         for (int k = 0; k < d->convolution.filters; k++) {
-            double value = (double)scratch[k], epsilon = (double)rule->epsilon;
-            if (a == 0)
-                lines[k].gain = 1 / (rule->epsilon_inside_root ? sqrt(value + epsilon)
-                                                               : sqrt(value) + epsilon);
+            double value = (double)scratch[k];
+            if (a == 0) lines[k].gain = 1 / amp_batchnorm_spread(&d->batchnorm_rule, value);
             else if (a == 1) lines[k].gain *= value;
             else if (a == 2) lines[k].bias = -lines[k].gain * value;
             else lines[k].bias += value;

@@ -1,5 +1,5 @@
 /* The [reorg] layer: a fixed rearrangement of each image, in all of Darknet's modes (stride, reverse,
- * flatten, extra), as one table of indices.
+ * flatten, extra), as tables of indices.
  *
  * Darknet's reorg works on flat NCHW memory: with r = c/stride², element (k,j,i) of a (c,h,w) array
  * corresponds to flat element ((k%r)·h·s + j·s + (k/r)/s)·w·s + i·s + (k/r)%s of the other (blas.c,
@@ -31,12 +31,14 @@ static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
     return (long)(((k2 + offset * r) * h + h2 / s) * w + w2 / s);
 }
 
+/* The table has the map of forward, an entry for each element of the output, and then that of backward, one
+ * for each of the input: no two elements of the output come from the same one. */
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
     (void)arena, (void)forward_time, (void)backward_time;
     amp_shape in = node->inputs[0]->shape, out = node->output->shape;
-    size_t count = amp_shape_image(out);
+    size_t count = amp_shape_image(out), back_count = amp_shape_image(in);
     int stride = node->desc.reorg.stride, side = node->desc.reorg.reverse ? 1 : stride;
     if (!node->desc.reorg.flatten && !node->desc.reorg.extra
         && (in.c % (stride * stride) || in.h % side || in.w % side))
@@ -44,12 +46,15 @@ static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int for
                         "layer %d [reorg]: input %dx%dx%d (w x h x c) is not divisible by stride %d",
                         node->index, in.w, in.h, in.c, stride);
     if (call->outline) return AMP_OK;
-    int32_t *map = amp_allocated(malloc((count ? count : 1) * sizeof *map));
+    int32_t *map = amp_allocated(malloc((count + back_count + 1) * sizeof *map)), *back = map + count;
+    for (size_t i = 0; i < back_count; i++) back[i] = -1;
     for (size_t i = 0; i < count; i++) {
         long from = source_of(&node->desc, in, i);
-        map[nhwc_of_nchw(out, i)] = from < 0 ? -1 : nhwc_of_nchw(in, (size_t)from);
+        int32_t to = nhwc_of_nchw(out, i);
+        map[to] = from < 0 ? -1 : nhwc_of_nchw(in, (size_t)from);
+        if (from >= 0) back[map[to]] = to;
     }
-    amp_status status = amp_node_make_table(node, call, map, count * sizeof *map, error);
+    amp_status status = amp_node_make_table(node, call, map, (count + back_count) * sizeof *map, error);
     free(map);
     return status;
 }
@@ -59,7 +64,7 @@ static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
     amp_tensor x, y;
     AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
     y = amp_value_write(node->output);
-    return call->backend->gather_forward(call->backend, &x, &y, node->table, error);
+    return call->backend->gather(call->backend, &x, &y, node->table, 0, error);
 }
 
 static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
@@ -68,7 +73,8 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
     amp_tensor dy = amp_value_delta(node->output, node->form);
     int accumulate;
     amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
-    return call->backend->gather_backward(call->backend, &dy, &dx, node->table, accumulate, error);
+    const int32_t *back = (const int32_t *)node->table + amp_shape_image(dy.shape);
+    return call->backend->gather(call->backend, &dy, &dx, back, accumulate, error);
 }
 
 const amp_layer_ops amp_reorg_ops = { .class = AMP_CLASS_FOLLOWS, .plan = plan, .forward = forward,

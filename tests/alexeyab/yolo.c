@@ -94,8 +94,8 @@ alexeyab_found alexeyab_yolo(const amp_yolo_desc *d, int batch, int h, int w, co
     state.input = (float *)x, state.truth = (float *)labels, state.train = 1;
     forward_yolo_layer(l, state);
 
-    alexeyab_found found = { *l.cost, boxes, rewritten, after("(IOU: "), after("count: "),
-                             after("class_loss = "), after(" iou_loss = "), after("total_loss = ") };
+    alexeyab_found found = { *l.cost, after("(IOU: "), after("count: "), after("class_loss = "),
+                             after(" iou_loss = "), after("total_loss = ") };
     memcpy(output, l.output, (size_t)batch * (size_t)l.outputs * sizeof *output);
     memcpy(delta, l.delta, (size_t)batch * (size_t)l.outputs * sizeof *delta);
     free(l.map), free(l.classes_multipliers);

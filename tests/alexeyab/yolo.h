@@ -7,8 +7,7 @@
 
 /* What one forward found. The means and losses are those of its printed line. */
 typedef struct alexeyab_found {
-    double cost, boxes, rewritten;
-    double mean_iou, count, class_loss, iou_loss, total_loss;
+    double cost, mean_iou, count, class_loss, iou_loss, total_loss;
 } alexeyab_found;
 
 /* x, output and delta lie as that fork's layers do: batch × boxes × (5 + classes) × h × w. With new_coords x

@@ -276,21 +276,20 @@ TEST(lists_may_change_from_call_to_call)
 
 TEST(statistics_are_kept_and_restored_as_they_are)
 {
-    NEEDS(keep_statistics);
-    NEEDS(restore_statistics);
+    NEEDS(copy_statistics);
     network mine, before;
     make(&mine);
     make(&before);
     mine.statistics[0].array[3] = before.statistics[0].array[3] = NAN; /* bytes, not numbers */
-    ASSERT_OK(CALL(keep_statistics, mine.statistics, STATES, e));
+    ASSERT_OK(CALL(copy_statistics, mine.statistics, STATES, 0, e));
     for (int i = 0; i < STATES; i++) {
         assert_memory_equal(mine.statistics[i].array, before.statistics[i].array, sizes[i] * sizeof(float));
         assert_memory_equal(mine.statistics[i].committed, before.statistics[i].array,
                             sizes[i] * sizeof(float));
         for (size_t k = 0; k < sizes[i]; k++) mine.statistics[i].array[k] = -7;
     }
-    ASSERT_OK(CALL(restore_statistics, mine.statistics, STATES - 1, e));
-    ASSERT_OK(CALL(restore_statistics, mine.statistics, 0, e));
+    ASSERT_OK(CALL(copy_statistics, mine.statistics, STATES - 1, 1, e));
+    ASSERT_OK(CALL(copy_statistics, mine.statistics, 0, 1, e));
     for (int i = 0; i < STATES - 1; i++) {
         assert_memory_equal(mine.statistics[i].array, before.statistics[i].array, sizes[i] * sizeof(float));
         assert_memory_equal(mine.statistics[i].committed, before.statistics[i].array,

@@ -241,7 +241,6 @@ static void assert_result(const amp_yolo_result *got, const amp_yolo_result *wan
     assert_cost(got->box_cost, want->box_cost, "box_cost");
     assert_true(got->labels == want->labels && got->above_50 == want->above_50
                 && got->above_75 == want->above_75);
-    assert_true(got->boxes == want->boxes && got->rewritten == want->rewritten);
     assert_near(got->iou, want->iou, "iou");
     assert_near(got->giou, want->giou, "giou");
     assert_near(got->object, want->object, "object");
@@ -379,7 +378,6 @@ static void assert_as_the_fork(alexeyab_yolo_function *own, const drawn *w, cons
     assert_cost(cost_of(&w->d, result), found.cost, "cost");
     double mean = result->labels > 0 ? result->labels : 1,
            others = (double)w->d.obj_normalizer * (result->cost - result->box_cost);
-    assert_true(result->boxes == found.boxes && result->rewritten == found.rewritten);
     if (mean != found.count) fail_msg("%s: %g own boxes, the fork has %g", name, result->labels, found.count);
     assert_near(result->iou / mean, found.mean_iou, "the printed IoU");
     if (isfinite(result->cost)) assert_cost(others / IMAGES, found.class_loss, "the printed class_loss");

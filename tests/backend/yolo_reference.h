@@ -213,8 +213,6 @@ static inline void learn_box(reference *r, size_t q, int j, int i, int k, const 
     const box a = anchor_box(r, r->d.mask[k]), t = box_of(label);
     const double *v = r->out + q, weight = (double)r->d.iou_normalizer * multiplier(r, label);
     double *delta = r->delta + q, g[4];
-    r->sums.boxes += 1;
-    r->sums.rewritten += delta[0] != 0 || delta[1] != 0 || delta[2] != 0 || delta[3] != 0;
     if (r->d.loss == AMP_YOLO_MSE) {
         double w = t.w / a.w, h = t.h / a.h, scale = weight * (2 - t.w * t.h);
         double want[4] = { t.x * r->w - i, t.y * r->h - j, r->d.new_coords ? sqrt(w / 4) : log(w),

@@ -16,9 +16,9 @@ void amp_onednn_destroy(amp_onednn *library) { (void)library; }
 void amp_onednn_describe(char *text, size_t size) { snprintf(text, size, "without oneDNN"); }
 amp_cpu_width amp_onednn_width(void) { return AMP_CPU_AVX512; }
 
-amp_support amp_onednn_supports(const amp_onednn *library, amp_dtype dtype, char note[256])
+amp_support amp_cpu_supports(const amp_backend *b, amp_dtype dtype, char note[256])
 {
-    (void)library, (void)dtype;
+    (void)b, (void)dtype;
     note[0] = 0;
     return AMP_SUPPORT_STORAGE;
 }
@@ -26,12 +26,6 @@ amp_support amp_onednn_supports(const amp_onednn *library, amp_dtype dtype, char
 static amp_status none(amp_error *error)
 {
     return amp_fail(error, AMP_UNSUPPORTED, "there is no oneDNN in this program");
-}
-
-amp_status amp_onednn_sgemm(const amp_gemm_desc *d, amp_error *error)
-{
-    (void)d;
-    return none(error);
 }
 
 amp_status amp_cpu_conv_create(amp_backend *b, const amp_conv_desc *d, amp_conv **out, amp_error *error)

@@ -355,7 +355,7 @@ static amp_status keep(float *memory, int count, amp_error *error)
     static amp_statistics list[STATISTICS];
     for (int i = 0; i < count; i++)
         list[i] = (amp_statistics){ .array = memory + 2 * i, .committed = memory + 2 * i + 1, .count = 1 };
-    return b->keep_statistics(b, list, count, error);
+    return b->copy_statistics(b, list, count, 0, error);
 }
 
 BACKEND_TEST(a_recording_that_could_not_be_made_is_none)

@@ -60,5 +60,5 @@ rounds_between() {
 }
 rounds_between norm 'normalize.*Lb1E' add.rn.f32 999 1 # a shortcut is added to what was rounded
 rounds_between update move_chunks fma.rn.f32 0 0       # the fused update is the separate operations
-rounds_between yolo add_results ld.global.f64 999 12   # a structure's doubles move as such,
+rounds_between yolo add_results ld.global.f64 999 10   # a structure's doubles move as such,
 rounds_between yolo add_results ld.global.u8 0 0       # not byte by byte

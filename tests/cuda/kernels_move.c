@@ -139,8 +139,8 @@ static amp_status operate(int which, const amp_tensor *x, const amp_tensor *othe
     case HALVES: return amp_cuda_upsample_backward(backend, x, y, 2, .7f, 1, e);
     case HALVES + 1: return amp_cuda_channels(backend, small, 0, y, 8, 16, .3f, 1, e);
     case 7: return amp_cuda_upsample_forward(backend, small, y, 2, .7f, e);
-    case 8: return amp_cuda_gather_forward(backend, x, y, map, e);
-    case 9: return amp_cuda_gather_backward(backend, x, y, map, 1, e);
+    case 8: return amp_cuda_gather(backend, x, y, map, 0, e);
+    case 9: return amp_cuda_gather(backend, x, y, map, 1, e);
     case 10: return amp_cuda_shortcut_forward(backend, x, small, y, .5f, 2, AMP_TANH, e);
     case 11: return amp_cuda_shortcut_backward(backend, small, y, .3f, 1, e);
     default: return amp_cuda_dropout(backend, x, y, keep, 1.5f, 1, e);

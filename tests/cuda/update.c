@@ -170,14 +170,14 @@ TEST(what_is_checked_meanwhile_costs_a_step_end_nothing)
     amp_step_end end = end_of(p, s, STATISTICS);
     ASSERT_OK(CALL(finish_step, &end, &out, e));
     ASSERT_OK(CALL(check_gradients, &p[1], 1, 1, &found, &squares, e));
-    ASSERT_OK(CALL(keep_statistics, s, STATISTICS, e));
-    ASSERT_OK(CALL(restore_statistics, s, STATISTICS, e)); /* of one list with keep */
+    ASSERT_OK(CALL(copy_statistics, s, STATISTICS, 0, e));
+    ASSERT_OK(CALL(copy_statistics, s, STATISTICS, 1, e)); /* of one list, both ways */
     amp_cuda_fail_call("cudaMemcpyAsync", 2, cudaErrorUnknown); /* the first is the verdict's */
     amp_cuda_fail_call("cudaStreamSynchronize", 2, cudaErrorUnknown); /* the first is ASSERT_OK's */
     ASSERT_OK(CALL(finish_step, &end, &out, e));
     amp_cuda_fail_call("cudaStreamSynchronize", 0, cudaSuccess);
     amp_cuda_fail_call("cudaMemcpyAsync", 1, cudaErrorUnknown);
-    ASSERT_OK(CALL(keep_statistics, s, STATISTICS, e));
+    ASSERT_OK(CALL(copy_statistics, s, STATISTICS, 0, e));
     amp_cuda_fail_call("cudaMemcpyAsync", 0, cudaSuccess);
     destroy_statistics(s);
     destroy(p);

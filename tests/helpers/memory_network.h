@@ -68,8 +68,10 @@ static amp_status memory_zero(amp_backend *b, void *memory, size_t bytes, amp_er
     memset(memory_here(memory), 0, bytes);
     return AMP_OK;
 }
-static amp_status memory_keep(amp_backend *b, const amp_statistics *statistics, int count, amp_error *error)
+static amp_status memory_keep(amp_backend *b, const amp_statistics *statistics, int count, int back,
+                              amp_error *error)
 {
+    REQUIRE(!back);
     for (int i = 0; i < count; i++)
         AMP_TRY(memory_upload(b, statistics[i].committed, statistics[i].array,
                               statistics[i].count * sizeof(float), error));
@@ -100,7 +102,7 @@ __attribute__((unused)) static memory_network *memory_network_make(int adam, int
     REQUIRE(n && backend && layers);
     *backend = (amp_backend){ .name = "memory", .allocate = memory_allocate, .release = memory_release,
                               .upload = memory_upload, .download = memory_download, .zero = memory_zero,
-                              .check_gradients = memory_check, .keep_statistics = memory_keep,
+                              .check_gradients = memory_check, .copy_statistics = memory_keep,
                               .destroy = memory_destroy };
     for (int i = 0; i < 3; i++) {
         layers[i].kind = AMP_LAYER_HOST;

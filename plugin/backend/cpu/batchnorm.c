@@ -10,7 +10,7 @@
 #include "blocks.h"
 #include "../activate.h"
 #include "../check.h"
-#include "../moments.h"
+#include "../batchnorm_rules.h"
 
 #include <math.h>
 
@@ -71,13 +71,6 @@ amp_status amp_cpu_bias_gradient(amp_backend *backend, const amp_tensor *dy, flo
     return AMP_OK;
 }
 
-/* The number that x - mean is divided by, as the Darknet has it that is replaced (amp_batchnorm_rule). */
-static double spread_of(const amp_batchnorm_rule *rule, float variance)
-{
-    double v = (double)variance, epsilon = (double)rule->epsilon;
-    return rule->epsilon_inside_root ? sqrt(v + epsilon) : sqrt(v) + epsilon;
-}
-
 /* Fills the arrays of a period for y = (x - mean)·gain + bias, lane by lane, from the mean and the variance
  * of each channel. */
 static void forward_lanes(const amp_cpu_plan *plan, float *const *lanes, const amp_batchnorm *norm,
@@ -87,7 +80,8 @@ static void forward_lanes(const amp_cpu_plan *plan, float *const *lanes, const a
     amp_cpu_replicate(plan, norm->bias, lanes[BIAS]);
     for (size_t l = 0; l < plan->period; l++) {
         size_t c = l % plan->channels;
-        lanes[GAIN][l] = (float)((double)norm->scale[c] / spread_of(&norm->rule, variance[c]));
+        double spread = amp_batchnorm_spread(&norm->rule, (double)variance[c]);
+        lanes[GAIN][l] = (float)((double)norm->scale[c] / spread);
     }
 }
 
@@ -107,13 +101,12 @@ static void normalize(const amp_cpu_plan *plan, float *const *lanes, const amp_t
 
 static int ranks_of(const amp_batchnorm *norm) { return norm->ranks ? norm->ranks->count : 1; }
 
-/* mean = origin + Σu/N and Σ(x - mean)² = Σu² - (Σu)²/N, where u = x - origin and origin is the first pixel.
- * They take the place of the sums. */
+/* The moments take the place of the sums around the first pixel. */
 static void find_moments(const amp_cpu_plan *plan, const scratch *s, const amp_tensor *x)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     float *origin = s->lanes[MEAN];
-    double *sums = s->sums.lanes, *squares = sums + plan->period, count = (double)plan->rows;
+    double *sums = s->sums.lanes, *squares = sums + plan->period;
     rows->widen(x->dtype, x->data, origin, plan->channels);
     for (size_t l = plan->channels; l < plan->period; l++) origin[l] = origin[l - plan->channels];
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
@@ -123,9 +116,9 @@ static void find_moments(const amp_cpu_plan *plan, const scratch *s, const amp_t
             amp_cpu_sums_of(plan, &s->sums, b, 0), amp_cpu_sums_of(plan, &s->sums, b, 1));
     amp_cpu_sums_fold(plan, &s->sums);
     for (size_t c = 0; c < plan->channels; c++) {
-        squares[c] -= sums[c] * sums[c] / count;
-        if (squares[c] < 0) squares[c] = 0; /* rounding; a NaN passes */
-        sums[c] = (double)origin[c] + sums[c] / count;
+        amp_moments m = amp_moments_of(sums[c], squares[c], (double)origin[c], (double)plan->rows);
+        sums[c] = m.mean;
+        squares[c] = m.squares;
     }
 }
 
@@ -147,22 +140,15 @@ static amp_status join_moments(const amp_cpu_plan *plan, double *means, double *
     return status;
 }
 
-/* variance = Σ(x - mean)²/N, or /(N-1). The rolling statistics follow. */
 static amp_status statistics(const amp_cpu_plan *plan, const scratch *s, const amp_tensor *x,
     const amp_batchnorm *norm, amp_error *error)
 {
     double *means = s->sums.lanes, *squares = means + plan->period;
     double count = (double)plan->rows * ranks_of(norm);
-    float moved = norm->rule.rolling_factor, kept = 1 - moved;
     find_moments(plan, s, x);
     if (norm->ranks) AMP_TRY(join_moments(plan, means, squares, norm->ranks, error));
-    for (size_t c = 0; c < plan->channels; c++) {
-        float mean = (float)means[c], unbiased = count > 1 ? (float)(squares[c] / (count - 1)) : 0;
-        norm->mean[c] = mean;
-        norm->variance[c] = norm->rule.unbiased ? unbiased : (float)(squares[c] / count);
-        norm->rolling_mean[c] = kept * norm->rolling_mean[c] + moved * mean;
-        norm->rolling_variance[c] = kept * norm->rolling_variance[c] + moved * unbiased;
-    }
+    for (size_t c = 0; c < plan->channels; c++)
+        amp_batchnorm_keep(norm, c, (amp_moments){ means[c], squares[c] }, count);
     return AMP_OK;
 }
 
@@ -200,10 +186,7 @@ static amp_status sum_deltas(const amp_cpu_plan *plan, double *sums, double *pro
 {
     const amp_batchnorm_ranks *ranks = norm->ranks;
     size_t channels = plan->channels;
-    for (size_t c = 0; c < channels; c++) {
-        norm->dbias[c] += (float)sums[c];
-        norm->dscale[c] += (float)(products[c] / spread_of(&norm->rule, norm->variance[c]));
-    }
+    for (size_t c = 0; c < channels; c++) amp_batchnorm_add_gradients(norm, c, sums[c], products[c]);
     if (!ranks) return AMP_OK;
     float *all = amp_allocated(malloc(2 * channels * sizeof *all));
     for (size_t c = 0; c < channels; c++) {
@@ -219,8 +202,6 @@ static amp_status sum_deltas(const amp_cpu_plan *plan, double *sums, double *pro
     return status;
 }
 
-/* backend.h's dx as one line a·d + b·(x-mean) + c per channel:
- *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N, but a by the rule. */
 static amp_status backward_lanes(const amp_cpu_plan *plan, const scratch *s, const amp_batchnorm *norm,
     amp_error *error)
 {
@@ -230,11 +211,10 @@ static amp_status backward_lanes(const amp_cpu_plan *plan, const scratch *s, con
     amp_cpu_sums_fold(plan, &s->sums);
     AMP_TRY(sum_deltas(plan, sums, products, norm, error));
     for (size_t c = 0; c < plan->channels; c++) {
-        double variance = (double)norm->variance[c], epsilon = (double)norm->rule.backward_epsilon;
-        double scale = (double)norm->scale[c], inv = 1 / sqrt(variance + epsilon), a = inv * scale;
-        lanes[A][c] = (float)(norm->rule.direct_outside_root ? scale / (sqrt(variance) + epsilon) : a);
-        lanes[B][c] = (float)(-a * inv * inv * products[c] / count);
-        lanes[C][c] = (float)(-a * sums[c] / count);
+        amp_batchnorm_line line = amp_batchnorm_line_of(norm, c, sums[c], products[c], count);
+        lanes[A][c] = line.a;
+        lanes[B][c] = line.b;
+        lanes[C][c] = line.c;
     }
     for (size_t l = plan->channels; l < plan->period; l++)
         for (int i = A; i <= C; i++) lanes[i][l] = lanes[i][l - plan->channels];

@@ -6,7 +6,6 @@
 #include "kernels.h"
 #include "blocks.h"
 #include "../check.h"
-#include "../../tensor/half.h"
 
 #include <string.h>
 
@@ -147,56 +146,33 @@ amp_status amp_cpu_shortcut_backward(amp_backend *backend, const amp_tensor *dy,
     return AMP_OK;
 }
 
-amp_status amp_cpu_gather_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
-                                  const int32_t *map, amp_error *error)
+/* Words of 4 or 2 bytes, moved as they are. */
+static void gather_words(size_t size, const void *from, void *to, const int32_t *map, size_t count)
+{
+    if (size == 4)
+        for (size_t i = 0; i < count; i++)
+            ((uint32_t *)to)[i] = map[i] < 0 ? 0 : ((const uint32_t *)from)[map[i]];
+    else
+        for (size_t i = 0; i < count; i++)
+            ((uint16_t *)to)[i] = map[i] < 0 ? 0 : ((const uint16_t *)from)[map[i]];
+}
+
+amp_status amp_cpu_gather(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, const int32_t *map,
+                          int accumulate, amp_error *error)
 {
     (void)backend;
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
     AMP_TRY(amp_check_gather(x, y, error));
     size_t image = amp_shape_image(y->shape), stretches = amp_cpu_stretches(image),
         images = (size_t)y->shape.n;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(images * image))
     for (size_t u = 0; u < images * stretches; u++) {
+        uint32_t gathered[AMP_CPU_STRETCH];
         size_t s = u % stretches, first = s * AMP_CPU_STRETCH, count = amp_cpu_stretch_count(image, s);
-        const void *from = amp_cpu_at(x, u / stretches * amp_shape_image(x->shape));
         void *to = amp_cpu_into(y, u / stretches * image + first);
-        const int32_t *entry = map + first;
-        if (amp_dtype_size(x->dtype) == 4)
-            for (size_t i = 0; i < count; i++)
-                ((uint32_t *)to)[i] = entry[i] < 0 ? 0 : ((const uint32_t *)from)[entry[i]];
-        else
-            for (size_t i = 0; i < count; i++)
-                ((uint16_t *)to)[i] = entry[i] < 0 ? 0 : ((const uint16_t *)from)[entry[i]];
-    }
-    return AMP_OK;
-}
-
-/* One image's dx[map[i]] += dy[i], an element at a time: the places are scattered. */
-static void scatter(amp_dtype dtype, const void *dy, void *dx, const int32_t *map, size_t count)
-{
-    const amp_half_bits *from = dy;
-    amp_half_bits *to = dx;
-    for (size_t i = 0; i < count; i++) {
-        if (map[i] < 0) continue;
-        if (dtype == AMP_FP32)
-            ((float *)dx)[map[i]] += ((const float *)dy)[i];
-        else if (dtype == AMP_FP16)
-            to[map[i]] = amp_float_to_fp16(amp_fp16_to_float(to[map[i]]) + amp_fp16_to_float(from[i]));
-        else
-            to[map[i]] = amp_float_to_bf16(amp_bf16_to_float(to[map[i]]) + amp_bf16_to_float(from[i]));
-    }
-}
-
-amp_status amp_cpu_gather_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx,
-    const int32_t *map, int accumulate, amp_error *error)
-{
-    (void)backend;
-    AMP_TRY(amp_check_gather(dx, dy, error));
-    size_t from = amp_shape_image(dy->shape), to = amp_shape_image(dx->shape), images = (size_t)dy->shape.n;
-    /* A thread takes whole images, since two entries of a map may name the same element. */
-    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(images * from))
-    for (size_t n = 0; n < images; n++) {
-        if (!accumulate) memset(amp_cpu_into(dx, n * to), 0, to * amp_dtype_size(dx->dtype));
-        scatter(dx->dtype, amp_cpu_at(dy, n * from), amp_cpu_into(dx, n * to), map, from);
+        gather_words(amp_dtype_size(x->dtype), amp_cpu_at(x, u / stretches * amp_shape_image(x->shape)),
+                     accumulate ? gathered : to, map + first, count);
+        if (accumulate) rows->scale(x->dtype, gathered, to, count, 1, 1);
     }
     return AMP_OK;
 }

@@ -5,11 +5,6 @@
 #include "rows.h"
 #include "state.h"
 
-amp_support amp_cpu_supports(const amp_backend *backend, amp_dtype dtype, char note[256])
-{
-    return amp_onednn_supports(((const amp_cpu_backend *)backend)->library, dtype, note);
-}
-
 void amp_cpu_destroy(amp_backend *backend)
 {
     if (!backend) return;

@@ -37,27 +37,18 @@ const char *amp_dnnl_text(dnnl_status_t status)
     }
 }
 
-/* Makes a copy of library->attributes, to which one more operation is added: it is done to what a primitive
- * has computed, before it is stored. The caller destroys the copy. */
-static dnnl_status_t add_attributes(const amp_onednn *library, dnnl_primitive_attr_t *out,
-                                    dnnl_status_t (*append)(dnnl_post_ops_t, float), float number)
+dnnl_status_t amp_attributes_create(float factor, float kept, float slope, dnnl_primitive_attr_t *out)
 {
-    dnnl_post_ops_t last = NULL;
-    dnnl_status_t status = dnnl_primitive_attr_clone(out, library->attributes);
-    if (status == dnnl_success) status = dnnl_post_ops_create(&last);
-    if (status == dnnl_success) status = append(last, number);
-    if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(*out, last);
-    if (last) dnnl_post_ops_destroy(last);
-    return status;
-}
-
-static dnnl_status_t make_attributes(amp_onednn *library)
-{
-    dnnl_status_t status = dnnl_primitive_attr_create(&library->attributes);
+    dnnl_post_ops_t then = NULL;
+    dnnl_status_t status = dnnl_primitive_attr_create(out);
     if (status == dnnl_success)
-        status = dnnl_primitive_attr_set_scratchpad_mode(library->attributes, dnnl_scratchpad_mode_user);
-    if (status == dnnl_success) status = add_attributes(library, &library->adding, amp_append_sum, 1);
-    if (status == dnnl_success) status = add_attributes(library, &library->leaky, amp_append_leaky, .1f);
+        status = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
+    if (status == dnnl_success) status = dnnl_post_ops_create(&then);
+    if (status == dnnl_success && factor != 1) status = amp_append_eltwise(then, dnnl_eltwise_linear, factor);
+    if (status == dnnl_success && kept != 0) status = amp_append_sum(then, kept);
+    if (status == dnnl_success && slope != 1) status = amp_append_eltwise(then, dnnl_eltwise_relu, slope);
+    if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(*out, then);
+    if (then) dnnl_post_ops_destroy(then);
     return status;
 }
 
@@ -67,7 +58,9 @@ amp_status amp_onednn_create(amp_onednn **out, amp_error *error)
     dnnl_status_t status = dnnl_engine_create(&library->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
         status = dnnl_stream_create(&library->stream, library->engine, dnnl_stream_default_flags);
-    if (status == dnnl_success) status = make_attributes(library);
+    if (status == dnnl_success) status = amp_attributes_create(1, 0, 1, &library->attributes);
+    if (status == dnnl_success) status = amp_attributes_create(1, 1, 1, &library->adding);
+    if (status == dnnl_success) status = amp_attributes_create(1, 0, .1f, &library->leaky);
     if (status != dnnl_success) {
         amp_onednn_destroy(library);
         return amp_fail(error, AMP_BACKEND_FAILED, "oneDNN cannot start on this CPU: %s",

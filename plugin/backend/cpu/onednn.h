@@ -24,13 +24,6 @@ void amp_onednn_describe(char *text, size_t size);
 /* What DNNL_MAX_CPU_ISA lets the library use: AMX, and how wide vectors. */
 int amp_onednn_has_amx(void);
 amp_cpu_width amp_onednn_width(void);
-/* The backend's `supports`: what the instruction set that DNNL_MAX_CPU_ISA leaves is good for. Never NONE:
- * any CPU converts between the halves and fp32. */
-amp_support amp_onednn_supports(const amp_onednn *library, amp_dtype dtype, char note[256]);
-
-/* The product in fp32, whatever d->dtype is; versions are not looked at. Within a parallel loop by the
- * calling thread alone. */
-amp_status amp_onednn_sgemm(const amp_gemm_desc *d, amp_error *error);
 
 /* The primitives and copies of factors that products reuse; freed with the backend. NULL is allowed. */
 typedef struct amp_cpu_products amp_cpu_products;

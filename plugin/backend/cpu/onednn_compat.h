@@ -85,8 +85,8 @@ static inline const char *amp_pd_name(const_dnnl_primitive_desc_t pd)
     return status == dnnl_success && name ? name : "";
 }
 
-/* The library lists its implementations of a problem, best first. amp_*_pd take the first that is not to be
- * avoided, and return dnnl_unimplemented where none is left. */
+/* The library lists its implementations of a problem, best first. amp_problem_pd takes the first that is not
+ * to be avoided, and returns dnnl_unimplemented where none is left. */
 static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const amp_problem *p)
 {
     const char *name = amp_pd_name(pd);
@@ -127,73 +127,54 @@ static inline dnnl_status_t amp_pd_create(dnnl_primitive_desc_t *out, const void
 }
 #endif
 
-static inline dnnl_status_t amp_forward_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
-                                           dnnl_prop_kind_t kind, const amp_problem *p,
+/* The best implementation of one pass of a problem: dnnl_forward_training or dnnl_forward_inference,
+ * dnnl_backward_data or dnnl_backward_weights. forward: the description of the forward, which the library
+ * wants with a backward; else NULL. */
+static inline dnnl_status_t amp_problem_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
+                                           dnnl_prop_kind_t pass, const amp_problem *p,
+                                           const_dnnl_primitive_desc_t forward,
                                            const_dnnl_primitive_attr_t attr)
 {
+    dnnl_status_t status;
+    const int data = pass == dnnl_backward_data, weights = pass == dnnl_backward_weights;
 #if DNNL_VERSION_MAJOR >= 3
-    dnnl_status_t status = p->inner_product
-        ? dnnl_inner_product_forward_primitive_desc_create(out, engine, kind, p->src, p->weights, p->bias,
-                                                           p->dst, attr)
-        : dnnl_convolution_forward_primitive_desc_create(out, engine, kind, dnnl_convolution_direct, p->src,
-                                                         p->weights, p->bias, p->dst, p->strides, p->dilates,
-                                                         p->pad_left, p->pad_right, attr);
+    if (p->inner_product)
+        status = data ? dnnl_inner_product_backward_data_primitive_desc_create(out, engine, p->src,
+                            p->weights, p->dst, forward, attr)
+            : weights ? dnnl_inner_product_backward_weights_primitive_desc_create(out, engine, p->src,
+                            p->weights, p->bias, p->dst, forward, attr)
+            : dnnl_inner_product_forward_primitive_desc_create(out, engine, pass, p->src, p->weights,
+                                                               p->bias, p->dst, attr);
+    else
+        status = data ? dnnl_convolution_backward_data_primitive_desc_create(out, engine,
+                            dnnl_convolution_direct, p->src, p->weights, p->dst, p->strides, p->dilates,
+                            p->pad_left, p->pad_right, forward, attr)
+            : weights ? dnnl_convolution_backward_weights_primitive_desc_create(out, engine,
+                            dnnl_convolution_direct, p->src, p->weights, p->bias, p->dst, p->strides,
+                            p->dilates, p->pad_left, p->pad_right, forward, attr)
+            : dnnl_convolution_forward_primitive_desc_create(out, engine, pass, dnnl_convolution_direct,
+                            p->src, p->weights, p->bias, p->dst, p->strides, p->dilates, p->pad_left,
+                            p->pad_right, attr);
     return amp_pd_avoid(out, status, p);
 #else
     union { dnnl_convolution_desc_t convolution; dnnl_inner_product_desc_t inner_product; } op;
-    dnnl_status_t status = p->inner_product
-        ? dnnl_inner_product_forward_desc_init(&op.inner_product, kind, p->src, p->weights, p->bias, p->dst)
-        : dnnl_dilated_convolution_forward_desc_init(&op.convolution, kind, dnnl_convolution_direct, p->src,
-                                             p->weights, p->bias, p->dst, p->strides, p->dilates, p->pad_left,
-                                             p->pad_right);
-    return status == dnnl_success ? amp_pd_create(out, &op, attr, engine, NULL, p) : status;
-#endif
-}
-
-static inline dnnl_status_t amp_backward_data_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
-                                                 const amp_problem *p, const_dnnl_primitive_desc_t forward,
-                                                 const_dnnl_primitive_attr_t attr)
-{
-#if DNNL_VERSION_MAJOR >= 3
-    dnnl_status_t status = p->inner_product
-        ? dnnl_inner_product_backward_data_primitive_desc_create(out, engine, p->src, p->weights, p->dst,
-                                                                 forward, attr)
-        : dnnl_convolution_backward_data_primitive_desc_create(out, engine, dnnl_convolution_direct, p->src,
-                                                               p->weights, p->dst, p->strides, p->dilates,
-                                                               p->pad_left, p->pad_right, forward, attr);
-    return amp_pd_avoid(out, status, p);
-#else
-    union { dnnl_convolution_desc_t convolution; dnnl_inner_product_desc_t inner_product; } op;
-    dnnl_status_t status = p->inner_product
-        ? dnnl_inner_product_backward_data_desc_init(&op.inner_product, p->src, p->weights, p->dst)
-        : dnnl_dilated_convolution_backward_data_desc_init(&op.convolution, dnnl_convolution_direct, p->src,
-                                                   p->weights, p->dst, p->strides, p->dilates, p->pad_left,
-                                                   p->pad_right);
-    return status == dnnl_success ? amp_pd_create(out, &op, attr, engine, forward, p) : status;
-#endif
-}
-
-static inline dnnl_status_t amp_backward_weights_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
-                                                    const amp_problem *p, const_dnnl_primitive_desc_t forward,
-                                                    const_dnnl_primitive_attr_t attr)
-{
-#if DNNL_VERSION_MAJOR >= 3
-    dnnl_status_t status = p->inner_product
-        ? dnnl_inner_product_backward_weights_primitive_desc_create(out, engine, p->src, p->weights, p->bias,
-                                                                    p->dst, forward, attr)
-        : dnnl_convolution_backward_weights_primitive_desc_create(out, engine, dnnl_convolution_direct,
-                                                                  p->src, p->weights, p->bias, p->dst,
-                                                                  p->strides, p->dilates, p->pad_left,
-                                                                  p->pad_right, forward, attr);
-    return amp_pd_avoid(out, status, p);
-#else
-    union { dnnl_convolution_desc_t convolution; dnnl_inner_product_desc_t inner_product; } op;
-    dnnl_status_t status = p->inner_product
-        ? dnnl_inner_product_backward_weights_desc_init(&op.inner_product, p->src, p->weights, p->bias,
-                                                        p->dst)
-        : dnnl_dilated_convolution_backward_weights_desc_init(&op.convolution, dnnl_convolution_direct,
-                                                              p->src, p->weights, p->bias, p->dst, p->strides,
-                                                              p->dilates, p->pad_left, p->pad_right);
+    if (p->inner_product)
+        status = data ? dnnl_inner_product_backward_data_desc_init(&op.inner_product, p->src, p->weights,
+                                                                   p->dst)
+            : weights ? dnnl_inner_product_backward_weights_desc_init(&op.inner_product, p->src, p->weights,
+                                                                      p->bias, p->dst)
+            : dnnl_inner_product_forward_desc_init(&op.inner_product, pass, p->src, p->weights, p->bias,
+                                                   p->dst);
+    else
+        status = data ? dnnl_dilated_convolution_backward_data_desc_init(&op.convolution,
+                            dnnl_convolution_direct, p->src, p->weights, p->dst, p->strides, p->dilates,
+                            p->pad_left, p->pad_right)
+            : weights ? dnnl_dilated_convolution_backward_weights_desc_init(&op.convolution,
+                            dnnl_convolution_direct, p->src, p->weights, p->bias, p->dst, p->strides,
+                            p->dilates, p->pad_left, p->pad_right)
+            : dnnl_dilated_convolution_forward_desc_init(&op.convolution, pass, dnnl_convolution_direct,
+                            p->src, p->weights, p->bias, p->dst, p->strides, p->dilates, p->pad_left,
+                            p->pad_right);
     return status == dnnl_success ? amp_pd_create(out, &op, attr, engine, forward, p) : status;
 #endif
 }
@@ -229,16 +210,4 @@ static inline dnnl_status_t amp_append_eltwise(dnnl_post_ops_t post_ops, dnnl_al
 #else
     return dnnl_post_ops_append_eltwise(post_ops, 1.0f, kind, alpha, 0.0f);
 #endif
-}
-
-/* Make a primitive multiply its results that are not above 0. */
-static inline dnnl_status_t amp_append_leaky(dnnl_post_ops_t post_ops, float factor)
-{
-    return amp_append_eltwise(post_ops, dnnl_eltwise_relu, factor);
-}
-
-/* Make a primitive multiply its result. */
-static inline dnnl_status_t amp_append_factor(dnnl_post_ops_t post_ops, float factor)
-{
-    return amp_append_eltwise(post_ops, dnnl_eltwise_linear, factor);
 }

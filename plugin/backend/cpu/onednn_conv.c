@@ -56,8 +56,7 @@ static amp_status make_copies(amp_onednn *library, amp_conv *conv, const float *
                               int backward, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;
-    size_t places = (size_t)d->size_h * d->size_w,
-        bytes = amp_weights_scratch(forward ? &conv->forward_layout : &conv->backward_layout, places);
+    size_t places = (size_t)d->size_h * d->size_w, bytes = amp_weights_scratch(places);
     void *scratch;
     AMP_TRY(amp_scratch_take(library, &bytes, &scratch, 1, error));
     amp_weights_copy(weights, (size_t)d->k, (size_t)d->x.c, places,
@@ -126,23 +125,33 @@ static void activate(const amp_conv *conv, void *y, int images)
     amp_cpu_activation_forward(NULL, &tensor, &tensor, AMP_LEAKY, NULL); /* refuses only what is no pair */
 }
 
-/* Runs a pass from one tensor to another, so many images at a time. Only what has a stand-in is added to. */
-static dnnl_status_t run_slices(amp_onednn *library, const amp_conv *conv, amp_pass *pass, void *scratchpad,
-                                int images, side in, side out, int accumulate)
+/* Runs forward or backward by data from one tensor to another, a slice at a time. Only what has a stand-in is
+ * added to. bias: forward's. */
+static amp_status run_slices(amp_onednn *library, const amp_conv *conv, amp_pass *pass, const char *what,
+                             const float *bias, side in, side out, int accumulate, amp_error *error)
 {
-    dnnl_status_t status = dnnl_success;
+    int widen = conv->compute != conv->desc.dtype, forward = pass == &conv->forward;
+    int images = accumulate ? conv->adding_slice : conv->slice;
+    void *scratch[3];
+    size_t sizes[3] = { pass->scratchpad, amp_stand_in_bytes(widen, images, in.shape),
+                        amp_stand_in_bytes(widen || accumulate, images, out.shape) };
+    AMP_TRY(amp_scratch_take(library, sizes, scratch, 3, error));
+    in.stand_in = scratch[1];
+    out.stand_in = scratch[2];
+    dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_WEIGHTS, forward ? conv->forward_weights
+                                        : conv->backward_weights_copy);
+    if (status == dnnl_success && forward) status = amp_pass_set(pass, DNNL_ARG_BIAS, bias);
     for (int first = 0; first < conv->desc.x.n && status == dnnl_success; first += images) {
-        void *slice = slice_at(conv, &out, first);
+        void *slice = slice_at(conv, &out, first), *written = out.stand_in ? out.stand_in : slice;
         status = read_slice(conv, pass, &in, first, images);
-        if (status == dnnl_success) status = amp_pass_set(pass, out.id, out.stand_in ? out.stand_in : slice);
-        if (status == dnnl_success) status = amp_pass_run(library, pass, scratchpad);
-        if (status == dnnl_success && pass == &conv->forward && conv->activates)
-            activate(conv, out.stand_in ? out.stand_in : slice, images);
+        if (status == dnnl_success) status = amp_pass_set(pass, out.id, written);
+        if (status == dnnl_success) status = amp_pass_run(library, pass, scratch[0]);
+        if (status == dnnl_success && forward && conv->activates) activate(conv, written, images);
         if (status == dnnl_success && out.stand_in)
             amp_cpu_cast_flat(AMP_FP32, out.stand_in, conv->desc.dtype, slice,
                               images * amp_shape_image(out.shape), accumulate);
     }
-    return status;
+    return amp_onednn_conv_outcome(conv, what, status, error);
 }
 
 static amp_status need_weights(const amp_conv *conv, const void *weights, const char *what, amp_error *error)
@@ -166,7 +175,6 @@ amp_status amp_cpu_conv_forward(amp_backend *backend, amp_conv *conv, const void
 {
     amp_onednn *library = amp_cpu_library(backend);
     amp_pass *pass = &conv->forward;
-    int widen = conv->compute != conv->desc.dtype, images = conv->slice;
     const amp_winograd *winograd = &conv->winograd[AMP_WINOGRAD_FORWARD];
     if (!pass->primitive && !winograd->rows)
         return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "forward",
@@ -175,17 +183,9 @@ amp_status amp_cpu_conv_forward(amp_backend *backend, amp_conv *conv, const void
     if (winograd->rows)
         return convolve(library, winograd, (amp_winograd_task){ .x = x, .filters = conv->plain, .bias = bias,
             .y = y, .leaky = conv->desc.leaky }, error);
-    void *scratch[3];
-    size_t sizes[3] = { pass->scratchpad, amp_stand_in_bytes(widen, images, conv->desc.x),
-                        amp_stand_in_bytes(widen, images, conv->y) };
-    AMP_TRY(amp_scratch_take(library, sizes, scratch, 3, error));
-    dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_WEIGHTS, conv->forward_weights);
-    if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_BIAS, bias ? bias : conv->no_bias);
-    if (status == dnnl_success)
-        status = run_slices(library, conv, pass, scratch[0], images,
-                            (side){ DNNL_ARG_SRC, x, conv->desc.x, scratch[1] },
-                            (side){ DNNL_ARG_DST, y, conv->y, scratch[2] }, 0);
-    return amp_onednn_conv_outcome(conv, "forward", status, error);
+    return run_slices(library, conv, pass, "forward", bias ? bias : conv->no_bias,
+                      (side){ DNNL_ARG_SRC, x, conv->desc.x, NULL },
+                      (side){ DNNL_ARG_DST, y, conv->y, NULL }, 0, error);
 }
 
 amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, const void *dy, void *dx,
@@ -193,8 +193,6 @@ amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, cons
 {
     amp_onednn *library = amp_cpu_library(backend);
     amp_pass *pass = accumulate ? &conv->backward_data_adding : &conv->backward_data;
-    int widen_dy = conv->compute != conv->desc.dtype, widen_dx = widen_dy || accumulate;
-    int images = accumulate ? conv->adding_slice : conv->slice;
     const amp_winograd *winograd = &conv->winograd[AMP_WINOGRAD_DATA];
     if (!conv->backward_data_pd && !winograd->rows)
         return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by data",
@@ -210,16 +208,9 @@ amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, cons
     dnnl_status_t status = pass->primitive ? dnnl_success : amp_onednn_conv_build_adding(library, conv);
     if (status != dnnl_success)
         return amp_onednn_conv_outcome(conv, "backward by data, adding", status, error);
-    void *scratch[3];
-    size_t sizes[3] = { pass->scratchpad, amp_stand_in_bytes(widen_dy, images, conv->y),
-                        amp_stand_in_bytes(widen_dx, images, conv->desc.x) };
-    AMP_TRY(amp_scratch_take(library, sizes, scratch, 3, error));
-    status = amp_pass_set(pass, DNNL_ARG_WEIGHTS, conv->backward_weights_copy);
-    if (status == dnnl_success)
-        status = run_slices(library, conv, pass, scratch[0], images,
-                            (side){ DNNL_ARG_DIFF_DST, dy, conv->y, scratch[1] },
-                            (side){ DNNL_ARG_DIFF_SRC, dx, conv->desc.x, scratch[2] }, accumulate);
-    return amp_onednn_conv_outcome(conv, "backward by data", status, error);
+    return run_slices(library, conv, pass, "backward by data", NULL,
+                      (side){ DNNL_ARG_DIFF_DST, dy, conv->y, NULL },
+                      (side){ DNNL_ARG_DIFF_SRC, dx, conv->desc.x, NULL }, accumulate, error);
 }
 
 /* Adds to dw, in Darknet's layout, the gradient that a pass has left in the library's. */

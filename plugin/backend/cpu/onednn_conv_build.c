@@ -40,17 +40,6 @@ static int slice_of(int n, size_t image)
     return 1;
 }
 
-/* The memory descriptors of one problem: those of amp_problem, which only points at them. */
-typedef struct descriptors { amp_md src, weights, bias, dst; } descriptors;
-
-static void destroy_descriptors(descriptors *m)
-{
-    amp_md_destroy(m->src);
-    amp_md_destroy(m->weights);
-    amp_md_destroy(m->bias);
-    amp_md_destroy(m->dst);
-}
-
 static dnnl_status_t weights_md(const amp_conv_desc *d, dnnl_data_type_t type, int any_layout, amp_md *out)
 {
     int grouped = d->groups > 1;
@@ -65,31 +54,6 @@ static dnnl_status_t weights_md(const amp_conv_desc *d, dnnl_data_type_t type, i
 static dnnl_dim_t right_padding(int in, int out, int span, int stride, int pad)
 {
     return (dnnl_dim_t)(out - 1) * stride + span - in - pad;
-}
-
-/* Describes the convolution of `images` images, with tensors of these types, to the library. The caller
- * destroys *m, after a failure too. */
-static dnnl_status_t describe(const amp_conv *conv, int images, dnnl_data_type_t src,
-                              dnnl_data_type_t weights, dnnl_data_type_t dst, amp_problem *problem,
-                              descriptors *m)
-{
-    const amp_conv_desc *d = &conv->desc;
-    dnnl_dims_t x = { images, d->x.c, d->x.h, d->x.w }, y = { images, conv->y.c, conv->y.h, conv->y.w },
-        k = { d->k };
-    int stride_x = amp_conv_stride_x(d), apart = amp_conv_dilation(d);
-    memset(m, 0, sizeof *m);
-    dnnl_status_t status = amp_md_create(&m->src, 4, x, src, dnnl_nhwc);
-    if (status == dnnl_success) status = weights_md(d, weights, 1, &m->weights);
-    if (status == dnnl_success) status = amp_md_create(&m->bias, 1, k, dnnl_f32, dnnl_a);
-    if (status == dnnl_success)
-        status = conv->inner_product ? amp_md_create(&m->dst, 2, y, dst, dnnl_nc) : amp_md_create(&m->dst, 4,
-                y, dst, dnnl_nhwc);
-    *problem = (amp_problem){ conv->inner_product, m->src, m->weights, m->bias, m->dst,
-                              { d->stride, stride_x }, { apart - 1, apart - 1 }, { d->pad, d->pad },
-        { right_padding(d->x.h, conv->y.h, amp_conv_span(d, d->size_h), d->stride, d->pad),
-          right_padding(d->x.w, conv->y.w, amp_conv_span(d, d->size_w), stride_x, d->pad) },
-                              { NULL, NULL } };
-    return status;
 }
 
 /* ---- errors of the library ---- */
@@ -135,30 +99,6 @@ static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
     if (d->size_h == 1 && d->size_w == 1 && d->k / d->groups % 2) problem->avoid[0] = "bf16_1x1";
 }
 
-/* Before 3.6, AMX errs with 3x3 windows of stride 1 where it cuts the image into blocks of one row: it mixes
- * up the window's rows, writes in front of the gradient, and for still wider images never ends making its
- * code. It divides the height by its smallest primes until a block's rows of x and dy fit in 48 KiB, and so
- * comes to one only where three do not. A row has columns of 32 bytes, for x (w/32 rounded up + 1)·32 of
- * them, for dy w made even: 480 for w = 224, and 514 for 225, where 512 would fit.
- *
- * Dilated, AMX's gradients are wrong for some shapes, 1x1 windows among them.
- *
- * The special ones for 1x1 write behind their scratchpad where a stride leaves pixels out of fewer channels
- * than a vector has.
- *
- * The general one in bf16 reads behind its scratchpad where there are more rows of padding above the image
- * than rows in it. It does so as well, and adds up what nobody wrote, if it is dilated, cuts a row of the
- * output into pieces of 28 pixels, and the last vector of channels is not full. */
-static void avoid_backward_weights(const amp_conv_desc *d, amp_problem *problem)
-{
-    int strides = d->stride > 1 || amp_conv_stride_x(d) > 1, channels = d->x.c / d->groups;
-    int cut = amp_conv_dilation(d) > 1 && amp_conv_output(d).w > 28 && channels % 16;
-    if (d->size_h == 1 && d->size_w == 1 && strides && channels < 16) problem->avoid[0] = "1x1";
-    else if (cut || d->x.h < d->pad) problem->avoid[0] = "jit_bf16:";
-    if (amp_conv_dilation(d) > 1 || (is_before(3, 6) && d->size_h == 3 && d->size_w == 3 && d->stride == 1
-                                     && d->pad == 1 && d->x.w > 224)) problem->avoid[1] = "amx";
-}
-
 /* With AVX2 the library's own kernel for gradients of weights reads NHWC pixels far apart, and its matrix
  * product of columns is up to 3.8 times as fast where there is a stride and channels enough: 95 ms instead of
  * 341 for 64->128, 208x208 of batch 4 on an AMD EPYC (Zen 5), 251 instead of 352 on an Intel Xeon. With 32
@@ -175,6 +115,32 @@ static const char *slow_backward_weights(const amp_conv *conv)
         && d->stride == 2 && d->groups == 1 && d->x.c >= channels ? "jit:avx2" : NULL;
 }
 
+/* Before 3.6, AMX errs with 3x3 windows of stride 1 where it cuts the image into blocks of one row: it mixes
+ * up the window's rows, writes in front of the gradient, and for still wider images never ends making its
+ * code. It divides the height by its smallest primes until a block's rows of x and dy fit in 48 KiB, and so
+ * comes to one only where three do not. A row has columns of 32 bytes, for x (w/32 rounded up + 1)·32 of
+ * them, for dy w made even: 480 for w = 224, and 514 for 225, where 512 would fit.
+ *
+ * Dilated, AMX's gradients are wrong for some shapes, 1x1 windows among them.
+ *
+ * The special ones for 1x1 write behind their scratchpad where a stride leaves pixels out of fewer channels
+ * than a vector has.
+ *
+ * The general one in bf16 reads behind its scratchpad where there are more rows of padding above the image
+ * than rows in it. It does so as well, and adds up what nobody wrote, if it is dilated, cuts a row of the
+ * output into pieces of 28 pixels, and the last vector of channels is not full. */
+static void avoid_backward_weights(const amp_conv *conv, amp_problem *problem)
+{
+    const amp_conv_desc *d = &conv->desc;
+    int strides = d->stride > 1 || amp_conv_stride_x(d) > 1, channels = d->x.c / d->groups;
+    int cut = amp_conv_dilation(d) > 1 && amp_conv_output(d).w > 28 && channels % 16;
+    if (d->size_h == 1 && d->size_w == 1 && strides && channels < 16) problem->avoid[0] = "1x1";
+    else if (cut || d->x.h < d->pad) problem->avoid[0] = "jit_bf16:";
+    else problem->avoid[0] = slow_backward_weights(conv);
+    if (amp_conv_dilation(d) > 1 || (is_before(3, 6) && d->size_h == 3 && d->size_w == 3 && d->stride == 1
+                                     && d->pad == 1 && d->x.w > 224)) problem->avoid[1] = "amx";
+}
+
 /* Where the image is narrower than the stride, the gradient of the weights in half is garbage, with any
  * instruction set: such a convolution is trained in fp32. */
 static int half_is_wrong(const amp_conv_desc *d) { return d->training && d->x.w < amp_conv_stride_x(d); }
@@ -186,28 +152,52 @@ static amp_const_md argument_md(const_dnnl_primitive_desc_t pd, int id)
     return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, id);
 }
 
-static dnnl_status_t describe_forward(amp_onednn *library, const amp_conv *conv, dnnl_data_type_t type,
-                                      const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out)
+/* Describes a pass to the library, and asks it for the best implementation. Once there is a backward by data,
+ * another one is described that reads the same copy of the weights and whose result is fp32, in slices for a
+ * sum in scratch. The gradient of the weights comes out in fp32 whatever the type of the data. */
+static dnnl_status_t describe(amp_onednn *library, const amp_conv *conv, dnnl_prop_kind_t pass,
+                              const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out)
 {
-    amp_problem problem;
-    descriptors m;
-    dnnl_status_t status = describe(conv, conv->slice, type, type, type, &problem, &m);
-    avoid_forward(&conv->desc, &problem);
+    const amp_conv_desc *d = &conv->desc;
+    int data = pass == dnnl_backward_data, weights = pass == dnnl_backward_weights;
+    int adding = data && conv->backward_data_pd, images = adding ? conv->adding_slice : conv->slice;
+    dnnl_data_type_t type = amp_onednn_type(conv->compute);
+    dnnl_dims_t x = { images, d->x.c, d->x.h, d->x.w }, y = { images, conv->y.c, conv->y.h, conv->y.w },
+        k = { d->k };
+    int stride_x = amp_conv_stride_x(d), apart = amp_conv_dilation(d);
+    amp_md src = NULL, filters = NULL, bias = NULL, dst = NULL;
+    dnnl_status_t status = amp_md_create(&src, 4, x, adding ? dnnl_f32 : type, dnnl_nhwc);
+    if (status == dnnl_success) status = weights_md(d, weights ? dnnl_f32 : type, 1, &filters);
+    if (status == dnnl_success) status = amp_md_create(&bias, 1, k, dnnl_f32, dnnl_a);
     if (status == dnnl_success)
-        status = amp_forward_pd(out, library->engine,
-                                conv->desc.training ? dnnl_forward_training : dnnl_forward_inference,
-                                &problem, attributes);
-    destroy_descriptors(&m);
+        status = conv->inner_product ? amp_md_create(&dst, 2, y, type, dnnl_nc)
+            : amp_md_create(&dst, 4, y, type, dnnl_nhwc);
+    amp_problem problem = { conv->inner_product, src, filters, weights ? NULL : bias, dst,
+                            { d->stride, stride_x }, { apart - 1, apart - 1 }, { d->pad, d->pad },
+        { right_padding(d->x.h, conv->y.h, amp_conv_span(d, d->size_h), d->stride, d->pad),
+          right_padding(d->x.w, conv->y.w, amp_conv_span(d, d->size_w), stride_x, d->pad) },
+                            { NULL, NULL } }; /* the bias' gradient is another operation of the backend */
+    if (adding) problem.weights = argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
+    if (data) avoid_backward_data(d, &problem);
+    else if (weights) avoid_backward_weights(conv, &problem);
+    else avoid_forward(d, &problem);
+    if (status == dnnl_success)
+        status = amp_problem_pd(out, library->engine, pass, &problem,
+                                data || weights ? conv->forward_pd : NULL, attributes);
+    amp_md_destroy(src);
+    amp_md_destroy(filters);
+    amp_md_destroy(bias);
+    amp_md_destroy(dst);
     return status;
 }
 
 /* Has the forward end with leaky, if the kernel stays the same: where the instruction set has none that does
  * (AVX), the one that comes next takes three times as long, and a pass of its own far less. */
-static void end_with_leaky(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type)
+static void end_with_leaky(amp_onednn *library, amp_conv *conv)
 {
     dnnl_primitive_desc_t pd = NULL;
     const char *plain = amp_pd_name(conv->forward_pd);
-    conv->activates = describe_forward(library, conv, type, library->leaky, &pd) != dnnl_success
+    conv->activates = describe(library, conv, dnnl_forward_inference, library->leaky, &pd) != dnnl_success
         || !*plain || strcmp(plain, amp_pd_name(pd));
     if (!conv->activates) {
         dnnl_primitive_desc_t kept = pd;
@@ -229,12 +219,12 @@ static size_t reads_behind_scratchpad(const amp_conv *conv)
 
 /* Builds the forward pass. The library wants its description as a hint when it builds the backward passes, so
  * it is made in any case. */
-static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type,
-                                   amp_const_md plain)
+static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, amp_const_md plain)
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST };
-    dnnl_status_t status = describe_forward(library, conv, type, library->attributes, &conv->forward_pd);
-    if (status == dnnl_success && conv->desc.leaky) end_with_leaky(library, conv, type);
+    dnnl_prop_kind_t pass = conv->desc.training ? dnnl_forward_training : dnnl_forward_inference;
+    dnnl_status_t status = describe(library, conv, pass, library->attributes, &conv->forward_pd);
+    if (status == dnnl_success && conv->desc.leaky) end_with_leaky(library, conv);
     if (status != dnnl_success || !amp_conv_wants_forward(&conv->desc)) return status;
     if (conv->winograd[AMP_WINOGRAD_FORWARD].rows) return status;
     status = amp_pass_build(library, &conv->forward, conv->forward_pd, ids, 4);
@@ -248,17 +238,10 @@ static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_dat
 
 static const int backward_data_ids[] = { DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC };
 
-static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type,
-                                         amp_const_md plain)
+static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, amp_const_md plain)
 {
-    amp_problem problem;
-    descriptors m;
-    dnnl_status_t status = describe(conv, conv->slice, type, type, type, &problem, &m);
-    avoid_backward_data(&conv->desc, &problem);
-    if (status == dnnl_success)
-        status = amp_backward_data_pd(&conv->backward_data_pd, library->engine, &problem, conv->forward_pd,
-                                      library->attributes);
-    destroy_descriptors(&m);
+    dnnl_status_t status = describe(library, conv, dnnl_backward_data, library->attributes,
+                                    &conv->backward_data_pd);
     if (status == dnnl_success)
         status = amp_pass_build(library, &conv->backward_data, conv->backward_data_pd, backward_data_ids, 3);
     if (status != dnnl_success) return status;
@@ -271,45 +254,22 @@ static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, dn
     return amp_pass_build_reorder(library, &conv->load_backward, plain, weights, 0);
 }
 
-/* As backward_data on the same weights, but the result is fp32 and the batch is in slices, for a sum in
- * scratch. */
 dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *library, amp_conv *conv)
 {
-    amp_problem problem;
-    descriptors m;
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_data_type_t type = amp_onednn_type(conv->compute);
-    dnnl_status_t status = describe(conv, conv->adding_slice, dnnl_f32, type, type, &problem, &m);
-    problem.weights = argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
-    avoid_backward_data(&conv->desc, &problem);
-    if (status == dnnl_success)
-        status = amp_backward_data_pd(&pd, library->engine, &problem, conv->forward_pd, library->attributes);
-    destroy_descriptors(&m);
-    if (status == dnnl_success) {
-        status = amp_pass_build(library, &conv->backward_data_adding, pd, backward_data_ids, 3);
-        dnnl_primitive_desc_destroy(pd);
-    }
+    dnnl_status_t status = describe(library, conv, dnnl_backward_data, library->attributes, &pd);
+    if (status != dnnl_success) return status;
+    status = amp_pass_build(library, &conv->backward_data_adding, pd, backward_data_ids, 3);
+    dnnl_primitive_desc_destroy(pd);
     return status;
 }
 
-/* Builds the pass that computes the gradient of the weights, which comes out in fp32 whatever the type of the
- * data. */
-static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type,
-                                            amp_const_md masters, int *reference)
+static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv, amp_const_md masters,
+                                            int *reference)
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS };
-    amp_problem problem;
-    descriptors m;
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status = describe(conv, conv->slice, type, dnnl_f32, type, &problem, &m);
-    problem.bias = NULL; /* its gradient is another operation of the backend: layers with batch norm have
-                            none */
-    avoid_backward_weights(&conv->desc, &problem);
-    if (!problem.avoid[0]) problem.avoid[0] = slow_backward_weights(conv);
-    if (status == dnnl_success)
-        status = amp_backward_weights_pd(&pd, library->engine, &problem, conv->forward_pd,
-                                         library->attributes);
-    destroy_descriptors(&m);
+    dnnl_status_t status = describe(library, conv, dnnl_backward_weights, library->attributes, &pd);
     if (status != dnnl_success) return status;
     *reference |= amp_onednn_is_reference(pd);
     amp_const_md gradient = argument_md(pd, DNNL_ARG_DIFF_WEIGHTS);
@@ -371,17 +331,16 @@ static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp
     const char *what = "describing the weights";
     dnnl_status_t status = weights_md(d, dnnl_f32, 0, &masters);
     if (status == dnnl_success) status = weights_md(d, type, 0, &plain);
-    if (status == dnnl_success) what = "forward", status = build_forward(library, conv, type, plain);
+    if (status == dnnl_success) what = "forward", status = build_forward(library, conv, plain);
     if (status == dnnl_success && conv->forward.primitive)
         *reference |= amp_onednn_is_reference(conv->forward_pd);
     if (status == dnnl_success && amp_conv_wants_backward_data(d)
         && !conv->winograd[AMP_WINOGRAD_DATA].rows) {
-        what = "backward by data", status = build_backward_data(library, conv, type, plain);
+        what = "backward by data", status = build_backward_data(library, conv, plain);
         if (status == dnnl_success) *reference |= amp_onednn_is_reference(conv->backward_data_pd);
     }
     if (status == dnnl_success && d->training && !conv->winograd[AMP_WINOGRAD_WEIGHTS].rows)
-        what = "backward by weights", status = build_backward_weights(library, conv, type, masters,
-                                                                      reference);
+        what = "backward by weights", status = build_backward_weights(library, conv, masters, reference);
     amp_md_destroy(plain);
     amp_md_destroy(masters);
     return amp_onednn_conv_outcome(conv, what, status, error);

@@ -40,7 +40,8 @@ static amp_status gemm_fail(const amp_gemm_desc *d, dnnl_status_t status, amp_er
 
 /* ---- fp32 ---- */
 
-amp_status amp_onednn_sgemm(const amp_gemm_desc *d, amp_error *error)
+/* Whatever d->dtype is; versions are not looked at. */
+static amp_status multiply_floats(const amp_gemm_desc *d, amp_error *error)
 {
     dnnl_status_t status = dnnl_sgemm(d->a.transposed ? 'T' : 'N', d->b.transposed ? 'T' : 'N', d->m, d->n,
                                       d->k, d->alpha, d->a.data, d->a.ld, d->b.data, d->b.ld, d->beta, d->c,
@@ -58,20 +59,6 @@ static dnnl_status_t describe_factor(const amp_factor *f, int rows, int columns,
     return amp_md_create_strided(out, 2, dims, type, strides);
 }
 
-static dnnl_status_t make_attributes(const amp_gemm_desc *d, dnnl_primitive_attr_t *out)
-{
-    dnnl_post_ops_t then = NULL;
-    dnnl_status_t status = dnnl_primitive_attr_create(out);
-    if (status == dnnl_success)
-        status = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
-    if (status == dnnl_success) status = dnnl_post_ops_create(&then);
-    if (status == dnnl_success && d->alpha != 1) status = amp_append_factor(then, d->alpha);
-    if (status == dnnl_success && d->beta != 0) status = amp_append_sum(then, d->beta);
-    if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(*out, then);
-    if (then) dnnl_post_ops_destroy(then);
-    return status;
-}
-
 /* Fills *matmul with the product of this shape. It stays without a primitive where the library would run its
  * slow loops, or has none. */
 static dnnl_status_t build(amp_onednn *library, const amp_gemm_desc *d, dnnl_data_type_t type, amp_pass *pass)
@@ -85,7 +72,7 @@ static dnnl_status_t build(amp_onednn *library, const amp_gemm_desc *d, dnnl_dat
     dnnl_status_t status = describe_factor(&d->a, d->m, d->k, type, &a_md);
     if (status == dnnl_success) status = describe_factor(&d->b, d->k, d->n, type, &b_md);
     if (status == dnnl_success) status = describe_factor(&c, d->m, d->n, dnnl_f32, &c_md);
-    if (status == dnnl_success) status = make_attributes(d, &attributes);
+    if (status == dnnl_success) status = amp_attributes_create(d->alpha, d->beta, 1, &attributes);
     if (status == dnnl_success) status = amp_matmul_pd(&pd, library->engine, a_md, b_md, c_md, attributes);
     if (status == dnnl_success && !amp_onednn_is_reference(pd))
         status = amp_pass_build(library, pass, pd, ids, 3);
@@ -184,7 +171,7 @@ static amp_status multiply(amp_backend *backend, amp_cpu_products *products, con
     if (!pass) {
         amp_gemm_desc rounded = *d;
         rounded.a.data = a, rounded.b.data = b;
-        return amp_onednn_sgemm(&rounded, error);
+        return multiply_floats(&rounded, error);
     }
     dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_SRC, a);
     if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_WEIGHTS, b);
@@ -203,7 +190,7 @@ amp_status amp_cpu_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error 
     amp_cpu_products **products = &((amp_cpu_backend *)backend)->products;
     amp_pass *pass = NULL;
     AMP_TRY(amp_check_gemm(d, error));
-    if (d->dtype == AMP_FP32) return amp_onednn_sgemm(d, error);
+    if (d->dtype == AMP_FP32) return multiply_floats(d, error);
     if (!*products) *products = amp_allocated(calloc(1, sizeof **products));
     /* A short sum is made in fp32. Not so where a factor has a version: its copy is kept in one dtype for all
      * products. */

@@ -1,7 +1,9 @@
 /* Which halves oneDNN computes in on this machine, and why the others are only stored. */
 #include "onednn_pass.h"
 
+#include "kernels.h"
 #include "onednn_conv_build.h"
+#include "state.h"
 
 #if defined(__x86_64__)
 
@@ -75,8 +77,11 @@ void amp_onednn_describe(char *text, size_t size)
     snprintf(text, size, "oneDNN %d.%d.%d, %s", version->major, version->minor, version->patch, isa_name());
 }
 
-amp_support amp_onednn_supports(const amp_onednn *library, amp_dtype dtype, char note[256])
+/* What the instruction set that DNNL_MAX_CPU_ISA leaves is good for. Never NONE: any CPU converts between the
+ * halves and fp32. */
+amp_support amp_cpu_supports(const amp_backend *backend, amp_dtype dtype, char note[256])
 {
+    const amp_onednn *library = ((const amp_cpu_backend *)backend)->library;
     const char *name = amp_dtype_name(dtype);
     char library_name[64];
     note[0] = '\0';

@@ -44,6 +44,11 @@ static inline dnnl_data_type_t amp_onednn_type(amp_dtype dtype)
     return dtype == AMP_FP32 ? dnnl_f32 : dtype == AMP_BF16 ? dnnl_bf16 : dnnl_f16;
 }
 
+/* Attributes of a primitive that is given its scratchpad when it runs, and stores
+ * dst = leaky(factor·result + kept·dst), where slope is leaky's. The caller destroys them, after a failure
+ * too, if *out is not NULL then. */
+dnnl_status_t amp_attributes_create(float factor, float kept, float slope, dnnl_primitive_attr_t *out);
+
 /* oneDNN answers anything it has no kernel for with loops that are hundreds of times slower; they are called
  * "ref". */
 int amp_onednn_is_reference(const_dnnl_primitive_desc_t pd);

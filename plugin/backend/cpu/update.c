@@ -116,8 +116,12 @@ static void update(const amp_step_end *end, const amp_unscale *unscale)
     }
 }
 
-static amp_status copy_statistics(const amp_statistics *statistics, int count, int back)
+/* ---- operations ---- */
+
+amp_status amp_cpu_copy_statistics(amp_backend *backend, const amp_statistics *statistics, int count,
+                                   int back, amp_error *error)
 {
+    (void)backend, (void)error;
     #pragma omp parallel for schedule(static) if (count > 8)
     for (int i = 0; i < count; i++) {
         const amp_statistics *s = &statistics[i];
@@ -126,8 +130,6 @@ static amp_status copy_statistics(const amp_statistics *statistics, int count, i
     }
     return AMP_OK;
 }
-
-/* ---- operations ---- */
 
 amp_status amp_cpu_finish_step(amp_backend *backend, const amp_step_end *end, amp_step_outcome *out,
                                amp_error *error)
@@ -143,19 +145,5 @@ amp_status amp_cpu_finish_step(amp_backend *backend, const amp_step_end *end, am
     *out = (amp_step_outcome){ !above_limit, above_limit, unscale.gradient_norm };
     if (!out->taken) return AMP_OK;
     update(end, &unscale);
-    return copy_statistics(end->statistics, end->statistics_count, 0);
-}
-
-amp_status amp_cpu_keep_statistics(amp_backend *backend, const amp_statistics *statistics, int count,
-                                   amp_error *error)
-{
-    (void)backend, (void)error;
-    return copy_statistics(statistics, count, 0);
-}
-
-amp_status amp_cpu_restore_statistics(amp_backend *backend, const amp_statistics *statistics, int count,
-                                      amp_error *error)
-{
-    (void)backend, (void)error;
-    return copy_statistics(statistics, count, 1);
+    return amp_cpu_copy_statistics(backend, end->statistics, end->statistics_count, 0, error);
 }

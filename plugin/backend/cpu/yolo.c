@@ -44,21 +44,6 @@ static amp_yolo_labels labels_of(const head *g, int image)
 
 /* ---- one box ---- */
 
-typedef struct search { float best; int label, has_own; } search;
-
-static search look_at_labels(const amp_yolo_desc *d, amp_yolo_labels l, amp_yolo_place place,
-                             amp_yolo_box predicted)
-{
-    search s = { 0, 0, 0 };
-    for (int t = 0; t < l.count; t++) {
-        if (!amp_yolo_counts(d, amp_yolo_label(l, t))) continue;
-        float iou = amp_yolo_iou(predicted, amp_yolo_label_box(amp_yolo_label(l, t)));
-        if (iou > s.best) s.best = iou, s.label = t;
-        s.has_own |= amp_yolo_owns(l, t, place);
-    }
-    return s;
-}
-
 /* A box's squashed number of class c, 0 of class -1. */
 static float class_number(const amp_yolo_desc *d, const float *x, int c)
 {
@@ -81,7 +66,7 @@ static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, int w, int h, int
     amp_yolo_target t;
     for (int e = 0; e < AMP_YOLO_BOX; e++) squashed[e] = amp_yolo_squash(d, x[e], e);
     amp_yolo_box predicted = amp_yolo_predicted(d, place, squashed);
-    search s = look_at_labels(d, l, place, predicted);
+    amp_yolo_search s = amp_yolo_look_at_labels(d, l, place, predicted, 0, 1);
     amp_yolo_begin(&t, d, squashed, s.best, s.label, !amp_yolo_asks_classes(d, s.best) || is_sure(d, x));
     sums->any_object += (double)squashed[4];
     int all = l.count, from_iou = s.best > d->truth_thresh;
@@ -90,7 +75,7 @@ static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, int w, int h, int
         if (i >= 0 && !amp_yolo_owns(l, i, place)) continue;
         l.count = i < 0 ? 0 : i;
         amp_yolo_apply(&t, d, l, place, squashed, predicted,
-                       class_number(d, x, amp_yolo_deciding_class(d, label)), i, sums);
+                       class_number(d, x, amp_yolo_deciding_class(d, label)), i);
         if (i >= 0)
             amp_yolo_count(sums, d, predicted, label, squashed[4],
                            class_number(d, x, amp_yolo_class(d, label)));

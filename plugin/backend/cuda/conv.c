@@ -20,8 +20,8 @@ enum { FORWARD, BACKWARD_WEIGHTS, BACKWARD_DATA, BACKWARD_DATA_ADDING, PASSES };
 struct amp_conv {
     amp_conv_desc desc;
     amp_shape y;
-    int connected;                 /* 1: it runs as the matrix product below, else by cuDNN's plans */
-    amp_cuda_product product;
+    int connected;                 /* 1: it runs as matrix products, else by cuDNN's plans */
+    int inputs;                    /* of a connected layer: x (n, inputs), w (k, inputs), y (n, k) */
     amp_conv_plan *plans[PASSES];  /* owned by cuda->cudnn; NULL for a pass that is not wanted */
     amp_cudnn_pack packs[PASSES];  /* the buffers of each pass's last run, as a descriptor of cuDNN's */
     void *weights;                 /* KRSC; NULL: not loaded */
@@ -112,9 +112,7 @@ amp_status amp_cuda_conv_create(amp_backend *backend, const amp_conv_desc *desc,
     conv->desc = *desc;
     conv->y = amp_conv_output(desc);
     conv->connected = is_connected(desc);
-    if (conv->connected)
-        conv->product =
-            (amp_cuda_product){ desc->x.n, (int)amp_shape_image(desc->x), desc->k, desc->dtype };
+    if (conv->connected) conv->inputs = (int)amp_shape_image(desc->x);
     amp_status status = conv->connected ? amp_cuda_gemm_start(backend, error) : make_plans(backend, conv,
             error);
     if (status == AMP_OK) *out = conv;
@@ -197,23 +195,32 @@ static amp_status run(amp_backend *backend, amp_conv *conv, int pass, const void
 amp_status amp_cuda_conv_forward(amp_backend *backend, amp_conv *conv, const void *x, const float *bias,
                                  void *y, amp_error *error)
 {
+    const amp_conv_desc *d = &conv->desc;
     AMP_TRY(check(conv, FORWARD, error));
-    if (conv->connected) AMP_TRY(amp_cuda_gemm_forward(backend, &conv->product, x, conv->weights, y, error));
+    if (conv->connected) /* y = x·wᵀ */
+        AMP_TRY(amp_cuda_product(backend, d->x.n, d->k, conv->inputs, 1,
+                                 (amp_cuda_matrix){ x, d->dtype, conv->inputs, 0 },
+                                 (amp_cuda_matrix){ conv->weights, d->dtype, conv->inputs, 1 }, 0,
+                                 (amp_cuda_matrix){ y, d->dtype, d->k, 0 }, error));
     else AMP_TRY(run(backend, conv, FORWARD, x, conv->weights, y, error));
-    const amp_tensor output = { .data = y, .dtype = conv->desc.dtype, .layout = AMP_NHWC, .shape = conv->y };
+    const amp_tensor output = { .data = y, .dtype = d->dtype, .layout = AMP_NHWC, .shape = conv->y };
     if (bias) AMP_TRY(amp_cuda_add_bias(backend, &output, bias, error));
-    return conv->desc.leaky ? amp_cuda_activation_forward(backend, &output, &output, AMP_LEAKY, error)
+    return d->leaky ? amp_cuda_activation_forward(backend, &output, &output, AMP_LEAKY, error)
                             : AMP_OK;
 }
 
 amp_status amp_cuda_conv_backward_data(amp_backend *backend, amp_conv *conv, const void *dy, void *dx,
                                        int accumulate, amp_error *error)
 {
+    const amp_conv_desc *d = &conv->desc;
     const int pass = accumulate ? BACKWARD_DATA_ADDING : BACKWARD_DATA;
     AMP_TRY(check(conv, pass, error));
-    if (conv->connected)
-        return amp_cuda_gemm_backward_data(backend, &conv->product, dy, conv->weights, dx, accumulate,
-                                           error);
+    if (conv->connected) /* dx (+)= dy·w */
+        return amp_cuda_product(backend, d->x.n, conv->inputs, d->k, 1,
+                                (amp_cuda_matrix){ dy, d->dtype, d->k, 0 },
+                                (amp_cuda_matrix){ conv->weights, d->dtype, conv->inputs, 0 },
+                                accumulate ? 1 : 0,
+                                (amp_cuda_matrix){ dx, d->dtype, conv->inputs, 0 }, error);
     return run(backend, conv, pass, dx, conv->weights, dy, error);
 }
 
@@ -224,14 +231,17 @@ amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, 
     /* (k, c, rows, columns) and (k, rows, columns, c) are one order. */
     const int same_order = d->x.c / d->groups == 1 || (d->size_h == 1 && d->size_w == 1);
     const amp_dtype dtype = conv->connected ? AMP_FP32 : d->dtype; /* of the gradient in scratch */
-    void *krsc;
+    const int direct = conv->connected && same_order; /* into the sum */
+    void *krsc = dw;
     AMP_TRY(check(conv, BACKWARD_WEIGHTS, error));
-    if (conv->connected && same_order)
-        return amp_cuda_gemm_backward_weights(backend, &conv->product, x, dy, dw, 1, error);
-    AMP_TRY(amp_cuda_scratch(backend, weight_count(d) * amp_dtype_size(dtype), &krsc, error));
-    if (conv->connected)
-        AMP_TRY(amp_cuda_gemm_backward_weights(backend, &conv->product, x, dy, krsc, 0, error));
+    if (!direct) AMP_TRY(amp_cuda_scratch(backend, weight_count(d) * amp_dtype_size(dtype), &krsc, error));
+    if (conv->connected) /* dw (+)= dyᵀ·x, in fp32 for every dtype */
+        AMP_TRY(amp_cuda_product(backend, d->k, conv->inputs, d->x.n, 1,
+                                 (amp_cuda_matrix){ dy, d->dtype, d->k, 1 },
+                                 (amp_cuda_matrix){ x, d->dtype, conv->inputs, 0 }, direct ? 1 : 0,
+                                 (amp_cuda_matrix){ krsc, AMP_FP32, conv->inputs, 0 }, error));
     else AMP_TRY(run(backend, conv, BACKWARD_WEIGHTS, x, krsc, dy, error));
+    if (direct) return AMP_OK;
     const float factor = conv->connected ? 1
         : ldexpf(1, amp_conv_problem_downscale(&conv->plans[BACKWARD_WEIGHTS]->problem));
     return amp_cuda_gradient_from_krsc(backend, krsc, dtype, factor, dw, d->k, d->x.c / d->groups, d->size_h,

@@ -51,23 +51,17 @@ static amp_status measure(void *user, const amp_conv_plan *plan, float *ms, amp_
     return AMP_OK;
 }
 
-static amp_status fill(trial *t, const amp_cuda_conv_bytes *bytes, amp_error *error)
-{
-    AMP_CUDA_TRY(cudaMemsetAsync(t->buffers.x, FILL, bytes->x, t->cuda->stream));
-    AMP_CUDA_TRY(cudaMemsetAsync(t->buffers.w, FILL, bytes->w, t->cuda->stream));
-    AMP_CUDA_TRY(cudaMemsetAsync(t->buffers.y, FILL, bytes->y, t->cuda->stream));
-    return AMP_OK;
-}
-
+/* The three tensors lie in one block, each at a multiple of 256 bytes. */
 static amp_status begin_trial(trial *t, amp_backend *backend, const amp_cuda_conv_bytes *bytes,
                               amp_error *error)
 {
-    AMP_TRY(amp_cuda_malloc(backend, bytes->x, "tensors to time on", &t->buffers.x, error));
-    AMP_TRY(amp_cuda_malloc(backend, bytes->w, "tensors to time on", &t->buffers.w, error));
-    AMP_TRY(amp_cuda_malloc(backend, bytes->y, "tensors to time on", &t->buffers.y, error));
+    size_t w = (bytes->x + 255) / 256 * 256, y = w + (bytes->w + 255) / 256 * 256, all = y + bytes->y;
+    AMP_TRY(amp_cuda_malloc(backend, all, "tensors to time on", &t->buffers.x, error));
+    t->buffers.w = (char *)t->buffers.x + w;
+    t->buffers.y = (char *)t->buffers.x + y;
     AMP_CUDA_TRY(cudaEventCreate(&t->begin));
     AMP_CUDA_TRY(cudaEventCreate(&t->end));
-    AMP_TRY(fill(t, bytes, error));
+    AMP_CUDA_TRY(cudaMemsetAsync(t->buffers.x, FILL, all, t->cuda->stream));
     if (!t->cuda->timed) AMP_TRY(amp_cuda_spin(backend, WARM, error));
     t->cuda->timed = 1;
     return AMP_OK;
@@ -77,8 +71,6 @@ static void end_trial(trial *t, amp_backend *backend)
 {
     if (t->end) cudaEventDestroy(t->end);
     if (t->begin) cudaEventDestroy(t->begin);
-    amp_cuda_release(backend, t->buffers.y);
-    amp_cuda_release(backend, t->buffers.w);
     amp_cuda_release(backend, t->buffers.x);
 }
 

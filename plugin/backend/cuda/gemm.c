@@ -1,5 +1,5 @@
 /* Matrix products by cuBLAS, which is column-major: to it a row-major (rows, columns) is a (columns, rows),
- * so that each product below is computed transposed, yᵀ = w·xᵀ and so on. */
+ * so that each product is computed transposed, cᵀ = bᵀ·aᵀ. */
 #include "gemm.h"
 
 #include <cublas_v2.h>
@@ -66,50 +66,15 @@ static cudaDataType_t type_of(amp_dtype dtype)
     return dtype == AMP_FP32 ? CUDA_R_32F : dtype == AMP_FP16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
-/* A matrix as cuBLAS takes it: its type, and the length of its columns. */
-typedef struct matrix {
-    const void *data;
-    cublasOperation_t as;
-    amp_dtype dtype;
-    int ld;
-} matrix;
+static cublasOperation_t as(amp_cuda_matrix m) { return m.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; }
 
-/* c = a·b + beta·c, c being rows × columns in cuBLAS's order. */
-static amp_status multiply(amp_backend *backend, int rows, int columns, int inner, matrix a, matrix b,
-                           float beta, matrix c, amp_error *error)
+amp_status amp_cuda_product(amp_backend *backend, int m, int n, int k, float alpha, amp_cuda_matrix a,
+                            amp_cuda_matrix b, float beta, amp_cuda_matrix c, amp_error *error)
 {
-    const float one = 1;
-    CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, a.as, b.as, rows, columns, inner, &one, a.data,
-               type_of(a.dtype), a.ld, b.data, type_of(b.dtype), b.ld, &beta, (void *)c.data,
+    CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, as(b), as(a), n, m, k, &alpha, b.data,
+               type_of(b.dtype), b.ld, a.data, type_of(a.dtype), a.ld, &beta, (void *)c.data,
                type_of(c.dtype), c.ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     return AMP_OK;
-}
-
-amp_status amp_cuda_gemm_forward(amp_backend *backend, const amp_cuda_product *p, const void *x,
-                                 const void *w, void *y, amp_error *error)
-{
-    return multiply(backend, p->outputs, p->batch, p->inputs,
-                    (matrix){ w, CUBLAS_OP_T, p->dtype, p->inputs },
-                    (matrix){ x, CUBLAS_OP_N, p->dtype, p->inputs }, 0,
-                    (matrix){ y, CUBLAS_OP_N, p->dtype, p->outputs }, error);
-}
-
-amp_status amp_cuda_gemm_backward_data(amp_backend *backend, const amp_cuda_product *p, const void *dy,
-                                       const void *w, void *dx, int accumulate, amp_error *error)
-{
-    return multiply(backend, p->inputs, p->batch, p->outputs,
-                    (matrix){ w, CUBLAS_OP_N, p->dtype, p->inputs },
-                    (matrix){ dy, CUBLAS_OP_N, p->dtype, p->outputs }, accumulate ? 1 : 0,
-                    (matrix){ dx, CUBLAS_OP_N, p->dtype, p->inputs }, error);
-}
-
-amp_status amp_cuda_gemm_backward_weights(amp_backend *backend, const amp_cuda_product *p, const void *x,
-                                          const void *dy, float *dw, int accumulate, amp_error *error)
-{
-    return multiply(backend, p->inputs, p->outputs, p->batch,
-                    (matrix){ x, CUBLAS_OP_N, p->dtype, p->inputs },
-                    (matrix){ dy, CUBLAS_OP_T, p->dtype, p->outputs }, accumulate ? 1 : 0,
-                    (matrix){ dw, CUBLAS_OP_N, AMP_FP32, p->inputs }, error);
 }
 
 /* ---- gemm ---- */
@@ -155,15 +120,14 @@ static amp_status prepare_both(amp_backend *backend, const amp_gemm_desc *d, con
 
 amp_status amp_cuda_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error *error)
 {
-    const cudaDataType_t type = type_of(d->dtype);
     const void *a = d->a.data, *b = d->b.data;
     AMP_TRY(amp_check_gemm(d, error));
     AMP_TRY(amp_cuda_gemm_start(backend, error));
     if (d->dtype != AMP_FP32) AMP_TRY(prepare_both(backend, d, &a, &b, error));
-    CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, d->b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-               d->a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N, d->n, d->m, d->k, &d->alpha, b, type, d->b.ld, a,
-               type, d->a.ld, &d->beta, d->c, CUDA_R_32F, d->ldc, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
-    return AMP_OK;
+    return amp_cuda_product(backend, d->m, d->n, d->k, d->alpha,
+                            (amp_cuda_matrix){ a, d->dtype, d->a.ld, d->a.transposed },
+                            (amp_cuda_matrix){ b, d->dtype, d->b.ld, d->b.transposed }, d->beta,
+                            (amp_cuda_matrix){ d->c, AMP_FP32, d->ldc, 0 }, error);
 }
 
 void amp_cuda_gemm_drop_copies(amp_backend *backend)

@@ -7,24 +7,20 @@
 
 #include "state.h"
 
-/* Creates the cuBLAS handle at its first call; to be called before the products below. */
+/* Creates the cuBLAS handle at its first call; to be called before amp_cuda_product. */
 amp_status amp_cuda_gemm_start(amp_backend *, amp_error *);
 void amp_cuda_gemm_stop(amp_backend *);
 /* The library's version, e.g. "cuBLAS 13.0.2"; needs no handle. */
 void amp_cuda_gemm_describe(char *text, size_t size);
 
-/* A connected layer's: x (batch, inputs), w (outputs, inputs), y (batch, outputs). */
-typedef struct amp_cuda_product {
-    int batch, inputs, outputs;
+/* Rows `ld` elements apart; transposed: it stands for its transpose. */
+typedef struct amp_cuda_matrix {
+    const void *data;
     amp_dtype dtype;
-} amp_cuda_product;
+    int ld, transposed;
+} amp_cuda_matrix;
 
-/* y = x·wᵀ */
-amp_status amp_cuda_gemm_forward(amp_backend *, const amp_cuda_product *, const void *x, const void *w,
-                                 void *y, amp_error *);
-/* dx (+)= dy·w */
-amp_status amp_cuda_gemm_backward_data(amp_backend *, const amp_cuda_product *, const void *dy, const void *w,
-                                       void *dx, int accumulate, amp_error *);
-/* dw (+)= dyᵀ·x; dw is fp32 for every dtype. */
-amp_status amp_cuda_gemm_backward_weights(amp_backend *, const amp_cuda_product *, const void *x,
-                                          const void *dy, float *dw, int accumulate, amp_error *);
+/* c = alpha · a b + beta · c: a (m, k), b (k, n), c (m, n), whose data is written. a and b have one dtype; c
+ * has that or fp32. */
+amp_status amp_cuda_product(amp_backend *, int m, int n, int k, float alpha, amp_cuda_matrix a,
+                            amp_cuda_matrix b, float beta, amp_cuda_matrix c, amp_error *);

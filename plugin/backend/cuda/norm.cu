@@ -11,7 +11,7 @@
 #include "kernels.h"
 
 #include "../check.h"
-#include "../moments.h"
+#include "../batchnorm_rules.h"
 #include "columns.cuh"
 
 /* ----------------------------------------------------------------------------------- forward's arithmetic */
@@ -248,28 +248,11 @@ static __device__ __forceinline__ void forward_factors(float *factors, int chann
     factors[2 * (size_t)channels + c] = norm.bias[c];
 }
 
-/* mean = origin + Σu/N and Σ(x - mean)² = Σu² - (Σu)²/N, where u = x - origin and origin is the first row. */
-static __device__ __forceinline__ amp_moments moments_of(const double (&sums)[2], float origin, double count)
-{
-    double squares = sums[1] - sums[0] * sums[0] / count;
-    if (squares < 0) squares = 0; /* rounding; a NaN passes */
-    amp_moments m = { (double)origin + sums[0] / count, squares };
-    return m;
-}
-
-/* variance = Σ(x - mean)²/N, or /(N-1). The rolling statistics follow. */
 static __device__ __forceinline__ void keep_moments(amp_moments m, double count, int channels, int c,
     const amp_batchnorm &norm, float *factors)
 {
-    float mean = (float)m.mean;
-    float unbiased = count > 1 ? (float)(m.squares / (count - 1)) : 0;
-    float variance = norm.rule.unbiased ? unbiased : (float)(m.squares / count);
-    float moved = norm.rule.rolling_factor, kept = 1 - moved;
-    norm.mean[c] = mean;
-    norm.variance[c] = variance;
-    norm.rolling_mean[c] = kept * norm.rolling_mean[c] + moved * mean;
-    norm.rolling_variance[c] = kept * norm.rolling_variance[c] + moved * unbiased;
-    forward_factors(factors, channels, c, norm, mean, variance);
+    amp_batchnorm_keep(&norm, c, m, count);
+    forward_factors(factors, channels, c, norm, norm.mean[c], norm.variance[c]);
 }
 
 /* With images of several ranks (all is not NULL) it only shares what this rank's `count` rows give, and
@@ -281,7 +264,7 @@ __global__ void statistics(const double *partial, unsigned chunks, int channels,
     double sums[2];
     int c = fold_chunks(partial, chunks, channels, sums);
     if (c < 0) return;
-    amp_moments m = moments_of(sums, amp_load(origin[c]), count);
+    amp_moments m = amp_moments_of(sums[0], sums[1], (double)amp_load(origin[c]), count);
     if (all) amp_moments_put(all, rank, channels, c, m);
     else keep_moments(m, count, channels, c, norm, factors);
 }
@@ -301,27 +284,14 @@ __global__ void rolling_factors(int channels, amp_batchnorm norm, float *factors
     forward_factors(factors, channels, c, norm, norm.rolling_mean[c], norm.rolling_variance[c]);
 }
 
-static __device__ __forceinline__ void add_parameter_gradients(const double (&sums)[2], int c,
-    const amp_batchnorm &norm)
-{
-    double variance = (double)norm.variance[c], epsilon = (double)norm.rule.epsilon;
-    double spread = norm.rule.epsilon_inside_root ? sqrt(variance + epsilon) : sqrt(variance) + epsilon;
-    norm.dbias[c] += (float)sums[0];
-    norm.dscale[c] += (float)(sums[1] / spread);
-}
-
-/* backend.h's dx as one line a·d + b·(x-mean) + c per channel:
- *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N, but a by the rule. */
 static __device__ __forceinline__ void backward_factors(double sum, double product, double count,
     int channels, int c, const amp_batchnorm &norm, float *factors)
 {
-    double variance = (double)norm.variance[c], scale = (double)norm.scale[c];
-    double back = (double)norm.rule.backward_epsilon, inv = 1 / sqrt(variance + back), a = inv * scale;
+    amp_batchnorm_line line = amp_batchnorm_line_of(&norm, c, sum, product, count);
     forward_factors(factors, channels, c, norm, norm.mean[c], norm.variance[c]);
-    double direct = norm.rule.direct_outside_root ? scale / (sqrt(variance) + back) : a;
-    factors[3 * (size_t)channels + c] = (float)direct;
-    factors[4 * (size_t)channels + c] = (float)(-a * inv * inv * product / count);
-    factors[5 * (size_t)channels + c] = (float)(-a * sum / count);
+    factors[3 * (size_t)channels + c] = line.a;
+    factors[4 * (size_t)channels + c] = line.b;
+    factors[5 * (size_t)channels + c] = line.c;
 }
 
 /* With images of several ranks, all is (2, channels) and gets this rank's sums, and count is not looked at:
@@ -332,7 +302,7 @@ __global__ void delta_factors(const double *partial, unsigned chunks, int channe
     double sums[2];
     int c = fold_chunks(partial, chunks, channels, sums);
     if (c < 0) return;
-    add_parameter_gradients(sums, c, norm);
+    amp_batchnorm_add_gradients(&norm, c, sums[0], sums[1]);
     if (!all) {
         backward_factors(sums[0], sums[1], count, channels, c, norm, factors);
         return;

@@ -363,8 +363,8 @@ amp_status amp_cuda_finish_step(amp_backend *backend, const amp_step_end *end, a
     return AMP_OK;
 }
 
-static amp_status copy_all(amp_backend *backend, const amp_statistics *statistics, int count, int back,
-                           amp_error *error)
+amp_status amp_cuda_copy_statistics(amp_backend *backend, const amp_statistics *statistics, int count,
+                                    int back, amp_error *error)
 {
     amp_cuda_table *t = &amp_cuda_of(backend)->statistics;
     AMP_TRY(list(backend, t, NULL, 0, statistics, count, error));
@@ -372,16 +372,4 @@ static amp_status copy_all(amp_backend *backend, const amp_statistics *statistic
     AMP_LAUNCH(backend, t->cuts, UPDATE_THREADS, copy_statistics, amp_cuda_rows_of<array_row>(t),
                amp_cuda_cuts_of(t), back);
     return AMP_OK;
-}
-
-amp_status amp_cuda_keep_statistics(amp_backend *backend, const amp_statistics *statistics, int count,
-                                    amp_error *error)
-{
-    return copy_all(backend, statistics, count, 0, error);
-}
-
-amp_status amp_cuda_restore_statistics(amp_backend *backend, const amp_statistics *statistics, int count,
-                                       amp_error *error)
-{
-    return copy_all(backend, statistics, count, 1, error);
 }

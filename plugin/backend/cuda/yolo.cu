@@ -59,20 +59,12 @@ static __device__ __forceinline__ amp_yolo_labels labels_of(const head &g, size_
     return l;
 }
 
-/* The largest IoU, which label has it (the first of equal ones), and whether any label is the box's own: for
- * all lanes. */
-typedef struct search { float best; int label, has_own; } search;
-
-static __device__ __forceinline__ search look_at_labels(const amp_yolo_desc &d, const amp_yolo_labels &l,
-                                                        amp_yolo_place place, amp_yolo_box predicted)
+/* The answer is for all lanes. */
+static __device__ __forceinline__ amp_yolo_search look_at_labels(const amp_yolo_desc &d,
+                                                                 const amp_yolo_labels &l,
+                                                                 amp_yolo_place place, amp_yolo_box predicted)
 {
-    search s = { 0, 0, 0 };
-    for (int t = (int)threadIdx.x % WARP; t < l.count; t += WARP) {
-        if (!amp_yolo_counts(&d, amp_yolo_label(l, t))) continue;
-        float iou = amp_yolo_iou(predicted, amp_yolo_label_box(amp_yolo_label(l, t)));
-        if (iou > s.best) s.best = iou, s.label = t;
-        s.has_own |= amp_yolo_owns(l, t, place);
-    }
+    amp_yolo_search s = amp_yolo_look_at_labels(&d, l, place, predicted, (int)threadIdx.x % WARP, WARP);
     for (int by = WARP / 2; by; by /= 2) {
         float best = __shfl_xor_sync(ALL_LANES, s.best, by);
         int label = __shfl_xor_sync(ALL_LANES, s.label, by);
@@ -125,7 +117,7 @@ template <class T> static __device__ __forceinline__ void apply_labels(const amp
         if (i >= 0 && !amp_yolo_owns(l, i, place)) continue;
         l.count = i < 0 ? 0 : i;
         amp_yolo_apply(t, &d, l, place, squashed, predicted,
-                       class_number(d, x, amp_yolo_deciding_class(&d, label)), i, sums);
+                       class_number(d, x, amp_yolo_deciding_class(&d, label)), i);
         if (i >= 0)
             amp_yolo_count(sums, &d, predicted, label, squashed[4],
                            class_number(d, x, amp_yolo_class(&d, label)));
@@ -160,7 +152,7 @@ template <class T> static __device__ __forceinline__ void one_box(const head &g,
     for (int e = 0; e < AMP_YOLO_BOX; e++) squashed[e] = amp_yolo_squash(&d, amp_load(x[e]), e);
     amp_yolo_place place = amp_yolo_place_of(&d, g.w, g.h, box);
     amp_yolo_box predicted = amp_yolo_predicted(&d, place, squashed);
-    search s = look_at_labels(d, l, place, predicted);
+    amp_yolo_search s = look_at_labels(d, l, place, predicted);
     int from_iou = s.best > d.truth_thresh;
     amp_yolo_begin(&t, &d, squashed, s.best, s.label, !amp_yolo_asks_classes(&d, s.best) || is_sure(d, x));
     sums->any_object += (double)squashed[4];
