@@ -1,9 +1,10 @@
 /* Programs in turns: the parent, which starts the child programs and gives the turns. A child writes a line
  * into its socket at the end of a step and waits; the parent's answer of one byte, 'g' (go on) or 's' (stop),
  * ends the wait. */
-#define _GNU_SOURCE /* environ, setenv */
+#define _GNU_SOURCE /* environ */
 #include "run_in_turns.h"
 
+#include "../host/fork.h"
 #include "../host/program/clock.h"
 #include "../host/program/failure.h"
 #include "../host/program/turns.h"
@@ -11,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -37,19 +39,35 @@ typedef struct child {
 } child;
 
 typedef struct schedule {
+    amp_turns_program *programs;
     child *children;
     int count, turn;          /* turn: the child that has it; NO_CHILD before all are ready */
     double slice, turn_began; /* seconds: the length of a turn; the clock when this one began */
     int steps;                /* that were begun in this turn */
     const amp_turns_watcher *watcher;
-    const volatile sig_atomic_t *stop;
+    int (*stop)(void);
 } schedule;
 
 /* ---- starting ---- */
 
+void amp_turns_add(amp_turns_words *w, ...)
+{
+    va_list words;
+    va_start(words, w);
+    for (const char *word; (word = va_arg(words, const char *));) w->argv[w->count++] = word;
+    va_end(words);
+}
+
+void amp_turns_add_usual(amp_turns_words *w, const char *dtype, unsigned seed)
+{
+    snprintf(w->seed, sizeof w->seed, "%u", seed);
+    snprintf(w->device, sizeof w->device, "%d", amp_fork_device());
+    amp_turns_add(w, "-amp", strcmp(dtype, "stock") ? dtype : "off", "-seed", w->seed, "-i", w->device, NULL);
+}
+
 /* Starts a program whose lines come out of a socket, into which its answers go. A process group of its own
  * keeps a terminal's Ctrl-C from it. Returns 0, or why it could not be started. */
-static int launch(child *c, const amp_turns_program *program, char *const *argv)
+static int launch(child *c, const amp_turns_program *program, char *const *argv, char *const *environment)
 {
     int ends[2], how = O_WRONLY | O_CREAT | (program->append ? O_APPEND : O_TRUNC);
     const char *output = program->output ? program->output : "/dev/null";
@@ -68,7 +86,7 @@ static int launch(child *c, const amp_turns_program *program, char *const *argv)
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigdefault(&attributes, &default_signals);
-    int reason = posix_spawn(&c->process, argv[0], &files, &attributes, argv, environ);
+    int reason = posix_spawn(&c->process, argv[0], &files, &attributes, argv, environment);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     close(ends[1]);
@@ -80,16 +98,18 @@ static int launch(child *c, const amp_turns_program *program, char *const *argv)
 static amp_status start(child *c, const amp_turns_program *program, amp_error *error)
 {
     char self[] = "/proc/self/exe";
-    char descriptors[32];
-    size_t count = 0;
+    char descriptors[64];
+    size_t count = 0, variables = 0;
     while (program->argv[count]) count++;
-    char *argv[count + 2];
+    while (environ[variables]) variables++;
+    char *argv[count + 2], *environment[variables + 2]; /* a copy: other threads may read this program's */
     argv[0] = self;
     memcpy(argv + 1, program->argv, (count + 1) * sizeof *argv);
-    snprintf(descriptors, sizeof descriptors, "%d,%d", CHILDS_SOCKET, CHILDS_SOCKET);
-    setenv(AMP_TURNS, descriptors, 1);
-    int reason = launch(c, program, argv);
-    unsetenv(AMP_TURNS);
+    snprintf(descriptors, sizeof descriptors, AMP_TURNS "=%d,%d", CHILDS_SOCKET, CHILDS_SOCKET);
+    memcpy(environment, environ, variables * sizeof *environment);
+    environment[variables] = descriptors;
+    environment[variables + 1] = NULL;
+    int reason = launch(c, program, argv, environment);
     if (!reason) return AMP_OK;
     return amp_fail(error, AMP_IO_FAILED, "%s: cannot start `darknet %s %s`: %s",
                     program->output ? program->output : self, program->argv[0],
@@ -172,9 +192,10 @@ static amp_status read_from(schedule *s, int i, amp_error *error)
         return take_lines(s, i, error);
     }
     int status = wait_for_end(c);
-    const amp_turns_end end = { .exited = WIFEXITED(status), .stopped = c->told_to_stop,
-                                .status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status) };
-    return s->watcher->ended ? s->watcher->ended(s->watcher->context, i, &end, error) : AMP_OK;
+    amp_turns_end *end = &s->programs[i].end;
+    *end = (amp_turns_end){ .exited = WIFEXITED(status), .stopped = c->told_to_stop,
+                            .status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status) };
+    return s->watcher->ended ? s->watcher->ended(s->watcher->context, i, end, error) : AMP_OK;
 }
 
 /* Returns when all children have ended. A signal interrupts poll; one that comes just before poll begins is
@@ -184,13 +205,17 @@ static amp_status run_until_all_end(schedule *s, amp_error *error)
     struct pollfd watched[s->count];
     amp_status status = AMP_OK;
     amp_error later;
+    double began = amp_clock_seconds();
     for (int stopping = 0;;) {
         int left = 0;
-        stopping |= status != AMP_OK || (s->stop && *s->stop);
+        double seconds = amp_clock_seconds() - began;
+        stopping |= status != AMP_OK || (s->stop && s->stop());
         for (int i = 0; stopping && i < s->count; i++) reply(s, i, 's');
         if (!stopping) give_turn(s);
         for (int i = 0; i < s->count; i++) {
             int here = s->children[i].state != GONE;
+            double most = s->programs[i].most_seconds;
+            if (here && most > 0 && seconds > most) kill(s->children[i].process, SIGKILL);
             watched[i] = (struct pollfd){ .fd = here ? s->children[i].socket : -1, .events = POLLIN };
             left += here;
         }
@@ -204,12 +229,12 @@ static amp_status run_until_all_end(schedule *s, amp_error *error)
     }
 }
 
-amp_status amp_turns_run(const amp_turns_program *programs, int count, double slice,
-                         const volatile sig_atomic_t *stop, const amp_turns_watcher *watcher,
-                         amp_error *error)
+amp_status amp_turns_run(amp_turns_program *programs, int count, double slice, int (*stop)(void),
+                         const amp_turns_watcher *watcher, amp_error *error)
 {
-    schedule s = { .children = amp_allocated(calloc((size_t)count + 1, sizeof *s.children)),
-                   .turn = NO_CHILD, .slice = slice, .watcher = watcher, .stop = stop };
+    schedule s = { .programs = programs, .turn = NO_CHILD,
+                   .children = amp_allocated(calloc((size_t)count + 1, sizeof *s.children)),
+                   .slice = slice, .watcher = watcher, .stop = stop };
     struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
     sigaction(SIGPIPE, &ignore, &before); /* a program that died is noticed when its socket is read */
     amp_status status = AMP_OK;
@@ -240,16 +265,22 @@ static int is_usual_output(const char *line)
     return 0;
 }
 
+/* What follows `start` in a line that begins with it, else NULL. */
+static const char *behind(const char *line, const char *start)
+{
+    size_t length = strlen(start);
+    return strncmp(line, start, length) ? NULL : line + length;
+}
+
 /* "amp: no memory" without "amp: ". */
 static const char *without_sender(const char *line)
 {
-    static const char *const senders[] = { "amp: ", "amp bench: " };
-    for (int k = 0; k < 2; k++)
-        if (!strncmp(line, senders[k], strlen(senders[k]))) return line + strlen(senders[k]);
-    return line;
+    const char *words = behind(line, "amp: ");
+    if (!words) words = behind(line, "amp bench: ");
+    return words ? words : line;
 }
 
-void amp_turns_last_message(const char *log, char *words, size_t size)
+void amp_turns_last_message(const char *log, const char *sender, char *words, size_t size)
 {
     enum { TAIL = 8192 };
     char text[TAIL + 1];
@@ -263,6 +294,8 @@ void amp_turns_last_message(const char *log, char *words, size_t size)
     for (char *next, *line = text; line; line = next) {
         next = strchr(line, '\n');
         if (next) *next++ = 0;
-        if (!is_usual_output(line)) snprintf(words, size, "%s", without_sender(line));
+        const char *said = sender ? behind(line, sender) : is_usual_output(line) ? NULL
+                         : without_sender(line);
+        if (said) snprintf(words, size, "%s", said);
     }
 }

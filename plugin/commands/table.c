@@ -92,14 +92,20 @@ static int width_of(const char *text)
     return letters;
 }
 
+void amp_plain_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    const amp_field *f = cell->field;
+    const char *words = is_text(f) ? text_of(f, cell->value) : NULL;
+    if (is_text(f)) snprintf(text, AMP_CELL_TEXT, "%s", words ? words : "");
+    else snprintf(text, AMP_CELL_TEXT, f->format ? f->format : "%.10g",
+                  number_of(f, cell->value) / (f->unit > 0 ? f->unit : 1));
+}
+
 static void make_cell(const amp_field *f, const void *record, const void *context, char text[AMP_CELL_TEXT])
 {
-    const void *value = value_of(f, record);
+    const amp_cell cell = { value_of(f, record), record, context, f };
     text[0] = 0;
-    if (f->cell) f->cell(&(amp_cell){ value, record, context }, text);
-    else if (is_text(f)) snprintf(text, AMP_CELL_TEXT, "%s", text_of(f, value) ? text_of(f, value) : "");
-    else snprintf(text, AMP_CELL_TEXT, f->format ? f->format : "%.10g",
-                  number_of(f, value) / (f->unit > 0 ? f->unit : 1));
+    (f->cell ? f->cell : amp_plain_cell)(&cell, text);
 }
 
 /* The last column is not padded; after it the line ends. */

@@ -24,8 +24,11 @@ typedef enum amp_field_kind {
     AMP_RECORD    /* an object of `fields` */
 } amp_field_kind;
 
-/* What a cell's text is made of: the field's value, its record, and what amp_table_print was given. */
-typedef struct amp_cell { const void *value, *record, *context; } amp_cell;
+/* What a cell's text is made of: the field, its value, its record, and what amp_table_print was given. */
+typedef struct amp_cell {
+    const void *value, *record, *context;
+    const struct amp_field *field;
+} amp_cell;
 enum { AMP_CELL_TEXT = 1000 };
 typedef void amp_cell_text(const amp_cell *, char text[AMP_CELL_TEXT]);
 
@@ -41,7 +44,7 @@ typedef struct amp_field {
     amp_known known;                /* else the number is null */
     const char *title;              /* of its column */
     int left;                       /* its column is aligned to the left */
-    amp_cell_text *cell;            /* NULL: the value as it is, a number by `format` */
+    amp_cell_text *cell;            /* NULL: amp_plain_cell */
     const char *format;             /* of a double, after dividing by `unit`; NULL, 0: %.10g, 1 */
     double unit;
 } amp_field;
@@ -69,6 +72,9 @@ void amp_json_record(amp_json *, const char *key, const void *record, const amp_
 void amp_json_records(amp_json *, const char *key, const void *records, size_t size, int count,
                       const amp_field *fields);
 void amp_json_lines(amp_json *, const char *key, const amp_lines *);
+
+/* The value as it is, a number by the field's format. */
+amp_cell_text amp_plain_cell;
 
 /* A line of titles and a line per record, its columns as wide as they must be; a column without any text is
  * left out. Words of the last column that do not fit go on below. */

@@ -19,7 +19,7 @@ nothing_left() { # nothing_left <of what>
 # Its programs, which run in this folder.
 programs() {
     local file
-    for file in $(grep -lsz '^-only$' /proc/[0-9]*/cmdline); do
+    for file in $(grep -lsz '^/proc/self/exe$' /proc/[0-9]*/cmdline); do
         [ "$(readlink "${file%/cmdline}/cwd")" != "$PWD" ] || cut -d / -f 3 <<< "$file"
     done
 }

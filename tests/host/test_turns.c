@@ -46,7 +46,8 @@ typedef struct seen {
     int fail_at, stop_at;
 } seen;
 
-static volatile sig_atomic_t stop;
+static int stop;
+static int is_stopped(void) { return stop; }
 
 static amp_status on_line(void *context, int program, const char *line, amp_error *error)
 {
@@ -87,7 +88,7 @@ static amp_status run(seen *s, const char *const *first, const char *const *seco
                                             { .argv = second }, { .argv = third } };
     amp_turns_watcher watcher = { s, on_line, on_end };
     stop = 0;
-    return amp_turns_run(programs, third ? 3 : second ? 2 : 1, slice, &stop, &watcher, error);
+    return amp_turns_run(programs, third ? 3 : second ? 2 : 1, slice, is_stopped, &watcher, error);
 }
 
 static int changes(const seen *s)
@@ -175,6 +176,17 @@ TEST(a_watcher_that_fails_stops_all_and_is_heard)
     assert_int_equal(run(&s, a, b, NULL, .01, &error), AMP_IO_FAILED);
     assert_string_equal(error.message, "the watcher has had enough");
     assert_int_equal(s.ended, 2);
+}
+
+/* Nobody watches it, as a training's first check does not. */
+TEST(a_program_that_takes_too_long_is_killed)
+{
+    static const char *const slow[] = { "play", "a", "1", "600000", NULL };
+    static const amp_turns_watcher nobody;
+    amp_turns_program program = { .argv = slow, .most_seconds = .2 };
+    amp_error error;
+    assert_int_equal(amp_turns_run(&program, 1, 0, NULL, &nobody, &error), AMP_OK);
+    assert_true(!program.end.exited && program.end.status == SIGKILL);
 }
 
 TEST(output_goes_to_its_file)

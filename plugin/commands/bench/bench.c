@@ -21,10 +21,11 @@
 #include "../../host/program/ranks.h"
 #include "../../host/program/turns.h"
 
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_PARTS = 2, MOST_ARGUMENTS = 20, NUMBER = 24 };
+enum { MOST_PARTS = 2 };
 
 static const double slice_seconds = .1;
 
@@ -46,9 +47,6 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
           .about = "predictions instead of training steps: of one image, and of a batch" },
         { .name = "-json", .value = "FILE", .text = &r->json,
           .about = "also writes everything as JSON; - is standard output" },
-        /* of our own programs */
-        { .name = amp_turns_taken() ? "-only" : NULL, .text = &r->only, .choices = "stock|fp32|bf16|fp16",
-          .about = "" },
         { 0 } };
     return amp_arguments_read("amp bench", argc - 3, argv + 3, arguments, error);
 }
@@ -97,9 +95,8 @@ static void note_machine(amp_bench *b)
 /* One program: the side that it measures, its arguments, and the file that takes what Darknet prints. */
 typedef struct program {
     amp_bench_side *side;
-    char output[AMP_MEMORY_FILE], iters[NUMBER], seed[NUMBER], gpu[NUMBER];
-    const char *argv[MOST_ARGUMENTS];
-    int count;
+    char output[AMP_MEMORY_FILE], iters[24];
+    amp_turns_words words;
 } program;
 
 typedef struct run {
@@ -110,31 +107,15 @@ typedef struct run {
     int shows_progress;
 } run;
 
-static void add(program *p, const char *name, const char *value)
-{
-    p->argv[p->count++] = name;
-    if (value) p->argv[p->count++] = value;
-}
-
-static void add_number(program *p, const char *name, char room[NUMBER], long value)
-{
-    snprintf(room, NUMBER, "%ld", value);
-    add(p, name, room);
-}
-
 static void make_program(program *p, const amp_bench_request *r, const run *run, amp_bench_side *side)
 {
-    const char *dtype = side->dtype;
     *p = (program){ .side = side };
     amp_memory_file(p->output);
-    add(p, "amp", "bench");
-    add(p, run->cfg, NULL);
-    add(p, "-only", dtype);
-    add(p, "-amp", strcmp(dtype, "stock") ? dtype : "off");
-    if (r->iters) add_number(p, "-iters", p->iters, r->iters);
-    if (r->detect) add(p, "-detect", NULL);
-    add_number(p, "-seed", p->seed, (long)run->b->seed);
-    add_number(p, "-i", p->gpu, amp_fork_device()); /* -1: the CPU */
+    snprintf(p->iters, sizeof p->iters, "%ld", r->iters);
+    amp_turns_add(&p->words, "amp", "bench", run->cfg, NULL);
+    if (r->iters) amp_turns_add(&p->words, "-iters", p->iters, NULL);
+    if (r->detect) amp_turns_add(&p->words, "-detect", NULL);
+    amp_turns_add_usual(&p->words, side->dtype, run->b->seed);
 }
 
 static amp_status take_line(void *context, int index, const char *line, amp_error *error)
@@ -157,7 +138,7 @@ static amp_status explain_end(const run *r, int index, const amp_turns_end *end,
 {
     const program *p = &r->programs[index];
     char words[512];
-    amp_turns_last_message(p->output, words, sizeof words);
+    amp_turns_last_message(p->output, NULL, words, sizeof words);
     if (end->exited)
         return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", p->side->dtype,
                         words[0] ? words : "its program ended without a result");
@@ -177,6 +158,8 @@ static void interrupt(int signal)
     if (++interrupted > 2) _exit(1);
 }
 
+static int is_interrupted(void) { return interrupted; }
+
 static amp_status take_end(void *context, int index, const amp_turns_end *end, amp_error *error)
 {
     const run *r = context;
@@ -192,10 +175,11 @@ static amp_status run_all(run *r, amp_error *error)
     const amp_turns_watcher watcher = { r, take_line, take_end };
     struct sigaction on_interrupt = { .sa_handler = interrupt }, before_int, before_term;
     for (int i = 0; i < r->count; i++)
-        programs[i] = (amp_turns_program){ .argv = r->programs[i].argv, .output = r->programs[i].output };
+        programs[i] = (amp_turns_program){ .argv = r->programs[i].words.argv,
+                                           .output = r->programs[i].output };
     sigaction(SIGINT, &on_interrupt, &before_int);
     sigaction(SIGTERM, &on_interrupt, &before_term);
-    amp_status status = amp_turns_run(programs, r->count, slice_seconds, &interrupted, &watcher, error);
+    amp_status status = amp_turns_run(programs, r->count, slice_seconds, is_interrupted, &watcher, error);
     sigaction(SIGINT, &before_int, NULL);
     sigaction(SIGTERM, &before_term, NULL);
     if (r->shows_progress) fprintf(stderr, "\r\033[K");
@@ -257,7 +241,7 @@ amp_status amp_command_bench(int argc, char **argv, amp_error *error)
         amp_bench_ranks(&request);
         return AMP_OK;
     }
-    if (request.only) return amp_bench_child(&request, error);
+    if (amp_turns_taken()) return amp_bench_child(&request, error); /* one of those that it starts */
     b->cfg = request.cfg;
     note_machine(b);
     b->seed = darknet_amp_is_seeded() ? darknet_amp_seed() : 1;

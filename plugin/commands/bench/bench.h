@@ -22,7 +22,6 @@ typedef struct amp_bench_request {
     const char *cfg, *dtypes, *json;
     long iters, batch, size;
     int detect;               /* predictions instead of steps */
-    const char *only;         /* child: its dtype */
 } amp_bench_request;
 
 /* What is timed. A training step is `subdivisions` passes, each a forward and a backward of `batch` images,
@@ -138,7 +137,7 @@ int amp_bench_is_enough(const amp_bench_request *, long steps, double spent_ms);
 /* Called in each of several ranks: measures with 1, 2, ... ranks, and rank 0 prints a scaling table. An error
  * ends all ranks. */
 void amp_bench_ranks(const amp_bench_request *);
-/* The child program: measures the dtype request->only and writes the results to its parent. */
+/* The child program: measures the dtype of its -amp and writes the results to its parent. */
 amp_status amp_bench_child(const amp_bench_request *, amp_error *);
 /* Reads a line that a child wrote; bench_child.c lists the kinds. AMP_IO_FAILED: it is of no known kind. */
 amp_status amp_bench_read_line(amp_bench *, amp_bench_side *, const char *line, amp_error *);

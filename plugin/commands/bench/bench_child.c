@@ -27,7 +27,7 @@ typedef struct child {
     const amp_bench_request *request;
     struct network *net;
     struct darknet_amp *amp;       /* NULL in stock */
-    int stock, stopped;            /* stopped: by the parent */
+    int stopped;                   /* by the parent */
     double step_ms;                /* of the last step */
     long measured;                 /* steps */
     /* bytes of the GPU's memory: this program's when its turn began; free then; the peak */
@@ -186,8 +186,6 @@ static void measure_layers(child *c)
 static amp_status measure_all(child *c, amp_error *error)
 {
     AMP_TRY(load(c, error));
-    if (c->stock != !c->amp)
-        return amp_fail(error, AMP_BAD_CONFIG, "-only %s does not go with its -amp", c->request->only);
     AMP_TRY(measure(c, error));
     if (!c->stopped && !c->request->detect) measure_layers(c);
     if (!c->stopped) amp_turns_send("done %ld", c->measured);
@@ -196,7 +194,7 @@ static amp_status measure_all(child *c, amp_error *error)
 
 amp_status amp_bench_child(const amp_bench_request *request, amp_error *error)
 {
-    child c = { .request = request, .stock = !strcmp(request->only, "stock") };
+    child c = { .request = request };
     /* Before the network is made, so that what it takes of a GPU's memory is taken in a turn. */
     if (amp_turns_ready()) return AMP_OK;
     memory_turn_begins(&c);

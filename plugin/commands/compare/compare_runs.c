@@ -82,7 +82,7 @@ amp_status amp_run_keep(const amp_compare *compare, const amp_run *run, amp_erro
     return amp_output_end(&out, AMP_OK, error);
 }
 
-static void read_result(const amp_compare *compare, const amp_lines *lines, amp_run *run)
+static void read_result(const amp_lines *lines, amp_run *run)
 {
     int scores = 0;
     for (size_t i = 0; i < lines->count; i++) {
@@ -90,17 +90,10 @@ static void read_result(const amp_compare *compare, const amp_lines *lines, amp_
         for (amp_training_state state = AMP_RUN_TRAINED; state <= AMP_RUN_FAILED; state++)
             if (!strncmp(line, "state ", 6) && !strcmp(line + 6, amp_training_state_names[state]))
                 run->state = state;
-        for (int k = 0; k < 2; k++) {
-            char name[64];
-            double score;
-            int is_score = sscanf(line, "score %63s %lf", name, &score) == 2;
-            if (!is_score || strcmp(name, amp_score_name(&compare->result, k))) continue;
-            run->score[k] = score;
-            scores |= 1 << k;
-        }
+        if (scores < 2 && sscanf(line, "score %*s %lf", &run->score[scores]) == 1) scores++;
         if (!strncmp(line, "failure ", 8)) snprintf(run->failure, sizeof run->failure, "%s", line + 8);
     }
-    if (run->state == AMP_RUN_DONE && scores != 3) run->state = AMP_RUN_TRAINED;
+    if (run->state == AMP_RUN_DONE && scores != 2) run->state = AMP_RUN_TRAINED;
 }
 
 static amp_status read_run(const amp_compare *compare, amp_run *run, amp_error *error)
@@ -113,7 +106,7 @@ static amp_status read_run(const amp_compare *compare, amp_run *run, amp_error *
     if (run->count) run->state = AMP_RUN_TRAINING;
     if (access(files.result, F_OK)) return AMP_OK;
     amp_status status = amp_lines_read(files.result, "the result of a training", &lines, error);
-    if (status == AMP_OK) read_result(compare, &lines, run);
+    if (status == AMP_OK) read_result(&lines, run);
     amp_lines_free(&lines);
     int there = !access(files.weights, R_OK);
     if (amp_run_is_trained(run) && !there) run->state = run->count ? AMP_RUN_TRAINING : AMP_RUN_WAITING;

@@ -4,10 +4,9 @@
 #include "comparison.h"
 
 #include "../../host/fork.h"
+#include "../../host/program/stopping.h"
 
 #include <unistd.h>
-
-enum { MOST_WORDS = 24 };
 
 /* Seconds of a turn: long enough for many steps of a small network, and short beside the minutes for which
  * other programs may keep the machine busy. */
@@ -17,27 +16,11 @@ typedef struct program {
     amp_compare *compare;
     amp_run *run;
     amp_run_files files;
-    const char *argv[MOST_WORDS];
-    char seed[16], device[16];
-    int word_count, resumed;
+    amp_turns_words words;
+    int resumed;
     int scores;              /* of a validation: that it has written */
-    amp_turns_end end;
     amp_progress *progress;  /* of all trainings */
 } program;
-
-static void add_words(program *p, const char *const *words)
-{
-    while (*words) p->argv[p->word_count++] = *words++;
-}
-
-static const char *amp_option(const amp_run *run) { return strcmp(run->dtype, "stock") ? run->dtype : "off"; }
-
-/* That of this program; -1: the CPU. */
-static void add_device(program *p)
-{
-    snprintf(p->device, sizeof p->device, "%d", amp_fork_device());
-    add_words(p, (const char *[]){ "-i", p->device, NULL });
-}
 
 /* ---- training ---- */
 
@@ -49,14 +32,11 @@ static amp_status prepare(amp_compare *compare, program *p, amp_run *run, amp_er
     *p = (program){ .compare = compare, .run = run };
     amp_compare_files(compare, run, &p->files);
     AMP_TRY(amp_run_prepare(compare, run, &p->resumed, error));
-    snprintf(p->seed, sizeof p->seed, "%u", run->seed);
-    add_words(p, (const char *[]){ kind, "train", p->files.data, p->files.cfg, NULL });
-    if (p->resumed) add_words(p, (const char *[]){ p->files.saved, NULL });
-    else if (c->weights) add_words(p, (const char *[]){ c->weights, "-clear", NULL });
-    add_words(p, (const char *[]){ "-amp", amp_option(run), "-seed", p->seed, amp_fork_log_option,
-                                  p->files.steps, NULL });
-    add_words(p, (const char *[]){ amp_fork_dont_show, NULL });
-    add_device(p);
+    amp_turns_add(&p->words, kind, "train", p->files.data, p->files.cfg, NULL);
+    if (p->resumed) amp_turns_add(&p->words, p->files.saved, NULL);
+    else if (c->weights) amp_turns_add(&p->words, c->weights, "-clear", NULL);
+    amp_turns_add_usual(&p->words, run->dtype, run->seed);
+    amp_turns_add(&p->words, amp_fork_log_option, p->files.steps, amp_fork_dont_show, NULL);
     return AMP_OK;
 }
 
@@ -84,7 +64,7 @@ static amp_status take_end(void *context, int k, const amp_turns_end *end, amp_e
     if (well && amp_run_is_over(p->compare, run) && !access(p->files.weights, R_OK))
         run->state = AMP_RUN_TRAINED;
     if (run->state != AMP_RUN_FAILED) return AMP_OK;
-    if (end->exited) amp_turns_last_message(p->files.train_log, words, sizeof run->failure);
+    if (end->exited) amp_turns_last_message(p->files.train_log, NULL, words, sizeof run->failure);
     else snprintf(words, sizeof run->failure, "killed by signal %d (%s)", end->status,
                   strsignal(end->status));
     if (!words[0])
@@ -101,12 +81,12 @@ static amp_status train(amp_compare *compare, program *trainings, amp_run **runs
     for (int k = 0; k < count; k++) {
         program *p = &trainings[k];
         AMP_TRY(prepare(compare, p, runs[k], error));
-        programs[k] = (amp_turns_program){ .argv = p->argv, .output = p->files.train_log,
+        programs[k] = (amp_turns_program){ .argv = p->words.argv, .output = p->files.train_log,
                                            .append = p->resumed };
     }
     amp_progress *progress = amp_progress_begin(compare, runs, count);
     for (int k = 0; k < count; k++) trainings[k].progress = progress;
-    amp_status status = amp_turns_run(programs, count, SLICE, compare->stop, &watcher, error);
+    amp_status status = amp_turns_run(programs, count, SLICE, amp_stopping_signal, &watcher, error);
     amp_progress_end(progress);
     for (int k = 0; k < count; k++) {
         amp_error later, *to = status == AMP_OK ? error : &later;
@@ -138,28 +118,20 @@ static amp_status take_score(void *context, int k, const char *line, amp_error *
     return AMP_OK;
 }
 
-static amp_status keep_end(void *context, int k, const amp_turns_end *end, amp_error *error)
-{
-    (void)k, (void)error;
-    ((program *)context)->end = *end;
-    return AMP_OK;
-}
-
 amp_status amp_compare_validate(amp_compare *compare, amp_run *run, amp_error *error)
 {
     program p = { .compare = compare, .run = run };
-    const amp_turns_program valid = { .argv = p.argv, .output = p.files.valid_log };
-    const amp_turns_watcher watcher = { &p, take_score, keep_end };
+    amp_turns_program valid = { .argv = p.words.argv, .output = p.files.valid_log };
+    const amp_turns_watcher watcher = { &p, take_score, NULL };
     amp_compare_files(compare, run, &p.files);
-    add_words(&p, (const char *[]){ "amp", "valid", p.files.data, p.files.cfg, p.files.weights, "-amp",
-                                    amp_option(run), NULL });
-    add_device(&p);
-    AMP_TRY(amp_turns_run(&valid, 1, 1, compare->stop, &watcher, error));
-    if (p.scores == 2 && p.end.exited && p.end.status == 0) {
+    amp_turns_add(&p.words, "amp", "valid", p.files.data, p.files.cfg, p.files.weights, NULL);
+    amp_turns_add_usual(&p.words, run->dtype, run->seed);
+    AMP_TRY(amp_turns_run(&valid, 1, 1, amp_stopping_signal, &watcher, error));
+    if (p.scores == 2 && valid.end.exited && valid.end.status == 0) {
         run->state = AMP_RUN_DONE;
-    } else if (!*compare->stop) {
+    } else if (!amp_stopping_signal()) {
         run->state = AMP_RUN_FAILED;
-        amp_turns_last_message(p.files.valid_log, run->failure, sizeof run->failure);
+        amp_turns_last_message(p.files.valid_log, NULL, run->failure, sizeof run->failure);
         if (!run->failure[0])
             snprintf(run->failure, sizeof run->failure, "validation ended without scores; see %.400s",
                      p.files.valid_log);

@@ -1,9 +1,13 @@
 /* The verdict: sentences that quote the numbers behind them. The thresholds are in comparison.h. */
 #include "comparison.h"
 
+#include "../table.h"
+
 #include <math.h>
 
+enum { SENTENCE = 1200 };
 #define add(c, ...) amp_lines_add(&(c)->verdict, __VA_ARGS__)
+#define append(text, ...) amp_append(text, SENTENCE, __VA_ARGS__)
 
 /* ---- accuracy ---- */
 
@@ -59,89 +63,60 @@ static double paired_score(const amp_comparison *c, int d, int of, int k)
 }
 
 /* "mAP@0.5 59.67 % against 60.00 %, -0.33 points (95 % interval of 3 seeds -3.20 to +2.54)" */
-static void score_text(const amp_comparison *c, int d, int k, char *text, size_t size)
+static void append_score(const amp_comparison *c, int d, int k, char text[SENTENCE])
 {
     const amp_interval *i = &c->summaries[d].difference[k];
-    int length = snprintf(text, size, "%s %.2f %% against %.2f %%, %+.2f points", amp_score_name(c, k),
-                          paired_score(c, d, d, k), paired_score(c, d, c->reference, k), i->mean);
+    append(text, "%s %.2f %% against %.2f %%, %+.2f points", amp_score_name(c, k), paired_score(c, d, d, k),
+           paired_score(c, d, c->reference, k), i->mean);
     if (i->count > 1)
-        snprintf(text + length, size - (size_t)length, " (%.4g %% interval of %d seeds %+.2f to %+.2f)",
-                 100 - 100 * c->alpha, i->count, i->least, i->most);
+        append(text, " (%.4g %% interval of %d seeds %+.2f to %+.2f)", 100 - 100 * c->alpha, i->count,
+               i->least, i->most);
 }
 
-/* "1 point", "0.5 points". */
-static const char *points_text(double points, char text[32])
-{
-    snprintf(text, 32, "%g point%s", points, points >= 1 && points <= 1 ? "" : "s");
-    return text;
-}
-
-static void more_seeds_text(const amp_comparison *c, const amp_dtype_summary *s, char *text, size_t size)
+static void append_more_seeds(const amp_comparison *c, const amp_dtype_summary *s, char text[SENTENCE])
 {
     int count = s->difference[0].count;
     if (count < 2)
-        snprintf(text, size, "one seed cannot tell precision from chance: take -seeds 3 or more, or "
-                 "-until %g", c->points_allowed);
+        append(text, ": one seed cannot tell precision from chance: take -seeds 3 or more, or -until %g",
+               c->points_allowed);
     else if (s->more_seeds)
-        snprintf(text, size, "about %d more seeds would tell (-seeds %d, or -until %g)", s->more_seeds,
-                 count + s->more_seeds, c->points_allowed);
+        append(text, ": about %d more seeds would tell (-seeds %d, or -until %g)", s->more_seeds,
+               count + s->more_seeds, c->points_allowed);
     else
-        snprintf(text, size, "more than %d seeds would be needed to tell", AMP_COMPARE_MOST_SEEDS);
+        append(text, ": more than %d seeds would be needed to tell", AMP_COMPARE_MOST_SEEDS);
 }
 
 static void judge_accuracy(amp_comparison *c, int d)
 {
     const amp_dtype_summary *s = &c->summaries[d];
     const char *reference = c->dtypes[c->reference];
-    char scores[2][160], points[32], tell[120];
+    const double allowed = c->points_allowed;
+    char text[SENTENCE] = "", points[32];
     if (!s->difference[0].count) {
         add(c, "%s: no %s to compare: no seed is done in both %s and %s.", s->dtype, amp_score_name(c, 0),
             s->dtype, reference);
         return;
     }
-    for (int k = 0; k < 2; k++) score_text(c, d, k, scores[k], sizeof scores[k]);
-    points_text(c->points_allowed, points);
+    snprintf(points, sizeof points, "%g point%s", allowed, allowed >= 1 && allowed <= 1 ? "" : "s");
     switch (accuracy_of(s)) {
     case AMP_ACCURACY_UNKNOWN:
-        add(c, "%s: neither it nor %s has learnt enough to compare; train longer: %s; %s.",
-            s->dtype, reference, scores[0], scores[1]);
+        append(text, "neither it nor %s has learnt enough to compare; train longer", reference);
         break;
     case AMP_ACCURACY_AS_GOOD:
-        add(c, "%s: as good as %s, a loss of more than %s is ruled out: %s; %s.", s->dtype,
-            reference, points, scores[0], scores[1]);
+        append(text, "as good as %s, a loss of more than %s is ruled out", reference, points);
         break;
-    case AMP_ACCURACY_WORSE:
-        add(c, "%s: worse than %s by more than %s: %s; %s.", s->dtype, reference, points,
-            scores[0], scores[1]);
-        break;
-    default:
-        more_seeds_text(c, s, tell, sizeof tell);
-        add(c, "%s: cannot tell yet whether it loses more than %s to %s: %s; %s: %s.", s->dtype,
-            points, reference, scores[0], scores[1], tell);
+    case AMP_ACCURACY_WORSE: append(text, "worse than %s by more than %s", reference, points); break;
+    default: append(text, "cannot tell yet whether it loses more than %s to %s", points, reference);
     }
+    append(text, ": ");
+    append_score(c, d, 0, text);
+    append(text, "; ");
+    append_score(c, d, 1, text);
+    if (accuracy_of(s) == AMP_ACCURACY_UNDECIDED) append_more_seeds(c, s, text);
+    add(c, "%s: %s.", s->dtype, text);
 }
 
 /* ---- speed and memory ---- */
-
-/* Why it is no faster, as far as that is known. */
-static void why_slow(const amp_dtype_summary *s, const char *note, char *text, size_t size)
-{
-    text[0] = 0;
-    if (s->speedup.ratio >= AMP_WORTHWHILE_SPEEDUP) return;
-    if (s->compute_speedup.ratio >= AMP_WORTHWHILE_SPEEDUP)
-        snprintf(text, size, "; loading the images holds it back");
-    else if (note)
-        snprintf(text, size, "; %s", note);
-}
-
-static void memory_text(const amp_dtype_summary *s, const amp_dtype_summary *reference, char *text,
-                        size_t size)
-{
-    text[0] = 0;
-    if (isfinite(s->memory_ratio.ratio))
-        snprintf(text, size, ", with %.2f times the peak memory (%.0f against %.0f MB)",
-                 s->memory_ratio.ratio, s->peak_memory_mb.mean, reference->peak_memory_mb.mean);
-}
 
 /* Those that the rates of a training rest on, in the shortest of both dtypes' trainings. */
 static size_t fewest_steps(const amp_comparison *c, int d)
@@ -166,52 +141,57 @@ static double seconds_measured(const amp_comparison *c, int d)
     return seconds;
 }
 
-/* Why nobody can tell its speed; the text is empty where there is a verdict. */
-static void why_unknown(const amp_comparison *c, int d, char *text, size_t size)
+/* A word that holds for every single seed, or why nobody can tell its speed. Returns whether there is such a
+ * word. */
+static int append_speed_word(const amp_comparison *c, int d, char text[SENTENCE])
 {
+    const amp_times *t = &c->summaries[d].speedup;
     size_t steps = fewest_steps(c, d);
     double seconds = fmin(seconds_measured(c, d), seconds_measured(c, c->reference));
     int seeds = c->summaries[d].images_per_second.count;
-    text[0] = 0;
     if (steps < AMP_SPEED_STEPS)
-        snprintf(text, size, "from %zu step%s (from %d on)", steps, steps == 1 ? "" : "s", AMP_SPEED_STEPS);
+        append(text, "cannot tell its speed from %zu step%s (from %d on)", steps, steps == 1 ? "" : "s",
+               AMP_SPEED_STEPS);
     else if (seeds < AMP_SPEED_SEEDS)
-        snprintf(text, size, "from one seed (from %d on)", AMP_SPEED_SEEDS);
+        append(text, "cannot tell its speed from one seed (from %d on)", AMP_SPEED_SEEDS);
     else if (seconds < AMP_SPEED_SECONDS)
-        snprintf(text, size, "from %.0f seconds of steps (from %d on)", seconds, AMP_SPEED_SECONDS);
-}
-
-/* A word that holds for every single seed. unknown: of why_unknown. */
-static void speed_word(const amp_times *t, const char *unknown, char *text, size_t size)
-{
-    if (unknown[0])
-        snprintf(text, size, "cannot tell its speed %s", unknown);
+        append(text, "cannot tell its speed from %.0f seconds of steps (from %d on)", seconds,
+               AMP_SPEED_SECONDS);
     else if (t->least >= AMP_WORTHWHILE_SPEEDUP)
-        snprintf(text, size, "faster");
+        append(text, "faster");
     else if (t->most < 1 / AMP_WORTHWHILE_SPEEDUP)
-        snprintf(text, size, "slower");
+        append(text, "slower");
     else if (t->most < AMP_WORTHWHILE_SPEEDUP)
-        snprintf(text, size, "not worth it for speed, below %.1f times", AMP_WORTHWHILE_SPEEDUP);
+        append(text, "not worth it for speed, below %.1f times", AMP_WORTHWHILE_SPEEDUP);
     else
-        snprintf(text, size, "cannot tell whether it is %.1f times as fast, as the seeds differ",
-                 AMP_WORTHWHILE_SPEEDUP);
+        append(text, "cannot tell whether it is %.1f times as fast, as the seeds differ",
+               AMP_WORTHWHILE_SPEEDUP);
+    return steps >= AMP_SPEED_STEPS && seeds >= AMP_SPEED_SEEDS && seconds >= AMP_SPEED_SECONDS;
 }
 
+/* note: the machine's, of why the dtype is no faster; or NULL. */
 static void judge_speed(amp_comparison *c, int d, const char *note)
 {
     const amp_dtype_summary *s = &c->summaries[d], *r = &c->summaries[c->reference];
-    char why[300], memory[120], unknown[64], word[100], seeds[64] = "";
+    char text[SENTENCE] = "";
     if (!isfinite(s->speedup.ratio)) return;
-    why_unknown(c, d, unknown, sizeof unknown);
-    speed_word(&s->speedup, unknown, word, sizeof word);
-    why_slow(s, unknown[0] ? NULL : note, why, sizeof why);
+    int known = append_speed_word(c, d, text);
+    append(text, ": %.2f times the images/s of %s (%.1f against %.1f", s->speedup.ratio, r->dtype,
+           s->images_per_second.mean, r->images_per_second.mean);
     if (s->images_per_second.count > 1)
-        snprintf(seeds, sizeof seeds, "; by seed %.2f to %.2f", s->speedup.least, s->speedup.most);
-    memory_text(s, r, memory, sizeof memory);
-    add(c, "%s: %s: %.2f times the images/s of %s (%.1f against %.1f%s; without loading %.2f "
-        "times, %.1f against %.1f)%s%s.", s->dtype, word, s->speedup.ratio, r->dtype,
-        s->images_per_second.mean, r->images_per_second.mean, seeds, s->compute_speedup.ratio,
-        s->compute_images_per_second.mean, r->compute_images_per_second.mean, memory, why);
+        append(text, "; by seed %.2f to %.2f", s->speedup.least, s->speedup.most);
+    append(text, "; without loading %.2f times, %.1f against %.1f)", s->compute_speedup.ratio,
+           s->compute_images_per_second.mean, r->compute_images_per_second.mean);
+    if (isfinite(s->memory_ratio.ratio))
+        append(text, ", with %.2f times the peak memory (%.0f against %.0f MB)", s->memory_ratio.ratio,
+               s->peak_memory_mb.mean, r->peak_memory_mb.mean);
+    if (s->speedup.ratio < AMP_WORTHWHILE_SPEEDUP) {
+        if (s->compute_speedup.ratio >= AMP_WORTHWHILE_SPEEDUP)
+            append(text, "; loading the images holds it back");
+        else if (known && note)
+            append(text, "; %s", note);
+    }
+    add(c, "%s: %s.", s->dtype, text);
 }
 
 /* When speeds were measured. */

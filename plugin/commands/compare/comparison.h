@@ -14,7 +14,6 @@
 #include "../../host/program/machine.h"
 #include "../../host/training/training_log.h"
 
-#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -143,7 +142,6 @@ typedef struct amp_compare {
     int lock;                  /* descriptor; -1: not taken */
     int made_folder, made_runs; /* by this call */
     long steps_seen;           /* in this call, of all runs */
-    const volatile sig_atomic_t *stop;
 } amp_compare;
 
 /* The names of one run's files. */

@@ -71,14 +71,14 @@ static amp_status sum_up(amp_accuracy *r, amp_error *error)
     return AMP_OK;
 }
 
-amp_status amp_accuracy_measure(struct network *net, const char *data_file, int k, amp_measure_stop *stop,
-                                amp_accuracy *r, amp_error *error)
+amp_status amp_accuracy_measure(struct network *net, const char *data_file, int k, amp_accuracy *r,
+                                amp_error *error)
 {
     *r = (amp_accuracy){ .k = k };
     AMP_TRY(read_data(data_file, r, error));
     AMP_TRY(check_network(net, r, error));
     r->best = amp_allocated(calloc((size_t)r->classes, sizeof *r->best));
-    const amp_evaluation how = { .images = &r->images, .fit = AMP_FIT_CENTER_CROP, .stop = stop,
+    const amp_evaluation how = { .images = &r->images, .fit = AMP_FIT_CENTER_CROP,
                                  .measure = classify, .context = r };
     AMP_TRY(amp_evaluate(net, &how, &r->evaluated, error));
     return sum_up(r, error);

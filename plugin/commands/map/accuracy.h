@@ -23,7 +23,7 @@ typedef struct amp_accuracy {
  * missing, no image listed or none that can be read, fewer labels than classes, another number of classes
  * than the network's outputs, or no image whose path contains a label. AMP_DIVERGED: its output is not
  * finite. */
-amp_status amp_accuracy_measure(struct network *, const char *data_file, int k, amp_measure_stop *,
-                                amp_accuracy *result, amp_error *);
+amp_status amp_accuracy_measure(struct network *, const char *data_file, int k, amp_accuracy *result,
+                                amp_error *);
 void amp_accuracy_free(amp_accuracy *);
 void amp_accuracy_print(const amp_accuracy *);

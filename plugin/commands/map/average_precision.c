@@ -31,39 +31,38 @@ double amp_box_iou(amp_box a, amp_box b)
     return either > 0 ? both / either : 0;
 }
 
+/* -1, 0 or 1, for qsort. */
+#define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
+
 /* By class, then image, then falling score, then order: the detections of one image and class stand
  * together. */
 static int by_image(const void *left, const void *right)
 {
-    const ranked *a = left, *b = right;
-    if (a->detected->class_id != b->detected->class_id)
-        return a->detected->class_id < b->detected->class_id ? -1 : 1;
-    if (a->detected->image != b->detected->image) return a->detected->image < b->detected->image ? -1 : 1;
-    if (a->detected->score != b->detected->score) return a->detected->score > b->detected->score ? -1 : 1;
-    return a->detected < b->detected ? -1 : a->detected > b->detected;
+    const amp_detected *a = ((const ranked *)left)->detected, *b = ((const ranked *)right)->detected;
+    int class_id = ORDER(a->class_id, b->class_id), image = ORDER(a->image, b->image);
+    int score = ORDER(b->score, a->score);
+    return class_id ? class_id : image ? image : score ? score : ORDER(a, b);
 }
 
 /* By class, then falling score over all images; ties by image, then order. */
 static int by_score(const void *left, const void *right)
 {
-    const ranked *a = left, *b = right;
-    if (a->detected->class_id != b->detected->class_id)
-        return a->detected->class_id < b->detected->class_id ? -1 : 1;
-    if (a->detected->score != b->detected->score) return a->detected->score > b->detected->score ? -1 : 1;
-    return by_image(left, right);
+    const amp_detected *a = ((const ranked *)left)->detected, *b = ((const ranked *)right)->detected;
+    int class_id = ORDER(a->class_id, b->class_id), score = ORDER(b->score, a->score);
+    return class_id ? class_id : score ? score : by_image(left, right);
 }
 
 static int compare_place(const amp_truth *a, const amp_truth *b)
 {
-    if (a->class_id != b->class_id) return a->class_id < b->class_id ? -1 : 1;
-    return a->image < b->image ? -1 : a->image > b->image;
+    int class_id = ORDER(a->class_id, b->class_id);
+    return class_id ? class_id : ORDER(a->image, b->image);
 }
 
 static int truths_by_place(const void *left, const void *right)
 {
     const amp_truth *a = *(const amp_truth *const *)left, *b = *(const amp_truth *const *)right;
     int place = compare_place(a, b);
-    return place ? place : a < b ? -1 : a > b;
+    return place ? place : ORDER(a, b);
 }
 
 /* What a detection took at one threshold. */

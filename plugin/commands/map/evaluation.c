@@ -6,10 +6,14 @@
 #include "../../host/network/weights_check.h"
 #include "../../host/program/clock.h"
 #include "../../host/program/failure.h"
+#include "../../host/program/turns.h"
 #include "../arguments.h"
 
 #include <string.h>
 #include <unistd.h>
+
+/* Of a turn with other programs, at least: a pass costs some microseconds, an image not much more. */
+static const double TURN_SECONDS = .2;
 
 /* A training may begin with the first layers' weights alone. What is measured must have all: Darknet would
  * draw the others. */
@@ -49,6 +53,7 @@ static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_
 {
     amp_view view = amp_fork_view(net);
     int progress = isatty(STDERR_FILENO);
+    double turn_began = 0;
     size_t count = e->images->count;
     amp_status status = AMP_OK;
     struct amp_image_loader *loader = amp_image_loader_start(e->images, view.w, view.h, e->fit);
@@ -63,9 +68,12 @@ static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_
             amp_lines_add(&out->unreadable, "%s", image.failure);
         }
         free(image.fitted);
-        if (status == AMP_OK && e->stop && e->stop(i + 1, count))
-            status = amp_fail(error, AMP_IO_FAILED, "told to stop after %zu of %zu images; nothing was "
-                              "measured", i + 1, count);
+        if (status == AMP_OK && amp_clock_seconds() - turn_began >= TURN_SECONDS) {
+            if (amp_turns_yield("image %zu of %zu", i + 1, count))
+                status = amp_fail(error, AMP_IO_FAILED, "told to stop after %zu of %zu images; nothing was "
+                                  "measured", i + 1, count);
+            turn_began = amp_clock_seconds();
+        }
         if (progress) fprintf(stderr, "\r%zu of %zu images", i + 1, count);
     }
     if (progress) fputs("\r\033[K", stderr);

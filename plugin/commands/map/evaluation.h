@@ -11,13 +11,9 @@ amp_status amp_evaluation_open(const char *cfg, const char *weights, struct netw
 /* AMP_BAD_CONFIG: the network does not take images' three channels. */
 amp_status amp_check_channels(const struct network *, amp_error *);
 
-/* Called after each image; if it returns nonzero, measuring ends without a result. */
-typedef int amp_measure_stop(size_t done, size_t of);
-
 typedef struct amp_evaluation {
     const amp_lines *images;
     amp_image_fit fit;
-    amp_measure_stop *stop;  /* NULL: never */
     int is_a_share;          /* other ranks measure the other images; then it is no error if none of this
                                 rank's can be read */
     /* What to do with image number i. */
@@ -33,5 +29,6 @@ typedef struct amp_evaluated {
 
 /* Runs the network, with a batch of 1, on every image of the list, and calls measure after each. An image
  * that cannot be read is named on stderr and left out. AMP_BAD_CONFIG: none can be read, or the network takes
- * no images. AMP_IO_FAILED: `stop` returned 1. */
+ * no images. AMP_IO_FAILED: it takes turns with other programs (host/program/turns.h), and was told to
+ * stop. */
 amp_status amp_evaluate(struct network *, const amp_evaluation *, amp_evaluated *, amp_error *);

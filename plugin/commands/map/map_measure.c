@@ -169,7 +169,7 @@ amp_status amp_map_measure(struct network *net, const amp_detection_data *data,
     *r = (amp_map_result){ .request = *request, .classes = amp_fork_box_classes(net) };
     amp_lines share = share_of(&data->images);
     measuring m = { .data = data, .result = r, .first = (int)(share.line - data->images.line) };
-    const amp_evaluation how = { .images = &share, .fit = amp_fork_detector_fit(net), .stop = request->stop,
+    const amp_evaluation how = { .images = &share, .fit = amp_fork_detector_fit(net),
                                  .is_a_share = amp_ranks_count() > 1, .measure = measure_image,
                                  .context = &m };
     if (r->classes < 0)

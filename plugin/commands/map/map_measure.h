@@ -23,7 +23,6 @@ void amp_detection_data_free(amp_detection_data *data);
 typedef struct amp_map_request {
     float confidence;       /* of a detection that counts for precision, recall and F1 */
     amp_ap_points points;
-    amp_measure_stop *stop; /* NULL: never */
 } amp_map_request;
 
 /* What is usual: -thresh .25 -points 101. */

@@ -4,7 +4,6 @@
  * printed. */
 #include "../command.h"
 
-#include "../../host/program/clock.h"
 #include "../../host/program/turns.h"
 #include "../arguments.h"
 #include "../table.h"
@@ -38,21 +37,6 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
     r->top = 5;
     return amp_arguments_read(r->only_detectors ? "detector map" : "amp valid", argc - 3, argv + 3, arguments,
                               error);
-}
-
-/* ---- turns with other programs: commands/run_in_turns.h ---- */
-
-/* a pass costs some microseconds, a classifier's image not much more */
-static const double PASS_SECONDS = .2;
-
-/* Ends the turn now and then; returns whether to stop. */
-static int end_turn(size_t done, size_t of)
-{
-    static double last;
-    if (!amp_turns_taken() || amp_clock_seconds() - last < PASS_SECONDS) return 0;
-    int stop = amp_turns_yield("image %zu of %zu", done, of);
-    last = amp_clock_seconds();
-    return stop;
 }
 
 /* ---- JSON ---- */
@@ -122,8 +106,7 @@ static amp_status valid_detector(const request *r, struct network *net, FILE *js
 {
     amp_detection_data data;
     amp_map_result result = { 0 };
-    amp_map_request how = { .confidence = (float)r->confidence, .points = (amp_ap_points)atoi(r->points),
-                            .stop = end_turn };
+    amp_map_request how = { .confidence = (float)r->confidence, .points = (amp_ap_points)atoi(r->points) };
     amp_status status = amp_detection_data_read(r->data, &data, error);
     if (status == AMP_OK) status = amp_map_measure(net, &data, &how, &result, error);
     if (status == AMP_OK) {
@@ -140,7 +123,7 @@ static amp_status valid_detector(const request *r, struct network *net, FILE *js
 static amp_status valid_classifier(const request *r, struct network *net, FILE *json, amp_error *error)
 {
     amp_accuracy result;
-    amp_status status = amp_accuracy_measure(net, r->data, (int)r->top, end_turn, &result, error);
+    amp_status status = amp_accuracy_measure(net, r->data, (int)r->top, &result, error);
     if (status == AMP_OK) {
         if (!amp_is_stdout(r->json)) amp_accuracy_print(&result);
         if (json) write_classifier(json, r, &result);

@@ -54,7 +54,7 @@ static void advise_alignment(amp_plan_report *r, int i)
 {
     const amp_plan_row *row = &r->rows[i];
     const amp_node *node = &r->plan->nodes[i];
-    if (!row->is_convolution || !amp_plan_multiplies_half(row) || row->out % MULTIPLE == 0) return;
+    if (!row->is_convolution || row->products == AMP_FP32 || row->out % MULTIPLE == 0) return;
     const amp_products p = node->desc.kind->products(node);
     const char *key = p.out_key;
     int outputs = p.groups * p.out, loss = loss_behind(r, i);
@@ -83,7 +83,7 @@ static void advise_fp32(amp_plan_report *r, int i)
                "matrix products; take the line out to run it in %s", i, row->type, 100 * part,
                amp_dtype_name(r->dtype));
     else if (part < worth_telling || r->dtype == AMP_FP32) return;
-    else if (!amp_plan_multiplies_half(row))
+    else if (row->products == AMP_FP32)
         advise(r, "fp32", i, "layer %d [%s]: runs in fp32 (%s), with %.1f %% of the matrix "
                "products: AMP makes nothing of it faster", i, row->type, row->why, 100 * part);
     else if (row->computes == AMP_FP32 && !row->winograd[0]

@@ -13,8 +13,6 @@ const char *amp_plan_form_name(const amp_plan_report *r, amp_form form)
     return form == AMP_FORM_HALF ? amp_dtype_name(r->dtype) : form == AMP_FORM_WIDE ? "fp32" : "fp32 nchw";
 }
 
-int amp_plan_multiplies_half(const amp_plan_row *row) { return row->products != AMP_FP32; }
-
 static const char *const class_names[] = { [AMP_CLASS_LOWER] = "lower", [AMP_CLASS_FOLLOWS] = "follows",
                                            [AMP_CLASS_PROMOTES] = "promotes",
                                            [AMP_CLASS_FP32] = "host fp32" };
@@ -138,7 +136,7 @@ static void add_up(amp_plan_report *r, int i)
     r->half_bytes += row->half_bytes;
     r->stock += row->stock_bytes;
     r->operations += row->training_operations;
-    if (amp_plan_multiplies_half(row))
+    if (row->products != AMP_FP32)
         *(row->computes == row->products ? &r->half_operations
           : &r->stored_operations) += row->training_operations;
 }

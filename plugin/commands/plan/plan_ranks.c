@@ -45,31 +45,23 @@ void amp_plan_share(amp_plan_report *r, amp_plan_link link)
     r->ranks[r->rank_rows++] = share(r, &link, (int)link.ranks);
 }
 
-static void number(const amp_cell *cell, const char *format, char text[AMP_CELL_TEXT])
+static void number_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     const amp_plan_ranks *row = cell->record;
-    double value = *(const double *)cell->value;
     if (!row->passes) snprintf(text, AMP_CELL_TEXT, "cannot share");
-    else if (value < 0) snprintf(text, AMP_CELL_TEXT, "-step MS");
-    else snprintf(text, AMP_CELL_TEXT, format, value);
-}
-static void megabytes(const amp_cell *cell, char text[AMP_CELL_TEXT]) { number(cell, "%.1f MB", text); }
-static void percent(const amp_cell *cell, char text[AMP_CELL_TEXT]) { number(cell, "%.0f %%", text); }
-static void milliseconds(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    amp_cell in_ms = *cell;
-    double value = *(const double *)cell->value * 1000;
-    in_ms.value = &value;
-    number(&in_ms, "%.1f ms", text);
+    else if (*(const double *)cell->value < 0) snprintf(text, AMP_CELL_TEXT, "-step MS");
+    else amp_plain_cell(cell, text);
 }
 
 #define RANKS(member, heading, ...) AMP_FIELD(amp_plan_ranks, member, .title = heading, __VA_ARGS__)
 static const amp_field fields[] = {
     RANKS(ranks, "ranks", .known = AMP_ANY), RANKS(passes, "passes", .known = AMP_ABOVE_0),
     RANKS(images, "images/pass", .known = AMP_ABOVE_0),
-    RANKS(megabytes, "sent", .cell = megabytes), RANKS(wire_seconds, "takes", .cell = milliseconds),
-    RANKS(blocking, "efficiency: after", .known = AMP_FROM_0, .cell = percent),
-    RANKS(overlapped, "during backward", .known = AMP_FROM_0, .cell = percent), { 0 } };
+    RANKS(megabytes, "sent", .cell = number_cell, .format = "%.1f MB"),
+    RANKS(wire_seconds, "takes", .cell = number_cell, .format = "%.1f ms", .unit = .001),
+    RANKS(blocking, "efficiency: after", .known = AMP_FROM_0, .cell = number_cell, .format = "%.0f %%"),
+    RANKS(overlapped, "during backward", .known = AMP_FROM_0, .cell = number_cell, .format = "%.0f %%"),
+    { 0 } };
 
 void amp_plan_print_ranks(const amp_plan_report *r, FILE *stream)
 {

@@ -128,4 +128,3 @@ size_t amp_plan_loaded_bytes(const amp_plan_report *report, int images);
 
 /* "bf16", "fp32", "fp32 nchw" */
 const char *amp_plan_form_name(const amp_plan_report *report, amp_form form);
-int amp_plan_multiplies_half(const amp_plan_row *row);

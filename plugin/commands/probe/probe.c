@@ -140,8 +140,6 @@ static amp_status probe(amp_probe_result *r, amp_error *error)
 /* Trains without saving anything. AMP_BAD_CONFIG: a file that is missing or does not fit. */
 static amp_status run(amp_probe_result *r, amp_error *error)
 {
-    AMP_TRY(amp_readable(r->data, "the .data file", error));
-    if (r->weights) AMP_TRY(amp_readable(r->weights, "the weights", error));
     AMP_TRY(take_cfg_scale(r, error));
     AMP_TRY(take_sidecar_scale(r, error));
     AMP_TRY(probe(r, error));
@@ -208,6 +206,8 @@ amp_status amp_command_probe(int argc, char **argv, amp_error *error)
         return amp_fail(error, AMP_BAD_CONFIG, "-iters does not go with -compare, which makes one pass");
     if (!compares && (c.images || page))
         return amp_fail(error, AMP_BAD_CONFIG, "%s goes with -compare", page ? "-report" : "-images");
+    AMP_TRY(amp_readable(c.data, "the .data file", error));
+    if (c.weights) AMP_TRY(amp_readable(c.weights, "the weights", error));
     if (compares) return compare(&c, json, page, error);
     return measure(&c, iterations, json, error);
 }

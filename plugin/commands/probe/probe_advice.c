@@ -191,18 +191,13 @@ const char *amp_probe_scale_text(int exponent, char text[32])
 static void companions(const advisor *a, int i, char text[200])
 {
     int found[64], count = 0;
-    size_t length = 0;
     text[0] = 0;
     for (int k = i + 1; k < a->count && count < 64; k++)
         if (is_advised(a, k) && amp_layer_reads(desc_of(a, k), i)) found[count++] = k;
-    for (int k = 0; k < count && length < 150; k++)
-        length += (size_t)snprintf(text + length, 200 - length, "%s%d",
-                                   k == 0 ? "" : k + 1 == count ? " and " : ", ", found[k]);
-    char numbers[200];
-    memcpy(numbers, text, 200);
-    if (count)
-        snprintf(text, 200, "layer%s %.150s, which read%s", count > 1 ? "s" : "", numbers,
-                 count > 1 ? "" : "s");
+    for (int k = 0; k < count && strlen(text) < 155; k++)
+        amp_append(text, 200, "%s%d", !k && count > 1 ? "layers " : !k ? "layer "
+                   : k + 1 == count ? " and " : ", ", found[k]);
+    if (count) amp_append(text, 200, ", which read%s", count > 1 ? "" : "s");
 }
 
 /* ": keep it in fp32 with amp=0, or use dtype=bf16" */

@@ -7,7 +7,6 @@
 
 #include "../../host/program/failure.h"
 #include "../../host/program/random.h"
-#include "../arguments.h"
 #include "../cfg_copy.h"
 
 /* ---- the images ---- */
@@ -57,9 +56,8 @@ static amp_status open_subject(const amp_probe_comparison *c, amp_subject *s, co
 
 static void excuse(amp_probe_comparison *c, int layer, amp_trace_kind kind, int *count)
 {
-    char *flag = &c->excused[layer * AMP_TRACE_KINDS + (int)kind];
-    *count += !*flag;
-    *flag = 1;
+    *count += !c->excused[layer][kind];
+    c->excused[layer][kind] = 1;
 }
 
 /* A layer whose backward overwrites the delta of the one before it, after a later layer has added to that. On
@@ -78,13 +76,13 @@ static void note_drawn(amp_probe_comparison *c, const amp_network_desc *n, int i
     const amp_layer_desc *d = &n->layers[i];
     if (!c->on_gpu || !(d->kind->draws_numbers || d->no_backward)) return;
     excuse(c, i, AMP_TRACE_OUTPUT, &c->drawn);
-    if (d->inputs[0] >= 0) c->excused[d->inputs[0] * AMP_TRACE_KINDS + AMP_TRACE_DELTA] = 1;
+    if (d->inputs[0] >= 0) c->excused[d->inputs[0]][AMP_TRACE_DELTA] = 1;
 }
 
 static void note_faults(amp_probe_comparison *c, const amp_subject *s)
 {
     const amp_network_desc *n = &s->network;
-    c->excused = amp_allocated(calloc((size_t)n->count + 1, AMP_TRACE_KINDS));
+    c->excused = amp_allocated(calloc((size_t)n->count + 1, sizeof *c->excused));
     for (int i = 0; i < n->count; i++) {
         int faults = amp_fork_own_faults(s->net, i);
         if (faults & AMP_OWN_OVERWRITES) note_overwritten(c, n, i);
@@ -115,13 +113,13 @@ static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_
 /* ---- AMP ---- */
 
 /* From the image on, and once more with each layer given the reference's numbers. */
-static amp_status run_both(amp_probe_run *run, const char *excused, amp_subject *s,
+static amp_status run_both(amp_probe_run *run, amp_trace_flags *excused, amp_subject *s,
                            const amp_probe_input *input, const amp_trace *reference, amp_trace *record,
                            amp_error *error)
 {
     AMP_TRY(amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference, .found = &run->whole,
                                                            .record = record, .loss = &run->loss }, error));
-    amp_difference gradient = amp_probe_gradient(&run->whole, excused);
+    amp_difference gradient = amp_probe_gradient(run->whole, s->network.count, excused);
     run->cosine = amp_difference_cosine(&gradient);
     run->error = amp_difference_error(&gradient);
     run->scale = s->scale;
@@ -139,7 +137,7 @@ static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const char *
     amp_probe_run *run = &c->runs[dtype];
     fprintf(stderr, "amp probe: passes in %s\n", amp_dtype_name(dtype));
     AMP_TRY(open_subject(c, &s, cfg, amp_dtype_name(dtype), error));
-    const char *excused = dtype == AMP_FP32 ? c->excused : NULL;
+    amp_trace_flags *excused = dtype == AMP_FP32 ? c->excused : NULL;
     amp_status status = run_both(run, excused, &s, input, reference, record, error);
     if (status == AMP_OK && dtype == AMP_FP32) {
         c->network = s.network; /* its arrays go with the network, its kinds and links stay */
@@ -184,8 +182,6 @@ amp_status amp_probe_compare(amp_probe_comparison *c, amp_error *error)
     char copy[AMP_MEMORY_FILE];
     amp_probe_input input = { 0 };
     amp_trace stock = { 0 }, fp32 = { 0 };
-    if (c->data) AMP_TRY(amp_readable(c->data, "the .data file", error));
-    if (c->weights) AMP_TRY(amp_readable(c->weights, "the weights", error));
     AMP_TRY(amp_machine_read(&c->machine, error));
     AMP_TRY(copy_cfg(c, copy, error));
     setenv("DARKNET_MATH", "fp32", 1); /* else a GPU's cuDNN takes TF32 for Darknet's own convolutions */
@@ -203,8 +199,8 @@ amp_status amp_probe_compare(amp_probe_comparison *c, amp_error *error)
 void amp_probe_comparison_free(amp_probe_comparison *c)
 {
     for (int d = 0; d < AMP_PROBE_DTYPES; d++) {
-        amp_differences_free(&c->runs[d].whole);
-        amp_differences_free(&c->runs[d].added);
+        free(c->runs[d].whole);
+        free(c->runs[d].added);
         free(c->runs[d].order);
         free(c->runs[d].faults);
     }

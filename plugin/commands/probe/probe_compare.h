@@ -31,8 +31,8 @@ typedef struct amp_probe_run {
     int ran;                 /* else the machine's note on the dtype says why not */
     float scale;
     double loss;
-    amp_differences whole;   /* from the image on */
-    amp_differences added;   /* by each layer to what it was given */
+    amp_differences *whole;  /* of each layer, from the image on */
+    amp_differences *added;  /* ... by it to what it was given */
     double cosine, error;    /* of the whole gradient of all weights, biases and scales */
     double seconds;          /* of a pass */
     int *order, order_count; /* layers that compute in half, the one that adds most first */
@@ -58,7 +58,7 @@ typedef struct amp_probe_comparison {
     double stock_loss;
     amp_machine machine;
     amp_network_desc network;
-    char *excused;           /* per layer and kind: Darknet's own code is known to get it wrong */
+    amp_trace_flags *excused; /* per layer: Darknet's own code is known to get it wrong */
     int lost_deltas, forgotten_biases, drawn; /* layers of which that is so; drawn: they draw numbers that
                                                  Darknet's draw otherwise */
     amp_probe_run runs[AMP_PROBE_DTYPES];
@@ -77,8 +77,9 @@ void amp_probe_comparison_free(amp_probe_comparison *);
 
 /* ---- probe_keep.c ---- */
 
-/* Sums the differences of all gradients up to one; excused: without those that have a flag, or NULL. */
-amp_difference amp_probe_gradient(const amp_differences *, const char *excused);
+/* Sums the differences of all layers' gradients up to one; excused: without those that have a flag, or
+ * NULL. */
+amp_difference amp_probe_gradient(amp_differences *, int layers, amp_trace_flags *excused);
 /* Fills order, trials and best of a run whose differences are known. made_from: the .cfg that it was made of;
  * fp32: the trace that it is compared with. */
 amp_status amp_probe_try_keeping(const amp_probe_comparison *, amp_dtype, amp_probe_run *,

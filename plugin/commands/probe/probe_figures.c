@@ -22,31 +22,31 @@ static void print_cosine(double cosine, FILE *stream)
 }
 
 /* The larger error of two tensors, of which one or both may not be there. */
-static double larger(const amp_differences *d, int layer, amp_trace_kind a, amp_trace_kind b)
+static double larger(const amp_difference *a, const amp_difference *b)
 {
-    return fmax(amp_difference_error(amp_differences_at(d, layer, a)),
-                amp_difference_error(amp_differences_at(d, layer, b)));
+    return fmax(amp_difference_error(a), amp_difference_error(b));
 }
 
 static void print_cells(const amp_probe_run *r, int layer, amp_trace_kind kind, FILE *stream)
 {
     fputs(" |", stream);
-    print_number(amp_difference_error(amp_differences_at(&r->whole, layer, kind)), stream);
-    print_cosine(amp_difference_cosine(amp_differences_at(&r->whole, layer, kind)), stream);
-    print_number(amp_difference_error(amp_differences_at(&r->added, layer, kind)), stream);
+    print_number(amp_difference_error(&r->whole[layer][kind]), stream);
+    print_cosine(amp_difference_cosine(&r->whole[layer][kind]), stream);
+    print_number(amp_difference_error(&r->added[layer][kind]), stream);
 }
 
 static void print_row(const amp_probe_comparison *c, const amp_probe_run *r, int i, FILE *stream)
 {
+    const amp_difference *whole = r->whole[i], *added = r->added[i];
     fprintf(stream, "%3d %-13.13s", i, c->network.layers[i].type);
     print_cells(r, i, AMP_TRACE_OUTPUT, stream);
     print_cells(r, i, AMP_TRACE_DELTA, stream);
     print_cells(r, i, AMP_TRACE_WEIGHTS, stream);
     fputs(" |", stream);
-    print_number(larger(&r->added, i, AMP_TRACE_BIASES, AMP_TRACE_SCALES), stream);
+    print_number(larger(&added[AMP_TRACE_BIASES], &added[AMP_TRACE_SCALES]), stream);
     fputs(" |", stream);
-    print_number(larger(&r->whole, i, AMP_TRACE_MEANS, AMP_TRACE_VARIANCES), stream);
-    print_number(larger(&r->added, i, AMP_TRACE_MEANS, AMP_TRACE_VARIANCES), stream);
+    print_number(larger(&whole[AMP_TRACE_MEANS], &whole[AMP_TRACE_VARIANCES]), stream);
+    print_number(larger(&added[AMP_TRACE_MEANS], &added[AMP_TRACE_VARIANCES]), stream);
     putc('\n', stream);
 }
 
@@ -66,12 +66,11 @@ static void print_trials(const amp_probe_comparison *c, amp_dtype dtype, FILE *s
 {
     const amp_probe_run *r = &c->runs[dtype];
     if (!r->trial_count) return;
-    fprintf(stream, "\n%s, layers in fp32 |  gradient's cosine |   error | seconds of a pass\n"
-            "%16s 0 | %18.6f |", amp_dtype_name(dtype), "", r->cosine);
-    print_number(r->error, stream);
-    fprintf(stream, " | %.4f\n", r->seconds);
-    for (int k = 0; k < r->trial_count; k++) {
-        const amp_keep_trial *t = &r->trials[k];
+    const amp_keep_trial none = { 0, r->cosine, r->error, r->seconds };
+    fprintf(stream, "\n%s, layers in fp32 |  gradient's cosine |   error | seconds of a pass\n",
+            amp_dtype_name(dtype));
+    for (int k = -1; k < r->trial_count; k++) {
+        const amp_keep_trial *t = k < 0 ? &none : &r->trials[k];
         fprintf(stream, "%18d | %18.6f |", t->count, t->cosine);
         print_number(t->error, stream);
         fprintf(stream, " | %.4f\n", t->seconds);
@@ -101,26 +100,23 @@ static void write_tensor(const amp_probe_comparison *c, amp_dtype dtype, int i, 
     static const char *const keys[AMP_TRACE_KINDS] = { "output", "delta", "weights_gradient",
         "biases_gradient", "scales_gradient", "batch_means", "batch_variances" };
     const amp_probe_run *r = &c->runs[dtype];
-    const amp_difference *whole = amp_differences_at(&r->whole, i, kind);
+    const amp_difference *whole = &r->whole[i][kind];
     if (!whole->compared) return;
     amp_json_object(json, keys[kind]);
     amp_json_number(json, "error", amp_difference_error(whole));
     amp_json_number(json, "cosine", amp_difference_cosine(whole));
-    amp_json_number(json, "added", amp_difference_error(amp_differences_at(&r->added, i, kind)));
+    amp_json_number(json, "added", amp_difference_error(&r->added[i][kind]));
     amp_json_number(json, "limit", amp_probe_limit(c, dtype, i, kind));
     if (dtype == AMP_FP32)
-        amp_json_boolean(json, "excused", c->excused[i * AMP_TRACE_KINDS + (int)kind]);
+        amp_json_boolean(json, "excused", c->excused[i][kind]);
     amp_json_close(json);
-}
-
-static void write_gradient(double cosine, double error, amp_json *json)
-{
-    amp_json_number(json, "gradient_cosine", cosine);
-    amp_json_number(json, "gradient_error", error);
 }
 
 static void write_trials(const amp_probe_run *r, amp_json *json)
 {
+#define TRIAL(key, member) AMP_FIELD_AS(key, amp_keep_trial, member)
+    static const amp_field fields[] = { TRIAL("gradient_cosine", cosine), TRIAL("gradient_error", error),
+                                        TRIAL("seconds", seconds), { 0 } };
     amp_json_array(json, "keep_layers");
     for (int k = 0; k < r->trial_count; k++) {
         const amp_keep_trial *t = &r->trials[k];
@@ -128,8 +124,7 @@ static void write_trials(const amp_probe_run *r, amp_json *json)
         amp_json_array(json, "layers");
         for (int i = 0; i < t->count; i++) amp_json_integer(json, NULL, r->order[i]);
         amp_json_close(json);
-        write_gradient(t->cosine, t->error, json);
-        amp_json_number(json, "seconds", t->seconds);
+        amp_json_fields(json, t, fields);
         amp_json_boolean(json, "advised", k == r->best);
         amp_json_close(json);
     }
@@ -138,14 +133,15 @@ static void write_trials(const amp_probe_run *r, amp_json *json)
 
 static void write_run(const amp_probe_comparison *c, amp_dtype dtype, amp_json *json)
 {
+#define RUN(key, member) AMP_FIELD_AS(key, amp_probe_run, member)
+    static const amp_field fields[] = {
+        RUN("loss_scale", scale), RUN("loss", loss), RUN("gradient_cosine", cosine),
+        RUN("gradient_error", error), RUN("seconds", seconds), { 0 } };
     const amp_probe_run *r = &c->runs[dtype];
     if (!r->ran) return;
     amp_json_object(json, amp_dtype_name(dtype));
     amp_json_text(json, "against", dtype == AMP_FP32 ? "stock" : "fp32");
-    amp_json_number(json, "loss_scale", (double)r->scale);
-    amp_json_number(json, "loss", r->loss);
-    write_gradient(r->cosine, r->error, json);
-    amp_json_number(json, "seconds", r->seconds);
+    amp_json_fields(json, r, fields);
     amp_json_array(json, "layers");
     for (int i = 0; i < c->network.count; i++) {
         amp_json_object(json, NULL);
@@ -162,19 +158,17 @@ static void write_run(const amp_probe_comparison *c, amp_dtype dtype, amp_json *
 
 void amp_probe_write_comparison(FILE *stream, const void *comparison)
 {
+#define COMPARED(member) AMP_FIELD(amp_probe_comparison, member)
+    static const amp_field fields[] = {
+        AMP_FIELD_AS("machine", amp_probe_comparison, machine.description), COMPARED(data), COMPARED(cfg),
+        COMPARED(weights), COMPARED(images), COMPARED(width), COMPARED(height),
+        AMP_FLAG_AS("on_gpu", amp_probe_comparison, on_gpu), { 0 } };
     const amp_probe_comparison *c = comparison;
     amp_json json = amp_json_begin(stream);
     amp_json_object(&json, NULL);
     amp_json_text(&json, "version", AMP_VERSION);
     amp_json_text(&json, "darknet", amp_fork_name);
-    amp_json_text(&json, "machine", c->machine.description);
-    amp_json_text(&json, "data", c->data);
-    amp_json_text(&json, "cfg", c->cfg);
-    amp_json_text(&json, "weights", c->weights);
-    amp_json_integer(&json, "images", c->images);
-    amp_json_integer(&json, "width", c->width);
-    amp_json_integer(&json, "height", c->height);
-    amp_json_boolean(&json, "on_gpu", c->on_gpu);
+    amp_json_fields(&json, c, fields);
     amp_json_boolean(&json, "fp32_is_stocks", amp_probe_is_stocks(c));
     amp_json_number(&json, "stock_loss", c->stock_loss);
     write_run(c, AMP_FP32, &json);

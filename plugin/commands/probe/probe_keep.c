@@ -12,13 +12,13 @@
 /* ... and if no larger one leaves less than this share of what it leaves, or if that is little. */
 #define AS_GOOD .8
 
-amp_difference amp_probe_gradient(const amp_differences *d, const char *excused)
+amp_difference amp_probe_gradient(amp_differences *d, int layers, amp_trace_flags *excused)
 {
     amp_difference sum = { 0 };
-    for (int i = 0; i < d->layers; i++)
+    for (int i = 0; i < layers; i++)
         for (int kind = AMP_TRACE_WEIGHTS; kind <= AMP_TRACE_SCALES; kind++) {
-            const amp_difference *one = amp_differences_at(d, i, (amp_trace_kind)kind);
-            if (!one->compared || (excused && excused[i * AMP_TRACE_KINDS + kind])) continue;
+            const amp_difference *one = &d[i][kind];
+            if (!one->compared || (excused && excused[i][kind])) continue;
             sum.compared = 1;
             sum.xx += one->xx;
             sum.yy += one->yy;
@@ -30,11 +30,10 @@ amp_difference amp_probe_gradient(const amp_differences *d, const char *excused)
 
 /* ---- which layers add most ---- */
 
-static double square(double error) { return isnan(error) ? 0 : error * error; }
-
 static double added_at(const amp_probe_run *r, int layer, amp_trace_kind kind)
 {
-    return square(amp_difference_error(amp_differences_at(&r->added, layer, kind)));
+    double error = amp_difference_error(&r->added[layer][kind]);
+    return isnan(error) ? 0 : error * error;
 }
 
 /* What it makes of its inputs, and what its backward gives to them and to its weights. */
@@ -66,11 +65,11 @@ static void order_layers(const amp_probe_comparison *c, amp_probe_run *r)
 static amp_status make_passes(amp_keep_trial *trial, amp_subject *subject, const amp_probe_input *input,
                               const amp_trace *fp32, amp_error *error)
 {
-    amp_differences found = { 0 };
+    amp_differences *found = NULL;
     amp_status status = amp_subject_run(subject, input, &(amp_subject_pass){ .reference = fp32,
                                                                              .found = &found }, error);
-    amp_difference gradient = amp_probe_gradient(&found, NULL);
-    amp_differences_free(&found);
+    amp_difference gradient = amp_probe_gradient(found, subject->network.count, NULL);
+    free(found);
     trial->cosine = amp_difference_cosine(&gradient);
     trial->error = amp_difference_error(&gradient);
     return status == AMP_OK ? amp_subject_time(subject, input, &trial->seconds, error) : status;

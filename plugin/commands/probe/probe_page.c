@@ -42,26 +42,21 @@ static void draw_axes(const amp_probe_comparison *c, FILE *out)
             TOP + HEIGHT + 34);
 }
 
-static double error_at(const amp_differences *d, int layer, amp_trace_kind kind)
-{
-    return amp_difference_error(amp_differences_at(d, layer, kind));
-}
-
 static void draw_line(const amp_probe_comparison *c, const amp_probe_run *r, amp_trace_kind kind,
                       const char *color, FILE *out)
 {
     fprintf(out, "<polyline fill='none' stroke='%s' points='", color);
     for (int i = 0; i < c->network.count; i++) {
-        double error = error_at(&r->whole, i, kind);
+        double error = amp_difference_error(&r->whole[i][kind]);
         if (!isnan(error)) fprintf(out, " %.1f,%.1f", x_of(c, i), y_of(error));
     }
     fputs("'/>\n", out);
     for (int i = 0; i < c->network.count; i++) {
-        double error = error_at(&r->added, i, kind);
+        double error = amp_difference_error(&r->added[i][kind]);
         if (!isnan(error))
             fprintf(out, "<circle cx='%.1f' cy='%.1f' r='2.5' fill='%s'><title>layer %d [%s]: adds %.2g, has "
                     "%.2g</title></circle>\n", x_of(c, i), y_of(error), color, i, c->network.layers[i].type,
-                    error, error_at(&r->whole, i, kind));
+                    error, amp_difference_error(&r->whole[i][kind]));
     }
 }
 

@@ -75,7 +75,7 @@ static int is_chosen_of(const amp_probe_comparison *c, int value)
 /* Whether nothing can be said of this tensor. */
 static int is_excused(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
 {
-    if (dtype == AMP_FP32) return c->excused[layer * AMP_TRACE_KINDS + (int)kind];
+    if (dtype == AMP_FP32) return c->excused[layer][kind];
     return kind == AMP_TRACE_DELTA && is_chosen_of(c, layer);
 }
 
@@ -94,7 +94,7 @@ void amp_probe_find_faults(amp_probe_comparison *c, amp_dtype dtype)
     for (int i = 0; i < c->network.count; i++)
         for (int kind = 0; kind < AMP_TRACE_KINDS; kind++) {
             amp_probe_fault f = { .layer = i, .kind = (amp_trace_kind)kind };
-            f.error = amp_difference_error(amp_differences_at(&r->added, i, f.kind));
+            f.error = amp_difference_error(&r->added[i][f.kind]);
             f.limit = amp_probe_limit(c, dtype, i, f.kind);
             if (isnan(f.error) || is_excused(c, dtype, i, f.kind)) continue;
             if (r->nearest.layer < 0 || further(&f, &r->nearest)) r->nearest = f;

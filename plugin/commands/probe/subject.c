@@ -27,7 +27,7 @@ typedef struct looker {
     amp_subject *s;
     const amp_subject_pass *asked;
     amp_trace whole;         /* gradients, complete after backward, and statistics */
-    char *seen;              /* per layer and kind, as an output is shown twice */
+    amp_trace_flags *seen;   /* per layer, as an output is shown twice */
     int *next_param;         /* per layer: the parameter whose gradient is shown next */
     int is_forward;          /* stock: what the watcher is called around */
     float *numbers;          /* of one tensor, NCHW */
@@ -52,15 +52,8 @@ static void look(looker *l, int layer, amp_trace_kind kind, const float *numbers
 {
     const amp_subject_pass *asked = l->asked;
     if (asked->reference)
-        amp_trace_compare(asked->reference, layer, kind, numbers, count,
-                          amp_differences_at(asked->found, layer, kind));
+        amp_trace_compare(asked->reference, layer, kind, numbers, count, &(*asked->found)[layer][kind]);
     if (asked->record) amp_trace_append(asked->record, layer, kind, numbers, count, 1);
-}
-
-static int is_new(looker *l, int layer, amp_trace_kind kind)
-{
-    char *seen = &l->seen[layer * AMP_TRACE_KINDS + (int)kind];
-    return *seen ? 0 : (*seen = 1);
 }
 
 static amp_trace_kind kind_of(const amp_param_desc *p)
@@ -107,7 +100,7 @@ static amp_status feed(looker *l, amp_backend *b, const amp_tensor *t, const amp
                        float factor, amp_error *error)
 {
     if (!with->numbers || with->count != amp_shape_count(t->shape)) return AMP_OK;
-    amp_trace_to_tensor(t, l->bytes, factor, with->numbers);
+    amp_trace_convert(t, l->bytes, factor, with->numbers, NULL);
     return b->upload(b, t->data, l->bytes, amp_tensor_bytes(t), error);
 }
 
@@ -116,10 +109,10 @@ static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, am
 {
     const amp_tensor *t = &seen->tensor;
     float scale = kind == AMP_TRACE_DELTA ? l->s->scale : 1;
-    if (!is_new(l, seen->layer, kind)) return AMP_OK;
+    if (l->seen[seen->layer][kind]++) return AMP_OK;
     make_room(l, amp_shape_count(t->shape));
     AMP_TRY(b->download(b, l->bytes, t->data, amp_tensor_bytes(t), error));
-    amp_trace_from_tensor(t, l->bytes, 1 / scale, l->numbers);
+    amp_trace_convert(t, l->bytes, 1 / scale, NULL, l->numbers);
     int squashed = kind == AMP_TRACE_OUTPUT && is_squashed_later(&l->s->network, seen->layer);
     if (squashed) squash(l->numbers, amp_shape_count(t->shape));
     look(l, seen->layer, kind, l->numbers, amp_shape_count(t->shape));
@@ -337,8 +330,8 @@ static void empty(const amp_subject_pass *asked, int layers)
         amp_trace_make(asked->record, layers);
     }
     if (asked->found) {
-        amp_differences_free(asked->found);
-        amp_differences_make(asked->found, layers);
+        free(*asked->found);
+        *asked->found = amp_allocated(calloc((size_t)layers + 1, sizeof **asked->found));
     }
 }
 
@@ -349,7 +342,7 @@ static amp_status run_once(amp_subject *s, const amp_probe_input *input, const a
     looker l = { .s = s, .asked = asked };
     empty(asked, layers);
     amp_trace_make(&l.whole, layers);
-    l.seen = amp_allocated(calloc((size_t)layers + 1, AMP_TRACE_KINDS));
+    l.seen = amp_allocated(calloc((size_t)layers + 1, sizeof *l.seen));
     l.next_param = amp_allocated(calloc((size_t)layers + 1, sizeof *l.next_param));
     amp_status status = run(&l, input, error);
     *overflowed = l.overflowed;
@@ -440,59 +433,47 @@ amp_status amp_subject_open(amp_subject *s, const char *cfg, const char *weights
     return status;
 }
 
-amp_status amp_subject_stir(amp_subject *s, amp_error *error)
+/* Draws biases and scales (stirs), or moves each parameter by up to half of itself: stock's here, as
+ * Darknet's own update passes over some layers; AMP's by the momentum that its next update finds. */
+static amp_status draw(amp_subject *s, int stirs, amp_error *error)
 {
-    uint64_t state = s->seed;
+    uint64_t state = stirs ? s->seed : ~(uint64_t)s->seed;
+    float to_momentum = stirs ? 0 : (float)amp_fork_view(s->net).batch / amp_fork_rate(s->net);
     for (int i = 0; i < s->network.count; i++)
         for (int k = 0; k < s->network.layers[i].param_count; k++) {
             const amp_param_desc *p = &s->network.layers[i].params[k];
             amp_trace_kind kind = kind_of(p);
-            if (kind == AMP_TRACE_WEIGHTS) continue;
-            float *drawn = amp_allocated(malloc((p->count + 1) * sizeof *drawn));
+            if (stirs && kind == AMP_TRACE_WEIGHTS) continue;
+            size_t bytes = p->count * sizeof(float);
+            float *numbers = amp_allocated(malloc(bytes + 1));
+            float *to = stirs || !s->engine ? p->master : *p->gradient_slot;
+            amp_status status = s->backend->download(s->backend, numbers, p->master, bytes, error);
             for (size_t e = 0; e < p->count; e++) {
-                float u = (float)(amp_random_mix(state += AMP_RANDOM_STEP) >> 40) / 16777216.f;
-                drawn[e] = kind == AMP_TRACE_SCALES ? .5f + u : .4f * u - .2f;
+                float u = (float)(amp_random_mix(state += AMP_RANDOM_STEP) >> 40) / 0x1p24f, by = u - .5f;
+                if (stirs) numbers[e] = kind == AMP_TRACE_SCALES ? .5f + u : .4f * u - .2f;
+                else numbers[e] *= s->engine ? by * to_momentum : 1 + by;
             }
-            amp_status status = s->backend->upload(s->backend, p->master, drawn, p->count * sizeof *drawn,
-                                                   error);
-            free(drawn);
+            if (status == AMP_OK) status = s->backend->upload(s->backend, to, numbers, bytes, error);
+            free(numbers);
             AMP_TRY(status);
         }
-    if (s->engine) amp_engine_weights_changed(s->engine);
     return AMP_OK;
 }
 
-/* Moves each parameter by up to half of itself: stock's here, as Darknet's own update passes over some
- * layers; AMP's by the momentum that its next update finds. Alike in all subjects of a network and seed. */
-static amp_status move(amp_subject *s, amp_error *error)
+amp_status amp_subject_stir(amp_subject *s, amp_error *error)
 {
-    uint64_t state = ~(uint64_t)s->seed;
-    float to_momentum = (float)amp_fork_view(s->net).batch / amp_fork_rate(s->net);
-    for (int i = 0; i < s->network.count; i++)
-        for (int k = 0; k < s->network.layers[i].param_count; k++) {
-            const amp_param_desc *p = &s->network.layers[i].params[k];
-            size_t bytes = p->count * sizeof(float);
-            float *moved = amp_allocated(malloc(bytes + 1));
-            float *to = s->engine ? *p->gradient_slot : p->master;
-            amp_status status = s->backend->download(s->backend, moved, p->master, bytes, error);
-            for (size_t e = 0; e < p->count; e++) {
-                float by = (float)(amp_random_mix(state += AMP_RANDOM_STEP) >> 40) / 0x1p24f - .5f;
-                moved[e] *= s->engine ? by * to_momentum : 1 + by;
-            }
-            if (status == AMP_OK) status = s->backend->upload(s->backend, to, moved, bytes, error);
-            free(moved);
-            AMP_TRY(status);
-        }
+    AMP_TRY(draw(s, 1, error));
+    if (s->engine) amp_engine_weights_changed(s->engine);
     return AMP_OK;
 }
 
 amp_status amp_subject_step(amp_subject *s, amp_error *error)
 {
     int is_forward;
-    if (!s->engine) return move(s, error);
+    if (!s->engine) return draw(s, 0, error);
     forward_and_backward(s, NULL, 1, &is_forward, NULL); /* on no images, so that there are copies */
     AMP_TRY(forget(s, error));
-    AMP_TRY(move(s, error));
+    AMP_TRY(draw(s, 0, error));
     amp_fork_update(s->net);
     return forget(s, error);
 }

@@ -32,7 +32,7 @@ typedef struct amp_subject {
 /* What is done with the tensors of a pass; each may be NULL. */
 typedef struct amp_subject_pass {
     const amp_trace *reference;  /* each tensor is compared with it */
-    amp_differences *found;      /* ... and this is what is found */
+    amp_differences **found;     /* ... and this is what is found, for each layer; the caller frees it */
     int feeds;                   /* each output and delta is then replaced by the reference's, so that what is
                                     found of a layer is what it adds itself to what it was given. AMP only */
     amp_trace *record;           /* keeps all tensors */

@@ -8,16 +8,15 @@
 
 /* ---- traces ---- */
 
-static size_t slots(int layers) { return (size_t)layers * AMP_TRACE_KINDS; }
-
 void amp_trace_make(amp_trace *t, int layers)
 {
-    *t = (amp_trace){ layers, amp_allocated(calloc(slots(layers) + 1, sizeof *t->tensors)) };
+    size_t count = (size_t)layers * AMP_TRACE_KINDS;
+    *t = (amp_trace){ layers, amp_allocated(calloc(count + 1, sizeof *t->tensors)) };
 }
 
 void amp_trace_free(amp_trace *t)
 {
-    for (size_t i = 0; t->tensors && i < slots(t->layers); i++) free(t->tensors[i].numbers);
+    for (int i = 0; t->tensors && i < t->layers * AMP_TRACE_KINDS; i++) free(t->tensors[i].numbers);
     free(t->tensors);
     *t = (amp_trace){ 0 };
 }
@@ -37,22 +36,6 @@ void amp_trace_append(amp_trace *t, int layer, amp_trace_kind kind, const float 
 }
 
 /* ---- differences ---- */
-
-void amp_differences_make(amp_differences *d, int layers)
-{
-    *d = (amp_differences){ layers, amp_allocated(calloc(slots(layers) + 1, sizeof *d->of)) };
-}
-
-void amp_differences_free(amp_differences *d)
-{
-    free(d->of);
-    *d = (amp_differences){ 0 };
-}
-
-amp_difference *amp_differences_at(const amp_differences *d, int layer, amp_trace_kind kind)
-{
-    return &d->of[layer * AMP_TRACE_KINDS + (int)kind];
-}
 
 /* Whose size bounds that of a tensor from below: its root mean square, times the square root of count. */
 static double floor_of(const amp_trace *reference, int layer, amp_trace_kind kind, size_t count)
@@ -122,25 +105,16 @@ static void set_number(const amp_tensor *t, void *memory, size_t at, float numbe
                                                               : amp_float_to_fp16(number);
 }
 
-/* A row: the numbers of one channel of one image. */
-void amp_trace_from_tensor(const amp_tensor *t, const void *memory, float factor, float *numbers)
+void amp_trace_convert(const amp_tensor *t, void *memory, float factor, const float *from, float *to)
 {
-    long channels = t->shape.c, rows = (long)t->shape.n * channels;
+    long channels = t->shape.c, rows = (long)t->shape.n * channels; /* a row: one channel of one image */
     size_t pixels = (size_t)t->shape.h * (size_t)t->shape.w;
     #pragma omp parallel for
     for (long row = 0; row < rows; row++)
-        for (size_t p = 0; p < pixels; p++)
-            numbers[(size_t)row * pixels + p] = factor * number_at(t, memory, place_of(t,
-                    (size_t)(row / channels), (size_t)(row % channels), p));
-}
-
-void amp_trace_to_tensor(const amp_tensor *t, void *memory, float factor, const float *numbers)
-{
-    long channels = t->shape.c, rows = (long)t->shape.n * channels;
-    size_t pixels = (size_t)t->shape.h * (size_t)t->shape.w;
-    #pragma omp parallel for
-    for (long row = 0; row < rows; row++)
-        for (size_t p = 0; p < pixels; p++)
-            set_number(t, memory, place_of(t, (size_t)(row / channels), (size_t)(row % channels), p),
-                       factor * numbers[(size_t)row * pixels + p]);
+        for (size_t p = 0; p < pixels; p++) {
+            size_t place = place_of(t, (size_t)(row / channels), (size_t)(row % channels), p);
+            size_t plain = (size_t)row * pixels + p;
+            if (from) set_number(t, memory, place, factor * from[plain]);
+            else to[plain] = factor * number_at(t, memory, place);
+        }
 }

@@ -29,8 +29,9 @@ typedef struct amp_difference {
     double floor;          /* the least that the size of y counts as: see amp_difference_error */
 } amp_difference;
 
-/* A difference for each layer and kind, as in amp_trace. */
-typedef struct amp_differences { int layers; amp_difference *of; } amp_differences;
+/* Of one layer, a difference of each kind; and a flag. */
+typedef amp_difference amp_differences[AMP_TRACE_KINDS];
+typedef char amp_trace_flags[AMP_TRACE_KINDS];
 
 void amp_trace_make(amp_trace *, int layers);
 void amp_trace_free(amp_trace *);
@@ -38,10 +39,6 @@ amp_trace_tensor *amp_trace_at(const amp_trace *, int layer, amp_trace_kind);
 /* Adds a copy of `count` numbers, times factor, behind those that are there already. */
 void amp_trace_append(amp_trace *, int layer, amp_trace_kind, const float *numbers, size_t count,
                       float factor);
-
-void amp_differences_make(amp_differences *, int layers);
-void amp_differences_free(amp_differences *);
-amp_difference *amp_differences_at(const amp_differences *, int layer, amp_trace_kind);
 
 /* Compares a tensor with its reference; `reference` is the trace of all, which gives the floor. Those of
  * biases and scales are held against the size of their layer's weights' gradient where that is larger, since
@@ -56,7 +53,7 @@ void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind, co
 double amp_difference_error(const amp_difference *);
 double amp_difference_cosine(const amp_difference *);
 
-/* From a tensor as a backend has it (any dtype and layout) to NCHW, times factor, and back. `memory`: where
- * the tensor's bytes lie in the program's memory. */
-void amp_trace_from_tensor(const amp_tensor *, const void *memory, float factor, float *numbers);
-void amp_trace_to_tensor(const amp_tensor *, void *memory, float factor, const float *numbers);
+/* Between a tensor as a backend has it (any dtype and layout) and NCHW, times factor: into the tensor from
+ * `from`, or, where that is NULL, out of it to `to`. `memory`: where the tensor's bytes lie in the program's
+ * memory. */
+void amp_trace_convert(const amp_tensor *, void *memory, float factor, const float *from, float *to);
