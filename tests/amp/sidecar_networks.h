@@ -42,7 +42,7 @@ __attribute__((unused)) static char *whole_state(network *net, size_t *size)
 {
     char *block = snapshot(net, size);
     assert_int_equal(amp_engine_prepare_training(engine_of(net), NULL), AMP_OK);
-    amp_engine_state e = amp_engine_state_of(engine_of(net));
+    amp_parameters e = *amp_engine_parameters(engine_of(net));
     for (int i = 0; i < e.param_count; i++) {
         block = realloc(block, *size + e.params[i].count * sizeof(float));
         memcpy(block + *size, e.params[i].grad, e.params[i].count * sizeof(float));
