@@ -28,11 +28,6 @@ size_t amp_gap_input_count(const network *net, int index)
     return (size_t)(index ? net->layers[index - 1].outputs : net->inputs) * (size_t)net->batch;
 }
 
-static int is_binarized(const layer *l, int training)
-{
-    return l->type == CONVOLUTIONAL && l->xnor && (!l->align_bit_weights || training);
-}
-
 /* Each filter's weights become plus or minus the mean of their sizes, as on a GPU, and the input 1 or -1. */
 static void binarize(layer *l, const float *input, size_t count, float *binary_input)
 {
@@ -56,7 +51,7 @@ void amp_gap_forward(layer l, network_state state)
     size_t count = amp_gap_input_count(&state.net, state.index);
     float *copy = NULL;
     int squashes = l.type == YOLO || l.type == GAUSSIAN_YOLO;
-    if (is_binarized(&l, state.train)) {
+    if (l.type == CONVOLUTIONAL && l.xnor && (!l.align_bit_weights || state.train)) {
         copy = amp_gap_scratch(count);
         binarize(&l, state.input, count, copy);
         state.input = copy;
