@@ -32,25 +32,20 @@
 
 /* ---- life ---- */
 
-amp_status amp_engine_create(const amp_engine_settings *settings, amp_backend *backend, const amp_host *host,
-                             const amp_network_desc *network, amp_engine **out, amp_error *error)
+amp_engine *amp_engine_create(const amp_engine_settings *settings, amp_backend *backend, const amp_host *host,
+                              const amp_network_desc *network)
 {
-    *out = NULL;
     amp_engine *engine = amp_allocated(calloc(1, sizeof *engine));
     engine->settings = *settings;
     engine->recording.on = settings->graphs;
     engine->first_scaler = settings->scaler;
     engine->backend = backend;
     engine->host = *host;
-    engine->layer_count = network->count;
     engine->weights_version = 1;
-    if (!network->count) {
-        amp_engine_free(engine);
-        return amp_fail(error, AMP_BAD_NETWORK, "amp: the network has no layers");
-    }
+    engine->parameters = (amp_parameters){ .backend = backend, .adam = settings->adam,
+                                           .adamw = settings->adamw };
     amp_parameters_collect(&engine->parameters, network);
-    *out = engine;
-    return AMP_OK;
+    return engine;
 }
 
 void amp_engine_free(amp_engine *engine)
@@ -60,7 +55,7 @@ void amp_engine_free(amp_engine *engine)
     amp_recording_drop(&engine->recording, b);
     for (int i = 0; i < engine->plan_count; i++) amp_plan_free(engine->plans[i], b);
     if (engine->block) b->release(b, engine->block);
-    amp_parameters_free(&engine->parameters, b);
+    amp_parameters_free(&engine->parameters);
     b->destroy(b);
     free(engine);
 }
@@ -75,21 +70,21 @@ void amp_engine_invalidate(amp_engine *engine)
 void amp_engine_weights_changed(amp_engine *engine)
 {
     engine->weights_version++;
-    amp_parameters_keep(&engine->parameters, engine->backend, NULL);
+    amp_parameters_keep(&engine->parameters, NULL);
 }
 
 int amp_engine_trains(const amp_engine *engine) { return engine->trains; }
 
 amp_status amp_engine_prepare_training(amp_engine *engine, amp_error *error)
 {
-    return amp_parameters_take(&engine->parameters, engine->settings.adam, engine->backend, error);
+    return amp_parameters_take(&engine->parameters, error);
 }
 
 amp_status amp_engine_start_anew(amp_engine *engine, amp_error *error)
 {
     engine->settings.scaler = engine->first_scaler;
     amp_spikes_reset(&engine->settings.spikes);
-    return amp_parameters_reset(&engine->parameters, engine->backend, error);
+    return amp_parameters_reset(&engine->parameters, error);
 }
 
 void amp_engine_hold(amp_engine *engine, const char *held) { engine->parameters.held = held; }
@@ -106,16 +101,7 @@ void amp_engine_set_spikes(amp_engine *engine, const amp_spikes *spikes)
 }
 amp_backend *amp_engine_backend(amp_engine *engine) { return engine->backend; }
 const amp_plan *amp_engine_plan(const amp_engine *engine) { return engine->active; }
-
-amp_engine_state amp_engine_state_of(const amp_engine *engine)
-{
-    const amp_parameters *p = &engine->parameters;
-    return (amp_engine_state){ .backend = engine->backend, .adam = engine->settings.adam,
-                               .adamw = engine->settings.adamw, .layer_count = engine->layer_count,
-                               .param_count = p->param_count,
-                               .statistics_count = p->statistics_count, .layer_types = p->layer_types,
-                               .params = p->params, .statistics = p->statistics };
-}
+const amp_parameters *amp_engine_parameters(const amp_engine *engine) { return &engine->parameters; }
 
 /* ---- ranks, observers, notes for the user ---- */
 
@@ -154,31 +140,21 @@ const char *amp_engine_note(amp_engine *engine)
 
 /* ---- the end of a step ---- */
 
-int amp_engine_bad_master(amp_engine *engine, amp_anomaly *bad)
-{
-    return amp_parameters_bad_master(&engine->parameters, engine->backend, bad);
-}
-
-int amp_engine_bad_statistics(amp_engine *engine, amp_anomaly *bad)
-{
-    return amp_parameters_bad_statistics(&engine->parameters, engine->backend, bad);
-}
-
 /* Why a step is skipped: what was seen first, else the first gradient in .cfg order. */
 static void find_cause(amp_engine *engine, amp_step_report *report)
 {
     report->bad = report->anomaly;
     if (!report->bad.found) report->bad = engine->rejected;
     if (report->bad.found) return;
-    if (amp_parameters_bad_gradient(&engine->parameters, engine->backend, &report->bad)) return;
-    amp_parameters_bad_statistics(&engine->parameters, engine->backend, &report->bad);
+    if (amp_parameters_bad_gradient(&engine->parameters, &report->bad)) return;
+    amp_parameters_bad_statistics(&engine->parameters, &report->bad);
 }
 
 /* Leaves masters and moments as they are, and takes back what the step has made. */
 static amp_status drop_gradients(amp_engine *engine, amp_error *error)
 {
-    AMP_TRY(amp_parameters_zero_gradients(&engine->parameters, engine->backend, error));
-    return amp_parameters_restore(&engine->parameters, engine->backend, error);
+    AMP_TRY(amp_parameters_zero_gradients(&engine->parameters, error));
+    return amp_parameters_restore(&engine->parameters, error);
 }
 
 /* Nothing changes but the scale. Weights that are inf or NaN themselves end the training at once. */
@@ -189,7 +165,7 @@ static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_err
     report->scale_after = engine->settings.scaler.scale;
     find_cause(engine, report);
     AMP_TRY(drop_gradients(engine, error));
-    report->bad_master = amp_engine_bad_master(engine, &report->bad);
+    report->bad_master = amp_parameters_bad_master(&engine->parameters, &report->bad);
     if (verdict == AMP_OK && !report->bad_master) return AMP_OK;
     return amp_fail(error, AMP_DIVERGED, "amp: %s stay inf or NaN, first in layer %d (%s)",
                     report->bad_master ? "weights" : "gradients", report->bad.layer, report->bad.tensor);
@@ -224,15 +200,14 @@ amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float de
     report->anomaly = engine->anomaly;
     args->inverse_scale = amp_scaler_inverse(scaler);
     args->clip_norm = engine->settings.clip_norm;
-    args->adam = engine->settings.adam;
-    args->adamw = engine->settings.adamw;
-    AMP_TRY(amp_parallel_finish(&engine->parallel, &engine->parameters, scaler, engine->backend,
-                                &engine->rejected, &spikes->loss, error));
+    args->adam = engine->parameters.adam;
+    args->adamw = engine->parameters.adamw;
+    AMP_TRY(amp_parallel_finish(&engine->parallel, &engine->parameters, scaler, &engine->rejected,
+                                &spikes->loss, error));
     double loss = spikes->loss / args->batch;
     args->norm_limit = amp_spikes_norm_limit(spikes, loss);
     if (!engine->rejected.found)
-        AMP_TRY(amp_parameters_finish_step(&engine->parameters, engine->backend, args, decay, &outcome,
-                                           error));
+        AMP_TRY(amp_parameters_finish_step(&engine->parameters, args, decay, &outcome, error));
     report->gradient_norm = outcome.gradient_norm;
     if (outcome.taken || outcome.above_limit)
         report->spike = amp_spikes_judge(spikes, outcome.gradient_norm, loss);

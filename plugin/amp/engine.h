@@ -36,7 +36,7 @@ typedef struct amp_step_report {
     float scale_before, scale_after;
     amp_anomaly bad;             /* skipped: the first inf or NaN, if known; else the first bad gradient in
                                     .cfg order */
-    int bad_master;              /* skipped, and the weights themselves are bad (amp_engine_bad_master):
+    int bad_master;              /* skipped, and the weights themselves are bad (amp_parameters_bad_master):
                                     `bad` says which */
     amp_anomaly anomaly;         /* found only with debug=1 and in the step that ends training: the first in
                                     the order of time */
@@ -44,10 +44,10 @@ typedef struct amp_step_report {
                                     clipping; 0 after an overflow */
 } amp_step_report;
 
-/* The engine takes backend over and destroys it, also on failure. network describes the layers at any shape;
+/* The engine takes backend over and destroys it. network describes the layers, one at least, at any shape;
  * the engine copies what it needs. host is copied; its context outlives the engine. */
-amp_status amp_engine_create(const amp_engine_settings *, amp_backend *backend, const amp_host *host,
-                             const amp_network_desc *network, amp_engine **out, amp_error *);
+amp_engine *amp_engine_create(const amp_engine_settings *, amp_backend *backend, const amp_host *host,
+                              const amp_network_desc *network);
 void amp_engine_free(amp_engine *);
 
 /* The plan for this key, of these weights where it folds them; NULL: there is none yet. It may be gone after
@@ -113,11 +113,6 @@ void amp_engine_reject_step(amp_engine *, const amp_anomaly *why);
 
 /* Show all tensors to observer from the next pass on, or to none (NULL). It is copied. */
 void amp_engine_set_observer(amp_engine *, const amp_observer *observer);
-/* Whether a master array cannot be trained any more, as after an absurd learning rate: it holds inf or NaN,
- * or the sum of its squares exceeds fp32, so that norms and variances overflow. *bad is then the first. */
-int amp_engine_bad_master(amp_engine *, amp_anomaly *bad);
-/* Whether a rolling statistic is inf or NaN: then no step can ever be taken. *bad is the first then. */
-int amp_engine_bad_statistics(amp_engine *, amp_anomaly *bad);
 /* The first non-finite tensor of the step under way; found is 0 if there is none, or if anomaly
  * detection is off (see amp_step_report). */
 const amp_anomaly *amp_engine_anomaly(const amp_engine *);
@@ -135,16 +130,6 @@ amp_backend *amp_engine_backend(amp_engine *);
 /* The plan that ran last, or NULL: for messages and tests. */
 const amp_plan *amp_engine_plan(const amp_engine *);
 
-/* What a sidecar saves of an engine, in .cfg order. All of it is the engine's; the arrays lie in its
- * backend's memory. Gradients, moments and committed statistics are NULL until
- * amp_engine_prepare_training. */
-typedef struct amp_engine_state {
-    amp_backend *backend;
-    int adam, adamw;
-    int layer_count, param_count, statistics_count;
-    const char *const *layer_types;
-    const amp_param *params;
-    const amp_statistics *statistics;
-} amp_engine_state;
-
-amp_engine_state amp_engine_state_of(const amp_engine *);
+/* What a sidecar saves of an engine. All of it is the engine's; the arrays lie in its backend's memory.
+ * Gradients, moments and committed statistics are NULL until amp_engine_prepare_training. */
+const amp_parameters *amp_engine_parameters(const amp_engine *);

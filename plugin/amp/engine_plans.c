@@ -107,20 +107,18 @@ void amp_engine_set_recompute(amp_engine *engine, const amp_recompute_settings *
     engine->settings.recompute = *settings;
 }
 
-static void drop_weights(amp_engine *engine, amp_plan *plan)
-{
-    for (int i = 0; i < plan->count; i++) amp_node_drop_weights(&plan->nodes[i], engine->backend);
-    plan->weights_version = 0;
-}
-
 /* All plans share one block of memory, since only one at a time is between forward and backward. */
 amp_status amp_engine_activate(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     if (engine->active == plan) return AMP_OK;
     amp_parallel_plan_changes(&engine->parallel);
     amp_recording_drop(&engine->recording, engine->backend);
-    for (int i = 0; i < engine->plan_count; i++)
-        if (engine->plans[i] != plan) drop_weights(engine, engine->plans[i]);
+    for (int i = 0; i < engine->plan_count; i++) {
+        amp_plan *other = engine->plans[i];
+        for (int k = 0; other != plan && k < other->count; k++)
+            amp_node_drop_weights(&other->nodes[k], engine->backend);
+        if (other != plan) other->weights_version = 0;
+    }
     engine->active = NULL;
     if (engine->block_bytes < plan->arena.total) {
         engine->backend->release(engine->backend, engine->block);

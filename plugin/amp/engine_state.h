@@ -10,7 +10,7 @@ struct amp_engine {
     amp_backend *backend;
     amp_host host;
     amp_plan *plans[MAX_PLANS], *active;
-    int plan_count, layer_count;
+    int plan_count;
     unsigned long uses;
     void *block;          /* memory of the active plan's arena */
     size_t block_bytes;

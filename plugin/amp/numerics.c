@@ -98,10 +98,10 @@ unsigned long long amp_exponents_count(const amp_exponents *e)
 
 /* ---- observing ---- */
 
-amp_numerics *amp_numerics_create(int layers)
+amp_numerics *amp_numerics_create(int layers, const amp_engine *engine)
 {
     amp_numerics *n = amp_allocated(malloc(sizeof *n));
-    *n = (amp_numerics){ .layer_count = layers, .last_output = -1, .inner_pending = -1 };
+    *n = (amp_numerics){ .layer_count = layers, .engine = engine, .last_output = -1, .inner_pending = -1 };
     n->layers = amp_allocated(calloc((size_t)layers + 1, sizeof *n->layers));
     n->buffer = amp_allocated(malloc(DOWNLOAD * sizeof(float)));
     return n;
@@ -115,7 +115,6 @@ void amp_numerics_free(amp_numerics *n)
     free(n);
 }
 
-void amp_numerics_look_inside(amp_numerics *n, const amp_engine *engine) { n->engine = engine; }
 void amp_numerics_count_gradients(amp_numerics *n, int counted) { n->skips_gradients = !counted; }
 
 const amp_layer_numerics *amp_numerics_of(const amp_numerics *n, int layer) { return &n->layers[layer]; }

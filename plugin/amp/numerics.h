@@ -26,13 +26,11 @@ typedef struct amp_layer_numerics { amp_exponents output, inner_output, delta, i
 
 typedef struct amp_numerics amp_numerics;
 
-amp_numerics *amp_numerics_create(int layers);
+/* engine: the observed one, which outlives the use of the observer; NULL: nothing inner is counted. */
+amp_numerics *amp_numerics_create(int layers, const amp_engine *engine);
 void amp_numerics_free(amp_numerics *); /* NULL is fine */
 /* To be given to amp_engine_set_observer; lives as long as the numerics. */
 amp_observer amp_numerics_observer(amp_numerics *);
-/* The engine that is observed, which outlives the use of the observer: without it nothing inner is
- * counted. */
-void amp_numerics_look_inside(amp_numerics *, const amp_engine *);
 /* Whether gradients are counted; at first they are. An observer is shown their sums over the subdivisions so
  * far: those of the first subdivision alone are what a GPU writes in 16 bits. */
 void amp_numerics_count_gradients(amp_numerics *, int counted);

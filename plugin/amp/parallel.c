@@ -74,8 +74,8 @@ static int differs(const amp_parallel *p, const amp_statistics *s)
 
 /* Rolling statistics after a step, as one rank would have them that makes all passes. A rank that starts at
  * r0 and makes S passes ends at r = k·r0 + s, where k = (1 - rolling_factor)^S and s is the share of its
- * images. One rank that makes the passes of all N in their order ends at k^N·r0 + Σ k^(N-1-rank)·s. to_terms
- * gives a rank's term of the sum, with s = r - k·r0; from_terms adds k^N·r0 to their sum. */
+ * images. One rank that makes the passes of all N in their order ends at k^N·r0 + Σ k^(N-1-rank)·s.
+ * to_terms gives a rank's term of the sum, with s = r - k·r0; from_terms adds k^N·r0 to their sum. */
 static void to_terms(const amp_parallel *p, const amp_statistics *s, const float *committed,
                      const float *now, float *terms)
 {
@@ -98,9 +98,10 @@ static void from_terms(const amp_parallel *p, const amp_statistics *s, const flo
  * end it holds the committed copies again. committed, now, terms: as large as the block, in the program's
  * memory; terms are 0 at first. What does not differ, or is a rank's own (a recurrent layer's state), stays
  * as it is. */
-static amp_status combine(const amp_parallel *p, const amp_parameters *params, amp_backend *b,
-                          float *committed, float *now, float *terms, amp_error *error)
+static amp_status combine(const amp_parallel *p, const amp_parameters *params, float *committed, float *now,
+                          float *terms, amp_error *error)
 {
+    amp_backend *b = params->backend;
     float *block = params->committed_block;
     size_t bytes = params->committed_count * sizeof *block;
     AMP_TRY(b->download(b, committed, block, bytes, error));
@@ -125,8 +126,7 @@ static amp_status combine(const amp_parallel *p, const amp_parameters *params, a
     return b->upload(b, block, committed, bytes, error);
 }
 
-static amp_status combine_statistics(amp_parallel *p, const amp_parameters *params, amp_backend *b,
-                                     amp_error *error)
+static amp_status combine_statistics(amp_parallel *p, const amp_parameters *params, amp_error *error)
 {
     size_t count = params->committed_count;
     int any = 0;
@@ -135,38 +135,43 @@ static amp_status combine_statistics(amp_parallel *p, const amp_parameters *para
     float *memory = amp_allocated(calloc(3 * count, sizeof *memory));
     snprintf(p->comm->phase, sizeof p->comm->phase, "step %llu, rolling statistics",
              (unsigned long long)p->step);
-    amp_status status = combine(p, params, b, memory, memory + count, memory + 2 * count, error);
+    amp_status status = combine(p, params, memory, memory + count, memory + 2 * count, error);
     free(memory);
     return status;
 }
 
 /* ---- the record ---- */
 
-/* Of one 64th of all masters, another at each step: after 64 steps all were compared between the ranks. */
-static amp_status checksum_masters(const amp_parallel *p, const amp_parameters *params, amp_backend *b,
-                                   uint64_t *sum, amp_error *error)
+amp_status amp_masters_checksum(const amp_parameters *params, size_t first, size_t last, uint64_t *sum,
+                                amp_error *error)
 {
-    float chunk[1 << 12];
+    enum { CHUNK = 1 << 12 };
+    float chunk[CHUNK];
+    amp_backend *b = params->backend;
     amp_checksum checksum;
-    size_t part = p->step % AMP_DRIFT_STEPS, at = 0;
-    size_t first = params->gradient_count / AMP_DRIFT_STEPS * part;
-    size_t last = part + 1 == AMP_DRIFT_STEPS ? params->gradient_count
-                                              : params->gradient_count / AMP_DRIFT_STEPS * (part + 1);
+    size_t at = 0;
     amp_checksum_start(&checksum);
     for (int i = 0; i < params->param_count; at += params->params[i++].count) {
         const amp_param *param = &params->params[i];
-        size_t from = first > at ? first - at : 0, to = last > at ? last - at : 0;
+        size_t from = first > at ? first - at : 0, to = last > at ? last - at : 0, count;
         if (to > param->count) to = param->count;
-        while (from < to) {
-            size_t count = to - from < sizeof chunk / sizeof *chunk ? to - from : sizeof chunk
-                / sizeof *chunk;
+        for (; from < to; from += count) {
+            count = to - from < CHUNK ? to - from : CHUNK;
             AMP_TRY(b->download(b, chunk, param->master + from, count * sizeof *chunk, error));
             amp_checksum_add(&checksum, chunk, count * sizeof *chunk);
-            from += count;
         }
     }
     *sum = amp_checksum_value(&checksum);
     return AMP_OK;
+}
+
+/* Of one 64th of all masters, another at each step: after 64 steps all were compared between the ranks. */
+static amp_status checksum_masters(const amp_parallel *p, const amp_parameters *params, uint64_t *sum,
+                                   amp_error *error)
+{
+    size_t part = p->step % AMP_DRIFT_STEPS, each = params->gradient_count / AMP_DRIFT_STEPS;
+    size_t last = part + 1 == AMP_DRIFT_STEPS ? params->gradient_count : each * (part + 1);
+    return amp_masters_checksum(params, each * part, last, sum, error);
 }
 
 static amp_status check_drift(const amp_rank_record *all, int size, amp_error *error)
@@ -198,14 +203,14 @@ static void note_rejection(amp_parallel *p, const amp_rank_record *record, amp_a
 }
 
 static amp_status agree(amp_parallel *p, const amp_parameters *params, const amp_scaler *scaler,
-                        amp_backend *b, amp_anomaly *rejected, double *loss, amp_error *error)
+                        amp_anomaly *rejected, double *loss, amp_error *error)
 {
     amp_rank_record all[p->comm->size], mine;
     memset(&mine, 0, sizeof mine);
     mine.step = p->step;
     mine.scale = scaler->scale;
     mine.loss = *loss;
-    AMP_TRY(checksum_masters(p, params, b, &mine.masters, error));
+    AMP_TRY(checksum_masters(p, params, &mine.masters, error));
     if (rejected->found) {
         mine.rejected = 1;
         mine.layer = rejected->layer;
@@ -230,14 +235,14 @@ static amp_status agree(amp_parallel *p, const amp_parameters *params, const amp
 }
 
 amp_status amp_parallel_finish(amp_parallel *p, amp_parameters *params, const amp_scaler *scaler,
-                               amp_backend *b, amp_anomaly *rejected, double *loss, amp_error *error)
+                               amp_anomaly *rejected, double *loss, amp_error *error)
 {
     if (!p->comm) return AMP_OK;
     AMP_TRY(begin_sums(p, params, params->gradient_count, error));
     AMP_TRY(p->comm->sum_end(p->comm, error));
     p->step++;
-    AMP_TRY(combine_statistics(p, params, b, error));
-    AMP_TRY(agree(p, params, scaler, b, rejected, loss, error));
+    AMP_TRY(combine_statistics(p, params, error));
+    AMP_TRY(agree(p, params, scaler, rejected, loss, error));
     p->comm->settled = 1;
     p->begun = 0;
     p->passes = p->is_last_pass = 0;

@@ -61,5 +61,9 @@ amp_status amp_parallel_layer_done(amp_parallel *, const amp_parameters *, int i
 /* The end of a step: all sums are made, and *rejected and *loss are the same on all ranks: the reason of the
  * first rank that has one, and the sum of the ranks' losses. AMP_COMM_FAILED where ranks do not start from
  * the same weights, scale and step. */
-amp_status amp_parallel_finish(amp_parallel *, amp_parameters *, const amp_scaler *, amp_backend *,
-                               amp_anomaly *rejected, double *loss, amp_error *);
+amp_status amp_parallel_finish(amp_parallel *, amp_parameters *, const amp_scaler *, amp_anomaly *rejected,
+                               double *loss, amp_error *);
+
+/* Of all masters, one behind the other: the numbers from `first` to before `last`, or to the end. */
+amp_status amp_masters_checksum(const amp_parameters *, size_t first, size_t last, uint64_t *sum,
+                                amp_error *);

@@ -4,31 +4,6 @@
 #include <float.h>
 #include <math.h>
 
-typedef struct sizes { int params, statistics; size_t elements, committed; } sizes;
-
-static sizes measure(const amp_network_desc *network)
-{
-    sizes s = { 0, 0, 0, 0 };
-    for (int i = 0; i < network->count; i++) {
-        const amp_layer_desc *layer = &network->layers[i];
-        s.params += layer->param_count;
-        s.statistics += layer->statistics_count;
-        for (int k = 0; k < layer->param_count; k++) s.elements += layer->params[k].count;
-        for (int k = 0; k < layer->statistics_count; k++) s.committed += layer->statistics[k].count;
-    }
-    return s;
-}
-
-static void allocate(amp_parameters *p, const sizes *s, int layers)
-{
-    p->params = amp_allocated(calloc((size_t)s->params + 1, sizeof *p->params));
-    p->rates = amp_allocated(calloc((size_t)s->params + 1, sizeof *p->rates));
-    p->layer_types = amp_allocated(calloc((size_t)layers + 1, sizeof *p->layer_types));
-    p->gradients = amp_allocated(calloc((size_t)layers + 1, sizeof *p->gradients));
-    p->entries = amp_allocated(calloc((size_t)s->params + 1, sizeof *p->entries));
-    p->statistics = amp_allocated(calloc((size_t)s->statistics + 1, sizeof *p->statistics));
-}
-
 static amp_gradient_entries entries_of(amp_gradients *gradients, const amp_layer_desc *layer, int k,
                                        int param)
 {
@@ -53,8 +28,13 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
     for (int k = 0; k < layer->param_count; k++) {
         const amp_param_desc *d = &layer->params[k];
         int param = param_of(p, d->master);
+        size_t count = (size_t)p->param_count, room = p->param_room;
+        p->gradient_count += d->count;
+        p->entries = amp_grow(p->entries, (size_t)p->entry_count, &p->entry_room, sizeof *p->entries);
         p->entries[p->entry_count++] = entries_of(&p->gradients[index], layer, k, param);
         if (param < p->param_count) continue;
+        p->params = amp_grow(p->params, count, &p->param_room, sizeof *p->params);
+        p->rates = amp_grow(p->rates, count, &room, sizeof *p->rates);
         p->params[p->param_count] = (amp_param){ .master = d->master, .momentum = *d->gradient_slot,
                                                  .count = d->count, .clip = d->clip,
                                                  .rate_scale = layer->rate_scale, .decays = d->decays,
@@ -82,6 +62,9 @@ static void add_statistics(amp_parameters *p, const amp_layer_desc *layer, int i
     for (int k = 0; k < layer->statistics_count; k++) {
         const amp_statistics_desc *d = &layer->statistics[k];
         float factor = join_factors(p, d);
+        p->committed_count += d->count;
+        p->statistics = amp_grow(p->statistics, (size_t)p->statistics_count, &p->statistics_room,
+                                 sizeof *p->statistics);
         p->statistics[p->statistics_count++] = (amp_statistics){ .array = d->array, .count = d->count,
                                                                  .layer = index,
                                                                  .rolling_factor = factor,
@@ -92,15 +75,14 @@ static void add_statistics(amp_parameters *p, const amp_layer_desc *layer, int i
 
 void amp_parameters_collect(amp_parameters *p, const amp_network_desc *network)
 {
-    sizes s = measure(network);
-    allocate(p, &s, network->count);
+    p->layer_count = network->count;
+    p->layer_types = amp_allocated(calloc((size_t)network->count + 1, sizeof *p->layer_types));
+    p->gradients = amp_allocated(calloc((size_t)network->count + 1, sizeof *p->gradients));
     for (int i = 0; i < network->count; i++) {
         p->layer_types[i] = network->layers[i].type;
         add_params(p, &network->layers[i], i);
         add_statistics(p, &network->layers[i], i);
     }
-    p->gradient_count = s.elements;
-    p->committed_count = s.committed;
 }
 
 /* Gives each parameter, and each array of statistics, its part of the blocks. */
@@ -124,23 +106,25 @@ static void share_blocks(amp_parameters *p)
     }
 }
 
-amp_status amp_parameters_take(amp_parameters *p, int adam, amp_backend *b, amp_error *error)
+amp_status amp_parameters_take(amp_parameters *p, amp_error *error)
 {
+    amp_backend *b = p->backend;
     size_t bytes = p->gradient_count * sizeof(float);
     if (p->taken) return AMP_OK;
     if (!p->committed_block)
         AMP_TRY(b->allocate(b, p->committed_count * sizeof(float), (void **)&p->committed_block, error));
-    if (adam && !p->moment_block) AMP_TRY(b->allocate(b, 2 * bytes, (void **)&p->moment_block, error));
+    if (p->adam && !p->moment_block) AMP_TRY(b->allocate(b, 2 * bytes, (void **)&p->moment_block, error));
     if (!p->gradient_block) AMP_TRY(b->allocate(b, bytes, (void **)&p->gradient_block, error));
-    if (adam) AMP_TRY(b->zero(b, p->moment_block, 2 * bytes, error));
+    if (p->adam) AMP_TRY(b->zero(b, p->moment_block, 2 * bytes, error));
     AMP_TRY(b->zero(b, p->gradient_block, bytes, error));
     share_blocks(p);
     p->taken = 1;
-    return amp_parameters_keep(p, b, error);
+    return amp_parameters_keep(p, error);
 }
 
-void amp_parameters_free(amp_parameters *p, amp_backend *b)
+void amp_parameters_free(amp_parameters *p)
 {
+    amp_backend *b = p->backend;
     if (p->committed_block) b->release(b, p->committed_block);
     if (p->gradient_block) b->release(b, p->gradient_block);
     if (p->moment_block) b->release(b, p->moment_block);
@@ -156,59 +140,62 @@ void amp_parameters_free(amp_parameters *p, amp_backend *b)
 /* ---- the end of a step ---- */
 
 /* A held parameter's update changes nothing: gradient, rate and decay are 0. */
-static amp_status hold(amp_parameters *p, amp_backend *b, amp_error *error)
+static amp_status hold(amp_parameters *p, amp_error *error)
 {
     for (int i = 0; i < p->param_count; i++) {
         amp_param *param = &p->params[i];
         int held = p->held && p->held[param->layer];
         param->rate_scale = held ? 0 : p->rates[i];
         if (held) param->decay = 0;
-        if (held) AMP_TRY(b->zero(b, param->grad, param->count * sizeof(float), error));
+        if (held) AMP_TRY(p->backend->zero(p->backend, param->grad, param->count * sizeof(float), error));
     }
     return AMP_OK;
 }
 
-amp_status amp_parameters_finish_step(amp_parameters *p, amp_backend *b, const amp_update_args *args,
-                                      float decay, amp_step_outcome *out, amp_error *error)
+amp_status amp_parameters_finish_step(amp_parameters *p, const amp_update_args *args, float decay,
+                                      amp_step_outcome *out, amp_error *error)
 {
     int all_decay = args->adam && !args->adamw;
     for (int i = 0; i < p->param_count; i++)
         p->params[i].decay = all_decay || p->params[i].decays ? decay : 0;
-    AMP_TRY(hold(p, b, error));
+    AMP_TRY(hold(p, error));
     const amp_step_end end = { .params = p->params, .statistics = p->statistics,
                                .param_count = p->param_count, .statistics_count = p->statistics_count,
                                .update = *args };
-    return b->finish_step(b, &end, out, error);
+    return p->backend->finish_step(p->backend, &end, out, error);
 }
 
-amp_status amp_parameters_keep(amp_parameters *p, amp_backend *b, amp_error *error)
+amp_status amp_parameters_keep(amp_parameters *p, amp_error *error)
 {
-    return p->taken ? b->copy_statistics(b, p->statistics, p->statistics_count, 0, error) : AMP_OK;
+    if (!p->taken) return AMP_OK;
+    return p->backend->copy_statistics(p->backend, p->statistics, p->statistics_count, 0, error);
 }
 
-amp_status amp_parameters_restore(amp_parameters *p, amp_backend *b, amp_error *error)
+amp_status amp_parameters_restore(amp_parameters *p, amp_error *error)
 {
-    return b->copy_statistics(b, p->statistics, p->statistics_count, 1, error);
+    return p->backend->copy_statistics(p->backend, p->statistics, p->statistics_count, 1, error);
 }
 
-amp_status amp_parameters_zero_gradients(amp_parameters *p, amp_backend *b, amp_error *error)
+amp_status amp_parameters_zero_gradients(amp_parameters *p, amp_error *error)
 {
+    amp_backend *b = p->backend;
     return b->zero(b, p->gradient_block, p->gradient_count * sizeof(float), error);
 }
 
-amp_status amp_parameters_reset(amp_parameters *p, amp_backend *b, amp_error *error)
+amp_status amp_parameters_reset(amp_parameters *p, amp_error *error)
 {
+    amp_backend *b = p->backend;
     for (int i = 0; i < p->param_count; i++)
         AMP_TRY(b->zero(b, p->params[i].momentum, p->params[i].count * sizeof(float), error));
     if (p->moment_block) AMP_TRY(b->zero(b, p->moment_block, 2 * p->gradient_count * sizeof(float), error));
-    return p->taken ? amp_parameters_zero_gradients(p, b, error) : AMP_OK;
+    return p->taken ? amp_parameters_zero_gradients(p, error) : AMP_OK;
 }
 
 /* ---- finite or not ---- */
 
 /* Whether an array is bad: it holds inf or NaN, or the sum of its squares exceeds `most`. *bad is that one
  * then. */
-static int is_bad(const float *array, size_t count, double most, amp_anomaly place, amp_backend *b,
+static int is_bad(amp_backend *b, const float *array, size_t count, double most, amp_anomaly place,
                   amp_anomaly *bad)
 {
     int found = 0;
@@ -221,33 +208,33 @@ static int is_bad(const float *array, size_t count, double most, amp_anomaly pla
     return 1;
 }
 
-int amp_parameters_bad_gradient(const amp_parameters *p, amp_backend *b, amp_anomaly *bad)
+int amp_parameters_bad_gradient(const amp_parameters *p, amp_anomaly *bad)
 {
     for (int i = 0; i < p->param_count; i++) {
         const amp_param *param = &p->params[i];
         amp_anomaly place = { .layer = param->layer, .pass = "backward", .tensor = param->name,
                               .is_gradient = 1 };
-        if (is_bad(param->grad, param->count, INFINITY, place, b, bad)) return 1;
+        if (is_bad(p->backend, param->grad, param->count, INFINITY, place, bad)) return 1;
     }
     return 0;
 }
 
-int amp_parameters_bad_statistics(const amp_parameters *p, amp_backend *b, amp_anomaly *bad)
+int amp_parameters_bad_statistics(const amp_parameters *p, amp_anomaly *bad)
 {
     for (int i = 0; i < p->statistics_count; i++) {
         const amp_statistics *s = &p->statistics[i];
         amp_anomaly place = { .layer = s->layer, .pass = "forward", .tensor = "rolling statistics" };
-        if (is_bad(s->array, s->count, INFINITY, place, b, bad)) return 1;
+        if (is_bad(p->backend, s->array, s->count, INFINITY, place, bad)) return 1;
     }
     return 0;
 }
 
-int amp_parameters_bad_master(const amp_parameters *p, amp_backend *b, amp_anomaly *bad)
+int amp_parameters_bad_master(const amp_parameters *p, amp_anomaly *bad)
 {
     for (int i = 0; i < p->param_count; i++) {
         const amp_param *param = &p->params[i];
         amp_anomaly place = { .layer = param->layer, .pass = "update", .tensor = param->name };
-        if (is_bad(param->master, param->count, FLT_MAX, place, b, bad)) return 1;
+        if (is_bad(p->backend, param->master, param->count, FLT_MAX, place, bad)) return 1;
     }
     return 0;
 }

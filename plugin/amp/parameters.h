@@ -10,8 +10,10 @@
 typedef struct amp_gradient_entries { int param; float **in_all, **by_name; } amp_gradient_entries;
 
 typedef struct amp_parameters {
+    amp_backend *backend;     /* in whose memory all arrays lie */
+    int adam, adamw;          /* as in amp_engine_settings */
     amp_param *params;
-    int param_count;
+    int param_count, layer_count;
     const char **layer_types; /* per layer: the host's name for it */
     amp_gradients *gradients; /* per layer: where its backward adds */
     amp_gradient_entries *entries; /* per parameter of each layer: layers may share one */
@@ -23,29 +25,30 @@ typedef struct amp_parameters {
     float *rates;      /* the params' rate_scale, which is 0 while they are held */
     const char *held;  /* per layer, or NULL: amp_engine_hold */
     int statistics_count;
+    size_t param_room, entry_room, statistics_room; /* of params and rates, entries, and statistics */
 } amp_parameters;
 
-/* Fills *parameters, which is zeroed before. network's arrays outlive it, its descriptions need not. */
+/* Fills the rest, which is 0 before. network's arrays outlive it, its descriptions need not. */
 void amp_parameters_collect(amp_parameters *, const amp_network_desc *network);
 /* Takes the memory that only a training needs, if it was not taken yet: gradients and Adam's moments, which
  * are 0, and the committed statistics. A network that is only predicted with has none of it. */
-amp_status amp_parameters_take(amp_parameters *, int adam, amp_backend *, amp_error *);
-void amp_parameters_free(amp_parameters *, amp_backend *);
+amp_status amp_parameters_take(amp_parameters *, amp_error *);
+void amp_parameters_free(amp_parameters *);
 
 /* keep: commit the statistics as they are now, if there is memory for that. restore: go back to the committed
  * ones. */
-amp_status amp_parameters_keep(amp_parameters *, amp_backend *, amp_error *);
-amp_status amp_parameters_restore(amp_parameters *, amp_backend *, amp_error *);
-amp_status amp_parameters_zero_gradients(amp_parameters *, amp_backend *, amp_error *);
+amp_status amp_parameters_keep(amp_parameters *, amp_error *);
+amp_status amp_parameters_restore(amp_parameters *, amp_error *);
+amp_status amp_parameters_zero_gradients(amp_parameters *, amp_error *);
 /* Momentum, moments and gradients are 0, as before the first step. */
-amp_status amp_parameters_reset(amp_parameters *, amp_backend *, amp_error *);
+amp_status amp_parameters_reset(amp_parameters *, amp_error *);
 
 /* backend.finish_step over all of them. decay: of those parameters that do. */
-amp_status amp_parameters_finish_step(amp_parameters *, amp_backend *, const amp_update_args *, float decay,
+amp_status amp_parameters_finish_step(amp_parameters *, const amp_update_args *, float decay,
                                       amp_step_outcome *, amp_error *);
 /* The first array of each kind that is bad: 1 and *bad, or 0. For messages: an error of the backend counts as
- * good. */
-int amp_parameters_bad_gradient(const amp_parameters *, amp_backend *, amp_anomaly *bad);
-int amp_parameters_bad_statistics(const amp_parameters *, amp_backend *, amp_anomaly *bad);
-/* Masters are bad also when the sum of their squares exceeds fp32: norms and variances would overflow. */
-int amp_parameters_bad_master(const amp_parameters *, amp_backend *, amp_anomaly *bad);
+ * good. With a bad rolling statistic no step can ever be taken. A master is bad, as after an absurd learning
+ * rate, also where the sum of its squares exceeds fp32: norms and variances would overflow. */
+int amp_parameters_bad_gradient(const amp_parameters *, amp_anomaly *bad);
+int amp_parameters_bad_statistics(const amp_parameters *, amp_anomaly *bad);
+int amp_parameters_bad_master(const amp_parameters *, amp_anomaly *bad);

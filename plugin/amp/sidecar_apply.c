@@ -30,7 +30,7 @@ static int same_text(amp_saved_text saved, const char *text)
     amp_fail(error, AMP_BAD_SIDECAR, "%s: it is of another network: " why "; train with its own .cfg, or " \
              AMP_SIDECAR_REMEDY, (c)->name, ##__VA_ARGS__)
 
-static amp_status compare_layers(const amp_sidecar *c, const amp_engine_state *e, amp_error *error)
+static amp_status compare_layers(const amp_sidecar *c, const amp_parameters *e, amp_error *error)
 {
     int common = c->layer_count < e->layer_count ? c->layer_count : e->layer_count;
     for (int i = 0; i < common; i++)
@@ -42,7 +42,7 @@ static amp_status compare_layers(const amp_sidecar *c, const amp_engine_state *e
     return AMP_OK;
 }
 
-static amp_status compare_params(const amp_sidecar *c, const amp_engine_state *e, amp_error *error)
+static amp_status compare_params(const amp_sidecar *c, const amp_parameters *e, amp_error *error)
 {
     for (int i = 0; i < c->param_count && i < e->param_count; i++) {
         const amp_saved_entry *s = &c->params[i];
@@ -62,13 +62,13 @@ static amp_status compare_params(const amp_sidecar *c, const amp_engine_state *e
 }
 
 /* The size of a recurrent layer's state depends on the batch: with another batch it starts from zero. */
-static int starts_anew(const amp_sidecar *c, const amp_engine_state *e, int i)
+static int starts_anew(const amp_sidecar *c, const amp_parameters *e, int i)
 {
     return c->statistics[i].unsaved && e->statistics[i].unsaved
         && c->statistics[i].count != e->statistics[i].count;
 }
 
-static amp_status compare_statistics(const amp_sidecar *c, const amp_engine_state *e, amp_error *error)
+static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters *e, amp_error *error)
 {
     for (int i = 0; i < c->statistics_count && i < e->statistics_count; i++) {
         const amp_saved_entry *saved = &c->statistics[i];
@@ -128,7 +128,7 @@ static amp_status copy_or_clear(const copier *c, float *to, const unsigned char 
     return c->backend->zero(c->backend, to, count * sizeof *to, c->error);
 }
 
-static amp_status copy_params(const copier *copy, const amp_sidecar *c, const amp_engine_state *e)
+static amp_status copy_params(const copier *copy, const amp_sidecar *c, const amp_parameters *e)
 {
     for (int i = 0; i < e->param_count; i++) {
         const amp_param *p = &e->params[i];
@@ -146,7 +146,7 @@ static amp_status copy_params(const copier *copy, const amp_sidecar *c, const am
 /* What is live first: weights_changed makes that the committed state of all statistics, and a batch under way
  * has its own. */
 static amp_status copy_all(const copier *copy, const amp_sidecar *c, amp_engine *engine,
-                           const amp_engine_state *e)
+                           const amp_parameters *e)
 {
     AMP_TRY(copy_params(copy, c, e));
     for (int kind = AMP_SAVED_LIVE; kind <= AMP_SAVED_COMMITTED; kind++) {
@@ -164,48 +164,48 @@ static amp_status copy_all(const copier *copy, const amp_sidecar *c, amp_engine 
 amp_status amp_sidecar_apply(const amp_sidecar *c, amp_engine *engine, char note[NOTE],
                                 amp_error *error)
 {
-    amp_engine_state e = amp_engine_state_of(engine);
+    const amp_parameters *e = amp_engine_parameters(engine);
     int renewed = 0;
     note[0] = 0;
-    AMP_TRY(compare_layers(c, &e, error));
-    AMP_TRY(compare_params(c, &e, error));
-    AMP_TRY(compare_statistics(c, &e, error));
+    AMP_TRY(compare_layers(c, e, error));
+    AMP_TRY(compare_params(c, e, error));
+    AMP_TRY(compare_statistics(c, e, error));
     AMP_TRY(amp_engine_prepare_training(engine, error));
-    copier copy = { e.backend, error };
+    copier copy = { e->backend, error };
 
-    if (c->adam != e.adam)
+    if (c->adam != e->adam)
         add_note(note, "the optimizer was %s and is %s now: its moments start at 0", c->adam ? "Adam" : "SGD",
-                 e.adam ? "Adam" : "SGD");
-    else if (c->adamw != e.adamw)
+                 e->adam ? "Adam" : "SGD");
+    else if (c->adamw != e->adamw)
         add_note(note, "the optimizer was %s and is %s now: it goes on with the same moments",
-                 c->adamw ? "AdamW" : "Adam", e.adamw ? "AdamW" : "Adam");
+                 c->adamw ? "AdamW" : "Adam", e->adamw ? "AdamW" : "Adam");
     amp_scaler scaler = resumed_scaler(amp_engine_scaler(engine), &c->scaler, note);
     amp_engine_set_scaler(engine, &scaler);
     amp_spikes spikes = *amp_engine_spikes(engine);
     amp_spikes_resume(&spikes, &c->spikes);
     amp_engine_set_spikes(engine, &spikes);
-    for (int i = 0; i < e.statistics_count; i++) renewed += starts_anew(c, &e, i);
+    for (int i = 0; i < e->statistics_count; i++) renewed += starts_anew(c, e, i);
     if (renewed) add_note(note, "another batch than before: recurrent layers start from an empty state");
-    return copy_all(&copy, c, engine, &e);
+    return copy_all(&copy, c, engine, e);
 }
 
 amp_status amp_sidecar_fit_rank(const amp_sidecar *c, amp_engine *engine, int rank, int ranks,
                                    char note[NOTE], amp_error *error)
 {
-    amp_engine_state e = amp_engine_state_of(engine);
+    const amp_parameters *e = amp_engine_parameters(engine);
     size_t count = amp_sidecar_state_count(engine);
     int saved = c->run.ranks > 1 ? c->run.ranks : 1;
     int own = saved == ranks && c->state_count == count; /* its own are there; rank 0's are those of
                                                             `apply` */
     if (!count || (saved == ranks && rank == 0)) return AMP_OK;
     const unsigned char *from = own ? c->states + 4 * count * (size_t)(rank - 1) : NULL;
-    copier copy = { e.backend, error };
+    copier copy = { e->backend, error };
     if (saved != ranks)
         add_note(note, "saved by %d ranks, now %d: recurrent layers start from an empty state", saved, ranks);
     amp_status status = AMP_OK;
-    for (int i = 0; i < e.statistics_count && status == AMP_OK; i++) {
-        const amp_statistics *s = &e.statistics[i];
-        if (!amp_saved_is_state(&e, i)) continue;
+    for (int i = 0; i < e->statistics_count && status == AMP_OK; i++) {
+        const amp_statistics *s = &e->statistics[i];
+        if (!amp_saved_is_state(e, i)) continue;
         status = copy_or_clear(&copy, s->array, from, s->count);
         if (from) from += 4 * s->count;
     }
@@ -245,15 +245,15 @@ static void multiply(float *array, size_t count, double factor)
 
 void amp_sidecar_fit_batch(const amp_sidecar *c, amp_engine *engine, int images, char note[NOTE])
 {
-    amp_engine_state e = amp_engine_state_of(engine);
+    const amp_parameters *e = amp_engine_parameters(engine);
     double saved = (double)c->run.batch * c->run.subdivisions, factor = images / saved;
     if (!(saved > 0) || saved == images) return;
-    for (int i = 0; i < e.param_count; i++) {
-        const amp_param *p = &e.params[i];
+    for (int i = 0; i < e->param_count; i++) {
+        const amp_param *p = &e->params[i];
         multiply(p->momentum, p->count, factor);
         multiply(p->m, p->count, factor);
         multiply(p->v, p->count, factor * factor);
     }
     add_note(note, "the batch was %g images and is %d now: %s scaled to that", saved, images,
-             e.adam ? "moments are" : "momentum is");
+             e->adam ? "moments are" : "momentum is");
 }

@@ -151,7 +151,7 @@ struct amp_sidecar {
 };
 
 /* Whether the statistics of this number are what a recurrent layer carries. */
-static inline int amp_saved_is_state(const amp_engine_state *e, int i)
+static inline int amp_saved_is_state(const amp_parameters *e, int i)
 {
     return e->statistics[i].unsaved && e->statistics[i].rolling_factor <= 0;
 }

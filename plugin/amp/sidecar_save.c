@@ -79,12 +79,6 @@ static amp_sidecar *sidecar_of(const char *path, const char *weights)
     return NULL;
 }
 
-static amp_status is_being_saved(const amp_safe_file *w, amp_error *error)
-{
-    return amp_fail(error, AMP_IO_FAILED, "%.500s: another program is saving it now; start again when it has",
-                    w->target);
-}
-
 static amp_status other_weights(const amp_safe_file *w, const amp_sidecar *c, int left_behind,
                                 amp_error *error)
 {
@@ -113,7 +107,8 @@ static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_sid
     if (!matches && (!left_behind || too_old))
         newer = sidecar_of(s->temporary, new_pair ? w->temporary : w->target);
     if ((left_behind || (newer && new_pair)) && amp_safe_file_busy(w)) {
-        status = is_being_saved(w, error);
+        status = amp_fail(error, AMP_IO_FAILED, "%.500s: another program is saving it now; start again when "
+                          "it has", w->target);
     } else if (newer) {
         *ended = 1;
         status = amp_replace_file(s->temporary, s->target, error);

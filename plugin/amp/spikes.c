@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t kept(const amp_spike_window *w)
-{
-    return w->seen < AMP_SPIKE_WINDOW ? (size_t)w->seen : AMP_SPIKE_WINDOW;
-}
-
 void amp_spike_window_add(amp_spike_window *w, double value)
 {
     w->values[w->seen++ % AMP_SPIKE_WINDOW] = value;
@@ -24,7 +19,7 @@ static int compare(const void *a, const void *b)
 double amp_spike_window_median(const amp_spike_window *w)
 {
     double sorted[AMP_SPIKE_WINDOW];
-    size_t count = kept(w);
+    size_t count = w->seen < AMP_SPIKE_WINDOW ? (size_t)w->seen : AMP_SPIKE_WINDOW;
     if (count < AMP_SPIKE_LEAST) return 0;
     memcpy(sorted, w->values, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, compare);

@@ -127,13 +127,15 @@ int amp_fork_own_faults(const struct network *, int layer);
 size_t amp_fork_stock_bytes(const struct network *net, int i, int batch);
 /* What stock's layers share, at most: im2col's matrix. */
 size_t amp_fork_stock_workspace(const struct network *net);
-/* Floating-point operations of layer i's matrix products in one forward: a multiplication and an addition are
- * two. */
-double amp_fork_operations(const struct network *net, int i);
-/* A layer as a piece of work: its section's name; of a forward, all floating-point operations and the fp32
- * bytes that it must read and write (0 for recurrent layers, which have layers inside); whether it is a
- * product whose channels, in or out, are no multiple of 8. */
-typedef struct amp_layer_work { const char *type; double operations, bytes; int misaligned; } amp_layer_work;
+/* A layer as a piece of work: its section's name; of a forward, the floating-point operations of its matrix
+ * products (a multiplication and an addition are two); all operations, and the fp32 bytes that it must read
+ * and write (0 for recurrent layers, which have layers inside); whether it is a product whose channels, in or
+ * out, are no multiple of 8. */
+typedef struct amp_layer_work {
+    const char *type;
+    double products, operations, bytes;
+    int misaligned;
+} amp_layer_work;
 amp_layer_work amp_fork_layer_work(const struct network *net, int i);
 /* How large a batch may be before Darknet's own numbers of elements, which are ints, overflow. */
 int amp_fork_largest_batch(const struct network *net);

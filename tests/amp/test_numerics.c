@@ -93,7 +93,7 @@ TEST(tensors_of_every_dtype_and_layout_are_counted_from_the_backends_memory)
             amp_exponents slow = { .zeros = 0 };
             amp_numerics *n;
             amp_tensor t = { .dtype = dtypes[d], .layout = (amp_layout)layout, .shape = shape };
-            n = amp_numerics_create(3);
+            n = amp_numerics_create(3, NULL);
             assert_int_equal(memory.allocate(&memory, amp_tensor_bytes(&t), &t.data, NULL), AMP_OK);
             void *here = memory_here(t.data);
             for (size_t i = 0; i < count; i++) {
@@ -119,7 +119,7 @@ TEST(each_kind_of_tensor_is_counted_once_in_its_place)
     float two[2] = { 1, 4 };
     amp_numerics *n;
     amp_tensor t = { .data = memory_there(two), .shape = { 1, 2, 1, 1 } };
-    n = amp_numerics_create(2);
+    n = amp_numerics_create(2, NULL);
     for (int pass = 0; pass < 2; pass++) {
         show(n, seen_of(AMP_SEEN_IMAGE, -1, t));
         show(n, seen_of(AMP_SEEN_INPUT, 0, t));

@@ -19,10 +19,9 @@ enum { NORMALIZED, ACTIVATED, LINEAR_ONE, POOL, LAST, COST_LAYER };
 static amp_numerics *watch(network *net, int inside)
 {
     amp_numerics *n;
-    n = amp_numerics_create(net->n);
+    n = amp_numerics_create(net->n, inside ? net->amp->engine : NULL);
     amp_observer observer = amp_numerics_observer(n);
     amp_engine_set_observer(net->amp->engine, &observer);
-    if (inside) amp_numerics_look_inside(n, net->amp->engine);
     return n;
 }
 

@@ -117,7 +117,7 @@ TEST(arrays_that_weights_files_lack_come_back)
         char note[256];
         for (int k = 0; k < 40; k++) b->masters[k / 8][k % 8] = b->momenta[k / 8][k % 8] = -1;
         for (int k = 0; k < 18; k++) b->statistics[k / 6][k % 6] = -1;
-        amp_engine_state x = amp_engine_state_of(a->engine), y = amp_engine_state_of(b->engine);
+        amp_parameters x = *amp_engine_parameters(a->engine), y = *amp_engine_parameters(b->engine);
         for (int i = 0; i < x.param_count; i++)
             first(x.params[i].grad)[0] = 5, first(y.params[i].grad)[0] = -1;
         a->statistics[0][0] = 77; /* moved in the window: committed is still 0 */
@@ -322,7 +322,7 @@ TEST(a_change_of_optimizer_starts_its_moments_anew)
         resume(b, note);
         assert_non_null(strstr(note, adam ? "optimizer was Adam and is SGD now"
                                : "optimizer was SGD and is Adam now"));
-        amp_engine_state x = amp_engine_state_of(engine_of(a)), y = amp_engine_state_of(engine_of(b));
+        amp_parameters x = *amp_engine_parameters(engine_of(a)), y = *amp_engine_parameters(engine_of(b));
         for (int i = 0; i < y.param_count; i++) {
             assert_memory_equal(x.params[i].master, y.params[i].master, y.params[i].count * sizeof(float));
             for (size_t k = 0; k < y.params[i].count; k++) {
@@ -351,7 +351,7 @@ TEST(between_adam_and_adamw_the_moments_go_on)
                                           "with the same moments");
         resume(c, note);
         assert_string_equal(note, "");
-        amp_engine_state x = amp_engine_state_of(engine_of(a)), y = amp_engine_state_of(engine_of(b));
+        amp_parameters x = *amp_engine_parameters(engine_of(a)), y = *amp_engine_parameters(engine_of(b));
         for (int i = 0; i < y.param_count; i++) {
             assert_memory_equal(x.params[i].m, y.params[i].m, y.params[i].count * sizeof(float));
             assert_memory_equal(x.params[i].v, y.params[i].v, y.params[i].count * sizeof(float));

@@ -18,7 +18,7 @@
 /* Stands for all that a sidecar may change. */
 static uint64_t fuzz_state(const memory_network *n)
 {
-    amp_engine_state e = amp_engine_state_of(n->engine);
+    amp_parameters e = *amp_engine_parameters(n->engine);
     amp_checksum sum;
     amp_checksum_start(&sum);
     amp_checksum_add(&sum, n->masters, sizeof n->masters);
@@ -165,7 +165,7 @@ static int fuzz_check(const unsigned char *bytes, size_t size, memory_network *c
         }
         REQUIRE(!amp_scaler_problem(amp_engine_scaler(networks[i]->engine)));
         REQUIRE(!*note || is_one_line(note));
-        amp_engine_state e = amp_engine_state_of(networks[i]->engine);
+        amp_parameters e = *amp_engine_parameters(networks[i]->engine);
         for (int p = 0; p < e.param_count; p++) {
             const float *momentum = memory_here(e.params[p].momentum);
             const float *m = e.adam ? memory_here(e.params[p].m) : NULL,

@@ -408,8 +408,8 @@ static void add_distance(const float *there, const float *wanted, size_t count, 
 /* Layer by layer, weights and rolling statistics apart. */
 static void assert_near(network *net, network *wanted, double bound)
 {
-    amp_engine_state a = amp_engine_state_of(net->amp->engine);
-    amp_engine_state b = amp_engine_state_of(wanted->amp->engine);
+    amp_parameters a = *amp_engine_parameters(net->amp->engine);
+    amp_parameters b = *amp_engine_parameters(wanted->amp->engine);
     for (int layer = 0; layer < net->n; layer++) {
         double apart[2] = { 0, 0 }, size[2] = { 0, 0 };
         for (int i = 0; i < a.param_count; i++)

@@ -378,7 +378,7 @@ fields=$(sed -n '/^struct layer {/,/^\/\/#ifdef GPU/p' "$ALEXEYAB_TREE/include/d
 for field in $fields; do
     case $field in *_cpu | *_gpu) continue ;; esac
     case $(echo " $known ") in *[[:space:]]"$field"[[:space:]]*) continue ;; esac
-    grep -q "OPTION($field, " "$SOURCE_DIR/plugin/host/family/native_tables.c" \
+    grep -qE "\\b(OPTION|F)\\($field[,)]" "$SOURCE_DIR/plugin/host/family/native_tables.c" \
         "$SOURCE_DIR/plugin/host/darknet/native_tables.h" ||
         fail "native_tables.c has no row for $field of struct layer"
 done

@@ -77,7 +77,7 @@ fields=$(sed -n '/^struct layer{/,/^#ifdef GPU/p' "$DARKNET_TREE/include/darknet
 for field in $fields; do
     case $field in *_cpu | *_gpu) continue ;; esac
     case $(echo $known) in "$field "* | *" $field" | *" $field "*) continue ;; esac
-    grep -q "OPTION($field, " "$SOURCE_DIR/plugin/host/pjreddie/native_tables.c" \
+    grep -qE "\\b(OPTION|F)\\($field[,)]" "$SOURCE_DIR/plugin/host/pjreddie/native_tables.c" \
         "$SOURCE_DIR/plugin/host/darknet/native_tables.h" ||
         fail "native_tables.c has no row for $field of struct layer"
 done

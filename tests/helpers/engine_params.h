@@ -1,11 +1,11 @@
-/* The parameters of an engine, in .cfg order, as amp_engine_state_of gives them; *count: how many. */
+/* The parameters of an engine, in .cfg order, as amp_engine_parameters gives them; *count: how many. */
 #pragma once
 
 #include "amp/engine.h"
 
 static inline const amp_param *engine_params(const amp_engine *engine, int *count)
 {
-    amp_engine_state state = amp_engine_state_of(engine);
+    amp_parameters state = *amp_engine_parameters(engine);
     *count = state.param_count;
     return state.params;
 }

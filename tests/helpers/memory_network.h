@@ -138,7 +138,7 @@ __attribute__((unused)) static memory_network *memory_network_make(int adam, int
     REQUIRE(amp_scaler_init(&settings.scaler, &scaler, NULL) == AMP_OK);
     amp_host host = { 0 };
     amp_network_desc network = { .layers = layers, .count = 3 };
-    REQUIRE(amp_engine_create(&settings, backend, &host, &network, &n->engine, NULL) == AMP_OK);
+    n->engine = amp_engine_create(&settings, backend, &host, &network);
     REQUIRE(amp_engine_prepare_training(n->engine, NULL) == AMP_OK);
     amp_network_desc_free(&network);
     n->adam = adam;

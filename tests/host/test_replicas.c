@@ -13,7 +13,7 @@
 #include "engine_testing.h"
 #include "host/network/resume.h"
 #include "host/program/random.h"
-#include "host/network/shared_pass.h"
+#include "host/network/ranks_join.h"
 #include "child.h"
 
 enum { MOST = 4, SUBDIVISIONS = 12, NOWHERE = -1 };

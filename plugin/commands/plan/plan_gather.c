@@ -96,7 +96,7 @@ static double training_operations(const amp_node *node, double forward)
 static double operations_of(const amp_plan_report *r, const amp_node *node)
 {
     return node->desc.kind->products ? amp_products_operations(node->desc.kind->products(node))
-                                     : amp_fork_operations(r->net, node->index);
+                                     : amp_fork_layer_work(r->net, node->index).products;
 }
 
 static void fill_row(amp_plan_report *r, int i)

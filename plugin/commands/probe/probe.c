@@ -98,7 +98,6 @@ static amp_status observe(struct network *net, amp_numerics *numerics, amp_probe
     amp_batches *batches;
     amp_observer observer = amp_numerics_observer(numerics);
     amp_engine_set_observer(engine, &observer);
-    amp_numerics_look_inside(numerics, engine);
     AMP_TRY(amp_batches_open(r->data, net, &batches, error));
     double began = amp_clock_seconds();
     int kept = amp_mute_stdout();
@@ -127,7 +126,7 @@ static amp_status probe(amp_probe_result *r, amp_error *error)
     r->images = view.batch * view.subdivisions;
     r->width = view.w;
     r->height = view.h;
-    amp_numerics *numerics = amp_numerics_create(view.layers);
+    amp_numerics *numerics = amp_numerics_create(view.layers, amp_fork_state(net)->engine);
     if (status == AMP_OK) status = observe(net, numerics, r, error);
     if (status == AMP_OK) status = keep_results(net, numerics, r, error);
     amp_numerics_free(numerics);

@@ -204,6 +204,31 @@ static void run(struct darknet_amp *amp, int i, int is_forward, float *input, fl
     amp_host_products_end();
 }
 
+float *amp_gap_scratch(size_t count)
+{
+    float *memory = calloc(count ? count : 1, sizeof *memory);
+    if (!memory)
+        darknet_amp_refuse("amp: no memory for %zu MB in a layer of Darknet's own",
+                           count * sizeof *memory >> 20);
+    return memory;
+}
+
+void amp_gap_own_buffer(float **buffer, size_t count)
+{
+    if (!*buffer) *buffer = amp_gap_scratch(count);
+}
+
+layer amp_gap_at_step(const layer *inner, int step)
+{
+    layer l = *inner;
+    size_t offset = (size_t)step * (size_t)l.outputs * (size_t)l.batch;
+    l.output += offset;
+    l.delta += offset;
+    if (l.x) l.x += offset;
+    if (l.x_norm) l.x_norm += offset;
+    return l;
+}
+
 /* Adds an array's numbers, or their squares, to the losses of the images that they belong to. */
 static void add_image_losses(struct darknet_amp *amp, const float *array, int per_image, int squared)
 {

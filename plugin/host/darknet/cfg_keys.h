@@ -15,6 +15,37 @@
 #define LAYERS(name) { name, CFG_LAYER, CFG_LIST | CFG_REQUIRED, 0, 0, 0, 0 }
 #define ONE_LAYER(name, rules) { name, CFG_LAYER, rules, 0, 0, 0, 0 }
 
+/* What all forks read in sections of which each reads more. */
+#define NET_KEYS \
+    FROM_1("batch", 1), FROM_1("subdivisions", 1), FROM_1("time_steps", 1), WHOLE("width", 0, 1, INT_MAX), \
+    WHOLE("height", 0, 1, INT_MAX), WHOLE("channels", 0, 1, INT_MAX), COUNT("inputs", 0), \
+    NOT_NEGATIVE("learning_rate", .001), REAL("momentum", .9, 0, 1), NOT_NEGATIVE("decay", .0001), \
+    FLAG("adam"), FRACTION("B1", .9), FRACTION("B2", .999), REAL("angle", 0, -360, 360), \
+    NOT_NEGATIVE("aspect", 1), NOT_NEGATIVE("saturation", 1), NOT_NEGATIVE("exposure", 1), \
+    REAL("hue", 0, -1, 1), WORD("policy", POLICY_CONSTANT, policies), NATURAL("burn_in", 0), \
+    ANY("power", 4), NATURAL("max_batches", 0), COUNT("step", 1), POSITIVE("scale", 1), ANY("gamma", 1), \
+    { "steps", CFG_WHOLE, CFG_LIST, 0, -INT_MAX, INT_MAX, 0 }
+#define CONVOLUTIONAL_KEYS \
+    COUNT("filters", 1), SIZE("size", 1), SIZE("stride", 1), FLAG("pad"), WHOLE("padding", 0, 0, 65536), \
+    COUNT("groups", 1), ACTIVATION_KEY, BATCH_NORMALIZE, FLAG("binary"), FLAG("xnor"), FLAG("flipped"), \
+    ANY("dot", 0)
+#define COST_KEYS WORD("type", 0, costs), ANY("scale", 1), REAL("ratio", 0, 0, 1)
+#define LOSS_SCALE_KEYS \
+    NOT_NEGATIVE("coord_scale", 1), NOT_NEGATIVE("object_scale", 1), NOT_NEGATIVE("noobject_scale", 1), \
+    NOT_NEGATIVE("class_scale", 1)
+#define DETECTION_KEYS \
+    WHOLE("coords", 1, 4, 4), COUNT("classes", 1), COUNT("num", 1), SIZE("side", 7), FLAG("rescore"), \
+    FLAG("softmax"), FLAG("sqrt"), FLAG("forced"), FRACTION("jitter", .2), FLAG("reorg"), LOSS_SCALE_KEYS
+#define REGION_KEYS \
+    WHOLE("coords", 4, 4, 65536), COUNT("classes", 20), COUNT("num", 1), FLAG("log"), FLAG("sqrt"), \
+    FLAG("softmax"), FRACTION("jitter", .2), FLAG("rescore"), ANY("thresh", .5), FLAG("classfix"), \
+    FLAG("absolute"), LOSS_SCALE_KEYS, NOT_NEGATIVE("mask_scale", 1), FLAG("bias_match"), NAMED("tree"), \
+    NAMED("map"), NUMBERS("anchors", CFG_ABOVE | CFG_REQUIRED)
+#define YOLO_KEYS \
+    COUNT("classes", 20), COUNT("num", 1), { "mask", CFG_WHOLE, CFG_LIST, 0, 0, INT_MAX, 0 }, \
+    FRACTION("jitter", .2), NOT_NEGATIVE("ignore_thresh", .5), NOT_NEGATIVE("truth_thresh", 1), \
+    NAMED("map"), NUMBERS("anchors", CFG_ABOVE | CFG_REQUIRED)
+
 static const cfg_key activation[] = { LINEAR_KEY };
 static const cfg_key connected[] = { COUNT("output", 1), ACTIVATION_KEY, BATCH_NORMALIZE };
 static const cfg_key crop[] = {

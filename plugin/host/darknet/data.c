@@ -15,12 +15,6 @@ static int takes_another(const load_args *args)
                            || args->type == TAG_DATA || args->type == REGRESSION_DATA);
 }
 
-static void begin_job(load_args *args)
-{
-    args->job = amp_random_next_job(); /* its parts are started with its number */
-    if (takes_another(args)) amp_sharing_begin_job(args->n, args->threads);
-}
-
 static void begin_part(load_args *args)
 {
     int takes = takes_another(args);
@@ -44,18 +38,15 @@ static void keep_rows(matrix *m, int first, int kept)
     m->rows = kept;
 }
 
-static void drop_others_images(const load_args *args)
-{
-    amp_shared_part part = amp_sharing_part(args->part);
-    keep_rows(&args->d->X, part.first, part.kept);
-    keep_rows(&args->d->y, part.first, part.kept);
-}
-
 static void end_part(load_args *args)
 {
     /* Jobs of one image, as `detector valid` and `map` load them, make no rows. */
     if (args->d) amp_images_loaded(args->d->X.vals, args->d->X.rows);
-    if (takes_another(args) && amp_ranks_count() > 1) drop_others_images(args);
+    if (takes_another(args) && amp_ranks_count() > 1) {
+        amp_shared_part part = amp_sharing_part(args->part);
+        keep_rows(&args->d->X, part.first, part.kept);
+        keep_rows(&args->d->y, part.first, part.kept);
+    }
     amp_loading_end();
 }
 
@@ -67,8 +58,10 @@ void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
     } else if (event == AMP_PART_ENDS) {
         end_part(args);
         amp_loaders_end_part();
+    } else if (!args->job) {
+        args->job = amp_random_next_job(); /* its parts are started with its number */
+        if (takes_another(args)) amp_sharing_begin_job(args->n, args->threads);
     }
-    else if (!args->job) begin_job(args);
 }
 
 int darknet_amp_read_boxes(const char *file, void *found, int *count)

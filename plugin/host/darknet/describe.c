@@ -82,7 +82,8 @@ static amp_shape image_shape(int n, int c, int h, int w, int count)
     return (amp_shape){ n, count, 1, 1 };
 }
 
-static amp_status describe_inputs(network *net, int i, amp_layer_desc *d, amp_error *error)
+/* The check of the .cfg has seen that the layers they name lie before it. */
+static void describe_inputs(network *net, int i, amp_layer_desc *d)
 {
     layer *l = &net->layers[i];
     const int *far;
@@ -90,13 +91,7 @@ static amp_status describe_inputs(network *net, int i, amp_layer_desc *d, amp_er
     d->input_count = near + count;
     d->inputs = amp_allocated(malloc((size_t)d->input_count * sizeof *d->inputs));
     if (near) d->inputs[0] = amp_host_producer(net, i - 1, i);
-    for (int k = 0; k < count; k++) {
-        if (far[k] < 0 || far[k] >= i)
-            return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: %s = %d; only 0 to %d lie before it", i,
-                            amp_host_type_name(l->type), near ? "from" : "layers", far[k], i - 1);
-        d->inputs[near + k] = amp_host_producer(net, far[k], i);
-    }
-    return AMP_OK;
+    for (int k = 0; k < count; k++) d->inputs[near + k] = amp_host_producer(net, far[k], i);
 }
 
 static const amp_shape *shape_of(const amp_network_desc *out, int producer)
@@ -183,7 +178,7 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
         .weights = a.weights, .biases = a.biases, .scales = a.scales, .rolling_mean = a.rolling_mean,
         .rolling_variance = a.rolling_variance, .batchnorm_rule = amp_own_batchnorm_rule(l, on_gpu),
         .rate_scale = l->learning_rate_scale };
-    AMP_TRY(describe_inputs(net, i, d, error));
+    describe_inputs(net, i, d);
     describe_shape(net, i, out, d);
     if (l->type == SHORTCUT) AMP_TRY(check_shortcut(l, i, out, d, error));
     if (d->kind != AMP_LAYER_HOST) amp_host_settings(l, d);

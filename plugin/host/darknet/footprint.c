@@ -165,11 +165,6 @@ static double operations(const layer *l, int batch)
     return 2 * products * batch + sum;
 }
 
-double amp_fork_operations(const struct network *net, int i)
-{
-    return operations(&net->layers[i], net->batch);
-}
-
 static int is_misaligned(const layer *l)
 {
     int groups = l->groups > 0 ? l->groups : 1;
@@ -181,8 +176,9 @@ amp_layer_work amp_fork_layer_work(const struct network *net, int i)
 {
     const layer *l = &net->layers[i];
     amp_own_part parts[AMP_OWN_MOST_PARTS];
-    amp_layer_work out = { .type = amp_host_type_name(l->type), .misaligned = is_misaligned(l) };
     double images = net->batch, products = operations(l, net->batch), weights = 0;
+    amp_layer_work out = { .type = amp_host_type_name(l->type), .products = products,
+                           .misaligned = is_misaligned(l) };
     if (amp_host_parts(l, parts)) return out;
     if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL) weights = l->nweights;
     else if (l->type == CONNECTED || l->type == LOCAL) weights = products / (2 * images);

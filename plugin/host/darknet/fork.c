@@ -76,6 +76,12 @@ amp_status amp_fork_end_forward(struct darknet_amp *amp, struct network *net, am
 
 /* ---- Darknet's own functions ---- */
 
+float *amp_own_predict(network *net, float *image) { return network_predict(AMP_NET(net), image); }
+float amp_fork_rate(const struct network *net) { return get_current_rate(AMP_NET(net)); }
+void amp_fork_save_weights(struct network *net, const char *file)
+{
+    save_weights(AMP_NET(net), (char *)file);
+}
 void amp_fork_load_weights(struct network *net, const char *file) { load_weights(net, (char *)file); }
 void amp_fork_resize(struct network *net, int w, int h) { resize_network(net, w, h); }
 

@@ -51,28 +51,22 @@ SETTINGS(dropout, dropout, .probability = l->probability, .scale = l->scale)
     [RAMP] = AMP_RAMP, [TANH] = AMP_TANH, [PLSE] = AMP_PLSE, [LEAKY] = AMP_LEAKY, [ELU] = AMP_ELU, \
     [LOGGY] = AMP_LOGGY, [STAIR] = AMP_STAIR, [HARDTAN] = AMP_HARDTAN, [LHTAN] = AMP_LHTAN, \
     [SELU] = AMP_SELU,
+#define OF_ALL(field) OPTION(field, ALL),
+#define OF_NONE(field) OPTION(field, NONE),
 /* Of every layer: the engine, the update or the reader of weights obeys them, or they change nothing that a
- * layer computes. Then those of layers that have no kind, and the layers inside recurrent ones. */
-#define OPTIONS_OF_BOTH_FORKS \
-    OPTION(truth, ALL), OPTION(stopbackward, ALL), OPTION(learning_rate_scale, ALL), OPTION(clip, ALL), \
-    OPTION(numload, ALL), OPTION(dontload, ALL), OPTION(dontsave, ALL), OPTION(dontloadscales, ALL), \
-    OPTION(smooth, ALL), \
-    OPTION(xnor, NONE), OPTION(binary, NONE), OPTION(dot, NONE), OPTION(softmax_tree, NONE), \
-    OPTION(shortcut, NONE), OPTION(forced, NONE), OPTION(side, NONE), OPTION(spatial, NONE), \
-    OPTION(sqrt, NONE), OPTION(flip, NONE), OPTION(hidden, NONE), OPTION(saturation, NONE), \
-    OPTION(exposure, NONE), OPTION(shift, NONE), OPTION(ratio, NONE), OPTION(noloss, NONE), \
-    OPTION(softmax, NONE), OPTION(coords, NONE), OPTION(background, NONE), OPTION(rescore, NONE), \
-    OPTION(objectness, NONE), OPTION(joint, NONE), OPTION(noadjust, NONE), OPTION(reorg, NONE), \
-    OPTION(log, NONE), OPTION(tanh, NONE), OPTION(kappa, NONE), OPTION(coord_scale, NONE), \
-    OPTION(object_scale, NONE), OPTION(noobject_scale, NONE), OPTION(mask_scale, NONE), \
-    OPTION(class_scale, NONE), OPTION(bias_match, NONE), OPTION(thresh, NONE), OPTION(focus, NONE), \
-    OPTION(classfix, NONE), OPTION(absolute, NONE), OPTION(temperature, NONE), OPTION(input_layer, NONE), \
-    OPTION(self_layer, NONE), OPTION(output_layer, NONE), OPTION(reset_layer, NONE), \
-    OPTION(update_layer, NONE), OPTION(state_layer, NONE), OPTION(input_gate_layer, NONE), \
-    OPTION(state_gate_layer, NONE), OPTION(input_save_layer, NONE), OPTION(state_save_layer, NONE), \
-    OPTION(input_state_layer, NONE), OPTION(state_state_layer, NONE), OPTION(input_z_layer, NONE), \
-    OPTION(state_z_layer, NONE), OPTION(input_r_layer, NONE), OPTION(state_r_layer, NONE), \
-    OPTION(input_h_layer, NONE), OPTION(state_h_layer, NONE), OPTION(wz, NONE), OPTION(uz, NONE), \
-    OPTION(wr, NONE), OPTION(ur, NONE), OPTION(wh, NONE), OPTION(uh, NONE), OPTION(uo, NONE), \
-    OPTION(wo, NONE), OPTION(uf, NONE), OPTION(wf, NONE), OPTION(ui, NONE), OPTION(wi, NONE), \
-    OPTION(ug, NONE), OPTION(wg, NONE),
+ * layer computes. */
+#define ALL_OF_BOTH_FORKS(F) \
+    F(truth) F(stopbackward) F(learning_rate_scale) F(clip) F(numload) F(dontload) F(dontsave) \
+    F(dontloadscales) F(smooth)
+/* Of layers that have no kind, and the layers inside recurrent ones. */
+#define NONE_OF_BOTH_FORKS(F) \
+    F(xnor) F(binary) F(dot) F(softmax_tree) F(shortcut) F(forced) F(side) F(spatial) F(sqrt) F(flip) \
+    F(hidden) F(saturation) F(exposure) F(shift) F(ratio) F(noloss) F(softmax) F(coords) F(background) \
+    F(rescore) F(objectness) F(joint) F(noadjust) F(reorg) F(log) F(tanh) F(kappa) F(coord_scale) \
+    F(object_scale) F(noobject_scale) F(mask_scale) F(class_scale) F(bias_match) F(thresh) F(focus) \
+    F(classfix) F(absolute) F(temperature) F(input_layer) F(self_layer) F(output_layer) F(reset_layer) \
+    F(update_layer) F(state_layer) F(input_gate_layer) F(state_gate_layer) F(input_save_layer) \
+    F(state_save_layer) F(input_state_layer) F(state_state_layer) F(input_z_layer) F(state_z_layer) \
+    F(input_r_layer) F(state_r_layer) F(input_h_layer) F(state_h_layer) F(wz) F(uz) F(wr) F(ur) F(wh) F(uh) \
+    F(uo) F(wo) F(uf) F(wf) F(ui) F(wi) F(ug) F(wg)
+#define OPTIONS_OF_BOTH_FORKS ALL_OF_BOTH_FORKS(OF_ALL) NONE_OF_BOTH_FORKS(OF_NONE)

@@ -111,6 +111,14 @@ amp_pass amp_own_pass(const network *net, int index, float *input, float *input_
     int training);
 layer amp_own_joined(const network *net, int index, amp_joined *room);
 
+/* For gaps.c of a fork, in buffers.c. scratch: `count` zeros for the length of one call; without memory the
+ * program ends with a line. own_buffer: the same for a layer that lacks a buffer, which Darknet's free_layer
+ * frees. at_step: a layer inside a recurrent one as it stands at one time step; its arrays hold all steps,
+ * one behind the other. */
+float *amp_gap_scratch(size_t count);
+void amp_gap_own_buffer(float **buffer, size_t count);
+layer amp_gap_at_step(const layer *inner, int step);
+
 /* A yolo layer's cost into *l->cost, and its line as forward_yolo_layer prints it. */
 void amp_own_print_yolo(const layer *l, int index, const amp_yolo_result *);
 
@@ -121,7 +129,7 @@ void amp_own_free(network *net);
 void amp_own_forward(network *net);
 void amp_own_backward(network *net);
 void amp_own_update(network *net);
-float *amp_own_predict(network *net, float *image);
+float *amp_own_predict(network *net, float *image); /* fork.c */
 /* An image file as rows of red, green and blue bytes, which free() frees; or NULL, and *why says why. size: 0
  * for a file that is none. */
 unsigned char *amp_own_decode(const char *path, int *w, int *h, const char **why);

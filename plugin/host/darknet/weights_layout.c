@@ -26,14 +26,6 @@ static int connected(const layer *l, amp_weights_run *runs)
     return 1;
 }
 
-static int local(const layer *l, amp_weights_run *runs)
-{
-    size_t locations = (size_t)l->out_w * (size_t)l->out_h;
-    size_t weights = (size_t)l->size * (size_t)l->size * (size_t)l->c * (size_t)l->n * locations;
-    runs[0] = (amp_weights_run){ (size_t)l->outputs + weights, 0 };
-    return 1;
-}
-
 int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS])
 {
     const amp_own_part simple[] = { AMP_OWN_PART(input_layer, 0), AMP_OWN_PART(self_layer, 1),
@@ -67,7 +59,10 @@ int amp_fork_weights_runs(const struct network *net, int index, amp_weights_run 
     case BATCHNORM:
         runs[0] = (amp_weights_run){ (size_t)l->c * (1 + AMP_OWN_SAVES_BATCHNORM_BIASES), 2 * (size_t)l->c };
         return 1;
-    case LOCAL: return local(l, runs);
+    case LOCAL: /* each output has a bias, and weights of its own */
+        runs[0].learnt = (size_t)l->outputs * (1 + (size_t)l->size * (size_t)l->size * (size_t)l->c);
+        runs[0].statistics = 0;
+        return 1;
     case RNN: case CRNN: case GRU: case LSTM: return of_parts(l, runs);
     default: return amp_own_weights_runs(l, runs);
     }

@@ -129,12 +129,6 @@ void amp_check_request_cache(const char *word)
     darknet_amp_refuse("command line: -cache %s: not known; allowed: " AMP_CACHE_WORDS, shown);
 }
 
-/* The list becomes the cache's, if one is wanted. */
-static void ask_for_cache(const amp_data_file *data, amp_lines *list)
-{
-    if (cache_option >= 0 ? cache_option : data->cache) amp_image_cache_ask(list);
-}
-
 static int classes_of(const amp_data_file *data)
 {
     return data->classes ? data->classes : CLASSES_UNLESS_GIVEN;
@@ -157,7 +151,7 @@ static amp_status check_train_list(const amp_data_file *data, int classifier, am
         if (status == AMP_OK) status = check_paths_name_labels(&list, &labels, classes_of(data), file, error);
         amp_lines_free(&labels);
     }
-    if (status == AMP_OK) ask_for_cache(data, &list);
+    if (status == AMP_OK && (cache_option >= 0 ? cache_option : data->cache)) amp_image_cache_ask(&list);
     amp_lines_free(&list);
     return status;
 }

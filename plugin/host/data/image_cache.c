@@ -102,12 +102,6 @@ void amp_image_cache_open(size_t bytes, size_t pixels)
             (double)bytes / 0x1p20);
 }
 
-static unsigned char *copy_of(const unsigned char *pixels, size_t size)
-{
-    unsigned char *copy = malloc(size);
-    return copy ? memcpy(copy, pixels, size) : NULL;
-}
-
 /* Whether the image is kept, which takes its pixels over, or a copy of them where `copies` is set. A loader
  * that decoded the same image at the same time may have been first. */
 static int keep(const char *path, int channels, unsigned char *pixels, int w, int h, int c, int copies)
@@ -118,7 +112,10 @@ static int keep(const char *path, int channels, unsigned char *pixels, int w, in
     kept *image = NULL, *none = NULL;
     if (!s || atomic_load(&s->image)) return 0;
     if (atomic_fetch_sub(&cache.left, bytes) >= bytes) image = malloc(sizeof *image);
-    if (image && copies) pixels = copy_of(pixels, size);
+    if (image && copies) {
+        unsigned char *copy = malloc(size);
+        pixels = copy ? memcpy(copy, pixels, size) : NULL;
+    }
     if (image) *image = (kept){ pixels, channels, w, h, c };
     if (image && pixels && atomic_compare_exchange_strong(&s->image, &none, image)) {
         cache.images++;
@@ -131,10 +128,10 @@ static int keep(const char *path, int channels, unsigned char *pixels, int w, in
     return 0;
 }
 
-/* The image's pixels and sizes. NULL: it is not kept, or was decoded to another number of channels. */
-static unsigned char *find(const char *path, int channels, int *w, int *h, int *c)
+/* NULL also where it was decoded to another number of channels. */
+unsigned char *darknet_amp_kept_bytes(const char *file, int channels, int *w, int *h, int *c)
 {
-    slot *s = cache.slots ? place_of(path) : NULL;
+    slot *s = cache.slots ? place_of(file) : NULL;
     const kept *image = s ? atomic_load(&s->image) : NULL;
     cache.asked += s != NULL;
     if (!image || image->channels != channels) return NULL;
@@ -150,7 +147,7 @@ static unsigned char *find(const char *path, int channels, int *w, int *h, int *
 float *darknet_amp_kept_image(const char *file, int channels, int *w, int *h, int *c)
 {
     if (planes.wanted && !planes.has_turn) planes.has_turn = amp_loaders_begin_turn(file);
-    const unsigned char *pixels = find(file, channels, w, h, c);
+    const unsigned char *pixels = darknet_amp_kept_bytes(file, channels, w, h, c);
     return pixels ? floats_of(pixels, *w, *h, *c) : NULL;
 }
 
@@ -161,11 +158,6 @@ float *darknet_amp_decoded_image(const char *file, int channels, unsigned char *
     if (planes.wanted) planes.own = pixels;
     else free(pixels);
     return floats;
-}
-
-unsigned char *darknet_amp_kept_bytes(const char *file, int channels, int *w, int *h, int *c)
-{
-    return find(file, channels, w, h, c);
 }
 
 void darknet_amp_keep_bytes(const char *file, int channels, unsigned char *pixels, int w, int h, int c)

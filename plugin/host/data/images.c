@@ -2,15 +2,13 @@
 #include "images.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../include/darknet_amp.h"
 
 enum { ROWS = 1 << 16, /* that are remembered; those of the last two steps are filled in, never older ones */
-       INPUTS = 64,    /* networks that are trained at once */
-       LISTED = 8 };
+       INPUTS = 64 };  /* networks that are trained at once */
 
 /* A row that a loader made, and of which file. */
 typedef struct loaded { const float *row; char *path; } loaded;
@@ -96,53 +94,13 @@ void amp_images_filled(const float *input, float **rows, int count)
     pthread_mutex_unlock(&trail.mutex);
 }
 
-/* ---- asking; the mutex is held ---- */
-
-static const filling *filling_of(const float *input, int images)
-{
-    for (int i = 0; i < INPUTS; i++)
-        if (trail.fillings[i].input == input && trail.fillings[i].count == images) return &trail.fillings[i];
-    return NULL;
-}
-
-static int write_list(FILE *out, const filling *f, int first, int count)
-{
-    int listed = count > LISTED ? LISTED : count;
-    fprintf(out, count == 1 ? "image " : "images ");
-    for (int i = 0; i < listed; i++) {
-        const char *path = f->paths[first + i];
-        if (!path) return 0;
-        fprintf(out, "%s%s", i ? ", " : "", path);
-    }
-    if (count > listed) fprintf(out, " and %d more", count - listed);
-    return 1;
-}
-
-char *amp_images_text(const float *input, int images, int one)
-{
-    char *text = NULL;
-    size_t length;
-    if (!trail.on) return NULL;
-    pthread_mutex_lock(&trail.mutex);
-    const filling *f = filling_of(input, images);
-    FILE *out = f && images > 0 && one < images ? open_memstream(&text, &length) : NULL;
-    if (out) {
-        int known = write_list(out, f, one < 0 ? 0 : one, one < 0 ? images : 1);
-        if (fclose(out) != 0 || !known) {
-            free(text);
-            text = NULL;
-        }
-    }
-    pthread_mutex_unlock(&trail.mutex);
-    return text;
-}
-
 char *amp_images_path(const float *input, int images, int one)
 {
+    char *path = NULL;
     if (!trail.on) return NULL;
     pthread_mutex_lock(&trail.mutex);
-    const filling *f = filling_of(input, images);
-    char *path = f && f->paths[one] ? strdup(f->paths[one]) : NULL;
+    for (const filling *f = trail.fillings; !path && f < trail.fillings + INPUTS; f++)
+        if (f->input == input && f->count == images && f->paths[one]) path = strdup(f->paths[one]);
     pthread_mutex_unlock(&trail.mutex);
     return path;
 }

@@ -22,11 +22,8 @@ void amp_images_loaded(float *const *row, int rows);
 /* These rows, which are still allocated, go to where they then lie in a network's input, one an image. */
 void amp_images_filled(const float *input, float **rows, int count);
 
-/* "image a.jpg" where one image is meant (0 to images - 1), else (one is -1) all: "images a.jpg,
- * b.jpg, ... and 3 more".
- * images: how many lie in input. The caller frees it; NULL where the files are not known. */
-char *amp_images_text(const float *input, int images, int one);
-/* The path of one of them: the caller's; NULL where it is not known. */
+/* The file of one of the `images` images (0 to images - 1) that lie in input: the caller's; NULL where it is
+ * not known. */
 char *amp_images_path(const float *input, int images, int one);
 
 /* ---- filling.c ----

@@ -22,26 +22,19 @@ static const char *const normalizations[] = { "none", "relu", "avg_relu", "softm
 #include "../darknet/cfg_keys.h"
 
 static const cfg_key net[] = {
-    FROM_1("batch", 1), FROM_1("subdivisions", 1), FROM_1("time_steps", 1),
-    FROM_1("sequential_subdivisions", 1), WHOLE("width", 0, 1, INT_MAX), WHOLE("height", 0, 1, INT_MAX),
-    WHOLE("channels", 0, 1, INT_MAX), COUNT("inputs", 0), NATURAL("max_crop", 0), NATURAL("min_crop", 0),
-    NOT_NEGATIVE("learning_rate", .001), NOT_NEGATIVE("learning_rate_min", .00001), NATURAL("sgdr_cycle", 0),
-    NATURAL("sgdr_mult", 2), REAL("momentum", .9, 0, 1), NOT_NEGATIVE("decay", .0001), FLAG("adam"),
-    FRACTION("B1", .9), FRACTION("B2", .999), NOT_NEGATIVE("eps", 1e-6),
-    WORD("policy", POLICY_CONSTANT, policies), NATURAL("burn_in", 0), ANY("power", 4),
-    NATURAL("max_batches", 0), COUNT("step", 1), POSITIVE("scale", 1), ANY("gamma", 1),
-    { "steps", CFG_WHOLE, CFG_LIST, 0, -INT_MAX, INT_MAX, 0 }, NUMBERS("scales", 0), NUMBERS("seq_scales", 0),
-    REAL("angle", 0, -360, 360), NOT_NEGATIVE("aspect", 1), NOT_NEGATIVE("saturation", 1),
-    NOT_NEGATIVE("exposure", 1), REAL("hue", 0, -1, 1), NATURAL("flip", 1), NATURAL("blur", 0),
-    NATURAL("gaussian_noise", 0), WHOLE("mixup", 0, 0, 4), FLAG("cutmix"), FLAG("mosaic"), FLAG("letter_box"),
-    FLAG("mosaic_bound"), REAL("label_smooth_eps", 0, 0, 1), NOT_NEGATIVE("resize_step", 32),
-    NOT_NEGATIVE("max_chart_loss", 20), FRACTION("ema_alpha", 0), NATURAL("weights_reject_freq", 0),
-    NATURAL("equidistant_point", 0), NOT_NEGATIVE("badlabels_rejection_percentage", 0),
-    NOT_NEGATIVE("num_sigmas_reject_badlabels", 0), FLAG("try_fix_nan"), FLAG("use_cuda_graph"),
-    FLAG("show_receptive_field"), NOT_NEGATIVE("workspace_size_limit_MB", 1024),
-    NATURAL("optimized_memory", 0), FLAG("dynamic_minibatch"), FLAG("track"), NATURAL("augment_speed", 2),
-    FLAG("contrastive"), FLAG("contrastive_jit_flip"), FLAG("contrastive_color"), FLAG("unsupervised"),
-    FLAG("attention"), ANY("adversarial_lr", 0), ANY("loss_scale", 1),
+    NET_KEYS, FROM_1("sequential_subdivisions", 1), NATURAL("max_crop", 0), NATURAL("min_crop", 0),
+    NOT_NEGATIVE("learning_rate_min", .00001), NATURAL("sgdr_cycle", 0), NATURAL("sgdr_mult", 2),
+    NOT_NEGATIVE("eps", 1e-6), NUMBERS("scales", 0), NUMBERS("seq_scales", 0), NATURAL("flip", 1),
+    NATURAL("blur", 0), NATURAL("gaussian_noise", 0), WHOLE("mixup", 0, 0, 4), FLAG("cutmix"), FLAG("mosaic"),
+    FLAG("letter_box"), FLAG("mosaic_bound"), REAL("label_smooth_eps", 0, 0, 1),
+    NOT_NEGATIVE("resize_step", 32), NOT_NEGATIVE("max_chart_loss", 20), FRACTION("ema_alpha", 0),
+    NATURAL("weights_reject_freq", 0), NATURAL("equidistant_point", 0),
+    NOT_NEGATIVE("badlabels_rejection_percentage", 0), NOT_NEGATIVE("num_sigmas_reject_badlabels", 0),
+    FLAG("try_fix_nan"), FLAG("use_cuda_graph"), FLAG("show_receptive_field"),
+    NOT_NEGATIVE("workspace_size_limit_MB", 1024), NATURAL("optimized_memory", 0), FLAG("dynamic_minibatch"),
+    FLAG("track"), NATURAL("augment_speed", 2), FLAG("contrastive"), FLAG("contrastive_jit_flip"),
+    FLAG("contrastive_color"), FLAG("unsupervised"), FLAG("attention"), ANY("adversarial_lr", 0),
+    ANY("loss_scale", 1),
 };
 
 static const cfg_key every_layer[] = {
@@ -51,15 +44,13 @@ static const cfg_key every_layer[] = {
 };
 
 static const cfg_key convolutional[] = {
-    COUNT("filters", 1), SIZE("size", 1), SIZE("stride", 1), WHOLE("stride_x", 0, 1, 65536),
-    WHOLE("stride_y", 0, 1, 65536), SIZE("dilation", 1), FLAG("pad"), WHOLE("padding", 0, 0, 65536),
-    COUNT("groups", 1), ACTIVATION_KEY, BATCH_NORMALIZE, FLAG("cbn"), FLAG("binary"), FLAG("xnor"),
-    FLAG("bin_output"), FLAG("flipped"), ANY("dot", 0), WHOLE("antialiasing", 0, 0, 2),
-    ANY("assisted_excitation", 0), ONE_LAYER("share_index", 0), FLAG("sway"), FLAG("rotate"), FLAG("stretch"),
-    FLAG("stretch_sway"), ANY("angle", 15), FLAG("grad_centr"), ANY("reverse", 0), FLAG("coordconv"),
+    CONVOLUTIONAL_KEYS, WHOLE("stride_x", 0, 1, 65536), WHOLE("stride_y", 0, 1, 65536), SIZE("dilation", 1),
+    FLAG("cbn"), FLAG("bin_output"), WHOLE("antialiasing", 0, 0, 2), ANY("assisted_excitation", 0),
+    ONE_LAYER("share_index", 0), FLAG("sway"), FLAG("rotate"), FLAG("stretch"), FLAG("stretch_sway"),
+    ANY("angle", 15), FLAG("grad_centr"), ANY("reverse", 0), FLAG("coordconv"),
     WHOLE("stream", -1, -1, INT_MAX), WHOLE("wait_stream", -1, -1, INT_MAX),
 };
-static const cfg_key cost[] = { WORD("type", 0, costs), ANY("scale", 1), REAL("ratio", 0, 0, 1) };
+static const cfg_key cost[] = { COST_KEYS };
 static const cfg_key crnn[] = {
     COUNT("output", 1), COUNT("hidden", 1), SIZE("size", 3), SIZE("stride", 1), SIZE("dilation", 1),
     FLAG("pad"), WHOLE("padding", 0, 0, 65536), COUNT("groups", 1), ACTIVATION_KEY, BATCH_NORMALIZE,
@@ -76,10 +67,7 @@ static const cfg_key contrastive[] = {
     ANY("cls_normalizer", 1), NOT_NEGATIVE("max_delta", 1e300), NATURAL("contrastive_neg_max", 3),
 };
 static const cfg_key detection[] = {
-    WHOLE("coords", 1, 4, 4), COUNT("classes", 1), COUNT("num", 1), SIZE("side", 7), FLAG("rescore"),
-    FLAG("softmax"), FLAG("sqrt"), COUNT("max", 200), NOT_NEGATIVE("coord_scale", 1), FLAG("forced"),
-    NOT_NEGATIVE("object_scale", 1), NOT_NEGATIVE("noobject_scale", 1), NOT_NEGATIVE("class_scale", 1),
-    FRACTION("jitter", .2), NOT_NEGATIVE("resize", 1), NOT_NEGATIVE("random", 0), FLAG("reorg"),
+    DETECTION_KEYS, COUNT("max", 200), NOT_NEGATIVE("resize", 1), NOT_NEGATIVE("random", 0),
 };
 static const cfg_key dropout[] = {
     FRACTION("probability", .2), FLAG("dropblock"), REAL("dropblock_size_rel", 0, 0, 1),
@@ -100,12 +88,7 @@ static const cfg_key local_avgpool[] = {
     WHOLE("padding", 0, 0, 65536),
 };
 static const cfg_key region[] = {
-    WHOLE("coords", 4, 4, 65536), COUNT("classes", 20), COUNT("num", 1), FLAG("log"), FLAG("sqrt"),
-    FLAG("softmax"), FLAG("focal_loss"), COUNT("max", 200), FRACTION("jitter", .2), NOT_NEGATIVE("resize", 1),
-    FLAG("rescore"), ANY("thresh", .5), FLAG("classfix"), FLAG("absolute"), NOT_NEGATIVE("random", 0),
-    NOT_NEGATIVE("coord_scale", 1), NOT_NEGATIVE("object_scale", 1), NOT_NEGATIVE("noobject_scale", 1),
-    NOT_NEGATIVE("mask_scale", 1), NOT_NEGATIVE("class_scale", 1), FLAG("bias_match"), NAMED("tree"),
-    NAMED("map"), NUMBERS("anchors", CFG_ABOVE | CFG_REQUIRED),
+    REGION_KEYS, FLAG("focal_loss"), COUNT("max", 200), NOT_NEGATIVE("resize", 1), NOT_NEGATIVE("random", 0),
 };
 static const cfg_key reorg[] = { SIZE("stride", 1), FLAG("reverse") };
 static const cfg_key rnn[] = {
@@ -123,16 +106,14 @@ static const cfg_key shortcut[] = {
 static const cfg_key sam[] = { ONE_LAYER("from", CFG_REQUIRED), LINEAR_KEY };
 static const cfg_key scale_channels[] = { ONE_LAYER("from", CFG_REQUIRED), LINEAR_KEY, FLAG("scale_wh") };
 
-#define BOXES                                                                                               \
-    COUNT("classes", 20), COUNT("num", 1), { "mask", CFG_WHOLE, CFG_LIST, 0, 0, INT_MAX, 0 },               \
-    COUNT("max", 200), NOT_NEGATIVE("max_delta", 1e300), NUMBERS("counters_per_class", 0),                  \
-    REAL("label_smooth_eps", 0, 0, 1), POSITIVE("scale_x_y", 1), FLAG("objectness_smooth"),                 \
-    NOT_NEGATIVE("iou_normalizer", .75), NOT_NEGATIVE("obj_normalizer", 1),                                 \
-    NOT_NEGATIVE("cls_normalizer", 1), NOT_NEGATIVE("delta_normalizer", 1),                                 \
-    WORD("iou_loss", 0, iou_losses), WORD("iou_thresh_kind", 0, iou_kinds), ANY("beta_nms", .6),            \
-    WORD("nms_kind", 0, nms_kinds), FRACTION("jitter", .2), NOT_NEGATIVE("resize", 1),                      \
-    NOT_NEGATIVE("ignore_thresh", .5), NOT_NEGATIVE("truth_thresh", 1), NOT_NEGATIVE("iou_thresh", 1),      \
-    NOT_NEGATIVE("random", 0), NAMED("map"), NUMBERS("anchors", CFG_ABOVE | CFG_REQUIRED)
+#define BOXES \
+    YOLO_KEYS, COUNT("max", 200), NOT_NEGATIVE("max_delta", 1e300), NUMBERS("counters_per_class", 0), \
+    REAL("label_smooth_eps", 0, 0, 1), POSITIVE("scale_x_y", 1), FLAG("objectness_smooth"), \
+    NOT_NEGATIVE("iou_normalizer", .75), NOT_NEGATIVE("obj_normalizer", 1), \
+    NOT_NEGATIVE("cls_normalizer", 1), NOT_NEGATIVE("delta_normalizer", 1), \
+    WORD("iou_loss", 0, iou_losses), WORD("iou_thresh_kind", 0, iou_kinds), ANY("beta_nms", .6), \
+    WORD("nms_kind", 0, nms_kinds), NOT_NEGATIVE("resize", 1), NOT_NEGATIVE("iou_thresh", 1), \
+    NOT_NEGATIVE("random", 0)
 
 static const cfg_key yolo[] = {
     BOXES, FLAG("new_coords"), NATURAL("show_details", 1), FLAG("focal_loss"),

@@ -13,38 +13,19 @@
  * to find.) */
 static const float LEAST_LOGIT = -88;
 
-static float *scratch(size_t count)
-{
-    float *memory = calloc(count ? count : 1, sizeof *memory);
-    if (!memory)
-        darknet_amp_refuse("amp: no memory for %zu MB in a layer of Darknet's own",
-                           count * sizeof *memory >> 20);
-    return memory;
-}
-
-static void own_buffer(float **buffer, size_t count)
-{
-    if (!*buffer) *buffer = scratch(count);
-}
-
 void amp_gap_prepare(layer *l)
 {
     size_t count = (size_t)l->outputs * (size_t)l->batch;
     if (l->type != CONVOLUTIONAL || !l->batch_normalize) return;
-    own_buffer(&l->mean, (size_t)l->n);
-    own_buffer(&l->variance, (size_t)l->n);
-    own_buffer(&l->x, count);
-    own_buffer(&l->x_norm, count);
+    amp_gap_own_buffer(&l->mean, (size_t)l->n);
+    amp_gap_own_buffer(&l->variance, (size_t)l->n);
+    amp_gap_own_buffer(&l->x, count);
+    amp_gap_own_buffer(&l->x_norm, count);
 }
 
 size_t amp_gap_input_count(const network *net, int index)
 {
     return (size_t)(index ? net->layers[index - 1].outputs : net->inputs) * (size_t)net->batch;
-}
-
-static int is_binarized(const layer *l, int training)
-{
-    return l->type == CONVOLUTIONAL && l->xnor && (!l->align_bit_weights || training);
 }
 
 /* Each filter's weights become plus or minus the mean of their sizes, as on a GPU, and the input 1 or -1. */
@@ -70,13 +51,13 @@ void amp_gap_forward(layer l, network_state state)
     size_t count = amp_gap_input_count(&state.net, state.index);
     float *copy = NULL;
     int squashes = l.type == YOLO || l.type == GAUSSIAN_YOLO;
-    if (is_binarized(&l, state.train)) {
-        copy = scratch(count);
+    if (l.type == CONVOLUTIONAL && l.xnor && (!l.align_bit_weights || state.train)) {
+        copy = amp_gap_scratch(count);
         binarize(&l, state.input, count, copy);
         state.input = copy;
     }
     if (squashes || (l.type == COST && l.cost_type == MASKED && state.truth)) {
-        copy = scratch(count);
+        copy = amp_gap_scratch(count);
         memcpy(copy, state.input, count * sizeof *copy);
         state.input = copy;
     }
@@ -103,7 +84,7 @@ static shares shares_of(const layer *l)
 {
     const float epsilon = .0001f; /* as in Darknet's forward */
     shares m = { .inputs = l->n + 1, .groups = l->nweights / (l->n + 1) };
-    m.p = scratch(2 * (size_t)l->nweights);
+    m.p = amp_gap_scratch(2 * (size_t)l->nweights);
     m.slope = m.p + l->nweights;
     for (int g = 0; g < m.groups; g++) {
         float largest = -INFINITY, sum = epsilon;
@@ -159,18 +140,6 @@ static void backward_weighted_shortcut(layer l, network_state state)
 
 /* ---- crnn ---- */
 
-/* A layer inside as it stands at one time step: its arrays hold all steps, one behind the other. */
-static layer at_step(const layer *inner, int step)
-{
-    layer l = *inner;
-    size_t offset = (size_t)step * (size_t)l.outputs * (size_t)l.batch;
-    l.output += offset;
-    l.delta += offset;
-    if (l.x) l.x += offset;
-    if (l.x_norm) l.x_norm += offset;
-    return l;
-}
-
 /* Where number i of a channel, counted over all images, lies in NCHW. */
 static size_t place_of(size_t i, size_t channel, size_t channels, size_t pixels)
 {
@@ -183,7 +152,7 @@ static void complete_batchnorm(const layer *l)
 {
     size_t pixels = (size_t)l->out_w * (size_t)l->out_h, channels = (size_t)l->out_c,
            count = (size_t)l->batch * pixels;
-    float *delta = scratch(count * channels);
+    float *delta = amp_gap_scratch(count * channels);
     memcpy(delta, l->delta, count * channels * sizeof *delta);
     gradient_array(l->output, (int)(count * channels), l->activation, delta);
     for (size_t c = 0; c < channels; c++) {
@@ -204,7 +173,7 @@ static void complete_batchnorm(const layer *l)
 /* Adds to `delta`, of `count` floats, which Darknet's own would overwrite; NULL: none. */
 static void backward_inner(layer l, network_state state, float *input, float *delta, size_t count)
 {
-    float *part = delta ? scratch(count) : NULL;
+    float *part = delta ? amp_gap_scratch(count) : NULL;
     state.input = input;
     state.delta = part;
     if (l.batch_normalize) complete_batchnorm(&l);
@@ -220,10 +189,10 @@ static void backward_crnn(layer l, network_state state)
     size_t n = (size_t)l.hidden * (size_t)l.batch, inputs = (size_t)l.inputs * (size_t)l.batch;
     network_state s = { .train = state.train, .workspace = state.workspace, .net = state.net };
     for (int t = l.steps - 1; t >= 0; t--) {
-        layer input = at_step(l.input_layer, t), self = at_step(l.self_layer, t);
+        layer input = amp_gap_at_step(l.input_layer, t), self = amp_gap_at_step(l.self_layer, t);
         float *before = l.state + (size_t)t * n, *earlier = t ? self.delta - n : NULL;
         /* self.delta, which holds what the next step gave, becomes the whole of the state's. */
-        backward_inner(at_step(l.output_layer, t), s, before + n, self.delta, n);
+        backward_inner(amp_gap_at_step(l.output_layer, t), s, before + n, self.delta, n);
         memcpy(input.delta, self.delta, n * sizeof *input.delta);
         for (size_t i = 0; l.shortcut && earlier && i < n; i++) earlier[i] += self.delta[i];
         backward_inner(self, s, before, earlier, n);
@@ -239,7 +208,7 @@ void amp_gap_backward(layer l, network_state state)
     size_t count = amp_gap_input_count(&state.net, state.index);
     float *sum = state.delta, *part = NULL;
     /* A route adds to the deltas of the layers that it joins, and ignores state.delta. */
-    if (l.type != ROUTE) state.delta = part = scratch(count);
+    if (l.type != ROUTE) state.delta = part = amp_gap_scratch(count);
     if (l.type == SHORTCUT && l.nweights) backward_weighted_shortcut(l, state);
     else if (l.type == CRNN) backward_crnn(l, state);
     else AMP_RUN(l.backward, l, state);

@@ -41,6 +41,25 @@ const size_t amp_own_activation_count = ROWS(amp_own_activations);
 #define ROUTES BIT(ROUTE)
 #define BOXES BIT(YOLO)
 #define SCALES (BIT(SCALE_CHANNELS) | BIT(SAM))
+#define OF_BOXES(field) OPTION(field, BOXES),
+#define OPTIONS_OF_BOXES(F) \
+    F(truth_size) F(max_boxes) F(jitter) F(resize) F(focal_loss) F(classes_multipliers) F(label_smooth_eps) \
+    F(classes) F(sim_thresh) F(track_history_size) F(dets_for_track) F(dets_for_show) F(track_ciou_norm) \
+    F(mask) F(total) F(random) F(ignore_thresh) F(truth_thresh) F(iou_thresh) F(map) F(labels) F(class_ids) \
+    F(scale_x_y) F(objectness_smooth) F(new_coords) F(show_details) F(max_delta) F(iou_normalizer) \
+    F(obj_normalizer) F(cls_normalizer) F(delta_normalizer) F(iou_loss) F(iou_thresh_kind) F(nms_kind) \
+    F(beta_nms)
+#define OPTIONS_OF_ALL(F) \
+    F(use_bin_output) F(keep_delta_gpu) F(optimized_memory) F(dynamic_minibatch) F(adam) F(B1) F(B2) F(eps) \
+    F(onlyforward) F(train_only_bn) F(dont_update) F(burnin_update) F(train) F(stream) F(wait_stream_id)
+#define OPTIONS_OF_NONE(F) \
+    F(lstm_activation) F(avgpool) F(mean_alpha) F(extra) F(antialiasing) F(maxpool_depth) \
+    F(maxpool_zero_nonmax) F(coordconv) F(flatten) F(peephole) F(history_size) F(bottleneck) \
+    F(time_normalizer) F(state_constrain) F(deform) F(grad_centr) F(sway) F(rotate) F(stretch) \
+    F(stretch_sway) F(detection) F(embedding_layer_id) F(embedding_output) F(embedding_size) F(does_cost) \
+    F(alpha) F(beta) F(assisted_excitation) F(dropblock_size_rel) F(dropblock_size_abs) F(dropblock) \
+    F(weights_type) F(weights_normalization) F(contrastive_neg_max) F(uc_normalizer) F(yolo_point) F(vo) \
+    F(vf) F(vi)
 
 /* Fields of struct layer that are not in this table, because they are no options: the type, what a layer's
  * functions allocate and fill, and shapes; the test e2e_alexeyab_training lists their names. ALL: the option
@@ -58,33 +77,7 @@ const amp_own_option amp_own_options[] = {
     OPTION(probability, BIT(DROPOUT)), OPTION(scale, BIT(DROPOUT) | BIT(UPSAMPLE)),
     OPTION(out_channels, BIT(MAXPOOL)), /* only maxpool_depth uses it */
     OPTION(angle, CONV),                /* only deform uses it */
-    OPTION(truth_size, BOXES), OPTION(max_boxes, BOXES), OPTION(jitter, BOXES), OPTION(resize, BOXES),
-    OPTION(focal_loss, BOXES), OPTION(classes_multipliers, BOXES), OPTION(label_smooth_eps, BOXES),
-    OPTION(classes, BOXES), OPTION(sim_thresh, BOXES), OPTION(track_history_size, BOXES),
-    OPTION(dets_for_track, BOXES), OPTION(dets_for_show, BOXES), OPTION(track_ciou_norm, BOXES),
-    OPTION(mask, BOXES), OPTION(total, BOXES), OPTION(random, BOXES), OPTION(ignore_thresh, BOXES),
-    OPTION(truth_thresh, BOXES), OPTION(iou_thresh, BOXES), OPTION(map, BOXES), OPTION(labels, BOXES),
-    OPTION(class_ids, BOXES), OPTION(scale_x_y, BOXES), OPTION(objectness_smooth, BOXES),
-    OPTION(new_coords, BOXES), OPTION(show_details, BOXES), OPTION(max_delta, BOXES),
-    OPTION(iou_normalizer, BOXES), OPTION(obj_normalizer, BOXES), OPTION(cls_normalizer, BOXES),
-    OPTION(delta_normalizer, BOXES), OPTION(iou_loss, BOXES), OPTION(iou_thresh_kind, BOXES),
-    OPTION(nms_kind, BOXES), OPTION(beta_nms, BOXES),
-    OPTION(use_bin_output, ALL), OPTION(keep_delta_gpu, ALL), OPTION(optimized_memory, ALL),
-    OPTION(dynamic_minibatch, ALL), OPTION(adam, ALL), OPTION(B1, ALL), OPTION(B2, ALL), OPTION(eps, ALL),
-    OPTION(onlyforward, ALL), OPTION(train_only_bn, ALL), OPTION(dont_update, ALL),
-    OPTION(burnin_update, ALL), OPTION(train, ALL), OPTION(stream, ALL), OPTION(wait_stream_id, ALL),
-    OPTION(lstm_activation, NONE), OPTION(avgpool, NONE), OPTION(mean_alpha, NONE), OPTION(extra, NONE),
-    OPTION(antialiasing, NONE), OPTION(maxpool_depth, NONE), OPTION(maxpool_zero_nonmax, NONE),
-    OPTION(coordconv, NONE), OPTION(flatten, NONE), OPTION(peephole, NONE), OPTION(history_size, NONE),
-    OPTION(bottleneck, NONE), OPTION(time_normalizer, NONE), OPTION(state_constrain, NONE),
-    OPTION(deform, NONE), OPTION(grad_centr, NONE), OPTION(sway, NONE), OPTION(rotate, NONE),
-    OPTION(stretch, NONE), OPTION(stretch_sway, NONE), OPTION(detection, NONE),
-    OPTION(embedding_layer_id, NONE), OPTION(embedding_output, NONE), OPTION(embedding_size, NONE),
-    OPTION(does_cost, NONE), OPTION(alpha, NONE), OPTION(beta, NONE), OPTION(assisted_excitation, NONE),
-    OPTION(dropblock_size_rel, NONE), OPTION(dropblock_size_abs, NONE), OPTION(dropblock, NONE),
-    OPTION(weights_type, NONE), OPTION(weights_normalization, NONE), OPTION(contrastive_neg_max, NONE),
-    OPTION(uc_normalizer, NONE), OPTION(yolo_point, NONE), OPTION(vo, NONE), OPTION(vf, NONE),
-    OPTION(vi, NONE)
+    OPTIONS_OF_BOXES(OF_BOXES) OPTIONS_OF_ALL(OF_ALL) OPTIONS_OF_NONE(OF_NONE)
 };
 const size_t amp_own_option_count = ROWS(amp_own_options);
 

@@ -330,7 +330,6 @@ void amp_own_update(network *net)
 }
 
 float amp_fork_cost(const network *net) { return get_network_cost(AMP_NET(net)); }
-float *amp_own_predict(network *net, float *image) { return network_predict(AMP_NET(net), image); }
 
 amp_image_fit amp_fork_detector_fit(const struct network *net)
 {
@@ -411,7 +410,6 @@ int darknet_amp_no_display(void)
 
 /* ---- more of Darknet's functions ---- */
 
-float amp_fork_rate(const struct network *net) { return get_current_rate(AMP_NET(net)); }
 int amp_fork_knows_map(void) { return 1; }
 
 /* Of weights, or of batch norm's arrays; NULL is fine. */
@@ -445,9 +443,5 @@ const char *amp_fork_fault(const struct network *net, char text[256])
 int amp_fork_snapshot_follows_backup(long step) { return (void)step, 0; } /* it saves snapshots first */
 int amp_fork_drops_returns(void) { return 1; }
 const char *const amp_fork_dont_show = "-dont_show";
-void amp_fork_save_weights(struct network *net, const char *file)
-{
-    save_weights(AMP_NET(net), (char *)file);
-}
 
 void amp_fork_label_path(const char *image, char *path) { replace_image_to_label(image, path); }

@@ -20,29 +20,15 @@ struct network_state;
     static_assert(offsetof(seen, field) == offsetof(real, name), #real "::" #name " is elsewhere in C"); \
     static_assert(sizeof(seen::field) == sizeof(real::name), #real "::" #name " has another size in C");
 
-#define FIELD(field, name) PLACED(seen_by_c::layer, Darknet::Layer, field, name)
-AMP_FIELDS_OF_layer(FIELD)
-SAME(seen_by_c::layer, Darknet::Layer)
-#undef FIELD
-#define FIELD(field, name) PLACED(seen_by_c::network, Darknet::Network, field, name)
-AMP_FIELDS_OF_network(FIELD)
-SAME(seen_by_c::network, Darknet::Network)
-#undef FIELD
-#define FIELD(field, name) PLACED(seen_by_c::network_state, Darknet::NetworkState, field, name)
-AMP_FIELDS_OF_network_state(FIELD)
-SAME(seen_by_c::network_state, Darknet::NetworkState)
-#undef FIELD
-#define FIELD(field, name) PLACED(seen_by_c::load_args, load_args, field, name)
-AMP_FIELDS_OF_load_args(FIELD)
-SAME(seen_by_c::load_args, load_args)
-#undef FIELD
-#define FIELD(field, name) PLACED(seen_by_c::data, data, field, name)
-AMP_FIELDS_OF_data(FIELD)
-SAME(seen_by_c::data, data)
-#undef FIELD
-#define FIELD(field, name) PLACED(seen_by_c::box_label, box_label, field, name)
-AMP_FIELDS_OF_box_label(FIELD)
-SAME(seen_by_c::box_label, box_label)
+#define COMPARE(seen, real) \
+    AMP_FIELDS_OF_##seen(PLACED, seen_by_c::seen, real) SAME(seen_by_c::seen, real)
+
+COMPARE(layer, Darknet::Layer)
+COMPARE(network, Darknet::Network)
+COMPARE(network_state, Darknet::NetworkState)
+COMPARE(load_args, load_args)
+COMPARE(data, data)
+COMPARE(box_label, box_label)
 SAME(seen_by_c::detection, Darknet::Detection)
 SAME(seen_by_c::image, Darknet::Image)
 

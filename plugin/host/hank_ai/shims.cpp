@@ -1,5 +1,5 @@
-/* hank-ai's functions, which are C++, for the plugin's C: darknet.h declares them. No exception passes
- * through C's frames: one that these functions throw ends the program with a line. */
+/* hank-ai's functions, which are C++, for the plugin's C: shims.h lists them. No exception passes through C's
+ * frames: one that these functions throw ends the program with a line. */
 #include "darknet_internal.hpp"
 
 #include <pthread.h>
@@ -17,93 +17,23 @@ template <typename Function> auto guarded(const char *name, Function function) -
     }
 }
 
-using Network = Darknet::Network;
-using Image = Darknet::Image;
-
 } // namespace
 
-/* SHIM(result, name, (what C passes), expression): a function of C's that computes the expression. */
+namespace amp_shims {
+
+/* The names that C has for them. */
+using network = Darknet::Network;
+using network_state = Darknet::NetworkState;
+using layer = Darknet::Layer;
+using image = Darknet::Image;
+using tree = Darknet::Tree;
+
 #define SHIM(result, name, parameters, expression) \
     extern "C" result amp_shim_##name parameters \
     { return guarded(#name, [&]() -> result { return expression; }); }
+#include "shims.h"
 
-SHIM(Network, parse_network_cfg, (char *cfg), parse_network_cfg(cfg))
-SHIM(void, free_network, (Network *net), free_network(*net))
-SHIM(void, forward_network, (Network *net, Darknet::NetworkState state), forward_network(*net, state))
-SHIM(void, backward_network, (Network *net, Darknet::NetworkState state), backward_network(*net, state))
-SHIM(void, update_network, (Network *net), update_network(*net))
-SHIM(float, train_network_datum, (Network *net, float *x, float *y), train_network_datum(*net, x, y))
-SHIM(float *, network_predict, (Network *net, float *x), network_predict(*net, x))
-SHIM(float, get_network_cost, (const Network *net), get_network_cost(*net))
-SHIM(float, get_current_rate, (const Network *net), get_current_rate(*net))
-SHIM(int, get_network_output_size, (Network *net), get_network_output_size(*net))
-SHIM(int, is_ema_initialized, (const Network *net), is_ema_initialized(*net))
-SHIM(int, resize_network, (Network *net, int w, int h), resize_network(net, w, h))
-SHIM(void, set_batch_network, (Network *net, int b), set_batch_network(net, b))
-SHIM(void, load_weights, (Network *net, char *file), load_weights(net, file))
-SHIM(void, save_weights, (Network *net, char *file), save_weights(*net, file))
-SHIM(size_t, get_convolutional_workspace_size, (Darknet::Layer *l), get_convolutional_workspace_size(*l))
-SHIM(int *, gpu_index, (void), &Darknet::CfgAndState::get().gpu_index)
-
-SHIM(void, binarize_weights, (float *weights, int n, int size, float *binary),
-     binarize_weights(weights, n, size, binary))
-SHIM(void, gradient_array, (const float *x, int n, ACTIVATION a, float *delta),
-     gradient_array(x, n, a, delta))
-SHIM(void, gradient_array_swish, (const float *x, int n, const float *sigmoid, float *delta),
-     gradient_array_swish(x, n, sigmoid, delta))
-SHIM(void, gradient_array_mish, (int n, const float *input, float *delta),
-     gradient_array_mish(n, input, delta))
-SHIM(float, rand_uniform, (float least, float most), rand_uniform(least, most))
-SHIM(void, top_k, (float *a, int n, int k, int *index), top_k(a, n, k, index))
-SHIM(void, hierarchy_predictions, (float *predictions, int n, Darknet::Tree *tree, int only_leaves),
-     Darknet::hierarchy_predictions(predictions, n, tree, only_leaves))
-
-SHIM(Image, crop_image, (Image im, int dx, int dy, int w, int h), Darknet::crop_image(im, dx, dy, w, h))
-SHIM(Image, resize_image, (Image im, int w, int h), Darknet::resize_image(im, w, h))
-SHIM(Image, letterbox_image, (Image im, int w, int h), Darknet::letterbox_image(im, w, h))
-
-SHIM(void, free_data, (data d), Darknet::free_data(d))
-SHIM(void, free_load_threads, (load_args *), Darknet::stop_image_loading_threads())
-SHIM(void, get_next_batch, (data d, int n, int offset, float *x, float *y),
-     get_next_batch(d, n, offset, x, y))
-SHIM(char *, basecfg, (char *cfg), const_cast<char *>(basecfg(cfg)))
-SHIM(void, replace_image_to_label, (const char *image, char *path), replace_image_to_label(image, path))
-
-#ifdef DARKNET_GPU
-SHIM(float *, cuda_make_array, (float *x, size_t count), cuda_make_array(x, count))
-SHIM(void, cuda_push_array, (float *x_gpu, float *x, size_t count), cuda_push_array(x_gpu, x, count))
-SHIM(void, cuda_free_host, (float *x), cuda_free_host(x))
-SHIM(void, forward_network_gpu, (Network *net, Darknet::NetworkState state), forward_network_gpu(*net, state))
-SHIM(void, backward_network_gpu, (Network *net, Darknet::NetworkState state),
-     backward_network_gpu(*net, state))
-SHIM(void, update_network_gpu, (Network *net), update_network_gpu(*net))
-
-SHIM(void, fill_ongpu, (int n, float a, float *x, int ix), fill_ongpu(n, a, x, ix))
-SHIM(void, const_ongpu, (int n, float a, float *x, int ix), const_ongpu(n, a, x, ix))
-SHIM(void, copy_ongpu, (int n, float *x, int ix, float *y, int iy), copy_ongpu(n, x, ix, y, iy))
-SHIM(void, axpy_ongpu, (int n, float a, float *x, int ix, float *y, int iy), axpy_ongpu(n, a, x, ix, y, iy))
-SHIM(void, mul_ongpu, (int n, float *x, int ix, float *y, int iy), mul_ongpu(n, x, ix, y, iy))
-SHIM(void, pow_ongpu, (int n, float a, float *x, int ix, float *y, int iy), pow_ongpu(n, a, x, ix, y, iy))
-SHIM(void, scal_add_ongpu, (int n, float a, float b, float *x, int ix), scal_add_ongpu(n, a, b, x, ix))
-SHIM(void, scale_bias_gpu, (float *x, float *scales, int batch, int n, int size),
-     scale_bias_gpu(x, scales, batch, n, size))
-SHIM(void, backward_scale_gpu, (float *x, float *delta, int batch, int n, int size, float *updates),
-     backward_scale_gpu(x, delta, batch, n, size, updates))
-SHIM(void, softmax_gpu_new_api, (float *x, int n, int batch, int batch_offset, int groups, int group_offset,
-                                 int stride, float temp, float *y),
-     softmax_gpu_new_api(x, n, batch, batch_offset, groups, group_offset, stride, temp, y))
-SHIM(void, activate_array_ongpu, (float *x, int n, ACTIVATION a), activate_array_ongpu(x, n, a))
-SHIM(void, activate_array_swish_ongpu, (float *x, int n, float *sigmoid, float *y),
-     activate_array_swish_ongpu(x, n, sigmoid, y))
-SHIM(void, activate_array_mish_ongpu, (float *x, int n, float *input, float *y),
-     activate_array_mish_ongpu(x, n, input, y))
-SHIM(void, gradient_array_ongpu, (float *x, int n, ACTIVATION a, float *delta),
-     gradient_array_ongpu(x, n, a, delta))
-SHIM(void, gradient_array_swish_ongpu, (float *x, int n, float *sigmoid, float *delta),
-     gradient_array_swish_ongpu(x, n, sigmoid, delta))
-SHIM(void, gradient_array_mish_ongpu, (int n, float *input, float *delta),
-     gradient_array_mish_ongpu(n, input, delta))
-#endif
+} // namespace amp_shims
 
 /* ---- what needs more than a call ---- */
 

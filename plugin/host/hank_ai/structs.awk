@@ -59,11 +59,11 @@ function note_fields(line,   parts, count, i, name) {
 function end_block(   i, c_name) {
     print ending
     if (!shared) return
-    printf "#define AMP_FIELDS_OF_%s(FIELD)", shared
+    printf "#define AMP_FIELDS_OF_%s(FIELD, SEEN, REAL)", shared
     for (i = 1; i <= field_count; i++) {
         c_name = fields[i]
         sub(/_unused$/, "", c_name)
-        printf " \\\n    FIELD(%s, %s)", c_name, fields[i]
+        printf " \\\n    FIELD(SEEN, REAL, %s, %s)", c_name, fields[i]
     }
     printf "\n"
 }

@@ -1,9 +1,8 @@
 /* Types and calls that other forks have in another form: see ../alexeyab/types.h. */
 #pragma once
 
-#include "../family/gaps.h"
+#include "../family/types.h"
 
-typedef network_state amp_pass;
 #define AMP_OWN_LAYER layer *
 #define AMP_OWN_LAYER_AT(l) (l)
 #define AMP_OWN_KEEPS_A_NORMAL 0 /* no weights are drawn by rand_normal */
@@ -19,14 +18,4 @@ typedef network_state amp_pass;
 #define AMP_OWN_EDGE(edge) ((edge) < 0 ? 0 : (edge) > 1 ? 1 : (edge))
 #define AMP_OWN_RANDOM(net) 0 /* the key of [net], which classifier train obeys */
 #define AMP_OWN_GPU (*amp_gpu_index()) /* the number of the GPU to use; negative: none */
-#define AMP_OWN_ON_GPU(array) (*(array))
-#define AMP_OWN_DETECTORS YOLO: case GAUSSIAN_YOLO: case REGION /* and no `classifier train` */
-
-#define AMP_OWN_PLACES_PLANES 0
-#define AMP_OWN_SAVES_BATCHNORM_BIASES 1
 #define AMP_OWN_GRU_PARTS { { NULL }, 0, NULL } /* there is no [gru] */
-#define AMP_OWN_LSTM_PARTS \
-    AMP_OWN_PART(wf, 0), AMP_OWN_PART(wi, 1), AMP_OWN_PART(wg, 2), AMP_OWN_PART(wo, 3), \
-    AMP_OWN_PART(uf, 4), AMP_OWN_PART(ui, 5), AMP_OWN_PART(ug, 6), AMP_OWN_PART(uo, 7)
-
-void amp_own_common_args(const network *net, load_args *args);

@@ -193,9 +193,9 @@ static const double pass_cost = 150;
 /* A step's operations: forward, twice as many backward, what backward repeats, and what passes cost. */
 static double cost_of(const asked *a, int subdivisions, double again)
 {
-    amp_engine_state state = amp_engine_state_of(amp_fork_state(a->net)->engine);
+    const amp_parameters *state = amp_engine_parameters(amp_fork_state(a->net)->engine);
     double forward = amp_recompute_cost_of(a->plan).forward * a->images, weights = 0;
-    for (int i = 0; i < state.param_count; i++) weights += (double)state.params[i].count;
+    for (int i = 0; i < state->param_count; i++) weights += (double)state->params[i].count;
     return forward * (3 + again) + pass_cost * weights * subdivisions;
 }
 
@@ -214,12 +214,6 @@ static amp_status needs_in(const asked *a, int subdivisions, size_t limit, amp_n
     return needs_at(a, batch, a->images, needs, error);
 }
 
-/* Whether a step may be made in so many passes, each of which makes the images of one rank. */
-static int may_divide(const asked *a, int subdivisions)
-{
-    return a->images % subdivisions == 0 && subdivisions % amp_ranks_of_step() == 0;
-}
-
 /* The cheapest of what fits into `limit`. 0: nothing does. */
 static amp_status choose(const asked *a, int least, size_t limit, amp_fitting *out, amp_error *error)
 {
@@ -227,7 +221,7 @@ static amp_status choose(const asked *a, int least, size_t limit, amp_fitting *o
     out->subdivisions = 0;
     for (int s = least; s <= a->images; s++) {
         amp_needs needs;
-        if (!may_divide(a, s)) continue;
+        if (a->images % s || s % amp_ranks_of_step()) continue; /* a pass makes images of one rank */
         AMP_TRY(needs_in(a, s, limit, &needs, error));
         double cost = cost_of(a, s, needs.pass.again);
         if (amp_needs_sum(&needs) > limit || (out->subdivisions && cost >= cheapest)) continue;

@@ -4,7 +4,6 @@
 
 #include "../../comm/threads.h"
 #include "../../comm/watchdog.h"
-#include "../../files/checksum.h"
 #include "../program/ranks.h"
 
 /* *ours may become another comm, which sums on GPUs by means of it. */
@@ -30,33 +29,17 @@ amp_status amp_ranks_use(struct darknet_amp *amp, amp_error *error)
 
 /* ---- what the programs' networks must have alike ---- */
 
-static amp_status add_masters(amp_checksum *sum, const amp_engine_state *engine, amp_error *error)
-{
-    enum { STAGE = 4096 };
-    float stage[STAGE];
-    for (int i = 0; i < engine->param_count; i++) {
-        const amp_param *p = &engine->params[i];
-        for (size_t at = 0; at < p->count; at += STAGE) {
-            size_t bytes = (p->count - at < STAGE ? p->count - at : STAGE) * sizeof *stage;
-            AMP_TRY(engine->backend->download(engine->backend, stage, p->master + at, bytes, error));
-            amp_checksum_add(sum, stage, bytes);
-        }
-    }
-    return AMP_OK;
-}
-
 void amp_ranks_agree_to_train(struct network *net)
 {
     amp_error error;
-    amp_checksum sum;
+    uint64_t sum;
     const struct darknet_amp *amp = amp_fork_state(net);
     if (!amp_ranks() || !amp) return;
-    amp_engine_state engine = amp_engine_state_of(amp->engine);
-    amp_checksum_start(&sum);
-    amp_host_check(add_masters(&sum, &engine, &error), &error);
+    const amp_parameters *all = amp_engine_parameters(amp->engine);
+    amp_host_check(amp_masters_checksum(all, 0, SIZE_MAX, &sum, &error), &error);
     amp_ranks_phase("comparing what the ranks start from");
     amp_ranks_note("dtype %s\n", amp_dtype_name(amp->config->dtype));
-    amp_ranks_note("weights with checksum %016llx\n", (unsigned long long)amp_checksum_value(&sum));
+    amp_ranks_note("weights with checksum %016llx\n", (unsigned long long)sum);
     amp_ranks_note("a start at step %ld\n", amp_fork_view(net).batch_number);
     /* without a sidecar they are 0, and momentum too */
     amp_ranks_note("a sidecar of %lu steps\n", amp->steps);
@@ -84,15 +67,15 @@ void amp_ranks_unite(struct network **nets, int count)
  * number for the next call, of whatever network that is. */
 static amp_status share_masters(const struct darknet_amp *amp, amp_error *error)
 {
-    amp_engine_state engine = amp_engine_state_of(amp->engine);
-    amp_backend *b = engine.backend;
+    const amp_parameters *engine = amp_engine_parameters(amp->engine);
+    amp_backend *b = engine->backend;
     snprintf(amp->comm->phase, sizeof amp->comm->phase, "sharing rank 0's weights");
-    for (int i = 0; i < engine.param_count; i++) {
-        size_t bytes = engine.params[i].count * sizeof(float);
+    for (int i = 0; i < engine->param_count; i++) {
+        size_t bytes = engine->params[i].count * sizeof(float);
         float *copy = amp_allocated(malloc(bytes));
-        amp_status status = b->download(b, copy, engine.params[i].master, bytes, error);
+        amp_status status = b->download(b, copy, engine->params[i].master, bytes, error);
         if (status == AMP_OK) status = amp->comm->broadcast(amp->comm, copy, bytes, 0, error);
-        if (status == AMP_OK) status = b->upload(b, engine.params[i].master, copy, bytes, error);
+        if (status == AMP_OK) status = b->upload(b, engine->params[i].master, copy, bytes, error);
         free(copy);
         AMP_TRY(status);
     }

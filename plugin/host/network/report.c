@@ -14,6 +14,29 @@ static const char *where(struct darknet_amp *amp, const amp_anomaly *a, char tex
     return amp_anomaly_text(a, a->layer >= 0 && plan ? plan->nodes[a->layer].desc.type : "", text);
 }
 
+/* "image a.jpg" where image number `one` is meant, else (below 0) all: "images a.jpg, b.jpg, ... and 3 more".
+ * The caller frees it; NULL where the files are not known. */
+static char *files_of(const amp_view *view, int one)
+{
+    enum { LISTED = 8 };
+    int first = one < 0 ? 0 : one, count = one < 0 ? view->batch : 1, known = 1;
+    char *text = NULL;
+    size_t length;
+    FILE *out = amp_allocated(open_memstream(&text, &length));
+    fprintf(out, count == 1 ? "image " : "images ");
+    for (int i = 0; i < count && i < LISTED; i++) {
+        char *path = amp_images_path(view->images, view->batch, first + i);
+        known &= path != NULL;
+        fprintf(out, "%s%s", i ? ", " : "", path ? path : "");
+        free(path);
+    }
+    if (count > LISTED) fprintf(out, " and %d more", count - LISTED);
+    fclose(out);
+    if (known) return text;
+    free(text);
+    return NULL;
+}
+
 void amp_host_note_images(struct darknet_amp *amp, const struct network *net)
 {
     amp_view view = amp_fork_view(net);
@@ -21,7 +44,7 @@ void amp_host_note_images(struct darknet_amp *amp, const struct network *net)
     if (!a->found || amp->anomaly_noted) return;
     amp->anomaly_noted = 1;
     amp->anomaly_subdivision = amp->subdivision;
-    amp->anomaly_images = amp_images_text(view.images, view.batch, a->bad_images == 1 ? a->image : -1);
+    amp->anomaly_images = files_of(&view, a->bad_images == 1 ? a->image : -1);
 }
 
 void amp_host_print_anomaly(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)

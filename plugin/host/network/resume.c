@@ -11,7 +11,6 @@
 #include "../program/random.h"
 #include "../program/ranks.h"
 #include "ranks_join.h"
-#include "shared_pass.h"
 
 struct amp_resume *amp_resume_create(int layers)
 {
@@ -230,10 +229,10 @@ static amp_status begin(struct network *net, const char *weights, const char *si
  * collapse would advise on the training instead. */
 static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
 {
-    amp_engine *engine = amp->engine;
+    const amp_parameters *all = amp_engine_parameters(amp->engine);
     const char *file = amp->resume->pending ? amp->resume->last_file : "the weights to start from";
     amp_anomaly bad;
-    if (!amp_engine_bad_master(engine, &bad) && !amp_engine_bad_statistics(engine, &bad)) return AMP_OK;
+    if (!amp_parameters_bad_master(all, &bad) && !amp_parameters_bad_statistics(all, &bad)) return AMP_OK;
     return amp_fail(error, AMP_DIVERGED,
                     "amp: %.500s: %s of layer %d are inf, NaN or beyond 1e19: no training can start there; "
                     "take another .weights file", file, bad.tensor, bad.layer);

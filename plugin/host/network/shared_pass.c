@@ -1,9 +1,8 @@
-/* See shared_pass.h. */
-#include "shared_pass.h"
+/* A pass of one rank among those of others: see ranks_join.h. */
+#include "ranks_join.h"
 
 #include "../program/random.h"
 #include "../program/ranks.h"
-#include "state.h"
 
 /* Skips the random numbers that other ranks draw in this many passes. The main thread's generator begins each
  * step in the same state on all ranks, and must go on as if one rank had made all passes. A network that has

@@ -60,8 +60,8 @@ static amp_status make_engine(struct darknet_amp *amp, struct network *net,
         return status;
     }
     amp_host host = amp_fork_callbacks(amp);
-    status = amp_engine_create(settings, backend, &host, &described, &amp->engine, error);
-    if (status == AMP_OK) status = amp_ranks_use(amp, error);
+    amp->engine = amp_engine_create(settings, backend, &host, &described);
+    status = amp_ranks_use(amp, error);
     if (amp_ranks_of_step() > 1 && settings->sync_batchnorm) print_unsynced(&described);
     amp_network_desc_free(&described);
     return status;
@@ -70,10 +70,6 @@ static amp_status make_engine(struct darknet_amp *amp, struct network *net,
 static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *error)
 {
     amp_view view = amp_fork_view(net);
-    if (view.batch < 1 || view.subdivisions < 1) /* what counts steps divides by them */
-        return amp_fail(error, AMP_BAD_NETWORK,
-                        "amp: [net]: batch / subdivisions * time_steps is %d, with subdivisions=%d; give "
-                        "numbers from 1, and no more subdivisions than batch", view.batch, view.subdivisions);
     if (amp_host_refusal())
         return amp_fail(error, AMP_UNSUPPORTED, "amp: %s; run with -amp off", amp_host_refusal());
     amp->net = net;

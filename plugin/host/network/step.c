@@ -7,7 +7,6 @@
 #include "ranks_join.h"
 #include "report.h"
 #include "resume.h"
-#include "shared_pass.h"
 #include "state.h"
 
 #include "../../tensor/half.h"

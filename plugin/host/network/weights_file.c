@@ -123,7 +123,8 @@ static void print_failed_save(struct darknet_amp *amp, const struct network *net
 static amp_status check_weights(struct darknet_amp *amp, const struct network *net, amp_error *error)
 {
     amp_anomaly bad;
-    if (!amp->resume->training || !amp_engine_bad_master(amp->engine, &bad)) return AMP_OK;
+    if (!amp->resume->training || !amp_parameters_bad_master(amp_engine_parameters(amp->engine), &bad))
+        return AMP_OK;
     return amp_fail(error, AMP_DIVERGED, "%s of layer %d are inf, NaN or beyond 1e19 after step %ld",
                     bad.tensor, bad.layer, amp_fork_view(net).batch_number);
 }

@@ -13,17 +13,9 @@ static const char *const costs[] = { "sse", "seg", "masked", "smooth", "L1", "wg
 #include "../darknet/cfg_keys.h"
 
 static const cfg_key net[] = {
-    FROM_1("batch", 1), FROM_1("subdivisions", 1), FROM_1("time_steps", 1),
-    WHOLE("width", 0, 1, INT_MAX), WHOLE("height", 0, 1, INT_MAX), WHOLE("channels", 0, 1, INT_MAX),
-    COUNT("inputs", 0), WHOLE("max_crop", 0, 1, 65536), WHOLE("min_crop", 0, 1, 65536), FLAG("center"),
-    POSITIVE("max_ratio", 1), POSITIVE("min_ratio", 1), NOT_NEGATIVE("learning_rate", .001),
-    REAL("momentum", .9, 0, 1), NOT_NEGATIVE("decay", .0001), FLAG("adam"), FRACTION("B1", .9),
-    FRACTION("B2", .999), NOT_NEGATIVE("eps", 1e-7), NOT_NEGATIVE("clip", 0), FLAG("notruth"),
-    FLAG("random"), REAL("angle", 0, -360, 360), NOT_NEGATIVE("aspect", 1), NOT_NEGATIVE("saturation", 1),
-    NOT_NEGATIVE("exposure", 1), REAL("hue", 0, -1, 1), WORD("policy", POLICY_CONSTANT, policies),
-    NATURAL("burn_in", 0), ANY("power", 4), NATURAL("max_batches", 0), COUNT("step", 1),
-    POSITIVE("scale", 1), ANY("gamma", 1), { "steps", CFG_WHOLE, CFG_LIST, 0, -INT_MAX, INT_MAX, 0 },
-    { "scales", CFG_REAL, CFG_LIST, 1, 0, 1e300, 0 },
+    NET_KEYS, WHOLE("max_crop", 0, 1, 65536), WHOLE("min_crop", 0, 1, 65536), FLAG("center"),
+    POSITIVE("max_ratio", 1), POSITIVE("min_ratio", 1), NOT_NEGATIVE("eps", 1e-7), NOT_NEGATIVE("clip", 0),
+    FLAG("notruth"), FLAG("random"), { "scales", CFG_REAL, CFG_LIST, 1, 0, 1e300, 0 },
 };
 
 static const cfg_key every_layer[] = {
@@ -32,14 +24,8 @@ static const cfg_key every_layer[] = {
     REAL("smooth", 0, 0, 1),
 };
 
-static const cfg_key convolutional[] = {
-    COUNT("filters", 1), SIZE("size", 1), SIZE("stride", 1), FLAG("pad"), WHOLE("padding", 0, 0, 65536),
-    COUNT("groups", 1), ACTIVATION_KEY, BATCH_NORMALIZE, FLAG("binary"), FLAG("xnor"), FLAG("flipped"),
-    ANY("dot", 0),
-};
-static const cfg_key cost[] = {
-    WORD("type", 0, costs), ANY("scale", 1), REAL("ratio", 0, 0, 1), ANY("noobj", 1), ANY("thresh", 0),
-};
+static const cfg_key convolutional[] = { CONVOLUTIONAL_KEYS };
+static const cfg_key cost[] = { COST_KEYS, ANY("noobj", 1), ANY("thresh", 0) };
 static const cfg_key crnn[] = {
     COUNT("output_filters", 1), COUNT("hidden_filters", 1), ACTIVATION_KEY, BATCH_NORMALIZE,
     FLAG("shortcut"),
@@ -48,23 +34,13 @@ static const cfg_key deconvolutional[] = {
     COUNT("filters", 1), SIZE("size", 1), SIZE("stride", 1), FLAG("pad"), WHOLE("padding", 0, 0, 65536),
     ACTIVATION_KEY, BATCH_NORMALIZE,
 };
-static const cfg_key detection[] = {
-    WHOLE("coords", 1, 4, 4), COUNT("classes", 1), COUNT("num", 1), SIZE("side", 7), FLAG("rescore"),
-    FLAG("softmax"), FLAG("sqrt"), WHOLE("max", 90, 1, INT_MAX), NOT_NEGATIVE("coord_scale", 1),
-    FLAG("forced"), NOT_NEGATIVE("object_scale", 1), NOT_NEGATIVE("noobject_scale", 1),
-    NOT_NEGATIVE("class_scale", 1), FRACTION("jitter", .2), FLAG("random"), FLAG("reorg"),
-};
+static const cfg_key detection[] = { DETECTION_KEYS, WHOLE("max", 90, 1, INT_MAX), FLAG("random") };
 static const cfg_key dropout[] = { FRACTION("probability", .5) };
 static const cfg_key gru[] = { COUNT("output", 1), BATCH_NORMALIZE, FLAG("tanh") };
 static const cfg_key iseg[] = { COUNT("classes", 20), NATURAL("ids", 32) };
 static const cfg_key maxpool[] = { SIZE("stride", 1), SIZE("size", 1), WHOLE("padding", 0, 0, 65536) };
 static const cfg_key region[] = {
-    WHOLE("coords", 4, 4, 65536), COUNT("classes", 20), COUNT("num", 1), FLAG("log"), FLAG("sqrt"),
-    FLAG("softmax"), FLAG("background"), WHOLE("max", 30, 1, 30), FRACTION("jitter", .2), FLAG("rescore"),
-    ANY("thresh", .5), FLAG("classfix"), FLAG("absolute"), FLAG("random"), NOT_NEGATIVE("coord_scale", 1),
-    NOT_NEGATIVE("object_scale", 1), NOT_NEGATIVE("noobject_scale", 1), NOT_NEGATIVE("mask_scale", 1),
-    NOT_NEGATIVE("class_scale", 1), FLAG("bias_match"), NAMED("tree"), NAMED("map"),
-    NUMBERS("anchors", CFG_ABOVE | CFG_REQUIRED),
+    REGION_KEYS, FLAG("background"), WHOLE("max", 30, 1, 30), FLAG("random"),
 };
 static const cfg_key reorg[] = { SIZE("stride", 1), FLAG("reverse"), FLAG("flatten"), NATURAL("extra", 0) };
 static const cfg_key rnn[] = { COUNT("output", 1), ACTIVATION_KEY, BATCH_NORMALIZE, FLAG("shortcut") };
@@ -72,12 +48,7 @@ static const cfg_key route[] = { LAYERS("layers") };
 static const cfg_key shortcut[] = {
     ONE_LAYER("from", CFG_REQUIRED), LINEAR_KEY, ANY("alpha", 1), ANY("beta", 1),
 };
-static const cfg_key yolo[] = {
-    COUNT("classes", 20), COUNT("num", 1), { "mask", CFG_WHOLE, CFG_LIST, 0, 0, INT_MAX, 0 },
-    WHOLE("max", 90, 1, 90), FRACTION("jitter", .2), NOT_NEGATIVE("ignore_thresh", .5),
-    NOT_NEGATIVE("truth_thresh", 1), FLAG("random"), NAMED("map"),
-    NUMBERS("anchors", CFG_ABOVE | CFG_REQUIRED),
-};
+static const cfg_key yolo[] = { YOLO_KEYS, WHOLE("max", 90, 1, 90), FLAG("random") };
 
 static const cfg_section_kind kinds[] = {
     SECTIONS_OF_ALL_FORKS,

@@ -5,6 +5,7 @@
  */
 #include "gaps.h"
 
+#include "../darknet/own.h"
 #include "../fork_commands.h"
 
 #include "activations.h"
@@ -269,23 +270,18 @@ int amp_gap_own_faults(const layer *l, int on_gpu)
 
 /* ---- any layer ----------------------------------------------------------------------------------------- */
 
-static void own_buffer(float **buffer, size_t n)
-{
-    if (!*buffer) *buffer = amp_gap_scratch(n);
-}
-
 void amp_gap_prepare(layer *l)
 {
     const size_t n = (size_t)l->batch*l->outputs;
     if (l->type == LSTM){
         l->backward = backward_lstm_layer;
-        own_buffer(&l->delta, n*l->steps);
+        amp_gap_own_buffer(&l->delta, n*l->steps);
     }
     if (l->type == BATCHNORM){
-        own_buffer(&l->x, n);
-        own_buffer(&l->x_norm, n);
-        own_buffer(&l->mean_delta, l->out_c);
-        own_buffer(&l->variance_delta, l->out_c);
+        amp_gap_own_buffer(&l->x, n);
+        amp_gap_own_buffer(&l->x_norm, n);
+        amp_gap_own_buffer(&l->mean_delta, l->out_c);
+        amp_gap_own_buffer(&l->variance_delta, l->out_c);
     }
 }
 

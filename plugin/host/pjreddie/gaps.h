@@ -162,10 +162,6 @@ void amp_gap_forward_rnn(layer l, network net);
 void amp_gap_backward_rnn(layer l, network net);
 void amp_gap_backward_gru(layer l, network net);
 
-/* n zeroed floats for the length of one call. Never NULL: out of memory ends the process, as
- * everywhere in Darknet. */
-float *amp_gap_scratch(size_t n);
-
 #ifdef GPU
 /* gaps_gpu.c: the same on a GPU; net.input_gpu, net.truth_gpu, net.delta_gpu and net.workspace are device
  * memory. prepare must run once, after the layer was made, with its device as the current one. workspace:

@@ -7,31 +7,11 @@
  * The sub-layers (connected layers) keep outputs and deltas of all steps; states are not kept, and are
  * computed anew from those outputs. The first state is in l.prev_state, saved by forward.
  */
-#include "gaps.h"
+#include "../darknet/own.h"
 
 #include "activations.h"
 #include "blas.h"
 #include "connected_layer.h"
-#include "utils.h"
-
-float *amp_gap_scratch(size_t n)
-{
-    float *x = calloc(n, sizeof(float));
-    if (!x) malloc_error();
-    return x;
-}
-
-/* The sub-layer as it stands at one step: its per-step buffers moved on, its parameters shared. */
-static layer at_step(const layer *sub, int step)
-{
-    layer l = *sub;
-    size_t offset = (size_t)step * l.outputs * l.batch;
-    l.output += offset;
-    l.delta += offset;
-    if (l.x) l.x += offset;
-    if (l.x_norm) l.x_norm += offset;
-    return l;
-}
 
 static float *step_of(float *x, int step, int size)
 {
@@ -61,9 +41,9 @@ void amp_gap_forward_rnn(layer l, network net)
     if (net.train) copy_cpu(n, l.state, 1, l.prev_state, 1);
 
     for (int t = 0; t < l.steps; t++){
-        layer input = at_step(l.input_layer, t);
-        layer self = at_step(l.self_layer, t);
-        layer output = at_step(l.output_layer, t);
+        layer input = amp_gap_at_step(l.input_layer, t);
+        layer self = amp_gap_at_step(l.self_layer, t);
+        layer output = amp_gap_at_step(l.output_layer, t);
 
         s.input = step_of(net.input, t, l.inputs * l.batch);
         forward_connected_layer(input, s);
@@ -90,14 +70,14 @@ void amp_gap_backward_rnn(layer l, network net)
     for (int t = 0; t < l.steps; t++){
         float *state = states + (size_t)(t + 1) * n;
         if (l.shortcut) copy_cpu(n, state - n, 1, state, 1);
-        add(n, at_step(l.input_layer, t).output, state);
-        add(n, at_step(l.self_layer, t).output, state);
+        add(n, amp_gap_at_step(l.input_layer, t).output, state);
+        add(n, amp_gap_at_step(l.self_layer, t).output, state);
     }
 
     for (int t = l.steps - 1; t >= 0; --t){
-        layer input = at_step(l.input_layer, t);
-        layer self = at_step(l.self_layer, t);
-        layer output = at_step(l.output_layer, t);
+        layer input = amp_gap_at_step(l.input_layer, t);
+        layer self = amp_gap_at_step(l.self_layer, t);
+        layer output = amp_gap_at_step(l.output_layer, t);
         float *earlier_delta = (t > 0) ? self.delta - n : NULL;
 
         /* self.delta already holds what step t+1 sent back; after this line it is the whole
@@ -134,9 +114,9 @@ void amp_gap_backward_gru(layer l, network net)
     network s = net;
 
     for (int t = l.steps - 1; t >= 0; --t){
-        layer uz = at_step(l.uz, t), wz = at_step(l.wz, t);
-        layer ur = at_step(l.ur, t), wr = at_step(l.wr, t);
-        layer uh = at_step(l.uh, t), wh = at_step(l.wh, t);
+        layer uz = amp_gap_at_step(l.uz, t), wz = amp_gap_at_step(l.wz, t);
+        layer ur = amp_gap_at_step(l.ur, t), wr = amp_gap_at_step(l.wr, t);
+        layer uh = amp_gap_at_step(l.uh, t), wh = amp_gap_at_step(l.wh, t);
         float *delta = l.delta + (size_t)t * n;
         float *earlier_delta = (t > 0) ? delta - n : NULL;
         float *state = (t > 0) ? l.output + (size_t)(t - 1) * n : l.prev_state;

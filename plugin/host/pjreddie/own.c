@@ -136,7 +136,6 @@ void amp_own_forward(network *net) { forward_network(net); }
 void amp_own_backward(network *net) { backward_network(net); }
 void amp_own_update(network *net) { update_network(net); }
 float amp_fork_cost(const network *net) { return *net->cost; }
-float *amp_own_predict(network *net, float *image) { return network_predict(net, image); }
 
 image amp_own_center_crop(image im, int w, int h) { return center_crop_image(im, w, h); }
 
@@ -176,7 +175,6 @@ float amp_own_train(network *net) { return train_network_datum(net); }
 
 /* ---- more of Darknet's functions ---- */
 
-float amp_fork_rate(const struct network *net) { return get_current_rate((network *)net); }
 int amp_fork_knows_map(void) { return 0; }
 const char *amp_fork_fault(const struct network *net, char text[256])
 {
@@ -188,7 +186,6 @@ int amp_fork_snapshot_follows_backup(long step)
     return step > 0 && (step % 10000 == 0 || (step < 1000 && step % 100 == 0));
 }
 const char *const amp_fork_dont_show = NULL;
-void amp_fork_save_weights(struct network *net, const char *file) { save_weights(net, (char *)file); }
 
 int amp_fork_drops_returns(void) { return 0; }
 

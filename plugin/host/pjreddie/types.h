@@ -4,6 +4,7 @@
 #include "gaps.h"
 
 typedef network amp_pass; /* what a layer's function is given: the network, as that layer is to see it */
+#define AMP_NET(net) ((network *)(net)) /* what Darknet's functions are given of a network */
 #define AMP_OWN_LAYER layer /* and itself */
 #define AMP_OWN_LAYER_AT(l) (&(l))
 #define AMP_OWN_KEEPS_A_NORMAL 1 /* rand_normal draws two numbers and keeps one for its next call */

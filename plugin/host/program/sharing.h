@@ -8,7 +8,7 @@
  * A step has S subdivisions. Rank r of N computes subdivisions r·S/N to (r+1)·S/N - 1, and loads only their
  * images. Where N does not divide S, the step is cut into more subdivisions, so that it does.
  *
- * In a program without ranks these functions do nothing. What a pass takes is in network/shared_pass.h. */
+ * In a program without ranks these functions do nothing. What a pass takes is in network/ranks_join.h. */
 #pragma once
 
 /* The smallest multiple of the .cfg's subdivisions that `ranks` divides: into so many they cut a step. */

@@ -1,0 +1,34 @@
+/* What the types.h of AlexeyAB's Darknet and of hank-ai's have alike. */
+#pragma once
+
+#include "gaps.h"
+
+typedef network_state amp_pass; /* what a layer's function is given: its input and delta, and the network */
+
+#define AMP_OWN_ON_GPU(array) (*(array)) /* net->input_gpu, net->truth_gpu */
+
+/* Types of a last layer that `detector train` takes. */
+#define AMP_OWN_DETECTORS YOLO: case GAUSSIAN_YOLO: case REGION
+
+#define AMP_OWN_PLACES_PLANES 0 /* load_data_detection asks darknet_amp_next_plane */
+#define AMP_OWN_SAVES_BATCHNORM_BIASES 1 /* of a batchnorm layer of its own, in a .weights file */
+
+/* The layers inside [lstm], with their places in a .weights file (AMP_OWN_PART of own.h). */
+#define AMP_OWN_LSTM_PARTS \
+    AMP_OWN_PART(wf, 0), AMP_OWN_PART(wi, 1), AMP_OWN_PART(wg, 2), AMP_OWN_PART(wo, 3), \
+    AMP_OWN_PART(uf, 4), AMP_OWN_PART(ui, 5), AMP_OWN_PART(ug, 6), AMP_OWN_PART(uo, 7)
+
+/* Options that both know, rows of amp_fork_options. */
+#define AMP_OWN_FAMILY_OPTIONS \
+    { "-i", 1, 1, 1 }, { "-cuda_debug_sync", 0, 1, 1 }, { "-gpus", 1, 1, 1 }, { "-clear", 0, 1, 1 }, \
+    { "-c", 1, 1, 1 }, { "-dont_show", 0, 1, 1 }, { "-benchmark", 0, 1, 1 }, \
+    { "-benchmark_layers", 0, 1, 1 }, { "-show_imgs", 0, 1, 1 }, { "-chart", 1, 1, 1 }, \
+    { "-show", 0, 1, 0 }, { "-letter_box", 0, 1, 0 }, { "-map", 0, 1, 0 }, { "-ext_output", 0, 1, 0 }, \
+    { "-save_labels", 0, 1, 0 }, { "-points", 1, 1, 0 }, { "-avgframes", 1, 1, 0 }, \
+    { "-http_post_host", 1, 1, 0 }, { "-time_limit_sec", 1, 1, 0 }, { "-out_filename", 1, 1, 0 }, \
+    { "-out", 1, 1, 0 }, { "-prefix", 1, 1, 0 }, { "-thresh", 1, 1, 0 }, { "-iou_thresh", 1, 1, 0 }, \
+    { "-hier", 1, 1, 0 }, { "-s", 1, 1, 0 }, { "-num_of_clusters", 1, 1, 0 }, { "-width", 1, 1, 0 }, \
+    { "-height", 1, 1, 0 }
+
+/* own.c: what the commands have their loaders do. */
+void amp_own_common_args(const network *net, load_args *args);
