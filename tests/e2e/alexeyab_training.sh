@@ -36,7 +36,7 @@ for command in 'amp check tiny.cfg webp.data' 'detector train webp.data tiny.cfg
         fail "$command: $(tail -n 1 err)"
 done
 . "$SOURCE_DIR/tests/e2e/lib/options.bash"
-FORK=alexeyab
+TABLES='alexeyab/own.c family/types.h'
 options_of run_detector "$ALEXEYAB_TREE/src/detector.c" 1
 options_of run_classifier "$ALEXEYAB_TREE/src/classifier.c" 2
 for words in '-chart c.png -mAP_epochs 2 train' 'train -iou_thresh .5 -points 101'; do

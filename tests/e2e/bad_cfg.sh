@@ -177,7 +177,7 @@ refused_line 'command line: a .cfg file is missing' detector valid tiny.data
 refused_line "Couldn't open file: nowhere.weights" detector valid tiny.data tiny.cfg nowhere.weights -amp off
 refused_line 'command line: -gpus: this program was built without GPU=1' \
     detector train tiny.data tiny.cfg -amp fp32 -gpus 0,1
-FORK=pjreddie
+TABLES=pjreddie/own.c
 options_of run_detector "$DARKNET_TREE/examples/detector.c" 1
 options_of run_classifier "$DARKNET_TREE/examples/classifier.c" 2
 options_of main "$DARKNET_TREE/examples/darknet.c" 1

@@ -1,12 +1,13 @@
-# options_of <function> <file> <1|2>: the options that Darknet's function reads have their rows in the table
-# of fork $FORK, as options of detector (1) or classifier (2), with a value or without.
+# options_of <function> <file> <1|2>: the options that Darknet's function reads have their rows in $TABLES,
+# files of plugin/host, as options of detector (1) or classifier (2), with a value or without.
 options_of() {
-    local table=$SOURCE_DIR/plugin/host/$FORK/own.c found=0 call name value row digits
+    local found=0 call name value row digits
     while IFS= read -r call; do
         name=${call#*\"} value=1
         name=${name%\"*}
         case $call in find_arg*) value=0 ;; esac
-        row=$(grep -o "{ \"$name\", [01], [01], [01] }" "$table") || fail "$1 reads $name: no row in $table"
+        row=$(cd "$SOURCE_DIR/plugin/host" && grep -oh "{ \"$name\", [01], [01], [01] }" $TABLES) ||
+            fail "$1 reads $name: no row in $TABLES"
         digits=$(echo "$row" | tr -dc 01)
         [ "${digits:0:1}${digits:$3:1}" = "${value}1" ] || fail "$1 reads $name: its row is $row"
         found=$((found + 1))
