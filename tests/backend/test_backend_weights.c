@@ -1,5 +1,5 @@
 /* The copies of weights (weights_copy.c) byte for byte against what oneDNN's own reorders make of the
- * masters, rounded to bf16; and sums of gradients (weights_add.c). */
+ * masters, rounded to bf16 or as they are; and sums of gradients (weights_add.c). */
 #include "testing.h"
 
 #include <math.h>
@@ -47,8 +47,8 @@ static void library_reorder(dnnl_engine_t engine, amp_const_md from, const void 
 }
 
 /* One shape in two layouts, in one pass. */
-static void check(dnnl_engine_t engine, const dnnl_dims_t dims, dnnl_format_tag_t first,
-                  dnnl_format_tag_t second)
+static void check(dnnl_engine_t engine, const dnnl_dims_t dims, dnnl_data_type_t type,
+                  dnnl_format_tag_t first, dnnl_format_tag_t second)
 {
     size_t count = (size_t)(dims[0] * dims[1] * dims[2] * dims[3]);
     float *masters = malloc(count * sizeof *masters);
@@ -63,18 +63,19 @@ static void check(dnnl_engine_t engine, const dnnl_dims_t dims, dnnl_format_tag_
     amp_weights_layout layouts[2];
     size_t bytes[2];
     dnnl_format_tag_t tags[2] = { first, second };
-    ok(amp_md_create(&plain, 4, dims, dnnl_bf16, dnnl_abcd));
+    ok(amp_md_create(&plain, 4, dims, type, dnnl_abcd));
     for (int i = 0; i < 2; i++) {
-        ok(amp_md_create(&blocked[i], 4, dims, dnnl_bf16, tags[i]));
+        ok(amp_md_create(&blocked[i], 4, dims, type, tags[i]));
         layouts[i] = amp_weights_layout_of(blocked[i]);
         assert_int_not_equal(layouts[i].order, AMP_WEIGHTS_UNKNOWN);
         bytes[i] = dnnl_memory_desc_get_size(blocked[i]);
         copies[i] = aligned(bytes[i]);
         wanted[i] = aligned(bytes[i]);
-        library_reorder(engine, plain, rounded, blocked[i], wanted[i]);
+        library_reorder(engine, plain, type == dnnl_f32 ? (const void *)masters : rounded, blocked[i],
+                        wanted[i]);
     }
     size_t places = (size_t)(dims[2] * dims[3]);
-    void *scratch = aligned(amp_weights_scratch(places));
+    void *scratch = aligned(amp_weights_scratch(layouts, places));
     amp_weights_copy(masters, (size_t)dims[0], (size_t)dims[1], places,
                      (amp_weights_target){ &layouts[0], copies[0] },
                      (amp_weights_target){ &layouts[1], copies[1] }, scratch);
@@ -98,8 +99,16 @@ static void check_copies(dnnl_engine_t engine, const dnnl_dims_t dims, size_t sh
 {
     static const dnnl_format_tag_t tags[] = { dnnl_AcdB16a2b, dnnl_AcdB32a2b, dnnl_AcdB48a2b, dnnl_AcdB64a2b,
         dnnl_ABcd8b16a2b, dnnl_ABcd8a16b2a, dnnl_BAcd8a16b2a };
+    static const dnnl_format_tag_t float_tags[] = { dnnl_Acdb16a, dnnl_Acdb32a, dnnl_Acdb48a, dnnl_Acdb64a,
+        dnnl_ABcd16a16b, dnnl_BAcd16a16b,
+#if DNNL_VERSION_MAJOR >= 3
+        dnnl_Bcda16b, dnnl_Bcda32b, dnnl_Bcda48b, dnnl_Bcda64b,
+#endif
+    };
     for (size_t t = 0; t < COUNT(tags); t++)
-        check(engine, dims, tags[t], tags[(t + shape) % COUNT(tags)]);
+        check(engine, dims, dnnl_bf16, tags[t], tags[(t + shape) % COUNT(tags)]);
+    for (size_t t = 0; t < COUNT(float_tags); t++)
+        check(engine, dims, dnnl_f32, float_tags[t], float_tags[(t + shape) % COUNT(float_tags)]);
 }
 
 TEST(other_layouts_are_left_to_the_library)
@@ -113,8 +122,8 @@ TEST(other_layouts_are_left_to_the_library)
         assert_int_equal(amp_weights_layout_of(md).order, AMP_WEIGHTS_UNKNOWN);
         amp_md_destroy(md);
     }
-    static const dnnl_format_tag_t float_tags[] = { dnnl_AcdB16a2b, dnnl_ABcd16b16a, dnnl_Acdb16a,
-                                                    dnnl_ABcd16a16b };
+    static const dnnl_format_tag_t float_tags[] = { dnnl_AcdB16a2b, dnnl_ABcd16b16a, dnnl_Acdb8a,
+                                                    dnnl_ABcd8a8b };
     for (size_t t = 0; t < COUNT(float_tags); t++) {
         ok(amp_md_create(&md, 4, dims, dnnl_f32, float_tags[t]));
         assert_int_equal(amp_weights_layout_of(md).order, AMP_WEIGHTS_UNKNOWN);
@@ -219,6 +228,10 @@ TEST(loops_agree_across_instruction_sets)
             sets[s]->pair_bf16(even, odd, got, n);
             assert_memory_equal(got, want, sizeof want);
         }
+        float *lines = aligned(3 * 32 * sizeof *lines);
+        sets[s]->lines(even, 20, lines, 32, 3);
+        for (int i = 0; i < 3; i++) assert_memory_equal(lines + 32 * i, even + 20 * i, 16 * sizeof *lines);
+        free(lines);
         sets[0]->zip(even, odd, 16, expected, 64, 3);
         sets[s]->zip(even, odd, 16, zipped, 64, 3);
         assert_memory_equal(zipped, expected, 32 * 6 * sizeof *zipped);

@@ -56,7 +56,8 @@ static amp_status make_copies(amp_onednn *library, amp_conv *conv, const float *
                               int backward, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;
-    size_t places = (size_t)d->size_h * d->size_w, bytes = amp_weights_scratch(places);
+    size_t places = (size_t)d->size_h * d->size_w,
+        bytes = amp_weights_scratch(forward ? &conv->forward_layout : &conv->backward_layout, places);
     void *scratch;
     AMP_TRY(amp_scratch_take(library, &bytes, &scratch, 1, error));
     amp_weights_copy(weights, (size_t)d->k, (size_t)d->x.c, places,

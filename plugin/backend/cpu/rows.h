@@ -83,7 +83,9 @@ typedef struct amp_cpu_rows {
      * src_stride is in floats, dst_stride in halves; dst and its stride are multiples of 64 bytes. */
     void (*zip)(const float *low, const float *high, size_t src_stride, amp_half_bits *dst, size_t dst_stride,
                 size_t count);
-    /* After zip: from here on other threads see what this one has written. */
+    /* count times 16 floats; strides are in floats, dst and its stride are multiples of 64 bytes. */
+    void (*lines)(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t count);
+    /* After zip and lines: from here on other threads see what this one has written. */
     void (*end_copies)(void);
 
     /* sums[l] += Σ x over the span's elements at lane l. scratch: period floats. */

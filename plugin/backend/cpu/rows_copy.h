@@ -93,6 +93,11 @@ static void zip(const float *low, const float *high, size_t src_stride, amp_half
     }
 }
 
+static void lines(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t count)
+{
+    for (; count; --count, src += src_stride, dst += dst_stride) _mm512_stream_ps(dst, _mm512_loadu_ps(src));
+}
+
 static void end_copies(void) { _mm_sfence(); }
 
 #else
@@ -114,6 +119,11 @@ static void zip(const float *low, const float *high, size_t src_stride, amp_half
         memcpy(b, high, sizeof b);
         for (int i = 0; i < 16; i++) dst[2 * i] = a[i], dst[2 * i + 1] = b[i];
     }
+}
+
+static void lines(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t count)
+{
+    for (; count; --count, src += src_stride, dst += dst_stride) memcpy(dst, src, 16 * sizeof *dst);
 }
 
 static void end_copies(void) {}

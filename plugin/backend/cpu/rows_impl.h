@@ -124,7 +124,7 @@ static void narrow(amp_dtype dtype, const float *src, void *dst, size_t count, i
 #define ROW(loop) .loop = loop,
 static const amp_cpu_rows rows = {
     .name = AMP_ROWS_NAME,
-    ROW(widen) ROW(narrow) ROW(transpose) ROW(pair_bf16) ROW(zip) ROW(end_copies)
+    ROW(widen) ROW(narrow) ROW(transpose) ROW(pair_bf16) ROW(zip) ROW(lines) ROW(end_copies)
     ROW(sum) ROW(moments) ROW(normalize) ROW(delta_sums) ROW(normalize_delta)
     ROW(activate) ROW(gradient) ROW(blend) ROW(product) ROW(scale) ROW(spread) ROW(mask)
     ROW(maxpool) ROW(maxpool_delta) ROW(upsample) ROW(upsample_delta)

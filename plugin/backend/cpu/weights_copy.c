@@ -1,8 +1,8 @@
-/* Copies a convolution's fp32 weights into the one or two blocked layouts in bf16 that oneDNN's kernels read;
- * see weights_layout.h. The weights are a matrix: a row is a filter, a column is a channel and a place of the
- * window. It is copied in tiles of 16 rows that stay in a cache: two rows each are rounded and interleaved
- * into one row of pairs; the tile is transposed, so that a column's 16 filters lie side by side, and written
- * to each layout from there. */
+/* Copies a convolution's fp32 weights into the one or two blocked layouts that oneDNN's kernels read; see
+ * weights_layout.h. The weights are a matrix: a row is a filter, a column is a channel and a place of the
+ * window. It is copied in tiles of 16 rows that stay in a cache. fp32: a tile is transposed, so that a
+ * column's 16 filters lie side by side, and written to each layout from there. bf16: first two rows each are
+ * rounded and interleaved into one row of pairs, which is transposed in the same way. */
 #include "weights_layout.h"
 
 #include <omp.h>
@@ -13,24 +13,33 @@
 enum {
     FILTERS = 16, PAIRS = FILTERS / 2, /* of a tile */
     CHANNELS = 16,                     /* a tile's channels are a multiple of this */
-    COLUMNS = 4096                     /* of a tile, about */
+    COLUMNS = 4096,                    /* of a tile in bf16, about */
+    FLOAT_COLUMNS = 256                /* of a tile in fp32: it fits into the first-level cache, which takes
+                                          0.7 of the time */
 };
 
 typedef struct shape { const amp_cpu_rows *rows; size_t filters, channels, places; } shape;
 
-static size_t tile_channels(size_t places)
+/* How many channels make a tile of about `wanted` columns. */
+static size_t tile_channels(size_t places, size_t wanted)
 {
-    size_t blocks = COLUMNS / (CHANNELS * places);
+    size_t blocks = wanted / (CHANNELS * places);
     return CHANNELS * (blocks ? blocks : 1);
 }
 
 /* How many floats of scratch a thread takes: for a row of zeros in place of filters that are missing, for the
- * pairs of a tile, and for the same transposed. */
-static size_t tile_floats(size_t places) { return (1 + 2 * PAIRS) * tile_channels(places) * places; }
-
-size_t amp_weights_scratch(size_t places)
+ * rows or pairs of a tile, for the same transposed, and for a square of 16 x 16. */
+static size_t tile_floats(size_t places, int floats)
 {
-    return (size_t)omp_get_max_threads() * tile_floats(places) * sizeof(float);
+    return floats ? (1 + 2 * FILTERS) * tile_channels(places, FLOAT_COLUMNS) * places + FILTERS * CHANNELS
+        : (1 + 2 * PAIRS) * tile_channels(places, COLUMNS) * places;
+}
+
+static int is_fp32(const amp_weights_layout *l) { return l->order >= AMP_WEIGHTS_FLOATS_OF_FILTERS; }
+
+size_t amp_weights_scratch(const amp_weights_layout *layout, size_t places)
+{
+    return (size_t)omp_get_max_threads() * tile_floats(places, is_fp32(layout)) * sizeof(float);
 }
 
 /* pairs[q][column] ← filters first + 2q and first + 2q + 1, columns channel·places onwards; zeros where there
@@ -83,11 +92,61 @@ static void write_filter_pairs(const float *turned, const shape *s, const amp_we
     }
 }
 
+/* rows[f][column] ← filters first + f, columns channel·places onwards; zeros where there are none. */
+static void take_rows(const float *masters, const shape *s, size_t first, size_t channel, size_t count,
+                      float *rows)
+{
+    size_t columns = count * s->places, row = s->channels * s->places;
+    size_t inside = channel < s->channels ? (s->channels - channel) * s->places : 0;
+    if (inside > columns) inside = columns;
+    for (size_t f = 0; f < FILTERS; f++, rows += columns) {
+        size_t present = first + f < s->filters ? inside : 0;
+        if (present)
+            memcpy(rows, masters + (first + f) * row + channel * s->places, present * sizeof *rows);
+        memset(rows + present, 0, (columns - present) * sizeof *rows);
+    }
+}
+
+/* turned[column][filter], 16 floats a column, to a layout with lines of 16 filters. */
+static void write_filters(const float *turned, const shape *s, const amp_weights_target *to, size_t filter,
+                          size_t channel, size_t count)
+{
+    const amp_weights_layout *l = to->layout;
+    float *base = (float *)to->copy + filter / l->block * l->filter_stride + filter % l->block
+        + channel * l->channel_stride;
+    if (channel + count > l->padded_channels) count = l->padded_channels - channel;
+    for (size_t k = 0; k < s->places; k++)
+        s->rows->lines(turned + k * FILTERS, s->places * FILTERS, base + k * l->place_stride,
+                       l->channel_stride, count);
+}
+
+/* As the function above, to a layout with lines of 16 channels. square: room for 16 x 16 floats. */
+static void write_channels(const float *turned, const shape *s, const amp_weights_target *to, size_t filter,
+                           size_t channel, size_t count, float *square)
+{
+    const amp_weights_layout *l = to->layout;
+    size_t left = l->padded_filters - filter, filters = left < FILTERS ? left : FILTERS;
+    for (size_t c = channel; c < channel + count && c < l->padded_channels; c += CHANNELS) {
+        float *base = (float *)to->copy + filter / l->block * l->filter_stride
+            + c / l->channel_block * l->channel_stride + c % l->channel_block;
+        for (size_t k = 0; k < s->places; k++) {
+            s->rows->transpose(turned + ((c - channel) * s->places + k) * FILTERS, s->places * FILTERS,
+                               square, CHANNELS, CHANNELS, FILTERS);
+            s->rows->lines(square, CHANNELS, base + k * l->place_stride,
+                           l->block > 1 ? CHANNELS : l->filter_stride, filters);
+        }
+    }
+}
+
 static void write_copy(const float *turned, const shape *s, const amp_weights_target *to, size_t filter,
-                       size_t channel, size_t count)
+                       size_t channel, size_t count, float *square)
 {
     if (!to->copy || filter >= to->layout->padded_filters || channel >= to->layout->padded_channels) return;
-    if (to->layout->order == AMP_WEIGHTS_FILTERS_IN_EIGHTS)
+    if (to->layout->order == AMP_WEIGHTS_FLOATS_OF_FILTERS)
+        write_filters(turned, s, to, filter, channel, count);
+    else if (to->layout->order == AMP_WEIGHTS_FLOATS_OF_CHANNELS)
+        write_channels(turned, s, to, filter, channel, count, square);
+    else if (to->layout->order == AMP_WEIGHTS_FILTERS_IN_EIGHTS)
         write_filter_pairs(turned, s, to, filter, channel, count);
     else write_channel_pairs(turned, s, to, filter, channel, count);
 }
@@ -107,21 +166,25 @@ static size_t largest(size_t least, const amp_weights_target *a, const amp_weigh
 void amp_weights_copy(const float *masters, size_t filters, size_t channels, size_t places,
                       amp_weights_target one, amp_weights_target other, void *scratch)
 {
+    const int floats = is_fp32(one.copy ? one.layout : other.layout);
+    const size_t rows = floats ? FILTERS : PAIRS;
     const shape s = { amp_cpu_rows_best(), filters, channels, places };
-    size_t step = tile_channels(places), columns = step * places;
+    size_t step = tile_channels(places, floats ? FLOAT_COLUMNS : COLUMNS), columns = step * places;
     size_t all_filters = largest(filters, &one, &other, 0), all_channels = largest(channels, &one, &other, 1);
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(filters * channels * places))
     for (size_t filter = 0; filter < all_filters; filter += FILTERS) {
-        float *zeros = (float *)scratch + (size_t)omp_get_thread_num() * tile_floats(places);
-        float *pairs = zeros + columns, *turned = pairs + PAIRS * columns;
+        float *zeros = (float *)scratch + (size_t)omp_get_thread_num() * tile_floats(places, floats);
+        float *taken = zeros + columns, *turned = taken + rows * columns;
+        float *square = turned + rows * columns;
         if (filter + FILTERS > filters) memset(zeros, 0, columns * sizeof *zeros);
         for (size_t channel = 0; channel < all_channels; channel += step) {
             size_t left = (all_channels - channel + CHANNELS - 1) / CHANNELS * CHANNELS,
                 count = left < step ? left : step;
-            pair_rows(masters, &s, filter, channel, count, zeros, pairs);
-            s.rows->transpose(pairs, count * places, turned, PAIRS, PAIRS, count * places);
-            write_copy(turned, &s, &one, filter, channel, count);
-            write_copy(turned, &s, &other, filter, channel, count);
+            if (floats) take_rows(masters, &s, filter, channel, count, taken);
+            else pair_rows(masters, &s, filter, channel, count, zeros, taken);
+            s.rows->transpose(taken, count * places, turned, rows, rows, count * places);
+            write_copy(turned, &s, &one, filter, channel, count, square);
+            write_copy(turned, &s, &other, filter, channel, count, square);
         }
         s.rows->end_copies();
     }

@@ -50,16 +50,31 @@ static int has_blocks(const blocking *b, int count, const dnnl_dim_t *indexes, c
 /* Sets the layout's order and blocks. */
 static void find_order(const blocking *b, amp_weights_layout *layout)
 {
-    static const dnnl_dim_t ab[] = { 0, 1 }, bab[] = { 1, 0, 1 }, aba[] = { 0, 1, 0 };
-    static const dnnl_dim_t any_2[] = { 0, 2 }, eights[] = { 8, 16, 2 };
+    static const dnnl_dim_t a[] = { 0 }, ab[] = { 0, 1 }, bab[] = { 1, 0, 1 }, aba[] = { 0, 1, 0 };
+    static const dnnl_dim_t any[] = { 0 }, any_2[] = { 0, 2 }, eights[] = { 8, 16, 2 };
+    static const dnnl_dim_t squares[] = { 16, 16 };
     layout->block = LINE;
-    if (b->type != dnnl_bf16) return;
-    if (has_blocks(b, 2, ab, any_2) && b->blocks[0] % LINE == 0) {
+    if (b->type == dnnl_bf16 && has_blocks(b, 2, ab, any_2) && b->blocks[0] % LINE == 0) {
         layout->order = AMP_WEIGHTS_PAIRS_OF_CHANNELS;
         layout->block = (size_t)b->blocks[0];
     }
-    else if (has_blocks(b, 3, bab, eights)) layout->order = AMP_WEIGHTS_CHANNELS_IN_EIGHTS;
-    else if (has_blocks(b, 3, aba, eights)) layout->order = AMP_WEIGHTS_FILTERS_IN_EIGHTS;
+    else if (b->type == dnnl_bf16 && has_blocks(b, 3, bab, eights))
+        layout->order = AMP_WEIGHTS_CHANNELS_IN_EIGHTS;
+    else if (b->type == dnnl_bf16 && has_blocks(b, 3, aba, eights))
+        layout->order = AMP_WEIGHTS_FILTERS_IN_EIGHTS;
+    else if (b->type == dnnl_f32 && has_blocks(b, 1, a, any) && b->blocks[0] % LINE == 0) {
+        layout->order = AMP_WEIGHTS_FLOATS_OF_FILTERS;
+        layout->block = (size_t)b->blocks[0];
+    }
+    else if (b->type == dnnl_f32 && has_blocks(b, 2, ab, squares)) {
+        layout->order = AMP_WEIGHTS_FLOATS_OF_CHANNELS;
+        layout->channel_block = LINE;
+    }
+    else if (b->type == dnnl_f32 && has_blocks(b, 1, ab + 1, any) && b->blocks[0] % LINE == 0) {
+        layout->order = AMP_WEIGHTS_FLOATS_OF_CHANNELS;
+        layout->block = 1;
+        layout->channel_block = (size_t)b->blocks[0];
+    }
 }
 
 amp_weights_layout amp_weights_layout_of(amp_const_md md)
