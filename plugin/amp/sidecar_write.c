@@ -101,7 +101,7 @@ static void put_network(head *h, const amp_parameters *e)
 /* ---- the arrays ---- */
 
 typedef struct content {
-    const amp_parameters *engine;
+    const amp_parameters *parameters;
     const amp_scaler *scaler;
     const amp_spikes *spikes;
     const amp_run_state *run;
@@ -115,7 +115,7 @@ typedef struct saved_array { amp_saved_kind kind; int index; const float *values
  * many. */
 static uint32_t list_arrays(const content *c, saved_array *list)
 {
-    const amp_parameters *e = c->engine;
+    const amp_parameters *e = c->parameters;
     uint32_t count = 0;
     for (int i = 0; i < e->param_count; i++) {
         const amp_param *p = &e->params[i];
@@ -171,11 +171,11 @@ static void put_head(head *h, const content *c, const saved_array *list, uint32_
     put_u32(h, AMP_SIDECAR_HEADER_BYTES);
     put_u64(h, 0); /* the file's size, when it is known */
     put_u64(h, c->weights_checksum);
-    put_u32(h, c->engine->adamw ? 2 : c->engine->adam != 0);
+    put_u32(h, c->parameters->adamw ? 2 : c->parameters->adam != 0);
     put_u32(h, AMP_SIDECAR_RECORDS_OF(version) + arrays);
     put_record(h, AMP_TAG_SCALER, amp_saved_scaler, c->scaler);
     put_record(h, AMP_TAG_RUN, amp_saved_run, c->run);
-    put_network(h, c->engine);
+    put_network(h, c->parameters);
     put_ranks(h, c);
     put_averages(h, c->run);
     if (version == AMP_SIDECAR_VERSION) put_record(h, AMP_TAG_SPIKES, amp_saved_spikes, c->spikes);
@@ -281,7 +281,7 @@ static amp_status write_contents(sink *s, const char *path, const content *c, he
     amp_checksum_start(&s->sum);
     write_bytes(s, h->bytes, h->size);
     for (uint32_t i = 0; i < arrays && !s->failure; i++)
-        AMP_TRY(write_array(s, &list[i], c->engine->backend, error));
+        AMP_TRY(write_array(s, &list[i], c->parameters->backend, error));
     amp_store_u64(trailer, amp_checksum_value(&s->sum));
     if (!s->failure) write_bytes(s, trailer, sizeof trailer);
     if (!s->failure && regular && fsync(s->file) != 0) s->failure = errno;
@@ -307,8 +307,8 @@ amp_status amp_sidecar_write(const char *path, amp_engine *engine, const amp_run
     AMP_TRY(amp_engine_prepare_training(engine, error)); /* what is written of a network that never trained */
     content c = { amp_engine_parameters(engine), amp_engine_scaler(engine), amp_engine_spikes(engine), run,
                   weights_checksum, amp_sidecar_state_count(engine) };
-    AMP_TRY(check_state(c.engine, error));
-    size_t entries = (size_t)(c.engine->param_count + c.engine->statistics_count);
+    AMP_TRY(check_state(c.parameters, error));
+    size_t entries = (size_t)(c.parameters->param_count + c.parameters->statistics_count);
     size_t averages = (size_t)run->average_count;
     saved_array *list = amp_allocated(malloc((entries * AMP_SAVED_KINDS + averages + 1) * sizeof *list));
     head h = { .bytes = amp_allocated(malloc(4096)), .room = 4096 };

@@ -1,5 +1,6 @@
 /* What follows from the sums over a channel's numbers in batch norm, in double: statistics, gradients and the
- * factors of dx, as the rule has them (amp_batchnorm_rule). Written once for every backend. */
+ * factors of dx, as the rule has them (amp_batchnorm_rule). Written once for every backend, but for CUDA's
+ * forward, which has the spread in fp32 (gain_of in norm.cu). */
 #pragma once
 
 #include <math.h>

@@ -163,7 +163,8 @@ static amp_status take_lines(schedule *s, int i, amp_error *error)
         int continues = *begin == ' ';
         *end = 0;
         if (!strcmp(begin, "ready")) c->ready = 1;
-        else status = s->watcher->line(s->watcher->context, i, begin + continues, error);
+        else if (s->watcher->line)
+            status = s->watcher->line(s->watcher->context, i, begin + continues, error);
         if (!continues) c->state = WAITS;
         begin = end + 1;
     }

@@ -425,6 +425,7 @@ BENCH_TEST(a_line_that_is_none_is_refused)
                                          "shape 1 2 3 4", "memory", "warm",
                                          "averyveryverylongword 1" };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        error = (amp_error){ 0 };
         assert_int_equal(amp_bench_read_line(&b, &b.sides[0], lines[i], &error), AMP_IO_FAILED);
         assert_true(!strncmp(error.message, "fp32: ", 6));
     }

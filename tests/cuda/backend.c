@@ -47,6 +47,7 @@ static int begin(void **state)
 {
     (void)state;
     some_engines();
+    error = (amp_error){ 0 };
     cublas_double_reset();
     amp_cuda_device_is(9, 0, 4, (size_t)8 * GIB);
     unsetenv("AMP_CUDA_TUNE");
@@ -320,6 +321,7 @@ BACKEND_TEST(any_call_of_a_later_upload_may_fail)
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         for (int nth = 1; nth <= calls[i].times; nth++) {
             open_backend();
+            error = (amp_error){ 0 };
             void *to;
             OK(b->allocate(b, 128, &to, e));
             amp_cuda_fail_call(calls[i].name, nth, cudaErrorUnknown);

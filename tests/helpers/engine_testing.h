@@ -208,7 +208,7 @@ __attribute__((unused)) static void assert_masters_near(network *a, network *b, 
     amp_network_desc_free(&y);
 }
 
-/* |a - b| / |b|, in the 2-norm. */
+/* |a - b| / |b|, in the 2-norm; NaN, which is near nothing, where both are 0. */
 __attribute__((unused)) static double relative_distance(const float *a, const float *b, size_t count)
 {
     double difference = 0, size = 0;
@@ -216,7 +216,7 @@ __attribute__((unused)) static double relative_distance(const float *a, const fl
         difference += pow((double)a[e] - (double)b[e], 2);
         size += pow((double)b[e], 2);
     }
-    return size > 0 ? sqrt(difference / size) : sqrt(difference);
+    return sqrt(difference / size);
 }
 
 __attribute__((unused)) static double predicted_distance(network *ours, network *stock, unsigned seed)

@@ -152,15 +152,15 @@ static amp_const_md argument_md(const_dnnl_primitive_desc_t pd, int id)
     return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, id);
 }
 
-/* Describes a pass to the library, and asks it for the best implementation. Once there is a backward by data,
- * another one is described that reads the same copy of the weights and whose result is fp32, in slices for a
- * sum in scratch. The gradient of the weights comes out in fp32 whatever the type of the data. */
-static dnnl_status_t describe(amp_onednn *library, const amp_conv *conv, dnnl_prop_kind_t pass,
+/* Describes a pass to the library, and asks it for the best implementation. adding: another backward by data
+ * than conv->backward_data_pd, which reads the same copy of the weights and whose result is fp32, in slices
+ * for a sum in scratch. The gradient of the weights comes out in fp32 whatever the type of the data. */
+static dnnl_status_t describe(amp_onednn *library, const amp_conv *conv, dnnl_prop_kind_t pass, int adding,
                               const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out)
 {
     const amp_conv_desc *d = &conv->desc;
     int data = pass == dnnl_backward_data, weights = pass == dnnl_backward_weights;
-    int adding = data && conv->backward_data_pd, images = adding ? conv->adding_slice : conv->slice;
+    int images = adding ? conv->adding_slice : conv->slice;
     dnnl_data_type_t type = amp_onednn_type(conv->compute);
     dnnl_dims_t x = { images, d->x.c, d->x.h, d->x.w }, y = { images, conv->y.c, conv->y.h, conv->y.w },
         k = { d->k };
@@ -197,7 +197,7 @@ static void end_with_leaky(amp_onednn *library, amp_conv *conv)
 {
     dnnl_primitive_desc_t pd = NULL;
     const char *plain = amp_pd_name(conv->forward_pd);
-    conv->activates = describe(library, conv, dnnl_forward_inference, library->leaky, &pd) != dnnl_success
+    conv->activates = describe(library, conv, dnnl_forward_inference, 0, library->leaky, &pd) != dnnl_success
         || !*plain || strcmp(plain, amp_pd_name(pd));
     if (!conv->activates) {
         dnnl_primitive_desc_t kept = pd;
@@ -223,7 +223,7 @@ static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, amp_cons
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST };
     dnnl_prop_kind_t pass = conv->desc.training ? dnnl_forward_training : dnnl_forward_inference;
-    dnnl_status_t status = describe(library, conv, pass, library->attributes, &conv->forward_pd);
+    dnnl_status_t status = describe(library, conv, pass, 0, library->attributes, &conv->forward_pd);
     if (status == dnnl_success && conv->desc.leaky) end_with_leaky(library, conv);
     if (status != dnnl_success || !amp_conv_wants_forward(&conv->desc)) return status;
     if (conv->winograd[AMP_WINOGRAD_FORWARD].rows) return status;
@@ -240,7 +240,7 @@ static const int backward_data_ids[] = { DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DN
 
 static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, amp_const_md plain)
 {
-    dnnl_status_t status = describe(library, conv, dnnl_backward_data, library->attributes,
+    dnnl_status_t status = describe(library, conv, dnnl_backward_data, 0, library->attributes,
                                     &conv->backward_data_pd);
     if (status == dnnl_success)
         status = amp_pass_build(library, &conv->backward_data, conv->backward_data_pd, backward_data_ids, 3);
@@ -257,7 +257,7 @@ static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, am
 dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *library, amp_conv *conv)
 {
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status = describe(library, conv, dnnl_backward_data, library->attributes, &pd);
+    dnnl_status_t status = describe(library, conv, dnnl_backward_data, 1, library->attributes, &pd);
     if (status != dnnl_success) return status;
     status = amp_pass_build(library, &conv->backward_data_adding, pd, backward_data_ids, 3);
     dnnl_primitive_desc_destroy(pd);
@@ -269,7 +269,7 @@ static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv,
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS };
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status = describe(library, conv, dnnl_backward_weights, library->attributes, &pd);
+    dnnl_status_t status = describe(library, conv, dnnl_backward_weights, 0, library->attributes, &pd);
     if (status != dnnl_success) return status;
     *reference |= amp_onednn_is_reference(pd);
     amp_const_md gradient = argument_md(pd, DNNL_ARG_DIFF_WEIGHTS);

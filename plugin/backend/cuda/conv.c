@@ -205,8 +205,7 @@ amp_status amp_cuda_conv_forward(amp_backend *backend, amp_conv *conv, const voi
     else AMP_TRY(run(backend, conv, FORWARD, x, conv->weights, y, error));
     const amp_tensor output = { .data = y, .dtype = d->dtype, .layout = AMP_NHWC, .shape = conv->y };
     if (bias) AMP_TRY(amp_cuda_add_bias(backend, &output, bias, error));
-    return d->leaky ? amp_cuda_activation_forward(backend, &output, &output, AMP_LEAKY, error)
-                            : AMP_OK;
+    return d->leaky ? amp_cuda_activation_forward(backend, &output, &output, AMP_LEAKY, error) : AMP_OK;
 }
 
 amp_status amp_cuda_conv_backward_data(amp_backend *backend, amp_conv *conv, const void *dy, void *dx,

@@ -2,9 +2,10 @@
  * says what accuracy is lost and what time and memory is saved. */
 #include "comparison.h"
 
+#include <signal.h>
+
 #include "../command.h"
 #include "../../files/safe_file.h"
-#include "../../host/program/stopping.h"
 #include "../../host/program/version.h"
 
 enum { INTERRUPTED = 130, USUAL_SEEDS = 3, FIRST_LOOK = 3, USUAL_MOST_SEEDS = 24 };
@@ -148,7 +149,7 @@ static void free_compare(amp_compare *compare)
 static amp_status validate_seed(amp_compare *compare, int s, amp_error *error)
 {
     amp_comparison *c = &compare->result;
-    for (int d = 0; d < c->dtype_count && !amp_stopping_signal(); d++) {
+    for (int d = 0; d < c->dtype_count && !compare->stops(); d++) {
         amp_run *run = amp_comparison_run(c, d, s);
         if (run->state != AMP_RUN_TRAINED) continue;
         fprintf(stderr, "amp: %s, seed %u: validating on %ld image%s\n", run->dtype, run->seed,
@@ -168,7 +169,7 @@ static amp_status train_seed(amp_compare *compare, int s, amp_error *error)
         if (!amp_run_is_trained(run)) runs[count++] = run;
     }
     int together = compare->sequential ? 1 : count;
-    for (int k = 0; k < count && !amp_stopping_signal(); k += together)
+    for (int k = 0; k < count && !compare->stops(); k += together)
         AMP_TRY(amp_compare_train(compare, runs + k, together, error));
     return validate_seed(compare, s, error);
 }
@@ -178,9 +179,9 @@ static amp_status train_all(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
     for (int before = 0;;) {
-        for (int s = before; s < c->seed_count && !amp_stopping_signal(); s++)
+        for (int s = before; s < c->seed_count && !compare->stops(); s++)
             AMP_TRY(train_seed(compare, s, error));
-        if (!compare->until || amp_stopping_signal() || c->seed_count >= compare->most_seeds) return AMP_OK;
+        if (!compare->until || compare->stops() || c->seed_count >= compare->most_seeds) return AMP_OK;
         amp_compare_statistics(c);
         if (amp_compare_is_settled(c)) return AMP_OK;
         before = c->seed_count;
@@ -243,6 +244,29 @@ static amp_status name_failures(const amp_compare *compare, amp_error *error)
                     first->dtype, first->seed, first->failure);
 }
 
+/* ---- Ctrl-C ---- */
+
+static volatile sig_atomic_t stop;
+
+static int stops(void) { return stop != 0; }
+
+static void ask_to_stop(int signal)
+{
+    (void)signal;
+    stop = 1;
+}
+
+/* The second one of a kind ends this program at once, and the trainings with it. What was ignored from the
+ * start stays so (nohup). */
+static void watch_signals(void)
+{
+    static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+    struct sigaction action = { .sa_handler = ask_to_stop, .sa_flags = (int)SA_RESETHAND }, before;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+}
+
 /* ---- the verb ---- */
 
 static void announce(const amp_compare *compare)
@@ -267,14 +291,14 @@ static amp_status compare_all(amp_compare *compare, amp_error *error)
     if (status == AMP_OK) status = amp_runs_read(compare, 0, error);
     if (status == AMP_OK) {
         announce(compare);
-        amp_stopping_watch();
+        watch_signals();
         status = train_all(compare, error);
     }
     if (status != AMP_OK) {
         if (!compare->steps_seen) amp_compare_undo(compare);
         return status;
     }
-    c->interrupted = amp_stopping_signal() != 0;
+    c->interrupted = stops();
     AMP_TRY(report(compare, error));
     return c->interrupted ? AMP_OK : name_failures(compare, error);
 }
@@ -282,7 +306,7 @@ static amp_status compare_all(amp_compare *compare, amp_error *error)
 amp_status amp_command_compare(int argc, char **argv, amp_error *error)
 {
     request r;
-    amp_compare compare = { .lock = -1 };
+    amp_compare compare = { .lock = -1, .stops = stops };
     AMP_TRY(read_request(argc, argv, &r, error));
     amp_status status = take_request(&r, &compare, error);
     if (status == AMP_OK) status = compare_all(&compare, error);

@@ -4,7 +4,6 @@
 #include "comparison.h"
 
 #include "../../host/fork.h"
-#include "../../host/program/stopping.h"
 
 #include <unistd.h>
 
@@ -86,7 +85,7 @@ static amp_status train(amp_compare *compare, program *trainings, amp_run **runs
     }
     amp_progress *progress = amp_progress_begin(compare, runs, count);
     for (int k = 0; k < count; k++) trainings[k].progress = progress;
-    amp_status status = amp_turns_run(programs, count, SLICE, amp_stopping_signal, &watcher, error);
+    amp_status status = amp_turns_run(programs, count, SLICE, compare->stops, &watcher, error);
     amp_progress_end(progress);
     for (int k = 0; k < count; k++) {
         amp_error later, *to = status == AMP_OK ? error : &later;
@@ -126,10 +125,10 @@ amp_status amp_compare_validate(amp_compare *compare, amp_run *run, amp_error *e
     amp_compare_files(compare, run, &p.files);
     amp_turns_add(&p.words, "amp", "valid", p.files.data, p.files.cfg, p.files.weights, NULL);
     amp_turns_add_usual(&p.words, run->dtype, run->seed);
-    AMP_TRY(amp_turns_run(&valid, 1, 1, amp_stopping_signal, &watcher, error));
+    AMP_TRY(amp_turns_run(&valid, 1, 1, compare->stops, &watcher, error));
     if (p.scores == 2 && valid.end.exited && valid.end.status == 0) {
         run->state = AMP_RUN_DONE;
-    } else if (!amp_stopping_signal()) {
+    } else if (!compare->stops()) {
         run->state = AMP_RUN_FAILED;
         amp_turns_last_message(p.files.valid_log, NULL, run->failure, sizeof run->failure);
         if (!run->failure[0])

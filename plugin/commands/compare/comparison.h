@@ -142,6 +142,7 @@ typedef struct amp_compare {
     int lock;                  /* descriptor; -1: not taken */
     int made_folder, made_runs; /* by this call */
     long steps_seen;           /* in this call, of all runs */
+    int (*stops)(void);        /* whether a signal has asked for it */
 } amp_compare;
 
 /* The names of one run's files. */

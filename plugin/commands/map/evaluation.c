@@ -7,6 +7,7 @@
 #include "../../host/program/clock.h"
 #include "../../host/program/failure.h"
 #include "../../host/program/turns.h"
+#include "../../host/training/loop.h"
 #include "../arguments.h"
 
 #include <string.h>
@@ -68,7 +69,8 @@ static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_
             amp_lines_add(&out->unreadable, "%s", image.failure);
         }
         free(image.fitted);
-        if (status == AMP_OK && amp_clock_seconds() - turn_began >= TURN_SECONDS) {
+        /* A training that takes turns gives its own away after each step. */
+        if (status == AMP_OK && !amp_training_runs() && amp_clock_seconds() - turn_began >= TURN_SECONDS) {
             if (amp_turns_yield("image %zu of %zu", i + 1, count))
                 status = amp_fail(error, AMP_IO_FAILED, "told to stop after %zu of %zu images; nothing was "
                                   "measured", i + 1, count);

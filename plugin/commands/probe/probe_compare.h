@@ -70,8 +70,8 @@ static inline int amp_probe_is_stocks(const amp_probe_comparison *c)
     return !c->runs[AMP_FP32].fault_count;
 }
 
-/* Makes all passes and the verdict. The input is what DATA, CFG and WEIGHTS say. AMP_BAD_CONFIG: a file that
- * is missing or does not fit. */
+/* Makes all passes and the verdict. The input is what DATA, CFG and WEIGHTS say, files that are there.
+ * AMP_BAD_CONFIG: one that does not fit. */
 amp_status amp_probe_compare(amp_probe_comparison *, amp_error *);
 void amp_probe_comparison_free(amp_probe_comparison *);
 

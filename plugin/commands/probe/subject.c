@@ -434,7 +434,8 @@ amp_status amp_subject_open(amp_subject *s, const char *cfg, const char *weights
 }
 
 /* Draws biases and scales (stirs), or moves each parameter by up to half of itself: stock's here, as
- * Darknet's own update passes over some layers; AMP's by the momentum that its next update finds. */
+ * Darknet's own update passes over some layers; AMP's by the momentum that its next update finds. Alike in
+ * all subjects of a network and seed. */
 static amp_status draw(amp_subject *s, int stirs, amp_error *error)
 {
     uint64_t state = stirs ? s->seed : ~(uint64_t)s->seed;

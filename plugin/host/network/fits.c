@@ -193,9 +193,9 @@ static const double pass_cost = 150;
 /* A step's operations: forward, twice as many backward, what backward repeats, and what passes cost. */
 static double cost_of(const asked *a, int subdivisions, double again)
 {
-    const amp_parameters *state = amp_engine_parameters(amp_fork_state(a->net)->engine);
+    const amp_parameters *all = amp_engine_parameters(amp_fork_state(a->net)->engine);
     double forward = amp_recompute_cost_of(a->plan).forward * a->images, weights = 0;
-    for (int i = 0; i < state->param_count; i++) weights += (double)state->params[i].count;
+    for (int i = 0; i < all->param_count; i++) weights += (double)all->params[i].count;
     return forward * (3 + again) + pass_cost * weights * subdivisions;
 }
 

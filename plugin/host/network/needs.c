@@ -43,11 +43,11 @@ size_t amp_node_copies(const amp_node *node, const amp_backend *backend, amp_dty
 
 static size_t parameter_bytes(const amp_engine *engine)
 {
-    const amp_parameters *state = amp_engine_parameters(engine);
+    const amp_parameters *all = amp_engine_parameters(engine);
     size_t params = 0, statistics = 0;
-    for (int i = 0; i < state->param_count; i++) params += state->params[i].count;
-    for (int i = 0; i < state->statistics_count; i++) statistics += state->statistics[i].count;
-    return (params * (state->adam ? 5 : 3) + statistics * 2) * sizeof(float);
+    for (int i = 0; i < all->param_count; i++) params += all->params[i].count;
+    for (int i = 0; i < all->statistics_count; i++) statistics += all->statistics[i].count;
+    return (params * (all->adam ? 5 : 3) + statistics * 2) * sizeof(float);
 }
 
 static size_t workspace_of(const struct network *net, const amp_plan *plan, const amp_backend *backend)

@@ -67,15 +67,15 @@ void amp_ranks_unite(struct network **nets, int count)
  * number for the next call, of whatever network that is. */
 static amp_status share_masters(const struct darknet_amp *amp, amp_error *error)
 {
-    const amp_parameters *engine = amp_engine_parameters(amp->engine);
-    amp_backend *b = engine->backend;
+    const amp_parameters *all = amp_engine_parameters(amp->engine);
+    amp_backend *b = all->backend;
     snprintf(amp->comm->phase, sizeof amp->comm->phase, "sharing rank 0's weights");
-    for (int i = 0; i < engine->param_count; i++) {
-        size_t bytes = engine->params[i].count * sizeof(float);
+    for (int i = 0; i < all->param_count; i++) {
+        size_t bytes = all->params[i].count * sizeof(float);
         float *copy = amp_allocated(malloc(bytes));
-        amp_status status = b->download(b, copy, engine->params[i].master, bytes, error);
+        amp_status status = b->download(b, copy, all->params[i].master, bytes, error);
         if (status == AMP_OK) status = amp->comm->broadcast(amp->comm, copy, bytes, 0, error);
-        if (status == AMP_OK) status = b->upload(b, engine->params[i].master, copy, bytes, error);
+        if (status == AMP_OK) status = b->upload(b, all->params[i].master, copy, bytes, error);
         free(copy);
         AMP_TRY(status);
     }

@@ -1,7 +1,7 @@
-/* Ctrl-C, SIGTERM and SIGHUP (the terminal is gone) during a training, or a comparison of several: the first
- * asks it to end after the step under way, with a backup; the second one ends the program at once. A signal
- * that was ignored when the program started stays ignored (nohup). With ranks SIGUSR1 does the same, and a
- * signal to one of them is one to all. */
+/* Ctrl-C, SIGTERM and SIGHUP (the terminal is gone) during a training: the first asks it to end after the
+ * step under way, with a backup; the second one ends the program at once. A signal that was ignored when the
+ * program started stays ignored (nohup). With ranks SIGUSR1 does the same, and a signal to one of them is one
+ * to all. */
 #pragma once
 
 void amp_stopping_watch(void);
