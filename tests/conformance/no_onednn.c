@@ -15,6 +15,8 @@ amp_status amp_onednn_create(amp_onednn **out, amp_error *error)
 void amp_onednn_destroy(amp_onednn *library) { (void)library; }
 void amp_onednn_describe(char *text, size_t size) { snprintf(text, size, "without oneDNN"); }
 amp_cpu_width amp_onednn_width(void) { return AMP_CPU_AVX512; }
+int amp_onednn_has_amx(void) { return 0; }
+void amp_onednn_choose_halves(amp_onednn *library) { (void)library; }
 
 amp_support amp_cpu_supports(const amp_backend *b, amp_dtype dtype, char note[256])
 {
