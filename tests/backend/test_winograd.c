@@ -342,6 +342,33 @@ TEST(is_finite_where_the_direct_sum_is)
     }
 }
 
+static size_t not_finite(amp_dtype dtype, const void *data, size_t count)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) found += !amp_is_finite(number_of(dtype, data, i));
+    return found;
+}
+
+/* Forward an inf is in the nine pixels around it alone; backward it is in the gradient, and goes on. */
+TEST(an_inf_spreads_no_further_forward_and_is_found_backward)
+{
+    for (int in_dy = 0; in_dy < 2; in_dy++)
+    for (int rectangles = 0; rectangles < 2; rectangles++)
+    for (amp_dtype dtype = AMP_FP32; dtype <= AMP_BF16; dtype++) {
+        problem p;
+        begin(&p, describe(2, 13, 14, 32, 32, dtype));
+        needs_winograd(&p);
+        if (rectangles) cut(&p, 20, 16, 32);
+        else p.conv->winograd[AMP_WINOGRAD_WEIGHTS].parts = 2;
+        set_number(dtype, in_dy ? p.dy : p.x, (13 * 14 + 6 * 14 + 6) * 32 + 5, INFINITY);
+        run(&p);
+        assert_int_equal(not_finite(dtype, p.y, p.y_count), in_dy ? 0 : 9 * 32);
+        assert_true(not_finite(AMP_FP32, p.dw, p.w_count) >= 9 * 32);
+        if (in_dy) assert_true(not_finite(dtype, p.dx, p.x_count) >= 9 * 32);
+        end(&p);
+    }
+}
+
 /* ---- the rule ---- */
 
 /* A convolution that all passes of are computed so, but for one number. */

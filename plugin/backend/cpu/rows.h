@@ -152,6 +152,8 @@ typedef struct amp_cpu_rows {
                           size_t plane, size_t line);
     int (*winograd_delta)(amp_dtype, const void *const *pixels, amp_cpu_tile_size, size_t channels, float *to,
                           size_t plane, size_t line);
+    /* Whether there is no inf and no NaN in `count` pixels. */
+    int (*winograd_is_finite)(amp_dtype, const void *const *pixels, size_t count, size_t channels);
     /* The 16 pixels of one tile, for some channels, from M. */
     void (*winograd_output)(amp_dtype, const float *from, size_t plane, size_t line, size_t channels,
                             void *const *pixels, amp_cpu_tile_size, const amp_cpu_tile_end *);

@@ -10,8 +10,8 @@
 #else
 
 #define AMP_ROWS_WINOGRAD ROW(winograd_input) ROW(winograd_delta) ROW(winograd_output) ROW(winograd_direct) \
-    ROW(winograd_filters) ROW(winograd_products) ROW(winograd_sums) ROW(winograd_gradient) \
-    ROW(winograd_direct_gradient) .winograd_panel = PANEL,
+    ROW(winograd_is_finite) ROW(winograd_filters) ROW(winograd_products) ROW(winograd_sums) \
+    ROW(winograd_gradient) ROW(winograd_direct_gradient) .winograd_panel = PANEL,
 
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
@@ -314,6 +314,15 @@ static float widened(const void *p, size_t i, amp_dtype dtype)
     if (dtype == AMP_FP32) return ((const float *)p)[i];
     amp_half_bits half = ((const amp_half_bits *)p)[i];
     return dtype == AMP_FP16 ? amp_fp16_to_float(half) : amp_bf16_to_float(half);
+}
+
+/* Reads until the first inf or NaN, or else all: rarely, where a tile is large. */
+static int winograd_is_finite(amp_dtype dtype, const void *const *pixels, size_t count, size_t channels)
+{
+    for (size_t p = 0; p < count; p++)
+        for (size_t c = 0; c < channels; c++)
+            if (!amp_is_finite(widened(pixels[p], c, dtype))) return 0;
+    return 1;
 }
 
 /* lines[channel][place][filter] ← 16 channels of 16 filters, from these on. */

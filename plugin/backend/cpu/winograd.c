@@ -134,8 +134,11 @@ static void input_tiles(const job *j, size_t first, size_t end, const matrix *v,
     for (size_t t = first; t < end; t++, at++) {
         place p = place_of(w, t);
         find_pixels(w, j->task->x, w->in, p, 1, SIDE, j->zeros, pixels);
-        large[at] = (unsigned char)w->rows->winograd_input(w->dtype, pixels, p.size, w->in,
-                                                           v->data + at * LINE, v->plane, v->line);
+        int is_large = w->rows->winograd_input(w->dtype, pixels, p.size, w->in, v->data + at * LINE, v->plane,
+                                               v->line);
+        if (is_large && w->pass == AMP_WINOGRAD_DATA)
+            is_large = w->rows->winograd_is_finite(w->dtype, pixels, PLANES, w->in);
+        large[at] = (unsigned char)is_large;
     }
 }
 
@@ -286,6 +289,8 @@ static void factor_tiles(const gradient_job *j, size_t first, size_t end, const 
         find_pixels(w, j->dy, w->out, p, 0, TILE, j->zeros, dy);
         int large = w->rows->winograd_input(w->dtype, x, p.size, w->in, to_v, v->plane, v->line);
         large |= w->rows->winograd_delta(w->dtype, dy, p.size, w->out, to_d, d->plane, d->line);
+        large = large && w->rows->winograd_is_finite(w->dtype, x, SIDE * SIDE, w->in)
+            && w->rows->winograd_is_finite(w->dtype, dy, TILE * TILE, w->out);
         j->large[t] = (unsigned char)large;
         if (!large) continue;
         for (int i = 0; i < SIDE * SIDE; i++) x[i] = j->zeros;

@@ -67,7 +67,8 @@
  * the direct sum's largest terms, and so may be inf where that is finite; and an inf or NaN would spread over
  * its tile. So each transform adds up the squares of what it reads. Where the root of that is above
  * AMP_WINOGRAD_LARGE, of a tile or of 16 filters, that tile, or those filters, are computed by the direct
- * sum: slowly, but that is rare. */
+ * sum: slowly, but that is rare. Backward, tiles with an inf or a NaN are left to spread it: the direct sum
+ * would have it in the gradient too, so the step is skipped in any case, and soon. */
 #pragma once
 
 #include "rows.h"
