@@ -291,8 +291,8 @@ static void agrees_with_double_precision(void **state)
 static const shape_case small = { "small", 2, 16, 9, 9, 32, 3, 3, 1, 1, 1, 0, 0 };
 
 /* One bad input number must spoil what depends on it: the finite check of the gradients relies on that. And
- * nothing else, so that a diverged element can be traced; but oneDNN's weight gradients in bf16 multiply what
- * they skip by zero, so there it may spoil more. */
+ * forward nothing else. Backward it may spoil more, since the step is skipped in any case: oneDNN's weight
+ * gradients in bf16 multiply what they skip by zero, and Winograd's tiles have it in all of their pixels. */
 TEST(spreads_non_finite_inputs)
 {
     NEEDS(conv_create);
@@ -327,7 +327,7 @@ TEST(spreads_non_finite_inputs)
             reference(&f, p);
             for (size_t i = 0; i < count; i++) {
                 float value = number_of(dtype, got, i);
-                if (p == BACKWARD_WEIGHTS && amp_is_finite((float)f.want[i])) continue;
+                if (p != FORWARD && amp_is_finite((float)f.want[i])) continue;
                 if (amp_is_finite(value) != amp_is_finite((float)f.want[i]))
                     fail_msg("%s, %s, pass %d: element %zu is %g, not %g", shapes[chosen[s]].what,
                              amp_dtype_name(f.d.dtype), p, i, value, f.want[i]);

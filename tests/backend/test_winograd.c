@@ -21,11 +21,12 @@ typedef struct problem {
     float *w, *dw, *bias;
 } problem;
 
-/* x (n, h, w, c) to k filters. */
-static amp_conv_desc describe(int n, int h, int w, int c, int k, amp_dtype dtype)
+/* x (n, h, w, c) to k filters; c and k are those of each group. */
+static amp_conv_desc describe(int n, int h, int w, int c, int k, int groups, amp_dtype dtype)
 {
-    return (amp_conv_desc){ .x = { n, c, h, w }, .k = k, .size_h = 3, .size_w = 3, .stride = 1, .pad = 1,
-                            .groups = 1, .dtype = dtype, .training = 1, .wants_dx = 1 };
+    return (amp_conv_desc){ .x = { n, c * groups, h, w }, .k = k * groups, .size_h = 3, .size_w = 3,
+                            .stride = 1, .pad = 1, .groups = groups, .dtype = dtype, .training = 1,
+                            .wants_dx = 1 };
 }
 
 static float number(void) { return (float)rand() / (float)RAND_MAX * 2 - 1; }
@@ -50,7 +51,7 @@ static void begin(problem *p, amp_conv_desc d)
     amp_shape y = amp_conv_output(&d);
     size_t size = amp_dtype_size(d.dtype);
     *p = (problem){ .d = d, .x_count = amp_shape_count(d.x), .y_count = amp_shape_count(y),
-                    .w_count = (size_t)d.k * (size_t)d.x.c * 9 };
+                    .w_count = (size_t)d.k * (size_t)(d.x.c / d.groups) * 9 };
     p->x = allocate(p->x_count * size), p->dx = allocate(p->x_count * size);
     p->y = allocate(p->y_count * size), p->dy = allocate(p->y_count * size);
     p->w = allocate(p->w_count * 4), p->dw = allocate(p->w_count * 4), p->bias = allocate((size_t)d.k * 4);
@@ -137,9 +138,10 @@ static void cut(problem *p, size_t block, size_t some_in, size_t some_out)
 TEST(neither_the_cut_nor_the_threads_change_a_bit)
 {
     static const size_t blocks[] = { 1, 5, 28, 48 }, somes[] = { 16, 32, 1000 }, outs[] = { 32, 64, 1000 };
-    for (amp_dtype dtype = AMP_FP32; dtype <= AMP_BF16; dtype++) {
+    for (amp_dtype dtype = AMP_FP32; dtype <= AMP_BF16; dtype++)
+    for (int groups = 1; groups < 3; groups++) {
         problem p;
-        begin(&p, describe(3, 15, 13, 48, 80, dtype)); /* 48 tiles, whose last row and column are cut off */
+        begin(&p, describe(3, 15, 13, 48, 80, groups, dtype)); /* 48 tiles, whose last row and column are cut off */
         needs_winograd(&p);
         run(&p);
         results want = keep(&p);
@@ -170,7 +172,7 @@ TEST(both_instruction_sets_give_the_same_bits)
 {
     problem p;
     if (!amp_cpu_rows_best()->winograd_panel || amp_cpu_widest() < AMP_CPU_AVX512) skip();
-    begin(&p, describe(3, 15, 13, 48, 80, AMP_BF16));
+    begin(&p, describe(3, 15, 13, 48, 80, 1, AMP_BF16));
     run(&p);
     results want = keep(&p);
     backend->conv_destroy(backend, p.conv);
@@ -217,7 +219,7 @@ static truth compute(const problem *p)
 {
     truth t = { doubles(p->y_count), doubles(p->x_count), doubles(p->w_count), doubles(p->y_count),
                 doubles(p->x_count), doubles(p->w_count) };
-    int h = p->d.x.h, w = p->d.x.w, c = p->d.x.c, k = p->d.k;
+    int h = p->d.x.h, w = p->d.x.w, c = p->d.x.c, k = p->d.k, each = c / p->d.groups;
     conv_sums(&p->d, FORWARD, p->x, p->dy, p->w, t.y, NULL);
     conv_sums(&p->d, BACKWARD_DATA, p->x, p->dy, p->w, t.dx, NULL);
     conv_sums(&p->d, BACKWARD_WEIGHTS, p->x, p->dy, p->w, t.dw, NULL);
@@ -231,9 +233,10 @@ static truth compute(const problem *p)
         for (int b = 0; b < k; b++) dy_most[b] = largest(p, p->dy, k, n, top, left, 1, b);
         for (int b = 0; b < k; b++) dy_inside[b] = largest(p, p->dy, k, n, top, left, 0, b);
         for (int b = 0; b < k; b++)
-        for (int a = 0; a < c; a++)
+        for (int i_c = 0; i_c < each; i_c++)
         for (int q = 0; q < 9; q++) {
-            size_t wi = ((size_t)b * (size_t)c + (size_t)a) * 9 + (size_t)q;
+            size_t wi = ((size_t)b * (size_t)each + (size_t)i_c) * 9 + (size_t)q;
+            int a = b / (k / p->d.groups) * each + i_c;
             t.y_size[here * (size_t)k + (size_t)b] += x_most[a] * fabs((double)p->w[wi]);
             t.dx_size[here * (size_t)c + (size_t)a] += dy_most[b] * fabs((double)p->w[wi]);
             t.dw_size[wi] += x_most[a] * dy_inside[b];
@@ -284,7 +287,7 @@ TEST(agrees_with_double_precision_at_any_scale)
     for (int uneven = 0; uneven < 2; uneven++)
     for (int parts = 0; parts < 2; parts++) {
         problem p;
-        begin(&p, describe(2, 13, 14, 16, 32, s == 1 ? AMP_BF16 : AMP_FP32));
+        begin(&p, describe(2, 13, 14, 16, 32, 1, s == 1 ? AMP_BF16 : AMP_FP32));
         needs_winograd(&p);
         if (parts) p.conv->winograd[AMP_WINOGRAD_WEIGHTS].parts = 2;
         for (size_t i = 0; i < p.w_count; i++) p.w[i] *= scales[s];
@@ -305,7 +308,7 @@ TEST(narrow_tiles_agree_with_double_precision)
     for (int w = 9; w <= 12; w++)
     for (int parts = 0; parts < 2; parts++) {
         problem p;
-        begin(&p, describe(2, h, w, 16, 32, (h + w) % 2 ? AMP_FP16 : AMP_FP32));
+        begin(&p, describe(2, h, w, 16, 32, 1 + h % 2, (h + w) % 2 ? AMP_FP16 : AMP_FP32));
         needs_winograd(&p);
         p.conv->winograd[AMP_WINOGRAD_WEIGHTS].parts = parts ? 2 : 0;
         for (int pass = 0; parts && pass < AMP_WINOGRAD_PASSES; pass++) p.conv->winograd[pass].block = 5;
@@ -323,7 +326,7 @@ TEST(is_finite_where_the_direct_sum_is)
     for (amp_dtype dtype = AMP_FP32; dtype <= AMP_BF16; dtype++) {
         problem p;
         if (dtype == AMP_FP16 && which < 2) continue; /* has no such numbers */
-        begin(&p, describe(2, 13, 14, 32, 32, dtype));
+        begin(&p, describe(2, 13, 14, 32, 32, 2, dtype));
         needs_winograd(&p);
         if (rectangles) cut(&p, 20, 16, 32);
         else p.conv->winograd[AMP_WINOGRAD_WEIGHTS].parts = 2;
@@ -356,7 +359,7 @@ TEST(an_inf_spreads_no_further_forward_and_is_found_backward)
     for (int rectangles = 0; rectangles < 2; rectangles++)
     for (amp_dtype dtype = AMP_FP32; dtype <= AMP_BF16; dtype++) {
         problem p;
-        begin(&p, describe(2, 13, 14, 32, 32, dtype));
+        begin(&p, describe(2, 13, 14, 32, 32, 2, dtype));
         needs_winograd(&p);
         if (rectangles) cut(&p, 20, 16, 32);
         else p.conv->winograd[AMP_WINOGRAD_WEIGHTS].parts = 2;
@@ -382,12 +385,12 @@ TEST(the_rule_is_of_shapes)
         { NUMBER(x.c), 48, { 1, 1, 1 } }, { NUMBER(k), 255, { 0, 0, 0 } }, { NUMBER(stride), 2, { 0, 0, 0 } },
         { NUMBER(stride_x), 2, { 0, 0, 0 } }, { NUMBER(pad), 0, { 0, 0, 0 } },
         { NUMBER(dilation), 2, { 0, 0, 0 } }, { NUMBER(dilation), 1, { 1, 1, 1 } },
-        { NUMBER(groups), 2, { 0, 0, 0 } }, { NUMBER(size_h), 5, { 0, 0, 0 } },
+        { NUMBER(groups), 2, { 1, 1, 1 } }, { NUMBER(groups), 4, { 0, 0, 0 } }, { NUMBER(size_h), 5, { 0, 0, 0 } },
         { NUMBER(size_w), 1, { 0, 0, 0 } }, { NUMBER(transposed), 1, { 0, 0, 0 } },
         { NUMBER(direct), 1, { 0, 0, 0 } } };
     if (!amp_cpu_rows_best()->winograd_panel) skip();
     for (size_t i = 0; i < COUNT(cases); i++) {
-        amp_conv_desc d = describe(2, 32, 16, 32, 64, AMP_FP32);
+        amp_conv_desc d = describe(2, 32, 16, 32, 64, 1, AMP_FP32);
         memcpy((char *)&d + cases[i].number, &cases[i].value, sizeof cases[i].value);
         for (int pass = 0; pass < AMP_WINOGRAD_PASSES; pass++)
             if ((amp_winograd_make(&d, (amp_winograd_pass)pass, AMP_FP32).rows != NULL)
@@ -400,7 +403,7 @@ TEST(masters_that_do_not_stay_are_copied)
 {
     problem p;
     amp_error error;
-    begin(&p, describe(2, 9, 9, 16, 32, AMP_FP32));
+    begin(&p, describe(2, 9, 9, 16, 32, 2, AMP_FP32));
     needs_winograd(&p);
     run(&p);
     float *y = allocate(p.y_count * sizeof *y), *dx = allocate(p.x_count * sizeof *dx);
@@ -424,7 +427,7 @@ TEST(tells_which_passes_it_computes)
 {
     problem p;
     amp_conv_facts facts;
-    begin(&p, describe(2, 13, 13, 32, 64, AMP_FP32));
+    begin(&p, describe(2, 13, 13, 16, 32, 2, AMP_FP32));
     needs_winograd(&p);
     backend->conv_facts(backend, p.conv, &facts);
     assert_string_equal(facts.winograd, "all passes");

@@ -311,7 +311,7 @@ static int choose_winograd(amp_conv *conv)
     }
     if (!d->masters_stay
         && (conv->winograd[AMP_WINOGRAD_FORWARD].rows || conv->winograd[AMP_WINOGRAD_DATA].rows))
-        conv->plain_bytes = (size_t)d->k * d->x.c * d->size_h * d->size_w * sizeof(float);
+        conv->plain_bytes = (size_t)d->k * (d->x.c / d->groups) * d->size_h * d->size_w * sizeof(float);
     return all;
 }
 

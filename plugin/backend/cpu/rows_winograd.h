@@ -176,7 +176,7 @@ AMP_INLINE void read_ahead(const void *pixel, size_t c, size_t further, amp_dtyp
 
 /* A square of side x side pixels, times a matrix from both sides; it becomes 6 x 6. */
 AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dtype dtype, size_t channels,
-                              float *to, size_t plane, size_t line)
+                              size_t groups, float *to, size_t plane, size_t line)
 {
     vf squares = vset(0);
     for (size_t c = 0; c < channels; c += VL) {
@@ -187,7 +187,7 @@ AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dty
             UNROLL for (int i = 0; i < side; i++) {
                 d[i] = vload(pixels[i * side + j], c, VL, dtype);
                 sum = vfma(d[i], d[i], sum);
-                if (j >= side - TILE) read_ahead(pixels[i * side + j], c, TILE * channels, dtype);
+                if (j >= side - TILE) read_ahead(pixels[i * side + j], c, TILE * groups * channels, dtype);
             }
             squares = squares + sum;
             planes_of(side, TILE, d, u + j, side);
@@ -232,17 +232,17 @@ AMP_INLINE int transform_narrow(const void *const *pixels, amp_cpu_tile_size siz
     int large = 0, narrow_tile = size.rows < TILE || size.columns < TILE; \
     if (narrow_tile) \
         AMP_BY_DTYPE(dtype, large = transform_narrow(pixels, size, side, dt, channels, to, plane, line)); \
-    else AMP_BY_DTYPE(dtype, large = transform_tile(pixels, side, dt, channels, to, plane, line)); \
+    else AMP_BY_DTYPE(dtype, large = transform_tile(pixels, side, dt, channels, groups, to, plane, line)); \
     return large
 
 static int winograd_input(amp_dtype dtype, const void *const *pixels, amp_cpu_tile_size size, size_t channels,
-                          float *to, size_t plane, size_t line)
+                          size_t groups, float *to, size_t plane, size_t line)
 {
     TRANSFORM(SIDE);
 }
 
 static int winograd_delta(amp_dtype dtype, const void *const *pixels, amp_cpu_tile_size size, size_t channels,
-                          float *to, size_t plane, size_t line)
+                          size_t groups, float *to, size_t plane, size_t line)
 {
     TRANSFORM(TILE);
 }

@@ -102,11 +102,11 @@ static range range_of(const amp_winograd *w, size_t plane, size_t first, size_t 
 }
 
 /* The addresses of side x side pixels that begin `before` above and left of a tile; `outside` for those
- * beyond the image. */
+ * beyond the image. channels: of a group. */
 static void find_pixels(const amp_winograd *w, const void *tensor, size_t channels, place p, int before,
                         int side, const void *outside, const void **pixels)
 {
-    size_t pixel = channels * amp_dtype_size(w->dtype), row = pixel * (size_t)w->width;
+    size_t pixel = w->groups * channels * amp_dtype_size(w->dtype), row = pixel * (size_t)w->width;
     const char *image = (const char *)tensor + p.image * row * (size_t)w->height;
     for (int i = 0; i < side; i++)
         for (int j = 0; j < side; j++) {
@@ -134,8 +134,8 @@ static void input_tiles(const job *j, size_t first, size_t end, const matrix *v,
     for (size_t t = first; t < end; t++, at++) {
         place p = place_of(w, t);
         find_pixels(w, j->task->x, w->in, p, 1, SIDE, j->zeros, pixels);
-        int is_large = w->rows->winograd_input(w->dtype, pixels, p.size, w->in, v->data + at * LINE, v->plane,
-                                               v->line);
+        int is_large = w->rows->winograd_input(w->dtype, pixels, p.size, w->in, w->groups,
+                                               v->data + at * LINE, v->plane, v->line);
         if (is_large && w->pass == AMP_WINOGRAD_DATA)
             is_large = w->rows->winograd_is_finite(w->dtype, pixels, PLANES, w->in);
         large[at] = (unsigned char)is_large;
@@ -254,16 +254,23 @@ void amp_winograd_convolve(const amp_winograd *w, const amp_winograd_task *task,
 {
     float *zeros = scratch, *shared = zeros + w->in + w->out;
     float *own = (float *)scratch + shared_floats(w);
-    size_t own_size = own_floats(w);
-    const amp_cpu_filters filters = w->pass == AMP_WINOGRAD_DATA
-        ? (amp_cpu_filters){ task->filters, PLACES, w->out * PLACES, 1 }
-        : (amp_cpu_filters){ task->filters, w->in * PLACES, PLACES, 0 };
-    const job j = { w, task, filters, zeros };
+    size_t own_size = own_floats(w), size = amp_dtype_size(w->dtype);
     memset(zeros, 0, (w->in + w->out) * sizeof *zeros);
     for (int t = 0; t < omp_get_max_threads(); t++)
         memset(own + (size_t)t * own_size, 0, w->out * sizeof *own); /* nowhere is read where y is added to */
-    if (w->some_in == w->in) convolve_blocks(&j, shared, own, own_size);
-    else convolve_rectangles(&j, shared, own, own_size);
+    for (size_t g = 0; g < w->groups; g++) {
+        amp_winograd_task part = *task;
+        part.x = (const char *)task->x + g * w->in * size;
+        part.y = (char *)task->y + g * w->out * size;
+        part.filters = task->filters + g * w->in * w->out * PLACES;
+        if (task->bias) part.bias = task->bias + g * w->out;
+        const amp_cpu_filters filters = w->pass == AMP_WINOGRAD_DATA
+            ? (amp_cpu_filters){ part.filters, PLACES, w->out * PLACES, 1 }
+            : (amp_cpu_filters){ part.filters, w->in * PLACES, PLACES, 0 };
+        const job j = { w, &part, filters, zeros };
+        if (w->some_in == w->in) convolve_blocks(&j, shared, own, own_size);
+        else convolve_rectangles(&j, shared, own, own_size);
+    }
 }
 
 /* ---- backward by weights ---- */
@@ -287,16 +294,16 @@ static void factor_tiles(const gradient_job *j, size_t first, size_t end, const 
         place p = place_of(w, t);
         find_pixels(w, j->x, w->in, p, 1, SIDE, j->zeros, x);
         find_pixels(w, j->dy, w->out, p, 0, TILE, j->zeros, dy);
-        int large = w->rows->winograd_input(w->dtype, x, p.size, w->in, to_v, v->plane, v->line);
-        large |= w->rows->winograd_delta(w->dtype, dy, p.size, w->out, to_d, d->plane, d->line);
+        int large = w->rows->winograd_input(w->dtype, x, p.size, w->in, w->groups, to_v, v->plane, v->line);
+        large |= w->rows->winograd_delta(w->dtype, dy, p.size, w->out, w->groups, to_d, d->plane, d->line);
         large = large && w->rows->winograd_is_finite(w->dtype, x, SIDE * SIDE, w->in)
             && w->rows->winograd_is_finite(w->dtype, dy, TILE * TILE, w->out);
         j->large[t] = (unsigned char)large;
         if (!large) continue;
         for (int i = 0; i < SIDE * SIDE; i++) x[i] = j->zeros;
         for (int i = 0; i < TILE * TILE; i++) dy[i] = j->zeros;
-        w->rows->winograd_input(w->dtype, x, p.size, w->in, to_v, v->plane, v->line);
-        w->rows->winograd_delta(w->dtype, dy, p.size, w->out, to_d, d->plane, d->line);
+        w->rows->winograd_input(w->dtype, x, p.size, w->in, w->groups, to_v, v->plane, v->line);
+        w->rows->winograd_delta(w->dtype, dy, p.size, w->out, w->groups, to_d, d->plane, d->line);
     }
 }
 
@@ -413,9 +420,13 @@ void amp_winograd_gradient(const amp_winograd *w, const void *x, const void *dy,
 {
     float *zeros = scratch, *shared = zeros + w->in + w->out, *own = zeros + shared_floats(w);
     unsigned char *large = (unsigned char *)(own + (size_t)omp_get_max_threads() * own_floats(w));
-    const gradient_job j = { w, x, dy, zeros, large, dw };
+    size_t size = amp_dtype_size(w->dtype);
     memset(zeros, 0, (w->in + w->out) * sizeof *zeros);
-    if (w->parts) gradient_by_parts(&j, shared, own, own_floats(w));
-    else gradient_by_rectangles(&j, shared, own, own_floats(w));
-    add_large_tiles(&j);
+    for (size_t g = 0; g < w->groups; g++) {
+        const gradient_job j = { w, (const char *)x + g * w->in * size, (const char *)dy + g * w->out * size,
+                                 zeros, large, dw + g * w->in * w->out * PLACES };
+        if (w->parts) gradient_by_parts(&j, shared, own, own_floats(w));
+        else gradient_by_rectangles(&j, shared, own, own_floats(w));
+        add_large_tiles(&j);
+    }
 }

@@ -63,6 +63,9 @@
  * has the same order whatever the cut; by weights the cut depends on the shape alone. So no result depends on
  * the number of threads.
  *
+ * Groups are computed one after the other, each as a convolution of its own, whose channels are a part of a
+ * pixel.
+ *
  * No overflow that the direct sum has not. A number between the transforms is up to 2^12 times as large as
  * the direct sum's largest terms, and so may be inf where that is finite; and an inf or NaN would spread over
  * its tile. So each transform adds up the squares of what it reads. Where the root of that is above
@@ -89,8 +92,9 @@ typedef struct amp_winograd {
     amp_winograd_pass pass;
     amp_dtype dtype;             /* of the tensors */
     int height, width;           /* of x, and so of y */
-    size_t in, out;              /* channels: of the tensor that is read and of the one that is written; by
-                                    weights of x and of dy */
+    size_t in, out;              /* channels of a group: of the tensor that is read and of the one that is
+                                    written; by weights of x and of dy */
+    size_t groups;               /* each is a convolution of its own, of channels after each other */
     int tiles_y, tiles_x;        /* of an image */
     amp_cpu_tile_size last;      /* pixels of output of its last tile */
     size_t tiles, block;         /* all; at a time */
