@@ -141,7 +141,8 @@ TEST(neither_the_cut_nor_the_threads_change_a_bit)
     for (amp_dtype dtype = AMP_FP32; dtype <= AMP_BF16; dtype++)
     for (int groups = 1; groups < 3; groups++) {
         problem p;
-        begin(&p, describe(3, 15, 13, 48, 80, groups, dtype)); /* 48 tiles, whose last row and column are cut off */
+        /* 48 tiles, whose last row and column are cut off */
+        begin(&p, describe(3, 15, 13, 48, 80, groups, dtype));
         needs_winograd(&p);
         run(&p);
         results want = keep(&p);
@@ -385,9 +386,9 @@ TEST(the_rule_is_of_shapes)
         { NUMBER(x.c), 48, { 1, 1, 1 } }, { NUMBER(k), 255, { 0, 0, 0 } }, { NUMBER(stride), 2, { 0, 0, 0 } },
         { NUMBER(stride_x), 2, { 0, 0, 0 } }, { NUMBER(pad), 0, { 0, 0, 0 } },
         { NUMBER(dilation), 2, { 0, 0, 0 } }, { NUMBER(dilation), 1, { 1, 1, 1 } },
-        { NUMBER(groups), 2, { 1, 1, 1 } }, { NUMBER(groups), 4, { 0, 0, 0 } }, { NUMBER(size_h), 5, { 0, 0, 0 } },
-        { NUMBER(size_w), 1, { 0, 0, 0 } }, { NUMBER(transposed), 1, { 0, 0, 0 } },
-        { NUMBER(direct), 1, { 0, 0, 0 } } };
+        { NUMBER(groups), 2, { 1, 1, 1 } }, { NUMBER(groups), 4, { 0, 0, 0 } },
+        { NUMBER(size_h), 5, { 0, 0, 0 } }, { NUMBER(size_w), 1, { 0, 0, 0 } },
+        { NUMBER(transposed), 1, { 0, 0, 0 } }, { NUMBER(direct), 1, { 0, 0, 0 } } };
     if (!amp_cpu_rows_best()->winograd_panel) skip();
     for (size_t i = 0; i < COUNT(cases); i++) {
         amp_conv_desc d = describe(2, 32, 16, 32, 64, 1, AMP_FP32);

@@ -146,8 +146,8 @@ typedef struct amp_cpu_rows {
      * width, the filters of a panel, are multiples of 16. plane: from one of the 36 planes to the next; line:
      * from 16 channels to the next ones; both in floats. NULL and 0 in the baseline.
      *
-     * V of one tile from its 36 pixels, and D from its 16, for one group's channels. Returns 1 if there is an inf or a NaN, or a number
-     * so large that what follows may overflow. */
+     * V of one tile from its 36 pixels, and D from its 16, for the channels of one of so many groups. Returns
+     * 1 if there is an inf or a NaN, or a number so large that what follows may overflow. */
     int (*winograd_input)(amp_dtype, const void *const *pixels, amp_cpu_tile_size, size_t channels,
                           size_t groups, float *to, size_t plane, size_t line);
     int (*winograd_delta)(amp_dtype, const void *const *pixels, amp_cpu_tile_size, size_t channels,
