@@ -117,22 +117,6 @@ static void describe_shape(network *net, int i, const amp_network_desc *out, amp
     }
 }
 
-/* Darknet asserts, or divides by zero, in the first forward pass. Sizes of its own are those that its
- * shortcut goes by. */
-static amp_status check_shortcut(const layer *l, int i, const amp_network_desc *out, const amp_layer_desc *d,
-                                 amp_error *error)
-{
-    amp_shape x = *shape_of(out, d->inputs[0]), from = *shape_of(out, d->inputs[1]);
-    amp_shape stock_x = { .h = l->out_h, .w = l->out_w }, stock_from = { .h = l->h, .w = l->w };
-    amp_shortcut_grid grid;
-    if (equal_sizes(x, from)) return AMP_OK;
-    if (equal_sizes(x, stock_x) && equal_sizes(from, stock_from) && amp_shortcut_grid_of(x, from, &grid))
-        return AMP_OK;
-    return amp_fail(error, AMP_BAD_NETWORK, "layer %d [shortcut]: joins %d x %d with %d x %d of layer %d "
-                    "(width x height); both width and height must be the same number of times as large",
-                    i, x.w, x.h, from.w, from.h, l->index);
-}
-
 /* Labels are read as they lie in the network's array, whose images need not be as far apart as the layer
  * believes. */
 static void describe_yolo(const network *net, int i, amp_layer_desc *d)
@@ -172,7 +156,6 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
         .rate_scale = l->learning_rate_scale };
     describe_inputs(net, i, d);
     describe_shape(net, i, out, d);
-    if (l->type == SHORTCUT) AMP_TRY(check_shortcut(l, i, out, d, error));
     if (d->kind != AMP_LAYER_HOST) amp_host_settings(l, d);
     if (d->kind != AMP_LAYER_HOST && l->type == YOLO) describe_yolo(net, i, d);
     describe_params(d, l, on_gpu);
