@@ -26,6 +26,7 @@
 
 #ifdef DARKNET_AMP_ALEXEYAB
 #include "host/darknet/room.h"
+#include "shortcut_layer.h"
 
 static void fail(const char *why, const char *what);
 
@@ -70,6 +71,20 @@ static void resize(network *net, int side)
 {
     resize_network(net, side, side);
     net->input = realloc(net->input, sizeof(float) * (size_t)net->inputs * (size_t)net->batch);
+}
+
+/* Shortcuts begin with weights of 1, of which p and its slope (gaps.c) are alike. */
+static void scatter_weights(network *net)
+{
+    for (int i = 0; i < net->n; i++) {
+        layer *l = &net->layers[i];
+        for (int k = 0; l->type == SHORTCUT && k < l->nweights; k++)
+            l->weights[k] = (float)(k % 5) * .4f + .2f;
+#ifdef GPU
+        if (l->type == SHORTCUT && l->nweights) push_shortcut_layer(*l);
+#endif
+    }
+    if (net->amp) darknet_amp_weights_changed(net);
 }
 
 #define parse_network_cfg amp_own_parse
@@ -121,10 +136,13 @@ static const struct { const char *name, *cfg; int resizes; } networks[] = {
       HEAD(22, "Gaussian_yolo") "mask=0,1\n", 1 },
     { "averaged", NET("width=16\nheight=16\nchannels=3\nema_alpha=.5\n") CONV(8, 3, BN) CONV(8, 3, BN)
       CONV(2, 1, "") "[avgpool]\n[softmax]\n", 0 },
-    /* refused: a shortcut of Darknet's own */
-    { "weighted", NET("width=8\nheight=8\nchannels=3\n") CONV(4, 3, "") CONV(4, 3, "")
-      "[shortcut]\nfrom=-2\nactivation=mish\nweights_type=per_channel\nweights_normalization=relu\n"
-      "[avgpool]\n[softmax]\n", 0 },
+    /* shortcuts of Darknet's own: weights by channel and by input, several inputs, shorter and longer ones */
+    { "weighted", NET("width=8\nheight=8\nchannels=3\n") CONV(6, 3, "") CONV(2, 3, "") CONV(4, 3, "")
+      "[shortcut]\nfrom=-2,-3\nactivation=mish\nweights_type=per_channel\nweights_normalization=softmax\n"
+      "[shortcut]\nfrom=-3\nactivation=swish\nweights_type=per_feature\nweights_normalization=relu\n"
+      "[shortcut]\nfrom=0,1\nactivation=leaky\n" CONV(5, 3, "")
+      "[convolutional]\nfilters=14\nsize=1\nstride=1\nactivation=linear\n"
+      "[yolo]\nmask=0,1\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n", 1 },
     { "crnn", NET("width=8\nheight=8\nchannels=3\ntime_steps=2\n") CONV(4, 3, "")
       "[crnn]\nhidden=4\noutput=4\nsize=3\npad=1\nactivation=leaky\n"
       "[crnn]\nhidden=4\noutput=5\nsize=3\npad=1\nactivation=leaky\n"
@@ -203,6 +221,7 @@ static network *make(const char *cfg, const char *dtype)
 #ifdef DARKNET_AMP_ALEXEYAB
     if (net->ema_alpha != 0) *net->seen = FIRST_STEP * (uint64_t)(net->batch * net->subdivisions);
     if (net->ema_alpha != 0) *net->cur_iteration = FIRST_STEP;
+    scatter_weights(net);
     net->cudnn_half = 1; /* as its parser has it on every GPU of today, built with CUDNN_HALF=1 */
 #endif
     if (!net->amp != !strcmp(dtype, "off")) fail("with AMP, or without, though asked for", dtype);

@@ -36,6 +36,30 @@ void gradient_array_ongpu(float *x, int n, ACTIVATION a, float *delta)
 {
     KERNEL(gradient_array(x, n, a, delta));
 }
+void activate_array_mish_ongpu(float *x, int n, float *input, float *y)
+{
+    KERNEL(activate_array_mish(x, n, input, y));
+}
+void gradient_array_mish_ongpu(int n, float *input, float *delta)
+{
+    KERNEL(gradient_array_mish(n, input, delta));
+}
+void activate_array_swish_ongpu(float *x, int n, float *sigmoid, float *y)
+{
+    KERNEL(activate_array_swish(x, n, sigmoid, y));
+}
+void gradient_array_swish_ongpu(float *x, int n, float *sigmoid, float *delta)
+{
+    KERNEL(gradient_array_swish(x, n, sigmoid, delta));
+}
+void scale_bias_gpu(float *x, float *scales, int batch, int n, int size)
+{
+    KERNEL(scale_bias(x, scales, batch, n, size));
+}
+void backward_scale_gpu(float *x, float *delta, int batch, int n, int size, float *updates)
+{
+    KERNEL(backward_scale_cpu(x, delta, batch, n, size, updates));
+}
 void l2_gpu(int n, float *x, float *truth, float *delta, float *error)
 {
     KERNEL(l2_cpu(n, x, truth, delta, error));

@@ -29,6 +29,9 @@
  *  - Batch norm's buffers of frozen layers are made, and a masked cost reads a copy, as on the CPU.
  *  - A crnn of hank-ai's steps the pointers of its stored inner layers, and so gets copies, as on the CPU.
  *  - A connected layer clips its deltas to 1, which would hide an overflow. Under AMP it does not.
+ *  - A shortcut that AMP does not compute itself uses the addresses that its inputs had when it was made,
+ *    adds up its weights' gradients in an order that varies, and replaces inf and NaN by 0. Ours is composed
+ *    of other kernels of Darknet (shortcut_gpu.c), which add up in a fixed order.
  *
  * Networks with other faults of Darknet's code are refused when they are made (network.c). */
 #pragma once
@@ -63,4 +66,9 @@ void amp_gap_prepare_gpu(layer *l);
 size_t amp_gap_workspace_gpu(const network *net, int index);
 void amp_gap_forward_gpu(layer l, network_state state);
 void amp_gap_backward_gpu(layer l, network_state state);
+/* shortcut_gpu.c: floats of a workspace, and a shortcut whose inputs lie on the GPU, in l.layers_output and
+ * l.layers_delta. */
+size_t amp_gap_shortcut_room(const layer *l);
+void amp_gap_forward_shortcut_gpu(layer l, network_state state);
+void amp_gap_backward_shortcut_gpu(layer l, network_state state);
 #endif

@@ -18,7 +18,7 @@ static void own_array(float **array, size_t count)
 void amp_gap_prepare_gpu(layer *l)
 {
     l->adam = 0; /* see free_internals_gpu in own.c */
-    if (l->type == CONNECTED) l->amp_unclipped = 1;
+    if (l->type == CONNECTED || l->type == SHORTCUT) l->amp_unclipped = 1;
     if (l->type != CONVOLUTIONAL || !l->batch_normalize) return;
     own_array(&l->mean_gpu, (size_t)l->n);
     own_array(&l->variance_gpu, (size_t)l->n);
@@ -27,7 +27,8 @@ void amp_gap_prepare_gpu(layer *l)
 
 size_t amp_gap_workspace_gpu(const network *net, int index)
 {
-    return part_bytes(amp_gap_input_count(net, index));
+    const layer *l = &net->layers[index];
+    return part_bytes(l->type == SHORTCUT ? amp_gap_shortcut_room(l) : amp_gap_input_count(net, index));
 }
 
 void amp_gap_forward_gpu(layer l, network_state state)
@@ -38,7 +39,8 @@ void amp_gap_forward_gpu(layer l, network_state state)
     }
     layer inner[AMP_GAP_INNER];
     amp_gap_copy_inner(&l, inner);
-    AMP_RUN(l.forward_gpu, l, state);
+    if (l.type == SHORTCUT) amp_gap_forward_shortcut_gpu(l, state);
+    else AMP_RUN(l.forward_gpu, l, state);
 }
 
 void amp_gap_backward_gpu(layer l, network_state state)
@@ -47,6 +49,10 @@ void amp_gap_backward_gpu(layer l, network_state state)
     float *sum = state.delta, *part = state.workspace;
     if (l.type == ROUTE) { /* adds to the deltas of the layers that it joins, and ignores state.delta */
         AMP_RUN(l.backward_gpu, l, state);
+        return;
+    }
+    if (l.type == SHORTCUT) {
+        amp_gap_backward_shortcut_gpu(l, state);
         return;
     }
     fill_ongpu(count, 0, part, 1);

@@ -31,12 +31,9 @@ void amp_own_complete(network *net)
 
 /* The option that cannot be trained; NULL: none. These are only what the check of the .cfg (cfg_keys.c's
  * refusals) does not see: whether a layer is native. */
-static const char *refused_of_layer(const layer *l, int on_gpu)
+static const char *refused_of_layer(const layer *l)
 {
     switch (l->type) {
-    /* Its GPU's code uses the addresses that its inputs had when it was made, which have moved under AMP. */
-    case SHORTCUT:
-        return on_gpu && !amp_host_is_native(l) ? "weights, or inputs of different shapes, on a GPU" : NULL;
     case CRNN: return l->xnor ? "xnor" : NULL; /* see gaps.h, which does not reach into it */
     case CONVOLUTIONAL:
         if (l->batch_normalize == 2) return "batch_normalize=2";
@@ -57,7 +54,7 @@ amp_status amp_own_check(const network *net, amp_error *error)
                         "amp: [net]: track loads sequences of images, whose order %d ranks cannot share; "
                         "remove it, or start the training alone", amp_ranks_of_step());
     for (int i = 0; i < net->n; i++) {
-        const char *key = refused_of_layer(&net->layers[i], amp_host_on_gpu(net));
+        const char *key = refused_of_layer(&net->layers[i]);
         if (key)
             return amp_fail(error, AMP_UNSUPPORTED,
                             "layer %d [%s]: %s cannot be trained with under AMP; run with -amp off", i,

@@ -53,6 +53,28 @@ SHIM(void, backward_network_gpu, (network *net, network_state state),
 SHIM(void, update_network_gpu, (network *net), update_network_gpu(*net))
 
 SHIM(void, fill_ongpu, (int n, float a, float *x, int ix), fill_ongpu(n, a, x, ix))
+SHIM(void, const_ongpu, (int n, float a, float *x, int ix), const_ongpu(n, a, x, ix))
 SHIM(void, copy_ongpu, (int n, float *x, int ix, float *y, int iy), copy_ongpu(n, x, ix, y, iy))
 SHIM(void, axpy_ongpu, (int n, float a, float *x, int ix, float *y, int iy), axpy_ongpu(n, a, x, ix, y, iy))
+SHIM(void, mul_ongpu, (int n, float *x, int ix, float *y, int iy), mul_ongpu(n, x, ix, y, iy))
+SHIM(void, pow_ongpu, (int n, float a, float *x, int ix, float *y, int iy), pow_ongpu(n, a, x, ix, y, iy))
+SHIM(void, scal_add_ongpu, (int n, float a, float b, float *x, int ix), scal_add_ongpu(n, a, b, x, ix))
+SHIM(void, scale_bias_gpu, (float *x, float *scales, int batch, int n, int size),
+     scale_bias_gpu(x, scales, batch, n, size))
+SHIM(void, backward_scale_gpu, (float *x, float *delta, int batch, int n, int size, float *updates),
+     backward_scale_gpu(x, delta, batch, n, size, updates))
+SHIM(void, softmax_gpu_new_api, (float *x, int n, int batch, int batch_offset, int groups, int group_offset,
+                                 int stride, float temp, float *y),
+     softmax_gpu_new_api(x, n, batch, batch_offset, groups, group_offset, stride, temp, y))
+SHIM(void, activate_array_ongpu, (float *x, int n, ACTIVATION a), activate_array_ongpu(x, n, a))
+SHIM(void, activate_array_swish_ongpu, (float *x, int n, float *sigmoid, float *y),
+     activate_array_swish_ongpu(x, n, sigmoid, y))
+SHIM(void, activate_array_mish_ongpu, (float *x, int n, float *input, float *y),
+     activate_array_mish_ongpu(x, n, input, y))
+SHIM(void, gradient_array_ongpu, (float *x, int n, ACTIVATION a, float *delta),
+     gradient_array_ongpu(x, n, a, delta))
+SHIM(void, gradient_array_swish_ongpu, (float *x, int n, float *sigmoid, float *delta),
+     gradient_array_swish_ongpu(x, n, sigmoid, delta))
+SHIM(void, gradient_array_mish_ongpu, (int n, float *input, float *delta),
+     gradient_array_mish_ongpu(n, input, delta))
 #endif
