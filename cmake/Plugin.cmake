@@ -65,7 +65,7 @@ function(plugin_hank_ai target patched)
     file(CONFIGURE OUTPUT ${printed}/structs.h CONTENT "@structs@" @ONLY)
     # Each field and its place mean what they mean in these two revisions.
     file(SHA256 ${printed}/structs.h sum)
-    if(NOT sum STREQUAL "b1ea3636abb7a60d9b7b70b75e484f29ad19042318f7e83570d998b5c3accee5")
+    if(NOT sum STREQUAL "8d16479387cca54360a4a43e098c2d201035f82aae23d493486899428d7ee99f")
         message(FATAL_ERROR "Darknet AMP: the structs of ${patched}/src-lib are not those it was written "
             "for (hank-ai's f684e1d7): use an unchanged checkout. ${printed}/structs.h shows them (${sum}).")
     endif()

@@ -206,12 +206,8 @@ void amp_fork_load_weights(struct network *, const char *file);
 void amp_fork_save_weights(struct network *, const char *file);
 void amp_fork_resize(struct network *, int w, int h);
 
-/* A run of floats in a .weights file: first the learnt ones, then the rolling means and variances. */
-typedef struct amp_weights_run { size_t learnt, statistics; } amp_weights_run;
-enum { AMP_WEIGHTS_RUNS = 8 }; /* of one layer, at most: lstm has eight connected layers */
-
-/* What Darknet reads for one layer of a .weights file, in its order; returns how many runs. */
-int amp_fork_weights_runs(const struct network *, int layer, amp_weights_run runs[AMP_WEIGHTS_RUNS]);
+/* Bytes of a .weights file that Darknet reads for this layer. */
+size_t amp_fork_weights_bytes(const struct network *, int layer);
 /* Whether the network reads from a .weights file just what it writes to one. With dontload= and similar keys
  * it does not. */
 int amp_fork_reads_what_it_writes(const struct network *);

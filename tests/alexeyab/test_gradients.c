@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <math.h>
 
+#include "finite_differences.h"
 #include "testing.h"
 #include "test_folder.h"
 
@@ -33,11 +34,6 @@ typedef struct subject {
     network net;
     float x[BATCH * SIDE * SIDE * 3], truth[BATCH * CLASSES];
 } subject;
-
-static float uniform(float low, float high)
-{
-    return low + (high - low) * (float)rand() / (float)RAND_MAX;
-}
 
 static network network_of(const char *format, ...)
 {
@@ -87,7 +83,7 @@ static subject subject_of(const char *net, const char *layers)
 }
 
 /* The sum over the images, of a step that leaves no trace but in weight_updates. */
-static double loss_of(subject *s)
+static double sum_of_losses(subject *s)
 {
     const layer *last = &s->net.layers[s->net.n - 1];
     double loss = 0;
@@ -98,23 +94,8 @@ static double loss_of(subject *s)
     return loss;
 }
 
-/* Central differences at h and 2h, combined so that the h^2 error cancels. Over time steps the loss bends
- * more than in the other networks, which take 1/32. */
+/* Of the differences. Over time steps the loss bends more than in the other networks. */
 static float h = 1.f / 32;
-static double slope(subject *s, float *w)
-{
-    const float at = *w;
-    double difference[2];
-    for (int i = 0; i < 2; i++) {
-        float up = at + (float)(i + 1) * h, down = at - (float)(i + 1) * h;
-        *w = up;
-        double above = loss_of(s);
-        *w = down;
-        difference[i] = (above - loss_of(s)) / ((double)up - down);
-    }
-    *w = at;
-    return (4 * difference[0] - difference[1]) / 3;
-}
 
 enum { MOST_ARRAYS = 3 * MOST_PARTS };
 typedef struct array { const char *name; float *values, *updates, *first; int count; } array;
@@ -150,7 +131,7 @@ static void check_array(subject *s, int index, const array *a)
 {
     double largest = 0, slopes[a->count];
     for (int k = 0; k < a->count; k++) {
-        slopes[k] = slope(s, &a->values[k]);
+        slopes[k] = slope_at(s, sum_of_losses, &a->values[k], h);
         if (fabs(slopes[k]) > largest) largest = fabs(slopes[k]);
     }
     if (!(largest > 1e-3)) fail_msg("layer %d, %s: no gradient to look at", index, a->name);
@@ -165,7 +146,7 @@ static void check_network_of(const char *net, const char *layers)
     subject s = subject_of(net, layers);
     array arrays[s.net.n][MOST_ARRAYS];
     int counts[s.net.n];
-    loss_of(&s);
+    sum_of_losses(&s);
     for (int i = 0; i < s.net.n; i++) {
         counts[i] = arrays_of(&s.net.layers[i], arrays[i]);
         for (int k = 0; k < counts[i]; k++) {

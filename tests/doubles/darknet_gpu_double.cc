@@ -25,18 +25,9 @@ void scal_gpu(int n, float a, float *x, int ix) { KERNEL(scal_cpu(n, a, x, ix));
 void mul_gpu(int n, float *x, int ix, float *y, int iy) { KERNEL(mul_cpu(n, x, ix, y, iy)); }
 void pow_gpu(int n, float a, float *x, int ix, float *y, int iy) { KERNEL(pow_cpu(n, a, x, ix, y, iy)); }
 void const_gpu(int n, float a, float *x, int ix) { KERNEL(const_cpu(n, a, x, ix)); }
-void add_gpu(int n, float a, float *x, int ix) { KERNEL(for (int i = 0; i < n; i++) x[i * ix] += a); }
 void constrain_gpu(int n, float a, float *x, int ix)
 {
     KERNEL(for (int i = 0; i < n; i++) x[i * ix] = std::fmin(a, std::fmax(-a, x[i * ix])));
-}
-void mask_gpu(int n, float *x, float number, float *mask, float value)
-{
-    KERNEL(for (int i = 0; i < n; i++) if (mask[i] == number) x[i] = value);
-}
-void scale_mask_gpu(int n, float *x, float number, float *mask, float scale)
-{
-    KERNEL(for (int i = 0; i < n; i++) if (mask[i] == number) x[i] *= scale);
 }
 void activate_array_gpu(float *x, int n, ACTIVATION a) { KERNEL(activate_array(x, n, a)); }
 void gradient_array_gpu(float *x, int n, ACTIVATION a, float *delta)
@@ -54,10 +45,6 @@ void backward_bias_gpu(float *db, float *delta, int batch, int n, int size)
 void l2_gpu(int n, float *x, float *truth, float *delta, float *error)
 {
     KERNEL(l2_cpu(n, x, truth, delta, error));
-}
-void l1_gpu(int n, float *x, float *truth, float *delta, float *error)
-{
-    KERNEL(l1_cpu(n, x, truth, delta, error));
 }
 void softmax_gpu(float *x, int n, int batch, int batch_offset, int groups, int group_offset, int stride,
                  float temp, float *y)

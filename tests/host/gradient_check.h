@@ -12,6 +12,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "finite_differences.h"
 #include "testing.h"
 
 #include "host/pjreddie/gaps.h"
@@ -33,11 +34,6 @@ static inline float *zeros(size_t n)
     float *x = calloc(n ? n : 1, sizeof(float));
     assert_non_null(x);
     return x;
-}
-
-static inline float uniform(float low, float high)
-{
-    return low + (high - low)*(float)rand()/(float)RAND_MAX;
 }
 
 static inline void randomise(float *x, size_t n, float low, float high)
@@ -117,22 +113,9 @@ static inline void run_both(struct subject *s)
     amp_gap_backward(s->l, s->net);
 }
 
-typedef double (*loss_of)(struct subject *);
-
-/* d loss / d x: central differences at h and 2h, combined so that the h^2 error cancels. */
 static inline double slope(struct subject *s, loss_of loss, float *x)
 {
-    const float h = 1.f/32, at = *x;
-    double difference[2];
-    for (int i = 0; i < 2; i++){
-        float up = at + (i + 1)*h, down = at - (i + 1)*h;
-        *x = up;
-        double above = loss(s);
-        *x = down;
-        difference[i] = (above - loss(s))/((double)up - down);
-    }
-    *x = at;
-    return (4*difference[0] - difference[1])/3;
+    return slope_at(s, loss, x, 1.f/32);
 }
 
 static inline void assert_close(const char *what, const float *x, const float *expected, int n,

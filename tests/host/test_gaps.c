@@ -1,7 +1,8 @@
 /*
  * The layers without time and without a loss on the CPU: is backward the gradient of forward, does it add to
  * what other consumers sent, and does it do without net.delta? Where stock's backward is no gradient, the
- * test holds its formula.
+ * test holds its formula. (Layers that AMP computes, and of which stock's own functions are right, are
+ * test_parity's.)
  */
 #include "gradient_check.h"
 
@@ -9,16 +10,12 @@
 #include "avgpool_layer.h"
 #include "batchnorm_layer.h"
 #include "convolutional_layer.h"
-#include "crop_layer.h"
-#include "deconvolutional_layer.h"
-#include "dropout_layer.h"
 #include "l2norm_layer.h"
 #include "local_layer.h"
 #include "maxpool_layer.h"
 #include "normalization_layer.h"
 #include "reorg_layer.h"
 #include "route_layer.h"
-#include "shortcut_layer.h"
 #include "upsample_layer.h"
 
 enum { BATCH = 2, SIDE = 4, CHANNELS = 4 };
@@ -42,17 +39,6 @@ TEST(local_has_the_gradient_and_needs_no_workspace)
     run_both(&s);
     assert_input_gradient(&s, weighted_output, 1);
     assert_parameter_gradients(&s, &s.l, "local", weights);
-    release(&s);
-}
-
-TEST(deconvolutional_has_the_gradient)
-{
-    layer l = make_deconvolutional_layer(BATCH, 3, 3, 2, 3, 4, 2, 1, TANH, 0, 0);
-    randomise(l.weights, l.nweights, -.5, .5);
-    struct subject s = subject_of(l, BATCH);
-    run_both(&s);
-    assert_input_gradient(&s, weighted_output, 1);
-    assert_parameter_gradients(&s, &s.l, "deconvolutional", s.l.nweights);
     release(&s);
 }
 
@@ -128,16 +114,6 @@ TEST(what_is_linear_or_smooth_adds_the_gradient)
     }
 }
 
-TEST(maxpool_passes_the_gradient_on)
-{
-    struct subject s = subject_of(make_maxpool_layer(BATCH, SIDE, SIDE, 1, 2, 2, 1), BATCH);
-    /* No ties within reach of a slope. */
-    for (int i = 0; i < s.inputs; i++) s.net.input[i] = (i*7 % s.inputs)*.25f;
-    run_both(&s);
-    assert_input_gradient(&s, weighted_output, 1);
-    release(&s);
-}
-
 /* Its index is -1: in front of the delta lies what the C library knows of the array. */
 TEST(maxpool_writes_nothing_for_a_window_of_nan)
 {
@@ -148,25 +124,6 @@ TEST(maxpool_writes_nothing_for_a_window_of_nan)
     s.l.backward(s.l, s.net);
     for (int i = 0; i < 1 + s.inputs; i++) assert_true(guarded[i] == 0);
     s.net.delta = delta;
-    release(&s);
-}
-
-TEST(shortcut_sends_the_gradient_both_ways)
-{
-    const int far_side = SIDE/2, far_channels = CHANNELS + 1, far_outputs = far_side*far_side*far_channels;
-    layer far = {.output = zeros(BATCH*far_outputs), .delta = zeros(BATCH*far_outputs)};
-    randomise(far.output, BATCH*far_outputs, -1, 1);
-    layer l = make_shortcut_layer(BATCH, 0, SIDE, SIDE, CHANNELS, far_side, far_side, far_channels);
-    l.activation = TANH;
-    l.alpha = 1;
-    l.beta = .5;
-    struct subject s = subject_of(l, BATCH);
-    s.net.layers = &far;
-    run_both(&s);
-    assert_input_gradient(&s, weighted_output, 1);
-    assert_gradient(&s, weighted_output, "far delta", far.output, BATCH*far_outputs, far.delta, 1);
-    free(far.output);
-    free(far.delta);
     release(&s);
 }
 
@@ -194,28 +151,6 @@ TEST(route_sends_its_delta_to_every_input)
         free(sources[i].output);
         free(sources[i].delta);
     }
-    release(&s);
-}
-
-/* It has no delta: what is before a crop is the image. */
-TEST(crop_lets_nothing_back)
-{
-    layer l = make_crop_layer(BATCH, SIDE, SIDE, CHANNELS, SIDE - 1, SIDE - 1, 1, 0, 1, 1);
-    struct subject s = subject_of(l, BATCH);
-    run_forward(&s);
-    amp_gap_backward(s.l, s.net);
-    for (int i = 0; i < s.inputs; i++) assert_true(s.net.delta[i] == 0);
-    release(&s);
-}
-
-/* It changes its neighbour's output and delta in place. */
-TEST(dropout_drops_the_delta_of_what_it_dropped)
-{
-    struct subject s = subject_of(make_dropout_layer(BATCH, 32, .5), BATCH);
-    for (int i = 0; i < s.inputs; i++) s.net.input[i] = s.net.delta[i] = 1;
-    run_forward(&s);
-    amp_gap_backward(s.l, s.net);
-    assert_memory_equal(s.net.input, s.net.delta, s.inputs*sizeof(float));
     release(&s);
 }
 

@@ -24,7 +24,7 @@
 
 #define AMP_OWN_CLASSIFIERS SOFTMAX: case COST /* types of a last layer that `classifier train` takes */
 
-/* The layers inside [gru], with their places in a .weights file (AMP_OWN_PART of own.h). */
+/* The layers inside [gru] (AMP_OWN_PART of own.h). */
 #define AMP_OWN_GRU_PARTS \
-    AMP_OWN_PART(input_z_layer, 0), AMP_OWN_PART(input_r_layer, 1), AMP_OWN_PART(input_h_layer, 2), \
-    AMP_OWN_PART(state_z_layer, 3), AMP_OWN_PART(state_r_layer, 4), AMP_OWN_PART(state_h_layer, 5)
+    AMP_OWN_PART(input_z_layer), AMP_OWN_PART(input_r_layer), AMP_OWN_PART(input_h_layer), \
+    AMP_OWN_PART(state_z_layer), AMP_OWN_PART(state_r_layer), AMP_OWN_PART(state_h_layer)

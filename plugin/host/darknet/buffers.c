@@ -88,19 +88,14 @@ void amp_host_release(struct darknet_amp *amp, network *net)
 static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int needed, int on_gpu,
                       int layer_index, amp_error *error)
 {
-    if (!needed) {
-        if (*buffer) amp_host_free_array(buffer, on_gpu);
-        *capacity = 0;
-    } else if (*capacity < wanted || !*buffer) {
-        if (*buffer) amp_host_free_array(buffer, on_gpu);
-        *buffer = amp_host_allocate_array(wanted, on_gpu);
-        *capacity = *buffer ? wanted : 0;
-        if (!*buffer)
-            return amp_fail(error, AMP_NO_MEMORY, "layer %d: no memory%s for %zu MB of fp32 output; lower "
-                            "batch or raise subdivisions", layer_index, on_gpu ? " on the GPU" : "",
-                            wanted * sizeof **buffer >> 20);
-    }
-    return AMP_OK;
+    if (needed && *buffer && *capacity >= wanted) return AMP_OK;
+    if (*buffer) amp_host_free_array(buffer, on_gpu);
+    if (needed) *buffer = amp_host_allocate_array(wanted, on_gpu);
+    *capacity = *buffer ? wanted : 0;
+    if (*buffer || !needed) return AMP_OK;
+    return amp_fail(error, AMP_NO_MEMORY, "layer %d: no memory%s for %zu MB of fp32 output; lower batch or "
+                    "raise subdivisions", layer_index, on_gpu ? " on the GPU" : "",
+                    wanted * sizeof **buffer >> 20);
 }
 
 /* The fp32 output and delta of a layer that AMP computes itself. On a GPU the program's memory holds a

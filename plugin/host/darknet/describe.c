@@ -19,7 +19,7 @@ static void add_param(amp_layer_desc *d, const char *name, float *master, float 
  * the next, where a skipped step must not leave NaN. */
 static void add_statistics(amp_layer_desc *d, float *array, size_t count, float factor, int unsaved)
 {
-    if (!array || d->statistics_count == AMP_MAX_STATISTICS) return;
+    if (!array || !count || d->statistics_count == AMP_MAX_STATISTICS) return;
     d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = array, .count = count,
                                                                   .rolling_factor = factor,
                                                                   .unsaved = unsaved };
@@ -33,16 +33,13 @@ static void add_layer_params(amp_layer_desc *d, layer *l, const char *const name
 {
     double kept = pow(1 - (double)amp_own_batchnorm_rule(l, on_gpu).rolling_factor, steps);
     amp_host_arrays a = amp_host_arrays_of(l, on_gpu);
-    size_t weights = l->type == CONNECTED ? (size_t)l->inputs * l->outputs
-                   : l->type == LOCAL ? (size_t)l->size * l->size * l->c * l->n * l->out_h * l->out_w
-                       : (size_t)l->nweights;
-    size_t channels = l->type == CONNECTED || l->type == LOCAL ? (size_t)l->outputs : l->type == BATCHNORM
-        ? (size_t)l->c : (size_t)l->n;
-    add_param(d, names[0], a.weights, a.weight_updates, weights, 1, l->type == CONVOLUTIONAL ? l->clip : 0);
-    add_param(d, names[1], a.biases, a.bias_updates, channels, 0, 0);
-    add_param(d, names[2], a.scales, a.scale_updates, channels, 0, 0);
-    add_statistics(d, a.rolling_mean, channels, (float)(1 - kept), 0);
-    add_statistics(d, a.rolling_variance, channels, (float)(1 - kept), 0);
+    amp_host_sizes sizes = amp_host_sizes_of(l);
+    add_param(d, names[0], a.weights, a.weight_updates, sizes.weights, 1,
+              l->type == CONVOLUTIONAL ? l->clip : 0);
+    add_param(d, names[1], a.biases, a.bias_updates, sizes.channels, 0, 0);
+    add_param(d, names[2], a.scales, a.scale_updates, sizes.channels, 0, 0);
+    add_statistics(d, a.rolling_mean, sizes.channels, (float)(1 - kept), 0);
+    add_statistics(d, a.rolling_variance, sizes.channels, (float)(1 - kept), 0);
 }
 
 /* The parameters of a frozen layer are not learnt: Darknet makes no updates for them. Its rolling statistics
@@ -55,12 +52,7 @@ static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
     for (int k = 0; k < 2; k++) add_statistics(d, a.state[k], (size_t)l->batch * l->outputs, 0, 1);
     for (int k = 0; k < count; k++)
         add_layer_params(d, parts[k].part, parts[k].names, l->steps > 0 ? l->steps : 1, on_gpu);
-    switch (l->type) {
-    case CONVOLUTIONAL: case DECONVOLUTIONAL: case CONNECTED: case LOCAL: case BATCHNORM:
-        add_layer_params(d, l, AMP_OWN_NAMES(""), 1, on_gpu);
-        break;
-    default: break;
-    }
+    if (!count) add_layer_params(d, l, AMP_OWN_NAMES(""), 1, on_gpu);
     if (amp_own_is_frozen(l)) d->param_count = 0;
 }
 
@@ -125,22 +117,6 @@ static void describe_shape(network *net, int i, const amp_network_desc *out, amp
     }
 }
 
-/* Darknet asserts, or divides by zero, in the first forward pass. Sizes of its own are those that its
- * shortcut goes by. */
-static amp_status check_shortcut(const layer *l, int i, const amp_network_desc *out, const amp_layer_desc *d,
-                                 amp_error *error)
-{
-    amp_shape x = *shape_of(out, d->inputs[0]), from = *shape_of(out, d->inputs[1]);
-    amp_shape stock_x = { .h = l->out_h, .w = l->out_w }, stock_from = { .h = l->h, .w = l->w };
-    amp_shortcut_grid grid;
-    if (equal_sizes(x, from)) return AMP_OK;
-    if (equal_sizes(x, stock_x) && equal_sizes(from, stock_from) && amp_shortcut_grid_of(x, from, &grid))
-        return AMP_OK;
-    return amp_fail(error, AMP_BAD_NETWORK, "layer %d [shortcut]: joins %d x %d with %d x %d of layer %d "
-                    "(width x height); both width and height must be the same number of times as large",
-                    i, x.w, x.h, from.w, from.h, l->index);
-}
-
 /* Labels are read as they lie in the network's array, whose images need not be as far apart as the layer
  * believes. */
 static void describe_yolo(const network *net, int i, amp_layer_desc *d)
@@ -180,7 +156,6 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
         .rate_scale = l->learning_rate_scale };
     describe_inputs(net, i, d);
     describe_shape(net, i, out, d);
-    if (l->type == SHORTCUT) AMP_TRY(check_shortcut(l, i, out, d, error));
     if (d->kind != AMP_LAYER_HOST) amp_host_settings(l, d);
     if (d->kind != AMP_LAYER_HOST && l->type == YOLO) describe_yolo(net, i, d);
     describe_params(d, l, on_gpu);

@@ -153,12 +153,11 @@ size_t amp_fork_buffer_bytes(const network *net, int i, int batch, const amp_pla
 static double operations(const layer *l, int batch)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];
-    double products = 0, sum = 0, outputs = (double)l->out_h * l->out_w;
+    double products = 0, sum = 0, weights = (double)amp_host_sizes_of(l).weights;
     switch (l->type) {
-    case CONVOLUTIONAL: products = (double)l->nweights * outputs; break;
-    case DECONVOLUTIONAL: products = (double)l->nweights * l->h * l->w; break;
-    case CONNECTED: products = (double)l->inputs * l->outputs; break;
-    case LOCAL: products = (double)l->size * l->size * l->c * l->n * outputs; break;
+    case CONVOLUTIONAL: products = weights * l->out_h * l->out_w; break;
+    case DECONVOLUTIONAL: products = weights * l->h * l->w; break;
+    case CONNECTED: case LOCAL: products = weights; break;
     default: break;
     }
     for (int k = amp_host_parts(l, parts) - 1; k >= 0; k--) sum += operations(parts[k].part, batch);
@@ -176,12 +175,11 @@ amp_layer_work amp_fork_layer_work(const struct network *net, int i)
 {
     const layer *l = &net->layers[i];
     amp_own_part parts[AMP_OWN_MOST_PARTS];
-    double images = net->batch, products = operations(l, net->batch), weights = 0;
+    double images = net->batch, products = operations(l, net->batch);
+    double weights = products > 0 ? (double)amp_host_sizes_of(l).weights : 0;
     amp_layer_work out = { .type = amp_host_type_name(l->type), .products = products,
                            .misaligned = is_misaligned(l) };
     if (amp_host_parts(l, parts)) return out;
-    if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL) weights = l->nweights;
-    else if (l->type == CONNECTED || l->type == LOCAL) weights = products / (2 * images);
     out.operations = products > 0 ? products : (double)l->outputs * images;
     out.bytes = 4 * (weights + images * ((double)l->inputs + l->outputs));
     return out;

@@ -21,14 +21,13 @@
 int amp_own_far_inputs(const layer *l, const int **layers);
 /* The connected or convolutional layers inside a recurrent one: amp_host_parts (weights_layout.c) fills in
  * parts, from the fork's AMP_OWN_GRU_PARTS and AMP_OWN_LSTM_PARTS, and returns how many. */
-enum { AMP_OWN_MOST_PARTS = 11 };
+enum { AMP_OWN_MOST_PARTS = 8 };
 typedef struct amp_own_part {
     const char *names[3]; /* of its weights, biases and scales */
-    int place;            /* in a .weights file, among the parts */
     layer *part;
 } amp_own_part;
 #define AMP_OWN_NAMES(prefix) ((const char *const[3]){ prefix "weights", prefix "biases", prefix "scales" })
-#define AMP_OWN_PART(field, at) { { #field ".weights", #field ".biases", #field ".scales" }, at, l->field }
+#define AMP_OWN_PART(field) { { #field ".weights", #field ".biases", #field ".scales" }, l->field }
 int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS]);
 /* What of a layer's description is this fork's alone: d is described already as all forks have it. */
 amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d,
@@ -39,8 +38,6 @@ int amp_own_finds_boxes(const layer *l);
 int amp_own_label_numbers(const layer *l);
 /* Whether a layer's weights are those of an earlier one, which trains and saves them. */
 int amp_own_shares_weights(const layer *l);
-/* What a .weights file holds for a layer that weights_layout.c does not know; returns how many runs. */
-int amp_own_weights_runs(const layer *l, amp_weights_run *runs);
 /* Whether layer l is not to change in training, so that it has neither gradient nor momentum. */
 int amp_own_is_frozen(const layer *l);
 /* How batch norm computes in Darknet's own code. */

@@ -34,6 +34,11 @@ void amp_host_release(struct darknet_amp *amp, network *net);
  * it is freed, so that a network that fits only under AMP can be made. */
 void amp_host_trim(const network *net, layer *l);
 
+/* Numbers that a layer learns (0: none): its weights, and for how many channels it has biases, scales and
+ * rolling statistics. Those of layers inside a recurrent one count there. */
+typedef struct amp_host_sizes { size_t weights, channels; } amp_host_sizes;
+amp_host_sizes amp_host_sizes_of(const layer *l);
+
 /* The .cfg section's name of a type: "convolutional". */
 const char *amp_host_type_name(LAYER_TYPE type);
 

@@ -1,35 +1,27 @@
-/* What Darknet reads for each layer of a .weights file. The sizes follow the readers in parser.c, function
- * by function. */
+/* How many numbers a layer learns, and how many Darknet reads for it from a .weights file: see room.h and
+ * fork.h. The sizes follow the readers in parser.c. */
 #include <string.h>
 
-#include "../fork.h"
 #include "device.h"
-#include "own.h"
+#include "room.h"
 
-static size_t normalized(const layer *l) { return l->batch_normalize && !l->dontloadscales; }
-
-/* load_convolutional_weights: biases, scales, statistics, weights. */
-static int convolutional(const layer *l, amp_weights_run *runs)
+amp_host_sizes amp_host_sizes_of(const layer *l)
 {
-    size_t n = (size_t)(l->numload ? l->numload : l->n), groups = l->groups ? (size_t)l->groups : 1,
-        norm = normalized(l) ? n : 0;
-    runs[0] = (amp_weights_run){ n + norm, 2 * norm };
-    runs[1] = (amp_weights_run){ (size_t)l->c / groups * n * (size_t)l->size * (size_t)l->size, 0 };
-    return 2;
-}
-
-/* load_connected_weights: biases, weights, scales, statistics. */
-static int connected(const layer *l, amp_weights_run *runs)
-{
-    size_t outputs = (size_t)l->outputs, norm = normalized(l) ? outputs : 0;
-    runs[0] = (amp_weights_run){ outputs + outputs * (size_t)l->inputs + norm, 2 * norm };
-    return 1;
+    size_t outputs = (size_t)l->outputs;
+    switch (l->type) {
+    case CONVOLUTIONAL: case DECONVOLUTIONAL: return (amp_host_sizes){ (size_t)l->nweights, (size_t)l->n };
+    case CONNECTED: return (amp_host_sizes){ (size_t)l->inputs * outputs, outputs };
+    case LOCAL: /* each output has a bias, and weights of its own */
+        return (amp_host_sizes){ (size_t)l->size * (size_t)l->size * (size_t)l->c * outputs, outputs };
+    case BATCHNORM: return (amp_host_sizes){ 0, (size_t)l->c };
+    default: return (amp_host_sizes){ (size_t)l->nweights, 0 };
+    }
 }
 
 int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS])
 {
-    const amp_own_part simple[] = { AMP_OWN_PART(input_layer, 0), AMP_OWN_PART(self_layer, 1),
-                                    AMP_OWN_PART(output_layer, 2) };
+    const amp_own_part simple[] = { AMP_OWN_PART(input_layer), AMP_OWN_PART(self_layer),
+                                    AMP_OWN_PART(output_layer) };
     const amp_own_part gru[] = { AMP_OWN_GRU_PARTS }, lstm[] = { AMP_OWN_LSTM_PARTS };
     const amp_own_part *from = l->type == GRU ? gru : l->type == LSTM ? lstm : simple;
     int count = l->type == GRU ? 6 : l->type == LSTM ? 8 : l->type == RNN || l->type == CRNN ? 3 : 0;
@@ -37,35 +29,27 @@ int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS])
     return count;
 }
 
-static int of_parts(const layer *l, amp_weights_run *runs)
+/* Weights, biases and, of a layer that normalizes, scales, means and variances. numload: of its first filters
+ * alone. */
+static size_t saved_floats(const layer *l)
 {
-    amp_own_part parts[AMP_OWN_MOST_PARTS];
-    int count = amp_host_parts(l, parts), written = 0;
-    for (int place = 0; place < count; place++)
-        for (int k = 0; k < count; k++)
-            if (parts[k].place == place)
-                written += (parts[k].part->type == CONNECTED
-                            ? connected : convolutional)(parts[k].part, runs + written);
-    return written;
+    amp_host_sizes sizes = amp_host_sizes_of(l);
+    size_t of_channel = l->batch_normalize && !l->dontloadscales ? 4 : 1;
+    if (l->type == BATCHNORM) of_channel = 3 + AMP_OWN_SAVES_BATCHNORM_BIASES;
+    if (l->numload)
+        sizes = (amp_host_sizes){ sizes.weights / (size_t)l->n * (size_t)l->numload, (size_t)l->numload };
+    return sizes.weights + sizes.channels * of_channel;
 }
 
-int amp_fork_weights_runs(const struct network *net, int index, amp_weights_run runs[AMP_WEIGHTS_RUNS])
+size_t amp_fork_weights_bytes(const struct network *net, int index)
 {
     const layer *l = &net->layers[index];
+    amp_own_part parts[AMP_OWN_MOST_PARTS];
+    int count = amp_host_parts(l, parts);
+    size_t floats = 0;
     if (l->dontload || amp_own_shares_weights(l)) return 0;
-    switch (l->type) {
-    case CONVOLUTIONAL: case DECONVOLUTIONAL: return convolutional(l, runs);
-    case CONNECTED: return connected(l, runs);
-    case BATCHNORM:
-        runs[0] = (amp_weights_run){ (size_t)l->c * (1 + AMP_OWN_SAVES_BATCHNORM_BIASES), 2 * (size_t)l->c };
-        return 1;
-    case LOCAL: /* each output has a bias, and weights of its own */
-        runs[0].learnt = (size_t)l->outputs * (1 + (size_t)l->size * (size_t)l->size * (size_t)l->c);
-        runs[0].statistics = 0;
-        return 1;
-    case RNN: case CRNN: case GRU: case LSTM: return of_parts(l, runs);
-    default: return amp_own_weights_runs(l, runs);
-    }
+    for (int k = 0; k < count; k++) floats += saved_floats(parts[k].part);
+    return (count ? floats : saved_floats(l)) * sizeof(float);
 }
 
 /* Layers that read less than they write, or the other way round, make a file that is not the network's. */
@@ -82,10 +66,8 @@ int amp_fork_negative_variance(const struct network *net, float *value)
 {
     for (int i = 0; i < net->n && !amp_host_on_gpu(net); i++) {
         const layer *l = &net->layers[i];
-        int count = l->type == CONNECTED ? l->outputs
-                  : l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL ? l->n
-                  : l->type == BATCHNORM ? l->c : 0;
-        for (int k = 0; l->rolling_variance && k < count; k++) {
+        size_t count = l->rolling_variance ? amp_host_sizes_of(l).channels : 0;
+        for (size_t k = 0; k < count; k++) {
             *value = l->rolling_variance[k];
             if (*value < 0) return i;
         }

@@ -117,11 +117,6 @@ amp_status amp_own_describe(const network *net, int index, amp_network_desc *out
     if (d->yolo) describe_boxes(net, index, out, (amp_yolo_desc *)d->yolo);
     d->stops_backward = stops_now(net, l);
     d->no_backward |= l->onlyforward != 0;
-    amp_host_arrays a = amp_host_arrays_of(l, amp_host_on_gpu(net));
-    if ((l->type == IMPLICIT || l->type == SHORTCUT) && *a.weight_updates && !amp_own_is_frozen(l))
-        d->params[d->param_count++] = (amp_param_desc){
-            .name = "weights", .master = a.weights, .decays = 1, .gradient_slot = a.weight_updates,
-            .count = (size_t)l->nweights };
     return AMP_OK;
 }
 
@@ -134,13 +129,6 @@ int amp_own_finds_boxes(const layer *l)
 int amp_own_label_numbers(const layer *l) { return l->truth_size ? l->truth_size : 5; }
 
 int amp_own_shares_weights(const layer *l) { return l->share_layer != NULL; }
-
-int amp_own_weights_runs(const layer *l, amp_weights_run *runs)
-{
-    if (l->type != IMPLICIT && (l->type != SHORTCUT || l->nweights <= 0)) return 0;
-    runs[0] = (amp_weights_run){ (size_t)l->nweights, 0 };
-    return 1;
-}
 
 /* The parser sets these two flags in the layers below one with stopbackward=1. */
 int amp_own_is_frozen(const layer *l) { return l->onlyforward && !l->train; }

@@ -13,10 +13,10 @@ typedef network_state amp_pass; /* what a layer's function is given: its input a
 #define AMP_OWN_PLACES_PLANES 0 /* load_data_detection asks darknet_amp_next_plane */
 #define AMP_OWN_SAVES_BATCHNORM_BIASES 1 /* of a batchnorm layer of its own, in a .weights file */
 
-/* The layers inside [lstm], with their places in a .weights file (AMP_OWN_PART of own.h). */
+/* The layers inside [lstm] (AMP_OWN_PART of own.h). */
 #define AMP_OWN_LSTM_PARTS \
-    AMP_OWN_PART(wf, 0), AMP_OWN_PART(wi, 1), AMP_OWN_PART(wg, 2), AMP_OWN_PART(wo, 3), \
-    AMP_OWN_PART(uf, 4), AMP_OWN_PART(ui, 5), AMP_OWN_PART(ug, 6), AMP_OWN_PART(uo, 7)
+    AMP_OWN_PART(wf), AMP_OWN_PART(wi), AMP_OWN_PART(wg), AMP_OWN_PART(wo), \
+    AMP_OWN_PART(uf), AMP_OWN_PART(ui), AMP_OWN_PART(ug), AMP_OWN_PART(uo)
 
 /* Options that both know, rows of amp_fork_options. */
 #define AMP_OWN_FAMILY_OPTIONS \

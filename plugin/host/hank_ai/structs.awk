@@ -3,9 +3,8 @@
 #   awk -f structs.awk darknet.h darknet_internal.hpp darknet_enums.hpp darknet_layers.hpp darknet_network.hpp
 #
 # A reference becomes a pointer, which it is in a call; an enum class an enum. Types get the names that they
-# have in AlexeyAB's Darknet, as do the fields that end in _unused here. Behind each struct that the plugin
-# shares with Darknet stands the list of its fields, which layout.cpp compares with the headers, offset by
-# offset. What is printed is not kept: the build makes it of the headers that it compiles.
+# have in AlexeyAB's Darknet, as do the fields that end in _unused here. What is printed is not kept: the
+# build makes it of the headers that it compiles.
 function strip(line,   at) { # comments, and spaces at the ends
     while (in_comment || (at = index(line, "/*"))) {
         if (in_comment) {
@@ -42,31 +41,6 @@ function as_c(text) {
     gsub(/Tree \*/, "tree *", text)
     return text
 }
-# The names that a line of a struct declares, one or several behind commas.
-function note_fields(line,   parts, count, i, name) {
-    if (match(line, /\(\*[a-z_]+\)/)) {
-        fields[++field_count] = substr(line, RSTART + 2, RLENGTH - 3)
-        return
-    }
-    sub(/^DARKNET_AMP\(/, "", line)
-    count = split(line, parts, /[,;]/)
-    for (i = 1; i < count; i++) {
-        name = trim(parts[i])
-        sub(/.*[ \t*]/, "", name)
-        if (name != "") fields[++field_count] = name
-    }
-}
-function end_block(   i, c_name) {
-    print ending
-    if (!shared) return
-    printf "#define AMP_FIELDS_OF_%s(FIELD, SEEN, REAL)", shared
-    for (i = 1; i <= field_count; i++) {
-        c_name = fields[i]
-        sub(/_unused$/, "", c_name)
-        printf " \\\n    FIELD(SEEN, REAL, %s, %s)", c_name, fields[i]
-    }
-    printf "\n"
-}
 { line = strip($0) }
 line == "" { next }
 !inside && line ~ /^typedef (struct|enum)/ && line ~ /;$/ {
@@ -76,37 +50,25 @@ line == "" { next }
 !inside && (line ~ /^typedef (struct|enum)/ || line ~ /^struct (Layer final|Network|NetworkState)$/ ||
             line == "enum class ELayerType") {
     inside = 1
-    shared = ""
-    field_count = 0
     ending = "" # the typedef's own
-    if (line ~ /Layer final$/) { line = "typedef struct layer"; ending = "} layer;"; shared = "layer" }
+    if (line ~ /Layer final$/) { line = "typedef struct layer"; ending = "} layer;" }
     else if (line ~ /^struct NetworkState/) {
-        line = "typedef struct network_state"; ending = "} network_state;"; shared = "network_state"
+        line = "typedef struct network_state"; ending = "} network_state;"
     } else if (line ~ /^struct Network/) {
-        line = "typedef struct network"; ending = "} network;"; shared = "network"
+        line = "typedef struct network"; ending = "} network;"
     } else if (line ~ /ELayerType/) {
         line = "typedef enum LAYER_TYPE"; ending = "AMP_OTHER_LAYERS } LAYER_TYPE;"
-    } else if (line ~ /^typedef struct (load_args|data|box_label|matrix)/) {
-        shared = line
-        sub(/^typedef struct /, "", shared)
-        shared = trim(shared)
-        sub(/[ {]+$/, "", shared)
     }
     print as_c(line)
     next
 }
 inside && line ~ /^}/ {
-    if (ending == "") ending = (line ~ /data_type/ ? "AMP_OTHER_DATA " : "") as_c(line)
-    end_block()
+    print ending != "" ? ending : (line ~ /data_type/ ? "AMP_OTHER_DATA " : "") as_c(line)
     inside = 0
     next
 }
-inside && line == "public:" { next }
-inside {
-    if (line ~ /^#ifdef CUDNN/) skipped = 1 # its fields have these names in the other branch, too
-    if (line ~ /^#else/) skipped = 0
-    if (shared && !skipped && line !~ /^[#{]/) note_fields(line)
+inside && line != "public:" {
     line = as_c(line)
-    if (shared) gsub(/_unused;/, ";", line)
+    gsub(/_unused;/, ";", line)
     print line
 }

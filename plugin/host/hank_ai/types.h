@@ -18,4 +18,4 @@
 #define AMP_OWN_EDGE(edge) ((edge) < 0 ? 0 : (edge) > 1 ? 1 : (edge))
 #define AMP_OWN_RANDOM(net) 0 /* the key of [net], which classifier train obeys */
 #define AMP_OWN_GPU (*amp_gpu_index()) /* the number of the GPU to use; negative: none */
-#define AMP_OWN_GRU_PARTS { { NULL }, 0, NULL } /* there is no [gru] */
+#define AMP_OWN_GRU_PARTS { { NULL }, NULL } /* there is no [gru] */

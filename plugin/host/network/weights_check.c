@@ -6,15 +6,6 @@
 #include "../data/data_files.h"
 #include "../fork.h"
 
-size_t amp_weights_bytes(const struct network *net, int layer)
-{
-    amp_weights_run runs[AMP_WEIGHTS_RUNS];
-    size_t floats = 0;
-    int count = amp_fork_weights_runs(net, layer, runs);
-    for (int i = 0; i < count; i++) floats += runs[i].learnt + runs[i].statistics;
-    return floats * sizeof(float);
-}
-
 /* The header: three ints of version, then images seen, in 8 bytes since version 0.2. 0: the file is
  * shorter. */
 static size_t header_bytes(FILE *stream)
@@ -36,7 +27,7 @@ static amp_status compare(const struct network *net, const char *file, size_t he
         return amp_fail(error, AMP_BAD_CONFIG, "%.600s: %zu bytes are too few for a .weights file", file,
                         size);
     for (int i = 0; i < end; i++) {
-        size_t bytes = amp_weights_bytes(net, i);
+        size_t bytes = amp_fork_weights_bytes(net, i);
         if (bytes && at == size) {
             *held = i;
             return AMP_OK;

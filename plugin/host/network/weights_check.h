@@ -7,9 +7,6 @@
 
 struct network;
 
-/* Bytes of a .weights file that Darknet reads for this layer. */
-size_t amp_weights_bytes(const struct network *net, int layer);
-
 /* start, cutoff: the range of layers, as load_weights_upto has them; nothing is checked with start > 0.
  * *held: how many layers, from the network's first, the file holds: all of them (net->n), or fewer where
  * it ends with a layer, as darknet53.conv.74 does on purpose. AMP_BAD_CONFIG: the file is missing,

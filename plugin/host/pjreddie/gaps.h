@@ -91,7 +91,8 @@
  *    (smooth=); the CPU does neither. detection's GPU form skips its softmax at inference; the CPU's does
  *    not.
  *
- * What differs from stock on the GPU, where there are fewer holes; no device has run this yet:
+ * What differs from stock on the GPU, where there are fewer holes; no device has run this yet. A cost,
+ * softmax with spatial=1 and iseg without truth run in the form for the CPU above, between copies:
  *
  *  layer          | stock on the GPU                               | ours
  * ----------------+------------------------------------------------+-----------------------------------------
@@ -169,5 +170,7 @@ void amp_gap_backward_gru(layer l, network net);
 void amp_gap_prepare_gpu(layer *l);
 size_t amp_gap_workspace_gpu(const layer *l);
 void amp_gap_forward_gpu(layer l, network net);
+/* Whether forward runs on the CPU, from net.input and net.truth: a cost, and softmax with spatial=1. */
+int amp_gap_is_on_cpu(const layer *l);
 void amp_gap_backward_gpu(layer l, network net);
 #endif

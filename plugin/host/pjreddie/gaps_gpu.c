@@ -3,7 +3,6 @@
 
 #ifdef GPU
 
-#include "activations.h"
 #include "blas.h"
 #include "convolutional_layer.h"
 #include "cuda.h"
@@ -56,7 +55,6 @@ size_t amp_gap_workspace_gpu(const layer *l)
 {
     switch (l->type){
         case NORMALIZATION: return (size_t)l->batch*l->inputs*sizeof(float);
-        case COST: return l->smooth ? (size_t)l->batch*l->inputs*sizeof(float) : 0;
         case CRNN: return amp_gap_workspace(l);
         default: return l->workspace_size;
     }
@@ -64,61 +62,20 @@ size_t amp_gap_workspace_gpu(const layer *l)
 
 /* ---- losses -------------------------------------------------------------------------------------------- */
 
-/* The arguments that stock gives its CPU form. */
-static void forward_spatial_softmax(layer l, network net)
+/* A loss in its form for the CPU (gaps.c), between copies of what goes in and comes out. The sum over all of
+ * it is the CPU's in stock's form for the GPU, too. */
+static void forward_on_cpu(layer l, network net)
 {
-    const int n = l.batch*l.inputs;
-    softmax_gpu(net.input_gpu, l.c, l.batch, l.inputs, l.w*l.h, 1, l.w*l.h, 1, l.output_gpu);
-    if (!net.truth || l.noloss) return;
-    softmax_x_ent_gpu(n, l.output_gpu, net.truth_gpu, l.delta_gpu, l.loss_gpu);
-    cuda_pull_array(l.loss_gpu, l.loss, n);
-    l.cost[0] = sum_array(l.loss, n);
+    const size_t n = (size_t)l.batch*l.inputs;
+    cuda_pull_array(net.input_gpu, net.input, n);
+    amp_gap_forward(l, net);
+    cuda_push_array(l.output_gpu, l.output, n);
+    cuda_push_array(l.delta_gpu, l.delta, n);
 }
 
-/* The labels decide what is masked (SECRET_NUM) and what is background (0); `truth`, maybe
- * smoothed, is the target. */
-static void forward_cost(layer l, network net)
+int amp_gap_is_on_cpu(const layer *l)
 {
-    if (!net.truth) return;
-    const int n = l.batch*l.inputs;
-    float *truth = net.truth_gpu;
-    if (l.smooth){
-        truth = net.workspace;
-        copy_gpu(n, net.truth_gpu, 1, truth, 1);
-        scal_gpu(n, 1 - l.smooth, truth, 1);
-        add_gpu(n, l.smooth/l.inputs, truth, 1);
-    }
-
-    switch (l.cost_type){
-        case SMOOTH: smooth_l1_gpu(n, net.input_gpu, truth, l.delta_gpu, l.output_gpu); break;
-        case L1:     l1_gpu(n, net.input_gpu, truth, l.delta_gpu, l.output_gpu); break;
-        case WGAN:   wgan_gpu(n, net.input_gpu, truth, l.delta_gpu, l.output_gpu); break;
-        default:     l2_gpu(n, net.input_gpu, truth, l.delta_gpu, l.output_gpu); break;
-    }
-    if (l.cost_type == SEG && l.noobject_scale != 1){
-        scale_mask_gpu(n, l.delta_gpu, 0, net.truth_gpu, l.noobject_scale);
-        scale_mask_gpu(n, l.output_gpu, 0, net.truth_gpu, l.noobject_scale);
-    }
-    if (l.cost_type == MASKED){
-        mask_gpu(n, l.delta_gpu, SECRET_NUM, net.truth_gpu, 0);
-        mask_gpu(n, l.output_gpu, SECRET_NUM, net.truth_gpu, 0);
-    }
-    if (l.thresh) supp_gpu(n, l.thresh/l.inputs, l.delta_gpu, 1);
-    cuda_pull_array(l.output_gpu, l.output, n);
-    l.cost[0] = sum_array(l.output, n);
-}
-
-static void forward_iseg(layer l, network net)
-{
-    if (net.truth){
-        l.forward_gpu(l, net);
-        return;
-    }
-    copy_gpu(l.batch*l.inputs, net.input_gpu, 1, l.output_gpu, 1);
-    for (int b = 0; b < l.batch; b++){
-        activate_array_gpu(l.output_gpu + (size_t)b*l.outputs, l.classes*l.w*l.h, LOGISTIC);
-    }
-    cuda_pull_array(l.output_gpu, l.output, (size_t)l.batch*l.outputs);
+    return l->type == COST || (l->type == SOFTMAX && l->spatial && !l->softmax_tree);
 }
 
 /* ---- any layer ----------------------------------------------------------------------------------------- */
@@ -134,9 +91,8 @@ static void adding(layer l, network net)
 
 void amp_gap_forward_gpu(layer l, network net)
 {
-    if (l.type == SOFTMAX && l.spatial && !l.softmax_tree) forward_spatial_softmax(l, net);
-    else if (l.type == COST) forward_cost(l, net);
-    else if (l.type == ISEG) forward_iseg(l, net);
+    if (l.type == COST && !net.truth) return;
+    if (amp_gap_is_on_cpu(&l) || (l.type == ISEG && !net.truth)) forward_on_cpu(l, net);
     else l.forward_gpu(l, net);
 }
 

@@ -34,7 +34,6 @@ int amp_own_label_numbers(const layer *l) { return (void)l, 5; }
 /* ---- what other forks have, and this one has not: see ../darknet/own.h and ../fork.h ---- */
 
 int amp_own_shares_weights(const layer *l) { return (void)l, 0; }
-int amp_own_weights_runs(const layer *l, amp_weights_run *runs) { return (void)l, (void)runs, 0; }
 int amp_own_is_frozen(const layer *l) { return (void)l, 0; }
 size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu)
 {

@@ -70,7 +70,8 @@ int amp_own_lends_products(const layer *l, int on_gpu)
 /* Those whose loss Darknet computes on the CPU, from the host's copy of the labels. */
 static int reads_labels_on_host(const layer *l)
 {
-    return l->type == YOLO || l->type == REGION || l->type == DETECTION || l->type == ISEG;
+    return l->type == YOLO || l->type == REGION || l->type == DETECTION || l->type == ISEG
+        || amp_gap_is_on_cpu(l);
 }
 
 /* A layer with truth=1 gives later losses their labels. */

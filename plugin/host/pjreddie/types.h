@@ -21,10 +21,10 @@ typedef network amp_pass; /* what a layer's function is given: the network, as t
 #define AMP_OWN_PLACES_PLANES 1 /* load_data_detection asks darknet_amp_next_plane */
 #define AMP_OWN_SAVES_BATCHNORM_BIASES 0 /* of a batchnorm layer of its own, in a .weights file */
 
-/* The layers inside [gru] and [lstm], with their places in a .weights file (AMP_OWN_PART of own.h). */
+/* The layers inside [gru] and [lstm] (AMP_OWN_PART of own.h). */
 #define AMP_OWN_GRU_PARTS \
-    AMP_OWN_PART(ur, 4), AMP_OWN_PART(uz, 3), AMP_OWN_PART(uh, 5), AMP_OWN_PART(wr, 1), \
-    AMP_OWN_PART(wz, 0), AMP_OWN_PART(wh, 2)
+    AMP_OWN_PART(ur), AMP_OWN_PART(uz), AMP_OWN_PART(uh), AMP_OWN_PART(wr), \
+    AMP_OWN_PART(wz), AMP_OWN_PART(wh)
 #define AMP_OWN_LSTM_PARTS \
-    AMP_OWN_PART(wf, 1), AMP_OWN_PART(wi, 0), AMP_OWN_PART(wg, 3), AMP_OWN_PART(wo, 2), \
-    AMP_OWN_PART(uf, 5), AMP_OWN_PART(ui, 4), AMP_OWN_PART(ug, 7), AMP_OWN_PART(uo, 6)
+    AMP_OWN_PART(wf), AMP_OWN_PART(wi), AMP_OWN_PART(wg), AMP_OWN_PART(wo), \
+    AMP_OWN_PART(uf), AMP_OWN_PART(ui), AMP_OWN_PART(ug), AMP_OWN_PART(uo)

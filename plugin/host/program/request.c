@@ -22,21 +22,24 @@ void amp_host_remove_arguments(int *argc, char **argv, int at, int count)
     *argc -= count;
 }
 
-const char *amp_host_take_argument(int *count, char **argv, const char *name, const char *allowed)
+int amp_host_take_flag(int *count, char **argv, const char *name)
 {
     int i = amp_host_find_argument(*count, argv, name);
-    const char *value = i && i + 1 < *count ? argv[i + 1] : NULL;
-    if (!i) return NULL;
-    if (!value) darknet_amp_refuse("command line: %s needs a value; allowed: %s", name, allowed);
-    amp_host_remove_arguments(count, argv, i, 2);
-    amp_host_refuse_second(*count, argv, name);
-    return value;
+    if (!i) return 0;
+    amp_host_remove_arguments(count, argv, i, 1);
+    if (amp_host_find_argument(*count, argv, name))
+        darknet_amp_refuse("command line: %s is given twice", name);
+    return i;
 }
 
-void amp_host_refuse_second(int argc, char **argv, const char *name)
+const char *amp_host_take_argument(int *count, char **argv, const char *name, const char *allowed)
 {
-    if (amp_host_find_argument(argc, argv, name))
-        darknet_amp_refuse("command line: %s is given twice", name);
+    int i = amp_host_take_flag(count, argv, name);
+    const char *value = i ? argv[i] : NULL;
+    if (!i) return NULL;
+    if (!value) darknet_amp_refuse("command line: %s needs a value; allowed: %s", name, allowed);
+    amp_host_remove_arguments(count, argv, i, 1);
+    return value;
 }
 
 /* Taken out of the arguments before Darknet reads them; some by certain commands only. */

@@ -10,11 +10,12 @@ int amp_host_find_argument(int argc, char **argv, const char *name);
 /* Removes `count` words from argv, beginning at place `at`; the places freed at its end become NULL. */
 void amp_host_remove_arguments(int *argc, char **argv, int at, int count);
 
-/* Takes `name value` out of argv; NULL where name is absent. Where the value is missing or name is given
- * twice the program ends with a line; allowed: what that says of the value. refuse_second: for options that
- * are taken by other means; ends the program if name is still there. */
+/* Takes a word out of argv. Returns its place, where the word after it stands then; 0: it is not there. Where
+ * it is given twice the program ends with a line. */
+int amp_host_take_flag(int *argc, char **argv, const char *name);
+/* The same for `name value`; NULL: name is absent. Where the value is missing the program ends too; allowed:
+ * what the line says of the value. */
 const char *amp_host_take_argument(int *argc, char **argv, const char *name, const char *allowed);
-void amp_host_refuse_second(int argc, char **argv, const char *name);
 
 /* AMP's own options, in the order of amp_fork_options; the last has no name. */
 extern const amp_fork_option amp_host_own_options[];

@@ -50,30 +50,31 @@ static struct {
 
 /* ---- command line ---- */
 
+/* A number that options count with; 0: the word is none. */
+static long count_of(const char *word)
+{
+    char *end;
+    long count = strtol(word, &end, 10);
+    return *word && !*end && count >= 1 && count <= 1000000000 ? count : 0;
+}
+
 /* -map alone, or followed by a number. */
 static void take_map(int *argc, char **argv)
 {
-    int i = amp_host_find_argument(*argc, argv, "-map");
-    const char *value = i && i + 1 < *argc && argv[i + 1] ? argv[i + 1] : "";
-    char *end;
-    long every = strtol(value, &end, 10);
-    int numbered = *value && strspn(value, "-0123456789") == strlen(value);
-    if (numbered && (*end || every < 1 || every > 1000000000))
+    int i = amp_host_take_flag(argc, argv, "-map");
+    const char *value = i && argv[i] ? argv[i] : "";
+    training.map_given = i > 0;
+    if (!*value || strspn(value, "-0123456789") != strlen(value)) return;
+    if (!(training.map_every = count_of(value)))
         darknet_amp_refuse("command line: -map: expected nothing or a number of iterations from 1");
-    if (!i) return;
-    training.map_given = 1;
-    training.map_every = numbered ? every : 0;
-    amp_host_remove_arguments(argc, argv, i, numbered ? 2 : 1);
-    amp_host_refuse_second(*argc, argv, "-map");
+    amp_host_remove_arguments(argc, argv, i, 1);
 }
 
 static void take_patience(int *argc, char **argv)
 {
     const char *value = amp_host_take_argument(argc, argv, "-patience", "a number of measurements");
-    char *end;
     if (!value) return;
-    training.patience = strtol(value, &end, 10);
-    if (*end || !*value || training.patience < 1 || training.patience > 1000000000)
+    if (!(training.patience = count_of(value)))
         darknet_amp_refuse("command line: -patience %s: expected a number of measurements from 1", value);
     if (!training.map_given)
         darknet_amp_refuse("command line: -patience: it counts what -map measures; add -map [N]%s",
@@ -82,13 +83,10 @@ static void take_patience(int *argc, char **argv)
 
 static void take_fit(int *argc, char **argv, int under_amp)
 {
-    int i = amp_host_find_argument(*argc, argv, "-fit");
-    if (!i) return;
+    if (!amp_host_take_flag(argc, argv, "-fit")) return;
     if (!under_amp)
         darknet_amp_refuse("command line: -fit: it plans what trains under AMP; add -amp, or [amp] to the "
                            ".cfg");
-    amp_host_remove_arguments(argc, argv, i, 1);
-    amp_host_refuse_second(*argc, argv, "-fit");
     amp_fitting_request();
 }
 
