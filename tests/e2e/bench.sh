@@ -61,8 +61,10 @@ for name, d in sides.items():
     forward, backward, update, step = d["forward_ms"], d["backward_ms"], d["update_ms"], m["typical"]
     check(m["min"] * (1 - 1e-9) <= step <= m["max"] * (1 + 1e-9), name + ": the step")
     check(near(2 * (forward + backward) + update, step), name + ": the phases do not make the step")
-    check(near(d["speedup_over_stock"], d["images_per_second"] / sides["stock"]["images_per_second"]),
-          name + ": its speed-up is not the quotient of the rows")
+    check(near(d["images_per_second"], 1000 * 4 / step), name + ": images per second")
+    for other in ("fp32", "stock"):
+        check(near(d["speedup_over_" + other], d["images_per_second"] / sides[other]["images_per_second"]),
+              "%s over %s: not the quotient of the rows" % (name, other))
     check(1 < d["peak_memory_mb"] < 4000, name + ": memory")
     check(abs(d["first_loss"] / sides["stock"]["first_loss"] - 1) < (1e-4 if name == "fp32" else .02),
           name + ": another loss")
@@ -70,6 +72,8 @@ for name, d in sides.items():
     check([l["type"] for l in layers] ==
           "convolutional maxpool convolutional convolutional shortcut dropout convolutional yolo "
           "route upsample route convolutional yolo".split(), name + ": layers")
+    made = sum(l["forward_ms"] + l["backward_ms"] for l in layers) + update
+    check(near(made, step), "%s: layers and update take %g of %g" % (name, made, step))
     check(abs(sum(l["share"] for l in layers) + update / step - 1) < 1e-6, name + ": shares")
     loaded = 2 * 4 * (3 * 32 * 32 + 90 * 5) * 4 / 2 ** 20 # two batches of four images, each with 90 boxes
     check(abs(d["training_memory_mb"] - d["peak_memory_mb"] - loaded) < 1e-6, name + ": memory of a training")
@@ -102,6 +106,9 @@ for d in sides.values():
 check([v["dtype"] for v in j["verdicts"]] == ["bf16", "fp16"], "verdicts")
 for v in j["verdicts"]:
     check("Verdict: %s\n" % v["text"] in table, "the table's verdict")
+    check(near(v["speedup"], sides[v["dtype"]]["speedup_over_fp32"]), "the verdict's speed-up")
+    least, most = v["speedup_least"], v["speedup_most"] # none where the steps differed too much
+    check(least is None and most is None or least <= v["speedup"] <= most, "the verdict's interval")
 EOF
 }
 

@@ -19,9 +19,9 @@ typedef struct amp_accuracy {
 
 /* Feeds the images of a .data file's `valid` list as `classifier valid` does: the middle square, scaled to
  * the network's size. On failure too, *result is fit for amp_accuracy_free. AMP_BAD_CONFIG: a file or key
- * missing, no image listed or none that can be read, fewer labels than classes, leaves=, another number of
- * classes than the network's outputs, or no image whose path contains a label. AMP_DIVERGED: its output is
- * not finite. */
+ * missing, no image listed or none that can be read, fewer labels than classes, another number of classes
+ * than the network's outputs, or no image whose path contains a label. AMP_DIVERGED: its output is not
+ * finite. */
 amp_status amp_accuracy_measure(struct network *, const char *data_file, int k, amp_accuracy *result,
                                 amp_error *);
 void amp_accuracy_free(amp_accuracy *);
