@@ -32,7 +32,7 @@ TEST(a_spread_of_one_or_none)
 /* ---- verdicts ---- */
 
 /* A network that gains: every test breaks one thing. */
-typedef struct made_up { amp_bench_side fp32, half; } made_up;
+typedef struct made_up { amp_bench_side fp32, half; amp_bench_evidence seen; } made_up;
 
 #define STEP step.typical
 #define UPDATE parts.update
@@ -42,14 +42,17 @@ static made_up gaining(void)
     return (made_up){
         .fp32 = { .dtype = "fp32", .STEP = 200, .steps = 9, .peak_memory_mb = 400, .training_mb = 440 },
         .half = { .dtype = "bf16", .support = AMP_SUPPORT_NATIVE, .STEP = 100, .UPDATE = 2, .steps = 9,
-                  .over_fp32 = { 2, 2, 2, 9 }, .peak_memory_mb = 250, .training_mb = 330,
-                  .call_us = 1000, .fp32_share = .01, .moving_share = .1, .misaligned_share = .1 } };
+                  .over_fp32 = { 2, 2, 2, 9 }, .peak_memory_mb = 250, .training_mb = 330 },
+        .seen = { .call_us = 1000, .fp32_share = .01, .moving_share = .1, .misaligned_share = .1 } };
 }
 
 static amp_bench_verdict judge(const made_up *m)
 {
     amp_bench_verdict v;
-    amp_bench_judge(&m->fp32, &m->half, &v);
+    amp_bench_evidence e = m->seen;
+    e.fp32 = &m->fp32;
+    e.half = &m->half;
+    amp_bench_judge(&e, &v);
     return v;
 }
 
@@ -137,9 +140,9 @@ TEST(each_reason_is_named_when_it_holds)
     assert_non_null(strstr(judged(&e, "no native half").text, "Why: bf16 saves memory but no time here."));
 
     e = none;
-    e.half.call_us = 49.9;
+    e.seen.call_us = 49.9;
     assert_non_null(strstr(judged(&e, "fixed costs").text, "takes 49.9 microseconds on average"));
-    e.half.call_us = 50;
+    e.seen.call_us = 50;
     judged(&e, NULL);
 
     e = none;
@@ -149,22 +152,22 @@ TEST(each_reason_is_named_when_it_holds)
     judged(&e, NULL);
 
     e = none;
-    e.half.fp32_share = .5;
+    e.seen.fp32_share = .5;
     assert_non_null(strstr(judged(&e, "fp32 layers").text,
                            "50 % of the layers' time is in layers that run in fp32"));
-    e.half.fp32_share = .49;
+    e.seen.fp32_share = .49;
     judged(&e, NULL);
 
     e = none;
-    e.half.moving_share = .5;
+    e.seen.moving_share = .5;
     assert_non_null(strstr(judged(&e, "memory-bound").text, "memory-bound: 50 %"));
-    e.half.moving_share = .49;
+    e.seen.moving_share = .49;
     judged(&e, NULL);
 
     e = none;
-    e.half.misaligned_share = .5;
+    e.seen.misaligned_share = .5;
     assert_non_null(strstr(judged(&e, "misaligned").text, "misaligned: 50 %"));
-    e.half.misaligned_share = .49;
+    e.seen.misaligned_share = .49;
     judged(&e, NULL);
 }
 
@@ -174,8 +177,8 @@ TEST(all_reasons_fit_into_the_text)
     memset(note, 'n', sizeof note - 1);
     made_up e = { .fp32 = { .dtype = "fp32", .STEP = 1e-3, .peak_memory_mb = 1e6, .training_mb = 1e6 },
                   .half = { .dtype = "fp16", .STEP = 2e-3, .UPDATE = 2e-3, .peak_memory_mb = 1e6,
-                            .training_mb = 1e6, .over_fp32 = { .5, .4, 123456, 9 }, .note = note,
-                            .call_us = 1, .fp32_share = 1, .moving_share = 1, .misaligned_share = 1 } };
+                            .training_mb = 1e6, .over_fp32 = { .5, .4, 123456, 9 }, .note = note },
+                  .seen = { .call_us = 1, .fp32_share = 1, .moving_share = 1, .misaligned_share = 1 } };
     amp_bench_verdict v = judge(&e);
     assert_int_equal(v.reasons, AMP_BENCH_REASONS);
     assert_true(strlen(v.text) + 1 < sizeof v.text);
@@ -256,7 +259,7 @@ BENCH_TEST(a_step_is_as_many_passes_as_the_cfg_has_and_an_update)
     assert_true(fp32->step.median == 4 * (11 + 21) + 7 && bf16->step.median == 64);
     assert_true(fp32->step.least == 4 * 30 + 8 && fp32->step.most == 4 * 34 + 6);
     assert_true(fabs(bf16->images_per_second - 1000 * 8 * 4 / 64.) < 1e-9);
-    assert_true(fabs(bf16->over_fp32.ratio - 135 / 64.) < 1e-12 && bf16->over_stock == 0
+    assert_true(fabs(bf16->over_fp32.ratio - 135 / 64.) < 1e-12 && bf16->over_stock.ratio == 0
                 && fp32->over_fp32.ratio == 1);
     assert_true(bf16->training_mb == 12.25 + 4 * 1.5);
     assert_true(bf16->peak_memory_mb == 12.25 && bf16->skipped == 1 && bf16->first_loss == 12.5f);

@@ -78,7 +78,7 @@ a_detector() {
     ! cmp -s two/runs/fp32-seed1/backup/tiny_final.weights two/runs/bf16-seed1/backup/tiny_final.weights ||
         fail "$name: dtypes are all one"
     grep -q '^bf16: ' out || fail "$name: no verdict: $(cat out)"
-    seconds_are_told two
+    quotients_follow two bf16
     [ "$(grep -c '^fp32 \|^bf16 ' out)" = 2 ] || fail "$name: no table: $(cat out)"
     "$DARKNET" detector map two/runs/fp32-seed1/run.data tiny.cfg \
         two/runs/fp32-seed1/backup/tiny_final.weights -amp fp32 > map.out 2> /dev/null
@@ -88,13 +88,22 @@ a_detector() {
         fail "$name: its mAP is $mine, that of detector map $(grep mAP@0.50 map.out)"
 }
 
-# Trainings that are over within a turn of a second never worked at the same time. (test_compare has numbers.)
-seconds_are_told() { # seconds_are_told <report>
-    python3 - $1/report.json <<'PY' || fail "$name: seconds_compared"
+# What is said of a dtype's speed and memory: each ratio is the quotient of the two numbers behind it.
+quotients_follow() { # quotients_follow <report> <dtype>
+    python3 - $1/report.json $2 <<'PY' || fail "$name: quotients"
 import json, sys
 report = json.load(open(sys.argv[1]))
+sides = {d["dtype"]: d for d in report["dtypes"]}
+mine, reference = sides[sys.argv[2]], sides[report["reference"]]
+for ratio, key in (("speedup", "images_per_second"), ("compute_speedup", "compute_images_per_second"),
+                   ("memory_ratio", "peak_memory_mb")):
+    r, quotient = mine[ratio], mine[key]["mean"] / reference[key]["mean"]
+    within = r["least"] * (1 - 1e-9) <= quotient <= r["most"] * (1 + 1e-9)
+    if abs(r["ratio"] - quotient) > 1e-9 or not within: sys.exit("%s %s" % (r, quotient))
+# Trainings that are over within a turn of a second never worked at the same time.
 together = any(line.startswith("Speeds are of ") for line in report["verdict"])
-assert together == (report["seconds_compared"] is not None), report["verdict"]
+seconds = report["seconds_compared"]
+if together != (seconds is not None): sys.exit("%s %s" % (seconds, report["verdict"]))
 PY
 }
 

@@ -92,32 +92,40 @@ static void note_machine(amp_bench *b)
 
 /* ---- its programs ---- */
 
-/* One for each side: its arguments, and the file that takes what Darknet prints. */
+/* One program: the side that it measures, its arguments, and the file that takes what Darknet prints. */
+typedef struct program {
+    amp_bench_side *side;
+    char output[AMP_MEMORY_FILE], iters[24];
+    amp_turns_words words;
+} program;
+
 typedef struct run {
     amp_bench *b;
-    amp_turns_words words[AMP_BENCH_SIDES];
-    char outputs[AMP_BENCH_SIDES][AMP_MEMORY_FILE];
-    char cfg[AMP_MEMORY_FILE], iters[24];           /* that the programs load; for -iters */
+    program programs[AMP_BENCH_SIDES];
+    int count;
+    char cfg[AMP_MEMORY_FILE];           /* that the programs load */
     int shows_progress;
 } run;
 
-static void make_words(run *r, const amp_bench_request *request, int side)
+static void make_program(program *p, const amp_bench_request *r, const run *run, amp_bench_side *side)
 {
-    amp_turns_words *words = &r->words[side];
-    amp_turns_add(words, "amp", "bench", r->cfg, NULL);
-    if (request->iters) amp_turns_add(words, "-iters", r->iters, NULL);
-    if (request->detect) amp_turns_add(words, "-detect", NULL);
-    amp_turns_add_usual(words, r->b->sides[side].dtype, r->b->seed);
+    *p = (program){ .side = side };
+    amp_memory_file(p->output);
+    snprintf(p->iters, sizeof p->iters, "%ld", r->iters);
+    amp_turns_add(&p->words, "amp", "bench", run->cfg, NULL);
+    if (r->iters) amp_turns_add(&p->words, "-iters", p->iters, NULL);
+    if (r->detect) amp_turns_add(&p->words, "-detect", NULL);
+    amp_turns_add_usual(&p->words, side->dtype, run->b->seed);
 }
 
 static amp_status take_line(void *context, int index, const char *line, amp_error *error)
 {
     run *r = context;
-    AMP_TRY(amp_bench_read_line(r->b, &r->b->sides[index], line, error));
+    AMP_TRY(amp_bench_read_line(r->b, r->programs[index].side, line, error));
     if (!r->shows_progress) return AMP_OK;
     fprintf(stderr, "\r\033[K");
-    for (int i = 0; i < r->b->count; i++) {
-        const amp_bench_side *s = &r->b->sides[i];
+    for (int i = 0; i < r->count; i++) {
+        const amp_bench_side *s = r->programs[i].side;
         fprintf(stderr, "%s%s: ", i ? ", " : "", s->dtype);
         if (s->layer_count || s->done) fprintf(stderr, "done");
         else if (s->peak_memory_mb > 0) fprintf(stderr, "layers");
@@ -128,15 +136,16 @@ static amp_status take_line(void *context, int index, const char *line, amp_erro
 
 static amp_status explain_end(const run *r, int index, const amp_turns_end *end, amp_error *error)
 {
-    const char *dtype = r->b->sides[index].dtype;
+    const program *p = &r->programs[index];
     char words[512];
-    amp_turns_last_message(r->outputs[index], NULL, words, sizeof words);
+    amp_turns_last_message(p->output, NULL, words, sizeof words);
     if (end->exited)
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", dtype,
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", p->side->dtype,
                         words[0] ? words : "its program ended without a result");
     return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program was ended by signal %d (%s)%s%s; the system "
                     "kills where memory runs out: try a smaller -batch, or fewer -dtypes at a time",
-                    dtype, end->status, strsignal(end->status), words[0] ? "; it said last: " : "", words);
+                    p->side->dtype, end->status, strsignal(end->status), words[0] ? "; it said last: " : "",
+                    words);
 }
 
 static volatile sig_atomic_t interrupted;
@@ -154,26 +163,23 @@ static int is_interrupted(void) { return interrupted; }
 static amp_status take_end(void *context, int index, const amp_turns_end *end, amp_error *error)
 {
     const run *r = context;
-    int well = r->b->sides[index].done || end->stopped || interrupted;
+    int well = r->programs[index].side->done || end->stopped || interrupted;
     return well ? AMP_OK : explain_end(r, index, end, error);
 }
 
 /* ---- running ---- */
 
-static amp_status run_all(run *r, const amp_bench_request *request, amp_error *error)
+static amp_status run_all(run *r, amp_error *error)
 {
-    int count = r->b->count;
     amp_turns_program programs[AMP_BENCH_SIDES];
     const amp_turns_watcher watcher = { r, take_line, take_end };
     struct sigaction on_interrupt = { .sa_handler = interrupt }, before_int, before_term;
-    for (int i = 0; i < count; i++) {
-        amp_memory_file(r->outputs[i]);
-        make_words(r, request, i);
-        programs[i] = (amp_turns_program){ .argv = r->words[i].argv, .output = r->outputs[i] };
-    }
+    for (int i = 0; i < r->count; i++)
+        programs[i] = (amp_turns_program){ .argv = r->programs[i].words.argv,
+                                           .output = r->programs[i].output };
     sigaction(SIGINT, &on_interrupt, &before_int);
     sigaction(SIGTERM, &on_interrupt, &before_term);
-    amp_status status = amp_turns_run(programs, count, slice_seconds, is_interrupted, &watcher, error);
+    amp_status status = amp_turns_run(programs, r->count, slice_seconds, is_interrupted, &watcher, error);
     sigaction(SIGINT, &before_int, NULL);
     sigaction(SIGTERM, &before_term, NULL);
     if (r->shows_progress) fprintf(stderr, "\r\033[K");
@@ -185,9 +191,9 @@ static amp_status run_all(run *r, const amp_bench_request *request, amp_error *e
 static amp_status measure(const amp_bench_request *request, amp_bench *b, amp_error *error)
 {
     run r = { .b = b, .shows_progress = isatty(STDERR_FILENO) };
-    snprintf(r.iters, sizeof r.iters, "%ld", request->iters);
     AMP_TRY(amp_bench_write_cfg(request, (int)request->batch, 1, r.cfg, error));
-    AMP_TRY(run_all(&r, request, error));
+    for (int i = 0; i < b->count; i++) make_program(&r.programs[r.count++], request, &r, &b->sides[i]);
+    AMP_TRY(run_all(&r, error));
     return amp_bench_summarize(b, error);
 }
 

@@ -31,8 +31,8 @@ typedef struct amp_bench_request {
 typedef struct amp_bench_times { double forward, backward, update; } amp_bench_times;
 
 /* Summary of the times of several steps. `typical` is shown and compared: the geometric mean of the rounds'
- * medians, over those rounds of turns in which all sides worked; with fewer than two such rounds the median
- * of all steps. lower and upper are quartiles. */
+ * medians, over those rounds of turns in which all sides worked; with fewer than two such rounds the median of
+ * all steps. lower and upper are quartiles. */
 typedef struct amp_bench_spread { double typical, median, least, lower, upper, most; } amp_bench_spread;
 
 /* How many times as fast one side is as another, with bounds. The ratio is the quotient of the two typical
@@ -77,17 +77,20 @@ typedef struct amp_bench_side {
     amp_bench_times parts;         /* the typical step's, by their shares of all steps' time */
     double images_per_second;
     double training_mb;            /* peak_memory_mb and what a training's loader holds; 0 with -detect */
-    double over_stock;             /* the speed-up; 0 where stock was not measured */
-    amp_bench_ratio over_fp32;     /* ratio 0 where fp32 was not measured */
-    double call_us;                /* mean of a layer's forward or backward */
-    /* Of the layers' time, 0 to 1: in layers that run in fp32; in others that are bound by memory; in
-     * products with misaligned channels. */
-    double fp32_share, moving_share, misaligned_share;
+    amp_bench_ratio over_stock, over_fp32; /* speed-ups; ratio 0 where that side was not measured */
 } amp_bench_side;
 
 typedef enum amp_bench_worth {
     AMP_BENCH_WORTH_IT, AMP_BENCH_CANNOT_TELL, AMP_BENCH_NOT_WORTH_IT
 } amp_bench_worth;
+
+/* The evidence for the verdict on one half dtype. Shares are of the time of its layers, 0 to 1: of layers
+ * that run in fp32; of others that are bound by memory; of products with misaligned channels. */
+typedef struct amp_bench_evidence {
+    const amp_bench_side *fp32, *half;
+    double call_us;                              /* mean of a layer's forward or backward */
+    double fp32_share, moving_share, misaligned_share;
+} amp_bench_evidence;
 
 typedef struct amp_bench_verdict {
     const char *dtype;
@@ -144,8 +147,7 @@ void amp_bench_free(amp_bench *);
  * any dtype, the largest first. Returns how many. */
 int amp_bench_top_layers(const amp_bench *, int layers[AMP_BENCH_TOP]);
 
-/* By what amp_bench_summarize has found of the two sides. */
-void amp_bench_judge(const amp_bench_side *fp32, const amp_bench_side *half, amp_bench_verdict *);
+void amp_bench_judge(const amp_bench_evidence *, amp_bench_verdict *);
 /* ms and the like: four digits, three below 1, and no exponent in large ones. Returns text. */
 const char *amp_bench_number(char text[16], double value);
 /* "12.3 (12.1-12.9)" */

@@ -34,16 +34,16 @@ static void step_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 
 static void ratio_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
-    double ratio = *(const double *)cell->value;
-    if (ratio > 0) snprintf(text, AMP_CELL_TEXT, "%.2fx", ratio);
+    const amp_bench_ratio *r = cell->value;
+    if (r->ratio > 0) snprintf(text, AMP_CELL_TEXT, "%.2fx", r->ratio);
 }
 
 static void bounded_ratio_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
-    const amp_bench_side *s = cell->record;
+    const amp_bench_ratio *r = cell->value;
     ratio_cell(cell, text);
-    if (s->over_fp32.least > 0 && strcmp(s->dtype, "fp32"))
-        amp_append(text, AMP_CELL_TEXT, " (%.2f-%.2f)", s->over_fp32.least, s->over_fp32.most);
+    if (r->ratio > 0 && r->least > 0 && strcmp(((const amp_bench_side *)cell->record)->dtype, "fp32"))
+        amp_append(text, AMP_CELL_TEXT, " (%.2f-%.2f)", r->least, r->most);
 }
 
 #define LAYER(key, member) AMP_FIELD_AS(key, amp_bench_layer, member)
@@ -71,7 +71,7 @@ static const amp_field side_fields[] = {
     SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .cell = megabytes_cell),
     SIDE("training_memory_mb", training_mb, .known = AMP_ABOVE_0, .title = "training",
          .cell = megabytes_cell),
-    SIDE("speedup_over_stock", over_stock, .known = AMP_ABOVE_0, .title = "to stock",
+    SIDE("speedup_over_stock", over_stock.ratio, .known = AMP_ABOVE_0, .title = "to stock",
          .cell = ratio_cell),
     SIDE("speedup_over_fp32", over_fp32.ratio, .known = AMP_ABOVE_0, .title = "to fp32",
          .cell = bounded_ratio_cell), { 0 } };

@@ -1,5 +1,5 @@
-/* Reads the lines of a benchmark's programs, and computes medians, spreads, ratios and what the verdicts
- * rest on. */
+/* Reads the lines of a benchmark's programs, and computes medians, spreads, ratios and the evidence for the
+ * verdicts. */
 #include "bench.h"
 
 #include "../statistics.h"
@@ -153,25 +153,17 @@ static double sum_of(const double *values, int count)
     return sum;
 }
 
-/* Below so many operations a byte a layer waits for memory: a processor's fp32 does some ten for each byte
- * that it can read, and its half several times that. */
-static const double operations_per_byte = 32;
-
-static void measure_layers(const amp_bench *b, amp_bench_side *s)
+static void scale_layers(amp_bench_side *s)
 {
-    double all = amp_bench_layers_ms(s), of_all = s->step.typical - s->parts.update;
-    if (!(all > 0)) return;
+    double all = amp_bench_layers_ms(s);
+    double step = s->step.typical;
+    double scale = all > 0 ? (step - s->parts.update) / all : 0;
     for (int i = 0; i < s->layer_count; i++) {
         amp_bench_layer *l = &s->layers[i];
-        double share = amp_bench_layer_ms(l) / all;
-        if (!l->in_half) s->fp32_share += share;
-        else if (l->bytes > 0 && l->operations < operations_per_byte * l->bytes) s->moving_share += share;
-        if (l->misaligned) s->misaligned_share += share;
-        l->forward_ms *= of_all / all;
-        l->backward_ms *= of_all / all;
-        l->share = amp_bench_layer_ms(l) / s->step.typical;
+        l->forward_ms *= scale;
+        l->backward_ms *= scale;
+        l->share = amp_bench_layer_ms(l) / step;
     }
-    s->call_us = 1e3 * of_all / (2 * s->layer_count * b->subdivisions);
 }
 
 static void measure_side(const amp_bench *b, amp_bench_side *s, const rounds *r)
@@ -186,7 +178,7 @@ static void measure_side(const amp_bench *b, amp_bench_side *s, const rounds *r)
     s->images_per_second = 1e3 * b->batch * b->subdivisions / step;
     if (s->peak_memory_mb > 0 && !b->detect)
         s->training_mb = s->peak_memory_mb + b->subdivisions * s->loaded_mb;
-    measure_layers(b, s);
+    scale_layers(s);
 }
 
 /* Of sides that were measured. Bounds far apart tell nothing: two rounds that differ give 0.00 to 7,000. */
@@ -231,6 +223,25 @@ int amp_bench_top_layers(const amp_bench *b, int layers[AMP_BENCH_TOP])
 
 /* ---- the whole ---- */
 
+/* Below so many operations a byte a layer waits for memory: a processor's fp32 does some ten for each byte
+ * that it can read, and its half several times that. */
+static const double operations_per_byte = 32;
+
+static amp_bench_evidence evidence_of(const amp_bench *b, const amp_bench_side *fp32, const amp_bench_side *s)
+{
+    amp_bench_evidence e = { .fp32 = fp32, .half = s };
+    double all = amp_bench_layers_ms(s);
+    for (int i = 0; i < s->layer_count && all > 0; i++) {
+        const amp_bench_layer *l = &s->layers[i];
+        double share = amp_bench_layer_ms(l) / all;
+        if (!l->in_half) e.fp32_share += share;
+        else if (l->bytes > 0 && l->operations < operations_per_byte * l->bytes) e.moving_share += share;
+        if (l->misaligned) e.misaligned_share += share;
+    }
+    if (s->layer_count) e.call_us = 1e3 * all / (2 * s->layer_count * b->subdivisions);
+    return e;
+}
+
 static void judge_all(amp_bench *b)
 {
     const amp_bench_side *fp32 = amp_bench_side_of(b, "fp32");
@@ -238,7 +249,8 @@ static void judge_all(amp_bench *b)
     for (int i = 0; fp32 && !b->detect && i < b->count; i++) {
         const amp_bench_side *s = &b->sides[i];
         if (strcmp(s->dtype, "bf16") && strcmp(s->dtype, "fp16")) continue;
-        amp_bench_judge(fp32, s, &b->verdicts[b->verdict_count++]);
+        amp_bench_evidence e = evidence_of(b, fp32, s);
+        amp_bench_judge(&e, &b->verdicts[b->verdict_count++]);
     }
 }
 
@@ -253,7 +265,7 @@ amp_status amp_bench_summarize(amp_bench *b, amp_error *error)
     const amp_bench_side *stock = amp_bench_side_of(b, "stock"), *fp32 = amp_bench_side_of(b, "fp32");
     for (int i = 0; i < b->count; i++) {
         amp_bench_side *s = &b->sides[i];
-        if (stock) s->over_stock = stock->step.typical / s->step.typical;
+        if (stock) s->over_stock = compare(b, stock, s, &r);
         if (fp32) s->over_fp32 = compare(b, fp32, s, &r);
     }
     free(r.scratch);

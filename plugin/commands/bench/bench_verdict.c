@@ -43,62 +43,60 @@ static void name_reason(amp_bench_verdict *v, const char *reason, const char *fo
     v->reason[v->reasons++] = reason;
 }
 
-static void add_reasons(const amp_bench_side *half, amp_bench_verdict *v)
+static void add_reasons(const amp_bench_evidence *e, amp_bench_verdict *v)
 {
-    const double update = update_share(half);
-    if (half->support != AMP_SUPPORT_NATIVE) name_reason(v, "no native half", "%s", half->note);
-    if (half->call_us > 0 && half->call_us < short_call_us)
+    const double update = update_share(e->half);
+    if (e->half->support != AMP_SUPPORT_NATIVE) name_reason(v, "no native half", "%s", e->half->note);
+    if (e->call_us > 0 && e->call_us < short_call_us)
         name_reason(v, "fixed costs", "the network is small: a layer's forward or backward takes %.1f "
-                    "microseconds on average, so that fixed costs show; a larger batch may gain",
-                    half->call_us);
+                    "microseconds on average, so that fixed costs show; a larger batch may gain", e->call_us);
     if (update >= most_of)
         name_reason(v, "update", "%.0f %% of a step is the update, which is fp32 for all; more images or "
                     "subdivisions to a step make it rarer", 100 * update);
-    if (half->fp32_share >= most_of)
+    if (e->fp32_share >= most_of)
         name_reason(v, "fp32 layers", "%.0f %% of the layers' time is in layers that run in fp32",
-                    100 * half->fp32_share);
-    if (half->moving_share >= most_of)
+                    100 * e->fp32_share);
+    if (e->moving_share >= most_of)
         name_reason(v, "memory-bound", "memory-bound: %.0f %% of the layers' time is in layers that do fewer "
-                    "than 32 operations per byte they move", 100 * half->moving_share);
-    if (half->misaligned_share >= most_of)
+                    "than 32 operations per byte they move", 100 * e->moving_share);
+    if (e->misaligned_share >= most_of)
         name_reason(v, "misaligned", "misaligned: %.0f %% of the layers' time is in convolutions and "
-                    "products with channels that are no multiple of 8", 100 * half->misaligned_share);
+                    "products with channels that are no multiple of 8", 100 * e->misaligned_share);
     if (!v->reasons)
         add(v->text, " Why: no single cause stands out (of the layers' time %.0f %% is in fp32 layers, "
             "%.0f %% waits for memory, %.0f %% is misaligned)",
-            100 * half->fp32_share, 100 * half->moving_share, 100 * half->misaligned_share);
+            100 * e->fp32_share, 100 * e->moving_share, 100 * e->misaligned_share);
     add(v->text, ".");
 }
 
 /* ---- the verdict ---- */
 
-static void add_memory(char *w, const amp_bench_side *fp32, const amp_bench_side *half,
-                       const amp_bench_verdict *v)
+static void add_memory(char *w, const amp_bench_evidence *e, const amp_bench_verdict *v)
 {
     if (!(v->memory_ratio > 0)) return;
     add(w, " Memory: %.0f MB at the peak instead of %.0f (%.2fx), %s; a training with its loaded images "
         "takes about %.0f instead of %.0f (%.2fx), and what decodes them.",
-        half->peak_memory_mb, fp32->peak_memory_mb, v->memory_ratio,
+        e->half->peak_memory_mb, e->fp32->peak_memory_mb, v->memory_ratio,
         !v->saves_memory ? "which is no saving to speak of" : v->worth == AMP_BENCH_WORTH_IT ? "saved as well"
-                         : "which may be worth it by itself", half->training_mb, fp32->training_mb,
-        half->training_mb / fp32->training_mb);
+                         : "which may be worth it by itself", e->half->training_mb, e->fp32->training_mb,
+        e->half->training_mb / e->fp32->training_mb);
 }
 
 /* Whether the ratio has bounds that mean something. */
 static int tells(const amp_bench_ratio *r) { return r->least <= r->most; }
 
 /* Why there is no verdict; nothing is added where there is one. */
-static void add_what_is_missing(char *w, const amp_bench_side *fp32, const amp_bench_side *half)
+static void add_what_is_missing(char *w, const amp_bench_evidence *e)
 {
     char ms[16];
-    const amp_bench_ratio *speedup = &half->over_fp32;
-    int steps = half->steps < fp32->steps ? half->steps : fp32->steps;
+    const amp_bench_ratio *speedup = &e->half->over_fp32;
+    int steps = e->half->steps < e->fp32->steps ? e->half->steps : e->fp32->steps;
     if (steps < FEWEST_STEPS)
         add(w, " %d step%s of each tell little: give -iters %d or more.", steps, steps == 1 ? "" : "s",
             FEWEST_STEPS);
-    else if (step_ms(half) < short_step_ms && step_ms(fp32) < short_step_ms)
+    else if (step_ms(e->half) < short_step_ms && step_ms(e->fp32) < short_step_ms)
         add(w, " Steps of %s ms are too short to be compared: give a larger -batch.",
-            amp_bench_number(ms, step_ms(half)));
+            amp_bench_number(ms, step_ms(e->half)));
     else if (speedup->rounds < 2)
         add(w, " All steps were made in the same turn: give more -iters.");
     else if (!tells(speedup))
@@ -108,27 +106,28 @@ static void add_what_is_missing(char *w, const amp_bench_side *fp32, const amp_b
         add(w, " Worth it is from %.1fx on: a quieter machine or more -iters would tell.", worth_from);
 }
 
-void amp_bench_judge(const amp_bench_side *fp32, const amp_bench_side *half, amp_bench_verdict *v)
+void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
 {
-    const amp_bench_ratio over = half->over_fp32;
-    const double speedup = over.ratio, before_mb = fp32->peak_memory_mb, mb = half->peak_memory_mb;
+    const amp_bench_ratio over = e->half->over_fp32;
+    const double speedup = over.ratio, before_mb = e->fp32->peak_memory_mb, mb = e->half->peak_memory_mb;
     char missing[AMP_BENCH_TEXT] = "", ms[16], reference_ms[16], *w = v->text;
-    *v = (amp_bench_verdict){ .dtype = half->dtype, .speedup = over };
+    *v = (amp_bench_verdict){ .dtype = e->half->dtype, .speedup = over };
     v->memory_ratio = before_mb > 0 ? mb / before_mb : 0;
     v->saves_memory = v->memory_ratio > 0 && v->memory_ratio <= memory_below && before_mb - mb >= memory_mb;
-    add_what_is_missing(missing, fp32, half);
+    add_what_is_missing(missing, e);
     v->worth = missing[0] ? AMP_BENCH_CANNOT_TELL
              : speedup >= worth_from ? AMP_BENCH_WORTH_IT : AMP_BENCH_NOT_WORTH_IT;
 
     add(w, v->worth == AMP_BENCH_WORTH_IT ? "%s is worth it" : v->worth == AMP_BENCH_NOT_WORTH_IT
         ? "%s is not worth it for speed" : "cannot tell whether %s is worth it", v->dtype);
-    if (tells(&over))
+    if (tells(&over)) {
         add(w, ": %.2fx the speed of fp32 (%.2fx to %.2fx over %d rounds of turns; ", speedup, over.least,
             over.most, over.rounds);
-    else
+    } else {
         add(w, " (");
-    add(w, "a step: %s ms, fp32 %s).%s", amp_bench_number(ms, step_ms(half)),
-        amp_bench_number(reference_ms, step_ms(fp32)), missing);
-    if (speedup < worth_from && tells(&over)) add_reasons(half, v);
-    add_memory(w, fp32, half, v);
+    }
+    add(w, "a step: %s ms, fp32 %s).%s", amp_bench_number(ms, step_ms(e->half)),
+        amp_bench_number(reference_ms, step_ms(e->fp32)), missing);
+    if (speedup < worth_from && tells(&over)) add_reasons(e, v);
+    add_memory(w, e, v);
 }
