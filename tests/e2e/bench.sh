@@ -49,17 +49,24 @@ j, table = json.load(open(sys.argv[1])), open(sys.argv[2]).read()
 def check(holds, what):
     if not holds: sys.exit("FAILED: " + what)
 def near(a, b): return abs(a - b) <= 1e-9 * abs(b)
+def check_spread(what, m):
+    check(0 < m["min"] <= m["lower_quartile"] <= m["median"] <= m["upper_quartile"] <= m["max"],
+          "%s: %s" % (what, m))
 shape = [j[k] for k in ("batch", "subdivisions", "width", "height", "channels", "seed")]
 check(shape == [2, 2, 32, 32, 3, 3], "shape: %s" % j)
 sides = {d["dtype"]: d for d in j["dtypes"]}
 check(list(sides) == ["stock", "fp32", "bf16", "fp16"], "dtypes: %s" % list(sides))
 for name, d in sides.items():
-    m = d["step_ms"]
+    ms = d["ms"]
     check(d["steps"] == 12, name + ": steps")
-    check(0 < m["min"] <= m["lower_quartile"] <= m["median"] <= m["upper_quartile"] <= m["max"],
-          "%s: %s" % (name, m))
-    forward, backward, update, step = d["forward_ms"], d["backward_ms"], d["update_ms"], m["typical"]
-    check(m["min"] * (1 - 1e-9) <= step <= m["max"] * (1 + 1e-9), name + ": the step")
+    for phase in ("forward", "backward", "update", "step"): check_spread(name + phase, ms[phase])
+    for bound, holds in (("min", lambda a, b: a >= b * (1 - 1e-6)),
+                         ("max", lambda a, b: a <= b * (1 + 1e-6))):
+        phases = 2 * (ms["forward"][bound] + ms["backward"][bound]) + ms["update"][bound]
+        check(holds(ms["step"][bound], phases),
+              "%s: the phases do not make the step's %s: %s" % (name, bound, ms))
+    forward, backward, update, step = (ms[p]["typical"] for p in ("forward", "backward", "update", "step"))
+    check(ms["step"]["min"] * (1 - 1e-9) <= step <= ms["step"]["max"] * (1 + 1e-9), name + ": the step")
     check(near(2 * (forward + backward) + update, step), name + ": the phases do not make the step")
     check(near(d["images_per_second"], 1000 * 4 / step), name + ": images per second")
     for other in ("fp32", "stock"):
@@ -87,7 +94,7 @@ for name, d in sides.items():
     # the table has the same numbers
     row = re.search(r"^%s +(.*)$" % name, table, re.M).group(1)
     shown = [float(x) for x in re.findall(r"[0-9.]+(?:e-?\d+)?", row)]
-    true = [forward, backward, update, step, m["lower_quartile"], m["upper_quartile"], 12]
+    true = [forward, backward, update, step, ms["step"]["lower_quartile"], ms["step"]["upper_quartile"], 12]
     true += [d[k] for k in ("images_per_second", "peak_memory_mb", "training_memory_mb", "speedup_over_stock",
                             "speedup_over_fp32")]
     if row.endswith(")"): shown = shown[:-2] # the bounds, which are left out where the steps differ too much
@@ -122,12 +129,12 @@ import json, sys
 j = json.load(open(sys.argv[1]))
 assert j["detect"] and j["batch"] == 3 and j["subdivisions"] == 1 and not j["verdicts"], j
 for d in j["dtypes"]:
-    step = d["step_ms"]
+    ms = d["ms"]
     assert d["steps"] == 6 and not d["layers"] and d["training_memory_mb"] is None, d
     assert 1 < d["peak_memory_mb"] < 4000, d
-    assert abs(d["forward_ms"] / step["typical"] - 1) < 1e-9 and d["backward_ms"] == d["update_ms"] == 0, d
-    assert 0 < step["min"] <= step["median"] <= step["max"], d
-    assert abs(d["images_per_second"] * step["typical"] / 3000 - 1) < 1e-9, d
+    assert ms["forward"] == ms["step"] and 0 == ms["backward"]["max"] == ms["update"]["max"], d
+    assert ms["step"]["min"] > 0, d
+    assert abs(d["images_per_second"] * ms["step"]["typical"] / 3000 - 1) < 1e-9, d
 EOF
     bench connected.cfg -detect -dtypes fp32 -iters 3 -json -
     python3 -c 'import json; assert json.load(open("out"))["batch"] == 1'

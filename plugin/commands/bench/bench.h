@@ -26,13 +26,16 @@ typedef struct amp_bench_request {
     int detect;               /* predictions instead of steps */
 } amp_bench_request;
 
-/* What is timed, in ms. A training step is `subdivisions` passes, each a forward and a backward of `batch`
- * images, and one update. With -detect a step is one forward, and backward and update take 0 ms. */
-typedef struct amp_bench_times { double forward, backward, update; } amp_bench_times;
+/* What is timed. A training step is `subdivisions` passes, each a forward and a backward of `batch` images,
+ * and one update. With -detect a step is one forward, and backward and update take 0 ms. */
+typedef enum amp_bench_phase {
+    AMP_BENCH_FORWARD, AMP_BENCH_BACKWARD, AMP_BENCH_UPDATE, AMP_BENCH_STEP, AMP_BENCH_PHASES
+} amp_bench_phase;
 
-/* Summary of the times of several steps. `typical` is shown and compared: the geometric mean of the rounds'
- * medians, over those rounds of turns in which all sides worked; with fewer than two such rounds the median of
- * all steps. lower and upper are quartiles. */
+/* Summary of several measured times. `typical` is shown and compared. For whole steps it is the geometric
+ * mean of the rounds' medians, over those rounds of turns in which all sides worked; with fewer than two such
+ * rounds it is the median of all steps. For a phase it is the typical step's time multiplied by the phase's
+ * share of the time of all steps. lower and upper are quartiles. */
 typedef struct amp_bench_spread { double typical, median, least, lower, upper, most; } amp_bench_spread;
 
 /* How many times as fast one side is as another, with bounds. The ratio is the quotient of the two typical
@@ -60,8 +63,7 @@ typedef struct amp_bench_side {
     const char *dtype;             /* "stock", "fp32", "bf16", "fp16" */
     amp_support support;
     const char *note;              /* the backend's remark on how it supports dtype; NULL: none */
-    double *ms;                    /* per measured step; sorted by amp_bench_summarize */
-    amp_bench_times sums;          /* of all measured steps */
+    double *ms[AMP_BENCH_PHASES];  /* per measured step; sorted by amp_bench_summarize */
     int *turn;                     /* per measured step: in which round of turns it was made */
     int steps, room;
     /* steps that were not measured: to warm up; fp16 looking for its loss scale */
@@ -73,8 +75,7 @@ typedef struct amp_bench_side {
     int layer_count;
     int done;                      /* the program has ended well, and everything has been read */
     /* By amp_bench_summarize: */
-    amp_bench_spread step;
-    amp_bench_times parts;         /* the typical step's, by their shares of all steps' time */
+    amp_bench_spread spread[AMP_BENCH_PHASES];
     double images_per_second;
     double training_mb;            /* peak_memory_mb and what a training's loader holds; 0 with -detect */
     amp_bench_ratio over_stock, over_fp32; /* speed-ups; ratio 0 where that side was not measured */
@@ -162,7 +163,7 @@ typedef struct amp_layer_clocks amp_layer_clocks;
 /* Room for `steps` passes. One at a time in a program; net must outlive it. */
 amp_layer_clocks *amp_layer_clocks_create(struct network *net, int steps);
 void amp_layer_clocks_free(amp_layer_clocks *);
-/* Forward and backward of one pass of the `steps`, whose images are counted. */
+/* Forward and backward of one pass, whose images are counted. More than `steps` are not noted. */
 void amp_layer_clocks_pass(amp_layer_clocks *);
 /* What was found of layer `index`: medians over the passes. */
 amp_bench_layer amp_layer_clocks_of(const amp_layer_clocks *, int index);

@@ -97,18 +97,22 @@ static amp_status load(child *c, amp_error *error)
 
 /* ---- steps ---- */
 
-static amp_bench_times predict(child *c)
+static void predict(child *c, double ms[AMP_BENCH_STEP])
 {
     double began = amp_bench_now_ms();
     amp_fork_predict(c->net);
-    amp_bench_times ms = { .forward = amp_bench_now_ms() - began };
+    c->step_ms = ms[AMP_BENCH_FORWARD] = amp_bench_now_ms() - began;
+    ms[AMP_BENCH_BACKWARD] = ms[AMP_BENCH_UPDATE] = 0;
     memory_look(c);
-    return ms;
 }
 
-/* What train_network_datum does, in its parts. */
-static amp_bench_times train(child *c)
+/* What train_network_datum does, in its parts. ms: forward, backward, update. */
+static void step(child *c, double ms[AMP_BENCH_STEP])
 {
+    if (c->request->detect) {
+        predict(c, ms);
+        return;
+    }
     amp_fork_begin_pass(c->net);
     double began = amp_bench_now_ms();
     amp_fork_forward(c->net);
@@ -118,7 +122,10 @@ static amp_bench_times train(child *c)
     memory_look(c);
     double to_update = amp_bench_now_ms();
     amp_fork_update(c->net);
-    return (amp_bench_times){ forward - began, backward - forward, amp_bench_now_ms() - to_update };
+    ms[AMP_BENCH_FORWARD] = forward - began;
+    ms[AMP_BENCH_BACKWARD] = backward - forward;
+    ms[AMP_BENCH_UPDATE] = amp_bench_now_ms() - to_update;
+    c->step_ms = ms[AMP_BENCH_FORWARD] + ms[AMP_BENCH_BACKWARD] + ms[AMP_BENCH_UPDATE];
 }
 
 int amp_bench_is_enough(const amp_bench_request *r, long steps, double spent_ms)
@@ -133,11 +140,10 @@ static int was_skipped(const child *c) { return c->amp && c->amp->step_skipped; 
 /* fp16 looks for its loss scale first: steps that are skipped are none. */
 static amp_status measure(child *c, amp_error *error)
 {
-    double spent = 0;
+    double ms[AMP_BENCH_STEP], spent = 0;
     int skipped = 0;
     for (int warm = AMP_BENCH_WARMUP; !c->stopped && !amp_bench_is_enough(c->request, c->measured, spent);) {
-        amp_bench_times ms = c->request->detect ? predict(c) : train(c);
-        c->step_ms = ms.forward + ms.backward + ms.update;
+        step(c, ms);
         if (was_skipped(c)) {
             if (++skipped > AMP_BENCH_MOST_SKIPPED)
                 return amp_fail(error, AMP_DIVERGED, AMP_BENCH_ALL_SKIPPED, skipped);
@@ -148,7 +154,8 @@ static amp_status measure(child *c, amp_error *error)
             warm = 0;
             spent += c->step_ms;
             c->measured++;
-            end_turn(c, "step %.9g %.9g %.9g", ms.forward, ms.backward, ms.update);
+            end_turn(c, "step %.9g %.9g %.9g", ms[AMP_BENCH_FORWARD], ms[AMP_BENCH_BACKWARD],
+                     ms[AMP_BENCH_UPDATE]);
         }
     }
     amp_view v = amp_fork_view(c->net);

@@ -20,7 +20,7 @@ double amp_bench_now_ms(void) { return 1e3 * amp_clock_seconds(); }
 
 static void add(amp_layer_clocks *c, double *times, int layer, double ms)
 {
-    if (layer >= 0 && layer < c->layers) times[layer * c->room + c->passes] += ms;
+    if (layer >= 0 && layer < c->layers && c->passes < c->room) times[layer * c->room + c->passes] += ms;
 }
 
 /* ---- AMP ---- */
@@ -101,11 +101,12 @@ void amp_layer_clocks_pass(amp_layer_clocks *c)
 amp_bench_layer amp_layer_clocks_of(const amp_layer_clocks *c, int index)
 {
     amp_layer_work work = amp_fork_layer_work(c->net, index);
+    int passes = c->passes < c->room ? c->passes : c->room;
     int at = index * c->room;
     amp_bench_layer out = { .index = index, .misaligned = work.misaligned, .operations = work.operations,
                             .bytes = work.bytes,
-                            .forward_ms = amp_bench_spread_of(c->forward + at, c->passes).median,
-                            .backward_ms = amp_bench_spread_of(c->backward + at, c->passes).median };
+                            .forward_ms = amp_bench_spread_of(c->forward + at, passes).median,
+                            .backward_ms = amp_bench_spread_of(c->backward + at, passes).median };
     const amp_plan *plan = c->engine ? amp_engine_plan(c->engine) : NULL;
     if (plan) out.in_half = plan->nodes[index].products != AMP_FP32;
     snprintf(out.type, sizeof out.type, "%s", work.type);

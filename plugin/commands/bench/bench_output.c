@@ -59,13 +59,19 @@ static const amp_field spread_fields[] = {
     SPREAD("lower_quartile", lower), SPREAD("upper_quartile", upper), SPREAD("max", most), { 0 } };
 
 #define SIDE(key, member, ...) AMP_FIELD_AS(key, amp_bench_side, member, __VA_ARGS__)
+#define PHASE(key, phase) AMP_RECORD_AS(key, amp_bench_side, spread[phase], spread_fields)
+#define TYPICAL(phase, heading) SIDE(NULL, spread[phase].typical, .title = heading, .cell = number_cell)
+
+static const amp_field phase_fields[] = {
+    PHASE("forward", AMP_BENCH_FORWARD), PHASE("backward", AMP_BENCH_BACKWARD),
+    PHASE("update", AMP_BENCH_UPDATE), PHASE("step", AMP_BENCH_STEP), { 0 } };
+
 static const amp_field side_fields[] = {
     SIDE("dtype", dtype, .title = "dtype", .left = 1),
     AMP_NAME_AS("support", amp_bench_side, support, amp_support_names), SIDE("note", note),
-    SIDE("forward_ms", parts.forward, .title = "forward", .cell = number_cell),
-    SIDE("backward_ms", parts.backward, .title = "backward", .cell = number_cell),
-    SIDE("update_ms", parts.update, .title = "update", .cell = number_cell),
-    AMP_RECORD_AS("step_ms", amp_bench_side, step, spread_fields, .title = "step", .cell = step_cell),
+    TYPICAL(AMP_BENCH_FORWARD, "forward"), TYPICAL(AMP_BENCH_BACKWARD, "backward"),
+    TYPICAL(AMP_BENCH_UPDATE, "update"),
+    SIDE(NULL, spread[AMP_BENCH_STEP], .title = "step", .cell = step_cell), AMP_GROUP_AS("ms", phase_fields),
     SIDE("steps", steps, .title = "steps"), SIDE("skipped", skipped), SIDE("first_loss", first_loss),
     SIDE("images_per_second", images_per_second, .title = "images/s", .cell = number_cell),
     SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .cell = megabytes_cell),
@@ -86,7 +92,7 @@ static void set_cost(part *row, const amp_bench *b, const amp_bench_side *s, dou
 {
     char number[16];
     snprintf(row->cost[s - b->sides], sizeof *row->cost, "%s (%.1f %%)%s", amp_bench_number(number, ms),
-             100 * ms / s->step.typical, is_half ? "*" : " ");
+             100 * ms / s->spread[AMP_BENCH_STEP].typical, is_half ? "*" : " ");
 }
 
 static void set_costs(part *rows, const amp_bench *b, const amp_bench_side *s, const int *top, int count)
@@ -101,8 +107,8 @@ static void set_costs(part *rows, const amp_bench *b, const amp_bench_side *s, c
         set_cost(&rows[k], b, s, ms, l->in_half);
     }
     set_cost(&rows[count], b, s, count < s->layer_count && others > 0 ? others : 0, 0);
-    set_cost(&rows[count + 1], b, s, s->parts.update, 0);
-    set_cost(&rows[count + 2], b, s, s->step.typical, 0);
+    set_cost(&rows[count + 1], b, s, s->spread[AMP_BENCH_UPDATE].typical, 0);
+    set_cost(&rows[count + 2], b, s, s->spread[AMP_BENCH_STEP].typical, 0);
 }
 
 static void print_layers(const amp_bench *b, FILE *out)

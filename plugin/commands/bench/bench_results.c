@@ -12,19 +12,19 @@
 
 static amp_status add_step(const amp_bench *b, amp_bench_side *s, const char *text)
 {
-    amp_bench_times t;
-    if (sscanf(text, "%lf %lf %lf", &t.forward, &t.backward, &t.update) != 3) return AMP_IO_FAILED;
+    double f, k, u;
+    if (sscanf(text, "%lf %lf %lf", &f, &k, &u) != 3) return AMP_IO_FAILED;
+    const double ms[AMP_BENCH_PHASES] = { f, k, u, b->subdivisions * (f + k) + u };
     if (s->steps == s->room) {
         size_t room = s->room ? 2 * (size_t)s->room : 256;
         s->turn = amp_allocated(realloc(s->turn, room * sizeof *s->turn));
-        s->ms = amp_allocated(realloc(s->ms, room * sizeof *s->ms));
+        for (int p = 0; p < AMP_BENCH_PHASES; p++)
+            s->ms[p] = amp_allocated(realloc(s->ms[p], room * sizeof *s->ms[p]));
         s->room = (int)room;
     }
     s->turn[s->steps] = b->turn;
-    s->ms[s->steps++] = b->subdivisions * (t.forward + t.backward) + t.update;
-    s->sums.forward += t.forward;
-    s->sums.backward += t.backward;
-    s->sums.update += t.update;
+    for (int p = 0; p < AMP_BENCH_PHASES; p++) s->ms[p][s->steps] = ms[p];
+    s->steps++;
     return AMP_OK;
 }
 
@@ -118,7 +118,7 @@ typedef struct rounds {
 static double turn_median(const amp_bench_side *s, int turn, double *scratch)
 {
     int count = 0;
-    for (int i = 0; i < s->steps; i++) if (s->turn[i] == turn) scratch[count++] = s->ms[i];
+    for (int i = 0; i < s->steps; i++) if (s->turn[i] == turn) scratch[count++] = s->ms[AMP_BENCH_STEP][i];
     return amp_bench_spread_of(scratch, count).median;
 }
 
@@ -156,8 +156,8 @@ static double sum_of(const double *values, int count)
 static void scale_layers(amp_bench_side *s)
 {
     double all = amp_bench_layers_ms(s);
-    double step = s->step.typical;
-    double scale = all > 0 ? (step - s->parts.update) / all : 0;
+    double step = s->spread[AMP_BENCH_STEP].typical;
+    double scale = all > 0 ? (step - s->spread[AMP_BENCH_UPDATE].typical) / all : 0;
     for (int i = 0; i < s->layer_count; i++) {
         amp_bench_layer *l = &s->layers[i];
         l->forward_ms *= scale;
@@ -169,12 +169,10 @@ static void scale_layers(amp_bench_side *s)
 static void measure_side(const amp_bench *b, amp_bench_side *s, const rounds *r)
 {
     const double *logs = r->logs[s - b->sides];
-    const amp_bench_times *sums = &s->sums;
-    s->step = amp_bench_spread_of(s->ms, s->steps);
-    double step = r->count > 1 ? exp(sum_of(logs, r->count) / r->count) : s->step.median;
-    double part = step / (b->subdivisions * (sums->forward + sums->backward) + sums->update);
-    s->step.typical = step;
-    s->parts = (amp_bench_times){ part * sums->forward, part * sums->backward, part * sums->update };
+    double all = sum_of(s->ms[AMP_BENCH_STEP], s->steps);
+    for (int p = 0; p < AMP_BENCH_PHASES; p++) s->spread[p] = amp_bench_spread_of(s->ms[p], s->steps);
+    double step = r->count > 1 ? exp(sum_of(logs, r->count) / r->count) : s->spread[AMP_BENCH_STEP].median;
+    for (int p = 0; p < AMP_BENCH_PHASES; p++) s->spread[p].typical = step * sum_of(s->ms[p], s->steps) / all;
     s->images_per_second = 1e3 * b->batch * b->subdivisions / step;
     if (s->peak_memory_mb > 0 && !b->detect)
         s->training_mb = s->peak_memory_mb + b->subdivisions * s->loaded_mb;
@@ -189,8 +187,8 @@ static amp_bench_ratio compare(const amp_bench *b, const amp_bench_side *referen
     const double *their_logs = r->logs[reference - b->sides], *our_logs = r->logs[s - b->sides];
     for (int i = 0; i < r->count; i++) r->scratch[i] = their_logs[i] - our_logs[i];
     amp_interval logs = amp_interval_of(r->scratch, r->count, .05);
-    amp_bench_ratio out = { reference->step.typical / s->step.typical, exp(logs.least), exp(logs.most),
-                            r->count };
+    amp_bench_ratio out = { reference->spread[AMP_BENCH_STEP].typical / s->spread[AMP_BENCH_STEP].typical,
+                            exp(logs.least), exp(logs.most), r->count };
     if (out.most > widest * out.least) out.least = out.most = NAN;
     return out;
 }
@@ -276,7 +274,7 @@ amp_status amp_bench_summarize(amp_bench *b, amp_error *error)
 void amp_bench_free(amp_bench *b)
 {
     for (int i = 0; i < b->count; i++) {
-        free(b->sides[i].ms);
+        for (int p = 0; p < AMP_BENCH_PHASES; p++) free(b->sides[i].ms[p]);
         free(b->sides[i].turn);
         free(b->sides[i].layers);
     }

@@ -24,8 +24,11 @@ const char *amp_bench_number(char text[16], double value)
     return text;
 }
 
-static double step_ms(const amp_bench_side *s) { return s->step.typical; }
-static double update_share(const amp_bench_side *s) { return s->parts.update / step_ms(s); }
+static double step_ms(const amp_bench_side *s) { return s->spread[AMP_BENCH_STEP].typical; }
+static double update_share(const amp_bench_side *s)
+{
+    return s->spread[AMP_BENCH_UPDATE].typical / step_ms(s);
+}
 
 #define add(to, ...) amp_append(to, AMP_BENCH_TEXT, __VA_ARGS__)
 

@@ -67,7 +67,15 @@ static size_t rows_to_keep(void *context) { return ((const rows_so_far *)context
 
 /* ---- when ---- */
 
-/* The multiples of `every` from burn_in on, and the last iteration: the next after `iteration`; 0: none. */
+static int is_due(long iteration)
+{
+    amp_view net = amp_fork_view(map.net);
+    if (iteration <= map.last) return 0; /* a skipped step */
+    if (net.max_batches > 0 && iteration >= net.max_batches) return 1;
+    return iteration >= net.burn_in && iteration / map.every > map.last / map.every;
+}
+
+/* After `iteration`; 0: never. */
 static long next_after(long iteration)
 {
     amp_view net = amp_fork_view(map.net);
@@ -192,10 +200,9 @@ void amp_map_step(void)
     long iteration = amp_fork_view(map.net).batch_number;
     map.now.iteration = 0;
     double began = amp_clock_seconds();
-    if (iteration <= map.last) return; /* a skipped step */
-    long due = next_after(map.last);
-    map.last = iteration;
-    if (!due || iteration < due) return;
+    int due = is_due(iteration);
+    if (iteration > map.last) map.last = iteration;
+    if (!due) return;
     measure(iteration);
     amp_training_exclude_seconds(amp_clock_seconds() - began);
 }
