@@ -150,9 +150,7 @@ amp_status amp_dtypes_read(const char *given, const char *usual, const amp_machi
     for (const char *at = given ? given : usual; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
-        int dtype = amp_dtype_find(name);
         if (given) AMP_TRY(check_dtype(name, list, machine, error));
-        else if (dtype >= 0 && machine->support[dtype] == AMP_SUPPORT_NONE) continue;
         amp_lines_add(list, "%s", name);
     }
     return AMP_OK;

@@ -38,9 +38,9 @@ amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp
 int amp_asks_for_help(const char *argument);
 
 #define AMP_ALL_DTYPES "stock,fp32,bf16,fp16"
-/* The names that -dtypes gives, "fp32,bf16", each once; or, where it is NULL, the usual ones that the machine
- * can run. The caller frees them with amp_lines_free, also on failure. AMP_BAD_CONFIG: a name that is not in
- * AMP_ALL_DTYPES, or stands there twice. AMP_UNSUPPORTED: the machine cannot run one of those given. */
+/* The names that -dtypes gives, "fp32,bf16", each once; or the usual ones, where it is NULL. The caller frees
+ * them with amp_lines_free, also on failure. AMP_BAD_CONFIG: a name that is not in AMP_ALL_DTYPES, or stands
+ * there twice. AMP_UNSUPPORTED: the machine cannot run one of those given; usual ones are not checked. */
 amp_status amp_dtypes_read(const char *given, const char *usual, const amp_machine *, amp_lines *,
                            amp_error *);
 

@@ -25,6 +25,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { MOST_PARTS = 2 };
+
 static const double slice_seconds = .1;
 
 /* ---- the command line ---- */
@@ -42,32 +44,31 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
         { .name = "-size", .number = &r->size, .least = 1, .most = 65536,
           .about = "width and height of the images (the .cfg's)" },
         { .name = "-detect", .flag = &r->detect,
-          .about = "predictions instead of training steps: of one image, or of -batch" },
+          .about = "predictions instead of training steps: of one image, and of a batch" },
         { .name = "-json", .value = "FILE", .text = &r->json,
           .about = "also writes everything as JSON; - is standard output" },
         { 0 } };
     return amp_arguments_read("amp bench", argc - 3, argv + 3, arguments, error);
 }
 
-/* The sides' dtypes point into list. */
+/* The sides' dtypes point into list. One that this machine cannot run is left out, unless it was named. */
 static amp_status choose_sides(const amp_bench_request *r, amp_lines *list, amp_bench *b,
                                amp_error *error)
 {
     const char *usual = amp_fork_device() >= 0 ? AMP_ALL_DTYPES : "fp32,bf16,fp16";
-    const amp_machine *m = &b->machine;
-    AMP_TRY(amp_machine_read(&b->machine, error));
-    AMP_TRY(amp_dtypes_read(r->dtypes, usual, m, list, error));
+    amp_machine machine;
+    AMP_TRY(amp_machine_read(&machine, error));
+    AMP_TRY(amp_dtypes_read(r->dtypes, usual, &machine, list, error));
     for (size_t i = 0; i < list->count; i++) {
         int dtype = amp_dtype_find(list->line[i]);
         amp_bench_side *s = &b->sides[b->count++];
         *s = (amp_bench_side){ .dtype = list->line[i], .support = AMP_SUPPORT_NATIVE };
         if (dtype < 0) continue;
-        s->support = m->support[dtype];
-        if (m->note[dtype][0]) s->note = m->note[dtype];
+        snprintf(s->machine, sizeof s->machine, "%s", machine.backend);
+        snprintf(s->note, sizeof s->note, "%s", machine.note[dtype]);
+        s->support = machine.support[dtype];
+        s->left_out = s->support == AMP_SUPPORT_NONE;
     }
-    for (int d = 0; d < AMP_MACHINE_DTYPES && !r->dtypes; d++)
-        if (m->support[d] == AMP_SUPPORT_NONE)
-            amp_lines_add(&b->left_out, "%s is left out: %s", amp_dtype_name((amp_dtype)d), m->note[d]);
     return AMP_OK;
 }
 
@@ -76,9 +77,8 @@ static amp_status check_cfg(amp_bench_request *r, amp_bench *b, amp_error *error
 {
     amp_cfg_facts facts;
     AMP_TRY(amp_cfg_look(r->cfg, "fp32", CFG_FOR_ANYTHING, &facts, error));
-    b->detect = r->detect;
     b->subdivisions = r->batch || r->detect ? 1 : facts.subdivisions;
-    if (!r->batch) r->batch = r->detect ? 1 : facts.batch / facts.subdivisions;
+    if (!r->batch) r->batch = facts.batch / facts.subdivisions;
     return AMP_OK;
 }
 
@@ -101,7 +101,7 @@ typedef struct program {
 
 typedef struct run {
     amp_bench *b;
-    program programs[AMP_BENCH_SIDES];
+    program programs[AMP_BENCH_SIDES];   /* of the sides that are not left out */
     int count;
     char cfg[AMP_MEMORY_FILE];           /* that the programs load */
     int shows_progress;
@@ -192,26 +192,48 @@ static amp_status measure(const amp_bench_request *request, amp_bench *b, amp_er
 {
     run r = { .b = b, .shows_progress = isatty(STDERR_FILENO) };
     AMP_TRY(amp_bench_write_cfg(request, (int)request->batch, 1, r.cfg, error));
-    for (int i = 0; i < b->count; i++) make_program(&r.programs[r.count++], request, &r, &b->sides[i]);
+    for (amp_bench_side *s = b->sides; s < b->sides + b->count; s++)
+        if (!s->left_out) make_program(&r.programs[r.count++], request, &r, s);
     AMP_TRY(run_all(&r, error));
     return amp_bench_summarize(b, error);
 }
 
-static amp_status bench(amp_bench_request *request, amp_bench *b, amp_error *error)
+/* Predictions have two benchmarks, of one image and of more. Returns how many there are. */
+static int divide(const amp_bench_request *request, amp_bench_request parts[MOST_PARTS],
+                  amp_bench b[MOST_PARTS])
+{
+    int count = request->detect && request->batch > 1 ? 2 : 1;
+    parts[0] = parts[count - 1] = *request;
+    if (count > 1) parts[0].batch = 1, b[1] = b[0];
+    return count;
+}
+
+static void show(const amp_bench_request *request, const amp_bench *b, int count, FILE *json)
+{
+    FILE *text = json == stdout ? stderr : stdout;
+    if (request->detect) amp_bench_print_detection(b, count, text);
+    else amp_bench_print(b, text);
+    if (json && request->detect) amp_bench_write_detection(b, count, json);
+    else if (json) amp_bench_write_json(b, json);
+}
+
+static amp_status bench(amp_bench_request *request, amp_bench b[MOST_PARTS], amp_error *error)
 {
     amp_output json;
+    amp_bench_request parts[MOST_PARTS];
     AMP_TRY(check_cfg(request, b, error));
     AMP_TRY(amp_output_begin(request->json, &json, error));
-    amp_status status = measure(request, b, error);
-    if (status == AMP_OK) amp_bench_print(b, json.stream == stdout ? stderr : stdout);
-    if (status == AMP_OK && json.stream) amp_bench_write_json(b, json.stream);
+    int count = divide(request, parts, b);
+    amp_status status = AMP_OK;
+    for (int i = 0; i < count && status == AMP_OK; i++) status = measure(&parts[i], &b[i], error);
+    if (status == AMP_OK) show(request, b, count, json.stream);
     return amp_output_end(&json, status, error);
 }
 
 amp_status amp_command_bench(int argc, char **argv, amp_error *error)
 {
     amp_bench_request request = { 0 };
-    amp_bench b = { 0 };
+    amp_bench b[MOST_PARTS] = { 0 };
     amp_lines dtypes = { 0 };
     amp_ranks_over(); /* from here on a rank that ends does not end the others: all end for the same reason */
     AMP_TRY(read_request(argc, argv, &request, error));
@@ -220,12 +242,12 @@ amp_status amp_command_bench(int argc, char **argv, amp_error *error)
         return AMP_OK;
     }
     if (amp_turns_taken()) return amp_bench_child(&request, error); /* one of those that it starts */
-    b.cfg = request.cfg;
-    note_machine(&b);
-    b.seed = darknet_amp_is_seeded() ? darknet_amp_seed() : 1;
-    amp_status status = choose_sides(&request, &dtypes, &b, error);
-    if (status == AMP_OK) status = bench(&request, &b, error);
-    amp_bench_free(&b);
+    b->cfg = request.cfg;
+    note_machine(b);
+    b->seed = darknet_amp_is_seeded() ? darknet_amp_seed() : 1;
+    amp_status status = choose_sides(&request, &dtypes, b, error);
+    if (status == AMP_OK) status = bench(&request, b, error);
+    for (int i = 0; i < MOST_PARTS; i++) amp_bench_free(&b[i]);
     amp_lines_free(&dtypes);
     return status;
 }

@@ -5,14 +5,12 @@
 #pragma once
 
 #include "../../host/fork_commands.h"
-#include "../../host/program/machine.h"
 #include "../table.h"
 
 enum {
     AMP_BENCH_SIDES = 4,  /* stock, fp32, bf16, fp16 */
     AMP_BENCH_TOP = 10,   /* layers that are shown of each */
     AMP_BENCH_TEXT = 1536, /* bytes of a verdict */
-    AMP_BENCH_REASONS = 6,
     AMP_BENCH_WARMUP = 3, AMP_BENCH_MOST_SKIPPED = 60, AMP_BENCH_MOST_STEPS = 100000
 };
 #define AMP_BENCH_ALL_SKIPPED \
@@ -27,7 +25,7 @@ typedef struct amp_bench_request {
 } amp_bench_request;
 
 /* What is timed. A training step is `subdivisions` passes, each a forward and a backward of `batch` images,
- * and one update. With -detect a step is one forward, and backward and update take 0 ms. */
+ * and one update. With -detect a step is one forward. */
 typedef enum amp_bench_phase {
     AMP_BENCH_FORWARD, AMP_BENCH_BACKWARD, AMP_BENCH_UPDATE, AMP_BENCH_STEP, AMP_BENCH_PHASES
 } amp_bench_phase;
@@ -36,13 +34,17 @@ typedef enum amp_bench_phase {
  * mean of the rounds' medians, over those rounds of turns in which all sides worked; with fewer than two such
  * rounds it is the median of all steps. For a phase it is the typical step's time multiplied by the phase's
  * share of the time of all steps. lower and upper are quartiles. */
-typedef struct amp_bench_spread { double typical, median, least, lower, upper, most; } amp_bench_spread;
+typedef struct amp_bench_spread {
+    double typical, median, least, lower, upper, most;
+    int count;
+} amp_bench_spread;
 
 /* How many times as fast one side is as another, with bounds. The ratio is the quotient of the two typical
  * steps, which is the geometric mean of the ratios within the rounds: a machine that is busy for a while
  * slows both sides of a round. least and most are the 95 % confidence interval by Student's t, of the
- * logarithms of the rounds' ratios. They are NaN with fewer than two rounds in which all sides worked, and
- * where they would be more than a factor of 4 apart, which tells nothing. */
+ * logarithms of the rounds' ratios. With fewer than two rounds in which all sides worked, `rounds` is 0, and
+ * the bounds are the smallest and largest quotient of any two steps. Bounds that are more than a factor of 4
+ * apart tell nothing: both are NaN then. */
 typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_bench_ratio;
 
 /* One layer in one dtype. Its times, casts of its inputs included, are medians over passes in which each
@@ -62,7 +64,8 @@ typedef struct amp_bench_layer {
 typedef struct amp_bench_side {
     const char *dtype;             /* "stock", "fp32", "bf16", "fp16" */
     amp_support support;
-    const char *note;              /* the backend's remark on how it supports dtype; NULL: none */
+    char note[256];                /* the backend's remark on how it supports dtype */
+    char machine[300];             /* the backend in words; empty for stock */
     double *ms[AMP_BENCH_PHASES];  /* per measured step; sorted by amp_bench_summarize */
     int *turn;                     /* per measured step: in which round of turns it was made */
     int steps, room;
@@ -74,16 +77,24 @@ typedef struct amp_bench_side {
     amp_bench_layer *layers;
     int layer_count;
     int done;                      /* the program has ended well, and everything has been read */
+    int left_out;                  /* this machine cannot run it (see note), and -dtypes did not name it */
     /* By amp_bench_summarize: */
     amp_bench_spread spread[AMP_BENCH_PHASES];
     double images_per_second;
-    double training_mb;            /* peak_memory_mb and what a training's loader holds; 0 with -detect */
+    double training_mb;            /* peak_memory_mb and what a training's loader holds */
     amp_bench_ratio over_stock, over_fp32; /* speed-ups; ratio 0 where that side was not measured */
 } amp_bench_side;
 
 typedef enum amp_bench_worth {
     AMP_BENCH_WORTH_IT, AMP_BENCH_CANNOT_TELL, AMP_BENCH_NOT_WORTH_IT
 } amp_bench_worth;
+
+/* Why half precision gains little time. */
+typedef enum amp_bench_reason {
+    AMP_BENCH_NO_NATIVE_HALF, AMP_BENCH_FIXED_COSTS, AMP_BENCH_UPDATE_COSTS, AMP_BENCH_FP32_LAYERS,
+    AMP_BENCH_MEMORY_BOUND, AMP_BENCH_MISALIGNED, AMP_BENCH_REASONS
+} amp_bench_reason;
+extern const char *const amp_bench_reason_names[AMP_BENCH_REASONS];
 
 /* The evidence for the verdict on one half dtype. Shares are of the time of its layers, 0 to 1: of layers
  * that run in fp32; of others that are bound by memory; of products with misaligned channels. */
@@ -99,9 +110,7 @@ typedef struct amp_bench_verdict {
     double memory_ratio;           /* of peak memory, to fp32's */
     amp_bench_worth worth;         /* as to time */
     int saves_memory;
-    /* why it gains little time, "no native half" and so on; none where it is worth it */
-    const char *reason[AMP_BENCH_REASONS];
-    int reasons;
+    int reason[AMP_BENCH_REASONS]; /* flags; all 0 where it is worth it */
     char text[AMP_BENCH_TEXT];     /* sentences, with the numbers */
 } amp_bench_verdict;
 
@@ -109,13 +118,12 @@ typedef struct amp_bench {
     const char *cfg;
     int batch, subdivisions, width, height, channels;
     unsigned seed;
-    int on_gpu, detect;
-    amp_machine machine;
-    amp_lines left_out;            /* of the usual dtypes those that it cannot run, and why */
+    int on_gpu;
     int threads, processors;       /* of OpenMP, as its environment says; of the machine */
     amp_bench_side sides[AMP_BENCH_SIDES];
     int count;
     int turn, last_side;           /* the number of the round, and the side that wrote the last line */
+    int *top, top_count;           /* the most expensive layers; by amp_bench_summarize */
     amp_bench_verdict verdicts[AMP_BENCH_SIDES];
     int verdict_count;
 } amp_bench;
@@ -144,9 +152,9 @@ double amp_bench_layers_ms(const amp_bench_side *);
 amp_status amp_bench_summarize(amp_bench *, amp_error *);
 void amp_bench_free(amp_bench *);
 
-/* Indices of the AMP_BENCH_TOP layers, or all where there are fewer, that have the largest share of a step in
- * any dtype, the largest first. Returns how many. */
-int amp_bench_top_layers(const amp_bench *, int layers[AMP_BENCH_TOP]);
+/* Indices of the layers that are among the AMP_BENCH_TOP most expensive of any side, the most expensive of
+ * the first side first; at most layer_count of them. Returns how many. */
+int amp_bench_top_layers(const amp_bench *, int *layers);
 
 void amp_bench_judge(const amp_bench_evidence *, amp_bench_verdict *);
 /* ms and the like: four digits, three below 1, and no exponent in large ones. Returns text. */
@@ -155,6 +163,9 @@ const char *amp_bench_number(char text[16], double value);
 void amp_bench_step_text(const amp_bench_spread *, char text[AMP_CELL_TEXT]);
 void amp_bench_print(const amp_bench *, FILE *);
 void amp_bench_write_json(const amp_bench *, FILE *);
+/* The same for -detect: `count` benchmarks of one network at different batches. */
+void amp_bench_print_detection(const amp_bench *, int count, FILE *);
+void amp_bench_write_detection(const amp_bench *, int count, FILE *);
 
 /* ---- bench_layers.c: clocks around the layers of one network; they make a step slower ---- */
 

@@ -1,23 +1,16 @@
 /* A benchmark on the terminal and as JSON. */
 #include "bench.h"
 
+#include "../../host/program/machine.h"
 #include "../table.h"
 
 #include <string.h>
 
 /* ---- one dtype ---- */
 
-/* What is 0 is not measured: a prediction has no backward. */
 static void number_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
-    double value = *(const double *)cell->value;
-    if (value > 0) amp_bench_number(text, value);
-}
-
-static void megabytes_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    double value = *(const double *)cell->value;
-    if (value > 0) snprintf(text, AMP_CELL_TEXT, "%.0f", value);
+    amp_bench_number(text, *(const double *)cell->value);
 }
 
 void amp_bench_step_text(const amp_bench_spread *step, char text[AMP_CELL_TEXT])
@@ -62,105 +55,164 @@ static const amp_field spread_fields[] = {
 #define PHASE(key, phase) AMP_RECORD_AS(key, amp_bench_side, spread[phase], spread_fields)
 #define TYPICAL(phase, heading) SIDE(NULL, spread[phase].typical, .title = heading, .cell = number_cell)
 
+#define RATIOS \
+    SIDE("speedup_over_stock", over_stock.ratio, .known = AMP_ABOVE_0, .title = "to stock", \
+         .cell = ratio_cell), \
+    SIDE("speedup_over_fp32", over_fp32.ratio, .known = AMP_ABOVE_0, .title = "to fp32", \
+         .cell = bounded_ratio_cell)
+
 static const amp_field phase_fields[] = {
     PHASE("forward", AMP_BENCH_FORWARD), PHASE("backward", AMP_BENCH_BACKWARD),
     PHASE("update", AMP_BENCH_UPDATE), PHASE("step", AMP_BENCH_STEP), { 0 } };
 
 static const amp_field side_fields[] = {
-    SIDE("dtype", dtype, .title = "dtype", .left = 1),
-    AMP_NAME_AS("support", amp_bench_side, support, amp_support_names), SIDE("note", note),
-    TYPICAL(AMP_BENCH_FORWARD, "forward"), TYPICAL(AMP_BENCH_BACKWARD, "backward"),
-    TYPICAL(AMP_BENCH_UPDATE, "update"),
+    SIDE("dtype", dtype), AMP_NAME_AS("support", amp_bench_side, support, amp_support_names),
+    SIDE("note", note),
+    SIDE("machine", machine), AMP_FLAG_AS("left_out", amp_bench_side, left_out), { 0 } };
+
+/* Of a dtype that was measured. */
+static const amp_field measured_fields[] = {
+    SIDE(NULL, dtype, .title = "dtype", .left = 1), TYPICAL(AMP_BENCH_FORWARD, "forward"),
+    TYPICAL(AMP_BENCH_BACKWARD, "backward"), TYPICAL(AMP_BENCH_UPDATE, "update"),
     SIDE(NULL, spread[AMP_BENCH_STEP], .title = "step", .cell = step_cell), AMP_GROUP_AS("ms", phase_fields),
     SIDE("steps", steps, .title = "steps"), SIDE("skipped", skipped), SIDE("first_loss", first_loss),
     SIDE("images_per_second", images_per_second, .title = "images/s", .cell = number_cell),
-    SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .cell = megabytes_cell),
-    SIDE("training_memory_mb", training_mb, .known = AMP_ABOVE_0, .title = "training",
-         .cell = megabytes_cell),
-    SIDE("speedup_over_stock", over_stock.ratio, .known = AMP_ABOVE_0, .title = "to stock",
-         .cell = ratio_cell),
-    SIDE("speedup_over_fp32", over_fp32.ratio, .known = AMP_ABOVE_0, .title = "to fp32",
-         .cell = bounded_ratio_cell), { 0 } };
+    SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .format = "%.0f"),
+    SIDE("training_memory_mb", training_mb, .title = "training", .format = "%.0f"),
+    RATIOS, { 0 } };
 
-/* ---- what a step is made of ---- */
+/* The same of predictions. */
+static const amp_field predicted_fields[] = {
+    SIDE(NULL, dtype, .title = "dtype", .left = 1),
+    SIDE(NULL, spread[AMP_BENCH_STEP], .title = "ms", .cell = step_cell), PHASE("ms", AMP_BENCH_STEP),
+    SIDE("passes", steps, .title = "passes"),
+    SIDE("images_per_second", images_per_second, .title = "images/s", .cell = number_cell),
+    SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .format = "%.0f"),
+    RATIOS, { 0 } };
 
-/* A row of its table: a layer, or all others, the update, the step; what that costs each side. */
-typedef struct part { char layer[8]; const char *name; char cost[AMP_BENCH_SIDES][32]; } part;
-
-/* mark: of what runs in half precision. */
-static void set_cost(part *row, const amp_bench *b, const amp_bench_side *s, double ms, int is_half)
+static void print_sides(const amp_bench *b, const amp_field *fields, FILE *out)
 {
-    char number[16];
-    snprintf(row->cost[s - b->sides], sizeof *row->cost, "%s (%.1f %%)%s", amp_bench_number(number, ms),
-             100 * ms / s->spread[AMP_BENCH_STEP].typical, is_half ? "*" : " ");
+    amp_bench_side measured[AMP_BENCH_SIDES];
+    int count = 0;
+    for (int i = 0; i < b->count; i++) if (!b->sides[i].left_out) measured[count++] = b->sides[i];
+    amp_table_print(out, 0, fields, measured, sizeof *measured, count, NULL);
+    for (int i = 0; i < b->count; i++)
+        if (b->sides[i].left_out) fprintf(out, "%s is left out: %s\n", b->sides[i].dtype, b->sides[i].note);
 }
 
-static void set_costs(part *rows, const amp_bench *b, const amp_bench_side *s, const int *top, int count)
+/* layers: whether they were timed. */
+static void write_sides(amp_json *j, const amp_bench *b, const amp_field *fields, int layers)
 {
-    double others = amp_bench_layers_ms(s);
-    for (int k = 0; k < count; k++) {
-        const amp_bench_layer *l = &s->layers[top[k]];
-        double ms = amp_bench_layer_ms(l);
-        others -= ms;
-        rows[k].name = l->type;
-        snprintf(rows[k].layer, sizeof rows->layer, "%d", l->index);
-        set_cost(&rows[k], b, s, ms, l->in_half);
+    amp_json_array(j, "dtypes");
+    for (const amp_bench_side *s = b->sides; s < b->sides + b->count; s++) {
+        amp_json_object(j, NULL);
+        amp_json_fields(j, s, side_fields);
+        if (!s->left_out) amp_json_fields(j, s, fields);
+        if (!s->left_out && layers)
+            amp_json_records(j, "layers", s->layers, sizeof *s->layers, s->layer_count, layer_fields);
+        amp_json_close(j);
     }
-    set_cost(&rows[count], b, s, count < s->layer_count && others > 0 ? others : 0, 0);
-    set_cost(&rows[count + 1], b, s, s->spread[AMP_BENCH_UPDATE].typical, 0);
-    set_cost(&rows[count + 2], b, s, s->spread[AMP_BENCH_STEP].typical, 0);
+    amp_json_close(j);
+}
+
+/* ---- layers ---- */
+
+/* A cell of the layers' table: the part of a step. */
+static void print_part(const amp_bench_side *s, double ms, const char *mark, FILE *out)
+{
+    char text[48], number[16];
+    snprintf(text, sizeof text, "%s (%.1f %%)", amp_bench_number(number, ms),
+             100 * ms / s->spread[AMP_BENCH_STEP].typical);
+    fprintf(out, " %20s%s", text, mark);
+}
+
+/* Returns whether it runs in half somewhere. */
+static int print_layer(const amp_bench *b, int layer, FILE *out)
+{
+    int named = 0, half = 0;
+    for (int i = 0; i < b->count; i++) {
+        const amp_bench_side *s = &b->sides[i];
+        if (layer >= s->layer_count) continue;
+        if (!named++) fprintf(out, "%5d %-15s", layer, s->layers[layer].type);
+        print_part(s, amp_bench_layer_ms(&s->layers[layer]), s->layers[layer].in_half ? "*" : " ", out);
+        half |= s->layers[layer].in_half;
+    }
+    putc('\n', out);
+    return half;
+}
+
+/* What a step has besides the layers that were shown. */
+static void print_rest(const amp_bench *b, const int *shown, int count, FILE *out)
+{
+    static const char *const names[] = { "other layers", "update", "step" };
+    for (int row = 0; row < 3; row++) {
+        fprintf(out, "%5s %-15s", "", names[row]);
+        for (int i = 0; i < b->count; i++) {
+            const amp_bench_side *s = &b->sides[i];
+            double others = amp_bench_layers_ms(s);
+            if (!s->layer_count) continue;
+            for (int k = 0; k < count; k++) others -= amp_bench_layer_ms(&s->layers[shown[k]]);
+            const double ms[] = { others > 0 ? others : 0, s->spread[AMP_BENCH_UPDATE].typical,
+                                  s->spread[AMP_BENCH_STEP].typical };
+            print_part(s, ms[row], " ", out);
+        }
+        putc('\n', out);
+    }
 }
 
 static void print_layers(const amp_bench *b, FILE *out)
 {
-    int top[AMP_BENCH_TOP], count = amp_bench_top_layers(b, top), columns = 2;
-    amp_field fields[AMP_BENCH_SIDES + 3] = { AMP_FIELD(part, layer, .title = "layer"),
-                                              AMP_FIELD(part, name, .title = "", .left = 1) };
-    part rows[AMP_BENCH_TOP + 3] = { 0 };
-    static const char *const rest[] = { "other layers", "update", "step" };
-    if (!count) return;
-    for (int k = 0; k < 3; k++) rows[count + k].name = rest[k];
-    for (int i = 0; i < b->count; i++) {
-        const amp_bench_side *s = &b->sides[i];
-        if (!s->layer_count) continue;
-        set_costs(rows, b, s, top, count);
-        fields[columns++] = (amp_field){ .at = offsetof(part, cost) + (size_t)i * sizeof *rows->cost,
-                                         .kind = AMP_CHARS, .title = s->dtype };
-    }
+    int half = 0;
+    if (!b->top_count) return;
     fprintf(out, "\nwhat a step is made of: the most expensive layers, forward and backward of all its "
-            "passes,\nms and share; * in half precision\n");
-    amp_table_print(out, 0, fields, rows, sizeof *rows, count + 3, NULL);
+            "passes, ms and share\n%5s %-15s", "layer", "");
+    for (int i = 0; i < b->count; i++) if (b->sides[i].layer_count) fprintf(out, " %20s ", b->sides[i].dtype);
+    putc('\n', out);
+    for (int k = 0; k < b->top_count; k++) half |= print_layer(b, b->top[k], out);
+    print_rest(b, b->top, b->top_count, out);
+    if (half) fprintf(out, "* in half precision\n");
 }
 
 /* ---- the whole ---- */
 
-static void print_head(const amp_bench *b, FILE *out)
+static void print_cfg(const amp_bench *b, FILE *out)
 {
     fprintf(out, "%s: ", b->cfg);
     /* else a flat input */
     if (b->width > 0) fprintf(out, "%d x %d x %d, ", b->width, b->height, b->channels);
-    fprintf(out, "%d image%s a pass; a step is ", b->batch, b->batch == 1 ? "" : "s");
-    if (b->detect) fprintf(out, "a prediction, as `detector test` makes it of images that are loaded\n");
-    else fprintf(out, "%d pass%s and an update\n", b->subdivisions, b->subdivisions == 1 ? "" : "es");
-    fprintf(out, "%s; %d thread%s, %d processor%s\n", b->machine.backend, b->threads,
+}
+
+static void print_machine(const amp_bench *b, FILE *out)
+{
+    const char *machine = "";
+    for (int i = 0; i < b->count; i++) if (b->sides[i].machine[0]) machine = b->sides[i].machine;
+    fprintf(out, "%s%s%d thread%s, %d processor%s\n", machine, machine[0] ? "; " : "", b->threads,
             b->threads == 1 ? "" : "s", b->processors, b->processors == 1 ? "" : "s");
+}
+
+static void print_head(const amp_bench *b, FILE *out)
+{
+    print_cfg(b, out);
+    fprintf(out, "%d image%s a pass; a step is %d pass%s and an update\n", b->batch, b->batch == 1 ? "" : "s",
+            b->subdivisions, b->subdivisions == 1 ? "" : "es");
+    print_machine(b, out);
     fprintf(out, "ms; forward and backward are of one pass, on synthetic images; in brackets the middle\n"
             "half of the steps, and the bounds of the ratio; MB at the peak: of this benchmark, which holds\n"
-            "one pass' images");
-    if (!b->detect) fprintf(out, ", and of a training, which holds two batches (besides those it decodes)");
-    fprintf(out, "\n\n");
+            "one pass' images, and of a training, which holds two batches (besides those it decodes)\n\n");
 }
 
 void amp_bench_print(const amp_bench *b, FILE *out)
 {
     print_head(b, out);
-    amp_table_print(out, 0, side_fields, b->sides, sizeof *b->sides, b->count, NULL);
-    for (size_t i = 0; i < b->left_out.count; i++) fprintf(out, "%s\n", b->left_out.line[i]);
+    print_sides(b, measured_fields, out);
     print_layers(b, out);
-    if (b->detect) return;
     putc('\n', out);
     if (!b->verdict_count) fprintf(out, "No verdict: that needs fp32 and one of bf16 and fp16.\n");
     for (int i = 0; i < b->verdict_count; i++) fprintf(out, "Verdict: %s\n", b->verdicts[i].text);
+    const amp_bench_side *stock = amp_bench_side_of(b, "stock"), *fp32 = amp_bench_side_of(b, "fp32");
+    if (stock && fp32)
+        fprintf(out, "The engine's own fp32 is %.2fx the speed of stock Darknet here.\n",
+                fp32->over_stock.ratio);
 }
 
 static void write_verdict(amp_json *j, const amp_bench_verdict *v)
@@ -176,32 +228,61 @@ static void write_verdict(amp_json *j, const amp_bench_verdict *v)
     amp_json_object(j, NULL);
     amp_json_fields(j, v, fields);
     amp_json_array(j, "reasons");
-    for (int i = 0; i < v->reasons; i++) amp_json_text(j, NULL, v->reason[i]);
+    for (int i = 0; i < AMP_BENCH_REASONS; i++)
+        if (v->reason[i]) amp_json_text(j, NULL, amp_bench_reason_names[i]);
     amp_json_close(j);
     amp_json_close(j);
 }
 
+#define BENCH(member) AMP_FIELD(amp_bench, member)
+#define MACHINE BENCH(cfg), AMP_FLAG_AS("gpu", amp_bench, on_gpu), BENCH(threads), BENCH(processors), \
+    BENCH(seed)
+#define SHAPE BENCH(width), BENCH(height), BENCH(channels)
+
 void amp_bench_write_json(const amp_bench *b, FILE *stream)
 {
-#define BENCH(member) AMP_FIELD(amp_bench, member)
-    static const amp_field fields[] = {
-        BENCH(cfg), AMP_FLAG_AS("gpu", amp_bench, on_gpu), AMP_FLAG_AS("detect", amp_bench, detect),
-        AMP_FIELD_AS("machine", amp_bench, machine.backend), BENCH(threads), BENCH(processors), BENCH(seed),
-        BENCH(batch), BENCH(subdivisions), BENCH(width), BENCH(height), BENCH(channels), { 0 } };
+    static const amp_field fields[] = { MACHINE, BENCH(batch), BENCH(subdivisions), SHAPE, { 0 } };
     amp_json j = amp_json_begin(stream);
     amp_json_object(&j, NULL);
     amp_json_fields(&j, b, fields);
-    amp_json_lines(&j, "left_out", &b->left_out);
-    amp_json_array(&j, "dtypes");
-    for (const amp_bench_side *s = b->sides; s < b->sides + b->count; s++) {
-        amp_json_object(&j, NULL);
-        amp_json_fields(&j, s, side_fields);
-        amp_json_records(&j, "layers", s->layers, sizeof *s->layers, s->layer_count, layer_fields);
-        amp_json_close(&j);
-    }
+    write_sides(&j, b, measured_fields, 1);
+    amp_json_array(&j, "most_expensive_layers");
+    for (int k = 0; k < b->top_count; k++) amp_json_integer(&j, NULL, b->top[k]);
     amp_json_close(&j);
     amp_json_array(&j, "verdicts");
     for (int i = 0; i < b->verdict_count; i++) write_verdict(&j, &b->verdicts[i]);
+    amp_json_close(&j);
+    amp_json_close(&j);
+}
+
+/* ---- predictions ---- */
+
+void amp_bench_print_detection(const amp_bench *b, int count, FILE *out)
+{
+    print_cfg(b, out);
+    fprintf(out, "predictions, as `detector test` makes them of an image that is loaded\n");
+    print_machine(b, out);
+    fprintf(out, "ms of a pass, on synthetic images; in brackets the middle half of the passes, and the\n"
+            "bounds of the ratio; MB at the peak of this benchmark\n");
+    for (int i = 0; i < count; i++) {
+        fprintf(out, "\n%d image%s a pass\n", b[i].batch, b[i].batch == 1 ? "" : "s");
+        print_sides(&b[i], predicted_fields, out);
+    }
+}
+
+void amp_bench_write_detection(const amp_bench *b, int count, FILE *stream)
+{
+    static const amp_field fields[] = { MACHINE, SHAPE, { 0 } }, part_fields[] = { BENCH(batch), { 0 } };
+    amp_json j = amp_json_begin(stream);
+    amp_json_object(&j, NULL);
+    amp_json_fields(&j, b, fields);
+    amp_json_array(&j, "batches");
+    for (int i = 0; i < count; i++) {
+        amp_json_object(&j, NULL);
+        amp_json_fields(&j, &b[i], part_fields);
+        write_sides(&j, &b[i], predicted_fields, 0);
+        amp_json_close(&j);
+    }
     amp_json_close(&j);
     amp_json_close(&j);
 }

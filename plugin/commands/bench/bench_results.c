@@ -81,18 +81,19 @@ amp_status amp_bench_read_line(amp_bench *b, amp_bench_side *s, const char *line
 
 amp_bench_spread amp_bench_spread_of(double *values, int count)
 {
-    if (count < 1) return (amp_bench_spread){ .median = 0 };
+    if (count < 1) return (amp_bench_spread){ .count = 0 };
     size_t n = (size_t)count;
     amp_sort(values, n);
-    return (amp_bench_spread){ .least = values[0], .lower = amp_quantile(values, n, .25),
-                               .median = amp_quantile(values, n, .5), .upper = amp_quantile(values, n, .75),
-                               .most = values[n - 1] };
+    return (amp_bench_spread){ .count = count, .least = values[0], .most = values[n - 1],
+                               .lower = amp_quantile(values, n, .25), .median = amp_quantile(values, n, .5),
+                               .upper = amp_quantile(values, n, .75) };
 }
 
 const amp_bench_side *amp_bench_side_of(const amp_bench *b, const char *dtype)
 {
     for (int i = 0; i < b->count; i++)
-        if (!strcmp(b->sides[i].dtype, dtype) && b->sides[i].steps) return &b->sides[i];
+        if (!strcmp(b->sides[i].dtype, dtype) && b->sides[i].steps && !b->sides[i].left_out)
+            return &b->sides[i];
     return NULL;
 }
 
@@ -127,7 +128,7 @@ static void find_rounds(const amp_bench *b, rounds *r)
     for (int turn = 0; turn <= b->turn; turn++) {
         int all_worked = 1;
         for (int i = 0; i < b->count; i++) {
-            double median = turn_median(&b->sides[i], turn, r->scratch);
+            double median = b->sides[i].left_out ? 1 : turn_median(&b->sides[i], turn, r->scratch);
             all_worked &= median > 0;
             r->logs[i][r->count] = log(median);
         }
@@ -174,47 +175,60 @@ static void measure_side(const amp_bench *b, amp_bench_side *s, const rounds *r)
     double step = r->count > 1 ? exp(sum_of(logs, r->count) / r->count) : s->spread[AMP_BENCH_STEP].median;
     for (int p = 0; p < AMP_BENCH_PHASES; p++) s->spread[p].typical = step * sum_of(s->ms[p], s->steps) / all;
     s->images_per_second = 1e3 * b->batch * b->subdivisions / step;
-    if (s->peak_memory_mb > 0 && !b->detect)
-        s->training_mb = s->peak_memory_mb + b->subdivisions * s->loaded_mb;
+    s->training_mb = s->peak_memory_mb > 0 ? s->peak_memory_mb + b->subdivisions * s->loaded_mb : 0;
     scale_layers(s);
 }
 
-/* Of sides that were measured. Bounds far apart tell nothing: two rounds that differ give 0.00 to 7,000. */
+/* Bounds so far apart tell nothing, and NaN takes their place: two rounds that differ give 0.00 to 7,000. */
+static amp_bench_ratio bounded(double ratio, double least, double most, int rounds)
+{
+    static const double widest = 4;
+    if (most > widest * least) least = most = NAN;
+    return (amp_bench_ratio){ ratio, least, most, rounds };
+}
+
+/* Of sides that were measured. */
 static amp_bench_ratio compare(const amp_bench *b, const amp_bench_side *reference, const amp_bench_side *s,
                                const rounds *r)
 {
-    static const double widest = 4;
+    const amp_bench_spread *theirs = &reference->spread[AMP_BENCH_STEP], *ours = &s->spread[AMP_BENCH_STEP];
+    double ratio = reference->spread[AMP_BENCH_STEP].typical / s->spread[AMP_BENCH_STEP].typical;
+    if (r->count < 2)
+        return bounded(ratio, theirs->least / ours->most, theirs->most / ours->least, 0);
     const double *their_logs = r->logs[reference - b->sides], *our_logs = r->logs[s - b->sides];
     for (int i = 0; i < r->count; i++) r->scratch[i] = their_logs[i] - our_logs[i];
     amp_interval logs = amp_interval_of(r->scratch, r->count, .05);
-    amp_bench_ratio out = { reference->spread[AMP_BENCH_STEP].typical / s->spread[AMP_BENCH_STEP].typical,
-                            exp(logs.least), exp(logs.most), r->count };
-    if (out.most > widest * out.least) out.least = out.most = NAN;
-    return out;
+    return bounded(ratio, exp(logs.least), exp(logs.most), r->count);
 }
 
 /* ---- layers ---- */
 
-/* Of a step of any side; below 0: no side has such a layer. */
-static double largest_share(const amp_bench *b, int layer)
+/* Whether fewer than AMP_BENCH_TOP layers of this side take longer. */
+static int is_top(const amp_bench_side *s, int layer)
 {
-    double most = -1;
-    for (int i = 0; i < b->count; i++) {
-        const amp_bench_side *s = &b->sides[i];
-        if (layer < s->layer_count && s->layers[layer].share > most) most = s->layers[layer].share;
+    int longer = 0;
+    if (layer >= s->layer_count) return 0;
+    for (int i = 0; i < s->layer_count; i++) {
+        double difference = amp_bench_layer_ms(&s->layers[i]) - amp_bench_layer_ms(&s->layers[layer]);
+        longer += difference > 0 || (difference == 0 && i < layer);
     }
-    return most;
+    return longer < AMP_BENCH_TOP;
 }
 
-int amp_bench_top_layers(const amp_bench *b, int layers[AMP_BENCH_TOP])
+int amp_bench_top_layers(const amp_bench *b, int *layers)
 {
     int count = 0;
-    double share;
-    for (int i = 0; (share = largest_share(b, i)) >= 0; i++) {
-        int at = count < AMP_BENCH_TOP ? count++ : AMP_BENCH_TOP;
-        for (; at > 0 && largest_share(b, layers[at - 1]) < share; at--)
-            if (at < AMP_BENCH_TOP) layers[at] = layers[at - 1];
-        if (at < AMP_BENCH_TOP) layers[at] = i;
+    const amp_bench_side *first = NULL;
+    for (int k = 0; k < b->count && !first; k++) if (b->sides[k].layer_count) first = &b->sides[k];
+    for (int i = 0; first && i < first->layer_count; i++) {
+        int top = 0;
+        for (int k = 0; k < b->count; k++) top |= is_top(&b->sides[k], i);
+        if (!top) continue;
+        int at = count++;
+        double ms = amp_bench_layer_ms(&first->layers[i]);
+        for (; at > 0 && amp_bench_layer_ms(&first->layers[layers[at - 1]]) < ms; at--)
+            layers[at] = layers[at - 1];
+        layers[at] = i;
     }
     return count;
 }
@@ -244,9 +258,9 @@ static void judge_all(amp_bench *b)
 {
     const amp_bench_side *fp32 = amp_bench_side_of(b, "fp32");
     b->verdict_count = 0;
-    for (int i = 0; fp32 && !b->detect && i < b->count; i++) {
+    for (int i = 0; fp32 && i < b->count; i++) {
         const amp_bench_side *s = &b->sides[i];
-        if (strcmp(s->dtype, "bf16") && strcmp(s->dtype, "fp16")) continue;
+        if (s->left_out || (strcmp(s->dtype, "bf16") && strcmp(s->dtype, "fp16"))) continue;
         amp_bench_evidence e = evidence_of(b, fp32, s);
         amp_bench_judge(&e, &b->verdicts[b->verdict_count++]);
     }
@@ -255,19 +269,23 @@ static void judge_all(amp_bench *b)
 amp_status amp_bench_summarize(amp_bench *b, amp_error *error)
 {
     for (int i = 0; i < b->count; i++)
-        if (!b->sides[i].steps)
+        if (!b->sides[i].left_out && !b->sides[i].steps)
             return amp_fail(error, AMP_IO_FAILED, "%s: no step was measured", b->sides[i].dtype);
     rounds r;
     make_rounds(b, &r); /* while steps stand in their order */
-    for (int i = 0; i < b->count; i++) measure_side(b, &b->sides[i], &r);
+    for (int i = 0; i < b->count; i++) if (!b->sides[i].left_out) measure_side(b, &b->sides[i], &r);
     const amp_bench_side *stock = amp_bench_side_of(b, "stock"), *fp32 = amp_bench_side_of(b, "fp32");
     for (int i = 0; i < b->count; i++) {
         amp_bench_side *s = &b->sides[i];
-        if (stock) s->over_stock = compare(b, stock, s, &r);
-        if (fp32) s->over_fp32 = compare(b, fp32, s, &r);
+        if (stock && !s->left_out) s->over_stock = compare(b, stock, s, &r);
+        if (fp32 && !s->left_out) s->over_fp32 = compare(b, fp32, s, &r);
     }
     free(r.scratch);
     judge_all(b);
+    int most = 0;
+    for (int i = 0; i < b->count; i++) if (b->sides[i].layer_count > most) most = b->sides[i].layer_count;
+    b->top = amp_allocated(calloc((size_t)most + 1, sizeof *b->top));
+    b->top_count = amp_bench_top_layers(b, b->top);
     return AMP_OK;
 }
 
@@ -278,6 +296,7 @@ void amp_bench_free(amp_bench *b)
         free(b->sides[i].turn);
         free(b->sides[i].layers);
     }
-    amp_lines_free(&b->left_out);
+    free(b->top);
+    b->top = NULL;
     b->count = 0;
 }

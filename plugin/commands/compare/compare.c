@@ -64,6 +64,16 @@ static char *folder_of(const char *given, const char *cfg)
     return folder;
 }
 
+/* fp32 and the halves that the machine has. Stock Darknet's own loops take many times as long: only if it is
+ * asked for. */
+static const char *usual_dtypes(const amp_machine *machine)
+{
+    static const char *const lists[2][2] = { { "fp32", "fp32,fp16" }, { "fp32,bf16", "fp32,bf16,fp16" } };
+    int bf16 = machine->support[AMP_BF16] != AMP_SUPPORT_NONE;
+    int fp16 = machine->support[AMP_FP16] != AMP_SUPPORT_NONE;
+    return lists[bf16][fp16];
+}
+
 static amp_status read_command(int argc, char **argv, amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
@@ -89,8 +99,8 @@ static amp_status read_command(int argc, char **argv, amp_compare *compare, amp_
         { 0 } };
     AMP_TRY(amp_arguments_read("amp compare", argc - 3, argv + 3, arguments, error));
     AMP_TRY(amp_machine_read(&compare->hardware, error));
-    /* Stock Darknet's own loops take many times as long: only if it is asked for. */
-    AMP_TRY(amp_dtypes_read(dtypes, "fp32,bf16,fp16", &compare->hardware, &compare->dtypes, error));
+    AMP_TRY(amp_dtypes_read(dtypes, usual_dtypes(&compare->hardware), &compare->hardware, &compare->dtypes,
+                            error));
     c->dtypes = (const char **)compare->dtypes.line;
     c->dtype_count = (int)compare->dtypes.count;
     c->reference = reference_of(c);
