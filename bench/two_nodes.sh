@@ -80,11 +80,11 @@ for round in $(seq "$rounds"); do
         done
     done
 done
-"$with" amp plan "$work/fp32.cfg" -json "$work/plan" > "$work/out" 2>&1
+"$with" amp plan "$work/fp32.cfg" -ranks 2 -json "$work/plan" > "$work/out" 2>&1
 python3 - "$work" "$rounds" $rates <<'END'
 import json, statistics, sys
 work, rounds, rates = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
-bytes_sent = 4 * json.load(open(work + "/plan"))["totals"]["parameters"] # by each of two ranks
+bytes_sent = json.load(open(work + "/plan"))["ranks"][0]["megabytes"] * 1e6
 def rows(rate, wire, how): # of all rounds: one rank's step, two ranks' step, waited; ms
     for i in range(rounds):
         one, two = json.load(open("%s/%s-%s-%s-%d" % (work, rate, wire, how, i + 1)))["rows"]

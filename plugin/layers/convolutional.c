@@ -23,7 +23,8 @@ static amp_products products(const amp_node *node)
     amp_shape x = node->inputs[0]->shape, y = node->output->shape;
     size_t size = s->size ? (size_t)s->size : 1, places = (size_t)y.n * y.h * y.w;
     return (amp_products){ s->groups, s->size ? x.c / s->groups : (int)amp_shape_image(x),
-                           s->filters / s->groups, size * size, .places = places };
+                           s->filters / s->groups, size * size, places,
+                           .out_key = s->size ? "filters" : "output" };
 }
 
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,

@@ -88,7 +88,7 @@ static amp_products products(const amp_node *node)
     amp_shape x = node->inputs[0]->shape;
     size_t size = (size_t)node->desc.convolution.size;
     return (amp_products){ 1, x.c, node->desc.convolution.filters, size * size, (size_t)x.n * x.h * x.w,
-                           .turned = 1 };
+                           .out_key = "filters", .turned = 1 };
 }
 
 const amp_layer_ops amp_deconvolutional_ops = {

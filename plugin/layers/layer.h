@@ -46,6 +46,7 @@ typedef struct amp_products {
     int groups, in, out;       /* channels of a group; of a connected layer, all inputs and outputs */
     size_t window, places;     /* numbers of a channel in a window; how often a window is multiplied in a
                                   pass */
+    const char *out_key;       /* the .cfg's key that `out` comes of: "filters" */
     int turned;                /* the backend's convolution is that of backward, from `out` to `in` */
 } amp_products;
 

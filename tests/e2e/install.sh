@@ -45,7 +45,7 @@ completes amp a
 completes "$(echo $verbs)" amp ''
 completes version amp ve
 completes -json amp plan my.cfg -js
-completes '0 11 101' amp valid -points ''
+completes 'fp16 bf16 fp32' amp plan -dtype ''
 completes '' amp plan ''
 completes '' detector train ''
 

@@ -18,13 +18,27 @@ END
 plan() { "$DARKNET" amp plan "$@" > out 2> err || fail "amp plan $*: $(tail -n 2 err)"; }
 says() { grep -qF -- "$1" out || fail "'$1' is not in: $(cat out)"; }
 
-plan known.cfg -json known.json # test_plan_command looks at rows, casts and bytes
+plan known.cfg -json known.json
 says 'bf16, training, 4 images a pass (batch=8 subdivisions=2), input 16 x 16 x 3'
 "$python" - known.json <<'END' || fail 'the JSON is not what was worked out by hand'
 import json, sys
 plan = json.load(open(sys.argv[1]))
-assert [l['class'] for l in plan['layers']] == ['lower', 'lower', 'promotes', 'lower', 'host fp32']
-assert [l['keep_fp32'] for l in plan['layers']] == [False, True, False, False, False]
+got = [(l['type'], l['class'], l['dtype'], l['why'].split(';')[0], l['keep_fp32']) for l in plan['layers']]
+want = [('convolutional', 'lower', 'bf16', 'matrix products', False),
+        ('convolutional', 'lower', 'fp32', 'amp=0', True),
+        ('route', 'promotes', 'fp32', 'layer 1 is fp32', False),
+        ('convolutional', 'lower', 'bf16', 'matrix products', False),
+        ('cost', 'host fp32', 'fp32', 'fp32 loss', False)]
+assert got == want, got
+casts = [(c['producer'], c['reader'], c['from'], c['to'], c['backward']) for c in plan['casts']]
+assert casts == [(-1, 0, 'fp32', 'bf16', False), (0, 1, 'bf16', 'fp32', True), (2, 3, 'fp32', 'bf16', True),
+                 (3, None, 'bf16', 'fp32', True)], casts
+assert plan['layers'][0]['activation_bytes']['stock'] == 2 * 12 * 256 * 4 * 4
+assert plan['layers'][0]['channels']['out_aligned'] is False
+first = plan['layers'][0]['training_operations'] / plan['totals']['training_operations']
+assert 0 < first < 1
+done = plan['totals']['half_operations'] + plan['totals']['stored_half_operations']
+assert abs(done - sum(plan['layers'][i]['training_operations'] for i in (0, 3))) < 1
 assert plan['totals']['parameters'] == 27 * 12 + 12 + 9 * 12 * 16 + 16 + 28 * 24 + 24
 assert plan['memory'][0]['images_per_pass'] == 1 and plan['network']['images_per_pass'] == 4
 at_four = [m for m in plan['memory'] if m['images_per_pass'] == 4][0]
@@ -76,6 +90,25 @@ for m in plan['memory']:
 END
 "$python" agree.py known.json out || fail 'table and JSON differ for known.cfg'
 
+# Ranks: 2,776 gradients of 4 bytes go around a ring over 125,000 bytes a second. They are less than a bucket,
+# and wait for the first layer.
+plan known.cfg -ranks 4 -link .001 -step 600 -json ranks.json
+says 'Ranks over links of 0.001 Gbit/s'
+"$python" - ranks.json <<'END' || fail 'the table of ranks is not what was worked out by hand'
+import json, sys
+for row, ranks, images in zip(json.load(open(sys.argv[1]))['ranks'], (2, 4), (4, 2)):
+    sent = 2776 * 4 * 2 * (ranks - 1) / ranks
+    want = dict(ranks=ranks, passes=1, images=images, megabytes=sent / 1e6, wire_seconds=sent / 125e3)
+    want['blocking'] = want['overlapped'] = 100 * (.6 / ranks) / (.6 / ranks + sent / 125e3)
+    assert all(abs(row[key] - want[key]) <= 1e-4 * want[key] for key in want), (row, want)
+END
+plan known.cfg -ranks 3
+says 'cannot share'
+
+sed 's/^dtype=bf16/&\nsync_batchnorm=1/' known.cfg > synced.cfg
+plan synced.cfg -ranks 2
+says 'Not counted: the sums of sync_batchnorm=1'
+
 # JSON alone, and valid, where it goes to stdout.
 "$DARKNET" amp plan known.cfg -json - 2> /dev/null > alone.json
 "$python" -m json.tool < alone.json > /dev/null || fail '-json - is not JSON alone'
@@ -86,15 +119,16 @@ TMPDIR=$PWD/temporary plan known.cfg -batch 12 -subdivisions 4
 says '3 images a pass (batch=12 subdivisions=4)'
 [ -z "$(ls temporary)" ] || fail "left behind: $(ls temporary)"
 
-# Where the .cfg does not ask for AMP it is said, and -amp chooses.
+# Where the .cfg does not ask for AMP it is said, and -dtype and -amp choose.
 sed '/^\[amp\]/,/^$/d' known.cfg > off.cfg
 plan off.cfg
 says 'The .cfg does not ask for AMP: shown is what `-amp bf16` would do.'
-for cfg in off known; do
-    plan $cfg.cfg -amp fp32
-    says 'fp32, training'
-    says 'dtype=fp32'
-done
+plan off.cfg -dtype fp32
+says 'dtype=fp32'
+plan known.cfg -dtype fp32
+says 'fp32, training'
+plan off.cfg -amp fp32
+says 'fp32, training'
 plan known.cfg -amp off
 says 'The .cfg does not ask for AMP'
 
@@ -168,7 +202,10 @@ refused() { # refused <expression for the last line> <arguments>
     ends_saying "$1" "$DARKNET" amp plan "${@:2}"
     [ ! -s out ] || fail "amp plan ${*:2} printed half a result: $(head -n 3 out)"
 }
+refused 'goes with -ranks N' known.cfg -link 3
+refused 'goes with -ranks N' known.cfg -step 3
 refused 'missing.cfg: No such file' missing.cfg
+refused 'expected fp16|bf16|fp32' known.cfg -dtype int8
 refused '-batch 0: expected a whole number' known.cfg -batch 0
 refused 'known.cfg with this -batch and -subdivisions: \[net\] subdivisions = 2: batch = 1' known.cfg -batch 1
 mkdir -p folder

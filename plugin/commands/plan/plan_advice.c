@@ -3,6 +3,8 @@
 
 #include "../../host/program/failure.h"
 
+enum { MULTIPLE = 8 };
+
 /* Less of all matrix products is not worth a line. */
 static const double worth_telling = 0.01;
 
@@ -26,20 +28,48 @@ static double share(const amp_plan_report *r, int i)
 
 /* ---- alignment ---- */
 
-static void advise_alignment(amp_plan_report *r)
+/* The loss that layer i's output goes to with no weights between: its classes give the filters, and only
+ * others would change them. -1: there is none. */
+static int loss_behind(const amp_plan_report *r, int i)
 {
-    double part = 0;
-    int layers = 0;
-    for (int i = 0; i < r->count; i++) {
-        const amp_plan_row *row = &r->rows[i];
-        if (!row->is_convolution || row->products == AMP_FP32 || row->out_aligned) continue;
-        part += share(r, i);
-        layers++;
+    char reached[r->count + 1];
+    for (int k = 0; k < r->count; k++) {
+        const amp_layer_desc *d = &r->plan->nodes[k].desc;
+        int reads = 0;
+        for (int m = 0; m < d->input_count; m++) reads |= d->inputs[m] >= i && reached[d->inputs[m]];
+        if (reads && d->is_loss) return k;
+        reached[k] = k == i || (reads && !d->param_count);
     }
-    if (part < worth_telling) return;
-    advise(r, "misaligned", -1, "%d layer%s (%.1f %% of the matrix products) make%s a number of channels "
-           "that is no multiple of 8 (! in the table), which costs time; where a loss behind needs that "
-           "number, leave it", layers, layers == 1 ? "" : "s", 100 * part, layers == 1 ? "s" : "");
+    return -1;
+}
+
+static int above(int n) { return (n + MULTIPLE - 1) / MULTIPLE * MULTIPLE; }
+static int nearest(int n)
+{
+    int below = n / MULTIPLE * MULTIPLE;
+    return below && n - below < above(n) - n ? below : above(n);
+}
+
+static void advise_alignment(amp_plan_report *r, int i)
+{
+    const amp_plan_row *row = &r->rows[i];
+    const amp_node *node = &r->plan->nodes[i];
+    if (!row->is_convolution || row->products == AMP_FP32 || row->out % MULTIPLE == 0) return;
+    const amp_products p = node->desc.kind->products(node);
+    const char *key = p.out_key;
+    int outputs = p.groups * p.out, loss = loss_behind(r, i);
+    if (loss >= 0)
+        advise(r, "misaligned", i, "layer %d [%s]: %s=%d is no multiple of 8 (%.1f %% of the "
+               "matrix products). Layer %d [%s] needs that many, so leave it", i, row->type, key,
+               outputs, 100 * share(r, i), loss, r->rows[loss].type);
+    else if (p.groups > 1)
+        advise(r, "misaligned", i, "layer %d [%s]: %s=%d in %d groups is %d a group, no "
+               "multiple of 8 (%.1f %% of the matrix products): %s=%d would be", i, row->type, key,
+               outputs, p.groups, row->out, 100 * share(r, i), key, nearest(row->out) * p.groups);
+    else
+        advise(r, "misaligned", i, "layer %d [%s]: %s=%d is no multiple of 8 (%.1f %% of the matrix "
+               "products); the nearest is %s=%d", i, row->type, key, outputs, 100 * share(r, i), key,
+               nearest(outputs));
 }
 
 /* ---- what runs in fp32 ---- */
@@ -122,8 +152,10 @@ static void advise_batch(amp_plan_report *r)
 void amp_plan_advise(amp_plan_report *r)
 {
     advise_dtype(r);
-    for (int i = 0; i < r->count; i++) advise_fp32(r, i);
-    advise_alignment(r);
+    for (int i = 0; i < r->count; i++) {
+        advise_fp32(r, i);
+        advise_alignment(r, i);
+    }
     advise_islands(r);
     advise_batch(r);
 }

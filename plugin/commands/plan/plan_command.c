@@ -4,27 +4,77 @@
 #include "../command.h"
 
 #include "../arguments.h"
+#include "../cfg_copy.h"
 #include "../json.h"
 #include "plan_report.h"
 
-amp_status amp_command_plan(int argc, char **argv, amp_error *error)
+typedef struct plan_request {
+    const char *cfg, *dtype, *json;
+    long batch, subdivisions; /* 0: as in the .cfg */
+    amp_plan_link link;
+} plan_request;
+
+static amp_status read_arguments(int argc, char **argv, plan_request *w, amp_error *error)
 {
-    const char *cfg = NULL, *json = NULL;
-    long batch = 0, subdivisions = 0;
     const amp_argument arguments[] = {
-        { .name = "CFG", .text = &cfg, .about = "the network's .cfg" },
-        { .name = "-batch", .number = &batch, .least = 1, .most = 1 << 20,
+        { .name = "CFG", .text = &w->cfg, .about = "the network's .cfg" },
+        { .name = "-dtype", .text = &w->dtype, .choices = "fp16|bf16|fp32",
+          .about = "the precision to plan for (the .cfg's)" },
+        { .name = "-batch", .number = &w->batch, .least = 1, .most = 1 << 20,
           .about = "the batch to plan for (the .cfg's)" },
-        { .name = "-subdivisions", .number = &subdivisions, .least = 1, .most = 1 << 20,
+        { .name = "-subdivisions", .number = &w->subdivisions, .least = 1, .most = 1 << 20,
           .about = "the number of passes that a batch is made in (the .cfg's)" },
-        { .name = "-json", .value = "FILE", .text = &json,
+        { .name = "-ranks", .number = &w->link.ranks, .least = 2, .most = AMP_PLAN_MOST_RANKS,
+          .about = "also shows what a training by so many ranks takes" },
+        { .name = "-link", .real = &w->link.gbit, .least = .001, .most = 1e5,
+          .about = "the rate of the links between ranks, in Gbit/s (10)" },
+        { .name = "-step", .real = &w->link.step_ms, .least = .001, .most = 1e9,
+          .about = "a step of one rank in ms, as `amp bench` tells: gives the ranks' efficiency" },
+        { .name = "-json", .value = "FILE", .text = &w->json,
           .about = "also writes everything as JSON; - is standard output" },
         { 0 } };
-    amp_plan_report report;
     AMP_TRY(amp_arguments_read("amp plan", argc - 3, argv + 3, arguments, error));
-    amp_status status = amp_plan_gather(cfg, batch, subdivisions, &report, error);
-    if (status == AMP_OK) status = amp_output_write(json, amp_plan_write_json, &report, error);
-    if (status == AMP_OK && !amp_is_stdout(json)) amp_plan_print_table(&report, stdout);
+    if (!w->link.ranks && (w->link.gbit > 0 || w->link.step_ms > 0))
+        return amp_fail(error, AMP_BAD_CONFIG, "%s goes with -ranks N", w->link.gbit > 0 ? "-link" : "-step");
+    if (w->link.gbit <= 0) w->link.gbit = 10;
+    return AMP_OK;
+}
+
+/* *made_from: a copy of the .cfg with another batch, or the .cfg itself. */
+static amp_status copy_cfg(const plan_request *w, char copy[AMP_MEMORY_FILE], const char **made_from,
+                           amp_error *error)
+{
+    amp_cfg_change changes[2];
+    int count = 0;
+    if (w->batch) changes[count++] = (amp_cfg_change){ "batch", (double)w->batch };
+    if (w->subdivisions) changes[count++] = (amp_cfg_change){ "subdivisions", (double)w->subdivisions };
+    *made_from = count ? copy : w->cfg;
+    if (!count) return AMP_OK;
+    return amp_cfg_copy_in_memory(w->cfg, changes, count, "this -batch and -subdivisions", copy, error);
+}
+
+static amp_status gather(const plan_request *w, amp_plan_report *report, amp_error *error)
+{
+    char copy[AMP_MEMORY_FILE];
+    const char *made_from;
+    amp_cfg_facts facts;
+    *report = (amp_plan_report){ 0 };
+    AMP_TRY(amp_cfg_look(w->cfg, NULL, CFG_FOR_ANYTHING, &facts, error));
+    AMP_TRY(copy_cfg(w, copy, &made_from, error));
+    amp_status status = amp_plan_gather(w->cfg, made_from, w->dtype, report, error);
+    if (status == AMP_OK) amp_plan_advise(report);
+    if (status == AMP_OK) amp_plan_share(report, w->link);
+    return status;
+}
+
+amp_status amp_command_plan(int argc, char **argv, amp_error *error)
+{
+    plan_request request = { 0 };
+    amp_plan_report report;
+    AMP_TRY(read_arguments(argc, argv, &request, error));
+    amp_status status = gather(&request, &report, error);
+    if (status == AMP_OK) status = amp_output_write(request.json, amp_plan_write_json, &report, error);
+    if (status == AMP_OK && !amp_is_stdout(request.json)) amp_plan_print_table(&report, stdout);
     amp_plan_report_free(&report);
     return status;
 }

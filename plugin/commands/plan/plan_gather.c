@@ -271,31 +271,27 @@ static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
 
 /* ---- the network ---- */
 
-/* Looks at the .cfg, and turns AMP on. */
-static amp_status look(amp_plan_report *r, amp_error *error)
+/* The dtype of the plan: that of -dtype, else of -amp, else of the .cfg; where none of them turns AMP on, the
+ * one that AMP takes by default. */
+static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error *error)
 {
     amp_cfg_facts requested, own;
+    const char *given = dtype ? dtype : amp_host_requested_dtype();
+    AMP_TRY(amp_cfg_look(r->cfg, given, CFG_FOR_ANYTHING, &requested, error));
     AMP_TRY(amp_cfg_look(r->cfg, NULL, CFG_FOR_ANYTHING, &own, error));
-    AMP_TRY(amp_cfg_look(r->cfg, amp_host_requested_dtype(), CFG_FOR_ANYTHING, &requested, error));
     r->off_in_cfg = !requested.under_amp || !own.under_amp;
-    r->batch = own.batch;
-    if (!requested.under_amp) amp_host_request_dtype(amp_dtype_name(amp_fork_default_dtype()));
+    if (!requested.under_amp) dtype = amp_dtype_name(amp_fork_default_dtype());
+    if (dtype) amp_host_request_dtype(dtype);
     return AMP_OK;
 }
 
-/* Of the .cfg, or of a copy with another batch. */
-static amp_status make_network(amp_plan_report *r, long batch, long subdivisions, amp_error *error)
+static amp_status make_network(amp_plan_report *r, const char *made_from, amp_error *error)
 {
-    char copy[AMP_MEMORY_FILE];
-    amp_cfg_change changes[2];
-    int count = 0;
-    if (batch) r->batch = (int)batch;
-    if (batch) changes[count++] = (amp_cfg_change){ "batch", (double)batch };
-    if (subdivisions) changes[count++] = (amp_cfg_change){ "subdivisions", (double)subdivisions };
-    if (count)
-        AMP_TRY(amp_cfg_copy_in_memory(r->cfg, changes, count, "this -batch and -subdivisions", copy, error));
+    amp_cfg_facts facts;
+    AMP_TRY(amp_cfg_look(made_from, NULL, CFG_FOR_ANYTHING, &facts, error));
+    r->batch = facts.batch;
     r->memory = amp_host_available_memory();
-    r->net = amp_fork_make_network(count ? copy : r->cfg, r->cfg, 0);
+    r->net = amp_fork_make_network(made_from, r->cfg, 0);
     struct darknet_amp *amp = amp_fork_state(r->net);
     if (!amp) return amp_fail(error, AMP_UNSUPPORTED, "%s: this network was made without AMP", r->cfg);
     r->view = amp_fork_view(r->net);
@@ -309,13 +305,13 @@ static amp_status make_network(amp_plan_report *r, long batch, long subdivisions
     return AMP_OK;
 }
 
-amp_status amp_plan_gather(const char *cfg, long batch, long subdivisions, amp_plan_report *r,
+amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *dtype, amp_plan_report *r,
                            amp_error *error)
 {
     amp_needs needs;
     *r = (amp_plan_report){ .cfg = cfg };
-    AMP_TRY(look(r, error));
-    AMP_TRY(make_network(r, batch, subdivisions, error));
+    AMP_TRY(choose_dtype(r, dtype, error));
+    AMP_TRY(make_network(r, made_from, error));
     AMP_TRY(amp_fork_training_plan(r->net, &r->plan, error));
     fill_rows(r);
     r->stock_workspace = amp_fork_stock_workspace(r->net);
@@ -327,9 +323,7 @@ amp_status amp_plan_gather(const char *cfg, long batch, long subdivisions, amp_p
     AMP_TRY(largest_fit(r, 0, &r->fits_amp, error));
     AMP_TRY(largest_fit(r, 1, &r->fits_stock, error));
     AMP_TRY(list_checkpoints(r, error));
-    AMP_TRY(list_batches(r, error));
-    amp_plan_advise(r);
-    return AMP_OK;
+    return list_batches(r, error);
 }
 
 void amp_plan_report_free(amp_plan_report *r)

@@ -335,6 +335,7 @@ void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
     amp_plan_print_machine(&r->machine, stream);
     print_memory(r, stream);
     print_checkpoints(r, stream);
+    amp_plan_print_ranks(r, stream);
     print_advice(r, stream);
 }
 
@@ -368,6 +369,7 @@ void amp_plan_write_json(FILE *stream, const void *report)
     amp_json_records(&json, "memory", r->batches, sizeof *r->batches, r->batch_count, batch_fields);
     amp_json_records(&json, "checkpoints", r->checkpoints, sizeof *r->checkpoints, r->checkpoint_count,
                      checkpoint_fields);
+    amp_plan_write_ranks(r, &json);
     amp_json_records(&json, "advice", r->advice, sizeof *r->advice, r->advice_count, advice_fields);
     amp_json_close(&json);
 }

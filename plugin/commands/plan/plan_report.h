@@ -48,6 +48,21 @@ typedef struct amp_plan_checkpoint {
     double again;               /* of a forward's arithmetic, in % */
 } amp_plan_checkpoint;
 
+/* A training by several ranks (`-ranks N`): what each computes in a step, and what summing gradients
+ * costs. */
+typedef struct amp_plan_ranks {
+    int ranks, passes, images;     /* of a rank in a step; images of a pass. 0: the batch cannot be shared */
+    double megabytes;              /* that a rank sends in a step; it receives as many */
+    double wire_seconds;           /* that a link of the given rate takes for them */
+    /* Efficiency in %, if gradients are summed after backward, or during it; below 0: unknown. */
+    double blocking, overlapped;
+} amp_plan_ranks;
+
+/* The options for that table. ranks 0: no table. gbit: the link's rate in Gbit/s; step_ms: the time of a step
+ * of one rank, 0: not known. */
+typedef struct amp_plan_link { long ranks; double gbit, step_ms; } amp_plan_link;
+
+enum { AMP_PLAN_MOST_RANKS = 1024, AMP_PLAN_RANK_ROWS = 12 };
 enum { AMP_PLAN_CHECKPOINTS = 8 };
 enum { AMP_PLAN_BATCHES = 32 };
 
@@ -80,6 +95,9 @@ typedef struct amp_plan_report {
     int batch_count;
     amp_plan_checkpoint checkpoints[AMP_PLAN_CHECKPOINTS];
     int checkpoint_count;
+    amp_plan_link link;
+    amp_plan_ranks ranks[AMP_PLAN_RANK_ROWS];
+    int rank_rows;
     int fits_amp, fits_stock;      /* images a pass; 0: not even one, -1: not known */
     int most_images;               /* Darknet cannot take more images in a pass, whatever the memory */
 
@@ -87,15 +105,19 @@ typedef struct amp_plan_report {
     int advice_count;
 } amp_plan_report;
 
-/* Makes the network and its plan, and fills the report, advice included. The dtype is that of -amp, else of
- * the .cfg; where neither turns AMP on, the one that AMP takes by default. batch, subdivisions: 0 for the
- * .cfg's. The caller frees *report with amp_plan_report_free, also after an error. */
-amp_status amp_plan_gather(const char *cfg, long batch, long subdivisions, amp_plan_report *report,
+/* Makes the network and its plan, and fills the report. cfg: the file's name for messages; made_from: the
+ * file to read (the same, or a copy with another batch). The caller frees *report with amp_plan_report_free,
+ * also after an error. */
+amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *dtype, amp_plan_report *report,
                            amp_error *);
+/* Adds advice, and the table of ranks. */
 void amp_plan_advise(amp_plan_report *report);
+void amp_plan_share(amp_plan_report *report, amp_plan_link link);
 void amp_plan_report_free(amp_plan_report *report);
 
 void amp_plan_print_table(const amp_plan_report *report, FILE *stream);
+void amp_plan_print_ranks(const amp_plan_report *report, FILE *stream);
+void amp_plan_write_ranks(const amp_plan_report *report, amp_json *json);
 /* The part of the table about the machine: library, instruction set, and how each dtype runs. */
 void amp_plan_print_machine(const amp_machine *machine, FILE *stream);
 amp_output_writer amp_plan_write_json;

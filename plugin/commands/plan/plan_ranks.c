@@ -1,0 +1,79 @@
+/* `amp plan -ranks N`: how a step is shared, what the sums of gradients cost, and what that leaves of N times
+ * the speed. Calculated, not measured.
+ *
+ * V bytes of gradients go around a ring: a rank sends and receives 2·V·(N-1)/N. All are sent at the link's
+ * rate, which is as much as any network gives. Backward is two thirds of a pass, and the sums of a step can
+ * travel during its last one only, since subdivisions add up; the gradients of the first layer, which come
+ * last, cannot, and count here as one bucket.
+ * The sums of sync_batchnorm, for which all ranks wait, are not counted.
+ */
+#include "plan_report.h"
+
+#include "../../amp/parallel.h"
+#include "../../host/network/state.h"
+#include "../../host/program/sharing.h"
+#include "../table.h"
+
+static double efficiency(double alone, double waited) { return 100 * alone / (alone + waited); }
+
+static amp_plan_ranks share(const amp_plan_report *r, const amp_plan_link *link, int ranks)
+{
+    amp_plan_ranks row = { .ranks = ranks, .blocking = -1, .overlapped = -1 };
+    long step = amp_sharing_cut(ranks, r->subdivisions);
+    int cut = (int)(step / r->subdivisions);
+    double bytes = (double)r->parameters * sizeof(float), rate = link->gbit * 1e9 / 8;
+    double part = 2.0 * (ranks - 1) / ranks, bucket = (double)AMP_BUCKET * sizeof(float);
+    if (r->images / r->steps % cut) return row;
+    row.passes = (int)(step / ranks);
+    row.images = r->images / cut;
+    row.megabytes = part * bytes / 1e6;
+    row.wire_seconds = part * bytes / rate;
+    if (link->step_ms <= 0) return row;
+    double alone = link->step_ms / 1000 / ranks, hidden = alone / row.passes * 2 / 3;
+    double last = part * (bytes < bucket ? bytes : bucket) / rate;
+    double left = row.wire_seconds - last - hidden;
+    row.blocking = efficiency(alone, row.wire_seconds);
+    row.overlapped = efficiency(alone, last + (left > 0 ? left : 0));
+    return row;
+}
+
+void amp_plan_share(amp_plan_report *r, amp_plan_link link)
+{
+    r->link = link;
+    if (!link.ranks) return;
+    for (int ranks = 2; ranks < link.ranks; ranks *= 2) r->ranks[r->rank_rows++] = share(r, &link, ranks);
+    r->ranks[r->rank_rows++] = share(r, &link, (int)link.ranks);
+}
+
+static void number_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    const amp_plan_ranks *row = cell->record;
+    if (!row->passes) snprintf(text, AMP_CELL_TEXT, "cannot share");
+    else if (*(const double *)cell->value < 0) snprintf(text, AMP_CELL_TEXT, "-step MS");
+    else amp_plain_cell(cell, text);
+}
+
+#define RANKS(member, heading, ...) AMP_FIELD(amp_plan_ranks, member, .title = heading, __VA_ARGS__)
+static const amp_field fields[] = {
+    RANKS(ranks, "ranks", .known = AMP_ANY), RANKS(passes, "passes", .known = AMP_ABOVE_0),
+    RANKS(images, "images/pass", .known = AMP_ABOVE_0),
+    RANKS(megabytes, "sent", .cell = number_cell, .format = "%.1f MB"),
+    RANKS(wire_seconds, "takes", .cell = number_cell, .format = "%.1f ms", .unit = .001),
+    RANKS(blocking, "efficiency: after", .known = AMP_FROM_0, .cell = number_cell, .format = "%.0f %%"),
+    RANKS(overlapped, "during backward", .known = AMP_FROM_0, .cell = number_cell, .format = "%.0f %%"),
+    { 0 } };
+
+void amp_plan_print_ranks(const amp_plan_report *r, FILE *stream)
+{
+    if (!r->rank_rows) return;
+    fprintf(stream, "\nRanks over links of %g Gbit/s, gradients in fp32; calculated, nothing was sent\n",
+            r->link.gbit);
+    amp_table_print(stream, 2, fields, r->ranks, sizeof *r->ranks, r->rank_rows, r);
+    if (amp_fork_state(r->net)->config->sync_batchnorm)
+        fprintf(stream, "  Not counted: the sums of sync_batchnorm=1, for which all ranks wait.\n");
+}
+
+void amp_plan_write_ranks(const amp_plan_report *r, amp_json *json)
+{
+    if (r->rank_rows) amp_json_records(json, "ranks", r->ranks, sizeof *r->ranks, r->rank_rows, fields);
+}
