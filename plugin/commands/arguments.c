@@ -13,7 +13,7 @@ static int is_option(const amp_argument *a) { return a->name[0] == '-'; }
 /* What stands behind an option's name: "N" in "-batch N". */
 static const char *value_of(const amp_argument *a)
 {
-    return a->value ? a->value : a->number ? "N" : a->real ? "X" : "";
+    return a->value ? a->value : a->choices ? a->choices : a->number ? "N" : a->real ? "X" : "";
 }
 
 static int width_of(const amp_argument *a) { return (int)(strlen(a->name) + 1 + strlen(value_of(a))); }
@@ -32,10 +32,20 @@ static void print_usage(FILE *stream, const char *verb, const amp_argument *argu
         fprintf(stream, "  %s %-*s  %s\n", a->name, width - (int)strlen(a->name) - 1, value_of(a), a->about);
 }
 
+static int is_choice(const char *choices, const char *value)
+{
+    size_t length = strlen(value);
+    for (const char *c = choices; *c; c += strcspn(c, "|"), c += *c == '|')
+        if (strcspn(c, "|") == length && !strncmp(c, value, length)) return 1;
+    return 0;
+}
+
 static amp_status read_value(const amp_argument *a, const char *value, amp_error *error)
 {
     char *end = NULL;
     if (a->text) {
+        if (a->choices && !is_choice(a->choices, value))
+            return amp_fail(error, AMP_BAD_CONFIG, "%s %s: expected %s", a->name, value, a->choices);
         *a->text = value;
         return AMP_OK;
     }

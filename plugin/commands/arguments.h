@@ -23,7 +23,8 @@ typedef struct amp_argument {
     double *real;          /* from least to most */
     int *flag;             /* 1 if given; takes no value */
     double least, most;
-    const char *value;     /* for the usage: what it is, "FILE" or "0|11|101"; NULL: N, or X if it is real */
+    const char *choices;   /* of a text: "0|11|101"; NULL: anything */
+    const char *value;     /* for the usage: what a text is, "FILE" */
     const char *about;     /* for the usage: a few words */
 } amp_argument;
 

@@ -39,6 +39,22 @@ TEST(iou_of_boxes_is_shared_area_over_all_area)
     assert_near(amp_box_iou((amp_box){0, 0, 4, 4}, (amp_box){0, 0, 2, 2}), .25);
 }
 
+TEST(a_perfect_detector_scores_one)
+{
+    const amp_detected detected[] = {{0, 0, .9f, at(0)}, {0, 1, .6f, at(1)}, {1, 0, .3f, at(0)}};
+    const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 1, at(1), 0}, {1, 0, at(0), 0}};
+    const amp_ap_points ways[] = {AMP_AP_AREA, AMP_AP_VOC2007, AMP_AP_COCO};
+    for (size_t i = 0; i < COUNT(ways); i++) {
+        outcome o = run(detected, COUNT(detected), truths, COUNT(truths), 2, ways[i], .25f);
+        assert_near(o.total.map50, 1);
+        assert_near(o.total.map50_95, 1);
+        assert_near(o.total.precision, 1);
+        assert_near(o.total.recall, 1);
+        assert_near(o.total.f1, 1);
+        assert_near(o.total.average_iou, 1);
+    }
+}
+
 /* Three objects; hit, miss, hit. Precision 1, 1/2, 2/3 at recall 1/3, 1/3, 2/3; the
  * envelope is 1, 2/3, 2/3. */
 TEST(the_three_ways_to_take_the_area)
@@ -75,6 +91,18 @@ TEST(of_two_equal_overlaps_the_later_object_is_taken)
     const amp_truth right_last[] = {left, right}, left_last[] = {right, left};
     assert_int_equal(run(detected, 2, right_last, 2, 1, AMP_AP_COCO, .25f).total.true_positives, 1);
     assert_int_equal(run(detected, 2, left_last, 2, 1, AMP_AP_COCO, .25f).total.true_positives, 2);
+}
+
+TEST(order_of_the_arrays_does_not_matter_otherwise)
+{
+    const amp_detected detected[] = {{2, 1, .2f, at(0)}, {0, 0, .9f, at(0)}, {1, 1, .6f, at(1)},
+                                     {0, 0, .3f, at(5)}};
+    const amp_truth truths[] = {{2, 1, at(0), 0}, {1, 1, at(1), 0}, {0, 0, at(0), 0}};
+    outcome o = run(detected, COUNT(detected), truths, COUNT(truths), 2, AMP_AP_COCO, .25f);
+    assert_near(o.total.map50, 1);
+    assert_int_equal(o.per_class[0].false_positives, 1);
+    assert_int_equal(o.per_class[1].true_positives, 1); /* the other one is below the confidence */
+    assert_int_equal(o.per_class[0].detections, 2);
 }
 
 TEST(confidence_is_a_lower_bound_not_included)

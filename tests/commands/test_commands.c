@@ -15,7 +15,7 @@
 /* ---- arguments ---- */
 
 typedef struct wishes {
-    const char *cfg, *weights, *json;
+    const char *cfg, *weights, *json, *points;
     long batch;
     double thresh;
     int clear;
@@ -31,6 +31,7 @@ static amp_status read_wishes(wishes *w, int argc, const char *const *argv, amp_
         { .name = "-batch", .number = &w->batch, .least = 1, .most = 64, .about = "images" },
         { .name = "-thresh", .real = &w->thresh, .most = 1, .about = "a share" },
         { .name = "-json", .value = "FILE", .text = &w->json, .about = "a file" },
+        { .name = "-points", .text = &w->points, .choices = "0|11|101", .about = "one of these" },
         { .name = "-clear", .flag = &w->clear, .about = "no value" }, { 0 } };
     *w = (wishes){ .batch = 5 };
     return amp_arguments_read("amp test", argc, copy, arguments, error);
@@ -38,11 +39,13 @@ static amp_status read_wishes(wishes *w, int argc, const char *const *argv, amp_
 
 TEST(options_stand_anywhere)
 {
-    static const char *const argv[] = { "-batch", "8", "a.cfg", "-clear", "b.weights", "-thresh", ".25" };
+    static const char *const argv[] = { "-batch", "8", "a.cfg", "-clear", "b.weights", "-points", "11",
+                                        "-thresh", ".25" };
     wishes w;
-    assert_int_equal(read_wishes(&w, 7, argv, NULL), AMP_OK);
+    assert_int_equal(read_wishes(&w, 9, argv, NULL), AMP_OK);
     assert_string_equal(w.cfg, "a.cfg");
     assert_string_equal(w.weights, "b.weights");
+    assert_string_equal(w.points, "11");
     assert_int_equal(w.batch, 8);
     assert_int_equal(w.clear, 1);
     assert_true(w.thresh == .25);
@@ -59,12 +62,13 @@ TEST(what_is_not_given_keeps_its_value)
 }
 
 static const char usage[] = "usage: darknet amp test CFG [WEIGHTS] [options]\n"
-                            "  CFG         a network\n"
-                            "  WEIGHTS     its weights\n"
-                            "  -batch N    images\n"
-                            "  -thresh X   a share\n"
-                            "  -json FILE  a file\n"
-                            "  -clear      no value\n";
+                            "  CFG               a network\n"
+                            "  WEIGHTS           its weights\n"
+                            "  -batch N          images\n"
+                            "  -thresh X         a share\n"
+                            "  -json FILE        a file\n"
+                            "  -points 0|11|101  one of these\n"
+                            "  -clear            no value\n";
 
 TEST(mistakes_are_told_with_the_usage)
 {
@@ -78,6 +82,7 @@ TEST(mistakes_are_told_with_the_usage)
         { { "a", "-batch", "1.5" }, "whole number" },
         { { "a", "-batch", "99999999999999999999" }, "from 1 to 64" },
         { { "a", "-thresh", "nan" }, "from 0 to 1" }, { { "a", "-thresh", "" }, "-thresh needs a value" },
+        { { "a", "-points", "1" }, "expected 0|11|101" }, { { "a", "-points", "0|11" }, "expected 0|11|101" },
         { { "a", "-clear", "-clear" }, "given twice" } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         wishes w;

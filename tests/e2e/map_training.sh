@@ -198,6 +198,8 @@ bad_input() {
     refused 'mAP is of detectors' classifier tiny.data -map
     sed 's/^valid=.*/valid=nowhere.txt/' tiny.data > nowhere.data
     refused nowhere.txt detector nowhere.data -amp bf16 -map 5
+    sed 's/^backup=.*/backup=no_folder/' tiny.data > no_folder.data
+    refused 'no_folder.data: backup = no_folder: ' detector no_folder.data -amp bf16 -map 5
     printf 'my notes\n' > foreign
     refused 'backup/short_map.csv is there and is no list of what -map measured' \
         detector tiny.data -amp bf16 -map 5

@@ -230,12 +230,13 @@ TEST(copies_of_a_cfg)
 
 TEST(command_lines)
 {
-    static const char *const seeds[] = { "a.cfg", "-batch", "8", "-share", "0.5", "-json", "x", "-quiet" };
+    static const char *const seeds[] = { "a.cfg", "-batch", "8", "-share", "0.5", "-json", "x", "-quiet",
+                                         "-points", "11" };
     int taken = 0;
     FILE *nowhere = fopen("/dev/null", "w");
     assert_non_null(nowhere);
     for (int i = 0; i < ROUNDS; i++) {
-        const char *cfg = NULL, *json = NULL;
+        const char *cfg = NULL, *json = NULL, *points = "0";
         long batch = 5;
         double share = .5;
         int quiet = 0, argc = 1 + below(7);
@@ -244,7 +245,8 @@ TEST(command_lines)
             { .name = "-batch", .number = &batch, .least = 1, .most = 64, .about = "" },
             { .name = "-share", .real = &share, .least = .1, .most = 100, .about = "" },
             { .name = "-json", .text = &json, .about = "" },
-            { .name = "-quiet", .flag = &quiet, .about = "" }, { 0 } };
+            { .name = "-quiet", .flag = &quiet, .about = "" },
+            { .name = "-points", .text = &points, .choices = "0|11|101", .about = "" }, { 0 } };
         for (int k = 0; k < argc; k++) {
             const char *seed = seeds[below(sizeof seeds / sizeof *seeds)];
             if (below(8)) strcpy(text[k], seed);
@@ -259,6 +261,7 @@ TEST(command_lines)
         if (status == AMP_OK) {
             taken++;
             assert_true(cfg && batch >= 1 && batch <= 64 && share >= .1 && share <= 100);
+            assert_true(!strcmp(points, "0") || !strcmp(points, "11") || !strcmp(points, "101"));
         } else if (status != AMP_HELP_PRINTED) {
             assert_one_line(status, &error);
         }

@@ -11,9 +11,9 @@
 #include "map_measure.h"
 
 typedef struct request {
-    const char *data, *cfg, *weights, *json;
+    const char *data, *cfg, *weights, *json, *points;
     double confidence;
-    long points, top;
+    long top;
     int only_detectors; /* `detector map` */
 } request;
 
@@ -23,7 +23,7 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
         { .name = "DATA", .text = &r->data, .about = "the .data file that names the images (`valid`)" },
         { .name = "CFG", .text = &r->cfg, .about = "the network's .cfg" },
         { .name = "WEIGHTS", .text = &r->weights, .about = "what was trained" },
-        { .name = "-points", .number = &r->points, .most = AMP_AP_COCO, .value = "0|11|101",
+        { .name = "-points", .text = &r->points, .choices = "0|11|101",
           .about = "average precision as COCO has it (101, usual), as VOC 2007 (11), or the whole area (0)" },
         { .name = "-thresh", .real = &r->confidence, .least = 0, .most = 1,
           .about = "the confidence from which a box counts in precision, recall and F1 (.25)" },
@@ -32,13 +32,11 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
         { .name = "-top", .number = &r->top, .least = 1, .most = 1 << 24,
           .about = "of a classifier: how many guesses it has (5)" },
         { 0 } };
-    r->points = AMP_AP_COCO;
+    r->points = "101";
     r->confidence = (double)amp_map_usual_request().confidence;
     r->top = 5;
-    AMP_TRY(amp_arguments_read(r->only_detectors ? "detector map" : "amp valid", argc - 3, argv + 3,
-                               arguments, error));
-    if (r->points == AMP_AP_AREA || r->points == AMP_AP_VOC2007 || r->points == AMP_AP_COCO) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "-points %ld: expected 0|11|101", r->points);
+    return amp_arguments_read(r->only_detectors ? "detector map" : "amp valid", argc - 3, argv + 3, arguments,
+                              error);
 }
 
 /* ---- JSON ---- */
@@ -108,7 +106,7 @@ static amp_status valid_detector(const request *r, struct network *net, FILE *js
 {
     amp_detection_data data;
     amp_map_result result = { 0 };
-    amp_map_request how = { .confidence = (float)r->confidence, .points = (amp_ap_points)r->points };
+    amp_map_request how = { .confidence = (float)r->confidence, .points = (amp_ap_points)atoi(r->points) };
     amp_status status = amp_detection_data_read(r->data, &data, error);
     if (status == AMP_OK) status = amp_map_measure(net, &data, &how, &result, error);
     if (status == AMP_OK) {
