@@ -580,6 +580,7 @@ static void sum_up(cfg_walk *walk, cfg_summary *summary)
     summary->h = walk->net.h;
     summary->c = walk->net.c;
     summary->batch = walk->batch;
+    summary->last = section_of(walk, walk->count - 1)->kind->name;
     summary->classes = last->classes;
     summary->last_outputs = last->outputs;
     for (int i = 0; i < walk->count; i++) {

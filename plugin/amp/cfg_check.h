@@ -151,6 +151,7 @@ typedef struct cfg_summary {
     int errors, warnings, layers;
     double w, h, c, batch;     /* of the input */
     double weights, outputs;   /* of all layers; outputs of one image */
+    const char *last;          /* the last layer's section, "[yolo]" */
     double classes;            /* the last layer's, if it finds boxes, else 0 */
     double last_outputs;
     char first_error[1024];

@@ -126,17 +126,16 @@ amp_status amp_cfg_look(const char *cfg, const char *dtype, cfg_use use, amp_cfg
                         amp_error *error)
 {
     amp_config *config;
-    double batch, subdivisions, width, height, max_batches;
+    double batch, subdivisions, max_batches;
     AMP_TRY(amp_config_read(cfg, dtype, amp_fork_default_dtype(), &config, error));
-    int under_amp = config->enabled;
+    *facts = (amp_cfg_facts){ .under_amp = config->enabled };
     amp_config_free(config);
-    AMP_TRY(amp_host_check_cfg(cfg, use, error));
+    AMP_TRY(amp_host_look_at_cfg(cfg, use, &facts->summary, error));
     AMP_TRY(cfg_net_number(cfg, "batch", 1, &batch, error));
     AMP_TRY(cfg_net_number(cfg, "subdivisions", 1, &subdivisions, error));
-    AMP_TRY(cfg_net_number(cfg, "width", 0, &width, error));
-    AMP_TRY(cfg_net_number(cfg, "height", 0, &height, error));
     AMP_TRY(cfg_net_number(cfg, "max_batches", 0, &max_batches, error));
-    *facts = (amp_cfg_facts){ under_amp, (int)batch, (int)subdivisions, (int)width, (int)height,
-                              (long)max_batches };
+    facts->batch = (int)batch;
+    facts->subdivisions = (int)subdivisions;
+    facts->max_batches = (long)max_batches;
     return AMP_OK;
 }

@@ -4,10 +4,11 @@
 
 #include "../amp/cfg_check.h"
 
-/* The values of [net]. width, height and max_batches are 0 where it does not give them. */
+/* under_amp: -amp considered. The numbers are those of [net]; max_batches is 0 where it does not give it. */
 typedef struct amp_cfg_facts {
-    int under_amp, batch, subdivisions, width, height;
+    int under_amp, batch, subdivisions;
     long max_batches;
+    cfg_summary summary;
 } amp_cfg_facts;
 
 /* Checks the .cfg, prints warnings, and fills *facts. dtype: -amp's word, or NULL for what the .cfg says.

@@ -30,9 +30,6 @@ void amp_fork_free_network(struct network *);
 int amp_fork_box_classes(const struct network *);
 /* The first layer that carries a state from batch to batch; below 0: none. */
 int amp_fork_recurrent_layer(const struct network *);
-/* Whether its classes form a tree; if so, which of them are leaves. */
-int amp_fork_has_tree(const struct network *);
-void amp_fork_take_leaves(struct network *, const char *file);
 /* Images of a pass: no more than it was made for. */
 void amp_fork_set_batch(struct network *, int images);
 

@@ -108,10 +108,7 @@ refused() { # refused <what the last line must say> <arguments...>
     ! grep -q 'mean average' out || fail "detector map ${*:2}: a score in spite of the error"
 }
 good='constant.cfg constant.weights'
-refused 'CFG is missing' my.data
 refused 'WEIGHTS is missing' my.data constant.cfg
-refused 'extra: nothing is expected here' my.data $good extra
-refused 'there is no such option' my.data $good -frobnicate
 refused 'expected 0|11|101' my.data $good -points 7
 refused '-thresh 2' my.data $good -thresh 2
 refused 'missing.data: cannot read' missing.data $good

@@ -200,8 +200,6 @@ refused() { # refused <what the last line must say> <arguments...>
 }
 # What detector map refuses too is e2e_map's.
 good='kind.cfg kind.weights'
-refused 'WEIGHTS is missing' kind.data kind.cfg
-refused 'there is no such option' kind.data $good -frobnicate
 refused '-top 0' kind.data $good -top 0
 # Weights are the whole network's, or none, with AMP and without.
 head -c 40 kind.weights > cut.weights
@@ -217,12 +215,14 @@ with() { printf '%s\n' "$@" > with.data; }
 with 'classes = 4' 'labels = kinds'
 refused 'with.data: no .valid' with.data $good
 with 'classes = 4' 'valid = kinds.txt'
-refused 'with.data: no .labels' with.data $good
+refused 'data/labels.list: .*the list of labels' with.data $good # Darknet's default
 with 'valid = kinds.txt' 'labels = kinds'
 refused '4 outputs, but the .data file has classes = 2' with.data $good
+with 'classes = 4' 'valid = kinds.txt' 'labels = kinds' 'leaves = kinds'
+refused "with.data: leaves = kinds: a tree's leaves are not told" with.data $good
 echo ant > few
 with 'classes = 4' 'valid = kinds.txt' 'labels = few'
-refused 'few: 1 labels, but with.data has classes = 4' with.data $good
+refused 'few: holds 1 labels, but with.data has classes = 4' with.data $good
 printf '%s\n' eel fox gnu hen > others
 with 'classes = 4' 'valid = kinds.txt' 'labels = others'
 refused 'none of the 8 validation images has a label' with.data $good

@@ -12,39 +12,6 @@ enum { INTERRUPTED = 130, USUAL_SEEDS = 3, FIRST_LOOK = 3, USUAL_MOST_SEEDS = 24
 
 /* ---- the command line ---- */
 
-typedef struct request {
-    const char *data, *cfg, *weights, *dtypes, *folder;
-    long iterations, seeds;
-    int sequential;
-    double until;
-} request;
-
-static amp_status read_request(int argc, char **argv, request *r, amp_error *error)
-{
-    const amp_argument arguments[] = {
-        { .name = "DATA", .text = &r->data, .about = "the .data file of the training" },
-        { .name = "CFG", .text = &r->cfg, .about = "the network's .cfg" },
-        { .name = "WEIGHTS", .text = &r->weights, .optional = 1,
-          .about = "what all trainings begin with (random weights)" },
-        { .name = "-dtypes", .value = "A,B,...", .text = &r->dtypes,
-          .about = "some of stock, fp32, bf16, fp16 (those that this machine has)" },
-        { .name = "-iters", .number = &r->iterations, .least = 1, .most = 1 << 30,
-          .about = "steps of each training (the .cfg's max_batches)" },
-        { .name = "-seeds", .number = &r->seeds, .least = 1, .most = AMP_COMPARE_MOST_SEEDS,
-          .about = "trainings of each dtype, with the seeds 1 to N (3; with -until at most 24)" },
-        { .name = "-until", .value = "POINTS", .real = &r->until, .least = .01, .most = 100,
-          .about = "adds seeds until a loss of so many points is ruled out or shown" },
-        { .name = "-report", .value = "DIR", .text = &r->folder,
-          .about = "folder for the report and all trainings (the .cfg's name and -compare)" },
-        { .name = "-sequential", .flag = &r->sequential,
-          .about = "one training after the other: takes less memory" },
-        { 0 } };
-    *r = (request){ 0 };
-    AMP_TRY(amp_arguments_read("amp compare", argc - 3, argv + 3, arguments, error));
-    if (!r->seeds) r->seeds = r->until > 0 ? USUAL_MOST_SEEDS : USUAL_SEEDS;
-    return AMP_OK;
-}
-
 /* -until looks at the scores after 3, 6, 12, ... seeds, and at last after all: how many seeds the look
  * after this one has. */
 static int next_look(int seeds, int most)
@@ -85,13 +52,13 @@ static int reference_of(const amp_comparison *c)
 }
 
 /* DIR without slashes at its end; by default in the current folder, named by the .cfg. */
-static char *folder_of(const request *r)
+static char *folder_of(const char *given, const char *cfg)
 {
-    const char *base = amp_file_name(r->cfg);
+    const char *base = amp_file_name(cfg);
     char name[300];
     snprintf(name, sizeof name, "%.*s-compare", (int)strcspn(base, ".") < 200 ? (int)strcspn(base, ".") : 200,
              base);
-    char *folder = amp_allocated(strdup(r->folder ? r->folder : name));
+    char *folder = amp_allocated(strdup(given ? given : name));
     for (size_t length = strlen(folder); length > 1 && folder[length - 1] == '/';
          folder[--length] = 0) {}
     return folder;
@@ -107,26 +74,41 @@ static const char *usual_dtypes(const amp_machine *machine)
     return lists[bf16][fp16];
 }
 
-static amp_status take_request(const request *r, amp_compare *compare, amp_error *error)
+static amp_status read_command(int argc, char **argv, amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
+    const char *dtypes = NULL, *folder = NULL;
+    long seeds = 0;
+    const amp_argument arguments[] = {
+        { .name = "DATA", .text = &c->data, .about = "the .data file of the training" },
+        { .name = "CFG", .text = &c->cfg, .about = "the network's .cfg" },
+        { .name = "WEIGHTS", .text = &c->weights, .optional = 1,
+          .about = "what all trainings begin with (random weights)" },
+        { .name = "-dtypes", .value = "A,B,...", .text = &dtypes,
+          .about = "some of stock, fp32, bf16, fp16 (those that this machine has)" },
+        { .name = "-iters", .number = &c->iterations, .least = 1, .most = 1 << 30,
+          .about = "steps of each training (the .cfg's max_batches)" },
+        { .name = "-seeds", .number = &seeds, .least = 1, .most = AMP_COMPARE_MOST_SEEDS,
+          .about = "trainings of each dtype, with the seeds 1 to N (3; with -until at most 24)" },
+        { .name = "-until", .value = "POINTS", .real = &c->points_allowed, .least = .01, .most = 100,
+          .about = "adds seeds until a loss of so many points is ruled out or shown" },
+        { .name = "-report", .value = "DIR", .text = &folder,
+          .about = "folder for the report and all trainings (the .cfg's name and -compare)" },
+        { .name = "-sequential", .flag = &compare->sequential,
+          .about = "one training after the other: takes less memory" },
+        { 0 } };
+    AMP_TRY(amp_arguments_read("amp compare", argc - 3, argv + 3, arguments, error));
     AMP_TRY(amp_machine_read(&compare->hardware, error));
-    compare->sequential = r->sequential;
-    AMP_TRY(amp_dtypes_read(r->dtypes, usual_dtypes(&compare->hardware), &compare->hardware,
-                            &compare->dtypes, error));
+    AMP_TRY(amp_dtypes_read(dtypes, usual_dtypes(&compare->hardware), &compare->hardware, &compare->dtypes,
+                            error));
     c->dtypes = (const char **)compare->dtypes.line;
     c->dtype_count = (int)compare->dtypes.count;
     c->reference = reference_of(c);
-    c->iterations = r->iterations;
-    compare->most_seeds = (int)r->seeds;
-    compare->until = r->until > 0;
-    c->points_allowed = r->until; /* 0: compare_all sets the default of a detector or a classifier */
+    compare->until = c->points_allowed > 0;
+    compare->most_seeds = seeds ? (int)seeds : compare->until ? USUAL_MOST_SEEDS : USUAL_SEEDS;
     c->alpha = compare->until ? alpha_of_a_look(compare->most_seeds) : AMP_COMPARE_ALPHA;
-    c->data = r->data;
-    c->cfg = r->cfg;
-    c->weights = r->weights;
     c->version = AMP_VERSION;
-    compare->folder = folder_of(r);
+    compare->folder = folder_of(folder, c->cfg);
     set_seed_count(c, compare->until ? next_look(0, compare->most_seeds) : compare->most_seeds);
     return AMP_OK;
 }
@@ -285,7 +267,7 @@ static amp_status compare_all(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
     AMP_TRY(amp_compare_inspect(compare, error));
-    if (!(c->points_allowed > 0))
+    if (!compare->until)
         c->points_allowed = c->kind == AMP_COMPARED_CLASSIFIER ? AMP_CLASSIFIER_POINTS : AMP_DETECTOR_POINTS;
     amp_status status = amp_compare_open(compare, error);
     if (status == AMP_OK) status = amp_runs_read(compare, 0, error);
@@ -305,10 +287,8 @@ static amp_status compare_all(amp_compare *compare, amp_error *error)
 
 amp_status amp_command_compare(int argc, char **argv, amp_error *error)
 {
-    request r;
     amp_compare compare = { .lock = -1, .stops = stops };
-    AMP_TRY(read_request(argc, argv, &r, error));
-    amp_status status = take_request(&r, &compare, error);
+    amp_status status = read_command(argc, argv, &compare, error);
     if (status == AMP_OK) status = compare_all(&compare, error);
     int is_interrupted = status == AMP_OK && compare.result.interrupted;
     if (is_interrupted)

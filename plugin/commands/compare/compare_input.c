@@ -1,7 +1,6 @@
 /* What a comparison is given, looked at before anything is made or trained. */
 #include "comparison.h"
 
-#include "../../amp/cfg_reader.h"
 #include "../../files/safe_file.h"
 #include "../../host/network/state.h"
 #include "../cfg_copy.h"
@@ -11,34 +10,13 @@
 
 /* ---- the .cfg ---- */
 
-/* Its last section but [amp], and that one's classes=. */
-typedef struct cfg_end { int in_layer, classes; char section[64]; } cfg_end;
-
-static amp_status take_end(void *context, const cfg_item *item, amp_error *error)
-{
-    cfg_end *end = context;
-    (void)error;
-    if (item->kind == CFG_SECTION) end->in_layer = strcmp(item->text, "[amp]") != 0;
-    if (!end->in_layer) return AMP_OK;
-    if (item->kind == CFG_SECTION) {
-        cfg_printable(end->section, sizeof end->section, item->text);
-        end->classes = 0;
-    } else if (item->kind == CFG_OPTION && item->value && !strcmp(item->text, "classes")) {
-        end->classes = atoi(item->value);
-    }
-    return AMP_OK;
-}
-
-static amp_status look_at_end(amp_comparison *c, amp_error *error)
+/* What it is, by the section that it ends in. */
+static amp_status find_kind(amp_comparison *c, const char *section, amp_error *error)
 {
     static const struct { const char *section; amp_compared_kind kind; } known[] = {
         { "[yolo]", AMP_COMPARED_DETECTOR }, { "[region]", AMP_COMPARED_DETECTOR },
-        { "[softmax]", AMP_COMPARED_CLASSIFIER }, { "[soft]", AMP_COMPARED_CLASSIFIER },
-        { "[cost]", AMP_COMPARED_CLASSIFIER }, { "[logistic]", AMP_COMPARED_CLASSIFIER } };
-    cfg_end end = { 0 };
-    const char *section = end.section;
-    AMP_TRY(cfg_read(c->cfg, take_end, &end, error));
-    c->classes = end.classes ? end.classes : 20; /* what parse_yolo and parse_region take */
+        { "[softmax]", AMP_COMPARED_CLASSIFIER }, { "[cost]", AMP_COMPARED_CLASSIFIER },
+        { "[logistic]", AMP_COMPARED_CLASSIFIER } };
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
         c->kind = known[k].kind;
         if (!strcmp(section, known[k].section)) return AMP_OK;
@@ -48,19 +26,20 @@ static amp_status look_at_end(amp_comparison *c, amp_error *error)
                         "train` trains; compare knows detectors that end in [yolo] or [region], and "
                         "classifiers", c->cfg);
     return amp_fail(error, AMP_BAD_CONFIG, "%s: it ends in %s; compare knows detectors that end in [yolo] or "
-                    "[region], and classifiers that end in [softmax], [cost] or [logistic]", c->cfg,
-                    section[0] ? section : "no section");
+                    "[region], and classifiers that end in [softmax], [cost] or [logistic]", c->cfg, section);
 }
 
 /* What the trainings check too, before a folder is made. */
 static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
 {
     amp_cfg_facts facts;
-    AMP_TRY(look_at_end(c, error));
+    const cfg_summary *s = &facts.summary;
     AMP_TRY(amp_cfg_look(c->cfg, "fp32", CFG_TRAINS_DATA, &facts, error));
+    AMP_TRY(find_kind(c, s->last, error));
     c->batch = facts.batch;
-    c->width = facts.width;
-    c->height = facts.height;
+    c->width = (int)s->w;
+    c->height = (int)s->h;
+    c->classes = (int)(c->kind == AMP_COMPARED_CLASSIFIER ? s->last_outputs : s->classes);
     if (!c->iterations) c->iterations = facts.max_batches;
     if (c->iterations > 0) return AMP_OK;
     return amp_fail(error, AMP_BAD_CONFIG, "%s: no max_batches= under [net]; say with -iters how many "
@@ -69,24 +48,11 @@ static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
 
 /* ---- the data ---- */
 
-/* A classifier's labels are in its .data file; a detector's classes are its .cfg's. */
-static amp_status look_at_labels(amp_comparison *c, amp_error *error)
-{
-    amp_data_file data;
-    amp_status status = amp_data_file_read(c->data, &data, error);
-    if (status == AMP_OK && !data.labels)
-        status = amp_fail(error, AMP_BAD_CONFIG, "%s: no `labels = FILE`, which names the classes", c->data);
-    c->classes = data.classes ? data.classes : 2; /* what train_classifier takes */
-    amp_data_file_free(&data);
-    return status;
-}
-
 /* Scans all labels: a short training would not read every one, a long one only after hours. */
 static amp_status look_at_data(amp_comparison *c, amp_error *error)
 {
-    amp_data_scan scan = { .data_file = c->data, .classifier = c->kind == AMP_COMPARED_CLASSIFIER };
-    if (scan.classifier) AMP_TRY(look_at_labels(c, error));
-    scan.classes = c->classes;
+    amp_data_scan scan = { .data_file = c->data, .classifier = c->kind == AMP_COMPARED_CLASSIFIER,
+                           .classes = c->classes };
     AMP_TRY(amp_scan_data(&scan, error));
     amp_scan_print(&scan);
     c->train_images = scan.train.images;

@@ -1,22 +1,12 @@
 /* Top-1 and top-K accuracy of a classifier. */
 #include "accuracy.h"
 
+#include "../../host/data/data_check.h"
 #include "../../host/program/failure.h"
 
 #include <string.h>
 
 enum { CLASSES_UNLESS_GIVEN = 2 }; /* validate_classifier_single */
-
-static amp_status read_labels(const char *data_file, const char *labels, amp_accuracy *r, amp_error *error)
-{
-    if (!labels)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: no `labels = FILE`; it names the classes, as they stand "
-                        "in the images' paths", data_file);
-    AMP_TRY(amp_lines_read(labels, "the labels (`labels` in the .data file)", &r->labels, error));
-    if (r->labels.count >= (size_t)r->classes) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "%s: %zu labels, but %s has classes = %d", labels, r->labels.count,
-                    data_file, r->classes);
-}
 
 static amp_status read_data(const char *data_file, amp_accuracy *r, amp_error *error)
 {
@@ -24,9 +14,10 @@ static amp_status read_data(const char *data_file, amp_accuracy *r, amp_error *e
     amp_status status = amp_data_file_read(data_file, &file, error);
     r->classes = file.classes ? file.classes : CLASSES_UNLESS_GIVEN;
     if (status == AMP_OK) status = amp_validation_images_read(&file, &r->images, error);
-    if (status == AMP_OK) status = read_labels(data_file, file.labels, r, error);
-    r->leaves = file.leaves;
-    file.leaves = NULL;
+    if (status == AMP_OK) status = amp_check_labels(&file, r->classes, &r->labels, error);
+    if (status == AMP_OK && file.leaves)
+        status = amp_fail(error, AMP_BAD_CONFIG, "%s: leaves = %.300s: a tree's leaves are not told from its "
+                          "other classes here; take the line out", data_file, file.leaves);
     amp_data_file_free(&file);
     return status;
 }
@@ -38,12 +29,7 @@ static amp_status check_network(struct network *net, const amp_accuracy *r, amp_
     if (outputs != r->classes)
         return amp_fail(error, AMP_BAD_CONFIG, "the network has %d outputs, but the .data file has classes = "
                         "%d (2 where it says nothing)", outputs, r->classes);
-    if (!r->leaves || !amp_fork_has_tree(net)) return AMP_OK;
-    amp_lines leaves = { 0 };
-    amp_status status = amp_lines_read(r->leaves, "the leaves (`leaves` in the .data file)", &leaves, error);
-    amp_lines_free(&leaves);
-    if (status == AMP_OK) amp_fork_take_leaves(net, r->leaves);
-    return status;
+    return AMP_OK;
 }
 
 static amp_status classify(void *context, struct network *net, int i, const amp_loaded_image *image,
@@ -89,7 +75,6 @@ void amp_accuracy_free(amp_accuracy *r)
     amp_lines_free(&r->images);
     amp_lines_free(&r->labels);
     amp_lines_free(&r->evaluated.unreadable);
-    free(r->leaves);
     free(r->best);
 }
 

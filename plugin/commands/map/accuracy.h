@@ -10,7 +10,6 @@
 typedef struct amp_accuracy {
     amp_lines images, labels;  /* the `valid` list; the classes in order, as many as there are at least */
     int k, classes;            /* the .data file's; 2 where it has none, as for Darknet */
-    char *leaves;              /* file that names the leaves of a softmax tree; or NULL */
     double top1, topk;         /* 0..1; while it is measured, images whose class is the first, or one of k */
     /* of one image: the k classes, or all where there are fewer, by falling probability */
     int *best;

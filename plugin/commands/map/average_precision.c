@@ -34,35 +34,38 @@ double amp_box_iou(amp_box a, amp_box b)
 /* -1, 0 or 1, for qsort. */
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
-/* By class, then image, then falling score, then order: the detections of one image and class stand
- * together. */
-static int by_image(const void *left, const void *right)
-{
-    const amp_detected *a = ((const ranked *)left)->detected, *b = ((const ranked *)right)->detected;
-    int class_id = ORDER(a->class_id, b->class_id), image = ORDER(a->image, b->image);
-    int score = ORDER(b->score, a->score);
-    return class_id ? class_id : image ? image : score ? score : ORDER(a, b);
-}
-
 /* By class, then falling score over all images; ties by image, then order. */
 static int by_score(const void *left, const void *right)
 {
     const amp_detected *a = ((const ranked *)left)->detected, *b = ((const ranked *)right)->detected;
-    int class_id = ORDER(a->class_id, b->class_id), score = ORDER(b->score, a->score);
-    return class_id ? class_id : score ? score : by_image(left, right);
+    int class_id = ORDER(a->class_id, b->class_id), image = ORDER(a->image, b->image);
+    int score = ORDER(b->score, a->score);
+    return class_id ? class_id : score ? score : image ? image : ORDER(a, b);
 }
 
-static int compare_place(const amp_truth *a, const amp_truth *b)
-{
-    int class_id = ORDER(a->class_id, b->class_id);
-    return class_id ? class_id : ORDER(a->image, b->image);
-}
-
-static int truths_by_place(const void *left, const void *right)
+/* By class, then image, then order. */
+static int by_place(const void *left, const void *right)
 {
     const amp_truth *a = *(const amp_truth *const *)left, *b = *(const amp_truth *const *)right;
-    int place = compare_place(a, b);
-    return place ? place : ORDER(a, b);
+    int class_id = ORDER(a->class_id, b->class_id), image = ORDER(a->image, b->image);
+    return class_id ? class_id : image ? image : ORDER(a, b);
+}
+
+static int is_before(const amp_truth *t, const amp_detected *d)
+{
+    return t->class_id < d->class_id || (t->class_id == d->class_id && t->image < d->image);
+}
+
+/* Of truths by place the first that is not before the image and class of a detection. */
+static size_t first_truth_of(const amp_detected *d, const amp_truth *const *truths, size_t count)
+{
+    size_t low = 0;
+    for (size_t high = count; low < high;) {
+        size_t middle = low + (high - low) / 2;
+        if (is_before(truths[middle], d)) low = middle + 1;
+        else high = middle;
+    }
+    return low;
 }
 
 /* What a detection took at one threshold. */
@@ -118,34 +121,16 @@ static void match_voc(ranked *detection, const amp_truth *const *truths, size_t 
             take(detection, truths[best], &taken[best], t, best_iou);
 }
 
-/* The detections of one image and class, sorted by falling score, with its ground truths. taken: scratch, one
- * per truth. */
-static void match(ranked *detections, size_t detection_count, const amp_truth *const *truths,
-                  size_t truth_count, amp_ap_points points, uint16_t *taken)
+/* The next detection by falling score, with the ground truths of its image and class. taken: one per truth, 0
+ * before the first. */
+static void match(ranked *detection, const amp_truth *const *truths, size_t truth_count, amp_ap_points points,
+                  uint16_t *taken)
 {
-    memset(taken, 0, truth_count * sizeof *taken);
-    for (size_t d = 0; d < detection_count; d++) {
-        if (points == AMP_AP_COCO) match_coco(&detections[d], truths, truth_count, taken);
-        else match_voc(&detections[d], truths, truth_count, taken);
-    }
-}
-
-/* Walks the detections and the truths, both sorted by class and image, and matches group by group. */
-static void match_all(ranked *detections, size_t detection_count, const amp_truth *const *truths,
-                      size_t truth_count, amp_ap_points points, uint16_t *taken)
-{
-    size_t t = 0;
-    for (size_t d = 0, next; d < detection_count; d = next) {
-        const amp_truth here = {.image = detections[d].detected->image,
-                                .class_id = detections[d].detected->class_id};
-        for (next = d; next < detection_count && detections[next].detected->class_id == here.class_id &&
-                       detections[next].detected->image == here.image; ++next) { }
-        while (t < truth_count && compare_place(truths[t], &here) < 0) ++t;
-        size_t end = t;
-        while (end < truth_count && compare_place(truths[end], &here) == 0) ++end;
-        match(detections + d, next - d, truths + t, end - t, points, taken);
-        t = end;
-    }
+    const amp_detected *d = detection->detected;
+    size_t first = first_truth_of(d, truths, truth_count), end = first;
+    while (end < truth_count && truths[end]->class_id == d->class_id && truths[end]->image == d->image) ++end;
+    if (points == AMP_AP_COCO) match_coco(detection, truths + first, end - first, taken + first);
+    else match_voc(detection, truths + first, end - first, taken + first);
 }
 
 typedef struct curve_point { int hits; double precision; } curve_point;
@@ -249,7 +234,7 @@ amp_map_score amp_average_precision(const amp_detected *detections, size_t detec
     ranked *sorted = amp_allocated(calloc(detection_count + 1, sizeof *sorted));
     curve_point *curve = amp_allocated(malloc((detection_count + 1) * sizeof *curve));
     const amp_truth **sorted_truths = amp_allocated(malloc((truth_count + 1) * sizeof *sorted_truths));
-    uint16_t *taken = amp_allocated(malloc((truth_count + 1) * sizeof *taken));
+    uint16_t *taken = amp_allocated(calloc(truth_count + 1, sizeof *taken));
     memset(per_class, 0, (size_t)classes * sizeof *per_class);
     for (size_t i = 0; i < truth_count; i++) {
         sorted_truths[i] = &truths[i];
@@ -257,10 +242,10 @@ amp_map_score amp_average_precision(const amp_detected *detections, size_t detec
     }
     for (size_t i = 0; i < detection_count; i++) sorted[i] = (ranked){.detected = &detections[i]};
 
-    qsort(sorted_truths, truth_count, sizeof *sorted_truths, truths_by_place);
-    qsort(sorted, detection_count, sizeof *sorted, by_image);
-    match_all(sorted, detection_count, sorted_truths, truth_count, points, taken);
+    qsort(sorted_truths, truth_count, sizeof *sorted_truths, by_place);
     qsort(sorted, detection_count, sizeof *sorted, by_score);
+    for (size_t d = 0; d < detection_count; d++)
+        match(&sorted[d], sorted_truths, truth_count, points, taken);
 
     for (size_t d = 0, next; d < detection_count; d = next) {
         int class_id = sorted[d].detected->class_id;

@@ -3,8 +3,6 @@
 
 #include "../table.h"
 
-#include <string.h>
-
 static double gib(size_t bytes) { return (double)bytes / (1 << 30); }
 
 static const char *const dtype_names[] = { [AMP_FP32] = "fp32", [AMP_FP16] = "fp16", [AMP_BF16] = "bf16" };
@@ -174,24 +172,6 @@ static void print_operations(const amp_plan_report *r, FILE *stream)
                       r->cast_count, back, (double)elements * 1e-6);
 }
 
-/* What the library chose, each kernel once with how many layers run it forward. */
-static void print_kernels(const amp_plan_report *r, FILE *stream)
-{
-    char text[1000] = "";
-    for (int i = 0; i < r->count; i++) {
-        int count = 0, first = r->rows[i].kernel[0] != 0;
-        for (int k = 0; k < r->count && first; k++) {
-            int same = !strcmp(r->rows[k].kernel, r->rows[i].kernel);
-            first = !(same && k < i);
-            count += same;
-        }
-        if (first) amp_append(text, sizeof text, "%s%d x %s", text[0] ? "; " : "", count, r->rows[i].kernel);
-    }
-    if (!text[0]) return;
-    print_total(stream, "kernels forward");
-    amp_print_wrapped(stream, TOTAL, "%s", text);
-}
-
 #define REPORT(key, member, ...) AMP_FIELD_AS(key, amp_plan_report, member, __VA_ARGS__)
 
 static void write_totals(amp_json *json, const amp_plan_report *r)
@@ -352,7 +332,6 @@ void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
     print_activations(r, stream);
     print_weights(r, stream);
     print_operations(r, stream);
-    print_kernels(r, stream);
     amp_plan_print_machine(&r->machine, stream);
     print_memory(r, stream);
     print_checkpoints(r, stream);

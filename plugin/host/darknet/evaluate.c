@@ -42,10 +42,6 @@ int amp_fork_recurrent_layer(const struct network *net)
     return -1;
 }
 
-int amp_fork_has_tree(const struct network *net) { return net->hierarchy != NULL; }
-#ifdef AMP_OWN_CLASSIFIERS
-void amp_fork_take_leaves(struct network *net, const char *f) { change_leaves(net->hierarchy, (char *)f); }
-#endif
 void amp_fork_set_batch(struct network *net, int batch) { set_batch_network(net, batch); }
 
 /* ---- images ---- */

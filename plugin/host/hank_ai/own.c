@@ -6,13 +6,6 @@
 const char amp_fork_name[] = "hank-ai's; patches for its commit f684e1d7";
 const char amp_fork_log_option[] = "-step_log"; /* its own -log names a file for all that it prints */
 
-/* It has no `classifier valid`, whose .data file may name leaves. */
-void amp_fork_take_leaves(struct network *net, const char *file)
-{
-    (void)net;
-    darknet_amp_refuse("%.500s: this Darknet cannot take leaves= of the .data file", file);
-}
-
 /* get_all_possible_arguments has them, and run_detector and main's -i. */
 const amp_fork_option amp_fork_options[] = {
     AMP_OWN_FAMILY_OPTIONS,

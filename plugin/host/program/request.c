@@ -166,16 +166,21 @@ static void print_warning(void *context, int is_error, const char *line)
     fprintf(stderr, "warning: %s\n", line);
 }
 
-amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error)
+amp_status amp_host_look_at_cfg(const char *cfg, cfg_use use, cfg_summary *summary, amp_error *error)
 {
     static int has_warned;
     const cfg_listener printer = { print_warning, NULL };
-    cfg_summary summary;
-    AMP_TRY(cfg_check(cfg, &amp_cfg_fork, use, NULL, &summary, error));
-    if (summary.errors) return amp_fail(error, AMP_BAD_CONFIG, "%s", summary.first_error);
-    if (!summary.warnings || has_warned) return AMP_OK;
+    AMP_TRY(cfg_check(cfg, &amp_cfg_fork, use, NULL, summary, error));
+    if (summary->errors) return amp_fail(error, AMP_BAD_CONFIG, "%s", summary->first_error);
+    if (!summary->warnings || has_warned) return AMP_OK;
     has_warned = 1;
-    return cfg_check(cfg, &amp_cfg_fork, use, &printer, &summary, error);
+    return cfg_check(cfg, &amp_cfg_fork, use, &printer, summary, error);
+}
+
+amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error)
+{
+    cfg_summary summary;
+    return amp_host_look_at_cfg(cfg, use, &summary, error);
 }
 
 int amp_host_cfg_uses_amp(const char *cfg, cfg_use use)

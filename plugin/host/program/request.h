@@ -49,6 +49,7 @@ const char *amp_host_refusal(void);
 
 /* Looks at the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. Warnings are printed for the
  * first .cfg that has some: later ones are copies of it. */
+amp_status amp_host_look_at_cfg(const char *cfg, cfg_use use, cfg_summary *, amp_error *error);
 amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);
 
 /* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the
