@@ -91,10 +91,10 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network
 
 #define print_note(net, ...) (amp_fork_state(net)->resume->quiet ? 0 : fprintf(stderr, __VA_ARGS__))
 
-/* random=1 chooses multiples of 32, up to 608. */
-enum { SIZE_STEP = 32, LARGEST_SIZE = 4096 };
+/* random=1 chooses multiples of 32 up to 608, or in some forks of the .cfg's resize_step. */
+enum { LARGEST_SIZE = 4096 };
 
-static int is_size(int32_t side) { return side > 0 && side <= LARGEST_SIZE && side % SIZE_STEP == 0; }
+static int is_size(int32_t side) { return side > 0 && side <= LARGEST_SIZE; }
 
 /* What the loop of detector and classifier needs beyond the engine's state. */
 static amp_status restore_loop(struct network *net, const amp_run_state *run, const char *sidecar,
