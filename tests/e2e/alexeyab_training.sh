@@ -94,7 +94,8 @@ grep -q '^amp: cache=ram: [1-8] of 8 images were kept, .* [1-9][0-9]* were there
     fail "with -cache ram: $(grep cache cached.err)"
 sed 's/^momentum=.*/adam=1\nadamw=1/' tiny.cfg > adam.cfg
 goes_on adam.cfg -amp fp16
-sed 's/^random=0/random=1/; s/^momentum=.*/&\nresize_step=8/' tiny.cfg > sizes.cfg
+sed 's/^random=0/random=1/; s/^momentum=.*/&\nresize_step=8/; 0,/^filters=8/s//&\nxnor=1/' tiny.cfg \
+    > sizes.cfg
 goes_on sizes.cfg -amp bf16
 grep -q '^ 56 x 56' half.out || fail "not resized to 56x56: $(grep ' x ' half.out)"
 awk '/^\[shortcut\]/ { print "[convolutional]\nfilters=16\nsize=1\nactivation=swish\nshare_index=3\n" }
