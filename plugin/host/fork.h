@@ -61,8 +61,9 @@ static inline int amp_fork_is_over(const struct network *net)
 /* What AMP keeps for the network; NULL where it runs without AMP. */
 struct darknet_amp *amp_fork_state(const struct network *);
 
-/* The learning rate of the step under way. */
+/* The learning rate of the step under way; and whether Darknet draws it from rand() at each call. */
 float amp_fork_rate(const struct network *);
+int amp_fork_draws_rate(const struct network *);
 
 /* What a training has counted: images of steps that were taken, and updates of Adam's moments. */
 typedef struct amp_counters { size_t seen; int t; } amp_counters;
@@ -208,9 +209,9 @@ void amp_fork_resize(struct network *, int w, int h);
 
 /* Bytes of a .weights file that Darknet reads for this layer. */
 size_t amp_fork_weights_bytes(const struct network *, int layer);
-/* Whether the network reads from a .weights file just what it writes to one. With dontload= and similar keys
- * it does not. */
-int amp_fork_reads_what_it_writes(const struct network *);
+/* The first layer that does not read from a .weights file just what it writes to one, for which the .cfg has
+ * keys; -1: none. */
+int amp_fork_one_sided_layer(const struct network *);
 /* The first layer with a rolling variance below 0, which only another network's numbers give, and that value;
  * -1: none, or the arrays lie on a GPU. */
 int amp_fork_negative_variance(const struct network *, float *value);

@@ -72,7 +72,11 @@ for line in antialiasing=1 coordconv=1 grad_centr=1 assisted_excitation=1 cbn=1 
 done
 sed '0,/^activation=/{/^activation=/d}' tiny.cfg > gelu.cfg
 cp tiny.data gelu.data
-refused gelu.data '[convolutional]' activation=gelu "$never" activation=gelu
+for activation in gelu normalize_channels normalize_channels_softmax normalize_channels_softmax_maxval; do
+    refused gelu.data '[convolutional]' activation=$activation "$never" activation=$activation
+done
+refused tiny.data '[convolutional]' dilation \
+    'its windows make 34x34, and Darknet has room for 33x33; an odd size with pad=1 goes' size=4 dilation=2
 for line in antialiasing=1 maxpool_zero_nonmax=1; do
     refused tiny.data '[maxpool]' "${line%=*}" "$never" $line
 done

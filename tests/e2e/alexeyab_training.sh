@@ -94,6 +94,10 @@ grep -q '^amp: cache=ram: [1-8] of 8 images were kept, .* [1-9][0-9]* were there
     fail "with -cache ram: $(grep cache cached.err)"
 sed 's/^momentum=.*/adam=1\nadamw=1/' tiny.cfg > adam.cfg
 goes_on adam.cfg -amp fp16
+sed 's/^random=0/random=1/; s/^momentum=.*/&\nresize_step=8/; 0,/^filters=8/s//&\nxnor=1/' tiny.cfg \
+    > sizes.cfg
+goes_on sizes.cfg -amp bf16
+grep -q '^ 56 x 56' half.out || fail "not resized to 56x56: $(grep ' x ' half.out)"
 awk '/^\[shortcut\]/ { print "[convolutional]\nfilters=16\nsize=1\nactivation=swish\nshare_index=3\n" }
     /^from=/ { $0 = "from=-2,-3\nweights_type=per_channel\nweights_normalization=relu" } 1' tiny.cfg \
     > weights.cfg
@@ -201,18 +205,19 @@ sed -n 's/.*, \([0-9]*\) detections.*/\1/p' out | diff own.bf16 - ||
     fail 'amp valid finds other boxes in bf16 than detector map'
 ! grep 'detector map is' err || fail 'amp valid takes itself for detector map'
 works amp probe tiny.data amp.cfg trained.weights
+sed -e 's/^\[yolo\]/&\ndelta_normalizer=.5/' -e 's/^\[dropout\]/[empty]\n\n&/' tiny.cfg > empty.cfg
+works amp probe -compare tiny.data empty.cfg
 works amp bench tiny.cfg -iters 2 -dtypes stock,fp32,bf16
 
 # ---- layers that do not learn ----
 start=20 biases=32 # bytes: the file's header, and the first convolution's 8 biases
-first_biases() {
-    head -c $((start + biases)) "$1/tiny_final.weights" | tail -c $biases | od -An -v -tx4 | tr -d ' \n'
+first_biases() { # first_biases <weights>
+    head -c $((start + biases)) "$1" | tail -c $biases | od -An -v -tx4 | tr -d ' \n'
 }
 gated() { # gated <key>: of the first convolution; its biases, which begin at 0
     awk -v key="$1" '{ print } /^\[convolutional\]/ && !done { print key; done = 1 }' tiny.cfg > gated.cfg
     train gate gated.cfg -amp fp32
-    mv gate/gated_final.weights gate/tiny_final.weights
-    first_biases gate
+    first_biases gate/gated_final.weights
 }
 none=$(printf '00000000%.0s' 1 2 3 4 5 6 7 8)
 for key in dont_update=100 burnin_update=100 train_only_bn=1 stopbackward=100 stopbackward=1 onlyforward=1; do
@@ -352,6 +357,12 @@ for head in yolo Gaussian_yolo region softmax cost; do
     done
     cmp scale_1/head_final.weights scale_1024/head_final.weights ||
         fail "the loss scale does not cancel under $head"
+    case $head in *yolo) ;; *) continue ;; esac
+    sed -i "s/^mask/delta_normalizer=0\n&/" head.cfg
+    train normalized head.cfg
+    [ "$(first_biases normalized/head_final.weights)" = "$none" ] &&
+        [ "$(first_biases scale_1/head_final.weights)" != "$none" ] ||
+        fail "$head: delta_normalizer does not act on what is learnt"
 done
 kind=detector data=tiny.data
 
@@ -426,6 +437,6 @@ cp tiny.cfg whole.cfg
 last=$(grep -n '^\[convolutional\]' whole.cfg | tail -n 1 | cut -d: -f1)
 sed "${last}i [local]\nfilters=8\nsize=3\nstride=1\npad=1\n" whole.cfg > tiny.cfg
 for activation in mish swish relu6; do
-    refused 'layer [0-9]* \[local\]: its activation' '[local]' activation=$activation
+    refused "\[local\] activation = $activation: cannot be trained with" '[local]' activation=$activation
 done
 mv whole.cfg tiny.cfg

@@ -87,6 +87,24 @@ says random 'a pass of 1 image at 64x64'
 says random 'These are random weights'
 [ -z "$(ls backup)" ] || fail 'a comparison saves something'
 
+# Of one image Darknet's own batch norm behind an avgpool has one number for each channel, and gives NaN.
+darknets_own_nan_is_no_fault() {
+    layers > one_number.cfg <<'END'
+[net] batch=4 subdivisions=2 width=64 height=64 channels=3 learning_rate=.002 max_batches=40
+[convolutional] filters=8 size=3 stride=1 pad=1 activation=leaky
+[avgpool]
+[convolutional] batch_normalize=1 filters=8 size=1 stride=1 activation=leaky
+[upsample] stride=4
+[convolutional] filters=21 size=1 stride=1 activation=linear
+[yolo] mask=0,1,2 anchors=4,5,8,8,12,14 classes=2 num=3 jitter=.3 ignore_thresh=.7 truth_thresh=1
+END
+    compare one_number "$DARKNET" tiny.data one_number.cfg -images 1
+    [ $status = 0 ] || fail "one number for each channel: status $status: $(tail -1 one_number.err)"
+    says one_number "Darknet's own code gives inf or NaN in "
+    says one_number "AMP's fp32 is Darknet's: given the same numbers"
+}
+darknets_own_nan_is_no_fault
+
 # In 15 x 15 numbers near 1 bf16 finds another largest one than fp32: the delta is far off, and no fault.
 a_pool_that_chooses_other_pixels_has_no_fault() {
     layers > pool.cfg <<'END'

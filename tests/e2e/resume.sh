@@ -203,6 +203,12 @@ other_seeds_and_clear() {
     succeeds "$DARKNET" detector train tiny.data tiny.cfg start.weights -amp bf16 -clear
     says 'amp: -clear: start.weights.amp is not read; momentum and loss scale start anew' "steps=$batches "
     ! grep -q 'resumed' err || fail '-clear: resumed'
+    for key in dontsave flipped; do
+        edit sided "0,/^filters=8/s//&\n$key=1/"
+        succeeds "$DARKNET" detector train tiny.data sided.cfg start.weights -amp bf16 -seed 3
+        says 'amp: start.weights.amp is not read, and momentum and loss scale start anew: ' \
+            "$key" 'layer 0 reads other weights from start.weights than it saved'
+    done
     # With the wrong dtype's scale: a note, and the training goes on.
     succeeds "$DARKNET" detector train tiny.data tiny.cfg start.weights -amp fp16 -seed 3
     says 'loss scaling was static and is dynamic now' 'data order continues (-seed 3)'

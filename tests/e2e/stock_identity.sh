@@ -5,17 +5,20 @@ set -eu
 
 cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/one_order.c" -o one_order.so -ldl
 tiny_training
-train() { # train <program> <folder>
-    mkdir "$2"
-    preloaded one_order.so OMP_NUM_THREADS=1 ONE_ORDER_LOG="$2/threads" \
-        "$1" detector train tiny.data tiny.cfg > "$2/out" 2> "$2/err" ||
-        [ "$1" = "$DARKNET_STOCK" ] || # may crash at its end, with its loader at work, having saved
-        fail "$1: $(tail -3 "$2/err")"
-    mv backup/tiny_final.weights "$2"
+sed -i 's/^policy=.*/policy=random\npower=2/' tiny.cfg # a rate that is drawn from rand() at each look
+train() { # train <program> <folder> [options]
+    local program=$1 folder=$2
+    shift 2
+    mkdir "$folder"
+    preloaded one_order.so OMP_NUM_THREADS=1 ONE_ORDER_LOG="$folder/threads" \
+        "$program" detector train tiny.data tiny.cfg "$@" > "$folder/out" 2> "$folder/err" ||
+        [ "$program" = "$DARKNET_STOCK" ] || # may crash at its end, with its loader at work, having saved
+        fail "$program: $(tail -3 "$folder/err")"
+    mv backup/tiny_final.weights "$folder"
 }
 train "$DARKNET_STOCK" stock
 train "$DARKNET_STOCK" stock_again
-train "$DARKNET" patched
+train "$DARKNET" patched -log steps.csv
 cmp stock/tiny_final.weights stock_again/tiny_final.weights ||
     fail 'stock Darknet differs from itself: the test is broken'
 cmp stock/tiny_final.weights patched/tiny_final.weights || fail 'the patched Darknet trains to other weights'

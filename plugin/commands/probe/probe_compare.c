@@ -7,6 +7,7 @@
 
 #include "../../host/program/failure.h"
 #include "../../host/program/random.h"
+#include "../../tensor/half.h"
 #include "../cfg_copy.h"
 
 /* ---- the images ---- */
@@ -91,6 +92,23 @@ static void note_faults(amp_probe_comparison *c, const amp_subject *s)
     }
 }
 
+static int has_not_finite(const amp_trace *trace, int layer, int kind)
+{
+    const amp_trace_tensor *t = amp_trace_at(trace, layer, (amp_trace_kind)kind);
+    return t->numbers && !amp_all_finite(t->numbers, t->count);
+}
+
+/* A batch norm of one number for each channel gives NaN, and so does all that reads it. Its means, which are
+ * held against the variances (amp_trace_compare), cannot be compared either. */
+static void note_not_finite(amp_probe_comparison *c, const amp_trace *trace)
+{
+    for (int i = 0; i < trace->layers; i++) {
+        for (int kind = 0; kind < AMP_TRACE_KINDS; kind++)
+            if (has_not_finite(trace, i, kind)) excuse(c, i, (amp_trace_kind)kind, &c->not_finite);
+        if (c->excused[i][AMP_TRACE_VARIANCES]) excuse(c, i, AMP_TRACE_MEANS, &c->not_finite);
+    }
+}
+
 static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_input *input,
                             amp_trace *trace, amp_error *error)
 {
@@ -106,6 +124,7 @@ static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_
     if (status == AMP_OK)
         status = amp_subject_run(&s, input, &(amp_subject_pass){ .record = trace, .loss = &c->stock_loss },
                                  error);
+    if (status == AMP_OK) note_not_finite(c, trace);
     amp_subject_close(&s);
     return status;
 }

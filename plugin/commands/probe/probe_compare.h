@@ -61,6 +61,7 @@ typedef struct amp_probe_comparison {
     amp_trace_flags *excused; /* per layer: Darknet's own code is known to get it wrong */
     int lost_deltas, forgotten_biases, drawn; /* layers of which that is so; drawn: they draw numbers that
                                                  Darknet's draw otherwise */
+    int not_finite;          /* tensors of Darknet's own pass that hold inf or NaN */
     amp_probe_run runs[AMP_PROBE_DTYPES];
     amp_lines verdict;
 } amp_probe_comparison;

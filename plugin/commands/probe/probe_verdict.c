@@ -153,6 +153,8 @@ static void judge_fp32(amp_probe_comparison *c)
     if (r->fault_count)
         say(c, "AMP's fp32 is NOT Darknet's: %d tensor%s further off than rounding explains, given the "
             "same numbers.", r->fault_count, r->fault_count == 1 ? " is" : "s are");
+    else if (r->nearest.layer < 0)
+        say(c, "AMP's fp32 cannot be compared with Darknet's: see below.");
     else
         say(c, "AMP's fp32 is Darknet's: given the same numbers, no layer is further off than rounding "
             "explains; nearest to that is %s: %.2g of %.2g.", place_of(c, &r->nearest, place),
@@ -186,6 +188,9 @@ static void say_what_is_excused(amp_probe_comparison *c)
     if (c->forgotten_biases)
         say(c, "Darknet's own CPU code gives no gradient to the biases of %d layer%s behind batch norm, "
             "as its GPU code and AMP do: not counted.", c->forgotten_biases, plural(c->forgotten_biases));
+    if (c->not_finite)
+        say(c, "Darknet's own code gives inf or NaN in %d tensor%s, as its batch norm of one number for each "
+            "channel does (then take more -images): not counted.", c->not_finite, plural(c->not_finite));
     if (c->drawn)
         say(c, "%d layer%s random numbers from the GPU in Darknet's own code, and others under AMP: not "
             "counted.", c->drawn, c->drawn == 1 ? " draws" : "s draw");

@@ -99,7 +99,7 @@ void cfg_rule_convolutional(cfg_walk *walk)
 {
     double n = number(walk, "filters"), size = number(walk, "size"), pad = padding_of(walk);
     double stride_x = stride_of(walk, "stride_x"), stride_y = stride_of(walk, "stride_y");
-    double groups = number(walk, "groups"), c = walk->in->c;
+    double groups = number(walk, "groups"), c = walk->in->c, dilation = fmax(number(walk, "dilation"), 1);
     if (fmod(c, groups) != 0 || fmod(n, groups) != 0) {
         fail(walk, "groups", "does not divide the %.0f channels that go in and the %.0f filters", c, n);
         return;
@@ -110,6 +110,14 @@ void cfg_rule_convolutional(cfg_walk *walk)
     if (size > w || size > h)
         fail(walk, "size", "larger than the padded image of %.0fx%.0f", w, h);
     set_image(walk, trunc((w - size) / stride_x) + 1, trunc((h - size) / stride_y) + 1, n);
+    /* Darknet makes room for the output of a window without holes, and im2col fills that of one with holes,
+     * whose padding is multiplied too. */
+    double more = (dilation - 1) * (2 * pad + 1 - size);
+    if (trunc((w + more - size) / stride_x) + 1 != walk->out->w
+        || trunc((h + more - size) / stride_y) + 1 != walk->out->h)
+        fail(walk, "dilation", "its windows make %.0fx%.0f, and Darknet has room for %.0fx%.0f; an odd size "
+             "with pad=1 goes with it", trunc((w + more - size) / stride_x) + 1,
+             trunc((h + more - size) / stride_y) + 1, walk->out->w, walk->out->h);
     cfg_walk_count(walk, walk->out->w * walk->out->h * size * size * (c / groups),
                 "numbers that im2col lays out");
     add_weights(walk, c / groups * n * size * size, n);

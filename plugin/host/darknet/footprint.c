@@ -130,7 +130,10 @@ size_t amp_fork_own_workspace(const network *net)
 {
     size_t most = 0;
     for (int i = 0; i < net->n; i++) {
-        size_t bytes = amp_host_is_native(&net->layers[i]) ? 0 : amp_own_layer_workspace(net, i);
+        const layer *l = &net->layers[i];
+        size_t bytes = amp_host_is_native(l) ? 0 : amp_own_layer_workspace(net, i);
+        /* Some forks leave a binary layer's at what it was before random=1 resized it. */
+        if (l->xnor && im2col_bytes(l) > bytes) bytes = im2col_bytes(l);
         if (bytes > most) most = bytes;
     }
     return most;

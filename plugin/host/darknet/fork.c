@@ -78,6 +78,7 @@ amp_status amp_fork_end_forward(struct darknet_amp *amp, struct network *net, am
 
 float *amp_own_predict(network *net, float *image) { return network_predict(AMP_NET(net), image); }
 float amp_fork_rate(const struct network *net) { return get_current_rate(AMP_NET(net)); }
+int amp_fork_draws_rate(const struct network *net) { return net->policy == RANDOM; }
 void amp_fork_save_weights(struct network *net, const char *file)
 {
     save_weights(AMP_NET(net), (char *)file);

@@ -52,14 +52,15 @@ size_t amp_fork_weights_bytes(const struct network *net, int index)
     return (count ? floats : saved_floats(l)) * sizeof(float);
 }
 
-/* Layers that read less than they write, or the other way round, make a file that is not the network's. */
-int amp_fork_reads_what_it_writes(const struct network *net)
+/* One that reads less than it writes, or the other way round, makes a file that is not the network's; a
+ * flipped one reads its matrix transposed. */
+int amp_fork_one_sided_layer(const struct network *net)
 {
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
-        if (l->dontload != l->dontsave || l->dontloadscales || l->numload) return 0;
+        if (l->dontload != l->dontsave || l->dontloadscales || l->numload || l->flipped) return i;
     }
-    return 1;
+    return -1;
 }
 
 int amp_fork_negative_variance(const struct network *net, float *value)

@@ -145,6 +145,8 @@ static const cfg_section_kind kinds[] = {
 #define NO_BACKWARD "Darknet's CPU code lacks its backward pass, or has a wrong one"
 #define GPU_ALONE "Darknet has it on a GPU only"
 #define NOT_TRIED "it has not been tried yet"
+#define SQUARES_DELTA "Darknet multiplies its delta by a sum of deltas, which is no gradient"
+#define LOCAL_LACKS "Darknet's own local layer, which AMP runs, gives 0 for it, or has no buffer for it"
 
 static const cfg_refusal refusals[] = {
 #ifdef DARKNET_AMP_HANK_AI
@@ -171,6 +173,11 @@ static const cfg_refusal refusals[] = {
     { "[contrastive]", 0, 0, NOT_TRIED },
     { "[yolo]", "embedding_layer", 0, NOT_TRIED },
     { 0, "activation", "gelu", "Darknet takes its gradient at the output in the place of the input" },
+    { 0, "activation", "normalize_channels", SQUARES_DELTA },
+    { 0, "activation", "normalize_channels_softmax", SQUARES_DELTA },
+    { 0, "activation", "normalize_channels_softmax_maxval", SQUARES_DELTA },
+    { "[local]", "activation", "relu6", LOCAL_LACKS }, { "[local]", "activation", "swish", LOCAL_LACKS },
+    { "[local]", "activation", "mish", LOCAL_LACKS }, { "[local]", "activation", "hard_mish", LOCAL_LACKS },
     { "[convolutional]", "cbn", 0, "AMP's batch norm knows the images of one pass only" },
     { "[convolutional]", "antialiasing", 0, NO_BACKWARD },
     { "[maxpool]", "antialiasing", 0, NO_BACKWARD },

@@ -66,6 +66,8 @@ void amp_gap_forward(layer l, network_state state)
     layer inner[AMP_GAP_INNER];
     amp_gap_copy_inner(&l, inner);
     AMP_RUN(l.forward, l, state);
+    size_t deltas = squashes && l.delta && l.delta_normalizer != 1 ? (size_t)l.outputs * (size_t)l.batch : 0;
+    for (size_t i = 0; i < deltas; i++) l.delta[i] *= l.delta_normalizer;
     free(copy);
 }
 

@@ -20,6 +20,8 @@
  *                 | step, and leaves biases as they are           |
  *  yolo,          | the logistic function is NaN below -88.7      | into a copy, which begins at -88
  *  Gaussian_yolo  | (amp_fork_fault in own.c says why)            |
+ *  yolo,          | backward leaves out delta_normalizer          | forward multiplies its delta by it
+ *  Gaussian_yolo  |                                               |
  *  cost masked    | writes SECRET_NUM into its input, which       | into a copy
  *                 | others may read                               |
  *

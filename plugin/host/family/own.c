@@ -96,14 +96,11 @@ static void describe_boxes(const network *net, int index, amp_network_desc *out,
     describe_classes(l, d);
 }
 
-/* Activations with which Darknet's own shortcut or local layer cannot be trained: with relu6 its output is
- * 0, as a local layer's is with swish and mish, for hard_mish it has no buffer to keep its input in, and with
- * the others it ends the program. */
+/* Activations with which Darknet's own shortcut cannot be trained: with relu6 its output is 0, and for
+ * hard_mish it has no buffer to keep its input in. */
 static int own_lacks(LAYER_TYPE type, ACTIVATION a)
 {
-    return (type == LOCAL && (a == SWISH || a == MISH))
-        || ((type == LOCAL || type == SHORTCUT) && (a == RELU6 || a == HARD_MISH || a == NORM_CHAN
-            || a == NORM_CHAN_SOFTMAX || a == NORM_CHAN_SOFTMAX_MAXVAL));
+    return type == SHORTCUT && (a == RELU6 || a == HARD_MISH);
 }
 
 amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d,
@@ -271,6 +268,14 @@ network *amp_own_parse(char *cfg)
 void amp_own_free(network *net)
 {
     float *input = net->input, *truth = net->truth;
+    for (int i = 0; i < net->n; i++) {
+        layer *l = &net->layers[i]; /* Darknet would free the buffers of the layer before an [empty] twice */
+        if (l->type != EMPTY) continue;
+        l->output = l->delta = NULL;
+#ifdef GPU
+        l->output_gpu = l->delta_gpu = NULL;
+#endif
+    }
     free_network(AMP_NET(net));
     free(input);
     free(truth);

@@ -91,10 +91,10 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network
 
 #define print_note(net, ...) (amp_fork_state(net)->resume->quiet ? 0 : fprintf(stderr, __VA_ARGS__))
 
-/* random=1 chooses multiples of 32, up to 608. */
-enum { SIZE_STEP = 32, LARGEST_SIZE = 4096 };
+/* random=1 chooses multiples of 32 up to 608, or in some forks of the .cfg's resize_step. */
+enum { LARGEST_SIZE = 4096 };
 
-static int is_size(int32_t side) { return side > 0 && side <= LARGEST_SIZE && side % SIZE_STEP == 0; }
+static int is_size(int32_t side) { return side > 0 && side <= LARGEST_SIZE; }
 
 /* What the loop of detector and classifier needs beyond the engine's state. */
 static amp_status restore_loop(struct network *net, const amp_run_state *run, const char *sidecar,
@@ -238,6 +238,19 @@ static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
                     "take another .weights file", file, bad.tensor, bad.layer);
 }
 
+/* Layers that read another part of a file than they wrote do not go on where it was saved. */
+static void note_one_sided(const struct network *net)
+{
+    const char *weights = amp_fork_state(net)->resume->file.name;
+    int layer = amp_fork_one_sided_layer(net);
+    char *sidecar = weights && layer >= 0 ? amp_sidecar_name(weights) : NULL;
+    if (sidecar && amp_name_is_taken(sidecar))
+        print_note(net, "amp: %s is not read, and momentum and loss scale start anew: by dontload, dontsave, "
+                   "dontloadscales, numload or flipped layer %d reads other weights from %s than it saved; "
+                   "to go on where it was saved, take that key out\n", sidecar, layer, weights);
+    free(sidecar);
+}
+
 static void begin_training(struct network *net, int in_loop, int *ended)
 {
     struct amp_resume *resume = amp_fork_state(net)->resume;
@@ -253,7 +266,7 @@ static void begin_training(struct network *net, int in_loop, int *ended)
         free(sidecar);
         free(resume->last_file);
         resume->last_file = weights;
-    }
+    } else if (!resume->training) note_one_sided(net);
     if (!resume->training) amp_host_check(check_start(amp_fork_state(net), &error), &error);
     if (!resume->training && in_loop) amp_sharing_align(net); /* a lazy start has counted its first images */
     resume->pending = 0;

@@ -81,7 +81,7 @@ static void note_loaded(struct network *net, int ended)
     check_weights_file(amp_check_weights_sense(net, file, &error), &error);
     /* A file that ends early holds another network's first layers (darknet53.conv.74), or was cut: then it
      * has a sidecar. */
-    resume->pending = resume->file.whole && amp_fork_reads_what_it_writes(net)
+    resume->pending = resume->file.whole && amp_fork_one_sided_layer(net) < 0
                       && (!ended || has_sidecar(file));
     resume->loaded_seen = amp_fork_counters(net).seen;
     if (!resume->pending) return;

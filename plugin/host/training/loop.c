@@ -181,7 +181,9 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
     int images = view.batch * view.subdivisions * training.count;
     if (memory > training.peak_memory_mb) training.peak_memory_mb = memory;
     return (amp_log_row){ .iteration = view.batch_number, .loss = loss, .avg_loss = average_loss,
-        .learning_rate = amp_fork_rate(net), .scale = amp ? amp->step_scale : 1,
+        /* what asks rand() once more would change a training without AMP */
+        .learning_rate = amp || !amp_fork_draws_rate(net) ? amp_fork_rate(net) : NAN,
+        .scale = amp ? amp->step_scale : 1,
         .found_inf = amp ? amp->step_skipped && !amp->step_spike.dropped : 0,
         .grad_norm = amp ? amp->step_gradient_norm : NAN,
         .images_per_second = rounded(amp_clock_rate(images, load + train), 1e2),
