@@ -370,7 +370,7 @@ static std::vector<range> find_shared()
 __attribute__((no_sanitize("address"))) static void poison_shared()
 {
     static const std::vector<range> shared = find_shared();
-    const races_bytes written = races_written_shared();
+    [[maybe_unused]] const races_bytes written = races_written_shared();
     for (const range &r : shared) { /* NaN in every dtype, -1 as an integer */
 #ifdef __SANITIZE_ADDRESS__
         volatile char *at = r.at; /* memset would be told of the gaps between arrays */
