@@ -37,6 +37,8 @@ typedef struct conformance_machine {
     int rounds_weight_gradients;
     /* A convolution's sum is rounded to the dtype before its bias is added. */
     int rounds_before_bias;
+    /* It runs thread by thread: tests keep small what they compute. */
+    int slow;
 } conformance_machine;
 
 extern conformance_machine machine;

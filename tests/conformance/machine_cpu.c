@@ -56,4 +56,4 @@ static int compute_halves(amp_backend *backend)
 
 conformance_machine machine = { "cpu", instruction_sets, use_instruction_set, amp_cpu_backend_create,
     allocate, free, allocate_tensor, release_tensor, nothing, done, set_processors, compute_halves,
-    0, 0, 0 };
+    0, 0, 0, 0 };

@@ -117,4 +117,4 @@ static const char *finish(amp_backend *backend)
 }
 
 conformance_machine machine = { "cuda", only, use, create, allocate, release, allocate_tensor, release_tensor,
-    begin, finish, set_processors, NULL, 0, 1, 1 };
+    begin, finish, set_processors, NULL, 0, 1, 1, 0 };

@@ -3,7 +3,8 @@
 # those to come. The others of a generation differ in nothing that these files use. Nor do the files ask for
 # an architecture; CUDA's headers of half do, for 8.0 and 9.0: the oldest, 8.0 and the newest are compiled
 # from the source, the others assembled from the PTX of the one before.
-# The assembler does not optimise: nothing is run, and shared memory is the same.
+# The assembler does not optimise, nor does the compiler more than makes its work less: nothing is run, and
+# shared memory is the same.
 # Then the kernels whose results are promised to equal two operations to the bit are looked at as PTX: nothing
 # joins these operations to one fma. Nor does the sum of partial results move single bytes.
 # ARCHITECTURES=all compiles each that nvcc knows from the source, optimised (minutes).
@@ -22,7 +23,7 @@ else
         NR == 1 || $1 == 80 || $1 == newest { source = $1 }
         { print source, $1 }' some > chosen
 fi
-flags='-Xptxas -O0'
+flags='-Xcicc -O1 -Xptxas -O0'
 [ "${ARCHITECTURES:-}" != all ] || flags=
 for source in $(awk '{ print $1 }' chosen | uniq); do
     codes=$(awk -v source="$source" '$1 == source { printf "%ssm_%s", n++ ? "," : "", $2 }' chosen)

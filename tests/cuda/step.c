@@ -632,11 +632,11 @@ TEST_WITH(recorded_passes_end_in_the_same_bytes, begin, end)
     for (int n = 0; n < 2; n++) {
         amp_cuda_counts c, plain_c;
         size_t bytes, plain_bytes;
-        char *plain = steps_with(without[n], 8, NULL, NULL, &plain_bytes, &plain_c);
+        char *plain = steps_with(without[n], 7, NULL, NULL, &plain_bytes, &plain_c);
         assert_int_equal(plain_c.recorded + plain_c.graphs, 0);
         for (int i = 0; i < 5; i++) {
             heard h = listen();
-            char *state = steps_with(recorded[n], 8, NULL, changes[i], &bytes, &c), *text = end_listening(h);
+            char *state = steps_with(recorded[n], 7, NULL, changes[i], &bytes, &c), *text = end_listening(h);
             print_message("recorded %ld, repeated %ld, kernels %ld, without %ld\n", c.recorded,
                           c.graphs - c.recorded, c.launches, plain_c.launches);
             assert_int_equal(bytes, plain_bytes);
@@ -664,11 +664,11 @@ TEST_WITH(a_recording_that_fails_costs_nothing_but_itself, begin, end)
     for (int n = 0; n < 2; n++) {
         amp_cuda_counts c;
         size_t bytes, plain_bytes;
-        char *plain = steps_with(without[n], 4, NULL, NULL, &plain_bytes, &c);
+        char *plain = steps_with(without[n], 3, NULL, NULL, &plain_bytes, &c);
         for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
             if (n && !faults[i].in_backward) continue; /* forward is as without checkpoints */
             heard h = listen();
-            char *state = steps_with(recorded[n], 4, &faults[i], NULL, &bytes, &c), *text = end_listening(h);
+            char *state = steps_with(recorded[n], 3, &faults[i], NULL, &bytes, &c), *text = end_listening(h);
             const char *line = strstr(text, "amp: graphs=1: no graphs any more, this training goes on "
                                       "without: ");
             if (!line) fail_msg("%s %d: %s", faults[i].call, faults[i].nth, text);

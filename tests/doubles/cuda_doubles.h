@@ -18,7 +18,8 @@ int amp_cuda_faults(void);             /* how many since the last amp_cuda_forge
 const char *amp_cuda_fault(void);      /* the first, "" if none */
 void amp_cuda_forget_faults(void);
 
-/* Whether races are faults (cuda_races.cc): not in a build with a sanitizer of the compiler's. */
+/* Whether races are faults (cuda_races.cc): not in a build with a sanitizer of the compiler's, nor between
+ * threads of kernels that were compiled without hooks. */
 int amp_cuda_sees_races(void);
 
 /* In which order threads and blocks run: "forward" (as at the start), "backward", or "random" and a number,

@@ -55,6 +55,8 @@ struct shadow {
 
 shadow arenas[2], shared;
 int arena_count;
+races_bytes written; /* of shared memory, since races_written_shared was asked */
+bool hooked;         /* the program's kernels were compiled with hooks */
 
 cell *map_cells(size_t bytes)
 {
@@ -116,7 +118,7 @@ std::vector<past> operations; /* that used memory, in the order of their segment
 std::set<std::string> names;
 const races_operation *operation;
 bool listed; /* the running one is in `operations` */
-struct { uint32_t from, to; bool ordered; } last_looked_up = { 1, 0, false };
+struct { uint32_t from, to; bool ordered; } last_looked_up; /* segments of one operation; none if from = to */
 
 const past *operation_of(uint32_t s)
 {
@@ -127,7 +129,6 @@ const past *operation_of(uint32_t s)
 
 bool past_is_over(uint32_t s)
 {
-    if (s >= last_looked_up.from && s < last_looked_up.to) return last_looked_up.ordered;
     const past *o = operation_of(s);
     if (!o || !operation) return true; /* forgotten long ago */
     bool ordered = o->stream == operation->stream;
@@ -139,9 +140,8 @@ bool past_is_over(uint32_t s)
     return ordered;
 }
 
-bool is_over(uint32_t s)
+bool looked_up_is_over(uint32_t s)
 {
-    if (s == mine) return true;
     if (s < now.first || !now.kernel) return past_is_over(s);
     const segment &other = now.segments[s - now.first];
     const thread_state &self = now.threads[(size_t)now.thread];
@@ -157,6 +157,13 @@ bool is_over(uint32_t s)
     return clock != self.knows->clocks.end() && other.clock <= clock->second;
 }
 
+inline bool is_over(uint32_t s)
+{
+    if (s == mine) return true;
+    if (s - last_looked_up.from < last_looked_up.to - last_looked_up.from) return last_looked_up.ordered;
+    return looked_up_is_over(s);
+}
+
 void forget_everything()
 {
     for (int i = 0; i < arena_count; i++)
@@ -164,7 +171,7 @@ void forget_everything()
     if (shared.cells) std::memset(shared.cells, 0, shared.bytes / CELL * sizeof(cell));
     operations.clear();
     next = 1, listed = false;
-    last_looked_up = { 1, 0, false };
+    last_looked_up = { 0, 0, false };
 }
 
 void begin_segment()
@@ -303,10 +310,18 @@ inline void use_cell(cell *c, uintptr_t at, bool writes, uint32_t where)
     note(&c->written, where);
 }
 
+inline bool same(const cell &a, const cell &b) { return !std::memcmp(&a, &b, sizeof a); }
+
 void use_cells(cell *c, uintptr_t at, size_t bytes, bool writes, uint32_t where)
 {
     if (at & 1) use_cell(c++, at, writes, where | SECOND), ++at, --bytes;
-    for (; bytes > 1; c++, at += CELL, bytes -= CELL) use_cell(c, at, writes, where | BOTH);
+    while (bytes > 1) {
+        const cell before = *c;
+        use_cell(c, at, writes, where | BOTH);
+        const cell *first = c; /* cells that were like it become like it */
+        do c++, at += CELL, bytes -= CELL;
+        while (bytes > 1 && same(*c, before) && (*c = *first, true));
+    }
     if (bytes) use_cell(c, at, writes, where | FIRST);
 }
 
@@ -338,6 +353,8 @@ inline void access(uintptr_t at, size_t bytes, bool writes, uint32_t where)
             return;
         }
     if (at - shared.base < shared.bytes && now.kernel) {
+        char *p = (char *)at;
+        if (writes) written = { std::min(written.from, p), std::max(written.to, p + bytes) };
         if (!mine) begin_segment();
         cell *c = &shared.cells[(at - shared.base) / CELL];
         size_t count = ((at & 1) + bytes + 1) / CELL;
@@ -395,7 +412,15 @@ bool races_watch(char *base, size_t bytes)
 void races_watch_shared(char *base, size_t bytes)
 {
     shared = { (uintptr_t)base, bytes, map_cells(bytes) };
+    written = { base, base + bytes };
     if (!shared.cells) std::perror("cells of shared memory"), std::abort();
+}
+
+races_bytes races_written_shared()
+{
+    races_bytes since = written;
+    written = { (char *)shared.base + shared.bytes, (char *)shared.base };
+    return since;
 }
 
 void races_allocated(char *at, size_t bytes)
@@ -426,7 +451,7 @@ const races_operation *races_run(const races_operation *o)
     if (operations.size() > 1 << 20) operations.erase(operations.begin(), operations.begin() + (1 << 19));
     operation = o;
     mine = 0, listed = false;
-    last_looked_up = { 1, 0, false };
+    last_looked_up = { 0, 0, false };
     now.kernel = nullptr, now.reported = false;
     return before;
 }
@@ -446,6 +471,7 @@ void races_grid(const char *kernel, const char *file, int line)
     now.first = next;
     now.segments.clear();
     now.released.clear();
+    if (!hooked) written = { (char *)shared.base, (char *)shared.base + shared.bytes }; /* nobody knows */
 }
 
 void races_block(size_t threads)
@@ -471,6 +497,8 @@ void races_block_barrier()
     for (auto &t : now.threads) all = joined(all, t.knows);
     for (auto &t : now.threads) t.knows = all;
 }
+
+bool races_seen() { return hooked; }
 
 void races_warp_barrier(int first, unsigned lanes)
 {
@@ -543,7 +571,7 @@ using namespace amp_shim;
 HOOKS(1) HOOKS(2) HOOKS(4) HOOKS(8) HOOKS(16)
 void __tsan_read_range(void *p, long n) { of_kernel(p, (size_t)n, false, __builtin_return_address(0)); }
 void __tsan_write_range(void *p, long n) { of_kernel(p, (size_t)n, true, __builtin_return_address(0)); }
-void __tsan_init() {}
+void __tsan_init() { hooked = true; }
 
 /* Of -fsanitize=alignment: what is at p does not lie as its type demands. */
 void __ubsan_handle_type_mismatch_v1(void *about, void *p)

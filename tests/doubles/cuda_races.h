@@ -32,6 +32,9 @@ struct races_operation {
 bool races_watch(char *base, size_t bytes);
 /* And shared memory there. */
 void races_watch_shared(char *base, size_t bytes);
+/* Where shared memory may have been written since this was asked last. */
+struct races_bytes { char *from, *to; };
+races_bytes races_written_shared();
 /* Which allocation holds p: its ends; both NULL if none does. */
 extern void (*races_find)(const void *p, char **from, char **to);
 /* New memory: nobody has used it. And memory given back, which nobody may use. */
@@ -48,12 +51,15 @@ void races_grid(const char *kernel, const char *file, int line);
 void races_block(size_t threads);
 void races_thread(int thread); /* who runs now */
 void races_block_barrier();    /* all threads of the block have met */
+bool races_seen();             /* the program's kernels were compiled with hooks */
 void races_warp_barrier(int first_of_warp, unsigned lanes);
 
 #else
 
 inline bool races_watch(char *, size_t) { return true; }
 inline void races_watch_shared(char *, size_t) {}
+struct races_bytes { char *from, *to; };
+inline races_bytes races_written_shared() { return { nullptr, (char *)UINTPTR_MAX }; }
 inline void races_allocated(char *, size_t) {}
 inline void races_freed() {}
 inline const races_operation *races_run(const races_operation *) { return nullptr; }
@@ -62,6 +68,7 @@ inline void races_grid(const char *, const char *, int) {}
 inline void races_block(size_t) {}
 inline void races_thread(int) {}
 inline void races_block_barrier() {}
+inline bool races_seen() { return false; }
 inline void races_warp_barrier(int, unsigned) {}
 
 #endif

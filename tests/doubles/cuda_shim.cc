@@ -366,15 +366,18 @@ static std::vector<range> find_shared()
     return found;
 }
 
+/* What may have been written since the last time; where kernels have no hooks, all, once a launch. */
 __attribute__((no_sanitize("address"))) static void poison_shared()
 {
     static const std::vector<range> shared = find_shared();
+    [[maybe_unused]] const races_bytes written = races_written_shared();
     for (const range &r : shared) { /* NaN in every dtype, -1 as an integer */
 #ifdef __SANITIZE_ADDRESS__
         volatile char *at = r.at; /* memset would be told of the gaps between arrays */
         for (size_t i = 0; i < r.bytes; i++) at[i] = (char)0xff;
 #else
-        std::memset(r.at, 0xff, r.bytes);
+        char *from = std::max(r.at, written.from), *to = std::min(r.at + r.bytes, written.to);
+        if (from < to) std::memset(from, 0xff, (size_t)(to - from));
 #endif
     }
 }
@@ -480,14 +483,7 @@ void amp_shim_order(const char *text)
     block.blocks.clear();
 }
 
-int amp_cuda_sees_races(void)
-{
-#if AMP_SHIM_RACES
-    return 1;
-#else
-    return 0;
-#endif
-}
+int amp_cuda_sees_races(void) { return amp_shim::races_seen(); }
 
 void amp_shim_abandon(void)
 {

@@ -4,7 +4,7 @@
  * It is there to find faults, not to be fast:
  *  - threads run one at a time, in an order that can be chosen (amp_shim_order), from one barrier to the
  *    next, so that a missing barrier gives wrong numbers; blocks run in that order too;
- *  - shared memory holds NaN when a block starts;
+ *  - shared memory holds NaN when a block starts (a launch, where no hooks tell what a block has written);
  *  - a barrier that a thread of the block does not reach, because it waits elsewhere or has ended, a shuffle
  *    or __syncwarp that a named lane does not join, a shuffle from a lane that is not there, and a launch
  *    that a GPU would refuse are reported;

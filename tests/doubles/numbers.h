@@ -26,8 +26,16 @@ inline float load(number type, const void *data, int64_t i)
 /* v to the nearest number of so many bits after the leading one, ties to even. */
 inline double shorten(double v, int bits, int least_exponent)
 {
+    uint64_t all, unit_of_all = 1ull << (52 - bits);
+    std::memcpy(&all, &v, sizeof all);
+    int exponent = (int)(all >> 52 & 0x7ff) - 1023;
+    if (exponent >= least_exponent && exponent < 1024) {
+        all = (all + unit_of_all / 2 - 1 + (all / unit_of_all & 1)) & ~(unit_of_all - 1);
+        std::memcpy(&v, &all, sizeof v);
+        return v;
+    }
     if (v == 0 || !std::isfinite(v)) return v;
-    int exponent = std::ilogb(v);
+    exponent = std::ilogb(v);
     int unit = (exponent < least_exponent ? least_exponent : exponent) - bits;
     return std::ldexp(std::rint(std::ldexp(v, -unit)), unit);
 }

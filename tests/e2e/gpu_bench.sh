@@ -22,6 +22,7 @@ PATH=$PWD/none:$PATH bash "$gpu_sh" > said 2>&1 || status=$?
 # ---- a machine that looks as if ----
 
 stand_in_nvidia_smi gpu
+stand_in_python3 gpu
 mkdir -p 'a build/bin'
 stand_in_bench 'a build'
 # The stand-ins know no key that bench/step.c does not print.

@@ -21,6 +21,7 @@ PATH=$PWD/none:$here "$run" --out out --build built > said 2>&1 || status=$?
 # ---- a machine that looks as if ----
 
 stand_in_nvidia_smi gpu
+stand_in_python3 gpu
 # As nvcc -E: of a file that asks for three headers, what it says of those that LACKS names.
 stand_in gpu/nvcc << 'END'
 #!/bin/bash

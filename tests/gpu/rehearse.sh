@@ -10,7 +10,8 @@
 # AMP_DOUBLE_GPU in the environment makes the GPU another one, or one that something is the matter with
 # (tests/doubles/cuda_doubles.h). Its status is run.sh's.
 #
-# Stand-ins, of which no figure says anything: nvidia-smi describes the double. CMake builds for the CPU.
+# Stand-ins, of which no figure says anything: nvidia-smi describes the double. CMake builds for the CPU, and
+# Python is without PyTorch.
 # Trainings on shapes run on the CPU's backend, since on doubles they take hours. The benchmark's networks
 # are all cfg/shapes.cfg with one image, and its stock is the CPU's; in parity AMP's fp32 is stock's, whose
 # kernels have no doubles. Tests of large tensors and of cuDNN's engines are their small forms. cuDNN does not
@@ -30,6 +31,7 @@ done
 export SOURCE_DIR=$root DOUBLES=${from:-$folder/doubles} FROM=$from REAL_CMAKE
 REAL_CMAKE=$(command -v cmake)
 
+stand_in_python3 "$folder/machine"
 stand_in "$folder/machine/nvidia-smi" << 'END'
 #!/bin/sh
 capability=9.0 free=8192 total=8192 mig=Disabled
@@ -114,7 +116,7 @@ while [ \$# -gt 0 ]; do
     shift
 done
 exec '$DOUBLES/tests/bench-step-on-doubles' '$SOURCE_DIR/cfg/shapes.cfg' --size 32 --batch 1 --warmup 1 \
-    --iters 2 --phases 1 --costs 1 "\${keep[@]}" $dtype
+    --iters 1 --phases 1 --costs 1 "\${keep[@]}" $dtype
 TO
 done
 END

@@ -6,6 +6,15 @@ stand_in() { # stand_in <file>: a script from stdin
     chmod +x "$1"
 }
 
+# stand_in_python3 <folder>: without PyTorch, which is long in finding no GPU where it is installed
+stand_in_python3() {
+    stand_in "$1/python3" << END
+#!/bin/sh
+case \$2 in *torch*) exit 1 ;; esac
+exec "$(command -v python3)" "\$@"
+END
+}
+
 stand_in_no_gpu() { # stand_in_no_gpu <folder>
     stand_in "$1/nvidia-smi" <<< $'#!/bin/sh\necho "No devices were found"\nexit 6'
 }
