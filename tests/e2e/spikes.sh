@@ -44,8 +44,9 @@ spikes log.err | sed -n 1p | grep -q \
     'spike: step [0-9]*: its [a-z ]* [0-9.]* is [0-9.]* times [0-9.]*, the median .* (spike_factor=20); im' ||
     fail "$name: $(spikes log.err | sed -n 1p)"
 "$DARKNET" amp log log.csv > out
-grep -q "^  spikes  *$all, 0 dropped:" out || fail "$name: amp log: $(grep -A 9 spikes out)"
-[ "$(grep -c '^ *iteration [0-9]*: .* times the median' out)" = $all ] || fail "$name: $(cat out)"
+grep -q "^  spikes  *$all, 0 dropped[:;]" out || fail "$name: amp log: $(grep -A 9 spikes out)"
+shown=$((all < 10 ? all : 10)) # how many there are hangs on rounding
+[ "$(grep -c '^ *iteration [0-9]*: .* times the median' out)" = $shown ] || fail "$name: $(cat out)"
 echo "$name: $all spikes"
 
 name="a log of spikes changes no weight"

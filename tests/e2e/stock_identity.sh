@@ -25,7 +25,7 @@ cmp stock/tiny_final.weights patched/tiny_final.weights || fail 'the patched Dar
 # Subnormal numbers are 0 in all threads, as in stock's program, though the library does not ask for it.
 case $(uname -m)$SANITIZERS in
     x86_64)
-        for log in $(ls stock/threads 2> /dev/null) patched/threads; do
+        for log in $(find stock/threads -size +0 2> /dev/null) patched/threads; do # see train
             [ "$(cat $log)" = 'threads that keep subnormal numbers: 0' ] || fail "$log: $(cat $log)"
         done ;;
 esac
