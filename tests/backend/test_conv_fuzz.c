@@ -325,7 +325,7 @@ static int holds(amp_conv_desc d, const char *name)
     return 0;
 }
 
-/* Each of these failed in oneDNN 2.6.3 before there was a rule. */
+/* Each of these failed in oneDNN 2.6.3 or 3.7.2 before there was a rule. */
 TEST(the_library_is_kept_from_what_it_gets_wrong)
 {
     static const struct {
@@ -348,6 +348,8 @@ TEST(the_library_is_kept_from_what_it_gets_wrong)
         { "bf16: narrower than the stride",                 1, 16, 5, 1, 16, 3, 3, 2, 1, 1, 1 },
         { "bf16: few channels by 1x1 with a stride",        2, 4, 32, 32, 8, 1, 1, 2, 0, 1, 1 },
         { "fp32: fewer channels than a vector has",         1, 12, 28, 2, 976, 3, 3, 2, 1, 1, 1 },
+        { "3.7: very many filters with a stride",           1, 1, 11, 9, 14816, 3, 3, 4, 1, 1, 1 },
+        { "3.7, bf16: an odd number of filters in blocks",  1, 16, 7, 5, 3007, 2, 3, 1, 1, 1, 1 },
     };
     int failures = 0;
     for (size_t i = 0; i < COUNT(known); i++)

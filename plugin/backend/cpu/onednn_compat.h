@@ -25,7 +25,7 @@ typedef struct amp_problem {
     int inner_product;         /* otherwise a convolution; the last members are then unused */
     amp_const_md src, weights, bias, dst;
     dnnl_dims_t strides, dilates, pad_left, pad_right; /* dilates: 0 is no dilation */
-    const char *avoid[2];      /* implementations with this in their name are passed over; NULL: nothing */
+    const char *avoid[2];      /* implementations with this in their name, as it is in 2.6, are passed over */
 } amp_problem;
 
 static inline dnnl_status_t amp_md_create(amp_md *out, int ndims, const dnnl_dims_t dims,
@@ -89,8 +89,16 @@ static inline const char *amp_pd_name(const_dnnl_primitive_desc_t pd)
  * to be avoided, and returns dnnl_unimplemented where none is left. */
 static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const amp_problem *p)
 {
+    static const char before[] = "brgconv:", now[] = "brg_conv_fwd:"; /* in 2.6; in 3.7 */
     const char *name = amp_pd_name(pd);
-    return (p->avoid[0] && strstr(name, p->avoid[0])) || (p->avoid[1] && strstr(name, p->avoid[1]));
+    for (int i = 0; i < 2; i++) {
+        const char *part = p->avoid[i];
+        if (!part) continue;
+        if (strstr(name, part)) return 1;
+        if (strncmp(part, before, sizeof before - 1) == 0 && strncmp(name, now, sizeof now - 1) == 0
+            && strstr(name, part + sizeof before - 1)) return 1;
+    }
+    return 0;
 }
 
 #if DNNL_VERSION_MAJOR >= 3
