@@ -231,6 +231,13 @@ static void with_own_workspace(void (*run)(layer, network), layer l, network net
     free(net.workspace);
 }
 
+static void forward_xnor(layer l, network net)
+{
+    l.binary_input = amp_gap_scratch((size_t)l.batch*l.inputs);
+    l.forward(l, net);
+    free(l.binary_input);
+}
+
 /* For a backward that overwrites net.delta, although other consumers may have added to it already. */
 static void adding(layer l, network net)
 {
@@ -291,6 +298,10 @@ void amp_gap_forward(layer l, network net)
         case RNN:     amp_gap_forward_rnn(l, net); return;
         case CRNN:
         case LOCAL:   with_own_workspace(l.forward, l, net); return;
+        case CONVOLUTIONAL:
+            if (l.xnor) forward_xnor(l, net);
+            else l.forward(l, net);
+            return;
         case REGION:  forward_region(l, net); return;
         case SOFTMAX: forward_softmax(l, net); return;
         case LOGXENT: forward_logistic(l, net); return;
