@@ -59,8 +59,8 @@ static dnnl_dim_t right_padding(int in, int out, int span, int stride, int pad)
 /* ---- errors of the library ---- */
 
 /* Found by test_conv_fuzz.c and its predecessor, between guard pages, on oneDNN 2.6.3 and, without AMX,
- * 3.7.2. "Before 3.6" follows from oneDNN's history; an error without a version is avoided in every version. The
- * implementation that oneDNN offers next computes the right numbers. */
+ * 3.7.2. "Before 3.6" follows from oneDNN's history; an error without a version is avoided in every version.
+ * The implementation that oneDNN offers next computes the right numbers. */
 
 static int is_before(int major, int minor)
 {
