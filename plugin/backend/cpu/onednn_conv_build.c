@@ -83,14 +83,14 @@ static int is_before(int major, int minor)
  * Its sibling for AVX512_BF16 multiplies channels by pairs. Where it cuts an odd number of them into blocks,
  * of 16 at least, it multiplies what lies behind the last pixel by 0: inf and NaN there come out as NaN.
  *
- * From 3 on all of these crash where whole windows lie in the padding: seen for images of one column. */
+ * From 3 on all of these may crash or be wrong with images of one column that are padded. */
 static void avoid_forward(const amp_conv_desc *d, amp_problem *problem)
 {
     int channels = d->x.c / d->groups, stride_x = amp_conv_stride_x(d);
     if (d->stride > 2 || stride_x > 2) problem->avoid[0] = "amx";
     else if (d->size_w % stride_x || (is_before(3, 0) && channels > 5120))
         problem->avoid[0] = "brgconv:avx512_core_amx";
-    if (d->pad >= amp_conv_span(d, d->size_w)) problem->avoid[1] = "brgconv:";
+    if (d->x.w == 1 && d->pad) problem->avoid[1] = "brgconv:";
     else if (channels > 16 && channels % 2) problem->avoid[1] = "brgconv:avx512_core_bf16";
 }
 
