@@ -383,6 +383,7 @@ TEST(the_rule_is_of_shapes)
         { NUMBER(training), 1, { 1, 1, 1 } }, { NUMBER(wants_dx), 0, { 1, 0, 1 } },
         { NUMBER(training), 0, { 1, 0, 0 } }, { NUMBER(x.h), 13, { 1, 1, 1 } },
         { NUMBER(x.h), 4, { 0, 0, 0 } /* 8 tiles */ }, { NUMBER(x.c), 3, { 0, 0, 0 } },
+        { NUMBER(x.w), 1, { 0, 0, 0 } },
         { NUMBER(x.c), 48, { 1, 1, 1 } }, { NUMBER(k), 255, { 0, 0, 0 } }, { NUMBER(stride), 2, { 0, 0, 0 } },
         { NUMBER(stride_x), 2, { 0, 0, 0 } }, { NUMBER(pad), 0, { 0, 0, 0 } },
         { NUMBER(dilation), 2, { 0, 0, 0 } }, { NUMBER(dilation), 1, { 1, 1, 1 } },

@@ -47,12 +47,13 @@ enum { LINE = 16 };
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* What the inner loops and the formulas ask for. */
+/* What the inner loops and the formulas ask for. Where the image has one row or column, six of the nine weights
+ * meet padding alone: their gradient, 0, would be lost in the rounding of the others'. */
 static int applies(const amp_conv_desc *d, const amp_cpu_rows *rows)
 {
     return rows->winograd_panel && !d->direct && !d->transposed && d->size_h == 3 && d->size_w == 3
         && d->stride == 1 && amp_conv_stride_x(d) == 1 && d->pad == 1 && amp_conv_dilation(d) == 1
-        && d->x.c % (LINE * d->groups) == 0 && d->k % (LINE * d->groups) == 0;
+        && d->x.h > 1 && d->x.w > 1 && d->x.c % (LINE * d->groups) == 0 && d->k % (LINE * d->groups) == 0;
 }
 
 static int is_wanted(const amp_conv_desc *d, amp_winograd_pass pass)
