@@ -33,7 +33,7 @@ typedef struct amp_view {
     int outputs;                     /* floats that the last layer gives for one image */
     int training;                    /* whether the pass under way is a training pass */
     int adam;
-    int changes_size;                /* random=1: the training's loop resizes the network */
+    int size_step;                   /* random=1: the loop resizes it to multiples of this; else 0 */
     int largest_w, largest_h;        /* the largest size it is given; without random=1 w and h */
     int on_gpu;
     int time_steps;                  /* of a recurrent network; else 0 */

@@ -60,6 +60,8 @@ TEST_WITH(behaviour_25_what_the_file_leaves_out_goes_on, enter_folder, leave_fol
     goes_on(NET("") "[convolutional]\nfilters=4\nsize=3\nstride=2\npad=1\nactivation=leaky\n[batchnorm]\n"
             "[connected]\noutput=6\nbatch_normalize=1\nactivation=leaky\n" FLAT_TAIL, "fp32");
     goes_on(NET("") CONV(4, "dontsave=1\ndontload=1\n") TAIL, "bf16");
+    goes_on(NET("") CONV(4, "") "[maxpool]\nsize=2\nstride=2\nnumload=1\n" /* read by convolutions alone */
+            "[connected]\noutput=6\nactivation=leaky\nnumload=1\n" FLAT_TAIL, "fp32");
     goes_on(NET("") "[connected]\noutput=8\nactivation=leaky\n[gru]\noutput=6\n[lstm]\noutput=6\n"
             "[rnn]\noutput=6\nactivation=leaky\n" FLAT_TAIL, "fp32");
     goes_on(NET("") "[deconvolutional]\nfilters=4\nsize=2\nstride=2\nactivation=leaky\n"

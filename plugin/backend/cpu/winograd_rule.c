@@ -47,8 +47,8 @@ enum { LINE = 16 };
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* What the inner loops and the formulas ask for. Where the image has one row or column, six of the nine weights
- * meet padding alone: their gradient, 0, would be lost in the rounding of the others'. */
+/* What the inner loops and the formulas ask for. Where the image has one row or column, six of the nine
+ * weights meet padding alone: their gradient, 0, would be lost in the rounding of the others'. */
 static int applies(const amp_conv_desc *d, const amp_cpu_rows *rows)
 {
     return rows->winograd_panel && !d->direct && !d->transposed && d->size_h == 3 && d->size_w == 3

@@ -74,6 +74,7 @@ const char *amp_own_unfit(const layer *l);
 void amp_own_complete(network *net);
 /* The largest input that the loop makes of a network with random=1. */
 void amp_own_largest_size(const network *net, int *w, int *h);
+int amp_own_size_step(const network *net); /* random=1 chooses its multiples */
 /* Whether AMP can train it. AMP_UNSUPPORTED: a key of a section cannot be followed. AMP_NO_MEMORY: there was
  * none for a buffer while it was made. */
 amp_status amp_own_check(const network *net, amp_error *);

@@ -29,27 +29,37 @@ int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS])
     return count;
 }
 
-/* Weights, biases and, of a layer that normalizes, scales, means and variances. numload: of its first filters
- * alone. */
+/* Darknet gives every layer the key numload, and reads a convolution's first filters alone for it. */
+static int is_numloaded(const layer *l)
+{
+    return l->numload && (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL);
+}
+
+/* Weights, biases and, of a layer that normalizes, scales, means and variances. */
 static size_t saved_floats(const layer *l)
 {
     amp_host_sizes sizes = amp_host_sizes_of(l);
     size_t of_channel = l->batch_normalize && !l->dontloadscales ? 4 : 1;
     if (l->type == BATCHNORM) of_channel = 3 + AMP_OWN_SAVES_BATCHNORM_BIASES;
-    if (l->numload)
+    if (is_numloaded(l))
         sizes = (amp_host_sizes){ sizes.weights / (size_t)l->n * (size_t)l->numload, (size_t)l->numload };
     return sizes.weights + sizes.channels * of_channel;
+}
+
+/* The same of a layer and its parts. */
+static size_t floats_of(const layer *l)
+{
+    amp_own_part parts[AMP_OWN_MOST_PARTS];
+    int count = amp_host_parts(l, parts);
+    size_t floats = 0;
+    for (int k = 0; k < count; k++) floats += saved_floats(parts[k].part);
+    return count ? floats : saved_floats(l);
 }
 
 size_t amp_fork_weights_bytes(const struct network *net, int index)
 {
     const layer *l = &net->layers[index];
-    amp_own_part parts[AMP_OWN_MOST_PARTS];
-    int count = amp_host_parts(l, parts);
-    size_t floats = 0;
-    if (l->dontload || amp_own_shares_weights(l)) return 0;
-    for (int k = 0; k < count; k++) floats += saved_floats(parts[k].part);
-    return (count ? floats : saved_floats(l)) * sizeof(float);
+    return l->dontload || amp_own_shares_weights(l) ? 0 : floats_of(l) * sizeof(float);
 }
 
 /* One that reads less than it writes, or the other way round, makes a file that is not the network's; a
@@ -58,7 +68,8 @@ int amp_fork_one_sided_layer(const struct network *net)
 {
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
-        if (l->dontload != l->dontsave || l->dontloadscales || l->numload || l->flipped) return i;
+        if (floats_of(l) && (l->dontload != l->dontsave || l->dontloadscales || is_numloaded(l)
+                             || l->flipped)) return i;
     }
     return -1;
 }

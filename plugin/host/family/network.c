@@ -10,11 +10,13 @@
 #include "network.h"
 #include "resizing.h"
 
-/* train_detector rounds each side to a multiple of resize_step, and adds one resize_step. */
+int amp_own_size_step(const network *net) { return net->resize_step > 0 ? net->resize_step : 32; }
+
+/* train_detector rounds each side to a multiple of that, and adds one step. */
 void amp_own_largest_size(const network *net, int *w, int *h)
 {
     double most = amp_own_resized_most(net->layers[net->n - 1].random);
-    double step = net->resize_step > 0 ? net->resize_step : 32;
+    double step = amp_own_size_step(net);
     *w = (int)((floor(most * *w / step + 0.5) + 1) * step);
     *h = (int)((floor(most * *h / step + 0.5) + 1) * step);
 }

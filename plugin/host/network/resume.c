@@ -91,10 +91,9 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network
 
 #define print_note(net, ...) (amp_fork_state(net)->resume->quiet ? 0 : fprintf(stderr, __VA_ARGS__))
 
-/* random=1 chooses multiples of 32 up to 608, or in some forks of the .cfg's resize_step. */
 enum { LARGEST_SIZE = 4096 };
 
-static int is_size(int32_t side) { return side > 0 && side <= LARGEST_SIZE; }
+static int is_size(int32_t side, int step) { return side > 0 && side <= LARGEST_SIZE && side % step == 0; }
 
 /* What the loop of detector and classifier needs beyond the engine's state. */
 static amp_status restore_loop(struct network *net, const amp_run_state *run, const char *sidecar,
@@ -102,9 +101,9 @@ static amp_status restore_loop(struct network *net, const amp_run_state *run, co
 {
     amp_view view = amp_fork_view(net);
     amp_fork_state(net)->resume->went_on = *run;
-    if (run->loop_count <= 0 || !view.changes_size || (run->width == view.w && run->height == view.h))
+    if (run->loop_count <= 0 || !view.size_step || (run->width == view.w && run->height == view.h))
         return AMP_OK;
-    if (!is_size(run->width) || !is_size(run->height))
+    if (!is_size(run->width, view.size_step) || !is_size(run->height, view.size_step))
         return amp_fail(error, AMP_BAD_SIDECAR,
                         "%s: an input of %dx%d is none that random=1 chooses; " ANEW, sidecar,
                         (int)run->width, (int)run->height);

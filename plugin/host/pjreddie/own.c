@@ -51,6 +51,8 @@ void amp_own_end_loading(load_args *args) { (void)args; }
 
 /* ---- a network ---- */
 
+int amp_own_size_step(const network *net) { return (void)net, 32; }
+
 /* train_detector resizes if the last layer has random=1, train_classifier if [net] has. */
 void amp_own_largest_size(const network *net, int *w, int *h)
 {
