@@ -632,11 +632,11 @@ TEST_WITH(recorded_passes_end_in_the_same_bytes, begin, end)
     for (int n = 0; n < 2; n++) {
         amp_cuda_counts c, plain_c;
         size_t bytes, plain_bytes;
-        char *plain = steps_with(without[n], 7, NULL, NULL, &plain_bytes, &plain_c);
+        char *plain = steps_with(without[n], 8, NULL, NULL, &plain_bytes, &plain_c);
         assert_int_equal(plain_c.recorded + plain_c.graphs, 0);
         for (int i = 0; i < 5; i++) {
             heard h = listen();
-            char *state = steps_with(recorded[n], 7, NULL, changes[i], &bytes, &c), *text = end_listening(h);
+            char *state = steps_with(recorded[n], 8, NULL, changes[i], &bytes, &c), *text = end_listening(h);
             print_message("recorded %ld, repeated %ld, kernels %ld, without %ld\n", c.recorded,
                           c.graphs - c.recorded, c.launches, plain_c.launches);
             assert_int_equal(bytes, plain_bytes);

@@ -358,6 +358,7 @@ CFG
     refused 'empty.txt.* is empty' novalid.data tiny.cfg
     refused 'nowhere.cfg' tiny.data nowhere.cfg
     refused 'no max_batches' tiny.data nobatches.cfg
+    refused '-seeds 0' tiny.data tiny.cfg -seeds 0
     label_the_last_of_many '7 0.5 0.5 0.2 0.2' train
     refused 'labels/far.txt:1: .*of a class that the network does not have' many.data tiny.cfg -iters 1
     label_the_last_of_many '-1 0.5 0.5 0.2 0.2' valid

@@ -51,6 +51,7 @@ same_weights() {
 
 training_is_not_touched() {
     same_weights bf16 short.cfg 4 -amp bf16
+    same_weights fp32 short.cfg 4 -amp fp32
     same_weights 'fp16, with skipped steps' overflows.cfg 4
     grep -q '^amp: step after [1-9][0-9]* skipped' err || fail "$name: none was skipped: the test is broken"
     same_weights 'without AMP' short.cfg 4 -amp off

@@ -2,7 +2,7 @@
  * The losses on the CPU: does the delta that forward leaves, once backward carried it down, equal minus the
  * gradient of the loss (half of it, where stock prints a square and returns its difference)? region prints
  * the norm of its delta instead of a loss; its loss is spelt out here: squares, logistic and softmax cross
- * entropies, towards the targets that the delta itself names. (yolo is AMP's own, and of detection and iseg
+ * entropies, towards the targets that the delta itself names. (yolo is AMP's own, and of detection
  * stock's functions run as they are: test_parity.)
  */
 #include "gradient_check.h"
@@ -360,6 +360,28 @@ TEST(region_with_background_leaves_objectness_to_the_softmax)
 /* ---- iseg ---------------------------------------------------------------------------------------------- */
 
 enum { IDS = 2 };
+
+TEST(iseg_adds_its_delta)
+{
+    const int pixels = SIDE*SIDE;
+    layer l = make_iseg_layer(BATCH, SIDE, SIDE, CLASSES, IDS);
+    struct subject s = subject_of(l, BATCH);
+    s.net.truth = zeros((size_t)BATCH*l.truths);
+    for (int b = 0; b < BATCH; b++){
+        float *truth = s.net.truth + b*l.truths;
+        truth[0] = 1;
+        truth[1 + b] = truth[2 + b] = 1;
+        truth[pixels + 1] = -1;
+    }
+    carry_down(&s);
+    assert_close("net.delta", s.net.delta, s.l.delta, s.inputs, 0);
+    /* Classes: minus the gradient of logistic cross entropy. */
+    for (int i = 0; i < CLASSES*pixels; i++){
+        float t = i == pixels || i == pixels + 1;
+        assert_float_equal(s.net.delta[i], t - 1/(1 + exp(-s.net.input[i])), 1e-6);
+    }
+    release(&s);
+}
 
 TEST(iseg_runs_without_truth)
 {
