@@ -202,6 +202,10 @@ pins_bring_what_a_training_shows() {
 }
 pins_bring_what_a_training_shows
 
+# Each pass begins with the same state, which a recurrent layer carries from one to the next.
+layers > recurrent.cfg < <(grep -v '^#' "$SOURCE_DIR/tests/cfg/rnn.layers")
+succeeds "$DARKNET" amp selftest recurrent.cfg
+
 # ---- bad input: one line, status 1, nothing written ----
 refuses() { # refuses <expression> <arguments...>
     ends_saying "$1" timeout 600 "$DARKNET" amp probe -compare "${@:2}" -json bad.json -report bad.html

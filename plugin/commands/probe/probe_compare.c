@@ -164,8 +164,7 @@ static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const char *
     }
     amp_subject_close(&s);
     if (status == AMP_OK) amp_probe_find_faults(c, dtype);
-    int tries = !c->tries_nothing && amp_probe_is_stocks(c); /* else it is fp32 that is wrong */
-    if (status == AMP_OK && dtype != AMP_FP32 && tries)
+    if (status == AMP_OK && dtype != AMP_FP32)
         status = amp_probe_try_keeping(c, dtype, run, cfg, input, reference, error);
     return status;
 }

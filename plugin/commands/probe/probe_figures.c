@@ -80,9 +80,9 @@ static void print_trials(const amp_probe_comparison *c, amp_dtype dtype, FILE *s
 void amp_probe_print_comparison(const amp_probe_comparison *c, FILE *stream)
 {
     static const amp_dtype order[] = { AMP_FP32, AMP_BF16, AMP_FP16 };
-    fprintf(stream, "%s on %s, from %s: a pass of %ld image%s at %dx%d\n", c->cfg, c->data,
-            c->weights ? c->weights : "random weights", c->images, c->images == 1 ? "" : "s", c->width,
-            c->height);
+    fprintf(stream, "%s on %s, from %s: a pass of %ld image%s at %dx%d\n", c->cfg,
+            c->data ? c->data : "random images", c->weights ? c->weights : "random weights", c->images,
+            c->images == 1 ? "" : "s", c->width, c->height);
     fprintf(stream, "darknet amp %s, %s, on %s\n", AMP_VERSION, amp_fork_name, c->machine.description);
     fprintf(stream, "error: |x - y| / |y| over all numbers, of the pass; added: of a layer that is given y's "
             "numbers\n");

@@ -8,7 +8,8 @@
  * roundoff (2^-24 each), and 256 are allowed. Darknet's CPU code adds up all N numbers of a channel one after
  * the other in fp32, for batch norm's statistics, which go into all that the layer makes, and for gradients:
  * by up to N/8 units roundoff for the first, and N for gradients, where what is added cancels; N/2 and 2N are
- * allowed. On a GPU its threads add up a 256th of the numbers each, at most.
+ * allowed. On a GPU its threads add up a 256th of the numbers each, at most. And what rounding moves across
+ * the kink of leaky or relu gets another slope: see kinked.
  *
  * Half precision: 32 times the rounding of one number (2^-9 in bf16, 2^-12 in fp16) for outputs and
  * statistics, of which up to 8 were measured; and 128 times bf16's for deltas and gradients, in both. Batch
@@ -25,6 +26,7 @@
 #define BF16_ROUNDING 0x1p-9
 #define FP16_ROUNDING 0x1p-12
 #define SAME_TIME 5 /* % */
+#define KINK 4
 enum { ALLOWED = 256, PART_OF_A_GPU_THREAD = 256, FAULTS_TOLD = 4, LOSERS_TOLD = 3 };
 
 const char *const amp_trace_names[AMP_TRACE_KINDS] = {
@@ -55,12 +57,25 @@ static int is_gradient(amp_trace_kind kind)
     return kind == AMP_TRACE_WEIGHTS || kind == AMP_TRACE_BIASES || kind == AMP_TRACE_SCALES;
 }
 
+/* What numbers that rounding has moved across a leaky's or relu's kink put into a gradient, or into a delta
+ * that layers give: as much as their own deltas are of all, and batch norm, which takes the mean off, makes
+ * it a few times that. */
+static double kinked(const amp_probe_comparison *c, int layer, amp_trace_kind kind)
+{
+    const amp_differences *added = c->runs[AMP_FP32].added;
+    double most = is_gradient(kind) ? added[layer][AMP_TRACE_OUTPUT].flipped : 0;
+    for (int i = layer + 1; kind == AMP_TRACE_DELTA && i < c->network.count; i++)
+        if (amp_layer_reads(&c->network.layers[i], layer))
+            most = fmax(most, added[i][AMP_TRACE_OUTPUT].flipped);
+    return KINK * most;
+}
+
 double amp_probe_limit(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
 {
     double n = summed(c, layer, kind);
     if (dtype != AMP_FP32 && (is_gradient(kind) || kind == AMP_TRACE_DELTA)) return 128 * BF16_ROUNDING;
     if (dtype != AMP_FP32) return 32 * (dtype == AMP_BF16 ? BF16_ROUNDING : FP16_ROUNDING);
-    return ROUNDOFF * (ALLOWED + (is_gradient(kind) ? 2 * n : n / 2));
+    return ROUNDOFF * (ALLOWED + (is_gradient(kind) ? 2 * n : n / 2)) + kinked(c, layer, kind);
 }
 
 static int is_chosen_of(const amp_probe_comparison *c, int value)

@@ -104,6 +104,20 @@ static amp_status feed(looker *l, amp_backend *b, const amp_tensor *t, const amp
     return b->upload(b, t->data, l->bytes, amp_tensor_bytes(t), error);
 }
 
+/* amp_difference.flipped of a layer that has written numbers for an output. */
+static double flipped(const amp_layer_desc *d, const float *numbers, const amp_trace_tensor *output,
+                      const amp_trace_tensor *delta)
+{
+    double some = 0, all = 0, below = d->activation == AMP_LEAKY ? .1 : 0; /* the slope below 0 */
+    if (d->activation != AMP_LEAKY && d->activation != AMP_RELU) return 0;
+    for (size_t i = 0; i < delta->count && delta->count == output->count; i++) {
+        double given = (double)delta->numbers[i], slope = output->numbers[i] > 0 ? 1 : below;
+        all += given * given * slope * slope;
+        if ((output->numbers[i] > 0) != (numbers[i] > 0)) some += given * given;
+    }
+    return some > 0 ? all > 0 ? sqrt(some / all) : 1 : 0;
+}
+
 static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, amp_trace_kind kind,
                              amp_error *error)
 {
@@ -117,7 +131,13 @@ static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, am
     if (squashed) squash(l->numbers, amp_shape_count(t->shape));
     look(l, seen->layer, kind, l->numbers, amp_shape_count(t->shape));
     if (!l->asked->feeds || squashed) return AMP_OK;
-    return feed(l, b, t, amp_trace_at(l->asked->reference, seen->layer, kind), scale, error);
+    const amp_trace *reference = l->asked->reference;
+    if (kind == AMP_TRACE_OUTPUT)
+        (*l->asked->found)[seen->layer][kind].flipped =
+            flipped(&l->s->network.layers[seen->layer], l->numbers,
+                    amp_trace_at(reference, seen->layer, AMP_TRACE_OUTPUT),
+                    amp_trace_at(reference, seen->layer, AMP_TRACE_DELTA));
+    return feed(l, b, t, amp_trace_at(reference, seen->layer, kind), scale, error);
 }
 
 /* A loss that another layer reads: AMP shows its own part of its input's delta, stock has one delta with what
@@ -200,14 +220,13 @@ static void watch(void *context, int layer, int begins)
  * are none. */
 static int is_rolling(const amp_statistics_desc *s) { return s->rolling_factor > 0; }
 
-/* From 0 a rolling statistic r moves to (1 - f) 0 + f x, so that x, the batch's, is r / f without a loss.
- * Nothing reads it in a training's pass. */
+/* Each pass begins with recurrent states of 0. And from 0 a rolling statistic r moves to (1 - f) 0 + f x, so
+ * that x, the batch's, is r / f without a loss; nothing reads it in a training's pass. */
 static amp_status clear_statistics(amp_subject *s, amp_error *error)
 {
     for (int i = 0; i < s->network.count; i++)
         for (int k = 0; k < s->network.layers[i].statistics_count; k++) {
             const amp_statistics_desc *d = &s->network.layers[i].statistics[k];
-            if (!is_rolling(d)) continue;
             float *zeros = amp_allocated(calloc(d->count + 1, sizeof *zeros));
             amp_status status = s->backend->upload(s->backend, d->array, zeros, d->count * sizeof *zeros,
                                                    error);
