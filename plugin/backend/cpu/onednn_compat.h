@@ -25,7 +25,7 @@ typedef struct amp_problem {
     int inner_product;         /* otherwise a convolution; the last members are then unused */
     amp_const_md src, weights, bias, dst;
     dnnl_dims_t strides, dilates, pad_left, pad_right; /* dilates: 0 is no dilation */
-    const char *avoid[2];      /* implementations with this in their name, as it is in 2.6, are passed over */
+    const char *avoid[2];      /* implementations with this in their name are passed over; NULL: nothing */
 } amp_problem;
 
 static inline dnnl_status_t amp_md_create(amp_md *out, int ndims, const dnnl_dims_t dims,
@@ -86,10 +86,11 @@ static inline const char *amp_pd_name(const_dnnl_primitive_desc_t pd)
 }
 
 /* The library lists its implementations of a problem, best first. amp_problem_pd takes the first that is not
- * to be avoided, and returns dnnl_unimplemented where none is left. */
+ * to be avoided, and returns dnnl_unimplemented where none is left. "brgconv:", the name of a kernel in 2.6,
+ * stands for its name in 3.7 as well. */
 static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const amp_problem *p)
 {
-    static const char before[] = "brgconv:", now[] = "brg_conv_fwd:"; /* in 2.6; in 3.7 */
+    static const char before[] = "brgconv:", now[] = "brg_conv_fwd:";
     const char *name = amp_pd_name(pd);
     for (int i = 0; i < 2; i++) {
         const char *part = p->avoid[i];

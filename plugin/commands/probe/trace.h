@@ -27,9 +27,8 @@ typedef struct amp_difference {
     int compared;          /* both were there, and as large */
     double xx, yy, xy, dd; /* d = x - y; NaN where x or y holds inf or NaN */
     double floor;          /* the least that the size of y counts as: see amp_difference_error */
-    double flipped;        /* of an output: the size, relative to that of all, of the deltas that lie where
-                              its activation has another slope in x than in y, as rounding has moved a
-                              number across 0 */
+    double flipped;        /* of an output: how large the deltas are of numbers that rounding has moved
+                              across 0, where the activation has another slope, relative to all its deltas */
 } amp_difference;
 
 /* Of one layer, a difference of each kind; and a flag. */
