@@ -100,8 +100,38 @@ macro(plugin_fork prefix fork patched)
     endif()
 endmacro()
 
+# libjpeg-turbo decodes JPEGs where it is installed; other libjpegs are slower than stb_image.
+set(DARKNET_AMP_JPEG AUTO CACHE STRING
+    "Decode JPEGs by libjpeg-turbo, not by Darknet's stb_image: ON; OFF; AUTO: where it is installed")
+set(jpeg)
+if(DARKNET_AMP_JPEG)
+    find_package(JPEG QUIET)
+    if(JPEG_FOUND)
+        include(CheckSymbolExists)
+        set(CMAKE_REQUIRED_INCLUDES ${JPEG_INCLUDE_DIRS})
+        check_symbol_exists(LIBJPEG_TURBO_VERSION "stdio.h;jpeglib.h" DARKNET_AMP_JPEG_IS_TURBO)
+        unset(CMAKE_REQUIRED_INCLUDES)
+    endif()
+    if(DARKNET_AMP_JPEG_IS_TURBO)
+        set(jpeg JPEG::JPEG)
+    elseif(DARKNET_AMP_JPEG STREQUAL "AUTO")
+        message(STATUS "libjpeg-turbo was not found: JPEGs are decoded by stb_image, in twice the time")
+    else()
+        message(FATAL_ERROR "libjpeg-turbo was not found: install Debian's package libjpeg62-turbo-dev, or "
+            "set DARKNET_AMP_JPEG=OFF")
+    endif()
+endif()
+
+# What whoever links the plugin's objects links too.
+add_library(amp_libraries INTERFACE)
+target_link_libraries(amp_libraries INTERFACE oneDNN OpenMP::OpenMP_C ${jpeg})
+if(jpeg)
+    target_compile_definitions(amp_libraries INTERFACE AMP_JPEG)
+endif()
+
 set(DARKNET_AMP_ROOMS)
 plugin_room(files)
+plugin_room(image amp_libraries)
 plugin_room(backend)
 if(DARKNET_AMP_CPU)
     plugin_room(backend/cpu oneDNN)

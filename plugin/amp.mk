@@ -5,7 +5,7 @@
 # AlexeyAB's Makefile compiles C files as C++ with USE_CPP=1; the plugin is C.
 AMP_CC = $(if $(filter 1, $(USE_CPP)), gcc, $(CC))
 
-AMP_SOURCES = $(wildcard $(addprefix $(AMP_DIR)/, files/*.c layers/*.c amp/*.c comm/*.c host/*/*.c \
+AMP_SOURCES = $(wildcard $(addprefix $(AMP_DIR)/, files/*.c image/*.c layers/*.c amp/*.c comm/*.c host/*/*.c \
     commands/*.c commands/*/*.c))
 ifeq ($(GPU), 1)
 ifneq ($(CUDNN), 1)
@@ -45,6 +45,17 @@ AMP_WITHOUT_CPU = -DAMP_NO_CPU_BACKEND
 else
 $(error oneDNN was not found, and without it AMP=1 takes GPU=1 CUDNN=1: install Debian's package libdnnl-dev)
 endif
+
+# libjpeg-turbo decodes JPEGs where it is installed; AMP_JPEG=1 demands it, AMP_JPEG=0 builds without it.
+AMP_PROBE_JPEG = \#include <stdio.h>\n\#include <jpeglib.h>\n\
+int main(void) { return LIBJPEG_TURBO_VERSION_NUMBER < 1; }\n
+AMP_JPEG ?= $(shell printf '$(AMP_PROBE_JPEG)' | $(AMP_CC) -x c - -ljpeg -o /dev/null 2> /dev/null \
+    && echo 1 || echo 0)
+AMP_JPEG := $(AMP_JPEG)
+ifeq ($(AMP_JPEG), 1)
+AMP_WITH_JPEG = -DAMP_JPEG
+LDFLAGS += -ljpeg
+endif
 OBJ += $(patsubst $(AMP_DIR)/%.c, amp/%.o, $(AMP_SOURCES)) \
     $(patsubst $(AMP_DIR)/%.cu, amp/%.o, $(AMP_KERNELS))
 
@@ -53,7 +64,7 @@ LDFLAGS += -fopenmp
 
 AMP_OPTS = -O3
 AMP_CFLAGS = -std=c11 $(AMP_OPTS) -Wall -fPIC -fopenmp -D_POSIX_C_SOURCE=200809L -Isrc/ \
-    -I$(AMP_DIR) $(AMP_WITHOUT_CPU) $(AMP_MPI_CFLAGS)
+    -I$(AMP_DIR) $(AMP_WITHOUT_CPU) $(AMP_WITH_JPEG) $(AMP_MPI_CFLAGS)
 AMP_MACHINE := $(shell $(AMP_CC) -dumpmachine)
 ifneq (, $(findstring x86_64, $(AMP_MACHINE)))
 $(OBJDIR)amp/%_avx2.o: AMP_CFLAGS += -mavx2 -mfma -mf16c

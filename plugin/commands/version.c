@@ -2,6 +2,7 @@
 #include "../host/program/version.h"
 
 #include "../host/fork_commands.h"
+#include "../image/jpeg.h"
 #include "arguments.h"
 #include "command.h"
 #include "plan/plan_report.h"
@@ -20,6 +21,7 @@ amp_status amp_print_version(FILE *stream, amp_error *error)
     fprintf(stream, "Darknet AMP %s\n", AMP_VERSION);
     fprintf(stream, "  Darknet   %s\n", amp_fork_name);
     fprintf(stream, "  compiler  %s\n", COMPILER);
+    fprintf(stream, "  JPEGs     %s\n", amp_jpeg_library());
     fprintf(stream, "  CPU       %s\n", processor[0] ? processor : "unknown");
     /* A machine that AMP cannot train on is what a report may be about. */
     if (amp_machine_read(&machine, error) == AMP_OK) amp_plan_print_machine(&machine, stream);

@@ -227,8 +227,8 @@ int amp_fork_drops_returns(void);
 void amp_fork_label_path(const char *image, char *path);
 /* Texts for messages about a missing label file: where Darknet looks for it, and for which image names. */
 extern const char amp_fork_label_place[], amp_fork_label_images[];
-/* Whether a detector's images are made floats a plane at a time; else as a whole. */
-int amp_fork_places_planes(void);
+/* Whether a detector's images stay bytes until they are sampled; else they are made floats as a whole. */
+int amp_fork_samples_bytes(void);
 /* Pixels of an image, by the first bytes of its file; 0: it is no image. */
 size_t amp_fork_image_pixels(const char *image);
 /* What Darknet's commands name the files of a training of this .cfg after: the caller's; the program ends

@@ -175,24 +175,27 @@ FILE *darknet_amp_fopen(const char *file, const char *mode);
  * under AMP ends. (Stock goes on with an image of another size, and reads and writes outside it.) */
 void darknet_amp_not_augmented(int w, int h, const char *why);
 
-/* Decoding, in a program with a network under AMP. kept_image: before a file is read: the image's floats and
- * size, if it was kept (cache=ram). decoded_image: a file was decoded to w·h·c bytes, which are taken over:
- * its floats, as Darknet would make them. Floats are the caller's. NULL: as in stock, and pixels stay the
- * caller's. */
-float *darknet_amp_kept_image(const char *file, int channels, int *w, int *h, int *c);
+/* Decoding, in a program with a network under AMP. load_image, before a file is read: the image's floats
+ * and size, if it was kept (cache=ram) or is a JPEG that the plugin decodes. decoded_image: takes w·h·c
+ * bytes of a decoded file and returns their floats, as Darknet would make them. The caller frees the
+ * floats. NULL: as in stock; the caller keeps the bytes. */
+float *darknet_amp_load_image(const char *file, int channels, int *w, int *h, int *c);
 float *darknet_amp_decoded_image(const char *file, int channels, unsigned char *pixels, int w, int h, int c);
 /* The same where OpenCV reads images: their bytes, if they were kept, which stay the cache's and are not
  * written to; else NULL. keep_bytes copies w·h·c bytes into the cache, if there is one. channels: any number
  * that says how the file was read. */
 unsigned char *darknet_amp_kept_bytes(const char *file, int channels, int *w, int *h, int *c);
 void darknet_amp_keep_bytes(const char *file, int channels, unsigned char *pixels, int w, int h, int c);
-/* A detector's image is placed a plane at a time, and its other planes stay bytes, a quarter of their floats.
- * want_planes: what the calling thread loads next has room for one plane only, until next_plane returns 0.
- * next_plane, for k = 0, 1, ...: 1: image and canvas, of planes of canvas_plane floats, are now channel k
- * alone, to be placed. 0: all are placed; canvas and channels are as they were. Without AMP the whole image
- * is placed at k = 0. */
-void darknet_amp_want_planes(void);
-int darknet_amp_next_plane(int k, float *floats, int *channels, float **canvas, int canvas_plane);
+/* A detector's image goes from bytes to the network's input in one pass. want_pixels: the next image that
+ * the calling thread loads stays bytes, and its "floats" are a block without meaning, until one of the
+ * next two functions is called. place_image: Darknet's place_image, onto a canvas of planes. crop_image:
+ * crop_image to w x h, then resize_image to out_w x out_h; the caller frees the floats. 0, NULL: there are
+ * no bytes, as without AMP. distort_image: Darknet's, of `count` pixels; 0: nothing was done. */
+void darknet_amp_want_pixels(void);
+int darknet_amp_place_image(int w, int h, int dx, int dy, float *canvas, int canvas_w, int canvas_h);
+float *darknet_amp_crop_image(int left, int top, int w, int h, int out_w, int out_h);
+int darknet_amp_distort_image(float *planes, int count, int channels, float hue, float saturation,
+                              float exposure);
 
 /* pthread_create of a loader, without attributes. No thread can be had: ends the program. */
 int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job);

@@ -39,13 +39,13 @@ target_compile_definitions(alexeyab_gpu_double_host PRIVATE AMP GPU)
 foreach(program ${programs})
     target_compile_definitions(${program} PRIVATE AMP GPU)
     target_link_libraries(${program} PRIVATE alexeyab_gpu_double_darknet alexeyab_gpu_double_host
-        ${cuda_double} oneDNN OpenMP::OpenMP_C)
+        ${cuda_double} amp_libraries)
     target_link_options(${program} PRIVATE -Wl,--unresolved-symbols=ignore-all -Wl,--wrap=free -no-pie)
 endforeach()
 target_link_options(alexeyab_train_on_gpus PRIVATE -Wl,--wrap=dlopen -Wl,--wrap=dlsym
     -Wl,--wrap=amp_comm_threads -Wl,--wrap=pthread_create # as test_cuda_ranks
     -Wl,--wrap=amp_ranks_await_end)
-target_link_libraries(alexeyab_cuda_host_cpu PRIVATE darknet-alexeyab_static oneDNN OpenMP::OpenMP_C)
+target_link_libraries(alexeyab_cuda_host_cpu PRIVATE darknet-alexeyab_static amp_libraries)
 target_link_options(alexeyab_cuda_host_cpu PRIVATE ${darknet_library_link_flags}) # sanitizers
 add_test(NAME test_alexeyab_cuda_host COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/in_empty_folder.sh
     ${CMAKE_BINARY_DIR}/tests/alexeyab_cuda_host ${CMAKE_CURRENT_SOURCE_DIR}/cuda/host.sh)

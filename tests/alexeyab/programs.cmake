@@ -38,13 +38,13 @@ darknet_targets(darknet-alexeyab ${patched}
     OBJECTS alexeyab_host ${DARKNET_AMP_ROOMS} ${DARKNET_AMP_LAUNCH}
     DEFINITIONS AMP
     INCLUDE ${DARKNET_AMP_PLUGIN}/include
-    LINK oneDNN OpenMP::OpenMP_C ${DARKNET_AMP_LAUNCH_LIBRARY})
+    LINK amp_libraries ${DARKNET_AMP_LAUNCH_LIBRARY})
 if(TARGET amp_room_comm_mpi AND NOT DARKNET_AMP_MPI)
     darknet_targets(darknet-alexeyab-mpi ${patched}
         OBJECTS alexeyab_host ${DARKNET_AMP_ROOMS} amp_room_comm_mpi
         DEFINITIONS AMP
         INCLUDE ${DARKNET_AMP_PLUGIN}/include
-        LINK oneDNN OpenMP::OpenMP_C MPI::MPI_C)
+        LINK amp_libraries MPI::MPI_C)
 endif()
 if(DARKNET_AMP_BUILD_STOCK)
     darknet_objects(alexeyab_stock_host ${DARKNET_AMP_ALEXEYAB})
@@ -63,7 +63,7 @@ function(alexeyab_test name)
         ${CMOCKA_INCLUDE_DIR})
     target_compile_definitions(${name} PRIVATE _POSIX_C_SOURCE=200809L)
     target_compile_options(${name} PRIVATE ${plugin_flags} ${test_flags} -Wall -Wextra)
-    target_link_libraries(${name} PRIVATE darknet-alexeyab_static oneDNN OpenMP::OpenMP_C ${CMOCKA_LIBRARY})
+    target_link_libraries(${name} PRIVATE darknet-alexeyab_static amp_libraries ${CMOCKA_LIBRARY})
     target_link_options(${name} PRIVATE ${darknet_link_flags})
     add_test(NAME ${name} COMMAND ${launcher} $<TARGET_FILE:${name}>)
     set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" TIMEOUT ${unit_timeout})

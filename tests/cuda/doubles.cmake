@@ -220,7 +220,7 @@ if(cuda_double_whole AND NOT DARKNET_AMP_CUDA)
         add_executable(${name} ${ARGN} ${on_doubles} $<TARGET_OBJECTS:darknet_on_doubles>)
         set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-        target_link_libraries(${name} PRIVATE darknet_static oneDNN OpenMP::OpenMP_C)
+        target_link_libraries(${name} PRIVATE darknet_static amp_libraries)
         target_link_options(${name} PRIVATE
             $<TARGET_PROPERTY:cuda_double_settings,INTERFACE_LINK_OPTIONS> ${darknet_link_flags}
             -Wl,--wrap=amp_cpu_backend_create)

@@ -27,15 +27,14 @@ target_include_directories(gpu_double_host SYSTEM PRIVATE ${DARKNET_PATCHED}/inc
 set_target_properties(gpu_double_host PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
 
 set(rooms)
-foreach(room files backend_cpu layers comm amp host_program host_data host_network host_training)
+foreach(room files image backend_cpu layers comm amp host_program host_data host_network host_training)
     list(APPEND rooms $<TARGET_OBJECTS:amp_room_${room}>)
 endforeach()
 function(gpu_double_program name)
     add_executable(${name} ${ARGN} ${rooms})
     target_compile_definitions(${name} PRIVATE AMP GPU)
     target_include_directories(${name} SYSTEM PRIVATE ${DARKNET_PATCHED}/include ${DARKNET_PATCHED}/src)
-    target_link_libraries(${name} PRIVATE gpu_double_darknet gpu_double_host ${cuda_double} oneDNN
-        OpenMP::OpenMP_C)
+    target_link_libraries(${name} PRIVATE gpu_double_darknet gpu_double_host ${cuda_double} amp_libraries)
     # Kernels of Darknet's that have no double: who calls one crashes.
     target_link_options(${name} PRIVATE -Wl,--unresolved-symbols=ignore-all -Wl,--wrap=free -no-pie)
     set_target_properties(${name} PROPERTIES C_STANDARD 11 LINKER_LANGUAGE CXX
@@ -58,7 +57,7 @@ gpu_double_program(darknet-gpu-double ${DARKNET_PATCHED}/examples/darknet.c
 add_executable(cuda_host_cpu cuda/host.c)
 target_include_directories(cuda_host_cpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/plugin)
 target_include_directories(cuda_host_cpu SYSTEM PRIVATE ${DARKNET_PATCHED}/include ${DARKNET_PATCHED}/src)
-target_link_libraries(cuda_host_cpu PRIVATE darknet_static oneDNN OpenMP::OpenMP_C)
+target_link_libraries(cuda_host_cpu PRIVATE darknet_static amp_libraries)
 target_link_options(cuda_host_cpu PRIVATE ${darknet_library_link_flags}) # sanitizers
 set_target_properties(cuda_host_cpu PROPERTIES C_STANDARD 11 LINKER_LANGUAGE CXX
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

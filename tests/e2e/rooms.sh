@@ -7,6 +7,7 @@ set -eu
 # which host/darknet and the fork's folder implement.
 order='tensor include
 files
+image
 backend backend/cpu backend/cuda
 comm comm/mpi comm/nccl comm/none
 layers

@@ -14,7 +14,7 @@ foreach(program darknet darknet-alexeyab)
         get_target_property(language ${program} LINKER_LANGUAGE)
         set_target_properties(${program}-with-fault PROPERTIES LINKER_LANGUAGE ${language}
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-        target_link_libraries(${program}-with-fault PRIVATE ${program}_static oneDNN OpenMP::OpenMP_C)
+        target_link_libraries(${program}-with-fault PRIVATE ${program}_static amp_libraries)
         target_link_options(${program}-with-fault PRIVATE ${darknet_link_flags}
             -Wl,--wrap=amp_cpu_backend_create)
     endif()

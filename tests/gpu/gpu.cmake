@@ -35,7 +35,7 @@ gpu_program(gpu_engines gpu/engines.c conformance/machine_cuda_device.c ${gpu_ba
 gpu_program(gpu_host cuda/host.c)
 target_compile_definitions(gpu_host PRIVATE AMP)
 target_include_directories(gpu_host SYSTEM PRIVATE ${DARKNET_PATCHED}/include ${DARKNET_PATCHED}/src)
-target_link_libraries(gpu_host PRIVATE darknet_static oneDNN OpenMP::OpenMP_C)
+target_link_libraries(gpu_host PRIVATE darknet_static amp_libraries)
 
 gpu_program(gpu_properties gpu/device_properties.c)
 gpu_program(gpu_plans cuda/plans.c ${CMAKE_SOURCE_DIR}/plugin/backend/cuda/conv_plan.c

@@ -87,12 +87,12 @@ void amp_fork_save_weights(struct network *net, const char *file)
 void amp_fork_load_weights(struct network *net, const char *file) { load_weights(net, (char *)file); }
 void amp_fork_resize(struct network *net, int w, int h) { resize_network(net, w, h); }
 
-int amp_fork_places_planes(void)
+int amp_fork_samples_bytes(void)
 {
 #ifdef OPENCV
     return 0;
 #else
-    return AMP_OWN_PLACES_PLANES;
+    return 1;
 #endif
 }
 

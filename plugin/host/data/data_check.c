@@ -161,14 +161,14 @@ static amp_status check_train_list(const amp_data_file *data, int classifier, am
 int amp_checks_training(void) { return checked.read; }
 size_t amp_checked_pixels(void) { return checked.pixels; }
 
-/* A pixel has three bytes as it is decoded, and then a float for each of them, or for one at a time. */
 size_t amp_checked_picture_bytes(int images, size_t inputs)
 {
-    int by_planes = !checked.classifier && amp_fork_places_planes();
-    int at_once = by_planes ? amp_loaders_processors() : amp_loaders_at_once();
-    /* As bytes and as floats; else also the part of it that is cut out, and that resized. */
-    size_t floats = by_planes ? checked.pixels : 6 * checked.pixels + 2 * inputs;
-    return (size_t)(images < at_once ? images : at_once) * (3 * checked.pixels + floats * sizeof(float));
+    int is_sampled = !checked.classifier && amp_fork_samples_bytes();
+    int at_once = is_sampled ? amp_loaders_processors() : amp_loaders_at_once();
+    /* Its bytes, and what a progressive JPEG's decoder keeps, some three bytes a pixel; then its floats,
+     * the part of it that is cut out, and that resized. */
+    size_t bytes = is_sampled ? 3 * checked.pixels : (6 * checked.pixels + 2 * inputs) * sizeof(float);
+    return (size_t)(images < at_once ? images : at_once) * (3 * checked.pixels + bytes);
 }
 
 /* What a training of several ranks takes from the .data file. */

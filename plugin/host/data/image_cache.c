@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "../../image/jpeg.h"
+#include "../../image/sample.h"
 #include "../../include/darknet_amp.h"
 #include "../program/failure.h"
 #include "loader_memory.h"
@@ -24,13 +26,12 @@ static struct {
     atomic_ulong images, bytes, asked, found;
 } cache;
 
-/* The image that the calling thread has loaded to place it a plane at a time, as (count,channels) bytes. */
+/* The image that the calling thread has loaded as bytes, until it is sampled. */
 static _Thread_local struct {
     int wanted, has_turn;
-    const unsigned char *pixels; /* NULL: no image is loaded, or it was made floats as a whole */
-    unsigned char *own;          /* pixels; NULL: they are the cache's */
-    size_t count, channels;
-} planes;
+    amp_pixels image;   /* bytes NULL: none is loaded, or it was made floats */
+    unsigned char *own; /* its bytes; NULL: they are the cache's */
+} loaded;
 
 void amp_image_cache_watch(void)
 {
@@ -39,27 +40,16 @@ void amp_image_cache_watch(void)
     cache.on = 1;
 }
 
-/* ---- pixels ---- */
-
-/* Channel k of (count,channels) bytes → count floats from 0 to 1. All channels in one loop, pixel by pixel,
- * take 1.4 times as long. */
-static void make_plane(float *floats, const unsigned char *pixels, size_t count, size_t channels, size_t k)
-{
-    for (size_t i = 0; i < count; i++) floats[i] = cache.floats[pixels[i * channels + k]];
-}
-
-/* (h,w,c) bytes → (c,h,w) floats, the caller's; where planes are wanted, room for (h,w) that are not made
- * yet. NULL: there is no memory. */
+/* (h,w,c) bytes → (c,h,w) floats, which the caller frees; where bytes are wanted, a block without meaning
+ * that the caller frees. NULL: there is no memory. */
 static float *floats_of(const unsigned char *pixels, int w, int h, int c)
 {
     size_t count = (size_t)w * (size_t)h, channels = (size_t)c;
-    float *floats = malloc(count * (planes.wanted ? 1 : channels) * sizeof *floats);
-    if (!floats) return NULL;
-    if (planes.wanted) {
-        planes.pixels = pixels;
-        planes.count = count;
-        planes.channels = channels;
-    } else for (size_t k = 0; k < channels; k++) make_plane(floats + k * count, pixels, count, channels, k);
+    if (loaded.wanted) loaded.image = (amp_pixels){ pixels, w, h, c };
+    float *floats = malloc(loaded.wanted ? 1 : count * channels * sizeof *floats);
+    if (!floats || loaded.wanted) return floats;
+    for (size_t k = 0; k < channels; k++) /* all channels in one loop take 1.4 times as long */
+        for (size_t i = 0; i < count; i++) floats[k * count + i] = cache.floats[pixels[i * channels + k]];
     return floats;
 }
 
@@ -144,18 +134,21 @@ unsigned char *darknet_amp_kept_bytes(const char *file, int channels, int *w, in
 
 /* ---- hooks ---- */
 
-float *darknet_amp_kept_image(const char *file, int channels, int *w, int *h, int *c)
+float *darknet_amp_load_image(const char *file, int channels, int *w, int *h, int *c)
 {
-    if (planes.wanted && !planes.has_turn) planes.has_turn = amp_loaders_begin_turn(file);
-    const unsigned char *pixels = darknet_amp_kept_bytes(file, channels, w, h, c);
-    return pixels ? floats_of(pixels, *w, *h, *c) : NULL;
+    if (!cache.on) return NULL;
+    if (loaded.wanted && !loaded.has_turn) loaded.has_turn = amp_loaders_begin_turn(file);
+    const unsigned char *kept = darknet_amp_kept_bytes(file, channels, w, h, c);
+    if (kept) return floats_of(kept, *w, *h, *c);
+    unsigned char *pixels = amp_jpeg_decode(file, channels, w, h, c);
+    return pixels ? darknet_amp_decoded_image(file, channels, pixels, *w, *h, *c) : NULL;
 }
 
 float *darknet_amp_decoded_image(const char *file, int channels, unsigned char *pixels, int w, int h, int c)
 {
     float *floats = cache.on ? floats_of(pixels, w, h, c) : NULL;
     if (!floats || keep(file, channels, pixels, w, h, c, 0)) return floats;
-    if (planes.wanted) planes.own = pixels;
+    if (loaded.wanted) loaded.own = pixels;
     else free(pixels);
     return floats;
 }
@@ -165,25 +158,68 @@ void darknet_amp_keep_bytes(const char *file, int channels, unsigned char *pixel
     keep(file, channels, pixels, w, h, c, 1);
 }
 
-void darknet_amp_want_planes(void) { planes.wanted = cache.on; }
+void darknet_amp_want_pixels(void) { loaded.wanted = cache.on; }
 
-int darknet_amp_next_plane(int k, float *floats, int *channels, float **canvas, int canvas_plane)
+/* The image that was loaded has become what is wanted of it. */
+static void end_loaded(void)
 {
-    if (!planes.pixels && k == 0) return 1;
-    if (k < (int)planes.channels) {
-        make_plane(floats, planes.pixels, planes.count, planes.channels, (size_t)k);
-        *channels = 1;
-        if (k) *canvas += canvas_plane;
-        return 1;
+    free(loaded.own);
+    if (loaded.has_turn) amp_loaders_end_turn();
+    memset(&loaded, 0, sizeof loaded);
+}
+
+static amp_samples samples_of(int count)
+{
+    amp_samples samples;
+    if (!amp_samples_allocate(&samples, count)) amp_allocated(NULL);
+    return samples;
+}
+
+static void sample(amp_samples *columns, amp_samples *rows, float *planes, size_t plane, int stride)
+{
+    if (!amp_sample_image(&loaded.image, columns, rows, planes, plane, (size_t)stride)) amp_allocated(NULL);
+    amp_samples_free(columns);
+    amp_samples_free(rows);
+}
+
+static int least(int a, int b) { return a < b ? a : b; }
+static int most(int a, int b) { return a > b ? a : b; }
+
+int darknet_amp_place_image(int w, int h, int dx, int dy, float *canvas, int canvas_w, int canvas_h)
+{
+    int left = most(dx, 0), top = most(dy, 0); /* of what lies in the canvas */
+    int columns = least(dx + w, canvas_w) - left, rows = least(dy + h, canvas_h) - top;
+    if (!loaded.image.bytes) return 0;
+    if (columns > 0 && rows > 0) {
+        amp_samples x = samples_of(columns), y = samples_of(rows);
+        amp_samples_place(&x, left - dx, w, loaded.image.w);
+        amp_samples_place(&y, top - dy, h, loaded.image.h);
+        sample(&x, &y, canvas + (size_t)top * (size_t)canvas_w + left, (size_t)canvas_w * (size_t)canvas_h,
+               canvas_w);
     }
-    if (planes.pixels) {
-        *channels = k;
-        *canvas -= (k - 1) * canvas_plane;
-    }
-    free(planes.own);
-    if (planes.has_turn) amp_loaders_end_turn();
-    memset(&planes, 0, sizeof planes);
-    return 0;
+    end_loaded();
+    return 1;
+}
+
+float *darknet_amp_crop_image(int left, int top, int w, int h, int out_w, int out_h)
+{
+    size_t plane = (size_t)out_w * (size_t)out_h;
+    if (!loaded.image.bytes) return NULL;
+    float *planes = amp_allocated(malloc(plane * (size_t)loaded.image.c * sizeof *planes));
+    amp_samples x = samples_of(out_w), y = samples_of(out_h);
+    amp_samples_crop(&x, left, most(w, 1), loaded.image.w);
+    amp_samples_crop(&y, top, most(h, 1), loaded.image.h);
+    sample(&x, &y, planes, plane, out_w);
+    end_loaded();
+    return planes;
+}
+
+int darknet_amp_distort_image(float *planes, int count, int channels, float hue, float saturation,
+                              float exposure)
+{
+    if (!cache.on || channels != 3 || hue < -1 || hue > 1) return 0;
+    amp_distort_image(planes, (size_t)count, hue, saturation, exposure);
+    return 1;
 }
 
 void amp_image_cache_summary(void)

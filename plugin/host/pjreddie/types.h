@@ -18,7 +18,6 @@ typedef network amp_pass; /* what a layer's function is given: the network, as t
 #define AMP_OWN_DETECTORS YOLO: case REGION
 #define AMP_OWN_CLASSIFIERS SOFTMAX: case COST: case LOGXENT
 
-#define AMP_OWN_PLACES_PLANES 1 /* load_data_detection asks darknet_amp_next_plane */
 #define AMP_OWN_SAVES_BATCHNORM_BIASES 0 /* of a batchnorm layer of its own, in a .weights file */
 
 /* The layers inside [gru] and [lstm] (AMP_OWN_PART of own.h). */

@@ -1,0 +1,104 @@
+/* Decoding JPEGs: see jpeg.h. It uses the accurate integer transform and the library's default upsampling,
+ * whose vector code gives the same bits as the C code: pixels do not depend on the processor. */
+#include "jpeg.h"
+
+#include <stddef.h>
+
+#ifdef AMP_JPEG
+#include <limits.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <jpeglib.h>
+
+#define TEXT(x) #x
+#define TEXT_OF(x) TEXT(x)
+const char *amp_jpeg_library(void) { return "libjpeg-turbo " TEXT_OF(LIBJPEG_TURBO_VERSION); }
+
+typedef struct decoding {
+    struct jpeg_decompress_struct jpeg;
+    struct jpeg_error_mgr errors;
+    jmp_buf stop; /* the library has no other way to end a call */
+    FILE *file;
+    unsigned char *pixels;
+} decoding;
+
+static void stop(j_common_ptr jpeg) { longjmp(((decoding *)jpeg->client_data)->stop, 1); }
+
+/* Levels below 0 are warnings: the file is damaged. */
+static void report(j_common_ptr jpeg, int level)
+{
+    if (level < 0) stop(jpeg);
+}
+
+static int is_decoded_here(const struct jpeg_decompress_struct *jpeg)
+{
+    return (jpeg->jpeg_color_space == JCS_YCbCr || jpeg->jpeg_color_space == JCS_GRAYSCALE ||
+            jpeg->jpeg_color_space == JCS_RGB) &&
+           (size_t)jpeg->image_width * jpeg->image_height <= INT_MAX / 3;
+}
+
+/* Ends in a longjmp at the first error or warning. */
+static void decode(decoding *d, int channels)
+{
+    struct jpeg_decompress_struct *jpeg = &d->jpeg;
+    jpeg_create_decompress(jpeg);
+    jpeg_stdio_src(jpeg, d->file);
+    jpeg_read_header(jpeg, TRUE);
+    if (!is_decoded_here(jpeg)) stop((j_common_ptr)jpeg);
+    if (!channels) channels = jpeg->num_components;
+    jpeg->out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg->dct_method = JDCT_ISLOW;
+    jpeg_start_decompress(jpeg);
+    size_t row = (size_t)jpeg->output_width * (size_t)jpeg->output_components;
+    d->pixels = malloc(row * jpeg->output_height);
+    if (!d->pixels) stop((j_common_ptr)jpeg);
+    while (jpeg->output_scanline < jpeg->output_height) {
+        JSAMPROW line = d->pixels + row * jpeg->output_scanline;
+        jpeg_read_scanlines(jpeg, &line, 1);
+    }
+    jpeg_finish_decompress(jpeg);
+}
+
+/* Whether the image was decoded. */
+static int try_to_decode(decoding *d, int channels)
+{
+    if (setjmp(d->stop)) return 0;
+    decode(d, channels);
+    return 1;
+}
+
+unsigned char *amp_jpeg_decode(const char *path, int channels, int *w, int *h, int *c)
+{
+    decoding d = { .file = channels == 0 || channels == 1 || channels == 3 ? fopen(path, "rb") : NULL };
+    if (!d.file) return NULL;
+    int is_jpeg = fgetc(d.file) == 0xff && fgetc(d.file) == 0xd8;
+    rewind(d.file);
+    if (is_jpeg) {
+        d.jpeg.err = jpeg_std_error(&d.errors);
+        d.jpeg.client_data = &d;
+        d.errors.error_exit = stop;
+        d.errors.emit_message = report;
+        if (try_to_decode(&d, channels)) {
+            *w = (int)d.jpeg.output_width;
+            *h = (int)d.jpeg.output_height;
+            *c = d.jpeg.output_components;
+        } else {
+            free(d.pixels);
+            d.pixels = NULL;
+        }
+        jpeg_destroy_decompress(&d.jpeg);
+    }
+    fclose(d.file);
+    return d.pixels;
+}
+#else
+const char *amp_jpeg_library(void) { return "stb_image"; }
+
+unsigned char *amp_jpeg_decode(const char *path, int channels, int *w, int *h, int *c)
+{
+    (void)path, (void)channels, (void)w, (void)h, (void)c;
+    return NULL;
+}
+#endif

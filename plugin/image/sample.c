@@ -1,0 +1,102 @@
+/* Bilinear sampling of images: see sample.h. Each row of samples is made in two steps: the bytes of the
+ * pixels that it needs are gathered, channel by channel; then the loops of rows.h weight them. */
+#include "sample.h"
+
+#include <stdlib.h>
+
+#include "rows.h"
+
+/* ---- where the samples lie ---- */
+
+int amp_samples_allocate(amp_samples *samples, int count)
+{
+    size_t n = (size_t)(count > 0 ? count : 1);
+    int *indices = malloc(2 * n * (sizeof *indices + sizeof(float)));
+    if (!indices) return 0;
+    float *weights = (float *)(indices + 2 * n);
+    *samples = (amp_samples){ count, indices, indices + n, weights, weights + n };
+    return 1;
+}
+
+void amp_samples_free(amp_samples *samples) { free(samples->first); }
+
+static int clamp(int i, int length) { return i < 0 ? 0 : i >= length ? length - 1 : i; }
+
+/* Sample i lies at `x` pixels from pixel `begin`; the pixels of the axis that are nearest are used. */
+static void set_sample(amp_samples *samples, int i, float x, int begin, int length)
+{
+    int left = (int)x;
+    samples->first[i] = clamp(begin + left, length);
+    samples->second[i] = clamp(begin + left + 1, length);
+    samples->second_weight[i] = x - (float)left;
+    samples->first_weight[i] = 1 - samples->second_weight[i];
+}
+
+void amp_samples_place(amp_samples *samples, int first, int placed, int length)
+{
+    /* Darknet writes x / placed * length; with -Ofast gcc computes this, which rounds otherwise. */
+    float scale = (float)length * (1 / (float)placed);
+    for (int i = 0; i < samples->count; i++) {
+        set_sample(samples, i, (float)(first + i) * scale, 0, length);
+        int left = (int)((float)(first + i) * scale);
+        if (left >= length) samples->first_weight[i] = 0;
+        if (left + 1 >= length) samples->second_weight[i] = 0;
+    }
+}
+
+void amp_samples_crop(amp_samples *samples, int begin, int cropped, int length)
+{
+    int last = samples->count - 1;
+    float scale = (float)(cropped - 1) / (float)(last > 0 ? last : 1);
+    for (int i = 0; i < last; i++) set_sample(samples, i, (float)i * scale, begin, length);
+    set_sample(samples, last, (float)(cropped - 1), begin, length);
+}
+
+/* ---- sampling ---- */
+
+/* The pixels of one row that a row of samples needs, by channels: → (c,2,count) bytes. */
+static inline void gather_channels(const unsigned char *row, const amp_samples *columns, int c,
+                                   unsigned char *gathered)
+{
+    size_t count = (size_t)columns->count, channels = (size_t)c;
+    for (size_t i = 0; i < count; i++) {
+        const unsigned char *first = row + (size_t)columns->first[i] * channels;
+        const unsigned char *second = row + (size_t)columns->second[i] * channels;
+        for (size_t k = 0; k < channels; k++) {
+            gathered[2 * k * count + i] = first[k];
+            gathered[(2 * k + 1) * count + i] = second[k];
+        }
+    }
+}
+
+static void gather(const unsigned char *row, const amp_samples *columns, int c, unsigned char *gathered)
+{
+    if (c == 3) gather_channels(row, columns, 3, gathered); /* the compiler unrolls it */
+    else gather_channels(row, columns, c, gathered);
+}
+
+int amp_sample_image(const amp_pixels *image, const amp_samples *columns, const amp_samples *rows,
+                     float *planes, size_t plane, size_t stride)
+{
+    const amp_pixel_rows *loops = amp_pixel_rows_best();
+    size_t count = (size_t)columns->count, channels = (size_t)image->c;
+    size_t length = (size_t)image->w * channels, size = 2 * channels * count;
+    unsigned char *near = malloc(2 * size + 1), *far = near + size;
+    if (!near) return 0;
+    for (int y = 0; y < rows->count; y++) {
+        gather(image->bytes + (size_t)rows->first[y] * length, columns, image->c, near);
+        gather(image->bytes + (size_t)rows->second[y] * length, columns, image->c, far);
+        for (size_t k = 0; k < channels; k++)
+            loops->sample(near + 2 * k * count, far + 2 * k * count, columns->first_weight,
+                          columns->second_weight, rows->first_weight[y], rows->second_weight[y],
+                          planes + k * plane + (size_t)y * stride, count);
+    }
+    free(near);
+    return 1;
+}
+
+void amp_distort_image(float *planes, size_t count, float hue, float saturation, float exposure)
+{
+    amp_pixel_rows_best()->distort(planes, planes + count, planes + 2 * count, count, hue, saturation,
+                                   exposure);
+}

@@ -1,0 +1,44 @@
+/* From an image's bytes to a network's floats: bilinear sampling, and changes of hue, saturation and
+ * exposure. The numbers are those of the Darknet functions named below, to 1e-6, and the same bits on
+ * every processor. */
+#pragma once
+
+#include <stddef.h>
+
+/* A decoded image: (h,w,c) bytes, the channels of a pixel side by side. */
+typedef struct amp_pixels { const unsigned char *bytes; int w, h, c; } amp_pixels;
+
+/* Where the samples of one axis lie: sample i is first_weight[i]·pixel[first[i]] +
+ * second_weight[i]·pixel[second[i]]. A pixel that does not count has the weight 0, and an index within the
+ * image all the same. */
+typedef struct amp_samples {
+    int count;
+    int *first, *second;
+    float *first_weight, *second_weight;
+} amp_samples;
+
+/* Room for `count` samples, the caller's until amp_samples_free. Returns 0 if there is no memory. */
+int amp_samples_allocate(amp_samples *samples, int count);
+void amp_samples_free(amp_samples *samples);
+
+/* pjreddie's place_image: the samples first to first + samples->count - 1 of `placed` samples that cover an
+ * axis of `length` pixels. */
+void amp_samples_place(amp_samples *samples, int first, int placed, int length);
+
+/* AlexeyAB's crop_image and resize_image: all samples of a crop of `cropped` pixels that begins at pixel
+ * `begin` of an axis of `length` pixels. Outside the axis its nearest pixel is repeated. The last sample
+ * is the crop's last pixel; resize_image makes the last row black where rounding puts it above the last
+ * pixel. */
+void amp_samples_crop(amp_samples *samples, int begin, int cropped, int length);
+
+/* Writes rows->count rows of columns->count floats from 0 to 1 into each of the image's c planes, which
+ * begin `plane` floats apart; a row begins `stride` floats after the one before. Returns 0 if there is no
+ * memory. */
+int amp_sample_image(const amp_pixels *image, const amp_samples *columns, const amp_samples *rows,
+                     float *planes, size_t plane, size_t stride);
+
+/* Darknet's distort_image, in place: `count` pixels in three planes of `count` floats, to 1e-6 of the
+ * exact numbers. Turns the hue by `hue` (from -1 to 1; 1: once around), multiplies saturation and value,
+ * and clamps the results to 0 … 1. Darknet makes a pixel magenta if its hue rounds to a whole turn; here
+ * it is red. */
+void amp_distort_image(float *planes, size_t count, float hue, float saturation, float exposure);
