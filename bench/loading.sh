@@ -1,6 +1,6 @@
 #!/bin/bash
-# The benchmark of loading: processor time (user and system) for an image that `detector train` loads, for photos
-# of 0.3, 2 and 12 million pixels.
+# The benchmark of loading: processor time (user and system) for an image that `detector train` loads, for
+# photos of 0.3, 2 and 12 million pixels.
 #
 #   bench/loading.sh [--rounds N] [--images N] [--build DIR] [NAME=PROGRAM ...]
 #
@@ -9,9 +9,9 @@
 #   --build DIR   the build folder (build/cpu), which is brought up to date first, with the benchmarks
 #   NAME=PROGRAM  another darknet to measure beside this one, with -amp fp32
 #
-# Each side trains a network that takes next to nothing, 416x416 with all augmentations of colour and place, for
-# one step and for five. The difference, divided by the images of four steps, has no start of the program in it;
-# it has that small network's arithmetic, in stock Darknet's code on stock's side.
+# Each side trains a network that takes next to nothing, 416x416 with all augmentations of colour and place,
+# for one step and for five. The difference, divided by the images of four steps, has no start of the program
+# in it; it has that small network's arithmetic, in stock Darknet's code on stock's side.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 rounds=5 images=24 build=$root/build/cpu others=()
@@ -74,6 +74,5 @@ for size in 640x480 1920x1080 4000x3000; do
         done
     done
     for name in stock amp ${others[@]+"${others[@]%%=*}"}; do printf '%s ' "$(median < "$size.$name")"; done |
-        awk -v size=$size '{ printf "%s", size; for (i = 1; i <= NF; i++) printf "%s%.1f", (i > 1 ? ", " : ": "), $i
-                             print "" }'
+        awk -v size=$size '{ printf "%s:", size; for (i = 1; i <= NF; i++) printf "  %.1f", $i; print "" }'
 done

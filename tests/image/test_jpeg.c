@@ -15,12 +15,12 @@ static const char name[] = "image.jpg";
 
 /* How an image is encoded; progressive, and how often its colours are sampled for one sample of its
  * brightness. */
-typedef struct form { J_COLOR_SPACE colours; int channels, progressive, restart, horizontal, vertical; } form;
+typedef struct form { J_COLOR_SPACE colours; int channels, progressive, restart, horizontal, vertical, arithmetic; } form;
 
 static const form forms[] = {
-    { JCS_YCbCr, 3, 0, 0, 1, 1 }, { JCS_YCbCr, 3, 0, 0, 2, 2 }, { JCS_YCbCr, 3, 0, 3, 2, 1 },
-    { JCS_YCbCr, 3, 1, 0, 2, 2 }, { JCS_YCbCr, 3, 1, 0, 1, 2 }, { JCS_GRAYSCALE, 1, 0, 0, 1, 1 },
-    { JCS_GRAYSCALE, 1, 1, 2, 1, 1 }, { JCS_RGB, 3, 0, 0, 1, 1 },
+    { JCS_YCbCr, 3, 0, 0, 1, 1, 0 }, { JCS_YCbCr, 3, 0, 0, 2, 2, 0 }, { JCS_YCbCr, 3, 0, 3, 2, 1, 0 },
+    { JCS_YCbCr, 3, 1, 0, 2, 2, 0 }, { JCS_YCbCr, 3, 1, 0, 1, 2, 0 }, { JCS_GRAYSCALE, 1, 0, 0, 1, 1, 0 },
+    { JCS_GRAYSCALE, 1, 1, 2, 1, 1, 0 }, { JCS_RGB, 3, 0, 0, 1, 1, 0 },
 };
 
 static void write_jpeg(form f)
@@ -41,6 +41,7 @@ static void write_jpeg(form f)
     jpeg_set_colorspace(&jpeg, f.colours);
     jpeg_set_quality(&jpeg, 92, TRUE);
     if (f.progressive) jpeg_simple_progression(&jpeg);
+    jpeg.arith_code = (boolean)f.arithmetic;
     jpeg.restart_in_rows = f.restart;
     jpeg.comp_info[0].h_samp_factor = f.horizontal;
     jpeg.comp_info[0].v_samp_factor = f.vertical;
@@ -96,10 +97,23 @@ TEST(other_files_are_left_to_stb_image)
     assert_null(decoded());
     put_file(name, "\xff\xd8");
     assert_null(decoded());
-    write_jpeg((form){ JCS_CMYK, 4, 0, 0, 1, 1 });
+    write_jpeg((form){ JCS_CMYK, 4, 0, 0, 1, 1, 0 });
     assert_null(decoded());
-    write_jpeg((form){ JCS_YCCK, 4, 0, 0, 1, 1 });
+    write_jpeg((form){ JCS_YCCK, 4, 0, 0, 1, 1, 0 });
     assert_null(decoded());
+}
+
+TEST(arithmetic_coding_is_decoded_where_the_library_has_it)
+{
+    int w, h, c;
+#ifndef D_ARITH_CODING_SUPPORTED
+    skip();
+#endif
+    write_jpeg((form){ JCS_YCbCr, 3, 0, 0, 2, 2, 1 });
+    assert_null(stbi_load(name, &w, &h, &c, 3));
+    unsigned char *pixels = decoded();
+    assert_non_null(pixels);
+    free(pixels);
 }
 
 /* Files of every seventh length, and 300 with one to four bits turned over. */
@@ -107,7 +121,7 @@ TEST(damage_is_left_to_stb_image_or_decoded)
 {
     unsigned draw = 1;
     for (int progressive = 0; progressive < 2; progressive++) {
-        write_jpeg((form){ JCS_YCbCr, 3, progressive, 0, 2, 2 });
+        write_jpeg((form){ JCS_YCbCr, 3, progressive, 0, 2, 2, 0 });
         size_t size;
         unsigned char *whole = file_bytes(name, &size), *damaged = malloc(size);
         for (size_t length = 0; length < size - 2; length += 7) { /* the last two bytes end the image */
