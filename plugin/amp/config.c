@@ -42,7 +42,7 @@ typedef struct key_row {
 /* A key and the field of amp_config of the same name. */
 #define KEY(name) #name, offsetof(amp_config, name)
 
-/* README's table of keys says the same, in this order: test_config compares. */
+/* The table in docs/keys.md says the same, in this order: test_config compares. */
 static const key_row rows[KEYS] = {
     [AMP_ON] = { "amp", offsetof(amp_config, enabled), FLAG, .allowed = "0, 1", .initial = "1",
                  .help = "0 turns AMP off: stock Darknet" },
@@ -52,51 +52,51 @@ static const key_row rows[KEYS] = {
                      .allowed = "dynamic, or a number from 1.2e-38 to 8.5e37",
                      .help = "dynamic, or a fixed positive number" },
     [INIT_SCALE] = { KEY(init_scale), SCALE, 65536, .allowed = "a number from min_scale to max_scale",
-                     .help = "the dynamic scale at the start" },
+                     .help = "the dynamic scale of the first step" },
     [GROWTH_FACTOR] = { KEY(growth_factor), REAL, 2, 1 + DBL_EPSILON, DBL_MAX, "not above 1", "not finite",
                         "a number above 1",
-                        "the scale is multiplied by it after growth_interval good steps in a row" },
+                        "multiply the scale by this after growth_interval consecutive good steps" },
     [GROWTH_INTERVAL] = { KEY(growth_interval), WHOLE, 2000, 1, INT_MAX, "below 1", "too large",
                           "a whole number from 1 to 2147483647",
-                          "good steps in a row until the scale grows" },
+                          "this many consecutive good steps raise the scale" },
     [BACKOFF_FACTOR] = { KEY(backoff_factor), REAL, 0.5, DBL_MIN, 1 - DBL_EPSILON / 2,
                          "not between 0 and 1", "not between 0 and 1", "a number above 0 and below 1",
-                         "the scale is multiplied by it when a step is skipped" },
+                         "multiply the scale by this when a step is skipped" },
     /* As far as the scaler goes: a longer run of skipped steps ends training. */
     [HYSTERESIS] = { KEY(hysteresis), WHOLE, 1, 1, AMP_SCALER_STUCK_LIMIT, "below 1", "too large",
                      "a whole number from 1 to 100",
-                     "skipped steps in a row from which on the scale falls; 1: at each" },
+                     "lower the scale after this many consecutive skipped steps" },
     [MIN_SCALE] = { KEY(min_scale), SCALE, 0x1p-14, .allowed = "a number from 1.2e-38 to init_scale",
                     .initial = "2^-14",
-                    .help = "below it, training ends with a message that names the layer" },
+                    .help = "lower limit of the scale; below it, training ends and names the layer" },
     [MAX_SCALE] = { KEY(max_scale), SCALE, 0x1p126, .allowed = "a number from init_scale to 8.5e37",
-                    .initial = "2^126", .help = "the scale grows to it at most" },
+                    .initial = "2^126", .help = "upper limit of the scale" },
     [CLIP_NORM] = { KEY(clip_norm), REAL, 0, 0, FLT_MAX, "negative", "out of fp32's range",
                     "0 (off), or a number up to 3.4e38", "upper bound of the gradient's L2 norm, averaged "
                     "over the batch and without the loss scale", "0 (off)" },
     [SPIKE_FACTOR] = { KEY(spike_factor), REAL_OR_0, 20, 1, DBL_MAX, "below 1", "not finite",
-                       "0 (off), or a number from 1", "a step is a spike if its gradient's norm, or its "
-                       "loss, is above so many times the median of the last 128 steps" },
+                       "0 (off), or a number from 1", "a step is a spike if its gradient's norm or its "
+                       "loss exceeds this many times the median of the last 128 steps" },
     [SPIKE] = { KEY(spike), LOG_OR_SKIP, AMP_SPIKE_LOG, .allowed = "log, skip", .initial = "log",
-                .help = "log: a line names a spike's images; skip: its update is not made either, of at most "
-                "1 % of the steps" },
+                .help = "log: print the images of a spike; skip: also skip its update, in at most 1 % of the "
+                "steps" },
     [ADAMW] = { KEY(adamw), FLAG, .allowed = "0, 1",
                 .help = "1, with adam=1 in [net]: AdamW, as torch.optim.AdamW" },
     [CHECKPOINT] = { KEY(checkpoint), WHOLE_OR_WORD, AMP_CHECKPOINT_OFF, 1, 1000, "below 1", "too large",
-                     "off, auto, or a number of segments from 1 to 1000", "activation checkpointing: less "
-                     "memory for more arithmetic. auto computes again as little as makes the training fit, N "
+                     "off, auto, or a number of segments from 1 to 1000", "activation checkpointing, which "
+                     "saves memory and costs time: auto recomputes as little as makes the training fit, N "
                      "cuts the network into N segments", "off" },
     [MEMORY] = { KEY(memory), BYTES, 0, 0x1p20, 0x1p60, "below 1MB", "too large",
                  "a number of megabytes or gigabytes, such as 900MB or 8GB",
-                 "what checkpoint=auto makes the training fit into, such as 8GB", "what is free" },
+                 "the memory that checkpoint=auto may use, such as 8GB", "what is free" },
     [WIRE] = { KEY(wire), DTYPE_NAME, AMP_FP32, .allowed = "fp32, bf16, fp16", .initial = "fp32",
-               .help = "what gradients travel in from rank to rank: 16 bits are for slow networks" },
-    [SYNC_BATCHNORM] = { KEY(sync_batchnorm), FLAG, .allowed = "0, 1", .help = "1: batch norm goes by the "
-                         "images that all ranks have in a pass, for mini-batches of 1 or 2 images" },
-    [GRAPHS] = { KEY(graphs), FLAG, .allowed = "0, 1", .help = "1: on a GPU a network of which AMP computes "
-                 "every layer runs as CUDA graphs, for small batches" },
+               .help = "the dtype in which ranks exchange gradients; 16 bits help on slow networks" },
+    [SYNC_BATCHNORM] = { KEY(sync_batchnorm), FLAG, .allowed = "0, 1", .help = "1: batch norm uses the "
+                         "images of all ranks, for mini-batches of 1 or 2 images" },
+    [GRAPHS] = { KEY(graphs), FLAG, .allowed = "0, 1", .help = "1: run as CUDA graphs on a GPU if AMP "
+                 "computes every layer; for small batches" },
     [WINOGRAD] = { KEY(winograd), FLAG, 1, .allowed = "0, 1",
-                   .help = "0: on a CPU no 3x3 convolution is computed by Winograd's minimal filtering" },
+                   .help = "0: no Winograd minimal filtering for 3x3 convolutions on a CPU" },
     [DEBUG] = { KEY(debug), FLAG, .allowed = "0, 1", .help = "1: name the first tensor of a step that is inf "
                 "or NaN, and the images it came from" },
 };

@@ -2,7 +2,7 @@
  *
  * Keys come from three places; the later wins, key by key: the same keys under [net], the [amp] section, -amp
  * on the command line. Everything is checked before Darknet makes a single layer, and every mistake is one
- * line that names file, line, section, key, value and what is allowed. docs: README's key table. */
+ * line that names file, line, section, key, value and what is allowed. docs/keys.md has the table. */
 #pragma once
 
 #include "../tensor/status.h"
@@ -60,7 +60,7 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
 
 void amp_config_free(amp_config *config); /* NULL is fine */
 
-/* A key of [amp], of all that there are: key k in README's order. */
+/* A key of [amp], of all that there are: key k in the order of docs/keys.md. */
 typedef struct amp_config_row {
     const char *name, *allowed, *help; /* help: one line */
     char initial[64];                  /* its default */

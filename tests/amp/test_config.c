@@ -493,34 +493,32 @@ TEST(files_that_cannot_be_read_are_refused_with_the_cause)
     assert_true(strncmp(error.message, "...x", 4) == 0);
 }
 
-/* ---- README's table of keys ---- */
+/* ---- docs/keys.md ---- */
 
-/* A cell without marks, and without a link in brackets at its end. */
+/* A cell without marks. */
 static char *cell(char **rest)
 {
     char *text = *rest, *end = strstr(text, " |"), *to = text;
     assert_non_null(end);
     *end = '\0';
     *rest = strchr(end + 1, '|') + 1;
-    char *link = strstr(text, " ([");
-    if (link) *link = '\0';
     for (char *from = text + (*text == ' '); *from; from++) if (*from != '`') *to++ = *from;
     *to = '\0';
     return text;
 }
 
-static FILE *readme;
+static FILE *table;
 
 /* Every row in the program's words and in its order, and no others. */
-TEST(readme_lists_the_keys)
+TEST(the_documentation_lists_the_keys)
 {
     char line[1024];
-    assert_non_null(readme);
-    while (fgets(line, sizeof line, readme) && strcmp(line, "| key | default | meaning |\n")) {}
-    assert_non_null(fgets(line, sizeof line, readme)); /* |---|---|---| */
+    assert_non_null(table);
+    while (fgets(line, sizeof line, table) && strcmp(line, "| key | default | meaning |\n")) {}
+    assert_non_null(fgets(line, sizeof line, table)); /* |---|---|---| */
     amp_config_row row;
     for (int k = 0; amp_config_key(k, &row); k++) {
-        assert_non_null(fgets(line, sizeof line, readme));
+        assert_non_null(fgets(line, sizeof line, table));
         char *rest = line + 1;
         assert_string_equal(cell(&rest), row.name);
         assert_string_equal(cell(&rest), row.initial);
@@ -528,9 +526,9 @@ TEST(readme_lists_the_keys)
         assert_true(amp_config_is_key(row.name));
     }
     assert_false(amp_config_is_key("") || amp_config_is_key("scales") || amp_config_is_key("am"));
-    assert_non_null(fgets(line, sizeof line, readme));
+    assert_non_null(fgets(line, sizeof line, table));
     assert_string_equal(line, "\n");
-    fclose(readme);
+    fclose(table);
 }
 
 TEST(what_the_cfg_sets_is_told)
@@ -544,8 +542,8 @@ TEST(what_the_cfg_sets_is_told)
 int main(void)
 {
     char name[4096]; /* __FILE__ may be relative, and the tests are in another folder */
-    snprintf(name, sizeof name, "%.*s../README.md", (int)(sizeof __FILE__ - sizeof "amp/test_config.c"),
+    snprintf(name, sizeof name, "%.*s../docs/keys.md", (int)(sizeof __FILE__ - sizeof "amp/test_config.c"),
              __FILE__);
-    readme = fopen(name, "r");
+    table = fopen(name, "r");
     return run_listed_tests("config", enter_folder, leave_folder);
 }
