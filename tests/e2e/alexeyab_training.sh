@@ -185,6 +185,27 @@ works detector map tiny.data amp.cfg trained.weights
 works detector map tiny.data tiny.cfg trained.weights
 works detector test tiny.data amp.cfg trained.weights images/1.jpg -dont_show
 works amp valid tiny.data amp.cfg trained.weights
+# -map has the options of its own -map, and refuses what it cannot follow.
+maps() { # maps <options...>: the last mAP, as "0.10 0.304102", and the line that announces it
+    fresh
+    works detector train tiny.data trained.cfg trained.weights -clear -amp fp32 -dont_show -seed 1 "$@"
+    sed -n 's/^ mean average precision (mAP@\([0-9.]*\)) = \([0-9.]*\) .*/\1 \2/p' out | tail -n 1 > map.txt
+}
+sed -e 's/^learning_rate=.*/learning_rate=0/' -e 's/^max_batches=.*/max_batches=1/' tiny.cfg > trained.cfg
+maps -map 1 -thresh .001
+read -r iou usual < map.txt
+grep -q '^ for conf_thresh = 0.00, precision' out || fail "-thresh: $(grep -a conf_thresh out)"
+[ "$iou" = 0.50 ] && grep -q '^iteration,map50,map50_95$' backup/trained_map.csv || fail "-map: $iou"
+maps -map 1 -iou_thresh .1
+read -r iou easier < map.txt
+[ "$iou" = 0.10 ] && awk "BEGIN { exit !($easier > $usual) }" || fail "-iou_thresh .1: $iou $easier, $usual"
+grep -q '^iteration,map10,map50_95$' backup/trained_map.csv || fail "rows of -iou_thresh: $(cat backup/*.csv)"
+grep -q "^1,${easier:0:6}" backup/trained_map.csv || fail "-iou_thresh .1: the best is not by it"
+maps -map -mAP_epochs 250
+grep -q '^-map: mAP of 8 images every 250 iterations; ' out || fail "-mAP_epochs: $(grep -a '^-map' out)"
+for wrong in '-map -points 0' '-map -iou_thresh 0' '-map -mAP_epochs x' '-map 5 -mAP_epochs 2'; do
+    ends_saying '^command line: -' "$ALEXEYAB" detector train tiny.data tiny.cfg $wrong -amp fp32 -dont_show
+done
 # Boxes are suppressed as the .cfg says: as many are left as with its own measuring.
 for suppression in default greedynms; do
     sed "s/^\[yolo\]/[yolo]\nnms_kind=$suppression/" tiny.cfg > nms.cfg
