@@ -177,6 +177,32 @@ for cfg in flat flat_adam flat_xnor; do
 done
 kind=detector data=tiny.data
 
+# ---- grey images ----
+# Its detector's loader makes them as stock's does: the first step's loss is stock's, and the boxes are those
+# of its own measuring.
+sed 's/^channels=3/channels=1/; s/^burn_in=.*/burn_in=0/' tiny.cfg > grey.cfg
+succeeds "$ALEXEYAB" amp check grey.cfg tiny.data
+for dtype in off fp32; do train grey.$dtype grey.cfg -amp $dtype; done
+awk -v stock="$(loss_of grey.off.out)" -v full="$(loss_of grey.fp32.out)" \
+    'BEGIN { d = full / stock - 1; exit !(stock > 0 && d < 1e-5 && d > -1e-5) }' ||
+    fail "channels=1: the first loss is $(loss_of grey.off.out), under AMP $(loss_of grey.fp32.out)"
+train grey.map grey.cfg -amp fp32 -map 5 -cache ram
+cmp grey.fp32/grey_final.weights grey.map/grey_final.weights || fail 'channels=1: other weights, cached'
+last=$(sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\) .*/\1/p' grey.map.out | tail -n 1)
+succeeds "$ALEXEYAB" detector map tiny.data grey.cfg grey.map/grey_final.weights
+own=$(sed -n 's/.*detections_count = \([0-9]*\).*/\1/p' out)
+succeeds "$ALEXEYAB" amp valid tiny.data grey.cfg grey.map/grey_final.weights
+grep -q ", $own detections" out && grep -q "(mAP@0.50) = $last, or" out ||
+    fail "channels=1: $own boxes and $last in -map, but: $(tail -n 3 out)"
+succeeds "$ALEXEYAB" amp compare tiny.data grey.cfg -dtypes fp32,bf16 -seeds 1 -iters 2
+sed 's/^channels=3/channels=4/' tiny.cfg > wrong.cfg
+for cfg in wrong grey; do
+    kind=$([ $cfg = grey ] && echo classifier || echo detector)
+    ends_saying 'channels = [14]: [a-z]* train makes images of [123, ]* channels; allowed: ' \
+        "$ALEXEYAB" $kind train tiny.data $cfg.cfg -amp fp32 -dont_show
+done
+kind=detector
+
 # ---- what is done with it ----
 # Its commands for pictures load one at a time, which no hook of a batch may stumble over.
 { cat tiny.cfg; printf '[amp]\ndtype=bf16\n'; } > amp.cfg

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../fork.h"
 #include "cfg_rules.h"
 
 enum { ISEG_OBJECTS = 90 };
@@ -558,9 +559,14 @@ static void check_truth(cfg_walk *walk)
 static void check_loader(cfg_walk *walk, int classifier)
 {
     cfg_walk_enter(walk, -1);
-    if (walk->net.c != 3)
-        cfg_walk_fail(walk, "channels", "3", "%s makes images of 3 channels",
-                      classifier ? "classifier train" : "detector train");
+    char allowed[16] = "";
+    for (int c = 1, length = 0; c <= 3; c++)
+        if (amp_fork_loads_channels(c, classifier))
+            length += snprintf(allowed + length, sizeof allowed - (size_t)length, "%s%d",
+                               length ? ", " : "", c);
+    if (!amp_fork_loads_channels((int)walk->net.c, classifier))
+        cfg_walk_fail(walk, "channels", allowed, "%s train makes images of %s channels",
+                      classifier ? "classifier" : "detector", allowed);
     if (classifier && walk->net.w != walk->net.h)
         fail(walk, "height", "classifier train makes square images, and the width is %.0f", walk->net.w);
     cfg_own_loader(walk, classifier);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "../darknet/cfg_rules.h"
+#include "../fork.h"
 #include "resizing.h"
 
 /* A label has 6 numbers: a box, its class and its track. There are max= of them, whatever coords= says. */
@@ -90,6 +91,13 @@ enum { ENDS_AT_CUTMIX = 1 };
 #else
 enum { ENDS_AT_CUTMIX = 0 };
 #endif
+
+/* The detector's loader asks OpenCV for grey or colour, stb_image for grey with alpha as well; it cannot change
+ * the colours of 4 channels. The classifier's asks for colour. */
+int amp_fork_loads_channels(int channels, int classifier)
+{
+    return channels == 3 || (!classifier && (channels == 1 || (channels == 2 && !HAS_OPENCV)));
+}
 
 #define BUILD_WITH_OPENCV "0, or a build with OPENCV=1"
 
