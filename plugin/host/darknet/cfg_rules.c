@@ -96,6 +96,19 @@ static double stride_of(const cfg_walk *walk, const char *key)
     return stride >= 1 ? stride : number(walk, "stride");
 }
 
+/* What AMP leaves to Darknet's own code (native_tables.c), whose 1x1 windows take the input as it lies. */
+static void check_own_window(cfg_walk *walk, double pad, double stride_x, double stride_y)
+{
+    const char *activation = cfg_walk_text(walk, "activation");
+    const char *key = number(walk, "xnor") ? "xnor" : number(walk, "binary") ? "binary"
+                    : number(walk, "dot") ? "dot"
+                    : activation && !strcmp(activation, "revleaky") ? "activation" : NULL;
+    if (key && number(walk, "size") == 1 && (pad || stride_x > 1 || stride_y > 1)
+        && !cfg_own_lays_out_1x1(stride_x, number(walk, "dilation")))
+        fail(walk, key, "runs as Darknet's own code, whose 1x1 windows pass over padding and stride; leave "
+             "these out, or this key");
+}
+
 void cfg_rule_convolutional(cfg_walk *walk)
 {
     double n = number(walk, "filters"), size = number(walk, "size"), pad = padding_of(walk);
@@ -105,6 +118,7 @@ void cfg_rule_convolutional(cfg_walk *walk)
         fail(walk, "groups", "does not divide the %.0f channels that go in and the %.0f filters", c, n);
         return;
     }
+    check_own_window(walk, pad, stride_x, stride_y);
     if (number(walk, "numload") > n)
         fail(walk, "numload", "more than the %.0f filters of this layer", n);
     double w = walk->in->w + 2 * pad, h = walk->in->h + 2 * pad;
