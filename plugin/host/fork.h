@@ -119,6 +119,9 @@ void amp_fork_use_device(const struct network *);
  * classes (0: the .data file does not say). */
 void amp_fork_check_classes(struct network *, int classes, int classifier);
 
+/* Whether the loaders of `detector train`, or of `classifier train`, make images of so many channels. */
+int amp_fork_loads_channels(int channels, int classifier);
+
 /* Whether Darknet itself has `detector map`, and -map of a network without AMP. */
 int amp_fork_knows_map(void);
 /* The option by which Darknet's commands open no windows; NULL: it has none. */

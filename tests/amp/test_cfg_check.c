@@ -20,6 +20,9 @@
 #define FROM_0 "; allowed: a whole number from 0 up"
 #define NOT_NEGATIVE "; allowed: a number from 0 up"
 #define FRACTION "; allowed: a number from 0 to below 1"
+#define OWN_WINDOW                                                                                           \
+    ": runs as Darknet's own code, whose 1x1 windows pass over padding and stride; leave these out, or this "  \
+    "key"
 #define POSITIVE "; allowed: a number above 0"
 #define TO_1 "; allowed: a number from 0 to 1"
 #define A_NUMBER "; allowed: a number"
@@ -250,6 +253,9 @@ TEST(layers)
           ":6: [convolutional] groups = 2: does not divide the 3 channels that go in and the 1 filters" },
         { FOUR "groups=3",
           ":7: [convolutional] groups = 3: does not divide the 3 channels that go in and the 4 filters" },
+        { CONV "size=1\npadding=8\nxnor=1", ":8: [convolutional] xnor = 1" OWN_WINDOW },
+        { CONV "size=1\nstride=2\nbinary=1", ":8: [convolutional] binary = 1" OWN_WINDOW },
+        { CONV "padding=1\ndot=.1", ":7: [convolutional] dot = .1" OWN_WINDOW },
         { CONV "filters=3\ngroups=3\nsize=9",
           ":8: [convolutional] size = 9: larger than the padded image of 8x8" },
         { CONV "numload=5", ":6: [convolutional] numload = 5: more than the 1 filters of this layer" },

@@ -17,8 +17,9 @@ static outcome run(const amp_detected *detections, size_t detection_count, const
                    size_t truth_count, int classes, amp_ap_points points, float confidence)
 {
     outcome o;
-    o.total = amp_average_precision(detections, detection_count, truths, truth_count, classes, points,
-                                    confidence, o.per_class);
+    amp_map_request request = {confidence, points, .5};
+    o.total = amp_average_precision(detections, detection_count, truths, truth_count, classes, &request,
+                                    o.per_class);
     return o;
 }
 
@@ -52,6 +53,24 @@ TEST(a_perfect_detector_scores_one)
         assert_near(o.total.recall, 1);
         assert_near(o.total.f1, 1);
         assert_near(o.total.average_iou, 1);
+    }
+}
+
+/* One box is .625 of the other, so that .5, .55 and .6 are reached. */
+TEST(any_overlap_can_be_asked_for)
+{
+    const double asked[] = {.05, .5, .62, .63, .99};
+    const amp_ap_points ways[] = {AMP_AP_AREA, AMP_AP_VOC2007, AMP_AP_COCO};
+    const amp_detected detected = {0, 0, .9f, {0, 0, 8, 5}};
+    const amp_truth truth = {0, 0, {0, 0, 8, 8}, 0};
+    for (size_t i = 0; i < COUNT(ways) * COUNT(asked); i++) {
+        outcome o;
+        amp_map_request request = {.25f, ways[i / COUNT(asked)], asked[i % COUNT(asked)]};
+        o.total = amp_average_precision(&detected, 1, &truth, 1, 1, &request, o.per_class);
+        assert_near(o.total.map, request.iou < .625);
+        assert_near(o.total.true_positives, request.iou < .625);
+        assert_near(o.total.map50, 1);
+        assert_near(o.total.map50_95, .3);
     }
 }
 

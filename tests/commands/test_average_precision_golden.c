@@ -65,8 +65,9 @@ static void compute(golden_case *c, int points)
 {
     if (c->points == points) return;
     c->points = points;
+    amp_map_request request = {.25f, (amp_ap_points)points, .5};
     c->total = amp_average_precision(c->detections, c->detection_count, c->truths, c->truth_count, c->classes,
-                                     (amp_ap_points)points, .25f, c->per_class);
+                                     &request, c->per_class);
 }
 
 static void expect_score(const golden_case *c, const char *what, int index, double actual, double expected)

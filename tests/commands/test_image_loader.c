@@ -93,7 +93,7 @@ static int tear_down(void **state)
 
 static struct amp_image_loader *started(amp_image_fit fit)
 {
-    return amp_image_loader_start(&images, 4, 4, fit);
+    return amp_image_loader_start(&images, 4, 4, 3, fit);
 }
 
 static void take(struct amp_image_loader *loader, int i)

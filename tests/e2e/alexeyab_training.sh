@@ -177,6 +177,32 @@ for cfg in flat flat_adam flat_xnor; do
 done
 kind=detector data=tiny.data
 
+# ---- grey images ----
+# Its detector's loader makes them as stock's does: the first step's loss is stock's, and the boxes are those
+# of its own measuring.
+sed 's/^channels=3/channels=1/; s/^burn_in=.*/burn_in=0/' tiny.cfg > grey.cfg
+succeeds "$ALEXEYAB" amp check grey.cfg tiny.data
+for dtype in off fp32; do train grey.$dtype grey.cfg -amp $dtype; done
+awk -v stock="$(loss_of grey.off.out)" -v full="$(loss_of grey.fp32.out)" \
+    'BEGIN { d = full / stock - 1; exit !(stock > 0 && d < 1e-5 && d > -1e-5) }' ||
+    fail "channels=1: the first loss is $(loss_of grey.off.out), under AMP $(loss_of grey.fp32.out)"
+train grey.map grey.cfg -amp fp32 -map 5 -cache ram
+cmp grey.fp32/grey_final.weights grey.map/grey_final.weights || fail 'channels=1: other weights, cached'
+last=$(sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\) .*/\1/p' grey.map.out | tail -n 1)
+succeeds "$ALEXEYAB" detector map tiny.data grey.cfg grey.map/grey_final.weights
+own=$(sed -n 's/.*detections_count = \([0-9]*\).*/\1/p' out)
+succeeds "$ALEXEYAB" amp valid tiny.data grey.cfg grey.map/grey_final.weights
+grep -q ", $own detections" out && grep -q "(mAP@0.50) = $last, or" out ||
+    fail "channels=1: $own boxes and $last in -map, but: $(tail -n 3 out)"
+succeeds "$ALEXEYAB" amp compare tiny.data grey.cfg -dtypes fp32,bf16 -seeds 1 -iters 2
+sed 's/^channels=3/channels=4/' tiny.cfg > wrong.cfg
+for cfg in wrong grey; do
+    kind=$([ $cfg = grey ] && echo classifier || echo detector)
+    ends_saying 'channels = [14]: [a-z]* train makes images of [123, ]* channels; allowed: ' \
+        "$ALEXEYAB" $kind train tiny.data $cfg.cfg -amp fp32 -dont_show
+done
+kind=detector
+
 # ---- what is done with it ----
 # Its commands for pictures load one at a time, which no hook of a batch may stumble over.
 { cat tiny.cfg; printf '[amp]\ndtype=bf16\n'; } > amp.cfg
@@ -185,6 +211,27 @@ works detector map tiny.data amp.cfg trained.weights
 works detector map tiny.data tiny.cfg trained.weights
 works detector test tiny.data amp.cfg trained.weights images/1.jpg -dont_show
 works amp valid tiny.data amp.cfg trained.weights
+# -map has the options of its own -map, and refuses what it cannot follow.
+maps() { # maps <options...>: the last mAP, as "0.10 0.304102", and the line that announces it
+    fresh
+    works detector train tiny.data trained.cfg trained.weights -clear -amp fp32 -dont_show -seed 1 "$@"
+    sed -n 's/^ mean average precision (mAP@\([0-9.]*\)) = \([0-9.]*\) .*/\1 \2/p' out | tail -n 1 > map.txt
+}
+sed -e 's/^learning_rate=.*/learning_rate=0/' -e 's/^max_batches=.*/max_batches=1/' tiny.cfg > trained.cfg
+maps -map 1 -thresh .001
+read -r iou usual < map.txt
+grep -q '^ for conf_thresh = 0.00, precision' out || fail "-thresh: $(grep -a conf_thresh out)"
+[ "$iou" = 0.50 ] && grep -q '^iteration,map50,map50_95$' backup/trained_map.csv || fail "-map: $iou"
+maps -map 1 -iou_thresh .1
+read -r iou easier < map.txt
+[ "$iou" = 0.10 ] && awk "BEGIN { exit !($easier > $usual) }" || fail "-iou_thresh .1: $iou $easier, $usual"
+grep -q '^iteration,map10,map50_95$' backup/trained_map.csv || fail "rows of -iou_thresh: $(cat backup/*.csv)"
+grep -q "^1,${easier:0:6}" backup/trained_map.csv || fail "-iou_thresh .1: the best is not by it"
+maps -map -mAP_epochs 250
+grep -q '^-map: mAP of 8 images every 250 iterations; ' out || fail "-mAP_epochs: $(grep -a '^-map' out)"
+for wrong in '-map -points 0' '-map -iou_thresh 0' '-map -mAP_epochs x' '-map 5 -mAP_epochs 2'; do
+    ends_saying '^command line: -' "$ALEXEYAB" detector train tiny.data tiny.cfg $wrong -amp fp32 -dont_show
+done
 # Boxes are suppressed as the .cfg says: as many are left as with its own measuring.
 for suppression in default greedynms; do
     sed "s/^\[yolo\]/[yolo]\nnms_kind=$suppression/" tiny.cfg > nms.cfg

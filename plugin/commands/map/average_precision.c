@@ -7,16 +7,22 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Behind COCO's ten thresholds, the one that was asked for. */
+enum { ASKED = AMP_AP_THRESHOLDS, THRESHOLDS };
+
 typedef struct ranked { /* one detection on its way through the matching */
     const amp_detected *detected; /* in the caller's array, whose order breaks the last ties */
     uint16_t matched;             /* bit t: a true positive at threshold t */
     uint16_t ignored;             /* bit t: a difficult object at threshold t: neither true nor false */
-    double iou;                   /* of a true positive at threshold 0: with its ground truth */
+    double iou;                   /* of a true positive at threshold ASKED: with its ground truth */
 } ranked;
 
-static double iou_threshold(int t) /* as numpy.linspace(.5, .95, 10) rounds */
+static void set_thresholds(double asked, double thresholds[THRESHOLDS]) /* as numpy.linspace(.5, .95, 10) */
 {
-    return t == AMP_AP_THRESHOLDS - 1 ? .95 : t * ((.95 - .5) / (AMP_AP_THRESHOLDS - 1)) + .5;
+    for (int t = 0; t < AMP_AP_THRESHOLDS; t++)
+        thresholds[t] = t * ((.95 - .5) / (AMP_AP_THRESHOLDS - 1)) + .5;
+    thresholds[AMP_AP_THRESHOLDS - 1] = .95;
+    thresholds[ASKED] = asked;
 }
 
 double amp_box_iou(amp_box a, amp_box b)
@@ -74,7 +80,7 @@ static void take(ranked *detection, const amp_truth *truth, uint16_t *taken, int
     *taken |= (uint16_t)(1u << t);
     if (truth->difficult) detection->ignored |= (uint16_t)(1u << t);
     else detection->matched |= (uint16_t)(1u << t);
-    if (t == 0 && !truth->difficult) detection->iou = iou;
+    if (t == ASKED && !truth->difficult) detection->iou = iou;
 }
 
 /* Whether COCO prefers `truth`, of the overlap iou, to what was found so far: a difficult one only for want
@@ -88,25 +94,27 @@ static int is_better(const amp_truth *truth, double iou, const amp_truth *best, 
 
 /* COCO's rule, at every threshold by itself. detection: the next by falling score of an image and class whose
  * ground truths these are; taken[i]: bit t is set when truth i is gone at threshold t. */
-static void match_coco(ranked *detection, const amp_truth *const *truths, size_t truth_count, uint16_t *taken)
+static void match_coco(ranked *detection, const amp_truth *const *truths, size_t truth_count,
+                       const double *thresholds, uint16_t *taken)
 {
-    size_t best[AMP_AP_THRESHOLDS];
-    double best_iou[AMP_AP_THRESHOLDS] = {0};
+    size_t best[THRESHOLDS];
+    double best_iou[THRESHOLDS] = {0};
     for (size_t i = 0; i < truth_count; i++) {
         double iou = amp_box_iou(detection->detected->box, truths[i]->box);
-        for (int t = 0; t < AMP_AP_THRESHOLDS && iou >= iou_threshold(t); t++) {
-            if (taken[i] >> t & 1) continue;
+        for (int t = 0; t < THRESHOLDS; t++) {
+            if (!(iou >= thresholds[t]) || taken[i] >> t & 1) continue;
             if (!is_better(truths[i], iou, best_iou[t] > 0 ? truths[best[t]] : NULL, best_iou[t])) continue;
             best_iou[t] = iou;
             best[t] = i;
         }
     }
-    for (int t = 0; t < AMP_AP_THRESHOLDS; t++)
+    for (int t = 0; t < THRESHOLDS; t++)
         if (best_iou[t] > 0) take(detection, truths[best[t]], &taken[best[t]], t, best_iou[t]);
 }
 
 /* PASCAL VOC's rule: the truth of highest overlap, the first of equal ones, is the only one that counts. */
-static void match_voc(ranked *detection, const amp_truth *const *truths, size_t truth_count, uint16_t *taken)
+static void match_voc(ranked *detection, const amp_truth *const *truths, size_t truth_count,
+                      const double *thresholds, uint16_t *taken)
 {
     size_t best = 0;
     double best_iou = 0;
@@ -116,21 +124,21 @@ static void match_voc(ranked *detection, const amp_truth *const *truths, size_t 
         best_iou = iou;
         best = i;
     }
-    for (int t = 0; t < AMP_AP_THRESHOLDS && best_iou >= iou_threshold(t); t++)
-        if (truths[best]->difficult || !(taken[best] >> t & 1))
+    for (int t = 0; t < THRESHOLDS; t++)
+        if (best_iou >= thresholds[t] && (truths[best]->difficult || !(taken[best] >> t & 1)))
             take(detection, truths[best], &taken[best], t, best_iou);
 }
 
 /* The next detection by falling score, with the ground truths of its image and class. taken: one per truth, 0
  * before the first. */
 static void match(ranked *detection, const amp_truth *const *truths, size_t truth_count, amp_ap_points points,
-                  uint16_t *taken)
+                  const double *thresholds, uint16_t *taken)
 {
     const amp_detected *d = detection->detected;
     size_t first = first_truth_of(d, truths, truth_count), end = first;
     while (end < truth_count && truths[end]->class_id == d->class_id && truths[end]->image == d->image) ++end;
-    if (points == AMP_AP_COCO) match_coco(detection, truths + first, end - first, taken + first);
-    else match_voc(detection, truths + first, end - first, taken + first);
+    if (points == AMP_AP_COCO) match_coco(detection, truths + first, end - first, thresholds, taken + first);
+    else match_voc(detection, truths + first, end - first, thresholds, taken + first);
 }
 
 typedef struct curve_point { int hits; double precision; } curve_point;
@@ -187,14 +195,15 @@ static void score_class(const ranked *detections, size_t count, amp_ap_points po
                         curve_point *curve, amp_class_score *score)
 {
     score->detections = (int)count;
-    for (int t = 0; t < AMP_AP_THRESHOLDS && score->truths > 0; t++) {
+    for (int t = 0; t < THRESHOLDS && score->truths > 0; t++) {
         size_t n = make_curve(detections, count, t, curve);
-        score->ap[t] = points == AMP_AP_AREA ? area_under_curve(curve, n, score->truths)
-                                             : mean_at_points(curve, n, score->truths, points);
+        *(t == ASKED ? &score->ap_at_iou : &score->ap[t]) =
+            points == AMP_AP_AREA ? area_under_curve(curve, n, score->truths)
+                                  : mean_at_points(curve, n, score->truths, points);
     }
     for (size_t d = 0; d < count && detections[d].detected->score > confidence; d++) {
-        score->true_positives += detections[d].matched & 1;
-        score->false_positives += !((detections[d].matched | detections[d].ignored) & 1);
+        score->true_positives += detections[d].matched >> ASKED & 1;
+        score->false_positives += !((detections[d].matched | detections[d].ignored) >> ASKED & 1);
         score->iou_sum += detections[d].iou;
     }
 }
@@ -214,9 +223,11 @@ static amp_map_score sum_up(const amp_class_score *per_class, int classes)
         truths += s->truths;
         if (s->truths == 0) continue;
         ++total.classes_counted;
+        total.map += s->ap_at_iou;
         total.map50 += s->ap[0];
         for (int t = 0; t < AMP_AP_THRESHOLDS; t++) total.map50_95 += s->ap[t] / AMP_AP_THRESHOLDS;
     }
+    total.map = ratio(total.map, total.classes_counted);
     total.map50 = ratio(total.map50, total.classes_counted);
     total.map50_95 = ratio(total.map50_95, total.classes_counted);
     total.precision = ratio(total.true_positives, total.true_positives + total.false_positives);
@@ -228,8 +239,10 @@ static amp_map_score sum_up(const amp_class_score *per_class, int classes)
 
 amp_map_score amp_average_precision(const amp_detected *detections, size_t detection_count,
                                     const amp_truth *truths, size_t truth_count, int classes,
-                                    amp_ap_points points, float confidence, amp_class_score *per_class)
+                                    const amp_map_request *request, amp_class_score *per_class)
 {
+    double thresholds[THRESHOLDS];
+    set_thresholds(request->iou, thresholds);
     /* + 1: calloc(0) may be NULL */
     ranked *sorted = amp_allocated(calloc(detection_count + 1, sizeof *sorted));
     curve_point *curve = amp_allocated(malloc((detection_count + 1) * sizeof *curve));
@@ -245,12 +258,12 @@ amp_map_score amp_average_precision(const amp_detected *detections, size_t detec
     qsort(sorted_truths, truth_count, sizeof *sorted_truths, by_place);
     qsort(sorted, detection_count, sizeof *sorted, by_score);
     for (size_t d = 0; d < detection_count; d++)
-        match(&sorted[d], sorted_truths, truth_count, points, taken);
+        match(&sorted[d], sorted_truths, truth_count, request->points, thresholds, taken);
 
     for (size_t d = 0, next; d < detection_count; d = next) {
         int class_id = sorted[d].detected->class_id;
         for (next = d; next < detection_count && sorted[next].detected->class_id == class_id; next++) { }
-        score_class(sorted + d, next - d, points, confidence, curve, &per_class[class_id]);
+        score_class(sorted + d, next - d, request->points, request->confidence, curve, &per_class[class_id]);
     }
     free(taken);
     free(sorted_truths);

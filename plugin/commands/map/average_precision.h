@@ -43,18 +43,25 @@ typedef enum amp_ap_points {
 
 enum { AMP_AP_THRESHOLDS = 10 }; /* IoU .5, .55, ..., .95 */
 
+typedef struct amp_map_request {
+    float confidence;       /* of a detection that counts for precision, recall and F1 */
+    amp_ap_points points;
+    double iou;             /* above 0: of a true positive, and of `map` */
+} amp_map_request;
+
 typedef struct amp_class_score {
     int truths;                   /* of the class, without difficult ones; 0: its ap counts in no mean */
     int detections;
     double ap[AMP_AP_THRESHOLDS]; /* 0..1; ap[0] is at IoU .5 */
-    int true_positives;           /* at IoU .5, of the detections whose score is above `confidence` */
+    double ap_at_iou;             /* at the request's IoU */
+    int true_positives;           /* at that IoU, of the detections whose score is above `confidence` */
     int false_positives;
     double iou_sum;               /* of those true positives */
 } amp_class_score;
 
 typedef struct amp_map_score {
     int classes_counted;          /* classes with ground truth */
-    double map50, map50_95;       /* means over them; 0 when there are none */
+    double map, map50, map50_95;  /* means over them, map at the request's IoU; 0 when there are none */
     int true_positives, false_positives, false_negatives;
     double precision, recall, f1; /* over all classes; 0 where the ratio is 0/0 */
     double average_iou;           /* of the true positives */
@@ -66,4 +73,4 @@ double amp_box_iou(amp_box a, amp_box b);
 /* Fills per_class[0..classes-1]. class_id of every entry is in 0..classes-1. */
 amp_map_score amp_average_precision(const amp_detected *detections, size_t detection_count,
                                     const amp_truth *truths, size_t truth_count, int classes,
-                                    amp_ap_points points, float confidence, amp_class_score *per_class);
+                                    const amp_map_request *request, amp_class_score *per_class);

@@ -44,9 +44,10 @@ amp_status amp_evaluation_open(const char *cfg, const char *weights, struct netw
 
 amp_status amp_check_channels(const struct network *net, amp_error *error)
 {
-    int c = amp_fork_view(net).c;
-    if (c == 3) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "the network has channels=%d; images come with 3", c);
+    int c = amp_fork_view(net).c, classifier = amp_fork_box_classes(net) < 0;
+    if (amp_fork_loads_channels(c, classifier)) return AMP_OK;
+    return amp_fail(error, AMP_BAD_CONFIG, "the network has channels=%d, and %s train makes no images of "
+                    "them", c, classifier ? "classifier" : "detector");
 }
 
 static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_evaluated *out,
@@ -57,7 +58,7 @@ static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_
     double turn_began = 0;
     size_t count = e->images->count;
     amp_status status = AMP_OK;
-    struct amp_image_loader *loader = amp_image_loader_start(e->images, view.w, view.h, e->fit);
+    struct amp_image_loader *loader = amp_image_loader_start(e->images, view.w, view.h, view.c, e->fit);
     for (size_t i = 0; status == AMP_OK && i < count; i++) {
         amp_loaded_image image = amp_image_loader_next(loader);
         if (image.fitted) {

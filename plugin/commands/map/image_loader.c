@@ -18,7 +18,7 @@ typedef struct slot {
 
 typedef struct amp_image_loader {
     const amp_lines *paths;
-    int w, h;
+    int w, h, channels;
     amp_image_fit fit;
     size_t ahead;            /* how many threads there are at most */
     slot slots[MOST_AHEAD];  /* image i is in slot i % ahead */
@@ -31,7 +31,7 @@ static void *load(void *argument)
     const amp_image_loader *l = s->loader;
     amp_loaded_image *out = &s->image;
     const char *why;
-    out->fitted = amp_fork_read_image(s->path, l->w, l->h, l->fit, out->size, &why);
+    out->fitted = amp_fork_read_image(s->path, l->w, l->h, l->channels, l->fit, out->size, &why);
     if (!out->fitted)
         snprintf(out->failure, sizeof out->failure, "%s: cannot read the image: %s", s->path, why);
     return NULL;
@@ -53,11 +53,12 @@ static slot *finish_next(amp_image_loader *l)
     return s;
 }
 
-struct amp_image_loader *amp_image_loader_start(const amp_lines *paths, int w, int h, amp_image_fit fit)
+struct amp_image_loader *amp_image_loader_start(const amp_lines *paths, int w, int h, int channels,
+                                                amp_image_fit fit)
 {
     amp_image_loader *l = amp_allocated(calloc(1, sizeof *l));
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    *l = (amp_image_loader){ .paths = paths, .w = w, .h = h, .fit = fit };
+    *l = (amp_image_loader){ .paths = paths, .w = w, .h = h, .channels = channels, .fit = fit };
     l->ahead = processors < 1 ? 1 : processors > MOST_AHEAD ? MOST_AHEAD : (size_t)processors;
     for (size_t i = 0; i < l->ahead; i++) begin_next(l);
     return l;

@@ -14,7 +14,8 @@ typedef struct amp_loaded_image {
 struct amp_image_loader;
 
 /* paths must outlive the loader. */
-struct amp_image_loader *amp_image_loader_start(const amp_lines *paths, int w, int h, amp_image_fit);
+struct amp_image_loader *amp_image_loader_start(const amp_lines *paths, int w, int h, int channels,
+                                                amp_image_fit);
 /* The next image of the list, as many times as there are paths. The caller frees fitted. */
 amp_loaded_image amp_image_loader_next(struct amp_image_loader *);
 /* Waits for its threads; images that were not taken are freed. */

@@ -126,7 +126,7 @@ static amp_status count(const measuring *m, amp_map_result *r, amp_error *error)
                         m->data->images.line[0], amp_fork_label_place);
     r->per_class = amp_allocated(calloc((size_t)r->classes, sizeof *r->per_class));
     r->total = amp_average_precision(m->found, m->found_count, m->truths, m->truth_count, r->classes,
-                                     r->request.points, r->request.confidence, r->per_class);
+                                     &r->request, r->per_class);
     return AMP_OK;
 }
 
@@ -160,7 +160,7 @@ static amp_status join_shares(measuring *m, amp_status mine, amp_error *error)
 
 amp_map_request amp_map_usual_request(void)
 {
-    return (amp_map_request){ .confidence = .25f, .points = AMP_AP_COCO };
+    return (amp_map_request){ .confidence = .25f, .points = AMP_AP_COCO, .iou = .5 };
 }
 
 amp_status amp_map_measure(struct network *net, const amp_detection_data *data,
@@ -198,14 +198,21 @@ static void print_class(const amp_class_score *s, int number, const char *name)
     printf("   \t(TP = %d, FP = %d)\n", s->true_positives, s->false_positives);
 }
 
+void amp_map_print_precision(const amp_map_result *r)
+{
+    const amp_map_score *t = &r->total;
+    printf(" for conf_thresh = %.2f, precision = %.4f, recall = %.4f, F1-score = %.4f\n",
+           (double)r->request.confidence, t->precision, t->recall, t->f1);
+}
+
 void amp_map_print(const amp_map_result *r, const amp_lines *names)
 {
     const amp_map_score *t = &r->total;
     const amp_evaluated *e = &r->evaluated;
     for (int c = 0; c < r->classes; c++)
         print_class(&r->per_class[c], c, (size_t)c < names->count ? names->line[c] : "(unnamed)");
-    printf("\n for conf_thresh = %.2f, precision = %.4f, recall = %.4f, F1-score = %.4f\n",
-           (double)r->request.confidence, t->precision, t->recall, t->f1);
+    printf("\n");
+    amp_map_print_precision(r);
     printf(" for conf_thresh = %.2f, TP = %d, FP = %d, FN = %d, average IoU = %.2f %%\n\n",
            (double)r->request.confidence, t->true_positives, t->false_positives, t->false_negatives,
            100 * t->average_iou);

@@ -20,12 +20,7 @@ typedef struct amp_detection_data {
 amp_status amp_detection_data_read(const char *data_file, amp_detection_data *data, amp_error *);
 void amp_detection_data_free(amp_detection_data *data);
 
-typedef struct amp_map_request {
-    float confidence;       /* of a detection that counts for precision, recall and F1 */
-    amp_ap_points points;
-} amp_map_request;
-
-/* What is usual: -thresh .25 -points 101. */
+/* What is usual: -thresh .25 -points 101, at IoU .5. */
 amp_map_request amp_map_usual_request(void);
 
 typedef struct amp_map_result {
@@ -50,3 +45,5 @@ void amp_map_result_free(amp_map_result *);
 /* Prints the result on stdout in the words of AlexeyAB's `detector map`. names may be shorter than the list
  * of classes. */
 void amp_map_print(const amp_map_result *, const amp_lines *names);
+/* Of that the line with precision, recall and F1. */
+void amp_map_print_precision(const amp_map_result *);

@@ -16,16 +16,16 @@
 
 #include <string.h>
 
-enum { EPOCHS = 4, LEAST_ITERATIONS = 100, NAME_BYTES = 4096, ROW_BYTES = 128 };
+enum { LEAST_ITERATIONS = 100, NAME_BYTES = 4096, ROW_BYTES = 128 };
 
-static const char header[] = "iteration,map50,map50_95";
-
-typedef struct measured { long iteration; double map50, map50_95; } measured;
+/* map: at the IoU of -iou_thresh. */
+typedef struct measured { long iteration; double map, map50_95; } measured;
 
 /* A program runs one training's loop, in its main thread. */
 static struct {
     struct network *net; /* NULL: no -map */
     amp_detection_data data;
+    char header[64];    /* of the rows: iteration,map50,map50_95 */
     long every, last;   /* last: the iteration that was looked at last */
     measured best;      /* iteration 0: none yet */
     long age;           /* of the best: how many measurements came after it */
@@ -40,7 +40,7 @@ typedef struct rows_so_far { long iteration, last, age; size_t kept; measured be
 
 static void write_row(const measured *m, char text[ROW_BYTES])
 {
-    snprintf(text, ROW_BYTES, "%ld,%.17g,%.17g", m->iteration, m->map50, m->map50_95);
+    snprintf(text, ROW_BYTES, "%ld,%.17g,%.17g", m->iteration, m->map, m->map50_95);
 }
 
 static amp_status see_row(void *context, const char *text, amp_error *error)
@@ -48,16 +48,16 @@ static amp_status see_row(void *context, const char *text, amp_error *error)
     rows_so_far *so_far = context;
     measured m;
     char again[ROW_BYTES] = "";
-    int fields = sscanf(text, "%ld,%lf,%lf", &m.iteration, &m.map50, &m.map50_95);
+    int fields = sscanf(text, "%ld,%lf,%lf", &m.iteration, &m.map, &m.map50_95);
     if (fields == 3) write_row(&m, again);
     if (fields != 3 || strcmp(again, text) || m.iteration <= so_far->last)
         return amp_fail(error, AMP_BAD_CONFIG, "'%.80s' is no row of what -map measured; expected: %s", text,
-                        header);
+                        map.header);
     so_far->last = m.iteration;
     if (m.iteration > so_far->iteration) return AMP_OK;
     so_far->kept++;
     so_far->age++;
-    if (so_far->best.iteration && m.map50 <= so_far->best.map50) return AMP_OK;
+    if (so_far->best.iteration && m.map <= so_far->best.map) return AMP_OK;
     so_far->best = m;
     so_far->age = 0;
     return AMP_OK;
@@ -100,6 +100,9 @@ static amp_status measure_at_cfg_size(amp_map_result *result, amp_error *error)
     amp_view now = amp_fork_view(map.net);
     int cfg_w, cfg_h;
     amp_map_request request = amp_map_usual_request();
+    const amp_map_options *options = amp_training_map();
+    request.iou = options->iou;
+    request.confidence = (float)options->confidence;
     amp_training_input(&cfg_w, &cfg_h);
     int moved = now.w != cfg_w || now.h != cfg_h;
     if (moved) amp_fork_resize(map.net, cfg_w, cfg_h);
@@ -108,15 +111,16 @@ static amp_status measure_at_cfg_size(amp_map_result *result, amp_error *error)
     return status;
 }
 
-static void keep(const measured *m)
+static void keep(const measured *m, const amp_map_result *result)
 {
     char row[ROW_BYTES];
     map.now = *m;
-    int is_best = map.best.iteration == 0 || m->map50 > map.best.map50;
+    int is_best = map.best.iteration == 0 || m->map > map.best.map;
     map.age++;
     if (is_best) map.best = *m, map.age = 0;
-    printf(" mean average precision (mAP@0.50) = %.6f at iteration %ld, best = %.6f at iteration %ld",
-           m->map50, m->iteration, map.best.map50, map.best.iteration);
+    amp_map_print_precision(result);
+    printf(" mean average precision (mAP@%0.2f) = %.6f at iteration %ld, best = %.6f at iteration %ld",
+           result->request.iou, m->map, m->iteration, map.best.map, map.best.iteration);
     print_next(m->iteration);
     if (is_best) amp_fork_save_weights(map.net, map.best_file);
     write_row(m, row);
@@ -130,7 +134,7 @@ static void measure(long iteration)
     amp_fork_use_device(map.net);
     amp_status status = measure_at_cfg_size(&result, &error);
     if (status == AMP_OK) {
-        keep(&(measured){ iteration, result.total.map50, result.total.map50_95 });
+        keep(&(measured){ iteration, result.total.map, result.total.map50_95 }, &result);
     } else {
         fflush(stdout);
         fprintf(stderr, "-map: not measured at iteration %ld: %s; training goes on\n", iteration,
@@ -155,7 +159,8 @@ static amp_status check_network(const struct network *net, amp_error *error)
 static amp_status begin(struct network *net, const char *data_file, const char *folder, const char *base,
                         amp_error *error)
 {
-    char name[NAME_BYTES];
+    char name[NAME_BYTES], what[64];
+    double iou = amp_training_map()->iou;
     size_t dropped;
     rows_so_far so_far = { .iteration = amp_fork_view(net).batch_number };
     amp_log_reader reader = { &so_far, see_row, rows_to_keep };
@@ -165,9 +170,10 @@ static amp_status begin(struct network *net, const char *data_file, const char *
     amp_ranks_agree(); /* each measures a part of one list */
     snprintf(name, sizeof name, "%s/%s_map.csv", folder, base);
     snprintf(map.best_file, sizeof map.best_file, "%s/%s_best.weights", folder, base);
+    snprintf(what, sizeof what, "list of what -map measured at IoU %g", iou);
+    snprintf(map.header, sizeof map.header, "iteration,map%g,map50_95", iou * 100);
     if (amp_ranks_leads())
-        AMP_TRY(amp_log_file_open(&map.file, name, "list of what -map measured", header, &reader, &dropped,
-                                  error));
+        AMP_TRY(amp_log_file_open(&map.file, name, what, map.header, &reader, &dropped, error));
     map.last = so_far.iteration;
     map.best = so_far.best;
     map.age = so_far.age;
@@ -183,14 +189,15 @@ void amp_map_begin(struct network **nets, int count, const char *data_file, int 
     amp_error error, reason;
     amp_view net = amp_fork_view(nets[0]);
     long images = (long)net.batch * net.subdivisions * count;
-    if (amp_training_map_every() < 0) return;
-    map.every = amp_training_map_every();
-    if (map.every == 0) map.every = EPOCHS * (long)train_images / images;
-    if (map.every < LEAST_ITERATIONS && amp_training_map_every() == 0) map.every = LEAST_ITERATIONS;
+    const amp_map_options *options = amp_training_map();
+    if (!options) return;
+    map.every = options->every;
+    if (map.every == 0) map.every = options->epochs * train_images / images;
+    if (map.every < LEAST_ITERATIONS && options->every == 0) map.every = LEAST_ITERATIONS;
     amp_status status = begin(nets[0], data_file, folder, base, &reason);
     if (status != AMP_OK) amp_host_check(amp_fail(&error, status, "-map: %.900s", reason.message), &error);
     printf("-map: mAP of %zu images every %ld iterations", map.data.images.count, map.every);
-    if (map.best.iteration) printf(", best = %.6f at iteration %ld", map.best.map50, map.best.iteration);
+    if (map.best.iteration) printf(", best = %.6f at iteration %ld", map.best.map, map.best.iteration);
     print_next(map.last);
 }
 
@@ -207,22 +214,22 @@ void amp_map_step(void)
     amp_training_exclude_seconds(amp_clock_seconds() - began);
 }
 
-int amp_map_measured(float *map50, float *best)
+int amp_map_measured(float *measured_map, float *best)
 {
     if (!map.net || !map.now.iteration) return 0;
-    *map50 = (float)map.now.map50;
-    *best = (float)map.best.map50;
+    *measured_map = (float)map.now.map;
+    *best = (float)map.best.map;
     return 1;
 }
 
 int amp_map_stops(void)
 {
-    long patience = amp_training_patience();
-    if (!map.net || !patience || map.age < patience || amp_fork_is_over(map.net)) return 0;
+    long patience = map.net ? amp_training_map()->patience : 0;
+    if (!patience || map.age < patience || amp_fork_is_over(map.net)) return 0;
     if (!amp_ranks_leads()) return 1;
     fflush(stdout);
     fprintf(stderr, "-patience %ld: the best mAP, %.6f at iteration %ld, is %ld measurements old: training "
-            "ends here; its weights are %s\n", patience, map.best.map50, map.best.iteration, map.age,
+            "ends here; its weights are %s\n", patience, map.best.map, map.best.iteration, map.age,
             map.best_file);
     return 1;
 }

@@ -10,8 +10,8 @@ void amp_map_begin(struct network **nets, int count, const char *data_file, int 
 /* Called after each step; measures if it is time to. Called before the step's files are saved, so that a
  * training that resumes from them has no measurement to catch up on. */
 void amp_map_step(void);
-/* Whether the last step was measured; if so, *map50 is its mAP@0.5 and *best the best so far, 0 to 1. */
-int amp_map_measured(float *map50, float *best);
+/* Whether the last step was measured; if so, *map is its mAP and *best the best so far, 0 to 1. */
+int amp_map_measured(float *map, float *best);
 /* Whether -patience ends the training here; a line on stderr says so. */
 int amp_map_stops(void);
 void amp_map_end(void);

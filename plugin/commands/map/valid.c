@@ -106,7 +106,9 @@ static amp_status valid_detector(const request *r, struct network *net, FILE *js
 {
     amp_detection_data data;
     amp_map_result result = { 0 };
-    amp_map_request how = { .confidence = (float)r->confidence, .points = (amp_ap_points)atoi(r->points) };
+    amp_map_request how = amp_map_usual_request();
+    how.confidence = (float)r->confidence;
+    how.points = (amp_ap_points)atoi(r->points);
     amp_status status = amp_detection_data_read(r->data, &data, error);
     if (status == AMP_OK) status = amp_map_measure(net, &data, &how, &result, error);
     if (status == AMP_OK) {

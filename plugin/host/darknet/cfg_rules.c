@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../fork.h"
 #include "cfg_rules.h"
 
 enum { ISEG_OBJECTS = 90 };
@@ -95,6 +96,19 @@ static double stride_of(const cfg_walk *walk, const char *key)
     return stride >= 1 ? stride : number(walk, "stride");
 }
 
+/* What AMP leaves to Darknet's own code (native_tables.c), whose 1x1 windows take the input as it lies. */
+static void check_own_window(cfg_walk *walk, double pad, double stride_x, double stride_y)
+{
+    const char *activation = cfg_walk_text(walk, "activation");
+    const char *key = number(walk, "xnor") ? "xnor" : number(walk, "binary") ? "binary"
+                    : number(walk, "dot") ? "dot"
+                    : activation && !strcmp(activation, "revleaky") ? "activation" : NULL;
+    if (key && number(walk, "size") == 1 && (pad || stride_x > 1 || stride_y > 1)
+        && !cfg_own_lays_out_1x1(stride_x, number(walk, "dilation")))
+        fail(walk, key, "runs as Darknet's own code, whose 1x1 windows pass over padding and stride; leave "
+             "these out, or this key");
+}
+
 void cfg_rule_convolutional(cfg_walk *walk)
 {
     double n = number(walk, "filters"), size = number(walk, "size"), pad = padding_of(walk);
@@ -104,6 +118,7 @@ void cfg_rule_convolutional(cfg_walk *walk)
         fail(walk, "groups", "does not divide the %.0f channels that go in and the %.0f filters", c, n);
         return;
     }
+    check_own_window(walk, pad, stride_x, stride_y);
     if (number(walk, "numload") > n)
         fail(walk, "numload", "more than the %.0f filters of this layer", n);
     double w = walk->in->w + 2 * pad, h = walk->in->h + 2 * pad;
@@ -558,9 +573,14 @@ static void check_truth(cfg_walk *walk)
 static void check_loader(cfg_walk *walk, int classifier)
 {
     cfg_walk_enter(walk, -1);
-    if (walk->net.c != 3)
-        cfg_walk_fail(walk, "channels", "3", "%s makes images of 3 channels",
-                      classifier ? "classifier train" : "detector train");
+    char allowed[16] = "";
+    for (int c = 1, length = 0; c <= 3; c++)
+        if (amp_fork_loads_channels(c, classifier))
+            length += snprintf(allowed + length, sizeof allowed - (size_t)length, "%s%d",
+                               length ? ", " : "", c);
+    if (!amp_fork_loads_channels((int)walk->net.c, classifier))
+        cfg_walk_fail(walk, "channels", allowed, "%s train makes images of %s channels",
+                      classifier ? "classifier" : "detector", allowed);
     if (classifier && walk->net.w != walk->net.h)
         fail(walk, "height", "classifier train makes square images, and the width is %.0f", walk->net.w);
     cfg_own_loader(walk, classifier);

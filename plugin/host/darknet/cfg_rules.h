@@ -50,6 +50,8 @@ cfg_rule cfg_finish; /* what shows only when all layers have a shape */
 double cfg_own_truths(const cfg_walk *, double coords, int is_region);
 /* anchors has so many numbers, which is not two for each of `num` anchors. */
 void cfg_own_wrong_anchors(cfg_walk *, int numbers, double num);
+/* Whether its own convolution of 1x1 windows looks for where each lies (im2col). */
+int cfg_own_lays_out_1x1(double stride_x, double dilation);
 /* What else shows only when all layers have a shape. */
 void cfg_own_finish(cfg_walk *);
 /* What the loaders of its `detector train` or `classifier train` cannot do. The present section is [net]. */

@@ -8,10 +8,10 @@
 
 #include "stb_image.h"
 
-unsigned char *amp_own_decode(const char *path, int *w, int *h, const char **why)
+unsigned char *amp_own_decode(const char *path, int channels, int *w, int *h, const char **why)
 {
-    int channels;
-    unsigned char *pixels = stbi_load(path, w, h, &channels, 3);
+    int in_file;
+    unsigned char *pixels = stbi_load(path, w, h, &in_file, channels);
     if (!pixels) *why = access(path, R_OK) ? strerror(errno) : stbi_failure_reason();
     return pixels;
 }

@@ -46,21 +46,21 @@ void amp_fork_set_batch(struct network *net, int batch) { set_batch_network(net,
 
 /* ---- images ---- */
 
-/* As load_image_color does, but a file that is no image does not end the program. */
-static image load_color(const char *path, const char **why)
+/* As load_image does, but a file that is no image does not end the program. */
+static image load(const char *path, int channels, const char **why)
 {
     int w, h;
     *why = "not a regular file";
     if (amp_is_device(path)) return (image){ 0 };
-    unsigned char *pixels = amp_own_decode(path, &w, &h, why);
+    unsigned char *pixels = amp_own_decode(path, channels, &w, &h, why);
     if (!pixels) return (image){ 0 };
     *why = "it is too large for this machine's memory";
-    size_t plane = (size_t)w * (size_t)h;
-    float *data = plane <= INT_MAX / 3 ? malloc(3 * plane * sizeof *data) : NULL; /* Darknet counts in int */
+    size_t plane = (size_t)w * (size_t)h, planes = (size_t)channels;
+    float *data = plane <= INT_MAX / planes ? malloc(planes * plane * sizeof *data) : NULL; /* ints there */
     for (size_t i = 0; data && i < plane; i++)
-        for (size_t c = 0; c < 3; c++) data[c * plane + i] = (float)pixels[3 * i + c] / 255.f;
+        for (size_t c = 0; c < planes; c++) data[c * plane + i] = (float)pixels[planes * i + c] / 255.f;
     free(pixels);
-    return (image){ .w = w, .h = h, .c = 3, .data = data };
+    return (image){ .w = w, .h = h, .c = channels, .data = data };
 }
 
 size_t amp_fork_image_pixels(const char *image)
@@ -69,9 +69,10 @@ size_t amp_fork_image_pixels(const char *image)
     return !amp_is_device(image) && amp_own_image_size(image, &w, &h) ? (size_t)w * (size_t)h : 0;
 }
 
-float *amp_fork_read_image(const char *path, int w, int h, amp_image_fit fit, int size[2], const char **why)
+float *amp_fork_read_image(const char *path, int w, int h, int channels, amp_image_fit fit, int size[2],
+                           const char **why)
 {
-    image im = load_color(path, why);
+    image im = load(path, channels, why);
     if (!im.data) return NULL;
     image fitted = fit == AMP_FIT_LETTERBOX ? letterbox_image(im, w, h)
                  : fit == AMP_FIT_STRETCH ? resize_image(im, w, h)

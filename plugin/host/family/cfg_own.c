@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "../darknet/cfg_rules.h"
+#include "../fork.h"
 #include "resizing.h"
 
 /* A label has 6 numbers: a box, its class and its track. There are max= of them, whatever coords= says. */
@@ -23,6 +24,8 @@ void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
                       "anchors has %d numbers, but num=%.0f needs %.0f: the others are 0.5", numbers, num,
                       2 * num);
 }
+
+int cfg_own_lays_out_1x1(double stride_x, double dilation) { return stride_x > 1 || dilation > 1; }
 
 /* Darknet's train_network_waitkey begins to average at step max_batches / 2. 1000 steps before the end the
  * averages become the weights. */
@@ -90,6 +93,13 @@ enum { ENDS_AT_CUTMIX = 1 };
 #else
 enum { ENDS_AT_CUTMIX = 0 };
 #endif
+
+/* The detector's loader asks OpenCV for grey or colour, stb_image for grey with alpha as well; it cannot
+ * change the colours of 4 channels. The classifier's asks for colour. */
+int amp_fork_loads_channels(int channels, int classifier)
+{
+    return channels == 3 || (!classifier && (channels == 1 || (channels == 2 && !HAS_OPENCV)));
+}
 
 #define BUILD_WITH_OPENCV "0, or a build with OPENCV=1"
 

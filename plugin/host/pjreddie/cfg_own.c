@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "../darknet/cfg_rules.h"
+#include "../fork.h"
 
 enum { YOLO_BOXES = 90, REGION_BOXES = 30 };
 
@@ -16,6 +17,11 @@ void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
     cfg_walk_fail(walk, "anchors", NULL, "anchors has %d numbers, but num=%.0f needs %.0f", numbers, num,
                   2 * num);
 }
+
+int cfg_own_lays_out_1x1(double stride_x, double dilation) { return (void)stride_x, (void)dilation, 0; }
+
+/* load_image_color */
+int amp_fork_loads_channels(int channels, int classifier) { return (void)classifier, channels == 3; }
 
 void cfg_own_finish(cfg_walk *walk) { (void)walk; }
 void cfg_own_loader(cfg_walk *walk, int classifier) { (void)walk, (void)classifier; }

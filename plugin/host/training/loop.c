@@ -32,7 +32,7 @@ enum { ENDING = 128, LINE = 1024, PATH_BYTES = 4096 };
 static struct {
     const char *log_name;
     int detector, map_given;
-    long map_every, patience;
+    amp_map_options map;
     struct network **nets; /* of the call under way, and of the step before it; NULL: no loop runs */
     int count;            /* of networks, each of which makes steps of its own: -gpus without AMP */
     int w, h;             /* as in the .cfg */
@@ -65,16 +65,52 @@ static void take_map(int *argc, char **argv)
     const char *value = i && argv[i] ? argv[i] : "";
     training.map_given = i > 0;
     if (!*value || strspn(value, "-0123456789") != strlen(value)) return;
-    if (!(training.map_every = count_of(value)))
+    if (!(training.map.every = count_of(value)))
         darknet_amp_refuse("command line: -map: expected nothing or a number of iterations from 1");
     amp_host_remove_arguments(argc, argv, i, 1);
+}
+
+/* Options that Darknet's own -map has, in the forks that have one. They stay in argv. */
+static const char *map_option(int argc, char **argv, const char *name)
+{
+    const amp_fork_option *option = amp_fork_options;
+    while (option->name && strcmp(option->name, name)) option++;
+    int i = option->name && option->of_detector ? amp_host_find_argument(argc, argv, name) : 0;
+    return i && i + 1 < argc ? argv[i + 1] : NULL;
+}
+
+static double fraction_option(int argc, char **argv, const char *name, double least, double usual)
+{
+    char *end;
+    const char *value = map_option(argc, argv, name);
+    double number = value ? strtod(value, &end) : usual;
+    if (value && (!*value || *end || !(number >= least) || !(number < 1)))
+        darknet_amp_refuse("command line: %s %s: -map expects a number from %g to below 1", name, value,
+                           least);
+    return number;
+}
+
+static void read_map_options(int argc, char **argv)
+{
+    const char *epochs = map_option(argc, argv, "-mAP_epochs"), *points = map_option(argc, argv, "-points");
+    training.map.epochs = epochs ? count_of(epochs) : 4;
+    if (!training.map.epochs)
+        darknet_amp_refuse("command line: -mAP_epochs %s: expected a number of epochs from 1", epochs);
+    if (epochs && training.map.every)
+        darknet_amp_refuse("command line: -mAP_epochs: -map %ld says already when to measure; give one of "
+                           "the two", training.map.every);
+    if (points && strcmp(points, "101"))
+        darknet_amp_refuse("command line: -points %s: under AMP -map measures with 101 points; leave it out",
+                           points);
+    training.map.iou = fraction_option(argc, argv, "-iou_thresh", .01, .5);
+    training.map.confidence = fraction_option(argc, argv, "-thresh", 0, .25);
 }
 
 static void take_patience(int *argc, char **argv)
 {
     const char *value = amp_host_take_argument(argc, argv, "-patience", "a number of measurements");
     if (!value) return;
-    if (!(training.patience = count_of(value)))
+    if (!(training.map.patience = count_of(value)))
         darknet_amp_refuse("command line: -patience %s: expected a number of measurements from 1", value);
     if (!training.map_given)
         darknet_amp_refuse("command line: -patience: it counts what -map measures; add -map [N]%s",
@@ -100,15 +136,14 @@ void amp_training_arguments(int *argc, char **argv, int under_amp)
     training.log_name = amp_host_take_argument(argc, argv, amp_fork_log_option, "a file's name");
     amp_check_request_cache(amp_host_take_argument(argc, argv, "-cache", AMP_CACHE_WORDS));
     if (under_amp || !amp_fork_knows_map()) take_map(argc, argv);
+    if (training.map_given) read_map_options(*argc, argv);
     take_patience(argc, argv);
     take_fit(argc, argv, under_amp);
     if (training.map_given && !detector)
         darknet_amp_refuse("command line: -map: mAP is of detectors; classifier valid measures a classifier");
 }
 
-long amp_training_map_every(void) { return training.map_given ? training.map_every : -1; }
-
-long amp_training_patience(void) { return training.patience; }
+const amp_map_options *amp_training_map(void) { return training.map_given ? &training.map : NULL; }
 
 void amp_training_input(int *w, int *h)
 {

@@ -21,10 +21,14 @@ int amp_training_end(struct network **nets);
  * commands. Other commands' arguments stay. A mistake ends the program. */
 void amp_training_arguments(int *argc, char **argv, int under_amp);
 
-/* -map: every how many iterations; 0 if it was given without a number, -1 if it was not given. */
-long amp_training_map_every(void);
-/* -patience: how many measurements old the best mAP may become; 0 if it was not given. */
-long amp_training_patience(void);
+/* What was given with -map. */
+typedef struct amp_map_options {
+    long every;             /* iterations; 0: -map without a number */
+    long epochs;            /* then so many (-mAP_epochs) */
+    long patience;          /* how many measurements old the best mAP may become; 0: no -patience */
+    double iou, confidence; /* -iou_thresh, -thresh */
+} amp_map_options;
+const amp_map_options *amp_training_map(void); /* NULL: -map was not given */
 
 /* The size of the network's input in its .cfg, whatever random=1 has made of it. */
 void amp_training_input(int *w, int *h);
