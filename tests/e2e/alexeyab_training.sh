@@ -113,6 +113,9 @@ for steps in 2000 2002; do
     [ $said = $((steps == 2000)) ] || fail "with max_batches=$steps and ema_alpha: $(cat out)"
 done
 
+. "$SOURCE_DIR/tests/e2e/lib/late_label.bash"
+late_label "$ALEXEYAB" images -dont_show
+
 # ---- a classifier ----
 two_kinds
 layers > class.cfg <<'END'

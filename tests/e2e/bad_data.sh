@@ -280,6 +280,10 @@ grep -aqF 'amp: labels/3.txt:2: no part of this box is in the image; it is left 
 grep -aqF 'amp: labels/3.txt:1: Darknet takes a box whose centre is 0 0 for none; it is left out' err ||
     complain 'not named'
 
+fresh detector 'a bad label in a later batch'
+. "$SOURCE_DIR/tests/e2e/lib/late_label.bash"
+( cd case && tiny_training && late_label "$DARKNET" labels ) || complain 'see above'
+
 # ---- networks ----
 
 cfg() { # cfg <name> <sed script> <what is said>
@@ -308,6 +312,16 @@ size=$(stat -c %s good.weights)
 ( cd case && "$DARKNET" partial tiny.cfg ../good.weights ../first.weights 2 &&
     "$DARKNET" partial tiny.cfg ../good.weights ../most.weights 7 ) \
     > out 2> err < /dev/null || fail "partial: $(tail -n 2 err)"
+for kind in detector classifier; do # ... that have seen all steps
+    fresh $kind 'nothing is left to train'
+    train $kind -amp bf16
+    cp $last case/seen.weights
+    train $kind seen.weights -amp bf16
+    said=$(grep -ac 'amp: nothing is left.* of iteration 5, .* max_batches=5; .* -clear$' err)
+    [ $status = 0 ] && [ "$said" = 1 ] || complain 'nothing is said of it'
+    train $kind seen.weights -amp bf16 -clear
+    grep -aq '^amp: summary .*steps=5 ' err && ! grep -aq 'nothing is left' err || complain 'with -clear'
+done
 weights() { # weights <name> <what is said>
     fresh detector "weights: $1"
     mv bad.weights case/ 2> /dev/null || true

@@ -26,6 +26,7 @@ typedef struct names_seen { void *root; long count; } names_seen;
 static _Thread_local struct {
     char **list;       /* NULL: it is no loader that can take another image */
     int count, classes;
+    int part;          /* of the job */
     char **place;      /* whose image is being replaced, */
     int tries, start;  /* and how far that is */
 } loader;
@@ -35,6 +36,9 @@ static struct {
     pthread_mutex_t mutex;
     names_seen images, boxes, paths;
     atomic_long replaced;
+    int keeps_faults;                /* set before there are loaders */
+    int faulty_part;                 /* of the job under way; fault is its line */
+    amp_error fault;                 /* AMP_OK: there is none */
 } watch = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 void amp_loading_watch(void)
@@ -46,23 +50,61 @@ void amp_loading_watch(void)
 
 /* ---- jobs ---- */
 
-void amp_loading_begin(char **list, int count, int classes)
+void amp_loading_begin_job(void) { watch.fault.status = AMP_OK; }
+
+void amp_loading_begin(char **list, int count, int classes, int part)
 {
     if (!watch.on) return;
     memset(&loader, 0, sizeof loader);
     loader.classes = classes;
     loader.list = list;
     loader.count = count;
+    loader.part = part;
 }
 
-void amp_loading_end(void) { memset(&loader, 0, sizeof loader); }
+void amp_loading_end(void)
+{
+    memset(&loader, 0, sizeof loader);
+    amp_image_cache_only_black(0);
+}
+
+/* ---- what no training survives ---- */
+
+void amp_loading_keep_faults(void) { watch.keeps_faults = 1; }
+
+amp_status amp_loading_fault(amp_error *error)
+{
+    if (watch.fault.status != AMP_OK) *error = watch.fault;
+    return watch.fault.status;
+}
+
+/* Ends the program with this line. A loader of the training's loop keeps the line instead, and returns: its
+ * caller makes anything of what is wrong. Of several parts' lines the first part's is kept, whichever thread
+ * comes first. */
+__attribute__((format(printf, 1, 2))) static void fail(const char *format, ...)
+{
+    amp_error error;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error.message, sizeof error.message, format, args);
+    va_end(args);
+    if (!watch.keeps_faults || !loader.list) darknet_amp_refuse("%s", error.message);
+    error.status = AMP_BAD_CONFIG;
+    pthread_mutex_lock(&watch.mutex);
+    if (watch.fault.status == AMP_OK || loader.part < watch.faulty_part) {
+        watch.fault = error;
+        watch.faulty_part = loader.part;
+    }
+    pthread_mutex_unlock(&watch.mutex);
+}
 
 /* ---- files of a kind or a length that loaders do not survive ---- */
 
 FILE *darknet_amp_fopen(const char *file, const char *mode)
 {
     if (!watch.on || !amp_is_device(file)) return fopen(file, mode);
-    darknet_amp_refuse("%.700s: not a regular file, which lists and labels must be", file);
+    fail("%.700s: not a regular file, which lists and labels must be", file);
+    return fopen("/dev/null", mode);
 }
 
 int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
@@ -73,9 +115,11 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
     if (room == (size_t)-1) room = AMP_FORK_PATH;
     int length = vsnprintf(shown, sizeof shown, format, args);
     va_end(args);
-    if (length >= 0 && (size_t)length >= room)
-        darknet_amp_refuse("darknet: '%.200s...': a path of %d bytes, and Darknet has room for %zu here; "
-                           "shorten its parts: the folder's path, the file's name", shown, length, room - 1);
+    if (length >= 0 && (size_t)length >= room) {
+        fail("darknet: '%.200s...': a path of %d bytes, and Darknet has room for %zu here; shorten its "
+             "parts: the folder's path, the file's name", shown, length, room - 1);
+        return *text = 0;
+    }
     va_start(args, format); /* not vsnprintf: find_replace prints a text onto itself */
     length = vsprintf(text, format, args);
     va_end(args);
@@ -138,19 +182,20 @@ static _Noreturn void end_for_image(const char *file)
 
 int darknet_amp_bad_image(const char *file, int tried)
 {
-    if (!watch.on || (!tried && !amp_is_device(file))) return 0;
+    if (!watch.on || amp_image_cache_is_black() || (!tried && !amp_is_device(file))) return 0;
     if (!loader.list) end_for_image(file);
     warn_once(&watch.images, file, "images that cannot be read", "image '",
               "' cannot be read (%s); another is trained on in its place", cause_of(file));
     return 1;
 }
 
-static _Noreturn void no_image_left(void)
+static void no_image_left(void)
 {
     char shown[400];
     cfg_printable(shown, sizeof shown, loader.list[0]);
-    darknet_amp_refuse("amp: none of the %d images of the training list can be read; the first is '%s' (%s)",
-                       loader.count, shown, cause_of(loader.list[0]));
+    fail("amp: none of the %d images of the training list can be read; the first is '%s' (%s)", loader.count,
+         shown, cause_of(loader.list[0]));
+    amp_image_cache_only_black(1);
 }
 
 /* The first tries are at random, so that where a whole folder is missing, the image after it in the list is
@@ -167,18 +212,21 @@ void darknet_amp_another_image(char **paths, int i)
         watch.replaced++;
     }
     if (loader.tries <= RANDOM_TRIES) index = loader.start = darknet_amp_rand() % loader.count;
-    else if (loader.tries - RANDOM_TRIES >= loader.count) no_image_left();
-    else index = (int)(((long)loader.start + loader.tries - RANDOM_TRIES) % loader.count);
+    else if (loader.tries - RANDOM_TRIES >= loader.count) {
+        no_image_left();
+        return;
+    } else index = (int)(((long)loader.start + loader.tries - RANDOM_TRIES) % loader.count);
     loader.tries++;
     paths[i] = loader.list[index];
     amp_images_replaced(i, paths[i]);
 }
 
-void darknet_amp_not_augmented(int w, int h, const char *why)
+int darknet_amp_not_augmented(int w, int h, const char *why)
 {
     if (watch.on)
-        darknet_amp_refuse("amp: OpenCV cannot make an image of %d x %d of a training image: %.*s", w, h,
-                           (int)strcspn(why, "\n"), why);
+        fail("amp: OpenCV cannot make an image of %d x %d of a training image: %.*s", w, h,
+             (int)strcspn(why, "\n"), why);
+    return watch.on;
 }
 
 /* ---- labels ---- */
@@ -214,7 +262,10 @@ amp_label *amp_loading_labels(const char *file, int *count)
     if (!watch.on || !loader.classes) return NULL;
     /* not NULL without a box, too */
     boxes all = { .box = amp_allocated(malloc(sizeof *all.box)), .room = 1 };
-    amp_host_check(amp_labels_read(file, loader.classes, add_box, &all, &error), &error);
+    if (amp_labels_read(file, loader.classes, add_box, &all, &error) != AMP_OK) {
+        fail("%s", error.message);
+        all.count = 0;
+    }
     *count = (int)all.count;
     return all.box;
 }
