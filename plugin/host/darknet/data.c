@@ -33,7 +33,10 @@ static void begin_part(load_args *args)
         args->n = part.images;
     }
     amp_random_begin_job(args->job, number);
-    amp_loading_begin(takes ? args->paths : NULL, takes ? args->m : 0, args->classes, number);
+    amp_loading_begin(&(amp_loading){
+        .list = takes ? args->paths : NULL, .count = takes ? args->m : 0, .classes = args->classes,
+        .part = number, .boxes = args->num_boxes, .least_w = amp_fork_least_box(args->w),
+        .least_h = amp_fork_least_box(args->h) });
 }
 
 /* Leaves `kept` rows from number first on. */
@@ -69,6 +72,12 @@ void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
         begin_job(args);
         if (takes_another(args)) amp_sharing_begin_job(args->n, args->threads);
     }
+}
+
+float amp_fork_least_box(int pixels)
+{
+    (void)pixels;
+    return AMP_OWN_LEAST_BOX(pixels);
 }
 
 int darknet_amp_read_boxes(const char *file, void *found, int *count)

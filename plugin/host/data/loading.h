@@ -22,10 +22,18 @@ void amp_loading_begin_job(void);
 /* What was wrong with the batch of the last job, which has ended. */
 amp_status amp_loading_fault(amp_error *error);
 
-/* The calling thread begins to load this part of a job. list: the `count` images of the training list, from
- * which a replacement for a bad one is drawn; it must stay valid until amp_loading_end. NULL: there are no
- * replacements. classes: the network's, by which labels are checked. */
-void amp_loading_begin(char **list, int count, int classes, int part);
+/* What a thread loads from. */
+typedef struct amp_loading {
+    char **list;    /* the `count` images of the training list, from which a replacement for a bad one is */
+    int count;      /* drawn, valid until amp_loading_end; NULL: there are no replacements */
+    int part;       /* of the job */
+    int classes;    /* the network's, by which labels are checked */
+    int boxes;      /* that a step uses of an image */
+    float least_w, least_h; /* amp_fork_least_box */
+} amp_loading;
+
+/* The calling thread begins to load, and has ended. */
+void amp_loading_begin(const amp_loading *from);
 void amp_loading_end(void);
 
 /* Reads the boxes of a label file, *count of them; the caller frees them. NULL: Darknet is to read the file
