@@ -582,6 +582,7 @@ static void sum_up(cfg_walk *walk, cfg_summary *summary)
     summary->batch = walk->batch;
     summary->last = section_of(walk, walk->count - 1)->kind->name;
     summary->classes = last->classes;
+    summary->boxes = last->boxes;
     summary->last_outputs = last->outputs;
     for (int i = 0; i < walk->count; i++) {
         summary->weights += walk->layers[i].weights;

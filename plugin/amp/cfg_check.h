@@ -86,6 +86,7 @@ typedef struct cfg_shape {
     double reads;              /* numbers of truth that its loss reads */
     double truths;             /* numbers of truth that the loader is to make; 0: as many as outputs */
     double classes;            /* of a layer that finds boxes, else 0 */
+    double boxes;              /* that it is taught of an image */
     double random;             /* this layer wants the network resized while it trains */
     int one_size;              /* as CFG_ONE_SIZE */
     int ends_resizing;         /* resizing a network leaves what follows as it is */
@@ -152,7 +153,7 @@ typedef struct cfg_summary {
     double w, h, c, batch;     /* of the input */
     double weights, outputs;   /* of all layers; outputs of one image */
     const char *last;          /* the last layer's section, "[yolo]" */
-    double classes;            /* the last layer's, if it finds boxes, else 0 */
+    double classes, boxes;     /* the last layer's, if it finds boxes, else 0; boxes: taught of an image */
     double last_outputs;
     char first_error[1024];
 } cfg_summary;

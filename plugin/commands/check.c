@@ -35,6 +35,9 @@ static amp_status check_data(amp_data_scan *scan, const cfg_summary *cfg, amp_er
 {
     scan->classifier = cfg->classes == 0;
     scan->classes = (int)(scan->classifier ? cfg->last_outputs : cfg->classes);
+    scan->w = (int)cfg->w;
+    scan->h = (int)cfg->h;
+    scan->boxes = (int)cfg->boxes;
     amp_status status = amp_scan_data(scan, error);
     fflush(stdout);
     amp_scan_print(scan);

@@ -8,6 +8,7 @@
 #include "../amp/cfg_reader.h"
 #include "../host/data/data_check.h"
 #include "../host/data/label_file.h"
+#include "../host/fork.h"
 
 typedef struct scan {
     const amp_data_scan *request;
@@ -49,13 +50,15 @@ static int is_there(const char *image)
 static amp_status count_box(void *context, const char *file, unsigned long line, const amp_label *label,
                             int outside, amp_error *error)
 {
-    amp_scanned_list *found = context;
+    const scan *s = context;
     char name[AMP_LABEL_PATH + 32];
-    (void)label;
+    int is_small = label->w < amp_fork_least_box(s->request->w)
+                   || label->h < amp_fork_least_box(s->request->h);
     (void)error;
-    found->boxes++;
+    s->found->boxes++;
     snprintf(name, sizeof name, "%s:%lu", file, line);
-    if (outside) note(found, AMP_SCAN_OUTSIDE, name);
+    if (outside) note(s->found, AMP_SCAN_OUTSIDE, name);
+    else if (is_small) note(s->found, AMP_SCAN_SMALL, name);
     return AMP_OK;
 }
 
@@ -63,16 +66,19 @@ static amp_status count_box(void *context, const char *file, unsigned long line,
 static amp_status check_boxes(scan *s, const char *image)
 {
     char labels[AMP_LABEL_PATH];
-    struct stat status;
+    struct stat file;
     amp_error error;
     amp_label_path(image, labels);
-    int is_there = stat(labels, &status) == 0 || errno != ENOENT;
-    if (!is_there && !strcmp(s->key, "valid")) {
+    int is_there = stat(labels, &file) == 0 || errno != ENOENT, trains = !strcmp(s->key, "train");
+    if (!is_there && !trains) {
         note(s->found, AMP_SCAN_UNLABELLED, image);
         return AMP_OK;
     }
     if (!is_there && s->without_labels++) return AMP_OK;
-    if (amp_labels_read(labels, s->request->classes, count_box, s->found, &error) == AMP_OK) return AMP_OK;
+    long before = s->found->boxes;
+    amp_status status = amp_labels_read(labels, s->request->classes, count_box, s, &error);
+    if (trains && s->found->boxes - before > s->request->boxes) note(s->found, AMP_SCAN_CROWDED, labels);
+    if (status == AMP_OK) return AMP_OK;
     if (is_there) return note_mistake(s, &error);
     s->no_labels = error;
     return AMP_OK;
@@ -203,9 +209,11 @@ static void print_list(const amp_scanned_list *l, const char *name)
     static const char *const kinds[] = {
         [AMP_SCAN_MISSING] = "images are missing or empty",
         [AMP_SCAN_OUTSIDE] = "labels have no part in their image, or their centre at 0 0, and are left out",
+        [AMP_SCAN_SMALL] = "labels are smaller than Darknet's minimum, and are left out",
+        [AMP_SCAN_CROWDED] = "images have more boxes than a step uses",
         [AMP_SCAN_UNLABELLED] = "images have no label file: taken as without objects",
         [AMP_SCAN_MISLABELLED] = "paths do not hold exactly one label" };
-    const long of[] = { l->images, l->boxes, l->images, l->paths };
+    const long of[] = { l->images, l->boxes, l->boxes, l->images, l->images, l->paths };
     for (int k = 0; k < AMP_SCAN_KINDS; k++)
         if (l->odd[k].count)
             fprintf(stderr, "amp: %s: %ld of %ld %s, the first is '%s'\n", name, l->odd[k].count, of[k],

@@ -5,9 +5,11 @@
 #include "../amp/cfg_check.h"
 
 /* Oddities that do not end a training: an image that is missing or empty (another one takes its place); a box
- * that lies outside its image (it is left out); a detector's validation image without a label file (it counts
+ * that lies outside its image, or is smaller than Darknet's minimum (it is left out); more boxes in an image
+ * than a step uses; a detector's validation image without a label file (it counts
  * as empty); a classifier's image whose path does not hold exactly one label. */
-enum { AMP_SCAN_MISSING, AMP_SCAN_OUTSIDE, AMP_SCAN_UNLABELLED, AMP_SCAN_MISLABELLED, AMP_SCAN_KINDS };
+enum { AMP_SCAN_MISSING, AMP_SCAN_OUTSIDE, AMP_SCAN_SMALL, AMP_SCAN_CROWDED, AMP_SCAN_UNLABELLED,
+       AMP_SCAN_MISLABELLED, AMP_SCAN_KINDS };
 
 /* The result for one list. If a classifier has very many paths and labels, only some paths are checked. */
 typedef struct amp_scanned_list {
@@ -17,11 +19,12 @@ typedef struct amp_scanned_list {
 } amp_scanned_list;
 
 typedef struct amp_data_scan {
-    /* Set by the caller. classes: the network's (of a detector's last layer, or a classifier's output).
+    /* Set by the caller. w, h: of the network's input. boxes: that a detector's step uses of an image.
+     * classes: the network's (of a detector's last layer, or a classifier's output).
      * listener: is called for the first 20 mistakes (at most one for each label file, and one for all missing
      * label files together); the error then gives their number. NULL: the error is the first mistake. */
     const char *data_file;
-    int classifier, classes;
+    int classifier, classes, w, h, boxes;
     const cfg_listener *listener;
     /* Set by amp_scan_data. warning: .data file and network differ in names or classes; else empty. */
     amp_scanned_list train, valid;

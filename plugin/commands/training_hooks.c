@@ -17,6 +17,15 @@ static int end(struct network **nets)
     return amp_training_end(nets);
 }
 
+static _Noreturn void leave(struct network **nets, int status, const char *line)
+{
+    int failed = end(nets);
+    if (*line && amp_ranks_leads()) fprintf(stderr, "%s\n", line);
+    fflush(NULL);
+    amp_ranks_leave();
+    _exit(failed ? 1 : status); /* not exit: the loader is at work */
+}
+
 int darknet_amp_next_step(struct network **nets, int count, float *average_loss, int *loop_count,
                           const char *data_file, int train_images, const char *backup_folder,
                           const char *base)
@@ -28,10 +37,14 @@ int darknet_amp_next_step(struct network **nets, int count, float *average_loss,
         amp_map_begin(nets, count, data_file, train_images, backup_folder, base);
     }
     if (amp_training_goes_on(nets, amp_map_stops(), backup_folder, base)) return 1;
-    int failed = end(nets), signal = amp_stopping_signal();
-    fflush(NULL);
-    amp_ranks_leave();
-    _exit(failed ? 1 : signal ? 128 + signal : 0); /* not exit: the loader is at work */
+    int signal = amp_stopping_signal();
+    leave(nets, signal ? 128 + signal : 0, "");
+}
+
+void darknet_amp_takes_batch(struct network **nets)
+{
+    amp_error error;
+    if (amp_fork_state(nets[0]) && amp_training_has_fault(&error)) leave(nets, 1, error.message);
 }
 
 void darknet_amp_step(float loss, float average_loss, const char *format, ...)

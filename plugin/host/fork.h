@@ -230,6 +230,9 @@ int amp_fork_drops_returns(void);
 void amp_fork_label_path(const char *image, char *path);
 /* Texts for messages about a missing label file: where Darknet looks for it, and for which image names. */
 extern const char amp_fork_label_place[], amp_fork_label_images[];
+/* Training leaves a box out that is narrower, or lower, than this part of its image; pixels: the width, or
+ * height, of the network. */
+float amp_fork_least_box(int pixels);
 /* Whether a detector's images stay bytes until they are sampled; else they are made floats as a whole. */
 int amp_fork_samples_bytes(void);
 /* Pixels of an image, by the first bytes of its file; 0: it is no image. */

@@ -110,6 +110,9 @@ void darknet_amp_resume(struct network **nets, int count);
 int darknet_amp_next_step(struct network **nets, int count, float *average_loss, int *loop_count,
                           const char *data_file, int train_images, const char *backup_folder,
                           const char *base);
+/* The loop takes the batch that was loaded. Under AMP, where its loaders met what no training survives:
+ * BACKUP_FOLDER/BASE.backup is saved, a line says what it was, and the program ends with status 1. */
+void darknet_amp_takes_batch(struct network **nets);
 /* A step was made, of which *average_loss knows already: where ranks share it, *loss becomes the mean over
  * all, and *average_loss what follows from that. */
 void darknet_amp_mean_loss(float *loss, float *average_loss);
@@ -159,21 +162,23 @@ void darknet_amp_paths(char **paths, int count);
  * only the loops above, under AMP, allow. 0: as in stock. */
 int darknet_amp_fill(float *input, float **rows, int count, int floats);
 
-/* Bad input of loader threads, in a program with a network under AMP. bad_image: tried and failed to read
+/* Bad input of loader threads, in a program with a network under AMP. What no training survives ends the
+ * program, a training at darknet_amp_takes_batch. bad_image: tried and failed to read
  * one; or not tried yet, and a FIFO, a device or a socket is none. 1: the caller returns an image without
  * data, and who loads takes another, which another_image puts in paths[i]. 0: as in stock.
  * read_boxes: a detector's labels; 1: *(box_label **)boxes and *count are what Darknet's
  * read_boxes would give.
  * mislabelled: a path that holds `count` of the labels; 1: a line was printed.
- * fopen: C's, but a FIFO, a device or a socket ends the program. */
+ * fopen: C's, but a FIFO, a device or a socket ends the program, or is an empty file. */
 int darknet_amp_bad_image(const char *file, int tried);
 void darknet_amp_another_image(char **paths, int i);
 int darknet_amp_read_boxes(const char *file, void *boxes, int *count);
 int darknet_amp_mislabelled(const char *path, int count);
 FILE *darknet_amp_fopen(const char *file, const char *mode);
 /* OpenCV could not crop, resize and distort an image to w x h, because of `why`: a program with a network
- * under AMP ends. (Stock goes on with an image of another size, and reads and writes outside it.) */
-void darknet_amp_not_augmented(int w, int h, const char *why);
+ * under AMP ends, or, 1: will end when its loop comes to this batch, and the caller returns any image of
+ * w x h. 0: as in stock, which goes on with an image of another size, and reads and writes outside it. */
+int darknet_amp_not_augmented(int w, int h, const char *why);
 
 /* Decoding, in a program with a network under AMP. load_image, before a file is read: the image's floats
  * and size, if it was kept (cache=ram) or is a JPEG that the plugin decodes. decoded_image: takes w·h·c

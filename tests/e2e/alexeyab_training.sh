@@ -113,6 +113,21 @@ for steps in 2000 2002; do
     [ $said = $((steps == 2000)) ] || fail "with max_batches=$steps and ema_alpha: $(cat out)"
 done
 
+# Its smallest box is a pixel of the network's input, and a step uses as many of an image as max= says.
+sed 's/^jitter/max=3\njitter/' tiny.cfg > few.cfg
+cp images/1.txt good.txt
+for box in .2 .3 .4 .02; do echo "0 .5 .5 $box .5"; done > images/1.txt
+succeeds "$ALEXEYAB" detector train tiny.data few.cfg -dont_show -amp bf16 -seed 3
+file=$PWD/images/1.txt
+small='this box takes 0.02 x 0.5 of its image; Darknet leaves out boxes below 0.03125 x 0.03125'
+for line in "$file:4: $small" "$file: 4 boxes, of which each step uses 3, chosen at random"; do
+    grep -qF "amp: $line" err || fail "nothing says: $line"
+done
+mv good.txt images/1.txt
+
+. "$SOURCE_DIR/tests/e2e/lib/late_label.bash"
+late_label "$ALEXEYAB" images -dont_show
+
 # ---- a classifier ----
 two_kinds
 layers > class.cfg <<'END'

@@ -280,6 +280,32 @@ grep -aqF 'amp: labels/3.txt:2: no part of this box is in the image; it is left 
 grep -aqF 'amp: labels/3.txt:1: Darknet takes a box whose centre is 0 0 for none; it is left out' err ||
     complain 'not named'
 
+fresh detector 'boxes that are too small, and too many'
+for i in 1 2 3 4 5 6 7 8; do
+    printf '0 .5 .5 .0005 .2\n1 .5 .5 .2 .2\n' > case/labels/$i.txt
+    for ((n = 0; n < 89; n++)); do echo "0 .5 .5 .0$((i + 1)) .$((n + 10))"; done >> case/labels/$i.txt
+done
+goes_on 1 "amp: labels left out, smaller than Darknet's minimum: 8"
+small='this box takes 0.0005 x 0.2 of its image; Darknet leaves out boxes below 0.001 x 0.001'
+for line in "labels/3.txt:1: $small" \
+    'labels/3.txt: 91 boxes, of which each step uses 90, chosen at random' \
+    'label files with more boxes than a step uses: 8'; do
+    grep -aqF "amp: $line" err || complain "nothing says: $line"
+done
+( cd case && "$DARKNET" amp check tiny.cfg tiny.data ) > out 2> err || complain 'amp check'
+small="8 of 728 labels are smaller than Darknet's minimum, and are left out"
+for line in "$small, the first is 'labels/1.txt:1'" \
+    "8 of 8 images have more boxes than a step uses, the first is 'labels/1.txt'"; do
+    grep -aqF "amp: training images: $line" err || complain "amp check does not say: $line"
+done
+for i in 1 2 3 4 5 6 7 8; do echo '0 .5 .5 .0005 .2' > case/labels/$i.txt; done
+train detector -amp bf16 -seed 3 -map 1
+grep -aq 'none of the 8 .* object to find: their 8 labels are thinner than 0.001' err || complain 'with -map'
+
+fresh detector 'a bad label in a later batch'
+. "$SOURCE_DIR/tests/e2e/lib/late_label.bash"
+( cd case && tiny_training && late_label "$DARKNET" labels ) || complain 'see above'
+
 # ---- networks ----
 
 cfg() { # cfg <name> <sed script> <what is said>
@@ -308,6 +334,16 @@ size=$(stat -c %s good.weights)
 ( cd case && "$DARKNET" partial tiny.cfg ../good.weights ../first.weights 2 &&
     "$DARKNET" partial tiny.cfg ../good.weights ../most.weights 7 ) \
     > out 2> err < /dev/null || fail "partial: $(tail -n 2 err)"
+for kind in detector classifier; do # ... that have seen all steps
+    fresh $kind 'nothing is left to train'
+    train $kind -amp bf16
+    cp $last case/seen.weights
+    train $kind seen.weights -amp bf16
+    said=$(grep -ac 'amp: nothing is left.* of iteration 5, .* max_batches=5; .* -clear$' err) || true
+    [ $status = 0 ] && [ "$said" = 1 ] || complain 'nothing is said of it'
+    train $kind seen.weights -amp bf16 -clear
+    grep -aq '^amp: summary .*steps=5 ' err && ! grep -aq 'nothing is left' err || complain 'with -clear'
+done
 weights() { # weights <name> <what is said>
     fresh detector "weights: $1"
     mv bad.weights case/ 2> /dev/null || true

@@ -39,6 +39,7 @@ static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
     c->batch = facts.batch;
     c->width = (int)s->w;
     c->height = (int)s->h;
+    c->boxes = (int)s->boxes;
     c->classes = (int)(c->kind == AMP_COMPARED_CLASSIFIER ? s->last_outputs : s->classes);
     if (!c->iterations) c->iterations = facts.max_batches;
     if (c->iterations > 0) return AMP_OK;
@@ -52,7 +53,7 @@ static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
 static amp_status look_at_data(amp_comparison *c, amp_error *error)
 {
     amp_data_scan scan = { .data_file = c->data, .classifier = c->kind == AMP_COMPARED_CLASSIFIER,
-                           .classes = c->classes };
+                           .classes = c->classes, .w = c->width, .h = c->height, .boxes = c->boxes };
     AMP_TRY(amp_scan_data(&scan, error));
     amp_scan_print(&scan);
     c->train_images = scan.train.images;

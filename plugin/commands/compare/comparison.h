@@ -92,7 +92,7 @@ typedef struct amp_comparison {
     const char *version;     /* of this program */
     char *date;              /* ISO 8601 */
     long iterations;
-    int batch, width, height, classes;
+    int batch, width, height, classes, boxes;
     long train_images, valid_images;
     int dtype_count, seed_count;
     const char **dtypes;

@@ -120,6 +120,10 @@ static amp_status measure_image(void *context, struct network *net, int i, const
 
 static amp_status count(const measuring *m, amp_map_result *r, amp_error *error)
 {
+    if (!r->objects && r->too_thin)
+        return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images has an object to find: "
+                        "their %zu labels are thinner than %g of the image, and training leaves those out",
+                        r->evaluated.images, r->too_thin, (double)THINNEST);
     if (!r->objects)
         return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images has a labelled object; the "
                         "first is %.300s, and this Darknet looks for %s", r->evaluated.images,

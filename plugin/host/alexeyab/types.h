@@ -19,6 +19,8 @@
 #define AMP_OWN_COSTS_BY_IOU(l) ((l)->show_details)
 
 #define AMP_OWN_EDGE(edge) (edge) /* of a label's box, as read_boxes has it */
+/* Narrower or lower boxes than this part of an image are left out, of a network with so many pixels there. */
+#define AMP_OWN_LEAST_BOX(pixels) (1.f / (float)(pixels))
 #define AMP_OWN_RANDOM(net) ((net)->random) /* the key of [net], which classifier train obeys */
 #define AMP_OWN_GPU gpu_index /* the number of the GPU to use; negative: none */
 

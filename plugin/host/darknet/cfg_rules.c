@@ -506,6 +506,7 @@ static void set_boxes(cfg_walk *walk, double boxes, double anchors, double coord
     int numbers = cfg_walk_numbers(walk, "anchors");
     walk->out->truths = walk->out->reads = truths;
     walk->out->classes = classes;
+    walk->out->boxes = number(walk, "max");
     walk->out->random = number(walk, "random");
     if (numbers != 2 * anchors) cfg_own_wrong_anchors(walk, numbers, anchors);
     if (filters != walk->in->c)

@@ -15,10 +15,17 @@ static int takes_another(const load_args *args)
                            || args->type == TAG_DATA || args->type == REGRESSION_DATA);
 }
 
+/* Its parts are started with its number. */
+static void begin_job(load_args *args)
+{
+    args->job = amp_random_next_job();
+    if (takes_another(args)) amp_loading_begin_job();
+}
+
 static void begin_part(load_args *args)
 {
     int takes = takes_another(args);
-    if (!args->job) args->job = amp_random_next_job(); /* load_data_blocking starts it in this thread */
+    if (!args->job) begin_job(args); /* load_data_blocking starts it in this thread */
     int number = args->part;
     if (takes && amp_ranks_count() > 1) {
         amp_shared_part part = amp_sharing_part(args->part);
@@ -26,7 +33,10 @@ static void begin_part(load_args *args)
         args->n = part.images;
     }
     amp_random_begin_job(args->job, number);
-    amp_loading_begin(takes ? args->paths : NULL, takes ? args->m : 0, args->classes);
+    amp_loading_begin(&(amp_loading){
+        .list = takes ? args->paths : NULL, .count = takes ? args->m : 0, .classes = args->classes,
+        .part = number, .boxes = args->num_boxes, .least_w = amp_fork_least_box(args->w),
+        .least_h = amp_fork_least_box(args->h) });
 }
 
 /* Leaves `kept` rows from number first on. */
@@ -59,9 +69,15 @@ void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
         end_part(args);
         amp_loaders_end_part();
     } else if (!args->job) {
-        args->job = amp_random_next_job(); /* its parts are started with its number */
+        begin_job(args);
         if (takes_another(args)) amp_sharing_begin_job(args->n, args->threads);
     }
+}
+
+float amp_fork_least_box(int pixels)
+{
+    (void)pixels;
+    return AMP_OWN_LEAST_BOX(pixels);
 }
 
 int darknet_amp_read_boxes(const char *file, void *found, int *count)

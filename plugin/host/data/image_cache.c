@@ -17,6 +17,9 @@ typedef struct kept { unsigned char *pixels; int channels, w, h, c; } kept;
 
 typedef struct slot { const char *path; _Atomic(kept *) image; } slot;
 
+/* An image in the place of those that cannot be had. */
+enum { BLACK_SIDE = 32, BLACK_CHANNELS = 4 };
+
 static struct {
     int on;             /* set once and for all; networks may be made in several threads */
     float floats[256];  /* what Darknet makes of a byte */
@@ -24,7 +27,11 @@ static struct {
     slot *slots;        /* one for each path of the list, sorted by it; NULL: no image is kept */
     atomic_llong left;  /* bytes */
     atomic_ulong images, bytes, asked, found;
+    unsigned char black[BLACK_SIDE * BLACK_SIDE * BLACK_CHANNELS];
 } cache;
+
+/* Whether all images of the calling thread are black ones. */
+static _Thread_local int only_black;
 
 /* The image that the calling thread has loaded as bytes, until it is sampled. */
 static _Thread_local struct {
@@ -118,9 +125,20 @@ static int keep(const char *path, int channels, unsigned char *pixels, int w, in
     return 0;
 }
 
+void amp_image_cache_only_black(int on) { only_black = on; }
+int amp_image_cache_is_black(void) { return only_black; }
+
+static unsigned char *black_bytes(int channels, int *w, int *h, int *c)
+{
+    *w = *h = BLACK_SIDE;
+    *c = channels;
+    return cache.black;
+}
+
 /* NULL also where it was decoded to another number of channels. */
 unsigned char *darknet_amp_kept_bytes(const char *file, int channels, int *w, int *h, int *c)
 {
+    if (only_black) return black_bytes(channels ? 3 : 1, w, h, c); /* 0 is OpenCV's flag for gray */
     slot *s = cache.slots ? place_of(file) : NULL;
     const kept *image = s ? atomic_load(&s->image) : NULL;
     cache.asked += s != NULL;
@@ -138,7 +156,8 @@ float *darknet_amp_load_image(const char *file, int channels, int *w, int *h, in
 {
     if (!cache.on) return NULL;
     if (loaded.wanted && !loaded.has_turn) loaded.has_turn = amp_loaders_begin_turn(file);
-    const unsigned char *kept = darknet_amp_kept_bytes(file, channels, w, h, c);
+    const unsigned char *kept = only_black ? black_bytes(channels ? channels : 3, w, h, c)
+                                           : darknet_amp_kept_bytes(file, channels, w, h, c);
     if (kept) return floats_of(kept, *w, *h, *c);
     unsigned char *pixels = amp_jpeg_decode(file, channels, w, h, c);
     return pixels ? darknet_amp_decoded_image(file, channels, pixels, *w, *h, *c) : NULL;

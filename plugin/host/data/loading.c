@@ -24,8 +24,7 @@ typedef struct names_seen { void *root; long count; } names_seen;
 
 /* What the calling thread loads from. */
 static _Thread_local struct {
-    char **list;       /* NULL: it is no loader that can take another image */
-    int count, classes;
+    amp_loading from;
     char **place;      /* whose image is being replaced, */
     int tries, start;  /* and how far that is */
 } loader;
@@ -33,8 +32,11 @@ static _Thread_local struct {
 static struct {
     atomic_int on; /* set once and for all; networks may be made in several threads */
     pthread_mutex_t mutex;
-    names_seen images, boxes, paths;
+    names_seen images, boxes, small, crowded, paths;
     atomic_long replaced;
+    int keeps_faults;                /* set before there are loaders */
+    int faulty_part;                 /* of the job under way; fault is its line */
+    amp_error fault;                 /* AMP_OK: there is none */
 } watch = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 void amp_loading_watch(void)
@@ -46,23 +48,58 @@ void amp_loading_watch(void)
 
 /* ---- jobs ---- */
 
-void amp_loading_begin(char **list, int count, int classes)
+void amp_loading_begin_job(void) { watch.fault.status = AMP_OK; }
+
+void amp_loading_begin(const amp_loading *from)
 {
     if (!watch.on) return;
     memset(&loader, 0, sizeof loader);
-    loader.classes = classes;
-    loader.list = list;
-    loader.count = count;
+    loader.from = *from;
 }
 
-void amp_loading_end(void) { memset(&loader, 0, sizeof loader); }
+void amp_loading_end(void)
+{
+    memset(&loader, 0, sizeof loader);
+    amp_image_cache_only_black(0);
+}
+
+/* ---- what no training survives ---- */
+
+void amp_loading_keep_faults(void) { watch.keeps_faults = 1; }
+
+amp_status amp_loading_fault(amp_error *error)
+{
+    if (watch.fault.status != AMP_OK) *error = watch.fault;
+    return watch.fault.status;
+}
+
+/* Ends the program with this line. A loader of the training's loop keeps the line instead, and returns: its
+ * caller makes anything of what is wrong. Of several parts' lines the first part's is kept, whichever thread
+ * comes first. */
+__attribute__((format(printf, 1, 2))) static void fail(const char *format, ...)
+{
+    amp_error error;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error.message, sizeof error.message, format, args);
+    va_end(args);
+    if (!watch.keeps_faults || !loader.from.list) darknet_amp_refuse("%s", error.message);
+    error.status = AMP_BAD_CONFIG;
+    pthread_mutex_lock(&watch.mutex);
+    if (watch.fault.status == AMP_OK || loader.from.part < watch.faulty_part) {
+        watch.fault = error;
+        watch.faulty_part = loader.from.part;
+    }
+    pthread_mutex_unlock(&watch.mutex);
+}
 
 /* ---- files of a kind or a length that loaders do not survive ---- */
 
 FILE *darknet_amp_fopen(const char *file, const char *mode)
 {
     if (!watch.on || !amp_is_device(file)) return fopen(file, mode);
-    darknet_amp_refuse("%.700s: not a regular file, which lists and labels must be", file);
+    fail("%.700s: not a regular file, which lists and labels must be", file);
+    return fopen("/dev/null", mode);
 }
 
 int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
@@ -73,9 +110,11 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
     if (room == (size_t)-1) room = AMP_FORK_PATH;
     int length = vsnprintf(shown, sizeof shown, format, args);
     va_end(args);
-    if (length >= 0 && (size_t)length >= room)
-        darknet_amp_refuse("darknet: '%.200s...': a path of %d bytes, and Darknet has room for %zu here; "
-                           "shorten its parts: the folder's path, the file's name", shown, length, room - 1);
+    if (length >= 0 && (size_t)length >= room) {
+        fail("darknet: '%.200s...': a path of %d bytes, and Darknet has room for %zu here; shorten its "
+             "parts: the folder's path, the file's name", shown, length, room - 1);
+        return *text = 0;
+    }
     va_start(args, format); /* not vsnprintf: find_replace prints a text onto itself */
     length = vsprintf(text, format, args);
     va_end(args);
@@ -138,19 +177,20 @@ static _Noreturn void end_for_image(const char *file)
 
 int darknet_amp_bad_image(const char *file, int tried)
 {
-    if (!watch.on || (!tried && !amp_is_device(file))) return 0;
-    if (!loader.list) end_for_image(file);
+    if (!watch.on || amp_image_cache_is_black() || (!tried && !amp_is_device(file))) return 0;
+    if (!loader.from.list) end_for_image(file);
     warn_once(&watch.images, file, "images that cannot be read", "image '",
               "' cannot be read (%s); another is trained on in its place", cause_of(file));
     return 1;
 }
 
-static _Noreturn void no_image_left(void)
+static void no_image_left(void)
 {
     char shown[400];
-    cfg_printable(shown, sizeof shown, loader.list[0]);
-    darknet_amp_refuse("amp: none of the %d images of the training list can be read; the first is '%s' (%s)",
-                       loader.count, shown, cause_of(loader.list[0]));
+    cfg_printable(shown, sizeof shown, loader.from.list[0]);
+    fail("amp: none of the %d images of the training list can be read; the first is '%s' (%s)",
+         loader.from.count, shown, cause_of(loader.from.list[0]));
+    amp_image_cache_only_black(1);
 }
 
 /* The first tries are at random, so that where a whole folder is missing, the image after it in the list is
@@ -166,19 +206,22 @@ void darknet_amp_another_image(char **paths, int i)
         loader.tries = 0;
         watch.replaced++;
     }
-    if (loader.tries <= RANDOM_TRIES) index = loader.start = darknet_amp_rand() % loader.count;
-    else if (loader.tries - RANDOM_TRIES >= loader.count) no_image_left();
-    else index = (int)(((long)loader.start + loader.tries - RANDOM_TRIES) % loader.count);
+    if (loader.tries <= RANDOM_TRIES) index = loader.start = darknet_amp_rand() % loader.from.count;
+    else if (loader.tries - RANDOM_TRIES >= loader.from.count) {
+        no_image_left();
+        return;
+    } else index = (int)(((long)loader.start + loader.tries - RANDOM_TRIES) % loader.from.count);
     loader.tries++;
-    paths[i] = loader.list[index];
+    paths[i] = loader.from.list[index];
     amp_images_replaced(i, paths[i]);
 }
 
-void darknet_amp_not_augmented(int w, int h, const char *why)
+int darknet_amp_not_augmented(int w, int h, const char *why)
 {
     if (watch.on)
-        darknet_amp_refuse("amp: OpenCV cannot make an image of %d x %d of a training image: %.*s", w, h,
-                           (int)strcspn(why, "\n"), why);
+        fail("amp: OpenCV cannot make an image of %d x %d of a training image: %.*s", w, h,
+             (int)strcspn(why, "\n"), why);
+    return watch.on;
 }
 
 /* ---- labels ---- */
@@ -194,15 +237,26 @@ static void warn_outside(const char *file, unsigned long line, const amp_label *
                                      : ": no part of this box is in the image; it is left out");
 }
 
+/* Darknet takes it out itself, once it has cut the image, by which a box may grow. */
+static void warn_small(const char *file, unsigned long line, const amp_label *l)
+{
+    char name[AMP_LABEL_PATH + 32];
+    snprintf(name, sizeof name, "%s:%lu", file, line);
+    warn_once(&watch.small, name, "labels that are too small", "",
+              ": this box takes %g x %g of its image; Darknet leaves out boxes below %g x %g", (double)l->w,
+              (double)l->h, (double)loader.from.least_w, (double)loader.from.least_h);
+}
+
 static amp_status add_box(void *context, const char *file, unsigned long line, const amp_label *l,
                           int outside, amp_error *error)
 {
     boxes *all = context;
+    (void)error;
     if (outside) {
         warn_outside(file, line, l);
         return AMP_OK;
     }
-    (void)error;
+    if (l->w < loader.from.least_w || l->h < loader.from.least_h) warn_small(file, line, l);
     all->box = amp_grow(all->box, all->count, &all->room, sizeof *all->box);
     all->box[all->count++] = *l;
     return AMP_OK;
@@ -211,17 +265,23 @@ static amp_status add_box(void *context, const char *file, unsigned long line, c
 amp_label *amp_loading_labels(const char *file, int *count)
 {
     amp_error error;
-    if (!watch.on || !loader.classes) return NULL;
+    if (!watch.on || !loader.from.classes) return NULL;
     /* not NULL without a box, too */
     boxes all = { .box = amp_allocated(malloc(sizeof *all.box)), .room = 1 };
-    amp_host_check(amp_labels_read(file, loader.classes, add_box, &all, &error), &error);
+    if (amp_labels_read(file, loader.from.classes, add_box, &all, &error) != AMP_OK) {
+        fail("%s", error.message);
+        all.count = 0;
+    }
     *count = (int)all.count;
+    if (loader.from.list && *count > loader.from.boxes)
+        warn_once(&watch.crowded, file, "label files with too many boxes", "",
+                  ": %d boxes, of which each step uses %d, chosen at random", *count, loader.from.boxes);
     return all.box;
 }
 
 int darknet_amp_mislabelled(const char *path, int count)
 {
-    if (!watch.on || !loader.list) return 0;
+    if (!watch.on || !loader.from.list) return 0;
     warn_once(&watch.paths, path, "such images", "image '",
               "': its path holds %d of the labels, and one is needed", count);
     return 1;
@@ -236,6 +296,11 @@ void amp_loading_summary(void)
     if (watch.boxes.count)
         amp_host_print("amp: labels left out, without a part in the image or with their centre at 0 0: %ld",
                        watch.boxes.count);
+    if (watch.small.count)
+        amp_host_print("amp: labels left out, smaller than Darknet's minimum: %ld", watch.small.count);
+    if (watch.crowded.count)
+        amp_host_print("amp: label files with more boxes than a step uses: %ld",
+                       watch.crowded.count);
     if (watch.paths.count)
         amp_host_print("amp: images whose path does not hold exactly one label: %ld", watch.paths.count);
     pthread_mutex_unlock(&watch.mutex);

@@ -1,5 +1,6 @@
 /* What loader threads do with bad files. An image that cannot be read is named on stderr, once, and another
- * image takes its place in the batch. A bad label ends the program. Without a network under AMP Darknet's own
+ * image takes its place in the batch. A bad label ends the program: a training does so when it reaches the
+ * batch, which is loaded a step earlier and may never be used. Without a network under AMP Darknet's own
  * behaviour stays.
  *
  * Which image takes the place of a bad one depends only on the list and on the thread's own random numbers,
@@ -13,14 +14,30 @@
 /* Begins this, for the whole program. Called before any loader is started. */
 void amp_loading_watch(void);
 
-/* The calling thread begins to load. list: the `count` images of the training list, from which a replacement
- * for a bad one is drawn; it must stay valid until amp_loading_end. NULL: there are no replacements. classes:
- * the network's, by which labels are checked. */
-void amp_loading_begin(char **list, int count, int classes);
+/* From here on a training's loaders keep what no training survives: its loop asks for it (amp_loading_fault)
+ * before it uses a batch. Called before any loader is started. */
+void amp_loading_keep_faults(void);
+/* A job of loading a batch begins; the one before has ended. */
+void amp_loading_begin_job(void);
+/* What was wrong with the batch of the last job, which has ended. */
+amp_status amp_loading_fault(amp_error *error);
+
+/* What a thread loads from. */
+typedef struct amp_loading {
+    char **list;    /* the `count` images of the training list, from which a replacement for a bad one is */
+    int count;      /* drawn, valid until amp_loading_end; NULL: there are no replacements */
+    int part;       /* of the job */
+    int classes;    /* the network's, by which labels are checked */
+    int boxes;      /* that a step uses of an image */
+    float least_w, least_h; /* amp_fork_least_box */
+} amp_loading;
+
+/* The calling thread begins to load, and has ended. */
+void amp_loading_begin(const amp_loading *from);
 void amp_loading_end(void);
 
 /* Reads the boxes of a label file, *count of them; the caller frees them. NULL: Darknet is to read the file
- * itself. A bad label ends the program. */
+ * itself. */
 amp_label *amp_loading_labels(const char *file, int *count);
 
 /* Called at a training's end: prints how many images and boxes were left out, and what cache=ram has kept;

@@ -275,6 +275,7 @@ static void begin_training(struct network *net, int in_loop, int *ended)
 void darknet_amp_resume(struct network **nets, int count)
 {
     int ended = 0, under_amp = count > 0 && amp_fork_state(nets[0]);
+    if (under_amp) amp_loading_keep_faults();
     if (under_amp && count > 1) amp_ranks_unite(nets, count);
     for (int i = 0; i < count && under_amp; i++) {
         amp_fork_state(nets[i])->resume->quiet = i > 0; /* all would print the same */

@@ -13,6 +13,7 @@
 #include "../data/backups.h"
 #include "../data/data_check.h"
 #include "../data/images.h"
+#include "../data/loading.h"
 #include "../network/fits.h"
 #include "../network/ranks_join.h"
 #include "../network/resume.h"
@@ -36,6 +37,7 @@ static struct {
     struct network **nets; /* of the call under way, and of the step before it; NULL: no loop runs */
     int count;            /* of networks, each of which makes steps of its own: -gpus without AMP */
     int w, h;             /* as in the .cfg */
+    const char *folder, *base; /* of the files that it saves */
     int looped;           /* its first step has begun */
     long first_iteration;
     double began, loaded; /* of the step under way; seconds of CLOCK_MONOTONIC */
@@ -165,6 +167,18 @@ static void begin_step(void)
     training.waits = 1;
 }
 
+/* Of weights that have seen all steps of this .cfg the loop makes none, and Darknet says nothing of it. */
+static void tell_nothing_left(const struct network *net)
+{
+    amp_view view = amp_fork_view(net);
+    int endless = !training.detector && !view.max_batches;
+    if (!amp_ranks_leads() || endless || view.batch_number < view.max_batches) return;
+    fflush(stdout);
+    fprintf(stderr, "amp: nothing is left to train: these weights are of iteration %ld, and the .cfg has "
+            "max_batches=%ld; raise it, or start at iteration 0 with -clear\n", (long)view.batch_number,
+            (long)view.max_batches);
+}
+
 /* The first network stands for all: it is the one that is saved. */
 void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count)
 {
@@ -177,6 +191,7 @@ void amp_training_begin(struct network **nets, int count, float *average_loss, i
     training.h = amp ? amp->h : view.h;
     training.first_iteration = view.batch_number;
     if (amp) amp_resume_loop(amp, average_loss, loop_count);
+    if (amp) tell_nothing_left(nets[0]);
     if (training.log_name && amp_ranks_leads())
         amp_log_resume(&training.log, training.log_name, training.first_iteration, amp ? amp->steps : 0,
                        amp ? amp->skipped : 0);
@@ -319,18 +334,38 @@ static void save_lost_snapshot(const char *folder, const char *base)
     amp_fork_save_weights(net, name);
 }
 
-static void save_backup(const char *folder, const char *base)
+/* Whether that worked. */
+static int save_backup(char name[PATH_BYTES])
 {
-    char name[PATH_BYTES];
     struct network *net = training.nets[0];
     struct darknet_amp *amp = amp_fork_state(net);
     if (amp) amp->resume->stopping = 1;
-    name_backup(name, folder, base);
+    name_backup(name, training.folder, training.base);
     amp_fork_save_weights(net, name);
-    if (!amp_stopping_signal() || amp->resume->save_failed) return;
     fflush(stdout);
-    fprintf(stderr, "amp: stopped after step %ld; to go on, give %s to the same command\n",
-            amp_fork_view(net).batch_number, name);
+    return !amp || !amp->resume->save_failed;
+}
+
+static void stop_with_backup(void)
+{
+    char name[PATH_BYTES];
+    if (save_backup(name) && amp_stopping_signal())
+        fprintf(stderr, "amp: stopped after step %ld; to go on, give %s to the same command\n",
+                amp_fork_view(training.nets[0]).batch_number, name);
+}
+
+int amp_training_has_fault(amp_error *error)
+{
+    char name[PATH_BYTES];
+    amp_status mine = amp_loading_fault(error);
+    if (amp_exchange_outcome(mine, "the loading of a step's images", error) == AMP_OK) return 0;
+    long step = amp_fork_view(training.nets[0]).batch_number;
+    if (step > training.first_iteration && save_backup(name)) {
+        size_t length = strlen(error->message);
+        snprintf(error->message + length, sizeof error->message - length,
+                 "; step %ld is saved: once this is right, give %s to the same command to go on", step, name);
+    }
+    return 1;
 }
 
 static int agree_to_stop(const struct network *net)
@@ -349,13 +384,15 @@ int amp_training_goes_on(struct network **nets, int enough, const char *backup_f
     int stop = is_first ? amp_turns_ready() : amp_turns_yield("%s", training.row) || agree_to_stop(nets[0]);
     stop = stop || enough;
     training.nets = nets;
+    training.folder = backup_folder;
+    training.base = base;
     training.looped = 1;
     amp_training_exclude_seconds(amp_turns_waited() - waited);
     if (is_first) save_lost_snapshot(backup_folder, base);
     begin_step();
     /* A training that has made all its steps ends by itself, with its final weights. */
     if (!stop || (!is_first && amp_fork_is_over(nets[0]))) return 1;
-    if (!is_first) save_backup(backup_folder, base);
+    if (!is_first) stop_with_backup();
     return 0;
 }
 
