@@ -185,6 +185,11 @@ validation_alone_is_repeated() {
     tail -n 1 err | grep -q 'trainings failed; bf16, seed 1: ' || fail "$name: $(tail -n 1 err)"
     before=$(stat -c %i unseen/runs/bf16-seed1/backup/tiny_final.weights)
     for i in 3 4; do cp images/$i.jpg images/v$i.jpg; done
+    cc -shared -fPIC -o killed.so "$SOURCE_DIR/tests/e2e/lib/kill_valid.c"
+    status_of preloaded killed.so "$DARKNET" amp compare two.data tiny.cfg -dtypes bf16 -seeds 1 \
+        -iters $iterations -report unseen
+    [ $status = 1 ] && grep -q "seed 1: validation was killed by signal 9 (Killed); see unseen/" err ||
+        fail "$name: $(tail -n 1 err)"
     compare 0 two.data tiny.cfg -dtypes bf16 -seeds 1 -iters $iterations -report unseen
     [ "$(stat -c %i unseen/runs/bf16-seed1/backup/tiny_final.weights)" = $before ] ||
         fail "$name: trained again"

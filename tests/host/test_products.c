@@ -260,6 +260,74 @@ TEST(a_delta_that_overflows_in_a_product_skips_the_step_and_leaves_no_trace)
         }
 }
 
+/* ---- predictions of other batches than the .cfg's ---- */
+
+/* The activation is the backend's own, whose output is resized to the images that are predicted. */
+static network *make_batch(int which, int batch, int time_steps, const char *dtype)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "[net]\nbatch=%d\nsubdivisions=1\ntime_steps=%d\n%s" KEYS
+             "[activation]\nactivation=linear\n%s%s", batch, time_steps,
+             strstr(recurrent[which].net, "inputs") ? "inputs=34\n" : "width=6\nheight=6\nchannels=4\n",
+             recurrent[which].layer, recurrent[which].rest);
+    return parse(text, dtype);
+}
+
+static void assert_same_outputs(network *a, network *b, unsigned seed)
+{
+    feed(a, seed);
+    size_t count = (size_t)a->batch * (size_t)a->inputs;
+    float *images = malloc(count * sizeof *images);
+    memcpy(images, a->input, count * sizeof *images);
+    const float *x = network_predict(a, images), *y = network_predict(b, images);
+    assert_memory_equal(x, y, (size_t)a->batch * (size_t)a->outputs * sizeof *x);
+    free(images);
+}
+
+/* As the commands do: set_batch_network leaves the layers inside a recurrent one alone. The second image shows
+ * what state the first has left. */
+TEST(images_are_predicted_one_by_one_as_by_a_network_of_batch_1)
+{
+    static const int made[][2] = { { 1, 1 }, { 4, 1 }, { 64, 1 }, { 2, 3 } }; /* batch, time_steps */
+    for (int which = 0; which < RECURRENT; which++)
+        for (size_t m = 0; m < COUNT(made); m++)
+            for (int t = 0; t < 3; t++) {
+                int batch = made[m][0], steps = made[m][1];
+                network *net = make_batch(which, batch, steps, dtypes[t].name);
+                network *of_one = make_batch(which, 1, 1, dtypes[t].name);
+                network *as_made = make_batch(which, batch, steps, dtypes[t].name);
+                copy_weights(of_one, net);
+                copy_weights(of_one, as_made);
+                set_batch_network(net, 1);
+                set_batch_network(net, batch * steps);
+                assert_same_outputs(as_made, net, 9);
+                release(net);
+                net = make_batch(which, batch, steps, dtypes[t].name);
+                copy_weights(of_one, net);
+                set_batch_network(net, 1);
+                for (unsigned image = 3; image < 6; image++) assert_same_outputs(of_one, net, image);
+                release(net);
+                release(of_one);
+                release(as_made);
+            }
+}
+
+static void predict_five(void *net)
+{
+    set_batch_network(net, 5);
+    network_predict(net, ((network *)net)->input);
+}
+
+TEST(more_sequences_than_there_is_room_for_end_the_program_with_a_line)
+{
+    char text[512];
+    network *net = make_batch(0, 2, 3, "fp32");
+    assert_int_equal(in_child(predict_five, net, text, sizeof text), 1);
+    assert_string_equal(text, "layer 1 [rnn]: has room for 2 sequences of time_steps=3 and got 5 images; give the "
+                              ".cfg batch=5 and time_steps=1\n");
+    release(net);
+}
+
 /* ---- training ---- */
 
 enum { SYMBOLS = 8, STREAMS = 16, TIMES = 8, ROUNDS = 160, LAST = 20 };

@@ -50,6 +50,19 @@ static amp_status take_step(void *context, int k, const char *line, amp_error *e
     return AMP_OK;
 }
 
+/* Why a program that has failed ended, into run->failure. what: "training" or "validation". */
+static void explain(amp_run *run, const char *what, const amp_turns_end *end, const char *log)
+{
+    char *words = run->failure;
+    words[0] = 0;
+    if (!end->exited)
+        snprintf(words, sizeof run->failure, "%s was killed by signal %d (%s); see %.400s", what, end->status,
+                 strsignal(end->status), log);
+    else amp_turns_last_message(log, NULL, words, sizeof run->failure);
+    if (!words[0])
+        snprintf(words, sizeof run->failure, "%s ended with status %d; see %.400s", what, end->status, log);
+}
+
 /* A program that fails before any program of this call has made a step was given bad input, which would stop
  * the other dtypes too: that ends the comparison. A later failure, or one of a training that was resumed,
  * marks this run only. */
@@ -57,20 +70,14 @@ static amp_status take_end(void *context, int k, const amp_turns_end *end, amp_e
 {
     program *p = (program *)context + k;
     amp_run *run = p->run;
-    char *words = run->failure;
     int well = end->exited && end->status == 0;
     run->state = well && end->stopped ? AMP_RUN_TRAINING : AMP_RUN_FAILED;
     if (well && amp_run_is_over(p->compare, run) && !access(p->files.weights, R_OK))
         run->state = AMP_RUN_TRAINED;
     if (run->state != AMP_RUN_FAILED) return AMP_OK;
-    if (end->exited) amp_turns_last_message(p->files.train_log, NULL, words, sizeof run->failure);
-    else snprintf(words, sizeof run->failure, "killed by signal %d (%s)", end->status,
-                  strsignal(end->status));
-    if (!words[0])
-        snprintf(words, sizeof run->failure, "ended with status %d; see %.400s", end->status,
-                 p->files.train_log);
+    explain(run, "training", end, p->files.train_log);
     if (p->resumed || p->compare->steps_seen) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "%s", words);
+    return amp_fail(error, AMP_BAD_CONFIG, "%s", run->failure);
 }
 
 static amp_status train(amp_compare *compare, program *trainings, amp_run **runs, int count, amp_error *error)
@@ -130,10 +137,7 @@ amp_status amp_compare_validate(amp_compare *compare, amp_run *run, amp_error *e
         run->state = AMP_RUN_DONE;
     } else if (!compare->stops()) {
         run->state = AMP_RUN_FAILED;
-        amp_turns_last_message(p.files.valid_log, NULL, run->failure, sizeof run->failure);
-        if (!run->failure[0])
-            snprintf(run->failure, sizeof run->failure, "validation ended without scores; see %.400s",
-                     p.files.valid_log);
+        explain(run, "validation", &valid.end, p.files.valid_log);
     }
     return amp_run_keep(compare, run, error);
 }

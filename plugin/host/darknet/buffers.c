@@ -147,6 +147,25 @@ static amp_status describe(void *context, int batch, amp_network_desc *out, amp_
     return status;
 }
 
+/* The sequences and the time steps of a pass through a recurrent layer, and of the layers inside it, to which
+ * Darknet's set_batch_network gives no batch, and to the layer itself the number of images. A pass of as many
+ * images as the network was made for has the .cfg's time steps; in any other, which only predictions are, each
+ * image is a sequence of one step. */
+static amp_status fit_sequences(const struct darknet_amp *amp, int i, layer *l, amp_error *error)
+{
+    amp_own_part parts[AMP_OWN_MOST_PARTS];
+    int count = amp_host_parts(l, parts), batch = amp->net->batch, made_steps = amp->net->time_steps;
+    if (!count) return AMP_OK;
+    l->steps = batch == amp->batch ? made_steps : 1;
+    l->batch = batch / l->steps;
+    if (l->batch > amp->batch / made_steps)
+        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: has room for %d sequences of time_steps=%d and "
+                        "got %d images; give the .cfg batch=%d and time_steps=1", i,
+                        amp_host_type_name(l->type), amp->batch / made_steps, made_steps, batch, batch);
+    for (int k = 0; k < count; k++) parts[k].part->batch = l->batch;
+    return AMP_OK;
+}
+
 static amp_status prepare_buffers(void *context, const char *needs_output, const char *needs_delta,
                                   amp_error *error)
 {
@@ -192,6 +211,8 @@ static void run(struct darknet_amp *amp, int i, int is_forward, float *input, fl
     float *outputs[count], *deltas[count];
     amp_joined room = { indices, outputs, deltas };
     layer l = amp_own_joined(amp->net, i, &room);
+    amp_error error;
+    amp_host_check(fit_sequences(amp, i, &l, &error), &error); /* the engine's callbacks return no status */
     amp_pass pass = amp_own_pass(amp->net, i, input, input_delta, amp->memory->workspace, training);
     amp_host_products_begin(amp, i);
     if (is_forward) ON_SIDE(on_gpu, amp_gap_forward(l, pass), amp_gap_forward_gpu(l, pass));
