@@ -29,8 +29,7 @@ static amp_status look(amp_anomaly *anomaly, amp_backend *b, const amp_seen *see
     int found_inf, forward = amp_seen_in_forward(seen->kind), gradient = seen->kind == AMP_SEEN_GRADIENT;
     AMP_TRY(amp_array_found_inf(b, wide, amp_shape_count(seen->tensor.shape), &found_inf, error));
     if (!found_inf) return AMP_OK;
-    *anomaly = (amp_anomaly){ .found = 1, .layer = seen->layer, .pass = forward ? "forward" : "backward",
-                              .tensor = seen->name, .is_gradient = gradient };
+    *anomaly = (amp_anomaly){ .found = 1, .is_first = 1, .layer = seen->layer, .pass = forward ? "forward" : "backward", .tensor = seen->name, .is_gradient = gradient };
     return gradient ? AMP_OK : find_images(anomaly, b, wide, seen->tensor.shape, error);
 }
 
@@ -49,9 +48,9 @@ amp_status amp_anomaly_look(amp_anomaly *anomaly, amp_backend *b, const amp_seen
 
 const char *amp_anomaly_text(const amp_anomaly *a, const char *type, char text[AMP_ANOMALY_TEXT])
 {
-    const char *what = a->is_gradient ? " gradient" : "";
-    if (a->layer < 0) snprintf(text, AMP_ANOMALY_TEXT, "the %s, %s", a->tensor, a->pass);
-    else snprintf(text, AMP_ANOMALY_TEXT, "%s%s of layer %d [%s], %s", a->tensor, what, a->layer, type,
-                  a->pass);
+    const char *first = a->is_first ? "first " : "", *what = a->is_gradient ? " gradient" : "";
+    if (a->layer < 0) snprintf(text, AMP_ANOMALY_TEXT, "%sin the %s, %s", first, a->tensor, a->pass);
+    else snprintf(text, AMP_ANOMALY_TEXT, "%sin %s%s of layer %d [%s], %s", first, a->tensor, what, a->layer,
+                  type, a->pass);
     return text;
 }

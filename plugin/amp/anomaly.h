@@ -8,6 +8,7 @@
 /* Where inf or NaN was found; found = 0: nowhere so far. */
 typedef struct amp_anomaly {
     int found, layer;    /* -1: an input of the network, not of a layer */
+    int is_first;        /* no tensor of the step before it was inf or NaN; 0: that is not known */
     const char *pass;    /* "forward", "backward" or "update" */
     const char *tensor;  /* "image", "input", "output", "loss", "delta", "labels", or a parameter's name */
     int is_gradient;     /* of that parameter */
@@ -17,7 +18,7 @@ typedef struct amp_anomaly {
 
 enum { AMP_ANOMALY_TEXT = 160 };
 
-/* "output of layer 3 [convolutional], forward"; type: the layer's section, ignored where there is no
+/* "first in output of layer 3 [convolutional], forward", or without "first"; type: the layer's section, ignored where there is no
  * layer. */
 const char *amp_anomaly_text(const amp_anomaly *, const char *type, char text[AMP_ANOMALY_TEXT]);
 

@@ -16,12 +16,13 @@
  * over all subdivisions, and still contain the loss scale.
  *
  * amp_engine_update calls the backend's finish_step for all parameters at once (parameters.c). If every
- * gradient, rolling statistic and loss is finite, gradients are unscaled and clipped, SGD or Adam updates the
- * fp32 masters, and the scaler counts a good step: after growth_interval of them the scale grows (scaler.c).
+ * gradient and rolling statistic is finite, gradients are unscaled and clipped, SGD or Adam updates the fp32
+ * masters, and the scaler counts a good step: after growth_interval of them the scale grows (scaler.c).
  * Otherwise it is an overflow and the step is skipped: gradients are zeroed, statistics return to their
  * values after the last good step, masters and momentum stay as they are, and the scale shrinks. The report
- * names the layer and the tensor where inf or NaN was first. AMP_DIVERGED ends the training: the scale cannot
- * shrink any more, or the weights themselves are inf or NaN.
+ * names a layer and a tensor that is inf or NaN. AMP_DIVERGED ends the training: the scale cannot shrink any
+ * more, or the weights themselves are inf or NaN. A loss that is inf or NaN skips no step, as in GradScaler:
+ * softmax's is inf where a probability underflows, and its gradients are numbers like any other.
  *
  * A step whose gradients are finite may be a spike (spikes.h). With spike=skip it is dropped: as after an
  * overflow nothing changes, but the scaler does not count it, and the scale stays. The backend compares the
@@ -127,7 +128,7 @@ const amp_anomaly *amp_engine_anomaly(const amp_engine *engine) { return &engine
 void amp_engine_reject_step(amp_engine *engine, const amp_anomaly *why)
 {
     if (!engine->rejected.found) engine->rejected = *why;
-    if (engine->in_step && engine->watched_step && !engine->anomaly.found) engine->anomaly = *why;
+    if (engine->in_step && engine->watched_step) amp_engine_note_first(engine, why);
 }
 
 const char *amp_engine_note(amp_engine *engine)
@@ -140,14 +141,14 @@ const char *amp_engine_note(amp_engine *engine)
 
 /* ---- the end of a step ---- */
 
-/* Why a step is skipped: what was seen first, else the first gradient in .cfg order. */
+/* Why a step is skipped: what was seen first, else of all that is bad what was made first. */
 static void find_cause(amp_engine *engine, amp_step_report *report)
 {
     report->bad = report->anomaly;
     if (!report->bad.found) report->bad = engine->rejected;
-    if (report->bad.found) return;
-    if (amp_parameters_bad_gradient(&engine->parameters, &report->bad)) return;
-    amp_parameters_bad_statistics(&engine->parameters, &report->bad);
+    if (report->bad.found || amp_parameters_bad_statistics(&engine->parameters, &report->bad)) return;
+    report->bad = report->bad_loss;
+    if (!report->bad.found) amp_parameters_bad_gradient(&engine->parameters, &report->bad);
 }
 
 /* Leaves masters and moments as they are, and takes back what the step has made. */
@@ -167,7 +168,7 @@ static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_err
     AMP_TRY(drop_gradients(engine, error));
     report->bad_master = amp_parameters_bad_master(&engine->parameters, &report->bad);
     if (verdict == AMP_OK && !report->bad_master) return AMP_OK;
-    return amp_fail(error, AMP_DIVERGED, "amp: %s stay inf or NaN, first in layer %d (%s)",
+    return amp_fail(error, AMP_DIVERGED, "amp: %s stay inf or NaN, in layer %d (%s)",
                     report->bad_master ? "weights" : "gradients", report->bad.layer, report->bad.tensor);
 }
 
@@ -203,7 +204,8 @@ amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float de
     args->adam = engine->parameters.adam;
     args->adamw = engine->parameters.adamw;
     AMP_TRY(amp_parallel_finish(&engine->parallel, &engine->parameters, scaler, &engine->rejected,
-                                &spikes->loss, error));
+                                &engine->bad_loss, &spikes->loss, error));
+    report->bad_loss = engine->bad_loss;
     double loss = spikes->loss / args->batch;
     args->norm_limit = amp_spikes_norm_limit(spikes, loss);
     if (!engine->rejected.found)
@@ -215,6 +217,6 @@ amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float de
         : outcome.above_limit ? drop_step(engine, report, error) : skip_step(engine, report, error);
     spikes->loss = 0;
     engine->in_step = 0;
-    engine->anomaly = engine->rejected = (amp_anomaly){ 0 };
+    engine->anomaly = engine->rejected = engine->bad_loss = (amp_anomaly){ 0 };
     return status;
 }

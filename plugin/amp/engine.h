@@ -34,8 +34,8 @@ typedef struct amp_step_report {
     int skipped;                 /* nothing was changed: of an overflow, or of a spike that is dropped */
     amp_spike spike;             /* of a step without overflow (spikes.h) */
     float scale_before, scale_after;
-    amp_anomaly bad;             /* skipped: the first inf or NaN, if known; else the first bad gradient in
-                                    .cfg order */
+    amp_anomaly bad;             /* skipped: inf or NaN; the first, if bad.is_first */
+    amp_anomaly bad_loss;        /* a loss that is inf or NaN, which alone skips no step */
     int bad_master;              /* skipped, and the weights themselves are bad (amp_parameters_bad_master):
                                     `bad` says which */
     amp_anomaly anomaly;         /* found only with debug=1 and in the step that ends training: the first in
@@ -96,9 +96,8 @@ void amp_engine_join(amp_engine *, amp_comm *, amp_dtype wire, size_t bucket);
 int amp_engine_ranks(const amp_engine *);
 /* The backward that follows is the step's last: with several ranks, gradients are summed while it goes on. */
 void amp_engine_ends_step(amp_engine *);
-/* One optimizer step over all parameters. It is skipped as a whole if a gradient, a rolling statistic, a
- * recurrent state or a loss of its passes is inf or NaN, if it was rejected, or if it is a spike that is to
- * be dropped. args: inverse_scale, clip_norm, norm_limit, adam and adamw are filled in here; t is the number
+/* One optimizer step over all parameters. It is skipped as a whole if a gradient, a rolling statistic or
+ * a recurrent state is inf or NaN, if it was rejected, or if it is a spike that is to be dropped. args: inverse_scale, clip_norm, norm_limit, adam and adamw are filled in here; t is the number
  * this step has if it is not skipped. AMP_DIVERGED when training cannot go on; *report is filled then too. */
 amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report,
                              amp_error *);

@@ -2,6 +2,7 @@
  * anomaly detection are shown in between. */
 #include "engine_state.h"
 
+#include <float.h>
 #include <string.h>
 
 #include "../tensor/half.h"
@@ -66,19 +67,23 @@ static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training
         engine->watched_step = engine->settings.debug || amp_scaler_would_diverge(&engine->settings.scaler);
     }
     engine->watching = of_step && engine->watched_step;
-    if (engine->watching && !engine->anomaly.found) engine->anomaly = engine->rejected;
+    if (engine->watching && engine->rejected.found) amp_engine_note_first(engine, &engine->rejected);
 }
 
 /* Adds up the step's loss, the mean over the network's loss layers. It may be inf or NaN although every
- * gradient is finite. */
+ * gradient is finite, and like GradScaler the update looks at the gradients only. Among spikes such a loss
+ * counts as the largest float. */
 static void take_loss(amp_engine *engine, const amp_plan *plan, const amp_node *node)
 {
     if (!engine->training) return;
     float loss = engine->host.loss(engine->host.context, node->index);
-    if (plan->key.keeps_state) engine->settings.spikes.loss += (double)loss / plan->loss_count;
-    if (amp_is_finite(loss)) return;
-    amp_engine_reject_step(engine, &(amp_anomaly){ .found = 1, .layer = node->index, .pass = "forward",
-                                                   .tensor = "loss" });
+    int is_finite = amp_is_finite(loss);
+    if (plan->key.keeps_state)
+        engine->settings.spikes.loss += (double)(is_finite ? loss : FLT_MAX) / plan->loss_count;
+    if (is_finite) return;
+    amp_anomaly bad = { .found = 1, .layer = node->index, .pass = "forward", .tensor = "loss" };
+    if (!engine->bad_loss.found) engine->bad_loss = bad;
+    if (engine->watching) amp_engine_note_first(engine, &bad);
 }
 
 /* ---- forward ---- */

@@ -25,6 +25,7 @@ struct amp_engine {
     int watching;         /* ... and for the pass that runs */
     amp_anomaly anomaly;  /* the first non-finite tensor of a watched step */
     amp_anomaly rejected; /* why this step must be skipped, whatever its gradients are */
+    amp_anomaly bad_loss; /* the step's first loss that is inf or NaN, which alone skips no step */
     amp_recording recording; /* of passes that the backend repeats */
     amp_parallel parallel; /* with the other ranks that train this network */
 
@@ -40,6 +41,14 @@ static inline amp_call amp_engine_call(amp_engine *engine, const amp_plan_key *k
                        .keeps_state = key->keeps_state, .loss_scale = engine->settings.scaler.scale,
                        .direct = engine->settings.direct,
                        .ranks = engine->training ? amp_parallel_batchnorm(&engine->parallel) : NULL };
+}
+
+/* Inf or NaN in a watched step. */
+static inline void amp_engine_note_first(amp_engine *engine, const amp_anomaly *bad)
+{
+    if (engine->anomaly.found) return;
+    engine->anomaly = *bad;
+    engine->anomaly.is_first = 1;
 }
 
 /* engine_plans.c: makes a plan the active one, whose arrays lie in the engine's memory. */

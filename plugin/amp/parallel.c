@@ -194,16 +194,36 @@ static amp_status check_drift(const amp_rank_record *all, int size, amp_error *e
     return AMP_OK;
 }
 
-static void note_rejection(amp_parallel *p, const amp_rank_record *record, amp_anomaly *rejected)
+static void record_blame(const amp_anomaly *rejected, const amp_anomaly *bad_loss, amp_rank_record *mine)
 {
-    p->rejecting = *record;
-    *rejected = (amp_anomaly){ .found = 1, .layer = record->layer, .pass = p->rejecting.pass,
-                               .tensor = p->rejecting.tensor, .is_gradient = record->is_gradient,
-                               .bad_images = record->bad_images, .image = record->image };
+    const amp_anomaly *why = rejected->found ? rejected : bad_loss;
+    mine->rejected = rejected->found;
+    mine->found = why->found;
+    if (!why->found) return;
+    mine->layer = why->layer;
+    mine->is_first = why->is_first;
+    mine->bad_images = why->bad_images;
+    mine->image = why->image;
+    snprintf(mine->pass, sizeof mine->pass, "%s", why->pass);
+    snprintf(mine->tensor, sizeof mine->tensor, "%s", why->tensor);
+}
+
+static void agree_on_blame(amp_parallel *p, const amp_rank_record *all, amp_anomaly *rejected,
+                           amp_anomaly *bad_loss)
+{
+    amp_rank_record *blamed = &p->blamed;
+    *blamed = (amp_rank_record){ 0 };
+    for (int i = p->comm->size - 1; i >= 0; i--)
+        if (all[i].found && all[i].rejected >= blamed->rejected) *blamed = all[i];
+    *rejected = *bad_loss = (amp_anomaly){ 0 };
+    *(blamed->rejected ? rejected : bad_loss) =
+        (amp_anomaly){ .found = blamed->found, .is_first = blamed->is_first, .layer = blamed->layer,
+                       .pass = blamed->pass, .tensor = blamed->tensor, .bad_images = blamed->bad_images,
+                       .image = blamed->image };
 }
 
 static amp_status agree(amp_parallel *p, const amp_parameters *params, const amp_scaler *scaler,
-                        amp_anomaly *rejected, double *loss, amp_error *error)
+                        amp_anomaly *rejected, amp_anomaly *bad_loss, double *loss, amp_error *error)
 {
     amp_rank_record all[p->comm->size], mine;
     memset(&mine, 0, sizeof mine);
@@ -211,38 +231,26 @@ static amp_status agree(amp_parallel *p, const amp_parameters *params, const amp
     mine.scale = scaler->scale;
     mine.loss = *loss;
     AMP_TRY(checksum_masters(p, params, &mine.masters, error));
-    if (rejected->found) {
-        mine.rejected = 1;
-        mine.layer = rejected->layer;
-        mine.is_gradient = rejected->is_gradient;
-        mine.bad_images = rejected->bad_images;
-        mine.image = rejected->image;
-        snprintf(mine.pass, sizeof mine.pass, "%s", rejected->pass);
-        snprintf(mine.tensor, sizeof mine.tensor, "%s", rejected->tensor);
-    }
+    record_blame(rejected, bad_loss, &mine);
     snprintf(p->comm->phase, sizeof p->comm->phase, "step %llu, the ranks' records",
              (unsigned long long)p->step);
     AMP_TRY(p->comm->gather(p->comm, &mine, sizeof mine, all, error));
     AMP_TRY(check_drift(all, p->comm->size, error));
     *loss = 0;
     for (int i = 0; i < p->comm->size; i++) *loss += all[i].loss;
-    for (int i = 0; i < p->comm->size; i++) {
-        if (!all[i].rejected) continue;
-        note_rejection(p, &all[i], rejected);
-        break;
-    }
+    agree_on_blame(p, all, rejected, bad_loss);
     return AMP_OK;
 }
 
 amp_status amp_parallel_finish(amp_parallel *p, amp_parameters *params, const amp_scaler *scaler,
-                               amp_anomaly *rejected, double *loss, amp_error *error)
+                               amp_anomaly *rejected, amp_anomaly *bad_loss, double *loss, amp_error *error)
 {
     if (!p->comm) return AMP_OK;
     AMP_TRY(begin_sums(p, params, params->gradient_count, error));
     AMP_TRY(p->comm->sum_end(p->comm, error));
     p->step++;
     AMP_TRY(combine_statistics(p, params, error));
-    AMP_TRY(agree(p, params, scaler, rejected, loss, error));
+    AMP_TRY(agree(p, params, scaler, rejected, bad_loss, loss, error));
     p->comm->settled = 1;
     p->begun = 0;
     p->passes = p->is_last_pass = 0;

@@ -29,8 +29,9 @@ typedef struct amp_rank_record {
                                  one at each step */
     double loss;              /* the sum over the rank's passes */
     float scale;              /* the loss scale */
-    int32_t rejected;         /* the step must be skipped: why, as in amp_anomaly */
-    int32_t layer, is_gradient, bad_images, image;
+    int32_t rejected;         /* the step must be skipped; */
+    int32_t found;            /* ... why, as in amp_anomaly, else where a loss is inf or NaN */
+    int32_t layer, is_first, bad_images, image;
     char pass[16], tensor[64];
 } amp_rank_record;
 
@@ -45,7 +46,7 @@ typedef struct amp_parallel {
     int is_last_pass;         /* backward completes gradients */
     size_t begun;             /* elements at the end of the gradients whose sum has begun */
     uint64_t step;            /* updates asked for, from 1 */
-    amp_rank_record rejecting; /* of the rank that rejected a step last; holds the texts of its amp_anomaly */
+    amp_rank_record blamed;   /* whose amp_anomaly was agreed on last; holds its texts */
 } amp_parallel;
 
 /* Stays where it is from then on. */
@@ -58,11 +59,12 @@ void amp_parallel_plan_changes(amp_parallel *);
 /* Backward of layer i, and of all behind it, is done: begins the sums of buckets that are complete. */
 amp_status amp_parallel_layer_done(amp_parallel *, const amp_parameters *, int i, amp_error *);
 
-/* The end of a step: all sums are made, and *rejected and *loss are the same on all ranks: the reason of the
- * first rank that has one, and the sum of the ranks' losses. AMP_COMM_FAILED where ranks do not start from
- * the same weights, scale and step. */
+/* The end of a step: all sums are made, and what the last three point to is the same on all ranks: why the
+ * first rank that rejects the step does; without one, the bad loss of the first rank that has one; and the
+ * sum of the ranks' losses. AMP_COMM_FAILED where ranks do not start from the same weights, scale and
+ * step. */
 amp_status amp_parallel_finish(amp_parallel *, amp_parameters *, const amp_scaler *, amp_anomaly *rejected,
-                               double *loss, amp_error *);
+                               amp_anomaly *bad_loss, double *loss, amp_error *);
 
 /* Of all masters, one behind the other: the numbers from `first` to before `last`, or to the end. */
 amp_status amp_masters_checksum(const amp_parameters *, size_t first, size_t last, uint64_t *sum,

@@ -210,7 +210,7 @@ static int is_bad(amp_backend *b, const float *array, size_t count, double most,
 
 int amp_parameters_bad_gradient(const amp_parameters *p, amp_anomaly *bad)
 {
-    for (int i = 0; i < p->param_count; i++) {
+    for (int i = p->param_count - 1; i >= 0; i--) {
         const amp_param *param = &p->params[i];
         amp_anomaly place = { .layer = param->layer, .pass = "backward", .tensor = param->name,
                               .is_gradient = 1 };

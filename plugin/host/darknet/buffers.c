@@ -245,32 +245,11 @@ layer amp_gap_at_step(const layer *inner, int step)
     return l;
 }
 
-/* Adds an array's numbers, or their squares, to the losses of the images that they belong to. */
-static void add_image_losses(struct darknet_amp *amp, const float *array, int per_image, int squared)
-{
-    double *losses = amp->image_losses.pass;
-    for (int b = 0; array && b < amp->net->batch; b++)
-        for (int i = 0; i < per_image; i++) {
-            double value = (double)array[(size_t)b * (size_t)per_image + (size_t)i];
-            losses[b] += squared ? value * value : value;
-        }
-}
-
-/* A loss of Darknet's own, before AMP multiplies its delta by the loss scale. On a GPU Darknet pulls or makes
- * these arrays in the program's memory. */
-static void note_image_losses(struct darknet_amp *amp, const layer *l)
-{
-    if (!l->cost || !amp->image_losses.pass) return;
-    if (l->type == COST) add_image_losses(amp, l->output, l->outputs, 0);
-    else if (l->loss) add_image_losses(amp, l->loss, l->inputs, 0);
-    else add_image_losses(amp, l->delta, l->outputs, 1);
-}
-
 static void run_forward(void *context, int i, float *input, int training)
 {
     struct darknet_amp *amp = context;
     run(amp, i, 1, input, NULL, training);
-    if (training) note_image_losses(amp, &amp->net->layers[i]);
+    if (training) amp_host_note_loss(amp, i, input);
 }
 
 static void run_backward(void *context, int i, float *input, float *input_delta, int training)

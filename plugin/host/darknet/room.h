@@ -54,6 +54,18 @@ void amp_host_settings(const layer *l, amp_layer_desc *d);
 /* AMP_ACTIVATIONS for one that AMP does not know. */
 amp_activation amp_host_activation_of(ACTIVATION);
 
+/* ---- losses.c ---- */
+
+/* After a training forward of layer `index`, and before AMP multiplies its delta by the loss scale: if it is
+ * a loss, adds to the losses of the pass's images. On a GPU, where input lies, Darknet pulls or makes the
+ * other arrays in the program's memory. */
+void amp_host_note_loss(struct darknet_amp *amp, int index, const float *input);
+
+/* A softmax's loss is -log p of each class that is true. Where p underflows Darknet's is inf: computes it
+ * from the softmax's input, which lies in the program's memory, and the cost again. Returns whether that is
+ * finite now. */
+int amp_host_complete_softmax(layer *l, const float *input);
+
 /* ---- links.c: which layers a layer reads, and where its labels come from ---- */
 
 /* The layer whose output stands for layer `index` when a later layer `consumer` reads it: Darknet's

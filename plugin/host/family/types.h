@@ -7,6 +7,8 @@ typedef network_state amp_pass; /* what a layer's function is given: its input a
 
 #define AMP_OWN_ON_GPU(array) (*(array)) /* net->input_gpu, net->truth_gpu */
 
+#define AMP_OWN_SPATIAL_SOFTMAX(l) ((void)(l), 0) /* its CPU code ignores the key */
+
 /* Types of a last layer that `detector train` takes. */
 #define AMP_OWN_DETECTORS YOLO: case GAUSSIAN_YOLO: case REGION
 

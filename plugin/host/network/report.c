@@ -51,7 +51,7 @@ void amp_host_print_anomaly(struct darknet_amp *amp, const amp_step_report *repo
 {
     char text[AMP_ANOMALY_TEXT];
     if (report->anomaly.found && amp->config->debug)
-        amp_host_print("amp: debug: step after %zu: inf or NaN first in %s pass, subdivision %d of %d; %s",
+        amp_host_print("amp: debug: step after %zu: inf or NaN %s pass, subdivision %d of %d; %s",
                        good_steps, where(amp, &report->anomaly, text), amp->anomaly_subdivision,
                        amp_fork_view(amp->net).subdivisions,
                        amp->anomaly_images ? amp->anomaly_images : "its image files are not known");
@@ -60,11 +60,25 @@ void amp_host_print_anomaly(struct darknet_amp *amp, const amp_step_report *repo
     amp->anomaly_noted = 0;
 }
 
+void amp_host_print_bad_loss(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
+{
+    const amp_anomaly *bad = &report->bad_loss;
+    if (!bad->found || amp->bad_loss_printed || !amp_ranks_prints_for(amp)) return;
+    amp->bad_loss_printed = 1;
+    fprintf(stderr, "amp: step %zu: the loss of layer %d [%s] is inf or NaN, but its gradients are finite: "
+            "such steps are made, and the average loss leaves them out\n", good_steps + 1, bad->layer,
+            amp_engine_plan(amp->engine)->nodes[bad->layer].desc.type);
+}
+
 void amp_host_print_skip(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
 {
     char text[AMP_ANOMALY_TEXT];
-    fprintf(stderr, "amp: step after %zu skipped: inf or NaN, first in %s; loss scale %g -> %g\n", good_steps,
-            where(amp, &report->bad, text), (double)report->scale_before, (double)report->scale_after);
+    char scale[64] = "";
+    if (report->scale_after != report->scale_before)
+        snprintf(scale, sizeof scale, "; loss scale %g -> %g", (double)report->scale_before,
+                 (double)report->scale_after);
+    fprintf(stderr, "amp: step after %zu skipped: inf or NaN %s%s\n", good_steps,
+            where(amp, &report->bad, text), scale);
 }
 
 static const char *what_to_try(const amp_config *config, const amp_anomaly *bad)
@@ -86,7 +100,7 @@ _Noreturn void amp_host_collapse(struct darknet_amp *amp, const amp_step_report 
                  scaler->dynamic ? "at the smallest loss scale," : "step after step at loss scale",
                  (double)report->scale_before);
     darknet_amp_refuse(
-        "amp: training has collapsed: %s; first in %s; last good step: %zu; last saved: %s%s; try %s%s",
+        "amp: training has collapsed: %s; %s; last good step: %zu; last saved: %s%s; try %s%s",
         why, where(amp, &report->bad, place), good_steps, saved ? saved : "none yet",
         saved && !amp_file_exists(saved) ? ", which is gone" : "",
         what_to_try(amp->config, &report->bad), amp->config->debug ? "" : ", and debug=1 to see the images");

@@ -11,6 +11,9 @@ void amp_host_note_images(struct darknet_amp *, const struct network *);
  * good_steps: the number of steps taken before it, without skipped ones. */
 void amp_host_print_anomaly(struct darknet_amp *, const amp_step_report *, size_t good_steps);
 
+/* Prints, once in a training, that a step was made although a loss was inf or NaN. */
+void amp_host_print_bad_loss(struct darknet_amp *, const amp_step_report *, size_t good_steps);
+
 /* Prints that the step was skipped, and the loss scale from now on. */
 void amp_host_print_skip(struct darknet_amp *, const amp_step_report *, size_t good_steps);
 

@@ -34,7 +34,7 @@ struct darknet_amp {
     float step_scale;              /* the loss scale it was made with */
     double step_gradient_norm;     /* L2, unscaled, of the batch's mean, before clipping; NaN after an
                                       overflow */
-    int summary_printed, recompute_printed;
+    int summary_printed, recompute_printed, bad_loss_printed, softmax_printed;
     int anomaly_noted, anomaly_subdivision; /* debug=1, of the step under way: see report.h */
     char *anomaly_images;
     amp_image_losses image_losses; /* of the step under way: see spikes.h */

@@ -185,6 +185,7 @@ void darknet_amp_update(struct network *net)
         return;
     }
     amp->steps++;
+    amp_host_print_bad_loss(amp, &report, good_steps);
     if (amp_ranks_prints_for(amp)) print_summary(amp, net);
 }
 

@@ -16,6 +16,8 @@ typedef network amp_pass; /* what a layer's function is given: the network, as t
 #define AMP_OWN_GPU gpu_index /* the number of the GPU to use; negative: none */
 #define AMP_OWN_ON_GPU(array) (array) /* net->input_gpu, net->truth_gpu */
 
+#define AMP_OWN_SPATIAL_SOFTMAX(l) ((l)->spatial && !(l)->softmax_tree) /* over channels at each pixel */
+
 /* Types of a last layer that `detector train` and `classifier train` take. */
 #define AMP_OWN_DETECTORS YOLO: case REGION
 #define AMP_OWN_CLASSIFIERS SOFTMAX: case COST: case LOGXENT

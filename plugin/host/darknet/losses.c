@@ -1,0 +1,91 @@
+/* What AMP takes of a loss of Darknet's own after its forward: each image's part, and the logarithms that a
+ * softmax's loss needs and its probabilities no longer hold. */
+#include "room.h"
+
+#include <math.h>
+
+#include "../../tensor/half.h"
+#include "../network/ranks_join.h"
+#include "device.h"
+
+/* ---- softmax ---- */
+
+/* The numbers that one softmax is over. first: counted in the image. */
+typedef struct group { int first, count, stride; } group;
+
+static group group_of(const layer *l, int i)
+{
+    int pixels = l->w * l->h, each = l->inputs / (l->groups > 0 ? l->groups : 1);
+    if (AMP_OWN_SPATIAL_SOFTMAX(l)) return (group){ i % pixels, l->c, pixels };
+    if (!l->softmax_tree) return (group){ i / each * each, each, 1 };
+    int g = l->softmax_tree->group[i];
+    return (group){ l->softmax_tree->group_offset[g], l->softmax_tree->group_size[g], 1 };
+}
+
+/* log p of number i, where p = exp(x[i] / t) / Σ exp(x[k] / t). x: the image's. */
+static double log_probability(const layer *l, const float *x, int i)
+{
+    group g = group_of(l, i);
+    double t = AMP_OWN_SPATIAL_SOFTMAX(l) ? 1 : l->temperature, largest = -INFINITY, sum = 0;
+    const float *of_group = x + g.first;
+    for (int k = 0; k < g.count; k++) largest = fmax(largest, of_group[k * g.stride]);
+    for (int k = 0; k < g.count; k++) sum += exp((of_group[k * g.stride] - largest) / t);
+    return (x[i] - largest) / t - log(sum);
+}
+
+int amp_host_complete_softmax(layer *l, const float *input)
+{
+    double sum = 0;
+    for (int i = 0; i < l->batch * l->inputs; i++) {
+        if (!amp_is_finite(l->loss[i]))
+            l->loss[i] = (float)-log_probability(l, input + i / l->inputs * l->inputs, i % l->inputs);
+        sum += l->loss[i];
+    }
+    *l->cost = (float)sum;
+    return amp_is_finite(*l->cost);
+}
+
+static void complete_softmax(struct darknet_amp *amp, int index, const float *input)
+{
+    layer *l = &amp->net->layers[index];
+    size_t count = (size_t)l->batch * (size_t)l->inputs;
+    float *copy = NULL;
+    amp_error error;
+    if (l->type != SOFTMAX || amp_is_finite(*l->cost)) return;
+    if (amp_host_on_gpu(amp->net)) {
+        amp_backend *b = amp_engine_backend(amp->engine);
+        copy = amp_gap_scratch(count);
+        amp_host_check(b->download(b, copy, input, count * sizeof *copy, &error), &error);
+        input = copy;
+    }
+    int is_complete = amp_host_complete_softmax(l, input);
+    free(copy);
+    if (!is_complete || amp->softmax_printed || !amp_ranks_prints_for(amp)) return;
+    amp->softmax_printed = 1;
+    fprintf(stderr, "amp: layer %d [softmax]: the probability of an image's class is 0 in fp32, and Darknet's "
+            "loss inf: AMP's is computed from the layer's input; this line is printed once\n", index);
+}
+
+/* ---- each image's part ---- */
+
+/* Adds an array's numbers, or their squares, to the losses of the images that they belong to. */
+static void add_image_losses(struct darknet_amp *amp, const float *array, int per_image, int squared)
+{
+    double *losses = amp->image_losses.pass;
+    for (int b = 0; array && b < amp->net->batch; b++)
+        for (int i = 0; i < per_image; i++) {
+            double value = (double)array[(size_t)b * (size_t)per_image + (size_t)i];
+            losses[b] += squared ? value * value : value;
+        }
+}
+
+void amp_host_note_loss(struct darknet_amp *amp, int index, const float *input)
+{
+    const layer *l = &amp->net->layers[index];
+    if (!l->cost) return;
+    complete_softmax(amp, index, input);
+    if (!amp->image_losses.pass) return;
+    if (l->type == COST) add_image_losses(amp, l->output, l->outputs, 0);
+    else if (l->loss) add_image_losses(amp, l->loss, l->inputs, 0);
+    else add_image_losses(amp, l->delta, l->outputs, 1);
+}
