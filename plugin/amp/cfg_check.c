@@ -491,6 +491,7 @@ void cfg_walk_report(cfg_walk *walk, cfg_finding finding, const char *key, const
     int length = 0;
     va_list args;
     const section *s = walk->check->at;
+    if (walk->only_warns) finding = CFG_WARNS;
     if (finding == CFG_FAILS && walk->check->has_failed) return;
     if (finding == CFG_FAILS) walk->check->has_failed = 1;
     if (walk->resized)
@@ -583,7 +584,7 @@ static void sum_up(cfg_walk *walk, cfg_summary *summary)
     summary->last = section_of(walk, walk->count - 1)->kind->name;
     summary->classes = last->classes;
     summary->boxes = last->boxes;
-    summary->last_outputs = last->outputs;
+    summary->truths = last->truths ? last->truths : last->outputs;
     for (int i = 0; i < walk->count; i++) {
         summary->weights += walk->layers[i].weights;
         summary->outputs += walk->layers[i].outputs;

@@ -34,7 +34,7 @@ static void print_summary(const char *cfg, const cfg_summary *s)
 static amp_status check_data(amp_data_scan *scan, const cfg_summary *cfg, amp_error *error)
 {
     scan->classifier = cfg->classes == 0;
-    scan->classes = (int)(scan->classifier ? cfg->last_outputs : cfg->classes);
+    scan->classes = (int)(scan->classifier ? cfg->truths : cfg->classes);
     scan->w = (int)cfg->w;
     scan->h = (int)cfg->h;
     scan->boxes = (int)cfg->boxes;
@@ -85,12 +85,14 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
     int errors = summary.errors + (keys != AMP_OK) - found.repeated;
     if (errors)
         return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %d mistake%s", cfg, errors, errors == 1 ? "" : "s");
-    amp_data_scan scan = { .data_file = data, .listener = &printer };
+    amp_data_scan scan = { .data_file = data, .cfg = cfg, .listener = &printer };
     if (data) AMP_TRY(check_data(&scan, &summary, error));
     print_summary(cfg, &summary);
     if (*given) printf("[amp]: %s; other keys have their defaults (amp check -h lists them)\n", given);
     if (data)
-        printf("%.300s: no mistakes found: %ld images to train on, %ld to validate on\n", data,
-               scan.train.images, scan.valid.images);
+        printf("%.300s: %s: %ld images to train on, %ld to validate on%s\n", data,
+               amp_scan_is_odd(&scan) ? "can be trained on, but see above" : "no mistakes found",
+               scan.train.images, scan.valid.images,
+               scan.valid.images ? "" : ", which -map and amp valid want (`valid = FILE`)");
     return AMP_OK;
 }

@@ -12,9 +12,8 @@
 
 typedef struct scan {
     const amp_data_scan *request;
-    const amp_data_file *data;
     const char *file, *key; /* of the list */
-    amp_lines list, labels;
+    const amp_lines *list, *labels;
     amp_scanned_list *found;
     long mistakes;
     amp_error first;     /* of the mistakes */
@@ -24,14 +23,15 @@ typedef struct scan {
 
 enum { MISTAKES_REPORTED = 20 };
 
-/* Bad input is remembered, and the scan goes on; whatever else failed ends it. */
-static amp_status note_mistake(scan *s, const amp_error *mistake)
+/* It is remembered, and the scan goes on. */
+static amp_status note_mistake(void *context, const amp_error *mistake)
 {
+    scan *s = context;
     if (s->mistakes++ == 0) s->first = *mistake;
     const cfg_listener *listener = s->request->listener;
     if (listener && s->mistakes <= MISTAKES_REPORTED)
         listener->report(listener->context, 1, mistake->message);
-    return mistake->status == AMP_BAD_CONFIG ? AMP_OK : mistake->status;
+    return AMP_OK;
 }
 
 static void note(amp_scanned_list *list, int kind, const char *name)
@@ -40,12 +40,6 @@ static void note(amp_scanned_list *list, int kind, const char *name)
 }
 
 /* ---- images and boxes ---- */
-
-static int is_there(const char *image)
-{
-    struct stat status;
-    return *image && stat(image, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
-}
 
 static amp_status count_box(void *context, const char *file, unsigned long line, const amp_label *label,
                             int outside, amp_error *error)
@@ -93,56 +87,61 @@ static amp_status note_missing_labels(scan *s)
     return note_mistake(s, &error);
 }
 
-static amp_status check_images(scan *s, amp_error *error)
+static amp_status scan_images(scan *s)
 {
     s->without_labels = 0;
-    AMP_TRY(amp_check_image_paths(&s->list, s->file, error));
-    for (size_t i = 0; i < s->list.count; i++) {
-        const char *image = s->list.line[i];
+    for (size_t i = 0; i < s->list->count; i++) {
+        const char *image = s->list->line[i];
         s->found->images++;
-        if (!is_there(image)) note(s->found, AMP_SCAN_MISSING, image);
+        if (!amp_is_image_file(image)) note(s->found, AMP_SCAN_MISSING, image);
         else if (!s->request->classifier) AMP_TRY(check_boxes(s, image));
     }
-    if (s->without_labels) AMP_TRY(note_missing_labels(s));
-    if (s->found->odd[AMP_SCAN_MISSING].count < s->found->images) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: none of the %ld images of this list is there; the first "
-                    "is '%.300s'", s->file, s->found->images, s->found->odd[AMP_SCAN_MISSING].first);
+    return s->without_labels ? note_missing_labels(s) : AMP_OK;
 }
 
 /* ---- a classifier's labels ---- */
 
 static const double COMPARISONS_MOST = 2e7; /* of a path with a label: a second or two */
 
-static amp_status check_paths(scan *s, amp_error *error)
+static void scan_paths(scan *s)
 {
     int classes = s->request->classes, class_id;
-    size_t step = 1 + (size_t)((double)s->list.count * classes / COMPARISONS_MOST);
-    for (size_t i = 0; i < s->list.count; i += step) {
+    size_t step = 1 + (size_t)((double)s->list->count * classes / COMPARISONS_MOST);
+    for (size_t i = 0; i < s->list->count; i += step) {
         s->found->paths++;
-        int labels = amp_labels_in_path(s->list.line[i], s->labels.line, (size_t)classes, &class_id);
-        if (labels != 1 && (classes > 1 || labels)) note(s->found, AMP_SCAN_MISLABELLED, s->list.line[i]);
+        int labels = amp_labels_in_path(s->list->line[i], s->labels->line, (size_t)classes, &class_id);
+        if (labels != 1 && (classes > 1 || labels)) note(s->found, AMP_SCAN_MISLABELLED, s->list->line[i]);
     }
-    if (s->found->odd[AMP_SCAN_MISLABELLED].count < s->found->paths) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: no path holds exactly one of the %d labels, by which "
-                    "Darknet knows an image's class; the first is '%.300s'", s->file, classes,
-                    s->found->odd[AMP_SCAN_MISLABELLED].first);
 }
 
 /* ---- lists ---- */
 
-static amp_status check_list(scan *s, amp_error *error)
+static amp_status scan_list(scan *s, const char *key, const amp_lines *list, amp_scanned_list *found)
+{
+    s->key = key;
+    s->list = list;
+    s->found = found;
+    AMP_TRY(scan_images(s));
+    if (s->labels->count) scan_paths(s);
+    return AMP_OK;
+}
+
+/* What `train` is checked for by host/data/data_check.h, too. */
+static amp_status check_valid(const scan *s, const amp_data_file *data, amp_lines *list, amp_error *error)
 {
     char what[300];
-    if (!s->file)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: no `%s = FILE`, which names a list of images",
-                        s->data->name, s->key);
-    snprintf(what, sizeof what, "the list of images (`%s` in %.200s)", s->key, s->data->name);
-    amp_status status = amp_paths_read(s->file, what, &s->list, error);
-    if (status == AMP_OK) status = check_images(s, error);
-    if (status == AMP_OK && s->labels.count > 0) status = check_paths(s, error);
-    amp_lines_free(&s->list);
-    return status;
+    if (!data->valid)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: no `valid = FILE`, which names a list of images",
+                        data->name);
+    snprintf(what, sizeof what, "the list of images (`valid` in %.200s)", data->name);
+    AMP_TRY(amp_paths_read(data->valid, what, list, error));
+    AMP_TRY(amp_check_image_paths(list, data->valid, error));
+    AMP_TRY(amp_check_images_there(list, data->valid, error));
+    if (!s->labels->count) return AMP_OK;
+    return amp_check_paths_name_labels(list, s->labels, s->request->classes, data->valid, error);
 }
+
+static const char NAMES[] = "the class names";
 
 static void warn(amp_data_scan *scan, const amp_data_file *data)
 {
@@ -155,51 +154,61 @@ static void warn(amp_data_scan *scan, const amp_data_file *data)
     else if (data->classes && data->classes != classes)
         snprintf(scan->warning, room, "%.200s: classes = %d, but the network has %d", data->name,
                  data->classes, classes);
-    else if (names && amp_paths_read(names, "the class names", &list, &error) != AMP_OK)
-        snprintf(scan->warning, room, "%.500s", error.message);
-    else if (names && list.count != (size_t)classes)
+    else if (names && amp_paths_read(names, NAMES, &list, &error) == AMP_OK && list.count != (size_t)classes)
         snprintf(scan->warning, room, "%.200s: %zu class names, but the network has %d classes", names,
                  list.count, classes);
     amp_lines_free(&list);
 }
 
-static amp_status report_mistakes(const scan *s, amp_error *error)
+static amp_status report_mistakes(const scan *s, const amp_data_file *data, amp_error *error)
 {
     if (s->request->listener)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %ld mistake%s", s->data->name, s->mistakes,
+        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %ld mistake%s", data->name, s->mistakes,
                         s->mistakes == 1 ? "" : "s");
     *error = s->first;
-    return error->status;
+    return error->status = AMP_BAD_CONFIG;
 }
 
-static amp_status scan_both(amp_data_scan *request, const amp_data_file *data, amp_error *error)
+static amp_status scan_all(scan *s, amp_data_scan *request, const amp_data_file *data, amp_error *error)
 {
-    scan s = { .request = request, .data = data };
-    amp_status status = AMP_OK;
-    if (request->classifier && data->classes && data->classes != request->classes)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: classes = %d, but the network has %d; make them "
-                        "alike", data->name, data->classes, request->classes);
-    if (request->classifier && !data->tag)
-        status = amp_check_labels(data, request->classes, &s.labels, error);
-    for (int valid = 0; status == AMP_OK && valid < 2; valid++) {
-        s.key = valid ? "valid" : "train";
-        s.file = valid ? data->valid : data->train;
-        s.found = valid ? &request->valid : &request->train;
-        status = check_list(&s, error);
-        if (status != AMP_OK) status = note_mistake(&s, error);
+    amp_training_data training = { .data = data, .cfg = request->cfg, .classifier = request->classifier,
+                                   .classes = request->classes };
+    amp_lines valid = { 0 }, names = { 0 };
+    amp_status status = amp_check_data(&training, note_mistake, s, error);
+    s->labels = &training.labels;
+    s->file = training.file;
+    if (status == AMP_OK && data->names && amp_paths_read(data->names, NAMES, &names, error) != AMP_OK)
+        status = note_mistake(s, error);
+    if (status == AMP_OK) status = scan_list(s, "train", &training.list, &request->train);
+    if (status == AMP_OK && s->mistakes == 0 && amp_check_boxes(&training, error) != AMP_OK)
+        status = note_mistake(s, error);
+    if (status == AMP_OK && (data->valid || request->measures)) {
+        if (check_valid(s, data, &valid, error) != AMP_OK) status = note_mistake(s, error);
+        s->file = data->valid;
+        if (status == AMP_OK) status = scan_list(s, "valid", &valid, &request->valid);
     }
-    amp_lines_free(&s.labels);
-    return status == AMP_OK && s.mistakes ? report_mistakes(&s, error) : status;
+    amp_lines_free(&valid);
+    amp_lines_free(&names);
+    amp_training_data_free(&training);
+    return status == AMP_OK && s->mistakes ? report_mistakes(s, data, error) : status;
 }
 
-amp_status amp_scan_data(amp_data_scan *scan, amp_error *error)
+amp_status amp_scan_data(amp_data_scan *scan_request, amp_error *error)
 {
     amp_data_file data;
-    amp_status status = amp_data_file_read(scan->data_file, &data, error);
-    if (status == AMP_OK) status = scan_both(scan, &data, error);
-    if (status == AMP_OK) warn(scan, &data);
+    scan s = { .request = scan_request };
+    amp_status status = amp_data_file_read(scan_request->data_file, &data, error);
+    if (status == AMP_OK) status = scan_all(&s, scan_request, &data, error);
+    if (status == AMP_OK) warn(scan_request, &data);
     amp_data_file_free(&data);
     return status;
+}
+
+int amp_scan_is_odd(const amp_data_scan *scan)
+{
+    int is_odd = scan->warning[0] != 0;
+    for (int k = 0; k < AMP_SCAN_KINDS; k++) is_odd |= scan->train.odd[k].count || scan->valid.odd[k].count;
+    return is_odd;
 }
 
 /* ---- printing ---- */

@@ -19,12 +19,14 @@ typedef struct amp_scanned_list {
 } amp_scanned_list;
 
 typedef struct amp_data_scan {
-    /* Set by the caller. w, h: of the network's input. boxes: that a detector's step uses of an image.
-     * classes: the network's (of a detector's last layer, or a classifier's output).
-     * listener: is called for the first 20 mistakes (at most one for each label file, and one for all missing
-     * label files together); the error then gives their number. NULL: the error is the first mistake. */
-    const char *data_file;
-    int classifier, classes, w, h, boxes;
+    /* Set by the caller. cfg: of what is to be trained; NULL: nothing is saved where the .data file says.
+     * w, h: of the network's input. boxes: that a detector's step uses of an image. classes: the network's
+     * (of a detector's last layer, or a classifier's numbers of truth). measures: `valid` is needed.
+     * listener: is called for the first 20 mistakes (at most one for each label file, and one for all
+     * missing label files together); the error then gives their number. NULL: the error is the first
+     * mistake. */
+    const char *data_file, *cfg;
+    int classifier, classes, w, h, boxes, measures;
     const cfg_listener *listener;
     /* Set by amp_scan_data. warning: .data file and network differ in names or classes; else empty. */
     amp_scanned_list train, valid;
@@ -39,5 +41,7 @@ typedef struct amp_data_scan {
  * classes, or held by no path. */
 amp_status amp_scan_data(amp_data_scan *, amp_error *error);
 
+/* Whether there is a warning or an oddity. */
+int amp_scan_is_odd(const amp_data_scan *);
 /* Prints a line on stderr for the warning and for each kind of oddity that was found. */
 void amp_scan_print(const amp_data_scan *);

@@ -115,12 +115,11 @@ void amp_fork_forget_overflow(struct darknet_amp *);
  * Darknet; does nothing without a GPU. */
 void amp_fork_use_device(const struct network *);
 
-/* Ends the program if the classifier's or detector's loop cannot train the network on data with so many
- * classes (0: the .data file does not say). */
-void amp_fork_check_classes(struct network *, int classes, int classifier);
-
 /* Whether the loaders of `detector train`, or of `classifier train`, make images of so many channels. */
 int amp_fork_loads_channels(int channels, int classifier);
+
+/* The list of images that `detector train` takes where the .data file names none. */
+extern const char amp_fork_train_list[];
 
 /* Whether Darknet itself has `detector map`, and -map of a network without AMP. */
 int amp_fork_knows_map(void);

@@ -20,9 +20,8 @@
 #define FROM_0 "; allowed: a whole number from 0 up"
 #define NOT_NEGATIVE "; allowed: a number from 0 up"
 #define FRACTION "; allowed: a number from 0 to below 1"
-#define OWN_WINDOW                                                                                           \
-    ": runs as Darknet's own code, whose 1x1 windows pass over padding and stride; leave these out, or this "  \
-    "key"
+#define OWN_WINDOW ": runs as Darknet's own code, whose 1x1 windows pass over padding and stride; leave " \
+    "these out, or this key"
 #define POSITIVE "; allowed: a number above 0"
 #define TO_1 "; allowed: a number from 0 to 1"
 #define A_NUMBER "; allowed: a number"
@@ -390,7 +389,7 @@ TEST(layers)
         { YOLO "classes=2\nnum=2000000000\nanchors=1,2",
           ":10: [yolo] anchors = 1,2: anchors has 2 numbers, but num=2000000000 needs 4000000000" },
         { YOLO ANCHORED "jitter=1", ":11: [yolo] jitter = 1: not below 1" FRACTION },
-        { YOLO ANCHORED "max=0", ":11: [yolo] max = 0: below 1; allowed: a whole number from 1 to 90" },
+        { YOLO ANCHORED "max=30", ":11: [yolo] max = 30: below 90; allowed: 90" },
         { YOLO ANCHORED "map=empty", ":11: [yolo] map = empty: the file is empty" },
         { YOLO ANCHORED "map=bad.map",
           ":11: [yolo] map = bad.map: line 2 of the file is not one of the 2 classes (from 0)" },
@@ -407,7 +406,7 @@ TEST(layers)
         { REGION ANCHORED "coords=-4",
           ":11: [region] coords = -4: below 4; allowed: a whole number from 4 to 65536" },
         { REGION ANCHORED "max=31",
-          ":11: [region] max = 31: above 30; allowed: a whole number from 1 to 30" },
+          ":11: [region] max = 31: above 30; allowed: 30" },
         { REGION ANCHORED "tree=many.tree",
           ":11: [region] tree = many.tree: the tree has 300 nodes, and the layer only 2 numbers for them" },
         { DETECTION "classes=2\nside=2\nnum=2",
@@ -465,7 +464,12 @@ TEST(what_it_is_trained_for)
 {
 #define TRAINED(channels) "[net]\nwidth=32\nheight=32\nchannels=" channels "\n"
 #define BOXES "[yolo]\nclasses=2\nnum=1\nanchors=1,2\nrandom=1\n"
+#define HEAD(filters, kind, classes) \
+    "[convolutional]\nfilters=" filters "\n" kind "\nclasses=" classes "\nnum=1\nanchors=1,2\n"
 #define SEVEN "[convolutional]\nfilters=7\n"
+#define NO_HEAD \
+    ": the last layer is neither [yolo] nor [region], so that `detector train` knows no classes"
+#define UNLIKE " are loaded; give all heads the kind of the last one, and coords=4"
 #define FIXED                                                                                                \
     ": random=1 resizes the network while it trains, and this layer is made for one size; set random=0"
     static const struct {
@@ -499,6 +503,16 @@ TEST(what_it_is_trained_for)
           ":15: [convolutional]: resized to 352x352 (random=1): needs an image with width, height and "
           "channels, and layer 3 "
           "[route] gives none, since the layers that it joins differ in width or height" },
+        { CFG_TRAINS_DETECTOR, TRAINED("3") SEVEN "[avgpool]\n[softmax]\n", ":8: [softmax]" NO_HEAD },
+        { CFG_TRAINS_DATA,
+          TRAINED("3") "[connected]\noutput=28\n[detection]\nclasses=2\ncoords=4\nside=2\n",
+          ":7: [detection]" NO_HEAD },
+        { CFG_TRAINS_DETECTOR, TRAINED("3") HEAD("8", "[yolo]", "3") HEAD("7", "[yolo]", "2"),
+          ":8: [yolo] classes = 3: the last layer has classes=2, and this one 3; give all the same" },
+        { CFG_TRAINS_DETECTOR, TRAINED("3") HEAD("7", "[region]", "2") HEAD("7", "[yolo]", "2"),
+          ":7: [region]: reads 150 numbers of truth an image, and for the last layer 450" UNLIKE },
+        { CFG_TRAINS_DATA, TRAINED("3") HEAD("8", "[region]", "2") "coords=5\n",
+          ":7: [region]: reads 180 numbers of truth an image, and for the last layer 150" UNLIKE },
         { CFG_TRAINS_CLASSIFIER, TRAINED("3") "random=1\n[local]\nfilters=4\n[avgpool]\n[softmax]\n",
           ":6: [local]" FIXED },
         { CFG_TRAINS_CLASSIFIER, TRAINED("3") "random=1\n[connected]\noutput=4\n[softmax]\n",
@@ -658,7 +672,7 @@ TEST(the_summary_counts)
     check("x.cfg", CFG_TRAINS_BOXES, &found, &s);
     assert_string_equal(found.error, "");
     assert_true(s.layers == 2 && s.w == 8 && s.h == 8 && s.c == 3 && s.batch == 4 && s.classes == 2);
-    assert_true(s.weights == 3 * 14 * 9 + 4 * 14 && s.last_outputs == 8 * 8 * 14 &&
+    assert_true(s.weights == 3 * 14 * 9 + 4 * 14 && s.truths == 450 &&
                 s.outputs == 2 * 8 * 8 * 14);
 }
 

@@ -83,6 +83,27 @@ refused gelu.data '[convolutional]' activation "$own" activation=revleaky size=1
 for line in antialiasing=1 maxpool_zero_nonmax=1; do
     refused tiny.data '[maxpool]' "${line%=*}" "$never" $line
 done
+for rest in '[crnn] xnor=1 hidden=8 output=16 pad=1' '[avgpool] [scale_channels] from=2 activation=revleaky' \
+    '[sam] from=-1 activation=revleaky' '[convolutional] filters=16 activation=relu6 xnor=1' \
+    '[shortcut] from=-2,-3 activation=relu6 weights_type=per_channel weights_normalization=relu'; do
+    printf '%s\n' '[net]' batch=8 width=32 height=32 channels=3 max_batches=1 '[convolutional]' filters=16 \
+        '[convolutional]' filters=16 '[convolutional]' filters=16 $rest '[convolutional]' filters=21 \
+        '[yolo]' classes=2 num=3 anchors=1,2,3,4,5,6 > x.cfg
+    check 1 tiny.data
+    ! "$ALEXEYAB" detector train tiny.data x.cfg -dont_show -amp fp32 > out 2> err || fail "$rest: is trained"
+    [ "$(grep '^error: ' found)" = "error: $(tail -n 1 err)" ] || fail "$rest: $(cat found err)"
+done
+refused tiny.data '[convolutional]' batch_normalize 'above 1; allowed: ' batch_normalize=2
+# Heads that do not fit each other, or what is loaded.
+sed '0,/^filters=21/s//filters=24/' tiny.cfg > heads.cfg
+cp tiny.data heads.data
+refused heads.data '[yolo]' classes 'the last layer has classes=2, and this one 3; give all' classes=3
+refused tiny.data '[yolo]' counters_per_class 'has 3 numbers, and classes=2 needs' counters_per_class=1,2,3
+refused tiny.data '[yolo]' max=30 'has room for 30 boxes an image, and the last layer for 200' max=30
+sed 's/^\[yolo\]/&\nmax=30/' tiny.cfg > x.cfg
+check 0 tiny.data
+succeeds "$ALEXEYAB" detector train tiny.data x.cfg -dont_show -amp bf16
+rm -f backup/*
 passes tiny.data adversarial_lr=0 contrastive=0 mosaic=0 cutmix=0 letter_box=1 mixup=1
 for kind in rnn gru lstm conv_lstm; do
     printf '%s\n' '[net]' inputs=8 '[connected]' output=8 "[$kind]" output=8 > x.cfg
@@ -109,6 +130,15 @@ cp tiny.data one.data
 refused one.data '[net]' batch 'is one image a step, which detector train refuses; allowed: 2 or more' hue=.1
 sed -i 's/^batch=.*/batch=2/' one.cfg
 passes one.data saturation=1.5
+
+# The guide lists all that the table refuses.
+sed -n 's/^ *{ \(0\|"\[[a-z_]*\]"\), "\([a-zA-Z_]*\)", .*/\2/p' "$SOURCE_DIR/plugin/host/family/cfg_keys.c" |
+    grep -v '^\(max\|min\)_crop\|show_details' | sort -u > keys
+[ "$(wc -l < keys)" -gt 20 ] || fail "the table of what is refused: $(cat keys)"
+while read -r key; do
+    sed -n '/Refused, each in one line/,/^\* /p' "$SOURCE_DIR/docs/guide.md" | grep -q "\`$key[\`=]" ||
+        fail "the guide does not say that $key is refused"
+done < keys
 
 # ---- images ----
 needs_opencv='joins images by OpenCV, without which this Darknet was built; allowed: 0, or a build with OPEN'

@@ -268,8 +268,10 @@ sed -i s/1.jpg/1.webp/ case/train.txt
 rm -r case/backup/*
 refused 'pictures/1.webp: Darknet takes this file for a label file, and it is none: it finds '
 fresh detector 'images without objects'
-for i in 1 2 3 4 5 6 7 8; do : > case/labels/$i.txt; done
+for i in 1 2 3 4 5 6 7; do : > case/labels/$i.txt; done
 goes_on 0 'left out'
+: > case/labels/8.txt
+refused 'train.txt: none of the 8 images has a label with a part in it: there is nothing to learn'
 fresh detector 'boxes that are none'
 for i in 1 2 3 4 5 6 7 8; do
     printf '0 0 0 0 0\n1 1.6 .5 .2 .2\n0 .5 .5 .2 -.1\n1 .5 .5 .2 .2\n' > case/labels/$i.txt
@@ -316,10 +318,10 @@ cfg() { # cfg <name> <sed script> <what is said>
 cfg 'filters' '0,/filters=21/s//filters=255/' \
     '[yolo]: 3 boxes of 2 classes need filters=21 in the layer before it, which has 255'
 cfg 'one yolo layer edited' '0,/filters=21/s//filters=24/; 0,/^classes=2/s//classes=3/' \
-    'amp: layer 7 has classes=3 and layer 12 classes=2; give all the same'
+    '[yolo] classes = 3: the last layer has classes=2, and this one 3; give all the same'
 cfg 'less' 's/^jitter/max=20\njitter/' \
-    'amp: layer 7 reads 90 boxes an image and max=20 are loaded; leave max= out'
-cfg 'no yolo layer' '/^\[yolo\]/,$d' 'amp: the last layer is neither [yolo] nor [region]'
+    '[yolo] max = 20: below 90; allowed: 90'
+cfg 'no yolo layer' '/^\[yolo\]/,$d' ': the last layer is neither [yolo] nor [region]'
 
 fresh detector 'network: other classes than the .data file'
 sed -i 's/classes=2/classes=80/' case/tiny.data

@@ -350,7 +350,7 @@ bad_input_is_one_line_and_leaves_nothing() {
     edit middle '/^\[upsample\]/,$d'
     edit middle_yolo 's/^filters=16/filters=24/'
     printf 'no image' > images/text.jpg
-    : > labels/text.txt
+    echo '0 .5 .5 .2 .2' > labels/text.txt
     echo "$PWD/images/text.jpg" > unreadable.txt
     sed 's/^train=.*/train=unreadable.txt/' tiny.data > unreadable.data
     layers > yolo1.cfg <<'CFG'
@@ -371,7 +371,7 @@ CFG
     : > labels/far.txt
     sed '/^labels=/d' pictures.data > nolabels.data
     refused 'data/labels.list: .*the list of labels' nolabels.data kind.cfg -iters 1 # Darknet's default
-    refused 'yolo train' tiny.data yolo1.cfg
+    refused 'the last layer is neither' tiny.data yolo1.cfg
     refused 'ends in \[route\]' tiny.data middle.cfg
     refused 'tiny.data:1' tiny.data tiny.data -iters 5
     refused 'nowhere.weights' tiny.data tiny.cfg nowhere.weights

@@ -472,7 +472,8 @@ TEST(a_list_longer_than_any_buffer_is_read_whole)
 
 static void small_set(void)
 {
-    put_file("my.data", "classes=2\ntrain=train.txt\nvalid=valid.txt\nnames=my.names\nlabels=my.names\n");
+    put_file("my.data",
+               "classes=2\ntrain=train.txt\nvalid=valid.txt\nnames=my.names\nlabels=my.names\nbackup=.\n");
     put_file("my.names", "round\nsquare\n");
     put_file("train.txt", "images/1.round.jpg\nimages/2.square.jpg\nimages/3.round.jpg\n");
     put_file("valid.txt", "images/4.square.jpg\nimages/1.round.jpg\n");
@@ -484,11 +485,37 @@ static void small_set(void)
         snprintf(file, sizeof file, "labels/%s.txt", names[i]);
         put_file(file, "0 .5 .5 .2 .2\n1 .5 .5 .2 .2\n");
     }
+    put_file("images/5.away.jpg", "an image");
+    put_file("labels/5.away.txt", "0 1.5 .5 .2 .2\n1 0 0 1 1\n");
+    put_file("images/6.empty.jpg", "an image");
+    put_file("labels/6.empty.txt", "\n");
+    put_file("images/7.round.square.jpg", "an image");
+#define ANY_CFG "[net]\namp=1\nwidth=32\nheight=32\nchannels=3\nbatch=4\nmax_batches=9\n[convolutional]\n"
+    put_file("detector.cfg", ANY_CFG "filters=7\n[yolo]\nclasses=2\nnum=1\nanchors=1,2\n");
+    put_file("classifier.cfg", ANY_CFG "filters=2\n[avgpool]\n[softmax]\n");
+    put_file("third.cfg", ANY_CFG "filters=3\n[avgpool]\n[softmax]\n");
+}
+
+/* The start of a training, in a child. */
+typedef struct start { const char *cfg; int classifier; } start;
+static void starts(void *context)
+{
+    const start *s = context;
+    amp_check_training("my.data", s->cfg, s->classifier);
+}
+static void at_start(int classifier, int classes, const char *expected)
+{
+    char said[4000];
+    start s = { !classifier ? "detector.cfg" : classes == 2 ? "classifier.cfg" : "third.cfg", classifier };
+    int status = in_child(starts, &s, said, sizeof said);
+    if (status != (expected != NULL) || (expected && !strstr(said, expected)))
+        fail_msg("the start: status %d, and no '%s' in: %s", status, expected ? expected : "", said);
 }
 
 static amp_data_scan scanned(int classifier, int classes, amp_status expected, amp_error *error)
 {
-    amp_data_scan scan = { .data_file = "my.data", .classifier = classifier, .classes = classes };
+    amp_data_scan scan = { .data_file = "my.data", .cfg = "my.cfg", .classifier = classifier,
+                           .classes = classes };
     assert_int_equal(amp_scan_data(&scan, error), expected);
     return scan;
 }
@@ -505,7 +532,13 @@ TEST(a_good_set_is_counted)
         for (int k = 0; k < AMP_SCAN_KINDS; k++)
             assert_int_equal(scan.train.odd[k].count + scan.valid.odd[k].count, 0);
         assert_string_equal(scan.warning, "");
+        at_start(classifier, 2, NULL);
     }
+    put_file("my.data", "classes=2\ntrain=train.txt\nlabels=my.names\nbackup=.\n"); /* `valid` is for -map */
+    scanned(0, 2, AMP_OK, &error);
+    amp_data_scan measures = { .data_file = "my.data", .classes = 2, .measures = 1 };
+    assert_int_equal(amp_scan_data(&measures, &error), AMP_BAD_CONFIG);
+    assert_string_equal(error.message, "my.data: no `valid = FILE`, which names a list of images");
 }
 
 TEST(what_a_training_survives_is_counted_and_named)
@@ -533,31 +566,49 @@ TEST(what_a_training_survives_is_counted_and_named)
     assert_string_equal(scan.train.odd[AMP_SCAN_MISLABELLED].first, "images/5.plain.jpg");
 }
 
+/* starts: the training begins all the same, and ends where it comes to that label, or needs that file. */
 TEST(what_a_training_does_not_survive_is_an_error)
 {
-    const struct { const char *file, *text; int classifier; const char *expected; } cases[] = {
-        { "my.data", "train=train.txt\n", 0, "my.data: no `valid = FILE`" },
-        { "my.data", "valid=train.txt\n", 0, "my.data: no `train = FILE`" },
-        { "my.data", "train=nowhere.txt\n", 0,
-          "nowhere.txt: cannot read the list of images (`train` in my.data): No such file" },
-        { "valid.txt", "\n", 0, "valid.txt: the list of images (`valid` in my.data) is empty" },
-        { "train.txt", "a.jpg\nb.jpg\n", 0,
+    const struct { const char *file, *text; int classifier, starts; const char *expected; } cases[] = {
+        { "my.data", "valid=train.txt\nbackup=.\n", 0, 0,
+          "data/train.list: cannot read the list of training images (`train` in my.data): No such file" },
+        { "my.data", "train=nowhere.txt\nbackup=.\n", 0, 0,
+          "nowhere.txt: cannot read the list of training images (`train` in my.data): No such file" },
+        { "my.data", "train=train.txt\nbackup=nowhere\n", 0, 0,
+          "my.data: backup = nowhere: nothing can be saved there: No such file" },
+        { "my.data", "train=train.txt\nnames=no.names\nbackup=.\n", 0, 1,
+          "no.names: cannot read the class names: No such file" },
+        { "valid.txt", "\n", 0, 1, "valid.txt: the list of images (`valid` in my.data) is empty" },
+        { "valid.txt", "a.jpg\n", 0, 1, "valid.txt: none of the 1 images of this list is there" },
+        { "train.txt", "a.jpg\nb.jpg\n", 0, 0,
           "train.txt: none of the 2 images of this list is there; the first is 'a.jpg'" },
-        { "train.txt", "images/1.round.jpg\r\nimages/2.square.jpg\r\n", 0,
+        { "train.txt", "images/1.round.jpg\na.jpg\nb.jpg\n", 0, 0,
+          "train.txt: 2 of the 3 images of this list are missing or empty; the first is 'a.jpg'" },
+        { "train.txt", "images/1.round.jpg\na.jpg\nb.jpg\n", 1, 0,
+          "train.txt: 2 of the 3 images of this list are missing or empty; the first is 'a.jpg'" },
+        { "train.txt", "images/1.round.jpg\r\nimages/2.square.jpg\r\n", 0, 0,
           "train.txt:1: image 'images/1.round.jpg' is not there, since the line ends in a carriage return: "
           "write the list with Unix line ends" },
-        { "train.txt", "images/1.round.jpg\nimages/2.square.jpg\r\n", 1,
+        { "train.txt", "images/1.round.jpg\nimages/2.square.jpg\r\n", 1, 0,
           "train.txt:2: image 'images/2.square.jpg' is not there, since the line ends" },
-        { "train.txt", "1.webp\n", 0,
+        { "train.txt", "1.webp\n", 0, 0,
           "1.webp: Darknet takes this file for a label file, and it is none: it finds labels of images that "
           "are named .jpg, .png, .JPG or .JPEG only; rename the image" },
-        { "labels/2.square.txt", "0 .5 .5 .2 .2\n2 .5 .5 .2 .2\n", 0,
+        { "train.txt", "images/5.away.jpg\nimages/6.empty.jpg\n", 0, 0,
+          "train.txt: none of the 2 images has a label with a part in it: there is nothing to learn; the "
+          "last labels are labels/6.empty.txt" },
+        { "train.txt", "images/7.round.square.jpg\n", 0, 0,
+          "labels/7.round.square.txt: cannot read this label file: No such file" },
+        { "labels/2.square.txt", "0 .5 .5 .2 .2\n2 .5 .5 .2 .2\n", 0, 1,
           "labels/2.square.txt:2: label '2 .5 .5 .2 .2' is of a class" },
-        { "labels/4.square.txt", "0 .5 .5 inf .2\n", 0,
+        { "labels/4.square.txt", "0 .5 .5 inf .2\n", 0, 1,
           "labels/4.square.txt:1: label '0 .5 .5 inf .2' holds inf or NaN" },
-        { "my.names", "round\n", 1, "my.names: holds 1 labels, but my.data has classes = 2" },
-        { "my.names", "round\n\n", 1, "my.names:2: a blank line" },
-        { "my.names", "cat\ndog\n", 1, "train.txt: no path holds exactly one of the 2 labels" } };
+        { "my.names", "round\n", 1, 0, "my.names: holds 1 labels, but my.data has classes = 2" },
+        { "my.names", "round\n\n", 1, 0, "my.names:2: a blank line" },
+        { "my.names", "cat\ndog\n", 1, 0, "train.txt: no path holds exactly one of the 2 labels" },
+        { "train.txt", "images/7.round.square.jpg\n", 1, 0,
+          "train.txt: no path holds exactly one of the 2 labels, by which Darknet knows an image's class; "
+          "the last tried holds 2: 'images/7.round.square.jpg'" } };
     amp_error error;
     put_file("1.webp", "RIFF");
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -566,10 +617,18 @@ TEST(what_a_training_does_not_survive_is_an_error)
         scanned(cases[i].classifier, 2, AMP_BAD_CONFIG, &error);
         if (!strstr(error.message, cases[i].expected))
             fail_msg("no '%s' in: %s", cases[i].expected, error.message);
+        at_start(cases[i].classifier, 2, cases[i].starts ? NULL : cases[i].expected);
     }
-    small_set();
-    scanned(1, 3, AMP_BAD_CONFIG, &error);
-    assert_non_null(strstr(error.message, "classes = 2, but the network has 3"));
+    for (int given = 0; given < 2; given++) {
+        const char *expected = given ? "my.data: the network tells 3 classes apart, and the .data file has "
+                                       "classes = 2; make them alike"
+            : "classes = 2, as Darknet has it where the key is not given; make them alike";
+        small_set();
+        if (!given) put_file("my.data", "train=train.txt\nvalid=valid.txt\nlabels=my.names\nbackup=.\n");
+        scanned(1, 3, AMP_BAD_CONFIG, &error);
+        assert_non_null(strstr(error.message, expected));
+        at_start(1, 3, expected);
+    }
     unlink("labels/1.round.txt");
     scanned(0, 2, AMP_BAD_CONFIG, &error);
     assert_non_null(strstr(error.message, "labels/1.round.txt: cannot read this label file"));

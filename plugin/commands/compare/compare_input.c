@@ -21,10 +21,6 @@ static amp_status find_kind(amp_comparison *c, const char *section, amp_error *e
         c->kind = known[k].kind;
         if (!strcmp(section, known[k].section)) return AMP_OK;
     }
-    if (!strcmp(section, "[detection]"))
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: it ends in [detection] (YOLO v1), which `darknet yolo "
-                        "train` trains; compare knows detectors that end in [yolo] or [region], and "
-                        "classifiers", c->cfg);
     return amp_fail(error, AMP_BAD_CONFIG, "%s: it ends in %s; compare knows detectors that end in [yolo] or "
                     "[region], and classifiers that end in [softmax], [cost] or [logistic]", c->cfg, section);
 }
@@ -40,7 +36,7 @@ static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
     c->width = (int)s->w;
     c->height = (int)s->h;
     c->boxes = (int)s->boxes;
-    c->classes = (int)(c->kind == AMP_COMPARED_CLASSIFIER ? s->last_outputs : s->classes);
+    c->classes = (int)(c->kind == AMP_COMPARED_CLASSIFIER ? s->truths : s->classes);
     if (!c->iterations) c->iterations = facts.max_batches;
     if (c->iterations > 0) return AMP_OK;
     return amp_fail(error, AMP_BAD_CONFIG, "%s: no max_batches= under [net]; say with -iters how many "
@@ -53,7 +49,8 @@ static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
 static amp_status look_at_data(amp_comparison *c, amp_error *error)
 {
     amp_data_scan scan = { .data_file = c->data, .classifier = c->kind == AMP_COMPARED_CLASSIFIER,
-                           .classes = c->classes, .w = c->width, .h = c->height, .boxes = c->boxes };
+                           .classes = c->classes, .w = c->width, .h = c->height, .boxes = c->boxes,
+                           .measures = 1 };
     AMP_TRY(amp_scan_data(&scan, error));
     amp_scan_print(&scan);
     c->train_images = scan.train.images;

@@ -8,7 +8,9 @@
 
 #define ACTIVATION_KEY WORD("activation", LOGISTIC_IS, activations)
 #define LINEAR_KEY WORD("activation", LINEAR_IS, activations)
+#ifndef BATCH_NORMALIZE
 #define BATCH_NORMALIZE FLAG("batch_normalize")
+#endif
 #define FROM_1(name, fallback) WHOLE(name, fallback, 1, 1000000)
 #define NATURAL(name, fallback) WHOLE(name, fallback, 0, INT_MAX)
 #define NUMBERS(name, rules) { name, CFG_REAL, CFG_LIST | (rules), 0, 0, 1e300, 0 }

@@ -96,17 +96,24 @@ static double stride_of(const cfg_walk *walk, const char *key)
     return stride >= 1 ? stride : number(walk, "stride");
 }
 
-/* What AMP leaves to Darknet's own code (native_tables.c), whose 1x1 windows take the input as it lies. */
-static void check_own_window(cfg_walk *walk, double pad, double stride_x, double stride_y)
+static int has_activation(const cfg_walk *walk, const char *name)
 {
     const char *activation = cfg_walk_text(walk, "activation");
+    return activation && !strcmp(activation, name);
+}
+
+/* What AMP leaves to Darknet's own code (native_tables.c), whose 1x1 windows take the input as it lies, and
+ * which has no gradient of relu6. */
+static void check_own(cfg_walk *walk, double pad, double stride_x, double stride_y)
+{
     const char *key = number(walk, "xnor") ? "xnor" : number(walk, "binary") ? "binary"
-                    : number(walk, "dot") ? "dot"
-                    : activation && !strcmp(activation, "revleaky") ? "activation" : NULL;
+                    : number(walk, "dot") ? "dot" : has_activation(walk, "revleaky") ? "activation" : NULL;
     if (key && number(walk, "size") == 1 && (pad || stride_x > 1 || stride_y > 1)
         && !cfg_own_lays_out_1x1(stride_x, number(walk, "dilation")))
         fail(walk, key, "runs as Darknet's own code, whose 1x1 windows pass over padding and stride; leave "
              "these out, or this key");
+    if (key && has_activation(walk, "relu6"))
+        fail(walk, key, "runs as Darknet's own code, which does not train with activation=relu6");
 }
 
 void cfg_rule_convolutional(cfg_walk *walk)
@@ -118,7 +125,7 @@ void cfg_rule_convolutional(cfg_walk *walk)
         fail(walk, "groups", "does not divide the %.0f channels that go in and the %.0f filters", c, n);
         return;
     }
-    check_own_window(walk, pad, stride_x, stride_y);
+    check_own(walk, pad, stride_x, stride_y);
     if (number(walk, "numload") > n)
         fail(walk, "numload", "more than the %.0f filters of this layer", n);
     double w = walk->in->w + 2 * pad, h = walk->in->h + 2 * pad;
@@ -315,15 +322,21 @@ void cfg_rule_shortcut(cfg_walk *walk)
 void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
 {
     const cfg_shape *in = walk->in;
+    int count = cfg_walk_numbers(walk, "from"), is_own = number(walk, "weights_type") != 0;
     if (number(walk, "weights_type") && !number(walk, "weights_normalization"))
         fail(walk, "weights_type", "weights need weights_normalization=relu or softmax");
-    for (int i = 0; i < cfg_walk_numbers(walk, "from"); i++) {
+    for (int i = 0; i < count; i++) {
         int index = (int)cfg_walk_at(walk, "from", i);
         const cfg_shape *from = &walk->layers[index];
+        is_own |= count > 1 && from->outputs && from->outputs != in->outputs;
         if (from->outputs && (from->w != in->w || from->h != in->h))
             fail(walk, "from", "layer %d gives %.0fx%.0f, and the layer before %.0fx%.0f; both must be as "
                  "large", index, from->w, from->h, in->w, in->h);
     }
+    /* with relu6 its output is 0, and for hard_mish it has no buffer to keep its input in */
+    if (is_own && (has_activation(walk, "relu6") || has_activation(walk, "hard_mish")))
+        fail(walk, "activation", "cannot be trained with in Darknet's own shortcut, which adds with weights, "
+             "or several layers of different shapes; take another, or run with -amp off");
 }
 
 /* A layer that scales the channels, or the places, of another one. */
@@ -500,11 +513,13 @@ void cfg_rule_iseg(cfg_walk *walk)
              channels, walk->in->c);
 }
 
-static void set_boxes(cfg_walk *walk, double boxes, double anchors, double coords, double truths)
+static void set_boxes(cfg_walk *walk, double boxes, double anchors, double coords, double truths,
+                      double loaded)
 {
     double classes = number(walk, "classes"), filters = boxes * (coords + classes + 1);
     int numbers = cfg_walk_numbers(walk, "anchors");
     walk->out->truths = walk->out->reads = truths;
+    walk->out->loaded = loaded;
     walk->out->classes = classes;
     walk->out->boxes = number(walk, "max");
     walk->out->random = number(walk, "random");
@@ -523,7 +538,12 @@ static void yolo(cfg_walk *walk, double coords)
         if (cfg_walk_at(walk, "mask", i) >= total)
             fail(walk, "mask", "mask has %.0f, but num=%.0f anchors are 0 to %.0f",
                  cfg_walk_at(walk, "mask" , i), total, total - 1);
-    set_boxes(walk, mask ? mask : total, total, coords, cfg_own_truths(walk, 4, 0));
+    double truths = cfg_own_truths(walk, 4, 0);
+    int counters = cfg_walk_numbers(walk, "counters_per_class");
+    if (counters && counters != number(walk, "classes"))
+        fail(walk, "counters_per_class", "has %d numbers, and classes=%.0f needs one for each", counters,
+             number(walk, "classes"));
+    set_boxes(walk, mask ? mask : total, total, coords, truths, truths);
 }
 
 void cfg_rule_yolo(cfg_walk *walk) { yolo(walk, 4); }
@@ -532,7 +552,8 @@ void cfg_rule_gaussian_yolo(cfg_walk *walk) { yolo(walk, 8); } /* and how sure i
 void cfg_rule_region(cfg_walk *walk)
 {
     double coords = number(walk, "coords");
-    set_boxes(walk, number(walk, "num"), number(walk, "num"), coords, cfg_own_truths(walk, coords, 1));
+    set_boxes(walk, number(walk, "num"), number(walk, "num"), coords, cfg_own_truths(walk, coords, 1),
+              cfg_own_truths(walk, 4, 1));
     check_lines(walk, "tree", number(walk, "classes"));
 }
 
@@ -543,6 +564,7 @@ void cfg_rule_detection(cfg_walk *walk)
     double needed = side * side * ((1 + coords) * num + classes);
     if (coords != 4) cfg_walk_fail(walk, NULL, "4", "coords is missing, and is 1 without it");
     walk->out->truths = walk->out->reads = side * side * (1 + coords + classes);
+    walk->out->cells = side * side;
     if (needed != walk->in->outputs)
         fail(walk, NULL, "side, num, classes and coords need output=%.0f in the layer before it, which has "
              "%.0f", needed, walk->in->outputs);
@@ -570,6 +592,26 @@ static void check_truth(cfg_walk *walk)
     }
 }
 
+/* The last layer decides what `detector train` loads: all layers that find boxes must agree. */
+static void check_heads(cfg_walk *walk)
+{
+    const cfg_shape *last = &walk->layers[walk->count - 1];
+    cfg_walk_enter(walk, walk->count - 1);
+    if (!last->classes)
+        fail(walk, NULL, "the last layer is neither [yolo] nor [region], so that `detector train` knows no "
+             "classes");
+    for (int i = 0; i < walk->count && last->classes; i++) {
+        const cfg_shape *head = &walk->layers[i];
+        cfg_walk_enter(walk, i);
+        if (!head->classes) continue;
+        if (head->classes != last->classes)
+            cfg_walk_refuse(walk, cfg_walk_given(walk, "classes") ? "classes" : NULL, NULL,
+                            "the last layer has classes=%.0f, and this one %.0f; give all the same",
+                            last->classes, head->classes);
+        if (head->reads != last->loaded) cfg_own_unlike_head(walk, head->reads, last->loaded);
+    }
+}
+
 /* What the loaders of `detector train` and `classifier train` make of an image. */
 static void check_loader(cfg_walk *walk, int classifier)
 {
@@ -582,6 +624,9 @@ static void check_loader(cfg_walk *walk, int classifier)
     if (!amp_fork_loads_channels((int)walk->net.c, classifier))
         cfg_walk_fail(walk, "channels", allowed, "%s train makes images of %s channels",
                       classifier ? "classifier" : "detector", allowed);
+    if (!classifier && !number(walk, "max_batches"))
+        cfg_walk_warn(walk, cfg_walk_given(walk, "max_batches") ? "max_batches" : NULL, NULL,
+                      "max_batches is 0: detector train makes no step");
     if (classifier && walk->net.w != walk->net.h)
         fail(walk, "height", "classifier train makes square images, and the width is %.0f", walk->net.w);
     cfg_own_loader(walk, classifier);
@@ -604,15 +649,21 @@ static void check_resizing(cfg_walk *walk, int classifier, double random)
 void cfg_finish(cfg_walk *walk)
 {
     const cfg_shape *last = &walk->layers[walk->count - 1];
-    int boxes = last->classes > 0;
-    int classifier = walk->use == CFG_TRAINS_CLASSIFIER || (walk->use == CFG_TRAINS_DATA && !boxes);
-    int trains = classifier || walk->use == CFG_TRAINS_DETECTOR || (walk->use != CFG_FOR_ANYTHING && boxes);
+    int boxes = last->classes > 0, classes = last->reads > 0 && !last->truths && walk->net.c == 3;
+    int classifier = walk->use == CFG_TRAINS_CLASSIFIER
+        || (walk->use == CFG_TRAINS_DATA && !boxes && !last->cells);
+    int detector = !classifier
+        && (walk->use == CFG_TRAINS_DETECTOR || walk->use == CFG_TRAINS_DATA
+            || (walk->use == CFG_TRAINS_BOXES && boxes));
     double random = last->random;
     check_truth(walk);
     cfg_own_finish(walk);
-    if (!trains || cfg_walk_failed(walk)) return;
-    check_loader(walk, classifier);
+    if (cfg_walk_failed(walk)) return;
+    if (detector) check_heads(walk);
+    walk->only_warns = walk->use == CFG_TRAINS_BOXES && classes;
+    if (classifier || detector || walk->only_warns) check_loader(walk, !detector);
     cfg_walk_enter(walk, -1);
     if (classifier) random = number(walk, "random");
-    if (random && !cfg_walk_failed(walk)) check_resizing(walk, classifier, random);
+    if ((classifier || detector) && random && !cfg_walk_failed(walk))
+        check_resizing(walk, classifier, random);
 }

@@ -52,6 +52,8 @@ double cfg_own_truths(const cfg_walk *, double coords, int is_region);
 void cfg_own_wrong_anchors(cfg_walk *, int numbers, double num);
 /* Whether its own convolution of 1x1 windows looks for where each lies (im2col). */
 int cfg_own_lays_out_1x1(double stride_x, double dilation);
+/* A head reads so many numbers of truth an image, and what the last layer has loaded is another number. */
+void cfg_own_unlike_head(cfg_walk *, double reads, double loaded);
 /* What else shows only when all layers have a shape. */
 void cfg_own_finish(cfg_walk *);
 /* What the loaders of its `detector train` or `classifier train` cannot do. The present section is [net]. */

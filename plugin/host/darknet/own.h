@@ -30,8 +30,7 @@ typedef struct amp_own_part {
 #define AMP_OWN_PART(field) { { #field ".weights", #field ".biases", #field ".scales" }, l->field }
 int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS]);
 /* What of a layer's description is this fork's alone: d is described already as all forks have it. */
-amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d,
-    amp_error *);
+void amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d);
 /* Whether it is a loss that learns from a list of boxes. */
 int amp_own_finds_boxes(const layer *l);
 /* Numbers of a label: a box, its class, and maybe more. */

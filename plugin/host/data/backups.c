@@ -54,23 +54,36 @@ static amp_status check_names(const char *base, const char *folder, const char *
     return AMP_OK;
 }
 
+static const char *folder_of(const amp_data_file *data)
+{
+    return data->backup ? data->backup : FOLDER_UNLESS_GIVEN;
+}
+
 amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_error *error)
 {
     char file[300];
     cfg_printable(file, sizeof file, data->name);
-    const char *folder = data->backup ? data->backup : FOLDER_UNLESS_GIVEN;
+    const char *folder = folder_of(data);
     int why = folder_problem(folder);
     if (why)
         return amp_fail(
             error, AMP_IO_FAILED,
             "%s: backup = %.300s%s: nothing can be saved there: %s; make this folder, or name another", file,
             folder, data->backup ? "" : ", as Darknet has it where the key is not given", strerror(why));
+    char *base = amp_fork_base_name(cfg);
+    amp_status status = check_names(base, folder, cfg, error);
+    free(base);
+    return status;
+}
+
+amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_error *error)
+{
+    AMP_TRY(amp_backups_check(data, cfg, error));
     free(backups.folder);
     free(backups.base);
-    backups.folder = amp_allocated(strdup(folder));
+    backups.folder = amp_allocated(strdup(folder_of(data)));
     backups.base = amp_fork_base_name(cfg);
-    AMP_TRY(check_names(backups.base, folder, cfg, error));
-    return amp_backups_hold(folder, backups.base, error);
+    return amp_backups_hold(backups.folder, backups.base, error);
 }
 
 /* ---- one training of a name ---- */

@@ -4,9 +4,11 @@
 
 #include "data_files.h"
 
-/* Checks that the folder exists and can be written to, and that the paths of saved files are not too long;
- * holds it, and remembers it for amp_backups_settle. AMP_IO_FAILED: the error says what is wrong. */
+/* Checks that the folder exists and can be written to, and that the paths of saved files are not too long.
+ * AMP_IO_FAILED: the error says what is wrong. */
 amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_error *error);
+/* Does so, holds the folder, and remembers it for amp_backups_settle. */
+amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_error *error);
 
 /* Holds FOLDER/BASE* for this program until amp_backups_let_go, or until it ends, however that be: locks
  * FOLDER/.BASE.lock, which names this process. Does nothing in a program that holds one already, nor where
@@ -16,6 +18,6 @@ amp_status amp_backups_hold(const char *folder, const char *base, amp_error *err
 void amp_backups_let_go(void);
 
 /* Called once the weights to start from are loaded. A save of this training that was killed is completed if
- * all of it is on the disk, and removed if not; a line on stderr says which. Without amp_backups_check
+ * all of it is on the disk, and removed if not; a line on stderr says which. Without amp_backups_take
  * before, it does nothing. */
 void amp_backups_settle(void);

@@ -18,12 +18,23 @@
 
 enum { CLASSES_UNLESS_GIVEN = 2 }; /* train_classifier */
 
+/* Of classifiers; where a detector's is, says amp_fork_train_list. */
 static const char TRAIN_UNLESS_GIVEN[] = "data/train.list", LABELS_UNLESS_GIVEN[] = "data/labels.list";
 
-/* Of the training that this program runs: the .data file's classes, for its networks; an image's pixels. */
-static struct { int read, classes, classifier; size_t pixels; } checked;
+/* Of the training that this program runs: an image's pixels. */
+static struct { int read, classifier; size_t pixels; } checked;
 
 static int cache_option = -1; /* -cache; -1: not given */
+
+static const char *train_list(const amp_data_file *data, int classifier)
+{
+    return data->train ? data->train : classifier ? TRAIN_UNLESS_GIVEN : amp_fork_train_list;
+}
+
+static int classes_of(const amp_data_file *data)
+{
+    return data->classes ? data->classes : CLASSES_UNLESS_GIVEN;
+}
 
 /* ---- lists ---- */
 
@@ -66,17 +77,36 @@ amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_er
     return AMP_OK;
 }
 
-/* Looks for images until one is found: on a slow disk, looking for all of them would take minutes. */
-static amp_status check_one_exists(const amp_lines *list, const char *file, amp_error *error)
+/* So many images of a list are looked for, and paths tried, spread evenly over it: on a slow disk, or with a
+ * thousand classes, all would take minutes. */
+enum { TRIED_MOST = 1000 };
+
+static size_t tried_of(const amp_lines *list) { return list->count < TRIED_MOST ? list->count : TRIED_MOST; }
+
+int amp_is_image_file(const char *image)
 {
     struct stat status;
-    for (size_t i = 0; i < list->count; i++)
-        if (*list->line[i] && stat(list->line[i], &status) == 0) return AMP_OK;
-    const char *first = list->line[0];
+    return *image && stat(image, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+}
+
+amp_status amp_check_images_there(const amp_lines *list, const char *file, amp_error *error)
+{
+    size_t tried = tried_of(list), missing = 0;
+    const char *first = NULL;
+    for (size_t i = 0; i < tried; i++) {
+        const char *image = list->line[i * list->count / tried];
+        if (amp_is_image_file(image)) continue;
+        missing++;
+        if (!first) first = image;
+    }
+    if (2 * missing <= tried) return AMP_OK;
     const char *hint = *first == '/' ? "" : ", looked for from the folder that darknet runs in";
-    return amp_fail(error, AMP_BAD_CONFIG,
-                    "%.300s: none of the %zu images of this list is there; the first is '%.300s'%s", file,
-                    list->count, first, hint);
+    if (missing == tried)
+        return amp_fail(error, AMP_BAD_CONFIG,
+                        "%.300s: none of the %zu images of this list is there; the first is '%.300s'%s", file,
+                        tried, first, hint);
+    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %zu of the %zu images of this list are missing or empty; "
+                    "the first is '%.300s'%s", file, missing, tried, first, hint);
 }
 
 static void name_list(const amp_data_file *data, const char *key, const char *what, char text[300])
@@ -101,13 +131,10 @@ amp_status amp_check_labels(const amp_data_file *data, int classes, amp_lines *l
     return AMP_OK;
 }
 
-/* So many paths are tried, spread evenly over the list: with a thousand classes, all would take minutes. */
-enum { PATHS_TRIED = 1000 };
-
-static amp_status check_paths_name_labels(const amp_lines *list, const amp_lines *labels, int classes,
-                                          const char *file, amp_error *error)
+amp_status amp_check_paths_name_labels(const amp_lines *list, const amp_lines *labels, int classes,
+                                       const char *file, amp_error *error)
 {
-    size_t tried = list->count < PATHS_TRIED ? list->count : PATHS_TRIED;
+    size_t tried = tried_of(list);
     int class_id, found = 0;
     for (size_t i = 0; i < tried; i++) {
         found = amp_labels_in_path(list->line[i * list->count / tried], labels->line, (size_t)classes,
@@ -120,6 +147,98 @@ static amp_status check_paths_name_labels(const amp_lines *list, const amp_lines
                     list->line[(tried - 1) * list->count / tried]);
 }
 
+/* ---- the rules of a training's data ---- */
+
+/* A classifier's loader makes a number of truth for each class. */
+static amp_status check_classes(amp_training_data *t, amp_error *error)
+{
+    int classes = classes_of(t->data);
+    if (!t->classifier || classes == t->classes) return AMP_OK;
+    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: the network tells %d classes apart, and the .data file "
+                    "has classes = %d%s; make them alike", t->data->name, t->classes, classes,
+                    t->data->classes ? "" : ", as Darknet has it where the key is not given");
+}
+
+static amp_status read_list(amp_training_data *t, amp_error *error)
+{
+    char what[300];
+    t->file = train_list(t->data, t->classifier);
+    name_list(t->data, "train", "the list of training images", what);
+    amp_status status = amp_paths_read(t->file, what, &t->list, error);
+    if (status == AMP_OK) status = amp_check_image_paths(&t->list, t->file, error);
+    if (status != AMP_OK) amp_lines_free(&t->list);
+    return status;
+}
+
+static amp_status check_images(amp_training_data *t, amp_error *error)
+{
+    return t->list.count ? amp_check_images_there(&t->list, t->file, error) : AMP_OK;
+}
+
+static amp_status check_labels(amp_training_data *t, amp_error *error)
+{
+    if (!t->classifier || t->data->tag || classes_of(t->data) != t->classes) return AMP_OK;
+    amp_status status = amp_check_labels(t->data, t->classes, &t->labels, error);
+    if (status != AMP_OK) amp_lines_free(&t->labels);
+    if (status != AMP_OK || !t->list.count) return status;
+    return amp_check_paths_name_labels(&t->list, &t->labels, t->classes, t->file, error);
+}
+
+static amp_status check_folder(amp_training_data *t, amp_error *error)
+{
+    return t->cfg ? amp_backups_check(t->data, t->cfg, error) : AMP_OK;
+}
+
+/* In the order in which a training meets what they are about. */
+static amp_status (*const rules[])(amp_training_data *, amp_error *) = {
+    check_classes, read_list, check_images, check_labels, check_folder };
+
+amp_status amp_check_data(amp_training_data *t, amp_mistake_note *note, void *context, amp_error *error)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        if (rules[i](t, error) == AMP_OK) continue;
+        if (!note) return error->status;
+        AMP_TRY(note(context, error));
+    }
+    return AMP_OK;
+}
+
+void amp_training_data_free(amp_training_data *t)
+{
+    amp_lines_free(&t->list);
+    amp_lines_free(&t->labels);
+}
+
+static amp_status find_box(void *context, const char *file, unsigned long line, const amp_label *label,
+                           int outside, amp_error *error)
+{
+    (void)file, (void)line, (void)label;
+    if (outside) return AMP_OK;
+    *(int *)context = 1;
+    return amp_fail(error, AMP_BAD_CONFIG, "found");
+}
+
+amp_status amp_check_boxes(const amp_training_data *t, amp_error *error)
+{
+    char labels[AMP_LABEL_PATH] = "";
+    amp_error first = { .status = AMP_OK }, wrong;
+    int found = 0;
+    for (size_t i = 0; !t->classifier && i < t->list.count; i++) {
+        if (!amp_label_path(t->list.line[i], labels)) continue;
+        amp_status status = amp_labels_read(labels, t->classes, find_box, &found, &wrong);
+        if (found) return AMP_OK;
+        if (status != AMP_OK && first.status == AMP_OK) first = wrong;
+    }
+    if (first.status == AMP_OK && !t->classifier)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: none of the %zu images has a label with a part in "
+                        "it: there is nothing to learn; the last labels are %.300s", t->file, t->list.count,
+                        labels);
+    *error = first;
+    return error->status;
+}
+
+/* ---- before a training ---- */
+
 void amp_check_request_cache(const char *word)
 {
     char shown[64];
@@ -128,35 +247,6 @@ void amp_check_request_cache(const char *word)
     cfg_printable(shown, sizeof shown, word);
     darknet_amp_refuse("command line: -cache %s: not known; allowed: " AMP_CACHE_WORDS, shown);
 }
-
-static int classes_of(const amp_data_file *data)
-{
-    return data->classes ? data->classes : CLASSES_UNLESS_GIVEN;
-}
-
-/* The list is there, names at least one image that exists, and no path is too long; a classifier's labels are
- * there, and name at least one of the first paths. */
-static amp_status check_train_list(const amp_data_file *data, int classifier, amp_error *error)
-{
-    const char *file = data->train ? data->train : TRAIN_UNLESS_GIVEN;
-    char what[300];
-    amp_lines list, labels = { 0 };
-    name_list(data, "train", "the list of training images", what);
-    amp_status status = amp_paths_read(file, what, &list, error);
-    if (status == AMP_OK) status = amp_check_image_paths(&list, file, error);
-    if (status == AMP_OK) status = check_one_exists(&list, file, error);
-    if (status == AMP_OK) measure_images(&list);
-    if (status == AMP_OK && classifier && !data->tag) {
-        status = amp_check_labels(data, classes_of(data), &labels, error);
-        if (status == AMP_OK) status = check_paths_name_labels(&list, &labels, classes_of(data), file, error);
-        amp_lines_free(&labels);
-    }
-    if (status == AMP_OK && (cache_option >= 0 ? cache_option : data->cache)) amp_image_cache_ask(&list);
-    amp_lines_free(&list);
-    return status;
-}
-
-/* ---- before a training ---- */
 
 int amp_checks_training(void) { return checked.read; }
 size_t amp_checked_pixels(void) { return checked.pixels; }
@@ -172,12 +262,12 @@ size_t amp_checked_picture_bytes(int images, size_t inputs)
 }
 
 /* What a training of several ranks takes from the .data file. */
-static void note_data(const amp_data_file *data)
+static void note_data(const amp_data_file *data, int classifier)
 {
     const struct { const char *key, *name; } lists[] = {
         { "names", data->names }, { "labels", data->labels }, { "difficult", data->difficult },
         { "leaves", data->leaves }, { "tree", data->tree } };
-    amp_ranks_note_file("a list of training images", data->train ? data->train : TRAIN_UNLESS_GIVEN);
+    amp_ranks_note_file("a list of training images", train_list(data, classifier));
     amp_ranks_note("classes = %d and tag = %d in the .data file\n", data->classes, data->tag);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         if (!lists[i].name || !amp_file_exists(lists[i].name) || amp_is_device(lists[i].name))
@@ -190,27 +280,33 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
 {
     amp_error error;
     amp_data_file data;
+    cfg_summary summary;
     if (!cfg)
         darknet_amp_refuse("command line: a .cfg file is missing; darknet %s train my.data my.cfg "
                            "[my.weights]", classifier ? "classifier" : "detector");
-    if (!amp_host_cfg_uses_amp(cfg, classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR)) {
+    if (!amp_host_cfg_uses_amp(cfg, classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR, &summary)) {
         if (cache_option > 0) fprintf(stderr, "amp: -cache ram has no effect, since AMP is off\n");
         return;
     }
     amp_stopping_survive_writes();
+    amp_training_data training = { .data = &data, .cfg = amp_ranks_leads() ? cfg : NULL,
+                                   .classifier = classifier,
+                                   .classes = (int)(classifier ? summary.truths : summary.classes) };
     amp_status status = amp_data_file_read(data_file, &data, &error);
     if (data.note[0]) fprintf(stderr, "amp: %s\n", data.note);
-    if (status == AMP_OK) status = check_train_list(&data, classifier, &error);
-    if (status == AMP_OK && amp_ranks_leads()) status = amp_backups_check(&data, cfg, &error);
-    if (status == AMP_OK) note_data(&data);
+    if (status == AMP_OK) status = amp_check_data(&training, NULL, NULL, &error);
+    if (status == AMP_OK) status = amp_check_boxes(&training, &error);
+    if (status == AMP_OK) measure_images(&training.list);
+    if (status == AMP_OK && (cache_option >= 0 ? cache_option : data.cache))
+        amp_image_cache_ask(&training.list);
+    if (status == AMP_OK && amp_ranks_leads()) status = amp_backups_take(&data, cfg, &error);
+    if (status == AMP_OK) note_data(&data, classifier);
+    if (status == AMP_OK && !classifier && data.classes && data.classes != training.classes)
+        fprintf(stderr, "amp: the .data file has classes = %d, but the network %d: it is trained with its "
+                "own number\n", data.classes, training.classes);
     checked.read = 1;
     checked.classifier = classifier;
-    checked.classes = classifier ? classes_of(&data) : data.classes;
+    amp_training_data_free(&training);
     amp_data_file_free(&data);
     amp_host_check(status, &error);
-}
-
-void amp_check_classes(struct network *net)
-{
-    if (checked.read && amp_fork_state(net)) amp_fork_check_classes(net, checked.classes, checked.classifier);
 }

@@ -14,6 +14,33 @@ amp_status amp_check_labels(const amp_data_file *data, int classes, amp_lines *l
  * path is too long. file: the list's. */
 amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_error *error);
 
+/* A regular file that is not empty. */
+int amp_is_image_file(const char *image);
+
+/* AMP_BAD_CONFIG: more than half of the list's images (of a thousand of them, spread evenly) are missing. */
+amp_status amp_check_images_there(const amp_lines *list, const char *file, amp_error *error);
+/* AMP_BAD_CONFIG: of the list's paths (of a thousand) none holds exactly one of these labels. */
+amp_status amp_check_paths_name_labels(const amp_lines *list, const amp_lines *labels, int classes,
+                                       const char *file, amp_error *error);
+
+/* What a training takes from a .data file: `amp check` and the start of a training go by the same rules. */
+typedef struct amp_training_data {
+    const amp_data_file *data;
+    const char *cfg;          /* NULL: nothing is to be saved */
+    int classifier, classes;  /* classes: a detector's, or a classifier's numbers of truth */
+    const char *file;         /* set by amp_check_data: the list of images, */
+    amp_lines list, labels;   /* what it holds, and a classifier's labels; empty where they are wrong */
+} amp_training_data;
+
+/* Called for a mistake; another status than AMP_OK ends the check. */
+typedef amp_status amp_mistake_note(void *context, const amp_error *mistake);
+/* Calls note for each mistake. NULL: the first mistake is the error. */
+amp_status amp_check_data(amp_training_data *, amp_mistake_note *note, void *context, amp_error *error);
+/* After amp_check_data, of a detector: AMP_BAD_CONFIG: no image has a label that training would keep. Reads
+ * labels until it finds one. */
+amp_status amp_check_boxes(const amp_training_data *, amp_error *error);
+void amp_training_data_free(amp_training_data *);
+
 /* Sets what -cache says ("ram" or "off"; NULL: not given), which overrules cache= of the .data file. Any
  * other word ends the program. */
 void amp_check_request_cache(const char *word);
@@ -30,7 +57,3 @@ size_t amp_checked_pixels(void);
 /* Bytes of decoded images that the loaders hold at the same time, for steps of `images` images of `inputs`
  * floats. */
 size_t amp_checked_picture_bytes(int images, size_t inputs);
-
-struct network;
-/* After amp_check_training: ends the program if the network does not fit the .data file's classes. */
-void amp_check_classes(struct network *);

@@ -19,6 +19,7 @@ static const char *const points[] = { "center", "left_top", "right_bottom", 0 };
 static const char *const weights_types[] = { "none", "per_feature", "per_layer", "per_channel", 0 };
 static const char *const normalizations[] = { "none", "relu", "avg_relu", "softmax", 0 };
 
+#define BATCH_NORMALIZE WHOLE("batch_normalize", 0, 0, 1) /* 2 is cbn=1 */
 #include "../darknet/cfg_keys.h"
 
 static const cfg_key net[] = {
@@ -170,6 +171,9 @@ static const cfg_refusal refusals[] = {
     { "[conv_lstm]", 0, 0, NO_BACKWARD }, { "[history]", 0, 0, NO_BACKWARD },
     { "[crnn]", "activation", "swish", NO_BACKWARD }, { "[crnn]", "activation", "mish", NO_BACKWARD },
     { "[crnn]", "activation", "hard_mish", NO_BACKWARD },
+    { "[crnn]", "xnor", 0, "Darknet's own xnor, which AMP corrects in convolutions alone" },
+    { "[sam]", "activation", "revleaky", NOT_TRIED },
+    { "[scale_channels]", "activation", "revleaky", NOT_TRIED },
     { "[contrastive]", 0, 0, NOT_TRIED },
     { "[yolo]", "embedding_layer", 0, NOT_TRIED },
     { 0, "activation", "gelu", "Darknet takes its gradient at the output in the place of the input" },

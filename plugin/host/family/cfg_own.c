@@ -6,11 +6,13 @@
 #include "../fork.h"
 #include "resizing.h"
 
+enum { LABEL_NUMBERS = 6 };
+
 /* A label has 6 numbers: a box, its class and its track. There are max= of them, whatever coords= says. */
 double cfg_own_truths(const cfg_walk *walk, double coords, int is_region)
 {
     (void)coords, (void)is_region;
-    return 6 * cfg_walk_number(walk, "max");
+    return LABEL_NUMBERS * cfg_walk_number(walk, "max");
 }
 
 /* Darknet's parser ignores anchors beyond num=, and gives missing ones sides of 0.5. */
@@ -23,6 +25,13 @@ void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
         cfg_walk_warn(walk, "anchors", NULL,
                       "anchors has %d numbers, but num=%.0f needs %.0f: the others are 0.5", numbers, num,
                       2 * num);
+}
+
+void cfg_own_unlike_head(cfg_walk *walk, double reads, double loaded)
+{
+    cfg_walk_refuse(walk, cfg_walk_given(walk, "max") ? "max" : NULL, NULL,
+                    "has room for %.0f boxes an image, and the last layer for %.0f; give all the same max= "
+                    "(200 where it is not given)", reads / LABEL_NUMBERS, loaded / LABEL_NUMBERS);
 }
 
 int cfg_own_lays_out_1x1(double stride_x, double dilation) { return stride_x > 1 || dilation > 1; }

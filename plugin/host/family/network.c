@@ -29,23 +29,7 @@ void amp_own_complete(network *net)
     net->outputs = get_network_output_size(AMP_NET(net));
 }
 
-/* ---- keys that fight with AMP, or that Darknet's code does not follow where AMP runs it ---- */
-
-/* The option that cannot be trained; NULL: none. These are only what the check of the .cfg (cfg_keys.c's
- * refusals) does not see: whether a layer is native. */
-static const char *refused_of_layer(const layer *l)
-{
-    switch (l->type) {
-    case CRNN: return l->xnor ? "xnor" : NULL; /* see gaps.h, which does not reach into it */
-    case CONVOLUTIONAL:
-        if (l->batch_normalize == 2) return "batch_normalize=2";
-        return l->activation == RELU6 && !amp_host_is_native(l) ? "activation=relu6" : NULL;
-    case SAM:
-    case SCALE_CHANNELS: return amp_host_is_native(l) ? NULL : "its activation";
-    default: return NULL;
-    }
-}
-
+/* What depends on how a training is started; the check of the .cfg (cfg_keys.c, cfg_own.c) sees all else. */
 amp_status amp_own_check(const network *net, amp_error *error)
 {
     if (amp_host_on_gpu(net) && net->optimized_memory)
@@ -55,12 +39,5 @@ amp_status amp_own_check(const network *net, amp_error *error)
         return amp_fail(error, AMP_UNSUPPORTED,
                         "amp: [net]: track loads sequences of images, whose order %d ranks cannot share; "
                         "remove it, or start the training alone", amp_ranks_of_step());
-    for (int i = 0; i < net->n; i++) {
-        const char *key = refused_of_layer(&net->layers[i]);
-        if (key)
-            return amp_fail(error, AMP_UNSUPPORTED,
-                            "layer %d [%s]: %s cannot be trained with under AMP; run with -amp off", i,
-                            amp_host_type_name(net->layers[i].type), key);
-    }
     return AMP_OK;
 }

@@ -96,25 +96,12 @@ static void describe_boxes(const network *net, int index, amp_network_desc *out,
     describe_classes(l, d);
 }
 
-/* Activations with which Darknet's own shortcut cannot be trained: with relu6 its output is 0, and for
- * hard_mish it has no buffer to keep its input in. */
-static int own_lacks(LAYER_TYPE type, ACTIVATION a)
-{
-    return type == SHORTCUT && (a == RELU6 || a == HARD_MISH);
-}
-
-amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d,
-                            amp_error *error)
+void amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d)
 {
     layer *l = &net->layers[index];
-    if (d->kind == AMP_LAYER_HOST && own_lacks(l->type, l->activation))
-        return amp_fail(error, AMP_UNSUPPORTED, "layer %d [%s]: its activation cannot be trained with in "
-                        "Darknet's own code, which runs it (%s); take another, or run with -amp off", index,
-                        d->type, d->why_host);
     if (d->yolo) describe_boxes(net, index, out, (amp_yolo_desc *)d->yolo);
     d->stops_backward = stops_now(net, l);
     d->no_backward |= l->onlyforward != 0;
-    return AMP_OK;
 }
 
 int amp_own_finds_boxes(const layer *l)
@@ -435,6 +422,7 @@ const char *amp_fork_fault(const struct network *net, char text[256])
 
 int amp_fork_snapshot_follows_backup(long step) { return (void)step, 0; } /* it saves snapshots first */
 int amp_fork_drops_returns(void) { return 1; }
+const char amp_fork_train_list[] = "data/train.txt";
 const char *const amp_fork_dont_show = "-dont_show";
 
 void amp_fork_label_path(const char *image, char *path) { replace_image_to_label(image, path); }

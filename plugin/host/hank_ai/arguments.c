@@ -49,7 +49,8 @@ static const char *missing;
 
 int darknet_amp_means_it(const char *cfg)
 {
-    int under_amp = cfg && amp_host_cfg_uses_amp(cfg, CFG_FOR_ANYTHING);
+    cfg_summary summary;
+    int under_amp = cfg && amp_host_cfg_uses_amp(cfg, CFG_FOR_ANYTHING, &summary);
     if (under_amp && missing) darknet_amp_refuse("%.700s: there is no such file of weights", missing);
     return under_amp || amp_turns_taken();
 }

@@ -282,7 +282,6 @@ void darknet_amp_resume(struct network **nets, int count)
         amp_fork_use_device(nets[i]);
         begin_training(nets[i], 1, &ended);
     }
-    if (count > 0) amp_check_classes(nets[0]);
     if (count > 0) amp_ranks_agree_to_train(nets[0]);
     if (amp_ranks_leads()) amp_backups_settle();
 }

@@ -40,7 +40,7 @@ static const cfg_key gru[] = { COUNT("output", 1), BATCH_NORMALIZE, FLAG("tanh")
 static const cfg_key iseg[] = { COUNT("classes", 20), NATURAL("ids", 32) };
 static const cfg_key maxpool[] = { SIZE("stride", 1), SIZE("size", 1), WHOLE("padding", 0, 0, 65536) };
 static const cfg_key region[] = {
-    REGION_KEYS, FLAG("background"), WHOLE("max", 30, 1, 30), FLAG("random"),
+    REGION_KEYS, FLAG("background"), WHOLE("max", 30, 30, 30), FLAG("random"),
 };
 static const cfg_key reorg[] = { SIZE("stride", 1), FLAG("reverse"), FLAG("flatten"), NATURAL("extra", 0) };
 static const cfg_key rnn[] = { COUNT("output", 1), ACTIVATION_KEY, BATCH_NORMALIZE, FLAG("shortcut") };
@@ -48,7 +48,7 @@ static const cfg_key route[] = { LAYERS("layers") };
 static const cfg_key shortcut[] = {
     ONE_LAYER("from", CFG_REQUIRED), LINEAR_KEY, ANY("alpha", 1), ANY("beta", 1),
 };
-static const cfg_key yolo[] = { YOLO_KEYS, WHOLE("max", 90, 1, 90), FLAG("random") };
+static const cfg_key yolo[] = { YOLO_KEYS, WHOLE("max", 90, 90, 90), FLAG("random") };
 
 static const cfg_section_kind kinds[] = {
     SECTIONS_OF_ALL_FORKS,

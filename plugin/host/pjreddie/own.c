@@ -21,11 +21,9 @@ int amp_own_far_inputs(const layer *l, const int **layers)
     return l->type == ROUTE ? l->n : l->type == SHORTCUT;
 }
 
-amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d,
-                            amp_error *error)
+void amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d)
 {
-    (void)net, (void)index, (void)out, (void)d, (void)error;
-    return AMP_OK;
+    (void)net, (void)index, (void)out, (void)d;
 }
 
 int amp_own_finds_boxes(const layer *l) { return l->type == YOLO || l->type == REGION; }
@@ -197,6 +195,7 @@ const amp_fork_option amp_fork_options[] = {
     { "-hier", 1, 1, 0 }, { "-s", 1, 1, 0 }, { "-avg", 1, 1, 0 }, { "-out", 1, 1, 0 }, { "-w", 1, 1, 0 },
     { "-h", 1, 1, 0 }, { "-fps", 1, 1, 0 }, { "-fullscreen", 0, 1, 0 }, { 0 } };
 
+const char amp_fork_train_list[] = "data/train.list";
 const char amp_fork_label_place[] =
     "the labels of images/, JPEGImages/ or raw/ in labels/, of all others beside their image";
 const char amp_fork_label_images[] = ".jpg, .png, .JPG or .JPEG only";

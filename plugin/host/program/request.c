@@ -183,13 +183,13 @@ amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error)
     return amp_host_look_at_cfg(cfg, use, &summary, error);
 }
 
-int amp_host_cfg_uses_amp(const char *cfg, cfg_use use)
+int amp_host_cfg_uses_amp(const char *cfg, cfg_use use, cfg_summary *summary)
 {
     amp_error error;
     amp_config *config;
     amp_host_check(amp_config_read(cfg, request.amp, amp_fork_default_dtype(), &config, &error), &error);
     int wanted = config->enabled;
     amp_config_free(config);
-    if (wanted) amp_host_check(amp_host_check_cfg(cfg, use, &error), &error);
+    if (wanted) amp_host_check(amp_host_look_at_cfg(cfg, use, summary, &error), &error);
     return wanted;
 }

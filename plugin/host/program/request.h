@@ -52,6 +52,6 @@ const char *amp_host_refusal(void);
 amp_status amp_host_look_at_cfg(const char *cfg, cfg_use use, cfg_summary *, amp_error *error);
 amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);
 
-/* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the
- * program; use: what it is then for. */
-int amp_host_cfg_uses_amp(const char *cfg, cfg_use use);
+/* Whether a network of this .cfg would be under AMP, the command line considered; *summary is set if so. A
+ * broken .cfg ends the program; use: what it is then for. */
+int amp_host_cfg_uses_amp(const char *cfg, cfg_use use, cfg_summary *summary);
