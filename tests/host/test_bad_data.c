@@ -488,7 +488,8 @@ static void small_set(void)
 
 static amp_data_scan scanned(int classifier, int classes, amp_status expected, amp_error *error)
 {
-    amp_data_scan scan = { .data_file = "my.data", .classifier = classifier, .classes = classes };
+    amp_data_scan scan = { .data_file = "my.data", .classifier = classifier, .classes = classes, .w = 32,
+                           .h = 32, .boxes = 2 };
     assert_int_equal(amp_scan_data(&scan, error), expected);
     return scan;
 }
