@@ -211,5 +211,11 @@ rm -f backup/*
 succeeds "$ALEXEYAB" detector train -chart without.png tiny.data charted.cfg -amp bf16
 grep -q '^darknet: there is no display: no window is opened, as with -dont_show' err || fail 'not a word'
 # With a display that is named and not there: who opens a window is ended.
+for command in "train tiny.data charted.cfg -amp bf16" "train tiny.data charted.cfg" \
+    "test tiny.data charted.cfg backup/charted_final.weights images/1.jpg"; do
+    DISPLAY=:4095 succeeds "$ALEXEYAB" detector $command
+    grep -q '^darknet: the display cannot be opened: no window is opened, as with -dont_show' err ||
+        fail "$command: not a word"
+done
 DISPLAY=:4095 "$ALEXEYAB" amp compare tiny.data charted.cfg -iters 2 -seeds 1 -dtypes fp32,bf16 -dont_show \
     -report report > out 2> err || fail "amp compare: $(tail -2 err)"

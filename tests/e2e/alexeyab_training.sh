@@ -125,6 +125,9 @@ for line in "$file:4: $small" "$file: 4 boxes, of which each step uses 3, chosen
 done
 mv good.txt images/1.txt
 
+ends_saying '^command line: -patience: it counts what -map measures; add -map \[N\]$' \
+    "$ALEXEYAB" detector train tiny.data tiny.cfg -dont_show -amp bf16 -patience 3
+
 . "$SOURCE_DIR/tests/e2e/lib/late_label.bash"
 late_label "$ALEXEYAB" images -dont_show
 

@@ -112,6 +112,9 @@ refused 'tiny.labels: cannot read the list of labels (`labels` in tiny.data): No
 fresh classifier 'no labels key'
 sed -i /labels/d case/tiny.data
 refused 'data/labels.list: cannot read the list of labels'
+fresh classifier 'labels with carriage returns'
+sed -i 's/$/\r/' case/tiny.labels
+refused "tiny.labels:1: label 'round' ends in a carriage return, which no path does: write the list with Unix"
 fresh classifier 'too few labels'
 echo round > case/tiny.labels
 refused 'tiny.labels: holds 1 labels, but tiny.data has classes = 2'
@@ -267,6 +270,10 @@ mv case/pictures/1.jpg case/pictures/1.webp
 sed -i s/1.jpg/1.webp/ case/train.txt
 rm -r case/backup/*
 refused 'pictures/1.webp: Darknet takes this file for a label file, and it is none: it finds '
+fresh detector 'images with .jpg within their names'
+for i in 1 2 3 4 5 6 7 8; do mv case/images/$i.jpg case/images/$i.jpg_e09.jpg; done
+sed -i 's/jpg/jpg_e09.jpg/' case/train.txt
+refused ".txt_e09.jpg: cannot read this label file: No such file or directory; Darknet replaces the first .jpg or"
 fresh detector 'images without objects'
 for i in 1 2 3 4 5 6 7; do : > case/labels/$i.txt; done
 goes_on 0 'left out'

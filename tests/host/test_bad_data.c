@@ -515,7 +515,7 @@ static void at_start(int classifier, int classes, const char *expected)
 static amp_data_scan scanned(int classifier, int classes, amp_status expected, amp_error *error)
 {
     amp_data_scan scan = { .data_file = "my.data", .cfg = "my.cfg", .classifier = classifier,
-                           .classes = classes };
+                           .classes = classes, .w = 32, .h = 32, .boxes = 2 };
     assert_int_equal(amp_scan_data(&scan, error), expected);
     return scan;
 }

@@ -2,6 +2,12 @@
  * ../darknet/own.h. What differs between these two is in the folder of each. */
 #include "../darknet/room.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "../../tensor/half.h"
 #include "../darknet/device.h"
 #include "../fork_commands.h"
@@ -375,13 +381,38 @@ float amp_own_train(network *net) { return train_network_datum(AMP_NET(net), net
 
 /* ---- windows ---- */
 
+#ifdef OPENCV
+int cvInitSystem(int argc, char **argv) __attribute__((weak)); /* OpenCV's, of which 5 has none */
+
+/* Qt, of which most OpenCVs' windows are, ends a program whose display does not answer: a child tries it. */
+static int display_answers(void)
+{
+    int status = 0;
+    fflush(NULL);
+    pid_t child = cvInitSystem ? fork() : -1;
+    if (child == 0) {
+        int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+        dup2(nothing, STDOUT_FILENO);
+        dup2(nothing, STDERR_FILENO);
+        cvInitSystem(0, NULL);
+        _exit(0);
+    }
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    return status == 0;
+}
+#endif
+
 int darknet_amp_no_display(void)
 {
 #ifdef OPENCV
     static const char *const displays[] = { "DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM" };
+    int named = 0;
     for (size_t i = 0; i < sizeof displays / sizeof *displays; i++)
-        if (getenv(displays[i]) && *getenv(displays[i])) return 0;
-    fprintf(stderr, "darknet: there is no display: no window is opened, as with -dont_show\n");
+        named |= getenv(displays[i]) && *getenv(displays[i]);
+    if (named && display_answers()) return 0;
+    fprintf(stderr, "darknet: %s: no window is opened, as with -dont_show\n",
+            named ? "the display cannot be opened" : "there is no display");
     return 1;
 #else
     return 0;

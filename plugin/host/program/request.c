@@ -22,8 +22,21 @@ void amp_host_remove_arguments(int *argc, char **argv, int at, int count)
     *argc -= count;
 }
 
+/* Darknet's options have their values in the next word. */
+static void refuse_equals_sign(int argc, char **argv, const char *name)
+{
+    char shown[64];
+    size_t length = strlen(name);
+    for (int i = 1; i < argc && argv[i]; i++) {
+        if (strncmp(argv[i], name, length) || argv[i][length] != '=') continue;
+        cfg_printable(shown, sizeof shown, argv[i] + length + 1);
+        darknet_amp_refuse("command line: %s=%s: a blank belongs there: %s %s", name, shown, name, shown);
+    }
+}
+
 int amp_host_take_flag(int *count, char **argv, const char *name)
 {
+    refuse_equals_sign(*count, argv, name);
     int i = amp_host_find_argument(*count, argv, name);
     if (!i) return 0;
     amp_host_remove_arguments(count, argv, i, 1);

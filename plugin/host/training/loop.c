@@ -108,7 +108,7 @@ static void read_map_options(int argc, char **argv)
     training.map.confidence = fraction_option(argc, argv, "-thresh", 0, .25);
 }
 
-static void take_patience(int *argc, char **argv)
+static void take_patience(int *argc, char **argv, int under_amp)
 {
     const char *value = amp_host_take_argument(argc, argv, "-patience", "a number of measurements");
     if (!value) return;
@@ -116,7 +116,7 @@ static void take_patience(int *argc, char **argv)
         darknet_amp_refuse("command line: -patience %s: expected a number of measurements from 1", value);
     if (!training.map_given)
         darknet_amp_refuse("command line: -patience: it counts what -map measures; add -map [N]%s",
-                           amp_fork_knows_map() ? ", and -amp" : "");
+                           under_amp || !amp_fork_knows_map() ? "" : ", and -amp");
 }
 
 static void take_fit(int *argc, char **argv, int under_amp)
@@ -139,7 +139,7 @@ void amp_training_arguments(int *argc, char **argv, int under_amp)
     amp_check_request_cache(amp_host_take_argument(argc, argv, "-cache", AMP_CACHE_WORDS));
     if (under_amp || !amp_fork_knows_map()) take_map(argc, argv);
     if (training.map_given) read_map_options(*argc, argv);
-    take_patience(argc, argv);
+    take_patience(argc, argv, under_amp);
     take_fit(argc, argv, under_amp);
     if (training.map_given && !detector)
         darknet_amp_refuse("command line: -map: mAP is of detectors; classifier valid measures a classifier");
