@@ -227,7 +227,8 @@ for case in 'nan off' 'nan fp32' 'nan bf16' 'nan fp16' 'large fp16'; do
     done
     says='^amp: a prediction: layer 2 gives numbers that are not finite; the weights'
     for command in 'detector test' 'detector valid'; do
-        ends_saying "$says" "$DARKNET" $command named.data box.cfg ${weights}_box.weights images/a.jpg -amp $amp
+        ends_saying "$says" "$DARKNET" $command named.data box.cfg ${weights}_box.weights images/a.jpg \
+            -amp $amp
     done
 done
 for amp in off fp32 bf16; do

@@ -1,5 +1,5 @@
-/* What Darknet's network_predict gave, before anyone looks for boxes or classes in it: numbers that are inf or
- * NaN would be no detection, without a word, or an index beyond an array. With AMP and without. */
+/* What Darknet's network_predict gave, before anyone looks for boxes or classes in it, with AMP and without:
+ * numbers that are inf or NaN would be no detection, without a message, or an index beyond an array. */
 #include "../../tensor/half.h"
 #include "room.h"
 

@@ -59,8 +59,8 @@ amp_activation amp_host_activation_of(ACTIVATION);
 int amp_host_gives_boxes(const layer *l);
 /* Darknet's network_predict; the caller checks what it gave. */
 float *amp_host_predict(network *net, float *image);
-/* Whether all outputs of the network and of its layers that give boxes are finite. of: what was predicted, for
- * the message. AMP_DIVERGED: some are not. */
+/* Whether all outputs of the network and of its layers that give boxes are finite. of: what was predicted,
+ * for the message. AMP_DIVERGED: some are not. */
 amp_status amp_host_check_predicted(const network *, const float *output, const char *of, amp_error *);
 
 /* ---- links.c: which layers a layer reads, and where its labels come from ---- */
