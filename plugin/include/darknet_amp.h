@@ -86,6 +86,10 @@ void darknet_amp_update(struct network *net);
 /* Whether that update was skipped: the weights are those of the step before. */
 int darknet_amp_skipped(const struct network *net);
 
+/* At the end of a prediction, with AMP and without: ends the program with a line if the network's output, or
+ * what boxes are made of, is not finite. */
+void darknet_amp_predicted(struct network *net, const float *output);
+
 /* Darknet's gemm (gemm_cpu, gemm_gpu), before it computes: 1 if the product was made, since it belongs to a
  * layer whose products AMP makes. Arguments as gemm's. */
 int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a,

@@ -325,7 +325,8 @@ for name in yolov3-tiny yolov3 yolov4-tiny yolov4 yolov4-csp yolov7-tiny; do
 done
 
 # ---- the fork's logistic function is NaN far below 0 ----
-# Heads that say -100 of each object and class, and 0 of all else. Not all compilers make NaN of that.
+# Heads that say -100 of each object and class, and 0 of all else. Not all compilers make NaN of that. What is
+# predicted becomes 0, as AMP computes it.
 surely_nothing() { # surely_nothing <section> <filters> <numbers of a box>
     local box=$3
     layers > sure.cfg <<END
@@ -343,14 +344,11 @@ END
 cause='without AMP this Darknet.s logistic function (layer 1 \[.*yolo\]).* NaN below -88.7.* use -amp fp32$'
 for head in 'yolo 21 4' 'Gaussian_yolo 33 8'; do
     surely_nothing $head
-    "$ALEXEYAB" amp valid tiny.data sure.cfg sure.weights -amp off > out 2> err ||
-        grep -q "^amp valid: .*1.jpg: layer 1 gives numbers that are not finite; $cause" err ||
-        fail "$head, without AMP: $(tail -1 err)"
     rm -rf backup/*
     succeeds "$ALEXEYAB" detector train tiny.data sure.cfg sure.weights -amp off -dont_show
     ! grep -q ' 1: -*nan' out || grep -q "^amp: the loss of step 1 is not finite: $cause" err ||
         fail "$head: a loss of NaN has no cause: $(grep ^amp err)"
-    for dtype in fp32 bf16; do
+    for dtype in off fp32 bf16; do
         succeeds "$ALEXEYAB" amp valid tiny.data sure.cfg sure.weights -amp $dtype
     done
     train sure sure.cfg sure.weights -amp fp32

@@ -211,6 +211,30 @@ for amp in off bf16; do
 done
 weights "$nan$two$one$zero" > nan.weights
 refused 'images/ant_1.jpg: .*not finite.*too short for fp16' kind.data kind.cfg nan.weights
+# Nor do Darknet's own commands find nothing in such numbers without a word; in fp16 100000 is one.
+hundred_thousand='\x00\x50\xc3\x47'
+weights "$nan$nan$nan$nan$nan$nan" > nan_box.weights
+weights "$zero$zero$hundred_thousand$zero$six$six" > large_box.weights
+weights "$one$hundred_thousand$one$zero" > large.weights
+mkdir results
+ln -s "$DARKNET_TREE/data" data # letters, without which detector test does not begin
+printf '%s\n' 'valid = boxes.txt' 'names = kinds' 'results = results' > named.data
+for case in 'nan off' 'nan fp32' 'nan bf16' 'nan fp16' 'large fp16'; do
+    weights=${case% *} amp=${case#* }
+    says='^amp: a prediction: the network gives numbers that are not finite; the weights'
+    for command in 'classifier predict' 'classifier valid'; do
+        ends_saying "$says" "$DARKNET" $command kind.data kind.cfg $weights.weights images/ant_1.jpg -amp $amp
+    done
+    says='^amp: a prediction: layer 2 gives numbers that are not finite; the weights'
+    for command in 'detector test' 'detector valid'; do
+        ends_saying "$says" "$DARKNET" $command named.data box.cfg ${weights}_box.weights images/a.jpg \
+            -amp $amp
+    done
+done
+for amp in off fp32 bf16; do
+    succeeds "$DARKNET" classifier predict kind.data kind.cfg large.weights images/ant_1.jpg -amp $amp
+done
+rm data
 with() { printf '%s\n' "$@" > with.data; }
 with 'classes = 4' 'labels = kinds'
 refused 'with.data: no .valid' with.data $good

@@ -284,8 +284,8 @@ static void assert_same_outputs(network *a, network *b, unsigned seed)
     free(images);
 }
 
-/* As the commands do: set_batch_network leaves the layers inside a recurrent one alone. The second image shows
- * what state the first has left. */
+/* As the commands do: set_batch_network leaves the layers inside a recurrent one alone. The second image
+ * shows what state the first has left. */
 TEST(images_are_predicted_one_by_one_as_by_a_network_of_batch_1)
 {
     static const int made[][2] = { { 1, 1 }, { 4, 1 }, { 64, 1 }, { 2, 3 } }; /* batch, time_steps */
@@ -323,8 +323,8 @@ TEST(more_sequences_than_there_is_room_for_end_the_program_with_a_line)
     char text[512];
     network *net = make_batch(0, 2, 3, "fp32");
     assert_int_equal(in_child(predict_five, net, text, sizeof text), 1);
-    assert_string_equal(text, "layer 1 [rnn]: has room for 2 sequences of time_steps=3 and got 5 images; give the "
-                              ".cfg batch=5 and time_steps=1\n");
+    assert_string_equal(text, "layer 1 [rnn]: has room for 2 sequences of time_steps=3 and got 5 images; "
+                              "give the .cfg batch=5 and time_steps=1\n");
     release(net);
 }
 

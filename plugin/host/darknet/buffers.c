@@ -147,9 +147,9 @@ static amp_status describe(void *context, int batch, amp_network_desc *out, amp_
     return status;
 }
 
-/* The sequences and the time steps of a pass through a recurrent layer, and of the layers inside it, to which
+/* The sequences and the time steps of a pass through a recurrent layer, and of those inside it, to which
  * Darknet's set_batch_network gives no batch, and to the layer itself the number of images. A pass of as many
- * images as the network was made for has the .cfg's time steps; in any other, which only predictions are, each
+ * images as the network was made for has the .cfg's time steps; in any other, which is a prediction, each
  * image is a sequence of one step. */
 static amp_status fit_sequences(const struct darknet_amp *amp, int i, layer *l, amp_error *error)
 {
@@ -159,8 +159,8 @@ static amp_status fit_sequences(const struct darknet_amp *amp, int i, layer *l, 
     l->steps = batch == amp->batch ? made_steps : 1;
     l->batch = batch / l->steps;
     if (l->batch > amp->batch / made_steps)
-        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: has room for %d sequences of time_steps=%d and "
-                        "got %d images; give the .cfg batch=%d and time_steps=1", i,
+        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: has room for %d sequences of time_steps=%d "
+                        "and got %d images; give the .cfg batch=%d and time_steps=1", i,
                         amp_host_type_name(l->type), amp->batch / made_steps, made_steps, batch, batch);
     for (int k = 0; k < count; k++) parts[k].part->batch = l->batch;
     return AMP_OK;

@@ -4,33 +4,18 @@
 
 #include <limits.h>
 
-#include "../../tensor/half.h"
 #include "../data/data_files.h"
-#include "own.h"
+#include "room.h"
 #include "tree.h"
 
 static const float LEAST_SCORE = .005f, HIERARCHY = .5f, SUPPRESSION_IOU = .45f;
 
-/* For the line about outputs that are inf or NaN: a file of the right size may still hold anything. */
-/* text: room for it. */
-static const char *why_not_finite(const network *net, char text[256])
-{
-    const char *fault = amp_fork_fault(net, text);
-    return fault ? fault : "the weights are another network's or damaged, or their training diverged or was "
-                           "too short for fp16 (then bf16 and fp32 do)";
-}
-
 /* ---- what kind of network ---- */
-
-static int gives_boxes(const layer *l)
-{
-    return l->type == DETECTION || amp_own_finds_boxes(l);
-}
 
 int amp_fork_box_classes(const struct network *net)
 {
     const layer *last = net->n > 0 ? &net->layers[net->n - 1] : NULL;
-    return last && gives_boxes(last) ? last->classes : -1;
+    return last && amp_host_gives_boxes(last) ? last->classes : -1;
 }
 
 int amp_fork_recurrent_layer(const struct network *net)
@@ -85,21 +70,6 @@ float *amp_fork_read_image(const char *path, int w, int h, int channels, amp_ima
 
 /* ---- one image ---- */
 
-/* Before the boxes are counted: Darknet counts NaN objectness in one place as a box and in another not, and
- * writes past the end of its array. */
-static amp_status check_boxes(const network *net, const char *path, amp_error *error)
-{
-    for (int i = 0; i < net->n; i++) {
-        const layer *l = &net->layers[i];
-        for (int k = 0; gives_boxes(l) && k < l->outputs; k++)
-            if (!amp_is_finite(l->output[k]))
-                return amp_fail(error, AMP_DIVERGED,
-                                "%s: layer %d gives numbers that are not finite; %s", path, i,
-                                why_not_finite(net, (char[256]){ 0 }));
-    }
-    return AMP_OK;
-}
-
 static amp_status send_boxes(const detection *boxes, int count, int classes, amp_box_sink *sink,
                              void *context, amp_error *error)
 {
@@ -117,8 +87,7 @@ amp_status amp_fork_detect(struct network *net, float *image, const int size[2],
                            amp_box_sink *sink, void *context, amp_error *error)
 {
     int classes = amp_fork_box_classes(net), count = 0;
-    amp_own_predict(net, image);
-    AMP_TRY(check_boxes(net, path, error));
+    AMP_TRY(amp_host_check_predicted(net, amp_host_predict(net, image), path, error));
     detection *boxes = amp_own_boxes(net, size, LEAST_SCORE, HIERARCHY, SUPPRESSION_IOU, &count);
     amp_status status = send_boxes(boxes, count, classes, sink, context, error);
     free_detections(boxes, count);
@@ -128,12 +97,8 @@ amp_status amp_fork_detect(struct network *net, float *image, const int size[2],
 amp_status amp_fork_classify(struct network *net, float *image, const char *path, int k, int *best,
                              amp_error *error)
 {
-    float *probabilities = amp_own_predict(net, image);
-    for (int i = 0; i < net->outputs; i++)
-        if (!amp_is_finite(probabilities[i]))
-            return amp_fail(error, AMP_DIVERGED,
-                            "%s: the network gives numbers that are not finite; %s", path,
-                            why_not_finite(net, (char[256]){ 0 }));
+    float *probabilities = amp_host_predict(net, image);
+    AMP_TRY(amp_host_check_predicted(net, probabilities, path, error));
     if (net->hierarchy) amp_own_sort_classes(probabilities, net);
     top_k(probabilities, net->outputs, k, best);
     return AMP_OK;

@@ -135,6 +135,9 @@ image amp_own_center_crop(image im, int w, int h);
 /* Of the image that was predicted; what another box suppresses has a probability of 0. */
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
                          int *count);
+/* A network without AMP has predicted: outputs that Darknet's logistic function alone made NaN become what it
+ * is there. */
+void amp_own_fix_logistics(network *net);
 void amp_own_sort_classes(float *probabilities, network *net);
 
 /* What train_detector and train_classifier of this fork alone have their loaders do; batches.c does the rest.

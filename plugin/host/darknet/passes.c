@@ -34,7 +34,7 @@ void amp_fork_update(struct network *net)
 
 void amp_fork_predict(struct network *net)
 {
-    amp_own_predict(net, net->input);
+    amp_host_predict(net, net->input);
     amp_host_wait(net);
 }
 

@@ -66,6 +66,15 @@ void amp_host_note_loss(struct darknet_amp *amp, int index, const float *input);
  * finite now. */
 int amp_host_complete_softmax(layer *l, const float *input);
 
+/* ---- predicted.c ---- */
+
+int amp_host_gives_boxes(const layer *l);
+/* Darknet's network_predict; the caller checks what it gave. */
+float *amp_host_predict(network *net, float *image);
+/* Whether all outputs of the network and of its layers that give boxes are finite. of: what was predicted,
+ * for the message. AMP_DIVERGED: some are not. */
+amp_status amp_host_check_predicted(const network *, const float *output, const char *of, amp_error *);
+
 /* ---- links.c: which layers a layer reads, and where its labels come from ---- */
 
 /* The layer whose output stands for layer `index` when a later layer `consumer` reads it: Darknet's

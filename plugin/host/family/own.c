@@ -451,6 +451,26 @@ const char *amp_fork_fault(const struct network *net, char text[256])
     return text;
 }
 
+/* x and y of a box go on to be scaled. */
+static float logistic_of_least(const layer *l, int k)
+{
+    int entry = k / (l->w * l->h) % (l->outputs / (l->w * l->h * l->n));
+    int is_place = entry == 0 || entry == (l->type == YOLO ? 1 : 2);
+    return is_place ? -.5f * (l->scale_x_y - 1) : 0;
+}
+
+void amp_own_fix_logistics(network *net)
+{
+    for (int i = 1; i < net->n && !amp_host_on_gpu(net); i++) {
+        layer *l = &net->layers[i];
+        const float *input = net->layers[i - 1].output;
+        if (l->type != YOLO && l->type != GAUSSIAN_YOLO) continue;
+        for (int k = 0; k < l->outputs * l->batch; k++)
+            if (!amp_is_finite(l->output[k]) && input[k] < -88 && amp_is_finite(input[k]))
+                l->output[k] = logistic_of_least(l, k);
+    }
+}
+
 int amp_fork_snapshot_follows_backup(long step) { return (void)step, 0; } /* it saves snapshots first */
 int amp_fork_drops_returns(void) { return 1; }
 const char amp_fork_train_list[] = "data/train.txt";

@@ -46,6 +46,7 @@ const char *amp_fork_held(struct network *net) { return (void)net, NULL; }
 void amp_own_complete(network *net) { (void)net; }
 void amp_own_free_internals(layer *l, int on_gpu) { (void)l, (void)on_gpu; }
 void amp_own_end_loading(load_args *args) { (void)args; }
+void amp_own_fix_logistics(network *net) { (void)net; }
 
 /* ---- a network ---- */
 

@@ -1,0 +1,50 @@
+/* What Darknet's network_predict gave, before anyone looks for boxes or classes in it, with AMP and without:
+ * numbers that are inf or NaN would be no detection, without a message, or an index beyond an array. */
+#include "../../tensor/half.h"
+#include "room.h"
+
+/* Whether this thread's prediction is checked by its caller, which can return an error: Darknet's
+ * network_predict cannot, and a prediction of random weights may be anything. */
+static _Thread_local int caller_checks;
+
+int amp_host_gives_boxes(const layer *l) { return l->type == DETECTION || amp_own_finds_boxes(l); }
+
+/* A file of the right size may still hold anything. text: room for the cause. */
+static const char *why_not_finite(const network *net, char text[256])
+{
+    const char *fault = amp_fork_fault(net, text);
+    return fault ? fault : "the weights are another network's or damaged, or their training diverged or was "
+                           "too short for fp16 (then bf16 and fp32 do)";
+}
+
+amp_status amp_host_check_predicted(const network *net, const float *output, const char *of, amp_error *error)
+{
+    size_t batch = (size_t)net->batch;
+    char text[256];
+    for (int i = 0; i < net->n; i++) {
+        const layer *l = &net->layers[i];
+        if (amp_host_gives_boxes(l) && l->output && !amp_all_finite(l->output, (size_t)l->outputs * batch))
+            return amp_fail(error, AMP_DIVERGED, "%s: layer %d gives numbers that are not finite; %s", of, i,
+                            why_not_finite(net, text));
+    }
+    if (output && !amp_all_finite(output, (size_t)net->outputs * batch))
+        return amp_fail(error, AMP_DIVERGED, "%s: the network gives numbers that are not finite; %s", of,
+                        why_not_finite(net, text));
+    return AMP_OK;
+}
+
+float *amp_host_predict(network *net, float *image)
+{
+    caller_checks = 1;
+    float *output = amp_own_predict(net, image);
+    caller_checks = 0;
+    return output;
+}
+
+void darknet_amp_predicted(struct network *net, const float *output)
+{
+    amp_error error;
+    if (!net->amp) amp_own_fix_logistics(net);
+    if (!caller_checks)
+        amp_host_check(amp_host_check_predicted(net, output, "amp: a prediction", &error), &error);
+}
