@@ -29,7 +29,9 @@ static amp_status look(amp_anomaly *anomaly, amp_backend *b, const amp_seen *see
     int found_inf, forward = amp_seen_in_forward(seen->kind), gradient = seen->kind == AMP_SEEN_GRADIENT;
     AMP_TRY(amp_array_found_inf(b, wide, amp_shape_count(seen->tensor.shape), &found_inf, error));
     if (!found_inf) return AMP_OK;
-    *anomaly = (amp_anomaly){ .found = 1, .is_first = 1, .layer = seen->layer, .pass = forward ? "forward" : "backward", .tensor = seen->name, .is_gradient = gradient };
+    *anomaly = (amp_anomaly){ .found = 1, .is_first = 1, .layer = seen->layer,
+                              .pass = forward ? "forward" : "backward", .tensor = seen->name,
+                              .is_gradient = gradient };
     return gradient ? AMP_OK : find_images(anomaly, b, wide, seen->tensor.shape, error);
 }
 

@@ -48,7 +48,7 @@ static const key_row rows[KEYS] = {
                  .help = "0 turns AMP off: stock Darknet" },
     [DTYPE] = { KEY(dtype), DTYPE_NAME, .allowed = "fp16, bf16, fp32", .initial = "bf16; on a GPU fp16",
                 .help = "fp16, bf16, or fp32: AMP's own code in full precision, the fair baseline" },
-    [LOSS_SCALE] = { KEY(loss_scale), SCALE_OR_DYNAMIC, .initial = "dynamic for fp16, else 1",
+    [LOSS_SCALE] = { KEY(loss_scale), SCALE_OR_DYNAMIC, .initial = "dynamic if dtype or wire is fp16, else 1",
                      .allowed = "dynamic, or a number from 1.2e-38 to 8.5e37",
                      .help = "dynamic, or a fixed positive number" },
     [INIT_SCALE] = { KEY(init_scale), SCALE, 65536, .allowed = "a number from min_scale to max_scale",
@@ -394,7 +394,8 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
     c->enabled = line_dtype >= 0 || (!off && in_cfg);
     c->dtype = line_dtype >= 0 ? (amp_dtype)line_dtype
         : p->set[DTYPE].line ? (amp_dtype)p->set[DTYPE].number : default_dtype;
-    c->loss_scale = p->set[LOSS_SCALE].line ? p->set[LOSS_SCALE].number : c->dtype == AMP_FP16 ? DYNAMIC : 1;
+    int may_overflow = c->dtype == AMP_FP16 || c->wire == AMP_FP16; /* sums of gradients above 65504 */
+    c->loss_scale = p->set[LOSS_SCALE].line ? p->set[LOSS_SCALE].number : may_overflow ? DYNAMIC : 1;
     c->dynamic = c->loss_scale == DYNAMIC;
     if (c->dynamic) c->loss_scale = 1;
     c->scale_given = p->set[LOSS_SCALE].line || p->set[INIT_SCALE].line;

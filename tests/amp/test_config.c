@@ -197,6 +197,17 @@ TEST(keys_win_one_by_one)
     amp_config_free(c);
 }
 
+/* Sums of gradients travel in fp16, which holds no more than 65504. */
+TEST(wire_fp16_makes_the_loss_scale_dynamic)
+{
+    amp_config *c = read_text(NET "[amp]\ndtype=fp32\nwire=fp16\n" LAYER, NULL, AMP_BF16);
+    assert_int_equal(c->dynamic, 1);
+    amp_config_free(c);
+    c = read_text(NET "[amp]\ndtype=fp32\nwire=fp16\nloss_scale=1\n" LAYER, NULL, AMP_BF16);
+    assert_int_equal(c->dynamic, 0);
+    amp_config_free(c);
+}
+
 TEST(default_of_loss_scale_follows_the_final_dtype)
 {
     amp_config *c = read_text(NET "[amp]\ndtype=bf16\n" LAYER, "fp16", AMP_FP32);

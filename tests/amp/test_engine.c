@@ -178,11 +178,40 @@ TEST(weights_that_are_not_finite_end_training_at_once)
 {
     static char text[65536];
     collapse("weights", text, sizeof text);
-    assert_non_null(strstr(text, "weights are inf, NaN or beyond 1e19; first in weights of layer 1 "
+    assert_non_null(strstr(text, "weights are inf, NaN or beyond 1e19; in weights of layer 1 "
                            "[convolutional], update; last good step: 2; "));
     const char *first = strstr(text, " skipped: ");
     assert_non_null(first);
     assert_null(strstr(first + 1, " skipped: "));
+}
+
+/* ---- losses ---- */
+
+/* A bias of 300 before the softmax: the probabilities of the other classes are 0 in fp32, and -log of that is
+ * inf, while the gradient is a probability minus 1. */
+TEST(a_true_class_of_probability_0_has_a_finite_loss)
+{
+    static const char cfg[] =
+        "[net]\nbatch=4\nsubdivisions=2\nwidth=8\nheight=8\nchannels=3\nlearning_rate=.001\n"
+        "amp=1\ninit_scale=64\n"
+        "[convolutional]\nbatch_normalize=1\nfilters=8\nsize=3\nstride=2\npad=1\nactivation=leaky\n"
+        "[convolutional]\nfilters=4\nsize=1\nstride=1\nactivation=linear\n[avgpool]\n[softmax]\n";
+    for (int d = 0; d < 3; d++) {
+        network *net = parse(cfg, dtype_names[d]);
+        const layer *last = &net->layers[3];
+        net->layers[1].biases[0] = 300;
+        darknet_amp_weights_changed(net);
+        for (int s = 0; s < net->subdivisions; s++) {
+            feed(net, 5);
+            for (int i = 0; i < net->truths * net->batch; i++) net->truth[i] = i % net->truths == 2;
+            train_network_datum(net);
+            assert_float_equal(*last->cost, 300 * net->batch, 20);
+            for (int b = 0; b < net->batch; b++) assert_float_equal(last->loss[4 * b + 2], 300, 10);
+        }
+        assert_int_equal(net->amp->skipped, 0);
+        assert_int_equal(net->amp->steps, 1);
+        release(net);
+    }
 }
 
 /* ---- observers and debug=1 ---- */

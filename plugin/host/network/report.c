@@ -81,9 +81,12 @@ void amp_host_print_skip(struct darknet_amp *amp, const amp_step_report *report,
             where(amp, &report->bad, text), scale);
 }
 
-static const char *what_to_try(const amp_config *config, const amp_anomaly *bad)
+static const char *what_to_try(const struct darknet_amp *amp, const amp_anomaly *bad)
 {
-    if (bad->layer < 0 && !strcmp(bad->tensor, "labels")) return "mend the label files";
+    const amp_config *config = amp->config;
+    if (bad->layer < 0 && !strcmp(bad->tensor, "labels")) return "correct the label files";
+    if (bad->is_gradient && config->wire == AMP_FP16 && amp_engine_ranks(amp->engine) > 1)
+        return "wire=bf16, since wire=fp16 cannot carry sums of gradients above 65504; a lower learning_rate";
     return config->dtype == AMP_FP16 ? "a lower learning_rate, more burn_in, dtype=bf16, the labels"
                                      : "a lower learning_rate, more burn_in, the labels";
 }
@@ -103,5 +106,5 @@ _Noreturn void amp_host_collapse(struct darknet_amp *amp, const amp_step_report 
         "amp: training has collapsed: %s; %s; last good step: %zu; last saved: %s%s; try %s%s",
         why, where(amp, &report->bad, place), good_steps, saved ? saved : "none yet",
         saved && !amp_file_exists(saved) ? ", which is gone" : "",
-        what_to_try(amp->config, &report->bad), amp->config->debug ? "" : ", and debug=1 to see the images");
+        what_to_try(amp, &report->bad), amp->config->debug ? "" : ", and debug=1 to see the images");
 }
