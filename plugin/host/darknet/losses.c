@@ -7,6 +7,7 @@
 #include "../../tensor/half.h"
 #include "../network/ranks_join.h"
 #include "device.h"
+#include "tree.h"
 
 /* ---- softmax ---- */
 
