@@ -16,10 +16,13 @@
 #define AMP_SELU_SCALE 1.0507f
 #define AMP_SELU_ALPHA (1.0507f * 1.6732f) /* scale·alpha */
 
-/* Whether the gradient is a function of the input x. These fall before they rise: two x have the same y. */
+/* Whether the gradient is computed from the input x. Mish, swish and hard_mish fall before they rise: two x
+ * have the same y. The others approach a limit, to which a y in 16 bits is rounded: the gradient of y would be
+ * 0 from there on, in bf16 that of the logistic function above 6.3. */
 AMP_ANYWHERE int amp_gradient_wants_input(amp_activation a)
 {
-    return a == AMP_MISH || a == AMP_SWISH || a == AMP_HARD_MISH;
+    return a == AMP_MISH || a == AMP_SWISH || a == AMP_HARD_MISH || a == AMP_LOGISTIC || a == AMP_LOGGY
+        || a == AMP_TANH || a == AMP_ELU || a == AMP_SELU;
 }
 
 AMP_ANYWHERE float amp_activate_stair(float x)
@@ -75,6 +78,13 @@ AMP_ANYWHERE float amp_gradient_swish(float x)
     return e * r * (1 + low * r);
 }
 
+/* logistic(x)·logistic(-x) = e/(1 + e)² with e = exp(-|x|), which is also 1/4 of tanh'(x/2). */
+AMP_ANYWHERE float amp_gradient_logistic(float x)
+{
+    float e = expf(-fabsf(x)), r = 1 / (1 + e);
+    return e * r * r;
+}
+
 AMP_ANYWHERE float amp_activate(float x, amp_activation activation)
 {
     switch (activation) {
@@ -99,20 +109,20 @@ AMP_ANYWHERE float amp_activate(float x, amp_activation activation)
     }
 }
 
-/* d act / d x, from y = act(x), or from x itself where amp_gradient_wants_input. */
+/* d act / d x, from y = act(x), or from x itself, as y, where amp_gradient_wants_input. */
 AMP_ANYWHERE float amp_gradient(float y, amp_activation activation)
 {
     switch (activation) {
-    case AMP_LOGISTIC: return (1 - y) * y;
-    case AMP_LOGGY: return .5f * (1 - y) * (1 + y); /* 2(1-h)h with h = (y+1)/2 */
+    case AMP_LOGISTIC: return amp_gradient_logistic(y);
+    case AMP_LOGGY: return 2 * amp_gradient_logistic(y);
     case AMP_RELU: return (float)(y > 0);
     case AMP_RELIE: return y > 0 ? 1 : .01f;
     case AMP_RAMP: return (float)(y > 0) + .1f;
-    case AMP_TANH: return 1 - y * y;
+    case AMP_TANH: return 4 * amp_gradient_logistic(2 * y);
     case AMP_PLSE: return y < 0 || y > 1 ? .01f : .125f;
     case AMP_LEAKY: return y > 0 ? 1 : .1f;
-    case AMP_ELU: return y >= 0 ? 1 : y + 1;
-    case AMP_SELU: return y >= 0 ? AMP_SELU_SCALE : y + AMP_SELU_ALPHA;
+    case AMP_ELU: return y >= 0 ? 1 : expf(y);
+    case AMP_SELU: return y >= 0 ? AMP_SELU_SCALE : AMP_SELU_ALPHA * expf(y);
     case AMP_STAIR: return (float)(floorf(y) != y);
     case AMP_HARDTAN: return (float)(y > -1 && y < 1);
     case AMP_LHTAN: return y > 0 && y < 1 ? 1 : .001f;

@@ -214,6 +214,41 @@ TEST(a_true_class_of_probability_0_has_a_finite_loss)
     }
 }
 
+/* An output within 2^-9 of its limit is that limit in bf16. Its gradient is not 0: it is computed from the
+ * sums. The last layer of each network has one number, whose gradient is the cost's times the slope. */
+TEST(a_saturated_activation_still_has_a_gradient)
+{
+    static const struct { const char *activation; float sum, limit; double slope; } cases[] = {
+        { "logistic", 7, 1, 9.102e-4 }, { "loggy", 7, 1, 1.8205e-3 }, { "tanh", 4, 1, 1.3409e-3 },
+        { "elu", -7, -1, 9.1188e-4 }, { "selu", -7, -1.758f, 1.6032e-3 } };
+    static const char *const layers[] = { "[connected]\noutput=1\nactivation=%s\n",
+        "[convolutional]\nfilters=1\nsize=2\nstride=1\nactivation=%s\n",
+        "[connected]\noutput=1\nactivation=linear\n[activation]\nactivation=%s\n" };
+    for (size_t i = 0; i < COUNT(cases) * COUNT(layers) * 2; i++) {
+        size_t k = i % COUNT(cases);
+        char cfg[512], layer_text[256];
+        snprintf(layer_text, sizeof layer_text, layers[i / COUNT(cases) % COUNT(layers)], cases[k].activation);
+        snprintf(cfg, sizeof cfg, "[net]\nbatch=1\nwidth=2\nheight=2\nchannels=1\namp=1\ninit_scale=64\n"
+                 "%s[cost]\ntype=sse\n", layer_text);
+        network *net = parse(cfg, i % 2 ? "bf16" : "fp16");
+        float scale = amp_engine_scaler(net->amp->engine)->scale;
+        int count;
+        memset(net->layers[0].weights, 0, 4 * sizeof *net->layers[0].weights);
+        net->layers[0].biases[0] = cases[k].sum;
+        darknet_amp_weights_changed(net);
+        feed(net, 5);
+        net->truth[0] = -cases[k].limit;
+        both_passes(net);
+        const amp_param *params = engine_params(net->amp->engine, &count);
+        double delta = 0, wanted = -2 * (double)cases[k].limit * cases[k].slope;
+        for (int p = 0; p < count; p++)
+            if (!strcmp(params[p].name, "biases")) delta = (double)params[p].grad[0] / (double)scale;
+        if (!(fabs(delta - wanted) < .02 * fabs(wanted)))
+            fail_msg("%s: %g instead of %g", layer_text, delta, wanted);
+        release(net);
+    }
+}
+
 /* ---- observers and debug=1 ---- */
 
 typedef struct sights { int count; char text[128][48]; } sights;

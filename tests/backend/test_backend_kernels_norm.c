@@ -40,22 +40,22 @@ static double true_activate(double x, amp_activation a)
  * x·logistic(x)' by the rule of products; cosh(s)^-2 is tanh'. */
 static double true_gradient(double y, amp_activation a)
 {
-    double s = log1p(exp(y)), logistic = 1 / (1 + exp(-y));
+    double s = log1p(exp(y)), logistic = 1 / (1 + exp(-y)), half = cosh(y / 2);
     switch (a) {
     case AMP_RELU6: return y > 0 && y < 6;
     case AMP_MISH: return tanh(s) + y * logistic / (cosh(s) * cosh(s));
     case AMP_SWISH: return logistic + y * logistic * (1 - logistic);
     case AMP_HARD_MISH: return isnan(y) ? y : y > 0 ? 1 : y > -2 ? y + 1 : 0;
-    case AMP_LOGISTIC: return (1 - y) * y;
-    case AMP_LOGGY: return 2 * (1 - (y + 1) / 2) * (y + 1) / 2;
+    case AMP_LOGISTIC: return .25 / (half * half);
+    case AMP_LOGGY: return .5 / (half * half);
     case AMP_RELU: return y > 0;
     case AMP_RELIE: return y > 0 ? 1 : .01;
     case AMP_RAMP: return (y > 0) + .1;
-    case AMP_TANH: return 1 - y * y;
+    case AMP_TANH: return 1 / (cosh(y) * cosh(y));
     case AMP_PLSE: return y < 0 || y > 1 ? .01 : .125;
     case AMP_LEAKY: return y > 0 ? 1 : .1;
-    case AMP_ELU: return y >= 0 ? 1 : y + 1;
-    case AMP_SELU: return y >= 0 ? 1.0507 : y + 1.0507 * 1.6732;
+    case AMP_ELU: return y >= 0 ? 1 : exp(y);
+    case AMP_SELU: return y >= 0 ? 1.0507 : 1.0507 * 1.6732 * exp(y);
     case AMP_STAIR: return floor(y) != y;
     case AMP_HARDTAN: return y > -1 && y < 1;
     case AMP_LHTAN: return y > 0 && y < 1 ? 1 : .001;

@@ -139,6 +139,20 @@ TEST_WITH(a_norm_that_grows_tenfold_is_a_collapse, quiet, NULL)
     assert_true(summary(ROWS).norm_grows == 15);
 }
 
+/* Of steps that were made: one that was skipped has no norm. */
+TEST_WITH(a_norm_that_stays_0_is_counted, quiet, NULL)
+{
+    assert_int_equal(summary(ROWS).zero_norms, 0);
+    for (int i = ROWS - 12; i < ROWS; i++) rows[i].grad_norm = 0;
+    rows[ROWS - 3].grad_norm = NAN;
+    rows[ROWS - 3].found_inf = 1;
+    amp_log_summary s = summary(ROWS);
+    assert_int_equal(s.zero_norms, 11);
+    assert_int_equal(s.zero_since, rows[ROWS - 12].iteration);
+    rows[ROWS - 1].grad_norm = .5;
+    assert_int_equal(summary(ROWS).zero_norms, 0);
+}
+
 TEST_WITH(short_logs_are_summarized, quiet, NULL)
 {
     for (size_t count = 1; count < 9; count++) {

@@ -30,7 +30,7 @@ static __device__ __forceinline__ float normalized(float x, float mean, float ga
 
 /* Whether backward recomputes what it needs: y, or the activation's input. A < 0: any activation. */
 template <int A> constexpr bool repeats_forward = A < 0 || A == AMP_LEAKY || A == AMP_RELU || A == AMP_MISH ||
-    A == AMP_SWISH;
+    A == AMP_SWISH || A == AMP_LOGISTIC;
 
 /* Whether y is read. */
 template <int A> static __device__ __forceinline__ bool reads_output(amp_activation act)

@@ -14,6 +14,9 @@ enum { AMP_SPIKES_KEPT = 10 };
 /* Two skipped steps belong to one cluster if at most this many steps were made between them. */
 enum { AMP_CLUSTER_GAP = 10 };
 
+/* So many steps in a row with a gradient of 0 are warned of. */
+enum { AMP_ZERO_NORMS = 10 };
+
 typedef struct amp_log_spike {
     long iteration;
     int by_loss, dropped;   /* by_loss: else by the gradient's norm */
@@ -39,6 +42,8 @@ typedef struct amp_log_summary {
     amp_log_spike spike[AMP_SPIKES_KEPT];      /* the largest ones, by value / median, in order of steps */
     int scale_falls;                           /* a collapse in the making: see log_summary.c */
     double norm_grows;                         /* by this factor; 0: it does not */
+    size_t zero_norms;                         /* steps made since the gradient's norm was last above 0, */
+    long zero_since;                           /* ... from this iteration on */
 } amp_log_summary;
 
 /* Needs at least one row. */

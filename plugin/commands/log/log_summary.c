@@ -1,11 +1,12 @@
 /* What is counted in a training's log.
  *
  * Steps that were skipped have a loss and no gradient norm. Medians are of steps that were made; quarters are
- * of rows. Two signs of a collapse in the making are looked for:
+ * of rows. Three signs of a training that fails are looked for:
  *  - the loss scale only fell over the last COLLAPSE_STEPS rows, by at least a factor of 2^5. A scale that
  *    finds its level at the start of a training falls too, so the first COLLAPSE_STEPS rows do not count;
  *  - the gradient's norm, as the median of the last quarter, is more than ten times the least of the quarters
- *    before. */
+ *    before;
+ *  - the gradient's norm was 0 in the last AMP_ZERO_NORMS steps that were made, or in more. */
 #include "log.h"
 
 #include "../../host/program/failure.h"
@@ -112,6 +113,18 @@ static void count_skipped(const amp_log_row *rows, size_t count, amp_log_summary
     }
 }
 
+/* The steps made since the gradient's norm was last above 0. */
+static void count_zero_norms(const amp_log_row *rows, size_t count, amp_log_summary *s)
+{
+    for (size_t i = count; i-- > 0;) {
+        double norm = norm_of(&rows[i]);
+        if (amp_log_is_skipped(&rows[i])) continue;
+        if (norm != 0) return;
+        s->zero_norms++;
+        s->zero_since = rows[i].iteration;
+    }
+}
+
 static void follow_scale(const amp_log_row *rows, size_t count, amp_log_summary *s)
 {
     size_t fell_from = 0; /* since this row the scale has not grown */
@@ -156,6 +169,7 @@ void amp_log_summarize(const amp_log_row *rows, size_t count, amp_log_summary *s
     if (count >= 2 * COLLAPSE_STEPS && s->norm[3] > COLLAPSE_GROWTH * before)
         s->norm_grows = s->norm[3] / before;
     count_skipped(rows, count, s);
+    count_zero_norms(rows, count, s);
     follow_scale(rows, count, s);
     find_spikes(rows, count, s);
 }
