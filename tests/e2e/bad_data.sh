@@ -273,7 +273,7 @@ refused 'pictures/1.webp: Darknet takes this file for a label file, and it is no
 fresh detector 'images with .jpg within their names'
 for i in 1 2 3 4 5 6 7 8; do mv case/images/$i.jpg case/images/$i.jpg_e09.jpg; done
 sed -i 's/jpg/jpg_e09.jpg/' case/train.txt
-refused ".txt_e09.jpg: cannot read this label file: No such file or directory; Darknet replaces the first .jpg or"
+refused "${no_label/.txt/.txt_e09.jpg}; Darknet replaces the first .jpg or .png of an image's path by .txt: "
 fresh detector 'images without objects'
 for i in 1 2 3 4 5 6 7 8; do : > case/labels/$i.txt; done
 goes_on 0 'left out'

@@ -79,8 +79,8 @@ amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_err
 /* Tries are a tenth of a second apart: a program that is killed takes a moment to end. */
 enum { TRIES = 20, HOLDER = 400 };
 
-/* The descriptor of the file, locked; -1: nothing can be locked there, and errno says why; -2: another program
- * has locked it. A link is not followed, since the file is written. */
+/* The descriptor of the file, locked; -1: nothing can be locked there, and errno says why; -2: another
+ * program has locked it. A link is not followed, since the file is written. */
 static int lock_file(const char *name)
 {
     struct stat mine, now;

@@ -124,8 +124,8 @@ static amp_status fail_missing(const char *file, amp_error *error)
     int named_so = is_text(file);
     if (!named_so && strstr(file, ".txt"))
         return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read this label file: %s; Darknet replaces "
-                        "the first .jpg or .png of an image's path by .txt: rename the image, or its folder, so "
-                        "that it is the only one", file, strerror(ENOENT));
+                        "the first .jpg or .png of an image's path by .txt: rename the image, or its folder, "
+                        "so that it is the only one", file, strerror(ENOENT));
     return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read this label file: %s; %s%s", file,
                     strerror(ENOENT),
                     named_so ? "an image without objects needs an empty one; this Darknet looks for "
