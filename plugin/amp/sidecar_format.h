@@ -97,7 +97,7 @@ static inline uint64_t amp_fetch_u64(const unsigned char *at)
 
 /* Arrays go between the file and the backend's memory, which may be a device's, by way of so many floats of
  * the program's. */
-enum { AMP_SIDECAR_STAGE = 1 << 15 };
+enum { AMP_SIDECAR_STAGE = 1 << 12 };
 
 /* The fields of a record, in the file's order: where each lies in its struct, and how many numbers of 4 or 8
  * bytes it has; one of another size is a row of bytes. */

@@ -6,6 +6,7 @@
 #include "../host/fork.h"
 #include "../include/darknet_amp.h"
 
+#include <errno.h>
 #include <string.h>
 
 static const struct {
@@ -65,6 +66,16 @@ static int run_verb(int argc, char **argv)
     return 1;
 }
 
+/* What was printed may be lost: the disk is full. */
+static int check_output(int status)
+{
+    errno = 0;
+    if (!(fflush(stdout) | ferror(stdout)) || status) return status;
+    fprintf(stderr, "amp: what this command prints cannot be written: %s\n",
+            errno ? strerror(errno) : "the disk is full, or the reader is gone");
+    return 1;
+}
+
 int darknet_amp_command(int argc, char **argv, int *status)
 {
     if (argc < 2 || !argv[1]) return 0;
@@ -72,5 +83,6 @@ int darknet_amp_command(int argc, char **argv, int *status)
     else if (argc > 2 && argv[2] && !strcmp(argv[1], "detector") && !strcmp(argv[2], "map"))
         *status = amp_detector_map(argc, argv);
     else return 0;
+    *status = check_output(*status);
     return 1;
 }

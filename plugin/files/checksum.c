@@ -11,7 +11,7 @@
 
 static const uint64_t POLYNOMIAL = 0xC96C5795D7870F42u; /* ECMA-182's, bits reversed */
 
-enum { FILE_CHUNK = 1 << 17 };
+enum { FILE_CHUNK = 1 << 14 };
 
 void amp_checksum_start(amp_checksum *c)
 {

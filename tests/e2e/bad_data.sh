@@ -238,7 +238,7 @@ label 'a class too high' '2 .5 .5 .2 .2' \
     "2 .5 .5 .2 .2' is of a class that the network does not have: it knows 0 to 1; mend the file"
 label 'NaN' '0 .5 .5 nan .2' "0 .5 .5 nan .2' holds inf or NaN"
 label 'pixels' '0 120 80 30 40' "0 120 80 30 40' is not relative to the image"
-label 'a terminal command' '\033[2J' "?[2J' is not"
+label 'a terminal command' '\033[2J' "\\x1b[2J' is not"
 fresh detector 'no label files'
 rm case/labels/*
 no_label='.txt: cannot read this label file: No such file or directory'
@@ -273,7 +273,7 @@ refused 'pictures/1.webp: Darknet takes this file for a label file, and it is no
 fresh detector 'images with .jpg within their names'
 for i in 1 2 3 4 5 6 7 8; do mv case/images/$i.jpg case/images/$i.jpg_e09.jpg; done
 sed -i 's/jpg/jpg_e09.jpg/' case/train.txt
-refused ".txt_e09.jpg: cannot read this label file: No such file or directory; Darknet replaces the first .jpg or"
+refused "${no_label/.txt/.txt_e09.jpg}; Darknet replaces the first .jpg or .png of an image's path by .txt: "
 fresh detector 'images without objects'
 for i in 1 2 3 4 5 6 7; do : > case/labels/$i.txt; done
 goes_on 0 'left out'
@@ -314,6 +314,48 @@ grep -aq 'none of the 8 .* object to find: their 8 labels are thinner than 0.001
 fresh detector 'a bad label in a later batch'
 . "$SOURCE_DIR/tests/e2e/lib/late_label.bash"
 ( cd case && tiny_training && late_label "$DARKNET" labels ) || complain 'see above'
+
+# ---- limits ----
+
+if [ -z "${SANITIZERS:-}" ]; then # they take more of the stack
+    fresh detector 'ulimit -s 128'
+    status=0
+    ( cd case; ulimit -s 128; exec "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 ) > out 2> err \
+        < /dev/null || status=$?
+    [ $status = 0 ] && [ -s $last.amp ] || complain "status $status"
+fi
+cat > no_files.c <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+FILE *fopen(const char *name, const char *mode)
+{
+    FILE *(*real)(const char *, const char *);
+    *(void **)&real = dlsym(RTLD_NEXT, "fopen");
+    if (!strstr(name, "images/3")) return real(name, mode);
+    errno = EMFILE;
+    return NULL;
+}
+END
+cc -shared -fPIC no_files.c -o no_files.so -ldl
+fresh detector 'too many open files'
+status=0
+( cd case
+  preloaded ../no_files.so "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 ) \
+    > out 2> err < /dev/null || status=$?
+[ $status = 0 ] && grep -aqF "image 'images/3.jpg' cannot be read (Too many open files); another is" err ||
+    complain "status $status"
+fresh detector 'a folder in the place of the lock'
+mkdir case/backup/.tiny.lock
+goes_on 1 'amp: backup/.tiny.lock cannot be locked: Is a directory; make sure that no other training saves'
+for command in 'check tiny.cfg' 'plan tiny.cfg' version; do
+    status=0
+    ( cd case && "$DARKNET" amp $command > /dev/full 2> ../err ) || status=$?
+    [ $status = 1 ] && tail -n 1 err | grep -q '^amp: what this command prints cannot be written: ' ||
+        complain "amp $command on a full disk: status $status"
+done
 
 # ---- networks ----
 

@@ -114,11 +114,12 @@ TEST(the_file_and_line_of_a_bad_label_are_named)
 {
     char long_line[5000];
     refused("0 .5 .5 .2 .2\n\n7 .5 .5 .2 .2\n", 29, "bad.txt:3: label '7 .5 .5 .2 .2' is of a class");
-    refused("\0\0\0\0", 4, "bad.txt:1: label ''");
-    refused("0 .5 .5 .2 .2\n\0\n", 16, "bad.txt:2: label ''");
+    refused("\0\0\0\0", 4, "bad.txt:1: label '\\x00' is not");
+    refused("0 .5 .5 .2 .2\n0 .5\0 .5\n", 24, "bad.txt:2: label '0 .5\\x00' is not");
+    refused("\xef\xbb\xbf" "0 .5 .5 .2 .2\n", 17, "bad.txt:1: label '\\xef\\xbb\\xbf0 .5 .5 .2 .2' is not");
     memset(long_line, '1', sizeof long_line);
     refused(long_line, sizeof long_line, "bad.txt:1: label '1111");
-    refused("0 \x1b[31m\n", 8, "label '0 ?[31m'");
+    refused("0 \x1b[31m\n", 8, "label '0 \\x1b[31m'");
     amp_error error;
     assert_int_equal(amp_labels_read("nowhere.txt", 2, NULL, NULL, &error), AMP_BAD_CONFIG);
     assert_non_null(strstr(error.message, "nowhere.txt: cannot read this label file: No such file"));

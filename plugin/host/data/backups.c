@@ -25,6 +25,7 @@ static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* after the .c
 static struct {
     char *folder, *base;
     char lock[AMP_FORK_PATH]; /* the file's name; "" where nothing is held */
+    int told;                 /* that nothing can be held */
 } backups;
 
 /* ---- before the training ---- */
@@ -91,8 +92,8 @@ amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_erro
 /* Tries are a tenth of a second apart: a program that is killed takes a moment to end. */
 enum { TRIES = 20, HOLDER = 400 };
 
-/* The descriptor of the file, locked; -1: nothing can be locked there; -2: another program has locked it. A
- * link is not followed, since the file is written. */
+/* The descriptor of the file, locked; -1: nothing can be locked there, and errno says why; -2: another
+ * program has locked it. A link is not followed, since the file is written. */
 static int lock_file(const char *name)
 {
     struct stat mine, now;
@@ -102,7 +103,9 @@ static int lock_file(const char *name)
     /* one that ended in between has removed the file */
     if (locked && fstat(file, &mine) == 0 && (stat(name, &now) != 0 || mine.st_ino != now.st_ino)) held = 1;
     if (locked && !held) return file;
+    int why = errno;
     if (file >= 0) close(file);
+    errno = why;
     return held ? -2 : -1;
 }
 
@@ -120,15 +123,18 @@ amp_status amp_backups_hold(const char *folder, const char *base, amp_error *err
     int file = -2;
     if (backups.lock[0]) return AMP_OK;
     snprintf(name, sizeof name, "%s/.%s.lock", folder, base);
-    if (amp_is_device(name)) return AMP_OK;
-    for (int i = 0; i < TRIES && (file = lock_file(name)) == -2; i++)
+    int is_device = amp_is_device(name);
+    for (int i = 0; !is_device && i < TRIES && (file = lock_file(name)) == -2; i++)
         nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
-    if (file == -2) {
+    if (file == -2 && !is_device) {
         read_holder(name, holder);
         cfg_printable(shown, sizeof shown, holder);
         return amp_fail(error, AMP_IO_FAILED, "amp: %s trains into %.300s/%.100s now; give each training a "
                         "backup folder of its own, or wait until that one has ended", shown, folder, base);
     }
+    if (file < 0 && !backups.told++)
+        fprintf(stderr, "amp: %s cannot be locked: %s; make sure that no other training saves under this "
+                "name\n", name, is_device ? "not a regular file" : strerror(errno));
     if (file < 0) return AMP_OK;
     gethostname(host, sizeof host - 1);
     if (ftruncate(file, 0) == 0) dprintf(file, "process %ld on %s\n", (long)getpid(), host);

@@ -128,9 +128,9 @@ amp_status amp_check_labels(const amp_data_file *data, int classes, amp_lines *l
         size_t length = strlen(labels->line[i]);
         if (length && labels->line[i][length - 1] == '\r')
             return amp_fail(error, AMP_BAD_CONFIG,
-                            "%.300s:%d: label '%.*s' ends in a carriage return, which no path does: write the "
-                            "list with Unix line ends", file, i + 1, length <= 300 ? (int)length - 1 : 300,
-                            labels->line[i]);
+                            "%.300s:%d: label '%.*s' ends in a carriage return, which no path does: write "
+                            "the list with Unix line ends", file, i + 1,
+                            length <= 300 ? (int)length - 1 : 300, labels->line[i]);
         if (!length)
             return amp_fail(error, AMP_BAD_CONFIG,
                             "%.300s:%d: a blank line, which is a label that every path holds", file, i + 1);

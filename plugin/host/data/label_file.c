@@ -69,8 +69,24 @@ static int is_text(const char *file)
     return length > 4 && !strcmp(file + length - 4, ".txt");
 }
 
-static amp_status refuse(const char *file, unsigned long line, const char *text, amp_label_kind kind,
-                         int classes, amp_error *error)
+/* What a terminal would not show, as \xNN: a byte order mark, a 0, a blank that is none of ASCII's. Returns
+ * whether there is such a byte. */
+static int show(char *shown, size_t room, const char *text, size_t length)
+{
+    size_t at = 0;
+    int odd = 0;
+    for (size_t i = 0; i < length && at + 8 < room; i++) {
+        int plain = text[i] >= ' ' && text[i] <= '~';
+        odd |= !plain && !(text[i] && strchr(BLANKS, text[i]));
+        at += (size_t)snprintf(shown + at, room - at, plain ? "%c" : "\\x%02x", (unsigned char)text[i]);
+        if (i + 1 < length && at + 8 >= room) strcpy(shown + at, "...");
+    }
+    if (!length) *shown = 0;
+    return odd;
+}
+
+static amp_status refuse(const char *file, unsigned long line, const char *text, size_t length,
+                         amp_label_kind kind, int classes, amp_error *error)
 {
     static const char *const wrong[] = {
         [AMP_LABEL_NOT_FINITE] = "holds inf or NaN",
@@ -81,8 +97,10 @@ static amp_status refuse(const char *file, unsigned long line, const char *text,
         return amp_fail(error, AMP_BAD_CONFIG, "%.700s: Darknet takes this file for a label file, and it is "
                         "none: it finds labels of images that are named %s; rename the image", file,
                         amp_fork_label_images);
-    cfg_printable(shown, sizeof shown, text);
-    if (kind != AMP_LABEL_BAD_CLASS) snprintf(what, sizeof what, "%s", wrong[kind]);
+    int odd = show(shown, sizeof shown, text, length);
+    if (kind == AMP_LABEL_NO_LABEL && odd)
+        snprintf(what, sizeof what, "%s, with bytes that are no plain text", wrong[kind]);
+    else if (kind != AMP_LABEL_BAD_CLASS) snprintf(what, sizeof what, "%s", wrong[kind]);
     else
         snprintf(what, sizeof what, "is of a class that the network does not have: it knows 0 to %d",
                  classes - 1);
@@ -97,7 +115,7 @@ static amp_status read_line(const char *file, unsigned long line, char *text, in
     amp_label_kind kind = amp_label_parse(text, classes, &label);
     if (kind == AMP_LABEL_BLANK) return AMP_OK;
     if (kind != AMP_LABEL_BOX && kind != AMP_LABEL_OUTSIDE)
-        return refuse(file, line, text, kind, classes, error);
+        return refuse(file, line, text, strlen(text), kind, classes, error);
     return visit ? visit(context, file, line, &label, kind == AMP_LABEL_OUTSIDE, error) : AMP_OK;
 }
 
@@ -106,8 +124,8 @@ static amp_status fail_missing(const char *file, amp_error *error)
     int named_so = is_text(file);
     if (!named_so && strstr(file, ".txt"))
         return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read this label file: %s; Darknet replaces "
-                        "the first .jpg or .png of an image's path by .txt: rename the image, or its folder, so "
-                        "that it is the only one", file, strerror(ENOENT));
+                        "the first .jpg or .png of an image's path by .txt: rename the image, or its folder, "
+                        "so that it is the only one", file, strerror(ENOENT));
     return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read this label file: %s; %s%s", file,
                     strerror(ENOENT),
                     named_so ? "an image without objects needs an empty one; this Darknet looks for "
@@ -117,16 +135,16 @@ static amp_status fail_missing(const char *file, amp_error *error)
 
 /* Up to the end of the line. -1: no line is left; 0: it is too long or no text, and was not read to its
  * end. */
-static int get_line(FILE *stream, char text[LINE_ROOM])
+static int get_line(FILE *stream, char text[LINE_ROOM], size_t *length)
 {
-    size_t length = 0;
     int c = getc_unlocked(stream);
+    *length = 0;
     if (c == EOF) return -1;
-    for (; c != EOF && c != '\n'; c = getc_unlocked(stream)) {
-        if (c == 0 || length == LINE_ROOM - 1) break;
-        text[length++] = (char)c;
+    for (; c != EOF && c != '\n' && *length < LINE_ROOM - 1; c = getc_unlocked(stream)) {
+        text[(*length)++] = (char)c;
+        if (c == 0) return 0;
     }
-    text[length] = 0;
+    text[*length] = 0;
     return c == EOF || c == '\n';
 }
 
@@ -135,15 +153,16 @@ amp_status amp_labels_read(const char *file, int classes, amp_label_visit visit,
 {
     char text[LINE_ROOM];
     unsigned long line = 0;
+    size_t length;
     int whole;
     amp_status status = AMP_OK;
     FILE *stream = amp_open_to_read(file, "this label file", error);
     if (!stream) return errno == ENOENT ? fail_missing(file, error) : AMP_BAD_CONFIG;
     errno = 0;
-    while (status == AMP_OK && (whole = get_line(stream, text)) >= 0) {
+    while (status == AMP_OK && (whole = get_line(stream, text, &length)) >= 0) {
         line++;
         status = whole ? read_line(file, line, text, classes, visit, context, error)
-                       : refuse(file, line, text, AMP_LABEL_NO_LABEL, classes, error);
+                       : refuse(file, line, text, length, AMP_LABEL_NO_LABEL, classes, error);
     }
     if (status == AMP_OK && ferror(stream))
         status = amp_fail(error, AMP_BAD_CONFIG, "%.600s: cannot read this label file: %s", file,

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "../../amp/cfg_reader.h"
 #include "../../include/darknet_amp.h"
@@ -25,6 +26,7 @@ typedef struct names_seen { void *root; long count; } names_seen;
 /* What the calling thread loads from. */
 static _Thread_local struct {
     amp_loading from;
+    int why;           /* errno of the last image that could not be read */
     char **place;      /* whose image is being replaced, */
     int tries, start;  /* and how far that is */
 } loader;
@@ -123,12 +125,13 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
 
 /* ---- images ---- */
 
-/* Why an image cannot be read, as far as its file tells. */
-static const char *cause_of(const char *file)
+/* Why an image cannot be read, as far as its file tells. why: errno of the try, 0 before it. */
+static const char *cause_of(const char *file, int why)
 {
     struct stat status;
     if (!*file) return "the list has a blank line";
-    if (stat(file, &status) != 0) return strerror(errno);
+    if (why == EMFILE || why == ENFILE) return strerror(why);
+    if (stat(file, &status) != 0 || access(file, R_OK) != 0) return strerror(errno);
     if (S_ISDIR(status.st_mode)) return "it is a folder";
     if (!S_ISREG(status.st_mode)) return "it is no regular file";
     if (status.st_size == 0) return "it is empty";
@@ -168,19 +171,25 @@ static void warn_once(names_seen *seen, const char *name, const char *kind, cons
     pthread_mutex_unlock(&watch.mutex);
 }
 
-static _Noreturn void end_for_image(const char *file)
+static _Noreturn void end_for_image(const char *file, int why)
 {
     char shown[400];
     cfg_printable(shown, sizeof shown, file);
-    darknet_amp_refuse("amp: image '%s' cannot be read (%s)", shown, cause_of(file));
+    darknet_amp_refuse("amp: image '%s' cannot be read (%s)", shown, cause_of(file, why));
 }
 
 int darknet_amp_bad_image(const char *file, int tried)
 {
-    if (!watch.on || amp_image_cache_is_black() || (!tried && !amp_is_device(file))) return 0;
-    if (!loader.from.list) end_for_image(file);
+    int why = errno;
+    if (!watch.on || amp_image_cache_is_black()) return 0;
+    if (!tried && !amp_is_device(file)) {
+        errno = 0;
+        return 0;
+    }
+    if (!loader.from.list) end_for_image(file, why);
     warn_once(&watch.images, file, "images that cannot be read", "image '",
-              "' cannot be read (%s); another is trained on in its place", cause_of(file));
+              "' cannot be read (%s); another is trained on in its place", cause_of(file, why));
+    loader.why = why;
     return 1;
 }
 
@@ -189,7 +198,7 @@ static void no_image_left(void)
     char shown[400];
     cfg_printable(shown, sizeof shown, loader.from.list[0]);
     fail("amp: none of the %d images of the training list can be read; the first is '%s' (%s)",
-         loader.from.count, shown, cause_of(loader.from.list[0]));
+         loader.from.count, shown, cause_of(loader.from.list[0], loader.why));
     amp_image_cache_only_black(1);
 }
 

@@ -137,7 +137,8 @@ void amp_log_file_add(amp_log_file *f, const char *row)
 
 void amp_log_file_close(amp_log_file *f)
 {
-    if (f->descriptor >= 0) close(f->descriptor);
+    if (f->descriptor >= 0 && close(f->descriptor) != 0)
+        fprintf(stderr, "log: cannot write %s: %s; its last rows may be missing\n", f->name, strerror(errno));
     free(f->name);
     *f = (amp_log_file){ .descriptor = -1 };
 }
