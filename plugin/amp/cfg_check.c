@@ -496,7 +496,7 @@ void cfg_walk_report(cfg_walk *walk, cfg_finding finding, const char *key, const
     if (finding == CFG_FAILS) walk->check->has_failed = 1;
     if (walk->resized)
         length = snprintf(text, sizeof text, "resized to %.0fx%.0f (random=1): ", walk->resized,
-                          walk->resized);
+                          walk->resized_h);
     va_start(args, problem);
     vsnprintf(text + length, sizeof text - (size_t)length, problem, args);
     va_end(args);
@@ -559,12 +559,13 @@ static void walk_section(cfg_walk *walk, int index)
     if (walk->check->has_failed) *out = (cfg_shape){ 0 };
 }
 
-void cfg_walk_again(cfg_walk *walk, double size)
+void cfg_walk_again(cfg_walk *walk, double w, double h)
 {
     walk->own = walk->layers;
     walk->own_net = walk->net;
     walk->layers += walk->count;
-    walk->resized = size;
+    walk->resized = w;
+    walk->resized_h = h;
     for (int i = -1; i < walk->count; i++) walk_section(walk, i);
     walk->resized = 0;
     walk->layers = walk->own;

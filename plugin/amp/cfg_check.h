@@ -113,7 +113,7 @@ struct cfg_walk {
     cfg_shape own_net;         /* while another size is looked at */
     int index, count;          /* of this layer, -1: [net]; of all layers */
     double batch, time_steps;  /* images at once (time steps counted), set by [net]'s rule */
-    double resized;            /* width and height while the network is looked at in another size, else 0 */
+    double resized, resized_h; /* width and height while the network is looked at in another size, else 0 */
     cfg_use use;
     int only_warns;            /* what is found now is a mistake for a command that may not be meant */
     struct cfg_check *check;
@@ -132,7 +132,7 @@ void cfg_walk_enter(cfg_walk *, int index); /* makes another layer's section the
 int cfg_walk_traits(const cfg_walk *);      /* of the present section's kind */
 int cfg_walk_failed(const cfg_walk *); /* some section has an error */
 /* For finish: walks the layers once more, with another width and height of the network. */
-void cfg_walk_again(cfg_walk *, double size);
+void cfg_walk_again(cfg_walk *, double w, double h);
 
 /* Something is wrong with the present section; key and allowed may be NULL. Where a rule fails, the shape of
  * its layer is unknown, and only a section's first failure is reported; one key of several that are wrong

@@ -513,6 +513,10 @@ TEST(what_it_is_trained_for)
           ":7: [region]: reads 150 numbers of truth an image, and for the last layer 450" UNLIKE },
         { CFG_TRAINS_DATA, TRAINED("3") HEAD("8", "[region]", "2") "coords=5\n",
           ":7: [region]: reads 180 numbers of truth an image, and for the last layer 150" UNLIKE },
+        { CFG_TRAINS_DETECTOR, TRAINED("3") HEAD("7", "[yolo]", "2") SEVEN BOXES,
+          ":11: [convolutional]: resized to 320x320 (random=1): needs an image with width, height and "
+          "channels, and layer 1 [yolo] gives none, since Darknet does not resize the image that it gives; "
+          "set random=0" },
         { CFG_TRAINS_CLASSIFIER, TRAINED("3") "random=1\n[local]\nfilters=4\n[avgpool]\n[softmax]\n",
           ":6: [local]" FIXED },
         { CFG_TRAINS_CLASSIFIER, TRAINED("3") "random=1\n[connected]\noutput=4\n[softmax]\n",

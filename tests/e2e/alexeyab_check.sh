@@ -85,6 +85,7 @@ for line in antialiasing=1 maxpool_zero_nonmax=1; do
 done
 for rest in '[crnn] xnor=1 hidden=8 output=16 pad=1' '[avgpool] [scale_channels] from=2 activation=revleaky' \
     '[sam] from=-1 activation=revleaky' '[convolutional] filters=16 activation=relu6 xnor=1' \
+    '[convolutional] filters=8 share_index=1' '[maxpool] [convolutional] filters=16 share_index=3' \
     '[shortcut] from=-2,-3 activation=relu6 weights_type=per_channel weights_normalization=relu'; do
     printf '%s\n' '[net]' batch=8 width=32 height=32 channels=3 max_batches=1 '[convolutional]' filters=16 \
         '[convolutional]' filters=16 '[convolutional]' filters=16 $rest '[convolutional]' filters=21 \

@@ -53,7 +53,7 @@ static void check_policy(cfg_walk *walk)
 void cfg_rule_net(cfg_walk *walk)
 {
     double w = walk->resized ? walk->resized : number(walk, "width");
-    double h = walk->resized ? walk->resized : number(walk, "height");
+    double h = walk->resized ? walk->resized_h : number(walk, "height");
     double c = number(walk, "channels"), image = w * h * c;
     double batch = number(walk, "batch"), subdivisions = number(walk, "subdivisions");
     walk->time_steps = number(walk, "time_steps");
@@ -116,6 +116,20 @@ static void check_own(cfg_walk *walk, double pad, double stride_x, double stride
         fail(walk, key, "runs as Darknet's own code, which does not train with activation=relu6");
 }
 
+/* Darknet's parser ends the program where a layer would take weights of another shape. */
+static void check_shared(cfg_walk *walk, double n, double size, double groups)
+{
+    int index = walk->index, from = (int)number(walk, "share_index");
+    double c = from ? walk->layers[from - 1].c : walk->net.c;
+    cfg_walk_enter(walk, from);
+    int is_alike = number(walk, "filters") == n && number(walk, "size") == size
+        && number(walk, "groups") == groups && c == walk->in->c;
+    cfg_walk_enter(walk, index);
+    if (!is_alike && walk->layers[from].outputs)
+        fail(walk, "share_index", "layer %d is no convolution of the same filters, size, groups and channels",
+             from);
+}
+
 void cfg_rule_convolutional(cfg_walk *walk)
 {
     double n = number(walk, "filters"), size = number(walk, "size"), pad = padding_of(walk);
@@ -126,6 +140,7 @@ void cfg_rule_convolutional(cfg_walk *walk)
         return;
     }
     check_own(walk, pad, stride_x, stride_y);
+    if (cfg_walk_given(walk, "share_index")) check_shared(walk, n, size, groups);
     if (number(walk, "numload") > n)
         fail(walk, "numload", "more than the %.0f filters of this layer", n);
     double w = walk->in->w + 2 * pad, h = walk->in->h + 2 * pad;
@@ -523,6 +538,10 @@ static void set_boxes(cfg_walk *walk, double boxes, double anchors, double coord
     walk->out->classes = classes;
     walk->out->boxes = number(walk, "max");
     walk->out->random = number(walk, "random");
+    if (walk->resized) { /* resize_yolo_layer and its like leave out_w and out_h */
+        walk->out->w = walk->out->h = walk->out->c = 0;
+        walk->out->no_image = "Darknet does not resize the image that it gives; set random=0";
+    }
     if (numbers != 2 * anchors) cfg_own_wrong_anchors(walk, numbers, anchors);
     if (filters != walk->in->c)
         fail(walk, NULL, "%.0f boxes of %.0f classes need filters=%.0f in the layer before it, which has "
@@ -634,7 +653,7 @@ static void check_loader(cfg_walk *walk, int classifier)
 
 static void check_resizing(cfg_walk *walk, int classifier, double random)
 {
-    double sizes[CFG_OWN_SIZES];
+    double sizes[CFG_OWN_SIZES][2];
     for (int i = 0; i < walk->count && !walk->layers[i].ends_resizing; i++) {
         cfg_walk_enter(walk, i);
         if (walk->layers[i].one_size)
@@ -643,7 +662,7 @@ static void check_resizing(cfg_walk *walk, int classifier, double random)
     }
     cfg_walk_enter(walk, -1);
     size_t count = cfg_own_sizes(walk, classifier, random, sizes);
-    for (size_t i = 0; i < count && !cfg_walk_failed(walk); i++) cfg_walk_again(walk, sizes[i]);
+    for (size_t i = 0; i < count && !cfg_walk_failed(walk); i++) cfg_walk_again(walk, sizes[i][0], sizes[i][1]);
 }
 
 void cfg_finish(cfg_walk *walk)

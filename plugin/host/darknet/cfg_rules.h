@@ -58,6 +58,6 @@ void cfg_own_unlike_head(cfg_walk *, double reads, double loaded);
 void cfg_own_finish(cfg_walk *);
 /* What the loaders of its `detector train` or `classifier train` cannot do. The present section is [net]. */
 void cfg_own_loader(cfg_walk *, int classifier);
-/* The sizes of random=1, of a detector's or a classifier's loop; returns how many. */
+/* Widths and heights of random=1, of a detector's or a classifier's loop; returns how many. */
 enum { CFG_OWN_SIZES = 64 };
-size_t cfg_own_sizes(const cfg_walk *, int classifier, double random, double sizes[CFG_OWN_SIZES]);
+size_t cfg_own_sizes(const cfg_walk *, int classifier, double random, double sizes[CFG_OWN_SIZES][2]);

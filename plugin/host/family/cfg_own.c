@@ -158,16 +158,24 @@ void cfg_own_loader(cfg_walk *walk, int classifier)
 
 /* ---- sizes ---- */
 
-/* All multiples of resize_step between the least and the largest size. None where width and height differ:
- * both are multiplied by one factor then, while cfg_walk_again checks square inputs only. */
-size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES])
+/* train_detector makes of both sides, times one factor, multiples of resize_step: of a square all that there
+ * are between the least and the most, else those of factors spread evenly. */
+size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES][2])
 {
-    double coefficient = amp_own_resized_most(random), step = floor(cfg_walk_number(walk, "resize_step"));
+    double most = amp_own_resized_most(random), step = floor(cfg_walk_number(walk, "resize_step"));
+    double w = walk->net.w, h = walk->net.h;
     size_t count = 0;
-    if (classifier || walk->net.w != walk->net.h || !(step >= 1)) return 0;
-    double least = (round(walk->net.w / coefficient / step) + 1) * step;
-    double most = (round(walk->net.w * coefficient / step) + 1) * step;
-    for (double size = fmin(least, walk->net.w); size <= most && count < CFG_OWN_SIZES; size += step)
-        sizes[count++] = size;
+    if (classifier || !(step >= 1)) return 0;
+    double least_w = fmin((round(w / most / step) + 1) * step, w);
+    double most_w = (round(w * most / step) + 1) * step;
+    for (double size = least_w; w == h && size <= most_w && count < CFG_OWN_SIZES; size += step, count++)
+        sizes[count][0] = sizes[count][1] = size;
+    for (; w != h && count < CFG_OWN_SIZES; count++) {
+        double factor = pow(most, 2. * (double)count / (CFG_OWN_SIZES - 1) - 1);
+        sizes[count][0] = (round(factor * w / step) + 1) * step;
+        sizes[count][1] = (round(factor * h / step) + 1) * step;
+        if (factor < 1 && (sizes[count][0] > w || sizes[count][1] > h))
+            sizes[count][0] = w, sizes[count][1] = h;
+    }
     return count;
 }

@@ -1,6 +1,4 @@
 /* What the rules of shapes must know of pjreddie's loops and loaders: see ../darknet/cfg_rules.h. */
-#include <string.h>
-
 #include "../darknet/cfg_rules.h"
 #include "../fork.h"
 
@@ -33,11 +31,11 @@ void cfg_own_finish(cfg_walk *walk) { (void)walk; }
 void cfg_own_loader(cfg_walk *walk, int classifier) { (void)walk, (void)classifier; }
 
 /* examples/detector.c and classifier.c */
-size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES])
+size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES][2])
 {
-    static const double detector[] = { 320, 352, 384, 416, 448, 480, 512, 544, 576, 608 };
-    static const double of_classifier[] = { 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448 };
+    int count = 0;
     (void)walk, (void)random;
-    memcpy(sizes, classifier ? of_classifier : detector, classifier ? sizeof of_classifier : sizeof detector);
-    return classifier ? sizeof of_classifier / sizeof *of_classifier : sizeof detector / sizeof *detector;
+    for (int size = classifier ? 128 : 320; size <= (classifier ? 448 : 608); size += 32)
+        sizes[count][0] = sizes[count][1] = size, count++;
+    return (size_t)count;
 }
