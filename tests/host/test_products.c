@@ -3,9 +3,9 @@
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
-
-#include "engine_testing.h"
 #include "child.h"
+#include "engine_testing.h"
+#include "host/fork_commands.h"
 
 #define KEYS "momentum=0.9\ndecay=0.001\nmax_batches=100000\n"
 #define SEQUENCE "[net]\nbatch=4\nsubdivisions=2\ninputs=34\ntime_steps=3\nlearning_rate=0.1\n" KEYS
@@ -204,7 +204,6 @@ TEST(kept_copies_are_those_of_the_weights)
         for (int t = 1; t < 3; t++) {
             network *kept = make(which, "", "", dtypes[t].name), *fresh = make(which, "", "", dtypes[t].name),
                 *both[] = { kept, fresh };
-            float *image = calloc((size_t)kept->inputs * (size_t)kept->batch, sizeof *image);
             copy_weights(kept, fresh);
             watch(fresh, without_versions);
             for (unsigned i = 0; i < 6; i++) {
@@ -218,7 +217,8 @@ TEST(kept_copies_are_those_of_the_weights)
                         }
                         assert_true(both[k]->amp->skipped > 0);
                     }
-                    if (i == 2) network_predict(both[k], image);
+                    /* rolling variances near 0 make Darknet's tanh NaN here, which network_predict refuses */
+                    if (i == 2) amp_fork_predict(both[k]);
                     if (i == 3) {
                         amp_network_desc d = described(both[k]);
                         for (size_t e = 0; e < d.layers[0].params[0].count; e++)
@@ -231,7 +231,6 @@ TEST(kept_copies_are_those_of_the_weights)
                 if (!are_alike(kept, fresh))
                     fail_msg("%s, %s: another state after step %u", recurrent[which].name, dtypes[t].name, i);
             }
-            free(image);
             release(kept);
             release(fresh);
         }
@@ -262,26 +261,25 @@ TEST(a_delta_that_overflows_in_a_product_skips_the_step_and_leaves_no_trace)
 
 /* ---- predictions of other batches than the .cfg's ---- */
 
-/* The activation is the backend's own, whose output is resized to the images that are predicted. */
+/* The activation is the backend's own, whose output is resized to the images that are predicted. Batch norm
+ * that has not learnt makes NaN in Darknet's tanh. */
 static network *make_batch(int which, int batch, int time_steps, const char *dtype)
 {
     char text[1024];
     snprintf(text, sizeof text, "[net]\nbatch=%d\nsubdivisions=1\ntime_steps=%d\n%s" KEYS
              "[activation]\nactivation=linear\n%s%s", batch, time_steps,
              strstr(recurrent[which].net, "inputs") ? "inputs=34\n" : "width=6\nheight=6\nchannels=4\n",
-             recurrent[which].layer, recurrent[which].rest);
+             strcmp(recurrent[which].name, "lstm") ? recurrent[which].layer : "[lstm]\noutput=36\n",
+             recurrent[which].rest);
     return parse(text, dtype);
 }
 
 static void assert_same_outputs(network *a, network *b, unsigned seed)
 {
     feed(a, seed);
-    size_t count = (size_t)a->batch * (size_t)a->inputs;
-    float *images = malloc(count * sizeof *images);
-    memcpy(images, a->input, count * sizeof *images);
-    const float *x = network_predict(a, images), *y = network_predict(b, images);
+    feed(b, seed);
+    const float *x = network_predict(a, a->input), *y = network_predict(b, b->input);
     assert_memory_equal(x, y, (size_t)a->batch * (size_t)a->outputs * sizeof *x);
-    free(images);
 }
 
 /* As the commands do: set_batch_network leaves the layers inside a recurrent one alone. The second image

@@ -250,7 +250,7 @@ static void assert_same_prediction(network *a, network *b, unsigned seed)
     a->amp->measures = b->amp->measures = 1;
     feed(a, seed);
     feed(b, seed);
-    const float *x = network_predict(a, a->input), *y = network_predict(b, b->input);
+    const float *x = amp_host_predict(a, a->input), *y = amp_host_predict(b, b->input);
     assert_memory_equal(x, y, (size_t)a->outputs * (size_t)a->batch * sizeof *x);
 }
 
@@ -264,10 +264,10 @@ TEST(behaviour_23_half_copies_are_refreshed_after_weights_are_shared_or_loaded)
         for (int i = 0; i < 2; i++) {
             nets[i]->amp->measures = 1; /* by copies that are not folded, as a training's */
             feed(nets[i], 7);
-            network_predict(nets[i], nets[i]->input);
+            amp_host_predict(nets[i], nets[i]->input);
         }
         feed(loaded, 7);
-        network_predict(loaded, loaded->input);
+        amp_host_predict(loaded, loaded->input);
         train_replicas(nets, 2, (step){ 1, 0, NAN }); /* skipped: the second has the first one's weights */
         for (int i = 0; i < 2; i++) assert_same_prediction(nets[i], loaded, 5);
         train_replicas(nets, 2, (step){ 1, NOWHERE, 0 });
@@ -399,7 +399,7 @@ static void *live(void *pointer)
     for (unsigned i = 0; i < 4; i++) train_step(net, (unsigned)l->seed + 10 * i);
     resize_network(net, 24, 20);
     feed(net, 3);
-    network_predict(net, net->input);
+    amp_host_predict(net, net->input);
     feed(net, 5);
     net->input[100] = NAN;
     for (int s = 0; s < net->subdivisions; s++) train_network_datum(net); /* skipped */
@@ -407,7 +407,7 @@ static void *live(void *pointer)
     train_step(net, (unsigned)l->seed + 100);
     l->state = snapshot(net);
     feed(net, 4);
-    keep(&l->prediction, network_predict(net, net->input),
+    keep(&l->prediction, amp_host_predict(net, net->input),
          (size_t)net->outputs * (size_t)net->batch * sizeof(float));
     release(net);
     return NULL;
