@@ -229,7 +229,8 @@ void amp_fork_label_path(const char *image, char *path);
 extern const char amp_fork_label_place[], amp_fork_label_images[];
 /* Whether a detector's images are made floats a plane at a time; else as a whole. */
 int amp_fork_places_planes(void);
-/* Pixels of an image, by the first bytes of its file; 0: it is no image. */
+/* Pixels of an image, by the first bytes of its file, or where only OpenCV reads it, by all of them; 0: it is
+ * no image. */
 size_t amp_fork_image_pixels(const char *image);
 /* What Darknet's commands name the files of a training of this .cfg after: the caller's; the program ends
  * where there is no memory. */

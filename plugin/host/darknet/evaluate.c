@@ -2,10 +2,9 @@
  * with one. */
 #include "../fork_commands.h"
 
-#include <limits.h>
-
 #include "../../tensor/half.h"
 #include "../data/data_files.h"
+#include "../data/image_file.h"
 #include "own.h"
 #include "tree.h"
 
@@ -46,27 +45,25 @@ void amp_fork_set_batch(struct network *net, int batch) { set_batch_network(net,
 
 /* ---- images ---- */
 
-/* As load_image_color does, but a file that is no image does not end the program. */
+/* By Darknet's own function, which reads what is trained on too; but a file that is no image does not end the
+ * program. */
 static image load_color(const char *path, const char **why)
 {
-    int w, h;
-    *why = "not a regular file";
-    if (amp_is_device(path)) return (image){ 0 };
-    unsigned char *pixels = amp_own_decode(path, &w, &h, why);
-    if (!pixels) return (image){ 0 };
-    *why = "it is too large for this machine's memory";
-    size_t plane = (size_t)w * (size_t)h;
-    float *data = plane <= INT_MAX / 3 ? malloc(3 * plane * sizeof *data) : NULL; /* Darknet counts in int */
-    for (size_t i = 0; data && i < plane; i++)
-        for (size_t c = 0; c < 3; c++) data[c * plane + i] = (float)pixels[3 * i + c] / 255.f;
-    free(pixels);
-    return (image){ .w = w, .h = h, .c = 3, .data = data };
+    amp_image_file_measures(1);
+    image im = load_image_color((char *)path, 0, 0);
+    *why = amp_image_file_failure(path);
+    amp_image_file_measures(0);
+    return im;
 }
 
-size_t amp_fork_image_pixels(const char *image)
+size_t amp_fork_image_pixels(const char *path)
 {
-    int w, h;
-    return !amp_is_device(image) && amp_own_image_size(image, &w, &h) ? (size_t)w * (size_t)h : 0;
+    const char *why;
+    image im = { 0 };
+    if (amp_is_device(path)) return 0;
+    if (!amp_own_image_size(path, &im.w, &im.h)) im = load_color(path, &why);
+    free_image(im);
+    return (size_t)im.w * (size_t)im.h;
 }
 
 float *amp_fork_read_image(const char *path, int w, int h, amp_image_fit fit, int size[2], const char **why)

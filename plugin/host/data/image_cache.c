@@ -2,6 +2,7 @@
  * pointer in it, which is set once and never again. */
 #include "image_cache.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -16,13 +17,13 @@ typedef struct kept { unsigned char *pixels; int channels, w, h, c; } kept;
 typedef struct slot { const char *path; _Atomic(kept *) image; } slot;
 
 static struct {
-    int on;             /* set once and for all; networks may be made in several threads */
+    pthread_once_t once;
     float floats[256];  /* what Darknet makes of a byte */
     amp_lines list;
     slot *slots;        /* one for each path of the list, sorted by it; NULL: no image is kept */
     atomic_llong left;  /* bytes */
     atomic_ulong images, bytes, asked, found;
-} cache;
+} cache = { .once = PTHREAD_ONCE_INIT };
 
 /* The image that the calling thread has loaded to place it a plane at a time, as (count,channels) bytes. */
 static _Thread_local struct {
@@ -32,14 +33,12 @@ static _Thread_local struct {
     size_t count, channels;
 } planes;
 
-void amp_image_cache_watch(void)
-{
-    if (cache.on) return;
-    for (int i = 0; i < 256; i++) cache.floats[i] = (float)(i / 255.);
-    cache.on = 1;
-}
-
 /* ---- pixels ---- */
+
+static void make_floats(void)
+{
+    for (int i = 0; i < 256; i++) cache.floats[i] = (float)(i / 255.);
+}
 
 /* Channel k of (count,channels) bytes → count floats from 0 to 1. All channels in one loop, pixel by pixel,
  * take 1.4 times as long. */
@@ -54,7 +53,11 @@ static float *floats_of(const unsigned char *pixels, int w, int h, int c)
 {
     size_t count = (size_t)w * (size_t)h, channels = (size_t)c;
     float *floats = malloc(count * (planes.wanted ? 1 : channels) * sizeof *floats);
-    if (!floats) return NULL;
+    if (!floats) {
+        darknet_amp_unreadable("there is no memory for its %d x %d pixels", w, h);
+        return NULL;
+    }
+    pthread_once(&cache.once, make_floats);
     if (planes.wanted) {
         planes.pixels = pixels;
         planes.count = count;
@@ -142,20 +145,20 @@ unsigned char *darknet_amp_kept_bytes(const char *file, int channels, int *w, in
     return image->pixels;
 }
 
-/* ---- hooks ---- */
+/* ---- what is read ---- */
 
-float *darknet_amp_kept_image(const char *file, int channels, int *w, int *h, int *c)
+float *amp_image_cache_find(const char *file, int channels, int *w, int *h, int *c)
 {
     if (planes.wanted && !planes.has_turn) planes.has_turn = amp_loaders_begin_turn(file);
     const unsigned char *pixels = darknet_amp_kept_bytes(file, channels, w, h, c);
     return pixels ? floats_of(pixels, *w, *h, *c) : NULL;
 }
 
-float *darknet_amp_decoded_image(const char *file, int channels, unsigned char *pixels, int w, int h, int c)
+float *amp_image_cache_add(const char *file, int channels, unsigned char *pixels, int w, int h, int c)
 {
-    float *floats = cache.on ? floats_of(pixels, w, h, c) : NULL;
-    if (!floats || keep(file, channels, pixels, w, h, c, 0)) return floats;
-    if (planes.wanted) planes.own = pixels;
+    float *floats = floats_of(pixels, w, h, c);
+    if (floats && keep(file, channels, pixels, w, h, c, 0)) return floats;
+    if (floats && planes.wanted) planes.own = pixels;
     else free(pixels);
     return floats;
 }
@@ -165,7 +168,7 @@ void darknet_amp_keep_bytes(const char *file, int channels, unsigned char *pixel
     keep(file, channels, pixels, w, h, c, 1);
 }
 
-void darknet_amp_want_planes(void) { planes.wanted = cache.on; }
+void darknet_amp_want_planes(void) { planes.wanted = darknet_amp_reads(); }
 
 int darknet_amp_next_plane(int k, float *floats, int *channels, float **canvas, int canvas_plane)
 {

@@ -1,12 +1,10 @@
 /* What loader threads do with bad files: see loading.h. */
 #include "loading.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <search.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "../../amp/cfg_reader.h"
 #include "../../include/darknet_amp.h"
@@ -14,7 +12,7 @@
 #include "../program/failure.h"
 #include "data_check.h"
 #include "data_files.h"
-#include "image_cache.h"
+#include "image_file.h"
 #include "images.h"
 #include "label_file.h"
 #include "loader_memory.h"
@@ -40,7 +38,7 @@ static struct {
 void amp_loading_watch(void)
 {
     watch.on = 1;
-    amp_image_cache_watch();
+    amp_image_files_watch();
     amp_loaders_watch(amp_checks_training());
 }
 
@@ -84,18 +82,6 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
 
 /* ---- images ---- */
 
-/* Why an image cannot be read, as far as its file tells. */
-static const char *cause_of(const char *file)
-{
-    struct stat status;
-    if (!*file) return "the list has a blank line";
-    if (stat(file, &status) != 0) return strerror(errno);
-    if (S_ISDIR(status.st_mode)) return "it is a folder";
-    if (!S_ISREG(status.st_mode)) return "it is no regular file";
-    if (status.st_size == 0) return "it is empty";
-    return "it is damaged, too large, or no JPEG, PNG, BMP or other image that Darknet reads";
-}
-
 static int compare_names(const void *a, const void *b) { return strcmp(a, b); }
 
 /* Whether the name is a new one. */
@@ -133,15 +119,17 @@ static _Noreturn void end_for_image(const char *file)
 {
     char shown[400];
     cfg_printable(shown, sizeof shown, file);
-    darknet_amp_refuse("amp: image '%s' cannot be read (%s)", shown, cause_of(file));
+    darknet_amp_refuse("amp: image '%s' cannot be read (%s)", shown, amp_image_file_failure(file));
 }
 
 int darknet_amp_bad_image(const char *file, int tried)
 {
-    if (!watch.on || (!tried && !amp_is_device(file))) return 0;
+    if (!tried) amp_image_file_begin();
+    if (!darknet_amp_reads() || (!tried && !amp_is_device(file))) return 0;
+    if (amp_image_file_is_measured()) return 1;
     if (!loader.list) end_for_image(file);
     warn_once(&watch.images, file, "images that cannot be read", "image '",
-              "' cannot be read (%s); another is trained on in its place", cause_of(file));
+              "' cannot be read (%s); another is trained on in its place", amp_image_file_failure(file));
     return 1;
 }
 
@@ -150,7 +138,7 @@ static _Noreturn void no_image_left(void)
     char shown[400];
     cfg_printable(shown, sizeof shown, loader.list[0]);
     darknet_amp_refuse("amp: none of the %d images of the training list can be read; the first is '%s' (%s)",
-                       loader.count, shown, cause_of(loader.list[0]));
+                       loader.count, shown, amp_image_file_failure(loader.list[0]));
 }
 
 /* The first tries are at random, so that where a whole folder is missing, the image after it in the list is
@@ -239,5 +227,4 @@ void amp_loading_summary(void)
     if (watch.paths.count)
         amp_host_print("amp: images whose path does not hold exactly one label: %ld", watch.paths.count);
     pthread_mutex_unlock(&watch.mutex);
-    amp_image_cache_summary();
 }
