@@ -190,8 +190,8 @@ link() { ln -s "$(basename "$1")" "$1"; }
 fifo() { mkfifo "$1"; }
 device() { ln -s /dev/zero "$1"; }
 for kind in detector classifier; do
-    puts='nothing empty text folder half_png huge no_pixels no_rows header noise half_jpeg codes sizes gif pic'
-    puts="$puts link fifo device"
+    puts='nothing empty text folder half_png huge no_pixels no_rows header noise half_jpeg codes sizes gif'
+    puts="$puts pic link fifo device"
     [ $kind = detector ] || puts='text half_png fifo' # the same loader reads both's
     for put in $puts; do
         [ $put != half_png ] || [ -e shapes/images/train_00000.png ] || continue

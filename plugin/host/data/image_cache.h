@@ -17,8 +17,8 @@ void amp_image_cache_ask(amp_lines *list);
 void amp_image_cache_open(size_t bytes, size_t pixels);
 
 /* find: before a file is read: the image's floats and size, if it was kept; else NULL. add: a file was
- * decoded to w x h pixels of c bytes, which are taken over: its floats; NULL: there is no memory. Floats are the
- * caller's. channels: as many as were asked for; 0: as many as the file has. */
+ * decoded to w x h pixels of c bytes, which are taken over: its floats; NULL: there is no memory. Floats are
+ * the caller's. channels: as many as were asked for; 0: as many as the file has. */
 float *amp_image_cache_find(const char *file, int channels, int *w, int *h, int *c);
 float *amp_image_cache_add(const char *file, int channels, unsigned char *pixels, int w, int h, int c);
 
