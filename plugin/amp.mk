@@ -80,7 +80,7 @@ endif
 AMP_PAGE = $(AMP_DIR)/commands/report/report.html
 $(OBJDIR)amp/commands/report/report_html.o: AMP_CFLAGS += -DAMP_REPORT_PAGE='"$(AMP_PAGE)"'
 
-AMP_HEADERS = $(wildcard $(addprefix $(AMP_DIR)/, *.mk include/*.h */*.h */*/*.h */*/*.cuh */*/*.html))
+AMP_HEADERS = $(wildcard $(addprefix $(AMP_DIR)/, *.mk include/*.h* */*.h */*/*.h */*/*.cuh */*/*.html))
 
 $(OBJDIR)amp/%.o: $(AMP_DIR)/%.c $(AMP_HEADERS) $(DEPS)
 	@mkdir -p $(@D)

@@ -234,7 +234,8 @@ extern const char amp_fork_label_place[], amp_fork_label_images[];
 float amp_fork_least_box(int pixels);
 /* Whether a detector's images stay bytes until they are sampled; else they are made floats as a whole. */
 int amp_fork_samples_bytes(void);
-/* Pixels of an image, by the first bytes of its file; 0: it is no image. */
+/* Pixels of an image, by the first bytes of its file, or where only OpenCV reads it, by all of them; 0: it is
+ * no image. */
 size_t amp_fork_image_pixels(const char *image);
 /* What Darknet's commands name the files of a training of this .cfg after: the caller's; the program ends
  * where there is no memory. */

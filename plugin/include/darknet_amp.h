@@ -184,13 +184,19 @@ FILE *darknet_amp_fopen(const char *file, const char *mode);
  * w x h. 0: as in stock, which goes on with an image of another size, and reads and writes outside it. */
 int darknet_amp_not_augmented(int w, int h, const char *why);
 
-/* Decoding, in a program with a network under AMP. load_image, before a file is read: the image's floats
- * and size, if it was kept (cache=ram) or is a JPEG that the plugin decodes. decoded_image: takes w·h·c
- * bytes of a decoded file and returns their floats, as Darknet would make them. The caller frees the
- * floats. NULL: as in stock; the caller keeps the bytes. */
-float *darknet_amp_load_image(const char *file, int channels, int *w, int *h, int *c);
-float *darknet_amp_decoded_image(const char *file, int channels, unsigned char *pixels, int w, int h, int c);
-/* The same where OpenCV reads images: their bytes, if they were kept, which stay the cache's and are not
+/* Reading images in a program with a network under AMP, and in threads that read images to measure them:
+ * training, measuring and predicting read alike. reads: whether that is so; else Darknet reads as in
+ * stock, and none of the others is called. read_image: decodes a file by libjpeg-turbo or stb_image, to
+ * `channels` (0: as many as it has). 1: *data are (c,h,w) floats, the caller's, as Darknet would make
+ * them, or NULL after a failure that bad_image has named. 0: as in stock. Where OpenCV reads images,
+ * darknet_amp_imread does this (darknet_amp_opencv.hpp). image_fits: whether Darknet can work with an
+ * image of this size; 0: unreadable says why not. unreadable: why the image cannot be read, for
+ * bad_image's line. */
+int darknet_amp_reads(void);
+int darknet_amp_read_image(const char *file, int channels, int *w, int *h, int *c, float **data);
+int darknet_amp_image_fits(int w, int h, int c);
+__attribute__((format(printf, 1, 2))) void darknet_amp_unreadable(const char *why, ...);
+/* cache=ram where OpenCV reads images: their bytes, if they were kept, which stay the cache's and are not
  * written to; else NULL. keep_bytes copies w·h·c bytes into the cache, if there is one. channels: any number
  * that says how the file was read. */
 unsigned char *darknet_amp_kept_bytes(const char *file, int channels, int *w, int *h, int *c);

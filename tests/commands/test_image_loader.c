@@ -8,6 +8,7 @@
 #include "commands/map/image_loader.h"
 #include "darknet.h"
 #include "host/data/image_cache.h"
+#include "host/data/loading.h"
 #include "requests.h"
 #include "test_folder.h"
 
@@ -134,6 +135,51 @@ TEST(a_loader_stops_at_any_time)
     }
 }
 
+/* ---- sizes ---- */
+
+/* A file of these first bytes and then of zeros. */
+static const char *why_unreadable(const char *begins, size_t zeros)
+{
+    int size[2];
+    const char *why = NULL;
+    FILE *file = fopen("one.jpg", "w");
+    fputs(begins, file);
+    while (zeros--) fputc(0, file);
+    fclose(file);
+    float *fitted = amp_fork_read_image("one.jpg", 4, 4, AMP_FIT_LETTERBOX, size, &why);
+    if (!fitted) return why;
+    free(fitted);
+    return "";
+}
+
+TEST(a_size_that_is_none_is_refused_before_decoding)
+{
+    assert_string_equal(why_unreadable("P6\n0 0\n255\n", 9), "it has no pixels: its size is 0 x 0");
+    assert_string_equal(why_unreadable("P6\n3 0\n255\n", 9), "it has no pixels: its size is 3 x 0");
+    assert_non_null(strstr(why_unreadable("P6\n2000000 1\n255\n", 6000000), "2000000 x 1 is too large"));
+    assert_non_null(strstr(why_unreadable("P6\n30000 30000\n255\n", 9), "30000 x 30000 is too large"));
+    requests_begin();
+    assert_non_null(strstr(why_unreadable("#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 100000 +X 255\n", 1300),
+                           "255 x 100000 pixels, which cannot be in its 13"));
+    requests_end();
+    assert_true(requests_most < 100000);
+    assert_string_equal(why_unreadable("P6\n4 4\n255\n", 48), "");
+}
+
+/* Of 0 in one half and 1 in the other; each made as narrow or as low as an image can be. */
+TEST(a_side_of_one_pixel_is_no_division_by_zero)
+{
+    float pixels[] = { 0, 0, 1, 1 };
+    image low = { .w = 2, .h = 2, .c = 1, .data = pixels };
+    for (int w = 1; w <= 3; w++)
+        for (int h = 1; h <= 3; h++) {
+            image small = resize_image(low, w, h);
+            for (int i = 0; i < w * h; i++)
+                assert_true(small.data[i] == (h == 1 ? 0 : (float)(i / w) / (float)(h - 1)));
+            free_image(small);
+        }
+}
+
 /* ---- decoded images ---- */
 
 /* All 256 bytes in each channel, before AMP is there and with it. */
@@ -148,18 +194,18 @@ TEST(floats_of_a_decoded_image_are_stocks_to_the_bit)
     fprintf(file, "P6\n%d %d\n255\n", W, H);
     assert_int_equal(fwrite(bytes, 1, BYTES, file), BYTES);
     fclose(file);
-    assert_null(darknet_amp_decoded_image(name, 3, bytes, W, H, 3));
-    image stocks = load_image_color(name, 0, 0);
-    amp_image_cache_watch();
-    image ours = load_image_color(name, 0, 0);
-    float *floats = darknet_amp_decoded_image(other, 3, bytes, W, H, 3);
+    image stocks = load_image_color(name, 0, 0), ours = { 0 };
+    assert_false(darknet_amp_read_image(name, 3, &ours.w, &ours.h, &ours.c, &ours.data));
+    amp_loading_watch();
+    assert_true(darknet_amp_read_image(name, 3, &ours.w, &ours.h, &ours.c, &ours.data));
+    float *floats = amp_image_cache_add(other, 3, bytes, W, H, 3);
     assert_non_null(floats);
     assert_true(ours.w == W && ours.h == H && ours.c == 3);
     assert_memory_equal(ours.data, stocks.data, BYTES * sizeof(float));
     assert_memory_equal(floats, stocks.data, BYTES * sizeof(float));
     bytes = calloc(2 * 3, 1);
     bytes[4] = 51;
-    float *grey = darknet_amp_decoded_image(other, 1, bytes, 2, 3, 1);
+    float *grey = amp_image_cache_add(other, 1, bytes, 2, 3, 1);
     for (int i = 0; i < 6; i++) assert_true(grey[i] == (i == 4 ? .2f : 0));
     free(grey);
     free(floats);
@@ -185,7 +231,7 @@ static void check_placed(size_t bytes)
 
 TEST(a_detectors_image_is_sampled_from_its_bytes)
 {
-    amp_image_cache_watch();
+    amp_loading_watch();
     check_placed(3);
     image whole = load_image_color(photo, 0, 0); /* no longer as bytes */
     assert_int_equal(whole.c, 3);
@@ -219,7 +265,7 @@ TEST(kept_images_are_not_read_again)
     assert_int_equal(amp_paths_read("list", "the list", &list, &error), AMP_OK);
     amp_image_cache_ask(&list);
     assert_null(list.line);
-    assert_null(darknet_amp_load_image(images.line[0], 3, &w, &h, &c));
+    assert_null(amp_image_cache_find(images.line[0], 3, &w, &h, &c));
     size_t table = 2 * sizeof(void *) * (IMAGES + 1); /* a place's path and its image */
     amp_image_cache_open(BYTES + 3 * PHOTO + table, 4);
     for (int i = 0; i < 3; i++) check_placed(i ? sizeof(float) : 3 + sizeof(float));
@@ -235,8 +281,8 @@ TEST(kept_images_are_not_read_again)
     }
     for (int i = 0; i < IMAGES; i++) {
         const char *name = images.line[i];
-        assert_null(darknet_amp_load_image(name, 1, &w, &h, &c)); /* three channels were asked for */
-        float *floats = darknet_amp_load_image(name, 3, &w, &h, &c);
+        assert_null(amp_image_cache_find(name, 1, &w, &h, &c)); /* three channels were asked for */
+        float *floats = amp_image_cache_find(name, 3, &w, &h, &c);
         if (!floats) continue;
         assert_false(is_broken(i));
         assert_true(w == 2 && h == 2 && c == 3);

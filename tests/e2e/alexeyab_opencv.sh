@@ -6,6 +6,7 @@
 # AUGMENTATIONS=table tries each key by itself, in each precision, and prints a table.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
+. "$SOURCE_DIR/tests/e2e/lib/turned_photos.bash"
 needs_alexeyab
 [ -n "$ALEXEYAB_OPENCV" ] || skip 'no program with OpenCV was built (scripts/dependencies.sh --opencv)'
 ALEXEYAB=$ALEXEYAB_OPENCV ALEXEYAB_STOCK=$ALEXEYAB_OPENCV_STOCK
@@ -123,10 +124,15 @@ cp train.txt all.txt
 head -n 3 all.txt | cat odd.txt - > train.txt
 promised detector odd bf16 mosaic=1
 
+# ---- what is measured is read as what is trained on ----
+turned_photos
+finds_turned "$ALEXEYAB"
+
 # ---- images that cannot be read ----
 : > images/empty.round.jpg
 echo text > images/text.square.jpg
-ls "$PWD"/images/empty.round.jpg "$PWD"/images/text.square.jpg > bad.txt
+printf 'P6\n2000000 1\n255\n' > images/wide.round.jpg # OpenCV throws an exception
+ls "$PWD"/images/empty.round.jpg "$PWD"/images/text.square.jpg "$PWD"/images/wide.round.jpg > bad.txt
 head -n 2 all.txt | cat bad.txt - > train.txt
 head -n 2 kinds.txt | cat bad.txt - > more.txt
 mv more.txt kinds.txt
@@ -134,7 +140,8 @@ for which in detector classifier; do
     take $which bad mosaic=1
     train whole bad.cfg -amp bf16
     grep -q "^amp: image '$PWD/images/empty.round.jpg' cannot be read (it is empty); another" whole.err &&
-        grep -q '^amp: unreadable images: 2; others took their place [1-9][0-9]* times' whole.err ||
+        grep -q "wide.round.jpg' cannot be read (OpenCV requires .*WIDTH); another" whole.err &&
+        grep -q '^amp: unreadable images: 3; others took their place [1-9][0-9]* times' whole.err ||
         fail "$which: bad images: $(grep amp: whole.err)"
 done
 cp all.txt train.txt

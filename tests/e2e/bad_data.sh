@@ -173,6 +173,10 @@ folder() { mkdir "$1"; }
 half_png() { head -c $(($(stat -c %s shapes/images/train_00000.png) / 2)) shapes/images/train_00000.png \
     > "$1"; }
 huge() { huge_png > "$1"; }
+no_pixels() { printf 'P6\n0 0\n255\n' > "$1"; }
+no_rows() {
+    { printf '#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 100000 +X 255\n'; head -c 1300 /dev/zero; } > "$1"
+}
 header() { head -c 200 small.jpg > "$1"; }
 noise() { { head -c 160 small.jpg; head -c 2000 "$DARKNET"; } > "$1"; }
 half_jpeg() { head -c 650 small.jpg > "$1"; }
@@ -189,7 +193,8 @@ link() { ln -s "$(basename "$1")" "$1"; }
 fifo() { mkfifo "$1"; }
 device() { ln -s /dev/zero "$1"; }
 for kind in detector classifier; do
-    puts='nothing empty text folder half_png huge header noise half_jpeg codes sizes gif pic link fifo device'
+    puts='nothing empty text folder half_png huge no_pixels no_rows header noise half_jpeg codes sizes gif'
+    puts="$puts pic link fifo device"
     [ $kind = detector ] || puts='text half_png fifo' # the same loader reads both's
     for put in $puts; do
         [ $put != half_png ] || [ -e shapes/images/train_00000.png ] || continue

@@ -3,6 +3,7 @@
 # the bytes of the unpatched program.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/turned_photos.bash"
 [ -n "$HANK_AI" ] || skip "no program of hank-ai's Darknet: give cmake -DDARKNET_AMP_HANK_AI=PATH"
 tiny_training
 mv labels/* images/
@@ -51,6 +52,10 @@ s/^width=32/width=48/|no other size
 s/^policy=steps/policy=constant/|does not ask for it by this policy=
 s/^batch=8/&\nB1=.8/|does not ask for it by this adam=
 END
+
+# ---- what is measured is read as what is trained on ----
+turned_photos
+finds_turned "$HANK_AI"
 
 # ---- probe -compare ----
 "$HANK_AI" amp probe -compare tiny.data tiny.cfg -seed 3 -json compared.json > out 2> err ||

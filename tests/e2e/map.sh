@@ -147,7 +147,7 @@ printf '%s\n' images/broken.jpg images/gone.jpg > list
 refused 'none of the 2 validation images can be read; the first: images/broken.jpg' with.data $good
 mkfifo images/fifo.jpg
 echo images/fifo.jpg > list
-refused 'images/fifo.jpg: cannot read the image: not a regular file' with.data $good
+refused 'images/fifo.jpg: cannot read the image: it is not a regular file' with.data $good
 rm images/fifo.jpg
 echo difficult/nothing.txt > short.txt
 with 'valid = valid.txt' 'difficult = short.txt'

@@ -1,24 +1,71 @@
-/* Decoding image files by stb_image, which Darknet's image.c holds. hank-ai's Darknet decodes by OpenCV. */
+/* Reading image files by libjpeg-turbo, and by stb_image, which Darknet's image.c holds: the one place where
+ * builds without OpenCV decode, for training, measuring and predicting. Those with OpenCV read by darknet_amp_opencv.hpp. */
 #include "own.h"
 
 #ifndef DARKNET_AMP_HANK_AI
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
+#include "../../include/darknet_amp.h"
+#include "../data/image_cache.h"
+#include "../../image/jpeg.h"
 #include "stb_image.h"
 
-unsigned char *amp_own_decode(const char *path, int channels, int *w, int *h, const char **why)
+/* Of the kinds of files that compress more than runs of pixels do, how many pixels a byte can hold. */
+static const struct { const char *begins; size_t length; double pixels; } kinds[] = {
+    { "\x89PNG", 4, 1e9 }, /* stb_image itself refuses those that end early, before it has made much */
+    { "\xff\xd8", 2, 512 }, { "GIF8", 4, 2048 }, { "S\x80\xf6\x34", 4, 16384 } };
+static const double run = 128;
+
+/* Whether the file can be as large as its header says. stb_image makes zeros of what a file lacks: some bytes
+ * could cost the memory and the time of the largest image. */
+static int holds(const char *file, int w, int h)
 {
-    int in_file;
-    unsigned char *pixels = stbi_load(path, w, h, &in_file, channels);
-    if (!pixels) *why = access(path, R_OK) ? strerror(errno) : stbi_failure_reason();
-    return pixels;
+    char first[4] = "";
+    struct stat status = { .st_size = 0 };
+    double most = run;
+    FILE *opened = fopen(file, "rb");
+    int read = opened && fread(first, 1, sizeof first, opened) > 0 && fstat(fileno(opened), &status) == 0;
+    if (opened) fclose(opened);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!memcmp(first, kinds[i].begins, kinds[i].length)) most = kinds[i].pixels;
+    if (!read || (double)w * h <= most * (double)status.st_size) return 1;
+    darknet_amp_unreadable("its header says %d x %d pixels, which cannot be in its %lld bytes", w, h,
+                           (long long)status.st_size);
+    return 0;
+}
+
+/* Rows of *w pixels of *c bytes each, which free() frees. NULL: darknet_amp_unreadable knows why. */
+static unsigned char *decode(const char *file, int channels, int *w, int *h, int *c)
+{
+    int known = stbi_info(file, w, h, c);
+    if (known && (!darknet_amp_image_fits(*w, *h, *c) || !holds(file, *w, *h))) return NULL;
+    unsigned char *pixels = amp_jpeg_decode(file, channels, w, h, c);
+    if (!pixels) pixels = stbi_load(file, w, h, c, channels);
+    if (!pixels) darknet_amp_unreadable("%s", stbi_failure_reason());
+    else if (channels) *c = channels;
+    if (!pixels || darknet_amp_image_fits(*w, *h, *c)) return pixels;
+    free(pixels);
+    return NULL;
+}
+
+int darknet_amp_read_image(const char *file, int channels, int *w, int *h, int *c, float **data)
+{
+    if (!darknet_amp_reads()) return 0;
+    *data = NULL;
+    if (!darknet_amp_bad_image(file, 0)) {
+        *data = amp_image_cache_find(file, channels, w, h, c);
+        unsigned char *pixels = *data ? NULL : decode(file, channels, w, h, c);
+        if (pixels) *data = amp_image_cache_add(file, channels, pixels, *w, *h, *c);
+        if (!*data) darknet_amp_bad_image(file, 1);
+    }
+    if (!*data) *w = *h = *c = 0;
+    return 1;
 }
 
 int amp_own_image_size(const char *path, int *w, int *h)
 {
-    int channels;
-    return stbi_info(path, w, h, &channels);
+    int c;
+    return stbi_info(path, w, h, &c) && darknet_amp_image_fits(*w, *h, c) && holds(path, *w, *h);
 }
 #endif

@@ -2,9 +2,8 @@
  * with one. */
 #include "../fork_commands.h"
 
-#include <limits.h>
-
 #include "../data/data_files.h"
+#include "../data/image_file.h"
 #include "room.h"
 #include "tree.h"
 
@@ -31,27 +30,25 @@ void amp_fork_set_batch(struct network *net, int batch) { set_batch_network(net,
 
 /* ---- images ---- */
 
-/* As load_image does, but a file that is no image does not end the program. */
+/* By Darknet's own function, which reads what is trained on too; but a file that is no image does not end the
+ * program. */
 static image load(const char *path, int channels, const char **why)
 {
-    int w, h;
-    *why = "not a regular file";
-    if (amp_is_device(path)) return (image){ 0 };
-    unsigned char *pixels = amp_own_decode(path, channels, &w, &h, why);
-    if (!pixels) return (image){ 0 };
-    *why = "it is too large for this machine's memory";
-    size_t plane = (size_t)w * (size_t)h, planes = (size_t)channels;
-    float *data = plane <= INT_MAX / planes ? malloc(planes * plane * sizeof *data) : NULL; /* ints there */
-    for (size_t i = 0; data && i < plane; i++)
-        for (size_t c = 0; c < planes; c++) data[c * plane + i] = (float)pixels[planes * i + c] / 255.f;
-    free(pixels);
-    return (image){ .w = w, .h = h, .c = channels, .data = data };
+    amp_image_file_measures(1);
+    image im = load_image((char *)path, 0, 0, channels);
+    *why = amp_image_file_failure(path);
+    amp_image_file_measures(0);
+    return im;
 }
 
-size_t amp_fork_image_pixels(const char *image)
+size_t amp_fork_image_pixels(const char *path)
 {
-    int w, h;
-    return !amp_is_device(image) && amp_own_image_size(image, &w, &h) ? (size_t)w * (size_t)h : 0;
+    const char *why;
+    image im = { 0 };
+    if (amp_is_device(path)) return 0;
+    if (!amp_own_image_size(path, &im.w, &im.h)) im = load(path, 3, &why);
+    free_image(im);
+    return (size_t)im.w * (size_t)im.h;
 }
 
 float *amp_fork_read_image(const char *path, int w, int h, int channels, amp_image_fit fit, int size[2],

@@ -127,9 +127,7 @@ void amp_own_forward(network *net);
 void amp_own_backward(network *net);
 void amp_own_update(network *net);
 float *amp_own_predict(network *net, float *image); /* fork.c */
-/* An image file as rows of pixels of `channels` bytes (3: red, green and blue), which free() frees; or NULL,
- * and *why says why. size: 0 for a file that is none. */
-unsigned char *amp_own_decode(const char *path, int channels, int *w, int *h, const char **why);
+/* An image's size, by the first bytes of its file; 0: it is of no kind that stb_image reads. */
 int amp_own_image_size(const char *path, int *w, int *h);
 image amp_own_center_crop(image im, int w, int h);
 /* Of the image that was predicted; what another box suppresses has a probability of 0. */

@@ -47,7 +47,7 @@ static int compare_pixels(const void *a, const void *b)
 }
 
 /* Estimates the pixels of an image of the list: the median of some, since the first bytes of a damaged image
- * may claim any size. Only the first bytes of each file are read. */
+ * may claim any size. Of most files only the first bytes are read (amp_fork_image_pixels). */
 static void measure_images(const amp_lines *list)
 {
     size_t tried = list->count < IMAGES_MEASURED ? list->count : IMAGES_MEASURED, found = 0;

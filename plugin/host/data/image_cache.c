@@ -2,10 +2,10 @@
  * pointer in it, which is set once and never again. */
 #include "image_cache.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include "../../image/jpeg.h"
 #include "../../image/sample.h"
 #include "../../include/darknet_amp.h"
 #include "../program/failure.h"
@@ -21,14 +21,14 @@ typedef struct slot { const char *path; _Atomic(kept *) image; } slot;
 enum { BLACK_SIDE = 32, BLACK_CHANNELS = 4 };
 
 static struct {
-    int on;             /* set once and for all; networks may be made in several threads */
+    pthread_once_t once;
     float floats[256];  /* what Darknet makes of a byte */
     amp_lines list;
     slot *slots;        /* one for each path of the list, sorted by it; NULL: no image is kept */
     atomic_llong left;  /* bytes */
     atomic_ulong images, bytes, asked, found;
     unsigned char black[BLACK_SIDE * BLACK_SIDE * BLACK_CHANNELS];
-} cache;
+} cache = { .once = PTHREAD_ONCE_INIT };
 
 /* Whether all images of the calling thread are black ones. */
 static _Thread_local int only_black;
@@ -40,11 +40,11 @@ static _Thread_local struct {
     unsigned char *own; /* its bytes; NULL: they are the cache's */
 } loaded;
 
-void amp_image_cache_watch(void)
+/* ---- pixels ---- */
+
+static void make_floats(void)
 {
-    if (cache.on) return;
     for (int i = 0; i < 256; i++) cache.floats[i] = (float)(i / 255.);
-    cache.on = 1;
 }
 
 /* (h,w,c) bytes → (c,h,w) floats, which the caller frees; where bytes are wanted, a block without meaning
@@ -52,9 +52,11 @@ void amp_image_cache_watch(void)
 static float *floats_of(const unsigned char *pixels, int w, int h, int c)
 {
     size_t count = (size_t)w * (size_t)h, channels = (size_t)c;
-    if (loaded.wanted) loaded.image = (amp_pixels){ pixels, w, h, c };
     float *floats = malloc(loaded.wanted ? 1 : count * channels * sizeof *floats);
+    if (!floats) darknet_amp_unreadable("there is no memory for its %d x %d pixels", w, h);
+    else if (loaded.wanted) loaded.image = (amp_pixels){ pixels, w, h, c };
     if (!floats || loaded.wanted) return floats;
+    pthread_once(&cache.once, make_floats);
     for (size_t k = 0; k < channels; k++) /* all channels in one loop take 1.4 times as long */
         for (size_t i = 0; i < count; i++) floats[k * count + i] = cache.floats[pixels[i * channels + k]];
     return floats;
@@ -138,7 +140,7 @@ static unsigned char *black_bytes(int channels, int *w, int *h, int *c)
 /* NULL also where it was decoded to another number of channels. */
 unsigned char *darknet_amp_kept_bytes(const char *file, int channels, int *w, int *h, int *c)
 {
-    if (only_black) return black_bytes(channels ? 3 : 1, w, h, c); /* 0 is OpenCV's flag for gray */
+    if (only_black) return black_bytes(channels == 0 || channels == 1 ? 1 : 3, w, h, c); /* OpenCV's grey */
     slot *s = cache.slots ? place_of(file) : NULL;
     const kept *image = s ? atomic_load(&s->image) : NULL;
     cache.asked += s != NULL;
@@ -150,24 +152,21 @@ unsigned char *darknet_amp_kept_bytes(const char *file, int channels, int *w, in
     return image->pixels;
 }
 
-/* ---- hooks ---- */
+/* ---- what is read ---- */
 
-float *darknet_amp_load_image(const char *file, int channels, int *w, int *h, int *c)
+float *amp_image_cache_find(const char *file, int channels, int *w, int *h, int *c)
 {
-    if (!cache.on) return NULL;
     if (loaded.wanted && !loaded.has_turn) loaded.has_turn = amp_loaders_begin_turn(file);
     const unsigned char *kept = only_black ? black_bytes(channels ? channels : 3, w, h, c)
                                            : darknet_amp_kept_bytes(file, channels, w, h, c);
-    if (kept) return floats_of(kept, *w, *h, *c);
-    unsigned char *pixels = amp_jpeg_decode(file, channels, w, h, c);
-    return pixels ? darknet_amp_decoded_image(file, channels, pixels, *w, *h, *c) : NULL;
+    return kept ? floats_of(kept, *w, *h, *c) : NULL;
 }
 
-float *darknet_amp_decoded_image(const char *file, int channels, unsigned char *pixels, int w, int h, int c)
+float *amp_image_cache_add(const char *file, int channels, unsigned char *pixels, int w, int h, int c)
 {
-    float *floats = cache.on ? floats_of(pixels, w, h, c) : NULL;
-    if (!floats || keep(file, channels, pixels, w, h, c, 0)) return floats;
-    if (loaded.wanted) loaded.own = pixels;
+    float *floats = floats_of(pixels, w, h, c);
+    if (floats && keep(file, channels, pixels, w, h, c, 0)) return floats;
+    if (floats && loaded.wanted) loaded.own = pixels;
     else free(pixels);
     return floats;
 }
@@ -177,7 +176,7 @@ void darknet_amp_keep_bytes(const char *file, int channels, unsigned char *pixel
     keep(file, channels, pixels, w, h, c, 1);
 }
 
-void darknet_amp_want_pixels(void) { loaded.wanted = cache.on; }
+void darknet_amp_want_pixels(void) { loaded.wanted = darknet_amp_reads(); }
 
 /* The image that was loaded has become what is wanted of it. */
 static void end_loaded(void)
@@ -236,7 +235,7 @@ float *darknet_amp_crop_image(int left, int top, int w, int h, int out_w, int ou
 int darknet_amp_distort_image(float *planes, int count, int channels, float hue, float saturation,
                               float exposure)
 {
-    if (!cache.on || channels != 3 || hue < -1 || hue > 1) return 0;
+    if (!darknet_amp_reads() || channels != 3 || hue < -1 || hue > 1) return 0;
     amp_distort_image(planes, (size_t)count, hue, saturation, exposure);
     return 1;
 }

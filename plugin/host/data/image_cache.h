@@ -9,9 +9,6 @@
 
 #include "text_lines.h"
 
-/* Begins this, for the whole program. Called before any loader is started. */
-void amp_image_cache_watch(void);
-
 /* cache=ram was given: the images of this list are to be kept. The list becomes the cache's. */
 void amp_image_cache_ask(amp_lines *list);
 
@@ -22,6 +19,12 @@ void amp_image_cache_open(size_t bytes, size_t pixels);
 /* Whether the calling thread is given black images only, whatever file it asks for. */
 void amp_image_cache_only_black(int on);
 int amp_image_cache_is_black(void);
+
+/* find: before a file is read: the image's floats and size, if it was kept; else NULL. add: a file was
+ * decoded to w x h pixels of c bytes, which are taken over: its floats; NULL: there is no memory. Floats are
+ * the caller's. channels: as many as were asked for; 0: as many as the file has. */
+float *amp_image_cache_find(const char *file, int channels, int *w, int *h, int *c);
+float *amp_image_cache_add(const char *file, int channels, unsigned char *pixels, int w, int h, int c);
 
 /* Called at a training's end: prints a line about the cache, if there is one. */
 void amp_image_cache_summary(void);

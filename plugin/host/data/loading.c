@@ -6,8 +6,6 @@
 #include <search.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "../../amp/cfg_reader.h"
 #include "../../include/darknet_amp.h"
@@ -15,7 +13,7 @@
 #include "../program/failure.h"
 #include "data_check.h"
 #include "data_files.h"
-#include "image_cache.h"
+#include "image_file.h"
 #include "images.h"
 #include "label_file.h"
 #include "loader_memory.h"
@@ -26,7 +24,6 @@ typedef struct names_seen { void *root; long count; } names_seen;
 /* What the calling thread loads from. */
 static _Thread_local struct {
     amp_loading from;
-    int why;           /* errno of the last image that could not be read */
     char **place;      /* whose image is being replaced, */
     int tries, start;  /* and how far that is */
 } loader;
@@ -44,7 +41,7 @@ static struct {
 void amp_loading_watch(void)
 {
     watch.on = 1;
-    amp_image_cache_watch();
+    amp_image_files_watch();
     amp_loaders_watch(amp_checks_training());
 }
 
@@ -125,19 +122,6 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
 
 /* ---- images ---- */
 
-/* Why an image cannot be read, as far as its file tells. why: errno of the try, 0 before it. */
-static const char *cause_of(const char *file, int why)
-{
-    struct stat status;
-    if (!*file) return "the list has a blank line";
-    if (why == EMFILE || why == ENFILE) return strerror(why);
-    if (stat(file, &status) != 0 || access(file, R_OK) != 0) return strerror(errno);
-    if (S_ISDIR(status.st_mode)) return "it is a folder";
-    if (!S_ISREG(status.st_mode)) return "it is no regular file";
-    if (status.st_size == 0) return "it is empty";
-    return "it is damaged, too large, or no JPEG, PNG, BMP or other image that Darknet reads";
-}
-
 static int compare_names(const void *a, const void *b) { return strcmp(a, b); }
 
 /* Whether the name is a new one. */
@@ -171,25 +155,22 @@ static void warn_once(names_seen *seen, const char *name, const char *kind, cons
     pthread_mutex_unlock(&watch.mutex);
 }
 
-static _Noreturn void end_for_image(const char *file, int why)
+static _Noreturn void end_for_image(const char *file)
 {
     char shown[400];
     cfg_printable(shown, sizeof shown, file);
-    darknet_amp_refuse("amp: image '%s' cannot be read (%s)", shown, cause_of(file, why));
+    darknet_amp_refuse("amp: image '%s' cannot be read (%s)", shown, amp_image_file_failure(file));
 }
 
 int darknet_amp_bad_image(const char *file, int tried)
 {
-    int why = errno;
-    if (!watch.on || amp_image_cache_is_black()) return 0;
-    if (!tried && !amp_is_device(file)) {
-        errno = 0;
-        return 0;
-    }
-    if (!loader.from.list) end_for_image(file, why);
+    if (!tried) amp_image_file_begin();
+    else if (errno == EMFILE || errno == ENFILE) darknet_amp_unreadable("%s", strerror(errno));
+    if (!darknet_amp_reads() || amp_image_cache_is_black() || (!tried && !amp_is_device(file))) return 0;
+    if (amp_image_file_is_measured()) return 1;
+    if (!loader.from.list) end_for_image(file);
     warn_once(&watch.images, file, "images that cannot be read", "image '",
-              "' cannot be read (%s); another is trained on in its place", cause_of(file, why));
-    loader.why = why;
+              "' cannot be read (%s); another is trained on in its place", amp_image_file_failure(file));
     return 1;
 }
 
@@ -198,7 +179,7 @@ static void no_image_left(void)
     char shown[400];
     cfg_printable(shown, sizeof shown, loader.from.list[0]);
     fail("amp: none of the %d images of the training list can be read; the first is '%s' (%s)",
-         loader.from.count, shown, cause_of(loader.from.list[0], loader.why));
+         loader.from.count, shown, amp_image_file_failure(loader.from.list[0]));
     amp_image_cache_only_black(1);
 }
 
@@ -313,5 +294,4 @@ void amp_loading_summary(void)
     if (watch.paths.count)
         amp_host_print("amp: images whose path does not hold exactly one label: %ld", watch.paths.count);
     pthread_mutex_unlock(&watch.mutex);
-    amp_image_cache_summary();
 }

@@ -40,6 +40,5 @@ void amp_loading_end(void);
  * itself. */
 amp_label *amp_loading_labels(const char *file, int *count);
 
-/* Called at a training's end: prints how many images and boxes were left out, and what cache=ram has kept;
- * nothing where there were none. */
+/* Called at a training's end: prints how many images and boxes were left out, if any were. */
 void amp_loading_summary(void);

@@ -33,6 +33,8 @@ void darknet_amp_use_gpu(int number);
 #include <sstream>
 #include <string>
 
+#include "../../include/darknet_amp_opencv.hpp"
+
 /* The network or layer as C has it. */
 #define AMP_C(net) reinterpret_cast<struct network *>(&(net))
 #define AMP_LAYER(l) reinterpret_cast<struct layer *>(&(l))

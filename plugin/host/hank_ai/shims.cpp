@@ -64,34 +64,6 @@ extern "C" pthread_t amp_shim_load_data(load_args args)
     return thread;
 }
 
-extern "C" unsigned char *amp_own_decode(const char *path, int channels, int *w, int *h,
-                                         const char **why)
-{
-    return guarded("imread", [&]() -> unsigned char * {
-        cv::Mat mat = cv::imread(path, channels == 1 ? cv::IMREAD_GRAYSCALE : cv::IMREAD_COLOR);
-        const size_t bytes = mat.total() * channels;
-        *why = errno ? strerror(errno) : "OpenCV cannot read it as an image";
-        if (mat.empty()) return nullptr;
-        auto *pixels = static_cast<unsigned char *>(std::malloc(bytes));
-        *why = "it is too large for this machine's memory";
-        if (not pixels) return nullptr;
-        if (channels == 1) mat.copyTo(cv::Mat(mat.rows, mat.cols, CV_8UC1, pixels));
-        else cv::cvtColor(mat, cv::Mat(mat.rows, mat.cols, CV_8UC3, pixels), cv::COLOR_BGR2RGB);
-        *w = mat.cols;
-        *h = mat.rows;
-        return pixels;
-    });
-}
-
-/* OpenCV tells an image's size no earlier than it decodes it. */
-extern "C" int amp_own_image_size(const char *path, int *w, int *h)
-{
-    const char *why;
-    unsigned char *pixels = amp_own_decode(path, 3, w, h, &why);
-    std::free(pixels);
-    return pixels != nullptr;
-}
-
 /* What Darknet says during one of our commands goes to stderr, as AlexeyAB's does, since a command's own text
  * is on stdout. */
 extern "C" void amp_print_to_stderr(void) { Darknet::CfgAndState::get().output = &std::cerr; }

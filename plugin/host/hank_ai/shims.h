@@ -34,6 +34,7 @@ SHIM(void, hierarchy_predictions, (float *predictions, int n, tree *hierarchy, i
 
 SHIM(image, crop_image, (image im, int dx, int dy, int w, int h), Darknet::crop_image(im, dx, dy, w, h))
 SHIM(image, resize_image, (image im, int w, int h), Darknet::resize_image(im, w, h))
+SHIM(image, load_image, (char *file, int w, int h, int c), Darknet::load_image(file, w, h, c))
 SHIM(image, letterbox_image, (image im, int w, int h), Darknet::letterbox_image(im, w, h))
 
 SHIM(void, free_data, (data d), Darknet::free_data(d))

@@ -6,6 +6,7 @@
 #include "../../tensor/half.h"
 #include "../data/backups.h"
 #include "../data/data_check.h"
+#include "../data/image_cache.h"
 #include "../data/loading.h"
 #include "../program/exchange.h"
 #include "../program/random.h"
@@ -304,6 +305,7 @@ int amp_resume_loop_ended(struct darknet_amp *amp)
     amp->resume->loop = (amp_loop){ 0 };
     amp->resume->stopping = 0;
     amp_loading_summary();
+    amp_image_cache_summary();
     return amp->resume->save_failed; /* why was printed when it failed */
 }
 

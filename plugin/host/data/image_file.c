@@ -1,0 +1,62 @@
+/* What all readers of image files have in common: see image_file.h. */
+#include "image_file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../include/darknet_amp.h"
+
+static atomic_int all_are_read; /* set once and for all; networks may be made in several threads */
+
+/* What the calling thread reads: whether to measure it, and what its reader has said against it. */
+static _Thread_local struct { int measures; char why[200]; } reader;
+
+/* Pixels of a side: what OpenCV reads, and so few that products with a network's side fit into an int. */
+enum { MOST_SIDE = 1 << 20 };
+
+void amp_image_files_watch(void) { all_are_read = 1; }
+void amp_image_file_measures(int begins) { reader.measures = begins; }
+int amp_image_file_is_measured(void) { return reader.measures; }
+void amp_image_file_begin(void)
+{
+    *reader.why = 0;
+    errno = 0;
+}
+
+int darknet_amp_reads(void) { return all_are_read || reader.measures; }
+
+void darknet_amp_unreadable(const char *why, ...)
+{
+    va_list args;
+    va_start(args, why);
+    vsnprintf(reader.why, sizeof reader.why, why, args);
+    va_end(args);
+}
+
+int darknet_amp_image_fits(int w, int h, int c)
+{
+    const int most = INT_MAX / (c > 3 ? c : 3); /* Darknet counts an image's floats in int */
+    if (w < 1 || h < 1) darknet_amp_unreadable("it has no pixels: its size is %d x %d", w, h);
+    else if (w > MOST_SIDE || h > MOST_SIDE || (double)w * h > most)
+        darknet_amp_unreadable("its size of %d x %d is too large: at most %d pixels a side, %d in all", w, h,
+                               (int)MOST_SIDE, most);
+    else return 1;
+    return 0;
+}
+
+const char *amp_image_file_failure(const char *file)
+{
+    struct stat status;
+    if (!*file) return "the list has a blank line";
+    if (stat(file, &status) != 0 || access(file, R_OK) != 0) return strerror(errno);
+    if (S_ISDIR(status.st_mode)) return "it is a folder";
+    if (!S_ISREG(status.st_mode)) return "it is not a regular file";
+    if (status.st_size == 0) return "it is empty";
+    if (*reader.why) return reader.why;
+    return "it is damaged, too large, or no JPEG, PNG, BMP or other image that Darknet reads";
+}

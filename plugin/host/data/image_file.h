@@ -1,0 +1,18 @@
+/* What all readers of image files have in common: when the plugin reads them, which sizes are taken, and why
+ * one could not be read. The readers are host/darknet/decode.c (stb_image) and
+ * include/darknet_amp_opencv.hpp; they call darknet_amp_reads, darknet_amp_image_fits and
+ * darknet_amp_unreadable, which are implemented here too. */
+#pragma once
+
+/* From now on all images of the program are read by the plugin. Called before any loader is started. */
+void amp_image_files_watch(void);
+
+/* The calling thread begins, or ends, to read images that are measured: also those are read by the plugin,
+ * and one that cannot be read comes without data. */
+void amp_image_file_measures(int begins);
+int amp_image_file_is_measured(void);
+
+/* The calling thread begins to read an image: nothing is known against it, and errno is 0. */
+void amp_image_file_begin(void);
+/* Why the image that the calling thread has tried to read cannot be read. Valid until it reads another. */
+const char *amp_image_file_failure(const char *file);

@@ -1,0 +1,45 @@
+/* How a Darknet that is built with OpenCV reads image files in a program with a network under AMP, and in
+ * threads that read images to measure them: the one place where it decodes, for training, measuring and
+ * predicting. Included by the files of Darknet's that call OpenCV. */
+#ifndef DARKNET_AMP_OPENCV_HPP
+#define DARKNET_AMP_OPENCV_HPP
+
+#include "darknet_amp.h"
+
+/* 0: as in stock. 1: the image is in mat, turned as its EXIF says, as RGB (or RGBA) where is_rgb is set, else
+ * in OpenCV's own order; or mat is empty, and darknet_amp_bad_image has named it. mat may be cache=ram's, and
+ * is not written to. flag: imread's. */
+static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv::Mat &mat)
+{
+    const int how = 2 * flag + is_rgb; /* for the cache */
+    int w, h, c;
+    mat.release();
+    if (!darknet_amp_reads()) return 0;
+    if (darknet_amp_bad_image(file, 0)) return 1;
+    if (unsigned char *kept = darknet_amp_kept_bytes(file, how, &w, &h, &c)) {
+        mat = cv::Mat(h, w, CV_8UC(c), kept);
+        return 1;
+    }
+    try {
+        mat = cv::imread(file, flag);
+        if (!mat.empty() && !darknet_amp_image_fits(mat.cols, mat.rows, mat.channels())) mat.release();
+        if (is_rgb && !mat.empty() && mat.channels() >= 3) {
+            cv::Mat turned;
+            cv::cvtColor(mat, turned, mat.channels() == 3 ? cv::COLOR_BGR2RGB : cv::COLOR_BGRA2RGBA);
+            mat = turned;
+        }
+    } catch (const cv::Exception &e) { /* it is too large, mostly */
+        const bool asserts = e.code == cv::Error::StsAssert;
+        darknet_amp_unreadable("OpenCV%s %s", asserts ? " requires" : ":", e.err.c_str());
+        mat.release();
+    } catch (const std::exception &e) {
+        darknet_amp_unreadable("OpenCV: %s", e.what());
+        mat.release();
+    }
+    if (mat.empty()) darknet_amp_bad_image(file, 1);
+    else if (mat.depth() == CV_8U && mat.isContinuous())
+        darknet_amp_keep_bytes(file, how, mat.data, mat.cols, mat.rows, mat.channels());
+    return 1;
+}
+
+#endif
