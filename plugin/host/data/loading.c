@@ -13,6 +13,7 @@
 #include "../program/failure.h"
 #include "data_check.h"
 #include "data_files.h"
+#include "image_cache.h"
 #include "image_file.h"
 #include "images.h"
 #include "label_file.h"
