@@ -87,7 +87,8 @@ unsigned long amp_engine_weights_version(const amp_engine *);
 /* image: fp32 NCHW, of the key's batch. The sources of all of the backend's upload_later until then may be
  * written to again when it returns. */
 amp_status amp_engine_forward(amp_engine *, const amp_plan_key *, float *image, int training, amp_error *);
-/* After a forward whose key keeps state. image_delta: where the image's delta is added, or NULL. */
+/* After a forward whose key keeps state. image_delta: where the image's delta is added, without the loss
+ * scale, or NULL. */
 amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
 /* From now on the network is trained together with comm's other ranks: amp_engine_update is collective, and
  * the caller keeps comm. Gradients travel in the type wire, `bucket` at a time (AMP_BUCKET). */

@@ -17,9 +17,9 @@ static group group_of(const layer *l, int i)
 {
     int pixels = l->w * l->h, each = l->inputs / (l->groups > 0 ? l->groups : 1);
     if (AMP_OWN_SPATIAL_SOFTMAX(l)) return (group){ i % pixels, l->c, pixels };
-    if (!l->softmax_tree) return (group){ i / each * each, each, 1 };
-    int g = l->softmax_tree->group[i];
-    return (group){ l->softmax_tree->group_offset[g], l->softmax_tree->group_size[g], 1 };
+    group g = { i / each * each, each, 1 };
+    if (l->softmax_tree) AMP_OWN_TREE_GROUP(l->softmax_tree, i, &g.first, &g.count);
+    return g;
 }
 
 /* log p of number i, where p = exp(x[i] / t) / Σ exp(x[k] / t). x: the image's. */
