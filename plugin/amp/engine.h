@@ -97,9 +97,10 @@ void amp_engine_join(amp_engine *, amp_comm *, amp_dtype wire, size_t bucket);
 int amp_engine_ranks(const amp_engine *);
 /* The backward that follows is the step's last: with several ranks, gradients are summed while it goes on. */
 void amp_engine_ends_step(amp_engine *);
-/* One optimizer step over all parameters. It is skipped as a whole if a gradient, a rolling statistic or
- * a recurrent state is inf or NaN, if it was rejected, or if it is a spike that is to be dropped. args: inverse_scale, clip_norm, norm_limit, adam and adamw are filled in here; t is the number
- * this step has if it is not skipped. AMP_DIVERGED when training cannot go on; *report is filled then too. */
+/* One optimizer step over all parameters. It is skipped as a whole if a gradient, a rolling statistic or a
+ * recurrent state is inf or NaN, if it was rejected, or if it is a spike that is to be dropped. args:
+ * inverse_scale, clip_norm, norm_limit, adam and adamw are filled in here; t is the number this step has if
+ * it is not skipped. AMP_DIVERGED when training cannot go on; *report is filled then too. */
 amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report,
                              amp_error *);
 

@@ -228,7 +228,8 @@ TEST(a_saturated_activation_still_has_a_gradient)
     for (size_t i = 0; i < COUNT(cases) * COUNT(layers) * 2; i++) {
         size_t k = i % COUNT(cases);
         char cfg[512], layer_text[256];
-        snprintf(layer_text, sizeof layer_text, layers[i / COUNT(cases) % COUNT(layers)], cases[k].activation);
+        snprintf(layer_text, sizeof layer_text, layers[i / COUNT(cases) % COUNT(layers)],
+                 cases[k].activation);
         snprintf(cfg, sizeof cfg, "[net]\nbatch=1\nwidth=2\nheight=2\nchannels=1\namp=1\ninit_scale=64\n"
                  "%s[cost]\ntype=sse\n", layer_text);
         network *net = parse(cfg, i % 2 ? "bf16" : "fp16");
