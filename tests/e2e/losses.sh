@@ -35,7 +35,8 @@ for seed in 1 2 3; do
         succeeds "$DARKNET" amp valid kinds.data loud.cfg "$(newest)" -amp $dtype
         top1=$(sed -n 's/.*top-1 accuracy = .* \([0-9.]*\) %$/\1/p' out)
         [ $dtype != off ] || stock=$top1
-        awk "BEGIN { exit !($top1 >= $stock - 2) }" || fail "seed $seed $dtype: top-1 $top1 %, stock's $stock %"
+        awk "BEGIN { exit !($top1 >= $stock - 2) }" ||
+            fail "seed $seed, $dtype: top-1 $top1 %, stock's $stock %"
     done
 done
 
