@@ -18,8 +18,8 @@ typedef struct amp_anomaly {
 
 enum { AMP_ANOMALY_TEXT = 160 };
 
-/* "first in output of layer 3 [convolutional], forward", or without "first"; type: the layer's section, ignored where there is no
- * layer. */
+/* "first in output of layer 3 [convolutional], forward", or without "first"; type: the layer's section,
+ * ignored where there is no layer. */
 const char *amp_anomaly_text(const amp_anomaly *, const char *type, char text[AMP_ANOMALY_TEXT]);
 
 /* Looks at a tensor. Only the first inf or NaN is recorded. */

@@ -87,7 +87,8 @@ unsigned long amp_engine_weights_version(const amp_engine *);
 /* image: fp32 NCHW, of the key's batch. The sources of all of the backend's upload_later until then may be
  * written to again when it returns. */
 amp_status amp_engine_forward(amp_engine *, const amp_plan_key *, float *image, int training, amp_error *);
-/* After a forward whose key keeps state. image_delta: where the image's delta is added, or NULL. */
+/* After a forward whose key keeps state. image_delta: where the image's delta is added, without the loss
+ * scale, or NULL. */
 amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
 /* From now on the network is trained together with comm's other ranks: amp_engine_update is collective, and
  * the caller keeps comm. Gradients travel in the type wire, `bucket` at a time (AMP_BUCKET). */
@@ -96,9 +97,10 @@ void amp_engine_join(amp_engine *, amp_comm *, amp_dtype wire, size_t bucket);
 int amp_engine_ranks(const amp_engine *);
 /* The backward that follows is the step's last: with several ranks, gradients are summed while it goes on. */
 void amp_engine_ends_step(amp_engine *);
-/* One optimizer step over all parameters. It is skipped as a whole if a gradient, a rolling statistic or
- * a recurrent state is inf or NaN, if it was rejected, or if it is a spike that is to be dropped. args: inverse_scale, clip_norm, norm_limit, adam and adamw are filled in here; t is the number
- * this step has if it is not skipped. AMP_DIVERGED when training cannot go on; *report is filled then too. */
+/* One optimizer step over all parameters. It is skipped as a whole if a gradient, a rolling statistic or a
+ * recurrent state is inf or NaN, if it was rejected, or if it is a spike that is to be dropped. args:
+ * inverse_scale, clip_norm, norm_limit, adam and adamw are filled in here; t is the number this step has if
+ * it is not skipped. AMP_DIVERGED when training cannot go on; *report is filled then too. */
 amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report,
                              amp_error *);
 

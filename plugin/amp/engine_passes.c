@@ -239,19 +239,31 @@ static amp_status backward_layer(amp_engine *engine, amp_plan *plan, int i, amp_
     return amp_parallel_layer_done(&engine->parallel, &engine->parameters, i, error);
 }
 
+/* The image's delta is the host's, who knows no loss scale: what lies there already is brought to the pass's
+ * scale before a backward, and all of it back afterwards. A network without losses is given its delta by the
+ * host, unscaled. */
+static amp_status scale_image_delta(amp_engine *engine, const amp_plan *plan, float *image_delta,
+                                    float factor, amp_error *error)
+{
+    if (!image_delta || !plan->image.wants_delta || !plan->loss_count || factor == 1) return AMP_OK;
+    return engine->backend->scale(engine->backend, image_delta, amp_shape_count(plan->image.shape), factor,
+                                  error);
+}
+
 static amp_status backward_layers(amp_engine *engine, amp_plan *plan, float *image_delta, amp_error *error)
 {
     amp_call call = amp_engine_call(engine, &plan->key);
     plan->image.delta[AMP_FORM_PLAIN] = image_delta;
     plan->image.delta_valid[AMP_FORM_PLAIN] = image_delta != NULL;
     int repeated = 0;
-    amp_status status = AMP_OK;
+    amp_status status = scale_image_delta(engine, plan, image_delta, call.loss_scale, error);
     for (int i = plan->count - 1; i >= 0 && status == AMP_OK; i--)
         status = backward_layer(engine, plan, i, &call, &repeated, error);
     for (int k = 0; k < repeated; k++) amp_node_exchange(&plan->nodes[plan->again[k]]);
     int any;
     if (status != AMP_OK || !plan->image.wants_delta || !image_delta) return status;
-    return amp_value_settle_delta(&call, &plan->image, &any, error);
+    AMP_TRY(amp_value_settle_delta(&call, &plan->image, &any, error));
+    return scale_image_delta(engine, plan, image_delta, 1 / call.loss_scale, error);
 }
 
 amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error *error)

@@ -17,8 +17,8 @@
 #define AMP_SELU_ALPHA (1.0507f * 1.6732f) /* scale·alpha */
 
 /* Whether the gradient is computed from the input x. Mish, swish and hard_mish fall before they rise: two x
- * have the same y. The others approach a limit, to which a y in 16 bits is rounded: the gradient of y would be
- * 0 from there on, in bf16 that of the logistic function above 6.3. */
+ * have the same y. The others approach a limit, to which a y in 16 bits is rounded: the gradient of y would
+ * be 0 from there on, in bf16 that of the logistic function above 6.3. */
 AMP_ANYWHERE int amp_gradient_wants_input(amp_activation a)
 {
     return a == AMP_MISH || a == AMP_SWISH || a == AMP_HARD_MISH || a == AMP_LOGISTIC || a == AMP_LOGGY

@@ -95,7 +95,9 @@ void darknet_amp_predicted(struct network *net, const float *output);
 int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a,
                      int lda, const float *b, int ldb, float beta, float *c, int ldc);
 
-/* Darknet has written to the network's weights, which may be without AMP: half copies are made anew. */
+/* Darknet has written to the network's weights, which may be without AMP: half copies are made again. A
+ * program that changes weights in memory calls it too. On a CPU a prediction notices by itself when the
+ * weights of a layer change as a whole, as rgbgr_weights changes them, but not when single numbers do. */
 void darknet_amp_weights_changed(struct network *net);
 
 /* ---- the loop of `detector train` and `classifier train`, with and without AMP ---- */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "engine_testing.h"
+#include "convolutional_layer.h"
 #include "child.h"
 
 /* ---- counting calls ---- */
@@ -221,20 +222,23 @@ TEST(a_saturated_activation_still_has_a_gradient)
     static const struct { const char *activation; float sum, limit; double slope; } cases[] = {
         { "logistic", 7, 1, 9.102e-4 }, { "loggy", 7, 1, 1.8205e-3 }, { "tanh", 4, 1, 1.3409e-3 },
         { "elu", -7, -1, 9.1188e-4 }, { "selu", -7, -1.758f, 1.6032e-3 } };
-    static const char *const layers[] = { "[connected]\noutput=1\nactivation=%s\n",
-        "[convolutional]\nfilters=1\nsize=2\nstride=1\nactivation=%s\n",
-        "[connected]\noutput=1\nactivation=linear\n[activation]\nactivation=%s\n" };
+    static const char *const layers[] = { "[convolutional]\nfilters=1\nsize=2\nstride=1\nactivation=%s\n",
+        "[maxpool]\nsize=1\nstride=1\n[connected]\noutput=1\nactivation=%s\n",
+        "[convolutional]\nfilters=1\nsize=2\nstride=1\nactivation=linear\n[activation]\nactivation=%s\n" };
     for (size_t i = 0; i < COUNT(cases) * COUNT(layers) * 2; i++) {
         size_t k = i % COUNT(cases);
         char cfg[512], layer_text[256];
-        snprintf(layer_text, sizeof layer_text, layers[i / COUNT(cases) % COUNT(layers)], cases[k].activation);
+        snprintf(layer_text, sizeof layer_text, layers[i / COUNT(cases) % COUNT(layers)],
+                 cases[k].activation);
         snprintf(cfg, sizeof cfg, "[net]\nbatch=1\nwidth=2\nheight=2\nchannels=1\namp=1\ninit_scale=64\n"
                  "%s[cost]\ntype=sse\n", layer_text);
         network *net = parse(cfg, i % 2 ? "bf16" : "fp16");
         float scale = amp_engine_scaler(net->amp->engine)->scale;
         int count;
-        memset(net->layers[0].weights, 0, 4 * sizeof *net->layers[0].weights);
-        net->layers[0].biases[0] = cases[k].sum;
+        layer *l = &net->layers[net->n - 2];
+        if (!l->biases) l--;
+        memset(l->weights, 0, 4 * sizeof *l->weights);
+        l->biases[0] = cases[k].sum;
         darknet_amp_weights_changed(net);
         feed(net, 5);
         net->truth[0] = -cases[k].limit;
@@ -246,6 +250,30 @@ TEST(a_saturated_activation_still_has_a_gradient)
         if (!(fabs(delta - wanted) < .02 * fabs(wanted)))
             fail_msg("%s: %g instead of %g", layer_text, delta, wanted);
         release(net);
+    }
+}
+
+/* ---- what a library's user does ---- */
+
+/* The weights that predictions use are copies. */
+TEST(weights_changed_in_memory_between_predictions_count)
+{
+    static const char *const dtypes[] = { "bf16", "fp32" };
+    for (int d = 0; d < 2; d++) {
+        network *net = parse_branched("", "", dtypes[d]), *fresh = parse_branched("", "", dtypes[d]);
+        size_t bytes = (size_t)net->outputs * sizeof(float);
+        float *before = malloc(bytes);
+        feed(net, 5);
+        feed(fresh, 5);
+        memcpy(before, network_predict(net, net->input), bytes);
+        rgbgr_weights(net->layers[0]);
+        copy_weights(net, fresh);
+        const float *changed = network_predict(net, net->input);
+        assert_memory_not_equal(changed, before, bytes);
+        assert_memory_equal(changed, network_predict(fresh, fresh->input), bytes);
+        free(before);
+        release(net);
+        release(fresh);
     }
 }
 

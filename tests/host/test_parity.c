@@ -174,7 +174,7 @@ static void observe(network *net, outcome *o)
     run(net, image_delta);
     record(o, net->cost, 1, 1, 0, "cost", net->n - 1);
     record(o, net->output, (size_t)net->outputs * net->batch, 1, 0, "output", net->n - 1);
-    record(o, image_delta, pixels, factor, 0, "the image's gradient", 0);
+    record(o, image_delta, pixels, 1, 0, "the image's gradient", 0);
     const amp_param *params = net->amp ? engine_params(net->amp->engine, &count) : NULL;
     amp_network_desc all = described(net);
     for (int i = 0; i < all.count; i++) {

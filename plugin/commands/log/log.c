@@ -78,8 +78,8 @@ static void print_summary(const char *file, const amp_log_summary *s)
         printf("warning: the loss scale has only fallen over the last 50 steps, to %g: gradients overflow at "
                "ever smaller scales, so they grow; lower learning_rate, or set clip_norm\n", s->last_scale);
     if (s->zero_norms >= AMP_ZERO_NORMS)
-        printf("warning: the gradient's norm has been 0 since iteration %ld: nothing is learnt; the layer before "
-               "the loss may be saturated or dead, or all images may lack labels\n", s->zero_since);
+        printf("warning: the gradient's norm has been 0 since iteration %ld: nothing is learnt; the layer "
+               "before the loss may be saturated or dead, or all images may lack labels\n", s->zero_since);
     if (s->norm_grows > 0)
         printf("warning: the gradient's norm is %.3g times what it was: the training may be diverging; lower "
                "learning_rate, or set clip_norm\n", s->norm_grows);

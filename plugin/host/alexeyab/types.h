@@ -7,6 +7,10 @@
 
 #include "../family/types.h"
 
+/* Of which softmax number i is in a tree: its first number, and how many it is over. */
+#define AMP_OWN_TREE_GROUP(t, i, first, count) \
+    (*(first) = (t)->group_offset[(t)->group[i]], *(count) = (t)->group_size[(t)->group[i]])
+
 #define AMP_OWN_LAYER layer /* what a layer's function is given of itself */
 #define AMP_OWN_LAYER_AT(l) (&(l))
 #define AMP_OWN_KEEPS_A_NORMAL 1 /* rand_normal draws two numbers and keeps one for its next call */

@@ -18,9 +18,9 @@ static group group_of(const layer *l, int i)
 {
     int pixels = l->w * l->h, each = l->inputs / (l->groups > 0 ? l->groups : 1);
     if (AMP_OWN_SPATIAL_SOFTMAX(l)) return (group){ i % pixels, l->c, pixels };
-    if (!l->softmax_tree) return (group){ i / each * each, each, 1 };
-    int g = l->softmax_tree->group[i];
-    return (group){ l->softmax_tree->group_offset[g], l->softmax_tree->group_size[g], 1 };
+    group g = { i / each * each, each, 1 };
+    if (l->softmax_tree) AMP_OWN_TREE_GROUP(l->softmax_tree, i, &g.first, &g.count);
+    return g;
 }
 
 /* log p of number i, where p = exp(x[i] / t) / Σ exp(x[k] / t). x: the image's. */
@@ -63,8 +63,9 @@ static void complete_softmax(struct darknet_amp *amp, int index, const float *in
     free(copy);
     if (!is_complete || amp->softmax_printed || !amp_ranks_prints_for(amp)) return;
     amp->softmax_printed = 1;
-    fprintf(stderr, "amp: layer %d [softmax]: the probability of an image's class is 0 in fp32, and Darknet's "
-            "loss inf: AMP's is computed from the layer's input; this line is printed once\n", index);
+    fprintf(stderr, "amp: layer %d [softmax]: the probability of an image's class is 0 in fp32, and "
+            "Darknet's loss inf: AMP's is computed from the layer's input; this line is printed once\n",
+            index);
 }
 
 /* ---- each image's part ---- */

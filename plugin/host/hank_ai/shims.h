@@ -32,6 +32,10 @@ SHIM(void, top_k, (float *a, int n, int k, int *index), top_k(a, n, k, index))
 SHIM(void, hierarchy_predictions, (float *predictions, int n, tree *hierarchy, int only_leaves),
      Darknet::hierarchy_predictions(predictions, n, hierarchy, only_leaves))
 
+/* Of which softmax number i is in a tree: its first number, and how many it is over. */
+SHIM(void, amp_tree_group, (const tree *t, int i, int *first, int *count),
+     (void)(*first = t->group_offset[t->group[i]], *count = t->group_size[t->group[i]]))
+
 SHIM(image, crop_image, (image im, int dx, int dy, int w, int h), Darknet::crop_image(im, dx, dy, w, h))
 SHIM(image, resize_image, (image im, int w, int h), Darknet::resize_image(im, w, h))
 SHIM(image, load_image, (char *file, int w, int h, int c), Darknet::load_image(file, w, h, c))

@@ -3,6 +3,8 @@
 
 #include "../family/types.h"
 
+#define AMP_OWN_TREE_GROUP amp_tree_group
+
 #define AMP_OWN_LAYER layer *
 #define AMP_OWN_LAYER_AT(l) (l)
 #define AMP_OWN_KEEPS_A_NORMAL 0 /* no weights are drawn by rand_normal */

@@ -29,6 +29,7 @@ struct darknet_amp {
     unsigned long steps, skipped;
     double started, computed, images;
     int subdivision;               /* of the last training pass: its number in the step, from 1 */
+    uint64_t weights_seen;         /* notice_weights in step.c */
     int step_skipped;              /* the last one was: of an overflow, or of a spike that was dropped */
     amp_spike step_spike;          /* whether it was a spike */
     float step_scale;              /* the loss scale it was made with */

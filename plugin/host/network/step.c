@@ -9,6 +9,7 @@
 #include "resume.h"
 #include "state.h"
 
+#include "../../files/checksum.h"
 #include "../../tensor/half.h"
 
 static amp_plan_key key_of(const struct darknet_amp *amp, const struct network *net, const amp_view *view)
@@ -41,6 +42,29 @@ static amp_status print_recompute(struct darknet_amp *amp, const amp_plan *plan,
     return AMP_OK;
 }
 
+/* A library's user may write to the weights in memory between predictions, for which the plans have copies.
+ * Reading all weights would cost a prediction a tenth of its time, so 16 numbers of each array are compared.
+ * A network that trains changes them itself. */
+static void notice_weights(struct darknet_amp *amp, const amp_view *view)
+{
+    enum { SAMPLES = 16 };
+    const amp_parameters *p = amp_engine_parameters(amp->engine);
+    amp_checksum checksum;
+    if (view->on_gpu || amp_engine_trains(amp->engine)) return;
+    amp_checksum_start(&checksum);
+    for (int i = 0; i < p->param_count + p->statistics_count; i++) {
+        int is_master = i < p->param_count;
+        const amp_statistics *s = is_master ? NULL : &p->statistics[i - p->param_count];
+        const float *array = is_master ? p->params[i].master : s->array;
+        size_t count = is_master ? p->params[i].count : s->count;
+        for (size_t k = 0; k < SAMPLES; k++)
+            amp_checksum_add(&checksum, &array[k * count / SAMPLES], sizeof *array);
+    }
+    uint64_t sum = amp_checksum_value(&checksum);
+    if (amp->weights_seen && amp->weights_seen != sum) amp_engine_weights_changed(amp->engine);
+    amp->weights_seen = sum;
+}
+
 static amp_status forward(struct darknet_amp *amp, struct network *net, const amp_view *view,
                           amp_error *error)
 {
@@ -54,6 +78,7 @@ static amp_status forward(struct darknet_amp *amp, struct network *net, const am
                         "%d; set batch in the .cfg", amp->batch, view->batch, amp->batch);
     amp_plan_key key = key_of(amp, net, view);
     const amp_plan *plan;
+    if (!key.keeps_state) notice_weights(amp, view);
     AMP_TRY(amp_engine_plan_for(amp->engine, &key, &plan, error));
     AMP_TRY(print_recompute(amp, plan, error));
     AMP_TRY(amp_fork_begin_forward(amp, net, error));

@@ -17,6 +17,9 @@ typedef network amp_pass; /* what a layer's function is given: the network, as t
 #define AMP_OWN_ON_GPU(array) (array) /* net->input_gpu, net->truth_gpu */
 
 #define AMP_OWN_SPATIAL_SOFTMAX(l) ((l)->spatial && !(l)->softmax_tree) /* over channels at each pixel */
+/* Of which softmax number i is in a tree: its first number, and how many it is over. */
+#define AMP_OWN_TREE_GROUP(t, i, first, count) \
+    (*(first) = (t)->group_offset[(t)->group[i]], *(count) = (t)->group_size[(t)->group[i]])
 
 /* Types of a last layer that `detector train` and `classifier train` take. */
 #define AMP_OWN_DETECTORS YOLO: case REGION
