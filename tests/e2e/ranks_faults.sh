@@ -265,3 +265,9 @@ sed 's/backup=.*/backup=gone/' tiny.data > gone.data
 echo 'set -- "$1" detector train gone.data tiny.cfg -amp fp32 -seed 3' > rank.0
 cp rank.0 rank.1
 refused 'gone'
+
+# A bad label that one of two ranks loads in a later batch ends both.
+. "$SOURCE_DIR/tests/e2e/lib/late_label.bash"
+two_ranks() { ranks 2 "$@"; }
+mkdir late
+( cd late && tiny_training && late_label two_ranks labels )

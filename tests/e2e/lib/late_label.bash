@@ -12,8 +12,7 @@ late_label() {
     for seed in {1..20}; do
         rm -rf backup && mkdir backup
         status_of "$program" detector train late.data tiny.cfg "$@" -amp bf16 -seed $seed
-        step=$(tail -n 1 err | sed -n "s|.*late.txt:1: label '7 .*; step \([0-9]*\) is saved: .*, give \
-backup/tiny.backup to the same .*|\1|p")
+        step=$(sed -n "s|.*late.txt:1: label '7 .*; step \([0-9]*\) is saved: .*tiny.backup .*|\1|p" err)
         [ -z "$step" ] || break
     done
     [ -n "$step" ] && [ $status = 1 ] && [ ! -e backup/tiny_final.weights ] ||
