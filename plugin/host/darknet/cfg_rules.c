@@ -662,7 +662,8 @@ static void check_resizing(cfg_walk *walk, int classifier, double random)
     }
     cfg_walk_enter(walk, -1);
     size_t count = cfg_own_sizes(walk, classifier, random, sizes);
-    for (size_t i = 0; i < count && !cfg_walk_failed(walk); i++) cfg_walk_again(walk, sizes[i][0], sizes[i][1]);
+    for (size_t i = 0; i < count && !cfg_walk_failed(walk); i++)
+        cfg_walk_again(walk, sizes[i][0], sizes[i][1]);
 }
 
 void cfg_finish(cfg_walk *walk)
