@@ -25,7 +25,8 @@ function(plugin_room_as prefix room)
     string(REPLACE "/" "_" target "${prefix}_room_${room}")
     add_library(${target} OBJECT ${sources})
     set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF
-        CXX_STANDARD 17 INTERPROCEDURAL_OPTIMIZATION OFF CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON)
+        CXX_STANDARD 17 INTERPROCEDURAL_OPTIMIZATION OFF CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON
+        C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden)
     target_compile_definitions(${target} PRIVATE _POSIX_C_SOURCE=200809L)
     target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:C>:${plugin_flags};${wall}>"
         "$<$<COMPILE_LANGUAGE:CXX>:${plugin_flags};-Wall>")

@@ -63,7 +63,7 @@ COMMON += -DAMP -I$(AMP_DIR)/include/
 LDFLAGS += -fopenmp
 
 AMP_OPTS = -O3
-AMP_CFLAGS = -std=c11 $(AMP_OPTS) -Wall -fPIC -fopenmp -D_POSIX_C_SOURCE=200809L -Isrc/ \
+AMP_CFLAGS = -std=c11 $(AMP_OPTS) -Wall -fPIC -fvisibility=hidden -fopenmp -D_POSIX_C_SOURCE=200809L -Isrc/ \
     -I$(AMP_DIR) $(AMP_WITHOUT_CPU) $(AMP_WITH_JPEG) $(AMP_MPI_CFLAGS)
 AMP_MACHINE := $(shell $(AMP_CC) -dumpmachine)
 ifneq (, $(findstring x86_64, $(AMP_MACHINE)))
@@ -88,4 +88,4 @@ $(OBJDIR)amp/%.o: $(AMP_DIR)/%.c $(AMP_HEADERS) $(DEPS)
 
 $(OBJDIR)amp/%.o: $(AMP_DIR)/%.cu $(AMP_HEADERS) $(DEPS)
 	@mkdir -p $(@D)
-	$(NVCC) $(ARCH) $(COMMON) -std=c++17 $(AMP_OPTS) -I$(AMP_DIR) --compiler-options "-Wall -fPIC" -c $< -o $@
+	$(NVCC) $(ARCH) $(COMMON) -std=c++17 $(AMP_OPTS) -I$(AMP_DIR) --compiler-options "-Wall -fPIC -fvisibility=hidden" -c $< -o $@

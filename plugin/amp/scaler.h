@@ -20,6 +20,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default) /* libdarknet.so exports it */
 
 /* So many skipped steps in a row with a scale that does not move (a static one, or a backoff that fp32 rounds
  * away) end training: a hundred batches that all overflow are no accident, and nothing would ever change.
@@ -85,6 +86,7 @@ const char *amp_scaler_problem(const amp_scaler *scaler);
  * allow). saved must be sound. */
 void amp_scaler_resume(amp_scaler *scaler, const amp_scaler *saved);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

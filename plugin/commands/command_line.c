@@ -29,9 +29,11 @@ static void open_standard_streams(void)
  * those that load images. */
 static int is_long(const char *const *words, int count)
 {
-    int under_amp = 0;
+    static const char *const quick[] = { "check", "clean", "log", "plan", "version" };
+    int under_amp = 0, verb = 0, verbs = sizeof quick / sizeof *quick;
     if (count < 2) return 0;
-    if (!strcmp(words[0], "amp")) return strcmp(words[1], "plan") && strcmp(words[1], "check");
+    while (verb < verbs && strcmp(words[1], quick[verb])) verb++;
+    if (!strcmp(words[0], "amp")) return verb == verbs;
     if (!strcmp(words[1], "map")) return 1;
     /* the .cfg may have a .data file before it */
     for (int i = 2; i < count && !strcmp(words[1], "train"); i++) {

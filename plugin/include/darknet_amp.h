@@ -3,7 +3,7 @@
  *
  * No type of Darknet's is needed to read this: a network is passed as the pointer it is. Every function that
  * meets an error it cannot survive prints one line that says what, where and what to do, and ends the program
- * with status 1. */
+ * with status 1. Of the plugin's functions libdarknet.so exports these and those of amp/scaler.h. */
 #ifndef DARKNET_AMP_H
 #define DARKNET_AMP_H
 
@@ -14,6 +14,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default) /* the plugin is compiled with -fvisibility=hidden */
 
 struct network;
 struct layer;
@@ -227,6 +228,7 @@ void *darknet_amp_calloc(size_t count, size_t size, const char *text);
 __attribute__((format(printf, 3, 4)))
 int darknet_amp_sprintf(char *text, size_t room, const char *format, ...);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -49,9 +49,8 @@ makes() { # makes <settings...>
         fail "make AMP=1 $*: $(tail -20 ../log)"
 }
 makes
-nm -D libdarknet.so | grep -q 'T darknet_amp_forward\|t darknet_amp_forward' ||
-    nm libdarknet.so | grep -q darknet_amp_forward ||
-    fail 'the library holds no plugin'
+nm -D libdarknet.so | grep -q 'T darknet_amp_forward' || fail 'the library holds no plugin'
+! nm -D --defined-only libdarknet.so | grep ' amp_' || fail 'the library exports what is inside the plugin'
 cd ..
 trains patched/darknet 'make AMP=1'
 # Without -Ofast a maxpool window of NaN has no largest number, and stock's backward writes in front of an

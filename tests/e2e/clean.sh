@@ -119,3 +119,19 @@ refused 'unknown key, did you mean dtype?' bad.cfg kept.cfg
 printf '[net]\nbatch=1\0\n[softmax]\n' > bytes.cfg
 refused 'byte 8 of the line is NUL' bytes.cfg kept.cfg
 [ ! -e /dev/full ] || ! "$DARKNET" amp clean tiny.cfg > /dev/full 2> err || fail 'a full disk is a success'
+
+# ---- one start ----
+# Only a command that computes for long is started again, for OpenMP's threads.
+cc -shared -fPIC -x c - -o starts.so <<'END_OF_C'
+#include <stdio.h>
+__attribute__((constructor)) static void note(void)
+{
+    FILE *file = fopen("starts", "a");
+    if (file) fputs("start\n", file), fclose(file);
+}
+END_OF_C
+for command in 'version' 'clean tiny.cfg -' 'log none.csv' 'check tiny.cfg' 'plan tiny.cfg'; do
+    rm -f starts
+    status_of preloaded starts.so "$DARKNET" amp $command
+    [ "$(wc -l < starts)" = 1 ] || fail "amp $command: started $(wc -l < starts) times"
+done

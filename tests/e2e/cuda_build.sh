@@ -20,11 +20,11 @@ grep -q 'add CUDNN=1' ../log || fail "make GPU=1 AMP=1 does not say what to add:
 make -j"$(nproc)" GPU=1 CUDNN=1 AMP=1 OPTS=-O0 AMP_OPTS=-O1 ARCH="$quickly" > ../log 2>&1 ||
     fail "make GPU=1 CUDNN=1 AMP=1: $(grep -m 5 -i error ../log)"
 nm darknet | grep -q forward_network_gpu || fail 'the program holds no GPU code'
-nm libdarknet.so | grep -q ' T amp_cuda_backend_create' || fail 'the library holds no CUDA backend'
+nm libdarknet.so | grep -q ' [tT] amp_cuda_backend_create' || fail 'the library holds no CUDA backend'
 missing=$(nm -u libdarknet.so | grep -o 'amp_.*' || true)
 [ -z "$missing" ] || fail "the library lacks $missing"
 # All of it, and not only what the program asks for, finds what it needs.
-echo 'void *amp_cuda_backend_create(void *); int main(void) { return !amp_cuda_backend_create; }' > all.c
+echo 'void darknet_amp_forward(void *); int main(void) { return !darknet_amp_forward; }' > all.c
 cc all.c ./libdarknet.so -o all 2> ../log || fail "the CUDA backend does not link: $(tail -3 ../log)"
 
 # A machine without oneDNN: only the host room's choice among backends, and the link, are others.

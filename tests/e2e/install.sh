@@ -25,6 +25,12 @@ files_of moved | diff promised - || fail 'other files are installed than promise
 tiny_training
 ldd moved/bin/darknet-amp | grep -q "$PWD/moved/.*libdarknet" ||
     fail "the program finds another library: $(ldd moved/bin/darknet-amp)"
+# Of the plugin's functions it exports those of the installed headers alone.
+nm -D --defined-only moved/$lib/darknet-amp/libdarknet.so | awk '{ print $3 }' |
+    grep '^amp_\|^darknet_amp_' | sort > exported
+grep -rhoE '(darknet_)?amp_[a-z_]*' moved/include/darknet-amp | sort -u | comm -13 - exported > others
+[ ! -s others ] || fail "libdarknet.so exports $(wc -l < others) more than its headers: $(head -3 others)"
+[ "$(wc -l < exported)" -ge 40 ] || fail "libdarknet.so exports $(wc -l < exported) of its hooks"
 moved/bin/darknet-amp detector train tiny.data tiny.cfg > out 2> err ||
     fail "the installed program does not train: $(tail -3 err)"
 

@@ -209,6 +209,23 @@ refused 'expected fp16|bf16|fp32' known.cfg -dtype int8
 refused '-batch 0: expected a whole number' known.cfg -batch 0
 refused 'known.cfg with this -batch and -subdivisions: \[net\] subdivisions = 2: batch = 1' known.cfg -batch 1
 mkdir -p folder
+# Large libraries count, as those of OpenCV: here one of 64 MiB, of which every page is read.
+head -c 67108864 /dev/zero > zeros
+cc -shared -fPIC -x c - -o large.so <<'END'
+__asm__(".section .rodata\nlarge:\n.incbin \"zeros\"\n.text");
+extern const char large[];
+__attribute__((constructor)) static void read_it(void)
+{
+    for (long i = 0; i < 67108864; i += 4096) (void)*(const volatile char *)(large + i);
+}
+END
+memory_of() { sed -n '/"images_per_pass": 1,/,/}/s/.*"amp": \([0-9]*\).*/\1/p' "$1"; }
+plan known.cfg -json small.json
+succeeds preloaded large.so "$DARKNET" amp plan known.cfg -json large.json
+[ $(($(memory_of large.json) - $(memory_of small.json))) -ge 67108864 ] ||
+    fail "a library of 64 MiB makes $(memory_of large.json) bytes of $(memory_of small.json)"
+rm zeros large.so
+
 refused 'no-folder/x.json' known.cfg -json no-folder/x.json
 refused 'folder' known.cfg -json folder
 [ ! -e no-folder ] && [ -z "$(ls folder)" ] || fail 'something was written although the JSON could not be'

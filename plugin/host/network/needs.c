@@ -1,11 +1,8 @@
 /* Adds up what a training takes of memory: see needs.h. */
 #include "needs.h"
 
+#include "../program/memory.h"
 #include "state.h"
-
-/* What a training has resident beside what the other members count: measured at batch 1 to 64, it is 15
- * MB to 20 for a small network (docs/results/memory-2026-11-22.md). On a GPU it is no part of that memory. */
-enum { PROGRAM = 16 << 20 };
 
 int amp_node_facts(const amp_node *node, const amp_backend *backend, amp_conv_facts *facts)
 {
@@ -70,7 +67,7 @@ amp_status amp_host_needs(struct network *net, const amp_plan *plan, int batch, 
     double area = amp_largest_area(&v);
     *out = (amp_needs){ .parameters = parameter_bytes(engine), .workspace = workspace_of(net, plan, backend),
                         .loaded = (size_t)((double)amp_fork_loaded_bytes(net, images) * area),
-                        .program = v.on_gpu ? 0 : PROGRAM, .area = area };
+                        .program = v.on_gpu ? 0 : amp_host_program_bytes(), .area = area };
     for (int i = 0; i < plan->count; i++) out->copies += amp_node_copies(&plan->nodes[i], backend, dtype);
     AMP_TRY(amp_fork_footprint(net, batch, dtype, &out->pass, error));
     out->pass.arena = (size_t)((double)out->pass.arena * area);
