@@ -1,5 +1,5 @@
 /* The passes of `darknet amp probe -compare`. Stock's tensors are kept until AMP's fp32 was compared with
- * them, and fp32's until bf16 and fp16 were: two traces at a time. */
+ * them, and fp32's until bf16 and fp16 were. */
 #define _DEFAULT_SOURCE /* setenv */
 #include "probe_compare.h"
 

@@ -73,6 +73,9 @@ static amp_status test(const char *name, const char *cfg, long images, findings 
     }
     for (size_t k = 0; k < c.stock_faults.count; k++)
         amp_print_wrapped(stdout, 2, "%s", c.stock_faults.line[k]);
+    if (status == AMP_OK && !c.stock_runs)
+        fprintf(stderr, "amp selftest: Darknet's own code cannot run this network: AMP's fp32 was compared "
+                "with nothing\n");
     if (faults) amp_probe_print_comparison(&c, stdout);
     amp_probe_comparison_free(&c);
     return status;
