@@ -134,12 +134,14 @@ static int note_not_finite(const amp_network_desc *n, const amp_trace *trace, am
 {
     int count = 0;
     for (int i = n->count - 1; i >= 0; i--) {
-        int bad = 0;
-        for (int kind = 0; kind < AMP_TRACE_KINDS; kind++) bad |= has_not_finite(trace, i, kind);
+        int forward = has_not_finite(trace, i, AMP_TRACE_OUTPUT) || has_not_finite(trace, i, AMP_TRACE_MEANS)
+                      || has_not_finite(trace, i, AMP_TRACE_VARIANCES), backward = 0;
         for (int k = 0; k < n->layers[i].input_count; k++)
-            bad |= has_not_finite(trace, n->layers[i].inputs[k], AMP_TRACE_OUTPUT);
-        if (!bad) continue;
-        excuse(flags, n, *first = i, AMP_WRONG_ALL);
+            forward |= has_not_finite(trace, n->layers[i].inputs[k], AMP_TRACE_OUTPUT);
+        for (int kind = AMP_TRACE_DELTA; kind <= AMP_TRACE_SCALES; kind++)
+            backward |= has_not_finite(trace, i, kind);
+        if (!forward && !backward) continue;
+        excuse(flags, n, *first = i, forward ? AMP_WRONG_ALL : AMP_WRONG_BACKWARD);
         flags[i][AMP_TRACE_DELTA] = 1;
         count++;
     }

@@ -49,9 +49,9 @@ void amp_trace_append(amp_trace *, int layer, amp_trace_kind, const float *numbe
 void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind, const float *numbers,
                        size_t count, amp_difference *out);
 
-/* The relative L2 error |x - y| / max(|y|, floor): inf where x or y is not finite, 0 where all are 0, NaN
- * where nothing was compared. And the cosine of the angle between x and y; NaN likewise, and where one is
- * 0. */
+/* The relative L2 error |x - y| / max(|y|, floor): inf where x or y is not finite, 1 where y alone is 0, 0
+ * where both are, NaN where nothing was compared. And the cosine of the angle between x and y; NaN likewise,
+ * and where one is 0. */
 double amp_difference_error(const amp_difference *);
 double amp_difference_cosine(const amp_difference *);
 
