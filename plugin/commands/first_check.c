@@ -84,7 +84,7 @@ void amp_first_check(struct network *net)
     if (status == AMP_SELFTEST_OFF)
         fprintf(stderr, "amp: warning: AMP's pass is further from Darknet's own than rounding explains: %s; "
                 "please send %s\n", line, note);
-    else if (status)
+    else if (status || line[0])
         fprintf(stderr, "amp: the pass could not be compared: %s\n",
                 line[0] ? line : "it was not done in time, or Darknet's own code ended");
     if (rename(report, note) != 0) unlink(report);

@@ -109,12 +109,25 @@ void amp_fork_unwatch_layers(struct network *);
  * it does not have is NULL. */
 typedef struct amp_layer_arrays { const float *output, *delta; size_t count; } amp_layer_arrays;
 amp_layer_arrays amp_fork_layer_arrays(struct network *, int layer);
-/* What Darknet's own backward of a layer does wrong, where it runs: bits. */
+/* What is known to be wrong in Darknet's own code of a layer: rows of a table, which the guide lists too. On
+ * the CPU, where fills_gaps has AMP's form run instead, the effects are those that remain. */
 enum {
-    AMP_OWN_OVERWRITES = 1,    /* the delta of the layer before it: what later layers gave to that is lost */
-    AMP_OWN_FORGETS_BIASES = 2 /* those behind batch norm get no gradient */
+    AMP_WRONG_OUTPUT = 1,
+    AMP_WRONG_STATISTICS = 2,
+    AMP_WRONG_WEIGHTS = 4,     /* the gradient of its weights and scales, */
+    AMP_WRONG_BIASES = 8,      /* of its biases, */
+    AMP_WRONG_DELTA = 16,      /* and the delta that it gives to the layers it reads */
+    AMP_WRONG_BACKWARD = 4 | 8 | 16,
+    AMP_WRONG_ALL = 31,
+    AMP_LOSES_DELTA = 32,      /* of the layer before it: what later layers gave to that is lost */
+    AMP_CANNOT_RUN = 64,       /* it crashes, or writes outside its arrays */
+    AMP_UNDEFINED = 128        /* AMP's results have no meaning either */
 };
-int amp_fork_own_faults(const struct network *, int layer);
+typedef struct amp_stock_fault { int effects; const char *what; } amp_stock_fault;
+/* NULL: there is no row of this number. */
+const amp_stock_fault *amp_fork_stock_fault(int row);
+/* Whether the layer has the fault where it runs. */
+int amp_fork_has_stock_fault(const struct network *, int layer, int row);
 
 /* ---- what a network takes of memory and of arithmetic; AMP's memory is in fork.h ----
  *

@@ -51,7 +51,7 @@ good() { # good <name> <program> <data> <weights> [<layers of which stock loses 
     [ $status = 0 ] || fail "$1: status $status: $(tail -1 $1.err)"
     grep -q '"fp32_is_stocks": true' $1.json || fail "$1: not stock's: $(tail -20 $1.out)"
     says $1 "AMP's fp32 is Darknet's: "
-    says $1 "the delta of ${5:-2} layers that several read"
+    says $1 "(and $((${5:-2} - 1)) more) overwrites the delta of the layer before it"
     for dtype in fp32 bf16 fp16; do
         [ "$(sed -n "/^$dtype against/,/^$/p" $1.out | grep -c '^ *[0-9][0-9]* [a-z]* *|')" = 18 ] ||
             fail "$1: $dtype: not a row for each layer: $(cat $1.out)"
@@ -100,7 +100,8 @@ darknets_own_nan_is_no_fault() {
 END
     compare one_number "$DARKNET" tiny.data one_number.cfg -images 1
     [ $status = 0 ] || fail "one number for each channel: status $status: $(tail -1 one_number.err)"
-    says one_number "Darknet's own code gives inf or NaN in "
+    says one_number "has one number for each channel in its batch norm"
+    says one_number "gives or gets inf or NaN"
     says one_number "AMP's fp32 is Darknet's: given the same numbers"
 }
 darknets_own_nan_is_no_fault
@@ -179,7 +180,7 @@ if [ -x "$ALEXEYAB" ]; then
     sed 's/^batch=4/batch=8/' kinds.cfg > kept && mv kept kinds.cfg
     cp learnt.weights kept.weights
     good alexeyab "$ALEXEYAB" tiny.data learnt.weights 3
-    says alexeyab 'no gradient to the biases of 8 layers'
+    says alexeyab '(and 7 more) gives no gradient to its biases behind batch norm on the CPU'
     for fault in 'bias 24 8,output' 'variance 24 8,variances' 'slope 12 2,' 'shortcut 16 6,output'; do
         set -- $fault
         faulty "$BUILD_DIR/tests/darknet-alexeyab-with-fault" tiny.data $1 $2 \

@@ -3,7 +3,7 @@
 # once for a machine, not where AMP_SELF_CHECK=0 or on the CPU; a training on a GPU with a fault does not
 # start.
 set -eu
-. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
 export OMP_NUM_THREADS=1 XDG_CACHE_HOME=$PWD/cache
 export AMP_SELF_CHECK=600 # seconds: the machine may be busy
 tiny_training
@@ -59,6 +59,58 @@ late_faults_are_named() {
 }
 faults_are_named "$BUILD_DIR/tests/darknet-with-fault"
 
+# ---- what is wrong in Darknet's own code ----
+
+# spared <program> <what is said of Darknet's own code, or nothing> <good dtypes> <sections...>
+spared() {
+    local program=$1 text=$2 good=$3
+    shift 3
+    printf '%s\n' '[net] batch=2 width=12 height=12 channels=3' "$@" '[cost] type=sse' | layers > own.cfg
+    selftest "$program" amp selftest own.cfg
+    [ $status = 0 ] || fail "$*: status $status: $(tail -1 err)"
+    for dtype in $good; do grep -q "^  $dtype  good" out || fail "$*: $dtype is not good: $(cat out)"; done
+    tr -s '\n ' ' ' < out | grep -qF -- "$text" || fail "$*: no '$text' in: $(cat out)"
+}
+CONVOLUTION='[convolutional] filters=6 size=3 pad=1 activation=leaky'
+spared_in_all_forks() { # spared_in_all_forks <program>
+    spared "$1" 'takes the slope of its activation from what dropout has left' 'fp32 bf16 fp16' \
+        '[convolutional] filters=6 size=3 pad=1 activation=tanh' '[dropout] probability=.5' \
+        '[connected] output=10 activation=elu' '[dropout]' '[connected] output=9 activation=leaky'
+    spared "$1" 'one number for each channel in its batch norm' '' "$CONVOLUTION" \
+        '[connected] batch_normalize=1 output=8 activation=leaky' '[connected] output=8 activation=leaky'
+    spared "$1" '' 'fp32 bf16 fp16' '[batchnorm]' "$CONVOLUTION"
+    spared "$1" 'it cannot run this network: it is not compared' 'bf16 fp16' \
+        '[crop] crop_height=10 crop_width=10 flip=0 angle=0 saturation=1 exposure=1 shift=0' "$CONVOLUTION" \
+        '[route] layers=0,1' "$CONVOLUTION"
+    spared "$1" 'which reads and writes beyond its image; so that it cannot run this network' 'bf16 fp16' \
+        "$CONVOLUTION" '[convolutional] filters=8 size=1 padding=2 activation=leaky'
+}
+faults_of_darknets_own_are_named_and_spared() {
+    spared_in_all_forks "$DARKNET"
+    spared "$DARKNET" 'ignores its stride and padding' 'fp32 bf16 fp16' "$CONVOLUTION" \
+        '[convolutional] batch_normalize=1 filters=8 size=1 stride=2 activation=leaky'
+    if [ ! -x "$ALEXEYAB" ]; then return; fi
+    spared_in_all_forks "$ALEXEYAB"
+    spared "$ALEXEYAB" 'an activation that its CPU code does not know' 'fp32 bf16 fp16' \
+        '[convolutional] filters=6 size=3 pad=1 activation=relu6' "$CONVOLUTION"
+    spared "$ALEXEYAB" 'smaller than it takes it to be' 'bf16 fp16' "$CONVOLUTION" \
+        '[convolutional] filters=4 size=3 pad=1 activation=leaky' "$CONVOLUTION" '[shortcut] from=1'
+    spared "$ALEXEYAB" 'overwrites the delta of the layer that it multiplies with' 'fp32 bf16 fp16' \
+        "$CONVOLUTION" "$CONVOLUTION" '[sam] from=0 activation=logistic' '[route] layers=-1,0' "$CONVOLUTION"
+}
+faults_of_darknets_own_are_named_and_spared
+# Where Darknet's own code is exempted in one layer, a fault of AMP's in another is found.
+wrong_beside_an_exempted_layer() {
+    spared "$DARKNET" 'ignores its stride' fp32 '[convolutional] filters=6 size=1 stride=2 activation=leaky' \
+        '[convolutional] batch_normalize=1 filters=24 size=3 pad=1 activation=leaky' '[connected] output=5'
+    for fault in 'bias 24' 'variance 24' 'slope 24' 'scales 24'; do
+        AMP_FAULT=$fault selftest "$BUILD_DIR/tests/darknet-with-fault" amp selftest own.cfg
+        [ $status -gt 2 ] && tail -1 err | grep -q 'fp32, layer 1 \[convolutional\]' ||
+            fail "$fault beside an exempted layer: status $status: $(tail -1 err)"
+    done
+}
+wrong_beside_an_exempted_layer
+
 # ---- a training's beginning ----
 sed -i 's/^max_batches=.*/max_batches=2/' tiny.cfg
 train() { # train <program>
@@ -74,6 +126,7 @@ on_doubles=$BUILD_DIR/tests/darknet-on-doubles
 if [ -x "$on_doubles" ]; then
     good 3 "$on_doubles"
     late_faults_are_named "$on_doubles"
+    spared_in_all_forks "$on_doubles"
 
     AMP_SELF_CHECK=0 train "$on_doubles"
     [ $status = 0 ] && ! compares && [ ! -e cache ] || fail "AMP_SELF_CHECK=0: status $status"
@@ -103,6 +156,20 @@ if [ -x "$on_doubles" ]; then
     AMP_FAULT='yolo 21' train "$on_doubles"
     [ $status = 0 ] && grep -q '^amp: warning: .*fp32, layer [0-9]* \[yolo\], delta: off by 0.01' train.err ||
         fail "off by little: status $status: $(grep '^amp' train.err)"
+    # Where Darknet's own code cannot run, a line says so, and the training begins.
+    rm -r cache
+    { sed '/^\[convolutional\]/,$d' tiny.cfg
+      layers <<'END'
+[crop] crop_height=32 crop_width=32
+[route] layers=0
+END
+      sed -n '/^\[convolutional\]/,$p' tiny.cfg; } > whole.cfg
+    cp tiny.cfg kept.cfg
+    cp whole.cfg tiny.cfg
+    train "$on_doubles"
+    [ $status = 0 ] && grep -q '^amp: the pass could not be compared: .* cannot run this network' train.err ||
+        fail "a network that stock cannot run: status $status: $(grep '^amp' train.err)"
+    cp kept.cfg tiny.cfg
     # No folder for a note: nothing is compared, and the training goes on.
     XDG_CACHE_HOME=/dev/null train "$on_doubles"
     [ $status = 0 ] && ! compares || fail "no cache: status $status: $(grep '^amp' train.err)"
@@ -114,6 +181,20 @@ kinks_are_no_fault() {
     [ $status = 0 ] || fail "bccd.cfg: status $status: $(tail -1 err)"
 }
 kinks_are_no_fault
+
+# ---- long sums, and results that are small beside their terms ----
+rounding_is_no_fault() {
+    spared "$DARKNET" '' 'fp32 bf16 fp16' '[maxpool] size=5 stride=2' \
+        '[convolutional] batch_normalize=1 filters=12 size=5 activation=relie' '[maxpool] size=5 stride=2'
+    spared "$DARKNET" '' 'fp32 bf16 fp16' '[connected] output=9000 activation=leaky' \
+        '[connected] output=24 activation=leaky' '[connected] output=7'
+    for fault in 'minus 24' 'slope 24'; do
+        AMP_FAULT=$fault selftest "$BUILD_DIR/tests/darknet-with-fault" amp selftest own.cfg
+        [ $status -gt 2 ] && tail -1 err | grep -q 'fp32, layer [01] \[connected\]' ||
+            fail "$fault behind long sums: status $status: $(tail -1 err)"
+    done
+}
+rounding_is_no_fault
 
 # ---- bad input ----
 refuses() { # refuses <text> <arguments...>

@@ -1,8 +1,9 @@
 /* The passes of `darknet amp probe -compare`. Stock's tensors are kept until AMP's fp32 was compared with
- * them, and fp32's until bf16 and fp16 were: two traces at a time. */
+ * them, and fp32's until bf16 and fp16 were. */
 #define _DEFAULT_SOURCE /* setenv */
 #include "probe_compare.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "../../host/program/failure.h"
@@ -55,65 +56,102 @@ static amp_status open_subject(const amp_probe_comparison *c, amp_subject *s, co
 
 /* ---- stock ---- */
 
-static void excuse(amp_probe_comparison *c, int layer, amp_trace_kind kind, int *count)
-{
-    *count += !c->excused[layer][kind];
-    c->excused[layer][kind] = 1;
-}
-
-/* A layer whose backward overwrites the delta of the one before it, after a later layer has added to that. On
- * the CPU what is missing is made up for (amp_fork_watch_layers). */
-static void note_overwritten(amp_probe_comparison *c, const amp_network_desc *n, int i)
-{
-    int value = n->layers[i].inputs[0], read = 0;
-    for (int later = i + 1; later < n->count; later++) read += amp_layer_reads(&n->layers[later], value);
-    if (value >= 0 && read && c->on_gpu) excuse(c, value, AMP_TRACE_DELTA, &c->lost_deltas);
-    else c->lost_deltas += value >= 0 && read;
-}
-
-/* On a GPU dropout and crop draw from cuRAND: their own output differs, and the delta that they hand back. */
-static void note_drawn(amp_probe_comparison *c, const amp_network_desc *n, int i)
+static void excuse(amp_trace_flags *flags, const amp_network_desc *n, int i, int effects)
 {
     const amp_layer_desc *d = &n->layers[i];
-    if (!c->on_gpu || !(d->kind->draws_numbers || d->no_backward)) return;
-    excuse(c, i, AMP_TRACE_OUTPUT, &c->drawn);
-    if (d->inputs[0] >= 0) c->excused[d->inputs[0]][AMP_TRACE_DELTA] = 1;
+    char *of = flags[i];
+    if (effects & AMP_WRONG_OUTPUT) of[AMP_TRACE_OUTPUT] = 1;
+    if (effects & AMP_WRONG_STATISTICS) of[AMP_TRACE_MEANS] = of[AMP_TRACE_VARIANCES] = 1;
+    if (effects & AMP_WRONG_WEIGHTS) of[AMP_TRACE_WEIGHTS] = of[AMP_TRACE_SCALES] = 1;
+    if (effects & AMP_WRONG_BIASES) of[AMP_TRACE_BIASES] = 1;
+    if ((effects & AMP_WRONG_DELTA) && d->kind->makes_loss) of[AMP_TRACE_DELTA] = 1;
+    for (int k = 0; (effects & AMP_WRONG_DELTA) && k < d->input_count; k++)
+        if (d->inputs[k] >= 0) flags[d->inputs[k]][AMP_TRACE_DELTA] = 1;
+}
+
+/* What a fault spoils here: on the CPU a part of a delta that is lost is made up for
+ * (amp_fork_watch_layers), and it is lost only where a later layer reads the value too. */
+static int effects_here(const amp_probe_comparison *c, const amp_network_desc *n, int i, int effects)
+{
+    int value = n->layers[i].inputs[0], read = 0;
+    if (!(effects & AMP_LOSES_DELTA)) return effects;
+    for (int later = i + 1; later < n->count; later++) read += amp_layer_reads(&n->layers[later], value);
+    return value < 0 || !read ? 0 : c->on_gpu ? AMP_WRONG_DELTA : effects;
+}
+
+static const char *consequence(int effects)
+{
+    if (effects & AMP_CANNOT_RUN) return "so that it cannot run this network: it is not compared";
+    return effects & AMP_LOSES_DELTA ? "here all parts are added up, as on a GPU" : "not counted";
+}
+
+/* "layer 3 [convolutional] (and 2 more) ..." */
+static void tell_fault(amp_probe_comparison *c, const amp_network_desc *n, int first, int count,
+                       const char *what, const char *end)
+{
+    char more[32] = "";
+    if (count > 1) snprintf(more, sizeof more, " (and %d more)", count - 1);
+    amp_lines_add(&c->stock_faults, "Darknet's own code: layer %d [%s]%s %s; %s.", first,
+                  n->layers[first].type, more, what, end);
+}
+
+static void note_fault(amp_probe_comparison *c, const amp_subject *s, int row, const amp_stock_fault *fault)
+{
+    int count = 0, first = 0, all = 0;
+    for (int i = s->network.count - 1; i >= 0; i--) {
+        int effects = amp_fork_has_stock_fault(s->net, i, row)
+                      ? effects_here(c, &s->network, i, fault->effects) : 0;
+        if (!effects) continue;
+        excuse(c->excused, &s->network, first = i, effects);
+        if (effects & AMP_UNDEFINED) excuse(c->undefined, &s->network, i, effects);
+        all |= effects;
+        count++;
+    }
+    if (all & AMP_CANNOT_RUN) c->stock_runs = 0;
+    if (count) tell_fault(c, &s->network, first, count, fault->what, consequence(all));
 }
 
 static void note_faults(amp_probe_comparison *c, const amp_subject *s)
 {
-    const amp_network_desc *n = &s->network;
-    c->excused = amp_allocated(calloc((size_t)n->count + 1, sizeof *c->excused));
-    for (int i = 0; i < n->count; i++) {
-        int faults = amp_fork_own_faults(s->net, i);
-        if (faults & AMP_OWN_OVERWRITES) note_overwritten(c, n, i);
-        if (faults & AMP_OWN_FORGETS_BIASES) excuse(c, i, AMP_TRACE_BIASES, &c->forgotten_biases);
-        note_drawn(c, n, i);
-    }
+    const amp_stock_fault *fault;
+    c->stock_runs = 1;
+    c->excused = amp_allocated(calloc((size_t)s->network.count + 1, sizeof *c->excused));
+    c->undefined = amp_allocated(calloc((size_t)s->network.count + 1, sizeof *c->undefined));
+    for (int row = 0; (fault = amp_fork_stock_fault(row)); row++) note_fault(c, s, row, fault);
 }
 
 static int has_not_finite(const amp_trace *trace, int layer, int kind)
 {
+    if (layer < 0) return 0;
     const amp_trace_tensor *t = amp_trace_at(trace, layer, (amp_trace_kind)kind);
     return t->numbers && !amp_all_finite(t->numbers, t->count);
 }
 
-/* A batch norm of one number for each channel gives NaN, and so does all that reads it. Its means, which are
- * held against the variances (amp_trace_compare), cannot be compared either. */
-static void note_not_finite(amp_probe_comparison *c, const amp_trace *trace)
+/* Sets the flags of layers that give or get inf or NaN, of which Darknet's code, compiled with -Ofast, may
+ * make finite numbers. Returns how many there are, and in *first the first. */
+static int note_not_finite(const amp_network_desc *n, const amp_trace *trace, amp_trace_flags *flags,
+                           int *first)
 {
-    for (int i = 0; i < trace->layers; i++) {
-        for (int kind = 0; kind < AMP_TRACE_KINDS; kind++)
-            if (has_not_finite(trace, i, kind)) excuse(c, i, (amp_trace_kind)kind, &c->not_finite);
-        if (c->excused[i][AMP_TRACE_VARIANCES]) excuse(c, i, AMP_TRACE_MEANS, &c->not_finite);
+    int count = 0;
+    for (int i = n->count - 1; i >= 0; i--) {
+        int forward = has_not_finite(trace, i, AMP_TRACE_OUTPUT) || has_not_finite(trace, i, AMP_TRACE_MEANS)
+                      || has_not_finite(trace, i, AMP_TRACE_VARIANCES), backward = 0;
+        for (int k = 0; k < n->layers[i].input_count; k++)
+            forward |= has_not_finite(trace, n->layers[i].inputs[k], AMP_TRACE_OUTPUT);
+        for (int kind = AMP_TRACE_DELTA; kind <= AMP_TRACE_SCALES; kind++)
+            backward |= has_not_finite(trace, i, kind);
+        if (!forward && !backward) continue;
+        excuse(flags, n, *first = i, forward ? AMP_WRONG_ALL : AMP_WRONG_BACKWARD);
+        flags[i][AMP_TRACE_DELTA] = 1;
+        count++;
     }
+    return count;
 }
 
 static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_input *input,
                             amp_trace *trace, amp_error *error)
 {
     amp_subject s;
-    fprintf(stderr, "amp probe: a pass in Darknet's own code\n");
     AMP_TRY(open_subject(c, &s, cfg, "off", error));
     amp_view view = amp_fork_view(s.net);
     c->width = view.w;
@@ -121,20 +159,72 @@ static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_
     c->on_gpu = view.on_gpu;
     note_faults(c, &s);
     amp_status status = load_images(c, &s, input, error);
-    if (status == AMP_OK)
+    if (status == AMP_OK && c->stock_runs) {
+        fprintf(stderr, "amp probe: a pass in Darknet's own code\n");
         status = amp_subject_run(&s, input, &(amp_subject_pass){ .record = trace, .loss = &c->stock_loss },
                                  error);
-    if (status == AMP_OK) note_not_finite(c, trace);
+    }
+    int first, count = status == AMP_OK && c->stock_runs
+                       ? note_not_finite(&s.network, trace, c->excused, &first) : 0;
+    if (count) tell_fault(c, &s.network, first, count, "gives or gets inf or NaN", "not counted");
     amp_subject_close(&s);
     return status;
 }
 
 /* ---- AMP ---- */
 
-/* From the image on, and once more with each layer given the reference's numbers. */
-static amp_status run_both(amp_probe_run *run, amp_trace_flags *excused, amp_subject *s,
-                           const amp_probe_input *input, const amp_trace *reference, amp_trace *record,
-                           amp_error *error)
+/* Adds to the conditions what moved in a pass with a nudge. Deltas and gradients move with the outputs too;
+ * what went across a kink, or to another pixel, does not count. What moves without a nudge is not
+ * ill-conditioned but wrong, and gets no condition. */
+static void take_conditions(const amp_network_desc *n, amp_subject_nudge nudge, const amp_differences *found,
+                            amp_conditions *conditions)
+{
+    for (int i = 0; i < n->count; i++)
+        for (int k = 0; k < AMP_TRACE_KINDS; k++) {
+            amp_trace_kind kind = (amp_trace_kind)k;
+            double moved = amp_difference_error(&found[i][kind]);
+            if (nudge == AMP_NUDGE_NOTHING && moved > (double)AMP_NUDGE) conditions[i][kind] = -INFINITY;
+            if (nudge == AMP_NUDGE_NOTHING || conditions[i][kind] < 0) continue;
+            if (nudge == AMP_NUDGE_OUTPUTS) moved -= amp_probe_kinked(n, found, i, kind);
+            if (nudge == AMP_NUDGE_OUTPUTS && kind == AMP_TRACE_DELTA && amp_probe_is_chosen_of(n, i))
+                continue;
+            conditions[i][kind] = fmax(conditions[i][kind], moved / (double)AMP_NUDGE);
+        }
+}
+
+static amp_status find_conditions(amp_subject *s, const amp_probe_input *input, const amp_trace *reference,
+                                  const amp_trace *own, amp_conditions **out, amp_error *error)
+{
+    static const amp_subject_nudge nudges[] = { AMP_NUDGE_NOTHING, AMP_NUDGE_OUTPUTS, AMP_NUDGE_DELTAS };
+    *out = amp_allocated(calloc((size_t)s->network.count + 1, sizeof **out));
+    for (int n = 0; n < 3; n++) {
+        amp_differences *found = NULL;
+        amp_status status = amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference,
+            .found = &found, .feeds = 1, .nudge = nudges[n], .not_nudged = own }, error);
+        if (status == AMP_OK) take_conditions(&s->network, nudges[n], found, *out);
+        free(found);
+        AMP_TRY(status);
+    }
+    return AMP_OK;
+}
+
+/* With each layer given the reference's numbers. conditions: to be found around these; NULL: not. */
+static amp_status run_fed(amp_subject *s, const amp_probe_input *input, const amp_trace *reference,
+                          amp_differences **found, amp_conditions **conditions, amp_error *error)
+{
+    amp_trace own = { 0 };
+    amp_status status = amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference, .found = found,
+        .feeds = 1, .record = conditions ? &own : NULL }, error);
+    if (status == AMP_OK && conditions)
+        status = find_conditions(s, input, reference, &own, conditions, error);
+    amp_trace_free(&own);
+    return status;
+}
+
+/* From the image on; reference NULL: only recorded. */
+static amp_status run_whole(amp_probe_run *run, amp_trace_flags *excused, amp_subject *s,
+                            const amp_probe_input *input, const amp_trace *reference, amp_trace *record,
+                            amp_error *error)
 {
     AMP_TRY(amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference, .found = &run->whole,
                                                            .record = record, .loss = &run->loss }, error));
@@ -143,9 +233,30 @@ static amp_status run_both(amp_probe_run *run, amp_trace_flags *excused, amp_sub
     run->error = amp_difference_error(&gradient);
     run->scale = s->scale;
     run->ran = 1;
-    AMP_TRY(amp_subject_time(s, input, &run->seconds, error));
-    return amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference, .found = &run->added,
-                                                          .feeds = 1 }, error);
+    return amp_subject_time(s, input, &run->seconds, error);
+}
+
+/* Three traces at most: the two that are fed with, and what the layers make of them. stock NULL: there is
+ * none. */
+static amp_status run_fp32(amp_probe_comparison *c, amp_subject *s, const amp_probe_input *input,
+                           const amp_trace *stock, amp_trace *record, amp_error *error)
+{
+    amp_probe_run *run = &c->runs[AMP_FP32];
+    amp_differences *itself = NULL;
+    if (stock) AMP_TRY(run_fed(s, input, stock, &run->added, &c->conditions, error));
+    AMP_TRY(run_whole(run, c->excused, s, input, stock, record, error));
+    amp_status status = run_fed(s, input, record, stock ? &itself : &run->added, &c->conditions_of_half,
+                                error);
+    free(itself);
+    return status;
+}
+
+/* The pass from the image on finds the loss scale. */
+static amp_status run_half(amp_probe_run *run, amp_subject *s, const amp_probe_input *input,
+                           const amp_trace *fp32, amp_error *error)
+{
+    AMP_TRY(run_whole(run, NULL, s, input, fp32, NULL, error));
+    return run_fed(s, input, fp32, &run->added, NULL, error);
 }
 
 static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const char *cfg,
@@ -156,9 +267,10 @@ static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const char *
     amp_probe_run *run = &c->runs[dtype];
     fprintf(stderr, "amp probe: passes in %s\n", amp_dtype_name(dtype));
     AMP_TRY(open_subject(c, &s, cfg, amp_dtype_name(dtype), error));
-    amp_trace_flags *excused = dtype == AMP_FP32 ? c->excused : NULL;
-    amp_status status = run_both(run, excused, &s, input, reference, record, error);
+    amp_status status = dtype == AMP_FP32 ? run_fp32(c, &s, input, reference, record, error)
+                                          : run_half(run, &s, input, reference, error);
     if (status == AMP_OK && dtype == AMP_FP32) {
+        note_not_finite(&s.network, record, c->undefined, &(int){ 0 });
         c->network = s.network; /* its arrays go with the network, its kinds and links stay */
         s.network = (amp_network_desc){ 0 };
     }
@@ -173,7 +285,7 @@ static amp_status run_all(amp_probe_comparison *c, const char *cfg, amp_probe_in
                           amp_trace *fp32, amp_error *error)
 {
     AMP_TRY(run_stock(c, cfg, input, stock, error));
-    AMP_TRY(run_amp(c, AMP_FP32, cfg, input, stock, fp32, error));
+    AMP_TRY(run_amp(c, AMP_FP32, cfg, input, c->stock_runs ? stock : NULL, fp32, error));
     amp_trace_free(stock);
     static const amp_dtype halves[] = { AMP_BF16, AMP_FP16 };
     for (int k = 0; k < 2; k++)
@@ -223,6 +335,10 @@ void amp_probe_comparison_free(amp_probe_comparison *c)
         free(c->runs[d].faults);
     }
     amp_lines_free(&c->verdict);
+    amp_lines_free(&c->stock_faults);
     amp_network_desc_free(&c->network);
     free(c->excused);
+    free(c->undefined);
+    free(c->conditions);
+    free(c->conditions_of_half);
 }

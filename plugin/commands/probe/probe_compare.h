@@ -46,6 +46,8 @@ typedef struct amp_probe_run {
 
 enum { AMP_PROBE_DTYPES = AMP_BF16 + 1 };
 
+typedef double amp_conditions[AMP_TRACE_KINDS];
+
 typedef struct amp_probe_comparison {
     const char *data;        /* NULL: random images and labels */
     const char *cfg, *weights;
@@ -58,17 +60,22 @@ typedef struct amp_probe_comparison {
     double stock_loss;
     amp_machine machine;
     amp_network_desc network;
-    amp_trace_flags *excused; /* per layer: Darknet's own code is known to get it wrong */
-    int lost_deltas, forgotten_biases, drawn; /* layers of which that is so; drawn: they draw numbers that
-                                                 Darknet's draw otherwise */
-    int not_finite;          /* tensors of Darknet's own pass that hold inf or NaN */
+    amp_trace_flags *excused; /* per layer: Darknet's own code is known to get it wrong, or gives NaN */
+    amp_trace_flags *undefined; /* AMP's fp32 does */
+    amp_lines stock_faults;  /* of it, a sentence each (amp_fork_stock_fault) */
+    int stock_runs;          /* else it cannot: AMP's fp32 is compared with nothing, half precision with
+                                fp32 */
+    /* Per layer: how much what it makes moves, when what it was given moves by 1; both relative, in the L2
+     * norm. Around the numbers of Darknet's own pass, for fp32, and of AMP's fp32, for half. */
+    amp_conditions *conditions, *conditions_of_half;
     amp_probe_run runs[AMP_PROBE_DTYPES];
     amp_lines verdict;
 } amp_probe_comparison;
 
-static inline int amp_probe_is_stocks(const amp_probe_comparison *c)
+/* Whether AMP's fp32 is not Darknet's. */
+static inline int amp_probe_is_wrong(const amp_probe_comparison *c)
 {
-    return !c->runs[AMP_FP32].fault_count;
+    return c->runs[AMP_FP32].fault_count > 0;
 }
 
 /* Makes all passes and the verdict. The input is what DATA, CFG and WEIGHTS say, files that are there.
@@ -101,6 +108,10 @@ void amp_probe_judge(amp_probe_comparison *);
 amp_status amp_probe_refuse(const amp_probe_comparison *, amp_error *);
 /* "output", "delta", "weight gradient", ... */
 extern const char *const amp_trace_names[AMP_TRACE_KINDS];
+/* What outputs that were moved across the kink of an activation explain of a gradient's or a delta's
+ * difference; whether a layer's outputs are chosen among these numbers (amp_layer_ops.chooses). */
+double amp_probe_kinked(const amp_network_desc *, const amp_differences *added, int layer, amp_trace_kind);
+int amp_probe_is_chosen_of(const amp_network_desc *, int value);
 /* The error that rounding explains in what a layer adds. */
 double amp_probe_limit(const amp_probe_comparison *, amp_dtype, int layer, amp_trace_kind);
 

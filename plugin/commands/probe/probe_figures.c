@@ -53,7 +53,7 @@ static void print_row(const amp_probe_comparison *c, const amp_probe_run *r, int
 static void print_table(const amp_probe_comparison *c, amp_dtype dtype, FILE *stream)
 {
     const amp_probe_run *r = &c->runs[dtype];
-    if (!r->ran) return;
+    if (!r->ran || (dtype == AMP_FP32 && !c->stock_runs)) return;
     fprintf(stream, "\n%s against %s\n%16s | %-23s | %-23s | %-23s | %-7s | %s\n", amp_dtype_name(dtype),
             dtype == AMP_FP32 ? "Darknet's own code" : "AMP's fp32", "", "output", "delta",
             "weights' gradient", "biases'", "statistics");
@@ -140,7 +140,7 @@ static void write_run(const amp_probe_comparison *c, amp_dtype dtype, amp_json *
     const amp_probe_run *r = &c->runs[dtype];
     if (!r->ran) return;
     amp_json_object(json, amp_dtype_name(dtype));
-    amp_json_text(json, "against", dtype == AMP_FP32 ? "stock" : "fp32");
+    amp_json_text(json, "against", dtype != AMP_FP32 ? "fp32" : c->stock_runs ? "stock" : "nothing");
     amp_json_fields(json, r, fields);
     amp_json_array(json, "layers");
     for (int i = 0; i < c->network.count; i++) {
@@ -169,7 +169,8 @@ void amp_probe_write_comparison(FILE *stream, const void *comparison)
     amp_json_text(&json, "version", AMP_VERSION);
     amp_json_text(&json, "darknet", amp_fork_name);
     amp_json_fields(&json, c, fields);
-    amp_json_boolean(&json, "fp32_is_stocks", amp_probe_is_stocks(c));
+    amp_json_boolean(&json, "stock_runs", c->stock_runs);
+    amp_json_boolean(&json, "fp32_is_stocks", c->stock_runs && !amp_probe_is_wrong(c));
     amp_json_number(&json, "stock_loss", c->stock_loss);
     write_run(c, AMP_FP32, &json);
     write_run(c, AMP_BF16, &json);

@@ -113,7 +113,7 @@ amp_status amp_probe_try_keeping(const amp_probe_comparison *c, amp_dtype dtype,
 {
     order_layers(c, r);
     /* Where fp32 itself is wrong, it does not matter what half loses against it. */
-    if (c->tries_nothing || !amp_probe_is_stocks(c)) return AMP_OK;
+    if (c->tries_nothing || amp_probe_is_wrong(c)) return AMP_OK;
     for (int count = 1; r->trial_count < AMP_KEEP_TRIALS && count <= r->order_count; count *= 2)
         AMP_TRY(try_first(c, dtype, r, count, made_from, input, fp32, error));
     r->best = best_of(r);

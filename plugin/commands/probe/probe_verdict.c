@@ -4,18 +4,28 @@
  * the results of the whole pass lie apart: in a network of random weights differences of the last digit grow
  * to 10 % of a gradient within a hundred layers.
  *
- * How much rounding explains was measured (docs/results). A layer without long sums differs by up to 40 units
- * roundoff (2^-24 each), and 256 are allowed. Darknet's CPU code adds up all N numbers of a channel one after
- * the other in fp32, for batch norm's statistics, which go into all that the layer makes, and for gradients:
- * by up to N/8 units roundoff for the first, and N for gradients, where what is added cancels; N/2 and 2N are
- * allowed. On a GPU its threads add up a 256th of the numbers each, at most. And what rounding moves across
- * the kink of leaky or relu gets another slope: see kinked.
+ * How much rounding explains, in units roundoff (u = 2^-24):
+ *  - A layer without long sums differs by up to 40 u (docs/results), and 256 are allowed.
+ *  - A sum of k products in fp32 is off by at most 8 sqrt(k) u times the sum of their sizes, except with a
+ *    probability below 1e-13 k (Higham and Mary, "A new approach to probabilistic rounding error analysis",
+ *    2019, theorem 2.4 with lambda = 8). k are a layer's inputs for each output, and the other way round.
+ *  - Darknet's CPU code adds up all n numbers of a channel one after the other, for batch norm's statistics,
+ *    which go into all that the layer makes, and for gradients. These errors add up rather than cancel: up to
+ *    n/8 were measured, and n in gradients; n/2 and 2n are allowed. On a GPU its threads add up a 256th of
+ *    the numbers each, at most.
+ *  - What a layer makes may be small beside the terms that it is made of, as a delta behind batch norm of few
+ *    numbers. So all this is multiplied by the layer's condition: how many times as much its result moves as
+ *    what it was given, as measured (find_conditions in probe_compare.c). A sum computed in fp32 is the exact
+ *    one of terms moved by rounding (Higham, "Accuracy and stability of numerical algorithms", 3.1).
+ *  - Where rounding moves an output across the kink of leaky or relu, its delta gets another slope
+ *    (amp_probe_kinked).
  *
  * Half precision: 32 times the rounding of one number (2^-9 in bf16, 2^-12 in fp16) for outputs and
  * statistics, of which up to 8 were measured; and 128 times bf16's for deltas and gradients, in both. Batch
  * norm's backward takes the mean off a delta, and what is left has lost digits (37 roundings, on the doubles
- * of a GPU, which stores it in 16 bits); in fp16 it may be subnormal, too. A max pool is left out: after
- * rounding neighbours are equal, another one of them is chosen, and a delta goes elsewhere. */
+ * of a GPU, which stores it in 16 bits). In fp16 deltas may be below its smallest numbers, too: underflow.
+ * The layer's condition counts here as well. A max pool is left out: after rounding neighbours are equal,
+ * another one of them is chosen, and a delta goes elsewhere. */
 #include "probe_compare.h"
 
 #include <math.h>
@@ -25,9 +35,10 @@
 #define ROUNDOFF 0x1p-24
 #define BF16_ROUNDING 0x1p-9
 #define FP16_ROUNDING 0x1p-12
+#define FP16_LEAST 0x1p-24
 #define SAME_TIME 5 /* % */
 #define KINK 4
-enum { ALLOWED = 256, PART_OF_A_GPU_THREAD = 256, FAULTS_TOLD = 4, LOSERS_TOLD = 3 };
+enum { ALLOWED = 256, LAMBDA = 8, PART_OF_A_GPU_THREAD = 256, FAULTS_TOLD = 4, LOSERS_TOLD = 3 };
 
 const char *const amp_trace_names[AMP_TRACE_KINDS] = {
     "output", "delta", "weights' gradient", "biases' gradient", "scales' gradient", "means of the batch",
@@ -35,21 +46,56 @@ const char *const amp_trace_names[AMP_TRACE_KINDS] = {
 
 #define say(c, ...) amp_lines_add(&(c)->verdict, __VA_ARGS__)
 
-/* ---- limits ---- */
+/* ---- lengths of sums ---- */
 
-static double numbers_of_a_channel(const amp_layer_desc *d)
+typedef double length_of(const amp_probe_comparison *, int layer);
+
+/* Of a layer's own results; of a delta the longest in the layers that give it. */
+static double longest(const amp_probe_comparison *c, int layer, amp_trace_kind kind, length_of *own,
+                      length_of *of_reader)
 {
-    return (double)d->output.n * d->output.h * d->output.w;
+    double most = own(c, layer);
+    for (int i = layer + 1; kind == AMP_TRACE_DELTA && i < c->network.count; i++)
+        if (amp_layer_reads(&c->network.layers[i], layer)) most = fmax(most, of_reader(c, i));
+    return most;
 }
 
-/* Numbers that are added up, at most. A delta is made by the layers that read the value. */
-static double summed(const amp_probe_comparison *c, int layer, amp_trace_kind kind)
+static double of_a_channel(const amp_probe_comparison *c, int layer)
 {
-    double most = numbers_of_a_channel(&c->network.layers[layer]);
-    for (int i = layer + 1; kind == AMP_TRACE_DELTA && i < c->network.count; i++)
-        if (amp_layer_reads(&c->network.layers[i], layer))
-            most = fmax(most, numbers_of_a_channel(&c->network.layers[i]));
-    return c->on_gpu ? most / PART_OF_A_GPU_THREAD : most;
+    const amp_layer_desc *d = &c->network.layers[layer];
+    double numbers = (double)d->output.n * d->output.h * d->output.w;
+    return c->on_gpu ? numbers / PART_OF_A_GPU_THREAD : numbers;
+}
+
+static double weights_of(const amp_layer_desc *d)
+{
+    double weights = 0;
+    for (int k = 0; k < d->param_count; k++) weights += d->params[k].decays ? (double)d->params[k].count : 0;
+    return weights;
+}
+
+/* The products that make an output, and a delta: weights are shared out among channels. */
+static double to_output(const amp_probe_comparison *c, int layer)
+{
+    const amp_layer_desc *d = &c->network.layers[layer];
+    return weights_of(d) / d->output.c;
+}
+
+static double to_delta(const amp_probe_comparison *c, int layer)
+{
+    const amp_layer_desc *d = &c->network.layers[layer];
+    return weights_of(d) / (d->inputs[0] < 0 ? c->network.image.c : c->network.layers[d->inputs[0]].output.c);
+}
+
+/* ---- limits ---- */
+
+/* By how much fp16's smallest steps, 2^-24 of the loss scale's part, may move the delta of a layer. */
+static double underflow(const amp_probe_comparison *c, int layer)
+{
+    const amp_probe_run *r = &c->runs[AMP_FP16];
+    double size = sqrt(r->added[layer][AMP_TRACE_DELTA].yy);
+    double step = FP16_LEAST / 2 / (double)r->scale;
+    return size > 0 ? step * sqrt((double)amp_shape_count(c->network.layers[layer].output)) / size : 0;
 }
 
 static int is_gradient(amp_trace_kind kind)
@@ -57,41 +103,46 @@ static int is_gradient(amp_trace_kind kind)
     return kind == AMP_TRACE_WEIGHTS || kind == AMP_TRACE_BIASES || kind == AMP_TRACE_SCALES;
 }
 
-/* What numbers that rounding has moved across a leaky's or relu's kink put into a gradient, or into a delta
- * that layers give: as much as their own deltas are of all, and batch norm, which takes the mean off, makes
- * it a few times that. */
-static double kinked(const amp_probe_comparison *c, int layer, amp_trace_kind kind)
+/* What numbers that rounding has moved across an activation's kink put into a gradient, or into a delta that
+ * layers give: as much as their own deltas are of all, and batch norm, which takes the mean off, makes it a
+ * few times that. */
+double amp_probe_kinked(const amp_network_desc *n, const amp_differences *added, int layer,
+                        amp_trace_kind kind)
 {
-    const amp_differences *added = c->runs[AMP_FP32].added;
     double most = is_gradient(kind) ? added[layer][AMP_TRACE_OUTPUT].flipped : 0;
-    for (int i = layer + 1; kind == AMP_TRACE_DELTA && i < c->network.count; i++)
-        if (amp_layer_reads(&c->network.layers[i], layer))
-            most = fmax(most, added[i][AMP_TRACE_OUTPUT].flipped);
-    return KINK * most;
+    for (int i = layer + 1; kind == AMP_TRACE_DELTA && i < n->count; i++)
+        if (amp_layer_reads(&n->layers[i], layer)) most = fmax(most, added[i][AMP_TRACE_OUTPUT].flipped);
+    return isfinite(most) ? KINK * most : 0;
+}
+
+int amp_probe_is_chosen_of(const amp_network_desc *n, int value)
+{
+    for (int i = value + 1; i < n->count; i++)
+        if (n->layers[i].kind->chooses && amp_layer_reads(&n->layers[i], value)) return 1;
+    return 0;
 }
 
 double amp_probe_limit(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
 {
-    double n = summed(c, layer, kind);
-    if (dtype != AMP_FP32 && (is_gradient(kind) || kind == AMP_TRACE_DELTA)) return 128 * BF16_ROUNDING;
-    if (dtype != AMP_FP32) return 32 * (dtype == AMP_BF16 ? BF16_ROUNDING : FP16_ROUNDING);
-    return ROUNDOFF * (ALLOWED + (is_gradient(kind) ? 2 * n : n / 2)) + kinked(c, layer, kind);
-}
-
-static int is_chosen_of(const amp_probe_comparison *c, int value)
-{
-    for (int i = value + 1; i < c->network.count; i++) {
-        const amp_layer_desc *d = &c->network.layers[i];
-        if (d->kind->chooses && amp_layer_reads(d, value)) return 1;
-    }
-    return 0;
+    double n = longest(c, layer, kind, of_a_channel, of_a_channel), limit;
+    double products = longest(c, layer, kind, to_output, to_delta);
+    if (dtype == AMP_FP32)
+        limit = ROUNDOFF * (ALLOWED + LAMBDA * sqrt(products) + (is_gradient(kind) ? 2 * n : n / 2))
+                + amp_probe_kinked(&c->network, c->runs[AMP_FP32].added, layer, kind);
+    else if (is_gradient(kind) || kind == AMP_TRACE_DELTA)
+        limit = 128 * BF16_ROUNDING
+                + (dtype == AMP_FP16 ? 128 * longest(c, layer, kind, underflow, underflow) : 0);
+    else limit = 32 * (dtype == AMP_BF16 ? BF16_ROUNDING : FP16_ROUNDING);
+    const amp_conditions *of = dtype == AMP_FP32 ? c->conditions : c->conditions_of_half;
+    return limit * (of ? fmax(1, of[layer][kind]) : 1); /* none: stock does not run */
 }
 
 /* Whether nothing can be said of this tensor. */
 static int is_excused(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
 {
-    if (dtype == AMP_FP32) return c->excused[layer][kind];
-    return kind == AMP_TRACE_DELTA && is_chosen_of(c, layer);
+    if (dtype == AMP_FP32) return !c->stock_runs || c->excused[layer][kind];
+    return c->undefined[layer][kind] || (kind == AMP_TRACE_DELTA
+                                                && amp_probe_is_chosen_of(&c->network, layer));
 }
 
 /* ---- faults ---- */
@@ -113,7 +164,7 @@ void amp_probe_find_faults(amp_probe_comparison *c, amp_dtype dtype)
             f.limit = amp_probe_limit(c, dtype, i, f.kind);
             if (isnan(f.error) || is_excused(c, dtype, i, f.kind)) continue;
             if (r->nearest.layer < 0 || further(&f, &r->nearest)) r->nearest = f;
-            if (f.error <= f.limit) continue;
+            if (f.error <= f.limit && !isnan(r->added[i][f.kind].dd)) continue;
             int at = r->fault_count++;
             for (; at > 0 && further(&f, &r->faults[at - 1]); at--) r->faults[at] = r->faults[at - 1];
             r->faults[at] = f;
@@ -188,30 +239,9 @@ amp_status amp_probe_refuse(const amp_probe_comparison *c, amp_error *error)
                     amp_probe_fault_text(c, &c->runs[AMP_FP32].faults[0], text));
 }
 
-/* ---- what is known of Darknet's own code ---- */
+/* ---- half ---- */
 
 static const char *plural(int count) { return count == 1 ? "" : "s"; }
-
-static void say_what_is_excused(amp_probe_comparison *c)
-{
-    if (c->lost_deltas && c->on_gpu)
-        say(c, "Darknet's own code loses a part of the delta of %d layer%s that several read: not counted.",
-            c->lost_deltas, plural(c->lost_deltas));
-    else if (c->lost_deltas)
-        say(c, "Darknet's own CPU code loses a part of the delta of %d layer%s that several read; here "
-            "all parts are added up, as on a GPU.", c->lost_deltas, plural(c->lost_deltas));
-    if (c->forgotten_biases)
-        say(c, "Darknet's own CPU code gives no gradient to the biases of %d layer%s behind batch norm, "
-            "as its GPU code and AMP do: not counted.", c->forgotten_biases, plural(c->forgotten_biases));
-    if (c->not_finite)
-        say(c, "Darknet's own code gives inf or NaN in %d tensor%s, as its batch norm of one number for each "
-            "channel does (then take more -images): not counted.", c->not_finite, plural(c->not_finite));
-    if (c->drawn)
-        say(c, "%d layer%s random numbers from the GPU in Darknet's own code, and others under AMP: not "
-            "counted.", c->drawn, c->drawn == 1 ? " draws" : "s draw");
-}
-
-/* ---- half ---- */
 
 static void name_losers(const amp_probe_comparison *c, const amp_probe_run *r, int count, char text[TEXT])
 {
@@ -282,8 +312,8 @@ static void judge_half(amp_probe_comparison *c, amp_dtype dtype)
 
 void amp_probe_judge(amp_probe_comparison *c)
 {
-    judge_fp32(c);
-    say_what_is_excused(c);
+    if (c->stock_runs) judge_fp32(c);
+    for (size_t i = 0; i < c->stock_faults.count; i++) say(c, "%s", c->stock_faults.line[i]);
     judge_half(c, AMP_BF16);
     judge_half(c, AMP_FP16);
     if (!c->weights)

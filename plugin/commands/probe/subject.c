@@ -2,6 +2,7 @@
  * In stock the fork calls before and after each layer (amp_fork_watch_layers). */
 #include "subject.h"
 
+#include "../../backend/activate.h"
 #include "../../host/program/clock.h"
 #include "../../host/program/random.h"
 #include "../../host/network/resume.h"
@@ -17,7 +18,7 @@
 #define LEAST_SCALE 0x1p-14f
 enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
 #define SECONDS_OF_PASSES .2
-/* What images are multiplied by in passes that are not looked at. What they leave in memory differs from what
+/* What images are multiplied by in a pass before one that is fed. What it leaves in memory differs from what
  * the next pass puts there, which would else not show where it reads too early. (Batch norm makes the same of
  * images that are only darker.) */
 #define OTHER_IMAGES -1.f
@@ -51,8 +52,8 @@ static void make_room(looker *l, size_t count)
 static void look(looker *l, int layer, amp_trace_kind kind, const float *numbers, size_t count)
 {
     const amp_subject_pass *asked = l->asked;
-    if (asked->reference)
-        amp_trace_compare(asked->reference, layer, kind, numbers, count, &(*asked->found)[layer][kind]);
+    const amp_trace *with = asked->not_nudged ? asked->not_nudged : asked->reference;
+    if (with) amp_trace_compare(with, layer, kind, numbers, count, &(*asked->found)[layer][kind]);
     if (asked->record) amp_trace_append(asked->record, layer, kind, numbers, count, 1);
 }
 
@@ -95,12 +96,19 @@ static void squash(float *numbers, size_t count)
 
 /* ---- AMP ---- */
 
+static float nudged(float number, size_t at)
+{
+    return number * (amp_random_mix(at * AMP_RANDOM_STEP) & 1 ? 1 + AMP_NUDGE : 1 - AMP_NUDGE);
+}
+
 /* Puts the reference's numbers into the tensor. */
 static amp_status feed(looker *l, amp_backend *b, const amp_tensor *t, const amp_trace_tensor *with,
-                       float factor, amp_error *error)
+                       int moves, float factor, amp_error *error)
 {
     if (!with->numbers || with->count != amp_shape_count(t->shape)) return AMP_OK;
-    amp_trace_convert(t, l->bytes, factor, with->numbers, NULL);
+    for (size_t i = 0; i < with->count; i++)
+        l->numbers[i] = moves ? nudged(with->numbers[i], i) : with->numbers[i];
+    amp_trace_convert(t, l->bytes, factor, l->numbers, NULL);
     return b->upload(b, t->data, l->bytes, amp_tensor_bytes(t), error);
 }
 
@@ -108,12 +116,14 @@ static amp_status feed(looker *l, amp_backend *b, const amp_tensor *t, const amp
 static double flipped(const amp_layer_desc *d, const float *numbers, const amp_trace_tensor *output,
                       const amp_trace_tensor *delta)
 {
-    double some = 0, all = 0, below = d->activation == AMP_LEAKY ? .1 : 0; /* the slope below 0 */
-    if (d->activation != AMP_LEAKY && d->activation != AMP_RELU) return 0;
+    double some = 0, all = 0;
+    if (amp_gradient_wants_input(d->activation)) return 0;
     for (size_t i = 0; i < delta->count && delta->count == output->count; i++) {
-        double given = (double)delta->numbers[i], slope = output->numbers[i] > 0 ? 1 : below;
+        double given = (double)delta->numbers[i];
+        double slope = (double)amp_gradient(output->numbers[i], d->activation);
+        double moved = (double)amp_gradient(numbers[i], d->activation) - slope;
         all += given * given * slope * slope;
-        if ((output->numbers[i] > 0) != (numbers[i] > 0)) some += given * given;
+        some += given * given * moved * moved;
     }
     return some > 0 ? all > 0 ? sqrt(some / all) : 1 : 0;
 }
@@ -137,7 +147,8 @@ static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, am
             flipped(&l->s->network.layers[seen->layer], l->numbers,
                     amp_trace_at(reference, seen->layer, AMP_TRACE_OUTPUT),
                     amp_trace_at(reference, seen->layer, AMP_TRACE_DELTA));
-    return feed(l, b, t, amp_trace_at(reference, seen->layer, kind), scale, error);
+    amp_subject_nudge moves = kind == AMP_TRACE_OUTPUT ? AMP_NUDGE_OUTPUTS : AMP_NUDGE_DELTAS;
+    return feed(l, b, t, amp_trace_at(reference, seen->layer, kind), l->asked->nudge == moves, scale, error);
 }
 
 /* A loss that another layer reads: AMP shows its own part of its input's delta, stock has one delta with what
@@ -253,10 +264,11 @@ static amp_status take_statistics(looker *l, int layer, amp_error *error)
 
 /* ---- a pass ---- */
 
-/* The images, times factor. No input: what is there. */
+/* The images, times factor; 0: nudged. No input: what is there. */
 static void put_input(amp_subject *s, const amp_probe_input *input, float factor)
 {
-    for (size_t i = 0; input && i < input->image_count; i++) s->images[i] = factor * input->images[i];
+    for (size_t i = 0; input && i < input->image_count; i++)
+        s->images[i] = factor != 0 ? factor * input->images[i] : nudged(input->images[i], i);
     if (input && s->labels) memcpy(s->labels, input->labels, input->label_count * sizeof *s->labels);
     amp_fork_set_counters(s->net, s->counters);
     srand(s->seed + 1); /* dropout */
@@ -323,7 +335,7 @@ static amp_status run(looker *l, const amp_probe_input *input, amp_error *error)
     AMP_TRY(clear_statistics(s, error));
     if (s->engine) amp_engine_set_observer(s->engine, &(amp_observer){ l, see });
     else amp_fork_watch_layers(s->net, watch, l, 1);
-    forward_and_backward(s, input, 1, &l->is_forward, l->asked->loss);
+    forward_and_backward(s, input, l->asked->nudge != AMP_NUDGE_OUTPUTS, &l->is_forward, l->asked->loss);
     if (s->engine) amp_engine_set_observer(s->engine, NULL);
     else amp_fork_unwatch_layers(s->net);
     if (l->status != AMP_OK) {
@@ -373,9 +385,17 @@ static amp_status run_once(amp_subject *s, const amp_probe_input *input, const a
     return status;
 }
 
+static amp_status run_others(amp_subject *s, const amp_probe_input *input, amp_error *error)
+{
+    int is_forward;
+    forward_and_backward(s, input, OTHER_IMAGES, &is_forward, NULL);
+    return forget(s, error);
+}
+
 amp_status amp_subject_run(amp_subject *s, const amp_probe_input *input, const amp_subject_pass *asked,
                            amp_error *error)
 {
+    if (asked->feeds) AMP_TRY(run_others(s, input, error));
     for (int overflowed;;) {
         AMP_TRY(run_once(s, input, asked, &overflowed, error));
         if (!overflowed || asked->feeds || !s->engine || s->scale / 2 < LEAST_SCALE) return AMP_OK;
@@ -394,7 +414,7 @@ amp_status amp_subject_time(amp_subject *s, const amp_probe_input *input, double
     size_t count = 0;
     for (int is_forward; count < LEAST_PASSES || (count < MOST_PASSES && all < SECONDS_OF_PASSES); count++) {
         double began = seconds_of(s);
-        forward_and_backward(s, input, OTHER_IMAGES, &is_forward, NULL);
+        forward_and_backward(s, input, 1, &is_forward, NULL);
         times[count] = seconds_of(s) - began;
         all += times[count];
         AMP_TRY(forget(s, error));

@@ -29,12 +29,20 @@ typedef struct amp_subject {
     float scale;                 /* the loss scale; 1 in stock */
 } amp_subject;
 
+/* Fed numbers of this kind, with outputs the image too, are multiplied by 1 + AMP_NUDGE or 1 - AMP_NUDGE: so
+ * much that rounding hides little of what comes of it, and that little else moves. */
+typedef enum amp_subject_nudge { AMP_NUDGE_NOTHING, AMP_NUDGE_OUTPUTS, AMP_NUDGE_DELTAS } amp_subject_nudge;
+#define AMP_NUDGE 0x1p-19f
+
 /* What is done with the tensors of a pass; each may be NULL. */
 typedef struct amp_subject_pass {
     const amp_trace *reference;  /* each tensor is compared with it */
     amp_differences **found;     /* ... and this is what is found, for each layer; the caller frees it */
     int feeds;                   /* each output and delta is then replaced by the reference's, so that what is
                                     found of a layer is what it adds itself to what it was given. AMP only */
+    amp_subject_nudge nudge;     /* ... and moved; and what is compared is compared with */
+    const amp_trace *not_nudged; /* ... this record of the pass without a nudge, if there is one, instead of
+                                    the reference: it tells how ill-conditioned a layer is */
     amp_trace *record;           /* keeps all tensors */
     double *loss;
 } amp_subject_pass;
@@ -55,10 +63,10 @@ amp_status amp_subject_stir(amp_subject *, amp_error *);
 amp_status amp_subject_step(amp_subject *, amp_error *);
 
 /* A forward and a backward. Where gradients overflow and the pass is not fed, it is made again with half the
- * loss scale, as a training's next step would be, which the subject keeps. */
+ * loss scale, as a training's next step would be, which the subject keeps. A pass that is fed comes after one
+ * on negatives of the images, so that it finds other numbers where it reads too early. */
 amp_status amp_subject_run(amp_subject *, const amp_probe_input *, const amp_subject_pass *, amp_error *);
 
 /* Seconds that a pass takes when nothing looks at its tensors: of the processor, by all threads; on a GPU, of
- * the clock. The median of as many passes as a fifth of a second holds, from 3 to 20. Of an AMP network. The
- * images are negatives, so that the next pass finds numbers of another one where it reads too early. */
+ * the clock. The median of as many passes as a fifth of a second holds, from 3 to 20. Of an AMP network. */
 amp_status amp_subject_time(amp_subject *, const amp_probe_input *, double *seconds, amp_error *);

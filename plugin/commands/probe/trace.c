@@ -74,7 +74,7 @@ double amp_difference_error(const amp_difference *d)
     double size = sqrt(d->yy) > d->floor ? sqrt(d->yy) : d->floor;
     if (!d->compared) return NAN;
     if (isnan(d->dd)) return INFINITY;
-    return d->dd > 0 ? size > 0 ? sqrt(d->dd) / size : INFINITY : 0;
+    return d->dd > 0 ? size > 0 ? sqrt(d->dd) / size : 1 : 0;
 }
 
 double amp_difference_cosine(const amp_difference *d)

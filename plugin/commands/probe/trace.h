@@ -27,8 +27,8 @@ typedef struct amp_difference {
     int compared;          /* both were there, and as large */
     double xx, yy, xy, dd; /* d = x - y; NaN where x or y holds inf or NaN */
     double floor;          /* the least that the size of y counts as: see amp_difference_error */
-    double flipped;        /* of an output: how large the deltas are of numbers that rounding has moved
-                              across 0, where the activation has another slope, relative to all its deltas */
+    double flipped;        /* of an output: how far its deltas move, times the activation's slope, where x
+                              has another slope than y, as across leaky's kink, relative to all of them */
 } amp_difference;
 
 /* Of one layer, a difference of each kind; and a flag. */
@@ -49,9 +49,9 @@ void amp_trace_append(amp_trace *, int layer, amp_trace_kind, const float *numbe
 void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind, const float *numbers,
                        size_t count, amp_difference *out);
 
-/* The relative L2 error |x - y| / max(|y|, floor): inf where x or y is not finite, 0 where all are 0, NaN
- * where nothing was compared. And the cosine of the angle between x and y; NaN likewise, and where one is
- * 0. */
+/* The relative L2 error |x - y| / max(|y|, floor): inf where x or y is not finite, 1 where y alone is 0, 0
+ * where both are, NaN where nothing was compared. And the cosine of the angle between x and y; NaN likewise,
+ * and where one is 0. */
 double amp_difference_error(const amp_difference *);
 double amp_difference_cosine(const amp_difference *);
 

@@ -34,6 +34,8 @@ static void print_run(const amp_probe_comparison *c, amp_dtype dtype)
     const amp_probe_run *r = &c->runs[dtype];
     const char *against = dtype == AMP_FP32 ? "Darknet's own code" : "fp32";
     if (!r->ran) printf("  %s  not on this device: %s\n", amp_dtype_name(dtype), c->machine.note[dtype]);
+    else if (r->nearest.layer < 0)
+        printf("  %s  nothing could be compared with %s: see below\n", amp_dtype_name(dtype), against);
     else printf("  %s  %s against %s; %s %s\n", amp_dtype_name(dtype), r->fault_count ? "WRONG" : "good",
                 against, r->fault_count ? "first" : "nearest to a limit:",
                 amp_probe_fault_text(c, r->fault_count ? r->faults : &r->nearest, text));
@@ -69,6 +71,11 @@ static amp_status test(const char *name, const char *cfg, long images, findings 
             snprintf(found->text, WRONG_TEXT, "%s, %s", amp_dtype_name(order[k]),
                      amp_probe_fault_text(&c, r->faults, text));
     }
+    for (size_t k = 0; k < c.stock_faults.count; k++)
+        amp_print_wrapped(stdout, 2, "%s", c.stock_faults.line[k]);
+    if (status == AMP_OK && !c.stock_runs)
+        fprintf(stderr, "amp selftest: Darknet's own code cannot run this network: AMP's fp32 was compared "
+                "with nothing\n");
     if (faults) amp_probe_print_comparison(&c, stdout);
     amp_probe_comparison_free(&c);
     return status;

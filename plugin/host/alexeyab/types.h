@@ -34,3 +34,4 @@
 #define AMP_OWN_GRU_PARTS \
     AMP_OWN_PART(input_z_layer), AMP_OWN_PART(input_r_layer), AMP_OWN_PART(input_h_layer), \
     AMP_OWN_PART(state_z_layer), AMP_OWN_PART(state_r_layer), AMP_OWN_PART(state_h_layer)
+#define AMP_OWN_ACTIVATES_RELU6 0 /* its CPU code of it; else that gives 0 */

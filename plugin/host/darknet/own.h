@@ -6,6 +6,7 @@
 
 #include "../../layers/layer.h"
 #include "../fork.h"
+#include "../fork_commands.h"
 
 #ifdef DARKNET_AMP_HANK_AI /* the build says so */
 #include "../hank_ai/types.h"
@@ -77,6 +78,14 @@ int amp_own_size_step(const network *net); /* random=1 chooses its multiples */
 /* Whether AMP can train it. AMP_UNSUPPORTED: a key of a section cannot be followed. AMP_NO_MEMORY: there was
  * none for a buffer while it was made. */
 amp_status amp_own_check(const network *net, amp_error *);
+
+/* Known faults of Darknet's own code (stock_faults.c): this fork's, up to a row whose is_in is NULL. Those of
+ * all forks are in stock_faults.c of this folder. */
+typedef struct amp_own_fault {
+    int (*is_in)(const network *, int index, int on_gpu);
+    amp_stock_fault told;
+} amp_own_fault;
+extern const amp_own_fault amp_own_faults[];
 
 /* ---- memory (device.c, buffers.c) ---- */
 

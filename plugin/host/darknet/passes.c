@@ -117,8 +117,3 @@ amp_layer_arrays amp_fork_layer_arrays(struct network *net, int i)
     return (amp_layer_arrays){ *amp_host_output_of(l, on_gpu), *amp_host_delta_of(l, on_gpu),
                                (size_t)l->outputs * (size_t)net->batch };
 }
-
-int amp_fork_own_faults(const struct network *net, int i)
-{
-    return amp_gap_own_faults(&net->layers[i], amp_host_on_gpu(net));
-}

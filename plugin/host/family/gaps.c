@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "../darknet/own.h"
-#include "../fork_commands.h"
 #include "activations.h"
 #include "convolutional_layer.h"
 
@@ -218,7 +217,7 @@ void amp_gap_backward(layer l, network_state state)
     free(part);
 }
 
-static int overwrites_delta(const layer *l, int on_gpu)
+int amp_gap_overwrites_delta(const layer *l, int on_gpu)
 {
     switch (l->type) {
     case NORMALIZATION: case REORG: return 1;
@@ -226,11 +225,4 @@ static int overwrites_delta(const layer *l, int on_gpu)
     case CONVOLUTIONAL: case BATCHNORM: case ACTIVE: return !on_gpu;
     default: return 0;
     }
-}
-
-/* On the CPU backward_batchnorm_layer leaves out backward_bias, which its GPU's has. */
-int amp_gap_own_faults(const layer *l, int on_gpu)
-{
-    int forgets = !on_gpu && ((l->type == CONVOLUTIONAL && l->batch_normalize) || l->type == BATCHNORM);
-    return (overwrites_delta(l, on_gpu) ? AMP_OWN_OVERWRITES : 0) | (forgets ? AMP_OWN_FORGETS_BIASES : 0);
 }

@@ -53,8 +53,8 @@ size_t amp_gap_input_count(const network *net, int index);
 void amp_gap_forward(layer l, network_state state);
 void amp_gap_backward(layer l, network_state state);
 
-/* Of Darknet's own backward: the bits of amp_fork_own_faults. */
-int amp_gap_own_faults(const layer *l, int on_gpu);
+/* Whether Darknet's own backward overwrites the delta of the layer before it, instead of adding to it. */
+int amp_gap_overwrites_delta(const layer *l, int on_gpu);
 
 /* A crnn steps the pointers of the layers inside it from one time step to the next, which in hank-ai's are
  * the stored ones: *l, a copy of a layer of any type, gets copies of them, if it is a crnn. */

@@ -11,6 +11,7 @@ typedef network_state amp_pass; /* what a layer's function is given: its input a
 
 /* Types of a last layer that `detector train` takes. */
 #define AMP_OWN_DETECTORS YOLO: case GAUSSIAN_YOLO: case REGION
+#define AMP_OWN_JOINERS SHORTCUT: case SCALE_CHANNELS: case SAM /* with far inputs and an activation */
 
 #define AMP_OWN_SAVES_BATCHNORM_BIASES 1 /* of a batchnorm layer of its own, in a .weights file */
 

@@ -23,3 +23,4 @@
 #define AMP_OWN_RANDOM(net) 0 /* the key of [net], which classifier train obeys */
 #define AMP_OWN_GPU (*amp_gpu_index()) /* the number of the GPU to use; negative: none */
 #define AMP_OWN_GRU_PARTS { { NULL }, NULL } /* there is no [gru] */
+#define AMP_OWN_ACTIVATES_RELU6 1 /* its CPU code of it; else that gives 0 */

@@ -6,7 +6,6 @@
 #include "gaps.h"
 
 #include "../darknet/own.h"
-#include "../fork_commands.h"
 
 #include "activations.h"
 #include "blas.h"
@@ -238,13 +237,14 @@ static void forward_xnor(layer l, network net)
     free(l.binary_input);
 }
 
-/* For a backward that overwrites net.delta, although other consumers may have added to it already. */
+/* For a backward that overwrites net.delta, although other consumers may have added to it already, or there
+ * is none. */
 static void adding(layer l, network net)
 {
     float *sum = net.delta;
     net.delta = amp_gap_scratch((size_t)l.batch*l.inputs);
     l.backward(l, net);
-    axpy_cpu(l.batch*l.inputs, 1, net.delta, 1, sum, 1);
+    if (sum) axpy_cpu(l.batch*l.inputs, 1, net.delta, 1, sum, 1);
     free(net.delta);
 }
 
@@ -259,7 +259,7 @@ int amp_gap_works_without_delta(LAYER_TYPE type)
     }
 }
 
-static int overwrites_delta(const layer *l, int on_gpu)
+int amp_gap_overwrites_delta(const layer *l, int on_gpu)
 {
     switch (l->type){
         case NORMALIZATION: return 1;
@@ -268,11 +268,6 @@ static int overwrites_delta(const layer *l, int on_gpu)
         case UPSAMPLE: return !on_gpu && l->reverse;
         default: return 0;
     }
-}
-
-int amp_gap_own_faults(const layer *l, int on_gpu)
-{
-    return overwrites_delta(l, on_gpu) ? AMP_OWN_OVERWRITES : 0;
 }
 
 /* ---- any layer ----------------------------------------------------------------------------------------- */
@@ -314,7 +309,7 @@ void amp_gap_forward(layer l, network net)
 
 void amp_gap_backward(layer l, network net)
 {
-    if (!net.delta && !amp_gap_works_without_delta(l.type)) return;
+    if (!net.delta && l.type != BATCHNORM && !amp_gap_works_without_delta(l.type)) return;
     switch (l.type){
         case RNN:    amp_gap_backward_rnn(l, net); return;
         case GRU:    amp_gap_backward_gru(l, net); return;
@@ -326,7 +321,7 @@ void amp_gap_backward(layer l, network net)
         case LOCAL:  with_own_workspace(l.backward, l, net); return;
         case REGION: backward_region(l, net); return;
         default:
-            if (net.delta && overwrites_delta(&l, 0)) adding(l, net);
+            if (l.type == BATCHNORM || (net.delta && amp_gap_overwrites_delta(&l, 0))) adding(l, net);
             else l.backward(l, net);
     }
 }

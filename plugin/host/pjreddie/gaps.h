@@ -66,8 +66,9 @@
  *  batchnorm bwd  |                                        |                          |
  *  batchnorm      | no x, x_norm, mean_delta,              | whole                    | amp_gap_prepare makes
  *                 | variance_delta: crashes                |                          | the four buffers
- *  any bwd        | first layer (net.delta NULL) crashes   | the same                 | skipped
- *                 | in layers without parameters           |                          |
+ *  any bwd        | first layer (net.delta NULL) crashes   | the same                 | skipped; a batchnorm
+ *                 | in layers without parameters, and in   |                          | gets a delta that
+ *                 | batchnorm                              |                          | nobody reads
  *
  *  (1) dc carries the cell's delta from one step to the earlier one. Left over from the batch before, it
  *      would mix two loss scales, and one overflow would stay in it for ever: every later step would be
@@ -157,8 +158,8 @@ size_t amp_gap_workspace(const layer *l);
  * parameters, or far inputs. */
 int amp_gap_works_without_delta(LAYER_TYPE type);
 
-/* Of Darknet's own backward: the bits of amp_fork_own_faults. */
-int amp_gap_own_faults(const layer *l, int on_gpu);
+/* Whether Darknet's own backward overwrites the delta of the layer before it, instead of adding to it. */
+int amp_gap_overwrites_delta(const layer *l, int on_gpu);
 
 /* gaps_recurrent.c: the forms of recurrent layers. */
 void amp_gap_forward_rnn(layer l, network net);

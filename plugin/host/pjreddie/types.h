@@ -23,6 +23,7 @@ typedef network amp_pass; /* what a layer's function is given: the network, as t
 
 /* Types of a last layer that `detector train` and `classifier train` take. */
 #define AMP_OWN_DETECTORS YOLO: case REGION
+#define AMP_OWN_JOINERS SHORTCUT /* types with far inputs and an activation */
 #define AMP_OWN_CLASSIFIERS SOFTMAX: case COST: case LOGXENT
 
 #define AMP_OWN_SAVES_BATCHNORM_BIASES 0 /* of a batchnorm layer of its own, in a .weights file */

@@ -1,0 +1,119 @@
+/* What is known to be wrong in Darknet's own code: the rows of all forks, then the fork's own. A comparison
+ * exempts what a row names, so a row must be as narrow as the fault. docs/guide.md lists them for users. */
+#include "../fork_commands.h"
+
+#include "device.h"
+#include "own.h"
+#include "room.h"
+
+/* ---- a dropout works inside the output of the layer before it, whose backward reads that output ---- */
+
+/* Of leaky and the like the slope is a function of the sign alone, and mish keeps its input. */
+static int slope_needs_size(ACTIVATION a)
+{
+    switch (amp_host_activation_of(a)) {
+    case AMP_LINEAR: case AMP_LEAKY: case AMP_RELU: case AMP_RELIE: case AMP_RAMP: case AMP_MISH:
+    case AMP_HARD_MISH: return 0;
+    default: return 1;
+    }
+}
+
+static int reads_its_output(const layer *l)
+{
+    switch (l->type) {
+    case GRU: case LSTM: return 1;
+    case CONVOLUTIONAL: case DECONVOLUTIONAL: case CONNECTED: case LOCAL: case ACTIVE: case RNN: case CRNN:
+    case AMP_OWN_JOINERS: return slope_needs_size(l->activation);
+    default: return 0;
+    }
+}
+
+static int is_dropped(const network *net, int i, int on_gpu)
+{
+    (void)on_gpu;
+    return i + 1 < net->n && net->layers[i + 1].type == DROPOUT && reads_its_output(&net->layers[i]);
+}
+
+/* ---- deltas that are not there ---- */
+
+static int lacks_delta(const network *net, int i, int on_gpu)
+{
+    return i < 0 || !*amp_host_delta_of(&net->layers[i], on_gpu);
+}
+
+/* As crop has none. */
+static int reads_a_layer_without_delta(const network *net, int i, int on_gpu)
+{
+    const int *far;
+    int lacks = 0;
+    for (int k = amp_own_far_inputs(&net->layers[i], &far); k > 0; k--)
+        lacks |= lacks_delta(net, far[k - 1], on_gpu);
+    return lacks;
+}
+
+/* On the CPU they are not run (gaps.h). */
+static int writes_to_no_delta(const network *net, int i, int on_gpu)
+{
+    if (!on_gpu || !lacks_delta(net, i - 1, 1)) return 0;
+    switch (net->layers[i].type) {
+    case CONVOLUTIONAL: case DECONVOLUTIONAL: case CONNECTED: case LOCAL: case RNN: case GRU: case LSTM:
+    case CRNN: case ROUTE: case DROPOUT: case CROP: return 0;
+    default: return 1;
+    }
+}
+
+/* ---- others ---- */
+
+/* Its variance, over n - 1 numbers, is 0 / 0. */
+static int norms_one_number(const network *net, int i, int on_gpu)
+{
+    const layer *l = &net->layers[i];
+    amp_own_part parts[AMP_OWN_MOST_PARTS];
+    int count = amp_host_parts(l, parts), single = 0;
+    (void)on_gpu;
+    for (int k = 0; k < count; k++)
+        single |= parts[k].part->batch_normalize
+                  && parts[k].part->batch * parts[k].part->out_w * parts[k].part->out_h == 1;
+    if (count) return single;
+    return (l->batch_normalize || l->type == BATCHNORM) && l->batch * l->out_w * l->out_h == 1;
+}
+
+static int draws_on_gpu(const network *net, int i, int on_gpu)
+{
+    return on_gpu && (net->layers[i].type == DROPOUT || net->layers[i].type == CROP);
+}
+
+static int overwrites_delta(const network *net, int i, int on_gpu)
+{
+    return amp_gap_overwrites_delta(&net->layers[i], on_gpu);
+}
+
+static const amp_own_fault of_all_forks[] = {
+    { reads_a_layer_without_delta, { AMP_CANNOT_RUN, "writes to the delta of a layer that has none" } },
+    { writes_to_no_delta, { AMP_CANNOT_RUN, "writes to the delta of the layer before it, which has none" } },
+    { is_dropped, { AMP_WRONG_BACKWARD, "takes the slope of its activation from what dropout has left of its "
+                                        "output" } },
+    { norms_one_number, { AMP_WRONG_ALL | AMP_UNDEFINED, "has one number for each channel in its batch norm, "
+                                                         "whose variance is 0 / 0: take more -images" } },
+    { draws_on_gpu, { AMP_WRONG_OUTPUT | AMP_WRONG_DELTA, "draws its random numbers on the GPU, and under "
+                                                          "AMP on the CPU" } },
+    { overwrites_delta, { AMP_LOSES_DELTA, "overwrites the delta of the layer before it, which later layers "
+                                           "have added to" } },
+};
+enum { COUNT_OF_ALL = sizeof of_all_forks / sizeof *of_all_forks };
+
+static const amp_own_fault *row_at(int row)
+{
+    return row < COUNT_OF_ALL ? &of_all_forks[row] : &amp_own_faults[row - COUNT_OF_ALL];
+}
+
+const amp_stock_fault *amp_fork_stock_fault(int row)
+{
+    const amp_own_fault *fault = row_at(row);
+    return fault->is_in ? &fault->told : NULL;
+}
+
+int amp_fork_has_stock_fault(const struct network *net, int i, int row)
+{
+    return row_at(row)->is_in(net, i, amp_host_on_gpu(net));
+}

@@ -1,0 +1,66 @@
+/* What is known to be wrong in the own code of AlexeyAB's and hank-ai's, beside what gaps.h replaces. */
+#include "../darknet/own.h"
+
+/* backward_batchnorm_layer has no backward_bias, which the GPU's has. */
+static int forgets_biases(const network *net, int i, int on_gpu)
+{
+    const layer *l = &net->layers[i];
+    return !on_gpu && ((l->type == CONVOLUTIONAL && l->batch_normalize) || l->type == BATCHNORM);
+}
+
+/* activate() gives 0 for those that it does not know. A convolution has other functions for some of them, and
+ * a shortcut for two. */
+static int knows_no_activation(const network *net, int i, int on_gpu)
+{
+    const layer *l = &net->layers[i];
+    if (on_gpu) return 0;
+    switch (l->activation) {
+    case RELU6: return !AMP_OWN_ACTIVATES_RELU6;
+    case SWISH: case MISH: return l->type != CONVOLUTIONAL && l->type != SHORTCUT;
+    case HARD_MISH: return l->type != CONVOLUTIONAL;
+    default: return 0;
+    }
+}
+
+/* On the CPU a shortcut compares its size with what goes into the layer that it reads, not with what comes
+ * out: if these are equal, it takes the output's images to be as far apart as its own. */
+static int takes_sizes_for_equal(const network *net, int i, int on_gpu)
+{
+    const layer *l = &net->layers[i];
+    if (on_gpu || l->type != SHORTCUT || l->n != 1 || l->nweights) return 0;
+    const layer *from = &net->layers[l->index];
+    return from->w == l->w && from->h == l->h && from->c == l->c && from->outputs != l->outputs;
+}
+
+static int reads_beyond_its_input(const network *net, int i, int on_gpu)
+{
+    const layer *l = &net->layers[i];
+    return takes_sizes_for_equal(net, i, on_gpu) && net->layers[l->index].outputs < l->outputs;
+}
+
+/* A 1x1 convolution of stride 1 takes its image for the matrix of windows, as if padding were 0. */
+static int ignores_padding(const network *net, int i, int on_gpu)
+{
+    const layer *l = &net->layers[i];
+    return !on_gpu && l->type == CONVOLUTIONAL && l->size == 1 && l->stride == 1 && l->dilation == 1
+           && l->pad;
+}
+
+/* It assigns where it should add; its GPU code adds. */
+static int sam_overwrites(const network *net, int i, int on_gpu)
+{
+    return !on_gpu && net->layers[i].type == SAM;
+}
+
+const amp_own_fault amp_own_faults[] = {
+    { reads_beyond_its_input, { AMP_CANNOT_RUN, "adds an input that is smaller than it takes it to be, and "
+                                                "reads beyond it" } },
+    { ignores_padding, { AMP_CANNOT_RUN, "is a 1x1 convolution with padding, which reads and writes beyond "
+                                         "its image" } },
+    { forgets_biases, { AMP_WRONG_BIASES, "gives no gradient to its biases behind batch norm on the CPU" } },
+    { knows_no_activation, { AMP_WRONG_ALL, "has an activation that its CPU code does not know, and gives "
+                                            "0" } },
+    { sam_overwrites, { AMP_WRONG_DELTA, "overwrites the delta of the layer that it multiplies with" } },
+    { takes_sizes_for_equal, { AMP_WRONG_OUTPUT, "adds a larger input in the wrong place from the second "
+                                                 "image on" } },
+    { 0 } };

@@ -1,0 +1,22 @@
+/* What is known to be wrong in pjreddie's own code alone, beside what gaps.h replaces. */
+#include "../darknet/own.h"
+
+/* On the CPU its image itself is taken for the matrix of windows, as if stride were 1 and padding 0. */
+static int misplaces_1x1(const network *net, int i, int on_gpu)
+{
+    const layer *l = &net->layers[i];
+    return !on_gpu && l->type == CONVOLUTIONAL && l->size == 1 && (l->stride != 1 || l->pad);
+}
+
+static int reads_beyond_its_image(const network *net, int i, int on_gpu)
+{
+    const layer *l = &net->layers[i];
+    return misplaces_1x1(net, i, on_gpu) && l->out_w * l->out_h > l->w * l->h;
+}
+
+const amp_own_fault amp_own_faults[] = {
+    { reads_beyond_its_image, { AMP_CANNOT_RUN, "is a 1x1 convolution with padding, which reads and writes "
+                                                "beyond its image" } },
+    { misplaces_1x1, { AMP_WRONG_ALL, "is a 1x1 convolution, and ignores its stride and padding on the "
+                                      "CPU" } },
+    { 0 } };
