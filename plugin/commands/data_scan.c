@@ -173,6 +173,8 @@ static amp_status scan_both(amp_data_scan *request, const amp_data_file *data, a
     if (request->classifier && data->classes && data->classes != request->classes)
         return amp_fail(error, AMP_BAD_CONFIG, "%.300s: classes = %d, but the network has %d; make them "
                         "alike", data->name, data->classes, request->classes);
+    if (!request->classifier && amp_check_names(data, request->classes, error) != AMP_OK)
+        status = note_mistake(&s, error);
     if (request->classifier && !data->tag)
         status = amp_check_labels(data, request->classes, &s.labels, error);
     for (int valid = 0; status == AMP_OK && valid < 2; valid++) {

@@ -119,6 +119,10 @@ void amp_fork_use_device(const struct network *);
  * classes (0: the .data file does not say). */
 void amp_fork_check_classes(struct network *, int classes, int classifier);
 
+/* The file of class names of a .data file without `names`, where `detector train` ends unless that file has
+ * one line for each class; empty: it reads no names. */
+extern const char amp_fork_names[];
+
 /* Whether Darknet itself has `detector map`, and -map of a network without AMP. */
 int amp_fork_knows_map(void);
 /* The option by which Darknet's commands open no windows; NULL: it has none. */

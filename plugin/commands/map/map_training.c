@@ -215,6 +215,8 @@ int amp_map_measured(float *map50, float *best)
     return 1;
 }
 
+long amp_map_next(void) { return map.net ? next_after(map.last) : 0; }
+
 int amp_map_stops(void)
 {
     long patience = amp_training_patience();

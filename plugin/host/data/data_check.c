@@ -101,6 +101,21 @@ amp_status amp_check_labels(const amp_data_file *data, int classes, amp_lines *l
     return AMP_OK;
 }
 
+amp_status amp_check_names(const amp_data_file *data, int classes, amp_error *error)
+{
+    const char *file = data->names ? data->names : amp_fork_names;
+    char what[300];
+    amp_lines names = { 0 };
+    if (!*amp_fork_names) return AMP_OK;
+    name_list(data, "names", "the class names", what);
+    amp_status status = amp_paths_read(file, what, &names, error);
+    if (status == AMP_OK && names.count != (size_t)classes)
+        status = amp_fail(error, AMP_BAD_CONFIG, "%.300s: %zu lines, but the network has %d classes; Darknet "
+                          "takes one line for each, and no blank line at the end", file, names.count, classes);
+    amp_lines_free(&names);
+    return status;
+}
+
 /* So many paths are tried, spread evenly over the list: with a thousand classes, all would take minutes. */
 enum { PATHS_TRIED = 1000 };
 
@@ -190,16 +205,20 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
 {
     amp_error error;
     amp_data_file data;
+    cfg_summary summary;
     if (!cfg)
         darknet_amp_refuse("command line: a .cfg file is missing; darknet %s train my.data my.cfg "
                            "[my.weights]", classifier ? "classifier" : "detector");
-    if (!amp_host_cfg_uses_amp(cfg, classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR)) {
+    cfg_use use = classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR;
+    if (!amp_host_cfg_uses_amp(cfg, use)) {
         if (cache_option > 0) fprintf(stderr, "amp: -cache ram has no effect, since AMP is off\n");
         return;
     }
     amp_stopping_survive_writes();
+    amp_host_check(amp_host_look_at_cfg(cfg, use, &summary, &error), &error);
     amp_status status = amp_data_file_read(data_file, &data, &error);
     if (data.note[0]) fprintf(stderr, "amp: %s\n", data.note);
+    if (status == AMP_OK && !classifier) status = amp_check_names(&data, (int)summary.classes, &error);
     if (status == AMP_OK) status = check_train_list(&data, classifier, &error);
     if (status == AMP_OK && amp_ranks_leads()) status = amp_backups_check(&data, cfg, &error);
     if (status == AMP_OK) note_data(&data);

@@ -9,6 +9,9 @@
  * caller frees *labels with amp_lines_free, also after an error. */
 amp_status amp_check_labels(const amp_data_file *data, int classes, amp_lines *labels, amp_error *error);
 
+/* Whether the file of class names is one that Darknet trains a detector of so many classes with. */
+amp_status amp_check_names(const amp_data_file *data, int classes, amp_error *error);
+
 /* Whether each path of a list of images can be one. No image is looked for, unless its path ends in a
  * carriage return, which Darknet leaves there. AMP_BAD_CONFIG, with the line: that image is not there, or a
  * path is too long. file: the list's. */

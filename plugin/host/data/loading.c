@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "../../amp/cfg_reader.h"
+#include "../../files/safe_file.h"
 #include "../../include/darknet_amp.h"
 #include "../fork.h"
 #include "../program/failure.h"
@@ -138,7 +139,7 @@ static _Noreturn void end_for_image(const char *file)
 
 int darknet_amp_bad_image(const char *file, int tried)
 {
-    if (!watch.on || (!tried && !amp_is_device(file))) return 0;
+    if (!watch.on || (!tried && amp_file_exists(file) && !amp_is_device(file))) return 0;
     if (!loader.list) end_for_image(file);
     warn_once(&watch.images, file, "images that cannot be read", "image '",
               "' cannot be read (%s); another is trained on in its place", cause_of(file));

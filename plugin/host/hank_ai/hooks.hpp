@@ -21,6 +21,8 @@ void darknet_amp_order(int argc, char **argv);
 /* Whether a training of this .cfg is under AMP, or one of `amp compare`'s: nobody has to be asked whether a
  * CPU is meant, and several GPUs begin together. */
 int darknet_amp_means_it(const char *cfg);
+/* Whether this word of the command line is a file of weights, whatever its ending. */
+int darknet_amp_names_weights(const char *word);
 /* The GPU that the plugin's commands compute on; main chooses it only behind them. Negative: none. */
 void darknet_amp_use_gpu(int number);
 #ifdef __cplusplus
@@ -70,6 +72,10 @@ inline std::filesystem::path amp_canonical(const std::filesystem::path & file)
     return error ? file : found;
 }
 #define DARKNET_CANONICAL(file) amp_canonical(file)
+/* OpenCV's imread throws an exception at an image with more pixels than it allows. */
+#define DARKNET_IMREAD(file, flag) [&] { \
+        try { return cv::imread(file, flag); } \
+        catch (...) { if (darknet_amp_bad_image((file).c_str(), 1)) return cv::Mat(); throw; } }()
 #define DARKNET_CFG_STREAM std::istringstream
 #define DARKNET_OPEN_CFG(file) amp_open_cfg(file)
 
@@ -123,6 +129,7 @@ inline bool amp_wants_fp32()
 #define DARKNET_PATH 256
 #define DARKNET_FOPEN(file, mode) std::fopen(file, mode)
 #define DARKNET_CANONICAL(file) std::filesystem::canonical(file)
+#define DARKNET_IMREAD(file, flag) cv::imread(file, flag)
 #define DARKNET_CFG_STREAM std::ifstream
 #define DARKNET_OPEN_CFG(file) std::ifstream(file)
 #define DARKNET_ENGINE std::mt19937

@@ -16,5 +16,6 @@ const amp_fork_option amp_fork_options[] = {
     { "-skip_classes", 1, 1, 0 }, { "-log", 1, 1, 1 }, { "-fuse", 0, 1, 0 }, { "-dont_fuse", 0, 1, 0 },
     { 0 } };
 
+const char amp_fork_names[] = "unknown.names";
 const char amp_fork_label_place[] = "labels beside their image";
 const char amp_fork_label_images[] = "any ending, which becomes .txt";

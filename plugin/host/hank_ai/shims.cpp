@@ -3,6 +3,7 @@
 #include "darknet_internal.hpp"
 
 #include <pthread.h>
+#include <unistd.h>
 
 namespace {
 
@@ -67,7 +68,13 @@ extern "C" pthread_t amp_shim_load_data(load_args args)
 extern "C" unsigned char *amp_own_decode(const char *path, int *w, int *h, const char **why)
 {
     return guarded("imread", [&]() -> unsigned char * {
-        cv::Mat mat = cv::imread(path, cv::IMREAD_COLOR);
+        cv::Mat mat;
+        if (access(path, R_OK)) { /* at which OpenCV would print a line of its own */
+            *why = strerror(errno);
+            return nullptr;
+        }
+        *why = "it has more pixels than OpenCV reads";
+        try { mat = cv::imread(path, cv::IMREAD_COLOR); } catch (const cv::Exception &) { return nullptr; }
         const size_t bytes = mat.total() * 3;
         *why = errno ? strerror(errno) : "OpenCV cannot read it as an image";
         if (mat.empty()) return nullptr;

@@ -197,6 +197,7 @@ const amp_fork_option amp_fork_options[] = {
     { "-hier", 1, 1, 0 }, { "-s", 1, 1, 0 }, { "-avg", 1, 1, 0 }, { "-out", 1, 1, 0 }, { "-w", 1, 1, 0 },
     { "-h", 1, 1, 0 }, { "-fps", 1, 1, 0 }, { "-fullscreen", 0, 1, 0 }, { 0 } };
 
+const char amp_fork_names[] = "";
 const char amp_fork_label_place[] =
     "the labels of images/, JPEGImages/ or raw/ in labels/, of all others beside their image";
 const char amp_fork_label_images[] = ".jpg, .png, .JPG or .JPEG only";
