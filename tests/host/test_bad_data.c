@@ -185,7 +185,8 @@ TEST(a_data_file_of_hank_ais_keeps_blanks)
 {
     amp_error error;
     char text[256] = "";
-    put_file("my.data", "\t# a = b\n train = my sets/#1 a=b.txt \r\nvalid: C:/v.txt\n; no\n\nnames\nbackup =\n");
+    put_file("my.data", "\t# a = b\n train = my sets/#1 a=b.txt \r\nvalid: C:/v.txt\n; no\n\nnames\n"
+             "backup =\n");
     assert_int_equal(cfg_read_data("my.data", 1, note_item, text, &error), AMP_OK);
     assert_string_equal(text, "2<train|my sets/#1 a=b.txt>3<valid|C:/v.txt>6<names|->7<backup|>");
     *text = 0;

@@ -111,7 +111,8 @@ amp_status amp_check_names(const amp_data_file *data, int classes, amp_error *er
     amp_status status = amp_paths_read(file, what, &names, error);
     if (status == AMP_OK && names.count != (size_t)classes)
         status = amp_fail(error, AMP_BAD_CONFIG, "%.300s: %zu lines, but the network has %d classes; Darknet "
-                          "takes one line for each, and no blank line at the end", file, names.count, classes);
+                          "takes one line for each, and no blank line at the end", file, names.count,
+                          classes);
     amp_lines_free(&names);
     return status;
 }
