@@ -71,6 +71,7 @@ typedef struct cfg_fork {
     int strict; /* its parser ends the program at a key that it does not know, meets twice or does not ask
                    for, and at a number with an exponent or a +; a comment begins with a #, anywhere in a
                    line */
+    int spaced_data; /* how a .data file is read: cfg_read_data of cfg_reader.h */
 } cfg_fork;
 
 extern const cfg_fork amp_cfg_fork; /* of the Darknet that the plugin is built for: host/FORK/cfg_keys.c */

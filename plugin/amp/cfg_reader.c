@@ -10,6 +10,7 @@
 
 typedef struct cfg_reader {
     FILE *stream;
+    int spaced; /* blanks stay within a line */
     unsigned long line;
     char problem[128];
     char text[CFG_LINE_LIMIT + 1];
@@ -90,6 +91,8 @@ static void break_item(cfg_reader *reader, cfg_item *item, int fatal, const char
     *item = (cfg_item){ .kind = CFG_BROKEN, .line = reader->line, .text = reader->problem, .fatal = fatal };
 }
 
+static const char BLANKS[] = " \t\r\f";
+
 /* Reads one line into reader->text without its blanks. Returns 0 at the end of the file. The first thing
  * wrong with the line goes to *item; at a NUL byte reading stops, since the file is not text and may be of
  * any size. */
@@ -104,14 +107,14 @@ static int read_line(cfg_reader *reader, cfg_item *item)
             break_item(reader, item, 1, "byte %zu of the line is NUL: this is not a text file", bytes);
             return 1;
         }
-        if (c == ' ' || c == '\t' || c == '\r' || c == '\f') {
+        if (!reader->spaced && strchr(BLANKS, c)) {
             blank = 1;
             continue;
         }
         item->blanks |= blank && equals == 2;
         equals = equals ? 2 : c == '=';
         blank = 0;
-        if (c < 0x20 || c == 0x7f)
+        if ((c < 0x20 || c == 0x7f) && !strchr(BLANKS, c))
             break_item(reader, item, 0, "byte %zu of the line is the control character 0x%02x", bytes,
                        (unsigned)c);
         if (kept < CFG_LINE_LIMIT) reader->text[kept++] = (char)c;
@@ -143,21 +146,48 @@ static int read_item(cfg_reader *reader, cfg_item *item)
     return 1;
 }
 
-amp_status cfg_read(const char *file, cfg_take *take, void *context, amp_error *error)
+static char *trimmed(char *text)
+{
+    text += strspn(text, BLANKS);
+    for (char *end = text + strlen(text); end > text && strchr(BLANKS, end[-1]);) *--end = 0;
+    return text;
+}
+
+/* read_item of a line with its blanks. */
+static int read_spaced_item(cfg_reader *reader, cfg_item *item)
+{
+    char *text = trimmed(reader->text), *parted;
+    if (item->kind == CFG_BROKEN) return 1;
+    if (!*text || *text == '#' || *text == ';') return 0;
+    item->kind = *text == '[' ? CFG_SECTION : CFG_OPTION;
+    if (item->kind == CFG_OPTION && (parted = strpbrk(text, ":="))) {
+        *parted = 0;
+        item->value = trimmed(parted + 1);
+    }
+    item->text = trimmed(text);
+    return 1;
+}
+
+amp_status cfg_read_data(const char *file, int spaced, cfg_take *take, void *context, amp_error *error)
 {
     cfg_item item = { 0 };
     amp_status status = AMP_OK;
     FILE *stream = open_file(file, error);
     if (!stream) return AMP_BAD_CONFIG;
     cfg_reader *reader = amp_allocated(malloc(sizeof *reader));
-    *reader = (cfg_reader){ .stream = stream };
+    *reader = (cfg_reader){ .stream = stream, .spaced = spaced };
     while (status == AMP_OK && !item.fatal && read_line(reader, &item))
-        if (read_item(reader, &item)) status = take(context, &item, error);
+        if ((spaced ? read_spaced_item : read_item)(reader, &item)) status = take(context, &item, error);
     if (status == AMP_OK && ferror(stream))
         status = cfg_fail(error, (cfg_place){ .file = file, .line = reader->line }, strerror(errno), NULL);
     free(reader);
     fclose(stream);
     return status;
+}
+
+amp_status cfg_read(const char *file, cfg_take *take, void *context, amp_error *error)
+{
+    return cfg_read_data(file, 0, take, context, error);
 }
 
 void cfg_keep_key(char *line)

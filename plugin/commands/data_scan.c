@@ -177,7 +177,8 @@ static amp_status scan_all(scan *s, amp_data_scan *request, const amp_data_file 
     amp_status status = amp_check_data(&training, note_mistake, s, error);
     s->labels = &training.labels;
     s->file = training.file;
-    if (status == AMP_OK && data->names && amp_paths_read(data->names, NAMES, &names, error) != AMP_OK)
+    if (status == AMP_OK && data->names && !*amp_fork_names &&
+        amp_paths_read(data->names, NAMES, &names, error) != AMP_OK)
         status = note_mistake(s, error);
     if (status == AMP_OK) status = scan_list(s, "train", &training.list, &request->train);
     if (status == AMP_OK && s->mistakes == 0 && amp_check_boxes(&training, error) != AMP_OK)

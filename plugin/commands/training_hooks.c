@@ -58,6 +58,10 @@ void darknet_amp_step(float loss, float average_loss, const char *format, ...)
 
 int darknet_amp_measured(float *map, float *best) { return amp_map_measured(map, best); }
 
+long darknet_amp_next_map(void) { return amp_map_next(); }
+
+int darknet_amp_draws_chart(void) { return amp_ranks_leads(); }
+
 void darknet_amp_loop_ended(struct network **nets)
 {
     if (end(nets)) exit(1);

@@ -121,6 +121,10 @@ int amp_fork_loads_channels(int channels, int classifier);
 /* The list of images that `detector train` takes where the .data file names none. */
 extern const char amp_fork_train_list[];
 
+/* The file of class names of a .data file without `names`, where `detector train` ends unless that file has
+ * one line for each class; empty: it reads no names. */
+extern const char amp_fork_names[];
+
 /* Whether Darknet itself has `detector map`, and -map of a network without AMP. */
 int amp_fork_knows_map(void);
 /* The option by which Darknet's commands open no windows; NULL: it has none. */

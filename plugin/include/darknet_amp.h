@@ -132,6 +132,10 @@ void darknet_amp_step(float loss, float average_loss, const char *format, ...);
 const char *darknet_amp_chart_ending(void);
 /* Whether that step measured mAP; if so, *map is it and *best the best so far, both 0 to 1. */
 int darknet_amp_measured(float *map, float *best);
+/* The iteration at which -map measures next: this one, or a later one; 0: none. */
+long darknet_amp_next_map(void);
+/* Whether this program draws the chart: of ranks that train together only rank 0 does. */
+int darknet_amp_draws_chart(void);
 /* Behind the last save: ends the program with status 1 if that one failed. */
 void darknet_amp_loop_ended(struct network **nets);
 
@@ -147,6 +151,9 @@ FILE *darknet_amp_open_weights(struct network *net, const char *file, const char
 /* In place of fclose. Saved: puts FILE and its sidecar FILE.amp into place once both are on the disk. Loaded:
  * half copies are made anew, and a training that begins now goes on from the sidecar. */
 void darknet_amp_close_weights(struct network *net, FILE *file);
+/* Of the file that is opened to load: for how many of the network's layers, from the first, it has
+ * weights. */
+int darknet_amp_held_layers(const struct network *net);
 
 /* ---- loading images and labels ---- */
 
@@ -170,13 +177,12 @@ void darknet_amp_paths(char **paths, int count);
 int darknet_amp_fill(float *input, float **rows, int count, int floats);
 
 /* Bad input of loader threads, in a program with a network under AMP. What no training survives ends the
- * program, a training at darknet_amp_takes_batch. bad_image: tried and failed to read
- * one; or not tried yet, and a FIFO, a device or a socket is none. 1: the caller returns an image without
- * data, and who loads takes another, which another_image puts in paths[i]. 0: as in stock.
- * read_boxes: a detector's labels; 1: *(box_label **)boxes and *count are what Darknet's
- * read_boxes would give.
- * mislabelled: a path that holds `count` of the labels; 1: a line was printed.
- * fopen: C's, but a FIFO, a device or a socket ends the program, or is an empty file. */
+ * program, a training at darknet_amp_takes_batch. bad_image: tried and failed to read one; or not tried
+ * yet, and it is missing, or a FIFO, a device or a socket. 1: the caller returns an image without data,
+ * and who loads takes another, which another_image puts in paths[i]. 0: as in stock. read_boxes: a
+ * detector's labels; 1: *(box_label **)boxes and *count are what Darknet's read_boxes would give.
+ * mislabelled: a path that holds `count` of the labels; 1: a line was printed. fopen: C's, but a FIFO, a
+ * device or a socket ends the program, or is an empty file. */
 int darknet_amp_bad_image(const char *file, int tried);
 void darknet_amp_another_image(char **paths, int i);
 int darknet_amp_read_boxes(const char *file, void *boxes, int *count);
@@ -222,6 +228,8 @@ int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
  * a network under AMP ends; NULL is for what grows with the batch while such a network is made, and for
  * programs without one. */
 void *darknet_amp_calloc(size_t count, size_t size, const char *text);
+/* There was no memory for so many bytes: ends a program with a network under AMP; returns in another. */
+void darknet_amp_no_memory(size_t bytes);
 
 /* sprintf in Darknet's C files. room: of text; (size_t)-1 where the compiler does not know it, which is then
  * a path's. A text that does not fit, which is a path in nearly all cases, ends the program. */

@@ -170,32 +170,90 @@ if ldd "$HANK_AI" | grep -q libmpi && command -v mpirun > /dev/null; then
     train of_one detector train tiny.data ranks.cfg -seed 7 -dont_show
     as_root=$([ "$(id -u)" != 0 ] || echo --allow-run-as-root)
     rm -rf backup/*
-    OMP_NUM_THREADS=1 mpirun --oversubscribe --bind-to none $as_root -np 2 \
-        "$HANK_AI" detector train tiny.data ranks.cfg -seed 7 -dont_show > out 2> err < /dev/null ||
-        fail "two ranks: $(tail -3 err)"
+    for rank in 0 1; do # each in a folder of its own, where it would draw its chart
+        mkdir rank$rank
+        ln -s "$PWD"/{images,backup,train.txt,tiny.data,tiny.names,ranks.cfg} rank$rank
+    done
+    OMP_NUM_THREADS=1 mpirun --oversubscribe --bind-to none $as_root -np 2 bash -c \
+        'cd rank$OMPI_COMM_WORLD_RANK && exec "$0" detector train tiny.data ranks.cfg -seed 7 -dont_show' \
+        "$HANK_AI" > out 2> err < /dev/null || fail "two ranks: $(tail -3 err)"
+    [ -e rank0/chart.png ] && ! [ -e rank1/chart.png ] || fail 'not rank 0 alone draws the chart'
     ./weights_distance of_one/ranks_final.weights backup/ranks_final.weights 1e-6 1e-4 > distance ||
         fail "two ranks against one: $(cat distance)"
 fi
 
-# ---- mAP ----
-train map detector -map train tiny.data four.cfg -seed 3 -dont_show
-grep -q 'mAP' map/out map/err || fail "-map measures nothing: $(tail -3 map/out)"
+# ---- mAP: the number behind -map, what a step's line says of it; detector map is the fork's own ----
+train map detector -map 3 train tiny.data amp.cfg -seed 3 -dont_show
+cut -d, -f1 map/amp_map.csv | tr '\n' ' ' | grep -q '^iteration 3 5 $' ||
+    fail "-map 3 measures at: $(cat map/amp_map.csv)"
+sed 's/\x1b\][^\x07]*\x07//; s/\x1b\[[0-9;]*m//g' map/out |
+    sed -n 's/^\([0-9]*\): loss.* mAP=\([^,]*\),.*/\1 \2/p' | tr '\n' ' ' > lines
+[ "$(cat lines)" = '1 3 2 3 3 3 4 5 5 5 ' ] || fail "the steps' lines and the next measurement: $(cat lines)"
+! grep -q '\[yolo\]: loss' map/out map/err || fail "a line for each yolo layer: $(tail -3 map/err)"
+train told detector train tiny.data two.cfg -seed 3 -dont_show -verbose
+[ "$(grep -c '\[yolo\]: loss' told/err)" = 8 ] || fail "-verbose: no line for each yolo layer"
 "$HANK_AI" amp valid tiny.data four.cfg whole/four_final.weights > valid 2> err ||
     fail "amp valid: $(cat err)"
-"$HANK_AI" detector map tiny.data four.cfg whole/four_final.weights > map.out 2> err ||
-    fail "detector map: $(cat err)"
-grep -o 'mAP.*%' valid > one
-grep -o 'mAP.*%' map.out > two
-[ -s one ] && cmp one two || fail "amp valid and detector map: $(cat one two)"
+grep -q 'mAP.*%' valid || fail "amp valid: $(cat valid)"
+for cfg in four tiny; do # under AMP and without
+    "$HANK_AI" detector map -dont_show tiny.data $cfg.cfg whole/four_final.weights > $cfg.map 2> err ||
+        fail "detector map of $cfg.cfg: $(tail -3 err)"
+    grep -q 'mAP@0.5.*)=' $cfg.map || fail "detector map of $cfg.cfg is not the fork's: $(tail -3 $cfg.map)"
+done
 
 # ---- bad data ----
 cp images/3.jpg good.jpg
 echo text > images/3.jpg
 ! "$HANK_AI" detector train tiny.data four.cfg no.weights > out 2> err || fail "weights that there are not"
 grep -q "no.weights: there is no such" err || fail "$(tail -2 err)"
-train text detector train tiny.data four.cfg -seed 3 -dont_show
-grep -q '3.jpg' text/err || fail "a file that is no image is not named: $(tail -3 text/err)"
+printf 'P6\n99999 99999\n255\n' > images/5.jpg # more pixels than OpenCV reads
+cp train.txt good.txt
+printf '\nimages/missing.jpg\n' >> train.txt
+sed 's/^max_batches=.*/max_batches=8/' amp.cfg > eight.cfg
+train text detector train tiny.data eight.cfg -seed 3 -dont_show
+for image in 3.jpg 5.jpg missing.jpg "''"; do
+    grep -q "image .*$image.* cannot be read" text/err || fail "$image is not named: $(tail -5 text/err)"
+done
+mv good.txt train.txt
 mv good.jpg images/3.jpg
+cp images/3.jpg images/5.jpg
+
+# class names, of which its own code wants one for each class
+for names in 'round\nsquare\n\n' 'round\n' ''; do
+    [ -z "$names" ] || printf "$names" > bad.names
+    [ -n "$names" ] || rm bad.names
+    sed 's/=tiny.names/=bad.names/' tiny.data > names.data
+    ends_saying 'bad.names: .*\(2 classes\|No such file\)' \
+        "$HANK_AI" detector train names.data four.cfg -dont_show
+    status_of "$HANK_AI" amp check four.cfg names.data
+    [ $status = 1 ] && grep -q '^error: bad.names: ' out || fail "amp check of bad names: $(cat out err)"
+done
+
+# weights of the first layers, under any name
+"$HANK_AI" partial tiny.cfg whole/four_final.weights first.conv.6 6 > out 2> err ||
+    fail "partial: $(tail -3 err)"
+cp first.conv.6 first.weights
+for name in first.conv.6 first.weights; do
+    train $name detector train tiny.data two.cfg $name -seed 3 -dont_show
+    grep -q "$name holds the weights of layers 0 to 5" $name/err || fail "$name: $(tail -3 $name/err)"
+done
+same first.conv.6/two_final.weights first.weights/two_final.weights 'the name of the weights matters'
+train random detector train tiny.data two.cfg -seed 3 -dont_show
+! cmp -s random/two_final.weights first.weights/two_final.weights || fail 'first.weights are not loaded'
+ends_saying 'first.conv.7: there is no such file' "$HANK_AI" detector train tiny.data two.cfg first.conv.7
+ends_saying 'one file of weights' "$HANK_AI" detector train tiny.data two.cfg first.conv.6 first.weights
+
+# a .data file as its own code reads it
+mkdir 'my #sets'
+cp train.txt 'my #sets/train.txt'
+sed 's/=/ : /; s,^train.*,train = my #sets/train.txt,' tiny.data > blanks.data
+train blanks detector train blanks.data two.cfg -seed 3 -dont_show
+same random/two_final.weights blanks/two_final.weights 'blanks in the .data file change the weights'
+
+# no memory for Darknet's own arrays
+sed 's/^batch=8/batch=64/; s/^width=32/width=608/; s/^height=32/height=608/' two.cfg > huge.cfg
+status_of bash -c 'ulimit -v 1000000; "$0" detector train tiny.data huge.cfg -dont_show' "$HANK_AI"
+[ $status = 1 ] && tail -n 1 err | grep -q 'memory' || fail "no memory: status $status; $(tail -3 err)"
 cp images/3.txt good.txt
 echo '7 .5 .5 .2 .2' >> images/3.txt
 ! "$HANK_AI" amp check four.cfg tiny.data > out 2> err || fail 'a class that there is not is taken'

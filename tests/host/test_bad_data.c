@@ -13,6 +13,7 @@
 #include "image.h"
 #include "utils.h"
 
+#include "amp/cfg_reader.h"
 #include "commands/data_scan.h"
 #include "host/data/data_check.h"
 #include "host/data/text_lines.h"
@@ -171,6 +172,27 @@ TEST(a_data_file_is_read_as_stock_reads_it)
     assert_int_equal(data.cache, 1);
     assert_string_equal(data.note, "my.data:2: cache is given again; its first line counts");
     amp_data_file_free(&data);
+}
+
+static amp_status note_item(void *context, const cfg_item *item, amp_error *error)
+{
+    char *text = context;
+    (void)error;
+    sprintf(text + strlen(text), "%lu<%s|%s>", item->line, item->text, item->value ? item->value : "-");
+    return AMP_OK;
+}
+
+TEST(a_data_file_of_hank_ais_keeps_blanks)
+{
+    amp_error error;
+    char text[256] = "";
+    put_file("my.data", "\t# a = b\n train = my sets/#1 a=b.txt \r\nvalid: C:/v.txt\n; no\n\nnames\n"
+             "backup =\n");
+    assert_int_equal(cfg_read_data("my.data", 1, note_item, text, &error), AMP_OK);
+    assert_string_equal(text, "2<train|my sets/#1 a=b.txt>3<valid|C:/v.txt>6<names|->7<backup|>");
+    *text = 0;
+    assert_int_equal(cfg_read_data("my.data", 0, note_item, text, &error), AMP_OK);
+    assert_string_equal(text, "2<train|mysets/#1a=b.txt>3<valid:C:/v.txt|->6<names|->7<backup|>");
 }
 
 TEST(a_broken_data_file_is_one_line)

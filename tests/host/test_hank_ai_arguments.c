@@ -21,6 +21,7 @@ static void becomes(const char *given, const char *expected)
     int argc = 0;
     snprintf(text, sizeof text, "%s", given);
     for (char *word = strtok(text, " "); word && argc < MOST; word = strtok(NULL, " ")) argv[argc++] = word;
+    weights = second = NULL;
     darknet_amp_order(argc, argv);
     for (int i = 0; i < argc; i++) {
         if (i) strcat(joined, " ");
@@ -41,6 +42,27 @@ TEST(words_may_stand_in_any_order)
             "darknet detector train my.data my.cfg my.backup -map -seed 4");
     becomes("darknet detector map my.cfg my.data my.weights",
             "darknet detector map my.data my.cfg my.weights");
+}
+
+TEST(the_number_behind_map_stays_there)
+{
+    becomes("darknet detector -map 3 -dont_show train my.data my.cfg 7",
+            "darknet detector train my.data my.cfg 7 -map 3 -dont_show");
+    becomes("darknet detector -map train my.data my.cfg", "darknet detector train my.data my.cfg -map");
+}
+
+TEST(a_training_takes_one_file_of_weights_whatever_its_ending)
+{
+    becomes("darknet detector train my.names first.conv.29 my.data my.cfg",
+            "darknet detector train my.data my.cfg my.names first.conv.29");
+    assert_string_equal(weights, "first.conv.29");
+    assert_null(second);
+    assert_false(darknet_amp_names_weights("first.conv.29")); /* without AMP Darknet decides */
+    assert_true(darknet_amp_names_weights("my.backup"));
+    becomes("darknet detector train my.data my.cfg first.conv.29 my.weights",
+            "darknet detector train my.data my.cfg my.weights first.conv.29");
+    assert_string_equal(weights, "first.conv.29");
+    assert_string_equal(second, "my.weights");
 }
 
 TEST(options_may_be_spelled_otherwise)

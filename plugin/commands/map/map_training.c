@@ -222,6 +222,8 @@ int amp_map_measured(float *measured_map, float *best)
     return 1;
 }
 
+long amp_map_next(void) { return map.net ? next_after(map.last) : 0; }
+
 int amp_map_stops(void)
 {
     long patience = map.net ? amp_training_map()->patience : 0;

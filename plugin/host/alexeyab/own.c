@@ -25,6 +25,7 @@ const amp_fork_option amp_fork_options[] = {
     { "-dontdraw_bbox", 0, 1, 0 }, { "-json_port", 1, 1, 0 }, { "-json_file_output", 1, 1, 0 },
     { "-mAP_epochs", 1, 1, 0 }, { 0 } };
 
+const char amp_fork_names[] = "";
 const char amp_fork_label_place[] =
     "labels beside their image (in labels/ for one in JPEGImages/, or COCO's images/train2017/ and the like)";
 const char amp_fork_label_images[] = ".jpg, .jpeg, .png, .bmp, .ppm or .tiff, or all that in capitals";

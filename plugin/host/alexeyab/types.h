@@ -21,6 +21,8 @@
 
 /* Whether a yolo layer's cost is that of IoU losses where these teach it. */
 #define AMP_OWN_COSTS_BY_IOU(l) ((l)->show_details)
+/* Whether Darknet prints a line about a yolo layer in each pass. */
+#define AMP_OWN_TELLS_OF_YOLO 1
 
 #define AMP_OWN_EDGE(edge) (edge) /* of a label's box, as read_boxes has it */
 /* Narrower or lower boxes than this part of an image are left out, of a network with so many pixels there. */

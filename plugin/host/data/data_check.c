@@ -191,6 +191,23 @@ static amp_status check_labels(amp_training_data *t, amp_error *error)
     return amp_check_paths_name_labels(&t->list, &t->labels, t->classes, t->file, error);
 }
 
+/* Where a fork ends at a file of names that does not fit. */
+static amp_status check_names(amp_training_data *t, amp_error *error)
+{
+    const char *file = t->data->names ? t->data->names : amp_fork_names;
+    char what[300];
+    amp_lines names = { 0 };
+    if (t->classifier || !*amp_fork_names) return AMP_OK;
+    name_list(t->data, "names", "the class names", what);
+    amp_status status = amp_paths_read(file, what, &names, error);
+    if (status == AMP_OK && names.count != (size_t)t->classes)
+        status = amp_fail(error, AMP_BAD_CONFIG, "%.300s: %zu lines, but the network has %d classes; Darknet "
+                          "takes one line for each, and no blank line at the end", file, names.count,
+                          t->classes);
+    amp_lines_free(&names);
+    return status;
+}
+
 static amp_status check_folder(amp_training_data *t, amp_error *error)
 {
     return t->cfg ? amp_backups_check(t->data, t->cfg, error) : AMP_OK;
@@ -198,7 +215,7 @@ static amp_status check_folder(amp_training_data *t, amp_error *error)
 
 /* In the order in which a training meets what they are about. */
 static amp_status (*const rules[])(amp_training_data *, amp_error *) = {
-    check_classes, read_list, check_images, check_labels, check_folder };
+    check_classes, check_names, read_list, check_images, check_labels, check_folder };
 
 amp_status amp_check_data(amp_training_data *t, amp_mistake_note *note, void *context, amp_error *error)
 {

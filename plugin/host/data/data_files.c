@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../../amp/cfg_check.h"
 #include "../../amp/cfg_reader.h"
 #include "../fork.h"
 #include "../program/failure.h"
@@ -125,7 +126,7 @@ amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *
     if (amp_is_device(name))
         return amp_fail(error, AMP_BAD_CONFIG,
                         "%.700s: not a regular file, and a .data file is read more than once", name);
-    amp_status read = cfg_read(name, take, data, error);
+    amp_status read = cfg_read_data(name, amp_cfg_fork.spaced_data, take, data, error);
     if (data->classes < 0) data->classes = 0;
     if (data->tag < 0) data->tag = 0;
     if (data->cache < 0) data->cache = 0;

@@ -29,7 +29,7 @@ typedef struct amp_data_file {
 int amp_cache_word(const char *word);
 
 /* AMP_BAD_CONFIG: the file is missing or not a regular one, not text, has a line without '=', a path with
- * blanks (which Darknet would drop), `classes` that is not a number, or an unknown word for cache=. *data may
+ * blanks where Darknet drops them, `classes` that is not a number, or an unknown word for cache=. *data may
  * be freed after an error too. */
 amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *error);
 void amp_data_file_free(amp_data_file *data);

@@ -99,16 +99,21 @@ int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
 
 /* ---- arrays ---- */
 
+void darknet_amp_no_memory(size_t bytes)
+{
+    if (!loaders.on && !amp_host_parser_uses_amp()) return;
+    amp_available_memory available = amp_host_available_memory();
+    darknet_amp_refuse("darknet: no memory for %.1f MiB more; %.0f MiB of %s are left: use more "
+                       "subdivisions, a smaller width and height, or fewer filters", (double)bytes / 0x1p20,
+                       (double)available.bytes / 0x1p20, available.what);
+}
+
 void *darknet_amp_calloc(size_t count, size_t size, const char *text)
 {
     void *memory = calloc(count, size);
-    if (memory || (!loaders.on && !amp_host_parser_uses_amp())) return memory;
     /* Layers' outputs and what has their size: most are freed as soon as the layer is made, and those
      * that are needed are missed in amp_own_check. */
-    if (amp_host_parser_uses_amp() && (strstr(text, "batch") || strstr(text, "output_size"))) return NULL;
-    amp_available_memory available = amp_host_available_memory();
-    darknet_amp_refuse("darknet: no memory for %.1f MiB more; %.0f MiB of %s are left: use more "
-                       "subdivisions, a smaller width and height, or fewer filters",
-                       (double)count * (double)size / 0x1p20, (double)available.bytes / 0x1p20,
-                       available.what);
+    if (!memory && !(amp_host_parser_uses_amp() && (strstr(text, "batch") || strstr(text, "output_size"))))
+        darknet_amp_no_memory(count * size);
+    return memory;
 }

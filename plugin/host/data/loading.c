@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../../amp/cfg_reader.h"
+#include "../../files/safe_file.h"
 #include "../../include/darknet_amp.h"
 #include "../fork.h"
 #include "../program/failure.h"
@@ -167,7 +168,8 @@ int darknet_amp_bad_image(const char *file, int tried)
 {
     if (!tried) amp_image_file_begin();
     else if (errno == EMFILE || errno == ENFILE) darknet_amp_unreadable("%s", strerror(errno));
-    if (!darknet_amp_reads() || amp_image_cache_is_black() || (!tried && !amp_is_device(file))) return 0;
+    if (!darknet_amp_reads() || amp_image_cache_is_black() ||
+        (!tried && amp_file_exists(file) && !amp_is_device(file))) return 0;
     if (amp_image_file_is_measured()) return 1;
     if (!loader.from.list) end_for_image(file);
     warn_once(&watch.images, file, "images that cannot be read", "image '",

@@ -199,8 +199,6 @@ static const cfg_refusal refusals[] = {
 const cfg_fork amp_cfg_fork = { kinds, sizeof kinds / sizeof *kinds, KEYS(every_layer), cfg_finish,
                                 KEYS(refusals),
 #ifdef DARKNET_AMP_HANK_AI
-                                1
-#else
-                                0
+                                .strict = 1, .spaced_data = 1
 #endif
 };

@@ -140,8 +140,9 @@ void amp_own_print_yolo(const layer *l, int index, const amp_yolo_result *r)
     if (AMP_OWN_COSTS_BY_IOU(l) && l->iou_loss != MSE)
         *l->cost = (float)(r->labels > 0 ? l->iou_normalizer * unlike + l->obj_normalizer * others
                                          : l->obj_normalizer * others);
-    fprintf(stderr, "layer %d [yolo]: loss %f, of boxes %f; IoU %f of %d boxes\n", index, r->cost / l->batch,
-            r->box_cost / l->batch, r->iou / count, (int)r->labels);
+    if (AMP_OWN_TELLS_OF_YOLO)
+        fprintf(stderr, "layer %d [yolo]: loss %f, of boxes %f; IoU %f of %d boxes\n", index,
+                r->cost / l->batch, r->box_cost / l->batch, r->iou / count, (int)r->labels);
 }
 
 /* ---- layers that do not learn yet ---- */

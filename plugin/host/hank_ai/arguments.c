@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "../../files/safe_file.h"
+#include "../data/data_check.h"
 #include "../program/request.h"
 #include "../fork.h"
 #include "../program/turns.h"
@@ -44,15 +45,43 @@ static int place_of(const char *word)
     return 5;
 }
 
-/* Darknet passes over the name of a file that there is not, and would train from random weights. */
-static const char *missing;
+/* Darknet takes a file whose name ends in .weights for the weights, and passes over all other words, also
+ * over the name of a file that is missing: it would train from random weights. Under AMP such a word is the
+ * weights, as in other forks (yolov4-tiny.conv.29), and a second one is refused. NULL: there is none. */
+static const char *weights, *second;
+
+static void note_weights(const char *word)
+{
+    const char *ending = strrchr(word, '.');
+    if (ending && !strcmp(ending, ".names")) return;
+    if (!weights) weights = word;
+    else if (!second) second = word;
+}
+
+int darknet_amp_names_weights(const char *word)
+{
+    const char *ending = strrchr(word, '.');
+    if (ending && (!strcmp(ending, ".weights") || !strcmp(ending, ".backup"))) return 1;
+    return amp_checks_training() && weights && !strcmp(word, weights);
+}
 
 int darknet_amp_means_it(const char *cfg)
 {
     cfg_summary summary;
     int under_amp = cfg && amp_host_cfg_uses_amp(cfg, CFG_FOR_ANYTHING, &summary);
-    if (under_amp && missing) darknet_amp_refuse("%.700s: there is no such file of weights", missing);
+    if (under_amp && second)
+        darknet_amp_refuse("command line: %.300s and %.300s: a training takes one file of weights", weights,
+                           second);
+    if (under_amp && weights && !amp_file_exists(weights))
+        darknet_amp_refuse("%.700s: there is no such file of weights", weights);
     return under_amp || amp_turns_taken();
+}
+
+/* -map may have a number behind it. */
+static int takes_next(const amp_fork_option *option, const char *next)
+{
+    return option->has_value
+           || (!strcmp(option->name, "-map") && *next && strspn(next, "0123456789") == strlen(next));
 }
 
 void amp_print_to_stderr(void); /* shims.cpp */
@@ -70,12 +99,12 @@ void darknet_amp_order(int argc, char **argv)
         int place = argv[i][0] == '-' ? 5 : place_of(argv[i]);
         if (option && place == 5) {
             options[option_count++] = (char *)option->name;
-            if (option->has_value && i + 1 < argc) options[option_count++] = argv[++i];
+            if (i + 1 < argc && takes_next(option, argv[i + 1])) options[option_count++] = argv[++i];
         } else if (argv[i][0] == '-') {
             options[option_count++] = argv[i];
         } else {
             of_detector |= place == 0;
-            if (place == 4 && !amp_file_exists(argv[i])) missing = argv[i];
+            if (place >= 4) note_weights(argv[i]);
             places[word_count] = place;
             words[word_count++] = argv[i];
         }

@@ -21,6 +21,8 @@ void darknet_amp_order(int argc, char **argv);
 /* Whether a training of this .cfg is under AMP, or one of `amp compare`'s: nobody has to be asked whether a
  * CPU is meant, and several GPUs begin together. */
 int darknet_amp_means_it(const char *cfg);
+/* Whether this word of the command line is a file of weights, whatever its ending. */
+int darknet_amp_names_weights(const char *word);
 /* The GPU that the plugin's commands compute on; main chooses it only behind them. Negative: none. */
 void darknet_amp_use_gpu(int number);
 #ifdef __cplusplus

@@ -19,5 +19,6 @@ const amp_fork_option amp_fork_options[] = {
 /* OpenCV tells it no earlier than it decodes the image. */
 int amp_own_image_size(const char *path, int *w, int *h) { return (void)path, (void)w, (void)h, 0; }
 
+const char amp_fork_names[] = "unknown.names";
 const char amp_fork_label_place[] = "labels beside their image";
 const char amp_fork_label_images[] = "any ending, which becomes .txt";

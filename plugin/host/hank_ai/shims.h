@@ -18,6 +18,7 @@ SHIM(void, load_weights, (network *net, char *file), load_weights(net, file))
 SHIM(void, save_weights, (network *net, char *file), save_weights(*net, file))
 SHIM(size_t, get_convolutional_workspace_size, (layer *l), get_convolutional_workspace_size(*l))
 SHIM(int *, amp_gpu_index, (void), &Darknet::CfgAndState::get().gpu_index)
+SHIM(int, amp_is_verbose, (void), Darknet::CfgAndState::get().is_verbose)
 
 SHIM(void, binarize_weights, (float *weights, int n, int size, float *binary),
      binarize_weights(weights, n, size, binary))

@@ -15,6 +15,7 @@
 
 /* This yolo layer's cost is always that of IoU losses where these teach it. */
 #define AMP_OWN_COSTS_BY_IOU(l) 1
+#define AMP_OWN_TELLS_OF_YOLO amp_is_verbose() /* -verbose, -show_details */
 
 /* An edge of a label's box is moved into the image, and its middle stays. */
 #define AMP_OWN_EDGE(edge) ((edge) < 0 ? 0 : (edge) > 1 ? 1 : (edge))

@@ -17,6 +17,7 @@ typedef struct amp_loop {
 typedef struct amp_open_file {
     char *name;
     int loads, whole, with_sidecar; /* whole: of all layers */
+    int held;              /* loading: how many layers, from the first, it has weights for */
     amp_sidecar_save save; /* without a sidecar only its weights are used */
 } amp_open_file;
 

@@ -39,18 +39,26 @@ static void check_weights_file(amp_status status, const amp_error *error)
     if (status != AMP_OK) darknet_amp_refuse("amp: %s", error->message);
 }
 
+static int is_partial(const struct network *net)
+{
+    return amp_fork_state(net)->resume->file.held < amp_fork_view(net).layers;
+}
+
 static FILE *open_to_load(struct network *net, const char *file, int first, int layers)
 {
     amp_error error;
-    int held = 0;
+    int *held = &amp_fork_state(net)->resume->file.held;
+    *held = 0;
     end_killed_save(file);
-    amp_exchange_broadcast(&held, sizeof held, "loading weights"); /* wait for rank 0 */
-    check_weights_file(amp_check_weights_size(net, file, first, layers, &held, &error), &error);
-    if (held < amp_fork_view(net).layers)
+    amp_exchange_broadcast(held, sizeof *held, "loading weights"); /* wait for rank 0 */
+    check_weights_file(amp_check_weights_size(net, file, first, layers, held, &error), &error);
+    if (is_partial(net))
         fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, "
-                "are random\n", file, held - 1, amp_fork_view(net).layers - 1);
+                "are random\n", file, *held - 1, amp_fork_view(net).layers - 1);
     return fopen(file, "rb");
 }
+
+int darknet_amp_held_layers(const struct network *net) { return amp_fork_state(net)->resume->file.held; }
 
 static int has_sidecar(const char *file)
 {
@@ -72,8 +80,7 @@ static void end_training(struct network *net)
     amp_host_check(amp_engine_start_anew(amp->engine, &error), &error);
 }
 
-/* ended: the end of the file was met, so that it had fewer weights than the network. */
-static void note_loaded(struct network *net, int ended)
+static void note_loaded(struct network *net)
 {
     struct amp_resume *resume = amp_fork_state(net)->resume;
     const char *file = resume->file.name;
@@ -82,7 +89,7 @@ static void note_loaded(struct network *net, int ended)
     /* A file that ends early holds another network's first layers (darknet53.conv.74), or was cut: then it
      * has a sidecar. */
     resume->pending = resume->file.whole && amp_fork_one_sided_layer(net) < 0
-                      && (!ended || has_sidecar(file));
+                      && (!is_partial(net) || has_sidecar(file));
     resume->loaded_seen = amp_fork_counters(net).seen;
     if (!resume->pending) return;
     if (resume->training) end_training(net);
@@ -235,7 +242,7 @@ void darknet_amp_close_weights(struct network *net, FILE *file)
     amp_error error;
     amp_fork_use_device(net);
     if (resume->file.loads) {
-        note_loaded(net, feof(file));
+        note_loaded(net);
         fclose(file);
         darknet_amp_weights_changed(net);
         return;

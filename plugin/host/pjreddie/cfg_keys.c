@@ -61,4 +61,6 @@ static const cfg_section_kind kinds[] = {
     { "[shortcut]", 0, KEYS(shortcut), IMAGE | SAME, cfg_rule_shortcut },
 };
 
-const cfg_fork amp_cfg_fork = { kinds, sizeof kinds / sizeof *kinds, KEYS(every_layer), cfg_finish, 0, 0, 0 };
+const cfg_fork amp_cfg_fork = { .kinds = kinds, .count = sizeof kinds / sizeof *kinds, .finish = cfg_finish,
+                                .layer_keys = every_layer,
+                                .layer_key_count = sizeof every_layer / sizeof *every_layer };

@@ -197,6 +197,7 @@ const amp_fork_option amp_fork_options[] = {
     { "-h", 1, 1, 0 }, { "-fps", 1, 1, 0 }, { "-fullscreen", 0, 1, 0 }, { 0 } };
 
 const char amp_fork_train_list[] = "data/train.list";
+const char amp_fork_names[] = "";
 const char amp_fork_label_place[] =
     "the labels of images/, JPEGImages/ or raw/ in labels/, of all others beside their image";
 const char amp_fork_label_images[] = ".jpg, .png, .JPG or .JPEG only";
