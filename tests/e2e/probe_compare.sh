@@ -187,6 +187,18 @@ if [ -x "$ALEXEYAB" ]; then
             "layer ${3%,*} \[[a-z]*\], ${3#*,}.*"
     done
     cmp learnt.weights kept.weights || fail 'weights were written to'
+    layers > sizes.cfg <<'END'
+[net] batch=8 subdivisions=2 width=32 height=32 channels=3 learning_rate=.002 max_batches=40
+[convolutional] filters=6 size=3 pad=1 activation=leaky
+[convolutional] filters=8 size=3 pad=1 activation=leaky
+[convolutional] filters=6 size=3 pad=1 activation=leaky
+[shortcut] from=1 activation=linear
+[convolutional] filters=21 size=1 activation=linear
+[yolo] mask=0,1,2 anchors=4,5,8,8,12,14 classes=2 num=3 jitter=.3 ignore_thresh=.7 truth_thresh=1
+END
+    compare sizes "$ALEXEYAB" tiny.data sizes.cfg
+    [ $status = 0 ] || fail "a shortcut of two sizes: status $status: $(tail -1 sizes.err)"
+    says sizes 'adds a larger input in the wrong place from the second image on'
 fi
 
 # ---- what layers in fp32 bring ----

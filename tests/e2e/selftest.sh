@@ -156,20 +156,6 @@ if [ -x "$on_doubles" ]; then
     AMP_FAULT='yolo 21' train "$on_doubles"
     [ $status = 0 ] && grep -q '^amp: warning: .*fp32, layer [0-9]* \[yolo\], delta: off by 0.01' train.err ||
         fail "off by little: status $status: $(grep '^amp' train.err)"
-    # Where Darknet's own code cannot run, a line says so, and the training begins.
-    rm -r cache
-    { sed '/^\[convolutional\]/,$d' tiny.cfg
-      layers <<'END'
-[crop] crop_height=32 crop_width=32
-[route] layers=0
-END
-      sed -n '/^\[convolutional\]/,$p' tiny.cfg; } > whole.cfg
-    cp tiny.cfg kept.cfg
-    cp whole.cfg tiny.cfg
-    train "$on_doubles"
-    [ $status = 0 ] && grep -q '^amp: the pass could not be compared: .* cannot run this network' train.err ||
-        fail "a network that stock cannot run: status $status: $(grep '^amp' train.err)"
-    cp kept.cfg tiny.cfg
     # No folder for a note: nothing is compared, and the training goes on.
     XDG_CACHE_HOME=/dev/null train "$on_doubles"
     [ $status = 0 ] && ! compares || fail "no cache: status $status: $(grep '^amp' train.err)"

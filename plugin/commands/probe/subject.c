@@ -34,7 +34,7 @@ typedef struct looker {
     float *numbers;          /* of one tensor, NCHW */
     unsigned char *bytes;    /* ... as the backend has it */
     size_t room;             /* in both, in floats */
-    int overflowed;          /* a gradient is inf or NaN */
+    int overflowed;          /* a gradient, or a delta (which dropout may hide), is inf or NaN */
     amp_status status;       /* of stock's watcher, which cannot return it */
     amp_error error;
 } looker;
@@ -137,6 +137,7 @@ static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, am
     make_room(l, amp_shape_count(t->shape));
     AMP_TRY(b->download(b, l->bytes, t->data, amp_tensor_bytes(t), error));
     amp_trace_convert(t, l->bytes, 1 / scale, NULL, l->numbers);
+    l->overflowed |= kind == AMP_TRACE_DELTA && !amp_all_finite(l->numbers, amp_shape_count(t->shape));
     int squashed = kind == AMP_TRACE_OUTPUT && is_squashed_later(&l->s->network, seen->layer);
     if (squashed) squash(l->numbers, amp_shape_count(t->shape));
     look(l, seen->layer, kind, l->numbers, amp_shape_count(t->shape));

@@ -62,9 +62,9 @@ amp_status amp_subject_stir(amp_subject *, amp_error *);
  * learning rate must not be 0. */
 amp_status amp_subject_step(amp_subject *, amp_error *);
 
-/* A forward and a backward. Where gradients overflow and the pass is not fed, it is made again with half the
- * loss scale, as a training's next step would be, which the subject keeps. A pass that is fed comes after one
- * on negatives of the images, so that it finds other numbers where it reads too early. */
+/* A forward and a backward. Where gradients or deltas overflow and the pass is not fed, it is made again with
+ * half the loss scale, as a training's next step would be, which the subject keeps. A pass that is fed comes
+ * after one on negatives of the images, so that it finds other numbers where it reads too early. */
 amp_status amp_subject_run(amp_subject *, const amp_probe_input *, const amp_subject_pass *, amp_error *);
 
 /* Seconds that a pass takes when nothing looks at its tensors: of the processor, by all threads; on a GPU, of
