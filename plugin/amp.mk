@@ -88,4 +88,5 @@ $(OBJDIR)amp/%.o: $(AMP_DIR)/%.c $(AMP_HEADERS) $(DEPS)
 
 $(OBJDIR)amp/%.o: $(AMP_DIR)/%.cu $(AMP_HEADERS) $(DEPS)
 	@mkdir -p $(@D)
-	$(NVCC) $(ARCH) $(COMMON) -std=c++17 $(AMP_OPTS) -I$(AMP_DIR) --compiler-options "-Wall -fPIC -fvisibility=hidden" -c $< -o $@
+	$(NVCC) $(ARCH) $(COMMON) -std=c++17 $(AMP_OPTS) -I$(AMP_DIR) \
+	    --compiler-options "-Wall -fPIC -fvisibility=hidden" -c $< -o $@

@@ -33,8 +33,8 @@ amp_available_memory amp_available_ram(const char *root, int programs);
 double amp_host_peak_resident_mb(void);
 
 /* What this program takes beside what it allocates for a network: its libraries. 16 MiB, or with large ones,
- * such as OpenCV's, what is resident of their files and a quarter more for their data (measured: 12 and 73 MiB
- * of files in programs of 16 and 91). */
+ * such as OpenCV's, what is resident of their files and a quarter more for their data (measured: 12 and 73
+ * MiB of files in programs of 16 and 91). */
 size_t amp_host_program_bytes(void);
 
 /* In MB of 2^20 bytes: for a network on a GPU what all programs together use of that GPU now; else
