@@ -70,7 +70,7 @@ function(plugin_hank_ai target patched)
         message(FATAL_ERROR "Darknet AMP: the structs of ${patched}/src-lib are not those it was written "
             "for (hank-ai's f684e1d7): use an unchanged checkout. ${printed}/structs.h shows them (${sum}).")
     endif()
-    foreach(header activations blas box convolutional_layer dark_cuda data network parser tree utils)
+    foreach(header activations blas box convolutional_layer dark_cuda data image network parser tree utils)
         file(CONFIGURE OUTPUT ${printed}/${header}.h CONTENT "#include \"darknet.h\"\n" @ONLY)
     endforeach()
     target_include_directories(${target} SYSTEM INTERFACE ${own} ${printed}

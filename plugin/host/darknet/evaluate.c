@@ -5,6 +5,7 @@
 #include "../data/data_files.h"
 #include "../data/image_file.h"
 #include "room.h"
+#include "image.h"
 #include "tree.h"
 
 static const float LEAST_SCORE = .005f, HIERARCHY = .5f, SUPPRESSION_IOU = .45f;
