@@ -141,7 +141,7 @@ FILE *darknet_amp_open_weights(struct network *net, const char *file, const char
 /* In place of fclose. Saved: puts FILE and its sidecar FILE.amp into place once both are on the disk. Loaded:
  * half copies are made anew, and a training that begins now goes on from the sidecar. */
 void darknet_amp_close_weights(struct network *net, FILE *file);
-/* Of the file that is opened to load: for how many of the network's layers, from the first, it has weights. */
+/* Of the file that is opened to load: how many layers of the network, from the first, it has weights for. */
 int darknet_amp_held_layers(const struct network *net);
 
 /* ---- loading images and labels ---- */
