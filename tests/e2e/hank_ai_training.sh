@@ -232,7 +232,7 @@ for name in first.conv.6 first.weights; do
     train from_$name detector train tiny.data two.cfg $name -seed 3 -dont_show
     grep -q "$name holds the weights of layers 0 to 5" from_$name/err || fail "$(tail -3 from_$name/err)"
 done
-same from_first.conv.6/two_final.weights from_first.weights/two_final.weights 'the name of the weights matters'
+same from_first.conv.6/two_final.weights from_first.weights/two_final.weights 'a name matters'
 train random detector train tiny.data two.cfg -seed 3 -dont_show
 ! cmp -s random/two_final.weights from_first.weights/two_final.weights || fail 'first.weights are not loaded'
 ends_saying 'first.conv.7: there is no such file' "$HANK_AI" detector train tiny.data two.cfg first.conv.7
