@@ -146,7 +146,7 @@ static const char *why_unreadable(const char *begins, size_t zeros)
     fputs(begins, file);
     while (zeros--) fputc(0, file);
     fclose(file);
-    float *fitted = amp_fork_read_image("one.jpg", 4, 4, AMP_FIT_LETTERBOX, size, &why);
+    float *fitted = amp_fork_read_image("one.jpg", 4, 4, 3, AMP_FIT_LETTERBOX, size, &why);
     if (!fitted) return why;
     free(fitted);
     return "";

@@ -234,12 +234,12 @@ done
     fail "partial: $(tail -3 err)"
 cp first.conv.6 first.weights
 for name in first.conv.6 first.weights; do
-    train $name detector train tiny.data two.cfg $name -seed 3 -dont_show
-    grep -q "$name holds the weights of layers 0 to 5" $name/err || fail "$name: $(tail -3 $name/err)"
+    train from_$name detector train tiny.data two.cfg $name -seed 3 -dont_show
+    grep -q "$name holds the weights of layers 0 to 5" from_$name/err || fail "$(tail -3 from_$name/err)"
 done
-same first.conv.6/two_final.weights first.weights/two_final.weights 'the name of the weights matters'
+same from_first.conv.6/two_final.weights from_first.weights/two_final.weights 'a name matters'
 train random detector train tiny.data two.cfg -seed 3 -dont_show
-! cmp -s random/two_final.weights first.weights/two_final.weights || fail 'first.weights are not loaded'
+! cmp -s random/two_final.weights from_first.weights/two_final.weights || fail 'first.weights are not loaded'
 ends_saying 'first.conv.7: there is no such file' "$HANK_AI" detector train tiny.data two.cfg first.conv.7
 ends_saying 'one file of weights' "$HANK_AI" detector train tiny.data two.cfg first.conv.6 first.weights
 

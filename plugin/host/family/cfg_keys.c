@@ -196,9 +196,10 @@ static const cfg_refusal refusals[] = {
     { "[cost]", "type", "smooth", NOT_TRIED },
 };
 
-const cfg_fork amp_cfg_fork = { kinds, sizeof kinds / sizeof *kinds, KEYS(every_layer), cfg_finish,
-                                KEYS(refusals),
 #ifdef DARKNET_AMP_HANK_AI
-                                .strict = 1, .spaced_data = 1
+enum { IS_STRICT = 1, SPACED_DATA = 1 };
+#else
+enum { IS_STRICT = 0, SPACED_DATA = 0 };
 #endif
-};
+const cfg_fork amp_cfg_fork = { kinds, sizeof kinds / sizeof *kinds, KEYS(every_layer), cfg_finish,
+                                KEYS(refusals), .strict = IS_STRICT, .spaced_data = SPACED_DATA };
