@@ -3,8 +3,6 @@
  * seen by the conformance tests. */
 #include "testing.h"
 
-#include <math.h>
-
 #include "backend/cuda/memory.h"
 #include "backend/cuda/state.h"
 #include "doubles/cublas_double.h"
@@ -798,7 +796,12 @@ static const amp_operation_time *row_of(const amp_operation_times *t, const char
     return NULL;
 }
 
-/* Everything that is queued takes 100 microseconds here, so a row's time is known. */
+/* Everything that is queued takes 100 microseconds here, behind at most one call of the host's, of 4. */
+static int took(const amp_operation_time *row, int calls)
+{
+    return row->calls == calls && row->ms > .0999 * calls && row->ms < .105 * calls;
+}
+
 BACKEND_TEST(operations_are_timed_by_kind_of_layer)
 {
     enum { X = 2 * 16 * 6 * 5, Y = 2 * 8 * 6 * 5, W = 8 * 16 * 9 };
@@ -830,13 +833,12 @@ BACKEND_TEST(operations_are_timed_by_kind_of_layer)
     amp_cuda_each_takes(0);
     assert_int_equal(times.count, 4);
     const amp_operation_time *row = row_of(&times, "convolutional", "conv_forward");
-    assert_int_equal(row->calls, 3);
-    assert_true(fabs(row->ms - .3) < 1e-3);
+    assert_true(took(row, 3));
     assert_true(row->bytes == 3. * 2 * (X + Y + W) && row->products == 3 * 2. * W * 2 * 6 * 5 && row->half);
     row = row_of(&times, "convolutional", "activation_forward");
-    assert_true(row->calls == 3 && fabs(row->ms - .3) < 1e-3 && row->bytes == 3. * 2 * X * 2);
+    assert_true(took(row, 3) && row->bytes == 3. * 2 * X * 2);
     row = row_of(&times, "shortcut", "activation_forward");
-    assert_true(row->calls == 1 && fabs(row->ms - .1) < 1e-3 && row->products == 0);
+    assert_true(took(row, 1) && row->products == 0);
     assert_true(row_of(&times, "", "zero")->bytes == 64 && !row_of(&times, "", "zero")->half);
     for (int i = 1; i < times.count; i++) assert_true(times.rows[i - 1].ms >= times.rows[i].ms);
     /* The double: 1 GHz both, 4 multiprocessors, 8000 bits, 9.0. */
