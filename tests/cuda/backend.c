@@ -409,6 +409,26 @@ BACKEND_TEST(lists_of_arrays_do_not_move_under_a_recording)
     b->release(b, memory);
 }
 
+BACKEND_TEST(scratch_does_not_grow_under_a_recording)
+{
+    open_backend();
+    amp_recorded_pass *pass = NULL;
+    void *scratch;
+    int repeated;
+    OK(amp_cuda_scratch(b, 1000, &scratch, e));
+    for (int again = 0; again < 2; again++) {
+        OK(b->pass_begin(b, &pass, &repeated, e));
+        assert_int_equal(repeated, again);
+        if (again) break;
+        OK(b->zero(b, scratch, 1000, e));
+        OK(b->pass_end(b, &pass, 1, e));
+    }
+    OK(amp_cuda_scratch(b, (size_t)5 << 20, &scratch, e));
+    OK(b->pass_begin(b, &pass, &repeated, e));
+    assert_false(repeated); /* it would write to what was given back */
+    OK(b->pass_end(b, &pass, 0, e));
+}
+
 /* ---- convolutions ---- */
 
 static const amp_conv_desc three_by_three =
