@@ -3,12 +3,14 @@
 #define _POSIX_C_SOURCE 199309L
 #include "costs.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 #include "../plugin/host/darknet/room.h"
 #include "gpu_parts.h"
 
 static struct { amp_backend real; costs spent; } watched;
+static amp_backend unwatched;
 
 double costs_now(void)
 {
@@ -72,4 +74,35 @@ costs costs_take(void)
     costs spent = watched.spent;
     watched.spent = (costs){ 0 };
     return spent;
+}
+
+void costs_operations_begin(network *net)
+{
+    if (net->amp) unwatched = *amp_engine_backend(net->amp->engine);
+}
+
+void costs_print_operations(network *net, int steps, float (*step)(network *), FILE *result)
+{
+    amp_operation_times t;
+    amp_error error;
+    if (!net->amp || !unwatched.operation_times || !steps) return;
+    amp_backend *backend = amp_engine_backend(net->amp->engine);
+    *backend = unwatched;
+    amp_status status = backend->operation_times(backend, &t, &error);
+    for (int i = 0; i < steps && status == AMP_OK; i++) step(net);
+    if (status == AMP_OK) status = backend->operation_times(backend, &t, &error);
+    if (status != AMP_OK) {
+        fprintf(stderr, "step: no times of operations: %s\n", error.message);
+        return;
+    }
+    fprintf(result, "\"limits\": [%.1f, %.1f, %.1f], \"operations\": [", t.bytes_per_ms * 1e-6,
+            t.half_per_ms * 1e-6, t.fp32_per_ms * 1e-6);
+    for (int i = 0; i < t.count; i++) {
+        const amp_operation_time *o = &t.rows[i];
+        fprintf(result, "%s[\"%s\", \"%s\", %g, %.4f, %.3f, %.3f, %d]", i ? ", " : "", o->layer, o->operation,
+                (double)o->calls / steps, o->ms / steps, o->bytes / steps * 1e-6, o->products / steps * 1e-9,
+                o->half);
+    }
+    fprintf(result, "], ");
+    free(t.rows);
 }

@@ -3,6 +3,8 @@
 #ifndef BENCH_COSTS_H
 #define BENCH_COSTS_H
 
+#include <stdio.h>
+
 typedef struct costs {
     double check_update, half_copies, casts; /* milliseconds by costs_now's clock */
 } costs;
@@ -15,6 +17,13 @@ int costs_watch(struct network *net);
 
 /* What was measured since the last call, or since costs_watch. */
 costs costs_take(void);
+
+/* begin is called before anything watches the network. Then `steps` calls of step without those clocks, and
+ * what each operation of the backend took on the device in one step, as a part of a JSON object: "operations"
+ * lists kind of layer, operation, calls, ms, MB, GFLOP, and whether in 16 bits; "limits" are the device's
+ * GB/s, and its GFLOP/s in 16 bits and in fp32. Prints nothing where the backend cannot tell. */
+void costs_operations_begin(struct network *net);
+void costs_print_operations(struct network *net, int steps, float (*step)(struct network *), FILE *result);
 
 /* The clock of the above, in milliseconds: CPU time of all threads together; in a GPU build wall time,
  * read when the device has done what was queued. Small operations look dearer so than they are in a step

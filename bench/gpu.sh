@@ -4,13 +4,14 @@
 #
 #   bench/gpu.sh [options]
 #
-#   --only NAME   one case, or several in quotes: yolov3 yolov3-b8 yolov3-tiny yolov3-tiny-b8 darknet53
-#                 resnet50 (yolov3 and yolov3-tiny: 416x416, 64 images, or 8 with -b8; classifiers: 256x256,
-#                 128 images). With AlexeyAB's Darknet: yolov4 and yolov4-tiny like these, and darknet53; the
-#                 others can be named
+#   --only NAME   one case, or several in quotes: yolov3 yolov3-b4 yolov3-b8, the same of yolov3-tiny,
+#                 darknet53 resnet50 (yolov3 and yolov3-tiny: 416x416, 64 images; -b4, -b8: 4 passes of 4 or 8
+#                 images to an update; classifiers: 256x256, 128 images). With AlexeyAB's Darknet: yolov4 and
+#                 yolov4-tiny like these, and darknet53; the others can be named
 #   --sides "…"   any of: stock-fp32 stock-tf32 fp32 fp16 bf16 torch-fp16 torch-bf16 (all), torch-f32
-#                 torch-tf32; of AlexeyAB's also stock-half, CUDNN_HALF=1 as shipped, and stock-half-scaled,
-#                 the same with loss_scale=128 past its burn-in (all)
+#                 torch-tf32, fp16-graphs bf16-graphs (graphs=1), torch-fp16-compiled torch-bf16-compiled
+#                 (torch.compile, which takes minutes); of AlexeyAB's also stock-half, CUDNN_HALF=1 as
+#                 shipped, and stock-half-scaled, the same with loss_scale=128 past its burn-in (all)
 #   --seconds N   2        measured per process, after --warmup N (8) steps; medians over the steps
 #   --phases N    5        steps after those, with waits, for the split into parts; --costs N (5) for casts
 #                          and update
@@ -64,12 +65,12 @@ for name in seconds warmup phases costs limit; do
 done
 [ "$seconds" -gt 0 ] && [ "$warmup" -gt 0 ] || fail "--seconds and --warmup are 1 at least"
 
-# case_of NAME: its .cfg, size and batch
+# case_of NAME: its .cfg, size, images of a pass, and passes of a step
 case_of() {
     case $1 in
-        yolov3|yolov3-tiny|yolov4|yolov4-tiny) echo "$1 416 64" ;;
-        yolov3-b8|yolov3-tiny-b8|yolov4-b8|yolov4-tiny-b8) echo "${1%-b8} 416 8" ;;
-        darknet53|resnet50) echo "$1 256 128" ;;
+        yolov3|yolov3-tiny|yolov4|yolov4-tiny) echo "$1 416 64 1" ;;
+        yolov[34]-b[48]|yolov[34]-tiny-b[48]) echo "${1%-b?} 416 ${1##*-b} 4" ;;
+        darknet53|resnet50) echo "$1 256 128 1" ;;
         *) return 1 ;;
     esac
 }
@@ -77,7 +78,8 @@ for name in $only; do case_of "$name" >/dev/null || fail "--only knows no case $
 for side in $sides; do
     case $side in
         stock-fp32|stock-tf32|stock-half|stock-half-scaled|fp32|fp16|bf16) ;;
-        torch-f32|torch-tf32|torch-fp16|torch-bf16) ;;
+        torch-f32|torch-tf32|torch-fp16|torch-bf16|fp16-graphs|bf16-graphs) ;;
+        torch-fp16-compiled|torch-bf16-compiled) ;;
         *) fail "--sides knows no $side; --help lists them" ;;
     esac
 done
@@ -125,12 +127,12 @@ cfgs=$source/cfg
 yolo=yolov3 classifiers="darknet53 resnet50" half= rules=pjreddie
 is_alexeyabs "$source" &&
     yolo=yolov4 classifiers=darknet53 half="stock-half stock-half-scaled" rules=alexeyab
-only=${only:-$yolo $yolo-tiny $yolo-b8 $yolo-tiny-b8 $classifiers}
+only=${only:-$yolo $yolo-tiny $yolo-b4 $yolo-b8 $yolo-tiny-b4 $yolo-tiny-b8 $classifiers}
 sides=${sides:-stock-fp32 stock-tf32 $half fp32 fp16 bf16 torch-fp16 torch-bf16}
 [[ $sides != *half* || -x $build/bin/bench-step-stock-half ]] ||
     fail "$build has no bench-step-stock-half: only AlexeyAB's Darknet knows CUDNN_HALF"
 for name in $only; do
-    read -r cfg size batch <<<"$(case_of "$name")"
+    read -r cfg size batch passes <<<"$(case_of "$name")"
     [ -r "$cfgs/$cfg.cfg" ] ||
         fail "cannot read $cfgs/$cfg.cfg; --darknet names a checkout of Darknet"
 done
@@ -148,18 +150,25 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$cores} CUDA_VISIBLE_DEVICES=${CUDA_VI
 export TMPDIR=${TMPDIR:-/tmp}
 unset DARKNET_MATH NVIDIA_TF32_OVERRIDE
 
-# time_left: the seconds that a process started now may take
+# time_left [MOST]: the seconds that a process started now may take
 time_left() {
-    local left=$((limit + 25 - (SECONDS - began)))
-    echo $((left < 90 ? left : 90))
+    local left=$((limit + 25 - (SECONDS - began))) most=${1:-90}
+    echo $((left < most ? left : most))
 }
 
-# run SIDE CFG SIZE BATCH DATA: one process; prints its JSON line
+# run SIDE CFG SIZE BATCH PASSES DATA: one process; prints its JSON line
 run() {
-    local side=$1 cfg=$2 data=$5 darknet_options
-    local common=(--size "$3" --warmup "$warmup" --seconds "$seconds" --phases "$phases")
+    local side=$1 cfg=$2 data=$6 most=90 darknet_options
+    local common=(--size "$3" --subdivisions "$5" --warmup "$warmup" --seconds "$seconds" --phases "$phases")
     darknet_options=("$cfg" --batch "$4" "${common[@]}")
-    local bounded=(timeout -k 5 "$(time_left)")
+    case $side in
+        *-graphs)
+            { cat "$cfg"; printf '\n[amp]\ngraphs=1\n'; } >"$work/graphs.cfg"
+            darknet_options[0]=$work/graphs.cfg ;;
+        *-compiled) common+=(--compile) most=200 ;;
+    esac
+    local bounded=(timeout -k 5 "$(time_left $most)") dtype=${side#torch-}
+    dtype=${dtype%-*}
     case $side in
         stock-fp32) DARKNET_MATH=fp32 NVIDIA_TF32_OVERRIDE=0 "${bounded[@]}" "$build/bin/bench-step-stock" \
                         "${darknet_options[@]}" ;;
@@ -167,8 +176,8 @@ run() {
         stock-half*) [ "$side" = stock-half ] || darknet_options+=(--loss-scale 128)
                      "${bounded[@]}" "$build/bin/bench-step-stock-half" "${darknet_options[@]}" ;;
         torch-*) "${bounded[@]}" "$python" "$bench/peer_torch.py" "$cfg" --device cuda --data "$data" \
-                     --rules $rules --threads "$OMP_NUM_THREADS" --dtype "${side#torch-}" "${common[@]}" ;;
-        *) "${bounded[@]}" "$build/bin/bench-step" "${darknet_options[@]}" --costs "$costs" -amp "$side" ;;
+                     --rules $rules --threads "$OMP_NUM_THREADS" --dtype "$dtype" "${common[@]}" ;;
+        *) "${bounded[@]}" "$build/bin/bench-step" "${darknet_options[@]}" --costs "$costs" -amp "$dtype" ;;
     esac 2>"$work/stderr"
 }
 
@@ -180,8 +189,10 @@ math_of() {
         stock-*) sed -n '/^DARKNET_MATH=/{s/"//g;p;q}' "$work/stderr" ;;
         torch-f32) echo "true fp32 (allow_tf32 off)" ;;
         torch-tf32) echo "fp32, TF32 allowed" ;;
+        torch-*-compiled) echo "autocast ${1#torch-}, by torch.compile" ;;
         torch-*) echo "autocast ${1#torch-}" ;;
         fp32) echo "AMP fp32: true fp32" ;;
+        *-graphs) echo "AMP ${1%-*}, graphs=1" ;;
         *) echo "AMP $1" ;;
     esac
 }
@@ -190,7 +201,8 @@ math_of() {
 record() { printf '{"case": "%s", "name": "%s", %s}\n' "$1" "$2" "$3" >>"$runs"; }
 
 measure() {
-    local name=$1 cfg=$cfgs/$2.cfg size=$3 batch=$4 side line status data=$work/data no_peer=$no_torch
+    local name=$1 cfg=$cfgs/$2.cfg size=$3 batch=$4 passes=$5 side line status data=$work/data
+    local no_peer=$no_torch
     if [[ $sides == *torch* && -z $no_torch && $((SECONDS - began)) -lt $limit ]]; then
         timeout "$(time_left)" "$build/bin/bench-step-stock" "$cfg" --size "$size" --batch "$batch" \
             --dump "$data" 2>>"$log" ||
@@ -207,7 +219,7 @@ measure() {
         fi
         echo "$name, $side ($((SECONDS - began)) s)" >&2
         status=0
-        line=$(run "$side" "$cfg" "$size" "$batch" "$data") || status=$?
+        line=$(run "$side" "$cfg" "$size" "$batch" "$passes" "$data") || status=$?
         { echo "== $name $side"; cat "$work/stderr"; } >>"$log"
         if [ "$status" = 0 ] && [ -n "$line" ]; then
             record "$name" "$side" "\"math\": \"$(math_of "$side")\", ${line:1:-1}"
@@ -244,9 +256,9 @@ measure() {
 } >"$work/machine"
 
 for name in $only; do
-    read -r cfg size batch <<<"$(case_of "$name")"
-    echo "case_$name=$cfg $size $batch" >>"$work/machine"
-    measure "$name" "$cfg" "$size" "$batch"
+    read -r cfg size batch passes <<<"$(case_of "$name")"
+    echo "case_$name=$cfg $size $batch $passes" >>"$work/machine"
+    measure "$name" "$cfg" "$size" "$batch" "$passes"
 done
 echo "took=$((SECONDS - began))" >>"$work/machine"
 

@@ -22,8 +22,10 @@ KIND = {"stock-fp32": "fp32", "fp32": "fp32", "torch-f32": "fp32", "stock-tf32":
 TITLES = {"stock-fp32": "stock fp32", "stock-tf32": "stock TF32", "stock-half": "stock CUDNN_HALF",
           "stock-half-scaled": "stock CUDNN_HALF, loss_scale=128", "fp32": "AMP fp32", "fp16": "AMP fp16",
           "bf16": "AMP bf16",
+          "fp16-graphs": "AMP fp16, graphs", "bf16-graphs": "AMP bf16, graphs",
           "torch-f32": "PyTorch fp32", "torch-tf32": "PyTorch TF32", "torch-fp16": "PyTorch AMP fp16",
-          "torch-bf16": "PyTorch AMP bf16"}
+          "torch-bf16": "PyTorch AMP bf16", "torch-fp16-compiled": "PyTorch AMP fp16, compiled",
+          "torch-bf16-compiled": "PyTorch AMP bf16, compiled"}
 
 
 def rates(machine):
@@ -45,12 +47,13 @@ def add_derived(run, case, machine, rate):
         run["check_update_percent"] = round(100 * run["check_update_ms"] / run["costs_step_ms"], 2)
         run["half_copies_percent"] = round(100 * run["half_copies_ms"] / run["costs_step_ms"], 2)
     if rate[kind] and rate["bandwidth"]:
-        cfg, size, batch = case
+        cfg, size, batch, passes = case
         roof = roofline(f"{machine['cfgs']}/{cfg}.cfg", batch, size, rate[kind] * 1e9,
                         rate["bandwidth"] * 1e9,
                         2 if kind == "half" else 4)
-        run["roof_ms"] = round(roof["roof_ms"], 3)
-        run["roof_percent"] = round(100 * roof["roof_ms"] / run["ms"], 1)
+        ms = passes * (roof["roof_ms"] - roof["update_ms"]) + roof["update_ms"]
+        run["roof_ms"] = round(ms, 3)
+        run["roof_percent"] = round(100 * ms / run["ms"], 1)
 
 
 def losses_by_update(run):
@@ -78,13 +81,33 @@ def print_table(head, body):
             print("  ".join("-" * w for w in widths))
 
 
-def print_case(name, case, rows):
-    cfg, size, batch = case
+def print_operations(title, run, rate):
+    """Where a step's time goes: each operation by kind of layer, and what it reaches of the GPU's rates."""
+    gb_per_s, *gflops = run["limits"]
+    gb_per_s = 1e3 * rate["bandwidth"] if rate["bandwidth"] else gb_per_s
+    gflops = [1e3 * rate[k] if rate[k] else g for k, g in zip(("half", "fp32"), gflops)]
+    body, total = [], sum(row[3] for row in run["operations"])
+    for layer, operation, calls, ms, mb, gflop, in_half in run["operations"]:
+        if not total or ms < .005 * total:
+            continue
+        peak = gflops[not in_half] if gflop else None
+        body.append([f"{layer or 'between layers'}: {operation}", "%g" % calls, show(ms),
+                     show(100 * ms / total, "%.1f"), show(mb / 1e3),
+                     show(100 * mb / ms / gb_per_s if gb_per_s else None, "%.0f"), show(gflop, "%.0f"),
+                     show(100 * gflop / ms * 1e3 / peak if peak else None, "%.0f")])
+    print(f"\nwhere {title}'s step goes, {total:.2f} ms of operations on the GPU "
+          f"(of {run['ms']:.2f} ms a step):")
+    print_table(["", "calls", "ms", "%", "GB", "% of bandwidth", "GFLOP", "% of arithmetic"], body)
+
+
+def print_case(name, case, rows, rate):
+    cfg, size, batch, passes = case
     good = {side: run for side, run in rows.items() if "error" not in run}
-    print(f"\n{name}: {cfg}.cfg, {size}x{size}, {batch} images a step")
+    print(f"\n{name}: {cfg}.cfg, {size}x{size}, {batch} images a "
+          + ("step" if passes == 1 else f"pass, {passes} passes a step"))
     steps = min((len(losses_by_update(r)) for r in good.values()), default=0)
-    head = ["", "ms", "min", "images/s", "x fp32", "x TF32", "input", "forward", "loss", "backward", "update",
-            "MB", "/fp32",
+    head = ["", "ms", "min", "no input", "images/s", "x fp32", "x TF32", "input", "forward", "loss",
+            "backward", "update", "MB", "/fp32",
             "casts %", "chk+upd %", "copies %", "roof ms", "% of roof", "skipped", "loss 1", f"loss {steps}"]
     body = []
     for side, r in rows.items():
@@ -92,7 +115,10 @@ def print_case(name, case, rows):
             continue
         memory = ratio(rows, side, "stock-fp32", "device_mb") if "stock-fp32" in good else None
         values = losses_by_update(r)
-        body.append([TITLES[side], show(r["ms"]), show(r["ms_min"]), show(1e3 * r["batch"] / r["ms"], "%.0f"),
+        # With several passes a part of the copies is hidden behind computing.
+        without = r["ms"] - r["input_ms"] if passes == 1 and "input_ms" in r else None
+        body.append([TITLES[side], show(r["ms"]), show(r["ms_min"]), show(without),
+                     show(1e3 * r["batch"] * passes / r["ms"], "%.0f"),
                      show(ratio(good, "stock-fp32", side, "ms")), show(ratio(good, "stock-tf32", side, "ms"))]
                     + [show(r.get(p + "_ms")) for p in ("input", "forward", "loss", "backward", "update")]
                     + [show(r.get("device_mb"), "%.0f"), show(memory)]
@@ -104,10 +130,15 @@ def print_case(name, case, rows):
         print_table(head, body)
     for side, r in rows.items():
         print(f"{TITLES[side]}: {r['error'] if 'error' in r else 'math: ' + r['math']}")
-    for half in ("fp16", "bf16"):
-        faster = ratio(good, "torch-" + half, half, "ms") if half in good else None
-        if faster:
-            print(f"AMP {half}: {faster:.2f} x as fast as PyTorch's AMP {half}")
+    for half in ("fp16", "bf16", "fp16-graphs", "bf16-graphs"):
+        for how in ("", "-compiled"):
+            other = "torch-" + half.split("-")[0] + how
+            faster = ratio(good, other, half, "ms") if half in good else None
+            if faster:
+                print(f"{TITLES[half]}: {faster:.2f} x as fast as {TITLES[other]}")
+    for side, r in good.items():
+        if r.get("operations"):
+            print_operations(TITLES[side], r, rate)
 
 
 def main():
@@ -117,8 +148,8 @@ def main():
     cases = {}
     for key, value in machine.items():
         if key.startswith("case_"):
-            cfg, size, batch = value.split()
-            cases[key[5:]] = (cfg, int(size), int(batch))
+            cfg, *numbers = value.split()
+            cases[key[5:]] = (cfg, *map(int, numbers))
     for run in runs:
         if "error" not in run:
             run["steps"] = len(run["losses"])
@@ -133,9 +164,10 @@ def main():
           + ", ".join(f"{k} {show(v, '%g')} {'TB/s' if k == 'bandwidth' else 'TFLOP/s'}"
                       for k, v in rate.items()))
     for name, case in cases.items():
-        print_case(name, case, {r["name"]: r for r in runs if r["case"] == name})
-    print("\nms: median of whole steps. The parts are medians of other steps, with waits around each part; "
-          "casts, check + update and half copies too, so that\nsmall operations look dearer than they are. "
+        print_case(name, case, {r["name"]: r for r in runs if r["case"] == name}, rate)
+    print("\nms: median of whole steps; no input: without the copy of the images. The parts are medians of "
+          "other steps, with waits around\neach part; casts, check + update and half copies too, so that "
+          "small operations look dearer than they are. "
           "MB: device memory beyond an empty context.")
     if len(sys.argv) > 3:
         with open(sys.argv[3], "w") as out:

@@ -4,7 +4,7 @@ it.
 
     peer_torch.py CFG --data PREFIX [--rules pjreddie|alexeyab] [--device cpu|cuda]
                   [--dtype f32|tf32|bf16|fp16] [--threads N] [--warmup N] [--iters N] [--seconds N]
-                  [--phases N]
+                  [--phases N] [--subdivisions N] [--compile]
 
 PREFIX.weights, PREFIX.input and PREFIX.truth come from `step CFG --batch N --dump PREFIX`, so that weights,
 images and boxes are Darknet's, and so must the losses be: they are printed for every step. It is what a
@@ -17,6 +17,9 @@ With --device cuda it is what a user would run there: channels_last, cudnn.bench
 fp16; images and labels lie in pinned memory and are copied in every step. f32 is true fp32; tf32 allows TF32
 to cuDNN and cuBLAS. A step ends when the device has done all of it; --phases are more steps, with clocks that
 wait for the device around each part.
+
+--subdivisions passes, of the same images, are one step; --phases are of one pass and an update. --compile has
+torch.compile make forward and backward.
 
 Prints one JSON object on one line, with the keys that `step` prints."""
 import argparse
@@ -452,6 +455,8 @@ def read_arguments():
     arguments.add_argument("--seconds", type=int, default=0,
                            help="measure for about so long instead of --iters steps")
     arguments.add_argument("--phases", type=int, default=1)
+    arguments.add_argument("--subdivisions", type=int, default=1)
+    arguments.add_argument("--compile", action="store_true")
     arguments.add_argument("--lr", type=float, default=1e-4, help="what step.c writes into its .cfg")
     options = arguments.parse_args()
     if options.device == "cpu" and options.dtype in ("tf32", "fp16"):
@@ -491,33 +496,41 @@ def main():
         for loss, head in zip(net.losses(), net(images[:1].to(options.device))):
             loss.prepare(*((truth, head.shape[2], head.shape[3]) if detector else (truth,)), options.device)
         net.train()
+    network = torch.compile(net) if options.compile else net
 
     def clock(wait):
         if on_gpu and wait:
             torch.cuda.synchronize()
         return time.perf_counter()
 
-    def step(wait=False):
-        """The cost, the step's milliseconds, and those of input, forward, loss, backward and update. wait:
-        the device's too."""
-        times = [clock(wait)]
-        gradients.optimizer.zero_grad(set_to_none=True)
+    def train_pass(times, wait):
+        """One subdivision's cost; adds the clock after input, forward, loss and backward to times."""
         x = images
         if on_gpu:
             x = images.to("cuda", non_blocking=True)
             labels.to("cuda", non_blocking=True)
         times.append(clock(wait))
         with autocast:
-            heads = net(x)
+            heads = network(x)
         times.append(clock(wait))
         deltas, costs = zip(*(loss.delta(head) for loss, head in zip(net.losses(), heads)))
         times.append(clock(wait))
+        share = -batch * options.subdivisions
         torch.autograd.backward(heads,
-                                [gradients.scale(d / -batch).to(h.dtype) for d, h in zip(deltas, heads)])
+                                [gradients.scale(d / share).to(h.dtype) for d, h in zip(deltas, heads)])
         times.append(clock(wait))
+        return sum(costs) / len(costs)
+
+    def step(wait=False):
+        """The cost, the step's milliseconds, and those of input, forward, loss, backward and update. wait:
+        the device's too, and of one pass."""
+        passes = 1 if wait else options.subdivisions
+        times = [clock(wait)]
+        gradients.optimizer.zero_grad(set_to_none=True)
+        costs = [train_pass(times, wait) for _ in range(passes)]
         gradients.step()
         times.append(clock(True))
-        cost = float(sum(costs) / len(costs))
+        cost = float(sum(costs)) / passes
         return cost, (times[-1] - times[0]) * 1e3, [(b - a) * 1e3 for a, b in zip(times, times[1:])]
 
     results = []

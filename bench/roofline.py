@@ -3,6 +3,8 @@
 traffic take at given rates.
 
     roofline.py CFG --batch N [--size N] --tflops T --bandwidth TB/S [--bytes 2|4]
+    roofline.py --convolutions SIZE CFG...  prints the shapes of their convolutions, each once, as
+                                           tests/golden/conv_shapes.txt has them
 
 Counted, per layer:
   convolution   2 x multiply-adds for the output, for the input's delta (not of the first layer) and for the
@@ -21,6 +23,7 @@ Counted, per layer:
 No caches, no launches, no workspaces: nobody reaches it. Peaks are the caller's."""
 import argparse
 import json
+import sys
 
 
 def read_cfg(path):
@@ -37,11 +40,12 @@ def read_cfg(path):
 
 
 def roofline(path, batch, size, flops_per_ms, bytes_per_ms, width_of_element):
-    """{"conv_ms", "norm_ms", "other_ms", "update_ms", "roof_ms", "gflop_per_image"}"""
+    """{"conv_ms", "norm_ms", "other_ms", "update_ms", "roof_ms", "gflop_per_image", "convolutions"}: of
+    these [(channels, height, width, filters, size, stride, pad, dilation, groups)]"""
     sections = read_cfg(path)
     net = sections[0][1]
     shape = (int(net.get("channels", 3)), size or int(net["height"]), size or int(net["width"]))
-    outputs = []
+    outputs, shapes = [], []
     convolutions = norms = others = flops_of_all = 0.0
     parameters = 0
     count = lambda s: s[0] * s[1] * s[2] * batch
@@ -55,6 +59,7 @@ def roofline(path, batch, size, flops_per_ms, bytes_per_ms, width_of_element):
                                     number("groups", 1), number("filters", 1))
             pad = k // 2 if number("pad", 0) else number("padding", 0)
             new = (n, (h + 2 * pad - k) // stride + 1, (w + 2 * pad - k) // stride + 1)
+            shapes.append((c, h, w, n, k, stride, pad, 1, groups))
             weights = n * c // groups * k * k
             flops = 2.0 * weights * new[1] * new[2] * batch
             memory = (count(shape) + count(new) + weights) * width_of_element
@@ -96,10 +101,22 @@ def roofline(path, batch, size, flops_per_ms, bytes_per_ms, width_of_element):
     total = convolutions + norms + others + update
     return {"conv_ms": convolutions, "norm_ms": norms, "other_ms": others, "update_ms": update,
             "roof_ms": total,
-            "gflop_per_image": flops_of_all / batch / 1e9}
+            "gflop_per_image": flops_of_all / batch / 1e9, "convolutions": shapes}
+
+
+def print_convolutions(size, *paths):
+    seen = set()
+    for path in paths:
+        for shape in roofline(path, 1, int(size), 1, 1, 2)["convolutions"]:
+            if shape not in seen:
+                print(path.rsplit("/", 1)[-1].removesuffix(".cfg"), *shape)
+            seen.add(shape)
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--convolutions"]:
+        print_convolutions(*sys.argv[2:])
+        sys.exit()
     arguments = argparse.ArgumentParser()
     arguments.add_argument("cfg")
     arguments.add_argument("--batch", type=int, required=True)
@@ -110,4 +127,4 @@ if __name__ == "__main__":
     given = arguments.parse_args()
     result = roofline(given.cfg, given.batch, given.size, given.tflops * 1e9, given.bandwidth * 1e9,
                       given.bytes)
-    print(json.dumps({key: round(value, 3) for key, value in result.items()}))
+    print(json.dumps({key: round(value, 3) for key, value in result.items() if key != "convolutions"}))

@@ -23,6 +23,8 @@
  * update of the parameters, to the half copies of the weights and to casts (costs.h), by CPU time; the
  * medians are in the JSON too.
  *
+ * On a GPU as many steps follow in which each operation of AMP's backend is timed on the device (costs.h).
+ *
  * --seconds N measures for about so long instead of --iters steps, by what the last step
  * before took: 3 to 500 steps.
  *
@@ -424,9 +426,13 @@ int main(int argc, char **argv)
             o.cfg, o.dtype, threads ? atoi(threads) : 0, net->batch, net->w, net->h, o.iters, ms.median,
             ms.min, ms.max, cpu, first, load, rss, applied);
     if (device_mb >= 0) fprintf(result, "\"device_mb\": %.1f, ", device_mb);
+#ifdef AMP
+    costs_operations_begin(net);
+#endif
     print_phases(net, o.phases, result);
 #ifdef AMP
     print_costs(net, o.costs, result);
+    costs_print_operations(net, o.costs, train_step, result);
 #endif
     fprintf(result, "\"losses\": [");
     for (int i = 0; i < o.warmup + o.iters; i++) {

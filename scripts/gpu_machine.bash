@@ -33,6 +33,7 @@ find_gpu() {
         gpu_notes+='what does not fit fails, and times are not its own'
     fi
     PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
+    command -v make > /dev/null || export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
     if [ -z "${CUDNN_ROOT:-}" ]; then
         CUDNN_ROOT=$("${python:-python3}" -c 'import nvidia.cudnn as c; print(list(c.__path__)[0])' \
             2> /dev/null) || CUDNN_ROOT=
@@ -56,7 +57,10 @@ is_alexeyabs() { [ -f "$1/src/darknet.c" ]; } # <Darknet's source>: whether it i
 # What the build takes and this machine lacks, a line each. <Darknet's source>
 lacking() {
     local program text had known
-    for program in cmake make cc c++ nvcc; do command -v "$program" > /dev/null || echo "$program"; done
+    for program in cmake cc c++ nvcc "${python:-python3}"; do
+        command -v "$program" > /dev/null || echo "$program"
+    done
+    command -v make > /dev/null || command -v ninja > /dev/null || echo 'make or ninja'
     command -v patch > /dev/null || command -v git > /dev/null || echo 'patch, or git, which can do its work'
     [ -f "$1/src/yolo_layer.c" ] ||
         echo "Darknet's source: pjreddie's 61c9d02e or AlexeyAB's 59596d78 (--darknet DIR)"
@@ -76,8 +80,9 @@ lacking() {
 }
 
 # <build folder> <Darknet's source> <more of CMake's options...>: for tests and benchmark alike, for this
-# GPU's architecture alone.
+# GPU's architecture alone. MPI is not looked for, since one that is installed by half ends CMake.
 configure_for_gpu() {
     cmake -S "$root" -B "$1" -DDARKNET_AMP_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES="$architecture" \
-        -DDARKNET_SOURCE_DIR="$2" -DDARKNET_AMP_BUILD_BENCH=ON -DDARKNET_AMP_BUILD_STOCK=ON "${@:3}"
+        -DDARKNET_SOURCE_DIR="$2" -DDARKNET_AMP_BUILD_BENCH=ON -DDARKNET_AMP_BUILD_STOCK=ON \
+        -DCMAKE_DISABLE_FIND_PACKAGE_MPI=TRUE "${@:3}"
 }

@@ -4,7 +4,8 @@
  * Conventions, for every operation:
  *  - Activations x, y and deltas dx, dy are NHWC tensors of one dtype (fp32, fp16 or bf16); parameters,
  *    statistics and their gradients are fp32 arrays. Arithmetic is at least fp32 inside; each result is
- *    rounded once on store.
+ *    rounded once on store. (Exponentials and quotients of mish and swish may be coarser where the result has
+ *    16 bits, by 1/50 of a unit in fp16's last place.)
  *  - "delta" is Darknet's: minus the gradient of the loss. Nothing here depends on its sign.
  *  - accumulate = 0 overwrites the output (its old bytes may be garbage or NaN), 1 adds to it.
  *    Parameter gradients (dw, db, dscale, dbias) are always added to.
@@ -292,6 +293,21 @@ typedef struct amp_yolo_result {
     double any_object; /* objectness, over all boxes */
 } amp_yolo_result;
 
+/* What an operation took on the device, summed over its calls from layers of one kind. */
+typedef struct amp_operation_time {
+    char layer[32], operation[32]; /* "convolutional"; empty: between layers. "conv_forward" */
+    long calls;
+    double ms, bytes;   /* bytes: what the operation must read and write at least */
+    double products;    /* multiplications and additions of its matrix products */
+    int half;           /* it is of tensors in 16 bits */
+} amp_operation_time;
+
+typedef struct amp_operation_times {
+    amp_operation_time *rows; /* the longest first; the caller frees them */
+    int count;
+    double bytes_per_ms, half_per_ms, fp32_per_ms; /* the device's limits; 0: unknown */
+} amp_operation_times;
+
 struct amp_backend {
     const char *name;          /* "cpu" */
     char description[256];     /* library, version, instruction set: for the user */
@@ -495,6 +511,11 @@ struct amp_backend {
      * recorded is dropped. After an error, of pass_begin too, nothing was queued; the caller frees *pass. */
     amp_status (*pass_end)(amp_backend *, amp_recorded_pass **pass, int whole, amp_error *);
     void (*pass_free)(amp_backend *, amp_recorded_pass *); /* NULL is fine */
+
+    /* Times operations on the device: from the first call on, which tells nothing, and no pass is recorded
+     * any more. Later calls wait, and tell of the operations since the call before. NULL in a backend that
+     * cannot. */
+    amp_status (*operation_times)(amp_backend *, amp_operation_times *, amp_error *);
 };
 
 /* The backend over oneDNN; NULL and *error where the machine cannot run it. */

@@ -62,6 +62,8 @@ static const shape_case shapes[] = {
     { "connected, vector",                      4, 256, 1, 1, 100, 1, 1, 1, 0, 1, 0, 0 },
     { "connected, batch 1",                     1, 1, 28, 28, 10, 28, 28, 1, 0, 1, 0, 0 },
     { "connected, one output",                  3, 16, 4, 4, 1, 4, 4, 1, 0, 1, 0, 0 },
+    { "connected, a sum of 4100 forward",       2, 4100, 1, 1, 6, 1, 1, 1, 0, 1, 0, 0 },
+    { "connected, and of 4100 backward",        2, 6, 1, 1, 4100, 1, 1, 1, 0, 1, 0, 0 },
     { "grouped, window as large as the input",  1, 8, 3, 3, 8, 3, 3, 1, 0, 2, 0, 0 },
     { "padded, window as large as the input",   1, 8, 3, 3, 8, 3, 3, 1, 1, 1, 0, 0 },
     { "connected, stride 2 in the .cfg",        2, 8, 3, 3, 8, 3, 3, 2, 0, 1, 0, 0 },

@@ -3,6 +3,7 @@
  * seen by the conformance tests. */
 #include "testing.h"
 
+#include "backend/cuda/memory.h"
 #include "backend/cuda/state.h"
 #include "doubles/cublas_double.h"
 #include "doubles/cuda_doubles.h"
@@ -341,7 +342,7 @@ BACKEND_TEST(scratch_grows_and_is_given_back)
     OK(amp_cuda_scratch(b, 1000, &first, e));
     OK(amp_cuda_scratch(b, 500, &second, e));
     assert_ptr_equal(first, second);
-    OK(b->zero(b, first, 1000, e)); /* queued; growing must wait for it */
+    OK(b->zero(b, first, 500, e)); /* queued; growing must wait for it */
     OK(amp_cuda_scratch(b, (size_t)5 << 20, &third, e));
     assert_int_equal((size_t)third % 256, 0);
     assert_true(amp_cuda_bytes() < (size_t)7 << 20);
@@ -408,6 +409,26 @@ BACKEND_TEST(lists_of_arrays_do_not_move_under_a_recording)
     b->release(b, memory);
 }
 
+BACKEND_TEST(scratch_does_not_grow_under_a_recording)
+{
+    open_backend();
+    amp_recorded_pass *pass = NULL;
+    void *scratch;
+    int repeated;
+    OK(amp_cuda_scratch(b, 1000, &scratch, e));
+    for (int again = 0; again < 2; again++) {
+        OK(b->pass_begin(b, &pass, &repeated, e));
+        assert_int_equal(repeated, again);
+        if (again) break;
+        OK(b->zero(b, scratch, 1000, e));
+        OK(b->pass_end(b, &pass, 1, e));
+    }
+    OK(amp_cuda_scratch(b, (size_t)5 << 20, &scratch, e));
+    OK(b->pass_begin(b, &pass, &repeated, e));
+    assert_false(repeated); /* it would write to what was given back */
+    OK(b->pass_end(b, &pass, 0, e));
+}
+
 /* ---- convolutions ---- */
 
 static const amp_conv_desc three_by_three =
@@ -434,6 +455,30 @@ static void run_forward(void)
     OK(b->conv_forward(b, conv, x, NULL, y, e));
     OK(b->synchronize(b, e));
     b->release(b, x), b->release(b, y), b->release(b, w);
+}
+
+/* A convolution's workspace may have grown for an engine that is not used any more. The next one that is
+ * created gives that back, and with it what a recorded pass reads and writes. */
+BACKEND_TEST(a_workspace_does_not_move_under_a_recording)
+{
+    open_backend();
+    amp_recorded_pass *pass = NULL;
+    amp_conv *other;
+    void *workspace;
+    int repeated;
+    OK(b->conv_create(b, &three_by_three, &conv, e));
+    run_forward();
+    OK(amp_cuda_reserve(b, (size_t)16 << 20, &workspace, e));
+    OK(b->pass_begin(b, &pass, &repeated, e));
+    OK(b->zero(b, workspace, 256, e));
+    OK(b->pass_end(b, &pass, 1, e));
+    OK(b->synchronize(b, e));
+    OK(b->conv_create(b, &three_by_three, &other, e));
+    OK(b->pass_begin(b, &pass, &repeated, e));
+    assert_false(repeated);
+    OK(b->pass_end(b, &pass, 0, e));
+    assert_null(pass);
+    b->conv_destroy(b, other);
 }
 
 static int executed(void)
@@ -758,6 +803,77 @@ BACKEND_TEST(any_call_of_cublas_may_fail)
         if (status != AMP_OK) assert_non_null(strstr(error.message, "gemm.c:"));
     }
     assert_true(seen >= 7); /* a handle, its stream, its math, four products */
+}
+
+/* ---- times ---- */
+
+static const amp_operation_time *row_of(const amp_operation_times *t, const char *layer,
+                                        const char *operation)
+{
+    for (int i = 0; i < t->count; i++)
+        if (!strcmp(t->rows[i].layer, layer) && !strcmp(t->rows[i].operation, operation)) return &t->rows[i];
+    fail_msg("no row for %s of \"%s\"", operation, layer);
+    return NULL;
+}
+
+/* Everything that is queued takes 100 microseconds here, behind at most one call of the host's, of 4. */
+static int took(const amp_operation_time *row, int calls)
+{
+    return row->calls == calls && row->ms > .0999 * calls && row->ms < .105 * calls;
+}
+
+BACKEND_TEST(operations_are_timed_by_kind_of_layer)
+{
+    enum { X = 2 * 16 * 6 * 5, Y = 2 * 8 * 6 * 5, W = 8 * 16 * 9 };
+    open_backend();
+    amp_operation_times times;
+    void *x, *y;
+    OK(b->conv_create(b, &three_by_three, &conv, e));
+    run_forward();
+    OK(b->allocate(b, X * 2, &x, e));
+    OK(b->allocate(b, X * 2, &y, e));
+    OK(b->zero(b, x, X * 2, e));
+    OK(b->operation_times(b, &times, e)); /* from now on */
+    assert_int_equal(times.count, 0);
+    assert_null(b->pass_begin);
+    amp_cuda_each_takes(100);
+    const amp_tensor half = { x, AMP_FP16, AMP_NHWC, { 2, 16, 6, 5 } },
+        out = { y, AMP_FP16, AMP_NHWC, { 2, 16, 6, 5 } };
+    for (int i = 0; i < 3; i++) {
+        b->range_push(b, "layer 7 convolutional forward");
+        OK(b->conv_forward(b, conv, x, NULL, y, e));
+        OK(b->activation_forward(b, &half, &out, AMP_LEAKY, e));
+        b->range_pop(b);
+    }
+    b->range_push(b, "layer 8 shortcut forward");
+    OK(b->activation_forward(b, &half, &out, AMP_LEAKY, e));
+    b->range_pop(b);
+    OK(b->zero(b, x, 64, e));
+    OK(b->operation_times(b, &times, e));
+    amp_cuda_each_takes(0);
+    assert_int_equal(times.count, 4);
+    const amp_operation_time *row = row_of(&times, "convolutional", "conv_forward");
+    assert_true(took(row, 3));
+    assert_true(row->bytes == 3. * 2 * (X + Y + W) && row->products == 3 * 2. * W * 2 * 6 * 5 && row->half);
+    row = row_of(&times, "convolutional", "activation_forward");
+    assert_true(took(row, 3) && row->bytes == 3. * 2 * X * 2);
+    row = row_of(&times, "shortcut", "activation_forward");
+    assert_true(took(row, 1) && row->products == 0);
+    assert_true(row_of(&times, "", "zero")->bytes == 64 && !row_of(&times, "", "zero")->half);
+    for (int i = 1; i < times.count; i++) assert_true(times.rows[i - 1].ms >= times.rows[i].ms);
+    /* The double: 1 GHz both, 4 multiprocessors, 8000 bits, 9.0. */
+    assert_true(times.bytes_per_ms == 2e9);
+    assert_true(times.half_per_ms == 4e6 * 4096 && times.fp32_per_ms == 4e6 * 256);
+    free(times.rows);
+    OK(b->operation_times(b, &times, e)); /* nothing since */
+    assert_int_equal(times.count, 0);
+    free(times.rows);
+    amp_cuda_fail_call("cudaEventCreate", 1, cudaErrorMemoryAllocation);
+    for (int i = 0; i < 9; i++)
+        if (b->zero(b, x, 64, &error) != AMP_OK) break;
+    assert_int_equal(error.status, AMP_NO_MEMORY);
+    OK(b->zero(b, x, 64, e));
+    b->release(b, x), b->release(b, y);
 }
 
 /* ---- matrix products ---- */

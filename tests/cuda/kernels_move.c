@@ -121,14 +121,14 @@ TEST(bias_is_added_to_each_pixel)
             }
 }
 
-enum { IMAGES = 2, HEIGHT = 12, WIDTH = 8, CHANNELS = 48, IMAGE = HEIGHT * WIDTH * CHANNELS, OPERATIONS = 12,
-       HALVES = 5 };
+enum { IMAGES = 2, HEIGHT = 12, WIDTH = 8, CHANNELS = 48, IMAGE = HEIGHT * WIDTH * CHANNELS, OPERATIONS = 14,
+       HALVES = 5, POOL = 12 };
 
 /* The operations whose y, or else whose x, is half as high and wide as the others. */
-static int halves(int which) { return which == HALVES || which == HALVES + 1; }
+static int halves(int which) { return which == HALVES || which == HALVES + 1 || which == POOL; }
 
 static amp_status operate(int which, const amp_tensor *x, const amp_tensor *other, const amp_tensor *small,
-                          const amp_tensor *y, const uint8_t *keep, const int32_t *map, amp_error *e)
+                          const amp_tensor *y, uint8_t *keep, const int32_t *map, amp_error *e)
 {
     switch (which) {
     case 0: return amp_cuda_activation_forward(backend, x, y, AMP_LOGISTIC, e);
@@ -143,6 +143,8 @@ static amp_status operate(int which, const amp_tensor *x, const amp_tensor *othe
     case 9: return amp_cuda_gather(backend, x, y, map, 1, e);
     case 10: return amp_cuda_shortcut_forward(backend, x, small, y, .5f, 2, AMP_TANH, e);
     case 11: return amp_cuda_shortcut_backward(backend, small, y, .3f, 1, e);
+    case POOL: return amp_cuda_maxpool_forward(backend, x, y, keep, 2, 2, 0, e);
+    case POOL + 1: return amp_cuda_maxpool_backward(backend, small, keep, y, 2, 2, 0, 1, e);
     default: return amp_cuda_dropout(backend, x, y, keep, 1.5f, 1, e);
     }
 }

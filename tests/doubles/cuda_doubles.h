@@ -86,6 +86,9 @@ void amp_cuda_program_frees(void *);
  * run late; 0 if there is no such stream. */
 int amp_cuda_is_device(const void *p, size_t bytes, const char *what);
 int amp_cuda_enqueue(cudaStream_t stream, const char *what, void (*run)(void *), void *user);
+/* Of an allocation only so many bytes may be used by what is queued from now on: its owner lends it out, and
+ * has more than was asked for. */
+void amp_cuda_lend(cudaStream_t stream, void *block, size_t bytes);
 /* While work runs: whether it is a graph's, which may be launched again. */
 int amp_cuda_of_graph(void);
 /* Called, unless it is NULL, before memory is taken or given back, or page-locked: the real one may wait for
@@ -94,6 +97,9 @@ extern void (*amp_cuda_before_memory)(const char *function);
 /* ... which takes the device so long, while it runs. Events tell times of a clock that knows nothing else,
  * and 4 microseconds of the host's for whatever is queued. */
 void amp_cuda_takes(double microseconds);
+/* And what it takes for each kernel and each operation of a library: at the start AMP_DOUBLE_GPU_TAKES of the
+ * environment, or 0. */
+void amp_cuda_each_takes(double microseconds);
 
 #ifdef __cplusplus
 }

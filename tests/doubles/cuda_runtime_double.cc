@@ -65,12 +65,14 @@ bool shall_fail(const char *function, cudaError_t *status)
 
 /* ------------------------------------------------------------------------------------------------ memory */
 
-enum { GUARD = 256, UNIT = 256 };
+/* Allocations begin at multiples of 256, as CUDA's do, and of no more. */
+enum { GUARD = 256, UNIT = 512 };
 const unsigned short GUARD_WORD = 0xffbf; /* NaN in fp16 and bf16, two of it in fp32 */
 size_t arena_bytes = (size_t)1 << 36;
 const size_t WINDOW = (size_t)16 << 20, STEP = (size_t)2 << 20, KEPT = (size_t)1 << 20;
 
-struct allocation { size_t bytes, span; int number; };
+/* lent: how many of its bytes may be used (amp_cuda_lend), by what is queued now and by what runs now. */
+struct allocation { size_t bytes, span; int number; size_t lent_to_queued, lent; };
 
 struct arena {
     char *base, *next;
@@ -115,6 +117,7 @@ const machine machines[] = {
 };
 const machine *here = machines;
 std::string running; /* for messages */
+double work_takes;   /* microseconds, each kernel and each operation of a library */
 
 /* Calls that ask what there is need no context. */
 bool machine_refuses(const char *function, cudaError_t *status)
@@ -131,7 +134,8 @@ bool machine_refuses(const char *function, cudaError_t *status)
 struct from_environment {
     from_environment()
     {
-        const char *name = std::getenv("AMP_DOUBLE_GPU");
+        const char *name = std::getenv("AMP_DOUBLE_GPU"), *takes = std::getenv("AMP_DOUBLE_GPU_TAKES");
+        if (takes) work_takes = std::atof(takes);
         if (!name || std::sscanf(name, "%d.%d", &device.major, &device.minor) == 2) return;
         for (const machine &one : machines)
             if (!std::strcmp(one.name, name)) {
@@ -281,7 +285,7 @@ char *take(arena &a, size_t bytes)
             fill_guard(at + bytes, span - GUARD - bytes);
             SHUT_REGION(at - GUARD, GUARD);
             SHUT_REGION(at + bytes, span - GUARD - bytes);
-            a.blocks[at] = { bytes, span, ++allocations };
+            a.blocks[at] = { bytes, span, ++allocations, bytes, bytes };
             amp_shim::races_allocated(at, bytes);
             forget_freed(a, at - GUARD, span);
             return at;
@@ -325,7 +329,7 @@ const std::pair<char *const, allocation> *find(const arena &a, const void *p)
 {
     const arena *a = within(device_memory, p) ? &device_memory : &managed_memory;
     auto b = find(*a, p);
-    if (b) *from = b->first, *to = b->first + b->second.bytes;
+    if (b) *from = b->first, *to = b->first + b->second.lent;
 }
 
 #if AMP_SHIM_RACES
@@ -357,9 +361,10 @@ std::string refusal(const void *p, size_t bytes)
     }
     auto b = find(*a, p);
     if (b) {
-        if ((char *)p + bytes <= b->first + b->second.bytes) return "";
+        size_t usable = !bytes ? b->second.bytes : open_count ? b->second.lent : b->second.lent_to_queued;
+        if ((char *)p + bytes <= b->first + usable) return "";
         std::snprintf(text, sizeof text, "%zu bytes at offset %zu of allocation %d, which has %zu", bytes,
-            (size_t)((char *)p - b->first), b->second.number, b->second.bytes);
+            (size_t)((char *)p - b->first), b->second.number, usable);
         return text;
     }
     auto after = a->freed.upper_bound((char *)p);
@@ -616,6 +621,7 @@ void enqueue(launch l, cudaStream_t on, const std::vector<argument> &arguments)
         }
     if (fault_count > before) { result(sticky); return; }
     put(s, std::string("kernel ") + l.kernel, [l] {
+        device_clock += work_takes;
         if (!run_grid(l)) sticky = cudaErrorLaunchFailure;
     });
 }
@@ -633,6 +639,7 @@ long long cycles()
 extern "C" {
 
 void amp_cuda_takes(double microseconds) { device_clock += microseconds; }
+void amp_cuda_each_takes(double microseconds) { work_takes = microseconds; }
 
 void amp_cuda_report(const char *format, ...)
 {
@@ -706,12 +713,31 @@ int amp_cuda_is_device(const void *p, size_t bytes, const char *what)
     return 0;
 }
 
+void amp_cuda_lend(cudaStream_t on, void *block, size_t bytes)
+{
+    auto at = device_memory.blocks.find((char *)block);
+    stream *s = stream_of(on);
+    if (!s || at == device_memory.blocks.end()) return;
+    at->second.lent_to_queued = bytes;
+    int number = at->second.number;
+    auto lend = [=] {
+        auto then = device_memory.blocks.find((char *)block);
+        if (then == device_memory.blocks.end() || then->second.number != number) return;
+        then->second.lent = bytes;
+        amp_shim::races_freed();
+    };
+    double clock = host_clock; /* the real one does nothing here, and takes no time for it */
+    if (s->captured || !s->queue.empty()) put(s, "a loan", lend);
+    else lend();
+    host_clock = clock;
+}
+
 int amp_cuda_enqueue(cudaStream_t on, const char *what, void (*run)(void *), void *user)
 {
     stream *s = stream_of(on);
     if (!s) return amp_cuda_report("%s on a stream that does not exist", what), 0;
     ++counts.library;
-    put(s, what, [=] { run(user); });
+    put(s, what, [=] { device_clock += work_takes, run(user); });
     return 1;
 }
 
@@ -1286,6 +1312,14 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, const void *)
 {
     ENTER("cudaFuncGetAttributes");
     *out = cudaFuncAttributes();
+    return cudaSuccess;
+}
+
+/* Of the numbers that a GPU's limits follow from: one that moves 2 TB/s at 1 GHz. */
+cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr which, int)
+{
+    ENTER("cudaDeviceGetAttribute");
+    *out = which == cudaDevAttrGlobalMemoryBusWidth ? 8000 : 1000000;
     return cudaSuccess;
 }
 

@@ -315,7 +315,15 @@ static inline float __fadd_rn(float a, float b) { return rounded(rounded(a) + ro
 static inline float __fsub_rn(float a, float b) { return rounded(rounded(a) - rounded(b)); }
 static inline float __fmul_rn(float a, float b) { return rounded(a * b); }
 static inline float __fdiv_rn(float a, float b) { return a / b; }
-static inline float __fdividef(float a, float b) { return a / b; }
+/* The special function units' are wrong by as much as the CUDA C++ Programming Guide allows, to either side:
+ * so many units in the last place. */
+static inline float off_by(float value, float units)
+{
+    return value + (__float_as_uint(value) & 1 ? units : -units) * value * 0x1p-24f;
+}
+static inline float __fdividef(float a, float b) { return std::fabs(b) > 0x1p126f ? 0 : off_by(a / b, 2); }
+static inline float shim_expf(float x) { return off_by(std::exp(x), 2 + std::floor(std::fabs(1.173f * x))); }
+#define __expf shim_expf /* the C library has one, too */
 static inline float __frcp_rn(float a) { return 1 / a; }
 static inline float __fsqrt_rn(float a) { return std::sqrt(a); }
 static inline float __frsqrt_rn(float a) { return (float)(1 / std::sqrt((double)a)); }

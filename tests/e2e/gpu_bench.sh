@@ -25,9 +25,9 @@ stand_in_nvidia_smi gpu
 stand_in_python3 gpu
 mkdir -p 'a build/bin'
 stand_in_bench 'a build'
-# The stand-ins know no key that bench/step.c does not print.
+# The stand-ins know no key that bench/step.c and costs.c do not print.
 for key in $(grep -o '"[a-z_]*": ' 'a build/bin/bench-step' | sort -u | tr -d '": '); do
-    grep -qE "\\\\\"$key\\\\\"|\"${key%_ms}\"" "$SOURCE_DIR/bench/step.c" ||
+    grep -qE "\\\\\"$key\\\\\"|\"${key%_ms}\"" "$SOURCE_DIR"/bench/{step,costs}.c ||
         fail "bench/step.c prints no $key"
 done
 export CALLS=$PWD/calls
@@ -42,19 +42,22 @@ bench() { # bench <expected status> <arguments...>
 says() { grep -qE -- "$1" said || fail "the table has no '$1': $(cat said)"; }
 
 # Every case, every side of Darknet's; PyTorch's say why they are not there. The roofline
-# knows all six .cfg files.
+# knows all .cfg files.
 bench 0 --json 'the results.jsonl' --log log
-[ "$(grep -c '^bench-step-stock .*MATH=fp32 TF32=0$' calls)" = 6 ] || fail "stock fp32: $(grep stock calls)"
-[ "$(grep -c '^bench-step-stock .*MATH=tf32 TF32=$' calls)" = 6 ] || fail "stock TF32: $(grep stock calls)"
-[ "$(grep -c '^bench-step .*--costs 5 -amp \(fp32\|fp16\|bf16\) MATH= TF32=$' calls)" = 18 ] ||
+[ "$(grep -c '^bench-step-stock .*MATH=fp32 TF32=0$' calls)" = 8 ] || fail "stock fp32: $(grep stock calls)"
+[ "$(grep -c '^bench-step-stock .*MATH=tf32 TF32=$' calls)" = 8 ] || fail "stock TF32: $(grep stock calls)"
+[ "$(grep -c '^bench-step .*--costs 5 -amp \(fp32\|fp16\|bf16\) MATH= TF32=$' calls)" = 24 ] ||
     fail "AMP: $(grep -v stock calls)"
-grep -q '^bench-step .*/yolov3-tiny.cfg --batch 8 --size 416 ' calls || fail "no yolov3-tiny-b8: $(cat calls)"
+grep -q '^bench-step .*/yolov3-tiny.cfg --batch 8 --size 416 --subdivisions 4 ' calls ||
+    fail "no yolov3-tiny-b8: $(cat calls)"
 grep -q '^bench-step .*/darknet53.cfg --batch 128 --size 256 ' calls || fail "no darknet53: $(cat calls)"
 says '^NVIDIA H100 80GB HBM3 \(81559 MiB\), driver 570.1'
 says "^roofline at \\(NVIDIA's data sheet, dense; not measured here\\): half 989.5 TFLOP/s"
 says '^resnet50: resnet50.cfg, 256x256, 128 images a step'
-says '^stock fp32 +40.00 +40.00 +1600 +1.00 +1.00 +0.50 +3.00 +1.00 +5.00 +0.50 +4000 +1.00 +- '
-says '^AMP fp16 +10.00 +10.00 +6400 +4.00 +4.00 .* 1000 +0.25 +1.20 +2.00 +0.80 '
+says '^yolov3-b4: yolov3.cfg, 416x416, 4 images a pass, 4 passes a step'
+says '^stock fp32 +40.00 +40.00 +39.50 +1600 +1.00 +1.00 +0.50 +3.00 +1.00 +5.00 +0.50 +4000 +1.00 +- '
+says '^AMP bf16 +10.00 +10.00 +- +1600 ' # 4 times 4 images
+says '^AMP fp16 +10.00 +10.00 +9.50 +6400 +4.00 +4.00 .* 1000 +0.25 +1.20 +2.00 +0.80 '
 says '^PyTorch AMP fp16: no PyTorch with CUDA'
 says '^stock TF32: math: DARKNET_MATH=tf32: what it means'
 [ ! -e 'the results.jsonl.runs' ] || fail 'what was noted meanwhile is still there'
@@ -62,14 +65,24 @@ python3 - 'the results.jsonl' << 'END' || fail 'the JSON is not what was promise
 import json, sys
 machine, *runs = [json.loads(line) for line in open(sys.argv[1])]
 assert machine["machine"]["capability"] == "9.0" and machine["rates"]["bandwidth"] == 3.35, machine
-assert len(runs) == 6 * 7 and sum("error" in r for r in runs) == 12, len(runs)
+assert len(runs) == 8 * 7 and sum("error" in r for r in runs) == 16, len(runs)
 assert all(r["roof_percent"] > 0 for r in runs if "ms" in r)
 END
+
+# With graphs the .cfg is a copy that asks for them.
+bench 0 --only yolov3-b4 --sides 'bf16 bf16-graphs torch-bf16-compiled'
+grep -q '^bench-step [^ ]*/graphs.cfg .*-amp bf16 .*graphs=1' calls || fail "graphs: $(cat calls)"
+! grep '^bench-step [^ ]*/yolov3.cfg .*graphs=1' calls || fail 'graphs where they were not asked for'
+says '^AMP bf16, graphs: math: AMP bf16, graphs=1'
+says '^PyTorch AMP bf16, compiled: no PyTorch'
 
 # An unknown GPU has no roofline, given rates make one.
 GPU='NVIDIA Titan' bench 0 --only yolov3-tiny --sides 'fp16 bf16'
 says '^roofline at \(none known of this GPU; not measured here\): half - TFLOP/s'
 says '^AMP bf16 .* - +- +1 '
+says "^where AMP bf16's step goes, 8.00 ms of operations on the GPU \\(of 10.00 ms a step\\)"
+says '^convolutional: conv_forward +75 +6.00 +75.0 +3.00 +50 +300 +50$'
+says '^between layers: cast +1 +2.00 +25.0 +1.00 +50 +0 +-$'
 GPU='NVIDIA Titan' bench 0 --only yolov3-tiny --sides fp16 --half-tflops 100 --bandwidth 1
 says '^roofline at \(as given, else none known of this GPU; not measured here\): half 100 TFLOP/s, tf32 - '
 
@@ -119,8 +132,8 @@ done
 build='its build'
 (DARKNET_TREE=$ALEXEYAB_TREE && stand_in_bench "$build")
 bench 1 --limit 0
-[ "$(grep -c '^yolov4.* 416x416, \|^darknet53: ' said)" = 5 ] &&
-    [ "$(grep -c '^stock.* left out' said)" = 20 ] ||
+[ "$(grep -c '^yolov4.* 416x416, \|^darknet53: ' said)" = 7 ] &&
+    [ "$(grep -c '^stock.* left out' said)" = 28 ] ||
     fail "its cases: $(cat said)"
 bench 0 --only 'yolov4 yolov4-tiny-b8' --json its.jsonl
 [ "$(grep -c '^bench-step-stock .*MATH=\(fp32 TF32=0\|tf32 TF32=\)$' calls)" = 4 ] ||
@@ -128,7 +141,7 @@ bench 0 --only 'yolov4 yolov4-tiny-b8' --json its.jsonl
 [ "$(grep -c '^bench-step-stock-half .* MATH= TF32=$' calls)" = 4 ] &&
     [ "$(grep -c '^bench-step-stock-half .*--loss-scale 128 MATH=' calls)" = 2 ] ||
     fail "CUDNN_HALF: $(grep half calls)"
-grep -q "^bench-step $ALEXEYAB_TREE/cfg/yolov4-tiny.cfg --batch 8 --size 416 " calls ||
+grep -q "^bench-step $ALEXEYAB_TREE/cfg/yolov4-tiny.cfg --batch 8 --size 416 --subdivisions 4 " calls ||
     fail "its .cfg: $(cat calls)"
 says '^stock CUDNN_HALF, loss_scale=128 +40.00 '
 says '^stock CUDNN_HALF: math: CUDNN_HALF=1 as shipped: loss_scale=1'

@@ -106,16 +106,20 @@ stand_in "$2/bin/shapes" <<< $'#!/bin/sh\n'"$said"
 for dtype in '' '-amp off'; do
     stand_in "$2/bin/bench-step${dtype:+-stock}" << TO
 #!/bin/bash
-shift # the .cfg
-keep=()
+cfg='$SOURCE_DIR/cfg/shapes.cfg' keep=()
+if grep -q '^graphs=1' "\$1"; then
+    sed 's/^\[amp\]$/&\ngraphs=1/' "\$cfg" > graphs.cfg
+    cfg=graphs.cfg
+fi
+shift
 while [ \$# -gt 0 ]; do
     case \$1 in
-        --size | --batch | --warmup | --seconds | --phases | --costs) shift ;;
+        --size | --batch | --subdivisions | --warmup | --seconds | --phases | --costs) shift ;;
         *) keep+=("\$1") ;;
     esac
     shift
 done
-exec '$DOUBLES/tests/bench-step-on-doubles' '$SOURCE_DIR/cfg/shapes.cfg' --size 32 --batch 1 --warmup 1 \
+exec '$DOUBLES/tests/bench-step-on-doubles' "\$cfg" --size 32 --batch 1 --warmup 1 \
     --iters 1 --phases 1 --costs 1 "\${keep[@]}" $dtype
 TO
 done

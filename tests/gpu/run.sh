@@ -11,18 +11,18 @@
 #   --build DIR      the build and the logs, kept for the next time (default build/gpu in the repository)
 #   --out DIR        where summary.txt and logs.tar.gz are left (default: the folder of the build)
 #   --limit N        seconds for all, the build included; what they do not reach is skipped (default 525)
-#   --continue       leaves out what passed in this build folder before
+#   --continue       leaves out what passed in this build folder before, unless the build makes other programs
 #   --help           this text
 #
-# It takes CMake 3.22, make, a C and C++ compiler, patch or git, the CUDA toolkit with cuBLAS and cuRAND,
-# cuDNN and CMocka, and says at once which of them lack. oneDNN is not needed, nor a network; PyTorch is
-# measured where python3 has it.
+# It takes CMake 3.22, make or ninja, a C and C++ compiler, patch or git, python3, the CUDA toolkit with
+# cuBLAS and cuRAND, cuDNN and CMocka, and says at once which of them lack. oneDNN is not needed, nor a
+# network; PyTorch is measured where python3 has it.
 #
 # A stage that no time is left for is skipped. So what the next decision hangs on comes first: whether the
-# program can compute on this GPU at all, or all ends there; `darknet amp selftest`, conformance of the
-# operations that a training step is made of, parity, the speed of yolov3 and yolov3-tiny (AlexeyAB's:
-# of yolov4 and yolov4-tiny, with CUDNN_HALF). Then all other tests, then compute-sanitizer, and last the
-# benchmark's other cases and sides.
+# program can compute on this GPU at all, or all ends there; `darknet amp selftest`, parity, the speed of
+# yolov3 and yolov3-tiny (AlexeyAB's: of yolov4 and yolov4-tiny, with CUDNN_HALF), with 64 images a pass, and
+# with 4 and 8, with and without CUDA graphs. Then conformance of the operations and all other tests, the
+# compiled PyTorch, compute-sanitizer, and last the benchmark's other cases and sides.
 #
 # Exit status: 0 nothing failed, 1 a stage failed, 2 wrong options or something lacks, 77 no GPU.
 # DARKNET_AMP_COMMIT: the commit, for results of a copy without .git.
@@ -77,8 +77,8 @@ say() { tee -a "$out/summary.txt"; }
 
 begin_results() {
     local passed=
-    if [ -n "$go_on" ]; then
-        passed=$(grep '"status":"passed"' "$logs/results.jsonl" 2> /dev/null)
+    if [ -n "$go_on" ]; then # the build is brought up to date every time
+        passed=$(grep '"status":"passed"' "$logs/results.jsonl" 2> /dev/null | grep -v '"stage":"build"')
     else
         rm -f "$logs"/*
     fi
@@ -198,6 +198,24 @@ configure_and_build() {
     echo "result: $(sed -n 's/^-- Found \(cuDNN:.*version\)/\1/p' "$logs/build.log")"
 }
 
+# All that results depend on: the programs, and the scripts around them.
+checksum() {
+    local scripts=("$root/tests/gpu/run.sh" "$root"/bench/*.sh "$root"/bench/*.py)
+    (cd "$build/build" && find . -name CMakeFiles -prune -o -type f \( -perm -u+x -o -name '*.so*' \) \
+        -print0 | sort -z | xargs -0 cat "${scripts[@]}" | cksum)
+}
+
+# With --continue: what other programs have passed is run again.
+discard_other_results() {
+    local now
+    now=$(checksum)
+    if [ -n "$go_on" ] && [ "$now" != "$(cat "$logs/checksum" 2> /dev/null)" ]; then
+        sed -i '/"stage":"build"/!{/"kind":"stage"/d}' "$logs/results.jsonl"
+        echo 'The programs or scripts have changed: everything is run again.' | say
+    fi
+    echo "$now" > "$logs/checksum"
+}
+
 # ---- what is run ----
 
 # Whether the program can compute here: else all that follows would fail, and say the same.
@@ -210,7 +228,13 @@ device() {
     return $status
 }
 
-ops() { bounded 120 env AMP_TEST_GUARD=1 "$build/build/tests/$1"; }
+ops() { bounded 120 env AMP_TEST_GUARD=1 "$build/build/tests/$1" "${@:2}"; }
+
+# engines <networks...>: of all their convolutions, at the benchmark's size
+engines() {
+    python3 "$root/bench/roofline.py" --convolutions 416 "${@/#/$darknet/cfg/}" > shapes || return
+    ops gpu_engines shapes
+}
 
 conformance() {
     local name
@@ -375,26 +399,29 @@ run_sanitizers() {
 }
 
 run_all() {
-    local network half="${dtypes[*]}" torch yolo=yolov3 own='' few='plain yolo' \
+    local network half="${dtypes[*]}" torch graphs compiled yolo=yolov3 own='' few='plain yolo' \
         classifiers='darknet53 resnet50' more='classifier deconvolutional masked rnn gru lstm'
-    torch=torch-${half// / torch-}
+    torch=torch-${half// / torch-} graphs="${half// /-graphs }-graphs"
+    compiled="${torch// /-compiled }-compiled"
     [ -z "$fork" ] || yolo=yolov4 own='stock-half stock-half-scaled ' few=yolo classifiers=darknet53 \
         more='gaussian region classifier masked averaged'
     stage 'build' configure_and_build || return
+    discard_other_results
     stage 'the GPU' device || [ "$(time_left)" -lt 5 ] || return
     stage 'selftest' bounded 120 "$build/build/bin/darknet" amp selftest
-    conformance backend_conv backend_kernels_norm backend_yolo backend_step
     for network in $few; do stage "parity $network" parity $network; done
     benchmark 120 $yolo "stock-tf32 $own$half $torch"
     benchmark 60 $yolo-tiny "stock-tf32 $own$half $torch"
-    conformance backend_cast backend_gemm backend_kernels_move backend_kernels_update \
-        backend_yolo_alexeyab update unlisted
-    stage "cuDNN's engines agree" ops gpu_engines
+    benchmark 120 "$yolo-b4 $yolo-b8" "stock-tf32 $half $graphs $torch"
+    conformance backend_conv backend_kernels_norm backend_yolo backend_step backend_cast backend_gemm \
+        backend_kernels_move backend_kernels_update backend_yolo_alexeyab update unlisted
+    stage "cuDNN's engines agree" engines $yolo.cfg $yolo-tiny.cfg
     stage 'tensors of more than 2^31 elements' ops gpu_large
     for network in $more; do stage "parity $network" parity $network; done
     stage 'shapes' shapes
     stage 'plans' plans
-    benchmark 60 "$yolo-b8 $yolo-tiny-b8" "stock-tf32 $own$half $torch"
+    benchmark 90 "$yolo-tiny-b4 $yolo-tiny-b8" "stock-tf32 $own$half $graphs $torch"
+    benchmark 240 "$yolo $yolo-tiny" "$half $compiled"
     run_sanitizers
     benchmark 100 "$classifiers" "stock-tf32 $half $torch"
     benchmark 200 "$yolo $yolo-tiny" 'stock-fp32 fp32'

@@ -24,6 +24,7 @@ enum {
 /* One element where amp_pack holds 16 bytes. */
 template <class T> struct amp_single {
     static const int count = 1;
+    static const bool half = sizeof(T) == 2;
     T one;
     __device__ __forceinline__ float get(int) const { return amp_load(one); }
     __device__ __forceinline__ void set(int, float v) { one = amp_store<T>(v); }

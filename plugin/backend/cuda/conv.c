@@ -18,7 +18,7 @@
 enum { FORWARD, BACKWARD_WEIGHTS, BACKWARD_DATA, BACKWARD_DATA_ADDING, PASSES };
 
 struct amp_conv {
-    amp_conv_desc desc;
+    amp_conv_desc desc;            /* first: times.cu reads it */
     amp_shape y;
     int connected;                 /* 1: it runs as matrix products, else by cuDNN's plans */
     int inputs;                    /* of a connected layer: x (n, inputs), w (k, inputs), y (n, k) */

@@ -127,6 +127,7 @@ void amp_cuda_destroy(amp_backend *backend)
     amp_cuda_tables_destroy(cuda);
     amp_cuda_uploads_free(backend);
     amp_cuda_spares_free(backend);
+    amp_cuda_times_free(cuda);
     amp_cuda_release(backend, cuda->workspace);
     amp_cuda_release(backend, cuda->scratch);
     if (cuda->uploaded) cudaEventDestroy(cuda->uploaded);
@@ -156,7 +157,8 @@ amp_backend *amp_cuda_backend_create(amp_error *error)
 {
     amp_cuda_backend *cuda = amp_allocated(calloc(1, sizeof *cuda));
 #define ENTRY(operation) .operation = amp_cuda_##operation,
-    cuda->base = (amp_backend){ .name = "cuda", .adds_to_batchnorm = 1, AMP_BACKEND_OPERATIONS(ENTRY) };
+    cuda->base = (amp_backend){ .name = "cuda", .adds_to_batchnorm = 1, AMP_BACKEND_OPERATIONS(ENTRY)
+                                .operation_times = amp_cuda_operation_times };
     if (open_libraries(cuda, error) == AMP_OK) return &cuda->base;
     amp_cuda_destroy(&cuda->base);
     return NULL;

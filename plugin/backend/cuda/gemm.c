@@ -87,7 +87,8 @@ static amp_status round_to(amp_backend *backend, const float *from, amp_dtype dt
     return amp_cuda_cast(backend, &src, &dst, 0, error);
 }
 
-/* *out: the factor rounded to the dtype, in its cached copy or in scratch. */
+/* *out: the factor rounded to the dtype, in its cached copy or in scratch. A cast that fails has written
+ * nothing: the copy stays one of the version before. */
 static amp_status prepare(amp_backend *backend, const amp_factor *f, size_t count, amp_dtype dtype,
                           void *scratch, const void **out, amp_error *error)
 {
@@ -98,7 +99,6 @@ static amp_status prepare(amp_backend *backend, const amp_factor *f, size_t coun
                                  count * amp_dtype_size(dtype), &entry, error));
     *out = entry->copy;
     if (entry->version == f->version) return AMP_OK;
-    entry->version = 0;
     AMP_TRY(round_to(backend, f->data, dtype, entry->copy, count, error));
     entry->version = f->version;
     return AMP_OK;

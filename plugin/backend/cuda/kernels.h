@@ -40,6 +40,10 @@ amp_status amp_cuda_weights_to_krsc(amp_backend *, amp_cuda_table *, const amp_c
 amp_status amp_cuda_gradient_from_krsc(amp_backend *, const void *krsc, amp_dtype, float factor, float *oihw,
                                        int k, int c, int size_h, int size_w, amp_error *);
 
+/* times.cu: operation_times of backend.h; and, for destroy, gives back what it takes. */
+amp_status amp_cuda_operation_times(amp_backend *, amp_operation_times *, amp_error *);
+void amp_cuda_times_free(amp_cuda_backend *);
+
 /* spin.cu: keeps all multiprocessors busy for that many cycles of the GPU's clock. */
 amp_status amp_cuda_spin(amp_backend *, long long cycles, amp_error *);
 

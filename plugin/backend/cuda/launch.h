@@ -41,6 +41,7 @@ template <> __device__ __forceinline__ __nv_bfloat16 amp_store<__nv_bfloat16>(fl
 /* 16 bytes of T, moved in one access: 8 halves or 4 floats. Memory must be 16-byte aligned. */
 template <class T> struct alignas(16) amp_pack {
     static const int count = 16 / sizeof(T);
+    static const bool half = sizeof(T) == 2;
     uint4 bits;
     __device__ __forceinline__ float get(int i) const
     {

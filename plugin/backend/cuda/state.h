@@ -59,6 +59,7 @@ typedef struct amp_cuda_backend {
     amp_cuda_table step, statistics, arrays; /* update.cu's: for finish_step; for statistics alone; for
                                                 check_gradients */
     amp_cuda_table weights;       /* weights.cu's, of all convolutions */
+    struct amp_cuda_times *times; /* times.cu's; NULL until somebody asks */
     struct amp_cuda_spare *spares; /* memory.c's: of dropped copies of weights, until the next are loaded */
     void *decision;               /* update.cu's, page-locked: its last decision; NULL until the first */
     cudaEvent_t decided;          /* recorded after the copy of the decision to the CPU */

@@ -60,6 +60,14 @@ typedef struct amp_bench_layer {
     double operations, bytes;  /* of a forward: arithmetic; fp32 input, weights and output. 0: not known */
 } amp_bench_layer;
 
+/* An operation of the backend, as amp_operation_time has it, of one pass and an update. */
+typedef struct amp_bench_operation {
+    char layer[32], name[32];
+    double calls, ms, bytes, products;
+    double of_bandwidth, of_arithmetic; /* what it reaches of the device's limits, in percent; 0: not known */
+    int in_half;
+} amp_bench_operation;
+
 /* One dtype. */
 typedef struct amp_bench_side {
     const char *dtype;             /* "stock", "fp32", "bf16", "fp16" */
@@ -76,6 +84,9 @@ typedef struct amp_bench_side {
     double loaded_mb;              /* what a training's loader holds besides, for a batch of one pass */
     amp_bench_layer *layers;
     int layer_count;
+    amp_bench_operation *operations; /* of a GPU; the longest first */
+    int operation_count;
+    double bytes_per_ms, half_per_ms, fp32_per_ms; /* the GPU's limits; 0: unknown */
     int done;                      /* the program has ended well, and everything has been read */
     int left_out;                  /* this machine cannot run it (see note), and -dtypes did not name it */
     /* By amp_bench_summarize: */

@@ -8,6 +8,8 @@
  *     memory PEAK LOADED                         MB so far; of a training's loader, for one pass
  *   * pass                                       with clocks around the layers; not with -detect
  *     layer INDEX TYPE HALF MISALIGNED FORWARD BACKWARD OPERATIONS BYTES
+ *     limits BYTES HALF FP32                     of a GPU, each in a millisecond
+ *     operation LAYER NAME CALLS MS BYTES PRODUCTS HALF    of one pass and an update; LAYER - is none
  *     done STEPS                                 how many were measured
  *
  * After those with a star it waits for its turn. */
@@ -183,11 +185,35 @@ static void measure_layers(child *c)
     amp_layer_clocks_free(clocks);
 }
 
+/* What the backend's operations take on a GPU, where it can tell. */
+static amp_status measure_operations(child *c, amp_error *error)
+{
+    amp_backend *b = c->amp ? amp_engine_backend(c->amp->engine) : NULL;
+    amp_operation_times t;
+    double ms[AMP_BENCH_STEP];
+    if (!b || !b->operation_times) return AMP_OK;
+    AMP_TRY(b->operation_times(b, &t, error));
+    for (int i = 0; !c->stopped && i < LEAST_PASSES; i++) {
+        step(c, ms);
+        if (i == LEAST_PASSES - 1) AMP_TRY(b->operation_times(b, &t, error));
+        end_turn(c, "pass");
+    }
+    if (c->stopped) return AMP_OK;
+    amp_turns_send("limits %.9g %.9g %.9g", t.bytes_per_ms, t.half_per_ms, t.fp32_per_ms);
+    for (const amp_operation_time *o = t.rows; o < t.rows + t.count; o++)
+        amp_turns_send("operation %s %s %.9g %.9g %.9g %.9g %d", o->layer[0] ? o->layer : "-", o->operation,
+                       (double)o->calls / LEAST_PASSES, o->ms / LEAST_PASSES, o->bytes / LEAST_PASSES,
+                       o->products / LEAST_PASSES, o->half);
+    free(t.rows);
+    return AMP_OK;
+}
+
 static amp_status measure_all(child *c, amp_error *error)
 {
     AMP_TRY(load(c, error));
     AMP_TRY(measure(c, error));
     if (!c->stopped && !c->request->detect) measure_layers(c);
+    if (!c->stopped && !c->request->detect) AMP_TRY(measure_operations(c, error));
     if (!c->stopped) amp_turns_send("done %ld", c->measured);
     return AMP_OK;
 }

@@ -46,6 +46,26 @@ static const amp_field layer_fields[] = {
     LAYER("backward_ms", backward_ms), LAYER("share", share),
     LAYER("operations", operations), LAYER("bytes", bytes), { 0 } };
 
+static void share_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    double percent = *(const double *)cell->value;
+    if (percent > 0) snprintf(text, AMP_CELL_TEXT, "%.0f", percent);
+}
+
+#define OPERATION(key, member, ...) AMP_FIELD_AS(key, amp_bench_operation, member, __VA_ARGS__)
+static const amp_field operation_fields[] = {
+    OPERATION("layer", layer, .title = "layer", .left = 1),
+    OPERATION("operation", name, .title = "operation", .left = 1),
+    OPERATION("calls", calls, .title = "calls", .format = "%g"),
+    OPERATION("ms", ms, .title = "ms", .cell = number_cell),
+    OPERATION("bytes", bytes, .title = "MB", .format = "%.1f", .unit = 1e6),
+    OPERATION("percent_of_bandwidth", of_bandwidth, .known = AMP_ABOVE_0, .title = "% of bandwidth",
+              .cell = share_cell),
+    OPERATION("operations", products, .title = "GFLOP", .format = "%.2f", .unit = 1e9),
+    OPERATION("percent_of_arithmetic", of_arithmetic, .known = AMP_ABOVE_0, .title = "% of arithmetic",
+              .cell = share_cell),
+    AMP_FLAG_AS("half", amp_bench_operation, in_half), { 0 } };
+
 #define SPREAD(key, member) AMP_FIELD_AS(key, amp_bench_spread, member)
 static const amp_field spread_fields[] = {
     SPREAD("typical", typical), SPREAD("median", median), SPREAD("min", least),
@@ -110,6 +130,9 @@ static void write_sides(amp_json *j, const amp_bench *b, const amp_field *fields
         if (!s->left_out) amp_json_fields(j, s, fields);
         if (!s->left_out && layers)
             amp_json_records(j, "layers", s->layers, sizeof *s->layers, s->layer_count, layer_fields);
+        if (!s->left_out && s->operation_count)
+            amp_json_records(j, "operations", s->operations, sizeof *s->operations, s->operation_count,
+                             operation_fields);
         amp_json_close(j);
     }
     amp_json_close(j);
@@ -173,6 +196,23 @@ static void print_layers(const amp_bench *b, FILE *out)
     if (half) fprintf(out, "* in half precision\n");
 }
 
+/* Where the time goes on a GPU: the backend's operations, by kind of layer, but for those below 1/200. */
+static void print_operations(const amp_bench *b, FILE *out)
+{
+    for (const amp_bench_side *s = b->sides; s < b->sides + b->count; s++) {
+        double all = 0;
+        int shown = 0;
+        for (int i = 0; i < s->operation_count; i++) all += s->operations[i].ms;
+        while (shown < s->operation_count && s->operations[shown].ms >= all / 200) shown++;
+        if (!shown) continue;
+        char text[16];
+        fprintf(out, "\nwhere %s's time goes on the GPU: operations of a pass and an update, together %s ms; "
+                "what they\nmust move and multiply, and what that reaches of the GPU's limits\n", s->dtype,
+                amp_bench_number(text, all));
+        amp_table_print(out, 0, operation_fields, s->operations, sizeof *s->operations, shown, NULL);
+    }
+}
+
 /* ---- the whole ---- */
 
 static void print_cfg(const amp_bench *b, FILE *out)
@@ -206,6 +246,7 @@ void amp_bench_print(const amp_bench *b, FILE *out)
     print_head(b, out);
     print_sides(b, measured_fields, out);
     print_layers(b, out);
+    print_operations(b, out);
     putc('\n', out);
     if (!b->verdict_count) fprintf(out, "No verdict: that needs fp32 and one of bf16 and fp16.\n");
     for (int i = 0; i < b->verdict_count; i++) fprintf(out, "Verdict: %s\n", b->verdicts[i].text);

@@ -39,6 +39,25 @@ static amp_status add_layer(amp_bench_side *s, const char *text)
     return AMP_OK;
 }
 
+static double share(double amount, double ms, double limit)
+{
+    return ms > 0 && limit > 0 ? 100 * amount / ms / limit : 0;
+}
+
+/* The limits come first. */
+static amp_status add_operation(amp_bench_side *s, const char *text)
+{
+    amp_bench_operation o = { 0 };
+    if (sscanf(text, "%31s %31s %lf %lf %lf %lf %d", o.layer, o.name, &o.calls, &o.ms, &o.bytes, &o.products,
+               &o.in_half) != 7) return AMP_IO_FAILED;
+    o.of_bandwidth = share(o.bytes, o.ms, s->bytes_per_ms);
+    o.of_arithmetic = share(o.products, o.ms, o.in_half ? s->half_per_ms : s->fp32_per_ms);
+    s->operations = amp_allocated(realloc(s->operations,
+                                          ((size_t)s->operation_count + 1) * sizeof *s->operations));
+    s->operations[s->operation_count++] = o;
+    return AMP_OK;
+}
+
 static amp_status note_loss(amp_bench_side *s, const char *text, int skipped)
 {
     float loss;
@@ -55,6 +74,10 @@ static amp_status take(amp_bench *b, amp_bench_side *s, const char *name, const 
     if (!strcmp(name, "skipped")) return note_loss(s, rest, 1);
     if (!strcmp(name, "pass")) return AMP_OK;
     if (!strcmp(name, "layer")) return add_layer(s, rest);
+    if (!strcmp(name, "operation")) return add_operation(s, rest);
+    if (!strcmp(name, "limits"))
+        return sscanf(rest, "%lf %lf %lf", &s->bytes_per_ms, &s->half_per_ms, &s->fp32_per_ms) == 3
+            ? AMP_OK : AMP_IO_FAILED;
     if (!strcmp(name, "memory"))
         return sscanf(rest, "%lf %lf", &s->peak_memory_mb, &s->loaded_mb) == 2 ? AMP_OK : AMP_IO_FAILED;
     if (!strcmp(name, "shape"))
@@ -295,6 +318,7 @@ void amp_bench_free(amp_bench *b)
         for (int p = 0; p < AMP_BENCH_PHASES; p++) free(b->sides[i].ms[p]);
         free(b->sides[i].turn);
         free(b->sides[i].layers);
+        free(b->sides[i].operations);
     }
     free(b->top);
     b->top = NULL;

@@ -40,7 +40,8 @@ stand_in_bench() {
         'CUDNN_LIBRARY:FILEPATH=/nowhere/libcudnn.so' > "$1/CMakeCache.txt"
     stand_in "$1/bin/bench-step" << 'END'
 #!/bin/bash
-echo "$(basename "$0") $* MATH=${DARKNET_MATH:-} TF32=${NVIDIA_TF32_OVERRIDE:-}" >> "$CALLS"
+echo "$(basename "$0") $* $(grep ^graphs= "$1" | head -n 1) MATH=${DARKNET_MATH:-}" \
+    "TF32=${NVIDIA_TF32_OVERRIDE:-}" | tr -s ' ' >> "$CALLS"
 [ -z "${SLOW:-}" ] || sleep "$SLOW"
 [ -z "${LATE:-}" ] || : > later # late_clock.c
 [[ " $* " != *" --dump "* ]] || exit 0
@@ -53,7 +54,8 @@ done
 [ $dtype = stock ] && echo "DARKNET_MATH=\"$DARKNET_MATH\": what it means" >&2
 ms=10; [ $dtype = stock ] && ms=40
 [ $dtype = stock ] || costs='"check_update_ms": 0.250, "half_copies_ms": 0.100, "casts_ms": 0.150, '$(
-    )'"costs_step_ms": 12.50, "costs_percent": 4.000, '
+    )'"costs_step_ms": 12.50, "costs_percent": 4.000, "limits": [1000.0, 100000.0, 10000.0], "operations": '$(
+    )'[["convolutional", "conv_forward", 75, 6.0, 3000.0, 300.0, 1], ["", "cast", 1, 2.0, 1000.0, 0.0, 0]], '
 echo '{"side": "darknet", "config": "'"$cfg"'", "dtype": "'$dtype'", "threads": 1, "batch": '$batch',' \
     '"width": '$size', "height": '$size', "iters": 9, "ms": '$ms.00', "ms_min": '$ms.00', ' \
     '"ms_max": '$ms.00', "cpu_ms": 1.00, "first_ms": 99.00, "load_ms": 1.00, "rss_mb": 7.1, ' \

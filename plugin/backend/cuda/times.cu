@@ -1,0 +1,361 @@
+/* Where the time of a pass goes on the GPU: each operation of the backend's table runs between two events,
+ * and its time is added to a row for the operation and the kind of layer that called it (operation_times of
+ * backend.h). What an operation must read and write, and the arithmetic of its matrix products, are added up
+ * beside it, so that each row can be held against what the GPU could do in that time.
+ *
+ * Operations that only wait, or that no step calls, are left out. The time of one that launches several
+ * kernels has the gaps between them in it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels.h"
+
+typedef struct amp_cuda_work {
+    double bytes, products;
+    bool half;
+} amp_cuda_work;
+
+typedef struct amp_cuda_call {
+    int row;
+    cudaEvent_t begin, end;
+} amp_cuda_call;
+
+struct amp_cuda_times {
+    amp_backend real;      /* the table as it was */
+    char layer[32];        /* the kind that is at work; empty between layers */
+    int nested;            /* an operation called by another one is part of it */
+    amp_operation_time *rows;
+    int row_count;
+    amp_cuda_call *calls;  /* call_count of them since the last question; `room` have their events */
+    int call_count, room;
+};
+
+namespace {
+
+enum {
+#define NAMED(operation) OF_##operation,
+    AMP_BACKEND_OPERATIONS(NAMED)
+    OPERATIONS
+};
+const char *const names[OPERATIONS] = {
+#undef NAMED
+#define NAMED(operation) #operation,
+    AMP_BACKEND_OPERATIONS(NAMED)
+};
+
+bool is_left_out(int operation)
+{
+    switch (operation) {
+    case OF_allocate: case OF_upload: case OF_stage: case OF_uploads_done: case OF_synchronize:
+    case OF_conv_create: return true;
+    default: return false;
+    }
+}
+
+/* ---- what an operation does ---- */
+
+template <int N> struct of {};
+
+double bytes_of(const amp_tensor *t) { return t && t->data ? (double)amp_tensor_bytes(t) : 0; }
+
+template <class T> void add(amp_cuda_work *, const T &) {}
+void add(amp_cuda_work *w, const amp_tensor *t)
+{
+    w->bytes += bytes_of(t);
+    if (t) w->half |= t->dtype != AMP_FP32;
+}
+
+/* Where nothing else is known: each tensor once. */
+template <int N, class... A> void measure(of<N>, amp_cuda_work *w, A... a)
+{
+    int each[] = { (add(w, a), 0)... };
+    (void)each;
+}
+
+/* x is read for the statistics, and to be normalized. */
+void measure(of<OF_batchnorm_forward_train>, amp_cuda_work *w, const amp_tensor *x, const amp_tensor *y,
+             const amp_batchnorm *norm, amp_error *)
+{
+    add(w, x), add(w, x), add(w, y);
+    if (norm->add) add(w, x);
+}
+
+/* x and dy are read for the sums, and for dx. (Where y is needed too, that is not counted.) */
+void measure(of<OF_batchnorm_backward>, amp_cuda_work *w, const amp_tensor *x, const amp_tensor *,
+             const amp_tensor *dy, const amp_tensor *dx, const amp_batchnorm *, amp_error *)
+{
+    add(w, x), add(w, x), add(w, dy), add(w, dy), add(w, dx);
+}
+
+/* A convolution begins with its description (conv.c). */
+void measure_conv(amp_cuda_work *w, const amp_conv *conv, double bytes_of_weight)
+{
+    const amp_conv_desc *d = (const amp_conv_desc *)conv;
+    const amp_shape y = amp_conv_output(d);
+    const double weights = (double)d->k * (d->x.c / d->groups) * d->size_h * d->size_w;
+    w->half = d->dtype != AMP_FP32;
+    w->bytes += (double)(amp_shape_count(d->x) + amp_shape_count(y)) * (double)amp_dtype_size(d->dtype)
+        + weights * bytes_of_weight;
+    w->products += 2 * weights * y.n * y.h * y.w;
+}
+
+void measure(of<OF_conv_forward>, amp_cuda_work *w, amp_conv *conv, const void *, const float *, void *,
+             amp_error *)
+{
+    measure_conv(w, conv, (double)amp_dtype_size(((const amp_conv_desc *)conv)->dtype));
+}
+
+void measure(of<OF_conv_backward_data>, amp_cuda_work *w, amp_conv *conv, const void *, void *, int,
+             amp_error *)
+{
+    measure_conv(w, conv, (double)amp_dtype_size(((const amp_conv_desc *)conv)->dtype));
+}
+
+/* The sum of gradients is fp32, and is read and written. */
+void measure(of<OF_conv_backward_weights>, amp_cuda_work *w, amp_conv *conv, const void *, const void *,
+             float *, amp_error *)
+{
+    measure_conv(w, conv, 2 * sizeof(float));
+}
+
+void measure(of<OF_conv_load_weights>, amp_cuda_work *w, const amp_conv_weights *all, int count, int *,
+             amp_error *)
+{
+    for (int i = 0; i < count; i++) {
+        const amp_conv_desc *d = (const amp_conv_desc *)all[i].conv;
+        w->half |= d->dtype != AMP_FP32;
+        w->bytes += (double)d->k * (d->x.c / d->groups) * d->size_h * d->size_w
+            * (double)(sizeof(float) + amp_dtype_size(d->dtype));
+    }
+}
+
+void measure(of<OF_gemm>, amp_cuda_work *w, const amp_gemm_desc *d, amp_error *)
+{
+    w->half = d->dtype != AMP_FP32;
+    w->products += 2. * d->m * d->n * d->k;
+    w->bytes += sizeof(float) * ((double)d->m * d->k + (double)d->k * d->n + (double)d->m * d->n);
+}
+
+void measure_copy(amp_cuda_work *w, size_t bytes) { w->bytes += (double)bytes; }
+void measure(of<OF_zero>, amp_cuda_work *w, void *, size_t n, amp_error *) { measure_copy(w, n); }
+void measure(of<OF_download>, amp_cuda_work *w, void *, const void *, size_t n, amp_error *)
+{
+    measure_copy(w, n);
+}
+void measure(of<OF_upload_later>, amp_cuda_work *w, void *, const void *, size_t n, amp_error *)
+{
+    measure_copy(w, n);
+}
+void measure(of<OF_upload_ahead>, amp_cuda_work *w, void *, const void *, size_t n, amp_error *)
+{
+    measure_copy(w, n);
+}
+void measure(of<OF_scale>, amp_cuda_work *w, float *, size_t n, float, amp_error *)
+{
+    measure_copy(w, 2 * n * sizeof(float));
+}
+
+void measure(of<OF_check_gradients>, amp_cuda_work *w, const amp_param *params, int count, float, int *,
+             double *, amp_error *)
+{
+    for (int i = 0; i < count; i++) measure_copy(w, params[i].count * sizeof(float));
+}
+
+/* The gradient is read for the check and for the update, and cleared; the master and the momentum, or Adam's
+ * two moments, are read and written. */
+void measure(of<OF_finish_step>, amp_cuda_work *w, const amp_step_end *end, amp_step_outcome *, amp_error *)
+{
+    for (int i = 0; i < end->param_count; i++)
+        measure_copy(w, end->params[i].count * sizeof(float) * (end->update.adam ? 9 : 7));
+}
+
+/* ---- events ---- */
+
+/* The row of an operation for the kind of layer that is at work. */
+int row_of(amp_cuda_times *t, int operation)
+{
+    for (int i = 0; i < t->row_count; i++)
+        if (!strcmp(t->rows[i].layer, t->layer) && !strcmp(t->rows[i].operation, names[operation])) return i;
+    t->rows = (amp_operation_time *)amp_allocated(realloc(t->rows,
+        ((size_t)t->row_count + 1) * sizeof *t->rows));
+    amp_operation_time *row = &t->rows[t->row_count];
+    memset(row, 0, sizeof *row);
+    snprintf(row->layer, sizeof row->layer, "%s", t->layer);
+    snprintf(row->operation, sizeof row->operation, "%s", names[operation]);
+    return t->row_count++;
+}
+
+amp_status begin_call(amp_backend *b, int operation, const amp_cuda_work *work, amp_error *error)
+{
+    amp_cuda_times *t = amp_cuda_of(b)->times;
+    if (t->call_count == t->room) {
+        t->calls = (amp_cuda_call *)amp_allocated(realloc(t->calls,
+            ((size_t)t->room + 1) * sizeof *t->calls));
+        amp_cuda_call made = {};
+        AMP_CUDA_TRY(cudaEventCreate(&made.begin));
+        cudaError_t status = cudaEventCreate(&made.end);
+        if (status != cudaSuccess) cudaEventDestroy(made.begin);
+        AMP_CUDA_TRY(status);
+        t->calls[t->room++] = made;
+    }
+    amp_cuda_call *call = &t->calls[t->call_count];
+    call->row = row_of(t, operation);
+    AMP_CUDA_TRY(cudaEventRecord(call->begin, amp_cuda_of(b)->stream));
+    amp_operation_time *row = &t->rows[call->row];
+    row->calls++;
+    row->bytes += work->bytes;
+    row->products += work->products;
+    row->half |= work->half;
+    return AMP_OK;
+}
+
+amp_status end_call(amp_backend *b, amp_error *error)
+{
+    amp_cuda_times *t = amp_cuda_of(b)->times;
+    AMP_CUDA_TRY(cudaEventRecord(t->calls[t->call_count].end, amp_cuda_of(b)->stream));
+    t->call_count++;
+    return AMP_OK;
+}
+
+/* The last argument of every operation. */
+amp_error *error_of(amp_error *error) { return error; }
+template <class T, class U, class... A> amp_error *error_of(T, U u, A... a) { return error_of(u, a...); }
+
+/* An entry of the table that queues work, and what takes its place. Others stay as they are. */
+template <class F, F amp_backend::*M, int N> struct timed {
+    static void put(amp_backend *) {}
+};
+
+template <class... A, amp_status (*amp_backend::*M)(amp_backend *, A...), int N>
+struct timed<amp_status (*)(amp_backend *, A...), M, N> {
+    static amp_status call(amp_backend *b, A... a)
+    {
+        amp_cuda_times *t = amp_cuda_of(b)->times;
+        if (t->nested) return (t->real.*M)(b, a...);
+        amp_cuda_work work = {};
+        measure(of<N>(), &work, a...);
+        t->nested = 1;
+        amp_status status = begin_call(b, N, &work, error_of(a...));
+        if (status == AMP_OK) status = (t->real.*M)(b, a...);
+        if (status == AMP_OK) status = end_call(b, error_of(a...));
+        t->nested = 0;
+        return status;
+    }
+    static void put(amp_backend *b)
+    {
+        if (!is_left_out(N)) b->*M = call;
+    }
+};
+
+/* "layer 3 convolutional forward" */
+void push(amp_backend *b, const char *name)
+{
+    amp_cuda_times *t = amp_cuda_of(b)->times;
+    if (sscanf(name, "layer %*d %31s", t->layer) != 1) snprintf(t->layer, sizeof t->layer, "%s", name);
+    if (t->real.range_push) t->real.range_push(b, name);
+}
+
+void pop(amp_backend *b)
+{
+    amp_cuda_times *t = amp_cuda_of(b)->times;
+    t->layer[0] = '\0';
+    if (t->real.range_pop) t->real.range_pop(b);
+}
+
+void begin(amp_backend *b)
+{
+    amp_cuda_times *t = (amp_cuda_times *)amp_allocated(calloc(1, sizeof *t));
+    t->real = *b;
+    amp_cuda_of(b)->times = t;
+#define PUT(operation) \
+    timed<decltype(amp_backend::operation), &amp_backend::operation, OF_##operation>::put(b);
+    AMP_BACKEND_OPERATIONS(PUT)
+    b->range_push = push;
+    b->range_pop = pop;
+    b->pass_begin = NULL; /* a recorded pass is one launch */
+}
+
+amp_status read_events(amp_cuda_backend *cuda, amp_error *error)
+{
+    amp_cuda_times *t = cuda->times;
+    AMP_CUDA_TRY(cudaStreamSynchronize(cuda->stream));
+    for (int i = 0; i < t->call_count; i++) {
+        float ms;
+        AMP_CUDA_TRY(cudaEventElapsedTime(&ms, t->calls[i].begin, t->calls[i].end));
+        t->rows[t->calls[i].row].ms += ms;
+    }
+    t->call_count = 0;
+    return AMP_OK;
+}
+
+/* ---- the GPU's limits ---- */
+
+/* Multiplications and additions of Tensor Cores in 16 bits, summed in fp32, per clock and multiprocessor, as
+ * NVIDIA's data sheets give them for a whole GPU; 0: unknown. */
+int tensor_operations(int major, int minor)
+{
+    switch (major) {
+    case 7: return 1024;
+    case 8: return minor == 0 ? 2048 : 1024;
+    case 9: return 4096;
+    case 12: return 1024;
+    default: return 0;
+    }
+}
+
+/* The same of fp32 (CUDA C++ Programming Guide, arithmetic instructions). */
+int fp32_operations(int major, int minor) { return major == 7 || (major == 8 && minor == 0) ? 128 : 256; }
+
+amp_status find_limits(amp_cuda_backend *cuda, amp_operation_times *out, amp_error *error)
+{
+    int clock, memory_clock, width; /* kHz, kHz, bits */
+    AMP_CUDA_TRY(cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, cuda->device));
+    AMP_CUDA_TRY(cudaDeviceGetAttribute(&memory_clock, cudaDevAttrMemoryClockRate, cuda->device));
+    AMP_CUDA_TRY(cudaDeviceGetAttribute(&width, cudaDevAttrGlobalMemoryBusWidth, cuda->device));
+    const double clocks_per_ms = (double)clock * cuda->multiprocessors;
+    out->bytes_per_ms = 2. * memory_clock * width / 8;
+    out->half_per_ms = clocks_per_ms * tensor_operations(cuda->major, cuda->minor);
+    out->fp32_per_ms = clocks_per_ms * fp32_operations(cuda->major, cuda->minor);
+    return AMP_OK;
+}
+
+int longest_first(const void *a, const void *b)
+{
+    double x = ((const amp_operation_time *)a)->ms, y = ((const amp_operation_time *)b)->ms;
+    return (x < y) - (x > y);
+}
+
+}
+
+amp_status amp_cuda_operation_times(amp_backend *backend, amp_operation_times *out, amp_error *error)
+{
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    memset(out, 0, sizeof *out);
+    if (!cuda->times) {
+        begin(backend);
+        return AMP_OK;
+    }
+    amp_cuda_times *t = cuda->times;
+    AMP_TRY(read_events(cuda, error));
+    AMP_TRY(find_limits(cuda, out, error));
+    qsort(t->rows, (size_t)t->row_count, sizeof *t->rows, longest_first);
+    out->rows = t->rows;
+    out->count = t->row_count;
+    t->rows = NULL;
+    t->row_count = 0;
+    return AMP_OK;
+}
+
+void amp_cuda_times_free(amp_cuda_backend *cuda)
+{
+    amp_cuda_times *t = cuda->times;
+    if (!t) return;
+    for (int i = 0; i < t->room; i++) {
+        cudaEventDestroy(t->calls[i].begin);
+        cudaEventDestroy(t->calls[i].end);
+    }
+    free(t->calls);
+    free(t->rows);
+    free(t);
+    cuda->times = NULL;
+}
