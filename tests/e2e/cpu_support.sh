@@ -72,7 +72,8 @@ version_says_what_a_bug_report_needs() {
     version=$(sed -n 's/.*AMP_VERSION "\(.*\)"/\1/p' "$SOURCE_DIR/plugin/host/program/version.h")
     DNNL_MAX_CPU_ISA=SSE41 "$DARKNET" amp version > version || fail "amp version ends with status $?"
     for line in "Darknet AMP $version" "  Darknet   .*'s; patches for its commit [0-9a-f]*" \
-        '  compiler  [a-zA-Z ]*[0-9.]\+.*' '  JPEGs     [a-z].*' '  CPU       ..*' '  oneDNN [0-9.]*, sse41, 1 thread' \
+        '  compiler  [a-zA-Z ]*[0-9.]\+.*' '  JPEGs     [a-z].*' '  CPU       ..*' \
+        '  oneDNN [0-9.]*, sse41, 1 thread' \
         '  fp32     native *' '  bf16     storage *bf16 .*'; do
         grep -qx "$line" version || fail "amp version: no line '$line' in: $(cat version)"
     done

@@ -1,5 +1,6 @@
-/* Reading image files by libjpeg-turbo, and by stb_image, which Darknet's image.c holds: the one place where
- * builds without OpenCV decode, for training, measuring and predicting. Those with OpenCV read by darknet_amp_opencv.hpp. */
+/* Reading image files by libjpeg-turbo, and by stb_image, which Darknet's image.c holds: the one place
+ * where builds without OpenCV decode, for training, measuring and predicting. Those with OpenCV read by
+ * darknet_amp_opencv.hpp. */
 #include "own.h"
 
 #ifndef DARKNET_AMP_HANK_AI
