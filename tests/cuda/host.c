@@ -89,7 +89,6 @@ static void scatter_weights(network *net)
 
 #define parse_network_cfg amp_own_parse
 #define train_network_datum train_datum
-#define network_predict amp_own_predict
 #define save_weights(net, file) save_weights(*(net), file)
 #define free_network amp_own_free
 #else
@@ -287,7 +286,7 @@ static void predict(network *net, FILE *out)
 {
     float *image = calloc((size_t)net->inputs * (size_t)net->batch, sizeof *image);
     for (int i = 0; i < net->inputs * net->batch; i++) image[i] = (float)(i % 89) / 89;
-    put(out, network_predict(net, image), (size_t)net->outputs * (size_t)net->batch);
+    put(out, amp_host_predict(net, image), (size_t)net->outputs * (size_t)net->batch);
     for (int i = 0; i < net->n; i++) /* what get_network_boxes reads */
         if (net->layers[i].type == YOLO)
             put(out, net->layers[i].output, (size_t)net->layers[i].outputs * (size_t)net->batch);

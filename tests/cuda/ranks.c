@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "comm/nccl/nccl.h"
+#include "host/darknet/room.h"
 #include "host/program/random.h"
 #include "host/network/resume.h"
 #include "host/network/state.h"
@@ -356,7 +357,7 @@ static void predict_at_another_size(network *net)
 {
     int size = net->w;
     resize_network(net, 2 * size, 2 * size);
-    network_predict(net, net->input);
+    amp_host_predict(net, net->input);
     resize_network(net, size, size);
 }
 

@@ -274,8 +274,8 @@ TEST_WITH(a_prediction, begin, end)
     network *net = make(resnet_cfg);
     float *image = calloc((size_t)net->inputs * (size_t)net->batch, sizeof *image);
     amp_cuda_counts c;
-    for (int i = 0; i < 2; i++) network_predict(net, image);
-    COUNT_OF(c, network_predict(net, image));
+    for (int i = 0; i < 2; i++) amp_host_predict(net, image);
+    COUNT_OF(c, amp_host_predict(net, image));
     show("predict", c);
     AT_MOST(2, c.waits); /* for the image, and for the output, which costs no more than the output alone */
     assert_int_equal(c.allocations, 0);
@@ -432,10 +432,10 @@ TEST_WITH(the_input_is_page_locked_while_it_is_darknets, begin, end)
 {
     network *net = make(yolo_cfg);
     float *image = calloc((size_t)net->inputs * (size_t)net->batch, sizeof *image), *own = net->input;
-    network_predict(net, own);
+    amp_host_predict(net, own);
     assert_false(amp_cuda_registered(own)); /* no training is fed through it */
     for (int locked = 0; locked < 2; locked++) {
-        network_predict(net, image);
+        amp_host_predict(net, image);
         net->input = image; /* as train_attention does */
         train(net, 1, 1);
         net->input = own;
@@ -446,7 +446,7 @@ TEST_WITH(the_input_is_page_locked_while_it_is_darknets, begin, end)
     }
     train(net, 1, 2);
     set_batch_network(net, 1);
-    network_predict(net, image);
+    amp_host_predict(net, image);
     set_batch_network(net, 2);
     for (int size = 64; size >= 32; size -= 32) {
         resize_network(net, size, size);
@@ -488,7 +488,7 @@ TEST_WITH(images_have_a_second_block_from_the_second_pass_on, begin, end)
         feed(net, 1);
         train_network_datum(net);
         assert_ptr_equal(amp_fork_image(net), i % 2 ? net->input_gpu : p->second);
-        network_predict(net, net->input); /* which leaves it where the last pass was */
+        amp_host_predict(net, net->input); /* which leaves it where the last pass was */
         assert_ptr_equal(amp_fork_image(net), i % 2 ? net->input_gpu : p->second);
     }
     free_network(net);
@@ -508,7 +508,7 @@ TEST_WITH(a_gpu_without_memory_for_it_trains_with_one_block, begin, end)
 }
 
 static void have_one_block(network *net) { net->amp->memory->pinned.second_tried = 1; }
-static void predict(network *net) { network_predict(net, net->input); }
+static void predict(network *net) { amp_host_predict(net, net->input); }
 static void resize(network *net)
 {
     int size = net->w;

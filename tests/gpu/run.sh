@@ -224,7 +224,7 @@ device() {
     bounded 60 "$build/build/bin/darknet" amp version > said 2>&1 || status=$?
     cat said
     ! grep -q '^  none: ' said || status=1
-    [ $status = 0 ] || echo "result: $(tail -n 1 said | sed 's/^  none: //')"
+    [ $status = 0 ] || echo "result: $({ grep '^  none: ' said || tail -n 1 said; } | sed 's/^  none: //')"
     return $status
 }
 
