@@ -20,6 +20,10 @@ set(openmp_library -lgomp)
 if(NOT CMAKE_C_COMPILER_ID STREQUAL "GNU") # clang's may be in a folder that linkers do not search
     string(REPLACE ";" " " openmp_library "${OpenMP_C_LIBRARIES}")
 endif()
+set(jpeg_library)
+if(jpeg)
+    set(jpeg_library -ljpeg)
+endif()
 configure_file(cmake/darknet-amp.pc.in darknet-amp.pc @ONLY)
 include(CMakePackageConfigHelpers)
 configure_package_config_file(cmake/darknet-amp-config.cmake.in darknet-amp-config.cmake
