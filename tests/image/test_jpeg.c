@@ -15,7 +15,10 @@ static const char name[] = "image.jpg";
 
 /* How an image is encoded; progressive, and how often its colours are sampled for one sample of its
  * brightness. */
-typedef struct form { J_COLOR_SPACE colours; int channels, progressive, restart, horizontal, vertical, arithmetic; } form;
+typedef struct form {
+    J_COLOR_SPACE colours;
+    int channels, progressive, restart, horizontal, vertical, arithmetic;
+} form;
 
 static const form forms[] = {
     { JCS_YCbCr, 3, 0, 0, 1, 1, 0 }, { JCS_YCbCr, 3, 0, 0, 2, 2, 0 }, { JCS_YCbCr, 3, 0, 3, 2, 1, 0 },
