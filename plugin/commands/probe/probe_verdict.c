@@ -89,7 +89,8 @@ static double to_delta(const amp_probe_comparison *c, int layer)
 
 /* ---- limits ---- */
 
-/* By how much fp16's smallest steps, 2^-24 of the loss scale's part, may move the delta of a layer. */
+/* How far rounding to fp16's smallest numbers, steps of 2^-24 over the loss scale, may move a layer's
+ * delta. */
 static double underflow(const amp_probe_comparison *c, int layer)
 {
     const amp_probe_run *r = &c->runs[AMP_FP16];
