@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../../image/jpeg.h"
 #include "../../include/darknet_amp.h"
 #include "../data/image_cache.h"
-#include "../../image/jpeg.h"
 #include "stb_image.h"
 
 /* How many pixels a byte of a file can hold, for kinds of files that hold more than runs of equal pixels

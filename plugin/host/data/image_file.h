@@ -1,7 +1,7 @@
 /* What all readers of image files have in common: when the plugin reads them, which sizes are taken, and why
- * one could not be read. The readers are host/darknet/decode.c (stb_image) and
- * include/darknet_amp_opencv.hpp; they call darknet_amp_reads, darknet_amp_image_fits and
- * darknet_amp_unreadable, which are implemented here too. */
+ * one could not be read. The readers are host/darknet/decode.c
+ * (libjpeg-turbo, stb_image) and include/darknet_amp_opencv.hpp; they call darknet_amp_reads,
+ * darknet_amp_image_fits and darknet_amp_unreadable, which are implemented here too. */
 #pragma once
 
 /* From now on all images of the program are read by the plugin. Called before any loader is started. */
