@@ -142,8 +142,8 @@ double amp_probe_limit(const amp_probe_comparison *c, amp_dtype dtype, int layer
 static int is_excused(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
 {
     if (dtype == AMP_FP32) return !c->stock_runs || c->excused[layer][kind];
-    return c->undefined[layer][kind] || (kind == AMP_TRACE_DELTA
-                                                && amp_probe_is_chosen_of(&c->network, layer));
+    return c->undefined[layer][kind]
+           || (kind == AMP_TRACE_DELTA && amp_probe_is_chosen_of(&c->network, layer));
 }
 
 /* ---- faults ---- */

@@ -104,7 +104,7 @@ static amp_status refuse(const char *file, unsigned long line, const char *text,
     else
         snprintf(what, sizeof what, "is of a class that the network does not have: it knows 0 to %d",
                  classes - 1);
-    return amp_fail(error, AMP_BAD_CONFIG, "%.700s:%lu: label '%s' %s; mend the file", file, line, shown,
+    return amp_fail(error, AMP_BAD_CONFIG, "%.700s:%lu: label '%s' %s; fix the file", file, line, shown,
                     what);
 }
 
