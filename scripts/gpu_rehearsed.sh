@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Prepares the first fifteen minutes on a GPU that is borrowed with nothing but this repository's working
-# tree: puts into .dev, which git ignores and which is to be taken along, what such a machine lacks, and
-# prints the two commands to run there, for the current commit. The machine has CMake, make or ninja, a
-# compiler, patch or git, python3, the CUDA toolkit and cuDNN (also as a Python package), and no network.
+# Prepares the first fifteen minutes on a borrowed GPU, to which only this repository's working tree is
+# copied: puts what that machine lacks into .dev, which git ignores and which must be copied too, and prints
+# the two commands to run there, for the current commit. The machine has CMake, make or ninja, a compiler,
+# patch or git, python3, the CUDA toolkit and cuDNN (also as a Python package), and no network.
 #
 #   scripts/gpu_rehearsed.sh [--darknet DIR]
 #
@@ -24,7 +24,7 @@ mkdir -p .dev/cmocka/include .dev/cmocka/lib
 if [ -n "$darknet" ] || [ ! -f .dev/darknet/src/yolo_layer.c ]; then
     rm -rf .dev/darknet
     if [ -n "$darknet" ]; then
-        [ -f "$darknet/src/yolo_layer.c" ] || fail "$darknet is no source of Darknet"
+        [ -f "$darknet/src/yolo_layer.c" ] || fail "$darknet is not Darknet's source"
         cp -r "$darknet" .dev/darknet
     else
         patches/fetch.sh .dev/darknet >&2 || fail 'Darknet could not be fetched; --darknet names its source'
@@ -34,16 +34,16 @@ fi
 header=$(echo '#include <cmocka.h>' | cc -x c -M -include stdarg.h -include stddef.h -include stdint.h \
     -include setjmp.h - 2> /dev/null | tr ' \\' '\n\n' | grep '/cmocka\.h$') || header=''
 library=$(cc -print-file-name=libcmocka.so)
-[ -n "$header" ] && [ -e "$library" ] || fail 'CMocka lacks; scripts/dependencies.sh --tests installs it'
+[ -n "$header" ] && [ -e "$library" ] || fail 'CMocka is missing; scripts/dependencies.sh --tests installs it'
 cp "$header" .dev/cmocka/include/
 name=$(basename "$(readlink -f "$library")" | grep -o '^libcmocka\.so\.[0-9]*')
 cp -L "$library" ".dev/cmocka/lib/$name"
 
-commit=$(git rev-parse HEAD 2> /dev/null) || fail 'this is no git checkout, and results need a commit'
+commit=$(git rev-parse HEAD 2> /dev/null) || fail 'this is not a git checkout, and results need a commit'
 [ -z "$(git status --porcelain)" ] || echo 'Beware: the working tree differs from its commit.' >&2
 run='tests/gpu/run.sh --darknet .dev/darknet --cmocka .dev/cmocka --out $OUT'
 cat << END
-# .dev: $(du -sm .dev | cut -f 1) MB, to be taken along.
+# .dev: $(du -sm .dev | cut -f 1) MB, to be copied with the working tree.
 # Command 1, 530 s at most: builds, then measures what decides. PyTorch's libraries, which take long to read
 # the first time, are read while the build runs.
 export DARKNET_AMP_COMMIT=$commit; uname -r; nvidia-smi -L; command -v make ninja patch git nvcc

@@ -86,10 +86,10 @@ typedef struct cfg_shape {
     double weights;
     double reads;              /* numbers of truth that its loss reads */
     double truths;             /* numbers of truth that the loader is to make; 0: as many as outputs */
-    double classes;            /* of a layer that finds boxes, else 0; */
-    double loaded;             /* and what `detector train` loads where it is the last: numbers of truth */
-    double cells;              /* of one that finds boxes in cells ([detection]), else 0 */
-    double boxes;              /* that a layer that finds boxes is taught of an image */
+    double classes;            /* of a layer that finds boxes, else 0 */
+    double loaded;             /* numbers of truth that `detector train` loads if this layer is the last */
+    double cells;              /* of a layer that finds boxes in cells ([detection]), else 0 */
+    double boxes;              /* of an image, that a layer that finds boxes learns from at most */
     double random;             /* this layer wants the network resized while it trains */
     int one_size;              /* as CFG_ONE_SIZE */
     int ends_resizing;         /* resizing a network leaves what follows as it is */
@@ -100,8 +100,8 @@ typedef enum cfg_use {
     CFG_FOR_ANYTHING,
     CFG_TRAINS_DETECTOR,
     CFG_TRAINS_CLASSIFIER,
-    CFG_TRAINS_BOXES,          /* as a detector if the last layer finds boxes, else for anything: warnings
-                                  tell what `classifier train` refuses */
+    CFG_TRAINS_BOXES,          /* as a detector if the last layer finds boxes, else for anything; what
+                                  `classifier train` refuses is then a warning */
     CFG_TRAINS_DATA            /* as a detector if the last layer finds boxes, else as a classifier */
 } cfg_use;
 
@@ -116,7 +116,7 @@ struct cfg_walk {
     double batch, time_steps;  /* images at once (time steps counted), set by [net]'s rule */
     double resized, resized_h; /* width and height while the network is looked at in another size, else 0 */
     cfg_use use;
-    int only_warns;            /* what is found now is a mistake for a command that may not be meant */
+    int only_warns;            /* findings are warnings: they concern a command that may not be meant */
     struct cfg_check *check;
 };
 
@@ -158,8 +158,8 @@ typedef struct cfg_summary {
     double w, h, c, batch;     /* of the input */
     double weights, outputs;   /* of all layers; outputs of one image */
     const char *last;          /* the last layer's section, "[yolo]" */
-    double classes, boxes;     /* the last layer's, if it finds boxes, else 0; boxes: taught of an image */
-    double truths;             /* numbers that the loader is to make of an image */
+    double classes, boxes;     /* the last layer's, as in cfg_shape */
+    double truths;             /* numbers of truth that the loader makes for an image */
     char first_error[1024];
 } cfg_summary;
 

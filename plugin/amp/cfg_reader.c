@@ -10,7 +10,7 @@
 
 typedef struct cfg_reader {
     FILE *stream;
-    int spaced; /* blanks stay within a line */
+    int spaced; /* blanks within a line are kept */
     unsigned long line;
     char problem[128];
     char text[CFG_LINE_LIMIT + 1];
@@ -153,7 +153,7 @@ static char *trimmed(char *text)
     return text;
 }
 
-/* read_item of a line with its blanks. */
+/* read_item for a line that was read with its blanks. */
 static int read_spaced_item(cfg_reader *reader, cfg_item *item)
 {
     char *text = trimmed(reader->text), *parted;

@@ -30,8 +30,8 @@ typedef amp_status cfg_take(void *context, const cfg_item *item, amp_error *erro
  * item, with the file, and with what take returns other than AMP_OK, which cfg_read returns too.
  * AMP_BAD_CONFIG: the file is missing, unreadable or not a regular file. */
 amp_status cfg_read(const char *file, cfg_take *take, void *context, amp_error *error);
-/* The same of a .data file. spaced, as hank-ai's Darknet reads it: blanks are dropped only around a key and
- * its value, a ':' may stand for the '=', and a line is a comment only if it begins with '#' or ';'. */
+/* cfg_read for a .data file. spaced: as hank-ai's Darknet reads it. Blanks are dropped only around a key and
+ * its value, a ':' may replace the '=', and a line is a comment only if it begins with '#' or ';'. */
 amp_status cfg_read_data(const char *file, int spaced, cfg_take *take, void *context, amp_error *error);
 
 /* Where an error lies; section, key and value may be NULL. */

@@ -60,7 +60,7 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
 
 void amp_config_free(amp_config *config); /* NULL is fine */
 
-/* A key of [amp], of all that there are: key k in the order of docs/keys.md. */
+/* Key k of [amp], in the order of docs/keys.md. */
 typedef struct amp_config_row {
     const char *name, *allowed, *help; /* help: one line */
     char initial[64];                  /* its default */

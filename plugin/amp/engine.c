@@ -141,7 +141,7 @@ const char *amp_engine_note(amp_engine *engine)
 
 /* ---- the end of a step ---- */
 
-/* Why a step is skipped: what was seen first, else of all that is bad what was made first. */
+/* Why a step is skipped: the inf or NaN that was seen first; else the bad array that the step made first. */
 static void find_cause(amp_engine *engine, amp_step_report *report)
 {
     report->bad = report->anomaly;

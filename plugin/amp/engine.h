@@ -34,7 +34,7 @@ typedef struct amp_step_report {
     int skipped;                 /* nothing was changed: of an overflow, or of a spike that is dropped */
     amp_spike spike;             /* of a step without overflow (spikes.h) */
     float scale_before, scale_after;
-    amp_anomaly bad;             /* skipped: inf or NaN; the first, if bad.is_first */
+    amp_anomaly bad;             /* skipped: which is inf or NaN; if bad.is_first, the first */
     amp_anomaly bad_loss;        /* a loss that is inf or NaN, which alone skips no step */
     int bad_master;              /* skipped, and the weights themselves are bad (amp_parameters_bad_master):
                                     `bad` says which */

@@ -70,9 +70,9 @@ static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training
     if (engine->watching && engine->rejected.found) amp_engine_note_first(engine, &engine->rejected);
 }
 
-/* Adds up the step's loss, the mean over the network's loss layers. It may be inf or NaN although every
- * gradient is finite, and like GradScaler the update looks at the gradients only. Among spikes such a loss
- * counts as the largest float. */
+/* Adds up the step's loss, the mean over the network's loss layers. A loss may be inf or NaN although every
+ * gradient is finite; like GradScaler, the update looks at the gradients only. The search for spikes takes a
+ * loss that is not finite as the largest float. */
 static void take_loss(amp_engine *engine, const amp_plan *plan, const amp_node *node)
 {
     if (!engine->training) return;
@@ -239,9 +239,9 @@ static amp_status backward_layer(amp_engine *engine, amp_plan *plan, int i, amp_
     return amp_parallel_layer_done(&engine->parallel, &engine->parameters, i, error);
 }
 
-/* The image's delta is the host's, who knows no loss scale: what lies there already is brought to the pass's
- * scale before a backward, and all of it back afterwards. A network without losses is given its delta by the
- * host, unscaled. */
+/* The image's delta belongs to the host, which knows no loss scale. What it already holds is multiplied by
+ * the loss scale before a backward, and the sum is divided by it afterwards. In a network without losses the
+ * host gives an unscaled delta, and nothing is to be done. */
 static amp_status scale_image_delta(amp_engine *engine, const amp_plan *plan, float *image_delta,
                                     float factor, amp_error *error)
 {

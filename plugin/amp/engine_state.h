@@ -43,7 +43,7 @@ static inline amp_call amp_engine_call(amp_engine *engine, const amp_plan_key *k
                        .ranks = engine->training ? amp_parallel_batchnorm(&engine->parallel) : NULL };
 }
 
-/* Inf or NaN in a watched step. */
+/* Records inf or NaN that was seen in a watched step, unless some was seen before. */
 static inline void amp_engine_note_first(amp_engine *engine, const amp_anomaly *bad)
 {
     if (engine->anomaly.found) return;

@@ -29,8 +29,8 @@ typedef struct amp_rank_record {
                                  one at each step */
     double loss;              /* the sum over the rank's passes */
     float scale;              /* the loss scale */
-    int32_t rejected;         /* the step must be skipped; */
-    int32_t found;            /* ... why, as in amp_anomaly, else where a loss is inf or NaN */
+    int32_t rejected;         /* the step must be skipped */
+    int32_t found;            /* what follows says why, as in amp_anomaly, or where a loss is inf or NaN */
     int32_t layer, is_first, bad_images, image;
     char pass[16], tensor[64];
 } amp_rank_record;
@@ -46,7 +46,7 @@ typedef struct amp_parallel {
     int is_last_pass;         /* backward completes gradients */
     size_t begun;             /* elements at the end of the gradients whose sum has begun */
     uint64_t step;            /* updates asked for, from 1 */
-    amp_rank_record blamed;   /* whose amp_anomaly was agreed on last; holds its texts */
+    amp_rank_record blamed;   /* the record that the ranks agreed on last; holds its amp_anomaly's texts */
 } amp_parallel;
 
 /* Stays where it is from then on. */
@@ -59,10 +59,10 @@ void amp_parallel_plan_changes(amp_parallel *);
 /* Backward of layer i, and of all behind it, is done: begins the sums of buckets that are complete. */
 amp_status amp_parallel_layer_done(amp_parallel *, const amp_parameters *, int i, amp_error *);
 
-/* The end of a step: all sums are made, and what the last three point to is the same on all ranks: why the
- * first rank that rejects the step does; without one, the bad loss of the first rank that has one; and the
- * sum of the ranks' losses. AMP_COMM_FAILED where ranks do not start from the same weights, scale and
- * step. */
+/* The end of a step: completes all sums, and sets the last three to the same on all ranks. *rejected: the
+ * reason of the first rank that rejects the step. *bad_loss, if no rank does: that of the first rank that has
+ * one. *loss: the sum of the ranks' losses. AMP_COMM_FAILED: the ranks did not start from the same weights,
+ * scale and step. */
 amp_status amp_parallel_finish(amp_parallel *, amp_parameters *, const amp_scaler *, amp_anomaly *rejected,
                                amp_anomaly *bad_loss, double *loss, amp_error *);
 

@@ -46,10 +46,10 @@ amp_status amp_parameters_reset(amp_parameters *, amp_error *);
 /* backend.finish_step over all of them. decay: of those parameters that do. */
 amp_status amp_parameters_finish_step(amp_parameters *, const amp_update_args *, float decay,
                                       amp_step_outcome *, amp_error *);
-/* The first array of each kind, in the order of a step, that is bad: 1 and *bad, or 0. For messages: an error
- * of the backend counts as good. With a bad rolling statistic no step can ever be taken. A master is bad, as
- * after an absurd learning rate, also where the sum of its squares exceeds fp32: norms and variances would
- * overflow. */
+/* Each returns 1 and sets *bad to the first bad array of its kind, in the order in which a step makes them,
+ * or returns 0. For messages: an error of the backend counts as good. With a bad rolling statistic no step
+ * can ever be taken. A master is also bad if the sum of its squares exceeds fp32, as after an absurd learning
+ * rate: norms and variances would overflow. */
 int amp_parameters_bad_gradient(const amp_parameters *, amp_anomaly *bad);
 int amp_parameters_bad_statistics(const amp_parameters *, amp_anomaly *bad);
 int amp_parameters_bad_master(const amp_parameters *, amp_anomaly *bad);

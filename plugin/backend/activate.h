@@ -17,8 +17,8 @@
 #define AMP_SELU_ALPHA (1.0507f * 1.6732f) /* scale·alpha */
 
 /* Whether the gradient is computed from the input x. Mish, swish and hard_mish fall before they rise: two x
- * have the same y. The others approach a limit, to which a y in 16 bits is rounded: the gradient of y would
- * be 0 from there on, in bf16 that of the logistic function above 6.3. */
+ * have the same y. The others approach a limit, and 16 bits round y to it: a gradient computed from y would
+ * be 0 there (the logistic function in bf16: above 6.3). */
 AMP_ANYWHERE int amp_gradient_wants_input(amp_activation a)
 {
     return a == AMP_MISH || a == AMP_SWISH || a == AMP_HARD_MISH || a == AMP_LOGISTIC || a == AMP_LOGGY
@@ -109,7 +109,7 @@ AMP_ANYWHERE float amp_activate(float x, amp_activation activation)
     }
 }
 
-/* d act / d x, from y = act(x), or from x itself, as y, where amp_gradient_wants_input. */
+/* d act / d x. y: act(x), or x itself where amp_gradient_wants_input. */
 AMP_ANYWHERE float amp_gradient(float y, amp_activation activation)
 {
     switch (activation) {

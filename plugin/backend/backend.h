@@ -299,7 +299,7 @@ typedef struct amp_operation_time {
     long calls;
     double ms, bytes;   /* bytes: what the operation must read and write at least */
     double products;    /* multiplications and additions of its matrix products */
-    int half;           /* it is of tensors in 16 bits */
+    int half;           /* its tensors have 16 bits */
 } amp_operation_time;
 
 typedef struct amp_operation_times {
@@ -512,9 +512,9 @@ struct amp_backend {
     amp_status (*pass_end)(amp_backend *, amp_recorded_pass **pass, int whole, amp_error *);
     void (*pass_free)(amp_backend *, amp_recorded_pass *); /* NULL is fine */
 
-    /* Times operations on the device: from the first call on, which tells nothing, and no pass is recorded
-     * any more. Later calls wait, and tell of the operations since the call before. NULL in a backend that
-     * cannot. */
+    /* Times operations on the device. The first call starts it and returns no rows; from then on no pass is
+     * recorded. Each later call waits for the device and returns the operations since the call before. NULL:
+     * the backend cannot time them. */
     amp_status (*operation_times)(amp_backend *, amp_operation_times *, amp_error *);
 };
 

@@ -398,7 +398,7 @@ AMP_ANYWHERE void amp_yolo_count(amp_yolo_result *sums, const amp_yolo_desc *d, 
                                  const float *label, float object, float p)
 {
     amp_yolo_box box = amp_yolo_label_box(label);
-    predicted.w = fminf(predicted.w, 1e9f); /* exp of a large number: of boxes that are inf GIoU is NaN */
+    predicted.w = fminf(predicted.w, 1e9f); /* exp may overflow, and GIoU of an inf box is NaN */
     predicted.h = fminf(predicted.h, 1e9f);
     float iou = d->rules == AMP_YOLO_PJREDDIE ? amp_yolo_iou(predicted, box)
                                               : amp_yolo_likeness(AMP_YOLO_IOU, predicted, box);

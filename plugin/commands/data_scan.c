@@ -23,7 +23,7 @@ typedef struct scan {
 
 enum { MISTAKES_REPORTED = 20 };
 
-/* It is remembered, and the scan goes on. */
+/* Remembers a mistake; the scan continues. */
 static amp_status note_mistake(void *context, const amp_error *mistake)
 {
     scan *s = context;
@@ -62,7 +62,7 @@ static amp_status check_boxes(scan *s, const char *image)
     char labels[AMP_LABEL_PATH];
     struct stat file;
     amp_error error;
-    amp_label_path(image, labels);
+    if (!amp_label_path(image, labels)) return AMP_OK; /* amp_check_image_paths has reported the path */
     int is_there = stat(labels, &file) == 0 || errno != ENOENT, trains = !strcmp(s->key, "train");
     if (!is_there && !trains) {
         note(s->found, AMP_SCAN_UNLABELLED, image);
@@ -126,7 +126,7 @@ static amp_status scan_list(scan *s, const char *key, const amp_lines *list, amp
     return AMP_OK;
 }
 
-/* What `train` is checked for by host/data/data_check.h, too. */
+/* The checks that host/data/data_check.h makes of `train`. */
 static amp_status check_valid(const scan *s, const amp_data_file *data, amp_lines *list, amp_error *error)
 {
     char what[300];

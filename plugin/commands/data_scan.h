@@ -6,8 +6,8 @@
 
 /* Oddities that do not end a training: an image that is missing or empty (another one takes its place); a box
  * that lies outside its image, or is smaller than Darknet's minimum (it is left out); more boxes in an image
- * than a step uses; a detector's validation image without a label file (it counts
- * as empty); a classifier's image whose path does not hold exactly one label. */
+ * than a step uses; a detector's validation image without a label file (it counts as empty); a classifier's
+ * image whose path does not hold exactly one label. */
 enum { AMP_SCAN_MISSING, AMP_SCAN_OUTSIDE, AMP_SCAN_SMALL, AMP_SCAN_CROWDED, AMP_SCAN_UNLABELLED,
        AMP_SCAN_MISLABELLED, AMP_SCAN_KINDS };
 
@@ -19,7 +19,7 @@ typedef struct amp_scanned_list {
 } amp_scanned_list;
 
 typedef struct amp_data_scan {
-    /* Set by the caller. cfg: of what is to be trained; NULL: nothing is saved where the .data file says.
+    /* Set by the caller. cfg: the network to be trained; NULL: nothing will be saved in the backup folder.
      * w, h: of the network's input. boxes: that a detector's step uses of an image. classes: the network's
      * (of a detector's last layer, or a classifier's numbers of truth). measures: `valid` is needed.
      * listener: is called for the first 20 mistakes (at most one for each label file, and one for all

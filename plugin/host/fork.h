@@ -115,7 +115,7 @@ void amp_fork_forget_overflow(struct darknet_amp *);
  * Darknet; does nothing without a GPU. */
 void amp_fork_use_device(const struct network *);
 
-/* Whether the loaders of `detector train`, or of `classifier train`, make images of so many channels. */
+/* Whether the loaders of `detector train`, or of `classifier train`, make images with this many channels. */
 int amp_fork_loads_channels(int channels, int classifier);
 
 /* The list of images that `detector train` takes where the .data file names none. */

@@ -3,9 +3,6 @@
 
 #include <stddef.h>
 
-/* The most bytes that a pixel has. */
-enum { AMP_PIXEL_MOST = 4 };
-
 typedef struct amp_pixel_rows {
     const char *name; /* "base", "avx2", "avx512" */
     /* One channel of one row of samples. near and far: the row of pixels above the sample and the one below,
@@ -16,6 +13,6 @@ typedef struct amp_pixel_rows {
     void (*distort)(float *r, float *g, float *b, size_t count, float hue, float saturation, float exposure);
 } amp_pixel_rows;
 
-/* The fastest that this processor has, and all: `index` counts them, NULL ends them. */
+/* best: the fastest loops that this processor can run. at: those of number `index`, from 0; NULL: no more. */
 const amp_pixel_rows *amp_pixel_rows_best(void);
 const amp_pixel_rows *amp_pixel_rows_at(int index);

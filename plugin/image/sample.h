@@ -9,8 +9,8 @@
 typedef struct amp_pixels { const unsigned char *bytes; int w, h, c; } amp_pixels;
 
 /* Where the samples of one axis lie: sample i is first_weight[i]·pixel[first[i]] +
- * second_weight[i]·pixel[second[i]]. A pixel that does not count has the weight 0, and an index within the
- * image all the same. */
+ * second_weight[i]·pixel[second[i]]. A pixel that does not count has weight 0; its index lies within the
+ * image too. */
 typedef struct amp_samples {
     int count;
     int *first, *second;

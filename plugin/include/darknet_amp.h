@@ -3,7 +3,8 @@
  *
  * No type of Darknet's is needed to read this: a network is passed as the pointer it is. Every function that
  * meets an error it cannot survive prints one line that says what, where and what to do, and ends the program
- * with status 1. Of the plugin's functions libdarknet.so exports these and those of amp/scaler.h. */
+ * with status 1. libdarknet.so exports these functions of the plugin, those of amp/scaler.h, and no
+ * others. */
 #ifndef DARKNET_AMP_H
 #define DARKNET_AMP_H
 
@@ -96,9 +97,10 @@ void darknet_amp_predicted(struct network *net, const float *output);
 int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a,
                      int lda, const float *b, int ldb, float beta, float *c, int ldc);
 
-/* Darknet has written to the network's weights, which may be without AMP: half copies are made again. A
- * program that changes weights in memory calls it too. On a CPU a prediction notices by itself when the
- * weights of a layer change as a whole, as rgbgr_weights changes them, but not when single numbers do. */
+/* Called after Darknet has written to the weights of a network, with AMP or without: AMP copies them to 16
+ * bits again. A program that changes weights in memory calls it too. On a CPU a prediction notices by itself
+ * when the weights of a layer change as a whole, as rgbgr_weights changes them, but not when single numbers
+ * do. */
 void darknet_amp_weights_changed(struct network *net);
 
 /* ---- the loop of `detector train` and `classifier train`, with and without AMP ---- */
@@ -117,8 +119,9 @@ void darknet_amp_resume(struct network **nets, int count);
 int darknet_amp_next_step(struct network **nets, int count, float *average_loss, int *loop_count,
                           const char *data_file, int train_images, const char *backup_folder,
                           const char *base);
-/* The loop takes the batch that was loaded. Under AMP, where its loaders met what no training survives:
- * BACKUP_FOLDER/BASE.backup is saved, a line says what it was, and the program ends with status 1. */
+/* Called when the loop takes the batch that was loaded. If the loaders met a fault that no training survives
+ * (under AMP), saves BACKUP_FOLDER/BASE.backup, prints the fault's line, and ends the program with status
+ * 1. */
 void darknet_amp_takes_batch(struct network **nets);
 /* A step was made, of which *average_loss knows already: where ranks share it, *loss becomes the mean over
  * all, and *average_loss what follows from that. */
@@ -132,7 +135,7 @@ void darknet_amp_step(float loss, float average_loss, const char *format, ...);
 const char *darknet_amp_chart_ending(void);
 /* Whether that step measured mAP; if so, *map is it and *best the best so far, both 0 to 1. */
 int darknet_amp_measured(float *map, float *best);
-/* The iteration at which -map measures next: this one, or a later one; 0: none. */
+/* The next iteration, which may be this one, at which -map measures; 0: none. */
 long darknet_amp_next_map(void);
 /* Whether this program draws the chart: of ranks that train together only rank 0 does. */
 int darknet_amp_draws_chart(void);
@@ -151,8 +154,7 @@ FILE *darknet_amp_open_weights(struct network *net, const char *file, const char
 /* In place of fclose. Saved: puts FILE and its sidecar FILE.amp into place once both are on the disk. Loaded:
  * half copies are made anew, and a training that begins now goes on from the sidecar. */
 void darknet_amp_close_weights(struct network *net, FILE *file);
-/* Of the file that is opened to load: for how many of the network's layers, from the first, it has
- * weights. */
+/* For how many of the network's layers, from the first, the file that is being loaded has weights. */
 int darknet_amp_held_layers(const struct network *net);
 
 /* ---- loading images and labels ---- */
@@ -176,29 +178,32 @@ void darknet_amp_paths(char **paths, int count);
  * only the loops above, under AMP, allow. 0: as in stock. */
 int darknet_amp_fill(float *input, float **rows, int count, int floats);
 
-/* Bad input of loader threads, in a program with a network under AMP. What no training survives ends the
- * program, a training at darknet_amp_takes_batch. bad_image: tried and failed to read one; or not tried
- * yet, and it is missing, or a FIFO, a device or a socket. 1: the caller returns an image without data,
- * and who loads takes another, which another_image puts in paths[i]. 0: as in stock. read_boxes: a
- * detector's labels; 1: *(box_label **)boxes and *count are what Darknet's read_boxes would give.
- * mislabelled: a path that holds `count` of the labels; 1: a line was printed. fopen: C's, but a FIFO, a
- * device or a socket ends the program, or is an empty file. */
+/* Bad input of loader threads, in a program with a network under AMP. A fault that no training survives ends
+ * the program; a training ends at darknet_amp_takes_batch.
+ * bad_image: called before an image is read (tried 0), and after that has failed (tried 1). 1: the image is
+ * missing, a FIFO, a device or a socket, or cannot be read. The caller returns an image without data, and its
+ * caller loads another, which another_image puts in paths[i]. 0: as in stock.
+ * read_boxes: a detector's labels; 1: *(box_label **)boxes and *count are what Darknet's read_boxes would
+ * give.
+ * mislabelled: a path that holds `count` of the labels; 1: a line was printed.
+ * fopen: C's, but a FIFO, a device or a socket ends the program, or is read as an empty file. */
 int darknet_amp_bad_image(const char *file, int tried);
 void darknet_amp_another_image(char **paths, int i);
 int darknet_amp_read_boxes(const char *file, void *boxes, int *count);
 int darknet_amp_mislabelled(const char *path, int count);
 FILE *darknet_amp_fopen(const char *file, const char *mode);
-/* OpenCV could not crop, resize and distort an image to w x h, because of `why`: a program with a network
- * under AMP ends, or, 1: will end when its loop comes to this batch, and the caller returns any image of
- * w x h. 0: as in stock, which goes on with an image of another size, and reads and writes outside it. */
+/* OpenCV could not crop, resize and distort an image to w x h, because of `why`. A program with a network
+ * under AMP ends here; or 1 is returned: it will end when its loop comes to this batch, and the caller
+ * returns any image of w x h. 0: as in stock, which continues with an image of another size, and reads and
+ * writes outside it. */
 int darknet_amp_not_augmented(int w, int h, const char *why);
 
 /* Reading images in a program with a network under AMP, and in threads that read images to measure them:
- * training, measuring and predicting read alike. reads: whether that is so; else Darknet reads as in
- * stock, and none of the others is called. read_image: decodes a file by libjpeg-turbo or stb_image, to
- * `channels` (0: as many as it has). 1: *data are (c,h,w) floats, the caller's, as Darknet would make
- * them, or NULL after a failure that bad_image has named. 0: as in stock. Where OpenCV reads images,
- * darknet_amp_imread does this (darknet_amp_opencv.hpp). image_fits: whether Darknet can work with an
+ * training, measuring and predicting read alike. reads: whether the plugin reads them; else Darknet reads
+ * as in stock, and the other functions are not called. read_image: decodes a file by libjpeg-turbo or
+ * stb_image, to `channels` (0: as many as it has). 1: *data are (c,h,w) floats, the caller's, as Darknet
+ * would make them, or NULL after a failure that bad_image has named. 0: as in stock. Where OpenCV reads
+ * images, darknet_amp_imread does this (darknet_amp_opencv.hpp). image_fits: whether Darknet can work with an
  * image of this size; 0: unreadable says why not. unreadable: why the image cannot be read, for
  * bad_image's line. */
 int darknet_amp_reads(void);
@@ -228,7 +233,8 @@ int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
  * a network under AMP ends; NULL is for what grows with the batch while such a network is made, and for
  * programs without one. */
 void *darknet_amp_calloc(size_t count, size_t size, const char *text);
-/* There was no memory for so many bytes: ends a program with a network under AMP; returns in another. */
+/* There was no memory for `bytes` bytes: ends a program with a network under AMP, and returns in any
+ * other. */
 void darknet_amp_no_memory(size_t bytes);
 
 /* sprintf in Darknet's C files. room: of text; (size_t)-1 where the compiler does not know it, which is then

@@ -1,6 +1,6 @@
 /* How a Darknet that is built with OpenCV reads image files in a program with a network under AMP, and in
  * threads that read images to measure them: the one place where it decodes, for training, measuring and
- * predicting. Included by the files of Darknet's that call OpenCV. */
+ * predicting. Darknet's files that call OpenCV include it. */
 #ifndef DARKNET_AMP_OPENCV_HPP
 #define DARKNET_AMP_OPENCV_HPP
 
@@ -28,7 +28,7 @@ static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv:
             cv::cvtColor(mat, turned, mat.channels() == 3 ? cv::COLOR_BGR2RGB : cv::COLOR_BGRA2RGBA);
             mat = turned;
         }
-    } catch (const cv::Exception &e) { /* it is too large, mostly */
+    } catch (const cv::Exception &e) { /* mostly because it is too large */
         const bool asserts = e.code == cv::Error::StsAssert;
         darknet_amp_unreadable("OpenCV%s %s", asserts ? " requires" : ":", e.err.c_str());
         mat.release();

@@ -20,7 +20,7 @@
 #define FROM_0 "; allowed: a whole number from 0 up"
 #define NOT_NEGATIVE "; allowed: a number from 0 up"
 #define FRACTION "; allowed: a number from 0 to below 1"
-#define OWN_WINDOW ": runs as Darknet's own code, whose 1x1 windows pass over padding and stride; leave " \
+#define OWN_WINDOW ": runs as Darknet's own code, whose 1x1 windows ignore padding and stride; leave " \
     "these out, or this key"
 #define POSITIVE "; allowed: a number above 0"
 #define TO_1 "; allowed: a number from 0 to 1"

@@ -77,7 +77,7 @@ for activation in gelu normalize_channels normalize_channels_softmax normalize_c
 done
 refused tiny.data '[convolutional]' dilation \
     'its windows make 34x34, and Darknet has room for 33x33; an odd size with pad=1 goes' size=4 dilation=2
-own="runs as Darknet's own code, whose 1x1 windows pass over padding and stride; leave these out, or this key"
+own="runs as Darknet's own code, whose 1x1 windows ignore padding and stride; leave these out, or this key"
 refused tiny.data '[convolutional]' xnor "$own" size=1 pad=0 padding=8 xnor=1
 refused gelu.data '[convolutional]' activation "$own" activation=revleaky size=1 pad=0 padding=1
 for line in antialiasing=1 maxpool_zero_nonmax=1; do
@@ -166,6 +166,6 @@ else
     refused tiny.data '[net]' letter_box "$no_borders" letter_box=1 mixup=3
     passes tiny.data mosaic=1 blur=1 gaussian_noise=10
     passes kinds.data blur=1
-    warned tiny.data cutmix "${classes_only}passes over it" cutmix=1
-    warned tiny.data cutmix "${classes_only}passes over it" cutmix=1 mosaic=1
+    warned tiny.data cutmix "${classes_only}ignores it" cutmix=1
+    warned tiny.data cutmix "${classes_only}ignores it" cutmix=1 mosaic=1
 fi

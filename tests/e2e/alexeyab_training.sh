@@ -493,7 +493,7 @@ done
 cmp needs.1 needs.1.4 || fail 'random=1 is not 1.4'
 cmp needs.2 needs.0.5 || fail 'random=0.5 is not 2'
 [ -n "$SANITIZERS" ] || [ "$(cat needs.2)" -gt "$(cat needs.1)" ] || fail "needs: $(cat needs.*)"
-refused '\[shortcut\] activation = relu6: cannot be trained with' '[shortcut]' \
+refused '\[shortcut\] activation = relu6: cannot be trained in' '[shortcut]' \
     weights_type=per_feature weights_normalization=relu activation=relu6
 # Its local layer makes 0 of these.
 cp tiny.cfg whole.cfg

@@ -240,7 +240,7 @@ label() { # label <name> <the bad line> <what is said of it>
     refused ".txt:3: label '$3"
 }
 label 'a class too high' '2 .5 .5 .2 .2' \
-    "2 .5 .5 .2 .2' is of a class that the network does not have: it knows 0 to 1; mend the file"
+    "2 .5 .5 .2 .2' is of a class that the network does not have: it knows 0 to 1; fix the file"
 label 'NaN' '0 .5 .5 nan .2' "0 .5 .5 nan .2' holds inf or NaN"
 label 'pixels' '0 120 80 30 40' "0 120 80 30 40' is not relative to the image"
 label 'a terminal command' '\033[2J' "\\x1b[2J' is not"

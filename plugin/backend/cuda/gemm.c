@@ -87,8 +87,8 @@ static amp_status round_to(amp_backend *backend, const float *from, amp_dtype dt
     return amp_cuda_cast(backend, &src, &dst, 0, error);
 }
 
-/* *out: the factor rounded to the dtype, in its cached copy or in scratch. A cast that fails has written
- * nothing: the copy stays one of the version before. */
+/* *out: the factor rounded to the dtype, in its cached copy or in scratch. A cast that fails writes
+ * nothing: the copy remains that of the version before. */
 static amp_status prepare(amp_backend *backend, const amp_factor *f, size_t count, amp_dtype dtype,
                           void *scratch, const void **out, amp_error *error)
 {

@@ -9,7 +9,7 @@
  *   * pass                                       with clocks around the layers; not with -detect
  *     layer INDEX TYPE HALF MISALIGNED FORWARD BACKWARD OPERATIONS BYTES
  *     limits BYTES HALF FP32                     of a GPU, each in a millisecond
- *     operation LAYER NAME CALLS MS BYTES PRODUCTS HALF    of one pass and an update; LAYER - is none
+ *     operation LAYER NAME CALLS MS BYTES PRODUCTS HALF    of one pass and an update; LAYER -: of no layer
  *     done STEPS                                 how many were measured
  *
  * After those with a star it waits for its turn. */

@@ -196,7 +196,8 @@ static void print_layers(const amp_bench *b, FILE *out)
     if (half) fprintf(out, "* in half precision\n");
 }
 
-/* Where the time goes on a GPU: the backend's operations, by kind of layer, but for those below 1/200. */
+/* Where the time goes on a GPU: the backend's operations, by kind of layer, without those below 1/200 of
+ * it. */
 static void print_operations(const amp_bench *b, FILE *out)
 {
     for (const amp_bench_side *s = b->sides; s < b->sides + b->count; s++) {

@@ -46,7 +46,7 @@ enum { AMP_AP_THRESHOLDS = 10 }; /* IoU .5, .55, ..., .95 */
 typedef struct amp_map_request {
     float confidence;       /* of a detection that counts for precision, recall and F1 */
     amp_ap_points points;
-    double iou;             /* above 0: of a true positive, and of `map` */
+    double iou;             /* above 0: the least overlap of a true positive, also for `map` */
 } amp_map_request;
 
 typedef struct amp_class_score {

@@ -45,5 +45,5 @@ void amp_map_result_free(amp_map_result *);
 /* Prints the result on stdout in the words of AlexeyAB's `detector map`. names may be shorter than the list
  * of classes. */
 void amp_map_print(const amp_map_result *, const amp_lines *names);
-/* Of that the line with precision, recall and F1. */
+/* Prints only its line with precision, recall and F1. */
 void amp_map_print_precision(const amp_map_result *);

@@ -12,7 +12,7 @@ void amp_map_begin(struct network **nets, int count, const char *data_file, int 
 void amp_map_step(void);
 /* Whether the last step was measured; if so, *map is its mAP and *best the best so far, 0 to 1. */
 int amp_map_measured(float *map, float *best);
-/* The first iteration, behind the last one that amp_map_step saw, at which it measures; 0: none. */
+/* The first iteration after the last call of amp_map_step at which -map measures; 0: none. */
 long amp_map_next(void);
 /* Whether -patience ends the training here; a line on stderr says so. */
 int amp_map_stops(void);

@@ -81,7 +81,7 @@ static int effects_here(const amp_probe_comparison *c, const amp_network_desc *n
 
 static const char *consequence(int effects)
 {
-    if (effects & AMP_CANNOT_RUN) return "so that it cannot run this network: it is not compared";
+    if (effects & AMP_CANNOT_RUN) return "it cannot run this network and is not compared";
     return effects & AMP_LOSES_DELTA ? "here all parts are added up, as on a GPU" : "not counted";
 }
 
@@ -208,7 +208,7 @@ static amp_status find_conditions(amp_subject *s, const amp_probe_input *input, 
     return AMP_OK;
 }
 
-/* With each layer given the reference's numbers. conditions: to be found around these; NULL: not. */
+/* With each layer given the reference's numbers. conditions: found around these; NULL: not wanted. */
 static amp_status run_fed(amp_subject *s, const amp_probe_input *input, const amp_trace *reference,
                           amp_differences **found, amp_conditions **conditions, amp_error *error)
 {
@@ -236,8 +236,8 @@ static amp_status run_whole(amp_probe_run *run, amp_trace_flags *excused, amp_su
     return amp_subject_time(s, input, &run->seconds, error);
 }
 
-/* Three traces at most: the two that are fed with, and what the layers make of them. stock NULL: there is
- * none. */
+/* Keeps three traces at most: the two that layers are fed with, and what they make of them. stock NULL: there
+ * is none. */
 static amp_status run_fp32(amp_probe_comparison *c, amp_subject *s, const amp_probe_input *input,
                            const amp_trace *stock, amp_trace *record, amp_error *error)
 {

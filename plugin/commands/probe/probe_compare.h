@@ -61,12 +61,12 @@ typedef struct amp_probe_comparison {
     amp_machine machine;
     amp_network_desc network;
     amp_trace_flags *excused; /* per layer: Darknet's own code is known to get it wrong, or gives NaN */
-    amp_trace_flags *undefined; /* AMP's fp32 does */
-    amp_lines stock_faults;  /* of it, a sentence each (amp_fork_stock_fault) */
-    int stock_runs;          /* else it cannot: AMP's fp32 is compared with nothing, half precision with
-                                fp32 */
-    /* Per layer: how much what it makes moves, when what it was given moves by 1; both relative, in the L2
-     * norm. Around the numbers of Darknet's own pass, for fp32, and of AMP's fp32, for half. */
+    amp_trace_flags *undefined; /* per layer: AMP's fp32 gives NaN */
+    amp_lines stock_faults;  /* a sentence for each fault of Darknet's own code (amp_fork_stock_fault) */
+    int stock_runs;          /* 0: Darknet's own code cannot run this network: AMP's fp32 is compared with
+                                nothing, half precision with fp32 */
+    /* Per layer: how far its result moves when its input moves by 1; both relative, in the L2 norm. For fp32
+     * around the numbers of Darknet's own pass, for half precision around those of AMP's fp32. */
     amp_conditions *conditions, *conditions_of_half;
     amp_probe_run runs[AMP_PROBE_DTYPES];
     amp_lines verdict;

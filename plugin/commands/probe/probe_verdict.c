@@ -89,7 +89,8 @@ static double to_delta(const amp_probe_comparison *c, int layer)
 
 /* ---- limits ---- */
 
-/* By how much fp16's smallest steps, 2^-24 of the loss scale's part, may move the delta of a layer. */
+/* How far rounding to fp16's smallest numbers, steps of 2^-24 over the loss scale, may move a layer's
+ * delta. */
 static double underflow(const amp_probe_comparison *c, int layer)
 {
     const amp_probe_run *r = &c->runs[AMP_FP16];
@@ -141,8 +142,8 @@ double amp_probe_limit(const amp_probe_comparison *c, amp_dtype dtype, int layer
 static int is_excused(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
 {
     if (dtype == AMP_FP32) return !c->stock_runs || c->excused[layer][kind];
-    return c->undefined[layer][kind] || (kind == AMP_TRACE_DELTA
-                                                && amp_probe_is_chosen_of(&c->network, layer));
+    return c->undefined[layer][kind]
+           || (kind == AMP_TRACE_DELTA && amp_probe_is_chosen_of(&c->network, layer));
 }
 
 /* ---- faults ---- */

@@ -265,7 +265,7 @@ static amp_status take_statistics(looker *l, int layer, amp_error *error)
 
 /* ---- a pass ---- */
 
-/* The images, times factor; 0: nudged. No input: what is there. */
+/* Sets the images, times factor (0: nudged), and the labels. No input: they stay. */
 static void put_input(amp_subject *s, const amp_probe_input *input, float factor)
 {
     for (size_t i = 0; input && i < input->image_count; i++)

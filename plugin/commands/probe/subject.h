@@ -29,8 +29,9 @@ typedef struct amp_subject {
     float scale;                 /* the loss scale; 1 in stock */
 } amp_subject;
 
-/* Fed numbers of this kind, with outputs the image too, are multiplied by 1 + AMP_NUDGE or 1 - AMP_NUDGE: so
- * much that rounding hides little of what comes of it, and that little else moves. */
+/* Which of the fed numbers are multiplied by 1 + AMP_NUDGE or 1 - AMP_NUDGE: outputs, and the image; or
+ * deltas. AMP_NUDGE is large enough that rounding hides little of the effect, and small enough that little
+ * else changes. */
 typedef enum amp_subject_nudge { AMP_NUDGE_NOTHING, AMP_NUDGE_OUTPUTS, AMP_NUDGE_DELTAS } amp_subject_nudge;
 #define AMP_NUDGE 0x1p-19f
 
@@ -40,9 +41,9 @@ typedef struct amp_subject_pass {
     amp_differences **found;     /* ... and this is what is found, for each layer; the caller frees it */
     int feeds;                   /* each output and delta is then replaced by the reference's, so that what is
                                     found of a layer is what it adds itself to what it was given. AMP only */
-    amp_subject_nudge nudge;     /* ... and moved; and what is compared is compared with */
-    const amp_trace *not_nudged; /* ... this record of the pass without a nudge, if there is one, instead of
-                                    the reference: it tells how ill-conditioned a layer is */
+    amp_subject_nudge nudge;     /* ... and nudged */
+    const amp_trace *not_nudged; /* compared with, instead of the reference: a record of the pass without a
+                                    nudge, which shows how ill-conditioned a layer is */
     amp_trace *record;           /* keeps all tensors */
     double *loss;
 } amp_subject_pass;

@@ -7,7 +7,7 @@
 
 #include "../family/types.h"
 
-/* Of which softmax number i is in a tree: its first number, and how many it is over. */
+/* The softmax that number i of a tree belongs to: its first number, and how many it covers. */
 #define AMP_OWN_TREE_GROUP(t, i, first, count) \
     (*(first) = (t)->group_offset[(t)->group[i]], *(count) = (t)->group_size[(t)->group[i]])
 
@@ -25,7 +25,7 @@
 #define AMP_OWN_TELLS_OF_YOLO 1
 
 #define AMP_OWN_EDGE(edge) (edge) /* of a label's box, as read_boxes has it */
-/* Narrower or lower boxes than this part of an image are left out, of a network with so many pixels there. */
+/* Boxes narrower or lower than this part of the image are left out; pixels: the network's width or height. */
 #define AMP_OWN_LEAST_BOX(pixels) (1.f / (float)(pixels))
 #define AMP_OWN_RANDOM(net) ((net)->random) /* the key of [net], which classifier train obeys */
 #define AMP_OWN_GPU gpu_index /* the number of the GPU to use; negative: none */
@@ -36,4 +36,4 @@
 #define AMP_OWN_GRU_PARTS \
     AMP_OWN_PART(input_z_layer), AMP_OWN_PART(input_r_layer), AMP_OWN_PART(input_h_layer), \
     AMP_OWN_PART(state_z_layer), AMP_OWN_PART(state_r_layer), AMP_OWN_PART(state_h_layer)
-#define AMP_OWN_ACTIVATES_RELU6 0 /* its CPU code of it; else that gives 0 */
+#define AMP_OWN_ACTIVATES_RELU6 0 /* whether its CPU code can; else it gives 0 */

@@ -147,10 +147,10 @@ static amp_status describe(void *context, int batch, amp_network_desc *out, amp_
     return status;
 }
 
-/* The sequences and the time steps of a pass through a recurrent layer, and of those inside it, to which
- * Darknet's set_batch_network gives no batch, and to the layer itself the number of images. A pass of as many
- * images as the network was made for has the .cfg's time steps; in any other, which is a prediction, each
- * image is a sequence of one step. */
+/* Sets the sequences and time steps of a pass through a recurrent layer and the layers inside it. Darknet's
+ * set_batch_network gives these inner layers no batch, and the layer itself the number of images. A pass of
+ * as many images as the network was made for has the .cfg's time steps. Any other pass is a prediction, in
+ * which each image is a sequence of one step. */
 static amp_status fit_sequences(const struct darknet_amp *amp, int i, layer *l, amp_error *error)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];

@@ -102,15 +102,15 @@ static int has_activation(const cfg_walk *walk, const char *name)
     return activation && !strcmp(activation, name);
 }
 
-/* What AMP leaves to Darknet's own code (native_tables.c), whose 1x1 windows take the input as it lies, and
- * which has no gradient of relu6. */
+/* For convolutions that AMP leaves to Darknet's own code (native_tables.c). Its 1x1 windows read the input as
+ * it lies, and it has no gradient of relu6. */
 static void check_own(cfg_walk *walk, double pad, double stride_x, double stride_y)
 {
     const char *key = number(walk, "xnor") ? "xnor" : number(walk, "binary") ? "binary"
                     : number(walk, "dot") ? "dot" : has_activation(walk, "revleaky") ? "activation" : NULL;
     if (key && number(walk, "size") == 1 && (pad || stride_x > 1 || stride_y > 1)
         && !cfg_own_lays_out_1x1(stride_x, number(walk, "dilation")))
-        fail(walk, key, "runs as Darknet's own code, whose 1x1 windows pass over padding and stride; leave "
+        fail(walk, key, "runs as Darknet's own code, whose 1x1 windows ignore padding and stride; leave "
              "these out, or this key");
     if (key && has_activation(walk, "relu6"))
         fail(walk, key, "runs as Darknet's own code, which does not train with activation=relu6");
@@ -348,10 +348,10 @@ void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
             fail(walk, "from", "layer %d gives %.0fx%.0f, and the layer before %.0fx%.0f; both must be as "
                  "large", index, from->w, from->h, in->w, in->h);
     }
-    /* with relu6 its output is 0, and for hard_mish it has no buffer to keep its input in */
+    /* with relu6 its output is 0, and it has no buffer for the input that hard_mish's gradient needs */
     if (is_own && (has_activation(walk, "relu6") || has_activation(walk, "hard_mish")))
-        fail(walk, "activation", "cannot be trained with in Darknet's own shortcut, which adds with weights, "
-             "or several layers of different shapes; take another, or run with -amp off");
+        fail(walk, "activation", "cannot be trained in Darknet's own shortcut, which adds with weights, or "
+             "several layers of different shapes; take another, or run with -amp off");
 }
 
 /* A layer that scales the channels, or the places, of another one. */
@@ -538,7 +538,7 @@ static void set_boxes(cfg_walk *walk, double boxes, double anchors, double coord
     walk->out->classes = classes;
     walk->out->boxes = number(walk, "max");
     walk->out->random = number(walk, "random");
-    if (walk->resized) { /* resize_yolo_layer and its like leave out_w and out_h */
+    if (walk->resized) { /* resize_yolo_layer and the like do not set out_w and out_h */
         walk->out->w = walk->out->h = walk->out->c = 0;
         walk->out->no_image = "Darknet does not resize the image that it gives; set random=0";
     }

@@ -50,9 +50,9 @@ cfg_rule cfg_finish; /* what shows only when all layers have a shape */
 double cfg_own_truths(const cfg_walk *, double coords, int is_region);
 /* anchors has so many numbers, which is not two for each of `num` anchors. */
 void cfg_own_wrong_anchors(cfg_walk *, int numbers, double num);
-/* Whether its own convolution of 1x1 windows looks for where each lies (im2col). */
+/* Whether its own convolution gathers 1x1 windows (im2col), instead of reading the input as it lies. */
 int cfg_own_lays_out_1x1(double stride_x, double dilation);
-/* A head reads so many numbers of truth an image, and what the last layer has loaded is another number. */
+/* Refuses a head that reads `reads` numbers of truth an image, where the last layer has `loaded` loaded. */
 void cfg_own_unlike_head(cfg_walk *, double reads, double loaded);
 /* What else shows only when all layers have a shape. */
 void cfg_own_finish(cfg_walk *);

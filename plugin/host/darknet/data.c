@@ -15,7 +15,7 @@ static int takes_another(const load_args *args)
                            || args->type == TAG_DATA || args->type == REGRESSION_DATA);
 }
 
-/* Its parts are started with its number. */
+/* Gives a job its number, with which its parts are started. */
 static void begin_job(load_args *args)
 {
     args->job = amp_random_next_job();

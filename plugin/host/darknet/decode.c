@@ -1,5 +1,5 @@
-/* Reading image files by libjpeg-turbo, and by stb_image, which Darknet's image.c holds: the one place
- * where builds without OpenCV decode, for training, measuring and predicting. Those with OpenCV read by
+/* Reading image files by libjpeg-turbo, and by stb_image, which Darknet's image.c holds: the one place where
+ * builds without OpenCV decode, for training, measuring and predicting. Builds with OpenCV read by
  * darknet_amp_opencv.hpp. */
 #include "own.h"
 
@@ -7,19 +7,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../../image/jpeg.h"
 #include "../../include/darknet_amp.h"
 #include "../data/image_cache.h"
-#include "../../image/jpeg.h"
 #include "stb_image.h"
 
-/* Of the kinds of files that compress more than runs of pixels do, how many pixels a byte can hold. */
+/* How many pixels a byte of a file can hold, for kinds of files that hold more than runs of equal pixels
+ * do. */
 static const struct { const char *begins; size_t length; double pixels; } kinds[] = {
     { "\x89PNG", 4, 1e9 }, /* stb_image itself refuses those that end early, before it has made much */
     { "\xff\xd8", 2, 512 }, { "GIF8", 4, 2048 }, { "S\x80\xf6\x34", 4, 16384 } };
-static const double run = 128;
+static const double run = 128; /* of all other kinds */
 
-/* Whether the file can be as large as its header says. stb_image makes zeros of what a file lacks: some bytes
- * could cost the memory and the time of the largest image. */
+/* Whether the file can hold an image of the size that its header says. stb_image makes zeros of what a file
+ * lacks: without this check a few bytes could cost the memory and the time of the largest image. */
 static int holds(const char *file, int w, int h)
 {
     char first[4] = "";

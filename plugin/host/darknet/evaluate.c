@@ -31,7 +31,7 @@ void amp_fork_set_batch(struct network *net, int batch) { set_batch_network(net,
 
 /* ---- images ---- */
 
-/* By Darknet's own function, which reads what is trained on too; but a file that is no image does not end the
+/* Reads by Darknet's own function, as training does, but a file that is not an image does not end the
  * program. */
 static image load(const char *path, int channels, const char **why)
 {

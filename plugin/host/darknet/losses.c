@@ -1,5 +1,5 @@
-/* What AMP takes of a loss of Darknet's own after its forward: each image's part, and the logarithms that a
- * softmax's loss needs and its probabilities no longer hold. */
+/* What AMP does after the forward of a loss that Darknet's own code computes: it adds up each image's part,
+ * and computes a softmax's loss from the layer's input where probabilities have underflowed to 0. */
 #include "room.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 /* ---- softmax ---- */
 
-/* The numbers that one softmax is over. first: counted in the image. */
+/* The numbers that one softmax covers. first: its index among the image's numbers. */
 typedef struct group { int first, count, stride; } group;
 
 static group group_of(const layer *l, int i)

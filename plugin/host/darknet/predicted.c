@@ -1,10 +1,10 @@
-/* What Darknet's network_predict gave, before anyone looks for boxes or classes in it, with AMP and without:
- * numbers that are inf or NaN would be no detection, without a message, or an index beyond an array. */
+/* Checks what Darknet's network_predict gives, with AMP and without, before boxes or classes are looked for:
+ * inf or NaN would silently become no detection, or an index beyond an array. */
 #include "../../tensor/half.h"
 #include "room.h"
 
-/* Whether this thread's prediction is checked by its caller, which can return an error: Darknet's
- * network_predict cannot, and a prediction of random weights may be anything. */
+/* Set while a caller in this thread checks the prediction itself: it can return an error, which Darknet's
+ * network_predict cannot, or it predicts with random weights, which may give anything. */
 static _Thread_local int caller_checks;
 
 int amp_host_gives_boxes(const layer *l) { return l->type == DETECTION || amp_own_finds_boxes(l); }

@@ -61,9 +61,9 @@ amp_activation amp_host_activation_of(ACTIVATION);
  * other arrays in the program's memory. */
 void amp_host_note_loss(struct darknet_amp *amp, int index, const float *input);
 
-/* A softmax's loss is -log p of each class that is true. Where p underflows Darknet's is inf: computes it
- * from the softmax's input, which lies in the program's memory, and the cost again. Returns whether that is
- * finite now. */
+/* A softmax's loss is -log p of each true class. Where p underflows to 0, Darknet's loss is inf: computes it
+ * from the softmax's input, which must lie in the program's memory, and adds up the cost again. Returns
+ * whether the cost is finite now. */
 int amp_host_complete_softmax(layer *l, const float *input);
 
 /* ---- predicted.c ---- */

@@ -8,7 +8,7 @@
 
 /* ---- a dropout works inside the output of the layer before it, whose backward reads that output ---- */
 
-/* Of leaky and the like the slope is a function of the sign alone, and mish keeps its input. */
+/* The slope of leaky and the like depends on the sign alone, and mish keeps its input. */
 static int slope_needs_size(ACTIVATION a)
 {
     switch (amp_host_activation_of(a)) {
@@ -41,7 +41,7 @@ static int lacks_delta(const network *net, int i, int on_gpu)
     return i < 0 || !*amp_host_delta_of(&net->layers[i], on_gpu);
 }
 
-/* As crop has none. */
+/* For example a crop. */
 static int reads_a_layer_without_delta(const network *net, int i, int on_gpu)
 {
     const int *far;
@@ -51,7 +51,7 @@ static int reads_a_layer_without_delta(const network *net, int i, int on_gpu)
     return lacks;
 }
 
-/* On the CPU they are not run (gaps.h). */
+/* On the CPU backward leaves these out (gaps.h). */
 static int writes_to_no_delta(const network *net, int i, int on_gpu)
 {
     if (!on_gpu || !lacks_delta(net, i - 1, 1)) return 0;
@@ -64,7 +64,7 @@ static int writes_to_no_delta(const network *net, int i, int on_gpu)
 
 /* ---- others ---- */
 
-/* Its variance, over n - 1 numbers, is 0 / 0. */
+/* Batch norm divides the variance by n - 1: of one number it is 0 / 0. */
 static int norms_one_number(const network *net, int i, int on_gpu)
 {
     const layer *l = &net->layers[i];

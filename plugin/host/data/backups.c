@@ -25,7 +25,7 @@ static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* after the .c
 static struct {
     char *folder, *base;
     char lock[AMP_FORK_PATH]; /* the file's name; "" where nothing is held */
-    int told;                 /* that nothing can be held */
+    int told;                 /* a line has said that nothing can be locked */
 } backups;
 
 /* ---- before the training ---- */

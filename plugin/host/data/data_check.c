@@ -18,10 +18,10 @@
 
 enum { CLASSES_UNLESS_GIVEN = 2 }; /* train_classifier */
 
-/* Of classifiers; where a detector's is, says amp_fork_train_list. */
+/* A classifier's files; a detector's list is amp_fork_train_list. */
 static const char TRAIN_UNLESS_GIVEN[] = "data/train.list", LABELS_UNLESS_GIVEN[] = "data/labels.list";
 
-/* Of the training that this program runs: an image's pixels. */
+/* Of the training that this program runs. pixels: of a typical image. */
 static struct { int read, classifier; size_t pixels; } checked;
 
 static int cache_option = -1; /* -cache; -1: not given */
@@ -77,8 +77,8 @@ amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_er
     return AMP_OK;
 }
 
-/* So many images of a list are looked for, and paths tried, spread evenly over it: on a slow disk, or with a
- * thousand classes, all would take minutes. */
+/* At most this many images of a list are looked for, and paths tried, spread evenly over the list: all of
+ * them would take minutes on a slow disk, or with a thousand classes. */
 enum { TRIED_MOST = 1000 };
 
 static size_t tried_of(const amp_lines *list) { return list->count < TRIED_MOST ? list->count : TRIED_MOST; }
@@ -191,7 +191,7 @@ static amp_status check_labels(amp_training_data *t, amp_error *error)
     return amp_check_paths_name_labels(&t->list, &t->labels, t->classes, t->file, error);
 }
 
-/* Where a fork ends at a file of names that does not fit. */
+/* For a fork whose program ends where the class names do not fit the network. */
 static amp_status check_names(amp_training_data *t, amp_error *error)
 {
     const char *file = t->data->names ? t->data->names : amp_fork_names;
@@ -213,7 +213,7 @@ static amp_status check_folder(amp_training_data *t, amp_error *error)
     return t->cfg ? amp_backups_check(t->data, t->cfg, error) : AMP_OK;
 }
 
-/* In the order in which a training meets what they are about. */
+/* In the order in which a training uses what they check. */
 static amp_status (*const rules[])(amp_training_data *, amp_error *) = {
     check_classes, check_names, read_list, check_images, check_labels, check_folder };
 

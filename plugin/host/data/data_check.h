@@ -19,11 +19,11 @@ int amp_is_image_file(const char *image);
 
 /* AMP_BAD_CONFIG: more than half of the list's images (of a thousand of them, spread evenly) are missing. */
 amp_status amp_check_images_there(const amp_lines *list, const char *file, amp_error *error);
-/* AMP_BAD_CONFIG: of the list's paths (of a thousand) none holds exactly one of these labels. */
+/* AMP_BAD_CONFIG: none of the list's paths (of a thousand of them) holds exactly one of these labels. */
 amp_status amp_check_paths_name_labels(const amp_lines *list, const amp_lines *labels, int classes,
                                        const char *file, amp_error *error);
 
-/* What a training takes from a .data file: `amp check` and the start of a training go by the same rules. */
+/* What a training takes from a .data file. `amp check` and the start of a training apply the same rules. */
 typedef struct amp_training_data {
     const amp_data_file *data;
     const char *cfg;          /* NULL: nothing is to be saved */

@@ -17,7 +17,7 @@ typedef struct kept { unsigned char *pixels; int channels, w, h, c; } kept;
 
 typedef struct slot { const char *path; _Atomic(kept *) image; } slot;
 
-/* An image in the place of those that cannot be had. */
+/* The image that loaders get where no image of the list can be read. */
 enum { BLACK_SIDE = 32, BLACK_CHANNELS = 4 };
 
 static struct {
@@ -30,7 +30,7 @@ static struct {
     unsigned char black[BLACK_SIDE * BLACK_SIDE * BLACK_CHANNELS];
 } cache = { .once = PTHREAD_ONCE_INIT };
 
-/* Whether all images of the calling thread are black ones. */
+/* Whether the calling thread gets black images only. */
 static _Thread_local int only_black;
 
 /* The image that the calling thread has loaded as bytes, until it is sampled. */
@@ -178,7 +178,7 @@ void darknet_amp_keep_bytes(const char *file, int channels, unsigned char *pixel
 
 void darknet_amp_want_pixels(void) { loaded.wanted = darknet_amp_reads(); }
 
-/* The image that was loaded has become what is wanted of it. */
+/* The loaded image has been sampled: gives up its bytes, and the thread's turn. */
 static void end_loaded(void)
 {
     free(loaded.own);
@@ -205,7 +205,7 @@ static int most(int a, int b) { return a > b ? a : b; }
 
 int darknet_amp_place_image(int w, int h, int dx, int dy, float *canvas, int canvas_w, int canvas_h)
 {
-    int left = most(dx, 0), top = most(dy, 0); /* of what lies in the canvas */
+    int left = most(dx, 0), top = most(dy, 0); /* of the part that lies in the canvas */
     int columns = least(dx + w, canvas_w) - left, rows = least(dy + h, canvas_h) - top;
     if (!loaded.image.bytes) return 0;
     if (columns > 0 && rows > 0) {

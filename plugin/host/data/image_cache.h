@@ -16,7 +16,8 @@ void amp_image_cache_ask(amp_lines *list);
  * keep images in them, and prints how many it expects to keep. pixels: of a typical image. */
 void amp_image_cache_open(size_t bytes, size_t pixels);
 
-/* Whether the calling thread is given black images only, whatever file it asks for. */
+/* on: from now on the calling thread gets black images only, whatever file it asks for. is_black: whether it
+ * does. */
 void amp_image_cache_only_black(int on);
 int amp_image_cache_is_black(void);
 

@@ -13,10 +13,11 @@
 
 static atomic_int all_are_read; /* set once and for all; networks may be made in several threads */
 
-/* What the calling thread reads: whether to measure it, and what its reader has said against it. */
+/* measures: the calling thread reads images to measure them. why: its reader's reason against the last
+ * one. */
 static _Thread_local struct { int measures; char why[200]; } reader;
 
-/* Pixels of a side: what OpenCV reads, and so few that products with a network's side fit into an int. */
+/* Pixels of a side: OpenCV's limit, with which products with a network's side fit into an int too. */
 enum { MOST_SIDE = 1 << 20 };
 
 void amp_image_files_watch(void) { all_are_read = 1; }

@@ -69,8 +69,8 @@ static int is_text(const char *file)
     return length > 4 && !strcmp(file + length - 4, ".txt");
 }
 
-/* What a terminal would not show, as \xNN: a byte order mark, a 0, a blank that is none of ASCII's. Returns
- * whether there is such a byte. */
+/* Writes text with \xNN for bytes that a terminal would not show: a byte order mark, a 0, a blank outside
+ * ASCII. Returns whether there was one. */
 static int show(char *shown, size_t room, const char *text, size_t length)
 {
     size_t at = 0;
@@ -104,7 +104,7 @@ static amp_status refuse(const char *file, unsigned long line, const char *text,
     else
         snprintf(what, sizeof what, "is of a class that the network does not have: it knows 0 to %d",
                  classes - 1);
-    return amp_fail(error, AMP_BAD_CONFIG, "%.700s:%lu: label '%s' %s; mend the file", file, line, shown,
+    return amp_fail(error, AMP_BAD_CONFIG, "%.700s:%lu: label '%s' %s; fix the file", file, line, shown,
                     what);
 }
 

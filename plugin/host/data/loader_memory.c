@@ -13,6 +13,7 @@
 #include <malloc.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -114,6 +115,6 @@ void *darknet_amp_calloc(size_t count, size_t size, const char *text)
     /* Layers' outputs and what has their size: most are freed as soon as the layer is made, and those
      * that are needed are missed in amp_own_check. */
     if (!memory && !(amp_host_parser_uses_amp() && (strstr(text, "batch") || strstr(text, "output_size"))))
-        darknet_amp_no_memory(count * size);
+        darknet_amp_no_memory(size && count > SIZE_MAX / size ? SIZE_MAX : count * size);
     return memory;
 }

@@ -36,8 +36,8 @@ static struct {
     names_seen images, boxes, small, crowded, paths;
     atomic_long replaced;
     int keeps_faults;                /* set before there are loaders */
-    int faulty_part;                 /* of the job under way; fault is its line */
-    amp_error fault;                 /* AMP_OK: there is none */
+    int faulty_part;                 /* the part of the job under way that `fault` is of */
+    amp_error fault;                 /* status AMP_OK: the job has none */
 } watch = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 void amp_loading_watch(void)
@@ -74,9 +74,9 @@ amp_status amp_loading_fault(amp_error *error)
     return watch.fault.status;
 }
 
-/* Ends the program with this line. A loader of the training's loop keeps the line instead, and returns: its
- * caller makes anything of what is wrong. Of several parts' lines the first part's is kept, whichever thread
- * comes first. */
+/* Ends the program with this line. A loader of the training's loop keeps the line for the loop instead, and
+ * returns: its caller continues with any harmless input. If several parts fail, the line of the first part is
+ * kept, whichever thread comes first. */
 __attribute__((format(printf, 1, 2))) static void fail(const char *format, ...)
 {
     amp_error error;
@@ -230,7 +230,7 @@ static void warn_outside(const char *file, unsigned long line, const amp_label *
                                      : ": no part of this box is in the image; it is left out");
 }
 
-/* Darknet takes it out itself, once it has cut the image, by which a box may grow. */
+/* Darknet itself leaves the box out, after it has cropped the image, which may enlarge the box. */
 static void warn_small(const char *file, unsigned long line, const amp_label *l)
 {
     char name[AMP_LABEL_PATH + 32];
@@ -292,8 +292,7 @@ void amp_loading_summary(void)
     if (watch.small.count)
         amp_host_print("amp: labels left out, smaller than Darknet's minimum: %ld", watch.small.count);
     if (watch.crowded.count)
-        amp_host_print("amp: label files with more boxes than a step uses: %ld",
-                       watch.crowded.count);
+        amp_host_print("amp: label files with more boxes than a step uses: %ld", watch.crowded.count);
     if (watch.paths.count)
         amp_host_print("amp: images whose path does not hold exactly one label: %ld", watch.paths.count);
     pthread_mutex_unlock(&watch.mutex);

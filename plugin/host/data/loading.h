@@ -14,12 +14,12 @@
 /* Begins this, for the whole program. Called before any loader is started. */
 void amp_loading_watch(void);
 
-/* From here on a training's loaders keep what no training survives: its loop asks for it (amp_loading_fault)
- * before it uses a batch. Called before any loader is started. */
+/* From now on loaders of a training keep the first fault that no training survives, and its loop asks for it
+ * (amp_loading_fault) before it uses a batch. Called before any loader is started. */
 void amp_loading_keep_faults(void);
 /* A job of loading a batch begins; the one before has ended. */
 void amp_loading_begin_job(void);
-/* What was wrong with the batch of the last job, which has ended. */
+/* The fault of the last job, which has ended; AMP_OK: it had none. */
 amp_status amp_loading_fault(amp_error *error);
 
 /* What a thread loads from. */

@@ -133,7 +133,7 @@ static void check_mixing(cfg_walk *walk)
     if (mixup != CUTMIX && mixup != BOTH) return;
     const char *key = cutmix ? "cutmix" : "mixup", *why = "is for classifier train only";
     if (HAS_OPENCV && !ENDS_AT_CUTMIX)
-        cfg_walk_warn(walk, key, NULL, "%s; detector train passes over it", why);
+        cfg_walk_warn(walk, key, NULL, "%s; detector train ignores it", why);
     else cfg_walk_refuse(walk, key, "0", "%s; detector train would end by it", why);
 }
 
@@ -160,8 +160,8 @@ void cfg_own_loader(cfg_walk *walk, int classifier)
 
 /* ---- sizes ---- */
 
-/* train_detector makes of both sides, times one factor, multiples of resize_step: of a square all that there
- * are between the least and the most, else those of factors spread evenly. */
+/* train_detector multiplies both sides by one factor, and makes them multiples of resize_step. For a square
+ * these are all multiples from the smallest to the largest; else those of factors that are spread evenly. */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES][2])
 {
     double most = amp_own_resized_most(random), step = floor(cfg_walk_number(walk, "resize_step"));

@@ -383,9 +383,9 @@ float amp_own_train(network *net) { return train_network_datum(AMP_NET(net), net
 /* ---- windows ---- */
 
 #ifdef OPENCV
-int cvInitSystem(int argc, char **argv) __attribute__((weak)); /* OpenCV's, of which 5 has none */
+int cvInitSystem(int argc, char **argv) __attribute__((weak)); /* OpenCV's; OpenCV 5 has none */
 
-/* Qt, of which most OpenCVs' windows are, ends a program whose display does not answer: a child tries it. */
+/* Qt, which most OpenCVs use for windows, ends a program whose display does not answer: a child tries it. */
 static int display_answers(void)
 {
     int status = 0;
@@ -452,7 +452,7 @@ const char *amp_fork_fault(const struct network *net, char text[256])
     return text;
 }
 
-/* x and y of a box go on to be scaled. */
+/* What the layer makes of a logistic function of 0: x and y of a box are scaled afterwards. */
 static float logistic_of_least(const layer *l, int k)
 {
     int entry = k / (l->w * l->h) % (l->outputs / (l->w * l->h * l->n));

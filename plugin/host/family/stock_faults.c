@@ -1,4 +1,4 @@
-/* What is known to be wrong in the own code of AlexeyAB's and hank-ai's, beside what gaps.h replaces. */
+/* What is known to be wrong in AlexeyAB's and hank-ai's own code, apart from what gaps.h replaces. */
 #include "../darknet/own.h"
 
 /* backward_batchnorm_layer has no backward_bias, which the GPU's has. */

@@ -45,9 +45,10 @@ static int place_of(const char *word)
     return 5;
 }
 
-/* Darknet takes a file whose name ends in .weights for the weights, and passes over all other words, also
- * over the name of a file that is missing: it would train from random weights. Under AMP such a word is the
- * weights, as in other forks (yolov4-tiny.conv.29), and a second one is refused. NULL: there is none. */
+/* Darknet takes a file whose name ends in .weights for the weights, and ignores all other words, also the
+ * name of a file that is missing: it would train from random weights. Under AMP the first of these words
+ * names the weights, as in other forks (yolov4-tiny.conv.29), and a second one is refused. NULL: there is
+ * none. */
 static const char *weights, *second;
 
 static void note_weights(const char *word)

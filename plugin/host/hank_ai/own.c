@@ -16,7 +16,7 @@ const amp_fork_option amp_fork_options[] = {
     { "-skip_classes", 1, 1, 0 }, { "-log", 1, 1, 1 }, { "-fuse", 0, 1, 0 }, { "-dont_fuse", 0, 1, 0 },
     { 0 } };
 
-/* OpenCV tells it no earlier than it decodes the image. */
+/* OpenCV knows it only after it has decoded the image. */
 int amp_own_image_size(const char *path, int *w, int *h) { return (void)path, (void)w, (void)h, 0; }
 
 const char amp_fork_names[] = "unknown.names";

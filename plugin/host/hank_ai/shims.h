@@ -33,7 +33,7 @@ SHIM(void, top_k, (float *a, int n, int k, int *index), top_k(a, n, k, index))
 SHIM(void, hierarchy_predictions, (float *predictions, int n, tree *hierarchy, int only_leaves),
      Darknet::hierarchy_predictions(predictions, n, hierarchy, only_leaves))
 
-/* Of which softmax number i is in a tree: its first number, and how many it is over. */
+/* The softmax that number i of a tree belongs to: its first number, and how many it covers. */
 SHIM(void, amp_tree_group, (const tree *t, int i, int *first, int *count),
      (void)(*first = t->group_offset[t->group[i]], *count = t->group_size[t->group[i]]))
 

@@ -19,9 +19,9 @@
 
 /* An edge of a label's box is moved into the image, and its middle stays. */
 #define AMP_OWN_EDGE(edge) ((edge) < 0 ? 0 : (edge) > 1 ? 1 : (edge))
-/* Narrower or lower boxes than this part of an image are left out, of a network with so many pixels there. */
+/* Boxes narrower or lower than this part of the image are left out; pixels: the network's width or height. */
 #define AMP_OWN_LEAST_BOX(pixels) (1.f / (float)(pixels))
 #define AMP_OWN_RANDOM(net) 0 /* the key of [net], which classifier train obeys */
 #define AMP_OWN_GPU (*amp_gpu_index()) /* the number of the GPU to use; negative: none */
 #define AMP_OWN_GRU_PARTS { { NULL }, NULL } /* there is no [gru] */
-#define AMP_OWN_ACTIVATES_RELU6 1 /* its CPU code of it; else that gives 0 */
+#define AMP_OWN_ACTIVATES_RELU6 1 /* whether its CPU code can; else it gives 0 */

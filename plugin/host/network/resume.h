@@ -9,7 +9,7 @@
 
 /* Variables of a training command's loop. average_loss is NULL unless a loop is running. */
 typedef struct amp_loop {
-    float *average_loss, last_finite; /* last_finite: the average before a skipped step made it inf or NaN */
+    float *average_loss, last_finite; /* last_finite: the average before a loss made it inf or NaN */
     int *count;
 } amp_loop;
 

@@ -42,9 +42,9 @@ static amp_status print_recompute(struct darknet_amp *amp, const amp_plan *plan,
     return AMP_OK;
 }
 
-/* A library's user may write to the weights in memory between predictions, for which the plans have copies.
- * Reading all weights would cost a prediction a tenth of its time, so 16 numbers of each array are compared.
- * A network that trains changes them itself. */
+/* A program that uses the library may change weights in memory between predictions, while the plans predict
+ * with copies. Reading all weights would cost a prediction a tenth of its time, so 16 numbers of each array
+ * are compared. Left out in a network that trains, which changes its weights itself. */
 static void notice_weights(struct darknet_amp *amp, const amp_view *view)
 {
     enum { SAMPLES = 16 };

@@ -10,14 +10,14 @@ typedef network amp_pass; /* what a layer's function is given: the network, as t
 #define AMP_OWN_KEEPS_A_NORMAL 1 /* rand_normal draws two numbers and keeps one for its next call */
 
 #define AMP_OWN_EDGE(edge) (edge) /* of a label's box, as read_boxes has it */
-/* Narrower or lower boxes than this part of an image are left out, of a network with so many pixels there. */
+/* Boxes narrower or lower than this part of the image are left out; pixels: the network's width or height. */
 #define AMP_OWN_LEAST_BOX(pixels) .001f
 #define AMP_OWN_RANDOM(net) ((net)->random) /* the key of [net], which classifier train obeys */
 #define AMP_OWN_GPU gpu_index /* the number of the GPU to use; negative: none */
 #define AMP_OWN_ON_GPU(array) (array) /* net->input_gpu, net->truth_gpu */
 
 #define AMP_OWN_SPATIAL_SOFTMAX(l) ((l)->spatial && !(l)->softmax_tree) /* over channels at each pixel */
-/* Of which softmax number i is in a tree: its first number, and how many it is over. */
+/* The softmax that number i of a tree belongs to: its first number, and how many it covers. */
 #define AMP_OWN_TREE_GROUP(t, i, first, count) \
     (*(first) = (t)->group_offset[(t)->group[i]], *(count) = (t)->group_size[(t)->group[i]])
 

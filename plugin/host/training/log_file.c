@@ -63,7 +63,7 @@ static amp_status read_rows(amp_log_file *f, FILE *in, const char *what, const c
         if (!next_line(in, &line, &room)) break;
         if (reader->row(reader->context, line, &reason) != AMP_OK)
             status = amp_fail(error, AMP_BAD_CONFIG,
-                              "%.300s:%zu: %.500s; it stays as it is: mend or move it, or take "
+                              "%.300s:%zu: %.500s; it stays as it is: fix or move it, or take "
                               "another name", f->name, *rows + 2, reason.message);
     }
     free(line);

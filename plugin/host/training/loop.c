@@ -72,7 +72,7 @@ static void take_map(int *argc, char **argv)
     amp_host_remove_arguments(argc, argv, i, 1);
 }
 
-/* Options that Darknet's own -map has, in the forks that have one. They stay in argv. */
+/* The value of an option of Darknet's own -map, in forks that have one. It stays in argv. */
 static const char *map_option(int argc, char **argv, const char *name)
 {
     const amp_fork_option *option = amp_fork_options;
@@ -167,7 +167,7 @@ static void begin_step(void)
     training.waits = 1;
 }
 
-/* Of weights that have seen all steps of this .cfg the loop makes none, and Darknet says nothing of it. */
+/* The loop makes no step with weights that have seen all steps of this .cfg, and Darknet does not say so. */
 static void tell_nothing_left(const struct network *net)
 {
     amp_view view = amp_fork_view(net);

@@ -14,8 +14,8 @@ int amp_training_runs(void);
 void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count);
 /* Called before each step. 0: the training stops here, and has saved a backup. enough: it is to stop. */
 int amp_training_goes_on(struct network **nets, int enough, const char *backup_folder, const char *base);
-/* Whether the loaders of the step's images met what no training survives. *error is then its line, with the
- * backup that was saved. */
+/* Whether the loaders of the step's images met a fault that no training survives. *error is then its line,
+ * which also names the backup that was saved. */
 int amp_training_has_fault(amp_error *error);
 /* Called after each step, to print its line (format, args) and to log it. */
 void amp_training_step(float loss, float average_loss, const char *format, va_list args);
@@ -29,7 +29,7 @@ void amp_training_arguments(int *argc, char **argv, int under_amp);
 /* What was given with -map. */
 typedef struct amp_map_options {
     long every;             /* iterations; 0: -map without a number */
-    long epochs;            /* then so many (-mAP_epochs) */
+    long epochs;            /* of -map without a number: every this many (-mAP_epochs) */
     long patience;          /* how many measurements old the best mAP may become; 0: no -patience */
     double iou, confidence; /* -iou_thresh, -thresh */
 } amp_map_options;
