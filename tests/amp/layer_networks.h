@@ -12,7 +12,7 @@
 #define PLAIN_CONV(n) "[convolutional]\nfilters=" #n "\nsize=1\nstride=1\nactivation=linear\n"
 #define YOLO_HEAD                                                                             \
     PLAIN_CONV(14) "[yolo]\nmask=0,1\nanchors=2,3, 4,4\nclasses=2\nnum=2\nignore_thresh=.7\n" \
-    "truth_thresh=1\nrandom=0\nmax=6\n"
+    "truth_thresh=1\nrandom=0\n"
 
 static const struct { const char *name, *cfg; } networks[] = {
     { "two yolo heads, shortcut, route, dropout, max pooling, a pinned layer",

@@ -116,7 +116,7 @@ static void predict_at(network *net, int w, int batch)
     if (net->w != w) resize_network(net, w, w);
     set_batch_network(net, batch);
     feed(net, 5);
-    network_predict(net, net->input);
+    amp_host_predict(net, net->input);
 }
 
 /* What is asked for, to the byte; and the process's pages, which oneDNN's requests show in: the smallest

@@ -107,7 +107,7 @@ TEST(forms_follow_autocast_rules)
 {
     network *net = parse_branched("", "amp=0\n", "fp16");
     feed(net, 1);
-    network_predict(net, net->input);
+    amp_host_predict(net, net->input);
     assert_int_equal(form_of(net, 0), AMP_FORM_HALF);
     assert_int_equal(form_of(net, 1), AMP_FORM_WIDE); /* pinned */
     assert_int_equal(form_of(net, 2), AMP_FORM_WIDE); /* shortcut of fp32 and fp16 promotes */
