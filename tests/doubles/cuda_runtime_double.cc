@@ -90,6 +90,7 @@ int allocations;
 amp_cuda_counts counts;
 std::multiset<const char *> pending_copies; /* sources in pinned memory that are still to be read */
 int open_count; /* work is running: device memory is accessible */
+thread_local int opened_here; /* the same of this thread: another rank's may wait in the middle of its work */
 bool pageable;  /* any host memory may be used as device memory, and the other way round */
 bool host_access = true; /* to managed memory */
 struct { int major, minor, multiprocessors; } device = { 9, 0, 4 };
@@ -181,7 +182,7 @@ void touched(int signal, siginfo_t *info, void *context)
     if (first_fault.empty()) std::fprintf(stderr, "segmentation fault at %p\n", at);
     else std::fprintf(stderr, "%s\n", first_fault.c_str());
     amp_shim_abandon();
-    open_count = 0, host_access = true;
+    open_count = opened_here = 0, host_access = true;
     protect();
     sigaction(SIGSEGV, &previous_handler, nullptr);
     if (previous_handler.sa_flags & SA_SIGINFO) previous_handler.sa_sigaction(signal, info, context);
@@ -207,8 +208,12 @@ void watch()
 
 /* While one lives, device memory is accessible. */
 struct opened {
-    opened() { if (open_count++ == 0) protect(); }
-    ~opened() { if (open_count && --open_count == 0) protect(); }
+    opened() { ++opened_here; if (open_count++ == 0) protect(); }
+    ~opened()
+    {
+        if (opened_here) --opened_here;
+        if (open_count && --open_count == 0) protect();
+    }
 };
 
 void reserve(arena &a)
@@ -361,7 +366,7 @@ std::string refusal(const void *p, size_t bytes)
     }
     auto b = find(*a, p);
     if (b) {
-        size_t usable = !bytes ? b->second.bytes : open_count ? b->second.lent : b->second.lent_to_queued;
+        size_t usable = !bytes ? b->second.bytes : opened_here ? b->second.lent : b->second.lent_to_queued;
         if ((char *)p + bytes <= b->first + usable) return "";
         std::snprintf(text, sizeof text, "%zu bytes at offset %zu of allocation %d, which has %zu", bytes,
             (size_t)((char *)p - b->first), b->second.number, usable);
@@ -727,7 +732,7 @@ void amp_cuda_lend(cudaStream_t on, void *block, size_t bytes)
         amp_shim::races_freed();
     };
     double clock = host_clock; /* the real one does nothing here, and takes no time for it */
-    if (s->captured || !s->queue.empty()) put(s, "a loan", lend);
+    if (s->captured || s->at_work || !s->queue.empty()) put(s, "a loan", lend);
     else lend();
     host_clock = clock;
 }
