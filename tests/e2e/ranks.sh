@@ -308,17 +308,47 @@ export TMPDIR=$PWD/temporary
 mkdir temporary
 edit of_ten 's/^batch=.*/batch=10/; s/^subdivisions=.*/subdivisions=5/; s/^width=.*/width=64/'
 cat > note_ends.c <<'EOF'
-/* Preloaded: the file `ends` gets a byte for each call. In the step's last pass sums may begin. */
+/* Preloaded: the file `ends` gets, for each step whose sums begin before its update, the number of passes by
+ * then. The first step with sums is not looked at: up to it the rank may have trained alone. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
-void amp_engine_ends_step(void *engine)
+#include <unistd.h>
+
+#define REAL(name) (*(void **)&real = dlsym(RTLD_NEXT, #name))
+
+static atomic_int passes, begun_in, sums;
+
+int MPI_Alltoallv(const void *from, const int *counts, const int *offsets, void *type, void *to,
+                  const int *to_counts, const int *to_offsets, void *to_type, void *ranks)
+{
+    int (*real)(const void *, const int *, const int *, void *, void *, const int *, const int *, void *,
+                void *);
+    REAL(MPI_Alltoallv);
+    if (!begun_in) begun_in = passes;
+    sums = 1;
+    return real(from, counts, offsets, type, to, to_counts, to_offsets, to_type, ranks);
+}
+
+void darknet_amp_backward(void *net)
 {
     void (*real)(void *);
-    *(void **)&real = dlsym(RTLD_NEXT, "amp_engine_ends_step");
-    FILE *out = fopen("ends", "a");
-    if (out) fputc('.', out), fclose(out);
-    real(engine);
+    REAL(darknet_amp_backward);
+    passes++;
+    real(net);
+}
+
+void darknet_amp_update(void *net)
+{
+    void (*real)(void *);
+    REAL(darknet_amp_update);
+    int wanted = sums;
+    for (int ms = 0; wanted && !begun_in && ms < 60000; ms++) usleep(1000); /* a thread makes the sums */
+    FILE *out = wanted && begun_in ? fopen("ends", "a") : NULL;
+    if (out) fputc('0' + begun_in, out), fclose(out);
+    real(net);
+    passes = begun_in = 0;
 }
 EOF
 cc -shared -fPIC -O1 note_ends.c -o note_ends.so -ldl
@@ -327,7 +357,8 @@ chmod +x noting
 RANKS_DARKNET=$PWD/noting
 succeeds ranks 2 amp bench of_ten.cfg -size 32 -iters 6
 RANKS_DARKNET=$with_mpi
-[ "$(wc -c < ends)" = 27 ] || fail "$name: 9 steps of a rank and of two, and $(wc -c < ends) last passes"
+[ "$(cat ends)" = 5555555555555555 ] ||
+    fail "$name: sums of 8 of two ranks' 9 steps began in pass $(cat ends)"
 succeeds ranks 3 amp bench of_ten.cfg -size 32 -iters 6 -amp bf16 -seed 3 -json bench.json
 [ "$(find temporary -name 'amp-bench*')" = '' ] || fail "$name: left behind: $(ls temporary)"
 [ "$(grep -c '^ *[123] ' out)" = 3 ] && grep -q '^ *3 .*cannot share the batch' out ||
