@@ -314,6 +314,7 @@ cat > note_ends.c <<'EOF'
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define REAL(name) (*(void **)&real = dlsym(RTLD_NEXT, #name))
@@ -345,7 +346,8 @@ void darknet_amp_update(void *net)
     REAL(darknet_amp_update);
     int wanted = sums;
     for (int ms = 0; wanted && !begun_in && ms < 60000; ms++) usleep(1000); /* a thread makes the sums */
-    FILE *out = wanted && begun_in ? fopen("ends", "a") : NULL;
+    if (wanted && !begun_in) abort();
+    FILE *out = wanted ? fopen("ends", "a") : NULL;
     if (out) fputc('0' + begun_in, out), fclose(out);
     real(net);
     passes = begun_in = 0;
