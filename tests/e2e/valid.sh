@@ -136,14 +136,16 @@ expect out '1 images, 1 objects, 1 detections'
 # Images that cannot be read are named, counted and left out.
 echo 'no image' > images/bee_2.jpg
 printf 'P6\n0 0\n255\n' > images/bee_3.jpg
-{ cat kinds.txt; printf 'images/%s.jpg\n' bee_2 ant_9 bee_3; } > holes.txt
+printf '\xff\xd8\xff\xdb\0\20' > images/bee_4.jpg
+{ cat kinds.txt; printf 'images/%s.jpg\n' bee_2 ant_9 bee_3 bee_4; } > holes.txt
 sed 's/kinds.txt/holes.txt/' kind.data > holes.data
 valid holes.data kind.cfg kind.weights -json kind.json
-expect out 'top-1 accuracy = 0.125000' '8 images' '3 images could not be read and are left out'
+expect out 'top-1 accuracy = 0.125000' '8 images' '4 images could not be read and are left out'
 expect err 'images/bee_2.jpg: cannot read the image: unknown image type; it is left out' \
     'images/ant_9.jpg: cannot read the image: No such' \
-    'images/bee_3.jpg: cannot read the image: it has no pixels: its size is 0 x 0; it is left out'
-expect kind.json '"unreadable": 3' '"images/bee_2.jpg: cannot read the image: unknown image type"'
+    'images/bee_3.jpg: cannot read the image: it has no pixels: its size is 0 x 0; it is left out' \
+    'images/bee_4.jpg: cannot read the image: bad DQT len; it is left out'
+expect kind.json '"unreadable": 4' '"images/bee_2.jpg: cannot read the image: unknown image type"'
 
 # Several threads read the images, and each tells its own image's reason: 60 files of each of four kinds.
 unknown_chunk() { # unknown_chunk <name>: a PNG of a pixel whose second chunk decoders must know, and do not

@@ -69,6 +69,22 @@ TEST_WITH(behaviour_25_what_the_file_leaves_out_goes_on, enter_folder, leave_fol
             "[crnn]\noutput_filters=4\nhidden_filters=4\nactivation=leaky\n" TAIL, "fp32");
 }
 
+/* Each filter has the weights of its own group's channels. */
+TEST_WITH(a_flipped_layer_with_groups_reads_its_matrix_transposed, enter_folder, leave_folder)
+{
+    network *straight = parse(NET("") CONV(4, "") CONV(6, "groups=2\n") TAIL, "fp32");
+    network *flipped = parse(NET("") CONV(4, "") CONV(6, "groups=2\nflipped=1\n") TAIL, "fp32");
+    save_weights(straight, "a.weights");
+    load_weights(flipped, "a.weights");
+    const layer *a = &straight->layers[1], *b = &flipped->layers[1];
+    int rows = a->nweights / a->n;
+    for (int x = 0; x < rows; x++)
+        for (int y = 0; y < a->n; y++)
+            assert_float_equal(b->weights[y*rows + x], a->weights[x*a->n + y], 0);
+    release(straight);
+    release(flipped);
+}
+
 /* Saved in the middle of a batch: its gradients go on too. */
 TEST_WITH(behaviour_25_half_a_batch_goes_on, enter_folder, leave_folder)
 {
