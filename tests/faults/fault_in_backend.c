@@ -42,8 +42,7 @@ static amp_status conv_create(amp_backend *b, const amp_conv_desc *d, amp_conv *
 {
     amp_status status = right.conv_create(b, d, out, error);
     if (*out == chosen) chosen = NULL; /* which is gone */
-    if (status != AMP_OK || d->k != channels || (strcmp(fault, "copies") && strcmp(fault, "early")))
-        return status;
+    if (status != AMP_OK || d->k != channels) return status;
     chosen = *out;
     is_loaded = 0;
     bytes = amp_shape_count(amp_conv_output(d)) * amp_dtype_size(d->dtype);
@@ -71,9 +70,16 @@ static amp_status conv_load_weights(amp_backend *b, const amp_conv_weights *give
 static amp_status conv_forward(amp_backend *b, amp_conv *conv, const void *x, const float *bias, void *y,
                                amp_error *error)
 {
+    amp_status status;
+    if (conv == chosen && bias && (!strcmp(fault, "bias") || !strcmp(fault, "minus"))) {
+        float *wrong = wrong_biases(bias);
+        status = right.conv_forward(b, conv, x, wrong, y, error);
+        free(wrong);
+        return status;
+    }
     if (conv != chosen || strcmp(fault, "early")) return right.conv_forward(b, conv, x, bias, y, error);
     memcpy(before, y, bytes);
-    amp_status status = right.conv_forward(b, conv, x, bias, y, error);
+    status = right.conv_forward(b, conv, x, bias, y, error);
     memcpy(written, y, bytes);
     memcpy(y, before, bytes);
     return status;
@@ -109,6 +115,14 @@ static amp_status batchnorm_backward(amp_backend *b, const amp_tensor *x, const 
     if (is("slope", x)) norm.activation = AMP_LINEAR;
     if (is("scales", x)) norm.dscale = nowhere;
     return right.batchnorm_backward(b, x, y, dy, dx, &norm, error);
+}
+
+static amp_status activation_backward(amp_backend *b, const amp_tensor *y, const amp_tensor *dy,
+                                      const amp_tensor *dx, amp_activation activation, int accumulate,
+                                      amp_error *error)
+{
+    return right.activation_backward(b, y, dy, dx, is("slope", y) ? AMP_LINEAR : activation, accumulate,
+                                     error);
 }
 
 static amp_status cast(amp_backend *b, const amp_tensor *src, const amp_tensor *dst, int accumulate,
@@ -180,6 +194,7 @@ void put_fault(amp_backend *b)
     b->conv_forward = conv_forward;
     b->batchnorm_forward_train = batchnorm_forward_train;
     b->batchnorm_backward = batchnorm_backward;
+    b->activation_backward = activation_backward;
     b->cast = cast;
     b->upsample_backward = upsample_backward;
     b->shortcut_forward = shortcut_forward;

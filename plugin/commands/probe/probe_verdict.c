@@ -18,7 +18,8 @@
  *    what it was given, as measured (find_conditions in probe_compare.c). A sum computed in fp32 is the exact
  *    one of terms moved by rounding (Higham, "Accuracy and stability of numerical algorithms", 3.1).
  *  - Where rounding moves an output across the kink of leaky or relu, its delta gets another slope
- *    (amp_probe_kinked).
+ *    (amp_probe_kinked). Darknet computes the slopes of logistic, tanh and the like from their outputs, AMP
+ *    from their inputs: near a limit of the activation Darknet's are off by the rounding of 1 - y.
  *
  * Half precision: 32 times the rounding of one number (2^-9 in bf16, 2^-12 in fp16) for outputs and
  * statistics, of which up to 8 were measured; and 128 times bf16's for deltas and gradients, in both. Batch

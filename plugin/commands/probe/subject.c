@@ -112,16 +112,32 @@ static amp_status feed(looker *l, amp_backend *b, const amp_tensor *t, const amp
     return b->upload(b, t->data, l->bytes, amp_tensor_bytes(t), error);
 }
 
-/* amp_difference.flipped of a layer that has written numbers for an output. */
+/* The slope as Darknet computes it, from the output y; NaN where it keeps the input. */
+static double slope_at(amp_activation a, double y)
+{
+    switch (a) {
+    case AMP_LOGISTIC: return (1 - y) * y;
+    case AMP_LOGGY: return .5 * (1 - y) * (1 + y);
+    case AMP_TANH: return 1 - y * y;
+    case AMP_ELU: return y >= 0 ? 1 : y + 1;
+    case AMP_SELU: return y >= 0 ? (double)AMP_SELU_SCALE : y + (double)AMP_SELU_ALPHA;
+    default: return amp_gradient_wants_input(a) ? NAN : (double)amp_gradient((float)y, a);
+    }
+}
+
+/* amp_difference.flipped of a layer that has written numbers for an output. Where AMP takes the slope from
+ * the input, Darknet's is off by the rounding of its output, which is large beside the slope where an
+ * activation is near its limit. */
 static double flipped(const amp_layer_desc *d, const float *numbers, const amp_trace_tensor *output,
                       const amp_trace_tensor *delta)
 {
     double some = 0, all = 0;
-    if (amp_gradient_wants_input(d->activation)) return 0;
+    amp_activation a = d->activation;
+    if (isnan(slope_at(a, 0))) return 0;
     for (size_t i = 0; i < delta->count && delta->count == output->count; i++) {
         double given = (double)delta->numbers[i];
-        double slope = (double)amp_gradient(output->numbers[i], d->activation);
-        double moved = (double)amp_gradient(numbers[i], d->activation) - slope;
+        double slope = slope_at(a, (double)output->numbers[i]);
+        double moved = amp_gradient_wants_input(a) ? 0x1p-23 : slope_at(a, (double)numbers[i]) - slope;
         all += given * given * slope * slope;
         some += given * given * moved * moved;
     }

@@ -28,7 +28,8 @@ typedef struct amp_difference {
     double xx, yy, xy, dd; /* d = x - y; NaN where x or y holds inf or NaN */
     double floor;          /* the least that the size of y counts as: see amp_difference_error */
     double flipped;        /* of an output: how far the activation moves its deltas where x has another slope
-                              than y, as across leaky's kink, relative to all of them */
+                              than y, as across leaky's kink, or where y has lost the slope by rounding,
+                              relative to all of them */
 } amp_difference;
 
 /* Of one layer, a difference of each kind; and a flag. */
