@@ -24,8 +24,8 @@
 #include "doubles/cuda_doubles.h"
 #endif
 
-#ifdef DARKNET_AMP_ALEXEYAB
 #include "host/darknet/room.h"
+#ifdef DARKNET_AMP_ALEXEYAB
 #include "shortcut_layer.h"
 
 static void fail(const char *why, const char *what);
@@ -98,8 +98,6 @@ static void resize(network *net, int side) { resize_network(net, side, side); }
 #ifndef GPU
 /* In the place of plugin/host's darknet/choice.c and the fork's batchnorm_rule.c: the CPU by the GPU's rule
  * of batch norm, cuDNN's. */
-#include "host/darknet/room.h"
-
 amp_backend *amp_fork_backend(amp_error *error) { return amp_cpu_backend_create(error); }
 
 amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
