@@ -243,6 +243,20 @@ TEST_WITH(making_and_resizing_copy_no_activations, begin, end)
                  LINEAR(8) "[normalization]\nalpha=0.1\nbeta=.75\nsize=5\n" LINEAR(21) HEAD("3,4,5"), 4);
 }
 
+/* The binary input of a convolution with xnor=1 follows random=1: a double refuses copies beyond an array. */
+TEST_WITH(a_resized_xnor_layer_has_room_for_its_input, begin, end)
+{
+    network *net = make(NET BN(8, 3) "xnor=1\n" LINEAR(21) HEAD("3,4,5"));
+    for (int size = 64; size >= 32; size -= 32) {
+        resize_network(net, size, size);
+        size_t inputs = (size_t)net->layers[0].inputs * (size_t)net->batch;
+        float *input = calloc(inputs, sizeof *input);
+        cuda_push_array(net->layers[0].binary_input_gpu, input, inputs);
+        free(input);
+    }
+    free_network(net);
+}
+
 enum { CLASSIFIER_WAITS = 2 /* the loss, the output */ };
 
 /* A mask of a dropout is one upload, and nobody waits for it. */

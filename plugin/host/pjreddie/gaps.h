@@ -55,7 +55,7 @@
  *  convolutional  | size=1 with stride > 1: the stride is  | right with cuDNN         | right: native layers
  *                 | ignored, the first out_w*out_h pixels  |                          | never come here
  *                 | are taken                              |                          |
- *  convolutional, | room for the binary input is not       | the same                 | resized on the CPU
+ *  convolutional, | room for the binary input is not       | the same                 | resized
  *  xnor           | resized: random=1 writes behind it     |                          |
  *  convolutional  | size=1 overwrites net.delta (its gemm  | the same without cuDNN   | adds
  *  bwd            | has beta 0): a second consumer's       |                          |
