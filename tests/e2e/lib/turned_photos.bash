@@ -44,7 +44,8 @@ open('turned.weights', 'wb').write(struct.pack('<iiiq', 0, 2, 0, 0) + struct.pac
                                    + struct.pack('<18f', *[0] * 12, 26, *[0] * 5))
 END_OF_SCRIPT
     layers > turned.cfg <<'END_OF_CFG'
-[net] batch=8 subdivisions=1 width=64 height=64 channels=3 learning_rate=1e-30 max_batches=2 policy=constant
+[net] batch=8 subdivisions=1 width=64 height=64 channels=3 policy=constant max_batches=2
+    learning_rate=0.000000000000000000000000000001
 [maxpool] size=16 stride=16 padding=0
 [convolutional] filters=6 size=1 stride=1 activation=linear
 [yolo] mask=0 anchors=16,16 classes=1 num=1 ignore_thresh=.7 jitter=0 random=0
@@ -61,7 +62,8 @@ finds_turned() {
     for amp in '' '-amp bf16'; do
         "$program" detector map $files -points 101 -dont_show $amp > out 2> err ||
             fail "detector map $amp: $(tail -1 err)"
-        grep -qi '(mAP@0*.50*) *= *\(1.0000\|100.00\)' out || fail "detector map $amp: $(grep -i map@ out)"
+        sed 's/\x1b\[[0-9;]*m//g' out | # hank-ai's colours
+            grep -qi '(mAP@0*.50*) *= *\(1.0000\|100.00\)' || fail "detector map $amp: $(grep -i map@ out)"
     done
     rm -f backup/*
     "$program" detector train $files -clear -dont_show -amp fp32 -map 1 -seed 1 -cache ram \
