@@ -86,8 +86,8 @@ void amp_cuda_program_frees(void *);
  * run late; 0 if there is no such stream. */
 int amp_cuda_is_device(const void *p, size_t bytes, const char *what);
 int amp_cuda_enqueue(cudaStream_t stream, const char *what, void (*run)(void *), void *user);
-/* Of an allocation only so many bytes may be used by what is queued from now on: its owner lends it out, and
- * has more than was asked for. */
+/* Work that is queued from now on may use only the first `bytes` of this block: its owner lends out a larger
+ * allocation than was asked for. */
 void amp_cuda_lend(cudaStream_t stream, void *block, size_t bytes);
 /* While work runs: whether it is a graph's, which may be launched again. */
 int amp_cuda_of_graph(void);

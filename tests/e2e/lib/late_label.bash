@@ -25,7 +25,7 @@ late_label() {
 
     echo '1 .5 .5 .2 .2' > "$label"
     succeeds "$program" detector train late.data tiny.cfg tiny.backup "$@" -amp bf16 -seed $seed
-    cp backup/tiny_final.weights mended.weights
+    cp backup/tiny_final.weights corrected.weights
     succeeds "$program" detector train late.data tiny.cfg "$@" -amp bf16 -seed $seed
-    cmp backup/tiny_final.weights mended.weights || fail 'the training goes on to other weights'
+    cmp backup/tiny_final.weights corrected.weights || fail 'the training goes on to other weights'
 }
