@@ -315,8 +315,8 @@ static inline float __fadd_rn(float a, float b) { return rounded(rounded(a) + ro
 static inline float __fsub_rn(float a, float b) { return rounded(rounded(a) - rounded(b)); }
 static inline float __fmul_rn(float a, float b) { return rounded(a * b); }
 static inline float __fdiv_rn(float a, float b) { return a / b; }
-/* The special function units' are wrong by as much as the CUDA C++ Programming Guide allows, to either side:
- * so many units in the last place. */
+/* The special function units' results are wrong by as many units in the last place as the CUDA C++
+ * Programming Guide allows, to either side. */
 static inline float off_by(float value, float units)
 {
     return value + (__float_as_uint(value) & 1 ? units : -units) * value * 0x1p-24f;

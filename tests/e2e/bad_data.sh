@@ -352,7 +352,7 @@ status=0
     > out 2> err < /dev/null || status=$?
 [ $status = 0 ] && grep -aqF "image 'images/3.jpg' cannot be read (Too many open files); another is" err ||
     complain "status $status"
-fresh detector 'a folder in the place of the lock'
+fresh detector 'a folder instead of the lock'
 mkdir case/backup/.tiny.lock
 goes_on 1 'amp: backup/.tiny.lock cannot be locked: Is a directory; make sure that no other training saves'
 for command in 'check tiny.cfg' 'plan tiny.cfg' version; do

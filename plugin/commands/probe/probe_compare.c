@@ -236,8 +236,8 @@ static amp_status run_whole(amp_probe_run *run, amp_trace_flags *excused, amp_su
     return amp_subject_time(s, input, &run->seconds, error);
 }
 
-/* Keeps three traces at most: the two that layers are fed with, and what they make of them. stock NULL: there
- * is none. */
+/* Keeps three traces at most: the two that layers are fed with, and what they make of them. Where Darknet's
+ * own code cannot run, stock is NULL. */
 static amp_status run_fp32(amp_probe_comparison *c, amp_subject *s, const amp_probe_input *input,
                            const amp_trace *stock, amp_trace *record, amp_error *error)
 {

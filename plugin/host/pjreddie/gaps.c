@@ -237,8 +237,8 @@ static void forward_xnor(layer l, network net)
     free(l.binary_input);
 }
 
-/* For a backward that overwrites net.delta, although other consumers may have added to it already, or there
- * is none. */
+/* For a backward that overwrites net.delta, although other consumers may have added to it already, or that
+ * is NULL. */
 static void adding(layer l, network net)
 {
     float *sum = net.delta;
