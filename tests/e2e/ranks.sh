@@ -309,7 +309,7 @@ mkdir temporary
 edit of_ten 's/^batch=.*/batch=10/; s/^subdivisions=.*/subdivisions=5/; s/^width=.*/width=64/'
 cat > note_ends.c <<'EOF'
 /* Preloaded: the file `ends` gets, for each step whose sums begin before its update, the number of passes by
- * then. The first step with sums is not looked at: up to it the rank may have trained alone. */
+ * then. The first step with sums is left out: until its sums begin, a rank that trains alone looks the same. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -320,6 +320,7 @@ cat > note_ends.c <<'EOF'
 #define REAL(name) (*(void **)&real = dlsym(RTLD_NEXT, #name))
 
 static atomic_int passes, begun_in, sums;
+static int wanted; /* sums were seen before this step's first pass */
 
 int MPI_Alltoallv(const void *from, const int *counts, const int *offsets, void *type, void *to,
                   const int *to_counts, const int *to_offsets, void *to_type, void *ranks)
@@ -336,7 +337,7 @@ void darknet_amp_backward(void *net)
 {
     void (*real)(void *);
     REAL(darknet_amp_backward);
-    passes++;
+    if (!passes++) wanted = sums;
     real(net);
 }
 
@@ -344,7 +345,6 @@ void darknet_amp_update(void *net)
 {
     void (*real)(void *);
     REAL(darknet_amp_update);
-    int wanted = sums;
     for (int ms = 0; wanted && !begun_in && ms < 60000; ms++) usleep(1000); /* a thread makes the sums */
     if (wanted && !begun_in) abort();
     FILE *out = wanted ? fopen("ends", "a") : NULL;
