@@ -1,6 +1,6 @@
 # hank-ai's Darknet with CUDA: the plugin's files are compiled against its headers as a GPU build has them,
 # with cuDNN and without, so that structs which differ stop the build. No test trains there: that would take
-# its own files, which no script of the project builds (what was tried: docs/results/hank-ai-2026-11-28.md).
+# its own files, which no script of the project builds (what was tried: docs/results/hank-ai.md).
 if(NOT cuda_double_whole OR DARKNET_AMP_CUDA OR DARKNET_AMP_SANITIZE STREQUAL "thread")
     return()
 endif()

@@ -31,7 +31,7 @@ static const char *isa_name(void)
 }
 
 /* Why products in a half would be slower than in fp32, though the library may have them; NULL: they are
- * faster. Measured on a Xeon whose AMX is hidden (docs/results/cpu-2026-11-22.md): vdpbf16ps does half as
+ * faster. Measured on a Xeon whose AMX is hidden (docs/results/steps.md): vdpbf16ps does half as
  * many multiplications a second as fp32's instruction, and a convolution takes 1.7 times as long as in fp32.
  * The library's fp16 without AMX takes 1.8 times as long (3.7.2 and 3.13). Stored halves, converted outside,
  * take 1.1 times as long. On AMD's CPUs bf16 is 1.5 to 2.2 times as fast as fp32. */

@@ -4,9 +4,8 @@
  *
  * It stands on these measurements: times as fast as oneDNN 2.6.3's direct convolution as onednn_conv.c runs
  * it; processor time of one thread, lower quartiles of alternating runs, AMD EPYC of 2023 (Zen 4, 1 MB of
- * second-level cache a core); docs/results/winograd-2026-11-28.md has more of them, winograd-2026-11-25.md
- * those of a Zen 5, before the last tiles were narrow. A tile is 4 x 4 pixels. "AVX512_BF16": against
- * convolutions in bf16, which these processors compute twice as fast as fp32.
+ * second-level cache a core); docs/results/winograd.md has more of them. A tile is 4 x 4 pixels.
+ * "AVX512_BF16": against convolutions in bf16, which these processors compute twice as fast as fp32.
  *
  *                               AVX2, fp32            AVX-512, fp32         AVX512_BF16, bf16
  *                    tiles  forward data weights  forward data weights  forward data weights

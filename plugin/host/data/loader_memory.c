@@ -4,7 +4,7 @@
  *
  * Darknet starts 64 threads for each batch. Each decodes an image of its own at the same time as the others
  * do, and gets one of the C library's many arenas, which keep what they once held: a small detector takes
- * three times the memory that it needs (docs/results/memory-2026-11-22.md). So only some of the threads work
+ * three times the memory that it needs (docs/results/memory.md). So only some of the threads work
  * at a time, and all of them use one arena, where freed images make room for the next ones. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "loader_memory.h"
