@@ -4,9 +4,9 @@ and runs the test that the entry names, which must fail, having passed before.
 
     tests/mutants/run.py [NN | NAME ...]   all entries, or those whose names begin so
     tests/mutants/run.py --check           only: does each entry name a test that there is, and does its text
-                                           stand in its file exactly once?
+                                           stand in its file exactly once? Does each line of files.txt?
 
-Works on a copy of the tree in build/mutants (MUTANTS_DIR), with Darknet's source from DARKNET_SOURCE_DIR or
+generate.py makes mutants that no one has chosen. Both work on a copy of the tree in build/mutants (MUTANTS_DIR), with Darknet's source from DARKNET_SOURCE_DIR or
 from a build that is there; what the copy has built is kept for the next time. Exit status 1: a mutant
 survived, an entry does not fit its file, or a test fails without any mutant.
 """
@@ -24,8 +24,8 @@ SOURCE = os.path.dirname(os.path.dirname(HERE))
 WORK = os.environ.get('MUTANTS_DIR') or os.path.join(SOURCE, 'build', 'mutants')
 TREE, BUILD, LOG = (os.path.join(WORK, name) for name in ('tree', 'build', 'log'))
 
-# test: how the names of its tests begin; program: CTest's name, or None; old, new: the texts, of whole lines
-Mutant = collections.namedtuple('Mutant', 'name test program file old new')
+# test: how the names of its tests begin; old, new: the texts, of whole lines
+Mutant = collections.namedtuple('Mutant', 'name test file old new')
 
 
 def read_table():
@@ -33,27 +33,24 @@ def read_table():
     with open(os.path.join(HERE, 'table.txt'), encoding='utf-8') as table:
         entries = re.split(r'^\[(.+)\]\n', table.read(), flags=re.M)[1:]
     for name, text in zip(entries[::2], entries[1::2]):
-        number = re.match(r'(\d\d)-', name)
-        test, program, file, old, new = number and f'behaviour_{number[1]}_', None, None, '', ''
+        file, old, new = None, '', ''
         for line in text.rstrip('\n').split('\n'):
-            if line.startswith('test '):
-                test, _, program = line[5:].partition(' in ')
-            elif line.startswith('file '):
+            if line.startswith('file '):
                 file = line[5:]
             elif line[:1] in ('-', '+', ' ') and file:
                 old += line[1:] + '\n' if line[0] != '+' else ''
                 new += line[1:] + '\n' if line[0] != '-' else ''
             else:
                 sys.exit(f"mutants: table.txt, [{name}]: cannot read '{line}'")
-        mutants.append(Mutant(name, test, program or None, file, old, new))
+        mutants.append(Mutant(name, f'behaviour_{name[:2]}_', file, old, new))
     return mutants
 
 
-def test_files(tree, test, sources='test_*.c'):
+def test_files(tree, test):
     """The files below tests/ that hold a test whose name begins so."""
     tests = os.path.join(tree, 'tests')
     found = []
-    for path in sorted(glob.glob(tests + '/**/' + sources, recursive=True) + glob.glob(tests + '/e2e/*.sh')):
+    for path in sorted(glob.glob(tests + '/**/test_*.c', recursive=True) + glob.glob(tests + '/e2e/*.sh')):
         with open(path, encoding='utf-8') as file:
             if re.search(r'(?<![a-z_0-9])' + re.escape(test), file.read()):
                 found.append(path)
@@ -78,10 +75,15 @@ def check(mutants):
         if m.name in seen:
             complaints.append(f'[{m.name}] stands in table.txt twice')
         seen.add(m.name)
-        if not m.test or not test_files(SOURCE, m.test, '*.c' if m.program else 'test_*.c'):
+        if not test_files(SOURCE, m.test):
             complaints.append(f'[{m.name}] names no test that there is')
         if broken(SOURCE, m) is None:
             complaints.append(f'[{m.name}] does not apply: its text must stand in {m.file} exactly once')
+    with open(os.path.join(HERE, 'files.txt'), encoding='utf-8') as table:
+        for line in table:
+            name = line.split(':')[0]
+            if not line.startswith('#') and not os.path.exists(os.path.join(SOURCE, name)):
+                complaints.append(f'files.txt: there is no {name}')
     for complaint in complaints:
         print(complaint)
     return not complaints
@@ -131,26 +133,38 @@ def keep_log(name):
     return path
 
 
+def prepare():
+    """Copies the tree and configures its build."""
+    os.makedirs(TREE, exist_ok=True)
+    copy_tree()
+    launchers = [f'-DCMAKE_{x}_COMPILER_LAUNCHER=ccache' for x in ('C', 'CXX') if shutil.which('ccache')]
+    if logged('cmake', '-S', TREE, '-B', BUILD, f'-DDARKNET_SOURCE_DIR={darknet_source()}',
+              '-DDARKNET_AMP_BUILD_STOCK=OFF', *launchers):
+        sys.exit(f'mutants: the copy could not be configured: {LOG}')
+
+
+def build(targets):
+    """Builds what the tests need; returns whether that failed."""
+    jobs = os.environ.get('JOBS') or str(os.cpu_count())
+    return logged('cmake', '--build', BUILD, '-j', jobs, '--target', 'darknet', *targets)
+
+
+def fails(test):
+    """Runs one of CTest's tests as a whole."""
+    return logged('ctest', '--test-dir', BUILD, '-R', f'^{test}$', '-V', '--timeout', '590', seconds=600)
+
+
 def run(test, path):
     """Builds and runs: 'passed', 'failed' or 'not built'. A script runs as a whole."""
     name = os.path.splitext(os.path.basename(path))[0]
     script = path.endswith('.sh')
-    targets = ['darknet'] if script else [name]
-    if script and name.startswith('ranks'):
-        targets.append('darknet-mpi')
-    if script and name in ('probe_compare', 'selftest'):
-        targets.append('darknet-with-fault')
-    # Those that need headers of CUDA, or a tree of AlexeyAB's.
-    wanted = {'cpu_support': ('darknet-on-doubles', 'darknet-alexeyab'),
-              'probe_compare': ('darknet-alexeyab-with-fault',)}.get(name, ())
-    if wanted:
+    targets = [] if script else [name]
+    if name == 'cpu_support': # these need headers of CUDA, or a tree of AlexeyAB's
         there = subprocess.run(['cmake', '--build', BUILD, '--target', 'help'], capture_output=True)
-        targets += [t for t in wanted if t in there.stdout.decode().split()]
-    jobs = os.environ.get('JOBS') or str(os.cpu_count())
-    if logged('cmake', '--build', BUILD, '-j', jobs, '--target', *targets):
+        targets = {'darknet-on-doubles', 'darknet-alexeyab'} & set(there.stdout.decode().split())
+    if build(targets):
         return 'not built'
-    status = logged('ctest', '--test-dir', BUILD, '-R', f"^{'e2e_' if script else ''}{name}$", '-V',
-                    '--timeout', '590', seconds=600)
+    status = fails(f"{'e2e_' if script else ''}{name}")
     if script:
         return 'failed' if status else 'passed'
     with open(LOG, encoding='utf-8', errors='replace') as log:
@@ -165,7 +179,7 @@ passing = set()  # what passed as things are: (beginning of names, file), and ('
 
 def judge(mutant):
     """In words, what came of it; those of a caught mutant begin with 'caught'."""
-    files = [mutant.program] if mutant.program else test_files(TREE, mutant.test or ' ')
+    files = test_files(TREE, mutant.test)
     if not files:
         return 'has no test'
     for path in files:
@@ -199,13 +213,7 @@ def main(arguments):
         if not any(m.name.startswith(begin) for m in mutants):
             sys.exit(f'mutants: no entry of table.txt begins with {begin}')
     chosen = [m for m in mutants if not arguments or m.name.startswith(tuple(arguments))]
-    os.makedirs(TREE, exist_ok=True)
-    copy_tree()
-    ccache = shutil.which('ccache')
-    launchers = [f'-DCMAKE_{x}_COMPILER_LAUNCHER=ccache' for x in ('C', 'CXX') if ccache]
-    if logged('cmake', '-S', TREE, '-B', BUILD, f'-DDARKNET_SOURCE_DIR={darknet_source()}',
-              '-DDARKNET_AMP_BUILD_STOCK=OFF', *launchers):
-        sys.exit(f'mutants: the copy could not be configured: {LOG}')
+    prepare()
     caught = 0
     for m in chosen:
         verdict = judge(m)
