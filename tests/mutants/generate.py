@@ -47,7 +47,7 @@ def changed_lines(line):
     for found in OFF_BY_ONE.finditer(line):
         yield line[:found.start()] + line[found.end():]
     for found in NUMBER.finditer(line):
-        yield line[:found.start()] + str(int(found[1]) + 1) + line[found.end():]
+        yield line[:found.start()] + ('0' if found[1] == '1' else str(int(found[1]) + 1)) + line[found.end():]
     if CALL.match(line):
         yield re.match(r'\s*', line)[0] + ';'
     for found in ARGUMENTS.finditer(line):
