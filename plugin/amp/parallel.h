@@ -46,7 +46,7 @@ typedef struct amp_parallel {
     int passes;               /* training forward passes since the last update */
     int is_last_pass;         /* this backward completes the gradients */
     size_t begun;             /* elements, from the end of the gradients, whose all-reduce has started */
-    uint64_t step;            /* number of updates so far, the current one included */
+    uint64_t step;            /* number of updates that have started */
     amp_rank_record blamed;   /* the record that the ranks last agreed on; holds its amp_anomaly's strings */
 } amp_parallel;
 
