@@ -26,7 +26,7 @@
  *
  * A step whose gradients are finite may be a spike (spikes.h). With spike=skip it is dropped: nothing
  * changes, as after an overflow, but the scaler does not count it and the scale stays. The backend compares
- * the norm with norm_limit, so that a device decides without waiting for the host.
+ * the norm with norm_limit, so that a device decides without waiting for the CPU.
  *
  * Observers (observer.h) and anomaly detection (anomaly.h) look at tensors in between, only if requested. */
 #include "engine_state.h"

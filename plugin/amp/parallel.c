@@ -96,7 +96,7 @@ static void from_terms(const amp_parallel *p, const amp_statistics *s, const flo
  * as the buffer for the sum. The backend copies the arrays into the block (copy_statistics); it is
  * downloaded, summed over the ranks, and filled with the result, which the backend copies back into the
  * arrays. In the end the block holds the committed copies again. committed, now, terms: as large as the
- * block, in host memory; terms start as 0. Statistics that do not differ, or belong to one rank (a recurrent
+ * block, in CPU memory; terms start as 0. Statistics that do not differ, or belong to one rank (a recurrent
  * layer's state), stay unchanged. */
 static amp_status combine(const amp_parallel *p, const amp_parameters *params, float *committed, float *now,
                           float *terms, amp_error *error)

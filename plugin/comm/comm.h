@@ -8,8 +8,8 @@
  * Rules for every function except prints_error, abort and destroy:
  *  - It is collective: all ranks call it, in the same order, with the same sizes. After a failure only these
  *    three may be called.
- *  - It ends: if a rank does not take part within the time limit, `lost` gets a line that names `phase`, or the
- *    function fails.
+ *  - It ends: if a rank does not take part within the time limit, `lost` gets a line that names `phase`, or
+ *    the function fails.
  *  - All ranks get the same bits. */
 #pragma once
 
@@ -40,14 +40,14 @@ struct amp_comm {
 
     /* Starts to sum count floats over all ranks, in place. wire: the type they are sent in (fp32, or bf16 or
      * fp16); sums are made in fp32. Until sum_end, which waits for all sums that have started, the memory
-     * belongs to comm. It is host memory, or for nccl/nccl.c a GPU's: then the backend's stream waits instead
+     * belongs to comm. It is CPU memory, or for nccl/nccl.c a GPU's: then the backend's stream waits instead
      * of the CPU. */
     amp_status (*sum_begin)(amp_comm *, float *values, size_t count, amp_dtype wire, amp_error *);
     amp_status (*sum_end)(amp_comm *, amp_error *);
 
-    /* all (size · bytes): every rank's `mine`, in rank order. Host memory. */
+    /* all (size · bytes): every rank's `mine`, in rank order. CPU memory. */
     amp_status (*gather)(amp_comm *, const void *mine, size_t bytes, void *all, amp_error *);
-    /* Copies rank root's memory to all others. Host memory. May take eight time limits, since the others wait
+    /* Copies rank root's memory to all others. CPU memory. May take eight time limits, since the others wait
      * for work that only root does, such as a save. */
     amp_status (*broadcast)(amp_comm *, void *memory, size_t bytes, int root, amp_error *);
 

@@ -77,7 +77,7 @@ static void begin_watch(const nccl_comm *nccl)
     amp_watchdog_begin(nccl->watchdog, 0, amp_comm_limits(nccl->cpu), nccl->comm.phase);
 }
 
-/* ---- calls on host memory ---- */
+/* ---- calls on CPU memory ---- */
 
 /* The comm for these calls; NULL if sums have failed. */
 static amp_comm *cpu_of(amp_comm *comm, amp_error *error)

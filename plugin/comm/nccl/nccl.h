@@ -1,4 +1,4 @@
-/* GPUs as ranks: NCCL sums device memory; the ranks' comm for host memory does everything else. */
+/* GPUs as ranks: NCCL sums device memory; the ranks' comm for CPU memory does everything else. */
 #pragma once
 
 #include "../../backend/backend.h"
