@@ -165,7 +165,7 @@ static amp_status find_budget(struct network *net, size_t memory, size_t *budget
     return status;
 }
 
-/* checkpoint= with a number of segments. For off, and where AUTO starts, it is 0. */
+/* The settings for checkpoint=N (N segments); for off nothing is on, and auto sets the rest itself. */
 static amp_recompute_settings settings_of(const amp_config *config)
 {
     int segments = config->checkpoint > 0 ? config->checkpoint : 0;
