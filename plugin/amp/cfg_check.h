@@ -79,7 +79,7 @@ extern const cfg_fork amp_cfg_fork; /* of the Darknet that the plugin is built f
 
 /* Of one layer, or of the network's input; per image. */
 typedef struct cfg_shape {
-    double w, h, c;            /* 0 where it is no image */
+    double w, h, c;            /* 0 if it is not an image */
     const char *no_image;      /* why it is not an image, if that needs an explanation */
     double outputs;            /* 0: unknown, because of an error in this layer or one before it */
     double weights;

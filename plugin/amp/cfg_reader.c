@@ -93,7 +93,7 @@ static void break_item(cfg_reader *reader, cfg_item *item, int fatal, const char
 static const char BLANKS[] = " \t\r\f";
 
 /* Reads one line into reader->text without its blanks. Returns 0 at the end of the file. The line's first
- * problem goes to *item. A NUL byte stops reading: such a file is not text and may have any size. */
+ * problem goes to *item. A NUL byte stops reading: the file is not text, and may have any size. */
 static int read_line(cfg_reader *reader, cfg_item *item)
 {
     size_t bytes = 0, kept = 0;

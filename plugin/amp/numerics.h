@@ -30,7 +30,7 @@ typedef struct amp_numerics amp_numerics;
  * counted. */
 amp_numerics *amp_numerics_create(int layers, const amp_engine *engine);
 void amp_numerics_free(amp_numerics *); /* NULL is fine */
-/* Pass this to amp_engine_set_observer; valid as long as the numerics. */
+/* Pass this to amp_engine_set_observer. It is valid until amp_numerics_free. */
 amp_observer amp_numerics_observer(amp_numerics *);
 /* Whether gradients are counted (initially yes). An observer sees their sums over the subdivisions so far; a
  * GPU writes only those of the first subdivision in 16 bits. */

@@ -44,7 +44,7 @@ amp_spike amp_spikes_judge(const amp_spikes *, double norm, double loss);
  * amp_spikes_judge wants dropped. 0: drop none; below 0: drop it whatever its norm. */
 double amp_spikes_norm_limit(const amp_spikes *, double loss);
 
-/* Enters the norm and the loss of a step that was taken into the windows. */
+/* Adds the norm and the loss of a step to the windows, once the step was taken. */
 void amp_spikes_take(amp_spikes *, double norm, double loss);
 
 /* Whether too many steps were dropped: more than AMP_SPIKE_FREE_DROPS, and more than AMP_SPIKE_SHARE of all

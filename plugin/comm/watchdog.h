@@ -30,7 +30,7 @@ void amp_comm_report_timeout(void *context, const char *phase);
  * seconds: the limit; 0: none, and *out is NULL. */
 amp_status amp_watchdog_start(double seconds, void (*late)(void *context, const char *phase), void *context,
                               amp_watchdog **out, amp_error *);
-/* Call around a call that may take `limits` time limits. The watchdog may be NULL. */
+/* begin, end: mark a call that may take `limits` time limits. The watchdog may be NULL. */
 void amp_watchdog_begin(amp_watchdog *, int thread, int limits, const char *phase);
 void amp_watchdog_end(amp_watchdog *, int thread);
 void amp_watchdog_stop(amp_watchdog *);

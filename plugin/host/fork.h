@@ -219,8 +219,8 @@ void amp_fork_resize(struct network *, int w, int h);
 
 /* Bytes that Darknet reads from a .weights file for this layer. */
 size_t amp_fork_weights_bytes(const struct network *, int layer);
-/* The first layer that reads something else from a .weights file than it writes, for which the .cfg has keys;
- * -1: none. */
+/* The first layer that does not read exactly what it writes in a .weights file, because of keys in its
+ * section; -1: none. */
 int amp_fork_one_sided_layer(const struct network *);
 /* The first layer with a negative rolling variance, which shows that the numbers are another network's, and
  * that value; -1: none, or the arrays are on a GPU. */

@@ -124,8 +124,8 @@ void darknet_amp_takes_batch(struct network **nets);
 /* Called after a step, when *average_loss already includes it: if ranks share it, *loss becomes the mean over
  * all, and *average_loss is corrected accordingly. */
 void darknet_amp_mean_loss(float *loss, float *average_loss);
-/* Called instead of printf: prints its line, with AMP followed by loss scale, skipped steps and images/s;
- * writes its row (-log) and measures (-map) before the step's files are saved. */
+/* Called instead of printf: prints its line, with AMP also loss scale, skipped steps and images/s before the
+ * newline; writes its row (-log) and measures (-map) before the step's files are saved. */
 __attribute__((format(printf, 3, 4)))
 void darknet_amp_step(float loss, float average_loss, const char *format, ...);
 /* What the chart's line adds to Darknet's own words for that step: ", scale 65536, 1 skipped"; empty without

@@ -38,7 +38,7 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
     amp_tensor d = amp_value_delta(node->output, node->form);
     int accumulate;
     AMP_TRY(amp_epilogue_activation_backward(node, call, error));
-    if (input->wants_delta) { /* alpha applies everywhere, as in Darknet, although in forward it applies
+    if (input->wants_delta) { /* alpha applies to all pixels, as in Darknet, although forward applies it
                                  only to pixels that correspond */
         amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);
         if (dx.data != d.data) /* otherwise they share a buffer (plan.c, share_deltas): nothing to copy,

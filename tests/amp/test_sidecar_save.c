@@ -18,7 +18,7 @@ TEST(a_save_killed_at_any_point_leaves_the_old_pair_or_the_new)
         }
 }
 
-/* The next save starts in such a folder, and is itself killed or cancelled before it has renamed anything. */
+/* The next save starts in this folder, and is itself killed or cancelled before it has renamed anything. */
 TEST(a_save_that_begins_after_a_killed_one_loses_nothing)
 {
     for (int old = OLD_NONE; old < OLD_KINDS; old++)

@@ -436,7 +436,7 @@ static size_t direct_workspace(const amp_conv *conv)
                  conv->backward_weights.scratchpad + conv->gradient_bytes + amp_conv_adding_bytes(conv));
 }
 
-/* Bytes of a pass's copy if the dtype were fp32, in which Winograd computes more passes. */
+/* What a pass's copy would take if the dtype were fp32 (in fp32, Winograd computes more passes). */
 static size_t fp32_copy(const amp_conv *conv, amp_winograd_pass pass, size_t bytes)
 {
     if (amp_winograd_make(&conv->desc, pass, AMP_FP32).rows) return 0;

@@ -1,6 +1,6 @@
 /* rnn, gru, lstm and crnn run Darknet's own code, in fp32 except for what takes most of the time: its gemm
- * calls this first, and while AMP runs such a layer, the backend multiplies, in the layer's dtype with fp32
- * sums.
+ * calls this first, and while AMP runs one of these layers, the backend multiplies, in the layer's dtype with
+ * fp32 sums.
  *
  * Weights are multiplied once per time step, and do not change between two updates: they are passed to the
  * backend with a version, so that they are rounded once. All other factors are in buffers that are

@@ -17,10 +17,10 @@ typedef struct amp_available_memory {
 
 static inline double amp_mib(size_t bytes) { return (double)bytes / 0x1p20; }
 
-/* Of the memory that networks are made in from now on: the GPU's if one is used, else RAM. */
+/* Free memory of the device on which networks are made from now on: the GPU's if one is used, else RAM. */
 amp_available_memory amp_host_available_memory(void);
 
-/* Of RAM. Each rank on a machine gets an equal part. */
+/* Free RAM. Each rank on a machine gets an equal part. */
 amp_available_memory amp_host_available_ram(void);
 
 /* The smallest of three: the machine's free memory (MemAvailable); what the program's control group and its

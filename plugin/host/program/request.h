@@ -20,10 +20,11 @@ const char *amp_host_take_argument(int *argc, char **argv, const char *name, con
 /* AMP's own options, in the format of amp_fork_options; the last entry has no name. */
 extern const amp_fork_option amp_host_own_options[];
 
-/* Looks for options that the command, `detector train` or `classifier train`, does not know: Darknet takes
- * such a word for a file name, or ignores it after the weights. A line names it with the most similar option;
- * or an option that is repeated or lacks its value. refuses: the line ends the program; otherwise, and for a
- * word that is not similar to any option, it is a warning. A number or a file name is not an option. */
+/* Looks for options that the command, `detector train` or `classifier train`, does not know: Darknet takes an
+ * unknown option for a file name, or ignores it after the weights. A line names it with the most similar
+ * option; or an option that is repeated or lacks its value. refuses: the line ends the program; otherwise,
+ * and for a word that is not similar to any option, it is a warning. A number or a file name is not an
+ * option. */
 void amp_host_check_options(int argc, char **argv, int classifier, int refuses);
 
 /* The first words of the command line without Darknet's options, such as "detector", "train", "my.data": at
