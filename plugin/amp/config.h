@@ -10,7 +10,7 @@
 
 /* Keys of a layer's section. */
 typedef struct amp_layer_keys {
-    signed char amp;        /* 0: kept in fp32 */
+    signed char amp;        /* 0: kept in fp32; 1: not */
     signed char checkpoint; /* 1: backward recomputes its output (recompute.h) */
 } amp_layer_keys;
 

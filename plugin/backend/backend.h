@@ -217,9 +217,9 @@ typedef struct amp_statistics {
 typedef struct amp_update_args {
     float learning_rate, momentum;
     int batch;                 /* images of the whole step: batch × subdivisions */
-    double inverse_scale;      /* 1.0 / (double)loss scale, kept in double and rounded to float only once,
-                                  together with clip_norm's factor. It may be below float's range, because
-                                  the gradients that it multiplies may be large */
+    double inverse_scale;      /* (float)(1.0 / (double)loss scale), as a double: its product with
+                                  clip_norm's factor is rounded to float once, and may be below float's
+                                  range, because the gradients that it multiplies may be as large */
     double clip_norm;          /* the largest norm of the gradient (averaged over the batch) that is not
                                   clipped; 0 is off */
     double norm_limit;         /* a step with a larger norm is not taken; 0 is off */
