@@ -61,7 +61,6 @@ amp_status amp_engine_plan_for(amp_engine *, const amp_plan_key *, const amp_pla
  * amp_plan_free. */
 amp_status amp_engine_outline(amp_engine *, const amp_plan_key *, amp_dtype, const amp_recompute_settings *,
                               amp_plan **out, amp_error *);
-/* Frees all plans of the engine. */
 void amp_engine_free_plans(amp_engine *);
 /* What its plans recompute (recompute.h); a change applies to plans built later. */
 const amp_recompute_settings *amp_engine_recompute(const amp_engine *);
@@ -94,7 +93,6 @@ amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
 /* From now on the network trains together with comm's other ranks, and amp_engine_update is collective. The
  * caller owns comm. Gradients are sent in the type `wire`, `bucket` elements at a time (AMP_BUCKET). */
 void amp_engine_join(amp_engine *, amp_comm *, amp_dtype wire, size_t bucket);
-/* How many ranks train the network. */
 int amp_engine_ranks(const amp_engine *);
 /* The next backward is the step's last: with several ranks, gradients are summed while it runs. */
 void amp_engine_ends_step(amp_engine *);

@@ -93,9 +93,9 @@ static void cut(const chooser *c, int segments)
     }
 }
 
-/* Recomputes all layers of the first `repeated` segments except those that a later segment reads, and
- * whatever is cheap in all other layers. Layers without backward (frozen ones) are never recomputed: later
- * backwards read little of them, and for that all of them would be repeated. */
+/* Recomputes all layers of the first `repeated` segments except those that a later segment reads, and in all
+ * other layers whatever is cheap. Layers without backward (frozen ones) are never recomputed: a later
+ * backward reads only little of them, but all of them would be repeated for it. */
 static void mark(const chooser *c, int repeated, amp_recompute *chosen)
 {
     for (int i = 0; i < c->whole->count; i++) {

@@ -27,7 +27,7 @@ amp_status amp_recompute_choose(const amp_network_desc *, const amp_plan_key *, 
                                 const amp_gradients *, amp_call *, const amp_recompute_settings *,
                                 amp_recompute *chosen, amp_error *);
 
-/* Multiply-adds of one forward of the plan, and of what its backward repeats. */
+/* Operations (multiplications and additions) of one forward of the plan, and of what its backward repeats. */
 typedef struct amp_recompute_cost { double forward, again; } amp_recompute_cost;
 
 amp_recompute_cost amp_recompute_cost_of(const amp_plan *);

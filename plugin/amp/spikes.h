@@ -29,7 +29,7 @@ double amp_spike_window_median(const amp_spike_window *);
 typedef struct amp_spikes {
     double factor;            /* 0: nothing is a spike, and nothing below is used */
     int drop;                 /* 1: a spike's update is dropped; 0: the spike is only reported */
-    uint64_t dropped;         /* number of dropped steps */
+    uint64_t dropped;
     double loss;              /* of the current step: the sum so far over its passes */
     amp_spike_window norms, losses;
 } amp_spikes;

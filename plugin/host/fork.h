@@ -25,7 +25,7 @@ struct amp_comm;
 /* ---- a network as numbers ---- */
 
 typedef struct amp_view {
-    int layers;                      /* number of layers */
+    int layers;
     int batch, subdivisions;         /* images per pass (with recurrent layers: times time steps); passes
                                         per step */
     int w, h, c;                     /* current size of its input */

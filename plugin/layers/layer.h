@@ -108,7 +108,7 @@ typedef struct amp_param_desc {
     float **gradient_slot;  /* where the host stores its weight_updates pointer: momentum between steps;
                                the engine's gradient array while the host's own backward runs */
     size_t count;
-    int decays;             /* weight decay applies: to weights, not to biases and scales */
+    int decays;             /* SGD decays it: weights, but not biases and scales */
     int unsaved;            /* not in the host's weights file, so a sidecar must hold it */
     float clip;             /* clamped to ±clip after each update; 0 is off */
 } amp_param_desc;
