@@ -93,6 +93,7 @@ amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
 /* From now on the network trains together with comm's other ranks, and amp_engine_update is collective. The
  * caller owns comm. Gradients are sent in the type `wire`, `bucket` elements at a time (AMP_BUCKET). */
 void amp_engine_join(amp_engine *, amp_comm *, amp_dtype wire, size_t bucket);
+/* How many ranks train the network. */
 int amp_engine_ranks(const amp_engine *);
 /* The next backward is the step's last: with several ranks, gradients are summed while it runs. */
 void amp_engine_ends_step(amp_engine *);

@@ -17,6 +17,7 @@ void *amp_exchange_gather(struct amp_comm *, const void *mine, size_t bytes);
 void amp_exchange_broadcast(void *value, size_t bytes, const char *what);
 /* Replaces each number by its sum over the ranks. */
 void amp_exchange_sum(size_t *numbers, int count, const char *what);
+/* Returns the mean over the ranks. */
 float amp_exchange_mean(float number, const char *what);
 /* Returns the status of the first rank that failed, with its error, or AMP_OK. */
 amp_status amp_exchange_outcome(amp_status mine, const char *what, amp_error *error);
