@@ -26,8 +26,8 @@ typedef struct amp_layer_numerics { amp_exponents output, inner_output, delta, i
 
 typedef struct amp_numerics amp_numerics;
 
-/* engine: the observed engine, which must outlive the observer's use; NULL: the inner tensors are not
- * counted. */
+/* engine: the observed engine, which must live as long as the observer is in use; NULL: the inner tensors are
+ * not counted. */
 amp_numerics *amp_numerics_create(int layers, const amp_engine *engine);
 void amp_numerics_free(amp_numerics *); /* NULL is fine */
 /* Pass this to amp_engine_set_observer. It is valid until amp_numerics_free. */

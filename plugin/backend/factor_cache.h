@@ -1,6 +1,6 @@
-/* A cache of factors rounded to their dtype, which serve several matrix products (amp_factor.version); shared
- * by all backends. It is a list in memory of the backend's allocate, with one entry per array of weights: few
- * enough for a list. */
+/* A cache of factors rounded to their dtype, each used by several matrix products (amp_factor.version);
+ * shared by all backends. It is a list, with one entry per array of weights: few enough for a list. The
+ * copies are in memory from the backend's allocate. */
 #pragma once
 
 #include "backend.h"

@@ -46,8 +46,8 @@ static size_t number_of_group(const char *folder, const char *file, const char *
     return number_in(name, key);
 }
 
-/* The limits of all parent groups apply too. In a container the program's own path can be one on the host
- * machine, and only the mount's root exists. */
+/* The limits of all parent groups apply too. In a container the program's path can be that of a group outside
+ * it, and only the mount's root exists. */
 static void narrow_by_group(amp_available_memory *memory, const char *root, const char *path,
                             const struct group_files *files)
 {
