@@ -1,4 +1,4 @@
-/* Finding the first non-finite tensor, with the backend's own finite check. */
+/* Finds the first non-finite tensor with the backend's own finite check. */
 #include "anomaly.h"
 
 amp_status amp_array_found_inf(amp_backend *b, const float *array, size_t count, int *found_inf,
@@ -10,7 +10,7 @@ amp_status amp_array_found_inf(amp_backend *b, const float *array, size_t count,
     return count ? b->check_gradients(b, &as_param, 1, 1, found_inf, &squares, error) : AMP_OK;
 }
 
-/* Which images of a batch hold it: rows of the tensor, whatever its layout. */
+/* Finds the images of a batch that hold it. Images are rows of the tensor in every layout. */
 static amp_status find_images(amp_anomaly *anomaly, amp_backend *b, const float *wide, amp_shape shape,
                               amp_error *error)
 {

@@ -1,28 +1,28 @@
 /* Anomaly detection finds the first tensor of a step that holds inf or NaN, in the order in which tensors are
- * made. With debug=1 it looks at every step; otherwise only at a step whose overflow would end training. It
- * costs a cast and a scan of every tensor. */
+ * computed. With debug=1 it looks at every step, otherwise only at a step whose overflow would end training.
+ * It costs a cast and a scan of every tensor. */
 #pragma once
 
 #include "observer.h"
 
-/* Where inf or NaN was found; found = 0: nowhere so far. */
+/* Where inf or NaN was found; found = 0: nowhere yet. */
 typedef struct amp_anomaly {
     int found, layer;    /* -1: an input of the network, not of a layer */
-    int is_first;        /* no tensor of the step before it was inf or NaN; 0: that is not known */
+    int is_first;        /* 1: no earlier tensor of the step was inf or NaN; 0: unknown */
     const char *pass;    /* "forward", "backward" or "update" */
     const char *tensor;  /* "image", "input", "output", "loss", "delta", "labels", or a parameter's name */
-    int is_gradient;     /* of that parameter */
-    int bad_images;      /* how many images of the subdivision hold it; 0: not known, as for gradients */
+    int is_gradient;     /* it is the gradient of that parameter */
+    int bad_images;      /* number of images of the subdivision that hold it; 0: unknown, as for gradients */
     int image;           /* the first of them, from 0 */
 } amp_anomaly;
 
 enum { AMP_ANOMALY_TEXT = 160 };
 
-/* "first in output of layer 3 [convolutional], forward", or without "first"; type: the layer's section,
- * ignored where there is no layer. */
+/* "first in output of layer 3 [convolutional], forward", or without "first". type: the layer's section,
+ * ignored if there is no layer. */
 const char *amp_anomaly_text(const amp_anomaly *, const char *type, char text[AMP_ANOMALY_TEXT]);
 
-/* Looks at a tensor. Only the first inf or NaN is recorded. */
+/* Checks a tensor. Only the first inf or NaN is recorded. */
 amp_status amp_anomaly_look(amp_anomaly *, amp_backend *, const amp_seen *, amp_error *);
 
 /* Whether an fp32 array in the backend's memory holds inf or NaN. */

@@ -1,7 +1,7 @@
-/* The autocast rules. A layer's class is its kind's. */
+/* The autocast rules. A layer's class is its kind's class. */
 #include "autocast.h"
 
-/* Half only if every input that counts is half. */
+/* HALF only if all compared inputs are HALF. */
 static amp_autocast by_inputs(amp_autocast_class class, int compared, const amp_form *input_homes)
 {
     for (int i = 0; i < compared; i++)

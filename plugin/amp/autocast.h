@@ -5,7 +5,7 @@
 
 /* What decided the form of a layer. */
 typedef enum amp_autocast_reason {
-    AMP_WHY_CLASS,  /* its class alone: lower precision, or the host's own layer */
+    AMP_WHY_CLASS,  /* its class: lower precision, or a host layer */
     AMP_WHY_DTYPE,  /* dtype is fp32 */
     AMP_WHY_KEPT, /* amp=0 in its section */
     AMP_WHY_INPUT   /* the form of its inputs */
@@ -15,13 +15,13 @@ typedef struct amp_autocast {
     amp_autocast_class class;
     amp_form form;
     amp_autocast_reason reason;
-    int input; /* AMP_WHY_INPUT: which of its inputs decided; -1: all of them, by agreeing */
+    int input; /* AMP_WHY_INPUT: the input that decided; -1: all of them agree */
 } amp_autocast;
 
-/* The form a layer computes in, and why; input_homes holds its inputs' home forms. dtype fp32 and kept
+/* The form a layer computes in, and why. input_homes: the home forms of its inputs. dtype fp32 and kept
  * layers never get HALF. */
 amp_autocast amp_autocast_of(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes);
 
-/* What the matrix products of a layer in this form run in. Host layers with lends_products (rnn, gru, lstm,
- * crnn) run theirs in the dtype although they are in fp32 otherwise. */
+/* The dtype of the matrix products of a layer in this form. Host layers with lends_products (rnn, gru, lstm,
+ * crnn) use `dtype` for them although they are otherwise in fp32. */
 amp_dtype amp_autocast_products(const amp_layer_desc *desc, amp_dtype dtype, amp_form form);

@@ -1,4 +1,4 @@
-/* The check of cfg_check.h: reads all sections, holds each key against the fork's table, then walks the
+/* The check of cfg_check.h: reads all sections, checks each key against the fork's table, then walks the
  * layers. */
 #include "cfg_check.h"
 
@@ -13,10 +13,10 @@
 #include "config.h"
 
 typedef struct entry {
-    char *key, *value;        /* value is NULL without a '=' */
+    char *key, *value;        /* value is NULL if there is no '=' */
     unsigned long line;
-    const cfg_key *known;     /* NULL: not in the table, AMP's, or given before in the section */
-    double *numbers;          /* what value says, once it was found right */
+    const cfg_key *known;     /* NULL: not in the table, an AMP key, or a repeated key */
+    double *numbers;          /* the parsed value, once it was found valid */
     int count;
 } entry;
 
@@ -24,7 +24,7 @@ typedef struct section {
     char *name;
     unsigned long line;
     const cfg_section_kind *kind;     /* NULL: unknown */
-    int is_wrong;             /* a key has an error: no rule is to see it */
+    int is_wrong;             /* one of its keys has an error: its rule is not called */
     entry *entries;
     size_t count, room;
 } section;
@@ -36,15 +36,15 @@ struct cfg_check {
     cfg_summary *summary;
     section *sections;        /* [net], then the layers */
     size_t count, room;
-    section amp;              /* the last [amp], which has no entries: config.c reads it */
-    section *at;              /* the present one */
-    cfg_shape *shapes;        /* of the layers; behind them, as many for another size of the network */
-    int has_failed;           /* the present rule */
+    section amp;              /* the last [amp]; it has no entries, since config.c reads it */
+    section *at;              /* the current one */
+    cfg_shape *shapes;        /* of the layers, followed by as many for another network size */
+    int has_failed;           /* the current rule */
 };
 
 /* ---- findings ---- */
 
-/* s and e may be NULL: then the file, or the section, is meant. */
+/* s and e may be NULL: then the finding is about the file, or about the section. */
 static cfg_place place_of(const struct cfg_check *check, const section *s, const entry *e)
 {
     cfg_place place = { .file = check->file };
@@ -76,7 +76,7 @@ static void fail_entry(struct cfg_check *check, section *s, const entry *e, cons
     report_at(check, 1, place_of(check, s, e), problem, allowed);
 }
 
-/* What most Darknets pass over. */
+/* A warning, but an error if the fork's parser is strict. */
 static void mind_entry(struct cfg_check *check, section *s, const entry *e, const char *problem)
 {
     if (check->fork->strict) fail_entry(check, s, e, problem, NULL);
@@ -178,7 +178,7 @@ static const char *describe(const cfg_key *key, char text[256])
     return text;
 }
 
-/* [+-]digits, or such with .0 behind it: what atoi and a reader both understand. */
+/* [+-]digits, optionally followed by .0: a form that both atoi and a reader understand. */
 static int is_whole(const char *text)
 {
     text += *text == '+' || *text == '-';
@@ -200,7 +200,7 @@ static const char *out_of_range(const cfg_key *key, double number, char problem[
     return problem;
 }
 
-/* Where layer `index` names itself, one behind it, or none. */
+/* Complains if layer `index` refers to itself, to a later layer, or to a layer that does not exist. */
 static const char *bad_layer(double layer, int index, char problem[128])
 {
     if (index == 0) return "the first layer has none before it";
@@ -213,10 +213,10 @@ static const char *bad_layer(double layer, int index, char problem[128])
     return problem;
 }
 
-/* Digits; numbers of a list; lines of a section. */
+/* The most digits of a number; numbers of a list; keys of a section. */
 enum { NUMBER_MOST = 128, LIST_MOST = 4096, KEYS_MOST = 1000 };
 
-/* One number of a value: NULL, or what is wrong with it. */
+/* Parses one number of a value. Returns NULL, or what is wrong with it. */
 static const char *parse_number(const cfg_key *key, const char *text, double *number)
 {
     if (strlen(text) >= NUMBER_MOST - 1) return "too many digits";
@@ -230,7 +230,7 @@ static const char *parse_number(const cfg_key *key, const char *text, double *nu
     return fabs(*number) <= 3.4028234663852886e38 ? NULL : "out of fp32's range";
 }
 
-/* "64#images" is 64 to Darknet. Cuts the comment off; 0 where there is none. */
+/* "64#images" is 64 to Darknet. Cuts off the comment; returns 0 if there is none. */
 static int cut_comment(char *text)
 {
     size_t number = strspn(text, "+-.0123456789eE");
@@ -240,7 +240,7 @@ static int cut_comment(char *text)
     return 1;
 }
 
-/* Puts the numbers of e's value into e->numbers. index: of the layer, -1 in [net]. */
+/* Parses e's value into e->numbers. index: of the layer, -1 in [net]. */
 static const char *read_numbers(struct cfg_check *check, const section *s, entry *e, int index,
                                 char problem[128])
 {
@@ -249,7 +249,8 @@ static const char *read_numbers(struct cfg_check *check, const section *s, entry
     const char *from = e->value, *wrong = NULL;
     while (!wrong && from) {
         size_t length = key->rules & CFG_LIST ? strcspn(from, ",") : strlen(from);
-        int kept = length < sizeof text ? (int)length : (int)sizeof text - 1; /* too long for any number */
+        int kept = length < sizeof text ? (int)length : (int)sizeof text - 1; /* longer than any valid
+                                                                                 number */
         double *number = &e->numbers[e->count];
         if (e->count++ == LIST_MOST) return "too many numbers";
         snprintf(text, sizeof text, "%.*s", kept, from);
@@ -288,7 +289,7 @@ static const char *check_file(const char *value)
     return access(value, R_OK) ? strerror(errno) : NULL;
 }
 
-/* e->known is set. */
+/* e->known must be set. */
 static void check_value(struct cfg_check *check, section *s, entry *e, int index)
 {
     char problem[128], allowed[256];
@@ -305,7 +306,7 @@ static void check_value(struct cfg_check *check, section *s, entry *e, int index
 
 /* ---- the keys of a section ---- */
 
-/* The i-th key that a section of this kind may have; NULL behind the last. */
+/* The i-th key that a section of this kind may have; NULL after the last one. */
 static const cfg_key *key_at(const cfg_fork *fork, const cfg_section_kind *kind, int i)
 {
     if (i < kind->count) return &kind->keys[i];
@@ -335,7 +336,7 @@ static void mind_unknown(struct cfg_check *check, section *s, const entry *e)
     mind_entry(check, s, e, problem);
 }
 
-/* Of two, Darknet takes the first. */
+/* Darknet takes the first of two. */
 static int is_repeated(struct cfg_check *check, section *s, const entry *e)
 {
     char problem[96];
@@ -403,7 +404,7 @@ static void check_section(struct cfg_check *check, section *s, int index)
     }
 }
 
-/* ---- what AMP does not train with ---- */
+/* ---- what AMP cannot train ---- */
 
 /* e is NULL for the section itself. */
 static int is_refused(const cfg_refusal *r, const section *s, const entry *e)
@@ -426,7 +427,7 @@ static void refuse_entry(struct cfg_check *check, section *s, const entry *e)
     }
 }
 
-/* Called last: no rule of shapes depends on it. */
+/* Call this last: no shape rule depends on it. */
 static void refuse_under_amp(struct cfg_check *check, section *s)
 {
     if (!s->kind) return;
@@ -434,7 +435,7 @@ static void refuse_under_amp(struct cfg_check *check, section *s)
     for (size_t k = 0; k < s->count; k++) refuse_entry(check, s, &s->entries[k]);
 }
 
-/* ---- what rules call ---- */
+/* ---- functions for rules ---- */
 
 static const entry *find_entry(const cfg_walk *walk, const char *key)
 {

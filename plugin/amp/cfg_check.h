@@ -1,47 +1,46 @@
-/* Looks at a whole .cfg before Darknet parses it, whose parser ends by a signal or an assertion at what it
+/* Checks a whole .cfg before Darknet parses it: Darknet's parser dies of a signal or an assertion at what it
  * cannot make, and trains on what it misreads ("learning_rate=0,001" is 0).
  *
- * Which sections and keys there are, and what a key may be, is a fork's table (cfg_fork): data, of which this
- * file knows only the types. A kind of section may have a rule as well, which computes the layer's shape as
- * the fork's parser does, and finds what one key alone does not show. Rules are called in the order of the
- * layers. Their numbers are doubles, which hold any product of int exactly as far as it matters: what int
- * cannot hold is refused. */
+ * A fork's table (cfg_fork) lists the sections, their keys and the values allowed; this file only knows the
+ * types. A kind of section may also have a rule, which computes the layer's shape as the fork's parser does,
+ * and finds mistakes that a single key does not show. Rules run in layer order. They compute in double, which
+ * holds products of ints exactly as far as needed: a number that int cannot hold is rejected. */
 #pragma once
 
 #include "../tensor/status.h"
 
-/* ---- what a fork's table says ---- */
+/* ---- a fork's table ---- */
 
 typedef enum cfg_type {
     CFG_WHOLE,  /* fits int */
     CFG_REAL,
     CFG_FLAG,   /* 0 or 1; any other number is taken as 1, with a warning */
     CFG_WORD,   /* one of `words` */
-    CFG_FILE,   /* names a file that is there */
-    CFG_LAYER   /* a layer before this one: its index, or how far before (-1) */
+    CFG_FILE,   /* names an existing file */
+    CFG_LAYER   /* a layer before this one: its index, or a negative distance (-1: the one before) */
 } cfg_type;
 
-/* Several numbers; least itself is too little; most itself is too much. */
+/* CFG_LIST: several numbers; CFG_ABOVE, CFG_BELOW: the limit itself is not allowed. */
 enum { CFG_LIST = 1, CFG_ABOVE = 2, CFG_BELOW = 4, CFG_REQUIRED = 8 };
 
 typedef struct cfg_key {
     const char *name;
     cfg_type type;
     int rules;
-    double fallback;           /* what it is where it is not given; of a word, its index */
-    double least, most;        /* of each number of a list */
+    double fallback;           /* the value if the key is not given; for a word, its index */
+    double least, most;        /* for each number of a list */
     const char *const *words;  /* ends with NULL */
 } cfg_key;
 
 typedef struct cfg_walk cfg_walk;
 
-/* What needs no rule of its own; several may be joined by |. */
+/* Properties that need no rule; combined with |. */
 enum {
     CFG_NEEDS_IMAGE = 1,   /* its input must have width, height and channels */
-    CFG_SAME_IMAGE = 2,    /* what comes out has the shape of what goes in */
-    CFG_SAME_COUNT = 4,    /* as many numbers come out as go in, but they are no image */
-    CFG_ONE_SIZE = 8,      /* Darknet makes it for one size and cannot resize a network with it */
-    CFG_READS_TRUTH = 16   /* a loss that reads as many numbers of truth as go in */
+    CFG_SAME_IMAGE = 2,    /* output shape = input shape */
+    CFG_SAME_COUNT = 4,    /* as many outputs as inputs, but not as an image */
+    CFG_ONE_SIZE = 8,      /* Darknet makes it for one size, and cannot resize a network that has one */
+    CFG_READS_TRUTH = 16   /* a loss that reads as many numbers of truth as it has inputs */
 };
 
 typedef struct cfg_section_kind {
@@ -49,28 +48,28 @@ typedef struct cfg_section_kind {
     const cfg_key *keys;
     int count;
     int traits;
-    void (*rule)(cfg_walk *);  /* may be NULL; finds *out filled by the traits */
+    void (*rule)(cfg_walk *);  /* may be NULL; the traits have filled *out before */
 } cfg_section_kind;
 
-/* What Darknet knows and AMP does not train with. */
+/* What Darknet supports and AMP cannot train. */
 typedef struct cfg_refusal {
-    const char *section; /* its kind's name; NULL: any */
-    const char *key;     /* any value but the one it has where it is not given; NULL: the section itself */
-    const char *word;    /* of a CFG_WORD, this one; else NULL */
+    const char *section; /* the kind's name; NULL: any */
+    const char *key;     /* rejected with any value other than its fallback; NULL: the section itself is
+                            rejected */
+    const char *word;    /* for a CFG_WORD, reject only this one; else NULL */
     const char *why;
 } cfg_refusal;
 
 typedef struct cfg_fork {
     const cfg_section_kind *kinds;     /* the first is [net] */
     int count;
-    const cfg_key *layer_keys; /* that every layer may have */
+    const cfg_key *layer_keys; /* keys that every layer may have */
     int layer_key_count;
-    void (*finish)(cfg_walk *); /* looks at the whole, when all layers have a shape */
+    void (*finish)(cfg_walk *); /* checks the whole network, once all layers have a shape */
     const cfg_refusal *refusals; /* may be NULL */
     int refusal_count;
-    int strict; /* its parser ends the program at a key that it does not know, meets twice or does not ask
-                   for, and at a number with an exponent or a +; a comment begins with a #, anywhere in a
-                   line */
+    int strict; /* its parser ends the program at a key that is unknown, repeated or never read, and at a
+                   number with an exponent or a +; a # begins a comment anywhere in a line */
     int spaced_data; /* how a .data file is read: cfg_read_data of cfg_reader.h */
 } cfg_fork;
 
@@ -80,64 +79,65 @@ extern const cfg_fork amp_cfg_fork; /* of the Darknet that the plugin is built f
 
 /* Of one layer, or of the network's input; per image. */
 typedef struct cfg_shape {
-    double w, h, c;            /* 0 where it is no image */
-    const char *no_image;      /* why it is none, where that is no matter of course */
-    double outputs;            /* 0: unknown, since something is wrong with this layer or one before it */
+    double w, h, c;            /* 0 if it is not an image */
+    const char *no_image;      /* why it is not an image, if that needs an explanation */
+    double outputs;            /* 0: unknown, because of an error in this layer or one before it */
     double weights;
     double reads;              /* numbers of truth that its loss reads */
-    double truths;             /* numbers of truth that the loader is to make; 0: as many as outputs */
+    double truths;             /* numbers of truth that the loader must provide; 0: as many as outputs */
     double classes;            /* of a layer that finds boxes, else 0 */
     double loaded;             /* numbers of truth that `detector train` loads if this layer is the last */
     double cells;              /* of a layer that finds boxes in cells ([detection]), else 0 */
-    double boxes;              /* of an image, that a layer that finds boxes learns from at most */
-    double random;             /* this layer wants the network resized while it trains */
-    int one_size;              /* as CFG_ONE_SIZE */
-    int ends_resizing;         /* resizing a network leaves what follows as it is */
+    double boxes;              /* the most boxes of an image that a detecting layer learns from */
+    double random;             /* this layer asks for resizing during training */
+    int one_size;              /* like CFG_ONE_SIZE */
+    int ends_resizing;         /* resizing stops here: layers after it keep their size */
 } cfg_shape;
 
-/* What the .cfg is for, as far as it matters. */
+/* The purpose of the .cfg, as far as it matters. */
 typedef enum cfg_use {
     CFG_FOR_ANYTHING,
     CFG_TRAINS_DETECTOR,
     CFG_TRAINS_CLASSIFIER,
     CFG_TRAINS_BOXES,          /* as a detector if the last layer finds boxes, else for anything; what
-                                  `classifier train` refuses is then a warning */
+                                  `classifier train` rejects is then only a warning */
     CFG_TRAINS_DATA            /* as a detector if the last layer finds boxes, else as a classifier */
 } cfg_use;
 
 struct cfg_walk {
     const cfg_shape *in;       /* the layer before, or the network's input */
     cfg_shape *out;            /* a rule fills it */
-    const cfg_shape *layers;   /* index 0: the first layer */
+    const cfg_shape *layers;   /* all layers; index 0 is the first */
     cfg_shape net;             /* the network's input */
-    const cfg_shape *own;      /* the layers and the input in the .cfg's own size, */
-    cfg_shape own_net;         /* while another size is looked at */
-    int index, count;          /* of this layer, -1: [net]; of all layers */
+    const cfg_shape *own;      /* the layers and the input at the .cfg's own size, */
+    cfg_shape own_net;         /* while another size is being checked */
+    int index, count;          /* of this layer (-1: [net]); of all layers */
     double batch, time_steps;  /* images at once (time steps counted), set by [net]'s rule */
-    double resized, resized_h; /* width and height while the network is looked at in another size, else 0 */
+    double resized, resized_h; /* width and height while another size is being checked, else 0 */
     cfg_use use;
-    int only_warns;            /* findings are warnings: they concern a command that may not be meant */
+    int only_warns;            /* report findings as warnings: they concern a command that may not be
+                                  intended */
     struct cfg_check *check;
 };
 
-/* Of the present section. A CFG_WORD is a number too, its index; a CFG_LAYER is the layer's index. */
+/* These read the current section. A CFG_WORD is a number too, its index; a CFG_LAYER is the layer's index. */
 int cfg_walk_given(const cfg_walk *, const char *key);
-/* not given: the fallback; no key of this fork's: 0 */
+/* not given: the fallback; a key this fork does not have: 0 */
 double cfg_walk_number(const cfg_walk *, const char *key);
 int cfg_walk_numbers(const cfg_walk *, const char *key); /* how many a list has; 0: not given */
 double cfg_walk_at(const cfg_walk *, const char *key, int index);
 const char *cfg_walk_text(const cfg_walk *, const char *key); /* NULL: not given */
-/* fails where int cannot hold count of `what` */
+/* fails if int cannot hold count of `what` */
 void cfg_walk_count(cfg_walk *, double count, const char *what);
-void cfg_walk_enter(cfg_walk *, int index); /* makes another layer's section the present one; -1: [net] */
-int cfg_walk_traits(const cfg_walk *);      /* of the present section's kind */
+void cfg_walk_enter(cfg_walk *, int index); /* makes another layer's section the current one; -1: [net] */
+int cfg_walk_traits(const cfg_walk *);      /* of the current section's kind */
 int cfg_walk_failed(const cfg_walk *); /* some section has an error */
-/* For finish: walks the layers once more, with another width and height of the network. */
+/* For finish: repeats the rules of all layers at another network size. */
 void cfg_walk_again(cfg_walk *, double w, double h);
 
-/* Something is wrong with the present section; key and allowed may be NULL. Where a rule fails, the shape of
- * its layer is unknown, and only a section's first failure is reported; one key of several that are wrong
- * each for itself is refused. */
+/* Reports a problem of the current section; key and allowed may be NULL. CFG_FAILS: the layer's shape becomes
+ * unknown, and only the first failure of a section is reported. CFG_REFUSES is for one of several keys that
+ * are each wrong on their own. */
 typedef enum cfg_finding { CFG_FAILS, CFG_REFUSES, CFG_WARNS } cfg_finding;
 __attribute__((format(printf, 5, 6)))
 void cfg_walk_report(cfg_walk *, cfg_finding, const char *key, const char *allowed, const char *problem, ...);
@@ -147,7 +147,7 @@ void cfg_walk_report(cfg_walk *, cfg_finding, const char *key, const char *allow
 
 /* ---- the check ---- */
 
-/* report is called for each finding, in the order they are found, with one line without its newline. */
+/* report is called for each finding, in order, with one line without its newline. */
 typedef struct cfg_listener {
     void (*report)(void *context, int is_error, const char *line);
     void *context;
@@ -163,8 +163,8 @@ typedef struct cfg_summary {
     char first_error[1024];
 } cfg_summary;
 
-/* *summary: all figures are 0 where there are errors. AMP_OK also for a .cfg full of mistakes:
- * summary->errors counts them. AMP_BAD_CONFIG: the file cannot be read. Keys of [amp], which config.h checks,
- * are passed over. */
+/* *summary: all figures are 0 if there are errors. The status is AMP_OK even for a .cfg full of mistakes:
+ * summary->errors counts them. AMP_BAD_CONFIG: the file cannot be read. Keys of [amp] are ignored here;
+ * config.h checks them. */
 amp_status cfg_check(const char *file, const cfg_fork *fork, cfg_use use, const cfg_listener *listener,
                      cfg_summary *summary, amp_error *error);

@@ -1,5 +1,4 @@
-/* The reader of cfg_reader.h: a fixed buffer of one line, so that no file, however large or odd, costs
- * more. */
+/* The reader of cfg_reader.h. It needs only a fixed buffer of one line, however large or odd the file is. */
 #include "cfg_reader.h"
 
 #include "cfg_check.h"
@@ -10,7 +9,7 @@
 
 typedef struct cfg_reader {
     FILE *stream;
-    int spaced; /* blanks within a line are kept */
+    int spaced; /* keep blanks within a line */
     unsigned long line;
     char problem[128];
     char text[CFG_LINE_LIMIT + 1];
@@ -31,7 +30,7 @@ void cfg_printable(char *out, size_t size, const char *text)
     strcpy(out + kept, kept < length ? "..." : "");
 }
 
-/* A long path is known by its end. */
+/* Of a long path, keeps the end. */
 static void printable_path(char *out, size_t size, const char *path)
 {
     size_t length = strlen(path);
@@ -68,7 +67,7 @@ static FILE *open_file(const char *file, amp_error *error)
     if (stat(file, &status) != 0) wrong = strerror(errno);
     else if (S_ISDIR(status.st_mode)) wrong = strerror(EISDIR);
     else if (!S_ISREG(status.st_mode)) {
-        /* Darknet reads the file again after us: what can be read only once would be empty by then. */
+        /* Darknet reads the file again after this reader: a pipe would be empty by then. */
         wrong = "not a regular file, and a .cfg is read more than once";
         allowed = "a .cfg file (write the pipe's output to one first)";
     } else if (!(stream = fopen(file, "rb"))) {
@@ -79,7 +78,7 @@ static FILE *open_file(const char *file, amp_error *error)
     return stream;
 }
 
-/* Notes what is wrong with the line, if nothing was so far. */
+/* Records what is wrong with the line, unless something was recorded before. */
 __attribute__((format(printf, 4, 5)))
 static void break_item(cfg_reader *reader, cfg_item *item, int fatal, const char *format, ...)
 {
@@ -93,13 +92,13 @@ static void break_item(cfg_reader *reader, cfg_item *item, int fatal, const char
 
 static const char BLANKS[] = " \t\r\f";
 
-/* Reads one line into reader->text without its blanks. Returns 0 at the end of the file. The first thing
- * wrong with the line goes to *item; at a NUL byte reading stops, since the file is not text and may be of
- * any size. */
+/* Reads one line into reader->text without its blanks. Returns 0 at the end of the file. The line's first
+ * problem goes to *item. A NUL byte stops reading: the file is not text, and may have any size. */
 static int read_line(cfg_reader *reader, cfg_item *item)
 {
     size_t bytes = 0, kept = 0;
-    int c, equals = 0, blank = 0; /* equals: 1 behind the first, 2 within the value; blank: met just before */
+    int c, equals = 0, blank = 0; /* equals: 1 just after the first =, 2 within the value; blank: one was
+                                     just read */
     *item = (cfg_item){ .line = ++reader->line };
     while ((c = getc(reader->stream)) != EOF && c != '\n') {
         bytes++;
@@ -124,13 +123,13 @@ static int read_line(cfg_reader *reader, cfg_item *item)
     return c != EOF || bytes > 0;
 }
 
-/* A strict parser ends a line at a #, and knows no other comment: to it ;batch=4 is a key. */
+/* A strict parser ends a line at a # and knows no other comment: it reads ;batch=4 as a key. */
 static void cut_line(char *text)
 {
     if (amp_cfg_fork.strict) text[strcspn(text, "#")] = 0;
 }
 
-/* What the line in reader->text says; 0: nothing. */
+/* Interprets the line in reader->text; 0: there is nothing in it. */
 static int read_item(cfg_reader *reader, cfg_item *item)
 {
     char *text = reader->text, *equals;
@@ -153,7 +152,7 @@ static char *trimmed(char *text)
     return text;
 }
 
-/* read_item for a line that was read with its blanks. */
+/* read_item for a line that still has its blanks. */
 static int read_spaced_item(cfg_reader *reader, cfg_item *item)
 {
     char *text = trimmed(reader->text), *parted;
@@ -249,20 +248,20 @@ const char *cfg_parse_number(const char *value, double *number)
 {
     char *end;
     *number = strtod(value, &end);
-    /* Under a locale with a decimal comma strtod stops at the point. */
+    /* In a locale with a decimal comma strtod stops at the point. */
     return is_decimal(value) && !*end ? NULL : "not a decimal number";
 }
 
 /* ---- did you mean ---- */
 
-enum { NAME_LIMIT = 31 }; /* longer ones are no misspelling */
+enum { NAME_LIMIT = 31 }; /* longer names are not misspellings */
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
 
 static int least(int a, int b) { return a < b ? a : b; }
 
-/* Edits (insert, drop, replace, swap two neighbours) that turn a into b, whatever their case: the optimal
- * string alignment distance. */
+/* Edits (insert, drop, replace, swap two neighbours) that turn a into b, ignoring case: the optimal string
+ * alignment distance. */
 static int edit_distance(const char *a, const char *b)
 {
     int d[NAME_LIMIT + 1][NAME_LIMIT + 1];
@@ -279,7 +278,7 @@ static int edit_distance(const char *a, const char *b)
     return d[height][width];
 }
 
-/* At most two edits, and one for every three letters: more is another word. */
+/* Allows two edits at most, and one per three letters: beyond that it is another word. */
 int cfg_did_you_mean(char *text, size_t size, const char *what, const char *name, const char *const *names,
                      size_t count)
 {

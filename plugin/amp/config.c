@@ -1,5 +1,5 @@
-/* Reads the [amp] section, AMP's keys under [net] and the layers' amp= into an amp_config: one row for each
- * key, what a section may hold, and which setting counts. */
+/* Reads the [amp] section, AMP's keys under [net] and the layers' amp= into an amp_config: the table of keys,
+ * what a section may hold, and which setting wins. */
 #include "config.h"
 
 #include <float.h>
@@ -19,22 +19,22 @@ typedef enum amp_key {
     KEYS
 } amp_key;
 
-/* DTYPE_NAME is kept as an amp_dtype, LOG_OR_SKIP as AMP_SPIKE_LOG or _SKIP; SCALE has the bounds of
- * scale_problem; REAL_OR_0 has those of its row, or is 0; WHOLE_OR_WORD is "off", "auto" or a whole number,
- * BYTES a number with the unit MB or GB. */
+/* DTYPE_NAME is stored as an amp_dtype, LOG_OR_SKIP as AMP_SPIKE_LOG or _SKIP. SCALE has the bounds of
+ * scale_problem; REAL_OR_0 is 0 or within its row's bounds. WHOLE_OR_WORD is "off", "auto" or a whole number;
+ * BYTES is a number with the unit MB or GB. */
 typedef enum key_type {
     FLAG, DTYPE_NAME, LOG_OR_SKIP, SCALE, SCALE_OR_DYNAMIC, WHOLE, REAL, REAL_OR_0, WHOLE_OR_WORD, BYTES
 } key_type;
 
-#define DYNAMIC 0.0 /* loss_scale=dynamic: no static scale is 0 */
+#define DYNAMIC 0.0 /* loss_scale=dynamic: 0 is not a valid static scale */
 
 typedef struct key_row {
     const char *name;
-    size_t field;      /* of amp_config: a double for scales, REAL, REAL_OR_0 and BYTES, else an int */
+    size_t field;      /* offset in amp_config: a double for scales, REAL, REAL_OR_0 and BYTES, else an int */
     key_type type;
-    double fallback;   /* where the key is not given; of dtype and loss_scale it depends, see settle */
+    double fallback;   /* if the key is not given; for dtype and loss_scale see settle */
     double least, most;
-    const char *below, *above; /* the problem with a number less than least, or more than most */
+    const char *below, *above; /* the complaint about a number below least, or above most */
     const char *allowed, *help;
     const char *initial;       /* the default in words; NULL: it is fallback */
 } key_row;
@@ -42,7 +42,7 @@ typedef struct key_row {
 /* A key and the field of amp_config of the same name. */
 #define KEY(name) #name, offsetof(amp_config, name)
 
-/* The table in docs/keys.md says the same, in this order: test_config compares. */
+/* docs/keys.md has the same table, in the same order: test_config compares them. */
 static const key_row rows[KEYS] = {
     [AMP_ON] = { "amp", offsetof(amp_config, enabled), FLAG, .allowed = "0, 1", .initial = "1",
                  .help = "0 turns AMP off: stock Darknet" },
@@ -62,7 +62,7 @@ static const key_row rows[KEYS] = {
     [BACKOFF_FACTOR] = { KEY(backoff_factor), REAL, 0.5, DBL_MIN, 1 - DBL_EPSILON / 2,
                          "not between 0 and 1", "not between 0 and 1", "a number above 0 and below 1",
                          "multiply the scale by this when a step is skipped" },
-    /* As far as the scaler goes: a longer run of skipped steps ends training. */
+    /* The scaler's own limit: a longer run of skipped steps ends training. */
     [HYSTERESIS] = { KEY(hysteresis), WHOLE, 1, 1, AMP_SCALER_STUCK_LIMIT, "below 1", "too large",
                      "a whole number from 1 to 100",
                      "lower the scale after this many consecutive skipped steps" },
@@ -125,8 +125,8 @@ int amp_config_is_layer_key(const char *key)
     return k == AMP_ON || k == CHECKPOINT;
 }
 
-/* The scale is kept in fp32, and its inverse has to be a normal number: Darknet flushes others to 0, and
- * every gradient with them. */
+/* The scale is stored in fp32, and its inverse must be a normal number: Darknet flushes subnormals to 0, and
+ * so every gradient. */
 static const char *scale_problem(double scale)
 {
     if (!(scale > 0)) return "not positive";
@@ -134,7 +134,7 @@ static const char *scale_problem(double scale)
     return scale > 0x1p126 ? "above 2^126, its inverse is lost in fp32" : NULL;
 }
 
-/* 1 GB is 2^30 bytes, as on the box of a graphics card. */
+/* 1 GB is 2^30 bytes, as graphics cards are labelled. */
 static const char *parse_bytes(const char *value, double *number)
 {
     char digits[32];
@@ -181,10 +181,10 @@ static const char *parse_value(const key_row *row, const char *value, double *nu
 
 /* ---- reading ---- */
 
-/* Where a key was set last; line 0: nowhere. [net] comes first, so that [amp]'s settings replace its. */
+/* Where a key was set last; line 0: it was not. [net] comes first, so that [amp]'s settings replace its. */
 typedef struct setting {
     double number;
-    char text[48];         /* as written, for errors that come up later */
+    char text[48];         /* as written, for later errors */
     unsigned long line;
     const char *section;   /* "[net]" or "[amp]" */
 } setting;
@@ -192,9 +192,9 @@ typedef struct setting {
 typedef struct parse {
     const char *file;
     enum { IN_NOTHING, IN_NET, IN_AMP, IN_LAYER } kind;
-    char section[48];      /* the present one, for errors */
+    char section[48];      /* the current one, for errors */
     unsigned long net_line, amp_line;
-    unsigned long layer_line[KEYS]; /* of the present layer's keys, 0 without */
+    unsigned long layer_line[KEYS]; /* of the current layer's keys, 0 if not given */
     setting set[KEYS];
     amp_layer_keys *layers;
     size_t layer_count, layer_room;
@@ -242,7 +242,7 @@ static amp_status enter_section(parse *p, const cfg_item *item, amp_error *error
         return cfg_fail(error, place_of(p, item), "the first section is not [net]",
                         "[net] first, then the layers");
     }
-    /* "[AMP]" is a misspelt [amp], which Darknet would ignore silently. cfg_check looks at other names. */
+    /* "[AMP]" is a misspelt [amp], which Darknet would silently ignore. cfg_check checks other names. */
     if (cfg_did_you_mean(problem, sizeof problem, "unknown section", item->text, &ours, 1))
         return cfg_fail(error, place_of(p, item), problem, CFG_SECTIONS_ALLOWED);
     memset(p->layer_line, 0, sizeof p->layer_line);
@@ -264,7 +264,7 @@ static amp_status refuse_key(const parse *p, const cfg_item *item, amp_error *er
     return cfg_fail(error, place_of(p, item), problem, allowed);
 }
 
-/* before: the line on which this section sets the key already, or 0. */
+/* before: the line on which this section already sets the key, or 0. */
 static amp_status read_value(const parse *p, const cfg_item *item, amp_key key, unsigned long before,
                              double *number, amp_error *error)
 {
@@ -297,7 +297,7 @@ static amp_status read_option(parse *p, const cfg_item *item, amp_error *error)
 {
     amp_key key = find_key(item->text);
     if (p->kind == IN_NOTHING) {
-        /* as some editors begin a text */
+        /* a byte order mark, which some editors write first */
         int marked = item->line == 1 && !strncmp(item->text, "\xef\xbb\xbf", 3);
         return cfg_fail(error, place_of(p, item),
                         marked ? "the file begins with a byte order mark" : "stands before the first section",
@@ -333,7 +333,7 @@ static amp_status check_layers(const parse *p, amp_error *error)
                     "[net] first, then the layers");
 }
 
-/* ---- which setting counts ---- */
+/* ---- which setting wins ---- */
 
 static void fill(const parse *p, amp_config *config)
 {
@@ -351,7 +351,7 @@ static void fill(const parse *p, amp_config *config)
     }
 }
 
-/* What is wrong with a key's setting as others stand. */
+/* Complains about a key's setting, given the other settings. */
 static amp_status refuse_setting(const parse *p, amp_key key, const char *problem, const char *allowed,
                                  amp_error *error)
 {
@@ -360,7 +360,7 @@ static amp_status refuse_setting(const parse *p, amp_key key, const char *proble
     return cfg_fail(error, place, problem, allowed);
 }
 
-/* init_scale lies beyond `bound`, which is `value`: complains of init_scale if that was set, else of
+/* init_scale is beyond `bound`, whose value is `value`: complains about init_scale if it was set, else about
  * bound. */
 static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound, double value,
                                amp_error *error)
@@ -373,8 +373,8 @@ static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound,
     return refuse_setting(p, key, problem, rows[key].allowed, error);
 }
 
-/* Keys under [net] that do nothing for want of amp=1 are no error, since another Darknet's .cfg may hold one
- * (loss_scale), but the user must not believe that AMP is on. */
+/* Keys under [net] that have no effect without amp=1 are not an error, since a .cfg for another Darknet may
+ * have one (loss_scale). But the user must not believe that AMP is on. */
 static void note_idle_key(const parse *p, amp_config *config)
 {
     int key = 0;
@@ -394,13 +394,13 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
     c->enabled = line_dtype >= 0 || (!off && in_cfg);
     c->dtype = line_dtype >= 0 ? (amp_dtype)line_dtype
         : p->set[DTYPE].line ? (amp_dtype)p->set[DTYPE].number : default_dtype;
-    int may_overflow = c->dtype == AMP_FP16 || c->wire == AMP_FP16; /* sums of gradients above 65504 */
+    int may_overflow = c->dtype == AMP_FP16 || c->wire == AMP_FP16; /* sums of gradients may exceed 65504 */
     c->loss_scale = p->set[LOSS_SCALE].line ? p->set[LOSS_SCALE].number : may_overflow ? DYNAMIC : 1;
     c->dynamic = c->loss_scale == DYNAMIC;
     if (c->dynamic) c->loss_scale = 1;
     c->scale_given = p->set[LOSS_SCALE].line || p->set[INIT_SCALE].line;
     if (!p->mentioned) note_idle_key(p, c);
-    /* Each is right for itself, but a scale that starts below its own floor would end training at once. */
+    /* Each is valid by itself, but a scale that starts below its own floor would end training at once. */
     if (c->init_scale < c->min_scale) return refuse_scale(p, c->init_scale, MIN_SCALE, c->min_scale, error);
     if (c->init_scale > c->max_scale) return refuse_scale(p, c->init_scale, MAX_SCALE, c->max_scale, error);
     if (c->enabled && c->spike == AMP_SPIKE_SKIP && c->spike_factor == 0)

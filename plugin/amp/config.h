@@ -1,23 +1,23 @@
-/* What a .cfg and the command line ask of AMP.
+/* AMP's settings from a .cfg and the command line.
  *
- * Keys come from three places; the later wins, key by key: the same keys under [net], the [amp] section, -amp
- * on the command line. Everything is checked before Darknet makes a single layer, and every mistake is one
+ * Keys come from three places: under [net], in the [amp] section, and -amp on the command line. For each key
+ * the last of these wins. Everything is checked before Darknet makes a single layer, and every mistake is one
  * line that names file, line, section, key, value and what is allowed. docs/keys.md has the table. */
 #pragma once
 
 #include "../tensor/status.h"
 #include "../tensor/tensor.h"
 
-/* What a layer's section may hold. */
+/* Keys of a layer's section. */
 typedef struct amp_layer_keys {
     signed char amp;        /* 0: kept in fp32; 1: not */
-    signed char checkpoint; /* 1: backward computes its output again (recompute.h) */
+    signed char checkpoint; /* 1: backward recomputes its output (recompute.h) */
 } amp_layer_keys;
 
 typedef struct amp_config {
     int enabled;
     amp_dtype dtype;
-    int dynamic;        /* dynamic loss scaling; else loss_scale is the static scale */
+    int dynamic;        /* dynamic loss scaling; otherwise loss_scale is the static scale */
     double loss_scale;
     int scale_given;    /* the .cfg sets loss_scale or init_scale */
     double init_scale, growth_factor, backoff_factor;
@@ -29,32 +29,32 @@ typedef struct amp_config {
     int spike;          /* AMP_SPIKE_LOG, AMP_SPIKE_SKIP */
     int adamw;          /* with [net]'s adam=1: decoupled weight decay */
     int debug;
-    int graphs;             /* record each pass of a training once, then repeat it (recording.h) */
-    int winograd;           /* 0: every convolution by the direct sum (amp_conv_desc.direct) */
+    int graphs;             /* record each pass of a training once, then replay it (recording.h) */
+    int winograd;           /* 0: all convolutions use the direct algorithm (amp_conv_desc.direct) */
     int checkpoint;         /* activation checkpointing: AMP_CHECKPOINT_OFF, _AUTO, or a number of segments */
-    double memory;          /* bytes that AUTO may make a training take; 0: what the machine has */
-    amp_dtype wire;         /* what gradients travel in from rank to rank */
-    int sync_batchnorm;     /* batch norm takes the images that all ranks have in a pass for one batch */
+    double memory;          /* the most bytes a training may take with AUTO; 0: what the machine has */
+    amp_dtype wire;         /* the type gradients are sent in between ranks */
+    int sync_batchnorm;     /* batch norm treats the images of all ranks in a pass as one batch */
     int layer_count;
-    amp_layer_keys *layers; /* per layer section in order; [net] and [amp] are none */
+    amp_layer_keys *layers; /* per layer section in order, without [net] and [amp] */
     char *file;         /* the .cfg's name */
     char given[1024];   /* the keys that the .cfg sets: "amp=1, dtype=bf16" */
-    char note[512];     /* one line the user should see although nothing is wrong; empty if there is none */
+    char note[512];     /* one line the user should see although nothing is wrong; may be empty */
 } amp_config;
 
 enum { AMP_SPIKE_LOG, AMP_SPIKE_SKIP };
 enum { AMP_CHECKPOINT_OFF = -1, AMP_CHECKPOINT_AUTO = 0 };
 
-/* Reads cfg_file. command_line_amp: what followed -amp ("off", "fp32", "fp16", "bf16"), or NULL without it.
- * default_dtype: what the backend runs best, taken when nobody names a dtype. Whether the machine can run the
- * dtype is not checked here.
+/* Reads cfg_file. command_line_amp: the argument of -amp ("off", "fp32", "fp16", "bf16"), or NULL without it.
+ * default_dtype: what the backend runs best, used if no dtype is given. Whether the machine can run the dtype
+ * is not checked here.
  *
- * AMP is on iff -amp names a dtype; or, without -amp, the last amp= of [net], [amp] is 1, where an [amp]
- * section without that key means 1. When AMP is mentioned nowhere (no [amp], no amp=, no -amp) only what
- * would crash Darknet at once is an error; its own view of everything else stands.
+ * AMP is on if -amp names a dtype; or, without -amp, if the last amp= of [net] and [amp] is 1, where an [amp]
+ * section without that key means 1. If AMP is not mentioned at all (no [amp], no amp=, no -amp), only what
+ * would crash Darknet immediately is an error; everything else is left to Darknet.
  *
- * On success *out is the caller's, to be freed with amp_config_free. On failure *out is NULL and status is
- * AMP_BAD_CONFIG. */
+ * On success the caller owns *out and frees it with amp_config_free. On failure *out is NULL and the status
+ * is AMP_BAD_CONFIG. */
 amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, amp_dtype default_dtype,
                            amp_config **out, amp_error *error);
 
@@ -66,9 +66,9 @@ typedef struct amp_config_row {
     char initial[64];                  /* its default */
 } amp_config_row;
 
-/* 0: there are only k. */
+/* 0: there are only k keys. */
 int amp_config_key(int k, amp_config_row *out);
 
-/* True if key under [net], or in a layer's section, is AMP's and must be hidden from Darknet. */
+/* True if key under [net] or in a layer's section is AMP's and must be hidden from Darknet. */
 int amp_config_is_key(const char *key);
 int amp_config_is_layer_key(const char *key);

@@ -1,37 +1,37 @@
-/* The training step around plans. Read this file first.
+/* The training step. Read this file first.
  *
  * A step trains one batch, in one or more subdivisions. The host calls forward and backward for each
- * subdivision, and then update once:
+ * subdivision, then update once:
  *
  * amp_engine_forward finds the plan for this shape (plan.c) and makes it the active one. If the masters have
- * changed since the plan's half copies of the weights were made (weights_version), it makes new ones. Then
+ * changed since the plan's half copies of the weights were made (weights_version), it makes new copies. Then
  * each layer runs. It reads its inputs in the form that it computes in: HALF is fp16 or bf16, WIDE is fp32,
- * PLAIN is Darknet's own fp32 buffer. A value is cast to a form once, for all layers that read it so. A loss
- * layer also writes its delta, multiplied by step->loss_scale: nothing else brings the loss scale into a step
+ * PLAIN is Darknet's own fp32 buffer. A value is cast to a form once, for all layers that read that form. A
+ * loss layer also writes its delta, multiplied by call->loss_scale. The loss scale enters a step only there
  * (layers/host_layer.c for Darknet's losses, layers/yolo.c for the one that AMP computes).
  *
  * amp_engine_backward runs the layers from last to first. With activation checkpointing (recompute.c), it
- * first repeats the forward of layers whose activations the plan gave up in between. Before a layer runs, the
- * parts of its delta that its consumers have written are added up. Gradients of parameters are summed in fp32
- * over all subdivisions, and still contain the loss scale.
+ * first repeats the forward of layers whose activations the plan has given up. Before a layer runs, the parts
+ * of its delta that its consumers have written are added up. Gradients of parameters are summed in fp32 over
+ * all subdivisions, and still contain the loss scale.
  *
  * amp_engine_update calls the backend's finish_step for all parameters at once (parameters.c). If every
  * gradient and rolling statistic is finite, gradients are unscaled and clipped, SGD or Adam updates the fp32
- * masters, and the scaler counts a good step: after growth_interval of them the scale grows (scaler.c).
+ * masters, and the scaler counts a clean step: after growth_interval of them the scale grows (scaler.c).
  * Otherwise it is an overflow and the step is skipped: gradients are zeroed, statistics return to their
- * values after the last good step, masters and momentum stay as they are, and the scale shrinks. The report
+ * values after the last step taken, masters and momentum do not change, and the scale backs off. The report
  * names a layer and a tensor that is inf or NaN. AMP_DIVERGED ends the training: the scale cannot shrink any
- * more, or the weights themselves are inf or NaN. A loss that is inf or NaN skips no step, as in GradScaler:
- * softmax's is inf where a probability underflows, and its gradients are numbers like any other.
+ * more, or the weights themselves are inf or NaN. A loss that is inf or NaN does not skip the step, as in
+ * GradScaler: softmax's loss is inf if a probability underflows, and its gradients are still finite.
  *
- * A step whose gradients are finite may be a spike (spikes.h). With spike=skip it is dropped: as after an
- * overflow nothing changes, but the scaler does not count it, and the scale stays. The backend compares the
- * norm, with norm_limit, so that a device decides by itself.
+ * A step whose gradients are finite may be a spike (spikes.h). With spike=skip it is dropped: nothing
+ * changes, as after an overflow, but the scaler does not count it and the scale stays. The backend compares
+ * the norm with norm_limit, so that a device decides without waiting for the CPU.
  *
- * Observers (observer.h) and anomaly detection (anomaly.h) look at tensors in between, only when asked to. */
+ * Observers (observer.h) and anomaly detection (anomaly.h) look at tensors in between, only if requested. */
 #include "engine_state.h"
 
-/* ---- life ---- */
+/* ---- create and free ---- */
 
 amp_engine *amp_engine_create(const amp_engine_settings *settings, amp_backend *backend, const amp_host *host,
                               const amp_network_desc *network)
@@ -67,7 +67,7 @@ void amp_engine_invalidate(amp_engine *engine)
     engine->backend->gemm_drop_copies(engine->backend);
 }
 
-/* Rolling statistics were loaded with the weights: these are now what a skipped step returns to. */
+/* Rolling statistics were loaded with the weights: a skipped step now returns to these. */
 void amp_engine_weights_changed(amp_engine *engine)
 {
     engine->weights_version++;
@@ -141,7 +141,7 @@ const char *amp_engine_note(amp_engine *engine)
 
 /* ---- the end of a step ---- */
 
-/* Why a step is skipped: the inf or NaN that was seen first; else the bad array that the step made first. */
+/* Why a step is skipped: the first inf or NaN that was seen, else the first bad array in execution order. */
 static void find_cause(amp_engine *engine, amp_step_report *report)
 {
     report->bad = report->anomaly;
@@ -151,14 +151,14 @@ static void find_cause(amp_engine *engine, amp_step_report *report)
     if (!report->bad.found) amp_parameters_bad_gradient(&engine->parameters, &report->bad);
 }
 
-/* Leaves masters and moments as they are, and takes back what the step has made. */
+/* Leaves masters and moments unchanged, and discards the step's gradients and statistics. */
 static amp_status drop_gradients(amp_engine *engine, amp_error *error)
 {
     AMP_TRY(amp_parameters_zero_gradients(&engine->parameters, error));
     return amp_parameters_restore(&engine->parameters, error);
 }
 
-/* Nothing changes but the scale. Weights that are inf or NaN themselves end the training at once. */
+/* Changes only the scale. Weights that are inf or NaN themselves end the training at once. */
 static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
     amp_status verdict = amp_scaler_update(&engine->settings.scaler, 1);
@@ -172,7 +172,7 @@ static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_err
                     report->bad_master ? "weights" : "gradients", report->bad.layer, report->bad.tensor);
 }
 
-/* A spike that is dropped: nothing changes at all. */
+/* A dropped spike: nothing changes. */
 static amp_status drop_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
     engine->settings.spikes.dropped++;

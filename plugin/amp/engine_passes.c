@@ -1,5 +1,5 @@
-/* The forward and the backward of a pass, layer by layer, as engine.c describes; and what observers and
- * anomaly detection are shown in between. */
+/* The forward and the backward of a pass, layer by layer, as engine.c describes, and what observers and
+ * anomaly detection see in between. */
 #include "engine_state.h"
 
 #include <float.h>
@@ -7,7 +7,7 @@
 
 #include "../tensor/half.h"
 
-/* ---- what is shown ---- */
+/* ---- observers ---- */
 
 static int observed(const amp_engine *engine) { return engine->watching || engine->observer.see; }
 
@@ -33,7 +33,8 @@ static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_call *call
     return AMP_OK;
 }
 
-/* Shows what forward made: the output, if one was written, and the delta of a loss that AMP computes. */
+/* Shows the results of a layer's forward: the output, if one was written, and the delta of a loss that AMP
+ * computes. */
 static amp_status show_made(amp_engine *engine, const amp_node *node, amp_error *error)
 {
     amp_form home = node->output->home;
@@ -56,7 +57,7 @@ static amp_status show_gradients(amp_engine *engine, const amp_node *node, amp_e
 }
 
 /* Anomaly detection is on or off for a whole step, and ignores a validation between steps. Without debug=1 it
- * is on only when one more overflow would end training, so that the last message can name where it began. */
+ * is on only if one more overflow would end training, so that the last message can name where it began. */
 static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training)
 {
     int of_step = training && key->keeps_state;
@@ -70,9 +71,9 @@ static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training
     if (engine->watching && engine->rejected.found) amp_engine_note_first(engine, &engine->rejected);
 }
 
-/* Adds up the step's loss, the mean over the network's loss layers. A loss may be inf or NaN although every
- * gradient is finite; like GradScaler, the update looks at the gradients only. The search for spikes takes a
- * loss that is not finite as the largest float. */
+/* Adds to the step's loss, the mean over the network's loss layers. A loss may be inf or NaN although every
+ * gradient is finite; like GradScaler, the update looks only at the gradients. Spike detection counts a
+ * non-finite loss as the largest float. */
 static void take_loss(amp_engine *engine, const amp_plan *plan, const amp_node *node)
 {
     if (!engine->training) return;
@@ -108,7 +109,7 @@ static amp_status forward_layer(amp_engine *engine, const amp_plan *plan, amp_no
     return AMP_OK;
 }
 
-/* Casts an output to fp32 NCHW, which the host reads. */
+/* Casts an output to fp32 NCHW for the host. */
 static amp_status cast_for_host(amp_engine *engine, amp_node *node, amp_call *call, amp_error *error)
 {
     amp_tensor out;
@@ -117,7 +118,7 @@ static amp_status cast_for_host(amp_engine *engine, amp_node *node, amp_call *ca
     return observed(engine) ? show(engine, AMP_SEEN_OUTPUT, node->index, "output", out, error) : AMP_OK;
 }
 
-/* The losses that AMP computes itself, all with one download, for which a training forward waits. */
+/* Downloads all losses that AMP computes itself at once; a training forward waits for this. */
 static amp_status download_losses(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     if (!engine->training || !plan->result_count) return AMP_OK;
@@ -155,7 +156,7 @@ static amp_status forward_layers(amp_engine *engine, amp_plan *plan, float *imag
 
 typedef amp_status pass_layers(amp_engine *, amp_plan *, float *, amp_error *);
 
-/* Repeats a pass, or records it while it runs. pass: where it is or will be recorded. */
+/* Replays a pass, or records it while it runs. pass: the recording. */
 static amp_status record(amp_engine *engine, amp_plan *plan, pass_layers *layers, float *image,
                          amp_recorded_pass **pass, int *repeated, amp_error *error)
 {
@@ -210,7 +211,7 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
 
 /* ---- backward ---- */
 
-/* Activation checkpointing: the layers whose forward is due again before the backward of layer i. */
+/* Activation checkpointing: repeats the forwards that are due before the backward of layer i. */
 static amp_status repeat_forward(amp_plan *plan, int i, amp_call *call, int *repeated, amp_error *error)
 {
     while (*repeated < plan->again_count) {
@@ -239,9 +240,9 @@ static amp_status backward_layer(amp_engine *engine, amp_plan *plan, int i, amp_
     return amp_parallel_layer_done(&engine->parallel, &engine->parameters, i, error);
 }
 
-/* The image's delta belongs to the host, which knows no loss scale. What it already holds is multiplied by
- * the loss scale before a backward, and the sum is divided by it afterwards. In a network without losses the
- * host gives an unscaled delta, and nothing is to be done. */
+/* The image's delta belongs to the host, which does not apply the loss scale. So its existing contents are
+ * multiplied by the loss scale before a backward, and the sum is divided by it afterwards. In a network
+ * without losses the host supplies an unscaled delta, and there is nothing to do. */
 static amp_status scale_image_delta(amp_engine *engine, const amp_plan *plan, float *image_delta,
                                     float factor, amp_error *error)
 {

@@ -1,8 +1,8 @@
-/* The plans of an engine: one for each shape of a pass, made when it is first asked for and kept while there
- * is room; one of them at a time is active. */
+/* The plans of an engine: one per shape and mode, built on first use and kept while there is room. One of
+ * them at a time is active. */
 #include "engine_state.h"
 
-/* Whether it folds weights that have changed since it was planned. */
+/* Whether the plan folds weights that have changed since it was made. */
 static int is_outdated(const amp_engine *engine, const amp_plan *plan)
 {
     return plan->key.folds && plan->planned_version != engine->weights_version;
@@ -29,7 +29,7 @@ static void free_plan(amp_engine *engine, int i)
     engine->plans[i] = engine->plans[--engine->plan_count];
 }
 
-/* Those that are outdated, and the oldest where there is no room for another. */
+/* Frees outdated plans, and the least recently used one if there is no room for another. */
 static void free_stale_plans(amp_engine *engine)
 {
     int oldest = 0;

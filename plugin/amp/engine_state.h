@@ -1,4 +1,4 @@
-/* What an engine holds, for its three files: engine.c, engine_plans.c and engine_passes.c. */
+/* The engine's struct, for its three files: engine.c, engine_plans.c and engine_passes.c. */
 #pragma once
 
 #include "engine.h"
@@ -14,26 +14,26 @@ struct amp_engine {
     unsigned long uses;
     void *block;          /* memory of the active plan's arena */
     size_t block_bytes;
-    int training;         /* the pass under way is one of a training */
+    int training;         /* the current pass belongs to a training */
     int trains;           /* amp_engine_trains */
-    unsigned long weights_version; /* from 1, counts the changes of the masters; a copy made at another count
-                                      is stale */
+    unsigned long weights_version; /* starts at 1, counts changes of the masters; a copy made at another
+                                      count is stale */
 
     amp_observer observer;
     int in_step;          /* a training forward has run since the last update */
     int watched_step;     /* anomaly detection is on for this step */
-    int watching;         /* ... and for the pass that runs */
+    int watching;         /* and for the current pass */
     amp_anomaly anomaly;  /* the first non-finite tensor of a watched step */
-    amp_anomaly rejected; /* why this step must be skipped, whatever its gradients are */
-    amp_anomaly bad_loss; /* the step's first loss that is inf or NaN, which alone skips no step */
-    amp_recording recording; /* of passes that the backend repeats */
+    amp_anomaly rejected; /* why this step must be skipped, regardless of its gradients */
+    amp_anomaly bad_loss; /* the step's first loss that is inf or NaN; this alone does not skip the step */
+    amp_recording recording; /* passes that the backend replays */
     amp_parallel parallel; /* with the other ranks that train this network */
 
     amp_parameters parameters;
-    amp_scaler first_scaler; /* as the settings have it, before any step */
+    amp_scaler first_scaler; /* as in the settings, before any step */
 };
 
-/* What the layers are given in a pass of a plan of this key. The only place where the loss scale enters a
+/* What the layers receive in a pass of a plan with this key. The only place where the loss scale enters a
  * step. */
 static inline amp_call amp_engine_call(amp_engine *engine, const amp_plan_key *key)
 {
@@ -43,7 +43,7 @@ static inline amp_call amp_engine_call(amp_engine *engine, const amp_plan_key *k
                        .ranks = engine->training ? amp_parallel_batchnorm(&engine->parallel) : NULL };
 }
 
-/* Records inf or NaN that was seen in a watched step, unless some was seen before. */
+/* Records inf or NaN in a watched step, unless some was found before. */
 static inline void amp_engine_note_first(amp_engine *engine, const amp_anomaly *bad)
 {
     if (engine->anomaly.found) return;
@@ -51,7 +51,7 @@ static inline void amp_engine_note_first(amp_engine *engine, const amp_anomaly *
     engine->anomaly.is_first = 1;
 }
 
-/* engine_plans.c: makes a plan the active one, whose arrays lie in the engine's memory. */
+/* engine_plans.c: makes a plan the active one and provides the memory for its arrays. */
 amp_status amp_engine_activate(amp_engine *, amp_plan *, amp_error *);
-/* ... and its copies of the weights those of the masters as they are now. */
+/* Updates the plan's copies of the weights from the current masters. */
 amp_status amp_engine_refresh_weights(amp_engine *, amp_plan *, amp_error *);

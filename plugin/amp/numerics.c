@@ -1,4 +1,4 @@
-/* Counting exponents, in whatever dtype and layout a tensor comes: their order does not matter. */
+/* Counts exponents, in any dtype and layout of a tensor: the order of its elements does not matter. */
 #include "numerics.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "../tensor/half.h"
 
 enum {
-    PIECE = 16384,       /* numbers counted at a time, which the nearest caches hold */
+    PIECE = 16384,       /* numbers counted at a time, which fit into the innermost caches */
     DOWNLOAD = 16 * PIECE
 };
 
@@ -17,16 +17,16 @@ struct amp_numerics {
     const amp_engine *engine;
     int skips_gradients;
     int last_output;     /* in this pass; the network's output is shown twice */
-    int inner_pending;   /* the layer whose delta was shown, and not yet what it became inside */
-    unsigned char *buffer; /* of DOWNLOAD numbers */
+    int inner_pending;   /* the layer whose delta was shown, but not yet its inner delta */
+    unsigned char *buffer; /* DOWNLOAD numbers */
 };
 
 /* ---- counting ---- */
 
 static unsigned magnitude_of(float number) { return amp_float_bits(number) & 0x7fffffffu; }
 
-/* Bin b's numbers are 2^(b-149) and more: a subnormal's is the place of its topmost bit. Not of 0, inf and
- * NaN. */
+/* Bin b holds the numbers from 2^(b-149) on; a subnormal's bin is the position of its topmost bit. Not for 0,
+ * inf or NaN. */
 static int bin_of(unsigned magnitude)
 {
     int bin = 0;
@@ -35,7 +35,7 @@ static int bin_of(unsigned magnitude)
     return bin;
 }
 
-/* By bits: a host built with -Ofast takes subnormals for 0. */
+/* Compares bits: a host built with -Ofast treats subnormals as 0. */
 static float larger(float a, float b) { return amp_float_bits(a) > amp_float_bits(b) ? a : b; }
 
 static void add_piece(amp_exponents *e, const float *numbers, size_t count)
@@ -151,7 +151,7 @@ static amp_status see_output(amp_numerics *n, amp_backend *b, const amp_seen *se
     return add_tensor(n, &layer->output, b, &seen->tensor, error);
 }
 
-/* When gradients are shown, backward has made the delta of the sums. */
+/* By the time gradients are shown, backward has computed the delta of the sums. */
 static amp_status see_inner_delta(amp_numerics *n, amp_backend *b, int layer, amp_error *error)
 {
     const amp_node *node = node_of(n, layer);

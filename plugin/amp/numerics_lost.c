@@ -1,6 +1,6 @@
-/* What a dtype loses of a histogram. Its limits follow from its format alone (IEEE 754: round to nearest,
+/* What a dtype loses of a histogram. The limits follow from its format alone (IEEE 754: round to nearest,
  * ties to even):
- *            numbers up to   normal from   smallest   0 is made of numbers up to
+ *            numbers up to   normal from   smallest   rounded to 0 up to
  *     fp16   2^15 · 1.999    2^-14         2^-24      2^-25
  *     bf16   2^127 · 1.992   2^-126        2^-133     2^-134
  *     fp32   2^127 · 2.000   2^-126        2^-149     2^-150 */
@@ -19,10 +19,10 @@ static format format_of(amp_dtype dtype)
         : (format){ 127, -126, 23 };
 }
 
-/* A bin with this exponent and all below become 0. */
+/* Bins with this exponent or a lower one become 0. */
 static int vanishing(format f) { return f.least_normal - f.fraction_bits - 2; }
 
-/* What rounds to inf: half a last place beyond the largest number, 65520 in fp16. */
+/* The least number that rounds to inf: half a last place above the largest number; 65520 in fp16. */
 static double overflowing(format f) { return ldexp(2 - ldexp(1, -f.fraction_bits - 1), f.most); }
 
 static int exponent_of(double number)
@@ -32,14 +32,14 @@ static int exponent_of(double number)
     return exponent - 1;
 }
 
-/* A host built with -Ofast takes fp32's subnormals for 0, here too. */
+/* A host built with -Ofast treats fp32's subnormals as 0, here too. */
 static double largest_of(const amp_exponents *e)
 {
     unsigned bits = amp_float_bits(e->largest);
     return bits >> 23 ? (double)e->largest : ldexp((double)bits, AMP_LEAST_EXPONENT);
 }
 
-/* Of a number with this exponent: how far rounding moves it, as a share of itself. */
+/* How far rounding moves a number with this exponent, as a share of the number. */
 static double error_at(format f, int exponent)
 {
     if (exponent <= vanishing(f)) return 1;

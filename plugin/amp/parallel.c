@@ -1,5 +1,5 @@
-/* The part of a step that ranks make together: sums of gradients in buckets, rolling statistics, and the
- * record by which they agree on skipping a step. parallel.h says what and when. */
+/* The collective part of a step: sums of gradients in buckets, rolling statistics, and the record by which
+ * ranks agree to skip a step. parallel.h explains it. */
 #include "parallel.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 /* ---- sums of batch norm ---- */
 
-/* amp_batchnorm_ranks.sum. sum_end waits for all sums that have begun, so also for gradients on their way. */
+/* amp_batchnorm_ranks.sum. sum_end waits for all sums that have started, so also for those of gradients. */
 static amp_status sum_of_batchnorm(void *context, float *values, size_t count, amp_error *error)
 {
     amp_parallel *p = context;
@@ -38,8 +38,8 @@ void amp_parallel_plan_changes(amp_parallel *p)
 
 /* ---- gradients ---- */
 
-/* Begins the sums of those buckets that lie in the last `complete` gradients of the block. Buckets are
- * counted from its end, so the one at its start may be short. */
+/* Starts the sums of the buckets that lie within the last `complete` gradients of the block. Buckets are
+ * counted from the end of the block, so the one at its start may be short. */
 static amp_status begin_sums(amp_parallel *p, const amp_parameters *params, size_t complete, amp_error *error)
 {
     float *end = params->gradient_block + params->gradient_count;
@@ -66,16 +66,16 @@ amp_status amp_parallel_layer_done(amp_parallel *p, const amp_parameters *params
 
 /* ---- rolling statistics ---- */
 
-/* Whether each rank has others: rolling statistics that are made of its own images alone. */
+/* Whether these rolling statistics differ between ranks, because each rank's come from its own images. */
 static int differs(const amp_parallel *p, const amp_statistics *s)
 {
     return s->rolling_factor > 0 && (s->by_host || !amp_parallel_batchnorm(p));
 }
 
-/* Rolling statistics after a step, as one rank would have them that makes all passes. A rank that starts at
- * r0 and makes S passes ends at r = k·r0 + s, where k = (1 - rolling_factor)^S and s is the share of its
- * images. One rank that makes the passes of all N in their order ends at k^N·r0 + Σ k^(N-1-rank)·s.
- * to_terms gives a rank's term of the sum, with s = r - k·r0; from_terms adds k^N·r0 to their sum. */
+/* Rolling statistics after a step, as if one rank had made all passes. A rank that starts at r0 and makes S
+ * passes ends at r = k·r0 + s, where k = (1 - rolling_factor)^S and s is the contribution of its images. One
+ * rank that makes the passes of all N ranks in order ends at k^N·r0 + Σ k^(N-1-rank)·s. to_terms computes a
+ * rank's term of the sum, with s = r - k·r0; from_terms adds k^N·r0 to the sum. */
 static void to_terms(const amp_parallel *p, const amp_statistics *s, const float *committed,
                      const float *now, float *terms)
 {
@@ -92,12 +92,12 @@ static void from_terms(const amp_parallel *p, const amp_statistics *s, const flo
     for (size_t j = 0; j < s->count; j++) now[j] = (float)(kept * (double)committed[j] + (double)terms[j]);
 }
 
-/* Statistics lie in many arrays, perhaps of a device, and their committed copies in one block. So the block
- * is used for the sum: the backend copies the arrays into it (copy_statistics), it is downloaded, summed over
- * the ranks and filled with the result, which the backend copies back into the arrays. In the
- * end it holds the committed copies again. committed, now, terms: as large as the block, in the program's
- * memory; terms are 0 at first. What does not differ, or is a rank's own (a recurrent layer's state), stays
- * as it is. */
+/* Statistics are in many arrays, possibly on a device; their committed copies are in one block, which serves
+ * as the buffer for the sum. The backend copies the arrays into the block (copy_statistics); it is
+ * downloaded, summed over the ranks, and filled with the result, which the backend copies back into the
+ * arrays. In the end the block holds the committed copies again. committed, now, terms: as large as the
+ * block, in CPU memory; terms start as 0. Statistics that do not differ, or belong to one rank (a recurrent
+ * layer's state), stay unchanged. */
 static amp_status combine(const amp_parallel *p, const amp_parameters *params, float *committed, float *now,
                           float *terms, amp_error *error)
 {
@@ -165,7 +165,8 @@ amp_status amp_masters_checksum(const amp_parameters *params, size_t first, size
     return AMP_OK;
 }
 
-/* Of one 64th of all masters, another at each step: after 64 steps all were compared between the ranks. */
+/* The checksum of one 64th of all masters, a different one at each step: after 64 steps the ranks have
+ * compared all of them. */
 static amp_status checksum_masters(const amp_parallel *p, const amp_parameters *params, uint64_t *sum,
                                    amp_error *error)
 {

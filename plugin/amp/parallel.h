@@ -1,17 +1,17 @@
-/* What ranks do together at the end of a step, before each makes the same update by itself.
+/* The collective part of a step, after which each rank makes the same update by itself.
  *
- * Gradients are summed over all ranks, so each has the step's gradient: whether it is finite, its norm and
- * the update follow from it alone, and are the same everywhere. They lie in one block, in the order of the
- * .cfg, and backward completes it from its end: in the step's last pass the all-reduce of each bucket begins
- * as soon as the bucket is complete, and overlaps with the rest of backward. Buckets have fixed borders, so
- * that the bits of a sum do not depend on when it begins.
+ * Gradients are summed over all ranks, so each rank has the step's whole gradient. Whether it is finite, its
+ * norm and the update depend on nothing else, and are therefore the same on all ranks. Gradients lie in one
+ * block, in .cfg order, and backward completes the block from its end: in the step's last pass the all-reduce
+ * of each bucket starts as soon as the bucket is complete, and overlaps with the rest of backward. Bucket
+ * borders are fixed, so that the bits of a sum do not depend on when it starts.
  *
- * Rolling statistics become what one rank would have, which had made all passes of the step in the order of
- * ranks. With sync_batchnorm the ranks' images of a pass are one batch to batch norm: its sums are made over
- * all ranks in each pass, forward and backward, so that its statistics are the same everywhere.
+ * Rolling statistics become those of a single rank that had made all passes of the step in rank order. With
+ * sync_batchnorm, batch norm treats the images of all ranks in a pass as one batch: it sums over all ranks in
+ * each pass, forward and backward, so that its statistics are the same on all ranks.
  *
- * A record of each rank says what the others cannot see in the sums: that its step must be skipped, and from
- * what it starts, which must be the same everywhere. */
+ * Each rank also sends a record of what the others cannot see in the sums: that it must skip the step, and
+ * what it starts from, which must be the same on all ranks. */
 #pragma once
 
 #include <stdint.h>
@@ -20,52 +20,53 @@
 #include "parameters.h"
 #include "scaler.h"
 
-/* 4 MB of fp32: many enough to overlap with backward, large enough that latency does not count. */
+/* 4 MB of fp32: enough buckets to overlap with backward, each large enough to make latency negligible. */
 enum { AMP_BUCKET = 1 << 20, AMP_DRIFT_STEPS = 64 };
 
-/* A rank's record of its share of a step, which every rank gathers from all. Plain bytes, no pointers. */
+/* What a rank tells all others about its part of a step. Plain bytes, no pointers. */
 typedef struct amp_rank_record {
-    uint64_t step, masters;   /* of the update under way; checksum of a 64th of the masters, another
-                                 one at each step */
+    uint64_t step, masters;   /* of the current update; checksum of a 64th of the masters, a different 64th
+                                 at each step */
     double loss;              /* the sum over the rank's passes */
     float scale;              /* the loss scale */
     int32_t rejected;         /* the step must be skipped */
-    int32_t found;            /* what follows says why, as in amp_anomaly, or where a loss is inf or NaN */
+    int32_t found;            /* the following fields name a tensor with inf or NaN, as in amp_anomaly: why
+                                 the step is rejected, or else a loss */
     int32_t layer, is_first, bad_images, image;
     char pass[16], tensor[64];
 } amp_rank_record;
 
-/* A rank's part. The first four are set by join, and all else is 0 then; passes, is_last_pass and begun are 0
- * at the beginning of every step. */
+/* One rank's side. amp_parallel_join sets the first four and zeroes the others; passes, is_last_pass and
+ * begun are 0 at the beginning of every step. */
 typedef struct amp_parallel {
     amp_comm *comm;           /* NULL: there is one rank, and nothing here does anything */
-    amp_dtype wire;           /* what gradients travel in, */
-    size_t bucket;            /* ... and how many at a time */
+    amp_dtype wire;           /* the type gradients are sent in */
+    size_t bucket;            /* and the number of elements per bucket */
     amp_batchnorm_ranks batchnorm; /* count is 0 without sync_batchnorm */
     int passes;               /* training forward passes since the last update */
-    int is_last_pass;         /* backward completes gradients */
-    size_t begun;             /* elements at the end of the gradients whose sum has begun */
-    uint64_t step;            /* updates asked for, from 1 */
-    amp_rank_record blamed;   /* the record that the ranks agreed on last; holds its amp_anomaly's texts */
+    int is_last_pass;         /* this backward completes the gradients */
+    size_t begun;             /* elements, from the end of the gradients, whose all-reduce has started */
+    uint64_t step;            /* number of updates that have started */
+    amp_rank_record blamed;   /* the record that the ranks last agreed on; holds its amp_anomaly's strings */
 } amp_parallel;
 
-/* Stays where it is from then on. */
+/* The struct must not move in memory afterwards. */
 void amp_parallel_join(amp_parallel *, amp_comm *, amp_dtype wire, size_t bucket, int sync_batchnorm);
-/* For the passes of a training; NULL: batch norm goes by each rank's own images. */
+/* Pass this to batch norm in training passes. NULL: each rank uses only its own images. */
 const amp_batchnorm_ranks *amp_parallel_batchnorm(const amp_parallel *);
 
-/* Another plan becomes active, for a training or a prediction: memory is taken in its passes. */
+/* Call when another plan becomes active, for training or prediction: its passes will allocate memory. */
 void amp_parallel_plan_changes(amp_parallel *);
-/* Backward of layer i, and of all behind it, is done: begins the sums of buckets that are complete. */
+/* Call when backward has finished layer i and all later layers: starts the sums of complete buckets. */
 amp_status amp_parallel_layer_done(amp_parallel *, const amp_parameters *, int i, amp_error *);
 
-/* The end of a step: completes all sums, and sets the last three to the same on all ranks. *rejected: the
- * reason of the first rank that rejects the step. *bad_loss, if no rank does: that of the first rank that has
- * one. *loss: the sum of the ranks' losses. AMP_COMM_FAILED: the ranks did not start from the same weights,
- * scale and step. */
+/* The end of a step: completes all sums, and sets the last three arguments to the same on all ranks.
+ * *rejected: the reason of the first rank that rejects the step. *bad_loss, if no rank rejects it: that of
+ * the first rank with one. *loss: the sum of the ranks' losses. AMP_COMM_FAILED: the ranks did not start from
+ * the same weights, scale and step. */
 amp_status amp_parallel_finish(amp_parallel *, amp_parameters *, const amp_scaler *, amp_anomaly *rejected,
                                amp_anomaly *bad_loss, double *loss, amp_error *);
 
-/* Of all masters, one behind the other: the numbers from `first` to before `last`, or to the end. */
+/* Over all masters, concatenated: elements `first` to `last` - 1, or to the end if there are fewer. */
 amp_status amp_masters_checksum(const amp_parameters *, size_t first, size_t last, uint64_t *sum,
                                 amp_error *);

@@ -1,4 +1,4 @@
-/* Collects a network's parameters and statistics, checks them, and restores them: see parameters.h. */
+/* Collects, checks and restores a network's parameters and statistics: see parameters.h. */
 #include "parameters.h"
 
 #include <float.h>
@@ -14,8 +14,8 @@ static amp_gradient_entries entries_of(amp_gradients *gradients, const amp_layer
                                    : master == layer->scales ? &gradients->scales : NULL };
 }
 
-/* The parameter of this master: an earlier layer's, where layers share it, with one gradient and one update;
- * else the next. */
+/* The index of the parameter with this master. Layers that share a master share its gradient and update, so
+ * it may be an earlier layer's; otherwise it is the next index. */
 static int param_of(const amp_parameters *p, const float *master)
 {
     int i = 0;
@@ -43,8 +43,8 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
     }
 }
 
-/* Layers that share an array of rolling statistics move it one after the other in a pass: each of its records
- * has what all of them together move it by. Returns that. */
+/* Layers that share an array of rolling statistics each move it once per pass. Sets the factor of each of
+ * their records to that of all moves together, and returns it. */
 static float join_factors(amp_parameters *p, const amp_statistics_desc *d)
 {
     float factor = d->rolling_factor;
@@ -85,7 +85,7 @@ void amp_parameters_collect(amp_parameters *p, const amp_network_desc *network)
     }
 }
 
-/* Gives each parameter, and each array of statistics, its part of the blocks. */
+/* Assigns each parameter and each array of statistics its part of the blocks. */
 static void share_blocks(amp_parameters *p)
 {
     float *gradient = p->gradient_block, *moment = p->moment_block, *committed = p->committed_block;
@@ -139,7 +139,7 @@ void amp_parameters_free(amp_parameters *p)
 
 /* ---- the end of a step ---- */
 
-/* A held parameter's update changes nothing: gradient, rate and decay are 0. */
+/* An update does not change a held parameter: gradient, rate and decay are 0. */
 static amp_status hold(amp_parameters *p, amp_error *error)
 {
     for (int i = 0; i < p->param_count; i++) {
@@ -193,8 +193,7 @@ amp_status amp_parameters_reset(amp_parameters *p, amp_error *error)
 
 /* ---- finite or not ---- */
 
-/* Whether an array is bad: it holds inf or NaN, or the sum of its squares exceeds `most`. *bad is that one
- * then. */
+/* Whether an array holds inf or NaN, or the sum of its squares exceeds `most`; then *bad is its place. */
 static int is_bad(amp_backend *b, const float *array, size_t count, double most, amp_anomaly place,
                   amp_anomaly *bad)
 {

@@ -1,12 +1,13 @@
-/* Builds a plan in this order: each layer's form (autocast), where batch norm is folded into weights, which
- * layers compute backward, which outputs and which of Darknet's own fp32 buffers are needed, when backward
- * repeats a layer's forward (activation checkpointing), which shortcuts a batch norm adds, which deltas are
- * one, and from when to when each buffer is used, so that buffers can share memory (amp_plan_create).
+/* Builds a plan (amp_plan_create). In this order it chooses: each layer's form (autocast); where batch norm
+ * is folded into weights; which layers compute backward; which outputs and which of Darknet's own fp32
+ * buffers are needed; when backward repeats a layer's forward (activation checkpointing); which batch norms
+ * also add a shortcut; which deltas share a buffer; and the lifetime of each buffer, so that buffers can
+ * share memory.
  *
- * Times are counted in layers: forward of layer i is time i, its backward time 2n-1-i. A layer whose
- * forward is repeated has a second time for it, again_time: the backward that first reads something of
- * it, or of a layer that is repeated then and reads it. Its output has two lives, one in forward and
- * one from that time on. */
+ * Times count layers: the forward of layer i is at time i, its backward at time 2n-1-i. A repeated forward is
+ * at again_time: just before the first backward that reads something of the layer, or that needs another
+ * repeated layer which reads it. The layer's output then has two lifetimes, one in forward and one from
+ * again_time on. */
 #include "plan.h"
 
 #include "../layers/epilogue.h"
@@ -36,7 +37,7 @@ static int backward_time(const amp_plan *plan, int layer)
     return plan->key.keeps_state ? 2 * plan->count - 1 - layer : -1;
 }
 
-/* NULL of nothing. */
+/* NULL if there is nothing to copy. */
 static void *copy_of(const void *from, size_t bytes)
 {
     return from && bytes ? memcpy(amp_allocated(malloc(bytes)), from, bytes) : NULL;
@@ -98,7 +99,7 @@ static void choose_forms(amp_plan *plan, amp_dtype low)
     free(homes);
 }
 
-/* A layer computes backward when a parameter of it or of a layer beneath it can learn from that. */
+/* A layer computes backward if one of its own parameters, or of the layers below it, can learn from that. */
 static void choose_gradients(amp_plan *plan)
 {
     int stop = -1;
@@ -125,7 +126,7 @@ static amp_status choose_folding(amp_plan *plan, amp_backend *backend, amp_error
     return AMP_OK;
 }
 
-/* How many inputs of other layers are this layer's output. */
+/* How many inputs of later layers are this layer's output. */
 static int reads_of(const amp_plan *plan, int layer)
 {
     int reads = 0;
@@ -133,8 +134,8 @@ static int reads_of(const amp_plan *plan, int layer)
     return reads;
 }
 
-/* Darknet reads boxes from every yolo layer's output at inference, but from none in training, where those
- * outputs would be the network's largest. With image_delta they are kept in both cases. */
+/* At inference Darknet reads boxes from every yolo layer's output. In training it reads none, and these
+ * outputs would be the network's largest, so they are not kept (except with image_delta). */
 static void choose_outputs(amp_plan *plan)
 {
     int trains = plan->key.keeps_state && !plan->key.image_delta;
@@ -147,7 +148,7 @@ static void choose_outputs(amp_plan *plan)
     }
 }
 
-/* The host buffers that are needed: outputs and deltas of host layers, and of all layers that they read. */
+/* Which host buffers are needed: outputs and deltas of host layers, and of all layers that they read. */
 static void choose_host_buffers(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {
@@ -167,16 +168,15 @@ static void choose_host_buffers(amp_plan *plan)
 
 /* ---- activation checkpointing ---- */
 
-/* Host layers, whose data lies in the host's buffers, and losses, which are computed once a pass, recompute
- * nothing. */
+/* Host layers (their data is in the host's buffers) and losses (computed once per pass) recompute nothing. */
 static amp_recompute what_can_be_recomputed(const amp_node *node, amp_recompute wanted)
 {
     if (node->form == AMP_FORM_PLAIN || node->desc.kind->makes_loss) return AMP_RECOMPUTE_NOTHING;
     return wanted == AMP_RECOMPUTE_OUTPUT && !amp_node_keeps_sums(node) ? AMP_RECOMPUTE_ALL : wanted;
 }
 
-/* At this time something is read of the layer's forward: if that was given up, the layer is repeated then,
- * after those whose outputs it reads. */
+/* Something of the layer's forward is read at this time: if it was given up, repeats the layer's forward now,
+ * after that of the layers whose outputs it reads. */
 static void repeat_forward(amp_plan *plan, int layer, int time)
 {
     amp_node *node = layer < 0 ? NULL : &plan->nodes[layer];
@@ -207,7 +207,7 @@ static void choose_recomputation(amp_plan *plan, const amp_recompute *recompute)
 
 /* ---- batch norm and shortcut in one pass over memory ---- */
 
-/* How many inputs' deltas are the output's. */
+/* How many of the layer's inputs receive the output's delta unchanged. */
 static int passed_deltas(const amp_node *node)
 {
     return node->desc.kind->passes_delta ? node->desc.kind->passes_delta(node) : 0;
@@ -215,8 +215,9 @@ static int passed_deltas(const amp_node *node)
 
 static int is_plain_sum(const amp_node *node) { return passed_deltas(node) == 2; }
 
-/* Where only a shortcut reads a batch norm's output, and the backend can add in batch norm's own pass
- * (adds_to_batchnorm), that output is never written: the shortcut's forward normalizes and adds at once. */
+/* If only a shortcut reads a batch norm's output, and the backend can add in batch norm's own pass
+ * (adds_to_batchnorm), the output is never written: the shortcut's forward normalizes and adds in one
+ * pass. */
 static void choose_joint_norms(amp_plan *plan, const amp_backend *backend)
 {
     for (int i = 0; backend->adds_to_batchnorm && i < plan->count; i++) {
@@ -231,7 +232,7 @@ static void choose_joint_norms(amp_plan *plan, const amp_backend *backend)
     }
 }
 
-/* ---- deltas that are one ---- */
+/* ---- shared deltas ---- */
 
 /* The time at which a layer adds to the deltas of its inputs. */
 static int delta_time(const amp_plan *plan, const amp_node *node)
@@ -239,7 +240,7 @@ static int delta_time(const amp_plan *plan, const amp_node *node)
     return node->desc.kind->makes_loss ? node->index : backward_time(plan, node->index);
 }
 
-/* Whether of all layers that read x only this shortcut (s = y + x) adds to x's delta before the backward of
+/* Whether, of all layers that read x, only this shortcut (s = y + x) adds to x's delta before the backward of
  * y. */
 static int is_only_delta_until(const amp_plan *plan, const amp_node *shortcut, const amp_value *x, int y)
 {
@@ -251,8 +252,9 @@ static int is_only_delta_until(const amp_plan *plan, const amp_node *shortcut, c
     return 1;
 }
 
-/* A plain sum's delta is that of both that it adds. Where only the sum reads y, all three are one buffer, to
- * which x's other readers add: then y's backward leaves it as it is, if it can, for x. */
+/* In a plain sum, both inputs have the sum's delta. If only the sum reads y, all three deltas share one
+ * buffer, to which x's other readers add. Then y's backward must not change it, if it can avoid that, because
+ * x needs it. */
 static void choose_kept_deltas(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {
@@ -268,7 +270,7 @@ static void choose_kept_deltas(amp_plan *plan)
 
 /* ---- lifetimes ---- */
 
-/* From the first to the last time that something is read; none: both are -1. */
+/* The first and the last time something is read; both are -1 if it is never read. */
 typedef struct life { int first, last; } life;
 
 static void extend(life *l, int time)
@@ -278,8 +280,8 @@ static void extend(life *l, int time)
     l->last = larger(l->last, time);
 }
 
-/* When a value is read in a form: lives[0] in the place where forward puts it, lives[1] in that of the
- * repeated forward, if there is one. */
+/* When a value is read in each form: lives[0] as written by forward, lives[1] as written by the repeated
+ * forward, if there is one. */
 static void find_reads(const amp_plan *plan, const amp_value *value, life lives[2][AMP_FORMS])
 {
     int again = value->index < 0 ? -1 : plan->nodes[value->index].again_time;
@@ -296,7 +298,7 @@ static void find_reads(const amp_plan *plan, const amp_value *value, life lives[
     }
 }
 
-/* Memory for a value's data in the forms that are read, when `produced` is the time of its making. */
+/* Requests memory for a value's data in the forms that are read. produced: the time it is computed. */
 static void request_data(amp_plan *plan, amp_value *value, const life reads[AMP_FORMS], int produced,
                          void **slots)
 {
@@ -304,7 +306,7 @@ static void request_data(amp_plan *plan, amp_value *value, const life reads[AMP_
         life l = reads[form];
         if (form == (int)value->home) {
             extend(&l, produced);
-            /* A cast to another form reads the home form when the other is first asked for. */
+            /* A cast to another form reads the home form at that form's first use. */
             for (int other = 0; other < AMP_FORMS; other++) if (other != form) extend(&l, reads[other].first);
         }
         size_t size = form == AMP_FORM_HALF ? amp_dtype_size(value->low_dtype) : 4;
@@ -346,8 +348,8 @@ static void request_value(amp_plan *plan, amp_value *value)
     if (value->wants_delta) request_delta(plan, value);
 }
 
-/* A shortcut copies its delta to its first input. If that input has no other consumer, both are one
- * buffer; and so is the second input's delta where the first keeps its own. */
+/* A shortcut copies its delta to its first input. If that input has no other consumer, both share a buffer,
+ * and so does the second input's delta if the first one's backward keeps it unchanged. */
 static void share_deltas(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {
@@ -390,7 +392,7 @@ static amp_status lay_out(amp_plan *plan, amp_call *call, amp_error *error)
     return AMP_OK;
 }
 
-/* An array with an element for each layer, all 0. */
+/* A zeroed array with one element per layer. */
 static void *per_layer(const amp_network_desc *network, size_t size)
 {
     return amp_allocated(calloc((size_t)network->count + 1, size));

@@ -1,25 +1,25 @@
-/* A plan: the network at one shape and in one mode, ready to run. Nodes and values, what every value is cast
- * to, and where each buffer lies in the arena. Plans are cached per shape, so that random=1 builds each size
- * once. */
+/* A plan: the network at one shape and in one mode, ready to run. It holds nodes and values, what each value
+ * is cast to, and where each buffer is in the arena. Plans are cached per shape, so that random=1 builds each
+ * size once. */
 #pragma once
 
 #include "autocast.h"
 
-/* Plans with different keys are different plans. */
+/* Each distinct key has its own plan. */
 typedef struct amp_plan_key {
     int batch, w, h;
     int keeps_state;  /* a backward will follow */
-    int image_delta;  /* the gradient of the image is wanted too */
-    int frozen;       /* so many layers learn nothing for now, which the description says as well; 0: none */
-    int folds;        /* the network is only predicted with: batch norm is folded into weights (fold.h), and
-                         products end with their activation. Never with keeps_state */
+    int image_delta;  /* the gradient of the image is needed too */
+    int frozen;       /* number of layers that do not learn for now, as the description says too; 0: none */
+    int folds;        /* the network only predicts: batch norm is folded into weights (fold.h), and
+                         products apply their activation. Never with keeps_state */
 } amp_plan_key;
 
 typedef struct amp_network_desc {
     amp_layer_desc *layers;
     int count;
     amp_shape image;
-    int output_layer;       /* whose fp32 output the host returns */
+    int output_layer;       /* the host returns this layer's fp32 output */
 } amp_network_desc;
 
 typedef struct amp_plan {
@@ -29,31 +29,32 @@ typedef struct amp_plan {
     amp_value **links;         /* the nodes' inputs arrays, in one block */
     amp_autocast *autocast;    /* per layer: why its node has its form */
     int count, output_layer;
-    int *again, again_count;   /* layers whose forward backward repeats, in the order of their again_time */
+    int *again, again_count;   /* layers whose forward is repeated during backward, in the order of their
+                                  again_time */
     amp_arena arena;
-    char *needs_output, *needs_delta; /* per layer: is the host's fp32 buffer in use */
+    char *needs_output, *needs_delta; /* per layer: whether the host's fp32 buffer is in use */
     char *host_reads;                 /* per layer: the host reads its fp32 output after the pass */
-    amp_yolo_result *results;         /* of the losses that AMP computes, in the arena, and behind them each
-                                         image's part of each (amp_plan_image_costs); results_read: the host's
-                                         copy of both */
+    amp_yolo_result *results;         /* results of the losses that AMP computes, in the arena, followed by
+                                         each image's part of each result (amp_plan_image_costs);
+                                         results_read: the host's copy of both */
     amp_yolo_result *results_read;
-    int result_count, loss_count;     /* loss_count: layers with a loss, AMP's and the host's own */
+    int result_count, loss_count;     /* loss_count: layers with a loss, both AMP's and the host's own */
     unsigned long last_use;
-    unsigned long planned_version;    /* of the masters that it was planned by: they decide what folds */
+    unsigned long planned_version;    /* of the masters when the plan was made: they decide what folds */
     unsigned long weights_version;    /* of the masters that its half copies were made from; 0: it has none
                                          (engine.c) */
 } amp_plan;
 
 void amp_network_desc_free(amp_network_desc *);
 
-/* Of plan->results or results_read: bytes of the block, and where the images' parts of the cost begin, those
- * of key.batch images for each result. */
+/* For plan->results or results_read: the size of the block, and where the images' parts of the cost begin:
+ * key.batch numbers for each result. */
 size_t amp_plan_result_bytes(const amp_plan *);
 double *amp_plan_image_costs(const amp_plan *, amp_yolo_result *results);
 
-/* Build a plan. The description is copied; gradients holds one entry a layer and outlives the plan.
- * recompute: activation checkpointing, an entry a layer (recompute.h); NULL for none. What a layer cannot
- * give up it keeps, whatever its entry says. */
+/* Builds a plan. The description is copied; gradients has one entry per layer and must outlive the plan.
+ * recompute: activation checkpointing, an entry per layer (recompute.h), or NULL. A layer keeps what it
+ * cannot give up, whatever its entry says. */
 amp_status amp_plan_create(const amp_network_desc *, const amp_plan_key *, amp_dtype low,
                            const amp_gradients *gradients, const amp_recompute *recompute, amp_call *,
                            amp_plan **out, amp_error *);

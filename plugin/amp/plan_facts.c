@@ -1,4 +1,4 @@
-/* Bytes and casts of a plan. */
+/* Bytes and casts of a plan: see plan_facts.h. */
 #include "plan_facts.h"
 
 amp_plan_bytes amp_plan_bytes_of(const amp_plan *plan, int layer)
@@ -31,7 +31,7 @@ static int is_read_by_host(const amp_plan *plan, const amp_value *value)
                                  || plan->nodes[value->index].desc.is_truth);
 }
 
-/* Whether input k of node i is the first to want its value in that node's form. */
+/* Whether input k of node i is the first to read its value in that node's form. */
 static int is_first_reader(const amp_plan *plan, int i, int k)
 {
     const amp_value *value = plan->nodes[i].inputs[k];

@@ -3,22 +3,22 @@
 
 #include "plan.h"
 
-/* Bytes that a layer asked of the plan's arena. Requests that do not live at the same time share memory, so
- * that the arena (plan->arena.total) is smaller than their sum. What lies in the host's buffers
- * (AMP_FORM_PLAIN) is not in it. */
+/* The bytes that a layer requested from the plan's arena. Requests that are not live at the same time share
+ * memory, so the arena (plan->arena.total) is smaller than their sum. Buffers of the host (AMP_FORM_PLAIN)
+ * are not counted. */
 typedef struct amp_plan_bytes {
     size_t output; /* in its home form */
     size_t copies; /* the output cast to other forms */
-    size_t deltas; /* in all forms, and a deconvolution's part of its input's */
-    size_t kept;   /* what else forward leaves for backward: batch norm's input and statistics, max pooling's
-                      choice; a loss's result */
+    size_t deltas; /* in all forms, and a deconvolution's share of its input's delta */
+    size_t kept;   /* what else forward keeps for backward: batch norm's input and statistics, max
+                      pooling's indices; a loss's result */
 } amp_plan_bytes;
 
 /* layer -1 is the image. */
 amp_plan_bytes amp_plan_bytes_of(const amp_plan *, int layer);
 
-/* A value is cast once for all layers that read it in that form; if they give deltas, those come back through
- * one cast too. */
+/* A value is cast once for all layers that read it in that form; their deltas, if any, come back through one
+ * cast too. */
 typedef struct amp_plan_cast {
     int producer;      /* -1: the image */
     int reader;        /* the first layer that reads it in that form; -1: the host reads it */
@@ -27,6 +27,5 @@ typedef struct amp_plan_cast {
     size_t elements;
 } amp_plan_cast;
 
-/* The casts of one step in forward's order. Returns how many there are, and fills the first `room` of
- * them. */
+/* The casts of one step in forward order. Returns their number, and fills at most the first `room`. */
 int amp_plan_casts(const amp_plan *, amp_plan_cast *casts, int room);

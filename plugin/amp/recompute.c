@@ -1,12 +1,12 @@
-/* Chooses what to recompute. A choice is judged by the plan that it gives, without the backend's objects: by
- * the bytes of its arena, and by the arithmetic that it repeats. */
+/* Chooses what to recompute. Each candidate is judged by an outline of its plan (one without backend
+ * objects): the bytes of its arena, and the arithmetic that it repeats. */
 #include "recompute.h"
 
 #include <string.h>
 
 /* ---- cost ---- */
 
-/* Layers without products touch each element a few times. */
+/* Layers without matrix products cost a few operations per element. */
 static double operations_of(const amp_node *node)
 {
     return node->desc.kind->products ? amp_products_operations(node->desc.kind->products(node))
@@ -30,7 +30,7 @@ amp_recompute_cost amp_recompute_cost_of(const amp_plan *plan)
 typedef struct layer_facts {
     int last;                 /* the last layer that reads it, or itself */
     int segment;
-    size_t crossing;          /* bytes that cross a cut before it */
+    size_t crossing;          /* bytes live across a cut before this layer */
 } layer_facts;
 
 typedef struct chooser {
@@ -38,7 +38,7 @@ typedef struct chooser {
     const amp_plan_key *key;
     amp_dtype low;
     const amp_gradients *gradients;
-    amp_call call;            /* an outline's */
+    amp_call call;            /* for outlines */
     const amp_plan *whole;    /* the plan that recomputes nothing */
     layer_facts *layers;
     amp_recompute *best;
@@ -69,7 +69,8 @@ static void find_readers(chooser *c)
             c->layers[at].crossing += bytes_of(&plan->nodes[i]);
 }
 
-/* Cuts the network where little crosses, near to where the activations' bytes are shared out equally. */
+/* Cuts the network into segments that keep about the same bytes of activations, at nearby points where few
+ * bytes cross the cut. */
 static void cut(const chooser *c, int segments)
 {
     const amp_plan *plan = c->whole;
@@ -92,9 +93,9 @@ static void cut(const chooser *c, int segments)
     }
 }
 
-/* Recomputes all layers of the first `repeated` segments, except those that a later segment reads, and of all
- * other layers what is cheap. Nothing of layers without backward (frozen ones): to make the little that a
- * later backward reads of them would repeat them all. */
+/* Recomputes all layers of the first `repeated` segments except those that a later segment reads, and in all
+ * other layers whatever is cheap. Layers without backward (frozen ones) are never recomputed: a later
+ * backward reads only little of them, but all of them would be repeated for it. */
 static void mark(const chooser *c, int repeated, amp_recompute *chosen)
 {
     for (int i = 0; i < c->whole->count; i++) {
@@ -118,8 +119,9 @@ static amp_status judge(const chooser *c, const amp_recompute *chosen, size_t *b
     return AMP_OK;
 }
 
-/* Cuts the network into `segments` and repeats ever more of them until it fits. c->best changes if that costs
- * less arithmetic than the best choice so far that fits, or, while none fits, takes less memory. */
+/* Cuts the network into `segments` and repeats more and more of them until the plan fits. Updates c->best if
+ * the result fits and repeats less arithmetic than the best choice so far, or, while nothing fits, takes less
+ * memory. */
 static amp_status fit(chooser *c, int segments, size_t budget, size_t *best_bytes, double *best_again,
                       amp_error *error)
 {
@@ -152,11 +154,12 @@ static amp_status choose(chooser *c, const amp_recompute_settings *settings, amp
     if (!settings->on) return AMP_OK;
     if (settings->segments > 0) {
         cut(c, settings->segments);
-        mark(c, settings->segments - 1, c->best); /* the last would be repeated at once */
+        mark(c, settings->segments - 1, c->best); /* the last one would be repeated right away */
         return AMP_OK;
     }
     if (bytes > settings->budget) AMP_TRY(fit(c, 1, settings->budget, &bytes, &again, error));
-    if (bytes <= settings->budget) return AMP_OK; /* whole, or with what is cheap: no cut costs less */
+    if (bytes <= settings->budget) return AMP_OK; /* without recomputation, or with only cheap ones: no cut
+                                                     costs less */
     for (size_t k = 0; k < sizeof tried / sizeof *tried && tried[k] <= c->whole->count / 2; k++)
         AMP_TRY(fit(c, tried[k], settings->budget, &bytes, &again, error));
     return AMP_OK;

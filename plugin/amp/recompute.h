@@ -1,33 +1,33 @@
-/* Activation checkpointing: which layers give up what their forward made, and make it again in backward.
+/* Activation checkpointing: which layers give up the results of their forward and recompute them in backward.
  *
- * Backward reads most of what forward has computed, so a training's activations all live at once. Those of a
- * layer need not: its forward can be repeated in time. That costs arithmetic and no accuracy, since the same
- * numbers come out; batch norm takes the statistics of the first time, and dropout its mask.
+ * Backward reads most of what forward computed, so a training keeps all activations at once. A layer can give
+ * up its own: its forward is repeated just in time. That costs arithmetic but no accuracy, since the same
+ * numbers come out: batch norm reuses its first statistics, and dropout its mask.
  *
- * Two kinds of saving differ much in price. A layer with batch norm keeps its sums for backward anyway,
- * from which its output follows by one pass over memory (AMP_RECOMPUTE_OUTPUT). To give up the sums too,
- * the matrix product is repeated (AMP_RECOMPUTE_ALL). Then the network is cut into segments: only what
- * crosses a cut is kept, and a segment is repeated as a whole when backward comes to it, as
+ * There are two kinds, with very different costs. A layer with batch norm keeps its sums for backward anyway,
+ * and its output follows from them by one pass over memory (AMP_RECOMPUTE_OUTPUT). To give up the sums too,
+ * the matrix product must be repeated (AMP_RECOMPUTE_ALL). For that the network is cut into segments: only
+ * what crosses a cut is kept, and a whole segment is repeated when backward reaches it, as
  * torch.utils.checkpoint does. */
 #pragma once
 
 #include "plan.h"
 
 typedef struct amp_recompute_settings {
-    int on;         /* else only layers whose section has checkpoint=1 */
-    int segments;   /* how many the network is cut into; 1: only outputs behind batch norm are given up, and
-                       others that cost no product; 0: whatever costs least of what makes the arena fit into
-                       the budget */
+    int on;         /* 0: only layers whose section has checkpoint=1 */
+    int segments;   /* number of segments the network is cut into. 1: give up only outputs after batch norm
+                       and others that need no matrix product. 0: the cheapest choice with which the arena
+                       fits into the budget */
     size_t budget;  /* bytes, for segments = 0 */
 } amp_recompute_settings;
 
-/* Fills chosen, an entry a layer, for amp_plan_create. Whatever the budget is, something is chosen: at worst
- * what takes the least memory. */
+/* Fills chosen, an entry per layer, for amp_plan_create. If nothing fits the budget, this is the choice that
+ * takes the least memory. */
 amp_status amp_recompute_choose(const amp_network_desc *, const amp_plan_key *, amp_dtype low,
                                 const amp_gradients *, amp_call *, const amp_recompute_settings *,
                                 amp_recompute *chosen, amp_error *);
 
-/* Multiplications and additions of one forward of the plan, and of those that its backward repeats. */
+/* Operations (multiplications and additions) of one forward of the plan, and of what its backward repeats. */
 typedef struct amp_recompute_cost { double forward, again; } amp_recompute_cost;
 
 amp_recompute_cost amp_recompute_cost_of(const amp_plan *);

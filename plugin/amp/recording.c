@@ -1,9 +1,9 @@
-/* Which passes are recorded, and when a recording is of no use any more. */
+/* Decides which passes are recorded, and when a recording is no longer valid. */
 #include "recording.h"
 
 #include <string.h>
 
-/* A layer that does more in a pass than it queues. */
+/* The first layer whose pass does more than queue work on the device, or NULL. */
 static const amp_node *layer_against(const amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {

@@ -1,21 +1,21 @@
-/* graphs=1: the forward and the backward of a training are recorded once and then repeated as a whole, where
- * a backend can do that (backend.h, pass_begin). Off unless asked for.
+/* graphs=1: the forward and the backward of a training are recorded once and then replayed as a whole, if the
+ * backend supports it (backend.h, pass_begin). Off by default.
  *
- * A recorded pass repeats its operations on the same memory with the same numbers. It is recorded anew when
- * one of these has changed: the address of the images (a GPU has two blocks for them, and each has its own
+ * A recorded pass repeats its operations on the same memory with the same numbers. It is recorded again if
+ * one of these has changed: the address of the images (a GPU has two blocks for them, each with its own
  * recording), the address of the labels, or the loss scale. When another plan becomes active, all recordings
- * are dropped; the first pass of an active plan is never recorded, since backends allocate memory in it.
+ * are dropped. The first pass of an active plan is never recorded, since backends allocate memory in it.
  * After a forward, the plan knows which forms of each value are valid. That is the same after each forward of
- * a plan, so it is kept with the recordings and put back after a repeated one.
+ * a plan, so it is kept with the recordings and restored after a replay.
  *
  * A pass is not recorded if a layer does work that a backend does not queue (the host's own layers, dropout's
- * random numbers), if something looks at each layer, and in a training of several ranks. If recording fails,
- * the pass runs as without graphs, nothing is recorded any more, and the engine has a line for the user. */
+ * random numbers), if an observer looks at each layer, or if several ranks train. If recording fails, the
+ * pass runs as without graphs, nothing is recorded any more, and the engine has a line for the user. */
 #pragma once
 
 #include "plan.h"
 
-/* The forward and the backward over one block of images, and what they were recorded with. */
+/* The forward and the backward on one block of images, and the values they were recorded with. */
 typedef struct amp_recorded {
     const float *image, *labels;
     float scale;
@@ -25,25 +25,25 @@ typedef struct amp_recorded {
 typedef struct amp_recording {
     int on;                    /* graphs=1, and no recording has failed */
     int off_is_noted;          /* `line` has said why nothing is recorded */
-    int warm;                  /* the active plan has run forward and backward since it became active */
+    int warm;                  /* the active plan has run a forward and a backward since it became active */
     amp_recorded blocks[2];
-    amp_recorded *current;     /* of the pass under way; NULL: it is not recorded */
+    amp_recorded *current;     /* of the current pass; NULL: it is not recorded */
     amp_value *values, image;  /* copies of the plan's after a forward; this struct owns the array */
-    char line[400];            /* a line for the user, */
-    int line_is_new;           /* which was not printed yet */
+    char line[400];            /* a line for the user */
+    int line_is_new;           /* and whether it is still to be printed */
 } amp_recording;
 
-/* Whether passes of this plan cannot be recorded; the first time, `line` says why. looks: the name of what
- * looks at each layer, or NULL. ranks: whether this training has several. */
+/* Whether passes of this plan cannot be recorded; the first time, `line` says why. looks: the name of the
+ * observer of each layer, or NULL. ranks: whether several ranks train. */
 int amp_recording_is_off(amp_recording *, const amp_plan *, const amp_backend *, const char *looks,
                          int ranks);
-/* A training's forward begins: sets `current`, or NULL where this pass is not to be recorded. */
+/* Call when a training's forward begins: sets `current`, to NULL if this pass is not to be recorded. */
 void amp_recording_choose(amp_recording *, const amp_plan *, const amp_call *, const float *image);
-/* Copies which forms of the plan's values are valid, after a forward that ran; puts them back, after one that
- * was repeated or before a failed backward runs again. */
+/* keep: copies which forms of the plan's values are valid, after a forward that ran. put: restores them,
+ * after a replay or before a failed backward runs again. */
 void amp_recording_keep_values(amp_recording *, const amp_plan *);
 void amp_recording_put_values(const amp_recording *, amp_plan *);
-/* Frees all recordings: another plan becomes active. */
+/* Frees all recordings, because another plan becomes active. */
 void amp_recording_drop(amp_recording *, amp_backend *);
 /* Frees all recordings and makes no more in this training; `line` says why. */
 void amp_recording_fail(amp_recording *, amp_backend *, const amp_error *why);

@@ -1,5 +1,5 @@
 /* The state machine of scaler.h. Factors multiply in double and the scale is stored as float, as in torch's
- * amp_update_scale_, so that the sequence of scales is torch's bit for bit. */
+ * amp_update_scale_, so that the sequence of scales equals torch's bit for bit. */
 #include "scaler.h"
 
 #include <float.h>
@@ -19,8 +19,8 @@ static float inverse_of(float scale) { return (float)(1.0 / (double)scale); }
 static float smaller(float a, float b) { return a < b ? a : b; }
 static float larger(float a, float b) { return a > b ? a : b; }
 
-/* -- What is sound. Comparisons are written so that NaN fails them, and in float where a scale is compared: a
- * floor of 0.7 would lie above the scale 0.7 otherwise. -- */
+/* -- Valid values. Comparisons are written so that NaN fails them, and scales are compared in float:
+ * otherwise a floor of 0.7 would be above the scale 0.7. -- */
 
 static const char *scale_problem(float scale, const amp_scaler *settings)
 {
@@ -143,8 +143,7 @@ void amp_scaler_resume(amp_scaler *scaler, const amp_scaler *saved)
     scaler->stuck = scale == saved->scale ? saved->stuck : 0;
     scaler->scale = scale;
     if (!scaler->dynamic) return;
-    /* a tracker at or past the interval would miss the growth it has earned: that comes with the next clean
-     * step */
+    /* a tracker at or past the interval would never trigger growth; this way the next clean step does */
     scaler->growth_tracker = saved->growth_tracker < scaler->growth_interval ? saved->growth_tracker
                                                                             : scaler->growth_interval - 1;
     int tolerated = saved->hysteresis - saved->hysteresis_tracker;

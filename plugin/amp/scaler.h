@@ -1,18 +1,18 @@
-/* GradScaler: the loss scale of mixed precision training, by the rule of torch.amp.GradScaler.
+/* GradScaler: the loss scale of mixed precision training, with the rule of torch.amp.GradScaler.
  *
- * fp16 loses gradients below 2^-24. So the loss (here: each loss layer's delta) is multiplied by `scale`
- * before backward and the gradients by 1/scale before the update. A scale too large overflows: then some
- * gradient is inf or NaN (found_inf), the step is skipped and the scale backs off; after growth_interval
- * clean steps in a row it grows.
+ * fp16 cannot hold gradients below 2^-24. So the loss (here: each loss layer's delta) is multiplied by
+ * `scale` before backward, and the gradients by 1/scale before the update. If the scale is too large, some
+ * gradient becomes inf or NaN (found_inf): the step is skipped and the scale backs off. After growth_interval
+ * consecutive clean steps it grows.
  *
  * Usage, once per step:
  *     delta *= scaler.scale;  backward;  found_inf = any gradient not finite;
  *     if (!found_inf) update the weights with gradient * amp_scaler_inverse(&scaler);
  *     status = amp_scaler_update(&scaler, found_inf);
- * A plain struct that owns no memory: copying it saves and restores its whole state.
+ * It is a plain struct that owns no memory: copying it saves and restores its whole state.
  *
- * Any C or C++ program can use it, with the installed library: #include <darknet_amp/amp/scaler.h>. Nothing
- * here knows of Darknet or of a network. */
+ * Any C or C++ program can use it with the installed library: #include <darknet_amp/amp/scaler.h>. Nothing
+ * here depends on Darknet or on a network. */
 #pragma once
 
 #include "../tensor/status.h"
@@ -22,39 +22,41 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default) /* libdarknet.so exports it */
 
-/* So many skipped steps in a row with a scale that does not move (a static one, or a backoff that fp32 rounds
- * away) end training: a hundred batches that all overflow are no accident, and nothing would ever change.
- * hysteresis has the same bound, or it would be a way around this one. */
+/* Training ends after this many consecutive skipped steps with a scale that cannot change (a static scale, or
+ * a backoff that fp32 rounds away): a hundred overflowing batches are no accident, and the next one would
+ * overflow too. hysteresis has the same upper limit, so that it cannot postpone this one. */
 #define AMP_SCALER_STUCK_LIMIT 100
 
-/* Settings and state in one. */
+/* Settings and state. */
 typedef struct amp_scaler {
-    float scale;          /* initial or static; > 0, and it and its inverse finite in fp32 */
-    int enabled;          /* 0: scale 1, and nothing below matters */
-    int dynamic;          /* 0: scale is static, and no other setting matters */
+    float scale;          /* initial or static; > 0; the scale and its inverse are finite in fp32 */
+    int enabled;          /* 0: the scale is 1, and nothing below matters */
+    int dynamic;          /* 0: the scale is static, and no other setting matters */
     int growth_interval;  /* >= 1 */
     double growth_factor, backoff_factor; /* > 1 and finite; > 0 and < 1 */
     double min_scale;     /* > 0, <= scale, inverse finite in fp32; torch has no floor and can reach 0 */
     double max_scale;     /* >= scale; INFINITY: torch's rule, growth up to fp32's largest number */
-    int hysteresis;       /* 1 to AMP_SCALER_STUCK_LIMIT: the scale backs off at the hysteresis-th found_inf
-                             since a clean step and at each one after it, and all of them skip their step. 1
-                             is torch's rule, more is Apex's */
+    int hysteresis;       /* 1 to AMP_SCALER_STUCK_LIMIT. The scale backs off at the hysteresis-th
+                             found_inf since a clean step, and at each one after it; every found_inf skips
+                             its step. 1 is torch's rule, more is Apex's */
 
-    int hysteresis_tracker; /* found_infs until the scale backs off; hysteresis after a clean step */
-    int growth_tracker;     /* clean steps in a row since the scale last moved (or could not grow) */
-    int stuck;              /* skipped steps in a row that left the scale where it was, and should not have */
+    int hysteresis_tracker; /* found_infs left until the scale backs off; reset to hysteresis by a clean
+                               step */
+    int growth_tracker;     /* consecutive clean steps since the scale last moved (or could not grow) */
+    int stuck;              /* consecutive skipped steps at which the scale should have backed off but did
+                               not change */
     unsigned long steps;    /* updates, skipped ones included */
     unsigned long skipped;  /* updates with found_inf */
 } amp_scaler;
 
 /* torch's defaults: enabled, dynamic, 2^16, 2, 0.5, 2000, hysteresis 1; and our floor of 2^-14 and cap of
- * 2^126. torch's scale goes on to 2^127, whose inverse is subnormal: a host that flushes such numbers to 0,
- * as Darknet does, would lose every gradient. Up to 2^126 both take the same steps; with max_scale = INFINITY
- * beyond it as well. To be given to amp_scaler_init. */
+ * 2^126. torch's scale can reach 2^127, whose inverse is subnormal: a host that flushes subnormals to 0, as
+ * Darknet does, would lose every gradient. Up to 2^126 both take the same steps, and beyond it too with
+ * max_scale = INFINITY. Pass the result to amp_scaler_init. */
 amp_scaler amp_scaler_defaults(void);
 
-/* A scaler with these settings, before any step. AMP_BAD_CONFIG: one is out of the range above; *scaler is
- * then unchanged. */
+/* A scaler with these settings, before any step. AMP_BAD_CONFIG: a setting is outside its range above;
+ * *scaler is unchanged. */
 amp_status amp_scaler_init(amp_scaler *scaler, const amp_scaler *settings, amp_error *error);
 
 /* Ends a step. found_inf: non-zero if any gradient was not finite (a sum of flags will do).
@@ -67,8 +69,8 @@ amp_status amp_scaler_init(amp_scaler *scaler, const amp_scaler *settings, amp_e
  *
  * AMP_DIVERGED: a dynamic scale would fall below min_scale, or AMP_SCALER_STUCK_LIMIT is reached (found_infs
  * that hysteresis tolerates do neither). The step is counted as skipped, growth_tracker is 0, and the scale
- * keeps its last value that was not below min_scale; so the state is fit to be saved and printed, and a
- * further found_inf says AMP_DIVERGED again. */
+ * keeps its last value that was not below min_scale. So the state can still be saved and printed, and the
+ * next found_inf returns AMP_DIVERGED again. */
 amp_status amp_scaler_update(amp_scaler *scaler, int found_inf);
 
 /* 1 if amp_scaler_update(scaler, 1) would return AMP_DIVERGED, else 0. */
@@ -77,13 +79,13 @@ int amp_scaler_would_diverge(const amp_scaler *scaler);
 /* What gradients are multiplied with before the update: 1/scale, divided in double and rounded once. */
 float amp_scaler_inverse(const amp_scaler *scaler);
 
-/* What is wrong with a state that was read from a file, or NULL if amp_scaler_init and amp_scaler_update can
- * have made it. Whatever bits it holds, looking is safe. */
+/* What is wrong with a state read from a file, or NULL if amp_scaler_init and amp_scaler_update can have
+ * produced it. Safe for any bits. */
 const char *amp_scaler_problem(const amp_scaler *scaler);
 
-/* Goes on from a saved state with this scaler's settings, which win: takes the saved counters, and if both
- * are dynamic the scale and the trackers too, where this scaler's settings allow them (else the nearest they
- * allow). saved must be sound. */
+/* Continues from a saved state. This scaler's settings are kept. The saved counters are taken and, if both
+ * scalers are dynamic, also the scale and the trackers, moved to the nearest values that the settings allow.
+ * `saved` must have passed amp_scaler_problem. */
 void amp_scaler_resume(amp_scaler *scaler, const amp_scaler *saved);
 
 #pragma GCC visibility pop

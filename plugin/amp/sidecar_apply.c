@@ -1,5 +1,5 @@
-/* Putting an engine into the state of a sidecar: first everything is compared, then everything is copied, and
- * copying fails only with the device. */
+/* Restores an engine from a sidecar. Everything is compared first, then everything is copied; copying fails
+ * only if the device does. */
 #include "sidecar_format.h"
 
 #include "../tensor/half.h"
@@ -17,7 +17,7 @@ static void add_note(char note[NOTE], const char *format, ...)
     va_end(args);
 }
 
-/* ---- is it this network? ---- */
+/* ---- is it this network's? ---- */
 
 static int shown(amp_saved_text text) { return text.length < 60 ? text.length : 60; }
 
@@ -61,7 +61,7 @@ static amp_status compare_params(const amp_sidecar *c, const amp_parameters *e, 
     return AMP_OK;
 }
 
-/* The size of a recurrent layer's state depends on the batch: with another batch it starts from zero. */
+/* The size of a recurrent layer's state depends on the batch: with another batch the state starts at zero. */
 static int starts_anew(const amp_sidecar *c, const amp_parameters *e, int i)
 {
     return c->statistics[i].unsaved && e->statistics[i].unsaved
@@ -85,7 +85,7 @@ static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters 
 
 /* ---- the scaler ---- */
 
-/* Settings are the .cfg's, state is the saved one as far as the settings allow it. */
+/* Keeps the .cfg's settings, and takes the saved state as far as they allow it. */
 static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved, char note[NOTE])
 {
     amp_scaler s = *now;
@@ -121,7 +121,8 @@ static amp_status copy_array(const copier *c, float *to, const unsigned char *fr
     return AMP_OK;
 }
 
-/* Zero where the file has nothing: gradients between steps, the moments after a change of optimizer. */
+/* Writes zeros if the file has no such array: gradients between steps, moments after a change of
+ * optimizer. */
 static amp_status copy_or_clear(const copier *c, float *to, const unsigned char *from, size_t count)
 {
     if (from) return copy_array(c, to, from, count);
@@ -143,8 +144,8 @@ static amp_status copy_params(const copier *copy, const amp_sidecar *c, const am
     return AMP_OK;
 }
 
-/* What is live first: weights_changed makes that the committed state of all statistics, and a batch under way
- * has its own. */
+/* Copies the live state first: weights_changed then commits all of it as the statistics, and an unfinished
+ * batch overwrites the committed ones with its own. */
 static amp_status copy_all(const copier *copy, const amp_sidecar *c, amp_engine *engine,
                            const amp_parameters *e)
 {
@@ -195,8 +196,8 @@ amp_status amp_sidecar_fit_rank(const amp_sidecar *c, amp_engine *engine, int ra
     const amp_parameters *e = amp_engine_parameters(engine);
     size_t count = amp_sidecar_state_count(engine);
     int saved = c->run.ranks > 1 ? c->run.ranks : 1;
-    int own = saved == ranks && c->state_count == count; /* its own are there; rank 0's are those of
-                                                            `apply` */
+    int own = saved == ranks && c->state_count == count; /* the file has this rank's own state;
+                                                            amp_sidecar_apply has restored rank 0's */
     if (!count || (saved == ranks && rank == 0)) return AMP_OK;
     const unsigned char *from = own ? c->states + 4 * count * (size_t)(rank - 1) : NULL;
     copier copy = { e->backend, error };

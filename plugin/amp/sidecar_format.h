@@ -1,41 +1,41 @@
-/* The sidecar's bytes, known to sidecar_write.c and sidecar_read.c alone. Everything is little-endian
- * and written field by field: f32 and f64 are IEEE 754 bits, text is a length byte and as many bytes of
+/* The sidecar's bytes, known only to sidecar_write.c and sidecar_read.c. Everything is little-endian and
+ * written field by field: f32 and f64 are IEEE 754 bits; text is a length byte and that many bytes of
  * printable ASCII.
  *
  *     header   u8[8] magic, u32 version, u32 bytes of the header, u64 bytes of the file,
  *              u64 checksum of the .weights file, u32 optimizer (0 SGD, 1 Adam, 2 AdamW), u32 number of
  *              records
- *     records  u32 tag, u64 bytes of what follows, and that
+ *     records  u32 tag, u64 number of bytes that follow, and those bytes
  *     trailer  u64 CRC-64/XZ of all bytes before it
  *
  *     SCAL  the loss scaler: amp_scaler's fields
  *     RUN   the host's part: amp_run_state's fields
- *     NETW  what network this is of: u32 layers, each: text type;
+ *     NETW  the network this belongs to: u32 layers, each: text type;
  *           u32 parameters, each: u32 layer, u32 unsaved, u64 count, text name;
  *           u32 statistics, each: u32 layer, u32 unsaved, u64 count
- *     RANK  u32 ranks that trained together; u32 what gradients travelled in (0 fp32, 1 fp16, 2 bf16);
- *           u32 sync_batchnorm; for each rank but the first one, as many f32 as its recurrent layers carry,
+ *     RANK  u32 ranks that trained together; u32 the type gradients were sent in (0 fp32, 1 fp16, 2 bf16);
+ *           u32 sync_batchnorm; for each rank except the first, the f32 state of its recurrent layers,
  *           in the order of their statistics
  *     AVRG  u32 averages of weights, each: u64 count
- *     SPIK  what spikes are told by (spikes.h): u64 steps dropped, f64 loss of the step under way; then of
- *           norms, and of losses, u64 how many were seen and f64[128], the last of them
+ *     SPIK  spike detection (spikes.h): u64 steps dropped, f64 loss of the current step; then for norms, and
+ *           for losses, u64 the number seen and f64[128], the latest of them
  *     ARRY  u32 kind, u32 index of the parameter, statistics or average, u64 count, count f32
  *
- * All but ARRY come once each, in this order; version 4, which is written where spike_factor is 0, has no
- * SPIK. Which arrays there must be follows from them: momentum of each parameter under SGD, m and v under
- * Adam, masters and statistics that are "unsaved" (not held by the .weights file), each average, and with a
- * batch under way (RUN's window) the gradients of each parameter and the committed form of all statistics.
- * None else. A later version may change all but the first 12 bytes. */
+ * Each record except ARRY occurs once, in this order; version 4, written if spike_factor is 0, has no SPIK.
+ * They determine which arrays are required: momentum of each parameter under SGD, m and v under Adam, masters
+ * and statistics that are "unsaved" (not in the .weights file), each average, and in an unfinished batch
+ * (RUN's window) the gradients of each parameter and the committed form of all statistics. No other arrays
+ * are allowed. A later version may change everything except the first 12 bytes. */
 #pragma once
 
 #include <stddef.h>
 
 #include "sidecar.h"
 
-/* As PNG's: not text, and damaged by a transfer that takes it for text. */
+/* Like PNG's: it is not text, and a transfer in text mode damages it. */
 #define AMP_SIDECAR_MAGIC "\x89" "AMP\r\n\x1a\n"
 
-/* Closes each refusal. */
+/* The end of every message that rejects a sidecar. */
 #define AMP_SIDECAR_REMEDY "remove it to start with a fresh loss scale and momentum"
 
 enum {
@@ -46,7 +46,7 @@ enum {
     AMP_SIDECAR_TEXT_LIMIT = 255
 };
 
-/* How many records come before the arrays. */
+/* The number of records before the arrays. */
 #define AMP_SIDECAR_RECORDS_OF(version) ((version) == AMP_SIDECAR_VERSION ? 6u : 5u)
 
 #define AMP_SIDECAR_TAG(a, b, c, d) \
@@ -59,7 +59,7 @@ enum {
 #define AMP_TAG_SPIKES AMP_SIDECAR_TAG('S', 'P', 'I', 'K')
 #define AMP_TAG_ARRAY AMP_SIDECAR_TAG('A', 'R', 'R', 'Y')
 
-/* The kinds of arrays: first a parameter's, then statistics', then an average. */
+/* The kinds of arrays: of a parameter, of statistics, of an average. */
 typedef enum amp_saved_kind {
     AMP_SAVED_MOMENTUM, AMP_SAVED_M, AMP_SAVED_V, AMP_SAVED_MASTER, AMP_SAVED_GRADIENT, AMP_SAVED_PARAM_KINDS,
     AMP_SAVED_LIVE = AMP_SAVED_PARAM_KINDS, AMP_SAVED_COMMITTED, AMP_SAVED_AVERAGE, AMP_SAVED_KINDS
@@ -95,12 +95,12 @@ static inline uint64_t amp_fetch_u64(const unsigned char *at)
     return (uint64_t)amp_fetch_u32(at) | (uint64_t)amp_fetch_u32(at + 4) << 32;
 }
 
-/* Arrays go between the file and the backend's memory, which may be a device's, by way of so many floats of
- * the program's. */
+/* Floats in the staging buffer through which arrays are copied between the file and the backend's memory,
+ * which may be a device's. */
 enum { AMP_SIDECAR_STAGE = 1 << 12 };
 
-/* The fields of a record, in the file's order: where each lies in its struct, and how many numbers of 4 or 8
- * bytes it has; one of another size is a row of bytes. */
+/* The fields of a record, in the file's order: the offset in the struct, and `count` numbers of 4 or 8 bytes;
+ * a field of another size is an array of bytes. */
 typedef struct amp_saved_field { size_t offset, size, count; } amp_saved_field;
 
 _Static_assert(sizeof(unsigned long) == 8, "amp_scaler's counters have 8 bytes in the file");
@@ -125,7 +125,7 @@ static const amp_saved_field amp_saved_spikes[] = {
 /* Text inside the file's bytes, not terminated. */
 typedef struct amp_saved_text { const char *at; int length; } amp_saved_text;
 
-/* A parameter; or an array of statistics or an average, which have no name. */
+/* A parameter, or an array of statistics or an average (these have no name). */
 typedef struct amp_saved_entry {
     int layer, unsaved;
     amp_saved_text name;
@@ -133,7 +133,7 @@ typedef struct amp_saved_entry {
     const unsigned char *arrays[AMP_SAVED_KINDS]; /* by kind; NULL: not in the file */
 } amp_saved_entry;
 
-/* A file that was read and found sound. Arrays stay as they lie in bytes. */
+/* A file that was read and is valid. `arrays` point into `bytes`. */
 struct amp_sidecar {
     unsigned char *bytes;
     size_t size;
@@ -150,7 +150,7 @@ struct amp_sidecar {
     size_t state_count;
 };
 
-/* Whether the statistics of this number are what a recurrent layer carries. */
+/* Whether statistics i are the state that a recurrent layer carries. */
 static inline int amp_saved_is_state(const amp_parameters *e, int i)
 {
     return e->statistics[i].unsaved && e->statistics[i].rolling_factor <= 0;

@@ -1,5 +1,5 @@
-/* Reading a sidecar. Nothing is believed before it is checked, so that any bytes at all end in a sound
- * amp_sidecar or in one line that says why not. */
+/* Reads a sidecar. Everything is checked before it is used, so that any bytes give either a valid amp_sidecar
+ * or one line that says why they do not. */
 #include "sidecar_format.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include "../tensor/half.h"
 #include "cfg_reader.h"
 
-/* The bytes of one record, or of the part of it not read yet. Once more is taken than there is, it is broken
- * and gives 0. */
+/* The unread bytes of a record, or of a part of it. Reading more than is left marks it as broken and gives
+ * 0. */
 typedef struct cursor {
     const unsigned char *at, *end;
     int broken;
@@ -37,7 +37,7 @@ static const unsigned char *take(cursor *c, size_t size)
 static uint32_t take_u32(cursor *c) { return amp_fetch_u32(take(c, 4)); }
 static uint64_t take_u64(cursor *c) { return amp_fetch_u64(take(c, 8)); }
 
-/* Fills the struct at `to` from a record. Returns 0 where that has another size. */
+/* Fills the struct at `to` from a record. Returns 0 if the record has another size. */
 static int take_fields(cursor *c, const amp_saved_field *fields, void *to)
 {
     for (const amp_saved_field *f = fields; f->size; f++)
@@ -62,7 +62,7 @@ static amp_saved_text take_text(cursor *c)
     return (amp_saved_text){ at, length };
 }
 
-/* The number of entries that follow, which take at least entry_bytes each. */
+/* The number of entries that follow, each of at least entry_bytes. */
 static int take_count(cursor *c, size_t entry_bytes)
 {
     uint32_t count = take_u32(c);
@@ -72,7 +72,7 @@ static int take_count(cursor *c, size_t entry_bytes)
 
 /* ---- records ---- */
 
-/* The least that a parameter and an array of statistics take in the record of the network. */
+/* The least bytes of a parameter and of an array of statistics in the NETW record. */
 enum { PARAM_BYTES = 18, STATISTICS_BYTES = 16 };
 
 static amp_status read_scaler(amp_sidecar *c, cursor r, amp_error *error)
@@ -92,14 +92,14 @@ static amp_status read_run(amp_sidecar *c, cursor r, amp_error *error)
     if (s->t < 0 || s->width < 0 || s->height < 0 || s->batch < 0 || s->subdivisions < 0 || s->window < 0
         || s->loop_count < 0)
         return refuse(c, error, "it is damaged: one of its counters is negative");
-    /* The host goes on counting in an int. */
+    /* The host continues these counts in an int. */
     if (s->t >= INT32_MAX || s->loop_count == INT32_MAX || !amp_is_finite(s->average_loss))
         return refuse(c, error, "it is damaged: one of its counters is out of range");
     if ((s->seeded | s->looped) & ~1) return refuse(c, error, "it is damaged: a flag is neither 0 nor 1");
     return AMP_OK;
 }
 
-/* Entries of so many bytes at least; a parameter's has a name. */
+/* Entries of at least `bytes` bytes; a parameter's has a name. */
 static amp_saved_entry *take_entries(const amp_sidecar *c, cursor *r, int bytes, int *count)
 {
     *count = take_count(r, (size_t)bytes);
@@ -167,7 +167,7 @@ static amp_status read_spikes(amp_sidecar *c, cursor r, amp_error *error)
     return problem ? refuse(c, error, "it is damaged: its record of spikes: %s", problem) : AMP_OK;
 }
 
-/* What an array of this kind and index belongs to; NULL for nothing. */
+/* The entry that an array of this kind and index belongs to, or NULL. */
 static amp_saved_entry *entry_of(const amp_sidecar *c, uint32_t kind, uint32_t index)
 {
     const struct { amp_saved_entry *entries; int count; } lists[] = {
@@ -182,8 +182,8 @@ static int is_wanted(const amp_sidecar *c, const amp_saved_entry *e, uint32_t ki
     return amp_saved_wanted((amp_saved_kind)kind, c->adam, e->unsaved, c->run.window);
 }
 
-/* Optimizer state has to be finite, and Adam's v, of which the root is taken, not negative. Gradients of a
- * batch under way may overflow: that is found at its end. */
+/* Optimizer state must be finite, and Adam's v must not be negative, since its root is taken. Gradients of an
+ * unfinished batch may overflow: the end of the step finds that. */
 static int values_sound(uint32_t kind, const unsigned char *at, size_t count)
 {
     if (kind != AMP_SAVED_MOMENTUM && kind != AMP_SAVED_M && kind != AMP_SAVED_V
@@ -285,7 +285,7 @@ static amp_status read_file(amp_sidecar *c, amp_error *error)
     return read_records(c, amp_fetch_u32(b + 36), error);
 }
 
-/* bytes become the sidecar's, also on failure. */
+/* The sidecar takes ownership of bytes, also on failure. */
 static amp_status adopt(unsigned char *bytes, size_t size, const char *name, amp_sidecar **out,
                         amp_error *error)
 {
@@ -345,7 +345,7 @@ amp_status amp_sidecar_read(const char *path, amp_sidecar **out, amp_error *erro
 {
     struct stat info;
     *out = NULL;
-    /* opening a device may do something, and a FIFO has another end to wait for */
+    /* opening a device may have an effect, and opening a FIFO waits for its other end */
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return no_file(path, &info, error);
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (file < 0)

@@ -1,28 +1,29 @@
-/* Saving NAME and NAME.amp as a pair, and ending a save that was killed.
+/* Saves NAME and NAME.amp as a pair, and completes a save that was killed.
  *
- * A save goes through these points; W and A are the old files (or none), W' and A' the new ones, and a
- * sidecar carries the checksum of its weights, so that one can tell which belong together:
+ * A save has these steps. W and A are the old files (or none), W' and A' the new ones. A sidecar contains
+ * the checksum of its weights, which shows which files belong together:
  *
- *     1  W' is written to NAME.new and flushed to the disk
+ *     1  W' is written to NAME.new and flushed to disk
  *     2  A' is written to NAME.amp.new and flushed
  *     3  NAME.amp.new is renamed to NAME.amp, and the folder flushed
  *     4  NAME.new is renamed to NAME, and the folder flushed
  *
- * Killed up to 3: NAME and NAME.amp are W and A, a pair that matches, and *.new are leftovers. Without a
- * NAME, where W' and A' are whole, recovering does 3 and 4: they are all there is. Between 3 and 4: NAME.amp
- * is A', NAME is W or none, and NAME.new is W', whole, because it was flushed before 3. So recovering does 4.
- * After 4: W' and A'. If recovering is killed, it is where it was, or done.
+ * Killed before 3 is done: NAME and NAME.amp are W and A, a matching pair, and *.new are leftovers. If
+ * there is no NAME, and W' and A' are complete, recovery does 3 and 4, because nothing else exists. Killed
+ * between 3 and 4: NAME.amp is A', NAME is W or missing, and NAME.new is W', complete because it was
+ * flushed before 3. Recovery does 4. Killed after 4: W' and A'. If recovery itself is killed, it has
+ * either changed nothing or finished.
  *
- * With a power failure a disk that cannot flush folders may show 4 without 3: NAME is W', NAME.amp is A or
- * none, and NAME.amp.new is A', whole. Recovering does 3.
+ * After a power failure, a disk that cannot flush folders may have done 4 but not 3: NAME is W', NAME.amp
+ * is A or missing, and NAME.amp.new is A', complete. Recovery does 3.
  *
  * Leftovers are removed once there is a pair without them.
  *
- * A save that begins where one was killed would remove the NAME.new that recovering needs. So it recovers
- * first.
+ * A new save would overwrite the NAME.new that recovery needs, so it recovers first.
  *
- * Recovering replaces a file only by one that a sound sidecar names by checksum, and NAME only if it is not
- * younger than NAME.new: else somebody has put other weights there since, which are not ours to replace. */
+ * Recovery replaces a file only by one that a valid sidecar identifies by checksum, and NAME only if it is
+ * not newer than NAME.new: otherwise someone has put other weights there since, and we must not replace
+ * them. */
 #include "sidecar_format.h"
 
 #include <sys/stat.h>
@@ -43,7 +44,7 @@ char *amp_sidecar_name(const char *weights)
     return name;
 }
 
-/* The sidecar's names, from the weights'. */
+/* Applies `find` to the sidecar's name, which it derives from the weights'. */
 static amp_status with_sidecar(const amp_safe_file *weights,
                                amp_status (*find)(const char *, amp_safe_file *, amp_error *),
                                amp_safe_file *sidecar, amp_error *error)
@@ -60,16 +61,16 @@ static int is_there(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* Whether the file at path is the one whose checksum is sum. */
+/* Whether the file at path has the checksum sum. */
 static int is_file_of(const char *path, uint64_t sum)
 {
     uint64_t found;
     return is_there(path) && amp_file_checksum(path, &found, NULL) == AMP_OK && found == sum;
 }
 
-/* ---- recovering ---- */
+/* ---- recovery ---- */
 
-/* The sidecar at path if it is sound and of the weights at `weights`, else NULL. */
+/* The sidecar at path if it is valid and belongs to the file `weights`, else NULL. */
 static amp_sidecar *sidecar_of(const char *path, const char *weights)
 {
     amp_sidecar *c;
@@ -92,7 +93,7 @@ static amp_status other_weights(const amp_safe_file *w, const amp_sidecar *c, in
                     c->name, w->temporary, w->target, w->temporary);
 }
 
-/* The cases of the opening comment; *ended: a rename was made up for. */
+/* The cases of the opening comment. *ended: a missing rename was done. */
 static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_sidecar **out, int *ended,
                          amp_error *error)
 {
@@ -125,7 +126,7 @@ static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_sid
     return status;
 }
 
-/* Who saves now will see to them himself; and what cannot be removed does no harm. */
+/* A program that is saving now removes them itself. A leftover that cannot be removed does no harm. */
 static void remove_leftovers(const amp_safe_file *w, const amp_safe_file *s)
 {
     if (amp_safe_file_busy(w)) return;
@@ -133,8 +134,8 @@ static void remove_leftovers(const amp_safe_file *w, const amp_safe_file *s)
     amp_safe_file_remove_leftover(w, NULL);
 }
 
-/* A FIFO, a device, a folder or a link that leads to no file: who finds one where the sidecar should be must
- * not go on as if there were none. */
+/* If the sidecar's name is taken by a FIFO, a device, a folder or a dangling link, fails: continuing as if
+ * there were no sidecar would be wrong. */
 static amp_status check_sidecars_name(const amp_safe_file *weights, amp_error *error)
 {
     amp_sidecar *c = NULL;
@@ -146,7 +147,7 @@ static amp_status check_sidecars_name(const amp_safe_file *weights, amp_error *e
     return status;
 }
 
-/* own: NAME is one of this training's own files, so that leftovers go also where there is no pair. */
+/* own: NAME is one of this training's own files, so leftovers are removed even without a pair. */
 static amp_status recover(const char *name, int own, amp_sidecar **out, char note[256], amp_error *error)
 {
     amp_safe_file weights, sidecar = { 0 };
@@ -185,13 +186,14 @@ amp_status amp_sidecar_settle(const char *name, char note[256], amp_error *error
 
 /* ---- saving ---- */
 
-/* A leftover that recovering would need is put where it belongs. Any other may go. */
+/* Completes a killed save whose leftovers recovery would need. Other leftovers may be overwritten. */
 static amp_status end_killed_save(const amp_safe_file *w, const amp_safe_file *s, amp_error *error)
 {
     amp_sidecar *c;
     int ended;
     if (!is_there(w->temporary) && !is_there(s->temporary)) return AMP_OK;
-    if (amp_safe_file_busy(w)) return AMP_OK; /* not killed: amp_safe_file_begin refuses this save */
+    if (amp_safe_file_busy(w)) return AMP_OK; /* still running, not killed: amp_safe_file_begin rejects
+                                                 this save */
     amp_status status = settle(w, s, &c, &ended, error);
     amp_sidecar_free(c);
     return ended ? status : AMP_OK;
@@ -208,7 +210,8 @@ amp_status amp_sidecar_begin(const char *name, amp_sidecar_save *save, amp_error
     if (status == AMP_OK) status = amp_safe_file_begin(weights.target, &save->weights, error);
     if (status == AMP_OK && !weights.direct)
         status = with_sidecar(&weights, amp_safe_file_begin, &save->sidecar, error);
-    if (status == AMP_OK && save->sidecar.direct) /* a FIFO would wait for a reader, a device keep nothing */
+    if (status == AMP_OK && save->sidecar.direct) /* a FIFO would wait for a reader, and a device would not
+                                                     keep the data */
         status = amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: it is not a regular file; remove it",
                           save->sidecar.target);
     if (status != AMP_OK) amp_sidecar_cancel(save);
@@ -225,8 +228,8 @@ static amp_status write_pair(amp_sidecar_save *save, amp_engine *engine, const a
     return amp_sidecar_write(save->sidecar.temporary, engine, run, sum, error);
 }
 
-/* Once the sidecar is renamed there is no way back: the weights follow, or stay where recovering finds
- * them. */
+/* After the sidecar is renamed there is no way back: the weights are renamed too, or stay where recovery
+ * finds them. */
 static amp_status place_pair(amp_sidecar_save *save, amp_error *error)
 {
     amp_error why;

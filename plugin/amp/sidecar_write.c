@@ -1,5 +1,5 @@
-/* Writing a sidecar: what comes before the arrays is made in memory, so that its size is known; the arrays
- * then go to the file part by part, since they may lie in a device's memory. */
+/* Writes a sidecar. Everything before the arrays is built in memory, so that its size is known. The arrays
+ * are then written piece by piece, since they may be in a device's memory. */
 #include "sidecar_format.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static void put_text(head *h, const char *text)
     put(h, text, kept);
 }
 
-/* Returns where the record's content begins. Its size is filled in by end_record. */
+/* Returns where the record's content begins. end_record fills in its size. */
 static size_t begin_record(head *h, uint32_t tag)
 {
     put_u32(h, tag);
@@ -111,8 +111,8 @@ typedef struct content {
 
 typedef struct saved_array { amp_saved_kind kind; int index; const float *values; size_t count; } saved_array;
 
-/* Fills list, which has room for all kinds of each entry, with the arrays that the file holds. Returns how
- * many. */
+/* Fills list with the arrays that the file will hold, and returns their number. list has room for all kinds
+ * of each entry. */
 static uint32_t list_arrays(const content *c, saved_array *list)
 {
     const amp_parameters *e = c->parameters;
@@ -169,7 +169,7 @@ static void put_head(head *h, const content *c, const saved_array *list, uint32_
     put(h, AMP_SIDECAR_MAGIC, 8);
     put_u32(h, version);
     put_u32(h, AMP_SIDECAR_HEADER_BYTES);
-    put_u64(h, 0); /* the file's size, when it is known */
+    put_u64(h, 0); /* the file's size, filled in later */
     put_u64(h, c->weights_checksum);
     put_u32(h, c->parameters->adamw ? 2 : c->parameters->adam != 0);
     put_u32(h, AMP_SIDECAR_RECORDS_OF(version) + arrays);
@@ -182,7 +182,7 @@ static void put_head(head *h, const content *c, const saved_array *list, uint32_
     amp_store_u64(h->bytes + 16, h->size + size);
 }
 
-/* ---- what ranks carry ---- */
+/* ---- state of recurrent layers, per rank ---- */
 
 size_t amp_sidecar_state_count(const amp_engine *engine)
 {
@@ -208,7 +208,7 @@ amp_status amp_sidecar_states(const amp_engine *engine, float *states, amp_error
 /* ---- the file ---- */
 
 typedef struct sink {
-    int file, failure;     /* failure: errno of the first write that failed; nothing more is written then */
+    int file, failure;     /* failure: errno of the first write that failed; nothing is written after it */
     amp_checksum sum;
 } sink;
 
@@ -246,7 +246,7 @@ static amp_status write_array(sink *s, const saved_array *a, amp_backend *backen
     return AMP_OK;
 }
 
-/* A sidecar that holds inf or NaN would only replace a good one. */
+/* A sidecar with inf or NaN would only replace a good one. */
 static amp_status check_state(const amp_parameters *e, amp_error *error)
 {
     int found_inf;
@@ -271,7 +271,7 @@ static amp_status cannot_write(const char *path, int why, amp_error *error)
     return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", path, strerror(why));
 }
 
-/* The file's contents, flushed to the disk. */
+/* Writes the file's contents and flushes them to disk. */
 static amp_status write_contents(sink *s, const char *path, const content *c, head *h, saved_array *list,
                                  int regular, amp_error *error)
 {
@@ -294,7 +294,7 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
     struct stat info;
     s->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (s->file < 0) return cannot_write(path, errno, error);
-    int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* a device is not ours to remove */
+    int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* do not remove a device */
     amp_status status = write_contents(s, path, c, h, list, regular, error);
     if (close(s->file) != 0 && status == AMP_OK) status = cannot_write(path, errno, error);
     if (status != AMP_OK && regular) unlink(path);
@@ -304,7 +304,7 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
 amp_status amp_sidecar_write(const char *path, amp_engine *engine, const amp_run_state *run,
                                 uint64_t weights_checksum, amp_error *error)
 {
-    AMP_TRY(amp_engine_prepare_training(engine, error)); /* what is written of a network that never trained */
+    AMP_TRY(amp_engine_prepare_training(engine, error)); /* a network that never trained is saved too */
     content c = { amp_engine_parameters(engine), amp_engine_scaler(engine), amp_engine_spikes(engine), run,
                   weights_checksum, amp_sidecar_state_count(engine) };
     AMP_TRY(check_state(c.parameters, error));

@@ -26,7 +26,7 @@ double amp_spike_window_median(const amp_spike_window *w)
     return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
 }
 
-/* 0: there is none, since too few steps were taken or their median is not above 0. */
+/* 0: no limit, since too few steps were taken or their median is not above 0. */
 static double limit_of(const amp_spikes *s, const amp_spike_window *w)
 {
     double median = s->factor > 0 ? amp_spike_window_median(w) : 0;

@@ -1,12 +1,12 @@
-/* Darknet's activations on one float, and their gradients in terms of the output, or of the input where
+/* Darknet's activations of one float, and their gradients as functions of the output, or of the input if
  * amp_gradient_wants_input.
  *
- * The formulas are those of Darknet's activations.h; relu6, mish, swish and hard_mish are AlexeyAB's. Mish
- * is x·tanh(log(1 + exp(x))), which his CPU and GPU code write differently, and swish x·logistic(x).
- * Where stock computes through double or overflows inside a formula (tanh of 355 is inf/inf, elu of 710 is
- * 0·inf), these stay in fp32 and finite: equal within a few fp32 ulp wherever stock is finite. A NaN stays
- * a NaN in every one of them. Written once for every backend: CUDA's kernels call these functions, and so
- * does the CPU but for those that hot layers use (vector forms in cpu/rows_impl.h). */
+ * The formulas are those of Darknet's activations.h; relu6, mish, swish and hard_mish are AlexeyAB's. Mish is
+ * x·tanh(log(1 + exp(x))), which AlexeyAB's CPU and GPU code write differently; swish is x·logistic(x). Where
+ * stock computes in double or overflows inside a formula (tanh of 355 is inf/inf, elu of 710 is 0·inf), these
+ * stay in fp32 and finite: equal within a few fp32 ulp wherever stock is finite. All of them keep a NaN.
+ * Written once for all backends: CUDA's kernels call these functions, and so does the CPU, except for the
+ * activations of hot layers (vector forms in cpu/rows_impl.h). */
 #pragma once
 
 #include <math.h>
@@ -16,9 +16,9 @@
 #define AMP_SELU_SCALE 1.0507f
 #define AMP_SELU_ALPHA (1.0507f * 1.6732f) /* scale·alpha */
 
-/* Whether the gradient is computed from the input x. Mish, swish and hard_mish fall before they rise: two x
- * have the same y. The others approach a limit, and 16 bits round y to it: a gradient computed from y would
- * be 0 there (the logistic function in bf16: above 6.3). */
+/* Whether the gradient must be computed from the input x. Mish, swish and hard_mish fall before they rise:
+ * two x have the same y. The others approach a limit, and 16 bits round y to it, where a gradient computed
+ * from y would be 0 (the logistic function in bf16: above 6.3). */
 AMP_ANYWHERE int amp_gradient_wants_input(amp_activation a)
 {
     return a == AMP_MISH || a == AMP_SWISH || a == AMP_HARD_MISH || a == AMP_LOGISTIC || a == AMP_LOGGY
@@ -46,8 +46,8 @@ AMP_ANYWHERE float amp_activate_lhtan(float x)
     return x;
 }
 
-/* Mish, swish and their gradients are quotients of e = exp(x). Beyond x = 20 they are x and 1 in fp32, and an
- * e of at most exp(20) lets none of their squares overflow. With n = e² + 2e:
+/* Mish, swish and their gradients are quotients of e = exp(x). Beyond x = 20 they are x and 1 in fp32, and no
+ * square of e ≤ exp(20) overflows. With n = e² + 2e:
  *   tanh(log(1 + e)) = n/(n + 2),  mish' = n/(n + 2) + 4x·e(e + 1)/(n + 2)²,
  *   logistic = e/(1 + e),          swish' = logistic·(1 + x/(1 + e)). */
 #define AMP_EXP_LIMIT 20.f
@@ -89,8 +89,8 @@ AMP_ANYWHERE float amp_activate(float x, amp_activation activation)
 {
     switch (activation) {
     case AMP_LOGISTIC: return 1 / (1 + expf(-x));
-    case AMP_LOGGY: return tanhf(.5f * x); /* = 2/(1+exp(-x)) - 1, without its cancellation */
-    case AMP_RELU: return x * (float)(x > 0); /* a product, as stock's: NaN stays NaN */
+    case AMP_LOGGY: return tanhf(.5f * x); /* = 2/(1+exp(-x)) - 1, without cancellation */
+    case AMP_RELU: return x * (float)(x > 0); /* a product, as in stock: NaN stays NaN */
     case AMP_RELIE: return x > 0 ? x : .01f * x;
     case AMP_RAMP: return x * (float)(x > 0) + .1f * x;
     case AMP_TANH: return tanhf(x);

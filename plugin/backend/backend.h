@@ -1,16 +1,16 @@
-/* A backend: everything the layers compute with, as a struct of function pointers, so that the core never
- * names a library or a device. backend/cpu computes with oneDNN, backend/cuda with cuDNN and cuBLAS.
+/* A backend: the operations that layers compute with, as a struct of function pointers, so that the core
+ * names no library and no device. backend/cpu uses oneDNN, backend/cuda uses cuDNN and cuBLAS.
  *
- * Conventions, for every operation:
+ * Rules for every operation:
  *  - Activations x, y and deltas dx, dy are NHWC tensors of one dtype (fp32, fp16 or bf16); parameters,
- *    statistics and their gradients are fp32 arrays. Arithmetic is at least fp32 inside; each result is
- *    rounded once on store. (Exponentials and quotients of mish and swish may be coarser where the result has
+ *    statistics and their gradients are fp32 arrays. Arithmetic inside is at least fp32; each result is
+ *    rounded once when stored. (Exponentials and quotients of mish and swish may be coarser if the result has
  *    16 bits, by 1/50 of a unit in fp16's last place.)
  *  - "delta" is Darknet's: minus the gradient of the loss. Nothing here depends on its sign.
  *  - accumulate = 0 overwrites the output (its old bytes may be garbage or NaN), 1 adds to it.
  *    Parameter gradients (dw, db, dscale, dbias) are always added to.
  *  - dx may be dy itself where an operation says "in place"; otherwise arguments do not overlap.
- *  - Tensors belong to the caller. Objects made by *_create belong to the caller, who destroys them.
+ *  - The caller owns tensors, and owns and destroys objects made by *_create.
  *  - Failure: a status, and one line in *error. */
 #pragma once
 
@@ -20,7 +20,7 @@
 #include "../tensor/status.h"
 #include "../tensor/tensor.h"
 
-/* For a function that all backends share: a device's kernels call it too. */
+/* For functions that all backends share, a device's kernels included. */
 #ifdef __CUDACC__
 #define AMP_ANYWHERE static __host__ __device__ __forceinline__
 #else
@@ -31,8 +31,8 @@ typedef struct amp_backend amp_backend;
 typedef struct amp_conv amp_conv; /* one convolution at one shape, with its half copy of the weights */
 typedef struct amp_recorded_pass amp_recorded_pass; /* a recorded pass, see pass_begin */
 
-/* Darknet's activations by their .cfg names, those of its forks last; formulas in activate.h, gradients in
- * terms of the output y, or of the input where amp_gradient_wants_input says so (activate.h). */
+/* Darknet's activations by their .cfg names; those of its forks come last. Formulas are in activate.h.
+ * Gradients are functions of the output y, or of the input if amp_gradient_wants_input (activate.h). */
 typedef enum amp_activation {
     AMP_LOGISTIC, AMP_RELU, AMP_RELIE, AMP_LINEAR, AMP_RAMP, AMP_TANH, AMP_PLSE, AMP_LEAKY, AMP_ELU,
     AMP_LOGGY, AMP_STAIR, AMP_HARDTAN, AMP_LHTAN, AMP_SELU, AMP_RELU6, AMP_MISH, AMP_SWISH,
@@ -41,8 +41,8 @@ typedef enum amp_activation {
 
 /* How well a machine runs a dtype. */
 typedef enum amp_support {
-    AMP_SUPPORT_NONE,    /* cannot (some GPUs): *note says why and what to set */
-    AMP_SUPPORT_STORAGE, /* stores it, computes in fp32: memory is saved, time is not; *note says so */
+    AMP_SUPPORT_NONE,    /* not at all (some GPUs): *note says why and what to set */
+    AMP_SUPPORT_STORAGE, /* only stored in it, computed in fp32: saves memory, not time; *note says so */
     AMP_SUPPORT_NATIVE
 } amp_support;
 
@@ -55,15 +55,15 @@ typedef struct amp_conv_desc {
     int k, size_h, size_w, stride, pad, groups;
     amp_dtype dtype;      /* of x, y, dx, dy */
     int training;         /* backward_weights will be called */
-    int wants_dx;         /* with training: so will the operation that computes dx */
-    int transposed;       /* it computes a deconvolution: amp_conv_wants_forward */
-    int stride_x;         /* along a row; 0: as stride */
-    int dilation;         /* 0: 1 */
-    int leaky;            /* its forward ends with AMP_LEAKY; never with training or transposed */
-    int direct;           /* not by Winograd's minimal filtering where the backend chooses that by a rule */
-    int masters_stay;     /* the array that load_weights is given stays where it is until the convolution is
+    int wants_dx;         /* with training: the operation that computes dx will be called too */
+    int transposed;       /* it serves a deconvolution: see amp_conv_wants_forward */
+    int stride_x;         /* horizontal stride; 0: same as stride */
+    int dilation;         /* 0 means 1 */
+    int leaky;            /* forward applies AMP_LEAKY; never with training or transposed */
+    int direct;           /* do not use Winograd's minimal filtering where the backend chooses it by a rule */
+    int masters_stay;     /* the array given to load_weights stays at its address until the convolution is
                              destroyed, and is not written to between a load and the passes that follow it:
-                             it may be read in place */
+                             the backend may read it in place */
 } amp_conv_desc;
 
 static inline int amp_conv_stride_x(const amp_conv_desc *d) { return d->stride_x ? d->stride_x : d->stride; }
@@ -73,10 +73,11 @@ static inline int amp_conv_span(const amp_conv_desc *d, int size)
     return amp_conv_dilation(d) * (size - 1) + 1;
 }
 
-/* A deconvolution (transposed convolution) from dy to x and back: its forward is backward_data of this
- * convolution, which is called without training too and never accumulates; its backward by data is forward,
- * with training and wants_dx only; its gradient of the weights is backward_weights. Other convolutions:
- * forward always, backward_data with training and wants_dx. */
+/* Which operations a convolution needs. A deconvolution (transposed convolution) computes from dy to x:
+ * its forward is this convolution's backward_data, which is then also called without training and never
+ * accumulates; its delta is computed by forward (with training and wants_dx only); its gradient of the
+ * weights by backward_weights. Other convolutions: forward always, backward_data with training and
+ * wants_dx. */
 static inline int amp_conv_wants_forward(const amp_conv_desc *d)
 {
     return !d->transposed || (d->training && d->wants_dx);
@@ -93,45 +94,48 @@ static inline amp_shape amp_conv_output(const amp_conv_desc *d)
 }
 
 /* The formulas of batch norm, which differ between Darknet's CPU and GPU code and between its forks. v is the
- * variance that a batch is normalized by: Σ(x-mean)²/(N-1) where unbiased, else Σ(x-mean)²/N. The rolling
+ * variance that a batch is normalized with: Σ(x-mean)²/(N-1) if unbiased, else Σ(x-mean)²/N. The rolling
  * variance always averages Σ(x-mean)²/(N-1). */
 typedef struct amp_batchnorm_rule {
     int unbiased;
     int epsilon_inside_root;  /* xhat = (x-mean)/sqrt(v + epsilon); else (x-mean)/(sqrt(v) + epsilon) */
     float epsilon;
-    float backward_epsilon;   /* inv of batchnorm_backward is 1/sqrt(v + backward_epsilon) */
-    int direct_outside_root;  /* 1: only the inv that multiplies g itself is 1/(sqrt(v) + backward_epsilon) */
+    float backward_epsilon;   /* inv in batchnorm_backward is 1/sqrt(v + backward_epsilon) */
+    int direct_outside_root;  /* 1: but the inv that directly multiplies g is 1/(sqrt(v) +
+                                 backward_epsilon) */
     float rolling_factor;     /* rolling ← (1 - rolling_factor)·rolling + rolling_factor·batch */
 } amp_batchnorm_rule;
 
-/* Ranks whose images are one batch to batch norm: each calls the same operations, with as many images. */
+/* Ranks whose images batch norm treats as one batch: all call the same operations, with the same number of
+ * images. */
 typedef struct amp_batchnorm_ranks {
-    int rank, count; /* from 0; how many there are */
-    /* Sums of all ranks take the place of these, in the backend's memory: what it does later sees them. */
+    int rank, count; /* from 0; number of ranks */
+    /* Replaces the values by their sums over all ranks, in the backend's memory; operations called later see
+     * the sums. */
     amp_status (*sum)(void *context, float *values, size_t count, amp_error *);
     void *context;
 } amp_batchnorm_ranks;
 
-/* A batch norm with the activation behind it. Arrays have a number for each channel; an operation touches
- * those that it is about. */
+/* A batch norm followed by an activation. Arrays have one number per channel; an operation uses only those it
+ * needs. */
 typedef struct amp_batchnorm {
     amp_batchnorm_rule rule;
     amp_activation activation;
     const float *scale, *bias;
-    float *mean, *variance;                 /* of the batch: forward_train writes, backward reads */
-    float *rolling_mean, *rolling_variance; /* forward_train moves them, forward_infer normalizes by them */
+    float *mean, *variance;                 /* of the batch: forward_train writes them, backward reads them */
+    float *rolling_mean, *rolling_variance; /* forward_train updates them, forward_infer normalizes with
+                                               them */
     float *dscale, *dbias;
-    const amp_batchnorm_ranks *ranks;       /* NULL: a batch is what x holds */
-    const void *add; /* as x, in forward: y, rounded, plus this is what is written; NULL: y is. Only where
-                        the backend adds_to_batchnorm */
+    const amp_batchnorm_ranks *ranks;       /* NULL: the batch is x alone */
+    const void *add; /* like x, in forward: writes y, rounded, plus this; NULL: writes y. Only if the
+                        backend adds_to_batchnorm */
 } amp_batchnorm;
 
-/* Which pixels of the two inputs of a shortcut correspond, as in Darknet's shortcut_cpu: x[i·x_step,
- * j·x_step] and from[i·from_step, j·from_step], for i < h and j < w; one of the steps is 1. */
+/* Which pixels of a shortcut's two inputs correspond, as in Darknet's shortcut_cpu: x[i·x_step, j·x_step] and
+ * from[i·from_step, j·from_step], for i < h and j < w; one of the steps is 1. */
 typedef struct amp_shortcut_grid { int h, w, x_step, from_step; } amp_shortcut_grid;
 
-/* 0: they do not fit, since width and height are not the same (whole, rounded down) number of times as
- * large. */
+/* Returns 0 if the shapes do not fit: the (rounded down) ratios of widths and of heights differ. */
 static inline int amp_shortcut_grid_of(amp_shape x, amp_shape from, amp_shortcut_grid *out)
 {
     *out = (amp_shortcut_grid){ x.h, x.w, 1, 1 };
@@ -143,29 +147,31 @@ static inline int amp_shortcut_grid_of(amp_shape x, amp_shape from, amp_shortcut
     return 1;
 }
 
-/* Masters to make a convolution's copies of: OIHW in fp32. */
+/* The masters from which a convolution's copies are made: OIHW in fp32. */
 typedef struct amp_conv_weights {
     amp_conv *conv;
     const float *masters;
 } amp_conv_weights;
 
-/* How a convolution runs on this machine: for reports, not for computing. */
+/* How a convolution runs on this machine; for reports only. */
 typedef struct amp_conv_facts {
-    amp_dtype computes;     /* what its arithmetic runs in: desc.dtype, or fp32 where that is only stored */
-    int padded_in, padded_out; /* channels of a group in the copies of the weights; those of desc where
-                                  nothing is padded */
-    size_t weight_bytes;    /* of all those copies, once they are loaded */
-    size_t fp32_weight_bytes; /* of those that there would be if desc.dtype were fp32 */
-    size_t workspace_bytes; /* what a pass of it takes at most, of memory that all convolutions share */
-    char winograd[24];      /* which passes are computed by Winograd's minimal filtering: "forward+weights",
-                               "all passes"; empty: none */
-    char kernel[64];        /* the library's name for what runs in the layer's forward; empty: it has none */
+    amp_dtype computes;     /* the dtype of its arithmetic: desc.dtype, or fp32 if that is only a storage
+                               format */
+    int padded_in, padded_out; /* channels per group in the copies of the weights; the same as desc's
+                                  without padding */
+    size_t weight_bytes;    /* of all these copies, once loaded */
+    size_t fp32_weight_bytes; /* of the copies there would be if desc.dtype were fp32 */
+    size_t workspace_bytes; /* the most that one of its passes uses of the memory shared by all
+                               convolutions */
+    char winograd[24];      /* which passes use Winograd's minimal filtering: "forward+weights", "all
+                               passes"; empty: none */
+    char kernel[64];        /* the library's name for the kernel of the layer's forward; may be empty */
 } amp_conv_facts;
 
 /* A factor of a matrix product: fp32, row-major, rows ld elements apart; transposed: the factor is its
- * transpose. version 0: the contents may differ from call to call. Any other version: the backend may keep a
- * copy of the array and reuse it in later calls with the same data and version. The caller changes the
- * version whenever the contents may have changed, or the memory belongs to another array now. */
+ * transpose. version 0: the contents may differ from call to call. With any other version the backend may
+ * keep a copy of the array and reuse it in later calls with the same data and version. The caller changes the
+ * version whenever the contents may have changed, or the memory is used by another array. */
 typedef struct amp_factor { const float *data; int ld, transposed; unsigned long version; } amp_factor;
 
 /* The product c = alpha · a b + beta · c, c (m, n) fp32 with rows ldc apart, a (m, k), b (k, n); c overlaps
@@ -176,52 +182,53 @@ typedef struct amp_gemm_desc {
     amp_factor a, b;
     float *c;
     int ldc;
-    amp_dtype dtype; /* of the multiplication: a and b are rounded to it */
+    amp_dtype dtype; /* a and b are rounded to it before they are multiplied */
 } amp_gemm_desc;
 
-/* One trainable fp32 array and all that its update touches. Sizes are element counts. */
+/* One trainable fp32 array and what its update uses. Sizes are element counts. */
 typedef struct amp_param {
     float *master;     /* fp32 master weights, Darknet's own array */
-    float *grad;       /* scaled gradient sum of this step (delta convention: the update adds it) */
+    float *grad;       /* sum of the scaled gradients of this step (sign of a delta: the update adds it) */
     float *momentum;   /* SGD: Darknet's weight_updates, momentum × history on entry and on exit */
     float *m, *v;      /* Adam moments, NULL under SGD */
     size_t count;
     float decay;       /* weight decay of this array: the network's for weights, 0 for biases and scales
                           (SGD and AdamW) */
     float rate_scale;  /* the layer's learning_rate multiplier */
-    float clip;        /* weights are kept within ±clip after each update (Darknet's clip=); 0 is off */
-    int decays;        /* weights do; biases and scales under Adam alone */
-    int unsaved;       /* the host's weights file does not hold it */
+    float clip;        /* weights are clamped to ±clip after each update (Darknet's clip=); 0 is off */
+    int decays;        /* true for weights; for biases and scales only under Adam */
+    int unsaved;       /* not in the host's weights file */
     int layer;         /* index in the .cfg, for messages */
     const char *name;  /* "weights", "biases", "scales", "input_layer.weights", ... */
 } amp_param;
 
-/* Statistics that forward moves (rolling ones, a recurrent layer's state), and what they were after the last
+/* Statistics that forward updates (rolling ones, a recurrent layer's state), and their values after the last
  * step that was taken. */
 typedef struct amp_statistics {
     float *array, *committed;
     size_t count;
     int layer;         /* index in the .cfg, for messages */
     float rolling_factor; /* as in amp_batchnorm_rule; 0: a recurrent layer's state */
-    int by_host;       /* the host's own code moves them, not batchnorm_forward_train */
-    int unsaved;       /* the host's weights file does not hold them */
+    int by_host;       /* updated by the host's own code, not by batchnorm_forward_train */
+    int unsaved;       /* not in the host's weights file */
 } amp_statistics;
 
-/* Numbers of one update, as in Darknet's update_args. */
+/* The arguments of one update, as in Darknet's update_args. */
 typedef struct amp_update_args {
     float learning_rate, momentum;
     int batch;                 /* images of the whole step: batch × subdivisions */
-    double inverse_scale;      /* (float)(1.0 / (double)loss scale); rounded to float once, together with
-                                  clip_norm's factor, and safe below float's range: what it multiplies may be
-                                  as large */
-    double clip_norm;          /* bound of the gradient's norm, averaged over the batch; 0 is off */
-    double norm_limit;         /* a step with a larger norm than this is not taken; 0 is off */
+    double inverse_scale;      /* (float)(1.0 / (double)loss scale), as a double: its product with
+                                  clip_norm's factor is rounded to float once, and may be below float's
+                                  range, because the gradients that it multiplies may be as large */
+    double clip_norm;          /* the largest norm of the gradient (averaged over the batch) that is not
+                                  clipped; 0 is off */
+    double norm_limit;         /* a step with a larger norm is not taken; 0 is off */
     int adam, t;               /* t counts from 1 */
     int adamw;                 /* Adam with decoupled weight decay */
     float beta1, beta2, eps;
 } amp_update_args;
 
-/* All that the end of a step checks and updates. */
+/* What the end of a step checks and updates. */
 typedef struct amp_step_end {
     const amp_param *params;
     const amp_statistics *statistics;
@@ -230,90 +237,91 @@ typedef struct amp_step_end {
 } amp_step_end;
 
 typedef struct amp_step_outcome {
-    int taken;            /* 0: nothing was moved, the gradients neither: a gradient or a statistic is inf or
-                             NaN, */
-    int above_limit;      /* ... or, if this is 1, all are finite and the norm is above norm_limit */
-    double gradient_norm; /* unless some are not finite: the L2 norm of grad·inverse_scale over batch, before
+    int taken;            /* 0: nothing was changed, not even gradients: a gradient or a statistic is inf
+                             or NaN */
+    int above_limit;      /* or, if this is 1, all are finite and the norm is above norm_limit */
+    double gradient_norm; /* if all are finite: the L2 norm of grad·inverse_scale over the batch, before
                              clipping */
 } amp_step_outcome;
 
-/* A head of Darknet's yolo layer. Its input has, in each cell, n boxes of 5 + classes numbers: x, y, w, h,
+/* A head of Darknet's yolo layer. In each cell, its input has n boxes of 5 + classes numbers: x, y, w, h,
  * objectness, classes. */
 enum { AMP_YOLO_MAX_ANCHORS = 32 };
 
-/* Which fork's yolo layer to compute. yolo_rules.h holds all formulas in which the two differ. */
+/* Which fork's yolo layer to compute. yolo_rules.h has all formulas in which the two differ. */
 typedef enum amp_yolo_rules { AMP_YOLO_PJREDDIE, AMP_YOLO_ALEXEYAB } amp_yolo_rules;
 
-/* What a box is compared with a label by. As iou_loss, MSE is pjreddie's difference of the numbers. */
+/* How a box is compared with a label. As iou_loss, MSE is pjreddie's difference of the numbers. */
 typedef enum amp_yolo_kind {
     AMP_YOLO_MSE, AMP_YOLO_IOU, AMP_YOLO_GIOU, AMP_YOLO_DIOU, AMP_YOLO_CIOU
 } amp_yolo_kind;
 
-/* For a class of the labels: the class that is learnt (map=), and what counters_per_class makes of it. */
+/* For a class of the labels: the class that is learnt (map=), and its factor from counters_per_class. */
 typedef struct amp_yolo_class_rule { int learnt; float multiplier; } amp_yolo_class_rule;
 
 typedef struct amp_yolo_desc {
     int classes, n;
-    int total;                               /* anchors, of all heads */
-    int mask[AMP_YOLO_MAX_ANCHORS];          /* the anchor of each of the n boxes */
+    int total;                               /* anchors of all heads */
+    int mask[AMP_YOLO_MAX_ANCHORS];          /* the index of each of the n boxes' anchors */
     float anchors[2 * AMP_YOLO_MAX_ANCHORS]; /* widths and heights, in pixels of the network's input */
-    int net_w, net_h;                        /* that input's */
+    int net_w, net_h;                        /* size of the network's input */
     float ignore_thresh, truth_thresh;
-    int truths;                              /* numbers of labels an image, behind the last an x of 0 */
-    int label_size;                          /* numbers of a label: x, y, w, h, class, and
-                                                what else there is */
-    int max_boxes;                           /* labels read at most; label_size·max_boxes ≤ truths */
+    int truths;                              /* numbers of labels per image; the labels end at one whose x
+                                                is 0 */
+    int label_size;                          /* numbers per label: x, y, w, h, class, and any others */
+    int max_boxes;                           /* most labels that are read; label_size·max_boxes ≤ truths */
 
     /* AlexeyAB's keys, by their names in the .cfg. A layer of pjreddie's has AMP_YOLO_AS_PJREDDIE. */
     amp_yolo_rules rules;
     amp_yolo_kind loss, thresh_kind;         /* iou_loss, iou_thresh_kind */
-    float iou_thresh, max_delta;             /* 1, FLT_MAX: off */
+    float iou_thresh, max_delta;             /* off: 1, FLT_MAX */
     float scale_x_y, label_smooth_eps;
     float iou_normalizer, obj_normalizer, delta_normalizer;
-    float cls_normalizer;                    /* 1 without counters_per_class, which alone uses it */
+    float cls_normalizer;                    /* 1 without counters_per_class, the only key that uses it */
     int new_coords, objectness_smooth, focal_loss;
-    int before_logistic;                     /* with new_coords, whose convolution squashes: x has not gone
-                                                through the logistic, and dx is for such an x */
-    const amp_yolo_class_rule *class_table;  /* one for each class, in memory of allocate's; NULL: each is
-                                                itself, and all multipliers are 1 */
+    int before_logistic;                     /* with new_coords, if the convolution before applies the
+                                                logistic: x here is its input, and dx is for that input */
+    const amp_yolo_class_rule *class_table;  /* one per class, in memory from allocate; NULL: no map=, and
+                                                all multipliers are 1 */
 } amp_yolo_desc;
 
 #define AMP_YOLO_AS_PJREDDIE \
     .label_size = 5, .iou_thresh = 1, .scale_x_y = 1, .iou_normalizer = 1, .obj_normalizer = 1, \
     .delta_normalizer = 1, .cls_normalizer = 1
 
-/* What a yolo layer's loss came to. Sums in double, also of what is counted. */
+/* The result of a yolo layer's loss. All sums, counts included, are in double. */
 typedef struct amp_yolo_result {
-    double cost;      /* Σ delta², not scaled; NaN if any number of x is inf or NaN */
-    double box_cost;  /* of that, the part of x, y, w and h */
-    double labels;    /* each once for every box of its own in this head; the next six are sums over these: */
-    double iou, object, category, above_50, above_75; /* IoU, objectness, the class's number, IoU > .5, IoU >
-                                                         .75 */
+    double cost;      /* Σ delta², without the loss scale; NaN if any number of x is inf or NaN */
+    double box_cost;  /* the part of x, y, w and h in it */
+    double labels;    /* number of pairs of a label and one of its boxes in this head; the next six are
+                         sums over these: */
+    double iou, object, category, above_50, above_75; /* IoU, objectness, the class's number, IoU > .5, IoU
+                                                         > .75 */
     double giou;
-    double any_object; /* objectness, over all boxes */
+    double any_object; /* objectness, summed over all boxes */
 } amp_yolo_result;
 
-/* What an operation took on the device, summed over its calls from layers of one kind. */
+/* The time an operation took on the device, summed over its calls from layers of one kind. */
 typedef struct amp_operation_time {
-    char layer[32], operation[32]; /* "convolutional"; empty: between layers. "conv_forward" */
+    char layer[32], operation[32]; /* "convolutional", or empty: between layers. "conv_forward" */
     long calls;
-    double ms, bytes;   /* bytes: what the operation must read and write at least */
-    double products;    /* multiplications and additions of its matrix products */
+    double ms, bytes;   /* bytes: the least that the operation must read and write */
+    double products;    /* operations of its matrix products (a multiply-add counts as two) */
     int half;           /* its tensors have 16 bits */
 } amp_operation_time;
 
 typedef struct amp_operation_times {
-    amp_operation_time *rows; /* the longest first; the caller frees them */
+    amp_operation_time *rows; /* longest first; the caller frees them */
     int count;
     double bytes_per_ms, half_per_ms, fp32_per_ms; /* the device's limits; 0: unknown */
 } amp_operation_times;
 
 struct amp_backend {
     const char *name;          /* "cpu" */
-    char description[256];     /* library, version, instruction set: for the user */
-    int adds_to_batchnorm;     /* batch norm's forward can do a shortcut's sum as well; and its backward does
-                                  not read y for activations whose gradient wants the input, linear, leaky
-                                  and relu */
+    char description[256];     /* library, version, instruction set; shown to the user */
+    int adds_to_batchnorm;     /* batch norm's forward can also compute a shortcut's sum; and its backward
+                                  does not read y for linear, leaky, relu and activations whose gradient
+                                  needs the input */
 
     amp_support (*supports)(const amp_backend *, amp_dtype, char note[256]);
     void (*destroy)(amp_backend *);
@@ -323,43 +331,41 @@ struct amp_backend {
     amp_status (*allocate)(amp_backend *, size_t bytes, void **out, amp_error *);
     void (*release)(amp_backend *, void *memory);
 
-    /* Copy bytes into memory of allocate's, from the program's memory, which may be overwritten as soon as
-     * this returns, or from memory of allocate's. */
+    /* Copies bytes into memory from allocate. The source is CPU memory, which may be overwritten as soon as
+     * this returns, or memory from allocate. */
     amp_status (*upload)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
-    /* The same without waiting. upload_later: `from` must stay as it is until the next uploads_done has
-     * returned. stage: *source is where the program writes what upload_later is then to copy to `memory`:
-     * page-locked memory of the backend's, its own until that uploads_done; or `memory` itself, if the
-     * program can write there. uploads_done waits until every `from` so far was read, not for what was
-     * queued after that. The engine calls it at the end of each forward.
-     * upload_ahead: as upload_later, but a device copies while it still computes what was queued before; what
-     * is queued from now on waits for it. Nothing that was queued since the last upload_ahead may use
-     * `memory`: two blocks take turns. */
+    /* The same without waiting. upload_later: `from` must not change until the next uploads_done has
+     * returned. stage: *source is where the program writes what upload_later will then copy to `memory`: the
+     * backend's page-locked memory, reserved until that uploads_done; or `memory` itself, if the program can
+     * write there. uploads_done waits until every `from` so far was read, but not for work queued after that;
+     * the engine calls it at the end of each forward. upload_ahead: like upload_later, but a device copies
+     * while it still computes earlier work; work queued after this call waits for the copy. No work queued
+     * since the last upload_ahead may use `memory`: it is double-buffered. */
     amp_status (*upload_later)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
     amp_status (*upload_ahead)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
     amp_status (*stage)(amp_backend *, void *memory, size_t bytes, void **source, amp_error *);
     amp_status (*uploads_done)(amp_backend *, amp_error *);
-    /* Copy bytes of allocate's memory, as all operations before have left them, into the program's memory. */
+    /* Copies bytes from memory of allocate, after all earlier operations, into CPU memory. */
     amp_status (*download)(amp_backend *, void *to, const void *memory, size_t bytes, amp_error *);
-    /* Wait until all operations so far are done. Those on a device may only be queued when they return; what
-     * went wrong then is said here, or by a later operation. */
+    /* Waits until all operations so far are done. An operation on a device may only be queued when it
+     * returns; its errors are then reported here, or by a later operation. */
     amp_status (*synchronize)(amp_backend *, amp_error *);
-    /* Set bytes to zero; multiply an fp32 array by a factor (a loss layer's delta by the loss scale). */
+    /* Sets bytes to zero; multiplies an fp32 array by a factor (a loss layer's delta by the loss scale). */
     amp_status (*zero)(amp_backend *, void *memory, size_t bytes, amp_error *);
     amp_status (*scale)(amp_backend *, float *array, size_t count, float factor, amp_error *);
 
-    /* dst (+)= src, between any two dtypes and layouts, equal logical shapes. */
+    /* dst (+)= src, between any two dtypes and layouts; logical shapes are equal. */
     amp_status (*cast)(amp_backend *, const amp_tensor *src, const amp_tensor *dst, int accumulate,
                        amp_error *);
 
-    /* Convolution. load_weights makes the copies in the library's best layout and dtype, of many convolutions
-     * at once; it must run before the first forward and after every change of the masters. *failed: which of
-     * them an error is about, or -1 if it is about none in particular. bias may be NULL. */
+    /* Convolution. load_weights makes copies in the library's best layout and dtype, for many convolutions at
+     * once; call it before the first forward and after every change of the masters. *failed: the convolution
+     * that an error is about, or -1. bias may be NULL. */
     amp_status (*conv_create)(amp_backend *, const amp_conv_desc *, amp_conv **out, amp_error *);
     void (*conv_destroy)(amp_backend *, amp_conv *);
     amp_status (*conv_load_weights)(amp_backend *, const amp_conv_weights *, int count, int *failed,
                                     amp_error *);
-    void (*conv_drop_weights)(amp_backend *, amp_conv *); /* give the copies' memory back, until the next
-                                                             load */
+    void (*conv_drop_weights)(amp_backend *, amp_conv *); /* free the copies until the next load */
     amp_status (*conv_forward)(amp_backend *, amp_conv *, const void *x, const float *bias, void *y,
                                amp_error *);
     amp_status (*conv_backward_data)(amp_backend *, amp_conv *, const void *dy, void *dx, int accumulate,
@@ -372,14 +378,14 @@ struct amp_backend {
     /* db[c] += sum over n,h,w of dy. */
     amp_status (*bias_gradient)(amp_backend *, const amp_tensor *dy, float *db, amp_error *);
 
-    /* Batch norm with the activation fused, with N = n·h·w: mean = Σx/N, variance and xhat by the rule,
-     * y = act(scale·xhat + bias). N = 1: both variances are 0.
-     * backward: d = dy·act'(y); dbias += Σd; dscale += Σ d·xhat; with g = scale·d and inv by the rule:
-     * dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place). y is what forward made of x
-     * with this scale, bias, mean and variance: a backend may make it anew instead of reading it. Where
-     * amp_gradient_wants_input, act' is taken at scale·xhat + bias, made anew, and y.data is not read.
-     * With ranks, N and the sums over x and dy are those of all ranks in forward_train and in backward's dx;
-     * dbias and dscale are of this rank's images alone, as all gradients. */
+    /* Batch norm with a fused activation, N = n·h·w: mean = Σx/N, variance and xhat by the rule, y =
+     * act(scale·xhat + bias). N = 1: both variances are 0. backward: d = dy·act'(y); dbias += Σd; dscale += Σ
+     * d·xhat; with g = scale·d and inv by the rule: dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may
+     * be dy (in place). y is forward's result for x with this scale, bias, mean and variance: a backend may
+     * recompute it instead of reading it. If amp_gradient_wants_input, act' is taken at scale·xhat + bias,
+     * which is recomputed, and y.data is not read. With ranks, N and the sums over x and dy are over all
+     * ranks in forward_train and in backward's dx; dbias and dscale are of this rank's images only, like all
+     * gradients. */
     amp_status (*batchnorm_forward_train)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
         const amp_batchnorm *, amp_error *);
     amp_status (*batchnorm_forward_infer)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
@@ -388,16 +394,16 @@ struct amp_backend {
                                      const amp_tensor *dy, const amp_tensor *dx, const amp_batchnorm *,
                                      amp_error *);
 
-    /* y = act(x), in place allowed; dx (+)= dy·act'(y), in place allowed when not accumulating. Where
-     * amp_gradient_wants_input, backward's y is x instead. */
+    /* y = act(x), in place allowed; dx (+)= dy·act'(y), in place allowed if not accumulating. If
+     * amp_gradient_wants_input, pass x to backward as y. */
     amp_status (*activation_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, amp_activation,
                                      amp_error *);
     amp_status (*activation_backward)(amp_backend *, const amp_tensor *y, const amp_tensor *dy,
                                       const amp_tensor *dx, amp_activation, int accumulate, amp_error *);
 
-    /* Max pooling as Darknet: window (i,j) starts at (i·stride - pad/2, j·stride - pad/2); out sizes come
-     * with y. The first maximum in row order wins. choice (n,h,w,c of y) holds row·size + column in the
-     * window, 255 for none (no element of the window lies in the image, or all are NaN: y is -FLT_MAX
+    /* Max pooling as in Darknet: window (i,j) starts at (i·stride - pad/2, j·stride - pad/2); y has the
+     * output size. The first maximum in row order wins. choice (n,h,w,c of y) is row·size + column within the
+     * window, or 255 for none (no element of the window is in the image, or all are NaN: y is -FLT_MAX
      * rounded); size ≤ 15. */
     amp_status (*maxpool_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, uint8_t *choice,
                                   int size, int stride, int pad, amp_error *);
@@ -414,20 +420,20 @@ struct amp_backend {
     amp_status (*upsample_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dx, int stride,
                                     float scale, int accumulate, amp_error *);
 
-    /* Copy (or add) `channels` channels: dst[..., dst_first + k] (+)= alpha · src[..., src_first + k]; same
-     * n, h, w. */
+    /* Copies (or adds) `channels` channels: dst[..., dst_first + k] (+)= alpha · src[..., src_first + k];
+     * same n, h, w. */
     amp_status (*channels)(amp_backend *, const amp_tensor *src, int src_first, const amp_tensor *dst,
                            int dst_first, int channels, float alpha, int accumulate, amp_error *);
     /* Shortcut: y[k] = act(alpha·x[k] + beta·from[k]) where pixels correspond (amp_shortcut_grid_of), for
-     * channels both have; act(x[k]) elsewhere. y has x's shape and may be x. backward: dfrom (+)= beta·dy
-     * where they correspond, 0 elsewhere. */
+     * channels that both have; act(x[k]) elsewhere. y has x's shape and may be x. backward: dfrom (+)=
+     * beta·dy where pixels correspond, 0 elsewhere. */
     amp_status (*shortcut_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *from,
                                    const amp_tensor *y, float alpha, float beta, amp_activation, amp_error *);
     amp_status (*shortcut_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dfrom, float beta,
                                     int accumulate, amp_error *);
 
-    /* y (+)= x·s, where s has x's shape, or a number for each image's channels (h = w = 1), or for its pixels
-     * (c = 1). multiply_sums: s (+)= a·b, added up over what a number of s multiplies. */
+    /* y (+)= x·s, where s has x's shape, or one number per channel of an image (h = w = 1), or per pixel (c =
+     * 1). multiply_sums: s (+)= a·b, summed over the elements that one number of s multiplies. */
     amp_status (*multiply)(amp_backend *, const amp_tensor *x, const amp_tensor *s, const amp_tensor *y,
                            int accumulate, amp_error *);
     amp_status (*multiply_sums)(amp_backend *, const amp_tensor *a, const amp_tensor *b, const amp_tensor *s,
@@ -438,89 +444,90 @@ struct amp_backend {
     amp_status (*gather)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const int32_t *map,
                          int accumulate, amp_error *);
 
-    /* y = keep ? scale·x : 0; keep holds one byte an element, in NHWC order. backward: the same from dy to
+    /* y = keep ? scale·x : 0; keep has one byte per element, in NHWC order. backward: the same from dy to
      * dx. */
     amp_status (*dropout)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const uint8_t *keep,
                           float scale, int accumulate, amp_error *);
 
-    /* Yolo's loss as forward_yolo_layer of Darknet (yolo_layer.c), in fp32. p is logistic(x), except for w
-     * and h; IoU is a box's with the labels of its image; "label" is the one that the box is to learn, if
-     * there is one:
+    /* Yolo's loss, as Darknet's forward_yolo_layer (yolo_layer.c), in fp32. p is logistic(x), except for w
+     * and h; IoU is of a box with the labels of its image; "label" is the one that the box must learn, if
+     * any:
      *   x, y:        (2 - wh)·(place in the cell - p)
      *   w, h:        (2 - wh)·(log(label's size / anchor's) - x)
      *   objectness:  1 - p with a label; 0 with an IoU above ignore_thresh; else 0 - p
      *   classes:     (1 or 0) - p with a label; else 0
-     * These are pjreddie's; yolo_rules.h has AlexeyAB's, and the special cases: several labels of one box, an
+     * These are pjreddie's. yolo_rules.h has AlexeyAB's, and the special cases: several labels of one box, an
      * IoU above truth_thresh, labels out of range. dx (+)= loss_scale·delta, rounded once; beyond the dtype's
-     * range that is inf. x and dx have n·(5 + classes) channels; dx may be NULL. image_costs:
-     * each image's part of the cost; NULL: nobody asks. labels (batch × truths; NULL: none), *result and
-     * image_costs are memory of allocate's; the last two are there after synchronize or download. */
+     * range that is inf. x and dx have n·(5 + classes) channels; dx may be NULL. image_costs: each image's
+     * part of the cost, or NULL. labels (batch × truths; NULL: none), *result and image_costs are in memory
+     * from allocate; the last two are valid after synchronize or download. */
     amp_status (*yolo_loss)(amp_backend *, const amp_tensor *x, const float *labels, const amp_yolo_desc *,
                             float loss_scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result,
                             double *image_costs, amp_error *);
-    /* Its output, in place: p. y is fp32 NCHW, as Darknet's functions read it. */
+    /* The yolo layer's output, in place: p. y is fp32 NCHW, as Darknet's functions read it. */
     amp_status (*yolo_activate)(amp_backend *, const amp_tensor *y, const amp_yolo_desc *, amp_error *);
 
-    /* Over all arrays in one pass: *found_inf = 1 if any gradient is inf or NaN (also when the scale is 1),
-     * and *sum_squares = Σ (grad·inverse_scale)² in double, which no finite gradients overflow: a float's
-     * square is below 2^256, and so is inverse_scale's. Neither moves anything. Of the amp_params only grad
-     * and count are looked at. */
+    /* In one pass over all arrays: *found_inf = 1 if any gradient is inf or NaN (also when the scale is 1),
+     * and *sum_squares = Σ (grad·inverse_scale)² in double, which finite gradients cannot overflow: a float's
+     * square is below 2^256, and so is inverse_scale's. Changes nothing. Reads only grad and count of the
+     * amp_params. */
     amp_status (*check_gradients)(amp_backend *, const amp_param *, int count, float inverse_scale,
                                   int *found_inf, double *sum_squares, amp_error *);
 
     /* The end of a step. If all gradients and statistics are finite, and the norm is not above norm_limit,
-     * each parameter is updated and each statistic committed; otherwise nothing changes, the gradients
-     * neither. A device decides this itself: when the call returns, the update may only be queued. After an
-     * error of an earlier call nothing was changed. Gradients are multiplied by unscale = inverse_scale, or
-     * by inverse_scale·(clip_norm/gradient_norm) where clip_norm is not 0 and the norm is larger (unscale.h).
-     * The update leaves 0 in grad. SGD, as Darknet, with rate = learning_rate·rate_scale:
+     * each parameter is updated and each statistic committed; otherwise nothing changes, not even the
+     * gradients. A device decides this itself: when the call returns, the update may only be queued. If an
+     * earlier call failed, nothing was changed. Gradients are multiplied by unscale = inverse_scale, or by
+     * inverse_scale·(clip_norm/gradient_norm) if clip_norm is not 0 and the norm is larger (unscale.h). The
+     * update sets grad to 0. SGD, as in Darknet, with rate = learning_rate·rate_scale:
      *   momentum += grad·unscale - decay·batch·master
      *   master   += rate/batch·momentum
      *   momentum ×= args.momentum
-     * Adam, as Darknet's GPU path (adam_update_gpu), with its moments in m and v. AdamW, as
-     * torch.optim.AdamW: like Adam, but decay is no part of the gradient and of the moments; instead master
-     * loses rate·decay·master, with the rate and the decay of the array, in the same step. Then master ←
-     * min(clip, max(-clip, master)) where clip is not 0, as Darknet's GPU path does. */
+     * Adam is Darknet's GPU path (adam_update_gpu), with its moments in m and v. AdamW is torch.optim.AdamW:
+     * like Adam, but decay is not part of the gradient and the moments; instead rate·decay·master, with the
+     * array's rate and decay, is subtracted from master in the same step. Then master ← min(clip, max(-clip,
+     * master)) if clip is not 0, as in Darknet's GPU path. */
     amp_status (*finish_step)(amp_backend *, const amp_step_end *, amp_step_outcome *, amp_error *);
-    /* committed ← array for each; with `back` array ← committed. */
+    /* committed ← array for each; with `back`, array ← committed. */
     amp_status (*copy_statistics)(amp_backend *, const amp_statistics *, int count, int back, amp_error *);
 
     /* A matrix product of fp32 arrays, for layers that the host runs itself. Both factors are rounded to the
-     * dtype, to nearest even; their products are summed in fp32, and c is never rounded to less. beta 0
-     * overwrites. Copies that are kept for factors with a version are the backend's, one for each array and
-     * dtype; drop_copies gives their memory back. gemm_computes: the dtype that factors are kept in and
-     * multiplied in: fp32 where dtype is only stored. */
+     * dtype, to nearest even; products are summed in fp32, and c stays fp32. beta 0 overwrites. For factors
+     * with a version, the backend keeps copies, one per array and dtype; drop_copies frees them.
+     * gemm_computes: the dtype in which factors are kept and multiplied; fp32 if the dtype is only a storage
+     * format. */
     amp_status (*gemm)(amp_backend *, const amp_gemm_desc *, amp_error *);
     void (*gemm_drop_copies)(amp_backend *);
     amp_dtype (*gemm_computes)(const amp_backend *, amp_dtype);
 
-    /* Names for a profiler: operations called between push and pop belong to `name`. Ranges nest. NULL where
-     * nobody profiles. */
+    /* Names for a profiler: operations called between push and pop belong to `name`. Ranges nest. NULL if
+     * there is no profiler. */
     void (*range_push)(amp_backend *, const char *name);
     void (*range_pop)(amp_backend *);
 
-    /* A pass that calls the same operations, on the same memory and with the same numbers, each time can
-     * be recorded once and then repeated as a whole (CUDA graphs). All three are NULL in a backend that
-     * cannot. *pass is the recording; it is NULL before the first call.
+    /* A pass that calls the same operations, on the same memory and with the same numbers, each time can be
+     * recorded once and then replayed as a whole (CUDA graphs). All three are NULL in a backend that cannot
+     * do this. *pass is the recording; it is NULL before the first call.
      *
-     * Begins a pass. If *pass is still valid, it is queued, *repeated becomes 1, and the caller calls no
-     * operation of it. Otherwise *repeated becomes 0: until pass_end, operations are recorded and not run.
-     * Such a pass must not copy from or to the program's memory, and must not wait. */
+     * pass_begin: if *pass is still valid, it is queued, *repeated is set to 1, and the caller calls none of
+     * the pass's operations. Otherwise *repeated is set to 0: until pass_end, operations are recorded and not
+     * run. Such a pass must not copy from or to CPU memory, and must not wait. */
     amp_status (*pass_begin)(amp_backend *, amp_recorded_pass **pass, int *repeated, amp_error *);
-    /* Ends recording: *pass becomes the recording, and is queued. whole = 0: the pass broke off, and what was
-     * recorded is dropped. After an error, of pass_begin too, nothing was queued; the caller frees *pass. */
+    /* Ends recording: *pass becomes the recording, and is queued. whole = 0: the pass was aborted, and its
+     * recording is dropped. After an error, also in pass_begin, nothing was queued; the caller frees
+     * *pass. */
     amp_status (*pass_end)(amp_backend *, amp_recorded_pass **pass, int whole, amp_error *);
     void (*pass_free)(amp_backend *, amp_recorded_pass *); /* NULL is fine */
 
     /* Times operations on the device. The first call starts it and returns no rows; from then on no pass is
-     * recorded. Each later call waits for the device and returns the operations since the call before. NULL:
-     * the backend cannot time them. */
+     * recorded. Each later call waits for the device and returns the operations since the previous call.
+     * NULL: the backend cannot time them. */
     amp_status (*operation_times)(amp_backend *, amp_operation_times *, amp_error *);
 };
 
-/* The backend over oneDNN; NULL and *error where the machine cannot run it. */
+/* The oneDNN backend; NULL and *error if the machine cannot run it. */
 amp_backend *amp_cpu_backend_create(amp_error *error);
-/* The backend over cuDNN and cuBLAS, in builds that have it, on the calling thread's current CUDA device; all
- * calls to it are to come from threads with the same one. NULL and *error where there is none, or it cannot
- * be used. */
+/* The cuDNN and cuBLAS backend, in builds that have it, on the calling thread's current CUDA device; every
+ * thread that calls it must have the same current device. NULL and *error if there is none, or it cannot be
+ * used. */
 amp_backend *amp_cuda_backend_create(amp_error *error);

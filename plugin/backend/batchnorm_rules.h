@@ -1,6 +1,6 @@
-/* What follows from the sums over a channel's numbers in batch norm, in double: statistics, gradients and the
- * factors of dx, as the rule has them (amp_batchnorm_rule). Written once for every backend, but for CUDA's
- * forward, which has the spread in fp32 (gain_of in norm.cu). */
+/* Batch norm's per-channel results in double, computed from the sums over a channel: statistics, gradients
+ * and the factors of dx, by the rule (amp_batchnorm_rule). Shared by all backends, except that CUDA's forward
+ * computes the spread in fp32 (gain_of in norm.cu). */
 #pragma once
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "backend.h"
 
-/* What x - mean is divided by. */
+/* The divisor of x - mean. */
 AMP_ANYWHERE double amp_batchnorm_spread(const amp_batchnorm_rule *rule, double variance)
 {
     double epsilon = (double)rule->epsilon;
@@ -17,20 +17,20 @@ AMP_ANYWHERE double amp_batchnorm_spread(const amp_batchnorm_rule *rule, double 
 
 typedef struct amp_moments { double mean, squares; } amp_moments; /* squares: Σ(x - mean)² */
 
-/* From Σu and Σu² of u = x - origin, of `count` numbers. */
+/* From Σu and Σu² of u = x - origin, over `count` numbers. */
 AMP_ANYWHERE amp_moments amp_moments_of(double sum, double squares, double origin, double count)
 {
     double around_mean = squares - sum * sum / count;
-    if (around_mean < 0) around_mean = 0; /* rounding; a NaN passes */
+    if (around_mean < 0) around_mean = 0; /* caused by rounding; a NaN stays */
     amp_moments m = { origin + sum / count, around_mean };
     return m;
 }
 
 /* ---- images of several ranks (amp_batchnorm.ranks) ----
  *
- * Sums of x and x² would lose the variance where the mean is far larger than it. So each rank gives its
- * mean, in two fp32 numbers that add up to it, and its Σ(x - mean)², at a place of its own among zeros: the
- * sum over the ranks holds those of all. */
+ * Sums of x and x² would lose the variance if the mean is far larger. So each rank writes its mean (as two
+ * fp32 numbers that add up to it) and its Σ(x - mean)² to its own place among zeros: the sum over the ranks
+ * then contains the numbers of all. */
 
 /* The ranks share (ranks, 3, channels) floats. */
 enum { AMP_MOMENTS_SHARED = 3 };
@@ -48,7 +48,7 @@ AMP_ANYWHERE double amp_moments_mean(const float *of_rank, size_t channels)
     return (double)of_rank[0] + (double)of_rank[channels];
 }
 
-/* Each rank has `rows` numbers in the channel. */
+/* Each rank has `rows` numbers per channel. */
 AMP_ANYWHERE amp_moments amp_moments_join(const float *all, int ranks, size_t channels, size_t channel,
                                           double rows)
 {
@@ -65,7 +65,7 @@ AMP_ANYWHERE amp_moments amp_moments_join(const float *all, int ranks, size_t ch
 
 /* ---- one channel ---- */
 
-/* variance = Σ(x - mean)²/N, or /(N-1). The rolling statistics follow. */
+/* variance = Σ(x - mean)²/N, or /(N-1). Updates the rolling statistics too. */
 AMP_ANYWHERE void amp_batchnorm_keep(const amp_batchnorm *norm, size_t c, amp_moments m, double count)
 {
     float mean = (float)m.mean, unbiased = count > 1 ? (float)(m.squares / (count - 1)) : 0;
@@ -83,8 +83,8 @@ AMP_ANYWHERE void amp_batchnorm_add_gradients(const amp_batchnorm *norm, size_t 
     norm->dscale[c] += (float)(product / amp_batchnorm_spread(&norm->rule, (double)norm->variance[c]));
 }
 
-/* backend.h's dx as one line a·d + b·(x-mean) + c, from the sums over the images of all ranks:
- *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N, but a by the rule. */
+/* dx of backend.h as one linear function a·d + b·(x-mean) + c, from the sums over the images of all ranks:
+ *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N; the rule may change inv in a. */
 typedef struct amp_batchnorm_line { float a, b, c; } amp_batchnorm_line;
 
 AMP_ANYWHERE amp_batchnorm_line amp_batchnorm_line_of(const amp_batchnorm *norm, size_t channel, double sum,

@@ -1,12 +1,12 @@
-/* What an operation refuses, the same on every backend: tensors that break backend.h's conventions, or whose
- * shapes do not belong together. Each error is one line. */
+/* The argument checks of operations, the same for every backend: reject tensors that break backend.h's rules,
+ * or whose shapes do not match. Each error is one line. */
 #pragma once
 
 #include <limits.h>
 
 #include "backend.h"
 
-/* Two tensors of one operation: NHWC, one dtype; and of one shape where `same_shape`. */
+/* Checks two tensors of one operation: NHWC, of one dtype, and with same_shape of one shape. */
 static inline amp_status amp_check_pair(const char *operation, const amp_tensor *a, const amp_tensor *b,
                                         int same_shape, amp_error *error)
 {
@@ -33,8 +33,8 @@ static inline amp_status amp_check_cast(const amp_tensor *src, const amp_tensor 
     return AMP_OK;
 }
 
-/* For messages: "convolution forward of 64x3x416x416 (n,c,h,w) to 32 filters of 3x3, ..."; pass: "" or the
- * name of one. */
+/* For messages: "convolution forward of 64x3x416x416 (n,c,h,w) to 32 filters of 3x3, ..."; pass: "" or a
+ * pass's name. */
 enum { AMP_CONV_TEXT = 240 };
 static inline void amp_conv_text(const amp_conv_desc *d, const char *pass, char text[AMP_CONV_TEXT])
 {
@@ -44,7 +44,7 @@ static inline void amp_conv_text(const amp_conv_desc *d, const char *pass, char 
              d->pad, amp_conv_dilation(d), d->groups, amp_dtype_name(d->dtype));
 }
 
-/* In 64 bits, since these numbers come from a .cfg. */
+/* Computes in 64 bits, since these numbers come from a .cfg. */
 static inline amp_status amp_check_conv(const amp_conv_desc *d, const char *pass, amp_error *error)
 {
     const char *why = NULL;
@@ -66,7 +66,8 @@ static inline amp_status amp_check_conv(const amp_conv_desc *d, const char *pass
     return amp_fail(error, AMP_BAD_NETWORK, "%s: %s", text, why);
 }
 
-enum { AMP_MAX_WINDOW = 15 }; /* of max pooling: 15·15 places fit below 255, which says "none" */
+enum { AMP_MAX_WINDOW = 15 }; /* of max pooling: with 15·15 places, indices stay below 255, which means
+                                 "none" */
 
 static inline amp_status amp_check_maxpool(const amp_tensor *x, const amp_tensor *y, int size, int stride,
                                            int pad, amp_error *error)
@@ -121,7 +122,7 @@ static inline amp_status amp_check_channels(const amp_tensor *src, int src_first
     return AMP_OK;
 }
 
-/* What a number of the second factor multiplies. */
+/* What each number of the second factor multiplies. */
 typedef enum amp_factor_of {
     AMP_FACTOR_OF_ELEMENT, AMP_FACTOR_OF_CHANNEL, AMP_FACTOR_OF_PIXEL
 } amp_factor_of;
@@ -139,7 +140,7 @@ static inline amp_status amp_check_multiply(const amp_tensor *x, const amp_tenso
                     "the first's shape, or h and w of 1, or c of 1", a.n, a.h, a.w, a.c, b.n, b.h, b.w, b.c);
 }
 
-/* x and from, or dy and dfrom. *out: which pixels correspond. */
+/* x and from, or dy and dfrom. *out: the pixels that correspond. */
 static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tensor *from,
                                             amp_shortcut_grid *out, amp_error *error)
 {
@@ -193,7 +194,7 @@ static inline amp_status amp_check_gather(const amp_tensor *x, const amp_tensor 
     return AMP_OK;
 }
 
-/* That every parameter has what its optimizer moves. */
+/* Checks that every parameter has the arrays that its optimizer updates. */
 static inline amp_status amp_check_update(const amp_step_end *end, amp_error *error)
 {
     int adam = end->update.adam;
@@ -206,8 +207,8 @@ static inline amp_status amp_check_update(const amp_step_end *end, amp_error *er
     return AMP_OK;
 }
 
-/* The elements of a factor from its first to its last, what lies between rows included; rows and columns are
- * of the array, as it lies. 0: they are too many to count in an int. */
+/* The number of elements from a factor's first to its last, including gaps between rows; rows and columns are
+ * those of the stored array. 0: more than an int can count. */
 static inline size_t amp_factor_extent(const amp_factor *f, int rows, int columns)
 {
     size_t extent = (size_t)(rows - 1) * (size_t)f->ld + (size_t)columns;

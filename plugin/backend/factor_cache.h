@@ -1,6 +1,6 @@
-/* A cache of factors, rounded to their dtype, that serve one matrix product after the other
- * (amp_factor.version), the same on every backend: a list, in memory of the backend's allocate. There is one
- * for each array of weights, so few that a list will do. */
+/* A cache of factors rounded to their dtype, each used by several matrix products (amp_factor.version);
+ * shared by all backends. It is a list, with one entry per array of weights: few enough for a list. The
+ * copies are in memory from the backend's allocate. */
 #pragma once
 
 #include "backend.h"
@@ -8,14 +8,14 @@
 typedef struct amp_factor_copy {
     struct amp_factor_copy *next;
     const float *from;
-    size_t count;          /* elements, in the order they lie in */
-    amp_dtype dtype;       /* that they were rounded to */
-    size_t bytes;          /* of the copy: they may be stored in a wider one */
-    unsigned long version; /* of the elements that the copy holds; 0: none yet */
+    size_t count;          /* elements, in memory order */
+    amp_dtype dtype;       /* the dtype they were rounded to */
+    size_t bytes;          /* of the copy, whose elements may be stored in a wider dtype */
+    unsigned long version; /* of the elements in the copy; 0: none yet */
     void *copy;
 } amp_factor_copy;
 
-/* *out: the entry for a copy of these elements, `bytes` large; created if there is none, with version 0. The
+/* *out: the entry for a copy of these elements, of size `bytes`; created with version 0 if there is none. The
  * caller fills the copy and sets its version. */
 static inline amp_status amp_factor_copy_find(amp_factor_copy **list, amp_backend *backend,
                                               const float *from, size_t count, amp_dtype dtype, size_t bytes,

@@ -1,5 +1,5 @@
-/* The operations of backend.h by name, so that a backend declares its functions and fills its table without
- * writing a signature again. Each operation is a function amp_<backend>_<operation>: amp_cpu_cast,
+/* The operations of backend.h by name, with which a backend declares its functions and fills its table
+ * without repeating a signature. Each operation is a function amp_<backend>_<operation>: amp_cpu_cast,
  * amp_cuda_cast. */
 #pragma once
 
@@ -13,7 +13,7 @@
 
 #include "backend.h"
 
-/* Those that need no library but the device's own. */
+/* Operations that need no library besides the device's own. */
 #define AMP_BACKEND_KERNELS(OP)                                                                            \
     OP(scale) OP(cast) OP(add_bias) OP(bias_gradient)                                                      \
     OP(batchnorm_forward_train) OP(batchnorm_forward_infer) OP(batchnorm_backward)                         \

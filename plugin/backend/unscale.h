@@ -1,5 +1,5 @@
-/* What a step's gradients are multiplied by: 1/scale, and clip_norm's factor where their norm asks for one.
- * Written once for every backend: CUDA's decides on the device. */
+/* The factor for a step's gradients: 1/scale, and clip_norm's factor if the norm requires it. Shared by all
+ * backends: CUDA's decides on the device. */
 #pragma once
 
 #include <float.h>
@@ -8,12 +8,12 @@
 #include "backend.h"
 
 typedef struct amp_unscale {
-    float factor, rest;   /* gradients are multiplied by one, then by the other */
+    float factor, rest;   /* gradients are multiplied by factor, then by rest */
     double gradient_norm; /* see amp_step_outcome */
 } amp_unscale;
 
 /* sum_squares: Σ grad². Every operation here is exactly rounded, so that all machines agree. A factor below
- * float's normal numbers would be flushed to 0 in a host built with -Ofast; in two steps it is not. */
+ * float's normal range would be flushed to 0 in a host built with -Ofast; applied in two steps it is not. */
 AMP_ANYWHERE amp_unscale amp_unscale_of(double sum_squares, const amp_update_args *args)
 {
     const double small = 0x1p-100;

@@ -1,17 +1,19 @@
-/* The rules of Darknet's yolo layer for one box, for every backend, in fp32: yolo_layer.c and box.c of
- * pjreddie, and of AlexeyAB. amp_yolo_desc says which, and has what the second adds to the first.
+/* The rules of Darknet's yolo layer for one box, in fp32, for all backends: from yolo_layer.c and box.c of
+ * pjreddie and of AlexeyAB. amp_yolo_desc says which, and has AlexeyAB's additional keys.
  *
- * A box is number k of the n in the cell at column i of row j of a w × h grid; its numbers lie side by side:
- * x, y, w, h, objectness, classes. "Squashed" are the numbers that Darknet's layer puts out: most have gone
- * through the logistic. A label begins with five floats: the box's middle, width and height, relative to the
- * image, and the class. A box is a label's own if its cell holds the label's middle and its anchor, of all
- * anchors, is the one most like the label, or beyond iou_thresh alike. Where stock would write outside of its
- * arrays (a middle outside of the image, a class that the layer does not have) such a label is no box's own,
- * and such a class is none; by AlexeyAB's rules a label of no class is not looked at.
+ * A box is number k of the n boxes in the cell at column i of row j of a w × h grid. Its numbers are
+ * adjacent: x, y, w, h, objectness, classes. "Squashed" numbers are those of Darknet's output: most have
+ * gone through the logistic. A label begins with five floats: the box's center, width and height, relative
+ * to the image, and the class. A box is a label's own if its cell contains the label's center and its
+ * anchor is, among all anchors, the most similar to the label, or similar beyond iou_thresh. Where stock
+ * would write outside its arrays (a center outside the image, a class that the layer does not have), the
+ * label gets no box, and the class is ignored; with AlexeyAB's rules a label without a valid class is
+ * ignored.
  *
- * Two labels of one box: pjreddie's second label overwrites the box's numbers and objectness, AlexeyAB's adds
- * to the numbers. The classes are all set by the first label, and by a later one if the delta of one class is
- * 0: of class 0 in pjreddie's, of the label's class in AlexeyAB's. Else a later label sets its class only. */
+ * Two labels of one box: pjreddie's second label overwrites the box's numbers and objectness, AlexeyAB's
+ * adds to the numbers. The first label sets all classes; so does a later one if the delta of one class is
+ * 0: of class 0 in pjreddie's, of the label's class in AlexeyAB's. Otherwise a later label sets only its
+ * own class. */
 #pragma once
 
 #include <float.h>
@@ -27,19 +29,19 @@ typedef struct amp_yolo_place { int i, j, k, w, h; } amp_yolo_place;
 /* A label's own boxes: those of the cell (row·w + column; -1: none) whose bits are set, bit k for box k. */
 typedef struct amp_yolo_own { int cell; unsigned boxes; } amp_yolo_own;
 
-/* The labels of one image: `count` of them, each of `size` floats. */
+/* The labels of one image: `count` of them, `size` floats each. */
 typedef struct amp_yolo_labels {
     const float *label;
     const amp_yolo_own *own;
     int count, size;
 } amp_yolo_labels;
 
-/* A box's delta while labels are applied to it one after the other. since: the label that set all classes,
+/* A box's delta while labels are applied one after the other. since: the label that last set all classes,
  * FROM_IOU for the one that overlaps the box beyond truth_thresh, NO_LABEL: all classes' deltas are 0. */
 typedef struct amp_yolo_target {
     float delta[AMP_YOLO_BOX];
-    float iou;   /* the largest IoU with a label, whose number is `overlapping` */
-    float focus; /* by focal loss: what the deltas that `since` set were multiplied by */
+    float iou;   /* the largest IoU with a label, whose index is `overlapping` */
+    float focus; /* with focal loss: the factor of the deltas that `since` set */
     int since, overlapping;
 } amp_yolo_target;
 
@@ -52,8 +54,8 @@ AMP_ANYWHERE float amp_yolo_squash(const amp_yolo_desc *d, float x, int entry)
     return entry < 2 ? d->scale_x_y * p - .5f * (d->scale_x_y - 1) : p;
 }
 
-/* The delta is for squashed numbers; stock takes that for x as well where its layer squashes. With
- * before_logistic it is multiplied by this, as stock's convolution does. The scale of x and y is left out. */
+/* The delta is for squashed numbers; stock uses it for x too where its layer squashes. With before_logistic
+ * it is multiplied by this slope, as in stock's convolution; the scale of x and y is left out. */
 AMP_ANYWHERE float amp_yolo_slope(float x)
 {
     return amp_activate(x, AMP_LOGISTIC) * amp_activate(-x, AMP_LOGISTIC);
@@ -74,20 +76,20 @@ AMP_ANYWHERE float amp_yolo_shared(amp_yolo_box a, amp_yolo_box b)
     return w < 0 || h < 0 ? 0 : w * h;
 }
 
-/* 0 where they share nothing, also where the quotient would be NaN: of empty boxes, and of a box of no width
- * whose height is inf. */
+/* 0 if the boxes do not overlap, and where the quotient would be NaN: for empty boxes, and for a box without
+ * width whose height is inf. */
 AMP_ANYWHERE float amp_yolo_iou(amp_yolo_box a, amp_yolo_box b)
 {
     float shared = amp_yolo_shared(a, b);
     return shared == 0 ? 0 : shared / (a.w * a.h + b.w * b.h - shared);
 }
 
-/* A box and a label along one axis: their lengths, the length that both share (below 0: how far they are
- * apart) and the one that holds both, each with its derivative by the box's low end and by its high end; and
- * from the box's middle to the label's. */
+/* A box and a label along one axis: their lengths; the length they share (below 0: the gap between them) and
+ * the length that holds both, each with its derivatives by the box's low end and high end; and the distance
+ * from the box's center to the label's. */
 typedef struct amp_yolo_axis {
     float box, label, shared, shared_low, shared_high, whole, whole_low, whole_high, way;
-    int empty; /* the box's ends are the same float */
+    int empty; /* both ends of the box are the same float */
 } amp_yolo_axis;
 
 AMP_ANYWHERE amp_yolo_axis amp_yolo_axis_of(float at, float size, float label_at, float label_size)
@@ -101,15 +103,15 @@ AMP_ANYWHERE amp_yolo_axis amp_yolo_axis_of(float at, float size, float label_at
     return axis;
 }
 
-#define AMP_YOLO_4_PI_SQUARED .405284735f /* times the angle's square: how much other the shape is */
+#define AMP_YOLO_4_PI_SQUARED .405284735f /* times the square of the angle: how different the shapes are */
 
-/* By ciou: an angle that is 0 for a box of the label's shape. */
+/* For ciou: an angle, which is 0 if the box has the label's shape. */
 AMP_ANYWHERE float amp_yolo_other_shape(amp_yolo_box box, amp_yolo_box label)
 {
     return atanf(label.w / label.h) - atanf(box.w / box.h);
 }
 
-/* How like each other a box and a label are. */
+/* The similarity of a box and a label. */
 AMP_ANYWHERE float amp_yolo_likeness(amp_yolo_kind kind, amp_yolo_box a, amp_yolo_box b)
 {
     amp_yolo_axis x = amp_yolo_axis_of(a.x, a.w, b.x, b.w), y = amp_yolo_axis_of(a.y, a.h, b.y, b.h);
@@ -123,9 +125,9 @@ AMP_ANYWHERE float amp_yolo_likeness(amp_yolo_kind kind, amp_yolo_box a, amp_yol
     return iou - (way / diagonal + shape / (1 - iou + shape + 1e-6f) * shape);
 }
 
-/* AlexeyAB's gradient of the likeness by a box's middle and size along one axis. It is no true one: sizes
- * have twice their share, of boxes apart only the penalty counts, ciou's weight is taken as constant and its
- * shape's derivative lacks a divisor. shape: what ciou adds to the size's. */
+/* AlexeyAB's gradient of the similarity by a box's center and size along one axis. It is not the true
+ * gradient: sizes count twice, of boxes apart only the penalty counts, ciou's weight is taken as constant,
+ * and the derivative of its shape term lacks a divisor. shape: ciou's addition to the size's gradient. */
 AMP_ANYWHERE void amp_yolo_pull(amp_yolo_kind kind, const amp_yolo_axis *axis, const amp_yolo_axis *other,
                                 float shape, float *middle, float *size)
 {
@@ -184,7 +186,7 @@ AMP_ANYWHERE amp_yolo_box amp_yolo_label_box(const float *label)
     return box;
 }
 
-/* The class that a label names; -1: none that the layer has. */
+/* The class that a label names; -1: not a class of the layer. */
 AMP_ANYWHERE int amp_yolo_named_class(const amp_yolo_desc *d, const float *label)
 {
     return label[4] > -1 && label[4] < (float)d->classes ? (int)label[4] : -1;
@@ -214,7 +216,7 @@ AMP_ANYWHERE int amp_yolo_owns(amp_yolo_labels l, int i, amp_yolo_place p)
     return l.own[i].cell == p.j * p.w + p.i && (l.own[i].boxes >> p.k & 1);
 }
 
-/* Cut off towards 0, as C does; -1 outside of the grid. */
+/* Truncated, as in C; -1 outside the grid. */
 AMP_ANYWHERE int amp_yolo_cell(float at, int cells) { return at > -1 && at < (float)cells ? (int)at : -1; }
 
 AMP_ANYWHERE amp_yolo_box amp_yolo_anchor(const amp_yolo_desc *d, int anchor)
@@ -224,7 +226,7 @@ AMP_ANYWHERE amp_yolo_box amp_yolo_anchor(const amp_yolo_desc *d, int anchor)
     return box;
 }
 
-/* Where several boxes of a cell have the same anchor, the first stands for all. */
+/* If several boxes of a cell have the same anchor, only the first counts. */
 AMP_ANYWHERE amp_yolo_own amp_yolo_own_boxes(const amp_yolo_desc *d, int w, int h, const float *label)
 {
     amp_yolo_box shape = { 0, 0, label[2], label[3] };
@@ -269,11 +271,10 @@ AMP_ANYWHERE amp_yolo_box amp_yolo_predicted(const amp_yolo_desc *d, amp_yolo_pl
     return box;
 }
 
-/* The largest IoU with a label, which label has it (the first of equal ones), and whether any label is the
- * box's own. */
+/* The largest IoU with a label, the first label that has it, and whether any label is the box's own. */
 typedef struct amp_yolo_search { float best; int label, has_own; } amp_yolo_search;
 
-/* Of labels first, first + step, ... */
+/* Searches labels first, first + step, ... */
 AMP_ANYWHERE amp_yolo_search amp_yolo_look_at_labels(const amp_yolo_desc *d, amp_yolo_labels l,
                                                      amp_yolo_place place, amp_yolo_box predicted, int first,
                                                      int step)
@@ -288,8 +289,9 @@ AMP_ANYWHERE amp_yolo_search amp_yolo_look_at_labels(const amp_yolo_desc *d, amp
     return s;
 }
 
-/* Whether a box that overlaps a label must also be sure of some class before it need not learn "nothing
- * here": then the caller asks for a squashed number above AMP_YOLO_SURE among its classes. */
+/* A box that overlaps a label enough need not learn "nothing here". AlexeyAB's rules also require it to be
+ * sure of some class: returns whether the caller must check that one of its squashed class numbers is above
+ * AMP_YOLO_SURE. */
 AMP_ANYWHERE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 {
     return d->rules == AMP_YOLO_ALEXEYAB && best > d->ignore_thresh;
@@ -299,8 +301,8 @@ AMP_ANYWHERE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 
 /* ---- the delta ---- */
 
-/* Before any label of its own: best is the largest IoU with a label, that of number `overlapping`. sure: the
- * answer to amp_yolo_asks_classes, 1 where it asks nothing. */
+/* The delta before any label of the box's own. best: the largest IoU with a label, whose index is
+ * `overlapping`. sure: the result of the check that amp_yolo_asks_classes requires; 1 if it requires none. */
 AMP_ANYWHERE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, const float *squashed,
                                  float best, int overlapping, int sure)
 {
@@ -314,7 +316,7 @@ AMP_ANYWHERE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, con
     t->overlapping = overlapping;
 }
 
-/* What one label adds to, or writes over, the deltas of x, y, w and h. */
+/* What one label adds to the deltas of x, y, w and h, or writes over them. */
 AMP_ANYWHERE void amp_yolo_box_delta(const amp_yolo_desc *d, amp_yolo_place p, const float *squashed,
                                      amp_yolo_box predicted, amp_yolo_box b, float weight, float *delta)
 {
@@ -354,13 +356,13 @@ AMP_ANYWHERE float amp_yolo_class_delta(const amp_yolo_target *t, const amp_yolo
     return (target - p) * (wanted ? amp_yolo_multiplier(d, first) * d->cls_normalizer : 1);
 }
 
-/* The class whose delta decides whether a label sets all classes; -1: it is 0. */
+/* The class whose delta decides whether a label sets all classes; -1: that delta is 0. */
 AMP_ANYWHERE int amp_yolo_deciding_class(const amp_yolo_desc *d, const float *label)
 {
     return d->rules == AMP_YOLO_PJREDDIE ? 0 : amp_yolo_class(d, label);
 }
 
-/* Applies a label after the first l.count ones. which: its number, or FROM_IOU. deciding: the squashed number
+/* Applies a label after the first l.count ones. which: its index, or FROM_IOU. deciding: the squashed number
  * of the deciding class. */
 AMP_ANYWHERE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_labels l,
                                  amp_yolo_place place, const float *squashed, amp_yolo_box predicted,
@@ -383,8 +385,8 @@ AMP_ANYWHERE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp
     }
 }
 
-/* After all labels, where iou_thresh makes boxes learn several: positive is how many classes have a delta
- * above 0. */
+/* Call after all labels, if iou_thresh makes boxes learn several. positive: the number of classes with a
+ * delta above 0. */
 AMP_ANYWHERE void amp_yolo_average(amp_yolo_target *t, const amp_yolo_desc *d, int positive)
 {
     if (!(d->iou_thresh < 1) || t->delta[4] == 0 || positive < 2) return;
@@ -393,12 +395,13 @@ AMP_ANYWHERE void amp_yolo_average(amp_yolo_target *t, const amp_yolo_desc *d, i
 
 /* ---- sums ---- */
 
-/* What a label of the box's own adds to the sums; p: the squashed number of its class, 0 if it has none. */
+/* Adds a box and one of its labels to the sums; p: the squashed number of the label's class, 0 if it has
+ * none. */
 AMP_ANYWHERE void amp_yolo_count(amp_yolo_result *sums, const amp_yolo_desc *d, amp_yolo_box predicted,
                                  const float *label, float object, float p)
 {
     amp_yolo_box box = amp_yolo_label_box(label);
-    predicted.w = fminf(predicted.w, 1e9f); /* exp may overflow, and GIoU of an inf box is NaN */
+    predicted.w = fminf(predicted.w, 1e9f); /* exp may overflow, and the GIoU of an inf box is NaN */
     predicted.h = fminf(predicted.h, 1e9f);
     float iou = d->rules == AMP_YOLO_PJREDDIE ? amp_yolo_iou(predicted, box)
                                               : amp_yolo_likeness(AMP_YOLO_IOU, predicted, box);

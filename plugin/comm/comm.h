@@ -1,15 +1,15 @@
-/* Ranks that train one network together: how they communicate, as a struct of function pointers, so that the
- * core names no library for it.
+/* Communication between the ranks that train one network together, as a struct of function pointers, so that
+ * the core names no library.
  *
- * Each rank has a network and an engine of its own, trains its share of a step's images, and makes the
- * same update: gradients are summed over all ranks before it. threads.c lets threads of one process be ranks,
- * and mpi/mpi.c the processes that mpirun has started; nccl/nccl.c wraps another comm and sums on GPUs.
+ * Each rank has its own network and engine, trains its share of a step's images, and makes the same update,
+ * because gradients are summed over all ranks first. In threads.c the ranks are threads of one process; in
+ * mpi/mpi.c they are processes started by mpirun; nccl/nccl.c wraps another comm and sums on GPUs.
  *
- * Conventions, for every function but prints_error, abort and destroy:
- *  - It is collective: all ranks call it, in the same order, with the same sizes. After a failure nothing
- *    further may be called but these three.
- *  - It ends: where a rank does not take part within the time limit, `lost` gets a line that names `phase`,
- *    or the function fails.
+ * Rules for every function except prints_error, abort and destroy:
+ *  - It is collective: all ranks call it, in the same order, with the same sizes. After a failure only these
+ *    three may be called.
+ *  - It ends: if a rank does not take part within the time limit, `lost` gets a line that names `phase`, or
+ *    the function fails.
  *  - All ranks get the same bits. */
 #pragma once
 
@@ -21,45 +21,45 @@
 typedef struct amp_comm amp_comm;
 
 struct amp_comm {
-    const char *name;            /* "MPI", with its library's version: for the user */
-    int rank, size;              /* from 0; how many there are */
+    const char *name;            /* "MPI", with its library's version; shown to the user */
+    int rank, size;              /* from 0; number of ranks */
     int local_rank, local_size;  /* among those on the same machine */
     int one_program;             /* the ranks are threads of one program */
-    int settled;                 /* the caller's: this rank has made a step with the memory that it has now,
-                                    so it takes none, and loads no code, between the sums of the next step */
-    int has_summed;              /* set by comm when the first sums have ended; until then a call may take
-                                    4 time limits (watchdog.h) */
-    char phase[128];             /* what the collective calls are made for, as "step 17, gradients": kept up
-                                    by the callers, for messages */
+    int settled;                 /* set by the caller: this rank has made a step with its current memory,
+                                    so it allocates nothing and loads no code between the sums of the next
+                                    step */
+    int has_summed;              /* set by comm after the first sums; until then a call may take 4 time
+                                    limits (watchdog.h) */
+    char phase[128];             /* the purpose of the collective calls, as "step 17, gradients": set by
+                                    callers, for messages */
     double seconds;              /* the time limit of a call; 0: none */
-    double waited;               /* how many seconds sum_end has waited in all; of sums in a GPU's memory,
-                                    for which the program does not wait, nothing */
-    void (*lost)(const char *line); /* set by the caller of join: prints this line and ends the program. comm
-                                       calls it in a thread of its own when a call has passed its limit */
+    double waited;               /* seconds that sum_end has waited in total; 0 for sums in a GPU's memory,
+                                    which the CPU does not wait for */
+    void (*lost)(const char *line); /* set by the caller of join: prints this line and ends the program.
+                                       comm calls it in a separate thread if a call exceeds its limit */
 
-    /* Begins to sum count floats over all ranks, in place; wire: the type that they travel in (fp32, or bf16
-     * or fp16, and sums are made in fp32). The memory belongs to comm until sum_end, which waits for all sums
-     * that have begun. It is the program's, and a GPU's for nccl/nccl.c: there the backend's stream waits in
-     * place of the program. */
+    /* Starts to sum count floats over all ranks, in place. wire: the type they are sent in (fp32, or bf16 or
+     * fp16); sums are made in fp32. Until sum_end, which waits for all sums that have started, the memory
+     * belongs to comm. It is CPU memory, or for nccl/nccl.c a GPU's: then the backend's stream waits instead
+     * of the CPU. */
     amp_status (*sum_begin)(amp_comm *, float *values, size_t count, amp_dtype wire, amp_error *);
     amp_status (*sum_end)(amp_comm *, amp_error *);
 
-    /* all (size · bytes): every rank's `mine`, in the order of ranks. Host memory. */
+    /* all (size · bytes): every rank's `mine`, in rank order. CPU memory. */
     amp_status (*gather)(amp_comm *, const void *mine, size_t bytes, void *all, amp_error *);
-    /* Rank root's memory goes to all others. Host memory. It may take eight time limits, since the others
-     * wait for what root does alone, as a save. */
+    /* Copies rank root's memory to all others. CPU memory. May take eight time limits, since the others wait
+     * for work that only root does, such as a save. */
     amp_status (*broadcast)(amp_comm *, void *memory, size_t bytes, int root, amp_error *);
 
-    /* NULL but for the ranks that a launcher has started. The first `size` of them as a comm of their own, to
-     * be destroyed before this one; NULL on the others, and on all where that is one rank. Whoever comes
-     * early sleeps, for any time, and takes no processor. */
+    /* NULL except for ranks started by a launcher. The first `size` of them get a comm of their own, to be
+     * destroyed before this one; the others get NULL, and so do all if size is 1. A rank that arrives early
+     * sleeps, for any time, and uses no CPU. */
     amp_status (*part)(amp_comm *, int size, amp_comm **out, amp_error *);
 
-    /* Whether this rank is the first on its machine to call this, and so the one that prints why the program
-     * ends. NULL: each rank prints. Any thread may call it. */
+    /* Whether this rank is the first on its machine to call this, and so prints why the program ends. NULL:
+     * each rank prints. Any thread may call it. */
     int (*prints_error)(amp_comm *);
-    /* Ends all ranks, with this status. Returns only where there is nothing to end. Any thread may call
-     * it. */
+    /* Ends all ranks with this status. Returns only if there is nothing to end. Any thread may call it. */
     void (*abort)(amp_comm *, int status);
     void (*destroy)(amp_comm *);
 };

@@ -1,5 +1,5 @@
 /* See threads.h. In a collective call each rank stores a pointer to its array, waits for all ranks, reads or
- * writes the others' arrays, and waits for all again. */
+ * writes the others' arrays, and waits again. */
 #include "threads.h"
 
 #include <pthread.h>
@@ -12,9 +12,9 @@ typedef struct team {
     pthread_mutex_t mutex;
     pthread_cond_t all_here;
     int size, here, aborted;
-    int holders;           /* reference count: the ranks, and amp_comm_threads while it makes them */
-    unsigned long round;   /* of waiting for each other */
-    void **arrays;         /* a rank's, in the call under way */
+    int holders;           /* reference count: the ranks, and amp_comm_threads while it creates them */
+    unsigned long round;   /* number of the current wait for all ranks */
+    void **arrays;         /* one per rank, in the current call */
 } team;
 
 typedef struct member {
@@ -51,7 +51,7 @@ static amp_status publish(amp_comm *comm, void *array, int limits, amp_error *er
     return wait_for_all(comm, limits, error);
 }
 
-/* When this returns, no rank uses another's array any more. */
+/* After this, no rank uses another's array any more. */
 static amp_status end_use(amp_comm *comm, amp_error *error)
 {
     return wait_for_all(comm, amp_comm_limits(comm), error);
@@ -65,7 +65,7 @@ static float as_sent(float x, amp_dtype wire)
     return sent;
 }
 
-/* Each rank adds up a part of the elements, in the order of ranks, and writes it to all. */
+/* Each rank sums a part of the elements, in rank order, and writes the result to all. */
 static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, amp_error *error)
 {
     float **arrays = (float **)team_of(comm)->arrays;

@@ -10,16 +10,16 @@ enum { PARTS = 8, SECONDS = 300 };
 
 typedef struct watch {
     int under_way, limits;
-    int parts; /* since it began */
+    int parts; /* wake-ups since it began */
     char phase[AMP_PHASE];
 } watch;
 
 struct amp_watchdog {
     pthread_t thread;
-    pthread_mutex_t lock; /* of all that follows */
+    pthread_mutex_t lock; /* guards all that follows */
     pthread_cond_t ends;
     int stopping;
-    double part; /* seconds */
+    double part; /* seconds between wake-ups */
     watch watches[AMP_WATCHED];
     void (*late)(void *context, const char *phase);
     void *context;
@@ -58,7 +58,7 @@ static struct timespec in_seconds(double seconds)
     return t;
 }
 
-/* lock is held. */
+/* The lock must be held. */
 static const watch *find_late(amp_watchdog *dog)
 {
     const watch *late = NULL;

@@ -1,4 +1,4 @@
-/* How floats travel between ranks: as they are, or in 16 bits, rounded to nearest. */
+/* The form of floats on their way between ranks: unchanged, or rounded to nearest in 16 bits. */
 #pragma once
 
 #include <stddef.h>
@@ -6,7 +6,7 @@
 #include "../tensor/half.h"
 #include "../tensor/tensor.h"
 
-/* packed and values may be the same memory for fp32, and nothing is copied then. */
+/* For fp32, packed and values may be the same memory; then nothing is copied. */
 static inline void amp_wire_pack(void *packed, const float *values, size_t count, amp_dtype wire)
 {
     amp_half_bits *halves = packed;

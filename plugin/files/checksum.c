@@ -1,6 +1,6 @@
 /* Slicing by 8 (Kounavis and Berry, "A systematic approach to building high performance software-based CRC
- * generators"): table[k][b] is what the byte b adds to the checksum when k more bytes follow it, so that
- * eight bytes are eight independent look-ups. */
+ * generators"): table[k][b] is what byte b contributes to the checksum when k more bytes follow it, so that
+ * eight bytes take eight independent look-ups. */
 #include "checksum.h"
 
 #include <errno.h>
@@ -81,7 +81,7 @@ static amp_status sum_file(int file, const char *path, uint64_t *sum, amp_error 
 
 amp_status amp_file_checksum(const char *path, uint64_t *sum, amp_error *error)
 {
-    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* not to wait for a FIFO's other end */
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* do not wait for a FIFO's other end */
     if (file < 0) return amp_fail(error, AMP_IO_FAILED, "cannot read %.500s: %s", path, strerror(errno));
     amp_status status = sum_file(file, path, sum, error);
     close(file);

@@ -1,7 +1,7 @@
-/* CRC-64/XZ (ECMA-182, reflected): tells a damaged file from a whole one, and one .weights file from another.
+/* CRC-64/XZ (ECMA-182, reflected): detects a damaged file, and tells one .weights file from another.
  *
- * It finds every burst of up to 64 bits and misses other damage once in 2^64; it is no protection against
- * somebody who forges a file. "123456789" gives 995DC9BBDF1939FA. */
+ * It detects every burst of up to 64 bits and misses other damage once in 2^64. It does not protect against
+ * forged files. "123456789" gives 995DC9BBDF1939FA. */
 #pragma once
 
 #include <stddef.h>
@@ -9,17 +9,17 @@
 
 #include "../tensor/status.h"
 
-/* A checksum under way: start, add any number of times, value. Plain data, 16 KiB of it tables: nothing to
- * free. */
+/* A checksum in progress: start, add any number of times, value. Plain data, of which 16 KiB are tables:
+ * nothing to free. */
 typedef struct amp_checksum {
     uint64_t state, table[8][256];
 } amp_checksum;
 
 void amp_checksum_start(amp_checksum *);
 void amp_checksum_add(amp_checksum *, const void *bytes, size_t size);
-uint64_t amp_checksum_value(const amp_checksum *); /* of all that was added so far */
+uint64_t amp_checksum_value(const amp_checksum *); /* of everything added so far */
 
 uint64_t amp_checksum_of(const void *bytes, size_t size);
 
-/* Of a whole file, which must be a regular one. AMP_IO_FAILED. */
+/* Of a whole regular file. AMP_IO_FAILED. */
 amp_status amp_file_checksum(const char *path, uint64_t *sum, amp_error *);

@@ -8,14 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_LINKS = 40, LINK_BYTES = 4096 }; /* as Linux follows */
+enum { MAX_LINKS = 40, LINK_BYTES = 4096 }; /* as many links as Linux follows */
 
 static amp_status cannot_write(const char *path, int why, amp_error *error)
 {
     return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", path, strerror(why));
 }
 
-/* The first length bytes of a, then b; to be freed. */
+/* The first length bytes of a, then b. The caller frees it. */
 static char *joined(const char *a, size_t length, const char *b)
 {
     size_t rest = strlen(b) + 1;
@@ -25,15 +25,15 @@ static char *joined(const char *a, size_t length, const char *b)
     return text;
 }
 
-/* Bytes of path up to and with its last slash. */
+/* Length of path up to and including its last slash. */
 static size_t folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* Where the symbolic link `path` points, seen from path's own folder; to be freed. NULL and errno if it is
- * none. */
+/* The target of the symbolic link `path`, relative to the same folder as path; the caller frees it. NULL and
+ * errno if path is not a link. */
 static char *follow(const char *path)
 {
     char text[LINK_BYTES];
@@ -43,13 +43,14 @@ static char *follow(const char *path)
     return joined(path, text[0] == '/' ? 0 : folder_length(path), text);
 }
 
-/* Follows links to the end, also to a file that does not exist yet; to be freed. NULL and errno. */
+/* Follows links to the end, also to a file that does not exist yet; the caller frees the result. NULL and
+ * errno on failure. */
 static char *resolve(const char *name)
 {
     char *path = joined(name, strlen(name), "");
     for (int links = 0; links <= MAX_LINKS; links++) {
         char *next = follow(path);
-        if (!next && (errno == EINVAL || errno == ENOENT)) return path; /* no link; not there */
+        if (!next && (errno == EINVAL || errno == ENOENT)) return path; /* not a link; does not exist */
         int why = errno;
         free(path);
         errno = why;
@@ -61,8 +62,8 @@ static char *resolve(const char *name)
     return NULL;
 }
 
-/* Links of /proc point to what has no path, such as a pipe: such a target is not the file that the name
- * opens. */
+/* A link in /proc may point to something without a path, such as a pipe: then its text does not name the file
+ * that the link opens. */
 static int is_same_file(const char *path, const struct stat *info)
 {
     struct stat other;
@@ -88,7 +89,7 @@ amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error 
     return AMP_OK;
 }
 
-/* Gives the new file the old one's permissions, and its owner where this program may: only root can. */
+/* Gives the new file the old one's permissions and, if this program may (only root can), its owner. */
 static int copy_permissions(int file, const struct stat *old)
 {
     struct stat now;
@@ -100,7 +101,7 @@ static int copy_permissions(int file, const struct stat *old)
 }
 
 /* Two programs that save under one name would write into each other's temporary file, so each locks its own;
- * the lock of one that was killed is gone. Returns 1 also on a file system that has no locks. */
+ * a killed program's lock is released. Returns 1 also on a file system without locks. */
 static int lock(int file) { return flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
 int amp_safe_file_busy(const amp_safe_file *f)
@@ -118,8 +119,9 @@ static amp_status is_busy(const char *temporary, amp_error *error)
                     "give each training a folder of its own", temporary);
 }
 
-/* Removes what an interrupted save left. It is locked until it is gone, so that no other program uses it. If
- * the name stands for another file by the time of the lock, that one belongs to another program's save. */
+/* Removes what an interrupted save left. The file stays locked until it is gone, so that no other program
+ * uses it. If the name refers to another file by the time of the lock, that file belongs to another program's
+ * save. */
 static amp_status remove_leftover(const char *temporary, amp_error *error)
 {
     struct stat mine, now;
@@ -155,8 +157,8 @@ amp_status amp_safe_file_remove_leftover(const amp_safe_file *f, amp_error *erro
     return f->direct ? AMP_OK : remove_leftover(f->temporary, error);
 }
 
-/* The next file that is opened takes the place of a standard stream that is closed, and all that is printed
- * would go into it. */
+/* If a standard stream is closed, the next file opened would become that stream, and everything printed would
+ * go into it. */
 static amp_status check_streams(const char *name, amp_error *error)
 {
     for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++)
@@ -189,8 +191,8 @@ amp_status amp_safe_file_flush(const amp_safe_file *f, amp_error *error)
     return why ? cannot_write(f->temporary, why, error) : AMP_OK;
 }
 
-/* A rename lasts once its folder is on the disk. Not every file system can flush a folder, and not every
- * folder may be opened; then the system flushes it in its own time. */
+/* A rename is durable once its folder is on disk. Not every file system can flush a folder, and not every
+ * folder may be opened; then the system flushes it later. */
 static int sync_folder_of(const char *path)
 {
     size_t length = folder_length(path);

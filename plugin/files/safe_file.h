@@ -1,5 +1,5 @@
-/* Replacing a file so that at any moment, whatever is killed, its name stands for the old content or for the
- * new, never for a part: write to a temporary name in the same folder, flush to the disk, rename.
+/* Replaces a file so that its name always refers to the complete old or the complete new content, even if the
+ * program is killed: write to a temporary name in the same folder, flush to disk, rename.
  *
  *     amp_safe_file file;
  *     AMP_TRY(amp_safe_file_begin(name, &file, error));
@@ -7,57 +7,56 @@
  *     status = written ? amp_safe_file_commit(&file, error) : ...;
  *     amp_safe_file_end(&file);
  *
- * The file keeps its permissions, and its owner where the system allows it; a symbolic link stays one, and
- * what it points to is replaced. A device or a FIFO cannot be replaced and is written directly. As with any
- * rename, hard links to the old file keep the old content, and the folder must be writable. */
+ * The file keeps its permissions, and its owner if the system allows it. A symbolic link stays a link, and
+ * its target is replaced. A device or a FIFO cannot be replaced and is written directly. As with any rename,
+ * hard links to the old file keep the old content, and the folder must be writable. */
 #pragma once
 
 #include "../tensor/status.h"
 
 typedef struct amp_safe_file {
-    char *target;    /* what name stands for, symbolic links followed */
+    char *target;    /* the file that name refers to, after following symbolic links */
     char *temporary; /* where to write: target.new, always the same name; target itself if direct */
-    int direct;      /* no regular file: nothing to flush or rename */
-    int pending;     /* the temporary file is ours to rename or to remove */
-    int locked;      /* pending: its descriptor, which holds the lock */
+    int direct;      /* not a regular file: nothing to flush or rename */
+    int pending;     /* the temporary file is ours to rename or remove */
+    int locked;      /* if pending: its descriptor, which holds the lock */
 } amp_safe_file;
 
-/* Finds the names and touches nothing. AMP_IO_FAILED: a folder, or a circle of links. */
+/* Only finds the names. AMP_IO_FAILED: it is a folder, or the links form a loop. */
 amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error *);
 
-/* The same, and makes an empty temporary file in place of one that an interrupted save left. AMP_IO_FAILED:
- * the target is write-protected, another program is saving it now, the temporary file cannot be made, or one
- * of the program's descriptors 0 to 2 is closed. After a failure there is nothing to end. */
+/* The same, and creates an empty temporary file; one left by an interrupted save is replaced. AMP_IO_FAILED:
+ * the target is write-protected, another program is saving it now, the temporary file cannot be created, or
+ * one of the program's descriptors 0 to 2 is closed. After a failure there is nothing to end. */
 amp_status amp_safe_file_begin(const char *name, amp_safe_file *out, amp_error *);
 
-/* Whether somebody, this program included, has begun to save it and not ended. */
+/* Whether any program, including this one, is saving it now. */
 int amp_safe_file_busy(const amp_safe_file *);
 
-/* Removes the temporary file that an interrupted save left, if there is one. AMP_IO_FAILED: somebody is
- * saving it now, or it cannot be removed. */
+/* Removes the temporary file of an interrupted save, if there is one. AMP_IO_FAILED: a program is saving it
+ * now, or it cannot be removed. */
 amp_status amp_safe_file_remove_leftover(const amp_safe_file *, amp_error *);
 
-/* Flush the temporary file to the disk; then put it in place, which lasts through a power failure once it
- * returns. */
+/* flush: flushes the temporary file to disk. place: renames it into place, durably once it returns. */
 amp_status amp_safe_file_flush(const amp_safe_file *, amp_error *);
 amp_status amp_safe_file_place(amp_safe_file *, amp_error *);
 amp_status amp_safe_file_commit(amp_safe_file *, amp_error *); /* both */
 
-/* The temporary file stays where it is, for the caller to put in place later. */
+/* Leaves the temporary file in place, for the caller to rename later. */
 void amp_safe_file_leave(amp_safe_file *);
 
-/* Removes the temporary file if it was not put in place, and frees the names. */
+/* Removes the temporary file unless it was renamed into place, and frees the names. */
 void amp_safe_file_end(amp_safe_file *);
 
-/* Put `temporary` in the place of `target`, as amp_safe_file_place does. */
+/* Replaces `target` by `temporary`, as amp_safe_file_place does. */
 amp_status amp_replace_file(const char *temporary, const char *target, amp_error *);
 
-/* Whether there is a file, or anything else, of this name; name_is_taken: or a link that leads to none. */
+/* Whether a file, or anything else, has this name; name_is_taken: a dangling link counts too. */
 int amp_file_exists(const char *path);
 int amp_name_is_taken(const char *path);
-/* Whether two names stand for one file; whether the file at a was written after that at b. Both are 0 where
- * one of them is missing. */
+/* same_file: whether two names refer to one file. is_younger: whether file a was written after b. Both are 0
+ * if a file is missing. */
 int amp_is_same_file(const char *a, const char *b);
 int amp_is_younger(const char *a, const char *b);
-/* What follows the last slash of a path; all of it where there is none. */
+/* The part of a path after its last slash, or the whole path. */
 const char *amp_file_name(const char *path);

@@ -1,14 +1,14 @@
-/* How a Darknet that is built with OpenCV reads image files in a program with a network under AMP, and in
- * threads that read images to measure them: the one place where it decodes, for training, measuring and
- * predicting. Darknet's files that call OpenCV include it. */
+/* How a Darknet built with OpenCV reads image files in a program with a network under AMP, and in threads
+ * that read images to measure them. All images for training, measuring and predicting are decoded here.
+ * Darknet's files that call OpenCV include it. */
 #ifndef DARKNET_AMP_OPENCV_HPP
 #define DARKNET_AMP_OPENCV_HPP
 
 #include "darknet_amp.h"
 
-/* 0: as in stock. 1: the image is in mat, turned as its EXIF says, as RGB (or RGBA) where is_rgb is set, else
- * in OpenCV's own order; or mat is empty, and darknet_amp_bad_image has named it. mat may be cache=ram's, and
- * is not written to. flag: imread's. */
+/* 0: as in stock. 1: mat has the image, rotated according to its EXIF data, as RGB (or RGBA) if is_rgb is
+ * set, else in OpenCV's own order; or mat is empty, and darknet_amp_bad_image has reported the file. mat may
+ * belong to cache=ram, and must not be written to. flag: as for imread. */
 static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv::Mat &mat)
 {
     const int how = 2 * flag + is_rgb; /* for the cache */

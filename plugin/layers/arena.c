@@ -1,4 +1,4 @@
-/* Placement of buffers with known lifetimes in one block: greedy by size, lowest offset first. */
+/* Places buffers with known lifetimes in one block: largest first, each at the lowest free offset. */
 #include "arena.h"
 
 #include "../tensor/status.h"
@@ -20,7 +20,7 @@ void amp_arena_keep_bytes(amp_arena *arena, size_t bytes, int forward_time, int 
     arena->requests[arena->count - 1].is_kept = 1;
 }
 
-/* The request whose buffer a slot points into; NULL: it has none. */
+/* The request whose buffer the slot points into, or NULL. */
 static amp_arena_request *request_of(const amp_arena *arena, void **slot)
 {
     for (int i = 0; i < arena->alias_count; i++)

@@ -1,4 +1,4 @@
-/* Memory for one plan, in one block. Each buffer is requested with the times of its first and last use
+/* The memory of one plan, in one block. Each buffer is requested with the times of its first and last use
  * (forward of layer i is time i; backward follows in reverse). Buffers that are not in use at the same time
  * share bytes. */
 #pragma once
@@ -12,30 +12,30 @@ typedef struct amp_arena_request {
     void **slot;
 } amp_arena_request;
 
-/* A slot whose request was dropped: it points where another one does. */
+/* A slot whose request was merged with another: it points where `as` does. */
 typedef struct amp_arena_alias { void **slot, **as; } amp_arena_alias;
 
 typedef struct amp_arena {
     amp_arena_request *requests;
-    amp_arena_alias *aliases; /* in the order in which they were made */
+    amp_arena_alias *aliases; /* in the order in which they were added */
     int count, alias_count;
     size_t room, alias_room;
     size_t total; /* bytes of the block, known after amp_arena_solve */
 } amp_arena;
 
-/* Requests bytes for the times from start to end, both included. amp_arena_bind sets *slot. */
+/* Requests bytes from time start to time end, inclusive. amp_arena_bind sets *slot. */
 void amp_arena_request_bytes(amp_arena *, size_t bytes, int start, int end, void **slot);
-/* The same for what forward keeps for backward; backward_time -1: no backward follows. */
+/* The same for what forward keeps for backward. backward_time -1: no backward follows. */
 void amp_arena_keep_bytes(amp_arena *, size_t bytes, int forward_time, int backward_time, void **slot);
 
-/* Makes two requests of equal size one buffer, in use as long as either, so that what is written through the
- * first slot is read through the second. Either may be shared with others already. */
+/* Merges two requests of equal size into one buffer, which is in use as long as either, so that data written
+ * through the first slot is read through the second. Either may already be shared. */
 void amp_arena_share(amp_arena *, void **first, void **second);
 
-/* Place all requests (largest first, each at the lowest free offset); offsets are multiples of 64. */
+/* Places all requests (largest first, each at the lowest free offset); offsets are multiples of 64. */
 void amp_arena_solve(amp_arena *);
 
-/* Point every slot into block, which holds arena->total bytes. */
+/* Points every slot into block, which has arena->total bytes. */
 void amp_arena_bind(const amp_arena *, void *block);
 
 void amp_arena_free(amp_arena *);

@@ -17,8 +17,8 @@ static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
     return amp_batchnorm_forward(node, call, &x, &y, AMP_LINEAR, error);
 }
 
-/* The backend's batch-norm backward overwrites; where the input's delta has parts already, it runs in place
- * on our own delta, which nobody reads after us, and the result is added. */
+/* The backend's batch-norm backward overwrites its result. If the input's delta already has parts, it runs in
+ * place on this layer's own delta, which is not read again, and the result is added. */
 static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_backend *b = call->backend;

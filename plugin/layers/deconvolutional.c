@@ -1,9 +1,9 @@
-/* Deconvolutional layers: y = act(batchnorm(wᵀ * x)) or act(wᵀ * x + b), with wᵀ * the transposed
+/* Deconvolutional layers: y = act(batchnorm(wᵀ * x)) or act(wᵀ * x + b), where wᵀ * is the transposed
  * convolution.
  *
- * It is the convolution from y's shape to x's, run the other way round: out = (in - 1)·stride + size - 2·pad
- * is just the height that this convolution makes `in` of, and Darknet's weights [channels
- * in][filters][size][size] are its OIHW as they stand. */
+ * It is the backward of the convolution from y's shape to x's: out = (in - 1)·stride + size - 2·pad is
+ * exactly the height for which this convolution's output has height `in`, and Darknet's weights [channels
+ * in][filters][size][size] are already in that convolution's OIHW layout. */
 #include "epilogue.h"
 
 static amp_conv_desc describe(const amp_node *node, const amp_call *call)
@@ -61,8 +61,8 @@ static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
     return amp_epilogue_forward(node, call, error);
 }
 
-/* The backend's convolution overwrites: where the input's delta has parts already, ours is made beside it and
- * added. */
+/* The backend's convolution overwrites its result. If the input's delta already has parts, the result goes to
+ * a separate buffer and is added. */
 static amp_status give_delta(amp_node *node, amp_call *call, const amp_tensor *dy, amp_error *error)
 {
     amp_backend *b = call->backend;

@@ -1,4 +1,4 @@
-/* Batch norm and activation behind matrix products: see epilogue.h. */
+/* Batch norm and activation after matrix products: see epilogue.h. */
 #include "epilogue.h"
 
 #include "../backend/activate.h"
@@ -13,7 +13,7 @@ void amp_batchnorm_plan(amp_node *node, amp_arena *arena, int forward_time, int 
 static amp_batchnorm norm_of(const amp_node *node, const amp_call *call, amp_activation activation)
 {
     const amp_layer_desc *d = &node->desc;
-    int repeats = call->again && call->training; /* normalizes by what the first time found */
+    int repeats = call->again && call->training; /* reuse the statistics of the first forward */
     return (amp_batchnorm){ .rule = d->batchnorm_rule, .activation = activation,
                             .scale = d->scales, .bias = d->biases,
                             .mean = call->training ? node->mean : d->rolling_mean,
@@ -108,8 +108,8 @@ amp_status amp_epilogue_add(amp_node *node, amp_call *call, const amp_tensor *ad
     return normalize(call, &sums, y, &norm, error);
 }
 
-/* Backward makes the output anew from the sums, which it keeps: so they are there when the shortcut's turn
- * comes, however long after the layer's. */
+/* Backward recomputes the output from the sums, which are kept: so they still exist when the shortcut runs,
+ * however much later. */
 int amp_epilogue_can_add(const amp_node *node)
 {
     amp_activation a = node->desc.activation;

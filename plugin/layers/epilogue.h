@@ -1,47 +1,47 @@
 /* What follows the matrix products of a convolutional, connected or deconvolutional layer: batch norm or a
- * bias, and the activation; behind other layers the activation alone. The sums, before any of that, have the
- * output's shape and form. */
+ * bias, then the activation; after other layers only the activation. "Sums" are the results of the products,
+ * before the epilogue; they have the output's shape and form. */
 #pragma once
 
 #include "layer.h"
 
-/* Where the statistics of batch norm lie, and who writes them (norm_of in epilogue.c):
- *   node->mean, variance: of the batch, in the arena. A training's forward writes them, backward reads them,
- *     and a forward that is repeated (call->again) normalizes by them.
- *   desc.rolling_mean, rolling_variance: the host's, which .weights files hold. The same forward moves them;
- *     a prediction normalizes by them. After a skipped step amp/parameters.c puts them back.
- * Those of batch norm inside the host's own layers are moved by its code. */
+/* Where batch norm keeps its statistics, and who writes them (norm_of in epilogue.c):
+ *   node->mean, variance: the batch's, in the arena. A training's forward writes them, backward reads them,
+ *     and a repeated forward (call->again) normalizes with them.
+ *   desc.rolling_mean, rolling_variance: the host's, which .weights files contain. The same forward updates
+ *     them; a prediction normalizes with them. After a skipped step amp/parameters.c restores them.
+ * The host's own code updates those of batch norm inside host layers. */
 
-/* A layer's batch norm with an activation behind it. plan requests memory for its batch statistics. In
- * training those count, otherwise the rolling ones. backward: dx is x's delta; it may be dy. */
+/* A layer's batch norm, followed by an activation. plan requests memory for the batch statistics, which are
+ * used in training; otherwise the rolling ones are. backward: dx is x's delta; it may be dy. */
 void amp_batchnorm_plan(amp_node *, amp_arena *, int forward_time, int backward_time);
 amp_status amp_batchnorm_forward(amp_node *, amp_call *, const amp_tensor *x, const amp_tensor *y,
                                  amp_activation, amp_error *);
 amp_status amp_batchnorm_backward(amp_node *, amp_call *, const amp_tensor *x, const amp_tensor *y,
                                   const amp_tensor *dy, const amp_tensor *dx, amp_activation, amp_error *);
 
-/* After amp_layer_ops.plan: room for what batch norm keeps, or an activation whose gradient wants its
- * input. */
+/* Call after amp_layer_ops.plan: requests memory for what batch norm keeps, or for the input of an activation
+ * whose gradient needs it. */
 void amp_epilogue_plan(amp_node *, amp_arena *, int forward_time, int backward_time);
 
-/* Whether the backend's convolution ends with the activation, so that there is no pass of its own for it. */
+/* Whether the backend's convolution applies the activation, so that it needs no pass of its own. */
 int amp_epilogue_is_fused(const amp_node *);
 
-/* Where forward's products go: into the output, or, where they must be kept for backward, beside it. */
+/* Where forward writes its products: into the output, or, if backward needs them, into a separate buffer. */
 amp_tensor amp_epilogue_sums(const amp_node *);
-/* The sums, with their bias if there is no batch norm, become the output: or wait for amp_epilogue_add, where
- * leaves_norm. */
+/* Turns the sums (with their bias, if there is no batch norm) into the output. If the node leaves_norm,
+ * amp_epilogue_add does it later. */
 amp_status amp_epilogue_forward(amp_node *, amp_call *, amp_error *);
-/* The output, rounded, plus `add` goes to y. */
+/* y = output, rounded, + add. */
 amp_status amp_epilogue_add(amp_node *, amp_call *, const amp_tensor *add, const amp_tensor *y, amp_error *);
-/* Whether a shortcut (y = x + add) may do so for this layer, on a backend that can: if nobody else reads the
- * output. */
+/* Whether a shortcut (y = x + add) may do that for this layer, if the backend supports it: only if nothing
+ * else reads the output. */
 int amp_epilogue_can_add(const amp_node *);
-/* Makes the delta of the sums, *sums, of the output's, with gradients of scales and biases. */
+/* Computes *sums, the delta of the sums, from the output's delta, and the gradients of scales and biases. */
 amp_status amp_epilogue_backward(amp_node *, amp_call *, amp_tensor *sums, amp_error *);
-/* Whether the layer's backward does so, with batch norm or an activation. */
+/* Whether that changes the delta, because of batch norm or an activation. */
 int amp_epilogue_changes_delta(const amp_node *);
-/* Where: in place of the output's, unless the node keeps that one. */
+/* Where it is written: over the output's delta, unless the node keeps that one. */
 amp_tensor amp_epilogue_sums_delta(const amp_node *);
-/* The output's delta becomes that of the activation's input, in place. */
+/* Turns the output's delta into that of the activation's input, in place. */
 amp_status amp_epilogue_activation_backward(amp_node *, amp_call *, amp_error *);

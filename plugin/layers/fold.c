@@ -1,6 +1,6 @@
-/* Folding is done here, on the program's side, whatever the backend: a network that only predicts loads its
- * weights once. They pass through a stage of some filters at a time, for a device's memory is not read from
- * here. */
+/* Folding runs on the CPU with every backend: a network that only predicts loads its weights once. Weights
+ * pass through a staging buffer of some filters at a time, because a device's memory cannot be read
+ * directly. */
 #include "fold.h"
 
 #include <float.h>
@@ -8,12 +8,12 @@
 
 #include "../backend/batchnorm_rules.h"
 
-enum { STAGE = 1 << 16 }; /* numbers of a stage, or one filter's if those are more */
+enum { STAGE = 1 << 16 }; /* numbers in the staging buffer; more if one filter has more */
 
-/* What batch norm multiplies a filter's products by, and adds. */
+/* Batch norm as a linear function: a filter's products are multiplied by gain, then bias is added. */
 typedef struct line { double gain, bias; } line;
 
-/* `lines` has room for all filters; scratch for as many floats. */
+/* `lines` has an entry per filter; scratch has as many floats. */
 static amp_status read_lines(const amp_node *node, amp_backend *b, line *lines, float *scratch,
                              amp_error *error)
 {
@@ -32,11 +32,12 @@ static amp_status read_lines(const amp_node *node, amp_backend *b, line *lines, 
     return AMP_OK;
 }
 
-/* A node's lines and a stage for its weights, and whether all that comes of them is in the dtype's range. */
+/* A node's lines, the staging buffer for its weights, and whether all folded numbers fit the dtype's
+ * range. */
 typedef struct fold {
     const amp_node *node;
     amp_backend *backend;
-    size_t window, rows; /* numbers of a filter; filters of a stage */
+    size_t window, rows; /* numbers per filter; filters per stage */
     line *lines;
     float *stage;
     int fits;
@@ -63,7 +64,7 @@ static amp_status fold_make(const amp_node *node, amp_backend *b, fold *f, amp_e
     return status;
 }
 
-/* Folds filter by filter. to: the backend's memory; NULL: nowhere. */
+/* Folds filter by filter. to: in the backend's memory; NULL: only check the range. */
 static amp_status fold_weights(fold *f, float *to, amp_error *error)
 {
     static const double largest[] = { [AMP_FP32] = FLT_MAX, [AMP_FP16] = 65504, [AMP_BF16] = 0x1.fep127 };
@@ -80,7 +81,7 @@ static amp_status fold_weights(fold *f, float *to, amp_error *error)
             int fits = fabs(l->bias) <= FLT_MAX;
             for (size_t i = 0; i < f->window; i++) {
                 double folded = l->gain * (double)w[i];
-                fits &= fabs(folded) <= most; /* not where it is NaN */
+                fits &= fabs(folded) <= most; /* false for NaN */
                 w[i] = (float)folded;
             }
             f->fits &= fits;

@@ -1,5 +1,5 @@
-/* A layer that the host runs itself, with its own fp32 code on fp32 NCHW buffers. Inputs and deltas are cast
- * to and from that form. */
+/* A layer that the host runs with its own fp32 code on fp32 NCHW buffers. Inputs and deltas are cast to and
+ * from that form. */
 #include "layer.h"
 
 static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
@@ -8,7 +8,7 @@ static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
     for (int i = node->desc.input_count - 1; i >= 0; i--)
         AMP_TRY(amp_value_read(call, node->inputs[i], AMP_FORM_PLAIN, &x, error));
     amp_value_write(node->output);
-    /* As Darknet does before each layer: what the layer adds to its own delta starts from zero. */
+    /* Like Darknet before each layer: the layer adds to its own delta, which must start from zero. */
     amp_tensor delta = amp_value_delta(node->output, AMP_FORM_PLAIN);
     if (delta.data && call->keeps_state)
         AMP_TRY(call->backend->zero(call->backend, delta.data, amp_tensor_bytes(&delta), error));
@@ -19,7 +19,7 @@ static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
                                 error);
 }
 
-/* The host's backward adds to its inputs' deltas itself, so these must hold numbers first. */
+/* The host's backward adds to its inputs' deltas, so these must be initialized first. */
 static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_backend *b = call->backend;
@@ -31,7 +31,7 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
     }
     amp_value *input = node->inputs[0];
     amp_tensor x = amp_value_data(input, AMP_FORM_PLAIN), dx = amp_value_delta(input, AMP_FORM_PLAIN);
-    /* A layer with several inputs adds to the deltas of all of them; one with a single input accepts NULL. */
+    /* A layer with several inputs adds to all their deltas; one with a single input accepts NULL. */
     float *target = input->wants_delta || node->desc.input_count > 1 ? dx.data : NULL;
 
     float *momentum[AMP_MAX_PARAMS];

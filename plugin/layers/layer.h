@@ -1,16 +1,15 @@
-/* What a layer is to the engine: a description that the host gives, a kind, and a node that computes forward
- * and backward with the backend's operations. Each kind has a file of its own, which defines its
- * amp_layer_ops: all that the rest of the program knows of the kind it asks there. */
+/* A layer as the engine sees it: a description from the host, a kind, and a node that computes forward and
+ * backward with the backend's operations. Each kind has its own file, which defines its amp_layer_ops: the
+ * rest of the program knows nothing else about the kind. */
 #pragma once
 
 #include "../backend/backend.h"
 #include "arena.h"
 #include "value.h"
 
-/* ---- what a kind tells ---- */
+/* ---- what a kind defines ---- */
 
-/* The autocast classes, as torch.amp has them: what decides the form that a layer computes in
- * (amp/autocast.c). */
+/* The autocast classes, as in torch.amp: what decides the form a layer computes in (amp/autocast.c). */
 typedef enum amp_autocast_class {
     AMP_CLASS_LOWER,    /* half in, fp32 accumulation, half out */
     AMP_CLASS_FOLLOWS,  /* the form of its input */
@@ -18,39 +17,38 @@ typedef enum amp_autocast_class {
     AMP_CLASS_FP32      /* the host's own fp32 layer */
 } amp_autocast_class;
 
-/* Activation checkpointing: what backward makes again of a layer's forward, so that its memory is free in
+/* Activation checkpointing: what backward recomputes of a layer's forward, so that its memory is free in
  * between. */
 typedef enum amp_recompute {
     AMP_RECOMPUTE_NOTHING,
-    AMP_RECOMPUTE_OUTPUT, /* the output, from the sums that batch norm keeps: costs no matrix product */
-    AMP_RECOMPUTE_ALL     /* all that forward makes, from its inputs */
+    AMP_RECOMPUTE_OUTPUT, /* the output, from the sums that batch norm keeps: no matrix product */
+    AMP_RECOMPUTE_ALL     /* everything that forward computes, from its inputs */
 } amp_recompute;
 
-/* Whether backward reads a tensor again, which decides how long it lives. */
+/* Whether backward reads a tensor again, which decides its lifetime. */
 typedef enum amp_backward_reads {
     AMP_READS_NOT,
     AMP_READS,
-    AMP_READS_FOR_GRADIENT /* only where the gradient of the layer's activation is a function of it */
+    AMP_READS_FOR_GRADIENT /* only if the gradient of the layer's activation depends on it */
 } amp_backward_reads;
 
-/* What follows what a layer makes of its inputs, in epilogue.h's functions. */
+/* Which of epilogue.h's functions follow the kind's own computation. */
 typedef enum amp_epilogue {
     AMP_EPILOGUE_NONE,
-    AMP_EPILOGUE_ACTIVATION, /* its activation */
-    AMP_EPILOGUE_WHOLE       /* batch norm or a bias too; backward makes a delta of the sums */
+    AMP_EPILOGUE_ACTIVATION, /* the activation */
+    AMP_EPILOGUE_WHOLE       /* batch norm or a bias too; backward computes a delta of the sums */
 } amp_epilogue;
 
-/* The matrix products of a forward: `groups` of them, each of (out, in · window) by (in · window, places)
- * numbers. Where a training pass makes gradients of weights, or of the input, each takes as many again. */
+/* The matrix products of a forward: `groups` products of (out, in · window) by (in · window, places) numbers.
+ * In a training pass, gradients of weights take as many again, and so does the gradient of the input. */
 typedef struct amp_products {
-    int groups, in, out;       /* channels of a group; of a connected layer, all inputs and outputs */
-    size_t window, places;     /* numbers of a channel in a window; how often a window is multiplied in a
-                                  pass */
-    const char *out_key;       /* the .cfg's key that `out` comes of: "filters" */
-    int turned;                /* the backend's convolution is that of backward, from `out` to `in` */
+    int groups, in, out;       /* channels of a group; for a connected layer, all inputs and outputs */
+    size_t window, places;     /* window: numbers per channel in a window; places: windows per pass */
+    const char *out_key;       /* the .cfg's key that sets `out`: "filters" */
+    int turned;                /* uses the backend's convolution backward, from `out` to `in` */
 } amp_products;
 
-/* A multiplication and an addition count as two. */
+/* Counts a multiply-add as two operations. */
 static inline double amp_products_operations(amp_products p)
 {
     return 2.0 * p.groups * p.in * p.out * (double)p.window * (double)p.places;
@@ -62,38 +60,39 @@ struct amp_call;
 typedef struct amp_layer_ops {
     amp_autocast_class class;
     amp_backward_reads backward_reads_input, backward_reads_output;
-    /* What checkpoint=auto may have repeated, because it takes a pass over memory and no matrix product. Not
-     * of layers that read others far before them, which would have to be repeated too. */
+    /* What checkpoint=auto may repeat: what takes a pass over memory but no matrix product. Not for layers
+     * that read others far before them, which would have to be repeated too. */
     amp_recompute repeats;
     amp_epilogue epilogue;
-    /* In a network that is only predicted with, batch norm may go into its weights, and the activation into
-     * its convolution (fold.h). */
+    /* In a network that only predicts, batch norm may be folded into its weights, and the activation into its
+     * convolution (fold.h). */
     int folds;
-    /* In training, forward writes the batch's statistics to node->mean and variance, and moves rolling_mean
-     * and rolling_variance of the description (epilogue.c). Else the host's own code moves its statistics. */
+    /* In training, forward writes the batch's statistics to node->mean and variance, and updates the
+     * description's rolling_mean and rolling_variance (epilogue.c). If 0, the host's own code updates any
+     * statistics. */
     int normalizes;
-    /* A loss that AMP computes itself. Its forward already writes its part of the input's delta, times the
-     * loss scale. */
+    /* A loss that AMP computes itself. Its forward also writes its part of the input's delta, times the loss
+     * scale. */
     int makes_loss;
-    int draws_numbers; /* of the host's generator, in a training's forward */
-    int chooses;       /* each output is one of the input's numbers, and backward gives its delta to that one:
-                          where rounding makes two equal, to another than fp32 would */
-    /* NULL: it has none. */
+    int draws_numbers; /* a training's forward draws from the host's random number generator */
+    int chooses;       /* each output is one of the input's numbers, and backward passes its delta to that
+                          number; if rounding makes two equal, it may be another one than in fp32 */
+    /* NULL: it has no matrix products. */
     amp_products (*products)(const struct amp_node *);
-    /* How many of its inputs, from the first on, get the output's delta as it is (behind its activation), so
-     * that one buffer may serve for all. Two: the output is their sum and nothing else, which a batch norm
-     * before it may add. NULL: none. */
+    /* The number of inputs, counted from the first, whose delta equals the output's (after its activation),
+     * so that they may share a buffer. Two: the output is exactly their sum, which a batch norm before it may
+     * compute. NULL: none. */
     int (*passes_delta)(const struct amp_node *);
-    /* Create backend objects and request buffers of the arena at this shape. forward_time and backward_time
-     * are the arena's clock; backward_time is -1 where no backward follows. NULL: nothing is to be done. */
+    /* Creates backend objects and requests buffers of the arena at this shape. forward_time and backward_time
+     * are times of the arena's clock; backward_time is -1 if no backward follows. NULL: nothing to do. */
     amp_status (*plan)(struct amp_node *, struct amp_call *, amp_arena *, int forward_time, int backward_time,
                        amp_error *);
     amp_status (*forward)(struct amp_node *, struct amp_call *, amp_error *);
-    /* The output's delta is settled in its home form before the call, and may be overwritten. */
+    /* The output's delta is complete in its home form before the call, and may be overwritten. */
     amp_status (*backward)(struct amp_node *, struct amp_call *, amp_error *);
 } amp_layer_ops;
 
-/* The kinds. What is none of the others runs in the host's own fp32 code, on fp32 NCHW buffers. */
+/* The kinds. All other layers run the host's own fp32 code on fp32 NCHW buffers (amp_host_ops). */
 extern const amp_layer_ops amp_host_ops, amp_convolutional_ops, amp_deconvolutional_ops, amp_batchnorm_ops,
     amp_activation_ops, amp_maxpool_ops, amp_avgpool_ops, amp_upsample_ops, amp_reorg_ops, amp_dropout_ops,
     amp_yolo_ops, amp_route_ops, amp_shortcut_ops, amp_multiply_ops;
@@ -102,54 +101,54 @@ extern const amp_layer_ops amp_host_ops, amp_convolutional_ops, amp_deconvolutio
 
 /* ---- what the host describes ---- */
 
-/* A trainable array of the host's, described once. */
+/* A trainable array of the host. */
 typedef struct amp_param_desc {
     const char *name;       /* "weights", "biases", "scales", "input_layer.weights" */
-    float *master;          /* fp32, the host's */
-    float **gradient_slot;  /* where the host keeps its weight_updates pointer: momentum between steps; points
-                               at the engine's gradient array while the host's own backward runs */
+    float *master;          /* fp32, owned by the host */
+    float **gradient_slot;  /* where the host stores its weight_updates pointer: momentum between steps;
+                               the engine's gradient array while the host's own backward runs */
     size_t count;
-    int decays;             /* SGD decays weights, not biases and scales */
-    int unsaved;            /* the host's weights file does not hold it: a sidecar must */
-    float clip;             /* kept within ±clip after each update; 0 is off */
+    int decays;             /* SGD decays it: weights, but not biases and scales */
+    int unsaved;            /* not in the host's weights file, so a sidecar must hold it */
+    float clip;             /* clamped to ±clip after each update; 0 is off */
 } amp_param_desc;
 
-/* What forward changes and a skipped step must restore: rolling statistics, a recurrent layer's state. */
+/* State that forward changes and a skipped step must restore: rolling statistics, a recurrent layer's
+ * state. */
 typedef struct amp_statistics_desc {
     float *array;
     size_t count;
     int unsaved; /* as in amp_param_desc */
-    float rolling_factor; /* as in amp_batchnorm_rule; 0: it is no rolling statistic, but a state */
+    float rolling_factor; /* as in amp_batchnorm_rule; 0: a state, not a rolling statistic */
 } amp_statistics_desc;
 
 enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 }; /* lstm: 8 connected × 3 arrays; × 2, and its two
                                                           states */
 
-/* One layer as the host describes it. inputs, params, statistics and yolo belong to the description; what
- * else pointers point to is the host's and outlives the engine. Shapes change with a resize, the rest does
- * not. */
+/* One layer as the host describes it. The description owns inputs, params, statistics and yolo; the host owns
+ * everything else that pointers point to, and it outlives the engine. Only shapes change with a resize. */
 typedef struct amp_layer_desc {
     const amp_layer_ops *kind;
     const char *type;           /* the .cfg section's name, for messages */
-    const char *why_host;       /* AMP_LAYER_HOST: why AMP does not compute it, in a few words; else NULL */
+    const char *why_host;       /* AMP_LAYER_HOST: in a few words, why AMP does not compute it; else NULL */
     amp_shape output;           /* n,c,h,w; flat outputs have h = w = 1 */
-    int *inputs, input_count;   /* producers' indices, -1 is the image; the previous layer first */
+    int *inputs, input_count;   /* indices of the producers, the previous layer first; -1 is the image */
     int keep_fp32;              /* amp=0 in its section */
-    int recompute;              /* checkpoint=1 in its section: backward makes its output again */
+    int recompute;              /* checkpoint=1 in its section: backward recomputes its output */
     int is_loss;                /* has a cost; its forward writes a delta */
     int is_truth;               /* its fp32 output replaces the truth of later layers */
-    int stops_backward;         /* backward ends above this layer */
+    int stops_backward;         /* this layer and those before it compute no backward */
     int no_backward;            /* passes no gradient to its inputs (crop) */
     int lends_products;         /* AMP_LAYER_HOST: the backend's gemm computes its matrix products, in the
                                    dtype */
 
-    amp_activation activation;  /* of layers with an epilogue, and of [activation] */
+    amp_activation activation;  /* for layers with an epilogue, and [activation] */
     int batch_normalize;
-    union { /* the settings of its kind, by the names of the .cfg's keys */
+    union { /* settings of its kind, named like the .cfg's keys */
         struct amp_convolution_settings {
             int filters, size, stride, pad; /* size 0: the whole input, as in a connected layer; pad counts
                                                pixels, not elements */
-            int stride_x, dilation, groups; /* as amp_conv_desc has them */
+            int stride_x, dilation, groups; /* as in amp_conv_desc */
         } convolution;                      /* deconvolutional layers too */
         struct amp_maxpool_settings { int size, stride, pad; } maxpool;
         struct amp_upsample_settings { int stride; float scale; } upsample;
@@ -158,19 +157,19 @@ typedef struct amp_layer_desc {
         struct amp_route_settings { int groups, group_id; } route;
         struct amp_shortcut_settings { float alpha, beta; } shortcut;
     };
-    const amp_yolo_desc *yolo;  /* of a yolo layer; else NULL */
+    const amp_yolo_desc *yolo;  /* for a yolo layer; else NULL */
 
     float *weights, *biases, *scales, *rolling_mean, *rolling_variance;
     amp_batchnorm_rule batchnorm_rule;
     float rate_scale;
-    amp_param_desc *params;             /* AMP_MAX_PARAMS at most */
-    amp_statistics_desc *statistics;    /* AMP_MAX_STATISTICS at most */
+    amp_param_desc *params;             /* at most AMP_MAX_PARAMS */
+    amp_statistics_desc *statistics;    /* at most AMP_MAX_STATISTICS */
     int param_count, statistics_count;
 } amp_layer_desc;
 
 _Static_assert(sizeof(amp_layer_desc) <= 512, "what is large belongs behind a pointer");
 
-/* How many of a layer's inputs are the output of layer `producer`, or the image if that is -1. */
+/* How many of a layer's inputs are the output of layer `producer` (-1: the image). */
 static inline int amp_layer_reads(const amp_layer_desc *d, int producer)
 {
     int reads = 0;
@@ -183,32 +182,32 @@ struct amp_network_desc; /* amp/plan.h */
 /* The functions of the host that the engine calls while it runs. */
 typedef struct amp_host {
     void *context;
-    /* Describes the layers as they are now, for passes of `batch` images. *out is freed with
+    /* Describes the layers in their current state, for passes of `batch` images. The caller frees *out with
      * amp_network_desc_free. */
     amp_status (*describe)(void *context, int batch, struct amp_network_desc *out, amp_error *);
-    /* Make the fp32 NCHW buffers exist exactly where needed (arrays of flags, one per layer), and free the
+    /* Allocates exactly the fp32 NCHW buffers that are needed (arrays of flags, one per layer), and frees the
      * others. */
     amp_status (*prepare_buffers)(void *context, const char *needs_output, const char *needs_delta,
                                   amp_error *);
     float *(*output)(void *context, int layer);
     float *(*delta)(void *context, int layer);
-    /* Run the host's own layer: input is the fp32 NCHW output of its first producer; input_delta is what its
-     * backward adds to, or NULL. */
+    /* Runs the host's own layer. input: the fp32 NCHW output of its first producer; input_delta: its backward
+     * adds to this, or NULL. */
     void (*forward)(void *context, int layer, float *input, int training);
     void (*backward)(void *context, int layer, float *input, float *input_delta, int training);
-    /* The labels that a loss of AMP's own reads, where the backend can; NULL: there are none. */
+    /* The labels for a loss that AMP computes, where the backend can read them; NULL: there are none. */
     const float *(*labels)(void *context, int layer);
-    /* Takes the result of a loss that AMP computes itself, of the forward that just ran, with each image's
-     * part of the cost; `loss` is called after it. */
+    /* Receives the result of a loss that AMP computed in the last forward, with each image's part of the
+     * cost; `loss` is called after it. */
     void (*found)(void *context, int layer, const amp_yolo_result *, const double *image_costs);
-    /* A loss layer's value of the forward that just ran. */
+    /* A loss layer's value in the last forward. */
     float (*loss)(void *context, int layer);
-    /* count numbers in [0,1) from the host's own generator, for dropout. */
+    /* Draws count numbers in [0,1) from the host's own generator, for dropout. */
     void (*random_uniform)(void *context, float *numbers, size_t count);
 } amp_host;
 
-/* What outlives a plan: gradients of a layer's parameters, in the order of desc->params, inside the engine's
- * arena. */
+/* Gradients of a layer's parameters, in the order of desc->params, inside the engine's memory. They outlive a
+ * plan. */
 typedef struct amp_gradients { float *weights, *biases, *scales; float *all[AMP_MAX_PARAMS]; } amp_gradients;
 
 typedef struct amp_node amp_node;
@@ -220,81 +219,83 @@ typedef struct amp_call {
     int training;      /* batch statistics, dropout */
     int keeps_state;   /* a backward follows */
     int direct;        /* amp_conv_desc.direct */
-    int outline;       /* the plan is only for sizes: the backend makes nothing for it */
+    int outline;       /* the plan is only for sizes: the backend creates no objects */
     int shown;         /* an observer reads each layer's output */
-    int again;         /* a forward that backward repeats: batch statistics and dropout's mask are those of
-                          the first time, and rolling statistics stay */
-    float loss_scale;          /* what forward multiplies the delta of a loss by: nothing else brings it into
-                                  a step */
-    amp_yolo_result *results;  /* theirs, in the backend's memory: one each */
-    double *image_costs;       /* ... and for each as many as the pass has images */
-    const amp_batchnorm_ranks *ranks; /* whose images are one batch to batch norm; NULL: this pass's alone */
+    int again;         /* backward repeats a forward: it reuses the first one's batch statistics and
+                          dropout mask, and does not update rolling statistics */
+    float loss_scale;          /* forward multiplies the delta of a loss by this; the loss scale enters a
+                                  step nowhere else */
+    amp_yolo_result *results;  /* results of AMP's losses, one each, in the backend's memory */
+    double *image_costs;       /* and each one's costs per image of the pass */
+    const amp_batchnorm_ranks *ranks; /* ranks whose images batch norm treats as one batch; NULL: only this
+                                         pass's images */
 } amp_call;
 
 /* A layer at one shape. */
 struct amp_node {
     amp_layer_desc desc;
     int index;
-    amp_form form;             /* the form it computes in; its output's home, but yolo's is PLAIN */
+    amp_form form;             /* the form it computes in, and its output's home (except for yolo: PLAIN) */
     amp_dtype dtype;           /* of that form */
-    amp_dtype products;        /* what its matrix products run in, if it has any: dtype, unless it lends
+    amp_dtype products;        /* dtype of its matrix products, if any: `dtype`, unless the layer lends
                                   them */
     amp_value **inputs, *output;
-    int computes_backward;     /* some gradient is wanted from it */
+    int computes_backward;     /* at least one gradient is needed from it */
     const amp_gradients *gradients;
 
     amp_conv *conv;
     int predicts;              /* the plan folds: nothing is kept for a backward */
-    int folded;                /* ... and the layer's batch norm lies in its weights (fold.h), */
-    float *folded_bias;        /* ... and in this bias: the backend's memory, made with the copies of
+    int folded;                /* the layer's batch norm is folded into its weights (fold.h) */
+    float *folded_bias;        /* and into this bias, in the backend's memory, made with the copies of
                                   weights */
-    amp_recompute recompute;   /* in backward, at the time again_time of the arena's clock; -1: nobody asks */
+    amp_recompute recompute;   /* repeated in backward, at again_time of the arena's clock; -1: not needed */
     int again_time;
     void *pre_activation;      /* the epilogue's sums (epilogue.h), kept for backward */
-    void *pre_activation_again; /* ... and where backward makes it anew: exchanged as amp_value.data_again */
+    void *pre_activation_again; /* where backward recomputes it: exchanged like amp_value.data_again */
     float *mean, *variance;    /* batch statistics, c elements each */
-    int leaves_norm;           /* forward ends with the sums, unless it is shown: the shortcut that alone
-                                  reads the output writes its own from them, */
-    amp_node *norm_of;         /* that one's: whose batch norm it makes */
-    int keeps_delta;           /* backward leaves the output's delta as it is, for a value that shares it, */
-    void *sums_delta;          /* ... and makes that of the sums (epilogue.h) here */
-    void *delta_part;          /* deconvolutional: its part of the input's delta, where others give theirs
-                                  too */
-    void *kept;                /* what else its kind's forward leaves for backward, in the arena: max
-                                  pooling's choice, dropout's mask */
-    void *table;               /* what its kind's plan made in the backend's memory, which goes with the node:
-                                  reorg's indices, yolo's classes; NULL: nothing */
-    int result;                /* of a loss of AMP's own: which of call->results is its */
+    int leaves_norm;           /* forward ends with the sums (unless an observer sees it): the shortcut
+                                  that alone reads the output computes its own from them */
+    amp_node *norm_of;         /* in that shortcut: the node whose batch norm it computes */
+    int keeps_delta;           /* backward does not change the output's delta, because another value shares
+                                  it */
+    void *sums_delta;          /* and writes the delta of the sums (epilogue.h) here */
+    void *delta_part;          /* deconvolutional: its part of the input's delta, if others add to it too */
+    void *kept;                /* whatever else its kind's forward keeps for backward, in the arena: max
+                                  pooling's indices, dropout's mask */
+    void *table;               /* what its kind's plan created in the backend's memory, freed with the
+                                  node: reorg's indices, yolo's classes; or NULL */
+    int result;                /* for a loss that AMP computes: its index in call->results */
 };
 
-/* The node's operations. They do what the ops say; an error's line begins with the layer, and the backend's
- * ranges are named after it. */
+/* The node's operations, as described in amp_layer_ops. An error's line begins with the layer, and the
+ * backend's profiler ranges are named after it. */
 amp_status amp_node_plan(amp_node *, amp_call *, amp_arena *, int forward_time, int backward_time,
                          amp_error *);
-void amp_node_drop_weights(amp_node *, amp_backend *); /* give the copies back, until they are loaded again */
+void amp_node_drop_weights(amp_node *, amp_backend *); /* free the copies until they are loaded again */
 amp_status amp_node_forward(amp_node *, amp_call *, amp_error *);
 amp_status amp_node_backward(amp_node *, amp_call *, amp_error *);
 
-/* Activation checkpointing, in backward: makes what node->recompute says in its second place.
- * amp_node_exchange returns to the first, for the next forward. */
+/* Activation checkpointing, in backward: recomputes what node->recompute says into its second buffer.
+ * amp_node_exchange returns to the first one, for the next forward. */
 amp_status amp_node_forward_again(amp_node *, amp_call *, amp_error *);
 void amp_node_exchange(amp_node *);
 /* Whether backward reads the node's inputs, or its output, again. */
 int amp_node_reads_input(const amp_node *);
 int amp_node_reads_output(const amp_node *);
-/* Whether the epilogue's sums lie beside the output: backward makes the activation's input of them. */
+/* Whether the epilogue's sums are in a buffer of their own: backward computes the activation's input from
+ * them. */
 int amp_node_keeps_sums(const amp_node *);
 
-/* For plan: that what the layer makes of its input is what the host describes; `check` is what the user
+/* For plan: checks that the shape the layer computes is the one the host describes; `check` is what the user
  * should look at. */
 amp_status amp_node_check_shape(const amp_node *, amp_shape made, const char *check, amp_error *);
 
 /* For plan: fills node->table. */
 amp_status amp_node_make_table(amp_node *, amp_call *, const void *table, size_t bytes, amp_error *);
 
-/* Loads the weights of all convolutions among `count` nodes, in one go; an error's line begins with the
- * layer, if one is to blame. */
+/* Loads the weights of all convolutions among `count` nodes at once. An error's line begins with the layer,
+ * if one is at fault. */
 amp_status amp_nodes_load_weights(amp_node *nodes, int count, amp_backend *, amp_error *);
 
-/* Frees what plan made (not arena memory). */
+/* Frees what plan created (not arena memory). */
 void amp_node_release(amp_node *node, amp_backend *backend);

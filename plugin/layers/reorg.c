@@ -1,5 +1,5 @@
 /* The [reorg] layer: a fixed rearrangement of each image, in all of Darknet's modes (stride, reverse,
- * flatten, extra), as tables of indices.
+ * flatten, extra), as index tables.
  *
  * Darknet's reorg works on flat NCHW memory: with r = c/stride², element (k,j,i) of a (c,h,w) array
  * corresponds to flat element ((k%r)·h·s + j·s + (k/r)/s)·w·s + i·s + (k/r)%s of the other (blas.c,
@@ -13,7 +13,7 @@ static int32_t nhwc_of_nchw(amp_shape s, size_t flat)
     return (int32_t)(flat % plane * s.c + flat / plane);
 }
 
-/* For each flat NCHW index of the output, the flat NCHW index of the input it takes; -1 for none. */
+/* For each flat NCHW index of the output, the flat NCHW index of its input; -1 for none. */
 static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
 {
     size_t plane = (size_t)in.h * in.w;
@@ -31,8 +31,8 @@ static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
     return (long)(((k2 + offset * r) * h + h2 / s) * w + w2 / s);
 }
 
-/* The table has the map of forward, an entry for each element of the output, and then that of backward, one
- * for each of the input: no two elements of the output come from the same one. */
+/* The table has forward's map, one entry per element of the output, followed by backward's, one per element
+ * of the input: no two output elements come from the same input element. */
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {

@@ -1,5 +1,5 @@
-/* The [route] layer: its inputs' channels side by side, or of each the group_id-th of `groups` equal parts.
- * With inputs of different sizes it is a host layer. */
+/* The [route] layer: concatenates its inputs' channels, or one part of each, the group_id-th of `groups`
+ * equal ones. With inputs of different sizes it is a host layer. */
 #include "layer.h"
 
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
@@ -18,7 +18,7 @@ static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int for
     return AMP_OK;
 }
 
-/* Channels that the layer takes of an input, from their group_id-fold on. */
+/* How many channels the layer takes from input i; the first one is group_id times this number. */
 static int part_of(const amp_node *node, int i) { return node->inputs[i]->shape.c / node->desc.route.groups; }
 
 static amp_status forward(amp_node *node, amp_call *call, amp_error *error)

@@ -1,12 +1,12 @@
-/* Runs a node's operations. Adds the layer to an error's message, which a backend cannot name, and names
- * layer and phase for a profiler. */
+/* Runs a node's operations, and adds what a backend does not know: the layer's name to an error's message,
+ * and the layer and phase for a profiler. */
 #include <string.h>
 
 #include "../backend/activate.h"
 #include "epilogue.h"
 #include "fold.h"
 
-/* Begins the profiler's range of one phase, if there is a profiler. */
+/* Begins a phase's range in the profiler, if there is one. */
 static void begin(const amp_node *node, amp_backend *backend, const char *phase)
 {
     char name[64];

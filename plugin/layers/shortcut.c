@@ -1,9 +1,9 @@
-/* The [shortcut] layer: y = act(alpha·x + beta·(from + from2 + ...)), over the channels that both have, and
- * the pixels that correspond; several only where all have x's. */
+/* The [shortcut] layer: y = act(alpha·x + beta·(from + from2 + ...)), over the channels that both have and
+ * the pixels that correspond. Several `from` layers only if all have x's shape. */
 #include "../backend/activate.h"
 #include "epilogue.h"
 
-/* The batch norm of the layer before, and the sum. */
+/* The previous layer's batch norm and the sum, in one pass. */
 static amp_status forward_from_sums(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_tensor from, y = amp_value_write(node->output);
@@ -38,10 +38,11 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
     amp_tensor d = amp_value_delta(node->output, node->form);
     int accumulate;
     AMP_TRY(amp_epilogue_activation_backward(node, call, error));
-    if (input->wants_delta) { /* alpha everywhere, as Darknet: in forward it applies only where pixels
-                                 correspond */
+    if (input->wants_delta) { /* alpha applies to all pixels, as in Darknet, although forward applies it
+                                 only to pixels that correspond */
         amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);
-        if (dx.data != d.data) /* else one buffer (plan.c, share_deltas): nothing to copy, here and below */
+        if (dx.data != d.data) /* otherwise they share a buffer (plan.c, share_deltas): nothing to copy,
+                                  here and below */
             AMP_TRY(b->channels(b, &d, 0, &dx, 0, d.shape.c, node->desc.shortcut.alpha, accumulate, error));
     }
     for (int k = 1; k < node->desc.input_count; k++) {

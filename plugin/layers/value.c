@@ -1,4 +1,4 @@
-/* Lazy casts and the summing of deltas. */
+/* Lazy casts, and summing of deltas. */
 #include "value.h"
 
 #include "layer.h"

@@ -1,9 +1,8 @@
 /* A value: what one layer produces, with its delta, in up to three forms.
  *
- * The producer writes its home form. A consumer that computes in another form asks for that one, and the
- * value is cast once and remembered: at most one cast per producer and form in a step. Consumers add their
- * part of the delta in their own form; before the producer's backward the parts are summed in the home
- * form. */
+ * The producer writes its home form. When a consumer asks for another form, the value is cast once and the
+ * cast is kept: at most one cast per producer and form in a step. Consumers add their parts of the delta in
+ * their own form; before the producer's backward the parts are summed in the home form. */
 #pragma once
 
 #include "../tensor/status.h"
@@ -21,11 +20,11 @@ typedef struct amp_value {
     amp_shape shape;
     amp_form home;
     amp_dtype low_dtype;
-    int wants_delta;     /* backward goes on into the producer */
-    int delta_parts;     /* how many inputs of consumers give a part of its delta */
+    int wants_delta;     /* backward continues into the producer */
+    int delta_parts;     /* how many inputs of consumers contribute to its delta */
     void *data[AMP_FORMS], *delta[AMP_FORMS];
-    void *data_again[AMP_FORMS]; /* activation checkpointing: where backward makes the data anew; while it is
-                                    in use there, this and data are exchanged (amp_value_exchange) */
+    void *data_again[AMP_FORMS]; /* activation checkpointing: where backward recomputes the data; while
+                                    that is in use, this and data are exchanged (amp_value_exchange) */
     char data_valid[AMP_FORMS], delta_valid[AMP_FORMS];
 } amp_value;
 
@@ -34,19 +33,18 @@ struct amp_call;
 amp_tensor amp_value_data(const amp_value *, amp_form);
 amp_tensor amp_value_delta(const amp_value *, amp_form);
 
-/* The producer is about to write its home form. */
+/* For the producer, which is about to write the home form. */
 amp_tensor amp_value_write(amp_value *);
 
-/* Activation checkpointing: from now on the data lies in the other of its two places, or in the first again.
- * Nothing there is valid. */
+/* Activation checkpointing: switches between the data's two buffers. The data there is not valid yet. */
 void amp_value_exchange(amp_value *);
 
-/* The value in a consumer's form, cast if it is not there yet. */
+/* The value in a consumer's form; casts it if necessary. */
 amp_status amp_value_read(struct amp_call *, amp_value *, amp_form, amp_tensor *out, amp_error *);
 
-/* Where a consumer writes its part of the delta, and whether it must add to what is there. Only with
+/* Where a consumer writes its part of the delta, and whether it must add to existing numbers. Only with
  * wants_delta. */
 amp_tensor amp_value_delta_target(amp_value *, amp_form, int *accumulate);
 
-/* Sum all parts into the home form. *any is 0 when no consumer contributed. */
+/* Sums all parts into the home form. *any is 0 if no consumer contributed. */
 amp_status amp_value_settle_delta(struct amp_call *, amp_value *, int *any, amp_error *);

@@ -3,7 +3,7 @@
  * it. */
 #include "layer.h"
 
-/* The table of classes, where the backend reads it. */
+/* Makes the table of classes in the backend's memory. */
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
@@ -52,7 +52,7 @@ static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
                                     call->image_costs + node->result * x.shape.n, error);
 }
 
-/* The delta of layers that read the output is passed on unchanged, as in Darknet. */
+/* Passes the delta from layers that read the output on unchanged, as Darknet does. */
 static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
     int accumulate;

@@ -2,7 +2,7 @@
  * change.
  *
  * Both round to nearest, ties to even (IEEE 754-2019, 4.3.1), overflow to infinity, keep NaN a (quiet) NaN;
- * fp16 keeps subnormals. Backends vectorise; these are the definition they are tested against. */
+ * fp16 keeps subnormals. Backends vectorise the conversions; these are the reference for their tests. */
 #pragma once
 
 #include <stdint.h>
@@ -19,12 +19,12 @@ static inline float amp_bits_float(uint32_t bits)
     float value; memcpy(&value, &bits, sizeof value); return value;
 }
 
-/* True for every number but inf and NaN; looks at bits because -Ofast deletes isfinite. */
+/* True for every number except inf and NaN. Compares bits, because -Ofast deletes isfinite. */
 static inline int amp_is_finite(float value) { return (amp_float_bits(value) & 0x7f800000u) != 0x7f800000u; }
 
 static inline int amp_all_finite(const float *values, size_t count)
 {
-    unsigned bad = 0; /* without a way out of the loop, so that it can be made of vectors */
+    unsigned bad = 0; /* no early exit from the loop, so that it can be vectorised */
     for (size_t i = 0; i < count; i++) bad |= !amp_is_finite(values[i]);
     return !bad;
 }

@@ -1,9 +1,9 @@
-/* How anything in the plugin says that it failed: a distinct cause, and one line for the user.
+/* How the plugin reports failures: a distinct cause, and one line for the user.
  *
- * A function that can fail returns amp_status and takes an amp_error it fills on failure only. The message
- * says what is wrong, where (file, line, layer) and what to do; it holds no newline.
+ * A function that can fail returns amp_status and takes an amp_error, which it fills only on failure. The
+ * message says what is wrong, where (file, line, layer) and what to do; it contains no newline.
  *
- * What includes this, by whatever way, has the three headers below. */
+ * Files that include this, directly or not, also get the three headers below. */
 #pragma once
 
 #include <stdarg.h>
@@ -16,12 +16,12 @@ typedef enum amp_status {
     AMP_BAD_NETWORK,    /* shapes or links that no layer can serve */
     AMP_UNSUPPORTED,    /* this machine or this build cannot do it */
     AMP_NO_MEMORY,
-    AMP_BACKEND_FAILED, /* the library beneath reported an error */
-    AMP_DIVERGED,       /* non-finite for ever: training must end */
+    AMP_BACKEND_FAILED, /* the library below reported an error */
+    AMP_DIVERGED,       /* permanently non-finite: training must end */
     AMP_BAD_SIDECAR, /* a sidecar that is damaged, foreign or of another network */
     AMP_IO_FAILED,      /* a file could not be read or written */
-    AMP_COMM_FAILED,    /* a rank is gone, or the library between ranks reported an error */
-    AMP_HELP_PRINTED    /* nothing is wrong: the command line asked for help, and got it */
+    AMP_COMM_FAILED,    /* a rank is gone, or the communication library reported an error */
+    AMP_HELP_PRINTED    /* nothing is wrong: the command line asked for help, and it was printed */
 } amp_status;
 
 typedef struct amp_error {
@@ -29,7 +29,7 @@ typedef struct amp_error {
     char message[1024];
 } amp_error;
 
-/* Fill *error (may be NULL) and return status, so that failing is one statement. */
+/* Fills *error (may be NULL) and returns status, so that failing is one statement. */
 __attribute__((format(printf, 3, 4)))
 static inline amp_status amp_fail(amp_error *error, amp_status status, const char *format, ...)
 {
@@ -43,8 +43,8 @@ static inline amp_status amp_fail(amp_error *error, amp_status status, const cha
     return status;
 }
 
-/* Ends the program with a line. host/program/failure.c defines it, ends the other ranks too and removes what
- * must not stay; in a program without a host the linker takes the weak one. */
+/* Prints a line and ends the program. host/program/failure.c defines it; its version also ends the other
+ * ranks and removes temporary files. A program without a host is linked with the weak one. */
 #ifdef __cplusplus
 extern "C"
 #endif
@@ -58,8 +58,8 @@ __attribute__((weak)) void amp_out_of_memory(void)
 }
 #endif
 
-/* Returns `memory`, of malloc and its like; where that is NULL, the program ends with a line. For what is
- * small: tensors and a network's buffers, which are large, fail with AMP_NO_MEMORY instead. */
+/* Returns `memory`, the result of malloc or the like; if it is NULL, the program ends with a line. For small
+ * blocks: large ones (tensors, a network's buffers) fail with AMP_NO_MEMORY instead. */
 static inline void *amp_allocated(void *memory)
 {
     if (!memory) amp_out_of_memory();
@@ -75,5 +75,5 @@ static inline void *amp_grow(void *array, size_t count, size_t *room, size_t siz
     return amp_allocated(realloc(array, *room * size));
 }
 
-/* Leave the calling function with the status of a failed call. */
+/* Returns from the calling function with the status of a failed call. */
 #define AMP_TRY(call) do { amp_status amp_try_ = (call); if (amp_try_ != AMP_OK) return amp_try_; } while (0)

@@ -1,6 +1,6 @@
-/* A tensor: where its numbers lie, how they are stored, and its logical shape N,H,W,C.
+/* A tensor: where its numbers are, how they are stored, and its logical shape N,H,W,C.
  *
- * A tensor never owns its memory; whoever allocated data does. Dimensions are always densely packed. */
+ * A tensor never owns its memory; the code that allocated it does. Dimensions are always densely packed. */
 #pragma once
 
 #include <stddef.h>
@@ -25,7 +25,7 @@ static inline const char *amp_dtype_name(amp_dtype dtype)
     return dtype == AMP_FP32 ? "fp32" : dtype == AMP_FP16 ? "fp16" : "bf16";
 }
 
-/* The dtype of this name, or -1. */
+/* The dtype with this name, or -1. */
 static inline int amp_dtype_find(const char *name)
 {
     for (int dtype = AMP_FP32; dtype <= AMP_BF16; dtype++)

@@ -1,4 +1,4 @@
-/* Small networks that together have a layer of every kind; %s takes more keys of [net]. */
+/* Small networks that together have a layer of every kind; %s is for more keys of [net]. */
 #ifndef LAYER_NETWORKS_H
 #define LAYER_NETWORKS_H
 

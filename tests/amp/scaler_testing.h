@@ -1,4 +1,4 @@
-/* What the scaler's tests share. Include it after CMocka. */
+/* Helpers for the scaler's tests. Include it after CMocka. */
 #ifndef SCALER_TESTING_H
 #define SCALER_TESTING_H
 
@@ -16,7 +16,7 @@ static inline amp_scaler made(amp_scaler params)
     return scaler;
 }
 
-/* without our cap, as torch has it */
+/* without our cap, as in torch */
 static inline amp_scaler dynamic(double scale, int interval, double growth, double backoff)
 {
     amp_scaler params = amp_scaler_defaults();

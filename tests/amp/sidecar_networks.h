@@ -1,5 +1,5 @@
-/* Darknet networks, their state and their sidecars in a folder of their own, for the tests of sidecars.
- * Include CMocka first. */
+/* Darknet networks, their state and their sidecars in a separate folder, for the tests of sidecars. Include
+ * CMocka first. */
 #ifndef SIDECAR_NETWORKS_H
 #define SIDECAR_NETWORKS_H
 
@@ -17,7 +17,7 @@ static network *make(const char *net_keys, const char *dtype) { return parse_bra
 
 static amp_engine *engine_of(network *net) { return net->amp->engine; }
 
-/* All that apply may change: what snapshot() holds, gradients, committed statistics and the scaler. */
+/* Everything that apply may change: what snapshot() holds, gradients, committed statistics and the scaler. */
 __attribute__((unused)) static kept_state whole_state(network *net)
 {
     kept_state s = snapshot(net);
@@ -64,7 +64,7 @@ __attribute__((unused)) static amp_sidecar *read_back(void)
     return c;
 }
 
-/* Load the pair into net, as a resumed training does; note may be NULL: there must be none. */
+/* Loads the pair into net, as a resumed training does. note may be NULL: then there must be no note. */
 __attribute__((unused)) static void resume(network *net, char note[256])
 {
     amp_error error;

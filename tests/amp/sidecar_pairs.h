@@ -1,4 +1,4 @@
-/* Pairs of weights and sidecar, and the folders that killed saves leave. Include CMocka first. */
+/* Pairs of weights and sidecar, and the folders after killed saves. Include CMocka first. */
 #ifndef SIDECAR_PAIRS_H
 #define SIDECAR_PAIRS_H
 
@@ -9,7 +9,7 @@
 #include "stock_weights.h"
 #include "test_folder.h"
 
-enum { SAVES = 3 }; /* the pairs at hand: of saves 0, 1 and 2 */
+enum { SAVES = 3 }; /* the existing pairs: of saves 0, 1 and 2 */
 
 typedef struct content { char *bytes; size_t size; } content;
 
@@ -43,7 +43,7 @@ __attribute__((unused)) static void clear(void)
         if (unlink(names[i]) != 0) rmdir(names[i]);
 }
 
-/* Save number `number`: what its files hold differs from any other's. */
+/* Makes save number `number`: its files' contents differ from those of all other saves. */
 __attribute__((unused)) static amp_status save_number(const char *name, unsigned number, amp_error *error)
 {
     amp_sidecar_save save;
@@ -82,10 +82,10 @@ __attribute__((unused)) static int remove_folder(void **state)
 
 typedef enum old_files { OLD_NONE, OLD_WEIGHTS, OLD_PAIR, OLD_KINDS } old_files;
 
-/* 0 to 6 in the order of a save; 7: the second rename reached the disk without the first. */
+/* 0 to 6 are in the order of a save; 7: the second rename reached the disk without the first. */
 enum { POINTS = 8 };
 
-/* The folder when the save of pair 1 was killed at this point. */
+/* Creates the folder as it is when the save of pair 1 is killed at this point. */
 __attribute__((unused)) static void make_killed(old_files old, int point)
 {
     clear();
@@ -97,7 +97,7 @@ __attribute__((unused)) static void make_killed(old_files old, int point)
     if (point == 6 || point == 7) assert_int_equal(rename("w.new", "w"), 0);
 }
 
-/* Whether all of pair 1 was on the disk, so that recovering ends its save. */
+/* Whether all of pair 1 was on disk, so that recovery completes its save. */
 __attribute__((unused)) static int is_ended(old_files old, int point)
 {
     return point == 5 || point == 7 || (point == 4 && old == OLD_NONE);
@@ -109,8 +109,8 @@ __attribute__((unused)) static void assert_no_leftovers(void)
     assert_int_equal(access("w.amp.new", F_OK), -1);
 }
 
-/* Recovers, and checks that what is left is the pair `number`; -1: no sidecar, and the weights, if
- * any, are the old ones. */
+/* Recovers, and checks that the result is pair `number`; -1: no sidecar, and the weights, if any, are the old
+ * ones. */
 __attribute__((unused)) static void recovers_to(int number, old_files old, int renames)
 {
     amp_error error;

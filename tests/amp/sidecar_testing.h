@@ -1,4 +1,4 @@
-/* What the tests of sidecars share: finding and changing fields of a file's bytes. Include CMocka first. */
+/* Helpers for the tests of sidecars: find and change fields in a file's bytes. Include CMocka first. */
 #ifndef SIDECAR_TESTING_H
 #define SIDECAR_TESTING_H
 
@@ -8,7 +8,7 @@
 #include "amp/sidecar_format.h"
 #include "files/checksum.h"
 
-/* Make size and checksum right again, so that a change is found by what it says and not by the checksum. */
+/* Corrects size and checksum, so that a change is detected by its contents and not by the checksum. */
 __attribute__((unused)) static void seal_sidecar(unsigned char *bytes, size_t size)
 {
     if (size < AMP_SIDECAR_HEADER_BYTES + AMP_SIDECAR_TRAILER_BYTES) return;
@@ -16,8 +16,7 @@ __attribute__((unused)) static void seal_sidecar(unsigned char *bytes, size_t si
     amp_store_u64(bytes + size - 8, amp_checksum_of(bytes, size - 8));
 }
 
-/* The content of the nth record (from 0) with this tag; NULL if there is none. Its tag lies
- * 12 bytes before it. */
+/* The content of the nth record (from 0) with this tag, or NULL. The tag is 12 bytes before it. */
 __attribute__((unused)) static unsigned char *sidecar_record(unsigned char *bytes, size_t size, uint32_t tag,
                                                              int nth)
 {
@@ -31,7 +30,7 @@ __attribute__((unused)) static unsigned char *sidecar_record(unsigned char *byte
     return NULL;
 }
 
-/* Whether text is one line a terminal can show. */
+/* Whether text is one line that a terminal can show. */
 __attribute__((unused)) static int is_one_line(const char *text)
 {
     if (!*text) return 0;

@@ -1,7 +1,7 @@
-/* The loss scale's way into the gradients (docs/behaviours.md): the same for all subdivisions of a batch, for
- * all heads of a network, and for every kind of loss layer. Scales are powers of two and the precision is
- * fp32, so that a gradient under loss scale S is exactly S times the one under 1: what was scaled twice, or
- * not at all, shows in every bit. */
+/* How the loss scale gets into the gradients (docs/behaviours.md): the same scale for all subdivisions of a
+ * batch, all heads of a network, and every kind of loss layer. Scales are powers of two and the precision is
+ * fp32, so that a gradient under loss scale S is exactly S times the one under 1: scaling twice, or not at
+ * all, shows in every bit. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -26,8 +26,8 @@ static void one_subdivision(network *net, unsigned seed)
     backward_network(net);
 }
 
-/* Every gradient of `scaled` is `scale` times that of `plain`, to the bit. Returns how many
- * elements are not 0. */
+/* Asserts that every gradient of `scaled` is exactly `scale` times that of `plain`. Returns how many elements
+ * are not 0. */
 static size_t assert_gradients_scaled(network *scaled, network *plain, float scale, const char *where)
 {
     size_t moved = 0;
@@ -74,7 +74,7 @@ TEST(behaviour_17_one_scale_per_batch_over_all_subdivisions)
 
 TEST(behaviour_17_an_overflow_in_any_subdivision_drops_the_whole_batch)
 {
-    /* In the first or the second subdivision, from the image on or in one gradient alone. */
+    /* In the first or the second subdivision, from the image on or in only one gradient. */
     for (int how = 0; how < 4; how++) {
         network *net = parse_branched("amp=1\nloss_scale=dynamic\ninit_scale=64\n", "", "fp32");
         int bad = how % 2, count;
@@ -141,9 +141,9 @@ TEST(behaviour_19_several_heads_share_one_scale)
     release(plain);
 }
 
-#ifndef DARKNET_AMP_ALEXEYAB /* whose losses are others: e2e/alexeyab_training.sh */
-/* Over all networks of tests/cfg: all kinds of loss, some of them several times, and layers that are none but
- * look like one (l2norm; dropout, which in stock works on its neighbour's delta). */
+#ifndef DARKNET_AMP_ALEXEYAB /* which has other losses: e2e/alexeyab_training.sh */
+/* Over all networks of tests/cfg: all kinds of loss, some of them several times, and layers that look like
+ * losses but are not (l2norm; dropout, which in stock writes to its neighbour's delta). */
 TEST(behaviour_20_every_kind_of_loss_is_scaled_once)
 {
     static const LAYER_TYPE losses[] = { YOLO, REGION, DETECTION, COST, SOFTMAX, LOGXENT, ISEG };
@@ -163,7 +163,7 @@ TEST(behaviour_20_every_kind_of_loss_is_scaled_once)
         for (int i = 0; i < net->n; i++) {
             layer l = net->layers[i];
             if (!l.cost) continue;
-            int here = l.type == YOLO && *l.cost > 0; /* its delta lies in its input's */
+            int here = l.type == YOLO && *l.cost > 0; /* its delta is in its input's */
             for (int e = 0; l.delta && e < l.outputs * net->batch; e++)
                 here |= plain->layers[i].delta[e] != 0;
             originates |= here;

@@ -1,5 +1,5 @@
-/* Casting, looked at through numbers (docs/behaviours.md): 1 + 2^-12 is no bf16 and no fp16, so where it
- * arrives whole, fp32 was computed; small integers are both, so where several consumers' deltas are
+/* Tests casts by the numbers (docs/behaviours.md): 1 + 2^-12 is neither a bf16 nor an fp16 number, so where
+ * it arrives unchanged, fp32 was used; small integers are both, so where several consumers' deltas are
  * summed, the sum is exact. */
 #define _GNU_SOURCE /* mkstemps */
 #include "testing.h"
@@ -17,15 +17,15 @@ static const float between = 1 + 0x1p-12f;
 
 /* ---- half copies are never stale ---- */
 
-/* A network made this moment with net's weights, shape and batch gives net's output, to the bit. training:
- * with batch statistics, as the next step's forward will; else as network_predict does. */
+/* Asserts that a new network with net's weights, shape and batch gives exactly net's output. training: with
+ * batch statistics, as in the next step's forward; else as in network_predict. */
 static void assert_as_fresh(network *net, int training, const char *after)
 {
     network *fresh = parse_branched("", "", "bf16");
     if (fresh->w != net->w || fresh->h != net->h) resize_network(fresh, net->w, net->h);
     set_batch_network(fresh, net->batch);
     copy_weights(net, fresh);
-    fresh->amp->measures = 1; /* folds no batch norm, as net does not, which has trained */
+    fresh->amp->measures = 1; /* do not fold batch norm: net does not either, since it has trained */
     network *both[2] = { net, fresh };
     size_t count = (size_t)net->outputs * (size_t)net->batch;
     float *out[2];
@@ -58,7 +58,7 @@ TEST(behaviour_29_half_copies_are_never_stale)
 
     close(mkstemp(name));
     save_weights(other, name);
-    /* The plan that runs before loading runs after it as well. */
+    /* The plan that runs before loading also runs after it. */
     for (int training = 0; training < 2; training++) {
         train_step(net, 3);
         assert_as_fresh(net, training, "an update");
@@ -119,8 +119,8 @@ static void predict_at(network *net, int w, int batch)
     amp_host_predict(net, net->input);
 }
 
-/* What is asked for, to the byte; and the process's pages, which oneDNN's requests show in: the smallest
- * layer's output, leaked 200 times, is 13 MB. A sanitizer holds freed memory back. */
+/* Counts requested bytes exactly; and the process's pages, in which oneDNN's requests show: the smallest
+ * layer's output, leaked 200 times, is 13 MB. (A sanitizer keeps freed memory.) */
 TEST(behaviour_30_memory_does_not_grow_over_repeated_inference)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -138,9 +138,9 @@ TEST(behaviour_30_memory_does_not_grow_over_repeated_inference)
         assert_int_equal(requests_alive, taken);
         assert_true(resident() < pages + more);
 
-        /* other shapes in between, as in training with random=1 and validation: each is paid for once */
+        /* other shapes in between, as in training with random=1 and validation: each allocates only once */
         for (int i = 0; i < 70; i++) {
-            if (i == 20) pages = resident(); /* malloc needs some rounds to place its blocks for good */
+            if (i == 20) pages = resident(); /* malloc needs some rounds until its blocks settle */
             if (i == 2) taken = requests_alive;
             predict_at(net, 48, 1);
             predict_at(net, 64, 2);
@@ -163,7 +163,7 @@ static void set_identity(network *net, int i)
     darknet_amp_weights_changed(net);
 }
 
-/* What every pixel of channel i / 16 of the output is, for an image of one value. */
+/* Asserts the value of every pixel in channel i / 16 of the output, for an image with a single value. */
 static void assert_gives(network *net, float image, const float *expected, const char *what)
 {
     for (int i = 0; i < net->inputs * net->batch; i++) net->input[i] = image;
@@ -206,7 +206,8 @@ TEST(behaviour_31_mixed_dtype_route_and_shortcut_promote)
         }
 }
 
-/* Values, weights and deltas, through layers of both kinds: that compute, and that follow their input. */
+/* Values, weights and deltas, through layers of both kinds: those that choose a form, and those that follow
+ * their input. */
 TEST(behaviour_32_pinned_layers_run_fp32)
 {
 #define CHAIN(pin) \
@@ -235,7 +236,7 @@ TEST(behaviour_32_pinned_layers_run_fp32)
         }
         net->delta = delta;
         both_passes(net);
-        /* Truth - output, all the way down. */
+        /* Truth - output, through all layers. */
         for (int i = 0; i < 2 * 48; i++) assert_true(delta[i] == between);
         release(net);
     }
@@ -245,8 +246,8 @@ TEST(behaviour_32_pinned_layers_run_fp32)
 
 enum { SIDE = 16, IN = 3, MID = 4, BATCH = 2 };
 
-/* Layer 0 is read by Darknet's own fp32 layer (a normalization that does nothing, as its alpha is 0), by an
- * fp32 shortcut, by an fp32 route that reads it twice, and by a route in half; all of it is linear, and the
+/* Layer 0 is read by Darknet's own fp32 layer (a normalization with alpha 0, which does nothing), by an fp32
+ * shortcut, by an fp32 route that reads it twice, and by a route in half. All of it is linear, and the
  * numbers are integers small enough to be exact in bf16. */
 static const char shared[] = "[net]\nbatch=2\nwidth=4\nheight=4\nchannels=3\nlearning_rate=0.01\n"
     "max_batches=100\nloss_scale=1\namp=1\n"
@@ -261,8 +262,8 @@ static void fill_small(float *array, int count, int range, unsigned *seed)
     }
 }
 
-/* In double: what reaches the image at pixel p. image and truth are of one image. The cost's
- * delta is truth - output. */
+/* In double: the delta that reaches the image at pixel p. image and truth are of one image. The cost's delta
+ * is truth - output. */
 static void delta_of_pixel(const network *net, const float *image, const float *truth, int p, double out[IN])
 {
     const float *first = net->layers[0].weights, *last = net->layers[5].weights;
@@ -279,7 +280,7 @@ static void delta_of_pixel(const network *net, const float *image, const float *
     for (int c = 0; c < IN; c++) {
         out[c] = 0;
         for (int o = 0; o < MID; o++) out[c] += (double)first[o * IN + c] * d[o];
-        assert_true(fabs(out[c]) <= 256); /* exact in bf16, or this test asks too much */
+        assert_true(fabs(out[c]) <= 256); /* exact in bf16, otherwise this test asks too much */
     }
     for (int o = 0; o < MID; o++) assert_true(fabs(d[o]) <= 256);
 }

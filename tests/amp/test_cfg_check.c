@@ -1,6 +1,6 @@
-/* What the check of a .cfg refuses, in which words, and what it lets through: tests/cfg without a word. No
- * network is made here; e2e/bad_cfg.sh shows that the program ends by these lines, test_cfg_fuzz.c that what
- * passes can be made and trained. */
+/* What the check of a .cfg rejects, with which messages, and that it accepts tests/cfg without a message. No
+ * network is made here; e2e/bad_cfg.sh shows that the program ends with these lines, test_cfg_fuzz.c that
+ * accepted files can be made and trained. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "testing.h"
 
@@ -10,7 +10,7 @@
 #include "amp/cfg_check.h"
 #include "test_folder.h"
 
-/* How lines end. */
+/* The ends of lines. */
 #define ACTIVATIONS                                                                                          \
     "; allowed: logistic, relu, relie, linear, ramp, tanh, plse, leaky, elu, loggy, stair, hardtan, lhtan, " \
     "selu"
@@ -37,7 +37,7 @@
 #define TEXT_LINES "; allowed: lines of text of at most 65536 bytes"
 #define WHOLES "; allowed: whole numbers, separated by commas"
 
-/* How .cfg files begin. */
+/* The beginnings of .cfg files. */
 #define SIZE "width=8\nheight=8\nchannels=3\n"
 #define CONV "[convolutional]\n"
 #define FOUR CONV "filters=4\n"
@@ -61,7 +61,7 @@ static int enter_with_files(void **state)
     return 0;
 }
 
-/* The first error and the first warning; empty where there is none. */
+/* The first error and the first warning, or empty. */
 typedef struct lines { char error[1024], warning[1024]; int errors, warnings; } lines;
 
 static void keep(void *context, int is_error, const char *line)
@@ -84,7 +84,7 @@ static void check(const char *file, cfg_use use, lines *found, cfg_summary *summ
     for (const char *c = found->error; *c; c++) assert_true((unsigned char)*c >= 0x20 && *c != 0x7f);
 }
 
-/* text is refused with "x.cfg" and then expected, as the only error unless more are allowed. */
+/* Asserts that text is rejected with "x.cfg" followed by expected; if `one` is set, as the only error. */
 static void refused(const char *text, cfg_use use, const char *expected, int one)
 {
     lines found;
@@ -105,7 +105,7 @@ static void seek(void *context, int is_error, const char *line)
     s->found |= is_error && !strncmp(line, s->begin, strlen(s->begin));
 }
 
-/* The value is refused for what `problem` says, in its line; other things may be told as well. */
+/* Asserts that the value is rejected for `problem`, on its line; other messages are allowed. */
 static void key_refuses(const cfg_section_kind *kind, const cfg_key *key, const char *value,
                         const char *problem)
 {
@@ -125,7 +125,7 @@ static void key_refuses(const cfg_section_kind *kind, const cfg_key *key, const 
     if (!s.found) fail_msg("\n%s\nis not refused with %s", text, s.begin);
 }
 
-/* No value, none of its type, and numbers beyond its bounds. */
+/* No value, a value of another type, and numbers out of range. */
 static void key_keeps_its_row(const cfg_section_kind *kind, const cfg_key *key)
 {
     char value[64], problem[128];
@@ -171,7 +171,7 @@ TEST(every_key_keeps_its_row_of_the_table)
     assert_true(keys > 100);
 }
 
-/* ---- whole rows: what is said, to the last word, and what no key shows by itself ---- */
+/* ---- whole rows: the exact messages, and errors that a single key does not show ---- */
 
 typedef struct bad_case { const char *text, *line; } bad_case;
 
@@ -459,7 +459,7 @@ TEST(whole_files)
     for (size_t i = 0; i < COUNT(cases); i++) refused(cases[i].text, CFG_FOR_ANYTHING, cases[i].line, 0);
 }
 
-/* What the loaders of two commands make, and what random=1 does while they train. */
+/* What the loaders of two commands produce, and what random=1 does during training. */
 TEST(what_it_is_trained_for)
 {
 #define TRAINED(channels) "[net]\nwidth=32\nheight=32\nchannels=" channels "\n"
@@ -525,7 +525,7 @@ TEST(what_it_is_trained_for)
     lines found;
     cfg_summary summary;
     for (size_t i = 0; i < COUNT(cases); i++) refused(cases[i].text, cases[i].use, cases[i].line, 1);
-    /* Layers whose shape is their input's are resized, and what follows an avgpool is not. */
+    /* Layers with their input's shape are resized; what follows an avgpool is not. */
     put_anew("x.cfg", TRAINED("3") SEVEN "[batchnorm]\n[activation]\nactivation=leaky\n[dropout]\n" BOXES);
     check("x.cfg", CFG_TRAINS_DETECTOR, &found, &summary);
     assert_string_equal(found.error, "");
@@ -533,7 +533,7 @@ TEST(what_it_is_trained_for)
                                      "[avgpool]\n[connected]\n[softmax]\n");
     check("x.cfg", CFG_TRAINS_CLASSIFIER, &found, &summary);
     assert_string_equal(found.error, "");
-    /* The same are fine for a command that does not train them so. */
+    /* The same .cfg is valid for a command that does not train in this way. */
     put_anew("x.cfg", TRAINED("1") "random=1\n[local]\nfilters=7\n" BOXES);
     check("x.cfg", CFG_FOR_ANYTHING, &found, &summary);
     assert_string_equal(found.error, "");
@@ -583,13 +583,13 @@ TEST(warnings)
             fail_msg("\n%s\n     got %s%s\ninstead of x.cfg%s", text, found.error, found.warning,
                      cases[i].line);
     }
-    /* Twice the same is none. */
+    /* The same key twice with the same value is not a mistake. */
     put_anew("x.cfg", "[net]\nbatch=2\nbatch=2\n" SIZE CONV);
     check("x.cfg", CFG_FOR_ANYTHING, &found, &summary);
     assert_string_equal(found.warning, "");
 }
 
-/* What ends a strict parser, as hank-ai's is, is a mistake. */
+/* Whatever ends a strict parser, such as hank-ai's, is a mistake. */
 TEST(a_strict_darknet)
 {
     static const struct { const char *net, *line; } cases[] = {
@@ -614,7 +614,7 @@ TEST(a_strict_darknet)
     }
 }
 
-/* Each mistake once, the layers behind a wrong one not for what it did not give them. */
+/* Each mistake is reported once; layers after a wrong one are not blamed for its missing output. */
 TEST(all_mistakes_are_told)
 {
     lines found;
@@ -628,7 +628,7 @@ TEST(all_mistakes_are_told)
     assert_int_equal(found.errors, 1);
 }
 
-/* A file as large as anybody likes takes no longer for it. */
+/* The size of a file does not affect the time it takes. */
 TEST(long_files)
 {
     lines found;
@@ -680,7 +680,7 @@ TEST(the_summary_counts)
                 s.outputs == 2 * 8 * 8 * 14);
 }
 
-/* In tests/cfg, beside this file: the last test, since it goes there. */
+/* In tests/cfg, beside this file: the last test, since it changes to that folder. */
 TEST(good_files_pass_without_a_word)
 {
     glob_t files;

@@ -1,5 +1,5 @@
-/* What the [amp] section accepts, what it refuses and in which words, and who wins. test_parsers_fuzz.c has
- * the rest, that no file at all can crash it; test_cfg_check.c what the rest of a .cfg is refused for. */
+/* What the [amp] section accepts, what it rejects and with which messages, and which setting wins.
+ * test_parsers_fuzz.c shows that no file can crash it; test_cfg_check.c tests the rest of a .cfg. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "testing.h"
 
@@ -151,7 +151,7 @@ TEST(a_thousand_layers_fit)
     amp_config_free(c);
 }
 
-/* -- Who wins -- */
+/* -- Which setting wins -- */
 
 TEST(command_line_wins_over_amp_section_wins_over_net)
 {
@@ -197,7 +197,7 @@ TEST(keys_win_one_by_one)
     amp_config_free(c);
 }
 
-/* Sums of gradients travel in fp16, which holds no more than 65504. */
+/* Sums of gradients are sent in fp16, which holds at most 65504. */
 TEST(wire_fp16_makes_the_loss_scale_dynamic)
 {
     amp_config *c = read_text(NET "[amp]\ndtype=fp32\nwire=fp16\n" LAYER, NULL, AMP_BF16);
@@ -258,7 +258,7 @@ TEST(layers_may_ask_for_checkpoints)
     assert_false(amp_config_is_layer_key("memory") || amp_config_is_layer_key("debug"));
 }
 
-/* -- Refusals -- */
+/* -- Errors -- */
 
 #define ALLOWED_KEYS                                                                                  \
     "; allowed: amp, dtype, loss_scale, init_scale, growth_factor, growth_interval, backoff_factor, " \
@@ -278,7 +278,7 @@ TEST(layers_may_ask_for_checkpoints)
 #define NET_FIRST "; allowed: [net] first, then the layers"
 #define NET_FIRST_THEN_KEYS "; allowed: [net] first, then its keys"
 
-/* Darknet takes the first adam= of [net]; another section's is none. */
+/* Darknet takes the first adam= of [net]; one in another section does not count. */
 TEST(adamw_needs_adam)
 {
 #define WITHOUT_ADAM ": it is a form of Adam, which [net] does not ask for; allowed: adam=1 in [net] with " \
@@ -409,7 +409,7 @@ TEST(broken_files_are_refused_where_they_break)
           ":3: [amp: unknown section, did you mean [amp]?" A_SECTION },
         { NET, ":1: [net]: no layer follows" NET_FIRST },
         { NET "[amp]\n", ":1: [net]: no layer follows" NET_FIRST },
-        /* before the first section, and no section */
+        /* before the first section, and without a section */
         { "batch=1\n" NET LAYER, ":1: batch = 1: stands before the first section" NET_FIRST_THEN_KEYS },
         { "\n#\namp=1\n", ":3: amp = 1: stands before the first section" NET_FIRST_THEN_KEYS },
         { "\xef\xbb\xbf[net]\n" LAYER,
@@ -506,7 +506,7 @@ TEST(files_that_cannot_be_read_are_refused_with_the_cause)
 
 /* ---- docs/keys.md ---- */
 
-/* A cell without marks. */
+/* A cell without markup. */
 static char *cell(char **rest)
 {
     char *text = *rest, *end = strstr(text, " |"), *to = text;
@@ -520,7 +520,7 @@ static char *cell(char **rest)
 
 static FILE *table;
 
-/* Every row in the program's words and in its order, and no others. */
+/* Every row with the program's words and in its order, and no other rows. */
 TEST(the_documentation_lists_the_keys)
 {
     char line[1024];
@@ -552,7 +552,7 @@ TEST(what_the_cfg_sets_is_told)
 
 int main(void)
 {
-    char name[4096]; /* __FILE__ may be relative, and the tests are in another folder */
+    char name[4096]; /* __FILE__ may be relative, and the tests change to another folder */
     snprintf(name, sizeof name, "%.*s../docs/keys.md", (int)(sizeof __FILE__ - sizeof "amp/test_config.c"),
              __FILE__);
     table = fopen(name, "r");

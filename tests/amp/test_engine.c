@@ -1,5 +1,5 @@
-/* What the engine promises around a step, seen through Darknet's own interface: casts and half copies,
- * what ends a training, resizes, inference, and memory given back. Skipped steps: test_poison.c; optimizers:
+/* What the engine guarantees around a step, tested through Darknet's own interface: casts and half copies,
+ * what ends a training, resizes, inference, and freed memory. Skipped steps: test_poison.c; optimizers:
  * test_optimizer.c. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
@@ -72,7 +72,7 @@ TEST(behaviour_28_a_weight_is_cast_once_per_update)
     release(net);
 }
 
-/* What the host copies to a device without waiting, it may write to again behind any forward. */
+/* After any forward the host may overwrite what it copies to a device without waiting. */
 TEST(every_forward_ends_when_its_uploads_are_done)
 {
     network *net = parse_branched("", "", "bf16");
@@ -109,7 +109,7 @@ TEST(forms_follow_autocast_rules)
     feed(net, 1);
     amp_host_predict(net, net->input);
     assert_int_equal(form_of(net, 0), AMP_FORM_HALF);
-    assert_int_equal(form_of(net, 1), AMP_FORM_WIDE); /* pinned */
+    assert_int_equal(form_of(net, 1), AMP_FORM_WIDE); /* kept in fp32 */
     assert_int_equal(form_of(net, 2), AMP_FORM_WIDE); /* shortcut of fp32 and fp16 promotes */
     assert_int_equal(form_of(net, 3), AMP_FORM_WIDE); /* max pooling follows */
     assert_int_equal(form_of(net, 4), AMP_FORM_WIDE); /* route promotes */
@@ -136,9 +136,9 @@ TEST(half_resident_layers_give_their_buffers_back)
     release(net);
 }
 
-/* ---- skipped steps ---- */
+/* ---- trainings that end ---- */
 
-/* Trainings that collapse: each in a process of its own. */
+/* Trainings that diverge, each in its own process. */
 static int diverge(const char *how)
 {
     int fp16 = !strcmp(how, "fp16");
@@ -174,7 +174,7 @@ TEST(overflow_for_ever_ends_training)
                            "image, forward; last good step: 2; "));
 }
 
-/* Nothing would ever mend them: the first skipped step is the last. */
+/* More steps would not help: the first skipped step is the last. */
 TEST(weights_that_are_not_finite_end_training_at_once)
 {
     static char text[65536];
@@ -189,7 +189,7 @@ TEST(weights_that_are_not_finite_end_training_at_once)
 /* ---- losses ---- */
 
 /* A bias of 300 before the softmax: the probabilities of the other classes are 0 in fp32, and -log of that is
- * inf, while the gradient is a probability minus 1. */
+ * inf, whereas the gradient is a probability minus 1. */
 TEST(a_true_class_of_probability_0_has_a_finite_loss)
 {
     static const char cfg[] =
@@ -215,8 +215,9 @@ TEST(a_true_class_of_probability_0_has_a_finite_loss)
     }
 }
 
-/* An output within 2^-9 of its limit is that limit in bf16. Its gradient is not 0: it is computed from the
- * sums. The last layer of each network has one number, whose gradient is the cost's times the slope. */
+/* In bf16 an output within 2^-9 of its limit is rounded to that limit. Its gradient is not 0, because it is
+ * computed from the sums. The last layer of each network has one number, whose gradient is the cost's times
+ * the slope. */
 TEST(a_saturated_activation_still_has_a_gradient)
 {
     static const struct { const char *activation; float sum, limit; double slope; } cases[] = {
@@ -253,9 +254,9 @@ TEST(a_saturated_activation_still_has_a_gradient)
     }
 }
 
-/* ---- what a library's user does ---- */
+/* ---- what a user of the library does ---- */
 
-/* The weights that predictions use are copies. */
+/* Predictions use copies of the weights. */
 TEST(weights_changed_in_memory_between_predictions_count)
 {
     static const char *const dtypes[] = { "bf16", "fp32" };
@@ -320,8 +321,8 @@ TEST(an_observer_sees_every_tensor_in_the_order_of_time)
     release(net);
 }
 
-/* The calls of one step in which anomaly detection would show: with it off, there are none
- * but the step's own. */
+/* Counts the calls of one step in which anomaly detection would show: without it, there are only the step's
+ * own. */
 TEST(debug_costs_nothing_when_it_is_off)
 {
     for (int debug = 0; debug < 2; debug++) {
@@ -332,7 +333,7 @@ TEST(debug_costs_nothing_when_it_is_off)
         if (debug) {
             assert_true(counted.checks >= 2 * 25 && counted.allocations >= 2 * 13 && counted.casts >= 2 * 16);
         } else {
-            assert_int_equal(counted.checks, 0); /* of the step itself: finish_step's */
+            assert_int_equal(counted.checks, 0); /* the step's own is part of finish_step */
             assert_int_equal(counted.allocations, 0);
             /* The image to bf16, the last convolution to fp32, its delta to bf16; in two subdivisions. */
             assert_int_equal(counted.casts, 2 * 3);
@@ -366,7 +367,7 @@ TEST(debug_names_the_first_bad_tensor)
 
 /* ---- shapes and inference ---- */
 
-#ifndef DARKNET_AMP_ALEXEYAB /* whose stock loses gradients where layers branch */
+#ifndef DARKNET_AMP_ALEXEYAB /* its stock loses gradients where layers branch */
 TEST(inference_resize_and_batch_follow_stock)
 {
     static const struct {

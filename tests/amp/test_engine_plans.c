@@ -1,5 +1,5 @@
-/* What the engine keeps apart: plans of different shapes and modes, statistics and states that belong to the
- * weights, and what a step leaves for the next one. */
+/* What the engine keeps separate: plans of different shapes and modes, statistics and states that belong to
+ * the weights, and what one step leaves for the next. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -53,7 +53,7 @@ TEST(every_shape_gets_its_own_plan)
         assert_true(predicted_distance(ours, stock, 5) < 1e-4);
         assert_int_equal(amp_engine_plan(ours->amp->engine)->key.batch, batch);
     }
-    for (int i = 0; i < 40; i++) { /* more shapes than plans are kept, twice over */
+    for (int i = 0; i < 40; i++) { /* twice as many shapes as plans are kept */
         int w = 16 + 4 * (i % 20 / 2), h = 16 + 8 * (i % 2);
         resize_both(stock, ours, w, h);
         assert_true(predicted_distance(ours, stock, (unsigned)i) < 1e-4);
@@ -72,7 +72,7 @@ static void predict(network *net)
     network_predict(net, net->input);
 }
 
-/* Stock cannot resize it: what is compared with is stock made at that size. */
+/* Stock cannot resize it: the reference is stock made at that size. */
 TEST(a_deconvolutional_layer_is_resized)
 {
     static const char text[] = "[net]\nbatch=4\nsubdivisions=2\nwidth=%d\nheight=%d\nchannels=3\n"
@@ -99,7 +99,8 @@ TEST(a_deconvolutional_layer_is_resized)
     release(ours);
 }
 
-/* Darknet cannot, and its own batchnorm crashes on a CPU: what counts is a network made in that size. */
+/* Darknet cannot resize them, and its own batchnorm crashes on a CPU: the reference is a network made at that
+ * size. */
 TEST(layers_of_their_inputs_shape_are_resized)
 {
     static const char text[] = "[net]\nbatch=4\nsubdivisions=2\nwidth=%d\nheight=%d\nchannels=3\n"
@@ -161,8 +162,8 @@ TEST(an_anomaly_is_told_once)
     release(net);
 }
 
-/* A backward after inference, as nightmare does: rolling statistics, and the delta is
- * added to what was there. */
+/* A backward after inference, as in nightmare: uses rolling statistics, and adds the delta to existing
+ * numbers. */
 TEST(the_image_gets_its_gradient_at_inference)
 {
     static const char text[] = "[net]\nbatch=2\nwidth=8\nheight=8\nchannels=3\n" CONV(4, "") CONV(4, "")
@@ -176,7 +177,7 @@ TEST(the_image_gets_its_gradient_at_inference)
         deltas[k] = malloc((size_t)count * sizeof *deltas[k]);
         for (int i = 0; i < count; i++) deltas[k][i] = 3;
         feed(net, 3);
-        train_network_datum(net); /* a plan without the image's delta comes first */
+        train_network_datum(net); /* a plan without the image's delta is made first */
         for (int i = 0; i < 2; i++)
             for (int c = 0; c < 4; c++) {
                 net->layers[i].rolling_mean[c] = .1f * (float)c;
@@ -207,7 +208,7 @@ TEST(the_batch_may_grow)
     set_batch_network(net, 8);
     float *out = network_predict(net, images);
     assert_ptr_equal(out, net->layers[1].output);
-    for (int i = 0; i < 8 * net->outputs; i++) out[i] = 1; /* all of it is there */
+    for (int i = 0; i < 8 * net->outputs; i++) out[i] = 1; /* the whole output exists */
     free(images);
     release(net);
 }
@@ -225,7 +226,7 @@ TEST(memory_is_shared_and_inference_has_no_deltas)
     release(net);
 }
 
-/* 69 half inputs, and a pinned one behind them. */
+/* 69 half inputs, followed by one in fp32. */
 TEST(every_input_of_a_long_route_counts)
 {
     char text[2048] = NET("") CONV(2, "") CONV(2, "amp=0\n") "[route]\nlayers=";
@@ -239,7 +240,7 @@ TEST(every_input_of_a_long_route_counts)
     release(net);
 }
 
-/* Layer 1 is read by a shortcut alone, layer 3 by a shortcut and a route. */
+/* Only a shortcut reads layer 1; a shortcut and a route read layer 3. */
 TEST(a_shortcut_hands_its_delta_on)
 {
     static const char text[] = NET("") CONV(8, "") CONV(8, "") "[shortcut]\nfrom=-2\nactivation=leaky\n"
@@ -256,7 +257,7 @@ TEST(a_shortcut_hands_its_delta_on)
     release(ours);
 }
 
-/* ---- deltas that are one ---- */
+/* ---- shared deltas ---- */
 
 #define SUM(from) "[shortcut]\nfrom=" #from "\nactivation=linear\n"
 #define BARE(activation) \
@@ -264,8 +265,8 @@ TEST(a_shortcut_hands_its_delta_on)
 #define NORMALIZATION "[normalization]\nsize=3\nalpha=.0001\nbeta=.75\nkappa=1\n"
 #define HEAD "[yolo]\nmask=0,1\nanchors=2,3, 4,4\nclasses=2\nnum=2\nignore_thresh=.7\ntruth_thresh=1\n"
 
-/* Of the shortcut s, which adds y and x: whether its delta is y's and x's as well. ONE_FORM: only if all is
- * in fp32. */
+/* For shortcut s, which adds y and x: whether it shares its delta with y and x. ONE_FORM: only if everything
+ * is in fp32. */
 enum { ONE_FORM = 2 };
 static const struct { const char *what, *layers; int s, x, of_y, of_x; } sums[] = {
     { "two blocks in a row, the upper one", CONV(8, "") CONV(8, "") CONV(8, "") SUM(-3) CONV(8, "") SUM(-2),
@@ -300,7 +301,7 @@ static const struct { const char *what, *layers; int s, x, of_y, of_x; } sums[] 
     { "shapes that differ", CONV(4, "") CONV(8, "") SUM(-2), 2, 0, 1, 0 },
 };
 
-/* Gives each layer's delta memory of its own, which is freed with *own. Only until the next plan. */
+/* Gives each layer's delta separate memory, which is freed with *own. Only until the next plan. */
 static void part_deltas(network *net, void **own)
 {
     const amp_plan *plan = amp_engine_plan(net->amp->engine);
@@ -313,8 +314,8 @@ static void part_deltas(network *net, void **own)
     }
 }
 
-/* Beside a network whose deltas all have memory of their own. In one of the two, memory that is free for now
- * holds NaN. */
+/* Compares with a network whose deltas all have separate memory. In one of the two, unused memory is filled
+ * with NaN. */
 static void compare_sums(int k, const char *dtype, int segments)
 {
     char text[4096];
@@ -356,10 +357,10 @@ TEST(a_sum_and_what_it_adds_share_a_delta_where_nobody_would_notice)
             for (int segments = 0; segments <= 3; segments += 3) compare_sums(k, dtype_names[d], segments);
 }
 
-/* ---- networks that are only predicted with ---- */
+/* ---- networks that only predict ---- */
 
-/* Every way a batch norm is folded: windows, strides, groups, flat layers, Winograd's filtering;
- * activations fused and not; and a [batchnorm] layer, which stays. */
+/* Every way of folding batch norm: windows, strides, groups, flat layers, Winograd; fused and separate
+ * activations; and a [batchnorm] layer, which is not folded. */
 static const char folds[] =
     "[net]\nbatch=3\nwidth=12\nheight=10\nchannels=3\nlearning_rate=0.001\nmax_batches=100\n" CONV(16, "")
     CONV(16, "") "[convolutional]\nbatch_normalize=1\nfilters=12\nsize=2\nstride=2\ngroups=2\n"
@@ -368,9 +369,10 @@ static const char folds[] =
     "[connected]\nbatch_normalize=1\noutput=20\nactivation=leaky\n"
     "[connected]\nbatch_normalize=1\noutput=9\nactivation=logistic\n"
     "[connected]\noutput=7\nactivation=linear\n[cost]\ntype=sse\n";
-enum { FOLDED = 5, ROUNDINGS = 1 + 2 * 7 + 1 }; /* layers; image, weights and outputs, batchnorm's output */
+enum { FOLDED = 5, ROUNDINGS = 1 + 2 * 7 + 1 }; /* layers; roundings of image, weights and outputs,
+                                                   batchnorm's output */
 
-/* Statistics as of a network that has learnt, with gains of .3 to 2. */
+/* Statistics as in a trained network, with gains of .3 to 2. */
 static void settle(network *net, unsigned seed)
 {
     for (int i = 0; i < net->n; i++) {
@@ -387,7 +389,7 @@ static void settle(network *net, unsigned seed)
     if (net->amp) darknet_amp_weights_changed(net);
 }
 
-/* Of the plan that ran last. */
+/* In the plan that ran last. */
 static int folded_layers(network *net)
 {
     const amp_plan *plan = amp_engine_plan(net->amp->engine);
@@ -396,7 +398,7 @@ static int folded_layers(network *net)
     return count;
 }
 
-/* The outputs, with batch norm folded or not; the caller's. */
+/* The outputs, with batch norm folded or not; owned by the caller. */
 static float *outputs_of(network *net, int folded)
 {
     size_t bytes = (size_t)net->outputs * net->batch * sizeof(float);
@@ -408,7 +410,7 @@ static float *outputs_of(network *net, int folded)
     return out;
 }
 
-/* The largest difference, as a part of the largest number of b. */
+/* The largest difference, as a share of the largest number of b. */
 static double apart(const float *a, const float *b, int count)
 {
     double difference = 0, size = 0;
@@ -420,8 +422,8 @@ static double apart(const float *a, const float *b, int count)
     return difference / size;
 }
 
-/* In fp32 within 1e-5; in half as near to fp32 as so many roundings allow. Weights and statistics stay as
- * they are. */
+/* In fp32 within 1e-5; in half as close to fp32 as that many roundings allow. Weights and statistics do not
+ * change. */
 TEST(batch_norm_is_folded_for_prediction_and_nothing_else_changes)
 {
     static const struct { const char *dtype; double unit; } halves[] = { { "bf16", 0x1p-8 },
@@ -451,8 +453,7 @@ TEST(batch_norm_is_folded_for_prediction_and_nothing_else_changes)
     release(wide);
 }
 
-/* What a training made before, it makes with predictions in between; and from its first step on these fold
- * nothing. */
+/* Predictions between steps do not change a training, and from its first step on they fold nothing. */
 TEST(folding_stays_out_of_a_training)
 {
     for (int h = 0; h < 2; h++) {
@@ -470,8 +471,8 @@ TEST(folding_stays_out_of_a_training)
     }
 }
 
-/* The memory that checkpoint=auto may use is worked out when the network is made, by a plan of a training
- * that is looked at only. */
+/* The memory limit of checkpoint=auto is computed when the network is made, with a training's plan that is
+ * only inspected. */
 TEST(a_prediction_with_checkpoint_auto_is_no_training)
 {
     network *net = parse_branched("amp=1\ncheckpoint=auto\n", "", "fp32");
@@ -483,7 +484,7 @@ TEST(a_prediction_with_checkpoint_auto_is_no_training)
     release(net);
 }
 
-/* A variance of 0 makes weights of 10^6 times their size, which fp16 does not have. */
+/* With a variance of 0 the weights are multiplied by 10^6, which is out of fp16's range. */
 TEST(what_a_dtype_cannot_hold_is_not_folded)
 {
     network *net = parse(folds, "fp16");
@@ -494,7 +495,7 @@ TEST(what_a_dtype_cannot_hold_is_not_folded)
     assert_int_equal(folded_layers(net), FOLDED - 1);
     assert_false(amp_engine_plan(net->amp->engine)->nodes[0].folded);
     free(folded);
-    net->layers[0].rolling_variance[3] = 1; /* as when other weights are loaded */
+    net->layers[0].rolling_variance[3] = 1; /* as if other weights were loaded */
     darknet_amp_weights_changed(net);
     free(outputs_of(net, 1));
     assert_int_equal(folded_layers(net), FOLDED);
@@ -512,7 +513,7 @@ static kept_state file_of(network *net)
     return s;
 }
 
-/* Saved weights are the masters; and a save leaves predictions as they were. */
+/* Saved weights are the masters, and saving does not change predictions. */
 TEST(a_network_that_has_predicted_saves_its_own_weights)
 {
     network *net = parse(folds, "bf16");
@@ -527,7 +528,7 @@ TEST(a_network_that_has_predicted_saves_its_own_weights)
     release(net);
 }
 
-/* Whose result is compared with that of another; e2e_classifier and e2e_map_training compare them. */
+/* Their results are compared with those of other programs; e2e_classifier and e2e_map_training do that. */
 TEST(commands_that_measure_accuracy_are_known)
 {
     static const struct { char *verb; int measures; } known[] = {
@@ -537,11 +538,11 @@ TEST(commands_that_measure_accuracy_are_known)
         amp_host_note_command(3, (char *[]){ "darknet", "detector", known[i].verb });
         assert_int_equal(amp_host_command_measures(), known[i].measures);
     }
-    amp_host_note_command(1, (char *[]){ "darknet" }); /* a program that has Darknet as its library */
+    amp_host_note_command(1, (char *[]){ "darknet" }); /* a program that uses Darknet as a library */
     assert_false(amp_host_command_measures());
 }
 
-/* The copies, and which layers fold, follow the weights. */
+/* The copies, and the choice of layers to fold, follow the weights. */
 TEST(new_weights_are_folded_anew)
 {
     network *used = parse(folds, "bf16"), *other = parse(folds, "bf16");

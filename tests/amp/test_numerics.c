@@ -1,5 +1,5 @@
-/* Histograms of exponents: what is counted, and that what fp16 and bf16 lose of them is what
- * converting the numbers loses. */
+/* Histograms of exponents: what is counted, and that the predicted losses of fp16 and bf16 equal those of
+ * converting the numbers. */
 #include "testing.h"
 
 #include <fenv.h>
@@ -25,7 +25,7 @@ static uint32_t random_bits(void)
     return random_state * 2654435761u;
 }
 
-/* Any sign and fraction, an exponent from least to most. */
+/* Random sign and fraction, an exponent from least to most. */
 static float random_number(int least, int most)
 {
     uint32_t fraction = random_bits() & 0x807fffffu,
@@ -35,7 +35,7 @@ static float random_number(int least, int most)
 
 /* ---- counting ---- */
 
-/* Counts one by one, by another way than the code's: frexp. */
+/* Counts one by one, with another method than the code's: frexp. */
 static void count_slowly(amp_exponents *e, float number)
 {
     int exponent;
@@ -82,7 +82,7 @@ static void show(amp_numerics *n, amp_seen seen)
     assert_int_equal(observer.see(observer.context, &memory, &seen, NULL), AMP_OK);
 }
 
-/* 600,000 numbers are downloaded in more than one part, from memory where only the backend can read. */
+/* 600,000 numbers are downloaded in several parts, from memory that only the backend can read. */
 TEST(tensors_of_every_dtype_and_layout_are_counted_from_the_backends_memory)
 {
     const amp_shape shape = { 3, 8, 100, 250 };
@@ -125,7 +125,7 @@ TEST(each_kind_of_tensor_is_counted_once_in_its_place)
         show(n, seen_of(AMP_SEEN_INPUT, 0, t));
         show(n, seen_of(AMP_SEEN_OUTPUT, 0, t));
         show(n, seen_of(AMP_SEEN_OUTPUT, 1, t));
-        show(n, seen_of(AMP_SEEN_OUTPUT, 1, t)); /* as it is handed out */
+        show(n, seen_of(AMP_SEEN_OUTPUT, 1, t)); /* as the engine shows it */
         show(n, seen_of(AMP_SEEN_DELTA, 1, t));
         show(n, seen_of(AMP_SEEN_GRADIENT, 1, t));
         amp_seen other = seen_of(AMP_SEEN_GRADIENT, 1, t);
@@ -140,13 +140,13 @@ TEST(each_kind_of_tensor_is_counted_once_in_its_place)
     assert_int_equal(amp_exponents_count(&first->delta) + amp_exponents_count(&first->gradient), 0);
     assert_int_equal(amp_exponents_count(&second->output), 4);
     assert_int_equal(amp_exponents_count(&second->delta), 4);
-    assert_int_equal(amp_exponents_count(&second->gradient), 4); /* of the first pass, of two weights */
+    assert_int_equal(amp_exponents_count(&second->gradient), 4); /* of the first pass, for two weights */
     amp_numerics_free(n);
 }
 
 /* ---- what is lost ---- */
 
-/* Shares by converting each number; the halves' least normal number is 2^least. */
+/* The shares found by converting each number; the halves' least normal number is 2^least. */
 static amp_lost converting(const float *numbers, int count, amp_dtype dtype, float scale)
 {
     amp_lost lost = { .count = (unsigned long long)count };
@@ -167,7 +167,7 @@ static amp_lost converting(const float *numbers, int count, amp_dtype dtype, flo
     return lost;
 }
 
-/* With a 1/2048, a 2^-23 and a 1/1024 of three bins on the other side (bf16: 1/256, 2^-23, 1/128). */
+/* 1/2048, 2^-23 and 1/1024 of three bins are on the other side of the limit (bf16: 1/256, 2^-23, 1/128). */
 TEST(shares_are_those_of_real_conversions)
 {
     enum { COUNT = 200000 };
@@ -196,7 +196,7 @@ TEST(shares_are_those_of_real_conversions)
     }
 }
 
-/* bf16's limits lie among fp32's subnormals. */
+/* bf16's limits are among fp32's subnormals. */
 TEST(bf16_loses_what_conversion_of_subnormals_loses)
 {
     enum { COUNT = 100000 };
@@ -237,8 +237,8 @@ TEST(limits_are_where_rounding_puts_them)
     }
 }
 
-/* A tenth becomes 0, and that is nothing beside the rest; or nothing becomes 0, and a
- * tenth of it is rounding. */
+/* A tenth of the numbers becomes 0, which is negligible beside the rest; or nothing becomes 0, and a tenth of
+ * the sum is rounding error. */
 TEST(error_is_by_size_and_not_by_number)
 {
     float numbers[1000];
@@ -252,7 +252,7 @@ TEST(error_is_by_size_and_not_by_number)
     lost = amp_numerics_lost(&low, AMP_FP16, 1);
     assert_true(lost.zero == 0 && lost.error > .05);
     assert_true(amp_numerics_lost(&low, AMP_FP16, 1024).error < .0003);
-    /* Better than the format is. */
+    /* A smaller error than the format can have. */
     assert_int_equal(amp_numerics_least_scale(&low, AMP_FP16, .00001), INT_MAX);
 }
 
@@ -271,11 +271,12 @@ TEST(a_scale_that_is_no_power_of_two_counts_as_the_one_below)
     float number = 64;
     amp_exponents e = { .zeros = 0 };
     amp_exponents_add(&e, &number, AMP_FP32, 1);
-    assert_false(amp_numerics_lost(&e, AMP_FP16, 1023).overflows); /* as 512 */
+    assert_false(amp_numerics_lost(&e, AMP_FP16, 1023).overflows); /* counts as 512 */
     assert_true(amp_numerics_lost(&e, AMP_FP16, 1024).overflows);
 }
 
-/* The scales of amp_numerics_most_scale and _least_scale are the last that conversion bears out. */
+/* amp_numerics_most_scale and _least_scale are the last scales for which conversion has no overflow, or a
+ * small enough error. */
 TEST(the_range_of_scales_ends_where_conversion_begins_to_lose)
 {
     enum { COUNT = 20000 };
@@ -285,7 +286,7 @@ TEST(the_range_of_scales_ends_where_conversion_begins_to_lose)
         int least = -80 + (int)(random_bits() % 60), most = least + 1 + (int)(random_bits() % 30);
         amp_exponents e = { .zeros = 0 };
         for (int i = 0; i < COUNT; i++) numbers[i] = random_number(least, most);
-        for (int i = 0; round % 3 == 0 && i < COUNT; i++) /* one just overflows, and nothing is larger */
+        for (int i = 0; round % 3 == 0 && i < COUNT; i++) /* one just overflows, and it is the largest */
             if (fabsf(numbers[i]) >= ldexpf(1, most)) numbers[i] = i ? numbers[i] / 2 : numbers[i];
         if (round % 3 == 0) numbers[0] = ldexpf(65520, most - 15);
         amp_exponents_add(&e, numbers, AMP_FP32, COUNT);
@@ -295,7 +296,7 @@ TEST(the_range_of_scales_ends_where_conversion_begins_to_lose)
             assert_true(converting(numbers, COUNT, dtype, ldexpf(1, top)).overflow == 0);
             assert_true(converting(numbers, COUNT, dtype, ldexpf(1, top + 1)).overflow > 0);
         }
-        if (bottom > -80) { /* or the scaled numbers are fp32's subnormals before they are halves */
+        if (bottom > -80) { /* or the scaled numbers are fp32's subnormals before they are converted */
             assert_true(converting(numbers, COUNT, dtype, ldexpf(1, bottom)).error <= 0.05 * 1.03);
             assert_true(converting(numbers, COUNT, dtype, ldexpf(1, bottom - 1)).error > 0.05 * .97);
         }
@@ -304,7 +305,7 @@ TEST(the_range_of_scales_ends_where_conversion_begins_to_lose)
 
 int main(void)
 {
-    /* Darknet's -Ofast has this program take subnormals for 0; the references here must not. */
+    /* Because of Darknet's -Ofast this program treats subnormals as 0; the references here must not. */
     fesetenv(FE_DFL_ENV);
     return run_listed_tests("tests", NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* What the numerics see of an engine that trains: every tensor once, and what lies within a layer. */
+/* What the numerics see in an engine that trains: every tensor once, and the inner tensors of layers. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -42,7 +42,7 @@ TEST(each_tensor_of_a_step_is_counted_once)
         const amp_layer_numerics *l = amp_numerics_of(n, i);
         assert_int_equal(all(&l->output), outputs[i]);
         assert_int_equal(all(&l->delta), outputs[i]);
-        /* Of each subdivision; biases and scales are none of it. */
+        /* Once per subdivision; biases and scales are not counted. */
         assert_int_equal(all(&l->gradient), 2 * weights[i]);
         assert_int_equal(all(&l->inner_output), i == NORMALIZED ? big : 0);
         assert_int_equal(all(&l->inner_delta), i == NORMALIZED || i == ACTIVATED ? big : 0);
@@ -66,8 +66,7 @@ TEST(without_the_engine_nothing_inner_is_counted)
     release(net);
 }
 
-/* The first layer's backward is the last: what it made of its delta still lies there
- * when the step is over. */
+/* The first layer's backward runs last: its inner delta still exists when the step is over. */
 TEST(the_inner_tensors_are_the_layers_own)
 {
     for (int d = 0; d < 3; d++) {
@@ -105,7 +104,7 @@ TEST(the_inner_tensors_are_the_layers_own)
 
 /* ---- a residual block ---- */
 
-/* The largest |number|, to 1e-5 of it. */
+/* Asserts that the largest |number| is within 1e-5 of what is expected. */
 static void assert_largest(const amp_exponents *e, const double *want, int count)
 {
     double size = 0;
@@ -115,7 +114,7 @@ static void assert_largest(const amp_exponents *e, const double *want, int count
         fail_msg("the largest is %g, not %g", (double)e->largest, size);
 }
 
-/* Layer 1 alone is read by the shortcut: its outer delta is the sum's, its inner one lies elsewhere. */
+/* Only the shortcut reads layer 1: its outer delta is the sum's, its inner delta is elsewhere. */
 TEST(a_residual_blocks_numbers_are_those_of_a_plain_computation)
 {
     enum { SIDE = 16, IMAGES = 2, NUMBERS = IMAGES * SIDE * SIDE, HEAD = 3, IN = 3, OUT = 4 };
@@ -135,7 +134,8 @@ TEST(a_residual_blocks_numbers_are_those_of_a_plain_computation)
         image[(i / (IN * SIDE * SIDE) * SIDE * SIDE + i % (SIDE * SIDE)) * IN + i / (SIDE * SIDE) % IN] =
             (double)net->input[i];
     plain_forward(&r, image);
-    for (int i = 0; i < NUMBERS * OUT; i++) { /* the cost's: truth, which is NCHW, less what is predicted */
+    for (int i = 0; i < NUMBERS * OUT; i++) { /* the cost's delta: truth, which is NCHW, minus the
+                                                 prediction */
         int p = i / OUT, plane = SIDE * SIDE, at = (p / plane * OUT + i % OUT) * plane + p % plane;
         delta[i] = (double)net->truth[at] - r.conv[2].y[i];
     }

@@ -1,8 +1,8 @@
 /* SGD, Adam and AdamW on every kind of parameter Darknet trains, against double precision.
  *
- * The reference knows nothing of the engine's descriptions: it walks Darknet's layers as stock's update
- * functions do, takes only gradients from the engine, and keeps weights and history of its own in double
- * over several steps. */
+ * The reference does not use the engine's descriptions: it walks Darknet's layers as stock's update functions
+ * do, takes only gradients from the engine, and keeps its own weights and history in double over several
+ * steps. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -26,7 +26,7 @@ static void refer_to(references *r, float *master, size_t count, int decays, dou
     for (size_t e = 0; e < count; e++) one->w[e] = (double)master[e];
 }
 
-/* update_convolutional_layer and its kin: weights decay, biases and scales do not. */
+/* Like update_convolutional_layer and the others: weights decay, biases and scales do not. */
 static void refer_to_layer(references *r, const layer *l, double rate_scale)
 {
     size_t outputs = (size_t)(l->type == CONNECTED || l->type == LOCAL ? l->outputs
@@ -113,7 +113,7 @@ static void reference_adamw(reference *r, const float *grad, double inverse, con
 
 enum { SGD, ADAM, ADAMW };
 
-/* Every array follows the reference, and every array has a gradient. */
+/* Asserts that every array follows the reference and has a gradient. */
 static void follow_reference(const char *kind, const char *solver, int adam, const char *dtype, int steps)
 {
     char keys[512];
@@ -132,7 +132,8 @@ static void follow_reference(const char *kind, const char *solver, int adam, con
             reference *one = &r.all[i];
             const amp_param *p = param_at(net, one->master);
             assert_int_equal(p->count, one->count);
-            for (size_t e = 0; e < p->count; e++) /* fmax here is an internal error of gcc 12 for aarch64 */
+            for (size_t e = 0; e < p->count; e++) /* fmax here causes an internal error of gcc 12 for
+                                                     aarch64 */
                 if (fabs((double)p->grad[e]) > one->largest) one->largest = fabs((double)p->grad[e]);
             if (adam == ADAMW) reference_adamw(one, p->grad, inverse, net, rate, t);
             else if (adam) reference_adam(one, p->grad, inverse, net, rate, t);
@@ -158,8 +159,8 @@ static void follow_reference(const char *kind, const char *solver, int adam, con
 
 TEST(sgd_follows_the_reference_on_every_kind)
 {
-    /* batch norm in a recurrent layer divides by variances near 0: under SGD that network does not
-     * survive its second step */
+    /* batch norm in a recurrent layer divides by variances near 0: with SGD that network does not survive its
+     * second step */
     for (size_t k = 0; k < COUNT(kinds); k++)
         follow_reference(kinds[k], "", SGD, "fp32", strcmp(kinds[k], "recurrent_batchnorm") ? 4 : 1);
     follow_reference("convolutional_batchnorm", "", SGD, "bf16", 4);
@@ -172,7 +173,7 @@ TEST(adam_follows_the_reference_on_every_kind)
     follow_reference("connected", "adam=1\nB1=.7\nB2=.9\neps=.001\n", ADAM, "bf16", 4);
 }
 
-/* The decay is .3, so that a decay of other arrays, or one that grows with the batch, is seen. */
+/* The decay is .3, so that a decay of other arrays, or one that grows with the batch, would be seen. */
 TEST(adamw_follows_the_reference_on_every_kind)
 {
     for (size_t k = 0; k < COUNT(kinds); k++)

@@ -1,5 +1,5 @@
-/* What a skipped step, a change of the loss scale, frozen layers, clip and clip_norm do to
- * parameters and their history. */
+/* The effect of a skipped step, a change of the loss scale, frozen layers, clip and clip_norm on parameters
+ * and their history. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -11,7 +11,7 @@
 
 static const float poisons[] = { INFINITY, -INFINITY, NAN };
 
-/* Poison each array in turn, at its first, middle or last element. Only arrays whose name holds `which`. The
+/* Poisons each array whose name contains `which`, one at a time, at its first, middle or last element. The
  * rate is low because random truths make some of these networks diverge. */
 static int skip_with_each(const char *kind, const char *solver, const char *which)
 {
@@ -57,7 +57,7 @@ static int any_history(const amp_param *params, int count, int adam)
 
 TEST(behaviour_09_sgd_skip_leaves_weights_and_momentum_bit_unchanged)
 {
-    network *net = load("connected", "", "", "fp32"); /* what is to stay must be there: history is not 0 */
+    network *net = load("connected", "", "", "fp32"); /* state must exist to be preserved: history is not 0 */
     int count;
     train_step(net, 1);
     const amp_param *params = engine_params(net->amp->engine, &count);
@@ -88,7 +88,7 @@ TEST(behaviour_13_batchnorm_scales_and_biases_are_in_the_check)
     static const struct {
         const char *kind; int scales, biases;
     } table[] = { { "convolutional_batchnorm", 5, 6 }, { "connected", 1, 5 }, { "batchnorm", 2, 5 },
-#ifndef DARKNET_AMP_ALEXEYAB /* as in optimizer_testing.h */
+#ifndef DARKNET_AMP_ALEXEYAB /* see optimizer_testing.h */
         { "deconvolutional", 1, 5 }, { "crnn", 3, 7 },
 #endif
     };
@@ -101,12 +101,12 @@ TEST(behaviour_13_batchnorm_scales_and_biases_are_in_the_check)
     }
 }
 
-#ifndef DARKNET_AMP_ALEXEYAB /* which has no arrays for what is frozen: e2e/alexeyab_training.sh */
+#ifndef DARKNET_AMP_ALEXEYAB /* which has no arrays for frozen layers: e2e/alexeyab_training.sh */
 /* ---- frozen layers ---- */
 
-/* What three updates made alike. Where every processor has fused multiply-add (aarch64), the compiler takes
- * it for stock's update, whose weights may then come out a unit apart in each, and by
- * the decay's rounding. */
+/* Compares the results of three updates. Where every processor has fused multiply-add (aarch64), the compiler
+ * uses it in stock's update, whose weights may then differ by one unit per update, and by the decay's
+ * rounding. */
 static void assert_alike(const float *ours, const float *stock, int count)
 {
 #ifdef __FP_FAST_FMAF
@@ -117,8 +117,8 @@ static void assert_alike(const float *ours, const float *stock, int count)
 #endif
 }
 
-/* Stock's update still decays what stopbackward freezes, and so does AMP: weights move as in stock, bit for
- * bit, and by nothing but decay. */
+/* Stock's update still decays what stopbackward freezes, and so does AMP: weights change exactly as in stock,
+ * and only by decay. */
 TEST(behaviour_14_frozen_layers_are_out_of_the_check)
 {
     network *ours = load("stopbackward", "decay=.05\n", "", "fp32"),
@@ -148,7 +148,7 @@ TEST(behaviour_14_frozen_layers_are_out_of_the_check)
     release(stock);
 }
 
-/* A delta that is inf beneath the frozen layer cannot exist: nothing is computed there. */
+/* There is no delta below a frozen layer that could be inf: nothing is computed there. */
 TEST(frozen_layers_cannot_cause_a_skip)
 {
     network *net = load("stopbackward", "", "", "fp32");
@@ -179,8 +179,8 @@ static kept_state histories(network *net)
     return s;
 }
 
-/* In fp32 a power of two passes through backward exactly, so a training under another scale
- * is the same training. */
+/* In fp32 a power of two passes through backward exactly, so a training with another scale is the same
+ * training. */
 TEST(behaviour_15_a_scale_change_never_alters_momentum)
 {
     static const float scales[] = { 1, 1024, 0.25f, 65536, 65536, 2 };
@@ -243,14 +243,14 @@ static double norm_of_scaled_gradients(network *net)
     return sqrt(squares);
 }
 
-/* Clipping scaled gradients at max_norm × scale and then unscaling is the definition; whatever the
- * scale, the step is that. */
+/* By definition, scaled gradients are clipped at max_norm × scale and then unscaled; the resulting step does
+ * not depend on the scale. */
 TEST(behaviour_18_clip_norm_comes_after_unscaling)
 {
     static const struct { const char *keys; double scale; } table[] = { { "loss_scale=1\n", 1 },
         { "loss_scale=4096\n", 4096 }, { "loss_scale=1000\n", 1000 }, { "loss_scale=.03\n", (double).03f } };
     const double clip_norm = .02;
-    kept_state of_scale[2]; /* the first two, which are powers of two */
+    kept_state of_scale[2]; /* the first two scales, which are powers of two */
     network *start = NULL;
     for (size_t k = 0; k < COUNT(table); k++) {
         char text[2048];
@@ -273,7 +273,7 @@ TEST(behaviour_18_clip_norm_comes_after_unscaling)
                 want[i][e] = (double)params[i].grad[e] * (bound / norm) / table[k].scale;
         }
         update_network(net);
-        /* Momentum 1 and none before: the momentum is the gradient that was used. */
+        /* With momentum 1 and no history, the momentum is the gradient that was used. */
         for (int i = 0; i < count; i++) {
             assert_near("clip_norm", &params[i], "momentum", params[i].momentum, want[i], 1e-6);
             free(want[i]);
@@ -285,7 +285,7 @@ TEST(behaviour_18_clip_norm_comes_after_unscaling)
     release(start);
 }
 
-#ifndef DARKNET_AMP_ALEXEYAB /* which has no deconvolutional layer */
+#ifndef DARKNET_AMP_ALEXEYAB /* it has no deconvolutional layer */
 static const char clipped[] = "[net]\nbatch=2\nsubdivisions=1\nwidth=6\nheight=6\nchannels=3\n"
     "learning_rate=.01\nmomentum=.9\ndecay=0\nmax_batches=10\nclip=.05\n%s" CONV(6, "")
     "[deconvolutional]\nfilters=4\nsize=2\nstride=2\nactivation=leaky\n"
@@ -309,7 +309,7 @@ static void check_clip(const char *solver, const char *dtype)
     layer *conv = &net->layers[0];
     assert_true(outside(conv->weights, (size_t)conv->nweights) > 0);
 
-    gradients_of_step(net, 5); /* a skipped step clips nothing */
+    gradients_of_step(net, 5); /* a skipped step does not clip */
     params[0].grad[3] = INFINITY;
     float *before = malloc((size_t)conv->nweights * sizeof *before);
     memcpy(before, conv->weights, (size_t)conv->nweights * sizeof *before);

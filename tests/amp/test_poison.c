@@ -1,11 +1,11 @@
-/* A skipped step leaves no trace, whatever tensor overflowed.
+/* A skipped step leaves no trace, whichever tensor overflowed.
  *
- * Two copies of a network train on the same batches. One of them gets one batch more, in which an observer
- * writes inf or NaN into one element of one tensor: each tensor of each layer in turn, forward and backward,
- * in the first or in the last subdivision. Afterwards every byte of state must be the other's, which never
- * saw that batch; and it must stay so over the next steps, so that what hides in buffers nobody compares
- * would show. Where a layer swallows the poison (a max pool that takes another element, a dropout that drops
- * it) the step is a normal one; then all state must be finite. */
+ * Two copies of a network train on the same batches. One of them gets an additional batch, in which an
+ * observer writes inf or NaN into one element of one tensor: each tensor of each layer in turn, forward and
+ * backward, in the first or in the last subdivision. Afterwards every byte of its state must equal the
+ * other's, which never saw that batch; and this must hold over the next steps too, so that differences hidden
+ * in buffers that are not compared would show. If a layer swallows the poison (a max pool that chooses
+ * another element, a dropout that drops it), the step is a normal one; then all state must be finite. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -55,7 +55,7 @@ typedef struct poison {
     float value;
     size_t element;
     int armed, struck;
-    target shown[SHOWN]; /* all that was shown while recording */
+    target shown[SHOWN]; /* everything shown while recording */
     int count, recording;
 } poison;
 
@@ -150,8 +150,8 @@ static void assert_finite(network *net, const poison *p)
 
 typedef struct tally { int skipped, swallowed; } tally;
 
-/* Darknet's own layers multiply what their workspace holds by 0 before they use it, and
- * NaN times 0 is NaN. */
+/* Darknet's own layers multiply the workspace's old contents by 0 before they use it, and NaN times 0 is
+ * NaN. */
 static void assert_clean_workspace(const network *net, const poison *p)
 {
     const float *workspace = net->amp->memory->workspace;
@@ -198,7 +198,7 @@ static void poison_once(network *net, network *control, poison *p, unsigned seed
     }
 }
 
-/* every: 1 for each tensor with each value, 2 to let the values alternate. */
+/* every: 1: each tensor with each value; 2: alternate the values. */
 static void poison_network(int which, const char *net_keys, const char *dtype, int every, tally *t)
 {
     network *net = make(which, net_keys, dtype), *control = make(which, net_keys, dtype);
@@ -207,7 +207,7 @@ static void poison_network(int which, const char *net_keys, const char *dtype, i
     record(net, &p);
     record(control, &p);
     p.count /= 2;
-    darknet_amp_weights_changed(net); /* recording has moved the statistics */
+    darknet_amp_weights_changed(net); /* recording has changed the statistics */
     darknet_amp_weights_changed(control);
     step(net, 1, NULL, 0);
     step(control, 1, NULL, 0);
@@ -242,10 +242,10 @@ TEST(fp32_poisoned_steps_leave_no_trace) { a_poisoned_step_leaves_no_trace("fp32
 TEST(bf16_poisoned_steps_leave_no_trace) { a_poisoned_step_leaves_no_trace("bf16"); }
 TEST(fp16_poisoned_steps_leave_no_trace) { a_poisoned_step_leaves_no_trace("fp16"); }
 
-/* ---- what batches do by themselves ---- */
+/* ---- bad batches ---- */
 
-/* Trains net on one batch whose first subdivision spoil has changed; it must be skipped, blamed on `tensor`,
- * and leave no trace. */
+/* Trains net on a batch whose first subdivision `spoil` has changed; the step must be skipped, blamed on
+ * `tensor`, and leave no trace. */
 static void check_spoilt_batch(int which, const char *dtype, void (*spoil)(network *), const char *tensor)
 {
     network *net = make(which, "", dtype), *control = make(which, "", dtype);
@@ -287,7 +287,7 @@ static void huge_image(network *net)
     for (int i = 0; i < net->inputs; i++) net->input[i] *= i % 2 ? 1e25f : -1e25f;
 }
 
-/* The square of 1e20 is inf in fp32, its gradient is a number like any other. */
+/* The square of 1e20 is inf in fp32, but its gradient is finite. */
 TEST(a_loss_that_is_not_finite_skips_no_step)
 {
     for (int d = 0; d < 2; d++) {
@@ -329,7 +329,7 @@ TEST(labels_that_are_not_finite_skip_the_step)
     }
 }
 
-/* Who calls forward, backward and update himself may leave seen at 0. */
+/* A caller that calls forward, backward and update itself may leave seen at 0. */
 TEST(behaviour_24_a_caller_that_does_not_count_keeps_seen_at_zero)
 {
     network *net = parse_branched("", "", "bf16");
@@ -368,7 +368,7 @@ TEST(behaviour_24_a_skipped_batch_does_not_advance_seen_burn_in_or_rate)
             assert_int_equal(get_current_batch(net), k);
             assert_true(fabsf(get_current_rate(net) - .0002f * factors[k - 1]) < 1e-9f);
         }
-        free(net->steps); /* free_network forgets them */
+        free(net->steps); /* free_network does not free them */
         free(net->scales);
         release(net);
     }

@@ -1,5 +1,5 @@
-/* Activation checkpointing: whatever a training recomputes, every byte of its state is that of one which
- * recomputes nothing, and its activations take less memory. */
+/* Activation checkpointing: whatever a training recomputes, every byte of its state equals that of a training
+ * without recomputation, and its activations take less memory. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -27,7 +27,7 @@ static void recompute(network *net, int segments, size_t budget)
     amp_engine_set_recompute(net->amp->engine, &settings);
 }
 
-/* Three steps, the second of which is skipped. In some, memory that is free for now holds NaN. Returns how
+/* Three steps, the second of which is skipped. In some cases unused memory is filled with NaN. Returns how
  * many layers were repeated in a backward. */
 static int compare(int which, const char *keys, const char *dtype, int segments)
 {
@@ -72,8 +72,8 @@ TEST(recomputed_trainings_end_in_the_same_bytes)
         }
 }
 
-/* Twelve convolutions, each two behind a shortcut: deep enough for segments to pay. The first
- * of them are frozen. */
+/* Twelve convolutions, a shortcut after each two: deep enough for segments to pay off. The first of them are
+ * frozen. */
 static network *make_deep(const char *dtype, int frozen)
 {
     char text[4096] = NET("");
@@ -131,7 +131,7 @@ TEST(the_least_costly_choice_that_fits_is_taken)
     assert_true(found.again == cheap.again);
     assert_true(arena_of(0, segments, &found) <= segments);
     assert_true(found.again > cheap.again && found.again <= cut.again);
-    assert_true(arena_of(0, 1, &found) <= segments); /* what takes least */
+    assert_true(arena_of(0, 1, &found) <= segments); /* the choice with the least memory */
 }
 
 int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -1,5 +1,5 @@
-/* The behaviours of torch.amp.GradScaler, with the scaler alone. That its scales are torch's:
- * test_scaler_traces.c. */
+/* The behaviours of torch.amp.GradScaler, with the scaler alone. test_scaler_traces.c shows that its scales
+ * are torch's. */
 #include "testing.h"
 
 #include <math.h>
@@ -46,7 +46,7 @@ TEST(behaviour_08_static_scale_counts_skipped_steps_but_never_moves)
 {
     amp_scaler scaler = fixed(128);
     for (int i = 0; i < 5000; i++) {
-        update(&scaler, i % 50 != 0); /* 49 infs in a row at most */
+        update(&scaler, i % 50 != 0); /* at most 49 consecutive infs */
         same_float(scaler.scale, 128);
     }
     assert_int_equal(scaler.steps, 5000);
@@ -64,27 +64,28 @@ TEST(a_sum_of_flags_is_found_inf)
 
 TEST(inverse_is_divided_in_double_and_rounded_once)
 {
-    const double scales[] = { 65536, 3, 0.1, 8e37, 0x1p-14, 49 }; /* no inverse is subnormal */
+    const double scales[] = { 65536, 3, 0.1, 8e37, 0x1p-14, 49 }; /* none has a subnormal inverse */
     for (size_t i = 0; i < COUNT(scales); i++) {
         amp_scaler scaler = fixed(scales[i]);
         same_float(amp_scaler_inverse(&scaler), 1.0 / (double)(float)scales[i]);
     }
 }
 
-/* By the rules of amp_scaler_problem, whose other cases are test_scaler_state's. */
+/* The rules of amp_scaler_problem; test_scaler_state tests its other cases. */
 TEST(init_refuses_what_cannot_train)
 {
     const amp_scaler good = amp_scaler_defaults();
     amp_scaler bad[8];
     for (size_t i = 0; i < COUNT(bad); i++) bad[i] = good;
     bad[0].scale = NAN;
-    bad[1].scale = 0x1p127f, bad[1].max_scale = INFINITY, bad[1].min_scale = 0x1p-149; /* 1/it is inf */
-    bad[2].dynamic = 0, bad[2].scale = 1e-39f; /* inverse is inf */
+    bad[1].scale = 0x1p127f, bad[1].max_scale = INFINITY, bad[1].min_scale = 0x1p-149; /* its inverse is
+                                                                                          inf */
+    bad[2].dynamic = 0, bad[2].scale = 1e-39f; /* its inverse is inf */
     bad[3].growth_factor = INFINITY;
     bad[4].backoff_factor = 0;
     bad[5].min_scale = 65537;
     bad[6].max_scale = 65535;
-    bad[7].hysteresis = AMP_SCALER_STUCK_LIMIT + 1; /* which would never back off */
+    bad[7].hysteresis = AMP_SCALER_STUCK_LIMIT + 1; /* it would never back off */
     for (size_t i = 0; i < COUNT(bad); i++) {
         amp_scaler scaler = { .scale = 42 };
         amp_error error = { 0 };

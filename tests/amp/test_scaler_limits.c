@@ -1,5 +1,4 @@
-/* Where the loss scale may go, and when it may not go on: the cap, the floor, hysteresis, and
- * scales that are stuck. */
+/* The limits of the loss scale: the cap, the floor, hysteresis, and scales that are stuck. */
 #include "testing.h"
 
 #include <float.h>
@@ -66,7 +65,7 @@ TEST(behaviour_05_scale_stops_at_its_floor_and_stays_there)
         assert_int_equal(scaler.skipped, 31 + i);
     }
     assert_true(amp_is_finite(amp_scaler_inverse(&scaler)));
-    update(&scaler, 0); /* the floor itself still trains */
+    update(&scaler, 0); /* it still trains at the floor */
     assert_int_equal(scaler.growth_tracker, 1);
 }
 
@@ -94,7 +93,8 @@ static amp_scaler tolerant(int hysteresis, double scale, double min_scale)
     return made(params);
 }
 
-/* Apex's update_scale_hysteresis, its tracker unbounded below, beside ours over random runs of overflows. */
+/* Compares with Apex's update_scale_hysteresis, whose tracker has no lower bound, over random runs of
+ * overflows. */
 TEST(hysteresis_is_that_of_apex)
 {
     unsigned seed = 1;
@@ -140,7 +140,7 @@ TEST(tolerated_infs_are_not_stuck_and_end_all_the_same)
 
     amp_scaler params = amp_scaler_defaults();
     params.hysteresis = 7;
-    params.backoff_factor = 1 - 0x1p-40; /* which fp32 rounds away */
+    params.backoff_factor = 1 - 0x1p-40; /* fp32 rounds this backoff away */
     scaler = made(params);
     for (int i = 0; i < 6 + AMP_SCALER_STUCK_LIMIT - 1; i++) update(&scaler, 1);
     assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
@@ -152,7 +152,7 @@ TEST(static_scale_that_overflows_for_ever_ends_training)
 {
     amp_scaler scaler = fixed(128);
     for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) update(&scaler, 1);
-    update(&scaler, 0); /* one clean step starts the count again */
+    update(&scaler, 0); /* one clean step restarts the count */
     for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) update(&scaler, 1);
     assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
     assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);

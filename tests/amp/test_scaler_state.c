@@ -1,11 +1,12 @@
-/* GradScaler's state in other hands: foretelling an end, and states from files. Most are properties, over
- * random settings and random runs of found_inf. */
+/* GradScaler's state: predicting the end of a training, and states from files. Most tests check properties,
+ * over random settings and random runs of found_inf. */
 #include "testing.h"
 
 #include "random_numbers.h"
 #include "scaler_testing.h"
 
-/* Settings of all kinds, with floors and caps close enough to be met, and backoffs that fp32 rounds away. */
+/* All kinds of settings, with floors and caps close enough to be reached, and backoffs that fp32 rounds
+ * away. */
 static amp_scaler random_scaler(void)
 {
     static const double growths[] = { 1.0000001, 1.5, 2, 16, 1e30 },
@@ -25,7 +26,7 @@ static amp_scaler random_scaler(void)
 
 enum { RUNS = 3000, STEPS = 300 };
 
-/* Runs of infs long and short: one run in four overflows nearly always. */
+/* Long and short runs of infs: one run in four overflows nearly always. */
 static int random_found_inf(int run)
 {
     return run % 4 == 0 ? below(200) != 0 : below(3) == 0;
@@ -106,7 +107,7 @@ TEST(states_that_no_training_reaches_are_named)
     }
 }
 
-/* A reader of sidecars may hand over any bytes. What passes must train on like any other state. */
+/* A reader of sidecars may pass on any bytes. A state that is accepted must train on like any other. */
 TEST(any_bytes_are_refused_or_train_on)
 {
     random_state = 4;
@@ -132,7 +133,7 @@ TEST(any_bytes_are_refused_or_train_on)
     assert_true(sound > 1000 && refused > 1000);
 }
 
-/* -- Going on with other settings -- */
+/* -- Continuing with other settings -- */
 
 TEST(behaviour_07_resume_with_the_same_settings_is_the_saved_state)
 {
@@ -205,7 +206,7 @@ TEST(resume_carries_what_the_new_settings_have_room_for)
     amp_scaler constant = fixed(8);
     amp_scaler_resume(&constant, &saved);
     assert_true(constant.scale == 8 && constant.steps == 1501 && constant.skipped == 1);
-    amp_scaler_resume(&saved, &constant); /* a static scale is no state */
+    amp_scaler_resume(&saved, &constant); /* a static scale is not state */
     assert_true(saved.scale == 1024 && saved.hysteresis_tracker == 2);
 }
 

@@ -1,12 +1,12 @@
-/* Replays what torch.amp.GradScaler did in random trainings: every scale and every growth
- * tracker must be torch's, bit for bit. golden/scaler_traces.txt was written by oracles/scaler_traces.py,
- * where its format stands.
+/* Replays what torch.amp.GradScaler did in random trainings: every scale and every growth tracker must be
+ * equal, bit for bit. oracles/scaler_traces.py, which documents the format, has written
+ * golden/scaler_traces.txt.
  *
- * torch has neither floor nor cap. Ours are set out of the way: max_scale is infinite, min_scale fp32's
- * smallest normal number (like Darknet, the test runs with flush-to-zero). A trace ends where torch's
- * scale falls below that, and there ours must say AMP_DIVERGED. A second scaler with the default floor and
- * cap runs beside: it must be torch's until torch's scale leaves their range, and there say AMP_DIVERGED,
- * or stand at the cap. */
+ * torch has neither floor nor cap, so ours are set out of reach: max_scale is infinite, min_scale fp32's
+ * smallest normal number (like Darknet, the test runs with flush-to-zero). A trace ends where torch's scale
+ * falls below that, and there ours must return AMP_DIVERGED. A second scaler with the default floor and cap
+ * is compared too: it must follow torch's until torch's scale leaves its range, and then return AMP_DIVERGED,
+ * or stay at the cap. */
 #include "testing.h"
 
 #include <float.h>
@@ -24,7 +24,7 @@ typedef struct trace {
     amp_scaler params;
     int steps;
     unsigned char overflows[MOST_STEPS];
-    int ends;                   /* the last step takes torch's scale below fp32's normal numbers */
+    int ends;                   /* in the last step torch's scale falls below fp32's normal numbers */
     uint32_t crc;
     const char *written_out;    /* the scale's bits at each change, or NULL */
 } trace;
@@ -136,11 +136,11 @@ static void replay(const trace *t, float scales[MOST_STEPS])
 
 typedef struct tally { long same, floors, caps; } tally;
 
-/* The default floor and cap beside torch's scales, up to where these leave their range. */
+/* Compares a scaler with the default floor and cap with torch's scales, until these leave its range. */
 static void replay_within_the_default_limits(const trace *t, const float scales[MOST_STEPS], tally *seen)
 {
     amp_scaler scaler;
-    if (amp_scaler_init(&scaler, &t->params, NULL) != AMP_OK) { /* torch begins outside */
+    if (amp_scaler_init(&scaler, &t->params, NULL) != AMP_OK) { /* torch starts out of range */
         assert_true((float)t->params.scale < 0x1p-14f || (float)t->params.scale > 0x1p126f);
         return;
     }

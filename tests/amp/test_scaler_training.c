@@ -1,4 +1,4 @@
-/* The scaler at work in a training: what the .cfg says of it reaches it, and what it decides is done. */
+/* The scaler in a training: the .cfg's settings reach it, and its decisions are carried out. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -6,7 +6,7 @@
 
 static const amp_scaler *scaler_of(network *net) { return amp_engine_scaler(net->amp->engine); }
 
-/* One step whose second subdivision holds poison. */
+/* One step with poison in its second subdivision. */
 static void poisoned_step(network *net, unsigned seed, float poison)
 {
     feed(net, seed);
@@ -16,7 +16,7 @@ static void poisoned_step(network *net, unsigned seed, float poison)
     train_network_datum(net);
 }
 
-/* A poisoned step that leaves all alone but the scaler. */
+/* A poisoned step, which must change only the scaler. */
 static void skips(network *net, unsigned seed, float poison)
 {
     unsigned long skipped = scaler_of(net)->skipped;
@@ -26,7 +26,7 @@ static void skips(network *net, unsigned seed, float poison)
     assert_int_equal(scaler_of(net)->skipped, skipped + 1);
 }
 
-/* A step that changes something. */
+/* A step, which must change something. */
 static void trains(network *net, unsigned seed)
 {
     unsigned long skipped = scaler_of(net)->skipped;

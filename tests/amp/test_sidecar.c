@@ -1,5 +1,5 @@
-/* What a sidecar saves comes back bit for bit; one of another network is refused with a reason before
- * anything is touched. */
+/* What a sidecar saves is restored bit for bit; a sidecar of another network is rejected with a reason before
+ * anything is changed. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -10,7 +10,8 @@
 
 /* ---- round trips ---- */
 
-/* After a resume in the middle of `steps` steps and a window, both go on to equal bits. */
+/* After `steps` steps and a window, saves and resumes in the middle of a batch; both networks must continue
+ * with equal bits. */
 static void goes_on_bitwise(const char *net_keys, const char *dtype, int steps, int window)
 {
     network *a = make(net_keys, dtype), *b = make(net_keys, dtype);
@@ -20,7 +21,7 @@ static void goes_on_bitwise(const char *net_keys, const char *dtype, int steps, 
         train_network_datum(a);
     }
     save(a, window);
-    train_step(b, 77); /* something to be overwritten */
+    train_step(b, 77); /* state to be overwritten */
     resume(b, NULL);
     assert_same_state(a, b);
     for (int i = 0; i < 2 * steps; i++) {
@@ -108,7 +109,7 @@ TEST(the_hosts_counters_come_back)
 
 static float *first(const float *there) { return memory_here(there); }
 
-/* What the .weights file does not hold comes from the sidecar, what it does hold is left as it was loaded. */
+/* What the .weights file does not have comes from the sidecar; what it has stays as loaded. */
 TEST(arrays_that_weights_files_lack_come_back)
 {
     for (int window = 0; window < 2; window++) {
@@ -120,7 +121,7 @@ TEST(arrays_that_weights_files_lack_come_back)
         amp_parameters x = *amp_engine_parameters(a->engine), y = *amp_engine_parameters(b->engine);
         for (int i = 0; i < x.param_count; i++)
             first(x.params[i].grad)[0] = 5, first(y.params[i].grad)[0] = -1;
-        a->statistics[0][0] = 77; /* moved in the window: committed is still 0 */
+        a->statistics[0][0] = 77; /* updated in the window: committed is still 0 */
         assert_int_equal(amp_sidecar_write(sidecar, a->engine, &(amp_run_state){ .window = window }, 1,
                                               &error), AMP_OK);
         amp_sidecar *c = read_back();
@@ -149,7 +150,7 @@ TEST(arrays_that_weights_files_lack_come_back)
     }
 }
 
-/* A recurrent layer's state has a row for each image of the batch. */
+/* A recurrent layer's state has a row per image of the batch. */
 TEST(another_batch_starts_recurrent_states_anew)
 {
     memory_network *n = memory_network_make(0, 1);
@@ -158,7 +159,7 @@ TEST(another_batch_starts_recurrent_states_anew)
     size_t size;
     assert_int_equal(amp_sidecar_write(sidecar, n->engine, &(amp_run_state){ 0 }, 1, &error), AMP_OK);
     unsigned char *bytes = file_bytes(sidecar, &size);
-    /* The last array is the state: one of 5 instead of 6. */
+    /* The last array is the state: make it one of 5 instead of 6. */
     size_t at = size - 8 - 6 * 4 - AMP_SIDECAR_ARRAY_HEAD_BYTES;
     unsigned char *net_record = sidecar_record(bytes, size, AMP_TAG_NETWORK, 0);
     unsigned char *count = net_record + amp_fetch_u64(net_record - 8) - 8;
@@ -179,7 +180,8 @@ TEST(another_batch_starts_recurrent_states_anew)
     free(bytes);
 }
 
-/* The state of the memory network after a resume as this rank, from the sidecar's bytes; NULL: all 0. */
+/* Asserts the state of the memory network after a resume as this rank, from the sidecar's bytes; NULL: all
+ * 0. */
 static void resumes_with(const unsigned char *bytes, size_t size, int rank, int ranks, const float *state,
                          const char *told)
 {
@@ -241,7 +243,7 @@ TEST(each_rank_goes_on_with_its_own_states)
     tells_of(bytes, size, AMP_FP32, 1, "gradients travelled in bf16 and do in fp32 now (wire=)");
     tells_of(bytes, size, AMP_BF16, 0, "it was saved with sync_batchnorm=1, and now it is 0");
 
-    /* and what makes no sense */
+    /* and invalid values */
     const struct { size_t at; uint32_t value; } damage[] = { { 0, 1 }, { 0, 6 }, { 0, UINT32_MAX },
                                                              { 4, 3 }, { 8, 2 },
                                                              { 12 + 4 * STATE, 0x7fc00000 } };
@@ -267,7 +269,7 @@ TEST(each_rank_goes_on_with_its_own_states)
     memory_network_free(n);
 }
 
-/* ---- what is not of this network ---- */
+/* ---- other networks' sidecars ---- */
 
 static void refuses_untouched(network *net, const amp_sidecar *c, const char *reason)
 {
@@ -335,7 +337,7 @@ TEST(a_change_of_optimizer_starts_its_moments_anew)
     }
 }
 
-/* Both keep the same moments. */
+/* Both use the same moments. */
 TEST(between_adam_and_adamw_the_moments_go_on)
 {
     for (int adamw = 0; adamw < 2; adamw++) {
@@ -362,7 +364,7 @@ TEST(between_adam_and_adamw_the_moments_go_on)
     }
 }
 
-/* The scaler a resumed network has, and what the user is told. */
+/* The scaler of a resumed network, and the note for the user. */
 static amp_scaler resumed_scaler(const char *saved_keys, const char *keys, char note[256])
 {
     network *a = make(saved_keys, "fp16"), *b = make(keys, "fp16");

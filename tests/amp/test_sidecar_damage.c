@@ -1,5 +1,5 @@
-/* A file that is not a sound sidecar is refused with a reason; what cannot be written whole, or is not worth
- * it, leaves nothing. */
+/* A file that is not a valid sidecar is rejected with a reason; a sidecar that cannot be written completely,
+ * or is useless, leaves no file. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -8,7 +8,7 @@
 
 #include "sidecar_networks.h"
 
-/* ---- files that are none ---- */
+/* ---- invalid files ---- */
 
 static void refused(const void *bytes, size_t size, const char *reason)
 {
@@ -39,7 +39,8 @@ TEST(every_truncation_is_refused)
     unsigned char *bytes = small_sidecar("", 1, &size);
     for (size_t length = 0; length < size; length++) {
         refused(bytes, length, length == 0 ? "empty" : length < 8 ? "not a file" : "cut off");
-        unsigned char *cut = malloc(length ? length : 1); /* of its own, so that sanitizers see its end */
+        unsigned char *cut = malloc(length ? length : 1); /* in a separate block, so that sanitizers see
+                                                             its end */
         memcpy(cut, bytes, length);
         seal_sidecar(cut, length);
         refused(cut, length, "");
@@ -80,7 +81,7 @@ TEST(a_later_version_is_refused_by_its_number)
     free(bytes);
 }
 
-/* Damage that the checksum does not show: a file that somebody, or a fault of the program, made so. */
+/* Damage that the checksum does not show, because the file was made that way. */
 TEST(content_that_makes_no_sense_is_refused)
 {
     enum { SCALER, RUN, NET, SPIKES, ARRAY, HEADER };
@@ -106,7 +107,7 @@ TEST(content_that_makes_no_sense_is_refused)
         { "negative", RUN, 0, 8, 8, UINT64_MAX },             /* t */
         { "negative", RUN, 0, 32, 4, 0x80000000 },            /* width */
         { "negative", RUN, 0, 48, 4, 0xffffffff },            /* window */
-        { "out of range", RUN, 0, 8, 8, INT32_MAX },          /* t: the host counts on from it */
+        { "out of range", RUN, 0, 8, 8, INT32_MAX },          /* t: the host continues counting from it */
         { "out of range", RUN, 0, 8, 8, INT64_MAX },
         { "out of range", RUN, 0, 200, 4, INT32_MAX },        /* loop_count */
         { "out of range", RUN, 0, 204, 4, 0x7fc00000 },       /* average_loss */
@@ -121,20 +122,20 @@ TEST(content_that_makes_no_sense_is_refused)
         { "the network makes no sense", NET, 0, 4 + 14 + 5 + 4 + 4, 4, 2 },        /* its flag */
         { "does not fit", NET, 0, 4 + 14 + 5 + 4 + 8, 8, UINT64_MAX / 4 },         /* its count */
         { "counters are out of range", SPIKES, 0, 0, 8, UINT64_MAX },
-        { "counters are out of range", SPIKES, 0, 16, 8, 9 }, /* norms seen; losses are fewer */
+        { "counters are out of range", SPIKES, 0, 16, 8, 9 }, /* number of norms seen; fewer losses */
         { "a number is not finite", SPIKES, 0, 8, 8, UINT64_C(0x7ff8) << 48 },
         { "a number is not finite", SPIKES, 0, 24, 8, UINT64_C(0x7ff0) << 48 },
         { "a number is not finite", SPIKES, 0, 24 + 8 * 128 + 8 + 8 * 127, 8, UINT64_C(0xfff0) << 48 },
         { "a norm is negative", SPIKES, 0, 24 + 8 * 127, 8, UINT64_C(0xbff0) << 48 },
         { "does not fit", ARRAY, 0, 0, 4, 7 },                /* kind */
         { "does not fit", ARRAY, 0, 0, 4, UINT32_MAX },
-        { "does not fit", ARRAY, 0, 0, 4, AMP_SAVED_M },      /* Adam's in a file of SGD's */
+        { "does not fit", ARRAY, 0, 0, 4, AMP_SAVED_M },      /* Adam's in an SGD file */
         { "does not fit", ARRAY, 0, 4, 4, 3 },                /* index */
         { "does not fit", ARRAY, 0, 4, 4, UINT32_MAX },
-        /* a count that wraps to the right number of bytes */
+        /* a count whose number of bytes wraps to the right one */
         { "does not fit", ARRAY, 0, 8, 8, UINT64_MAX / 2 + 10 },
         { "does not fit", ARRAY, 0, 8, 8, (UINT64_C(1) << 62) + 18 },
-        { "does not fit", ARRAY, 4, 4, 4, 1 },                /* twice the same */
+        { "does not fit", ARRAY, 4, 4, 4, 1 },                /* the same array twice */
         { "not finite", ARRAY, 0, 16, 4, 0x7f800000 },
         { "not finite", ARRAY, 0, 16 + 4 * 17, 4, 0xffc00001 },
     };
@@ -168,8 +169,8 @@ TEST(a_negative_second_moment_is_refused)
     free(bytes);
 }
 
-/* Gradients of a half-done batch may be inf: the step is skipped at its end, as it would have been
- * without the restart. */
+/* Gradients of an unfinished batch may be inf: the step is skipped at its end, as it would have been without
+ * the restart. */
 TEST(an_overflow_in_a_half_done_batch_is_kept)
 {
     size_t size;
@@ -277,7 +278,7 @@ TEST(a_state_with_nan_is_not_saved)
         assert_int_equal(amp_sidecar_write(sidecar, engine_of(net), &run, 1, &error), AMP_DIVERGED);
         arrays[i][0] = old;
     }
-    amp_sidecar_free(read_back()); /* the one before is still there */
+    amp_sidecar_free(read_back()); /* the previous one still exists */
     release(net);
 }
 

@@ -1,7 +1,7 @@
-/* No bytes crash the reader of sidecars, or bring an engine into a state it could not have: seeded mutants of
- * good files, most of them with their checksum made right again, so that what it protects is tried too. Worth
- * most in the asan preset. AMP_FUZZ_RUNS=N: so many (20000). AMP_FUZZ_SEED=N: start at mutant N, which a
- * failure names. */
+/* No bytes crash the reader of sidecars, or put an engine into an impossible state: seeded mutants of valid
+ * files, most of them with a corrected checksum, to test what it protects too. Most useful in the asan
+ * preset. AMP_FUZZ_RUNS=N: number of mutants (20000). AMP_FUZZ_SEED=N: start at mutant N, which a failure
+ * prints. */
 #define _POSIX_C_SOURCE 200809L
 #include "testing.h"
 
@@ -12,10 +12,10 @@
 #include "sidecar_testing.h"
 #include "tensor/half.h"
 
-#define FUZZ_SEEDS 5         /* SGD or Adam, between steps or in the middle of one; with averaged weights */
-#define FUZZ_LIMIT (1 << 14) /* bytes of a mutant */
+#define FUZZ_SEEDS 5         /* SGD or Adam, between steps or within one; with averaged weights */
+#define FUZZ_LIMIT (1 << 14) /* size of a mutant */
 
-/* Stands for all that a sidecar may change. */
+/* A hash of everything that a sidecar may change. */
 static uint64_t fuzz_state(const memory_network *n)
 {
     amp_parameters e = *amp_engine_parameters(n->engine);
@@ -37,11 +37,11 @@ static uint64_t fuzz_state(const memory_network *n)
     return amp_checksum_value(&sum);
 }
 
-/* ---- good files ---- */
+/* ---- valid files ---- */
 
 enum { FUZZ_AVERAGES = 2 }; /* of 3 and 2 numbers */
 
-/* Seed `which` (below FUZZ_SEEDS) into bytes, which has room for FUZZ_LIMIT; its size. */
+/* Writes seed `which` (below FUZZ_SEEDS) to bytes, which has FUZZ_LIMIT bytes; returns its size. */
 static size_t fuzz_seed(int which, unsigned char *bytes)
 {
     char path[] = "/tmp/amp_fuzz_XXXXXX";
@@ -62,9 +62,9 @@ static size_t fuzz_seed(int which, unsigned char *bytes)
     return (size_t)size;
 }
 
-/* ---- spoiling them ---- */
+/* ---- mutation ---- */
 
-/* Start and size of a random record, its head included; 0 if there is none. */
+/* Start and size of a random record, including its head; 0 if there is none. */
 static size_t fuzz_record(unsigned char *bytes, size_t size, size_t *at)
 {
     static const uint32_t tags[] = { AMP_TAG_SCALER, AMP_TAG_RUN, AMP_TAG_NETWORK, AMP_TAG_ARRAY,
@@ -86,7 +86,7 @@ static uint64_t fuzz_number(void)
     return below(3) ? numbers[below(COUNT(numbers))] : (uint64_t)below(64);
 }
 
-/* One change of bytes[0..size), which has room for FUZZ_LIMIT. */
+/* Makes one change in bytes[0..size), which has FUZZ_LIMIT bytes. */
 static size_t fuzz_spoil(unsigned char *bytes, size_t size)
 {
     static unsigned char kept[FUZZ_LIMIT];
@@ -99,7 +99,7 @@ static size_t fuzz_spoil(unsigned char *bytes, size_t size)
     case 1: /* a bit */
         if (size) bytes[at] ^= (unsigned char)(1 << below(8));
         return size;
-    case 2: case 3: /* a number at a place where one is */
+    case 2: case 3: /* a number where there is one */
         length = fuzz_record(bytes, size, &at);
         at = length ? at + 4 * below((length < 160 ? length : 160) / 4) : (size_t)(8 + 4 * below(8));
         number = fuzz_number();
@@ -107,17 +107,17 @@ static size_t fuzz_spoil(unsigned char *bytes, size_t size)
         if (at + length <= size)
             for (size_t k = 0; k < length; k++) bytes[at + k] = (unsigned char)(number >> 8 * k);
         return size;
-    case 4: /* cut */
+    case 4: /* truncate */
         length = below(40);
         if (length > size - at) length = size - at;
         memmove(bytes + at, bytes + at + length, size - at - length);
         return size - length;
-    case 5: /* a record less */
+    case 5: /* remove a record */
         length = fuzz_record(bytes, size, &at);
         if (length && below(2)) amp_store_u32(bytes + 36, amp_fetch_u32(bytes + 36) - 1);
         memmove(bytes + at, bytes + at + length, size - at - length);
         return size - length;
-    case 6: /* a record twice */
+    case 6: /* duplicate a record */
         length = fuzz_record(bytes, size, &from);
         if (!length || size + length > FUZZ_LIMIT) return size;
         if (below(2)) amp_store_u32(bytes + 36, amp_fetch_u32(bytes + 36) + 1);
@@ -126,7 +126,7 @@ static size_t fuzz_spoil(unsigned char *bytes, size_t size)
         memmove(bytes + at + length, bytes + at, size - at);
         memcpy(bytes + at, kept, length);
         return size + length;
-    default: /* a stretch twice */
+    default: /* duplicate a range */
         length = 1 + below(60);
         if (length > size - at || size + length > FUZZ_LIMIT) return size;
         memmove(bytes + at + length, bytes + at, size - at);
@@ -134,9 +134,9 @@ static size_t fuzz_spoil(unsigned char *bytes, size_t size)
     }
 }
 
-/* ---- what must hold ---- */
+/* ---- properties ---- */
 
-/* Reads the bytes, and puts each of the networks into their state. 1: they were a sound sidecar. */
+/* Reads the bytes, and restores each of the networks from them. Returns 1 if they were a valid sidecar. */
 static int fuzz_check(const unsigned char *bytes, size_t size, memory_network *const networks[], int count)
 {
     amp_sidecar *c = (void *)bytes;
@@ -182,9 +182,9 @@ static int fuzz_check(const unsigned char *bytes, size_t size, memory_network *c
 
 /* ---- mutants ---- */
 
-static volatile uint64_t run; /* the mutant at hand */
+static volatile uint64_t run; /* the current mutant */
 
-/* What is needed to see a crash again. */
+/* Prints what is needed to reproduce a crash. */
 static void name_mutant(int signal_number)
 {
     char text[] = "AMP_FUZZ_SEED=00000000000000000000\n";
@@ -218,7 +218,8 @@ TEST(any_bytes_are_read_or_refused)
         for (int changes = 1 + below(4); changes; changes--)
             size = fuzz_spoil(bytes, size);
         if (below(16)) seal_sidecar(bytes, size);
-        unsigned char *exact = malloc(size ? size : 1); /* of its own, so that sanitizers see its end */
+        unsigned char *exact = malloc(size ? size : 1); /* in a separate block, so that sanitizers see its
+                                                           end */
         memcpy(exact, bytes, size);
         if (fuzz_check(exact, size, networks, 3)) accepted++;
         else refused++;
@@ -230,8 +231,8 @@ TEST(any_bytes_are_read_or_refused)
     assert_true(accepted > 100 && refused > 100);
 }
 
-/* Sidecars of other releases are read, and ours by them: size and checksum are those of
- * an earlier release's. */
+/* Other releases' sidecars can be read, and other releases can read ours: size and checksum equal those of an
+ * earlier release. */
 TEST(version_4_has_the_same_bytes_as_ever)
 {
     static const struct { size_t size; uint64_t sum; } expected[] = {
@@ -254,7 +255,7 @@ TEST(averages_come_back_to_as_many_of_the_same_size)
                       other[] = { { numbers, 3 }, { numbers + 3, 3 } };
     amp_sidecar *c;
     amp_error error = { 0 };
-    for (int which = 0; which < FUZZ_SEEDS; which += 4) { /* without averages, and with them */
+    for (int which = 0; which < FUZZ_SEEDS; which += 4) { /* without and with averages */
         assert_int_equal(amp_sidecar_parse(bytes, fuzz_seed(which, bytes), "x.amp", &c, &error), AMP_OK);
         assert_int_equal(amp_sidecar_fit_averages(c, other, 2, &error),
                          which ? AMP_BAD_SIDECAR : AMP_OK);

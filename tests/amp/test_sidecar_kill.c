@@ -1,5 +1,5 @@
-/* Saves that are killed: before and after each call that changes a file, and in the middle of each write.
- * Whenever it was, there is a pair of weights and sidecar that matches, old or new. */
+/* Saves that are killed: before and after each call that changes a file, and in the middle of each write. At
+ * any moment there is a matching pair of weights and sidecar, old or new. */
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp, syscall */
 #include "testing.h"
 
@@ -9,10 +9,10 @@
 #include "child.h"
 #include "sidecar_pairs.h"
 
-/* ---- the calls of a save, in the place of the library's ---- */
+/* ---- the calls of a save, replacing the library's ---- */
 
-static int calls_left = -1;   /* a kill comes when this is 0 */
-static char calls[1024];      /* what was flushed and renamed, in order */
+static int calls_left = -1;   /* the kill happens when this is 0 */
+static char calls[1024];      /* the flushes and renames, in order */
 
 static void may_be_killed(void)
 {
@@ -55,7 +55,7 @@ int unlink(const char *path)
     return result;
 }
 
-/* The second half of what is written comes after the kill. */
+/* A kill comes before the second half of what is written. */
 ssize_t write(int file, const void *bytes, size_t size)
 {
     may_be_killed();
@@ -66,7 +66,7 @@ ssize_t write(int file, const void *bytes, size_t size)
 
 /* ---- the tests ---- */
 
-/* Nothing is renamed before it is on the disk, and the second rename waits until the first is. */
+/* Nothing is renamed before it is on disk, and the second rename waits until the first is. */
 TEST(what_is_renamed_is_on_the_disk)
 {
     char expected[256];
@@ -85,7 +85,8 @@ static void save_number_1(void *call)
     if (save_number("w", 1, NULL) != AMP_OK) _exit(2);
 }
 
-/* Save number 1 over the old files, killed at call number `call`; 0: it was over before. */
+/* Makes save number 1 over the old files, killed at call number `call`. Returns 0 if it was finished
+ * before. */
 static int save_is_killed(int call)
 {
     char said[1000];
@@ -105,7 +106,7 @@ TEST(a_save_killed_at_any_call_leaves_the_old_pair_or_the_new)
                 int on_disk = old == OLD_NONE && holds("w.new", weights[1]) &&
                               holds("w.amp.new", sidecars[1]);
                 int now_new = on_disk || holds("w.amp", sidecars[1]);
-                assert_true(now_new >= is_new); /* calls come in order: once new, always new */
+                assert_true(now_new >= is_new); /* calls are in order: once new, always new */
                 is_new = now_new;
                 recovers_to(is_new ? 1 : old == OLD_PAIR ? 0 : -1, old, is_new && !holds("w", weights[1]));
             }

@@ -1,5 +1,5 @@
-/* Weights and sidecar are saved as a pair: wherever a save was killed, there is a pair that matches, old or
- * new. Each point is a state of the folder, made by hand; test_sidecar_kill.c kills in earnest. */
+/* Weights and sidecar are saved as a pair: wherever a save is killed, there is a matching pair, old or new.
+ * Each point is a state of the folder, constructed here; test_sidecar_kill.c really kills. */
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
 #include "testing.h"
 
@@ -18,7 +18,7 @@ TEST(a_save_killed_at_any_point_leaves_the_old_pair_or_the_new)
         }
 }
 
-/* The next save begins in such a folder, and is killed or given up in its turn before it renamed anything. */
+/* The next save starts in this folder, and is itself killed or cancelled before it has renamed anything. */
 TEST(a_save_that_begins_after_a_killed_one_loses_nothing)
 {
     for (int old = OLD_NONE; old < OLD_KINDS; old++)
@@ -48,7 +48,7 @@ TEST(a_save_after_a_killed_one_succeeds)
         }
 }
 
-/* What a training finds under the names that it saves itself. */
+/* What a training finds under the names that it saves to. */
 TEST(a_killed_save_is_ended_or_removed)
 {
     for (int old = OLD_NONE; old < OLD_KINDS; old++)
@@ -69,7 +69,7 @@ TEST(a_killed_save_is_ended_or_removed)
         }
 }
 
-/* ---- what recovering must not touch ---- */
+/* ---- what recovery must not change ---- */
 
 static void refuses(const char *reason)
 {
@@ -98,8 +98,8 @@ TEST(a_sidecar_of_other_weights_is_refused)
     refuses("w.amp: it is cut off");
 }
 
-/* Between the renames a save was killed, and then somebody went on without AMP: those
- * weights are not replaced. */
+/* A save was killed between the renames, and then a training continued without AMP: its weights are not
+ * replaced. */
 TEST(weights_written_after_a_killed_save_are_kept)
 {
     make_killed(OLD_PAIR, 5);
@@ -108,11 +108,11 @@ TEST(weights_written_after_a_killed_save_are_kept)
     assert_int_equal(utimensat(AT_FDCWD, "w", times, 0), 0);
     refuses("w.new, which a killed save left, but w was written after that");
     assert_true(holds("w", weights[2]) && holds("w.amp", sidecars[1]) && holds("w.new", weights[1]));
-    assert_int_equal(rename("w.new", "w"), 0); /* as the message says */
+    assert_int_equal(rename("w.new", "w"), 0); /* as the message advises */
     recovers_to(1, OLD_PAIR, 0);
 }
 
-/* Another program stands between its two renames: what it has begun it will end. */
+/* Another program is between its two renames: it will complete its save itself. */
 TEST(a_save_under_way_is_not_ended_for_it)
 {
     amp_sidecar_save first, second;
@@ -134,7 +134,7 @@ TEST(a_save_under_way_is_not_ended_for_it)
     amp_sidecar_cancel(&first);
     recovers_to(1, OLD_PAIR, 1);
 
-    /* Another has not renamed anything yet, and there is no older file. */
+    /* Another program has not renamed anything yet, and there is no older file. */
     for (int whole = 0; whole < 2; whole++) {
         clear();
         assert_int_equal(amp_sidecar_begin("w", &first, &error), AMP_OK);
@@ -157,7 +157,7 @@ TEST(weights_without_a_sidecar_load)
     recovers_to(-1, OLD_WEIGHTS, 0);
     clear();
     recovers_to(-1, OLD_NONE, 0);
-    /* The weights were removed: the host says so when it opens them. */
+    /* The weights were removed: the host reports that when it opens them. */
     put("w.amp", sidecars[0], sidecars[0].size);
     recovers_to(-1, OLD_NONE, 0);
     amp_sidecar *c;
@@ -180,8 +180,8 @@ TEST(a_save_that_cannot_begin_says_why)
     assert_int_equal(access("w.new", F_OK), -1);
 }
 
-/* NAME cannot be replaced once its sidecar is: the new weights stay where recovering and the
- * next save find them. */
+/* NAME cannot be replaced after its sidecar was: the new weights stay where recovery and the next save find
+ * them. */
 TEST(weights_that_cannot_be_placed_are_kept_beside)
 {
     amp_error error;

@@ -1,4 +1,4 @@
-/* Spikes: which steps are, by the rule alone; and what a network does with one. */
+/* Spikes: which steps are spikes, by the rule alone; and what a network does with one. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -7,7 +7,7 @@
 
 /* ---- the rule ---- */
 
-/* After `steps` steps whose norms go through 1, 2 and 3, and whose losses are ten times that. */
+/* The state after `steps` steps whose norms cycle through 1, 2 and 3, and whose losses are ten times that. */
 static amp_spikes after(int steps, int drop)
 {
     amp_spikes s = { .factor = 20, .drop = drop };
@@ -23,7 +23,7 @@ TEST(a_spike_is_above_the_factor_times_the_median)
     assert_true(spike.found && !spike.by_loss && !spike.dropped && spike.value == 40.5 && spike.median == 2);
     spike = amp_spikes_judge(&s, 40, 401);
     assert_true(spike.found && spike.by_loss && spike.value == 401 && spike.median == 20);
-    assert_false(amp_spikes_judge(&s, 41, 401).by_loss); /* the norm comes first */
+    assert_false(amp_spikes_judge(&s, 41, 401).by_loss); /* the norm is judged first */
     s.factor = 0;
     assert_false(amp_spikes_judge(&s, 1e30, 1e30).found);
 }
@@ -49,7 +49,7 @@ TEST(the_median_is_of_the_last_128)
     }
 }
 
-/* The backend drops by the limit, and the line is written by the judgement. */
+/* The backend drops a step by the limit, and the line is printed by the judgement: they agree. */
 TEST(the_limit_drops_what_is_judged_a_spike)
 {
     amp_spikes dropping = after(200, 1), telling = after(200, 0);
@@ -65,7 +65,7 @@ TEST(the_limit_drops_what_is_judged_a_spike)
 TEST(numbers_that_are_no_size_make_no_spike)
 {
     amp_spikes s = { .factor = 20, .drop = 1 };
-    for (int i = 0; i < 50; i++) amp_spikes_take(&s, 0, -1); /* as of losses that may be negative */
+    for (int i = 0; i < 50; i++) amp_spikes_take(&s, 0, -1); /* for losses that may be negative */
     assert_false(amp_spikes_judge(&s, 5, 5).found);
     assert_true(amp_spikes_norm_limit(&s, 5) == 0);
 }
@@ -98,7 +98,7 @@ TEST(a_resumed_rule_has_its_own_settings_and_the_saved_steps)
 
 enum { QUIET = 20 };
 
-/* After some quiet steps. */
+/* A network after some quiet steps. */
 static network *trained(const char *keys)
 {
     network *net = parse_branched(keys, "", NULL);
@@ -135,7 +135,7 @@ TEST(a_dropped_step_changes_nothing)
         assert_memory_equal(&spikes, amp_engine_spikes(net->amp->engine), sizeof spikes);
         assert_true(net->amp->step_spike.dropped && net->amp->step_skipped && net->amp->skipped == 1);
         assert_true(net->amp->step_gradient_norm > 20 * net->amp->step_spike.median);
-        train_step(net, 5); /* no gradient of the dropped step is left */
+        train_step(net, 5); /* no gradient of the dropped step remains */
         assert_true(!net->amp->step_spike.found && net->amp->steps == QUIET + 1);
         release(net);
     }
@@ -152,7 +152,7 @@ TEST(a_told_step_is_taken)
     release(net);
 }
 
-/* inf in a gradient is an overflow and no spike, whatever the loss is. */
+/* inf in a gradient is an overflow, not a spike, whatever the loss is. */
 TEST(an_overflow_is_no_spike)
 {
     network *net = trained("amp=1\ndtype=fp16\ninit_scale=1\nspike=skip\n");

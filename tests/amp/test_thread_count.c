@@ -1,6 +1,7 @@
-/* How a training step depends on the number of OpenMP threads: not at all from run to run, and from one
- * number to another only in the order of sums. The plugin's own sums are cut into blocks that do not depend
- * on it (test_backend_kernels_*.c); oneDNN adds up the gradients of a convolution's weights per thread. */
+/* How a training step depends on the number of OpenMP threads: with the same number runs are identical,
+ * and with another number only the order of sums differs. The plugin's own sums are cut into blocks that
+ * do not depend on it (test_backend_kernels_*.c); oneDNN sums the gradients of a convolution's weights per
+ * thread. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -10,14 +11,14 @@
 
 enum { MOST_THREADS = 3 };
 
-/* Large enough for every loop to be shared out. */
+/* Large enough for every loop to be divided among threads. */
 static const char cfg[] = "[net]\nbatch=4\nwidth=48\nheight=48\nchannels=3\nlearning_rate=0.0002\n"
     "momentum=0.9\ndecay=0.01\n"
     "max_batches=100\namp=1\ninit_scale=64\n" CONV(16, "") "[maxpool]\nsize=2\nstride=2\n"
     CONV(32, "") CONV(32, "")
     "[shortcut]\nfrom=-2\nactivation=linear\n[route]\nlayers=-1,-3\n" TAIL;
 
-/* oneDNN asks for the number when a convolution is made. */
+/* oneDNN reads the number of threads when a convolution is created. */
 static network *trained(const char *dtype, int threads, unsigned steps)
 {
     omp_set_num_threads(threads);

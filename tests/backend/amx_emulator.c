@@ -1,14 +1,14 @@
-/* AMX for processors that lack it, so that oneDNN's kernels for it can be tested wherever there is
- * AVX512_BF16: preloaded into any program that is linked with the library, of version 2.6.
+/* Emulates AMX on processors that lack it, so that oneDNN's kernels for it can be tested wherever there is
+ * AVX512_BF16. Preload it into any program linked with the library, version 2.6.
  *
  *     LD_PRELOAD=build/cpu/tests/amx_emulator.so build/cpu/bin/darknet amp version
  *
- * The library asks the processor by cpuid and xgetbv. Before it does so first (this object is initialized
- * before all others) those instructions are overwritten with an illegal one of the same length. From then on
- * SIGILL's handler answers as a Xeon of the fourth generation would, and carries out the instructions of AMX
- * in bf16 that the library's kernels contain. A signal takes some ten microseconds: small shapes only. What
- * the handler does not know ends the program. Where the processor has AMX, or the library asks in other
- * places, nothing is done.
+ * The library queries the processor with cpuid and xgetbv. Before it first does so (this object is
+ * initialized before all others), those instructions are overwritten with an illegal one of the same length.
+ * From then on the handler of SIGILL answers like a fourth-generation Xeon, and executes the bf16 AMX
+ * instructions that the library's kernels contain. A signal takes about ten microseconds, so only small
+ * shapes are feasible. An unknown instruction ends the program. If the processor has AMX, or the library
+ * queries in other places, nothing is changed.
  *
  * Encodings and semantics: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2. */
 #define _GNU_SOURCE
@@ -27,7 +27,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/* ---- the processor that programs see ---- */
+/* ---- the simulated processor ---- */
 
 enum { BF16_BIT = 1 << 22, TILE_BIT = 1 << 24, INT8_BIT = 1 << 25 }; /* of edx of leaf 7 */
 enum { XCR0_TILES = 3 << 17 };
@@ -40,7 +40,7 @@ static void answer_cpuid(greg_t *registers)
     case 0: /* the last leaf, "GenuineIntel" */
         a = 0x1d, b = signature_INTEL_ebx, c = signature_INTEL_ecx, d = signature_INTEL_edx;
         break;
-    case 4: { /* caches of 48 KiB and 2 MiB for a core, and 30 MiB, of lines of 64 bytes */
+    case 4: { /* 48 KiB and 2 MiB of cache per core, and 30 MiB, with lines of 64 bytes */
         static const unsigned ways[] = { 12, 16, 15 }, sets[] = { 64, 2048, 32768 };
         a = b = c = d = 0;
         if (part > 2) break;
@@ -52,7 +52,7 @@ static void answer_cpuid(greg_t *registers)
     case 7:
         if (!part) d |= BF16_BIT | TILE_BIT | INT8_BIT;
         break;
-    case 0xb: /* one thread for a core, and eight cores */
+    case 0xb: /* one thread per core, and eight cores */
         a = d = 0, b = part ? 8 : 1, c = part | (part + 1) << 8;
         break;
     case 0x1d: /* one palette: eight tiles of 16 rows of 64 bytes */
@@ -109,7 +109,7 @@ static void configure(const void *from)
     if (!from || !config.palette) memset(&config, 0, sizeof config); /* palette 0 releases the tiles */
 }
 
-/* 0: no such shapes of tiles. */
+/* 0: no tiles can have these shapes. */
 static int is_valid(const tile_config *c)
 {
     for (int i = 0; i < 16; i++)
@@ -151,8 +151,8 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) static int multiply(int t
 
 /* ---- instructions ---- */
 
-/* An instruction of AMX, all of which begin with VEX's three bytes: its tile registers, or its memory operand
- * (base register with displacement, and the index register times its scale, which is a stride). */
+/* An AMX instruction, which always begins with a three-byte VEX prefix: its tile registers, or its memory
+ * operand (base register with displacement, and the scaled index register, which is a stride). */
 typedef struct instruction {
     int length, prefix, opcode, in_memory, reg, rm, vvvv;
     char *base;
@@ -173,7 +173,7 @@ static int displacement(const uint8_t *bytes)
     return value;
 }
 
-/* 0: it is none of AMX's. */
+/* 0: not an AMX instruction. */
 static int decode(const greg_t *registers, instruction *out)
 {
     const uint8_t *at = (const uint8_t *)registers[REG_RIP];
@@ -188,7 +188,7 @@ static int decode(const greg_t *registers, instruction *out)
         base = sib & 7;
         if (index != 4) out->stride = (int64_t)((uint64_t)general_register(registers, index) << (sib >> 6));
     }
-    if (base == 5 && !mod) return 0; /* no base register, which no kernel does without */
+    if (base == 5 && !mod) return 0; /* no base register: no kernel uses that */
     int64_t address = general_register(registers, base | more_base);
     if (mod == 1) address += (int8_t)at[out->length++];
     if (mod == 2) address += displacement(at + out->length), out->length += 4;
@@ -196,7 +196,7 @@ static int decode(const greg_t *registers, instruction *out)
     return 1;
 }
 
-/* 0: it is not known. */
+/* 0: unknown instruction. */
 static int carry_out(const instruction *i)
 {
     enum { NONE, P66, PF3, PF2 };
@@ -213,7 +213,7 @@ static int carry_out(const instruction *i)
     return 0;
 }
 
-/* ---- what was overwritten ---- */
+/* ---- overwritten instructions ---- */
 
 static const uint8_t cpuid_code[] = { 0x0f, 0xa2 }, xgetbv_code[] = { 0x0f, 0x01, 0xd0 },
     illegal_code[] = { 0x0f, 0x0b };
@@ -241,7 +241,8 @@ static void on_illegal_instruction(int number, siginfo_t *info, void *context)
     instruction i;
     int done = answer(registers);
     (void)number, (void)info;
-    while (decode(registers, &i) && carry_out(&i)) { /* those that follow at once save a signal each */
+    while (decode(registers, &i) && carry_out(&i)) { /* executing directly following AMX instructions saves
+                                                        a signal each */
         registers[REG_RIP] += i.length;
         done = 1;
     }
@@ -251,8 +252,8 @@ static void on_illegal_instruction(int number, siginfo_t *info, void *context)
     abort();
 }
 
-/* Whether these bytes are really an instruction: Xbyak, which the library asks by, has all cpuid instructions
- * beside its only xgetbv but those for leaf 0x1d, which follow its number. */
+/* Whether these bytes are really an instruction: Xbyak, with which the library queries, has all cpuid
+ * instructions near its only xgetbv, except those for leaf 0x1d, which follow the number. */
 static int is_cpuid(const uint8_t *at)
 {
     static const uint8_t leaf_1d[] = { 0x1d, 0, 0, 0, 0x31, 0xc9 }; /* ..., eax; xor ecx, ecx */
@@ -284,7 +285,7 @@ static int find_library(struct dl_phdr_info *object, size_t size, void *context)
     return 1;
 }
 
-/* Others may not take SIGILL. */
+/* Others may not handle SIGILL. */
 sighandler_t signal(int number, sighandler_t handler)
 {
     struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART }, before;

@@ -1,9 +1,9 @@
-/* A backend's casts against the definition in tensor/half.h, bit for bit: every pair of dtypes and layouts,
+/* A backend's casts against the reference in tensor/half.h, bit for bit: every pair of dtypes and layouts,
  * adding or not; and the operations that move memory. */
 #include "kernel_cases.h"
 #include "random_numbers.h"
 
-/* The bits that `value` has in the dtype. */
+/* The bits of `value` in the dtype. */
 static uint32_t bits_of(amp_dtype dtype, float value)
 {
     if (dtype == AMP_FP32) return amp_float_bits(value);
@@ -29,7 +29,7 @@ static void check_cast(amp_shape shape, amp_dtype from, amp_layout from_layout, 
     amp_tensor src = { memory(count * amp_dtype_size(from)), from, from_layout, shape };
     amp_tensor dst = { memory(count * amp_dtype_size(to)), to, to_layout, shape };
     amp_tensor old = { memory(count * amp_dtype_size(to)), to, to_layout, shape };
-    for (size_t i = 0; i < count; i++) { /* moderate numbers, an inf now and then */
+    for (size_t i = 0; i < count; i++) { /* moderate numbers, with an occasional inf */
         float a = (float)(int64_t)next_random(&seed) * 0x1p-60f,
             b = (float)(int64_t)next_random(&seed) * 0x1p-61f;
         set_element(&src, i, i % 97 == 5 ? INFINITY : a);
@@ -82,7 +82,7 @@ TEST(all_halves_and_the_floats_about_them)
         amp_tensor floats = poisoned(AMP_FP32, 8, 64, 64, HALVES / 4096),
             back = poisoned(half, 8, 64, 64, HALVES / 4096);
         for (int h = 0; h < HALVES; h++) ((amp_half_bits *)halves.data)[h] = (amp_half_bits)h;
-        /* Each half, the tie to the next, and the neighbours of both. */
+        /* Each half, the tie between it and the next one, and the neighbours of both. */
         for (uint32_t i = 0; i < FLOATS; i++) {
             static const uint32_t beside[8] = { 0, 1, (uint32_t)-1, 0x1000, 0x0fff, 0x1001, 0x8000, 0x8001 };
             float value = half == AMP_FP16 ? amp_fp16_to_float((amp_half_bits)(i / 8))
@@ -108,7 +108,7 @@ TEST(all_halves_and_the_floats_about_them)
     }
 }
 
-/* 16-byte accesses need 16-byte addresses: elsewhere the results are the same. */
+/* 16-byte accesses need 16-byte alignment; at other addresses the results are the same. */
 TEST(addresses_of_any_alignment)
 {
     NEEDS(cast);
@@ -156,7 +156,7 @@ TEST(scale_multiplies_as_fp32_does)
     static const size_t sizes[] = { 0, 1, 3, 4, 257, 100003 };
     NEEDS(scale);
     for (size_t s = 0; s < COUNT(sizes); s++)
-        for (size_t shift = 0; shift < 2; shift++) { /* also at an address that is not 16 bytes' */
+        for (size_t shift = 0; shift < 2; shift++) { /* also at an address that is not aligned to 16 bytes */
             size_t n = sizes[s];
             float *array = filled_array(n + shift, 5, -3, 3), *old;
             if (n > 2) array[shift] = INFINITY, array[shift + 1] = NAN, array[n - 1] = 1e-42f;
@@ -192,7 +192,7 @@ TEST(zero_and_upload_set_those_bytes_and_no_other)
     }
 }
 
-/* The program's memory is its own again when upload returns. */
+/* After upload returns, the program may overwrite its memory. */
 TEST(upload_has_taken_its_copy_on_return)
 {
     NEEDS(upload);
@@ -208,8 +208,8 @@ TEST(upload_has_taken_its_copy_on_return)
     release(to);
 }
 
-/* Neither what was staged nor the program's own memory is touched between upload_later and uploads_done, and
- * both may be behind it. What was staged at the same time lies apart. */
+/* The test does not touch staged memory, or the program's own, between upload_later and uploads_done, and
+ * overwrites both afterwards. Memory staged at the same time does not overlap. */
 TEST(later_uploads_have_taken_their_copy_when_done)
 {
     enum { BYTES = 70001, PARTS = 4 }; /* the last part comes from the program's memory */

@@ -1,17 +1,17 @@
-/* Conformance of a backend's convolutions: every shape of a table, in every dtype, against
- * sums in double precision.
+/* Conformance of a backend's convolutions: every shape of a table, in every dtype, against sums in double
+ * precision.
  *
  * Inputs and weights are rounded to the dtype first, so that a backend that computes in the dtype and one
- * that widens it must agree. What may remain is one rounding of the result, u·|result| with the format's
- * unit roundoff u, and the rounding of fp32 sums, 1e-5 · Σ|terms|; and one more rounding where the machine
- * says that its backend has one. Outputs are filled with NaN before they are overwritten. */
+ * that widens it must agree. The allowed difference is one rounding of the result, u·|result| with the
+ * format's unit roundoff u, plus the rounding of fp32 sums, 1e-5 · Σ|terms|, plus one more rounding if the
+ * machine says that its backend has one. Outputs are filled with NaN before they are overwritten. */
 #include "conv_sums.h"
 #include "kernel_cases.h"
 
 #include <malloc.h>
 #include <pthread.h>
 
-/* One test asks for more memory than there is; under the address sanitizer, too, that shall return NULL. */
+/* One test requests more memory than there is; the address sanitizer must then return NULL too. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
 
@@ -105,7 +105,7 @@ typedef struct fixture {
     void *x, *y, *dx, *dy;                /* in the dtype, NHWC, from the backend's allocate */
     float *w, *dw, *bias;
     double *want, *magnitude, *slack;     /* of the largest of x, y and w */
-    double *sums, *sum_magnitudes;        /* as many: sum_terms */
+    double *sums, *sum_magnitudes;        /* the same number: see sum_terms */
 } fixture;
 
 static void *tensor_memory(size_t bytes)
@@ -166,7 +166,7 @@ static void end(fixture *f)
 
 /* ---------------------------------------------------------------------------------------------- reference */
 
-/* Into sums and sum_magnitudes. */
+/* Writes sums and sum_magnitudes. */
 static void sum_terms(fixture *f, pass which)
 {
     conv_sums(&f->d, which, f->x, f->dy, f->w, f->sums, f->sum_magnitudes);
@@ -180,7 +180,7 @@ static void start_at(fixture *f, size_t i, double value)
 }
 
 /* want += sums, and magnitude likewise; both must hold the start values. rounds: the backend rounds the
- * pass's sum to the dtype before it adds it to what is there. */
+ * pass's sum to the dtype before it adds it to the existing numbers. */
 static void add_sums(fixture *f, pass which, int rounds)
 {
     for (size_t i = 0; i < conv_results(&f->d, which); i++) {
@@ -209,7 +209,7 @@ static void compare(const fixture *f, const char *what, const void *got, amp_dty
     }
 }
 
-/* The convolution as a network has it that is only predicted with; leaky: and whose activation that is. */
+/* The convolution as in a network that only predicts; leaky: with that activation. */
 static amp_conv *predicting(const fixture *f, int leaky)
 {
     amp_conv *conv;
@@ -221,8 +221,8 @@ static amp_conv *predicting(const fixture *f, int leaky)
     return conv;
 }
 
-/* want: of the forward with bias. Leaky brings no two numbers further apart; a backend may round before it.
- * Nor does it make the library take another kernel: with DNNL_MAX_CPU_ISA=AVX that would be one that takes
+/* want: the result of forward with bias. Leaky does not increase differences; a backend may round before it.
+ * It must not make the library choose another kernel either: with DNNL_MAX_CPU_ISA=AVX that one would take
  * three times as long. */
 static void compare_leaky(fixture *f)
 {
@@ -269,7 +269,7 @@ static void agrees_with_double_precision(void **state)
     ASSERT_OK(CALL(conv_backward_data, f.conv, f.dy, f.dx, 0, e));
     compare(&f, "backward by data", f.dx, t->dtype, f.x_count);
 
-    /* What is there nearly cancels what is added: a sum of two roundings would not pass. */
+    /* The existing number nearly cancels the sum: a result rounded twice would fail. */
     for (size_t i = 0; i < f.x_count; i++) {
         set_number(t->dtype, f.dx, i, (float)(-1.01 * f.want[i]) + 0.01f * random_number());
         start_at(&f, i, number_of(t->dtype, f.dx, i));
@@ -292,9 +292,10 @@ static void agrees_with_double_precision(void **state)
 
 static const shape_case small = { "small", 2, 16, 9, 9, 32, 3, 3, 1, 1, 1, 0, 0 };
 
-/* One bad input number must spoil what depends on it: the finite check of the gradients relies on that. And
- * forward nothing else. Backward it may spoil more, since the step is skipped in any case: oneDNN's weight
- * gradients in bf16 multiply what they skip by zero, and Winograd's tiles have it in all of their pixels. */
+/* One bad input number must spoil everything that depends on it: the finite check of the gradients relies on
+ * that. Forward must spoil nothing else. Backward may spoil more, since the step is skipped in any case:
+ * oneDNN's weight gradients in bf16 multiply skipped elements by zero, and Winograd spreads it over whole
+ * tiles. */
 TEST(spreads_non_finite_inputs)
 {
     NEEDS(conv_create);
@@ -342,8 +343,8 @@ TEST(spreads_non_finite_inputs)
     }
 }
 
-/* 646 products of 512 each are beyond fp16's 65504, and every one of them is far below. The gradient is fp32,
- * and must hold the sum. */
+/* 646 products of 512 each exceed fp16's 65504, although each one is far below. The gradient is fp32, and
+ * must hold the sum. */
 TEST(weight_gradients_exceed_the_range_of_fp16)
 {
     NEEDS(conv_create);
@@ -410,7 +411,7 @@ static void *forward_into_y(void *argument)
     return CALL(conv_forward, f->conv, f->x, f->bias, f->y, &error) == AMP_OK ? f : NULL;
 }
 
-/* Darknet trains each network in a thread of its own, made anew for every batch. */
+/* Darknet trains each network in a separate thread, created for every batch. */
 TEST(runs_in_a_thread_that_did_not_create_it)
 {
     NEEDS(conv_create);
@@ -471,7 +472,7 @@ TEST(refuses_impossible_shapes_by_name)
     }
 }
 
-/* The same copies as one by one, whatever is in the list: forward gives the same bits. */
+/* Gives the same copies as one by one, whatever is in the list: forward gives the same bits. */
 TEST(weights_of_many_convolutions_are_loaded_at_once)
 {
     static const shape_case mixed[] = { { "", 1, 8, 4, 4, 16, 3, 3, 1, 1, 1, 0, 0 },
@@ -486,7 +487,7 @@ TEST(weights_of_many_convolutions_are_loaded_at_once)
     int failed;
     for (size_t i = 0; i < MANY; i++) {
         begin(&f[i], &mixed[i / COUNT(all_dtypes)], all_dtypes[i % COUNT(all_dtypes)]);
-        /* Not those that begin() has loaded. */
+        /* Other weights than those that begin() has loaded. */
         for (size_t k = 0; k < f[i].w_count; k++) f[i].w[k] = rounded(f[i].d.dtype, random_number());
         all[i] = (amp_conv_weights){ f[i].conv, f[i].w };
     }
@@ -526,7 +527,8 @@ TEST(refuses_backward_of_an_inference_convolution)
     end(&f);
 }
 
-/* As convolutions: c is the deconvolution's filters, k what it reads, and h and w what it makes. */
+/* Described as convolutions: c is the deconvolution's filters, k its input's channels, and h and w its
+ * output's size. */
 static const shape_case deconvolutions[] = {
     { "doubles, size 4 stride 2 padding 1",     2, 16, 14, 12, 32, 4, 4, 2, 1, 1, 0, 0 },
     { "doubles, size 2 stride 2",               2, 32, 12, 10, 64, 2, 2, 2, 0, 1, 0, 0 },
@@ -538,7 +540,7 @@ static const shape_case deconvolutions[] = {
     { "vector to vector",                       4, 10, 1, 1, 64, 1, 1, 1, 0, 1, 0, 0 },
 };
 
-/* A convolution made to run backwards has the passes that it was made for, and no other. */
+/* A convolution made to run backwards has only the passes that it was made for. */
 static void runs_as_a_deconvolution(const shape_case *shape, amp_dtype dtype, int training, int wants_dx)
 {
     amp_error error = { 0 };
@@ -607,7 +609,7 @@ TEST(tells_what_became_of_a_convolution)
         assert_true(facts.padded_in >= f.d.x.c / f.d.groups && facts.padded_out >= f.d.k / f.d.groups);
         size_t held = (size_t)facts.padded_in * (size_t)facts.padded_out *
             (size_t)(f.d.groups * f.d.size_h * f.d.size_w);
-        /* One copy, or one a direction. */
+        /* One copy, or one per direction. */
         assert_true(facts.weight_bytes >= held * amp_dtype_size(facts.computes));
         assert_true(facts.kernel[0] != '\0');
         end(&f);
@@ -657,7 +659,7 @@ static int run(void)
 
 int main(void)
 {
-    /* Memory is 3.4e38 in bf16 and fp32 when it comes, so that what nobody wrote is seen. */
+    /* New memory is filled with 3.4e38 in bf16 and fp32, so that reading uninitialized memory shows. */
     mallopt(M_PERTURB, 0x80);
     return with_one_variant(run) + with_halves_computed(run);
 }

@@ -1,10 +1,10 @@
-/* Conformance of a backend's matrix products: sizes, transposes and row lengths of a table, in every dtype,
+/* Conformance of a backend's matrix products: a table of sizes, transposes and row lengths, in every dtype,
  * against double precision.
  *
- * Factors are rounded to the dtype by tensor/half.h before the reference multiplies them; what may remain is
- * the rounding of fp32 sums of k terms in any order, also by hardware that cuts off instead: (k + 2) 2^-23
- * Σ|terms|. Sums in 16 bits, or a result that was in 16 bits, are further off than that. What lies between
- * rows is NaN in the factors, and must stay in c. */
+ * Factors are rounded to the dtype by tensor/half.h before the reference multiplies them. The allowed
+ * difference is the rounding of fp32 sums of k terms in any order, also by hardware that truncates: (k + 2)
+ * 2^-23 Σ|terms|. Sums in 16 bits, or a result that was stored in 16 bits, differ by more. The gaps between
+ * rows are NaN in the factors, and must not change in c. */
 #include "kernel_cases.h"
 
 typedef struct size_case { int m, n, k, a_gap, b_gap, c_gap; } size_case;
@@ -19,8 +19,7 @@ enum { SIZES = COUNT(sizes) };
 
 /* ------------------------------------------------------------------------------------------------ numbers */
 
-/* rows × columns of numbers in [low, high), rows ld apart; NaN between them, and no
- * element behind the last. */
+/* rows × columns of numbers in [low, high), rows ld apart; NaN in the gaps, and no element after the last. */
 static float *matrix(int rows, int columns, int ld, uint32_t seed, float low, float high)
 {
     size_t extent = (size_t)(rows - 1) * (size_t)ld + (size_t)columns;
@@ -69,7 +68,7 @@ static void drop(product *p)
     release(p->d.c);
 }
 
-/* What lies at [i, j], against the product of the factors as they are now, added to `old`. */
+/* Compares element [i, j] with the product of the factors as they are now, added to `old`. */
 static void check_element(const product *p, const float *old, int i, int j)
 {
     const amp_gemm_desc *d = &p->d;
@@ -120,12 +119,12 @@ static void agrees_with_double_precision(void **state)
                 p.d.alpha = scales[k].alpha;
                 p.d.beta = scales[k].beta;
                 run_and_check(&p);
-                run_and_check(&p); /* whatever was made for the first */
+                run_and_check(&p); /* whatever was cached for the first product */
                 drop(&p);
             }
 }
 
-/* Positive terms, so that a sum of 16 bits stands still on the way: bf16's at 256 terms, fp16's at 2048. */
+/* Positive terms, with which a sum in 16 bits stops growing: in bf16 after 256 terms, in fp16 after 2048. */
 TEST(long_sums_are_fp32)
 {
     NEEDS(gemm);
@@ -139,7 +138,7 @@ TEST(long_sums_are_fp32)
         }
 }
 
-/* The sum leaves fp16's range, its terms do not. */
+/* The sum exceeds fp16's range, its terms do not. */
 TEST(sums_exceed_the_range_of_fp16)
 {
     NEEDS(gemm);
@@ -174,13 +173,13 @@ TEST(inf_and_nan_reach_their_rows_and_no_other)
                 p.a[0] = bad[b];
                 if (p.d.n > 2) p.b[p.d.b.transposed ? p.d.b.ld : 1] = bad[2 - b];
                 run_and_check(&p);
-                p.d.beta = 1; /* and what is in c stays */
+                p.d.beta = 1; /* and existing numbers in c stay */
                 run_and_check(&p);
                 drop(&p);
             }
 }
 
-/* Also to infinity, where a number is beyond the dtype's; subnormals are kept. */
+/* Also to infinity, if a number is beyond the dtype's range; subnormals are kept. */
 TEST(factors_are_rounded_to_nearest_even)
 {
     static const float numbers[] = { 65519.996f, 65520, -70000, 2049, 2051, 1.00390625f, 1.01171875f,
@@ -211,7 +210,7 @@ static void renew(float *array, size_t count, uint32_t seed)
     for (size_t i = 0; i < count; i++) array[i] = uniform(&seed) - .5f;
 }
 
-/* With the version of then, the product is that of the factor then or now, and not of a mixture. */
+/* With the old version, the product is that of either the old or the new factor, not of a mixture. */
 TEST(a_version_stands_for_its_contents)
 {
     NEEDS(gemm);
@@ -233,7 +232,7 @@ TEST(a_version_stands_for_its_contents)
             run_and_check(&p); /* new version, new contents */
             assert_true(!memcmp(now, then, bytes) || !memcmp(now, p.d.c, bytes));
             renew(array, count, 12);
-            f->version = 1; /* another than the last one: numbers may come back */
+            f->version = 1; /* another version than the last; numbers may be reused */
             run_and_check(&p);
             renew(array, count, 13);
             f->version = 0;
@@ -245,7 +244,7 @@ TEST(a_version_stands_for_its_contents)
         }
 }
 
-/* One address, as the same version of several arrays. */
+/* One address and one version for several arrays. */
 TEST(copies_are_told_apart_by_extent_and_dtype)
 {
     NEEDS(gemm);
@@ -262,7 +261,7 @@ TEST(copies_are_told_apart_by_extent_and_dtype)
     backend->gemm_drop_copies(backend);
 }
 
-/* Forward and backward multiply by the same weights, in other places. */
+/* Forward and backward multiply by the same weights, in other positions. */
 TEST(one_copy_serves_both_sides_and_both_directions)
 {
     NEEDS(gemm);
@@ -318,7 +317,7 @@ TEST(both_factors_may_have_versions)
 
 /* ----------------------------------------------------------------------------------------------- the rest */
 
-/* More than a backend may keep something for. */
+/* More shapes than a backend may cache. */
 TEST(many_shapes_in_turn)
 {
     NEEDS(gemm);

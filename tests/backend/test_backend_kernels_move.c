@@ -12,7 +12,7 @@ static const pool_case pools[] = { { 2, 8, 6, 16, 2, 2, 1 }, { 1, 7, 9, 17, 2, 2
     { 1, 13, 13, 33, 2, 1, 1 }, { 2, 7, 8, 3, 3, 2, 2 }, { 1, 6, 5, 1, 3, 1, 2 }, { 1, 9, 9, 8, 5, 1, 4 },
     { 1, 5, 6, 15, 9, 1, 8 }, { 1, 9, 7, 20, 2, 3, 1 }, { 1, 6, 6, 4, 1, 2, 0 }, { 1, 6, 6, 5, 2, 2, 6 },
     { 1, 3, 3, 2, 15, 4, 14 }, { 2, 40, 40, 31, 3, 2, 0 },
-    { 1, 6, 9, 18, 2, 2, 0 }, { 1, 7, 8, 3, 2, 2, 0 } /* a last column, a last row unread */ };
+    { 1, 6, 9, 18, 2, 2, 0 }, { 1, 7, 8, 3, 2, 2, 0 } /* the last column, the last row is not read */ };
 
 static int pooled(int length, const pool_case *p) { return (length + p->pad - p->size) / p->stride + 1; }
 
@@ -84,7 +84,7 @@ TEST(maxpool_gradient_goes_to_the_chosen_and_zero_elsewhere)
                 for (size_t i = 0; i < count; i += 3) set_element(&x, i, NAN);
                 ASSERT_OK(CALL(maxpool_forward, &x, &y, choice, p->size, p->stride, p->pad, e));
                 for (size_t o = 0; o < out; o++) {
-                    if (choice[o] == 255) set_element(&dy, o, NAN); /* must reach nobody */
+                    if (choice[o] == 255) set_element(&dy, o, NAN); /* must not reach any element */
                     else {
                         long at = place(p, o, choice[o] / p->size, choice[o] % p->size);
                         if (o == out / 2) set_element(&dy, o, INFINITY);
@@ -170,7 +170,7 @@ TEST(upsample_repeats_and_its_gradient_sums)
                     double *sum = calloc(amp_shape_count(x.shape), sizeof *sum);
                     ASSERT_OK(CALL(upsample_forward, &x, &y, stride, scale, e));
                     for (size_t o = 0; o < amp_shape_count(y.shape); o++) {
-                        /* Of all images: h is whole strides. */
+                        /* Of all images: h is a multiple of the stride. */
                         size_t pixel = o / (size_t)c, row = pixel / (size_t)w;
                         size_t from = (row / (size_t)stride * (size_t)z[2] +
                                        pixel % (size_t)w / (size_t)stride) *
@@ -188,7 +188,7 @@ TEST(upsample_repeats_and_its_gradient_sums)
                 }
 }
 
-/* Where the number that multiplies element i lies: there is one for each element, channel or pixel. */
+/* The index of the number that multiplies element i: there is one per element, channel or pixel. */
 static size_t factor_of(const amp_tensor *x, int of, size_t i)
 {
     size_t c = (size_t)x->shape.c, image = amp_shape_image(x->shape);
@@ -240,7 +240,7 @@ TEST(products_with_elements_channels_and_pixels)
 
 TEST(channels_copies_adds_and_touches_no_other)
 {
-    static const int cases[][5] = { /* source channels, first; target channels, first; how many */
+    static const int cases[][5] = { /* first source channel, first target channel, number of channels */
         { 16, 0, 48, 32, 16 }, { 17, 3, 9, 2, 5 }, { 1, 0, 3, 2, 1 }, { 70, 0, 70, 0, 70 }, { 8, 1, 8, 1, 0 },
         { 16, 8, 24, 16, 5 }, { 20, 4, 12, 8, 4 }, { 600, 0, 640, 40, 600 } };
     NEEDS(channels);
@@ -277,9 +277,9 @@ TEST(channels_copies_adds_and_touches_no_other)
     release(a.data);
 }
 
-/* h, w and channels of x, and of what is added: equal, down and up by 2, 3 and 6, where sizes do not divide
- * (from the first line and column on, in whole steps), corners alone; more, fewer and as many channels;
- * enough for threads. */
+/* h, w and channels of x, and of the added tensor: equal, down and up by 2, 3 and 6, sizes that do not divide
+ * (from the first line and column on, in whole steps), only corners; more, fewer and equally many channels;
+ * enough elements for threads. */
 static const int joined[][6] = { { 13, 11, 5, 13, 11, 9 }, { 13, 11, 33, 13, 11, 20 },
     { 13, 11, 16, 13, 11, 24 }, { 13, 11, 16, 13, 11, 16 }, { 13, 11, 1, 13, 11, 1 },
     { 13, 11, 64, 13, 11, 3 }, { 13, 11, 32, 13, 11, 16 }, { 13, 11, 15, 13, 11, 15 },
@@ -289,8 +289,8 @@ static const int joined[][6] = { { 13, 11, 5, 13, 11, 9 }, { 13, 11, 33, 13, 11,
     { 9, 12, 8, 3, 4, 8 }, { 11, 14, 3, 3, 4, 5 }, { 13, 11, 4, 7, 6, 4 }, { 7, 7, 16, 1, 1, 8 },
     { 1, 1, 64, 8, 8, 3 }, { 26, 26, 48, 52, 52, 24 }, { 52, 52, 24, 26, 26, 48 } };
 
-/* Darknet's shortcut_cpu over whole tensors of doubles in NHWC: out = s1·out + s2·add where they meet. met,
- * as large as add, becomes 1 where it is read. */
+/* Darknet's shortcut_cpu over whole tensors of doubles in NHWC: out = s1·out + s2·add where pixels
+ * correspond. met, of the size of add, becomes 1 where add is read. */
 static void darknet_shortcut(const int *add_size, const double *add, char *met, const int *out_size,
                              double *out, int images, double s1, double s2)
 {
@@ -317,7 +317,7 @@ static double *doubles_of(const amp_tensor *t)
     return d;
 }
 
-/* What is not met, but its neighbour is, must reach nobody. */
+/* An element that is not read, but whose neighbour is, must not affect the result. */
 static void spoil_unmet(const amp_tensor *t, const char *met)
 {
     for (size_t i = 0; i < amp_shape_count(t->shape); i++) if (!met[i]) set_element(t, i, NAN);
@@ -368,8 +368,8 @@ TEST(shortcut_gradient_goes_where_it_came_from)
             }
 }
 
-/* Those that Darknet asserts against, one after the other: unlike multiples; larger one
- * way, smaller the other. */
+/* The shapes that Darknet rejects by an assertion: different ratios; larger in one dimension, smaller in the
+ * other. */
 TEST(shortcut_refuses_what_does_not_fit)
 {
     static const int unfit[][6] = { { 2, 2, 4, 4, 2, 4 }, { 2, 2, 4, 2, 3, 4 }, { 3, 6, 4, 6, 3, 4 },
@@ -397,7 +397,7 @@ TEST(shortcut_refuses_what_does_not_fit)
 
 TEST(gather_moves_by_the_map)
 {
-    enum { IN = 4 * 6 * 5, OUT = 2 * 3 * 22 }; /* larger: twelve entries are -1, in the middle */
+    enum { IN = 4 * 6 * 5, OUT = 2 * 3 * 22 }; /* larger: twelve entries in the middle are -1 */
     NEEDS(gather);
     int32_t *map = memory(OUT * sizeof *map);
     for (int i = 0, next = 0; i < OUT; i++) map[i] = i >= 50 && i < 62 ? -1 : (next++ * 7 + 3) % IN;

@@ -4,8 +4,8 @@
 
 typedef struct size_case { int n, h, w, c; } size_case;
 
-/* One element; C = 1, below, at and beyond a vector; periods that fit no vector; many blocks; rows
- * longer than a period. main makes two of them smaller for a machine that is slow. */
+/* One element; C = 1, below, at and above a vector; periods that are not a multiple of a vector; many blocks;
+ * rows longer than a period. main reduces two of them on a slow machine. */
 enum { MANY_BLOCKS = 7, LONG_ROWS = 11 };
 static size_case sizes[] = { { 1, 1, 1, 1 }, { 2, 13, 11, 1 }, { 1, 1, 1, 7 }, { 1, 7, 3, 3 },
     { 2, 9, 9, 15 }, { 2, 5, 4, 16 }, { 3, 4, 5, 17 }, { 2, 130, 130, 16 }, { 4, 70, 71, 5 },
@@ -36,8 +36,8 @@ static double true_activate(double x, amp_activation a)
     }
 }
 
-/* y is x where amp_gradient_wants_input. The slopes of mish and swish are x·tanh(log(1 + exp(x)))' and
- * x·logistic(x)' by the rule of products; cosh(s)^-2 is tanh'. */
+/* y is x if amp_gradient_wants_input. The slopes of mish and swish are derived by the product rule from
+ * x·tanh(log(1 + exp(x))) and x·logistic(x); cosh(s)^-2 is tanh'. */
 static double true_gradient(double y, amp_activation a)
 {
     double s = log1p(exp(y)), logistic = 1 / (1 + exp(-y)), half = cosh(y / 2);
@@ -108,7 +108,7 @@ TEST(gradients_are_taken_from_the_output)
                 set_element(&dy, 6, NAN);
                 set_element(&dy, 7, INFINITY);
                 set_element(&y, 7, .5f);
-                if (amp_gradient_wants_input(act)) { /* the extremes, and about the tenfold of the others */
+                if (amp_gradient_wants_input(act)) { /* the extremes, and about ten times the other range */
                     for (size_t i = 8; i < amp_shape_count(y.shape); i += 2)
                         set_element(&y, i, (float)element(&y, i) * 15);
                     set_element(&y, 9, 60000);
@@ -173,10 +173,11 @@ TEST(bias_gradient_adds_the_sum_over_pixels)
         }
 }
 
-/* The rules that Darknet's builds have, and others: every number counts. Darknet's own on the CPU first. */
+/* The rules of Darknet's builds, and others, in which every number matters. The first is Darknet's own on the
+ * CPU. */
 static const amp_batchnorm_rule rules[] = { { 1, 0, 1e-6f, 1e-5f, 0, .01f },
     { 0, 1, 1e-5f, 1e-5f, 0, .01f }, /* cuDNN's, */
-    { 1, 1, 1e-5f, 1e-5f, 1, .1f },  /* that of AlexeyAB's fork on the CPU */
+    { 1, 1, 1e-5f, 1e-5f, 1, .1f },  /* of AlexeyAB's fork on the CPU */
     { 1, 1, 1e-5f, 3e-5f, 0, .1f }, { 0, 0, 1e-3f, 1e-4f, 0, .25f } };
 
 /* One batch norm and all its arrays. */
@@ -228,7 +229,7 @@ static amp_status backward(norm *b, const amp_tensor *dx, amp_activation a, amp_
     return CALL(batchnorm_backward, &b->x, &b->y, &b->dy, dx, &all, e);
 }
 
-/* What x - mean is divided by. */
+/* The divisor of x - mean. */
 static double true_spread(const amp_batchnorm_rule *r, double variance)
 {
     return r->epsilon_inside_root ? sqrt(variance + (double)r->epsilon) : sqrt(variance) + (double)r->epsilon;
@@ -245,7 +246,7 @@ static void true_statistics(const amp_tensor *x, size_t c, double *mean, double 
     *variance = pixels > 1 ? *variance / (double)(pixels - 1) : 0;
 }
 
-/* Values about 1, and values so close together that the 1e-6 and 1e-5 beside the variance count. */
+/* Values of about 1, and values so close together that the 1e-6 and 1e-5 added to the variance matter. */
 static const float ranges[][2] = { { -2, 5 }, { 1e-3f, 3e-3f } };
 
 static const amp_activation fused[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_LOGISTIC, AMP_TANH, AMP_HARDTAN,
@@ -307,7 +308,7 @@ TEST(batchnorm_inference_uses_the_rolling_statistics)
             norm b = norm_make(all_dtypes[d], z, range[0], range[1]);
             size_t channels = (size_t)z.c;
             b.rule = *rule_of(d, s);
-            if (s % 2) /* as of such narrow values */
+            if (s % 2) /* statistics of values in a narrow range */
                 for (size_t c = 0; c < channels; c++) b.rolling_variance[c] *= 1e-6f;
             ASSERT_OK(infer(&b, AMP_LEAKY, e));
             for (size_t i = 0; i < amp_shape_count(b.x.shape); i++) {
@@ -321,8 +322,8 @@ TEST(batchnorm_inference_uses_the_rolling_statistics)
         }
 }
 
-/* A backend that adds writes what its shortcut makes of a batch norm's output, to the bit, and in backward
- * does without that output. */
+/* A backend that adds writes exactly the result of a shortcut over a batch norm's output, and does not need
+ * that output in backward. */
 TEST(batchnorm_and_a_shortcut_are_one)
 {
     static const amp_activation some[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_MISH, AMP_SWISH,
@@ -364,7 +365,7 @@ TEST(batchnorm_and_a_shortcut_are_one)
         }
 }
 
-/* What activation checkpointing (amp/recompute.h) relies on. */
+/* Activation checkpointing (amp/recompute.h) relies on this. */
 TEST(batchnorm_inference_with_a_batchs_statistics_repeats_its_forward)
 {
     NEEDS(batchnorm_forward_train);
@@ -438,8 +439,8 @@ TEST(batchnorm_backward_goes_by_the_rule)
         }
 }
 
-/* Backward goes by the y that was stored, 0 where a half cannot hold so little, also
- * where it makes y anew. */
+/* Backward uses the stored y, which is 0 where a half cannot represent the number, even if it recomputes
+ * y. */
 TEST(backward_goes_by_the_rounded_output)
 {
     static const amp_activation by_sign[] = { AMP_LEAKY, AMP_RELU, AMP_RELIE };
@@ -451,7 +452,7 @@ TEST(backward_goes_by_the_rounded_output)
             size_case z = { 2, 9, 7, k < 3 ? 16 : k < 6 ? 5 : 320 };
             norm b = norm_make(all_dtypes[d], z, -2, 5);
             for (int c = 0; c < z.c; c++) {
-                b.scale[c] = c % 2 ? -0x1p-25f : 0x1p-26f; /* half of fp16's least number, and a quarter */
+                b.scale[c] = c % 2 ? -0x1p-25f : 0x1p-26f; /* half of fp16's smallest number, and a quarter */
                 b.bias[c] = b.dbias[c] = 0;
             }
             ASSERT_OK(forward(&b, a, e));
@@ -472,24 +473,24 @@ TEST(variance_survives_a_mean_far_above_the_spread)
 {
     NEEDS(batchnorm_forward_train);
     for (size_t s = 0; s < COUNT(sizes); s++) {
-        /* mean/spread = 1e5: Σx² - (Σx)² has no digit left. */
+        /* mean/spread = 1e5: Σx² - (Σx)² has no accurate digit. */
         norm b = norm_make(AMP_FP32, sizes[s], 10000.f, 10000.25f);
         size_t channels = (size_t)sizes[s].c;
-        set_element(&b.x, 0, 9000); /* and a first element that is a bad guess of the mean */
+        set_element(&b.x, 0, 9000); /* and a first element that is far from the mean */
         ASSERT_OK(forward(&b, AMP_LINEAR, e));
         for (size_t c = 0; c < channels; c++) {
             double mean, variance;
             true_statistics(&b.x, c, &mean, &variance);
             assert_rounded(AMP_FP32, (double)b.mean[c], mean, 0x1p-24 * mean, "mean", c);
-            /* a pivot that is an outlier costs a chunk of 64 its rounding, here of 2^-22 each */
+            /* a pivot that is an outlier costs a chunk of 64 elements precision, here 2^-22 each */
             assert_rounded(AMP_FP32, (double)b.variance[c], variance, 64 * 0x1p-22 * variance, "variance", c);
         }
         norm_free(&b);
     }
 }
 
-/* Ranks of this one thread: each asks for its sum twice, first all of them to be added up, and then all to
- * get what that gave. */
+/* Ranks in this one thread: each asks for its sum twice: first so that all can be added up, then to get the
+ * result. */
 static float summed[1 << 16];
 static int adding;
 
@@ -504,7 +505,7 @@ static amp_status sum_of_ranks(void *context, float *values, size_t count, amp_e
     return AMP_OK;
 }
 
-/* Image r of x and dy, with arrays as all ranks have them. */
+/* Image r of x and dy, with the arrays that all ranks have. */
 static norm norm_of_rank(const norm *all, size_case z, int r)
 {
     norm b = norm_make(all->x.dtype, (size_case){ 1, z.h, z.w, z.c }, 0, 1);
@@ -528,7 +529,7 @@ static amp_status normalize(norm *b, amp_activation a, const amp_batchnorm_ranks
 
 enum { RANKS = 3 };
 
-/* Both times; what a first time leaves of a rank is thrown away. */
+/* Runs both rounds; a rank's results of the first round are discarded. */
 static void normalize_ranks(const norm *all, size_case z, norm of[RANKS], amp_activation a, int backwards)
 {
     memset(summed, 0, sizeof summed);
@@ -547,7 +548,7 @@ static void normalize_ranks(const norm *all, size_case z, norm of[RANKS], amp_ac
         }
 }
 
-/* of: the size of what is added up, which may cancel */
+/* of: the size of the terms, which may cancel */
 static void assert_near(const char *what, const float *got, const float *want, size_t count, double of)
 {
     for (size_t i = 0; i < count; i++)
@@ -555,7 +556,7 @@ static void assert_near(const char *what, const float *got, const float *want, s
                        what, i);
 }
 
-/* A gradient of all images is what the ranks' add up to; each is a sum over so many pixels, of numbers up to
+/* A gradient over all images is the sum of the ranks'; each is a sum over this many pixels, of numbers up to
  * 4. */
 static void assert_adds_up(const char *what, const float *all, const float *const of[RANKS], size_t count,
                            size_t pixels)
@@ -567,8 +568,8 @@ static void assert_adds_up(const char *what, const float *all, const float *cons
     }
 }
 
-/* Three ranks of one image each do what one does with three images; the last range has a mean far above its
- * spread. Gradients of scale and bias are each rank's share. */
+/* Three ranks of one image each compute the same as one rank with three images; in the last range the mean is
+ * far above the spread. Gradients of scale and bias are each rank's part. */
 TEST(batchnorm_of_ranks_is_that_of_all_their_images)
 {
     static const float bounds[][2] = { { -2, 5 }, { 1e-3f, 3e-3f }, { 1000, 1000.25f } };
@@ -594,7 +595,7 @@ TEST(batchnorm_of_ranks_is_that_of_all_their_images)
             assert_near("rolling mean", of[r].rolling_mean, all.rolling_mean, channels, 1);
             assert_near("rolling variance", of[r].rolling_variance, all.rolling_variance, channels,
                         1 + spread * spread);
-            /* the same statistics to the bit from here on */
+            /* from here on with exactly the same statistics */
             memcpy(of[r].mean, all.mean, channels * sizeof(float));
             memcpy(of[r].variance, all.variance, channels * sizeof(float));
             memcpy(of[r].y.data, (char *)all.y.data + (size_t)r * amp_tensor_bytes(&of[r].y),
@@ -635,15 +636,16 @@ TEST(a_nan_spoils_its_channel_and_no_other)
         }
 }
 
-/* As many as the first layer of a detector has: sums in fp32 alone would be lost. */
+/* As many pixels as in a detector's first layer: sums only in fp32 would be inaccurate. */
 TEST(sums_over_millions_of_pixels_are_exact)
 {
     NEEDS(bias_gradient);
     NEEDS(batchnorm_forward_train);
     NEEDS(batchnorm_backward);
     static int times;
-    if (machine.slow && times++) skip(); /* the order of threads changes nothing here */
-    int side = machine.slow ? 2100 : 2950; /* backend/cuda/columns.cuh: more than AMP_COLUMN_ROWS a thread */
+    if (machine.slow && times++) skip(); /* the order of threads does not matter here */
+    int side = machine.slow ? 2100 : 2950; /* backend/cuda/columns.cuh: more than AMP_COLUMN_ROWS per
+                                              thread */
     norm b = norm_make(AMP_BF16, (size_case){ 1, side, side, 1 }, 3, 5);
     float *db = filled_array(1, 21, 0, 0);
     double mean, variance, sum = 0, product = 0, pixels = (double)amp_shape_count(b.x.shape);
@@ -667,7 +669,7 @@ TEST(sums_over_millions_of_pixels_are_exact)
     norm_free(&b);
 }
 
-/* The same numbers one element further on, where no vector begins. */
+/* The same numbers one element further, not aligned to a vector. */
 TEST(tensors_may_begin_anywhere)
 {
     NEEDS(batchnorm_forward_train);
@@ -683,7 +685,7 @@ TEST(tensors_may_begin_anywhere)
         }
         ASSERT_OK(forward(&b, AMP_LEAKY, e));
         ASSERT_OK(forward(&at, AMP_LEAKY, e));
-        memcpy(at.y.data, b.y.data, amp_tensor_bytes(&b.y)); /* a sign may differ where y is all but 0 */
+        memcpy(at.y.data, b.y.data, amp_tensor_bytes(&b.y)); /* a sign may differ where y is almost 0 */
         ASSERT_OK(backward(&b, &b.dx, AMP_LEAKY, e));
         ASSERT_OK(backward(&at, &at.dx, AMP_LEAKY, e));
         for (size_t i = 0; i < amp_shape_count(b.x.shape); i++) {
@@ -753,7 +755,7 @@ TEST(no_count_of_processors_changes_a_bit)
     machine.set_processors(backend, 0);
 }
 
-/* Not for activations with an exponential of libm's, which instruction sets may have different ones of. */
+/* Not for activations that use libm's exponential, which may differ between instruction sets. */
 TEST(no_variant_changes_a_bit)
 {
     static const amp_activation exact[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_RAMP, AMP_HARDTAN,

@@ -1,10 +1,10 @@
 /* The fused update and the gradient check of a backend: against stock Darknet's separate steps bit for bit
- * where that is possible, against double precision where it is not. */
+ * where possible, otherwise against double precision. */
 #include "kernel_cases.h"
 
 #include <float.h>
 
-/* Arrays around a vector, a stretch of 16384 and several of them; an empty one among them. */
+/* Arrays of about a vector, about a stretch of 16384 and several stretches; one is empty. */
 static const size_t counts[] = { 1, 7, 16, 33, 0, 1000, 16384, 16385, 50001 };
 enum { PARAMS = COUNT(counts) };
 
@@ -131,7 +131,8 @@ TEST(behaviour_11_fused_adam_equals_darknets_calls_bit_for_bit)
     destroy(stock);
 }
 
-/* No history, no decay, momentum 1: the momentum afterwards is the gradient as the update saw it. */
+/* Without history and decay, with momentum 1: the momentum afterwards is the gradient that the update
+ * used. */
 TEST(behaviour_02_finite_gradients_come_out_exactly_g_times_inv)
 {
     static const float inverses[] = { 1, 0x1p-16f, 0.000123f, 3, 0x1p-126f };
@@ -160,7 +161,8 @@ TEST(behaviour_02_finite_gradients_come_out_exactly_g_times_inv)
     }
 }
 
-/* Gradients 2^k larger under a scale of 2^k are the same gradients: weights, decay and all, to the bit. */
+/* Gradients 2^k larger under a scale of 2^k are the same gradients: weights, decay and everything else are
+ * equal bit for bit. */
 TEST(behaviour_12_weight_decay_acts_on_unscaled_values)
 {
     for (int solver = 0; solver < SOLVERS; solver++) {
@@ -187,9 +189,9 @@ TEST(behaviour_12_weight_decay_acts_on_unscaled_values)
     }
 }
 
-/* One training of golden/adamw.txt, which oracles/adamw.py wrote: 33 copies of its number. Gradients come as
- * Darknet makes them, with the other sign and multiplied by a loss scale. So much is rounded in fp32: the
- * number itself, and 1 - beta2^t, of which 1 - beta2 is the smallest. */
+/* One training from golden/adamw.txt, written by oracles/adamw.py: 33 copies of its number. Gradients have
+ * Darknet's form: with the opposite sign, and multiplied by a loss scale. The tolerance is fp32's rounding of
+ * the number itself, and of 1 - beta2^t, the smallest of which is 1 - beta2. */
 static void follow_pytorch(char *line, int number)
 {
     enum { COPIES = 33 };
@@ -224,7 +226,7 @@ static void follow_pytorch(char *line, int number)
     release(arrays);
 }
 
-/* Whatever the loss scale, the batch and the gradient, a weight loses rate·decay of itself. */
+/* Whatever the loss scale, the batch and the gradient, a weight decays by rate·decay. */
 TEST(behaviour_12_adamw_decays_as_pytorchs)
 {
     NEEDS(finish_step);
@@ -236,8 +238,8 @@ TEST(behaviour_12_adamw_decays_as_pytorchs)
     assert_int_equal(number, 41);
 }
 
-/* constrain_kernel: fminf(clip, fmaxf(-clip, w)) on what the update without clip gives;
- * history is not touched. */
+/* constrain_kernel: fminf(clip, fmaxf(-clip, w)) applied to the result of the update without clip; history is
+ * not changed. */
 TEST(clip_is_darknets_constrain_after_the_update)
 {
     for (int adam = 0; adam < 2; adam++) {
@@ -266,8 +268,8 @@ TEST(clip_is_darknets_constrain_after_the_update)
     }
 }
 
-/* clip_norm can ask for less than fp32's smallest number, and a host built with -Ofast flushes
- * such a factor to 0. */
+/* clip_norm can require a factor below fp32's smallest number, which a host built with -Ofast flushes to
+ * 0. */
 TEST(a_factor_below_fp32_still_unscales)
 {
     static const double factors[] = { 0x1p-126, 0x1p-127, 1e-40, 3e-43, 1e-52 };
@@ -332,7 +334,7 @@ TEST(update_needs_the_arrays_of_its_solver)
     float *momentum = p[3].momentum, *v = p[3].v, before = p[0].master[0];
     p[3].momentum = NULL;
     ASSERT_REFUSED(updated(p, &args, e));
-    assert_true(p[0].master[0] == before); /* refused means nothing was moved */
+    assert_true(p[0].master[0] == before); /* after a rejected call nothing has changed */
     p[3].momentum = momentum;
     p[3].v = NULL;
     args.adam = args.t = 1;
@@ -360,7 +362,7 @@ TEST(behaviour_02_one_bad_gradient_is_found_wherever_it_lies)
     check(p, 1, 0);
     for (int i = 0; i < PARAMS; i++) {
         size_t n = counts[i], step = n > 64 ? n / 37 : 1;
-        /* Always the last one too. */
+        /* Includes the last one. */
         for (size_t k = 0; k < n; k = k + 1 < n && k + step >= n ? n - 1 : k + step) {
             float old = p[i].grad[k];
             uint32_t bits = bad[k % COUNT(bad)];
@@ -373,7 +375,7 @@ TEST(behaviour_02_one_bad_gradient_is_found_wherever_it_lies)
     destroy(p);
 }
 
-/* Every start and length around a vector, so that whole vectors and tails begin anywhere. */
+/* Every start and length around a vector's, so that whole vectors and tails begin anywhere. */
 TEST(behaviour_02_a_bad_gradient_is_found_in_unaligned_tails)
 {
     float *memory = filled_array(160, 3, -50, 50), *other = filled_array(160, 4, -1, 1);
@@ -385,7 +387,7 @@ TEST(behaviour_02_a_bad_gradient_is_found_in_unaligned_tails)
                 int found;
                 double squares;
                 float *bad = &memory[start + (at == 0 ? 0 : at == 1 ? n / 2 : n - 1)], old = *bad;
-                memory[start + n] = NAN; /* what lies behind is not looked at */
+                memory[start + n] = NAN; /* elements after the end are not read */
                 ASSERT_OK(CALL(check_gradients, &p, 1, 1, &found, &squares, e));
                 assert_int_equal(found, 0);
                 *bad = at & 1 ? NAN : -INFINITY;
@@ -412,7 +414,7 @@ TEST(behaviour_03_a_scale_of_one_still_checks)
     destroy(p);
 }
 
-/* The largest gradients under the smallest loss scale there is, and the smallest under the largest. */
+/* The largest gradients under the smallest possible loss scale, and the smallest under the largest. */
 TEST(no_norm_overflows_or_vanishes)
 {
     amp_param p[PARAMS];
@@ -444,7 +446,7 @@ TEST(sum_of_squares_is_that_of_the_unscaled_gradients)
         for (size_t k = 0; k < counts[i]; k++) want += pow((double)p[i].grad[k] * (double).37f, 2);
     ASSERT_OK(CALL(check_gradients, p, PARAMS, .37f, &found, &got, e));
     assert_true(fabs(got - want) < want * 1e-12);
-    for (int i = 0; i < PARAMS; i++) /* and nothing moved */
+    for (int i = 0; i < PARAMS; i++) /* and nothing has changed */
         for (size_t k = 0; k < counts[i]; k++) assert_true(p[i].grad[k] >= -50 && p[i].grad[k] <= 50);
     ASSERT_OK(CALL(check_gradients, p, 0, 1, &found, &got, e));
     assert_true(found == 0 && got == 0);

@@ -1,10 +1,10 @@
-/* The end of a step as a whole: all of it or nothing, whatever is not finite wherever it lies; clip_norm's
- * factor; statistics. What the update computes is test_backend_kernels_update's. */
+/* The end of a step as a whole: everything or nothing, with a non-finite number anywhere; clip_norm's factor;
+ * statistics. test_backend_kernels_update tests the update itself. */
 #include "kernel_cases.h"
 
 #include <float.h>
 
-/* Around a vector, and around what CUDA's blocks and the CPU's threads take at a time. */
+/* Sizes around a vector, and around the chunks of CUDA's blocks and the CPU's threads. */
 static const size_t counts[] = { 1, 33, 0, 8192, 16385 };
 static const size_t sizes[] = { 7, 0, 1, 8193 };
 enum { PARAMS = COUNT(counts), STATES = COUNT(sizes), UNALIGNED = 1 };
@@ -14,7 +14,7 @@ typedef struct network {
     amp_statistics statistics[STATES];
 } network;
 
-/* The last parameter and the last statistic do not begin at a multiple of 16 bytes. */
+/* The last parameter and the last statistic are not aligned to 16 bytes. */
 static void make(network *n)
 {
     for (int i = 0; i < PARAMS; i++) {
@@ -50,7 +50,7 @@ static void destroy(network *n)
     }
 }
 
-/* All of them, or without the gradients. */
+/* Compares everything, or everything except gradients. */
 static int same(const network *a, const network *b, int gradients)
 {
     for (int i = 0; i < PARAMS; i++) {
@@ -108,7 +108,7 @@ TEST(a_step_that_is_taken_moves_everything_once)
         double norm = norm_of(&mine, &args);
         amp_step_outcome out = finished(&mine, &args);
         assert_int_equal(out.taken, 1);
-        /* 25000 sums, each off by 2^-53 at most. */
+        /* 25000 sums, each with an error of at most 2^-53. */
         assert_true(fabs(out.gradient_norm - norm) <= norm * 1e-13);
         for (int i = 0; i < STATES; i++) {
             assert_memory_equal(mine.statistics[i].array, other.statistics[i].array,
@@ -126,7 +126,8 @@ TEST(a_step_that_is_taken_moves_everything_once)
     }
 }
 
-/* The first and the last of each array. Gradients are kept too: who is to blame is asked of them. */
+/* The first and the last element of each array. Gradients must not change either: they are searched for the
+ * cause. */
 TEST(a_step_with_one_bad_number_anywhere_moves_nothing)
 {
     static const uint32_t bad[] = { 0x7f800000u, 0xff800000u, 0x7fc00000u, 0x7f800001u };
@@ -158,8 +159,8 @@ TEST(a_step_with_one_bad_number_anywhere_moves_nothing)
     destroy(&before);
 }
 
-/* What the engine would pass for the factor if it computed it. The last bound asks for a factor that
- * is no normal float. */
+/* Compares with the factor that the engine would compute. The last bound requires a factor that is not a
+ * normal float. */
 TEST(clip_norm_is_a_factor_in_double)
 {
     static const double bounds[] = { 1e9, 1e-3, 3.7e-8, 1e-42 };
@@ -183,7 +184,8 @@ TEST(clip_norm_is_a_factor_in_double)
     }
 }
 
-/* Its gradients stay, too; the norm is told. A bad number comes before the limit. */
+/* The gradients do not change either, and the norm is reported. A bad number takes precedence over the
+ * limit. */
 TEST(a_step_above_the_norms_limit_moves_nothing)
 {
     NEEDS(finish_step);
@@ -223,7 +225,7 @@ TEST(a_step_of_nothing_is_taken)
     make(&n);
     ASSERT_OK(CALL(finish_step, &end, &out, e));
     assert_true(out.taken == 1 && out.gradient_norm == 0);
-    end.params = &n.params[2]; /* of no elements */
+    end.params = &n.params[2]; /* without elements */
     end.param_count = 1;
     out = (amp_step_outcome){ 7, 7, NAN };
     ASSERT_OK(CALL(finish_step, &end, &out, e));
@@ -239,7 +241,7 @@ TEST(a_step_of_nothing_is_taken)
     destroy(&n);
 }
 
-/* Between two steps of one list, others are checked and ended. */
+/* Between two steps of one list, other lists are checked and updated. */
 TEST(lists_may_change_from_call_to_call)
 {
     NEEDS(finish_step);
@@ -280,7 +282,7 @@ TEST(statistics_are_kept_and_restored_as_they_are)
     network mine, before;
     make(&mine);
     make(&before);
-    mine.statistics[0].array[3] = before.statistics[0].array[3] = NAN; /* bytes, not numbers */
+    mine.statistics[0].array[3] = before.statistics[0].array[3] = NAN; /* compares bytes, not numbers */
     ASSERT_OK(CALL(copy_statistics, mine.statistics, STATES, 0, e));
     for (int i = 0; i < STATES; i++) {
         assert_memory_equal(mine.statistics[i].array, before.statistics[i].array, sizes[i] * sizeof(float));

@@ -1,5 +1,5 @@
-/* The copies of weights (weights_copy.c) byte for byte against what oneDNN's own reorders make of the
- * masters, rounded to bf16 or as they are; and sums of gradients (weights_add.c). */
+/* Compares copies of weights (weights_copy.c) byte for byte with those that oneDNN's own reorders make from
+ * the masters, rounded to bf16 or unchanged; and tests sums of gradients (weights_add.c). */
 #include "testing.h"
 
 #include <math.h>
@@ -80,7 +80,7 @@ static void check(dnnl_engine_t engine, const dnnl_dims_t dims, dnnl_data_type_t
                      (amp_weights_target){ &layouts[0], copies[0] },
                      (amp_weights_target){ &layouts[1], copies[1] }, scratch);
     for (int i = 0; i < 2; i++) assert_memory_equal(copies[i], wanted[i], bytes[i]);
-    memset(copies[1], 0xff, bytes[1]); /* and each alone */
+    memset(copies[1], 0xff, bytes[1]); /* and each separately */
     amp_weights_copy(masters, (size_t)dims[0], (size_t)dims[1], places, (amp_weights_target){ NULL, NULL },
                      (amp_weights_target){ &layouts[1], copies[1] }, scratch);
     assert_memory_equal(copies[1], wanted[1], bytes[1]);
@@ -137,7 +137,7 @@ TEST(other_layouts_are_left_to_the_library)
     amp_md_destroy(md);
 }
 
-/* A gradient that the library has put into its layout is added to numbers in Darknet's. */
+/* Adds a gradient that the library has put into its layout to numbers in Darknet's. */
 static void check_sum(dnnl_engine_t engine, const dnnl_dims_t dims, dnnl_format_tag_t tag)
 {
     size_t count = (size_t)(dims[0] * dims[1] * dims[2] * dims[3]), places = (size_t)(dims[2] * dims[3]);
@@ -175,7 +175,7 @@ static void check_sums(dnnl_engine_t engine, const dnnl_dims_t dims, size_t shap
     check_sum(engine, dims, dnnl_ABcd8b8a);
 }
 
-/* Shapes around blocks of 16 and 64, of one channel, of more channels than a tile holds, and windows of 1, 9,
+/* Shapes around blocks of 16 and 64, of one channel, of more channels than a tile has, and windows of 1, 9,
  * 25, 3 and 2·3; with one thread and with three. */
 static void on_each_shape(void (*check_shape)(dnnl_engine_t engine, const dnnl_dims_t dims, size_t shape))
 {
@@ -208,7 +208,7 @@ TEST(gradients_in_other_layouts_are_left_to_the_library)
     }
 }
 
-/* Every instruction set does what plain C does. */
+/* All instruction sets give the results of plain C. */
 TEST(loops_agree_across_instruction_sets)
 {
     const amp_cpu_rows *sets[3];

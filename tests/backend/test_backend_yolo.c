@@ -1,11 +1,11 @@
-/* Yolo's loss of a backend, against forward_yolo_layer of Darknet in double (yolo_reference.h). */
+/* Yolo's loss of a backend, against Darknet's forward_yolo_layer in double (yolo_reference.h). */
 #include "yolo_reference.h"
 
 typedef struct yolo_case {
     const char *name;
-    int n, h, w, classes, boxes, total, mask[3], labels; /* labels an image */
+    int n, h, w, classes, boxes, total, mask[3], labels; /* labels: per image */
     float ignore_thresh, truth_thresh;
-    /* Label i of an image, as drawn; or NULL. */
+    /* Changes label i of an image after it was drawn; or NULL. */
     void (*change)(const struct yolo_case *, float *label, int i, uint32_t *random);
 } yolo_case;
 
@@ -45,7 +45,7 @@ static void each_box_twice(const yolo_case *c, float *label, int i, uint32_t *ra
     label[4] = (float)(((int)label[4 - LABEL] + 1) % c->classes);
 }
 
-/* The first one lies on the border, where truth.x * w is w. */
+/* The first one is on the border, where truth.x * w is w. */
 static void outside(const yolo_case *c, float *label, int i, uint32_t *random)
 {
     static const float at[] = { 1, -2, 1.7f, -1e30f, 1e30f };
@@ -98,7 +98,7 @@ static amp_yolo_desc desc_of(const yolo_case *c)
         .truths = MOST_LABELS * LABEL + 3, .max_boxes = MOST_LABELS };
     memcpy(d.mask, c->mask, sizeof c->mask);
     memcpy(d.anchors, anchors, sizeof anchors);
-    /* The reference has the rules of both Darknets: in pjreddie's there are none of these. */
+    /* The reference has the rules of both Darknets: pjreddie's has none of these. */
     const float none[] = { d.iou_normalizer, d.obj_normalizer, d.delta_normalizer, d.cls_normalizer,
                            d.scale_x_y, d.iou_thresh };
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) assert_true(none[i] == 1);
@@ -107,8 +107,8 @@ static amp_yolo_desc desc_of(const yolo_case *c)
 
 /* ---------------------------------------------------------------------------------------------- comparing */
 
-/* fp32: a place in the cell is a difference of numbers up to w or h; all else is of the size of what
- * comes out, or of 1. */
+/* fp32: a place in the cell is a difference of numbers up to w or h; everything else has the size of the
+ * result, or of 1. */
 static void assert_delta(const reference *r, const amp_tensor *dx, const amp_tensor *old, float scale)
 {
     for (size_t e = 0; e < amp_shape_count(dx->shape); e++) {
@@ -173,7 +173,7 @@ TEST(yolo_loss_is_darknets)
     release(result);
 }
 
-/* Each image's part is what the image costs alone. */
+/* Each image's part is what the image would cost alone. */
 TEST(the_cost_is_told_by_image)
 {
     NEEDS(yolo_loss);
@@ -198,8 +198,8 @@ TEST(the_cost_is_told_by_image)
     release(result);
 }
 
-/* Stock leaves a box's other classes alone at a second label, if the delta of class 0 is not 0. Where it is
- * (the first label was of class 0, and the network is sure of it) the second overwrites them all. */
+/* For a second label, stock leaves a box's other classes unchanged if the delta of class 0 is not 0. If it is
+ * 0 (the first label was of class 0, and the network is sure of it) the second label overwrites them all. */
 TEST(a_second_label_overwrites_classes_where_the_first_delta_is_zero)
 {
     NEEDS(yolo_loss);
@@ -224,7 +224,7 @@ TEST(a_second_label_overwrites_classes_where_the_first_delta_is_zero)
     release(result);
 }
 
-/* Wherever it is, and whether or not a label is learnt there. */
+/* Anywhere, whether or not a label is learnt there. */
 TEST(a_number_that_is_not_finite_makes_the_cost_nan)
 {
     NEEDS(yolo_loss);
@@ -259,7 +259,7 @@ TEST(a_scaled_delta_beyond_the_dtype_becomes_inf)
     ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 0x1p20f, &dx, 0, result, NULL, e));
     assert_delta(&w.r, &dx, NULL, 0x1p20f);
     assert_true(isinf(element(&dx, 4)));
-    assert_result(result, &w.r.sums); /* of the delta without the scale */
+    assert_result(result, &w.r.sums); /* the delta without the scale */
     discard(&w);
     release(dx.data), release(result);
 }

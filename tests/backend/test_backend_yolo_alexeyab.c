@@ -1,6 +1,6 @@
-/* Yolo's loss of a backend by the rules of AlexeyAB's fork: against those rules written out in double
- * (yolo_reference.h), and against the fork's own layer, where its tree is found (tests/alexeyab/yolo.sh makes
- * ALEXEYAB_YOLO of it). */
+/* Yolo's loss of a backend with the rules of AlexeyAB's fork: against those rules in double
+ * (yolo_reference.h), and against the fork's own layer, if its tree is available (tests/alexeyab/yolo.sh
+ * builds ALEXEYAB_YOLO from it). */
 #include "yolo_reference.h"
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 #include "backend/yolo_rules.h"
 
 enum { CLASSES = 4, SIZE = 5 + CLASSES, BOXES = 3, NUMBERS = 6, W = 4, H = 3, IMAGES = 2,
-       ALL = IMAGES * H * W * BOXES * SIZE, ROUNDS = 3 /* of each comparison with the fork */ };
+       ALL = IMAGES * H * W * BOXES * SIZE, ROUNDS = 3 /* in each comparison with the fork */ };
 
 /* ---- keys ---- */
 
@@ -53,7 +53,7 @@ static const keys all_keys[] = {
     { "truth_thresh, smooth", DIOU, IOU, 1, 2, 1, .1f, .75f, 1, .5f, 1, .3f, .12f, 1, 1, 1, 0, 1 },
 };
 
-/* Two classes become one; memory of the machine's. */
+/* Maps two classes to one; in the machine's memory. */
 static amp_yolo_class_rule *class_table(void)
 {
     static const amp_yolo_class_rule rules[CLASSES] = { { 2, 3 }, { 1, 1 }, { 2, 3 }, { 0, 1.5f } };
@@ -97,10 +97,10 @@ static amp_yolo_desc desc_of(const keys *k)
 
 typedef struct labels_case {
     const char *name;
-    int labels; /* an image */
+    int labels; /* per image */
     void (*change)(float *label, int i);
-    int beyond; /* the fork's own layer would write beyond its arrays */
-    int saturated; /* some numbers are squashed to 0 and 1 */
+    int beyond; /* the fork's own layer would write outside its arrays */
+    int saturated; /* some squashed numbers are 0 and 1 */
 } labels_case;
 
 static void one_place(float *label, int i) { draw_in_one_place(label, W, H, i); }
@@ -178,7 +178,7 @@ static void draw_labels(const labels_case *c, const amp_yolo_desc *d, float *lab
         }
 }
 
-/* Every fifth number far from 0; sizes are not, but with new_coords. */
+/* Makes every fifth number large; sizes only with new_coords. */
 static void saturate(const amp_yolo_desc *d, const amp_tensor *x)
 {
     for (size_t e = 0; e < ALL; e += 5)
@@ -195,7 +195,7 @@ static drawn draw(const keys *k, const labels_case *c, int round, amp_dtype dtyp
     for (uint32_t seed = first; seed < first + 1000; seed++) {
         int squashed = k->new_coords && !k->before_logistic;
         fill(&w.x, 7 * seed, squashed ? .05f : -2, squashed ? .95f : 1.5f);
-        for (size_t e = 0; e < ALL; e++) /* every second box is sure of no class */
+        for (size_t e = 0; e < ALL; e++) /* every second box is not sure of any class */
             if (e % SIZE >= 5 && e / SIZE % 2)
                 set_element(&w.x, e, (float)element(&w.x, e) * (squashed ? .2f : .5f) - (squashed ? 0 : 2));
         if (c->saturated && !squashed) saturate(&w.d, &w.x);
@@ -208,7 +208,7 @@ static drawn draw(const keys *k, const labels_case *c, int round, amp_dtype dtyp
     return w;
 }
 
-/* fp32's part of the difference: 1e-5 of the largest delta that a box's numbers have here, for each. */
+/* fp32's part of the difference: 1e-5 of the largest delta among a box's numbers here. */
 static void assert_delta(const drawn *w, const amp_tensor *dx, const amp_tensor *old, float scale,
                          const char *name)
 {
@@ -228,7 +228,7 @@ static void assert_delta(const drawn *w, const amp_tensor *dx, const amp_tensor 
     }
 }
 
-/* Squares: they differ twice as much as the deltas. */
+/* A sum of squares: it differs twice as much as the deltas. */
 static void assert_cost(double got, double want, const char *what)
 {
     if (got == want || fabs(got - want) <= 4e-5 * (1 + fabs(want))) return;
@@ -295,7 +295,7 @@ TEST(likeness_is_that_of_doubles)
     }
 }
 
-/* Its area is NaN, and its IoU 0, as the fork's. */
+/* Its area is NaN, and its IoU 0, as in the fork. */
 TEST(a_box_of_no_width_and_endless_height_makes_no_cost_nan)
 {
     NEEDS(yolo_loss);
@@ -328,7 +328,7 @@ static alexeyab_yolo_function *own_layer(void)
     return function;
 }
 
-/* Element e of x, as it lies in the fork's layers. */
+/* The index of element e of x in the fork's layers. */
 static size_t planar(size_t e)
 {
     size_t entry = e % SIZE, box_number = e / SIZE, k = box_number % BOXES, cell = box_number / BOXES,
@@ -336,8 +336,7 @@ static size_t planar(size_t e)
     return ((cell / (H * W) * BOXES + k) * SIZE + entry) * (H * W) + place;
 }
 
-/* The layer's cost, but with show_details=0, where it is sums->cost: by the likeness unless the loss is
- * mse. */
+/* The layer's cost: by the likeness unless the loss is mse; with show_details=0 it is sums->cost. */
 static double cost_of(const amp_yolo_desc *d, const amp_yolo_result *sums)
 {
     double like = d->loss == AMP_YOLO_GIOU ? sums->giou : sums->iou,
@@ -347,7 +346,7 @@ static double cost_of(const amp_yolo_desc *d, const amp_yolo_result *sums)
         + (double)d->obj_normalizer * (sums->cost - sums->box_cost);
 }
 
-/* Output, delta, cost and the printed line's numbers, on the same input. */
+/* Compares output, delta, cost and the printed line's numbers for the same input. */
 static void assert_as_the_fork(alexeyab_yolo_function *own, const drawn *w, const char *name)
 {
     static float x[ALL], output[ALL], delta[ALL];
@@ -385,7 +384,7 @@ static void assert_as_the_fork(alexeyab_yolo_function *own, const drawn *w, cons
     release(dx.data), release(y.data), release(result);
 }
 
-/* Of every third box a side that is 0 in fp32, or too short to part the ends. */
+/* Gives every third box a side that is 0 in fp32, or so short that both ends are the same float. */
 static void shrink(const amp_tensor *x)
 {
     for (size_t q = 0; q < ALL; q += 3 * SIZE) set_element(x, q + 2 + q % 2, q % 4 < 2 ? -40 : -120);
@@ -413,8 +412,7 @@ TEST(yolo_loss_is_that_of_the_forks_own_layer)
     }
 }
 
-/* Numbers that overflow on the way: the fork gives the box no delta then, and a step is not to be skipped for
- * it. */
+/* Intermediate numbers overflow: the fork then gives the box no delta, and the step must not be skipped. */
 TEST(a_box_beyond_floats_has_no_delta_of_its_own)
 {
     NEEDS(yolo_loss);
@@ -436,7 +434,7 @@ TEST(a_box_beyond_floats_has_no_delta_of_its_own)
     release(result);
 }
 
-/* Where the fork puts 0 in the place of what is inf or NaN. */
+/* Where the fork replaces inf or NaN by 0. */
 TEST(a_number_that_is_not_finite_makes_the_cost_nan)
 {
     NEEDS(yolo_loss);

@@ -1,6 +1,6 @@
-/* The CPU backend's conversions against the definition in tensor/half.h, bit for bit, with each instruction
- * set that this machine has: whether or not subnormals are flushed to zero, and within their bounds. What
- * casts do otherwise: test_backend_cast.c. */
+/* The CPU backend's conversions against the reference in tensor/half.h, bit for bit, with each instruction
+ * set of this machine: whether or not subnormals are flushed to zero, and within bounds. test_backend_cast.c
+ * tests casts in other respects. */
 #include <math.h>
 #include "testing.h"
 
@@ -15,7 +15,7 @@ enum { HALVES = 65536, RANDOMS = 1 << 20 };
 
 /* ---- numbers ---- */
 
-/* Floats around every decision that rounding makes: each half and its neighbours, ties and theirs,
+/* Floats around every decision in rounding: each half and its neighbours, ties and their neighbours,
  * subnormals, limits, NaNs of all kinds, and random bits. */
 static size_t awkward_floats(float **out)
 {
@@ -37,8 +37,8 @@ static size_t awkward_floats(float **out)
     return count;
 }
 
-/* A program linked with -Ofast, as Darknet is, starts with the processor set to flush subnormals to zero.
- * Switch that on or off; returns 0 where there is no such switch. */
+/* A program linked with -Ofast, like Darknet, starts with flush-to-zero. Switches that on or off; returns 0
+ * if the processor has no such mode. */
 static int flush_subnormals(int on)
 {
 #ifdef __SSE2__
@@ -105,14 +105,14 @@ TEST(flush_to_zero_changes_nothing)
     }
 }
 
-/* Every length up to a few vectors, at odd addresses: nothing beyond the row is touched. */
+/* Every length up to a few vectors, at odd addresses: elements after the row are not touched. */
 TEST(rows_of_any_length_stay_within_bounds)
 {
     const amp_cpu_rows *sets[3];
     int count = rows_of_this_machine(sets);
     for (int s = 0; s < count; s++)
         for (size_t n = 0; n <= 70; n++) {
-            /* exact blocks from malloc: the sanitizer sees reads beyond them, the guard catches writes */
+            /* exact blocks from malloc: the sanitizer detects reads past them, the guard detects writes */
             amp_half_bits *half = malloc((n + 2) * sizeof *half), *to = malloc((n + 2) * sizeof *to);
             float *wide = malloc((n + 2) * sizeof *wide), *sum = malloc((n + 2) * sizeof *sum);
             assert_true(half && to && wide && sum);

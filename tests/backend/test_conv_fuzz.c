@@ -1,13 +1,14 @@
-/* Convolutions of random shapes in the CPU backend: each in a process of its own, which makes one, runs its
- * passes and compares what comes out with plain sums in double precision. The library's kernels may crash,
- * hang, write or read beside their tensors, or be wrong for some shapes only; what was found so far is
- * avoided by the rules in backend/cpu/onednn_conv_build.c.
+/* Convolutions of random shapes in the CPU backend. Each runs in a separate process, which creates one, runs
+ * its passes and compares the results with plain sums in double precision. For some shapes the library's
+ * kernels may crash, hang, access memory outside their tensors, or be wrong; the rules in
+ * backend/cpu/onednn_conv_build.c avoid what was found so far.
  *
- * Each tensor and each piece of scratch memory lies alone between two pages that cannot be touched: it ends
- * (with 64 bytes' rounding) at the one, or begins at the other, by the seed. What nobody wrote is NaN.
+ * Each tensor and each block of scratch memory is between two pages that cannot be accessed: depending on the
+ * seed it ends (rounded to 64 bytes) at one, or begins at the other. Uninitialized memory is NaN.
  *
- * AMP_FUZZ_SEED=N begins at shape N, which a failure names; AMP_FUZZ_RUNS=N tries so many. Which instructions
- * are used says DNNL_MAX_CPU_ISA, as for oneDNN; amx_emulator.c adds AMX where there is AVX512_BF16:
+ * AMP_FUZZ_SEED=N begins at shape N, which a failure prints; AMP_FUZZ_RUNS=N sets the number of shapes.
+ * DNNL_MAX_CPU_ISA limits the instructions, as for oneDNN; amx_emulator.c adds AMX where there is
+ * AVX512_BF16:
  *
  *     export OMP_NUM_THREADS=1 AMP_FUZZ_RUNS=10000
  *     for isa in SSE41 AVX AVX2 AVX512_CORE AVX512_CORE_BF16; do
@@ -30,8 +31,8 @@
 #include "conv_sums.h"
 #include "random_numbers.h"
 
-enum { HANGS_AFTER = 100 };                       /* seconds of the processor */
-enum { MOST_NUMBERS = 1 << 20, MOST_WORK = 1 << 24 };    /* of a tensor; products of a pass */
+enum { HANGS_AFTER = 100 };                       /* seconds of CPU time */
+enum { MOST_NUMBERS = 1 << 20, MOST_WORK = 1 << 24 };    /* per tensor; products per pass */
 
 static amp_backend *backend;
 
@@ -46,7 +47,7 @@ typedef struct guarded { const char *name; unsigned char *data, *slack; size_t b
 static guarded regions[64];
 static int region_count, at_the_end;
 
-/* may_read_behind: so many bytes of no value lie between the end and the guard. */
+/* may_read_behind: this many unused bytes are between the end and the guard. */
 static void *guarded_memory(const char *name, size_t bytes, size_t may_read_behind)
 {
     size_t padded = (bytes + 63) / 64 * 64 + may_read_behind, room = (padded + PAGE - 1) / PAGE * PAGE;
@@ -67,7 +68,7 @@ static void *guarded_memory(const char *name, size_t bytes, size_t may_read_behi
     return memset(region->data, 0xff, bytes);
 }
 
-/* What the guards did not see: writes behind a tensor, within its last page. */
+/* Detects what the guards do not: writes past a tensor's end, within its last page. */
 static int slack_was_written(void)
 {
     for (int i = 0; i < region_count; i++)
@@ -76,7 +77,7 @@ static int slack_was_written(void)
     return 0;
 }
 
-/* Says beside which tensor it happened. */
+/* Prints the tensor whose guard was hit. */
 static void name_tensor(int number, siginfo_t *info, void *context)
 {
     const unsigned char *at = info->si_addr;
@@ -94,8 +95,8 @@ static void name_tensor(int number, siginfo_t *info, void *context)
     raise(number);
 }
 
-/* The backend's copies of weights and its scratch come from there, too. Nothing is freed: a shape's process
- * ends. */
+/* The backend's copies of weights and its scratch are guarded too. Nothing is freed: each shape has its own
+ * process. */
 amp_status __wrap_amp_cpu_allocate(amp_backend *, size_t bytes, void **out, amp_error *);
 amp_status __wrap_amp_cpu_allocate(amp_backend *self, size_t bytes, void **out, amp_error *error)
 {
@@ -117,7 +118,7 @@ amp_status __wrap_amp_scratch_take(amp_onednn *library, const size_t *sizes, voi
 
 /* ---- shapes ---- */
 
-/* 1 to most, small ones as likely as large ones. */
+/* 1 to most; small ones are as likely as large ones. */
 static int any_size(int most)
 {
     int bits = 1 + below(32 - __builtin_clz((unsigned)most));
@@ -171,7 +172,7 @@ static int is_small(const amp_conv_desc *d)
         && conv_weights(d) <= MOST_NUMBERS && work_of(d) <= MOST_WORK;
 }
 
-/* The shape of that number. */
+/* The shape with this number. */
 static amp_conv_desc shape_of(uint64_t number)
 {
     amp_error error;
@@ -189,7 +190,7 @@ enum { CREATE = BACKWARD_WEIGHTS + 1, LOAD, COMPARE };
 static const char *const stage_names[] = { "forward", "backward by data", "backward by weights",
     "creating it", "loading its weights", "comparing" };
 
-/* How far a shape's process has come, for the one that waits for it. */
+/* How far a shape's process has come, for the parent. */
 static volatile struct { int stage; char kernel[64]; } *progress;
 
 typedef struct tensors { void *x, *y, *dx, *dy; float *w, *dw, *bias, *dw_before; void *dx_before; } tensors;
@@ -199,7 +200,7 @@ static void fill(amp_dtype dtype, void *data, size_t count)
     for (size_t i = 0; i < count; i++) set_number(dtype, data, i, random_number());
 }
 
-/* Ends the process with what is wrong. */
+/* Ends the process with an error message if they differ. */
 static void compare(const amp_conv_desc *d, const tensors *t, pass which, const void *got,
                     const float *bias, const void *before)
 {
@@ -245,7 +246,7 @@ static void note_kernel(const amp_conv *conv)
     memcpy((char *)progress->kernel, facts.kernel, sizeof progress->kernel - 1);
 }
 
-/* The passes that the shape wants, once. */
+/* Runs the passes that the shape needs, once. */
 static void run_shape(const amp_conv_desc *d)
 {
     size_t x_count = amp_shape_count(d->x), y_count = amp_shape_count(amp_conv_output(d)),
@@ -253,7 +254,7 @@ static void run_shape(const amp_conv_desc *d)
     int accumulate = !d->transposed && below(3) == 0, failed;
     amp_error error = { 0 };
     amp_conv *conv;
-    const size_t behind = AMP_ONEDNN_READS_BEHIND; /* memory of the backend; the others are Darknet's */
+    const size_t behind = AMP_ONEDNN_READS_BEHIND; /* the backend's memory; the other tensors are Darknet's */
     tensors t = { guarded_memory("x", x_count * size, behind), guarded_memory("y", y_count * size, behind),
         guarded_memory("dx", x_count * size, behind), guarded_memory("dy", y_count * size, behind),
         guarded_memory("w", w_count * 4, 0), guarded_memory("dw", w_count * 4, behind),
@@ -297,7 +298,7 @@ static void run_shape(const amp_conv_desc *d)
 
 /* ---- all of them ---- */
 
-/* 0: the shape fails, which was said. */
+/* Returns 0 if the shape fails; the failure was printed. */
 static int holds(amp_conv_desc d, const char *name)
 {
     memset((void *)progress, 0, sizeof *progress);

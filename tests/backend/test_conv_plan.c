@@ -1,5 +1,5 @@
-/* The choice among a library's engines for a convolution (backend/cuda/conv_plan.h), with a made-up library:
- * what is fit, in which order, what happens when an engine fails, timing, and the cache. */
+/* The choice among a library's engines for a convolution (backend/cuda/conv_plan.h), with a fake library:
+ * which engines are suitable, in which order, what happens when an engine fails, timing, and the cache. */
 #include "testing.h"
 
 #include "backend/cuda/conv_plan.h"
@@ -10,11 +10,11 @@
 #define DOWN AMP_CONV_DOWN_CONVERTS
 #define COMPILED AMP_CONV_RUNTIME_COMPILED
 
-/* ---- a library whose engines are numbered from 100, in its own order ---- */
+/* ---- a library with engines numbered from 100, in its own order ---- */
 
 typedef struct engine {
     unsigned notes;
-    size_t workspace;      /* as listed, */
+    size_t workspace;      /* as listed */
     size_t when_built;     /* and as built, if not 0 */
     int builds_not, runs_not;
     float ms;
@@ -23,7 +23,7 @@ typedef struct engine {
 typedef struct fake {
     const engine *engines;
     int count;
-    int lists, builds, times; /* calls */
+    int lists, builds, times; /* number of calls */
     int built[16];            /* per engine */
     int live;                 /* configs and plans not yet released */
 } fake;
@@ -91,7 +91,7 @@ static const amp_conv_problem ordinary = {
     .conv = { .x = { 2, 8, 5, 7 }, .k = 16, .size_h = 3, .size_w = 3, .stride = 1, .pad = 1, .dilation = 1,
               .groups = 1, .dtype = AMP_FP16 }, .pass = AMP_CONV_FORWARD };
 
-/* The engines that are fit for p, in their order, as text: "100 102". */
+/* The engines that are suitable for p, in order, as text: "100 102". */
 static void assert_order(const engine *engines, int count, amp_conv_problem p, const char *expected)
 {
     fake f = { .engines = engines, .count = count };
@@ -103,7 +103,8 @@ static void assert_order(const engine *engines, int count, amp_conv_problem p, c
     for (int i = 0; i < fit; i++) sprintf(text + strlen(text), i ? " %d" : "%d", (int)c.list[i].engine);
     assert_string_equal(text, expected);
     for (int i = 0; i < count; i++) seen |= 1 << c.list[i].rank;
-    assert_int_equal(seen, (1 << count) - 1); /* the unfit are still there, to be freed */
+    assert_int_equal(seen, (1 << count) - 1); /* the unsuitable ones are still included, so that they are
+                                                 freed */
     fake_drop(&f, &c);
     assert_int_equal(f.live, 0);
 }
@@ -160,7 +161,7 @@ TEST(workspaces_stay_within_the_cap)
 
 /* ---- one plan ---- */
 
-/* Plans over a made-up library, and what get gives for the ordinary problem. */
+/* Plans over a fake library, and the result of get for the ordinary problem. */
 #define PLANS(engines_) \
     fake f = { .engines = engines_, .count = (int)COUNT(engines_) }; \
     amp_conv_plans *plans = amp_conv_plans_create(&library, &f, CAP); \
@@ -182,8 +183,8 @@ TEST(the_first_that_can_be_built_is_taken)
     assert_int_equal(plan->current.engine, 101);
     assert_int_equal(plan->current.workspace, 7);
     assert_int_equal(plan->fit, 3);
-    assert_int_equal(f.builds, 2); /* lazily: 102 was not */
-    assert_int_equal(f.live, 2);   /* and its config is not kept */
+    assert_int_equal(f.builds, 2); /* lazily: 102 was not built */
+    assert_int_equal(f.live, 2);   /* and its config was released */
     DONE();
 }
 
@@ -275,7 +276,7 @@ TEST(downscaling_is_the_root_of_the_sums_length)
         p.conv.x.n = cases[i].n, p.conv.x.h = cases[i].h, p.conv.x.w = cases[i].w;
         assert_int_equal(amp_conv_problem_downscale(&p), cases[i].expected);
     }
-    p.conv.stride = 2; /* it is the output's size that counts: 208 x 208 */
+    p.conv.stride = 2; /* the output's size counts: 208 x 208 */
     assert_int_equal(amp_conv_problem_downscale(&p), 11);
     p.conv.dtype = AMP_BF16;
     assert_int_equal(amp_conv_problem_downscale(&p), 0);
@@ -320,7 +321,7 @@ TEST(the_fastest_of_the_best_is_kept)
     assert_int_equal(plan->current.engine, 102);
     assert_float_equal(plan->ms, 2, 0);
     assert_int_equal(f.times, 3);
-    assert_int_equal(f.builds, 3); /* the one in use was built before */
+    assert_int_equal(f.builds, 3); /* the current one was already built */
     assert_int_equal(amp_conv_plans_tune(plans, plan, 3, fake_time, &f, &error), AMP_OK);
     assert_int_equal(f.times, 3); /* once */
     assert_int_equal(f.live, 2);
@@ -348,7 +349,7 @@ TEST(reduced_reductions_are_timed_only_without_a_choice)
     }
 }
 
-/* Whatever the number of shapes. The one in use is timed all the same. */
+/* Whatever the number of shapes. The current one is timed nevertheless. */
 TEST(not_all_engines_that_must_be_compiled_are_timed)
 {
     const engine e[] = { { .notes = TC | COMPILED, .ms = 3 }, { .notes = TC | COMPILED, .ms = 1 },
@@ -369,8 +370,7 @@ TEST(not_all_engines_that_must_be_compiled_are_timed)
 
 TEST(what_does_not_run_is_not_kept)
 {
-    /* The one in use fails, the next cannot be built: the places they held among the
-     * best two go to others. */
+    /* The current one fails, and the next cannot be built: others take their places among the best two. */
     const engine e[] = { { .notes = TC, .runs_not = 1 }, { .notes = TC, .builds_not = 1 },
                          { .notes = TC, .ms = 2 }, { .notes = TC, .ms = 1 }, { .notes = TC, .ms = 0 } };
     PLANS(e);
@@ -409,7 +409,7 @@ TEST(after_a_failed_run_a_plan_can_be_tuned_again)
 
 /* ---- problems ---- */
 
-/* Shapes that are none are test_backend_conv's. */
+/* test_backend_conv tests invalid shapes. */
 TEST(impossible_problems_are_refused)
 {
     const engine e[] = { { .notes = TC } };

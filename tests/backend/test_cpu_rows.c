@@ -1,4 +1,4 @@
-/* What only the CPU backend promises. */
+/* Guarantees of the CPU backend alone. */
 #include "kernel_cases.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -33,7 +33,7 @@ TEST(the_backend_says_what_it_is)
     }
 }
 
-/* In oneDNN's place (--wrap): how often the processor is asked. */
+/* Replaces oneDNN's function (--wrap): counts how often the processor is queried. */
 static int questions;
 dnnl_cpu_isa_t __real_dnnl_get_effective_cpu_isa(void);
 dnnl_cpu_isa_t __wrap_dnnl_get_effective_cpu_isa(void)
@@ -42,7 +42,8 @@ dnnl_cpu_isa_t __wrap_dnnl_get_effective_cpu_isa(void)
     return __real_dnnl_get_effective_cpu_isa();
 }
 
-/* Every call of a kernel chooses. CPUID, asked each time, takes some 30 microseconds in a virtual machine. */
+/* Every kernel call chooses a table. CPUID on each call would take about 30 microseconds in a virtual
+ * machine. */
 TEST(the_processor_is_asked_once)
 {
     assert_non_null(amp_cpu_rows_best());
@@ -51,8 +52,8 @@ TEST(the_processor_is_asked_once)
     assert_int_equal(questions, 0);
 }
 
-/* One variable, DNNL_MAX_CPU_ISA, caps the library and these loops. CTest runs this
- * program with AVX2 as well. */
+/* One variable, DNNL_MAX_CPU_ISA, limits both the library and these loops. CTest also runs this program with
+ * AVX2. */
 TEST(loops_are_no_wider_than_the_library_may_use)
 {
     const char *cap = getenv("DNNL_MAX_CPU_ISA");

@@ -1,6 +1,6 @@
-/* Winograd convolutions (backend/cpu/winograd.h) beyond what test_backend_conv.c asks of any convolution:
- * whatever the cut, the threads and the instruction set the bits are the same; numbers of any scale come out
- * as near to sums in double precision as promised, and what these leave finite is finite; and the rule. */
+/* Winograd convolutions (backend/cpu/winograd.h), beyond what test_backend_conv.c requires of any
+ * convolution: the bits do not depend on the cut, the threads or the instruction set; numbers of any scale
+ * are as close to sums in double precision as documented, and finite where these are finite; and the rule. */
 #include "testing.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ typedef struct problem {
     float *w, *dw, *bias;
 } problem;
 
-/* x (n, h, w, c) to k filters; c and k are those of each group. */
+/* x (n, h, w, c) to k filters; c and k are per group. */
 static amp_conv_desc describe(int n, int h, int w, int c, int k, int groups, amp_dtype dtype)
 {
     return (amp_conv_desc){ .x = { n, c * groups, h, w }, .k = k * groups, .size_h = 3, .size_w = 3,
@@ -70,7 +70,7 @@ static void end(problem *p)
     for (size_t i = 0; i < COUNT(all); i++) backend->release(backend, all[i]);
 }
 
-/* All passes; dx is added to what x holds, dw to zeros. */
+/* Runs all passes; dx is added to the contents of x, dw to zeros. */
 static void run(problem *p)
 {
     amp_error error;
@@ -85,7 +85,7 @@ static void run(problem *p)
         fail_msg("%s", error.message);
 }
 
-/* A skip where the processor has no such instructions. */
+/* Skips the test if the processor lacks the instructions. */
 static void needs_winograd(const problem *p)
 {
     if (!amp_cpu_rows_best()->winograd_panel) skip();
@@ -189,9 +189,9 @@ TEST(both_instruction_sets_give_the_same_bits)
 
 /* ---- numbers ---- */
 
-/* The passes in double; and for each result what its error is measured by: the sum over channels (by weights:
- * over tiles) of the largest factor of the tile, times the other factor's absolute values. Rounding errors of
- * what lies in a tile reach all of it. */
+/* The passes in double, and the unit of each result's error: the sum over channels (by weights: over tiles)
+ * of the largest factor of the tile, times the other factor's absolute values. Rounding errors in a tile
+ * spread over all of it. */
 typedef struct truth { double *y, *dx, *dw, *y_size, *dx_size, *dw_size; } truth;
 
 static double *doubles(size_t count)
@@ -201,7 +201,7 @@ static double *doubles(size_t count)
     return zeros;
 }
 
-/* The largest of the pixels of one channel that the tile at (top, left) reads: `around` it on each side. */
+/* The largest of the pixels of one channel that the tile at (top, left) reads, `around` more on each side. */
 static double largest(const problem *p, const void *data, int channels, int n, int top, int left, int around,
                       int channel)
 {
@@ -248,8 +248,8 @@ static truth compute(const problem *p)
     return t;
 }
 
-/* The largest error seen is 5e-6 of such a size: where one weight is 1000 times as large as the other eight.
- * With even numbers it is 1e-6. */
+/* The largest error seen is 5e-6 of this unit: if one weight is 1000 times as large as the other eight. With
+ * numbers of equal size it is 1e-6. */
 static const double share = 1e-5;
 
 static void compare(const problem *p, const char *what, const void *got, int floats, const double *want,
@@ -292,7 +292,7 @@ TEST(agrees_with_double_precision_at_any_scale)
         needs_winograd(&p);
         if (parts) p.conv->winograd[AMP_WINOGRAD_WEIGHTS].parts = 2;
         for (size_t i = 0; i < p.w_count; i++) p.w[i] *= scales[s];
-        if (uneven) { /* a channel of each tensor, and some filters */
+        if (uneven) { /* one channel of each tensor, and some filters */
             multiply_channel(&p, p.x, p.x_count, 16, 1000);
             multiply_channel(&p, p.dy, p.y_count, 32, 1000);
             for (size_t i = 0; i < p.w_count; i += 7) p.w[i] *= 1000;
@@ -302,7 +302,7 @@ TEST(agrees_with_double_precision_at_any_scale)
     }
 }
 
-/* All pairs of 1 to 4 rows and columns that the last tiles may have. */
+/* All pairs of 1 to 4 rows and columns in the last tiles. */
 TEST(narrow_tiles_agree_with_double_precision)
 {
     for (int h = 9; h <= 12; h++)
@@ -318,15 +318,15 @@ TEST(narrow_tiles_agree_with_double_precision)
     }
 }
 
-/* Numbers near the largest of fp32, of which no direct sum makes inf: one at a time in x, dy and w. Without
- * care the transforms would, and a step would be skipped. */
+/* Numbers near fp32's largest, for which no direct sum becomes inf: one at a time in x, dy and w. Without
+ * precautions the transforms would overflow, and a step would be skipped. */
 TEST(is_finite_where_the_direct_sum_is)
 {
     for (int which = 0; which < 3; which++)
     for (int rectangles = 0; rectangles < 2; rectangles++)
     for (amp_dtype dtype = AMP_FP32; dtype <= AMP_BF16; dtype++) {
         problem p;
-        if (dtype == AMP_FP16 && which < 2) continue; /* has no such numbers */
+        if (dtype == AMP_FP16 && which < 2) continue; /* it does not have these numbers */
         begin(&p, describe(2, 13, 14, 32, 32, 2, dtype));
         needs_winograd(&p);
         if (rectangles) cut(&p, 20, 16, 32);
@@ -338,7 +338,7 @@ TEST(is_finite_where_the_direct_sum_is)
         if (which == 0) set_number(dtype, p.x, p.x_count / 2, 2e38f);
         if (which == 1) set_number(dtype, p.dy, p.y_count / 2, -2e38f);
         if (which == 2) p.w[p.w_count / 2] = 2e38f;
-        if (which == 2 && dtype == AMP_FP16) /* a result in its range */
+        if (which == 2 && dtype == AMP_FP16) /* to keep the result in range */
             for (size_t i = 0; i < p.x_count; i++)
                 set_number(dtype, p.x, i, 0), set_number(dtype, p.dy, i, 0);
         run_and_compare(&p);
@@ -353,7 +353,8 @@ static size_t not_finite(amp_dtype dtype, const void *data, size_t count)
     return found;
 }
 
-/* Forward an inf is in the nine pixels around it alone; backward it is in the gradient, and goes on. */
+/* In forward an inf only affects the nine pixels around it; in backward it is in the gradient, and
+ * spreads. */
 TEST(an_inf_spreads_no_further_forward_and_is_found_backward)
 {
     for (int in_dy = 0; in_dy < 2; in_dy++)
@@ -364,11 +365,11 @@ TEST(an_inf_spreads_no_further_forward_and_is_found_backward)
         needs_winograd(&p);
         if (rectangles) cut(&p, 20, 16, 32);
         else p.conv->winograd[AMP_WINOGRAD_WEIGHTS].parts = 2;
-        /* The second image and group: four tiles read its pixel. */
+        /* In the second image and group: four tiles read its pixel. */
         set_number(dtype, in_dy ? p.dy : p.x, (13 * 14 + 7 * 14 + 7) * 64 + 32 + 5, INFINITY);
         run(&p);
         assert_int_equal(not_finite(dtype, p.y, p.y_count), in_dy ? 0 : 9 * 32);
-        assert_int_equal(not_finite(AMP_FP32, p.dw, p.w_count), 9 * 32); /* one channel's or filter's */
+        assert_int_equal(not_finite(AMP_FP32, p.dw, p.w_count), 9 * 32); /* of one channel or filter */
         if (in_dy) assert_in_range(not_finite(dtype, p.dx, p.x_count), 9 * 32, 4 * 16 * 32);
         end(&p);
     }
@@ -376,7 +377,7 @@ TEST(an_inf_spreads_no_further_forward_and_is_found_backward)
 
 /* ---- the rule ---- */
 
-/* A convolution that all passes of are computed so, but for one number. */
+/* A convolution for which all passes use Winograd, and variants that differ in one number. */
 TEST(the_rule_is_of_shapes)
 {
 #define NUMBER(name) offsetof(amp_conv_desc, name)
@@ -401,7 +402,7 @@ TEST(the_rule_is_of_shapes)
     }
 }
 
-/* Those of a folded batch norm are gone when the weights are loaded. */
+/* A folded batch norm's weights are freed after they are loaded. */
 TEST(masters_that_do_not_stay_are_copied)
 {
     problem p;
@@ -461,7 +462,8 @@ int main(void)
         fprintf(stderr, "%s\n", error.message);
         return 1;
     }
-    amp_cpu_library(backend)->why_stored[AMP_BF16] = "a test"; /* halves are fp32's case everywhere */
+    amp_cpu_library(backend)->why_stored[AMP_BF16] = "a test"; /* this makes halves the same as fp32
+                                                                  everywhere */
     amp_cpu_library(backend)->why_stored[AMP_FP16] = "a test";
     int failed = run_listed_tests("Winograd convolutions", NULL, NULL);
     backend->destroy(backend);

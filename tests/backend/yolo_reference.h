@@ -1,8 +1,8 @@
-/* What the tests of yolo's loss share: labels to draw, and the loss in double, one label after the other, by
- * the rules of pjreddie's Darknet and of AlexeyAB's.
+/* Helpers for the tests of yolo's loss: random labels, and the loss in double, one label after the other,
+ * with the rules of pjreddie's Darknet and of AlexeyAB's.
  *
- * Where a comparison decides, rounding could: numbers are drawn until every comparison of the reference is
- * clear by 1e-5. */
+ * Rounding could change the result of a comparison: numbers are drawn until every comparison of the reference
+ * is decided by at least 1e-5. */
 #ifndef YOLO_REFERENCE_H
 #define YOLO_REFERENCE_H
 
@@ -24,7 +24,7 @@ static inline double overlap(double a, double a_size, double b, double b_size)
     return fmin(a + a_size / 2, b + b_size / 2) - fmax(a - a_size / 2, b - b_size / 2);
 }
 
-/* A label anywhere in an image of w × h cells, clear of the cells' borders. */
+/* A label anywhere in an image of w × h cells, away from the cells' borders. */
 static inline void draw_label(float *label, int w, int h, int classes, uint32_t *random)
 {
     label[0] = ((float)(int)(uniform(random) * (float)w) + .1f + .8f * uniform(random)) / (float)w;
@@ -34,7 +34,7 @@ static inline void draw_label(float *label, int w, int h, int classes, uint32_t 
     label[4] = (float)(int)(uniform(random) * (float)classes);
 }
 
-/* Label i of those that one box learns, all of one place and of nearly one size. */
+/* Label i of those that one box learns: all at one place and of nearly one size. */
 static inline void draw_in_one_place(float *label, int w, int h, int i)
 {
     label[0] = .5f / (float)w + .01f * (float)i / (float)w;
@@ -52,8 +52,8 @@ static inline void assert_near(double got, double want, const char *what)
 typedef struct reference {
     amp_yolo_desc d;
     int h, w;
-    size_t size, count; /* numbers of a box, and in all */
-    double *out, *delta, *slope, clear; /* clear: how near the nearest comparison was */
+    size_t size, count; /* numbers per box, and in all */
+    double *out, *delta, *slope, clear; /* clear: the smallest distance in a comparison */
     amp_yolo_result sums;
 } reference;
 
@@ -69,7 +69,7 @@ static const double PI_SQUARED = 9.8696044010893586;
 
 static inline double or_zero(double v) { return isfinite(v) ? v : 0; }
 
-/* l, t, r, b of a box. */
+/* Left, top, right and bottom of a box. */
 static inline void ends_of(box b, double e[4])
 {
     e[0] = b.x - b.w / 2, e[1] = b.y - b.h / 2, e[2] = b.x + b.w / 2, e[3] = b.y + b.h / 2;
@@ -87,8 +87,8 @@ static inline parts parts_of(const double e[4], box label)
     return p;
 }
 
-/* What AlexeyAB's gradient is made of: the shared part of both (also where that is a product of two gaps),
- * both's part of what holds them, and the squared diagonal of that. */
+/* The terms of AlexeyAB's gradient: the intersection of both (also if it is the product of two gaps), the
+ * area of the box that encloses both, and its squared diagonal. */
 static inline double share(const double e[4], box l)
 {
     parts p = parts_of(e, l);
@@ -107,7 +107,7 @@ static inline double diagonal(const double e[4], box l)
     return p.hull_w * p.hull_w + p.hull_h * p.hull_h;
 }
 
-/* The derivative of f as one end moves. */
+/* The derivative of f when one end moves. */
 static inline double as_moves(double (*f)(const double *, box), const double e[4], box l, int end)
 {
     double less[4], more[4], step = 1e-6;
@@ -189,7 +189,8 @@ static inline box predicted(const reference *r, size_t q, int j, int i, int k)
                   a.h * (r->d.new_coords ? 4 * v[3] * v[3] : exp(v[3])) };
 }
 
-/* The label's class, the one that is learnt for it, and its multiplier; -1: the layer lacks it. */
+/* named: the label's class; others: the class to learn for it, and its multiplier; -1: the layer does not
+ * have it. */
 static inline int named(const reference *r, const float *label)
 {
     return label[4] > -1 && label[4] < (float)r->d.classes ? (int)label[4] : -1;
@@ -202,7 +203,7 @@ static inline double multiplier(const reference *r, const float *label)
 {
     return r->d.class_table ? (double)r->d.class_table[named(r, label)].multiplier : 1;
 }
-/* pjreddie's learns boxes of no class. */
+/* pjreddie's also learns boxes without a class. */
 static inline int passed_over(const reference *r, const float *label)
 {
     return !of_pjreddie(r) && named(r, label) < 0;
@@ -256,7 +257,7 @@ static inline void look_at_box(reference *r, const float *labels, int count, int
         double iou = passed_over(r, label) ? 0 : likeness(AMP_YOLO_IOU, own, box_of(label));
         if (iou > best) best = iou, which = t;
     }
-    /* Another label that is nearly as good must be just as good, and later. */
+    /* Another label that is nearly as good must be exactly as good, and later. */
     for (int t = 0; t < count && (double)r->d.truth_thresh < 1; t++) {
         const float *label = labels + r->d.label_size * t;
         if (!passed_over(r, label) && t != which && best > 0)
@@ -321,7 +322,7 @@ static inline void average(reference *r, size_t q)
     for (size_t e = 0; e < 4 && positive > 0 && r->delta[q + 4] != 0; e++) r->delta[q + e] /= positive;
 }
 
-/* Squashed numbers are floats, as in Darknet: beyond about 17 they are 1, and below -104 they are 0. labels
+/* Squashed numbers are floats, as in Darknet: above about 17 they are 1, and below -104 they are 0. labels
  * may be NULL. forget frees it. */
 static inline reference reference_of(const amp_tensor *x, const float *labels, const amp_yolo_desc *d)
 {
@@ -354,7 +355,7 @@ static inline reference reference_of(const amp_tensor *x, const float *labels, c
 
 static inline void forget(reference *r) { free(r->out); }
 
-/* Input and labels of a case, drawn until nothing is decided by rounding. */
+/* Input and labels of a case, drawn so that rounding decides nothing. */
 typedef struct drawn { amp_yolo_desc d; amp_tensor x; float *labels; reference r; } drawn;
 
 static inline void discard(drawn *w)
@@ -365,7 +366,7 @@ static inline void discard(drawn *w)
     release(w->labels);
 }
 
-/* The same bits by 1, 3 and 5 processors. */
+/* The same bits with 1, 3 and 5 processors. */
 static inline void assert_same_by_any_processors(const amp_tensor *x, const float *labels,
                                                  const amp_yolo_desc *d)
 {

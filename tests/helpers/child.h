@@ -1,11 +1,11 @@
-/* What ends a program is tested in a child. Include testing.h first. */
+/* Runs code that ends the program in a child process. Include testing.h first. */
 #ifndef CHILD_H
 #define CHILD_H
 
 #include <sys/wait.h>
 
-/* A child does `run` and ends with 0 behind it. What it says on stderr goes to `said`; its exit status, or -1
- * where a signal ended it. */
+/* A child runs `run` and then exits with 0. Its stderr goes to `said`; returns its exit status, or -1 if a
+ * signal ended it. */
 static inline int in_child(void (*run)(void *), void *context, char *said, size_t size)
 {
     int pipes[2], status;
@@ -34,8 +34,8 @@ static inline void begin_this_program(void *arguments)
     _exit(127);
 }
 
-/* This program again, with these arguments, the first its name, behind the last NULL: OpenMP's threads do not
- * survive a fork. */
+/* Runs this program again with these arguments; the first is its name, and NULL ends them. (OpenMP's threads
+ * do not survive a fork.) */
 static inline int this_program_again(const char *const *arguments, char *said, size_t size)
 {
     return in_child(begin_this_program, (void *)arguments, said, size);

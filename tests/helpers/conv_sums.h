@@ -1,5 +1,5 @@
-/* A convolution's passes as plain sums in double precision, over all places, channels and filters: what the
- * tests of convolutions compare with. */
+/* A convolution's passes as plain sums in double precision, over all places, channels and filters: the
+ * reference for tests of convolutions. */
 #pragma once
 
 #include <math.h>
@@ -16,7 +16,7 @@ static inline size_t conv_weights(const amp_conv_desc *d)
     return (size_t)d->k * (size_t)(d->x.c / d->groups) * (size_t)d->size_h * (size_t)d->size_w;
 }
 
-/* The numbers that a pass makes: of y, of x or of w. */
+/* The number of elements of a pass's result: of y, of x or of w. */
 static inline size_t conv_results(const amp_conv_desc *d, pass which)
 {
     return which == FORWARD ? amp_shape_count(amp_conv_output(d)) : which == BACKWARD_DATA

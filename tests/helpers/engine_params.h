@@ -1,4 +1,4 @@
-/* The parameters of an engine, in .cfg order, as amp_engine_parameters gives them; *count: how many. */
+/* The parameters of an engine, in .cfg order, from amp_engine_parameters; *count: their number. */
 #pragma once
 
 #include "amp/engine.h"

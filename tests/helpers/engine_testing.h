@@ -1,5 +1,5 @@
-/* Networks for the engine's tests, made from a .cfg text and driven through Darknet's own interface.
- * Include CMocka first. */
+/* Networks for the engine's tests, made from a .cfg text and run through Darknet's own interface. Include
+ * CMocka first. */
 #ifndef ENGINE_TESTING_H
 #define ENGINE_TESTING_H
 
@@ -34,7 +34,7 @@ __attribute__((unused)) static void release(network *net)
     free_network(net);
 }
 
-/* Deletes a file of weights and the sidecar that was saved beside it. */
+/* Deletes a weights file and its sidecar. */
 __attribute__((unused)) static void unlink_pair(const char *name)
 {
     char sidecar[256];
@@ -43,7 +43,7 @@ __attribute__((unused)) static void unlink_pair(const char *name)
     unlink(sidecar);
 }
 
-/* name: "....XXXXXX.cfg", whose Xs become a name of its own. */
+/* name: "....XXXXXX.cfg"; its Xs are replaced to make the name unique. */
 static void write_cfg(char *name, const char *text)
 {
     int file = mkstemps(name, 4);
@@ -85,7 +85,7 @@ __attribute__((unused)) static void feed(network *net, unsigned seed)
     }
 }
 
-/* Forward and backward of a subdivision that was fed; the update is left to the caller. */
+/* Forward and backward of a subdivision whose input is set; the caller makes the update. */
 __attribute__((unused)) static void both_passes(network *net)
 {
     net->train = 1;
@@ -111,7 +111,7 @@ __attribute__((unused)) static amp_network_desc described(network *net)
     return d;
 }
 
-/* What a network is at one time, byte by byte. */
+/* A byte-by-byte copy of a network's state. */
 typedef struct kept_state { char *bytes; size_t size; } kept_state;
 
 static void keep(kept_state *s, const void *data, size_t size)
@@ -122,7 +122,7 @@ static void keep(kept_state *s, const void *data, size_t size)
     s->size += size;
 }
 
-/* Everything a skipped step must leave alone: masters, momentum, statistics, seen, t and Adam's moments. */
+/* Everything a skipped step must not change: masters, momentum, statistics, seen, t and Adam's moments. */
 __attribute__((unused)) static kept_state snapshot(network *net)
 {
     amp_network_desc d = described(net);
@@ -172,7 +172,7 @@ __attribute__((unused)) static int is_as_before(network *net, kept_state before)
     return same_states(snapshot(net), before);
 }
 
-/* Masters and statistics; the same seed does not make networks equal, since Darknet's rand_normal
+/* Copies masters and statistics; the same seed does not make networks equal, since Darknet's rand_normal
  * keeps a spare number. */
 __attribute__((unused)) static void copy_weights(network *from, network *to)
 {
@@ -208,7 +208,7 @@ __attribute__((unused)) static void assert_masters_near(network *a, network *b, 
     amp_network_desc_free(&y);
 }
 
-/* |a - b| / |b|, in the 2-norm; NaN, which is near nothing, where both are 0. */
+/* |a - b| / |b|, in the 2-norm; if both are 0, NaN, which no comparison accepts. */
 __attribute__((unused)) static double relative_distance(const float *a, const float *b, size_t count)
 {
     double difference = 0, size = 0;
@@ -229,7 +229,7 @@ __attribute__((unused)) static double predicted_distance(network *ours, network 
     return relative_distance(a, b, (size_t)(stock->outputs * stock->batch));
 }
 
-/* What a loss of AMP's own has made of its input's delta, after forward and before backward. */
+/* The delta of its input that a loss computed by AMP has written, after forward and before backward. */
 __attribute__((unused)) static amp_tensor made_delta(network *net, int layer)
 {
     const amp_node *node = &amp_engine_plan(net->amp->engine)->nodes[layer];

@@ -1,5 +1,5 @@
-/* For tests of gradients: the slope of a loss by finite differences. Each test has a struct subject of its
- * own, which the loss is of. */
+/* For tests of gradients: the slope of a loss by finite differences. Each test defines its own struct
+ * subject, which the loss takes. */
 #pragma once
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* What the tests of a backend share: the backend under test, tensors filled with chosen or poisoned values,
- * read back as doubles, and the one question "is this the true value rounded once?".
+/* Helpers for the tests of a backend: the backend under test, tensors filled with chosen or poisoned values
+ * and read back as doubles, and the check "is this the true value rounded once?".
  *
- * Every test file runs its tests once for each variant of its machine
- * (conformance/machine.h): for_each_variant. */
+ * Every test file runs its tests once for each variant of its machine (conformance/machine.h):
+ * for_each_variant. */
 #ifndef KERNEL_CASES_H
 #define KERNEL_CASES_H
 
@@ -16,18 +16,18 @@
 static const amp_dtype all_dtypes[] = { AMP_FP32, AMP_FP16, AMP_BF16 };
 
 static amp_backend *backend; /* under test */
-static const char *variant;  /* the machine's */
+static const char *variant;  /* name of the machine's variant */
 
-/* An operation of the backend, to be the argument of ASSERT_OK or ASSERT_REFUSED, which give
- * it its last argument. */
+/* An operation of the backend, as an argument of ASSERT_OK or ASSERT_REFUSED, which supply its last
+ * argument. */
 #define CALL(operation, ...) backend->operation(backend, __VA_ARGS__)
-/* At the start of a test: without this operation it cannot run. */
+/* At the start of a test: skips it if the backend lacks this operation. */
 #define NEEDS(operation) do { \
         if (machine.partial && !backend->operation) skip(); \
         assert_non_null(backend->operation); \
     } while (0)
 
-/* Memory that the backend and the test may touch, of exactly that size; the test releases it. */
+/* Memory of exactly that size that both the backend and the test may access; the test releases it. */
 static inline void *memory(size_t bytes)
 {
     void *p = machine.allocate(bytes);
@@ -44,7 +44,7 @@ static inline void set_element(const amp_tensor *t, size_t i, float value)
     set_number(t->dtype, t->data, i, value);
 }
 
-/* A tensor of NaN, in memory of exactly its size, so that AddressSanitizer sees one element too many. */
+/* A tensor of NaN, in memory of exactly its size, so that AddressSanitizer detects accesses past its end. */
 static inline amp_tensor poisoned(amp_dtype dtype, int n, int h, int w, int c)
 {
     amp_tensor t = { NULL, dtype, AMP_NHWC, { n, c, h, w } };
@@ -95,8 +95,8 @@ static inline float *array_copy(const float *from, size_t count)
     return a;
 }
 
-/* The most that rounding `value` to nearest in dtype can move it: half a unit in the last
- * place; half a subnormal. */
+/* The most that rounding `value` to nearest in dtype can change it: half a unit in the last place; half a
+ * subnormal. */
 static inline double rounding(amp_dtype dtype, double value)
 {
     double size = fabs(value);
@@ -105,8 +105,8 @@ static inline double rounding(amp_dtype dtype, double value)
     return fmax(size * 0x1p-8, 0x1p-134);
 }
 
-/* got is `want` rounded once to dtype, where want itself is known to `slack` (the fp32 arithmetic before the
- * rounding). A NaN wants a NaN. */
+/* Asserts that got is `want` rounded once to dtype, where want itself has an error of at most `slack` (the
+ * fp32 arithmetic before the rounding). If want is NaN, got must be NaN. */
 static inline void assert_rounded(amp_dtype dtype, double got, double want, double slack, const char *what,
                                   size_t i)
 {
@@ -116,7 +116,7 @@ static inline void assert_rounded(amp_dtype dtype, double got, double want, doub
         amp_dtype_name(dtype), got, want, error, allowed, variant);
 }
 
-/* The same numbers bit for bit, but for what else a NaN says. */
+/* Asserts the same numbers bit for bit, ignoring NaN payloads. */
 static inline void assert_same(const amp_tensor *a, const amp_tensor *b)
 {
     size_t size = amp_dtype_size(a->dtype);
@@ -128,7 +128,7 @@ static inline void assert_same(const amp_tensor *a, const amp_tensor *b)
     }
 }
 
-/* A call that must succeed, and one that must be refused with a message. */
+/* A call that must succeed, and one that must fail with a message. */
 #define ASSERT_OK(call) do { \
         amp_error error = { AMP_OK, "" }; \
         amp_error *e = &error; \
@@ -150,7 +150,8 @@ static inline void assert_same(const amp_tensor *a, const amp_tensor *b)
         if (seen_) fail_msg("%s", seen_); \
     } while (0)
 
-/* run() with a backend of its own, after `change`, which may be NULL; not at all where that returns 0. */
+/* Calls run() with a separate backend, after `change` (may be NULL) has modified it; not at all if that
+ * returns 0. */
 static inline int with_changed(int (*run)(void), const char *name, int (*change)(amp_backend *))
 {
     amp_error error = { AMP_OK, "" };
@@ -168,14 +169,14 @@ static inline int with_changed(int (*run)(void), const char *name, int (*change)
 
 static inline int with_variant(int (*run)(void), const char *name) { return with_changed(run, name, NULL); }
 
-/* The same with halves that are computed, where the backend would store them. */
+/* The same with halves computed natively, if the backend would only store them. */
 static inline int with_halves_computed(int (*run)(void))
 {
     return machine.compute_halves ? with_changed(run, "halves computed", machine.compute_halves) : 0;
 }
 
-/* The same for each variant of the machine in turn, or for the one that it prefers; the sum
- * of what run returns. */
+/* The same for each variant of the machine, or only for the preferred one; returns the sum of run's
+ * results. */
 static inline int for_each_variant(int (*run)(void))
 {
     int failed = 0;

@@ -1,4 +1,4 @@
-/* Numbers of any dtype, as the tests of kernels read, write and round them. */
+/* Reads, writes and rounds numbers of any dtype, for the tests of kernels. */
 #pragma once
 
 #include "tensor/half.h"

@@ -1,8 +1,8 @@
-/* An engine over a network of three layers and a backend that only has memory: what sidecars need, without
+/* An engine over a network of three layers and a backend that only has memory: enough for sidecars, without
  * Darknet and without a library. It cannot run.
  *
- * Its memory is like a device's: the backend's addresses are not the program's, and whoever reads there
- * himself crashes. What lies at one of them, memory_here says. */
+ * Its memory is like a device's: the backend's addresses are not valid in the program, so that dereferencing
+ * one crashes. memory_here translates them. */
 #ifndef MEMORY_NETWORK_H
 #define MEMORY_NETWORK_H
 
@@ -19,7 +19,7 @@
 
 /* ---- a backend that only has memory ---- */
 
-/* No address of a program has its topmost bit set. */
+/* The topmost bit is not set in any address of a program. */
 #define MEMORY_FAR ((uintptr_t)1 << (8 * sizeof(uintptr_t) - 1))
 
 static void *memory_there(void *here) { return (void *)((uintptr_t)here | MEMORY_FAR); }

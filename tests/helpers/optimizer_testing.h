@@ -1,21 +1,21 @@
-/* What the tests of the optimizers share: every kind of layer with parameters, networks from tests/cfg with
+/* Helpers for the tests of optimizers: every kind of layer with parameters, networks from tests/cfg with
  * other keys, and steps that stop before the update. Include CMocka first. */
 #ifndef OPTIMIZER_TESTING_H
 #define OPTIMIZER_TESTING_H
 
 #include "engine_testing.h"
 
-/* All but the first have layers whose backward is Darknet's own. */
+/* All except the first have layers whose backward is Darknet's own. */
 static const char *const kinds[] = { "convolutional_batchnorm", "convolutional_groups", "connected",
     "batchnorm", "local",
-#ifndef DARKNET_AMP_ALEXEYAB /* which has no deconvolutional layer, and trains these under -amp off alone */
+#ifndef DARKNET_AMP_ALEXEYAB /* it has no deconvolutional layer, and trains these only with -amp off */
     "deconvolutional", "rnn", "lstm", "gru", "crnn", "recurrent_batchnorm",
 #endif
 };
 
 /* ---- networks ---- */
 
-/* tests/cfg/NAME.cfg with more keys at the head of [net] and of the first layer, where Darknet's
+/* Loads tests/cfg/NAME.cfg with more keys at the start of [net] and of the first layer, where Darknet's
  * parser finds them first. */
 __attribute__((unused)) static network *load(const char *name, const char *net_keys, const char *layer_keys,
                                              const char *dtype)
@@ -33,7 +33,7 @@ __attribute__((unused)) static network *load(const char *name, const char *net_k
     return parse(more, dtype);
 }
 
-/* Forward and backward of one step, all subdivisions; the update is left to the caller. */
+/* Forward and backward of one step, all subdivisions; the caller makes the update. */
 __attribute__((unused)) static void gradients_of_step(network *net, unsigned seed)
 {
     for (int s = 0; s < net->subdivisions; s++) {

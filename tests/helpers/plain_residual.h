@@ -1,5 +1,5 @@
-/* A residual block in plain double precision, pass by pass as a textbook has it, for tests that want to know
- * what its deltas are: two convolutions with batch norm and leaky, their sum, and a convolution behind it.
+/* A residual block in plain double precision, pass by pass as in a textbook, for tests that need its deltas:
+ * two convolutions with batch norm and leaky, their sum, and a convolution after it.
  *
  *     image → conv → conv → + → conv
  *                 └─────────┘
@@ -13,7 +13,7 @@
 
 #include "backend/backend.h"
 
-/* A convolution: weights as Darknet's, [out][in][size][size]. scales NULL: no batch norm, and linear. delta
+/* A convolution: weights as in Darknet, [out][in][size][size]. scales NULL: no batch norm, and linear. delta
  * and inner are the deltas of y and of the sums. */
 typedef struct plain_conv {
     int in, out, size;
@@ -55,7 +55,7 @@ static void plain_products(const plain_residual *r, const plain_conv *c, double 
             }
 }
 
-/* Of channel k: mean and variance by the rule. */
+/* Mean and variance of channel k, by the rule. */
 static void plain_moments(const plain_residual *r, const plain_conv *c, int k, double *mean, double *variance)
 {
     int count = r->n * r->h * r->w;
@@ -86,7 +86,7 @@ static void plain_forward_conv(const plain_residual *r, plain_conv *c, const dou
     }
 }
 
-/* The delta of the sums, of the output's. */
+/* Computes the delta of the sums from the output's. */
 static void plain_inner(const plain_residual *r, plain_conv *c)
 {
     int count = r->n * r->h * r->w;
@@ -119,7 +119,7 @@ __attribute__((unused)) static void plain_forward(plain_residual *r, const doubl
     plain_forward_conv(r, &r->conv[2], r->sum);
 }
 
-/* conv[2].delta is the caller's, and taken over. */
+/* The caller sets conv[2].delta, which is taken over. */
 __attribute__((unused)) static void plain_backward(plain_residual *r)
 {
     plain_conv *a = &r->conv[0], *b = &r->conv[1], *head = &r->conv[2];

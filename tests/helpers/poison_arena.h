@@ -1,5 +1,5 @@
-/* An observer that fills all bytes of a plan's arena that nobody uses at that time with NaN of each dtype:
- * whoever reads a buffer that was given up, or one that is not made again yet, spoils the training. */
+/* An observer that fills all unused bytes of a plan's arena with NaN of each dtype: reading a buffer that was
+ * given up, or was not recomputed yet, spoils the training. */
 #ifndef POISON_ARENA_H
 #define POISON_ARENA_H
 
@@ -11,8 +11,8 @@
 typedef struct poison_arena {
     const amp_engine *engine;
     char *block, *used;
-    int layer;     /* the last that was shown in forward */
-    size_t filled; /* bytes, ever */
+    int layer;     /* the last one shown in forward */
+    size_t filled; /* bytes, in all */
 } poison_arena;
 
 static amp_status poison_unused(void *context, amp_backend *b, const amp_seen *seen, amp_error *error)
@@ -23,12 +23,12 @@ static amp_status poison_unused(void *context, amp_backend *b, const amp_seen *s
     int time = seen->layer;
     char nan[1 << 12];
     memset(nan, 0xff, sizeof nan);
-    if (seen->kind == AMP_SEEN_IMAGE) { /* every slot lies in the first of its places */
+    if (seen->kind == AMP_SEEN_IMAGE) { /* every slot is in its first place */
         p->block = (char *)*arena->requests->slot - arena->requests->offset;
         p->layer = -1;
         time = 0;
     }
-    if (seen->kind == AMP_SEEN_GRADIENT) return AMP_OK; /* of a layer whose backward is through */
+    if (seen->kind == AMP_SEEN_GRADIENT) return AMP_OK; /* of a layer whose backward is done */
     /* A loss that AMP computes shows its delta in forward. */
     if (seen->kind == AMP_SEEN_DELTA && seen->layer <= p->layer) time = 2 * plan->count - 1 - seen->layer;
     else p->layer = seen->layer;

@@ -1,4 +1,4 @@
-/* Random numbers that are the same everywhere and every time. */
+/* Random numbers that are the same on every machine and in every run. */
 #pragma once
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
-/* Ranks that are threads of the test's program, each with a network on the double of CUDA; one of them runs
- * at a time (doubles/nccl_double.h). For programs that are linked with --wrap=amp_comm_threads and
- * --wrap=pthread_create, and with a Darknet built with GPU=1. */
+/* Ranks that are threads of the test's program, each with a network on the CUDA double; one of them runs at a
+ * time (doubles/nccl_double.h). For programs linked with --wrap=amp_comm_threads and --wrap=pthread_create,
+ * and with a Darknet built with GPU=1. */
 #pragma once
 
 #include "testing.h"
@@ -17,7 +17,7 @@
 enum { RANKS = 2 };
 
 typedef struct rank {
-    amp_comm host, *threads, *comm; /* the hosts', and that of these; NCCL's over it */
+    amp_comm host, *threads, *comm; /* between CPUs, and between these threads; NCCL's, which wraps that */
     void (*live)(struct rank *);
     amp_backend *backend;
     network *net;
@@ -28,7 +28,7 @@ typedef struct rank {
 
 static rank ranks[RANKS];
 
-static _Thread_local long others_waits; /* for GPUs, while this thread did not run */
+static _Thread_local long others_waits; /* for GPUs, while this thread was not running */
 
 #define WHILE_OTHERS_RUN(call) do { \
         long before_ = amp_cuda_counted().waits; \
@@ -59,15 +59,15 @@ static void end_all(amp_comm *comm, int status)
 
 static void destroy(amp_comm *comm) { ((rank *)comm)->threads->destroy(((rank *)comm)->threads); }
 
-/* The program is linked with --wrap of these two: what the plugin gets are the ranks of make_ranks, and the
- * threads that Darknet trains networks in take turns too. */
+/* The program is linked with --wrap of these two: the plugin gets the ranks of make_ranks, and the threads in
+ * which Darknet trains networks take turns too. */
 typedef void lost(const char *line);
 amp_status __real_amp_comm_threads(int size, double, lost *, amp_comm **out, amp_error *error);
 amp_status __wrap_amp_comm_threads(int size, double, lost *, amp_comm **out, amp_error *error);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *, void *(*work)(void *), void *context);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *, void *(*work)(void *), void *context);
 #ifdef DARKNET_AMP_ALEXEYAB
-void *train_thread(void *) __asm__("_Z12train_threadPv"); /* in a file of C++ */
+void *train_thread(void *) __asm__("_Z12train_threadPv"); /* in a C++ file */
 #else
 void *train_thread(void *); /* Darknet's */
 #endif

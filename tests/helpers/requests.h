@@ -1,14 +1,14 @@
-/* What the program asks malloc for and does not give back. The linker puts these functions in malloc's place
- * (--wrap, see CMakeLists.txt), for all that is linked into the program; shared libraries keep the real ones.
- * What an allocator makes of a request, rounding and keeping back, is its own affair. For one thread. */
+/* Tracks what the program requests from malloc and has not freed. The linker replaces malloc with these
+ * functions (--wrap, see CMakeLists.txt) in everything that is linked into the program; shared libraries keep
+ * the real ones. How the allocator rounds or caches is not counted. For one thread. */
 #ifndef REQUESTS_H
 #define REQUESTS_H
 
 #include <stdlib.h>
 
-static struct { void *at; size_t bytes; } *requests; /* those that live */
+static struct { void *at; size_t bytes; } *requests; /* those not freed */
 static size_t request_count, request_room;
-static size_t requests_alive, requests_most; /* bytes asked for that live; that lived at one time */
+static size_t requests_alive, requests_most; /* requested bytes not freed; their peak */
 static int requests_counted;
 
 void *__real_malloc(size_t);
@@ -23,7 +23,7 @@ static void requests_begin(void)
     requests_counted = 1;
 }
 
-/* Bytes asked for since then that live. */
+/* Bytes requested since then and not freed. */
 static size_t requests_end(void)
 {
     requests_counted = 0;

@@ -1,4 +1,4 @@
-/* Reading and writing .weights as stock Darknet does, under AMP too: without its hooks, which do more. */
+/* Reads and writes .weights as stock Darknet does, also under AMP: without its hooks, which do more. */
 #ifndef STOCK_WEIGHTS_H
 #define STOCK_WEIGHTS_H
 

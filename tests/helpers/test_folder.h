@@ -1,4 +1,5 @@
-/* A folder of a test's own, which goes with all that is in it, and files there. Include testing.h first. */
+/* A separate folder for a test, which is deleted with its contents, and files in it. Include testing.h
+ * first. */
 #ifndef TEST_FOLDER_H
 #define TEST_FOLDER_H
 
@@ -6,7 +7,7 @@
 
 static char test_folder[] = "/tmp/amp_test_XXXXXX";
 
-/* CMocka's set-up and tear-down, of one test or of all: in between the program is in the folder. */
+/* CMocka's set-up and tear-down, for one test or for all: in between the folder is the current directory. */
 static inline int enter_folder(void **state)
 {
     (void)state;
@@ -32,7 +33,7 @@ static inline void put_bytes(const char *name, const void *bytes, size_t count)
 
 static inline void put_file(const char *name, const char *text) { put_bytes(name, text, strlen(text)); }
 
-/* The caller's: a file's bytes, with 64 of no value behind them. */
+/* A file's bytes, followed by 64 unused ones; owned by the caller. */
 static inline void *file_bytes(const char *name, size_t *size)
 {
     struct stat info;

@@ -1,11 +1,11 @@
-/* What every test program includes: CMocka, with the headers that it needs before it, and TEST, which lists a
- * test where it is written.
+/* For every test program: CMocka, with the headers that it needs, and TEST, which registers a test where it
+ * is defined.
  *
  *   TEST(a_value_is_cast_once) { ... }
  *   TEST_WITH(a_file_stays, enter_folder, leave_folder) { ... }    CMocka's set-up and tear-down of one test
  *   int main(void) { return run_listed_tests("values", NULL, NULL); }     and those of all, or NULL
  *
- * Tests run in the order of the file. `state` is CMocka's, for those that ask for it. */
+ * Tests run in the order of the file. `state` is CMocka's, for tests that need it. */
 #ifndef TESTING_H
 #define TESTING_H
 
@@ -31,7 +31,7 @@ __attribute__((unused)) static void list_test(struct CMUnitTest test)
     listed_tests[listed_count++] = test;
 }
 
-/* The number that comes with each use makes the order that of the file. */
+/* The number that each use gets makes the order that of the file. */
 #define TEST_WITH(name, set_up, tear_down) LIST_TEST(name, set_up, tear_down, __COUNTER__)
 #define TEST(name) TEST_WITH(name, NULL, NULL)
 #define LIST_TEST(name, set_up, tear_down, number) \
@@ -42,8 +42,8 @@ __attribute__((unused)) static void list_test(struct CMUnitTest test)
     } \
     static void name(__attribute__((unused)) void **state)
 
-/* Beside this program: the networks of tests/cfg as .cfg files. Layers that name files (trees)
- * name them from there. */
+/* The folder of this program: it has the networks of tests/cfg as .cfg files. Layers that name files (trees)
+ * are relative to it. */
 __attribute__((unused)) static const char *networks_folder(void)
 {
     static char path[4096];
@@ -54,8 +54,8 @@ __attribute__((unused)) static const char *networks_folder(void)
     return path;
 }
 
-/* A file of golden/, or of the folder in AMP_GOLDEN, where it may hold more (oracles/). The program is to be
- * where it began, since __FILE__ may be relative. */
+/* A file of golden/, or of the folder in AMP_GOLDEN, where it may hold more (oracles/). Call it before
+ * changing the current directory, since __FILE__ may be relative. */
 __attribute__((unused)) static FILE *open_golden(const char *name)
 {
     char path[4096];
@@ -68,7 +68,7 @@ __attribute__((unused)) static FILE *open_golden(const char *name)
     return file;
 }
 
-/* The number of tests that failed. */
+/* Returns the number of tests that failed. */
 __attribute__((unused)) static int run_listed_tests(const char *group, CMFixtureFunction set_up,
                                                     CMFixtureFunction tear_down)
 {

@@ -1,8 +1,8 @@
 /* The layers over a backend, in a plan but without an engine or a host: is backward the gradient of forward?
  *
- * These are kinds, activations and options that AlexeyAB's fork has and Darknet, whose own code the other
- * tests of layers compare with, has not. Each network is described here, and its gradients compared with
- * finite differences of Σ coefficient·output in fp32; those of fp16 and bf16 with those of fp32. */
+ * Tests kinds, activations and options that only AlexeyAB's fork has. (The other tests of layers compare with
+ * pjreddie's code.) Each network is described here, and its gradients are compared with finite differences of
+ * Σ coefficient·output in fp32; those of fp16 and bf16 with those of fp32. */
 #include "amp/plan.h"
 #include "kernel_cases.h"
 #include "layers/epilogue.h"
@@ -10,12 +10,12 @@
 
 enum { MOST_LAYERS = 12, MOST_INPUTS = 4 };
 
-/* A layer in short; inputs count from -1, the image, and `from` many are there. */
+/* A short description of a layer; `from` lists its inputs, where -1 is the image. */
 typedef struct brief {
     const amp_layer_ops *kind;
     int inputs[MOST_INPUTS], from;
     amp_activation activation;
-    amp_layer_desc options; /* batch_normalize and the settings, as far as they are not 0 */
+    amp_layer_desc options; /* batch_normalize and those settings that are not 0 */
 } brief;
 
 /* An array of parameters and its gradient. */
@@ -67,7 +67,7 @@ static amp_shape output_of(const network *n, int layer)
     return y; /* all others keep the size */
 }
 
-/* Arrays of a layer with weights. Sums of inputs about 1 are about 1. */
+/* Parameters of a layer with weights. Sums of inputs of about 1 are about 1. */
 static void give_parameters(network *n, int i)
 {
     amp_layer_desc *d = &n->layers[i];
@@ -160,7 +160,7 @@ static double loss(network *n)
     return sum;
 }
 
-/* A test that wants to see a layer's deltas has them shown here: what they become, others overwrite. */
+/* Called with each layer's deltas, for a test that checks them: they are overwritten later. */
 static void (*look)(const network *, int layer, const char *which, amp_tensor delta);
 
 static amp_status run_backward(network *n, amp_error *e)
@@ -180,7 +180,7 @@ static amp_status run_backward(network *n, amp_error *e)
     return backend->synchronize(backend, e);
 }
 
-/* Forward and backward: minus the loss's gradient into all gradients. */
+/* Runs forward and backward, with minus the loss's gradient, into all gradients. */
 static void differentiate(network *n)
 {
     for (int k = 0; k < n->parameter_count; k++)
@@ -212,13 +212,13 @@ static double slope(network *n, float *x)
 static double largest(const parameter *p)
 {
     double size = 0;
-    for (size_t i = 0; i < p->count; i++) /* fmax here is an internal error of gcc 12 for aarch64 */
+    for (size_t i = 0; i < p->count; i++) /* fmax here causes an internal error of gcc 12 for aarch64 */
         if (fabs((double)p->gradient[i]) > size) size = fabs((double)p->gradient[i]);
     return size;
 }
 
-/* Some of an array's gradients, to 1e-4 of its largest; or of an eighth of the network's largest, since a
- * loss that fp32 has rounded has no better slopes. */
+/* Checks some of an array's gradients, to 1e-4 of its largest, or of an eighth of the network's largest,
+ * since a loss rounded in fp32 does not give more accurate slopes. */
 static void assert_slopes(network *n, const parameter *p, int k)
 {
     double size = largest(p);
@@ -287,7 +287,7 @@ static void check(const brief *layers, int count)
 #define LAYER(kind, act, sources, ...) { &amp_##kind##_ops, SOURCES sources, act, { __VA_ARGS__ } }
 #define SOURCES(...) { __VA_ARGS__ }, sizeof (int[]){ __VA_ARGS__ } / sizeof(int)
 
-/* Behind batch norm, behind a bias, alone. */
+/* After batch norm, after a bias, and alone. */
 TEST(activations_of_the_input_have_their_gradient)
 {
     static const amp_activation smooth[] = { AMP_MISH, AMP_SWISH };
@@ -300,7 +300,7 @@ TEST(activations_of_the_input_have_their_gradient)
     }
 }
 
-/* Each of three inputs has other consumers too; the shortcut's own is one of them. */
+/* Each of three inputs has other consumers too; one of them is the shortcut's own. */
 TEST(shortcuts_add_several_inputs)
 {
     static const amp_activation activations[] = { AMP_LINEAR, AMP_MISH, AMP_TANH };
@@ -315,7 +315,7 @@ TEST(shortcuts_add_several_inputs)
     }
 }
 
-/* All parts of an input, and one of them alone; a part of several inputs. */
+/* All parts of an input, and only one of them; a part of several inputs. */
 TEST(routes_take_a_part_of_their_inputs)
 {
     const brief layers[] = {
@@ -332,7 +332,7 @@ TEST(routes_take_a_part_of_their_inputs)
     check(last_only, COUNT(last_only));
 }
 
-/* ---- what a residual block's deltas are, and where they lie ---- */
+/* ---- a residual block's deltas and their memory ---- */
 
 static plain_residual block;
 static int looked_at;
@@ -378,8 +378,8 @@ static void compute_block(const network *n)
     free(x);
 }
 
-/* Where a shortcut alone reads a layer, all deltas of the sum are one, and that of the layer's own sums lies
- * elsewhere. On a backend that can, the batch norm adds, unless outputs are shown. */
+/* If only a shortcut reads a layer, all deltas of the sum share one buffer, and that of the layer's own sums
+ * is elsewhere. If the backend can, the batch norm adds, unless outputs are shown. */
 TEST(a_residual_blocks_deltas_are_those_of_a_plain_computation)
 {
     const brief layers[] = {
@@ -406,8 +406,8 @@ TEST(a_residual_blocks_deltas_are_those_of_a_plain_computation)
     }
 }
 
-/* Squeeze-excite, an attention for each pixel, and for each element. The factor and the other have further
- * consumers, and both of the last are one value. */
+/* Squeeze-excite, an attention per pixel, and per element. The factor and the other input have further
+ * consumers, and in the last product both are the same value. */
 TEST(products_pass_the_gradient_to_both)
 {
     static const amp_activation activations[] = { AMP_LINEAR, AMP_SWISH, AMP_TANH };

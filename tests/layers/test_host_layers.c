@@ -1,5 +1,5 @@
 /* What the host room does around Darknet's own fp32 layers and its parser: buffers that stock forgets, the
- * workspace, the image's delta, dropout, AMP's keys in a .cfg, and what cannot run and is refused. */
+ * workspace, the image's delta, dropout, AMP's keys in a .cfg, and what cannot run and is rejected. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -8,7 +8,7 @@
 #include "engine_testing.h"
 #include "child.h"
 
-/* ---- refusals, which end the process: in one of its own, as OpenMP's threads do not survive a fork ---- */
+/* ---- errors that end the process: each in its own, since OpenMP's threads do not survive a fork ---- */
 
 static int cut_network(void)
 {
@@ -42,7 +42,8 @@ static int join_unfit(void)
     return 0;
 }
 
-/* This program with `name` as its argument must end with status 1 and one last line that holds `message`. */
+/* This program, run with `name` as its argument, must end with status 1 and a last line that contains
+ * `message`. */
 static void assert_refused(const char *name, const char *message)
 {
     char said[16384];
@@ -84,8 +85,8 @@ TEST(the_workspace_grows_with_a_resize)
     release(ours);
 }
 
-/* A route of different sizes is Darknet's own, and its backward adds to the deltas of all its
- * inputs; a crop has none. */
+/* A route of different sizes is Darknet's own layer, and its backward adds to the deltas of all its inputs; a
+ * crop has none. */
 TEST(a_flat_route_over_a_crop_trains_as_stock)
 {
     static const char text[] = "[net]\nbatch=2\nwidth=10\nheight=10\nchannels=3\nlearning_rate=0.01\n"
@@ -95,10 +96,10 @@ TEST(a_flat_route_over_a_crop_trains_as_stock)
         "[connected]\noutput=5\nactivation=linear\n[cost]\ntype=sse\n";
     network *stock = parse(text, "off"), *ours = parse(text, "fp32");
     copy_weights(stock, ours);
-    /* Or stock crashes. */
+    /* Otherwise stock crashes. */
     stock->layers[0].delta = calloc((size_t)stock->layers[0].outputs * 2, sizeof(float));
     for (unsigned i = 0; i < 3; i++) {
-        srand(7 + i); /* where the crop lies */
+        srand(7 + i); /* where the crop is */
         train_step(stock, i);
         srand(7 + i);
         train_step(ours, i);
@@ -118,7 +119,7 @@ TEST(darknets_own_first_layer_gives_the_image_its_gradient)
     float deltas[2][2 * 3 * 36];
     copy_weights(nets[0], nets[1]);
     for (int k = 0; k < 2; k++) {
-        /* What is there stays, and the gradient is added. */
+        /* The existing numbers stay, and the gradient is added. */
         for (int i = 0; i < 2 * 3 * 36; i++) deltas[k][i] = 3;
         feed(nets[k], 3);
         nets[k]->delta = deltas[k];
@@ -135,8 +136,7 @@ TEST(darknets_own_first_layer_gives_the_image_its_gradient)
     release(nets[1]);
 }
 
-/* Stock's dropout does nothing at inference and draws nothing; the training after it
- * drops the same elements. */
+/* Stock's dropout does nothing and draws nothing at inference; the next training drops the same elements. */
 TEST(dropout_rests_at_inference_between_trainings)
 {
     static const char text[] = NET("") CONV(6, "") "[dropout]\nprobability=.5\n" CONV(4, "")
@@ -170,7 +170,7 @@ static void assert_own(layer l, const char *why)
     assert_string_equal(amp_host_why_own(&l), why);
 }
 
-/* Options that a kind does not know are never ignored: Darknet's own code runs the layer. */
+/* Options that a kind does not support are never ignored: Darknet's own code runs the layer. */
 TEST(a_layer_with_an_unknown_option_is_darknets_own)
 {
     const layer conv = { .type = CONVOLUTIONAL, .activation = LEAKY, .batch_normalize = 1, .n = 8, .size = 3,
@@ -190,7 +190,7 @@ TEST(a_layer_with_an_unknown_option_is_darknets_own)
     l.xnor = 1;
     assert_own(l, "xnor is set");
     l = conv;
-    l.input_layer = &l; /* as a fork's antialiasing */
+    l.input_layer = &l; /* like a fork's antialiasing */
     assert_own(l, "input_layer is set");
     l = conv;
     l.activation = SELU + 1;
@@ -221,7 +221,7 @@ TEST(a_layer_with_an_unknown_option_is_darknets_own)
     assert_string_equal(amp_host_type_name(BLANK + 1), "layer");
 }
 
-/* In fp32, as Darknet's own layer: bf16 would be off by 1e-3. */
+/* In fp32, as in Darknet's own layer: bf16 would differ by 1e-3. */
 TEST(a_convolution_with_an_unknown_option_trains_as_stock)
 {
     static const char text[] = "[net]\nbatch=2\nwidth=8\nheight=8\nchannels=3\nlearning_rate=.01\n"
@@ -239,8 +239,8 @@ TEST(a_convolution_with_an_unknown_option_trains_as_stock)
 
 /* ---- .cfg ---- */
 
-/* Darknet warns of keys that nobody asked for; AMP's are gone before it looks. A key that is
- * nobody's is still told. */
+/* Darknet warns about keys that nothing has read; AMP's are removed before. A key that nothing reads is still
+ * reported. */
 TEST(amps_keys_are_not_called_unused)
 {
     static const char text[] = NET("amp=1\ndtype=fp16\nloss_scale=dynamic\ninit_scale=512\n")
@@ -262,7 +262,7 @@ TEST(amps_keys_are_not_called_unused)
     assert_non_null(unused);
     assert_int_equal(strncmp(unused, "Unused field: 'nonsense = 3'", 28), 0);
     if (strstr(unused + 1, "Unused field")) fail_msg("a key of AMP's is called unused: %s", said);
-    assert_int_equal(net->n, 3); /* [amp] is no layer */
+    assert_int_equal(net->n, 3); /* [amp] is not a layer */
     assert_non_null(net->amp);
     release(net);
 }

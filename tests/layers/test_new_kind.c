@@ -1,12 +1,12 @@
-/* A kind of layer that the rest of the program has never heard of: it is this file's, and a row of the fork's
- * table. It trains, is repeated under checkpoint=auto, and `amp plan` prints it.
+/* A new kind of layer, defined only by this file and a row of the fork's table. It trains, is repeated under
+ * checkpoint=auto, and `amp plan` prints it.
  *
- * It stands in the place of Darknet's [l2norm] and doubles its input. So does a shortcut from the layer
- * before, to the last bit, which is what it is compared with. */
+ * It replaces Darknet's [l2norm] and doubles its input. So does a shortcut from the layer before, bit for
+ * bit, which serves as the reference. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
-/* The fork's table, with one row more. */
+/* The fork's table, with an additional row. */
 #define amp_own_types types_without_it
 #define amp_own_type_count count_without_it
 #include "host/pjreddie/native_tables.c"
@@ -104,7 +104,7 @@ TEST(it_adds_to_what_another_consumer_gave)
     release(first), release(it), release(shortcut);
 }
 
-/* In a budget that only repeated layers fit into. */
+/* With a budget that requires repeated layers. */
 TEST(checkpoint_auto_repeats_it_and_changes_no_bit)
 {
     network *first = parse(NETWORK("", IT), "bf16"), *whole = trained(NETWORK("", IT), "bf16", first);

@@ -44,7 +44,7 @@ static amp_status backward(amp_node *n, amp_call *s, amp_error *error)
     return outcome("backward", error);
 }
 
-/* Of all convolutions; the second is to blame, or none. */
+/* Loads all convolutions; reports the second as failed, or none. */
 static amp_status load(amp_backend *b, const amp_conv_weights *all, int count, int *failed, amp_error *error)
 {
     (void)b;
@@ -54,7 +54,7 @@ static amp_status load(amp_backend *b, const amp_conv_weights *all, int count, i
     return outcome("load", error);
 }
 
-/* All three operations of layer 7; the first status that is not AMP_OK. */
+/* Runs all three operations of layer 7; returns the first status that is not AMP_OK. */
 static amp_status run(amp_backend *backend, amp_error *error)
 {
     static const amp_layer_ops ops = { .plan = plan, .forward = forward, .backward = backward };
@@ -90,7 +90,8 @@ TEST(errors_name_the_layer_once)
     assert_int_equal(run(&profiled, &error), AMP_NO_MEMORY);
     assert_int_equal(error.status, AMP_NO_MEMORY);
     assert_string_equal(error.message, "layer 7 [convolutional], planning: no memory for 3 MiB");
-    assert_string_equal(fake.log, "<layer 7 convolutional planning>plan</>"); /* closed on failure, too */
+    assert_string_equal(fake.log, "<layer 7 convolutional planning>plan</>"); /* the range is closed on
+                                                                                 failure too */
     assert_int_equal(run(&profiled, NULL), AMP_NO_MEMORY);
     fake.says = "layer 7 [convolutional]: its input is bad";
     assert_int_equal(run(&profiled, &error), AMP_NO_MEMORY);

@@ -1,5 +1,5 @@
-/* The yolo layer under AMP: the training is stock's, line for line; and no array of its size is kept or
- * written that nobody reads. */
+/* The yolo layer under AMP: the training is stock's, line for line; and no unused array of its size is kept
+ * or written. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -7,7 +7,7 @@
 
 #include "engine_testing.h"
 
-/* Stock's backward of a 1×1 convolution loses what other layers give back to its input. */
+/* Stock's backward of a 1×1 convolution overwrites what other layers have added to its input's delta. */
 #define PLAIN(filters) "[convolutional]\nfilters=" #filters "\nsize=3\nstride=1\npad=1\nactivation=linear\n"
 #define YOLO_KEYS "anchors=3,4, 8,7, 14,10\nclasses=3\nnum=3\nignore_thresh=.4\n"
 #define HEADS NET("%s") CONV(8, "") "[maxpool]\nsize=2\nstride=2\n" CONV(8, "") PLAIN(16)   \
@@ -41,7 +41,7 @@ static void train(network *net, unsigned seed)
     }
 }
 
-/* What `step` prints to stdout, of which the last `size` bytes are kept. */
+/* Keeps the last `size` bytes of what `step` prints to stdout. */
 static void listen(network *net, unsigned seed, char *text, size_t size)
 {
     char name[] = "/tmp/yolo-XXXXXX";
@@ -60,7 +60,7 @@ static void listen(network *net, unsigned seed, char *text, size_t size)
     close(file);
 }
 
-/* The same letters, and numbers that are near: %f gives six places. */
+/* Asserts the same letters, and numbers that are close: %f has six digits. */
 static void assert_same_lines(const char *ours, const char *stock)
 {
     const char *a = ours, *b = stock;
@@ -104,7 +104,7 @@ TEST(yolo_agrees_with_stock)
     yolo_trains_and_prints_as_stock("amp=1\nloss_scale=64\n", "truth_thresh=.5\n");
 }
 
-/* Six places of a head that no label belongs to: "-nan", as Darknet's. */
+/* Six numbers of a head without labels are printed as "-nan", as in Darknet. */
 TEST(yolo_without_labels_prints_as_stock)
 {
     network *nets[2] = { heads("", "", "off"), heads("", "", "fp32") };
@@ -121,7 +121,7 @@ TEST(yolo_without_labels_prints_as_stock)
     release(nets[1]);
 }
 
-/* Stock adds such a layer's delta to that of its readers. */
+/* Stock adds this layer's delta to those from its readers. */
 TEST(a_yolo_that_other_layers_read_trains_as_stock)
 {
     static const char text[] = NET("amp=1\nloss_scale=16\n") CONV(8, "") PLAIN(16) "[yolo]\nmask=1,2\n"
@@ -167,7 +167,7 @@ static double output_distance(const layer *a, const layer *b)
     return relative_distance(a->output, b->output, (size_t)(b->outputs * b->batch));
 }
 
-/* Boxes are read off all heads after inference. */
+/* Boxes are read from all heads after inference. */
 TEST(yolo_keeps_no_buffers_in_training)
 {
     network *stock = heads("", "", "off"), *ours = heads("", "", "fp32");
@@ -198,7 +198,7 @@ TEST(a_head_reads_and_learns_in_the_form_of_its_input)
     release(pinned);
 }
 
-/* One step with this bias in number `entry` of every box of the first head. */
+/* One step with this bias for number `entry` of every box of the first head. */
 static void train_with_bias(network *net, unsigned seed, int entry, float bias)
 {
     float *biases = net->layers[FIRST - 1].biases, was[16];
@@ -209,8 +209,8 @@ static void train_with_bias(network *net, unsigned seed, int entry, float bias)
     assert_true(isnan(*net->layers[FIRST].cost));
 }
 
-/* As in GradScaler the gradients decide. The delta of a width beyond fp16 is inf: nothing of the step is
- * taken. That of an objectness beyond fp16, whose logistic is 1, is at most 1: the step is made. */
+/* The gradients decide, as in GradScaler. The delta of a width beyond fp16 is inf: the step is skipped. That
+ * of an objectness beyond fp16, whose logistic is 1, is at most 1: the step is taken. */
 TEST(yolos_that_overflow_skip_the_step_if_their_gradients_do)
 {
     network *net = heads("amp=1\nloss_scale=64\n", "", "fp16");

@@ -1,5 +1,4 @@
-/* Activations on their own, where no batch norm is there to fuse them into: elementwise, split evenly over
- * threads. */
+/* Activations that no batch norm is fused with: elementwise, split evenly over threads. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../check.h"

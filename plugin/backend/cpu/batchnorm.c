@@ -1,11 +1,11 @@
-/* Batch norm with its activation fused; a bias, and its gradient, which shares batch norm's reduction.
+/* Batch norm with a fused activation; a bias, and its gradient, which shares batch norm's reduction.
  *
- * Forward and backward each make two passes over memory: one that sums, one that writes. The formulas are
- * spelled out in backend.h. A lane's sums are in fp32 over short chunks and in double over the tensor
- * (rows_norm.h), so that the variance survives a mean far larger than the spread.
+ * Forward and backward each make two passes over memory: one sums, one writes. backend.h has the formulas. A
+ * lane's sums are in fp32 over short chunks and in double over the tensor (rows_norm.h), so that the variance
+ * stays accurate if the mean is far larger than the spread.
  *
- * The writing pass takes the blocks from last to first, because the end of the tensor is what the summing
- * pass has left in the cache. */
+ * The writing pass takes the blocks from last to first, because the summing pass has left the end of the
+ * tensor in the cache. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../activate.h"
@@ -14,8 +14,8 @@
 
 #include <math.h>
 
-/* The scratch memory of one call: fp32 arrays with a number for each lane of a period, and the sums in
- * double. The call frees it. */
+/* The scratch memory of one call, which frees it: fp32 arrays with a number per lane of a period, and the
+ * sums in double. */
 enum { MEAN, GAIN, BIAS, A, B, C, LANES };
 
 typedef struct scratch {
@@ -71,8 +71,8 @@ amp_status amp_cpu_bias_gradient(amp_backend *backend, const amp_tensor *dy, flo
     return AMP_OK;
 }
 
-/* Fills the arrays of a period for y = (x - mean)·gain + bias, lane by lane, from the mean and the variance
- * of each channel. */
+/* Fills a period's arrays, lane by lane, for y = (x - mean)·gain + bias, from each channel's mean and
+ * variance. */
 static void forward_lanes(const amp_cpu_plan *plan, float *const *lanes, const amp_batchnorm *norm,
     const float *mean, const float *variance)
 {
@@ -101,7 +101,7 @@ static void normalize(const amp_cpu_plan *plan, float *const *lanes, const amp_t
 
 static int ranks_of(const amp_batchnorm *norm) { return norm->ranks ? norm->ranks->count : 1; }
 
-/* The moments take the place of the sums around the first pixel. */
+/* Replaces the sums around the first pixel by the moments. */
 static void find_moments(const amp_cpu_plan *plan, const scratch *s, const amp_tensor *x)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
@@ -122,7 +122,7 @@ static void find_moments(const amp_cpu_plan *plan, const scratch *s, const amp_t
     }
 }
 
-/* The mean and the sums of squares over this rank's images become those over all ranks' images. */
+/* Turns this rank's means and sums of squares into those of all ranks' images. */
 static amp_status join_moments(const amp_cpu_plan *plan, double *means, double *squares,
     const amp_batchnorm_ranks *ranks, amp_error *error)
 {
@@ -179,8 +179,8 @@ amp_status amp_cpu_batchnorm_forward_infer(amp_backend *backend, const amp_tenso
     return AMP_OK;
 }
 
-/* Adds what this rank's images give to dbias and dscale. Then sums and products, which have a number for each
- * channel, become those over all ranks' images. */
+/* Adds this rank's part to dbias and dscale. Then turns sums and products, which have a number per channel,
+ * into those of all ranks' images. */
 static amp_status sum_deltas(const amp_cpu_plan *plan, double *sums, double *products,
     const amp_batchnorm *norm, amp_error *error)
 {

@@ -1,11 +1,11 @@
-/* Cutting tensors into periods and blocks, and adding up the blocks' sums: see blocks.h. */
+/* Cuts tensors into periods and blocks, and adds up the blocks' sums: see blocks.h. */
 #include "blocks.h"
 
 #include <string.h>
 
 enum {
-    FULL_PERIOD = 128,  /* lanes that make a loop worth entering: eight vectors of 16 */
-    LONG_PERIOD = 1024, /* more would push five per-lane arrays out of the L1 cache */
+    FULL_PERIOD = 128,  /* fewest lanes for an efficient loop: eight vectors of 16 */
+    LONG_PERIOD = 1024, /* with more, five per-lane arrays would not fit in the L1 cache */
     PERIODS = 64,       /* periods in the smallest block: one fp32 chunk of rows_norm.h */
     BLOCKS = 64         /* most blocks: enough to balance threads, few enough to add up quickly */
 };

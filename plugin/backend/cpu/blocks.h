@@ -1,21 +1,21 @@
 /* How an NHWC tensor is cut for the loops of rows.h: into periods across the channels, into blocks across the
  * threads.
  *
- * Both depend on the shape alone, never on the machine or the thread count: the blocks' sums are added in
- * block order, so one shape gives one result. */
+ * Both depend only on the shape, not on the machine or the number of threads, and the blocks' sums are added
+ * in block order: so one shape gives one result. */
 #pragma once
 
 #include "rows.h"
 
 typedef struct amp_cpu_plan {
     size_t rows, channels;     /* n·h·w pixels of C channels */
-    size_t period;             /* lanes of a period: a multiple of C, and of 16 where that stays small */
-    size_t block_rows, blocks; /* pixels in each block but the last, a whole number of periods */
+    size_t period;             /* lanes per period: a multiple of C, and of 16 if that stays small */
+    size_t block_rows, blocks; /* pixels in each block except the last, a whole number of periods */
 } amp_cpu_plan;
 
 amp_cpu_plan amp_cpu_plan_make(size_t rows, size_t channels);
 
-/* Elements of block b, and the offset in elements of its first. */
+/* The number of elements in block b, and the offset of its first, in elements. */
 static inline size_t amp_cpu_block_first(const amp_cpu_plan *p, size_t b)
 {
     return b * p->block_rows * p->channels;
@@ -27,10 +27,10 @@ static inline size_t amp_cpu_block_count(const amp_cpu_plan *p, size_t b)
     return (left < p->block_rows ? left : p->block_rows) * p->channels;
 }
 
-/* Fill period entries from channels, by value[l % channels]. */
+/* Fills `period` entries with value[l % channels]. */
 void amp_cpu_replicate(const amp_cpu_plan *, const float *per_channel, float *per_lane);
 
-/* Room for a reduction of two sums a lane over the blocks: zeroed doubles, and fp32 scratch for each
+/* Memory for a reduction of two sums per lane over the blocks: zeroed doubles, and fp32 scratch for each
  * block. */
 typedef struct amp_cpu_sums {
     double *lanes;  /* [blocks][2][period] */
@@ -41,14 +41,14 @@ amp_cpu_sums amp_cpu_sums_make(const amp_cpu_plan *);
 void amp_cpu_sums_free(amp_cpu_sums *);
 double *amp_cpu_sums_of(const amp_cpu_plan *, const amp_cpu_sums *, size_t block, int which);
 float *amp_cpu_sums_scratch(const amp_cpu_plan *, const amp_cpu_sums *, size_t block);
-/* Add all blocks and lanes up, in a fixed order: entry c of block 0 becomes channel c's sum. The plan has a
- * block. */
+/* Adds up all blocks and lanes in a fixed order: entry c of block 0 becomes channel c's sum. The plan has at
+ * least one block. */
 void amp_cpu_sums_fold(const amp_cpu_plan *, const amp_cpu_sums *);
 
-/* Worth waking a second thread for. */
+/* Whether this many elements justify waking a second thread. */
 static inline int amp_cpu_worth_threads(size_t elements) { return elements >= 32768; }
 
-/* Elements of a stretch of an elementwise loop, and how many such stretches there are. */
+/* Elements of a stretch of an elementwise loop; the number of stretches. */
 enum { AMP_CPU_STRETCH = 16384 };
 static inline size_t amp_cpu_stretches(size_t count)
 {

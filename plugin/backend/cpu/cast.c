@@ -1,10 +1,9 @@
-/* Casts between dtypes and layouts: what an image passes on its way in, and a delta on its way to or from an
- * fp32 layer.
+/* Casts between dtypes and layouts: for an image on its way in, and a delta on its way to or from an fp32
+ * layer.
  *
- * Everything goes through a few KiB of floats in the first-level cache: load a piece, transpose it there if
- * the layouts differ, add what is at the destination if asked, store it rounded once. That keeps one
- * conversion loop per dtype (rows.h) instead of one per pair of dtypes and layouts, and costs nothing
- * beside the trip to memory. */
+ * Everything passes through a few KiB of floats in the L1 cache: load a piece, transpose it there if the
+ * layouts differ, add the destination if requested, store it rounded once. That takes one conversion loop per
+ * dtype (rows.h) instead of one per pair of dtypes and layouts, at no cost beside the memory access. */
 #include "kernels.h"
 
 #include <string.h>
@@ -13,13 +12,13 @@
 #include "blocks.h"
 
 enum {
-    PIECE = 2048, /* floats per buffer: two fit in the first-level cache with room for what passes by */
+    PIECE = 2048, /* floats per buffer: two fit in the L1 cache with room for the data that passes through */
     TILE_CHANNELS = 64
 };
 
 static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Casts n numbers, at most PIECE, that lie in the same order on both sides. */
+/* Casts n numbers, at most PIECE, that have the same order on both sides. */
 static void cast_piece(const amp_cpu_rows *rows, amp_dtype from, const void *src, amp_dtype to, void *dst,
                        size_t n, int accumulate)
 {
@@ -56,8 +55,9 @@ void amp_cpu_round_flat(amp_dtype dtype, const float *src, float *dst, size_t co
     }
 }
 
-/* One tile of one image: a (rows × columns) corner of a matrix whose rows are src_length apart, written
- * transposed to rows dst_length apart. NCHW → NHWC reads channels as rows, NHWC → NCHW pixels. */
+/* Transposes one tile of one image: a (rows × columns) part of a matrix with row stride src_length is
+ * written transposed, with row stride dst_length. For NCHW → NHWC the rows read are channels, for NHWC →
+ * NCHW pixels. */
 static void transpose_tile(const amp_cpu_rows *loops, amp_dtype from, const char *src, size_t src_length,
                            amp_dtype to, char *dst, size_t dst_length, size_t rows, size_t columns,
                            int accumulate)
@@ -76,8 +76,8 @@ static void transpose_tile(const amp_cpu_rows *loops, amp_dtype from, const char
         loops->narrow(to, out + c * rows, dst + c * dst_length * to_size, rows, accumulate);
 }
 
-/* Casts between NCHW and NHWC, image by image, in tiles of at most TILE_CHANNELS channels: so the rows of a
- * tile are whole cache lines on both sides, or whole pixels. */
+/* Casts between NCHW and NHWC, image by image, in tiles of at most TILE_CHANNELS channels, so that a tile's
+ * rows are whole cache lines on both sides, or whole pixels. */
 static void cast_transposed(const amp_tensor *src, const amp_tensor *dst, int accumulate)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
@@ -109,7 +109,7 @@ amp_status amp_cpu_cast(amp_backend *backend, const amp_tensor *src, const amp_t
     amp_shape a = src->shape;
     AMP_TRY(amp_check_cast(src, dst, error));
     if (!amp_shape_count(a)) return AMP_OK;
-    /* A tensor of one channel, or of one pixel, has its numbers in the same order in both layouts. */
+    /* With one channel, or one pixel, both layouts have the same order. */
     if (src->layout == dst->layout || a.c == 1 || (size_t)a.h * a.w == 1)
         amp_cpu_cast_flat(src->dtype, src->data, dst->dtype, dst->data, amp_shape_count(a), accumulate);
     else cast_transposed(src, dst, accumulate);

@@ -1,15 +1,15 @@
-/* Operations that move elements and compute little: channel copies (route), shortcuts, fixed rearrangements
- * (reorg) and dropout.
+/* Operations that mainly move elements: channel copies (route), shortcuts, fixed rearrangements (reorg) and
+ * dropout.
  *
- * Threads share out pixels or stretches of elements. A copy without a factor is a memcpy, so that a NaN keeps
- * its bits. */
+ * Pixels or stretches of elements are divided among threads. A copy without a factor is a memcpy, so that a
+ * NaN keeps its bits. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../check.h"
 
 #include <string.h>
 
-/* How many pixels a thread takes at a time: about as many elements as a stretch has. */
+/* Pixels that a thread takes at a time: about a stretch's worth of elements. */
 static size_t pixels_per_stretch(size_t channels)
 {
     size_t pixels = AMP_CPU_STRETCH / (channels ? channels : 1);
@@ -40,11 +40,11 @@ amp_status amp_cpu_channels(amp_backend *backend, const amp_tensor *src, int src
     return AMP_OK;
 }
 
-/* Which pixels of one tensor correspond to which of another: every `step`-th of this one to every
- * other_step-th of the other, common_h × common_w of them. */
+/* Which pixels of two tensors correspond: every `step`-th of this one and every other_step-th of the other,
+ * common_h × common_w of them. */
 typedef struct size_map { int w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
-/* The line of the other tensor that corresponds to line `line`, counted over all images; -1: none. */
+/* The line of the other tensor that corresponds to `line`, which counts over all images; -1: none. */
 static ptrdiff_t map_line(const size_map *m, size_t line, size_t h)
 {
     size_t i = line % h, step = (size_t)m->step;
@@ -52,7 +52,7 @@ static ptrdiff_t map_line(const size_map *m, size_t line, size_t h)
     return (ptrdiff_t)(line / h * (size_t)m->other_h + i / step * (size_t)m->other_step);
 }
 
-/* The pixel of the other tensor, in the line found by map_line, that corresponds to pixel j; -1: none. */
+/* The pixel in that line of the other tensor (from map_line) that corresponds to pixel j; -1: none. */
 static ptrdiff_t map_pixel(const size_map *m, ptrdiff_t other_line, int j)
 {
     if (other_line < 0 || j % m->step || j / m->step >= m->common_w) return -1;
@@ -146,7 +146,7 @@ amp_status amp_cpu_shortcut_backward(amp_backend *backend, const amp_tensor *dy,
     return AMP_OK;
 }
 
-/* Words of 4 or 2 bytes, moved as they are. */
+/* Moves words of 4 or 2 bytes unchanged. */
 static void gather_words(size_t size, const void *from, void *to, const int32_t *map, size_t count)
 {
     if (size == 4)

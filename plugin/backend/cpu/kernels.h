@@ -1,15 +1,13 @@
-/* The CPU backend's operations: amp_cpu_<operation> for each operation of backend.h, which says what it
- * computes, in which shapes and with which accumulation. README.md says which file holds which.
+/* The CPU backend's operations: amp_cpu_<operation> for each operation of backend.h, which describes results,
+ * shapes and accumulation. README.md lists the files that define them.
  *
  * Those that oneDNN does not compute
  *  - read and write NHWC tensors of one dtype, compute in fp32 (sums in double across chunks), round once on
  *    store;
- *  - give the same bits for any number of threads and, but for the exponential activations, on any
- *    instruction set (rows.h says how);
- *  - keep no state: the amp_backend they are given may be NULL. Scratch is allocated and freed within the
- *    call;
- *  - fail with AMP_BACKEND_FAILED on tensors that break backend.h's conventions, AMP_NO_MEMORY without
- *    scratch. */
+ *  - give the same bits for any number of threads and, except for the exponential activations, on any
+ *    instruction set (rows.h explains how);
+ *  - keep no state: their amp_backend may be NULL. Scratch is allocated and freed within the call;
+ *  - fail with AMP_BACKEND_FAILED on tensors that break backend.h's rules, AMP_NO_MEMORY without scratch. */
 #pragma once
 
 #include "../operations.h"
@@ -18,12 +16,12 @@
 AMP_BACKEND_OPERATIONS(AMP_CPU_DECLARE)
 #undef AMP_CPU_DECLARE
 
-/* cast.c: numbers between fp32 and the 16-bit formats in the order they lie in, at the speed of memory and
- * over all threads. Every result equals tensor/half.h bit for bit, on every instruction set. */
+/* cast.c: converts numbers between fp32 and the 16-bit formats in memory order, at memory speed and on all
+ * threads. Every result equals tensor/half.h bit for bit, on every instruction set. */
 
 /* dst (+)= src. */
 void amp_cpu_cast_flat(amp_dtype src_dtype, const void *src, amp_dtype dst_dtype, void *dst, size_t count,
                        int accumulate);
 
-/* count floats, rounded to a 16-bit dtype and kept as floats. */
+/* Rounds count floats to a 16-bit dtype and stores them as floats. */
 void amp_cpu_round_flat(amp_dtype dtype, const float *src, float *dst, size_t count);

@@ -32,7 +32,7 @@ typedef float vf;
 typedef int32_t vi;
 typedef int vm;
 
-/* Choices by mask, not by branch: the sign of an activation is anyone's guess, and a wrong one costs 20
+/* Selects by mask, not by branch: the sign of an activation cannot be predicted, and a misprediction costs 20
  * cycles. */
 AMP_INLINE uint32_t vbits(int m, uint32_t a, uint32_t b)
 {
@@ -64,8 +64,9 @@ AMP_INLINE amp_half_bits vnarrow_fp16(float v)
 
 #else
 
-/* tensor/half.h's in a form that the compiler makes vectors of: no branch, and no shift by a variable. The
- * subnormals of fp16 are shifted by a sum of floats, of which none is a subnormal of fp32. */
+/* The conversions of tensor/half.h in a form that the compiler can vectorise: without branches and without
+ * shifts by a variable. fp16's subnormals are shifted by a sum of floats, none of which is a subnormal of
+ * fp32. */
 AMP_INLINE float vwiden_fp16(amp_half_bits h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, magnitude = (uint32_t)(h & 0x7fffu) << 13;
@@ -81,7 +82,7 @@ AMP_INLINE amp_half_bits vnarrow_fp16(float v)
 {
     uint32_t bits = amp_float_bits(v), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
     uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23)) >> 13;
-    /* Within 0.5 and 1 a float counts in units of 2^-24, those of fp16's subnormals. */
+    /* Between 0.5 and 1 a float's unit is 2^-24, that of fp16's subnormals. */
     uint32_t small = amp_float_bits(amp_bits_float(magnitude) + 0.5f) - (126u << 23);
     uint32_t special = 0x7c00u | vbits(magnitude > 0x7f800000u, 0x200u | ((magnitude >> 13) & 0x3ffu), 0);
     uint32_t finite = vbits(magnitude < 113u << 23, small, normal);
@@ -173,8 +174,8 @@ AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
 
 AMP_INLINE void vkeep(void *p, size_t i, int n, vm m, const void *q, size_t j, amp_dtype dtype)
 {
-    if (dtype == AMP_FP32 || n < VL) { /* a part goes by way of floats, which is exact but for signalling
-                                          NaN */
+    if (dtype == AMP_FP32 || n < VL) { /* a partial vector is converted as floats, which is exact except
+                                          for signalling NaN */
         vstore(p, i, n, _mm256_and_ps(m, vload(q, j, n, dtype)), dtype);
         return;
     }
@@ -292,8 +293,8 @@ AMP_INLINE vi viselect(vm m, vi a, vi b) { return _mm512_mask_blend_epi32(m, b, 
 
 #endif
 
-/* Asks for the memory that a loop over fp32 reads 32 cache lines later, since the hardware's own prefetching
- * stops at the end of each page. With VL = 1 it would keep the compiler from making vectors. */
+/* Prefetches the memory that a loop over fp32 will read 32 cache lines later, since the hardware's own
+ * prefetching stops at page ends. Not for VL = 1, where it would prevent vectorisation. */
 AMP_INLINE void vahead(const float *p, size_t i)
 {
     enum { AHEAD = 512 };
@@ -306,7 +307,7 @@ AMP_INLINE vf vload_ahead(const float *p, size_t i, int n)
     return vload(p, i, n, AMP_FP32);
 }
 
-/* Run `step`, which sees lanes i..i+n-1, over 0..count: whole vectors, then what is left. `n` is a constant
+/* Runs `step`, which processes lanes i..i+n-1, over 0..count: whole vectors, then the rest. `n` is a constant
  * in the first loop, so that step compiles to plain loads and stores there. */
 #define AMP_LANES(count, step) do { \
         size_t i = 0; \
@@ -314,8 +315,7 @@ AMP_INLINE vf vload_ahead(const float *p, size_t i, int n)
         if (VL > 1 && i < (count)) { const int n = (int)((count) - i); step; } \
     } while (0)
 
-/* Call body(..., dtype) with the dtype a compile-time constant, so that each storage type gets its own
- * loop. */
+/* Calls body(..., dtype) with a compile-time constant dtype, so that each storage type gets its own loop. */
 #define AMP_BY_DTYPE(dtype, call) do { \
         switch (dtype) { \
         case AMP_FP16: { const amp_dtype dt = AMP_FP16; call; break; } \
@@ -324,7 +324,7 @@ AMP_INLINE vf vload_ahead(const float *p, size_t i, int n)
         } \
     } while (0)
 
-/* The same for the activations that hot layers use; the others share one loop that asks per element. */
+/* The same for the activations of hot layers; the others share one loop that branches per element. */
 #define AMP_BY_ACTIVATION(activation, call) do { \
         switch (activation) { \
         case AMP_LINEAR: { const amp_activation act = AMP_LINEAR; call; break; } \

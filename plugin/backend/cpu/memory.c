@@ -1,5 +1,5 @@
-/* Memory of the CPU backend: the program's own, released by free(), so that an upload is a copy and nothing
- * has to be waited for. */
+/* Memory of the CPU backend: ordinary CPU memory, released by free(), so that an upload is a copy and needs
+ * no waiting. */
 #include "kernels.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ amp_status amp_cpu_upload(amp_backend *backend, void *memory, const void *from, 
     return AMP_OK;
 }
 
-/* An image that was staged lies at `memory` already. Any other is copied now, so nothing is waited for. */
+/* A staged image is already at `memory`. Any other is copied now, so there is nothing to wait for. */
 amp_status amp_cpu_upload_later(amp_backend *backend, void *memory, const void *from, size_t bytes,
                                 amp_error *error)
 {

@@ -1,5 +1,5 @@
-/* Products of two tensors, the second of which may have a number for each channel or for each pixel only, and
- * what belongs to their gradients: sums of products. */
+/* Products of two tensors, the second of which may have only one number per channel or per pixel, and the
+ * sums of products for their gradients. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../check.h"
@@ -31,7 +31,7 @@ amp_status amp_cpu_multiply(amp_backend *backend, const amp_tensor *x, const amp
     return AMP_OK;
 }
 
-/* The sum of the products of one pixel, added in the order of its channels. */
+/* The sum of one pixel's products, in channel order. */
 static double sum_of_products(const amp_cpu_rows *rows, const amp_tensor *a, const amp_tensor *b,
                               size_t first)
 {
@@ -48,7 +48,7 @@ static double sum_of_products(const amp_cpu_rows *rows, const amp_tensor *a, con
     return sum;
 }
 
-/* Sums the products of one image over its pixels into `total`, which has a number for each channel. */
+/* Sums one image's products over its pixels into `total`, which has a number per channel. */
 static void sum_image(const amp_tensor *a, const amp_tensor *b, size_t start, float *total)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();

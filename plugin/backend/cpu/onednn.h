@@ -1,27 +1,27 @@
-/* Convolutions and matrix products over oneDNN. Only onednn*.c and weights_layout.c include the library's
- * headers. The operations amp_cpu_conv_* and amp_cpu_gemm* are declared in kernels.h, with
- * all others. */
+/* Convolutions and matrix products with oneDNN. Only onednn*.c and weights_layout.c include the library's
+ * headers. The operations amp_cpu_conv_* and amp_cpu_gemm* are declared in kernels.h, with all others. */
 #pragma once
 
 #include "../backend.h"
 #include "rows.h"
 
-/* Bytes behind a tensor that the library reads without effect: where it adds to fewer channels than a vector
- * has, it loads a whole one (2.6.3, backward by data in fp32 with AVX-512). The backend's memory ends that
- * much later. */
+/* Bytes past a tensor's end that the library may read, without effect on results: if it adds to fewer
+ * channels than a vector has, it loads a whole vector (2.6.3, backward by data in fp32 with AVX-512). The
+ * backend allocates this much more. */
 enum { AMP_ONEDNN_READS_BEHIND = 64 };
 
-/* The library's engine and stream, and one scratch area that all convolutions share: one runs at a time. */
+/* The library's engine and stream, and one scratch area that all convolutions share, since only one runs at a
+ * time. */
 typedef struct amp_onednn amp_onednn;
 
-/* Until amp_onednn_choose_halves it computes in all. */
+/* Computes in all dtypes until amp_onednn_choose_halves is called. */
 amp_status amp_onednn_create(amp_onednn **out, amp_error *error);
 void amp_onednn_choose_halves(amp_onednn *library);
 void amp_onednn_destroy(amp_onednn *library);
 
 /* Version and instruction set, e.g. "oneDNN 2.6.3, avx512_core_bf16". */
 void amp_onednn_describe(char *text, size_t size);
-/* What DNNL_MAX_CPU_ISA lets the library use: AMX, and how wide vectors. */
+/* What DNNL_MAX_CPU_ISA allows the library: AMX, and the width of vectors. */
 int amp_onednn_has_amx(void);
 amp_cpu_width amp_onednn_width(void);
 

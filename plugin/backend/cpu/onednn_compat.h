@@ -1,9 +1,9 @@
-/* One face for oneDNN's two C interfaces: 2.x (Debian 12) and 3.x (Debian 13).
+/* A common interface to oneDNN's two C interfaces: 2.x (Debian 12) and 3.x (Debian 13).
  *
- * They differ in three things only, all of which end here: a memory descriptor was a struct and is now an
- * opaque object, "operation descriptors" are gone, and post-ops have other arguments. Everything else is
- * spelled alike in both, and onednn*.c use it directly. Each function returns the library's status; an amp_md
- * is owned by who created it. */
+ * They differ in only three things, which this header hides: a memory descriptor was a struct and is now an
+ * opaque object, "operation descriptors" are gone, and post-ops have other arguments. Everything else has the
+ * same names in both, and onednn*.c use it directly. Each function returns the library's status; the code
+ * that creates an amp_md owns it. */
 #pragma once
 
 #include <stdlib.h>
@@ -19,13 +19,13 @@ typedef dnnl_memory_desc_t *amp_md;
 typedef const dnnl_memory_desc_t *amp_const_md;
 #endif
 
-/* A convolution or inner product as the library wants it described. In backward passes src, weights and dst
- * stand for the gradient of each where that pass computes or reads one. bias may be NULL. */
+/* A convolution or inner product in the form the library wants. In backward passes src, weights and dst stand
+ * for the respective gradients where the pass computes or reads them. bias may be NULL. */
 typedef struct amp_problem {
-    int inner_product;         /* otherwise a convolution; the last members are then unused */
+    int inner_product;         /* otherwise a convolution; an inner product ignores the last members */
     amp_const_md src, weights, bias, dst;
-    dnnl_dims_t strides, dilates, pad_left, pad_right; /* dilates: 0 is no dilation */
-    const char *avoid[2];      /* implementations with this in their name are passed over; NULL: nothing */
+    dnnl_dims_t strides, dilates, pad_left, pad_right; /* dilates: 0 means no dilation */
+    const char *avoid[2];      /* skip implementations with this in their name; NULL: none */
 } amp_problem;
 
 static inline dnnl_status_t amp_md_create(amp_md *out, int ndims, const dnnl_dims_t dims,
@@ -65,7 +65,7 @@ static inline void amp_md_destroy(amp_md md)
 #endif
 }
 
-/* The dimensions with what its layout pads them to; NULL where the library does not say. */
+/* The dimensions including the layout's padding; NULL if the library does not provide them. */
 static inline const dnnl_dim_t *amp_md_padded(amp_const_md md)
 {
 #if DNNL_VERSION_MAJOR >= 3
@@ -77,7 +77,7 @@ static inline const dnnl_dim_t *amp_md_padded(amp_const_md md)
 #endif
 }
 
-/* The library's name of an implementation; "" where it does not say. */
+/* The library's name of an implementation; "" if it has none. */
 static inline const char *amp_pd_name(const_dnnl_primitive_desc_t pd)
 {
     const char *name = NULL;
@@ -85,9 +85,9 @@ static inline const char *amp_pd_name(const_dnnl_primitive_desc_t pd)
     return status == dnnl_success && name ? name : "";
 }
 
-/* The library lists its implementations of a problem, best first. amp_problem_pd takes the first that is not
- * to be avoided, and returns dnnl_unimplemented where none is left. "brgconv:", the name of a kernel in 2.6,
- * stands for its name in 3.7 as well. */
+/* The library lists its implementations of a problem, best first. amp_problem_pd takes the first that need
+ * not be avoided, and returns dnnl_unimplemented if none is left. "brgconv:" is a kernel's name in 2.6, and
+ * also matches its name in 3.7. */
 static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const amp_problem *p)
 {
     static const char before[] = "brgconv:", now[] = "brg_conv_fwd:";
@@ -103,7 +103,7 @@ static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const amp_pr
 }
 
 #if DNNL_VERSION_MAJOR >= 3
-/* `created` is the status of *out's creation. */
+/* `created` is the status of creating *out. */
 static inline dnnl_status_t amp_pd_avoid(dnnl_primitive_desc_t *out, dnnl_status_t created,
                                          const amp_problem *p)
 {
@@ -137,8 +137,8 @@ static inline dnnl_status_t amp_pd_create(dnnl_primitive_desc_t *out, const void
 #endif
 
 /* The best implementation of one pass of a problem: dnnl_forward_training or dnnl_forward_inference,
- * dnnl_backward_data or dnnl_backward_weights. forward: the description of the forward, which the library
- * wants with a backward; else NULL. */
+ * dnnl_backward_data or dnnl_backward_weights. forward: for a backward, the forward's description, which the
+ * library requires; else NULL. */
 static inline dnnl_status_t amp_problem_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                                            dnnl_prop_kind_t pass, const amp_problem *p,
                                            const_dnnl_primitive_desc_t forward,
@@ -202,7 +202,7 @@ static inline dnnl_status_t amp_matmul_pd(dnnl_primitive_desc_t *out, dnnl_engin
 #endif
 }
 
-/* Make a primitive add its result to factor times its destination instead of overwriting it. */
+/* Makes a primitive add its result to factor times its destination instead of overwriting it. */
 static inline dnnl_status_t amp_append_sum(dnnl_post_ops_t post_ops, float factor)
 {
 #if DNNL_VERSION_MAJOR >= 3

@@ -1,15 +1,15 @@
-/* Convolutions and connected layers over oneDNN: forward, backward by data, backward by weights.
+/* Convolutions and connected layers with oneDNN: forward, backward by data, backward by weights.
  *
- * Activations are NHWC, because every other operation of the plugin wants them so and oneDNN is as fast on
- * them as on its own blocked layouts; weights are in whatever layout the library chooses (format "any"), made
- * by load_weights. Winograd's passes (winograd.h) read the masters themselves.
+ * Activations are NHWC, because every other operation of the plugin uses that and oneDNN is as fast on it as
+ * on its own blocked layouts. Weights have whatever layout the library chooses (format "any"); load_weights
+ * makes it. Winograd's passes (winograd.h) read the masters themselves.
  *
- * A half runs natively where the library gains by it (onednn.c). Everywhere else it is storage only: a
- * slice of the batch is widened into scratch, computed in fp32, and narrowed again. The slice is what keeps
- * that scratch small, and warm in the cache. The same slicing serves "dx += ...", whose sum must be made in
- * fp32 to be rounded once.
+ * A half is computed natively if the library is faster with it (onednn_halves.c). Otherwise it is only a
+ * storage format: a slice of the batch is widened into scratch, computed in fp32, and narrowed again. Slices
+ * keep that scratch small, and in the cache. "dx += ..." is sliced too, because its sum must be made in fp32
+ * to be rounded only once.
  *
- * A connected layer is an inner product to the library: its GEMM is several times faster than a convolution
+ * A connected layer is an inner product for the library: its GEMM is several times faster than a convolution
  * with a window as large as the image. */
 #include "onednn_conv_build.h"
 
@@ -29,7 +29,7 @@ static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_pass *pass,
     return amp_onednn_conv_outcome(conv, "loading the weights", status, error);
 }
 
-/* Makes the copies with the library's reorders, for layouts that weights_copy.c does not know. Rounds
+/* Makes the copies with the library's reorders, for layouts that weights_copy.c does not know. It rounds
  * first and rearranges then, since reorders that also change the type take half as long again. */
 static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
                                   int backward, amp_error *error)
@@ -51,7 +51,7 @@ static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const flo
                      error);
 }
 
-/* Makes copies in layouts that weights_layout.h knows. */
+/* Makes copies in the layouts of weights_layout.h. */
 static amp_status make_copies(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
                               int backward, amp_error *error)
 {
@@ -100,7 +100,7 @@ amp_status amp_cpu_conv_load_weights(amp_backend *backend, const amp_conv_weight
 
 /* ---- running ---- */
 
-/* A tensor that a pass reads or writes, as its argument `id`; and its fp32 stand-in in scratch, which holds a
+/* A tensor that a pass reads or writes as its argument `id`, and its fp32 stand-in in scratch, which holds a
  * slice of the batch, or NULL. */
 typedef struct side { int id; const void *tensor; amp_shape shape; void *stand_in; } side;
 
@@ -109,7 +109,7 @@ static void *slice_at(const amp_conv *conv, const side *s, int first)
     return (char *)s->tensor + first * amp_shape_image(s->shape) * amp_dtype_size(conv->desc.dtype);
 }
 
-/* The pass will read these images of a side, widened where there is a stand-in. */
+/* Makes the pass read these images, widened if there is a stand-in. */
 static dnnl_status_t read_slice(const amp_conv *conv, amp_pass *pass, const side *s, int first, int images)
 {
     const void *slice = slice_at(conv, s, first);
@@ -118,16 +118,17 @@ static dnnl_status_t read_slice(const amp_conv *conv, amp_pass *pass, const side
     return amp_pass_set(pass, s->id, s->stand_in);
 }
 
-/* Leaky, of so many images of the output, which are of the type that the primitives run in. */
+/* Applies leaky to `images` images of the output, which have the primitives' type. */
 static void activate(const amp_conv *conv, void *y, int images)
 {
     amp_tensor tensor = { .data = y, .dtype = conv->compute, .layout = AMP_NHWC, .shape = conv->y };
     tensor.shape.n = images;
-    amp_cpu_activation_forward(NULL, &tensor, &tensor, AMP_LEAKY, NULL); /* refuses only what is no pair */
+    amp_cpu_activation_forward(NULL, &tensor, &tensor, AMP_LEAKY, NULL); /* can only fail if the tensors do
+                                                                            not match */
 }
 
-/* Runs forward or backward by data from one tensor to another, a slice at a time. Only what has a stand-in is
- * added to. bias: forward's. */
+/* Runs forward or backward by data from one tensor to another, slice by slice. Only a tensor with a stand-in
+ * is added to. bias: forward's. */
 static amp_status run_slices(amp_onednn *library, const amp_conv *conv, amp_pass *pass, const char *what,
                              const float *bias, side in, side out, int accumulate, amp_error *error)
 {
@@ -214,7 +215,7 @@ amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, cons
                       (side){ DNNL_ARG_DIFF_SRC, dx, conv->desc.x, NULL }, accumulate, error);
 }
 
-/* Adds to dw, in Darknet's layout, the gradient that a pass has left in the library's. */
+/* Adds the gradient that a pass has left in the library's layout to dw, in Darknet's layout. */
 static dnnl_status_t add_gradient(amp_onednn *library, amp_conv *conv, const void *gradient, float *dw,
                                   void *scratch)
 {

@@ -1,4 +1,4 @@
-/* Building convolutions over oneDNN: which primitives, layouts and slices of the batch; see onednn_conv.c. */
+/* Builds convolutions with oneDNN: chooses primitives, layouts and slices of the batch; see onednn_conv.c. */
 #include "onednn_conv_build.h"
 
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "kernels.h"
 #include "state.h"
 
-/* fp32 stand-ins of x and y are made for so many bytes of images at a time, but for one image at least: about
- * a core's own cache. */
+/* fp32 stand-ins of x and y hold about this many bytes of images at a time (the size of a core's own cache),
+ * but at least one image. */
 enum { SLICE_BYTES = 2 << 20 };
 
 /* ---- messages ---- */
@@ -49,8 +49,8 @@ static dnnl_status_t weights_md(const amp_conv_desc *d, dnnl_data_type_t type, i
                          any_layout ? dnnl_format_tag_any : grouped ? dnnl_abcde : dnnl_abcd);
 }
 
-/* What the library must add on the right or bottom so that exactly `out` windows fit; negative where the last
- * rows of the input are in no window. */
+/* The padding that the library must add on the right or bottom so that exactly `out` windows fit; negative if
+ * the last rows of the input are in no window. */
 static dnnl_dim_t right_padding(int in, int out, int span, int stride, int pad)
 {
     return (dnnl_dim_t)(out - 1) * stride + span - in - pad;
@@ -59,8 +59,8 @@ static dnnl_dim_t right_padding(int in, int out, int span, int stride, int pad)
 /* ---- errors of the library ---- */
 
 /* Found by test_conv_fuzz.c and its predecessor, between guard pages, on oneDNN 2.6.3 and, without AMX,
- * 3.7.2. "Before 3.6" follows from oneDNN's history; an error without a version is avoided in every version.
- * The implementation that oneDNN offers next computes the right numbers. */
+ * 3.7.2. "Before 3.6" is from oneDNN's history; an error without a version is avoided in every version. The
+ * implementation that oneDNN offers next computes the right numbers. */
 
 static int is_before(int major, int minor)
 {
@@ -68,22 +68,23 @@ static int is_before(int major, int minor)
     return version->major < major || (version->major == major && version->minor < minor);
 }
 
-/* These name what is to be avoided in the three passes.
+/* These functions name the implementations to avoid in the three passes.
  *
- * With strides from 3 on, AMX reads and writes behind its scratchpad, and may be wrong.
+ * With strides of 3 or more, AMX reads and writes past its scratchpad, and may be wrong.
  *
  * AMX's first choice for windows larger than 1x1 copies the image to its scratchpad with each row padded to a
- * multiple of the stride, but counts rows without that padding. (Room that it adds for another reason hides
- * it for most images.) A row, as far as windows reach, is a multiple of the stride if the window's width is.
+ * multiple of the stride, but counts rows without that padding. (For most images, space added for another
+ * reason hides this.) The width of a row, as far as windows reach, is a multiple of the stride if the
+ * window's width is.
  *
- * Before 3.0, it jumps through a null pointer where it cuts the channels into blocks, the last of which is
- * not full. A block has at most 5120 channels (5·32 vectors of 32). The kernel for the last one is made only
- * if it adds up another number of channels than the others', but all are padded to the same.
+ * Before 3.0, it jumps through a null pointer if it cuts the channels into blocks and the last block is not
+ * full. A block has at most 5120 channels (5·32 vectors of 32). The kernel for the last block is created only
+ * if it sums another number of channels than the other blocks', but all are padded to the same number.
  *
- * Its sibling for AVX512_BF16 multiplies channels by pairs. Where it cuts an odd number of them into blocks,
- * of 16 at least, it multiplies what lies behind the last pixel by 0: inf and NaN there come out as NaN.
+ * The variant for AVX512_BF16 multiplies channels in pairs. If it cuts an odd number of them into blocks, of
+ * at least 16, it multiplies what follows the last pixel by 0: inf and NaN there become NaN in the result.
  *
- * From 3 on all of these may crash or be wrong with images of one column that are padded. */
+ * From 3 on, all of these may crash or be wrong for padded images of one column. */
 static void avoid_forward(const amp_conv_desc *d, amp_problem *problem)
 {
     int channels = d->x.c / d->groups, stride_x = amp_conv_stride_x(d);
@@ -94,13 +95,13 @@ static void avoid_forward(const amp_conv_desc *d, amp_problem *problem)
     else if (channels > 16 && channels % 2) problem->avoid[1] = "brgconv:avx512_core_bf16";
 }
 
-/* The one for 1x1 in bf16 computes 30 pixels at a time where it can. Their sums take 30 of the 32 vector
- * registers, the weights one, and the last filter of an odd number is read into the register of the weights.
- * Its source is the same in 3.7.
+/* The variant for 1x1 in bf16 computes 30 pixels at a time where it can. Their sums take 30 of the 32 vector
+ * registers, the weights one, and the last filter of an odd number is read into the weights' register. Its
+ * source is the same in 3.7.
  *
- * The one for strides, which came with 3, writes behind its scratchpad where there are very many filters: it
- * was seen from 9248 on. The other one, which runs the forward's kernel, multiplies what lies behind the last
- * pixel by 0 where that does: where it cuts an odd number of filters into blocks. */
+ * The variant for strides, new in 3, writes past its scratchpad if there are very many filters: seen from
+ * 9248 on. The other one runs the forward's kernel, and multiplies what follows the last pixel by 0 where
+ * that kernel does: if it cuts an odd number of filters into blocks. */
 static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
 {
     int filters = d->k / d->groups;
@@ -109,11 +110,11 @@ static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
     if (filters > 4096) problem->avoid[1] = "brgconv_strided";
 }
 
-/* With AVX2 the library's own kernel for gradients of weights reads NHWC pixels far apart, and its matrix
- * product of columns is up to 3.8 times as fast where there is a stride and channels enough: 95 ms instead of
- * 341 for 64->128, 208x208 of batch 4 on an AMD EPYC (Zen 5), 251 instead of 352 on an Intel Xeon. With 32
- * channels it is 133 instead of 481 on the first, 425 instead of 246 on the second. Its scratch is 23 to 80
- * MB in yolov3. */
+/* With AVX2 the library's own kernel for gradients of weights reads NHWC pixels that are far apart. Its
+ * alternative, a matrix product of columns, is up to 3.8 times as fast with a stride and enough channels: 95
+ * ms instead of 341 for 64->128, 208x208 of batch 4 on an AMD EPYC (Zen 5), 251 instead of 352 on an Intel
+ * Xeon. With 32 channels it is 133 instead of 481 on the first, 425 instead of 246 on the second. Its scratch
+ * is 23 to 80 MB in yolov3. */
 static const char *slow_backward_weights(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -125,19 +126,20 @@ static const char *slow_backward_weights(const amp_conv *conv)
         && d->stride == 2 && d->groups == 1 && d->x.c >= channels ? "jit:avx2" : NULL;
 }
 
-/* Before 3.6, AMX errs with 3x3 windows of stride 1 where it cuts the image into blocks of one row: it mixes
- * up the window's rows, writes in front of the gradient, and for still wider images never ends making its
- * code. It divides the height by its smallest primes until a block's rows of x and dy fit in 48 KiB, and so
- * comes to one only where three do not. A row has columns of 32 bytes, for x (w/32 rounded up + 1)·32 of
- * them, for dy w made even: 480 for w = 224, and 514 for 225, where 512 would fit.
+/* Before 3.6, AMX is wrong for 3x3 windows of stride 1 if it cuts the image into blocks of one row: it mixes
+ * up the window's rows, writes before the start of the gradient, and for still wider images never finishes
+ * generating its code. It divides the height by its smallest primes until a block's rows of x and dy fit in
+ * 48 KiB, so blocks have one row only if three rows do not fit. A row has columns of 32 bytes: for x (w/32
+ * rounded up + 1)·32 of them, for dy w rounded up to even: 480 for w = 224, and 514 for 225, where 512 would
+ * fit.
  *
- * Dilated, AMX's gradients are wrong for some shapes, 1x1 windows among them.
+ * With dilation, AMX's gradients are wrong for some shapes, 1x1 windows among them.
  *
- * The special ones for 1x1 write behind their scratchpad where a stride leaves pixels out of fewer channels
- * than a vector has.
+ * The special variants for 1x1 write past their scratchpad if a stride skips pixels and there are fewer
+ * channels than a vector has.
  *
- * The general one in bf16 reads behind its scratchpad where there are more rows of padding above the image
- * than rows in it. It does so as well, and adds up what nobody wrote, if it is dilated, cuts a row of the
+ * The general variant in bf16 reads past its scratchpad if there are more rows of padding above the image
+ * than rows in it. It also does so, and adds up uninitialized memory, if it is dilated, cuts a row of the
  * output into pieces of 28 pixels, and the last vector of channels is not full. */
 static void avoid_backward_weights(const amp_conv *conv, amp_problem *problem)
 {
@@ -151,8 +153,8 @@ static void avoid_backward_weights(const amp_conv *conv, amp_problem *problem)
                                      && d->pad == 1 && d->x.w > 224)) problem->avoid[1] = "amx";
 }
 
-/* Where the image is narrower than the stride, the gradient of the weights in half is garbage, with any
- * instruction set: such a convolution is trained in fp32. */
+/* If the image is narrower than the stride, the gradient of the weights in half is garbage, with any
+ * instruction set: such a convolution trains in fp32. */
 static int half_is_wrong(const amp_conv_desc *d) { return d->training && d->x.w < amp_conv_stride_x(d); }
 
 /* ---- building ---- */
@@ -162,9 +164,9 @@ static amp_const_md argument_md(const_dnnl_primitive_desc_t pd, int id)
     return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, id);
 }
 
-/* Describes a pass to the library, and asks it for the best implementation. adding: another backward by data
- * than conv->backward_data_pd, which reads the same copy of the weights and whose result is fp32, in slices
- * for a sum in scratch. The gradient of the weights comes out in fp32 whatever the type of the data. */
+/* Describes a pass to the library, and gets its best implementation. adding: a second backward by data, which
+ * reads the same copy of the weights as conv->backward_data_pd and whose result is fp32, in slices for a sum
+ * in scratch. The gradient of the weights is always fp32. */
 static dnnl_status_t describe(amp_onednn *library, const amp_conv *conv, dnnl_prop_kind_t pass, int adding,
                               const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out)
 {
@@ -186,7 +188,7 @@ static dnnl_status_t describe(amp_onednn *library, const amp_conv *conv, dnnl_pr
                             { d->stride, stride_x }, { apart - 1, apart - 1 }, { d->pad, d->pad },
         { right_padding(d->x.h, conv->y.h, amp_conv_span(d, d->size_h), d->stride, d->pad),
           right_padding(d->x.w, conv->y.w, amp_conv_span(d, d->size_w), stride_x, d->pad) },
-                            { NULL, NULL } }; /* the bias' gradient is another operation of the backend */
+                            { NULL, NULL } }; /* the bias's gradient is another operation of the backend */
     if (adding) problem.weights = argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
     if (data) avoid_backward_data(d, &problem);
     else if (weights) avoid_backward_weights(conv, &problem);
@@ -201,8 +203,8 @@ static dnnl_status_t describe(amp_onednn *library, const amp_conv *conv, dnnl_pr
     return status;
 }
 
-/* Has the forward end with leaky, if the kernel stays the same: where the instruction set has none that does
- * (AVX), the one that comes next takes three times as long, and a pass of its own far less. */
+/* Lets the forward apply leaky, if the kernel stays the same: on an instruction set without such a kernel
+ * (AVX), the next one takes three times as long, and a separate pass far less. */
 static void end_with_leaky(amp_onednn *library, amp_conv *conv)
 {
     dnnl_primitive_desc_t pd = NULL;
@@ -217,9 +219,9 @@ static void end_with_leaky(amp_onednn *library, amp_conv *conv)
     if (pd) dnnl_primitive_desc_destroy(pd);
 }
 
-/* Bytes that a forward reads behind its scratchpad, without effect. AMX's first choice for windows larger
- * than 1x1 loads the 16 rows of a tile from a copy of the image in the scratchpad. They are pixels that lie a
- * stride apart, and up to 15 of them are behind the last one. */
+/* Bytes that a forward reads past its scratchpad, without effect on results. AMX's first choice for windows
+ * larger than 1x1 loads the 16 rows of a tile from a copy of the image in the scratchpad. They are pixels one
+ * stride apart, up to 15 of them past the last pixel. */
 static size_t reads_behind_scratchpad(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -227,8 +229,8 @@ static size_t reads_behind_scratchpad(const amp_conv *conv)
     return (size_t)15 * amp_conv_stride_x(d) * ((d->x.c / d->groups + 31) / 32 * 32) * 2;
 }
 
-/* Builds the forward pass. The library wants its description as a hint when it builds the backward passes, so
- * it is made in any case. */
+/* Builds the forward pass. It is always needed, because the library requires its description as a hint for
+ * backward passes. */
 static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, amp_const_md plain)
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST };
@@ -292,7 +294,7 @@ static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv,
     return status;
 }
 
-/* Destroys what build has made. desc, y, inner_product, compute and no_bias stay. */
+/* Destroys what build has created, except desc, y, inner_product, compute and no_bias. */
 static void destroy_passes(amp_conv *conv)
 {
     amp_pass *passes[] = { &conv->forward, &conv->backward_data, &conv->backward_weights,
@@ -308,7 +310,7 @@ static void destroy_passes(amp_conv *conv)
     memset(conv->winograd, 0, sizeof conv->winograd);
 }
 
-/* Which passes are Winograd's; 1: all that desc wants are. */
+/* Chooses which passes use Winograd. Returns 1 if all passes that desc needs do. */
 static int choose_winograd(amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -325,7 +327,7 @@ static int choose_winograd(amp_conv *conv)
     return all;
 }
 
-/* Build all passes with conv->compute; *reference is set to 1 if any of them would run in the library's slow
+/* Builds all passes with conv->compute; sets *reference to 1 if any of them would run in the library's slow
  * loops. */
 static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp_error *error)
 {
@@ -337,7 +339,7 @@ static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp
     conv->adding_slice = slice_of(d->x.n, x_bytes);
     if (conv->adding_slice > conv->slice) conv->adding_slice = conv->slice;
     if (choose_winograd(conv)) return AMP_OK;
-    amp_md masters = NULL, plain = NULL; /* OIHW in fp32, and in the type of the primitives */
+    amp_md masters = NULL, plain = NULL; /* OIHW in fp32, and in the primitives' type */
     const char *what = "describing the weights";
     dnnl_status_t status = weights_md(d, dnnl_f32, 0, &masters);
     if (status == dnnl_success) status = weights_md(d, type, 0, &plain);
@@ -384,8 +386,8 @@ amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, 
     int reference = 0;
     amp_status status = build(library, conv, &reference, error);
     if (conv->compute != AMP_FP32 && (status != AMP_OK || reference)) {
-        /* no good kernel for this shape in half (odd group sizes): fp32 between casts is far better than
-         * loops */
+        /* there is no good kernel for this shape in half (odd group sizes): fp32 between casts is far faster
+         * than loops */
         destroy_passes(conv);
         conv->compute = AMP_FP32;
         status = build(library, conv, &reference, error);
@@ -421,8 +423,8 @@ void amp_cpu_conv_destroy(amp_backend *backend, amp_conv *conv)
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* How many bytes of scratch the library's passes take: for the fp32 stand-ins of x and y, and for what the
- * pass that needs most needs beside them. */
+/* Scratch bytes for the library's passes: the fp32 stand-ins of x and y, and the most that a pass needs
+ * besides. */
 static size_t direct_workspace(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -434,14 +436,14 @@ static size_t direct_workspace(const amp_conv *conv)
                  conv->backward_weights.scratchpad + conv->gradient_bytes + amp_conv_adding_bytes(conv));
 }
 
-/* Bytes of a pass' copy if the dtype were fp32, where Winograd's filtering takes over more of them. */
+/* What a pass's copy would take if the dtype were fp32 (in fp32, Winograd computes more passes). */
 static size_t fp32_copy(const amp_conv *conv, amp_winograd_pass pass, size_t bytes)
 {
     if (amp_winograd_make(&conv->desc, pass, AMP_FP32).rows) return 0;
     return bytes / amp_dtype_size(conv->compute) * sizeof(float);
 }
 
-/* Writes the names of the passes that Winograd's filtering computes, for amp_conv_facts. */
+/* Writes the names of the passes that Winograd computes, for amp_conv_facts. */
 static void name_passes(const amp_conv *conv, char *text, size_t size)
 {
     static const char *const names[] = { "forward", "data", "weights" };

@@ -1,8 +1,8 @@
-/* Matrix products over oneDNN: the library's sgemm in fp32, its matmul in a half that the CPU computes with.
+/* Matrix products with oneDNN: the library's sgemm in fp32, its matmul in a half that the CPU computes in.
  *
- * Where a half is only stored, factors are rounded to it and multiplied in fp32. A primitive is made for one
- * shape, and making it takes longer than running it: the last ones used are kept, as are copies of factors
- * with a version. */
+ * If a half is only a storage format, factors are rounded to it and multiplied in fp32. A primitive serves
+ * one shape, and creating it takes longer than running it, so the most recently used ones are kept, like the
+ * copies of factors with a version. */
 #include "onednn_pass.h"
 
 #include <string.h>
@@ -19,8 +19,8 @@ enum {
 
 /* The matmul of one shape. */
 typedef struct product {
-    amp_gemm_desc of;       /* its sizes, alpha and beta; no addresses */
-    amp_pass pass;          /* without a primitive where the library has no good kernel */
+    amp_gemm_desc of;       /* sizes, alpha and beta; no addresses */
+    amp_pass pass;          /* has no primitive if the library has no good kernel */
     unsigned long last_use;
 } product;
 
@@ -40,7 +40,7 @@ static amp_status gemm_fail(const amp_gemm_desc *d, dnnl_status_t status, amp_er
 
 /* ---- fp32 ---- */
 
-/* Whatever d->dtype is; versions are not looked at. */
+/* Ignores d->dtype and versions. */
 static amp_status multiply_floats(const amp_gemm_desc *d, amp_error *error)
 {
     dnnl_status_t status = dnnl_sgemm(d->a.transposed ? 'T' : 'N', d->b.transposed ? 'T' : 'N', d->m, d->n,
@@ -59,8 +59,8 @@ static dnnl_status_t describe_factor(const amp_factor *f, int rows, int columns,
     return amp_md_create_strided(out, 2, dims, type, strides);
 }
 
-/* Fills *matmul with the product of this shape. It stays without a primitive where the library would run its
- * slow loops, or has none. */
+/* Fills *matmul with the product of this shape, but without a primitive if the library would use its slow
+ * loops or has no implementation. */
 static dnnl_status_t build(amp_onednn *library, const amp_gemm_desc *d, dnnl_data_type_t type, amp_pass *pass)
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST };
@@ -103,8 +103,8 @@ static product *free_place(amp_cpu_products *products)
     return oldest;
 }
 
-/* Finds the product of this shape among those that are kept, or makes it. *out: NULL where the library has no
- * good kernel for it. */
+/* Finds the product of this shape in the cache, or builds it. *out: NULL if the library has no good kernel
+ * for it. */
 static amp_status find_pass(amp_backend *backend, amp_cpu_products *products, const amp_gemm_desc *d,
                             amp_pass **out, amp_error *error)
 {
@@ -126,7 +126,7 @@ static amp_status find_pass(amp_backend *backend, amp_cpu_products *products, co
 
 /* ---- factors ---- */
 
-/* dst ← src rounded to dtype, and stored as it computes. */
+/* dst ← src rounded to dtype, stored in the dtype that is computed in. */
 static void round_to(amp_dtype dtype, amp_dtype computes, const float *src, void *dst, size_t count)
 {
     if (computes == dtype) amp_cpu_cast_flat(AMP_FP32, src, dtype, dst, count, 0);
@@ -192,7 +192,7 @@ amp_status amp_cpu_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error 
     AMP_TRY(amp_check_gemm(d, error));
     if (d->dtype == AMP_FP32) return multiply_floats(d, error);
     if (!*products) *products = amp_allocated(calloc(1, sizeof **products));
-    /* A short sum is made in fp32. Not so where a factor has a version: its copy is kept in one dtype for all
+    /* Short sums are made in fp32, except with a versioned factor: its copy has one dtype for all
      * products. */
     const int is_short = d->k < SHORT_SUM && !d->a.version && !d->b.version;
     if (!is_short && amp_cpu_gemm_computes(backend, d->dtype) == d->dtype)

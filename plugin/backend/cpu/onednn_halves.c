@@ -1,4 +1,4 @@
-/* Which halves oneDNN computes in on this machine, and why the others are only stored. */
+/* Which halves oneDNN computes in on this machine, and why the others are only storage formats. */
 #include "onednn_pass.h"
 
 #include "kernels.h"
@@ -30,11 +30,11 @@ static const char *isa_name(void)
     return "no vector instructions known";
 }
 
-/* Why products in a half would be slower than in fp32, though the library may have them; NULL: they are
- * faster. Measured on a Xeon whose AMX is hidden (docs/results/steps.md): vdpbf16ps does half as
- * many multiplications a second as fp32's instruction, and a convolution takes 1.7 times as long as in fp32.
- * The library's fp16 without AMX takes 1.8 times as long (3.7.2 and 3.13). Stored halves, converted outside,
- * take 1.1 times as long. On AMD's CPUs bf16 is 1.5 to 2.2 times as fast as fp32. */
+/* Why products in this half would be slower than in fp32, even if the library supports them; NULL: they are
+ * faster. Measured on a Xeon with AMX hidden (docs/results/steps.md): vdpbf16ps does half as many
+ * multiplications per second as fp32's instruction, and a convolution takes 1.7 times as long as in fp32. The
+ * library's fp16 without AMX takes 1.8 times as long (3.7.2 and 3.13). Halves that are only stored, and
+ * converted outside, take 1.1 times as long. On AMD's CPUs bf16 is 1.5 to 2.2 times as fast as fp32. */
 static const char *slower(amp_dtype half)
 {
     if (half == AMP_FP16) {
@@ -52,7 +52,7 @@ static const char *slower(amp_dtype half)
         ? "without AMX Intel's bf16 is slower than fp32" : NULL;
 }
 
-#else /* the library's numbers of instruction sets are x86's */
+#else /* the library numbers only x86's instruction sets */
 
 static const char *isa_name(void) { return amp_cpu_rows_best()->name; }
 
@@ -64,7 +64,7 @@ static const char *slower(amp_dtype half)
 
 #endif
 
-/* Asked of the library, not of its version: 2.6 trains in fp16 nowhere, 3.x with AMX-FP16 only. */
+/* Tests the library itself, not its version: 2.6 never trains in fp16, 3.x only with AMX-FP16. */
 static const char *why_stored(amp_onednn *library, amp_dtype half)
 {
     const char *why = slower(half);
@@ -77,8 +77,8 @@ void amp_onednn_describe(char *text, size_t size)
     snprintf(text, size, "oneDNN %d.%d.%d, %s", version->major, version->minor, version->patch, isa_name());
 }
 
-/* What the instruction set that DNNL_MAX_CPU_ISA leaves is good for. Never NONE: any CPU converts between the
- * halves and fp32. */
+/* How well the instruction sets allowed by DNNL_MAX_CPU_ISA run a dtype. Never NONE: any CPU converts between
+ * the halves and fp32. */
 amp_support amp_cpu_supports(const amp_backend *backend, amp_dtype dtype, char note[256])
 {
     const amp_onednn *library = ((const amp_cpu_backend *)backend)->library;

@@ -1,5 +1,5 @@
-/* Shared by onednn.c, which defines them, and onednn_conv*.c and onednn_gemm.c: primitives with their
- * arguments, and scratch memory. */
+/* For onednn.c, which defines them, and onednn_conv*.c and onednn_gemm.c: primitives with their arguments,
+ * and scratch memory. */
 #pragma once
 
 #include "onednn.h"
@@ -10,17 +10,18 @@ enum { AMP_PASS_ARGUMENTS = 5, AMP_SCRATCH_PARTS = 6 };
 struct amp_onednn {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    dnnl_primitive_attr_t attributes;     /* scratchpad given by the caller of a primitive, that is by
+    dnnl_primitive_attr_t attributes;     /* the caller of a primitive provides its scratchpad, from
                                              `scratch` */
     dnnl_primitive_attr_t adding;         /* the same, and dst += instead of dst = */
-    dnnl_primitive_attr_t leaky;          /* ... and dst = leaky(dst) */
+    dnnl_primitive_attr_t leaky;          /* and dst = leaky(dst) */
     char *scratch;
     size_t scratch_bytes;
-    const char *why_stored[AMP_BF16 + 1]; /* a dtype: NULL, or why it is stored and computed in fp32 */
+    const char *why_stored[AMP_BF16 + 1]; /* per dtype: NULL, or why it is only stored, and computed in
+                                             fp32 */
 };
 
-/* A primitive and its memory objects, made once; only the addresses change between runs. All zero is a valid
- * empty pass: it may be destroyed. */
+/* A primitive and its memory objects, created once; only the addresses change between runs. An all-zero pass
+ * is valid and empty: it may be destroyed. */
 typedef struct amp_pass {
     dnnl_primitive_t primitive;           /* NULL: not built */
     dnnl_exec_arg_t arguments[AMP_PASS_ARGUMENTS + 1];
@@ -28,10 +29,10 @@ typedef struct amp_pass {
     size_t scratchpad;                    /* bytes */
 } amp_pass;
 
-#if defined(__x86_64__) /* the library's numbers of instruction sets are x86's */
+#if defined(__x86_64__) /* the library numbers only x86's instruction sets */
 static inline int amp_onednn_has_isa(dnnl_cpu_isa_t wanted)
 {
-    /* Each set's number holds the bits of those that it includes. */
+    /* Each set's number includes the bits of the sets it contains. */
     return (dnnl_get_effective_cpu_isa() & wanted) == wanted;
 }
 #endif
@@ -44,17 +45,15 @@ static inline dnnl_data_type_t amp_onednn_type(amp_dtype dtype)
     return dtype == AMP_FP32 ? dnnl_f32 : dtype == AMP_BF16 ? dnnl_bf16 : dnnl_f16;
 }
 
-/* Attributes of a primitive that is given its scratchpad when it runs, and stores
- * dst = leaky(factor·result + kept·dst), where slope is leaky's. The caller destroys them, after a failure
- * too, if *out is not NULL then. */
+/* Attributes of a primitive that gets its scratchpad when it runs, and stores dst = leaky(factor·result +
+ * kept·dst), where slope is leaky's. The caller destroys *out, also after a failure if it is not NULL. */
 dnnl_status_t amp_attributes_create(float factor, float kept, float slope, dnnl_primitive_attr_t *out);
 
-/* oneDNN answers anything it has no kernel for with loops that are hundreds of times slower; they are called
- * "ref". */
+/* If oneDNN has no kernel, it falls back to loops named "ref", which are hundreds of times slower. */
 int amp_onednn_is_reference(const_dnnl_primitive_desc_t pd);
 
-/* Build from a primitive descriptor (which stays the caller's): `ids` are the DNNL_ARG_* that the primitive
- * takes. */
+/* Builds a pass from a primitive descriptor, which the caller still owns. `ids`: the primitive's
+ * DNNL_ARG_*. */
 dnnl_status_t amp_pass_build(amp_onednn *library, amp_pass *pass, const_dnnl_primitive_desc_t pd,
                              const int *ids, int count);
 /* A reorder of a tensor, as a pass with DNNL_ARG_FROM and DNNL_ARG_TO. */
@@ -62,7 +61,7 @@ dnnl_status_t amp_pass_build_reorder(amp_onednn *library, amp_pass *pass, amp_co
                                      int adding);
 void amp_pass_destroy(amp_pass *pass);
 
-/* Name an argument's address; run with `scratchpad` pointing at pass->scratchpad bytes. */
+/* set: sets an argument's address. run: `scratchpad` has pass->scratchpad bytes. */
 dnnl_status_t amp_pass_set(amp_pass *pass, int id, const void *address);
 dnnl_status_t amp_pass_run(amp_onednn *library, amp_pass *pass, void *scratchpad);
 

@@ -1,8 +1,8 @@
-/* Max pooling, global average pooling and nearest-neighbour upsampling: what changes a tensor's height and
- * width.
+/* Operations that change a tensor's height and width: max pooling, global average pooling and
+ * nearest-neighbour upsampling.
  *
- * Threads share out the rows of whichever side is written, so that no two write the same element; the loops
- * over one row are in rows_pool.h. */
+ * Threads divide the rows of the side that is written, so that no two write the same element; rows_pool.h has
+ * the loops over one row. */
 #include "kernels.h"
 #include "../check.h"
 #include "blocks.h"
@@ -88,7 +88,7 @@ amp_status amp_cpu_avgpool_backward(amp_backend *backend, const amp_tensor *dy, 
     size_t pixels = (size_t)dx->shape.h * dx->shape.w, channels = (size_t)dx->shape.c;
     amp_cpu_plan plan = amp_cpu_plan_make(pixels, channels);
     AMP_TRY(amp_check_avgpool(dx, dy, error));
-    float *share = amp_allocated(malloc(plan.period * sizeof *share)); /* dy/(h·w), a period of it */
+    float *share = amp_allocated(malloc(plan.period * sizeof *share)); /* one period of dy/(h·w) */
     for (int image = 0; image < dx->shape.n; image++) {
         rows->widen(dy->dtype, amp_cpu_at(dy, (size_t)image * channels), share, channels);
         for (size_t c = 0; c < channels; c++) share[c] /= (float)pixels;

@@ -1,4 +1,4 @@
-/* What this processor can do, and which instruction set's inner loops it runs: see rows.h. */
+/* Finds what this processor supports, and chooses the instruction set of the inner loops: see rows.h. */
 #include "rows.h"
 
 #include <stdatomic.h>
@@ -9,8 +9,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* What __builtin_cpu_supports of some compilers does not know (clang before 17). Whether the system saves the
- * registers is AVX's question. */
+/* Some compilers' __builtin_cpu_supports (clang before 17) does not know F16C. It uses AVX's registers, so
+ * checking that the system saves those covers it too. */
 static int has_f16c(void)
 {
     unsigned a, b, c, d;
@@ -19,7 +19,7 @@ static int has_f16c(void)
 
 static amp_cpu_width processor(void)
 {
-    __builtin_cpu_init(); /* its answers hold for what the system saves */
+    __builtin_cpu_init(); /* also checks that the system saves the registers */
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return AMP_CPU_BASE;
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512cd") || !__builtin_cpu_supports("avx512dq") ||
@@ -30,7 +30,7 @@ static amp_cpu_width processor(void)
 static amp_cpu_width processor(void) { return AMP_CPU_BASE; }
 #endif
 
-/* CPUID takes tens of microseconds in a virtual machine, and every call of a kernel comes through here. */
+/* CPUID takes tens of microseconds in a virtual machine, and every kernel call needs this. */
 amp_cpu_width amp_cpu_widest(void)
 {
     static atomic_int known; /* 1 + the answer */

@@ -1,20 +1,20 @@
-/* The inner loops beneath kernels.h: one table of functions, compiled once per instruction set from
+/* The inner loops of kernels.h's operations: one table of functions, compiled once per instruction set from
  * rows_impl.h.
  *
- * The table exists so that one binary runs at full width on AVX-512 and still starts on a machine with SSE2
- * only: rows_base.c, rows_avx2.c and rows_avx512.c include the same source under different compiler flags,
- * and amp_cpu_rows() picks by what the processor reports. Only those three files may contain instructions
- * beyond the baseline, so nothing else includes rows_impl.h.
+ * With the table, one binary runs at full width on AVX-512 and still starts on a machine that has only SSE2:
+ * rows_base.c, rows_avx2.c and rows_avx512.c include the same source with different compiler flags, and
+ * amp_cpu_rows() chooses by what the processor reports. Only those three files may contain instructions
+ * beyond the baseline, so no other file includes rows_impl.h.
  *
- * Words used below.
+ * Terms:
  *  - A span is `count` consecutive elements of an NHWC tensor that start at channel 0 of some pixel.
- *  - The period is a whole number of pixels: copies·C lanes. Per-channel fp32 arrays come replicated to
+ *  - The period is a whole number of pixels: copies·C lanes. Per-channel fp32 arrays are replicated to
  *    `period` entries, lane l belonging to channel l % C, so that a loop is long and full even for C = 1 or
  *    C = 3 (blocks.h).
- *  - dtype says how x, y, dx and dy are stored.
+ *  - dtype is the storage type of x, y, dx and dy.
  *
- * The same bits everywhere: elementwise arithmetic is written without fused multiply-add (rows_impl.h turns
- * contraction off), and sums keep one accumulator per lane of the period, which no vector width changes. */
+ * Results have the same bits everywhere: elementwise arithmetic uses no fused multiply-add (rows_impl.h turns
+ * contraction off), and sums keep one accumulator per lane of the period, regardless of the vector width. */
 #pragma once
 
 #include <stddef.h>
@@ -24,14 +24,14 @@
 #include "../activate.h"
 #include "../backend.h"
 
-/* What one row of a max pooling needs: x (h,w,c) of one image → y (out_h,out_w,c). */
+/* The parameters of a max pooling of one image: x (h,w,c) → y (out_h,out_w,c). */
 typedef struct amp_cpu_pool {
     int h, w, c, out_h, out_w, size, stride;
     int offset; /* window (i,j) starts at (i·stride - offset, j·stride - offset) */
 } amp_cpu_pool;
 
-/* Whether batch norm's backward makes the activation's input anew: where the gradient is a function of that;
- * and where it is one of y's sign in fp32, since reading y takes longer. (A half's y may be rounded to 0.) */
+/* Whether batch norm's backward recomputes the activation's input: if the gradient depends on it; and if it
+ * depends only on y's sign in fp32, because reading y takes longer. (A half's y may be rounded to 0.) */
 static inline int amp_cpu_repeats_forward(amp_activation a, amp_dtype dtype)
 {
     return amp_gradient_wants_input(a) || (dtype == AMP_FP32 && (a == AMP_LEAKY || a == AMP_RELU));
@@ -44,22 +44,22 @@ typedef struct amp_cpu_rule {
     float rate, clip;
     float momentum;              /* SGD */
     float beta1, beta2, eps;        /* Adam */
-    float shrink;                /* AdamW: the part of a weight that it loses; else 0 */
+    float shrink;                /* AdamW: the share of a weight that decays; else 0 */
     float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
 } amp_cpu_rule;
 
-/* The pixels of output that a tile of a Winograd convolution has, 4 x 4 where it is not the last one. */
+/* Pixels of output in a tile of a Winograd convolution: 4 x 4, except for the last tiles. */
 typedef struct amp_cpu_tile_size { int rows, columns; } amp_cpu_tile_size;
 
-/* How a tile of a Winograd convolution ends: y = leaky(sum + bias), slope being leaky's or 1; or y += sum. */
+/* How a tile of a Winograd convolution ends: y = leaky(sum + bias), with leaky's slope or 1; or y += sum. */
 typedef struct amp_cpu_tile_end {
-    const float *bias; /* of the first channel that is written; not read where it accumulates */
+    const float *bias; /* from the first channel written; ignored when accumulating */
     float slope;
     int accumulate;
 } amp_cpu_tile_end;
 
-/* The 3x3 filters of a convolution as they lie in the masters, OIHW. For backward by data they are turned by
- * 180 degrees, and a "filter" is one of x's channels, a "channel" one of dy's. */
+/* The 3x3 filters of a convolution as stored in the masters, OIHW. For backward by data they are rotated by
+ * 180 degrees, a "filter" is one of x's channels, and a "channel" one of dy's. */
 typedef struct amp_cpu_filters {
     const float *masters;
     size_t filter_stride, channel_stride; /* in floats */
@@ -69,28 +69,28 @@ typedef struct amp_cpu_filters {
 typedef struct amp_cpu_rows {
     const char *name; /* "sse2" (on aarch64 "neon"), "avx2", "avx512" */
 
-    /* Between storage and fp32. narrow: dst (+)= src, added in fp32 and rounded to nearest even exactly as
-     * tensor/half.h. */
+    /* Converts between storage and fp32. narrow: dst (+)= src, added in fp32 and rounded to nearest even
+     * exactly like tensor/half.h. */
     void (*widen)(amp_dtype, const void *src, float *dst, size_t count);
     void (*narrow)(amp_dtype, const float *src, void *dst, size_t count, int accumulate);
-    /* dst (columns × rows) = transpose of src (rows × columns); lengths of their rows in floats. */
+    /* dst (columns × rows) = transpose of src (rows × columns); strides are in floats. */
     void (*transpose)(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t rows,
                       size_t columns);
-    /* For weights_copy.c, where a float's 32 bits hold two bf16: dst[i] = (even[i], odd[i]), even[i] rounded
-     * in the low half. */
+    /* For weights_copy.c, where a float's 32 bits hold two bf16: dst[i] = (even[i], odd[i]), with even[i]
+     * rounded in the low half. */
     void (*pair_bf16)(const float *even, const float *odd, float *dst, size_t count);
-    /* count times 16 halves each of low and high, taken in turns: dst[0] = low[0], dst[1] = high[0], ...
+    /* Interleaves count times 16 halves each of low and high: dst[0] = low[0], dst[1] = high[0], ...
      * src_stride is in floats, dst_stride in halves; dst and its stride are multiples of 64 bytes. */
     void (*zip)(const float *low, const float *high, size_t src_stride, amp_half_bits *dst, size_t dst_stride,
                 size_t count);
-    /* count times 16 floats; strides are in floats, dst and its stride are multiples of 64 bytes. */
+    /* Copies count times 16 floats; strides are in floats; dst and its stride are multiples of 64 bytes. */
     void (*lines)(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t count);
-    /* After zip and lines: from here on other threads see what this one has written. */
+    /* Call after zip and lines: makes what this thread has written visible to other threads. */
     void (*end_copies)(void);
 
-    /* sums[l] += Σ x over the span's elements at lane l. scratch: period floats. */
+    /* sums[l] += Σ x over the span's elements in lane l. scratch: period floats. */
     void (*sum)(amp_dtype, const void *x, size_t count, size_t period, float *scratch, double *sums);
-    /* With u = x - origin[l]: sums[l] += Σ u, squares[l] += Σ u². Free of cancellation whatever the origin:
+    /* With u = x - origin[l]: sums[l] += Σ u, squares[l] += Σ u². Without cancellation for any origin:
      * each chunk is summed around its own first pixel and moved to the origin in double. scratch: 3·period
      * floats. */
     void (*moments)(amp_dtype, const void *x, size_t count, size_t period, const float *origin,
@@ -98,9 +98,9 @@ typedef struct amp_cpu_rows {
     /* y = act((x - mean[l])·gain[l] + bias[l]). */
     void (*normalize)(amp_dtype, amp_activation, const void *x, void *y, size_t count, size_t period,
                       const float *mean, const float *gain, const float *bias);
-    /* With d = dy·act'(y): sums[l] += Σ d, products[l] += Σ d·(x - mean[l]). scratch: 2·period floats. Where
-     * amp_cpu_repeats_forward, act' is taken at (x - mean[l])·gain[l] + bias[l] instead; gain and bias are
-     * not read otherwise, and y then is not. */
+    /* With d = dy·act'(y): sums[l] += Σ d, products[l] += Σ d·(x - mean[l]). scratch: 2·period floats. If
+     * amp_cpu_repeats_forward, act' is taken at (x - mean[l])·gain[l] + bias[l] and y is not read; otherwise
+     * gain and bias are not read. */
     void (*delta_sums)(amp_dtype, amp_activation, const void *x, const void *y, const void *dy, size_t count,
         size_t period, const float *mean, const float *gain, const float *bias, float *scratch, double *sums,
         double *products);
@@ -109,8 +109,8 @@ typedef struct amp_cpu_rows {
         size_t count, size_t period, const float *mean, const float *gain, const float *bias, const float *a,
         const float *b, const float *c);
 
-    /* y = act(x); dx (+)= dy·act'(y), or act'(x) with x for y where amp_gradient_wants_input. Both may be in
-     * place. */
+    /* y = act(x); dx (+)= dy·act'(y), or act'(x) with x passed as y if amp_gradient_wants_input. Both may be
+     * in place. */
     void (*activate)(amp_dtype, amp_activation, const void *x, void *y, size_t count);
     void (*gradient)(amp_dtype, amp_activation, const void *y, const void *dy, void *dx, size_t count,
                      int accumulate);
@@ -127,41 +127,41 @@ typedef struct amp_cpu_rows {
     void (*mask)(amp_dtype, const void *x, void *y, const uint8_t *keep, size_t count, float scale,
                  int accumulate);
 
-    /* Row i of y and of choice, from the whole image x; and row i of dx, from the whole of dy and choice. */
+    /* Row i of y and of choice, from the whole image x; row i of dx, from all of dy and choice. */
     void (*maxpool)(amp_dtype, const amp_cpu_pool *, const void *x, int i, void *y_row, uint8_t *choice_row);
     void (*maxpool_delta)(amp_dtype, const amp_cpu_pool *, const void *dy, const uint8_t *choice, int i,
                           void *dx_row, int accumulate);
-    /* One row of w pixels x to one row of w·stride pixels y; and stride rows dy to one row dx. */
+    /* One row of w pixels x to one row of w·stride pixels y; stride rows of dy to one row of dx. */
     void (*upsample)(amp_dtype, const void *x_row, void *y_row, int w, int c, int stride, float scale);
     void (*upsample_delta)(amp_dtype, const void *dy_rows, void *dx_row, int w, int c, int stride,
                            float scale, int accumulate);
 
-    /* backend.h's update of one stretch of a parameter; grad is zeroed. */
+    /* backend.h's update of one stretch of a parameter; zeroes grad. */
     void (*sgd)(float *master, float *grad, float *momentum, size_t count, const amp_cpu_rule *);
     void (*adam)(float *master, float *grad, float *m, float *v, size_t count, const amp_cpu_rule *);
-    /* Σ grad² in double; *found_inf becomes 1 if any element is inf or NaN, else is left alone. */
+    /* Σ grad² in double; sets *found_inf to 1 if any element is inf or NaN, else does not change it. */
     double (*squares)(const float *grad, size_t count, int *found_inf);
 
     /* Winograd convolutions: winograd.h explains the matrices V, U, M, D and their layouts. Channels, and
-     * width, the filters of a panel, are multiples of 16. plane: from one of the 36 planes to the next; line:
-     * from 16 channels to the next ones; both in floats. NULL and 0 in the baseline.
+     * width, the filters of a panel, are multiples of 16. plane: stride between the 36 planes; line: stride
+     * between groups of 16 channels; both in floats. NULL and 0 in the baseline.
      *
-     * V of one tile from its 36 pixels, and D from its 16, for the channels of one of so many groups. Returns
-     * 1 if there is an inf or a NaN, or a number so large that what follows may overflow. */
+     * Computes V of one tile from its 36 pixels, and D from its 16, for the channels of one of `groups`.
+     * Returns 1 if there is an inf or a NaN, or a number so large that later results may overflow. */
     int (*winograd_input)(amp_dtype, const void *const *pixels, amp_cpu_tile_size, size_t channels,
                           size_t groups, float *to, size_t plane, size_t line);
     int (*winograd_delta)(amp_dtype, const void *const *pixels, amp_cpu_tile_size, size_t channels,
                           size_t groups, float *to, size_t plane, size_t line);
-    /* Whether there is no inf and no NaN in `count` pixels. */
+    /* Whether `count` pixels contain no inf and no NaN. */
     int (*winograd_is_finite)(amp_dtype, const void *const *pixels, size_t count, size_t channels);
     /* The 16 pixels of one tile, for some channels, from M. */
     void (*winograd_output)(amp_dtype, const float *from, size_t plane, size_t line, size_t channels,
                             void *const *pixels, amp_cpu_tile_size, const amp_cpu_tile_end *);
-    /* The same by the direct sum, from the tile's 36 pixels of `in` channels; first: of the filters. */
+    /* The same by the direct sum, from the tile's 36 pixels of `in` channels; first: the first filter. */
     void (*winograd_direct)(amp_dtype, const void *const *pixels, size_t in, const amp_cpu_filters *,
                             size_t first, size_t channels, void *const *to, const amp_cpu_tile_end *);
     /* U of the panel that begins at filter `first`, for the channels [channel, channel + channels): all
-     * multiples of 16. Returns what winograd_input does. */
+     * multiples of 16. Returns the same as winograd_input. */
     int (*winograd_filters)(const amp_cpu_filters *, size_t first, size_t width, size_t channel,
                             size_t channels, float *to, size_t plane);
     /* In one plane: m (+)= v·u for a panel of U, summed over blocks of 16 channels; and out[16][width] (+)=
@@ -171,27 +171,27 @@ typedef struct amp_cpu_rows {
     void (*winograd_sums)(const float *v, const float *d, size_t d_line, size_t tiles, size_t width,
                           float *out, int add);
     /* dw += the gradient of a panel of filters, filter_stride apart, for 16 channels, from the sum of `parts`
-     * such [plane][16][width]. */
+     * arrays [plane][16][width]. */
     void (*winograd_gradient)(const float *from, size_t plane, size_t parts, size_t part, size_t width,
                               float *dw, size_t filter_stride);
-    /* dw += what one tile adds to the gradient of one filter, by the direct sum: from 36 pixels of x and 16
-     * of dy. */
+    /* dw += one tile's contribution to the gradient of one filter, by the direct sum: from 36 pixels of x and
+     * 16 of dy. */
     void (*winograd_direct_gradient)(amp_dtype, const void *const *x, size_t channels, const void *const *dy,
                                      size_t filter, float *dw);
-    size_t winograd_panel; /* filters of a panel but the last, which may have 16 */
+    size_t winograd_panel; /* filters per panel, except the last, which may have 16 */
 } amp_cpu_rows;
 
-/* What every x86-64 has; AVX2 with FMA and F16C; x86-64-v4 (AVX-512 F, BW, CD, DQ, VL). */
+/* Every x86-64; AVX2 with FMA and F16C; x86-64-v4 (AVX-512 F, BW, CD, DQ, VL). */
 typedef enum amp_cpu_width { AMP_CPU_BASE, AMP_CPU_AVX2, AMP_CPU_AVX512 } amp_cpu_width;
 
-/* The widest that this processor has, the system saves, and oneDNN's variable DNNL_MAX_CPU_ISA leaves. */
+/* The widest that the processor has, the system saves, and oneDNN's variable DNNL_MAX_CPU_ISA allows. */
 amp_cpu_width amp_cpu_widest(void);
 
-/* The widest table that may run here (amp_cpu_widest). The environment's AMP_CPU_ISA = sse2 | avx2 | avx512
- * caps the tables further, and nothing else: with it a test has one program compute with each of them. */
+/* The widest table that may run here (amp_cpu_widest). The environment variable AMP_CPU_ISA = sse2 | avx2 |
+ * avx512 caps only the tables further, so that a test can run one program with each of them. */
 const amp_cpu_rows *amp_cpu_rows_best(void);
 
-/* One instruction set's table, whether or not this processor has it; NULL if this build lacks it. */
+/* One instruction set's table, whether or not this processor supports it; NULL if this build lacks it. */
 const amp_cpu_rows *amp_cpu_rows_base(void);
 const amp_cpu_rows *amp_cpu_rows_avx2(void);
 const amp_cpu_rows *amp_cpu_rows_avx512(void);

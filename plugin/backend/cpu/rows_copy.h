@@ -1,5 +1,5 @@
-/* What moves numbers without computing with them, part of rows_impl.h: a transpose for casts between layouts,
- * and the loops that make copies of weights (weights_copy.c). */
+/* Loops that only move numbers, part of rows_impl.h: a transpose for casts between layouts, and the loops
+ * that copy weights (weights_copy.c). */
 
 static void transpose_plain(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t n_rows,
                             size_t columns)
@@ -21,7 +21,7 @@ static void transpose(const float *src, size_t src_stride, float *dst, size_t ds
 AMP_INLINE void transpose_8x8(const float *src, size_t src_stride, float *dst, size_t dst_stride)
 {
     __m256 r[8], t[8];
-    /* Rows i and i+4 side by side: after this all shuffles stay in 128-bit lanes. */
+    /* Rows i and i+4 side by side: from here on all shuffles stay in 128-bit lanes. */
     for (int i = 0; i < 4; i++)
         for (int half = 0; half < 2; half++) {
             __m128 upper = _mm_loadu_ps(src + i * src_stride + 4 * half);
@@ -81,8 +81,8 @@ static void pair_bf16(const float *even, const float *odd, float *dst, size_t co
     });
 }
 
-/* Streamed: the copies are read much later, and fetching their old bytes first would cost as much as writing
- * them. */
+/* Streaming stores: the copies are read much later, and fetching their old bytes first would cost as much as
+ * writing them. */
 static void zip(const float *low, const float *high, size_t src_stride, amp_half_bits *dst, size_t dst_stride,
                 size_t count)
 {

@@ -1,9 +1,9 @@
 /* The inner loops of the CPU backend, written once for every instruction set: rows_base.c, rows_avx2.c and
- * rows_avx512.c include this file, each with its AMP_ROWS_LANES_* and AMP_ROWS_NAME. What each loop computes
- * is in rows.h; the vector operations are in lanes.h.
+ * rows_avx512.c include this file, each with its AMP_ROWS_LANES_* and AMP_ROWS_NAME. rows.h describes the
+ * loops; lanes.h has the vector operations.
  *
- * Contraction of a·b+c into one fused operation is off, so that every instruction set rounds alike; these
- * loops wait for memory, not for arithmetic, and lose nothing. */
+ * Contraction of a·b+c into one fused operation is off, so that every instruction set rounds in the same way;
+ * these loops are limited by memory, not by arithmetic, and lose nothing. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
@@ -17,10 +17,10 @@
 #include "rows.h"
 #include "winograd.h"
 
-/* exp(x) for x ≤ 20, within two units in the last place; 0 below -87, where it would soon be subnormal. With
- * k = x/ln 2 rounded, exp(x) = 2^k·exp(r), |r| ≤ ln 2/2, of which the series up to r^7 leaves 5e-9. The sum t
- * has k + 127, the exponent, in its lowest bits; 355/512 is ln 2 with so few digits that k times it is
- * exact. */
+/* exp(x) for x ≤ 20, within two units in the last place; 0 below -87, just before results become subnormal.
+ * With k = x/ln 2 rounded, exp(x) = 2^k·exp(r), |r| ≤ ln 2/2; its series up to r^7 has an error of 5e-9. The
+ * sum t has k + 127, the exponent, in its lowest bits; 355/512 is ln 2 with few enough digits that its
+ * product with k is exact. */
 AMP_INLINE vf vexp(vf x)
 {
     const vf bias = vset(0x1.8p23f + 127);
@@ -61,13 +61,13 @@ AMP_INLINE vf vswish_gradient(vf x)
     return e * r * (vset(1) + low * r);
 }
 
-/* act(x) of a vector, and its gradient at v, which is amp_gradient's argument; `act` is a constant for the
- * hottest (AMP_BY_ACTIVATION). */
+/* act(x) of a vector, and its gradient at v, the argument of amp_gradient; `act` is a constant for the
+ * hottest activations (AMP_BY_ACTIVATION). */
 AMP_INLINE vf vactivate(vf x, amp_activation act)
 {
     float lane[VL];
     if (act == AMP_LINEAR) return x;
-    if (act == AMP_LEAKY) return vmax(x, x * vset(.1f)); /* x > .1x just where x > 0; NaN stays NaN */
+    if (act == AMP_LEAKY) return vmax(x, x * vset(.1f)); /* x > .1x exactly where x > 0; NaN stays NaN */
     if (act == AMP_RELU) return x * vselect(vgt(x, vset(0)), vset(1), vset(0));
     if (act == AMP_MISH) return vmish(x);
     if (act == AMP_SWISH) return vswish(x);
@@ -89,7 +89,7 @@ AMP_INLINE vf vgradient(vf v, amp_activation act)
     return vload(lane, 0, VL, AMP_FP32);
 }
 
-/* Store v, or add it to what is there. */
+/* Stores v, or adds it to the destination. */
 AMP_INLINE void vput(void *p, size_t i, int n, vf v, int accumulate, amp_dtype dtype)
 {
     if (accumulate) v = vload(p, i, n, dtype) + v;

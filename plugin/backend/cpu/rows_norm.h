@@ -2,8 +2,8 @@
  * them.
  *
  * Each lane of the period has one fp32 accumulator for a chunk of CHUNK periods, which is then added to a
- * double: so the error of fp32 stays that of a short sum, however large the batch. Four periods are added
- * pairwise before they meet the accumulator, which is then read and written a quarter as often. */
+ * double: so the fp32 error is that of a short sum, for any batch size. Four periods are added pairwise
+ * before they are added to the accumulator, which is then read and written a quarter as often. */
 
 enum { CHUNK = 64 }; /* periods summed in fp32 before the flush to double */
 
@@ -35,9 +35,9 @@ static void sum(amp_dtype dtype, const void *x, size_t count, size_t period, flo
     AMP_BY_DTYPE(dtype, sum_body(x, count, period, scratch, sums, dt));
 }
 
-/* Each chunk takes its own first group as pivot: u = x - pivot is small where the data is narrow, so
- * that Σu² loses nothing when Σx² would have lost everything. Moving to the common origin, with n groups
- * and s = pivot - origin:
+/* Each chunk uses its own first group as pivot: u = x - pivot is small if the spread is small, so that Σu²
+ * stays accurate where Σx² would lose everything. Moving to the common origin, with n groups and s = pivot -
+ * origin:
  *   Σ(x-origin) = Σu + n·s,  Σ(x-origin)² = Σu² + 2s·Σu + n·s²  in double. */
 AMP_INLINE void moments_body(const void *x, size_t count, size_t period, const float *origin, float *scratch,
     double *sums, double *squares, amp_dtype dtype)
@@ -106,7 +106,7 @@ static void normalize(amp_dtype dtype, amp_activation activation, const void *x,
         AMP_BY_DTYPE(dtype, normalize_body(x, y, count, period, mean, gain, bias, act, dt)));
 }
 
-/* One lane-vector's d = dy·act' at element p of lane i, where x - mean is `centred`. */
+/* d = dy·act' of one vector at element p, lane i, where x - mean is `centred`. */
 AMP_INLINE vf delta_at(const void *y, const void *dy, size_t p, size_t i, int n, vf centred,
     const float *gain, const float *bias, amp_activation act, amp_dtype dtype)
 {

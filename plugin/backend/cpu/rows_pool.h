@@ -3,8 +3,8 @@
 AMP_INLINE int at_least(int a, int b) { return a > b ? a : b; }
 AMP_INLINE int at_most(int a, int b) { return a < b ? a : b; }
 
-/* The part of the window at output pixel (i,j) that lies in the image is rows n0..n1-1 and columns m0..m1-1.
- * A value wins by being greater than all before it, so the first maximum stays and NaN never wins. */
+/* The part of output pixel (i,j)'s window that is in the image: rows n0..n1-1 and columns m0..m1-1. A value
+ * replaces the maximum only if it is greater, so the first maximum stays and NaN is never chosen. */
 AMP_INLINE void maxpool_pixel(const void *x, size_t corner, size_t c, size_t x_row, int size, int n0, int n1,
                               int m0, int m1, void *y, uint8_t *choice, amp_dtype dtype)
 {
@@ -47,9 +47,9 @@ static void maxpool(amp_dtype dtype, const amp_cpu_pool *p, const void *x, int i
 }
 
 /* Gather form: each input pixel sums dy over the windows that cover it and chose it, in row order, in fp32,
- * and is stored once. So overlapping windows need no atomics, and pixels that nobody chose get their zero in
- * the same pass. Window rows i0..i1-1 cover input row r; columns j0..j1-1, which only ever grow, cover input
- * column s. */
+ * and is stored once. So overlapping windows need no atomics, and pixels that no window chose get their zero
+ * in the same pass. Window rows i0..i1-1 cover input row r; columns j0..j1-1, which only increase, cover
+ * input column s. */
 AMP_INLINE void maxpool_delta_overlapping(const amp_cpu_pool *p, const void *dy, const uint8_t *choice, int r,
                                           void *dx_row, int accumulate, amp_dtype dtype)
 {
@@ -78,7 +78,7 @@ AMP_INLINE void maxpool_delta_overlapping(const amp_cpu_pool *p, const void *dy,
 }
 
 /* Windows that do not overlap: each pixel has at most one, so dy is moved, not summed, and read once for all
- * columns of its window in this row. Pixels between windows get their zero first. */
+ * columns of its window in this row. Pixels between windows are zeroed first. */
 AMP_INLINE void maxpool_delta_apart(const amp_cpu_pool *p, const void *dy, const uint8_t *choice, int r,
                                     void *dx_row, int accumulate, amp_dtype dtype)
 {

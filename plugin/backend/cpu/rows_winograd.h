@@ -1,8 +1,8 @@
-/* The inner loops of Winograd convolutions, part of rows_impl.h, for AVX2 and AVX-512. winograd.h tells what
- * is computed, and names matrices, layouts and points. A lane is a channel in the transforms.
+/* The inner loops of Winograd convolutions, part of rows_impl.h, for AVX2 and AVX-512. winograd.h explains
+ * the computation, and names matrices, layouts and points. A lane is a channel in the transforms.
  *
- * Fused multiply-adds are written out, and each element has one order of operations: both instruction sets
- * give the same bits. */
+ * Fused multiply-adds are explicit, and each element has one order of operations: both instruction sets give
+ * the same bits. */
 #if VL == 1
 
 #define AMP_ROWS_WINOGRAD
@@ -38,7 +38,7 @@ AMP_INLINE vf vtimes(float a, vf b, vf c) { return vfma(vset(a), b, c); }
 #define GQ (1 / (2 * PA2 * (PA2 - PB2)))
 #define GR (1 / (2 * PB2 * (PB2 - PA2)))
 
-/* ---- the matrices, times a column: elements of d are `from` apart, of o `to` ---- */
+/* ---- the matrices, times a column: elements of d have stride `from`, of o stride `to` ---- */
 
 AMP_INLINE void times_bt(const vf *d, int from, vf *o, int to)
 {
@@ -99,8 +99,8 @@ AMP_INLINE void times_gt(const vf *d, int from, vf *o, int to)
 
 /* ---- narrow tiles ---- */
 
-/* B and A for n = 1, 2 or 3 pixels of output in a row: [n - 1][plane][pixel]. B has no place for the last
- * pixel of the input, which is beyond the image. */
+/* B and A for n = 1, 2 or 3 pixels of output in a row: [n - 1][plane][pixel]. B leaves out the input's last
+ * pixel, which is outside the image. */
 static const float narrow_b[TILE - 1][SIDE][TILE] = {
     { { PA2 * PB2, -PA * PB2 }, { 0, 2 * PA * (PA2 - PB2) }, [SIDE - 1] = { 0, -PA } },
     { { PA2 * PB2, 0, -PB2 }, { 0, PA * (PA2 - PB2), PA2 - PB2 }, { 0, -PA * (PA2 - PB2), PA2 - PB2 },
@@ -115,7 +115,7 @@ static const float narrow_a[TILE - 1][SIDE][TILE] = {
     { { 1 }, { 1, PA, PA2 }, { 1, -PA, PA2 }, { 1, PB, PB2 }, [SIDE - 1] = { 0, 0, 1 } },
 };
 
-/* How many pixels in a row are read for n of output; and which is number p of its n + 2 planes. */
+/* The pixels read per row for n pixels of output; the index of number p of its n + 2 planes. */
 AMP_INLINE int pixels_of(int side, int n) { return side == TILE ? n : n == TILE ? SIDE : n + 1; }
 AMP_INLINE int plane_of(int p, int n) { return p <= n ? p : SIDE - 1; }
 
@@ -158,7 +158,7 @@ AMP_INLINE void pixels_from(int n, const vf *d, int from, vf *o)
 
 /* ---- tiles ---- */
 
-AMP_INLINE int vlarge(vf squares) /* NaN is */
+AMP_INLINE int vlarge(vf squares) /* true for NaN too */
 {
     float lane[VL], sum = 0;
     vstore(lane, 0, VL, squares, AMP_FP32);
@@ -166,15 +166,15 @@ AMP_INLINE int vlarge(vf squares) /* NaN is */
     return !(sum <= AMP_WINOGRAD_LARGE * AMP_WINOGRAD_LARGE);
 }
 
-/* Has the line of a pixel's channel c, so many numbers further, fetched: the next tile will read it. The
- * processor does not foresee these short pieces of many rows. */
+/* Prefetches the line of a pixel's channel c, `further` elements ahead, for the next tile. The hardware does
+ * not predict these short pieces of many rows. */
 AMP_INLINE void read_ahead(const void *pixel, size_t c, size_t further, amp_dtype dtype)
 {
     size_t size = amp_dtype_size(dtype);
     if (c * size % 64 == 0) __builtin_prefetch((const char *)pixel + (further + c) * size);
 }
 
-/* A square of side x side pixels, times a matrix from both sides; it becomes 6 x 6. */
+/* Multiplies a square of side x side pixels by a matrix from both sides, which gives 6 x 6. */
 AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dtype dtype, size_t channels,
                               size_t groups, float *to, size_t plane, size_t line)
 {
@@ -201,7 +201,7 @@ AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dty
     return vlarge(squares);
 }
 
-/* The same of a tile with fewer than 4 x 4 pixels of output; other planes stay as they are. */
+/* The same for a tile with fewer than 4 x 4 pixels of output; its unused planes are not written. */
 AMP_INLINE int transform_narrow(const void *const *pixels, amp_cpu_tile_size size, const int side,
                                 amp_dtype dtype, size_t channels, float *to, size_t plane, size_t line)
 {
@@ -316,7 +316,7 @@ static float widened(const void *p, size_t i, amp_dtype dtype)
     return dtype == AMP_FP16 ? amp_fp16_to_float(half) : amp_bf16_to_float(half);
 }
 
-/* Reads until the first inf or NaN, or else all: rarely, where a tile is large. */
+/* Searches for the first inf or NaN. Called only if a tile is large, which is rare. */
 static int winograd_is_finite(amp_dtype dtype, const void *const *pixels, size_t count, size_t channels)
 {
     for (size_t p = 0; p < count; p++)
@@ -325,7 +325,7 @@ static int winograd_is_finite(amp_dtype dtype, const void *const *pixels, size_t
     return 1;
 }
 
-/* lines[channel][place][filter] ← 16 channels of 16 filters, from these on. */
+/* lines[channel][place][filter] ← 16 channels of 16 filters, starting at these. */
 AMP_INLINE void take_filters(const amp_cpu_filters *f, size_t filter, size_t channel, float *lines)
 {
     const float *from = f->masters + filter * f->filter_stride + channel * f->channel_stride;
@@ -449,7 +449,7 @@ static void winograd_direct_gradient(amp_dtype dtype, const void *const *x, size
 /* ---- products ---- */
 
 #if VL == 8
-#define MOST_TILES 6 /* that a panel's sums of fit into registers */
+#define MOST_TILES 6 /* as many tiles as have their sums of a panel in registers */
 #else
 #define MOST_TILES 14
 #endif
@@ -484,7 +484,7 @@ AMP_INLINE void multiply_tiles(const float *v, size_t v_line, size_t blocks, con
 static void winograd_products(const float *v, size_t v_line, size_t blocks, const float *u, size_t width,
                               float *m, size_t m_line, size_t tiles, int add)
 {
-    /* Groups as equal as can be: the last one would be too small to hide the latency of its sums. */
+    /* Groups of nearly equal size: otherwise the last could be too small to hide the latency of its sums. */
     size_t groups = (tiles + MOST_TILES - 1) / MOST_TILES, left = tiles;
     for (; groups; --groups) {
         size_t n = left / groups;

@@ -1,9 +1,9 @@
-/* The end of a step: is every gradient finite, and the update of every parameter, in one pass over each
- * array.
+/* The end of a step: the check that every gradient is finite, and the update of every parameter, each in one
+ * pass over each array.
  *
- * All arrays are cut into stretches, numbered through all parameters, and the threads share out the numbers:
- * one large layer does not leave a thread idle. The sum of squares is by stretch, then in stretch order, so
- * it does not depend on the thread count. */
+ * All arrays are cut into stretches, numbered across all parameters, and threads divide the numbers, so that
+ * one large layer does not leave a thread idle. The sum of squares is made per stretch, then in stretch
+ * order, so it does not depend on the number of threads. */
 #include "kernels.h"
 #include "../check.h"
 #include "../unscale.h"
@@ -12,10 +12,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Finds stretch number `at`. Calls with one cursor must ask for increasing numbers. */
+/* Finds stretch number `at`. Successive calls with one cursor must ask for increasing numbers. */
 typedef struct cursor {
     const amp_param *param;
-    size_t passed; /* stretches of the parameters before it */
+    size_t passed; /* stretches of the earlier parameters */
 } cursor;
 
 static void seek(cursor *c, size_t at)
@@ -61,7 +61,7 @@ amp_status amp_cpu_check_gradients(amp_backend *backend, const amp_param *params
     return AMP_OK;
 }
 
-/* Whether the statistics are finite. There are many arrays of few numbers: a thread takes whole arrays. */
+/* Whether a statistic is not finite. There are many small arrays, so each thread takes whole ones. */
 static int any_bad(const amp_statistics *statistics, int count)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
@@ -77,7 +77,7 @@ static int any_bad(const amp_statistics *statistics, int count)
 
 /* ---- the update ---- */
 
-/* Under Adam, Darknet does not divide the rate by the batch. Under AdamW decay is not added to a sum over the
+/* With Adam, Darknet does not divide the rate by the batch. With AdamW decay is not added to a sum over the
  * batch's images, and so is not multiplied by their number. */
 static amp_cpu_rule rule_of(const amp_param *p, const amp_update_args *a, const amp_unscale *unscale)
 {

@@ -1,14 +1,14 @@
 /* Adds gradients of weights in oneDNN's layout to sums in Darknet's; see weights_layout.h. Some blocks are
- * transposed twice while they lie in a cache: first each as a matrix with a column for each filter; then what
- * belongs to one filter, as matrices with a column for each channel. That gives a row of the sum that is long
- * enough for the processor to fetch ahead. */
+ * transposed twice while they are in the cache: first each block, as a matrix with a column per filter; then
+ * the part of one filter, as matrices with a column per channel. That gives a row of the sum long enough for
+ * the hardware to prefetch. */
 #include "weights_layout.h"
 
 #include <omp.h>
 
 #include "blocks.h"
 
-enum { TILE = 16384 }; /* floats of the blocks that are at hand, about */
+enum { TILE = 16384 }; /* about as many floats as the current blocks have */
 
 static size_t tile_blocks(size_t block, size_t places)
 {
@@ -16,7 +16,7 @@ static size_t tile_blocks(size_t block, size_t places)
     return blocks ? blocks : 1;
 }
 
-/* Floats of scratch for one thread: a tile, and what belongs to one of its filters. */
+/* Floats of scratch per thread: a tile, and the part of one of its filters. */
 static size_t floats_of_thread(size_t block, size_t places)
 {
     return (block + 1) * tile_blocks(block, places) * block * places;

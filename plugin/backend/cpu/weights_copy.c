@@ -1,8 +1,8 @@
 /* Copies a convolution's fp32 weights into the one or two blocked layouts that oneDNN's kernels read; see
- * weights_layout.h. The weights are a matrix: a row is a filter, a column is a channel and a place of the
- * window. It is copied in tiles of 16 rows that stay in a cache. fp32: a tile is transposed, so that a
- * column's 16 filters lie side by side, and written to each layout from there. bf16: first two rows each are
- * rounded and interleaved into one row of pairs, which is transposed in the same way. */
+ * weights_layout.h. The weights are a matrix: a row is a filter, a column is a channel and a place in the
+ * window. They are copied in tiles of 16 rows that fit in a cache. fp32: a tile is transposed, so that a
+ * column's 16 filters are adjacent, and then written to each layout. bf16: each two rows are first rounded
+ * and interleaved into one row of pairs, which is transposed in the same way. */
 #include "weights_layout.h"
 
 #include <omp.h>
@@ -13,9 +13,9 @@
 enum {
     FILTERS = 16, PAIRS = FILTERS / 2, /* of a tile */
     CHANNELS = 16,                     /* a tile's channels are a multiple of this */
-    COLUMNS = 4096,                    /* of a tile in bf16, about */
-    FLOAT_COLUMNS = 256                /* of a tile in fp32: it fits into the first-level cache, which takes
-                                          0.7 of the time */
+    COLUMNS = 4096,                    /* about, per tile in bf16 */
+    FLOAT_COLUMNS = 256                /* per tile in fp32: it fits into the L1 cache, which takes 0.7 of
+                                          the time */
 };
 
 typedef struct shape { const amp_cpu_rows *rows; size_t filters, channels, places; } shape;
@@ -27,8 +27,8 @@ static size_t tile_channels(size_t places, size_t wanted)
     return CHANNELS * (blocks ? blocks : 1);
 }
 
-/* How many floats of scratch a thread takes: for a row of zeros in place of filters that are missing, for the
- * rows or pairs of a tile, for the same transposed, and for a square of 16 x 16. */
+/* Floats of scratch per thread: a row of zeros for missing filters, the rows or pairs of a tile, their
+ * transpose, and a square of 16 x 16. */
 static size_t tile_floats(size_t places, int floats)
 {
     return floats ? (1 + 2 * FILTERS) * tile_channels(places, FLOAT_COLUMNS) * places + FILTERS * CHANNELS
@@ -42,8 +42,8 @@ size_t amp_weights_scratch(const amp_weights_layout *layout, size_t places)
     return (size_t)omp_get_max_threads() * tile_floats(places, is_fp32(layout)) * sizeof(float);
 }
 
-/* pairs[q][column] ← filters first + 2q and first + 2q + 1, columns channel·places onwards; zeros where there
- * are none. */
+/* pairs[q][column] ← filters first + 2q and first + 2q + 1, columns from channel·places on; zeros for missing
+ * filters. */
 static void pair_rows(const float *masters, const shape *s, size_t first, size_t channel, size_t count,
                       const float *zeros, float *pairs)
 {
@@ -59,7 +59,7 @@ static void pair_rows(const float *masters, const shape *s, size_t first, size_t
     }
 }
 
-/* turned[column][filter], 16 halves a column, to a layout that pairs channels. */
+/* Writes turned[column][filter], 16 halves per column, to a layout that pairs channels. */
 static void write_channel_pairs(const float *turned, const shape *s, const amp_weights_target *to,
                                 size_t filter, size_t channel, size_t count)
 {
@@ -78,7 +78,7 @@ static void write_channel_pairs(const float *turned, const shape *s, const amp_w
         }
 }
 
-/* As the function above, to the layout that pairs filters. */
+/* The same for the layout that pairs filters. */
 static void write_filter_pairs(const float *turned, const shape *s, const amp_weights_target *to,
                                size_t filter, size_t channel, size_t count)
 {
@@ -92,7 +92,7 @@ static void write_filter_pairs(const float *turned, const shape *s, const amp_we
     }
 }
 
-/* rows[f][column] ← filters first + f, columns channel·places onwards; zeros where there are none. */
+/* rows[f][column] ← filter first + f, columns from channel·places on; zeros for missing filters. */
 static void take_rows(const float *masters, const shape *s, size_t first, size_t channel, size_t count,
                       float *rows)
 {
@@ -107,7 +107,7 @@ static void take_rows(const float *masters, const shape *s, size_t first, size_t
     }
 }
 
-/* turned[column][filter], 16 floats a column, to a layout with lines of 16 filters. */
+/* Writes turned[column][filter], 16 floats per column, to a layout with lines of 16 filters. */
 static void write_filters(const float *turned, const shape *s, const amp_weights_target *to, size_t filter,
                           size_t channel, size_t count)
 {
@@ -120,7 +120,7 @@ static void write_filters(const float *turned, const shape *s, const amp_weights
                        l->channel_stride, count);
 }
 
-/* As the function above, to a layout with lines of 16 channels. square: room for 16 x 16 floats. */
+/* The same for a layout with lines of 16 channels. square: scratch for 16 x 16 floats. */
 static void write_channels(const float *turned, const shape *s, const amp_weights_target *to, size_t filter,
                            size_t channel, size_t count, float *square)
 {
@@ -151,7 +151,7 @@ static void write_copy(const float *turned, const shape *s, const amp_weights_ta
     else write_channel_pairs(turned, s, to, filter, channel, count);
 }
 
-/* The padded filters (or channels) of the larger copy; at least `least`. */
+/* The padded number of filters (or channels) of the larger copy; at least `least`. */
 static size_t largest(size_t least, const amp_weights_target *a, const amp_weights_target *b, int channels)
 {
     const amp_weights_target *both[] = { a, b };

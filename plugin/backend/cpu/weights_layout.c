@@ -1,7 +1,7 @@
 /* Reads oneDNN's descriptions of blocked weights; see weights_layout.h. */
 #include "weights_layout.h"
 
-enum { LINE = 16 }; /* filters or channels side by side in the layouts of copies, or a multiple */
+enum { LINE = 16 }; /* adjacent filters or channels in the copies' layouts, or a multiple of them */
 
 typedef struct blocking {
     dnnl_data_type_t type;
@@ -38,7 +38,8 @@ static int read_blocking(amp_const_md md, const dnnl_dim_t **dims, blocking *b)
 }
 #endif
 
-/* Inner blocks `count` long: dimension (0 filters, 1 channels) and size of each, outermost first. */
+/* Whether the inner blocks are these `count`: dimension (0 filters, 1 channels) and size of each, outermost
+ * first. */
 static int has_blocks(const blocking *b, int count, const dnnl_dim_t *indexes, const dnnl_dim_t *sizes)
 {
     if (b->count != count) return 0;
@@ -83,7 +84,7 @@ amp_weights_layout amp_weights_layout_of(amp_const_md md)
     const dnnl_dim_t *dims;
     blocking b;
     if (!read_blocking(md, &dims, &b)) return layout;
-    /* height and width must lie like one dimension */
+    /* height and width must be contiguous, like one dimension */
     if (dims[2] > 1 && dims[3] > 1 && b.strides[2] != b.strides[3] * dims[3]) return layout;
     find_order(&b, &layout);
     layout.padded_filters = (size_t)b.padded[0];

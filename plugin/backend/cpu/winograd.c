@@ -1,5 +1,6 @@
-/* The passes of Winograd convolutions: which tiles and filters are transformed and multiplied when, and by
- * which thread. winograd.h explains the arithmetic and the layouts, rows_winograd.h has the inner loops. */
+/* Runs Winograd convolutions: the order in which tiles and filters are transformed and multiplied, and the
+ * division among threads. winograd.h explains the arithmetic and the layouts, rows_winograd.h has the inner
+ * loops. */
 #include "winograd.h"
 
 #include <math.h>
@@ -11,14 +12,14 @@
 enum {
     PLANES = AMP_WINOGRAD_PLANES, SIDE = AMP_WINOGRAD_SIDE, TILE = AMP_WINOGRAD_TILE,
     LINE = 16, PLACES = 9,
-    APART = 80 /* floats between planes, beside their contents */
+    APART = 80 /* padding between planes, in floats */
 };
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* ---- scratch ---- */
 
-/* V, M and D are such matrices of `tiles` at a time, see winograd.h. */
+/* V, M or D (winograd.h) of `tiles` tiles at a time. */
 typedef struct matrix { float *data; size_t plane, line; } matrix;
 
 static size_t matrix_plane(size_t tiles, size_t channels) { return tiles * channels + APART; }
@@ -30,7 +31,7 @@ static matrix matrix_at(float **next, size_t tiles, size_t channels)
     return m;
 }
 
-/* How many floats of scratch each thread has for itself, and how many all threads share. */
+/* Floats of scratch for each thread, and shared by all threads. */
 static size_t own_floats(const amp_winograd *w)
 {
     size_t panel = w->rows->winograd_panel, sums = PLANES * (LINE * panel + APART);
@@ -59,7 +60,7 @@ size_t amp_winograd_scratch(const amp_winograd *w)
 
 /* ---- tiles ---- */
 
-/* How many tiles are in each of the four kinds of winograd.h's picture. */
+/* How many tiles are of each of the four kinds in winograd.h's picture. */
 typedef struct kinds { size_t count[4]; } kinds;
 
 static kinds count_kinds(const amp_winograd *w)
@@ -70,7 +71,7 @@ static kinds count_kinds(const amp_winograd *w)
                       images * (high - low) * right, images * low * right } };
 }
 
-/* A tile's first row and column of the output, and how many it has. */
+/* A tile's first row and column of the output, and its size. */
 typedef struct place { size_t image; int top, left; amp_cpu_tile_size size; } place;
 
 static place place_of(const amp_winograd *w, size_t tile)
@@ -86,7 +87,7 @@ static place place_of(const amp_winograd *w, size_t tile)
                                                            x == w->tiles_x - 1 ? w->last.columns : TILE } };
 }
 
-/* Which tiles of [first, end) have a plane: [from, from + count) of them. */
+/* The tiles of [first, end) that have a plane: [from, from + count). */
 typedef struct range { size_t from, count; } range;
 
 static range range_of(const amp_winograd *w, size_t plane, size_t first, size_t end)
@@ -101,8 +102,8 @@ static range range_of(const amp_winograd *w, size_t plane, size_t first, size_t 
     return begin < stop ? (range){ begin - first, stop - begin } : (range){ 0, 0 };
 }
 
-/* The addresses of side x side pixels that begin `before` above and left of a tile; `outside` for those
- * beyond the image. channels: of a group. */
+/* The addresses of side x side pixels that begin `before` pixels above and left of a tile; `outside` for
+ * those outside the image. channels: per group. */
 static void find_pixels(const amp_winograd *w, const void *tensor, size_t channels, place p, int before,
                         int side, const void *outside, const void **pixels)
 {
@@ -122,10 +123,10 @@ typedef struct job {
     const amp_winograd *w;
     const amp_winograd_task *task;
     amp_cpu_filters filters;
-    const float *zeros;  /* as many as in or out: a pixel beyond the image, or no bias */
+    const float *zeros;  /* as many as in or out: serve as a pixel outside the image, or as no bias */
 } job;
 
-/* V of the tiles [first, end), which begin at place `at` of the matrix and of large. */
+/* Computes V of the tiles [first, end), and whether they are large, and stores both from position `at` on. */
 static void input_tiles(const job *j, size_t first, size_t end, const matrix *v, size_t at,
                         unsigned char *large)
 {
@@ -142,8 +143,8 @@ static void input_tiles(const job *j, size_t first, size_t end, const matrix *v,
     }
 }
 
-/* M of the block, for `some` channels from `from` on, to y; large: of each tile, and of the filters. nowhere:
- * a pixel beyond the image. */
+/* Writes M of the block, for `some` channels starting at `from`, to y. large: flags of the tiles, and of the
+ * filters. nowhere: a pixel outside the image. */
 static void output_tiles(const job *j, const matrix *m, size_t first, size_t count, size_t from, size_t some,
                          const unsigned char *large, int large_filters, float *nowhere)
 {
@@ -166,7 +167,8 @@ static void output_tiles(const job *j, const matrix *m, size_t first, size_t cou
     }
 }
 
-/* U of the channels [i, i + some_in) of the filters [o, o + some_out), at u; returns whether one is large. */
+/* Writes U of the channels [i, i + some_in) of the filters [o, o + some_out) to u; returns whether one is
+ * large. */
 static int transform_filters(const job *j, size_t i, size_t some_in, size_t o, size_t some_out, float *u,
                              size_t plane)
 {
@@ -178,8 +180,8 @@ static int transform_filters(const job *j, size_t i, size_t some_in, size_t o, s
     return large;
 }
 
-/* M (+)= V·U of the tiles [first, end), `some_out` filters and the channels [i, i + some_in); m holds the
- * first of the filters first. */
+/* M (+)= V·U of the tiles [first, end), `some_out` filters and the channels [i, i + some_in); m begins with
+ * the first of these filters. */
 static void multiply(const amp_winograd *w, const matrix *v, size_t i, size_t some_in, const float *u,
                      size_t u_plane, size_t some_out, const matrix *m, size_t first, size_t end)
 {
@@ -194,7 +196,7 @@ static void multiply(const amp_winograd *w, const matrix *v, size_t i, size_t so
     }
 }
 
-/* All filters are transformed first; then a thread takes one block of tiles after the other. */
+/* Transforms all filters first; then each thread takes blocks of tiles. */
 static void convolve_blocks(const job *j, float *shared, float *own, size_t own_size)
 {
     const amp_winograd *w = j->w;
@@ -220,8 +222,8 @@ static void convolve_blocks(const job *j, float *shared, float *own, size_t own_
     }
 }
 
-/* A block's tiles are transformed first; then a thread takes some filters after others, and transforms them
- * by rectangles. */
+/* Transforms a block's tiles first; then each thread takes groups of filters, and transforms them in
+ * rectangles. */
 static void convolve_rectangles(const job *j, float *shared, float *own, size_t own_size)
 {
     const amp_winograd *w = j->w;
@@ -257,7 +259,8 @@ void amp_winograd_convolve(const amp_winograd *w, const amp_winograd_task *task,
     size_t own_size = own_floats(w), size = amp_dtype_size(w->dtype);
     memset(zeros, 0, (w->in + w->out) * sizeof *zeros);
     for (int t = 0; t < omp_get_max_threads(); t++)
-        memset(own + (size_t)t * own_size, 0, w->out * sizeof *own); /* nowhere is read where y is added to */
+        memset(own + (size_t)t * own_size, 0, w->out * sizeof *own); /* "nowhere" is read when y is added
+                                                                        to */
     for (size_t g = 0; g < w->groups; g++) {
         amp_winograd_task part = *task;
         part.x = (const char *)task->x + g * w->in * size;
@@ -279,11 +282,12 @@ typedef struct gradient_job {
     const amp_winograd *w;
     const void *x, *dy;
     const float *zeros;
-    unsigned char *large; /* of each tile */
+    unsigned char *large; /* per tile */
     float *dw;
 } gradient_job;
 
-/* V and D of the tiles [first, end), which begin at place `at` of the matrices; zeros of large ones. */
+/* Computes V and D of the tiles [first, end), and stores them from position `at` on; zeros for large
+ * tiles. */
 static void factor_tiles(const gradient_job *j, size_t first, size_t end, const matrix *v, const matrix *d,
                          size_t at)
 {
@@ -307,7 +311,7 @@ static void factor_tiles(const gradient_job *j, size_t first, size_t end, const 
     }
 }
 
-/* Adds to dw, by the direct sum, what the tiles with large numbers give. */
+/* Adds the contributions of the tiles with large numbers to dw, by the direct sum. */
 static void add_large_tiles(const gradient_job *j)
 {
     const amp_winograd *w = j->w;
@@ -324,8 +328,8 @@ static void add_large_tiles(const gradient_job *j)
         }
 }
 
-/* Filter panel and channel block of a rectangle, by its number: the channels of four panels after each other,
- * so that these stay in the cache. */
+/* Filter panel and channel block of a rectangle, by its number: the channels of four panels in sequence, so
+ * that the panels stay in the cache. */
 typedef struct rectangle { size_t channel, filter, width; } rectangle;
 
 static size_t rectangles(const amp_winograd *w)
@@ -375,7 +379,7 @@ static void sum_part(const gradient_job *j, size_t part, float *sums, size_t pla
     }
 }
 
-/* Threads take parts of the tiles: for many tiles of few channels, whose sums are small. */
+/* Threads take parts of the tiles: for many tiles with few channels, whose sums are small. */
 static void gradient_by_parts(const gradient_job *j, float *shared, float *own, size_t own_size)
 {
     const amp_winograd *w = j->w;
@@ -390,7 +394,7 @@ static void gradient_by_parts(const gradient_job *j, float *shared, float *own, 
     }
 }
 
-/* Threads take rectangles of filters: for few tiles of many channels. */
+/* Threads take rectangles of filters: for few tiles with many channels. */
 static void gradient_by_rectangles(const gradient_job *j, float *shared, float *own, size_t own_size)
 {
     const amp_winograd *w = j->w;

@@ -1,10 +1,10 @@
 /* Convolutions 3x3 with stride 1 and padding 1 by Winograd's minimal filtering, F(4x4,3x3): a quarter of the
  * multiplications of the direct sum. S. Winograd, "Arithmetic Complexity of Computations" (1980); A. Lavin
- * and S. Gray, "Fast Algorithms for Convolutional Neural Networks" (2015), whose matrices these are, at other
- * points.
+ * and S. Gray, "Fast Algorithms for Convolutional Neural Networks" (2015), which has these matrices, for
+ * other points.
  *
  * An output of 4x4 pixels, a tile, depends on 6x6 pixels of the input; those of the next tile begin four
- * pixels further, and overlap them by two. Beyond the image are zeros.
+ * pixels further, so they overlap by two. Pixels outside the image are 0.
  *
  *        input, 6x6           filter, 3x3                       output, 4x4
  *       d d d d d d
@@ -14,8 +14,9 @@
  *       d d d d d d                                               y y y y
  *       d d d d d d
  *
- * Read the six numbers of a row as values of a polynomial at six points: then the convolution of a row is a
- * product of polynomials, one multiplication a point. With the points 0, a, -a, b, -b, infinity, for a row:
+ * If the six numbers of a row are the values of a polynomial at six points, the convolution of a row is a
+ * product of polynomials, with one multiplication per point. With the points 0, a, -a, b, -b, infinity, for a
+ * row:
  *
  *           a2b2    0   -a2-b2    0     1   0            1/p         1  1  1  1  1  0
  *            0    -ab2   -b2      a     1   0       (1  a  a2)/q     0  a -a  b -b  0
@@ -24,54 +25,54 @@
  *            0     a2b   -a2     -b     1   0       (1 -b  b2)/r
  *            0    a2b2    0    -a2-b2   0   1        0  0  1
  *
- * with a2 = a squared and so on, p = a2b2, q = 2a2(a2 - b2), r = 2b2(b2 - a2), and for a tile, twice, by rows
- * and by columns, with a dot for the product of each number with the one in the same of 36 places ("planes"):
+ * with a2 = a squared and so on, p = a2b2, q = 2a2(a2 - b2), r = 2b2(b2 - a2), and for a tile, applied by
+ * rows and by columns, where a dot is the elementwise product in 36 places ("planes"):
  *
  *      y  = At [ (G g Gt) . (Bt d B) ] A        forward
- *      dx = the same of dy, with g turned by 180 degrees and its channels exchanged: backward by data
+ *      dx = the same of dy, with g rotated by 180 degrees and its channels exchanged: backward by data
  *      dg = Gt [ (Bt d B) . (A dy At) ] G       backward by weights: the transposed, on the same matrices
  *
- * Sums over channels (by weights: over tiles) are made between the brackets, so that each plane is a matrix
- * product: 36 of tiles x channels by channels x filters. Lavin and Gray take the points 1 and 2. 5/8 and 3/2
- * cost as many operations and half the error: of 36 pairs of small fractions they left the least, in fp32,
- * and all of Bt and At is exact in it.
+ * Sums over channels (by weights: over tiles) are made on the bracketed numbers, so that each plane is a
+ * matrix product: 36 of tiles x channels by channels x filters. Lavin and Gray use the points 1 and 2. 5/8
+ * and 3/2 take as many operations and give half the error, the least of 36 pairs of small fractions in fp32,
+ * and all of Bt and At is exact in fp32.
  *
- * Where a side of the image is no multiple of 4, the last tiles are narrow: n = 1, 2 or 3 rows or columns of
- * output are left. Their product of polynomials has a degree so much lower, and its values at the first n + 1
- * points and infinity will do: n + 2 planes in a row instead of 6 (at 13 x 13 three quarters of all products
- * are left). Their B is derived for these points in the same way; each of its rows is also multiplied by the
- * differences of its point to those that are left out, by which G divides. So U is the same for all tiles.
- * Tiles are numbered such that in each plane those that have it follow on each other:
+ * If a side of the image is not a multiple of 4, the last tiles are narrow: they have n = 1, 2 or 3 rows or
+ * columns of output. Their product of polynomials has a lower degree, and its values at the first n + 1
+ * points and infinity are enough: n + 2 planes in a row instead of 6 (at 13 x 13 three quarters of all
+ * products remain). Their B is derived for these points in the same way; each of its rows is also multiplied
+ * by the differences between its point and the points left out, because G divides by them. So U is the same
+ * for all tiles. Tiles are numbered so that in each plane the tiles that have it are consecutive:
  *
- *       1 1 1 2     first the lowest ones of all images (0) if these are narrow, then all others (1), then
- *       1 1 1 2     the rightmost ones (2) if these are narrow, last the corners (3). A plane that low tiles
- *       0 0 0 3     lack is of 1 and 2, one that right tiles lack of 0 and 1, one that both lack of 1 alone.
+ *       1 1 1 2     first the bottom tiles of all images (0) if they are narrow, then all others (1), then
+ *       1 1 1 2     the rightmost ones (2) if they are narrow, then the corners (3). Planes missing in the
+ *       0 0 0 3     bottom tiles have 1 and 2, in the rightmost ones 0 and 1, in both only 1.
  *
- * Tensors are NHWC, as everywhere, in fp32 or in halves: these are widened when a tile is read and rounded
- * when it is written, and all between is fp32. What lies between:
+ * Tensors are NHWC, as everywhere, in fp32 or in halves, which are widened when a tile is read and rounded
+ * when it is written; everything in between is fp32:
  *
  *      V = Bt d B, M = its products, D = A dy At    [plane][channel / 16][tile][16]
  *      U = G g Gt                                   [plane][filter / panel][channel][panel]
- *      g: the masters, where Darknet has them       [filter][channel][3 x 3]
+ *      g: the masters, in Darknet's arrays        [filter][channel][3 x 3]
  *
- * panel is two vectors. The distance between planes is no multiple of a power of two, or all 36 would meet in
- * the same few lines of a cache.
+ * panel is two vectors. The stride between planes is not a multiple of a power of two, because all 36 would
+ * then compete for the same few cache lines.
  *
- * Blocks of tiles are transformed, multiplied and transformed back while they are in the second-level cache;
- * threads take blocks. What is large and reused lies there instead where there are few tiles: then filters
- * are transformed by rectangles, just before their products. Forward and backward by data, an element's sum
- * has the same order whatever the cut; by weights the cut depends on the shape alone. So no result depends on
- * the number of threads.
+ * Blocks of tiles are transformed, multiplied and transformed back while they are in the L2 cache; threads
+ * take blocks. If there are few tiles, the larger reused data is kept there instead: filters are transformed
+ * in rectangles, just before their products. Forward and backward by data, the order of an element's sum does
+ * not depend on the cut; by weights the cut depends only on the shape. So no result depends on the number of
+ * threads.
  *
- * Groups are computed one after the other, each as a convolution of its own, whose channels are a part of a
+ * Groups are computed one after the other, each as a separate convolution whose channels are a part of a
  * pixel.
  *
- * No overflow that the direct sum has not. A number between the transforms is up to 2^12 times as large as
- * the direct sum's largest terms, and so may be inf where that is finite; and an inf or NaN would spread over
- * its tile. So each transform adds up the squares of what it reads. Where the root of that is above
- * AMP_WINOGRAD_LARGE, of a tile or of 16 filters, that tile, or those filters, are computed by the direct
- * sum: slowly, but that is rare. Backward, tiles with an inf or a NaN are left to spread it: the direct sum
- * would have it in the gradient too, so the step is skipped in any case, and soon. */
+ * Overflow happens only where the direct sum overflows too. A number between the transforms is up to 2^12
+ * times as large as the direct sum's largest terms, and may be inf where that sum is finite; and an inf or
+ * NaN would spread over its tile. So each transform adds up the squares of what it reads. If the root of that
+ * exceeds AMP_WINOGRAD_LARGE for a tile or for 16 filters, that tile, or those filters, are computed by the
+ * direct sum: slow, but rare. In backward, tiles with an inf or a NaN may spread it: with the direct sum the
+ * gradient would have it too, so the step is skipped in any case, and soon. */
 #pragma once
 
 #include "rows.h"
@@ -88,30 +89,30 @@ typedef enum amp_winograd_pass { AMP_WINOGRAD_FORWARD, AMP_WINOGRAD_DATA, AMP_WI
 
 /* A pass of a convolution: its shapes, and how it is cut. */
 typedef struct amp_winograd {
-    const amp_cpu_rows *rows;    /* NULL: the pass is the library's */
+    const amp_cpu_rows *rows;    /* NULL: the library computes the pass */
     amp_winograd_pass pass;
     amp_dtype dtype;             /* of the tensors */
     int height, width;           /* of x, and so of y */
-    size_t in, out;              /* channels of a group: of the tensor that is read and of the one that is
-                                    written; by weights of x and of dy */
-    size_t groups;               /* each is a convolution of its own, of channels after each other */
+    size_t in, out;              /* channels per group: of the tensor read and the one written; by weights
+                                    of x and of dy */
+    size_t groups;               /* each group is a separate convolution of consecutive channels */
     int tiles_y, tiles_x;        /* of an image */
-    amp_cpu_tile_size last;      /* pixels of output of its last tile */
-    size_t tiles, block;         /* all; at a time */
-    size_t some_in, some_out;    /* the filters that are transformed at a time */
-    size_t parts;                /* by weights: tiles are in so many parts, each with its own sum; 0: the
-                                    gradient of each block is added to dw */
+    amp_cpu_tile_size last;      /* pixels of output of the image's last tile */
+    size_t tiles, block;         /* in all; at a time */
+    size_t some_in, some_out;    /* filters that are transformed at a time */
+    size_t parts;                /* by weights: tiles are divided into this many parts, each with its own
+                                    sum; 0: the gradient of each block is added to dw */
 } amp_winograd;
 
-/* Decides by rule whether a pass of this convolution is computed so, and how it is cut (winograd_rule.c).
- * compute: what the library would compute it in. */
+/* Decides by rule whether a pass of this convolution uses Winograd, and how it is cut (winograd_rule.c).
+ * compute: the dtype in which the library would compute it. */
 amp_winograd amp_winograd_make(const amp_conv_desc *, amp_winograd_pass, amp_dtype compute);
 
-/* Bytes of scratch for as many threads as OpenMP would use now; 0 where rows is NULL. */
+/* Scratch bytes for the number of threads that OpenMP would use now; 0 if rows is NULL. */
 size_t amp_winograd_scratch(const amp_winograd *);
 
-/* Forward, or backward by data. filters: OIHW. y (+)= leaky(sums + bias): bias may be NULL; accumulate
- * without bias and leaky only. */
+/* Forward, or backward by data. filters: OIHW. y (+)= leaky(sums + bias): bias may be NULL; accumulate only
+ * without bias and leaky. */
 typedef struct amp_winograd_task {
     const void *x;
     const float *filters, *bias;

@@ -1,11 +1,12 @@
-/* Which passes of which convolutions are computed by Winograd's minimal filtering, and how these are cut: a
- * rule of shapes, dtype and instruction set. Nothing is timed when a program runs, so the same .cfg gives the
- * same bytes on the same kind of processor.
+/* Decides which passes of which convolutions use Winograd's minimal filtering, and how they are cut, by a
+ * rule of shapes, dtype and instruction set. Nothing is timed at run time, so the same .cfg gives the same
+ * bytes on the same kind of processor.
  *
- * It stands on these measurements: times as fast as oneDNN 2.6.3's direct convolution as onednn_conv.c runs
- * it; processor time of one thread, lower quartiles of alternating runs, AMD EPYC of 2023 (Zen 4, 1 MB of
- * second-level cache a core); docs/results/winograd.md has more of them. A tile is 4 x 4 pixels.
- * "AVX512_BF16": against convolutions in bf16, which these processors compute twice as fast as fp32.
+ * It is based on these speed-ups over oneDNN 2.6.3's direct convolution, as onednn_conv.c runs it; CPU time
+ * of one thread, lower quartiles of alternating runs, AMD EPYC of 2023 (Zen 4, 1 MB of L2 cache per core);
+ * docs/results/winograd.md has more of them, winograd-2026-11-25.md those of a Zen 5, before
+ * narrow tiles. A tile is 4 x 4 pixels. "AVX512_BF16": compared with convolutions in bf16, which these
+ * processors compute twice as fast as fp32.
  *
  *                               AVX2, fp32            AVX-512, fp32         AVX512_BF16, bf16
  *                    tiles  forward data weights  forward data weights  forward data weights
@@ -22,13 +23,13 @@
  *   512->1024            32    2.70  1.68  3.50      2.07  1.87  2.59      1.09  1.06  1.50
  *   512->1024            16    2.16  1.79  2.63      1.76  1.59  2.43       .88   .95  1.52
  *
- * When the last tiles were as wide as all others and nothing was fetched ahead, 512->1024 with AVX-512 showed
- * .87, 1.22, 2.30 at 16 tiles on a Zen 5, whose AVX-512 is twice as wide, and in bf16 .61, .95, 1.39 at 32
- * and .78, 1.19, 1.42 at 64; on an Intel Xeon (Sapphire Rapids, without its AMX) with AVX2 1.1, .9, .9 at 16,
- * against the library's fastest layout. With AMX bf16 takes a quarter to a half of Winograd's time. Intel's
- * bf16 without AMX is never computed in (onednn_halves.c), so there halves are fp32's case.
+ * Before narrow tiles and prefetching, 512->1024 with AVX-512 had .87, 1.22, 2.30 at 16 tiles on a Zen 5,
+ * whose AVX-512 is twice as wide, and in bf16 .61, .95, 1.39 at 32 and .78, 1.19, 1.42 at 64; on an Intel
+ * Xeon (Sapphire Rapids, without its AMX) with AVX2 1.1, .9, .9 at 16, against the library's fastest layout.
+ * With AMX, bf16 takes a quarter to a half of Winograd's time. bf16 is never used for arithmetic on Intel
+ * without AMX (onednn_halves.c), so halves are the same as fp32 there.
  *
- * In groups, batch 4, of so many channels each:
+ * In groups, batch 4, with this many channels each:
  *
  *                               AVX2, fp32            AVX-512, fp32         AVX512_BF16, bf16
  *                    tiles  forward data weights  forward data weights  forward data weights
@@ -46,8 +47,8 @@ enum { LINE = 16 };
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* What the inner loops and the formulas ask for. Where the image has one row or column, six of the nine
- * weights meet padding alone: their gradient, 0, would be lost in the rounding of the others'. */
+/* Whether the inner loops and the formulas apply. If the image has one row or column, six of the nine weights
+ * only multiply padding: their gradient, 0, would get lost in the rounding of the others'. */
 static int applies(const amp_conv_desc *d, const amp_cpu_rows *rows)
 {
     return rows->winograd_panel && !d->direct && !d->transposed && d->size_h == 3 && d->size_w == 3
@@ -61,7 +62,7 @@ static int is_wanted(const amp_conv_desc *d, amp_winograd_pass pass)
         : pass == AMP_WINOGRAD_DATA ? amp_conv_wants_backward_data(d) : d->training;
 }
 
-/* compute: what the library would compute it in. */
+/* compute: the dtype in which the library would compute it. */
 static int pays(const amp_winograd *w, amp_dtype compute)
 {
     if (compute == AMP_FP32) return w->tiles >= 16;
@@ -69,24 +70,23 @@ static int pays(const amp_winograd *w, amp_dtype compute)
                                      : w->tiles >= 48 && w->in * w->out >= 512);
 }
 
-/* Of tiles of so many channels: 20 MB. */
+/* The most tiles with this many channels: 20 MB. */
 static size_t largest_block(size_t channels)
 {
     size_t tiles = ((size_t)1 << 17) / channels;
     return tiles < 28 ? 28 : least(tiles, 196);
 }
 
-/* At most 28 tiles, in blocks as equal as can be; where these are few, in an even number of them, so that
- * two threads have as much to do. */
+/* At most 28 tiles, in blocks of nearly equal size; if there are few, an even number of blocks, so that two
+ * threads have equal work. */
 static size_t even_blocks(size_t tiles)
 {
     size_t blocks = 2 * ((tiles + 55) / 56);
     return (tiles + blocks - 1) / blocks;
 }
 
-/* V, M and the filters in use leave room in a second-level cache for what is read and written. Where filters
- * are many or tiles few, transforming the filters takes more memory, and more time, than transforming the
- * tiles. */
+/* V, M and the filters in use leave space in the L2 cache for what is read and written. With many filters or
+ * few tiles, transforming the filters takes more memory, and more time, than transforming the tiles. */
 static void cut_convolution(amp_winograd *w)
 {
     int many_filters = w->in * w->out > 65536 || w->tiles <= 64;
@@ -99,7 +99,7 @@ static void cut_gradient(amp_winograd *w)
 {
     size_t filters = w->in * w->out;
     if (filters <= 4096 && w->tiles >= 256) {
-        w->parts = least(16, w->tiles / 256 * 2); /* even, as blocks are */
+        w->parts = least(16, w->tiles / 256 * 2); /* even, like blocks */
         w->block = 28;
     }
     else w->block = least(w->tiles, filters > 65536 ? largest_block(w->in + w->out) : 98);

@@ -1,8 +1,8 @@
-/* Yolo's loss, one row of cells at a time: the row is widened to fp32, its delta is computed there, and
+/* Yolo's loss, one row of cells at a time: the row is widened to fp32, its delta is computed there and
  * rounded into dx.
  *
- * Few boxes have a label: of all others only the first five numbers are computed, not the classes. Each row
- * has sums of its own, which are added in order, so that the number of threads changes no bit. */
+ * Few boxes have a label: for the others only the first five numbers are computed, not the classes. Each row
+ * has its own sums, which are added in order, so that the number of threads does not change the bits. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "blocks.h"
 #include "kernels.h"
 
-/* One call's arguments and what is found before the rows: own boxes and how many labels, for each image. */
+/* One call's arguments, and what is found before the rows: own boxes and number of labels, per image. */
 typedef struct head {
     const amp_cpu_rows *rows;
     const amp_yolo_desc *d;
@@ -44,7 +44,7 @@ static amp_yolo_labels labels_of(const head *g, int image)
 
 /* ---- one box ---- */
 
-/* A box's squashed number of class c, 0 of class -1. */
+/* A box's squashed number of class c; 0 for class -1. */
 static float class_number(const amp_yolo_desc *d, const float *x, int c)
 {
     return c < 0 ? 0 : amp_yolo_squash(d, x[AMP_YOLO_BOX + c], AMP_YOLO_BOX + c);
@@ -56,7 +56,7 @@ static int is_sure(const amp_yolo_desc *d, const float *x)
     return 0;
 }
 
-/* Box `box` of an image, whose numbers are at x: its delta, which is zeros so far, and what it adds to the
+/* Box `box` of an image, whose numbers are at x: its delta (zeros on entry), and its contribution to the
  * sums. */
 static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, int w, int h, int box, const float *x,
                     float *delta, amp_yolo_result *sums)
@@ -98,7 +98,7 @@ static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, int w, int h, int
 
 /* ---- one row ---- */
 
-/* delta, times the loss scale, to dx; `wide` is scratch. */
+/* Adds delta, times the loss scale, to dx; `wide` is scratch. */
 static void put_row(const head *g, size_t first, size_t count, float *delta, float *wide)
 {
     void *dx = amp_cpu_into(g->dx, first);
@@ -110,7 +110,7 @@ static void put_row(const head *g, size_t first, size_t count, float *delta, flo
     g->rows->narrow(g->dx->dtype, delta, dx, count, 0);
 }
 
-/* The loss of row r, counted over the rows of all images. scratch: room for twice the floats of a row. */
+/* The loss of row r, counted over the rows of all images. scratch: twice the floats of a row. */
 static void one_row(const head *g, size_t r, float *scratch, amp_yolo_result *sums)
 {
     amp_shape s = g->x->shape;
@@ -132,7 +132,7 @@ static void one_row(const head *g, size_t r, float *scratch, amp_yolo_result *su
 
 static void add(amp_yolo_result *sum, const amp_yolo_result *one)
 {
-    enum { SUMS = sizeof *sum / sizeof(double) }; /* it holds nothing else */
+    enum { SUMS = sizeof *sum / sizeof(double) }; /* it has no other members */
     double a[SUMS], b[SUMS];
     memcpy(a, sum, sizeof a);
     memcpy(b, one, sizeof b);

@@ -1,14 +1,13 @@
-/* Processes that mpirun has started, as ranks: see comm.h.
+/* Processes started by mpirun, as ranks: see comm.h.
  *
- * The main thread gathers and broadcasts. Sums are made by a thread of their own, one after the other, with
- * calls that wait, over a communicator of their own: so they move on while the main thread computes. (MPI
- * libraries move nothing unless a call of theirs is under way, so that MPI_Iallreduce would overlap with
- * nothing.)
+ * The main thread gathers and broadcasts. A second thread makes the sums, one after the other, with blocking
+ * calls on its own communicator: so they progress while the main thread computes. (MPI libraries progress
+ * only inside their own calls, so MPI_Iallreduce would overlap with nothing.)
  *
- * A sum is made in two exchanges. Of N ranks each gets its N-th part of the floats from all others and
- * adds them up in fp32, in the order of ranks; then all get the parts. What travels is as much as for the
- * best MPI_Allreduce, but every element's sum is ((r0 + r1) + r2) + ... whatever the library, its version and
- * the number of floats in a call, and what travels in 16 bits is rounded twice in all. */
+ * A sum takes two exchanges. Each of N ranks gets its N-th part of the floats from all others and adds them
+ * up in fp32, in rank order; then all ranks get the parts. This sends as much data as the best MPI_Allreduce,
+ * but every element's sum is ((r0 + r1) + r2) + ... whatever the library, its version and the number of
+ * floats per call, and values sent in 16 bits are rounded only twice. */
 #include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -24,42 +23,42 @@
 
 const int amp_comm_is_here = 1;
 
-/* Threads as the watchdog knows them. */
+/* The threads, as the watchdog numbers them. */
 enum { MAIN, SUMS };
 
 enum {
-    CHUNK = 1 << 18,    /* floats that are summed at a time: what arrives of them stays in a cache */
-    ABORT_SECONDS = 10  /* until a process ends itself where the launcher does not */
+    CHUNK = 1 << 18,    /* floats summed at a time, so that what arrives stays in a cache */
+    ABORT_SECONDS = 10  /* until a process ends itself if the launcher does not */
 };
 
 typedef struct sum {
     float *values;
     size_t count;
     amp_dtype wire;
-    int limits; /* how many time limits it may take */
+    int limits; /* the number of time limits it may take */
     char phase[AMP_PHASE];
 } sum;
 
 typedef struct mpi_comm {
     amp_comm comm;
     char library[64];
-    MPI_Comm calls, sums, machine; /* of ours alone; machine: the ranks on this one */
-    int is_part;            /* made by part; MPI goes on without it */
+    MPI_Comm calls, sums, machine; /* private communicators; machine: the ranks on this machine */
+    int is_part;            /* made by part; MPI stays in use without it */
     amp_watchdog *watchdog;
-    MPI_Win window;         /* ... of those on this machine, which share: */
+    MPI_Win window;         /* of the ranks on this machine, which share: */
     atomic_int *printed_error; /* 1: one of them has printed why the program ends. NULL: nothing is shared */
 
     pthread_t thread;       /* makes the sums */
-    pthread_mutex_t lock;   /* of all that follows */
+    pthread_mutex_t lock;   /* guards all that follows */
     pthread_cond_t begun, made;
     int stopping;
     sum *queue;
-    size_t queued, next, room; /* begun since the last sum_end; made; room of queue */
+    size_t queued, next, room; /* started since the last sum_end; done; allocated entries of queue */
     amp_status status;      /* of the sums since the last sum_end; the first failure counts */
     amp_error error;
 
-    /* Of the thread that makes the sums: what is sent in 16 bits, what arrives, and for MPI_Alltoallv and
-     * MPI_Allgatherv how many elements of each rank, and where. */
+    /* For the thread that makes the sums: what is sent in 16 bits, what arrives, and, for MPI_Alltoallv and
+     * MPI_Allgatherv, each rank's count and offset. */
     amp_half_bits *halves;
     void *arrived;
     int *counts, *offsets, *my_counts, *my_offsets;
@@ -177,7 +176,7 @@ static amp_status sum_end(amp_comm *comm, amp_error *error)
 static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *all, amp_error *error)
 {
     mpi_comm *mpi = (mpi_comm *)comm;
-    if (bytes > INT_MAX) /* which MPI counts in; it is the same on all ranks */
+    if (bytes > INT_MAX) /* MPI counts in int; bytes is the same on all ranks */
         return amp_fail(error, AMP_COMM_FAILED, "ranks: %s: %zu bytes of a rank are more than MPI sends in a "
                         "call; use more ranks, or one", comm->phase, bytes);
     amp_watchdog_begin(mpi->watchdog, MAIN, amp_comm_limits(comm), comm->phase);
@@ -207,7 +206,7 @@ static int prints_error(amp_comm *comm)
     return !mpi->printed_error || !atomic_exchange(mpi->printed_error, 1);
 }
 
-/* Where the launcher cannot be reached, as over a link that is cut, the alarm ends this process. */
+/* If the launcher cannot be reached, as over a broken link, the alarm ends this process. */
 static void end_all(amp_comm *comm, int status)
 {
     (void)comm;
@@ -229,7 +228,7 @@ static void destroy(amp_comm *comm)
 {
     mpi_comm *mpi = (mpi_comm *)comm;
     amp_watchdog_begin(mpi->watchdog, MAIN, AMP_LIMITS_ALONE, comm->phase);
-    MPI_Barrier(mpi->calls); /* a launcher may kill what still runs once a rank has ended with a status */
+    MPI_Barrier(mpi->calls); /* a launcher may kill running ranks once one has exited with a status */
     stop_summing(mpi);
     if (mpi->printed_error) MPI_Win_free(&mpi->window);
     MPI_Comm_free(&mpi->machine);
@@ -304,7 +303,7 @@ static void set_communicators(mpi_comm *mpi, MPI_Comm ranks)
 
 static amp_status part(amp_comm *, int size, amp_comm **out, amp_error *);
 
-/* A comm that has no ranks yet. */
+/* A comm without ranks yet. */
 static amp_status create(double seconds, void (*lost)(const char *line), mpi_comm **out, amp_error *error)
 {
     mpi_comm *mpi = *out = amp_allocated(calloc(1, sizeof *mpi));
@@ -315,7 +314,7 @@ static amp_status create(double seconds, void (*lost)(const char *line), mpi_com
     return amp_watchdog_start(seconds, amp_comm_report_timeout, mpi, &mpi->watchdog, error);
 }
 
-/* MPI_Barrier would poll, and take processor time from the ranks that measure meanwhile. */
+/* MPI_Barrier would poll, and take CPU time from ranks that are still measuring. */
 static amp_status sleep_until_all_are_here(mpi_comm *mpi, amp_error *error)
 {
     const struct timespec pause = { .tv_nsec = 1000000 };
@@ -350,10 +349,11 @@ static amp_status part(amp_comm *comm, int size, amp_comm **out, amp_error *erro
 static void set_up_library(void)
 {
     char bytes[32];
-    /* Threads that wait for others leave the processor to those that compute. */
+    /* Waiting threads yield the CPU to those that compute. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    /* Over TCP it asks the receiver before it sends what is longer than this, with its own header. Question
-     * and answer queue behind what travels already, so that the two directions of a link take turns. */
+    /* Over TCP, Open MPI asks the receiver before it sends a message longer than this, its own header
+     * included. Question and answer queue behind data already being sent, so the two directions of a link
+     * would alternate. */
     snprintf(bytes, sizeof bytes, "%zu", CHUNK / 2 * sizeof(float) + 4096);
     setenv("OMPI_MCA_btl_tcp_eager_limit", bytes, 0);
 }
@@ -367,14 +367,14 @@ amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_err
     *out = NULL;
     amp_status limited = amp_comm_time_limit(&seconds, &of_limit);
     AMP_TRY(create(seconds, lost, &mpi, error));
-    mpi->comm.rank = amp_comm_launched_rank(); /* for a message */
+    mpi->comm.rank = amp_comm_launched_rank(); /* for messages */
     amp_watchdog_begin(mpi->watchdog, MAIN, 1, "joining, which a rank that was given another command, or a "
                        "program without MPI, does not do");
     set_up_library();
     MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &granted);
     set_communicators(mpi, MPI_COMM_WORLD);
     amp_watchdog_end(mpi->watchdog, MAIN);
-    *out = &mpi->comm; /* from here on one rank prints what is wrong */
+    *out = &mpi->comm; /* from here on only one rank per machine prints what is wrong */
     if (granted < MPI_THREAD_MULTIPLE)
         return amp_fail(error, AMP_UNSUPPORTED, "ranks: %s was built without MPI_THREAD_MULTIPLE, which sums "
                         "take that overlap with backward; build with an MPI that has it", mpi->library);

@@ -1,19 +1,19 @@
 /* See nccl.h.
  *
- * A sum is queued on a stream of NCCL's own, which first waits for an event on the backend's: so it waits for
- * the gradients that it adds, and backward goes on beside it. At sum_end the backend's stream waits for an
- * event behind the last sum.
+ * A sum is queued on a separate stream, which first waits for an event on the backend's stream: so it
+ * waits for the gradients that it adds, while backward continues. At sum_end the backend's stream waits
+ * for an event after the last sum.
  *
- * GPUs of one program share its driver: a call that takes or gives back memory, or loads code, may wait for
- * all of them, and block the other ranks' threads meanwhile. If one GPU then waits in a sum that another's
- * thread has not queued yet, all wait for ever. So threads wait for each other before a step's first sum,
- * after each has prepared its own. There they gather whether each may allocate memory later in this step (it
- * is not settled); if one may, all wait for each other before each sum, and for the sum.
+ * GPUs of one program share its driver: a call that allocates or frees memory, or loads code, may wait for
+ * all of them and block the other ranks' threads meanwhile. If one GPU then waits in a sum that another
+ * rank's thread has not queued yet, there is a deadlock. So threads wait for each other before a step's
+ * first sum, after each has prepared its own. They also gather whether any of them may allocate memory
+ * later in this step (it is not settled); if so, all wait for each other before each sum, and for the sum.
  *
- * Where another rank is gone, NCCL's kernels wait for ever, and the CPU with them as soon as it downloads
- * something that was queued behind the sums. The engine does so between sum_end and the next call between the
- * CPUs; so a watchdog runs from the one to the other. Errors that NCCL itself has noticed (a connection that
- * broke) are looked up at both. */
+ * If another rank is gone, NCCL's kernels never end, and the CPU hangs as soon as it downloads something
+ * that was queued after the sums. The engine does so between sum_end and the next call between the CPUs,
+ * so a watchdog covers that time. Both also check for errors that NCCL itself has noticed (a broken
+ * connection). */
 #include <dlfcn.h>
 #include <string.h>
 
@@ -26,12 +26,14 @@ typedef struct nccl_comm {
     amp_comm comm, *cpu;
     amp_nccl_calls call;
     char name[160];
-    ncclComm_t ranks;       /* NULL before the start and behind the end */
+    ncclComm_t ranks;       /* NULL before it starts and after it ends */
     cudaStream_t backend, sums;
-    cudaEvent_t written, summed; /* on the backend's stream: what is to be summed; on sums: the last sum */
+    cudaEvent_t written, summed; /* events: on the backend's stream, data to be summed is written; on
+                                    `sums`, the last sum is done */
     amp_watchdog *watchdog;
-    int met;                /* threads of one program have waited for each other since cpu was last called; */
-    int one_by_one;         /* one was not settled then: each sum is waited for */
+    int met;                /* threads of one program have waited for each other since the last call to
+                               cpu; */
+    int one_by_one;         /* and one was not settled: wait for each sum */
 } nccl_comm;
 
 /* ---- errors ---- */
@@ -48,7 +50,7 @@ static amp_status fail(const nccl_comm *nccl, ncclResult_t result, const char *c
         if (result_ != ncclSuccess) return fail(nccl, result_, "nccl" #name, error); \
     } while (0)
 
-/* Whether NCCL has noticed an error in the sums under way. */
+/* Whether NCCL has noticed an error in the current sums. */
 static amp_status check_sums(const nccl_comm *nccl, amp_error *error)
 {
     ncclResult_t of_sums = ncclSuccess;
@@ -75,9 +77,9 @@ static void begin_watch(const nccl_comm *nccl)
     amp_watchdog_begin(nccl->watchdog, 0, amp_comm_limits(nccl->cpu), nccl->comm.phase);
 }
 
-/* ---- the calls for the program's memory ---- */
+/* ---- calls on CPU memory ---- */
 
-/* The comm that makes the call; NULL where sums have failed. */
+/* The comm for these calls; NULL if sums have failed. */
 static amp_comm *cpu_of(amp_comm *comm, amp_error *error)
 {
     nccl_comm *nccl = (nccl_comm *)comm;
@@ -101,7 +103,7 @@ static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root
 
 /* ---- sums ---- */
 
-/* Waits until all ranks' threads are here. */
+/* Waits until all ranks' threads have arrived. */
 static amp_status agree_to_sum(nccl_comm *nccl, amp_error *error)
 {
     char mine = !nccl->comm.settled, all[nccl->comm.size];
@@ -122,7 +124,7 @@ static amp_status wait_for_sum(const nccl_comm *nccl, amp_error *error)
 static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, amp_error *error)
 {
     nccl_comm *nccl = (nccl_comm *)comm;
-    if (wire != AMP_FP32) /* NCCL would round at each hop of its ring, and comm.h promises sums in fp32 */
+    if (wire != AMP_FP32) /* NCCL would round at each hop of its ring, but comm.h promises sums in fp32 */
         return amp_fail(error, AMP_UNSUPPORTED, "amp: [amp] wire=%s: between GPUs gradients travel in fp32 "
                         "only; leave wire= out", amp_dtype_name(wire));
     if (comm->one_program && (!nccl->met || nccl->one_by_one)) AMP_TRY(agree_to_sum(nccl, error));
@@ -138,7 +140,7 @@ static amp_status sum_end(amp_comm *comm, amp_error *error)
     AMP_CUDA_TRY(cudaEventRecord(nccl->summed, nccl->sums));
     AMP_CUDA_TRY(cudaStreamWaitEvent(nccl->backend, nccl->summed, 0));
     begin_watch(nccl);
-    nccl->cpu->has_summed = 1; /* its own calls need wait no longer than these either */
+    nccl->cpu->has_summed = 1; /* so its own calls now have the short time limit too */
     return check_sums(nccl, error);
 }
 
@@ -150,8 +152,8 @@ static int prints_error(amp_comm *comm)
     return !cpu->prints_error || cpu->prints_error(cpu);
 }
 
-/* The CPU's comm comes first: if it ends the processes, NCCL need not be called, which could wait for its
- * GPU. */
+/* The CPU's comm comes first: if it ends the processes, NCCL, which could wait for its GPU, need not be
+ * called. */
 static void end_all(amp_comm *comm, int status)
 {
     nccl_comm *nccl = (nccl_comm *)comm;
@@ -160,9 +162,9 @@ static void end_all(amp_comm *comm, int status)
     nccl->ranks = NULL;
 }
 
-/* Frees all but the CPU's comm; members that were not made yet are NULL. If CUDA was shut down before, at
- * the program's exit, there is nothing to free in NCCL. The library stays loaded, since it has threads of its
- * own. */
+/* Frees everything except the CPU's comm; members that do not exist yet are NULL. If CUDA was already shut
+ * down, at the program's exit, there is nothing to free in NCCL. The library stays loaded, since it has its
+ * own threads. */
 static void release(nccl_comm *nccl)
 {
     amp_watchdog_stop(nccl->watchdog);
@@ -205,8 +207,8 @@ static amp_status find_library(nccl_comm *nccl, amp_error *error)
     return AMP_OK;
 }
 
-/* Where the same bits are promised, NCCL must neither choose its algorithm by measuring nor let network
- * switches add, whose order is not fixed. */
+/* For reproducible bits, NCCL must not choose its algorithm by measurement, and network switches must not do
+ * the sums, because their order is not fixed. */
 static void pin_order(const amp_cuda_backend *cuda)
 {
     if (!cuda->settings.deterministic) return;

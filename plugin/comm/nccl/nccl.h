@@ -1,11 +1,11 @@
-/* GPUs as ranks: sums of device memory by NCCL, all else by the ranks' comm for the program's memory. */
+/* GPUs as ranks: NCCL sums device memory; the ranks' comm for CPU memory does everything else. */
 #pragma once
 
 #include "../../backend/backend.h"
 #include "../comm.h"
 
-/* Collective. cpu: the comm of all ranks, each with a GPU of its own; *out takes it over, and destroys it.
- * cuda: the backend of amp_cuda_backend_create whose memory is summed. A sum sees what was queued on it
- * before sum_begin, and what is queued on it after sum_end sees the sums; the CPU waits for neither. It may
- * be destroyed first. On failure cpu remains the caller's. */
+/* Collective. cpu: the comm of all ranks, each with its own GPU; *out takes ownership of it. cuda: the
+ * backend (from amp_cuda_backend_create) whose memory is summed; it may be destroyed before *out. A sum sees
+ * what was queued on it before sum_begin, and what is queued after sum_end sees the sums; the CPU does not
+ * wait. On failure cpu remains the caller's. */
 amp_status amp_comm_nccl(amp_comm *cpu, amp_backend *cuda, amp_comm **out, amp_error *);

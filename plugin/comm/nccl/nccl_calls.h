@@ -1,8 +1,8 @@
-/* The functions of NCCL that are called here, found in its library when the program runs: a build takes
- * nothing of NCCL's, and a program that trains on one GPU does not load it.
+/* The NCCL functions used here, looked up in its library at run time: building needs nothing from NCCL, and a
+ * program that trains on one GPU does not load it.
  *
- * The types are those of NCCL's documentation, as every release since 2.10 has them. A test compiles this
- * file with AMP_NCCL_HEADER, and so compares it with a real nccl.h. */
+ * The types follow NCCL's documentation, for every release since 2.10. A test compiles this file with
+ * AMP_NCCL_HEADER to compare it with a real nccl.h. */
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,7 +17,7 @@ typedef enum { ncclSum = 0 } ncclRedOp_t;
 typedef enum { ncclFloat32 = 7 } ncclDataType_t;
 #endif
 
-/* CALL(result, name, arguments) for each. */
+/* CALL(result, name, arguments) for each function. */
 #define AMP_NCCL_CALLS(CALL) \
     CALL(ncclResult_t, GetVersion, (int *)) \
     CALL(ncclResult_t, GetUniqueId, (ncclUniqueId *)) \

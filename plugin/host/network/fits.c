@@ -12,18 +12,18 @@
 /* A network that is about to be trained. */
 typedef struct asked {
     struct network *net;
-    const amp_plan *plan;  /* its engine's, or `outline`, which is this file's */
+    const amp_plan *plan;  /* the engine's own, or `outline`, which this file owns */
     amp_plan *outline;
     amp_view view;
     amp_dtype dtype;
-    int steps, images;     /* time steps of an image; images of a step */
-    size_t pictures;       /* bytes of the images that are being decoded at a time */
-    size_t there;          /* what the training may take in all; 0: not known */
+    int steps, images;     /* time steps per image; images per step */
+    size_t pictures;       /* bytes of the images that are being decoded at the same time */
+    size_t there;          /* the most memory that the training may take; 0: unknown */
     const char *what;      /* the kind of memory, for messages: "RAM" */
 } asked;
 
-/* Finds a->plan: the engine's own, which the training then runs, or an outline. Always an outline on a GPU,
- * where the backend times kernels while it makes a plan, which takes memory itself. */
+/* Finds a->plan: the engine's own, which the training then runs, or an outline. On a GPU always an outline:
+ * building a plan there times kernels, which takes memory itself. */
 static amp_status plan_of(asked *a, int roughly, amp_error *error)
 {
     if (!roughly && !a->view.on_gpu) return amp_fork_training_plan(a->net, &a->plan, error);
@@ -32,7 +32,7 @@ static amp_status plan_of(asked *a, int roughly, amp_error *error)
     return AMP_OK;
 }
 
-/* What a training needs with passes of `batch` and steps of `images` images, of which each rank loads its
+/* The needs of a training with passes of `batch` and steps of `images` images, of which each rank loads its
  * part. */
 static amp_status needs_at(const asked *a, int batch, int images, amp_needs *needs, amp_error *error)
 {
@@ -41,21 +41,21 @@ static amp_status needs_at(const asked *a, int batch, int images, amp_needs *nee
     return AMP_OK;
 }
 
-/* What is free on a machine is divided by its ranks, all of which need the same: they look while none has
- * begun to take more than the others. */
+/* A machine's free memory is divided among its ranks, which all need the same. So they must look before any
+ * rank allocates more than the others. */
 static void wait_for_others(void)
 {
     amp_error none;
     amp_exchange_outcome(AMP_OK, "asking whether the training fits into memory", &none);
 }
 
-/* Whether this program has planned a training before: then the library has made what it makes. */
+/* Whether this program has planned a training before: then the library has allocated its own memory. */
 static int has_planned;
 
-/* Finds what the training may take in all: what is free, and what the program already has of that which
- * `needs` counts. Of RAM that is what it has resident. Of an address space or a GPU it is calculated: the
- * parameters and the input of a pass and, once there has been a plan, the program with what the backend's
- * library has made. Gradients count as there already, although the first plan takes them. */
+/* Finds the most that the training may take: the free memory plus the part of `needs` that the program
+ * already holds. For RAM that part is the resident memory. For an address space or a GPU it is calculated:
+ * the parameters, the input of a pass and, once there was a plan, the program with the memory of the
+ * backend's library. Gradients count as allocated, although the first plan allocates them. */
 static void find_memory(asked *a, int roughly, const amp_needs *needs)
 {
     wait_for_others();
@@ -86,14 +86,15 @@ static void forget(asked *a)
     if (a->outline) amp_plan_free(a->outline, amp_engine_backend(amp_fork_state(a->net)->engine));
 }
 
-/* How many of `there` bytes all else leaves to the activations, counted at the network's present input. */
+/* The part of `there` bytes that everything else leaves for activations, for the network's current input
+ * size. */
 static size_t arena_budget(const amp_needs *needs, size_t there)
 {
     size_t beside = amp_needs_sum(needs) - needs->pass.arena;
     return there > beside ? (size_t)((double)(there - beside) / needs->area) : 0;
 }
 
-/* Names the fewest subdivisions with which it fits. */
+/* Fails, and names the fewest subdivisions with which it fits. */
 static amp_status fail_too_little(const asked *a, const amp_needs *needs, amp_error *error)
 {
     char fits[160] = "no number of subdivisions is enough: use a smaller width and height or batch, "
@@ -115,8 +116,8 @@ static amp_status fail_too_little(const asked *a, const amp_needs *needs, amp_er
 /* ---- what is left ---- */
 
 /* RAM for decoded images (cache=ram): what the training leaves of nine tenths of this rank's part. On a GPU a
- * training takes little more RAM than it has by now, but for the images of two batches and those that are
- * being decoded. */
+ * training takes little more RAM than it has now, except for the images of two batches and those being
+ * decoded. */
 static size_t left_of_ram(const asked *a, const amp_needs *needs)
 {
     size_t there = a->there, takes = amp_needs_sum(needs);
@@ -149,14 +150,14 @@ amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *erro
     return status;
 }
 
-/* What checkpoint=auto may give to the activations at the network's size: of `memory`, or of what there is if
- * that is 0, what all else leaves. */
+/* What checkpoint=auto may give the activations at the network's size: what everything else leaves of
+ * `memory`, or, if that is 0, of the available memory. */
 static amp_status find_budget(struct network *net, size_t memory, size_t *budget, amp_error *error)
 {
     asked a;
     amp_needs needs;
-    /* Where a network is perhaps only predicted with, no plan of a training is made: it would take gradients,
-     * and nothing would be folded any more (amp_engine_trains). */
+    /* A network that may only predict gets no training plan: that would allocate gradients, and prevent
+     * folding from then on (amp_engine_trains). */
     amp_status status = ask(net, !amp_checks_training(), &a, &needs, error);
     if (status == AMP_OK) *budget = arena_budget(&needs, memory ? memory : a.there);
     forget(&a);
@@ -164,7 +165,7 @@ static amp_status find_budget(struct network *net, size_t memory, size_t *budget
     return status;
 }
 
-/* What a number of segments asks for; off, and what AUTO begins with, is 0. */
+/* The settings for checkpoint=N (N segments); for off nothing is on, and auto sets the rest itself. */
 static amp_recompute_settings settings_of(const amp_config *config)
 {
     int segments = config->checkpoint > 0 ? config->checkpoint : 0;
@@ -185,12 +186,13 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
 
 /* ---- -fit ---- */
 
-/* What a pass costs besides its images, in operations for each weight: reading it for forward and backward
- * and adding to its gradient take the time of about so many. Measured on a CPU: yolov3-tiny, 416, bf16, takes
- * 5 % longer for 16 images in 16 passes than in one, which is 120. */
+/* The fixed cost of a pass, in operations per weight: reading it for forward and backward, and adding to its
+ * gradient, takes the time of about this many operations. Measured on a CPU: yolov3-tiny, 416, bf16, takes 5
+ * % longer for 16 images in 16 passes than in one pass, which is 120. */
 static const double pass_cost = 150;
 
-/* A step's operations: forward, twice as many backward, what backward repeats, and what passes cost. */
+/* A step's operations: forward, twice as many for backward, what backward repeats, and the fixed cost of
+ * passes. */
 static double cost_of(const asked *a, int subdivisions, double again)
 {
     const amp_parameters *all = amp_engine_parameters(amp_fork_state(a->net)->engine);
@@ -199,7 +201,7 @@ static double cost_of(const asked *a, int subdivisions, double again)
     return forward * (3 + again) + pass_cost * weights * subdivisions;
 }
 
-/* What a step in so many passes takes, with checkpoint=auto for a limit if that may be chosen. */
+/* The needs of a step in this many passes; with checkpoint=auto under `limit`, if that may be chosen. */
 static amp_status needs_in(const asked *a, int subdivisions, size_t limit, amp_needs *needs, amp_error *error)
 {
     struct darknet_amp *amp = amp_fork_state(a->net);
@@ -214,14 +216,14 @@ static amp_status needs_in(const asked *a, int subdivisions, size_t limit, amp_n
     return needs_at(a, batch, a->images, needs, error);
 }
 
-/* The cheapest of what fits into `limit`. 0: nothing does. */
+/* The cheapest choice that fits into `limit`. 0: none does. */
 static amp_status choose(const asked *a, int least, size_t limit, amp_fitting *out, amp_error *error)
 {
     double cheapest = 0;
     out->subdivisions = 0;
     for (int s = least; s <= a->images; s++) {
         amp_needs needs;
-        if (a->images % s || s % amp_ranks_of_step()) continue; /* a pass makes images of one rank */
+        if (a->images % s || s % amp_ranks_of_step()) continue; /* a pass has images of only one rank */
         AMP_TRY(needs_in(a, s, limit, &needs, error));
         double cost = cost_of(a, s, needs.pass.again);
         if (amp_needs_sum(&needs) > limit || (out->subdivisions && cost >= cheapest)) continue;
@@ -229,17 +231,17 @@ static amp_status choose(const asked *a, int least, size_t limit, amp_fitting *o
         out->subdivisions = s;
         out->again = needs.pass.again;
         out->needs = amp_needs_sum(&needs);
-        if (out->again == 0) return AMP_OK; /* more passes only cost more */
+        if (out->again == 0) return AMP_OK; /* more passes would only cost more */
     }
     return AMP_OK;
 }
 
-/* By how much less RAM may be left when the training makes its own network: what the library and the heap
- * keep of this one. Up to 18 MiB were seen. */
+/* How much less RAM may be left when the training makes its own network: what the library and the heap keep
+ * from this one. Up to 18 MiB were seen. */
 enum { USED = 20 << 20 };
 
-/* a->plan: of one image. Where nothing fits for certain it is what takes least: whether that fits is seen
- * when the training's own network is made. */
+/* a->plan: for one image. If nothing fits for certain, chooses what takes the least memory: the training's
+ * own network will show whether it fits. */
 static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *error)
 {
     amp_needs needs;
@@ -250,7 +252,7 @@ static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *er
     AMP_TRY(needs_in(a, least, 0, &needs, error));
     *out = (amp_fitting){ .subdivisions = least, .given = amp_needs_sum(&needs), .there = a->there };
     if (!a->there) return AMP_OK;
-    /* A tenth stays free if anything fits so: amp_host_check_fits warns about less. */
+    /* Leaves a tenth free if possible: amp_host_check_fits warns if less is free. */
     AMP_TRY(choose(a, least, out->limit = certain / 10 * 9, out, error));
     if (!out->subdivisions) AMP_TRY(choose(a, least, out->limit = certain, out, error));
     if (out->subdivisions) return AMP_OK;

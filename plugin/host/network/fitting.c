@@ -1,4 +1,4 @@
-/* -fit: see fits.h. fits.c chooses; here is when it is asked, and what becomes of its answer. */
+/* -fit: see fits.h. fits.c makes the choice; this file calls it and applies the result. */
 #include "fits.h"
 
 #include <malloc.h>
@@ -43,8 +43,8 @@ static void print_choice(const amp_fitting *c, int images, int given, const char
                 "again, and no number changes\n", 100 * c->again);
 }
 
-/* In a training with -fit, before its network is made: makes it once more, with one image a pass, and
- * chooses. The program ends where nothing can fit. */
+/* For a training with -fit, before its network is made: makes a network with one image per pass, and chooses.
+ * Ends the program if nothing can fit. */
 static void choose(const char *cfg_file)
 {
     amp_error error;
@@ -56,13 +56,13 @@ static void choose(const char *cfg_file)
     amp_host_check(cfg_net_number(cfg_file, "subdivisions", 1, &subdivisions, &error), &error);
     int images = (int)batch;
     int cut = (int)amp_sharing_cut(amp_ranks_of_step(), (int)subdivisions);
-    if (images % cut) return; /* which is refused where the network is made */
+    if (images % cut) return; /* an error, which is reported when the network is made */
     fprintf(stderr, "amp: -fit: the network is made twice, first to find out what fits\n");
-    /* Large blocks are returned when they are freed, also those of the network that is trained: left to
-     * itself the C library learns from the first that is freed to keep such blocks. */
+    /* Large blocks, also those of the network that is trained, are returned to the system when freed: by
+     * default the C library learns from the first freed one to keep them. */
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
     amp_cfg_read_instead(&(amp_cfg_instead){ .subdivisions = images, .recompute = 1 });
-    int saved = amp_random_save(generator); /* the training is to draw what it draws without -fit */
+    int saved = amp_random_save(generator); /* the training must draw the same numbers as without -fit */
     struct network *net = amp_fork_make_network(cfg_file, cfg_file, 0);
     amp_host_check(amp_host_choose_fit(net, cut, &choice, &what, &error), &error);
     amp_fork_free_network(net);

@@ -1,4 +1,4 @@
-/* Adds up what a training takes of memory: see needs.h. */
+/* Adds up the memory that a training takes: see needs.h. */
 #include "needs.h"
 
 #include "../program/memory.h"
@@ -19,8 +19,8 @@ static size_t weights_of(const amp_node *node)
     return weights;
 }
 
-/* In an outline, whose nodes have no convolutions, the most that there can be: a layout for forward and one
- * for backward. */
+/* For an outline, whose nodes have no convolutions, the upper limit: one layout for forward and one for
+ * backward. */
 static size_t convolution_copies(const amp_node *node, const amp_backend *backend, amp_dtype dtype)
 {
     amp_conv_facts facts;
@@ -32,8 +32,8 @@ static size_t convolution_copies(const amp_node *node, const amp_backend *backen
 size_t amp_node_copies(const amp_node *node, const amp_backend *backend, amp_dtype dtype)
 {
     if (node->desc.kind->products) return convolution_copies(node, backend, dtype);
-    /* A layer of Darknet's own that leaves its products to the backend: each array has one copy, for all
-     * directions. */
+    /* A layer of Darknet's own whose products the backend computes: each array has one copy for all its
+     * uses. */
     if (!node->desc.lends_products || node->products == AMP_FP32 || dtype == AMP_FP32) return 0;
     return weights_of(node) * amp_dtype_size(backend->gemm_computes(backend, node->products));
 }

@@ -1,12 +1,13 @@
-/* rnn, gru, lstm and crnn run Darknet's own code, in fp32 but for what takes the time: its gemm asks here
- * first, and while such a layer runs under AMP, the backend multiplies, in the layer's dtype with fp32 sums.
+/* rnn, gru, lstm and crnn run Darknet's own code, in fp32 except for what takes most of the time: its gemm
+ * calls this first, and while AMP runs one of these layers, the backend multiplies, in the layer's dtype with
+ * fp32 sums.
  *
- * Weights are multiplied once for each time step, and do not change between two updates: they go to the
- * backend with a version, so that they are rounded once. All other factors lie in buffers that are written
- * again and again. */
+ * Weights are multiplied once per time step, and do not change between two updates: they are passed to the
+ * backend with a version, so that they are rounded once. All other factors are in buffers that are
+ * overwritten all the time. */
 #include "state.h"
 
-/* The layer that this thread runs; NULL: none, or one whose products are its own. */
+/* The layer that this thread runs; NULL: none, or one that computes its own products. */
 static _Thread_local struct { const amp_node *node; amp_engine *engine; } running;
 
 void amp_host_products_begin(struct darknet_amp *amp, int layer)
@@ -39,6 +40,6 @@ int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, floa
                                     .b = factor_of(b, ldb, transpose_b), .c = c, .ldc = ldc,
                                     .dtype = running.node->products };
     if (backend->gemm(backend, &product, &error) == AMP_OK) return 1;
-    /* Darknet's functions have no way to return an error */
+    /* Darknet's functions cannot return an error */
     darknet_amp_refuse("layer %d [%s]: %s", running.node->index, running.node->desc.type, error.message);
 }

@@ -1,12 +1,12 @@
-/* How a network becomes a rank: one of this program alone, that trains with those of others; or one of
- * several in this program (-gpus), which join each other. */
+/* How a network becomes a rank: either the only one of this program, which trains with other programs'
+ * networks; or one of several in this program (-gpus), which join each other. */
 #include "ranks_join.h"
 
 #include "../../comm/threads.h"
 #include "../../comm/watchdog.h"
 #include "../program/ranks.h"
 
-/* *ours may become another comm, which sums on GPUs by means of it. */
+/* *ours may become another comm, one that sums on GPUs and uses the old one. */
 static amp_status join(struct darknet_amp *amp, amp_comm **ours, amp_error *error)
 {
     if (amp_fork_device() >= 0) {
@@ -27,7 +27,7 @@ amp_status amp_ranks_use(struct darknet_amp *amp, amp_error *error)
     return AMP_OK;
 }
 
-/* ---- what the programs' networks must have alike ---- */
+/* ---- what must be the same for all programs' networks ---- */
 
 void amp_ranks_agree_to_train(struct network *net)
 {
@@ -41,7 +41,7 @@ void amp_ranks_agree_to_train(struct network *net)
     amp_ranks_note("dtype %s\n", amp_dtype_name(amp->config->dtype));
     amp_ranks_note("weights with checksum %016llx\n", (unsigned long long)sum);
     amp_ranks_note("a start at step %ld\n", amp_fork_view(net).batch_number);
-    /* without a sidecar they are 0, and momentum too */
+    /* without a sidecar they are 0, and so is momentum */
     amp_ranks_note("a sidecar of %lu steps\n", amp->steps);
     amp_ranks_note("loss scale %a\n", (double)amp_engine_scaler(amp->engine)->scale);
     amp_ranks_agree();
@@ -63,8 +63,8 @@ void amp_ranks_unite(struct network **nets, int count)
     }
 }
 
-/* All start from rank 0's: Darknet makes every network from one seed, but its rand_normal keeps every second
- * number for the next call, of whatever network that is. */
+/* All start from rank 0's masters: Darknet makes every network from one seed, but its rand_normal keeps every
+ * second number for the next call, whichever network makes it. */
 static amp_status share_masters(const struct darknet_amp *amp, amp_error *error)
 {
     const amp_parameters *all = amp_engine_parameters(amp->engine);
@@ -94,7 +94,7 @@ void amp_ranks_join(struct darknet_amp *amp)
 void amp_ranks_forget(struct darknet_amp *amp)
 {
     if (!amp->comm || amp_ranks()) return;
-    amp->comm->abort(amp->comm, 0); /* nothing is under way; destroy alone would wait for the others' */
+    amp->comm->abort(amp->comm, 0); /* nothing is in progress; destroy by itself would wait for the others' */
     amp->comm->destroy(amp->comm);
     amp->comm = NULL;
 }

@@ -14,8 +14,8 @@ static const char *where(struct darknet_amp *amp, const amp_anomaly *a, char tex
     return amp_anomaly_text(a, a->layer >= 0 && plan ? plan->nodes[a->layer].desc.type : "", text);
 }
 
-/* "image a.jpg" where image number `one` is meant, else (below 0) all: "images a.jpg, b.jpg, ... and 3 more".
- * The caller frees it; NULL where the files are not known. */
+/* "image a.jpg" for image number `one`; if `one` is below 0, all images: "images a.jpg, b.jpg, ... and 3
+ * more". The caller frees it; NULL if the files are not known. */
 static char *files_of(const amp_view *view, int one)
 {
     enum { LISTED = 8 };

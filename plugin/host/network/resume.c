@@ -1,4 +1,4 @@
-/* Going on with a training from the sidecar of the weights that were loaded. */
+/* Continues a training from the sidecar of the weights that were loaded. */
 #include "resume.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ void amp_resume_free(struct amp_resume *resume)
     free(resume);
 }
 
-/* ---- what a sidecar holds of the run ---- */
+/* ---- what a sidecar saves of the run ---- */
 
 static float shown_loss(const amp_loop *loop)
 {
@@ -42,7 +42,7 @@ static int32_t window_of(const amp_view *view, size_t seen)
     return (int32_t)(seen / (size_t)view->batch % (size_t)view->subdivisions);
 }
 
-/* Every rank gets the states of all: few layers have one, so that this is cheap. */
+/* Every rank gets the states of all: few layers have one, so this is cheap. */
 void amp_resume_gather_states(const struct network *net)
 {
     amp_error error;
@@ -86,7 +86,7 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network
     return run;
 }
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 
 #define ANEW "remove it to start with a fresh loss scale and momentum"
 
@@ -96,7 +96,7 @@ enum { LARGEST_SIZE = 4096 };
 
 static int is_size(int32_t side, int step) { return side > 0 && side <= LARGEST_SIZE && side % step == 0; }
 
-/* What the loop of detector and classifier needs beyond the engine's state. */
+/* Restores what the loop of detector and classifier needs beyond the engine's state. */
 static amp_status restore_loop(struct network *net, const amp_run_state *run, const char *sidecar,
                                amp_error *error)
 {
@@ -141,7 +141,8 @@ static void print_resumed(const struct network *net, const amp_run_state *run, s
     else print_note(net, "\n");
 }
 
-/* A save in the middle of a batch holds the gradients of some of its images: only the same batch goes on. */
+/* A save in the middle of a batch has the gradients of some of its images: it can only continue with the same
+ * batch. */
 static amp_status fits_batch(const amp_run_state *run, const amp_view *view, size_t seen, const char *sidecar,
                              amp_error *error)
 {
@@ -158,7 +159,7 @@ static amp_status fits_batch(const amp_run_state *run, const amp_view *view, siz
                     (int)run->subdivisions, view->batch, view->subdivisions);
 }
 
-/* Uses `seen` as it was loaded: a training that begins at its first forward has counted images already. */
+/* Uses `seen` as it was loaded: a training that begins at its first forward has already counted images. */
 static amp_status resume_training(struct network *net, const amp_sidecar *saved, const char *sidecar,
                                   int in_loop, amp_error *error)
 {
@@ -177,7 +178,7 @@ static amp_status resume_training(struct network *net, const amp_sidecar *saved,
     if (amp_ranks_of_step() > 1)
         amp_sidecar_fit_ranks(saved, amp->config->wire, amp->config->sync_batchnorm, note);
     amp_sidecar_fit_batch(saved, amp->engine, view.batch * view.subdivisions, note);
-    /* t counts the updates of the sidecar's moments; it starts at 0 where another optimizer made them */
+    /* t counts the updates of the sidecar's moments; 0 if another optimizer made them */
     counters.t = amp_sidecar_adam(saved) == view.adam ? (int)run->t : 0;
     amp_fork_set_counters(net, counters);
     amp->steps = (unsigned long)run->steps;
@@ -189,10 +190,10 @@ static amp_status resume_training(struct network *net, const amp_sidecar *saved,
     return AMP_OK;
 }
 
-/* Loads the weights again, since they were loaded before a save that had been killed was completed. */
+/* Loads the weights again: they were loaded before a killed save was completed. */
 static void load_again(struct network *net, const char *weights)
 {
-    /* images counted since the first load, where a training begins at its first forward */
+    /* images counted since the first load, if a training begins at its first forward */
     size_t counted = amp_fork_counters(net).seen - amp_fork_state(net)->resume->loaded_seen;
     amp_fork_load_weights(net, weights);
     amp_counters counters = amp_fork_counters(net);
@@ -200,8 +201,7 @@ static void load_again(struct network *net, const char *weights)
     amp_fork_set_counters(net, counters);
 }
 
-/* *ended becomes 1 if a save that had been killed was completed. Rank 0, whose network begins first, does
- * that. */
+/* Sets *ended to 1 if a killed save was completed. Rank 0, whose network begins first, completes it. */
 static amp_status begin(struct network *net, const char *weights, const char *sidecar, int in_loop,
                         int *ended, amp_error *error)
 {
@@ -209,7 +209,7 @@ static amp_status begin(struct network *net, const char *weights, const char *si
     char note[256];
     static const char what[] = "ending a killed save";
     int leads = amp_ranks_leads();
-    /* the other ranks wait here, until rank 0 has completed it */
+    /* the other ranks wait here until rank 0 has completed it */
     if (!leads) amp_exchange_broadcast(ended, sizeof *ended, what);
     AMP_TRY(amp_sidecar_recover(weights, &saved, note, error));
     if (leads) *ended |= note[0] != 0;
@@ -225,8 +225,8 @@ static amp_status begin(struct network *net, const char *weights, const char *si
     return status;
 }
 
-/* Refuses weights that are inf or NaN. Otherwise every step would be skipped, and the message about the
- * collapse would advise on the training instead. */
+/* Rejects weights that are inf or NaN. Otherwise every step would be skipped, and the final message would
+ * give advice about the training instead. */
 static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
 {
     const amp_parameters *all = amp_engine_parameters(amp->engine);
@@ -238,7 +238,8 @@ static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
                     "take another .weights file", file, bad.tensor, bad.layer);
 }
 
-/* Layers that read another part of a file than they wrote do not go on where it was saved. */
+/* Notes layers that read another part of the file than they wrote: they do not continue from the saved
+ * state. */
 static void note_one_sided(const struct network *net)
 {
     const char *weights = amp_fork_state(net)->resume->file.name;
@@ -256,7 +257,7 @@ static void begin_training(struct network *net, int in_loop, int *ended)
     struct amp_resume *resume = amp_fork_state(net)->resume;
     amp_error error;
     if (!resume->training && resume->pending) {
-        char *weights = resume->last_file; /* taken out for now, since loading again would free it */
+        char *weights = resume->last_file; /* taken out for now, because loading again would free it */
         char *sidecar = amp_sidecar_name(weights);
         resume->last_file = NULL;
         if (!amp_host_has_clear())

@@ -1,12 +1,12 @@
-/* A pass of one rank among those of others: see ranks_join.h. */
+/* One rank's pass among those of the other ranks: see ranks_join.h. */
 #include "ranks_join.h"
 
 #include "../program/random.h"
 #include "../program/ranks.h"
 
 /* Skips the random numbers that other ranks draw in this many passes. The main thread's generator begins each
- * step in the same state on all ranks, and must go on as if one rank had made all passes. A network that has
- * a thread of its own draws from a copy of that generator. */
+ * step in the same state on all ranks, and must advance as if one rank had made all passes. A network with
+ * its own thread draws from a copy of that generator. */
 static void leave_to_others(const struct network *net, int passes)
 {
     size_t numbers = (size_t)passes * amp_fork_random_numbers(net);
@@ -21,8 +21,8 @@ static void move_seen(struct network *net, int passes)
     amp_fork_set_counters(net, counters);
 }
 
-/* By how many passes `seen` must rise before this rank's p-th pass of a step. It counts p passes of every
- * rank by then; a single rank would have made all passes of lower ranks and p of this one, but none of higher
+/* How far `seen` must be advanced, in passes, before this rank's p-th pass of a step. It then counts p passes
+ * of every rank; a single rank would have made all passes of lower ranks, p of this one, and none of higher
  * ones. */
 static int passes_ahead(const amp_comm *comm, const amp_view *view, int p)
 {
@@ -34,7 +34,8 @@ int amp_sharing_begin_pass(struct network *net)
     const amp_comm *comm = amp_fork_state(net)->comm;
     if (!comm) return 0;
     amp_view view = amp_fork_view(net);
-    size_t counted = amp_fork_counters(net).seen / (size_t)view.batch - 1; /* Darknet has counted this one */
+    size_t counted = amp_fork_counters(net).seen / (size_t)view.batch - 1; /* Darknet has already counted
+                                                                              this pass */
     int p = (int)(counted % (size_t)view.subdivisions) / comm->size;
     if (p == 0) leave_to_others(net, passes_ahead(comm, &view, 0));
     move_seen(net, passes_ahead(comm, &view, p));

@@ -25,7 +25,7 @@ void amp_spikes_begin_pass(struct darknet_amp *amp)
     memset(l->pass, 0, (size_t)batch * sizeof *l->pass);
 }
 
-/* path becomes the list's, or is freed. */
+/* The list takes ownership of path, or frees it. */
 static void keep_largest(amp_image_losses *l, double loss, char *path)
 {
     int at = l->count < AMP_IMAGES_NAMED ? l->count++ : AMP_IMAGES_NAMED;
@@ -68,7 +68,7 @@ void amp_spikes_free(struct darknet_amp *amp)
 
 /* ---- the line ---- */
 
-/* What a rank tells the others of its images. Plain bytes; a longer path loses its beginning. */
+/* What a rank tells the others about its images. Plain bytes; a longer path is cut at its beginning. */
 typedef struct told_images {
     size_t images;
     int count;
@@ -89,7 +89,7 @@ static void tell(const amp_image_losses *l, told_images *told)
     }
 }
 
-/* Makes the list that of all ranks' images, in the same order everywhere. */
+/* Merges the lists of all ranks, in the same order everywhere. */
 static void join_ranks(struct darknet_amp *amp)
 {
     amp_image_losses *l = &amp->image_losses;
@@ -125,7 +125,7 @@ static void print_images(const amp_image_losses *l)
     fprintf(stderr, "\n");
 }
 
-/* That a training which drops more steps than that is none of outliers. */
+/* Ends a training that drops more steps than outliers can explain. */
 static void check_dropped(struct darknet_amp *amp)
 {
     const amp_spikes *spikes = amp_engine_spikes(amp->engine);

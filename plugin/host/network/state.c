@@ -1,4 +1,4 @@
-/* The life of what AMP keeps for a network: made when Darknet's parser has made all layers, freed with the
+/* Creates AMP's state for a network when Darknet's parser has made all layers, and frees it with the
  * network. */
 #include "state.h"
 
@@ -15,8 +15,8 @@
 
 /* ---- making ---- */
 
-/* Refuses a dtype that the device lacks (an older GPU has another half), and says so of one that it only
- * stores. */
+/* Rejects a dtype that the device does not support (an older GPU has only the other half), and notes one that
+ * it can only store. */
 static amp_status check_dtype(const amp_backend *backend, amp_dtype dtype, amp_error *error)
 {
     char note[256] = "";
@@ -36,7 +36,7 @@ static amp_status scaler_of(const amp_config *config, amp_scaler *scaler, amp_er
     return amp_scaler_init(scaler, &settings, error);
 }
 
-/* Batch norm inside layers that Darknet computes stays each rank's own. */
+/* Notes layers computed by Darknet whose batch norm is not synchronized between ranks. */
 static void print_unsynced(const amp_network_desc *described)
 {
     for (int i = 0; i < described->count; i++) {
@@ -49,7 +49,7 @@ static void print_unsynced(const amp_network_desc *described)
     }
 }
 
-/* The engine takes the backend over. */
+/* The engine takes ownership of the backend. */
 static amp_status make_engine(struct darknet_amp *amp, struct network *net,
                               const amp_engine_settings *settings, amp_backend *backend, amp_error *error)
 {
@@ -114,7 +114,7 @@ struct darknet_amp *amp_host_make(struct network *net)
 {
     amp_error error;
     amp_config *config = amp_host_take_config();
-    if (!config) return NULL; /* no parser made it */
+    if (!config) return NULL; /* not made by the parser */
     if (config->note[0]) fprintf(stderr, "%s\n", config->note);
     if (!config->enabled) {
         amp_config_free(config);
@@ -123,8 +123,8 @@ struct darknet_amp *amp_host_make(struct network *net)
     amp_fork_use_device(net);
     struct darknet_amp *amp = amp_allocated(calloc(1, sizeof *amp));
     amp->config = config;
-    /* Its settings of the allocator are there before large blocks are, but after those of Darknet's that are
-     * freed again while a network is made, which would leave holes. */
+    /* Set allocator limits before AMP allocates large blocks, but after Darknet's temporary ones, which are
+     * freed again while the network is made and would leave holes. */
     if (!amp_fitting_looks()) amp_loading_watch();
     amp_host_check(make(amp, net, &error), &error);
     return amp;
@@ -135,7 +135,7 @@ void amp_host_network_made(struct network *net)
     amp_error error;
     int trains = amp_checks_training();
     if (amp_fitting_looks()) return;
-    malloc_trim(0); /* what Darknet's layers took and gave back while they were made counts as taken else */
+    malloc_trim(0); /* otherwise memory that Darknet's layers freed again would still count as used */
     if (trains) amp_host_check(amp_host_check_fits(net, 1, &error), &error);
     amp_host_check(amp_host_choose_recompute(net, &error), &error);
     if (trains) amp_host_check(amp_host_check_fits(net, 0, &error), &error);

@@ -1,4 +1,4 @@
-/* The hooks of a step: forward, backward and update of one network, and what is printed of them. */
+/* The hooks of a step: forward, backward and update of one network, and the messages about them. */
 #include <math.h>
 #include <string.h>
 
@@ -20,7 +20,8 @@ static amp_plan_key key_of(const struct darknet_amp *amp, const struct network *
                            .folds = !keeps_state && !amp->measures && !amp_engine_trains(amp->engine) };
 }
 
-/* Activation checkpointing: prints, once, what the training's first plan recomputes and saves by it. */
+/* Activation checkpointing: prints once what the training's first plan recomputes, and the memory it
+ * saves. */
 static amp_status print_recompute(struct darknet_amp *amp, const amp_plan *plan, amp_error *error)
 {
     const amp_recompute_settings *settings = amp_engine_recompute(amp->engine);
@@ -43,8 +44,8 @@ static amp_status print_recompute(struct darknet_amp *amp, const amp_plan *plan,
 }
 
 /* A program that uses the library may change weights in memory between predictions, while the plans predict
- * with copies. Reading all weights would cost a prediction a tenth of its time, so 16 numbers of each array
- * are compared. Left out in a network that trains, which changes its weights itself. */
+ * with copies. Reading all weights would take a tenth of a prediction's time, so only 16 numbers of each
+ * array are compared. Not done for a network that trains, which changes its weights itself. */
 static void notice_weights(struct darknet_amp *amp, const amp_view *view)
 {
     enum { SAMPLES = 16 };
@@ -86,8 +87,8 @@ static amp_status forward(struct darknet_amp *amp, struct network *net, const am
     return amp_fork_end_forward(amp, net, error);
 }
 
-/* Labels that are no numbers, as a label file with "nan" in it gives: Darknet's losses use them as indices.
- * The image loses its labels, and the step is skipped. */
+/* Finds labels that are not numbers, as from a label file with "nan" in it: Darknet's losses use them as
+ * indices. The image loses its labels, and the step is skipped. */
 static void check_labels(struct darknet_amp *amp, const amp_view *view)
 {
     amp_anomaly bad = { .found = 1, .layer = -1, .pass = "forward", .tensor = "labels" };
@@ -106,7 +107,7 @@ static void print_note(struct darknet_amp *amp)
     if (note) fprintf(stderr, "amp: graphs=1: %s\n", note);
 }
 
-/* Every hook of a step begins so. */
+/* Every hook of a step starts with this. */
 static struct darknet_amp *enter(struct network *net)
 {
     struct darknet_amp *amp = amp_fork_state(net);
@@ -122,7 +123,7 @@ void darknet_amp_forward(struct network *net)
     struct darknet_amp *amp = enter(net);
     if (amp_fork_view(net).training) {
         if (amp->started == 0) amp->started = began;
-        amp_resume_before_forward(amp, net); /* may load the weights again, and another input size */
+        amp_resume_before_forward(amp, net); /* may load the weights again, and change the input size */
         amp_ranks_join(amp);
     }
     amp_view view = amp_fork_view(net);
@@ -146,7 +147,7 @@ void darknet_amp_backward(struct network *net)
     double began = amp_clock_seconds();
     struct darknet_amp *amp = enter(net);
     amp_view view = amp_fork_view(net);
-    /* `seen` counts this pass already: after the last subdivision it is a whole number of batches. */
+    /* `seen` already counts this pass: after the last subdivision it is a whole number of batches. */
     if (amp_fork_counters(net).seen / (size_t)view.batch % (size_t)view.subdivisions == 0)
         amp_engine_ends_step(amp->engine);
     amp_host_check(amp_engine_backward(amp->engine, amp_fork_image_delta(net), &error), &error);
@@ -155,7 +156,7 @@ void darknet_amp_backward(struct network *net)
     amp->computed += amp_clock_seconds() - began;
 }
 
-/* One line when training is done, for people and for scripts. */
+/* One line when training is done, for people and scripts. */
 static void print_summary(struct darknet_amp *amp, const struct network *net)
 {
     if (amp->summary_printed || !amp_fork_is_over(net)) return;
@@ -168,8 +169,8 @@ static void print_summary(struct darknet_amp *amp, const struct network *net)
             amp_host_peak_resident_mb());
 }
 
-/* A skipped step does not advance the schedule: its images are taken out of `seen` again, unless the caller
- * has not counted them (`seen` is smaller). Adam's t counts the steps that were taken. */
+/* A skipped step does not advance the schedule: its images are subtracted from `seen`, unless the caller has
+ * not counted them (`seen` is smaller). Adam's t counts the steps that were taken. */
 static void count_step(struct network *net, int images, int skipped)
 {
     amp_counters counters = amp_fork_counters(net);

@@ -6,8 +6,8 @@
 #include "../data/data_files.h"
 #include "../fork.h"
 
-/* The header: three ints of version, then images seen, in 8 bytes since version 0.2. 0: the file is
- * shorter. */
+/* Size of the header: three ints of version, then the images seen, in 8 bytes since version 0.2. 0: the file
+ * is shorter. */
 static size_t header_bytes(FILE *stream)
 {
     int version[3];
@@ -56,7 +56,7 @@ amp_status amp_check_weights_size(const struct network *net, const char *file, i
     size_t size = fstat(fileno(stream), &status) == 0 ? (size_t)status.st_size : 0;
     size_t header = header_bytes(stream);
     fclose(stream);
-    if (start > 0) return AMP_OK; /* its first bytes are for another layer than the first */
+    if (start > 0) return AMP_OK; /* its first bytes do not belong to the first layer */
     return compare(net, file, header, size, cutoff, held, error);
 }
 

@@ -1,5 +1,5 @@
-/* Checks whether a .weights file can belong to a network. Darknet's format holds neither names nor sizes, and
- * its reader takes whatever comes: weights of another network become noise without a message. But each layer
+/* Checks whether a .weights file can belong to a network. Darknet's format has neither names nor sizes, and
+ * its reader accepts anything: weights of another network load as noise without a message. But each layer
  * reads a known number of bytes, so the file's size shows it. */
 #pragma once
 
@@ -7,13 +7,13 @@
 
 struct network;
 
-/* start, cutoff: the range of layers, as load_weights_upto has them; nothing is checked with start > 0.
- * *held: how many layers, from the network's first, the file holds: all of them (net->n), or fewer where
- * it ends with a layer, as darknet53.conv.74 does on purpose. AMP_BAD_CONFIG: the file is missing,
- * not a file, too short for a header, ends within a layer, or is longer than the whole network. */
+/* start, cutoff: the range of layers, as in load_weights_upto; with start > 0 nothing is checked. *held: the
+ * number of layers, from the first, that the file holds: all of them (net->n), or fewer if it ends after a
+ * layer, as darknet53.conv.74 does on purpose. AMP_BAD_CONFIG: the file is missing, not a file, too short for
+ * a header, ends within a layer, or is longer than the whole network. */
 amp_status amp_check_weights_size(const struct network *net, const char *file, int start, int cutoff,
                                   int *held, amp_error *error);
 
 /* Called after loading. A negative rolling variance shows that the numbers belong to another network:
- * AMP_BAD_CONFIG, which names file and layer. */
+ * AMP_BAD_CONFIG, with file and layer. */
 amp_status amp_check_weights_sense(const struct network *net, const char *file, amp_error *error);

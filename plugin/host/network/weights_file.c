@@ -1,5 +1,5 @@
-/* Loading and saving weights under AMP: which file, whole or not, with a sidecar or not, and the messages
- * where it fails. */
+/* Loads and saves weights under AMP: which file, whole or not, with a sidecar or not, and the messages on
+ * failure. */
 #include "resume.h"
 
 #include <errno.h>
@@ -19,9 +19,8 @@ static void set_name(char **slot, const char *file)
 
 /* ---- loading ---- */
 
-/* Completes a save of `file` that was killed, but only where `file` itself is missing: a program that merely
- * reads weights must not touch what a running training is saving. A training does the rest when it begins
- * (resume.c). */
+/* Completes a killed save of `file`, but only if `file` itself is missing: a program that only reads weights
+ * must not touch what a running training is saving. A training does the rest when it begins (resume.c). */
 static void end_killed_save(const char *file)
 {
     amp_error error;
@@ -68,7 +67,7 @@ static int has_sidecar(const char *file)
     return has;
 }
 
-/* Other weights were loaded into a network that has trained: its next training step starts from nothing but
+/* Other weights were loaded into a network that has trained: its next training step starts from only
  * these. */
 static void end_training(struct network *net)
 {
@@ -86,8 +85,8 @@ static void note_loaded(struct network *net)
     const char *file = resume->file.name;
     amp_error error;
     check_weights_file(amp_check_weights_sense(net, file, &error), &error);
-    /* A file that ends early holds another network's first layers (darknet53.conv.74), or was cut: then it
-     * has a sidecar. */
+    /* A file that ends early has another network's first layers (darknet53.conv.74), or was truncated: then
+     * it has a sidecar. */
     resume->pending = resume->file.whole && amp_fork_one_sided_layer(net) < 0
                       && (!is_partial(net) || has_sidecar(file));
     resume->loaded_seen = amp_fork_counters(net).seen;
@@ -98,16 +97,16 @@ static void note_loaded(struct network *net)
 
 /* ---- saving ---- */
 
-/* The batch number stands still over a skipped step, and the loop asks again for the files it saved at that
- * number. */
+/* A skipped step does not advance the batch number, so the loop saves the files of that number again. */
 static int is_asked_again(const struct darknet_amp *amp, const struct network *net)
 {
     return amp->resume->loop.average_loss && amp->step_skipped && !amp_fork_is_over(net)
         && !amp->resume->stopping;
 }
 
-/* A training goes on without the file. Where there is none to go on with, the program ends; the loops of
- * detector and classifier may save more than once at their end: amp_resume_loop_ended looks at the last. */
+/* A training continues without the file. If there is nothing to continue, the program ends. The loops of
+ * detector and classifier may save more than once at their end: amp_resume_loop_ended checks the last
+ * save. */
 static void print_failed_save(struct darknet_amp *amp, const struct network *net, const char *file,
                               const amp_error *error)
 {
@@ -125,8 +124,7 @@ static void print_failed_save(struct darknet_amp *amp, const struct network *net
     if (!resume->training || (amp_fork_is_over(net) && !resume->loop.average_loss)) exit(1);
 }
 
-/* An update with an absurd learning rate leaves weights that nothing can be done with; the file they would
- * replace is better. */
+/* An update with an absurd learning rate leaves useless weights; the file they would replace is better. */
 static amp_status check_weights(struct darknet_amp *amp, const struct network *net, amp_error *error)
 {
     amp_anomaly bad;
@@ -150,8 +148,8 @@ static amp_status open_file(struct darknet_amp *amp, const char *name, FILE **ou
     return status;
 }
 
-/* Rank 0 broadcasts whether its save failed, so that all ranks go on or end alike. error: rank 0's, if it
- * failed. */
+/* Rank 0 broadcasts whether its save failed, so that all ranks continue or end together. error: rank 0's, if
+ * it failed. */
 static void end_save(struct darknet_amp *amp, const struct network *net, int failed, amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
@@ -194,9 +192,9 @@ static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
     return why ? amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", name, strerror(why)) : AMP_OK;
 }
 
-/* A file that holds less than a training goes on from. A sidecar beside it is of what it replaced. It goes
- * last, so that the old file never stands without it: killed in between, the next training refuses the two,
- * which do not belong together. */
+/* For a file that is not enough to resume from. A sidecar beside it belongs to the file it replaced, and is
+ * removed last, so that the old file never exists without it. If killed in between, the next training rejects
+ * the two, which do not match. */
 static amp_status put_alone(amp_open_file *f, amp_error *error)
 {
     amp_status status = AMP_OK;
@@ -222,7 +220,7 @@ static amp_status close_file(struct darknet_amp *amp, const struct network *net,
     } else if (status == AMP_OK) {
         status = put_alone(f, error);
     }
-    amp_sidecar_cancel(&f->save); /* removes what was not put in place */
+    amp_sidecar_cancel(&f->save); /* removes files that were not moved into place */
     return status;
 }
 

@@ -1,4 +1,4 @@
-/* The .cfg as Darknet's parser reads it: without what AMP alone reads in it. See cfg_stream.h. */
+/* The .cfg as Darknet's parser reads it: without the lines that only AMP reads. See cfg_stream.h. */
 #include "cfg_stream.h"
 
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 #include "request.h"
 #include "sharing.h"
 
-/* The settings of the .cfg that this thread's parser reads; NULL while it reads none. */
+/* The settings of the .cfg that this thread's parser is reading, or NULL. */
 static _Thread_local amp_config *reading;
 static atomic_int any_asked; /* 1 once any thread has read a .cfg with AMP on */
 static amp_cfg_instead instead;
@@ -34,7 +34,7 @@ static void read_options(const char *cfg_file)
     if (reading->enabled) amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
 }
 
-/* Whether Darknet itself reads a key of [net]: loss_scale is both AlexeyAB's and AMP's. */
+/* Whether Darknet reads this key of [net] too: loss_scale is both AlexeyAB's and AMP's. */
 static int is_darknets(const char *key)
 {
     const cfg_section_kind *net = &amp_cfg_fork.kinds[0];

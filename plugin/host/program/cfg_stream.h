@@ -1,6 +1,6 @@
-/* What the .cfg asks of AMP, for the network whose layers a thread's parser makes. Darknet opens the file by
- * amp_cfg_open, which reads AMP's settings and gives Darknet a stream in which AMP's own lines are
- * blank: the numbers of all other lines stay. */
+/* The .cfg's settings for AMP, for the network whose layers a thread's parser makes. Darknet opens the file
+ * with amp_cfg_open, which reads AMP's settings and gives Darknet a stream in which AMP's own lines are
+ * blank, so that line numbers do not change. */
 #pragma once
 
 #include "../../amp/config.h"
@@ -8,26 +8,27 @@
 /* For darknet_amp_open_cfg: reads the settings, and opens that stream. */
 FILE *amp_cfg_open(const char *file);
 
-/* What networks under AMP have instead of what their .cfg says (-fit); 0: the .cfg's own. */
+/* Overrides of the .cfg for networks under AMP (-fit); 0: the .cfg's own value. */
 typedef struct amp_cfg_instead {
-    int subdivisions; /* which all ranks can share */
-    int recompute;    /* checkpoint=auto, where the .cfg has checkpoint=off */
+    int subdivisions; /* a number that all ranks can share */
+    int recompute;    /* checkpoint=auto, if the .cfg has checkpoint=off */
     size_t memory;    /* memory= */
 } amp_cfg_instead;
 
-/* From here on. */
+/* Applies to all .cfg files read from here on. */
 void amp_cfg_read_instead(const amp_cfg_instead *);
 
-/* Whether the network that this thread's parser makes will be under AMP. */
+/* Whether the network that this thread's parser is making will be under AMP. */
 int amp_host_parser_uses_amp(void);
 
-/* Reading a .cfg line by line: which section it is in. */
+/* While reading a .cfg line by line: the kind of the current section. */
 typedef enum amp_cfg_part { AMP_PART_LAYER, AMP_PART_NET, AMP_PART_AMP } amp_cfg_part;
 
-/* Whether a line is for AMP alone: every line of [amp], and AMP's keys under [net] and in a layer. Where AMP
- * is off, a key of [net] that Darknet reads too is left to Darknet. Cuts `text`, the line, down to the name
- * of its section or key. *part, of the line before, becomes that of this line. */
+/* Whether only AMP reads a line: every line of [amp], and AMP's keys under [net] and in a layer. If AMP is
+ * off, a key of [net] that Darknet reads too is left to Darknet. Truncates `text`, the line, to the name of
+ * its section or key. *part is the previous line's on entry and this line's on return. */
 int amp_cfg_line_is_ours(char *text, amp_cfg_part *part, int enabled);
 
-/* The settings of the .cfg that this thread's parser has read, now the caller's; NULL: there are none. */
+/* The settings of the .cfg that this thread's parser has read, now owned by the caller; NULL: there are
+ * none. */
 amp_config *amp_host_take_config(void);

@@ -1,4 +1,4 @@
-/* The clock by which a training and the commands measure how long something took. */
+/* The clock with which a training and the commands measure durations. */
 #pragma once
 
 #include <math.h>
@@ -11,10 +11,10 @@ static inline double amp_clock_read(clockid_t which)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Seconds since some moment; setting the machine's date does not move it. */
+/* Seconds since some fixed moment; setting the machine's date does not change it. */
 static inline double amp_clock_seconds(void) { return amp_clock_read(CLOCK_MONOTONIC); }
 
-/* How many a second; NaN where the clock says that no time went by, or less than none. */
+/* How many per second; NaN if the clock has not advanced. */
 static inline double amp_clock_rate(double count, double seconds)
 {
     return seconds > 0 ? count / seconds : NAN;

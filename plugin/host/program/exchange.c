@@ -73,7 +73,7 @@ void amp_exchange_join(void **rows, size_t *count, size_t row_bytes, const char 
         if (counts[i] > most) most = counts[i];
         total += counts[i];
     }
-    /* gather takes the same number of bytes from each rank: room for the longest list */
+    /* gather takes the same number of bytes from each rank: the longest list's */
     char *mine = amp_allocated(calloc(most, row_bytes));
     char *joined = amp_allocated(malloc((total + 1) * row_bytes));
     if (*count) memcpy(mine, *rows, *count * row_bytes);

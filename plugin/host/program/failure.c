@@ -1,4 +1,4 @@
-/* Lines on stderr, and the end of the program, from any thread and of any rank: see failure.h. */
+/* Prints lines on stderr and ends the program, from any thread and on any rank: see failure.h. */
 #define AMP_DEFINES_OUT_OF_MEMORY
 #include "failure.h"
 
@@ -9,12 +9,12 @@
 #include "ranks.h"
 
 static int error_stream = STDERR_FILENO;
-static const char *removed; /* the name of a file that does not outlive the program, or NULL */
+static const char *removed; /* the name of a file to remove when the program ends, or NULL */
 
 void amp_host_remove_if_refused(const char *file) { removed = file; }
 void amp_host_keep_error_stream(void) { error_stream = dup(STDERR_FILENO); }
 
-/* Where several ranks meet an error, one prints it: the first on its machine, or rank 0 before the ranks have
+/* If several ranks have an error, one prints it: the first on its machine, or rank 0 before the ranks have
  * joined. Programs that a launcher starts side by side, and that do not join, print their own errors. */
 static int prints_error(void)
 {
@@ -31,18 +31,18 @@ void darknet_amp_refuse(const char *format, ...)
     va_start(args, format);
     vsnprintf(error.message, sizeof error.message, format, args);
     va_end(args);
-    pthread_mutex_lock(&ending); /* one line, whichever thread comes first: the others wait here */
+    pthread_mutex_lock(&ending); /* print one line, from the first thread: the others wait here */
     fflush(stdout);
     int prints = prints_error(), rank = amp_ranks() ? amp_ranks()->rank
         : amp_ranks_is_awaited() ? amp_comm_launched_rank() : 0;
     if (!prints) amp_ranks_await_end();
-    prints |= !amp_ranks(); /* nobody has ended this rank, so the others do not meet this error */
+    prints |= !amp_ranks(); /* no other rank has ended this one, so the error is only here */
     if (prints && rank) dprintf(error_stream, "rank %d: %s\n", rank, error.message);
     else if (prints) fprintf(stderr, "%s\n", error.message);
     if (removed) unlink(removed);
     if (amp_ranks()) amp_ranks()->abort(amp_ranks(), 1);
-    _exit(1); /* not exit: other threads may be training or loading, and would meet what its handlers have
-                 torn down */
+    _exit(1); /* not exit: other threads may be training or loading, and would use what its handlers have
+                 destroyed */
 }
 
 void amp_host_communicator_lost(const char *line) { darknet_amp_refuse("%s", line); }
@@ -60,7 +60,8 @@ void amp_out_of_memory(void)
 void amp_host_print(const char *format, ...)
 {
     char line[4096];
-    const amp_comm *comm = amp_ranks(); /* once: a loader's thread may be here while main leaves the ranks */
+    const amp_comm *comm = amp_ranks(); /* read once: a loader's thread may be here while main leaves the
+                                           ranks */
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);

@@ -1,4 +1,4 @@
-/* Asks a backend what it can do, and the system for the processor's name: see machine.h. */
+/* Gets the backend's capabilities, and the processor's name from the system: see machine.h. */
 #include "machine.h"
 
 #include <omp.h>

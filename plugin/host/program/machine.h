@@ -1,4 +1,4 @@
-/* The machine as its backend knows it, for commands that must ask before they make a network. */
+/* The machine as its backend sees it, for commands that must know before they make a network. */
 #pragma once
 
 #include "../../backend/backend.h"
@@ -6,19 +6,19 @@
 enum { AMP_MACHINE_DTYPES = 3 };
 
 typedef struct amp_machine {
-    char backend[300];                         /* library and instruction set, or GPU: for the user */
-    char description[400];                     /* the same and the number of threads */
+    char backend[300];                         /* library and instruction set, or GPU; shown to the user */
+    char description[400];                     /* the same with the number of threads */
     amp_support support[AMP_MACHINE_DTYPES];   /* indexed by amp_dtype */
     char note[AMP_MACHINE_DTYPES][256];        /* why not, or not natively; may be empty */
 } amp_machine;
 
 extern const char *const amp_support_names[]; /* indexed by amp_support */
 
-/* Describes the device that Darknet would train on now, by -i and -nogpu. AMP_UNSUPPORTED: AMP cannot train
- * on it at all. */
+/* Describes the device that Darknet would train on now, according to -i and -nogpu. AMP_UNSUPPORTED: AMP
+ * cannot train on it. */
 amp_status amp_machine_read(amp_machine *, amp_error *);
-/* Fills the struct from a backend that exists already. */
+/* Fills the struct from an existing backend. */
 void amp_machine_describe(const amp_backend *, amp_machine *);
 
-/* The processor's name as its maker gives it; empty where the system does not give it. */
+/* The processor's name as its maker gives it; empty if the system does not provide it. */
 void amp_machine_processor(char *name, size_t size);

@@ -9,7 +9,7 @@
 #include "../fork.h"
 #include "ranks.h"
 
-/* The first number of a file, after `key` if that is not NULL; 0 if there is none. */
+/* The first number in a file, after `key` unless that is NULL; 0 if there is none. */
 static size_t number_in(const char *file, const char *key)
 {
     char line[256];
@@ -32,9 +32,9 @@ static void narrow(amp_available_memory *memory, size_t limit, size_t used, cons
     if (left < memory->bytes) *memory = (amp_available_memory){ left, limit, what, resident };
 }
 
-/* The two versions of control groups: where their folders lie, and the files in them. No limit is "max" in
- * version 2, which is no number, and more than any machine has in version 1. The kernel gives up `cache`, of
- * files, when memory is wanted. */
+/* The two versions of control groups: their folders and files. Without a limit, version 2 has "max", which is
+ * not a number, and version 1 has a number larger than any machine's memory. The kernel frees `cache`, of
+ * files, when memory is needed. */
 static const struct group_files { const char *mount, *limit, *used, *cache; } groups[] = {
     { "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file " },
     { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file " } };
@@ -46,8 +46,8 @@ static size_t number_of_group(const char *folder, const char *file, const char *
     return number_in(name, key);
 }
 
-/* A group may take no more than those above it. In a container the program's own path can be one of the
- * machine around it, and only the mount's root is there. */
+/* The limits of all parent groups apply too. In a container the program's path can be that of a group outside
+ * it, and only the mount's root exists. */
 static void narrow_by_group(amp_available_memory *memory, const char *root, const char *path,
                             const struct group_files *files)
 {
@@ -60,13 +60,13 @@ static void narrow_by_group(amp_available_memory *memory, const char *root, cons
         size_t limit = number_of_group(folder, files->limit, NULL);
         size_t cache = number_of_group(folder, "memory.stat", files->cache);
         used -= cache < used ? cache : used;
-        /* Pages of shared libraries are in use here, but can count for another group. */
+        /* Pages of shared libraries are in use here, but may count for another group. */
         size_t resident = memory->resident < used ? memory->resident : used;
         if (limit) narrow(memory, limit, used, "RAM that the control group allows", resident);
     }
 }
 
-/* Lines of /proc/self/cgroup: "0::/path" of version 2, "4:memory:/path" of version 1, which may name more
+/* Lines of /proc/self/cgroup: "0::/path" in version 2, "4:memory:/path" in version 1, which may list more
  * controllers. */
 static void narrow_by_groups(amp_available_memory *memory, const char *root)
 {
@@ -122,7 +122,7 @@ amp_available_memory amp_host_available_memory(void)
 double amp_host_peak_resident_mb(void)
 {
     struct rusage usage;
-    /* ru_maxrss is the parent's at first, if that was larger */
+    /* ru_maxrss starts with the parent's value, if that was larger */
     size_t kilobytes = number_in("/proc/self/status", "VmHWM:");
     if (!kilobytes && !getrusage(RUSAGE_SELF, &usage)) kilobytes = (size_t)usage.ru_maxrss;
     return (double)kilobytes / 1024;

@@ -1,4 +1,4 @@
-/* Memory: what is free, and what was used. */
+/* Free memory, and memory used. */
 #pragma once
 
 #include <stddef.h>
@@ -6,42 +6,42 @@
 struct network;
 
 typedef struct amp_available_memory {
-    size_t bytes;     /* that this program may still take; 0: not known. Of an address space, less the stacks
-                         of loader threads */
-    size_t all;       /* of how many in all; 0: not known */
+    size_t bytes;     /* that this program may still take; 0: unknown. For an address space, without the
+                         stacks of loader threads */
+    size_t all;       /* out of this total; 0: unknown */
     const char *what; /* "RAM", "GPU memory", or a limit below the machine's memory: a control group's, the
                          address space's */
-    size_t resident;  /* what the program uses already, where memory that it has never touched does not count
-                         against the limit; else 0 */
+    size_t resident;  /* the program's own use, if memory that it has never touched does not count against
+                         the limit; else 0 */
 } amp_available_memory;
 
 static inline double amp_mib(size_t bytes) { return (double)bytes / 0x1p20; }
 
-/* Of the memory that networks are made in from now on: the GPU's where one is used, else RAM. */
+/* Free memory of the device on which networks are made from now on: the GPU's if one is used, else RAM. */
 amp_available_memory amp_host_available_memory(void);
 
-/* Of RAM. Ranks on one machine share it: each gets its part. */
+/* Free RAM. Each rank on a machine gets an equal part. */
 amp_available_memory amp_host_available_ram(void);
 
 /* The smallest of three: the machine's free memory (MemAvailable); what the program's control group and its
  * parents allow, in version 1 or 2; and what is left of its address space (RLIMIT_AS). The first two are
- * divided by `programs`, the number of ranks that share them. root: "", or in tests a folder with a /proc and
- * a /sys of its own. */
+ * divided by `programs`, the number of ranks that share them. root: "", or in tests a folder with its own
+ * /proc and /sys. */
 amp_available_memory amp_available_ram(const char *root, int programs);
 
-/* The most RAM that this program has had at any time since its start, in MB of 2^20 bytes. */
+/* The peak of this program's RAM so far, in MB of 2^20 bytes. */
 double amp_host_peak_resident_mb(void);
 
-/* What this program takes beside what it allocates for a network: its libraries. 16 MiB, or with large ones,
- * such as OpenCV's, what is resident of their files and a quarter more for their data (measured: 12 and 73
- * MiB of files in programs of 16 and 91). */
+/* What this program takes besides a network's memory: its libraries. 16 MiB, or with large ones, such as
+ * OpenCV's, the resident part of their files and a quarter more for their data (measured: 12 and 73 MiB of
+ * files in programs of 16 and 91). */
 size_t amp_host_program_bytes(void);
 
 /* In MB of 2^20 bytes: for a network on a GPU what all programs together use of that GPU now; else
  * amp_host_peak_resident_mb. */
 double amp_host_memory_mb(const struct network *net);
 
-/* The most loader threads that exist at the same time, those that wait for their turn included, and the bytes
- * of each one's stack. (The C library's default is 8 MiB.) A thread that has ended keeps its stack until it
- * is joined, at the end of its batch. */
+/* The most loader threads that exist at the same time, including those that wait for their turn, and the
+ * stack size of each in bytes. (The C library's default is 8 MiB.) A thread that has ended keeps its stack
+ * until it is joined, at the end of its batch. */
 enum { AMP_LOADERS = 64 + 1, AMP_LOADER_STACK = 1 << 20 };

@@ -1,16 +1,16 @@
-/* Random numbers that do not depend on how threads take turns.
+/* Random numbers that do not depend on thread scheduling.
  *
- * Darknet's loader threads share the C library's generator: with one seed, each thread still draws other
- * numbers in each run. With -seed N every part of every loading job gets a stream of its own, a function of
- * (N, job, part) alone. The main thread has no stream and keeps rand(), which nobody else draws from any
- * more, so that it is reproducible too. Without -seed all of this is the C library, as in stock Darknet.
+ * Darknet's loader threads share the C library's generator: even with one seed, each thread draws different
+ * numbers in each run. With -seed N every part of every loading job gets its own stream, which depends only
+ * on (N, job, part). The main thread has no stream and keeps rand(); since no other thread uses rand() any
+ * more, that is reproducible too. Without -seed everything is the C library's, as in stock Darknet.
  *
- * So that a resumed training goes on with the very numbers, rand() works on a state of ours from the moment
- * -seed is read: glibc's rand() is its random(), and the sequence after srand(N) is the same on any state of
- * 128 bytes.
+ * To let a resumed training continue with exactly the same numbers, rand() uses a state of ours from the
+ * moment -seed is read: glibc's rand() is its random(), and the sequence after srand(N) is the same on any
+ * state of 128 bytes.
  *
  * A stream is SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014): a
- * counter, and a mixer that makes neighbouring counters look unrelated. */
+ * counter, and a mixer that makes consecutive values look unrelated. */
 #define _DEFAULT_SOURCE /* initstate, setstate */
 #include "random.h"
 
@@ -23,15 +23,15 @@
 
 #include "../../include/darknet_amp.h"
 
-/* What -seed gave. Set once, while the program has one thread, and read by all. */
+/* From -seed. Set once, while the program has one thread, and read by all. */
 static struct {
     int set;
     unsigned value;
 } seed;
 
-static atomic_ulong jobs; /* of loading images: how many have begun */
+static atomic_ulong jobs; /* number of image loading jobs begun */
 
-/* This thread's stream, from the beginning of its part of a loading job on. */
+/* This thread's stream, once its part of a loading job has begun. */
 static _Thread_local struct {
     int begun;
     uint64_t counter;
@@ -46,8 +46,8 @@ uint64_t amp_random_mix(uint64_t z)
 
 /* ---- the main thread's generator ---- */
 
-/* Of glibc's random(): the first word of a state holds KINDS * place + KIND, where KIND is the kind of the
- * generator and place is where it is in its ring of RING words. */
+/* Of glibc's random(): the first word of a state holds KINDS * place + KIND, where KIND is the generator's
+ * kind and place is its position in the ring of RING words. */
 enum { KINDS = 5, KIND = 3, RING = 31 };
 
 static struct {
@@ -57,7 +57,7 @@ static struct {
 
 int amp_random_save(unsigned char state[AMP_HOST_RANDOM_BYTES])
 {
-    /* setstate also writes the present place in the ring into the first word */
+    /* setstate also writes the current position in the ring into the first word */
     if (!generator.ours || !setstate((char *)generator.words)) return 0;
     memcpy(state, generator.words, AMP_HOST_RANDOM_BYTES);
     return 1;
@@ -68,7 +68,7 @@ int amp_random_restore(const unsigned char state[AMP_HOST_RANDOM_BYTES])
     int32_t head, scratch[AMP_HOST_RANDOM_BYTES / sizeof(int32_t)];
     memcpy(&head, state, sizeof head);
     if (!generator.ours || head < 0 || head % KINDS != KIND || head / KINDS >= RING) return 0;
-    /* setstate writes the old place into the old state's first word: that must not be the new state */
+    /* setstate writes the old position into the old state's first word: that must not be the new state */
     if (!initstate(1, (char *)scratch, sizeof scratch)) return 0;
     memcpy(generator.words, state, AMP_HOST_RANDOM_BYTES);
     return setstate((char *)generator.words) != NULL;
@@ -128,7 +128,7 @@ unsigned darknet_amp_seed(void)
     return seed.set ? seed.value : (unsigned)time(0);
 }
 
-/* Numbers start at 1: 0 stands for a job that has no number yet. */
+/* Numbers start at 1: 0 means a job without a number. */
 unsigned long amp_random_next_job(void) { return atomic_fetch_add(&jobs, 1) + 1; }
 
 unsigned long amp_random_jobs_begun(void) { return atomic_load(&jobs); }

@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The mixer of SplitMix64: neighbouring numbers become numbers that look unrelated. A sequence is the mix of
- * a counter that grows by AMP_RANDOM_STEP. */
+/* The mixer of SplitMix64: makes consecutive numbers look unrelated. A sequence is the mix of a counter that
+ * grows by AMP_RANDOM_STEP. */
 #define AMP_RANDOM_STEP 0x9e3779b97f4a7c15u
 uint64_t amp_random_mix(uint64_t);
 
@@ -14,23 +14,25 @@ void amp_random_set_seed(unsigned seed);
 
 /* Numbers a loading job, in the thread that starts it. */
 unsigned long amp_random_next_job(void);
-/* Makes part `part` of loading job `job` the calling thread's stream of random numbers; does
- * nothing without -seed. */
+/* Switches the calling thread to the random stream of part `part` of loading job `job`; does nothing without
+ * -seed. */
 void amp_random_begin_job(unsigned long job, int part);
 
-/* Loading jobs begun so far. They are numbered from 1, so this is also the number of the last one. */
+/* The number of loading jobs begun so far. They are numbered from 1, so this is also the last one's
+ * number. */
 unsigned long amp_random_jobs_begun(void);
 /* The next loading job gets this number (>= 1). */
 void amp_random_set_next_job(unsigned long job);
 
-/* Draws `count` numbers in the main thread and drops them: other ranks use them. */
+/* Draws `count` numbers in the main thread and discards them: other ranks use them. */
 void amp_random_skip(size_t count);
-/* From here on the calling thread has a generator of its own. It gives what the main thread's would give
- * after `skipped` numbers. The main thread draws none meanwhile. Only after -seed. */
+/* Gives the calling thread its own generator, which returns what the main thread's would return after
+ * `skipped` numbers. The main thread must not draw meanwhile. Only after -seed. */
 void amp_random_branch(size_t skipped);
 
-/* The main thread's generator after -seed, which is then the C library's rand() on a state of ours. restore
- * returns 0, and changes nothing, where the bytes are no such state (or the C library is one that cannot). */
+/* Saves and restores the main thread's generator after -seed, which is the C library's rand() on a state of
+ * ours. restore returns 0, and changes nothing, if the bytes are not a valid state (or the C library does not
+ * support it). */
 enum { AMP_HOST_RANDOM_BYTES = 128 };
 int amp_random_save(unsigned char state[AMP_HOST_RANDOM_BYTES]);
 int amp_random_restore(const unsigned char state[AMP_HOST_RANDOM_BYTES]);

@@ -1,11 +1,10 @@
-/* Which ranks there are, as this one sees them. ranks_start.c begins them, and ranks_join.c makes networks
- * ranks. */
+/* The ranks as this program sees them. ranks_start.c starts them; ranks_join.c turns networks into ranks. */
 #include "ranks.h"
 
 #include <unistd.h>
 
 static amp_comm *comm;
-static int networks = 1; /* of this program, that train together: -gpus */
+static int networks = 1; /* of this program that train together: -gpus */
 static int awaited;      /* 1 until amp_ranks_start knows whether there are other ranks */
 
 amp_comm *amp_ranks(void) { return comm; }
@@ -37,12 +36,12 @@ void amp_ranks_leave(void)
     amp_comm *left = comm;
     if (!left) return;
     amp_ranks_phase("the end");
-    comm = NULL; /* loaders may still be at work, and print an error */
+    comm = NULL; /* loaders may still be running, and print an error */
     left->destroy(left);
 }
 
 void amp_ranks_await_end(void)
 {
     unsigned left = comm ? 10 : 3; /* seconds */
-    while ((left = sleep(left))) { /* a signal came */ }
+    while ((left = sleep(left))) { /* interrupted by a signal */ }
 }

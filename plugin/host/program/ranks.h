@@ -1,31 +1,31 @@
-/* The ranks that train one network together, each with its own copy of it; comm/comm.h says how they
+/* The ranks that train one network together, each with its own copy; comm/comm.h describes how they
  * communicate. There are two kinds. Either each rank is a program, started by a launcher (mpirun). Or, with
- * -gpus, each rank is a network of this program, which computes its part of a step in a thread of its own;
- * then only that network's struct darknet_amp knows the communicator, and amp_ranks() below is NULL:
+ * -gpus, each rank is a network of this program, which computes its part of a step in its own thread; then
+ * only that network's struct darknet_amp has the communicator, and amp_ranks() below is NULL: see
  * network/ranks_join.h.
  *
- * Rank 0 prints, logs and saves. sharing.h says how the ranks divide a step's images, exchange.h which
- * numbers they tell each other. */
+ * Rank 0 prints, logs and saves. sharing.h explains how ranks divide a step's images, exchange.h has the
+ * numbers they exchange. */
 #pragma once
 
 #include "../../comm/comm.h"
 
-/* Called before the arguments are read, where amp_ranks_start will follow. amp_ranks_is_awaited returns 1
- * from then until amp_ranks_start has joined the others, or has found that there are none. */
+/* Called before the arguments are read, if amp_ranks_start will follow. amp_ranks_is_awaited returns 1 from
+ * then until amp_ranks_start has joined the others, or has found that there are none. */
 void amp_ranks_await(void);
 int amp_ranks_is_awaited(void);
 
-/* Joins the other programs, if a launcher has started several. Called at the program's start, before it has
- * threads. Ends the program unless the command is a training under AMP and all ranks have been given the same
- * command line. words: of the command line; gpus: what follows -gpus there, or "". From here on all ranks but
- * 0 print nothing but errors. */
+/* Joins the other programs, if a launcher has started several. Called at program start, while it has no other
+ * threads. Ends the program unless the command is a training under AMP and all ranks have the same command
+ * line. words: of the command line; gpus: the argument of -gpus, or "". From here on all ranks except 0 print
+ * only errors. */
 void amp_ranks_start(const char *const *words, int count, int under_amp, const char *gpus);
 
-/* Where Darknet runs on GPUs: the n-th rank of this machine takes the machine's n-th GPU, unless -i, -gpus or
- * -nogpu says otherwise. Called before anything of CUDA. */
+/* If Darknet runs on GPUs: the n-th rank of this machine takes the machine's n-th GPU, unless -i, -gpus or
+ * -nogpu is given. Call it before any CUDA function. */
 void amp_ranks_take_gpu(void);
 
-/* The communicator of the programs; NULL: this one is alone. */
+/* The communicator between programs; NULL: this one is alone. */
 amp_comm *amp_ranks(void);
 int amp_ranks_count(void);
 /* Whether this program is rank 0, or alone. */
@@ -33,35 +33,35 @@ int amp_ranks_leads(void);
 /* How many ranks share a step, of either kind. */
 int amp_ranks_of_step(void);
 
-/* For ranks_start.c and network/ranks_join.c: sets the programs' communicator (or NULL) and the number of
- * networks of this program. */
+/* For ranks_start.c and network/ranks_join.c: sets the communicator between programs (or NULL) and the number
+ * of networks of this program. */
 void amp_ranks_set(amp_comm *, int networks);
 
 /* For amp bench, which measures with 1, 2, ... ranks. part: from here on amp_ranks is the first `count` of
- * all ranks, or NULL where count is 1. Returns whether this rank is one of them; if not, it must call part or
+ * all ranks, or NULL if count is 1. Returns whether this rank is one of them; if not, it must call part or
  * gather next, and sleeps in that call until the others arrive there. gather: amp_ranks is all ranks again;
- * called after the last part. All networks must have been freed before either. */
+ * call it after the last part. All networks must have been freed before either. */
 int amp_ranks_part(int count);
 void amp_ranks_gather(void);
 
-/* Says what the following collective calls are for (amp_comm.phase), so that a time limit's message can. */
+/* Sets the purpose of the following collective calls (amp_comm.phase), for a time limit's message. */
 __attribute__((format(printf, 1, 2))) void amp_ranks_phase(const char *format, ...);
 
-/* What all ranks must have alike. note: adds a line such as "-seed 7\n", which a message quotes after "rank
- * 0 has". note_file: adds a file's checksum. agree: compares the lines added since its last call with the
- * other ranks' lines, and ends the program where they differ. */
+/* Checks what must be the same on all ranks. note: adds a line such as "-seed 7\n", which a message quotes
+ * after "rank 0 has". note_file: adds a file's checksum. agree: compares the lines added since its last call
+ * with the other ranks' lines, and ends the program if they differ. */
 __attribute__((format(printf, 1, 2))) void amp_ranks_note(const char *format, ...);
 void amp_ranks_note_file(const char *what, const char *name);
 void amp_ranks_agree(void);
-/* darknet_amp_refuse, where every rank comes to the same refusal: rank 0 prints it and ends all ranks; the
- * others wait for that. */
+/* darknet_amp_refuse for an error that every rank has: rank 0 prints it and ends all ranks; the others wait
+ * for that. */
 #define amp_ranks_refuse(...) \
     do { if (!amp_ranks_leads()) amp_ranks_await_end(); darknet_amp_refuse(__VA_ARGS__); } while (0)
 
-/* Called when the training has ended as it should. A program that ends without it ends all ranks. */
+/* Called when the training has ended normally. A program that ends without it ends all ranks. */
 void amp_ranks_over(void);
-/* Waits until the others have ended too, and leaves the communicator. For a program that ends by _exit, which
- * runs no handlers. */
+/* Waits until the others have ended too, and leaves the communicator. For a program that ends with _exit,
+ * which runs no handlers. */
 void amp_ranks_leave(void);
-/* Sleeps until another rank has ended this one: 10 seconds at most, 3 where this one has not joined. */
+/* Sleeps until another rank has ended this one: at most 10 seconds, or 3 if this one has not joined. */
 void amp_ranks_await_end(void);

@@ -1,4 +1,4 @@
-/* What must be the same on all ranks: each notes facts, as lines of text, which are compared. */
+/* Checks what must be the same on all ranks: each notes facts, as lines of text, which are compared. */
 #include <string.h>
 
 #include "../../files/checksum.h"
@@ -8,7 +8,7 @@
 
 enum { FACTS = 1024 };
 
-static char facts[FACTS]; /* what has been noted since the ranks last compared it: lines of text */
+static char facts[FACTS]; /* facts noted since the last comparison: lines of text */
 
 void amp_ranks_note(const char *format, ...)
 {
@@ -29,8 +29,8 @@ void amp_ranks_note_file(const char *what, const char *name)
     amp_ranks_note("%s with checksum %016llx\n", what, (unsigned long long)sum);
 }
 
-/* Whether two texts of several lines differ. Then *at is where the first line that differs begins in both,
- * and the lengths are that line's. */
+/* Whether two multi-line texts differ. Then *at is the offset in both of the first line that differs, and the
+ * lengths are that line's. */
 static int find_difference(const char *a, const char *b, int *a_length, int *b_length, int *at)
 {
     int line = 0, i = 0;

@@ -1,5 +1,5 @@
-/* How ranks start and end. At the start: whether a launcher has started several of this program, and which
- * processors and GPU each has. At the end: when one program ends too early, all others are ended too. */
+/* Starts and ends ranks. At the start: finds whether a launcher has started several copies of this program,
+ * and which processors and GPU each has. At the end: if one program ends too early, ends all others too. */
 #include <omp.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,14 +16,14 @@
 #include "version.h"
 
 static amp_comm *launched; /* all ranks, while amp_ranks() is only a part of them; else NULL */
-static int over;           /* the training has ended as it should */
+static int over;           /* the training has ended normally */
 
 /* ---- the end ---- */
 
 void amp_ranks_over(void) { over = 1; }
 
 /* Runs at every exit. Darknet ends the program in some places by itself, and only rank 0 shows what Darknet
- * prints: another rank says where to look for it. */
+ * prints: another rank prints where to look for it. */
 static void leave_or_end(void)
 {
     amp_comm *comm = amp_ranks();
@@ -38,7 +38,7 @@ static void leave_or_end(void)
     comm->abort(comm, 1);
 }
 
-/* ---- what ranks start with ---- */
+/* ---- settings that ranks share ---- */
 
 /* All ranks need one seed: each draws the same order of images and takes its share of it. Without -seed it
  * comes from rank 0's clock. */
@@ -47,17 +47,17 @@ static void share_seed(void)
     amp_error error;
     unsigned seed = darknet_amp_seed();
     amp_comm *comm = amp_ranks();
-    if (darknet_amp_is_seeded()) return; /* all have this one */
+    if (darknet_amp_is_seeded()) return; /* all have the same */
     if (comm) amp_host_check(comm->broadcast(comm, &seed, sizeof seed, 0, &error), &error);
     amp_random_set_seed(seed);
 }
 
-/* A launcher that binds ranks to cores gives each one core by default; then OpenMP makes
- * one thread, and it, the threads that load images and the one that talks to other ranks share that core. */
+/* By default a launcher that binds ranks to cores gives each one core; then OpenMP starts one thread, which
+ * shares that core with the threads that load images and the one that communicates with other ranks. */
 static void check_processors(void)
 {
     amp_comm *comm = amp_ranks();
-    /* those that it may use; OpenMP's threads; its share of the machine's processors */
+    /* processors it may use; OpenMP's threads; its share of the machine's processors */
     typedef struct processors { int allowed, threads, fair; } processors;
     processors mine = { .allowed = omp_get_num_procs(), .threads = omp_get_max_threads(),
                         .fair = (int)sysconf(_SC_NPROCESSORS_ONLN) / comm->local_size };
@@ -65,7 +65,7 @@ static void check_processors(void)
     for (int i = 0; i < comm->size && amp_ranks_leads(); i++) {
         const processors *p = &all[i];
         int cores = p->threads > p->fair ? p->threads : p->fair;
-        /* 2: one core of two hardware threads */
+        /* 2: one core with two hardware threads */
         if (p->allowed >= p->threads && (p->allowed > 2 || p->allowed >= p->fair)) continue;
         fprintf(stderr, "ranks: rank %d may use %d %s, for %d %s of OpenMP and those that load images and "
                 "sum gradients; if the launcher bound it, type mpirun --bind-to none, or --map-by "
@@ -114,21 +114,21 @@ static int is_bench(const char *const *words)
     return !strcmp(words[0], "amp") && !strcmp(words[1], "bench");
 }
 
-/* Ranks share only the trainings whose loops have AMP's hooks (host/training/loop.h). */
+/* Ranks share only trainings whose loops have AMP's hooks (host/training/loop.h). */
 static int is_shared(const char *command)
 {
     return !strcmp(command, "detector") || !strcmp(command, "classifier");
 }
 
 /* Whether a launcher has started this program together with others, for a command that they share (bench, a
- * training under AMP), or for a training that amp_ranks_start then refuses. */
+ * training under AMP), or for a training that amp_ranks_start then rejects. */
 static int is_one_of_several(const char *const *words, int count, int under_amp)
 {
     return amp_comm_is_launched() && count >= 2
         && (is_bench(words) || (!strcmp(words[1], "train") && (under_amp || amp_comm_is_here)));
 }
 
-/* -gpus 0,1: a network for each number. */
+/* -gpus 0,1: one network per number. */
 static void start_networks(const char *const *words, int count, int under_amp, const char *gpus)
 {
     int networks = 1;
@@ -170,7 +170,8 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
     if (is_shared(words[0]) && count > 3) amp_ranks_note_file("a .cfg", words[3]);
     amp_ranks_agree();
     if (!under_amp && is_shared(words[0]) && count > 3)
-        amp_host_cfg_uses_amp(words[3], CFG_FOR_ANYTHING, &summary); /* ends here if it or -amp is wrong */
+        amp_host_cfg_uses_amp(words[3], CFG_FOR_ANYTHING, &summary); /* ends the program if it or -amp is
+                                                                        wrong */
     if (!under_amp || (!is_shared(words[0]) && !is_bench(words)))
         amp_ranks_refuse("command line: a launcher started %d of this program, which share the work of "
                          "detector train and classifier train under AMP, and of amp bench, alone; give one "

@@ -1,4 +1,4 @@
-/* What the user asks of the networks that this program makes: see request.h. */
+/* What the command line asks of this program's networks: see request.h. */
 #include "request.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ void amp_host_remove_arguments(int *argc, char **argv, int at, int count)
     *argc -= count;
 }
 
-/* Darknet's options have their values in the next word. */
+/* In Darknet an option's value is the next word. */
 static void refuse_equals_sign(int argc, char **argv, const char *name)
 {
     char shown[64];
@@ -55,7 +55,7 @@ const char *amp_host_take_argument(int *count, char **argv, const char *name, co
     return value;
 }
 
-/* Taken out of the arguments before Darknet reads them; some by certain commands only. */
+/* Removed from the arguments before Darknet reads them; some only by certain commands. */
 const amp_fork_option amp_host_own_options[] = {
     { "-amp", 1, 1, 1 }, { "-seed", 1, 1, 1 }, { amp_fork_log_option, 1, 1, 1 }, { "-cache", 1, 1, 1 },
     { "-map", 0, 1, 0 }, { "-patience", 1, 1, 0 },
@@ -101,7 +101,7 @@ static int may_be_meant_as_option(const char *word)
     return word[0] == '-' && word[1] && !strchr(".0123456789", word[1]) && !amp_file_exists(word);
 }
 
-/* Returns whether it is like an option that is known. If not, a changed copy of Darknet may know it. */
+/* Returns whether it is similar to a known option. If not, a modified copy of Darknet may know it. */
 static int name_unknown(const char *word, int classifier, char *text, size_t size)
 {
     enum { MOST = 64 };
@@ -133,13 +133,13 @@ void amp_host_check_options(int argc, char **argv, int classifier, int refuses)
     }
 }
 
-/* ---- what is asked of networks ---- */
+/* ---- requirements for networks ---- */
 
-/* What the command asks of the networks. It is set before the first network is made: by the program's start,
- * or by a verb of `darknet amp`. */
+/* What the command asks of the networks. Set before the first network is made: at program start, or by a verb
+ * of `darknet amp`. */
 static struct { const char *amp, *refusal; int clear, measures, maps; } request;
 
-/* Darknet's commands that look into a network or train through it in a way that AMP has no buffers for. */
+/* Darknet's commands that inspect a network or train through it in a way for which AMP has no buffers. */
 static const struct { const char *command[2], *why; } refused[] = {
     { { "visualize", NULL }, "visualize shows layers' fp32 outputs, which are not kept" },
     { { "classifier", "try" }, "classifier try prints a layer's fp32 output, which is not kept" },

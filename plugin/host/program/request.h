@@ -1,45 +1,46 @@
-/* What the user asks of the networks that this program makes, on the command line and in the .cfg. */
+/* What the command line and the .cfg ask of this program's networks. */
 #pragma once
 
 #include "../fork.h"
 
 #include "../../amp/cfg_check.h"
 
-/* The place of a word in argv; 0: it is not there. */
+/* The position of a word in argv; 0: it is not there. */
 int amp_host_find_argument(int argc, char **argv, const char *name);
-/* Removes `count` words from argv, beginning at place `at`; the places freed at its end become NULL. */
+/* Removes `count` words from argv, starting at index `at`; the entries freed at its end become NULL. */
 void amp_host_remove_arguments(int *argc, char **argv, int at, int count);
 
-/* Takes a word out of argv. Returns its place, where the word after it stands then; 0: it is not there. Where
- * it is given twice the program ends with a line. */
+/* Removes a word from argv. Returns its index, which is now the following word's; 0: it is not there. If it
+ * is given twice, ends the program with a line. */
 int amp_host_take_flag(int *argc, char **argv, const char *name);
-/* The same for `name value`; NULL: name is absent. Where the value is missing the program ends too; allowed:
- * what the line says of the value. */
+/* The same for `name value`; NULL: name is absent. If the value is missing, ends the program too; allowed:
+ * the line's description of valid values. */
 const char *amp_host_take_argument(int *argc, char **argv, const char *name, const char *allowed);
 
-/* AMP's own options, in the order of amp_fork_options; the last has no name. */
+/* AMP's own options, in the format of amp_fork_options; the last entry has no name. */
 extern const amp_fork_option amp_host_own_options[];
 
-/* Looks for options that the command, `detector train` or `classifier train`, does not know: Darknet takes
- * such a word for a file's name, or overlooks it behind the weights. A line names it, with the nearest option
- * that there is, or one that is given twice or lacks its value. refuses: the line ends the program; else, and
- * for a word that is like no option, it is a warning. A number or the name of a file is no option. */
+/* Looks for options that the command, `detector train` or `classifier train`, does not know: Darknet takes an
+ * unknown option for a file name, or ignores it after the weights. A line names it with the most similar
+ * option; or an option that is repeated or lacks its value. refuses: the line ends the program; otherwise,
+ * and for a word that is not similar to any option, it is a warning. A number or a file name is not an
+ * option. */
 void amp_host_check_options(int argc, char **argv, int classifier, int refuses);
 
 /* The first words of the command line without Darknet's options, such as "detector", "train", "my.data": at
- * most `most`. Returns how many there are. Options may stand anywhere, before the command too. */
+ * most `most`. Returns their number. Options may be anywhere, also before the command. */
 int amp_host_command_words(int argc, char **argv, const char **words, int most);
 
-/* The dtype of networks made from here on, in the words of `-amp` on the command line: "off", "fp32", "fp16",
- * "bf16", or NULL for what the .cfg says. The string is not copied: it must live until those networks are
- * made. For commands that make networks of their own; not thread-safe. */
+/* The dtype of networks made from here on, as for `-amp` on the command line: "off", "fp32", "fp16", "bf16",
+ * or NULL for the .cfg's setting. The string is not copied: it must live until those networks are made. For
+ * commands that make their own networks; not thread-safe. */
 void amp_host_request_dtype(const char *dtype);
 const char *amp_host_requested_dtype(void);
 
-/* Called before Darknet runs its command: remembers whether this command can run networks under AMP, whether
- * it measures accuracy, and whether -clear was given. */
+/* Called before Darknet runs its command: records whether this command can run networks under AMP, whether it
+ * measures accuracy, and whether -clear was given. */
 void amp_host_note_command(int argc, char **argv);
-/* Whether -clear was given: then no sidecar (NAME.amp) is read beside the weights. */
+/* Whether -clear was given: then the sidecar (NAME.amp) of the weights is not read. */
 int amp_host_has_clear(void);
 /* Whether the command measures accuracy: valid and its variants, map, recall. */
 int amp_host_command_measures(void);
@@ -47,11 +48,11 @@ int amp_host_command_maps(void); /* `detector map` */
 /* NULL, or why the program's command cannot run a network under AMP: the middle of a message. */
 const char *amp_host_refusal(void);
 
-/* Looks at the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. Warnings are printed for the
+/* Checks the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. Warnings are printed only for the
  * first .cfg that has some: later ones are copies of it. */
 amp_status amp_host_look_at_cfg(const char *cfg, cfg_use use, cfg_summary *, amp_error *error);
 amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);
 
-/* Whether a network of this .cfg would be under AMP, the command line considered; *summary is set if so. A
- * broken .cfg ends the program; use: what it is then for. */
+/* Whether a network of this .cfg would be under AMP, with this command line; if so, sets *summary. A broken
+ * .cfg ends the program; use: the purpose for which it is checked. */
 int amp_host_cfg_uses_amp(const char *cfg, cfg_use use, cfg_summary *summary);

@@ -1,4 +1,4 @@
-/* Which of a step's images are this rank's: see sharing.h. */
+/* Finds which of a step's images are this rank's: see sharing.h. */
 #include "sharing.h"
 
 #include "../../amp/cfg_reader.h"
@@ -29,7 +29,7 @@ int amp_sharing_subdivisions(const char *cfg_file, int sync_batchnorm)
         darknet_amp_refuse("amp: %s: [net]: %d ranks cannot share batch=%d with subdivisions=%d evenly; the "
                            "next batch that works is %ld", cfg_file, ranks, batch, subdivisions,
                            (batch / step + 1) * step);
-    long alone = sync_batchnorm ? step / ranks : step; /* what one rank would do the same with */
+    long alone = sync_batchnorm ? step / ranks : step; /* what one rank would need to do the same */
     if (alone != subdivisions)
         fprintf(stderr, "amp: %d ranks share a step as if subdivisions were %ld, not %d: batch norm sees %ld "
                 "images at a time, not %d\n", ranks, alone, subdivisions, batch / alone, images);
@@ -38,12 +38,12 @@ int amp_sharing_subdivisions(const char *cfg_file, int sync_batchnorm)
 
 /* ---- images ---- */
 
-/* Of the job under way; all of a training's are alike. Set by the thread that starts jobs, before those that
- * load: they still load when the training has stopped, and the main thread leaves the other ranks. first to
- * last: the parts that hold images of this rank. */
+/* Of the current job; all jobs of a training are the same. Set by the thread that starts jobs, before its
+ * loaders: they continue when the training has stopped, and the main thread leaves the other ranks. first to
+ * last: the parts with images of this rank. */
 static struct { int images, parts, first, last, rank, ranks; } job;
 
-/* Where part i's images begin in the step, the last part's being first. */
+/* Where part i's images begin in the step; the last part's come first. */
 static int begin_of(int i) { return job.images - (int)((long)(i + 1) * job.images / job.parts); }
 
 /* This rank's images of the step. */

@@ -1,4 +1,4 @@
-/* The handlers of signals that end a training after its step: see stopping.h. */
+/* Handlers for signals that end a training after its step: see stopping.h. */
 #include "stopping.h"
 
 #include <errno.h>
@@ -9,12 +9,12 @@
 #include "exchange.h"
 #include "ranks.h"
 
-/* SIGUSR1 stops a training of several ranks only: launchers forward it to all, while soon after a SIGINT or
- * SIGTERM they kill the ranks. */
+/* SIGUSR1 only stops a training with several ranks: launchers forward it to all, but kill the ranks soon
+ * after a SIGINT or SIGTERM. */
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
-/* One program, one set of handlers, which any thread may run. */
+/* There is one set of handlers per program, and any thread may run them. */
 static struct {
     atomic_int asked, watched[SIGNALS];
     struct sigaction before[SIGNALS];
@@ -28,7 +28,7 @@ static void ask(int signal)
     int why = errno;
     stopping.asked = signal;
     for (size_t i = 0; i < SIGNALS; i++) if (stopping.watched[i]) sigaction(signals[i], &at_once, NULL);
-    /* a failed write, where nobody reads stderr, does not matter */
+    /* a failed write does not matter if stderr is not read */
     if (write(STDERR_FILENO, note, sizeof note - 1) < 0) stopping.asked = signal;
     errno = why;
 }
@@ -73,6 +73,6 @@ int amp_stopping_agree(void)
     int agreed = 0, mine = stopping.asked, *all = amp_exchange_gather(comm, &mine, sizeof mine);
     for (int i = 0; i < comm->size && !agreed; i++) agreed = all[i];
     free(all);
-    if (agreed) stopping.asked = agreed; /* a signal that comes from here on is for the next time */
+    if (agreed) stopping.asked = agreed; /* a signal that arrives from here on counts for the next call */
     return agreed;
 }

@@ -1,4 +1,4 @@
-/* The side of a program that takes turns with others: see turns.h. */
+/* The client side of taking turns with other programs: see turns.h. */
 #define _DEFAULT_SOURCE /* unsetenv */
 #include "turns.h"
 
@@ -28,15 +28,15 @@ amp_status amp_turns_take(amp_error *error)
         || out > 65535 || fcntl((int)in, F_GETFD) < 0 || fcntl((int)out, F_GETFD) < 0)
         return amp_fail(error, AMP_BAD_CONFIG, AMP_TURNS "=%s: expected two open file descriptors, IN,OUT; "
                         "`darknet amp compare` and `bench` start programs with it; unset it", descriptors);
-    unsetenv(AMP_TURNS); /* it is for this program alone */
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* whoever kills the other side ends this one too */
+    unsetenv(AMP_TURNS); /* only for this program */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the other side is killed, so is this program */
     turns.in = (int)in;
     turns.out = (int)out;
     turns.taken = 1;
     fcntl(turns.in, F_SETFD, FD_CLOEXEC);
     fcntl(turns.out, F_SETFD, FD_CLOEXEC);
-    setvbuf(stdout, NULL, _IOLBF, 0); /* its log, which takes both streams, has lines in the order they were
-                                         written */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* keeps the lines of both streams in order in the log that takes
+                                         them */
     return AMP_OK;
 }
 
@@ -44,7 +44,7 @@ int amp_turns_taken(void) { return turns.taken; }
 double amp_turns_waited(void) { return turns.waited; }
 
 /* Sends a line that begins with `before`, which is "" or " ". Returns 0 if the other side is gone: then the
- * write fails, since the program ignores SIGPIPE from its start on. */
+ * write fails, since the program ignores SIGPIPE. */
 static int send_line(const char *before, const char *format, va_list args)
 {
     char text[LONGEST_LINE];
