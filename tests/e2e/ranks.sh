@@ -309,7 +309,8 @@ mkdir temporary
 edit of_ten 's/^batch=.*/batch=10/; s/^subdivisions=.*/subdivisions=5/; s/^width=.*/width=64/'
 cat > note_ends.c <<'EOF'
 /* Preloaded: the file `ends` gets, for each step whose sums begin before its update, the number of passes by
- * then. The first step with sums is left out: until its sums begin, a rank that trains alone looks the same. */
+ * then. The first step with sums is left out: until its sums begin, a rank that trains alone looks the same.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>
