@@ -185,7 +185,7 @@ typedef struct amp_host {
     void *context;
     /* Describes the layers as they are now, for passes of `batch` images. *out is freed with
      * amp_network_desc_free. */
-    amp_status (*describe)(void *context, int batch, struct amp_network_desc *out, amp_error *);
+    void (*describe)(void *context, int batch, struct amp_network_desc *out);
     /* Make the fp32 NCHW buffers exist exactly where needed (arrays of flags, one per layer), and free the
      * others. */
     amp_status (*prepare_buffers)(void *context, const char *needs_output, const char *needs_delta,
