@@ -67,7 +67,7 @@ static amp_status make_plan(amp_engine *engine, const amp_plan_key *key, amp_dty
     amp_call call = amp_engine_call(engine, key);
     amp_network_desc network;
     call.outline = outline;
-    AMP_TRY(engine->host.describe(engine->host.context, key->batch, &network, error));
+    engine->host.describe(engine->host.context, key->batch, &network);
     amp_status status = plan_network(engine, &network, key, dtype, settings, &call, out, error);
     amp_network_desc_free(&network);
     return status;

@@ -82,7 +82,7 @@ size_t amp_fork_random_numbers(const struct network *);
 amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_error *);
 
 /* Describes the layers for the engine. The caller frees *out with amp_network_desc_free. */
-amp_status amp_fork_describe(struct network *, const amp_config *, amp_network_desc *out, amp_error *);
+void amp_fork_describe(struct network *, const amp_config *, amp_network_desc *out);
 
 /* The engine's callbacks; context is the struct darknet_amp of the current hook. */
 amp_host amp_fork_callbacks(struct darknet_amp *);

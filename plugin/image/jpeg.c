@@ -7,7 +7,6 @@
 #ifdef AMP_JPEG
 #include <limits.h>
 #include <setjmp.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <jpeglib.h>
@@ -69,36 +68,34 @@ static int try_to_decode(decoding *d, int channels)
     return 1;
 }
 
-unsigned char *amp_jpeg_decode(const char *path, int channels, int *w, int *h, int *c)
+unsigned char *amp_jpeg_decode(FILE *file, int channels, int *w, int *h, int *c)
 {
-    decoding d = { .file = channels == 0 || channels == 1 || channels == 3 ? fopen(path, "rb") : NULL };
-    if (!d.file) return NULL;
-    int is_jpeg = fgetc(d.file) == 0xff && fgetc(d.file) == 0xd8;
-    rewind(d.file);
-    if (is_jpeg) {
-        d.jpeg.err = jpeg_std_error(&d.errors);
-        d.jpeg.client_data = &d;
-        d.errors.error_exit = stop;
-        d.errors.emit_message = report;
-        if (try_to_decode(&d, channels)) {
-            *w = (int)d.jpeg.output_width;
-            *h = (int)d.jpeg.output_height;
-            *c = d.jpeg.output_components;
-        } else {
-            free(d.pixels);
-            d.pixels = NULL;
-        }
-        jpeg_destroy_decompress(&d.jpeg);
+    decoding d = { .file = file };
+    int is_jpeg = fgetc(file) == 0xff && fgetc(file) == 0xd8;
+    rewind(file);
+    if (!is_jpeg || (channels != 0 && channels != 1 && channels != 3)) return NULL;
+    d.jpeg.err = jpeg_std_error(&d.errors);
+    d.jpeg.client_data = &d;
+    d.errors.error_exit = stop;
+    d.errors.emit_message = report;
+    if (try_to_decode(&d, channels)) {
+        *w = (int)d.jpeg.output_width;
+        *h = (int)d.jpeg.output_height;
+        *c = d.jpeg.output_components;
+    } else {
+        free(d.pixels);
+        d.pixels = NULL;
+        rewind(file);
     }
-    fclose(d.file);
+    jpeg_destroy_decompress(&d.jpeg);
     return d.pixels;
 }
 #else
 const char *amp_jpeg_library(void) { return "stb_image"; }
 
-unsigned char *amp_jpeg_decode(const char *path, int channels, int *w, int *h, int *c)
+unsigned char *amp_jpeg_decode(FILE *file, int channels, int *w, int *h, int *c)
 {
-    (void)path, (void)channels, (void)w, (void)h, (void)c;
+    (void)file, (void)channels, (void)w, (void)h, (void)c;
     return NULL;
 }
 #endif

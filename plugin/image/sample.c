@@ -22,14 +22,16 @@ void amp_samples_free(amp_samples *samples) { free(samples->first); }
 
 static int clamp(int i, int length) { return i < 0 ? 0 : i >= length ? length - 1 : i; }
 
-/* Sample i lies at `x` pixels from pixel `begin`; the pixels of the axis that are nearest are used. */
-static void set_sample(amp_samples *samples, int i, float x, int begin, int length)
+/* Sample i lies at `x` pixels from pixel `begin`; the pixels of the axis that are nearest are used. Returns
+ * the pixel to its left, counted from `begin`. */
+static int set_sample(amp_samples *samples, int i, float x, int begin, int length)
 {
     int left = (int)x;
     samples->first[i] = clamp(begin + left, length);
     samples->second[i] = clamp(begin + left + 1, length);
     samples->second_weight[i] = x - (float)left;
     samples->first_weight[i] = 1 - samples->second_weight[i];
+    return left;
 }
 
 void amp_samples_place(amp_samples *samples, int first, int placed, int length)
@@ -37,8 +39,7 @@ void amp_samples_place(amp_samples *samples, int first, int placed, int length)
     /* Darknet writes x / placed * length; with -Ofast gcc computes this, which rounds otherwise. */
     float scale = (float)length * (1 / (float)placed);
     for (int i = 0; i < samples->count; i++) {
-        set_sample(samples, i, (float)(first + i) * scale, 0, length);
-        int left = (int)((float)(first + i) * scale);
+        int left = set_sample(samples, i, (float)(first + i) * scale, 0, length);
         if (left >= length) samples->first_weight[i] = 0;
         if (left + 1 >= length) samples->second_weight[i] = 0;
     }

@@ -184,7 +184,7 @@ typedef struct amp_host {
     void *context;
     /* Describes the layers in their current state, for passes of `batch` images. The caller frees *out with
      * amp_network_desc_free. */
-    amp_status (*describe)(void *context, int batch, struct amp_network_desc *out, amp_error *);
+    void (*describe)(void *context, int batch, struct amp_network_desc *out);
     /* Allocates exactly the fp32 NCHW buffers that are needed (arrays of flags, one per layer), and frees the
      * others. */
     amp_status (*prepare_buffers)(void *context, const char *needs_output, const char *needs_delta,

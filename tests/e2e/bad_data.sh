@@ -339,6 +339,7 @@ FILE *fopen(const char *name, const char *mode)
 {
     FILE *(*real)(const char *, const char *);
     *(void **)&real = dlsym(RTLD_NEXT, "fopen");
+    if (strstr(name, "images/1")) fprintf(stderr, "opened %s\n", name);
     if (!strstr(name, "images/3")) return real(name, mode);
     errno = EMFILE;
     return NULL;
@@ -352,6 +353,9 @@ status=0
     > out 2> err < /dev/null || status=$?
 [ $status = 0 ] && grep -aqF "image 'images/3.jpg' cannot be read (Too many open files); another is" err ||
     complain "status $status"
+( cd case && preloaded ../no_files.so "$DARKNET" amp valid tiny.data tiny.cfg backup/tiny_final.weights ) \
+    > out 2> err < /dev/null || true
+[ "$(grep -ac '^opened images/1.jpg' err)" = 1 ] || complain 'an image is not read with one fopen'
 fresh detector 'a folder instead of the lock'
 mkdir case/backup/.tiny.lock
 goes_on 1 'amp: backup/.tiny.lock cannot be locked: Is a directory; make sure that no other training saves'

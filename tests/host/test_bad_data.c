@@ -592,6 +592,9 @@ TEST(what_a_training_survives_is_counted_and_named)
 /* starts: the training begins all the same, and ends where it comes to that label, or needs that file. */
 TEST(what_a_training_does_not_survive_is_an_error)
 {
+    char missing[2000 * 6 + 1] = "", unclear[1500 * 26 + 1] = "";
+    for (int i = 0; i < 2000; i++) strcpy(missing + i * 6, "a.jpg\n");
+    for (int i = 0; i < 1500; i++) strcpy(unclear + i * 26, "images/7.round.square.jpg\n");
     const struct { const char *file, *text; int classifier, starts; const char *expected; } cases[] = {
         { "my.data", "valid=train.txt\nbackup=.\n", 0, 0,
           "data/train.list: cannot read the list of training images (`train` in my.data): No such file" },
@@ -605,6 +608,8 @@ TEST(what_a_training_does_not_survive_is_an_error)
         { "valid.txt", "a.jpg\n", 0, 1, "valid.txt: none of the 1 images of this list is there" },
         { "train.txt", "a.jpg\nb.jpg\n", 0, 0,
           "train.txt: none of the 2 images of this list is there; the first is 'a.jpg'" },
+        { "train.txt", missing, 0, 0,
+          "train.txt: none of the 1000 images looked at (this list has 2000) is there; the first is 'a." },
         { "train.txt", "images/1.round.jpg\na.jpg\nb.jpg\n", 0, 0,
           "train.txt: 2 of the 3 images of this list are missing or empty; the first is 'a.jpg'" },
         { "train.txt", "images/1.round.jpg\na.jpg\nb.jpg\n", 1, 0,
@@ -628,10 +633,12 @@ TEST(what_a_training_does_not_survive_is_an_error)
           "labels/4.square.txt:1: label '0 .5 .5 inf .2' holds inf or NaN" },
         { "my.names", "round\n", 1, 0, "my.names: holds 1 labels, but my.data has classes = 2" },
         { "my.names", "round\n\n", 1, 0, "my.names:2: a blank line" },
-        { "my.names", "cat\ndog\n", 1, 0, "train.txt: no path holds exactly one of the 2 labels" },
+        { "my.names", "cat\ndog\n", 1, 0, "train.txt: none of the 3 paths of this list holds exactly" },
         { "train.txt", "images/7.round.square.jpg\n", 1, 0,
-          "train.txt: no path holds exactly one of the 2 labels, by which Darknet knows an image's class; "
-          "the last tried holds 2: 'images/7.round.square.jpg'" } };
+          "train.txt: none of the 1 paths of this list holds exactly one of the 2 labels, by which Darknet "
+          "knows an image's class; the last holds 2: 'images/7.round.square.jpg'" },
+        { "train.txt", unclear, 1, 0,
+          "train.txt: none of the 1000 paths looked at (this list has 1500) holds exactly one of the" } };
     amp_error error;
     put_file("1.webp", "RIFF");
     for (size_t i = 0; i < COUNT(cases); i++) {

@@ -109,13 +109,12 @@ static amp_status observe(struct network *net, amp_numerics *numerics, amp_probe
     return status;
 }
 
-static amp_status keep_results(struct network *net, const amp_numerics *numerics, amp_probe_result *r,
-                               amp_error *error)
+static void keep_results(struct network *net, const amp_numerics *numerics, amp_probe_result *r)
 {
     int layers = amp_fork_view(net).layers;
     r->layers = amp_allocated(calloc((size_t)layers, sizeof *r->layers));
     for (int i = 0; i < layers; i++) r->layers[i].numerics = *amp_numerics_of(numerics, i);
-    return amp_fork_describe(net, amp_fork_state(net)->config, &r->network, error);
+    amp_fork_describe(net, amp_fork_state(net)->config, &r->network);
 }
 
 static amp_status probe(amp_probe_result *r, amp_error *error)
@@ -128,7 +127,7 @@ static amp_status probe(amp_probe_result *r, amp_error *error)
     r->height = view.h;
     amp_numerics *numerics = amp_numerics_create(view.layers, amp_fork_state(net)->engine);
     if (status == AMP_OK) status = observe(net, numerics, r, error);
-    if (status == AMP_OK) status = keep_results(net, numerics, r, error);
+    if (status == AMP_OK) keep_results(net, numerics, r);
     amp_numerics_free(numerics);
     amp_fork_free_network(net);
     return status;

@@ -472,7 +472,7 @@ static amp_status set_up(amp_subject *s, amp_error *error)
     s->labels = view.labels;
     s->scale = 1;
     s->counters = amp_fork_counters(s->net);
-    AMP_TRY(amp_fork_describe(s->net, amp ? amp->config : &none, &s->network, error));
+    amp_fork_describe(s->net, amp ? amp->config : &none, &s->network);
     if (!amp) return (s->backend = amp_fork_backend(error)) ? AMP_OK : error->status;
     s->engine = amp->engine;
     s->backend = amp_engine_backend(amp->engine);

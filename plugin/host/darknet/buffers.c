@@ -137,14 +137,13 @@ void amp_fork_forget_overflow(struct darknet_amp *amp)
         amp_host_check(b->zero(b, amp->memory->workspace, amp->memory->workspace_bytes, &error), &error);
 }
 
-static amp_status describe(void *context, int batch, amp_network_desc *out, amp_error *error)
+static void describe(void *context, int batch, amp_network_desc *out)
 {
     struct darknet_amp *amp = context;
     int as_made = amp->net->batch;
     amp->net->batch = batch; /* shapes are described for net's batch */
-    amp_status status = amp_fork_describe(amp->net, amp->config, out, error);
+    amp_fork_describe(amp->net, amp->config, out);
     amp->net->batch = as_made;
-    return status;
 }
 
 /* Sets the sequences and time steps of a pass through a recurrent layer and the layers inside it. Darknet's

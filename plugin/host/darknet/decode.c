@@ -19,16 +19,16 @@ static const struct { const char *begins; size_t length; double pixels; } kinds[
     { "\xff\xd8", 2, 512 }, { "GIF8", 4, 2048 }, { "S\x80\xf6\x34", 4, 16384 } };
 static const double run = 128; /* of all other kinds */
 
-/* Whether the file can hold an image of the size that its header says. stb_image makes zeros of what a file
- * lacks: without this check a few bytes could cost the memory and the time of the largest image. */
-static int holds(const char *file, int w, int h)
+/* Whether the file, of which nothing has been read yet, can hold an image of the size that its header says.
+ * stb_image makes zeros of what a file lacks: without this check a few bytes could cost the memory and the
+ * time of the largest image. */
+static int holds(FILE *file, int w, int h)
 {
     char first[4] = "";
     struct stat status = { .st_size = 0 };
     double most = run;
-    FILE *opened = fopen(file, "rb");
-    int read = opened && fread(first, 1, sizeof first, opened) > 0 && fstat(fileno(opened), &status) == 0;
-    if (opened) fclose(opened);
+    int read = fread(first, 1, sizeof first, file) > 0 && fstat(fileno(file), &status) == 0;
+    rewind(file);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!memcmp(first, kinds[i].begins, kinds[i].length)) most = kinds[i].pixels;
     if (!read || (double)w * h <= most * (double)status.st_size) return 1;
@@ -38,17 +38,25 @@ static int holds(const char *file, int w, int h)
 }
 
 /* Rows of *w pixels of *c bytes each, which free() frees. NULL: darknet_amp_unreadable knows why. */
-static unsigned char *decode(const char *file, int channels, int *w, int *h, int *c)
+static unsigned char *decode(FILE *file, int channels, int *w, int *h, int *c)
 {
-    int known = stbi_info(file, w, h, c);
+    int known = stbi_info_from_file(file, w, h, c); /* which rewinds it */
     if (known && (!darknet_amp_image_fits(*w, *h, *c) || !holds(file, *w, *h))) return NULL;
     unsigned char *pixels = amp_jpeg_decode(file, channels, w, h, c);
-    if (!pixels) pixels = stbi_load(file, w, h, c, channels);
+    if (!pixels) pixels = stbi_load_from_file(file, w, h, c, channels);
     if (!pixels) darknet_amp_unreadable("%s", stbi_failure_reason());
     else if (channels) *c = channels;
     if (!pixels || darknet_amp_image_fits(*w, *h, *c)) return pixels;
     free(pixels);
     return NULL;
+}
+
+static unsigned char *decode_named(const char *name, int channels, int *w, int *h, int *c)
+{
+    FILE *file = fopen(name, "rb");
+    unsigned char *pixels = file ? decode(file, channels, w, h, c) : NULL;
+    if (file) fclose(file);
+    return pixels;
 }
 
 int darknet_amp_read_image(const char *file, int channels, int *w, int *h, int *c, float **data)
@@ -57,7 +65,7 @@ int darknet_amp_read_image(const char *file, int channels, int *w, int *h, int *
     *data = NULL;
     if (!darknet_amp_bad_image(file, 0)) {
         *data = amp_image_cache_find(file, channels, w, h, c);
-        unsigned char *pixels = *data ? NULL : decode(file, channels, w, h, c);
+        unsigned char *pixels = *data ? NULL : decode_named(file, channels, w, h, c);
         if (pixels) *data = amp_image_cache_add(file, channels, pixels, *w, *h, *c);
         if (!*data) darknet_amp_bad_image(file, 1);
     }
@@ -68,6 +76,10 @@ int darknet_amp_read_image(const char *file, int channels, int *w, int *h, int *
 int amp_own_image_size(const char *path, int *w, int *h)
 {
     int c;
-    return stbi_info(path, w, h, &c) && darknet_amp_image_fits(*w, *h, c) && holds(path, *w, *h);
+    FILE *file = fopen(path, "rb");
+    int known = file && stbi_info_from_file(file, w, h, &c) && darknet_amp_image_fits(*w, *h, c) &&
+                holds(file, *w, *h);
+    if (file) fclose(file);
+    return known;
 }
 #endif

@@ -169,12 +169,10 @@ static int output_layer_of(const network *net)
     return i;
 }
 
-amp_status amp_fork_describe(network *net, const amp_config *config, amp_network_desc *out, amp_error *error)
+void amp_fork_describe(network *net, const amp_config *config, amp_network_desc *out)
 {
-    (void)error; /* all layers of these forks can be described */
     *out = (amp_network_desc){ .layers = amp_allocated(calloc((size_t)net->n + 1, sizeof *out->layers)),
                                .count = net->n, .output_layer = output_layer_of(net),
                                .image = image_shape(net->batch, net->c, net->h, net->w, net->inputs) };
     for (int i = 0; i < net->n; i++) describe_layer(net, i, config, out);
-    return AMP_OK;
 }

@@ -89,10 +89,19 @@ int amp_is_image_file(const char *image)
     return *image && stat(image, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
 }
 
+/* "8 images of this list", or how many of a longer one are looked at. */
+static const char *looked_at(const amp_lines *list, const char *what, char text[100])
+{
+    if (list->count <= TRIED_MOST) snprintf(text, 100, "%zu %s of this list", list->count, what);
+    else snprintf(text, 100, "%zu %s looked at (this list has %zu)", tried_of(list), what, list->count);
+    return text;
+}
+
 amp_status amp_check_images_there(const amp_lines *list, const char *file, amp_error *error)
 {
     size_t tried = tried_of(list), missing = 0;
     const char *first = NULL;
+    char text[100];
     for (size_t i = 0; i < tried; i++) {
         const char *image = list->line[i * list->count / tried];
         if (amp_is_image_file(image)) continue;
@@ -100,13 +109,14 @@ amp_status amp_check_images_there(const amp_lines *list, const char *file, amp_e
         if (!first) first = image;
     }
     if (2 * missing <= tried) return AMP_OK;
+    const char *images = looked_at(list, "images", text);
     const char *hint = *first == '/' ? "" : ", looked for from the folder that darknet runs in";
     if (missing == tried)
         return amp_fail(error, AMP_BAD_CONFIG,
-                        "%.300s: none of the %zu images of this list is there; the first is '%.300s'%s", file,
-                        tried, first, hint);
-    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %zu of the %zu images of this list are missing or empty; "
-                    "the first is '%.300s'%s", file, missing, tried, first, hint);
+                        "%.300s: none of the %s is there; the first is '%.300s'%s", file, images, first,
+                        hint);
+    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %zu of the %s are missing or empty; the first is "
+                    "'%.300s'%s", file, missing, images, first, hint);
 }
 
 static void name_list(const amp_data_file *data, const char *key, const char *what, char text[300])
@@ -142,6 +152,7 @@ amp_status amp_check_paths_name_labels(const amp_lines *list, const amp_lines *l
                                        const char *file, amp_error *error)
 {
     size_t tried = tried_of(list);
+    char paths[100];
     int class_id, found = 0;
     for (size_t i = 0; i < tried; i++) {
         found = amp_labels_in_path(list->line[i * list->count / tried], labels->line, (size_t)classes,
@@ -149,9 +160,9 @@ amp_status amp_check_paths_name_labels(const amp_lines *list, const amp_lines *l
         if (found == 1 || classes == 1) return AMP_OK;
     }
     return amp_fail(error, AMP_BAD_CONFIG,
-                    "%.300s: no path holds exactly one of the %d labels, by which Darknet knows "
-                    "an image's class; the last tried holds %d: '%.300s'", file, classes, found,
-                    list->line[(tried - 1) * list->count / tried]);
+                    "%.300s: none of the %s holds exactly one of the %d labels, by which Darknet knows "
+                    "an image's class; the last holds %d: '%.300s'", file, looked_at(list, "paths", paths),
+                    classes, found, list->line[(tried - 1) * list->count / tried]);
 }
 
 /* ---- the rules of a training's data ---- */

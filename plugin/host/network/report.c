@@ -81,9 +81,24 @@ void amp_host_print_skip(struct darknet_amp *amp, const amp_step_report *report,
             where(amp, &report->bad, text), scale);
 }
 
-static const char *what_to_try(const struct darknet_amp *amp, const amp_anomaly *bad)
+/* Whether it begins in forward, with the output of a layer that runs in fp16. */
+static int overflows_fp16(const struct darknet_amp *amp, const amp_anomaly *bad)
+{
+    const amp_plan *plan = amp_engine_plan(amp->engine);
+    return bad->is_first && bad->layer >= 0 && plan && plan->nodes[bad->layer].dtype == AMP_FP16 &&
+           !strcmp(bad->pass, "forward") && !strcmp(bad->tensor, "output");
+}
+
+enum { ADVICE = 200 };
+
+static const char *what_to_try(const struct darknet_amp *amp, const amp_anomaly *bad, char text[ADVICE])
 {
     const amp_config *config = amp->config;
+    if (overflows_fp16(amp, bad)) {
+        snprintf(text, ADVICE, "dtype=bf16, or amp=0 in layer %d, since fp16 holds no output above 65504; a "
+                 "lower learning_rate, more burn_in, the labels", bad->layer);
+        return text;
+    }
     if (bad->layer < 0 && !strcmp(bad->tensor, "labels")) return "correct the label files";
     if (bad->is_gradient && config->wire == AMP_FP16 && amp_engine_ranks(amp->engine) > 1)
         return "wire=bf16, since wire=fp16 cannot carry sums of gradients above 65504; a lower learning_rate";
@@ -95,7 +110,7 @@ _Noreturn void amp_host_collapse(struct darknet_amp *amp, const amp_step_report 
 {
     const amp_scaler *scaler = amp_engine_scaler(amp->engine);
     const char *saved = amp->resume->last_file;
-    char place[AMP_ANOMALY_TEXT], why[96];
+    char place[AMP_ANOMALY_TEXT], why[96], advice[ADVICE];
     if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows what was saved last */
     if (report->bad_master) snprintf(why, sizeof why, "weights are inf, NaN or beyond 1e19");
     else
@@ -106,5 +121,5 @@ _Noreturn void amp_host_collapse(struct darknet_amp *amp, const amp_step_report 
         "amp: training has collapsed: %s; %s; last good step: %zu; last saved: %s%s; try %s%s",
         why, where(amp, &report->bad, place), good_steps, saved ? saved : "none yet",
         saved && !amp_file_exists(saved) ? ", which is gone" : "",
-        what_to_try(amp, &report->bad), amp->config->debug ? "" : ", and debug=1 to see the images");
+        what_to_try(amp, &report->bad, advice), amp->config->debug ? "" : ", and debug=1 to see the images");
 }

@@ -54,14 +54,10 @@ static amp_status make_engine(struct darknet_amp *amp, struct network *net,
                               const amp_engine_settings *settings, amp_backend *backend, amp_error *error)
 {
     amp_network_desc described;
-    amp_status status = amp_fork_describe(net, amp->config, &described, error);
-    if (status != AMP_OK) {
-        backend->destroy(backend);
-        return status;
-    }
+    amp_fork_describe(net, amp->config, &described);
     amp_host host = amp_fork_callbacks(amp);
     amp->engine = amp_engine_create(settings, backend, &host, &described);
-    status = amp_ranks_use(amp, error);
+    amp_status status = amp_ranks_use(amp, error);
     if (amp_ranks_of_step() > 1 && settings->sync_batchnorm) print_unsynced(&described);
     amp_network_desc_free(&described);
     return status;
