@@ -133,7 +133,8 @@ void darknet_amp_step(float loss, float average_loss, const char *format, ...);
 /* What the chart's line says of that step beyond Darknet's own words: ", scale 65536, 1 skipped"; empty
  * without AMP. Valid until the next step; below 128 bytes. */
 const char *darknet_amp_chart_ending(void);
-/* Whether that step measured mAP; if so, *map is it and *best the best so far, both 0 to 1. */
+/* 0: that step measured no mAP. Else *map is its mAP, *best the best so far, both 0 to 1, and the result the
+ * iteration of the best. */
 int darknet_amp_measured(float *map, float *best);
 /* The next iteration, which may be this one, at which -map measures; 0: none. */
 long darknet_amp_next_map(void);

@@ -59,6 +59,8 @@ finds_turned "$HANK_AI"
 
 # ---- probe -compare ----
 "$HANK_AI" amp probe -compare tiny.data tiny.cfg -seed 3 -json compared.json > out 2> err ||
+succeeds "$HANK_AI" detector train turned.data turned.cfg turned.weights -clear -dont_show -amp fp32 -map 1
+grep -q 'Last accuracy.* at iteration #1\.' out || fail "the best mAP: $(grep 'Last accuracy' out)"
     fail "amp probe -compare: $(tail -1 err)"
 grep -q '"fp32_is_stocks": true' compared.json || fail "AMP's fp32 is not Darknet's own: $(tail -20 out)"
 
