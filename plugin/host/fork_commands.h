@@ -42,9 +42,9 @@ typedef enum amp_image_fit {
 /* As `detector test` does with this network. */
 amp_image_fit amp_fork_detector_fit(const struct network *);
 
-/* An image file as `channels` planes of w x h floats, 0..1, which are the caller's; in any thread. size: its
- * width and height in the file. NULL: it is no image, or there is no memory; *why says so until the thread
- * reads another. */
+/* An image file as `channels` planes of w x h floats, 0..1, which are the caller's; in any thread. size: for
+ * amp_fork_detect, its width and height in the file, or w and h where the boxes are the same for those. NULL:
+ * it is no image, or there is no memory; *why says so until the thread reads another. */
 float *amp_fork_read_image(const char *path, int w, int h, int channels, amp_image_fit, int size[2],
                            const char **why);
 

@@ -210,6 +210,13 @@ echo text > images/3.jpg
 grep -q "no.weights: there is no such" err || fail "$(tail -2 err)"
 printf 'P6\n99999 99999\n255\n' > images/5.jpg # more pixels than OpenCV reads
 cp train.txt good.txt
+sed 's/^width=32/width=96/; s/^height=32/height=96/' four.cfg > large.cfg # to which images are resized
+for command in 'amp valid' 'detector map -dont_show'; do
+    succeeds "$HANK_AI" $command tiny.data large.cfg whole/four_final.weights -thresh .2
+    sed 's/\x1b\[[0-9;]*m//g' out | sed -n 's/.*, TP *= *\([0-9]*\), FP *= *\([0-9]*\), FN.*/\1 \2/p'
+done > positives
+uniq -c positives | grep -q '^ *2 .*[1-9]' ||
+    fail "amp valid and detector map count right and wrong boxes: $(cat positives)"
 printf '\nimages/missing.jpg\n' >> train.txt
 sed 's/^max_batches=.*/max_batches=8/' amp.cfg > eight.cfg
 train text detector train tiny.data eight.cfg -seed 3 -dont_show
