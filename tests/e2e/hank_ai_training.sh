@@ -45,6 +45,9 @@ while IFS='|' read -r change text; do
     ! cmp -s bad.cfg amp.cfg || fail "$change finds no place"
     ! "$HANK_AI" amp check bad.cfg tiny.data > out 2> err || fail "amp check takes $change"
     grep -q "bad.cfg:[0-9]*: .*$text" out err || fail "$change: $(cat out err)"
+    sed "$change" tiny.cfg > own.cfg # which nothing has checked before the reader comes to it
+    ends_saying "^$PWD/own.cfg: .*; amp check: $PWD/own.cfg:[0-9]*: .*$text" \
+        "$HANK_AI" amp valid tiny.data own.cfg tiny.names
 done <<'END'
 s/^batch=8/&\n;batch=4/|unknown key
 s/^batch=8/&;4/|not a whole number
@@ -56,11 +59,11 @@ END
 # ---- what is measured is read as what is trained on ----
 turned_photos
 finds_turned "$HANK_AI"
+succeeds "$HANK_AI" detector train turned.data turned.cfg turned.weights -clear -dont_show -amp fp32 -map 1
+grep -q 'Last accuracy.* at iteration #1\.' out || fail "the best mAP: $(grep 'Last accuracy' out)"
 
 # ---- probe -compare ----
 "$HANK_AI" amp probe -compare tiny.data tiny.cfg -seed 3 -json compared.json > out 2> err ||
-succeeds "$HANK_AI" detector train turned.data turned.cfg turned.weights -clear -dont_show -amp fp32 -map 1
-grep -q 'Last accuracy.* at iteration #1\.' out || fail "the best mAP: $(grep 'Last accuracy' out)"
     fail "amp probe -compare: $(tail -1 err)"
 grep -q '"fp32_is_stocks": true' compared.json || fail "AMP's fp32 is not Darknet's own: $(tail -20 out)"
 
@@ -207,6 +210,13 @@ for cfg in four tiny; do # under AMP and without
         fail "detector map of $cfg.cfg: $(tail -3 err)"
     grep -q 'mAP@0.5.*)=' $cfg.map || fail "detector map of $cfg.cfg is not the fork's: $(tail -3 $cfg.map)"
 done
+sed 's/^width=32/width=96/; s/^height=32/height=96/' four.cfg > large.cfg # to which images are resized
+for command in 'amp valid' 'detector map -dont_show'; do
+    succeeds "$HANK_AI" $command tiny.data large.cfg whole/four_final.weights -thresh .2
+    sed 's/\x1b\[[0-9;]*m//g' out | sed -n 's/.*, TP *= *\([0-9]*\), FP *= *\([0-9]*\), FN.*/\1 \2/p'
+done > positives
+uniq -c positives | grep -q '^ *2 .*[1-9]' ||
+    fail "amp valid and detector map count right and wrong boxes: $(cat positives)"
 
 # ---- bad data ----
 cp images/3.jpg good.jpg
@@ -215,13 +225,6 @@ echo text > images/3.jpg
 grep -q "no.weights: there is no such" err || fail "$(tail -2 err)"
 printf 'P6\n99999 99999\n255\n' > images/5.jpg # more pixels than OpenCV reads
 cp train.txt good.txt
-sed 's/^width=32/width=96/; s/^height=32/height=96/' four.cfg > large.cfg # to which images are resized
-for command in 'amp valid' 'detector map -dont_show'; do
-    succeeds "$HANK_AI" $command tiny.data large.cfg whole/four_final.weights -thresh .2
-    sed 's/\x1b\[[0-9;]*m//g' out | sed -n 's/.*, TP *= *\([0-9]*\), FP *= *\([0-9]*\), FN.*/\1 \2/p'
-done > positives
-uniq -c positives | grep -q '^ *2 .*[1-9]' ||
-    fail "amp valid and detector map count right and wrong boxes: $(cat positives)"
 printf '\nimages/missing.jpg\n' >> train.txt
 sed 's/^max_batches=.*/max_batches=8/' amp.cfg > eight.cfg
 train text detector train tiny.data eight.cfg -seed 3 -dont_show
@@ -256,6 +259,19 @@ train random detector train tiny.data two.cfg -seed 3 -dont_show
 ! cmp -s random/two_final.weights from_first.weights/two_final.weights || fail 'first.weights are not loaded'
 ends_saying 'first.conv.7: there is no such file' "$HANK_AI" detector train tiny.data two.cfg first.conv.7
 ends_saying 'one file of weights' "$HANK_AI" detector train tiny.data two.cfg first.conv.6 first.weights
+
+# an exception that a thread of its own throws
+g++ -shared -fPIC -x c++ - -o throws.so <<'END'
+#include <stdexcept>
+#include <sys/syscall.h>
+#include <unistd.h>
+extern "C" unsigned _ZNSt13random_device9_M_getvalEv()
+{
+    return syscall(SYS_gettid) == getpid() ? 1 : throw std::runtime_error("nothing is random");
+}
+END
+ends_saying '^nothing is random' env LD_PRELOAD=$PWD/throws.so \
+    "$HANK_AI" detector train tiny.data two.cfg -dont_show
 
 # a .data file as its own code reads it
 mkdir 'my #sets'
