@@ -131,7 +131,8 @@ void darknet_amp_step(float loss, float average_loss, const char *format, ...);
 /* What the chart's line adds to Darknet's own words for that step: ", scale 65536, 1 skipped"; empty without
  * AMP. Valid until the next step; below 128 bytes. */
 const char *darknet_amp_chart_ending(void);
-/* Whether that step measured mAP; if so, *map is the result and *best the best so far, both 0 to 1. */
+/* The iteration of the best mAP so far; *map is that step's mAP and *best the best so far, both 0 to 1. Returns 0
+ * if that step measured no mAP. */
 int darknet_amp_measured(float *map, float *best);
 /* The next iteration, possibly this one, at which -map measures; 0: none. */
 long darknet_amp_next_map(void);

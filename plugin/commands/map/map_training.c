@@ -219,7 +219,7 @@ int amp_map_measured(float *measured_map, float *best)
     if (!map.net || !map.now.iteration) return 0;
     *measured_map = (float)map.now.map;
     *best = (float)map.best.map;
-    return 1;
+    return (int)map.best.iteration;
 }
 
 long amp_map_next(void) { return map.net ? next_after(map.last) : 0; }

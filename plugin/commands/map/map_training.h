@@ -10,7 +10,8 @@ void amp_map_begin(struct network **nets, int count, const char *data_file, int 
 /* Called after each step; measures if it is time to. Called before the step's files are saved, so that a
  * training that resumes from them has no measurement to catch up on. */
 void amp_map_step(void);
-/* Whether the last step was measured; if so, *map is its mAP and *best the best so far, 0 to 1. */
+/* 0: the last step was not measured. Else *map is its mAP, *best the best so far, both 0 to 1, and the result
+ * the iteration of the best. */
 int amp_map_measured(float *map, float *best);
 /* The first iteration after the last call of amp_map_step at which -map measures; 0: none. */
 long amp_map_next(void);

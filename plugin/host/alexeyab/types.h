@@ -14,6 +14,7 @@
 #define AMP_OWN_LAYER layer /* what a layer's function is given of itself */
 #define AMP_OWN_LAYER_AT(l) (&(l))
 #define AMP_OWN_KEEPS_A_NORMAL 1 /* rand_normal draws two numbers and keeps one for its next call */
+#define AMP_OWN_LOAD_RESIZES 0 /* load_image resizes by resize_image, if at all */
 
 /* Its functions take networks and layers by value, hank-ai's by reference. */
 #define AMP_NET(net) (*(net))

@@ -32,11 +32,11 @@ void amp_fork_set_batch(struct network *net, int batch) { set_batch_network(net,
 /* ---- images ---- */
 
 /* Reads by Darknet's own function, as training does, but a file that is not an image does not end the
- * program. */
-static image load(const char *path, int channels, const char **why)
+ * program. w and h are 0, except where that function resizes in another way than resize_image. */
+static image load(const char *path, int w, int h, int channels, const char **why)
 {
     amp_image_file_measures(1);
-    image im = load_image((char *)path, 0, 0, channels);
+    image im = load_image((char *)path, w, h, channels);
     *why = amp_image_file_failure(path);
     amp_image_file_measures(0);
     return im;
@@ -47,7 +47,7 @@ size_t amp_fork_image_pixels(const char *path)
     const char *why;
     image im = { 0 };
     if (amp_is_device(path)) return 0;
-    if (!amp_own_image_size(path, &im.w, &im.h)) im = load(path, 3, &why);
+    if (!amp_own_image_size(path, &im.w, &im.h)) im = load(path, 0, 0, 3, &why);
     free_image(im);
     return (size_t)im.w * (size_t)im.h;
 }
@@ -55,13 +55,15 @@ size_t amp_fork_image_pixels(const char *path)
 float *amp_fork_read_image(const char *path, int w, int h, int channels, amp_image_fit fit, int size[2],
                            const char **why)
 {
-    image im = load(path, channels, why);
+    int resizes = fit == AMP_FIT_STRETCH && AMP_OWN_LOAD_RESIZES;
+    image im = load(path, resizes ? w : 0, resizes ? h : 0, channels, why);
     if (!im.data) return NULL;
+    size[0] = im.w;
+    size[1] = im.h;
+    if (resizes) return im.data;
     image fitted = fit == AMP_FIT_LETTERBOX ? letterbox_image(im, w, h)
                  : fit == AMP_FIT_STRETCH ? resize_image(im, w, h)
                  : amp_own_center_crop(im, w, h);
-    size[0] = im.w;
-    size[1] = im.h;
     free_image(im);
     return fitted.data;
 }

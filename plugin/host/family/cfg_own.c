@@ -104,11 +104,9 @@ enum { ENDS_AT_CUTMIX = 0 };
 #endif
 
 /* The detector's loader asks OpenCV for grey or colour, stb_image for grey with alpha as well; it cannot
- * change the colours of 4 channels. The classifier's asks for colour. hank-ai's loader writes behind its
- * images where they are grey. */
+ * change the colours of 4 channels. The classifier's asks for colour. */
 int amp_fork_loads_channels(int channels, int classifier)
 {
-    if (ENDS_AT_CUTMIX) return channels == 3; /* hank-ai's */
     return channels == 3 || (!classifier && (channels == 1 || (channels == 2 && !HAS_OPENCV)));
 }
 

@@ -85,16 +85,15 @@ static int takes_next(const amp_fork_option *option, const char *next)
            || (!strcmp(option->name, "-map") && *next && strspn(next, "0123456789") == strlen(next));
 }
 
-void amp_print_to_stderr(void); /* shims.cpp */
+void amp_note_command(int is_ours); /* shims.cpp */
 
 void darknet_amp_order(int argc, char **argv)
 {
     char *words[argc + 1], *options[argc + 1];
     int places[argc + 1], word_count = 0, option_count = 0, of_detector = 0, written = 1;
-    if (argc > 1 && !strcmp(argv[1], "amp")) {
-        amp_print_to_stderr();
-        return;
-    }
+    int is_ours = argc > 1 && !strcmp(argv[1], "amp");
+    amp_note_command(is_ours);
+    if (is_ours) return;
     for (int i = 1; i < argc; i++) {
         const amp_fork_option *option = option_of(argv[i]);
         int place = argv[i][0] == '-' ? 5 : place_of(argv[i]);

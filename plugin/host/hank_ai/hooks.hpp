@@ -23,6 +23,9 @@ void darknet_amp_order(int argc, char **argv);
 int darknet_amp_means_it(const char *cfg);
 /* Whether this word of the command line is a file of weights, whatever its ending. */
 int darknet_amp_names_weights(const char *word);
+/* Before Darknet prints a backtrace and aborts. In a command of the plugin's, and once a network under AMP is
+ * asked for, ends the program with this line and status 1. */
+void darknet_amp_fatal(const char *message);
 /* The GPU that the plugin's commands compute on; main chooses it only behind them. Negative: none. */
 void darknet_amp_use_gpu(int number);
 #ifdef __cplusplus

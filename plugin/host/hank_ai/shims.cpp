@@ -64,9 +64,43 @@ extern "C" pthread_t amp_shim_load_data(load_args args)
     return thread;
 }
 
+/* ---- where Darknet would abort ---- */
+
+static bool runs_ours; /* the program runs a command of the plugin's */
+
+extern "C" const char *amp_cfg_failure(const char *reason); /* ../program/cfg_stream.h, which is C */
+
+static bool ends_with_a_line() { return runs_ours or darknet_amp_default_stream(); }
+
+extern "C" void darknet_amp_fatal(const char *message)
+{
+    if (ends_with_a_line()) darknet_amp_refuse("%s", amp_cfg_failure(message));
+}
+
+static std::terminate_handler default_end;
+
+/* An exception that nobody catches: mostly one in a thread, which main's handler does not see. */
+static void end_uncaught()
+{
+    if (not ends_with_a_line()) default_end();
+    try {
+        if (std::current_exception()) throw;
+    } catch (const std::exception & e) {
+        darknet_amp_fatal(e.what());
+    } catch (...) {
+        darknet_amp_fatal("amp: Darknet threw an exception");
+    }
+    default_end();
+}
+
 /* What Darknet says during one of our commands goes to stderr, as AlexeyAB's does, since a command's own text
  * is on stdout. */
-extern "C" void amp_print_to_stderr(void) { Darknet::CfgAndState::get().output = &std::cerr; }
+extern "C" void amp_note_command(int is_ours)
+{
+    runs_ours = is_ours;
+    default_end = std::set_terminate(end_uncaught);
+    if (is_ours) Darknet::CfgAndState::get().output = &std::cerr;
+}
 
 #ifdef DARKNET_USE_OPENBLAS
 #error "AMP does not know OpenBLAS's products yet: configure with -DDARKNET_TRY_OPENBLAS=OFF"

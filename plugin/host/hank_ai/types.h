@@ -23,5 +23,6 @@
 #define AMP_OWN_LEAST_BOX(pixels) (1.f / (float)(pixels))
 #define AMP_OWN_RANDOM(net) 0 /* the key of [net], which classifier train obeys */
 #define AMP_OWN_GPU (*amp_gpu_index()) /* the number of the GPU to use; negative: none */
+#define AMP_OWN_LOAD_RESIZES 1 /* load_image resizes by OpenCV, for `detector map` */
 #define AMP_OWN_GRU_PARTS { { NULL }, NULL } /* there is no [gru] */
 #define AMP_OWN_ACTIVATES_RELU6 1 /* whether its CPU code can; else it gives 0 */

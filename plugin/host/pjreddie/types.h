@@ -8,6 +8,7 @@ typedef network amp_pass; /* what a layer's function is given: the network, as t
 #define AMP_OWN_LAYER layer /* and itself */
 #define AMP_OWN_LAYER_AT(l) (&(l))
 #define AMP_OWN_KEEPS_A_NORMAL 1 /* rand_normal draws two numbers and keeps one for its next call */
+#define AMP_OWN_LOAD_RESIZES 0 /* load_image resizes by resize_image, if at all */
 
 #define AMP_OWN_EDGE(edge) (edge) /* of a label's box, as read_boxes has it */
 /* Boxes narrower or lower than this part of the image are left out; pixels: the network's width or height. */
