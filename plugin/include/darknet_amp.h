@@ -137,7 +137,8 @@ const char *darknet_amp_chart_ending(void);
 int darknet_amp_measured(float *map, float *best);
 /* The next iteration, which may be this one, at which -map measures; 0: none. */
 long darknet_amp_next_map(void);
-/* Whether this program draws the chart: of ranks that train together only rank 0 does. */
+/* Whether this program draws the chart: of ranks that train together only rank 0 does, and none that takes
+ * turns with others, as those of `amp compare`: the chart lies in the user's folder, where theirs is. */
 int darknet_amp_draws_chart(void);
 /* Behind the last save: ends the program with status 1 if that one failed. */
 void darknet_amp_loop_ended(struct network **nets);
