@@ -3,6 +3,7 @@
 
 #include "arguments.h"
 #include "../host/program/request.h"
+#include "../host/program/stopping.h"
 #include "../host/fork.h"
 #include "../include/darknet_amp.h"
 
@@ -42,6 +43,7 @@ static void print_usage(FILE *stream)
 
 static int run_verb(int argc, char **argv)
 {
+    amp_stopping_survive_large_files();
     if (argc < 3 || !argv[2]) {
         print_usage(stderr);
         return 1;

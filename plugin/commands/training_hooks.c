@@ -3,6 +3,7 @@
 #include "../host/fork.h"
 #include "../host/program/ranks.h"
 #include "../host/program/stopping.h"
+#include "../host/program/turns.h"
 #include "../host/training/loop.h"
 #include "../include/darknet_amp.h"
 #include "map/map_training.h"
@@ -60,7 +61,7 @@ int darknet_amp_measured(float *map, float *best) { return amp_map_measured(map,
 
 long darknet_amp_next_map(void) { return amp_map_next(); }
 
-int darknet_amp_draws_chart(void) { return amp_ranks_leads(); }
+int darknet_amp_draws_chart(void) { return amp_ranks_leads() && !amp_turns_taken(); }
 
 void darknet_amp_loop_ended(struct network **nets)
 {

@@ -44,8 +44,8 @@ typedef enum amp_image_fit {
 amp_image_fit amp_fork_detector_fit(const struct network *);
 
 /* Reads an image file as `channels` planes of w x h floats, 0..1, which the caller owns; any thread may call
- * it. size, for amp_fork_detect: the width and height in the file, or w and h where the boxes do not depend on
- * them. NULL: it is not an image, or there is no memory; *why says which, until the thread reads another
+ * it. size, for amp_fork_detect: the width and height in the file, or w and h where the boxes do not depend
+ * on them. NULL: it is not an image, or there is no memory; *why says which, until the thread reads another
  * image. */
 float *amp_fork_read_image(const char *path, int w, int h, int channels, amp_image_fit, int size[2],
                            const char **why);

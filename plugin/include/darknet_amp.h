@@ -131,12 +131,13 @@ void darknet_amp_step(float loss, float average_loss, const char *format, ...);
 /* What the chart's line adds to Darknet's own words for that step: ", scale 65536, 1 skipped"; empty without
  * AMP. Valid until the next step; below 128 bytes. */
 const char *darknet_amp_chart_ending(void);
-/* The iteration of the best mAP so far; *map is that step's mAP and *best the best so far, both 0 to 1. Returns 0
- * if that step measured no mAP. */
+/* Returns the iteration of the best mAP so far, or 0 if that step measured no mAP. *map is that step's mAP,
+ * *best the best so far, both 0 to 1. */
 int darknet_amp_measured(float *map, float *best);
 /* The next iteration, possibly this one, at which -map measures; 0: none. */
 long darknet_amp_next_map(void);
-/* Whether this program draws the chart: of several ranks only rank 0 does. */
+/* Whether this program draws the chart: of several ranks only rank 0 does. The programs that `amp compare`
+ * starts draw none, since the chart's file is in the user's folder. */
 int darknet_amp_draws_chart(void);
 /* Called after the last save: ends the program with status 1 if it failed. */
 void darknet_amp_loop_ended(struct network **nets);

@@ -154,6 +154,10 @@ mv chart.png without.png || fail 'no chart.png'
 train with charted.cfg -amp bf16 -map 4
 grep -q 'mean average precision' with.out || fail "-map: $(tail -3 with.out)"
 ! cmp -s chart.png without.png || fail 'the chart lacks the mAP of the last iteration'
+rm -f chart*.png
+"$ALEXEYAB" amp compare tiny.data charted.cfg -iters 1 -seeds 1 -dtypes fp32 > out 2> err ||
+    fail "amp compare: $(tail -1 err)"
+! ls chart*.png 2> /dev/null || fail 'a training of amp compare saved a chart'
 
 # What is written on it: to each step's line AMP's words, as on the terminal; the last mAP.
 cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/chart_words.c" -o chart_words.so

@@ -236,6 +236,32 @@ interrupted() { # interrupted <signal> <status>
     no_leftovers
 }
 
+# A training from the start, where NAME.backup is of a later step: stopped, it leaves that file alone.
+stopped_it_keeps_a_later_backup() {
+    name='a later backup'
+    fresh part.csv
+    in_background "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
+    printf gggg >&7
+    patiently steps_are 4
+    printf s >&7
+    status_of_it
+    cp backup/tiny.backup later.backup
+    in_background "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv
+    printf gg >&7
+    patiently steps_are 2
+    kill -s INT $program
+    sleep .2
+    printf g >&7
+    status_of_it
+    says 'amp: backup/tiny.backup is of a later step than step 0, where this training begins; to go on from' \
+        'amp: stopped after step 2; to go on, give backup/tiny_2.weights to the same command'
+    cmp backup/tiny.backup later.backup || fail "$name: it was replaced"
+    succeeds "$DARKNET" detector train tiny.data tiny.cfg backup/tiny_2.weights -amp bf16 -seed 3 \
+        -log part.csv
+    cmp backup/tiny_final.weights whole.weights || fail "$name: other weights than without the stop"
+    cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log"
+}
+
 by_hand() {
     fresh whole.csv
     status_of "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log whole.csv
@@ -243,6 +269,7 @@ by_hand() {
     interrupted INT 130
     interrupted TERM 143
     interrupted HUP 129
+    stopped_it_keeps_a_later_backup
     name='interrupted twice'
     fresh part.csv
     in_background "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv

@@ -16,6 +16,20 @@ static size_t header_bytes(FILE *stream)
     return sizeof version + (today ? sizeof(size_t) : sizeof(int));
 }
 
+size_t amp_weights_file_seen(const char *file)
+{
+    amp_error error;
+    size_t seen = 0;
+    int old = 0; /* in 4 bytes */
+    FILE *stream = amp_open_to_read(file, "these weights", &error);
+    if (!stream) return 0;
+    if (header_bytes(stream) == 3 * sizeof(int) + sizeof seen) {
+        if (fread(&seen, sizeof seen, 1, stream) != 1) seen = 0;
+    } else if (fread(&old, sizeof old, 1, stream) == 1 && old > 0) seen = (size_t)old;
+    fclose(stream);
+    return seen;
+}
+
 #define HINT "weights of another network? `darknet partial` writes the first layers of a file alone"
 
 static amp_status compare(const struct network *net, const char *file, size_t header, size_t size, int cutoff,

@@ -14,6 +14,9 @@ struct network;
 amp_status amp_check_weights_size(const struct network *net, const char *file, int start, int cutoff,
                                   int *held, amp_error *error);
 
+/* How many images the weights of a file have seen; 0: it is missing, or too short for a header. */
+size_t amp_weights_file_seen(const char *file);
+
 /* Called after loading. A negative rolling variance shows that the numbers belong to another network:
  * AMP_BAD_CONFIG, with file and layer. */
 amp_status amp_check_weights_sense(const struct network *net, const char *file, amp_error *error);

@@ -54,14 +54,19 @@ void amp_stopping_unwatch(void)
     for (size_t i = 0; i < SIGNALS; i++) stopping.watched[i] = 0;
 }
 
+static void survive(int fatal)
+{
+    struct sigaction now;
+    if (sigaction(fatal, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+        sigaction(fatal, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+}
+
+void amp_stopping_survive_large_files(void) { survive(SIGXFSZ); }
+
 void amp_stopping_survive_writes(void)
 {
-    static const int fatal[] = { SIGPIPE, SIGXFSZ };
-    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
-        struct sigaction now;
-        if (sigaction(fatal[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)
-            sigaction(fatal[i], &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
-    }
+    survive(SIGPIPE);
+    amp_stopping_survive_large_files();
 }
 
 int amp_stopping_signal(void) { return stopping.asked; }

@@ -12,6 +12,8 @@ void amp_stopping_unwatch(void);
  * (SIGPIPE: `| head`), or beyond the largest file size (SIGXFSZ: `ulimit -f`). Handlers that the program has
  * installed for these signals stay. */
 void amp_stopping_survive_writes(void);
+/* The second of these alone, for a command that may end when nobody reads what it prints. */
+void amp_stopping_survive_large_files(void);
 
 /* The signal that was received, or 0. agree: the signal that any rank has received; collective, so that all
  * ranks stop after the same step. */

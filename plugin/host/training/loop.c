@@ -18,6 +18,7 @@
 #include "../network/ranks_join.h"
 #include "../network/resume.h"
 #include "../network/state.h"
+#include "../network/weights_check.h"
 #include "../program/clock.h"
 #include "../program/exchange.h"
 #include "../program/memory.h"
@@ -174,9 +175,13 @@ static void tell_nothing_left(const struct network *net)
     int endless = !training.detector && !view.max_batches;
     if (!amp_ranks_leads() || endless || view.batch_number < view.max_batches) return;
     fflush(stdout);
-    fprintf(stderr, "amp: nothing is left to train: these weights are of iteration %ld, and the .cfg has "
-            "max_batches=%ld; raise it, or start at iteration 0 with -clear\n", (long)view.batch_number,
-            (long)view.max_batches);
+    if (!view.max_batches)
+        fprintf(stderr, "amp: nothing is trained: max_batches in the .cfg is 0 or missing; set it to the "
+                "number of steps\n");
+    else
+        fprintf(stderr, "amp: nothing is left to train: these weights are of iteration %ld, and the .cfg has "
+                "max_batches=%ld; raise it, or start at iteration 0 with -clear\n", (long)view.batch_number,
+                (long)view.max_batches);
 }
 
 /* The first network stands for all: it is the one that is saved. */
@@ -305,6 +310,29 @@ static void name_backup(char name[PATH_BYTES], const char *folder, const char *b
     snprintf(name, PATH_BYTES, "%s/%s.backup", folder, base);
 }
 
+/* Of two trainings of a name the backup of the one that got further is kept where the other is stopped: its
+ * owner may have forgotten to give it to the command. */
+static int is_further(const char *backup, const struct network *net)
+{
+    return amp_weights_file_seen(backup) > amp_fork_counters(net).seen;
+}
+
+static void tell_further_backup(const struct network *net)
+{
+    char name[PATH_BYTES];
+    name_backup(name, training.folder, training.base);
+    if (!amp_fork_state(net) || !amp_ranks_leads() || !is_further(name, net)) return;
+    fprintf(stderr, "amp: %s is of a later step than step %ld, where this training begins; to go on from it, "
+            "stop this one (Ctrl-C leaves that file as it is) and give it to the same command\n", name,
+            amp_fork_view(net).batch_number);
+}
+
+static void name_snapshot(char name[PATH_BYTES])
+{
+    snprintf(name, PATH_BYTES, "%s/%s_%ld.weights", training.folder, training.base,
+             amp_fork_view(training.nets[0]).batch_number);
+}
+
 /* The training went on from the NAME.backup of a step whose snapshot is missing, or is an earlier training's.
  */
 static int lacks_snapshot(const char *backup, const char *snapshot)
@@ -318,14 +346,14 @@ static int lacks_snapshot(const char *backup, const char *snapshot)
         && (!amp_file_exists(snapshot) || amp_is_younger(backup, snapshot));
 }
 
-static void save_lost_snapshot(const char *folder, const char *base)
+static void save_lost_snapshot(void)
 {
     char backup[PATH_BYTES], name[PATH_BYTES];
     struct network *net = training.nets[0];
     int lost = 0;
     if (!amp_fork_state(net)) return;
-    name_backup(backup, folder, base);
-    snprintf(name, sizeof name, "%s/%s_%ld.weights", folder, base, amp_fork_view(net).batch_number);
+    name_backup(backup, training.folder, training.base);
+    name_snapshot(name);
     if (amp_ranks_leads()) lost = lacks_snapshot(backup, name);
     amp_exchange_broadcast(&lost, sizeof lost, "saving a snapshot");
     if (!lost) return;
@@ -341,6 +369,9 @@ static int save_backup(char name[PATH_BYTES])
     struct darknet_amp *amp = amp_fork_state(net);
     if (amp) amp->resume->stopping = 1;
     name_backup(name, training.folder, training.base);
+    int further = amp && amp_ranks_leads() && is_further(name, net);
+    amp_exchange_broadcast(&further, sizeof further, "saving a backup");
+    if (further) name_snapshot(name);
     amp_fork_save_weights(net, name);
     fflush(stdout);
     return !amp || !amp->resume->save_failed;
@@ -388,7 +419,8 @@ int amp_training_goes_on(struct network **nets, int enough, const char *backup_f
     training.base = base;
     training.looped = 1;
     amp_training_exclude_seconds(amp_turns_waited() - waited);
-    if (is_first) save_lost_snapshot(backup_folder, base);
+    if (is_first) save_lost_snapshot();
+    if (is_first) tell_further_backup(nets[0]);
     begin_step();
     /* A training that has made all its steps ends by itself, with its final weights. */
     if (!stop || (!is_first && amp_fork_is_over(nets[0]))) return 1;
