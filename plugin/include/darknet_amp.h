@@ -210,8 +210,8 @@ int darknet_amp_read_image(const char *file, int channels, int *w, int *h, int *
 int darknet_amp_image_fits(int w, int h, int c);
 __attribute__((format(printf, 1, 2))) void darknet_amp_unreadable(const char *why, ...);
 /* cache=ram where OpenCV reads images: kept_bytes returns an image's bytes if they were kept, else NULL; the
- * cache owns them, and they must not be written to. keep_bytes copies w·h·c bytes into the cache, if there is
- * one. channels: any number that identifies how the file was read. */
+ * cache owns them, and they must not be written to. keep_bytes copies w * h * c bytes into the cache, if there
+ * is one. channels: any number that identifies how the file was read. */
 unsigned char *darknet_amp_kept_bytes(const char *file, int channels, int *w, int *h, int *c);
 void darknet_amp_keep_bytes(const char *file, int channels, unsigned char *pixels, int w, int h, int c);
 /* Takes a detector's image from bytes to the network's input in one pass. want_pixels: the next image that
