@@ -23,6 +23,9 @@ void darknet_amp_order(int argc, char **argv);
 int darknet_amp_means_it(const char *cfg);
 /* Whether this word of the command line is a file of weights, whatever its ending. */
 int darknet_amp_names_weights(const char *word);
+/* Under AMP a file of weights that is missing ends the program, where Darknet would predict with random ones.
+ */
+void darknet_amp_need_weights(void);
 /* The GPU that the plugin's commands compute on; main chooses it only behind them. Negative: none. */
 void darknet_amp_use_gpu(int number);
 #ifdef __cplusplus
