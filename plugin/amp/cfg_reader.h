@@ -67,6 +67,8 @@ const char *cfg_parse_number(const char *value, double *number);
 int cfg_did_you_mean(char *text, size_t size, const char *what, const char *name, const char *const *names,
                      size_t count);
 
+int cfg_begins_with_mark(const char *text); /* with UTF-8's byte order mark, as some editors begin a text */
+
 /* Copies text to out[size], shortened to size - 1 bytes with "..." at its end, control characters replaced by
  * '?'. */
 void cfg_printable(char *out, size_t size, const char *text);
