@@ -198,6 +198,8 @@ void cfg_keep_key(char *line)
     if (*line != '[') line[strcspn(line, "=")] = 0;
 }
 
+int cfg_begins_with_mark(const char *text) { return !strncmp(text, "\xef\xbb\xbf", 3); }
+
 int cfg_is_net(const char *section) { return !strcmp(section, "[net]") || !strcmp(section, "[network]"); }
 
 typedef struct wanted { const char *key; double *value; int in_net, found; } wanted;

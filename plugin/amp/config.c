@@ -297,8 +297,7 @@ static amp_status read_option(parse *p, const cfg_item *item, amp_error *error)
 {
     amp_key key = find_key(item->text);
     if (p->kind == IN_NOTHING) {
-        /* a byte order mark, which some editors write first */
-        int marked = item->line == 1 && !strncmp(item->text, "\xef\xbb\xbf", 3);
+        int marked = item->line == 1 && cfg_begins_with_mark(item->text);
         return cfg_fail(error, place_of(p, item),
                         marked ? "the file begins with a byte order mark" : "stands before the first section",
                         marked ? "UTF-8 without one" : "[net] first, then its keys");

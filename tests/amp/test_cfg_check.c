@@ -348,7 +348,8 @@ TEST(layers)
           ":9: [maxpool]: needs an image with width, height and channels, and layer 1 [rnn] gives none" },
         { FOUR "[maxpool]\nsize=2\nstride=2\n[route]\nlayers=0,1\n[convolutional]\nfilters=2",
           ":12: [convolutional]: needs an image with width, height and channels, and layer 2 [route] gives "
-          "none, since the layers that it joins differ in width or height" },
+          "none, since the layers that it joins differ in width or height; most networks need a width and a "
+          "height in [net] that are multiples of 32" },
         { FOUR "[convolutional]\nfilters=4\nsize=8\n[convolutional]\nsize=2",
           ":11: [convolutional] size = 2: larger than the padded image of 1x1" },
         { FOUR "[gru]\noutput=3\n[shortcut]\nfrom=0",
@@ -517,6 +518,12 @@ TEST(what_it_is_trained_for)
           ":11: [convolutional]: resized to 320x320 (random=1): needs an image with width, height and "
           "channels, and layer 1 [yolo] gives none, since Darknet does not resize the image that it gives; "
           "set random=0" },
+        { CFG_TRAINS_CLASSIFIER, TRAINED("3") SEVEN BOXES,
+          ":7: [yolo]: the last layer finds boxes, which `detector train` trains" },
+        { CFG_TRAINS_CLASSIFIER, TRAINED("3") SEVEN "[avgpool]\n",
+          ":7: [avgpool]: no layer has a loss, so that nothing is learnt; end with [softmax]" },
+        { CFG_TRAINS_DATA, TRAINED("3") SEVEN "[avgpool]\n[softmax]\nnoloss=1\n",
+          ":8: [softmax]: no layer has a loss, so that nothing is learnt; end with [softmax]" },
         { CFG_TRAINS_CLASSIFIER, TRAINED("3") "random=1\n[local]\nfilters=4\n[avgpool]\n[softmax]\n",
           ":6: [local]" FIXED },
         { CFG_TRAINS_CLASSIFIER, TRAINED("3") "random=1\n[connected]\noutput=4\n[softmax]\n",

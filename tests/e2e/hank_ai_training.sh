@@ -69,6 +69,7 @@ grep -q '"fp32_is_stocks": true' compared.json || fail "AMP's fp32 is not Darkne
 
 # ---- in each dtype; the words in any order ----
 train bf16 detector train tiny.data amp.cfg -seed 3 -dont_show -step_log bf16.csv
+! grep -q 'Are you certain' bf16/out || fail 'under AMP it asks whether a CPU is meant'
 train again detector -dontshow -Seed 3 train amp.cfg tiny.data
 same bf16/amp_final.weights again/amp_final.weights 'the same seed gives other weights'
 same bf16/amp_final.weights.amp again/amp_final.weights.amp 'the same seed gives another sidecar'
@@ -258,6 +259,8 @@ same from_first.conv.6/two_final.weights from_first.weights/two_final.weights 'a
 train random detector train tiny.data two.cfg -seed 3 -dont_show
 ! cmp -s random/two_final.weights from_first.weights/two_final.weights || fail 'first.weights are not loaded'
 ends_saying 'first.conv.7: there is no such file' "$HANK_AI" detector train tiny.data two.cfg first.conv.7
+ends_saying 'none.weights: there is no such file' "$HANK_AI" detector test tiny.data two.cfg none.weights \
+    images/1.jpg -dont_show
 ends_saying 'one file of weights' "$HANK_AI" detector train tiny.data two.cfg first.conv.6 first.weights
 
 # an exception that a thread of its own throws

@@ -172,6 +172,11 @@ TEST(a_data_file_is_read_as_stock_reads_it)
     assert_int_equal(data.cache, 1);
     assert_string_equal(data.note, "my.data:2: cache is given again; its first line counts");
     amp_data_file_free(&data);
+    put_file("my.data", "eval=voc\nother=1\nvaild=a.txt\nclases=3\n");
+    assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
+    assert_string_equal(data.note, "my.data:3: vaild: unknown key, did you mean valid?; "
+                        "my.data:4: clases: unknown key, did you mean classes?");
+    amp_data_file_free(&data);
 }
 
 static amp_status note_item(void *context, const cfg_item *item, amp_error *error)
@@ -619,6 +624,17 @@ TEST(what_a_training_does_not_survive_is_an_error)
           "write the list with Unix line ends" },
         { "train.txt", "images/1.round.jpg\nimages/2.square.jpg\r\n", 1, 0,
           "train.txt:2: image 'images/2.square.jpg' is not there, since the line ends" },
+        { "train.txt", "images/1.round.jpg\nimages/2.square.jpg \n", 0, 0,
+          "train.txt:2: image 'images/2.square.jpg ' is not there, since the line ends in a blank: remove "
+          "it" },
+        { "train.txt", "images/1.round.jpg\nimages\\2.square.jpg\n", 1, 0,
+          "train.txt:2: image 'images\\2.square.jpg' is not there, since its path has backslashes: write it "
+          "with /" },
+        { "train.txt", "\xef\xbb\xbfimages/1.round.jpg\nimages/2.square.jpg\n", 0, 0,
+          "train.txt:1: image '\xef\xbb\xbfimages/1.round.jpg' is not there, since the list begins with a "
+          "byte order mark: write it as UTF-8 without one" },
+        { "my.data", "\xef\xbb\xbf" "classes=2\ntrain=train.txt\nbackup=.\n", 0, 0,
+          "my.data:1: the file begins with a byte order mark; allowed: UTF-8 without one" },
         { "train.txt", "1.webp\n", 0, 0,
           "1.webp: Darknet takes this file for a label file, and it is none: it finds labels of images that "
           "are named .jpg, .png, .JPG or .JPEG only; rename the image" },

@@ -305,7 +305,10 @@ void cfg_rule_route(cfg_walk *walk)
             out->c += part->c;
         } else {
             out->w = out->h = out->c = 0;
-            out->no_image = "the layers that it joins differ in width or height";
+            out->no_image = fmod(walk->net.w, 32) || fmod(walk->net.h, 32)
+                ? "the layers that it joins differ in width or height; most networks need a width and a "
+                  "height in [net] that are multiples of 32"
+                : "the layers that it joins differ in width or height";
         }
     }
     keep_group(walk);
@@ -631,6 +634,16 @@ static void check_heads(cfg_walk *walk)
     }
 }
 
+/* Without a loss no gradient is made, and training would change nothing but what decays. */
+static void check_classifier(cfg_walk *walk, int boxes)
+{
+    int losses = 0;
+    for (int i = 0; i < walk->count; i++) losses += walk->layers[i].reads > 0;
+    cfg_walk_enter(walk, walk->count - 1);
+    if (boxes) fail(walk, NULL, "the last layer finds boxes, which `detector train` trains");
+    else if (!losses) fail(walk, NULL, "no layer has a loss, so that nothing is learnt; end with [softmax]");
+}
+
 /* What the loaders of `detector train` and `classifier train` make of an image. */
 static void check_loader(cfg_walk *walk, int classifier)
 {
@@ -645,7 +658,8 @@ static void check_loader(cfg_walk *walk, int classifier)
                       classifier ? "classifier" : "detector", allowed);
     if (!classifier && !number(walk, "max_batches"))
         cfg_walk_warn(walk, cfg_walk_given(walk, "max_batches") ? "max_batches" : NULL, NULL,
-                      "max_batches is 0: detector train makes no step");
+                      "max_batches is %s: detector train makes no step; set it to the number of steps",
+                      cfg_walk_given(walk, "max_batches") ? "0" : "missing");
     if (classifier && walk->net.w != walk->net.h)
         fail(walk, "height", "classifier train makes square images, and the width is %.0f", walk->net.w);
     cfg_own_loader(walk, classifier);
@@ -682,6 +696,7 @@ void cfg_finish(cfg_walk *walk)
     if (detector) check_heads(walk);
     walk->only_warns = walk->use == CFG_TRAINS_BOXES && classes;
     if (classifier || detector || walk->only_warns) check_loader(walk, !detector);
+    if (classifier) check_classifier(walk, boxes);
     cfg_walk_enter(walk, -1);
     if (classifier) random = number(walk, "random");
     if ((classifier || detector) && random && !cfg_walk_failed(walk))

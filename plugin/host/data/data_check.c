@@ -60,6 +60,19 @@ static void measure_images(const amp_lines *list)
     checked.pixels = found ? pixels[(found - 1) / 2] : 0;
 }
 
+/* What keeps a line from naming its file, where the line shows it; else NULL. */
+static const char *path_fault(const char *path, size_t line)
+{
+    size_t length = strlen(path);
+    char last = length ? path[length - 1] : 0;
+    if (line == 0 && cfg_begins_with_mark(path))
+        return "the list begins with a byte order mark: write it as UTF-8 without one";
+    if (length > 1 && last == '\r')
+        return "the line ends in a carriage return: write the list with Unix line ends";
+    if (last == ' ' || last == '\t') return "the line ends in a blank: remove it";
+    return strchr(path, '\\') ? "its path has backslashes: write it with /" : NULL;
+}
+
 amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_error *error)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -68,11 +81,13 @@ amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_er
         if (length > AMP_IMAGE_PATH_MOST)
             return amp_fail(error, AMP_BAD_CONFIG, "%.500s:%zu: an image's path may have %d bytes at most",
                             file, i + 1, (int)AMP_IMAGE_PATH_MOST);
-        if (length > 1 && path[length - 1] == '\r' && !amp_file_exists(path))
-            return amp_fail(error, AMP_BAD_CONFIG,
-                            "%.300s:%zu: image '%.*s' is not there, since the line ends in a carriage "
-                            "return: write the list with Unix line ends",
-                            file, i + 1, length <= 300 ? (int)length - 1 : 300, path);
+        const char *fault = path_fault(path, i);
+        if (!fault || amp_file_exists(path)) continue;
+        char shown[300];
+        cfg_printable(shown, sizeof shown, path);
+        int end = (int)strlen(shown) - (path[length - 1] == '\r'); /* which is printed as '?' */
+        return amp_fail(error, AMP_BAD_CONFIG, "%.300s:%zu: image '%.*s' is not there, since %s", file, i + 1,
+                        end, shown, fault);
     }
     return AMP_OK;
 }

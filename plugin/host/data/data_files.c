@@ -32,15 +32,35 @@ FILE *amp_open_to_read(const char *file, const char *what, amp_error *error)
 
 /* ---- the .data file ---- */
 
+/* Adds "FILE:LINE: KEY what" to the notes, as long as they have room. */
+static amp_status note(amp_data_file *data, const cfg_item *item, const char *what)
+{
+    char file[100], key[40];
+    size_t length = strlen(data->note);
+    cfg_printable(file, sizeof file, data->name);
+    cfg_printable(key, sizeof key, item->text);
+    snprintf(data->note + length, sizeof data->note - length, "%s%s:%lu: %s%s", length ? "; " : "", file,
+             item->line, key, what);
+    return AMP_OK;
+}
+
 /* Of two lines of one key the first counts: option_find in option_list.c. */
 static amp_status note_second(amp_data_file *data, const cfg_item *item)
 {
-    char file[150], key[40];
-    cfg_printable(file, sizeof file, data->name);
-    cfg_printable(key, sizeof key, item->text);
-    snprintf(data->note, sizeof data->note, "%s:%lu: %s is given again; its first line counts", file,
-             item->line, key);
-    return AMP_OK;
+    return note(data, item, " is given again; its first line counts");
+}
+
+/* A key that nothing reads, and that is probably one of these misspelt. */
+static amp_status note_unknown(amp_data_file *data, const cfg_item *item)
+{
+    static const char *const known[] = { "train", "valid", "names", "labels", "backup", "difficult", "leaves",
+                                         "tree", "classes", "tag", "cache", "eval", "results", "map", "top" };
+    enum { KNOWN = sizeof known / sizeof *known };
+    char guess[100];
+    for (int i = 0; i < KNOWN; i++)
+        if (!strcmp(item->text, known[i])) return AMP_OK;
+    if (!cfg_did_you_mean(guess, sizeof guess, ": unknown key", item->text, known, KNOWN)) return AMP_OK;
+    return note(data, item, guess);
 }
 
 static cfg_place place_of(const amp_data_file *data, const cfg_item *item)
@@ -101,6 +121,8 @@ static amp_status take(void *context, const cfg_item *item, amp_error *error)
     amp_data_file *data = context;
     cfg_place place = { .file = data->name, .line = item->line };
     if (item->kind == CFG_BROKEN) return cfg_fail(error, place, item->text, NULL);
+    if (item->line == 1 && cfg_begins_with_mark(item->text))
+        return cfg_fail(error, place, "the file begins with a byte order mark", "UTF-8 without one");
     place.key = item->text;
     if (item->kind == CFG_SECTION)
         return cfg_fail(error, place, "a section, but a .data file has none: is this a .cfg file?",
@@ -112,7 +134,7 @@ static amp_status take(void *context, const cfg_item *item, amp_error *error)
         return keep_number(data, &data->classes, item, 1, "a whole number from 1", error);
     if (!strcmp(item->text, "tag")) return keep_number(data, &data->tag, item, 0, "0, 1", error);
     if (!strcmp(item->text, "cache")) return keep_cache(data, &data->cache, item, error);
-    return AMP_OK;
+    return note_unknown(data, item);
 }
 
 amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *error)

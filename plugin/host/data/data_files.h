@@ -21,7 +21,7 @@ typedef struct amp_data_file {
     /* a classifier's tag=1: labels come from files of their own */
     int tag;
     int cache;                                     /* cache=ram: decoded images are kept */
-    char note[256];                                /* of a key that is given twice; empty if none is */
+    char note[512];                                /* of keys given twice or misspelt; empty if none is */
 } amp_data_file;
 
 /* The value of cache= or -cache: 1 for "ram", 0 for "off", -1 for any other word. */

@@ -50,6 +50,7 @@ static int place_of(const char *word)
  * names the weights, as in other forks (yolov4-tiny.conv.29), and a second one is refused. NULL: there is
  * none. */
 static const char *weights, *second;
+static const char *cfg_word, *weights_word; /* the words that end in .cfg, and in .weights or .backup */
 
 static void note_weights(const char *word)
 {
@@ -78,6 +79,14 @@ int darknet_amp_means_it(const char *cfg)
     return under_amp || amp_turns_taken();
 }
 
+void darknet_amp_need_weights(void)
+{
+    cfg_summary summary;
+    if (cfg_word && weights_word && !amp_file_exists(weights_word)
+        && amp_host_cfg_uses_amp(cfg_word, CFG_FOR_ANYTHING, &summary))
+        darknet_amp_refuse("%.700s: there is no such file of weights", weights_word);
+}
+
 /* -map may have a number behind it. */
 static int takes_next(const amp_fork_option *option, const char *next)
 {
@@ -104,6 +113,8 @@ void darknet_amp_order(int argc, char **argv)
             options[option_count++] = argv[i];
         } else {
             of_detector |= place == 0;
+            if (place == 3) cfg_word = argv[i];
+            if (place == 4) weights_word = argv[i];
             if (place >= 4) note_weights(argv[i]);
             places[word_count] = place;
             words[word_count++] = argv[i];

@@ -26,6 +26,9 @@ int darknet_amp_names_weights(const char *word);
 /* Before Darknet prints a backtrace and aborts. In a command of the plugin's, and once a network under AMP is
  * asked for, ends the program with this line and status 1. */
 void darknet_amp_fatal(const char *message);
+
+/* Under AMP a missing .weights file ends the program, where Darknet would predict with random weights. */
+void darknet_amp_need_weights(void);
 /* The GPU that the plugin's commands compute on; main chooses it only behind them. Negative: none. */
 void darknet_amp_use_gpu(int number);
 #ifdef __cplusplus
