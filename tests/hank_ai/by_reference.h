@@ -5,13 +5,22 @@
 
 #include "darknet.h"
 
-/* What the plugin does not call it knows by no other name. */
-float train_network(network *net, data d) __asm__("_Z13train_networkRN7Darknet7NetworkE4data");
+/* libdarknet.so exports these by their names in C++ alone: the plugin's shims are hidden there. */
+network own_parse_network_cfg(char *cfg) __asm__("_Z17parse_network_cfgPKc");
+void own_free_network(network *net) __asm__("_Z12free_networkRN7Darknet7NetworkE");
+void own_update_network(network *net) __asm__("_Z14update_networkRN7Darknet7NetworkE");
+void own_load_weights(network *net, char *file) __asm__("_Z12load_weightsPN7Darknet7NetworkEPKc");
+void own_save_weights(network *net, char *file) __asm__("_Z12save_weightsRKN7Darknet7NetworkEPKc");
+float own_train_network(network *net, data d) __asm__("_Z13train_networkRN7Darknet7NetworkE4data");
+float own_train_network_datum(network *net, float *x, float *y)
+    __asm__("_Z19train_network_datumRN7Darknet7NetworkEPfS2_");
 
-#define free_network(net) free_network(&(net))
-#define update_network(net) update_network(&(net))
-#define save_weights(net, file) save_weights(&(net), file)
-#define train_network(net, d) train_network(&(net), d)
-#define train_network_datum(net, x, truth) train_network_datum(&(net), x, truth)
+#define parse_network_cfg own_parse_network_cfg
+#define free_network(net) own_free_network(&(net))
+#define update_network(net) own_update_network(&(net))
+#define load_weights own_load_weights
+#define save_weights(net, file) own_save_weights(&(net), file)
+#define train_network(net, d) own_train_network(&(net), d)
+#define train_network_datum(net, x, truth) own_train_network_datum(&(net), x, truth)
 
 #endif
