@@ -72,10 +72,7 @@ amp_status amp_batches_open(const char *data_file, struct network *net, amp_batc
 /* Takes the next step's images and labels, batch x subdivisions of them. Those after them are being loaded
  * when this returns, unless these are the last. */
 amp_status amp_batches_next(amp_batches *, int last, amp_error *);
-/* A pass, of so many as the step has subdivisions, as train_network_datum makes it; gives the sum of its
- * images' losses. */
-float amp_batches_train(amp_batches *, struct network *net, int pass);
-/* Only puts the pass's images and labels where amp_fork_view has them. */
+/* Puts the pass's images and labels where amp_fork_view has them. */
 void amp_batches_put(amp_batches *, struct network *net, int pass);
 void amp_batches_close(amp_batches *); /* NULL is fine */
 

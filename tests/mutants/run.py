@@ -138,11 +138,11 @@ def run(test, path):
     targets = ['darknet'] if script else [name]
     if script and name.startswith('ranks'):
         targets.append('darknet-mpi')
-    if script and name in ('probe_compare', 'selftest'):
+    if script and name in ('probe', 'selftest'):
         targets.append('darknet-with-fault')
     # Those that need headers of CUDA, or a tree of AlexeyAB's.
     wanted = {'cpu_support': ('darknet-on-doubles', 'darknet-alexeyab'),
-              'probe_compare': ('darknet-alexeyab-with-fault',)}.get(name, ())
+              'probe': ('darknet-alexeyab-with-fault',)}.get(name, ())
     if wanted:
         there = subprocess.run(['cmake', '--build', BUILD, '--target', 'help'], capture_output=True)
         targets += [t for t in wanted if t in there.stdout.decode().split()]

@@ -1,4 +1,4 @@
-/* The passes of `darknet amp probe -compare`. Stock's tensors are kept until AMP's fp32 was compared with
+/* The passes of `darknet amp probe`. Stock's tensors are kept until AMP's fp32 was compared with
  * them, and fp32's until bf16 and fp16 were. */
 #define _DEFAULT_SOURCE /* setenv */
 #include "probe_compare.h"

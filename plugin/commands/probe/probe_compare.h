@@ -1,4 +1,4 @@
-/* `darknet amp probe -compare`: one pass of the same images from the same weights in stock Darknet's own code
+/* `darknet amp probe`: one pass of the same images from the same weights in stock Darknet's own code
  * and in AMP's fp32, bf16 and fp16, compared layer by layer: whether AMP's fp32 is Darknet's, which layers
  * lose most in half precision, and what keeping them in fp32 brings.
  *

@@ -34,7 +34,8 @@ typedef struct looker {
     float *numbers;          /* of one tensor, NCHW */
     unsigned char *bytes;    /* ... as the backend has it */
     size_t room;             /* in both, in floats */
-    int overflowed;          /* a gradient, or a delta (which dropout may hide), is inf or NaN */
+    int overflowed;          /* a gradient, or a delta (which dropout may hide), is inf or NaN... */
+    int hopeless;            /* ... and so is an output, which no loss scale changes */
     amp_status status;       /* of stock's watcher, which cannot return it */
     amp_error error;
 } looker;
@@ -53,7 +54,8 @@ static void look(looker *l, int layer, amp_trace_kind kind, const float *numbers
 {
     const amp_subject_pass *asked = l->asked;
     const amp_trace *with = asked->not_nudged ? asked->not_nudged : asked->reference;
-    if (with) amp_trace_compare(with, layer, kind, numbers, count, &(*asked->found)[layer][kind]);
+    double scale = kind == AMP_TRACE_DELTA ? (double)l->s->scale : 1;
+    if (with) amp_trace_compare(with, layer, kind, numbers, count, scale, &(*asked->found)[layer][kind]);
     if (asked->record) amp_trace_append(asked->record, layer, kind, numbers, count, 1);
 }
 
@@ -153,7 +155,8 @@ static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, am
     make_room(l, amp_shape_count(t->shape));
     AMP_TRY(b->download(b, l->bytes, t->data, amp_tensor_bytes(t), error));
     amp_trace_convert(t, l->bytes, 1 / scale, NULL, l->numbers);
-    l->overflowed |= kind == AMP_TRACE_DELTA && !amp_all_finite(l->numbers, amp_shape_count(t->shape));
+    int *flag = kind == AMP_TRACE_DELTA ? &l->overflowed : &l->hopeless;
+    *flag |= !amp_all_finite(l->numbers, amp_shape_count(t->shape));
     int squashed = kind == AMP_TRACE_OUTPUT && is_squashed_later(&l->s->network, seen->layer);
     if (squashed) squash(l->numbers, amp_shape_count(t->shape));
     look(l, seen->layer, kind, l->numbers, amp_shape_count(t->shape));
@@ -291,17 +294,8 @@ static void put_input(amp_subject *s, const amp_probe_input *input, float factor
     srand(s->seed + 1); /* dropout */
 }
 
-amp_status amp_probe_fix_scale(amp_engine *engine, float scale, amp_error *error)
-{
-    amp_scaler scaler = amp_scaler_defaults();
-    scaler.dynamic = 0;
-    scaler.scale = scale;
-    AMP_TRY(amp_scaler_init(&scaler, &scaler, error));
-    amp_engine_set_scaler(engine, &scaler);
-    return AMP_OK;
-}
-
-int amp_mute_stdout(void)
+/* What Darknet's layers print to stdout is dropped; returns what restore_stdout takes. */
+static int mute_stdout(void)
 {
     fflush(stdout);
     int kept = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY);
@@ -310,7 +304,7 @@ int amp_mute_stdout(void)
     return kept;
 }
 
-void amp_restore_stdout(int kept)
+static void restore_stdout(int kept)
 {
     fflush(stdout);
     if (kept < 0) return;
@@ -320,14 +314,18 @@ void amp_restore_stdout(int kept)
 
 static amp_status set_scale(amp_subject *s, float scale, amp_error *error)
 {
-    s->scale = scale;
-    return amp_probe_fix_scale(s->engine, scale, error);
+    amp_scaler scaler = amp_scaler_defaults();
+    scaler.dynamic = 0;
+    scaler.scale = s->scale = scale;
+    AMP_TRY(amp_scaler_init(&scaler, &scaler, error));
+    amp_engine_set_scaler(s->engine, &scaler);
+    return AMP_OK;
 }
 
 static void forward_and_backward(amp_subject *s, const amp_probe_input *input, float factor, int *is_forward,
                                  double *loss)
 {
-    int kept = amp_mute_stdout();
+    int kept = mute_stdout();
     put_input(s, input, factor);
     amp_fork_begin_pass(s->net);
     *is_forward = 1;
@@ -335,7 +333,7 @@ static void forward_and_backward(amp_subject *s, const amp_probe_input *input, f
     if (loss) *loss = (double)amp_fork_cost(s->net);
     *is_forward = 0;
     amp_fork_backward(s->net);
-    amp_restore_stdout(kept);
+    restore_stdout(kept);
 }
 
 /* Gradients are 0 again, as after a step. */
@@ -393,7 +391,7 @@ static amp_status run_once(amp_subject *s, const amp_probe_input *input, const a
     l.seen = amp_allocated(calloc((size_t)layers + 1, sizeof *l.seen));
     l.next_param = amp_allocated(calloc((size_t)layers + 1, sizeof *l.next_param));
     amp_status status = run(&l, input, error);
-    *overflowed = l.overflowed;
+    *overflowed = l.overflowed && !l.hopeless;
     amp_trace_free(&l.whole);
     free(l.seen);
     free(l.next_param);
@@ -442,7 +440,8 @@ amp_status amp_subject_time(amp_subject *s, const amp_probe_input *input, double
 
 /* ---- making it ---- */
 
-struct network *amp_probe_load(const char *cfg, const char *weights, const char *dtype, unsigned seed)
+/* Nothing of the weights' sidecar is taken over, and `seen` is at a step's beginning. */
+static struct network *load(const char *cfg, const char *weights, const char *dtype, unsigned seed)
 {
     const char *requested = amp_host_requested_dtype();
     srand(seed);
@@ -483,7 +482,7 @@ static amp_status set_up(amp_subject *s, amp_error *error)
 amp_status amp_subject_open(amp_subject *s, const char *cfg, const char *weights, const char *dtype,
                             unsigned seed, amp_error *error)
 {
-    *s = (amp_subject){ .net = amp_probe_load(cfg, weights, dtype, seed), .seed = seed };
+    *s = (amp_subject){ .net = load(cfg, weights, dtype, seed), .seed = seed };
     amp_status status = set_up(s, error);
     if (status != AMP_OK) amp_subject_close(s);
     return status;
