@@ -104,7 +104,7 @@ void amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *c
 void amp_fork_unwatch_layers(struct network *);
 /* Of a network without AMP: a layer's output and delta, `count` numbers, fp32 NCHW, where it runs; one that
  * it does not have is NULL. */
-typedef struct amp_layer_arrays { const float *output, *delta; size_t count; } amp_layer_arrays;
+typedef struct amp_layer_arrays { float *output, *delta; size_t count; } amp_layer_arrays;
 amp_layer_arrays amp_fork_layer_arrays(struct network *, int layer);
 /* What is known to be wrong in Darknet's own code of a layer: rows of a table, which the guide lists too. On
  * the CPU, where fills_gaps has AMP's form run instead, the effects are those that remain. */

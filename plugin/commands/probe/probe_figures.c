@@ -104,9 +104,9 @@ static void print_trials(const amp_probe_comparison *c, amp_dtype dtype, FILE *s
 void amp_probe_print_comparison(const amp_probe_comparison *c, FILE *stream)
 {
     static const amp_dtype order[] = { AMP_FP32, AMP_BF16, AMP_FP16 };
-    fprintf(stream, "%s on %s, from %s: a pass of %ld image%s at %dx%d\n", c->cfg,
+    fprintf(stream, "%s on %s, from %s, in one pass: %ldx%dx%d\n", c->cfg,
             c->data ? c->data : "random images", c->weights ? c->weights : "random weights", c->images,
-            c->images == 1 ? "" : "s", c->width, c->height);
+            c->width, c->height);
     fprintf(stream, "darknet amp %s, %s, on %s\n", AMP_VERSION, amp_fork_name, c->machine.description);
     fprintf(stream, "error: |x - y| / |y| over all numbers, of the pass; added: of a layer that is given y's "
             "numbers\n");
@@ -114,7 +114,7 @@ void amp_probe_print_comparison(const amp_probe_comparison *c, FILE *stream)
     print_ranges(c, stream);
     for (int k = 1; k < AMP_PROBE_DTYPES; k++) print_trials(c, order[k], stream);
     putc('\n', stream);
-    for (size_t i = 0; i < c->verdict.count; i++) amp_print_wrapped(stream, 0, "%s", c->verdict.line[i]);
+    amp_probe_print_verdict(c, stream);
 }
 
 /* ---- JSON ---- */
@@ -168,6 +168,7 @@ static void write_run(const amp_probe_comparison *c, amp_dtype dtype, amp_json *
     const amp_probe_run *r = &c->runs[dtype];
     if (!r->ran) return;
     amp_json_object(json, amp_dtype_name(dtype));
+    amp_json_text(json, "verdict", amp_probe_words[amp_probe_word_of(c, dtype)]);
     amp_json_text(json, "against", dtype != AMP_FP32 ? "fp32" : c->stock_runs ? "stock" : "nothing");
     amp_json_fields(json, r, fields);
     amp_json_array(json, "layers");
@@ -203,7 +204,8 @@ void amp_probe_write_comparison(FILE *stream, const void *comparison)
     write_run(c, AMP_FP32, &json);
     write_run(c, AMP_BF16, &json);
     write_run(c, AMP_FP16, &json);
-    amp_json_lines(&json, "verdict", &c->verdict);
+    amp_json_lines(&json, "darknets_faults", &c->stock_faults);
+    amp_json_lines(&json, "advice", &c->advice);
     amp_json_close(&json);
     putc('\n', stream);
 }

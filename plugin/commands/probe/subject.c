@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LEAST_SCALE 0x1p-14f
+#define LEAST_SCALE 0x1p-64f
 enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
 #define SECONDS_OF_PASSES .2
 /* What images are multiplied by in a pass before one that is fed. What it leaves in memory differs from what
@@ -225,12 +225,22 @@ static amp_status take_delta(looker *l, int layer, const amp_layer_arrays *a, am
     return status;
 }
 
+/* What lies behind a layer that Darknet's own code gets wrong is then made of numbers that a training has. */
+static amp_status correct(looker *l, int layer, const amp_layer_arrays *a, amp_error *error)
+{
+    if (!l->asked->corrects || !l->asked->wrong[layer][AMP_TRACE_OUTPUT] || !a->output) return AMP_OK;
+    const amp_trace_tensor *with = amp_trace_at(l->asked->corrects, layer, AMP_TRACE_OUTPUT);
+    if (!with->numbers || with->count != a->count) return AMP_OK;
+    return l->s->backend->upload(l->s->backend, a->output, with->numbers, a->count * sizeof(float), error);
+}
+
 /* After forward: the output. Before backward: the delta, of which all parts are there. After it:
  * gradients. */
 static amp_status take_layer(looker *l, int layer, int begins, amp_error *error)
 {
     amp_layer_arrays a = amp_fork_layer_arrays(l->s->net, layer);
     const amp_layer_desc *d = &l->s->network.layers[layer];
+    if (l->is_forward && !begins) AMP_TRY(correct(l, layer, &a, error));
     if (l->is_forward && !begins) return take_array(l, layer, AMP_TRACE_OUTPUT, a.output, a.count, error);
     if (l->is_forward) return AMP_OK;
     if (begins) return a.delta ? take_delta(l, layer, &a, error) : AMP_OK;
@@ -410,10 +420,11 @@ static amp_status run_others(amp_subject *s, const amp_probe_input *input, amp_e
 amp_status amp_subject_run(amp_subject *s, const amp_probe_input *input, const amp_subject_pass *asked,
                            amp_error *error)
 {
+    int lowers = s->engine && amp_fork_state(s->net)->config->dtype == AMP_FP16;
     if (asked->feeds) AMP_TRY(run_others(s, input, error));
     for (int overflowed;;) {
         AMP_TRY(run_once(s, input, asked, &overflowed, error));
-        if (!overflowed || asked->feeds || !s->engine || s->scale / 2 < LEAST_SCALE) return AMP_OK;
+        if (!overflowed || !lowers || s->scale / 2 < LEAST_SCALE) return AMP_OK;
         AMP_TRY(set_scale(s, s->scale / 2, error));
     }
 }
