@@ -1,5 +1,5 @@
 /* An observer sees every tensor of a pass as soon as it is computed, before anything reads it: to find where
- * inf or NaN appears (anomaly.h), to measure numerics, and for tests that poison a tensor.
+ * inf or NaN appears (anomaly.h), for `amp probe`, and for tests that poison a tensor.
  *
  * The order in a training step, for each subdivision:
  *   forward:  the image; then for each layer, first to last, each input that had to be cast to the form that

@@ -20,7 +20,7 @@ static const struct {
       amp_command_bench },
     { "compare", "trains a network in several dtypes side by side: accuracy, speed, memory",
       amp_command_compare },
-    { "probe", "what fp16 and bf16 would lose of each layer's numbers, and which layers to keep in fp32",
+    { "probe", "whether AMP computes what Darknet does, and what half precision loses, layer by layer",
       amp_command_probe },
     { "selftest", "whether this machine computes what it must: every kind of layer, in all dtypes",
       amp_command_selftest },

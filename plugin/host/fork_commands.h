@@ -74,8 +74,6 @@ amp_status amp_batches_open(const char *data_file, struct network *net, amp_batc
 /* Takes the next step's images and labels, batch x subdivisions of them. Unless they are the last, the next
  * ones are being loaded when this returns. */
 amp_status amp_batches_next(amp_batches *, int last, amp_error *);
-/* One pass, of `subdivisions` per step, as in train_network_datum; returns the sum of its images' losses. */
-float amp_batches_train(amp_batches *, struct network *net, int pass);
 /* Only puts the pass's images and labels where amp_fork_view finds them. */
 void amp_batches_put(amp_batches *, struct network *net, int pass);
 void amp_batches_close(amp_batches *); /* NULL is fine */
@@ -108,7 +106,7 @@ void amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *c
 void amp_fork_unwatch_layers(struct network *);
 /* For a network without AMP: a layer's output and delta, `count` numbers each, fp32 NCHW, on the device where
  * it runs; NULL if the layer does not have it. */
-typedef struct amp_layer_arrays { const float *output, *delta; size_t count; } amp_layer_arrays;
+typedef struct amp_layer_arrays { float *output, *delta; size_t count; } amp_layer_arrays;
 amp_layer_arrays amp_fork_layer_arrays(struct network *, int layer);
 /* Known faults in Darknet's own code of a layer: rows of a table, which the guide lists too. On the CPU,
  * where fills_gaps runs AMP's replacement, these are the effects that remain. */

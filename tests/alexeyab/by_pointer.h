@@ -21,7 +21,7 @@ static inline void forward_by_pointer(network *net)
 /* A pass of a mini-batch, and the update behind a batch's last one. */
 static inline float train_datum_by_pointer(network *net)
 {
-    float loss = amp_own_train(net);
+    float loss = train_network_datum(*net, net->input, net->truth);
     net->output = get_network_output(*net);
     if (*net->seen / (uint64_t)net->batch % (uint64_t)net->subdivisions == 0) amp_own_update(net);
     return loss;

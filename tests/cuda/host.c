@@ -30,6 +30,8 @@
 
 static void fail(const char *why, const char *what);
 
+static float train_pass(network *net) { return train_network_datum(*net, net->input, net->truth); }
+
 #ifdef ON_DOUBLES
 /* From a training's third pass on, as step.c has it: images come to the other of two blocks, nobody
  * waits but for the answers of all yolo layers at once, and images and labels are all that is copied, from
@@ -40,7 +42,7 @@ static float train_and_count(network *net)
     int steady = pinned && pinned->second, yolo = net->layers[net->n - 1].type == YOLO;
     const float *image = pinned ? amp_fork_image(net) : NULL;
     amp_cuda_counts before = amp_cuda_counted();
-    float loss = amp_own_train(net);
+    float loss = train_pass(net);
     amp_cuda_counts now = amp_cuda_counted();
     if (!steady) return loss;
     if (amp_fork_image(net) == image) fail("images", "take no turns between two blocks");
@@ -54,7 +56,7 @@ static float train_and_count(network *net)
     return loss;
 }
 #else
-#define train_and_count amp_own_train
+#define train_and_count train_pass
 #endif
 
 /* What Darknet's loop does around its passes, with a network by value and images beside it. Behind a step's

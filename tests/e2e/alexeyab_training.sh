@@ -269,9 +269,8 @@ works amp valid tiny.data nms.cfg trained.weights -amp bf16
 sed -n 's/.*, \([0-9]*\) detections.*/\1/p' out | diff own.bf16 - ||
     fail 'amp valid finds other boxes in bf16 than detector map'
 ! grep 'detector map is' err || fail 'amp valid takes itself for detector map'
-works amp probe tiny.data amp.cfg trained.weights
 sed -e 's/^\[yolo\]/&\ndelta_normalizer=.5/' -e 's/^\[dropout\]/[empty]\n\n&/' tiny.cfg > empty.cfg
-works amp probe -compare tiny.data empty.cfg
+works amp probe tiny.data empty.cfg
 works amp bench tiny.cfg -iters 2 -dtypes stock,fp32,bf16
 
 # ---- layers that do not learn ----

@@ -1,148 +1,274 @@
-# `darknet amp probe`: finds the layer whose outputs overflow fp16 and the one whose deltas vanish, and no
-# other; training in fp16 as it advises works, where it does not without. Its numbers are those of the
-# training; bad input is a line each.
+# `darknet amp probe`: AMP's fp32 is found to be Darknet's own, in both forks and with the CUDA
+# backend on the doubles; a backend that computes one thing wrong is refused, by the layer's name; what layers
+# in fp32 bring is what a training then shows; bad input is a line each.
 set -eu
-. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
+. "$SOURCE_DIR/tests/e2e/lib/noise_images.bash"
 . "$SOURCE_DIR/tests/e2e/lib/rigged.bash"
 export OMP_NUM_THREADS=1
 tiny_training
+noise_images
+cp labels/* images/ # where AlexeyAB's looks
 
-# Our JSON has a value a line: "layers[2].type "convolutional"" and so on.
-flat() {
-    awk '{ sub(/^ */, ""); sub(/,$/, ""); key = "" }
-         /^[]}]$/ { depth--; next }
-         match($0, /^"[a-z0-9_]*": /) { key = "." substr($0, 2, RLENGTH - 4); $0 = substr($0, RLENGTH + 1) }
-         key == "" && depth { key = "[" count[depth]++ "]" }
-         /^[[{]$/ { name[depth + 1] = name[depth] key; count[++depth] = 0; next }
-         { print name[depth] key " " $0 }' "$1"
+# Numbers of channels tell the layers apart. 12 runs in fp32 always, so that 2 is read in two forms.
+layers > kinds.cfg <<'END'
+[net] batch=4 subdivisions=2 width=64 height=64 channels=3 momentum=0.9 decay=0.0005 angle=5 saturation=1.5
+    exposure=1.5 hue=.1 learning_rate=0.002 burn_in=2 max_batches=40 policy=steps steps=300 scales=.5
+[convolutional] batch_normalize=1 filters=8 size=3 stride=1 pad=1 activation=leaky
+[maxpool] size=2 stride=2
+[convolutional] batch_normalize=1 filters=12 size=3 stride=2 pad=1 activation=leaky
+[convolutional] batch_normalize=1 filters=16 size=3 stride=2 pad=1 activation=leaky
+[convolutional] batch_normalize=1 filters=20 size=1 stride=1 activation=leaky
+[convolutional] batch_normalize=1 filters=16 size=3 stride=1 pad=1 activation=leaky
+[shortcut] from=-3 activation=linear
+[dropout] probability=.2
+[convolutional] batch_normalize=1 filters=24 size=3 stride=1 pad=1 activation=leaky
+[convolutional] filters=21 size=1 stride=1 activation=linear
+[yolo] mask=3,4,5 anchors=4,5,8,8,12,14,14,12,20,20,28,30 classes=2 num=6 jitter=.3 ignore_thresh=.7
+    truth_thresh=1 random=0
+[route] layers=-3
+[convolutional] batch_normalize=1 filters=10 size=1 stride=1 activation=leaky amp=0
+[upsample] stride=2
+[route] layers=-1,2
+[convolutional] batch_normalize=1 filters=28 size=3 stride=1 pad=1 activation=leaky
+[convolutional] filters=21 size=1 stride=1 activation=linear
+[yolo] mask=0,1,2 anchors=4,5,8,8,12,14,14,12,20,20,28,30 classes=2 num=6 jitter=.3 ignore_thresh=.7
+    truth_thresh=1 random=0
+END
+
+compare() { # compare <name> <program> <arguments...>: <name>.json, .out, .err and .html; $status
+    local name=$1 program=$2
+    shift 2
+    status=0
+    timeout 600 "$program" amp probe "$@" -seed 3 -json $name.json -report $name.html > $name.out \
+        2> $name.err || status=$?
 }
-value() { flat $1.json | sed -n "s/^\.$2 //p" | tr -d '"'; } # value <name> <path, as a pattern>
-list() { value $1 "$2\[[0-9]*\]" | tr '\n' ' '; }
-is() { [ "$2" = "$3" ] || fail "$1: '$2' instead of '$3'; $(list ${1%% *} advice)"; }
-says() { value $1 "advice\[$2\]" | grep -q -- "$3" || fail "$1: no '$3' in: $(value $1 "advice\[$2\]")"; }
-
-probe() { # probe <name> <arguments...>: <name>.json
-    local name=$1
-    shift
-    timeout 600 "$DARKNET" amp probe "$@" -seed 3 -json $name.json > $name.out 2> $name.err ||
-        fail "$*: status $?: $(tail -1 $name.err)"
-    grep -q '^Deltas' $name.out || fail "$name: no table: $(head -3 $name.out)"
+says() { # says <name> <a basic regular expression>: the verdict, whose lines are broken
+    tr -s '\n ' ' ' < $1.out | grep -q -- "$2" || fail "$1: no '$2' in: $(sed -n '/^  dtype/,$p' $1.out)"
+}
+is() { # is <name> <word> <dtypes...>
+    local name=$1 word=$2 dtype
+    shift 2
+    for dtype; do
+        grep -q "^  $dtype  *$word " $name.out ||
+            fail "$name: $dtype is not '$word': $(sed -n '/^  dtype/,$p' $name.out)"
+    done
+}
+good() { # good <name> <program> <data> <weights> [<layers of which stock loses a part of the delta>]
+    compare "$1" "$2" "$3" kinds.cfg "$4"
+    [ $status = 0 ] || fail "$1: status $status: $(tail -1 $1.err)"
+    grep -q '"fp32_is_stocks": true' $1.json || fail "$1: not stock's: $(tail -20 $1.out)"
+    # Half precision is nowhere further off than rounding explains, and nowhere as near as fp32.
+    is $1 same fp32 bf16 fp16
+    says $1 "(and $((${5:-2} - 1)) more) overwrites the delta of the layer before it"
+    for dtype in fp32 bf16 fp16; do
+        [ "$(sed -n "/^$dtype against/,/^$/p" $1.out | grep -c '^ *[0-9][0-9]* [a-z]* *|')" = 18 ] ||
+            fail "$1: $dtype: not a row for each layer: $(cat $1.out)"
+    done
+    for dtype in bf16 fp16; do
+        sed -n "/^ \"$dtype\"/,/^ }/p" $1.json | awk -v dtype=$dtype '
+            /"gradient_error"/ && !n++ { sub(/,/, ""); e = $2 } END { exit !(e > 1e-5 && e < .5) }' ||
+            fail "$1: $dtype: the gradient's error: $(grep -m 3 gradient_error $1.json)"
+    done
+    [ "$(grep -c '<svg' $1.html) $(grep -c '</svg>' $1.html)" = '3 3' ] && grep -q '</html>' $1.html ||
+        fail "$1: the page is not whole"
 }
 
-# ---- rigged: 0's deltas are 8 * 2e-10 of 1's, and 2's outputs are 8 * 48000 ----
+# Weights whose biases are not 0.
+"$DARKNET" detector train tiny.data kinds.cfg -amp fp32 -seed 4 > train.out 2> train.err ||
+    fail "training: $(tail -1 train.err)"
+mv backup/kinds_final.weights learnt.weights
+rm -f backup/*
+fp32_is_darknets_own_and_half_is_near() { good pjreddie "$DARKNET" tiny.data learnt.weights; }
+fp32_is_darknets_own_and_half_is_near
+
+# One seed, one result; standard output has the JSON alone; without weights it is said.
+compare again "$DARKNET" tiny.data kinds.cfg learnt.weights
+for name in pjreddie again; do sed '/"seconds"/d; /processor time/d' $name.json > $name.same; done
+cmp pjreddie.same again.same || fail 'two comparisons with one seed differ'
+timeout 600 "$DARKNET" amp probe -compare tiny.data kinds.cfg learnt.weights -seed 3 -json - 2> err |
+    sed '/"seconds"/d; /processor time/d' | cmp - again.same || fail '-json -: not the JSON alone'
+compare random "$DARKNET" tiny.data kinds.cfg -images 1
+[ $status = 0 ] || fail "without weights: status $status: $(tail -1 random.err)"
+says random 'in one pass: 1x64x64'
+says random 'These are random weights'
+[ -z "$(ls backup)" ] || fail 'a comparison saves something'
+
+# Of one image Darknet's own batch norm behind an avgpool has one number for each channel, and gives NaN.
+darknets_own_nan_is_no_fault() {
+    layers > one_number.cfg <<'END'
+[net] batch=4 subdivisions=2 width=64 height=64 channels=3 learning_rate=.002 max_batches=40
+[convolutional] filters=8 size=3 stride=1 pad=1 activation=leaky
+[avgpool]
+[convolutional] batch_normalize=1 filters=8 size=1 stride=1 activation=leaky
+[upsample] stride=4
+[convolutional] filters=21 size=1 stride=1 activation=linear
+[yolo] mask=0,1,2 anchors=4,5,8,8,12,14 classes=2 num=3 jitter=.3 ignore_thresh=.7 truth_thresh=1
+END
+    compare one_number "$DARKNET" tiny.data one_number.cfg -images 1
+    [ $status = 0 ] || fail "one number for each channel: status $status: $(tail -1 one_number.err)"
+    says one_number "has one number for each channel in its batch norm"
+    says one_number "gives or gets inf or NaN"
+    is one_number same fp32 bf16 fp16
+}
+darknets_own_nan_is_no_fault
+
+# In 15 x 15 numbers near 1 bf16 finds another largest one than fp32: the delta is far off, and no fault.
+a_pool_that_chooses_other_pixels_has_no_fault() {
+    layers > pool.cfg <<'END'
+[net] batch=4 subdivisions=2 width=64 height=64 channels=3 learning_rate=.002 max_batches=40
+[convolutional] batch_normalize=1 filters=8 size=3 stride=1 pad=1 activation=logistic
+[maxpool] size=15 stride=2
+[convolutional] batch_normalize=1 filters=16 size=3 stride=1 pad=1 activation=leaky
+[convolutional] filters=21 size=1 stride=1 activation=linear
+[yolo] mask=0,1,2 anchors=4,5,8,8,12,14 classes=2 num=3 jitter=.3 ignore_thresh=.7 truth_thresh=1
+END
+    compare pool "$DARKNET" tiny.data pool.cfg
+    [ $status = 0 ] || fail "a large pool: status $status: $(tail -1 pool.err)"
+    is pool same bf16 fp16
+    sed -n '/^bf16 against/,/^$/p' pool.out | awk -F'|' '$1 ~ /^ *0 conv/ { split($3, of, " "); e = of[3] }
+        END { exit !(e > .25) }' || fail "its delta is no further off than rounding explains: $(cat pool.out)"
+}
+a_pool_that_chooses_other_pixels_has_no_fault
+
+# ---- a backend with a fault ----
+
+# faulty <program> <data> <fault> <channels> <what is named, as a pattern>
+faulty() {
+    export AMP_FAULT="$3 $4"
+    compare faulty "$1" "$2" kinds.cfg learnt.weights
+    unset AMP_FAULT
+    [ $status = 1 ] || fail "$3 in $4 channels: status $status: $(tail -1 faulty.err)"
+    # the doubles have the last line
+    grep -v '^doubles: ' faulty.err | tail -1 |
+        grep -q "^amp probe: AMP's fp32 is not Darknet's: $5: off by " ||
+        fail "$3 in $4 channels: not $5: $(tail -2 faulty.err)"
+    grep -q '"fp32_is_stocks": false' faulty.json || fail "$3: the JSON says nothing"
+}
+# In fp32 all forms are one and nothing is cast: it is half precision's fault. The route reads 2 several
+# times, so that the part that is dropped is far more than rounding may take.
+sed 's/^layers=-1,2$/layers=-1,2,2,2,2,2,2/' kinds.cfg > casts.cfg
+drops_a_cast() { # drops_a_cast <program> <data>
+    AMP_FAULT='cast 12' compare faulty "$1" "$2" casts.cfg
+    for dtype in bf16 fp16; do
+        is faulty off $dtype
+        sed -n "/^  $dtype /,/^  fp16/p" faulty.out > $dtype.out
+        says $dtype 'layer 3 .convolutional. or layer 14 .route., the delta that it gives to layer 2'
+    done
+}
+with_fault=$BUILD_DIR/tests/darknet-with-fault
+a_fault_is_named_by_its_layer() {
+    good no_fault "$with_fault" tiny.data learnt.weights
+    faulty "$with_fault" tiny.data bias 24 'layer 8 \[convolutional\], output'
+    faulty "$with_fault" tiny.data minus 20 'layer 4 \[convolutional\], output'
+    faulty "$with_fault" tiny.data variance 24 'layer 8 \[convolutional\], variances of the batch'
+    faulty "$with_fault" tiny.data statistics 28 'layer 15 \[convolutional\], means of the batch'
+    faulty "$with_fault" tiny.data biases 21 'layer [0-9]* \[convolutional\], biases. gradient'
+    faulty "$with_fault" tiny.data slope 12 'layer 2 \[convolutional\], .*'
+    faulty "$with_fault" tiny.data scales 20 'layer 4 \[convolutional\], scales. gradient'
+    faulty "$with_fault" tiny.data upsample 10 'layer 13 \[upsample\], the delta that it gives to layer 12'
+    faulty "$with_fault" tiny.data shortcut 16 'layer 6 \[shortcut\], output'
+    faulty "$with_fault" tiny.data choice 8 'layer 1 \[maxpool\], the delta that it gives to layer 0'
+    # The scale is missing in forward and backward: both are off by 0.2, and rounding decides which is first.
+    faulty "$with_fault" tiny.data dropout 16 \
+        'layer 7 \[dropout\], \(output\|the delta that it gives to layer 6\)'
+    is faulty wrong fp32
+    says faulty ' 0.2 [0-9.e-]* layer 7 .dropout., output'
+    says faulty ' 0.2 [0-9.e-]* layer 7 .dropout., the delta that it gives to layer 6'
+    faulty "$with_fault" tiny.data yolo 21 'layer [0-9]* \[yolo\], delta'
+    drops_a_cast "$with_fault" tiny.data
+}
+a_fault_is_named_by_its_layer
+
+on_doubles=$BUILD_DIR/tests/darknet-on-doubles
+if [ -x "$on_doubles" ]; then
+    good doubles "$on_doubles" tiny.data learnt.weights
+    grep -q '^doubles: [1-9][0-9]* kernels, [1-9][0-9]* convolutions, .* 0 faults$' doubles.err ||
+        fail "doubles: $(tail -1 doubles.err)"
+    faulty "$on_doubles" tiny.data bias 24 'layer 8 \[convolutional\], output'
+    faulty "$on_doubles" tiny.data variance 24 'layer 8 \[convolutional\], variances of the batch'
+    faulty "$on_doubles" tiny.data choice 8 'layer 1 \[maxpool\], the delta that it gives to layer 0'
+    drops_a_cast "$on_doubles" tiny.data
+fi
+
+if [ -x "$ALEXEYAB" ]; then
+    sed 's/^batch=4/batch=8/' kinds.cfg > kept && mv kept kinds.cfg
+    cp learnt.weights kept.weights
+    good alexeyab "$ALEXEYAB" tiny.data learnt.weights 3
+    says alexeyab '(and 7 more) gives no gradient to its biases behind batch norm on the CPU'
+    for fault in 'bias 24 8,output' 'variance 24 8,variances' 'slope 12 2,' 'shortcut 16 6,output'; do
+        set -- $fault
+        faulty "$BUILD_DIR/tests/darknet-alexeyab-with-fault" tiny.data $1 $2 \
+            "layer ${3%,*} \[[a-z]*\], ${3#*,}.*"
+    done
+    cmp learnt.weights kept.weights || fail 'weights were written to'
+    layers > sizes.cfg <<'END'
+[net] batch=8 subdivisions=2 width=32 height=32 channels=3 learning_rate=.002 max_batches=40
+[convolutional] filters=6 size=3 pad=1 activation=leaky
+[convolutional] filters=8 size=3 pad=1 activation=leaky
+[convolutional] filters=6 size=3 pad=1 activation=leaky
+[shortcut] from=1 activation=linear
+[convolutional] filters=21 size=1 activation=linear
+[yolo] mask=0,1,2 anchors=4,5,8,8,12,14 classes=2 num=3 jitter=.3 ignore_thresh=.7 truth_thresh=1
+END
+    compare sizes "$ALEXEYAB" tiny.data sizes.cfg
+    [ $status = 0 ] || fail "a shortcut of two sizes: status $status: $(tail -1 sizes.err)"
+    says sizes 'adds a larger input in the wrong place from the second image on'
+fi
+
+# ---- what layers in fp32 bring ----
+# 2's outputs are beyond fp16, and 3 reads them; a training without these two in fp32 skips steps.
 rigged_network
-sed 's/^loss_scale=.*/loss_scale=dynamic/' rigged.cfg > moving.cfg
-rigged_weights '\377\346\133\057' # 2e-10
-rigged_weights '\311\034\227\034' hopeless.weights # 1e-21
+rigged_weights '\000\000\200\076' # .25
+number_row() { # number_row <name> <a row of what is said of the numbers' sizes, as a pattern>
+    sed -n '/^numbers of/,/^$/p' $1.out | grep -q "^ *$2\$" ||
+        fail "$1: not '$2' in: $(sed -n '/^numbers of/,/^$/p' $1.out)"
+}
+pins_bring_what_a_training_shows() {
+    compare rigged "$DARKNET" tiny.data rigged.cfg rigged.weights
+    [ $status = 0 ] || fail "rigged: status $status: $(tail -1 rigged.err)"
+    is rigged same fp32 bf16
+    is rigged range fp16
+    says rigged 'fp16: layer 2 .convolutional. has numbers beyond 65504 (its largest output is 9.1e+05)'
+    number_row rigged '2 convolutional | 9.1e+05            0 | 3.1e-05            0'
+    says rigged 'fp16: keep in fp32 with amp=0: 2 .convolutional., 3 .convolutional.\.'
+    [ "$(skipped rigged.cfg '')" -gt 0 ] || fail 'fp16 without pins skipped no step'
+    [ "$(skipped rigged.cfg '2 3')" = 0 ] || fail "fp16 with 2 and 3 in fp32 skips steps"
+    # The deltas that layer 1 gives to 0 are 1e-21 times its own.
+    rigged_weights '\311\034\227\034' vanishing.weights
+    compare vanishing "$DARKNET" tiny.data rigged.cfg vanishing.weights
+    number_row vanishing '0 convolutional | .*            0 | [0-9.]*e-2[0-9]     100.00 %'
+}
+pins_bring_what_a_training_shows
 
-probe rigged tiny.data rigged.cfg rigged.weights -iters 3
-is rigged "$(list rigged keep_layers)" '2 3 '
-is rigged "$(list rigged advice | grep -o 'layer [0-9]* \[[a-z]*\]: ' | tr '\n' ' ')" \
-    'layer 0 [convolutional]:  layer 2 [convolutional]:  '
-says rigged 0 '[0-9.]* % of its deltas become 0.* at the present loss scale of 1: set loss_scale from '
-says rigged 1 "100.0 % of its outputs exceed fp16's 65504 (the largest is 3.84e+05): keep it in fp32 with \
-amp=0, and layer 3, which reads them, or use"
-is rigged "$(value rigged loss_scale_from)" cfg
-
-# The counts are those of 3 steps of 8 images; sizes and shares are the rigged ones.
-for layer in '0 8' '1 8' '2 8' '3 21'; do
-    numbers=$(value rigged "layers\[${layer% *}\].outputs.numbers")
-    zeros=$(value rigged "layers\[${layer% *}\].outputs.zeros")
-    is "rigged outputs of layer $layer" $((numbers + zeros)) $((3 * 8 * ${layer#* } * 32 * 32))
-done
-is rigged "$(value rigged 'layers\[2\].outputs.largest')" 384000
-is rigged "$(value rigged 'layers\[2\].outputs.fp16.overflow')" 1
-is rigged "$(value rigged 'layers\[2\].outputs.bf16.overflow')" 0
-is rigged "$(value rigged 'layers\[1\].weight_gradients.numbers')" $((3 * 8 * 8)) # of one subdivision a step
-
-# Where the scale may move, only what no scale helps is left; and with 1e-21 none suits 0 and the others.
-probe moving tiny.data moving.cfg rigged.weights -iters 3
-is moving "$(list moving keep_layers)" '2 3 '
-is moving "$(value moving 'advice\[1\]')" ''
-probe hopeless tiny.data moving.cfg hopeless.weights -iters 3
-is hopeless "$(list hopeless keep_layers)" '0 1 2 3 '
-says hopeless 0 "^layer 0 \[convolutional\]: 100.0 % of its deltas become 0 .* beyond which other layers' \
-overflow: keep it in fp32 with amp=0, and layer 1,"
-
-# fp16 as advised trains; as it is, or with half the advice, it cannot.
-[ "$(skipped moving.cfg '')" -gt 0 ] || fail 'fp16 without pins skipped no step'
-[ "$(skipped moving.cfg 2)" -gt 0 ] || fail 'pinning layer 2 alone was enough' # 3 makes fp16 of what it reads
-is 'rigged skipped' "$(skipped moving.cfg '2 3')" 0
-settled() { sed -n 's/^amp: summary dtype=fp16 .* scale=\([0-9.e+]*\) .*/\1/p' $1; }
-probe pinned tiny.data trained.cfg rigged.weights -iters 2
-is pinned "$(list pinned keep_layers)" ''
-
-# The scale in the sidecar is taken, and no file is written to.
-before=$(cksum backup/trained_final.weights backup/trained_final.weights.amp)
-probe sidecar tiny.data trained.cfg backup/trained_final.weights -iters 2
-is sidecar "$(value sidecar loss_scale_from) $(value sidecar loss_scale)" "sidecar $(settled trained.err)"
-is sidecar "$(cksum backup/trained_final.weights backup/trained_final.weights.amp)" "$before"
-
-# ---- healthy ----
-sed -i 's/^learning_rate=.*/learning_rate=0.0001/' tiny.cfg
-probe healthy tiny.data tiny.cfg
-is healthy "$(list healthy keep_layers)" ''
-is healthy "$(value healthy 'advice\[1\]')" ''
-says healthy 0 '^nothing needs to be kept in fp32: '
-is healthy "$(value healthy loss_scale_from)" 'highest without overflow'
-is healthy "$(value healthy loss_scale)" "$(value healthy loss_scales.most)"
-# fp16 training from 65536 goes down to a scale in the range, give or take the images of a batch.
-sed 's/^max_batches=.*/max_batches=20/' tiny.cfg > twenty.cfg
-timeout 600 "$DARKNET" detector train tiny.data twenty.cfg -amp fp16 -seed 3 > twenty.out 2> twenty.err ||
-    fail "fp16: $(tail -1 twenty.err)"
-least=$(value healthy loss_scales.least) most=$(value healthy loss_scales.most)
-awk -v at="$(settled twenty.err)" -v least="$least" -v most="$most" \
-    'BEGIN { exit !(at >= least && (at <= 2 * most || at == 65536 && most > at)) }' ||
-    fail "fp16 settled at $(settled twenty.err), the probe says $least to $most"
-
-# One seed, one result; the text has a row for each layer, and nothing of what Darknet prints while it trains.
-probe again tiny.data tiny.cfg
-for name in healthy again; do sed '/"seconds"/d' $name.json > $name.same; done
-cmp healthy.same again.same || fail 'two probes with one seed differ'
-timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -seed 3 > text.out 2> text.err ||
-    fail "text: $(tail -1 text.err)"
-sed 1d healthy.out > a; sed 1d text.out | cmp - a || fail 'the text is another without -json'
-timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -seed 3 -json - 2> text.err | sed '/"seconds"/d' |
-    cmp - healthy.same || fail "-json -: not the JSON alone"
-# The yolo layers write no outputs in training.
-outputs=$(($(grep -c '^\[' tiny.cfg) - 1 - $(grep -c '^\[yolo' tiny.cfg)))
-[ "$(sed -n '/^Outputs/,/^Deltas/p' text.out | grep -c '^ *[0-9]* [a-z]* *|')" = $outputs ] ||
-    fail "text: rows of outputs: $(cat text.out)"
-grep -q '^nothing needs to be kept in fp32: ' text.out || fail "text: $(tail -2 text.out)"
-! grep 'Avg IOU' text.out || fail 'text: what Darknet prints while it trains is in the way'
+# Each pass begins with the same state, which a recurrent layer carries from one to the next.
+layers > recurrent.cfg < <(grep -v '^#' "$SOURCE_DIR/tests/cfg/rnn.layers")
+succeeds "$DARKNET" amp selftest recurrent.cfg
 
 # ---- a classifier ----
 two_kinds
 { sed -n '1,/^$/p' tiny.cfg; printf \
-    '[convolutional]\nfilters=2\nsize=1\nactivation=linear\n\n[avgpool]\n\n[softmax]\n'; } > kinds.cfg
-probe kinds kinds.data kinds.cfg -iters 2
-is kinds "$(list kinds keep_layers)" ''
-is kinds "$(value kinds 'layers\[[0-9]*\].type' | tr '\n' ' ')" 'convolutional avgpool softmax '
+    '[convolutional]\nfilters=2\nsize=1\nactivation=linear\n\n[avgpool]\n\n[softmax]\n'; } > classes.cfg
+succeeds "$DARKNET" amp probe kinds.data classes.cfg
 
 # ---- bad input: one line, status 1, nothing written ----
 refuses() { # refuses <expression> <arguments...>
-    ends_saying "$1" timeout 600 "$DARKNET" amp probe "${@:2}" -json bad.json
-    [ ! -s out ] && [ ! -e bad.json ] || fail "${*:2}: something was written"
+    ends_saying "$1" timeout 600 "$DARKNET" amp probe "${@:2}" -json bad.json -report bad.html
+    [ ! -s out ] && [ ! -e bad.json ] && [ ! -e bad.html ] || fail "${*:2}: something was written"
 }
 refuses 'there.data: cannot read the .data file' there.data tiny.cfg
 refuses 'there.cfg' tiny.data there.cfg
 refuses 'there.weights: cannot read the weights' tiny.data tiny.cfg there.weights
-refuses '-iters' tiny.data tiny.cfg -iters 0
+refuses '-images' tiny.data tiny.cfg -images 0
+refuses 'there is no such option' tiny.data tiny.cfg -iters 3
 refuses 'CFG is missing' tiny.data
-refuses 'there is no such option' tiny.data tiny.cfg -dtype fp16
-sed 's/^classes=.*/classes=3/' kinds.data > bad.data
-refuses 'bad.data: classes=3, but the network has 2' bad.data kinds.cfg
-sed '/^\[softmax\]/,$d' kinds.cfg > headless.cfg
+printf 'classes=2\ntrain=there.txt\n' > bad.data
+refuses 'list of training images' bad.data tiny.cfg
+sed '/^\[yolo\]/,$d' tiny.cfg > headless.cfg
 refuses 'a network must end in yolo or region' tiny.data headless.cfg
 sed 's/^channels=3/channels=1/' tiny.cfg > grey.cfg
 refuses 'channels = 1: detector train makes images of 3 channels' tiny.data grey.cfg
-cp backup/trained_final.weights half.weights
-head -c 100 backup/trained_final.weights.amp > half.weights.amp
-refuses 'half.weights.amp: ' tiny.data moving.cfg half.weights
-cp backup/trained_final.weights.amp half.weights.amp
-cp rigged.weights half.weights # and that sidecar is of others
-probe others tiny.data moving.cfg half.weights -iters 1
-grep -q '^amp probe: half.weights.amp belongs to other weights: its loss scale is not taken$' others.err ||
-    fail "others: $(cat others.err)"
-is others "$(value others loss_scale_from)" cfg
-ends_saying there/x.json timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -iters 1 -json there/x.json
+sed 's/^classes=.*/classes=3/' kinds.data > bad.data
+refuses 'bad.data: classes=3, but the network has 2' bad.data classes.cfg
+ends_saying there/x.html timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -report there/x.html
+echo 'probe: ok'

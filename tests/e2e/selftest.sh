@@ -16,7 +16,7 @@ good() { # good <networks> <program>
     selftest "$2" amp selftest
     [ $status = 0 ] || fail "$2: status $status: $(tail -1 err)"
     for dtype in fp32 bf16 fp16; do
-        [ "$(grep -c "^  $dtype  good" out)" = "$1" ] || fail "$2: $dtype: $(cat out)"
+        [ "$(grep -c "^  $dtype  *same " out)" = "$1" ] || fail "$2: $dtype: $(cat out)"
     done
     [ "$(tail -1 out)" = 'All layers compute what they must.' ] && grep -q '^Darknet AMP' out ||
         fail "$2: $(cat out)"
@@ -68,7 +68,7 @@ spared() {
     printf '%s\n' '[net] batch=2 width=12 height=12 channels=3' "$@" '[cost] type=sse' | layers > own.cfg
     selftest "$program" amp selftest own.cfg
     [ $status = 0 ] || fail "$*: status $status: $(tail -1 err)"
-    for dtype in $good; do grep -q "^  $dtype  good" out || fail "$*: $dtype is not good: $(cat out)"; done
+    for dtype in $good; do grep -q "^  $dtype  *same " out || fail "$*: $dtype is not good: $(cat out)"; done
     tr -s '\n ' ' ' < out | grep -qF -- "$text" || fail "$*: no '$text' in: $(cat out)"
 }
 CONVOLUTION='[convolutional] filters=6 size=3 pad=1 activation=leaky'
@@ -93,6 +93,16 @@ faults_of_darknets_own_are_named_and_spared() {
     spared_in_all_forks "$ALEXEYAB"
     spared "$ALEXEYAB" 'an activation that its CPU code does not know' 'fp32 bf16 fp16' \
         '[convolutional] filters=6 size=3 pad=1 activation=relu6' "$CONVOLUTION"
+    # What lies behind it is compared on its right output: on zeros, batch norm would divide by next to 0.
+    sed -i 's/^width=12/width=96/; s/^height=12/height=96/' own.cfg
+    printf '%s\n' '[convolutional] filters=32 size=3 pad=1 activation=selu' \
+        '[convolutional] batch_normalize=1 filters=16 size=3 pad=1 activation=relie' "$CONVOLUTION" \
+        '[cost] type=sse' | layers | sed -i -e '/^\[cost\]/,$d' -e '$r /dev/stdin' own.cfg
+    succeeds "$ALEXEYAB" amp selftest own.cfg
+    # Deltas that grow 316 times in each batch norm fit into fp16 at a scale that is too low for a training.
+    local grows='[connected] batch_normalize=1 output=8 activation=leaky'
+    spared "$ALEXEYAB" 'deltas overflow at every loss scale of a training' 'fp32 bf16' "$CONVOLUTION" \
+        "$grows" "$grows" "$grows" '[connected] output=5'
     spared "$ALEXEYAB" 'smaller than it takes it to be' 'bf16 fp16' "$CONVOLUTION" \
         '[convolutional] filters=4 size=3 pad=1 activation=leaky' "$CONVOLUTION" '[shortcut] from=1'
     spared "$ALEXEYAB" 'overwrites the delta of the layer that it multiplies with' 'fp32 bf16 fp16' \

@@ -1,4 +1,4 @@
-/* A backend that computes one thing wrong, for tests of what finds it: `darknet amp probe -compare` and
+/* A backend that computes one thing wrong, for tests of what finds it: `darknet amp probe` and
  * `darknet amp selftest`. */
 #pragma once
 

@@ -1,8 +1,9 @@
-/* The passes of `darknet amp probe -compare`. Stock's tensors are kept until AMP's fp32 was compared with
+/* The passes of `darknet amp probe`. Stock's tensors are kept until AMP's fp32 was compared with
  * them, and fp32's until bf16 and fp16 were. */
 #define _DEFAULT_SOURCE /* setenv */
 #include "probe_compare.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -120,26 +121,42 @@ static void note_faults(amp_probe_comparison *c, const amp_subject *s)
     for (int row = 0; (fault = amp_fork_stock_fault(row)); row++) note_fault(c, s, row, fault);
 }
 
-static int has_not_finite(const amp_trace *trace, int layer, int kind)
+/* Whether the layer's tensor has numbers above `most`, inf or NaN. */
+static int exceeds(const amp_trace *trace, int layer, int kind, float most)
 {
     if (layer < 0) return 0;
     const amp_trace_tensor *t = amp_trace_at(trace, layer, (amp_trace_kind)kind);
-    return t->numbers && !amp_all_finite(t->numbers, t->count);
+    for (size_t i = 0; t->numbers && i < t->count; i++)
+        if (!amp_is_finite(t->numbers[i]) || fabsf(t->numbers[i]) > most) return 1;
+    return 0;
 }
 
-/* Sets the flags of layers that give or get inf or NaN, of which Darknet's code, compiled with -Ofast, may
- * make finite numbers. Returns how many there are, and in *first the first. */
-static int note_not_finite(const amp_network_desc *n, const amp_trace *trace, amp_trace_flags *flags,
-                           int *first)
+/* Whether the sums that batch norm takes these statistics of may: of N numbers with mean m and variance v,
+ * none is further than sqrt(N v) from m. */
+static int sums_exceed(const amp_layer_desc *d, const amp_trace *trace, int layer, float most)
+{
+    const amp_trace_tensor *m = amp_trace_at(trace, layer, AMP_TRACE_MEANS);
+    const amp_trace_tensor *v = amp_trace_at(trace, layer, AMP_TRACE_VARIANCES);
+    double n = (double)d->output.n * d->output.h * d->output.w;
+    for (size_t i = 0; m->numbers && v->numbers && i < m->count && i < v->count; i++)
+        if (!(fabs((double)m->numbers[i]) + sqrt(n * (double)v->numbers[i]) <= (double)most)) return 1;
+    return 0;
+}
+
+/* Sets the flags of layers that give or get outputs beyond `most`, or give deltas or gradients that are inf
+ * or NaN, of which Darknet's code, compiled with -Ofast, may make finite numbers. Returns how many there are,
+ * and in *first the first. */
+static int note_beyond(const amp_network_desc *n, const amp_trace *trace, float most, amp_trace_flags *flags,
+                       int *first)
 {
     int count = 0;
     for (int i = n->count - 1; i >= 0; i--) {
-        int forward = has_not_finite(trace, i, AMP_TRACE_OUTPUT) || has_not_finite(trace, i, AMP_TRACE_MEANS)
-                      || has_not_finite(trace, i, AMP_TRACE_VARIANCES), backward = 0;
+        int forward = exceeds(trace, i, AMP_TRACE_OUTPUT, most) || sums_exceed(&n->layers[i], trace, i, most);
+        int backward = 0;
         for (int k = 0; k < n->layers[i].input_count; k++)
-            forward |= has_not_finite(trace, n->layers[i].inputs[k], AMP_TRACE_OUTPUT);
+            forward |= exceeds(trace, n->layers[i].inputs[k], AMP_TRACE_OUTPUT, most);
         for (int kind = AMP_TRACE_DELTA; kind <= AMP_TRACE_SCALES; kind++)
-            backward |= has_not_finite(trace, i, kind);
+            backward |= exceeds(trace, i, kind, FLT_MAX);
         if (!forward && !backward) continue;
         excuse(flags, n, *first = i, forward ? AMP_WRONG_ALL : AMP_WRONG_BACKWARD);
         flags[i][AMP_TRACE_DELTA] = 1;
@@ -148,25 +165,70 @@ static int note_not_finite(const amp_network_desc *n, const amp_trace *trace, am
     return count;
 }
 
+/* Whether Darknet's own code is known to give a wrong output. */
+static int has_wrong_outputs(const amp_probe_comparison *c, int layers)
+{
+    int wrong = 0;
+    for (int i = 0; i < layers; i++) wrong |= c->excused[i][AMP_TRACE_OUTPUT];
+    return wrong;
+}
+
+/* Those of AMP's fp32, from the image on. */
+static amp_status record_outputs(const amp_probe_comparison *c, const char *cfg, const amp_probe_input *input,
+                                 amp_trace *out, amp_error *error)
+{
+    amp_subject s;
+    AMP_TRY(open_subject(c, &s, cfg, "fp32", error));
+    amp_status status = amp_subject_run(&s, input, &(amp_subject_pass){ .record = out }, error);
+    amp_subject_close(&s);
+    return status;
+}
+
+static amp_status pass_in_stock(amp_probe_comparison *c, amp_subject *s, const amp_probe_input *input,
+                                amp_trace *right, amp_trace *trace, amp_error *error)
+{
+    int first, count;
+    const amp_subject_pass pass = { .record = trace, .loss = &c->stock_loss, .wrong = c->excused,
+                                    .corrects = right->tensors ? right : NULL };
+    fprintf(stderr, "amp probe: a pass in Darknet's own code\n");
+    AMP_TRY(amp_subject_run(s, input, &pass, error));
+    if ((count = note_beyond(&s->network, trace, FLT_MAX, c->excused, &first)))
+        tell_fault(c, &s->network, first, count, "gives or gets inf or NaN", "not counted");
+    return AMP_OK;
+}
+
+/* What is known of the network before its pass, and the images. Returns also whether outputs are wrong. */
+static amp_status look_at_stock(amp_probe_comparison *c, amp_subject *s, amp_probe_input *input, int *wrong,
+                                amp_error *error)
+{
+    amp_view view = amp_fork_view(s->net);
+    c->width = view.w;
+    c->height = view.h;
+    c->on_gpu = view.on_gpu;
+    note_faults(c, s);
+    *wrong = c->stock_runs && has_wrong_outputs(c, s->network.count);
+    return load_images(c, s, input, error);
+}
+
 static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_input *input,
                             amp_trace *trace, amp_error *error)
 {
     amp_subject s;
+    amp_trace right = { 0 };
+    int wrong = 0;
     AMP_TRY(open_subject(c, &s, cfg, "off", error));
-    amp_view view = amp_fork_view(s.net);
-    c->width = view.w;
-    c->height = view.h;
-    c->on_gpu = view.on_gpu;
-    note_faults(c, &s);
-    amp_status status = load_images(c, &s, input, error);
-    if (status == AMP_OK && c->stock_runs) {
-        fprintf(stderr, "amp probe: a pass in Darknet's own code\n");
-        status = amp_subject_run(&s, input, &(amp_subject_pass){ .record = trace, .loss = &c->stock_loss },
-                                 error);
+    amp_status status = look_at_stock(c, &s, input, &wrong, error);
+    if (status == AMP_OK && wrong) { /* one network at a time: on a GPU each has its stream */
+        amp_subject_close(&s);
+        status = record_outputs(c, cfg, input, &right, error);
+        if (status == AMP_OK) status = open_subject(c, &s, cfg, "off", error);
+        if (status != AMP_OK) {
+            amp_trace_free(&right);
+            return status;
+        }
     }
-    int first, count = status == AMP_OK && c->stock_runs
-                       ? note_not_finite(&s.network, trace, c->excused, &first) : 0;
-    if (count) tell_fault(c, &s.network, first, count, "gives or gets inf or NaN", "not counted");
+    if (status == AMP_OK && c->stock_runs) status = pass_in_stock(c, &s, input, &right, trace, error);
+    amp_trace_free(&right);
     amp_subject_close(&s);
     return status;
 }
@@ -256,7 +318,9 @@ static amp_status run_half(amp_probe_run *run, amp_subject *s, const amp_probe_i
                            const amp_trace *fp32, amp_error *error)
 {
     AMP_TRY(run_whole(run, NULL, s, input, fp32, NULL, error));
-    return run_fed(s, input, fp32, &run->added, NULL, error);
+    AMP_TRY(run_fed(s, input, fp32, &run->added, NULL, error));
+    run->fed_scale = s->scale;
+    return AMP_OK;
 }
 
 static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const char *cfg,
@@ -270,7 +334,9 @@ static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const char *
     amp_status status = dtype == AMP_FP32 ? run_fp32(c, &s, input, reference, record, error)
                                           : run_half(run, &s, input, reference, error);
     if (status == AMP_OK && dtype == AMP_FP32) {
-        note_not_finite(&s.network, record, c->undefined, &(int){ 0 });
+        c->beyond = amp_allocated(calloc((size_t)s.network.count + 1, sizeof *c->beyond));
+        note_beyond(&s.network, record, FLT_MAX, c->undefined, &(int){ 0 });
+        note_beyond(&s.network, record, (float)AMP_PROBE_FP16_MOST, c->beyond, &c->first_beyond);
         c->network = s.network; /* its arrays go with the network, its kinds and links stay */
         s.network = (amp_network_desc){ 0 };
     }
@@ -312,6 +378,7 @@ amp_status amp_probe_compare(amp_probe_comparison *c, amp_error *error)
     char copy[AMP_MEMORY_FILE];
     amp_probe_input input = { 0 };
     amp_trace stock = { 0 }, fp32 = { 0 };
+    c->first_beyond = -1;
     AMP_TRY(amp_machine_read(&c->machine, error));
     AMP_TRY(copy_cfg(c, copy, error));
     setenv("DARKNET_MATH", "fp32", 1); /* else a GPU's cuDNN takes TF32 for Darknet's own convolutions */
@@ -322,7 +389,7 @@ amp_status amp_probe_compare(amp_probe_comparison *c, amp_error *error)
     amp_trace_free(&fp32);
     free(input.images);
     free(input.labels);
-    if (status == AMP_OK) amp_probe_judge(c);
+    if (status == AMP_OK) amp_probe_advise(c);
     return status;
 }
 
@@ -334,11 +401,12 @@ void amp_probe_comparison_free(amp_probe_comparison *c)
         free(c->runs[d].order);
         free(c->runs[d].faults);
     }
-    amp_lines_free(&c->verdict);
+    amp_lines_free(&c->advice);
     amp_lines_free(&c->stock_faults);
     amp_network_desc_free(&c->network);
     free(c->excused);
     free(c->undefined);
+    free(c->beyond);
     free(c->conditions);
     free(c->conditions_of_half);
 }

@@ -1,9 +1,9 @@
-/* `darknet amp probe -compare`: one pass of the same images from the same weights in stock Darknet's own code
+/* `darknet amp probe`: one pass of the same images from the same weights in stock Darknet's own code
  * and in AMP's fp32, bf16 and fp16, compared layer by layer: whether AMP's fp32 is Darknet's, which layers
  * lose most in half precision, and what keeping them in fp32 brings.
  *
  * subject.c makes passes and trace.c compares their tensors; probe_compare.c makes the passes that are
- * needed, probe_keep.c tries layers in fp32, probe_verdict.c says in sentences what was found,
+ * needed, probe_keep.c tries layers in fp32, probe_verdict.c says what was found,
  * probe_figures.c shows it as tables and JSON, and probe_page.c draws it. */
 #pragma once
 
@@ -26,10 +26,12 @@ enum { AMP_KEEP_TRIALS = 4 }; /* of 1, 2, 4 and 8 layers */
 /* A tensor that is further off than rounding explains. */
 typedef struct amp_probe_fault { int layer; amp_trace_kind kind; double error, limit; } amp_probe_fault;
 
+typedef double amp_conditions[AMP_TRACE_KINDS];
+
 /* A dtype's passes. fp32 is compared with stock, bf16 and fp16 with fp32. */
 typedef struct amp_probe_run {
     int ran;                 /* else the machine's note on the dtype says why not */
-    float scale;
+    float scale, fed_scale;  /* of the whole pass, and of the one whose layers are fed */
     double loss;
     amp_differences *whole;  /* of each layer, from the image on */
     amp_differences *added;  /* ... by it to what it was given */
@@ -46,8 +48,6 @@ typedef struct amp_probe_run {
 
 enum { AMP_PROBE_DTYPES = AMP_BF16 + 1 };
 
-typedef double amp_conditions[AMP_TRACE_KINDS];
-
 typedef struct amp_probe_comparison {
     const char *data;        /* NULL: random images and labels */
     const char *cfg, *weights;
@@ -62,6 +62,8 @@ typedef struct amp_probe_comparison {
     amp_network_desc network;
     amp_trace_flags *excused; /* per layer: Darknet's own code is known to get it wrong, or gives NaN */
     amp_trace_flags *undefined; /* per layer: AMP's fp32 gives NaN */
+    amp_trace_flags *beyond;    /* per layer: AMP's fp32 gives or gets numbers that fp16 does not hold */
+    int first_beyond;           /* the first that gives some; -1: none */
     amp_lines stock_faults;  /* a sentence for each fault of Darknet's own code (amp_fork_stock_fault) */
     int stock_runs;          /* 0: Darknet's own code cannot run this network: AMP's fp32 is compared with
                                 nothing, half precision with fp32 */
@@ -69,7 +71,7 @@ typedef struct amp_probe_comparison {
      * around the numbers of Darknet's own pass, for half precision around those of AMP's fp32. */
     amp_conditions *conditions, *conditions_of_half;
     amp_probe_run runs[AMP_PROBE_DTYPES];
-    amp_lines verdict;
+    amp_lines advice;        /* what the user has to do */
 } amp_probe_comparison;
 
 /* Whether AMP's fp32 is not Darknet's. */
@@ -96,6 +98,8 @@ amp_status amp_probe_try_keeping(const amp_probe_comparison *, amp_dtype, amp_pr
 
 /* ---- probe_verdict.c ---- */
 
+/* fp32 beyond this, less what rounding explains, may be inf in fp16. */
+#define AMP_PROBE_FP16_MOST (65504 * (1 - 32 * 0x1p-12))
 /* Fills in the faults of a dtype, once its run is there. */
 void amp_probe_find_faults(amp_probe_comparison *, amp_dtype);
 /* "layer 3 [convolutional], output: off by 0.1, where rounding explains 1.5e-05"; a delta's fault is in the
@@ -103,7 +107,16 @@ void amp_probe_find_faults(amp_probe_comparison *, amp_dtype);
 enum { AMP_FAULT_TEXT = 800 };
 const char *amp_probe_fault_text(const amp_probe_comparison *, const amp_probe_fault *,
                                  char text[AMP_FAULT_TEXT]);
-void amp_probe_judge(amp_probe_comparison *);
+/* The verdict on a dtype: nothing could be compared; no tensor is further off than rounding explains; nor is
+ * any, but fp16 does not hold the numbers; some tensor is; AMP's fp32 is off by more than a hundredth, or inf
+ * or NaN. */
+typedef enum amp_probe_word {
+    AMP_PROBE_NONE, AMP_PROBE_SAME, AMP_PROBE_RANGE, AMP_PROBE_OFF, AMP_PROBE_WRONG } amp_probe_word;
+extern const char *const amp_probe_words[];
+amp_probe_word amp_probe_word_of(const amp_probe_comparison *, amp_dtype);
+/* As a table, with Darknet's own faults and the advice. */
+void amp_probe_print_verdict(const amp_probe_comparison *, FILE *);
+void amp_probe_advise(amp_probe_comparison *);
 /* AMP_DIVERGED, with a line that names the first fault. */
 amp_status amp_probe_refuse(const amp_probe_comparison *, amp_error *);
 /* "output", "delta", "weight gradient", ... */

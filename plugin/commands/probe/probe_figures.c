@@ -62,6 +62,30 @@ static void print_table(const amp_probe_comparison *c, amp_dtype dtype, FILE *st
     for (int i = 0; i < c->network.count; i++) print_row(c, r, i, stream);
 }
 
+static void print_sizes(const amp_difference *d, FILE *stream)
+{
+    fputs(" |", stream);
+    print_number(d->compared ? d->largest : NAN, stream);
+    if (!d->compared || d->flushed == 0) fprintf(stream, " %12s", d->compared ? "0" : "-");
+    else if (d->flushed < .00005) fprintf(stream, " %12s", "<0.01 %");
+    else fprintf(stream, " %10.2f %%", 100 * d->flushed);
+}
+
+/* How large the numbers are that fp16 is compared with. */
+static void print_ranges(const amp_probe_comparison *c, FILE *stream)
+{
+    const amp_probe_run *r = &c->runs[AMP_FP16];
+    if (!r->ran) return;
+    fprintf(stream, "\nnumbers of AMP's fp32; fp16 holds up to 65504\n%16s | %-20s | delta x loss scale %g\n"
+            "%-16s | largest    0 in fp16 | largest    0 in fp16\n", "", "output", (double)r->scale, "layer");
+    for (int i = 0; i < c->network.count; i++) {
+        fprintf(stream, "%3d %-13.13s", i, c->network.layers[i].type);
+        print_sizes(&r->whole[i][AMP_TRACE_OUTPUT], stream);
+        print_sizes(&r->whole[i][AMP_TRACE_DELTA], stream);
+        putc('\n', stream);
+    }
+}
+
 static void print_trials(const amp_probe_comparison *c, amp_dtype dtype, FILE *stream)
 {
     const amp_probe_run *r = &c->runs[dtype];
@@ -80,16 +104,17 @@ static void print_trials(const amp_probe_comparison *c, amp_dtype dtype, FILE *s
 void amp_probe_print_comparison(const amp_probe_comparison *c, FILE *stream)
 {
     static const amp_dtype order[] = { AMP_FP32, AMP_BF16, AMP_FP16 };
-    fprintf(stream, "%s on %s, from %s: a pass of %ld image%s at %dx%d\n", c->cfg,
+    fprintf(stream, "%s on %s, from %s, in one pass: %ldx%dx%d\n", c->cfg,
             c->data ? c->data : "random images", c->weights ? c->weights : "random weights", c->images,
-            c->images == 1 ? "" : "s", c->width, c->height);
+            c->width, c->height);
     fprintf(stream, "darknet amp %s, %s, on %s\n", AMP_VERSION, amp_fork_name, c->machine.description);
     fprintf(stream, "error: |x - y| / |y| over all numbers, of the pass; added: of a layer that is given y's "
             "numbers\n");
     for (int k = 0; k < AMP_PROBE_DTYPES; k++) print_table(c, order[k], stream);
+    print_ranges(c, stream);
     for (int k = 1; k < AMP_PROBE_DTYPES; k++) print_trials(c, order[k], stream);
     putc('\n', stream);
-    for (size_t i = 0; i < c->verdict.count; i++) amp_print_wrapped(stream, 0, "%s", c->verdict.line[i]);
+    amp_probe_print_verdict(c, stream);
 }
 
 /* ---- JSON ---- */
@@ -107,8 +132,11 @@ static void write_tensor(const amp_probe_comparison *c, amp_dtype dtype, int i, 
     amp_json_number(json, "cosine", amp_difference_cosine(whole));
     amp_json_number(json, "added", amp_difference_error(&r->added[i][kind]));
     amp_json_number(json, "limit", amp_probe_limit(c, dtype, i, kind));
-    if (dtype == AMP_FP32)
-        amp_json_boolean(json, "excused", c->excused[i][kind]);
+    if (dtype == AMP_FP32) amp_json_boolean(json, "excused", c->excused[i][kind]);
+    if (dtype == AMP_FP16 && kind <= AMP_TRACE_DELTA) {
+        amp_json_number(json, "largest", whole->largest);
+        amp_json_number(json, "flushed_to_0", whole->flushed);
+    }
     amp_json_close(json);
 }
 
@@ -140,6 +168,7 @@ static void write_run(const amp_probe_comparison *c, amp_dtype dtype, amp_json *
     const amp_probe_run *r = &c->runs[dtype];
     if (!r->ran) return;
     amp_json_object(json, amp_dtype_name(dtype));
+    amp_json_text(json, "verdict", amp_probe_words[amp_probe_word_of(c, dtype)]);
     amp_json_text(json, "against", dtype != AMP_FP32 ? "fp32" : c->stock_runs ? "stock" : "nothing");
     amp_json_fields(json, r, fields);
     amp_json_array(json, "layers");
@@ -175,7 +204,8 @@ void amp_probe_write_comparison(FILE *stream, const void *comparison)
     write_run(c, AMP_FP32, &json);
     write_run(c, AMP_BF16, &json);
     write_run(c, AMP_FP16, &json);
-    amp_json_lines(&json, "verdict", &c->verdict);
+    amp_json_lines(&json, "darknets_faults", &c->stock_faults);
+    amp_json_lines(&json, "advice", &c->advice);
     amp_json_close(&json);
     putc('\n', stream);
 }

@@ -80,7 +80,7 @@ static void draw(const amp_probe_comparison *c, amp_trace_kind kind, FILE *out)
 void amp_probe_write_page(FILE *out, const void *comparison)
 {
     const amp_probe_comparison *c = comparison;
-    char *table = NULL;
+    char *table = NULL, *said = NULL;
     size_t size;
     FILE *text = amp_allocated(open_memstream(&table, &size));
     amp_probe_print_comparison(c, text);
@@ -90,13 +90,13 @@ void amp_probe_write_page(FILE *out, const void *comparison)
     fputs(" layer by layer</title><style>body{font-family:sans-serif;max-width:1000px;margin:2em auto}"
           "pre{overflow-x:auto;font-size:12px}</style></head><body>\n<h1>", out);
     amp_html_text(out, c->cfg);
-    fputs(" in fp32, bf16 and fp16, layer by layer</h1>\n<ul>\n", out);
-    for (size_t i = 0; i < c->verdict.count; i++) {
-        fputs("<li>", out);
-        amp_html_text(out, c->verdict.line[i]);
-        fputs("</li>\n", out);
-    }
-    fputs("</ul>\n<p>A line is the error of the whole pass, a dot what the layer adds itself to what it is "
+    fputs(" in fp32, bf16 and fp16, layer by layer</h1>\n<pre>\n", out);
+    FILE *verdict = amp_allocated(open_memstream(&said, &size));
+    amp_probe_print_verdict(c, verdict);
+    fclose(verdict);
+    amp_html_text(out, said);
+    free(said);
+    fputs("</pre>\n<p>A line is the error of the whole pass, a dot what the layer adds itself to what it is "
           "given; both on a logarithmic axis, whose ends hold what lies beyond.</p>\n", out);
     for (int kind = AMP_TRACE_OUTPUT; kind <= AMP_TRACE_WEIGHTS; kind++) draw(c, (amp_trace_kind)kind, out);
     fputs("<h2>All figures</h2>\n<pre>", out);

@@ -1,4 +1,4 @@
-/* What a comparison means, in sentences.
+/* What a comparison means: a word and figures for each dtype.
  *
  * Whether AMP's fp32 is Darknet's is judged by what each layer adds to what it was given, and not by how far
  * the results of the whole pass lie apart: in a network of random weights differences of the last digit grow
@@ -25,8 +25,9 @@
  * statistics, of which up to 8 were measured; and 128 times bf16's for deltas and gradients, in both. Batch
  * norm's backward takes the mean off a delta, and what is left has lost digits (37 roundings, on the doubles
  * of a GPU, which stores it in 16 bits). In fp16 deltas may be below its smallest numbers, too: underflow.
- * The layer's condition counts here as well. A max pool is left out: after rounding neighbours are equal,
- * another one of them is chosen, and a delta goes elsewhere. */
+ * The layer's condition counts here as well. Where numbers are too large for fp16 inf is no fault, nor is an
+ * inf that a lower loss scale takes away. A max pool is left out: after rounding neighbours are equal,
+ * another of them is chosen, and a delta goes elsewhere. */
 #include "probe_compare.h"
 
 #include <math.h>
@@ -37,15 +38,12 @@
 #define BF16_ROUNDING 0x1p-9
 #define FP16_ROUNDING 0x1p-12
 #define FP16_LEAST 0x1p-24
-#define SAME_TIME 5 /* % */
 #define KINK 4
-enum { ALLOWED = 256, LAMBDA = 8, PART_OF_A_GPU_THREAD = 256, FAULTS_TOLD = 4, LOSERS_TOLD = 3 };
+enum { ALLOWED = 256, LAMBDA = 8, PART_OF_A_GPU_THREAD = 256, FAULTS_TOLD = 4 };
 
 const char *const amp_trace_names[AMP_TRACE_KINDS] = {
     "output", "delta", "weights' gradient", "biases' gradient", "scales' gradient", "means of the batch",
     "variances of the batch" };
-
-#define say(c, ...) amp_lines_add(&(c)->verdict, __VA_ARGS__)
 
 /* ---- lengths of sums ---- */
 
@@ -96,7 +94,7 @@ static double underflow(const amp_probe_comparison *c, int layer)
 {
     const amp_probe_run *r = &c->runs[AMP_FP16];
     double size = sqrt(r->added[layer][AMP_TRACE_DELTA].yy);
-    double step = FP16_LEAST / 2 / (double)r->scale;
+    double step = FP16_LEAST / 2 / (double)r->fed_scale;
     return size > 0 ? step * sqrt((double)amp_shape_count(c->network.layers[layer].output)) / size : 0;
 }
 
@@ -143,7 +141,7 @@ double amp_probe_limit(const amp_probe_comparison *c, amp_dtype dtype, int layer
 static int is_excused(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
 {
     if (dtype == AMP_FP32) return !c->stock_runs || c->excused[layer][kind];
-    return c->undefined[layer][kind]
+    return c->undefined[layer][kind] || (dtype == AMP_FP16 && c->beyond[layer][kind])
            || (kind == AMP_TRACE_DELTA && amp_probe_is_chosen_of(&c->network, layer));
 }
 
@@ -206,33 +204,6 @@ const char *amp_probe_fault_text(const amp_probe_comparison *c, const amp_probe_
     return text;
 }
 
-static void say_faults(amp_probe_comparison *c, amp_dtype dtype)
-{
-    char text[AMP_FAULT_TEXT];
-    const amp_probe_run *r = &c->runs[dtype];
-    for (int k = 0; k < r->fault_count && k < FAULTS_TOLD; k++)
-        say(c, "%s: %s.", amp_dtype_name(dtype), amp_probe_fault_text(c, &r->faults[k], text));
-}
-
-static void judge_fp32(amp_probe_comparison *c)
-{
-    const amp_probe_run *r = &c->runs[AMP_FP32];
-    char place[TEXT];
-    if (r->fault_count)
-        say(c, "AMP's fp32 is NOT Darknet's: %d tensor%s further off than rounding explains, given the "
-            "same numbers.", r->fault_count, r->fault_count == 1 ? " is" : "s are");
-    else if (r->nearest.layer < 0)
-        say(c, "AMP's fp32 cannot be compared with Darknet's: see below.");
-    else
-        say(c, "AMP's fp32 is Darknet's: given the same numbers, no layer is further off than rounding "
-            "explains; nearest to that is %s: %.2g of %.2g.", place_of(c, &r->nearest, place),
-            r->nearest.error, r->nearest.limit);
-    say_faults(c, AMP_FP32);
-    say(c, "From the image on, the losses are %.7g and Darknet's %.7g, and the gradients differ by %.2g "
-        "(cosine %.7f): what each layer adds grows in those behind it.", r->loss, c->stock_loss, r->error,
-        r->cosine);
-}
-
 amp_status amp_probe_refuse(const amp_probe_comparison *c, amp_error *error)
 {
     char text[AMP_FAULT_TEXT];
@@ -241,84 +212,115 @@ amp_status amp_probe_refuse(const amp_probe_comparison *c, amp_error *error)
                     amp_probe_fault_text(c, &c->runs[AMP_FP32].faults[0], text));
 }
 
-/* ---- half ---- */
+/* ---- the verdict ---- */
 
-static const char *plural(int count) { return count == 1 ? "" : "s"; }
+#define PLAIN .01 /* fp32 that is off by more is wrong */
 
-static void name_losers(const amp_probe_comparison *c, const amp_probe_run *r, int count, char text[TEXT])
+const char *const amp_probe_words[] = { "not compared", "same", "range", "off", "wrong" };
+
+amp_probe_word amp_probe_word_of(const amp_probe_comparison *c, amp_dtype dtype)
 {
-    text[0] = 0;
-    for (int k = 0; k < count && k < r->order_count; k++) {
-        const char *separator = !k ? "" : k + 1 == count || k + 1 == r->order_count ? " and " : ", ";
-        amp_append(text, TEXT, "%s%d [%s]", separator, r->order[k], c->network.layers[r->order[k]].type);
-    }
-}
-
-static void number_text(double number, const char *format, char text[32])
-{
-    if (!isfinite(number)) snprintf(text, 32, "not finite");
-    else snprintf(text, 32, format, number);
-}
-
-/* What the clock cannot tell is called the same. */
-static const char *cost_of(const amp_probe_comparison *c, const amp_probe_run *r, const amp_keep_trial *t,
-                           char text[80])
-{
-    double more = 100 * (t->seconds / r->seconds - 1);
-    const char *clock = c->on_gpu ? "time" : "processor time";
-    if (fabs(more) < SAME_TIME) snprintf(text, 80, "for about as much %s of a pass", clock);
-    else snprintf(text, 80, "for %.0f %% %s %s of a pass", fabs(more), more < 0 ? "less" : "more", clock);
-    return text;
-}
-
-static void judge_trials(amp_probe_comparison *c, const char *dtype, const amp_probe_run *r)
-{
-    char layers[TEXT], from[32], to[32], cost[80];
-    if (!r->trial_count) return;
-    if (r->error <= AMP_PROBE_LITTLE) {
-        say(c, "%s: an error of the gradient below %g %% is no more than other images would make: nothing "
-            "needs to be kept in fp32.", dtype, 100 * AMP_PROBE_LITTLE);
-        return;
-    }
-    const amp_keep_trial *t = &r->trials[r->best < 0 ? r->trial_count - 1 : r->best];
-    name_losers(c, r, t->count, layers);
-    if (r->best < 0) {
-        say(c, "%s: keeping layers in fp32 does not halve the gradient's error: with %d of them, %s, it "
-            "is %.2g. Rounding is spread over all layers.", dtype, t->count, layers, t->error);
-        return;
-    }
-    number_text(r->cosine, "%.6f", from);
-    number_text(t->cosine, "%.6f", to);
-    say(c, "%s: with layer%s %s in fp32 (amp=0) the gradient's cosine goes from %s to %s, %s.", dtype,
-        plural(t->count), layers, from, to, cost_of(c, r, t, cost));
-}
-
-static void judge_half(amp_probe_comparison *c, amp_dtype dtype)
-{
-    const char *name = amp_dtype_name(dtype);
     const amp_probe_run *r = &c->runs[dtype];
-    char losers[TEXT], cosine[32], error[32];
-    if (!r->ran) {
-        say(c, "%s: %s.", name, c->machine.note[dtype]);
-        return;
-    }
-    name_losers(c, r, LOSERS_TOLD, losers);
-    number_text(r->cosine, "%.6f", cosine);
-    number_text(r->error, "%.2g", error);
-    say(c, "%s: the cosine of its gradient and fp32's is %s (error %s), at a loss scale of %g. Layers "
-        "that add most: %s.", name, cosine, error, (double)r->scale, r->order_count ? losers : "none "
-        "computes in it");
-    say_faults(c, dtype);
-    judge_trials(c, name, r);
+    int beyond = dtype == AMP_FP16 && (c->first_beyond >= 0 || r->scale < AMP_LEAST_SCALE);
+    for (int k = 0; k < r->fault_count && dtype == AMP_FP32; k++)
+        if (!(r->faults[k].error <= PLAIN)) return AMP_PROBE_WRONG;
+    return !r->ran || (!r->fault_count && r->nearest.layer < 0) ? AMP_PROBE_NONE
+         : r->fault_count ? AMP_PROBE_OFF : beyond ? AMP_PROBE_RANGE : AMP_PROBE_SAME;
 }
 
-void amp_probe_judge(amp_probe_comparison *c)
+/* A dtype, or a further tensor of it that is beyond its limit. */
+typedef struct row {
+    const char *dtype, *word;
+    char loss[16], error[16], scale[16], keep[16], off[16], limit[16], tensor[TEXT];
+} row;
+
+static void number_text(double number, const char *format, char text[16])
 {
-    if (c->stock_runs) judge_fp32(c);
-    for (size_t i = 0; i < c->stock_faults.count; i++) say(c, "%s", c->stock_faults.line[i]);
-    judge_half(c, AMP_BF16);
-    judge_half(c, AMP_FP16);
-    if (!c->weights)
-        say(c, "These are random weights: what half precision loses in a training is told by weights that "
-            "have learnt.");
+    if (!isfinite(number)) snprintf(text, 16, "inf/NaN");
+    else snprintf(text, 16, format, number);
+}
+
+/* How many layers to keep in fp32. */
+static void keep_text(const amp_probe_run *r, char text[16])
+{
+    if (!r->trial_count) return;
+    if (r->error <= AMP_PROBE_LITTLE) snprintf(text, 16, "none");
+    else if (r->best < 0) snprintf(text, 16, "no gain");
+    else snprintf(text, 16, "%d", r->trials[r->best].count);
+}
+
+static void show_tensor(const amp_probe_comparison *c, const amp_probe_fault *f, row *to)
+{
+    place_of(c, f, to->tensor);
+    number_text(f->error, "%.2g", to->off);
+    number_text(f->limit, "%.2g", to->limit);
+}
+
+static int add_rows(const amp_probe_comparison *c, amp_dtype dtype, row *rows)
+{
+    const amp_probe_run *r = &c->runs[dtype];
+    int count = r->fault_count < FAULTS_TOLD ? r->fault_count : FAULTS_TOLD;
+    rows[0].dtype = amp_dtype_name(dtype);
+    rows[0].word = amp_probe_words[amp_probe_word_of(c, dtype)];
+    if (!r->ran) snprintf(rows[0].tensor, TEXT, "%s", c->machine.note[dtype]);
+    if (!r->ran) return 1;
+    number_text(r->loss, "%.6g", rows[0].loss);
+    number_text(r->scale, "%g", rows[0].scale);
+    if (dtype != AMP_FP32 || c->stock_runs) number_text(r->error, "%.2g", rows[0].error);
+    keep_text(r, rows[0].keep);
+    if (!count && r->nearest.layer >= 0) show_tensor(c, &r->nearest, rows);
+    for (int k = 0; k < count; k++) show_tensor(c, &r->faults[k], &rows[k]);
+    return count ? count : 1;
+}
+
+void amp_probe_print_verdict(const amp_probe_comparison *c, FILE *stream)
+{
+#define CELL(member, name, is_left) AMP_FIELD(row, member, .title = name, .left = is_left)
+    static const amp_field fields[] = {
+        CELL(dtype, "dtype", 1), CELL(word, "verdict", 1), CELL(loss, "loss", 0), CELL(scale, "scale", 0),
+        CELL(error, "gradient", 0), CELL(keep, "to keep", 0), CELL(off, "off by", 0),
+        CELL(limit, "limit", 0), CELL(tensor, "tensor", 1), { 0 } };
+    row rows[1 + AMP_PROBE_DTYPES * FAULTS_TOLD] = { { .dtype = "stock" } };
+    int count = c->stock_runs;
+    number_text(c->stock_loss, "%.6g", rows[0].loss);
+    if (!count) rows[0] = (row){ 0 };
+    count += add_rows(c, AMP_FP32, &rows[count]);
+    count += add_rows(c, AMP_BF16, &rows[count]);
+    count += add_rows(c, AMP_FP16, &rows[count]);
+    amp_table_print(stream, 2, fields, rows, sizeof *rows, count, NULL);
+    for (size_t i = 0; i < c->stock_faults.count; i++)
+        amp_print_wrapped(stream, 0, "%s", c->stock_faults.line[i]);
+    for (size_t i = 0; i < c->advice.count; i++) amp_print_wrapped(stream, 0, "%s", c->advice.line[i]);
+}
+
+/* ---- what to do ---- */
+
+#define advise(c, ...) amp_lines_add(&(c)->advice, __VA_ARGS__)
+
+static void advise_layers(amp_probe_comparison *c, amp_dtype dtype)
+{
+    const amp_probe_run *r = &c->runs[dtype];
+    char layers[TEXT] = "";
+    if (!r->trial_count || r->error <= AMP_PROBE_LITTLE || r->best < 0) return;
+    for (int k = 0; k < r->trials[r->best].count; k++)
+        amp_append(layers, TEXT, "%s%d [%s]", k ? ", " : "", r->order[k],
+                   c->network.layers[r->order[k]].type);
+    advise(c, "%s: keep in fp32 with amp=0: %s.", amp_dtype_name(dtype), layers);
+}
+
+void amp_probe_advise(amp_probe_comparison *c)
+{
+    int i = c->first_beyond;
+    if (i >= 0 && c->runs[AMP_FP16].ran)
+        advise(c, "fp16: layer %d [%s] has numbers beyond 65504 (its largest output is %.2g): keep it and "
+               "the layers that read it in fp32 (amp=0), or use bf16.", i, c->network.layers[i].type,
+               c->runs[AMP_FP16].whole[i][AMP_TRACE_OUTPUT].largest);
+    if (c->runs[AMP_FP16].ran && c->runs[AMP_FP16].scale < AMP_LEAST_SCALE)
+        advise(c, "fp16: deltas overflow at every loss scale of a training (the least is %g): use bf16.",
+               (double)AMP_LEAST_SCALE);
+    advise_layers(c, AMP_BF16);
+    advise_layers(c, AMP_FP16);
+    if (c->data && !c->weights)
+        advise(c, "These are random weights: weights that have learnt show what half precision loses in a "
+               "training.");
 }

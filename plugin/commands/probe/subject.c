@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LEAST_SCALE 0x1p-14f
+#define LEAST_SCALE 0x1p-64f
 enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
 #define SECONDS_OF_PASSES .2
 /* What images are multiplied by in a pass before one that is fed. What it leaves in memory differs from what
@@ -34,7 +34,8 @@ typedef struct looker {
     float *numbers;          /* of one tensor, NCHW */
     unsigned char *bytes;    /* ... as the backend has it */
     size_t room;             /* in both, in floats */
-    int overflowed;          /* a gradient, or a delta (which dropout may hide), is inf or NaN */
+    int overflowed;          /* a gradient, or a delta (which dropout may hide), is inf or NaN... */
+    int hopeless;            /* ... and so is an output, which no loss scale changes */
     amp_status status;       /* of stock's watcher, which cannot return it */
     amp_error error;
 } looker;
@@ -53,7 +54,8 @@ static void look(looker *l, int layer, amp_trace_kind kind, const float *numbers
 {
     const amp_subject_pass *asked = l->asked;
     const amp_trace *with = asked->not_nudged ? asked->not_nudged : asked->reference;
-    if (with) amp_trace_compare(with, layer, kind, numbers, count, &(*asked->found)[layer][kind]);
+    double scale = kind == AMP_TRACE_DELTA ? (double)l->s->scale : 1;
+    if (with) amp_trace_compare(with, layer, kind, numbers, count, scale, &(*asked->found)[layer][kind]);
     if (asked->record) amp_trace_append(asked->record, layer, kind, numbers, count, 1);
 }
 
@@ -153,7 +155,8 @@ static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, am
     make_room(l, amp_shape_count(t->shape));
     AMP_TRY(b->download(b, l->bytes, t->data, amp_tensor_bytes(t), error));
     amp_trace_convert(t, l->bytes, 1 / scale, NULL, l->numbers);
-    l->overflowed |= kind == AMP_TRACE_DELTA && !amp_all_finite(l->numbers, amp_shape_count(t->shape));
+    int *flag = kind == AMP_TRACE_DELTA ? &l->overflowed : &l->hopeless;
+    *flag |= !amp_all_finite(l->numbers, amp_shape_count(t->shape));
     int squashed = kind == AMP_TRACE_OUTPUT && is_squashed_later(&l->s->network, seen->layer);
     if (squashed) squash(l->numbers, amp_shape_count(t->shape));
     look(l, seen->layer, kind, l->numbers, amp_shape_count(t->shape));
@@ -222,12 +225,22 @@ static amp_status take_delta(looker *l, int layer, const amp_layer_arrays *a, am
     return status;
 }
 
+/* What lies behind a layer that Darknet's own code gets wrong is then made of numbers that a training has. */
+static amp_status correct(looker *l, int layer, const amp_layer_arrays *a, amp_error *error)
+{
+    if (!l->asked->corrects || !l->asked->wrong[layer][AMP_TRACE_OUTPUT] || !a->output) return AMP_OK;
+    const amp_trace_tensor *with = amp_trace_at(l->asked->corrects, layer, AMP_TRACE_OUTPUT);
+    if (!with->numbers || with->count != a->count) return AMP_OK;
+    return l->s->backend->upload(l->s->backend, a->output, with->numbers, a->count * sizeof(float), error);
+}
+
 /* After forward: the output. Before backward: the delta, of which all parts are there. After it:
  * gradients. */
 static amp_status take_layer(looker *l, int layer, int begins, amp_error *error)
 {
     amp_layer_arrays a = amp_fork_layer_arrays(l->s->net, layer);
     const amp_layer_desc *d = &l->s->network.layers[layer];
+    if (l->is_forward && !begins) AMP_TRY(correct(l, layer, &a, error));
     if (l->is_forward && !begins) return take_array(l, layer, AMP_TRACE_OUTPUT, a.output, a.count, error);
     if (l->is_forward) return AMP_OK;
     if (begins) return a.delta ? take_delta(l, layer, &a, error) : AMP_OK;
@@ -291,17 +304,8 @@ static void put_input(amp_subject *s, const amp_probe_input *input, float factor
     srand(s->seed + 1); /* dropout */
 }
 
-amp_status amp_probe_fix_scale(amp_engine *engine, float scale, amp_error *error)
-{
-    amp_scaler scaler = amp_scaler_defaults();
-    scaler.dynamic = 0;
-    scaler.scale = scale;
-    AMP_TRY(amp_scaler_init(&scaler, &scaler, error));
-    amp_engine_set_scaler(engine, &scaler);
-    return AMP_OK;
-}
-
-int amp_mute_stdout(void)
+/* What Darknet's layers print to stdout is dropped; returns what restore_stdout takes. */
+static int mute_stdout(void)
 {
     fflush(stdout);
     int kept = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY);
@@ -310,7 +314,7 @@ int amp_mute_stdout(void)
     return kept;
 }
 
-void amp_restore_stdout(int kept)
+static void restore_stdout(int kept)
 {
     fflush(stdout);
     if (kept < 0) return;
@@ -320,14 +324,18 @@ void amp_restore_stdout(int kept)
 
 static amp_status set_scale(amp_subject *s, float scale, amp_error *error)
 {
-    s->scale = scale;
-    return amp_probe_fix_scale(s->engine, scale, error);
+    amp_scaler scaler = amp_scaler_defaults();
+    scaler.dynamic = 0;
+    scaler.scale = s->scale = scale;
+    AMP_TRY(amp_scaler_init(&scaler, &scaler, error));
+    amp_engine_set_scaler(s->engine, &scaler);
+    return AMP_OK;
 }
 
 static void forward_and_backward(amp_subject *s, const amp_probe_input *input, float factor, int *is_forward,
                                  double *loss)
 {
-    int kept = amp_mute_stdout();
+    int kept = mute_stdout();
     put_input(s, input, factor);
     amp_fork_begin_pass(s->net);
     *is_forward = 1;
@@ -335,7 +343,7 @@ static void forward_and_backward(amp_subject *s, const amp_probe_input *input, f
     if (loss) *loss = (double)amp_fork_cost(s->net);
     *is_forward = 0;
     amp_fork_backward(s->net);
-    amp_restore_stdout(kept);
+    restore_stdout(kept);
 }
 
 /* Gradients are 0 again, as after a step. */
@@ -393,7 +401,7 @@ static amp_status run_once(amp_subject *s, const amp_probe_input *input, const a
     l.seen = amp_allocated(calloc((size_t)layers + 1, sizeof *l.seen));
     l.next_param = amp_allocated(calloc((size_t)layers + 1, sizeof *l.next_param));
     amp_status status = run(&l, input, error);
-    *overflowed = l.overflowed;
+    *overflowed = l.overflowed && !l.hopeless;
     amp_trace_free(&l.whole);
     free(l.seen);
     free(l.next_param);
@@ -412,10 +420,11 @@ static amp_status run_others(amp_subject *s, const amp_probe_input *input, amp_e
 amp_status amp_subject_run(amp_subject *s, const amp_probe_input *input, const amp_subject_pass *asked,
                            amp_error *error)
 {
+    int lowers = s->engine && amp_fork_state(s->net)->config->dtype == AMP_FP16;
     if (asked->feeds) AMP_TRY(run_others(s, input, error));
     for (int overflowed;;) {
         AMP_TRY(run_once(s, input, asked, &overflowed, error));
-        if (!overflowed || asked->feeds || !s->engine || s->scale / 2 < LEAST_SCALE) return AMP_OK;
+        if (!overflowed || !lowers || s->scale / 2 < LEAST_SCALE) return AMP_OK;
         AMP_TRY(set_scale(s, s->scale / 2, error));
     }
 }
@@ -442,7 +451,8 @@ amp_status amp_subject_time(amp_subject *s, const amp_probe_input *input, double
 
 /* ---- making it ---- */
 
-struct network *amp_probe_load(const char *cfg, const char *weights, const char *dtype, unsigned seed)
+/* Nothing of the weights' sidecar is taken over, and `seen` is at a step's beginning. */
+static struct network *load(const char *cfg, const char *weights, const char *dtype, unsigned seed)
 {
     const char *requested = amp_host_requested_dtype();
     srand(seed);
@@ -483,7 +493,7 @@ static amp_status set_up(amp_subject *s, amp_error *error)
 amp_status amp_subject_open(amp_subject *s, const char *cfg, const char *weights, const char *dtype,
                             unsigned seed, amp_error *error)
 {
-    *s = (amp_subject){ .net = amp_probe_load(cfg, weights, dtype, seed), .seed = seed };
+    *s = (amp_subject){ .net = load(cfg, weights, dtype, seed), .seed = seed };
     amp_status status = set_up(s, error);
     if (status != AMP_OK) amp_subject_close(s);
     return status;

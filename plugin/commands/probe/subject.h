@@ -5,16 +5,6 @@
 #include "../../host/fork_commands.h"
 #include "trace.h"
 
-/* Makes the network with the weights (NULL: random ones of this seed) as `detector train` does, to be looked
- * at: nothing of the weights' sidecar is taken over, and `seen` is at a step's beginning. dtype: "off" for
- * stock's. */
-struct network *amp_probe_load(const char *cfg, const char *weights, const char *dtype, unsigned seed);
-/* From now on what Darknet's layers print to stdout is dropped; returns what amp_restore_stdout takes. */
-int amp_mute_stdout(void);
-void amp_restore_stdout(int kept);
-/* A loss scale that stays. */
-amp_status amp_probe_fix_scale(amp_engine *, float scale, amp_error *);
-
 /* One pass's images and labels, and how many of each. The caller's. */
 typedef struct amp_probe_input { float *images, *labels; size_t image_count, label_count; } amp_probe_input;
 
@@ -28,6 +18,9 @@ typedef struct amp_subject {
     amp_counters counters;       /* before each pass */
     float scale;                 /* the loss scale; 1 in stock */
 } amp_subject;
+
+/* The least loss scale of a training, unless the .cfg has another. */
+#define AMP_LEAST_SCALE 0x1p-14f
 
 /* Which of the fed numbers are multiplied by 1 + AMP_NUDGE or 1 - AMP_NUDGE: outputs, and the image; or
  * deltas. AMP_NUDGE is large enough that rounding hides little of the effect, and small enough that little
@@ -45,11 +38,13 @@ typedef struct amp_subject_pass {
     const amp_trace *not_nudged; /* compared with, instead of the reference: a record of the pass without a
                                     nudge, which shows how ill-conditioned a layer is */
     amp_trace *record;           /* keeps all tensors */
+    const amp_trace *corrects;   /* stock only: the outputs that `wrong` flags are replaced by these */
+    const amp_trace_flags *wrong;
     double *loss;
 } amp_subject_pass;
 
-/* dtype: "off" for stock's. cfg is what the network is made of; weights may be NULL. On failure there is
- * nothing to close. */
+/* dtype: "off" for stock's. cfg is what the network is made of, as `detector train` makes it; weights NULL:
+ * random ones of this seed. On failure there is nothing to close. */
 amp_status amp_subject_open(amp_subject *, const char *cfg, const char *weights, const char *dtype,
                             unsigned seed, amp_error *);
 void amp_subject_close(amp_subject *);
@@ -63,9 +58,10 @@ amp_status amp_subject_stir(amp_subject *, amp_error *);
  * learning rate must not be 0. */
 amp_status amp_subject_step(amp_subject *, amp_error *);
 
-/* A forward and a backward. Where gradients or deltas overflow and the pass is not fed, it is made again with
- * half the loss scale, as a training's next step would be, which the subject keeps. A pass that is fed comes
- * after one on negatives of the images, so that it finds other numbers where it reads too early. */
+/* A forward and a backward. Where gradients or deltas overflow, and no output does, a pass in fp16 is made
+ * again with half the loss scale, as a training's next step would be, which the subject keeps. This goes on
+ * below AMP_LEAST_SCALE: an inf that no scale takes away is a fault. A pass that is fed comes after one on
+ * negatives of the images, so that it finds other numbers where it reads too early. */
 amp_status amp_subject_run(amp_subject *, const amp_probe_input *, const amp_subject_pass *, amp_error *);
 
 /* Seconds that a pass takes when nothing looks at its tensors: of the processor, by all threads; on a GPU, of

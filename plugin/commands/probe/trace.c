@@ -52,8 +52,22 @@ static double floor_of(const amp_trace *reference, int layer, amp_trace_kind kin
     return sqrt(sum);
 }
 
+/* fp16 makes 0 of numbers up to 2^-25, which it rounds to even. */
+static void take_sizes(const amp_trace_tensor *y, double scale, amp_difference *d)
+{
+    size_t numbers = 0, flushed = 0;
+    for (size_t i = 0; i < y->count; i++) {
+        double size = scale * fabs((double)y->numbers[i]);
+        if (!amp_is_finite(y->numbers[i]) || size == 0) continue;
+        d->largest = fmax(d->largest, size);
+        flushed += size <= 0x1p-25;
+        numbers++;
+    }
+    d->flushed = numbers ? (double)flushed / (double)numbers : 0;
+}
+
 void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind kind, const float *numbers,
-                       size_t count, amp_difference *out)
+                       size_t count, double scale, amp_difference *out)
 {
     const amp_trace_tensor *y = amp_trace_at(reference, layer, kind);
     amp_difference d = { .compared = 1, .floor = floor_of(reference, layer, kind, count) };
@@ -66,6 +80,7 @@ void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind kin
         d.xy += a * b;
         d.dd += (a - b) * (a - b);
     }
+    take_sizes(y, scale, &d);
     *out = d;
 }
 

@@ -30,6 +30,8 @@ typedef struct amp_difference {
     double flipped;        /* of an output: how far the activation moves its deltas where x has another slope
                               than y, as across leaky's kink, or where y has lost the slope by rounding,
                               relative to all of them */
+    double largest;        /* the largest |y|, times the pass's loss scale where y has one */
+    double flushed;        /* the share of those numbers of y other than 0 that fp16 makes 0, so scaled */
 } amp_difference;
 
 /* Of one layer, a difference of each kind; and a flag. */
@@ -48,7 +50,7 @@ void amp_trace_append(amp_trace *, int layer, amp_trace_kind, const float *numbe
  * a bias before batch norm has a gradient of 0 but for rounding; means against the square root of their
  * variances, for the same reason. */
 void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind, const float *numbers,
-                       size_t count, amp_difference *out);
+                       size_t count, double scale, amp_difference *out);
 
 /* The relative L2 error |x - y| / max(|y|, floor): inf where x or y is not finite, 1 where y alone is 0, 0
  * where both are, NaN where nothing was compared. And the cosine of the angle between x and y; NaN likewise,

@@ -27,56 +27,44 @@ static amp_status write_network(const char *layers, char name[AMP_MEMORY_FILE], 
     return fflush(out) ? amp_fail(error, AMP_IO_FAILED, "cannot write a .cfg into memory") : AMP_OK;
 }
 
-/* One line for a dtype: what came nearest to its limit, or what is beyond it. */
-static void print_run(const amp_probe_comparison *c, amp_dtype dtype)
-{
-    char text[AMP_FAULT_TEXT];
-    const amp_probe_run *r = &c->runs[dtype];
-    const char *against = dtype == AMP_FP32 ? "Darknet's own code" : "fp32";
-    if (!r->ran) printf("  %s  not on this device: %s\n", amp_dtype_name(dtype), c->machine.note[dtype]);
-    else if (r->nearest.layer < 0)
-        printf("  %s  nothing could be compared with %s: see below\n", amp_dtype_name(dtype), against);
-    else printf("  %s  %s against %s; %s %s\n", amp_dtype_name(dtype), r->fault_count ? "WRONG" : "good",
-                against, r->fault_count ? "first" : "nearest to a limit:",
-                amp_probe_fault_text(c, r->fault_count ? r->faults : &r->nearest, text));
-}
-
 enum { WRONG_TEXT = AMP_FAULT_TEXT + 32 };
 
 /* The faults of all that was compared. */
 typedef struct findings {
     char text[WRONG_TEXT]; /* the first: "fp32, layer 3 [convolutional], ..."; empty: there is none */
-    int plainly;           /* fp32 is not finite, or off by more than a hundredth */
+    int plainly;           /* AMP_PROBE_WRONG */
 } findings;
 
-#define PLAIN .01
-
-static amp_status test(const char *name, const char *cfg, long images, findings *found, amp_error *error)
+/* Returns how many faults there are. */
+static int take_findings(const amp_probe_comparison *c, findings *found)
 {
     static const amp_dtype order[] = { AMP_FP32, AMP_BF16, AMP_FP16 };
     char text[AMP_FAULT_TEXT];
+    int faults = 0;
+    found->plainly |= amp_probe_word_of(c, AMP_FP32) == AMP_PROBE_WRONG;
+    for (int k = 0; k < AMP_PROBE_DTYPES; k++) {
+        const amp_probe_run *r = &c->runs[order[k]];
+        faults += r->fault_count;
+        if (r->fault_count && !*found->text)
+            snprintf(found->text, WRONG_TEXT, "%s, %s", amp_dtype_name(order[k]),
+                     amp_probe_fault_text(c, r->faults, text));
+    }
+    return faults;
+}
+
+static amp_status test(const char *name, const char *cfg, long images, findings *found, amp_error *error)
+{
     amp_probe_comparison c = { .cfg = cfg, .images = images, .seed = SEED, .stirs = 1,
                                .steps = !images, /* a user's .cfg may clip gradients, and Darknet does not */
                                .tries_nothing = 1 };
     amp_status status = amp_probe_compare(&c, error);
-    int faults = 0;
-    if (status == AMP_OK) printf("\n%s\n", name);
-    for (int k = 0; k < AMP_PROBE_DTYPES && status == AMP_OK; k++) {
-        const amp_probe_run *r = &c.runs[order[k]];
-        print_run(&c, order[k]);
-        faults += r->fault_count;
-        for (int f = 0; f < r->fault_count; f++)
-            found->plainly |= order[k] == AMP_FP32 && !(r->faults[f].error <= PLAIN);
-        if (r->fault_count && !*found->text)
-            snprintf(found->text, WRONG_TEXT, "%s, %s", amp_dtype_name(order[k]),
-                     amp_probe_fault_text(&c, r->faults, text));
+    if (status == AMP_OK) {
+        printf("\n%s\n", name);
+        (take_findings(&c, found) ? amp_probe_print_comparison : amp_probe_print_verdict)(&c, stdout);
+        if (!c.stock_runs)
+            fprintf(stderr, "amp selftest: Darknet's own code cannot run this network: AMP's fp32 was "
+                    "compared with nothing\n");
     }
-    for (size_t k = 0; k < c.stock_faults.count; k++)
-        amp_print_wrapped(stdout, 2, "%s", c.stock_faults.line[k]);
-    if (status == AMP_OK && !c.stock_runs)
-        fprintf(stderr, "amp selftest: Darknet's own code cannot run this network: AMP's fp32 was compared "
-                "with nothing\n");
-    if (faults) amp_probe_print_comparison(&c, stdout);
     amp_probe_comparison_free(&c);
     return status;
 }

@@ -138,12 +138,6 @@ void amp_batches_put(amp_batches *b, struct network *net, int pass)
     get_next_batch(b->batch, net->batch, pass * net->batch, net->input, net->truth);
 }
 
-float amp_batches_train(amp_batches *b, struct network *net, int pass)
-{
-    amp_batches_put(b, net, pass);
-    return amp_own_train(net);
-}
-
 void amp_batches_close(amp_batches *b)
 {
     if (!b) return;

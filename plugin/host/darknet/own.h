@@ -153,5 +153,3 @@ void amp_own_detector_args(network *net, const layer *last, load_args *args);
 void amp_own_classifier_args(network *net, load_args *args);
 /* After the last load of these arguments, or where there was none. */
 void amp_own_end_loading(load_args *args);
-/* train_network_datum, on what lies in net->input and net->truth. */
-float amp_own_train(network *net);

@@ -378,8 +378,6 @@ void amp_own_detector_args(network *net, const layer *last, load_args *args)
 /* Loader threads are started by the first load, as many as it asks for, and live until this ends them. */
 void amp_own_end_loading(load_args *args) { free_load_threads(args); }
 
-float amp_own_train(network *net) { return train_network_datum(AMP_NET(net), net->input, net->truth); }
-
 /* ---- windows ---- */
 
 #ifdef OPENCV

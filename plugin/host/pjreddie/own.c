@@ -171,8 +171,6 @@ void amp_own_classifier_args(network *net, load_args *args)
     args->max = (int)(net->max_ratio * (float)net->w);
 }
 
-float amp_own_train(network *net) { return train_network_datum(net); }
-
 /* ---- more of Darknet's functions ---- */
 
 int amp_fork_knows_map(void) { return 0; }
