@@ -8,9 +8,9 @@
 /* For darknet_amp_open_cfg: reads the settings, and opens that stream. */
 FILE *amp_cfg_open(const char *file);
 
-/* Why Darknet ends: its own words. While this thread's parser makes a network, the .cfg's name comes before
+/* Ends the program with Darknet's own words for why it ends. While this thread's parser makes a network, the .cfg's name comes before
  * them, and behind them the first mistake that `amp check` finds in it, with its line. */
-const char *amp_cfg_failure(const char *reason);
+void amp_cfg_refuse(const char *reason);
 
 /* What networks under AMP have instead of what their .cfg says (-fit); 0: the .cfg's own. */
 typedef struct amp_cfg_instead {
