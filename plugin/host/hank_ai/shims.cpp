@@ -68,13 +68,13 @@ extern "C" pthread_t amp_shim_load_data(load_args args)
 
 static bool runs_ours; /* the program runs a command of the plugin's */
 
-extern "C" const char *amp_cfg_failure(const char *reason); /* ../program/cfg_stream.h, which is C */
+extern "C" void amp_cfg_refuse(const char *reason); /* ../program/cfg_stream.h, which is C */
 
 static bool ends_with_a_line() { return runs_ours or darknet_amp_default_stream(); }
 
 extern "C" void darknet_amp_fatal(const char *message)
 {
-    if (ends_with_a_line()) darknet_amp_refuse("%s", amp_cfg_failure(message));
+    if (ends_with_a_line()) amp_cfg_refuse(message);
 }
 
 static std::terminate_handler default_end;

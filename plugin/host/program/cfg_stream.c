@@ -80,16 +80,13 @@ FILE *amp_cfg_open(const char *file)
     return out;
 }
 
-const char *amp_cfg_failure(const char *reason)
+void amp_cfg_refuse(const char *reason)
 {
-    static _Thread_local amp_error line;
     amp_error mistake;
-    if (!reading) return reason;
+    if (!reading) darknet_amp_refuse("%s", reason);
     if (amp_host_check_cfg(reading->file, CFG_FOR_ANYTHING, &mistake) == AMP_OK)
-        amp_fail(&line, AMP_BAD_CONFIG, "%s: %s", reading->file, reason);
-    else
-        amp_fail(&line, AMP_BAD_CONFIG, "%s: %s; amp check: %s", reading->file, reason, mistake.message);
-    return line.message;
+        darknet_amp_refuse("%s: %s", reading->file, reason);
+    darknet_amp_refuse("%s: %s; amp check: %s", reading->file, reason, mistake.message);
 }
 
 int amp_host_parser_uses_amp(void) { return reading && reading->enabled; }

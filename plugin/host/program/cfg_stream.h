@@ -8,9 +8,10 @@
 /* For darknet_amp_open_cfg: reads the settings, and opens that stream. */
 FILE *amp_cfg_open(const char *file);
 
-/* Darknet's own words for why it ends the program. While this thread's parser makes a network, the .cfg's
- * name is put before them, and after them the first mistake that `amp check` finds in it, with its line. */
-const char *amp_cfg_failure(const char *reason);
+/* Ends the program with Darknet's own words for why it ends. While this thread's parser makes a network, the
+ * .cfg's name is put before them, and after them the first mistake that `amp check` finds in it, with its
+ * line. */
+void amp_cfg_refuse(const char *reason);
 
 /* Overrides of the .cfg for networks under AMP (-fit); 0: the .cfg's own value. */
 typedef struct amp_cfg_instead {
