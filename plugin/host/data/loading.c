@@ -35,10 +35,12 @@ static struct {
     pthread_mutex_t mutex;
     names_seen images, boxes, small, crowded, paths;
     atomic_long replaced;
+    pthread_cond_t decided;
+    enum { WANTED, UNDECIDED, UNWANTED } next; /* the batch that is loaded next */
     int keeps_faults;                /* set before there are loaders */
     int faulty_part;                 /* the part of the job under way that `fault` is of */
     amp_error fault;                 /* status AMP_OK: the job has none */
-} watch = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+} watch = { .mutex = PTHREAD_MUTEX_INITIALIZER, .decided = PTHREAD_COND_INITIALIZER };
 
 void amp_loading_watch(void)
 {
@@ -56,6 +58,26 @@ void amp_loading_begin(const amp_loading *from)
     if (!watch.on) return;
     memset(&loader, 0, sizeof loader);
     loader.from = *from;
+}
+
+static void set_next(int value)
+{
+    pthread_mutex_lock(&watch.mutex);
+    watch.next = value;
+    pthread_cond_broadcast(&watch.decided);
+    pthread_mutex_unlock(&watch.mutex);
+}
+
+void amp_loading_hold(void) { set_next(UNDECIDED); }
+void amp_loading_decide(int wanted) { set_next(wanted ? WANTED : UNWANTED); }
+
+int amp_loading_is_wanted(void)
+{
+    pthread_mutex_lock(&watch.mutex);
+    while (watch.next == UNDECIDED) pthread_cond_wait(&watch.decided, &watch.mutex);
+    int wanted = watch.next == WANTED;
+    pthread_mutex_unlock(&watch.mutex);
+    return wanted;
 }
 
 void amp_loading_end(void)

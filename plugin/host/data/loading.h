@@ -22,6 +22,13 @@ void amp_loading_begin_job(void);
 /* The fault of the last job, which has ended; AMP_OK: it had none. */
 amp_status amp_loading_fault(amp_error *error);
 
+/* The loop asks for the next step's batch while a step is made. During the last step nobody knows whether it
+ * will be used: it is if that step is skipped. hold: loaders wait until the loop decides; decide: it has;
+ * is_wanted: called by a loader of a training's batch, which loads nothing where the answer is 0. */
+void amp_loading_hold(void);
+void amp_loading_decide(int wanted);
+int amp_loading_is_wanted(void);
+
 /* What a thread loads from. */
 typedef struct amp_loading {
     char **list;    /* the `count` images of the training list, from which a replacement for a bad one is */

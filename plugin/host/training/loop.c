@@ -354,11 +354,21 @@ static void stop_with_backup(void)
                 amp_fork_view(training.nets[0]).batch_number, name);
 }
 
-int amp_training_has_fault(amp_error *error)
+/* The step that now begins may be the last. */
+static void hold_next_batch(const struct network *net)
+{
+    amp_view view = amp_fork_view(net);
+    if (view.max_batches > 0 && view.batch_number + 1 >= view.max_batches) amp_loading_hold();
+}
+
+int amp_training_takes_batch(amp_error *error)
 {
     char name[PATH_BYTES];
     amp_status mine = amp_loading_fault(error);
-    if (amp_exchange_outcome(mine, "the loading of a step's images", error) == AMP_OK) return 0;
+    if (amp_exchange_outcome(mine, "the loading of a step's images", error) == AMP_OK) {
+        hold_next_batch(training.nets[0]);
+        return 0;
+    }
     long step = amp_fork_view(training.nets[0]).batch_number;
     if (step > training.first_iteration && save_backup(name)) {
         size_t length = strlen(error->message);
@@ -389,6 +399,7 @@ int amp_training_goes_on(struct network **nets, int enough, const char *backup_f
     training.looped = 1;
     amp_training_exclude_seconds(amp_turns_waited() - waited);
     if (is_first) save_lost_snapshot(backup_folder, base);
+    amp_loading_decide(!amp_fork_is_over(nets[0]));
     begin_step();
     /* A training that has made all its steps ends by itself, with its final weights. */
     if (!stop || (!is_first && amp_fork_is_over(nets[0]))) return 1;
