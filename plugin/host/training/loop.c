@@ -441,6 +441,7 @@ int amp_training_end(struct network **nets)
 {
     struct darknet_amp *amp = amp_fork_state(nets[0]);
     training.nets = NULL;
+    amp_loading_decide(1); /* the program may train again, or load for another reason */
     amp_log_file_close(&training.log);
     amp_stopping_unwatch();
     amp_ranks_over();
