@@ -99,7 +99,7 @@ static int next_place(const amp_argument *arguments, int from)
 static amp_status read_all(int argc, char **argv, const amp_argument *arguments, amp_error *error)
 {
     char given[MOST_ARGUMENTS] = { 0 };
-    int place = next_place(arguments, 0);
+    int place = next_place(arguments, 0), first = place;
     for (int i = 0; i < argc && argv[i]; i++) {
         if (argv[i][0] == '-' && argv[i][1]) {
             int k = find_option(arguments, argv[i]);
@@ -113,7 +113,13 @@ static amp_status read_all(int argc, char **argv, const amp_argument *arguments,
             place = next_place(arguments, place + 1);
         }
     }
-    if (arguments[place].name && !arguments[place].optional)
+    if (place > first && arguments[first].optional && arguments[place].name && !arguments[place].optional) {
+        *arguments[place].text = *arguments[first].text; /* what is left out is the first */
+        *arguments[first].text = NULL;
+        place = next_place(arguments, place + 1);
+    }
+    while (arguments[place].name && arguments[place].optional) place = next_place(arguments, place + 1);
+    if (arguments[place].name)
         return amp_fail(error, AMP_BAD_CONFIG, "%s is missing", arguments[place].name);
     return AMP_OK;
 }

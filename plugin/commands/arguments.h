@@ -17,7 +17,8 @@
 
 typedef struct amp_argument {
     const char *name;      /* "-batch", or "CFG" for a file that is given by its place */
-    int optional;          /* a place that may stay empty; only the last ones. Options always may */
+    int optional;          /* a place that may stay empty: the first, before one that may not, or the last
+                              ones. Options always may */
     const char **text;     /* points into argv */
     long *number;          /* a whole number from least to most */
     double *real;          /* from least to most */

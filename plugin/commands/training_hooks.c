@@ -45,7 +45,7 @@ int darknet_amp_next_step(struct network **nets, int count, float *average_loss,
 void darknet_amp_takes_batch(struct network **nets)
 {
     amp_error error;
-    if (amp_fork_state(nets[0]) && amp_training_has_fault(&error)) leave(nets, 1, error.message);
+    if (amp_fork_state(nets[0]) && amp_training_takes_batch(&error)) leave(nets, 1, error.message);
 }
 
 void darknet_amp_step(float loss, float average_loss, const char *format, ...)

@@ -1,10 +1,48 @@
 /* How a Darknet built with OpenCV reads image files in a program with a network under AMP, and in threads
- * that read images to measure them. All images for training, measuring and predicting are decoded here.
- * Darknet's files that call OpenCV include it. */
+ * that read images to measure them. All images for training, measuring and predicting are decoded here, and
+ * cropped for training. Darknet's files that call OpenCV include it. */
 #ifndef DARKNET_AMP_OPENCV_HPP
 #define DARKNET_AMP_OPENCV_HPP
 
+#include <algorithm>
+
 #include "darknet_amp.h"
+
+/* Converts OpenCV's order of colours to RGB or RGBA, a few rows at a time: getting memory for a second photo
+ * of 12 million pixels takes longer than converting it. */
+static inline void darknet_amp_to_rgb(cv::Mat &mat)
+{
+    enum { ROWS = 16 };
+    cv::Mat turned;
+    for (int y = 0; y < mat.rows; y += ROWS) {
+        cv::Mat rows = mat.rowRange(y, std::min(y + ROWS, mat.rows));
+        cv::cvtColor(rows, turned, mat.channels() == 3 ? cv::COLOR_BGR2RGB : cv::COLOR_BGRA2RGBA);
+        turned.copyTo(rows);
+    }
+}
+
+/* 0: as in stock. 1: cropped has the bytes of Darknet's crop, which are the photo's mean where the crop lies
+ * outside the photo. Only that part is filled. A crop inside the photo is not copied: it shares the photo's
+ * memory, and must not be written to. */
+static inline int darknet_amp_crop(const cv::Mat &photo, const cv::Rect &crop, cv::Mat &cropped)
+{
+    const cv::Rect inside = crop & cv::Rect(cv::Point(0, 0), photo.size());
+    if (!darknet_amp_reads() || inside.area() == 0) return 0;
+    if (inside == crop) {
+        cropped = photo(inside);
+        return 1;
+    }
+    const cv::Scalar mean = cv::mean(photo);
+    const cv::Rect place(inside.x - crop.x, inside.y - crop.y, inside.width, inside.height);
+    const int right = place.x + place.width, bottom = place.y + place.height;
+    cropped.create(crop.size(), photo.type());
+    cropped.rowRange(0, place.y).setTo(mean);
+    cropped.rowRange(bottom, crop.height).setTo(mean);
+    cropped(cv::Rect(0, place.y, place.x, place.height)).setTo(mean);
+    cropped(cv::Rect(right, place.y, crop.width - right, place.height)).setTo(mean);
+    photo(inside).copyTo(cropped(place));
+    return 1;
+}
 
 /* 0: as in stock. 1: mat has the image, rotated according to its EXIF data, as RGB (or RGBA) if is_rgb is
  * set, else in OpenCV's own order; or mat is empty, and darknet_amp_bad_image has reported the file. mat may
@@ -23,11 +61,7 @@ static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv:
     try {
         mat = cv::imread(file, flag);
         if (!mat.empty() && !darknet_amp_image_fits(mat.cols, mat.rows, mat.channels())) mat.release();
-        if (is_rgb && !mat.empty() && mat.channels() >= 3) {
-            cv::Mat turned;
-            cv::cvtColor(mat, turned, mat.channels() == 3 ? cv::COLOR_BGR2RGB : cv::COLOR_BGRA2RGBA);
-            mat = turned;
-        }
+        if (is_rgb && !mat.empty() && mat.channels() >= 3) darknet_amp_to_rgb(mat);
     } catch (const cv::Exception &e) { /* mostly because it is too large */
         const bool asserts = e.code == cv::Error::StsAssert;
         darknet_amp_unreadable("OpenCV%s %s", asserts ? " requires" : ":", e.err.c_str());

@@ -79,6 +79,19 @@ TEST(twice_the_speed_is_worth_it)
                         "instead of 440 (0.75x), and what decodes them.");
 }
 
+TEST(a_training_that_would_wait_for_its_images_is_told_so)
+{
+    made_up e = gaining();
+    e.half.loading = (amp_waits){ .steps = 7, .images = 320, .wait = .53, .compute = .25 };
+    e.seen.cores = 8;
+    amp_bench_verdict v = judged(&e, 0, 0);
+    assert_non_null(strstr(v.text, "a step: 100 ms, fp32 200), but 8 cores load 410.3 images/s and the step "
+                           "could use 1280. Memory"));
+    e.half.loading.wait = .02;
+    v = judged(&e, 0, 0);
+    assert_null(strstr(v.text, "cores"));
+}
+
 static amp_bench_worth worth_of(double least, double ratio, double most)
 {
     made_up e = gaining();

@@ -15,6 +15,11 @@ tiny_alexeyab
 sed -i -e '/^random=/d' -e 's/^learning_rate=.*/learning_rate=0.0001/' tiny.cfg
 class_training min_crop=32 max_crop=40 hue=.1 saturation=1.5
 
+# ---- crops and colours, as OpenCV makes them ----
+c++ -std=c++11 -O1 -I"$SOURCE_DIR/plugin/include" "$SOURCE_DIR/tests/e2e/lib/opencv_crop.cpp" -o opencv_crop \
+    $(pkg-config --cflags --libs opencv4)
+./opencv_crop > out || fail "crops: $(cat out)"
+
 # ---- what is done to images ----
 kind=detector data=tiny.data
 take() { # take <kind> <name> <keys...>: makes name.cfg of them; those of all [yolo] begin with yolo:

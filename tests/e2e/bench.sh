@@ -122,6 +122,37 @@ for v in j["verdicts"]:
 EOF
 }
 
+# With a .data file steps load their images meanwhile; the verdict says whether they wait.
+loading_is_measured_next_to_the_step() {
+    bench tiny.data tiny.cfg -dtypes stock,fp32,bf16 -iters 5 -seed 3 -json loading.json
+    python3 - loading.json out <<'EOF'
+import json, sys
+j, table = json.load(open(sys.argv[1])), open(sys.argv[2]).read()
+def check(holds, what):
+    if not holds: sys.exit("FAILED: " + what)
+for d in j["dtypes"]:
+    l = d["loading"]
+    check(0 < l["load_images_per_second"] == l["images_per_second"] <= l["step_images_per_second"], "%s" % l)
+    share = 1 - l["load_images_per_second"] / l["step_images_per_second"]
+    check(abs(share - l["waiting"]) < 1e-9, "waiting: %s" % l)
+    says = " %.4g images/s and the step could use %.4g." % (l["images_per_second"],
+                                                            l["step_images_per_second"])
+    waits = d["dtype"] == "bf16" and l["waiting"] > .1
+    check((says in j["verdicts"][0]["text"]) == waits, "verdict: %s" % j["verdicts"])
+check(" loading  peak MB" in table and "loading: images/s of steps" in table, table)
+EOF
+    bench tiny.cfg -dtypes fp32,bf16 -iters 5 -json no_loading.json
+    ! grep loading out || fail 'a benchmark without images has their speed'
+    python3 -c 'import json, sys
+dtypes = json.load(open("no_loading.json"))["dtypes"]
+sys.exit(any(v is not None for d in dtypes for v in d["loading"].values()))' ||
+        fail "$(grep -A 5 loading no_loading.json)"
+    grep -v ^train tiny.data > no_list.data
+    refused 'no_list.data: no `train = FILE`' no_list.data tiny.cfg -iters 1 -json no.json
+    refused 'none.data: cannot read the .data file' none.data tiny.cfg -json no.json
+    refused 'tiny.data: -detect predicts synthetic images' tiny.data tiny.cfg -detect -json no.json
+}
+
 # With -detect there are two parts, of one image and of a batch, and with a batch of 1 only one.
 predictions_are_measured_of_an_image_and_of_a_batch() {
     bench tiny.cfg -detect -batch 3 -dtypes stock,fp32,bf16,fp16 -iters 6 -seed 3 -json detect.json
@@ -237,6 +268,7 @@ a_program_that_is_killed_is_named() {
 }
 
 all_dtypes_are_measured_and_the_numbers_agree
+loading_is_measured_next_to_the_step
 predictions_are_measured_of_an_image_and_of_a_batch
 the_machine_decides
 json_to_standard_output

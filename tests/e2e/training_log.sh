@@ -424,6 +424,24 @@ clocks_run_back() {
     says 'images_per_second=nan compute_images_per_second=nan'
 }
 
+# A training whose steps wait for their images says so once; one whose steps do not says nothing.
+slow_loading_is_told() {
+    local rates='[0-9]* cores\? loads\? [0-9.]* images\/s and the step could use [0-9.]*'
+    local help='what helps: cache=ram in the .data file, more cores, smaller photos'
+    cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/slow_loader.c" -o slow_loader.so -ldl
+    for waits in 0 1; do
+        name="waiting $waits seconds for images"
+        rm -f waits.csv
+        succeeds preloaded slow_loader.so WAITS=$waits "$DARKNET" detector train tiny.data tiny.cfg \
+            -amp bf16 -seed 3 -log waits.csv
+        [ "$(grep -c "^amp: loading is slower than computing: $rates; $help$" err)" = $waits ] ||
+            fail "$name: $(grep loading err)"
+    done
+    "$DARKNET" amp log waits.csv > out
+    grep -q '^  images/s .* 9[0-9.]* % of the time was spent waiting for images$' out ||
+        fail "$name: $(grep images/s out)"
+}
+
 bad_files() {
     name='bad files'
     refused 'command line: -log needs a value' -log
@@ -506,5 +524,6 @@ command_line
 full_disk
 one_training_of_a_name
 clocks_run_back
+slow_loading_is_told
 bad_files
 a_classifier

@@ -17,6 +17,7 @@
 #include "../json.h"
 #include "../run_in_turns.h"
 
+#include "../../host/data/loader_memory.h"
 #include "../../host/network/state.h"
 #include "../../host/program/ranks.h"
 #include "../../host/program/turns.h"
@@ -34,6 +35,8 @@ static const double slice_seconds = .1;
 static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_error *error)
 {
     const amp_argument arguments[] = {
+        { .name = "DATA", .text = &r->data, .optional = 1,
+          .about = "a training's .data file: loading its images is measured too" },
         { .name = "CFG", .text = &r->cfg, .about = "the network's .cfg" },
         { .name = "-dtypes", .value = "A,B,...", .text = &r->dtypes,
           .about = "some of stock, fp32, bf16, fp16 (those that this machine has)" },
@@ -48,7 +51,11 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
         { .name = "-json", .value = "FILE", .text = &r->json,
           .about = "also writes everything as JSON; - is standard output" },
         { 0 } };
-    return amp_arguments_read("amp bench", argc - 3, argv + 3, arguments, error);
+    AMP_TRY(amp_arguments_read("amp bench", argc - 3, argv + 3, arguments, error));
+    if (r->data && r->detect)
+        return amp_fail(error, AMP_BAD_CONFIG, "command line: %s: -detect predicts synthetic images; leave "
+                        "the .data file out", r->data);
+    return r->data ? amp_readable(r->data, "the .data file", error) : AMP_OK;
 }
 
 /* The sides' dtypes point into list. One that this machine cannot run is left out, unless it was named. */
@@ -112,7 +119,7 @@ static void make_program(program *p, const amp_bench_request *r, const run *run,
     *p = (program){ .side = side };
     amp_memory_file(p->output);
     snprintf(p->iters, sizeof p->iters, "%ld", r->iters);
-    amp_turns_add(&p->words, "amp", "bench", run->cfg, NULL);
+    amp_turns_add(&p->words, "amp", "bench", r->data ? r->data : run->cfg, r->data ? run->cfg : NULL, NULL);
     if (r->iters) amp_turns_add(&p->words, "-iters", p->iters, NULL);
     if (r->detect) amp_turns_add(&p->words, "-detect", NULL);
     amp_turns_add_usual(&p->words, side->dtype, run->b->seed);
@@ -244,6 +251,7 @@ amp_status amp_command_bench(int argc, char **argv, amp_error *error)
     if (amp_turns_taken()) return amp_bench_child(&request, error); /* one of those that it starts */
     b->cfg = request.cfg;
     note_machine(b);
+    b->cores = request.data ? amp_loaders_processors() : 0;
     b->seed = darknet_amp_is_seeded() ? darknet_amp_seed() : 1;
     amp_status status = choose_sides(&request, &dtypes, b, error);
     if (status == AMP_OK) status = bench(&request, b, error);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "../../host/fork_commands.h"
+#include "../../host/training/waits.h"
 #include "../table.h"
 
 enum {
@@ -19,6 +20,7 @@ enum {
 /* The options, of the user or from the parent program to its child. A number that is 0 stands for the .cfg's
  * value or the default. */
 typedef struct amp_bench_request {
+    const char *data;         /* NULL: no images are loaded */
     const char *cfg, *dtypes, *json;
     long iters, batch, size;
     int detect;               /* predictions instead of steps */
@@ -82,6 +84,7 @@ typedef struct amp_bench_side {
     float first_loss;              /* of the first step: all sides should agree */
     double peak_memory_mb;         /* of its program, with one pass' synthetic images; 0: not known yet */
     double loaded_mb;              /* what a training's loader holds besides, for a batch of one pass */
+    amp_waits loading;             /* steps on images that are loaded meanwhile; steps 0: none were made */
     amp_bench_layer *layers;
     int layer_count;
     amp_bench_operation *operations; /* of a GPU; the longest first */
@@ -93,6 +96,10 @@ typedef struct amp_bench_side {
     amp_bench_spread spread[AMP_BENCH_PHASES];
     double images_per_second;
     double training_mb;            /* peak_memory_mb and what a training's loader holds */
+    /* with loading, in images/s: of a training; of its loaders, which may be able to do more where steps do
+       not wait for them; of its steps without waiting. waiting: the share of the time. 0, and
+       a waiting of -1: not measured */
+    double trained, load_rate, step_rate, waiting;
     amp_bench_ratio over_stock, over_fp32; /* speed-ups; ratio 0 where that side was not measured */
 } amp_bench_side;
 
@@ -111,6 +118,7 @@ extern const char *const amp_bench_reason_names[AMP_BENCH_REASONS];
  * that run in fp32; of others that are bound by memory; of products with misaligned channels. */
 typedef struct amp_bench_evidence {
     const amp_bench_side *fp32, *half;
+    int cores;                                   /* that load images */
     double call_us;                              /* mean of a layer's forward or backward */
     double fp32_share, moving_share, misaligned_share;
 } amp_bench_evidence;
@@ -131,6 +139,7 @@ typedef struct amp_bench {
     unsigned seed;
     int on_gpu;
     int threads, processors;       /* of OpenMP, as its environment says; of the machine */
+    int cores;                     /* that load images; 0: none are loaded */
     amp_bench_side sides[AMP_BENCH_SIDES];
     int count;
     int turn, last_side;           /* the number of the round, and the side that wrote the last line */

@@ -1,11 +1,13 @@
 /* One dtype of `darknet amp bench`, in a program of its own: so that its peak memory is its own, and
  * because a dtype is chosen when a network is made. It loads the .cfg that its parent made, trains on one
- * synthetic batch (-detect: predicts), and sends to its parent (host/program/turns.h), line by line:
+ * synthetic batch (-detect: predicts), then with a .data file on batches that it loads, and sends to its
+ * parent (host/program/turns.h), line by line:
  *
  *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
  *   * warm LOSS | skipped                        a step that is not measured
  *   * step FORWARD BACKWARD UPDATE               ms
  *     memory PEAK LOADED                         MB so far; of a training's loader, for one pass
+ *     loading WAIT COMPUTE                       seconds of a step whose images are loaded: waiting, the rest
  *   * pass                                       with clocks around the layers; not with -detect
  *     layer INDEX TYPE HALF MISALIGNED FORWARD BACKWARD OPERATIONS BYTES
  *     limits BYTES HALF FP32                     of a GPU, each in a millisecond
@@ -16,6 +18,9 @@
 #include "bench.h"
 
 #include "../cfg_copy.h"
+#include "../../host/data/loader_memory.h"
+#include "../../host/data/loading.h"
+#include "../../host/program/clock.h"
 #include "../../host/program/memory.h"
 #include "../../host/network/state.h"
 #include "../../host/program/turns.h"
@@ -166,6 +171,34 @@ static amp_status measure(child *c, amp_error *error)
     return AMP_OK;
 }
 
+/* Steps as `detector train` makes them, whose next images are loaded meanwhile. They are one turn: while
+ * others have theirs, the images would be loaded for nothing. */
+static amp_status measure_loading(child *c, amp_batches *batches, amp_error *error)
+{
+    enum { STEPS = AMP_WAITS_LEFT_OUT + AMP_WAITS_COUNTED };
+    for (int i = 1; i <= STEPS; i++) {
+        double ms[AMP_BENCH_STEP], began = amp_clock_seconds();
+        AMP_TRY(amp_batches_next(batches, i == STEPS, error));
+        double loaded = amp_clock_seconds(), load = amp_loading_seconds();
+        amp_batches_put(batches, c->net, 0);
+        step(c, ms);
+        double ended = amp_clock_seconds();
+        if (c->amp && !amp_fork_view(c->net).on_gpu) amp_loaders_adapt(loaded - began, ended - began, load);
+        amp_turns_send("loading %.9g %.9g", loaded - began, ended - loaded);
+    }
+    return AMP_OK;
+}
+
+static amp_status load_and_measure(child *c, amp_error *error)
+{
+    amp_batches *batches;
+    if (!c->request->data) return AMP_OK;
+    AMP_TRY(amp_batches_open(c->request->data, c->net, &batches, error));
+    amp_status status = measure_loading(c, batches, error);
+    amp_batches_close(batches);
+    return status;
+}
+
 static void measure_layers(child *c)
 {
     double fitting = LAYERS_MS / c->step_ms;
@@ -212,6 +245,7 @@ static amp_status measure_all(child *c, amp_error *error)
 {
     AMP_TRY(load(c, error));
     AMP_TRY(measure(c, error));
+    if (!c->stopped) AMP_TRY(load_and_measure(c, error));
     if (!c->stopped && !c->request->detect) measure_layers(c);
     if (!c->stopped && !c->request->detect) AMP_TRY(measure_operations(c, error));
     if (!c->stopped) amp_turns_send("done %ld", c->measured);

@@ -20,6 +20,11 @@ void amp_bench_step_text(const amp_bench_spread *step, char text[AMP_CELL_TEXT])
              amp_bench_number(lower, step->lower), amp_bench_number(upper, step->upper));
 }
 
+static void known_number_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    if (*(const double *)cell->value > 0) number_cell(cell, text);
+}
+
 static void step_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     amp_bench_step_text(cell->value, text);
@@ -85,6 +90,12 @@ static const amp_field phase_fields[] = {
     PHASE("forward", AMP_BENCH_FORWARD), PHASE("backward", AMP_BENCH_BACKWARD),
     PHASE("update", AMP_BENCH_UPDATE), PHASE("step", AMP_BENCH_STEP), { 0 } };
 
+static const amp_field loading_fields[] = {
+    SIDE("images_per_second", trained, .known = AMP_ABOVE_0),
+    SIDE("load_images_per_second", load_rate, .known = AMP_ABOVE_0),
+    SIDE("step_images_per_second", step_rate, .known = AMP_ABOVE_0),
+    SIDE("waiting", waiting, .known = AMP_FROM_0), { 0 } };
+
 static const amp_field side_fields[] = {
     SIDE("dtype", dtype), AMP_NAME_AS("support", amp_bench_side, support, amp_support_names),
     SIDE("note", note),
@@ -97,6 +108,8 @@ static const amp_field measured_fields[] = {
     SIDE(NULL, spread[AMP_BENCH_STEP], .title = "step", .cell = step_cell), AMP_GROUP_AS("ms", phase_fields),
     SIDE("steps", steps, .title = "steps"), SIDE("skipped", skipped), SIDE("first_loss", first_loss),
     SIDE("images_per_second", images_per_second, .title = "images/s", .cell = number_cell),
+    SIDE(NULL, trained, .known = AMP_ABOVE_0, .title = "loading", .cell = known_number_cell),
+    AMP_GROUP_AS("loading", loading_fields),
     SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .format = "%.0f"),
     SIDE("training_memory_mb", training_mb, .title = "training", .format = "%.0f"),
     RATIOS, { 0 } };
@@ -239,7 +252,9 @@ static void print_head(const amp_bench *b, FILE *out)
     print_machine(b, out);
     fprintf(out, "ms; forward and backward are of one pass, on synthetic images; in brackets the middle\n"
             "half of the steps, and the bounds of the ratio; MB at the peak: of this benchmark, which holds\n"
-            "one pass' images, and of a training, which holds two batches (besides those it decodes)\n\n");
+            "one pass' images, and of a training, which holds two batches (besides those it decodes)\n");
+    if (b->cores) fprintf(out, "loading: images/s of steps whose images are loaded meanwhile\n");
+    putc('\n', out);
 }
 
 void amp_bench_print(const amp_bench *b, FILE *out)

@@ -67,12 +67,21 @@ static amp_status note_loss(amp_bench_side *s, const char *text, int skipped)
     return AMP_OK;
 }
 
+static amp_status add_loading(const amp_bench *b, amp_bench_side *s, const char *text)
+{
+    double wait, compute;
+    if (sscanf(text, "%lf %lf", &wait, &compute) != 2) return AMP_IO_FAILED;
+    amp_waits_add(&s->loading, b->batch, wait, compute);
+    return AMP_OK;
+}
+
 static amp_status take(amp_bench *b, amp_bench_side *s, const char *name, const char *rest)
 {
     if (!strcmp(name, "step")) return add_step(b, s, rest);
     if (!strcmp(name, "warm")) return note_loss(s, rest, 0);
     if (!strcmp(name, "skipped")) return note_loss(s, rest, 1);
     if (!strcmp(name, "pass")) return AMP_OK;
+    if (!strcmp(name, "loading")) return add_loading(b, s, rest);
     if (!strcmp(name, "layer")) return add_layer(s, rest);
     if (!strcmp(name, "operation")) return add_operation(s, rest);
     if (!strcmp(name, "limits"))
@@ -200,6 +209,11 @@ static void measure_side(const amp_bench *b, amp_bench_side *s, const rounds *r)
     s->images_per_second = 1e3 * b->batch * b->subdivisions / step;
     s->training_mb = s->peak_memory_mb > 0 ? s->peak_memory_mb + b->subdivisions * s->loaded_mb : 0;
     scale_layers(s);
+    s->waiting = -1;
+    if (!s->loading.steps) return;
+    s->trained = s->load_rate = amp_waits_load_rate(&s->loading);
+    s->step_rate = amp_waits_step_rate(&s->loading);
+    s->waiting = amp_waits_share(&s->loading);
 }
 
 /* Bounds so far apart tell nothing, and NaN takes their place: two rounds that differ give 0.00 to 7,000. */
@@ -264,7 +278,7 @@ static const double operations_per_byte = 32;
 
 static amp_bench_evidence evidence_of(const amp_bench *b, const amp_bench_side *fp32, const amp_bench_side *s)
 {
-    amp_bench_evidence e = { .fp32 = fp32, .half = s };
+    amp_bench_evidence e = { .fp32 = fp32, .half = s, .cores = b->cores };
     double all = amp_bench_layers_ms(s);
     for (int i = 0; i < s->layer_count && all > 0; i++) {
         const amp_bench_layer *l = &s->layers[i];

@@ -134,7 +134,7 @@ void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
 {
     const amp_bench_ratio over = e->half->over_fp32;
     const double speedup = over.ratio, before_mb = e->fp32->peak_memory_mb, mb = e->half->peak_memory_mb;
-    char missing[AMP_BENCH_TEXT] = "", ms[16], reference_ms[16], *w = v->text;
+    char missing[AMP_BENCH_TEXT] = "", rates[AMP_WAITS_TEXT], ms[16], reference_ms[16], *w = v->text;
     *v = (amp_bench_verdict){ .dtype = e->half->dtype, .speedup = over };
     v->memory_ratio = before_mb > 0 ? mb / before_mb : 0;
     v->saves_memory = v->memory_ratio > 0 && v->memory_ratio <= memory_below && before_mb - mb >= memory_mb;
@@ -152,8 +152,11 @@ void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
     } else {
         add(w, " (");
     }
-    add(w, "a step: %s ms, fp32 %s).%s", amp_bench_number(ms, step_ms(e->half)),
-        amp_bench_number(reference_ms, step_ms(e->fp32)), missing);
+    add(w, "a step: %s ms, fp32 %s)", amp_bench_number(ms, step_ms(e->half)),
+        amp_bench_number(reference_ms, step_ms(e->fp32)));
+    if (amp_waits_is_slow(&e->half->loading))
+        add(w, ", but %s", amp_waits_text(&e->half->loading, e->cores, rates));
+    add(w, ".%s", missing);
     if (speedup < worth_from && tells(&over)) add_reasons(w, e, v->reason);
     add_memory(w, e, v);
 }

@@ -69,8 +69,9 @@ static void print_summary(const char *file, const amp_log_summary *s)
         printf("  %-15s largest %.4g at iteration %ld\n", "", s->largest_norm.value,
                s->largest_norm.iteration);
     printf("  %-15s %g to %g, %g now\n", "learning rate", s->least_rate, s->most_rate, s->last_rate);
-    printf("  %-15s median %.4g, %.4g in the last quarter; loading takes %.2g %% of the time\n", "images/s",
-           s->images_per_second, s->images_lately, s->seconds > 0 ? 100 * s->load_seconds / s->seconds : 0);
+    printf("  %-15s median %.4g, %.4g in the last quarter; %.3g %% of the time was spent waiting for "
+           "images\n", "images/s", s->images_per_second, s->images_lately,
+           s->seconds > 0 ? 100 * s->load_seconds / s->seconds : 0);
     print_scale(s);
     print_skipped(s);
     print_spikes(s);

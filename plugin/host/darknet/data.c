@@ -32,6 +32,7 @@ static void begin_part(load_args *args)
         number = part.number;
         args->n = part.images;
     }
+    if (takes && !amp_loading_is_wanted()) args->n = 0;
     amp_random_begin_job(args->job, number);
     amp_loading_begin(&(amp_loading){
         .list = takes ? args->paths : NULL, .count = takes ? args->m : 0, .classes = args->classes,
@@ -39,9 +40,10 @@ static void begin_part(load_args *args)
         .least_h = amp_fork_least_box(args->h) });
 }
 
-/* Leaves `kept` rows from number first on. */
+/* Leaves `kept` rows from number first on, of a batch that was loaded. */
 static void keep_rows(matrix *m, int first, int kept)
 {
+    if (!m->rows) return;
     for (int i = 0; i < m->rows; i++)
         if (i < first || i >= first + kept) free(m->vals[i]);
         else m->vals[i - first] = m->vals[i];

@@ -26,6 +26,7 @@ typedef struct amp_data_file {
 
 /* The value of cache= or -cache: 1 for "ram", 0 for "off", -1 for any other word. */
 #define AMP_CACHE_WORDS "ram, off"
+#define AMP_CACHE_HELPS "cache=ram" /* against slow loading */
 int amp_cache_word(const char *word);
 
 /* AMP_BAD_CONFIG: the file is missing or not a regular one, not text, has a line without '=', a path with

@@ -127,6 +127,8 @@ static int keep(const char *path, int channels, unsigned char *pixels, int w, in
     return 0;
 }
 
+int amp_image_cache_is_used(void) { return cache.slots != NULL; }
+
 void amp_image_cache_only_black(int on) { only_black = on; }
 int amp_image_cache_is_black(void) { return only_black; }
 

@@ -16,6 +16,9 @@ void amp_image_cache_ask(amp_lines *list);
  * keep images in them, and prints how many it expects to keep. pixels: of a typical image. */
 void amp_image_cache_open(size_t bytes, size_t pixels);
 
+/* Whether images are kept. */
+int amp_image_cache_is_used(void);
+
 /* on: from now on the calling thread gets black images only, whatever file it asks for. is_black: whether it
  * does. */
 void amp_image_cache_only_black(int on);

@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <stdint.h>
@@ -23,8 +24,11 @@
 
 static struct {
     int on; /* set once and for all, before there are loaders; read by all threads */
-    sem_t free, turns;
-} loaders;
+    sem_t turns;
+    pthread_mutex_t mutex;
+    pthread_cond_t ended;
+    int at_work, allowed; /* threads that load */
+} loaders = { .mutex = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER };
 
 int amp_loaders_processors(void)
 {
@@ -49,7 +53,7 @@ void amp_loaders_watch(int is_training)
         mallopt(M_TRIM_THRESHOLD, 64 << 20);
     }
 #endif
-    sem_init(&loaders.free, 0, (unsigned)amp_loaders_at_once());
+    loaders.allowed = amp_loaders_at_once();
     sem_init(&loaders.turns, 0, (unsigned)amp_loaders_processors());
     loaders.on = 1;
 }
@@ -76,12 +80,41 @@ void amp_loaders_end_turn(void) { sem_post(&loaders.turns); }
 
 void amp_loaders_begin_part(void)
 {
-    while (loaders.on && sem_wait(&loaders.free)); /* interrupted by a signal */
+    if (!loaders.on) return;
+    pthread_mutex_lock(&loaders.mutex);
+    while (loaders.at_work >= loaders.allowed) pthread_cond_wait(&loaders.ended, &loaders.mutex);
+    loaders.at_work++;
+    pthread_mutex_unlock(&loaders.mutex);
 }
 
 void amp_loaders_end_part(void)
 {
-    if (loaders.on) sem_post(&loaders.free);
+    if (!loaders.on) return;
+    pthread_mutex_lock(&loaders.mutex);
+    loaders.at_work--;
+    pthread_cond_broadcast(&loaders.ended);
+    pthread_mutex_unlock(&loaders.mutex);
+}
+
+/* ---- how many ---- */
+
+/* A wait of this share of a step asks for more threads. A thread is given up if the others would have loaded
+ * the batch within this share of the step. */
+#define LONG_WAIT .02
+#define SHORT_LOAD .7
+
+int amp_loaders_needed(int threads, int most, double waited, double step, double load)
+{
+    if (waited > LONG_WAIT * step) return 2 * threads < most ? 2 * threads : most;
+    return threads > 1 && load * threads < SHORT_LOAD * step * (threads - 1) ? threads - 1 : threads;
+}
+
+void amp_loaders_adapt(double waited, double step, double load)
+{
+    pthread_mutex_lock(&loaders.mutex);
+    loaders.allowed = amp_loaders_needed(loaders.allowed, amp_loaders_at_once(), waited, step, load);
+    pthread_cond_broadcast(&loaders.ended);
+    pthread_mutex_unlock(&loaders.mutex);
 }
 
 int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)

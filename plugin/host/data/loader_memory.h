@@ -9,10 +9,18 @@ void amp_loaders_watch(int is_training);
 int amp_loaders_processors(void);
 int amp_loaders_at_once(void);
 
-/* Called before and after a loader thread loads a part of a batch: begin waits until fewer threads than
- * amp_loaders_at_once are at work. Without a network under AMP they do nothing. */
+/* Called before and after a loader thread loads a part of a batch: begin waits until fewer threads than are
+ * allowed are at work: amp_loaders_at_once, or fewer after amp_loaders_adapt. Without a network under AMP
+ * they do nothing. */
 void amp_loaders_begin_part(void);
 void amp_loaders_end_part(void);
+
+/* On a CPU loaders compete with the step for its processors: only as many are allowed as keep it fed. adapt:
+ * called after a step that took `step` seconds, of which it waited for its images; they had taken `load`
+ * seconds to load. needed: how many threads adapt then allows after `threads`. A batch's bytes do not depend
+ * on it: each of its parts has random numbers of its own. */
+void amp_loaders_adapt(double waited, double step, double load);
+int amp_loaders_needed(int threads, int most, double waited, double step, double load);
 
 /* Called before a loader thread decodes a photo: waits until fewer threads than there are processors hold a
  * decoded photo, and asks the system to read `file` meanwhile. Returns 1: the thread has a turn, which it

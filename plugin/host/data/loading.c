@@ -11,6 +11,7 @@
 #include "../../files/safe_file.h"
 #include "../../include/darknet_amp.h"
 #include "../fork.h"
+#include "../program/clock.h"
 #include "../program/failure.h"
 #include "data_check.h"
 #include "data_files.h"
@@ -35,10 +36,13 @@ static struct {
     pthread_mutex_t mutex;
     names_seen images, boxes, small, crowded, paths;
     atomic_long replaced;
+    pthread_cond_t decided;
+    enum { WANTED, UNDECIDED, UNWANTED } next; /* the batch that is loaded next */
+    double began, ended;             /* of the last job: seconds of amp_clock_seconds */
     int keeps_faults;                /* set before there are loaders */
     int faulty_part;                 /* the part of the job under way that `fault` is of */
     amp_error fault;                 /* status AMP_OK: the job has none */
-} watch = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+} watch = { .mutex = PTHREAD_MUTEX_INITIALIZER, .decided = PTHREAD_COND_INITIALIZER };
 
 void amp_loading_watch(void)
 {
@@ -49,7 +53,13 @@ void amp_loading_watch(void)
 
 /* ---- jobs ---- */
 
-void amp_loading_begin_job(void) { watch.fault.status = AMP_OK; }
+void amp_loading_begin_job(void)
+{
+    watch.fault.status = AMP_OK;
+    watch.began = watch.ended = amp_clock_seconds();
+}
+
+double amp_loading_seconds(void) { return watch.ended - watch.began; }
 
 void amp_loading_begin(const amp_loading *from)
 {
@@ -58,8 +68,33 @@ void amp_loading_begin(const amp_loading *from)
     loader.from = *from;
 }
 
+static void set_next(int value)
+{
+    pthread_mutex_lock(&watch.mutex);
+    watch.next = value;
+    pthread_cond_broadcast(&watch.decided);
+    pthread_mutex_unlock(&watch.mutex);
+}
+
+void amp_loading_hold(void) { set_next(UNDECIDED); }
+void amp_loading_decide(int wanted) { set_next(wanted ? WANTED : UNWANTED); }
+
+int amp_loading_is_wanted(void)
+{
+    pthread_mutex_lock(&watch.mutex);
+    while (watch.next == UNDECIDED) pthread_cond_wait(&watch.decided, &watch.mutex);
+    int wanted = watch.next == WANTED;
+    pthread_mutex_unlock(&watch.mutex);
+    return wanted;
+}
+
 void amp_loading_end(void)
 {
+    if (loader.from.list) {
+        pthread_mutex_lock(&watch.mutex);
+        watch.ended = amp_clock_seconds();
+        pthread_mutex_unlock(&watch.mutex);
+    }
     memset(&loader, 0, sizeof loader);
     amp_image_cache_only_black(0);
 }

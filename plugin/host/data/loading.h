@@ -19,8 +19,16 @@ void amp_loading_watch(void);
 void amp_loading_keep_faults(void);
 /* A job of loading a batch begins; the one before has ended. */
 void amp_loading_begin_job(void);
-/* The fault of the last job, which has ended; AMP_OK: it had none. */
+/* The fault of the last job, which has ended; AMP_OK: it had none. And how long the job took. */
 amp_status amp_loading_fault(amp_error *error);
+double amp_loading_seconds(void);
+
+/* The loop asks for the next step's batch while a step is made. During the last step nobody knows whether it
+ * will be used: it is if that step is skipped. hold: loaders wait until the loop decides; decide: it has;
+ * is_wanted: called by a loader of a training's batch, which loads nothing where the answer is 0. */
+void amp_loading_hold(void);
+void amp_loading_decide(int wanted);
+int amp_loading_is_wanted(void);
 
 /* What a thread loads from. */
 typedef struct amp_loading {

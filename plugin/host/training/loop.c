@@ -12,7 +12,10 @@
 #include "../../tensor/half.h"
 #include "../data/backups.h"
 #include "../data/data_check.h"
+#include "../data/data_files.h"
+#include "../data/image_cache.h"
 #include "../data/images.h"
+#include "../data/loader_memory.h"
 #include "../data/loading.h"
 #include "../network/fits.h"
 #include "../network/ranks_join.h"
@@ -27,6 +30,7 @@
 #include "../program/stopping.h"
 #include "../program/turns.h"
 #include "training_log.h"
+#include "waits.h"
 
 enum { ENDING = 128, LINE = 1024, PATH_BYTES = 4096 };
 
@@ -43,6 +47,8 @@ static struct {
     long first_iteration;
     double began, loaded; /* of the step under way; seconds of CLOCK_MONOTONIC */
     atomic_int waits;     /* for the step's images, which threads of several networks may report at once */
+    amp_waits waits_for_images;
+    double load;          /* seconds that the step's images took to load */
     double peak_memory_mb;
     amp_log_file log;
     char ending[ENDING]; /* what AMP adds to the step's line */
@@ -192,6 +198,7 @@ void amp_training_begin(struct network **nets, int count, float *average_loss, i
     training.nets = nets;
     training.count = count;
     training.looped = 0;
+    training.waits_for_images = (amp_waits){ 0 };
     training.w = amp ? amp->w : view.w;
     training.h = amp ? amp->h : view.h;
     training.first_iteration = view.batch_number;
@@ -225,6 +232,12 @@ static amp_log_spike_word spike_of(const struct darknet_amp *amp)
     return amp->step_spike.dropped ? AMP_LOG_DROPPED : AMP_LOG_SPIKE;
 }
 
+static int images_of_step(const struct network *net)
+{
+    amp_view view = amp_fork_view(net);
+    return view.batch * view.subdivisions * training.count;
+}
+
 static amp_log_row row_of(const struct network *net, float loss, float average_loss)
 {
     const struct darknet_amp *amp = amp_fork_state(net);
@@ -233,7 +246,7 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
     double train = fmax(amp_clock_seconds() - training.loaded, 0);
     /* asking a GPU takes time */
     double memory = training.log_name || amp_turns_taken() ? amp_host_memory_mb(net) : 0;
-    int images = view.batch * view.subdivisions * training.count;
+    int images = images_of_step(net);
     if (memory > training.peak_memory_mb) training.peak_memory_mb = memory;
     return (amp_log_row){ .iteration = view.batch_number, .loss = loss, .avg_loss = average_loss,
         /* what asks rand() once more would change a training without AMP */
@@ -250,6 +263,19 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
         .spike = amp ? spike_of(amp) : AMP_LOG_NO_RULE };
 }
 
+/* Whoever waits for images most of the time sees little of AMP's gain. Says so once, and what would help. */
+static void tell_waiting(const amp_log_row *row, double images)
+{
+    char rates[AMP_WAITS_TEXT];
+    amp_waits *waits = &training.waits_for_images;
+    if (!amp_waits_add(waits, images, row->load_seconds, row->train_seconds) || !amp_waits_is_slow(waits)
+        || !amp_ranks_leads()) return;
+    fflush(stdout);
+    fprintf(stderr, "amp: loading is slower than computing: %s; what helps: %smore cores, smaller photos\n",
+            amp_waits_text(waits, amp_ranks_of_step() > 1 ? 0 : amp_loaders_processors(), rates),
+            amp_image_cache_is_used() ? "" : AMP_CACHE_HELPS " in the .data file, ");
+}
+
 /* The row is written before the step's backup, which a killed training then never has without its row. */
 static void log_step(float loss, float average_loss)
 {
@@ -261,6 +287,9 @@ static void log_step(float loss, float average_loss)
     amp_log_row_text(&row, training.row);
     amp_log_file_add(&training.log, training.row);
     if (!amp) return;
+    tell_waiting(&row, images_of_step(net));
+    if (!amp_fork_view(net).on_gpu)
+        amp_loaders_adapt(row.load_seconds, row.load_seconds + row.train_seconds, training.load);
     snprintf(training.scale, ENDING, ", scale %g, %lu skipped", (double)row.scale, amp->skipped);
     int length = snprintf(training.ending, ENDING, "%s", training.scale);
     if (row.images_per_second > 0)
@@ -385,11 +414,22 @@ static void stop_with_backup(void)
                 amp_fork_view(training.nets[0]).batch_number, name);
 }
 
-int amp_training_has_fault(amp_error *error)
+/* The step that now begins may be the last. */
+static void hold_next_batch(const struct network *net)
+{
+    amp_view view = amp_fork_view(net);
+    if (view.max_batches > 0 && view.batch_number + 1 >= view.max_batches) amp_loading_hold();
+}
+
+int amp_training_takes_batch(amp_error *error)
 {
     char name[PATH_BYTES];
     amp_status mine = amp_loading_fault(error);
-    if (amp_exchange_outcome(mine, "the loading of a step's images", error) == AMP_OK) return 0;
+    training.load = amp_loading_seconds();
+    if (amp_exchange_outcome(mine, "the loading of a step's images", error) == AMP_OK) {
+        hold_next_batch(training.nets[0]);
+        return 0;
+    }
     long step = amp_fork_view(training.nets[0]).batch_number;
     if (step > training.first_iteration && save_backup(name)) {
         size_t length = strlen(error->message);
@@ -421,6 +461,7 @@ int amp_training_goes_on(struct network **nets, int enough, const char *backup_f
     amp_training_exclude_seconds(amp_turns_waited() - waited);
     if (is_first) save_lost_snapshot();
     if (is_first) tell_further_backup(nets[0]);
+    amp_loading_decide(!amp_fork_is_over(nets[0]));
     begin_step();
     /* A training that has made all its steps ends by itself, with its final weights. */
     if (!stop || (!is_first && amp_fork_is_over(nets[0]))) return 1;
@@ -432,6 +473,7 @@ int amp_training_end(struct network **nets)
 {
     struct darknet_amp *amp = amp_fork_state(nets[0]);
     training.nets = NULL;
+    amp_loading_decide(1); /* the program may train again, or load for another reason */
     amp_log_file_close(&training.log);
     amp_stopping_unwatch();
     amp_ranks_over();

@@ -14,9 +14,10 @@ int amp_training_runs(void);
 void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count);
 /* Called before each step. 0: the training stops here, and has saved a backup. enough: it is to stop. */
 int amp_training_goes_on(struct network **nets, int enough, const char *backup_folder, const char *base);
-/* Whether the loaders of the step's images met a fault that no training survives. *error is then its line,
- * which also names the backup that was saved. */
-int amp_training_has_fault(amp_error *error);
+/* The loop takes the step's images, and asks for the next step's after this. Returns 1 where their loaders
+ * met a fault that no training survives. *error is then its line, which also names the backup that was
+ * saved. */
+int amp_training_takes_batch(amp_error *error);
 /* Called after each step, to print its line (format, args) and to log it. */
 void amp_training_step(float loss, float average_loss, const char *format, va_list args);
 /* The loop has ended. Returns 1 if the last save failed. */

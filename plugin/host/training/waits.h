@@ -1,0 +1,35 @@
+/* Who waits for whom: whether a training's steps wait for their images.
+ *
+ * Loaders make the next batch while a step computes. If they are slower than the step, they never pause, and
+ * the time from step to step is theirs; so the images of the counted steps over all of their time are the
+ * loaders' speed, and those over the time without waiting are the step's. */
+#pragma once
+
+/* Of the first steps one plans, and the batch of the second was loaded meanwhile. The others end before
+ * random=1 resizes the network, at the eleventh. */
+enum { AMP_WAITS_LEFT_OUT = 2, AMP_WAITS_COUNTED = 5 };
+
+typedef struct amp_waits {
+    int steps;               /* added, those that are left out included */
+    double images;           /* of the counted steps */
+    double wait, compute;    /* seconds of the counted steps: waiting for images, and all else */
+} amp_waits;
+
+/* Adds a step. Returns 1 with the step after which the verdict is made, once. */
+int amp_waits_add(amp_waits *, double images, double wait_seconds, double compute_seconds);
+
+/* The share of the time that is spent waiting, 0 to 1; 0 where no time is known. */
+double amp_waits_share(const amp_waits *);
+/* Images a second that the step computes; NaN where no time is known. */
+double amp_waits_step_rate(const amp_waits *);
+/* Images a second that are loaded, if steps wait for them (amp_waits_is_slow); else the loaders could do
+ * more, and it is only known that they load at least so many. */
+double amp_waits_load_rate(const amp_waits *);
+
+/* Whether loading is slower than computing: steps wait for more than a tenth of the time. */
+int amp_waits_is_slow(const amp_waits *);
+
+/* What slow loading says: "8 cores load 410 images/s and the step could use 1280". cores: 0: they are not
+ * named. Returns text. */
+enum { AMP_WAITS_TEXT = 128 };
+const char *amp_waits_text(const amp_waits *, int cores, char text[AMP_WAITS_TEXT]);
