@@ -348,6 +348,22 @@ BACKEND_TEST(scratch_grows_and_is_given_back)
     assert_true(amp_cuda_bytes() < (size_t)7 << 20);
 }
 
+/* A larger one, given away, would not be there for its own copies. */
+BACKEND_TEST(spare_memory_goes_to_copies_of_its_size)
+{
+    static const size_t sizes[] = { 2048, 1024 };
+    open_backend();
+    void *put[2], *got;
+    for (int i = 0; i < 2; i++) OK(amp_cuda_malloc(b, sizes[i], "test", &put[i], e));
+    for (int i = 0; i < 2; i++) amp_cuda_spare_put(b, put[i], sizes[i]);
+    for (int i = 1; i >= 0; i--) {
+        OK(amp_cuda_spare_get(b, sizes[i], "test", &got, e));
+        assert_ptr_equal(got, put[i]);
+        OK(b->zero(b, got, sizes[i], e));
+        b->release(b, got);
+    }
+}
+
 /* ---- recorded passes ---- */
 
 enum { STATISTICS = 300 };
@@ -934,6 +950,7 @@ BACKEND_TEST(gemm_multiplies_in_the_dtype_and_sums_in_fp32)
         assert_int_equal(cublas_double.factors, cases[i].factors);
         assert_int_equal(cublas_double.result, CUDA_R_32F);
         assert_int_equal(cublas_double.computes, CUBLAS_COMPUTE_32F);
+        assert_int_equal(cublas_double.unaligned, 0);
         end_gemm(&g);
     }
 }

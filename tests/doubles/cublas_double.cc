@@ -297,6 +297,7 @@ static cublasStatus_t enqueue(cublasHandle_t h, cublasOperation_t op_a, cublasOp
           "cublasGemmEx: the handle's stream is gone");
     products[key] = std::move(p);
     ++cublas_double.products;
+    cublas_double.unaligned += a_number != number::fp32 && ((uintptr_t)a | (uintptr_t)b) % 16;
     cublas_double.factors = a_type, cublas_double.result = c_type, cublas_double.computes = compute_type;
     return OK;
 }

@@ -26,6 +26,8 @@ typedef struct cublas_double_state {
     int products;           /* accepted, */
     cudaDataType_t factors, result;   /* and of the last: its types, */
     cublasComputeType_t computes;     /* and what it asked to be computed in */
+    int unaligned;          /* products with a factor of 16 bits that no kernel for Tensor Cores can read: it
+                               does not begin at a multiple of 16 bytes */
     int rejected;
     char rejection[512];    /* the first's text */
 } cublas_double_state;

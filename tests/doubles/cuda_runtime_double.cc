@@ -723,6 +723,9 @@ void amp_cuda_lend(cudaStream_t on, void *block, size_t bytes)
     auto at = device_memory.blocks.find((char *)block);
     stream *s = stream_of(on);
     if (!s || at == device_memory.blocks.end()) return;
+    if (bytes > at->second.bytes)
+        amp_cuda_report("allocation %d of %zu bytes is given to operations as %zu", at->second.number,
+            at->second.bytes, bytes);
     at->second.lent_to_queued = bytes;
     int number = at->second.number;
     auto lend = [=] {
