@@ -265,7 +265,7 @@ refuses 'CFG is missing' tiny.data
 printf 'classes=2\ntrain=there.txt\n' > bad.data
 refuses 'list of training images' bad.data tiny.cfg
 sed '/^\[yolo\]/,$d' tiny.cfg > headless.cfg
-refuses 'a network must end in yolo or region' tiny.data headless.cfg
+refuses 'no layer has a loss' tiny.data headless.cfg
 sed 's/^channels=3/channels=1/' tiny.cfg > grey.cfg
 refuses 'channels = 1: detector train makes images of 3 channels' tiny.data grey.cfg
 sed 's/^classes=.*/classes=3/' kinds.data > bad.data
