@@ -11,7 +11,8 @@
 #
 # Each side trains a network that takes next to nothing, 416x416 with all augmentations of colour and place,
 # for one step and for five. The difference, divided by the images of four steps, has no start of the program
-# in it; it has that small network's arithmetic, in stock Darknet's code on stock's side.
+# in it; it has that small network's arithmetic, in stock Darknet's code on stock's side. "cached" is AMP with
+# cache=disk, filled by a training before.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 rounds=5 images=24 build=$root/build/cpu others=()
@@ -64,15 +65,20 @@ side() { # side <program> <size> [options]: milliseconds an image, in one more m
     awk -v a="$one" -v b="$five" -v n="$images" 'BEGIN { print (b - a) / (4 * n) * 1000 }'
 }
 "$build/bin/darknet" amp version | grep -E 'CPU|JPEGs'
-echo "milliseconds of processor time an image: stock, Darknet AMP${others[*]:+, ${others[*]%%=*}}"
+echo "milliseconds of processor time an image: stock, Darknet AMP, cached${others[*]:+, ${others[*]%%=*}}"
+network 12 > twelve.cfg
 for size in 640x480 1920x1080 4000x3000; do
+    seconds "$build/bin/darknet" twelve.cfg $size.data -seed 3 -amp fp32 -cache disk > filled
     for round in $(seq "$rounds"); do
         side "$build/bin/darknet-stock" $size >> $size.stock
         side "$build/bin/darknet" $size -seed 3 -amp fp32 >> $size.amp
+        side "$build/bin/darknet" $size -seed 3 -amp fp32 -cache disk >> $size.cached
         for other in ${others[@]+"${others[@]}"}; do
             side "${other#*=}" $size -seed 3 -amp fp32 >> "$size.${other%%=*}"
         done
     done
-    for name in stock amp ${others[@]+"${others[@]%%=*}"}; do printf '%s ' "$(median < "$size.$name")"; done |
+    for name in stock amp cached ${others[@]+"${others[@]%%=*}"}; do
+        printf '%s ' "$(median < "$size.$name")"
+    done |
         awk -v size=$size '{ printf "%s:", size; for (i = 1; i <= NF; i++) printf "  %.1f", $i; print "" }'
 done

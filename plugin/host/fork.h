@@ -17,6 +17,7 @@
 #include "../amp/sidecar.h"
 #include "../amp/config.h"
 #include "../amp/engine.h"
+#include "../image/reduce.h"
 
 struct network;
 struct darknet_amp;
@@ -238,9 +239,11 @@ extern const char amp_fork_label_place[], amp_fork_label_images[];
 float amp_fork_least_box(int pixels);
 /* Whether a detector's images stay bytes until they are sampled; else they are made floats as a whole. */
 int amp_fork_samples_bytes(void);
-/* Pixels of an image, by the first bytes of its file, or where only OpenCV reads it, by all of them; 0: it is
- * no image. */
-size_t amp_fork_image_pixels(const char *image);
+/* Finds an image's width and height by the first bytes of its file, or where only OpenCV reads it, by all of
+ * them. 0: it is no image. */
+int amp_fork_image_size(const char *image, int size[2]);
+/* How large the loaders of `detector train`, or of `classifier train`, make photos for this network. */
+amp_photo_use amp_fork_photo_use(const struct network *, int classifier);
 /* What Darknet's commands name the files of a training of this .cfg after: the caller's; the program ends
  * where there is no memory. */
 char *amp_fork_base_name(const char *cfg);

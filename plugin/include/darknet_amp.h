@@ -210,11 +210,15 @@ int darknet_amp_reads(void);
 int darknet_amp_read_image(const char *file, int channels, int *w, int *h, int *c, float **data);
 int darknet_amp_image_fits(int w, int h, int c);
 __attribute__((format(printf, 1, 2))) void darknet_amp_unreadable(const char *why, ...);
-/* cache=ram where OpenCV reads images: their bytes, if they were kept, which stay the cache's and are not
- * written to; else NULL. keep_bytes copies w·h·c bytes into the cache, if there is one. channels: any number
- * that says how the file was read. */
-unsigned char *darknet_amp_kept_bytes(const char *file, int channels, int *w, int *h, int *c);
-void darknet_amp_keep_bytes(const char *file, int channels, unsigned char *pixels, int w, int h, int c);
+/* A cache where OpenCV reads images. kept_bytes: an image's bytes, if they were kept, which stay the cache's,
+ * are not written to, and are there until the thread reads another; else NULL. keep_bytes: w·h·c bytes were
+ * decoded: the bytes that the training is to see, in the same way; *w and *h become theirs. how: any number
+ * that says how the file was read. photo: the size of the photo that the thread has read last, and by how
+ * much its image is reduced; w and h stay as they are where it is not (1). */
+unsigned char *darknet_amp_kept_bytes(const char *file, int how, int *w, int *h, int *c);
+unsigned char *darknet_amp_keep_bytes(const char *file, int how, unsigned char *pixels, int *w, int *h,
+                                      int c);
+int darknet_amp_photo(int *w, int *h);
 /* A detector's image goes from bytes to the network's input in one pass. want_pixels: the next image that
  * the calling thread loads stays bytes, and its "floats" are a block without meaning, until one of the
  * next two functions is called. place_image: Darknet's place_image, onto a canvas of planes. crop_image:

@@ -15,6 +15,11 @@ tiny_alexeyab
 sed -i -e '/^random=/d' -e 's/^learning_rate=.*/learning_rate=0.0001/' tiny.cfg
 class_training min_crop=32 max_crop=40 hue=.1 saturation=1.5
 
+# ---- reduced photos ----
+c++ -O1 -I"$SOURCE_DIR/plugin/include" $(pkg-config --cflags opencv4) -o crop_reduced \
+    "$SOURCE_DIR/tests/e2e/lib/crop_reduced.cpp" -lopencv_core -lopencv_imgproc
+./crop_reduced || fail 'a crop of a reduced photo lies elsewhere'
+
 # ---- what is done to images ----
 kind=detector data=tiny.data
 take() { # take <kind> <name> <keys...>: makes name.cfg of them; those of all [yolo] begin with yolo:

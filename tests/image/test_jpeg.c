@@ -6,6 +6,7 @@
 #include <jpeglib.h>
 
 #include "image/jpeg.h"
+#include "image/reduce.h"
 #include "stb_image.h" /* Darknet's */
 #include "test_folder.h"
 
@@ -63,7 +64,7 @@ static void write_jpeg(form f)
 static int difference(int channels)
 {
     int w, h, c, stb_w, stb_h, stb_c, most = 0;
-    unsigned char *ours = amp_jpeg_decode(name, channels, &w, &h, &c);
+    unsigned char *ours = amp_jpeg_decode(name, channels, 1, &w, &h, &c);
     unsigned char *stbs = stbi_load(name, &stb_w, &stb_h, &stb_c, channels);
     assert_true(ours && stbs);
     assert_true(w == stb_w && h == stb_h && c == (channels ? channels : stb_c));
@@ -86,10 +87,32 @@ TEST(pixels_are_stb_images)
         }
 }
 
+/* To about averages: the decoder leaves out the finest waves of its transform. Brightness tells, which is not
+ * sampled less often than pixels are: a shift by a pixel would differ by more than ten levels. */
+TEST(a_jpeg_is_reduced_by_the_decoder)
+{
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        for (int reduction = 2; reduction <= 8; reduction *= 2) {
+            int w, h, c;
+            double sum = 0;
+            amp_pixels p = { .photo_w = W, .photo_h = H };
+            write_jpeg(forms[i]);
+            p.bytes = amp_jpeg_decode(name, 1, 1, &w, &h, &p.c);
+            unsigned char *ours = amp_jpeg_decode(name, 1, reduction, &w, &h, &c);
+            assert_true(p.bytes && ours && amp_pixels_reduce(&p, reduction));
+            assert_true(w == p.w && h == p.h && c == p.c);
+            for (size_t k = 0; k < amp_pixels_size(&p); k++) sum += abs(ours[k] - p.bytes[k]);
+            if (sum > 4. * (double)amp_pixels_size(&p))
+                fail_msg("form %zu by %d: %g levels", i, reduction, sum / (double)amp_pixels_size(&p));
+            free(p.bytes);
+            free(ours);
+        }
+}
+
 static unsigned char *decoded(void)
 {
     int w, h, c;
-    return amp_jpeg_decode(name, 3, &w, &h, &c);
+    return amp_jpeg_decode(name, 3, 1, &w, &h, &c);
 }
 
 TEST(other_files_are_left_to_stb_image)
