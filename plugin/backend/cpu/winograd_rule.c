@@ -4,8 +4,8 @@
  *
  * It is based on these speed-ups over oneDNN 2.6.3's direct convolution, as onednn_conv.c runs it; CPU time
  * of one thread, lower quartiles of alternating runs, AMD EPYC of 2023 (Zen 4, 1 MB of L2 cache per core);
- * docs/results/winograd.md has more of them. A tile is 4 x 4 pixels. "AVX512_BF16": compared with convolutions in bf16, which these
- * processors compute twice as fast as fp32.
+ * docs/results/winograd.md has more of them. A tile is 4 x 4 pixels. "AVX512_BF16": compared with
+ * convolutions in bf16, which these processors compute twice as fast as fp32.
  *
  *                               AVX2, fp32            AVX-512, fp32         AVX512_BF16, bf16
  *                    tiles  forward data weights  forward data weights  forward data weights

@@ -40,7 +40,7 @@ static _Thread_local int trains, only_black;
 
 /* and the image that it has loaded last. */
 static _Thread_local struct {
-    int wanted, has_turn;    /* it stays bytes until it is sampled */
+    int wanted, has_turn;    /* it stays bytes until it is sampled; OpenCV's is not sampled here */
     amp_pixels image;        /* bytes NULL: none is loaded, or it was made floats */
     unsigned char *own;      /* its bytes; NULL: they are the cache's, */
     amp_cache_mapping mapped; /* maybe of its file, */
@@ -285,7 +285,7 @@ int darknet_amp_place_image(int w, int h, int dx, int dy, float *canvas, int can
 {
     int left = most(dx, 0), top = most(dy, 0); /* of the part that lies in the canvas */
     int columns = least(dx + w, canvas_w) - left, rows = least(dy + h, canvas_h) - top;
-    if (!loaded.image.bytes) return 0;
+    if (!loaded.wanted || !loaded.image.bytes) return 0;
     if (columns > 0 && rows > 0) {
         amp_samples x = samples_of(columns), y = samples_of(rows);
         amp_samples_place(&x, left - dx, w, loaded.image.photo_w);
@@ -300,7 +300,7 @@ int darknet_amp_place_image(int w, int h, int dx, int dy, float *canvas, int can
 float *darknet_amp_crop_image(int left, int top, int w, int h, int out_w, int out_h)
 {
     size_t plane = (size_t)out_w * (size_t)out_h;
-    if (!loaded.image.bytes) return NULL;
+    if (!loaded.wanted || !loaded.image.bytes) return NULL;
     float *planes = amp_allocated(malloc(plane * (size_t)loaded.image.c * sizeof *planes));
     amp_samples x = samples_of(out_w), y = samples_of(out_h);
     amp_samples_crop(&x, left, most(w, 1), loaded.image.photo_w);
