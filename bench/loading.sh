@@ -13,7 +13,8 @@
 #
 # Each side trains a network that takes next to nothing, 416x416 with all augmentations of colour and place,
 # for one step and for five. The difference, divided by the images of four steps, has no start of the program
-# in it; it has that small network's arithmetic, in stock Darknet's code on stock's side.
+# in it; it has that small network's arithmetic, in stock Darknet's code on stock's side. "cached" is AMP with
+# cache=disk, filled by an earlier training.
 #
 # Then, as beside a fast GPU: images a second of a training of that network, on 1, 2, 4, ... cores. This is
 # the one part that other programs disturb: begin it with `chrt -r 1` on a busy machine.
@@ -88,18 +89,21 @@ expand_cores() { # 0-2,4: a line for each
     tr , '\n' | awk -F- '{ for (i = $1; i <= $NF; i++) print i }'
 }
 "$build/bin/darknet" amp version | grep -E 'CPU|JPEGs'
-echo "milliseconds of processor time an image: stock, Darknet AMP${others[*]:+, ${others[*]%%=*}}" \
+echo "milliseconds of processor time an image: stock, Darknet AMP, cached${others[*]:+, ${others[*]%%=*}}" \
     "${python:+and cv2, PIL}"
+network 12 > twelve.cfg
 for size in 640x480 1920x1080 4000x3000; do
+    seconds "$build/bin/darknet" twelve.cfg $size.data -seed 3 -amp fp32 -cache disk > filled
     for round in $(seq "$rounds"); do
         side "$build/bin/darknet-stock" $size >> $size.stock
         side "$build/bin/darknet" $size -seed 3 -amp fp32 >> $size.amp
+        side "$build/bin/darknet" $size -seed 3 -amp fp32 -cache disk >> $size.cached
         for other in ${others[@]+"${others[@]}"}; do
             side "${other#*=}" $size -seed 3 -amp fp32 >> "$size.${other%%=*}"
         done
         for module in cv2 PIL; do python_side $module $size >> $size.$module; done
     done
-    for name in stock amp ${others[@]+"${others[@]%%=*}"} cv2 PIL; do
+    for name in stock amp cached ${others[@]+"${others[@]%%=*}"} cv2 PIL; do
         printf '%s ' "$(median < "$size.$name")"
     done |
         awk -v size=$size '{ printf "%s:", size; for (i = 1; i <= NF; i++) printf "  %.1f", $i; print "" }'

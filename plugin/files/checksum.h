@@ -21,5 +21,9 @@ uint64_t amp_checksum_value(const amp_checksum *); /* of everything added so far
 
 uint64_t amp_checksum_of(const void *bytes, size_t size);
 
+/* Another sum, ten times as fast, for what only programs on this machine read. It finds every change of up to
+ * 64 bits in a row, and misses other damage once in 2^64. */
+uint64_t amp_quick_sum(const void *bytes, size_t size);
+
 /* Of a whole regular file. AMP_IO_FAILED. */
 amp_status amp_file_checksum(const char *path, uint64_t *sum, amp_error *);

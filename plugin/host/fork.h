@@ -17,6 +17,7 @@
 #include "../amp/sidecar.h"
 #include "../amp/config.h"
 #include "../amp/engine.h"
+#include "../image/reduce.h"
 
 struct network;
 struct darknet_amp;
@@ -243,9 +244,11 @@ float amp_fork_least_box(int pixels);
 /* Whether a detector's images stay bytes until they are sampled; otherwise whole images are converted to
  * floats. */
 int amp_fork_samples_bytes(void);
-/* Pixels of an image, from the first bytes of its file, or from all of them if only OpenCV reads it; 0: not
- * an image. */
-size_t amp_fork_image_pixels(const char *image);
+/* Finds an image's width and height, from the first bytes of its file, or from all of them if only OpenCV
+ * reads it. 0: not an image. */
+int amp_fork_image_size(const char *image, int size[2]);
+/* How large the loaders of `detector train`, or of `classifier train`, make photos for this network. */
+amp_photo_use amp_fork_photo_use(const struct network *, int classifier);
 /* The base name that Darknet's commands give the files of a training of this .cfg; the caller owns it. The
  * program ends if there is no memory. */
 char *amp_fork_base_name(const char *cfg);

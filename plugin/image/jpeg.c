@@ -39,7 +39,7 @@ static int is_decoded_here(const struct jpeg_decompress_struct *jpeg)
 }
 
 /* Ends in a longjmp at the first error or warning. */
-static void decode(decoding *d, int channels)
+static void decode(decoding *d, int channels, int reduction)
 {
     struct jpeg_decompress_struct *jpeg = &d->jpeg;
     jpeg_create_decompress(jpeg);
@@ -49,6 +49,8 @@ static void decode(decoding *d, int channels)
     if (!channels) channels = jpeg->num_components;
     jpeg->out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     jpeg->dct_method = JDCT_ISLOW;
+    jpeg->scale_num = 1;
+    jpeg->scale_denom = (unsigned)reduction;
     jpeg_start_decompress(jpeg);
     size_t row = (size_t)jpeg->output_width * (size_t)jpeg->output_components;
     d->pixels = malloc(row * jpeg->output_height);
@@ -61,14 +63,14 @@ static void decode(decoding *d, int channels)
 }
 
 /* Whether the image was decoded. */
-static int try_to_decode(decoding *d, int channels)
+static int try_to_decode(decoding *d, int channels, int reduction)
 {
     if (setjmp(d->stop)) return 0;
-    decode(d, channels);
+    decode(d, channels, reduction);
     return 1;
 }
 
-unsigned char *amp_jpeg_decode(FILE *file, int channels, int *w, int *h, int *c)
+unsigned char *amp_jpeg_decode(FILE *file, int channels, int reduction, int *w, int *h, int *c)
 {
     decoding d = { .file = file };
     int is_jpeg = fgetc(file) == 0xff && fgetc(file) == 0xd8;
@@ -78,7 +80,7 @@ unsigned char *amp_jpeg_decode(FILE *file, int channels, int *w, int *h, int *c)
     d.jpeg.client_data = &d;
     d.errors.error_exit = stop;
     d.errors.emit_message = report;
-    if (try_to_decode(&d, channels)) {
+    if (try_to_decode(&d, channels, reduction)) {
         *w = (int)d.jpeg.output_width;
         *h = (int)d.jpeg.output_height;
         *c = d.jpeg.output_components;
@@ -93,9 +95,9 @@ unsigned char *amp_jpeg_decode(FILE *file, int channels, int *w, int *h, int *c)
 #else
 const char *amp_jpeg_library(void) { return "stb_image"; }
 
-unsigned char *amp_jpeg_decode(FILE *file, int channels, int *w, int *h, int *c)
+unsigned char *amp_jpeg_decode(FILE *file, int channels, int reduction, int *w, int *h, int *c)
 {
-    (void)file, (void)channels, (void)w, (void)h, (void)c;
+    (void)file, (void)channels, (void)reduction, (void)w, (void)h, (void)c;
     return NULL;
 }
 #endif

@@ -2,6 +2,7 @@
  * pixels that it needs are gathered, channel by channel; then the loops of rows.h weight them. */
 #include "sample.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "rows.h"
@@ -51,6 +52,23 @@ void amp_samples_crop(amp_samples *samples, int begin, int cropped, int length)
     float scale = (float)(cropped - 1) / (float)(last > 0 ? last : 1);
     for (int i = 0; i < last; i++) set_sample(samples, i, (float)i * scale, begin, length);
     set_sample(samples, last, (float)(cropped - 1), begin, length);
+}
+
+/* Pixel j of the reduced axis stands for the middle of the photo's pixels from reduction·j on. Weights keep
+ * their sum, which is below 1 where a pixel does not count. */
+void amp_samples_reduce(amp_samples *samples, int reduction, int length)
+{
+    for (int i = 0; reduction > 1 && i < samples->count; i++) {
+        float sum = samples->first_weight[i] + samples->second_weight[i];
+        int is_between = samples->second[i] > samples->first[i];
+        float x = (float)samples->first[i] + (is_between ? samples->second_weight[i] : 0);
+        x = (x - (float)(reduction - 1) / 2) / (float)reduction;
+        int left = (int)floorf(x);
+        samples->first[i] = clamp(left, length);
+        samples->second[i] = clamp(left + 1, length);
+        samples->second_weight[i] = sum * (x - (float)left);
+        samples->first_weight[i] = sum - samples->second_weight[i];
+    }
 }
 
 /* ---- sampling ---- */

@@ -3,10 +3,7 @@
  * every processor. */
 #pragma once
 
-#include <stddef.h>
-
-/* A decoded image: (h,w,c) bytes, the channels of a pixel side by side. */
-typedef struct amp_pixels { const unsigned char *bytes; int w, h, c; } amp_pixels;
+#include "reduce.h"
 
 /* Where the samples of one axis lie: sample i is first_weight[i]·pixel[first[i]] +
  * second_weight[i]·pixel[second[i]]. A pixel that does not count has weight 0; its index lies within the
@@ -30,6 +27,9 @@ void amp_samples_place(amp_samples *samples, int first, int placed, int length);
  * is the crop's last pixel; resize_image makes the last row black where rounding puts it above the last
  * pixel. */
 void amp_samples_crop(amp_samples *samples, int begin, int cropped, int length);
+
+/* Moves samples of a photo's axis to the same places of the photo reduced, `length` pixels long. */
+void amp_samples_reduce(amp_samples *samples, int reduction, int length);
 
 /* Writes rows->count rows of columns->count floats from 0 to 1 into each of the image's c planes, which
  * begin `plane` floats apart; a row begins `stride` floats after the one before. Returns 0 if there is no

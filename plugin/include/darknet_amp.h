@@ -209,11 +209,16 @@ int darknet_amp_reads(void);
 int darknet_amp_read_image(const char *file, int channels, int *w, int *h, int *c, float **data);
 int darknet_amp_image_fits(int w, int h, int c);
 __attribute__((format(printf, 1, 2))) void darknet_amp_unreadable(const char *why, ...);
-/* cache=ram where OpenCV reads images: kept_bytes returns an image's bytes if they were kept, else NULL; the
- * cache owns them, and they must not be written to. keep_bytes copies w * h * c bytes into the cache, if there
- * is one. channels: any number that identifies how the file was read. */
-unsigned char *darknet_amp_kept_bytes(const char *file, int channels, int *w, int *h, int *c);
-void darknet_amp_keep_bytes(const char *file, int channels, unsigned char *pixels, int w, int h, int c);
+/* A cache where OpenCV reads images. kept_bytes returns an image's bytes if they were kept, else NULL; the
+ * cache owns them, they must not be written to, and are valid until the thread reads another image.
+ * keep_bytes takes the w * h * c bytes of a decoded image, and returns those that the training is to see,
+ * which the cache owns in the same way; *w and *h become their size. how: any number that identifies how the
+ * file was read. photo returns by how much the image that the thread has read last is reduced, and sets w and
+ * h to the size of its photo; if it is not reduced (1), they stay as they are. */
+unsigned char *darknet_amp_kept_bytes(const char *file, int how, int *w, int *h, int *c);
+unsigned char *darknet_amp_keep_bytes(const char *file, int how, unsigned char *pixels, int *w, int *h,
+                                      int c);
+int darknet_amp_photo(int *w, int *h);
 /* Takes a detector's image from bytes to the network's input in one pass. want_pixels: the next image that
  * the calling thread loads stays bytes, and its "floats" are a placeholder, until one of the next two
  * functions is called. place_image: Darknet's place_image, onto a canvas of planes. crop_image: crop_image to

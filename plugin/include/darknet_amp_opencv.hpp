@@ -45,8 +45,9 @@ static inline int darknet_amp_crop(const cv::Mat &photo, const cv::Rect &crop, c
 }
 
 /* 0: as in stock. 1: mat has the image, rotated according to its EXIF data, as RGB (or RGBA) if is_rgb is
- * set, else in OpenCV's own order; or mat is empty, and darknet_amp_bad_image has reported the file. mat may
- * belong to cache=ram, and must not be written to. flag: as for imread. */
+ * set, else in OpenCV's own order; or mat is empty, and darknet_amp_bad_image has reported the file. With a
+ * cache mat may be reduced (darknet_amp_photo); it then belongs to the cache, is valid until the thread reads
+ * another image, and must not be written to. flag: as for imread. */
 static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv::Mat &mat)
 {
     const int how = 2 * flag + is_rgb; /* for the cache */
@@ -71,8 +72,26 @@ static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv:
         mat.release();
     }
     if (mat.empty()) darknet_amp_bad_image(file, 1);
-    else if (mat.depth() == CV_8U && mat.isContinuous())
-        darknet_amp_keep_bytes(file, how, mat.data, mat.cols, mat.rows, mat.channels());
+    else if (mat.depth() == CV_8U && mat.isContinuous()) {
+        w = mat.cols, h = mat.rows;
+        unsigned char *kept = darknet_amp_keep_bytes(file, how, mat.data, &w, &h, mat.channels());
+        if (kept != mat.data) mat = cv::Mat(h, w, CV_8UC(mat.channels()), kept);
+    }
+    return 1;
+}
+
+/* 1: the photo that the thread has read last is reduced to img, and sized has become, w x h, what cropping
+ * the photo and resizing the crop would give. 0: it is not reduced. */
+static inline int darknet_amp_crop_reduced(const cv::Mat &img, const cv::Rect &crop, int w, int h,
+                                           cv::Mat &sized)
+{
+    int photo_w, photo_h;
+    const double reduction = darknet_amp_photo(&photo_w, &photo_h);
+    if (reduction == 1) return 0;
+    const double x = crop.width / reduction / w, y = crop.height / reduction / h; /* pixels of img for one */
+    const cv::Matx23d place(x, 0, crop.x / reduction + x / 2 - .5, 0, y, crop.y / reduction + y / 2 - .5);
+    cv::warpAffine(img, sized, place, cv::Size(w, h), cv::INTER_LINEAR | cv::WARP_INVERSE_MAP,
+                   cv::BORDER_CONSTANT, cv::mean(img));
     return 1;
 }
 

@@ -198,14 +198,16 @@ TEST(floats_of_a_decoded_image_are_stocks_to_the_bit)
     assert_false(darknet_amp_read_image(name, 3, &ours.w, &ours.h, &ours.c, &ours.data));
     amp_loading_watch();
     assert_true(darknet_amp_read_image(name, 3, &ours.w, &ours.h, &ours.c, &ours.data));
-    float *floats = amp_image_cache_add(other, 3, bytes, W, H, 3);
+    int w, h, c;
+    float *floats = amp_image_cache_add(other, 3, &(amp_pixels){ bytes, W, H, 3, W, H, 1 }, &w, &h, &c);
     assert_non_null(floats);
+    assert_true(w == W && h == H && c == 3);
     assert_true(ours.w == W && ours.h == H && ours.c == 3);
     assert_memory_equal(ours.data, stocks.data, BYTES * sizeof(float));
     assert_memory_equal(floats, stocks.data, BYTES * sizeof(float));
     bytes = calloc(2 * 3, 1);
     bytes[4] = 51;
-    float *grey = amp_image_cache_add(other, 1, bytes, 2, 3, 1);
+    float *grey = amp_image_cache_add(other, 1, &(amp_pixels){ bytes, 2, 3, 1, 2, 3, 1 }, &w, &h, &c);
     for (int i = 0; i < 6; i++) assert_true(grey[i] == (i == 4 ? .2f : 0));
     free(grey);
     free(floats);
@@ -242,6 +244,7 @@ TEST(a_detectors_image_is_sampled_from_its_bytes)
 
 static void *load_all(void *wrong)
 {
+    amp_image_cache_begin(1);
     for (int i = 0; i < IMAGES; i++) {
         if (is_broken(i)) continue;
         image loaded = load_image_color(images.line[i], 0, 0);
@@ -251,7 +254,8 @@ static void *load_all(void *wrong)
     return NULL;
 }
 
-/* Four loaders at once, twice; there is room for the photo, which comes first, and for some of the images. */
+/* Four loaders at once, twice; there is room for the photo, which comes first, and for some of the images.
+ * What is measured is read again. */
 TEST(kept_images_are_not_read_again)
 {
     enum { LOADERS = 4, BYTES = 1000 };
@@ -263,11 +267,13 @@ TEST(kept_images_are_not_read_again)
     fprintf(file, "%s\n", photo);
     fclose(file);
     assert_int_equal(amp_paths_read("list", "the list", &list, &error), AMP_OK);
-    amp_image_cache_ask(&list);
+    amp_image_cache_ask(&list, AMP_CACHE_RAM, 0, "");
+    amp_image_cache_begin(1);
     assert_null(list.line);
     assert_null(amp_image_cache_find(images.line[0], 3, &w, &h, &c));
     size_t table = 2 * sizeof(void *) * (IMAGES + 1); /* a place's path and its image */
-    amp_image_cache_open(BYTES + 3 * PHOTO + table, 4);
+    assert_int_equal(amp_image_cache_open(&(amp_photo_use){ 4, 4, 0 }, BYTES + 3 * PHOTO + table, 4, &error),
+                     AMP_OK);
     for (int i = 0; i < 3; i++) check_placed(i ? sizeof(float) : 3 + sizeof(float));
     for (int round = 0; round < 2; round++) {
         pthread_t threads[LOADERS];
@@ -292,8 +298,12 @@ TEST(kept_images_are_not_read_again)
         image loaded = load_image_color((char *)name, 0, 0);
         for (int k = 0; k < 12; k++) assert_true(loaded.data[k] == (float)(i / 255.));
         free_image(loaded);
+        amp_image_cache_end();
+        assert_null(amp_image_cache_find(name, 3, &w, &h, &c));
+        amp_image_cache_begin(1);
         assert_true(write_grey(name, i, 0));
     }
+    amp_image_cache_end();
     if (kept < 5 || kept * 12 > BYTES || kept > IMAGES / 2) fail_msg("%d images are kept", kept);
 }
 

@@ -20,6 +20,11 @@ c++ -std=c++11 -O1 -I"$SOURCE_DIR/plugin/include" "$SOURCE_DIR/tests/e2e/lib/ope
     $(pkg-config --cflags --libs opencv4)
 ./opencv_crop > out || fail "crops: $(cat out)"
 
+# ---- reduced photos ----
+c++ -O1 -I"$SOURCE_DIR/plugin/include" $(pkg-config --cflags opencv4) -o crop_reduced \
+    "$SOURCE_DIR/tests/e2e/lib/crop_reduced.cpp" -lopencv_core -lopencv_imgproc
+./crop_reduced || fail 'a crop of a reduced photo lies elsewhere'
+
 # ---- what is done to images ----
 kind=detector data=tiny.data
 take() { # take <kind> <name> <keys...>: makes name.cfg of them; those of all [yolo] begin with yolo:

@@ -98,7 +98,7 @@ prefix=$(cd "$SOURCE_DIR" &&
 # lines as long as they come.
 long_lines() {
     (cd "$1" && find plugin cmake scripts examples bench tests cfg CMakeLists.txt patches/*.sh -type f \
-        ! -name '*.md' ! -path 'tests/golden/*' ! -path 'tests/mutants/table.txt' ! -path '*/__pycache__/*' |
+        ! -name '*.md' ! -path 'tests/golden/*' ! -path 'tests/mutants/*.txt' ! -path '*/__pycache__/*' |
         LC_ALL=C sort) |
         while read -r file; do
             LC_ALL=C tr -d '\200-\277' < "$1/$file" |

@@ -165,11 +165,13 @@ TEST(a_data_file_is_read_as_stock_reads_it)
     put_file("my.data", "classes=3\ntrain=a.txt\n");
     assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
     assert_string_equal(data.note, "");
-    assert_int_equal(data.cache, 0);
+    assert_int_equal(data.cache, AMP_CACHE_OFF);
+    assert_true(data.cache_scale == 2);
     amp_data_file_free(&data);
-    put_file("my.data", "cache = ram\ncache=off\n");
+    put_file("my.data", "cache = disk\ncache=off\ncache_scale = 1.5\n");
     assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
-    assert_int_equal(data.cache, 1);
+    assert_int_equal(data.cache, AMP_CACHE_DISK);
+    assert_true(data.cache_scale == 1.5);
     assert_string_equal(data.note, "my.data:2: cache is given again; its first line counts");
     amp_data_file_free(&data);
     put_file("my.data", "eval=voc\nother=1\nvaild=a.txt\nclases=3\n");
@@ -206,7 +208,9 @@ TEST(a_broken_data_file_is_one_line)
                   { "\ntrain=\n", "bad.data:2: train: no value" },
                   { "classes=many\n", "bad.data:1: classes = many: not such a number" },
                   { "classes=0\n", "classes = 0: not such" },
-                  { "\ncache=disk\n", "bad.data:2: cache = disk: not known; allowed: ram, off" },
+                  { "\ncache=disc\n", "bad.data:2: cache = disc: not known; allowed: ram, disk, off" },
+                  { "cache_scale=half\n", "cache_scale = half: not a decimal number; allowed: 0 for" },
+                  { "cache_scale=.05\n", "cache_scale = .05: out of range" },
                   { "classes=99999999999\n", "not such a number" },
                   { "[net]\nbatch=1\n", "bad.data:1: [net]: a section" },
                   { "classes=1\nbackup = my backups\n",

@@ -6,6 +6,7 @@
 #include <jpeglib.h>
 
 #include "image/jpeg.h"
+#include "image/reduce.h"
 #include "stb_image.h" /* Darknet's */
 #include "test_folder.h"
 
@@ -59,11 +60,11 @@ static void write_jpeg(form f)
     fclose(file);
 }
 
-static unsigned char *decoded(int channels, int *w, int *h, int *c)
+static unsigned char *decoded(int channels, int reduction, int *w, int *h, int *c)
 {
     FILE *file = fopen(name, "rb");
     assert_non_null(file);
-    unsigned char *pixels = amp_jpeg_decode(file, channels, w, h, c);
+    unsigned char *pixels = amp_jpeg_decode(file, channels, reduction, w, h, c);
     if (!pixels) assert_int_equal(ftell(file), 0);
     fclose(file);
     return pixels;
@@ -72,7 +73,7 @@ static unsigned char *decoded(int channels, int *w, int *h, int *c)
 static int is_decoded(void)
 {
     int w, h, c;
-    unsigned char *pixels = decoded(3, &w, &h, &c);
+    unsigned char *pixels = decoded(3, 1, &w, &h, &c);
     free(pixels);
     return pixels != NULL;
 }
@@ -81,7 +82,7 @@ static int is_decoded(void)
 static int difference(int channels)
 {
     int w, h, c, stb_w, stb_h, stb_c, most = 0;
-    unsigned char *ours = decoded(channels, &w, &h, &c);
+    unsigned char *ours = decoded(channels, 1, &w, &h, &c);
     unsigned char *stbs = stbi_load(name, &stb_w, &stb_h, &stb_c, channels);
     assert_true(ours && stbs);
     assert_true(w == stb_w && h == stb_h && c == (channels ? channels : stb_c));
@@ -101,6 +102,28 @@ TEST(pixels_are_stb_images)
             write_jpeg(forms[i]);
             int most = difference(channels[k]);
             if (most > 4) fail_msg("form %zu: a pixel differs by %d levels", i, most);
+        }
+}
+
+/* To about averages: the decoder leaves out the finest waves of its transform. Brightness tells, which is not
+ * sampled less often than pixels are: a shift by a pixel would differ by more than ten levels. */
+TEST(a_jpeg_is_reduced_by_the_decoder)
+{
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        for (int reduction = 2; reduction <= 8; reduction *= 2) {
+            int w, h, c;
+            double sum = 0;
+            amp_pixels p = { .photo_w = W, .photo_h = H };
+            write_jpeg(forms[i]);
+            p.bytes = decoded(1, 1, &w, &h, &p.c);
+            unsigned char *ours = decoded(1, reduction, &w, &h, &c);
+            assert_true(p.bytes && ours && amp_pixels_reduce(&p, reduction));
+            assert_true(w == p.w && h == p.h && c == p.c);
+            for (size_t k = 0; k < amp_pixels_size(&p); k++) sum += abs(ours[k] - p.bytes[k]);
+            if (sum > 4. * (double)amp_pixels_size(&p))
+                fail_msg("form %zu by %d: %g levels", i, reduction, sum / (double)amp_pixels_size(&p));
+            free(p.bytes);
+            free(ours);
         }
 }
 

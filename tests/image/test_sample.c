@@ -1,9 +1,11 @@
-/* What is sampled from an image's bytes is what Darknet's functions make of its floats; and every
- * instruction set computes the same bits. */
+/* What is sampled from an image's bytes is what Darknet's functions make of its floats; every instruction set
+ * computes the same bits. A photo is reduced as far as a network cannot tell, by averages, whose samples lie
+ * in the photo's places. */
 #include "testing.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "darknet.h"
 #include "image/rows.h"
@@ -21,7 +23,7 @@ static amp_pixels picture(int w, int h, int c)
         int level = (i % c + 1) * (i / c % w) + 2 * (i / c / w) + 80 * (i % c);
         bytes[i] = (unsigned char)(level % 512 < 256 ? level % 256 : 255 - level % 256);
     }
-    return (amp_pixels){ bytes, w, h, c };
+    return (amp_pixels){ bytes, w, h, c, w, h, 1 };
 }
 
 static image floats_of(const amp_pixels *p)
@@ -153,6 +155,69 @@ TEST(colours_are_changed_as_darknet_changes_them)
         free_image(ours);
         free_image(darknets);
     }
+}
+
+/* ---- reduced photos ---- */
+
+TEST(a_photo_is_reduced_as_far_as_the_network_cannot_tell)
+{
+    static const struct { amp_photo_use use; double scale; int w, h, reduction; } photos[] = {
+        { { 416, 416, 0 }, 2, 4000, 3000, 4 },   { { 416, 416, 0 }, 2, 3000, 4000, 4 },
+        { { 416, 416, 0 }, 1, 4000, 3000, 8 },   { { 416, 416, 0 }, 0, 4000, 3000, 1 },
+        { { 416, 416, 0 }, 2, 3332, 2500, 4 },   { { 416, 416, 0 }, 2, 3324, 2500, 2 },
+        { { 416, 416, 0 }, 2, 640, 480, 1 },     { { 32, 32, 0 }, .5, 40, 30, 2 },
+        { { 416, 416, .1 }, 2, 4000, 3000, 2 },  { { 416, 416, .1 }, 2, 4100, 2600, 4 },
+        { { 416, 416, .3 }, 2, 4000, 3000, 2 },  { { 416, 416, .3 }, 2, 8000, 1600, 4 },
+        { { 416, 416, 1 }, 1, 4000, 3000, 4 },   { { 608, 416, 0 }, 2, 4000, 3000, 2 },
+        { { 416, 416, -1 }, 2, 4000, 3000, 2 },  { { 416 / .4, 416 / .4, -1 }, 2, 4000, 3000, 1 },
+        { { 416e6, 416e6, -1 }, 2, 4000, 3000, 1 } };
+    for (size_t i = 0; i < sizeof photos / sizeof *photos; i++)
+        if (amp_reduction(&photos[i].use, photos[i].scale, photos[i].w, photos[i].h) != photos[i].reduction)
+            fail_msg("photo %zu is not reduced by %d", i, photos[i].reduction);
+}
+
+TEST(pixels_are_averaged)
+{
+    static const unsigned char from[] = { 0, 9,  1, 8,  200, 7,  100, 6,  50, 255,
+                                          2, 5,  4, 4,  201, 3,  101, 2,  51, 254,
+                                          10, 1, 11, 0, 255, 255, 255, 254, 7, 0 };
+    static const unsigned char to[] = { 2, 7,  151, 5,  51, 255,  11, 1,  255, 255,  7, 0 };
+    amp_pixels p = { .bytes = malloc(sizeof from), .c = 2, .photo_w = 5, .photo_h = 3 };
+    memcpy(p.bytes, from, sizeof from);
+    assert_true(amp_pixels_reduce(&p, 2));
+    assert_true(p.w == 3 && p.h == 2 && p.reduction == 2 && amp_pixels_size(&p) == sizeof to);
+    assert_memory_equal(p.bytes, to, sizeof to);
+    free(p.bytes);
+}
+
+/* Of a slope of one level a pixel, so that a sample tells its place: to the half level that an average is
+ * rounded by. The outermost pixels of a reduced photo are repeated at its edges. */
+TEST(a_reduced_photo_is_sampled_in_the_same_places)
+{
+    enum { LENGTH = 245, COUNT = 40 };
+    for (int reduction = 2; reduction <= 8; reduction *= 2)
+        for (int crops = 0; crops < 2; crops++) {
+            float whole[COUNT], reduced[COUNT], *planes[] = { whole, reduced };
+            amp_pixels p = { malloc(LENGTH), LENGTH, 1, 1, LENGTH, 1, 1 };
+            for (int i = 0; i < LENGTH; i++) p.bytes[i] = (unsigned char)i;
+            for (int k = 0; k < 2; k++) {
+                amp_samples x, y;
+                if (k) assert_true(amp_pixels_reduce(&p, reduction));
+                assert_true(amp_samples_allocate(&x, COUNT) && amp_samples_allocate(&y, 1));
+                if (crops) amp_samples_crop(&x, 11, 200, LENGTH);
+                else amp_samples_place(&x, 0, COUNT, LENGTH);
+                amp_samples_place(&y, 0, 1, 1);
+                amp_samples_reduce(&x, p.reduction, p.w);
+                amp_samples_reduce(&y, p.reduction, p.h);
+                assert_true(amp_sample_image(&p, &x, &y, planes[k], COUNT, COUNT));
+                amp_samples_free(&x);
+                amp_samples_free(&y);
+            }
+            for (int i = crops ? 0 : 1; i < (crops ? COUNT : COUNT - 1); i++)
+                if (!(fabsf(whole[i] - reduced[i]) * 255 < .51f))
+                    fail_msg("1/%d, sample %d: %g, %g", reduction, i, (double)whole[i], (double)reduced[i]);
+            free(p.bytes);
+        }
 }
 
 TEST(every_instruction_set_computes_the_same_bits)

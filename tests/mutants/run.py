@@ -6,9 +6,10 @@ and runs the test that the entry names, which must fail, having passed before.
     tests/mutants/run.py --check           only: does each entry name a test that there is, and does its text
                                            stand in its file exactly once? Does each line of files.txt?
 
-generate.py makes mutants that no one has chosen. Both work on a copy of the tree in build/mutants (MUTANTS_DIR), with Darknet's source from DARKNET_SOURCE_DIR or
-from a build that is there; what the copy has built is kept for the next time. Exit status 1: a mutant
-survived, an entry does not fit its file, or a test fails without any mutant.
+generate.py makes mutants that no one has chosen. Both work on a copy of the tree in build/mutants
+(MUTANTS_DIR), with Darknet's source from DARKNET_SOURCE_DIR or from a build that is there; what the copy has
+built is kept for the next time. Exit status 1: a mutant survived, an entry does not fit its file, or a test
+fails without any mutant.
 """
 import collections
 import filecmp

@@ -9,7 +9,7 @@
 #include "plan_report.h"
 
 typedef struct plan_request {
-    const char *cfg, *dtype, *json;
+    const char *cfg, *data, *dtype, *json;
     long batch, subdivisions; /* 0: as in the .cfg */
     amp_plan_link link;
 } plan_request;
@@ -18,6 +18,8 @@ static amp_status read_arguments(int argc, char **argv, plan_request *w, amp_err
 {
     const amp_argument arguments[] = {
         { .name = "CFG", .text = &w->cfg, .about = "the network's .cfg" },
+        { .name = "DATA", .text = &w->data, .optional = 1,
+          .about = "a .data file: also shows what a cache of its training images takes" },
         { .name = "-dtype", .text = &w->dtype, .choices = "fp16|bf16|fp32",
           .about = "the precision to plan for (the .cfg's)" },
         { .name = "-batch", .number = &w->batch, .least = 1, .most = 1 << 20,
@@ -62,6 +64,9 @@ static amp_status gather(const plan_request *w, amp_plan_report *report, amp_err
     AMP_TRY(amp_cfg_look(w->cfg, NULL, CFG_FOR_ANYTHING, &facts, error));
     AMP_TRY(copy_cfg(w, copy, &made_from, error));
     amp_status status = amp_plan_gather(w->cfg, made_from, w->dtype, report, error);
+    if (status == AMP_OK && w->data)
+        status = amp_check_cache_size(w->data, report->net, amp_fork_box_classes(report->net) < 0,
+                                      &report->cache, error);
     if (status == AMP_OK) amp_plan_advise(report);
     if (status == AMP_OK) amp_plan_share(report, w->link);
     return status;

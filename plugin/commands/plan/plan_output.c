@@ -270,6 +270,10 @@ static void print_memory(const amp_plan_report *r, FILE *stream)
                       "images and labels (of the pass%s), weights, gradients, momentum, workspace, the "
                       "program itself%s.", loads ? ", and two loaded batches of `batch=`" : "",
                       loads ? "; not counted: pictures while they are decoded" : "");
+    if (r->cache.images)
+        fprintf(stream, "  A cache of the %zu training images, at cache_scale=%g: about %.1f MiB more, of "
+                "RAM with cache=ram,\n  of disk space with cache=disk.\n", r->cache.images, r->cache.scale,
+                (double)r->cache.bytes / 0x1p20);
     if (r->view.largest_w != r->view.w || r->view.largest_h != r->view.h)
         fprintf(stream, "  All at %d x %d, the largest that random=1 takes.\n", r->view.largest_w,
                 r->view.largest_h);
@@ -351,6 +355,9 @@ void amp_plan_write_json(FILE *stream, const void *report)
     static const amp_field fields[] = {
         REPORT("cfg", cfg), AMP_NAME_AS("dtype", amp_plan_report, dtype, dtype_names),
         AMP_GROUP_AS("network", network_fields), AMP_GROUP_AS("fitting_images_per_pass", fit_fields), { 0 } };
+    static const amp_field cache_fields[] = {
+        REPORT("images", cache.images), REPORT("bytes", cache.bytes), REPORT("scale", cache.scale), { 0 } };
+    static const amp_field cache[] = { AMP_GROUP_AS("cache", cache_fields), { 0 } };
     static const amp_field advice_fields[] = {
         AMP_FIELD(amp_plan_advice, kind), AMP_FIELD(amp_plan_advice, layer, .known = AMP_FROM_0),
         AMP_FIELD(amp_plan_advice, text), { 0 } };
@@ -370,6 +377,7 @@ void amp_plan_write_json(FILE *stream, const void *report)
     amp_json_records(&json, "checkpoints", r->checkpoints, sizeof *r->checkpoints, r->checkpoint_count,
                      checkpoint_fields);
     amp_plan_write_ranks(r, &json);
+    if (r->cache.images) amp_json_fields(&json, r, cache);
     amp_json_records(&json, "advice", r->advice, sizeof *r->advice, r->advice_count, advice_fields);
     amp_json_close(&json);
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "../../amp/plan_facts.h"
+#include "../../host/data/data_check.h"
 #include "../../host/fork_commands.h"
 #include "../../host/program/machine.h"
 #include "../../host/program/memory.h"
@@ -99,6 +100,7 @@ typedef struct amp_plan_report {
     amp_plan_ranks ranks[AMP_PLAN_RANK_ROWS];
     int rank_rows;
     int fits_amp, fits_stock;      /* images a pass; 0: not even one, -1: not known */
+    amp_cache_estimate cache;      /* images 0: it was not asked for */
     int most_images;               /* Darknet cannot take more images in a pass, whatever the memory */
 
     amp_plan_advice *advice;

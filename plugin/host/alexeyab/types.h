@@ -28,6 +28,7 @@
 #define AMP_OWN_EDGE(edge) (edge) /* of a label's box, as read_boxes has it */
 /* Boxes narrower or lower than this part of the image are left out; pixels: the network's width or height. */
 #define AMP_OWN_LEAST_BOX(pixels) (1.f / (float)(pixels))
+#define AMP_OWN_MOST_CROP(net) ((net)->max_crop)
 #define AMP_OWN_RANDOM(net) ((net)->random) /* the key of [net], which classifier train obeys */
 #define AMP_OWN_GPU gpu_index /* the number of the GPU to use; negative: none */
 

@@ -37,26 +37,41 @@ static int holds(FILE *file, int w, int h)
     return 0;
 }
 
-/* Rows of *w pixels of *c bytes each, which free() frees. NULL: darknet_amp_unreadable knows why. */
-static unsigned char *decode(FILE *file, int channels, int *w, int *h, int *c)
+static int decode_by_stb(FILE *file, int channels, amp_pixels *p)
 {
-    int known = stbi_info_from_file(file, w, h, c); /* which rewinds it */
-    if (known && (!darknet_amp_image_fits(*w, *h, *c) || !holds(file, *w, *h))) return NULL;
-    unsigned char *pixels = amp_jpeg_decode(file, channels, w, h, c);
-    if (!pixels) pixels = stbi_load_from_file(file, w, h, c, channels);
-    if (!pixels) darknet_amp_unreadable("%s", stbi_failure_reason());
-    else if (channels) *c = channels;
-    if (!pixels || darknet_amp_image_fits(*w, *h, *c)) return pixels;
-    free(pixels);
-    return NULL;
+    p->bytes = stbi_load_from_file(file, &p->photo_w, &p->photo_h, &p->c, channels);
+    if (!p->bytes) darknet_amp_unreadable("%s", stbi_failure_reason());
+    else if (channels) p->c = channels;
+    if (p->bytes && darknet_amp_image_fits(p->photo_w, p->photo_h, p->c)) {
+        if (amp_pixels_reduce(p, amp_image_cache_reduction(p->photo_w, p->photo_h))) return 1;
+        darknet_amp_unreadable("there is no memory to reduce it");
+    }
+    free(p->bytes);
+    return 0;
 }
 
-static unsigned char *decode_named(const char *name, int channels, int *w, int *h, int *c)
+/* Whether the image was decoded, and reduced if it is for a cache, to bytes that free() frees. 0:
+ * darknet_amp_unreadable knows why. */
+static int decode(FILE *file, int channels, amp_pixels *p)
+{
+    int w, h, known = stbi_info_from_file(file, &w, &h, &p->c); /* which rewinds it */
+    if (known && (!darknet_amp_image_fits(w, h, p->c) || !holds(file, w, h))) return 0;
+    p->reduction = known ? amp_image_cache_reduction(w, h) : 1;
+    p->bytes = amp_jpeg_decode(file, channels, p->reduction, &p->w, &p->h, &p->c);
+    if (!p->bytes) return decode_by_stb(file, channels, p);
+    p->photo_w = known ? w : p->w;
+    p->photo_h = known ? h : p->h;
+    if (darknet_amp_image_fits(p->w, p->h, p->c)) return 1;
+    free(p->bytes);
+    return 0;
+}
+
+static int decode_named(const char *name, int channels, amp_pixels *p)
 {
     FILE *file = fopen(name, "rb");
-    unsigned char *pixels = file ? decode(file, channels, w, h, c) : NULL;
+    int is_decoded = file && decode(file, channels, p);
     if (file) fclose(file);
-    return pixels;
+    return is_decoded;
 }
 
 int darknet_amp_read_image(const char *file, int channels, int *w, int *h, int *c, float **data)
@@ -65,8 +80,9 @@ int darknet_amp_read_image(const char *file, int channels, int *w, int *h, int *
     *data = NULL;
     if (!darknet_amp_bad_image(file, 0)) {
         *data = amp_image_cache_find(file, channels, w, h, c);
-        unsigned char *pixels = *data ? NULL : decode_named(file, channels, w, h, c);
-        if (pixels) *data = amp_image_cache_add(file, channels, pixels, *w, *h, *c);
+        amp_pixels pixels;
+        if (!*data && decode_named(file, channels, &pixels))
+            *data = amp_image_cache_add(file, channels, &pixels, w, h, c);
         if (!*data) darknet_amp_bad_image(file, 1);
     }
     if (!*data) *w = *h = *c = 0;

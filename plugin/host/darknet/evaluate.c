@@ -42,14 +42,16 @@ static image load(const char *path, int w, int h, int channels, const char **why
     return im;
 }
 
-size_t amp_fork_image_pixels(const char *path)
+int amp_fork_image_size(const char *path, int size[2])
 {
     const char *why;
     image im = { 0 };
     if (amp_is_device(path)) return 0;
     if (!amp_own_image_size(path, &im.w, &im.h)) im = load(path, 0, 0, 3, &why);
     free_image(im);
-    return (size_t)im.w * (size_t)im.h;
+    size[0] = im.w;
+    size[1] = im.h;
+    return im.w > 0 && im.h > 0;
 }
 
 float *amp_fork_read_image(const char *path, int w, int h, int channels, amp_image_fit fit, int size[2],

@@ -55,7 +55,7 @@ static amp_status check_names(const char *base, const char *folder, const char *
     return AMP_OK;
 }
 
-static const char *folder_of(const amp_data_file *data)
+const char *amp_backups_folder(const amp_data_file *data)
 {
     return data->backup ? data->backup : FOLDER_UNLESS_GIVEN;
 }
@@ -64,7 +64,7 @@ amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_err
 {
     char file[300];
     cfg_printable(file, sizeof file, data->name);
-    const char *folder = folder_of(data);
+    const char *folder = amp_backups_folder(data);
     int why = folder_problem(folder);
     if (why)
         return amp_fail(
@@ -82,7 +82,7 @@ amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_erro
     AMP_TRY(amp_backups_check(data, cfg, error));
     free(backups.folder);
     free(backups.base);
-    backups.folder = amp_allocated(strdup(folder_of(data)));
+    backups.folder = amp_allocated(strdup(amp_backups_folder(data)));
     backups.base = amp_fork_base_name(cfg);
     return amp_backups_hold(backups.folder, backups.base, error);
 }

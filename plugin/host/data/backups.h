@@ -4,6 +4,9 @@
 
 #include "data_files.h"
 
+/* The folder that a training saves to. */
+const char *amp_backups_folder(const amp_data_file *data);
+
 /* Checks that the folder exists and can be written to, and that the paths of saved files are not too long.
  * AMP_IO_FAILED: the error says what is wrong. */
 amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_error *error);

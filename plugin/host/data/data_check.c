@@ -21,8 +21,15 @@ enum { CLASSES_UNLESS_GIVEN = 2 }; /* train_classifier */
 /* A classifier's files; a detector's list is amp_fork_train_list. */
 static const char TRAIN_UNLESS_GIVEN[] = "data/train.list", LABELS_UNLESS_GIVEN[] = "data/labels.list";
 
-/* Of the training that this program runs. pixels: of a typical image. */
-static struct { int read, classifier; size_t pixels; } checked;
+enum { IMAGES_MEASURED = 32 };
+
+/* Of the training that this program runs. pixels: of a typical image; sizes: of some images. */
+static struct {
+    int read, classifier;
+    size_t pixels, measured;
+    int sizes[IMAGES_MEASURED][2];
+    double cache_scale;
+} checked;
 
 static int cache_option = -1; /* -cache; -1: not given */
 
@@ -38,26 +45,34 @@ static int classes_of(const amp_data_file *data)
 
 /* ---- lists ---- */
 
-enum { IMAGES_MEASURED = 32 };
-
 static int compare_pixels(const void *a, const void *b)
 {
     size_t x = *(const size_t *)a, y = *(const size_t *)b;
     return (x > y) - (x < y);
 }
 
-/* Estimates the pixels of an image of the list: the median of some, since the first bytes of a damaged image
- * may claim any size. Of most files only the first bytes are read (amp_fork_image_pixels). */
+/* The pixels of a typical image of the list, reduced for a cache unless use is NULL: the median of some,
+ * since the first bytes of a damaged image may claim any size. */
+static size_t typical_pixels(const amp_photo_use *use)
+{
+    size_t pixels[IMAGES_MEASURED];
+    for (size_t i = 0; i < checked.measured; i++) {
+        int w = checked.sizes[i][0], h = checked.sizes[i][1];
+        int reduction = use ? amp_reduction(use, checked.cache_scale, w, h) : 1;
+        pixels[i] = (size_t)amp_reduced_length(w, reduction) * (size_t)amp_reduced_length(h, reduction);
+    }
+    qsort(pixels, checked.measured, sizeof *pixels, compare_pixels);
+    return checked.measured ? pixels[(checked.measured - 1) / 2] : 0;
+}
+
+/* Of most files only the first bytes are read (amp_fork_image_size). */
 static void measure_images(const amp_lines *list)
 {
-    size_t tried = list->count < IMAGES_MEASURED ? list->count : IMAGES_MEASURED, found = 0;
-    size_t pixels[IMAGES_MEASURED];
-    for (size_t i = 0; i < tried; i++) {
-        pixels[found] = amp_fork_image_pixels(list->line[i * list->count / tried]);
-        found += pixels[found] > 0;
-    }
-    qsort(pixels, found, sizeof *pixels, compare_pixels);
-    checked.pixels = found ? pixels[(found - 1) / 2] : 0;
+    size_t tried = list->count < IMAGES_MEASURED ? list->count : IMAGES_MEASURED;
+    for (size_t i = 0; i < tried; i++)
+        checked.measured += (size_t)amp_fork_image_size(list->line[i * list->count / tried],
+                                                        checked.sizes[checked.measured]);
+    checked.pixels = typical_pixels(NULL);
 }
 
 /* What keeps a line from naming its file, where the line shows it; else NULL. */
@@ -287,6 +302,25 @@ amp_status amp_check_boxes(const amp_training_data *t, amp_error *error)
     return error->status;
 }
 
+amp_status amp_check_cache_size(const char *data_file, const struct network *net, int classifier,
+                                amp_cache_estimate *out, amp_error *error)
+{
+    amp_data_file data;
+    amp_training_data t = { .data = &data, .classifier = classifier };
+    amp_photo_use use = amp_fork_photo_use(net, classifier);
+    amp_status status = amp_data_file_read(data_file, &data, error);
+    if (status == AMP_OK) status = read_list(&t, error);
+    if (status == AMP_OK) {
+        measure_images(&t.list);
+        checked.cache_scale = data.cache_scale;
+        *out = (amp_cache_estimate){ t.list.count, t.list.count * typical_pixels(&use) * 3,
+                                     data.cache_scale };
+    }
+    amp_training_data_free(&t);
+    amp_data_file_free(&data);
+    return status;
+}
+
 /* ---- before a training ---- */
 
 void amp_check_request_cache(const char *word)
@@ -299,7 +333,12 @@ void amp_check_request_cache(const char *word)
 }
 
 int amp_checks_training(void) { return checked.read; }
-size_t amp_checked_pixels(void) { return checked.pixels; }
+
+amp_status amp_check_cache(const struct network *net, size_t bytes, amp_error *error)
+{
+    amp_photo_use use = amp_fork_photo_use(net, checked.classifier);
+    return amp_image_cache_open(&use, bytes, typical_pixels(&use), error);
+}
 
 size_t amp_checked_picture_bytes(int images, size_t inputs)
 {
@@ -326,6 +365,19 @@ static void note_data(const amp_data_file *data, int classifier)
     }
 }
 
+/* The file of cache=disk lies in the folder of the backups. */
+static void ask_cache(amp_training_data *t)
+{
+    char file[AMP_FORK_PATH];
+    amp_cache_kind kind = cache_option >= 0 ? (amp_cache_kind)cache_option : (amp_cache_kind)t->data->cache;
+    checked.cache_scale = t->data->cache_scale;
+    amp_ranks_note("decoded images reduced for %s, cache_scale = %g\n", kind ? "a cache" : "no cache",
+                   kind ? checked.cache_scale : 0);
+    if (!kind) return;
+    snprintf(file, sizeof file, "%s/%s.images", amp_backups_folder(t->data), amp_file_name(t->file));
+    amp_image_cache_ask(&t->list, kind, checked.cache_scale, file);
+}
+
 void amp_check_training(const char *data_file, const char *cfg, int classifier)
 {
     amp_error error;
@@ -335,7 +387,9 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
         darknet_amp_refuse("command line: a .cfg file is missing; darknet %s train my.data my.cfg "
                            "[my.weights]", classifier ? "classifier" : "detector");
     if (!amp_host_cfg_uses_amp(cfg, classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR, &summary)) {
-        if (cache_option > 0) fprintf(stderr, "amp: -cache ram has no effect, since AMP is off\n");
+        if (cache_option > 0)
+            fprintf(stderr, "amp: -cache %s has no effect, since AMP is off\n",
+                    cache_option == AMP_CACHE_RAM ? "ram" : "disk");
         return;
     }
     amp_stopping_survive_writes();
@@ -347,8 +401,7 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
     if (status == AMP_OK) status = amp_check_data(&training, NULL, NULL, &error);
     if (status == AMP_OK) status = amp_check_boxes(&training, &error);
     if (status == AMP_OK) measure_images(&training.list);
-    if (status == AMP_OK && (cache_option >= 0 ? cache_option : data.cache))
-        amp_image_cache_ask(&training.list);
+    if (status == AMP_OK) ask_cache(&training);
     if (status == AMP_OK && amp_ranks_leads()) status = amp_backups_take(&data, cfg, &error);
     if (status == AMP_OK) note_data(&data, classifier);
     if (status == AMP_OK && !classifier && data.classes && data.classes != training.classes)

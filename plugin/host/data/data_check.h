@@ -5,6 +5,8 @@
 
 #include "text_lines.h"
 
+struct network;
+
 /* Reads the file of class labels and checks that it has at least `classes` lines, none of them blank. The
  * caller frees *labels with amp_lines_free, also after an error. */
 amp_status amp_check_labels(const amp_data_file *data, int classes, amp_lines *labels, amp_error *error);
@@ -41,8 +43,14 @@ amp_status amp_check_data(amp_training_data *, amp_mistake_note *note, void *con
 amp_status amp_check_boxes(const amp_training_data *, amp_error *error);
 void amp_training_data_free(amp_training_data *);
 
-/* Sets what -cache says ("ram" or "off"; NULL: not given), which overrules cache= of the .data file. Any
- * other word ends the program. */
+/* What a cache of the training list takes (cache= in the .data file): all images, reduced by cache_scale for
+ * a network; bytes are an estimate. */
+typedef struct amp_cache_estimate { size_t images, bytes; double scale; } amp_cache_estimate;
+amp_status amp_check_cache_size(const char *data_file, const struct network *, int classifier,
+                                amp_cache_estimate *out, amp_error *error);
+
+/* Sets what -cache says (a word of AMP_CACHE_WORDS; NULL: not given), which overrules cache= of the .data
+ * file. Any other word ends the program. */
 void amp_check_request_cache(const char *word);
 
 /* Called before `detector train` or `classifier train` makes anything. If the training is under AMP, checks
@@ -52,8 +60,9 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier);
 
 /* Whether amp_check_training has checked: this program is such a training. */
 int amp_checks_training(void);
-/* Pixels of a typical image of the training list: the median of a sample; 0: not known. */
-size_t amp_checked_pixels(void);
+/* Called once it is known how many bytes of RAM the training of net leaves free: begins to keep images, if
+ * that was asked for. */
+amp_status amp_check_cache(const struct network *net, size_t bytes, amp_error *error);
 /* Bytes of decoded images that the loaders hold at the same time, for steps of `images` images of `inputs`
  * floats. */
 size_t amp_checked_picture_bytes(int images, size_t inputs);

@@ -54,7 +54,8 @@ static amp_status note_second(amp_data_file *data, const cfg_item *item)
 static amp_status note_unknown(amp_data_file *data, const cfg_item *item)
 {
     static const char *const known[] = { "train", "valid", "names", "labels", "backup", "difficult", "leaves",
-                                         "tree", "classes", "tag", "cache", "eval", "results", "map", "top" };
+                                         "tree", "classes", "tag", "cache", "cache_scale", "eval", "results",
+                                         "map", "top" };
     enum { KNOWN = sizeof known / sizeof *known };
     char guess[100];
     for (int i = 0; i < KNOWN; i++)
@@ -78,6 +79,8 @@ static amp_status keep(amp_data_file *data, char **where, const cfg_item *item, 
     return AMP_OK;
 }
 
+static const double CACHE_SCALE = 2; /* unless given */
+
 /* *where is -1 until it is given. */
 static amp_status keep_number(amp_data_file *data, int *where, const cfg_item *item, long least,
                               const char *allowed, amp_error *error)
@@ -94,7 +97,8 @@ static amp_status keep_number(amp_data_file *data, int *where, const cfg_item *i
 
 int amp_cache_word(const char *word)
 {
-    return !strcmp(word, "ram") ? 1 : !strcmp(word, "off") ? 0 : -1;
+    return !strcmp(word, "ram") ? AMP_CACHE_RAM : !strcmp(word, "disk") ? AMP_CACHE_DISK
+         : !strcmp(word, "off") ? AMP_CACHE_OFF : -1;
 }
 
 /* *where as in keep_number. */
@@ -102,6 +106,17 @@ static amp_status keep_cache(amp_data_file *data, int *where, const cfg_item *it
 {
     int value = amp_cache_word(item->value);
     if (value < 0) return cfg_fail(error, place_of(data, item), "not known", AMP_CACHE_WORDS);
+    if (*where >= 0) return note_second(data, item);
+    *where = value;
+    return AMP_OK;
+}
+
+static amp_status keep_scale(amp_data_file *data, double *where, const cfg_item *item, amp_error *error)
+{
+    double value;
+    const char *wrong = cfg_parse_number(item->value, &value);
+    if (!wrong && value != 0 && (value < .1 || value > 100)) wrong = "out of range";
+    if (wrong) return cfg_fail(error, place_of(data, item), wrong, "0 for whole images, or .1 to 100");
     if (*where >= 0) return note_second(data, item);
     *where = value;
     return AMP_OK;
@@ -134,6 +149,7 @@ static amp_status take(void *context, const cfg_item *item, amp_error *error)
         return keep_number(data, &data->classes, item, 1, "a whole number from 1", error);
     if (!strcmp(item->text, "tag")) return keep_number(data, &data->tag, item, 0, "0, 1", error);
     if (!strcmp(item->text, "cache")) return keep_cache(data, &data->cache, item, error);
+    if (!strcmp(item->text, "cache_scale")) return keep_scale(data, &data->cache_scale, item, error);
     return note_unknown(data, item);
 }
 
@@ -141,7 +157,7 @@ amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *
 {
     struct stat status;
     *data = (amp_data_file){ .name = amp_allocated(strdup(name)), .classes = -1, .tag = -1,
-                             .cache = -1 };
+                             .cache = -1, .cache_scale = -1 };
     if (stat(name, &status) != 0) /* in the words of a .data file, not of a .cfg */
         return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read the .data file: %s", name,
                         strerror(errno));
@@ -151,7 +167,8 @@ amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *
     amp_status read = cfg_read_data(name, amp_cfg_fork.spaced_data, take, data, error);
     if (data->classes < 0) data->classes = 0;
     if (data->tag < 0) data->tag = 0;
-    if (data->cache < 0) data->cache = 0;
+    if (data->cache < 0) data->cache = AMP_CACHE_OFF;
+    if (data->cache_scale < 0) data->cache_scale = CACHE_SCALE;
     return read;
 }
 

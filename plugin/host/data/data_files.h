@@ -20,18 +20,20 @@ typedef struct amp_data_file {
     int classes;                                   /* 0 where not given */
     /* a classifier's tag=1: labels come from files of their own */
     int tag;
-    int cache;                                     /* cache=ram: decoded images are kept */
+    int cache;                                     /* where decoded images are kept: amp_cache_kind */
+    double cache_scale;                            /* by how much they are reduced: amp_reduction */
     char note[512];                                /* of keys given twice or misspelt; empty if none is */
 } amp_data_file;
 
-/* The value of cache= or -cache: 1 for "ram", 0 for "off", -1 for any other word. */
-#define AMP_CACHE_WORDS "ram, off"
-#define AMP_CACHE_HELPS "cache=ram" /* against slow loading */
+/* The value of cache= or -cache; -1 for any other word. */
+typedef enum amp_cache_kind { AMP_CACHE_OFF, AMP_CACHE_RAM, AMP_CACHE_DISK } amp_cache_kind;
+#define AMP_CACHE_WORDS "ram, disk, off"
+#define AMP_CACHE_HELPS "cache=disk" /* against slow loading */
 int amp_cache_word(const char *word);
 
 /* AMP_BAD_CONFIG: the file is missing or not a regular one, not text, has a line without '=', a path with
- * blanks where Darknet drops them, `classes` that is not a number, or an unknown word for cache=. *data may
- * be freed after an error too. */
+ * blanks where Darknet drops them, `classes` or cache_scale that is no number, or an unknown word for cache=.
+ * *data may be freed after an error too. */
 amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *error);
 void amp_data_file_free(amp_data_file *data);
 

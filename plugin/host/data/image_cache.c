@@ -1,19 +1,18 @@
-/* The cache of image_cache.h: a table of all paths, made before there are loaders. What a loader adds is one
- * pointer in it, which is set once and never again. */
+/* The cache of image_cache.h. That of cache=ram is a table of all paths, made before there are loaders. What
+ * a loader adds is one pointer in it, which is set once and never again. */
 #include "image_cache.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include "../../image/sample.h"
 #include "../../include/darknet_amp.h"
 #include "../program/failure.h"
+#include "cache_file.h"
 #include "loader_memory.h"
 
-/* As the decoder made it: `channels` were asked for (0: as many as the file has), c are there, those of a
- * pixel side by side. */
-typedef struct kept { unsigned char *pixels; int channels, w, h, c; } kept;
+/* channels: as many as were asked for; 0: as many as the file has. */
+typedef struct kept { int channels; amp_pixels pixels; } kept;
 
 typedef struct slot { const char *path; _Atomic(kept *) image; } slot;
 
@@ -23,21 +22,29 @@ enum { BLACK_SIDE = 32, BLACK_CHANNELS = 4 };
 static struct {
     pthread_once_t once;
     float floats[256];  /* what Darknet makes of a byte */
+    amp_cache_kind kind;
+    amp_photo_use use;
+    double scale;
+    char *name;
     amp_lines list;
-    slot *slots;        /* one for each path of the list, sorted by it; NULL: no image is kept */
+    int is_open;
+    slot *slots;        /* cache=ram: one for each path of the list, sorted by it; NULL: no image is kept */
+    amp_cache_file *file; /* cache=disk; NULL: no image is kept */
     atomic_llong left;  /* bytes */
     atomic_ulong images, bytes, asked, found;
     unsigned char black[BLACK_SIDE * BLACK_SIDE * BLACK_CHANNELS];
 } cache = { .once = PTHREAD_ONCE_INIT };
 
-/* Whether the calling thread gets black images only. */
-static _Thread_local int only_black;
+/* The calling thread: whether it loads for a training, and gets black images only; */
+static _Thread_local int trains, only_black;
 
-/* The image that the calling thread has loaded as bytes, until it is sampled. */
+/* and the image that it has loaded last. */
 static _Thread_local struct {
-    int wanted, has_turn;
-    amp_pixels image;   /* bytes NULL: none is loaded, or it was made floats */
-    unsigned char *own; /* its bytes; NULL: they are the cache's */
+    int wanted, has_turn;    /* it stays bytes until it is sampled; OpenCV's is not sampled here */
+    amp_pixels image;        /* bytes NULL: none is loaded, or it was made floats */
+    unsigned char *own;      /* its bytes; NULL: they are the cache's, */
+    amp_cache_mapping mapped; /* maybe of its file, */
+    uint64_t key;            /* which knows it by this */
 } loaded;
 
 /* ---- pixels ---- */
@@ -48,17 +55,20 @@ static void make_floats(void)
 }
 
 /* (h,w,c) bytes → (c,h,w) floats, which the caller frees; where bytes are wanted, a block without meaning
- * that the caller frees. NULL: there is no memory. */
-static float *floats_of(const unsigned char *pixels, int w, int h, int c)
+ * that the caller frees, in the photo's size. NULL: there is no memory. */
+static float *floats_of(const amp_pixels *p, int *w, int *h, int *c)
 {
-    size_t count = (size_t)w * (size_t)h, channels = (size_t)c;
+    size_t count = (size_t)p->w * (size_t)p->h, channels = (size_t)p->c;
     float *floats = malloc(loaded.wanted ? 1 : count * channels * sizeof *floats);
-    if (!floats) darknet_amp_unreadable("there is no memory for its %d x %d pixels", w, h);
-    else if (loaded.wanted) loaded.image = (amp_pixels){ pixels, w, h, c };
+    *w = loaded.wanted ? p->photo_w : p->w;
+    *h = loaded.wanted ? p->photo_h : p->h;
+    *c = p->c;
+    if (!floats) darknet_amp_unreadable("there is no memory for its %d x %d pixels", p->w, p->h);
+    else if (loaded.wanted) loaded.image = *p;
     if (!floats || loaded.wanted) return floats;
     pthread_once(&cache.once, make_floats);
     for (size_t k = 0; k < channels; k++) /* all channels in one loop take 1.4 times as long */
-        for (size_t i = 0; i < count; i++) floats[k * count + i] = cache.floats[pixels[i * channels + k]];
+        for (size_t i = 0; i < count; i++) floats[k * count + i] = cache.floats[p->bytes[i * channels + k]];
     return floats;
 }
 
@@ -76,16 +86,9 @@ static slot *place_of(const char *path)
     return bsearch(&wanted, cache.slots, cache.list.count, sizeof wanted, compare_paths);
 }
 
-void amp_image_cache_ask(amp_lines *list)
-{
-    cache.list = *list;
-    *list = (amp_lines){ 0 };
-}
-
-void amp_image_cache_open(size_t bytes, size_t pixels)
+static void open_table(size_t bytes, size_t pixels)
 {
     size_t each = pixels * 3 + sizeof(kept), count = cache.list.count, table = count * sizeof *cache.slots;
-    if (!count || cache.slots) return;
     bytes = bytes > table ? bytes - table : 0;
     size_t fit = bytes / each < count ? bytes / each : count;
     cache.slots = calloc(count, sizeof *cache.slots);
@@ -101,92 +104,163 @@ void amp_image_cache_open(size_t bytes, size_t pixels)
             (double)bytes / 0x1p20);
 }
 
-/* Whether the image is kept, which takes its pixels over, or a copy of them where `copies` is set. A loader
- * that decoded the same image at the same time may have been first. */
-static int keep(const char *path, int channels, unsigned char *pixels, int w, int h, int c, int copies)
+/* Whether the table keeps the image, and takes its bytes over. A loader that decoded the same image at the
+ * same time may have been first. */
+static int keep(const char *path, int channels, const amp_pixels *pixels)
 {
     slot *s = cache.slots ? place_of(path) : NULL;
-    size_t size = (size_t)w * (size_t)h * (size_t)c;
-    long long bytes = (long long)(size + sizeof(kept));
+    long long bytes = (long long)(amp_pixels_size(pixels) + sizeof(kept));
     kept *image = NULL, *none = NULL;
     if (!s || atomic_load(&s->image)) return 0;
     if (atomic_fetch_sub(&cache.left, bytes) >= bytes) image = malloc(sizeof *image);
-    if (image && copies) {
-        unsigned char *copy = malloc(size);
-        pixels = copy ? memcpy(copy, pixels, size) : NULL;
-    }
-    if (image) *image = (kept){ pixels, channels, w, h, c };
-    if (image && pixels && atomic_compare_exchange_strong(&s->image, &none, image)) {
+    if (image) *image = (kept){ channels, *pixels };
+    if (image && atomic_compare_exchange_strong(&s->image, &none, image)) {
         cache.images++;
         cache.bytes += (unsigned long)bytes;
         return 1;
     }
-    if (image && copies) free(pixels);
     free(image);
     cache.left += bytes;
     return 0;
 }
 
-int amp_image_cache_is_used(void) { return cache.slots != NULL; }
-
-void amp_image_cache_only_black(int on) { only_black = on; }
-int amp_image_cache_is_black(void) { return only_black; }
-
-static unsigned char *black_bytes(int channels, int *w, int *h, int *c)
+static int find_in_table(const char *path, int channels, amp_pixels *pixels)
 {
-    *w = *h = BLACK_SIDE;
-    *c = channels;
-    return cache.black;
-}
-
-/* NULL also where it was decoded to another number of channels. */
-unsigned char *darknet_amp_kept_bytes(const char *file, int channels, int *w, int *h, int *c)
-{
-    if (only_black) return black_bytes(channels == 0 || channels == 1 ? 1 : 3, w, h, c); /* OpenCV's grey */
-    slot *s = cache.slots ? place_of(file) : NULL;
+    slot *s = cache.slots ? place_of(path) : NULL;
     const kept *image = s ? atomic_load(&s->image) : NULL;
-    cache.asked += s != NULL;
-    if (!image || image->channels != channels) return NULL;
-    cache.found++;
-    *w = image->w;
-    *h = image->h;
-    *c = image->c;
-    return image->pixels;
+    if (!image || image->channels != channels) return 0; /* or decoded to another number of channels */
+    *pixels = image->pixels;
+    return 1;
 }
 
-/* ---- what is read ---- */
+/* ---- the cache ---- */
 
-float *amp_image_cache_find(const char *file, int channels, int *w, int *h, int *c)
+void amp_image_cache_ask(amp_lines *list, amp_cache_kind kind, double scale, const char *file)
 {
-    if (loaded.wanted && !loaded.has_turn) loaded.has_turn = amp_loaders_begin_turn(file);
-    const unsigned char *kept = only_black ? black_bytes(channels ? channels : 3, w, h, c)
-                                           : darknet_amp_kept_bytes(file, channels, w, h, c);
-    return kept ? floats_of(kept, *w, *h, *c) : NULL;
+    cache.list = *list;
+    cache.kind = kind;
+    cache.scale = scale;
+    cache.name = amp_allocated(strdup(file));
+    *list = (amp_lines){ 0 };
 }
 
-float *amp_image_cache_add(const char *file, int channels, unsigned char *pixels, int w, int h, int c)
+amp_status amp_image_cache_open(const amp_photo_use *use, size_t bytes, size_t pixels, amp_error *error)
 {
-    float *floats = floats_of(pixels, w, h, c);
-    if (floats && keep(file, channels, pixels, w, h, c, 0)) return floats;
-    if (floats && loaded.wanted) loaded.own = pixels;
-    else free(pixels);
-    return floats;
+    if (!cache.kind || cache.is_open) return AMP_OK;
+    cache.is_open = 1;
+    cache.use = *use;
+    if (cache.kind == AMP_CACHE_DISK)
+        return amp_cache_file_open(cache.name, use, cache.scale, cache.list.count, pixels * 3, &cache.file,
+                                   error);
+    open_table(bytes, pixels);
+    return AMP_OK;
 }
 
-void darknet_amp_keep_bytes(const char *file, int channels, unsigned char *pixels, int w, int h, int c)
+int amp_image_cache_reduction(int w, int h)
 {
-    keep(file, channels, pixels, w, h, c, 1);
+    return trains && cache.is_open ? amp_reduction(&cache.use, cache.scale, w, h) : 1;
 }
 
-void darknet_amp_want_pixels(void) { loaded.wanted = darknet_amp_reads(); }
+int amp_image_cache_is_used(void) { return cache.slots || cache.file; }
 
-/* The loaded image has been sampled: gives up its bytes, and the thread's turn. */
+void amp_image_cache_begin(int for_training) { trains = for_training; }
+
+/* Gives up the loaded image's bytes, and the thread's turn. */
 static void end_loaded(void)
 {
     free(loaded.own);
+    amp_cache_file_unmap(&loaded.mapped);
     if (loaded.has_turn) amp_loaders_end_turn();
     memset(&loaded, 0, sizeof loaded);
 }
+
+void amp_image_cache_end(void)
+{
+    end_loaded();
+    trains = only_black = 0;
+}
+
+void amp_image_cache_only_black(void) { only_black = 1; }
+int amp_image_cache_is_black(void) { return only_black; }
+
+/* ---- what is read ---- */
+
+/* Whether a file need not be read: it was kept, or the thread gets black images. */
+static int find(const char *file, int channels, int black_channels, amp_pixels *p)
+{
+    *p = (amp_pixels){ cache.black, BLACK_SIDE, BLACK_SIDE, black_channels, BLACK_SIDE, BLACK_SIDE, 1 };
+    if (only_black) return 1;
+    if (!trains || !cache.is_open) return 0;
+    amp_cache_file_unmap(&loaded.mapped);
+    cache.asked++;
+    if (cache.file) loaded.key = amp_cache_file_key(cache.file, file, channels);
+    int found = cache.file ? amp_cache_file_find(cache.file, loaded.key, p, &loaded.mapped)
+                           : find_in_table(file, channels, p);
+    cache.found += (unsigned long)found;
+    return found;
+}
+
+/* Whether the cache has taken the bytes over. */
+static int add(const char *file, int channels, const amp_pixels *p)
+{
+    if (!trains) return 0;
+    if (cache.file && amp_cache_file_add(cache.file, loaded.key, p)) {
+        cache.images++;
+        cache.bytes += amp_pixels_size(p);
+    }
+    return keep(file, channels, p);
+}
+
+float *amp_image_cache_find(const char *file, int channels, int *w, int *h, int *c)
+{
+    amp_pixels p;
+    if (loaded.wanted && !loaded.has_turn) loaded.has_turn = amp_loaders_begin_turn(file);
+    return find(file, channels, channels ? channels : 3, &p) ? floats_of(&p, w, h, c) : NULL;
+}
+
+float *amp_image_cache_add(const char *file, int channels, const amp_pixels *p, int *w, int *h, int *c)
+{
+    float *floats = floats_of(p, w, h, c);
+    if (floats && add(file, channels, p)) return floats;
+    if (floats && loaded.wanted) loaded.own = p->bytes;
+    else free(p->bytes);
+    return floats;
+}
+
+unsigned char *darknet_amp_kept_bytes(const char *file, int how, int *w, int *h, int *c)
+{
+    end_loaded();
+    if (!find(file, how, how == 0 || how == 1 ? 1 : 3, &loaded.image)) return NULL; /* OpenCV's grey */
+    *w = loaded.image.w;
+    *h = loaded.image.h;
+    *c = loaded.image.c;
+    return loaded.image.bytes;
+}
+
+unsigned char *darknet_amp_keep_bytes(const char *file, int how, unsigned char *pixels, int *w, int *h, int c)
+{
+    amp_pixels p = { .c = c, .photo_w = *w, .photo_h = *h };
+    int reduction = amp_image_cache_reduction(*w, *h);
+    if (!trains || !cache.is_open) return pixels;
+    p.bytes = loaded.own = amp_allocated(malloc((size_t)*w * (size_t)*h * (size_t)c));
+    memcpy(p.bytes, pixels, (size_t)*w * (size_t)*h * (size_t)c);
+    if (!amp_pixels_reduce(&p, reduction)) amp_allocated(NULL);
+    loaded.own = add(file, how, &p) ? NULL : p.bytes;
+    loaded.image = p;
+    *w = p.w;
+    *h = p.h;
+    return p.bytes;
+}
+
+int darknet_amp_photo(int *w, int *h)
+{
+    if (!loaded.image.bytes || loaded.image.reduction == 1) return 1;
+    *w = loaded.image.photo_w;
+    *h = loaded.image.photo_h;
+    return loaded.image.reduction;
+}
+
+void darknet_amp_want_pixels(void) { loaded.wanted = darknet_amp_reads(); }
 
 static amp_samples samples_of(int count)
 {
@@ -197,6 +271,8 @@ static amp_samples samples_of(int count)
 
 static void sample(amp_samples *columns, amp_samples *rows, float *planes, size_t plane, int stride)
 {
+    amp_samples_reduce(columns, loaded.image.reduction, loaded.image.w);
+    amp_samples_reduce(rows, loaded.image.reduction, loaded.image.h);
     if (!amp_sample_image(&loaded.image, columns, rows, planes, plane, (size_t)stride)) amp_allocated(NULL);
     amp_samples_free(columns);
     amp_samples_free(rows);
@@ -209,11 +285,11 @@ int darknet_amp_place_image(int w, int h, int dx, int dy, float *canvas, int can
 {
     int left = most(dx, 0), top = most(dy, 0); /* of the part that lies in the canvas */
     int columns = least(dx + w, canvas_w) - left, rows = least(dy + h, canvas_h) - top;
-    if (!loaded.image.bytes) return 0;
+    if (!loaded.wanted || !loaded.image.bytes) return 0;
     if (columns > 0 && rows > 0) {
         amp_samples x = samples_of(columns), y = samples_of(rows);
-        amp_samples_place(&x, left - dx, w, loaded.image.w);
-        amp_samples_place(&y, top - dy, h, loaded.image.h);
+        amp_samples_place(&x, left - dx, w, loaded.image.photo_w);
+        amp_samples_place(&y, top - dy, h, loaded.image.photo_h);
         sample(&x, &y, canvas + (size_t)top * (size_t)canvas_w + left, (size_t)canvas_w * (size_t)canvas_h,
                canvas_w);
     }
@@ -224,11 +300,11 @@ int darknet_amp_place_image(int w, int h, int dx, int dy, float *canvas, int can
 float *darknet_amp_crop_image(int left, int top, int w, int h, int out_w, int out_h)
 {
     size_t plane = (size_t)out_w * (size_t)out_h;
-    if (!loaded.image.bytes) return NULL;
+    if (!loaded.wanted || !loaded.image.bytes) return NULL;
     float *planes = amp_allocated(malloc(plane * (size_t)loaded.image.c * sizeof *planes));
     amp_samples x = samples_of(out_w), y = samples_of(out_h);
-    amp_samples_crop(&x, left, most(w, 1), loaded.image.w);
-    amp_samples_crop(&y, top, most(h, 1), loaded.image.h);
+    amp_samples_crop(&x, left, most(w, 1), loaded.image.photo_w);
+    amp_samples_crop(&y, top, most(h, 1), loaded.image.photo_h);
     sample(&x, &y, planes, plane, out_w);
     end_loaded();
     return planes;
@@ -244,8 +320,8 @@ int darknet_amp_distort_image(float *planes, int count, int channels, float hue,
 
 void amp_image_cache_summary(void)
 {
-    if (!cache.slots) return;
-    amp_host_print("amp: cache=ram: %lu of %zu images were kept, %.1f MiB; of %lu that were loaded, %lu were "
-                   "there already", cache.images, cache.list.count, (double)cache.bytes / 0x1p20, cache.asked,
-                   cache.found);
+    if (!cache.slots && !cache.file) return;
+    amp_host_print("amp: cache=%s: %lu of %zu images were kept, %.1f MiB; of %lu that were loaded, %lu were "
+                   "there already", cache.file ? "disk" : "ram", cache.images, cache.list.count,
+                   (double)cache.bytes / 0x1p20, cache.asked, cache.found);
 }

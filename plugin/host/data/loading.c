@@ -66,6 +66,7 @@ void amp_loading_begin(const amp_loading *from)
     if (!watch.on) return;
     memset(&loader, 0, sizeof loader);
     loader.from = *from;
+    amp_image_cache_begin(from->list != NULL);
 }
 
 static void set_next(int value)
@@ -96,7 +97,7 @@ void amp_loading_end(void)
         pthread_mutex_unlock(&watch.mutex);
     }
     memset(&loader, 0, sizeof loader);
-    amp_image_cache_only_black(0);
+    amp_image_cache_end();
 }
 
 /* ---- what no training survives ---- */
@@ -218,7 +219,7 @@ static void no_image_left(void)
     cfg_printable(shown, sizeof shown, loader.from.list[0]);
     fail("amp: none of the %d images of the training list can be read; the first is '%s' (%s)",
          loader.from.count, shown, amp_image_file_failure(loader.from.list[0]));
-    amp_image_cache_only_black(1);
+    amp_image_cache_only_black();
 }
 
 /* The first tries are at random, so that where a whole folder is missing, the image after it in the list is

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -373,6 +374,20 @@ void amp_own_detector_args(network *net, const layer *last, load_args *args)
     args->augment_speed = net->augment_speed;
     args->threads = net->sequential_subdivisions ? net->sequential_subdivisions : net->subdivisions;
     args->mini_batch = net->batch / net->time_steps;
+}
+
+/* load_data_detection spreads a crop over the input, of which `least` is the least part of a photo's side;
+ * load_data_augment makes a photo's shorter side up to max_crop. */
+amp_photo_use amp_fork_photo_use(const network *net, int classifier)
+{
+    amp_view v = amp_fork_view(net);
+    const layer *last = &net->layers[net->n - 1];
+    double larger = fmax((double)v.largest_w / v.w, (double)v.largest_h / v.h);
+    double side = AMP_OWN_MOST_CROP(net) * larger * net->aspect * net->aspect;
+    double least = (last->resize > 1 ? 1 / last->resize : 1) - 2 * last->jitter;
+    if (classifier) return (amp_photo_use){ .w = side, .h = side, .jitter = -1 };
+    if (least <= 0) least = 1e-6; /* a crop may have any size */
+    return (amp_photo_use){ .w = v.largest_w / least, .h = v.largest_h / least, .jitter = -1 };
 }
 
 /* Loader threads are started by the first load, as many as it asks for, and live until this ends them. */

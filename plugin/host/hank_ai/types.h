@@ -21,6 +21,7 @@
 #define AMP_OWN_EDGE(edge) ((edge) < 0 ? 0 : (edge) > 1 ? 1 : (edge))
 /* Boxes narrower or lower than this part of the image are left out; pixels: the network's width or height. */
 #define AMP_OWN_LEAST_BOX(pixels) (1.f / (float)(pixels))
+#define AMP_OWN_MOST_CROP(net) 0 /* there is no `classifier train` */
 #define AMP_OWN_RANDOM(net) 0 /* the key of [net], which classifier train obeys */
 #define AMP_OWN_GPU (*amp_gpu_index()) /* the number of the GPU to use; negative: none */
 #define AMP_OWN_LOAD_RESIZES 1 /* load_image resizes by OpenCV, for `detector map` */

@@ -2,7 +2,6 @@
 #include "fits.h"
 
 #include "../data/data_check.h"
-#include "../data/image_cache.h"
 #include "../program/exchange.h"
 #include "../program/memory.h"
 #include "../program/ranks.h"
@@ -145,7 +144,7 @@ amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *erro
     else if (share > .9 && !roughly)
         fprintf(stderr, "amp: warning: this training needs %.0f MiB, and there are %.0f MiB of %s; if it is "
                 "killed, use more subdivisions\n", amp_mib(amp_needs_sum(&needs)), amp_mib(a.there), a.what);
-    if (status == AMP_OK && !roughly) amp_image_cache_open(left_of_ram(&a, &needs), amp_checked_pixels());
+    if (status == AMP_OK && !roughly) status = amp_check_cache(net, left_of_ram(&a, &needs), error);
     forget(&a);
     return status;
 }

@@ -1,6 +1,7 @@
 /* What only pjreddie's Darknet has, or has in another form than other forks: see ../darknet/own.h. */
 #include "../darknet/room.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "../fork_commands.h"
@@ -169,6 +170,16 @@ void amp_own_classifier_args(network *net, load_args *args)
     args->center = 0; /* as train_classifier has it */
     args->min = (int)(net->min_ratio * (float)net->w);
     args->max = (int)(net->max_ratio * (float)net->w);
+}
+
+/* load_data_detection fits a photo into the input, load_data_augment makes its shorter side up to
+ * max_crop. */
+amp_photo_use amp_fork_photo_use(const network *net, int classifier)
+{
+    amp_view v = amp_fork_view(net);
+    double side = net->max_ratio * fmax(v.largest_w, v.largest_h) * net->aspect * net->aspect;
+    if (classifier) return (amp_photo_use){ .w = side, .h = side, .jitter = -1 };
+    return (amp_photo_use){ .w = v.largest_w, .h = v.largest_h, .jitter = net->layers[net->n - 1].jitter };
 }
 
 /* ---- more of Darknet's functions ---- */

@@ -88,6 +88,19 @@ tiny_training() {
 END
 }
 
+# Its images as photos of 640x480, in the list photos.txt, which tiny.data names from now on.
+large_photos() {
+    local i
+    mkdir photos
+    for i in 1 2 3 4 5 6 7 8; do
+        { printf 'P6\n640 480\n255\n'; yes "${i}pattern" | head -c 921600; } > photos/$i.jpg
+        [ ! -e images/$i.txt ] || cp images/$i.txt photos/
+        [ ! -e labels/$i.txt ] || cp labels/$i.txt photos/
+        echo "$PWD/photos/$i.jpg" >> photos.txt
+    done
+    sed -i 's/^train=.*/train=photos.txt/' tiny.data
+}
+
 # Its images as a classifier's, of two kinds that lie in two folders: kinds.data.
 two_kinds() { # two_kinds [how many times the list holds them]
     local i
