@@ -69,6 +69,7 @@ static size_t typical_pixels(const amp_photo_use *use)
 static void measure_images(const amp_lines *list)
 {
     size_t tried = list->count < IMAGES_MEASURED ? list->count : IMAGES_MEASURED;
+    checked.measured = 0;
     for (size_t i = 0; i < tried; i++)
         checked.measured += (size_t)amp_fork_image_size(list->line[i * list->count / tried],
                                                         checked.sizes[checked.measured]);
