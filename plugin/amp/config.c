@@ -397,7 +397,6 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
     c->loss_scale = p->set[LOSS_SCALE].line ? p->set[LOSS_SCALE].number : may_overflow ? DYNAMIC : 1;
     c->dynamic = c->loss_scale == DYNAMIC;
     if (c->dynamic) c->loss_scale = 1;
-    c->scale_given = p->set[LOSS_SCALE].line || p->set[INIT_SCALE].line;
     if (!p->mentioned) note_idle_key(p, c);
     /* Each is valid by itself, but a scale that starts below its own floor would end training at once. */
     if (c->init_scale < c->min_scale) return refuse_scale(p, c->init_scale, MIN_SCALE, c->min_scale, error);

@@ -19,7 +19,6 @@ typedef struct amp_config {
     amp_dtype dtype;
     int dynamic;        /* dynamic loss scaling; otherwise loss_scale is the static scale */
     double loss_scale;
-    int scale_given;    /* the .cfg sets loss_scale or init_scale */
     double init_scale, growth_factor, backoff_factor;
     int growth_interval;
     double min_scale, max_scale;

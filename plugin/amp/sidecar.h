@@ -66,7 +66,6 @@ amp_status amp_sidecar_states(const amp_engine *, float *states, amp_error *);
 const amp_run_state *amp_sidecar_run(const amp_sidecar *);
 uint64_t amp_sidecar_weights(const amp_sidecar *); /* the checksum of its .weights file */
 int amp_sidecar_adam(const amp_sidecar *);         /* trained with Adam; else SGD */
-const amp_scaler *amp_sidecar_scaler(const amp_sidecar *);
 
 /* Restores the saved state in the engine. Rejects a sidecar of another network (AMP_BAD_SIDECAR) before it
  * changes anything. The .cfg's settings are kept (growth_factor and the like); the state is the saved one

@@ -370,4 +370,3 @@ void amp_sidecar_free(amp_sidecar *c)
 const amp_run_state *amp_sidecar_run(const amp_sidecar *c) { return &c->run; }
 uint64_t amp_sidecar_weights(const amp_sidecar *c) { return c->weights; }
 int amp_sidecar_adam(const amp_sidecar *c) { return c->adam; }
-const amp_scaler *amp_sidecar_scaler(const amp_sidecar *c) { return &c->scaler; }

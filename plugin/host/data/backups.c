@@ -1,5 +1,5 @@
 /* The folder of backups.h. */
-#define _DEFAULT_SOURCE /* flock, gethostname */
+#define _DEFAULT_SOURCE /* gethostname */
 #include "backups.h"
 
 #include <dirent.h>
@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <string.h>
 #include <regex.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -92,23 +91,6 @@ amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_erro
 /* Tries are a tenth of a second apart: a program that is killed takes a moment to end. */
 enum { TRIES = 20, HOLDER = 400 };
 
-/* The descriptor of the file, locked; -1: nothing can be locked there, and errno says why; -2: another
- * program has locked it. A link is not followed, since the file is written. */
-static int lock_file(const char *name)
-{
-    struct stat mine, now;
-    int file = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    int locked = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0;
-    int held = file >= 0 && !locked && errno == EWOULDBLOCK;
-    /* one that ended in between has removed the file */
-    if (locked && fstat(file, &mine) == 0 && (stat(name, &now) != 0 || mine.st_ino != now.st_ino)) held = 1;
-    if (locked && !held) return file;
-    int why = errno;
-    if (file >= 0) close(file);
-    errno = why;
-    return held ? -2 : -1;
-}
-
 static void read_holder(const char *name, char holder[HOLDER])
 {
     FILE *in = fopen(name, "r");
@@ -124,7 +106,7 @@ amp_status amp_backups_hold(const char *folder, const char *base, amp_error *err
     if (backups.lock[0]) return AMP_OK;
     snprintf(name, sizeof name, "%s/.%s.lock", folder, base);
     int is_device = amp_is_device(name);
-    for (int i = 0; !is_device && i < TRIES && (file = lock_file(name)) == -2; i++)
+    for (int i = 0; !is_device && i < TRIES && (file = amp_open_locked(name, O_NOFOLLOW)) == -2; i++)
         nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
     if (file == -2 && !is_device) {
         read_holder(name, holder);

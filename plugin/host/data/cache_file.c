@@ -17,12 +17,14 @@
 
 #include "../../files/checksum.h"
 #include "../program/failure.h"
+#include "data_files.h"
 
-/* The last two digits are the version. sum: of what is before it. */
+/* The last two digits are the version. sum: the checksum of all fields before it. */
 static const char MAGIC[8] = "AMPIMG01";
 typedef struct header { char magic[8]; uint64_t room, unused[5], sum; } header;
 
-/* Of zeros: none. key: of the photo's file, and of how it was decoded; offset: of the pixels. */
+/* All zeros: not written. key: identifies the photo's file and how it was decoded; offset: of the pixels in
+ * this file. */
 typedef struct entry {
     uint64_t key, offset, pixel_sum;
     int32_t w, h, c, photo_w, photo_h, reduction;
@@ -36,7 +38,7 @@ typedef enum state { UNCHECKED, GOOD, BAD } state;
 typedef struct known { entry entry; _Atomic state state; } known;
 
 struct amp_cache_file {
-    char *name, *folder;    /* of relative paths, */
+    char *name, *folder;    /* of this file; the folder that relative paths start from */
     int descriptor;
     size_t room;            /* entries */
     amp_photo_use use;
@@ -48,7 +50,7 @@ struct amp_cache_file {
     known **known;          /* `count` entries, NULL where one is damaged */
     size_t count, buckets;
     uint32_t *bucket;       /* indices into `known`, from 1 */
-    atomic_int told;        /* that images are damaged */
+    atomic_int told;        /* damaged images were reported */
 };
 
 enum { TRIES = 200 }; /* to lock the file, a millisecond apart; a program that adds an image takes a few */
@@ -110,8 +112,8 @@ static void remember(amp_cache_file *f, const entry *e)
     f->known[f->count++] = k;
 }
 
-/* Reads the entries that the file has more. One that is not whole may be under way, unless the file is
- * locked. */
+/* Reads the entries that were added since. Unless the file is locked, an entry that is not whole may still be
+ * being written. */
 static void read_entries(amp_cache_file *f, int is_locked)
 {
     entry e[64];
@@ -127,7 +129,7 @@ static void read_entries(amp_cache_file *f, int is_locked)
     }
 }
 
-/* One that is usable and not bad. */
+/* An entry that this network can use and that is not known to be damaged, or NULL. */
 static known *look_up(amp_cache_file *f, uint64_t key)
 {
     for (size_t at = key % f->buckets; f->bucket[at]; at = (at + 1) % f->buckets) {
@@ -164,7 +166,7 @@ void amp_cache_file_unmap(amp_cache_mapping *mapped)
     *mapped = (amp_cache_mapping){ 0 };
 }
 
-/* NULL: they are not there, as in a file that somebody has cut. */
+/* NULL: the pixels are missing, as in a truncated file. */
 static unsigned char *map(amp_cache_file *f, const entry *e, amp_cache_mapping *mapped)
 {
     struct stat info;
@@ -196,15 +198,16 @@ int amp_cache_file_find(amp_cache_file *f, uint64_t key, amp_pixels *pixels, amp
 
 /* ---- adding ---- */
 
-/* 0: another program has locked it, and goes on. */
+static void wait_for_lock(void) { nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); }
+
+/* 0: it cannot be locked, or another program keeps it locked. */
 static int lock(int descriptor)
 {
     for (int i = 0; i < TRIES; i++) {
         if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) return 1;
         if (errno != EWOULDBLOCK && errno != EINTR) return 0;
-        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+        wait_for_lock();
     }
-    errno = EWOULDBLOCK;
     return 0;
 }
 
@@ -287,21 +290,16 @@ static amp_status check_space(const amp_cache_file *f, size_t images, size_t byt
     return AMP_OK;
 }
 
-/* The locked descriptor of the file that the name stands for; -1 and errno. */
+/* The descriptor of the file, locked; -1: errno says why not. */
 static int open_locked(const char *name)
 {
-    struct stat mine, now;
-    for (int i = 0; i < TRIES; i++) {
-        int descriptor = open(name, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
-        if (descriptor < 0) return -1;
-        int why = lock(descriptor) ? 0 : errno;
-        if (!why && fstat(descriptor, &mine) == 0 && stat(name, &now) == 0 && mine.st_ino == now.st_ino)
-            return descriptor;
-        close(descriptor); /* of a damaged one that another program has removed */
-        errno = why;
-        if (why) return -1;
+    int descriptor = -2;
+    for (int i = 0; i < TRIES && descriptor == -2; i++) {
+        descriptor = amp_open_locked(name, 0);
+        if (descriptor == -2) wait_for_lock();
     }
-    return -1;
+    if (descriptor == -2) errno = EWOULDBLOCK;
+    return descriptor < 0 ? -1 : descriptor;
 }
 
 typedef enum kind { OURS, DAMAGED, NO_CACHE } kind;

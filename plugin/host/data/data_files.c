@@ -1,10 +1,14 @@
 /* The readers of data_files.h. */
+#define _DEFAULT_SOURCE /* flock */
 #include "data_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "../../amp/cfg_check.h"
 #include "../../amp/cfg_reader.h"
@@ -28,6 +32,21 @@ FILE *amp_open_to_read(const char *file, const char *what, amp_error *error)
              is_device ? "not a regular file" : strerror(why));
     errno = why;
     return NULL;
+}
+
+int amp_open_locked(const char *name, int flags)
+{
+    struct stat mine, now;
+    int file = open(name, flags | O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
+    int locked = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0;
+    int held = file >= 0 && !locked && errno == EWOULDBLOCK;
+    /* a program that ended in between has removed the file */
+    if (locked && fstat(file, &mine) == 0 && (stat(name, &now) != 0 || mine.st_ino != now.st_ino)) held = 1;
+    if (locked && !held) return file;
+    int why = errno;
+    if (file >= 0) close(file);
+    errno = why;
+    return held ? -2 : -1;
 }
 
 /* ---- the .data file ---- */

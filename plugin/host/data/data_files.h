@@ -13,6 +13,11 @@ int amp_is_device(const char *path);
  * status AMP_BAD_CONFIG and a line that calls the file `what` ("the class names"), and errno says why too. */
 FILE *amp_open_to_read(const char *file, const char *what, amp_error *error);
 
+/* Opens a file for reading and writing, or creates it, and locks it against other programs until it is
+ * closed; does not wait. flags: O_NOFOLLOW, or 0. Returns the descriptor; -1: it cannot be opened or
+ * locked, and errno says why; -2: another program has locked it, or has just removed it. */
+int amp_open_locked(const char *name, int flags);
+
 typedef struct amp_data_file {
     char *name;                                    /* of the .data file itself */
     char *train, *valid, *names, *labels, *backup; /* NULL where the key is not given */
