@@ -1,11 +1,11 @@
-/* Reduced photos: which reduction still shows a network all that it can use of a photo, and averaging. */
+/* Reduced photos: chooses the reduction that loses nothing the network could see, and averages pixels. */
 #pragma once
 
 #include <stddef.h>
 
-/* A decoded image: (h,w,c) bytes, the channels of a pixel side by side. It shows a photo of photo_w x photo_h
- * pixels, of which each of its own pixels averages reduction x reduction; at the right and lower edge, what
- * is left of them. */
+/* A decoded image: (h,w,c) bytes, the channels of a pixel side by side. It shows a photo of photo_w x
+ * photo_h pixels; each of its own pixels averages a block of reduction x reduction of them, or the part of
+ * a block that is left at the right and lower edges. */
 typedef struct amp_pixels {
     unsigned char *bytes;
     int w, h, c;
@@ -34,6 +34,6 @@ static inline int amp_reduced_length(int length, int reduction)
     return length / reduction + (length % reduction > 0);
 }
 
-/* p->bytes are those of the whole photo, from malloc, and c, photo_w and photo_h are set: makes them the
- * rounded averages, and sets the rest. Returns 0 if there is no memory. */
+/* Replaces p->bytes by rounded averages and sets w, h and reduction. Before the call bytes (from malloc), c,
+ * photo_w and photo_h are those of the whole photo. Returns 0 if there is no memory. */
 int amp_pixels_reduce(amp_pixels *p, int reduction);

@@ -1,9 +1,9 @@
 /* Turns the bytes of a decoded image into Darknet's floats, faster than Darknet does; and, with `cache=ram`
  * or `cache=disk`, keeps the bytes, so that each image of the training list is decoded only once.
  *
- * What is kept are photos reduced as far as the network cannot tell (../../image/reduce.h). With a cache a
- * training sees reduced photos whether they were kept or not, so that its result does not depend on that;
- * reading an image draws no random numbers. What is measured is read as without a cache.
+ * Photos are kept reduced to what the network can see of them (../../image/reduce.h). With a cache a training
+ * sees reduced photos whether they were kept or not, so that its result does not depend on that. Reading an
+ * image draws no random numbers. Images for measuring are read as without a cache.
  *
  * cache=ram: an image stays until the program ends: images are drawn at random, so none is a better choice
  * than those that came first. Loaders do not wait for each other. cache=disk: cache_file.h. */
@@ -14,8 +14,8 @@
 #include "data_files.h"
 #include "text_lines.h"
 
-/* The images of this list are to be kept, reduced by `scale` (amp_reduction); with cache=disk in `file`. The
- * list becomes the cache's. */
+/* Asks for a cache of this list's images, reduced by `scale` (amp_reduction); with cache=disk in `file`.
+ * Takes the list over. */
 void amp_image_cache_ask(amp_lines *list, amp_cache_kind kind, double scale, const char *file);
 
 /* Called once the network is known, and how many bytes of RAM the training leaves free: if a cache was asked
@@ -26,7 +26,7 @@ amp_status amp_image_cache_open(const amp_photo_use *use, size_t bytes, size_t p
 /* Whether images are kept. */
 int amp_image_cache_is_used(void);
 
-/* The calling thread begins to load, for a training or not, and has ended. */
+/* Call when the calling thread begins to load, for a training or not, and when it has ended. */
 void amp_image_cache_begin(int trains);
 void amp_image_cache_end(void);
 /* From now on the calling thread gets black images only, whatever file it asks for, until it has ended.
@@ -37,10 +37,10 @@ int amp_image_cache_is_black(void);
 /* The reduction of what the calling thread loads next, a photo of w x h pixels. */
 int amp_image_cache_reduction(int w, int h);
 
-/* find: before a file is read: its floats, if it was kept; else NULL. add: a file was decoded to these
- * pixels, which are taken over: its floats; NULL: there is no memory. Floats are the caller's, w x h x c of
- * them, which is the size of the photo, not reduced, where they are a block without meaning
- * (darknet_amp_want_pixels). channels: as many as were asked for; 0: as many as the file has. */
+/* find: call it before reading a file; returns the image's floats if it was kept, else NULL. add: takes
+ * over the pixels that a file was decoded to, and returns its floats; NULL: there is no memory. The caller
+ * owns the w x h x c floats. After darknet_amp_want_pixels the block holds no image, and w x h is the size
+ * of the whole photo. channels: the number asked for; 0: as many as the file has. */
 float *amp_image_cache_find(const char *file, int channels, int *w, int *h, int *c);
 float *amp_image_cache_add(const char *file, int channels, const amp_pixels *pixels, int *w, int *h, int *c);
 

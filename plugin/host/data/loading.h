@@ -23,9 +23,9 @@ void amp_loading_begin_job(void);
 amp_status amp_loading_fault(amp_error *error);
 double amp_loading_seconds(void);
 
-/* The loop asks for the next step's batch while a step is made. During the last step nobody knows whether it
- * will be used: it is if that step is skipped. hold: loaders wait until the loop decides; decide: it has;
- * is_wanted: called by a loader of a training's batch, which loads nothing where the answer is 0. */
+/* The loop prefetches the next step's batch during a step. During the last step it is not yet known whether
+ * that batch will be used: only if the step is skipped. hold makes loaders wait until the loop calls decide.
+ * Each loader of a training's batch calls is_wanted, and loads nothing if it returns 0. */
 void amp_loading_hold(void);
 void amp_loading_decide(int wanted);
 int amp_loading_is_wanted(void);

@@ -1,4 +1,4 @@
-/* Who waits for whom: see waits.h. */
+/* See waits.h. */
 #include "waits.h"
 
 #include <stdio.h>

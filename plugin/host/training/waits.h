@@ -1,12 +1,12 @@
-/* Who waits for whom: whether a training's steps wait for their images.
+/* Measures whether a training's steps wait for their images.
  *
- * Loaders make the next batch while a step computes. If they are slower than the step, they never pause, and
- * the time from step to step is theirs; so the images of the counted steps over all of their time are the
- * loaders' speed, and those over the time without waiting are the step's. */
+ * Loaders prefetch the next batch while a step computes. If they are slower than the step, they never pause;
+ * then the loaders' speed is the number of images divided by the whole time of the counted steps, and the
+ * step's speed is that number divided by the time without waiting. */
 #pragma once
 
-/* Of the first steps one plans, and the batch of the second was loaded meanwhile. The others end before
- * random=1 resizes the network, at the eleventh. */
+/* The first step makes the plan, and the second step's batch was loaded meanwhile, so both are left out. The
+ * counted steps end before random=1 resizes the network, at the eleventh. */
 enum { AMP_WAITS_LEFT_OUT = 2, AMP_WAITS_COUNTED = 5 };
 
 typedef struct amp_waits {
@@ -22,8 +22,8 @@ int amp_waits_add(amp_waits *, double images, double wait_seconds, double comput
 double amp_waits_share(const amp_waits *);
 /* Images a second that the step computes; NaN where no time is known. */
 double amp_waits_step_rate(const amp_waits *);
-/* Images a second that are loaded, if steps wait for them (amp_waits_is_slow); else the loaders could do
- * more, and it is only known that they load at least so many. */
+/* Images loaded per second. If steps do not wait for them (amp_waits_is_slow), this is a lower bound: the
+ * loaders could load more. */
 double amp_waits_load_rate(const amp_waits *);
 
 /* Whether loading is slower than computing: steps wait for more than a tenth of the time. */
