@@ -85,7 +85,8 @@ amp_status amp_engine_start_anew(amp_engine *, amp_error *);
 unsigned long amp_engine_weights_version(const amp_engine *);
 
 /* image: fp32 NCHW, with the key's batch. When this returns, the sources of all earlier upload_later calls of
- * the backend may be overwritten. */
+ * the backend may be overwritten, and the host has the losses; in a training pass after one that had a
+ * backward, it has them when amp_engine_backward returns. */
 amp_status amp_engine_forward(amp_engine *, const amp_plan_key *, float *image, int training, amp_error *);
 /* Call after a forward whose key keeps state. image_delta: the image's delta is added here, without the loss
  * scale; or NULL. */

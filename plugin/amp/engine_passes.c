@@ -118,20 +118,35 @@ static amp_status cast_for_host(amp_engine *engine, amp_node *node, amp_call *ca
     return observed(engine) ? show(engine, AMP_SEEN_OUTPUT, node->index, "output", out, error) : AMP_OK;
 }
 
-/* Downloads all losses that AMP computes itself at once; a training forward waits for this. */
-static amp_status download_losses(amp_engine *engine, amp_plan *plan, amp_error *error)
+/* Waits for the losses that AMP computes itself, and passes them to the host. */
+static amp_status take_due_losses(amp_engine *engine, amp_error *error)
 {
-    if (!engine->training || !plan->result_count) return AMP_OK;
-    AMP_TRY(engine->backend->download(engine->backend, plan->results_read, plan->results,
-                                      amp_plan_result_bytes(plan), error));
-    for (int i = 0; i < plan->count; i++) {
+    amp_plan *plan = engine->active;
+    amp_yolo_result *results = engine->losses_due;
+    AMP_TRY(engine->backend->uploads_done(engine->backend, error));
+    engine->losses_due = NULL;
+    for (int i = 0; results && plan && i < plan->count; i++) {
         const amp_node *node = &plan->nodes[i];
         if (!node->desc.kind->makes_loss) continue;
-        engine->host.found(engine->host.context, i, &plan->results_read[node->result],
-                           amp_plan_image_costs(plan, plan->results_read) + node->result * plan->key.batch);
+        engine->host.found(engine->host.context, i, &results[node->result],
+                           amp_plan_image_costs(plan, results) + node->result * plan->key.batch);
         take_loss(engine, plan, node);
     }
     return AMP_OK;
+}
+
+/* The end of a forward. A training's downloads all losses at once, and the backward takes them when it is
+ * queued: until then the CPU waits for uploads alone, behind which the device has all of this forward to do.
+ * It waits for losses, too, if somebody looks at each layer, or no backward followed the forward before. */
+static amp_status end_forward(amp_engine *engine, amp_plan *plan, amp_error *error)
+{
+    amp_backend *b = engine->backend;
+    int waits = !engine->backward_follows || !plan->key.keeps_state || observed(engine);
+    if (!engine->training || !plan->result_count) return b->uploads_done(b, error);
+    engine->backward_follows = 0;
+    if (!waits) AMP_TRY(b->uploads_done(b, error));
+    AMP_TRY(b->download_later(b, plan->results, amp_plan_result_bytes(plan), &engine->losses_due, error));
+    return waits ? take_due_losses(engine, error) : AMP_OK;
 }
 
 static amp_status forward_layers(amp_engine *engine, amp_plan *plan, float *image, amp_error *error)
@@ -201,12 +216,12 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
         return amp_fail(error, AMP_BAD_NETWORK, "amp: no plan for batch %d at %dx%d", key->batch, key->w,
                         key->h);
     plan->last_use = ++engine->uses;
+    if (engine->losses_due) AMP_TRY(take_due_losses(engine, error));
     begin_pass(engine, key, training);
     AMP_TRY(amp_engine_activate(engine, plan, error));
     AMP_TRY(amp_engine_refresh_weights(engine, plan, error));
     AMP_TRY(forward_recorded(engine, plan, image, error));
-    AMP_TRY(download_losses(engine, plan, error));
-    return engine->backend->uploads_done(engine->backend, error);
+    return end_forward(engine, plan, error);
 }
 
 /* ---- backward ---- */
@@ -267,14 +282,11 @@ static amp_status backward_layers(amp_engine *engine, amp_plan *plan, float *ima
     return scale_image_delta(engine, plan, image_delta, 1 / call.loss_scale, error);
 }
 
-amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error *error)
+static amp_status backward_recorded(amp_engine *engine, amp_plan *plan, float *image_delta, amp_error *error)
 {
-    amp_plan *plan = engine->active;
     amp_recording *r = &engine->recording;
     int repeated = 0;
     amp_error why;
-    if (!plan || !plan->key.keeps_state)
-        return amp_fail(error, AMP_BAD_NETWORK, "amp: backward without a training forward before it");
     if (!r->current || observed(engine)) {
         AMP_TRY(backward_layers(engine, plan, image_delta, error));
         r->warm |= !observed(engine);
@@ -285,4 +297,14 @@ amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error
     amp_recording_put_values(r, plan);
     amp_recording_fail(r, engine->backend, &why);
     return backward_layers(engine, plan, NULL, error);
+}
+
+amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error *error)
+{
+    amp_plan *plan = engine->active;
+    if (!plan || !plan->key.keeps_state)
+        return amp_fail(error, AMP_BAD_NETWORK, "amp: backward without a training forward before it");
+    AMP_TRY(backward_recorded(engine, plan, image_delta, error));
+    engine->backward_follows = 1;
+    return engine->losses_due ? take_due_losses(engine, error) : AMP_OK;
 }

@@ -23,6 +23,8 @@ struct amp_engine {
     int in_step;          /* a training forward has run since the last update */
     int watched_step;     /* anomaly detection is on for this step */
     int watching;         /* and for the current pass */
+    int backward_follows; /* the last training forward had a backward: the next is expected to have one */
+    void *losses_due;     /* where the last forward's losses will be (download_later), until they are taken */
     amp_anomaly anomaly;  /* the first non-finite tensor of a watched step */
     amp_anomaly rejected; /* why this step must be skipped, regardless of its gradients */
     amp_anomaly bad_loss; /* the step's first loss that is inf or NaN; this alone does not skip the step */

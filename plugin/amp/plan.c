@@ -411,7 +411,6 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
     plan->needs_delta = per_layer(network, 1);
     plan->host_reads = per_layer(network, 1);
     plan->again = per_layer(network, sizeof *plan->again);
-    plan->results_read = per_layer(network, sizeof *plan->results_read + (size_t)key->batch * sizeof(double));
     plan->key = *key;
     plan->count = network->count;
     plan->output_layer = network->output_layer;
@@ -451,6 +450,5 @@ void amp_plan_free(amp_plan *plan, amp_backend *backend)
     free(plan->needs_delta);
     free(plan->host_reads);
     free(plan->again);
-    free(plan->results_read);
     free(plan);
 }

@@ -35,9 +35,7 @@ typedef struct amp_plan {
     char *needs_output, *needs_delta; /* per layer: whether the host's fp32 buffer is in use */
     char *host_reads;                 /* per layer: the host reads its fp32 output after the pass */
     amp_yolo_result *results;         /* results of the losses that AMP computes, in the arena, followed by
-                                         each image's part of each result (amp_plan_image_costs);
-                                         results_read: the host's copy of both */
-    amp_yolo_result *results_read;
+                                         each image's part of each result (amp_plan_image_costs) */
     int result_count, loss_count;     /* loss_count: layers with a loss, both AMP's and the host's own */
     unsigned long last_use;
     unsigned long planned_version;    /* of the masters when the plan was made: they decide what folds */
@@ -47,7 +45,7 @@ typedef struct amp_plan {
 
 void amp_network_desc_free(amp_network_desc *);
 
-/* For plan->results or results_read: the size of the block, and where the images' parts of the cost begin:
+/* For plan->results or a copy of it: the size of the block, and where the images' parts of the cost begin:
  * key.batch numbers for each result. */
 size_t amp_plan_result_bytes(const amp_plan *);
 double *amp_plan_image_costs(const amp_plan *, amp_yolo_result *results);

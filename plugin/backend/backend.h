@@ -347,6 +347,10 @@ struct amp_backend {
     amp_status (*uploads_done)(amp_backend *, amp_error *);
     /* Copies bytes from memory of allocate, after all earlier operations, into CPU memory. */
     amp_status (*download)(amp_backend *, void *to, const void *memory, size_t bytes, amp_error *);
+    /* The same without waiting. *to: the backend's copy, or `memory` itself if the CPU can read it. It is
+     * complete when the next uploads_done has returned, and valid until the next stage or download_later;
+     * `memory` must not change before that. */
+    amp_status (*download_later)(amp_backend *, const void *memory, size_t bytes, void **to, amp_error *);
     /* Waits until all operations so far are done. An operation on a device may only be queued when it
      * returns; its errors are then reported here, or by a later operation. */
     amp_status (*synchronize)(amp_backend *, amp_error *);

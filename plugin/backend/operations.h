@@ -25,7 +25,7 @@
 
 #define AMP_BACKEND_OPERATIONS(OP)                                                                         \
     OP(supports) OP(destroy) OP(allocate) OP(release) OP(upload) OP(upload_later) OP(upload_ahead)         \
-    OP(stage) OP(uploads_done) OP(download) OP(synchronize) OP(zero)                                       \
+    OP(stage) OP(uploads_done) OP(download) OP(download_later) OP(synchronize) OP(zero)                    \
     OP(conv_create) OP(conv_destroy) OP(conv_load_weights) OP(conv_drop_weights) OP(conv_forward)          \
     OP(conv_backward_data) OP(conv_backward_weights) OP(conv_facts)                                        \
     OP(gemm) OP(gemm_drop_copies) OP(gemm_computes)                                                        \

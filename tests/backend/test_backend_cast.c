@@ -236,4 +236,21 @@ TEST(later_uploads_have_taken_their_copy_when_done)
     release(to); free(mine);
 }
 
+TEST(a_later_download_is_there_when_uploads_are_done)
+{
+    enum { BYTES = 70001 };
+    NEEDS(download_later);
+    unsigned char *from = memory(BYTES);
+    void *copy;
+    amp_error error = { AMP_OK, "" };
+    memset(from, 7, BYTES);
+    machine.begin();
+    assert_int_equal(CALL(zero, from, 300, &error), AMP_OK);
+    assert_int_equal(CALL(download_later, from, BYTES, &copy, &error), AMP_OK);
+    assert_int_equal(CALL(uploads_done, &error), AMP_OK);
+    assert_null(machine.finish(backend));
+    for (int i = 0; i < BYTES; i++) assert_int_equal(((unsigned char *)copy)[i], i < 300 ? 0 : 7);
+    release(from);
+}
+
 int main(void) { return for_each_variant(run_listed); }

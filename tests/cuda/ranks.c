@@ -348,8 +348,6 @@ static void feed(network *net, int image, unsigned seed)
     else truth[(seed >> 8) % (unsigned)net->truths] = 1;
 }
 
-static long own_waits(void) { return amp_cuda_counted().waits - others_waits; }
-
 static long waits_in_backward; /* but for the first step's, where each sum is waited for */
 static int measures;           /* rank 0 predicts at another size after each step, as -map does */
 
@@ -373,9 +371,10 @@ static void train_network_of(network *net, int rank_number, int size)
             net->train = 1;
             *net->seen += (size_t)(net->batch * size);
             forward_network(net);
-            long before = own_waits();
+            long before = nccl_double_own_waits();
             backward_network(net);
-            if (step && !measures) waits_in_backward += own_waits() - before;
+            long waits = nccl_double_own_waits() - before; /* one is for the losses of its forward */
+            if (step && !measures && waits > 1) waits_in_backward += waits - 1;
         }
         update_network(net);
         if (measures && size > 1 && rank_number == 0) predict_at_another_size(net);

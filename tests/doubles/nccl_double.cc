@@ -64,7 +64,16 @@ ncclResult_t told_to_fail(const char *name, int rank)
 
 #define MAY_FAIL(name, rank) do { if (told_to_fail(name, rank) != OK) return SYSTEM; } while (0)
 
-void wait() { pthread_cond_wait(&changed, &turn); }
+/* Waits for GPUs so far; and those of others, while this thread did not have the turn. */
+long waits() { return amp_cuda_counted().waits; }
+thread_local long given_at, of_others;
+
+void wait()
+{
+    long before = waits();
+    pthread_cond_wait(&changed, &turn);
+    of_others += waits() - before;
+}
 void tell() { pthread_cond_broadcast(&changed); }
 
 bool is_alive(communicator *c, const char *name)
@@ -163,8 +172,19 @@ void nccl_double_reset(void)
     amp_cuda_before_memory = see_that_no_sum_waits;
 }
 
-void nccl_double_take_turn(void) { pthread_mutex_lock(&turn); }
-void nccl_double_give_turn(void) { pthread_mutex_unlock(&turn); }
+void nccl_double_take_turn(void)
+{
+    pthread_mutex_lock(&turn);
+    of_others += waits() - given_at;
+}
+
+void nccl_double_give_turn(void)
+{
+    given_at = waits();
+    pthread_mutex_unlock(&turn);
+}
+
+long nccl_double_own_waits(void) { return waits() - of_others; }
 
 void nccl_double_is_gone(void)
 {

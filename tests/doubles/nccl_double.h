@@ -33,6 +33,8 @@ void nccl_double_reset(void);
 /* For a thread that is a rank. */
 void nccl_double_take_turn(void);
 void nccl_double_give_turn(void);
+/* How often the thread that has the turn has waited for its GPU, up to a constant. */
+long nccl_double_own_waits(void);
 /* A rank's process is no more: for the others the connection breaks. With the turn. */
 void nccl_double_is_gone(void);
 

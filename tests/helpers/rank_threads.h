@@ -28,14 +28,10 @@ typedef struct rank {
 
 static rank ranks[RANKS];
 
-static _Thread_local long others_waits; /* for GPUs, while this thread was not running */
-
 #define WHILE_OTHERS_RUN(call) do { \
-        long before_ = amp_cuda_counted().waits; \
         nccl_double_give_turn(); \
         amp_status status_ = (call); \
         nccl_double_take_turn(); \
-        others_waits += amp_cuda_counted().waits - before_; \
         return status_; \
     } while (0)
 

@@ -61,6 +61,12 @@ amp_status amp_cpu_download(amp_backend *backend, void *to, const void *memory, 
     return amp_cpu_upload(backend, to, memory, bytes, error);
 }
 
+amp_status amp_cpu_download_later(amp_backend *backend, const void *memory, size_t bytes, void **to,
+                                  amp_error *error)
+{
+    return amp_cpu_stage(backend, (void *)memory, bytes, to, error);
+}
+
 amp_status amp_cpu_synchronize(amp_backend *backend, amp_error *error)
 {
     (void)backend, (void)error;

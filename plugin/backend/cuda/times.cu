@@ -142,6 +142,10 @@ void measure(of<OF_download>, amp_cuda_work *w, void *, const void *, size_t n, 
 {
     measure_copy(w, n);
 }
+void measure(of<OF_download_later>, amp_cuda_work *w, const void *, size_t n, void **, amp_error *)
+{
+    measure_copy(w, n);
+}
 void measure(of<OF_upload_later>, amp_cuda_work *w, void *, const void *, size_t n, amp_error *)
 {
     measure_copy(w, n);

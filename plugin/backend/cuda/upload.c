@@ -1,8 +1,8 @@
-/* Uploads that the program does not wait for, and the page-locked memory that their sources may lie in.
+/* Copies that the program does not wait for, and the page-locked memory of their sources and of downloads.
  *
- * upload_later copies in the backend's stream. The event `uploaded` is recorded after each copy: once it is
- * reached, all sources were read, and uploads_done makes the staging blocks free for reuse. So only the first
- * step allocates page-locked memory.
+ * upload_later and download_later copy in the backend's stream. The event `uploaded` is recorded after each
+ * copy: once it is reached, all were made, and uploads_done makes the staging blocks free for reuse. So only
+ * the first step allocates page-locked memory.
  *
  * upload_ahead copies images in a stream of its own (`ahead`), while the backend's stream still computes the
  * pass before. Two blocks of memory take turns, so three waits keep the order:
@@ -69,6 +69,13 @@ amp_status amp_cuda_upload_later(amp_backend *backend, void *memory, const void 
     AMP_CUDA_TRY(cudaMemcpyAsync(memory, from, bytes, cudaMemcpyDefault, cuda->stream));
     AMP_CUDA_TRY(cudaEventRecord(cuda->uploaded, cuda->stream));
     return AMP_OK;
+}
+
+amp_status amp_cuda_download_later(amp_backend *backend, const void *memory, size_t bytes, void **to,
+                                   amp_error *error)
+{
+    AMP_TRY(amp_cuda_stage(backend, NULL, bytes, to, error));
+    return amp_cuda_upload_later(backend, *to, memory, bytes, error);
 }
 
 /* Creates the stream and its events before the first copy, which waits for all that is queued. The stream is

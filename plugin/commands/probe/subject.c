@@ -340,9 +340,9 @@ static void forward_and_backward(amp_subject *s, const amp_probe_input *input, f
     amp_fork_begin_pass(s->net);
     *is_forward = 1;
     amp_fork_forward(s->net);
-    if (loss) *loss = (double)amp_fork_cost(s->net);
     *is_forward = 0;
     amp_fork_backward(s->net);
+    if (loss) *loss = (double)amp_fork_cost(s->net);
     restore_stdout(kept);
 }
 

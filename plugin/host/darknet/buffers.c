@@ -264,7 +264,7 @@ static const float *labels_of(void *context, int i)
 static void found(void *context, int i, const amp_yolo_result *result, const double *image_costs)
 {
     struct darknet_amp *amp = context;
-    amp_own_print_yolo(&amp->net->layers[i], i, result);
+    amp_own_print_yolo(amp->net, i, result);
     for (int b = 0; amp->image_losses.pass && b < amp->net->batch; b++)
         amp->image_losses.pass[b] += image_costs[b];
 }

@@ -125,8 +125,8 @@ float *amp_gap_scratch(size_t count);
 void amp_gap_own_buffer(float **buffer, size_t count);
 layer amp_gap_at_step(const layer *inner, int step);
 
-/* A yolo layer's cost into *l->cost, and its line as forward_yolo_layer prints it. */
-void amp_own_print_yolo(const layer *l, int index, const amp_yolo_result *);
+/* A yolo layer's cost into the layer and the network, and its line as forward_yolo_layer prints it. */
+void amp_own_print_yolo(network *, int index, const amp_yolo_result *);
 
 /* ---- Darknet's functions, whose signatures differ (make_network.c, evaluate.c, passes.c) ---- */
 

@@ -133,8 +133,9 @@ size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu)
 
 /* Sets *l->cost as Darknet computes it, and prints a line of our own: the losses of an average image, and the
  * mean IoU of its boxes. */
-void amp_own_print_yolo(const layer *l, int index, const amp_yolo_result *r)
+void amp_own_print_yolo(network *net, int index, const amp_yolo_result *r)
 {
+    const layer *l = &net->layers[index];
     double count = r->labels > 0 ? r->labels : 1, others = r->cost - r->box_cost, unlike = 1 - r->iou / count;
     *l->cost = (float)r->cost;
     if (l->iou_loss == GIOU) unlike = 1 - r->giou / count;

@@ -135,7 +135,6 @@ void darknet_amp_forward(struct network *net)
     if (!view.training) return;
     amp->subdivision = (int)(amp_fork_counters(net).seen / (size_t)view.batch - 1) % view.subdivisions + 1;
     if (amp->config->debug) amp_host_note_images(amp, net);
-    amp_spikes_end_pass(amp);
     amp_sharing_end_pass(net, pass);
     amp->computed += amp_clock_seconds() - began;
     amp->images += (double)view.batch * amp_engine_ranks(amp->engine);
@@ -153,6 +152,7 @@ void darknet_amp_backward(struct network *net)
     amp_host_check(amp_engine_backward(amp->engine, amp_fork_image_delta(net), &error), &error);
     print_note(amp);
     if (amp->config->debug && view.training) amp_host_note_images(amp, net);
+    if (view.training) amp_spikes_end_pass(amp);
     amp->computed += amp_clock_seconds() - began;
 }
 

@@ -104,10 +104,12 @@ void amp_fork_set_counters(struct network *net, amp_counters counters)
 }
 
 /* Without a label in this head the means are of nothing, and are printed as Darknet prints them. */
-void amp_own_print_yolo(const layer *l, int index, const amp_yolo_result *r)
+void amp_own_print_yolo(network *net, int index, const amp_yolo_result *r)
 {
+    const layer *l = &net->layers[index];
     float count = (float)r->labels, boxes = (float)l->w * (float)l->h * (float)l->n * (float)l->batch;
     *l->cost = (float)r->cost;
+    calc_network_cost(net); /* which the forward's end has done with the costs of the pass before */
     printf("Region %d Avg IOU: %f, Class: %f, Obj: %f, No Obj: %f, .5R: %f, .75R: %f,  count: %d\n", index,
            (float)r->iou / count, (float)r->category / count, (float)r->object / count,
            (float)r->any_object / boxes, (float)r->above_50 / count, (float)r->above_75 / count,
