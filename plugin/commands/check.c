@@ -10,14 +10,22 @@
 #include "table.h"
 
 typedef struct findings {
-    const char *known;  /* an error that is printed already, or "" */
-    int repeated;       /* how often it came again */
+    const char *first;  /* the error of amp_config_read, or "" */
+    int printed;        /* `first` is printed */
+    int repeated;       /* how often cfg_check reported it too */
 } findings;
+
+static void print_first(findings *f)
+{
+    if (*f->first && !f->printed) printf("error: %s\n", f->first);
+    f->printed = 1;
+}
 
 static void print_finding(void *context, int is_error, const char *line)
 {
     findings *f = context;
-    if (is_error && !strcmp(line, f->known)) f->repeated++;
+    print_first(f);
+    if (is_error && !strcmp(line, f->first)) f->repeated++;
     else printf("%s: %s\n", is_error ? "error" : "warning", line);
 }
 
@@ -66,7 +74,7 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
     if (usage == AMP_HELP_PRINTED) print_keys();
     AMP_TRY(usage);
 
-    findings found = { .known = "" };
+    findings found = { .first = "" };
     const cfg_listener printer = { print_finding, &found };
     cfg_summary summary;
     amp_config *config;
@@ -76,12 +84,10 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
     if (keys == AMP_OK) {
         snprintf(given, sizeof given, "%s", config->given);
         amp_config_free(config);
-    } else {
-        print_finding(&found, 1, key_error.message);
-        found.known = key_error.message;
-    }
+    } else found.first = key_error.message;
     cfg_use use = data ? CFG_TRAINS_DATA : CFG_TRAINS_BOXES;
     AMP_TRY(cfg_check(cfg, &amp_cfg_fork, use, &printer, &summary, error));
+    print_first(&found);
     int errors = summary.errors + (keys != AMP_OK) - found.repeated;
     if (errors)
         return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %d mistake%s", cfg, errors, errors == 1 ? "" : "s");

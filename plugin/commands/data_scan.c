@@ -1,7 +1,10 @@
 /* The scan of data_scan.h. What a training checks at its start, and its readers, are the host's. */
+#define _GNU_SOURCE /* tdestroy */
 #include "data_scan.h"
 
 #include <errno.h>
+#include <search.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -17,16 +20,25 @@ typedef struct scan {
     amp_scanned_list *found;
     long mistakes;
     amp_error first;     /* of the mistakes */
+    void *reported;      /* the messages of all mistakes, a tree of the C library */
     long without_labels; /* images to train on, of this list */
     amp_error no_labels; /* of the first of them */
 } scan;
 
 enum { MISTAKES_REPORTED = 20 };
 
-/* Remembers a mistake; the scan continues. */
+static int compare_messages(const void *a, const void *b) { return strcmp(a, b); }
+
+/* Remembers a mistake; the scan continues. A label file of both lists, or listed twice, is one mistake. */
 static amp_status note_mistake(void *context, const amp_error *mistake)
 {
     scan *s = context;
+    char *message = amp_allocated(strdup(mistake->message));
+    char **kept = amp_allocated(tsearch(message, &s->reported, compare_messages));
+    if (*kept != message) {
+        free(message);
+        return AMP_OK;
+    }
     if (s->mistakes++ == 0) s->first = *mistake;
     const cfg_listener *listener = s->request->listener;
     if (listener && s->mistakes <= MISTAKES_REPORTED)
@@ -200,6 +212,7 @@ amp_status amp_scan_data(amp_data_scan *scan_request, amp_error *error)
     scan s = { .request = scan_request };
     amp_status status = amp_data_file_read(scan_request->data_file, &data, error);
     if (status == AMP_OK) status = scan_all(&s, scan_request, &data, error);
+    tdestroy(s.reported, free);
     if (status == AMP_OK) warn(scan_request, &data);
     amp_data_file_free(&data);
     return status;

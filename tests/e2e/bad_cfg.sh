@@ -129,6 +129,11 @@ name=many
 [ "$(grep -c '^warning: cases/many.cfg:[0-9]*: .*did you mean filters?$' cases/out)" = 2 ] ||
     complain 'not two warnings'
 
+# A file that cannot be read is reported once.
+name='no such .cfg'
+! "$DARKNET" amp check nowhere.cfg > cases/out 2> cases/err || complain 'status 0'
+[ ! -s cases/out ] && [ "$(grep -c nowhere.cfg cases/err)" = 1 ] || complain 'not one line'
+
 # With a .data file, its lists and labels too.
 name='check of data'
 "$DARKNET" amp check tiny.cfg tiny.data > cases/out 2> cases/err || complain 'a mistake in a good one'
@@ -145,6 +150,8 @@ for line in 'labels/[35].txt:1: label ' 'nowhere.txt: cannot read' \
     grep -q "^error: .*$line" cases/out || complain "no line about $line"
 done
 ! grep 'no mistakes' cases/out || complain 'that there are none'
+! "$DARKNET" amp check tiny.cfg tiny.data > cases/out 2> cases/err || complain 'status 0 for one list twice'
+[ "$(tail -1 cases/err)" = 'amp check: tiny.data: 3 mistakes' ] || complain 'not three mistakes'
 rm -r labels && mv cases/labels labels
 
 # Every .cfg of Darknet itself passes; keys that it does not read are told of.
