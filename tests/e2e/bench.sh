@@ -115,7 +115,9 @@ for d in sides.values():
           d["dtype"] + ": share in the table: " + shown)
 check([v["dtype"] for v in j["verdicts"]] == ["bf16", "fp16"], "verdicts")
 for v in j["verdicts"]:
-    check("Verdict: %s\n" % v["text"] in table, "the table's verdict")
+    row = re.search("^%s +%s +(not )?saved" % (v["dtype"], v["verdict"]), table, re.M)
+    check(row and (not row.group(1)) == v["saves_memory"], "the table's verdict")
+    check(not v["advice"] or "\n%s: %s\n" % (v["dtype"], v["advice"]) in table, "the table's advice")
     check(near(v["speedup"], sides[v["dtype"]]["speedup_over_fp32"]), "the verdict's speed-up")
     least, most = v["speedup_least"], v["speedup_most"] # none where the steps differed too much
     check(least is None and most is None or least <= v["speedup"] <= most, "the verdict's interval")
@@ -135,10 +137,10 @@ for d in j["dtypes"]:
     check(0 < l["load_images_per_second"] == l["images_per_second"] <= l["step_images_per_second"], "%s" % l)
     share = 1 - l["load_images_per_second"] / l["step_images_per_second"]
     check(abs(share - l["waiting"]) < 1e-9, "waiting: %s" % l)
-    says = " %.4g images/s and the step could use %.4g." % (l["images_per_second"],
+    says = " %.4g images/s and the step could use %.4g:" % (l["images_per_second"],
                                                             l["step_images_per_second"])
     waits = d["dtype"] == "bf16" and l["waiting"] > .1
-    check((says in j["verdicts"][0]["text"]) == waits, "verdict: %s" % j["verdicts"])
+    check((says in j["verdicts"][0]["advice"]) == waits, "verdict: %s" % j["verdicts"])
 check(" loading  peak MB" in table and "loading: images/s of steps" in table, table)
 EOF
     bench tiny.cfg -dtypes fp32,bf16 -iters 5 -json no_loading.json

@@ -11,7 +11,7 @@
 enum {
     AMP_BENCH_SIDES = 4,  /* stock, fp32, bf16, fp16 */
     AMP_BENCH_TOP = 10,   /* layers that are shown of each */
-    AMP_BENCH_TEXT = 1536, /* bytes of a verdict */
+    AMP_BENCH_TEXT = 1024, /* bytes of a verdict's advice */
     AMP_BENCH_WARMUP = 3, AMP_BENCH_MOST_SKIPPED = 60, AMP_BENCH_MOST_STEPS = 100000
 };
 #define AMP_BENCH_ALL_SKIPPED \
@@ -129,8 +129,9 @@ typedef struct amp_bench_verdict {
     double memory_ratio;           /* of peak memory, to fp32's */
     amp_bench_worth worth;         /* as to time */
     int saves_memory;
-    int reason[AMP_BENCH_REASONS]; /* flags; all 0 where it is worth it */
-    char text[AMP_BENCH_TEXT];     /* sentences, with the numbers */
+    int reason[AMP_BENCH_REASONS]; /* flags; all 0 if it is worth it */
+    char why[256];                 /* the reasons with their figures */
+    char advice[AMP_BENCH_TEXT];   /* what the user should do, or "" */
 } amp_bench_verdict;
 
 typedef struct amp_bench {

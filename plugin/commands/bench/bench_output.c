@@ -257,6 +257,25 @@ static void print_head(const amp_bench *b, FILE *out)
     putc('\n', out);
 }
 
+static const char *const worth_names[] = { "worth it", "cannot tell", "not worth it" };
+
+/* docs/commands.md explains the words. */
+static void print_verdicts(const amp_bench *b, FILE *out)
+{
+    if (!b->verdict_count) {
+        fprintf(out, "No verdict: that needs fp32 and one of bf16 and fp16.\n");
+        return;
+    }
+    fprintf(out, "dtype  verdict       memory\n");
+    for (int i = 0; i < b->verdict_count; i++) {
+        const amp_bench_verdict *v = &b->verdicts[i];
+        fprintf(out, "%-5s  %-12s  %s%s%s\n", v->dtype, worth_names[v->worth],
+                v->saves_memory ? "saved" : "not saved", v->why[0] ? "; why: " : "", v->why);
+    }
+    for (int i = 0; i < b->verdict_count; i++)
+        if (b->verdicts[i].advice[0]) fprintf(out, "%s: %s\n", b->verdicts[i].dtype, b->verdicts[i].advice);
+}
+
 void amp_bench_print(const amp_bench *b, FILE *out)
 {
     print_head(b, out);
@@ -264,8 +283,7 @@ void amp_bench_print(const amp_bench *b, FILE *out)
     print_layers(b, out);
     print_operations(b, out);
     putc('\n', out);
-    if (!b->verdict_count) fprintf(out, "No verdict: that needs fp32 and one of bf16 and fp16.\n");
-    for (int i = 0; i < b->verdict_count; i++) fprintf(out, "Verdict: %s\n", b->verdicts[i].text);
+    print_verdicts(b, out);
     const amp_bench_side *stock = amp_bench_side_of(b, "stock"), *fp32 = amp_bench_side_of(b, "fp32");
     if (stock && fp32)
         fprintf(out, "The engine's own fp32 is %.2fx the speed of stock Darknet here.\n",
@@ -274,14 +292,13 @@ void amp_bench_print(const amp_bench *b, FILE *out)
 
 static void write_verdict(amp_json *j, const amp_bench_verdict *v)
 {
-    static const char *const worth[] = { "worth it", "cannot tell", "not worth it" };
 #define VERDICT(key, member, ...) AMP_FIELD_AS(key, amp_bench_verdict, member, __VA_ARGS__)
     static const amp_field fields[] = {
-        VERDICT("dtype", dtype), AMP_NAME_AS("verdict", amp_bench_verdict, worth, worth),
+        VERDICT("dtype", dtype), AMP_NAME_AS("verdict", amp_bench_verdict, worth, worth_names),
         VERDICT("speedup", speedup.ratio), VERDICT("speedup_least", speedup.least),
         VERDICT("speedup_most", speedup.most), VERDICT("paired_rounds", speedup.rounds),
         VERDICT("memory_ratio", memory_ratio, .known = AMP_ABOVE_0),
-        AMP_FLAG_AS("saves_memory", amp_bench_verdict, saves_memory), VERDICT("text", text), { 0 } };
+        AMP_FLAG_AS("saves_memory", amp_bench_verdict, saves_memory), VERDICT("advice", advice), { 0 } };
     amp_json_object(j, NULL);
     amp_json_fields(j, v, fields);
     amp_json_array(j, "reasons");
