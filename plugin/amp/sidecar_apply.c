@@ -178,7 +178,7 @@ amp_status amp_sidecar_apply(const amp_sidecar *c, amp_engine *engine, char note
         add_note(note, "the optimizer was %s and is %s now: its moments start at 0", c->adam ? "Adam" : "SGD",
                  e->adam ? "Adam" : "SGD");
     else if (c->adamw != e->adamw)
-        add_note(note, "the optimizer was %s and is %s now: it goes on with the same moments",
+        add_note(note, "the optimizer was %s and is %s now: its moments are kept",
                  c->adamw ? "AdamW" : "Adam", e->adamw ? "AdamW" : "Adam");
     amp_scaler scaler = resumed_scaler(amp_engine_scaler(engine), &c->scaler, note);
     amp_engine_set_scaler(engine, &scaler);
@@ -186,7 +186,7 @@ amp_status amp_sidecar_apply(const amp_sidecar *c, amp_engine *engine, char note
     amp_spikes_resume(&spikes, &c->spikes);
     amp_engine_set_spikes(engine, &spikes);
     for (int i = 0; i < e->statistics_count; i++) renewed += starts_anew(c, e, i);
-    if (renewed) add_note(note, "another batch than before: recurrent layers start from an empty state");
+    if (renewed) add_note(note, "the batch has changed: recurrent layers start from an empty state");
     return copy_all(&copy, c, engine, e);
 }
 
@@ -233,7 +233,7 @@ void amp_sidecar_fit_ranks(const amp_sidecar *c, amp_dtype wire, int sync_batchn
 {
     int wire_then = c->run.wire, sync_then = c->run.sync_batchnorm;
     if (wire_then >= 0 && wire_then != (int)wire)
-        add_note(note, "gradients travelled in %s and do in %s now (wire=)",
+        add_note(note, "gradients were exchanged in %s and are in %s now (wire=)",
                  amp_dtype_name((amp_dtype)wire_then), amp_dtype_name(wire));
     if (sync_then >= 0 && sync_then != sync_batchnorm)
         add_note(note, "it was saved with sync_batchnorm=%d, and now it is %d", sync_then, sync_batchnorm);

@@ -123,7 +123,7 @@ static amp_status read_network(amp_sidecar *c, cursor r, amp_error *error)
     c->params = take_entries(c, &r, PARAM_BYTES, &c->param_count);
     c->statistics = take_entries(c, &r, STATISTICS_BYTES, &c->statistics_count);
     if (r.broken || left(&r))
-        return refuse(c, error, "it is damaged: its record of the network makes no sense");
+        return refuse(c, error, "it is damaged: its record of the network is invalid");
     return AMP_OK;
 }
 
@@ -133,7 +133,7 @@ static amp_status read_ranks(amp_sidecar *c, cursor r, amp_error *error)
     size_t others = ranks > 1 ? ranks - 1 : 1;
     if (r.broken || !ranks || ranks > INT32_MAX || wire > AMP_BF16 || sync > 1 || left(&r) % (4 * others)
         || (ranks == 1 && left(&r)))
-        return refuse(c, error, "it is damaged: its record of ranks makes no sense");
+        return refuse(c, error, "it is damaged: its record of ranks is invalid");
     c->run.ranks = (int32_t)ranks;
     c->run.wire = ranks > 1 ? (int32_t)wire : -1;
     c->run.sync_batchnorm = ranks > 1 ? (int32_t)sync : -1;
@@ -155,7 +155,7 @@ static amp_status read_averages(amp_sidecar *c, cursor r, amp_error *error)
         c->averages[i].count = (size_t)elements;
     }
     if (r.broken || left(&r))
-        return refuse(c, error, "it is damaged: its record of averages makes no sense");
+        return refuse(c, error, "it is damaged: its record of averages is invalid");
     return AMP_OK;
 }
 
@@ -241,7 +241,7 @@ static amp_status read_records(amp_sidecar *c, uint32_t records, amp_error *erro
             return refuse(c, error, "it is damaged: record %u is longer than the file", n);
         const unsigned char *at = take(&all, (size_t)size);
         if (tag != (n < first_count ? first[n].tag : AMP_TAG_ARRAY))
-            return refuse(c, error, "it is damaged: record %u is none that belongs there", n);
+            return refuse(c, error, "it is damaged: record %u does not belong there", n);
         AMP_TRY((n < first_count ? first[n].read : read_array)(c, (cursor){ at, at + size, 0 }, error));
     }
     if (records < first_count || left(&all))

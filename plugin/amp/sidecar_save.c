@@ -89,7 +89,7 @@ static amp_status other_weights(const amp_safe_file *w, const amp_sidecar *c, in
                         w->target);
     return amp_fail(error, AMP_BAD_SIDECAR,
                     "%.200s: it belongs to %.150s, which a killed save left, but %.150s was "
-                    "written after that; " AMP_SIDECAR_REMEDY ", or rename %.150s to go on from that",
+                    "written after that; " AMP_SIDECAR_REMEDY ", or rename %.150s to continue from that",
                     c->name, w->temporary, w->target, w->temporary);
 }
 

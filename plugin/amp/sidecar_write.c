@@ -259,7 +259,7 @@ static amp_status check_state(const amp_parameters *e, amp_error *error)
         AMP_TRY(amp_array_found_inf(e->backend, arrays[i % 4].values, p->count, &found_inf, error));
         if (found_inf)
             return amp_fail(error, AMP_DIVERGED,
-                            "layer %d: %s of %s holds inf or NaN, so there is nothing to save; go on from "
+                            "layer %d: %s of %s holds inf or NaN, so nothing is saved; continue from "
                             "an earlier backup with a lower learning_rate", p->layer, arrays[i % 4].name,
                             p->name);
     }

@@ -184,9 +184,11 @@ TEST(keys_of_net)
         { "batch", ":2: [net] batch: has no value" TO_A_MILLION },
         { "batch=", ":2: [net] batch = : has no value" TO_A_MILLION },
         { "subdivisions=2",
-          ":2: [net] subdivisions = 2: batch = 1 cannot be cut in 2 parts; subdivisions is at most batch" },
+          ":2: [net] subdivisions = 2: batch = 1 cannot be split into 2 parts; subdivisions is "
+          "at most batch" },
         { "batch=4\nsubdivisions=8",
-          ":3: [net] subdivisions = 8: batch = 4 cannot be cut in 8 parts; subdivisions is at most batch" },
+          ":3: [net] subdivisions = 8: batch = 4 cannot be split into 8 parts; subdivisions is "
+          "at most batch" },
         { "width=0", ":2: [net] width = 0: below 1" FROM_1 },
         { "width=60000\nheight=60000", ":1: [net]: 10800000000 numbers of input for a batch" TOO_MANY },
         { "width=1000\nheight=1000\nbatch=1000",

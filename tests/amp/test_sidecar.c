@@ -240,7 +240,7 @@ TEST(each_rank_goes_on_with_its_own_states)
     }
 
     tells_of(bytes, size, AMP_BF16, 1, "");
-    tells_of(bytes, size, AMP_FP32, 1, "gradients travelled in bf16 and do in fp32 now (wire=)");
+    tells_of(bytes, size, AMP_FP32, 1, "gradients were exchanged in bf16 and are in fp32 now (wire=)");
     tells_of(bytes, size, AMP_BF16, 0, "it was saved with sync_batchnorm=1, and now it is 0");
 
     /* and invalid values */
@@ -348,9 +348,8 @@ TEST(between_adam_and_adamw_the_moments_go_on)
         train_step(a, 1);
         save(a, 0);
         resume(b, note);
-        assert_string_equal(note, adamw ? "the optimizer was AdamW and is Adam now: it goes on with the same "
-                                          "moments" : "the optimizer was Adam and is AdamW now: it goes on "
-                                          "with the same moments");
+        assert_string_equal(note, adamw ? "the optimizer was AdamW and is Adam now: its moments are kept"
+                                        : "the optimizer was Adam and is AdamW now: its moments are kept");
         resume(c, note);
         assert_string_equal(note, "");
         amp_parameters x = *amp_engine_parameters(engine_of(a)), y = *amp_engine_parameters(engine_of(b));

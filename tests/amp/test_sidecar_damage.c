@@ -95,9 +95,9 @@ TEST(content_that_makes_no_sense_is_refused)
         { "longer than the file", HEADER, 0, 36, 4, 0xffffffff },
         { "longer than the file", SCALER, 0, -8, 8, UINT64_MAX },
         { "longer than the file", ARRAY, 3, -8, 8, UINT64_MAX - 11 },
-        { "none that belongs there", RUN, 0, -12, 4, AMP_TAG_SCALER },
-        { "none that belongs there", ARRAY, 1, -12, 4, AMP_TAG_RUN },
-        { "none that belongs there", ARRAY, 1, -12, 4, 0x12345678 },
+        { "does not belong there", RUN, 0, -12, 4, AMP_TAG_SCALER },
+        { "does not belong there", ARRAY, 1, -12, 4, AMP_TAG_RUN },
+        { "does not belong there", ARRAY, 1, -12, 4, 0x12345678 },
         { "loss scaler", SCALER, 0, 0, 4, 0x7fc00000 },       /* NaN */
         { "loss scaler", SCALER, 0, 0, 4, 0x7f800000 },       /* inf */
         { "loss scaler", SCALER, 0, 0, 4, 0 },
@@ -112,14 +112,14 @@ TEST(content_that_makes_no_sense_is_refused)
         { "out of range", RUN, 0, 200, 4, INT32_MAX },        /* loop_count */
         { "out of range", RUN, 0, 204, 4, 0x7fc00000 },       /* average_loss */
         { "neither 0 nor 1", RUN, 0, 52, 4, 2 },              /* seeded */
-        { "the network makes no sense", NET, 0, 0, 4, 1 },    /* layers */
-        { "the network makes no sense", NET, 0, 0, 4, 0x7fffffff },
-        { "the network makes no sense", NET, 0, 4, 1, 0 },    /* an empty type */
-        { "the network makes no sense", NET, 0, 5, 1, '\n' },
-        { "the network makes no sense", NET, 0, 4, 1, 255 },
+        { "the network is invalid", NET, 0, 0, 4, 1 },    /* layers */
+        { "the network is invalid", NET, 0, 0, 4, 0x7fffffff },
+        { "the network is invalid", NET, 0, 4, 1, 0 },    /* an empty type */
+        { "the network is invalid", NET, 0, 5, 1, '\n' },
+        { "the network is invalid", NET, 0, 4, 1, 255 },
         /* the first parameter's layer */
-        { "the network makes no sense", NET, 0, 4 + 14 + 5 + 4, 4, 2 },
-        { "the network makes no sense", NET, 0, 4 + 14 + 5 + 4 + 4, 4, 2 },        /* its flag */
+        { "the network is invalid", NET, 0, 4 + 14 + 5 + 4, 4, 2 },
+        { "the network is invalid", NET, 0, 4 + 14 + 5 + 4 + 4, 4, 2 },        /* its flag */
         { "does not fit", NET, 0, 4 + 14 + 5 + 4 + 8, 8, UINT64_MAX / 4 },         /* its count */
         { "counters are out of range", SPIKES, 0, 0, 8, UINT64_MAX },
         { "counters are out of range", SPIKES, 0, 16, 8, 9 }, /* number of norms seen; fewer losses */

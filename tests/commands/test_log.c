@@ -208,10 +208,10 @@ TEST_WITH(a_log_that_is_being_written_is_read_and_another_file_is_refused, enter
     assert_int_equal(count, 2);
     put_file("log.csv", AMP_LOG_COLUMNS "\n" ROW "\n1,2,3,0.\n" ROW "\n");
     assert_int_equal(read_log(&count, &error), AMP_BAD_CONFIG);
-    assert_non_null(strstr(error.message, ".csv:3: no line of a training log"));
+    assert_non_null(strstr(error.message, ".csv:3: not a line of a training log"));
     put_file("log.csv", ROW "\n" ROW "\n");
     assert_int_equal(read_log(&count, &error), AMP_BAD_CONFIG);
-    assert_non_null(strstr(error.message, ".csv:1: no line of a training log"));
+    assert_non_null(strstr(error.message, ".csv:1: not a line of a training log"));
     unlink("log.csv");
     assert_int_equal(read_log(&count, &error), AMP_BAD_CONFIG);
 }

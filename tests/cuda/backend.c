@@ -131,8 +131,8 @@ BACKEND_TEST(the_line_says_what_to_do_about_the_machine)
     static const struct { int error; const char *remedy; } cases[] = {
         { cudaErrorNoDevice, "cudaErrorNoDevice, no CUDA-capable device is detected: see that nvidia-smi" },
         { cudaErrorInsufficientDriver, "install a newer driver" },
-        { cudaErrorUnsupportedPtxVersion, "build it anew, with this GPU among CMAKE_CUDA_ARCHITECTURES" },
-        { cudaErrorNoKernelImageForDevice, "built for other GPUs; build it anew" },
+        { cudaErrorUnsupportedPtxVersion, "rebuild it, with this GPU among CMAKE_CUDA_ARCHITECTURES" },
+        { cudaErrorNoKernelImageForDevice, "built for other GPUs; rebuild it" },
         { cudaErrorDevicesUnavailable, "another program has the GPU to itself" },
         { cudaErrorSystemNotReady, "start nvidia-fabricmanager" },
     };

@@ -125,7 +125,7 @@ rm -f backup/*
 ! "$ALEXEYAB" amp probe tiny.data x.cfg > out 2> err || fail 'amp probe does not look'
 grep -qF 'x.cfg:2: [net] adversarial_lr = .1: ' err || fail "amp probe: $(cat err)"
 
-# One image a step ends detector train; a classifier's training goes on.
+# One image a step ends detector train; a classifier's training continues.
 sed 's/^\(batch\|subdivisions\)=.*/\1=1/' tiny.cfg > one.cfg
 cp tiny.data one.data
 refused one.data '[net]' batch 'is one image a step, which detector train refuses; allowed: 2 or more' hue=.1

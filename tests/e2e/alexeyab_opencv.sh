@@ -198,7 +198,7 @@ for dtype in off fp32; do
         fail "$dtype: a large loss: $(tail -3 chart.words)"
 done
 
-# Who asks for the chart at -mjpeg_port gets it, and the training goes on when he leaves.
+# Who asks for the chart at -mjpeg_port gets it, and the training continues when he leaves.
 sed 's/^max_batches=.*/max_batches=1000000/' charted.cfg > shown.cfg
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 "$ALEXEYAB" detector train tiny.data shown.cfg -amp bf16 -dont_show -mjpeg_port $port > out 2> err &

@@ -1,5 +1,5 @@
 # AlexeyAB's Darknet under AMP: its own .cfg files pass the check, and AMP computes all layers of its
-# detectors itself; a step's loss is stock's; a training goes on to the bit, also with Adam, and a
+# detectors itself; a step's loss is stock's; a training continues to the bit, also with Adam, and a
 # classifier's, which learns what pjreddie's Darknet does; layers that are not to learn do not; a skipped step
 # is not counted, nor averaged; what AMP cannot follow ends with a line.
 set -eu

@@ -1,5 +1,5 @@
 # Bad input of a training under AMP: files, lists, images, labels and weights. Either one line that says what
-# and where, status 1 and no file changed; or the training goes on, and what was left out is named once and
+# and where, status 1 and no file changed; or the training continues, and what was left out is named once and
 # counted. Never a signal. What lines of labels, lists and .data files are refused for is test_bad_data.c's,
 # and what a .cfg is refused for test_cfg_check.c's; here is the program that must end properly.
 set -eu

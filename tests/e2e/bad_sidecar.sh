@@ -96,7 +96,7 @@ name='a FIFO where a sidecar is saved'
 mv backup/tiny_100.weights.amp good.amp
 mkfifo backup/tiny_100.weights.amp
 succeeds timeout -s KILL 600 "$DARKNET" detector train tiny.data tiny.cfg -amp fp16 -seed 3
-says "cannot write backup/tiny_100.weights.amp: it is not a regular file; remove it; training goes on"
+says "cannot write backup/tiny_100.weights.amp: it is not a regular file; remove it; training continues"
 rm backup/tiny_100.weights.amp
 mv good.amp backup/tiny_100.weights.amp
 pair 'another network'

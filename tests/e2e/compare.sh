@@ -241,7 +241,7 @@ interrupted_and_gone_on_with_it_is_the_same() {
     end_it INT
     [ $status = 130 ] || fail "$name: status $status: $(tail -n 3 err)"
     check_report broken
-    grep -q 'interrupted; to go on' err || fail "$name: $(tail -n 2 err)"
+    grep -q 'interrupted; to continue' err || fail "$name: $(tail -n 2 err)"
     grep -q '^Interrupted: ' out || fail "$name: $(cat out)"
     [ ! -e broken/runs/bf16-seed1/backup/tiny_final.weights ] || fail "$name: nothing was interrupted"
     [ -e broken/runs/bf16-seed1/backup/tiny.backup ] || fail "$name: no backup to go on from"

@@ -1,5 +1,5 @@
-# A disk that is full, a file that may not grow, a folder that is not there: one clear line, training goes on,
-# the last good file stays and can be gone on with; status 1 if the last save of the training failed.
+# A disk that is full, a file that may not grow, a folder that is not there: one clear line, training
+# continues, the last good file stays and can be resumed from; status 1 if the training's last save failed.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/resume.bash"
@@ -22,7 +22,7 @@ enospc() { # enospc <trap> <what failed> <what is left>
     fresh
     succeeds trapped $1 "$DARKNET" "${train[@]}" -amp bf16 -seed 3
     came_to_its_end
-    says "amp: $2 could not be written: " 'No space left on device' "training goes on, $3"
+    says "amp: $2 could not be written: " 'No space left on device' "training continues, $3"
     [ "$(grep -c 'could not be written' err)" = 1 ] || fail "$name: $(grep 'could not be written' err)"
     cmp whole/tiny_final.weights backup/tiny_final.weights || fail "$name: a failed save changes the training"
     cmp whole/tiny_final.weights.amp backup/tiny_final.weights.amp ||
@@ -54,7 +54,7 @@ file_too_large() {
     [ $status = 1 ] || fail "$name: status $status: $(tail -n 3 err)"
     came_to_its_end
     says 'amp: backup/tiny.backup could not be written: ' 'File too large' \
-        'training goes on, the last good file is kept: backup/tiny.backup' \
+        'training continues, the last good file is kept: backup/tiny.backup' \
         'amp: backup/tiny_final.weights could not be written: ' \
         'training is over, the last good file is kept: backup/tiny.backup'
     ls -l --time-style=full-iso backup | cmp - before || fail "$name: $(ls -l backup)"
@@ -83,7 +83,7 @@ gone() {
     [ $status = 1 ] || fail "$name: status $status: $(tail -n 3 err)"
     came_to_its_end
     says "amp: backup/$3 could not be written: " 'No such file or directory' \
-        "training goes on, $2" 'amp: backup/tiny_final.weights could not be written: '
+        "training continues, $2" 'amp: backup/tiny_final.weights could not be written: '
     [ "$(grep -c 'Saving weights' err)" = $(($1 - 1)) ] || fail "$name: says that it saves"
 }
 gone 1 'nothing has been saved so far' tiny.backup

@@ -53,7 +53,7 @@ tiny_training
 ends no-gpu 'cudaErrorNoDevice.*: see that nvidia-smi lists one and CUDA_VISIBLE_DEVICES'
 ends old-driver 'cudaErrorInsufficientDriver.*: install a newer driver (.*), or build with an older CUDA'
 ends taken 'cudaErrorDevicesUnavailable.*: another program has the GPU to itself; nvidia-smi names it'
-ends other-gpus 'cudaErrorNoKernelImageForDevice.*: this program was built for other GPUs; build it anew, '
+ends other-gpus 'cudaErrorNoKernelImageForDevice.*: this program was built for other GPUs; rebuild it, '
 run_ends old-driver cudaErrorInsufficientDriver
 run_ends taken cudaErrorDevicesUnavailable
 status=0

@@ -166,7 +166,7 @@ cp backup/long_last.weights killed.weights && cp backup/long_last.weights.amp ki
 sed 's/^max_batches=.*/max_batches=103/' amp.cfg > rest.cfg
 train rest detector train tiny.data rest.cfg killed.weights -seed 3 -dont_show
 train straight detector train tiny.data rest.cfg -seed 3 -dont_show
-same rest/rest_final.weights straight/rest_final.weights 'a killed training goes on to other weights'
+same rest/rest_final.weights straight/rest_final.weights 'a killed training continues to other weights'
 
 # ---- its own log of all that is printed ----
 train logged detector train tiny.data two.cfg -seed 3 -dont_show -log all.log

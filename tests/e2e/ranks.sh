@@ -1,5 +1,5 @@
 # N ranks train as one does: the same images in the same order, the same weights to the rounding of a sum, one
-# log, one mAP; and a training goes on with another number of ranks.
+# log, one mAP; and a training continues with another number of ranks.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/ranks.bash"

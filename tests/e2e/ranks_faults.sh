@@ -207,7 +207,7 @@ until_is has_steps
 kill -USR1 "$(pgrep -P $job)"
 ends 138
 no_leftovers
-says 'amp: stopped after step ' 'to go on, give backup/tiny.backup'
+says 'amp: stopped after step ' 'to continue, give backup/tiny.backup'
 goes_on "$(($(sed -n 's/.*stopped after step \([0-9]*\).*/\1/p' err) + 1))"
 # ... at the worst moment: it is agreed upon in the next step
 ${MPICC:-mpicc} -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/signal_trap.c" -o signal_trap.so
@@ -258,7 +258,7 @@ sed 's/max_batches=.*/max_batches=101/' tiny.cfg > full.cfg
 echo "$trap TRAP_FULL=1" > rank.0
 start 'the disk is full' detector train tiny.data full.cfg -amp fp32 -seed 3
 ends 0
-says 'amp: backup/full.backup could not be written: ' 'No space left on device; training goes on'
+says 'amp: backup/full.backup could not be written: ' 'No space left on device; training continues'
 no_leftovers
 [ -s backup/full_final.weights ] || fail "$name: $(ls backup)"
 sed 's/backup=.*/backup=gone/' tiny.data > gone.data

@@ -136,7 +136,7 @@ behaviour_26_old_weights_load_with_defaults() {
     [ "$(ls old.weights* | wc -l)" = 1 ] || fail "$name: $(ls old.weights*)"
     succeeds "$DARKNET" detector train tiny.data short.cfg old.weights -clear -amp fp16
     succeeds "$DARKNET" detector train tiny.data tiny.cfg old.weights -amp fp16
-    says 'amp: no old.weights.amp: momentum and loss scale start anew'
+    says 'amp: no old.weights.amp: momentum and loss scale are reset'
     local first
     first=$(sed -n -e 's/^amp: step after .* loss scale \(.*\) -> .*/\1/p' \
         -e 's/^amp: summary .* scale=\([^ ]*\) .*/\1/p' err | head -n 1)
@@ -197,19 +197,19 @@ other_seeds_and_clear() {
     mv backup/tiny.backup start.weights
     mv backup/tiny.backup.amp start.weights.amp
     succeeds "$DARKNET" detector train tiny.data tiny.cfg start.weights -amp bf16 -seed 4
-    says 'step 100, loss scale 1, 0 skipped, data order starts anew (it was saved with -seed 3)'
+    says 'step 100, loss scale 1, 0 skipped, data order restarts (it was saved with -seed 3)'
     status_of "$DARKNET" detector train tiny.data tiny.cfg start.weights -amp bf16
-    says 'data order starts anew (it was saved with -seed 3)'
+    says 'data order restarts (it was saved with -seed 3)'
     succeeds "$DARKNET" detector train tiny.data tiny.cfg start.weights -amp bf16 -clear
-    says 'amp: -clear: start.weights.amp is not read; momentum and loss scale start anew' "steps=$batches "
+    says 'amp: -clear: start.weights.amp is not read; momentum and loss scale are reset' "steps=$batches "
     ! grep -q 'resumed' err || fail '-clear: resumed'
     for key in dontsave flipped; do
         edit sided "0,/^filters=8/s//&\n$key=1/"
         succeeds "$DARKNET" detector train tiny.data sided.cfg start.weights -amp bf16 -seed 3
-        says 'amp: start.weights.amp is not read, and momentum and loss scale start anew: ' \
+        says 'amp: start.weights.amp is not read, and momentum and loss scale are reset: ' \
             "$key" 'layer 0 reads other weights from start.weights than it saved'
     done
-    # With the wrong dtype's scale: a note, and the training goes on.
+    # With the wrong dtype's scale: a note, and the training continues.
     succeeds "$DARKNET" detector train tiny.data tiny.cfg start.weights -amp fp16 -seed 3
     says 'loss scaling was static and is dynamic now' 'data order continues (-seed 3)'
 }

@@ -166,7 +166,7 @@ if [ -x "$on_doubles" ]; then
     AMP_FAULT='yolo 21' train "$on_doubles"
     [ $status = 0 ] && grep -q '^amp: warning: .*fp32, layer [0-9]* \[yolo\], delta: off by 0.01' train.err ||
         fail "off by little: status $status: $(grep '^amp' train.err)"
-    # No folder for a note: nothing is compared, and the training goes on.
+    # No folder for a note: nothing is compared, and the training continues.
     XDG_CACHE_HOME=/dev/null train "$on_doubles"
     [ $status = 0 ] && ! compares || fail "no cache: status $status: $(grep '^amp' train.err)"
 fi

@@ -93,7 +93,7 @@ name="too many spikes"
 sed 's/^spike=skip/spike=skip\nspike_factor=1/' skip.cfg > many.cfg
 status_of "$DARKNET" detector train tiny.data many.cfg -seed 4 -log many.csv
 [ $status = 1 ] || fail "$name: status $status"
-tail -n 1 err | grep -q '^amp: spike=skip has dropped 9 of [0-9]* steps, more than 1 %: these are no' ||
+tail -n 1 err | grep -q '^amp: spike=skip has dropped 9 of [0-9]* steps, more than 1 %: too many to be' ||
     fail "$name: $(tail -n 2 err)"
 
 name="a classifier"

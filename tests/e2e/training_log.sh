@@ -94,7 +94,7 @@ amp_log_counts_what_is_there() {
 sys.exit(len(m.parse("log.svg").getElementsByTagName("polyline")) != 3)' ||
         fail "$name: the picture: $(head -c 300 log.svg)"
     ! "$DARKNET" amp log tiny.cfg > out 2> err || fail "$name: a .cfg is read as a log"
-    grep -q '^amp log: tiny.cfg:1: no line of a training log' err || fail "$name: $(cat err)"
+    grep -q '^amp log: tiny.cfg:1: not a line of a training log' err || fail "$name: $(cat err)"
 }
 
 # Without AMP: the same rows, the same lines as ever.
@@ -149,7 +149,7 @@ stopped_in_turns() {
     local first
     edit half "1a amp=1"
     same_end bf16 half.cfg 17
-    grep -q '^log: part.csv goes on behind iteration 17; 43 rows' err || fail "$name: $(grep log: err)"
+    grep -q '^log: part.csv continues after iteration 17; 43 rows' err || fail "$name: $(grep log: err)"
     same_end overflows overflows.cfg 1 skipped
     first=$(awk -F, 'NR > 20 && $6 == 1 { print NR - 1; exit }' whole.csv)
     same_end overflows overflows.cfg $first skipped
@@ -174,7 +174,7 @@ killed_and_resumed() {
         fail "$name: the log of a killed training is another"
     printf '201,4.5,7.' >> part.csv
     succeeds "$DARKNET" detector train tiny.data long.cfg backup/long.backup -seed 3 -log part.csv
-    says 'log: part.csv goes on behind iteration 100; '
+    says 'log: part.csv continues after iteration 100; '
     cmp <(steps_of whole.csv) <(steps_of part.csv) ||
         fail "$name: another log: $(diff <(steps_of whole.csv) <(steps_of part.csv) | head -n 4)"
     # Gone on with once more; and with a log that does not reach back to the start.
@@ -228,7 +228,7 @@ interrupted() { # interrupted <signal> <status>
     status_of_it
     [ $status = $2 ] || fail "$name: status $status: $(tail -n 3 err)"
     says 'amp: stopping after this step, with a backup; once more stops at once' \
-        'amp: stopped after step 5; to go on, give backup/tiny.backup to the same command'
+        'amp: stopped after step 5; to continue, give backup/tiny.backup to the same command'
     [ "$(wc -l < part.csv)" = 6 ] && [ ! -e backup/tiny_final.weights ] || fail "$name: $(cat part.csv)"
     status_of "$DARKNET" detector train tiny.data tiny.cfg backup/tiny.backup -amp bf16 -seed 3 -log part.csv
     cmp backup/tiny_final.weights whole.weights || fail "$name: other weights than without the stop"
@@ -253,8 +253,8 @@ stopped_it_keeps_a_later_backup() {
     sleep .2
     printf g >&7
     status_of_it
-    says 'amp: backup/tiny.backup is of a later step than step 0, where this training begins; to go on from' \
-        'amp: stopped after step 2; to go on, give backup/tiny_2.weights to the same command'
+    says 'amp: backup/tiny.backup is of a later step than step 0, where this training begins; to continue' \
+        'amp: stopped after step 2; to continue, give backup/tiny_2.weights to the same command'
     cmp backup/tiny.backup later.backup || fail "$name: it was replaced"
     succeeds "$DARKNET" detector train tiny.data tiny.cfg backup/tiny_2.weights -amp bf16 -seed 3 \
         -log part.csv
@@ -448,7 +448,7 @@ bad_files() {
     refused 'log: cannot write no/folder.csv: No such file' -log no/folder.csv
     refused 'log: cannot write /dev/full: No space' -log /dev/full
     cp tiny.data notes.csv
-    refused 'log: notes.csv is there and is no training log' -log notes.csv
+    refused 'log: notes.csv exists and is not a training log' -log notes.csv
     cmp tiny.data notes.csv || fail "$name: a foreign file was changed"
     { head -n 3 whole.csv; echo '3,not a number'; } > torn.csv
     cp torn.csv before.csv
@@ -458,7 +458,7 @@ bad_files() {
     cmp torn.csv before.csv || fail "$name: a damaged log was changed"
     exec 9>> held.csv
     flock 9
-    refused 'log: cannot write held.csv: another training writes it now' -log held.csv
+    refused 'log: cannot write held.csv: another training is writing it' -log held.csv
     exec 9>&-
     [ ! -s held.csv ] || fail "$name: a file that another holds was written"
     : > empty.csv
@@ -472,7 +472,7 @@ bad_files() {
     fi
 }
 
-# The disk fills: one line, no torn row, and training goes on.
+# The disk fills: one line, no torn row, and training continues.
 full_disk() {
     name='full disk'
     edit many 's/max_batches=.*/max_batches=700/'
@@ -491,7 +491,7 @@ full_disk() {
     [ "$(stat -c %s whole/many_final.weights.amp)" -lt 40960 ] ||
         fail "$name: the sidecar is too large: the test is broken"
     [ "$(grep -c '^log: cannot write full.csv: ' err)" = 1 ] || fail "$name: $(grep '^log' err)"
-    says '; training goes on' 'steps=700 '
+    says '; training continues' 'steps=700 '
     cmp whole/many_final.weights backup/many_final.weights || fail "$name: a full disk changes the training"
     [ "$(stat -c %s full.csv)" -le 40960 ] && [ "$(stat -c %s full.csv)" -gt 40000 ] ||
         fail "$name: $(stat -c %s full.csv) bytes"

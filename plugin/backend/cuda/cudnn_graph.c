@@ -462,7 +462,7 @@ static amp_status check_version(amp_error *error)
     amp_cudnn_describe(found, sizeof found);
     return amp_fail(error, AMP_UNSUPPORTED,
                     "this program was built with %s and finds %s: see which libcudnn LD_LIBRARY_PATH leads "
-                    "to, install the newer one, or build anew", built, found);
+                    "to, install the newer one, or rebuild", built, found);
 }
 
 /* Without this cuDNN loads and unloads CUDA's compiler each time that it lists engines, which takes most of

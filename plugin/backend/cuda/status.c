@@ -12,10 +12,10 @@ static const struct { cudaError_t error; amp_status status; const char *remedy; 
     { cudaErrorMisalignedAddress, AMP_BACKEND_FAILED, earlier },
     { cudaErrorLaunchFailure, AMP_BACKEND_FAILED, earlier },
     { cudaErrorMemoryAllocation, AMP_NO_MEMORY, ": use a smaller batch or more subdivisions" },
-    { cudaErrorNoKernelImageForDevice, AMP_UNSUPPORTED, ": this program was built for other GPUs; build it "
-      "anew, with this one among CMAKE_CUDA_ARCHITECTURES (ARCH in Darknet's Makefile)" },
+    { cudaErrorNoKernelImageForDevice, AMP_UNSUPPORTED, ": this program was built for other GPUs; rebuild "
+      "it, with this one among CMAKE_CUDA_ARCHITECTURES (ARCH in Darknet's Makefile)" },
     { cudaErrorUnsupportedPtxVersion, AMP_UNSUPPORTED, ": this program was built for older GPUs, and this "
-      "one's driver is older than the CUDA toolkit; build it anew, with this GPU among "
+      "one's driver is older than the CUDA toolkit; rebuild it, with this GPU among "
       "CMAKE_CUDA_ARCHITECTURES (ARCH in Darknet's Makefile), or install a newer driver" },
     { cudaErrorInsufficientDriver, AMP_UNSUPPORTED,
       ": install a newer driver (this machine may have none), or build with an older CUDA toolkit" },

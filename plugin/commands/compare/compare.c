@@ -292,7 +292,7 @@ amp_status amp_command_compare(int argc, char **argv, amp_error *error)
     if (status == AMP_OK) status = compare_all(&compare, error);
     int is_interrupted = status == AMP_OK && compare.result.interrupted;
     if (is_interrupted)
-        fprintf(stderr, "amp compare: interrupted; to go on, call it again with -report %s\n",
+        fprintf(stderr, "amp compare: interrupted; to continue, call it again with -report %s\n",
                 compare.folder);
     free_compare(&compare);
     if (is_interrupted) exit(INTERRUPTED);

@@ -89,8 +89,8 @@ static amp_status write_settings(const char *file, const amp_lines *settings, am
 {
     amp_output out;
     AMP_TRY(amp_output_begin(file, &out, error));
-    fprintf(out.stream, "# darknet amp compare goes on in this folder only with the same settings; of files, "
-            "their checksums.\n");
+    fprintf(out.stream, "# darknet amp compare continues in this folder only with the same settings; of "
+            "files, their checksums.\n");
     for (size_t k = 0; k < settings->count; k++) fprintf(out.stream, "%s\n", settings->line[k]);
     return amp_output_end(&out, AMP_OK, error);
 }

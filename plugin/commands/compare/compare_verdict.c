@@ -242,7 +242,7 @@ void amp_compare_verdict(amp_comparison *c, const char *const *notes)
     int done = 0, all = c->dtype_count * c->seed_count;
     for (int i = 0; i < all; i++) done += c->runs[i].state == AMP_RUN_DONE;
     if (c->interrupted)
-        add(c, "Interrupted: %d of %d trainings are done; the same command goes on.", done, all);
+        add(c, "Interrupted: %d of %d trainings are done; the same command continues.", done, all);
     if (c->dtype_count == 1)
         add(c, "Only %s was trained: there is nothing to compare it with.", c->dtypes[0]);
     for (int d = 0; d < c->dtype_count; d++) judge_dtype(c, d, notes ? notes[d] : NULL);

@@ -137,7 +137,7 @@ static void measure(long iteration)
         keep(&(measured){ iteration, result.total.map, result.total.map50_95 }, &result);
     } else {
         fflush(stdout);
-        fprintf(stderr, "-map: not measured at iteration %ld: %s; training goes on\n", iteration,
+        fprintf(stderr, "-map: not measured at iteration %ld: %s; training continues\n", iteration,
                 error.message);
     }
     amp_map_result_free(&result);

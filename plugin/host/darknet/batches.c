@@ -76,7 +76,7 @@ static amp_status prepare(amp_batches *b, const amp_data_file *file, network *ne
     default:
         return amp_fail(error, AMP_UNSUPPORTED,
                         "a network must end in yolo or region (a detector), or in softmax, logistic or "
-                        "cost (a classifier): batches for others cannot be loaded");
+                        "cost (a classifier): batches for other networks cannot be loaded");
     }
     b->args.paths = b->paths.line;
     b->args.m = (int)b->paths.count;

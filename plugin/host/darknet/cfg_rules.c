@@ -63,8 +63,9 @@ void cfg_rule_net(cfg_walk *walk)
     walk->out->c = c;
     walk->out->outputs = cfg_walk_given(walk, "inputs") && !walk->resized ? number(walk, "inputs") : image;
     if (subdivisions > batch)
-        fail(walk, "subdivisions", "batch = %.0f cannot be cut in %.0f parts; subdivisions is at most batch",
-             batch, subdivisions);
+        fail(walk, "subdivisions",
+             "batch = %.0f cannot be split into %.0f parts; subdivisions is at most batch", batch,
+             subdivisions);
     else if (fmod(batch, subdivisions) != 0 && !walk->resized)
         cfg_walk_warn(walk, "subdivisions", NULL, "does not divide batch = %.0f: only %.0f images make a "
                       "step", batch, trunc(batch / subdivisions) * subdivisions);

@@ -189,7 +189,7 @@ static void warn_once(names_seen *seen, const char *name, const char *kind, cons
     int is_new = add_name(seen, name);
     if (is_new && seen->count <= NAMED_MOST) amp_host_print("amp: %s%s%s", before, shown, end);
     if (is_new && seen->count == NAMED_MOST + 1)
-        amp_host_print("amp: more %s are not named any more, only counted", kind);
+        amp_host_print("amp: further %s are only counted", kind);
     pthread_mutex_unlock(&watch.mutex);
 }
 

@@ -106,7 +106,7 @@ static amp_status restore_loop(struct network *net, const amp_run_state *run, co
         return AMP_OK;
     if (!is_size(run->width, view.size_step) || !is_size(run->height, view.size_step))
         return amp_fail(error, AMP_BAD_SIDECAR,
-                        "%s: an input of %dx%d is none that random=1 chooses; " ANEW, sidecar,
+                        "%s: random=1 does not choose an input of %dx%d; " ANEW, sidecar,
                         (int)run->width, (int)run->height);
     amp_fork_resize(net, run->width, run->height);
     return AMP_OK;
@@ -136,8 +136,8 @@ static void print_resumed(const struct network *net, const amp_run_state *run, s
                amp->skipped);
     if (in_loop && same_seed(run)) print_note(net, ", data order continues (-seed %u)\n", darknet_amp_seed());
     else if (in_loop && run->seeded)
-        print_note(net, ", data order starts anew (it was saved with -seed %u)\n", (unsigned)run->seed);
-    else if (darknet_amp_is_seeded()) print_note(net, ", data order starts anew (it was not saved)\n");
+        print_note(net, ", data order restarts (it was saved with -seed %u)\n", (unsigned)run->seed);
+    else if (darknet_amp_is_seeded()) print_note(net, ", data order restarts (it was not saved)\n");
     else print_note(net, "\n");
 }
 
@@ -149,8 +149,8 @@ static amp_status fits_batch(const amp_run_state *run, const amp_view *view, siz
     if (run->window == 0) return AMP_OK;
     if (amp_ranks_of_step() > 1)
         return amp_fail(error, AMP_BAD_SIDECAR,
-                        "%s: it was saved in the middle of a batch, which several ranks cannot share; go on "
-                        "alone until the next save, or " ANEW, sidecar);
+                        "%s: it was saved in the middle of a batch, which several ranks cannot share; "
+                        "continue with one process until the next save, or " ANEW, sidecar);
     int same = run->batch == view->batch && run->subdivisions == view->subdivisions;
     if (same && run->window == window_of(view, seen)) return AMP_OK;
     return amp_fail(error, AMP_BAD_SIDECAR,
@@ -217,7 +217,7 @@ static amp_status begin(struct network *net, const char *weights, const char *si
     if (note[0]) print_note(net, "amp: %s\n", note);
     if (*ended) load_again(net, weights);
     if (!saved) {
-        print_note(net, "amp: no %s: momentum and loss scale start anew\n", sidecar);
+        print_note(net, "amp: no %s: momentum and loss scale are reset\n", sidecar);
         return AMP_OK;
     }
     amp_status status = resume_training(net, saved, sidecar, in_loop, error);
@@ -246,7 +246,7 @@ static void note_one_sided(const struct network *net)
     int layer = amp_fork_one_sided_layer(net);
     char *sidecar = weights && layer >= 0 ? amp_sidecar_name(weights) : NULL;
     if (sidecar && amp_name_is_taken(sidecar))
-        print_note(net, "amp: %s is not read, and momentum and loss scale start anew: by dontload, dontsave, "
+        print_note(net, "amp: %s is not read, and momentum and loss scale are reset: by dontload, dontsave, "
                    "dontloadscales, numload or flipped layer %d reads other weights from %s than it saved; "
                    "to go on where it was saved, take that key out\n", sidecar, layer, weights);
     free(sidecar);
@@ -263,7 +263,7 @@ static void begin_training(struct network *net, int in_loop, int *ended)
         if (!amp_host_has_clear())
             amp_host_check(begin(net, weights, sidecar, in_loop, ended, &error), &error);
         else if (amp_name_is_taken(sidecar))
-            print_note(net, "amp: -clear: %s is not read; momentum and loss scale start anew\n", sidecar);
+            print_note(net, "amp: -clear: %s is not read; momentum and loss scale are reset\n", sidecar);
         free(sidecar);
         free(resume->last_file);
         resume->last_file = weights;

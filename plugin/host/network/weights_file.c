@@ -119,8 +119,8 @@ static void print_failed_save(struct darknet_amp *amp, const struct network *net
     if (!resume->training) fprintf(stderr, "amp: %s could not be written: %s\n", file, error->message);
     else
         fprintf(stderr, "amp: %s could not be written: %s; training %s, %s%s\n", file, error->message,
-                amp_fork_is_over(net) ? "is over" : resume->stopping ? "ends here" : "goes on", what_is_left,
-                kept ? kept : "");
+                amp_fork_is_over(net) ? "is over" : resume->stopping ? "ends here" : "continues",
+                what_is_left, kept ? kept : "");
     if (!resume->training || (amp_fork_is_over(net) && !resume->loop.average_loss)) exit(1);
 }
 

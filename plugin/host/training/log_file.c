@@ -44,8 +44,8 @@ static char *next_line(FILE *in, char **line, size_t *room)
 static amp_status mismatch(const amp_log_file *f, const char *what, const char *header, amp_error *error)
 {
     return amp_fail(error, AMP_BAD_CONFIG,
-                    "%.300s is there and is no %s (its first line is not %s); it stays as it is: move it, "
-                    "or take another name", f->name, what, header);
+                    "%.300s exists and is not a %s (its first line is not %s); it is left unchanged: move "
+                    "it, or use another name", f->name, what, header);
 }
 
 /* (*ends)[n]: the offset in bytes at which the header and n rows end; the caller's. */
@@ -63,7 +63,7 @@ static amp_status read_rows(amp_log_file *f, FILE *in, const char *what, const c
         if (!next_line(in, &line, &room)) break;
         if (reader->row(reader->context, line, &reason) != AMP_OK)
             status = amp_fail(error, AMP_BAD_CONFIG,
-                              "%.300s:%zu: %.500s; it stays as it is: fix or move it, or take "
+                              "%.300s:%zu: %.500s; it is left unchanged: fix or move it, or use "
                               "another name", f->name, *rows + 2, reason.message);
     }
     free(line);
@@ -104,7 +104,7 @@ static amp_status take(amp_log_file *f, const char *what, const char *header, co
     if (fstat(f->descriptor, &found) != 0) return cannot("read", f->name, error);
     f->regular = S_ISREG(found.st_mode);
     if (f->regular && flock(f->descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: another training writes it now", f->name);
+        return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: another training is writing it", f->name);
     if (f->regular && found.st_size > 0) return keep_rows(f, what, header, reader, dropped, error);
     return add_line(f, header) ? AMP_OK : cannot("write", f->name, error);
 }
@@ -129,7 +129,7 @@ void amp_log_file_add(amp_log_file *f, const char *row)
     if (failed && !f->failing) {
         int why = errno;
         fflush(stdout);
-        fprintf(stderr, "log: cannot write %s: %s; training goes on, and rows are left out until it can be "
+        fprintf(stderr, "log: cannot write %s: %s; training continues, and rows are left out until it can be "
                 "written again\n", f->name, strerror(why));
     }
     f->failing |= failed;

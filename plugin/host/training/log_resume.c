@@ -58,6 +58,6 @@ void amp_log_resume(amp_log_file *log, const char *name, long iteration, unsigne
     if (amp_log_file_open(log, name, "training log", AMP_LOG_COLUMNS, &reader, &dropped, &error) != AMP_OK)
         darknet_amp_refuse("log: %s", error.message);
     if (rows_to_keep(&so_far))
-        fprintf(stderr, "log: %s goes on behind iteration %ld; %zu rows of later steps are dropped\n", name,
+        fprintf(stderr, "log: %s continues after iteration %ld; %zu rows of later steps are dropped\n", name,
                 iteration, dropped);
 }

@@ -106,7 +106,7 @@ static void read_map_options(int argc, char **argv)
     if (!training.map.epochs)
         darknet_amp_refuse("command line: -mAP_epochs %s: expected a number of epochs from 1", epochs);
     if (epochs && training.map.every)
-        darknet_amp_refuse("command line: -mAP_epochs: -map %ld says already when to measure; give one of "
+        darknet_amp_refuse("command line: -mAP_epochs: -map %ld already says when to measure; give one of "
                            "the two", training.map.every);
     if (points && strcmp(points, "101"))
         darknet_amp_refuse("command line: -points %s: under AMP -map measures with 101 points; leave it out",
@@ -351,8 +351,8 @@ static void tell_further_backup(const struct network *net)
     char name[PATH_BYTES];
     name_backup(name, training.folder, training.base);
     if (!amp_fork_state(net) || !amp_ranks_leads() || !is_further(name, net)) return;
-    fprintf(stderr, "amp: %s is of a later step than step %ld, where this training begins; to go on from it, "
-            "stop this one (Ctrl-C leaves that file as it is) and give it to the same command\n", name,
+    fprintf(stderr, "amp: %s is of a later step than step %ld, where this training begins; to continue from "
+            "it, stop this one (Ctrl-C leaves that file as it is) and give it to the same command\n", name,
             amp_fork_view(net).batch_number);
 }
 
@@ -410,7 +410,7 @@ static void stop_with_backup(void)
 {
     char name[PATH_BYTES];
     if (save_backup(name) && amp_stopping_signal())
-        fprintf(stderr, "amp: stopped after step %ld; to go on, give %s to the same command\n",
+        fprintf(stderr, "amp: stopped after step %ld; to continue, give %s to the same command\n",
                 amp_fork_view(training.nets[0]).batch_number, name);
 }
 
@@ -434,7 +434,8 @@ int amp_training_takes_batch(amp_error *error)
     if (step > training.first_iteration && save_backup(name)) {
         size_t length = strlen(error->message);
         snprintf(error->message + length, sizeof error->message - length,
-                 "; step %ld is saved: once this is right, give %s to the same command to go on", step, name);
+                 "; step %ld is saved: once this is fixed, give %s to the same command to continue", step,
+                 name);
     }
     return 1;
 }

@@ -137,7 +137,7 @@ amp_status amp_log_row_read(const char *text, amp_log_row *row, amp_error *error
         fits = field && read_field(&columns[i], field, &read);
     }
     if (!fits || rest)
-        return amp_fail(error, AMP_BAD_CONFIG, "'%.80s' is no row of a training log; expected: %s", text,
+        return amp_fail(error, AMP_BAD_CONFIG, "'%.80s' is not a row of a training log; expected: %s", text,
                         AMP_LOG_COLUMNS);
     *row = read;
     return AMP_OK;
@@ -154,7 +154,7 @@ amp_status amp_log_rows_read(const char *file, amp_log_rows *rows, amp_error *er
             rows->row = amp_grow(rows->row, rows->count, &rows->room, sizeof row);
             rows->row[rows->count++] = row;
         } else if (!i || i + 1 < lines.count) {
-            status = amp_fail(error, AMP_BAD_CONFIG, "%.300s:%zu: no line of a training log, which -log "
+            status = amp_fail(error, AMP_BAD_CONFIG, "%.300s:%zu: not a line of a training log, which -log "
                               "writes; expected: %s", file, i + 1, AMP_LOG_COLUMNS);
         }
     }

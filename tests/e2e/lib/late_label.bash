@@ -27,5 +27,5 @@ late_label() {
     succeeds "$program" detector train late.data tiny.cfg tiny.backup "$@" -amp bf16 -seed $seed
     cp backup/tiny_final.weights corrected.weights
     succeeds "$program" detector train late.data tiny.cfg "$@" -amp bf16 -seed $seed
-    cmp backup/tiny_final.weights corrected.weights || fail 'the training goes on to other weights'
+    cmp backup/tiny_final.weights corrected.weights || fail 'the training continues to other weights'
 }
