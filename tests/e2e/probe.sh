@@ -213,6 +213,17 @@ if [ -x "$ALEXEYAB" ]; then
 END
     compare sizes "$ALEXEYAB" tiny.data sizes.cfg
     [ $status = 0 ] || fail "a shortcut of two sizes: status $status: $(tail -1 sizes.err)"
+    layers > shared.cfg <<'END'
+[net] batch=8 subdivisions=2 width=32 height=32 channels=3 learning_rate=.002 max_batches=40
+[convolutional] batch_normalize=1 filters=8 size=3 pad=1 activation=leaky
+[convolutional] batch_normalize=1 filters=8 size=3 pad=1 activation=leaky
+[convolutional] batch_normalize=1 filters=8 size=3 pad=1 activation=leaky share_index=1
+[convolutional] filters=21 size=1 activation=linear
+[yolo] mask=0,1,2 anchors=4,5,8,8,12,14 classes=2 num=3 jitter=.3 ignore_thresh=.7 truth_thresh=1
+END
+    compare shared "$ALEXEYAB" tiny.data shared.cfg
+    [ $status = 0 ] || fail "shared statistics: status $status: $(tail -1 shared.err)"
+    says shared 'layer 1 \[convolutional\] shares its batch'
     says sizes 'adds a larger input in the wrong place from the second image on'
 fi
 

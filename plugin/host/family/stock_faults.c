@@ -52,6 +52,19 @@ static int sam_overwrites(const network *net, int i, int on_gpu)
     return !on_gpu && net->layers[i].type == SAM;
 }
 
+/* With share_index, layers share the arrays of the batch's statistics too: the forward of the last one
+ * overwrites them, and the backward of the others then uses them. */
+static int shares_statistics(const network *net, int i, int on_gpu)
+{
+    const layer *l = &net->layers[i];
+    (void)on_gpu;
+    for (int k = i + 1; l->type == CONVOLUTIONAL && l->batch_normalize && k < net->n; k++) {
+        const layer *later = &net->layers[k];
+        if (later->type == CONVOLUTIONAL && later->rolling_mean == l->rolling_mean) return 1;
+    }
+    return 0;
+}
+
 const amp_own_fault amp_own_faults[] = {
     { reads_beyond_its_input, { AMP_CANNOT_RUN, "adds an input that is smaller than it takes it to be, and "
                                                 "reads beyond it" } },
@@ -60,6 +73,8 @@ const amp_own_fault amp_own_faults[] = {
     { forgets_biases, { AMP_WRONG_BIASES, "gives no gradient to its biases behind batch norm on the CPU" } },
     { knows_no_activation, { AMP_WRONG_ALL, "has an activation that its CPU code does not know, and gives "
                                             "0" } },
+    { shares_statistics, { AMP_WRONG_BACKWARD, "shares its batch's statistics with a later layer "
+                                               "(share_index), which overwrites them before its backward" } },
     { sam_overwrites, { AMP_WRONG_DELTA, "overwrites the delta of the layer that it multiplies with" } },
     { takes_sizes_for_equal, { AMP_WRONG_OUTPUT, "adds a larger input in the wrong place from the second "
                                                  "image on" } },
