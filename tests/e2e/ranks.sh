@@ -252,7 +252,8 @@ goes_on tiny.cfg -amp fp32
 name="going on with another wire"
 edit halves '1a amp=1\nwire=bf16\nsync_batchnorm=1'
 train 2 halves.cfg half_2/half_tiny_final.weights -amp fp32
-grep -q 'gradients were exchanged in fp32 and are in bf16 now (wire=)' err || fail "$name: $(grep -a amp: err)"
+grep -q 'gradients were exchanged in fp32 and are in bf16 now (wire=)' err ||
+    fail "$name: $(grep -a amp: err)"
 grep -q 'saved with sync_batchnorm=0, and now it is 1' err || fail "$name: $(grep -a amp: err)"
 
 name="mpirun and -gpus"
