@@ -261,6 +261,20 @@ two_kinds
 { sed -n '1,/^$/p' tiny.cfg; printf \
     '[convolutional]\nfilters=2\nsize=1\nactivation=linear\n\n[avgpool]\n\n[softmax]\n'; } > classes.cfg
 succeeds "$DARKNET" amp probe kinds.data classes.cfg
+# Sums of 346112 numbers that cancel, which Darknet adds up one after the other: an average pool behind batch
+# norm, and the gradient behind the constant delta that it gives.
+long_sums_are_no_fault() {
+    layers > sums.cfg <<'END'
+[net] batch=2 subdivisions=1 width=416 height=416 channels=3 learning_rate=.001 max_batches=10
+[convolutional] batch_normalize=1 filters=2 size=1 activation=linear
+[avgpool]
+[softmax]
+END
+    compare sums "$DARKNET" kinds.data sums.cfg
+    [ $status = 0 ] || fail "sums that cancel: status $status: $(tail -1 sums.err)"
+    is sums same fp32
+}
+long_sums_are_no_fault
 
 # ---- bad input: one line, status 1, nothing written ----
 refuses() { # refuses <expression> <arguments...>

@@ -1,5 +1,5 @@
-/* The verb `darknet amp probe DATA CFG [WEIGHTS]`, see probe_compare.h. */
-#include "probe_compare.h"
+/* The verb `darknet amp probe DATA CFG [WEIGHTS]`, see probe_comparison.h. */
+#include "probe_comparison.h"
 
 #include "../arguments.h"
 #include "../command.h"

@@ -1,7 +1,7 @@
 /* The passes of `darknet amp probe`. Stock's tensors are kept until AMP's fp32 was compared with
  * them, and fp32's until bf16 and fp16 were. */
 #define _DEFAULT_SOURCE /* setenv */
-#include "probe_compare.h"
+#include "probe_comparison.h"
 
 #include <float.h>
 #include <math.h>
@@ -235,41 +235,6 @@ static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_
 
 /* ---- AMP ---- */
 
-/* Adds to the conditions what moved in a pass with a nudge. Deltas and gradients move with the outputs too;
- * what went across a kink, or to another pixel, does not count. What moves without a nudge is not
- * ill-conditioned but wrong, and gets no condition. */
-static void take_conditions(const amp_network_desc *n, amp_subject_nudge nudge, const amp_differences *found,
-                            amp_conditions *conditions)
-{
-    for (int i = 0; i < n->count; i++)
-        for (int k = 0; k < AMP_TRACE_KINDS; k++) {
-            amp_trace_kind kind = (amp_trace_kind)k;
-            double moved = amp_difference_error(&found[i][kind]);
-            if (nudge == AMP_NUDGE_NOTHING && moved > (double)AMP_NUDGE) conditions[i][kind] = -INFINITY;
-            if (nudge == AMP_NUDGE_NOTHING || conditions[i][kind] < 0) continue;
-            if (nudge == AMP_NUDGE_OUTPUTS) moved -= amp_probe_kinked(n, found, i, kind);
-            if (nudge == AMP_NUDGE_OUTPUTS && kind == AMP_TRACE_DELTA && amp_probe_is_chosen_of(n, i))
-                continue;
-            conditions[i][kind] = fmax(conditions[i][kind], moved / (double)AMP_NUDGE);
-        }
-}
-
-static amp_status find_conditions(amp_subject *s, const amp_probe_input *input, const amp_trace *reference,
-                                  const amp_trace *own, amp_conditions **out, amp_error *error)
-{
-    static const amp_subject_nudge nudges[] = { AMP_NUDGE_NOTHING, AMP_NUDGE_OUTPUTS, AMP_NUDGE_DELTAS };
-    *out = amp_allocated(calloc((size_t)s->network.count + 1, sizeof **out));
-    for (int n = 0; n < 3; n++) {
-        amp_differences *found = NULL;
-        amp_status status = amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference,
-            .found = &found, .feeds = 1, .nudge = nudges[n], .not_nudged = own }, error);
-        if (status == AMP_OK) take_conditions(&s->network, nudges[n], found, *out);
-        free(found);
-        AMP_TRY(status);
-    }
-    return AMP_OK;
-}
-
 /* With each layer given the reference's numbers. conditions: found around these; NULL: not wanted. */
 static amp_status run_fed(amp_subject *s, const amp_probe_input *input, const amp_trace *reference,
                           amp_differences **found, amp_conditions **conditions, amp_error *error)
@@ -278,7 +243,7 @@ static amp_status run_fed(amp_subject *s, const amp_probe_input *input, const am
     amp_status status = amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference, .found = found,
         .feeds = 1, .record = conditions ? &own : NULL }, error);
     if (status == AMP_OK && conditions)
-        status = find_conditions(s, input, reference, &own, conditions, error);
+        status = amp_probe_find_conditions(s, input, reference, &own, conditions, error);
     amp_trace_free(&own);
     return status;
 }
@@ -305,7 +270,10 @@ static amp_status run_fp32(amp_probe_comparison *c, amp_subject *s, const amp_pr
 {
     amp_probe_run *run = &c->runs[AMP_FP32];
     amp_differences *itself = NULL;
-    if (stock) AMP_TRY(run_fed(s, input, stock, &run->added, &c->conditions, error));
+    if (stock) {
+        AMP_TRY(run_fed(s, input, stock, &run->added, &c->conditions, error));
+        AMP_TRY(amp_probe_add_mean_conditions(s, input, stock, c->conditions, error));
+    }
     AMP_TRY(run_whole(run, c->excused, s, input, stock, record, error));
     amp_status status = run_fed(s, input, record, stock ? &itself : &run->added, &c->conditions_of_half,
                                 error);

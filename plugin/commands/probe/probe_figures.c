@@ -1,5 +1,5 @@
 /* A comparison as tables and JSON. */
-#include "probe_compare.h"
+#include "probe_comparison.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* What keeping layers in fp32 brings, tried: the layers that add most to the error, 1, 2, 4 and 8 of them,
  * get amp=0, and the whole gradient is compared with fp32's again. */
-#include "probe_compare.h"
+#include "probe_comparison.h"
 
 #include <math.h>
 

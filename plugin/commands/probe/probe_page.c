@@ -1,6 +1,6 @@
 /* A comparison as a page with pictures: the error by layer, on a logarithmic axis, of outputs, deltas and
  * weights' gradients. A line is the error of the pass; a dot is what the layer adds itself. */
-#include "probe_compare.h"
+#include "probe_comparison.h"
 
 #include <math.h>
 

@@ -12,11 +12,11 @@
  *  - Darknet's CPU code adds up all n numbers of a channel one after the other, for batch norm's statistics,
  *    which go into all that the layer makes, and for gradients. These errors add up rather than cancel: up to
  *    n/8 were measured, and n in gradients; n/2 and 2n are allowed. On a GPU its threads add up a 256th of
- *    the numbers each, at most.
- *  - What a layer makes may be small beside the terms that it is made of, as a delta behind batch norm of few
+ *    the numbers each, at most. An average pool adds up the pixels of a channel of one image.
+ *  - A layer's result may be small beside the terms that it is made of, as a delta behind batch norm of few
  *    numbers. So all this is multiplied by the layer's condition: how many times as much its result moves as
- *    what it was given, as measured (find_conditions in probe_compare.c). A sum computed in fp32 is the exact
- *    one of terms moved by rounding (Higham, "Accuracy and stability of numerical algorithms", 3.1).
+ *    what it was given (probe_conditions.c). A sum computed in fp32 is the exact one of terms moved by
+ *    rounding (Higham, "Accuracy and stability of numerical algorithms", 3.1).
  *  - Where rounding moves an output across the kink of leaky or relu, its delta gets another slope
  *    (amp_probe_kinked). Darknet computes the slopes of logistic, tanh and the like from their outputs, AMP
  *    from their inputs: near a limit of the activation Darknet's are off by the rounding of 1 - y.
@@ -28,7 +28,7 @@
  * The layer's condition counts here as well. Where numbers are too large for fp16 inf is no fault, nor is an
  * inf that a lower loss scale takes away. A max pool is left out: after rounding neighbours are equal,
  * another of them is chosen, and a delta goes elsewhere. */
-#include "probe_compare.h"
+#include "probe_comparison.h"
 
 #include <math.h>
 
@@ -63,6 +63,10 @@ static double of_a_channel(const amp_probe_comparison *c, int layer)
 {
     const amp_layer_desc *d = &c->network.layers[layer];
     double numbers = (double)d->output.n * d->output.h * d->output.w;
+    if (d->kind == &amp_avgpool_ops) {
+        amp_shape in = d->inputs[0] < 0 ? c->network.image : c->network.layers[d->inputs[0]].output;
+        return (double)in.h * in.w; /* a thread adds up all of an image, on a GPU too */
+    }
     return c->on_gpu ? numbers / PART_OF_A_GPU_THREAD : numbers;
 }
 

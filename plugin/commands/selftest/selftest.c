@@ -9,7 +9,7 @@
 #include "../arguments.h"
 #include "../cfg_copy.h"
 #include "../command.h"
-#include "../probe/probe_compare.h"
+#include "../probe/probe_comparison.h"
 
 enum { SEED = 1 };
 

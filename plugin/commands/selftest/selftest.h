@@ -1,5 +1,5 @@
 /* `darknet amp selftest`: whether AMP computes on this machine what Darknet's own code does, by the
- * comparison of probe/probe_compare.h on built-in networks (networks.c). */
+ * comparison of probe/probe_comparison.h on built-in networks (networks.c). */
 #pragma once
 
 #include "../../tensor/status.h"

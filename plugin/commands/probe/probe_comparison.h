@@ -3,8 +3,9 @@
  * lose most in half precision, and what keeping them in fp32 brings.
  *
  * subject.c makes passes and trace.c compares their tensors; probe_compare.c makes the passes that are
- * needed, probe_keep.c tries layers in fp32, probe_verdict.c says what was found,
- * probe_figures.c shows it as tables and JSON, and probe_page.c draws it. */
+ * needed, probe_conditions.c finds how ill-conditioned each layer is, probe_keep.c tries layers in fp32,
+ * probe_verdict.c decides what the differences mean, probe_figures.c shows them as tables and JSON, and
+ * probe_page.c draws them. */
 #pragma once
 
 #include "../../host/program/machine.h"
@@ -84,6 +85,16 @@ static inline int amp_probe_is_wrong(const amp_probe_comparison *c)
  * AMP_BAD_CONFIG: one that does not fit. */
 amp_status amp_probe_compare(amp_probe_comparison *, amp_error *);
 void amp_probe_comparison_free(amp_probe_comparison *);
+
+/* ---- probe_conditions.c ---- */
+
+/* Fills *out, which the caller frees, with the condition of each layer around the numbers of `reference`.
+ * own: what the subject made of them without a nudge. */
+amp_status amp_probe_find_conditions(amp_subject *, const amp_probe_input *, const amp_trace *reference,
+                                     const amp_trace *own, amp_conditions **out, amp_error *);
+/* Raises those of weights' gradients by what an error in a mean that batch norm's backward takes does. */
+amp_status amp_probe_add_mean_conditions(const amp_subject *, const amp_probe_input *,
+                                         const amp_trace *reference, amp_conditions *, amp_error *);
 
 /* ---- probe_keep.c ---- */
 

@@ -1,0 +1,110 @@
+/* How ill-conditioned each layer is: how many times as much its results move as what it is given.
+ *
+ * Nudges measure it: each number that a layer is given is multiplied by 1 + AMP_NUDGE or 1 - AMP_NUDGE, at
+ * random, and its results are compared with those without. What rounding moves in the same way, number by
+ * number, is explained by that. An error in a mean is not: batch norm's backward takes the mean of a channel's
+ * deltas off each of them, and an error in it moves all n of them alike. The gradient of a weight, a sum over
+ * all n, then moves n times as much as one number, where nudges at random move it sqrt(n) times as much. */
+#include "probe_comparison.h"
+
+#include <math.h>
+
+#include "../../backend/batchnorm_rules.h"
+#include "../../host/program/failure.h"
+
+/* ---- nudges ---- */
+
+/* Adds to the conditions what moved in a pass with a nudge. Deltas and gradients move with the outputs too;
+ * what went across a kink, or to another pixel, does not count. What moves without a nudge is not
+ * ill-conditioned but wrong, and gets no condition. */
+static void take_conditions(const amp_network_desc *n, amp_subject_nudge nudge, const amp_differences *found,
+                            amp_conditions *conditions)
+{
+    for (int i = 0; i < n->count; i++)
+        for (int k = 0; k < AMP_TRACE_KINDS; k++) {
+            amp_trace_kind kind = (amp_trace_kind)k;
+            double moved = amp_difference_error(&found[i][kind]);
+            if (nudge == AMP_NUDGE_NOTHING && moved > (double)AMP_NUDGE) conditions[i][kind] = -INFINITY;
+            if (nudge == AMP_NUDGE_NOTHING || conditions[i][kind] < 0) continue;
+            if (nudge == AMP_NUDGE_OUTPUTS) moved -= amp_probe_kinked(n, found, i, kind);
+            if (nudge == AMP_NUDGE_OUTPUTS && kind == AMP_TRACE_DELTA && amp_probe_is_chosen_of(n, i))
+                continue;
+            conditions[i][kind] = fmax(conditions[i][kind], moved / (double)AMP_NUDGE);
+        }
+}
+
+amp_status amp_probe_find_conditions(amp_subject *s, const amp_probe_input *input, const amp_trace *reference,
+                                     const amp_trace *own, amp_conditions **out, amp_error *error)
+{
+    static const amp_subject_nudge nudges[] = { AMP_NUDGE_NOTHING, AMP_NUDGE_OUTPUTS, AMP_NUDGE_DELTAS };
+    *out = amp_allocated(calloc((size_t)s->network.count + 1, sizeof **out));
+    for (int n = 0; n < 3; n++) {
+        amp_differences *found = NULL;
+        amp_status status = amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference,
+            .found = &found, .feeds = 1, .nudge = nudges[n], .not_nudged = own }, error);
+        if (status == AMP_OK) take_conditions(&s->network, nudges[n], found, *out);
+        free(found);
+        AMP_TRY(status);
+    }
+    return AMP_OK;
+}
+
+/* ---- means ---- */
+
+static double mean_square(const float *numbers, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) sum += (double)numbers[i] * numbers[i];
+    return count ? sum / (double)count : 0;
+}
+
+/* Of what a limit allows for a gradient, 2n units roundoff (probe_verdict.c), the part that it allows for a
+ * mean, n/2. */
+#define PART_OF_A_MEAN .25
+
+/* How far the gradient of a layer's weights moves, relative to its L2 norm, when the two means that batch
+ * norm's backward takes move by 1, relative to themselves. Of channel f with n numbers, scale s and spread v
+ * these are s/v b/n and s/v g/n, where b and g are the gradients of its bias and its scale, the second times
+ * the normalized output. So the gradient of each of its weights moves by s/v (b + g) times the mean of the
+ * inputs that the weight is multiplied by, for which their root mean square stands here. */
+static double mean_condition(const amp_layer_desc *d, const float *scales, const amp_trace *reference,
+                             int layer, double input_mean_square)
+{
+    const amp_trace_tensor *w = amp_trace_at(reference, layer, AMP_TRACE_WEIGHTS);
+    const amp_trace_tensor *b = amp_trace_at(reference, layer, AMP_TRACE_BIASES);
+    const amp_trace_tensor *g = amp_trace_at(reference, layer, AMP_TRACE_SCALES);
+    const amp_trace_tensor *v = amp_trace_at(reference, layer, AMP_TRACE_VARIANCES);
+    size_t channels = (size_t)d->output.c;
+    double moved = 0, size = mean_square(w->numbers, w->count);
+    if (b->count != channels || g->count != channels || v->count != channels || !(size > 0)) return 0;
+    for (size_t f = 0; f < channels; f++) {
+        double factor = (double)scales[f] / amp_batchnorm_spread(&d->batchnorm_rule, (double)v->numbers[f]);
+        double sums = fabs((double)b->numbers[f]) + fabs((double)g->numbers[f]);
+        moved += factor * factor * sums * sums;
+    }
+    return sqrt(moved / (double)channels * input_mean_square / size);
+}
+
+amp_status amp_probe_add_mean_conditions(const amp_subject *s, const amp_probe_input *input,
+                                         const amp_trace *reference, amp_conditions *conditions,
+                                         amp_error *error)
+{
+    amp_status status = AMP_OK;
+    for (int i = 0; i < s->network.count && status == AMP_OK; i++) {
+        const amp_layer_desc *d = &s->network.layers[i];
+        if (!d->batch_normalize || !d->scales || !d->input_count || conditions[i][AMP_TRACE_WEIGHTS] < 0)
+            continue;
+        const amp_trace_tensor image = { input->images, input->image_count }, *x = &image;
+        if (d->inputs[0] >= 0) x = amp_trace_at(reference, d->inputs[0], AMP_TRACE_OUTPUT);
+        size_t bytes = (size_t)d->output.c * sizeof(float);
+        float *scales = amp_allocated(malloc(bytes));
+        status = s->backend->download(s->backend, scales, d->scales, bytes, error);
+        if (status == AMP_OK)
+            conditions[i][AMP_TRACE_WEIGHTS] =
+                fmax(conditions[i][AMP_TRACE_WEIGHTS],
+                     PART_OF_A_MEAN * mean_condition(d, scales, reference, i,
+                                                     mean_square(x->numbers, x->count)));
+        free(scales);
+    }
+    return status;
+}
