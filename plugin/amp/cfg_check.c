@@ -9,11 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cfg_reader.h"
 #include "config.h"
 
 typedef struct entry {
-    char *key, *value;        /* value is NULL if there is no '=' */
+    const char *key, *value;  /* of the document; value is NULL if there is no '=' */
     unsigned long line;
     const cfg_key *known;     /* NULL: not in the table, an AMP key, or a repeated key */
     double *numbers;          /* the parsed value, once it was found valid */
@@ -21,7 +20,7 @@ typedef struct entry {
 } entry;
 
 typedef struct section {
-    char *name;
+    const char *name;         /* of the document */
     unsigned long line;
     const cfg_section_kind *kind;     /* NULL: unknown */
     int is_wrong;             /* one of its keys has an error: its rule is not called */
@@ -101,42 +100,32 @@ static void add_section(struct cfg_check *check, const cfg_item *item)
     }
     check->sections = amp_grow(check->sections, check->count, &check->room, sizeof *check->sections);
     check->at = &check->sections[check->count++];
-    *check->at = (section){ .name = amp_allocated(strdup(item->text)), .line = item->line,
+    *check->at = (section){ .name = item->text, .line = item->line,
                             .kind = find_kind(check->fork, item->text) };
 }
 
 static void add_entry(section *s, const cfg_item *item)
 {
     s->entries = amp_grow(s->entries, s->count, &s->room, sizeof *s->entries);
-    entry *e = &s->entries[s->count++];
-    *e = (entry){ .key = amp_allocated(strdup(item->text)), .line = item->line };
-    if (item->value) e->value = amp_allocated(strdup(item->value));
+    s->entries[s->count++] = (entry){ .key = item->text, .value = item->value, .line = item->line };
 }
 
-static amp_status read_item(void *context, const cfg_item *item, amp_error *error)
+static void read_item(struct cfg_check *check, const cfg_item *item)
 {
-    struct cfg_check *check = context;
     section *s = check->at;
-    (void)error;
     if (item->kind == CFG_SECTION) add_section(check, item);
     else if (item->kind == CFG_BROKEN)
         report_at(check, 1, (cfg_place){ check->file, item->line, s ? s->name : NULL, NULL, NULL },
                   item->text, item->fatal ? "lines of text" : "lines of text of at most 65536 bytes");
-    else if (s && s != &check->amp) add_entry(s, item);
-    return AMP_OK;
+    else if (item->kind == CFG_OPTION && s && s != &check->amp) add_entry(s, item);
 }
 
 static void free_sections(struct cfg_check *check)
 {
     for (size_t i = 0; i < check->count; i++) {
         section *s = &check->sections[i];
-        for (size_t k = 0; k < s->count; k++) {
-            free(s->entries[k].key);
-            free(s->entries[k].value);
-            free(s->entries[k].numbers);
-        }
+        for (size_t k = 0; k < s->count; k++) free(s->entries[k].numbers);
         free(s->entries);
-        free(s->name);
     }
     free(check->sections);
     free(check->shapes);
@@ -593,15 +582,13 @@ static void sum_up(cfg_walk *walk, cfg_summary *summary)
     }
 }
 
-static amp_status check_all(struct cfg_check *check, cfg_use use, amp_error *error)
+static void check_all(struct cfg_check *check, cfg_use use)
 {
     if (check->count < 2) {
         report_at(check, 1, place_of(check, check->count ? check->sections : NULL, NULL),
                   check->count ? "no layer follows" : "holds no section", "[net] first, then the layers");
-        return AMP_OK;
+        return;
     }
-    if (check->count > INT_MAX / 2)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: too many sections", check->file);
     cfg_walk walk = { .count = (int)check->count - 1, .use = use, .check = check };
     walk.layers = check->shapes = amp_allocated(calloc(2 * check->count, sizeof *check->shapes));
     for (int i = -1; i < walk.count; i++) check_section(check, section_of(&walk, i), i);
@@ -612,17 +599,16 @@ static amp_status check_all(struct cfg_check *check, cfg_use use, amp_error *err
         if (check->fork->finish) check->fork->finish(&walk);
     }
     for (size_t i = 0; i < check->count; i++) refuse_under_amp(check, &check->sections[i]);
-    return AMP_OK;
 }
 
-amp_status cfg_check(const char *file, const cfg_fork *fork, cfg_use use, const cfg_listener *listener,
-                     cfg_summary *summary, amp_error *error)
+void cfg_check(const cfg_document *document, const cfg_fork *fork, cfg_use use, const cfg_listener *listener,
+               cfg_summary *summary)
 {
-    struct cfg_check check = { .file = file, .fork = fork, .summary = summary, .amp = { .name = "[amp]" } };
+    struct cfg_check check = { .file = document->file, .fork = fork, .summary = summary,
+                               .amp = { .name = "[amp]" } };
     if (listener) check.listener = *listener;
     memset(summary, 0, sizeof *summary);
-    amp_status status = cfg_read(file, read_item, &check, error);
-    if (status == AMP_OK) status = check_all(&check, use, error);
+    for (size_t i = 0; i < document->count; i++) read_item(&check, &document->items[i]);
+    check_all(&check, use);
     free_sections(&check);
-    return status;
 }

@@ -7,7 +7,7 @@
  * holds products of ints exactly as far as needed: a number that int cannot hold is rejected. */
 #pragma once
 
-#include "../tensor/status.h"
+#include "cfg_document.h"
 
 /* ---- a fork's table ---- */
 
@@ -69,11 +69,9 @@ typedef struct cfg_fork {
     const cfg_refusal *refusals; /* may be NULL */
     int refusal_count;
     int strict; /* its parser ends the program at a key that is unknown, repeated or never read, and at a
-                   number with an exponent or a +; a # begins a comment anywhere in a line */
-    int spaced_data; /* how a .data file is read: cfg_read_data of cfg_reader.h */
+                   number with an exponent or a + */
+    cfg_syntax cfg_syntax, data_syntax; /* how it reads .cfg and .data files */
 } cfg_fork;
-
-extern const cfg_fork amp_cfg_fork; /* of the Darknet that the plugin is built for: host/FORK/cfg_keys.c */
 
 /* ---- what a rule sees ---- */
 
@@ -163,8 +161,7 @@ typedef struct cfg_summary {
     char first_error[1024];
 } cfg_summary;
 
-/* *summary: all figures are 0 if there are errors. The status is AMP_OK even for a .cfg full of mistakes:
- * summary->errors counts them. AMP_BAD_CONFIG: the file cannot be read. Keys of [amp] are ignored here;
- * config.h checks them. */
-amp_status cfg_check(const char *file, const cfg_fork *fork, cfg_use use, const cfg_listener *listener,
-                     cfg_summary *summary, amp_error *error);
+/* *summary: all figures are 0 if there are errors; summary->errors counts them. Keys of [amp] are ignored
+ * here; config.h checks them. */
+void cfg_check(const cfg_document *, const cfg_fork *fork, cfg_use use, const cfg_listener *listener,
+               cfg_summary *summary);

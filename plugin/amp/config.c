@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "cfg_reader.h"
 #include "scaler.h"
 
 /* ---- the keys ---- */
@@ -316,9 +315,8 @@ static amp_status read_option(parse *p, const cfg_item *item, amp_error *error)
     return AMP_OK;
 }
 
-static amp_status read_item(void *context, const cfg_item *item, amp_error *error)
+static amp_status read_item(parse *p, const cfg_item *item, amp_error *error)
 {
-    parse *p = context;
     if (item->kind == CFG_SECTION) return enter_section(p, item, error);
     if (item->kind == CFG_OPTION) return read_option(p, item, error);
     return item->fatal ? cfg_fail(error, place_of(p, item), item->text, "lines of text") : AMP_OK;
@@ -410,8 +408,8 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
     return AMP_OK;
 }
 
-amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, amp_dtype default_dtype,
-                           amp_config **out, amp_error *error)
+amp_status amp_config_read(const cfg_document *document, const char *command_line_amp,
+                           amp_dtype default_dtype, amp_config **out, amp_error *error)
 {
     int off = command_line_amp && !strcmp(command_line_amp, "off");
     int line_dtype = command_line_amp ? amp_dtype_find(command_line_amp) : -1;
@@ -422,8 +420,10 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
         return amp_fail(error, AMP_BAD_CONFIG,
                         "command line: -amp %s: unknown dtype; allowed: off, fp32, fp16, bf16", value);
     }
-    parse p = { .file = cfg_file, .adam = -1, .mentioned = command_line_amp != NULL };
-    amp_status status = cfg_read(cfg_file, read_item, &p, error);
+    parse p = { .file = document->file, .adam = -1, .mentioned = command_line_amp != NULL };
+    amp_status status = AMP_OK;
+    for (size_t i = 0; i < document->count && status == AMP_OK; i++)
+        status = read_item(&p, &document->items[i], error);
     if (status == AMP_OK) status = check_layers(&p, error);
     amp_config *config = amp_allocated(calloc(1, sizeof *config));
     if (status == AMP_OK) status = settle(&p, line_dtype, off, default_dtype, config, error);
@@ -434,7 +434,7 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
     }
     config->layers = p.layers;
     config->layer_count = (int)p.layer_count;
-    config->file = amp_allocated(strdup(cfg_file));
+    config->file = amp_allocated(strdup(document->file));
     *out = config;
     return AMP_OK;
 }

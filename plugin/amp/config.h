@@ -5,8 +5,8 @@
  * line that names file, line, section, key, value and what is allowed. docs/keys.md has the table. */
 #pragma once
 
-#include "../tensor/status.h"
 #include "../tensor/tensor.h"
+#include "cfg_document.h"
 
 /* Keys of a layer's section. */
 typedef struct amp_layer_keys {
@@ -44,9 +44,9 @@ typedef struct amp_config {
 enum { AMP_SPIKE_LOG, AMP_SPIKE_SKIP };
 enum { AMP_CHECKPOINT_OFF = -1, AMP_CHECKPOINT_AUTO = 0 };
 
-/* Reads cfg_file. command_line_amp: the argument of -amp ("off", "fp32", "fp16", "bf16"), or NULL without it.
- * default_dtype: what the backend runs best, used if no dtype is given. Whether the machine can run the dtype
- * is not checked here.
+/* Reads the settings in a .cfg. command_line_amp: the argument of -amp ("off", "fp32", "fp16", "bf16"), or
+ * NULL without it. default_dtype: what the backend runs best, used if no dtype is given. Whether the machine
+ * can run the dtype is not checked here.
  *
  * AMP is on if -amp names a dtype; or, without -amp, if the last amp= of [net] and [amp] is 1, where an [amp]
  * section without that key means 1. If AMP is not mentioned at all (no [amp], no amp=, no -amp), only what
@@ -54,7 +54,7 @@ enum { AMP_CHECKPOINT_OFF = -1, AMP_CHECKPOINT_AUTO = 0 };
  *
  * On success the caller owns *out and frees it with amp_config_free. On failure *out is NULL and the status
  * is AMP_BAD_CONFIG. */
-amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, amp_dtype default_dtype,
+amp_status amp_config_read(const cfg_document *, const char *command_line_amp, amp_dtype default_dtype,
                            amp_config **out, amp_error *error);
 
 void amp_config_free(amp_config *config); /* NULL is fine */

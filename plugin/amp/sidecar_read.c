@@ -9,7 +9,7 @@
 
 #include "../files/checksum.h"
 #include "../tensor/half.h"
-#include "cfg_reader.h"
+#include "cfg_text.h"
 
 /* The unread bytes of a record, or of a part of it. Reading more than is left marks it as broken and gives
  * 0. */

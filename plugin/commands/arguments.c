@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../amp/cfg_reader.h"
+#include "../amp/cfg_text.h"
 
 enum { MOST_ARGUMENTS = 32 };
 

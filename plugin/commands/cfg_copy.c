@@ -2,8 +2,7 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "cfg_copy.h"
 
-#include "../amp/cfg_reader.h"
-#include "../host/fork.h"
+#include "../host/program/documents.h"
 #include "../host/program/failure.h"
 #include "../host/program/request.h"
 #include "json.h"
@@ -32,48 +31,44 @@ static void write_value(FILE *out, const amp_cfg_change *change)
     else fprintf(out, "%s=%s\n", change->key, value);
 }
 
-/* A last line without an end is ended, so that what follows is a line of its own. 1: [net] was found. */
-static int copy_lines(FILE *in, FILE *out, const edits *e)
+/* Ends a last line without an end, so that what follows is a line of its own. A line that is broken is
+ * copied too: it is for the copy's reader to refuse. */
+static void copy_line(const cfg_item *line, FILE *out)
 {
-    char *line = NULL;
-    size_t room = 0;
+    fwrite(line->raw, 1, line->raw_size, out);
+    if (line->raw[line->raw_size - 1] != '\n') putc('\n', out);
+}
+
+/* 1: [net] was found. */
+static int copy_lines(const cfg_document *from, FILE *out, const edits *e)
+{
     int in_net = 0, found = 0, layer = -1, is_kept = 0;
-    for (ssize_t length; (length = getline(&line, &room, in)) >= 0;) {
-        char *key = amp_allocated(strdup(line));
-        cfg_keep_key(key);
-        int begins = cfg_is_net(key);
-        if (*key == '[') {
-            in_net = begins;
-            is_kept = !begins && strcmp(key, "[amp]") && ++layer < e->layers && e->kept[layer];
+    for (const cfg_item *line = from->items; line < from->items + from->count; line++) {
+        int is_option = line->kind == CFG_OPTION, starts = line->kind == CFG_SECTION;
+        if (starts) {
+            in_net = cfg_is_net(line->text);
+            is_kept = !in_net && strcmp(line->text, "[amp]") && ++layer < e->layers && e->kept[layer];
         }
-        int starts_kept = is_kept && *key == '[';
-        int dropped = (in_net && is_changed(key, e->changes, e->count)) || (is_kept && !strcmp(key, "amp"));
-        free(key);
-        if (dropped) continue;
-        fwrite(line, 1, (size_t)length, out); /* a NUL too: it is for the copy's reader to refuse */
-        if (line[length - 1] != '\n') putc('\n', out);
-        for (int i = 0; begins && !found && i < e->count; i++) write_value(out, &e->changes[i]);
-        if (starts_kept) fprintf(out, "amp=0\n");
-        found |= begins;
+        if (is_option && ((in_net && is_changed(line->text, e->changes, e->count))
+                          || (is_kept && !strcmp(line->text, "amp"))))
+            continue;
+        copy_line(line, out);
+        if (!starts) continue;
+        for (int i = 0; in_net && !found && i < e->count; i++) write_value(out, &e->changes[i]);
+        if (is_kept) fprintf(out, "amp=0\n");
+        found |= in_net;
     }
-    free(line);
     return found;
 }
 
 static amp_status copy(const char *from, FILE *out, const edits *e, amp_error *error)
 {
-    amp_status status = AMP_OK;
-    FILE *in = fopen(from, "r");
-    if (!in)
-        return amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from, strerror(errno));
-    errno = 0;
-    int found = copy_lines(in, out, e);
-    if (ferror(in))
-        status = amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from, strerror(errno));
-    else if (!found)
-        status = amp_fail(error, AMP_BAD_CONFIG, "%s: has no [net] section; is it a .cfg file?", from);
-    fclose(in);
-    return status;
+    cfg_document *document;
+    AMP_TRY(amp_cfg_document(from, &document, error));
+    int found = copy_lines(document, out, e);
+    amp_document_give_back(document);
+    return found ? AMP_OK : amp_fail(error, AMP_BAD_CONFIG, "%s: has no [net] section; is it a .cfg file?",
+                                     from);
 }
 
 amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *changes, int count,
@@ -126,16 +121,15 @@ amp_status amp_cfg_look(const char *cfg, const char *dtype, cfg_use use, amp_cfg
                         amp_error *error)
 {
     amp_config *config;
-    double batch, subdivisions, max_batches;
-    AMP_TRY(amp_config_read(cfg, dtype, amp_fork_default_dtype(), &config, error));
+    cfg_document *document;
+    AMP_TRY(amp_host_read_config(cfg, dtype, &config, error));
     *facts = (amp_cfg_facts){ .under_amp = config->enabled };
     amp_config_free(config);
     AMP_TRY(amp_host_look_at_cfg(cfg, use, &facts->summary, error));
-    AMP_TRY(cfg_net_number(cfg, "batch", 1, &batch, error));
-    AMP_TRY(cfg_net_number(cfg, "subdivisions", 1, &subdivisions, error));
-    AMP_TRY(cfg_net_number(cfg, "max_batches", 0, &max_batches, error));
-    facts->batch = (int)batch;
-    facts->subdivisions = (int)subdivisions;
-    facts->max_batches = (long)max_batches;
+    AMP_TRY(amp_cfg_document(cfg, &document, error));
+    facts->batch = (int)cfg_net_number(document, "batch", 1);
+    facts->subdivisions = (int)cfg_net_number(document, "subdivisions", 1);
+    facts->max_batches = (long)cfg_net_number(document, "max_batches", 0);
+    amp_document_give_back(document);
     return AMP_OK;
 }

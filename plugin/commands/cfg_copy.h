@@ -18,8 +18,8 @@ amp_status amp_cfg_look(const char *cfg, const char *dtype, cfg_use use, amp_cfg
 typedef struct amp_cfg_change { const char *key; double value; } amp_cfg_change;
 
 /* Copies a .cfg. Lines of the changed keys in [net] are left out, and lines with the new values put at the
- * section's start; all other lines, comments too, are copied unchanged. AMP_BAD_CONFIG: `from` has no [net].
- * AMP_IO_FAILED: one of the files cannot be read or written. */
+ * section's start; all other lines, comments too, are copied unchanged. AMP_BAD_CONFIG: `from` cannot be read
+ * or has no [net]. AMP_IO_FAILED: `to` cannot be written. */
 amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *changes, int count,
                         amp_error *);
 

@@ -2,8 +2,8 @@
  * anything. */
 #include <string.h>
 
-#include "../amp/cfg_reader.h"
 #include "../host/network/state.h"
+#include "../host/program/documents.h"
 #include "arguments.h"
 #include "command.h"
 #include "data_scan.h"
@@ -78,15 +78,18 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
     const cfg_listener printer = { print_finding, &found };
     cfg_summary summary;
     amp_config *config;
+    cfg_document *document;
     char given[sizeof config->given] = "";
     amp_error key_error;
-    amp_status keys = amp_config_read(cfg, amp_host_requested_dtype(), AMP_FP32, &config, &key_error);
+    AMP_TRY(amp_cfg_document(cfg, &document, error));
+    amp_status keys = amp_config_read(document, amp_host_requested_dtype(), AMP_FP32, &config, &key_error);
     if (keys == AMP_OK) {
         snprintf(given, sizeof given, "%s", config->given);
         amp_config_free(config);
     } else found.first = key_error.message;
     cfg_use use = data ? CFG_TRAINS_DATA : CFG_TRAINS_BOXES;
-    AMP_TRY(cfg_check(cfg, &amp_cfg_fork, use, &printer, &summary, error));
+    cfg_check(document, &amp_cfg_fork, use, &printer, &summary);
+    amp_document_give_back(document);
     print_first(&found);
     int errors = summary.errors + (keys != AMP_OK) - found.repeated;
     if (errors)

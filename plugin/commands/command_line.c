@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../amp/config.h"
 #include "../files/safe_file.h"
 #include "../host/data/data_check.h"
 #include "../host/fork.h"
+#include "../host/program/documents.h"
 #include "../host/program/failure.h"
 #include "../host/program/random.h"
 #include "../host/program/ranks.h"
@@ -35,11 +35,10 @@ static int is_long(const char *const *words, int count)
     while (verb < verbs && strcmp(words[1], quick[verb])) verb++;
     if (!strcmp(words[0], "amp")) return verb == verbs;
     if (!strcmp(words[1], "map")) return 1;
-    /* the .cfg may have a .data file before it */
-    for (int i = 2; i < count && !strcmp(words[1], "train"); i++) {
+    int has_data = !strcmp(words[0], "detector") || !strcmp(words[0], "classifier");
+    for (int i = has_data ? 3 : 2; i < count && !strcmp(words[1], "train"); i++) {
         amp_config *config;
-        if (amp_config_read(words[i], amp_host_requested_dtype(), AMP_FP32, &config, NULL) != AMP_OK)
-            continue;
+        if (amp_host_read_config(words[i], amp_host_requested_dtype(), &config, NULL) != AMP_OK) continue;
         under_amp |= config->enabled;
         amp_config_free(config);
     }
@@ -99,6 +98,7 @@ int darknet_amp_start(int argc, char **argv)
     open_standard_streams();
     amp_ranks_await();
     memcpy(given, argv, sizeof given);
+    amp_documents_keep();
     amp_host_note_command(argc, argv);
     amp_host_request_dtype(amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16"));
     take_seed(&argc, argv);

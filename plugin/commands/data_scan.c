@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../amp/cfg_reader.h"
+#include "../amp/cfg_text.h"
 #include "../host/data/data_check.h"
 #include "../host/data/label_file.h"
 #include "../host/fork.h"

@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 #include "../amp/sidecar.h"
+#include "../amp/cfg_check.h"
 #include "../amp/config.h"
 #include "../amp/engine.h"
 #include "../image/reduce.h"
@@ -22,6 +23,8 @@
 struct network;
 struct darknet_amp;
 struct amp_comm;
+
+extern const cfg_fork amp_cfg_fork; /* its sections and keys: FORK/cfg_keys.c */
 
 /* ---- a network as numbers ---- */
 

@@ -7,7 +7,8 @@
 #include <glob.h>
 #include <unistd.h>
 
-#include "amp/cfg_check.h"
+#include "documents.h"
+#include "host/fork.h"
 #include "test_folder.h"
 
 /* The ends of lines. */
@@ -74,10 +75,9 @@ static void keep(void *context, int is_error, const char *line)
 
 static void check(const char *file, cfg_use use, lines *found, cfg_summary *summary)
 {
-    amp_error error;
     const cfg_listener listener = { keep, found };
     *found = (lines){ .errors = 0 };
-    assert_int_equal(cfg_check(file, &amp_cfg_fork, use, &listener, summary, &error), AMP_OK);
+    check_file(file, &amp_cfg_fork, use, &listener, summary);
     assert_int_equal(summary->errors, found->errors);
     assert_int_equal(summary->warnings, found->warnings);
     assert_string_equal(summary->first_error, found->error);
@@ -112,7 +112,6 @@ static void key_refuses(const cfg_section_kind *kind, const cfg_key *key, const 
     char text[300];
     sought s = { .found = 0 };
     cfg_summary summary;
-    amp_error error;
     const cfg_listener listener = { seek, &s };
     const int is_net = kind == amp_cfg_fork.kinds;
     if (is_net) snprintf(text, sizeof text, "[net]\n%s=%s\n" SIZE CONV, key->name, value);
@@ -120,8 +119,7 @@ static void key_refuses(const cfg_section_kind *kind, const cfg_key *key, const 
     snprintf(s.begin, sizeof s.begin, "x.cfg:%d: %s %s = %s: %s", is_net ? 2 : 7, kind->name, key->name,
              value, problem);
     put_anew("x.cfg", text);
-    assert_int_equal(cfg_check("x.cfg", &amp_cfg_fork, CFG_FOR_ANYTHING, &listener, &summary, &error),
-                     AMP_OK);
+    check_file("x.cfg", &amp_cfg_fork, CFG_FOR_ANYTHING, &listener, &summary);
     if (!s.found) fail_msg("\n%s\nis not refused with %s", text, s.begin);
 }
 
@@ -608,17 +606,18 @@ TEST(a_strict_darknet)
           NOT_NEGATIVE },
         { "decay=+.5", "x.cfg:2: [net] decay = +.5: a number without exponent and + is wanted here"
           NOT_NEGATIVE },
-        { "decay=.0005", "" },
+        { "decay=.0005 # not 5e-4", "" },
+        { ";batch=4", "x.cfg:2: [net] ;batch = 4" UNKNOWN ", did you mean batch?" },
     };
     cfg_fork strict = amp_cfg_fork;
     cfg_summary summary;
-    amp_error error;
     strict.strict = 1;
+    strict.cfg_syntax = CFG_STRICT;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[200];
         snprintf(text, sizeof text, "[net]\n%s\n" SIZE CONV, cases[i].net);
         put_anew("x.cfg", text);
-        assert_int_equal(cfg_check("x.cfg", &strict, CFG_FOR_ANYTHING, NULL, &summary, &error), AMP_OK);
+        check_file("x.cfg", &strict, CFG_FOR_ANYTHING, NULL, &summary);
         assert_string_equal(summary.errors ? summary.first_error : "", cases[i].line);
     }
 }

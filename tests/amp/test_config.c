@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "amp/config.h"
+#include "documents.h"
 #include "test_folder.h"
 
 #define NET "[net]\nbatch=1\n"
@@ -19,7 +19,7 @@ static amp_config *read_text(const char *text, const char *command_line, amp_dty
     amp_config *config = NULL;
     amp_error error = { 0 };
     put_anew(path, text);
-    if (amp_config_read(path, command_line, default_dtype, &config, &error) != AMP_OK)
+    if (config_of(path, CFG_PLAIN, command_line, default_dtype, &config, &error) != AMP_OK)
         fail_msg("refused: %s\n---\n%.300s", error.message, text);
     assert_non_null(config);
     return config;
@@ -37,7 +37,7 @@ static void refuses_bytes(const char *bytes, size_t count, const char *command_l
     amp_error error = { 0 };
     unlink(path);
     put_bytes(path, bytes, count);
-    amp_status status = amp_config_read(path, command_line, AMP_BF16, &config, &error);
+    amp_status status = config_of(path, CFG_PLAIN, command_line, AMP_BF16, &config, &error);
     if (status != AMP_BAD_CONFIG) {
         if (status == AMP_OK) amp_config_free(config);
         fail_msg("status %d instead of FILE%s", status, rest);
@@ -45,7 +45,7 @@ static void refuses_bytes(const char *bytes, size_t count, const char *command_l
     assert_null(config);
     assert_int_equal(error.status, AMP_BAD_CONFIG);
     same_message(error.message, rest);
-    assert_int_equal(amp_config_read(path, command_line, AMP_BF16, &config, NULL), AMP_BAD_CONFIG);
+    assert_int_equal(config_of(path, CFG_PLAIN, command_line, AMP_BF16, &config, NULL), AMP_BAD_CONFIG);
 }
 
 /* -- Good files -- */
@@ -461,7 +461,8 @@ TEST(bad_command_line_is_refused)
     for (size_t i = 0; i < COUNT(cases); i++) {
         amp_config *config;
         amp_error error = { 0 };
-        assert_int_equal(amp_config_read(path, cases[i].argument, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
+        assert_int_equal(config_of(path, CFG_PLAIN, cases[i].argument, AMP_BF16, &config, &error),
+                         AMP_BAD_CONFIG);
         assert_null(config);
         assert_string_equal(error.message, cases[i].message);
     }
@@ -472,16 +473,16 @@ TEST(files_that_cannot_be_read_are_refused_with_the_cause)
     amp_config *config;
     amp_error error = { 0 };
     unlink(path);
-    assert_int_equal(amp_config_read(path, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
+    assert_int_equal(config_of(path, CFG_PLAIN, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
     same_message(error.message, ": No such file or directory; allowed: a .cfg file");
 
     assert_int_equal(mkdir(path, 0700), 0);
-    assert_int_equal(amp_config_read(path, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
+    assert_int_equal(config_of(path, CFG_PLAIN, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
     same_message(error.message, ": Is a directory; allowed: a .cfg file");
     rmdir(path);
 
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(amp_config_read(path, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
+    assert_int_equal(config_of(path, CFG_PLAIN, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
     same_message(error.message, ": not a regular file, and a .cfg is read more than once; allowed: a .cfg "
                                 "file (write "
                                 "the pipe's output to one first)");
@@ -490,7 +491,7 @@ TEST(files_that_cannot_be_read_are_refused_with_the_cause)
     put_file(path, NET LAYER);
     chmod(path, 0);
     if (geteuid() != 0) { /* root reads anything */
-        assert_int_equal(amp_config_read(path, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
+        assert_int_equal(config_of(path, CFG_PLAIN, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
         same_message(error.message, ": Permission denied; allowed: a .cfg file that can be read");
     }
     unlink(path);
@@ -499,7 +500,7 @@ TEST(files_that_cannot_be_read_are_refused_with_the_cause)
     memset(far, 'x', sizeof far);
     memcpy(far, "/tmp/", 5);
     strcpy(far + sizeof far - 8, "end.cfg");
-    assert_int_equal(amp_config_read(far, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
+    assert_int_equal(config_of(far, CFG_PLAIN, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
     assert_non_null(strstr(error.message, "xend.cfg: File name too long"));
     assert_true(strncmp(error.message, "...x", 4) == 0);
 }

@@ -13,7 +13,7 @@
 #include "image.h"
 #include "utils.h"
 
-#include "amp/cfg_reader.h"
+#include "amp/cfg_text.h"
 #include "commands/data_scan.h"
 #include "host/data/data_check.h"
 #include "host/data/text_lines.h"
@@ -181,25 +181,26 @@ TEST(a_data_file_is_read_as_stock_reads_it)
     amp_data_file_free(&data);
 }
 
-static amp_status note_item(void *context, const cfg_item *item, amp_error *error)
+static void data_reads_as(cfg_syntax syntax, const char *items)
 {
-    char *text = context;
-    (void)error;
-    sprintf(text + strlen(text), "%lu<%s|%s>", item->line, item->text, item->value ? item->value : "-");
-    return AMP_OK;
+    amp_error error;
+    cfg_document *document;
+    char text[256] = "";
+    assert_int_equal(cfg_document_read("my.data", syntax, &document, &error), AMP_OK);
+    for (const cfg_item *item = document->items; item < document->items + document->count; item++)
+        if (item->kind != CFG_NOTHING)
+            sprintf(text + strlen(text), "%lu<%s|%s>", item->line, item->text,
+                    item->value ? item->value : "-");
+    cfg_document_free(document);
+    assert_string_equal(text, items);
 }
 
 TEST(a_data_file_of_hank_ais_keeps_blanks)
 {
-    amp_error error;
-    char text[256] = "";
     put_file("my.data", "\t# a = b\n train = my sets/#1 a=b.txt \r\nvalid: C:/v.txt\n; no\n\nnames\n"
              "backup =\n");
-    assert_int_equal(cfg_read_data("my.data", 1, note_item, text, &error), AMP_OK);
-    assert_string_equal(text, "2<train|my sets/#1 a=b.txt>3<valid|C:/v.txt>6<names|->7<backup|>");
-    *text = 0;
-    assert_int_equal(cfg_read_data("my.data", 0, note_item, text, &error), AMP_OK);
-    assert_string_equal(text, "2<train|mysets/#1a=b.txt>3<valid:C:/v.txt|->6<names|->7<backup|>");
+    data_reads_as(CFG_SPACED, "2<train|my sets/#1 a=b.txt>3<valid|C:/v.txt>6<names|->7<backup|>");
+    data_reads_as(CFG_PLAIN, "2<train|mysets/#1a=b.txt>3<valid:C:/v.txt|->6<names|->7<backup|>");
 }
 
 TEST(a_broken_data_file_is_one_line)

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "documents.h"
 #include "engine_testing.h"
 #include "random_numbers.h"
 
@@ -253,11 +254,10 @@ TEST(mutants_are_refused_or_trained)
         amp_error error;
         amp_config *config;
         cfg_summary summary;
-        amp_status status = amp_config_read(path, "fp32", AMP_FP32, &config, &error);
+        amp_status status = config_of(path, amp_cfg_fork.cfg_syntax, "fp32", AMP_FP32, &config, &error);
         if (status == AMP_OK) {
             amp_config_free(config);
-            status = cfg_check(path, &amp_cfg_fork, use, NULL, &summary, &error);
-            assert_int_equal(status, AMP_OK);
+            check_file(path, &amp_cfg_fork, use, NULL, &summary);
             if (summary.errors) {
                 status = AMP_BAD_CONFIG;
                 strcpy(error.message, summary.first_error);

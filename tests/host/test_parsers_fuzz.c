@@ -6,13 +6,13 @@
 #include "testing.h"
 #include <unistd.h>
 
-#include "amp/config.h"
 #include "commands/arguments.h"
-#include "amp/cfg_reader.h"
+#include "amp/cfg_text.h"
 #include "commands/cfg_copy.h"
 #include "host/data/data_files.h"
 #include "host/data/label_file.h"
 #include "host/training/training_log.h"
+#include "documents.h"
 #include "random_numbers.h"
 #include "tensor/half.h"
 #include "test_folder.h"
@@ -175,7 +175,7 @@ TEST(amp_sections)
         amp_config *config = NULL;
         amp_error error = { 0 };
         write_file(text, spoil(seeds[below(3)], text, 1));
-        amp_status status = amp_config_read(path, arguments[below(6)], AMP_BF16, &config, &error);
+        amp_status status = config_of(path, CFG_PLAIN, arguments[below(6)], AMP_BF16, &config, &error);
         if (status == AMP_OK) {
             check_config(config);
             amp_config_free(config);
@@ -212,9 +212,11 @@ TEST(copies_of_a_cfg)
         }
         copied++;
         for (int k = 0; k < 2 && !memchr(text, 0, length); k++) {
-            double value = 0;
-            status = cfg_net_number(copy, changes[k].key, -1, &value, &error);
+            cfg_document *document;
+            status = cfg_document_read(copy, CFG_PLAIN, &document, &error);
             if (status != AMP_OK) fail_msg("%s in: %s", error.message, text);
+            double value = cfg_net_number(document, changes[k].key, -1);
+            cfg_document_free(document);
             if (value != changes[k].value) fail_msg("%s is %g in a copy of: %s", changes[k].key, value, text);
         }
         assert_int_equal(amp_cfg_copy(copy, second, changes, 2, &error), AMP_OK);

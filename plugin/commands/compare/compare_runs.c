@@ -8,8 +8,8 @@
 #include "comparison.h"
 
 #include "../cfg_copy.h"
-#include "../../amp/cfg_reader.h"
 #include "../../host/data/text_lines.h"
+#include "../../host/program/documents.h"
 
 #include <unistd.h>
 
@@ -128,19 +128,19 @@ amp_status amp_runs_read(amp_compare *compare, int first_seed, amp_error *error)
 
 static amp_status copy_data(const char *from, const amp_run_files *files, amp_error *error)
 {
-    amp_lines lines = { 0 };
+    cfg_document *data;
     amp_output out;
-    AMP_TRY(amp_output_begin(files->data, &out, error));
-    fprintf(out.stream, "backup=%s\n", files->backup);
-    amp_status status = amp_lines_read(from, "the .data file", &lines, error);
-    for (size_t i = 0; status == AMP_OK && i < lines.count; i++) {
-        char *key = amp_allocated(strdup(lines.line[i]));
-        cfg_keep_key(key);
-        if (strcmp(key, "backup")) fprintf(out.stream, "%s\n", lines.line[i]);
-        free(key);
+    AMP_TRY(amp_data_document(from, &data, error));
+    amp_status status = amp_output_begin(files->data, &out, error);
+    if (status == AMP_OK) {
+        fprintf(out.stream, "backup=%s\n", files->backup);
+        for (const cfg_item *line = data->items; line < data->items + data->count; line++)
+            if (line->kind == CFG_OPTION && strcmp(line->text, "backup"))
+                fwrite(line->raw, 1, line->raw_size, out.stream);
+        status = amp_output_end(&out, AMP_OK, error);
     }
-    amp_lines_free(&lines);
-    return amp_output_end(&out, status, error);
+    amp_document_give_back(data);
+    return status;
 }
 
 /* Only AMP's trainings go on exactly: stock Darknet saves neither momentum nor the order of the images. */

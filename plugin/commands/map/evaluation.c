@@ -1,7 +1,7 @@
 /* Measuring a network on images. */
 #include "evaluation.h"
 
-#include "../../amp/cfg_reader.h"
+#include "../../amp/cfg_text.h"
 #include "../../host/network/state.h"
 #include "../../host/network/weights_check.h"
 #include "../../host/program/clock.h"

@@ -12,7 +12,7 @@
  *  - Darknet's CPU code adds up all n numbers of a channel one after the other, for batch norm's statistics,
  *    which go into all that the layer makes, and for gradients. These errors add up rather than cancel: up to
  *    n/8 were measured, and n in gradients; n/2 and 2n are allowed. On a GPU its threads add up a 256th of
- *    the numbers each, at most. An average pool adds up the pixels of a channel of one image.
+ *    the numbers each, at most. An average pool adds up the pixels that it makes one of.
  *  - A layer's result may be small beside the terms that it is made of, as a delta behind batch norm of few
  *    numbers. So all this is multiplied by the layer's condition: how many times as much its result moves as
  *    what it was given (probe_conditions.c). A sum computed in fp32 is the exact one of terms moved by
@@ -62,12 +62,11 @@ static double longest(const amp_probe_comparison *c, int layer, amp_trace_kind k
 static double of_a_channel(const amp_probe_comparison *c, int layer)
 {
     const amp_layer_desc *d = &c->network.layers[layer];
+    amp_shape in = d->input_count && d->inputs[0] >= 0 ? c->network.layers[d->inputs[0]].output
+                                                       : c->network.image;
     double numbers = (double)d->output.n * d->output.h * d->output.w;
-    if (d->kind == &amp_avgpool_ops) {
-        amp_shape in = d->inputs[0] < 0 ? c->network.image : c->network.layers[d->inputs[0]].output;
-        return (double)in.h * in.w; /* a thread adds up all of an image, on a GPU too */
-    }
-    return c->on_gpu ? numbers / PART_OF_A_GPU_THREAD : numbers;
+    double pooled = (double)in.h * in.w / ((double)d->output.h * d->output.w); /* by one thread on a GPU too */
+    return fmax(c->on_gpu ? numbers / PART_OF_A_GPU_THREAD : numbers, pooled);
 }
 
 static double weights_of(const amp_layer_desc *d)

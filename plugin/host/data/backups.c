@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../amp/cfg_reader.h"
+#include "../../amp/cfg_text.h"
 #include "../../amp/sidecar.h"
 #include "../fork.h"
 #include "../program/failure.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../../amp/cfg_reader.h"
+#include "../../amp/cfg_text.h"
 #include "../../files/safe_file.h"
 #include "../fork.h"
 #include "../program/failure.h"

@@ -10,9 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../amp/cfg_check.h"
-#include "../../amp/cfg_reader.h"
-#include "../fork.h"
+#include "../program/documents.h"
 #include "../program/failure.h"
 
 int amp_is_device(const char *path)
@@ -150,9 +148,8 @@ enum { PATHS = sizeof paths / sizeof *paths };
 
 static char **path_at(amp_data_file *data, int i) { return (char **)((char *)data + paths[i].offset); }
 
-static amp_status take(void *context, const cfg_item *item, amp_error *error)
+static amp_status take(amp_data_file *data, const cfg_item *item, amp_error *error)
 {
-    amp_data_file *data = context;
     cfg_place place = { .file = data->name, .line = item->line };
     if (item->kind == CFG_BROKEN) return cfg_fail(error, place, item->text, NULL);
     if (item->line == 1 && cfg_begins_with_mark(item->text))
@@ -183,7 +180,11 @@ amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *
     if (amp_is_device(name))
         return amp_fail(error, AMP_BAD_CONFIG,
                         "%.700s: not a regular file, and a .data file is read more than once", name);
-    amp_status read = cfg_read_data(name, amp_cfg_fork.spaced_data, take, data, error);
+    cfg_document *document;
+    amp_status read = amp_data_document(name, &document, error);
+    for (size_t i = 0; read == AMP_OK && i < document->count; i++)
+        if (document->items[i].kind != CFG_NOTHING) read = take(data, &document->items[i], error);
+    amp_document_give_back(document);
     if (data->classes < 0) data->classes = 0;
     if (data->tag < 0) data->tag = 0;
     if (data->cache < 0) data->cache = AMP_CACHE_OFF;

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "../../amp/cfg_reader.h"
+#include "../../amp/cfg_text.h"
 #include "../../files/safe_file.h"
 #include "../../include/darknet_amp.h"
 #include "../fork.h"

@@ -197,9 +197,9 @@ static const cfg_refusal refusals[] = {
 };
 
 #ifdef DARKNET_AMP_HANK_AI
-enum { IS_STRICT = 1, SPACED_DATA = 1 };
+#define READS .strict = 1, .cfg_syntax = CFG_STRICT, .data_syntax = CFG_SPACED
 #else
-enum { IS_STRICT = 0, SPACED_DATA = 0 };
+#define READS .strict = 0
 #endif
 const cfg_fork amp_cfg_fork = { kinds, sizeof kinds / sizeof *kinds, KEYS(every_layer), cfg_finish,
-                                KEYS(refusals), .strict = IS_STRICT, .spaced_data = SPACED_DATA };
+                                KEYS(refusals), READS };

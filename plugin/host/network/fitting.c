@@ -3,11 +3,11 @@
 
 #include <malloc.h>
 
-#include "../../amp/cfg_reader.h"
 #include "../../include/darknet_amp.h"
 #include "../data/data_check.h"
 #include "../fork_commands.h"
 #include "../program/cfg_stream.h"
+#include "../program/documents.h"
 #include "../program/failure.h"
 #include "../program/memory.h"
 #include "../program/random.h"
@@ -48,14 +48,14 @@ static void print_choice(const amp_fitting *c, int images, int given, const char
 static void choose(const char *cfg_file)
 {
     amp_error error;
-    double batch, subdivisions;
+    cfg_document *cfg;
     const char *what = "";
     unsigned char generator[AMP_HOST_RANDOM_BYTES];
     amp_fitting choice;
-    amp_host_check(cfg_net_number(cfg_file, "batch", 1, &batch, &error), &error);
-    amp_host_check(cfg_net_number(cfg_file, "subdivisions", 1, &subdivisions, &error), &error);
-    int images = (int)batch;
-    int cut = (int)amp_sharing_cut(amp_ranks_of_step(), (int)subdivisions);
+    amp_host_check(amp_cfg_document(cfg_file, &cfg, &error), &error);
+    int images = (int)cfg_net_number(cfg, "batch", 1);
+    int cut = (int)amp_sharing_cut(amp_ranks_of_step(), (int)cfg_net_number(cfg, "subdivisions", 1));
+    amp_document_give_back(cfg);
     if (images % cut) return; /* an error, which is reported when the network is made */
     fprintf(stderr, "amp: -fit: the network is made twice, first to find out what fits\n");
     /* Large blocks, also those of the network that is trained, are returned to the system when freed: by

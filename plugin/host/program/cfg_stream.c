@@ -3,11 +3,10 @@
 
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "../../amp/cfg_reader.h"
 #include "../../include/darknet_amp.h"
 #include "../fork.h"
+#include "documents.h"
 #include "failure.h"
 #include "request.h"
 #include "sharing.h"
@@ -22,11 +21,8 @@ void amp_cfg_read_instead(const amp_cfg_instead *settings) { instead = *settings
 static void read_options(const char *cfg_file)
 {
     amp_error error;
-    if (!cfg_file) darknet_amp_refuse("command line: a .cfg file is missing");
     amp_config_free(reading);
-    amp_host_check(amp_config_read(cfg_file, amp_host_requested_dtype(), amp_fork_default_dtype(), &reading,
-                                   &error),
-                   &error);
+    amp_host_check(amp_host_read_config(cfg_file, amp_host_requested_dtype(), &reading, &error), &error);
     if (reading->enabled) any_asked = 1;
     if (instead.recompute && reading->checkpoint == AMP_CHECKPOINT_OFF)
         reading->checkpoint = AMP_CHECKPOINT_AUTO;
@@ -43,39 +39,44 @@ static int is_darknets(const char *key)
     return k < net->count;
 }
 
-int amp_cfg_line_is_ours(char *text, amp_cfg_part *part, int enabled)
+int amp_cfg_line_is_ours(const cfg_item *line, amp_cfg_part *part, int enabled)
 {
-    cfg_keep_key(text);
-    if (*text == '[')
-        *part = !strcmp(text, "[amp]") ? AMP_PART_AMP : cfg_is_net(text) ? AMP_PART_NET : AMP_PART_LAYER;
-    if (*part == AMP_PART_NET) return amp_config_is_key(text) && (enabled || !is_darknets(text));
-    return *part == AMP_PART_AMP || amp_config_is_layer_key(text);
+    if (line->kind == CFG_SECTION)
+        *part = !strcmp(line->text, "[amp]") ? AMP_PART_AMP : cfg_is_net(line->text) ? AMP_PART_NET
+                                                                                      : AMP_PART_LAYER;
+    if (*part == AMP_PART_AMP || line->kind != CFG_OPTION) return *part == AMP_PART_AMP;
+    if (*part == AMP_PART_LAYER) return amp_config_is_layer_key(line->text);
+    return amp_config_is_key(line->text) && (enabled || !is_darknets(line->text));
+}
+
+/* subdivisions: instead of the .cfg's, or 0. */
+static void write_lines(const cfg_document *cfg, int subdivisions, FILE *out)
+{
+    amp_cfg_part part = AMP_PART_LAYER;
+    for (const cfg_item *line = cfg->items; line < cfg->items + cfg->count; line++) {
+        int hidden = amp_cfg_line_is_ours(line, &part, reading->enabled);
+        int in_net = subdivisions && part == AMP_PART_NET;
+        if (hidden || (in_net && line->kind == CFG_OPTION && !strcmp(line->text, "subdivisions")))
+            putc('\n', out);
+        else fwrite(line->raw, 1, line->raw_size, out);
+        if (in_net && line->kind == CFG_SECTION) fprintf(out, "subdivisions=%d\n", subdivisions);
+    }
 }
 
 FILE *amp_cfg_open(const char *file)
 {
     enum { ADDED = 64 }; /* bytes, for subdivisions= */
+    amp_error error;
+    cfg_document *cfg;
+    if (!file) darknet_amp_refuse("command line: a .cfg file is missing");
     read_options(file);
+    amp_host_check(amp_cfg_document(file, &cfg, &error), &error);
     int subdivisions = reading->enabled ? instead.subdivisions : 0;
     if (reading->enabled && !subdivisions)
-        subdivisions = amp_sharing_subdivisions(file, reading->sync_batchnorm);
-    FILE *from = fopen(file, "r");
-    struct stat status;
-    if (!from || fstat(fileno(from), &status) != 0) return from;
-    FILE *out = amp_allocated(fmemopen(NULL, (size_t)status.st_size + ADDED, "w+"));
-    amp_cfg_part part = AMP_PART_LAYER;
-    char *line = NULL;
-    size_t room = 0;
-    for (ssize_t length; (length = getline(&line, &room, from)) >= 0;) {
-        char *text = amp_allocated(strdup(line));
-        int hidden = amp_cfg_line_is_ours(text, &part, reading->enabled), in_net = part == AMP_PART_NET;
-        if (hidden || (subdivisions && in_net && !strcmp(text, "subdivisions"))) putc('\n', out);
-        else fwrite(line, 1, (size_t)length, out);
-        if (subdivisions && in_net && *text == '[') fprintf(out, "subdivisions=%d\n", subdivisions);
-        free(text);
-    }
-    free(line);
-    fclose(from);
+        subdivisions = amp_sharing_subdivisions(cfg, reading->sync_batchnorm);
+    FILE *out = amp_allocated(fmemopen(NULL, cfg->size + ADDED, "w+"));
+    write_lines(cfg, subdivisions, out);
+    amp_document_give_back(cfg);
     rewind(out);
     return out;
 }

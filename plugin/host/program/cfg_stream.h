@@ -26,13 +26,13 @@ void amp_cfg_read_instead(const amp_cfg_instead *);
 /* Whether the network that this thread's parser is making will be under AMP. */
 int amp_host_parser_uses_amp(void);
 
-/* While reading a .cfg line by line: the kind of the current section. */
+/* In a walk over a .cfg's lines: the kind of the current section. */
 typedef enum amp_cfg_part { AMP_PART_LAYER, AMP_PART_NET, AMP_PART_AMP } amp_cfg_part;
 
 /* Whether only AMP reads a line: every line of [amp], and AMP's keys under [net] and in a layer. If AMP is
- * off, a key of [net] that Darknet reads too is left to Darknet. Truncates `text`, the line, to the name of
- * its section or key. *part is the previous line's on entry and this line's on return. */
-int amp_cfg_line_is_ours(char *text, amp_cfg_part *part, int enabled);
+ * off, a key of [net] that Darknet reads too is left to Darknet. *part is the previous line's on entry and
+ * this line's on return. */
+int amp_cfg_line_is_ours(const cfg_item *line, amp_cfg_part *part, int enabled);
 
 /* The settings of the .cfg that this thread's parser has read, now owned by the caller; NULL: there are
  * none. */

@@ -3,9 +3,10 @@
 
 #include <string.h>
 
-#include "../../amp/cfg_reader.h"
+#include "../../amp/cfg_text.h"
 #include "../../files/safe_file.h"
 #include "../fork.h"
+#include "documents.h"
 #include "failure.h"
 
 /* ---- the command line ---- */
@@ -172,6 +173,15 @@ const char *amp_host_refusal(void) { return request.refusal; }
 void amp_host_request_dtype(const char *dtype) { request.amp = dtype; }
 const char *amp_host_requested_dtype(void) { return request.amp; }
 
+amp_status amp_host_read_config(const char *cfg, const char *dtype, amp_config **out, amp_error *error)
+{
+    cfg_document *document;
+    AMP_TRY(amp_cfg_document(cfg, &document, error));
+    amp_status status = amp_config_read(document, dtype, amp_fork_default_dtype(), out, error);
+    amp_document_give_back(document);
+    return status;
+}
+
 static void print_warning(void *context, int is_error, const char *line)
 {
     (void)context;
@@ -183,11 +193,15 @@ amp_status amp_host_look_at_cfg(const char *cfg, cfg_use use, cfg_summary *summa
 {
     static int has_warned;
     const cfg_listener printer = { print_warning, NULL };
-    AMP_TRY(cfg_check(cfg, &amp_cfg_fork, use, NULL, summary, error));
-    if (summary->errors) return amp_fail(error, AMP_BAD_CONFIG, "%s", summary->first_error);
-    if (!summary->warnings || has_warned) return AMP_OK;
-    has_warned = 1;
-    return cfg_check(cfg, &amp_cfg_fork, use, &printer, summary, error);
+    cfg_document *document;
+    AMP_TRY(amp_cfg_document(cfg, &document, error));
+    cfg_check(document, &amp_cfg_fork, use, NULL, summary);
+    if (!summary->errors && summary->warnings && !has_warned) {
+        has_warned = 1;
+        cfg_check(document, &amp_cfg_fork, use, &printer, summary);
+    }
+    amp_document_give_back(document);
+    return summary->errors ? amp_fail(error, AMP_BAD_CONFIG, "%s", summary->first_error) : AMP_OK;
 }
 
 amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error)
@@ -200,7 +214,7 @@ int amp_host_cfg_uses_amp(const char *cfg, cfg_use use, cfg_summary *summary)
 {
     amp_error error;
     amp_config *config;
-    amp_host_check(amp_config_read(cfg, request.amp, amp_fork_default_dtype(), &config, &error), &error);
+    amp_host_check(amp_host_read_config(cfg, request.amp, &config, &error), &error);
     int wanted = config->enabled;
     amp_config_free(config);
     if (wanted) amp_host_check(amp_host_look_at_cfg(cfg, use, summary, &error), &error);

@@ -3,8 +3,6 @@
 
 #include "../fork.h"
 
-#include "../../amp/cfg_check.h"
-
 /* The position of a word in argv; 0: it is not there. */
 int amp_host_find_argument(int argc, char **argv, const char *name);
 /* Removes `count` words from argv, starting at index `at`; the entries freed at its end become NULL. */
@@ -48,6 +46,8 @@ int amp_host_command_maps(void); /* `detector map` */
 /* NULL, or why the program's command cannot run a network under AMP: the middle of a message. */
 const char *amp_host_refusal(void);
 
+/* The settings of a .cfg: amp_config_read. dtype: as in amp_host_request_dtype. */
+amp_status amp_host_read_config(const char *cfg, const char *dtype, amp_config **out, amp_error *error);
 /* Checks the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. Warnings are printed only for the
  * first .cfg that has some: later ones are copies of it. */
 amp_status amp_host_look_at_cfg(const char *cfg, cfg_use use, cfg_summary *, amp_error *error);

@@ -1,7 +1,6 @@
 /* Finds which of a step's images are this rank's: see sharing.h. */
 #include "sharing.h"
 
-#include "../../amp/cfg_reader.h"
 #include "failure.h"
 #include "ranks.h"
 
@@ -14,20 +13,17 @@ long amp_sharing_cut(int ranks, int subdivisions)
     return (long)subdivisions * (ranks / greatest_common_divisor(ranks, subdivisions));
 }
 
-int amp_sharing_subdivisions(const char *cfg_file, int sync_batchnorm)
+int amp_sharing_subdivisions(const cfg_document *cfg, int sync_batchnorm)
 {
     int ranks = amp_ranks_of_step();
-    double batch_given, subdivisions_given;
-    amp_error error;
     if (ranks < 2) return 0;
-    amp_host_check(cfg_net_number(cfg_file, "batch", 1, &batch_given, &error), &error);
-    amp_host_check(cfg_net_number(cfg_file, "subdivisions", 1, &subdivisions_given, &error), &error);
-    int batch = (int)batch_given, subdivisions = (int)subdivisions_given; /* checked: whole, from 1 */
+    int batch = (int)cfg_net_number(cfg, "batch", 1);               /* checked: whole, from 1 */
+    int subdivisions = (int)cfg_net_number(cfg, "subdivisions", 1);
     long step = amp_sharing_cut(ranks, subdivisions);
     int images = batch / subdivisions, cut = (int)(step / subdivisions);
     if (images % cut || !images)
         darknet_amp_refuse("amp: %s: [net]: %d ranks cannot share batch=%d with subdivisions=%d evenly; the "
-                           "next batch that works is %ld", cfg_file, ranks, batch, subdivisions,
+                           "next batch that works is %ld", cfg->file, ranks, batch, subdivisions,
                            (batch / step + 1) * step);
     long alone = sync_batchnorm ? step / ranks : step; /* what one rank would need to do the same */
     if (alone != subdivisions)

@@ -11,12 +11,14 @@
  * In a program without ranks these functions do nothing. network/ranks_join.h handles a pass. */
 #pragma once
 
+#include "../../amp/cfg_document.h"
+
 /* The smallest multiple of the .cfg's subdivisions that `ranks` divides: the number that ranks use. */
 long amp_sharing_cut(int ranks, int subdivisions);
 /* The number of subdivisions that the parser must use instead of the .cfg's; 0: the .cfg's own. Prints a line
  * if batch norm then sees fewer images at a time than the .cfg says. Ends the program if the batch cannot be
  * divided among the ranks. */
-int amp_sharing_subdivisions(const char *cfg_file, int sync_batchnorm);
+int amp_sharing_subdivisions(const cfg_document *cfg, int sync_batchnorm);
 
 /* ---- images ---- */
 
