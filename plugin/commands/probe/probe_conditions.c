@@ -2,9 +2,13 @@
  *
  * Nudges measure it: each number that a layer is given is multiplied by 1 + AMP_NUDGE or 1 - AMP_NUDGE, at
  * random, and its results are compared with those without. What rounding moves in the same way, number by
- * number, is explained by that. An error in a mean is not: batch norm's backward takes the mean of a channel's
- * deltas off each of them, and an error in it moves all n of them alike. The gradient of a weight, a sum over
- * all n, then moves n times as much as one number, where nudges at random move it sqrt(n) times as much. */
+ * number, is explained by that. Errors that many numbers have in common move a sum of n numbers n times as
+ * far as one, and nudges at random only sqrt(n) times:
+ *  - Darknet's CPU code adds up a gradient's terms image by image. The sums of two images are each off by
+ *    more roundings than one number, and may cancel. So all pixels of an image's channel are also nudged
+ *    alike.
+ *  - Batch norm's backward takes the mean of a channel's deltas off each of them. An error in it moves all of
+ *    them alike, and no nudge of the deltas does, since a mean that they have in common is taken off. */
 #include "probe_comparison.h"
 
 #include <math.h>
@@ -26,6 +30,7 @@ static void take_conditions(const amp_network_desc *n, amp_subject_nudge nudge, 
             double moved = amp_difference_error(&found[i][kind]);
             if (nudge == AMP_NUDGE_NOTHING && moved > (double)AMP_NUDGE) conditions[i][kind] = -INFINITY;
             if (nudge == AMP_NUDGE_NOTHING || conditions[i][kind] < 0) continue;
+            if (nudge == AMP_NUDGE_CHANNELS && kind == AMP_TRACE_DELTA) continue; /* a sum over channels */
             if (nudge == AMP_NUDGE_OUTPUTS) moved -= amp_probe_kinked(n, found, i, kind);
             if (nudge == AMP_NUDGE_OUTPUTS && kind == AMP_TRACE_DELTA && amp_probe_is_chosen_of(n, i))
                 continue;
@@ -36,9 +41,10 @@ static void take_conditions(const amp_network_desc *n, amp_subject_nudge nudge, 
 amp_status amp_probe_find_conditions(amp_subject *s, const amp_probe_input *input, const amp_trace *reference,
                                      const amp_trace *own, amp_conditions **out, amp_error *error)
 {
-    static const amp_subject_nudge nudges[] = { AMP_NUDGE_NOTHING, AMP_NUDGE_OUTPUTS, AMP_NUDGE_DELTAS };
+    static const amp_subject_nudge nudges[] = {
+        AMP_NUDGE_NOTHING, AMP_NUDGE_OUTPUTS, AMP_NUDGE_DELTAS, AMP_NUDGE_CHANNELS };
     *out = amp_allocated(calloc((size_t)s->network.count + 1, sizeof **out));
-    for (int n = 0; n < 3; n++) {
+    for (int n = 0; n < 4; n++) {
         amp_differences *found = NULL;
         amp_status status = amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference,
             .found = &found, .feeds = 1, .nudge = nudges[n], .not_nudged = own }, error);

@@ -65,7 +65,8 @@ static double of_a_channel(const amp_probe_comparison *c, int layer)
     amp_shape in = d->input_count && d->inputs[0] >= 0 ? c->network.layers[d->inputs[0]].output
                                                        : c->network.image;
     double numbers = (double)d->output.n * d->output.h * d->output.w;
-    double pooled = (double)in.h * in.w / ((double)d->output.h * d->output.w); /* by one thread on a GPU too */
+    /* on a GPU by one thread too */
+    double pooled = (double)in.h * in.w / ((double)d->output.h * d->output.w);
     return fmax(c->on_gpu ? numbers / PART_OF_A_GPU_THREAD : numbers, pooled);
 }
 

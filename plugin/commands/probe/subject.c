@@ -103,13 +103,13 @@ static float nudged(float number, size_t at)
     return number * (amp_random_mix(at * AMP_RANDOM_STEP) & 1 ? 1 + AMP_NUDGE : 1 - AMP_NUDGE);
 }
 
-/* Puts the reference's numbers into the tensor. */
+/* Puts the reference's numbers into the tensor. alike: how many are nudged alike; 0: none is. */
 static amp_status feed(looker *l, amp_backend *b, const amp_tensor *t, const amp_trace_tensor *with,
-                       int moves, float factor, amp_error *error)
+                       size_t alike, float factor, amp_error *error)
 {
     if (!with->numbers || with->count != amp_shape_count(t->shape)) return AMP_OK;
     for (size_t i = 0; i < with->count; i++)
-        l->numbers[i] = moves ? nudged(with->numbers[i], i) : with->numbers[i];
+        l->numbers[i] = alike ? nudged(with->numbers[i], i / alike) : with->numbers[i];
     amp_trace_convert(t, l->bytes, factor, l->numbers, NULL);
     return b->upload(b, t->data, l->bytes, amp_tensor_bytes(t), error);
 }
@@ -167,8 +167,11 @@ static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, am
             flipped(&l->s->network.layers[seen->layer], l->numbers,
                     amp_trace_at(reference, seen->layer, AMP_TRACE_OUTPUT),
                     amp_trace_at(reference, seen->layer, AMP_TRACE_DELTA));
-    amp_subject_nudge moves = kind == AMP_TRACE_OUTPUT ? AMP_NUDGE_OUTPUTS : AMP_NUDGE_DELTAS;
-    return feed(l, b, t, amp_trace_at(reference, seen->layer, kind), l->asked->nudge == moves, scale, error);
+    amp_subject_nudge nudge = l->asked->nudge;
+    size_t alike = nudge == (kind == AMP_TRACE_OUTPUT ? AMP_NUDGE_OUTPUTS : AMP_NUDGE_DELTAS);
+    if (nudge == AMP_NUDGE_CHANNELS && kind == AMP_TRACE_DELTA)
+        alike = (size_t)t->shape.h * (size_t)t->shape.w;
+    return feed(l, b, t, amp_trace_at(reference, seen->layer, kind), alike, scale, error);
 }
 
 /* A loss that another layer reads: AMP shows its own part of its input's delta, stock has one delta with what

@@ -22,10 +22,11 @@ typedef struct amp_subject {
 /* The least loss scale of a training, unless the .cfg has another. */
 #define AMP_LEAST_SCALE 0x1p-14f
 
-/* Which of the fed numbers are multiplied by 1 + AMP_NUDGE or 1 - AMP_NUDGE: outputs, and the image; or
- * deltas. AMP_NUDGE is large enough that rounding hides little of the effect, and small enough that little
- * else changes. */
-typedef enum amp_subject_nudge { AMP_NUDGE_NOTHING, AMP_NUDGE_OUTPUTS, AMP_NUDGE_DELTAS } amp_subject_nudge;
+/* Which of the fed numbers are multiplied by 1 + AMP_NUDGE or 1 - AMP_NUDGE: outputs, and the image; deltas;
+ * or deltas, all pixels of one image's channel alike. AMP_NUDGE is large enough that rounding hides little of
+ * the effect, and small enough that little else changes. */
+typedef enum amp_subject_nudge {
+    AMP_NUDGE_NOTHING, AMP_NUDGE_OUTPUTS, AMP_NUDGE_DELTAS, AMP_NUDGE_CHANNELS } amp_subject_nudge;
 #define AMP_NUDGE 0x1p-19f
 
 /* What is done with the tensors of a pass; each may be NULL. */
