@@ -1,5 +1,5 @@
 /* The functions that a patched Darknet calls. Each hook is one line there, and does nothing if AMP is off for
- * that network.
+ * that network. A section's title names the files of plugin/ that define its functions.
  *
  * Including this needs none of Darknet's types: a network is passed as a pointer. A function that meets a
  * fatal error prints one line that says what, where and what to do, and ends the program with status 1.
@@ -21,7 +21,7 @@ struct layer;
 struct load_args;
 struct darknet_amp; /* AMP's state for one network; network.amp, NULL if AMP is off */
 
-/* ---- main ---- */
+/* ---- main: commands/command_line.c, commands/command.c, host/program/failure.c ---- */
 
 /* Call it before anything else. Opens /dev/null for standard streams that are closed. Removes `-amp TYPE`,
  * `-seed N` and, for `detector train` and `classifier train`, `-log FILE` and `-map [N]` from the arguments,
@@ -30,9 +30,6 @@ struct darknet_amp; /* AMP's state for one network; network.amp, NULL if AMP is 
  * OpenMP's threads wait: by default they spin, and take CPU time from the threads that load images. */
 int darknet_amp_start(int argc, char **argv);
 
-/* Whether Darknet, built with OpenCV, has no display to open windows on; if so, prints a line. */
-int darknet_amp_no_display(void);
-
 /* `darknet amp VERB ...` and `darknet detector map ...`; call it once the GPU is chosen. Returns 1 if the
  * command was one of these: the program then ends with *status. */
 int darknet_amp_command(int argc, char **argv, int *status);
@@ -40,7 +37,7 @@ int darknet_amp_command(int argc, char **argv, int *status);
 /* Ends the program with this line and status 1, from any thread. */
 __attribute__((noreturn, format(printf, 1, 2))) void darknet_amp_refuse(const char *format, ...);
 
-/* ---- making and resizing a network ---- */
+/* ---- making and resizing a network: host/darknet/hooks.c ---- */
 
 /* For read_cfg, instead of fopen. Reads and checks the [amp] section, the same keys under [net] and amp= of
  * every layer. In the returned stream they are blank lines, so that Darknet neither counts [amp] as a layer
@@ -65,20 +62,23 @@ void darknet_amp_resizes(struct network *net, const struct layer *l);
  * would free them at once. */
 float *darknet_amp_gpu_array(float *array, size_t count, const char *name);
 
-/* AlexeyAB's set_batch_network has chosen other algorithms for its own convolutions: measures the workspace
- * they need, and allocates it again. */
-void darknet_amp_workspace(struct network *net);
-
 void darknet_amp_free(struct network *net);
 
-/* While networks are made only for inspection, rand_normal and rand_uniform return 0 and draw nothing. */
-extern int darknet_amp_draws_nothing;
+/* ---- on a GPU, and where there may be no display: host/program/cfg_stream.c, host/family/pass.c,
+ * host/family/own.c ---- */
 
 /* Whether Darknet's GPU code must run on CUDA's default stream instead of its own: true once a network with
  * AMP is requested, because AMP's stream is only ordered with the default stream. */
 int darknet_amp_default_stream(void);
 
-/* ---- a step ---- */
+/* AlexeyAB's set_batch_network has chosen other algorithms for its own convolutions: measures the workspace
+ * they need, and allocates it again. */
+void darknet_amp_workspace(struct network *net);
+
+/* Whether Darknet, built with OpenCV, has no display to open windows on; if so, prints a line. */
+int darknet_amp_no_display(void);
+
+/* ---- a step: host/network/step.c ---- */
 
 /* Called if net->amp is set, instead of Darknet's own loop over the layers. */
 void darknet_amp_forward(struct network *net);
@@ -87,21 +87,24 @@ void darknet_amp_update(struct network *net);
 /* Whether that update was skipped: the weights are those of the previous step. */
 int darknet_amp_skipped(const struct network *net);
 
-/* At the end of a prediction, with and without AMP: ends the program with a line if the network's output, or
- * what boxes are computed from, is not finite. */
-void darknet_amp_predicted(struct network *net, const float *output);
-
-/* Called by Darknet's gemm (gemm_cpu, gemm_gpu) before it computes: returns 1 if AMP has computed the
- * product, because it belongs to a layer whose products AMP computes. Arguments as for gemm. */
-int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a,
-                     int lda, const float *b, int ldb, float beta, float *c, int ldc);
+/* ---- beside a step: host/network/state.c, host/network/products.c, host/darknet/predicted.c ---- */
 
 /* Called after Darknet has written to a network's weights, with or without AMP: AMP copies them to 16 bits
  * again. A program that changes weights in memory must call it too. On a CPU a prediction notices by itself
  * if all weights of a layer change, as with rgbgr_weights, but not if single numbers do. */
 void darknet_amp_weights_changed(struct network *net);
 
-/* ---- the loop of `detector train` and `classifier train`, with and without AMP ---- */
+/* Called by Darknet's gemm (gemm_cpu, gemm_gpu) before it computes: returns 1 if AMP has computed the
+ * product, because it belongs to a layer whose products AMP computes. Arguments as for gemm. */
+int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a,
+                     int lda, const float *b, int ldb, float beta, float *c, int ldc);
+
+/* At the end of a prediction, with and without AMP: ends the program with a line if the network's output, or
+ * what boxes are computed from, is not finite. */
+void darknet_amp_predicted(struct network *net, const float *output);
+
+/* ---- the loop of `detector train` and `classifier train`, with and without AMP: commands/training_hooks.c,
+ * host/network/resume.c, host/training/loop.c ---- */
 
 /* Called once the networks are made and the generator is seeded: ends the program if they do not match the
  * .data file's classes, and reads the sidecar of the weights that were loaded. Other commands do not call it:
@@ -118,12 +121,18 @@ void darknet_amp_resume(struct network **nets, int count);
 int darknet_amp_next_step(struct network **nets, int count, float *average_loss, int *loop_count,
                           const char *data_file, int train_images, const char *backup_folder,
                           const char *base);
+/* Called by get_next_batch to copy these rows, of `floats` floats per image, into a network's input; the
+ * first call ends the wait for a step's images. 1: they are copied, and may be freed and set to NULL, which
+ * only the loops above allow, with AMP. 0: as in stock. */
+int darknet_amp_fill(float *input, float **rows, int count, int floats);
+
 /* Called when the loop takes the batch that was loaded. If the loaders met a fatal fault (with AMP), saves
  * BACKUP_FOLDER/BASE.backup, prints the fault's line, and ends the program with status 1. */
 void darknet_amp_takes_batch(struct network **nets);
 /* Called after a step, when *average_loss already includes it: if ranks share it, *loss becomes the mean over
  * all, and *average_loss is corrected accordingly. */
 void darknet_amp_mean_loss(float *loss, float *average_loss);
+
 /* Called instead of printf: prints its line, with AMP also loss scale, skipped steps and images/s before the
  * newline; writes its row (-log) and measures (-map) before the step's files are saved. */
 __attribute__((format(printf, 3, 4)))
@@ -131,6 +140,7 @@ void darknet_amp_step(float loss, float average_loss, const char *format, ...);
 /* What the chart's line adds to Darknet's own words for that step: ", scale 65536, 1 skipped"; empty without
  * AMP. Valid until the next step; below 128 bytes. */
 const char *darknet_amp_chart_ending(void);
+
 /* Returns the iteration of the best mAP so far, or 0 if that step measured no mAP. *map is that step's mAP,
  * *best the best so far, both 0 to 1. */
 int darknet_amp_measured(float *map, float *best);
@@ -142,7 +152,7 @@ int darknet_amp_draws_chart(void);
 /* Called after the last save: ends the program with status 1 if it failed. */
 void darknet_amp_loop_ended(struct network **nets);
 
-/* ---- files of weights, with AMP ---- */
+/* ---- files of weights, with AMP: host/network/weights_file.c ---- */
 
 /* Called instead of fopen, for layers first to layers - 1. Only a file of all layers gets a sidecar; averaged
  * weights, which get none, are saved with first = 1. "wb": NULL if nothing must be written: the folder is
@@ -157,7 +167,10 @@ void darknet_amp_close_weights(struct network *net, FILE *file);
 /* The number of layers, counted from the first, whose weights the file being loaded contains. */
 int darknet_amp_held_layers(const struct network *net);
 
-/* ---- loading images and labels ---- */
+/* ---- random numbers: host/program/random.c ---- */
+
+/* While networks are made only for inspection, rand_normal and rand_uniform return 0 and draw nothing. */
+extern int darknet_amp_draws_nothing;
 
 /* Reproducible runs (-seed N). is_seeded: whether -seed was given. seed: the argument for srand instead of
  * time(0): N, or time(0) without -seed. rand: Darknet's rand(): the C library's, but in loader threads with
@@ -166,6 +179,8 @@ int darknet_amp_is_seeded(void);
 unsigned darknet_amp_seed(void);
 int darknet_amp_rand(void);
 
+/* ---- loading images and labels: host/data/loading.c, host/darknet/data.c, host/data/images.c ---- */
+
 /* A loading job starts, in the thread that starts it; or one of its parts begins or ends, in the thread that
  * loads it: at the end, its rows of args->d are made. args->job and args->part number them. */
 enum darknet_amp_job_event { AMP_JOB_STARTS, AMP_PART_BEGINS, AMP_PART_ENDS };
@@ -173,10 +188,6 @@ void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event);
 
 /* For debug=1, the names of the images in a batch: a loader thread has chosen count of them. */
 void darknet_amp_paths(char **paths, int count);
-/* Called by get_next_batch to copy these rows, of `floats` floats per image, into a network's input; the
- * first call ends the wait for a step's images. 1: they are copied, and may be freed and set to NULL, which
- * only the loops above allow, with AMP. 0: as in stock. */
-int darknet_amp_fill(float *input, float **rows, int count, int floats);
 
 /* Bad input in loader threads of a program with a network under AMP. A fatal fault ends the program; a
  * training ends at darknet_amp_takes_batch. bad_image: called before an image is read (tried 0), and after
@@ -196,6 +207,13 @@ FILE *darknet_amp_fopen(const char *file, const char *mode);
  * caller returns any image of w x h. 0: as in stock, which continues with an image of another size, and reads
  * and writes outside it. */
 int darknet_amp_not_augmented(int w, int h, const char *why);
+
+/* Replaces sprintf in Darknet's C files. room: the size of text; (size_t)-1 if the compiler does not know it,
+ * which means a path. A text that does not fit, nearly always a path, ends the program. */
+__attribute__((format(printf, 3, 4)))
+int darknet_amp_sprintf(char *text, size_t room, const char *format, ...);
+
+/* ---- an image: host/data/image_file.c, host/darknet/decode.c, host/data/image_cache.c ---- */
 
 /* Reads images in a program with a network under AMP, and in threads that read images to measure them, so
  * that training, measuring and predicting read them in the same way. reads: whether the plugin reads them; if
@@ -230,6 +248,8 @@ float *darknet_amp_crop_image(int left, int top, int w, int h, int out_w, int ou
 int darknet_amp_distort_image(float *planes, int count, int channels, float hue, float saturation,
                               float exposure);
 
+/* ---- threads and memory of loaders: host/data/loader_memory.c ---- */
+
 /* pthread_create for a loader, without attributes. Ends the program if no thread can be created. */
 int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job);
 
@@ -240,11 +260,6 @@ void *darknet_amp_calloc(size_t count, size_t size, const char *text);
 /* There was no memory for `bytes` bytes: ends a program with a network under AMP, and returns in any
  * other. */
 void darknet_amp_no_memory(size_t bytes);
-
-/* Replaces sprintf in Darknet's C files. room: the size of text; (size_t)-1 if the compiler does not know it,
- * which means a path. A text that does not fit, nearly always a path, ends the program. */
-__attribute__((format(printf, 3, 4)))
-int darknet_amp_sprintf(char *text, size_t room, const char *format, ...);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../network/fits.h"
 #include "../program/cfg_stream.h"
 
 /* What of a network under AMP this thread resizes: nothing, a layer of Darknet's (or what follows the last
@@ -12,6 +13,12 @@ static _Thread_local enum { NOTHING, OF_DARKNET, OF_AMP } resizing;
 void darknet_amp_resizes(struct network *net, const struct layer *l)
 {
     if (net->amp) resizing = amp_host_is_native(l) ? OF_AMP : OF_DARKNET;
+}
+
+FILE *darknet_amp_open_cfg(const char *file)
+{
+    amp_fitting_choose(file);
+    return amp_cfg_open(file);
 }
 
 static void layer_made(struct network *net, struct layer *made)

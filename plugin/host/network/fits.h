@@ -44,5 +44,7 @@ amp_status amp_host_choose_fit(struct network *, int least, amp_fitting *, const
 
 /* fitting.c: -fit was given. */
 void amp_fitting_request(void);
+/* fitting.c: before Darknet reads the training's .cfg; ends the program if nothing can fit. */
+void amp_fitting_choose(const char *cfg_file);
 /* fitting.c: whether the network being made serves only the choice: its memory is not checked. */
 int amp_fitting_looks(void);

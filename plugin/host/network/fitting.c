@@ -3,7 +3,6 @@
 
 #include <malloc.h>
 
-#include "../../include/darknet_amp.h"
 #include "../data/data_check.h"
 #include "../fork_commands.h"
 #include "../program/cfg_stream.h"
@@ -73,12 +72,10 @@ static void choose(const char *cfg_file)
     print_choice(&choice, images, cut, what);
 }
 
-FILE *darknet_amp_open_cfg(const char *file)
+void amp_fitting_choose(const char *cfg_file)
 {
-    if (stage == ASKED && amp_checks_training()) {
-        stage = LOOKING;
-        choose(file);
-        stage = CHOSEN;
-    }
-    return amp_cfg_open(file);
+    if (stage != ASKED || !amp_checks_training()) return;
+    stage = LOOKING;
+    choose(cfg_file);
+    stage = CHOSEN;
 }
