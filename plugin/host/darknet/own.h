@@ -51,9 +51,9 @@ size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu);
 /* The tables that native.c reads: native_tables.c of the fork. */
 typedef struct amp_own_type {
     const char *name;          /* the .cfg section's; NULL: there is no such layer */
-    const amp_layer_ops *kind; /* the kind that computes it; AMP_LAYER_HOST: Darknet's own code does, */
-    const char *why_own;       /* or why Darknet's own code does, in a few words */
-    void (*settings)(const layer *, amp_layer_desc *); /* fills the kind's; NULL: it has none */
+    const amp_layer_ops *kind; /* computes it; AMP_LAYER_HOST: Darknet's own code does, */
+    const char *why_own;       /* for this reason, in a few words; else NULL */
+    void (*settings)(const layer *, amp_layer_desc *); /* fills in the kind's settings; NULL: it has none */
 } amp_own_type;
 
 /* An option of a layer, which is a field of Darknet's struct, and the types that know it. */

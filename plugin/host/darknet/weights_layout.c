@@ -29,8 +29,7 @@ int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS])
     return count;
 }
 
-/* Darknet reads numload= in every layer, but it limits only a convolution's filters: only the first ones are
- * read. */
+/* Any layer may have numload=, but only convolutions obey it: only their first filters are read. */
 static int is_numloaded(const layer *l)
 {
     return l->numload && (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL);
