@@ -6,9 +6,9 @@
  * trained.
  *
  * CPU: batchnorm_layer.c and blas.c; their backward adds another epsilon than their forward, and in another
- * place. GPU: a build with AMP=1 has CUDNN=1 and trains with cuDNN, which divides by the root of
- * Σ(x-mean)²/N + 1e-5 and moves the rolling variance towards Σ(x-mean)²/(N-1). In inference normalize_kernel
- * (blas_kernels.cu) also adds 1e-5 inside the root. */
+ * place. GPU: a build with AMP=1 has CUDNN=1 and trains with cuDNN. It divides by the root of
+ * Σ(x-mean)²/N + 1e-5 and moves the rolling variance towards Σ(x-mean)²/(N-1). In inference
+ * normalize_kernel (blas_kernels.cu) also adds 1e-5 inside the root. */
 amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
 {
     static const amp_batchnorm_rule cpu = { .unbiased = 1, .epsilon = .000001f, .backward_epsilon = .00001f,
