@@ -13,8 +13,7 @@ void amp_host_note_buffers(struct darknet_amp *amp, network *net)
     for (int i = 0; i < net->n; i++) {
         layer *l = &net->layers[i];
         size_t made = elements(net, l);
-        if (amp_own_borrows_buffers(l) && amp->engine) continue; /* AMP owns them, and Darknet does not resize
-                                                                  * them */
+        if (amp_own_borrows_buffers(l) && amp->engine) continue; /* AMP's; Darknet does not resize them */
         amp->memory->buffers[i] = (amp_host_buffers){ *amp_host_output_of(l, on_gpu) ? made : 0,
                                                       *amp_host_delta_of(l, on_gpu) ? made : 0,
                                                       l->output ? made : 0 };

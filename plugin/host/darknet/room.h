@@ -15,8 +15,7 @@ struct amp_fork_memory {
     char *held;                /* per layer: whether this step's update must not change it */
     amp_host_pinned pinned;    /* the network's input */
     int t;                     /* updates of Adam's moments, if Darknet does not count them */
-    float *workspace;          /* replaces net->workspace, which is NULL under AMP, for Darknet's own
-                                * layers */
+    float *workspace;          /* for Darknet's own layers, since net->workspace is NULL under AMP */
     size_t workspace_bytes;
 };
 

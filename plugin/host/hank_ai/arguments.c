@@ -45,9 +45,9 @@ static int place_of(const char *word)
 }
 
 /* Darknet uses a file whose name ends in .weights as the weights, and ignores other words and the names of
- * missing files: it would train from random weights. Under AMP the first word that is no command and no .data,
- * .cfg or .names file names the weights, as in other forks (yolov4-tiny.conv.29); a second one is rejected.
- * NULL: there is none. */
+ * missing files: it would train from random weights. Under AMP the first word that is no command and no
+ * .data, .cfg or .names file names the weights, as in other forks (yolov4-tiny.conv.29); a second one is
+ * rejected. NULL: there is none. */
 static const char *weights, *second;
 static const char *cfg_word, *weights_word; /* the words that end in .cfg, and in .weights or .backup */
 
