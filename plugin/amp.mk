@@ -71,8 +71,8 @@ $(OBJDIR)amp/%_avx2.o: AMP_CFLAGS += -mavx2 -mfma -mf16c
 $(OBJDIR)amp/%_avx512.o: AMP_CFLAGS += -march=x86-64-v4 -mprefer-vector-width=512
 endif
 
-# With -Ofast gcc links start-up code that sets flush-to-zero. The program keeps it, as in the original; in the
-# library it would set flush-to-zero in any program that uses the library.
+# With -Ofast gcc links start-up code that sets flush-to-zero. The program keeps it, as in the original; in
+# the library it would set flush-to-zero in any program that uses the library.
 ifneq ($(SLIB)$(LIBNAMESO),)
 $(SLIB) $(LIBNAMESO): private CFLAGS := $(filter-out -Ofast, $(CFLAGS))
 endif
