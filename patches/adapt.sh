@@ -83,8 +83,8 @@ try() {
     cat "$scratch/whole" > "$file"
 }
 
-# has_lines <file>: whether it has the lines that the current change adds, each as often as all changes of this
-# file so far add it.
+# has_lines <file>: whether it has the lines that the current change adds, each as often as all changes of
+# this file so far add it.
 has_lines() {
     [ -s "$scratch/these" ] && awk -v these="$scratch/these" -v all="$all" '
         BEGIN { while ((getline line < these) > 0) mine[substr(line, 2)]
