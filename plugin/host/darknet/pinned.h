@@ -1,6 +1,6 @@
 /* The network's input: its images in page-locked memory, and on the GPU.
  *
- * Darknet allocates net->input with calloc. A GPU copies from such memory several times slower than from
+ * Darknet allocates net->input with calloc. A GPU copies from this memory several times slower than from
  * page-locked memory, and the CPU has to work or wait meanwhile. So AMP page-locks it where it is: from the
  * first training forward, because only trainings feed their images through it, until Darknet frees it. If the
  * system refuses, one line is printed, and training continues. Without a GPU nothing is done.

@@ -1,4 +1,4 @@
-/* What AlexeyAB's and hank-ai's Darknets have in another form than pjreddie's, or have alone: see
+/* What AlexeyAB's and hank-ai's Darknets have in another form than pjreddie's, or in addition to it: see
  * ../darknet/own.h. What differs between these two is in the folder of each. */
 #include "../darknet/room.h"
 

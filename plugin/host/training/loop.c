@@ -34,7 +34,7 @@
 
 enum { ENDING = 128, LINE = 1024, PATH_BYTES = 4096 };
 
-/* A program runs one such loop, in its main thread. */
+/* A program runs one of these loops, in its main thread. */
 static struct {
     const char *log_name;
     int detector, map_given;

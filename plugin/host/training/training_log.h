@@ -49,7 +49,7 @@ enum { AMP_LOG_TEXT = 256 };
  * written so. An unknown grad_norm or images_per_second, the wire of one rank, and a spike that was not
  * checked are empty fields; else spike is 0, 1 or skipped. */
 const char *amp_log_row_text(const amp_log_row *, char text[AMP_LOG_TEXT]);
-/* The inverse. AMP_BAD_CONFIG: text is not such a row. */
+/* The inverse. AMP_BAD_CONFIG: text is not a row of the log. */
 amp_status amp_log_row_read(const char *text, amp_log_row *, amp_error *);
 
 /* All rows of a file, which a training may be writing: an incomplete last line is ignored. */
