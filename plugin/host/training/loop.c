@@ -40,7 +40,7 @@ static struct {
     int detector, map_given;
     amp_map_options map;
     struct network **nets; /* of the current call, and of the step before it; NULL: no loop runs */
-    int count;            /* number of networks; without AMP, -gpus makes each of them take its own steps */
+    int count;            /* of networks that take their own steps: with -gpus and without AMP, else 1 */
     int w, h;             /* as in the .cfg */
     const char *folder, *base; /* of the files that the training saves */
     int looped;           /* its first step has begun */
@@ -340,8 +340,8 @@ static void name_backup(char name[PATH_BYTES], const char *folder, const char *b
     snprintf(name, PATH_BYTES, "%s/%s.backup", folder, base);
 }
 
-/* Keeps another training's backup of the same name if it is further than this one, which is being stopped:
- * the user may have forgotten to pass it to the command. */
+/* Whether the backup is of a later step than this training. It is then kept when this training is stopped,
+ * because the user may have forgotten to pass it to the command. */
 static int is_further(const char *backup, const struct network *net)
 {
     return amp_weights_file_seen(backup) > amp_fork_counters(net).seen;
