@@ -230,8 +230,7 @@ int amp_own_borrows_buffers(const layer *l) { return l->type == DROPOUT || l->ty
 
 int amp_own_resize(layer *l, int w, int h) { return (void)l, (void)w, (void)h, 0; }
 
-/* ---- counters: this Darknet has no t (it is NULL), and counts steps (cur_iteration) as well as images
- * ---- */
+/* ---- counters: this Darknet's t is NULL, and it counts steps (cur_iteration) as well as images ---- */
 
 amp_counters amp_fork_counters(const struct network *net)
 {
