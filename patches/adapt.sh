@@ -3,9 +3,9 @@
 #
 # usage: patches/adapt.sh <fork> <copy>
 #
-# First by what the code says (semantic/hooks.cocci, which takes Coccinelle's spatch), then the plain
-# patches' other changes, each by itself, wherever their lines stand. What has no place is named, with the
-# lines to add by hand; status 1 then.
+# It first places hooks by the meaning of the code (semantic/hooks.cocci, which needs Coccinelle's spatch),
+# then each other change of the plain patches by itself, wherever its lines are. It names changes that it
+# cannot place, with the lines to add by hand, and then returns status 1.
 set -eu
 
 fork=$1
@@ -39,11 +39,11 @@ for file in src/network.c src/network_kernels.cu src/parser.c src/gemm.c src/dat
     cat "$scratch/file" > "$file"
 done
 
-# try <hunk> <file, or none>: applies it wherever its context stands. Lines that the file has already are
-# context, not added. patch takes a change with less context behind than before it for one at the file's
-# end: both get as many lines. Of several places it takes the one next to the line that the change has in
-# the known revision; where that revision has several, the hunk names the function, and only that is
-# searched.
+# try <hunk> <file, or none>: applies the hunk wherever its context is. Lines that the file has already
+# become context. There is as much context before the change as after it, because patch would treat a hunk
+# with less after it as the end of the file. Of several places, patch chooses the one nearest to the change's
+# line in the known revision. If that revision itself has several, the hunk names the function, and only this
+# function is searched.
 try() {
     place=$(awk -v name="$(sed -n '3s/^@@.*@@ *//p' "$1")" '
         name && !first && $0 ~ "^[a-zA-Z_].*[ *]" name "\\(" && !/;[ \r]*$/ { first = NR }
@@ -55,7 +55,7 @@ try() {
             sub(/^[ \t]+/, "", old_line); there[old_line] }
         }
         FNR < 3 { next }
-        FNR == 3 { start = substr($3, 2) - from + 1; next } # where it stands behind the changes before it
+        FNR == 3 { start = substr($3, 2) - from + 1; next } # its line after the earlier changes
         { line[++n] = $0 == "" ? " " : $0 }
         END {
             for (i = 1; i <= n; i++) {
@@ -83,8 +83,8 @@ try() {
     cat "$scratch/whole" > "$file"
 }
 
-# has_lines <file>: whether it has the lines that the change at hand adds, each as often as all changes of the
-# file so far add it.
+# has_lines <file>: whether it has the lines that the current change adds, each as often as all changes of
+# this file so far add it.
 has_lines() {
     [ -s "$scratch/these" ] && awk -v these="$scratch/these" -v all="$all" '
         BEGIN { while ((getline line < these) > 0) mine[substr(line, 2)]
@@ -93,8 +93,8 @@ has_lines() {
         END { for (line in mine) if (found[line] < needed[line]) exit 1 }' "$1"
 }
 
-# has_hooks <file>: whether it names the hooks of the change at hand as often as all changes of the file so
-# far, in other words than the plain patches: hooks.cocci placed them.
+# has_hooks <file>: whether it names the hooks of the current change as often as all changes of this file so
+# far do. Their lines may differ from the plain patches', because hooks.cocci placed them.
 hooks_of() { grep -o 'darknet_amp_[a-z_]*[a-z](\|DARKNET_OPEN_CFG(' "$1"; }
 has_hooks() {
     hooks_of "$scratch/these" > "$scratch/names" || return 1
@@ -132,7 +132,7 @@ for patch in $(cat "$series/series"); do
     done
 done
 
-# How often each hook is named in the plain patches, and in the copy.
+# Prints how often each hook is named in the copy and in the plain patches.
 for patch in $(cat "$series/series"); do cat "$series/$patch"; done |
     grep '^[-+][^-+]' | grep -o '^[-+]\|darknet_amp_[a-z_]*[a-z]' |
     awk '/^[-+]$/ { sign = $0 == "+" ? 1 : -1; next } { count[$0] += sign }
@@ -143,8 +143,8 @@ find include src examples -type f 2>/dev/null -exec cat {} + | grep -a -o 'darkn
 awk 'FILENAME == ARGV[1] { found[$1] = $2; next } { printf "  %-28s %d of %d\n", $1, found[$1], $2 }' \
     "$scratch/found" "$scratch/expected" >&2
 
-# A hook names variables of the function that it stands in, which may be called otherwise here: what compiles
-# without AMP must do so with it. (What only a GPU's build compiles is not looked at.)
+# A hook uses variables of the function that it is in, which may have other names here: a file that compiles
+# without AMP must compile with it. (Code that only GPU builds compile is not checked.)
 compiles() { # compiles <file> <flags...>
     LC_ALL=C ${CC:-cc} -w -fsyntax-only -Iinclude -Isrc -I3rdparty/stb/include \
         -I"$patches/../plugin/include" "$@" 2> "$scratch/log"

@@ -1,17 +1,17 @@
 #!/bin/sh
-# Makes a patched copy of a Darknet tree, which stays as it is.
+# Makes a patched copy of a Darknet tree. The tree itself is not changed.
 #
 # usage: patches/apply.sh <Darknet tree> <destination>
 #
 # In the copy, Darknet's own Makefile builds Darknet AMP: `make AMP=1` (and GPU=1 CUDNN=1, ... as always).
 #
-# Three options are for the CMake build, which compiles the plugin from where it is:
-#   --sources-only   leave out the plugin and what only a user of the tree wants (cfg/, data/, ...)
+# Three options are for the CMake build, which does not need a copy of the plugin:
+#   --sources-only   leave out the plugin and what only users of the tree need (cfg/, data/, ...)
 #   --only <patches> apply these patches of the series, one name or several in quotes
 #   --check          only check that the tree is a supported revision
 #
-# A Darknet that you have changed yourself:  patches/apply.sh --adapt <your tree> <destination>
-# takes Coccinelle, and names each hook that finds no place, with what to add by hand.
+# For a Darknet that you have changed yourself:  patches/apply.sh --adapt <your tree> <destination>
+# It needs Coccinelle, and names each change that it cannot place, with what to add by hand.
 set -eu
 
 usage() { sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//'; }
@@ -19,7 +19,7 @@ say() { echo "darknet-amp: $*" >&2; }
 
 patches=$(cd "$(dirname "$0")" && pwd)
 plugin=$patches/../plugin
-license=$patches/../LICENSE # the copy holds the plugin, and Darknet's own licence beside it
+license=$patches/../LICENSE # the plugin's; the copy has Darknet's own licence too
 sources_only=no only= check=no adapt=no
 while [ $# -gt 0 ]; do
     case $1 in
@@ -72,7 +72,7 @@ fi
 series=$patches/$fork
 files=$(awk '!/^#/ && !seen[$2]++ { print $2 }' "$series/sha256sums") # which are compiled or patched
 
-# Each of them must be one that the patches were made for.
+# Each file must be one of those that the patches were made for.
 differing=$(cd "$tree" && sha256sum $files 2>/dev/null |
     awk 'NR == FNR { if (!/^#/) { known[$0]; file[$2] } next }
          { found[$2] } !($0 in known) { print $2 " differs" }
@@ -96,7 +96,7 @@ if [ -n "$differing" ] && [ $adapt = no ]; then
 fi
 [ $check = no ] || exit 0
 
-# The copy says what it was made of, and is made anew when that changes.
+# The copy records what it was made from, and is made again when that changes.
 mark=.darknet-amp
 list=${only:-$(cat "$series/series")}
 made_of() {
@@ -114,8 +114,8 @@ if [ -e "$2" ] && [ -n "$(ls -A "$2")" ] && [ ! -e "$2/$mark" ]; then
     say "$2 is there and was not made by apply.sh; name a new destination"
     exit 1
 fi
-# What a user types next; CMake's build goes on by itself.
-tell_next() { # tell_next <the copy> <its Darknet> <what became of it>
+# Prints what the user does next; CMake's build continues by itself.
+tell_next() { # tell_next <the copy> <its Darknet> <what was done>
     [ $sources_only = no ] || return 0
     say "$1 is $2 with Darknet AMP, whose plugin is in $1/amp; $3"
     cmake="cmake -S $1 -B build -DAMP=ON && cmake --build build"
@@ -156,14 +156,14 @@ if [ $sources_only = no ]; then
     done
     [ $fork != pjreddie ] || rm -rf "$copy/amp/host/family"
     cp "$license" "$copy/amp/LICENSE"
-    if [ $fork != pjreddie ]; then # which have a CMake build of their own: amp/CMakeLists.txt
+    if [ $fork != pjreddie ]; then # their own CMake build includes amp/CMakeLists.txt
         mkdir "$copy/amp/cmake"
         cp "$patches"/../cmake/Plugin.cmake "$patches"/../cmake/oneDNN.cmake "$patches"/../cmake/cuDNN.cmake \
             "$copy/amp/cmake"
     fi
 fi
 chmod -R u+w "$copy"
-# Where there is no patch, git does the same; it is not to know of a repository that the copy may lie in.
+# Without the program patch, git applies the patches, and must ignore a repository that contains the copy.
 apply() {
     if command -v patch >/dev/null 2>&1; then patch -d "$copy" -p1 -s -f --no-backup-if-mismatch
     else (cd "$copy" &&

@@ -4,7 +4,7 @@
 #
 # usage: patches/fetch.sh <directory>     leaves the tree in <directory>, which must not exist or be empty
 #
-# What was downloaded is kept in ${DARKNET_AMP_CACHE:-${XDG_CACHE_HOME:-~/.cache}/darknet-amp} and used again.
+# Downloads are kept in ${DARKNET_AMP_CACHE:-${XDG_CACHE_HOME:-~/.cache}/darknet-amp} and reused.
 # Without a network: put the tarball named below there, or give a tree of your own to cmake with
 # -DDARKNET_SOURCE_DIR=<tree>.
 set -eu
@@ -36,8 +36,8 @@ mkdir -p "$cache" 2>/dev/null && [ -w "$cache" ] || cache=$scratch
 
 is_genuine() { echo "$tarball_sha256  $1" | sha256sum --check --status 2>/dev/null; }
 
-# The machine's own package sources, as source-package sources: same mirrors, same keys
-# (Signed-By), a temporary place.
+# Turns the machine's own package sources into sources of source packages, in a temporary folder, with the
+# same mirrors and keys (Signed-By).
 derive_sources() {
     mkdir -p "$scratch/parts"
     for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
@@ -52,7 +52,7 @@ derive_sources() {
     [ -n "$(ls -A "$scratch/parts")" ]
 }
 
-# Needs no root: lists, cache and sources are all in $scratch. Nothing of the machine's apt is changed.
+# Needs no root: lists, cache and sources are all in $scratch. The machine's apt is not changed.
 from_debian() {
     command -v apt-get >/dev/null 2>&1 && derive_sources || return 1
     say 'getting the Debian source package darknet'

@@ -1,6 +1,6 @@
 # The plugin, for `make AMP=1` in a Darknet tree that patches/apply.sh has made: Darknet's Makefile includes
-# this file and finds the plugin in AMP_DIR. The CMake build is the other way to the same objects; see
-# CMakeLists.txt for why the plugin has flags of its own.
+# this file and finds the plugin in AMP_DIR. The CMake build compiles the same objects; CMakeLists.txt
+# says why the plugin has its own flags.
 
 # AlexeyAB's Makefile compiles C files as C++ with USE_CPP=1; the plugin is C.
 AMP_CC = $(if $(filter 1, $(USE_CPP)), gcc, $(CC))
@@ -16,7 +16,7 @@ AMP_KERNELS = $(wildcard $(AMP_DIR)/backend/cuda/*.cu)
 LDFLAGS += -ldl
 endif
 
-# AMP_MPI=1: several ranks that mpirun starts.
+# AMP_MPI=1: several ranks, started by mpirun.
 AMP_MPICC ?= mpicc
 ifeq ($(AMP_MPI), 1)
 ifeq (, $(shell command -v $(AMP_MPICC)))
@@ -30,8 +30,8 @@ else
 AMP_SOURCES += $(AMP_DIR)/comm/none/none.c
 endif
 
-# The CPU backend takes oneDNN. AMP_CPU=1 and =0 build with and without it, which by itself depends on
-# whether oneDNN is here.
+# The CPU backend needs oneDNN. AMP_CPU=1 and =0 build with and without it; the default is 1 if oneDNN is
+# installed.
 AMP_PROBE = \#include <dnnl.h>\nint main(void) { return !dnnl_version(); }\n
 AMP_CPU ?= $(shell printf '$(AMP_PROBE)' | $(AMP_CC) -x c - -ldnnl -o /dev/null 2> /dev/null \
     && echo 1 || echo 0)
@@ -46,7 +46,7 @@ else
 $(error oneDNN was not found, and without it AMP=1 takes GPU=1 CUDNN=1: install Debian's package libdnnl-dev)
 endif
 
-# libjpeg-turbo decodes JPEGs where it is installed; AMP_JPEG=1 demands it, AMP_JPEG=0 builds without it.
+# libjpeg-turbo decodes JPEGs if it is installed; AMP_JPEG=1 requires it, AMP_JPEG=0 builds without it.
 AMP_PROBE_JPEG = \#include <stdio.h>\n\#include <jpeglib.h>\n\
 int main(void) { return LIBJPEG_TURBO_VERSION_NUMBER < 1; }\n
 AMP_JPEG ?= $(shell printf '$(AMP_PROBE_JPEG)' | $(AMP_CC) -x c - -ljpeg -o /dev/null 2> /dev/null \
@@ -71,8 +71,8 @@ $(OBJDIR)amp/%_avx2.o: AMP_CFLAGS += -mavx2 -mfma -mf16c
 $(OBJDIR)amp/%_avx512.o: AMP_CFLAGS += -march=x86-64-v4 -mprefer-vector-width=512
 endif
 
-# gcc links start-up code that sets flush-to-zero into what it links with -Ofast. In the program it stays, as
-# the original has it; in the library it would set it in any program that uses the library.
+# With -Ofast gcc links start-up code that sets flush-to-zero. The program keeps it, as in the original; in
+# the library it would set flush-to-zero in any program that uses the library.
 ifneq ($(SLIB)$(LIBNAMESO),)
 $(SLIB) $(LIBNAMESO): private CFLAGS := $(filter-out -Ofast, $(CFLAGS))
 endif

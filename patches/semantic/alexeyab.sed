@@ -1,5 +1,5 @@
-# What stands for the marks of hooks.cocci: the text of the plain patches. A mark that spatch has broken is
-# joined first. This fork's gemm_gpu takes arrays of the host, for a test of its own.
+# Replaces the marks of hooks.cocci by the text of the plain patches. A mark that spatch has broken into lines
+# is joined first. This fork's gemm_gpu gets no hook: it takes arrays in CPU memory, for a test of its own.
 :join
 /AMP_HOOK_[a-z_]*([^;]*$/ { N; s/\n */ /; b join
 }

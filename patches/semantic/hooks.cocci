@@ -1,9 +1,9 @@
-// The hooks of the plain patches, placed by what the code says instead of where it stands: for copies of
-// either Darknet that somebody has changed (apply.sh --adapt). Networks are passed by pointer in pjreddie's
-// and by value in AlexeyAB's. Each rule leaves a mark, AMP_HOOK_name(...), for which hooks.sed puts the
-// hook's text.
+// Places the hooks of the plain patches by the meaning of the code instead of its lines, in changed copies of
+// pjreddie's or AlexeyAB's Darknet (apply.sh --adapt). Networks are passed by pointer in pjreddie's and by
+// value in AlexeyAB's. Each rule leaves a mark, AMP_HOOK_name(...), which pjreddie.sed or alexeyab.sed
+// replaces by the hook's text.
 //
-// Functions are named in lists: spatch has one kind of regular expression in Debian 12, another in Debian 13.
+// Functions are named in lists, because regular expressions of spatch differ between Debian 12 and Debian 13.
 
 // ---- passes
 @pass_by_pointer@

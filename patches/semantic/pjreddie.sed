@@ -1,5 +1,5 @@
-# What stands for the marks of hooks.cocci: the text of the plain patches. A mark that spatch has broken is
-# joined first.
+# Replaces the marks of hooks.cocci by the text of the plain patches. A mark that spatch has broken into lines
+# is joined first.
 :join
 /AMP_HOOK_[a-z_]*([^;]*$/ { N; s/\n */ /; b join
 }

@@ -135,9 +135,10 @@ static amp_status take_due_losses(amp_engine *engine, amp_error *error)
     return AMP_OK;
 }
 
-/* The end of a forward. A training's downloads all losses at once, and the backward takes them when it is
- * queued: until then the CPU waits for uploads alone, behind which the device has all of this forward to do.
- * It waits for losses, too, if somebody looks at each layer, or no backward followed the forward before. */
+/* Ends a forward. In training, all losses are downloaded at once, and the backward takes them after it is
+ * queued. Until then the CPU waits only for the uploads, while the device still has this whole forward to
+ * run. It also waits for the losses if each layer is observed, or if no backward followed the previous
+ * forward. */
 static amp_status end_forward(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     amp_backend *b = engine->backend;

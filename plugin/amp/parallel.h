@@ -39,7 +39,7 @@ typedef struct amp_rank_record {
 /* One rank's side. amp_parallel_join sets the first four and zeroes the others; passes, is_last_pass and
  * begun are 0 at the beginning of every step. */
 typedef struct amp_parallel {
-    amp_comm *comm;           /* NULL: there is one rank, and nothing here does anything */
+    amp_comm *comm;           /* NULL: there is only one rank, and the functions here do nothing */
     amp_dtype wire;           /* the type gradients are sent in */
     size_t bucket;            /* and the number of elements per bucket */
     amp_batchnorm_ranks batchnorm; /* count is 0 without sync_batchnorm */

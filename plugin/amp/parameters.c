@@ -139,7 +139,7 @@ void amp_parameters_free(amp_parameters *p)
 
 /* ---- the end of a step ---- */
 
-/* An update does not change a held parameter: gradient, rate and decay are 0. */
+/* Keeps an update from changing held parameters: sets their gradient, rate and decay to 0. */
 static amp_status hold(amp_parameters *p, amp_error *error)
 {
     for (int i = 0; i < p->param_count; i++) {

@@ -5,8 +5,8 @@
 #include "anomaly.h"
 #include "plan.h"
 
-/* Where a layer's amp_gradients point to a parameter's gradient. by_name: weights, biases or scales; NULL: it
- * is none of these. */
+/* Where a layer's amp_gradients point to a parameter's gradient. by_name: the entry of weights, biases or
+ * scales; NULL for any other parameter. */
 typedef struct amp_gradient_entries { int param; float **in_all, **by_name; } amp_gradient_entries;
 
 typedef struct amp_parameters {

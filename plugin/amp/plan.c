@@ -240,8 +240,7 @@ static int delta_time(const amp_plan *plan, const amp_node *node)
     return node->desc.kind->makes_loss ? node->index : backward_time(plan, node->index);
 }
 
-/* Whether, of all layers that read x, only this shortcut (s = y + x) adds to x's delta before the backward of
- * y. */
+/* Whether this shortcut (s = y + x) is the only reader of x that adds to x's delta before y's backward. */
 static int is_only_delta_until(const amp_plan *plan, const amp_node *shortcut, const amp_value *x, int y)
 {
     for (int i = 0; i < plan->count; i++) {

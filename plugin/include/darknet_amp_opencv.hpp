@@ -88,7 +88,7 @@ static inline int darknet_amp_crop_reduced(const cv::Mat &img, const cv::Rect &c
     int photo_w, photo_h;
     const double reduction = darknet_amp_photo(&photo_w, &photo_h);
     if (reduction == 1) return 0;
-    const double x = crop.width / reduction / w, y = crop.height / reduction / h; /* pixels of img for one */
+    const double x = crop.width / reduction / w, y = crop.height / reduction / h; /* pixels of img for each */
     const cv::Matx23d place(x, 0, crop.x / reduction + x / 2 - .5, 0, y, crop.y / reduction + y / 2 - .5);
     cv::warpAffine(img, sized, place, cv::Size(w, h), cv::INTER_LINEAR | cv::WARP_INVERSE_MAP,
                    cv::BORDER_CONSTANT, cv::mean(img));

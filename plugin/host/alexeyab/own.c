@@ -1,4 +1,4 @@
-/* What AlexeyAB's Darknet alone has: see ../darknet/own.h. */
+/* What only AlexeyAB's Darknet has: see ../darknet/own.h. */
 #include "../darknet/room.h"
 
 #include "../fork_commands.h"
@@ -18,7 +18,7 @@ void amp_own_classifier_args(network *net, load_args *args)
     args->label_smooth_eps = net->label_smooth_eps;
 }
 
-/* run_detector and run_classifier read them, main -i and, with GPU=1, -cuda_debug_sync. */
+/* The options that run_detector and run_classifier read, and main's -i and, with GPU=1, -cuda_debug_sync. */
 const amp_fork_option amp_fork_options[] = {
     AMP_OWN_FAMILY_OPTIONS,
     { "-t", 1, 0, 1 }, { "-mjpeg_port", 1, 1, 1 }, { "-dontuse_opencv", 0, 0, 1 }, { "-topk", 0, 0, 1 },

@@ -1,5 +1,5 @@
-/* Loading batches with Darknet's own loaders: what train_detector and train_classifier set up, checked
- * where they would read on through a NULL or end the program with status 0. */
+/* Loads batches with Darknet's own loaders, set up as train_detector and train_classifier do. Checks first
+ * what would make those two crash on a NULL pointer or end the program with status 0. */
 #include "../fork_commands.h"
 
 #include "../data/data_check.h"
@@ -12,13 +12,14 @@ struct amp_batches {
     const char *data_file;
     amp_lines paths, labels;
     load_args args;
-    data buffer, batch; /* what is loaded next; what is trained on */
+    data buffer, batch; /* being loaded; being trained on */
     pthread_t thread;
     int loading;
     int inputs, truths;
 };
 
-/* The commands' threads: parts of a job have a generator each. */
+/* Loader threads, as many as the commands start. Each draws from a generator of its own, so another number of
+ * threads would load other images. */
 enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 };
 
 static void prepare_detector(load_args *args, network *net, const layer *last)
@@ -44,7 +45,7 @@ static amp_status read_hierarchy(const char *file, network *net, amp_error *erro
 static amp_status prepare_classifier(amp_batches *b, const amp_data_file *file, network *net,
                                      amp_error *error)
 {
-    int classes = file->classes ? file->classes : 2; /* as train_classifier has it */
+    int classes = file->classes ? file->classes : 2; /* as in train_classifier */
     AMP_TRY(read_hierarchy(file->tree, net, error));
     amp_own_classifier_args(net, &b->args);
     b->args.type = file->tag ? TAG_DATA : CLASSIFICATION_DATA;

@@ -1,5 +1,5 @@
-/* Darknet's own fp32 buffers under AMP: kept where a layer of Darknet's reads or writes them, freed
- * elsewhere. */
+/* Darknet's own fp32 buffers under AMP: kept if Darknet's own code reads or writes them, else freed. Also the
+ * engine's callbacks, which run Darknet's own layers. */
 #include "room.h"
 
 #include "device.h"
@@ -13,7 +13,7 @@ void amp_host_note_buffers(struct darknet_amp *amp, network *net)
     for (int i = 0; i < net->n; i++) {
         layer *l = &net->layers[i];
         size_t made = elements(net, l);
-        if (amp_own_borrows_buffers(l) && amp->engine) continue; /* ours, and Darknet does not resize it */
+        if (amp_own_borrows_buffers(l) && amp->engine) continue; /* AMP's; Darknet does not resize them */
         amp->memory->buffers[i] = (amp_host_buffers){ *amp_host_output_of(l, on_gpu) ? made : 0,
                                                       *amp_host_delta_of(l, on_gpu) ? made : 0,
                                                       l->output ? made : 0 };
@@ -36,7 +36,7 @@ void amp_host_trim(const network *net, layer *l)
     l->workspace_size = 0;
 }
 
-/* A dropout borrows its neighbour's buffers; AMP's has its own. */
+/* A dropout of Darknet's uses the buffers of the layer before it; under AMP it has its own. */
 static void forget_borrowed_buffers(struct darknet_amp *amp, network *net, int i)
 {
     int on_gpu = amp_host_on_gpu(net);
@@ -62,7 +62,8 @@ amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_
     return AMP_OK;
 }
 
-/* Darknet's free_layer leaves a dropout's output and delta alone, since they used to be its neighbour's. */
+/* Darknet's free_layer does not free a dropout's output and delta, because in stock they belong to the layer
+ * before it. */
 static void free_dropout_buffers(network *net)
 {
     int on_gpu = amp_host_on_gpu(net);
@@ -98,9 +99,9 @@ static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int neede
                     wanted * sizeof **buffer >> 20);
 }
 
-/* The fp32 output and delta of a layer that AMP computes itself. On a GPU the program's memory holds a
- * copy of the output too, where Darknet's code reads or overwrites it there: the network's output, and
- * what a loss on the CPU takes its input from. */
+/* Allocates the fp32 output and delta of a layer that AMP computes, or frees them if they are not needed. On
+ * a GPU the output gets a copy in CPU memory too, because Darknet's code may read or overwrite it there: as
+ * the network's output, or as the input of a loss that it computes on the CPU. */
 static amp_status fit_native(const network *net, int i, int needs_output, int needs_delta,
                              amp_host_buffers *have, amp_error *error)
 {
@@ -141,15 +142,15 @@ static void describe(void *context, int batch, amp_network_desc *out)
 {
     struct darknet_amp *amp = context;
     int as_made = amp->net->batch;
-    amp->net->batch = batch; /* shapes are described for net's batch */
+    amp->net->batch = batch; /* shapes depend on net->batch */
     amp_fork_describe(amp->net, amp->config, out);
     amp->net->batch = as_made;
 }
 
-/* Sets the sequences and time steps of a pass through a recurrent layer and the layers inside it. Darknet's
- * set_batch_network gives these inner layers no batch, and the layer itself the number of images. A pass of
- * as many images as the network was made for has the .cfg's time steps. Any other pass is a prediction, in
- * which each image is a sequence of one step. */
+/* Sets the sequences and time steps of a pass in a recurrent layer and the layers inside it. Darknet's
+ * set_batch_network leaves the batch of these inner layers unchanged, and sets the recurrent layer's to the
+ * number of images. A pass of as many images as the network was made for has the .cfg's time steps. Any other
+ * pass is a prediction, in which each image is a sequence of one step. */
 static amp_status fit_sequences(const struct darknet_amp *amp, int i, layer *l, amp_error *error)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];

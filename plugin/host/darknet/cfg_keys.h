@@ -1,5 +1,5 @@
-/* Keys and sections that all forks have. A fork's cfg_keys.c includes this after its table `activations` and
- * the places LOGISTIC_IS and LINEAR_IS in it, and lists what only this fork has. */
+/* Keys and sections that all forks have. A fork's cfg_keys.c defines its table `activations` and the indices
+ * LOGISTIC_IS and LINEAR_IS in it, includes this file, and adds what only that fork has. */
 #pragma once
 
 #include <limits.h>
@@ -17,7 +17,7 @@
 #define LAYERS(name) { name, CFG_LAYER, CFG_LIST | CFG_REQUIRED, 0, 0, 0, 0 }
 #define ONE_LAYER(name, rules) { name, CFG_LAYER, rules, 0, 0, 0, 0 }
 
-/* What all forks read in sections of which each reads more. */
+/* Keys that all forks read in these sections; each fork reads more. */
 #define NET_KEYS \
     FROM_1("batch", 1), FROM_1("subdivisions", 1), FROM_1("time_steps", 1), WHOLE("width", 0, 1, INT_MAX), \
     WHOLE("height", 0, 1, INT_MAX), WHOLE("channels", 0, 1, INT_MAX), COUNT("inputs", 0), \
@@ -66,7 +66,7 @@ static const cfg_key softmax[] = {
 };
 static const cfg_key upsample[] = { WHOLE("stride", 2, -65536, 65536), ANY("scale", 1) };
 
-/* Rows of the table of sections; [net] is the first. */
+/* Rows of a fork's table of sections, of which [net] must be the first. */
 #define SECTIONS_OF_ALL_FORKS \
     { "[net]", "[network]", KEYS(net), 0, cfg_rule_net }, \
     { "[activation]", 0, KEYS(activation), SAME, cfg_rule_activation }, \

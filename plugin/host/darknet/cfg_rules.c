@@ -1,7 +1,7 @@
-/* The rules of cfg_rules.h, one for each kind of section: which shape a layer has, computed as Darknet's
- * parser and its make functions do, and which keys must fit each other, the layers before or a file. A rule
- * refuses what would make Darknet divide by 0, fail an assertion, or index what is not there. A key that a
- * fork does not have is 0. */
+/* The rules of cfg_rules.h, one for each kind of section. A rule computes the shape of a layer as Darknet's
+ * parser and make functions do, and checks keys against each other, against earlier layers and against files.
+ * It rejects what would make Darknet divide by 0, fail an assertion, or index outside an array. A key that a
+ * fork does not have reads as 0. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ enum { ISEG_OBJECTS = 90 };
 
 /* ---- helpers ---- */
 
-/* The error of a key, or with NULL of the section, that needs no list of what is allowed. */
+/* Reports an error of a key, or of the section if `key` is NULL, without a list of allowed values. */
 #define fail(walk, key, ...) cfg_walk_fail(walk, key, NULL, __VA_ARGS__)
 
 static double number(const cfg_walk *walk, const char *key) { return cfg_walk_number(walk, key); }
@@ -77,7 +77,7 @@ void cfg_rule_net(cfg_walk *walk)
     check_policy(walk);
 }
 
-/* ---- layers of an image ---- */
+/* ---- layers whose input is an image ---- */
 
 static void add_weights(cfg_walk *walk, double weights, double biases)
 {
@@ -90,7 +90,7 @@ static double padding_of(const cfg_walk *walk)
     return number(walk, "pad") ? trunc(number(walk, "size") / 2) : number(walk, "padding");
 }
 
-/* A stride of one direction, where it is given. */
+/* The stride in one direction: `key` if it is given, else stride=. */
 static double stride_of(const cfg_walk *walk, const char *key)
 {
     double stride = number(walk, key);
@@ -103,8 +103,8 @@ static int has_activation(const cfg_walk *walk, const char *name)
     return activation && !strcmp(activation, name);
 }
 
-/* For convolutions that AMP leaves to Darknet's own code (native_tables.c). Its 1x1 windows read the input as
- * it lies, and it has no gradient of relu6. */
+/* Checks a convolution that Darknet's own code runs under AMP (native_tables.c). With 1x1 windows that code
+ * uses the input directly, without im2col, so it ignores padding and stride. It has no gradient of relu6. */
 static void check_own(cfg_walk *walk, double pad, double stride_x, double stride_y)
 {
     const char *key = number(walk, "xnor") ? "xnor" : number(walk, "binary") ? "binary"
@@ -117,7 +117,7 @@ static void check_own(cfg_walk *walk, double pad, double stride_x, double stride
         fail(walk, key, "runs as Darknet's own code, which does not train with activation=relu6");
 }
 
-/* Darknet's parser ends the program where a layer would take weights of another shape. */
+/* Darknet's parser ends the program if share_index= names a layer whose weights have another shape. */
 static void check_shared(cfg_walk *walk, double n, double size, double groups)
 {
     int index = walk->index, from = (int)number(walk, "share_index");
@@ -148,8 +148,8 @@ void cfg_rule_convolutional(cfg_walk *walk)
     if (size > w || size > h)
         fail(walk, "size", "larger than the padded image of %.0fx%.0f", w, h);
     set_image(walk, trunc((w - size) / stride_x) + 1, trunc((h - size) / stride_y) + 1, n);
-    /* Darknet makes room for the output of a window without holes, and im2col fills that of one with holes,
-     * whose padding is multiplied too. */
+    /* Darknet allocates the output for windows without dilation, but im2col fills the output of dilated
+     * windows, and multiplies the padding by the dilation too. */
     double more = (dilation - 1) * (2 * pad + 1 - size);
     if (trunc((w + more - size) / stride_x) + 1 != walk->out->w
         || trunc((h + more - size) / stride_y) + 1 != walk->out->h)
@@ -171,7 +171,8 @@ void cfg_rule_deconvolutional(cfg_walk *walk)
     add_weights(walk, walk->in->c * n * size * size, n);
 }
 
-/* Darknet has one formula for the output's size and another one in im2col: refused where they differ. */
+/* Darknet computes the output's size with one formula and im2col with another; rejects layers for which they
+ * differ. */
 void cfg_rule_local(cfg_walk *walk)
 {
     double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride");
@@ -186,9 +187,9 @@ void cfg_rule_local(cfg_walk *walk)
     walk->out->weights = weights + w * h * n;
 }
 
-/* Refused: a window that lies outside of the image, because it has no maximum, and Darknet writes its
- * gradient in front of the array; and a window over 64 that is more than twice the image, because Darknet
- * makes size*size steps for each output, however few of them lie in the image. */
+/* Rejects windows that lie entirely outside the image: they have no maximum, and Darknet writes their
+ * gradient before the start of the array. Also rejects a size above 64 that is more than twice the image's:
+ * for each output Darknet visits all size*size positions, even those outside the image. */
 void cfg_rule_maxpool(cfg_walk *walk)
 {
     double stride = number(walk, "stride");
@@ -212,7 +213,8 @@ void cfg_rule_maxpool(cfg_walk *walk)
              walk->in->w, walk->in->h);
 }
 
-/* Its output does not depend on the size, so resize_network does not resize the layers after it. */
+/* Its output has the same size whatever its input's, so resize_network does not resize the layers after
+ * it. */
 void cfg_rule_avgpool(cfg_walk *walk)
 {
     set_image(walk, 1, 1, walk->in->c);
@@ -230,7 +232,7 @@ void cfg_rule_normalization(cfg_walk *walk)
 void cfg_rule_crop(cfg_walk *walk)
 {
     double w = number(walk, "crop_width"), h = number(walk, "crop_height");
-    if (walk->resized) { /* resize_crop_layer keeps the part of the height, for both */
+    if (walk->resized) { /* resize_crop_layer keeps the crop's share of the height, for both sides */
         double own = walk->index ? walk->own[walk->index - 1].h : walk->own_net.h;
         w = trunc((float)h / own * walk->in->w);
         h = trunc((float)h / own * walk->in->h);
@@ -270,9 +272,9 @@ void cfg_rule_upsample(cfg_walk *walk)
     else set_image(walk, w / -stride, h / -stride, walk->in->c);
 }
 
-/* ---- layers of several ---- */
+/* ---- layers that read several layers ---- */
 
-/* A part of each layer's channels. */
+/* With groups= and group_id=, keeps one group of the channels of each layer that a route reads. */
 static void keep_group(cfg_walk *walk)
 {
     double groups = fmax(number(walk, "groups"), 1), id = number(walk, "group_id");
@@ -293,7 +295,7 @@ void cfg_rule_route(cfg_walk *walk)
     cfg_shape *out = walk->out;
     for (int i = 0; i < count; i++) {
         const cfg_shape *part = &walk->layers[(int)cfg_walk_at(walk, "layers", i)];
-        if (!part->outputs) { /* that layer is wrong itself, which was reported */
+        if (!part->outputs) { /* an error in that layer was reported already */
             *out = (cfg_shape){ 0 };
             return;
         }
@@ -315,7 +317,8 @@ void cfg_rule_route(cfg_walk *walk)
     keep_group(walk);
 }
 
-/* Only images whose sides are in one proportion can be added. Channels that only one has stay as they are. */
+/* A shortcut adds images whose width and height differ by the same factor. Channels that only one image has
+ * are not added. */
 static void check_joined(cfg_walk *walk, int index)
 {
     const cfg_shape *in = walk->in, *from = &walk->layers[index];
@@ -337,7 +340,7 @@ void cfg_rule_shortcut(cfg_walk *walk)
         check_joined(walk, (int)cfg_walk_at(walk, "from", i));
 }
 
-/* A fork that adds only what has the same width and height. */
+/* For forks that add only images of the same width and height. */
 void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
 {
     const cfg_shape *in = walk->in;
@@ -352,13 +355,14 @@ void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
             fail(walk, "from", "layer %d gives %.0fx%.0f, and the layer before %.0fx%.0f; both must be as "
                  "large", index, from->w, from->h, in->w, in->h);
     }
-    /* with relu6 its output is 0, and it has no buffer for the input that hard_mish's gradient needs */
+    /* Darknet's own shortcut outputs 0 with relu6, and does not keep its input, which hard_mish's gradient
+     * needs */
     if (is_own && (has_activation(walk, "relu6") || has_activation(walk, "hard_mish")))
         fail(walk, "activation", "cannot be trained in Darknet's own shortcut, which adds with weights, or "
              "several layers of different shapes; take another, or run with -amp off");
 }
 
-/* A layer that scales the channels, or the places, of another one. */
+/* Scales the channels of layer `from`, or with scale_wh=1 its pixels. */
 void cfg_rule_scale_channels(cfg_walk *walk)
 {
     int index = (int)number(walk, "from"), places = number(walk, "scale_wh") != 0;
@@ -380,7 +384,7 @@ void cfg_rule_sam(cfg_walk *walk)
              "alike", index, from->w, from->h, from->c, in->w, in->h, in->c);
 }
 
-/* ---- layers of numbers in a row ---- */
+/* ---- layers without width and height ---- */
 
 void cfg_rule_connected(cfg_walk *walk)
 {
@@ -389,7 +393,7 @@ void cfg_rule_connected(cfg_walk *walk)
     add_weights(walk, walk->in->outputs * output, output);
 }
 
-/* An image is resized as such; numbers in a row are not, since nobody knows how many there will be. */
+/* An image can be resized. A vector cannot, because its new length is unknown. */
 void cfg_rule_activation(cfg_walk *walk) { walk->out->one_size = !walk->in->w; }
 
 void cfg_rule_dropout(cfg_walk *walk)
@@ -409,7 +413,7 @@ static void recurrent(cfg_walk *walk, double of_input, double of_state)
         + (of_input + of_state) * with_norm(walk, output);
 }
 
-/* In some forks hidden= gives the state a size of its own. */
+/* In some forks hidden= sets the size of the state. */
 void cfg_rule_rnn(cfg_walk *walk)
 {
     double output = number(walk, "output"), hidden = number(walk, "hidden");
@@ -436,7 +440,7 @@ void cfg_rule_crnn(cfg_walk *walk)
     walk->out->weights = 9 * hidden * (walk->in->c + hidden + output) + with_norm(walk, 2 * hidden + output);
 }
 
-/* A fork's crnn with size= and groups=, which does not swap width and height. */
+/* For forks whose crnn has size= and groups=. It does not swap width and height. */
 void cfg_rule_crnn_of_any_size(cfg_walk *walk)
 {
     double hidden = number(walk, "hidden"), output = number(walk, "output"), size = number(walk, "size");
@@ -463,7 +467,7 @@ void cfg_rule_history(cfg_walk *walk)
     set_image(walk, walk->in->w, walk->in->h, walk->in->c * number(walk, "history_size"));
 }
 
-/* AlexeyAB's parser takes layer 0 for none, and ends by a signal. */
+/* AlexeyAB's parser treats layer 0 as no layer, and crashes. */
 void cfg_rule_contrastive(cfg_walk *walk)
 {
     if (number(walk, "yolo_layer") == 0) fail(walk, "yolo_layer", "layer 0 cannot be the [yolo] layer");
@@ -471,7 +475,7 @@ void cfg_rule_contrastive(cfg_walk *walk)
 
 /* ---- files ---- */
 
-/* "name parent": the parent is a line before, from 0, or -1. */
+/* A line is "name parent", where parent is the number of an earlier line, from 0, or -1. */
 static void check_tree_line(cfg_walk *walk, const char *line, int index)
 {
     int parent = -1;
@@ -492,7 +496,7 @@ static void check_map_line(cfg_walk *walk, const char *line, int index, double c
         fail(walk, "map", "line %d of the file is not one of the %.0f classes (from 0)", index + 1, classes);
 }
 
-/* The file that `key`, "tree" or "map", names. */
+/* Checks the file that `key`, "tree" or "map", names. */
 static void check_lines(cfg_walk *walk, const char *key, double classes)
 {
     char line[1024];
@@ -542,7 +546,7 @@ static void set_boxes(cfg_walk *walk, double boxes, double anchors, double coord
     walk->out->classes = classes;
     walk->out->boxes = number(walk, "max");
     walk->out->random = number(walk, "random");
-    if (walk->resized) { /* resize_yolo_layer and the like do not set out_w and out_h */
+    if (walk->resized) { /* resize_yolo_layer and similar ones do not set out_w and out_h */
         walk->out->w = walk->out->h = walk->out->c = 0;
         walk->out->no_image = "Darknet does not resize the image that it gives; set random=0";
     }
@@ -570,7 +574,7 @@ static void yolo(cfg_walk *walk, double coords)
 }
 
 void cfg_rule_yolo(cfg_walk *walk) { yolo(walk, 4); }
-void cfg_rule_gaussian_yolo(cfg_walk *walk) { yolo(walk, 8); } /* and how sure it is of each coordinate */
+void cfg_rule_gaussian_yolo(cfg_walk *walk) { yolo(walk, 8); } /* four coordinates and their uncertainties */
 
 void cfg_rule_region(cfg_walk *walk)
 {
@@ -593,10 +597,10 @@ void cfg_rule_detection(cfg_walk *walk)
              "%.0f", needed, walk->in->outputs);
 }
 
-/* ---- the whole ---- */
+/* ---- the whole network ---- */
 
-/* The loader makes as many numbers of truth as the last layer needs; no loss may read more than that, or than
- * a layer with truth=1 before it makes. */
+/* The loader makes as many numbers of truth per image as the last layer needs. A loss must not read more than
+ * that or, after a layer with truth=1, more than that layer outputs. */
 static void check_truth(cfg_walk *walk)
 {
     const cfg_shape *last = &walk->layers[walk->count - 1];
@@ -615,7 +619,7 @@ static void check_truth(cfg_walk *walk)
     }
 }
 
-/* The last layer decides what `detector train` loads: all layers that find boxes must agree. */
+/* The last layer decides what `detector train` loads, so all layers that find boxes must agree with it. */
 static void check_heads(cfg_walk *walk)
 {
     const cfg_shape *last = &walk->layers[walk->count - 1];
@@ -635,7 +639,7 @@ static void check_heads(cfg_walk *walk)
     }
 }
 
-/* Without a loss no gradient is made, and training would change nothing but what decays. */
+/* Without a loss there is no gradient, and training would only decay the weights. */
 static void check_classifier(cfg_walk *walk, int boxes)
 {
     int losses = 0;
@@ -645,7 +649,7 @@ static void check_classifier(cfg_walk *walk, int boxes)
     else if (!losses) fail(walk, NULL, "no layer has a loss, so that nothing is learnt; end with [softmax]");
 }
 
-/* What the loaders of `detector train` and `classifier train` make of an image. */
+/* Checks [net] against the images that the loaders of `detector train` and `classifier train` can make. */
 static void check_loader(cfg_walk *walk, int classifier)
 {
     cfg_walk_enter(walk, -1);

@@ -1,4 +1,5 @@
-/* What the tables of keys of the forks share, and the rules of shapes. */
+/* Macros for the forks' tables of .cfg keys, and the rules that compute the shapes of layers
+ * (cfg_rules.c). */
 #pragma once
 
 #include <stddef.h>
@@ -7,14 +8,14 @@
 
 /* ---- how a table is written ---- */
 
-/* name, where it is not given, least, most */
+/* fallback: the value of a key that is not given. least, most: the limits of its value. */
 #define WHOLE(name, fallback, least, most) { name, CFG_WHOLE, 0, fallback, least, most, 0 }
 #define SIZE(name, fallback) WHOLE(name, fallback, 1, 65536)
 #define COUNT(name, fallback) WHOLE(name, fallback, 1, INT_MAX)
 #define REAL(name, fallback, least, most) { name, CFG_REAL, 0, fallback, least, most, 0 }
 #define ANY(name, fallback) REAL(name, fallback, -1e300, 1e300)
 #define NOT_NEGATIVE(name, fallback) REAL(name, fallback, 0, 1e300)
-/* Of 1, and not all of it. */
+/* At least 0 and below 1. */
 #define FRACTION(name, fallback) { name, CFG_REAL, CFG_BELOW, fallback, 0, 1, 0 }
 #define POSITIVE(name, fallback) { name, CFG_REAL, CFG_ABOVE, fallback, 0, 1e300, 0 }
 #define FLAG(name) { name, CFG_FLAG, 0, 0, 0, 1, 0 }
@@ -27,11 +28,11 @@ enum { IMAGE = CFG_NEEDS_IMAGE, SAME = CFG_SAME_IMAGE, FLAT = CFG_SAME_COUNT, ON
 
 /* ---- rules ---- */
 
-/* [net]'s policy, in the order of its words. */
+/* Indices of the words of [net]'s policy=. */
 enum { POLICY_CONSTANT, POLICY_STEP, POLICY_STEPS, POLICY_EXP, POLICY_SIGMOID, POLICY_POLY, POLICY_RANDOM,
        POLICY_SGDR };
 
-/* The rules, one for each kind of section that has more to it than its traits. */
+/* A rule for each kind of section that its traits do not describe completely. */
 typedef void cfg_rule(cfg_walk *);
 cfg_rule cfg_rule_net, cfg_rule_activation, cfg_rule_avgpool, cfg_rule_batchnorm,
     cfg_rule_connected, cfg_rule_convolutional, cfg_rule_crnn, cfg_rule_crop,
@@ -42,22 +43,25 @@ cfg_rule cfg_rule_net, cfg_rule_activation, cfg_rule_avgpool, cfg_rule_batchnorm
     cfg_rule_yolo, cfg_rule_gaussian_yolo, cfg_rule_scale_channels, cfg_rule_sam, cfg_rule_crnn_of_any_size,
     cfg_rule_implicit, cfg_rule_history, cfg_rule_contrastive,
     cfg_rule_shortcut_of_one_size;
-cfg_rule cfg_finish; /* what shows only when all layers have a shape */
+cfg_rule cfg_finish; /* checks the whole network, once all layers have a shape */
 
 /* ---- what differs between forks: FORK/cfg_own.c ---- */
 
-/* Numbers of truth that the loader makes of `boxes` labels of an image, with so many coordinates. */
+/* How many numbers of truth the loader makes for an image whose boxes have `coords` coordinates. */
 double cfg_own_truths(const cfg_walk *, double coords, int is_region);
-/* anchors has so many numbers, which is not two for each of `num` anchors. */
+/* Reports that anchors= has `numbers` numbers instead of two for each of `num` anchors. */
 void cfg_own_wrong_anchors(cfg_walk *, int numbers, double num);
-/* Whether its own convolution gathers 1x1 windows (im2col), instead of reading the input as it lies. */
+/* Whether its own convolution gathers 1x1 windows with im2col instead of reading the input directly. */
 int cfg_own_lays_out_1x1(double stride_x, double dilation);
-/* Refuses a head that reads `reads` numbers of truth an image, where the last layer has `loaded` loaded. */
+/* Rejects a head that reads `reads` numbers of truth per image, though `loaded` are loaded for the last
+ * layer. */
 void cfg_own_unlike_head(cfg_walk *, double reads, double loaded);
-/* What else shows only when all layers have a shape. */
+/* This fork's own checks of the whole network, once all layers have a shape. */
 void cfg_own_finish(cfg_walk *);
-/* What the loaders of its `detector train` or `classifier train` cannot do. The present section is [net]. */
+/* Rejects what the loaders of its `detector train` or `classifier train` cannot do. The current section is
+ * [net]. */
 void cfg_own_loader(cfg_walk *, int classifier);
-/* Widths and heights of random=1, of a detector's or a classifier's loop; returns how many. */
+/* The widths and heights to which the loop of `detector train`, or of `classifier train`, resizes a network
+ * with random=1; returns how many. */
 enum { CFG_OWN_SIZES = 64 };
 size_t cfg_own_sizes(const cfg_walk *, int classifier, double random, double sizes[CFG_OWN_SIZES][2]);

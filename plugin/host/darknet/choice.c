@@ -1,12 +1,11 @@
-/* Which backend computes a network. Alone in its file, so that a program of a test can have another in its
- * place. */
+/* Chooses the backend that computes a network. It has its own file so that a test program can replace it. */
 #include "room.h"
 
 amp_backend *amp_fork_backend(amp_error *error)
 {
 #ifdef GPU
     if (AMP_OWN_GPU >= 0) return amp_cuda_backend_create(error);
-    /* Darknet compiled with GPU leaves the activations out of yolo, region and iseg on the CPU. */
+    /* Compiled with GPU, Darknet's CPU code of yolo, region and iseg skips the activations. */
     amp_fail(error, AMP_UNSUPPORTED, "amp: no GPU is chosen (-nogpu, -i -1): this build runs AMP on a GPU "
              "only; build one for the CPU, or run with -amp off");
     return NULL;

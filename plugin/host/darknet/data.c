@@ -1,4 +1,4 @@
-/* The hooks of loader threads (Darknet's data.c), in the fork's own types. */
+/* The hooks that Darknet's loader threads (its data.c) call, as far as they need the fork's own types. */
 #include "../../include/darknet_amp.h"
 #include "../data/images.h"
 #include "../data/loader_memory.h"
@@ -8,14 +8,14 @@
 #include "../program/sharing.h"
 #include "own.h"
 
-/* The loaders whose loops ask darknet_amp_another_image. */
+/* Whether this loader's loop calls darknet_amp_another_image. */
 static int takes_another(const load_args *args)
 {
     return args->m > 0 && (args->type == DETECTION_DATA || args->type == CLASSIFICATION_DATA
                            || args->type == TAG_DATA || args->type == REGRESSION_DATA);
 }
 
-/* Gives a job its number, with which its parts are started. */
+/* Numbers a job. Its parts start with this number. */
 static void begin_job(load_args *args)
 {
     args->job = amp_random_next_job();
@@ -25,7 +25,7 @@ static void begin_job(load_args *args)
 static void begin_part(load_args *args)
 {
     int takes = takes_another(args);
-    if (!args->job) begin_job(args); /* load_data_blocking starts it in this thread */
+    if (!args->job) begin_job(args); /* load_data_blocking loads in this thread, without AMP_JOB_STARTS */
     int number = args->part;
     if (takes && amp_ranks_count() > 1) {
         amp_shared_part part = amp_sharing_part(args->part);
@@ -40,7 +40,7 @@ static void begin_part(load_args *args)
         .least_h = amp_fork_least_box(args->h) });
 }
 
-/* Leaves `kept` rows from number first on, of a batch that was loaded. */
+/* Keeps `kept` rows of a loaded batch, from row `first`, and frees the others. */
 static void keep_rows(matrix *m, int first, int kept)
 {
     if (!m->rows) return;
@@ -52,7 +52,7 @@ static void keep_rows(matrix *m, int first, int kept)
 
 static void end_part(load_args *args)
 {
-    /* Jobs of one image, as `detector valid` and `map` load them, make no rows. */
+    /* Jobs of one image, as `detector valid` and `map` load them, have no rows. */
     if (args->d) amp_images_loaded(args->d->X.vals, args->d->X.rows);
     if (takes_another(args) && amp_ranks_count() > 1) {
         amp_shared_part part = amp_sharing_part(args->part);

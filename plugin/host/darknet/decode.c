@@ -1,5 +1,5 @@
-/* Reading image files by libjpeg-turbo, and by stb_image, which Darknet's image.c holds: the one place where
- * builds without OpenCV decode, for training, measuring and predicting. Builds with OpenCV read by
+/* Reads image files with libjpeg-turbo, or with stb_image, which Darknet's image.c contains. Builds without
+ * OpenCV decode all images here, for training, measuring and predicting. Builds with OpenCV use
  * darknet_amp_opencv.hpp. */
 #include "own.h"
 
@@ -12,16 +12,16 @@
 #include "../data/image_cache.h"
 #include "stb_image.h"
 
-/* How many pixels a byte of a file can hold, for kinds of files that hold more than runs of equal pixels
- * do. */
+/* The most pixels that one byte of a file can encode, for formats that compress better than by runs of equal
+ * pixels. */
 static const struct { const char *begins; size_t length; double pixels; } kinds[] = {
-    { "\x89PNG", 4, 1e9 }, /* stb_image itself refuses those that end early, before it has made much */
+    { "\x89PNG", 4, 1e9 }, /* stb_image rejects a truncated one before it allocates much */
     { "\xff\xd8", 2, 512 }, { "GIF8", 4, 2048 }, { "S\x80\xf6\x34", 4, 16384 } };
-static const double run = 128; /* of all other kinds */
+static const double run = 128; /* for all other formats */
 
-/* Whether the file, of which nothing has been read yet, can hold an image of the size that its header says.
- * stb_image makes zeros of what a file lacks: without this check a few bytes could cost the memory and the
- * time of the largest image. */
+/* Whether the file, of which nothing has been read yet, is long enough for the image size in its header.
+ * stb_image fills missing data with zeros: without this check, a file of a few bytes could cost the memory
+ * and the time of the largest image. */
 static int holds(FILE *file, int w, int h)
 {
     char first[4] = "";
@@ -50,11 +50,11 @@ static int decode_by_stb(FILE *file, int channels, amp_pixels *p)
     return 0;
 }
 
-/* Whether the image was decoded, and reduced if it is for a cache, to bytes that free() frees. 0:
- * darknet_amp_unreadable knows why. */
+/* Decodes the image, and reduces it if it is for a cache. The caller frees p->bytes. 0: it failed, and
+ * darknet_amp_unreadable has noted why. */
 static int decode(FILE *file, int channels, amp_pixels *p)
 {
-    int w, h, known = stbi_info_from_file(file, &w, &h, &p->c); /* which rewinds it */
+    int w, h, known = stbi_info_from_file(file, &w, &h, &p->c); /* also rewinds the file */
     if (known && (!darknet_amp_image_fits(w, h, p->c) || !holds(file, w, h))) return 0;
     p->reduction = known ? amp_image_cache_reduction(w, h) : 1;
     p->bytes = amp_jpeg_decode(file, channels, p->reduction, &p->w, &p->h, &p->c);

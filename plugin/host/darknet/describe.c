@@ -1,4 +1,4 @@
-/* From Darknet's layer structs to the engine's descriptions. */
+/* Translates Darknet's layer structs to the engine's descriptions. */
 #include "room.h"
 
 #include <math.h>
@@ -15,8 +15,9 @@ static void add_param(amp_layer_desc *d, const char *name, float *master, float 
                                                     .count = count, .decays = decays, .clip = clip };
 }
 
-/* factor: what a pass moves rolling statistics by. unsaved: what a recurrent layer carries from one batch to
- * the next, where a skipped step must not leave NaN. */
+/* factor: how far a pass moves a rolling statistic towards the batch's; 0: the array is no statistic but a
+ * recurrent layer's state, which is carried from batch to batch, and in which a skipped step must not leave
+ * NaN. unsaved: a .weights file does not contain the array. */
 static void add_statistics(amp_layer_desc *d, float *array, size_t count, float factor, int unsaved)
 {
     if (!array || !count || d->statistics_count == AMP_MAX_STATISTICS) return;
@@ -25,10 +26,10 @@ static void add_statistics(amp_layer_desc *d, float *array, size_t count, float 
                                                                   .unsaved = unsaved };
 }
 
-/* Weights, biases and scales of a layer, or of a layer inside an rnn; names is NULL-free: weights, biases,
- * scales. Darknet's clip= reaches every layer, but only convolutional layers' own update keeps their weights
- * within it (on the GPU: update_convolutional_layer_gpu; on the CPU nothing does). steps: how often a pass
- * runs it, as layers inside an rnn are. */
+/* Adds weights, biases and scales (names, in this order) and rolling statistics of a layer, or of a layer
+ * inside a recurrent one. steps: how often a pass runs it. Darknet gives every layer clip=, but only the
+ * update of convolutional layers obeys it (on the GPU, in update_convolutional_layer_gpu; on the CPU nothing
+ * does). */
 static void add_layer_params(amp_layer_desc *d, layer *l, const char *const names[3], int steps, int on_gpu)
 {
     double kept = pow(1 - (double)amp_own_batchnorm_rule(l, on_gpu).rolling_factor, steps);
@@ -42,8 +43,7 @@ static void add_layer_params(amp_layer_desc *d, layer *l, const char *const name
     add_statistics(d, a.rolling_variance, sizes.channels, (float)(1 - kept), 0);
 }
 
-/* The parameters of a frozen layer are not learnt: Darknet makes no updates for them. Its rolling statistics
- * move all the same. */
+/* A frozen layer learns no parameters, but its rolling statistics still change. */
 static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];
@@ -56,8 +56,8 @@ static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
     if (amp_own_is_frozen(l)) d->param_count = 0;
 }
 
-/* What a .weights file leaves out: pjreddie's the biases of a batchnorm layer of its own, and all of a layer
- * with dontsave=1. */
+/* Marks what a .weights file does not contain: everything of a layer with dontsave=1, and in pjreddie's the
+ * biases of a [batchnorm] layer. */
 static void mark_unsaved(amp_layer_desc *d, const layer *l, const amp_host_arrays *a)
 {
     for (int k = 0; k < d->param_count; k++)
@@ -74,7 +74,7 @@ static amp_shape image_shape(int n, int c, int h, int w, int count)
     return (amp_shape){ n, count, 1, 1 };
 }
 
-/* The check of the .cfg has seen that the layers they name lie before it. */
+/* The check of the .cfg has made sure that these layers are earlier ones. */
 static void describe_inputs(network *net, int i, amp_layer_desc *d)
 {
     layer *l = &net->layers[i];
@@ -93,7 +93,7 @@ static const amp_shape *shape_of(const amp_network_desc *out, int producer)
 
 static int equal_sizes(amp_shape a, amp_shape b) { return a.h == b.h && a.w == b.w; }
 
-/* A route runs natively only where widths and heights agree. */
+/* AMP computes a route only if its inputs have the same width and height. */
 static int routes_equal_sizes(const amp_network_desc *out, const amp_layer_desc *d)
 {
     for (int k = 1; k < d->input_count; k++)
@@ -107,7 +107,7 @@ static void describe_shape(network *net, int i, const amp_network_desc *out, amp
     const amp_shape *in = shape_of(out, d->inputs[0]);
     d->output = image_shape(net->batch, l->out_c, l->out_h, l->out_w, l->outputs);
     if (l->type == DROPOUT || l->type == ACTIVE || l->type == SHORTCUT) d->output = *in;
-    if (l->type == YOLO) d->output = *in; /* resize_yolo_layer leaves out_w and out_h as they were */
+    if (l->type == YOLO) d->output = *in; /* resize_yolo_layer does not update out_w and out_h */
     if (l->type != ROUTE) return;
     if (routes_equal_sizes(out, d)) {
         d->output = image_shape(net->batch, l->outputs / (in->h * in->w), in->h, in->w, l->outputs);
@@ -117,8 +117,7 @@ static void describe_shape(network *net, int i, const amp_network_desc *out, amp
     }
 }
 
-/* Labels are read as they lie in the network's array, whose images need not be as far apart as the layer
- * believes. */
+/* truths: the floats between two images in the array of labels, which may differ from l->truths. */
 static void describe_yolo(const network *net, int i, amp_layer_desc *d)
 {
     const layer *l = &net->layers[i];

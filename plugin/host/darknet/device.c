@@ -1,4 +1,4 @@
-/* The arrays of Darknet's structs on the CPU and on a GPU: see device.h. */
+/* The arrays of Darknet's structs, on the CPU and on a GPU: see device.h. */
 #include "device.h"
 
 #include "../fork_commands.h"
@@ -11,7 +11,7 @@
 #include "../../comm/nccl/nccl.h"
 #endif
 
-/* ---- CUDA's calls: one that fails ends the program ---- */
+/* ---- CUDA calls: one that fails ends the program ---- */
 
 #ifdef GPU
 #define MUST(call) do { \
@@ -22,8 +22,8 @@
         darknet_amp_refuse("%s", error_.message); \
     } while (0)
 
-/* Not cuda_set_device, which writes a global of Darknet's: networks' threads come through here side by side.
- */
+/* Does not call cuda_set_device, which writes a global variable of Darknet's: threads of several networks run
+ * this at the same time. */
 static int use_gpu(int gpu)
 {
     MUST(cudaSetDevice(gpu));
@@ -38,7 +38,8 @@ static int choose_gpu(int number)
     return 1;
 }
 
-/* CUDA numbers what this variable names from 0. Where it names one, somebody has chosen: Slurm does. */
+/* CUDA numbers the GPUs that this variable lists from 0. If it lists only one, the launcher has chosen
+ * already, as Slurm does. */
 static int take_gpu(int number)
 {
     static const char variable[] = "CUDA_VISIBLE_DEVICES";
@@ -59,7 +60,7 @@ static int take_gpu(int number)
 static amp_status sum_by_nccl(amp_backend *backend, amp_comm **comm, amp_error *error)
 {
     amp_comm *gpus;
-    AMP_TRY(amp_comm_nccl(*comm, backend, &gpus, error)); /* else *comm stays, which ends all ranks */
+    AMP_TRY(amp_comm_nccl(*comm, backend, &gpus, error)); /* on failure *comm remains, and ends all ranks */
     *comm = gpus;
     return AMP_OK;
 }
@@ -89,7 +90,7 @@ static float *gpu_allocate(size_t count)
 {
     void *memory = NULL;
     if (cudaMalloc(&memory, count * sizeof(float)) != cudaSuccess) {
-        cudaGetLastError(); /* or Darknet would meet it at its next call */
+        cudaGetLastError(); /* clears the error, which Darknet's next call would report */
         return NULL;
     }
     MUST(cudaMemset(memory, 0, count * sizeof(float)));
@@ -98,7 +99,7 @@ static float *gpu_allocate(size_t count)
 
 static int gpu_free_array(void *memory)
 {
-    MUST(cudaFree(memory)); /* waits for what is queued */
+    MUST(cudaFree(memory)); /* waits for queued work */
     return 1;
 }
 #endif
@@ -109,7 +110,7 @@ static int cpu_free_array(void *memory)
     return 0;
 }
 
-/* ---- where ---- */
+/* ---- which device ---- */
 
 int amp_fork_device(void) { return ON_SIDE(1, -1, AMP_OWN_GPU); }
 
@@ -176,7 +177,7 @@ float **amp_host_output_of(layer *l, int on_gpu) { return PLACE(output); }
 
 float **amp_host_delta_of(layer *l, int on_gpu) { return PLACE(delta); }
 
-/* ---- memory that Darknet may free or make anew: calloc's, and on a GPU cudaMalloc's ---- */
+/* ---- memory that Darknet may free or reallocate: from calloc, on a GPU from cudaMalloc ---- */
 
 float *amp_host_allocate_array(size_t count, int on_gpu)
 {
@@ -189,7 +190,7 @@ void amp_host_free_array(float **buffer, int on_gpu)
     *buffer = NULL;
 }
 
-/* An array of which Darknet keeps one on each side. */
+/* Frees an array that Darknet keeps on both the CPU and the GPU. */
 static void free_pair(float **on_cpu, float **there, int on_gpu)
 {
     amp_host_free_array(on_cpu, 0);

@@ -1,7 +1,6 @@
-/* Where a network's arrays lie: in the program's memory or, where Darknet was built with GPU=1 and runs it
- * on one, in that GPU's memory. device.c and pinned.c here, and pass.c and gaps_gpu.c of a fork, are the
- * only files that know CUDA; everywhere else an array is one that the backend computes with, wherever it
- * lies. */
+/* Where a network's arrays are: in CPU memory or, if Darknet was built with GPU=1 and runs the network on a
+ * GPU, in that GPU's memory. CUDA is called mainly in device.c and pinned.c here, and in pass.c and
+ * gaps_gpu.c of a fork. Everywhere else an array is one that the backend computes with, wherever it is. */
 #pragma once
 
 #include "darknet.h"
@@ -9,17 +8,17 @@
 #include "../../backend/backend.h"
 #include "../fork.h"
 
-/* Of two expressions that which holds on this side. Where Darknet is built without GPU=1 the second is not
- * even compiled, since its fields and functions may not be there. */
+/* Chooses on_cpu or there, whichever is for this side. Without GPU=1 `there` is not even compiled, since its
+ * fields and functions may not exist. */
 #ifdef GPU
 #define ON_SIDE(on_gpu, on_cpu, there) ((on_gpu) ? (there) : (on_cpu))
 #else
 #define ON_SIDE(on_gpu, on_cpu, there) ((void)(on_gpu), (on_cpu))
 #endif
 
-/* A layer's trainable arrays, and what its forward moves. Of the gradients it is Darknet's pointers that
- * are pointed at: the engine puts others in their place. state: what a recurrent layer carries from batch
- * to batch; NULL for none. */
+/* A layer's trainable arrays, its rolling statistics and its state. Gradients are pointers to Darknet's
+ * pointers, because the engine replaces them by its own arrays. state: what a recurrent layer carries from
+ * batch to batch; NULL: none. */
 typedef struct amp_host_arrays {
     float *weights, *biases, *scales, *rolling_mean, *rolling_variance, *state[2];
     float **weight_updates, **bias_updates, **scale_updates;
@@ -28,18 +27,19 @@ typedef struct amp_host_arrays {
 /* Whether net runs on a GPU. Always 0 in a build without GPU=1. */
 int amp_host_on_gpu(const network *net);
 
-/* Wait until net's GPU has done all it was asked for: before looking at a clock. Nothing without a GPU. */
+/* Waits until net's GPU has finished all queued work; call it before reading a clock. Without a GPU it does
+ * nothing. */
 void amp_host_wait(const network *net);
 
 amp_host_arrays amp_host_arrays_of(layer *l, int on_gpu);
 float **amp_host_output_of(layer *l, int on_gpu);
 float **amp_host_delta_of(layer *l, int on_gpu);
 
-/* Darknet's own buffers. allocate_array: `count` zeros, or NULL where there is no memory. free_array: *buffer
- * may be NULL, and is NULL afterwards. */
+/* Darknet's own buffers. allocate_array: `count` zeros; NULL: there is no memory. free_array: *buffer may be
+ * NULL, and is NULL afterwards. */
 float *amp_host_allocate_array(size_t count, int on_gpu);
 void amp_host_free_array(float **buffer, int on_gpu);
-/* Frees what only Darknet's own forward, backward and update of this layer use, in RAM or on the GPU.
+/* Frees what only Darknet's own forward, backward and update of this layer use, on the CPU and on the GPU.
  * moments: Adam's. */
 void amp_host_free_internals(layer *l, int on_gpu);
 void amp_host_free_moments(layer *l, int on_gpu);

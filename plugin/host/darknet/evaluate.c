@@ -1,5 +1,5 @@
-/* Measuring a network on images, as fork_commands.h has it: what `detector test` and `classifier valid` do
- * with one. */
+/* Measures a network on images, one at a time, as `detector test` and `classifier valid` do: see
+ * fork_commands.h. */
 #include "../fork_commands.h"
 
 #include "../data/data_files.h"
@@ -31,8 +31,8 @@ void amp_fork_set_batch(struct network *net, int batch) { set_batch_network(net,
 
 /* ---- images ---- */
 
-/* Reads by Darknet's own function, as training does, but a file that is not an image does not end the
- * program. w and h are 0, except where that function resizes in another way than resize_image. */
+/* Reads an image with Darknet's load_image, as training does, but a file that is not an image does not end
+ * the program. w and h are 0, except in forks whose load_image resizes differently from resize_image. */
 static image load(const char *path, int w, int h, int channels, const char **why)
 {
     amp_image_file_measures(1);

@@ -1,5 +1,6 @@
-/* Counting what a network takes: see fork_commands.h. Which buffers stock takes is each make_*_layer's own
- * business; here they are counted, and test_plan_command.c compares with what they really took. */
+/* Counts how much memory and arithmetic a network takes: see fork_commands.h. Stock allocates its buffers in
+ * each make_*_layer function; the formulas here repeat that, and test_plan_command.c compares them with what
+ * is really allocated. */
 #include "../fork_commands.h"
 
 #include <limits.h>
@@ -57,8 +58,8 @@ int amp_fork_largest_batch(const network *net)
 
 /* ---- stock's buffers ---- */
 
-/* How many arrays of the output's size a layer takes. A dropout works in its neighbour's; crop has no
- * delta; recurrent layers' outputs are counted with their parts or below. */
+/* How many arrays of its output's size a layer allocates. A dropout uses those of the layer before it; crop
+ * has no delta; recurrent layers' other arrays are counted with their parts or by states_of. */
 static size_t arrays_of(const layer *l, int on_gpu)
 {
     int normalizes = l->batch_normalize
@@ -68,14 +69,14 @@ static size_t arrays_of(const layer *l, int on_gpu)
     case CROP: return 1;
     case GRU: return 2;
     case LSTM: return on_gpu ? 3 : 2; /* output and cell; on the CPU no delta */
-    case MAXPOOL: case SOFTMAX: case LOGXENT: case L2NORM: return 3; /* and: which it chose; losses; scales */
-    case NORMALIZATION: return 4;  /* and squares and norms */
+    case MAXPOOL: case SOFTMAX: case LOGXENT: case L2NORM: return 3; /* also: indexes; losses; scales */
+    case NORMALIZATION: return 4;  /* also squares and norms */
     case BATCHNORM: return on_gpu ? 4 : 2;
-    default: return normalizes ? 4 : 2; /* and batch norm's input, as it came and normalized */
+    default: return normalizes ? 4 : 2; /* also batch norm's input, raw and normalized */
     }
 }
 
-/* Arrays of one time step. */
+/* How many arrays of one time step's output a layer allocates. */
 static size_t states_of(const layer *l)
 {
     switch (l->type) {
@@ -132,7 +133,7 @@ size_t amp_fork_own_workspace(const network *net)
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
         size_t bytes = amp_host_is_native(l) ? 0 : amp_own_layer_workspace(net, i);
-        /* Some forks leave a binary layer's at what it was before random=1 resized it. */
+        /* Some forks do not update the workspace size of an xnor layer when random=1 resizes it. */
         if (l->xnor && im2col_bytes(l) > bytes) bytes = im2col_bytes(l);
         if (bytes > most) most = bytes;
     }
@@ -147,7 +148,7 @@ size_t amp_fork_buffer_bytes(const network *net, int i, int batch, const amp_pla
     size_t output = (size_t)l->outputs * (size_t)batch * sizeof(float);
     if (amp_host_is_native(l)) return output * (size_t)(plan->needs_output[i] + plan->needs_delta[i]);
     int on_gpu = amp_host_on_gpu(net);
-    size_t delta = l->type == LSTM && !on_gpu ? output : 0; /* which AMP makes */
+    size_t delta = l->type == LSTM && !on_gpu ? output : 0; /* AMP allocates it */
     return stock_bytes(l, batch, on_gpu) + delta;
 }
 

@@ -1,4 +1,4 @@
-/* What of fork.h is no subject of its own: a network as numbers, and Darknet's own
+/* The parts of fork.h that have no file of their own: a network as numbers, and calls of Darknet's
  * functions. */
 #include "../fork.h"
 
@@ -10,7 +10,7 @@
 
 struct darknet_amp *amp_fork_state(const struct network *net) { return net->amp; }
 
-/* batch_number is get_current_batch's, which would divide by 0 for a .cfg without images in a step. */
+/* batch_number is computed as in get_current_batch, which would divide by 0 if a step has no images. */
 amp_view amp_fork_view(const struct network *net)
 {
     size_t images_of_step = (size_t)net->batch * (size_t)net->subdivisions;
@@ -29,7 +29,8 @@ amp_view amp_fork_view(const struct network *net)
                        .eps = net->eps, .images = net->input, .labels = net->truth };
 }
 
-/* Dropout's are drawn by AMP, one an element; crop's by Darknet, of the program's memory. */
+/* AMP draws a dropout's numbers, one per element; Darknet draws a crop's, from the same generator if it runs
+ * on the CPU. */
 size_t amp_fork_random_numbers(const struct network *net)
 {
     size_t count = 0;
@@ -56,7 +57,7 @@ float *amp_fork_image(const struct network *net)
     return ON_SIDE(amp_host_on_gpu(net), net->input, image_on_gpu(net));
 }
 
-/* Brings a layer's output from the GPU to l->output. */
+/* Copies a layer's output from the GPU to l->output. */
 static amp_status download_output(const network *net, const layer *l, amp_backend *b, amp_error *error)
 {
     (void)l, (void)b, (void)error;

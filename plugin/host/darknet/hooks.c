@@ -1,4 +1,4 @@
-/* The hooks a patched Darknet calls when it makes, resizes and frees a network and its layers. */
+/* The hooks that a patched Darknet calls when it makes, resizes and frees a network and its layers. */
 #include "room.h"
 
 #include <string.h>
@@ -6,8 +6,8 @@
 #include "../network/fits.h"
 #include "../program/cfg_stream.h"
 
-/* What of a network under AMP this thread resizes: nothing, a layer of Darknet's (or what follows the last
- * layer), or a layer that AMP computes. */
+/* What this thread is resizing in a network with AMP: nothing; a layer of Darknet's own, or what follows the
+ * last layer; or a layer that AMP computes. */
 static _Thread_local enum { NOTHING, OF_DARKNET, OF_AMP } resizing;
 
 void darknet_amp_resizes(struct network *net, const struct layer *l)
@@ -24,7 +24,7 @@ FILE *darknet_amp_open_cfg(const char *file)
 static void layer_made(struct network *net, struct layer *made)
 {
     if (!net->amp && !amp_host_parser_uses_amp()) return;
-    if (net->amp) { /* resize_network goes on to free net->input, when it is through with its layers */
+    if (net->amp) { /* after its layers, resize_network frees net->input */
         resizing = OF_DARKNET;
         amp_fork_use_device(net);
         amp_host_unpin(&net->amp->memory->pinned);
@@ -52,8 +52,8 @@ void darknet_amp_made(struct network *net, struct layer *made)
     if (net->amp) amp_host_pin_note(&net->amp->memory->pinned, net);
 }
 
-/* Of layers that AMP computes, numbers alone change; buffers that they need are made in prepare_buffers. The
- * rest is Darknet's to resize, or to refuse. */
+/* In a layer that AMP computes, only numbers change; prepare_buffers allocates the buffers that it needs.
+ * Darknet resizes all other layers, or refuses to. */
 int darknet_amp_resize_layer(struct layer *l, int w, int h)
 {
     if (amp_own_resize(l, w, h)) return 1;
@@ -75,9 +75,9 @@ void darknet_amp_free(struct network *net)
 }
 
 #ifdef GPU
-/* Whether an array, as Darknet's source names it, is written before it is read: by each pass, or by the loop
- * that fills in images and labels. What Darknet would copy of it are calloc's zeros, or after a resize what
- * is left of another size. */
+/* Whether an array, named as in Darknet's source, is written before it is read: by each pass, or by the loop
+ * that fills in images and labels. Copying it would only copy calloc's zeros or, after a resize, numbers of
+ * the old size. */
 static int is_written_first(const char *name)
 {
     static const char *const ends[] = { "output", "delta", "input", "truth", "loss", "rand", "squared",
@@ -90,7 +90,8 @@ static int is_written_first(const char *name)
     return 0;
 }
 
-/* Darknet's: zeros without an array. AlexeyAB's fork declares it in a header of its own. */
+/* Darknet's own function, which makes zeros if array is NULL. AlexeyAB's fork declares it in another
+ * header. */
 float *(cuda_make_array)(float *array, size_t count);
 
 float *darknet_amp_gpu_array(float *array, size_t count, const char *name)

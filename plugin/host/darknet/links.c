@@ -1,4 +1,4 @@
-/* Looks through the layers before a layer: see room.h. */
+/* Searches the layers before a given layer: see room.h. */
 #include "room.h"
 
 #include "device.h"

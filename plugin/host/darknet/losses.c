@@ -1,5 +1,5 @@
-/* What AMP does after the forward of a loss that Darknet's own code computes: it adds up each image's part,
- * and computes a softmax's loss from the layer's input where probabilities have underflowed to 0. */
+/* What AMP does after the forward of a loss that Darknet's own code computes: it adds up the loss of each
+ * image. If a softmax's probability has underflowed to 0, it computes that loss from the layer's input. */
 #include "room.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 /* ---- softmax ---- */
 
-/* The numbers that one softmax covers. first: its index among the image's numbers. */
+/* The numbers that one softmax covers. first: the index of the first within its image. */
 typedef struct group { int first, count, stride; } group;
 
 static group group_of(const layer *l, int i)
@@ -23,7 +23,7 @@ static group group_of(const layer *l, int i)
     return g;
 }
 
-/* log p of number i, where p = exp(x[i] / t) / Σ exp(x[k] / t). x: the image's. */
+/* log p of number i, where p = exp(x[i] / t) / Σ exp(x[k] / t). x: the inputs of one image. */
 static double log_probability(const layer *l, const float *x, int i)
 {
     group g = group_of(l, i);
@@ -68,7 +68,7 @@ static void complete_softmax(struct darknet_amp *amp, int index, const float *in
             index);
 }
 
-/* ---- each image's part ---- */
+/* ---- the loss of each image ---- */
 
 /* Adds an array's numbers, or their squares, to the losses of the images that they belong to. */
 static void add_image_losses(struct darknet_amp *amp, const float *array, int per_image, int squared)

@@ -1,5 +1,5 @@
-/* Makes a network for a command, and frees it. Where Darknet's parser crashes, or ends the program, a line
- * says which .cfg it could not read. */
+/* Makes a network for a command, and frees it. If Darknet's parser crashes or ends the program, a line says
+ * which .cfg it could not read. */
 #define _DEFAULT_SOURCE /* setenv */
 #include "../fork_commands.h"
 
@@ -11,8 +11,8 @@
 #include "own.h"
 #include "utils.h"
 
-/* What is printed after a signal or an exit in the middle of the parser. Made beforehand, because a signal's
- * handler must not format text. */
+/* Printed after a signal or an exit inside the parser. Formatted beforehand, because a signal handler must
+ * not format text. */
 static char message[600];
 static volatile sig_atomic_t making;
 
@@ -41,7 +41,7 @@ network *amp_fork_make_network(const char *cfg, const char *name, int draws)
              "which layer it was at: check that one's keys\n", name);
     if (!registered) registered = !atexit(end_at_exit);
     for (int k = 0; k < DEATHS; k++) sigaction(deaths[k], &catch, &before[k]);
-    if (!draws) setenv("AMP_CUDA_TUNE", "0", 0); /* nothing will run: no engine is worth timing */
+    if (!draws) setenv("AMP_CUDA_TUNE", "0", 0); /* nothing will run: do not time algorithms */
     making = 1;
     darknet_amp_draws_nothing = !draws;
     network *net = amp_own_parse((char *)cfg);
@@ -58,7 +58,7 @@ void amp_fork_seed(unsigned seed)
     int next = rand();
     srand(seed);
     rand_normal();
-    if (rand() != next) rand_normal(); /* it has drawn, and has one left, which this takes */
+    if (rand() != next) rand_normal(); /* it drew two numbers, and this takes the second */
 #endif
     srand(seed);
 }

@@ -1,16 +1,17 @@
-/* For the forks' native_tables.c: how their tables are written, and the rows that are the same in both. */
+/* For the forks' native_tables.c: macros for their tables, and the rows that are the same in both. */
 #pragma once
 
 #include "own.h"
 
 #include <stddef.h>
 
-/* Rows of types: one that AMP computes, by amp_<kind>_ops, and those that Darknet's own code does. */
+/* Rows of types: NATIVE for one that AMP computes, by amp_<kind>_ops; OWN and LOSS for those that Darknet's
+ * own code computes. */
 #define NATIVE(name, kind, settings) { name, &amp_##kind##_ops, NULL, settings }
 #define OWN(name) { name, AMP_LAYER_HOST, "Darknet's own fp32 code", NULL }
 #define LOSS(name) { name, AMP_LAYER_HOST, "fp32 loss", NULL }
 
-/* Bits of types, by Darknet's names. */
+/* Sets of Darknet's layer types, as bits. */
 #define BIT(TYPE) (UINT64_C(1) << (TYPE))
 #define NONE 0
 #define ALL UINT64_MAX
@@ -23,7 +24,7 @@
 
 #define ROWS(table) (sizeof(table) / sizeof *(table))
 
-/* Fills the settings of a kind from a layer of Darknet's, l. */
+/* Defines a function that fills in a kind's settings from Darknet's layer l. */
 #define SETTINGS(name, kind, ...) \
     static void name(const layer *l, amp_layer_desc *d) \
     { \
@@ -53,12 +54,12 @@ SETTINGS(dropout, dropout, .probability = l->probability, .scale = l->scale)
     [SELU] = AMP_SELU,
 #define OF_ALL(field) OPTION(field, ALL),
 #define OF_NONE(field) OPTION(field, NONE),
-/* Of every layer: the engine, the update or the reader of weights obeys them, or they change nothing that a
- * layer computes. */
+/* Options that every layer may set: the engine, the update or the reader of weights obeys them, or they do
+ * not change what a layer computes. */
 #define ALL_OF_BOTH_FORKS(F) \
     F(truth) F(stopbackward) F(learning_rate_scale) F(clip) F(numload) F(dontload) F(dontsave) \
     F(dontloadscales) F(smooth)
-/* Of layers that have no kind, and the layers inside recurrent ones. */
+/* Options of layers without a kind, and the layers inside recurrent ones. */
 #define NONE_OF_BOTH_FORKS(F) \
     F(xnor) F(binary) F(dot) F(softmax_tree) F(shortcut) F(forced) F(side) F(spatial) F(sqrt) F(flip) \
     F(hidden) F(saturation) F(exposure) F(shift) F(ratio) F(noloss) F(softmax) F(coords) F(background) \

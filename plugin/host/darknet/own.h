@@ -1,5 +1,6 @@
-/* The files of this folder are the same for all forks. Here they declare what the folder of a fork (pjreddie/
- * or alexeyab/) must implement for them. In contrast to fork.h, Darknet's structs may appear here. */
+/* The files of this folder are the same for all forks. This header declares what a fork's folder must
+ * implement for them: pjreddie/, or family/ with alexeyab/ or hank_ai/. Unlike in fork.h, Darknet's structs
+ * may appear here. */
 #pragma once
 
 #include "darknet.h"
@@ -8,9 +9,9 @@
 #include "../fork.h"
 #include "../fork_commands.h"
 
-#ifdef DARKNET_AMP_HANK_AI /* the build says so */
+#ifdef DARKNET_AMP_HANK_AI /* defined by the build */
 #include "../hank_ai/types.h"
-#elif defined(DARKNET_AMP_ALEXEYAB) /* the patched darknet.h says so */
+#elif defined(DARKNET_AMP_ALEXEYAB) /* defined by the patched darknet.h */
 #include "../alexeyab/types.h"
 #else
 #include "../pjreddie/types.h"
@@ -18,10 +19,12 @@
 
 /* ---- layers (describe.c, native.c, footprint.c, weights_layout.c) ---- */
 
-/* The layers that layer l reads beside, or (a route) instead of, the one before it; returns how many. */
+/* The layers that layer l reads in addition to the one before it or, if it is a route, instead of it; returns
+ * how many. */
 int amp_own_far_inputs(const layer *l, const int **layers);
 /* The connected or convolutional layers inside a recurrent one: amp_host_parts (weights_layout.c) fills in
- * parts, from the fork's AMP_OWN_GRU_PARTS and AMP_OWN_LSTM_PARTS, and returns how many. */
+ * parts, from the fork's AMP_OWN_GRU_PARTS and AMP_OWN_LSTM_PARTS, and returns how many; 0 for other
+ * layers. */
 enum { AMP_OWN_MOST_PARTS = 8 };
 typedef struct amp_own_part {
     const char *names[3]; /* of its weights, biases and scales */
@@ -30,30 +33,30 @@ typedef struct amp_own_part {
 #define AMP_OWN_NAMES(prefix) ((const char *const[3]){ prefix "weights", prefix "biases", prefix "scales" })
 #define AMP_OWN_PART(field) { { #field ".weights", #field ".biases", #field ".scales" }, l->field }
 int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS]);
-/* What of a layer's description is this fork's alone: d is described already as all forks have it. */
+/* Adds what only this fork has to a layer's description, of which the rest is filled in already. */
 void amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d);
 /* Whether it is a loss that learns from a list of boxes. */
 int amp_own_finds_boxes(const layer *l);
-/* Numbers of a label: a box, its class, and maybe more. */
+/* How many numbers a label has: a box, its class, and maybe more. */
 int amp_own_label_numbers(const layer *l);
 /* Whether a layer's weights are those of an earlier one, which trains and saves them. */
 int amp_own_shares_weights(const layer *l);
-/* Whether layer l is not to change in training, so that it has neither gradient nor momentum. */
+/* Whether training must not change layer l, which then has neither gradient nor momentum. */
 int amp_own_is_frozen(const layer *l);
 /* How batch norm computes in Darknet's own code. */
 amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu);
-/* Stock's buffers beside those that footprint.c knows, in floats of a pass of `batch` images. */
+/* Stock's buffers that footprint.c does not count, in floats, for a pass of `batch` images. */
 size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu);
 
 /* The tables that native.c reads: native_tables.c of the fork. */
 typedef struct amp_own_type {
     const char *name;          /* the .cfg section's; NULL: there is no such layer */
-    const amp_layer_ops *kind; /* that computes it, */
-    const char *why_own;       /* or why Darknet's own code does, in a few words */
-    void (*settings)(const layer *, amp_layer_desc *); /* fills the kind's; NULL: it has none */
+    const amp_layer_ops *kind; /* computes it; AMP_LAYER_HOST: Darknet's own code does, */
+    const char *why_own;       /* for this reason, in a few words; else NULL */
+    void (*settings)(const layer *, amp_layer_desc *); /* fills in the kind's settings; NULL: it has none */
 } amp_own_type;
 
-/* An option of a layer, and the types that know it. */
+/* An option of a layer, which is a field of Darknet's struct, and the types that know it. */
 typedef struct amp_own_option {
     const char *why_own;  /* for `amp plan` */
     size_t offset, bytes;
@@ -65,22 +68,22 @@ extern const amp_own_type amp_own_types[];
 extern const amp_activation amp_own_activations[];
 extern const amp_own_option amp_own_options[];
 extern const size_t amp_own_type_count, amp_own_activation_count, amp_own_option_count;
-/* A value that its kind does not take, in a few words; NULL: none. */
+/* Why the layer's kind cannot compute it, because of an option's value, in a few words; NULL: it can. */
 const char *amp_own_unfit(const layer *l);
 
 /* ---- a network (fork.c, hooks.c) ---- */
 
-/* Fields that Darknet leaves at 0, or does not resize, and that AMP reads. */
+/* Sets fields that AMP reads and that Darknet leaves at 0 or does not resize. */
 void amp_own_complete(network *net);
-/* The largest input that the loop makes of a network with random=1. */
+/* The largest size to which the training's loop resizes a network with random=1. */
 void amp_own_largest_size(const network *net, int *w, int *h);
-int amp_own_size_step(const network *net); /* random=1 chooses its multiples */
-/* Whether AMP can train it. AMP_UNSUPPORTED: a key of a section cannot be followed. AMP_NO_MEMORY: there was
- * none for a buffer while it was made. */
+int amp_own_size_step(const network *net); /* random=1 chooses multiples of it */
+/* Whether AMP can train the network. AMP_UNSUPPORTED: AMP does not support a key of its .cfg. AMP_NO_MEMORY:
+ * there was no memory for one of its buffers. */
 amp_status amp_own_check(const network *net, amp_error *);
 
-/* Known faults of Darknet's own code (stock_faults.c): this fork's, up to a row whose is_in is NULL. Those of
- * all forks are in stock_faults.c of this folder. */
+/* Known faults of Darknet's own code: the rows of this fork (its stock_faults.c), ending with one whose is_in
+ * is NULL. stock_faults.c of this folder has the rows of all forks. */
 typedef struct amp_own_fault {
     int (*is_in)(const network *, int index, int on_gpu);
     amp_stock_fault told;
@@ -89,26 +92,31 @@ extern const amp_own_fault amp_own_faults[];
 
 /* ---- memory (device.c, buffers.c) ---- */
 
-/* What only this fork's own forward and backward use of a native layer, beside what device.c knows. */
+/* Frees what only this fork's own forward and backward of a native layer use, as far as device.c does not
+ * know it. */
 void amp_own_free_internals(layer *l, int on_gpu);
-/* Whether its parser or its functions let this layer's output be its neighbour's. */
+/* Whether this layer uses the output and delta of the layer before it as its own in Darknet, as a dropout
+ * does. */
 int amp_own_borrows_buffers(const layer *l);
-/* Resizes a layer whose function Darknet has, although its resize_network does not call it; 0: it is none. */
+/* Resizes a layer for which Darknet has a function that resize_network does not call. 0: it is not one of
+ * these. */
 int amp_own_resize(layer *l, int w, int h);
 
 /* ---- a pass (buffers.c, fork.c) ---- */
 
-/* Whether Darknet's own layer leaves its output in the program's memory too, as others read it there; the
- * GPU's is then another. */
+/* On a GPU: whether Darknet's own code of this layer also writes its output to CPU memory, where others read
+ * it. It may differ from the output on the GPU. */
 int amp_own_pulls_output(const layer *l);
-/* After a forward: what Darknet's functions read of the network itself. */
+/* Call after a forward: sets the fields of the network itself, such as its cost, that Darknet's functions
+ * read. */
 void amp_own_end_forward(network *net, int output_layer);
 
-/* Darknet's own layers, wherever they run. The fork's gaps.h has the functions that prepare them and run
- * their forward and backward. workspace: bytes that these want. lends_products: whether its matrix
- * products can be the backend's (products.c). pass: what layer `index` is given, with its input and the
- * delta that its backward adds to, which may be NULL. joined: the layer, for which the layers that it
- * reads are those that amp_host_producer finds; room: for as many as it has far inputs. */
+/* For running Darknet's own layers, on the CPU or a GPU; the fork's gaps.h has the functions that prepare
+ * them and run their forward and backward. layer_workspace: bytes of workspace that the layer needs.
+ * lends_products: whether the backend can compute its matrix products (products.c). pass: the argument of its
+ * forward and backward, with its input and with the delta that backward adds to, which may be NULL. joined: a
+ * copy of the layer that reads the layers that amp_host_producer finds for its far inputs; room: arrays of at
+ * least as many elements as it has far inputs. */
 typedef struct amp_joined { int *indices; float **outputs, **deltas; } amp_joined;
 
 size_t amp_own_layer_workspace(const network *net, int index);
@@ -117,15 +125,16 @@ amp_pass amp_own_pass(const network *net, int index, float *input, float *input_
     int training);
 layer amp_own_joined(const network *net, int index, amp_joined *room);
 
-/* For gaps.c of a fork, in buffers.c. scratch: `count` zeros for the length of one call; without memory the
- * program ends with a line. own_buffer: the same for a layer that lacks a buffer, which Darknet's free_layer
- * frees. at_step: a layer inside a recurrent one as it stands at one time step; its arrays hold all steps,
- * one behind the other. */
+/* For gaps.c of a fork; implemented in buffers.c. scratch: `count` zeros for the duration of one call, which
+ * the caller frees; if there is no memory, the program ends with a line. own_buffer: allocates, in the same
+ * way, a buffer that a layer lacks; Darknet's free_layer frees it. at_step: a layer inside a recurrent one,
+ * at one time step; its arrays hold all steps, one after the other. */
 float *amp_gap_scratch(size_t count);
 void amp_gap_own_buffer(float **buffer, size_t count);
 layer amp_gap_at_step(const layer *inner, int step);
 
-/* A yolo layer's cost into the layer and the network, and its line as forward_yolo_layer prints it. */
+/* Sets a yolo layer's cost, in the layer and where Darknet keeps it in the network, and prints the fork's
+ * line. */
 void amp_own_print_yolo(network *, int index, const amp_yolo_result *);
 
 /* ---- Darknet's functions, whose signatures differ (make_network.c, evaluate.c, passes.c) ---- */
@@ -136,20 +145,20 @@ void amp_own_forward(network *net);
 void amp_own_backward(network *net);
 void amp_own_update(network *net);
 float *amp_own_predict(network *net, float *image); /* fork.c */
-/* An image's size, by the first bytes of its file; 0: it is of no kind that stb_image reads. */
+/* Finds an image's size from the first bytes of its file; 0: stb_image does not know its format. */
 int amp_own_image_size(const char *path, int *w, int *h);
 image amp_own_center_crop(image im, int w, int h);
-/* Of the image that was predicted; what another box suppresses has a probability of 0. */
+/* The boxes of the image that was predicted. A box that another one suppresses has probability 0. */
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
                          int *count);
-/* A network without AMP has predicted: outputs that Darknet's logistic function alone made NaN become what it
- * is there. */
+/* Call after a prediction without AMP: replaces NaN that only Darknet's logistic function made by its right
+ * value. */
 void amp_own_fix_logistics(network *net);
 void amp_own_sort_classes(float *probabilities, network *net);
 
-/* What train_detector and train_classifier of this fork alone have their loaders do; batches.c does the rest.
- * threads: 0 for as many as all forks have. */
+/* Sets what only this fork's train_detector and train_classifier set for their loaders; batches.c sets the
+ * rest. threads may stay 0: the number that all forks use. */
 void amp_own_detector_args(network *net, const layer *last, load_args *args);
 void amp_own_classifier_args(network *net, load_args *args);
-/* After the last load of these arguments, or where there was none. */
+/* Call after the last load with these arguments, or if nothing was loaded. */
 void amp_own_end_loading(load_args *args);

@@ -1,11 +1,11 @@
-/* A training step in its parts, and a watcher around stock's layers: see fork_commands.h. */
+/* The parts of a training step, and a watcher around stock's layers: see fork_commands.h. */
 #include "../fork_commands.h"
 
 #include "device.h"
 #include "network.h"
 #include "room.h"
 
-/* ---- the parts of a step, as train_network_datum and what it calls have them ---- */
+/* ---- the parts of a step, as in train_network_datum and the functions it calls ---- */
 
 void amp_fork_begin_pass(struct network *net)
 {
@@ -40,11 +40,12 @@ void amp_fork_predict(struct network *net)
 
 /* ---- around layers ----
  *
- * Darknet's loops find the layers' functions in the layers, and the watched ones take their place. */
+ * Darknet's loops call the functions to which each layer points; these pointers are replaced by watched
+ * functions. */
 
 typedef void layer_function(AMP_OWN_LAYER, amp_pass);
 
-/* Darknet calls its layers without a context. */
+/* Static, because Darknet calls a layer's functions without a context. */
 static struct {
     const network *net;
     layer_function **forward, **backward;
@@ -53,10 +54,12 @@ static struct {
     int fills_gaps;
 } watched;
 
-/* A dropout works in its neighbour's buffers: it has no gap, and no delta that its backward could add to. */
+/* A dropout uses the buffers of the layer before it: it has no gap, and no delta that its backward could add
+ * to. */
 static int fills_gap(const layer *l) { return watched.fills_gaps && !amp_own_borrows_buffers(l); }
 
-/* What fills a gap calls the layer's own function, which it finds in the layer. */
+/* The code that fills a gap calls the layer's own function through the layer, so the pointer is restored
+ * meanwhile. */
 static void run_watched(int is_forward, AMP_OWN_LAYER l, amp_pass pass)
 {
     layer *called = AMP_OWN_LAYER_AT(l);

@@ -1,5 +1,5 @@
-/* Checks what Darknet's network_predict gives, with AMP and without, before boxes or classes are looked for:
- * inf or NaN would silently become no detection, or an index beyond an array. */
+/* Checks that what Darknet's network_predict returns is finite, with AMP and without, before boxes or classes
+ * are looked for: inf or NaN would silently become no detection, or an index outside an array. */
 #include "../../tensor/half.h"
 #include "room.h"
 
@@ -9,7 +9,8 @@ static _Thread_local int caller_checks;
 
 int amp_host_gives_boxes(const layer *l) { return l->type == DETECTION || amp_own_finds_boxes(l); }
 
-/* A file of the right size may still hold anything. text: room for the cause. */
+/* Causes for the message. A file of the right size may still contain any numbers. text: room for the fork's
+ * cause. */
 static const char *why_not_finite(const network *net, char text[256])
 {
     const char *fault = amp_fork_fault(net, text);

@@ -1,5 +1,5 @@
-/* What is known to be wrong in Darknet's own code: the rows of all forks, then the fork's own. A comparison
- * exempts what a row names, so a row must be as narrow as the fault. docs/guide.md lists them for users. */
+/* Known faults of Darknet's own code: the rows of all forks, then the fork's own. A comparison exempts what a
+ * row names, so a row must be as narrow as the fault. docs/guide.md lists them for users. */
 #include "../fork_commands.h"
 
 #include "device.h"
@@ -8,7 +8,7 @@
 
 /* ---- a dropout works inside the output of the layer before it, whose backward reads that output ---- */
 
-/* The slope of leaky and the like depends on the sign alone, and mish keeps its input. */
+/* Whether the gradient needs more of the output than its sign. mish keeps its input instead. */
 static int slope_needs_size(ACTIVATION a)
 {
     switch (amp_host_activation_of(a)) {
@@ -34,14 +34,14 @@ static int is_dropped(const network *net, int i, int on_gpu)
     return i + 1 < net->n && net->layers[i + 1].type == DROPOUT && reads_its_output(&net->layers[i]);
 }
 
-/* ---- deltas that are not there ---- */
+/* ---- missing deltas ---- */
 
 static int lacks_delta(const network *net, int i, int on_gpu)
 {
     return i < 0 || !*amp_host_delta_of(&net->layers[i], on_gpu);
 }
 
-/* For example a crop. */
+/* For example a crop lacks one. */
 static int reads_a_layer_without_delta(const network *net, int i, int on_gpu)
 {
     const int *far;
@@ -51,7 +51,7 @@ static int reads_a_layer_without_delta(const network *net, int i, int on_gpu)
     return lacks;
 }
 
-/* On the CPU backward leaves these out (gaps.h). */
+/* On the CPU, backward skips these layers (gaps.h). */
 static int writes_to_no_delta(const network *net, int i, int on_gpu)
 {
     if (!on_gpu || !lacks_delta(net, i - 1, 1)) return 0;
@@ -64,7 +64,7 @@ static int writes_to_no_delta(const network *net, int i, int on_gpu)
 
 /* ---- others ---- */
 
-/* Batch norm divides the variance by n - 1: of one number it is 0 / 0. */
+/* Batch norm divides by n - 1 for the variance, which is 0 / 0 for a single number. */
 static int norms_one_number(const network *net, int i, int on_gpu)
 {
     const layer *l = &net->layers[i];

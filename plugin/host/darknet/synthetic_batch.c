@@ -7,7 +7,7 @@
 #include "../program/random.h"
 #include "own.h"
 
-/* From 0 to 1. Not by rand(), since Darknet's layers reseed that as they are made. */
+/* In [0,1). Does not use rand(), because Darknet's layers reseed it when they are made. */
 static float uniform(uint64_t *state)
 {
     return (float)(amp_random_mix(*state += AMP_RANDOM_STEP) >> 40) / 16777216.f;

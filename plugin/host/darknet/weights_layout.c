@@ -29,13 +29,13 @@ int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS])
     return count;
 }
 
-/* Darknet gives every layer the key numload, and reads a convolution's first filters alone for it. */
+/* Any layer may have numload=, but only convolutions obey it: only their first filters are read. */
 static int is_numloaded(const layer *l)
 {
     return l->numload && (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL);
 }
 
-/* Weights, biases and, of a layer that normalizes, scales, means and variances. */
+/* Weights, biases and, if the layer normalizes, scales, means and variances. */
 static size_t saved_floats(const layer *l)
 {
     amp_host_sizes sizes = amp_host_sizes_of(l);
@@ -62,8 +62,8 @@ size_t amp_fork_weights_bytes(const struct network *net, int index)
     return l->dontload || amp_own_shares_weights(l) ? 0 : floats_of(l) * sizeof(float);
 }
 
-/* One that reads less than it writes, or the other way round, makes a file that is not the network's; a
- * flipped one reads its matrix transposed. */
+/* A layer that does not read exactly what it writes makes a file that does not fit the network; a flipped one
+ * reads its matrix transposed. */
 int amp_fork_one_sided_layer(const struct network *net)
 {
     for (int i = 0; i < net->n; i++) {

@@ -1,10 +1,10 @@
-/* How batch norm computes in AlexeyAB's Darknet. Alone in its file, so that a program of a test can have
- * another rule. */
+/* How batch norm computes in AlexeyAB's Darknet. It has its own file so that a test program can replace the
+ * rule. */
 #include "../darknet/room.h"
 
-/* So that AMP's fp32 computes what -amp off does, and either trains weights that the other predicts with.
- * CPU: normalize_cpu, variance_cpu and forward_batchnorm_layer; connected layers have a form of their own.
- * GPU: cuDNN's, see pjreddie's. */
+/* Chosen so that AMP's fp32 computes what -amp off does, and each can predict with weights that the other
+ * trained. CPU: normalize_cpu, variance_cpu and forward_batchnorm_layer; connected layers have another
+ * rolling_factor. GPU: cuDNN's, see pjreddie's. */
 amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
 {
     amp_batchnorm_rule rule = { .unbiased = !on_gpu,

@@ -1,4 +1,4 @@
-/* The sections of AlexeyAB's Darknet, the keys that its parser.c reads in each, and what they may be.
+/* The sections of AlexeyAB's Darknet, the keys that its parser.c reads in each, and their allowed values.
  * Data: no code. */
 #include "../darknet/cfg_rules.h"
 

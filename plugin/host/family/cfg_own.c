@@ -1,4 +1,4 @@
-/* What the rules of shapes must know of AlexeyAB's loops and loaders, and hank-ai's: see
+/* What the rules of shapes need to know about AlexeyAB's and hank-ai's loops and loaders: see
  * ../darknet/cfg_rules.h. */
 #include <math.h>
 
@@ -8,14 +8,14 @@
 
 enum { LABEL_NUMBERS = 6 };
 
-/* A label has 6 numbers: a box, its class and its track. There are max= of them, whatever coords= says. */
+/* A label has 6 numbers: a box, its class and its track. There are max= labels, whatever coords= is. */
 double cfg_own_truths(const cfg_walk *walk, double coords, int is_region)
 {
     (void)coords, (void)is_region;
     return LABEL_NUMBERS * cfg_walk_number(walk, "max");
 }
 
-/* Darknet's parser ignores anchors beyond num=, and gives missing ones sides of 0.5. */
+/* Darknet's parser ignores anchors beyond num=, and sets the sides of missing ones to 0.5. */
 void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
 {
     if (numbers > 2 * num)
@@ -47,8 +47,8 @@ static void check_averaging(cfg_walk *walk)
                   from, to);
 }
 
-/* At these hank-ai's parser ends the program: keys of [net] that it does not ask for by this policy= or
- * adam=, and a size of its yolo and region layers. */
+/* What hank-ai's parser ends the program for: keys of [net] that it does not read with this policy= or adam=,
+ * and sizes of its yolo and region layers. */
 static void check_strictly(cfg_walk *walk, int finds_boxes)
 {
     enum { STEP = 1 << POLICY_STEP, STEPS = 1 << POLICY_STEPS | 1 << POLICY_SGDR,
@@ -70,8 +70,8 @@ static void check_strictly(cfg_walk *walk, int finds_boxes)
     }
 }
 
-/* Darknet's parser divides by the number of layers that note an input which is wider and higher than 1, and
- * that may be 0. Those do that want an image. */
+/* Darknet's parser divides by the number of layers whose input is an image wider and higher than 1, which may
+ * be 0. */
 void cfg_own_finish(cfg_walk *walk)
 {
     int images = 0, finds_boxes = 0;
@@ -79,7 +79,7 @@ void cfg_own_finish(cfg_walk *walk)
         const cfg_shape *in = i ? &walk->layers[i - 1] : &walk->net;
         cfg_walk_enter(walk, i);
         images |= (cfg_walk_traits(walk) & IMAGE) && in->w > 1 && in->h > 1;
-        /* Gaussian_yolo has uc_normalizer=. */
+        /* Only Gaussian_yolo has uc_normalizer=. */
         finds_boxes = walk->layers[i].classes > 0 && !cfg_walk_number(walk, "uc_normalizer");
     }
     cfg_walk_enter(walk, -1);
@@ -103,8 +103,8 @@ enum { ENDS_AT_CUTMIX = 1 };
 enum { ENDS_AT_CUTMIX = 0 };
 #endif
 
-/* The detector's loader asks OpenCV for grey or colour, stb_image for grey with alpha as well; it cannot
- * change the colours of 4 channels. The classifier's asks for colour. */
+/* The detector's loader reads images with OpenCV as grey or colour, or with stb_image also as grey with
+ * alpha; it cannot change the colours of 4 channels. The classifier's loader reads colour only. */
 int amp_fork_loads_channels(int channels, int classifier)
 {
     return channels == 3 || (!classifier && (channels == 1 || (channels == 2 && !HAS_OPENCV)));
@@ -112,7 +112,7 @@ int amp_fork_loads_channels(int channels, int classifier)
 
 #define BUILD_WITH_OPENCV "0, or a build with OPENCV=1"
 
-/* What mixup= becomes where cutmix=1 or mosaic=1 is there too. */
+/* What mixup= becomes with cutmix=1 or mosaic=1. */
 enum { CUTMIX = 2, MOSAIC = 3, BOTH = 4 };
 
 static void check_mixing(cfg_walk *walk)
@@ -135,7 +135,7 @@ static void check_mixing(cfg_walk *walk)
     else cfg_walk_refuse(walk, key, "0", "%s; detector train would end by it", why);
 }
 
-/* What the loader would pass over without a word, and train on images as if it were 0. */
+/* Rejects an effect that the loader would silently skip. */
 static void check_effect(cfg_walk *walk, const char *key)
 {
     if (!HAS_OPENCV && cfg_walk_number(walk, key))
@@ -143,8 +143,8 @@ static void check_effect(cfg_walk *walk, const char *key)
                         "is done by OpenCV, without which this Darknet was built");
 }
 
-/* Darknet's load_data_detection and load_data_augment. Its train_detector ends by itself where a step has one
- * image. */
+/* What Darknet's load_data_detection and load_data_augment cannot do. Its train_detector ends the program if
+ * a step has one image. */
 void cfg_own_loader(cfg_walk *walk, int classifier)
 {
     check_effect(walk, "blur");
@@ -158,8 +158,9 @@ void cfg_own_loader(cfg_walk *walk, int classifier)
 
 /* ---- sizes ---- */
 
-/* train_detector multiplies both sides by one factor, and makes them multiples of resize_step. For a square
- * these are all multiples from the smallest to the largest; else those of factors that are spread evenly. */
+/* train_detector multiplies both sides by one factor, and rounds them to multiples of resize_step. For a
+ * square these are all multiples from the smallest to the largest; for other shapes, those of evenly spread
+ * factors are tried. */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES][2])
 {
     double most = amp_own_resized_most(random), step = floor(cfg_walk_number(walk, "resize_step"));

@@ -8,8 +8,8 @@
 #include "activations.h"
 #include "convolutional_layer.h"
 
-/* Of this the logistic and the exponential function are subnormal: in Darknet 0. (NaN and inf stay, for AMP
- * to find.) */
+/* Below this the logistic and the exponential function are subnormal numbers, which Darknet's build treats as
+ * 0. (NaN and inf are kept, for AMP to find.) */
 static const float LEAST_LOGIT = -88;
 
 void amp_gap_prepare(layer *l)
@@ -73,13 +73,12 @@ void amp_gap_forward(layer l, network_state state)
 /* ---- a shortcut with weights ---- */
 
 /* y = sum of p[k] x[k] over its inputs k, of which the layer before is the first. An input has one weight
- * (groups is 1) or one for each channel (groups is the number of channels); w[k * groups + g] is that of
- * input k and group g. In each group, with f = relu or exp(w - the largest w) (the .cfg's
- * weights_normalization, without which weights are refused), and s = .0001 + sum of f(w[k]):
+ * (groups is 1) or one per channel (groups is the number of channels); w[k * groups + g] belongs to input k
+ * and group g. In each group, with f = relu or exp(w - the largest w), as weights_normalization= says
+ * (without it a .cfg with weights is rejected), and s = .0001 + sum of f(w[k]):
  *
- *     p[k] = f(w[k]) / s        slope[k] = f'(w[k]) / s        dy/dw[k] = slope[k] (x[k] - y)
- */
-typedef struct shares { int inputs, groups; float *p, *slope; } shares; /* p and slope lie as w does */
+ *     p[k] = f(w[k]) / s        slope[k] = f'(w[k]) / s        dy/dw[k] = slope[k] (x[k] - y) */
+typedef struct shares { int inputs, groups; float *p, *slope; } shares; /* p and slope are laid out like w */
 
 static shares shares_of(const layer *l)
 {
@@ -102,7 +101,7 @@ static shares shares_of(const layer *l)
     return m;
 }
 
-/* The backward of one group in one image. An input that is shorter than the output counts as 0 beyond its
+/* The backward of one group in one image. An input that is shorter than the output reads as 0 beyond its
  * end. */
 static void share_out(const layer *l, const shares *m, int image, int g, const network_state *state)
 {
@@ -141,14 +140,15 @@ static void backward_weighted_shortcut(layer l, network_state state)
 
 /* ---- crnn ---- */
 
-/* Where number i of a channel, counted over all images, lies in NCHW. */
+/* The index in NCHW of number i of a channel, where i counts over all images. */
 static size_t place_of(size_t i, size_t channel, size_t channels, size_t pixels)
 {
     return (i / pixels * channels + channel) * pixels + i % pixels;
 }
 
-/* Batch norm of a layer inside. Its forward leaves the last step's mean and variance, which backward reads:
- * this step's once more, the variance over N-1 as in variance_cpu. Its backward leaves the biases out. */
+/* Completes the batch norm of a layer inside a crnn. Its forward leaves the last step's mean and variance,
+ * but backward needs this step's: computes them again, the variance over N-1 as in variance_cpu. Also adds
+ * the biases' gradients, which its backward does not compute. */
 static void complete_batchnorm(const layer *l)
 {
     size_t pixels = (size_t)l->out_w * (size_t)l->out_h, channels = (size_t)l->out_c,
@@ -171,7 +171,8 @@ static void complete_batchnorm(const layer *l)
     free(delta);
 }
 
-/* Adds to `delta`, of `count` floats, which Darknet's own would overwrite; NULL: none. */
+/* Runs the backward of an inner layer, and adds to `delta`, of `count` floats, which Darknet's own would
+ * overwrite; NULL: no delta is needed. */
 static void backward_inner(layer l, network_state state, float *input, float *delta, size_t count)
 {
     float *part = delta ? amp_gap_scratch(count) : NULL;
@@ -183,8 +184,8 @@ static void backward_inner(layer l, network_state state, float *input, float *de
     free(part);
 }
 
-/* The state behind step t is input(x[t]) + self(state before it), with shortcut=1 also that state; output[t]
- * is output(state). l.state has the states of all steps, the first of which is 0. */
+/* The state after step t is input(x[t]) + self(the state before it), with shortcut=1 plus that state;
+ * output[t] is output(state). l.state holds the state before each step and after the last; the first is 0. */
 static void backward_crnn(layer l, network_state state)
 {
     size_t n = (size_t)l.hidden * (size_t)l.batch, inputs = (size_t)l.inputs * (size_t)l.batch;
@@ -192,7 +193,7 @@ static void backward_crnn(layer l, network_state state)
     for (int t = l.steps - 1; t >= 0; t--) {
         layer input = amp_gap_at_step(l.input_layer, t), self = amp_gap_at_step(l.self_layer, t);
         float *before = l.state + (size_t)t * n, *earlier = t ? self.delta - n : NULL;
-        /* self.delta, which holds what the next step gave, becomes the whole of the state's. */
+        /* self.delta already holds what step t + 1 passed back; this completes the state's delta. */
         backward_inner(amp_gap_at_step(l.output_layer, t), s, before + n, self.delta, n);
         memcpy(input.delta, self.delta, n * sizeof *input.delta);
         for (size_t i = 0; l.shortcut && earlier && i < n; i++) earlier[i] += self.delta[i];

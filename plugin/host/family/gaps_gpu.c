@@ -7,7 +7,7 @@
 #include "blas.h"
 #include "dark_cuda.h"
 
-/* Rounded up to 256 bytes, because what follows in the workspace is cuDNN's, which wants it aligned. */
+/* Rounded up to 256 bytes, because cuDNN uses the rest of the workspace and needs it aligned. */
 static size_t part_bytes(size_t count) { return (count * sizeof(float) + 255) / 256 * 256; }
 
 static void own_array(float **array, size_t count)

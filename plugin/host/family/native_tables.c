@@ -1,4 +1,4 @@
-/* Of this fork, for native.c: its layers' types, its activations, and the options of struct layer. */
+/* This fork's tables for native.c: its layers' types, its activations, and the options of struct layer. */
 #include "../darknet/native_tables.h"
 
 SETTINGS(convolution, convolution, .filters = l->n, .size = l->size, .stride = l->stride_y,
@@ -61,9 +61,9 @@ const size_t amp_own_activation_count = ROWS(amp_own_activations);
     F(weights_type) F(weights_normalization) F(contrastive_neg_max) F(uc_normalizer) F(yolo_point) F(vo) \
     F(vf) F(vi)
 
-/* Fields of struct layer that are not in this table, because they are no options: the type, what a layer's
- * functions allocate and fill, and shapes; the test e2e_alexeyab_training lists their names. ALL: the option
- * does not change what a layer computes, or the engine, the update or the reader of weights obeys it. */
+/* Fields of struct layer that are missing here are not options: the type, what a layer's functions allocate
+ * and fill, and shapes. The test e2e_alexeyab_training lists their names. ALL: the option does not change
+ * what a layer computes, or the engine, the update or the reader of weights obeys it. */
 const amp_own_option amp_own_options[] = {
     OPTIONS_OF_BOTH_FORKS
     OPTION(activation, ACTIVATED | BIT(EMPTY) | SCALES), OPTION(batch_normalize, NORMALIZED),

@@ -1,5 +1,5 @@
-/* What AMP asks of a network of this fork before it takes it over: that its numbers are complete, and that no
- * key asks for what would be trained wrong. */
+/* Checks and completes a network of this fork before AMP takes it over: all numbers that AMP reads are set,
+ * and nothing would be trained wrong. */
 #include <math.h>
 
 #include "../darknet/room.h"
@@ -12,7 +12,7 @@
 
 int amp_own_size_step(const network *net) { return net->resize_step > 0 ? net->resize_step : 32; }
 
-/* train_detector rounds each side to a multiple of that, and adds one step. */
+/* train_detector rounds each side to a multiple of this step, and adds one step. */
 void amp_own_largest_size(const network *net, int *w, int *h)
 {
     double most = amp_own_resized_most(net->layers[net->n - 1].random);
@@ -29,7 +29,8 @@ void amp_own_complete(network *net)
     net->outputs = get_network_output_size(AMP_NET(net));
 }
 
-/* What depends on how a training is started; the check of the .cfg (cfg_keys.c, cfg_own.c) sees all else. */
+/* Checks what depends on how a training is started; the check of the .cfg (cfg_keys.c, cfg_own.c) covers the
+ * rest. */
 amp_status amp_own_check(const network *net, amp_error *error)
 {
     if (amp_host_on_gpu(net) && net->optimized_memory)

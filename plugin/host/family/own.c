@@ -1,4 +1,4 @@
-/* What AlexeyAB's Darknet has, or has in another form than pjreddie's, and hank-ai's after it: see
+/* What AlexeyAB's and hank-ai's Darknets have in another form than pjreddie's, or in addition to it: see
  * ../darknet/own.h. What differs between these two is in the folder of each. */
 #include "../darknet/room.h"
 
@@ -28,7 +28,7 @@ int amp_own_far_inputs(const layer *l, const int **layers)
     return one ? 1 : l->type == ROUTE || l->type == SHORTCUT ? l->n : 0;
 }
 
-/* Whether no gradient goes below this layer: with stopbackward=1 never, with stopbackward=N not before
+/* Whether no gradient passes below this layer: with stopbackward=1 never, with stopbackward=N not before
  * iteration N. */
 static int stops_now(const network *net, const layer *l)
 {
@@ -42,9 +42,9 @@ static amp_yolo_kind kind_of(IOU_LOSS kind)
     return table[kind];
 }
 
-/* Fills d->class_table: for each class of the labels, the class that is learnt (map=) and how much it
- * counts (counters_per_class=). The table lies in l->cweights: a yolo layer does not use it otherwise, and
- * free_layer frees it. */
+/* Fills in d->class_table: for each class of the labels, the class that is learnt (map=) and its weight in
+ * the loss (counters_per_class=). The table is stored in l->cweights, which a yolo layer does not use and
+ * free_layer frees. */
 static void describe_classes(layer *l, amp_yolo_desc *d)
 {
     amp_yolo_class_rule *table = (void *)l->cweights;
@@ -94,7 +94,7 @@ static void describe_boxes(const network *net, int index, amp_network_desc *out,
     d->label_smooth_eps = l->label_smooth_eps;
     d->iou_normalizer = l->iou_normalizer;
     d->obj_normalizer = l->obj_normalizer;
-    d->delta_normalizer = l->delta_normalizer; /* which stock's backward on the CPU leaves out */
+    d->delta_normalizer = l->delta_normalizer; /* which stock's CPU backward ignores */
     d->cls_normalizer = l->classes_multipliers ? l->cls_normalizer : 1;
     d->new_coords = l->new_coords;
     d->objectness_smooth = l->objectness_smooth;
@@ -121,7 +121,7 @@ int amp_own_label_numbers(const layer *l) { return l->truth_size ? l->truth_size
 
 int amp_own_shares_weights(const layer *l) { return l->share_layer != NULL; }
 
-/* The parser sets these two flags in the layers below one with stopbackward=1. */
+/* The parser sets these two flags in the layers below one with stopbackward=1, which then do not learn. */
 int amp_own_is_frozen(const layer *l) { return l->onlyforward && !l->train; }
 
 /* Mish, swish and hard_mish keep their input for the backward pass. */
@@ -172,7 +172,7 @@ const char *amp_fork_held(struct network *net)
     return held;
 }
 
-/* Darknet averages convolutional layers only. Layers that share another's weights have no arrays for it. */
+/* Darknet averages convolutional layers only. Layers that share another layer's weights have no averages. */
 int amp_fork_averages(const network *net, int only_begun, amp_average *averages)
 {
     int count = 0;
@@ -190,7 +190,7 @@ int amp_fork_averages(const network *net, int only_begun, amp_average *averages)
 /* ---- memory ---- */
 
 #ifdef GPU
-/* Page-locked buffers were not allocated by calloc, so that free() must not get them. */
+/* Page-locked buffers do not come from calloc, so free() must not get them. */
 static void free_pinned(float **buffer, int *pinned)
 {
     if (*pinned && *buffer) cuda_free_host(*buffer);
@@ -203,7 +203,7 @@ static void free_on_gpu(float **buffer)
     if (*buffer) amp_host_free_array(buffer, 1);
 }
 
-/* weights_gpu16 stays, because Darknet's push_convolutional_layer writes to it. adam becomes 0, because that
+/* weights_gpu16 stays, because Darknet's push_convolutional_layer writes to it. adam becomes 0, or that
  * function would also copy Adam's moments, which are freed. */
 static void free_internals_gpu(layer *l)
 {
@@ -230,7 +230,7 @@ int amp_own_borrows_buffers(const layer *l) { return l->type == DROPOUT || l->ty
 
 int amp_own_resize(layer *l, int w, int h) { return (void)l, (void)w, (void)h, 0; }
 
-/* ---- counters: this Darknet's t is NULL, and it counts steps (cur_iteration) beside images ---- */
+/* ---- counters: this Darknet's t is NULL, and it counts steps (cur_iteration) as well as images ---- */
 
 amp_counters amp_fork_counters(const struct network *net)
 {
@@ -247,13 +247,13 @@ void amp_fork_set_counters(struct network *net, amp_counters counters)
 
 /* ---- Darknet's functions ---- */
 
-/* Darknet's loops give images and labels to each pass. The plugin's commands put them into net->input and
+/* Darknet's loops pass images and labels to each pass. The plugin's commands put them into net->input and
  * net->truth, which are allocated here and freed by amp_own_free. */
 network *amp_own_parse(char *cfg)
 {
     network *net = calloc(1, sizeof *net);
     if (!net) return NULL;
-    AMP_OWN_GPU = amp_fork_device(); /* Darknet's main sets it after the plugin's commands had their turn */
+    AMP_OWN_GPU = amp_fork_device(); /* Darknet's main sets it after the plugin's commands have run */
     *net = parse_network_cfg(cfg);
     amp_own_complete(net);
     net->input = calloc((size_t)net->inputs * (size_t)net->batch + 1, sizeof *net->input);
@@ -325,7 +325,7 @@ amp_image_fit amp_fork_detector_fit(const struct network *net)
     return net->letter_box ? AMP_FIT_LETTERBOX : AMP_FIT_STRETCH;
 }
 
-/* As Darknet's own commands do: nms_kind of the last layer says how overlapping boxes are suppressed. */
+/* Suppresses overlapping boxes as Darknet's own commands do: nms_kind of the last layer says how. */
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
                          int *count)
 {
@@ -337,7 +337,7 @@ detection *amp_own_boxes(network *net, const int size[2], float least, float hie
     return boxes;
 }
 
-/* The largest square in the middle of the image, resized to w times h: pjreddie's center_crop_image. */
+/* The largest square in the middle of the image, resized to w times h, as pjreddie's center_crop_image. */
 image amp_own_center_crop(image im, int w, int h)
 {
     int side = im.w < im.h ? im.w : im.h;
@@ -377,8 +377,8 @@ void amp_own_detector_args(network *net, const layer *last, load_args *args)
     args->mini_batch = net->batch / net->time_steps;
 }
 
-/* load_data_detection spreads a crop over the input, of which `least` is the least part of a photo's side;
- * load_data_augment makes a photo's shorter side up to max_crop. */
+/* How large photos must be. load_data_detection enlarges a crop to the input; `least` is the smallest share
+ * of a photo's side that a crop has. load_data_augment resizes a photo's shorter side to at most max_crop. */
 amp_photo_use amp_fork_photo_use(const network *net, int classifier)
 {
     amp_view v = amp_fork_view(net);
@@ -391,15 +391,16 @@ amp_photo_use amp_fork_photo_use(const network *net, int classifier)
     return (amp_photo_use){ .w = v.largest_w / least, .h = v.largest_h / least, .jitter = -1 };
 }
 
-/* Loader threads are started by the first load, as many as it asks for, and live until this ends them. */
+/* The first load starts as many loader threads as it asks for; they live until this call ends them. */
 void amp_own_end_loading(load_args *args) { free_load_threads(args); }
 
 /* ---- windows ---- */
 
 #ifdef OPENCV
-int cvInitSystem(int argc, char **argv) __attribute__((weak)); /* OpenCV's; OpenCV 5 has none */
+int cvInitSystem(int argc, char **argv) __attribute__((weak)); /* OpenCV's; missing in OpenCV 5 */
 
-/* Qt, which most OpenCVs use for windows, ends a program whose display does not answer: a child tries it. */
+/* Qt, which most builds of OpenCV use for windows, ends a program whose display does not answer, so a child
+ * process tries it. */
 static int display_answers(void)
 {
     int status = 0;
@@ -438,11 +439,11 @@ int darknet_amp_no_display(void)
 
 int amp_fork_knows_map(void) { return 1; }
 
-/* Of weights, or of batch norm's arrays; NULL is fine. */
+/* array: weights, or batch norm's arrays; NULL is fine. */
 static int is_good(const float *array, int count) { return !array || amp_all_finite(array, (size_t)count); }
 
-/* Whether a layer takes logistics of many numbers at once, all finite if its input is. (A convolution's own
- * logistic activation takes them one by one.) */
+/* Whether this layer computes the logistic of many numbers at once, and all of them are finite if its input
+ * is. (A convolution with activation=logistic computes them one by one.) */
 static int is_logistic(const layer *l)
 {
     if (l->type == YOLO || l->type == GAUSSIAN_YOLO) return 1;
@@ -451,9 +452,9 @@ static int is_logistic(const layer *l)
            && is_good(l->rolling_mean, l->n) && is_good(l->rolling_variance, l->n);
 }
 
-/* 1 / (1 + e^-x) is compiled with -Ofast to what takes four numbers at a time: the processor's estimate r of
- * the reciprocal and a Newton step, r (2 - r (1 + e^-x)). Below x = -88.7 e^-x is inf, r is 0, and 0 times
- * inf is NaN. What is left over of four is divided, and becomes 0. */
+/* With -Ofast, 1 / (1 + e^-x) is compiled to code for four numbers at a time: the processor's estimate r of
+ * the reciprocal and a Newton step, r (2 - r (1 + e^-x)). Below x = -88.7, e^-x is inf and r is 0, and 0
+ * times inf is NaN. The last one to three numbers are divided, and become 0. */
 const char *amp_fork_fault(const struct network *net, char text[256])
 {
     int i = 0;
@@ -466,7 +467,7 @@ const char *amp_fork_fault(const struct network *net, char text[256])
     return text;
 }
 
-/* What the layer makes of a logistic function of 0: x and y of a box are scaled afterwards. */
+/* What the layer outputs if its logistic function is 0: x and y of a box are scaled afterwards. */
 static float logistic_of_least(const layer *l, int k)
 {
     int entry = k / (l->w * l->h) % (l->outputs / (l->w * l->h * l->n));

@@ -1,9 +1,9 @@
-/* A pass through AlexeyAB's Darknet: what a network and its layers are given.
+/* A pass through AlexeyAB's Darknet: the arguments of a network and of its layers.
  *
- * Its layers' functions get a network_state, with a copy of the network in it. The hooks of forward_network
- * and backward_network put input, labels and delta of the pass into fields of their copy of struct network
- * that Darknet itself does not use. They lie in the program's memory; on a GPU, where Darknet would bring
- * them to *input_gpu and *truth_gpu before its passes, AMP does (amp_fork_begin_forward). */
+ * A layer's functions get a network_state, which contains a copy of the network. The hooks of forward_network
+ * and backward_network put the pass's input, labels and delta into fields of their copy of struct network
+ * that Darknet itself does not use. They are in CPU memory. On a GPU, Darknet would copy them to *input_gpu
+ * and *truth_gpu before its passes; under AMP, amp_fork_begin_forward does. */
 #include "../darknet/room.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@
 float *amp_fork_image_delta(const network *net) { return net->delta; }
 
 #ifdef GPU
-/* Darknet makes these for the first pass of a size, and frees them when it resizes a network. */
+/* Darknet allocates these for the first pass of a size, and frees them when it resizes a network. */
 static amp_status make_on_gpu(float **array, size_t bytes, amp_backend *b, amp_error *error)
 {
     if (!*array) *array = amp_host_allocate_array(bytes / sizeof **array, 1);
@@ -25,14 +25,14 @@ static amp_status make_on_gpu(float **array, size_t bytes, amp_backend *b, amp_e
                     "use more subdivisions", b->description, bytes >> 20);
 }
 
-/* Both copies go through page-locked memory. For the images that is input_pinned_cpu, which Darknet itself
- * has for predictions; for the labels, which are few, it is the backend's (stage). From the second training
- * pass on, images are copied while the GPU computes the pass before (pinned.h). */
+/* Both copies go through page-locked memory: images through input_pinned_cpu, which Darknet itself uses for
+ * predictions, and labels, which are few, through the backend's (stage). From the second training pass on,
+ * images are copied while the GPU computes the previous pass (pinned.h). */
 static amp_status push(const network *net, amp_backend *b, amp_error *error)
 {
     size_t images = (size_t)net->batch * (size_t)net->inputs * sizeof(float), labels =
         (size_t)net->batch * (size_t)net->truths * sizeof(float);
-    /* a first pass may have fewer images than those that follow it */
+    /* the first pass may have fewer images than later ones */
     size_t most = (size_t)(net->amp->batch > net->batch ? net->amp->batch : net->batch) * sizeof(float);
     void *staged;
     AMP_TRY(make_on_gpu(net->input_gpu, most * (size_t)net->inputs, b, error));
@@ -62,7 +62,7 @@ int amp_own_pulls_output(const layer *l) { return l->type == REGION; }
 /* Nothing to do: this Darknet reads outputs and costs from the layers, not from the network. */
 void amp_own_end_forward(network *net, int output_layer) { (void)net, (void)output_layer; }
 
-/* ---- its own layers ---- */
+/* ---- Darknet's own layers ---- */
 
 size_t amp_own_layer_workspace(const network *net, int index)
 {
@@ -86,7 +86,7 @@ void darknet_amp_workspace(network *net)
     amp_host_check(amp_host_fit_workspace(net->amp, net, &error), &error);
 }
 
-/* On a GPU crnn's products are within cuDNN's convolutions. */
+/* On a GPU a crnn's products are inside cuDNN's convolutions. */
 int amp_own_lends_products(const layer *l, int on_gpu) { return !on_gpu && l->type == CRNN; }
 
 amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
@@ -94,12 +94,13 @@ amp_pass amp_own_pass(const network *net, int index, float *input, float *input_
 {
     network_state state = { .input = input, .delta = input_delta, .workspace = workspace, .train = training,
                             .index = index, .truth = (float *)amp_host_labels(net, index), .net = *net };
-    state.net.cudnn_half = 0; /* its 16-bit copies of weights are made in loops of its own */
+    state.net.cudnn_half = 0; /* Darknet makes 16-bit copies of weights only in its own loops */
     return state;
 }
 
-/* A layer finds the others that it reads by index. A shortcut also keeps the addresses of their outputs and
- * deltas from when it was made, and these buffers have moved since: room gets their present addresses. */
+/* A layer finds the layers that it reads by index. A shortcut also keeps the addresses that their outputs and
+ * deltas had when it was made, and these buffers have moved since: the copy gets their current addresses, in
+ * room. */
 layer amp_own_joined(const network *net, int index, amp_joined *room)
 {
     layer l = net->layers[index];

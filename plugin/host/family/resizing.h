@@ -1,8 +1,8 @@
-/* The sizes that train_detector gives a network with random=. */
+/* The sizes to which train_detector resizes a network with random=. */
 #pragma once
 
-/* The size at its start is multiplied by a number between 1 and `random`, of which 1 stands for 1.4, or
- * divided by it (rand_scale). Returns the most that it is multiplied by. */
+/* train_detector multiplies or divides the size at its start by a number between 1 and `random` (rand_scale);
+ * random=1 means 1.4. Returns the largest factor. */
 static inline double amp_own_resized_most(double random)
 {
     if (random == 1 || random <= 0) return 1.4;

@@ -1,5 +1,5 @@
-/* A shortcut on a GPU with weights, or of several inputs of different shapes, in fp32: see gaps.h. What is
- * computed stands in gaps.c; here it is composed of Darknet's kernels. */
+/* A shortcut on a GPU with weights, or with several inputs of different shapes, in fp32: see gaps.h. It
+ * computes what gaps.c does, composed of Darknet's kernels. */
 #include "gaps.h"
 
 #ifdef GPU
@@ -7,9 +7,9 @@
 #include "activations.h"
 #include "blas.h"
 
-/* Parts of the workspace. x has the output's size and holds an input, or a part of a delta. p, slope (gaps.c)
- * and dots (the sums of delta times input) have a number for each weight, in the weights' order: those of all
- * groups for the first input, then for the second and so on. sum and other have a number for each group. */
+/* Parts of the workspace. x has the output's size and holds an input, or a part of a delta. p and slope (see
+ * gaps.c) and dots (the sums of delta times input) have one number per weight, in the weights' order: all
+ * groups of the first input, then those of the second and so on. sum and other have one number per group. */
 typedef struct shares { int inputs, groups, each; float *x, *p, *slope, *dots, *sum, *other; } shares;
 
 size_t amp_gap_shortcut_room(const layer *l)
@@ -17,7 +17,7 @@ size_t amp_gap_shortcut_room(const layer *l)
     return (size_t)l->outputs * (size_t)l->batch + 4 * (size_t)l->nweights; /* of two inputs or more */
 }
 
-/* 1 / (.0001 + sum of p), where p has max(w, 0). */
+/* relu's shares: p = max(w, 0), sum = 1 / (.0001 + sum of p), slope = 1 where w > 0. */
 static void share_by_relu(const layer *l, const shares *m)
 {
     copy_ongpu(l->nweights, l->weights_gpu, 1, m->p, 1);
@@ -29,8 +29,8 @@ static void share_by_relu(const layer *l, const shares *m)
     pow_ongpu(m->groups, -1, m->sum, 1, m->sum, 1);
 }
 
-/* Darknet's softmax is e / E, where E is the sum of all e = exp(w - the largest w). The largest of them is
- * 1 / E, so that e / (E + .0001) = (e / E) / (1 + .0001 * that). max(a, b) = a + relu(b - a). */
+/* Darknet's softmax is e / E, where e = exp(w - the largest w) and E is the sum of all e. Its largest value
+ * is 1 / E, so e / (E + .0001) = (e / E) / (1 + .0001 * largest). max(a, b) = a + relu(b - a). */
 static void share_by_softmax(const layer *l, const shares *m)
 {
     int groups = m->groups;
@@ -66,9 +66,9 @@ static shares shares_of(const layer *l, float *room)
     return m;
 }
 
-/* The part of input k that is added to the output: from each of `times` images the first `count` floats;
- * images lie `step` floats apart in the input. If input and output have the same size, all images are one
- * stretch. */
+/* The part of input k that is added to the output: the first `count` floats of each of `times` images, which
+ * are `step` floats apart in the input. If input and output have the same size, all images are one contiguous
+ * part. */
 typedef struct common { int times, count; size_t step; } common;
 
 static common common_of(const layer *l, int k)
@@ -120,8 +120,8 @@ static void add_delta(const layer *l, const shares *m, int k, float *sum)
         axpy_ongpu(both.count, 1, m->x + (size_t)l->outputs * i, 1, sum + both.step * i, 1);
 }
 
-/* Adds slope[k] * (dots[k] - the sum over j of p[j] dots[j]) to the weights' gradients: the sum of
- * delta * slope[k] * (x[k] - y), see gaps.c. */
+/* Adds to the weights' gradients slope[k] * (dots[k] - the sum over j of p[j] dots[j]), which is the sum of
+ * delta * slope[k] * (x[k] - y): see gaps.c. */
 static void add_gradients(const layer *l, const shares *m)
 {
     int groups = m->groups;

@@ -1,15 +1,15 @@
-/* What is known to be wrong in AlexeyAB's and hank-ai's own code, apart from what gaps.h replaces. */
+/* Known faults of AlexeyAB's and hank-ai's own code, apart from what gaps.h replaces. */
 #include "../darknet/own.h"
 
-/* backward_batchnorm_layer has no backward_bias, which the GPU's has. */
+/* backward_batchnorm_layer does not call backward_bias; the GPU's does. */
 static int forgets_biases(const network *net, int i, int on_gpu)
 {
     const layer *l = &net->layers[i];
     return !on_gpu && ((l->type == CONVOLUTIONAL && l->batch_normalize) || l->type == BATCHNORM);
 }
 
-/* activate() gives 0 for those that it does not know. A convolution has other functions for some of them, and
- * a shortcut for two. */
+/* activate() returns 0 for activations that it does not know. A convolution has other functions for some of
+ * them, and a shortcut for two. */
 static int knows_no_activation(const network *net, int i, int on_gpu)
 {
     const layer *l = &net->layers[i];
@@ -22,8 +22,8 @@ static int knows_no_activation(const network *net, int i, int on_gpu)
     }
 }
 
-/* On the CPU a shortcut compares its size with what goes into the layer that it reads, not with what comes
- * out: if these are equal, it takes the output's images to be as far apart as its own. */
+/* On the CPU a shortcut compares its size with the input of the layer that it reads, instead of its output.
+ * If these are equal, it assumes that the images of that output are as far apart as its own. */
 static int takes_sizes_for_equal(const network *net, int i, int on_gpu)
 {
     const layer *l = &net->layers[i];
@@ -38,7 +38,7 @@ static int reads_beyond_its_input(const network *net, int i, int on_gpu)
     return takes_sizes_for_equal(net, i, on_gpu) && net->layers[l->index].outputs < l->outputs;
 }
 
-/* A 1x1 convolution of stride 1 takes its image for the matrix of windows, as if padding were 0. */
+/* A 1x1 convolution of stride 1 uses its image as the matrix of windows, as if padding were 0. */
 static int ignores_padding(const network *net, int i, int on_gpu)
 {
     const layer *l = &net->layers[i];
@@ -46,14 +46,14 @@ static int ignores_padding(const network *net, int i, int on_gpu)
            && l->pad;
 }
 
-/* It assigns where it should add; its GPU code adds. */
+/* Its CPU code assigns to the delta instead of adding; its GPU code adds. */
 static int sam_overwrites(const network *net, int i, int on_gpu)
 {
     return !on_gpu && net->layers[i].type == SAM;
 }
 
-/* With share_index, layers share the arrays of the batch's statistics too: the forward of the last one
- * overwrites them, and the backward of the others then uses them. */
+/* Layers with share_index share the arrays of the batch's statistics too: the forward of the last one
+ * overwrites them, and the backward of the others then uses these. */
 static int shares_statistics(const network *net, int i, int on_gpu)
 {
     const layer *l = &net->layers[i];

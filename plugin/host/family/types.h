@@ -1,19 +1,19 @@
-/* What the types.h of AlexeyAB's Darknet and of hank-ai's have alike. */
+/* What the types.h of AlexeyAB's Darknet and of hank-ai's have in common. */
 #pragma once
 
 #include "gaps.h"
 
-typedef network_state amp_pass; /* what a layer's function is given: its input and delta, and the network */
+typedef network_state amp_pass; /* argument of a layer's functions: its input and delta, and the network */
 
 #define AMP_OWN_ON_GPU(array) (*(array)) /* net->input_gpu, net->truth_gpu */
 
 #define AMP_OWN_SPATIAL_SOFTMAX(l) ((void)(l), 0) /* its CPU code ignores the key */
 
-/* Types of a last layer that `detector train` takes. */
+/* Types of a last layer that `detector train` accepts. */
 #define AMP_OWN_DETECTORS YOLO: case GAUSSIAN_YOLO: case REGION
 #define AMP_OWN_JOINERS SHORTCUT: case SCALE_CHANNELS: case SAM /* with far inputs and an activation */
 
-#define AMP_OWN_SAVES_BATCHNORM_BIASES 1 /* of a batchnorm layer of its own, in a .weights file */
+#define AMP_OWN_SAVES_BATCHNORM_BIASES 1 /* whether a .weights file has the biases of a [batchnorm] layer */
 
 /* The layers inside [lstm] (AMP_OWN_PART of own.h). */
 #define AMP_OWN_LSTM_PARTS \
@@ -32,5 +32,5 @@ typedef network_state amp_pass; /* what a layer's function is given: its input a
     { "-hier", 1, 1, 0 }, { "-s", 1, 1, 0 }, { "-num_of_clusters", 1, 1, 0 }, { "-width", 1, 1, 0 }, \
     { "-height", 1, 1, 0 }
 
-/* own.c: what the commands have their loaders do. */
+/* own.c: the loader arguments that all of the forks' commands set. */
 void amp_own_common_args(const network *net, load_args *args);

@@ -1,6 +1,6 @@
-/* hank-ai's command line, in the order that the plugin reads: see hooks.hpp. There a word is an option or a
- * command whatever its case, with or without dashes and underscores, files are known by their endings, and
- * all may stand in any order. */
+/* Sorts hank-ai's command line into the order that the plugin reads: see hooks.hpp. In hank-ai's, options and
+ * commands may be written in any case, with or without dashes and underscores; files are recognized by their
+ * extensions; and all words may be in any order. */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -12,7 +12,7 @@
 #include "../program/turns.h"
 #include "hooks.hpp"
 
-/* Letters and digits of both, whatever their case. */
+/* Whether letters and digits of both agree, in any case. */
 static int is_spelled(const char *word, const char *name)
 {
     for (;; word++, name++) {
@@ -31,8 +31,7 @@ static const amp_fork_option *option_of(const char *word)
     return NULL;
 }
 
-/* Where a word without a dash stands in `darknet detector train DATA CFG WEIGHTS`, from 0; behind these
- * anything else. */
+/* The index of a word without a dash in `darknet detector train DATA CFG WEIGHTS`; 5: any other word. */
 static int place_of(const char *word)
 {
     static const char *const functions[] = { "train", "test", "valid", "map", "recall", "calcanchors" };
@@ -45,10 +44,10 @@ static int place_of(const char *word)
     return 5;
 }
 
-/* Darknet takes a file whose name ends in .weights for the weights, and ignores all other words, also the
- * name of a file that is missing: it would train from random weights. Under AMP the first of these words
- * names the weights, as in other forks (yolov4-tiny.conv.29), and a second one is refused. NULL: there is
- * none. */
+/* Darknet uses a file whose name ends in .weights as the weights, and ignores other words and the names of
+ * missing files: it would train from random weights. Under AMP the first word that is no command and no
+ * .data, .cfg or .names file names the weights, as in other forks (yolov4-tiny.conv.29); a second one is
+ * rejected. NULL: there is none. */
 static const char *weights, *second;
 static const char *cfg_word, *weights_word; /* the words that end in .cfg, and in .weights or .backup */
 
@@ -87,7 +86,7 @@ void darknet_amp_need_weights(void)
         darknet_amp_refuse("%.700s: there is no such file of weights", weights_word);
 }
 
-/* -map may have a number behind it. */
+/* A number may follow -map. */
 static int takes_next(const amp_fork_option *option, const char *next)
 {
     return option->has_value

@@ -1,6 +1,6 @@
-/* hank-ai's Darknet, which is C++, as C11 sees it: what files of ../darknet and ../family find in the place
- * of AlexeyAB's darknet.h. The structs are printed from its own headers (structs.awk) and compared with them
- * (layout.cpp). Functions are called through shims.cpp, by the names that AlexeyAB's C has for them. */
+/* hank-ai's Darknet, which is C++, as C11 sees it. Files of ../darknet and ../family include this instead of
+ * AlexeyAB's darknet.h. The structs are printed from its own headers (structs.awk) and compared with them
+ * (layout.cpp). Functions are called through shims.cpp, under the names that they have in AlexeyAB's C. */
 #pragma once
 
 #include <pthread.h>
@@ -20,7 +20,8 @@
 
 typedef struct tree tree;
 struct network_state;
-/* Of other forks, so that tables can name them; no layer and no loading job here is of such a type. */
+/* Types of other forks, so that tables can name them; no layer and no loading job of this fork has one of
+ * them. */
 #define AMP_OTHER_LAYERS \
     LOCAL = 32, GRU, ACTIVE, BATCHNORM, CROP, NORMALIZATION, DETECTION, DECONVOLUTIONAL, ISEG, REORG_OLD, \
     CONV_LSTM, HISTORY, IMPLICIT, LOGXENT, L2NORM,
@@ -31,7 +32,7 @@ struct network_state;
 #include "shims.h"
 pthread_t load_data(load_args args) __asm__("amp_shim_load_data");
 
-/* These are C here, too. */
+/* Functions that are C in this fork, too. */
 void free_image(image im);
 detection *get_network_boxes(void *net, int w, int h, float thresh, float hier, int *map, int relative,
                              int *num, int letter);

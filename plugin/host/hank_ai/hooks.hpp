@@ -1,6 +1,6 @@
-/* What the patches add to hank-ai's headers: included by darknet_internal.hpp, and by darknet.h of this
- * folder for the fields that the patches add to its structs. In a build without -DDARKNET_AMP=ON all of it is
- * empty, and its generators are std::mt19937. */
+/* What the patches add to hank-ai's headers. darknet_internal.hpp includes it, and so does darknet.h of this
+ * folder, for the fields that the patches add to structs. In a build without -DDARKNET_AMP=ON the hooks are
+ * empty, and generators are std::mt19937. */
 #ifndef DARKNET_AMP_HOOKS_HPP
 #define DARKNET_AMP_HOOKS_HPP
 
@@ -15,21 +15,21 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* Puts the words of a command into the order that AlexeyAB's commands have, since here they may stand in any,
- * and gives options their usual spelling: argv's pointers are moved. */
+/* Sorts the words of a command into the order of AlexeyAB's commands, since here they may be in any order,
+ * and normalizes how options are spelled. Moves argv's pointers. */
 void darknet_amp_order(int argc, char **argv);
-/* Whether a training of this .cfg is under AMP, or one of `amp compare`'s: nobody has to be asked whether a
- * CPU is meant, and several GPUs begin together. */
+/* Whether a training of this .cfg runs under AMP, or was started by `amp compare`: then Darknet does not ask
+ * whether to train on a CPU, and several GPUs begin together. */
 int darknet_amp_means_it(const char *cfg);
-/* Whether this word of the command line is a file of weights, whatever its ending. */
+/* Whether this word of the command line names a file of weights, whatever its extension. */
 int darknet_amp_names_weights(const char *word);
-/* Before Darknet prints a backtrace and aborts. In a command of the plugin's, and once a network under AMP is
- * asked for, ends the program with this line and status 1. */
+/* Called before Darknet prints a backtrace and aborts. In one of the plugin's commands, or once a network
+ * under AMP was requested, ends the program with this line and status 1. */
 void darknet_amp_fatal(const char *message);
 
-/* Under AMP a missing .weights file ends the program, where Darknet would predict with random weights. */
+/* Under AMP, ends the program if the .weights file is missing; Darknet would predict with random weights. */
 void darknet_amp_need_weights(void);
-/* The GPU that the plugin's commands compute on; main chooses it only behind them. Negative: none. */
+/* Sets the GPU that the plugin's commands use, because main chooses it only after them. Negative: none. */
 void darknet_amp_use_gpu(int number);
 #ifdef __cplusplus
 }
@@ -43,15 +43,16 @@ void darknet_amp_use_gpu(int number);
 
 #include "../../include/darknet_amp_opencv.hpp"
 
-/* The network or layer as C has it. */
+/* The network or the layer, as C sees it. */
 #define AMP_C(net) reinterpret_cast<struct network *>(&(net))
 #define AMP_LAYER(l) reinterpret_cast<struct layer *>(&(l))
 
-/* A pass hands over a copy of the network, whose own input, truth, delta and train carry the state's. */
+/* Passes a hook a copy of the network, with the state's input, truth, delta and train in the copy's own
+ * fields. */
 #define DARKNET_AMP_PASS(pass) if (net.amp) { Darknet::Network amp_net = net; amp_net.input = state.input; \
     amp_net.truth = state.truth; amp_net.delta = state.delta; amp_net.train = state.train; \
     pass(AMP_C(amp_net)); return; }
-/* On a GPU Darknet's functions are given the image and the labels as the program has them. */
+/* On a GPU, Darknet's functions get the images and labels in CPU memory. */
 #define DARKNET_AMP_ON_GPU if (net.amp) darknet_amp_refuse("amp: this command runs the layers on a GPU " \
     "itself; run it with -amp off");
 #define DARKNET_AMP_TRAIN(x, y) if (net.amp and not net.adversarial) { Darknet::Network amp_net = net; \
@@ -63,7 +64,7 @@ void darknet_amp_use_gpu(int number);
 #define DARKNET_AMP_POINTERS(n) auto amp_nets = std::make_unique<struct network *[]>(n); \
     for (int amp_i = 0; amp_i < (n); ++amp_i) amp_nets[amp_i] = AMP_C(nets[amp_i]);
 
-/* The .cfg as Darknet is to read it: the whole text, since std::getline wants a stream of C++'s. */
+/* The .cfg as Darknet shall read it: the whole text, because std::getline needs a C++ stream. */
 inline std::istringstream amp_open_cfg(const std::string & file)
 {
     std::string text;
@@ -72,7 +73,7 @@ inline std::istringstream amp_open_cfg(const std::string & file)
     if (opened) std::fclose(opened);
     return std::istringstream(text);
 }
-/* A .cfg of a command's own lies in memory, and has no place in a folder. */
+/* A .cfg that a command has made is in memory, so its path has no canonical form. */
 inline std::filesystem::path amp_canonical(const std::filesystem::path & file)
 {
     std::error_code error;
@@ -83,8 +84,8 @@ inline std::filesystem::path amp_canonical(const std::filesystem::path & file)
 #define DARKNET_CFG_STREAM std::istringstream
 #define DARKNET_OPEN_CFG(file) amp_open_cfg(file)
 
-/* A generator of random bits: with -seed those of the plugin, of which each part of a loading job has its own
- * (../program/random.h), else std::mt19937's, as in stock. */
+/* A generator of random bits: with -seed the plugin's, of which each part of a loading job has its own
+ * (../program/random.h); else std::mt19937, as in stock. */
 class amp_engine
 {
 public:
@@ -95,7 +96,7 @@ public:
     result_type operator()()
     {
         if (not darknet_amp_is_seeded()) return own();
-        /* of its 31 bits the upper 16, twice */
+        /* the upper 16 of its 31 bits, twice */
         const result_type high = static_cast<unsigned>(darknet_amp_rand()) >> 15;
         return high << 16 | static_cast<unsigned>(darknet_amp_rand()) >> 15;
     }
@@ -104,7 +105,7 @@ private:
 };
 #define DARKNET_ENGINE amp_engine
 
-/* A loading job gets its number in the thread that asks for it, not in the thread that is made for it. */
+/* Numbers a loading job in the thread that requests it, not in the thread that is started for it. */
 template <typename Args> Args amp_job(Args args)
 {
     darknet_amp_job(&args, AMP_JOB_STARTS);
@@ -114,8 +115,8 @@ template <typename Args> Args amp_job(Args args)
 #define DARKNET_LINE amp_line
 
 #define DARKNET_SEED darknet_amp_seed()
-/* What cuDNN computes Darknet's own convolutions in: DARKNET_MATH=fp32 keeps it from TF32, which it takes by
- * itself on a GPU that has it, and which DARKNET_MATH=tf32 names. */
+/* The math that cuDNN uses for Darknet's own convolutions. On a GPU with TF32 that is the default, which
+ * DARKNET_MATH=tf32 names; DARKNET_MATH=fp32 avoids it. */
 inline bool amp_wants_fp32()
 {
     const char * math = std::getenv("DARKNET_MATH");

@@ -1,6 +1,6 @@
-/* Compares the structs that C11 sees (darknet.h) with those of Darknet's headers: a difference in a size, as
- * another configuration of the two would make it, or in the number of a type of layer ends the build here.
- * Which fields they have, and in which order, the sum of their text says (plugin_hank_ai). */
+/* Compares the structs that C11 sees (darknet.h) with those of Darknet's headers. The build ends here if a
+ * size differs, as with another configuration of the two, or the number of a layer type. A checksum of the
+ * structs' text (plugin_hank_ai) covers which fields they have, and in which order. */
 #include "darknet_internal.hpp"
 
 #include <pthread.h>
@@ -27,7 +27,7 @@ SAME(seen_by_c::box_label, box_label)
 SAME(seen_by_c::detection, Darknet::Detection)
 SAME(seen_by_c::image, Darknet::Image)
 
-/* By value these go from C to C++ and back. */
+/* These structs are passed by value from C to C++ and back. */
 template <typename Struct> constexpr bool passes = std::is_trivially_copyable_v<Struct>;
 static_assert(passes<Darknet::Network> and passes<Darknet::Layer> and passes<Darknet::NetworkState>
               and passes<load_args> and passes<data>, "C cannot pass these structs by value");

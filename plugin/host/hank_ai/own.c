@@ -1,12 +1,12 @@
-/* What hank-ai's Darknet alone has: see ../darknet/own.h. */
+/* What only hank-ai's Darknet has: see ../darknet/own.h. */
 #include "../darknet/room.h"
 
 #include "../fork_commands.h"
 
 const char amp_fork_name[] = "hank-ai's; patches for its commit f684e1d7";
-const char amp_fork_log_option[] = "-step_log"; /* its own -log names a file for all that it prints */
+const char amp_fork_log_option[] = "-step_log"; /* its own -log names a file for all of its output */
 
-/* get_all_possible_arguments has them, and run_detector and main's -i. */
+/* The options that get_all_possible_arguments, run_detector and main (-i) know. */
 const amp_fork_option amp_fork_options[] = {
     AMP_OWN_FAMILY_OPTIONS,
     { "-colour", 0, 1, 1 }, { "-color", 0, 1, 1 }, { "-nocolour", 0, 1, 1 }, { "-nocolor", 0, 1, 1 },
@@ -16,7 +16,7 @@ const amp_fork_option amp_fork_options[] = {
     { "-skip_classes", 1, 1, 0 }, { "-log", 1, 1, 1 }, { "-fuse", 0, 1, 0 }, { "-dont_fuse", 0, 1, 0 },
     { 0 } };
 
-/* OpenCV knows it only after it has decoded the image. */
+/* OpenCV finds the size only when it decodes the image. */
 int amp_own_image_size(const char *path, int *w, int *h) { return (void)path, (void)w, (void)h, 0; }
 
 const char amp_fork_names[] = "unknown.names";

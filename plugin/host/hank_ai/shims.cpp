@@ -1,5 +1,5 @@
-/* hank-ai's functions, which are C++, for the plugin's C: shims.h lists them. No exception passes through C's
- * frames: one that these functions throw ends the program with a line. */
+/* hank-ai's functions, which are C++, for the plugin's C code: shims.h lists them. No exception must pass
+ * through C code: one that these functions throw ends the program with a line. */
 #include "darknet_internal.hpp"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ template <typename Function> auto guarded(const char *name, Function function) -
 
 namespace amp_shims {
 
-/* The names that C has for them. */
+/* The names that C uses. */
 using network = Darknet::Network;
 using network_state = Darknet::NetworkState;
 using layer = Darknet::Layer;
@@ -55,7 +55,7 @@ static void *load(void *job)
     return nullptr;
 }
 
-/* As AlexeyAB's: a thread that ends when *args.d is filled. */
+/* As AlexeyAB's load_data: starts a thread, which ends when *args.d is filled. */
 extern "C" pthread_t amp_shim_load_data(load_args args)
 {
     pthread_t thread;
@@ -66,7 +66,7 @@ extern "C" pthread_t amp_shim_load_data(load_args args)
 
 /* ---- where Darknet would abort ---- */
 
-static bool runs_ours; /* the program runs a command of the plugin's */
+static bool runs_ours; /* the program runs one of the plugin's commands */
 
 extern "C" void amp_cfg_refuse(const char *reason); /* ../program/cfg_stream.h, which is C */
 
@@ -79,7 +79,7 @@ extern "C" void darknet_amp_fatal(const char *message)
 
 static std::terminate_handler default_end;
 
-/* An exception that nobody catches: mostly one in a thread, which main's handler does not see. */
+/* Called for an uncaught exception, mostly one in a thread, which main's handler does not see. */
 static void end_uncaught()
 {
     if (not ends_with_a_line()) default_end();
@@ -93,8 +93,8 @@ static void end_uncaught()
     default_end();
 }
 
-/* What Darknet says during one of our commands goes to stderr, as AlexeyAB's does, since a command's own text
- * is on stdout. */
+/* During one of our commands, Darknet's output goes to stderr, as AlexeyAB's does: stdout is for the
+ * command's own text. */
 extern "C" void amp_note_command(int is_ours)
 {
     runs_ours = is_ours;

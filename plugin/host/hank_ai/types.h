@@ -1,4 +1,4 @@
-/* Types and calls that other forks have in another form: see ../alexeyab/types.h. */
+/* Types and calls that differ between forks: see ../alexeyab/types.h. */
 #pragma once
 
 #include "../family/types.h"
@@ -7,23 +7,23 @@
 
 #define AMP_OWN_LAYER layer *
 #define AMP_OWN_LAYER_AT(l) (l)
-#define AMP_OWN_KEEPS_A_NORMAL 0 /* no weights are drawn by rand_normal */
+#define AMP_OWN_KEEPS_A_NORMAL 0 /* rand_normal draws no weights */
 
-/* A C++ reference is passed as a pointer. */
+/* Where C++ takes a reference, C passes a pointer. */
 #define AMP_NET(net) (net)
 #define AMP_RUN(function, l, state) (function)(&(l), state)
 
-/* This yolo layer's cost is always that of IoU losses where these teach it. */
+/* A yolo layer's cost is always computed from IoU losses if these train it. */
 #define AMP_OWN_COSTS_BY_IOU(l) 1
 #define AMP_OWN_TELLS_OF_YOLO amp_is_verbose() /* -verbose, -show_details */
 
-/* An edge of a label's box is moved into the image, and its middle stays. */
+/* Edges of a label's box are clamped to the image, and its center stays. */
 #define AMP_OWN_EDGE(edge) ((edge) < 0 ? 0 : (edge) > 1 ? 1 : (edge))
-/* Boxes narrower or lower than this part of the image are left out; pixels: the network's width or height. */
+/* Boxes narrower or lower than this share of the image are ignored; pixels: the network's width or height. */
 #define AMP_OWN_LEAST_BOX(pixels) (1.f / (float)(pixels))
 #define AMP_OWN_MOST_CROP(net) 0 /* there is no `classifier train` */
-#define AMP_OWN_RANDOM(net) 0 /* the key of [net], which classifier train obeys */
+#define AMP_OWN_RANDOM(net) 0 /* the key of [net], which classifier train reads */
 #define AMP_OWN_GPU (*amp_gpu_index()) /* the number of the GPU to use; negative: none */
-#define AMP_OWN_LOAD_RESIZES 1 /* load_image resizes by OpenCV, for `detector map` */
+#define AMP_OWN_LOAD_RESIZES 1 /* load_image resizes with OpenCV, for `detector map` */
 #define AMP_OWN_GRU_PARTS { { NULL }, NULL } /* there is no [gru] */
-#define AMP_OWN_ACTIVATES_RELU6 1 /* whether its CPU code can; else it gives 0 */
+#define AMP_OWN_ACTIVATES_RELU6 1 /* whether its CPU code knows relu6; else it outputs 0 */

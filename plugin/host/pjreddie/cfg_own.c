@@ -1,4 +1,4 @@
-/* What the rules of shapes must know of pjreddie's loops and loaders: see ../darknet/cfg_rules.h. */
+/* What the rules of shapes need to know about pjreddie's loops and loaders: see ../darknet/cfg_rules.h. */
 #include "../darknet/cfg_rules.h"
 #include "../fork.h"
 
@@ -24,13 +24,13 @@ void cfg_own_unlike_head(cfg_walk *walk, double reads, double loaded)
 
 int cfg_own_lays_out_1x1(double stride_x, double dilation) { return (void)stride_x, (void)dilation, 0; }
 
-/* load_image_color */
+/* As load_image_color reads them. */
 int amp_fork_loads_channels(int channels, int classifier) { return (void)classifier, channels == 3; }
 
 void cfg_own_finish(cfg_walk *walk) { (void)walk; }
 void cfg_own_loader(cfg_walk *walk, int classifier) { (void)walk, (void)classifier; }
 
-/* examples/detector.c and classifier.c */
+/* The sizes of examples/detector.c and classifier.c. */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES][2])
 {
     int count = 0;

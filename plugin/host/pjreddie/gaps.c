@@ -1,8 +1,6 @@
-/*
- * gaps.h lists what stock Darknet's CPU layers lack. This file runs each layer by its own function
- * (l.forward, l.backward), by that function in surroundings that it needs, or by our form of it: those of the
- * losses are here, those of recurrent layers in gaps_recurrent.c.
- */
+/* gaps.h lists what is wrong in stock Darknet's CPU layers. This file runs each layer with its own function
+ * (l.forward, l.backward), with that function and the buffers it needs, or with ours: those of losses are
+ * here, those of recurrent layers in gaps_recurrent.c. */
 #include "gaps.h"
 
 #include "../darknet/own.h"
@@ -17,18 +15,18 @@
 
 #include <math.h>
 
-/* Defined in lstm_layer.c, declared in no header of Darknet's. */
+/* Defined in lstm_layer.c; no header of Darknet declares it. */
 void backward_lstm_layer(layer l, network state);
 
 /* ---- region -------------------------------------------------------------------------------------------- */
 
-/* Where entry `entry` of anchor `anchor` starts in image `b`: w*h floats for each entry. */
+/* The index at which entry `entry` of anchor `anchor` starts in image `b`; each entry has w*h floats. */
 static size_t region_entry(const layer *l, int b, int anchor, int entry)
 {
     return (size_t)b*l->outputs + (size_t)l->w*l->h*(anchor*(l->coords + l->classes + 1) + entry);
 }
 
-/* One softmax per pixel and group of the tree, as softmax_tree() in blas_kernels.cu. */
+/* One softmax per pixel and group of the tree, like softmax_tree() in blas_kernels.cu. */
 static void region_softmax_tree(const layer *l, float *x)
 {
     const tree *hier = l->softmax_tree;
@@ -44,10 +42,9 @@ static void region_softmax_tree(const layer *l, float *x)
     }
 }
 
-/*
- * Stock's forward copies its input, squashes part of it, and computes the loss. What it squashes wrongly or
- * not at all is squashed here beforehand, so that its long loss needs no second copy.
- */
+/* Stock's forward copies its input, applies activations to part of it, and computes the loss. Activations
+ * that it computes wrongly or not at all are applied to the input here beforehand, so that its long loss
+ * needs no second version. */
 static void forward_region(layer l, network net)
 {
     if (l.coords <= 4 && !l.softmax_tree){
@@ -66,7 +63,7 @@ static void forward_region(layer l, network net)
     tree without_softmax;
     if (l.softmax_tree){
         region_softmax_tree(&l, input);
-        /* Stock's own tree softmax loops over `groups`; its loss never looks at that field. */
+        /* Stock's own tree softmax loops over `groups`, which its loss does not read. */
         without_softmax = *l.softmax_tree;
         without_softmax.groups = 0;
         l.softmax_tree = &without_softmax;
@@ -135,7 +132,7 @@ static void wgan(int n, const float *pred, const float *truth, float *delta, flo
     }
 }
 
-/* smooth_l1_cpu has its sign the wrong way round where |diff| >= 1. */
+/* smooth_l1_cpu has the wrong sign where |diff| >= 1. */
 static void smooth_l1(int n, float *pred, float *truth, float *delta, float *error)
 {
     smooth_l1_cpu(n, pred, truth, delta, error);
@@ -145,8 +142,8 @@ static void smooth_l1(int n, float *pred, float *truth, float *delta, float *err
     }
 }
 
-/* The labels decide what is masked (SECRET_NUM) and what is background (0); `truth`, maybe
- * smoothed, is the target. */
+/* net.truth, the labels, decides what is masked (SECRET_NUM) and what is background (0); `truth`, which may
+ * be smoothed, is the target. */
 static void forward_cost(layer l, network net)
 {
     if (!net.truth) return;
@@ -181,7 +178,7 @@ static void forward_cost(layer l, network net)
     free(smoothed);
 }
 
-/* Stock has no way to run iseg without truth, as inference does. */
+/* Stock cannot run iseg without truth, as inference does. */
 static void forward_iseg(layer l, network net)
 {
     if (net.truth){
@@ -193,7 +190,8 @@ static void forward_iseg(layer l, network net)
         activate_array(l.output + (size_t)b*l.outputs, l.classes*l.w*l.h, LOGISTIC);
 }
 
-/* Each pixel's vector over the channels to length 1; an all-zero one stays. l.scales as stock fills it. */
+/* Normalizes each pixel's vector over the channels to length 1; a zero vector stays. Fills l.scales as stock
+ * does. */
 static void forward_l2norm(layer l, network net)
 {
     const int spatial = l.out_w*l.out_h;
@@ -212,7 +210,8 @@ static void forward_l2norm(layer l, network net)
     }
 }
 
-/* ---- stock's function, in surroundings that it needs --------------------------------------------------- */
+/* ---- stock's function, with what it needs
+ * ---------------------------------------------------------------- */
 
 size_t amp_gap_workspace(const layer *l)
 {
@@ -237,8 +236,8 @@ static void forward_xnor(layer l, network net)
     free(l.binary_input);
 }
 
-/* For a backward that overwrites net.delta, although other consumers may have added to it already, or that
- * is NULL. */
+/* For a backward that overwrites net.delta, to which other consumers may have added already; net.delta may be
+ * NULL. */
 static void adding(layer l, network net)
 {
     float *sum = net.delta;

@@ -1,40 +1,39 @@
 /*
- * Why this file exists: layers that AMP does not run natively run Darknet's own fp32 CPU functions, and stock
- * Darknet's CPU functions have holes. Darknet is trained on GPUs: several CPU forms are empty, crash, or
- * write outside their buffers, while the GPU form of the same layer works. These three functions stand
- * between the engine and `l.forward` / `l.backward`, so that every layer type trains on the CPU: stock's
- * own function where it is right, otherwise ours, built from Darknet's own blas and activation functions
- * after stock's GPU form.
+ * Why this file exists: layers that AMP does not compute itself run Darknet's own fp32 functions. Darknet is
+ * mostly trained on GPUs, and several of its CPU functions are empty, crash, or write outside their buffers,
+ * although the GPU functions of the same layer work. The functions below stand between the engine and
+ * `l.forward` / `l.backward`, so that every layer type trains on the CPU: they call stock's function if it is
+ * right, else ours, which computes what stock's GPU function does, with Darknet's own blas and activations.
  *
  * Conventions, as everywhere in Darknet: buffers are fp32 NCHW; `delta` is minus the gradient; backward adds
  * to net.delta and to *_updates; for rnn, gru, lstm, crnn l.batch is the number of streams and buffers hold
- * steps*batch*outputs floats, step-major; rnn's and crnn's output and delta *are* their output layer's: do
- * not let the pointers part. All of this is for layers on the CPU of a GPU=0 build: with GPU=1, stock's CPU
- * region, yolo and iseg leave out their activations, and such layers must run forward_gpu.
+ * steps*batch*outputs floats, step-major; the output and delta of rnn and crnn *are* their output layer's:
+ * keep these pointers equal. All of this is for a build with GPU=0: with GPU=1, stock's CPU code of region,
+ * yolo and iseg skips their activations, and these layers must run forward_gpu.
  *
- * What differs (pjreddie 61c9d02e). "ours" is what runs here; tests/host/test_gaps*.c holds each row to it.
+ * What differs (pjreddie 61c9d02e). "ours" is what runs here; tests/host/test_gaps*.c checks each row.
  *
  *  layer          | stock on the CPU                       | stock on the GPU         | ours
  * ----------------+----------------------------------------+--------------------------+----------------------
- *  region fwd     | mask coords (coords > 4) not squashed  | logistic                 | GPU's
+ *  region fwd     | no logistic for mask coords (coords>4) | logistic                 | GPU's
  *  region fwd     | softmax_tree: indexes as if entries    | per pixel, temperature 1 | GPU's
  *                 | were not spaced w*h apart, divides by  |                          |
  *                 | temperature 0                          |                          |
  *  region bwd     | empty: nothing reaches the network     | logistic gradient, then  | GPU's
  *                 |                                        | adds to net.delta        |
- *  gru bwd        | empty                                  | whole                    | GPU's
- *  rnn fwd, bwd   | writes `steps` states into room for    | right; state carries on  | GPU's, and shortcut=1
- *                 | one; input layer gets the delta after  | from batch to batch;     | honoured in both
+ *  gru bwd        | empty                                  | complete                 | GPU's
+ *  rnn fwd, bwd   | writes `steps` states into room for    | right; keeps the state   | GPU's, and shortcut=1
+ *                 | one; input layer gets the delta after  | from batch to batch;     | obeyed in both
  *                 | the self layer's activation gradient;  | ignores shortcut         | directions
- *                 | backward forgets shortcut              |                          |
- *  lstm           | no delta buffer, no backward pointer:  | whole, but dc is not     | stock's backward with
+ *                 | backward ignores shortcut              |                          |
+ *  lstm           | no delta buffer, no backward pointer:  | complete, but dc is not  | stock's backward with
  *                 | crashes when training                  | zeroed between batches   | dc zeroed (1)
- *  crnn           | asks for no workspace: crashes unless  | the same                 | stock's, with its own
- *                 | some other layer asked for enough      |                          | workspace
- *  local          | asks for workspace in floats, gets     | the same                 | stock's, with its own
+ *  crnn           | requests no workspace: crashes unless  | the same                 | stock's, with its own
+ *                 | another layer requested enough         |                          | workspace
+ *  local          | requests workspace in floats, gets     | the same                 | stock's, with its own
  *                 | bytes                                  |                          | workspace
- *  deconvolution- | cannot be loaded (divides by groups,   | the same                 | right: native layers
- *  al             | which are 0) nor resized               |                          | never come here
+ *  deconvolution- | cannot be loaded (divides by groups,   | the same                 | not needed: AMP
+ *  al             | which are 0) nor resized               |                          | computes it
  *  softmax        | ignores spatial=1                      | reads and writes outside | softmax over channels
  *                 |                                        | the buffer when c > 1    | at each pixel
  *  softmax        | tree: truths of SECRET_NUM count       | delta and loss 0 there   | GPU's
@@ -52,11 +51,11 @@
  *                 |                                        | logarithms               |
  *  iseg fwd       | reads net.truth even when it is NULL   | the same                 | no truth: no loss
  *  upsample bwd   | stride < 0: overwrites net.delta       | adds                     | adds
- *  convolutional  | size=1 with stride > 1: the stride is  | right with cuDNN         | right: native layers
- *                 | ignored, the first out_w*out_h pixels  |                          | never come here
+ *  convolutional  | size=1 with stride > 1: the stride is  | right with cuDNN         | not needed: AMP
+ *                 | ignored, the first out_w*out_h pixels  |                          | computes it
  *                 | are taken                              |                          |
- *  convolutional, | room for the binary input is not       | the same                 | resized
- *  xnor           | resized: random=1 writes behind it     |                          |
+ *  convolutional, | the buffer of the binary input is not  | the same                 | resized
+ *  xnor           | resized: random=1 writes beyond it     |                          |
  *  convolutional  | size=1 overwrites net.delta (its gemm  | the same without cuDNN   | adds
  *  bwd            | has beta 0): a second consumer's       |                          |
  *                 | gradient is lost                       |                          |
@@ -64,7 +63,7 @@
  *  activation,    | consumer's gradient is lost            |                          |
  *  reorg,         |                                        |                          |
  *  batchnorm bwd  |                                        |                          |
- *  batchnorm      | no x, x_norm, mean_delta,              | whole                    | amp_gap_prepare makes
+ *  batchnorm      | no x, x_norm, mean_delta,              | complete                 | amp_gap_prepare makes
  *                 | variance_delta: crashes                |                          | the four buffers
  *  any bwd        | first layer (net.delta NULL) crashes   | the same                 | skipped; a batchnorm
  *                 | in layers without parameters, and in   |                          | gets a delta that
@@ -73,29 +72,30 @@
  *  (1) dc carries the cell's delta from one step to the earlier one. Left over from the batch before, it
  *      would mix two loss scales, and one overflow would stay in it for ever: every later step would be
  *      skipped.
- *  (2) The GPU's term is no gradient of the layer (see the test) and has no loss scale. The author commented
- *      it out of the CPU form; trainings on the CPU are compared with the CPU form.
- *  (3) normalization's own comment asks for it. Equal to stock where the layer below has one consumer.
+ *  (2) The GPU's term is not a gradient of the layer (see the test) and has no loss scale. The author
+ *      commented it out of the CPU form; trainings on the CPU are compared with the CPU form.
+ *  (3) normalization's own comment asks for it. Equal to stock if the layer below has one consumer.
  *
- * Known and left as they are, because stock's two forms agree on them and parity with stock is the promise:
+ * Known faults that are kept, because stock's CPU and GPU code agree on them, and AMP promises parity with
+ * stock:
  *  - normalization backward leaves out the derivative of the norm ("approximate ;-)").
  *  - lstm backward takes h and c *after* the first step for the states *before* it: the first step's share of
  *    the w* weights' gradients, and of the forget gate's, is off.
  *  - crnn: the input layer's delta has passed the self layer's activation gradient too (right for linear
- *    only), and shortcut=1 is forgotten in backward.
+ *    only), and backward ignores shortcut=1.
  *  - batch norm inside rnn, gru, lstm, crnn: backward uses the last step's mean and variance for every step.
  *  - batch norm: variance over n-1, 1e-6 outside the root in forward, 1e-5 inside it and 1/n in backward.
  *  - sse, smooth: delta is half of the gradient of the loss that is printed. softmax: delta lacks
  *    1/temperature.
- *  - crop: nothing flows back. On the CPU angle, saturation, exposure, shift do nothing, and one crop serves
- *    the batch.
+ *  - crop: no gradient flows back. On the CPU angle, saturation, exposure, shift do nothing, and one crop
+ *    serves the batch.
  *  - shortcut: alpha scales forward only where the two inputs overlap, backward everywhere.
  *  - the GPU clips connected deltas to +-1 (so inside rnn, gru, lstm too) and smooths convolutional deltas
  *    (smooth=); the CPU does neither. detection's GPU form skips its softmax at inference; the CPU's does
  *    not.
  *
- * What differs from stock on the GPU, where there are fewer holes; no device has run this yet. A cost,
- * softmax with spatial=1 and iseg without truth run in the form for the CPU above, between copies:
+ * What differs from stock on the GPU, where there are fewer faults; no device has run this yet. A cost,
+ * softmax with spatial=1 and iseg without truth run the code for the CPU above, between copies:
  *
  *  layer          | stock on the GPU                               | ours
  * ----------------+------------------------------------------------+-----------------------------------------
@@ -105,75 +105,70 @@
  *                 | too                                            |
  *  cost ratio=    | computed, printed, then unused                 | ignored
  *  iseg fwd       | reads net.truth even when it is NULL           | no truth: no loss
- *  l2norm bwd     | adds (1-y)/norm, which knows no loss scale     | the gradient only, as on the CPU
+ *  l2norm bwd     | adds (1-y)/norm, without the loss scale        | the gradient only, as on the CPU
  *  normalization  | overwrites net.delta: a second consumer's is   | adds
  *  bwd            | lost                                           |
  *  lstm bwd       | dc is not zeroed between batches               | zeroed: an overflow would stay in it for
  *                 |                                                | ever
  *  rnn, gru, lstm | clips the deltas of their connected layers to  | not clipped, as on the CPU and as in
- *  bwd            | +-1, which knows no loss scale and hides inf   | AMP's own connected layer
+ *  bwd            | +-1, ignoring the loss scale, and hides inf    | AMP's own connected layer
  *                 | and NaN                                        | (layer.amp_unclipped)
- *  convolutional  | smooth= adds to the delta, and knows no loss   | not added, as on the CPU
+ *  convolutional  | smooth= adds to the delta, without the loss    | not added, as on the CPU
  *  bwd            | scale (binary=1 and xnor=1 only: others are    |
  *                 | native)                                        |
  *  crnn           | with cuDNN each step convolves batch * steps   | batch images, and enough workspace
- *                 | images, beyond its buffers; asks for no        |
+ *                 | images, beyond its buffers; requests no        |
  *                 | workspace                                      |
  *  any bwd        | first layer (net.delta_gpu NULL): faults in    | skipped
  *                 | layers without parameters                      |
  *
- * Left as it is on the GPU: rnn ignores shortcut=1, crop draws from cuRAND, detection skips its softmax at
+ * Not changed on the GPU: rnn ignores shortcut=1, crop draws from cuRAND, detection skips its softmax at
  * inference.
  */
 #pragma once
 
 #include "darknet.h"
 
-/*
- * Gives a layer the buffers that stock's make_*_layer forgets on the CPU (lstm: delta and the backward
+/* Gives a layer the buffers that stock's make_*_layer forgets on the CPU (lstm: delta and the backward
  * pointer; batchnorm: x, x_norm, mean_delta, variance_delta). Call it once, after the layer was made; a
- * second call changes nothing. The buffers belong to the layer: Darknet's free_layer frees them.
- */
+ * second call changes nothing. The layer owns the buffers: Darknet's free_layer frees them. */
 void amp_gap_prepare(layer *l);
 
-/*
- * Forward of any layer in fp32: reads net.input, net.truth, net.train (and net.layers for route, shortcut),
- * writes l.output, and for losses l.delta and l.cost. Needs no more than stock does; net.workspace may be
- * NULL for local and crnn. Zeroing l.delta beforehand is the caller's task, as it is forward_network's. Calls
- * l.forward, Darknet's own, where that lacks nothing.
- */
+/* Forward of any layer in fp32: reads net.input, net.truth, net.train (and net.layers for route, shortcut),
+ * writes l.output, and for losses l.delta and l.cost. Needs nothing more than stock does; net.workspace may
+ * be NULL for local and crnn. The caller zeroes l.delta beforehand, as forward_network does. Calls l.forward,
+ * Darknet's own, if it is complete. */
 void amp_gap_forward(layer l, network net);
 
-/*
- * Backward of any layer in fp32: reads net.input, l.output, l.delta (which it may change), adds to net.delta
- * and to the parameters' *_updates. net.delta may be NULL: then only parameters get their gradients.
- */
+/* Backward of any layer in fp32: reads net.input, l.output, l.delta (which it may change), adds to net.delta
+ * and to the parameters' *_updates. If net.delta is NULL, only the gradients of parameters are computed. */
 void amp_gap_backward(layer l, network net);
 
-/* Bytes of workspace that a crnn (the most that one of its three convolutions asks for) or a local layer
+/* Bytes of workspace that a crnn (the largest that one of its three convolutions needs) or a local layer
  * needs. */
 size_t amp_gap_workspace(const layer *l);
 
-/* Whether backward of such a layer does something although no delta is wanted below: it has
- * parameters, or far inputs. */
+/* Whether backward of this type does anything when its input needs no delta, because it has parameters or far
+ * inputs. */
 int amp_gap_works_without_delta(LAYER_TYPE type);
 
 /* Whether Darknet's own backward overwrites the delta of the layer before it, instead of adding to it. */
 int amp_gap_overwrites_delta(const layer *l, int on_gpu);
 
-/* gaps_recurrent.c: the forms of recurrent layers. */
+/* gaps_recurrent.c: recurrent layers. */
 void amp_gap_forward_rnn(layer l, network net);
 void amp_gap_backward_rnn(layer l, network net);
 void amp_gap_backward_gru(layer l, network net);
 
 #ifdef GPU
 /* gaps_gpu.c: the same on a GPU; net.input_gpu, net.truth_gpu, net.delta_gpu and net.workspace are device
- * memory. prepare must run once, after the layer was made, with its device as the current one. workspace:
+ * memory. Call prepare once, after the layer was made, while its device is the current one. workspace:
  * bytes. */
 void amp_gap_prepare_gpu(layer *l);
 size_t amp_gap_workspace_gpu(const layer *l);
 void amp_gap_forward_gpu(layer l, network net);
-/* Whether forward runs on the CPU, from net.input and net.truth: a cost, and softmax with spatial=1. */
+/* Whether forward runs on the CPU, from net.input and net.truth: that of a cost, and of a softmax with
+ * spatial=1. */
 int amp_gap_is_on_cpu(const layer *l);
 void amp_gap_backward_gpu(layer l, network net);
 #endif

@@ -1,4 +1,4 @@
-/* Darknet's own layers on a GPU: gaps.h lists what stock's get wrong there. */
+/* Darknet's own layers on a GPU: gaps.h lists what is wrong in stock's code there. */
 #include "gaps.h"
 
 #ifdef GPU
@@ -13,11 +13,9 @@
 #ifdef CUDNN
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/*
- * crnn makes its convolutions for batch * steps images, so that their buffers hold all steps, and then runs
- * them on batch images: their descriptors still have to learn that. Algorithms are chosen anew, and may
- * want another workspace.
- */
+/* crnn makes its convolutions for batch * steps images, so that their buffers hold all steps, and then runs
+ * them on batch images: this sets their descriptors accordingly. cuDNN then chooses algorithms again, which
+ * may need another workspace. */
 static void describe_one_step(layer *conv)
 {
     size_t forward = 0, filter = 0, data = 0;
@@ -62,8 +60,8 @@ size_t amp_gap_workspace_gpu(const layer *l)
 
 /* ---- losses -------------------------------------------------------------------------------------------- */
 
-/* A loss in its form for the CPU (gaps.c), between copies of what goes in and comes out. The sum over all of
- * it is the CPU's in stock's form for the GPU, too. */
+/* Runs the CPU code of a loss (gaps.c), with copies of input and results. Stock's GPU code also sums up the
+ * loss on the CPU. */
 static void forward_on_cpu(layer l, network net)
 {
     const size_t n = (size_t)l.batch*l.inputs;
@@ -80,7 +78,7 @@ int amp_gap_is_on_cpu(const layer *l)
 
 /* ---- any layer ----------------------------------------------------------------------------------------- */
 
-/* For a backward that overwrites net.delta_gpu, although other consumers may have added to it already. */
+/* For a backward that overwrites net.delta_gpu, to which other consumers may have added already. */
 static void adding(layer l, network net)
 {
     float *sum = net.delta_gpu;

@@ -1,12 +1,10 @@
-/*
- * Why this file exists: stock's rnn writes outside its state buffer on the CPU and its gru has an empty CPU
- * backward. Here are both, after forward_rnn_layer_gpu, backward_rnn_layer_gpu and backward_gru_layer_gpu, in
- * Darknet's CPU functions. Truncated backpropagation through time: `steps` steps at once, the state before
- * the first one a constant.
+/* Why this file exists: stock's rnn writes outside its state buffer on the CPU, and its gru has an empty CPU
+ * backward. Both are here, as forward_rnn_layer_gpu, backward_rnn_layer_gpu and backward_gru_layer_gpu
+ * compute them, with Darknet's CPU functions. This is truncated backpropagation through time: `steps` steps
+ * at once; the state before the first one is a constant.
  *
- * The sub-layers (connected layers) keep outputs and deltas of all steps; states are not kept, and are
- * computed anew from those outputs. The first state is in l.prev_state, saved by forward.
- */
+ * The sub-layers (connected layers) keep the outputs and deltas of all steps. States are not kept, but
+ * recomputed from those outputs. The first state is in l.prev_state, which forward saves. */
 #include "../darknet/own.h"
 
 #include "activations.h"
@@ -29,7 +27,7 @@ static void sum_of(int n, float *x, float *y, float *sum)
     add(n, y, sum);
 }
 
-/* state <- input(x) + self(state) [+ state when shortcut]; output <- output_layer(state). */
+/* state <- input(x) + self(state) [+ state with shortcut]; output <- output_layer(state). */
 void amp_gap_forward_rnn(layer l, network net)
 {
     const int n = l.outputs * l.batch;
@@ -80,13 +78,12 @@ void amp_gap_backward_rnn(layer l, network net)
         layer output = amp_gap_at_step(l.output_layer, t);
         float *earlier_delta = (t > 0) ? self.delta - n : NULL;
 
-        /* self.delta already holds what step t+1 sent back; after this line it is the whole
-         * delta of the state. */
+        /* self.delta already holds what step t + 1 passed back; this completes the state's delta. */
         s.input = states + (size_t)(t + 1) * n;
         s.delta = self.delta;
         backward_connected_layer(output, s);
 
-        /* All terms of the sum get it as it is now: the self layer's backward changes its own in place. */
+        /* All terms of the sum get the delta now: the self layer's backward changes its own in place. */
         copy_cpu(n, self.delta, 1, input.delta, 1);
         if (earlier_delta && l.shortcut) add(n, self.delta, earlier_delta);
 
@@ -101,12 +98,12 @@ void amp_gap_backward_rnn(layer l, network net)
     free(states);
 }
 
-/*
- * Forward (stock's) computes
+/* Forward (stock's) computes
+ *
  *   z = logistic(uz(x) + wz(state))     r = logistic(ur(x) + wr(state))
  *   h = act(uh(x) + wh(r * state))      state <- output <- z * state + (1 - z) * h
- * and keeps of z, r, h the last step's only.
- */
+ *
+ * and keeps only the last step's z, r and h. */
 void amp_gap_backward_gru(layer l, network net)
 {
     const int n = l.outputs * l.batch;

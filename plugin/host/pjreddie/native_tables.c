@@ -1,4 +1,4 @@
-/* Of this fork, for native.c: its layers' types, its activations, and the options of struct layer. */
+/* This fork's tables for native.c: its layers' types, its activations, and the options of struct layer. */
 #include "../darknet/native_tables.h"
 
 SETTINGS(convolution, convolution, .filters = l->n, .size = l->size, .stride = l->stride, .pad = l->pad,
@@ -26,9 +26,9 @@ const amp_activation amp_own_activations[] = {
 };
 const size_t amp_own_activation_count = ROWS(amp_own_activations);
 
-/* Not here, since they are no options: the type, what a layer's functions allocate and fill (buffers, their
- * sizes, sums, functions), and shapes, which the layers check when a plan is built. The test e2e_source_tree
- * lists their names. */
+/* Fields of struct layer that are missing here are not options: the type, what a layer's functions allocate
+ * and fill (buffers, their sizes, sums, functions), and shapes, which the layers check when a plan is built.
+ * The test e2e_source_tree lists their names. */
 const amp_own_option amp_own_options[] = {
     OPTIONS_OF_BOTH_FORKS
     OPTION(activation, ACTIVATED), OPTION(batch_normalize, NORMALIZED), OPTION(groups, BIT(CONVOLUTIONAL)),
@@ -36,7 +36,7 @@ const amp_own_option amp_own_options[] = {
     OPTION(reverse, BIT(REORG)), OPTION(flatten, BIT(REORG)), OPTION(extra, BIT(REORG)),
     OPTION(index, BIT(SHORTCUT)), OPTION(alpha, BIT(SHORTCUT)), OPTION(beta, BIT(SHORTCUT)),
     OPTION(probability, BIT(DROPOUT)), OPTION(scale, BIT(DROPOUT) | BIT(UPSAMPLE)),
-    OPTION(flipped, BIT(CONVOLUTIONAL)), /* how a .weights file holds them */
+    OPTION(flipped, BIT(CONVOLUTIONAL)), /* how a .weights file stores the weights */
     OPTION(onlyforward, ALL & ~BIT(YOLO)), /* only losses use it */
     OPTION(classes, BIT(YOLO)), OPTION(mask, BIT(YOLO)), OPTION(total, BIT(YOLO)),
     OPTION(max_boxes, BIT(YOLO)), OPTION(jitter, BIT(YOLO)), OPTION(random, BIT(YOLO)),

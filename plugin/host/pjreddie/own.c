@@ -30,7 +30,7 @@ void amp_own_describe(const network *net, int index, amp_network_desc *out, amp_
 int amp_own_finds_boxes(const layer *l) { return l->type == YOLO || l->type == REGION; }
 int amp_own_label_numbers(const layer *l) { return (void)l, 5; }
 
-/* ---- what other forks have, and this one has not: see ../darknet/own.h and ../fork.h ---- */
+/* ---- what other forks have, and this one does not: see ../darknet/own.h and ../fork.h ---- */
 
 int amp_own_shares_weights(const layer *l) { return (void)l, 0; }
 int amp_own_is_frozen(const layer *l) { return (void)l, 0; }
@@ -53,18 +53,18 @@ void amp_own_fix_logistics(network *net) { (void)net; }
 
 int amp_own_size_step(const network *net) { return (void)net, 32; }
 
-/* train_detector resizes if the last layer has random=1, train_classifier if [net] has. */
+/* train_detector resizes if the last layer has random=1, train_classifier if [net] has it. */
 void amp_own_largest_size(const network *net, int *w, int *h)
 {
     *w = *h = net->layers[net->n - 1].random ? 608 : 448;
 }
 
-/* Where there is no memory for an array that grows with the batch, darknet_amp_calloc returns NULL, since
- * most of these arrays are freed as soon as their layer is made. Outputs of Darknet's own layers, images
- * and labels stay, and so must be there. */
+/* If there is no memory for an array that grows with the batch, darknet_amp_calloc returns NULL, because most
+ * of these arrays are freed as soon as their layer is made. Outputs of Darknet's own layers, images and
+ * labels are not freed, so they must exist. */
 amp_status amp_own_check(const network *net, amp_error *error)
 {
-    if (darknet_amp_draws_nothing) return AMP_OK; /* it is only looked at */
+    if (darknet_amp_draws_nothing) return AMP_OK; /* it is made only for inspection */
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
         if (l->output || l->outputs < 1 || amp_host_is_native(l) || amp_own_borrows_buffers(l)) continue;
@@ -103,20 +103,20 @@ void amp_fork_set_counters(struct network *net, amp_counters counters)
     *net->t = counters.t;
 }
 
-/* Without a label in this head the means are of nothing, and are printed as Darknet prints them. */
+/* Without labels in this head the means are 0 / 0, and are printed as Darknet prints them. */
 void amp_own_print_yolo(network *net, int index, const amp_yolo_result *r)
 {
     const layer *l = &net->layers[index];
     float count = (float)r->labels, boxes = (float)l->w * (float)l->h * (float)l->n * (float)l->batch;
     *l->cost = (float)r->cost;
-    calc_network_cost(net); /* which the forward's end has done with the costs of the pass before */
+    calc_network_cost(net); /* forward's end has summed up the costs of the previous pass */
     printf("Region %d Avg IOU: %f, Class: %f, Obj: %f, No Obj: %f, .5R: %f, .75R: %f,  count: %d\n", index,
            (float)r->iou / count, (float)r->category / count, (float)r->object / count,
            (float)r->any_object / boxes, (float)r->above_50 / count, (float)r->above_75 / count,
            (int)r->labels);
 }
 
-/* In training net->output is NULL if the last layer is a yolo: it has no buffer, and nobody reads it. */
+/* In training net->output is NULL if the last layer is a yolo: it has no buffer, and nothing reads it. */
 void amp_own_end_forward(network *net, int output_layer)
 {
     net->output = net->layers[output_layer].output;
@@ -127,7 +127,7 @@ void amp_own_end_forward(network *net, int output_layer)
 
 network *amp_own_parse(char *cfg) { return parse_network_cfg(cfg); }
 
-/* And what Darknet's free_network forgets. */
+/* Also frees what Darknet's free_network forgets. */
 void amp_own_free(network *net)
 {
     void *forgotten[] = { net->seen, net->t, net->cost };
@@ -169,13 +169,13 @@ void amp_own_detector_args(network *net, const layer *last, load_args *args)
 void amp_own_classifier_args(network *net, load_args *args)
 {
     *args = get_base_args(net);
-    args->center = 0; /* as train_classifier has it */
+    args->center = 0; /* as in train_classifier */
     args->min = (int)(net->min_ratio * (float)net->w);
     args->max = (int)(net->max_ratio * (float)net->w);
 }
 
-/* load_data_detection fits a photo into the input, load_data_augment makes its shorter side up to
- * max_crop. */
+/* How large photos must be. load_data_detection fits a photo into the input; load_data_augment resizes its
+ * shorter side to at most max_crop. */
 amp_photo_use amp_fork_photo_use(const network *net, int classifier)
 {
     amp_view v = amp_fork_view(net);
@@ -200,7 +200,7 @@ const char *const amp_fork_dont_show = NULL;
 
 int amp_fork_drops_returns(void) { return 0; }
 
-/* run_detector and run_classifier read them, main -i and -nogpu. */
+/* The options that run_detector and run_classifier read, and main's -i and -nogpu. */
 const amp_fork_option amp_fork_options[] = {
     { "-i", 1, 1, 1 }, { "-nogpu", 0, 1, 1 }, { "-gpus", 1, 1, 1 }, { "-clear", 0, 1, 1 },
     { "-c", 1, 1, 1 }, { "-t", 1, 0, 1 }, { "-prefix", 1, 1, 0 }, { "-thresh", 1, 1, 0 },

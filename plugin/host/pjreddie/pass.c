@@ -1,4 +1,4 @@
-/* A pass through pjreddie's Darknet, on the CPU and on a GPU: what a network and its layers are given. */
+/* A pass through pjreddie's Darknet, on the CPU and on a GPU: the arguments of a network and its layers. */
 #include "../darknet/room.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ float *amp_fork_image_delta(const network *net)
 }
 
 #ifdef GPU
-/* The labels, through memory that is page-locked already: they are few. */
+/* Copies the labels through memory of the backend that is page-locked already: they are few. */
 static amp_status push_truth(const network *net, amp_backend *b, amp_error *error)
 {
     size_t bytes = (size_t)net->batch * (size_t)net->truths * sizeof(float);
@@ -24,9 +24,8 @@ static amp_status push_truth(const network *net, amp_backend *b, amp_error *erro
 }
 #endif
 
-/* Darknet writes to net->input again in the next get_next_batch, and a caller of network_predict to what it
- * has put there when that returns: both after this forward's hook, before the end of which the engine waits
- * for these copies. */
+/* Darknet writes to net->input again in its next get_next_batch, and a caller of network_predict may after
+ * that call: both after this forward's hook, at whose end the engine waits for these copies. */
 amp_status amp_fork_begin_forward(struct darknet_amp *amp, network *net, amp_error *error)
 {
 #ifdef GPU
@@ -49,14 +48,14 @@ int amp_own_pulls_output(const layer *l) { return (void)l, 0; }
 
 /* ---- Darknet's own layers ---- */
 
-/* On the CPU crnn makes its own (gaps.h). */
+/* On the CPU crnn allocates its own (gaps.h). */
 size_t amp_own_layer_workspace(const network *net, int index)
 {
     const layer *l = &net->layers[index];
     return ON_SIDE(net->gpu_index >= 0, l->workspace_size, amp_gap_workspace_gpu(l));
 }
 
-/* With cuDNN, Darknet's crnn has no products on a GPU: its convolutions are cuDNN's there. */
+/* With cuDNN, a crnn's products are inside cuDNN's convolutions on a GPU. */
 int amp_own_lends_products(const layer *l, int on_gpu)
 {
 #ifdef CUDNN
@@ -67,14 +66,14 @@ int amp_own_lends_products(const layer *l, int on_gpu)
 }
 
 #ifdef GPU
-/* Those whose loss Darknet computes on the CPU, from the host's copy of the labels. */
+/* Layers whose loss Darknet computes on the CPU, from the labels in CPU memory. */
 static int reads_labels_on_host(const layer *l)
 {
     return l->type == YOLO || l->type == REGION || l->type == DETECTION || l->type == ISEG
         || amp_gap_is_on_cpu(l);
 }
 
-/* A layer with truth=1 gives later losses their labels. */
+/* A layer with truth=1 provides the labels of later losses. */
 static void view_truth_gpu(network *net, const layer *truth, int pulled)
 {
     net->truth = truth->output;
@@ -83,8 +82,8 @@ static void view_truth_gpu(network *net, const layer *truth, int pulled)
         cuda_pull_array(truth->output_gpu, truth->output, (size_t)truth->outputs * (size_t)net->batch);
 }
 
-/* As in stock, yolo and its like pull into their producer's host output, whether or not anyone else reads
- * that. */
+/* As in stock, yolo and similar layers copy the output of the layer before them to CPU memory, whether or not
+ * anything else reads it. */
 static void view_gpu(network *net, int index, float *input, float *input_delta)
 {
     int producer = amp_host_producer(net, index - 1, index), truth = amp_host_truth_layer(net, index);
@@ -122,8 +121,8 @@ amp_pass amp_own_pass(const network *of, int index, float *input, float *input_d
     return net;
 }
 
-/* A route reads the layers it joins through its indices: where dropouts follow such a layer, the last of
- * them. */
+/* A route reads the layers it joins by index. If dropouts follow one of them, it must read the last
+ * dropout. */
 layer amp_own_joined(const network *net, int index, amp_joined *room)
 {
     layer l = net->layers[index];

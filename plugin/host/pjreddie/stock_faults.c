@@ -1,7 +1,7 @@
-/* What is known to be wrong in pjreddie's own code alone, apart from what gaps.h replaces. */
+/* Known faults of pjreddie's own code only, apart from what gaps.h replaces. */
 #include "../darknet/own.h"
 
-/* On the CPU it takes the image itself for the matrix of windows, as if stride were 1 and padding 0. */
+/* On the CPU it uses the image itself as the matrix of windows, as if stride were 1 and padding 0. */
 static int misplaces_1x1(const network *net, int i, int on_gpu)
 {
     const layer *l = &net->layers[i];

@@ -1,4 +1,4 @@
-/* Opens a log that may be there already, keeps the rows that still hold, and adds rows: see log_file.h. */
+/* Opens a log, keeps the rows of an existing one that are still valid, and adds rows: see log_file.h. */
 #define _DEFAULT_SOURCE /* flock */
 #include "log_file.h"
 
@@ -16,7 +16,7 @@ static amp_status cannot(const char *what, const char *name, amp_error *error)
     return amp_fail(error, AMP_IO_FAILED, "cannot %s %.500s: %s", what, name, strerror(errno));
 }
 
-/* All of it or nothing: what was written of a row that does not fit is cut off again. */
+/* Writes all of the line or nothing: if it does not fit, what was written of it is cut off again. */
 static int add_line(amp_log_file *f, const char *text)
 {
     int length = (int)strlen(text) + 1;
@@ -30,9 +30,9 @@ static int add_line(amp_log_file *f, const char *text)
     return 0;
 }
 
-/* ---- what is there already ---- */
+/* ---- existing rows ---- */
 
-/* A line without its newline, or NULL at the end; a last line that was cut off is none. */
+/* Returns a line without its newline, or NULL at the end. An incomplete last line is ignored. */
 static char *next_line(FILE *in, char **line, size_t *room)
 {
     ssize_t length = getline(line, room, in);
@@ -48,7 +48,7 @@ static amp_status mismatch(const amp_log_file *f, const char *what, const char *
                     "it, or use another name", f->name, what, header);
 }
 
-/* (*ends)[n]: the offset in bytes at which the header and n rows end; the caller's. */
+/* (*ends)[n]: the offset in bytes at which the header and n rows end; the caller owns the array. */
 static amp_status read_rows(amp_log_file *f, FILE *in, const char *what, const char *header,
                             const amp_log_reader *reader, off_t **ends, size_t *rows, amp_error *error)
 {
@@ -115,7 +115,7 @@ amp_status amp_log_file_open(amp_log_file *f, const char *name, const char *what
     *dropped = 0;
     *f = (amp_log_file){ .name = amp_allocated(strdup(name)), .descriptor = -1 };
     f->descriptor = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    /* a device, say */
+    /* for example a device */
     if (f->descriptor < 0 && errno == EACCES) f->descriptor = open(name, O_WRONLY | O_CLOEXEC);
     amp_status status = f->descriptor < 0 ? cannot("write", name, error)
         : take(f, what, header, reader, dropped, error);

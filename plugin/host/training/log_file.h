@@ -14,12 +14,12 @@ typedef struct amp_log_file {
     int descriptor;  /* of the open file, locked; -1: none */
     int regular;     /* else a pipe or a device: nothing was read or can be cut */
     int failing;     /* a row could not be written; a message said so, and is not repeated for later rows */
-    off_t end;       /* of the last whole row, an offset in bytes */
+    off_t end;       /* the offset in bytes at which the last complete row ends */
 } amp_log_file;
 
-/* Reads the rows that an existing file has. row: called for each whole row, in order, without its newline;
- * another status than AMP_OK refuses the file. keep: called after the last row; returns how many of them,
- * from the first, stay in the file. */
+/* Reads the rows of an existing file. row: called for each complete row, in order, without its newline; a
+ * status other than AMP_OK rejects the file. keep: called after the last row; returns how many rows, from the
+ * first, stay in the file. */
 typedef struct amp_log_reader {
     void *context;
     amp_status (*row)(void *context, const char *text, amp_error *);
@@ -27,13 +27,13 @@ typedef struct amp_log_reader {
 } amp_log_reader;
 
 /* Opens the file, or creates it. what: the file's kind for messages, "training log". *dropped: how many rows
- * were removed. AMP_BAD_CONFIG: the name belongs to some other file, which is left as it is. AMP_IO_FAILED:
- * it cannot be written, or another program is writing it. After an error there is nothing to close. */
+ * were removed. AMP_BAD_CONFIG: an existing file is of another kind, and is left unchanged. AMP_IO_FAILED: it
+ * cannot be written, or another program is writing it. After an error there is nothing to close. */
 amp_status amp_log_file_open(amp_log_file *, const char *name, const char *what, const char *header,
                              const amp_log_reader *, size_t *dropped, amp_error *);
 
-/* Adds a row; the system has it when this returns. If the disk is full, one line on stderr says so, and rows
- * are left out until there is room again. */
+/* Adds a row and hands it to the system at once. If it cannot be written, one line on stderr says so, and
+ * rows are left out until one can be written again. */
 void amp_log_file_add(amp_log_file *, const char *row);
 
 void amp_log_file_close(amp_log_file *); /* may be called for one that is not open */

@@ -1,8 +1,8 @@
-/* A training that is resumed from a backup keeps the log's rows up to the backup and drops the later ones.
- * Rows of earlier iterations stay. At the backup's own iteration, the good step's row stays too; after it the
- * log may have rows of skipped steps, which bear the same iteration, and some may be younger than the backup:
- *  - the log holds all good steps that the backup counts: as many rows of skipped steps stay as it counts;
- *  - otherwise (the log was begun later), they all stay if no later iteration follows. */
+/* A training that is resumed from a backup keeps the log's rows up to the backup and drops later ones. Rows
+ * of earlier iterations stay. At the backup's own iteration, the row of the step that was taken stays too.
+ * Rows of skipped steps may follow it with the same iteration, and some may be later than the backup:
+ *  - if the log holds all taken steps that the backup counts, as many skipped rows stay as it counts;
+ *  - otherwise (the log began later), all of them stay unless a row of a later iteration follows. */
 #include "../program/failure.h"
 #include "training_log.h"
 
@@ -10,7 +10,7 @@ typedef struct rows_so_far {
     long iteration;
     unsigned long steps, skipped;              /* of the backup */
     long last;
-    unsigned long good, skips;                 /* of the rows that stay for certain */
+    unsigned long good, skips;                 /* of the rows that certainly stay */
     size_t rows, kept;
     size_t uncertain;                          /* skipped steps at the backup's iteration */
     int beyond;                                /* there are rows of later iterations */

@@ -1,8 +1,8 @@
 /* The hooks of the loop of `detector train` and `classifier train`: see loop.h.
  *
- * A step's time is cut in two where Darknet prints "Loaded": before, waiting for the images (and, with
- * random=1, resizing); after it, the step. What comes after the step's line is in neither: saving, -map,
- * waiting for a turn. */
+ * A step's time has two parts: waiting for the images (and, with random=1, resizing), until Darknet prints
+ * "Loaded", and the step itself. What follows the step's line belongs to neither: saving, -map, waiting for a
+ * turn. */
 #include "loop.h"
 
 #include <math.h>
@@ -34,32 +34,33 @@
 
 enum { ENDING = 128, LINE = 1024, PATH_BYTES = 4096 };
 
-/* A program runs one such loop, in its main thread. */
+/* A program runs one of these loops, in its main thread. */
 static struct {
     const char *log_name;
     int detector, map_given;
     amp_map_options map;
-    struct network **nets; /* of the call under way, and of the step before it; NULL: no loop runs */
-    int count;            /* of networks, each of which makes steps of its own: -gpus without AMP */
+    struct network **nets; /* of the current call, and of the step before it; NULL: no loop runs */
+    int count;            /* of networks that take their own steps: with -gpus and without AMP, else 1 */
     int w, h;             /* as in the .cfg */
-    const char *folder, *base; /* of the files that it saves */
+    const char *folder, *base; /* of the files that the training saves */
     int looped;           /* its first step has begun */
     long first_iteration;
-    double began, loaded; /* of the step under way; seconds of CLOCK_MONOTONIC */
-    atomic_int waits;     /* for the step's images, which threads of several networks may report at once */
+    double began, loaded; /* of the current step; seconds of CLOCK_MONOTONIC */
+    atomic_int waits;     /* for the step's images; threads of several networks may clear it at the same
+                             time */
     amp_waits waits_for_images;
     double load;          /* seconds that the step's images took to load */
     double peak_memory_mb;
     amp_log_file log;
     char ending[ENDING]; /* what AMP adds to the step's line */
-    char scale[ENDING];  /* that without the speed, for the chart */
+    char scale[ENDING];  /* the same without the speed, for the chart */
     char row[AMP_LOG_TEXT]; /* the step's row of the log */
-    int fault_told;         /* why the loss of a training without AMP is not finite */
+    int fault_told;         /* printed why the loss of a training without AMP is not finite */
 } training = { .log = { .descriptor = -1 } };
 
 /* ---- command line ---- */
 
-/* A number that options count with; 0: the word is none. */
+/* A count that is an option's value; 0: the word is not one. */
 static long count_of(const char *word)
 {
     char *end;
@@ -79,7 +80,7 @@ static void take_map(int *argc, char **argv)
     amp_host_remove_arguments(argc, argv, i, 1);
 }
 
-/* The value of an option of Darknet's own -map, in forks that have one. It stays in argv. */
+/* The value of an option of Darknet's own -map, in forks that have one. The option stays in argv. */
 static const char *map_option(int argc, char **argv, const char *name)
 {
     const amp_fork_option *option = amp_fork_options;
@@ -174,7 +175,7 @@ static void begin_step(void)
     training.waits = 1;
 }
 
-/* The loop makes no step with weights that have seen all steps of this .cfg, and Darknet does not say so. */
+/* Darknet silently makes no step if the weights have seen all steps of this .cfg. */
 static void tell_nothing_left(const struct network *net)
 {
     amp_view view = amp_fork_view(net);
@@ -190,7 +191,7 @@ static void tell_nothing_left(const struct network *net)
                 (long)view.max_batches);
 }
 
-/* The first network stands for all: it is the one that is saved. */
+/* The first network, which is the one that is saved, stands for all of them. */
 void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count)
 {
     struct darknet_amp *amp = amp_fork_state(nets[0]);
@@ -212,7 +213,7 @@ void amp_training_begin(struct network **nets, int count, float *average_loss, i
 
 int amp_training_runs(void) { return training.nets != NULL; }
 
-/* These loops alone give each image to a network once, and then free what is left of the rows. */
+/* Only these loops use each image once and then free its row. */
 int darknet_amp_fill(float *input, float **rows, int count, int floats)
 {
     if (atomic_exchange(&training.waits, 0)) training.loaded = amp_clock_seconds();
@@ -222,7 +223,7 @@ int darknet_amp_fill(float *input, float **rows, int count, int floats)
     return 1;
 }
 
-/* A measured number has no more digits than these. */
+/* Rounds to 1 / parts, the precision of a measured number. */
 static double rounded(double value, double parts) { return round(value * parts) / parts; }
 
 static amp_log_spike_word spike_of(const struct darknet_amp *amp)
@@ -249,7 +250,7 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
     int images = images_of_step(net);
     if (memory > training.peak_memory_mb) training.peak_memory_mb = memory;
     return (amp_log_row){ .iteration = view.batch_number, .loss = loss, .avg_loss = average_loss,
-        /* what asks rand() once more would change a training without AMP */
+        /* another call of rand() would change a training without AMP */
         .learning_rate = amp || !amp_fork_draws_rate(net) ? amp_fork_rate(net) : NAN,
         .scale = amp ? amp->step_scale : 1,
         .found_inf = amp ? amp->step_skipped && !amp->step_spike.dropped : 0,
@@ -263,7 +264,7 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
         .spike = amp ? spike_of(amp) : AMP_LOG_NO_RULE };
 }
 
-/* Whoever waits for images most of the time sees little of AMP's gain. Says so once, and what would help. */
+/* If steps wait for images most of the time, AMP gains little. Says so once, and what would help. */
 static void tell_waiting(const amp_log_row *row, double images)
 {
     char rates[AMP_WAITS_TEXT];
@@ -276,7 +277,7 @@ static void tell_waiting(const amp_log_row *row, double images)
             amp_image_cache_is_used() ? "" : AMP_CACHE_HELPS " in the .data file, ");
 }
 
-/* The row is written before the step's backup, which a killed training then never has without its row. */
+/* The row is written before the step's backup, so even a killed training has no backup without its row. */
 static void log_step(float loss, float average_loss)
 {
     if (!training.nets) return;
@@ -299,7 +300,7 @@ static void log_step(float loss, float average_loss)
 
 const char *darknet_amp_chart_ending(void) { return training.scale; }
 
-/* As Darknet makes the average, from what it was before the step. */
+/* Computes the average as Darknet does, from its value before the step. */
 void darknet_amp_mean_loss(float *loss, float *average_loss)
 {
     if (!training.nets || !amp_fork_state(training.nets[0])) return;
@@ -339,8 +340,8 @@ static void name_backup(char name[PATH_BYTES], const char *folder, const char *b
     snprintf(name, PATH_BYTES, "%s/%s.backup", folder, base);
 }
 
-/* Of two trainings of a name the backup of the one that got further is kept where the other is stopped: its
- * owner may have forgotten to give it to the command. */
+/* Whether the backup is of a later step than this training. It is then kept when this training is stopped,
+ * because the user may have forgotten to pass it to the command. */
 static int is_further(const char *backup, const struct network *net)
 {
     return amp_weights_file_seen(backup) > amp_fork_counters(net).seen;
@@ -362,8 +363,8 @@ static void name_snapshot(char name[PATH_BYTES])
              amp_fork_view(training.nets[0]).batch_number);
 }
 
-/* The training went on from the NAME.backup of a step whose snapshot is missing, or is an earlier training's.
- */
+/* Whether this training was resumed from the NAME.backup of a step whose snapshot is missing, or is from an
+ * earlier training. */
 static int lacks_snapshot(const char *backup, const char *snapshot)
 {
     const struct network *net = training.nets[0];
@@ -391,7 +392,7 @@ static void save_lost_snapshot(void)
     amp_fork_save_weights(net, name);
 }
 
-/* Whether that worked. */
+/* Returns whether it was saved. */
 static int save_backup(char name[PATH_BYTES])
 {
     struct network *net = training.nets[0];
@@ -414,7 +415,7 @@ static void stop_with_backup(void)
                 amp_fork_view(training.nets[0]).batch_number, name);
 }
 
-/* The step that now begins may be the last. */
+/* The step that begins now may be the last. */
 static void hold_next_batch(const struct network *net)
 {
     amp_view view = amp_fork_view(net);
@@ -451,7 +452,7 @@ int amp_training_goes_on(struct network **nets, int enough, const char *backup_f
     amp_error error;
     double waited = amp_turns_waited();
     int is_first = !training.looped;
-    /* with AMP it is held since the program's start */
+    /* with AMP the folder is held since the program's start */
     if (is_first && amp_ranks_leads()) amp_host_check(amp_backups_hold(backup_folder, base, &error), &error);
     int stop = is_first ? amp_turns_ready() : amp_turns_yield("%s", training.row) || agree_to_stop(nets[0]);
     stop = stop || enough;
@@ -464,7 +465,7 @@ int amp_training_goes_on(struct network **nets, int enough, const char *backup_f
     if (is_first) tell_further_backup(nets[0]);
     amp_loading_decide(!amp_fork_is_over(nets[0]));
     begin_step();
-    /* A training that has made all its steps ends by itself, with its final weights. */
+    /* A training whose steps are all done ends by itself, with its final weights. */
     if (!stop || (!is_first && amp_fork_is_over(nets[0]))) return 1;
     if (!is_first) stop_with_backup();
     return 0;

@@ -1,4 +1,4 @@
-/* A training step as a line of CSV, and back. */
+/* Converts a training step to a line of CSV, and back. */
 #define _DEFAULT_SOURCE /* strsep */
 #include "training_log.h"
 
@@ -10,7 +10,7 @@
 #include "../../tensor/half.h"
 #include "../data/text_lines.h"
 
-/* An OR_EMPTY is a double that is empty where it is NaN. */
+/* OR_EMPTY: a double that is written as an empty field if it is NaN. */
 typedef struct column {
     size_t at;
     enum { ITERATION, FLOAT, FLAG, OR_EMPTY, DOUBLE, WIRE, SPIKE } kind;
@@ -24,14 +24,13 @@ static const column columns[] = {
     COLUMN(images_per_second, OR_EMPTY), COLUMN(load_seconds, DOUBLE), COLUMN(train_seconds, DOUBLE),
     COLUMN(peak_memory_mb, DOUBLE),
     COLUMN(time, DOUBLE), COLUMN(wire, WIRE), COLUMN(spike, SPIKE) };
-/* By amp_log_spike_word, from -1. */
+/* The words of amp_log_spike_word, from -1. */
 static const char *const spike_words[] = { "", "0", "1", "skipped" };
 enum { COLUMNS = sizeof columns / sizeof *columns, DIGITS = 17 };
 
 /* ---- writing ---- */
 
-/* Exact, also where the processor takes subnormal numbers for 0, as it does in a program
- * linked with -Ofast. */
+/* Exact even if the processor treats subnormal numbers as 0, as in a program linked with -Ofast. */
 static double widened(float value)
 {
     uint32_t bits = amp_float_bits(value), magnitude = bits & 0x7fffffffu;
@@ -81,7 +80,7 @@ const char *amp_log_row_text(const amp_log_row *row, char text[AMP_LOG_TEXT])
 
 /* ---- reading ---- */
 
-/* Only what is written above: strtod would take blanks, hexadecimal numbers and nan(...) as well. */
+/* Accepts only what is written above: strtod would also accept blanks, hexadecimal numbers and nan(...). */
 static int is_number(const char *text)
 {
     const char *digits = text + (*text == '-');
@@ -89,7 +88,7 @@ static int is_number(const char *text)
     return *digits >= '0' && *digits <= '9' && digits[strspn(digits, "0123456789.e+-")] == 0;
 }
 
-/* 0: no number, or one beyond the type's range, which strtof and strtod make inf of. */
+/* 0: not a number, or one outside the type's range, for which strtof and strtod return inf. */
 static int is_read(const char *text, const char *end, int is_finite)
 {
     return is_number(text) && !*end && (is_finite || strstr(text, "inf") || !strcmp(text, "nan"));
