@@ -88,6 +88,22 @@ tsort calls > /dev/null 2> circle || fail "files use each other in a circle: $(c
 upwards < calls | sed 's/ includes / calls /' > up
 [ ! -s up ] || fail "$(cat up)"
 
+# Each hook is defined in a file that its section's title in darknet_amp.h names.
+hooks_by_section() { # lines `hook file...`
+    awk '/^\/\* ---- / { title = ""; reading = 1 }
+         reading { title = title " " $0; if (/---- \*\//) { reading = 0; sub(/.*: /, "", title)
+                   gsub(/ \* |----|\*\/|,/, " ", title) }; next }
+         match($0, /darknet_amp_[a-z_]+(\(|;)/) && !/^( \*|\/\*)/ && title {
+             print substr($0, RSTART, RLENGTH - 1), title }' "$1"
+}
+hooks_by_section "$plugin/include/darknet_amp.h" > hooks
+[ "$(wc -l < hooks)" -gt 50 ] || fail "only $(wc -l < hooks) hooks were found"
+while read -r hook files; do
+    found=
+    for file in $files; do ! grep -qE "^[a-z].*\b$hook\b" "$plugin/$file" || found=$file; done
+    [ "$found" ] || fail "$hook is in none of $files"
+done < hooks
+
 # Variables of the program, which outlive its networks, are those of the table in docs/design.md, and no
 # others: variables_of_the_program_are_listed. Read-only tables that hold addresses (.data.rel.ro) are none,
 # and NVTX has its own. A fork whose tree is not here is not built.
