@@ -100,7 +100,7 @@ hooks_by_section "$plugin/include/darknet_amp.h" > hooks
 [ "$(wc -l < hooks)" -gt 50 ] || fail "only $(wc -l < hooks) hooks were found"
 while read -r hook files; do
     found=
-    for file in $files; do ! grep -qE "^[a-z].*\b$hook\b" "$plugin/$file" || found=$file; done
+    for file in $files; do ! grep -qE "^[A-Za-z].*\b$hook\b" "$plugin/$file" || found=$file; done
     [ "$found" ] || fail "$hook is in none of $files"
 done < hooks
 
