@@ -22,7 +22,7 @@ struct amp_conv {
     amp_shape y;
     int connected;                 /* 1: it runs as matrix products, else by cuDNN's plans */
     int inputs;                    /* of a connected layer: x (n, inputs), w (k, inputs), y (n, k) */
-    amp_conv_plan *plans[PASSES];  /* owned by cuda->cudnn; NULL for a pass that is not wanted */
+    amp_conv_plan *plans[PASSES];  /* owned by cuda->plans; NULL for a pass that is not wanted */
     amp_cudnn_pack packs[PASSES];  /* the buffers of each pass's last run, as a descriptor of cuDNN's */
     void *weights;                 /* KRSC; NULL: not loaded */
 };
@@ -94,7 +94,7 @@ static amp_status make_plans(amp_backend *backend, amp_conv *conv, amp_error *er
     for (int pass = 0; pass < PASSES; pass++) {
         if (!wanted(&conv->desc, pass)) continue;
         amp_conv_problem problem = problem_of(&conv->desc, pass, cuda->settings.deterministic);
-        AMP_TRY(amp_cudnn_plan(cuda->cudnn, &problem, &conv->plans[pass], error));
+        AMP_TRY(amp_conv_plans_get(cuda->plans, &problem, &conv->plans[pass], error));
     }
     amp_status status = amp_cuda_conv_tune(backend, conv->plans, PASSES, &bytes, error);
     if (largest_workspace(conv) > cuda->workspace_needed) cuda->workspace_needed = largest_workspace(conv);
@@ -184,8 +184,12 @@ static amp_status run(amp_backend *backend, amp_conv *conv, int pass, const void
     /* The pass decides which of the three is written: conv_plan.h. */
     const amp_conv_buffers buffers = { (void *)x, w, (void *)y, &conv->packs[pass] };
     amp_cuda_backend *cuda = amp_cuda_of(backend);
-    if (cuda->recording) return amp_cudnn_launch(cuda->cudnn, conv->plans[pass], &buffers, error);
-    amp_status status = amp_cudnn_run(cuda->cudnn, conv->plans[pass], &buffers, error);
+    amp_conv_plan *plan = conv->plans[pass];
+    if (cuda->recording) return amp_cudnn_launch(cuda->cudnn, plan, &buffers, error);
+    amp_status status = AMP_OK;
+    amp_error why;
+    while (status == AMP_OK && amp_cudnn_launch(cuda->cudnn, plan, &buffers, &why) != AMP_OK)
+        status = amp_conv_plans_next(cuda->plans, plan, &why, error);
     /* If an earlier kernel failed no engine runs any more, and cuDNN is not the cause. */
     if (status != AMP_OK) AMP_CUDA_TRY(cudaStreamSynchronize(cuda->stream));
     amp_cuda_clear_error();
@@ -242,7 +246,7 @@ amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, 
     else AMP_TRY(run(backend, conv, BACKWARD_WEIGHTS, x, krsc, dy, error));
     if (direct) return AMP_OK;
     const float factor = conv->connected ? 1
-        : ldexpf(1, amp_conv_problem_downscale(&conv->plans[BACKWARD_WEIGHTS]->problem));
+        : ldexpf(1, amp_cudnn_downscale(&conv->plans[BACKWARD_WEIGHTS]->problem));
     return amp_cuda_gradient_from_krsc(backend, krsc, dtype, factor, dw, d->k, d->x.c / d->groups, d->size_h,
                                        d->size_w, error);
 }

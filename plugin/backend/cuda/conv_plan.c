@@ -16,23 +16,6 @@ struct amp_conv_plans {
 
 /* ---- problems ---- */
 
-/* The library writes 2^-s times a sum of so many products (images x output pixels), and whoever reads it
- * multiplies by 2^s. The sum would pass 65504 long before the deltas it is made of do; by s = log2 of the
- * root of that number, rounded, the sum of products with random signs is as large as one product. */
-static int downscale(double products)
-{
-    int twice = 0; /* of s, rounded down */
-    while (products >= 2) products /= 2, twice++;
-    return (twice + 1) / 2;
-}
-
-int amp_conv_problem_downscale(const amp_conv_problem *p)
-{
-    const amp_shape y = amp_conv_output(&p->conv);
-    if (p->pass != AMP_CONV_BACKWARD_FILTER || p->conv.dtype != AMP_FP16) return 0;
-    return downscale((double)y.n * y.h * y.w);
-}
-
 static const char *pass_name(const amp_conv_problem *p)
 {
     static const char *const names[] = { "forward", "backward data", "backward filter" };
@@ -135,8 +118,13 @@ static void set_current(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_can
 static amp_status list_sorted(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidates *out,
                               amp_error *error)
 {
+    amp_error why;
     *out = (amp_conv_candidates){ 0 };
-    AMP_TRY(plans->library->list(plans->self, &plan->problem, out, error));
+    if (plans->library->list(plans->self, &plan->problem, out, &why) != AMP_OK) {
+        char text[AMP_CONV_PROBLEM_TEXT];
+        amp_conv_problem_text(&plan->problem, text);
+        return amp_fail(error, why.status, "%s: %s", text, why.message);
+    }
     plan->fit = amp_conv_candidates_sort(out, &plan->problem, plans->workspace_cap);
     return AMP_OK;
 }

@@ -19,7 +19,7 @@ typedef enum amp_conv_pass { AMP_CONV_FORWARD, AMP_CONV_BACKWARD_DATA,
 
 /* One pass of a convolution, x (n,h,w,c) · w (k, size_h, size_w, c/groups) → y (n, out_h, out_w, k), all of
  * one dtype and densely packed, sums in fp32. forward writes y; backward data writes dx, or adds to it;
- * backward filter writes dw (scaled: amp_conv_problem_downscale). It is its own cache key. */
+ * backward filter writes dw (scaled: amp_cudnn_downscale). It is its own cache key. */
 typedef struct amp_conv_problem {
     amp_conv_desc conv; /* its shapes and dtype; training, wants_dx, transposed, leaky, direct and
                            masters_stay are 0 */
@@ -30,9 +30,6 @@ typedef struct amp_conv_problem {
 
 /* AMP_BAD_NETWORK if no convolution has these numbers. */
 amp_status amp_conv_problem_check(const amp_conv_problem *problem, amp_error *error);
-
-/* How far a filter gradient that is written in fp16 is scaled down. Otherwise 0. */
-int amp_conv_problem_downscale(const amp_conv_problem *problem);
 
 /* For messages: "convolution forward of 64x3x416x416 (n,c,h,w) to 32 filters of 3x3, ..., deterministic". */
 enum { AMP_CONV_PROBLEM_TEXT = AMP_CONV_TEXT + 16 };

@@ -87,7 +87,7 @@ amp_status amp_cuda_conv_tune(amp_backend *backend, amp_conv_plan *const *plans,
     amp_status status = begin_trial(&t, backend, bytes, error);
     for (int i = 0; i < count && status == AMP_OK; i++)
         if (is_untimed(plans[i]))
-            status = amp_cudnn_tune(cuda->cudnn, plans[i], cuda->settings.tune, measure, &t, error);
+            status = amp_conv_plans_tune(cuda->plans, plans[i], cuda->settings.tune, measure, &t, error);
     int short_of_memory = status == AMP_NO_MEMORY && !t.begin;
     end_trial(&t, backend);
     return short_of_memory ? AMP_OK : status;

@@ -122,6 +122,7 @@ void amp_cuda_destroy(amp_backend *backend)
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     if (cuda->ahead) cudaStreamSynchronize(cuda->ahead);
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
+    amp_conv_plans_destroy(cuda->plans);
     amp_cudnn_destroy(cuda->cudnn);
     amp_cuda_gemm_stop(backend);
     amp_cuda_tables_destroy(cuda);
@@ -140,8 +141,7 @@ static amp_status open_libraries(amp_cuda_backend *cuda, amp_error *error)
     size_t memory;
     AMP_TRY(read_settings(&cuda->settings, error));
     AMP_TRY(open_device(cuda, &memory, error));
-    const amp_cudnn_settings settings = {
-        .workspace_cap = amp_cudnn_workspace_cap(memory), .reserve = amp_cuda_reserve, .owner = &cuda->base };
+    const amp_cudnn_settings settings = { .reserve = amp_cuda_reserve, .owner = &cuda->base };
     if (cuda->settings.ranges) {
         cuda->base.range_push = range_push;
         cuda->base.range_pop = range_pop;
@@ -150,7 +150,9 @@ static amp_status open_libraries(amp_cuda_backend *cuda, amp_error *error)
         cuda->base.pass_end = amp_cuda_pass_end;
         cuda->base.pass_free = amp_cuda_pass_free;
     }
-    return amp_cudnn_create(cuda->stream, &settings, &cuda->cudnn, error);
+    AMP_TRY(amp_cudnn_create(cuda->stream, &settings, &cuda->cudnn, error));
+    cuda->plans = amp_conv_plans_create(&amp_cudnn_library, cuda->cudnn, amp_cudnn_workspace_cap(memory));
+    return AMP_OK;
 }
 
 amp_backend *amp_cuda_backend_create(amp_error *error)

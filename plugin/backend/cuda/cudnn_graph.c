@@ -23,7 +23,6 @@ struct amp_cudnn {
     cudnnHandle_t handle;  /* NULL without a device, */
     descriptor properties; /* which is described here then */
     amp_cudnn_settings settings;
-    amp_conv_plans *plans;
 };
 
 /* ---- calls and failures ---- */
@@ -183,10 +182,21 @@ static descriptor convolution(chain *chain, const amp_conv_desc *p)
         SET(chain, d, OPERATION_CONVOLUTION_##pass##_##y_name, BACKEND_DESCRIPTOR, 1, &(g)->y); \
     } while (0)
 
+/* The library writes 2^-s times a sum of so many products (images x output pixels), and whoever reads it
+ * multiplies by 2^s. The sum would pass 65504 long before the deltas it is made of do; by s = log2 of the
+ * root of that number, rounded, the sum of products with random signs is as large as one product. */
+int amp_cudnn_downscale(const amp_conv_problem *p)
+{
+    const amp_shape y = amp_conv_output(&p->conv);
+    int twice = 0; /* of s, rounded down */
+    if (p->pass != AMP_CONV_BACKWARD_FILTER || p->conv.dtype != AMP_FP16) return 0;
+    for (double products = (double)y.n * y.h * y.w; products >= 2; products /= 2) twice++;
+    return (twice + 1) / 2;
+}
+
 static descriptor operation(chain *chain, const amp_conv_problem *p, const conv_graph *g)
 {
-    const float one = 1.0f, down = ldexpf(1.0f, -amp_conv_problem_downscale(p)), beta = p->accumulate ? 1.0f
-        : 0.0f;
+    const float one = 1.0f, down = ldexpf(1.0f, -amp_cudnn_downscale(p)), beta = p->accumulate ? 1.0f : 0.0f;
     descriptor d = NULL;
     switch (p->pass) {
     case AMP_CONV_FORWARD:
@@ -251,7 +261,7 @@ static void describe_config(chain *chain, amp_conv_candidate *c)
 }
 
 /* Appends the engines that one heuristic names for the graph. There may be none (status NOT_SUPPORTED, or an
- * empty list); where no heuristic names any, conv_plan.c reports that. */
+ * empty list); where no heuristic names any, the caller reports that. */
 static void append_candidates(chain *outer, const amp_cudnn *library, descriptor graph,
                               cudnnBackendHeurMode_t mode, amp_conv_candidates *out)
 {
@@ -314,10 +324,8 @@ static amp_status list_candidates(void *self, const amp_conv_problem *problem, a
     append_candidates(&chain, self, g->graph, CUDNN_HEUR_MODE_FALLBACK, out);
     for (int i = 0; i < out->count; i++) describe_config(&chain, &out->list[i]);
     if (ok(&chain)) return AMP_OK;
-    char text[AMP_CONV_PROBLEM_TEXT];
     drop_candidates(self, out);
-    amp_conv_problem_text(problem, text);
-    return outcome(&chain, text, error);
+    return outcome(&chain, "", error);
 }
 
 /* ---- plans ---- */
@@ -362,28 +370,10 @@ static amp_status build_plan(void *self, amp_conv_candidate *c, amp_error *error
     return engine_outcome(&chain, c, error);
 }
 
-static const amp_conv_library cudnn_library = { list_candidates, build_plan, release_candidate,
+const amp_conv_library amp_cudnn_library = { list_candidates, build_plan, release_candidate,
                                              drop_candidates };
 
-amp_status amp_cudnn_plan(amp_cudnn *library, const amp_conv_problem *problem, amp_conv_plan **out,
-                          amp_error *error)
-{
-    return amp_conv_plans_get(library->plans, problem, out, error);
-}
-
-amp_status amp_cudnn_tune(amp_cudnn *library, amp_conv_plan *plan, int best_of, amp_conv_timer timer,
-                          void *user, amp_error *error)
-{
-    return amp_conv_plans_tune(library->plans, plan, best_of, timer, user, error);
-}
-
 /* ---- running ---- */
-
-static amp_status needs_device(const amp_cudnn *library, amp_error *error)
-{
-    return library->handle ? AMP_OK : amp_fail(error, AMP_UNSUPPORTED,
-                                               "cuDNN: a plan made without a device cannot run");
-}
 
 void amp_cudnn_pack_free(amp_cudnn_pack *pack)
 {
@@ -413,7 +403,8 @@ static descriptor describe_buffers(chain *chain, amp_cudnn_pack *pack, const amp
 amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const amp_conv_buffers *buffers,
                             amp_error *error)
 {
-    AMP_TRY(needs_device(library, error));
+    if (!library->handle)
+        return amp_fail(error, AMP_UNSUPPORTED, "cuDNN: a plan made without a device cannot run");
     if (!plan->current.plan)
         return amp_fail(error, AMP_UNSUPPORTED, "cuDNN: all plans of this convolution have failed");
     void *workspace = NULL;
@@ -429,16 +420,6 @@ amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const
               "convolution");
     amp_cudnn_pack_free(&once);
     return engine_outcome(&chain, &plan->current, error);
-}
-
-amp_status amp_cudnn_run(amp_cudnn *library, amp_conv_plan *plan, const amp_conv_buffers *buffers,
-                         amp_error *error)
-{
-    amp_error why;
-    AMP_TRY(needs_device(library, error));
-    while (amp_cudnn_launch(library, plan, buffers, &why) != AMP_OK)
-        AMP_TRY(amp_conv_plans_next(library->plans, plan, &why, error));
-    return AMP_OK;
 }
 
 /* ---- library ---- */
@@ -474,14 +455,11 @@ static void keep_compiler_loaded(void)
     dlopen(name, RTLD_LAZY | RTLD_NODELETE);
 }
 
-static amp_status begin_create(const amp_cudnn_settings *settings, amp_cudnn **out, amp_error *error)
+static amp_status begin_create(amp_cudnn **out, amp_error *error)
 {
     AMP_TRY(check_version(error));
-    amp_cudnn *library = amp_allocated(calloc(1, sizeof *library));
+    *out = amp_allocated(calloc(1, sizeof **out));
     keep_compiler_loaded();
-    library->settings = *settings;
-    library->plans = amp_conv_plans_create(&cudnn_library, library, settings->workspace_cap);
-    *out = library;
     return AMP_OK;
 }
 
@@ -499,26 +477,26 @@ amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, am
 {
     chain chain = { CUDNN_STATUS_SUCCESS };
     amp_cudnn *library = NULL;
-    AMP_TRY(begin_create(settings, &library, error));
+    AMP_TRY(begin_create(&library, error));
+    library->settings = *settings;
     if (after(&chain, cudnnCreate(&library->handle), "cudnnCreate", ""))
         after(&chain, cudnnSetStream(library->handle, stream), "cudnnSetStream", "");
     return finish_create(library, &chain, out, error);
 }
 
-amp_status amp_cudnn_create_without_device(const char *properties, const amp_cudnn_settings *settings,
-                                           amp_cudnn **out, amp_error *error)
+amp_status amp_cudnn_create_without_device(const char *properties, amp_cudnn **out, amp_error *error)
 {
 #if KNOWS_DEVICE_PROPERTIES
     chain chain = { CUDNN_STATUS_SUCCESS };
     amp_cudnn *library = NULL;
-    AMP_TRY(begin_create(settings, &library, error));
+    AMP_TRY(begin_create(&library, error));
     library->properties = CREATE(&chain, DEVICEPROP_DESCRIPTOR);
     SET(&chain, library->properties, DEVICEPROP_JSON_REPRESENTATION, CHAR, (int64_t)strlen(properties) + 1,
         properties);
     finalize(&chain, library->properties, "device properties");
     return finish_create(library, &chain, out, error);
 #else
-    (void)properties, (void)settings, (void)out;
+    (void)properties, (void)out;
     return amp_fail(error, AMP_UNSUPPORTED, "cuDNN before 9.8 makes no plans without a device");
 #endif
 }
@@ -526,7 +504,6 @@ amp_status amp_cudnn_create_without_device(const char *properties, const amp_cud
 void amp_cudnn_destroy(amp_cudnn *library)
 {
     if (!library) return;
-    amp_conv_plans_destroy(library->plans);
     destroy(library->properties);
     if (library->handle) cudnnDestroy(library->handle); /* at the end there is nothing left to do about a
                                                            failure */

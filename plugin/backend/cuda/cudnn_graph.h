@@ -22,7 +22,6 @@ static inline size_t amp_cudnn_workspace_cap(size_t memory)
 }
 
 typedef struct amp_cudnn_settings {
-    size_t workspace_cap; /* the largest workspace of a convolution, in bytes */
     /* Sets *memory to at least `bytes` of device memory, for the launch that follows; a kernel still queued
      * on the stream may be using the memory of the last call. After a failure the plan's next candidate is
      * tried. */
@@ -35,25 +34,20 @@ amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, am
                             amp_error *error);
 
 /* Without a device: plans can be made, for the device that `properties` describes (the JSON text of cuDNN's
- * device properties, read only here), but not run; reserve may be NULL. A plan compiled at run time, which
- * cannot be loaded without a device, counts as made. AMP_UNSUPPORTED before cuDNN 9.8. */
-amp_status amp_cudnn_create_without_device(const char *properties, const amp_cudnn_settings *settings,
-                                           amp_cudnn **out, amp_error *error);
-/* Plans die with it. The stream must be idle. */
+ * device properties, read only here), but not run. A plan compiled at run time, which cannot be loaded
+ * without a device, counts as made. AMP_UNSUPPORTED before cuDNN 9.8. */
+amp_status amp_cudnn_create_without_device(const char *properties, amp_cudnn **out, amp_error *error);
+/* After its plans. The stream must be idle. */
 void amp_cudnn_destroy(amp_cudnn *library);
 
 /* The library's version, e.g. "cuDNN 9.19.0". */
 void amp_cudnn_describe(char *text, size_t size);
 
-/* The problem's plan, made or found; belongs to the library. current.workspace is what a launch will reserve,
- * current.notes what the engine is like. */
-amp_status amp_cudnn_plan(amp_cudnn *library, const amp_conv_problem *problem, amp_conv_plan **out,
-                          amp_error *error);
+/* What conv_plan.c chooses with; self is an amp_cudnn. */
+extern const amp_conv_library amp_cudnn_library;
 
-/* Times the best_of first candidates (see amp_conv_plans_tune). The timer launches the plan with
- * amp_cudnn_launch, on buffers that may be overwritten. */
-amp_status amp_cudnn_tune(amp_cudnn *library, amp_conv_plan *plan, int best_of, amp_conv_timer timer,
-                          void *user, amp_error *error);
+/* s, where the filter gradient of this problem is written multiplied by 2^-s: in fp16; else 0. */
+int amp_cudnn_downscale(const amp_conv_problem *problem);
 
 /* The buffers of a run and cuDNN's descriptor of them, for the next run with the same. Zeros at first. */
 typedef struct amp_cudnn_pack { void *descriptor, *x, *w, *y, *workspace; } amp_cudnn_pack;
@@ -65,7 +59,3 @@ typedef struct amp_conv_buffers { void *x, *w, *y; amp_cudnn_pack *pack; } amp_c
 /* Queues the plan's current candidate on the stream. */
 amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const amp_conv_buffers *buffers,
                             amp_error *error);
-
-/* The same; while cuDNN refuses to run a candidate, the next one takes its place. */
-amp_status amp_cudnn_run(amp_cudnn *library, amp_conv_plan *plan, const amp_conv_buffers *buffers,
-                         amp_error *error);

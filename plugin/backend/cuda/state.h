@@ -16,6 +16,7 @@ extern "C" {
 
 struct cublasContext;
 struct amp_cudnn;
+struct amp_conv_plans;
 struct amp_factor_copy;
 
 /* Settings from the environment; see cuda.c. */
@@ -43,6 +44,7 @@ typedef struct amp_cuda_backend {
     struct cublasContext *cublas; /* NULL until the first connected layer or gemm; gemm.c's */
     struct amp_factor_copy *factors;        /* gemm.c's cached copies of factors */
     struct amp_cudnn *cudnn;
+    struct amp_conv_plans *plans; /* cuDNN's, of all convolutions; conv.c uses them */
     void *scratch;                /* see amp_cuda_scratch */
     size_t scratch_bytes;
     void *workspace;              /* cuDNN's: apart from scratch, because a weight gradient lies there
