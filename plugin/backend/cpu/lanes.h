@@ -1,20 +1,20 @@
-/* A vector of fp32 lanes, by three names: one float (baseline; the compiler vectorises the loops), 8 floats
- * (AVX2) or 16 (AVX-512). Included only by rows_impl.h, with one AMP_ROWS_LANES_* defined.
+/* A vector of fp32 lanes, in three versions: one float (baseline; the compiler vectorises the loops), 8
+ * floats (AVX2) or 16 (AVX-512). Included only by rows_impl.h, with one AMP_ROWS_LANES_* defined.
  *
  *   VL                     lanes in a vector
- *   vf, vi, vm             floats, 32-bit integers, one truth value a lane
+ *   vf, vi, vm             floats, 32-bit integers, one truth value per lane
  *   vload(p, i, n, dtype)  lanes i..i+n-1 of a stored array, widened; the rest 0. n = VL is the fast case
  *   vstore(p, i, n, v, dtype)   the reverse, rounded to nearest even
- *   vload_u8, vstore_u8    a byte a lane
+ *   vload_u8, vstore_u8    one byte per lane
  *   vkeep(p, i, n, m, q, j, dtype)   p[i..] = m ? q[j..] : 0, as stored bits
  *   vset, vgt (ordered), vselect(m, a, b) = m ? a : b, vsqrt; + - * / work as on floats
  *   vmax(a, b) = a > b ? a : b, so a NaN in either gives b
  *   vexponent(a)           the lowest 9 bits of a as a float's sign and exponent
  *   viset, vieq, viselect  the few integer operations
  *
- * The 16-bit conversions equal tensor/half.h bit for bit: fp16 because F16C is the same rounding, quiets the
- * same NaN and heeds no flush-to-zero; bf16 because it is the same integer arithmetic (VCVTNEPS2BF16 would
- * flush subnormals). */
+ * The 16-bit conversions equal tensor/half.h bit for bit: fp16 because F16C rounds in the same way, makes the
+ * same NaN quiet and ignores flush-to-zero; bf16 because it uses the same integer arithmetic (VCVTNEPS2BF16
+ * would flush subnormals). */
 #pragma once
 
 #include <math.h>
