@@ -54,8 +54,8 @@ void amp_samples_crop(amp_samples *samples, int begin, int cropped, int length)
     set_sample(samples, last, (float)(cropped - 1), begin, length);
 }
 
-/* Pixel j of the reduced axis is in the middle of the photo's pixels from reduction·j to reduction·(j+1) -
- * 1. The sum of a sample's weights stays the same; it is below 1 if a pixel does not count. */
+/* Pixel j of the reduced axis is in the middle of the `reduction` pixels of the photo from reduction·j on.
+ * The sum of a sample's weights stays the same; it is below 1 if a pixel does not count. */
 void amp_samples_reduce(amp_samples *samples, int reduction, int length)
 {
     for (int i = 0; reduction > 1 && i < samples->count; i++) {

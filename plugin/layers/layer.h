@@ -254,8 +254,8 @@ struct amp_node {
     void *pre_activation;      /* the epilogue's sums (epilogue.h), kept for backward */
     void *pre_activation_again; /* where backward recomputes it: exchanged like amp_value.data_again */
     float *mean, *variance;    /* batch statistics, c elements each */
-    int leaves_norm;           /* forward ends with the sums (unless an observer sees it): the shortcut
-                                  that alone reads the output computes its own from them */
+    int leaves_norm;           /* forward ends with the sums, unless an observer sees the output: its only
+                                  reader, a shortcut, computes its own output from the sums */
     amp_node *norm_of;         /* in that shortcut: the node whose batch norm it computes */
     int keeps_delta;           /* backward does not change the output's delta, because another value shares
                                   it */

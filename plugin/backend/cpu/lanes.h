@@ -82,7 +82,7 @@ AMP_INLINE amp_half_bits vnarrow_fp16(float v)
 {
     uint32_t bits = amp_float_bits(v), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
     uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23)) >> 13;
-    /* Between 0.5 and 1 a float's unit is 2^-24, that of fp16's subnormals. */
+    /* From 0.5 to 1 a float's last place is 2^-24, as in fp16's subnormals: this sum rounds to it. */
     uint32_t small = amp_float_bits(amp_bits_float(magnitude) + 0.5f) - (126u << 23);
     uint32_t special = 0x7c00u | vbits(magnitude > 0x7f800000u, 0x200u | ((magnitude >> 13) & 0x3ffu), 0);
     uint32_t finite = vbits(magnitude < 113u << 23, small, normal);

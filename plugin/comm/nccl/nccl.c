@@ -153,7 +153,7 @@ static int prints_error(amp_comm *comm)
     return !cpu->prints_error || cpu->prints_error(cpu);
 }
 
-/* The CPU's comm comes first: if it ends the processes, NCCL, which could wait for its GPU, need not be
+/* Aborts the CPU's comm first: if that ends the processes, NCCL, which could wait for its GPU, is not
  * called. */
 static void end_all(amp_comm *comm, int status)
 {
