@@ -61,8 +61,8 @@ typedef struct amp_conv_candidates {
 } amp_conv_candidates;
 
 /* Sorts the candidates, best first, and returns how many are fit for use; the unfit ones are moved to the
- * end. Unfit are engines that round their inputs, that are not deterministic if the problem asks for that,
- * that need more than workspace_cap bytes, and, for fp32, engines with Tensor Cores, which would compute in
+ * end. An engine is unfit if it rounds its inputs, if it is not deterministic and the problem asks for that,
+ * if it needs more than workspace_cap bytes, or, for fp32, if it uses Tensor Cores, which would compute in
  * TF32. Without groups, engines with Tensor Cores come first, then those without; in either part (with
  * groups: in the whole list) reduced-precision reductions come last. Otherwise the library's order is
  * kept. */

@@ -1,8 +1,8 @@
 /* Max pooling and global average pooling.
  *
- * In max pooling a thread computes one pack of one pixel of the tensor that is written, so that no two
- * threads write the same element; so backward collects from all windows that cover its pixel. A block stays
- * within one row of pixels. Average pooling sums with columns.cuh. */
+ * In max pooling each thread computes one pack of one pixel of the tensor that is written; backward collects
+ * from all windows that cover its pixel. So no two threads write the same element. A block stays within one
+ * row of pixels. Average pooling sums with columns.cuh. */
 #include "kernels.h"
 
 #include <float.h>
