@@ -131,8 +131,8 @@ typedef struct amp_batchnorm {
                         backend adds_to_batchnorm */
 } amp_batchnorm;
 
-/* Which pixels of a shortcut's two inputs correspond, as in Darknet's shortcut_cpu: x[i·x_step, j·x_step] and
- * from[i·from_step, j·from_step], for i < h and j < w; one of the steps is 1. */
+/* Which pixels of a shortcut's two inputs correspond, as in Darknet's shortcut_cpu: x[i·x_step, j·x_step]
+ * and from[i·from_step, j·from_step], for i < h and j < w; one of the steps is 1. */
 typedef struct amp_shortcut_grid { int h, w, x_step, from_step; } amp_shortcut_grid;
 
 /* Returns 0 if the shapes do not fit: the (rounded down) ratios of widths and of heights differ. */
@@ -160,7 +160,7 @@ typedef struct amp_conv_facts {
     int padded_in, padded_out; /* channels per group in the copies of the weights; the same as desc's
                                   without padding */
     size_t weight_bytes;    /* of all these copies, once loaded */
-    size_t fp32_weight_bytes; /* of the copies there would be if desc.dtype were fp32 */
+    size_t fp32_weight_bytes; /* of the copies if desc.dtype were fp32 */
     size_t workspace_bytes; /* the most that one of its passes uses of the memory shared by all
                                convolutions */
     char winograd[24];      /* which passes use Winograd's minimal filtering: "forward+weights", "all
@@ -239,7 +239,7 @@ typedef struct amp_step_end {
 typedef struct amp_step_outcome {
     int taken;            /* 0: nothing was changed, not even gradients: a gradient or a statistic is inf
                              or NaN */
-    int above_limit;      /* or, if this is 1, all are finite and the norm is above norm_limit */
+    int above_limit;      /* 1: not taken although all are finite, because the norm is above norm_limit */
     double gradient_norm; /* if all are finite: the L2 norm of grad·inverse_scale over the batch, before
                              clipping */
 } amp_step_outcome;
@@ -251,7 +251,8 @@ enum { AMP_YOLO_MAX_ANCHORS = 32 };
 /* Which fork's yolo layer to compute. yolo_rules.h has all formulas in which the two differ. */
 typedef enum amp_yolo_rules { AMP_YOLO_PJREDDIE, AMP_YOLO_ALEXEYAB } amp_yolo_rules;
 
-/* How a box is compared with a label. As iou_loss, MSE is pjreddie's difference of the numbers. */
+/* How a box is compared with a label. MSE, only for iou_loss: by the differences of the numbers, as in
+ * pjreddie's. */
 typedef enum amp_yolo_kind {
     AMP_YOLO_MSE, AMP_YOLO_IOU, AMP_YOLO_GIOU, AMP_YOLO_DIOU, AMP_YOLO_CIOU
 } amp_yolo_kind;
@@ -382,10 +383,11 @@ struct amp_backend {
     /* db[c] += sum over n,h,w of dy. */
     amp_status (*bias_gradient)(amp_backend *, const amp_tensor *dy, float *db, amp_error *);
 
-    /* Batch norm with a fused activation, N = n·h·w: mean = Σx/N, variance and xhat by the rule, y =
-     * act(scale·xhat + bias). N = 1: both variances are 0. backward: d = dy·act'(y); dbias += Σd; dscale += Σ
-     * d·xhat; with g = scale·d and inv by the rule: dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may
-     * be dy (in place). y is forward's result for x with this scale, bias, mean and variance: a backend may
+    /* Batch norm with a fused activation; N = n·h·w, variance, xhat and inv by the rule.
+     *   forward:  mean = Σx/N; y = act(scale·xhat + bias). If N = 1, both variances are 0.
+     *   backward: with d = dy·act'(y) and g = scale·d: dbias += Σd; dscale += Σ d·xhat;
+     *             dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place).
+     * backward's y is forward's result for x with this scale, bias, mean and variance: a backend may
      * recompute it instead of reading it. If amp_gradient_wants_input, act' is taken at scale·xhat + bias,
      * which is recomputed, and y.data is not read. With ranks, N and the sums over x and dy are over all
      * ranks in forward_train and in backward's dx; dbias and dscale are of this rank's images only, like all
@@ -406,8 +408,8 @@ struct amp_backend {
                                       const amp_tensor *dx, amp_activation, int accumulate, amp_error *);
 
     /* Max pooling as in Darknet: window (i,j) starts at (i·stride - pad/2, j·stride - pad/2); y has the
-     * output size. The first maximum in row order wins. choice (n,h,w,c of y) is row·size + column within the
-     * window, or 255 for none (no element of the window is in the image, or all are NaN: y is -FLT_MAX
+     * output size. The first maximum in row order wins. choice (n,h,w,c of y) is row·size + column within
+     * the window, or 255 for none (no element of the window is in the image, or all are NaN: y is -FLT_MAX
      * rounded); size ≤ 15. */
     amp_status (*maxpool_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, uint8_t *choice,
                                   int size, int stride, int pad, amp_error *);
@@ -436,8 +438,8 @@ struct amp_backend {
     amp_status (*shortcut_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dfrom, float beta,
                                     int accumulate, amp_error *);
 
-    /* y (+)= x·s, where s has x's shape, or one number per channel of an image (h = w = 1), or per pixel (c =
-     * 1). multiply_sums: s (+)= a·b, summed over the elements that one number of s multiplies. */
+    /* y (+)= x·s, where s has x's shape, or one number per channel of an image (h = w = 1), or per pixel (c
+     * = 1). multiply_sums: s (+)= a·b, summed over the elements that one number of s multiplies. */
     amp_status (*multiply)(amp_backend *, const amp_tensor *x, const amp_tensor *s, const amp_tensor *y,
                            int accumulate, amp_error *);
     amp_status (*multiply_sums)(amp_backend *, const amp_tensor *a, const amp_tensor *b, const amp_tensor *s,
@@ -461,10 +463,10 @@ struct amp_backend {
      *   objectness:  1 - p with a label; 0 with an IoU above ignore_thresh; else 0 - p
      *   classes:     (1 or 0) - p with a label; else 0
      * These are pjreddie's. yolo_rules.h has AlexeyAB's, and the special cases: several labels of one box, an
-     * IoU above truth_thresh, labels out of range. dx (+)= loss_scale·delta, rounded once; beyond the dtype's
-     * range that is inf. x and dx have n·(5 + classes) channels; dx may be NULL. image_costs: each image's
-     * part of the cost, or NULL. labels (batch × truths; NULL: none), *result and image_costs are in memory
-     * from allocate; the last two are valid after synchronize or download. */
+     * IoU above truth_thresh, labels out of range. dx (+)= loss_scale·delta, rounded once; outside of the
+     * dtype's range that is inf. x and dx have n·(5 + classes) channels; dx may be NULL. image_costs: each
+     * image's part of the cost, or NULL. labels (batch × truths; NULL: none), *result and image_costs are in
+     * memory from allocate; the last two are valid after synchronize or download. */
     amp_status (*yolo_loss)(amp_backend *, const amp_tensor *x, const float *labels, const amp_yolo_desc *,
                             float loss_scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result,
                             double *image_costs, amp_error *);
@@ -472,9 +474,9 @@ struct amp_backend {
     amp_status (*yolo_activate)(amp_backend *, const amp_tensor *y, const amp_yolo_desc *, amp_error *);
 
     /* In one pass over all arrays: *found_inf = 1 if any gradient is inf or NaN (also when the scale is 1),
-     * and *sum_squares = Σ (grad·inverse_scale)² in double, which finite gradients cannot overflow: a float's
-     * square is below 2^256, and so is inverse_scale's. Changes nothing. Reads only grad and count of the
-     * amp_params. */
+     * and *sum_squares = Σ (grad·inverse_scale)² in double, which finite gradients cannot overflow: a
+     * float's square is below 2^256, and so is inverse_scale's. Changes nothing. Reads only grad and count of
+     * the amp_params. */
     amp_status (*check_gradients)(amp_backend *, const amp_param *, int count, float inverse_scale,
                                   int *found_inf, double *sum_squares, amp_error *);
 
@@ -489,8 +491,8 @@ struct amp_backend {
      *   momentum ×= args.momentum
      * Adam is Darknet's GPU path (adam_update_gpu), with its moments in m and v. AdamW is torch.optim.AdamW:
      * like Adam, but decay is not part of the gradient and the moments; instead rate·decay·master, with the
-     * array's rate and decay, is subtracted from master in the same step. Then master ← min(clip, max(-clip,
-     * master)) if clip is not 0, as in Darknet's GPU path. */
+     * array's rate and decay, is subtracted from master in the same step. Then, if clip is not 0, master ←
+     * min(clip, max(-clip, master)), as in Darknet's GPU path. */
     amp_status (*finish_step)(amp_backend *, const amp_step_end *, amp_step_outcome *, amp_error *);
     /* committed ← array for each; with `back`, array ← committed. */
     amp_status (*copy_statistics)(amp_backend *, const amp_statistics *, int count, int back, amp_error *);

@@ -5,7 +5,7 @@
 
 #ifdef __cplusplus
 #include <type_traits>
-/* The type of the function behind an entry of the table. */
+/* The type of an operation's function. */
 #define AMP_BACKEND_FUNCTION(operation) std::remove_pointer<decltype(amp_backend::operation)>::type
 #else
 #define AMP_BACKEND_FUNCTION(operation) __typeof__(*((amp_backend *)0)->operation)

@@ -36,8 +36,9 @@ typedef struct amp_yolo_labels {
     int count, size;
 } amp_yolo_labels;
 
-/* A box's delta while labels are applied one after the other. since: the label that last set all classes,
- * FROM_IOU for the one that overlaps the box beyond truth_thresh, NO_LABEL: all classes' deltas are 0. */
+/* A box's delta while labels are applied one after the other. since: the label that last set all classes;
+ * FROM_IOU: this was the label that the box overlaps beyond truth_thresh; NO_LABEL: no label has set them,
+ * and their deltas are 0. */
 typedef struct amp_yolo_target {
     float delta[AMP_YOLO_BOX];
     float iou;   /* the largest IoU with a label, whose index is `overlapping` */
@@ -54,8 +55,9 @@ AMP_ANYWHERE float amp_yolo_squash(const amp_yolo_desc *d, float x, int entry)
     return entry < 2 ? d->scale_x_y * p - .5f * (d->scale_x_y - 1) : p;
 }
 
-/* The delta is for squashed numbers; stock uses it for x too where its layer squashes. With before_logistic
- * it is multiplied by this slope, as in stock's convolution; the scale of x and y is left out. */
+/* The slope of the logistic at x. A delta belongs to a squashed number. Where stock's yolo layer squashes,
+ * stock uses the delta for x as it is. Where its convolution does (before_logistic), stock multiplies it by
+ * this slope, but not by scale_x_y. */
 AMP_ANYWHERE float amp_yolo_slope(float x)
 {
     return amp_activate(x, AMP_LOGISTIC) * amp_activate(-x, AMP_LOGISTIC);
@@ -76,8 +78,8 @@ AMP_ANYWHERE float amp_yolo_shared(amp_yolo_box a, amp_yolo_box b)
     return w < 0 || h < 0 ? 0 : w * h;
 }
 
-/* 0 if the boxes do not overlap, and where the quotient would be NaN: for empty boxes, and for a box without
- * width whose height is inf. */
+/* The IoU. It is 0 if the boxes do not overlap, and where the quotient would be NaN: for empty boxes, and for
+ * a box with width 0 and height inf. */
 AMP_ANYWHERE float amp_yolo_iou(amp_yolo_box a, amp_yolo_box b)
 {
     float shared = amp_yolo_shared(a, b);
@@ -126,8 +128,9 @@ AMP_ANYWHERE float amp_yolo_likeness(amp_yolo_kind kind, amp_yolo_box a, amp_yol
 }
 
 /* AlexeyAB's gradient of the similarity by a box's center and size along one axis. It is not the true
- * gradient: sizes count twice, of boxes apart only the penalty counts, ciou's weight is taken as constant,
- * and the derivative of its shape term lacks a divisor. shape: ciou's addition to the size's gradient. */
+ * gradient: sizes count twice, if the boxes do not overlap only the penalty counts, ciou's weight is taken as
+ * constant, and the derivative of its shape term lacks a divisor. shape: ciou's addition to the size's
+ * gradient. */
 AMP_ANYWHERE void amp_yolo_pull(amp_yolo_kind kind, const amp_yolo_axis *axis, const amp_yolo_axis *other,
                                 float shape, float *middle, float *size)
 {
@@ -159,7 +162,7 @@ AMP_ANYWHERE void amp_yolo_pull(amp_yolo_kind kind, const amp_yolo_axis *axis, c
     *size = (apart ? 0 : *size) + to_size;
 }
 
-/* The same by x, y, w, h. A side of 0 counts as 1. */
+/* That gradient by x, y, w and h. A side of length 0 counts as 1. */
 AMP_ANYWHERE void amp_yolo_gradient(amp_yolo_kind kind, amp_yolo_box box, amp_yolo_box label, float *gradient)
 {
     if (box.w == 0) box.w = 1;
@@ -316,7 +319,7 @@ AMP_ANYWHERE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, con
     t->overlapping = overlapping;
 }
 
-/* What one label adds to the deltas of x, y, w and h, or writes over them. */
+/* The deltas of x, y, w and h for one label; they are added to the box's deltas or overwrite them. */
 AMP_ANYWHERE void amp_yolo_box_delta(const amp_yolo_desc *d, amp_yolo_place p, const float *squashed,
                                      amp_yolo_box predicted, amp_yolo_box b, float weight, float *delta)
 {

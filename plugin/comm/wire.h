@@ -1,4 +1,4 @@
-/* The form of floats on their way between ranks: unchanged, or rounded to nearest in 16 bits. */
+/* How floats are sent between ranks: unchanged, or rounded to nearest in 16 bits. */
 #pragma once
 
 #include <stddef.h>

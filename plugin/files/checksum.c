@@ -58,7 +58,8 @@ uint64_t amp_checksum_of(const void *bytes, size_t size)
     return amp_checksum_value(&c);
 }
 
-/* One of the lanes that a processor computes side by side. For a given state each word gives another one. */
+/* The next state of a lane. The processor computes several lanes in parallel. From a given state, different
+ * words lead to different states. */
 static uint64_t mix(uint64_t state, uint64_t word)
 {
     state ^= word;

@@ -1,7 +1,6 @@
-/* CRC-64/XZ (ECMA-182, reflected): detects a damaged file, and tells one .weights file from another.
- *
- * It detects every burst of up to 64 bits and misses other damage once in 2^64. It does not protect against
- * forged files. "123456789" gives 995DC9BBDF1939FA. */
+/* CRC-64/XZ (ECMA-182, reflected), to detect a damaged file and to recognize a .weights file. It detects
+ * every burst of up to 64 bits and misses other damage once in 2^64. It does not protect against forged
+ * files. The checksum of "123456789" is 995DC9BBDF1939FA. */
 #pragma once
 
 #include <stddef.h>
@@ -21,9 +20,9 @@ uint64_t amp_checksum_value(const amp_checksum *); /* of everything added so far
 
 uint64_t amp_checksum_of(const void *bytes, size_t size);
 
-/* Another sum, ten times as fast, for what only programs on this machine read. It finds every change of up to
- * 64 bits in a row, and misses other damage once in 2^64. */
+/* Another checksum, ten times as fast, for files that only programs on this machine read. It detects every
+ * change within 64 consecutive bits, and misses other damage once in 2^64. */
 uint64_t amp_quick_sum(const void *bytes, size_t size);
 
-/* Of a whole regular file. AMP_IO_FAILED. */
+/* *sum: the checksum of a whole regular file. AMP_IO_FAILED if it cannot be read. */
 amp_status amp_file_checksum(const char *path, uint64_t *sum, amp_error *);

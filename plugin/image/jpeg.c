@@ -1,5 +1,5 @@
-/* Decoding JPEGs: see jpeg.h. It uses the accurate integer transform and the library's default upsampling,
- * whose vector code gives the same bits as the C code: pixels do not depend on the processor. */
+/* Decodes JPEGs: see jpeg.h. It uses the accurate integer transform and the library's default upsampling,
+ * whose vector code gives the same bits as its C code: pixels do not depend on the processor. */
 #include "jpeg.h"
 
 #include <stddef.h>
@@ -38,7 +38,7 @@ static int is_decoded_here(const struct jpeg_decompress_struct *jpeg)
            (size_t)jpeg->image_width * jpeg->image_height <= INT_MAX / 3;
 }
 
-/* Ends in a longjmp at the first error or warning. */
+/* Leaves by a longjmp at the first error or warning. */
 static void decode(decoding *d, int channels, int reduction)
 {
     struct jpeg_decompress_struct *jpeg = &d->jpeg;

@@ -7,8 +7,9 @@
 
 enum { MOST_REDUCTION = 8 };
 
-/* Fitted as pjreddie's load_data_detection does: a photo of a shape (width over height) below 1 fills the
- * input's height, any other its width. */
+/* The most pixels over which the photo's width and height are spread. With jitter of 0 or more it is fitted
+ * as in pjreddie's load_data_detection: if its shape (width over height) is below 1 it fills the input's
+ * height, else its width. */
 static void spread(const amp_photo_use *use, int w, int h, double *across, double *down)
 {
     double change = (1 + use->jitter) / (1 - use->jitter), shape = (double)w / h;
@@ -33,12 +34,14 @@ int amp_reduction(const amp_photo_use *use, double scale, int w, int h)
 
 static int least_of(int a, int b) { return a < b ? a : b; }
 
-/* Written over the pixels that were read already. */
+/* Replaces pixels by the averages of blocks, in place: averages overwrite only pixels that were already read.
+ * Returns 0 if there is no memory. */
 static int average(unsigned char *pixels, int w, int h, int c, int reduction)
 {
     unsigned char *averages = pixels;
     size_t channels = (size_t)c, length = (size_t)w * channels;
-    uint16_t *sums = malloc(length * sizeof *sums); /* of a column of a block: at most 8 * 255 */
+    uint16_t *sums = malloc(length * sizeof *sums); /* one sum per column and channel of a row of blocks, each
+                                                       at most 8 * 255 */
     if (!sums) return 0;
     for (int top = 0; top < h; top += reduction) {
         int rows = least_of(reduction, h - top);

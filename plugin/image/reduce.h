@@ -1,11 +1,12 @@
-/* Reduced photos: chooses the reduction that loses nothing the network could see, and averages pixels. */
+/* Reduces photos: chooses the largest reduction that loses nothing the network could see, and averages
+ * pixels. */
 #pragma once
 
 #include <stddef.h>
 
-/* A decoded image: (h,w,c) bytes, the channels of a pixel side by side. It shows a photo of photo_w x
- * photo_h pixels; each of its own pixels averages a block of reduction x reduction of them, or the part of
- * a block that is left at the right and lower edges. */
+/* A decoded image: (h,w,c) bytes. It shows a photo of photo_w x photo_h pixels: each of its pixels is the
+ * average of a block of reduction x reduction of the photo's pixels, or of a smaller block at the right and
+ * lower edges. */
 typedef struct amp_pixels {
     unsigned char *bytes;
     int w, h, c;
@@ -17,18 +18,18 @@ static inline size_t amp_pixels_size(const amp_pixels *p)
     return (size_t)p->w * (size_t)p->h * (size_t)p->c;
 }
 
-/* How large a training's loader makes photos. */
+/* The size at which a training's loader shows photos to the network. */
 typedef struct amp_photo_use {
-    double w, h;   /* pixels over which it spreads a whole photo's width and height at most */
-    double jitter; /* where it is fitted into w x h, the part by which its sides change before; -1: it is
-                    * stretched to w x h */
+    double w, h;   /* the most pixels over which a whole photo's width and height are spread */
+    double jitter; /* a photo's sides are changed by at most this part, then it is fitted into w x h; -1: it
+                      is stretched to w x h */
 } amp_photo_use;
 
-/* The largest of 1, 2, 4 and 8 by which a photo of w x h pixels can be reduced, so that each side still has
- * `scale` times the pixels that it is spread over. scale 0: 1. */
+/* Returns the largest reduction, 1, 2, 4 or 8, after which each side of a photo of w x h pixels still has
+ * `scale` times as many pixels as it is spread over. scale 0: 1. */
 int amp_reduction(const amp_photo_use *use, double scale, int w, int h);
 
-/* Pixels of a side of `length` pixels, reduced. */
+/* The length of a side of `length` pixels after the reduction. */
 static inline int amp_reduced_length(int length, int reduction)
 {
     return length / reduction + (length % reduction > 0);

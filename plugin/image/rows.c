@@ -1,12 +1,12 @@
-/* The loops of rows.h. Each is written once, without branches, so that the compiler makes vectors of it, and
- * compiled for several instruction sets. Contraction of a·b+c into one fused operation is off, so that all of
- * them round alike. */
+/* The loops of rows.h. Each is written once, without branches, so that the compiler can vectorise it, and
+ * compiled for several instruction sets. Contraction of a·b+c into one fused operation is off, so that all
+ * of them round in the same way. */
 #include "rows.h"
 
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
-/* Comparisons of floats are never trapped: without this gcc keeps branches where values are chosen. */
+/* no-trapping-math: otherwise gcc keeps branches where a comparison of floats selects a value. */
 #pragma GCC optimize("fp-contract=off", "no-trapping-math", "tree-vectorize")
 #endif
 
@@ -31,9 +31,9 @@ INLINE float most(float a, float b) { return a > b ? a : b; }
 INLINE float clamp(float x) { return least(most(x, 0), 1); }
 INLINE float size(float x) { return most(x, -x); }
 
-/* A channel of a colour of saturation s and value v. The hue decides which part of v·s the channel lacks:
- * none within a sextant of the channel's own hue, all within a sextant of the opposite hue, linear between
- * them. */
+/* One channel of a colour with saturation s and value v. It is v minus a part of v·s, which depends on the
+ * hue: nothing within a sextant of the channel's own hue, all of v·s within a sextant of the opposite hue,
+ * and linear in between. */
 INLINE float channel(float v, float s, float part) { return clamp(v * (1 - s * clamp(part))); }
 
 INLINE void distort(float *restrict red, float *restrict green, float *restrict blue, size_t count, float hue,

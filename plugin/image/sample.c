@@ -1,5 +1,5 @@
-/* Bilinear sampling of images: see sample.h. Each row of samples is made in two steps: the bytes of the
- * pixels that it needs are gathered, channel by channel; then the loops of rows.h weight them. */
+/* Samples images bilinearly: see sample.h. A row of samples is made in two steps: the bytes of the pixels
+ * that it needs are gathered, channel by channel; then the loops of rows.h weight them. */
 #include "sample.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "rows.h"
 
-/* ---- where the samples lie ---- */
+/* ---- the places of samples ---- */
 
 int amp_samples_allocate(amp_samples *samples, int count)
 {
@@ -23,8 +23,8 @@ void amp_samples_free(amp_samples *samples) { free(samples->first); }
 
 static int clamp(int i, int length) { return i < 0 ? 0 : i >= length ? length - 1 : i; }
 
-/* Sample i lies at `x` pixels from pixel `begin`; the pixels of the axis that are nearest are used. Returns
- * the pixel to its left, counted from `begin`. */
+/* Places sample i x pixels after pixel `begin`. Instead of a pixel outside the axis the nearest one on it is
+ * used. Returns the pixel to the left of the sample, counted from `begin`. */
 static int set_sample(amp_samples *samples, int i, float x, int begin, int length)
 {
     int left = (int)x;
@@ -37,7 +37,7 @@ static int set_sample(amp_samples *samples, int i, float x, int begin, int lengt
 
 void amp_samples_place(amp_samples *samples, int first, int placed, int length)
 {
-    /* Darknet writes x / placed * length; with -Ofast gcc computes this, which rounds otherwise. */
+    /* Darknet's source says x / placed * length; with -Ofast gcc computes this, which rounds differently. */
     float scale = (float)length * (1 / (float)placed);
     for (int i = 0; i < samples->count; i++) {
         int left = set_sample(samples, i, (float)(first + i) * scale, 0, length);
@@ -54,8 +54,8 @@ void amp_samples_crop(amp_samples *samples, int begin, int cropped, int length)
     set_sample(samples, last, (float)(cropped - 1), begin, length);
 }
 
-/* Pixel j of the reduced axis stands for the middle of the photo's pixels from reduction·j on. Weights keep
- * their sum, which is below 1 where a pixel does not count. */
+/* Pixel j of the reduced axis is in the middle of the `reduction` pixels of the photo from reduction·j on.
+ * The sum of a sample's weights stays the same; it is below 1 if a pixel does not count. */
 void amp_samples_reduce(amp_samples *samples, int reduction, int length)
 {
     for (int i = 0; reduction > 1 && i < samples->count; i++) {
@@ -73,7 +73,7 @@ void amp_samples_reduce(amp_samples *samples, int reduction, int length)
 
 /* ---- sampling ---- */
 
-/* The pixels of one row that a row of samples needs, by channels: → (c,2,count) bytes. */
+/* Gathers the pixels of one row that a row of samples needs, channel by channel: (c,2,count) bytes. */
 static inline void gather_channels(const unsigned char *row, const amp_samples *columns, int c,
                                    unsigned char *gathered)
 {

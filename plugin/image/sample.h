@@ -1,20 +1,20 @@
-/* From an image's bytes to a network's floats: bilinear sampling, and changes of hue, saturation and
- * exposure. The numbers are those of the Darknet functions named below, to 1e-6, and the same bits on
- * every processor. */
+/* Turns an image's bytes into a network's floats: bilinear sampling, and changes of hue, saturation and
+ * exposure. The results are those of the Darknet functions named below, to 1e-6, with the same bits on every
+ * processor. */
 #pragma once
 
 #include "reduce.h"
 
-/* Where the samples of one axis lie: sample i is first_weight[i]·pixel[first[i]] +
- * second_weight[i]·pixel[second[i]]. A pixel that does not count has weight 0; its index lies within the
- * image too. */
+/* The places of samples on one axis: sample i is first_weight[i]·pixel[first[i]] +
+ * second_weight[i]·pixel[second[i]]. A pixel that does not count has weight 0, and an index within the
+ * image. */
 typedef struct amp_samples {
     int count;
     int *first, *second;
     float *first_weight, *second_weight;
 } amp_samples;
 
-/* Room for `count` samples, the caller's until amp_samples_free. Returns 0 if there is no memory. */
+/* Allocates room for `count` samples, which amp_samples_free frees. Returns 0 if there is no memory. */
 int amp_samples_allocate(amp_samples *samples, int count);
 void amp_samples_free(amp_samples *samples);
 
@@ -23,17 +23,17 @@ void amp_samples_free(amp_samples *samples);
 void amp_samples_place(amp_samples *samples, int first, int placed, int length);
 
 /* AlexeyAB's crop_image and resize_image: all samples of a crop of `cropped` pixels that begins at pixel
- * `begin` of an axis of `length` pixels. Outside the axis its nearest pixel is repeated. The last sample
- * is the crop's last pixel; resize_image makes the last row black where rounding puts it above the last
+ * `begin` of an axis of `length` pixels. Outside the axis its nearest pixel is repeated. The last sample is
+ * the crop's last pixel; resize_image instead makes the last row black if rounding puts it after the last
  * pixel. */
 void amp_samples_crop(amp_samples *samples, int begin, int cropped, int length);
 
-/* Moves samples of a photo's axis to the same places of the photo reduced, `length` pixels long. */
+/* Moves samples on an axis of a photo to the same places on that axis of the reduced photo, which has
+ * `length` pixels. */
 void amp_samples_reduce(amp_samples *samples, int reduction, int length);
 
-/* Writes rows->count rows of columns->count floats from 0 to 1 into each of the image's c planes, which
- * begin `plane` floats apart; a row begins `stride` floats after the one before. Returns 0 if there is no
- * memory. */
+/* Writes rows->count rows of columns->count floats from 0 to 1 into each of the image's c planes. Planes are
+ * `plane` floats apart, rows `stride` floats. Returns 0 if there is no memory. */
 int amp_sample_image(const amp_pixels *image, const amp_samples *columns, const amp_samples *rows,
                      float *planes, size_t plane, size_t stride);
 

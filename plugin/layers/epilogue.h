@@ -34,14 +34,14 @@ amp_tensor amp_epilogue_sums(const amp_node *);
 amp_status amp_epilogue_forward(amp_node *, amp_call *, amp_error *);
 /* y = output, rounded, + add. */
 amp_status amp_epilogue_add(amp_node *, amp_call *, const amp_tensor *add, const amp_tensor *y, amp_error *);
-/* Whether a shortcut (y = x + add) may do that for this layer, if the backend supports it: only if nothing
- * else reads the output. */
+/* Whether a shortcut (y = x + add) may call amp_epilogue_add for this layer, if the backend supports it: only
+ * if nothing else reads the output. */
 int amp_epilogue_can_add(const amp_node *);
 /* Computes *sums, the delta of the sums, from the output's delta, and the gradients of scales and biases. */
 amp_status amp_epilogue_backward(amp_node *, amp_call *, amp_tensor *sums, amp_error *);
-/* Whether that changes the delta, because of batch norm or an activation. */
+/* Whether amp_epilogue_backward changes the delta, because of batch norm or an activation. */
 int amp_epilogue_changes_delta(const amp_node *);
-/* Where it is written: over the output's delta, unless the node keeps that one. */
+/* Where amp_epilogue_backward writes *sums: over the output's delta, unless the node keeps that one. */
 amp_tensor amp_epilogue_sums_delta(const amp_node *);
 /* Turns the output's delta into that of the activation's input, in place. */
 amp_status amp_epilogue_activation_backward(amp_node *, amp_call *, amp_error *);

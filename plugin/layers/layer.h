@@ -39,8 +39,9 @@ typedef enum amp_epilogue {
     AMP_EPILOGUE_WHOLE       /* batch norm or a bias too; backward computes a delta of the sums */
 } amp_epilogue;
 
-/* The matrix products of a forward: `groups` products of (out, in · window) by (in · window, places) numbers.
- * In a training pass, gradients of weights take as many again, and so does the gradient of the input. */
+/* The matrix products of a forward: `groups` products of (out, in · window) by (in · window, places)
+ * numbers. In training, the gradient of the weights takes as many operations again, and so does the gradient
+ * of the input. */
 typedef struct amp_products {
     int groups, in, out;       /* channels of a group; for a connected layer, all inputs and outputs */
     size_t window, places;     /* window: numbers per channel in a window; places: windows per pass */
@@ -60,8 +61,8 @@ struct amp_call;
 typedef struct amp_layer_ops {
     amp_autocast_class class;
     amp_backward_reads backward_reads_input, backward_reads_output;
-    /* What checkpoint=auto may repeat: what takes a pass over memory but no matrix product. Not for layers
-     * that read others far before them, which would have to be repeated too. */
+    /* What checkpoint=auto may repeat: work that needs a pass over memory but no matrix product. Nothing for
+     * layers that read others far before them, which would have to be repeated too. */
     amp_recompute repeats;
     amp_epilogue epilogue;
     /* In a network that only predicts, batch norm may be folded into its weights, and the activation into its
@@ -253,8 +254,8 @@ struct amp_node {
     void *pre_activation;      /* the epilogue's sums (epilogue.h), kept for backward */
     void *pre_activation_again; /* where backward recomputes it: exchanged like amp_value.data_again */
     float *mean, *variance;    /* batch statistics, c elements each */
-    int leaves_norm;           /* forward ends with the sums (unless an observer sees it): the shortcut
-                                  that alone reads the output computes its own from them */
+    int leaves_norm;           /* forward ends with the sums, unless an observer sees the output: its only
+                                  reader, a shortcut, computes its own output from the sums */
     amp_node *norm_of;         /* in that shortcut: the node whose batch norm it computes */
     int keeps_delta;           /* backward does not change the output's delta, because another value shares
                                   it */

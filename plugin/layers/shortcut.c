@@ -1,5 +1,5 @@
 /* The [shortcut] layer: y = act(alpha·x + beta·(from + from2 + ...)), over the channels that both have and
- * the pixels that correspond. Several `from` layers only if all have x's shape. */
+ * the pixels that correspond. There may be several `from` layers only if all have x's shape. */
 #include "../backend/activate.h"
 #include "epilogue.h"
 

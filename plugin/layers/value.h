@@ -33,7 +33,7 @@ struct amp_call;
 amp_tensor amp_value_data(const amp_value *, amp_form);
 amp_tensor amp_value_delta(const amp_value *, amp_form);
 
-/* For the producer, which is about to write the home form. */
+/* Where the producer writes its home form. */
 amp_tensor amp_value_write(amp_value *);
 
 /* Activation checkpointing: switches between the data's two buffers. The data there is not valid yet. */

@@ -52,7 +52,7 @@ static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
                                     call->image_costs + node->result * x.shape.n, error);
 }
 
-/* Passes the delta from layers that read the output on unchanged, as Darknet does. */
+/* Passes the delta of layers that read the output to the input, unchanged, as Darknet does. */
 static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
     int accumulate;

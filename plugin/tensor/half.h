@@ -1,8 +1,7 @@
 /* Scalar conversions between fp32 and the two 16-bit formats, in integer arithmetic that no compiler flag can
- * change.
- *
- * Both round to nearest, ties to even (IEEE 754-2019, 4.3.1), overflow to infinity, keep NaN a (quiet) NaN;
- * fp16 keeps subnormals. Backends vectorise the conversions; these are the reference for their tests. */
+ * change. Both round to nearest, ties to even (IEEE 754-2019, 4.3.1), and overflow to infinity; NaN stays a
+ * (quiet) NaN, and fp16 keeps subnormals. Backends vectorise the conversions; these are the reference for
+ * their tests. */
 #pragma once
 
 #include <stdint.h>

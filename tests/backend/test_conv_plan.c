@@ -265,25 +265,6 @@ TEST(a_shape_that_comes_back_costs_no_listing)
     DONE();
 }
 
-TEST(downscaling_is_the_root_of_the_sums_length)
-{
-    static const struct { int n, h, w, expected; } cases[] = {
-        { 1, 1, 1, 0 }, { 1, 2, 1, 1 }, { 1, 2, 2, 1 }, { 2, 2, 2, 2 }, { 1, 5, 7, 3 }, { 64, 13, 13, 7 },
-        { 64, 416, 416, 12 } };
-    amp_conv_problem p = ordinary;
-    p.pass = AMP_CONV_BACKWARD_FILTER;
-    for (int i = 0; i < (int)COUNT(cases); i++) {
-        p.conv.x.n = cases[i].n, p.conv.x.h = cases[i].h, p.conv.x.w = cases[i].w;
-        assert_int_equal(amp_conv_problem_downscale(&p), cases[i].expected);
-    }
-    p.conv.stride = 2; /* the output's size counts: 208 x 208 */
-    assert_int_equal(amp_conv_problem_downscale(&p), 11);
-    p.conv.dtype = AMP_BF16;
-    assert_int_equal(amp_conv_problem_downscale(&p), 0);
-    p.conv.dtype = AMP_FP16, p.pass = AMP_CONV_BACKWARD_DATA;
-    assert_int_equal(amp_conv_problem_downscale(&p), 0);
-}
-
 TEST(every_number_of_a_problem_counts)
 {
     const engine e[] = { { .notes = TC } };

@@ -10,6 +10,7 @@
 
 static cudaStream_t stream;
 static amp_cudnn *library;
+static amp_conv_plans *plans;
 static amp_error error;
 static amp_conv_buffers buffers; /* of the grouped problem below */
 static void *scratch;
@@ -25,7 +26,7 @@ static amp_status reserve(void *owner, size_t bytes, void **memory, amp_error *e
     return AMP_OK;
 }
 
-static const amp_cudnn_settings settings = { .workspace_cap = 1000, .reserve = reserve, .owner = &reserved };
+static const amp_cudnn_settings settings = { .reserve = reserve, .owner = &reserved };
 
 static const amp_conv_problem grouped = {
     .conv = { { 2, 12, 9, 15 }, 24, 5, 3, 2, 1, 4, AMP_BF16, 0, 0, 0, 2, 1, 0 }, .pass = AMP_CONV_FORWARD };
@@ -45,6 +46,7 @@ static int begin(void **state)
 {
     (void)state;
     library = NULL;
+    plans = NULL;
     some_engines();
     memset(&reserved, 0, sizeof reserved);
     reserved.most = 1000;
@@ -66,15 +68,25 @@ static int end(void **state)
     return -1;
 }
 
-/* And the library on the stream. */
-static int open_library(void **state)
+static amp_status create(void)
 {
-    return begin(state) || amp_cudnn_create(stream, &settings, &library, &error) != AMP_OK;
+    AMP_TRY(amp_cudnn_create(stream, &settings, &library, &error));
+    plans = amp_conv_plans_create(&amp_cudnn_library, library, 1000);
+    return AMP_OK;
 }
+
+static void destroy(void)
+{
+    amp_conv_plans_destroy(plans);
+    amp_cudnn_destroy(library);
+}
+
+/* And the library on the stream. */
+static int open_library(void **state) { return begin(state) || create() != AMP_OK; }
 
 static int close_library(void **state)
 {
-    amp_cudnn_destroy(library);
+    destroy();
     return end(state);
 }
 
@@ -83,13 +95,21 @@ static int close_library(void **state)
 static amp_conv_plan *planned(const amp_conv_problem *problem)
 {
     amp_conv_plan *plan = NULL;
-    if (amp_cudnn_plan(library, problem, &plan, &error) != AMP_OK) fail_msg("%s", error.message);
+    if (amp_conv_plans_get(plans, problem, &plan, &error) != AMP_OK) fail_msg("%s", error.message);
     return plan;
+}
+
+/* As conv.c does: if cuDNN does not run an engine, the next one takes its place. */
+static amp_status run_on(amp_conv_plan *plan, const amp_conv_buffers *on)
+{
+    while (amp_cudnn_launch(library, plan, on, &error) != AMP_OK)
+        AMP_TRY(amp_conv_plans_next(plans, plan, &error, &error));
+    return AMP_OK;
 }
 
 static void run(amp_conv_plan *plan)
 {
-    if (amp_cudnn_run(library, plan, &buffers, &error) != AMP_OK) fail_msg("%s", error.message);
+    if (run_on(plan, &buffers) != AMP_OK) fail_msg("%s", error.message);
 }
 
 static void assert_tensor(const cudnn_double_tensor *t, const void *data, const int64_t dimensions[4],
@@ -158,6 +178,26 @@ GRAPH_TEST(only_filter_gradients_in_fp16_are_scaled_down)
     }
 }
 
+TEST(downscaling_is_the_root_of_the_sums_length)
+{
+    static const struct { int n, h, w, expected; } cases[] = {
+        { 1, 1, 1, 0 }, { 1, 2, 1, 1 }, { 1, 2, 2, 1 }, { 2, 2, 2, 2 }, { 1, 5, 7, 3 }, { 64, 13, 13, 7 },
+        { 64, 416, 416, 12 } };
+    amp_conv_problem p = {
+        .conv = { .x = { 2, 8, 5, 7 }, .k = 16, .size_h = 3, .size_w = 3, .stride = 1, .pad = 1, .groups = 1,
+                  .dtype = AMP_FP16 }, .pass = AMP_CONV_BACKWARD_FILTER };
+    for (int i = 0; i < (int)COUNT(cases); i++) {
+        p.conv.x.n = cases[i].n, p.conv.x.h = cases[i].h, p.conv.x.w = cases[i].w;
+        assert_int_equal(amp_cudnn_downscale(&p), cases[i].expected);
+    }
+    p.conv.stride = 2; /* the output's size counts: 208 x 208 */
+    assert_int_equal(amp_cudnn_downscale(&p), 11);
+    p.conv.dtype = AMP_BF16;
+    assert_int_equal(amp_cudnn_downscale(&p), 0);
+    p.conv.dtype = AMP_FP16, p.pass = AMP_CONV_BACKWARD_DATA;
+    assert_int_equal(amp_cudnn_downscale(&p), 0);
+}
+
 /* Calls of cuDNN's that a run takes: to say where the data lies, five, and to run. */
 enum { RUN = 1, TELL = 5 };
 
@@ -178,7 +218,7 @@ GRAPH_TEST(cudnn_is_told_of_buffers_once)
     for (size_t i = 0; i < COUNT(runs); i++) {
         int before = cudnn_double.calls;
         runs[i].buffers->x = runs[i].x;
-        assert_int_equal(amp_cudnn_run(library, plan, runs[i].buffers, &error), AMP_OK);
+        assert_int_equal(run_on(plan, runs[i].buffers), AMP_OK);
         assert_int_equal(cudnn_double.calls - before, runs[i].calls);
         assert_ptr_equal(cudnn_double.last.x.data, runs[i].x);
         assert_ptr_equal(cudnn_double.last.workspace, scratch);
@@ -230,7 +270,7 @@ GRAPH_TEST(when_no_engine_runs_the_message_says_all)
 {
     amp_conv_plan *plan = planned(&grouped);
     for (int i = 0; i < ENGINES; i++) cudnn_double.engine[i].does_not_run = 1;
-    assert_int_equal(amp_cudnn_run(library, plan, &buffers, &error), AMP_BACKEND_FAILED);
+    assert_int_equal(run_on(plan, &buffers), AMP_BACKEND_FAILED);
     assert_non_null(strstr(error.message,
                            "convolution forward of 2x12x9x15 (n,c,h,w) to 24 filters of 5x3, stride 2"));
     assert_non_null(strstr(error.message, "of 3 candidates"));
@@ -239,7 +279,7 @@ GRAPH_TEST(when_no_engine_runs_the_message_says_all)
 #if CUDNN_VERSION >= 90000
     assert_non_null(strstr(error.message, "the engine was told not to run")); /* on one line */
 #endif
-    assert_int_equal(amp_cudnn_run(library, plan, &buffers, &error), AMP_UNSUPPORTED);
+    assert_int_equal(run_on(plan, &buffers), AMP_UNSUPPORTED);
     assert_int_equal(cudnn_double.engine[0].executed + cudnn_double.engine[1].executed +
                      cudnn_double.engine[2].executed, 3);
 }
@@ -260,16 +300,17 @@ static amp_status live_with_failure(int call)
 {
     amp_conv_plan *plan;
     library = NULL;
+    plans = NULL;
     some_engines();
     cudnn_double.fail_at = call;
     cudnn_double.failure = CUDNN_STATUS_ALLOC_FAILED;
-    amp_status status = amp_cudnn_create(stream, &settings, &library, &error);
-    if (status == AMP_OK) status = amp_cudnn_plan(library, &grouped, &plan, &error);
-    if (status == AMP_OK) status = amp_cudnn_run(library, plan, &buffers, &error);
+    amp_status status = create();
+    if (status == AMP_OK) status = amp_conv_plans_get(plans, &grouped, &plan, &error);
+    if (status == AMP_OK) status = run_on(plan, &buffers);
     if (status == AMP_OK)
         assert_int_equal(cudnn_double.engine[0].executed + cudnn_double.engine[1].executed, 1);
     cudaStreamSynchronize(stream); /* the double is about to forget all */
-    amp_cudnn_destroy(library);
+    destroy();
     return status;
 }
 

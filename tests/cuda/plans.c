@@ -19,6 +19,8 @@ typedef struct conv_shape {
 static conv_shape shapes[SHAPES];
 static int shape_count;
 
+static amp_cudnn *library;
+static amp_conv_plans *plans;
 static amp_conv_plan *plan; /* the one asked for last */
 static amp_error error;
 
@@ -47,20 +49,28 @@ static amp_conv_problem problem_of(const conv_shape *s, amp_dtype dtype, amp_con
                   .groups = s->groups, .dtype = dtype }, .pass = pass, .accumulate = accumulate };
 }
 
-static amp_cudnn *open_with(const char *text, size_t workspace_cap)
+static void open_with(const char *text, size_t workspace_cap)
 {
-    const amp_cudnn_settings settings = { .workspace_cap = workspace_cap };
-    amp_cudnn *library = NULL;
-    if (amp_cudnn_create_without_device(text, &settings, &library, &error) != AMP_OK)
-        fail_msg("%s", error.message);
-    return library;
+    if (amp_cudnn_create_without_device(text, &library, &error) != AMP_OK) fail_msg("%s", error.message);
+    plans = amp_conv_plans_create(&amp_cudnn_library, library, workspace_cap);
 }
 
-static amp_cudnn *open_for(const device_props *device, size_t workspace_cap)
+static void open_for(const device_props *device, size_t workspace_cap)
 {
     char text[DEVICE_PROPS_TEXT];
     device_props_json(device, text);
-    return open_with(text, workspace_cap);
+    open_with(text, workspace_cap);
+}
+
+static void close_library(void)
+{
+    amp_conv_plans_destroy(plans);
+    amp_cudnn_destroy(library);
+}
+
+static amp_status get(const amp_conv_problem *problem)
+{
+    return amp_conv_plans_get(plans, problem, &plan, &error);
 }
 
 /* ---- every convolution ---- */
@@ -78,10 +88,10 @@ static const conv_shape deconvolutions[] = {
     { "to 21 classes, by 8", 21, 208, 208, 21, 16, 8, 4, 1, 1 },
     { "stride 1", 64, 52, 52, 128, 3, 1, 1, 1, 1 }, { "odd sizes", 40, 25, 19, 72, 3, 2, 1, 1, 1 } };
 
-static void count(tally *t, amp_cudnn *library, const conv_shape *s, const amp_conv_problem *p)
+static void count(tally *t, const conv_shape *s, const amp_conv_problem *p)
 {
     t->problems++;
-    if (amp_cudnn_plan(library, p, &plan, &error) != AMP_OK) {
+    if (get(p) != AMP_OK) {
         print_message("%s: %s\n", s->network, error.message);
         t->without_plan++;
         return;
@@ -105,7 +115,7 @@ static void count(tally *t, amp_cudnn *library, const conv_shape *s, const amp_c
 
 /* All passes of every `every`-th shape, and of depthwise ones, which are compiled at run time, half a second
  * each, of the first and every 2*every-th. */
-static void check_library(amp_cudnn *library, const char *name, amp_dtype dtype, int every)
+static void check_library(const char *name, amp_dtype dtype, int every)
 {
     static const struct { amp_conv_pass pass; int accumulate; } passes[] = {
         { AMP_CONV_FORWARD, 0 }, { AMP_CONV_BACKWARD_FILTER, 0 }, { AMP_CONV_BACKWARD_DATA, 1 },
@@ -119,10 +129,10 @@ static void check_library(amp_cudnn *library, const char *name, amp_dtype dtype,
         if (!all && left_out) continue;
         for (int j = 0; j < (all ? 4 : 3); j++) {
             amp_conv_problem p = problem_of(s, dtype, passes[j].pass, passes[j].accumulate);
-            count(&t, library, s, &p);
+            count(&t, s, &p);
         }
     }
-    amp_cudnn_destroy(library);
+    close_library();
     print_message("%s, %s: %d problems, %d without a plan, %d without Tensor Cores (and %d with groups), %d "
                   "compiled at run time, %d with a reduced reduction, %d not deterministic; largest "
                   "workspace %zu MiB\n", name, amp_dtype_name(dtype), t.problems, t.without_plan, t.slow,
@@ -139,14 +149,14 @@ static void check_deconvolutions(const device_props *device, amp_dtype dtype)
 {
     static const amp_conv_pass passes[] = { AMP_CONV_BACKWARD_DATA, AMP_CONV_BACKWARD_FILTER,
                                             AMP_CONV_FORWARD };
-    amp_cudnn *library = open_for(device, CAP);
+    open_for(device, CAP);
     tally t = { 0 };
     for (size_t i = 0; i < sizeof deconvolutions / sizeof *deconvolutions; i++)
         for (int j = 0; j < 3; j++) {
             amp_conv_problem p = problem_of(&deconvolutions[i], dtype, passes[j], 0);
-            count(&t, library, &deconvolutions[i], &p);
+            count(&t, &deconvolutions[i], &p);
         }
-    amp_cudnn_destroy(library);
+    close_library();
     print_message("%s, %s: %d problems of deconvolutions; largest workspace %zu MiB\n", device->name,
                   amp_dtype_name(dtype), t.problems, t.workspace >> 20);
     assert_int_equal(t.without_plan, 0);
@@ -175,9 +185,11 @@ TEST(every_device_has_a_plan_for_every_convolution)
         { &T4, 3, 0 } };
     for (size_t i = 0; i < COUNT(all); i++) {
         const device_props *device = all[i].device;
-        check_library(open_for(device, CAP), device->name, AMP_FP16, all[i].every_in_fp16);
+        open_for(device, CAP);
+        check_library(device->name, AMP_FP16, all[i].every_in_fp16);
         if (!all[i].every_in_bf16) continue;
-        check_library(open_for(device, CAP), device->name, AMP_BF16, all[i].every_in_bf16);
+        open_for(device, CAP);
+        check_library(device->name, AMP_BF16, all[i].every_in_bf16);
     }
 }
 
@@ -191,9 +203,11 @@ TEST(the_described_device_has_a_plan_for_every_convolution)
     assert_non_null(file);
     assert_true(fread(text, 1, sizeof text - 1, file) > 0);
     fclose(file);
-    check_library(open_with(text, CAP), "the described device", AMP_FP16, 3);
-    if (getenv("DARKNET_AMP_DEVICE_BF16"))
-        check_library(open_with(text, CAP), "the described device", AMP_BF16, 3);
+    open_with(text, CAP);
+    check_library("the described device", AMP_FP16, 3);
+    if (!getenv("DARKNET_AMP_DEVICE_BF16")) return;
+    open_with(text, CAP);
+    check_library("the described device", AMP_BF16, 3);
 }
 
 /* ---- what a plan promises ---- */
@@ -208,42 +222,42 @@ enum { SAMPLES = sizeof samples / sizeof *samples };
 
 TEST(t4_refuses_bf16)
 {
-    amp_cudnn *library = open_for(&T4, CAP);
+    open_for(&T4, CAP);
     const amp_conv_problem p = problem_of(&middle, AMP_BF16, AMP_CONV_FORWARD, 0);
-    assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_UNSUPPORTED);
+    assert_int_equal(get(&p), AMP_UNSUPPORTED);
     assert_non_null(strstr(error.message, "64x256x26x26 (n,c,h,w) to 512 filters of 3x3"));
     assert_non_null(strstr(error.message, "no engine for it on this device"));
-    amp_cudnn_destroy(library);
+    close_library();
 }
 
 TEST(a_deterministic_problem_gets_a_deterministic_engine)
 {
-    amp_cudnn *library = open_for(&A100, CAP);
+    open_for(&A100, CAP);
     int other_choice = 0;
     for (int i = 0; i < SAMPLES; i++)
         for (int pass = 0; pass < 3; pass++) {
             amp_conv_problem p = problem_of(samples[i], AMP_FP16, (amp_conv_pass)pass, 0);
-            assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_OK);
+            assert_int_equal(get(&p), AMP_OK);
             int fit = plan->fit;
             p.deterministic = 1;
-            assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_OK);
+            assert_int_equal(get(&p), AMP_OK);
             assert_false(plan->current.notes & AMP_CONV_NONDETERMINISTIC);
             other_choice |= plan->fit < fit;
         }
     assert_true(other_choice); /* else this has shown nothing */
-    amp_cudnn_destroy(library);
+    close_library();
 }
 
 TEST(fp32_stays_off_tensor_cores)
 {
-    amp_cudnn *library = open_for(&H200, CAP);
+    open_for(&H200, CAP);
     for (int i = 0; i < SAMPLES; i++)
         for (int pass = 0; pass < 3; pass++) {
             amp_conv_problem p = problem_of(samples[i], AMP_FP32, (amp_conv_pass)pass, 0);
-            if (amp_cudnn_plan(library, &p, &plan, &error) != AMP_OK) fail_msg("%s", error.message);
+            if (get(&p) != AMP_OK) fail_msg("%s", error.message);
             assert_false(plan->current.notes & AMP_CONV_TENSOR_CORE);
         }
-    amp_cudnn_destroy(library);
+    close_library();
 }
 
 /* yolov3's first layers at 608x608, of as many images as an H200 takes. */
@@ -258,14 +272,13 @@ TEST(a_large_device_has_tensor_cores_for_large_batches)
     int slow[2] = { 0, 0 };
     assert_int_equal(caps[0], CAP);
     for (int i = 0; i < 2; i++) {
-        amp_cudnn *library = open_for(&H200, caps[i]);
+        open_for(&H200, caps[i]);
         for (int k = 0; k < 6; k++) {
             amp_conv_problem p = problem_of(&first[k / 3], AMP_BF16, passes[k % 3], 0);
             p.conv.x.n = 96;
-            slow[i] += amp_cudnn_plan(library, &p, &plan, &error) != AMP_OK ||
-                       !(plan->current.notes & AMP_CONV_TENSOR_CORE);
+            slow[i] += get(&p) != AMP_OK || !(plan->current.notes & AMP_CONV_TENSOR_CORE);
         }
-        amp_cudnn_destroy(library);
+        close_library();
     }
     print_message("without Tensor Cores: %d of 6 with the least cap, %d with an H200's\n", slow[0], slow[1]);
     assert_true(slow[0] > 0);
@@ -274,14 +287,15 @@ TEST(a_large_device_has_tensor_cores_for_large_batches)
 
 TEST(a_cap_that_nothing_meets_is_told)
 {
-    amp_cudnn *tight = open_for(&H200, 1 << 20), *roomy = open_for(&H200, CAP);
+    open_for(&H200, CAP);
+    amp_conv_plans *tight = amp_conv_plans_create(&amp_cudnn_library, library, 1 << 20);
     int larger = 0, refused = 0;
     for (int i = 0; i < SAMPLES; i++) {
         amp_conv_problem p = problem_of(samples[i], AMP_BF16, AMP_CONV_BACKWARD_FILTER, 0);
         p.deterministic = 1;
-        assert_int_equal(amp_cudnn_plan(roomy, &p, &plan, &error), AMP_OK);
+        assert_int_equal(get(&p), AMP_OK);
         larger += plan->current.workspace > 1 << 20;
-        if (amp_cudnn_plan(tight, &p, &plan, &error) == AMP_OK) {
+        if (amp_conv_plans_get(tight, &p, &plan, &error) == AMP_OK) {
             assert_true(plan->current.workspace <= 1 << 20);
         } else {
             refused++;
@@ -289,8 +303,8 @@ TEST(a_cap_that_nothing_meets_is_told)
         }
     }
     assert_true(larger > refused); /* some shape met the tight cap with another engine */
-    amp_cudnn_destroy(tight);
-    amp_cudnn_destroy(roomy);
+    amp_conv_plans_destroy(tight);
+    close_library();
 }
 
 typedef struct stopwatch { int calls, fails; int64_t failed, last; } stopwatch;
@@ -310,47 +324,45 @@ static amp_status measure(void *user, const amp_conv_plan *plan, float *ms, amp_
 
 TEST(tuning_builds_the_best_and_keeps_the_fastest)
 {
-    amp_cudnn *library = open_for(&H200, CAP);
+    open_for(&H200, CAP);
     const amp_conv_problem p = problem_of(&middle, AMP_FP16, AMP_CONV_BACKWARD_FILTER, 0);
     stopwatch watch = { .fails = 1 };
-    assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_OK);
-    assert_int_equal(amp_cudnn_tune(library, plan, 6, measure, &watch, &error), AMP_OK);
+    assert_int_equal(get(&p), AMP_OK);
+    assert_int_equal(amp_conv_plans_tune(plans, plan, 6, measure, &watch, &error), AMP_OK);
     assert_int_equal(watch.calls, 7);
     assert_int_equal(plan->current.rank, watch.last);
     assert_int_not_equal(plan->current.rank, watch.failed);
     assert_non_null(plan->current.plan);
     const amp_conv_plan *tuned = plan;
-    assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_OK);
+    assert_int_equal(get(&p), AMP_OK);
     assert_ptr_equal(plan, tuned);
-    amp_cudnn_destroy(library);
+    close_library();
 }
 
 /* ---- failures ---- */
 
 TEST(without_a_device_nothing_runs)
 {
-    amp_cudnn *library = open_for(&H200, CAP);
+    open_for(&H200, CAP);
     const amp_conv_problem p = problem_of(&middle, AMP_FP16, AMP_CONV_FORWARD, 0);
-    assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_OK);
+    assert_int_equal(get(&p), AMP_OK);
     int64_t engine = plan->current.engine;
-    assert_int_equal(amp_cudnn_run(library, plan, &(amp_conv_buffers){ 0 }, &error), AMP_UNSUPPORTED);
+    assert_int_equal(amp_cudnn_launch(library, plan, &(amp_conv_buffers){ 0 }, &error), AMP_UNSUPPORTED);
     assert_non_null(strstr(error.message, "without a device"));
     assert_int_equal(plan->current.engine, engine); /* no engine is blamed for it */
-    amp_cudnn_destroy(library);
+    close_library();
 }
 
 TEST(failures_name_the_call)
 {
-    const amp_cudnn_settings settings = { .workspace_cap = CAP };
-    amp_cudnn *library = NULL;
-    assert_int_not_equal(amp_cudnn_create_without_device("{\"deviceVer\":", &settings, &library, &error),
-                         AMP_OK);
+    library = NULL;
+    assert_int_not_equal(amp_cudnn_create_without_device("{\"deviceVer\":", &library, &error), AMP_OK);
     assert_null(library);
     assert_non_null(strstr(error.message, "cudnnBackend"));
     assert_non_null(strstr(error.message, "CUDNN_STATUS_"));
     assert_null(strchr(error.message, '\n'));
     /* CTest hides a driver from this test: cuDNN finds no device. */
-    if (amp_cudnn_create(NULL, &settings, &library, &error) == AMP_OK) {
+    if (amp_cudnn_create(NULL, &(amp_cudnn_settings){ NULL, NULL }, &library, &error) == AMP_OK) {
         amp_cudnn_destroy(library);
         return;
     }
@@ -360,11 +372,9 @@ TEST(failures_name_the_call)
 
 int main(void)
 {
-    const amp_cudnn_settings settings = { .workspace_cap = CAP };
     char text[DEVICE_PROPS_TEXT];
-    amp_cudnn *library;
     device_props_json(&H200, text);
-    amp_status status = amp_cudnn_create_without_device(text, &settings, &library, &error);
+    amp_status status = amp_cudnn_create_without_device(text, &library, &error);
     if (status == AMP_UNSUPPORTED) {
         printf("skipped: %s\n", error.message);
         return SKIP;

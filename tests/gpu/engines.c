@@ -116,13 +116,13 @@ static void try_pass(amp_conv_problem problem, amp_conv_pass pass, int adds)
         : t.buffers.w;
     t.count = pass == AMP_CONV_FORWARD ? y : pass == AMP_CONV_BACKWARD_DATA ? x : w;
     t.start = start_of(t.count, adds);
-    t.usual = ldexp(sqrt((double)terms) / 3, -amp_conv_problem_downscale(&problem));
+    t.usual = ldexp(sqrt((double)terms) / 3, -amp_cudnn_downscale(&problem));
     t.first = malloc(2 * t.count * sizeof *t.first);
     t.now = t.first + t.count;
-    amp_cudnn *cudnn = amp_cuda_of(backend)->cudnn;
+    amp_conv_plans *plans = amp_cuda_of(backend)->plans;
     amp_conv_plan *plan;
-    ASSERT_OK(amp_cudnn_plan(cudnn, &problem, &plan, e));
-    ASSERT_OK(amp_cudnn_tune(cudnn, plan, BEST_OF, compares, &t, e));
+    ASSERT_OK(amp_conv_plans_get(plans, &problem, &plan, e));
+    ASSERT_OK(amp_conv_plans_tune(plans, plan, BEST_OF, compares, &t, e));
     free(t.first);
     void *const all[] = { t.buffers.x, t.buffers.w, t.buffers.y, t.start };
     for (size_t i = 0; i < COUNT(all); i++) backend->release(backend, all[i]);

@@ -1,4 +1,4 @@
-/* Activations that no batch norm is fused with: elementwise, split evenly over threads. */
+/* Activations as operations of their own: elementwise, split evenly over threads. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../check.h"

@@ -1,4 +1,4 @@
-/* Batch norm with a fused activation; a bias, and its gradient, which shares batch norm's reduction.
+/* Batch norm with a fused activation; adding a bias, and its gradient, which needs batch norm's sums.
  *
  * Forward and backward each make two passes over memory: one sums, one writes. backend.h has the formulas. A
  * lane's sums are in fp32 over short chunks and in double over the tensor (rows_norm.h), so that the variance
@@ -101,7 +101,7 @@ static void normalize(const amp_cpu_plan *plan, float *const *lanes, const amp_t
 
 static int ranks_of(const amp_batchnorm *norm) { return norm->ranks ? norm->ranks->count : 1; }
 
-/* Replaces the sums around the first pixel by the moments. */
+/* Replaces the sums of x - (the first pixel) and of its square by the moments. */
 static void find_moments(const amp_cpu_plan *plan, const scratch *s, const amp_tensor *x)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();

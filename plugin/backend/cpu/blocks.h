@@ -48,7 +48,8 @@ void amp_cpu_sums_fold(const amp_cpu_plan *, const amp_cpu_sums *);
 /* Whether this many elements justify waking a second thread. */
 static inline int amp_cpu_worth_threads(size_t elements) { return elements >= 32768; }
 
-/* Elements of a stretch of an elementwise loop; the number of stretches. */
+/* Elementwise loops are divided into stretches: elements per stretch, the number of stretches, and the
+ * elements in stretch s. */
 enum { AMP_CPU_STRETCH = 16384 };
 static inline size_t amp_cpu_stretches(size_t count)
 {

@@ -40,11 +40,11 @@ amp_status amp_cpu_channels(amp_backend *backend, const amp_tensor *src, int src
     return AMP_OK;
 }
 
-/* Which pixels of two tensors correspond: every `step`-th of this one and every other_step-th of the other,
- * common_h × common_w of them. */
+/* How the pixels of this tensor correspond to those of another one: every `step`-th of this one to every
+ * other_step-th of the other, common_h × common_w pairs in each image. */
 typedef struct size_map { int w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
-/* The line of the other tensor that corresponds to `line`, which counts over all images; -1: none. */
+/* The other tensor's line that corresponds to `line`, or -1; lines are counted over all images. */
 static ptrdiff_t map_line(const size_map *m, size_t line, size_t h)
 {
     size_t i = line % h, step = (size_t)m->step;
@@ -52,7 +52,7 @@ static ptrdiff_t map_line(const size_map *m, size_t line, size_t h)
     return (ptrdiff_t)(line / h * (size_t)m->other_h + i / step * (size_t)m->other_step);
 }
 
-/* The pixel in that line of the other tensor (from map_line) that corresponds to pixel j; -1: none. */
+/* The other tensor's pixel, in its line other_line (from map_line), that corresponds to pixel j, or -1. */
 static ptrdiff_t map_pixel(const size_map *m, ptrdiff_t other_line, int j)
 {
     if (other_line < 0 || j % m->step || j / m->step >= m->common_w) return -1;

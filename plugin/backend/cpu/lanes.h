@@ -1,20 +1,20 @@
-/* A vector of fp32 lanes, by three names: one float (baseline; the compiler vectorises the loops), 8 floats
- * (AVX2) or 16 (AVX-512). Included only by rows_impl.h, with one AMP_ROWS_LANES_* defined.
+/* A vector of fp32 lanes, in three versions: one float (baseline; the compiler vectorises the loops), 8
+ * floats (AVX2) or 16 (AVX-512). Included only by rows_impl.h, with one AMP_ROWS_LANES_* defined.
  *
  *   VL                     lanes in a vector
- *   vf, vi, vm             floats, 32-bit integers, one truth value a lane
+ *   vf, vi, vm             floats, 32-bit integers, one truth value per lane
  *   vload(p, i, n, dtype)  lanes i..i+n-1 of a stored array, widened; the rest 0. n = VL is the fast case
  *   vstore(p, i, n, v, dtype)   the reverse, rounded to nearest even
- *   vload_u8, vstore_u8    a byte a lane
+ *   vload_u8, vstore_u8    one byte per lane
  *   vkeep(p, i, n, m, q, j, dtype)   p[i..] = m ? q[j..] : 0, as stored bits
  *   vset, vgt (ordered), vselect(m, a, b) = m ? a : b, vsqrt; + - * / work as on floats
  *   vmax(a, b) = a > b ? a : b, so a NaN in either gives b
  *   vexponent(a)           the lowest 9 bits of a as a float's sign and exponent
  *   viset, vieq, viselect  the few integer operations
  *
- * The 16-bit conversions equal tensor/half.h bit for bit: fp16 because F16C is the same rounding, quiets the
- * same NaN and heeds no flush-to-zero; bf16 because it is the same integer arithmetic (VCVTNEPS2BF16 would
- * flush subnormals). */
+ * The 16-bit conversions equal tensor/half.h bit for bit: fp16 because F16C rounds in the same way, makes the
+ * same NaN quiet and ignores flush-to-zero; bf16 because it uses the same integer arithmetic (VCVTNEPS2BF16
+ * would flush subnormals). */
 #pragma once
 
 #include <math.h>
@@ -82,7 +82,7 @@ AMP_INLINE amp_half_bits vnarrow_fp16(float v)
 {
     uint32_t bits = amp_float_bits(v), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
     uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23)) >> 13;
-    /* Between 0.5 and 1 a float's unit is 2^-24, that of fp16's subnormals. */
+    /* From 0.5 to 1 a float's last place is 2^-24, as in fp16's subnormals: this sum rounds to it. */
     uint32_t small = amp_float_bits(amp_bits_float(magnitude) + 0.5f) - (126u << 23);
     uint32_t special = 0x7c00u | vbits(magnitude > 0x7f800000u, 0x200u | ((magnitude >> 13) & 0x3ffu), 0);
     uint32_t finite = vbits(magnitude < 113u << 23, small, normal);

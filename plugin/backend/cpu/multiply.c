@@ -56,7 +56,7 @@ static void sum_image(const amp_tensor *a, const amp_tensor *b, size_t start, fl
     amp_cpu_sums sums = amp_cpu_sums_make(&plan);
     float *mean = amp_allocated(calloc(plan.period, sizeof *mean));
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
-    for (size_t k = 0; k < plan.blocks; k++) { /* batch norm's sums of d·(x - mean) */
+    for (size_t k = 0; k < plan.blocks; k++) { /* batch norm's sums of d·(x - mean), with mean 0 */
         size_t first = start + amp_cpu_block_first(&plan, k);
         rows->delta_sums(a->dtype, AMP_LINEAR, amp_cpu_at(a, first), amp_cpu_at(a, first),
                          amp_cpu_at(b, first), amp_cpu_block_count(&plan, k), plan.period, mean, NULL, NULL,

@@ -30,7 +30,7 @@ static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_pass *pass,
 }
 
 /* Makes the copies with the library's reorders, for layouts that weights_copy.c does not know. It rounds
- * first and rearranges then, since reorders that also change the type take half as long again. */
+ * first and then rearranges, since reorders that also change the type take 1.5 times as long. */
 static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
                                   int backward, amp_error *error)
 {

@@ -35,10 +35,10 @@ static void sum(amp_dtype dtype, const void *x, size_t count, size_t period, flo
     AMP_BY_DTYPE(dtype, sum_body(x, count, period, scratch, sums, dt));
 }
 
-/* Each chunk uses its own first group as pivot: u = x - pivot is small if the spread is small, so that Σu²
- * stays accurate where Σx² would lose everything. Moving to the common origin, with n groups and s = pivot -
- * origin:
- *   Σ(x-origin) = Σu + n·s,  Σ(x-origin)² = Σu² + 2s·Σu + n·s²  in double. */
+/* Sums of x and of x². Each chunk takes its first group as pivot and sums u = x - pivot: u is small if the
+ * spread is small, so that Σu² stays accurate where Σx² would lose all digits. The sums are then moved,
+ * in double, to the origin that all chunks share. With n groups and s = pivot - origin:
+ *   Σ(x-origin) = Σu + n·s, Σ(x-origin)² = Σu² + 2s·Σu + n·s² */
 AMP_INLINE void moments_body(const void *x, size_t count, size_t period, const float *origin, float *scratch,
     double *sums, double *squares, amp_dtype dtype)
 {

@@ -449,7 +449,7 @@ static void winograd_direct_gradient(amp_dtype dtype, const void *const *x, size
 /* ---- products ---- */
 
 #if VL == 8
-#define MOST_TILES 6 /* as many tiles as have their sums of a panel in registers */
+#define MOST_TILES 6 /* the most tiles whose sums for a panel fit in registers */
 #else
 #define MOST_TILES 14
 #endif

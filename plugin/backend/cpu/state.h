@@ -1,4 +1,4 @@
-/* The object behind the amp_backend that amp_cpu_backend_create returns. */
+/* The amp_backend that amp_cpu_backend_create returns is the first member of this object. */
 #pragma once
 
 #include "../backend.h"

@@ -77,8 +77,8 @@ static int any_bad(const amp_statistics *statistics, int count)
 
 /* ---- the update ---- */
 
-/* With Adam, Darknet does not divide the rate by the batch. With AdamW decay is not added to a sum over the
- * batch's images, and so is not multiplied by their number. */
+/* With Adam, Darknet does not divide the rate by the batch. AdamW does not add decay to the gradient, which
+ * is a sum over the batch's images, so it does not multiply decay by their number. */
 static amp_cpu_rule rule_of(const amp_param *p, const amp_update_args *a, const amp_unscale *unscale)
 {
     float rate = a->learning_rate * p->rate_scale;

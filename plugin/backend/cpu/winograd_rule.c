@@ -61,7 +61,8 @@ static int is_wanted(const amp_conv_desc *d, amp_winograd_pass pass)
         : pass == AMP_WINOGRAD_DATA ? amp_conv_wants_backward_data(d) : d->training;
 }
 
-/* compute: the dtype in which the library would compute it. */
+/* Whether Winograd is faster than the library; compute: the dtype in which the library would compute the
+ * pass. */
 static int pays(const amp_winograd *w, amp_dtype compute)
 {
     if (compute == AMP_FP32) return w->tiles >= 16;
@@ -69,7 +70,7 @@ static int pays(const amp_winograd *w, amp_dtype compute)
                                      : w->tiles >= 48 && w->in * w->out >= 512);
 }
 
-/* The most tiles with this many channels: 20 MB. */
+/* The most tiles in a block with this many channels: about 20 MB of V. */
 static size_t largest_block(size_t channels)
 {
     size_t tiles = ((size_t)1 << 17) / channels;

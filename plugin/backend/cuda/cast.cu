@@ -1,15 +1,15 @@
-/* Casts between dtypes and layouts: dst = factor·src or dst += factor·src, where dst and src may be NCHW
- * and NHWC. Also the gradient of weights from KRSC (convolutions) to OIHW (Darknet), an fp32 array times a
- * factor, and a bias added to each channel. */
+/* Casts between dtypes and layouts (NCHW, NHWC): dst = factor·src or dst += factor·src. Also: the gradient
+ * of weights from KRSC (convolutions) to OIHW (Darknet), an fp32 array times a factor, and a bias added to
+ * each channel. */
 #include "kernels.h"
 
 #include "../check.h"
 #include "transpose.cuh"
 
-/* Groups of elements that are 16 bytes or more in both dtypes. */
+/* Elements per group: at least 16 bytes in every dtype. */
 enum { CAST_GROUP = 8 };
 
-/* dst (+)= factor·src, in the order they lie in; dst may be src. */
+/* dst (+)= factor·src, element by element; dst may be src. */
 template <class S, class D, int N>
 __global__ void cast_flat(const S *src, D *dst, size_t count, float factor, int accumulate)
 {
@@ -43,7 +43,7 @@ __global__ void add_bias(T *y, const float *bias, size_t rows, size_t channels)
 
 /* ---- launchers ---- */
 
-/* A side of a cast; and the cast itself: dst = factor·src, or with accumulate dst += factor·src. */
+/* operand: one side of a cast. scaling: dst = factor·src, or with accumulate dst += factor·src. */
 typedef struct operand { void *data; amp_dtype dtype; } operand;
 typedef struct scaling { float factor; int accumulate; } scaling;
 

@@ -1,15 +1,14 @@
-/* Operations that move elements without windows or statistics: channel copies (route), shortcuts and
- * dropout.
+/* Channel copies (route), shortcuts and dropout: operations that move elements one by one.
  *
- * Where both tensors have other channels beside those that move, pixels are the rows of a plane and groups of
- * channels its columns; where they have none, all pixels are one long row. Shortcuts between different sizes
- * go by the image's lines. */
+ * If only some channels of a tensor are moved, a launch covers a plane: its rows are pixels, its columns
+ * groups of channels. If all are moved, all pixels are treated as one long row. Shortcuts between tensors of
+ * different sizes work line by line. */
 #include "kernels.h"
 
 #include "../check.h"
 #include "device.cuh"
 
-/* Can rows that lie `step` elements apart, the first at p, be moved in 16-byte groups? */
+/* Whether rows that start at p, `step` elements apart, can be moved in 16-byte groups. */
 static int wide_rows(const void *p, size_t rows, size_t step, amp_dtype dtype)
 {
     return amp_aligned(p) && (rows <= 1 || step * amp_dtype_size(dtype) % 16 == 0);
@@ -17,7 +16,7 @@ static int wide_rows(const void *p, size_t rows, size_t step, amp_dtype dtype)
 
 /* ---- channels ---- */
 
-/* Rows of `columns` words, moved as they are. */
+/* Copies rows of `columns` words. */
 template <class W>
 __global__ void move_words(const W *src, size_t src_step, W *dst, size_t dst_step, size_t rows,
                            size_t columns)
@@ -43,7 +42,7 @@ __global__ void move_scaled(const T *src, size_t src_step, T *dst, size_t dst_st
     }
 }
 
-/* Rows of `columns` elements of T, `*_step` apart. */
+/* Rows of `columns` elements; they are src_step elements apart in src and dst_step in dst. */
 typedef struct channel_rows {
     const char *src;
     char *dst;
@@ -61,8 +60,8 @@ static amp_status run_move_words(amp_backend *backend, const channel_rows *m, si
     return AMP_OK;
 }
 
-/* The bits as they are, NaN payloads included: in the widest words that all addresses and lengths are
- * multiples of. */
+/* Copies the bits unchanged, including NaN payloads, in the widest words to which all addresses and lengths
+ * are aligned. */
 static amp_status run_copy(amp_backend *backend, const channel_rows *m, size_t element, amp_error *error)
 {
     if (m->rows == 1) return amp_cuda_copy(backend, m->src, m->dst, m->columns * element, error);
@@ -118,11 +117,12 @@ __global__ void shortcut(const T *x, const T *from, size_t from_step, T *y, size
     }
 }
 
-/* Which pixels of one tensor correspond to which of another of a different size: every `step`-th of this one
- * to every other_step-th of the other, common_h × common_w of them. */
+/* How the pixels of this tensor correspond to those of another one of a different size: every `step`-th of
+ * this one to every other_step-th of the other, common_h × common_w pairs in each image. */
 typedef struct size_map { unsigned h, w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
-/* The line of the other tensor that corresponds to line `line`, counted over all images; 0: none. */
+/* *other: the other tensor's line that corresponds to `line`; lines are counted over all images. Returns 0 if
+ * there is none. */
 __device__ __forceinline__ int map_line(const size_map &m, size_t line, size_t *other)
 {
     size_t image = line / m.h;
@@ -131,7 +131,8 @@ __device__ __forceinline__ int map_line(const size_map &m, size_t line, size_t *
     return i == at * m.step && at < m.common_h;
 }
 
-/* The pixel of the other tensor, in the line found by map_line, that corresponds to pixel p; 0: none. */
+/* *other: the other tensor's pixel, in its line `line` (from map_line), that corresponds to pixel p. Returns
+ * 0 if there is none. */
 __device__ __forceinline__ int map_pixel(const size_map &m, size_t line, unsigned p, size_t *other)
 {
     unsigned at = p / m.step;
@@ -139,8 +140,8 @@ __device__ __forceinline__ int map_pixel(const size_map &m, size_t line, unsigne
     return p == at * m.step && at < m.common_w;
 }
 
-/* Arguments of the kernels for two sizes: channels of this tensor and of the other; `both`, the smaller,
- * is also whole groups. */
+/* Arguments of the kernels for two sizes. columns, other_columns: channels of this tensor and of the other
+ * one; both: the smaller number of the two, also a multiple of the group size. */
 typedef struct two_sizes { size_map m; size_t lines, columns, other_columns, both; } two_sizes;
 
 /* y = act(alpha·x + beta·from) where pixels correspond, act(x) elsewhere. */
@@ -170,7 +171,7 @@ __global__ void shortcut_sizes(const T *x, const T *from, T *y, two_sizes s, flo
     }
 }
 
-/* dfrom (+)= beta·dy where pixels correspond, 0 elsewhere. This side is dfrom's. */
+/* dfrom (+)= beta·dy where pixels correspond, 0 elsewhere. In s, dfrom is "this" tensor. */
 template <class T, int N>
 __global__ void shortcut_delta(const T *dy, T *dfrom, two_sizes s, float beta, int accumulate)
 {
@@ -271,7 +272,7 @@ __global__ void drop(const T *x, T *y, const uint8_t *keep, size_t count, float 
         amp_read(kept, keep + i, n);
         amp_get(v, x + i, n);
         #pragma unroll
-        for (int j = 0; j < N; j++) v[j] = kept[j] ? scale * v[j] : 0; /* a dropped NaN too is 0 */
+        for (int j = 0; j < N; j++) v[j] = kept[j] ? scale * v[j] : 0; /* a dropped NaN becomes 0, too */
         amp_put_or_add(y + i, v, n, accumulate);
     }
 }

@@ -1,27 +1,27 @@
-/* An NHWC tensor as the kernels see it that work channel by channel: rows of pixels, each row made of packs,
- * and the way blocks share them out. And the sums over those rows, in an order that depends on the shape
- * alone.
+/* For kernels that compute something for each channel of an NHWC tensor: how blocks divide the tensor, and
+ * sums over its pixels, in an order that depends only on the shape.
  *
- * A pack is what one thread loads at once: 16 bytes where the channels fill such packs and memory is aligned,
- * else one element. A block is `lanes` packs wide and AMP_COLUMN_THREADS/lanes pixels high, and moves down
- * `block_rows` pixels; few channels make it high, so that neighbouring threads always read neighbouring
- * memory.
+ * The tensor is a matrix with a row for each pixel; a row is made of packs. A pack is what one thread loads
+ * at once: 16 bytes if the channels fill whole packs and memory is aligned, otherwise one element. A block is
+ * `lanes` packs wide and AMP_COLUMN_THREADS/lanes rows high, and moves down over block_rows rows. With few
+ * channels it is narrow and high, so that neighbouring threads always read neighbouring memory.
  *
- * Each thread adds AMP_COLUMN_RUN rows at most in fp32 before it adds to its double, so fp32's error stays
- * that of a short sum. */
+ * A thread sums at most AMP_COLUMN_RUN rows in fp32 and then adds the result to a double, so that the
+ * rounding error stays that of a short sum. */
 #pragma once
 
 #include "device.cuh"
 
 enum {
     AMP_COLUMN_THREADS = 256,
-    AMP_COLUMN_LANES = 32,    /* most packs across a block: 512 bytes */
-    AMP_COLUMN_BLOCKS = 2048, /* about as many: several rounds on the largest device, few partial sums */
-    AMP_COLUMN_ROWS = 8,      /* fewest rows of a thread that are worth its start */
-    AMP_COLUMN_RUN = 64       /* rows that are summed in fp32, since doubles are slow on consumer GPUs */
+    AMP_COLUMN_LANES = 32,    /* a block is at most this many packs wide: 512 bytes */
+    AMP_COLUMN_BLOCKS = 2048, /* about this many: several rounds on the largest device, but few partial
+                                 sums */
+    AMP_COLUMN_ROWS = 8,      /* fewer rows per thread are not worth starting it */
+    AMP_COLUMN_RUN = 64       /* rows summed in fp32 first, since doubles are slow on consumer GPUs */
 };
 
-/* One element where amp_pack holds 16 bytes. */
+/* A pack of one element; amp_pack has 16 bytes. */
 template <class T> struct amp_single {
     static const int count = 1;
     static const bool half = sizeof(T) == 2;
@@ -42,10 +42,10 @@ static inline int amp_cuda_packs(const amp_tensor *t, bool wide)
 }
 
 typedef struct amp_columns {
-    size_t rows;                /* pixels of each image: of all together where images is 1 */
+    size_t rows;                /* pixels of each image; of all images together if images is 1 */
     size_t block_rows;
     unsigned images, chunks;    /* chunks of block_rows in each image */
-    int packs, lanes, height;   /* a block is that many packs wide and pixels high */
+    int packs, lanes, height;   /* packs of a row; a block is `lanes` packs wide and `height` rows high */
     int groups;                 /* blocks side by side */
 } amp_columns;
 
@@ -91,12 +91,13 @@ static __device__ __forceinline__ amp_column amp_column_of(const amp_columns &c,
     at.first = at.chunk * c.block_rows;
     at.end = at.first + c.block_rows < c.rows ? at.first + c.block_rows : c.rows;
     at.first += threadIdx.x / c.lanes;
-    if (at.pack >= c.packs) at.first = at.end; /* beside the tensor: nothing to do, but barriers to meet */
+    if (at.pack >= c.packs) at.first = at.end; /* outside of the tensor: no rows, but the thread must reach
+                                                  the block's barriers */
     return at;
 }
 
-/* Sums that each thread of a block has of its own, S of them. They lie in shared memory, since what these
- * kernels are short of is registers: the fewer a thread has, the more threads have loads on their way. */
+/* S sums for each thread of a block. They are in shared memory because registers limit these kernels: the
+ * fewer a thread uses, the more threads run at once and have loads in flight. */
 template <int S> struct amp_column_sums {
     double of[S][AMP_COLUMN_THREADS];
     __device__ __forceinline__ void clear()
@@ -104,7 +105,8 @@ template <int S> struct amp_column_sums {
         #pragma unroll
         for (int i = 0; i < S; i++) of[i][threadIdx.x] = 0;
     }
-    /* volatile: one after the other, or the compiler would read all of them into registers at once. */
+    /* volatile, so that the sums are updated one after the other: otherwise the compiler would load all of
+     * them into registers at once. */
     __device__ __forceinline__ void add(int i, double v)
     {
         volatile double *sum = &of[i][threadIdx.x];
@@ -112,8 +114,8 @@ template <int S> struct amp_column_sums {
     }
     __device__ __forceinline__ double get(int i) const { return of[i][threadIdx.x]; }
 
-    /* Adds up what the threads of the block have for the same pack; true for the thread that then holds
-     * that. */
+    /* Adds up the sums of the block's threads that have the same pack. Returns true in the thread that then
+     * holds the total. */
     __device__ __forceinline__ bool fold(const amp_columns &c)
     {
         int t = (int)threadIdx.x;

@@ -1,10 +1,10 @@
 /* Convolutions by cuDNN, and connected layers by cuBLAS.
  *
- * The library reads a copy of the weights in the dtype of the data and in the order that NHWC data needs
- * (KRSC: k, rows, columns, c/groups). It writes the weights' gradient in that form too, in fp16 scaled down
- * so that it does not overflow; a kernel adds it, scaled back, to the fp32 sum, which no dtype of 16 bits
- * could hold over subdivisions. cuBLAS writes fp32, and straight into the sum where both orders are the
- * same. */
+ * The libraries read a copy of the weights in the dtype of the data and in the order that NHWC data needs
+ * (KRSC: k, rows, columns, c/groups). They write the gradient of the weights in the same order. cuDNN writes
+ * it in the dtype of the data, in fp16 scaled down so that it does not overflow; a kernel scales it back and
+ * adds it to the sum over subdivisions, which is in fp32 because it does not fit into 16 bits. cuBLAS writes
+ * fp32, directly into that sum if both orders are the same. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,10 +20,10 @@ enum { FORWARD, BACKWARD_WEIGHTS, BACKWARD_DATA, BACKWARD_DATA_ADDING, PASSES };
 struct amp_conv {
     amp_conv_desc desc;            /* first: times.cu reads it */
     amp_shape y;
-    int connected;                 /* 1: it runs as matrix products, else by cuDNN's plans */
+    int connected;                 /* 1: computed as matrix products by cuBLAS; 0: by cuDNN's plans */
     int inputs;                    /* of a connected layer: x (n, inputs), w (k, inputs), y (n, k) */
-    amp_conv_plan *plans[PASSES];  /* owned by cuda->cudnn; NULL for a pass that is not wanted */
-    amp_cudnn_pack packs[PASSES];  /* the buffers of each pass's last run, as a descriptor of cuDNN's */
+    amp_conv_plan *plans[PASSES];  /* owned by cuda->plans; NULL for a pass that is not wanted */
+    amp_cudnn_pack packs[PASSES];  /* for each pass: the buffers of its last run, as a cuDNN descriptor */
     void *weights;                 /* KRSC; NULL: not loaded */
 };
 
@@ -35,7 +35,8 @@ static amp_conv_problem problem_of(const amp_conv_desc *d, int pass, int determi
         [FORWARD] = AMP_CONV_FORWARD, [BACKWARD_WEIGHTS] = AMP_CONV_BACKWARD_FILTER,
         [BACKWARD_DATA] = AMP_CONV_BACKWARD_DATA, [BACKWARD_DATA_ADDING] = AMP_CONV_BACKWARD_DATA };
     amp_conv_problem p = { *d, passes[pass], pass == BACKWARD_DATA_ADDING, deterministic };
-    p.conv.dilation = amp_conv_dilation(d); /* for the cache's key: one number for one meaning */
+    p.conv.dilation = amp_conv_dilation(d); /* the problem is a cache key: equal settings must be equal
+                                               numbers */
     p.conv.stride_x = amp_conv_stride_x(d);
     p.conv.training = p.conv.wants_dx = p.conv.transposed = p.conv.leaky = 0;
     p.conv.direct = p.conv.masters_stay = 0;
@@ -67,7 +68,7 @@ static size_t weight_count(const amp_conv_desc *d)
 
 static size_t weight_bytes(const amp_conv_desc *d) { return weight_count(d) * amp_dtype_size(d->dtype); }
 
-/* Whether the window covers the whole input, so that nothing slides. */
+/* Whether the window covers the whole input, so that it has only one position. */
 static int is_connected(const amp_conv_desc *d)
 {
     return d->size_h == d->x.h && d->size_w == d->x.w && !d->pad && d->groups == 1
@@ -94,11 +95,11 @@ static amp_status make_plans(amp_backend *backend, amp_conv *conv, amp_error *er
     for (int pass = 0; pass < PASSES; pass++) {
         if (!wanted(&conv->desc, pass)) continue;
         amp_conv_problem problem = problem_of(&conv->desc, pass, cuda->settings.deterministic);
-        AMP_TRY(amp_cudnn_plan(cuda->cudnn, &problem, &conv->plans[pass], error));
+        AMP_TRY(amp_conv_plans_get(cuda->plans, &problem, &conv->plans[pass], error));
     }
     amp_status status = amp_cuda_conv_tune(backend, conv->plans, PASSES, &bytes, error);
     if (largest_workspace(conv) > cuda->workspace_needed) cuda->workspace_needed = largest_workspace(conv);
-    amp_cuda_trim(backend); /* what only timing needed */
+    amp_cuda_trim(backend); /* frees workspace that only the timing needed */
     amp_cuda_clear_error();
     return status;
 }
@@ -130,7 +131,8 @@ void amp_cuda_conv_destroy(amp_backend *backend, amp_conv *conv)
 
 /* ---- weights ---- */
 
-/* *out: how to make the copy of one convolution's weights; allocates it where there is none yet. */
+/* *out: the arguments of the kernel that copies one convolution's weights. Allocates the copy if there is
+ * none. */
 static amp_status prepare_copy(amp_backend *backend, const amp_conv_weights *one, amp_cuda_weights *out,
                         amp_error *error)
 {
@@ -181,12 +183,16 @@ static amp_status check(const amp_conv *conv, int pass, amp_error *error)
 static amp_status run(amp_backend *backend, amp_conv *conv, int pass, const void *x, void *w, const void *y,
                       amp_error *error)
 {
-    /* The pass decides which of the three is written: conv_plan.h. */
+    /* Which of the three is written depends on the pass: see conv_plan.h. */
     const amp_conv_buffers buffers = { (void *)x, w, (void *)y, &conv->packs[pass] };
     amp_cuda_backend *cuda = amp_cuda_of(backend);
-    if (cuda->recording) return amp_cudnn_launch(cuda->cudnn, conv->plans[pass], &buffers, error);
-    amp_status status = amp_cudnn_run(cuda->cudnn, conv->plans[pass], &buffers, error);
-    /* If an earlier kernel failed no engine runs any more, and cuDNN is not the cause. */
+    amp_conv_plan *plan = conv->plans[pass];
+    if (cuda->recording) return amp_cudnn_launch(cuda->cudnn, plan, &buffers, error);
+    amp_status status = AMP_OK;
+    amp_error why;
+    while (status == AMP_OK && amp_cudnn_launch(cuda->cudnn, plan, &buffers, &why) != AMP_OK)
+        status = amp_conv_plans_next(cuda->plans, plan, &why, error);
+    /* If an earlier kernel failed, no engine runs any more. Then report that kernel's error, not cuDNN's. */
     if (status != AMP_OK) AMP_CUDA_TRY(cudaStreamSynchronize(cuda->stream));
     amp_cuda_clear_error();
     return status;
@@ -227,10 +233,11 @@ amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, 
                                           float *dw, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;
-    /* (k, c, rows, columns) and (k, rows, columns, c) are one order. */
+    /* Whether (k, c, rows, columns) and (k, rows, columns, c) are the same order in memory. */
     const int same_order = d->x.c / d->groups == 1 || (d->size_h == 1 && d->size_w == 1);
-    const amp_dtype dtype = conv->connected ? AMP_FP32 : d->dtype; /* of the gradient in scratch */
-    const int direct = conv->connected && same_order; /* into the sum */
+    const amp_dtype dtype = conv->connected ? AMP_FP32 : d->dtype; /* of the gradient that the library
+                                                                      writes */
+    const int direct = conv->connected && same_order; /* 1: cuBLAS adds to dw itself */
     void *krsc = dw;
     AMP_TRY(check(conv, BACKWARD_WEIGHTS, error));
     if (!direct) AMP_TRY(amp_cuda_scratch(backend, weight_count(d) * amp_dtype_size(dtype), &krsc, error));
@@ -242,7 +249,7 @@ amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, 
     else AMP_TRY(run(backend, conv, BACKWARD_WEIGHTS, x, krsc, dy, error));
     if (direct) return AMP_OK;
     const float factor = conv->connected ? 1
-        : ldexpf(1, amp_conv_problem_downscale(&conv->plans[BACKWARD_WEIGHTS]->problem));
+        : ldexpf(1, amp_cudnn_downscale(&conv->plans[BACKWARD_WEIGHTS]->problem));
     return amp_cuda_gradient_from_krsc(backend, krsc, dtype, factor, dw, d->k, d->x.c / d->groups, d->size_h,
                                        d->size_w, error);
 }

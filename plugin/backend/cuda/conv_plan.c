@@ -1,4 +1,4 @@
-/* Choosing, building, timing and remembering the engines of convolutions; see conv_plan.h. */
+/* Choosing, building, timing and caching the engines of convolutions; see conv_plan.h. */
 #include "conv_plan.h"
 
 #include <stdlib.h>
@@ -15,23 +15,6 @@ struct amp_conv_plans {
 };
 
 /* ---- problems ---- */
-
-/* The library writes 2^-s times a sum of so many products (images x output pixels), and whoever reads it
- * multiplies by 2^s. The sum would pass 65504 long before the deltas it is made of do; by s = log2 of the
- * root of that number, rounded, the sum of products with random signs is as large as one product. */
-static int downscale(double products)
-{
-    int twice = 0; /* of s, rounded down */
-    while (products >= 2) products /= 2, twice++;
-    return (twice + 1) / 2;
-}
-
-int amp_conv_problem_downscale(const amp_conv_problem *p)
-{
-    const amp_shape y = amp_conv_output(&p->conv);
-    if (p->pass != AMP_CONV_BACKWARD_FILTER || p->conv.dtype != AMP_FP16) return 0;
-    return downscale((double)y.n * y.h * y.w);
-}
 
 static const char *pass_name(const amp_conv_problem *p)
 {
@@ -82,7 +65,8 @@ int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_pro
         amp_conv_candidate c = list[i];
         if (fitness_of(&c, problem, workspace_cap) != FIT) continue;
         int to = fit++;
-        /* list[to .. i) are unfit: they move up by one, and c is sorted in among the fit ones before them. */
+        /* list[to .. i) are unfit: they move back by one, and c is inserted among the fit ones before
+         * them. */
         memmove(&list[to + 1], &list[to], sizeof *list * (size_t)(i - to));
         while (to > 0 && preference(&list[to - 1], problem) > preference(&c, problem)) {
             list[to] = list[to - 1];
@@ -124,7 +108,7 @@ static void release_current(amp_conv_plans *plans, amp_conv_plan *plan)
     if (plan->current.config || plan->current.plan) plans->library->release(plans->self, &plan->current);
 }
 
-/* Makes candidate c, which is built, the plan's current one. */
+/* Makes candidate c, which is built, the plan's current one, which takes over c's config and plan. */
 static void set_current(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c)
 {
     release_current(plans, plan);
@@ -135,14 +119,18 @@ static void set_current(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_can
 static amp_status list_sorted(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidates *out,
                               amp_error *error)
 {
+    amp_error why;
     *out = (amp_conv_candidates){ 0 };
-    AMP_TRY(plans->library->list(plans->self, &plan->problem, out, error));
+    if (plans->library->list(plans->self, &plan->problem, out, &why) != AMP_OK) {
+        char text[AMP_CONV_PROBLEM_TEXT];
+        amp_conv_problem_text(&plan->problem, text);
+        return amp_fail(error, why.status, "%s: %s", text, why.message);
+    }
     plan->fit = amp_conv_candidates_sort(out, &plan->problem, plans->workspace_cap);
     return AMP_OK;
 }
 
-/* Builds c unless it failed before; a plan that turns out to need more workspace than allowed has failed,
- * too. */
+/* Builds c. Marks it as failed if it cannot be built or turns out to need more workspace than allowed. */
 static amp_status build(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c, amp_error *why)
 {
     amp_status status = plans->library->build(plans->self, c, why);
@@ -155,7 +143,8 @@ static amp_status build(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_can
     return status;
 }
 
-/* The best candidate that has not failed and can be built. *why: the last failure on entry, and on exit. */
+/* Makes the best candidate that can be built and has not failed before the current one. *why: the last
+ * failure so far, on entry and on exit. */
 static amp_status choose(amp_conv_plans *plans, amp_conv_plan *plan, amp_error *why, amp_error *error)
 {
     amp_conv_candidates candidates;
@@ -239,7 +228,8 @@ amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const
 
 /* ---- tuning ---- */
 
-/* Whether list[i] is among the best_of that the library ranks first, counting only those worth timing. */
+/* Whether list[i] is one of the first best_of candidates in the library's order. Failed ones do not count,
+ * nor do reduced-precision reductions if there are others. */
 static int worth_timing(const amp_conv_plan *plan, const amp_conv_candidate *list, int i, int best_of)
 {
     unsigned unwanted = list[0].notes & AMP_CONV_REDUCED_REDUCTION ? 0 : AMP_CONV_REDUCED_REDUCTION;
@@ -250,10 +240,11 @@ static int worth_timing(const amp_conv_plan *plan, const amp_conv_candidate *lis
     return before < best_of;
 }
 
-/* A workspace may not fit beside the tensors that engines are timed on, and yet beside the network's. */
+/* Whether a failed timing counts against the engine. If memory was short it does not: the workspace may fit
+ * later, without the tensors that engines are timed on. */
 static int is_its_fault(amp_status timed) { return timed != AMP_OK && timed != AMP_NO_MEMORY; }
 
-/* Times the candidate in use, which needs no building. */
+/* Times the current candidate, which is already built. */
 static void time_current(amp_conv_plan *plan, amp_conv_timer timer, void *user, amp_error *why)
 {
     amp_status status = timer(user, plan, &plan->ms, why);
@@ -261,7 +252,8 @@ static void time_current(amp_conv_plan *plan, amp_conv_timer timer, void *user, 
     if (is_its_fault(status)) mark_failed(plan, &plan->current);
 }
 
-/* Builds c to be timed, unless it would be compiled at run time and the limit of such engines is reached. */
+/* Builds c to be timed, unless it is compiled at run time and AMP_CONV_COMPILED engines already were. Returns
+ * whether it is built. */
 static int built_for_timing(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c, amp_error *why)
 {
     int compiles = (c->notes & AMP_CONV_RUNTIME_COMPILED) != 0;

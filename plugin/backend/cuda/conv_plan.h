@@ -1,12 +1,12 @@
-/* Which of a library's engines computes a convolution: the choice, without the library.
+/* Chooses which of a library's engines computes a convolution.
  *
- * A library lists candidates for a problem in the order in which it expects them to be fast. Here they are
- * filtered and ordered, built one by one until one works, timed if the caller can time, and cached per
- * problem, so that a shape that comes back (random=1) costs a lookup. A candidate that fails, at build or
- * when it runs, is never tried again for that problem. cudnn_graph.c is the library; the tests have one of
- * their own.
+ * For each problem a library lists candidates in the order in which it expects them to be fast. conv_plan.c
+ * filters and sorts them, builds one after the other until one works, times them if the caller has a timer,
+ * and caches the choice, so that a shape that occurs again (random=1) costs only a lookup. A candidate that
+ * fails, when it is built or when it runs, is never tried again for that problem. The library is a table of
+ * functions, amp_conv_library: cudnn_graph.c implements it, and the tests have a fake one.
  *
- * One thread at a time uses an amp_conv_plans and what came out of it. */
+ * An amp_conv_plans and its plans may be used by one thread at a time. */
 #pragma once
 
 #include <stddef.h>
@@ -17,9 +17,9 @@
 typedef enum amp_conv_pass { AMP_CONV_FORWARD, AMP_CONV_BACKWARD_DATA,
                              AMP_CONV_BACKWARD_FILTER } amp_conv_pass;
 
-/* One pass of a convolution, x (n,h,w,c) · w (k, size_h, size_w, c/groups) → y (n, out_h, out_w, k), all of
- * one dtype and densely packed, sums in fp32. forward writes y; backward data writes dx, or adds to it;
- * backward filter writes dw (scaled: amp_conv_problem_downscale). It is its own cache key. */
+/* One pass of a convolution of x (n,h,w,c) by w (k, size_h, size_w, c/groups) to y (n, out_h, out_w, k). All
+ * have one dtype and are densely packed; sums are in fp32. forward writes y; backward data writes dx, or adds
+ * to it; backward filter writes dw (scaled: amp_cudnn_downscale). The struct is its own cache key. */
 typedef struct amp_conv_problem {
     amp_conv_desc conv; /* its shapes and dtype; training, wants_dx, transposed, leaky, direct and
                            masters_stay are 0 */
@@ -28,11 +28,8 @@ typedef struct amp_conv_problem {
     int deterministic;  /* 1: the same bits in every run */
 } amp_conv_problem;
 
-/* AMP_BAD_NETWORK if no convolution has these numbers. */
+/* AMP_BAD_NETWORK if no convolution can have these numbers. */
 amp_status amp_conv_problem_check(const amp_conv_problem *problem, amp_error *error);
-
-/* How far a filter gradient that is written in fp16 is scaled down. Otherwise 0. */
-int amp_conv_problem_downscale(const amp_conv_problem *problem);
 
 /* For messages: "convolution forward of 64x3x416x416 (n,c,h,w) to 32 filters of 3x3, ..., deterministic". */
 enum { AMP_CONV_PROBLEM_TEXT = AMP_CONV_TEXT + 16 };
@@ -42,16 +39,16 @@ void amp_conv_problem_text(const amp_conv_problem *problem, char text[AMP_CONV_P
 enum amp_conv_notes {
     AMP_CONV_TENSOR_CORE = 1,
     AMP_CONV_DOWN_CONVERTS = 2,      /* rounds its inputs to fewer bits */
-    AMP_CONV_REDUCED_REDUCTION = 4,  /* adds up in less than fp32 */
+    AMP_CONV_REDUCED_REDUCTION = 4,  /* sums in fewer bits than fp32 */
     AMP_CONV_NONDETERMINISTIC = 8,
-    AMP_CONV_RUNTIME_COMPILED = 16   /* building it takes a compiler and a third of a second */
+    AMP_CONV_RUNTIME_COMPILED = 16   /* is compiled when it is built, which takes a third of a second */
 };
 
 typedef struct amp_conv_candidate {
     int64_t engine;
     unsigned notes;
-    size_t workspace; /* bytes; 0 until it is built where the library does not know before */
-    int rank;         /* place in the library's list, from 0: what a failure is remembered by */
+    size_t workspace; /* bytes; 0 until it is built, if the library does not know it before */
+    int rank;         /* place in the library's list, from 0; failures are recorded by rank */
     void *config, *plan; /* the library's; plan is NULL until it is built */
 } amp_conv_candidate;
 
@@ -60,65 +57,67 @@ enum { AMP_CONV_CANDIDATES = 128 }; /* a longer list is cut */
 typedef struct amp_conv_candidates {
     amp_conv_candidate *list;
     int count;
-    void *graph; /* the library's: what the configs were made for */
+    void *graph; /* the library's: the operation graph of all configs */
 } amp_conv_candidates;
 
-/* Sorts the candidates, best first, and returns how many are fit for use; the others come behind. Unfit is
- * what rounds its inputs, what is not deterministic when the problem asks for that, what needs more than
- * workspace_cap bytes, and, for an fp32 problem, Tensor Cores: there they stand for TF32. Without groups
- * Tensor Cores come first, and reduced-precision reductions only when nothing else has them; otherwise the
- * library's order holds, with reduced-precision reductions last. */
+/* Sorts the candidates, best first, and returns how many are fit for use; the unfit ones are moved to the
+ * end. An engine is unfit if it rounds its inputs, if it is not deterministic and the problem asks for that,
+ * if it needs more than workspace_cap bytes, or, for fp32, if it uses Tensor Cores, which would compute in
+ * TF32. Without groups, engines with Tensor Cores come first, then those without; in either part (with
+ * groups: in the whole list) reduced-precision reductions come last. Otherwise the library's order is
+ * kept. */
 int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_problem *problem,
                              size_t workspace_cap);
 
-/* The functions of a library. drop frees all that list allocated, except configs and plans that are NULL by
- * then. */
+/* The functions of a library; self: the library. drop frees everything that list allocated, except for
+ * configs and plans that were taken from it (set to NULL). */
 typedef struct amp_conv_library {
     amp_status (*list)(void *self, const amp_conv_problem *, amp_conv_candidates *out, amp_error *);
-    /* sets plan, and workspace to what it needs */
+    /* sets the candidate's plan, and workspace to the bytes that the plan needs */
     amp_status (*build)(void *self, amp_conv_candidate *, amp_error *);
-    /* plan and config; sets both to NULL */
+    /* frees plan and config, and sets both to NULL */
     void (*release)(void *self, amp_conv_candidate *);
     void (*drop)(void *self, amp_conv_candidates *);
 } amp_conv_library;
 
-/* A problem's plan. Callers read it; it belongs to the amp_conv_plans and stays at its address as long as
- * that lives. */
+/* The plan for a problem. The amp_conv_plans owns it and keeps it at the same address; callers only read
+ * it. */
 typedef struct amp_conv_plan {
     amp_conv_problem problem;
-    amp_conv_candidate current; /* what runs */
+    amp_conv_candidate current; /* the engine that runs; its plan is NULL if no engine is left */
     int fit;                    /* candidates of the library that are fit for use */
-    int tuned;                  /* current was the fastest of those timed, */
-    float ms;                   /* with this time */
+    int tuned;                  /* 1: current was the fastest of the engines that were timed */
+    float ms;                   /* current's time, if tuned */
     uint64_t failed[AMP_CONV_CANDIDATES / 64]; /* one bit per rank */
 } amp_conv_plan;
 
 typedef struct amp_conv_plans amp_conv_plans;
 
-/* library and self must outlive the plans. NULL: no memory. */
+/* library and self must outlive the plans. workspace_cap: bytes. */
 amp_conv_plans *amp_conv_plans_create(const amp_conv_library *library, void *self, size_t workspace_cap);
 void amp_conv_plans_destroy(amp_conv_plans *plans);
 
-/* The problem's plan: from the cache, else the first candidate that can be built. AMP_UNSUPPORTED if none
- * can. */
+/* *out: the problem's plan, from the cache or with the first candidate that can be built. AMP_UNSUPPORTED if
+ * none can. */
 amp_status amp_conv_plans_get(amp_conv_plans *plans, const amp_conv_problem *problem, amp_conv_plan **out,
                               amp_error *error);
 
-/* The plan's current candidate did not run, for the reason in *why: the next one takes its place. If there is
- * none, the plan is left without one (current.plan is NULL), and *error says why the last one failed. */
+/* Replaces the plan's current candidate, which did not run for the reason in *why, by the next one. If there
+ * is none, the plan is left without one (current.plan is NULL), and *error says why the last one failed. */
 amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const amp_error *why,
                                amp_error *error);
 
-/* Runs plan->current as often as it takes and sets *ms to the time of one run. An error means that it did not
- * run. */
+/* Measures plan->current: runs it as often as necessary and sets *ms to the time of one run. Returns an error
+ * if it does not run. */
 typedef amp_status (*amp_conv_timer)(void *user, const amp_conv_plan *plan, float *ms, amp_error *error);
 
-/* The most engines that are compiled at run time only to be timed, of all plans together. Without a limit a
- * network of many depthwise convolutions would compile for minutes, at each of its sizes. */
+/* At most this many engines are compiled at run time only to be timed, over all plans. Without a limit, a
+ * network with many depthwise convolutions would compile for minutes at each of its sizes. */
 enum { AMP_CONV_COMPILED = 32 };
 
-/* Times the best_of candidates that the library holds for the fastest, and keeps the one that is; once per
- * plan, a tuned plan is left as it is. Reduced-precision reductions are not timed while there is another
- * choice; engines compiled at run time, beside the one in use, up to AMP_CONV_COMPILED. */
+/* Times the first best_of candidates in the library's order, and makes the fastest the current one. A plan
+ * that is already tuned is left as it is. Engines with reduced-precision reductions are not timed if there
+ * are others. Of engines that are compiled at run time only the current one and, over all plans,
+ * AMP_CONV_COMPILED others are timed. */
 amp_status amp_conv_plans_tune(amp_conv_plans *plans, amp_conv_plan *plan, int best_of, amp_conv_timer timer,
                                void *user, amp_error *error);

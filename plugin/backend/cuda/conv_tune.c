@@ -1,9 +1,9 @@
-/* Timing engines, on memory allocated for it: while convolutions are created the network's own memory is not
- * allocated yet, or is that of a smaller size.
+/* Times engines, on memory allocated for this purpose: when convolutions are created, the network's own
+ * memory is not allocated yet, or has the size from before a resize.
  *
- * Small convolutions take 5 to 20 µs, as long as the CPU takes to queue one. So the GPU is kept busy by a
- * kernel that spins while the run is queued behind it: the time between the two events is then the GPU's
- * alone. The least of several runs is the one that was disturbed least. */
+ * A small convolution takes 5 to 20 µs, which is as long as the CPU takes to queue it. So a kernel that
+ * spins first keeps the GPU busy until the run and two events around it are queued: the time between the
+ * events is then the GPU's alone. The shortest of several runs is the one that was disturbed least. */
 #include "conv_tune.h"
 
 #include <math.h>
@@ -11,12 +11,12 @@
 #include "cudnn_graph.h"
 #include "kernels.h"
 
-/* Cycles of the GPU's clock, of 1 to 2 GHz. SPIN: 50 to 100 µs. WARM: once, 50 to 100 ms, in which the clocks
- * rise from idle. */
+/* Cycles of the GPU's clock, which runs at 1 to 2 GHz. SPIN: 50 to 100 µs, before each run. WARM: 50 to 100
+ * ms, once, so that the clocks rise from idle. */
 enum { RUNS = 5, SPIN = 100000, WARM = 100000000 };
 
-/* Every byte of the memory that engines are timed on: a small number in every dtype. (Zeros would need
- * less power, and run faster.) */
+/* Fills the memory that engines are timed on: a small number in every dtype. (Zeros would need less power,
+ * and run faster.) */
 enum { FILL = 0x2b };
 
 typedef struct trial {
@@ -32,7 +32,8 @@ static amp_status launch(trial *t, const amp_conv_plan *plan, amp_error *error)
     return status;
 }
 
-/* amp_conv_timer; user is the trial. The first run loads code and grows the workspace. */
+/* An amp_conv_timer; user: the trial. The first run, which loads code and grows the workspace, is not
+ * timed. */
 static amp_status measure(void *user, const amp_conv_plan *plan, float *ms, amp_error *error)
 {
     trial *t = user;
@@ -51,7 +52,7 @@ static amp_status measure(void *user, const amp_conv_plan *plan, float *ms, amp_
     return AMP_OK;
 }
 
-/* The three tensors lie in one block, each at a multiple of 256 bytes. */
+/* The three tensors are in one block of memory, each at a multiple of 256 bytes. */
 static amp_status begin_trial(trial *t, amp_backend *backend, const amp_cuda_conv_bytes *bytes,
                               amp_error *error)
 {
@@ -87,7 +88,7 @@ amp_status amp_cuda_conv_tune(amp_backend *backend, amp_conv_plan *const *plans,
     amp_status status = begin_trial(&t, backend, bytes, error);
     for (int i = 0; i < count && status == AMP_OK; i++)
         if (is_untimed(plans[i]))
-            status = amp_cudnn_tune(cuda->cudnn, plans[i], cuda->settings.tune, measure, &t, error);
+            status = amp_conv_plans_tune(cuda->plans, plans[i], cuda->settings.tune, measure, &t, error);
     int short_of_memory = status == AMP_NO_MEMORY && !t.begin;
     end_trial(&t, backend);
     return short_of_memory ? AMP_OK : status;

@@ -19,7 +19,7 @@
  *   AMP_CUDA_RANGES         1: ranges with the layers' names for profilers such as Nsight Systems */
 enum { TUNE = 8 };
 
-/* A whole number from 0 to most; `otherwise` where the variable is not set, or empty. */
+/* *out: the variable's value, a whole number from 0 to most, or `otherwise` if it is not set or empty. */
 static amp_status read_number(const char *name, int most, int otherwise, int *out, amp_error *error)
 {
     const char *text = getenv(name);
@@ -38,7 +38,7 @@ static amp_status read_settings(amp_cuda_settings *settings, amp_error *error)
     AMP_TRY(read_number("AMP_CUDA_TUNE", 100, TUNE, &settings->tune, error));
     AMP_TRY(read_number("AMP_CUDA_DETERMINISTIC", 1, 0, &settings->deterministic, error));
     AMP_TRY(read_number("AMP_CUDA_RANGES", 1, 0, &settings->ranges, error));
-    /* Two runs may time differently, choose differently, and round differently. */
+    /* Another run may time differently, then choose other engines, which round differently. */
     if (settings->deterministic) settings->tune = 0;
     return AMP_OK;
 }
@@ -46,7 +46,7 @@ static amp_status read_settings(amp_cuda_settings *settings, amp_error *error)
 static void range_push(amp_backend *backend, const char *name)
 {
     (void)backend;
-    nvtxRangePushA(name); /* its result is the depth of nesting, negative without a profiler */
+    nvtxRangePushA(name); /* its result, the depth of nesting, is negative without a profiler */
 }
 
 static void range_pop(amp_backend *backend)
@@ -57,7 +57,7 @@ static void range_pop(amp_backend *backend)
 
 /* ---- the GPU ---- */
 
-/* "13.0" of 13000. */
+/* "13.0" for 13000. */
 static void version_text(int version, char text[16])
 {
     snprintf(text, 16, "%d.%d", version / 1000, version % 1000 / 10);
@@ -76,7 +76,8 @@ static void describe(amp_cuda_backend *cuda, const struct cudaDeviceProp *gpu, i
              driver_text, cudnn, cublas);
 }
 
-/* The current device, as `-i` or Darknet's cuda_set_device chose it. */
+/* Opens the current device, which `-i` or Darknet's cuda_set_device has chosen. *memory: its memory in
+ * bytes. */
 static amp_status open_device(amp_cuda_backend *cuda, size_t *memory, amp_error *error)
 {
     struct cudaDeviceProp gpu;
@@ -90,7 +91,7 @@ static amp_status open_device(amp_cuda_backend *cuda, size_t *memory, amp_error 
     cuda->multiprocessors = gpu.multiProcessorCount;
     *memory = gpu.totalGlobalMem;
     describe(cuda, &gpu, runtime, driver);
-    /* A stream that waits for the default one and is waited for by it: Darknet's own GPU layers run there. */
+    /* This stream and the default stream, on which Darknet's own GPU layers run, wait for each other. */
     AMP_CUDA_TRY(cudaStreamCreate(&cuda->stream));
     AMP_CUDA_TRY(cudaEventCreateWithFlags(&cuda->uploaded, cudaEventDisableTiming));
     return AMP_OK;
@@ -115,13 +116,15 @@ amp_support amp_cuda_supports(const amp_backend *backend, amp_dtype dtype, char 
 
 /* ---- life ---- */
 
-/* At the end there is nothing left to do about a failure. Also for a backend that is not complete. */
+/* Also for a backend that was only partly created. Errors are ignored: nothing can be done about them
+ * here. */
 void amp_cuda_destroy(amp_backend *backend)
 {
     if (!backend) return;
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     if (cuda->ahead) cudaStreamSynchronize(cuda->ahead);
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
+    amp_conv_plans_destroy(cuda->plans);
     amp_cudnn_destroy(cuda->cudnn);
     amp_cuda_gemm_stop(backend);
     amp_cuda_tables_destroy(cuda);
@@ -140,17 +143,18 @@ static amp_status open_libraries(amp_cuda_backend *cuda, amp_error *error)
     size_t memory;
     AMP_TRY(read_settings(&cuda->settings, error));
     AMP_TRY(open_device(cuda, &memory, error));
-    const amp_cudnn_settings settings = {
-        .workspace_cap = amp_cudnn_workspace_cap(memory), .reserve = amp_cuda_reserve, .owner = &cuda->base };
+    const amp_cudnn_settings settings = { .reserve = amp_cuda_reserve, .owner = &cuda->base };
     if (cuda->settings.ranges) {
         cuda->base.range_push = range_push;
         cuda->base.range_pop = range_pop;
-    } else { /* a profiler sees the layers of a recorded pass as one */
+    } else { /* only without ranges: to a profiler, a recorded pass is one operation */
         cuda->base.pass_begin = amp_cuda_pass_begin;
         cuda->base.pass_end = amp_cuda_pass_end;
         cuda->base.pass_free = amp_cuda_pass_free;
     }
-    return amp_cudnn_create(cuda->stream, &settings, &cuda->cudnn, error);
+    AMP_TRY(amp_cudnn_create(cuda->stream, &settings, &cuda->cudnn, error));
+    cuda->plans = amp_conv_plans_create(&amp_cudnn_library, cuda->cudnn, amp_cudnn_workspace_cap(memory));
+    return AMP_OK;
 }
 
 amp_backend *amp_cuda_backend_create(amp_error *error)

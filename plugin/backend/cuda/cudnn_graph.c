@@ -1,9 +1,9 @@
 /* Convolutions through cuDNN's graph API: the operation graph of each pass, the engines that cuDNN's
- * heuristics name for it, their plans, and running one. conv_plan.c chooses the engine.
+ * heuristics list for it, the plans of engines, and running a plan. conv_plan.c chooses the engine.
  *
- * cuDNN's objects are descriptors: created, given attributes, finalized, and from then on read only. A chain
- * of such calls remembers the first that failed and does nothing after it, so that it is checked once, at its
- * end. */
+ * cuDNN's objects are descriptors: they are created, given attributes and finalized, and cannot be changed
+ * after that. This takes many calls, each of which can fail. A `chain` records the first failure and skips
+ * all later calls, so that one check at its end is enough. */
 #include "cudnn_graph.h"
 
 #include <dlfcn.h>
@@ -14,27 +14,26 @@
 #include <cudnn.h>
 #include <cudnn_backend.h>
 
-#define CONFIG_KNOWS_WORKSPACE (CUDNN_VERSION >= 90200) /* before, only a built plan does */
+#define CONFIG_KNOWS_WORKSPACE (CUDNN_VERSION >= 90200) /* in older versions only a built plan knows it */
 #define KNOWS_DEVICE_PROPERTIES (CUDNN_VERSION >= 90800)
 
 typedef cudnnBackendDescriptor_t descriptor;
 
 struct amp_cudnn {
-    cudnnHandle_t handle;  /* NULL without a device, */
-    descriptor properties; /* which is described here then */
+    cudnnHandle_t handle;  /* NULL without a device */
+    descriptor properties; /* describes the device that is missing; else NULL */
     amp_cudnn_settings settings;
-    amp_conv_plans *plans;
 };
 
 /* ---- calls and failures ---- */
 
 typedef struct chain {
     cudnnStatus_t status;
-    const char *call, *subject; /* of the call that failed; subject: an attribute or kind of descriptor */
-    char text[512];             /* what cuDNN adds to the status */
+    const char *call, *subject; /* of the call that failed; subject: its attribute or kind of descriptor */
+    char text[512];             /* cuDNN's own message */
 } chain;
 
-/* Notes the outcome of a call; true while nothing has failed. */
+/* Records the outcome of a call; true if nothing has failed so far. */
 static int after(chain *chain, cudnnStatus_t status, const char *call, const char *subject)
 {
     if (chain->status != CUDNN_STATUS_SUCCESS || status == CUDNN_STATUS_SUCCESS)
@@ -52,7 +51,7 @@ static int after(chain *chain, cudnnStatus_t status, const char *call, const cha
 
 static int ok(const chain *chain) { return chain->status == CUDNN_STATUS_SUCCESS; }
 
-/* By name: the numbers differ between cuDNN 8 and 9. */
+/* Compares by name, since the numbers differ between cuDNN 8 and 9. */
 static amp_status status_of(cudnnStatus_t status)
 {
     if (status == CUDNN_STATUS_SUCCESS) return AMP_OK;
@@ -64,8 +63,8 @@ static amp_status status_of(cudnnStatus_t status)
     return status == CUDNN_STATUS_NOT_SUPPORTED ? AMP_UNSUPPORTED : AMP_BACKEND_FAILED;
 }
 
-/* AMP_OK, or the status of the chain's failure; the error names what it is about ("": the library) and the
- * call. */
+/* AMP_OK, or the status of the chain's failure. The error names the call that failed; it begins with `about`,
+ * an engine, if that is not "". */
 static amp_status outcome(const chain *chain, const char *about, amp_error *error)
 {
     if (ok(chain)) return AMP_OK;
@@ -109,7 +108,7 @@ static void finalize(chain *chain, descriptor d, const char *what)
 
 static void destroy(descriptor d)
 {
-    if (d) cudnnBackendDestroyDescriptor(d); /* fails only for a descriptor that is none */
+    if (d) cudnnBackendDestroyDescriptor(d); /* fails only if d was never created */
 }
 
 #define CREATE(chain, type) create(chain, CUDNN_BACKEND_##type, #type)
@@ -172,7 +171,7 @@ static descriptor convolution(chain *chain, const amp_conv_desc *p)
     return d;
 }
 
-/* The attributes that the three passes have in common, under each one's names. */
+/* Sets the attributes that all passes have; in each pass they have other names. */
 #define SET_OPERATION(chain, d, pass, x_name, w_name, y_name, g, alpha, beta) \
     do { \
         SET(chain, d, OPERATION_CONVOLUTION_##pass##_ALPHA, FLOAT, 1, alpha); \
@@ -183,10 +182,22 @@ static descriptor convolution(chain *chain, const amp_conv_desc *p)
         SET(chain, d, OPERATION_CONVOLUTION_##pass##_##y_name, BACKEND_DESCRIPTOR, 1, &(g)->y); \
     } while (0)
 
+/* A filter gradient sums N products, one for each image and output pixel. In fp16 the sum could exceed 65504
+ * although the deltas are small. So cuDNN writes 2^-s times the sum, and the reader multiplies it by 2^s.
+ * With random signs, the sum of N products is √N times as large as one product: s = log2(√N), rounded,
+ * makes it as large as one. */
+int amp_cudnn_downscale(const amp_conv_problem *p)
+{
+    const amp_shape y = amp_conv_output(&p->conv);
+    int twice = 0; /* of s, rounded down */
+    if (p->pass != AMP_CONV_BACKWARD_FILTER || p->conv.dtype != AMP_FP16) return 0;
+    for (double products = (double)y.n * y.h * y.w; products >= 2; products /= 2) twice++;
+    return (twice + 1) / 2;
+}
+
 static descriptor operation(chain *chain, const amp_conv_problem *p, const conv_graph *g)
 {
-    const float one = 1.0f, down = ldexpf(1.0f, -amp_conv_problem_downscale(p)), beta = p->accumulate ? 1.0f
-        : 0.0f;
+    const float one = 1.0f, down = ldexpf(1.0f, -amp_cudnn_downscale(p)), beta = p->accumulate ? 1.0f : 0.0f;
     descriptor d = NULL;
     switch (p->pass) {
     case AMP_CONV_FORWARD:
@@ -250,8 +261,8 @@ static void describe_config(chain *chain, amp_conv_candidate *c)
     destroy(engine);
 }
 
-/* Appends the engines that one heuristic names for the graph. There may be none (status NOT_SUPPORTED, or an
- * empty list); where no heuristic names any, conv_plan.c reports that. */
+/* Appends the engines that one heuristic lists for the graph. There may be none (status NOT_SUPPORTED, or an
+ * empty list); if no heuristic lists any, the caller reports that. */
 static void append_candidates(chain *outer, const amp_cudnn *library, descriptor graph,
                               cudnnBackendHeurMode_t mode, amp_conv_candidates *out)
 {
@@ -302,7 +313,7 @@ static void drop_candidates(void *self, amp_conv_candidates *candidates)
     *candidates = (amp_conv_candidates){ 0 };
 }
 
-/* Engines by the heuristic for speed, then those that cuDNN falls back on. */
+/* Lists the engines of the heuristic for speed first, then cuDNN's fallback engines. */
 static amp_status list_candidates(void *self, const amp_conv_problem *problem, amp_conv_candidates *out,
                                   amp_error *error)
 {
@@ -314,10 +325,8 @@ static amp_status list_candidates(void *self, const amp_conv_problem *problem, a
     append_candidates(&chain, self, g->graph, CUDNN_HEUR_MODE_FALLBACK, out);
     for (int i = 0; i < out->count; i++) describe_config(&chain, &out->list[i]);
     if (ok(&chain)) return AMP_OK;
-    char text[AMP_CONV_PROBLEM_TEXT];
     drop_candidates(self, out);
-    amp_conv_problem_text(problem, text);
-    return outcome(&chain, text, error);
+    return outcome(&chain, "", error);
 }
 
 /* ---- plans ---- */
@@ -329,7 +338,7 @@ static amp_status engine_outcome(const chain *chain, const amp_conv_candidate *c
     return outcome(chain, engine, error);
 }
 
-/* Without a device everything of a plan compiled at run time works but its last step. */
+/* Without a device, a plan that is compiled at run time fails only in its last step, which loads the code. */
 static int only_lacks_device(const amp_cudnn *library, const chain *chain)
 {
     return !library->handle && strstr(chain->text, "cuLibraryLoadData") != NULL;
@@ -349,7 +358,7 @@ static amp_status build_plan(void *self, amp_conv_candidate *c, amp_error *error
 #endif
     finalize(&chain, plan, "execution plan");
     if (!ok(&chain) && only_lacks_device(library, &chain)) {
-        c->plan = plan; /* and its workspace is what the config says */
+        c->plan = plan; /* its workspace stays what the config says */
         return AMP_OK;
     }
     GET(&chain, plan, EXECUTION_PLAN_WORKSPACE_SIZE, INT64, 1, &workspace);
@@ -362,28 +371,10 @@ static amp_status build_plan(void *self, amp_conv_candidate *c, amp_error *error
     return engine_outcome(&chain, c, error);
 }
 
-static const amp_conv_library cudnn_library = { list_candidates, build_plan, release_candidate,
+const amp_conv_library amp_cudnn_library = { list_candidates, build_plan, release_candidate,
                                              drop_candidates };
 
-amp_status amp_cudnn_plan(amp_cudnn *library, const amp_conv_problem *problem, amp_conv_plan **out,
-                          amp_error *error)
-{
-    return amp_conv_plans_get(library->plans, problem, out, error);
-}
-
-amp_status amp_cudnn_tune(amp_cudnn *library, amp_conv_plan *plan, int best_of, amp_conv_timer timer,
-                          void *user, amp_error *error)
-{
-    return amp_conv_plans_tune(library->plans, plan, best_of, timer, user, error);
-}
-
 /* ---- running ---- */
-
-static amp_status needs_device(const amp_cudnn *library, amp_error *error)
-{
-    return library->handle ? AMP_OK : amp_fail(error, AMP_UNSUPPORTED,
-                                               "cuDNN: a plan made without a device cannot run");
-}
 
 void amp_cudnn_pack_free(amp_cudnn_pack *pack)
 {
@@ -391,8 +382,8 @@ void amp_cudnn_pack_free(amp_cudnn_pack *pack)
     *pack = (amp_cudnn_pack){ 0 };
 }
 
-/* The pack's descriptor; created anew, by five calls of cuDNN, only if the buffers are not those of the last
- * run. */
+/* Returns the pack's descriptor. It is created again, by five calls of cuDNN, only if the buffers are not
+ * those of the last run. */
 static descriptor describe_buffers(chain *chain, amp_cudnn_pack *pack, const amp_conv_buffers *b,
                                    void *workspace)
 {
@@ -413,7 +404,8 @@ static descriptor describe_buffers(chain *chain, amp_cudnn_pack *pack, const amp
 amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const amp_conv_buffers *buffers,
                             amp_error *error)
 {
-    AMP_TRY(needs_device(library, error));
+    if (!library->handle)
+        return amp_fail(error, AMP_UNSUPPORTED, "cuDNN: a plan made without a device cannot run");
     if (!plan->current.plan)
         return amp_fail(error, AMP_UNSUPPORTED, "cuDNN: all plans of this convolution have failed");
     void *workspace = NULL;
@@ -429,16 +421,6 @@ amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const
               "convolution");
     amp_cudnn_pack_free(&once);
     return engine_outcome(&chain, &plan->current, error);
-}
-
-amp_status amp_cudnn_run(amp_cudnn *library, amp_conv_plan *plan, const amp_conv_buffers *buffers,
-                         amp_error *error)
-{
-    amp_error why;
-    AMP_TRY(needs_device(library, error));
-    while (amp_cudnn_launch(library, plan, buffers, &why) != AMP_OK)
-        AMP_TRY(amp_conv_plans_next(library->plans, plan, &why, error));
-    return AMP_OK;
 }
 
 /* ---- library ---- */
@@ -465,8 +447,8 @@ static amp_status check_version(amp_error *error)
                     "to, install the newer one, or rebuild", built, found);
 }
 
-/* Without this cuDNN loads and unloads CUDA's compiler each time that it lists engines, which takes most of
- * that time and leaks 70 kB. If it is not found under this name, only that time and memory are lost. */
+/* Without this, cuDNN loads and unloads CUDA's compiler each time it lists engines; that takes most of the
+ * time and leaks 70 kB. If the compiler is not found under this name, nothing else is lost. */
 static void keep_compiler_loaded(void)
 {
     char name[32];
@@ -474,18 +456,15 @@ static void keep_compiler_loaded(void)
     dlopen(name, RTLD_LAZY | RTLD_NODELETE);
 }
 
-static amp_status begin_create(const amp_cudnn_settings *settings, amp_cudnn **out, amp_error *error)
+static amp_status begin_create(amp_cudnn **out, amp_error *error)
 {
     AMP_TRY(check_version(error));
-    amp_cudnn *library = amp_allocated(calloc(1, sizeof *library));
+    *out = amp_allocated(calloc(1, sizeof **out));
     keep_compiler_loaded();
-    library->settings = *settings;
-    library->plans = amp_conv_plans_create(&cudnn_library, library, settings->workspace_cap);
-    *out = library;
     return AMP_OK;
 }
 
-/* *out: the library, if its chain of calls succeeded; else it is destroyed. */
+/* *out: the library, if its chain of calls succeeded; otherwise destroys the library. */
 static amp_status finish_create(amp_cudnn *library, const chain *chain, amp_cudnn **out, amp_error *error)
 {
     amp_status status = outcome(chain, "", error);
@@ -499,26 +478,26 @@ amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, am
 {
     chain chain = { CUDNN_STATUS_SUCCESS };
     amp_cudnn *library = NULL;
-    AMP_TRY(begin_create(settings, &library, error));
+    AMP_TRY(begin_create(&library, error));
+    library->settings = *settings;
     if (after(&chain, cudnnCreate(&library->handle), "cudnnCreate", ""))
         after(&chain, cudnnSetStream(library->handle, stream), "cudnnSetStream", "");
     return finish_create(library, &chain, out, error);
 }
 
-amp_status amp_cudnn_create_without_device(const char *properties, const amp_cudnn_settings *settings,
-                                           amp_cudnn **out, amp_error *error)
+amp_status amp_cudnn_create_without_device(const char *properties, amp_cudnn **out, amp_error *error)
 {
 #if KNOWS_DEVICE_PROPERTIES
     chain chain = { CUDNN_STATUS_SUCCESS };
     amp_cudnn *library = NULL;
-    AMP_TRY(begin_create(settings, &library, error));
+    AMP_TRY(begin_create(&library, error));
     library->properties = CREATE(&chain, DEVICEPROP_DESCRIPTOR);
     SET(&chain, library->properties, DEVICEPROP_JSON_REPRESENTATION, CHAR, (int64_t)strlen(properties) + 1,
         properties);
     finalize(&chain, library->properties, "device properties");
     return finish_create(library, &chain, out, error);
 #else
-    (void)properties, (void)settings, (void)out;
+    (void)properties, (void)out;
     return amp_fail(error, AMP_UNSUPPORTED, "cuDNN before 9.8 makes no plans without a device");
 #endif
 }
@@ -526,9 +505,7 @@ amp_status amp_cudnn_create_without_device(const char *properties, const amp_cud
 void amp_cudnn_destroy(amp_cudnn *library)
 {
     if (!library) return;
-    amp_conv_plans_destroy(library->plans);
     destroy(library->properties);
-    if (library->handle) cudnnDestroy(library->handle); /* at the end there is nothing left to do about a
-                                                           failure */
+    if (library->handle) cudnnDestroy(library->handle); /* nothing can be done about a failure here */
     free(library);
 }

@@ -1,71 +1,62 @@
 /* Convolutions through cuDNN's graph API, 8.9 and later. Only cudnn_graph.c includes cuDNN's headers.
  *
- * Layouts: activations NHWC, filters and their gradients KRSC (k, size_h, size_w, c/groups); any count of
- * channels, which cuDNN pads in its workspace where a kernel needs it. Arithmetic in fp32 on Tensor Cores.
- * All memory is the device's, 16-byte aligned, and the caller's.
+ * Layouts: activations are NHWC, filters and their gradients KRSC (k, size_h, size_w, c/groups). Any number
+ * of channels: cuDNN pads them in its workspace if a kernel needs that. Sums are in fp32, also on Tensor
+ * Cores. All memory is device memory, 16-byte aligned, and belongs to the caller.
  *
- * An amp_cudnn has one cuDNN handle on one stream and is used, with its plans, by one thread at a time. */
+ * An amp_cudnn has one cuDNN handle on one stream. One thread at a time may use it and its plans. */
 #pragma once
 
 #include "conv_plan.h"
 
 typedef struct amp_cudnn amp_cudnn;
 
-/* The least cap; all convolutions of tests/golden/conv_shapes.txt run on Tensor Cores with it at batch 64. */
+/* The smallest cap on workspace, in bytes. With it, all convolutions of tests/golden/conv_shapes.txt run on
+ * Tensor Cores at batch 64. */
 enum { AMP_CUDNN_WORKSPACE_CAP = 512 << 20 };
 
-/* The cap on a device with that many bytes of memory. cuDNN pads the channels of a detector's first layers in
- * its workspace, for all images: a larger device takes more of them. */
+/* The cap on workspace for a device with `memory` bytes. cuDNN pads the channels of a detector's first layers
+ * in its workspace, for all images of the batch; a larger device trains with larger batches. */
 static inline size_t amp_cudnn_workspace_cap(size_t memory)
 {
     return memory / 64 > AMP_CUDNN_WORKSPACE_CAP ? memory / 64 : AMP_CUDNN_WORKSPACE_CAP;
 }
 
 typedef struct amp_cudnn_settings {
-    size_t workspace_cap; /* the largest workspace of a convolution, in bytes */
-    /* Sets *memory to at least `bytes` of device memory, for the launch that follows; a kernel still queued
-     * on the stream may be using the memory of the last call. After a failure the plan's next candidate is
-     * tried. */
+    /* Sets *memory to at least `bytes` of device memory for the next launch. Kernels that are still queued on
+     * the stream may be using the memory of the previous call. If it fails, the launch fails. */
     amp_status (*reserve)(void *owner, size_t bytes, void **memory, amp_error *error);
     void *owner;
 } amp_cudnn_settings;
 
-/* On the current CUDA device and this cudaStream_t, which outlives it. */
+/* *out: a library on the current CUDA device and on `stream`, a cudaStream_t that must outlive it. */
 amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, amp_cudnn **out,
                             amp_error *error);
 
-/* Without a device: plans can be made, for the device that `properties` describes (the JSON text of cuDNN's
- * device properties, read only here), but not run; reserve may be NULL. A plan compiled at run time, which
- * cannot be loaded without a device, counts as made. AMP_UNSUPPORTED before cuDNN 9.8. */
-amp_status amp_cudnn_create_without_device(const char *properties, const amp_cudnn_settings *settings,
-                                           amp_cudnn **out, amp_error *error);
-/* Plans die with it. The stream must be idle. */
+/* *out: a library without a device. It builds plans for the device that `properties` describes (cuDNN's
+ * device properties as JSON text; not kept), but cannot run them. A plan compiled at run time, which cannot
+ * be loaded without a device, counts as built. AMP_UNSUPPORTED before cuDNN 9.8. */
+amp_status amp_cudnn_create_without_device(const char *properties, amp_cudnn **out, amp_error *error);
+/* Destroy the plans first. The stream must be idle. */
 void amp_cudnn_destroy(amp_cudnn *library);
 
 /* The library's version, e.g. "cuDNN 9.19.0". */
 void amp_cudnn_describe(char *text, size_t size);
 
-/* The problem's plan, made or found; belongs to the library. current.workspace is what a launch will reserve,
- * current.notes what the engine is like. */
-amp_status amp_cudnn_plan(amp_cudnn *library, const amp_conv_problem *problem, amp_conv_plan **out,
-                          amp_error *error);
+/* cuDNN, as conv_plan.h wants a library; self: an amp_cudnn. */
+extern const amp_conv_library amp_cudnn_library;
 
-/* Times the best_of first candidates (see amp_conv_plans_tune). The timer launches the plan with
- * amp_cudnn_launch, on buffers that may be overwritten. */
-amp_status amp_cudnn_tune(amp_cudnn *library, amp_conv_plan *plan, int best_of, amp_conv_timer timer,
-                          void *user, amp_error *error);
+/* Returns s: a filter gradient in fp16 is written multiplied by 2^-s. 0 for all other problems. */
+int amp_cudnn_downscale(const amp_conv_problem *problem);
 
-/* The buffers of a run and cuDNN's descriptor of them, for the next run with the same. Zeros at first. */
+/* The buffers of a run and cuDNN's descriptor of them, which is reused while the next runs have the same
+ * buffers. All zeros at first. */
 typedef struct amp_cudnn_pack { void *descriptor, *x, *w, *y, *workspace; } amp_cudnn_pack;
 void amp_cudnn_pack_free(amp_cudnn_pack *);
 
-/* x or dx, w or dw, y or dy, by the pass. pack: reused and updated by the run; NULL: none. */
+/* x or dx, w or dw, y or dy, depending on the pass. pack: reused and updated by the run; may be NULL. */
 typedef struct amp_conv_buffers { void *x, *w, *y; amp_cudnn_pack *pack; } amp_conv_buffers;
 
 /* Queues the plan's current candidate on the stream. */
 amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const amp_conv_buffers *buffers,
                             amp_error *error);
-
-/* The same; while cuDNN refuses to run a candidate, the next one takes its place. */
-amp_status amp_cudnn_run(amp_cudnn *library, amp_conv_plan *plan, const amp_conv_buffers *buffers,
-                         amp_error *error);

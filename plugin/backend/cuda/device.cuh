@@ -1,10 +1,10 @@
-/* What the kernels share: how a thread moves a group of numbers, and how much a launch starts. For .cu files
- * only.
+/* What the kernels share: how a thread reads and writes a group of numbers, and how many blocks and threads a
+ * launch has. For .cu files only.
  *
- * A kernel is written once for groups of N consecutive numbers. With N = AMP_WIDE(T), or a multiple of it,
- * whole groups move in 16-byte accesses, for which their addresses must be multiples of 16; with N = 1
- * nothing is asked of the address. The last group of a row may be shorter: n of its N are there, and each of
- * those moves alone. */
+ * A kernel is a template over the size N of its groups of consecutive numbers. With N = AMP_WIDE(T), or a
+ * multiple of it, whole groups are read and written in 16-byte accesses, so their addresses must be multiples
+ * of 16. With N = 1 any address will do. The last group of a row may be incomplete: it has n < N numbers,
+ * which are moved one by one. */
 #pragma once
 
 #include <stdint.h>
@@ -17,7 +17,7 @@
 
 /* ---- groups ---- */
 
-/* The n of N elements at p that are there; the others of v are left as they are. */
+/* Reads n ≤ N elements at p into v; the other elements of v are left unchanged. */
 template <class W, int N> __device__ __forceinline__ void amp_read(W (&v)[N], const W *p, int n)
 {
     const int bytes = N * (int)sizeof(W);
@@ -39,7 +39,7 @@ template <class W, int N> __device__ __forceinline__ void amp_read(W (&v)[N], co
     }
 }
 
-/* N numbers of T at p as fp32, 0 beyond the n that are there. */
+/* Reads n ≤ N numbers at p as fp32; the other elements of v become 0. */
 template <class T, int N> __device__ __forceinline__ void amp_get(float (&v)[N], const T *p, int n)
 {
     if (n == N) {
@@ -53,8 +53,7 @@ template <class T, int N> __device__ __forceinline__ void amp_get(float (&v)[N],
     }
 }
 
-/* v as T, two halves to a word: put together here, because nvcc, left to itself, may move the halves one by
- * one. */
+/* Rounds v to T, two halves to a word. Left to itself, nvcc may store the halves one by one. */
 template <int W, int N> __device__ __forceinline__ void amp_words(unsigned (&word)[W], const float *,
                                                                   const float (&v)[N])
 {
@@ -75,7 +74,7 @@ __device__ __forceinline__ void amp_words(unsigned (&word)[W], const T *, const 
     }
 }
 
-/* The first n of v to p, each rounded once. */
+/* Writes the first n numbers of v to p, each rounded once. */
 template <class T, int N> __device__ __forceinline__ void amp_put(T *p, const float (&v)[N], int n)
 {
     const int bytes = N * (int)sizeof(T);
@@ -93,7 +92,7 @@ template <class T, int N> __device__ __forceinline__ void amp_put(T *p, const fl
     }
 }
 
-/* v to p, or added to what is there: the sum is fp32 and rounded once. */
+/* Writes v to p, or with accumulate adds it: the sum is computed in fp32 and rounded once. */
 template <class T, int N> __device__ __forceinline__ void amp_put_or_add(T *p, float (&v)[N], int n,
                                                                          int accumulate)
 {
@@ -106,29 +105,29 @@ template <class T, int N> __device__ __forceinline__ void amp_put_or_add(T *p, f
     amp_put(p, v, n);
 }
 
-/* How many of the N elements from `first` on are below count, which first is. */
+/* How many of the N elements from `first` on are below count; first < count. */
 template <int N> __device__ __forceinline__ int amp_present(size_t first, size_t count)
 {
     return count - first < (size_t)N ? (int)(count - first) : N;
 }
 
-/* Can every 16-byte group be moved at once? */
+/* Whether p is a multiple of `to` bytes. */
 static inline int amp_aligned(const void *p, size_t to = 16) { return (uintptr_t)p % to == 0; }
 
-/* Does each pixel start at a multiple of 16 bytes? */
+/* Whether each pixel starts at a multiple of 16 bytes. */
 static inline bool amp_cuda_wide(const amp_tensor *t)
 {
     return amp_aligned(t->data) && (size_t)t->shape.c * amp_dtype_size(t->dtype) % 16 == 0;
 }
 
-/* Runs a statement with `N` as the wide group of T, or as 1. */
+/* Runs a statement with the constant `N`: AMP_WIDE(T) if wide, else 1. */
 #define AMP_CUDA_BY_GROUP(wide, ...) do { \
         if (wide) { const int N = AMP_WIDE(T); __VA_ARGS__; } \
         else { const int N = 1; __VA_ARGS__; } \
     } while (0)
 
-/* Runs a statement with `A` as a constant: the activation, if it is one that hot layers have, or -1 for any
- * other, which the kernel then asks its argument for (amp_chosen). */
+/* Runs a statement with the constant `A`: the activation if it is a frequent one, else -1; then the kernel
+ * uses its argument (amp_chosen). */
 #define AMP_CUDA_BY_ACTIVATION(activation, ...) do { \
         switch (activation) { \
         case AMP_LINEAR: { const int A = AMP_LINEAR; __VA_ARGS__; break; } \
@@ -149,8 +148,9 @@ template <int A> __device__ __forceinline__ amp_activation amp_chosen(amp_activa
 /* ---- launches ---- */
 
 enum {
-    AMP_CUDA_THREADS = 256,         /* of a block, where nothing asks for another number */
-    AMP_CUDA_BLOCKS_PER_SM = 32     /* four times what can be resident: the last ones balance the load */
+    AMP_CUDA_THREADS = 256,         /* of a block, unless a kernel needs another number */
+    AMP_CUDA_BLOCKS_PER_SM = 32     /* four times as many as can be resident: the last ones balance the
+                                       load */
 };
 
 static inline size_t amp_pixels(const amp_tensor *t) { return (size_t)t->shape.n * t->shape.h * t->shape.w; }
@@ -162,14 +162,14 @@ static inline size_t amp_cuda_most_blocks(const amp_backend *backend)
     return (size_t)amp_cuda_of(backend)->multiprocessors * AMP_CUDA_BLOCKS_PER_SM;
 }
 
-/* Blocks of AMP_CUDA_THREADS for a loop over `items` with the stride of the grid. */
+/* The number of blocks of AMP_CUDA_THREADS for a grid-stride loop over `items`. */
 static inline unsigned amp_cuda_blocks(const amp_backend *backend, size_t items)
 {
     size_t blocks = amp_divide_up(items, AMP_CUDA_THREADS), most = amp_cuda_most_blocks(backend);
     return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
 }
 
-/* Bytes from one array of the device to another, as they are. */
+/* Queues a copy from one device array to another. */
 static inline amp_status amp_cuda_copy(const amp_backend *backend, const void *from, void *to, size_t bytes,
     amp_error *error)
 {
@@ -180,7 +180,7 @@ static inline amp_status amp_cuda_copy(const amp_backend *backend, const void *f
 __device__ __forceinline__ size_t amp_thread() { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ size_t amp_threads() { return (size_t)gridDim.x * blockDim.x; }
 
-/* How many of `wanted` rows of blocks are started, where a row has `across` of them. */
+/* The number of rows of blocks to launch: `wanted`, or as many as are allowed. A row has `across` blocks. */
 static inline unsigned amp_cuda_down(const amp_backend *backend, size_t across, size_t wanted)
 {
     size_t most = amp_cuda_most_blocks(backend) / across;
@@ -189,8 +189,9 @@ static inline unsigned amp_cuda_down(const amp_backend *backend, size_t across, 
     return (unsigned)(wanted < 1 ? 1 : wanted);
 }
 
-/* A launch over a plane of rows × columns: x runs along the columns, y down the rows, so that a kernel knows
- * both without a division. Blocks are as wide as a row where that is possible, and no thread is beyond it. */
+/* A launch over a plane of rows × columns: x is the column and y the row, so that a kernel needs no division
+ * to find them. A block is as wide as a row if possible; otherwise blocks divide a row evenly, so that almost
+ * no thread is beyond its end. */
 typedef struct amp_plane { dim3 blocks, threads; } amp_plane;
 
 static inline amp_plane amp_cuda_plane(const amp_backend *backend, size_t rows, size_t columns)
@@ -207,8 +208,8 @@ static inline amp_plane amp_cuda_plane(const amp_backend *backend, size_t rows, 
     return plane;
 }
 
-/* A launch over the lines of all images of t: threads along the groups of a pixel's channels, then along
- * pixels; blocks along pixels, then lines. */
+/* A launch over the lines of all images of t. Threads: x along the groups of a pixel's channels, y along
+ * pixels. Blocks: x along pixels, y along lines. */
 static inline amp_plane amp_cuda_lines(const amp_backend *backend, const amp_tensor *t, int group)
 {
     size_t lines = (size_t)t->shape.n * t->shape.h, width = (size_t)t->shape.w;
@@ -218,9 +219,9 @@ static inline amp_plane amp_cuda_lines(const amp_backend *backend, const amp_ten
     return pixel;
 }
 
-/* Launch kernel<T, N> for a dtype, N being a wide group or 1: over `count` numbers; over rows × columns of
- * numbers; over the lines of t. The kernel's arguments may name T. As AMP_LAUNCH, these leave the calling
- * function on an error. */
+/* Launch kernel<T, N> for a dtype, with N = AMP_WIDE(T) if wide, else 1: over `count` numbers; over rows ×
+ * columns of numbers; over the lines of t. The kernel's arguments may use T. Like AMP_LAUNCH, these return
+ * from the calling function on an error. */
 #define AMP_LAUNCH_ALONG(backend, dtype, wide, count, kernel, ...) \
     AMP_CUDA_BY_DTYPE(dtype, AMP_CUDA_BY_GROUP(wide, \
         AMP_LAUNCH(backend, amp_cuda_blocks(backend, amp_divide_up(count, N)), AMP_CUDA_THREADS, \

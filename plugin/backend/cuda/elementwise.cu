@@ -1,4 +1,4 @@
-/* Activations on their own, where no batch norm is there to fuse them into. */
+/* Activations as operations of their own, for layers without a batch norm that includes them. */
 #include "kernels.h"
 
 #include "../check.h"
@@ -38,7 +38,7 @@ __global__ void activate_delta(const T *y, const T *dy, T *dx, size_t count, amp
 
 /* ---- launchers ---- */
 
-/* kernel<T, N, A> over `count` numbers, as AMP_LAUNCH_ALONG. */
+/* Launches kernel<T, N, A> over `count` numbers, like AMP_LAUNCH_ALONG. */
 #define LAUNCH_BY_ACTIVATION(backend, dtype, wide, count, activation, kernel, ...) \
     AMP_CUDA_BY_DTYPE(dtype, AMP_CUDA_BY_GROUP(wide, AMP_CUDA_BY_ACTIVATION(activation, \
         AMP_LAUNCH(backend, amp_cuda_blocks(backend, amp_divide_up(count, N)), AMP_CUDA_THREADS, \

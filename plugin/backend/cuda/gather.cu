@@ -1,4 +1,5 @@
-/* Fixed rearrangements of an image's elements (reorg), by a map from each element of y to one of x. */
+/* Rearranges the elements of each image (reorg): a map gives the element of x for each element of y, or -1
+ * for a zero. */
 #include "kernels.h"
 
 #include "../check.h"

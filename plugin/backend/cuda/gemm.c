@@ -1,5 +1,5 @@
-/* Matrix products by cuBLAS, which is column-major: to it a row-major (rows, columns) is a (columns, rows),
- * so that each product is computed transposed, cᵀ = bᵀ·aᵀ. */
+/* Matrix products by cuBLAS. It is column-major, so it takes each of our row-major matrices for its
+ * transpose. We let it compute the transposed product, cᵀ = bᵀ·aᵀ. */
 #include "gemm.h"
 
 #include <cublas_v2.h>
@@ -22,7 +22,7 @@ static amp_status cublas_fail(cublasStatus_t status, const char *call, int line,
         if (status_ != CUBLAS_STATUS_SUCCESS) return cublas_fail(status_, #name, __LINE__, error); \
     } while (0)
 
-/* In 16 bits cuBLAS may otherwise add partial sums up in 16 bits. */
+/* Otherwise cuBLAS may sum in 16 bits if the factors have 16 bits. */
 static amp_status set_up(const amp_cuda_backend *cuda, cublasHandle_t handle, amp_error *error)
 {
     CUBLAS_TRY(cublasSetStream, handle, cuda->stream);
@@ -47,8 +47,7 @@ void amp_cuda_gemm_stop(amp_backend *backend)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     amp_cuda_gemm_drop_copies(backend);
-    if (cuda->cublas) cublasDestroy(cuda->cublas); /* at the end there is nothing left to do about a
-                                                      failure */
+    if (cuda->cublas) cublasDestroy(cuda->cublas); /* nothing can be done about a failure here */
     cuda->cublas = NULL;
 }
 
@@ -87,8 +86,8 @@ static amp_status round_to(amp_backend *backend, const float *from, amp_dtype dt
     return amp_cuda_cast(backend, &src, &dst, 0, error);
 }
 
-/* *out: the factor rounded to the dtype, in its cached copy or in scratch. A cast that fails writes
- * nothing: the copy remains that of the version before. */
+/* *out: the factor rounded to the dtype, in its cached copy or in scratch. If the cast fails, nothing is
+ * written and the copy keeps its old version. */
 static amp_status prepare(amp_backend *backend, const amp_factor *f, size_t count, amp_dtype dtype,
                           void *scratch, const void **out, amp_error *error)
 {
@@ -104,7 +103,7 @@ static amp_status prepare(amp_backend *backend, const amp_factor *f, size_t coun
     return AMP_OK;
 }
 
-/* Both factors, each 16-byte aligned, as the fastest of cuBLAS's kernels need them. */
+/* Rounds both factors. Each copy is 16-byte aligned, as cuBLAS's fastest kernels require. */
 static amp_status prepare_both(amp_backend *backend, const amp_gemm_desc *d, const void **a, const void **b,
                                amp_error *error)
 {

@@ -1,8 +1,8 @@
-/* How kernels are launched and how they read and write numbers: for .cu files only.
+/* How kernels are launched and how they read and write numbers. For .cu files only.
  *
- * A kernel is launched with AMP_LAUNCH(backend, blocks, threads, kernel, arguments...), which returns from
- * the calling function with the launch's error. AMP_CUDA_BY_DTYPE runs a statement with `T` as the C++ type
- * of a dtype. Tests define AMP_CUDA_RUN to run the same sources on the CPU. */
+ * AMP_LAUNCH(backend, blocks, threads, kernel, arguments...) launches a kernel; if that fails it returns the
+ * error from the calling function. AMP_CUDA_BY_DTYPE runs a statement with `T` as the C++ type of a dtype.
+ * Tests define AMP_CUDA_RUN to run the same sources on the CPU. */
 #pragma once
 
 #include <cuda_bf16.h>

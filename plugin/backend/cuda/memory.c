@@ -6,9 +6,10 @@
 
 #include <stdlib.h>
 
-enum { UNIT = 256, BLOCK_UNIT = 1 << 20 }; /* blocks grow by whole MiB, lest they grow at every layer */
+enum { UNIT = 256, BLOCK_UNIT = 1 << 20 }; /* blocks grow by whole MiB, so that they do not grow at every
+                                              layer */
 
-/* 0 where the sum overflows. */
+/* 0 if the sum overflows. */
 static size_t round_up(size_t bytes, size_t unit)
 {
     return bytes > SIZE_MAX - unit ? 0 : (bytes + unit - 1) / unit * unit;
@@ -45,8 +46,8 @@ amp_status amp_cuda_malloc(amp_backend *backend, size_t bytes, const char *what,
     return amp_cuda_fail(status, "cudaMalloc", __FILE__, __LINE__, error);
 }
 
-/* A failure here is one of work queued before. A lasting one stays with the device, and the next call that
- * returns a status reports it; any other must not be reported as the next launch's. */
+/* An error here comes from work that was queued before. If it is permanent, the next call that returns a
+ * status reports it. If not, it must not be reported as an error of the next launch. */
 void amp_cuda_release(amp_backend *backend, void *memory)
 {
     if (!memory) return;
@@ -114,7 +115,7 @@ static amp_status grow(amp_backend *backend, void **block, size_t *held, size_t 
     if (amp_cuda_of(backend)->recording)
         return amp_fail(error, AMP_BACKEND_FAILED, "%s grows in a pass that is recorded", what);
     amp_cuda_of(backend)->moved++;
-    amp_cuda_release(backend, *block); /* first, so that the two need not fit together */
+    amp_cuda_release(backend, *block); /* first, so that old and new need not fit into memory together */
     *held = 0;
     AMP_TRY(amp_cuda_malloc(backend, rounded ? rounded : bytes, what, block, error));
     *held = rounded;
@@ -160,8 +161,8 @@ static amp_status lies_on_device(const void *memory, int *answer, amp_error *err
     return AMP_OK;
 }
 
-/* From the program's memory it waits: the caller may overwrite that as soon as this returns, and whether CUDA
- * has read it by then depends on how that memory was made. */
+/* Waits if `from` is the program's memory: the caller may overwrite it on return, and whether CUDA has read
+ * it by then depends on how it was allocated. */
 amp_status amp_cuda_upload(amp_backend *backend, void *memory, const void *from, size_t bytes,
                            amp_error *error)
 {

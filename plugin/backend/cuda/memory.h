@@ -7,8 +7,8 @@
 /* upload.c: frees page-locked memory, and the stream and events of upload_ahead. */
 void amp_cuda_uploads_free(amp_backend *);
 
-/* amp_cudnn_settings.reserve: cuDNN's workspace. backend is an amp_backend. amp_cuda_trim frees the workspace
- * if it is larger than the backend's workspace_needed. */
+/* amp_cuda_reserve is amp_cudnn_settings.reserve: it provides cuDNN's workspace; backend: an amp_backend.
+ * amp_cuda_trim frees the workspace if it is larger than the backend's workspace_needed. */
 amp_status amp_cuda_reserve(void *backend, size_t bytes, void **memory, amp_error *);
 void amp_cuda_trim(amp_backend *);
 
@@ -17,9 +17,9 @@ amp_status amp_cuda_pass_begin(amp_backend *, amp_recorded_pass **pass, int *rep
 amp_status amp_cuda_pass_end(amp_backend *, amp_recorded_pass **pass, int whole, amp_error *);
 void amp_cuda_pass_free(amp_backend *, amp_recorded_pass *);
 
-/* Reuse of memory after a resize of the network: the copies of weights of the new size are as large as those
- * of the old. put stores memory in a list, get takes memory of exactly that size from it, or else allocates;
- * no call waits, since all of that memory is written and read in the stream's order. free frees the list. */
+/* Reuses memory when the network is resized, since the copies of weights keep their sizes. put adds memory to
+ * a list; get takes memory of exactly `bytes` from the list, or allocates it. No call waits, since all of
+ * that memory is written and read in the stream's order. free frees the list. */
 void amp_cuda_spare_put(amp_backend *, void *memory, size_t bytes);
 amp_status amp_cuda_spare_get(amp_backend *, size_t bytes, const char *what, void **out, amp_error *);
 void amp_cuda_spares_free(amp_backend *);

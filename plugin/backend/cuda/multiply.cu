@@ -1,12 +1,15 @@
-/* Products of two tensors, the second of which may have a number for each channel or for each pixel only, and
- * what belongs to their gradients: sums of products. Pixels are the rows of a plane, groups of channels its
- * columns; where both tensors have one shape, all is one long row. */
+/* Products of two tensors, and the sums of products that their gradients need. The second tensor may have
+ * only one number for each channel or for each pixel.
+ *
+ * A launch covers a plane: its rows are pixels, its columns groups of channels. If both tensors have one
+ * shape, they are treated as one long row. */
 #include "kernels.h"
 
 #include "../check.h"
 #include "columns.cuh"
 
-/* y (+)= x·s. Row r's factors are row r / rows_each of s: a group of them, or with `one` a single number. */
+/* y (+)= x·s. The factors of row r are row r / rows_each of s: as many as columns, or with `one` a single
+ * number. */
 template <class T, int N>
 __global__ void multiply(const T *x, const T *s, T *y, size_t rows, size_t columns, size_t rows_each, int one,
                          int accumulate)
@@ -32,7 +35,7 @@ template <class T> static __device__ __forceinline__ void put_sum(T *s, double s
     amp_put_or_add(s, total, 1, accumulate);
 }
 
-/* s[n,c] (+)= Σ a·b over the pixels of an image. One block has all rows of its packs. */
+/* s[n,c] (+)= Σ a·b over the pixels of an image. One block sums all rows of its packs. */
 template <class P, class T> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) sum_pixels(
     const P *__restrict__ a, const P *__restrict__ b, T *s, amp_columns c, int accumulate)
 {
@@ -57,7 +60,7 @@ template <class P, class T> __global__ void __launch_bounds__(AMP_COLUMN_THREADS
 
 enum { SUM_THREADS = 64 };
 
-/* s[p] (+)= Σ a·b over a pixel's channels: a block for each, in turn. */
+/* s[p] (+)= Σ a·b over the channels of pixel p. A block sums one pixel at a time. */
 template <class T> __global__ void __launch_bounds__(SUM_THREADS) sum_channels(const T *a, const T *b, T *s,
     size_t pixels, size_t channels, int accumulate)
 {

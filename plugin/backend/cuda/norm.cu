@@ -1,13 +1,17 @@
-/* Batch norm with its activation fused, and the bias gradient that shares its reduction. The formulas are
- * spelled out in backend.h.
+/* Batch norm together with its activation, and the bias gradient, which needs the same sums. The formulas are
+ * in backend.h.
  *
- * Three launches each way: the sums of each block (columns.cuh), the sums of all blocks and what follows from
- * them for each channel (in double), and one pass that writes. Partial sums and the writing pass's factors
- * lie in scratch memory. Kernels for the activations of hot layers keep N rows in flight in each thread.
- * The writing pass takes the blocks last to first: the end of the tensor is what the summing pass left in the
- * cache. Of leaky and relu backward needs the sign of y alone. It repeats forward's arithmetic on x for that,
- * to the bit, and does not read y: five passes over memory instead of seven. The same holds where the
- * gradient is a function of the activation's input. */
+ * Forward and backward take three launches each:
+ *  1. Each block sums its rows (columns.cuh).
+ *  2. For each channel the sums of all blocks are added up, in double, and the factors of launch 3 computed.
+ *  3. All elements are computed and written.
+ * Partial sums and factors are in scratch memory. Launch 3 takes the blocks in reverse order, because launch
+ * 1 leaves the end of the tensor in the cache. For frequent activations, each thread has loads of N rows in
+ * flight.
+ *
+ * For leaky and relu, backward needs only the sign of y. It repeats forward's arithmetic on x for that, to
+ * the bit, instead of reading y: five passes over memory instead of seven. It also does so if the gradient is
+ * a function of the activation's input. */
 #include "kernels.h"
 
 #include "../check.h"
@@ -16,7 +20,7 @@
 
 /* ----------------------------------------------------------------------------------- forward's arithmetic */
 
-/* What x - mean is multiplied by. */
+/* The factor by which x - mean is multiplied. */
 static __device__ __forceinline__ float gain_of(const amp_batchnorm_rule &rule, float scale, float variance)
 {
     float spread = rule.epsilon_inside_root ? sqrtf(variance + rule.epsilon) : sqrtf(variance) + rule.epsilon;
@@ -28,20 +32,20 @@ static __device__ __forceinline__ float normalized(float x, float mean, float ga
     return fmaf(x - mean, gain, bias);
 }
 
-/* Whether backward recomputes what it needs: y, or the activation's input. A < 0: any activation. */
+/* Whether backward recomputes y, or the activation's input, from x. A < 0: any activation. */
 template <int A> constexpr bool repeats_forward = A < 0 || A == AMP_LEAKY || A == AMP_RELU || A == AMP_MISH ||
     A == AMP_SWISH || A == AMP_LOGISTIC;
 
-/* Whether y is read. */
+/* Whether backward reads y. */
 template <int A> static __device__ __forceinline__ bool reads_output(amp_activation act)
 {
     return A < 0 ? !amp_gradient_wants_input(act) : act != AMP_LINEAR && !repeats_forward<A>;
 }
 
-/* amp_activate and amp_gradient. With HALF, for results that are rounded to 16 bits, exponentials and
- * quotients of mish and swish are those of the GPU's special function units, __expf and __fdividef. Their
- * errors, at most 105 and 2 units in fp32's last place where exp(x) is not 0 in fp32 (CUDA C++ Programming
- * Guide), are below 1/50 of one in fp16's. */
+/* Like amp_activate and amp_gradient. With HALF, for results that are rounded to 16 bits, mish and swish use
+ * __expf and __fdividef, which run on the GPU's special function units. Their errors are at most 105 and 2
+ * units in fp32's last place where exp(x) is not 0 in fp32 (CUDA C++ Programming Guide); that is less than
+ * 1/50 of a unit in fp16's last place. */
 template <bool HALF> __device__ __forceinline__ float activated(float x, amp_activation act)
 {
     if (!HALF || (act != AMP_MISH && act != AMP_SWISH)) return amp_activate(x, act);
@@ -61,7 +65,7 @@ template <bool HALF> __device__ __forceinline__ float gradient_of(float y, amp_a
     return n * r + low * (4 * e * (e + 1) * r * r);
 }
 
-/* A pack of y, rounded. */
+/* Computes a pack of y from a pack of x, rounded to its dtype. */
 template <class P>
 static __device__ __forceinline__ P act_of_normalized(const P &x, const float (&mean)[P::count],
     const float (&gain)[P::count], const float (&bias)[P::count], amp_activation act)
@@ -73,7 +77,8 @@ static __device__ __forceinline__ P act_of_normalized(const P &x, const float (&
     return y;
 }
 
-/* act' of element i of a pack; y is read where reads_output, and where leaky and relu had it made anew. */
+/* act' for element i of a pack, computed from the activation's input if it is a function of that, else from
+ * y. For leaky and relu the caller has recomputed y. */
 template <class P> static __device__ __forceinline__ float slope_of(const P &x, const P &y, int i,
     const float (&mean)[P::count], const float (&gain)[P::count], const float (&bias)[P::count],
     amp_activation act)
@@ -82,7 +87,8 @@ template <class P> static __device__ __forceinline__ float slope_of(const P &x, 
     return gradient_of<P::half>(input ? normalized(x.get(i), mean[i], gain[i], bias[i]) : y.get(i), act);
 }
 
-/* A pack's share of an array with a number for each channel: in 16 bytes where packs are. */
+/* Reads the numbers of a pack's channels from an array with one number per channel, 16 bytes at a time if
+ * packs are wide. */
 template <int W>
 __device__ __forceinline__ void factors_of(const float *factors, size_t first, float (&out)[W])
 {
@@ -102,7 +108,7 @@ __device__ __forceinline__ void factors_of(const float *factors, size_t first, f
 
 /* ---------------------------------------------------------------------------------------- sums of a block */
 
-/* partial[chunk][k][channel] */
+/* Adds up the sums of the block's threads and writes them to partial[chunk][k][channel]. */
 template <class P, int K>
 __device__ __forceinline__ void write_partial(const amp_columns &c, const amp_column &at,
     amp_column_sums<K * P::count> &sums, double *partial)
@@ -126,9 +132,10 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) sum_of_rows(const P *__res
     write_partial<P, 1>(c, at, sums, partial);
 }
 
-/* Each run takes its own first row as pivot: u = x - pivot is small where the data is narrow, so that Σu²
- * loses nothing when Σx² would have lost everything. Moving to the common origin, the tensor's first row,
- * with n rows and s = pivot - origin: Σ(x-origin) = Σu + n·s, Σ(x-origin)² = Σu² + 2s·Σu + n·s² in double. */
+/* Sums of x and of x². Each run of rows takes its first row as pivot and sums u = x - pivot in fp32: if the
+ * values are close together u is small, and Σu² keeps the digits that Σx² would lose. The sums are then
+ * moved, in double, to the origin that all runs share, the tensor's first row. With n rows and s = pivot -
+ * origin: Σ(x-origin) = Σu + n·s, Σ(x-origin)² = Σu² + 2s·Σu + n·s². */
 template <class P>
 __global__ void __launch_bounds__(AMP_COLUMN_THREADS, 4) moments(const P *__restrict__ x, amp_columns c,
     double *partial)
@@ -169,7 +176,7 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS, 4) moments(const P *__rest
     write_partial<P, 2>(c, at, sums, partial);
 }
 
-/* d = dy·act'(y), and its product with x - mean. */
+/* Sums of d = dy·act'(y) and of d·(x - mean). */
 template <class P, int A>
 __global__ void __launch_bounds__(AMP_COLUMN_THREADS, 3) delta_sums(const P *__restrict__ x,
     const P *__restrict__ y, const P *__restrict__ dy, amp_columns c, amp_batchnorm norm, double *partial)
@@ -226,13 +233,14 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS, 3) delta_sums(const P *__r
 
 /* ------------------------------------------------------------------------------------- sums of all blocks */
 
-/* A block adds up CHANNELS channels: few, so that their chunks are shared out among many threads; their
- * doubles fill a sector of memory. */
+/* A block adds up the partial sums of CHANNELS channels. They are few, so that many threads share the chunks
+ * of each channel; four doubles fill a 32-byte sector of memory. */
 enum { FOLD_THREADS = 256, CHANNELS = 4 };
 
 static unsigned fold_blocks(int channels) { return ((unsigned)channels + CHANNELS - 1) / CHANNELS; }
 
-/* The channel whose sums this thread has got, or -1. */
+/* Adds up the partial sums of all chunks. Returns the channel whose sums this thread has afterwards, or
+ * -1. */
 template <int K>
 __device__ __forceinline__ int fold_chunks(const double *partial, unsigned chunks, int channels,
     double (&sums)[K])
@@ -260,8 +268,8 @@ __global__ void add_sums(const double *partial, unsigned chunks, int channels, f
     if (c >= 0) db[c] += (float)sums[0];
 }
 
-/* What the writing pass needs of each channel, factors[k][channel]: mean, gain, bias;
- * backward a, b, c too. */
+/* What launch 3 needs for each channel, as factors[k][channel]: mean, gain, bias; in backward also a, b,
+ * c. */
 enum { FORWARD = 3, BACKWARD = 6 };
 static __device__ __forceinline__ void forward_factors(float *factors, int channels, int c,
     const amp_batchnorm &norm, float mean, float variance)
@@ -278,8 +286,8 @@ static __device__ __forceinline__ void keep_moments(amp_moments m, double count,
     forward_factors(factors, channels, c, norm, norm.mean[c], norm.variance[c]);
 }
 
-/* With images of several ranks (all is not NULL) it only shares what this rank's `count` rows give, and
- * join_moments does what follows from all ranks'. */
+/* Computes the batch's statistics and forward's factors. If the batch is spread over several ranks (all is
+ * not NULL), it only stores the moments of this rank's `count` rows in `all`; join_moments does the rest. */
 template <class T>
 __global__ void statistics(const double *partial, unsigned chunks, int channels, const T *origin,
     double count, amp_batchnorm norm, float *factors, int rank, float *all)
@@ -317,8 +325,9 @@ static __device__ __forceinline__ void backward_factors(double sum, double produ
     factors[5 * (size_t)channels + c] = line.c;
 }
 
-/* With images of several ranks, all is (2, channels) and gets this rank's sums, and count is not looked at:
- * join_delta_sums goes on with the sums of all ranks and the number of all their rows. */
+/* Adds the gradients of scale and bias, and computes backward's factors. If the batch is spread over several
+ * ranks, it stores this rank's sums in `all` (2, channels) instead of computing factors, and does not use
+ * `count`; join_delta_sums computes the factors from the sums and rows of all ranks. */
 __global__ void delta_factors(const double *partial, unsigned chunks, int channels, double count,
     amp_batchnorm norm, float *factors, float *all)
 {
@@ -344,8 +353,8 @@ __global__ void join_delta_sums(const float *all, int channels, double count, am
 
 /* ----------------------------------------------------------------------------------------- writing passes */
 
-/* y = act((x - mean)·gain + bias); with ADD, its rounded value plus `add`: __fadd_rn, since nvcc would make
- * one fma of an activation's last product and a plain sum, and y would not be rounded before it. */
+/* y = act((x - mean)·gain + bias); with ADD, y is rounded, then `add` is added. __fadd_rn: nvcc could join a
+ * plain sum and the activation's last product into one fma, which would not round y first. */
 template <class P, int A, bool ADD>
 __global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize(const P *__restrict__ x,
     const P *__restrict__ add, P *__restrict__ y, amp_columns c, const float *__restrict__ factors,
@@ -380,11 +389,11 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize(const P *__restr
     }
 }
 
-/* Blocks of normalize_delta that a multiprocessor is to hold: mish and swish need more than a third of its
- * registers for each, or some would be spilled. */
+/* How many blocks of normalize_delta a multiprocessor holds at once. For mish and swish a block needs more
+ * than a third of the registers: with three blocks some would be spilled. */
 template <int A> constexpr int delta_blocks = A == AMP_MISH || A == AMP_SWISH ? 2 : 3;
 
-/* dx = a·d + (b·(x - mean) + c). dx may be dy: a thread reads what it then overwrites. */
+/* dx = a·d + (b·(x - mean) + c). dx may be dy: a thread reads each element before it overwrites it. */
 template <class P, int A>
 __global__ void __launch_bounds__(AMP_COLUMN_THREADS, delta_blocks<A>) normalize_delta(
     const P *__restrict__ x, const P *__restrict__ y, const P *dy, P *dx, amp_columns c,
@@ -430,7 +439,7 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS, delta_blocks<A>) normalize
 
 /* --------------------------------------------------------------------------------------------- operations */
 
-/* One call's scratch memory: K sums of each chunk and channel, and F factors of each channel. */
+/* One call's scratch memory: K sums for each chunk and channel, and F factors for each channel. */
 typedef struct scratch {
     double *partial;
     float *factors;
@@ -480,13 +489,13 @@ static amp_status write_output(amp_backend *backend, const amp_columns &c, bool 
         norm, error);
 }
 
-/* 16 bytes at a time? */
+/* Whether forward can move 16 bytes at a time. */
 static bool forward_is_wide(const amp_tensor *x, const amp_tensor *y, const amp_batchnorm *norm)
 {
     return amp_cuda_wide(x) && amp_cuda_wide(y) && amp_aligned(norm->add);
 }
 
-/* As kernels take it: `ranks` is in the program's memory. */
+/* A copy for kernels, without `ranks`, which is in the program's memory. */
 static amp_batchnorm for_device(const amp_batchnorm *norm)
 {
     amp_batchnorm copy = *norm;
@@ -501,7 +510,7 @@ static unsigned channel_blocks(int channels)
     return ((unsigned)channels + CHANNEL_THREADS - 1) / CHANNEL_THREADS;
 }
 
-/* From the sums of all blocks to the statistics and factors. */
+/* Computes the statistics and forward's factors from the sums of all blocks. */
 static amp_status find_statistics(amp_backend *backend, const amp_columns &c, const amp_tensor *x,
     const amp_batchnorm *norm, const scratch &s, amp_error *error)
 {

@@ -1,10 +1,11 @@
-/* Passes recorded as CUDA graphs, which one call queues: pass_begin, pass_end and pass_free of backend.h.
+/* Passes recorded as CUDA graphs, so that one call queues a whole pass: pass_begin, pass_end and pass_free of
+ * backend.h.
  *
- * While the stream captures, a call queues a node of the graph instead of work. A graph keeps the addresses
- * and numbers of its calls. The caller keeps its own the same; whether the backend's own, scratch and cuDNN's
- * workspace, got other addresses is counted in `moved`. What must not happen during a capture fails, and the
- * pass with it: memory that grows (memory.c), a change of cuDNN's engine (conv.c), and all that CUDA itself
- * refuses then. */
+ * While the stream captures, each call adds a node to the graph instead of queueing work. The graph keeps the
+ * addresses and numbers of these calls. The caller keeps its own addresses the same. The backend's memory
+ * (scratch, cuDNN's workspace, tables) may move; `moved` counts how often. What must not happen during a
+ * capture fails, and so does the recording: growing memory (memory.c), changing cuDNN's engine (conv.c), and
+ * everything that CUDA itself rejects. */
 #include <stdlib.h>
 
 #include "memory.h"
@@ -12,10 +13,10 @@
 
 struct amp_recorded_pass {
     cudaGraphExec_t graph;
-    unsigned long moved; /* the backend's, when it was recorded */
+    unsigned long moved; /* the backend's `moved` when it was recorded */
 };
 
-/* CUDA frees a graph that is still being run when it is done. */
+/* If the graph is still running, CUDA frees it when it has finished. */
 void amp_cuda_pass_free(amp_backend *backend, amp_recorded_pass *pass)
 {
     (void)backend;
@@ -35,7 +36,7 @@ amp_status amp_cuda_pass_begin(amp_backend *backend, amp_recorded_pass **pass, i
     }
     amp_cuda_pass_free(backend, *pass);
     *pass = NULL;
-    /* In this mode CUDA refuses only calls of this thread, not those of others, on GPUs of their own. */
+    /* In this mode CUDA rejects only calls of this thread: other threads work on GPUs of their own. */
     AMP_CUDA_TRY(cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal));
     cuda->recording = 1;
     return AMP_OK;
@@ -62,7 +63,7 @@ amp_status amp_cuda_pass_end(amp_backend *backend, amp_recorded_pass **pass, int
         return amp_cuda_fail(status, "cudaGraphInstantiateWithFlags", __FILE__, __LINE__, error);
     }
     made->moved = cuda->moved;
-    *pass = made; /* only now: pass_begin launches what it finds there */
+    *pass = made; /* only now, because pass_begin launches what it finds in *pass */
     AMP_CUDA_TRY(cudaGraphLaunch((*pass)->graph, cuda->stream));
     return AMP_OK;
 }

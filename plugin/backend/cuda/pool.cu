@@ -1,8 +1,8 @@
 /* Max pooling and global average pooling.
  *
- * In max pooling a thread has one pack of one pixel of whichever side is written, so that no two write the
- * same element: its backward gathers. A block stays within one row of pixels. Average pooling goes through
- * the columns of each image. */
+ * In max pooling each thread computes one pack of one pixel of the tensor that is written; backward collects
+ * from all windows that cover its pixel. So no two threads write the same element. A block stays within one
+ * row of pixels. Average pooling sums with columns.cuh. */
 #include "kernels.h"
 
 #include <float.h>
@@ -15,15 +15,16 @@ enum { POOL_THREADS = 128 };
 /* x (h, w, packs) is pooled to y (out_h, out_w, packs) in each image. */
 typedef struct windows {
     int h, w, out_h, out_w, packs, size, stride, offset;
-    unsigned across; /* blocks along a row of the side that is written */
+    unsigned across; /* blocks per row of the tensor that is written */
 } windows;
 
-/* The place of a thread within a block that stays in one row. */
+/* What a thread computes: a pack of a pixel. */
 typedef struct spot {
     int image, row, column, pack;
 } spot;
 
-/* False beyond the end of the row. */
+/* Finds the thread's place in a tensor of height × width pixels; false if it is beyond the end of the
+ * row. */
 static __device__ __forceinline__ bool spot_of(const windows &g, int height, int width, spot *s)
 {
     unsigned line = blockIdx.x / g.across, at = blockIdx.x % g.across * POOL_THREADS + threadIdx.x;
@@ -36,7 +37,8 @@ static __device__ __forceinline__ bool spot_of(const windows &g, int height, int
 
 /* ---- choices ---- */
 
-/* A pack's choices, one byte each, moved at once. */
+/* The choices of a pack's elements, one byte each, read and written together. A choice is the place of the
+ * maximum in its window. */
 template <int N> struct choices;
 template <> struct choices<8> {
     uint2 bytes;
@@ -66,7 +68,8 @@ enum { NONE = 255 };
 
 /* ---- max pooling ---- */
 
-/* A value wins by being greater than all before it, so the first maximum stays and NaN never wins. */
+/* A value is chosen if it is greater than all before it: the first of equal maxima stays, and NaN is never
+ * chosen. */
 template <class P>
 __global__ void __launch_bounds__(POOL_THREADS) maxpool(const P *__restrict__ x, P *__restrict__ y,
     choices<P::count> *__restrict__ choice, windows g)
@@ -105,8 +108,8 @@ __global__ void __launch_bounds__(POOL_THREADS) maxpool(const P *__restrict__ x,
     choice[at].set(which);
 }
 
-/* Each pixel of x sums dy over the windows that cover it and chose it, in row order, in fp32, and is stored
- * once. Windows i0..i1-1 down and j0..j1-1 across cover it. */
+/* dx of a pixel is the sum of dy over the windows that cover it and have chosen it, in row order, in fp32,
+ * stored once. Windows i0..i1-1 down and j0..j1-1 across cover it. */
 template <class P> __global__ void __launch_bounds__(POOL_THREADS) maxpool_delta(const P *__restrict__ dy,
     const choices<P::count> *__restrict__ choice, P *__restrict__ dx, windows g, int accumulate)
 {
@@ -177,7 +180,7 @@ amp_status amp_cuda_maxpool_backward(amp_backend *backend, const amp_tensor *dy,
 
 /* ---- average pooling ---- */
 
-/* One block has all rows of its packs of one image. */
+/* y is the mean over the pixels of an image. One block sums all rows of its packs. */
 template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) average(const P *__restrict__ x,
         P *__restrict__ y, amp_columns c)
 {

@@ -1,4 +1,4 @@
-/* Keeping the GPU at work for a while, for timing (conv_tune.c); and whether it works at all. */
+/* Keeps the GPU busy for a while, for timing (conv_tune.c), and checks whether a GPU can be used at all. */
 #include "kernels.h"
 #include "launch.h"
 
@@ -13,7 +13,7 @@ amp_status amp_cuda_spin(amp_backend *backend, long long cycles, amp_error *erro
     return AMP_OK;
 }
 
-/* cudaFree makes the GPU's context, which another program may keep from this one. */
+/* cudaFree creates a context on the GPU, which fails if another program has the GPU to itself. */
 amp_status amp_cuda_find(int gpu, amp_error *error)
 {
     struct cudaFuncAttributes attributes;

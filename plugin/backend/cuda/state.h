@@ -16,6 +16,7 @@ extern "C" {
 
 struct cublasContext;
 struct amp_cudnn;
+struct amp_conv_plans;
 struct amp_factor_copy;
 
 /* Settings from the environment; see cuda.c. */
@@ -27,10 +28,10 @@ typedef struct amp_cuda_settings {
 
 /* A list of arrays and how blocks share their work, on the device; see table.cuh. */
 typedef struct amp_cuda_table {
-    void *rows;   /* the list as it lies there; NULL: none does */
+    void *rows;   /* the CPU's copy of the rows on the device; NULL: there are none */
     size_t bytes; /* of rows */
     unsigned cuts;
-    void *memory; /* on the device: rows, then cuts; with room for more */
+    void *memory; /* on the device: rows, then cuts; `room` bytes */
     size_t room;
 } amp_cuda_table;
 
@@ -43,24 +44,28 @@ typedef struct amp_cuda_backend {
     struct cublasContext *cublas; /* NULL until the first connected layer or gemm; gemm.c's */
     struct amp_factor_copy *factors;        /* gemm.c's cached copies of factors */
     struct amp_cudnn *cudnn;
+    struct amp_conv_plans *plans; /* cuDNN's plans of all convolutions; conv.c uses them */
     void *scratch;                /* see amp_cuda_scratch */
     size_t scratch_bytes;
-    void *workspace;              /* cuDNN's: apart from scratch, because a weight gradient lies there
-                                     meanwhile */
+    void *workspace;              /* cuDNN's; separate from scratch, which holds a weight gradient at the same
+                                     time */
     size_t workspace_bytes, workspace_needed; /* needed: the largest that any convolution's plan needs */
-    unsigned long moved;          /* how often scratch or workspace got another address */
+    unsigned long moved;          /* how often scratch, workspace or a table got another address */
     int recording;                /* pass.c's: the stream captures a graph, and nothing runs */
-    int timed;                    /* conv_tune.c's: the GPU's clocks were raised from idle for timing */
+    int timed;                    /* conv_tune.c's: 1 after the GPU's clocks were raised from idle for
+                                     timing */
     cudaEvent_t uploaded;         /* recorded after each upload: its source has been read */
     int uploads_pending;          /* 1: there was an upload since uploads_done */
     cudaStream_t ahead;           /* the stream of upload_ahead's copies; NULL until the first */
-    cudaEvent_t ahead_free, ahead_done; /* upload.c's: the next copy's memory is free; the last is done */
+    cudaEvent_t ahead_free, ahead_done; /* upload.c's events: the next copy's memory is free; the last copy is
+                                           done */
     struct amp_cuda_staging *staging; /* upload.c's */
-    amp_cuda_table step, statistics, arrays; /* update.cu's: for finish_step; for statistics alone; for
+    amp_cuda_table step, statistics, arrays; /* update.cu's: for finish_step, for copy_statistics, for
                                                 check_gradients */
     amp_cuda_table weights;       /* weights.cu's, of all convolutions */
-    struct amp_cuda_times *times; /* times.cu's; NULL until somebody asks */
-    struct amp_cuda_spare *spares; /* memory.c's: of dropped copies of weights, until the next are loaded */
+    struct amp_cuda_times *times; /* times.cu's; NULL until the first call of operation_times */
+    struct amp_cuda_spare *spares; /* memory.c's: memory of dropped copies of weights, until the next ones are
+                                      loaded */
     void *decision;               /* update.cu's, page-locked: its last decision; NULL until the first */
     cudaEvent_t decided;          /* recorded after the copy of the decision to the CPU */
 } amp_cuda_backend;
@@ -77,11 +82,11 @@ static inline void amp_cuda_clear_error(void) { (void)cudaGetLastError(); }
  * file and line. Clears CUDA's last error. */
 amp_status amp_cuda_fail(cudaError_t status, const char *call, const char *file, int line, amp_error *error);
 
-/* Whether this program can compute on the GPU of this number, which becomes the current one: there is a
- * driver, nobody else has the GPU to himself, and kernels were compiled for it. */
+/* Makes the GPU with this number the current one. Fails if this program cannot compute on it: there is no
+ * driver, another program has the GPU to itself, or no kernels were compiled for it. */
 amp_status amp_cuda_find(int gpu, amp_error *error);
 
-/* Leave the calling function, which has `error`, if a CUDA call fails. */
+/* Returns from the calling function, which must have an `error`, if a CUDA call fails. */
 #define AMP_CUDA_TRY(call) do { cudaError_t amp_cuda_status_ = (call); \
         if (amp_cuda_status_ != cudaSuccess) \
             return amp_cuda_fail(amp_cuda_status_, #call, __FILE__, __LINE__, error); \
@@ -93,7 +98,7 @@ amp_status amp_cuda_malloc(amp_backend *, size_t bytes, const char *what, void *
 void amp_cuda_release(amp_backend *backend, void *memory);
 
 /* *out: at least `bytes` of device memory, 256-byte aligned, contents undefined, for the kernels of one
- * operation: the next call returns the same memory. It grows where it is too small, after a wait for the
+ * operation: the next call returns the same memory. If it is too small it grows, after a wait for the
  * stream. */
 amp_status amp_cuda_scratch(amp_backend *backend, size_t bytes, void **out, amp_error *error);
 

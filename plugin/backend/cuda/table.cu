@@ -1,4 +1,4 @@
-/* Lists on the device: see table.cuh. */
+/* Tables on the device: see table.cuh. */
 #include "table.cuh"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static void cut(const amp_cuda_table *t, size_t row_bytes, int count, amp_cuda_c
 static amp_status make_room(amp_backend *backend, amp_cuda_table *t, size_t bytes, amp_error *error)
 {
     if (bytes <= t->room) return AMP_OK;
-    amp_cuda_of(backend)->moved++; /* a recorded pass would read the old ones */
+    amp_cuda_of(backend)->moved++; /* a recorded pass would read the old table */
     amp_cuda_release(backend, t->memory);
     t->memory = NULL;
     t->room = 0;
@@ -47,8 +47,7 @@ static amp_status send(cudaStream_t stream, void *to, const void *from, size_t b
     return AMP_OK;
 }
 
-/* Rows and cuts to the device; the copy waits for kernels that read the old ones, as all work of the stream
- * does. */
+/* Uploads rows and cuts. Kernels that read the old ones run first, since all work is on one stream. */
 static amp_status fill(amp_backend *backend, amp_cuda_table *t, size_t row_bytes, int count, amp_error *error)
 {
     size_t cuts = 0;
@@ -58,7 +57,7 @@ static amp_status fill(amp_backend *backend, amp_cuda_table *t, size_t row_bytes
     }
     t->cuts = (unsigned)cuts;
     if (!cuts) return AMP_OK;
-    if (amp_cuda_of(backend)->recording) /* which can neither allocate nor wait */
+    if (amp_cuda_of(backend)->recording) /* a recording can neither allocate nor wait */
         return amp_fail(error, AMP_BACKEND_FAILED, "lists of arrays change in a pass that is recorded");
     size_t bytes = t->bytes + cuts * sizeof(amp_cuda_cut);
     AMP_TRY(make_room(backend, t, bytes, error));
@@ -101,7 +100,7 @@ void amp_cuda_table_release(amp_backend *backend, amp_cuda_table *t)
     t->room = 0;
 }
 
-/* At the end there is nothing left to do about a failure. */
+/* Errors are ignored: nothing can be done about them at the end. */
 void amp_cuda_tables_destroy(amp_cuda_backend *cuda)
 {
     amp_cuda_table *all[] = { &cuda->step, &cuda->statistics, &cuda->arrays, &cuda->weights };

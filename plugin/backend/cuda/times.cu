@@ -1,10 +1,10 @@
-/* Where the time of a pass goes on the GPU: each operation of the backend's table runs between two events,
- * and its time is added to a row for the operation and the kind of layer that called it (operation_times of
- * backend.h). What an operation must read and write, and the arithmetic of its matrix products, are added up
- * beside it, so that each row can be held against what the GPU could do in that time.
+/* Measures where the time of a pass goes on the GPU (operation_times of backend.h). Each operation of the
+ * backend's table runs between two events, and its time is added to a row for the operation and the kind of
+ * layer that called it. A row also adds up the bytes that its operation must read and write, and the
+ * arithmetic of its matrix products, to be compared with what the GPU could do in that time.
  *
- * Operations that only wait, or that no step calls, are left out. The time of one that launches several
- * kernels has the gaps between them in it. */
+ * Operations that only wait, or that no step calls, are left out. If an operation launches several kernels,
+ * its time includes the gaps between them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,12 +21,12 @@ typedef struct amp_cuda_call {
 } amp_cuda_call;
 
 struct amp_cuda_times {
-    amp_backend real;      /* the table as it was */
-    char layer[32];        /* the kind that is at work; empty between layers */
-    int nested;            /* an operation called by another one is part of it */
+    amp_backend real;      /* the backend's own table */
+    char layer[32];        /* kind of the layer that is running; empty between layers */
+    int nested;            /* 1: an operation is running; those that it calls are part of it */
     amp_operation_time *rows;
     int row_count;
-    amp_cuda_call *calls;  /* call_count of them since the last question; `room` have their events */
+    amp_cuda_call *calls;  /* call_count calls since the last query; `room` have events */
     int call_count, room;
 };
 
@@ -65,14 +65,14 @@ void add(amp_cuda_work *w, const amp_tensor *t)
     if (t) w->half |= t->dtype != AMP_FP32;
 }
 
-/* Where nothing else is known: each tensor once. */
+/* By default, each tensor is read or written once. */
 template <int N, class... A> void measure(of<N>, amp_cuda_work *w, A... a)
 {
     int each[] = { (add(w, a), 0)... };
     (void)each;
 }
 
-/* x is read for the statistics, and to be normalized. */
+/* x is read twice: for the statistics, and to be normalized. */
 void measure(of<OF_batchnorm_forward_train>, amp_cuda_work *w, const amp_tensor *x, const amp_tensor *y,
              const amp_batchnorm *norm, amp_error *)
 {
@@ -80,14 +80,14 @@ void measure(of<OF_batchnorm_forward_train>, amp_cuda_work *w, const amp_tensor 
     if (norm->add) add(w, x);
 }
 
-/* x and dy are read for the sums, and for dx. (Where y is needed too, that is not counted.) */
+/* x and dy are read twice: for the sums, and for dx. (If y is read too, that is not counted.) */
 void measure(of<OF_batchnorm_backward>, amp_cuda_work *w, const amp_tensor *x, const amp_tensor *,
              const amp_tensor *dy, const amp_tensor *dx, const amp_batchnorm *, amp_error *)
 {
     add(w, x), add(w, x), add(w, dy), add(w, dy), add(w, dx);
 }
 
-/* A convolution begins with its description (conv.c). */
+/* An amp_conv begins with its description (conv.c). */
 void measure_conv(amp_cuda_work *w, const amp_conv *conv, double bytes_of_weight)
 {
     const amp_conv_desc *d = (const amp_conv_desc *)conv;
@@ -175,7 +175,7 @@ void measure(of<OF_finish_step>, amp_cuda_work *w, const amp_step_end *end, amp_
 
 /* ---- events ---- */
 
-/* The row of an operation for the kind of layer that is at work. */
+/* The row of an operation for the kind of layer that is running; adds it if there is none. */
 int row_of(amp_cuda_times *t, int operation)
 {
     for (int i = 0; i < t->row_count; i++)
@@ -221,11 +221,12 @@ amp_status end_call(amp_backend *b, amp_error *error)
     return AMP_OK;
 }
 
-/* The last argument of every operation. */
+/* Returns the last argument, which is every operation's error. */
 amp_error *error_of(amp_error *error) { return error; }
 template <class T, class U, class... A> amp_error *error_of(T, U u, A... a) { return error_of(u, a...); }
 
-/* An entry of the table that queues work, and what takes its place. Others stay as they are. */
+/* Replaces an entry of the table that queues work by one that also measures it. Entries of other types
+ * stay. */
 template <class F, F amp_backend::*M, int N> struct timed {
     static void put(amp_backend *) {}
 };
@@ -251,7 +252,7 @@ struct timed<amp_status (*)(amp_backend *, A...), M, N> {
     }
 };
 
-/* "layer 3 convolutional forward" */
+/* name: "layer 3 convolutional forward", for example. */
 void push(amp_backend *b, const char *name)
 {
     amp_cuda_times *t = amp_cuda_of(b)->times;
@@ -276,7 +277,7 @@ void begin(amp_backend *b)
     AMP_BACKEND_OPERATIONS(PUT)
     b->range_push = push;
     b->range_pop = pop;
-    b->pass_begin = NULL; /* a recorded pass is one launch */
+    b->pass_begin = NULL; /* no recorded passes: they run as one operation */
 }
 
 amp_status read_events(amp_cuda_backend *cuda, amp_error *error)
@@ -294,8 +295,8 @@ amp_status read_events(amp_cuda_backend *cuda, amp_error *error)
 
 /* ---- the GPU's limits ---- */
 
-/* Multiplications and additions of Tensor Cores in 16 bits, summed in fp32, per clock and multiprocessor, as
- * NVIDIA's data sheets give them for a whole GPU; 0: unknown. */
+/* Operations (multiplications and additions) of the Tensor Cores in 16 bits, with sums in fp32, per clock and
+ * multiprocessor; from NVIDIA's data sheets, which give them for whole GPUs. 0: unknown. */
 int tensor_operations(int major, int minor)
 {
     switch (major) {
@@ -307,7 +308,7 @@ int tensor_operations(int major, int minor)
     }
 }
 
-/* The same of fp32 (CUDA C++ Programming Guide, arithmetic instructions). */
+/* The same for fp32 without Tensor Cores (CUDA C++ Programming Guide, arithmetic instructions). */
 int fp32_operations(int major, int minor) { return major == 7 || (major == 8 && minor == 0) ? 128 : 256; }
 
 amp_status find_limits(amp_cuda_backend *cuda, amp_operation_times *out, amp_error *error)

@@ -1,19 +1,19 @@
-/* Transposing a matrix and casting it from one dtype to another, for cast.cu and weights.cu: NCHW is a matrix
- * of channels × pixels for each image, NHWC its transpose; OIHW and KRSC are the same for each filter.
+/* Transposes matrices and casts them from one dtype to another, for cast.cu and weights.cu. For each image
+ * NCHW is a matrix of channels × pixels and NHWC its transpose; so are OIHW and KRSC for each filter.
  *
- * A block moves a tile through shared memory, in fp32. Each side of a tile is a few lines of memory: `count`
- * lines of `width` elements, `pitch` apart. Where the tile is as wide as the matrix they are one line. So
- * both sides are read and written in long runs, 16 bytes at a time where alignment allows, whatever the
- * shape: 3 channels × many pixels, many channels × 9 taps. */
+ * A block moves a tile through shared memory, in fp32. On each side, source and destination, a tile is a few
+ * lines of `width` elements in memory, `pitch` apart; if the tile is as wide as the matrix, these are one
+ * line. So both sides are read and written in long runs, 16 bytes at a time if alignment allows, whatever the
+ * shape: 3 channels × many pixels, or many channels × 9 taps. */
 #pragma once
 
 #include "device.cuh"
 
 #define AMP_TILE 5120u    /* floats of shared memory: 20 KiB, so that eight blocks are resident */
-#define AMP_TILE_EDGE 64u /* as long as a run should be: 128 bytes of halves */
+#define AMP_TILE_EDGE 64u /* the length of a good run: 128 bytes of halves */
 
-/* Numbers in a row of a tile: one unused after each 8, and an odd number in all, so that neither groups of 8
- * along a row nor groups of 8 down a column meet in one bank. */
+/* Floats per row of a tile. One after each 8 is unused, and the number is odd, so that neither 8 neighbours
+ * in a row nor 8 neighbours in a column are in the same bank of shared memory. */
 static inline __host__ __device__ unsigned amp_tile_pitch(unsigned columns)
 {
     return (columns + columns / 8) | 1;
@@ -24,8 +24,8 @@ __device__ __forceinline__ unsigned amp_tile_place(unsigned row, unsigned column
     return row * pitch + row / 8 + column + column / 8;
 }
 
-/* A group of N of one side of a tile: where it is in memory, how many it has, where its first is in the
- * tile. */
+/* A group of at most N elements on one side of a tile: its offset in memory, its number of elements, and the
+ * line and place of the first one in the tile. */
 struct amp_side_group { size_t offset; int n; unsigned line, place; };
 
 /* One side of a tile: `lines` of `width` elements, `pitch` apart, in groups of N. */
@@ -55,7 +55,7 @@ template <int N> struct amp_side {
     __device__ void next(amp_side_group *it) const { if (++it->place == width) it->place = 0, ++it->line; }
 };
 
-/* Rows × columns at src, `pitch` apart, into the tile. */
+/* Reads rows × columns at src, rows `pitch` apart, into the tile. */
 template <int N, class S>
 __device__ void amp_tile_fill(float *tile, unsigned tile_pitch, const S *src, unsigned rows, unsigned columns,
                               size_t pitch)
@@ -71,7 +71,7 @@ __device__ void amp_tile_fill(float *tile, unsigned tile_pitch, const S *src, un
     }
 }
 
-/* The tile's columns, times factor, to lines at dst, `pitch` apart. */
+/* Writes the tile's columns, times factor, to lines at dst, `pitch` apart, or with accumulate adds them. */
 template <int N, class D>
 __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, unsigned rows,
                                unsigned columns, size_t pitch, float factor, int accumulate)
@@ -87,17 +87,18 @@ __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, u
     }
 }
 
-/* How matrices of rows × columns are cut into tiles, which are smaller at the edges; wide: 16 bytes at a
- * time. */
+/* How matrices of rows × columns are cut into tiles, which are smaller at the edges. src_wide, dst_wide:
+ * this side can be moved 16 bytes at a time. */
 struct amp_tiling { unsigned rows, columns, tile_rows, tile_columns; int src_wide, dst_wide; };
 
-/* Tiles of one matrix. */
+/* The number of tiles of one matrix. */
 __host__ __device__ __forceinline__ unsigned amp_tiling_count(const amp_tiling &m)
 {
     return ((m.columns + m.tile_columns - 1) / m.tile_columns) * ((m.rows + m.tile_rows - 1) / m.tile_rows);
 }
 
-/* Tile t of matrix `image`, by the whole block, through `tile`, which has AMP_TILE floats. */
+/* Transposes tile t of matrix `image`. All threads of the block call it; tile: AMP_TILE floats of shared
+ * memory. */
 template <class S, class D>
 __device__ void amp_transpose_tile(float *tile, const S *src, D *dst, size_t image, unsigned t,
                                    const amp_tiling &m, float factor, int accumulate)
@@ -129,8 +130,8 @@ transpose(const S *src, D *dst, size_t images, amp_tiling m, float factor, int a
 
 /* ---- the CPU's part ---- */
 
-/* Pieces of at most `most` that cover `all`: equal ones, but for the last, and multiples of 8 if there are
- * several. */
+/* Divides `all` into pieces of at most `most`, and returns their size. All are equal, except that the last
+ * may be smaller; if there are several, their size is a multiple of 8. */
 static inline unsigned amp_even_piece(unsigned all, unsigned most)
 {
     if (all <= most) return all;
@@ -139,18 +140,18 @@ static inline unsigned amp_even_piece(unsigned all, unsigned most)
     return ((all + pieces - 1) / pieces + 7) / 8 * 8;
 }
 
-/* Tiles of AMP_TILE_EDGE rows at most, and of as many columns as fit; then of as many rows as fit, should
- * that be more. */
+/* The size of tiles: with at most AMP_TILE_EDGE rows, as many columns as fit; then, for these columns, as
+ * many rows as fit. */
 static inline void amp_tile_cut(unsigned rows, unsigned columns, unsigned *tile_rows, unsigned *tile_columns)
 {
     unsigned edge = rows < AMP_TILE_EDGE ? rows : AMP_TILE_EDGE;
-    unsigned most = (AMP_TILE / edge - 2) * 8 / 9; /* the pitch of so many, and one, times edge fits */
+    unsigned most = (AMP_TILE / edge - 2) * 8 / 9; /* so that (pitch + 1)·edge fits */
     *tile_columns = amp_even_piece(columns, most);
     *tile_rows = amp_even_piece(rows, AMP_TILE / (amp_tile_pitch(*tile_columns) + 1));
 }
 
-/* May groups of 16 bytes be used on a side whose images have `lines` of `pitch` elements, in tiles `width`
- * wide? */
+/* Whether a side can be moved 16 bytes at a time. Its matrices have `lines` lines of `pitch` elements; its
+ * tiles are `width` elements wide. */
 static inline int amp_side_wide(const void *p, amp_dtype dtype, size_t images, size_t lines, size_t pitch,
                                 size_t width)
 {

@@ -1,12 +1,13 @@
-/* The end of a step: is every gradient and statistic finite, and if so the update of every parameter and the
- * commit of every statistic. Three launches over all arrays: a finding for each chunk; the decision that
- * follows from all findings; the update, if the decision allows it. The decision is copied to the CPU after
- * the second, and the CPU waits for that copy alone, with the third launch queued: it continues while the
- * update runs.
+/* The end of a step: checks that all gradients and statistics are finite; if so, updates all parameters and
+ * commits all statistics. It takes three launches over all arrays:
+ *  1. Each block checks a chunk and writes a finding.
+ *  2. One block combines all findings into a decision, which is copied to the CPU.
+ *  3. Each block updates its chunk, if the decision allows it.
+ * The CPU queues all three and then waits only for the copy, so it continues while the update runs.
  *
- * Products and sums are rounded one by one, as stock's separate calls do, so that weights come out as on the
- * CPU. A gradient's square is exact in double; sums go by position within a chunk, then by chunk: the same on
- * every device. */
+ * Each product and sum is rounded, as in the separate calls of stock Darknet, so that weights are the same as
+ * on the CPU. The square of a gradient is exact in double. Sums are added in an order that depends only on
+ * the arrays' sizes: the same on every device. */
 #include "kernels.h"
 
 #include <math.h>
@@ -19,10 +20,10 @@
 
 enum {
     UPDATE_THREADS = 256,
-    CHUNK = 8192 /* elements for a block */
+    CHUNK = 8192 /* elements per block */
 };
 
-/* An array: a parameter, or a statistic, whose array is in grad and whose committed state in master. */
+/* An array: a parameter; or a statistic, with its array in grad and its committed copy in master. */
 typedef struct array_row {
     amp_cuda_work work; /* elements */
     float *master, *grad, *momentum, *m, *v;
@@ -38,14 +39,14 @@ typedef struct finding {
 
 /* What follows from the findings of all chunks. */
 typedef struct decision {
-    double sum_squares; /* of gradients, scaled as they are */
+    double sum_squares; /* of the gradients, still multiplied by the loss scale */
     amp_unscale unscale;
     int found_inf, above_limit;
 } decision;
 
 /* ---- kernels ---- */
 
-/* Four numbers, 0 beyond the n that are there. */
+/* Reads n ≤ 4 numbers at p; the others become 0. */
 static __device__ __forceinline__ void read4(float (&v)[4], const float *p, int n, int wide)
 {
     if (wide && n == 4) amp_get(v, p, 4);
@@ -63,7 +64,7 @@ static __device__ __forceinline__ void write4(float *p, const float (&v)[4], int
             if (i < n) p[i] = v[i];
 }
 
-/* The sum over the block's threads, and whether any of them found something; for thread 0. */
+/* The sum over the block's threads, and whether any of them found inf or NaN. Only thread 0 gets it. */
 static __device__ __forceinline__ finding fold(double sum, int found)
 {
     __shared__ double sums[UPDATE_THREADS];
@@ -82,7 +83,7 @@ static __device__ __forceinline__ finding fold(double sum, int found)
     return f;
 }
 
-/* Whether a number is finite is read from its exponent bits, which no compiler flag can change. */
+/* Exponent bits show whether a number is finite, whatever the compiler flags. */
 __global__ void __launch_bounds__(UPDATE_THREADS) check_chunks(const array_row *__restrict__ rows,
     const amp_cuda_cut *__restrict__ cuts, finding *findings)
 {
@@ -126,11 +127,12 @@ __global__ void __launch_bounds__(UPDATE_THREADS) combine_findings(const finding
     out->above_limit = amp_is_above_limit(out->unscale.gradient_norm, &args);
 }
 
-/* The numbers of one step: amp_update_args, ready to use. */
+/* amp_update_args in the form that kernels use. */
 typedef struct step {
     float learning_rate, batch, momentum;
     float beta1, beta2, correction1, correction2, eps;
-    float unscale, unscale_rest; /* gradients are multiplied by one, then by the other; the decision's */
+    float unscale, unscale_rest; /* the decision's: gradients are multiplied by the first, then by the
+                                    second */
     int adamw;
 } step;
 
@@ -145,7 +147,7 @@ static __device__ __forceinline__ float clipped(float w, float clip)
     return clip == 0 ? w : fminf(clip, fmaxf(-clip, w));
 }
 
-/* axpy decay, axpy rate, scale by momentum. */
+/* Darknet's three calls: axpy with decay, axpy with the rate, scal with momentum. */
 static __device__ __forceinline__ void sgd(float &w, float g, float &momentum, const step &s, float rate,
                                            float decay, float clip)
 {
@@ -155,7 +157,8 @@ static __device__ __forceinline__ void sgd(float &w, float g, float &momentum, c
     momentum = __fmul_rn(update, s.momentum);
 }
 
-/* adam_update_gpu; with shrink = rate·decay and a decay of 0 AdamW, see backend/cpu/rows_update.h. */
+/* Darknet's adam_update_gpu. With shrink = rate·decay and decay = 0 it is AdamW: see
+ * backend/cpu/rows_update.h. */
 static __device__ __forceinline__ void adam(float &w, float g, float &m, float &v, const step &s, float rate,
                                             float decay, float shrink, float clip)
 {
@@ -168,7 +171,7 @@ static __device__ __forceinline__ void adam(float &w, float g, float &m, float &
     w = clipped(__fadd_rn(w, change), clip);
 }
 
-/* Under Adam, Darknet does not divide the rate by the batch. */
+/* Updates one chunk. Under Adam, Darknet does not divide the rate by the batch. */
 template <int ADAM> static __device__ __forceinline__ void update_chunk(const array_row &e,
                                                                         const amp_cuda_cut &c, const step &s)
 {
@@ -208,8 +211,8 @@ static __device__ __forceinline__ void copy_chunk(const float *from, float *to, 
     }
 }
 
-/* Updates parameters and commits statistics if all was found finite, and the norm within its limit; otherwise
- * does nothing. */
+/* Updates parameters and commits statistics, unless the decision says that something is inf or NaN or that
+ * the norm is above its limit. */
 template <int ADAM>
 __global__ void __launch_bounds__(UPDATE_THREADS) move_chunks(const array_row *__restrict__ rows,
     const amp_cuda_cut *__restrict__ cuts, step s, const decision *__restrict__ v)

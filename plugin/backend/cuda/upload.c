@@ -1,15 +1,15 @@
-/* Copies that the program does not wait for, and the page-locked memory of their sources and of downloads.
+/* Copies that the program does not wait for, and the page-locked memory that they read and write (staging).
  *
- * upload_later and download_later copy in the backend's stream. The event `uploaded` is recorded after each
- * copy: once it is reached, all were made, and uploads_done makes the staging blocks free for reuse. So only
- * the first step allocates page-locked memory.
+ * upload_later and download_later queue their copy in the backend's stream and then record the event
+ * `uploaded`. uploads_done waits for the last such record, when all copies are complete, and makes the
+ * staging blocks free for reuse. So only the first step allocates page-locked memory.
  *
- * upload_ahead copies images in a stream of its own (`ahead`), while the backend's stream still computes the
- * pass before. Two blocks of memory take turns, so three waits keep the order:
- *  - a copy waits for what the stream had queued at the copy before it: the last readers of its own block
- *    (event ahead_free);
- *  - what the stream queues after a copy waits for that copy (event ahead_done);
- *  - the program waits for it in uploads_done, as for all others. */
+ * upload_ahead prefetches images: it copies in a stream of its own (`ahead`) while the backend's stream still
+ * computes the previous pass. The images are double-buffered, so three waits keep the order:
+ *  - a copy waits for everything that the backend's stream had queued at the previous copy, which includes
+ *    the last readers of this copy's block (event ahead_free);
+ *  - what the backend's stream queues after a copy waits for that copy (event ahead_done);
+ *  - the program waits for the copy in uploads_done, as for all others. */
 #include <stdlib.h>
 
 #include "kernels.h"
@@ -17,7 +17,7 @@
 
 enum { LINE = 64, LEAST_BLOCK = 1 << 20 };
 
-/* A block of page-locked memory, allocated piece by piece from its start; room and used are bytes. */
+/* A block of page-locked memory, handed out piece by piece from its start; room and used are bytes. */
 struct amp_cuda_staging {
     struct amp_cuda_staging *next;
     char *memory;
@@ -59,7 +59,7 @@ amp_status amp_cuda_stage(amp_backend *backend, void *memory, size_t bytes, void
     return AMP_OK;
 }
 
-/* From pageable memory CUDA has read all of it on return, and may wait before. */
+/* If `from` is pageable memory, CUDA may wait, and has read all of it on return. */
 amp_status amp_cuda_upload_later(amp_backend *backend, void *memory, const void *from, size_t bytes,
                                  amp_error *error)
 {
@@ -78,8 +78,9 @@ amp_status amp_cuda_download_later(amp_backend *backend, const void *memory, siz
     return amp_cuda_upload_later(backend, *to, memory, bytes, error);
 }
 
-/* Creates the stream and its events before the first copy, which waits for all that is queued. The stream is
- * a non-blocking one: the default stream, where Darknet's own layers run, must not wait for these copies. */
+/* Creates the stream and its events before the first copy, which waits for everything queued so far. The
+ * stream is non-blocking: the default stream, on which Darknet's own layers run, must not wait for these
+ * copies. */
 static amp_status make_ahead(amp_cuda_backend *cuda, amp_error *error)
 {
     if (cuda->ahead) return AMP_OK;
@@ -96,7 +97,7 @@ amp_status amp_cuda_upload_ahead(amp_backend *backend, void *memory, const void 
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     if (!bytes) return AMP_OK;
     AMP_TRY(make_ahead(cuda, error));
-    AMP_CUDA_TRY(cudaStreamWaitEvent(cuda->ahead, cuda->ahead_free, 0)); /* recorded at the copy before */
+    AMP_CUDA_TRY(cudaStreamWaitEvent(cuda->ahead, cuda->ahead_free, 0)); /* recorded at the previous copy */
     AMP_CUDA_TRY(cudaEventRecord(cuda->ahead_free, cuda->stream));
     cuda->uploads_pending = 1;
     AMP_CUDA_TRY(cudaMemcpyAsync(memory, from, bytes, cudaMemcpyDefault, cuda->ahead));
@@ -115,7 +116,7 @@ amp_status amp_cuda_uploads_done(amp_backend *backend, amp_error *error)
     return AMP_OK;
 }
 
-/* At the end, with nothing queued any more. */
+/* Called at the end, when nothing is queued any more. */
 void amp_cuda_uploads_free(amp_backend *backend)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);

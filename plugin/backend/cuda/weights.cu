@@ -1,5 +1,5 @@
-/* The copies of weights that convolutions compute with, of a whole network in one launch after each update.
- * In plain form, for each filter k: krsc[k][tap][c] = round(oihw[k][c][tap]). */
+/* Makes the copies of weights that convolutions compute with, for a whole network in one launch after each
+ * update. In plain form, for each filter k: krsc[k][tap][c] = round(oihw[k][c][tap]). */
 #include "kernels.h"
 
 #include <limits.h>
@@ -7,9 +7,10 @@
 #include "table.cuh"
 #include "transpose.cuh"
 
-static const unsigned SHARE = 8192; /* elements for a block, more or less */
+static const unsigned SHARE = 8192; /* elements per block, about */
 
-/* One convolution's masters and copy. Where both orders are the same, all its filters are one line. */
+/* One convolution's masters and copy. If both orders are the same, all its filters are treated as one
+ * line. */
 typedef struct weights_row {
     amp_cuda_work work; /* tiles */
     const float *masters;
@@ -39,7 +40,7 @@ __global__ void __launch_bounds__(AMP_CUDA_THREADS) load_weights(const weights_r
     }
 }
 
-/* A line is cut at multiples of 8 elements: only its ends need to be aligned. */
+/* A line is cut at multiples of 8 elements, so only its start must be aligned. */
 static void describe(weights_row *row, const amp_cuda_weights *w)
 {
     size_t filters = (size_t)w->k, channels = (size_t)w->c, taps = (size_t)w->size_h * w->size_w;

@@ -1,9 +1,10 @@
-/* Yolo's loss in a few launches: find the box that each label belongs to; compute each box with a warp;
- * add up all sums, and each image's cost. In plain form, for each box: delta = target - output as backend.h
- * says, dx += loss_scale·delta, cost += delta².
- * The boxes of a warp, of a block and of a partial sum follow from the shape alone, and sums are added in
- * a fixed order, so that every device gives the same bits. Few boxes have a label; of the others only the
- * first five numbers are computed, not the classes. */
+/* Yolo's loss in a few launches: find the boxes that each label belongs to; compute the boxes, each by a
+ * warp; add up all sums, and the cost of each image. In plain form, for each box: delta = target - output
+ * (see backend.h), dx += loss_scale·delta, cost += delta².
+ *
+ * Which boxes a warp and a block compute depends only on the shape, and sums are added in a fixed order, so
+ * that every device gives the same bits. Few boxes have a label; for the others only the first five numbers
+ * have a delta, not the classes. */
 #include "kernels.h"
 
 #include <string.h>
@@ -14,12 +15,12 @@
 
 enum {
     WARP = 32, THREADS = 256, WARPS = THREADS / WARP,
-    BOXES = 8, /* of a warp, one after the other */
+    BOXES = 8, /* per warp, one after the other */
     SUMS = (int)(sizeof(amp_yolo_result) / sizeof(double))
 };
 static const unsigned ALL_LANES = 0xffffffffu;
 
-/* The head's numbers, for the kernels, besides x and dx. own: max_boxes for each image. */
+/* What kernels need to know about the head, besides x and dx. own: max_boxes for each image. */
 typedef struct head {
     amp_yolo_desc d;
     int w, h;
@@ -30,7 +31,7 @@ typedef struct head {
 
 /* ---- labels ---- */
 
-/* A warp for each image. */
+/* Counts each image's labels and finds the boxes that they belong to; a warp for each image. */
 __global__ void __launch_bounds__(THREADS) find_own_boxes(head g, int images)
 {
     int image = (int)(amp_thread() / WARP), lane = (int)threadIdx.x % WARP, count = g.d.max_boxes;
@@ -59,7 +60,7 @@ static __device__ __forceinline__ amp_yolo_labels labels_of(const head &g, size_
     return l;
 }
 
-/* The answer is for all lanes. */
+/* Each lane searches a part of the labels; all lanes get the answer. */
 static __device__ __forceinline__ amp_yolo_search look_at_labels(const amp_yolo_desc &d,
                                                                  const amp_yolo_labels &l,
                                                                  amp_yolo_place place, amp_yolo_box predicted)
@@ -76,7 +77,7 @@ static __device__ __forceinline__ amp_yolo_search look_at_labels(const amp_yolo_
 
 /* ---- boxes ---- */
 
-/* A loop instead of an index that is known only at run time, which would move the array from registers to
+/* v[i]. A loop, because an index that is known only at run time would move the array from registers to
  * memory. */
 static __device__ __forceinline__ float chosen(const float (&v)[AMP_YOLO_BOX], int i)
 {
@@ -86,7 +87,7 @@ static __device__ __forceinline__ float chosen(const float (&v)[AMP_YOLO_BOX], i
     return one;
 }
 
-/* A box's squashed number of class c, 0 of class -1. */
+/* The squashed number of class c, of the box at x; 0 if c is -1. */
 template <class T> static __device__ __forceinline__ float class_number(const amp_yolo_desc &d, const T *x,
                                                                         int c)
 {
@@ -101,8 +102,8 @@ template <class T> static __device__ __forceinline__ int is_sure(const amp_yolo_
     return __ballot_sync(ALL_LANES, sure) != 0;
 }
 
-/* All lanes compute the same; the sums of one of them count. from_iou: the label that the box overlaps the
- * most comes first. */
+/* Applies the labels that belong to the box. All lanes compute the same; the sums of one lane count.
+ * from_iou: the label that the box overlaps most is applied first. */
 template <class T> static __device__ __forceinline__ void apply_labels(const amp_yolo_desc &d,
                                                                        amp_yolo_labels l, const T *x,
                                                                        amp_yolo_place place,
@@ -137,8 +138,8 @@ template <class T> static __device__ __forceinline__ int positive_classes(const 
     return positive;
 }
 
-/* Box `box` of an image, whose numbers begin at x: its delta to dx, unless that is NULL. Of sums, the costs
- * and whether all numbers are finite are the lane's share, the rest is the same in all lanes. */
+/* Computes box `box` of an image, whose numbers begin at x, and writes its delta to dx, unless that is NULL.
+ * The costs in sums, and not_finite, are this lane's share; the other sums are the same in all lanes. */
 template <class T> static __device__ __forceinline__ void one_box(const head &g, const amp_yolo_labels &l,
                                                                   int box, const T *x, T *dx, float scale,
                                                                   int accumulate, amp_yolo_result *sums,
@@ -175,7 +176,7 @@ template <class T> static __device__ __forceinline__ void one_box(const head &g,
 
 /* ---- sums ---- */
 
-/* The block's threads' sums in a fixed order, for thread 0. */
+/* Adds up the sums of the block's threads in a fixed order. Only thread 0 gets the result. */
 static __device__ __forceinline__ amp_yolo_result fold(const amp_yolo_result &mine)
 {
     __shared__ double all[SUMS][THREADS];
@@ -197,7 +198,7 @@ static __device__ __forceinline__ amp_yolo_result fold(const amp_yolo_result &mi
     return sum;
 }
 
-/* A block's boxes are of one image: `blocks` for each image, one after the other. */
+/* A block's boxes belong to one image; each image has `blocks` consecutive blocks. */
 template <class T> __global__ void __launch_bounds__(THREADS) box_deltas(head g, unsigned blocks, const T *x,
                                                                          T *dx, float scale, int accumulate,
                                                                          amp_yolo_result *partial)
@@ -212,7 +213,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) box_deltas(head g,
         one_box(g, labels_of(g, image), box, x + at, dx ? dx + at : NULL, scale, accumulate, &mine,
                 &not_finite);
     }
-    if (threadIdx.x % WARP) { /* what all lanes have alike counts once */
+    if (threadIdx.x % WARP) { /* sums that are the same in all lanes count once */
         double cost = mine.cost, box_cost = mine.box_cost;
         memset(&mine, 0, sizeof mine);
         mine.cost = cost, mine.box_cost = box_cost;
@@ -227,7 +228,7 @@ __global__ void __launch_bounds__(THREADS) add_results(const amp_yolo_result *pa
 {
     double sums[SUMS] = {};
     for (size_t i = threadIdx.x; i < count; i += THREADS) {
-        const double *one = (const double *)&partial[i]; /* nvcc copies a structure byte by byte */
+        const double *one = (const double *)&partial[i]; /* nvcc would copy a structure byte by byte */
         #pragma unroll
         for (int k = 0; k < SUMS; k++) sums[k] += one[k];
     }
@@ -237,7 +238,7 @@ __global__ void __launch_bounds__(THREADS) add_results(const amp_yolo_result *pa
     if (threadIdx.x == 0) *result = mine;
 }
 
-/* A warp for each image, whose partial sums are `blocks`. */
+/* Adds up the `blocks` partial costs of each image; a warp for each image. */
 __global__ void __launch_bounds__(WARP) add_image_costs(const amp_yolo_result *partial, unsigned blocks,
                                                         double *costs)
 {
@@ -279,7 +280,8 @@ amp_status amp_cuda_yolo_loss(amp_backend *backend, const amp_tensor *x, const f
     return AMP_OK;
 }
 
-/* A row of blocks for each plane: which of a box's numbers it holds is the same for all its threads. */
+/* A row of blocks for each plane, so that all its threads have the same kind of number (x, y, ..., a
+ * class). */
 __global__ void __launch_bounds__(AMP_CUDA_THREADS) squash_planes(float *y, size_t planes, size_t pixels,
                                                                   amp_yolo_desc d)
 {

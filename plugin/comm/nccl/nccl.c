@@ -1,19 +1,20 @@
 /* See nccl.h.
  *
- * A sum is queued on a separate stream, which first waits for an event on the backend's stream: so it
- * waits for the gradients that it adds, while backward continues. At sum_end the backend's stream waits
- * for an event after the last sum.
+ * A sum is queued on a separate stream, which first waits for an event on the backend's stream: so it waits
+ * for the gradients that it adds, while backward continues. At sum_end the backend's stream waits for an
+ * event after the last sum.
  *
  * GPUs of one program share its driver: a call that allocates or frees memory, or loads code, may wait for
- * all of them and block the other ranks' threads meanwhile. If one GPU then waits in a sum that another
- * rank's thread has not queued yet, there is a deadlock. So threads wait for each other before a step's
- * first sum, after each has prepared its own. They also gather whether any of them may allocate memory
- * later in this step (it is not settled); if so, all wait for each other before each sum, and for the sum.
+ * all of them, and block the other ranks' threads while it waits. If one GPU then waits in a sum that another
+ * rank's thread has not queued yet, there is a deadlock. So threads wait for each other before a step's first
+ * sum, after each has prepared its own. They also gather whether any of them may allocate memory later in
+ * this step (it is not settled). If so, all threads wait for each other before each sum, and wait for the sum
+ * to end.
  *
- * If another rank is gone, NCCL's kernels never end, and the CPU hangs as soon as it downloads something
- * that was queued after the sums. The engine does so between sum_end and the next call between the CPUs,
- * so a watchdog covers that time. Both also check for errors that NCCL itself has noticed (a broken
- * connection). */
+ * If another rank is gone, NCCL's kernels never end, and the CPU hangs as soon as it downloads something that
+ * was queued after the sums. The engine does so between sum_end and the next call between the CPUs, so a
+ * watchdog covers that time. The watchdog and those calls also check for errors that NCCL itself has noticed
+ * (a broken connection). */
 #include <dlfcn.h>
 #include <string.h>
 
@@ -152,7 +153,7 @@ static int prints_error(amp_comm *comm)
     return !cpu->prints_error || cpu->prints_error(cpu);
 }
 
-/* The CPU's comm comes first: if it ends the processes, NCCL, which could wait for its GPU, need not be
+/* Aborts the CPU's comm first: if that ends the processes, NCCL, which could wait for its GPU, is not
  * called. */
 static void end_all(amp_comm *comm, int status)
 {
