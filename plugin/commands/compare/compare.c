@@ -120,7 +120,7 @@ static void free_compare(amp_compare *compare)
     for (int i = 0; c->runs && i < c->dtype_count * c->seed_count; i++) free(c->runs[i].rows);
     char *texts[] = { c->title, c->machine, c->date, compare->base, compare->folder };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
-    amp_lines_free(&c->verdict);
+    amp_lines_free(&c->advice);
     free(c->runs);
     free(c->summaries);
     amp_lines_free(&compare->dtypes);

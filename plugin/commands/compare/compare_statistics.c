@@ -174,6 +174,8 @@ static void compare_scores(const amp_comparison *c, int d, amp_dtype_summary *s,
         int more = amp_compare_more_seeds(&s->difference[k], c->points_allowed, c->alpha);
         if (more > s->more_seeds) s->more_seeds = more;
     }
+    amp_accuracy a = s->accuracy[0], b = s->accuracy[1];
+    s->both = a == AMP_ACCURACY_WORSE || b == AMP_ACCURACY_WORSE ? AMP_ACCURACY_WORSE : a < b ? a : b;
 }
 
 static void summarize(const amp_comparison *c, int d, amp_dtype_summary *s, double *values)

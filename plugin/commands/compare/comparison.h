@@ -2,7 +2,7 @@
  * compare_input.c checks the .cfg, the .data file and the machine. compare_folder.c and compare_runs.c keep
  * the report's folder and the files of each training. compare_train.c starts the programs that train and
  * validate, and compare_progress.c shows how far they are. compare_statistics.c computes means and intervals,
- * and compare_verdict.c writes the verdict. */
+ * and compare_verdict.c judges. */
 #pragma once
 
 #include "../arguments.h"
@@ -61,13 +61,18 @@ typedef struct amp_mean { double mean, spread; int count; } amp_mean;
  * seed. NaN where one of the two was not measured. */
 typedef struct amp_times { double ratio, least, most; } amp_times;
 
-/* Whether a score is as good as the reference's, as far as the seeds show. */
+/* Is a score as good as the reference's? */
 typedef enum amp_accuracy {
-    AMP_ACCURACY_UNKNOWN,    /* nothing to judge by */
+    AMP_ACCURACY_UNKNOWN,    /* no seed is done in both dtypes, or neither has learnt anything */
     AMP_ACCURACY_UNDECIDED,  /* the interval allows both answers, or there is none with one seed */
     AMP_ACCURACY_AS_GOOD,    /* a loss of more than points_allowed is ruled out */
     AMP_ACCURACY_WORSE       /* such a loss is shown */
 } amp_accuracy;
+
+/* NOT_WORTH_IT: neither slower nor AMP_WORTHWHILE_SPEEDUP times as fast. UNKNOWN: no step of both dtypes. */
+typedef enum amp_speed {
+    AMP_SPEED_UNKNOWN, AMP_SPEED_UNDECIDED, AMP_SPEED_FASTER, AMP_SPEED_NOT_WORTH_IT, AMP_SPEED_SLOWER
+} amp_speed;
 
 /* One dtype, over all seeds that are done. Speeds and memory are compared as quotients, so their means are
  * geometric: the quotient of two geometric means is the geometric mean of the seeds' quotients. All other
@@ -79,6 +84,8 @@ typedef struct amp_dtype_summary {
     /* of each score less the reference's with the same seed, in points (0..100) */
     amp_interval difference[2];
     amp_accuracy accuracy[2];    /* of each score */
+    amp_accuracy both;           /* as good if both scores are, worse if one of them is */
+    amp_speed speed;             /* set by amp_compare_verdict */
     int more_seeds;              /* an estimate of how many would decide an undecided score; 0: not known */
     int failed;                  /* runs */
 } amp_dtype_summary;
@@ -100,7 +107,7 @@ typedef struct amp_comparison {
     int reference;
     amp_run *runs;           /* [dtype_count][seed_count] */
     amp_dtype_summary *summaries; /* [dtype_count] */
-    amp_lines verdict;       /* sentences, with the numbers behind them */
+    amp_lines advice;        /* sentences for the user, each with the dtype it is about */
     int interrupted;
     double points_allowed;   /* a score counts as as good if it loses no more points than this */
     double alpha;            /* intervals of differences have a confidence of 1 - alpha */
@@ -121,7 +128,7 @@ const char *amp_score_name(const amp_comparison *, int i);
 
 /* The report's three formats (commands/report), of an amp_comparison; CSV has one line per run. */
 amp_output_writer amp_report_html, amp_report_json, amp_report_csv;
-/* For the terminal: a line per dtype, then the verdict. */
+/* For the terminal: what was measured of each dtype, the verdicts, and the advice. */
 void amp_report_table(const amp_comparison *, FILE *);
 
 /* ---- the comparison under way ---- */
@@ -239,6 +246,6 @@ amp_accuracy amp_compare_judge(const amp_interval *, double allowed);
 int amp_compare_more_seeds(const amp_interval *, double allowed, double alpha);
 /* Whether the verdict on all scores is decided, by the summaries. */
 int amp_compare_is_settled(const amp_comparison *);
-/* Fills c->verdict with sentences, from the summaries. notes[dtype] (may be NULL): the machine's note on that
+/* Judges the speed of each dtype, and fills c->advice. notes[dtype] (may be NULL): the machine's note on that
  * dtype. */
 void amp_compare_verdict(amp_comparison *, const char *const *notes);

@@ -52,6 +52,28 @@ static void times_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
         snprintf(text, AMP_CELL_TEXT, "%.2fx", ratio);
 }
 
+static void word_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    amp_plain_cell(cell, text);
+    if (!text[0]) snprintf(text, AMP_CELL_TEXT, "%s", DASH);
+}
+
+/* "-3.20 to +2.54" */
+static void interval_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    const amp_interval *i = cell->value;
+    if (i->count > 1) snprintf(text, AMP_CELL_TEXT, "%+.2f to %+.2f", i->least, i->most);
+    else snprintf(text, AMP_CELL_TEXT, "%s", DASH);
+}
+
+/* "1.61x to 1.70x" */
+static void seeds_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    const amp_times *t = cell->value;
+    if (isfinite(t->ratio)) snprintf(text, AMP_CELL_TEXT, "%.2fx to %.2fx", t->least, t->most);
+    else snprintf(text, AMP_CELL_TEXT, "%s", DASH);
+}
+
 static void skipped_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     const amp_comparison *c = cell->context;
@@ -78,8 +100,10 @@ static const amp_field times_fields[] = {
 #define TIMES(member) \
     AMP_RECORD_AS(#member, amp_dtype_summary, member, times_fields, .title = "", .cell = times_cell)
 
-/* Differences of a score to the reference's, in points, and the verdict on them. */
 static const char *const accuracy_names[] = { NULL, "cannot tell", "as good", "worse" };
+static const char *const speed_names[] = { NULL, "cannot tell", "faster", "not worth it", "slower" };
+
+/* Differences of a score to the reference's, in points, and the verdict on them. */
 #define DIFFERENCE(k) { SUMMARY("mean", difference[k].mean), SUMMARY("standard_error", difference[k].error), \
     SUMMARY("least", difference[k].least), SUMMARY("most", difference[k].most), \
     SUMMARY("seeds", difference[k].count), \
@@ -97,17 +121,42 @@ static const amp_field difference_fields[2][7] = { DIFFERENCE(0), DIFFERENCE(1) 
     MEAN(peak_memory_mb, .title = "peak MB", .cell = amount_cell), TIMES(memory_ratio), \
     MEAN(loss), MEAN(skipped), \
     SUMMARY("more_seeds_to_tell", more_seeds), { .title = "skipped", .cell = skipped_cell }, \
-    SUMMARY("failed_runs", failed, .title = "", .left = 1, .cell = failed_cell), { 0 } }
-static const amp_field summary_fields[2][20] = {
+    SUMMARY("failed_runs", failed, .title = "", .left = 1, .cell = failed_cell), \
+    AMP_NAME_AS("accuracy", amp_dtype_summary, both, accuracy_names), \
+    AMP_NAME_AS("speed", amp_dtype_summary, speed, speed_names), { 0 } }
+static const amp_field summary_fields[2][22] = {
     [AMP_COMPARED_DETECTOR] = SUMMARY_FIELDS("map_50", "mAP@0.5", "map_50_95", "mAP@0.5:0.95"),
     [AMP_COMPARED_CLASSIFIER] = SUMMARY_FIELDS("top_1", "top-1", "top_5", "top-5") };
+
+#define VERDICT_FIELDS(name0, name1) { SUMMARY(NULL, dtype, .title = "dtype", .left = 1), \
+    AMP_NAME_AS(NULL, amp_dtype_summary, both, accuracy_names, .title = "accuracy", .left = 1, \
+                .cell = word_cell), \
+    SUMMARY(NULL, difference[0], .title = name0, .cell = interval_cell), \
+    SUMMARY(NULL, difference[1], .title = name1, .cell = interval_cell), \
+    AMP_NAME_AS(NULL, amp_dtype_summary, speed, speed_names, .title = "speed", .left = 1, .cell = word_cell), \
+    SUMMARY(NULL, speedup, .title = "by seed", .cell = seeds_cell), { 0 } }
+static const amp_field verdict_fields[2][7] = {
+    [AMP_COMPARED_DETECTOR] = VERDICT_FIELDS("mAP@0.5", "mAP@0.5:0.95"),
+    [AMP_COMPARED_CLASSIFIER] = VERDICT_FIELDS("top-1", "top-5") };
+
+/* Of all dtypes but the reference. */
+static void print_verdicts(const amp_comparison *c, FILE *stream)
+{
+    amp_dtype_summary judged[c->dtype_count];
+    int count = 0;
+    for (int d = 0; d < c->dtype_count; d++) if (d != c->reference) judged[count++] = c->summaries[d];
+    if (!count) return;
+    fprintf(stream, "\nagainst %s: %.4g %% intervals of the differences in points; images/s of the slowest and "
+            "the fastest seed\n", c->dtypes[c->reference], 100 - 100 * c->alpha);
+    amp_table_print(stream, 0, verdict_fields[c->kind], judged, sizeof *judged, count, c);
+}
 
 void amp_report_table(const amp_comparison *c, FILE *stream)
 {
     amp_table_print(stream, 0, summary_fields[c->kind], c->summaries, sizeof *c->summaries, c->dtype_count,
                     c);
-    if (c->verdict.count) putc('\n', stream);
-    for (size_t i = 0; i < c->verdict.count; i++) fprintf(stream, "%s\n", c->verdict.line[i]);
+    print_verdicts(c, stream);
+    for (size_t i = 0; i < c->advice.count; i++) fprintf(stream, "%s\n", c->advice.line[i]);
 }
 
 /* ---- a run's steps, as few as a chart can show: of a million as many as of some thousand ---- */
@@ -262,7 +311,7 @@ static void write_settings(amp_json *json, const amp_comparison *c)
     amp_json_text(json, "reference", c->dtype_count ? c->dtypes[c->reference] : NULL);
     amp_json_number(json, "confidence", 1 - c->alpha);
     amp_json_number(json, "seconds_compared", c->apart ? (double)NAN : c->together_seconds);
-    amp_json_lines(json, "verdict", &c->verdict);
+    amp_json_lines(json, "advice", &c->advice);
 }
 
 void amp_report_json(FILE *stream, const void *comparison)
