@@ -38,7 +38,14 @@ typedef struct amp_plan_row {
  * the report's dtype, in the engine's fp32, and in stock Darknet. */
 typedef struct amp_plan_batch { int images; size_t arena, amp, fp32, stock; } amp_plan_batch;
 
-typedef struct amp_plan_advice { const char *kind; int layer; char text[512]; } amp_plan_advice;
+/* kind: a word that docs/commands.md explains. layer: -1: of the whole network. percent: the layer's share of
+ * all matrix products. text: what the user could do. */
+typedef struct amp_plan_advice {
+    const char *kind;
+    int layer;
+    double percent;
+    char text[200];
+} amp_plan_advice;
 
 /* One value of checkpoint= ("off", "auto" or a number of segments): what it costs at the .cfg's batch, and
  * how many images of a pass would fit (below 0: not known). in_force: the .cfg has this value. */

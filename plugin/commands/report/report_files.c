@@ -133,7 +133,8 @@ static const amp_field summary_fields[2][22] = {
                 .cell = word_cell), \
     SUMMARY(NULL, difference[0], .title = name0, .cell = interval_cell), \
     SUMMARY(NULL, difference[1], .title = name1, .cell = interval_cell), \
-    AMP_NAME_AS(NULL, amp_dtype_summary, speed, speed_names, .title = "speed", .left = 1, .cell = word_cell), \
+    AMP_NAME_AS(NULL, amp_dtype_summary, speed, speed_names, .title = "speed", .left = 1, \
+                .cell = word_cell), \
     SUMMARY(NULL, speedup, .title = "by seed", .cell = seeds_cell), { 0 } }
 static const amp_field verdict_fields[2][7] = {
     [AMP_COMPARED_DETECTOR] = VERDICT_FIELDS("mAP@0.5", "mAP@0.5:0.95"),
@@ -146,8 +147,8 @@ static void print_verdicts(const amp_comparison *c, FILE *stream)
     int count = 0;
     for (int d = 0; d < c->dtype_count; d++) if (d != c->reference) judged[count++] = c->summaries[d];
     if (!count) return;
-    fprintf(stream, "\nagainst %s: %.4g %% intervals of the differences in points; images/s of the slowest and "
-            "the fastest seed\n", c->dtypes[c->reference], 100 - 100 * c->alpha);
+    fprintf(stream, "\nagainst %s: %.4g %% intervals of the differences in points; images/s of the slowest "
+            "and the fastest seed\n", c->dtypes[c->reference], 100 - 100 * c->alpha);
     amp_table_print(stream, 0, verdict_fields[c->kind], judged, sizeof *judged, count, c);
 }
 
