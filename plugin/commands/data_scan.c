@@ -175,8 +175,7 @@ static void warn(amp_data_scan *scan, const amp_data_file *data)
 static amp_status report_mistakes(const scan *s, const amp_data_file *data, amp_error *error)
 {
     if (s->request->listener)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %ld mistake%s", data->name, s->mistakes,
-                        s->mistakes == 1 ? "" : "s");
+        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: mistakes: %ld", data->name, s->mistakes);
     *error = s->first;
     return error->status = AMP_BAD_CONFIG;
 }

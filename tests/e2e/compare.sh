@@ -141,7 +141,7 @@ more_of_the_same_keeps_what_is_there() {
     [ "$(cd two/runs && find . -path './[bf]*-seed[12]/*' -name '*.weights' -printf '%p %i %T@\n' | sort)" = \
         "$before" ] ||
         fail "$name: what was there was trained again"
-    grep -q '4 of them are there already' err || fail "$name: $(head -n 2 err)"
+    grep -q '; there already: 4$' err || fail "$name: $(head -n 2 err)"
     [ -s two/runs/stock-seed3/backup/tiny_final.weights ] || fail "$name: stock was not trained"
     trainings_are_those_of_their_commands two detector '' stock-seed3
     name='all is there'

@@ -240,15 +240,14 @@ static void print_machine(const amp_bench *b, FILE *out)
 {
     const char *machine = "";
     for (int i = 0; i < b->count; i++) if (b->sides[i].machine[0]) machine = b->sides[i].machine;
-    fprintf(out, "%s%s%d thread%s, %d processor%s\n", machine, machine[0] ? "; " : "", b->threads,
-            b->threads == 1 ? "" : "s", b->processors, b->processors == 1 ? "" : "s");
+    fprintf(out, "%s%sthreads: %d, processors: %d\n", machine, machine[0] ? "; " : "", b->threads,
+            b->processors);
 }
 
 static void print_head(const amp_bench *b, FILE *out)
 {
     print_cfg(b, out);
-    fprintf(out, "%d image%s a pass; a step is %d pass%s and an update\n", b->batch, b->batch == 1 ? "" : "s",
-            b->subdivisions, b->subdivisions == 1 ? "" : "es");
+    fprintf(out, "images a pass: %d, passes a step: %d, then an update\n", b->batch, b->subdivisions);
     print_machine(b, out);
     fprintf(out, "ms; forward and backward are of one pass, on synthetic images; in brackets the middle\n"
             "half of the steps, and the bounds of the ratio; MB at the peak: of this benchmark, which holds\n"
@@ -339,7 +338,7 @@ void amp_bench_print_detection(const amp_bench *b, int count, FILE *out)
     fprintf(out, "ms of a pass, on synthetic images; in brackets the middle half of the passes, and the\n"
             "bounds of the ratio; MB at the peak of this benchmark\n");
     for (int i = 0; i < count; i++) {
-        fprintf(out, "\n%d image%s a pass\n", b[i].batch, b[i].batch == 1 ? "" : "s");
+        fprintf(out, "\nimages a pass: %d\n", b[i].batch);
         print_sides(&b[i], predicted_fields, out);
     }
 }

@@ -134,8 +134,8 @@ static amp_status validate_seed(amp_compare *compare, int s, amp_error *error)
     for (int d = 0; d < c->dtype_count && !compare->stops(); d++) {
         amp_run *run = amp_comparison_run(c, d, s);
         if (run->state != AMP_RUN_TRAINED) continue;
-        fprintf(stderr, "amp: %s, seed %u: validating on %ld image%s\n", run->dtype, run->seed,
-                c->valid_images, c->valid_images == 1 ? "" : "s");
+        fprintf(stderr, "amp: %s, seed %u: validating; images: %ld\n", run->dtype, run->seed,
+                c->valid_images);
         AMP_TRY(amp_compare_validate(compare, run, error));
     }
     return AMP_OK;
@@ -256,10 +256,9 @@ static void announce(const amp_compare *compare)
     const amp_comparison *c = &compare->result;
     int kept = 0, all = c->dtype_count * c->seed_count;
     for (int i = 0; i < all; i++) kept += amp_run_is_trained(&c->runs[i]);
-    fprintf(stderr, "amp: %s: %d trainings of %ld iterations, %d dtypes with %d %s, in %s", c->title, all,
-            c->iterations, c->dtype_count, c->seed_count, c->seed_count == 1 ? "seed" : "seeds",
-            compare->folder);
-    if (kept) fprintf(stderr, "; %d of them are there already", kept);
+    fprintf(stderr, "amp: %s: trainings: %d of %ld iterations (dtypes: %d, seeds: %d), in %s", c->title, all,
+            c->iterations, c->dtype_count, c->seed_count, compare->folder);
+    if (kept) fprintf(stderr, "; there already: %d", kept);
     fprintf(stderr, "\n");
 }
 
