@@ -12,8 +12,8 @@ enum { INTERRUPTED = 130, USUAL_SEEDS = 3, FIRST_LOOK = 3, USUAL_MOST_SEEDS = 24
 
 /* ---- the command line ---- */
 
-/* -until looks at the scores after 3, 6, 12, ... seeds, and at last after all: how many seeds the look
- * after this one has. */
+/* -until looks at the scores after 3, 6, 12, ... seeds, and last after all of them. Returns how many seeds
+ * the next look has. */
 static int next_look(int seeds, int most)
 {
     int next = seeds ? 2 * seeds : FIRST_LOOK;
@@ -29,7 +29,7 @@ static double alpha_of_a_look(int most)
     return AMP_COMPARE_ALPHA / looks;
 }
 
-/* Makes room for the runs of the first `count` seeds; what is known of earlier ones is kept. */
+/* Makes room for the runs of the first `count` seeds, and keeps the runs that exist. */
 static void set_seed_count(amp_comparison *c, int count)
 {
     amp_run *runs = amp_allocated(calloc((size_t)c->dtype_count * (size_t)count, sizeof *runs));
@@ -51,7 +51,7 @@ static int reference_of(const amp_comparison *c)
     return 0;
 }
 
-/* DIR without slashes at its end; by default in the current folder, named by the .cfg. */
+/* DIR without slashes at its end; by default a folder in the current one that is named after the .cfg. */
 static char *folder_of(const char *given, const char *cfg)
 {
     const char *base = amp_file_name(cfg);
@@ -64,8 +64,8 @@ static char *folder_of(const char *given, const char *cfg)
     return folder;
 }
 
-/* fp32 and the halves that the machine has. Stock Darknet's own loops take many times as long: only if it is
- * asked for. */
+/* fp32 and the half dtypes that the machine has. Stock Darknet takes many times as long, so it must be asked
+ * for. */
 static const char *usual_dtypes(const amp_machine *machine)
 {
     static const char *const lists[2][2] = { { "fp32", "fp32,fp16" }, { "fp32,bf16", "fp32,bf16,fp16" } };
@@ -156,7 +156,7 @@ static amp_status train_seed(amp_compare *compare, int s, amp_error *error)
     return validate_seed(compare, s, error);
 }
 
-/* All seeds; with -until the seeds up to the next look, as long as the scores are not settled. */
+/* Trains all seeds; with -until, the seeds up to the next look, until the scores are settled. */
 static amp_status train_all(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
@@ -211,7 +211,7 @@ static amp_status report(amp_compare *compare, amp_error *error)
     return AMP_OK;
 }
 
-/* The first run that failed, if any, is the line that the program ends with. */
+/* Returns AMP_DIVERGED with the first failed run in its message, if there is one. */
 static amp_status name_failures(const amp_compare *compare, amp_error *error)
 {
     const amp_comparison *c = &compare->result;
@@ -238,8 +238,8 @@ static void ask_to_stop(int signal)
     stop = 1;
 }
 
-/* The second one of a kind ends this program at once, and the trainings with it. What was ignored from the
- * start stays so (nohup). */
+/* A second signal of the same kind ends this program at once, and the trainings with it. A signal that was
+ * ignored at the start (nohup) stays ignored. */
 static void watch_signals(void)
 {
     static const int signals[] = { SIGINT, SIGTERM, SIGHUP };

@@ -15,11 +15,11 @@ amp_accuracy amp_compare_judge(const amp_interval *i, double allowed)
     return i->most < -allowed ? AMP_ACCURACY_WORSE : AMP_ACCURACY_UNDECIDED;
 }
 
-/* The usual estimate of a sample's size (Chow, Shao and Wang, Sample Size Calculations in Clinical
- * Research, 2nd edition (2008), 3.1): the mean lies `distance` off the border, and n seeds show it with a
- * probability of 80 % where distance is at least (t + z) deviation / sqrt(n), z = 0.8416 being the normal
- * distribution's quantile of 80 %. With Student's t for the level's normal quantile, as the deviation too
- * is estimated. */
+/* The usual estimate of a sample's size (Chow, Shao and Wang, Sample Size Calculations in Clinical Research,
+ * 2nd edition (2008), 3.1). If the mean is `distance` away from the border, n seeds show it with a
+ * probability of 80 % if distance is at least (t + z) deviation / sqrt(n), where z = 0.8416 is the 80 %
+ * quantile of the normal distribution. t is Student's instead of the normal distribution's, because the
+ * deviation is estimated too. */
 int amp_compare_more_seeds(const amp_interval *i, double allowed, double alpha)
 {
     static const double normal_quantile = .8416;
@@ -80,7 +80,7 @@ static double seconds_measured(const amp_comparison *c, int d)
     return seconds;
 }
 
-/* A word holds for each single seed. */
+/* The word holds for each single seed. */
 static amp_speed speed_of(const amp_times *t)
 {
     return t->least >= AMP_WORTHWHILE_SPEEDUP ? AMP_SPEED_FASTER

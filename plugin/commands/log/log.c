@@ -1,5 +1,5 @@
-/* `darknet amp log`: how a training is doing, or did, from the rows that -log writes. The training may still
- * run: a last row that is not whole yet is left out. */
+/* `darknet amp log` says from the rows of -log how a training is doing, or did. The training may still be
+ * running: an incomplete last row is ignored. */
 #include "log.h"
 
 #include "../../files/safe_file.h"

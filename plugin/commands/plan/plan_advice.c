@@ -5,7 +5,7 @@
 
 enum { MULTIPLE = 8 };
 
-/* Less of all matrix products is not worth a line. */
+/* Layers with a smaller share of the matrix products get no advice. */
 static const double worth_telling = 0.01;
 
 static double share(const amp_plan_report *r, int i)
@@ -28,8 +28,8 @@ static void advise(amp_plan_report *r, const char *kind, int layer, const char *
 
 /* ---- alignment ---- */
 
-/* The loss that layer i's output goes to with no weights between: its classes give the filters, and only
- * others would change them. -1: there is none. */
+/* Finds a loss that layer i's output reaches without a layer with weights in between: the loss's classes
+ * decide the number of filters. Returns -1 if there is none. */
 static int loss_behind(const amp_plan_report *r, int i)
 {
     char reached[r->count + 1];

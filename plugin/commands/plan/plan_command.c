@@ -1,6 +1,6 @@
-/* `darknet amp plan CFG`: which layers run in half and why, what memory they take, and what stands in the
- * way. Nothing is trained and nothing is read but the .cfg: the network is made with weights of 0, and the
- * engine's own plan of it is printed. */
+/* `darknet amp plan CFG`: which layers run in half precision and why, what memory a training takes, and what
+ * could be improved. The network is made with weights of 0, without training it and without reading weights
+ * or images, and the engine's own plan of it is printed. */
 #include "../command.h"
 
 #include "../arguments.h"

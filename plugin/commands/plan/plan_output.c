@@ -25,8 +25,8 @@ static void channels_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
                  row->out_aligned ? "" : "!");
 }
 
-/* Why the layer runs in what it runs in, and what is cast: what it is the first to read in its form, or its
- * own output where the host reads that. */
+/* Why the layer runs in its dtype, and which casts it causes: of the inputs that it is the first to read in
+ * its form, and of its own output if the host reads that. */
 static void notes_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     const amp_plan_report *r = cell->context;
@@ -71,7 +71,7 @@ static const amp_field layer_fields[] = {
     ROW_AS(NULL, amp_bytes, .title = "AMP", .format = "%.2f", .unit = 1 << 20),
     { .title = "why, and what is cast", .left = 1, .cell = notes_cell }, { 0 } };
 
-/* Of a layer with matrix products. */
+/* For layers with matrix products. */
 static const amp_field channel_fields[] = {
     ROW(in), ROW(out), AMP_FLAG_AS("in_aligned", amp_plan_row, in_aligned),
     AMP_FLAG_AS("out_aligned", amp_plan_row, out_aligned), ROW(padded_in), ROW(padded_out), { 0 } };

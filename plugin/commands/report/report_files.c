@@ -1,5 +1,4 @@
-/* The report for programs, JSON and CSV, and for the terminal. What was not measured is null, empty, or a
- * dash. */
+/* The report as JSON, as CSV, and for the terminal. What was not measured is null, empty, or a dash. */
 #include "../compare/comparison.h"
 #include "../table.h"
 
@@ -15,7 +14,7 @@ const char *amp_score_name(const amp_comparison *c, int i)
 
 /* ---- a dtype ---- */
 
-/* With three digits or more: 12.3M, 1234, 123, 12.3, 1.23. No rate and no memory is 0. */
+/* At least three digits: 12.3M, 1234, 123, 12.3, 1.23. Rates and memory are never 0. */
 static void amount_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     double value = ((const amp_mean *)cell->value)->mean;
@@ -36,7 +35,7 @@ static int is_reference(const amp_cell *cell)
     return cell->record == &c->summaries[c->reference];
 }
 
-/* In points, with its sign. */
+/* A difference in points, with its sign. */
 static void points_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     double points = ((const amp_interval *)cell->value)->mean;
@@ -140,7 +139,7 @@ static const amp_field verdict_fields[2][7] = {
     [AMP_COMPARED_DETECTOR] = VERDICT_FIELDS("mAP@0.5", "mAP@0.5:0.95"),
     [AMP_COMPARED_CLASSIFIER] = VERDICT_FIELDS("top-1", "top-5") };
 
-/* Of all dtypes but the reference. */
+/* Prints the verdicts on all dtypes but the reference. */
 static void print_verdicts(const amp_comparison *c, FILE *stream)
 {
     amp_dtype_summary judged[c->dtype_count];
@@ -172,15 +171,15 @@ static size_t most_steps(const amp_comparison *c)
     return most;
 }
 
-/* Steps that make one of `parts`: the same for all runs, so that they can be compared. */
+/* How many steps one of `parts` has: the same for all runs, so that they can be compared. */
 static size_t per_part(const amp_comparison *c, size_t parts)
 {
     size_t steps = most_steps(c);
     return steps ? (steps + parts - 1) / parts : 1;
 }
 
-/* Medians of `each` steps; losses that are inf or NaN are left out, and where there is no other it is null.
- * room: of `each`. */
+/* Writes the median loss of every `each` steps. Losses that are inf or NaN are left out; if all are, it is
+ * null. room: for `each` numbers. */
 static void write_losses(amp_json *json, const amp_run *run, size_t steps, size_t each, double *room)
 {
     amp_json_array(json, "loss");
@@ -193,7 +192,7 @@ static void write_losses(amp_json *json, const amp_run *run, size_t steps, size_
     amp_json_close(json);
 }
 
-/* Of a step; NaN where it is none. */
+/* The loss scale of a step; NaN if it is not above 0 or not finite. */
 static double scale_of(const amp_run *run, size_t i)
 {
     double scale = (double)run->rows[i].scale;
@@ -205,8 +204,9 @@ static int differs(double a, double b)
     return isfinite(a) != isfinite(b) || (isfinite(a) && (a < b || a > b));
 }
 
-/* All of a run's scales, or their steps, where the scale changes. Of `each` steps no more than the first, the
- * least, the largest and the last are written, which is what a chart shows of them. */
+/* Writes the loss scale wherever it changes, or, with `steps`, the steps where it changes. Of every `each`
+ * steps only the first, the smallest, the largest and the last scale are written, which are all that a chart
+ * can show. */
 static void write_scales(amp_json *json, const char *key, const amp_run *run, size_t each, int steps)
 {
     double before = -1;
@@ -219,7 +219,7 @@ static void write_scales(amp_json *json, const char *key, const amp_run *run, si
             if (!(scale_of(run, kept[1]) <= scale_of(run, k))) kept[1] = k;
             if (!(scale_of(run, kept[2]) >= scale_of(run, k))) kept[2] = k;
         }
-        int turned = kept[1] > kept[2]; /* the largest comes before the least */
+        int turned = kept[1] > kept[2]; /* the largest comes before the smallest */
         for (int i = 0; i < 4; i++) {
             size_t step = kept[turned && (i == 1 || i == 2) ? 3 - i : i];
             if (!differs(scale_of(run, step), before)) continue;
@@ -232,7 +232,7 @@ static void write_scales(amp_json *json, const char *key, const amp_run *run, si
 
 static void write_skipped(amp_json *json, const amp_run *run, size_t each)
 {
-    size_t drawn = 0; /* steps up to here are represented */
+    size_t drawn = 0; /* steps up to here have a mark */
     amp_json_array(json, "skipped_at");
     for (size_t i = 0; i < run->count; i++) {
         if (!amp_log_is_skipped(&run->rows[i]) || i < drawn) continue;
@@ -257,7 +257,7 @@ const char *const amp_training_state_names[] = { "waiting", "training", "trained
 static const amp_field run_fields[2][12] = { [AMP_COMPARED_DETECTOR] = RUN_FIELDS("map_50", "map_50_95"),
                                              [AMP_COMPARED_CLASSIFIER] = RUN_FIELDS("top_1", "top_5") };
 
-/* Without scores where it was not validated, and without a failure that it got over. */
+/* A copy without scores if the run was not validated, and without the failure of an earlier attempt. */
 static amp_run shown(const amp_run *run)
 {
     amp_run copy = *run;
