@@ -164,7 +164,8 @@ fi
 
 # A machine that only stores the dtype, and (on the doubles above) one that lacks it.
 DNNL_MAX_CPU_ISA=SSE41 plan known.cfg
-grep -q '^  *not native  *nothing: bf16 saves memory here, not time$' out || fail "bf16 is not native: $(cat out)"
+grep -q '^  *not native  *nothing: bf16 saves memory here, not time$' out ||
+    fail "bf16 is not native: $(cat out)"
 
 # Every network that Darknet ships, from its own folder, where they look for their trees. darknet53
 # and its like in a moment.

@@ -91,7 +91,7 @@ static amp_status read_command(int argc, char **argv, amp_compare *compare, amp_
         { .name = "-seeds", .number = &seeds, .least = 1, .most = AMP_COMPARE_MOST_SEEDS,
           .about = "trainings of each dtype, with the seeds 1 to N (3; with -until at most 24)" },
         { .name = "-until", .value = "POINTS", .real = &c->points_allowed, .least = .01, .most = 100,
-          .about = "adds seeds until a loss of so many points is ruled out or shown" },
+          .about = "adds seeds until a loss of this many points is ruled out or shown" },
         { .name = "-report", .value = "DIR", .text = &folder,
           .about = "folder for the report and all trainings (the .cfg's name and -compare)" },
         { .name = "-sequential", .flag = &compare->sequential,

@@ -27,7 +27,7 @@ static amp_status read_arguments(int argc, char **argv, plan_request *w, amp_err
         { .name = "-subdivisions", .number = &w->subdivisions, .least = 1, .most = 1 << 20,
           .about = "the number of passes that a batch is made in (the .cfg's)" },
         { .name = "-ranks", .number = &w->link.ranks, .least = 2, .most = AMP_PLAN_MOST_RANKS,
-          .about = "also shows what a training by so many ranks takes" },
+          .about = "also shows what a training by that number of ranks takes" },
         { .name = "-link", .real = &w->link.gbit, .least = .001, .most = 1e5,
           .about = "the rate of the links between ranks, in Gbit/s (10)" },
         { .name = "-step", .real = &w->link.step_ms, .least = .001, .most = 1e9,
